@@ -1,0 +1,22 @@
+#include "engine/core/status.h"
+
+namespace infer {
+
+const char* status_code_name(StatusCode code) {
+  switch (code) {
+    case StatusCode::ok: return "ok";
+    case StatusCode::invalid_argument: return "invalid_argument";
+    case StatusCode::not_found: return "not_found";
+    case StatusCode::bad_file: return "bad_file";
+    case StatusCode::unsupported: return "unsupported";
+    case StatusCode::does_not_fit: return "does_not_fit";
+    case StatusCode::out_of_memory: return "out_of_memory";
+    case StatusCode::device: return "device";
+    case StatusCode::io: return "io";
+    case StatusCode::cancelled: return "cancelled";
+    case StatusCode::internal: return "internal";
+  }
+  return "unknown";
+}
+
+}  // namespace infer

@@ -1,0 +1,158 @@
+#include "engine/core/thread_pool.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "engine/core/checked.h"
+
+namespace infer {
+namespace {
+
+/// Thrown in the threads that wait for one that failed; never leaves the pool.
+struct JobAborted {};
+
+inline void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+constexpr int kSpinsBeforeYield = 4000;     // about 50–100 µs
+constexpr int kSpinsBeforeSleep = 4200;     // then a few hundred yields
+
+/// CPUs that a cgroup v2 quota leaves, 0 if there is none.
+int cgroup_cpus() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (!(file >> quota >> period) || quota == "max" || period <= 0) return 0;
+  const double cpus = std::strtod(quota.c_str(), nullptr) / period;
+  return cpus > 0 ? std::max(1, static_cast<int>(std::lround(cpus))) : 0;
+}
+
+}  // namespace
+
+int available_threads() {
+  int count = static_cast<int>(std::thread::hardware_concurrency());
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) count = CPU_COUNT(&set);
+  if (const int quota = cgroup_cpus(); quota > 0) count = std::min(count, quota);
+  return std::clamp(count, 1, kMaxThreads);
+}
+
+ThreadPool::ThreadPool(int threads) : size_(std::clamp(threads, 1, kMaxThreads)) {
+  threads_.reserve(static_cast<size_t>(size_ - 1));
+  try {
+    for (int t = 1; t < size_; ++t) threads_.emplace_back([this, t] { worker(t); });
+  } catch (...) {
+    stop_.store(true);
+    generation_.fetch_add(1);
+    wake_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+    throw;
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  stop_.store(true);
+  {
+    const std::lock_guard lock(sleep_mutex_);
+    generation_.fetch_add(1);
+  }
+  wake_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void ThreadPool::run_job(JobFn fn, void* job) {
+  fn_ = fn;
+  job_ = job;
+  failed_.store(false, std::memory_order_relaxed);
+  failure_ = nullptr;
+  barrier_count_.store(0, std::memory_order_relaxed);
+  running_.store(size_ - 1, std::memory_order_relaxed);
+  generation_.fetch_add(1, std::memory_order_seq_cst);
+  if (sleepers_.load(std::memory_order_seq_cst) > 0) {
+    { const std::lock_guard lock(sleep_mutex_); }
+    wake_.notify_all();
+  }
+  run_part(0);
+  for (int spins = 0; running_.load(std::memory_order_acquire) != 0; ++spins) {
+    if (spins < kSpinsBeforeYield) {
+      pause();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+void ThreadPool::run_part(int thread) {
+  try {
+    fn_(job_, thread);
+  } catch (const JobAborted&) {  // another thread failed first and has recorded why
+  } catch (...) {
+    record_failure();
+  }
+}
+
+void ThreadPool::record_failure() {
+  const std::lock_guard lock(failure_mutex_);
+  if (!failure_) failure_ = std::current_exception();
+  failed_.store(true, std::memory_order_release);
+}
+
+void ThreadPool::barrier() {
+  if (size_ == 1) return;
+  const uint32_t phase = barrier_phase_.load(std::memory_order_acquire);
+  if (barrier_count_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
+    barrier_count_.store(0, std::memory_order_relaxed);
+    barrier_phase_.store(phase + 1, std::memory_order_release);
+    return;
+  }
+  for (int spins = 0; barrier_phase_.load(std::memory_order_acquire) == phase; ++spins) {
+    if (failed_.load(std::memory_order_acquire)) throw JobAborted{};
+    if (spins < kSpinsBeforeYield) {
+      pause();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+}
+
+void ThreadPool::worker(int thread) {
+  uint64_t seen = 0;
+  for (;;) {
+    for (int spins = 0; generation_.load(std::memory_order_acquire) == seen; ++spins) {
+      if (spins < kSpinsBeforeYield) {
+        pause();
+      } else if (spins < kSpinsBeforeSleep) {
+        std::this_thread::yield();
+      } else {
+        std::unique_lock lock(sleep_mutex_);
+        sleepers_.fetch_add(1, std::memory_order_seq_cst);
+        wake_.wait(lock, [&] { return generation_.load(std::memory_order_seq_cst) != seen; });
+        sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+      }
+    }
+    ++seen;
+    if (stop_.load(std::memory_order_acquire)) return;
+    run_part(thread);
+    running_.fetch_sub(1, std::memory_order_acq_rel);
+  }
+}
+
+Range split_range(int64_t count, int thread, int threads, int64_t grain) {
+  const int64_t grains = div_ceil(count, grain);
+  const int64_t begin = grains * thread / threads * grain;
+  const int64_t end = grains * (thread + 1) / threads * grain;
+  return {std::min(begin, count), std::min(end, count)};
+}
+
+}  // namespace infer

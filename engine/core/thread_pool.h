@@ -1,0 +1,77 @@
+// A fixed set of threads that run one job together, and a barrier for the phases inside a job.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace infer {
+
+inline constexpr int kMaxThreads = 64;
+
+/// The threads the process may use: the affinity mask and the cgroup's quota, capped at kMaxThreads.
+int available_threads();
+
+/// Runs a callable on n threads at once: the caller is thread 0, the others wait spinning for a
+/// short while and then asleep. One job at a time; run() is called by one thread at a time.
+/// An exception in a job ends every thread's part at its next barrier and is rethrown by run().
+class ThreadPool {
+ public:
+  /// `threads` is clamped to 1..kMaxThreads. Throws std::system_error if threads cannot be made.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int size() const { return size_; }
+
+  /// Calls job(thread) for thread = 0..size()−1 and returns when all have ended.
+  template <typename Job>
+  void run(Job&& job) {
+    run_job([](void* j, int thread) { (*static_cast<std::remove_reference_t<Job>*>(j))(thread); },
+            &job);
+  }
+
+  /// Inside a job: waits until every thread of it is here. All threads must call it equally often.
+  void barrier();
+
+ private:
+  using JobFn = void (*)(void*, int);
+
+  void run_job(JobFn fn, void* job);
+  void run_part(int thread);
+  void worker(int thread);
+  void record_failure();
+
+  int size_;
+  std::vector<std::thread> threads_;
+
+  JobFn fn_ = nullptr;
+  void* job_ = nullptr;
+  std::exception_ptr failure_;
+  std::mutex failure_mutex_;
+  std::atomic<bool> failed_{false};
+
+  alignas(64) std::atomic<uint64_t> generation_{0};
+  alignas(64) std::atomic<int> running_{0};
+  alignas(64) std::atomic<int> barrier_count_{0};
+  alignas(64) std::atomic<uint32_t> barrier_phase_{0};
+  std::atomic<int> sleepers_{0};
+  std::atomic<bool> stop_{false};
+  std::mutex sleep_mutex_;
+  std::condition_variable wake_;
+};
+
+/// The part of `count` items that belongs to `thread` of `threads`, in whole multiples of `grain`.
+struct Range {
+  int64_t begin;
+  int64_t end;
+};
+Range split_range(int64_t count, int thread, int threads, int64_t grain = 1);
+
+}  // namespace infer

@@ -1,0 +1,78 @@
+// Where weights come from: a file format opens a path as a WeightSource.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/core/tensor_desc.h"
+#include "engine/weights/metadata.h"
+#include "engine/weights/tokenizer_spec.h"
+
+namespace infer {
+
+/// Where a stored tensor lies: an opaque place the source understands.
+struct TensorPlace {
+  uint32_t file = 0;    ///< which file of a split set
+  uint64_t offset = 0;  ///< bytes from its start
+};
+
+/// A further tensor that belongs to a weight: nested scales, group indices, …
+struct SideTensor {
+  std::string role;  ///< e.g. "scale", "input_scale", "absmax"
+  TensorDesc desc;
+  TensorPlace place;
+};
+
+/// One named weight. `desc` is contiguous.
+struct Weight {
+  std::string name;
+  TensorDesc desc;
+  TensorPlace place;
+  std::vector<SideTensor> sides;
+
+  const SideTensor* side(std::string_view role) const;
+};
+
+/// An opened model. Immutable after opening; all calls are safe from several threads.
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+
+  virtual const Metadata& metadata() const = 0;
+  /// Ordered as in the file.
+  virtual std::span<const Weight> weights() const = 0;
+  virtual const TokenizerSpec& tokenizer() const = 0;
+
+  /// Copies out.size() bytes from `offset` bytes into the tensor at `place`. io or bad_file if the
+  /// file cannot be read that far (it may have been cut short since it was opened).
+  virtual Status read(const TensorPlace& place, uint64_t offset, std::span<std::byte> out) const = 0;
+
+  /// The tensor's `bytes` mapped into memory for as long as the source lives, aligned to the
+  /// format's alignment. A file that shrinks under a mapping kills the process: only on request.
+  virtual Result<std::span<const std::byte>> map(const TensorPlace& place, uint64_t bytes) const = 0;
+
+  /// Null if there is none of that name. Linear.
+  const Weight* find(std::string_view name) const;
+};
+
+/// A file format. One folder in formats/ each; the build lists them (all_formats).
+struct FormatDef {
+  const char* name;  ///< "GGUF"
+  /// Whether the path looks like this format: by its first bytes or its files, never by name alone.
+  bool (*recognise)(const std::string& path);
+  Result<std::unique_ptr<WeightSource>> (*open)(const std::string& path);
+};
+
+/// Generated from the folders in formats/.
+std::span<const FormatDef* const> all_formats();
+
+/// Opens a model with the format that recognises it. not_found if there is no such path, bad_file
+/// naming what was expected if no format knows it.
+Result<std::unique_ptr<WeightSource>> open_model(const std::string& path);
+
+}  // namespace infer

@@ -1,0 +1,47 @@
+// What several test programs need: test data, files, comparison, skipping in the open.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace infer::test {
+
+/// The path of a file in tests/data.
+std::string data_path(const std::string& name);
+
+/// The path of a file in the shared test data, or nothing (and a SKIPPED line on stderr that names
+/// it) where that is absent.
+std::optional<std::string> shared_path(const std::string& name);
+
+/// Whole files; a failure fails the test.
+std::string read_text(const std::string& path);
+std::vector<float> read_f32(const std::string& path);
+void write_bytes(const std::string& path, std::span<const std::byte> bytes);
+inline std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+/// A directory of its own, removed with the object.
+class TempDir {
+ public:
+  TempDir();
+  ~TempDir();
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  std::string path(const std::string& name) const { return root_ + "/" + name; }
+
+ private:
+  std::string root_;
+};
+
+/// Σ(x−ref)² / Σref², in double. Infinite if the sizes differ or a value is not finite where the
+/// reference is.
+double nmse(std::span<const float> x, std::span<const float> ref);
+
+/// Prints "SKIPPED: why" on stderr.
+void skipped(const std::string& why);
+
+}  // namespace infer::test

@@ -53,7 +53,7 @@ function(infer_generate_registry sources_variable)
   infer_write_if_changed(${INFER_GENERATED}/infer_all_codecs.h "${text}")
 
   file(GLOB op_files CONFIGURE_DEPENDS engine/ops/*.cpp)
-  list(FILTER op_files EXCLUDE REGEX "/(op|reference)\\.cpp$")
+  list(FILTER op_files EXCLUDE REGEX "/(op)\\.cpp$")
   file(GLOB model_files CONFIGURE_DEPENDS models/*.cpp)
   file(GLOB format_dirs CONFIGURE_DEPENDS LIST_DIRECTORIES true formats/*)
   _infer_names(ops ${op_files})

@@ -1,0 +1,194 @@
+#include "backends/cpu/device.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "backends/cpu/host_memory.h"
+
+namespace infer::cpu {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+/// Host memory, owned (with a counter to give it back to) or adopted.
+class HostBuffer final : public Buffer {
+ public:
+  HostBuffer(std::byte* data, int64_t size, std::atomic<int64_t>* counter)
+      : data_(data), size_(size), counter_(counter) {
+    if (counter_ != nullptr) counter_->fetch_add(size_);
+  }
+  ~HostBuffer() override {
+    if (counter_ == nullptr) return;
+    std::free(data_);
+    counter_->fetch_sub(size_);
+  }
+  int64_t size() const override { return size_; }
+  std::byte* address() const override { return data_; }
+
+ private:
+  std::byte* data_;
+  int64_t size_;
+  std::atomic<int64_t>* counter_;
+};
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.starts_with("model name")) {
+      const size_t colon = line.find(": ");
+      if (colon != std::string::npos) return line.substr(colon + 2);
+    }
+  }
+  return "CPU";
+}
+
+const IsaKernels* best_isa() {
+  const IsaKernels* best = nullptr;
+  for (const IsaKernels& isa : all_isas()) {
+    if (isa_runs_here(isa.name)) best = &isa;
+  }
+  return best;
+}
+
+DeviceInfo describe(const IsaKernels& isa, int threads) {
+  const HostMemory memory = host_memory();
+  DeviceInfo info;
+  info.name = "cpu";
+  info.description = processor_name();
+  info.memory_total = memory.total;
+  info.memory_free = memory.available;
+  info.threads = threads;
+  info.isa = isa.name;
+  return info;
+}
+
+std::vector<DeviceInfo> list() { return {describe(*best_isa(), available_threads())}; }
+
+Result<std::unique_ptr<Device>> open(int32_t index, const DeviceOptions& options) {
+  if (index != 0) return fail(StatusCode::not_found, "there is one device 'cpu', not 'cpu:{}'", index);
+  if (options.threads < 0 || options.threads > kMaxThreads) {
+    return fail(StatusCode::invalid_argument, "threads: expected 1 to {}, found {}", kMaxThreads,
+                options.threads);
+  }
+  const IsaKernels* chosen = best_isa();
+  if (!options.isa.empty()) {
+    const auto isas = all_isas();
+    const auto it = std::ranges::find(isas, options.isa, &IsaKernels::name);
+    if (it == isas.end() || !isa_runs_here(options.isa)) {
+      return fail(StatusCode::not_found, "instruction set '{}' is not built in or does not run here",
+                  options.isa);
+    }
+    chosen = &*it;
+  }
+  try {
+    return std::make_unique<CpuDevice>(*chosen, options);
+  } catch (const std::system_error& e) {
+    return fail(StatusCode::device, "cpu: cannot start {} threads: {}", options.threads, e.what());
+  }
+}
+
+}  // namespace
+
+const RowKernel* CpuContext::row_kernel(DType weights) const {
+  const auto it = std::ranges::find(isa->rows, weights, &RowKernel::weights);
+  return it == isa->rows.end() ? nullptr : *it;
+}
+
+int CpuContext::threads() const { return pool->size(); }
+
+bool isa_runs_here(std::string_view name) {
+#if defined(__x86_64__)
+  if (name == "avx2") {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("f16c");
+  }
+#endif
+  return name == "scalar";
+}
+
+const CpuOp& cpu_op(OpId id) {
+  static const auto table = [] {
+    std::array<const CpuOp*, kOpCount> by_id{};
+    for (const CpuOp* op : all_cpu_ops()) by_id[static_cast<size_t>(op->id)] = op;
+    return by_id;
+  }();
+  return *table[static_cast<size_t>(id)];
+}
+
+CpuDevice::CpuDevice(const IsaKernels& isa, const DeviceOptions& options)
+    : pool_(options.threads > 0 ? options.threads : available_threads()),
+      context_{&isa, &pool_, options.exact} {}
+
+DeviceInfo CpuDevice::info() const { return describe(*context_.isa, pool_.size()); }
+
+Ceilings CpuDevice::measure_ceilings() { return measure(context_); }
+
+Status CpuDevice::capability(const Graph& graph, const Node& node) const {
+  return cpu_op(node.op()).supports({graph, node});
+}
+
+int64_t CpuDevice::packed_bytes(const TensorDesc& desc) const {
+  return round_up(desc.extent_bytes(), kAlignment);
+}
+
+int64_t CpuDevice::scratch_bytes(const Segment& segment) const {
+  int64_t most = 0;
+  for (const Node& node : segment.nodes()) {
+    most = std::max(most, cpu_op(node.op()).scratch({*segment.graph, node}, context_));
+  }
+  return round_up(most, kAlignment);
+}
+
+int64_t CpuDevice::alignment() const { return kAlignment; }
+
+Result<std::unique_ptr<Buffer>> CpuDevice::alloc(int64_t bytes, Purpose purpose) {
+  const int64_t rounded = round_up(std::max<int64_t>(bytes, 1), kAlignment);
+  void* data = std::aligned_alloc(kAlignment, static_cast<size_t>(rounded));
+  if (data == nullptr) {
+    return fail(StatusCode::out_of_memory, "cpu: cannot allocate {} bytes for {}", bytes,
+                purpose_name(purpose));
+  }
+  return std::make_unique<HostBuffer>(static_cast<std::byte*>(data), bytes,
+                                      &allocated_[static_cast<size_t>(purpose)]);
+}
+
+int64_t CpuDevice::allocated(Purpose purpose) const {
+  return allocated_[static_cast<size_t>(purpose)].load();
+}
+
+Status CpuDevice::load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) {
+  return read(0, {to.buffer->address() + to.offset, static_cast<size_t>(desc.extent_bytes())});
+}
+
+std::unique_ptr<Buffer> CpuDevice::adopt(const TensorDesc&, std::span<const std::byte> bytes) {
+  // Kernels only read weights; the interface of Buffer is the writable one.
+  return std::make_unique<HostBuffer>(const_cast<std::byte*>(bytes.data()),
+                                      static_cast<int64_t>(bytes.size()), nullptr);
+}
+
+Result<std::unique_ptr<Program>> CpuDevice::compile(const CompileSpec& spec) {
+  for (const Node& node : spec.segment.nodes()) {
+    INFER_CHECK_R(capability(*spec.segment.graph, node));
+  }
+  return compile_program(context_, spec);
+}
+
+Status CpuDevice::read(const MemoryRef& from, std::span<std::byte> to) {
+  std::memcpy(to.data(), from.buffer->address() + from.offset, to.size());
+  return {};
+}
+
+}  // namespace infer::cpu
+
+namespace infer {
+
+const BackendDef& cpu_backend() {
+  static const BackendDef def{"cpu", cpu::list, cpu::open};
+  return def;
+}
+
+}  // namespace infer

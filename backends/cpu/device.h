@@ -1,0 +1,44 @@
+// The CPU as a Device: memory is host memory, a program is a list of kernel calls.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "backends/cpu/kernels.h"
+#include "engine/backend/device.h"
+#include "engine/core/thread_pool.h"
+
+namespace infer::cpu {
+
+class CpuDevice final : public Device {
+ public:
+  CpuDevice(const IsaKernels& isa, const DeviceOptions& options);
+
+  DeviceInfo info() const override;
+  Ceilings measure_ceilings() override;
+  Status capability(const Graph& graph, const Node& node) const override;
+  int64_t packed_bytes(const TensorDesc& desc) const override;
+  int64_t scratch_bytes(const Segment& segment) const override;
+  int64_t alignment() const override;
+  Result<std::unique_ptr<Buffer>> alloc(int64_t bytes, Purpose purpose) override;
+  int64_t allocated(Purpose purpose) const override;
+  Status load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) override;
+  std::unique_ptr<Buffer> adopt(const TensorDesc& desc, std::span<const std::byte> bytes) override;
+  Result<std::unique_ptr<Program>> compile(const CompileSpec& spec) override;
+  Status read(const MemoryRef& from, std::span<std::byte> to) override;
+
+  const CpuContext& context() const { return context_; }
+
+ private:
+  ThreadPool pool_;
+  CpuContext context_;
+  std::atomic<int64_t> allocated_[kPurposeCount]{};
+};
+
+/// program.cpp
+std::unique_ptr<Program> compile_program(const CpuContext& context, const CompileSpec& spec);
+
+/// ceilings.cpp
+Ceilings measure(const CpuContext& context);
+
+}  // namespace infer::cpu

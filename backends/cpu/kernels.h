@@ -1,0 +1,142 @@
+// The CPU back end's tables: kernels by instruction set and operations. The lists themselves are
+// generated from file names (backend.cmake).
+//
+// Every kernel's result for one column depends on that column alone and is summed in one fixed
+// order, so that batch size, chunking and thread count change no bit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "engine/core/checked.h"
+#include "engine/core/dtype.h"
+#include "engine/core/status.h"
+#include "engine/graph/graph.h"
+#include "engine/graph/tensor_ref.h"
+
+namespace infer {
+class ThreadPool;
+}
+
+namespace infer::cpu {
+
+/// Activations rounded to 8 bits, one row of k values (a multiple of 32):
+///   int8 q[k] · float d[k/32] · float s[k/32] · int16 sums[k/16]
+/// with x ≈ d·q per 32, s = d·Σq per 32, sums = Σq per 16. Rows are aligned to 64 bytes.
+struct Q8Row {
+  const std::byte* data;
+  int64_t k;
+
+  const int8_t* q() const { return reinterpret_cast<const int8_t*>(data); }
+  const float* d() const { return reinterpret_cast<const float*>(data + k); }
+  const float* s() const { return reinterpret_cast<const float*>(data + k + k / 8); }
+  const int16_t* sums() const { return reinterpret_cast<const int16_t*>(data + k + k / 4); }
+};
+
+inline int64_t q8_row_bytes(int64_t k) { return round_up<int64_t>(k + k / 4 + k / 8, 64); }
+
+/// Products of weight rows with 8-bit activations:
+///   y[c][i] = dot(row i of w, x[c]) for 0 ≤ i < n, 0 ≤ c < columns
+/// w: rows of k weights, `stride` bytes apart; x: rows in Q8Row form.
+struct RowKernel {
+  DType weights;
+  void (*run)(const std::byte* w, int64_t stride, int64_t n, int64_t k, const std::byte* const* x,
+              float* const* y, int64_t columns);
+};
+
+/// Float32 vector primitives of one instruction set. No alignment is needed.
+struct VecOps {
+  /// y[c] = Σ w[i]·x[c][i] for 0 ≤ c < columns.
+  void (*dot_columns)(const float* w, int64_t n, const float* const* x, float* y, int64_t columns);
+  float (*sum_squares)(const float* x, int64_t n);
+  /// y = x·(scale·w); w may be null.
+  void (*scale_mul)(float* y, const float* x, const float* w, float scale, int64_t n);
+  /// y = a + scale·b.
+  void (*add_scaled)(float* y, const float* a, const float* b, float scale, int64_t n);
+  /// y += a·x.
+  void (*axpy)(float* y, float a, const float* x, int64_t n);
+  float (*max)(const float* x, int64_t n);
+  /// x = exp(x − shift); returns the sum.
+  float (*exp_sum)(float* x, float shift, int64_t n);
+  void (*glu)(float* y, const float* gate, const float* up, const op::Glu& params, int64_t n);
+  void (*f16_to_f32)(float* y, const uint16_t* x, int64_t n);
+  void (*f32_to_f16)(uint16_t* y, const float* x, int64_t n);
+  void (*bf16_to_f32)(float* y, const uint16_t* x, int64_t n);
+  /// Blocks [begin, end) of 32 of one row into Q8Row form; null where no kernel reads that form.
+  void (*quantise)(const float* x, std::byte* row, int64_t k, int64_t begin, int64_t end);
+  /// Reads all of `bytes` (a multiple of 256) with the widest loads; for measuring bandwidth.
+  uint64_t (*read_all)(const std::byte* data, int64_t bytes);
+  /// Multiply-accumulates done by `rounds` of unsigned × signed 8-bit products in registers, for
+  /// measuring their rate; null where the set has no such instruction.
+  int64_t (*int8_products)(int64_t rounds);
+};
+
+/// The kernels of one instruction set.
+struct IsaKernels {
+  const char* name;
+  const VecOps* vec;
+  std::span<const RowKernel* const> rows;
+
+  template <size_t N>
+  IsaKernels(const char* isa, const VecOps* ops, const RowKernel* const (&list)[N])
+      : name(isa), vec(ops), rows(list) {}
+};
+
+/// From the baseline to the widest; whether a set runs here is for isa_runs_here to say.
+std::span<const IsaKernels> all_isas();
+bool isa_runs_here(std::string_view name);
+
+/// What a node looks like to an operation's checks.
+struct NodeView {
+  const Graph& graph;
+  const Node& node;
+
+  const Value* input(size_t i) const {
+    return node.inputs[i] == kNoValue ? nullptr : &graph.value(node.inputs[i]);
+  }
+};
+
+/// What holds for a whole device.
+struct CpuContext {
+  const IsaKernels* isa;
+  ThreadPool* pool;
+  bool exact;
+
+  const RowKernel* row_kernel(DType weights) const;
+  int threads() const;
+};
+
+/// One call of an operation. run() is called by every thread of the pool at once.
+struct CpuCall {
+  const CpuContext& context;
+  const OpParams& params;
+  std::span<const TensorRef> inputs;
+  std::span<const TensorRef> outputs;
+  std::byte* scratch;
+  const KvGeometry& kv;
+  const KvLayout& kv_layout;
+  const KvPages& pages;
+  int thread;
+
+  const VecOps& vec() const { return *context.isa->vec; }
+  int threads() const { return context.threads(); }
+};
+
+struct CpuOp {
+  OpId id;
+  /// Ok, or unsupported with the reason.
+  Status (*supports)(const NodeView& node);
+  /// Bytes of scratch, a multiple of 64.
+  int64_t (*scratch)(const NodeView& node, const CpuContext& context);
+  void (*run)(const CpuCall& call);
+};
+
+std::span<const CpuOp* const> all_cpu_ops();
+const CpuOp& cpu_op(OpId id);
+
+/// For operations without conditions or scratch.
+inline Status always_supported(const NodeView&) { return {}; }
+inline int64_t no_scratch(const NodeView&, const CpuContext&) { return 0; }
+
+}  // namespace infer::cpu

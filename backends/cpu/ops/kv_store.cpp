@@ -1,0 +1,58 @@
+#include "backends/cpu/parallel.h"
+#include "engine/quant/quant.h"
+
+namespace infer::cpu {
+namespace {
+
+Status supports(const NodeView& node) {
+  const KvGeometry& kv = node.graph.kv();
+  const auto layer = static_cast<size_t>(std::get<op::KvStore>(node.node.params).kv_layer);
+  const KvLayerShape& shape = kv.layers[layer];
+  for (const auto& [type, dim] : {std::pair{kv.k_type, shape.k_dim}, {kv.v_type, shape.v_dim}}) {
+    const DTypeInfo& info = dtype_info(type);
+    if (quant_traits(type).encode == nullptr) {
+      return error(StatusCode::unsupported, "a cache of type {} cannot be written", info.ident);
+    }
+    if (dim % info.block_elements != 0) {
+      return error(StatusCode::unsupported,
+                   "a cache of type {} needs heads of a multiple of {} elements, the model has {}",
+                   info.ident, info.block_elements, dim);
+    }
+  }
+  return {};
+}
+
+void store(const CpuCall& call, DType type, const float* x, std::byte* to, int64_t n) {
+  if (type == DType::f16) {
+    call.vec().f32_to_f16(reinterpret_cast<uint16_t*>(to), x, n);
+  } else {
+    quant_traits(type).encode(x, to, n);
+  }
+}
+
+void run(const CpuCall& call) {
+  const auto layer = static_cast<size_t>(std::get<op::KvStore>(call.params).kv_layer);
+  const KvLayerShape& shape = call.kv.layers[layer];
+  const KvLayerLayout& at = call.kv_layout.layers[layer];
+  const TensorRef& k = call.inputs[0];
+  const TensorRef& v = call.inputs[1];
+  for_each_row(call, k.desc, [&](int64_t h, int64_t r) {
+    const int32_t slot = *call.inputs[2].row<int32_t>(0, r);
+    const int32_t sequence = *call.inputs[3].row<int32_t>(0, r);
+    std::byte* page = call.pages.page(sequence, slot, call.kv_layout.page_bytes);
+    const int64_t token = h * kPageTokens + slot % kPageTokens;
+    store(call, call.kv.k_type, k.row<float>(h, r), page + at.k_offset + token * at.k_row,
+          shape.k_dim);
+    store(call, call.kv.v_type, v.row<float>(h, r), page + at.v_offset + token * at.v_row,
+          shape.v_dim);
+  });
+}
+
+}  // namespace
+
+const CpuOp& kv_store_cpu() {
+  static const CpuOp op{OpId::KvStore, supports, no_scratch, run};
+  return op;
+}
+
+}  // namespace infer::cpu

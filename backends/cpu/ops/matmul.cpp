@@ -1,0 +1,77 @@
+// Matrix products. One call may hold several matrices that meet the same activations (the device
+// joins them): inputs x, then (W, bias) for each; outputs in the same order.
+#include <algorithm>
+
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/product.h"
+
+namespace infer::cpu {
+namespace {
+
+int64_t scratch(const NodeView& node, const CpuContext& context) {
+  const Product product = Product::choose(context, node.input(1)->desc);
+  return product.activation_bytes() * node.graph.max_rows() +
+         product.thread_scratch() * context.threads();
+}
+
+/// The rows [begin, end) of one matrix with every column.
+void multiply(const CpuCall& call, const Product& product, const TensorRef& w, const TensorRef& bias,
+              const TensorRef& out, Range range, const std::byte* x, int64_t x_stride,
+              std::byte* own_scratch) {
+  const int64_t columns = out.desc.shape[2];
+  for (int64_t c = 0; c < columns; c += kPanel) {
+    const int64_t count = std::min(kPanel, columns - c);
+    const std::byte* xs[kPanel];
+    float* ys[kPanel];
+    for (int64_t i = 0; i < count; ++i) {
+      xs[i] = x + (c + i) * x_stride;
+      ys[i] = out.row<float>(0, c + i) + range.begin;
+    }
+    product.run(call, w.row<std::byte>(range.begin, 0), w.desc.stride[1], range.end - range.begin,
+                xs, ys, count, own_scratch);
+    if (bias.data == nullptr) continue;
+    for (int64_t i = 0; i < count; ++i) {
+      call.vec().add_scaled(ys[i], ys[i], bias.row<float>(0, 0) + range.begin, 1.0f,
+                            range.end - range.begin);
+    }
+  }
+}
+
+void run(const CpuCall& call) {
+  const TensorRef& x = call.inputs[0];
+  const Product product = Product::choose(call.context, call.inputs[1].desc);
+  const std::byte* rows = x.data;
+  int64_t row_stride = x.desc.stride[2];
+  std::byte* own_scratch = call.scratch + call.thread * product.thread_scratch();
+  if (product.quantised_activations()) {
+    row_stride = product.activation_bytes();
+    quantise_rows(call, x, call.scratch, row_stride);
+    rows = call.scratch;
+    call.context.pool->barrier();
+  }
+  int64_t total = 0;
+  for (const TensorRef& out : call.outputs) total += round_up<int64_t>(out.desc.shape[0], 16);
+  const Range mine = split_range(total, call.thread, call.threads(), 16);
+  int64_t start = 0;
+  for (size_t m = 0; m < call.outputs.size(); ++m) {
+    const TensorRef& out = call.outputs[m];
+    const TensorRef& w = call.inputs[1 + 2 * m];
+    const Range range{std::clamp<int64_t>(mine.begin - start, 0, out.desc.shape[0]),
+                      std::clamp<int64_t>(mine.end - start, 0, out.desc.shape[0])};
+    start += round_up<int64_t>(out.desc.shape[0], 16);
+    if (range.begin < range.end) {
+      // Joined matrices share a way of meeting the activations, not necessarily a type.
+      multiply(call, Product::choose(call.context, w.desc), w, call.inputs[2 + 2 * m], out, range,
+               rows, row_stride, own_scratch);
+    }
+  }
+}
+
+}  // namespace
+
+const CpuOp& matmul_cpu() {
+  static const CpuOp op{OpId::Matmul, always_supported, scratch, run};
+  return op;
+}
+
+}  // namespace infer::cpu

@@ -1,0 +1,99 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/parallel.h"
+
+namespace infer::cpu {
+namespace {
+
+/// Each thread's floats: scores, probabilities; then the worth of each group.
+int64_t thread_floats(int64_t experts, int64_t groups) {
+  return round_up<int64_t>(2 * experts + groups, 16);
+}
+
+int64_t scratch(const NodeView& node, const CpuContext& context) {
+  return thread_floats(node.input(0)->desc.shape[0],
+                       std::get<op::MoeRoute>(node.node.params).groups) *
+         4 * context.threads();
+}
+
+constexpr float kOut = -std::numeric_limits<float>::infinity();
+
+/// The index of the largest of n scores, the lowest among equals.
+int64_t best_of(const float* scores, int64_t n) { return std::max_element(scores, scores + n) - scores; }
+
+/// Leaves only the best groups in play, by the sum of the two best scores of each.
+void keep_best_groups(const op::MoeRoute& p, float* scores, int64_t experts, float* worth) {
+  const int64_t size = experts / p.groups;
+  for (int64_t g = 0; g < p.groups; ++g) {
+    float first = kOut;
+    float second = kOut;
+    for (int64_t e = g * size; e < (g + 1) * size; ++e) {
+      if (scores[e] > first) {
+        second = first;
+        first = scores[e];
+      } else if (scores[e] > second) {
+        second = scores[e];
+      }
+    }
+    worth[g] = size > 1 ? first + second : first;
+  }
+  for (int32_t i = 0; i < p.groups_used; ++i) {
+    worth[best_of(worth, p.groups)] = kOut;  // taken
+  }
+  for (int64_t g = 0; g < p.groups; ++g) {
+    if (worth[g] != kOut) std::fill_n(scores + g * size, size, kOut);
+  }
+}
+
+void softmax(const VecOps& vec, float* x, int64_t n) {
+  const float sum = vec.exp_sum(x, vec.max(x, n), n);
+  for (int64_t i = 0; i < n; ++i) x[i] /= sum;
+}
+
+void run(const CpuCall& call) {
+  const auto& p = std::get<op::MoeRoute>(call.params);
+  const TensorRef& logits = call.inputs[0];
+  const TensorRef& bias = call.inputs[1];
+  const int64_t experts = logits.desc.shape[0];
+  float* scores =
+      reinterpret_cast<float*>(call.scratch) + call.thread * thread_floats(experts, p.groups);
+  float* probs = scores + experts;
+  for_each_row(call, logits.desc, [&](int64_t, int64_t r) {
+    std::copy_n(logits.row<float>(0, r), experts, probs);
+    if (p.gating == op::MoeRoute::Gating::softmax) softmax(call.vec(), probs, experts);
+    if (p.gating == op::MoeRoute::Gating::sigmoid) {
+      for (int64_t e = 0; e < experts; ++e) probs[e] = 1.0f / (1.0f + std::exp(-probs[e]));
+    }
+    for (int64_t e = 0; e < experts; ++e) {
+      scores[e] = probs[e] + (bias.data == nullptr ? 0.0f : bias.row<float>(0, 0)[e]);
+    }
+    if (p.groups > 1) keep_best_groups(p, scores, experts, probs + experts);
+    int32_t* ids = call.outputs[0].row<int32_t>(0, r);
+    float* weights = call.outputs[1].row<float>(0, r);
+    for (int32_t i = 0; i < p.used; ++i) {
+      const int64_t e = best_of(scores, experts);
+      scores[e] = kOut;
+      ids[i] = static_cast<int32_t>(e);
+      weights[i] = probs[e];
+    }
+    if (p.gating == op::MoeRoute::Gating::softmax_of_chosen) softmax(call.vec(), weights, p.used);
+    float factor = p.scale;
+    if (p.normalise) {
+      float sum = 0;
+      for (int32_t i = 0; i < p.used; ++i) sum += weights[i];
+      factor /= sum;
+    }
+    for (int32_t i = 0; i < p.used; ++i) weights[i] *= factor;
+  });
+}
+
+}  // namespace
+
+const CpuOp& moe_route_cpu() {
+  static const CpuOp op{OpId::MoeRoute, always_supported, scratch, run};
+  return op;
+}
+
+}  // namespace infer::cpu

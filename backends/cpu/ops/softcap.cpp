@@ -1,0 +1,25 @@
+#include <cmath>
+
+#include "backends/cpu/parallel.h"
+
+namespace infer::cpu {
+namespace {
+
+void run(const CpuCall& call) {
+  const float cap = std::get<op::Softcap>(call.params).cap;
+  const TensorRef& out = call.outputs[0];
+  for_each_stretch(call, out.desc, [&](int64_t h, int64_t r, int64_t begin, int64_t end) {
+    const float* x = call.inputs[0].row<float>(h, r);
+    float* y = out.row<float>(h, r);
+    for (int64_t i = begin; i < end; ++i) y[i] = cap * std::tanh(x[i] / cap);
+  });
+}
+
+}  // namespace
+
+const CpuOp& softcap_cpu() {
+  static const CpuOp op{OpId::Softcap, always_supported, no_scratch, run};
+  return op;
+}
+
+}  // namespace infer::cpu

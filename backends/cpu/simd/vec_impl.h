@@ -1,0 +1,172 @@
+// The float32 primitives, written once over a vector type F that each instruction set defines
+// before including this file: F::kWidth, F::load, store, set, zero, fma, arithmetic, min, max,
+// round, pow2 (2^n for integral n), sum, highest. Everything has internal linkage, because each
+// inclusion is compiled with other flags.
+#include <cmath>
+#include <cstring>
+
+#include "backends/cpu/kernels.h"
+#include "engine/core/half.h"
+
+namespace infer::cpu {
+namespace {
+
+constexpr int kW = F::kWidth;
+
+/// The first `count` < kW elements, zeros behind.
+F load_part(const float* x, int64_t count) {
+  float part[kW] = {};
+  for (int64_t i = 0; i < count; ++i) part[i] = x[i];
+  return F::load(part);
+}
+
+void store_part(float* y, F v, int64_t count) {
+  float part[kW];
+  v.store(part);
+  for (int64_t i = 0; i < count; ++i) y[i] = part[i];
+}
+
+template <int C>
+void dot_columns_tile(const float* w, int64_t n, const float* const* x, float* y) {
+  F sums[C][2];
+  for (int c = 0; c < C; ++c) sums[c][0] = sums[c][1] = F::zero();
+  int64_t i = 0;
+  for (; i + 2 * kW <= n; i += 2 * kW) {
+    const F a = F::load(w + i);
+    const F b = F::load(w + i + kW);
+    for (int c = 0; c < C; ++c) {
+      sums[c][0] = fma(a, F::load(x[c] + i), sums[c][0]);
+      sums[c][1] = fma(b, F::load(x[c] + i + kW), sums[c][1]);
+    }
+  }
+  for (int half = 0; i < n; i += kW, half ^= 1) {
+    const int64_t count = n - i < kW ? n - i : kW;
+    const F a = load_part(w + i, count);
+    for (int c = 0; c < C; ++c) sums[c][half] = fma(a, load_part(x[c] + i, count), sums[c][half]);
+  }
+  for (int c = 0; c < C; ++c) y[c] = (sums[c][0] + sums[c][1]).sum();
+}
+
+void dot_columns(const float* w, int64_t n, const float* const* x, float* y, int64_t columns) {
+  int64_t c = 0;
+  for (; c + 4 <= columns; c += 4) dot_columns_tile<4>(w, n, x + c, y + c);
+  for (; c < columns; ++c) dot_columns_tile<1>(w, n, x + c, y + c);
+}
+
+float sum_squares(const float* x, int64_t n) {
+  F sums[4] = {F::zero(), F::zero(), F::zero(), F::zero()};
+  int64_t i = 0;
+  for (int lane = 0; i < n; i += kW, lane = (lane + 1) & 3) {
+    const F v = n - i < kW ? load_part(x + i, n - i) : F::load(x + i);
+    sums[lane] = fma(v, v, sums[lane]);
+  }
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])).sum();
+}
+
+/// Applies f to whole vectors and to the rest; f maps element vectors to a vector.
+template <typename Fn, typename... In>
+void map(float* y, int64_t n, Fn f, const In*... in) {
+  int64_t i = 0;
+  for (; i + kW <= n; i += kW) f(F::load(in + i)...).store(y + i);
+  if (i < n) store_part(y + i, f(load_part(in + i, n - i)...), n - i);
+}
+
+void scale_mul(float* y, const float* x, const float* w, float scale, int64_t n) {
+  const F s = F::set(scale);
+  if (w == nullptr) {
+    map(y, n, [s](F a) { return a * s; }, x);
+  } else {
+    map(y, n, [s](F a, F b) { return a * s * b; }, x, w);
+  }
+}
+
+void add_scaled(float* y, const float* a, const float* b, float scale, int64_t n) {
+  const F s = F::set(scale);
+  map(y, n, [s](F u, F v) { return fma(s, v, u); }, a, b);
+}
+
+void axpy(float* y, float a, const float* x, int64_t n) {
+  const F s = F::set(a);
+  map(y, n, [s](F u, F v) { return fma(s, v, u); }, static_cast<const float*>(y), x);
+}
+
+float max(const float* x, int64_t n) {
+  float best = x[0];
+  int64_t i = 0;
+  if (n >= kW) {
+    F bests = F::load(x);
+    for (i = kW; i + kW <= n; i += kW) bests = F::max(bests, F::load(x + i));
+    best = bests.highest();
+  }
+  for (; i < n; ++i) best = x[i] > best ? x[i] : best;
+  return best;
+}
+
+/// e^x to about one unit in the last place: 2^n·e^r with |r| ≤ ln2/2 and a polynomial for e^r
+/// (Cephes, Moshier 1992). Below −87 the result is 0, above 88 it saturates.
+F exp(F x) {
+  const F lowest = F::set(-87.3f);
+  const F clamped = F::min(F::max(x, lowest), F::set(88.3f));
+  const F n = F::round(clamped * F::set(1.44269504088896341f));
+  F r = fma(n, F::set(-0.693359375f), clamped);
+  r = fma(n, F::set(2.12194440e-4f), r);
+  F p = F::set(1.9875691500e-4f);
+  p = fma(p, r, F::set(1.3981999507e-3f));
+  p = fma(p, r, F::set(8.3334519073e-3f));
+  p = fma(p, r, F::set(4.1665795894e-2f));
+  p = fma(p, r, F::set(1.6666665459e-1f));
+  p = fma(p, r, F::set(5.0000001201e-1f));
+  const F e = fma(p, r * r, r + F::set(1.0f));
+  return F::zero_where_below(e * F::pow2(n), x, lowest);
+}
+
+float exp_sum(float* x, float shift, int64_t n) {
+  const F s = F::set(shift);
+  F sum = F::zero();
+  int64_t i = 0;
+  for (; i + kW <= n; i += kW) {
+    const F e = exp(F::load(x + i) - s);
+    e.store(x + i);
+    sum = sum + e;
+  }
+  if (i < n) {
+    store_part(x + i, exp(load_part(x + i, n - i) - s), n - i);
+    sum = sum + load_part(x + i, n - i);
+  }
+  return sum.sum();
+}
+
+F sigmoid(F x) { return F::set(1.0f) / (F::set(1.0f) + exp(F::zero() - x)); }
+
+void glu(float* y, const float* gate, const float* up, const op::Glu& params, int64_t n) {
+  switch (params.kind) {
+    case op::Glu::Kind::silu:
+      map(y, n, [](F g, F u) { return g * sigmoid(g) * u; }, gate, up);
+      break;
+    case op::Glu::Kind::gelu_tanh:  // ½(1 + tanh z) = σ(2z)
+      map(y, n,
+          [](F g, F u) {
+            const F cube = g * g * g;
+            const F z = fma(cube, F::set(0.044715f), g) * F::set(1.5957691216057308f);
+            return g * sigmoid(z) * u;
+          },
+          gate, up);
+      break;
+    case op::Glu::Kind::swiglu_oai: {
+      const F limit = F::set(params.limit);
+      const F lower = F::set(-params.limit);
+      const F alpha = F::set(params.alpha);
+      map(y, n,
+          [=](F g, F u) {
+            const F a = F::min(g, limit);
+            const F b = F::min(F::max(u, lower), limit);
+            return a * sigmoid(a * alpha) * (b + F::set(1.0f));
+          },
+          gate, up);
+      break;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace infer::cpu

@@ -1,0 +1,36 @@
+#include "engine/backend/device.h"
+
+#include <charconv>
+
+namespace infer {
+
+const char* purpose_name(Purpose purpose) {
+  switch (purpose) {
+    case Purpose::weights: return "weights";
+    case Purpose::kv: return "kv";
+    case Purpose::activations: return "activations";
+    case Purpose::scratch: return "scratch";
+  }
+  return "unknown";
+}
+
+Result<std::unique_ptr<Device>> open_device(const std::string& name, const DeviceOptions& options) {
+  const size_t colon = name.find(':');
+  const std::string backend_name = name.substr(0, colon);
+  int32_t index = 0;
+  if (colon != std::string::npos) {
+    const char* end = name.data() + name.size();
+    const auto parsed = std::from_chars(name.data() + colon + 1, end, index);
+    if (parsed.ec != std::errc() || parsed.ptr != end || index < 0) {
+      return fail(StatusCode::invalid_argument, "device '{}': expected NAME or NAME:NUMBER", name);
+    }
+  }
+  std::string known;
+  for (const BackendDef* backend : all_backends()) {
+    if (backend->name == backend_name) return backend->open(index, options);
+    known += (known.empty() ? "" : ", ") + std::string(backend->name);
+  }
+  return fail(StatusCode::not_found, "there is no device '{}'; this build knows: {}", name, known);
+}
+
+}  // namespace infer

@@ -1,0 +1,134 @@
+// What a back end is: devices that hold memory and compile segments of a graph into programs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/core/status.h"
+#include "engine/graph/graph.h"
+
+namespace infer {
+
+/// What memory is used for: the planner's lines.
+enum class Purpose : uint8_t { weights, kv, activations, scratch };
+inline constexpr int kPurposeCount = 4;
+const char* purpose_name(Purpose purpose);
+
+struct DeviceInfo {
+  std::string name;         ///< "cpu", "vulkan:0"
+  std::string description;  ///< "AMD EPYC 7B13, avx2"
+  int64_t memory_total = 0;  ///< bytes
+  int64_t memory_free = 0;   ///< bytes available now
+  int32_t threads = 0;       ///< of a CPU
+  std::string isa;           ///< instruction set of the kernels in use
+};
+
+/// What the machine can do at most, measured. See infer/infer.hpp, BenchReport.
+struct Ceilings {
+  double read_bandwidth_gb_s = 0;
+  double int8_mac_g_s = 0;
+};
+
+/// Device memory, freed with the object; the device's accounting follows.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  virtual int64_t size() const = 0;
+  /// As kernels address it; on a CPU a host pointer.
+  virtual std::byte* address() const = 0;
+};
+
+/// Where a value's memory starts.
+struct MemoryRef {
+  Buffer* buffer = nullptr;
+  int64_t offset = 0;
+};
+
+/// What a step gives to a program. Pointers are to host memory and stay valid during run().
+struct Bindings {
+  int64_t rows = 0;
+  int64_t outputs = 0;
+  /// By ValueId of the graph; null for values that are no input.
+  std::span<const std::byte* const> inputs;
+  /// Slab addresses are those of this device; block tables lie in host memory.
+  KvPages pages;
+};
+
+/// A compiled segment. One run at a time.
+class Program {
+ public:
+  virtual ~Program() = default;
+  /// Returns when the results can be read. Status: device or out_of_memory.
+  virtual Status run(const Bindings& bindings) = 0;
+};
+
+struct CompileSpec {
+  Segment segment;
+  /// By ValueId, for weights and results; views and inputs have none.
+  std::span<const MemoryRef> memory;
+  MemoryRef scratch;
+};
+
+/// A reader of a stored weight's bytes: fills the span from a byte offset.
+using ReadFn = std::function<Status(uint64_t offset, std::span<std::byte> out)>;
+
+/// One device. Allocation and compilation are for one thread at a time; queries for any.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual DeviceInfo info() const = 0;
+  virtual Ceilings measure_ceilings() = 0;
+
+  /// Ok, or unsupported with the reason.
+  virtual Status capability(const Graph& graph, const Node& node) const = 0;
+
+  /// Bytes that a weight takes in the layout this device wants; a multiple of its alignment.
+  virtual int64_t packed_bytes(const TensorDesc& desc) const = 0;
+  /// Bytes of work space that a segment needs at its full rows.
+  virtual int64_t scratch_bytes(const Segment& segment) const = 0;
+  /// Every offset in a buffer is a multiple of this, in bytes; a power of two.
+  virtual int64_t alignment() const = 0;
+
+  /// out_of_memory or device on failure. Contents are undefined.
+  virtual Result<std::unique_ptr<Buffer>> alloc(int64_t bytes, Purpose purpose) = 0;
+  /// Bytes allocated now for a purpose.
+  virtual int64_t allocated(Purpose purpose) const = 0;
+
+  /// Reads a weight, packs it and puts it at its place.
+  virtual Status load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) = 0;
+  /// A buffer over existing host memory, or null where this device cannot use it as it is.
+  virtual std::unique_ptr<Buffer> adopt(const TensorDesc& desc, std::span<const std::byte> bytes) = 0;
+
+  virtual Result<std::unique_ptr<Program>> compile(const CompileSpec& spec) = 0;
+  /// Copies results to the host.
+  virtual Status read(const MemoryRef& from, std::span<std::byte> to) = 0;
+};
+
+struct DeviceOptions {
+  int32_t threads = 0;     ///< of a CPU; 0: all that the process may use
+  bool exact = false;      ///< activations stay float32 in products with quantised weights
+  std::string isa;         ///< kernels of this instruction set; empty: the best that runs here
+};
+
+/// A back end: one folder in backends/ each.
+struct BackendDef {
+  const char* name;  ///< "cpu"
+  /// The devices present, without opening them.
+  std::vector<DeviceInfo> (*list)();
+  /// not_found, invalid_argument or device on failure.
+  Result<std::unique_ptr<Device>> (*open)(int32_t index, const DeviceOptions& options);
+};
+
+/// Generated from the folders in backends/.
+std::span<const BackendDef* const> all_backends();
+
+/// Opens a device by name: "cpu", "vulkan", "vulkan:1". not_found lists what there is.
+Result<std::unique_ptr<Device>> open_device(const std::string& name, const DeviceOptions& options);
+
+}  // namespace infer

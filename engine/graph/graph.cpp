@@ -1,0 +1,151 @@
+#include "engine/graph/graph.h"
+
+namespace infer {
+namespace {
+
+const Value kNothing{};
+
+}  // namespace
+
+GraphBuilder::GraphBuilder(InferOutputs infer, int64_t max_rows, int64_t max_outputs, KvGeometry kv)
+    : infer_(infer) {
+  graph_.max_rows_ = max_rows;
+  graph_.max_outputs_ = max_outputs;
+  graph_.kv_ = std::move(kv);
+}
+
+void GraphBuilder::set_error(Status status) {
+  if (status_.ok()) status_ = std::move(status);
+}
+
+const Value& GraphBuilder::value(ValueId id) const {
+  return id == kNoValue ? kNothing : graph_.value(id);
+}
+
+ValueId GraphBuilder::add_value(Value value) {
+  graph_.values_.push_back(std::move(value));
+  return static_cast<ValueId>(graph_.values_.size() - 1);
+}
+
+ValueId GraphBuilder::input(StepInput kind, int32_t index, int64_t pairs) {
+  for (size_t i = 0; i < graph_.values_.size(); ++i) {
+    const Value& v = graph_.values_[i];
+    if (v.kind == Value::Kind::input && v.input == kind && v.index == index) {
+      return static_cast<ValueId>(i);
+    }
+  }
+  Value v;
+  v.kind = Value::Kind::input;
+  v.input = kind;
+  v.index = index;
+  v.rows = kind == StepInput::output_rows ? Rows::outputs : Rows::tokens;
+  const int64_t rows = v.rows == Rows::outputs ? graph_.max_outputs_ : graph_.max_rows_;
+  v.desc = kind == StepInput::rope_table ? tensor(DType::f32, 2, pairs, rows)
+                                         : tensor(DType::i32, 1, 1, rows);
+  return add_value(std::move(v));
+}
+
+ValueId GraphBuilder::data_input(int32_t index, const TensorDesc& desc, Rows rows) {
+  Value v;
+  v.kind = Value::Kind::input;
+  v.input = StepInput::data;
+  v.index = index;
+  v.rows = rows;
+  v.desc = desc;
+  return add_value(std::move(v));
+}
+
+ValueId GraphBuilder::weight(int32_t index, const TensorDesc& desc) {
+  if (!status_.ok()) return kNoValue;
+  Value v;
+  v.kind = Value::Kind::weight;
+  v.index = index;
+  v.desc = desc;
+  return add_value(std::move(v));
+}
+
+ValueId GraphBuilder::view(ValueId x, int64_t offset, const TensorDesc& desc) {
+  const Value& of = graph_.value(x);
+  Value v;
+  v.kind = Value::Kind::view;
+  v.rows = of.rows;
+  v.desc = desc;
+  v.base = graph_.storage(x);
+  v.offset = of.offset + offset;
+  return add_value(std::move(v));
+}
+
+ValueId GraphBuilder::slice(ValueId x, int64_t begin, int64_t length) {
+  if (!status_.ok()) return kNoValue;
+  TensorDesc desc = value(x).desc;
+  if (is_quantised(desc.type) || begin < 0 || length < 0 || begin + length > desc.shape[0]) {
+    set_error(error(StatusCode::internal, "slice [{}, {}) of {}", begin, begin + length,
+                    to_string(desc)));
+    return kNoValue;
+  }
+  desc.shape[0] = length;
+  return view(x, begin * desc.stride[0], desc);
+}
+
+ValueId GraphBuilder::split_heads(ValueId x, int64_t heads) {
+  if (!status_.ok()) return kNoValue;
+  TensorDesc desc = value(x).desc;
+  if (desc.shape[1] != 1 || heads <= 0 || desc.shape[0] % heads != 0) {
+    set_error(error(StatusCode::internal, "{} cannot be split into {} heads", to_string(desc),
+                    heads));
+    return kNoValue;
+  }
+  desc.shape[0] /= heads;
+  desc.shape[1] = heads;
+  desc.stride[1] = desc.shape[0] * desc.stride[0];
+  return view(x, 0, desc);
+}
+
+ValueId GraphBuilder::merge_heads(ValueId x) {
+  if (!status_.ok()) return kNoValue;
+  TensorDesc desc = value(x).desc;
+  if (desc.shape[1] != 1 && desc.stride[1] != desc.shape[0] * desc.stride[0]) {
+    set_error(error(StatusCode::internal, "heads of {} do not lie together", to_string(desc)));
+    return kNoValue;
+  }
+  desc.shape[0] *= desc.shape[1];
+  desc.shape[1] = 1;
+  desc.stride[1] = desc.shape[0] * desc.stride[0];
+  return view(x, 0, desc);
+}
+
+std::vector<ValueId> GraphBuilder::add_all(OpParams params, std::vector<ValueId> inputs) {
+  if (!status_.ok()) return {};
+  std::vector<const Value*> descs;
+  for (const ValueId id : inputs) descs.push_back(id == kNoValue ? nullptr : &graph_.value(id));
+  Result<std::vector<OutputDesc>> made = infer_(params, descs, graph_.kv_);
+  if (!made) {
+    set_error(std::move(made).error());
+    return {};
+  }
+  Node node{std::move(params), std::move(inputs), {}, unit_};
+  for (OutputDesc& out : *made) {
+    Value v;
+    v.rows = out.rows;
+    v.desc = out.desc;
+    node.outputs.push_back(add_value(std::move(v)));
+  }
+  graph_.nodes_.push_back(std::move(node));
+  return graph_.nodes_.back().outputs;
+}
+
+ValueId GraphBuilder::add(OpParams params, std::vector<ValueId> inputs) {
+  const std::vector<ValueId> made = add_all(std::move(params), std::move(inputs));
+  return made.empty() ? kNoValue : made.front();
+}
+
+void GraphBuilder::output(ValueId x) {
+  if (status_.ok()) graph_.outputs_.push_back(x);
+}
+
+Result<Graph> GraphBuilder::finish() {
+  if (!status_.ok()) return tl::unexpected(status_);
+  return std::move(graph_);
+}
+
+}  // namespace infer

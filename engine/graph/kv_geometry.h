@@ -1,0 +1,58 @@
+// The shape of the key–value cache: pages of 64 tokens, found through block tables and slabs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/core/dtype.h"
+
+namespace infer {
+
+inline constexpr int kPageTokens = 64;
+
+/// One attention layer's share of the cache.
+struct KvLayerShape {
+  int32_t heads = 0;   ///< key–value heads
+  int32_t k_dim = 0;   ///< elements of a key
+  int32_t v_dim = 0;   ///< elements of a value
+  int32_t window = 0;  ///< tokens seen back, itself included; 0: all
+};
+
+/// All layers of one model and the types they are stored in.
+struct KvGeometry {
+  std::vector<KvLayerShape> layers;
+  DType k_type = DType::f16;
+  DType v_type = DType::f16;
+};
+
+/// Where a layer lies in a page, in bytes. Keys are [heads][kPageTokens][k_row], values alike.
+struct KvLayerLayout {
+  int64_t k_offset = 0;
+  int64_t v_offset = 0;
+  int64_t k_row = 0;  ///< bytes of one key
+  int64_t v_row = 0;  ///< bytes of one value
+};
+
+/// The canonical page: layers one after another, keys before values, each aligned to 64 bytes.
+struct KvLayout {
+  int64_t page_bytes = 0;
+  std::vector<KvLayerLayout> layers;
+};
+
+KvLayout canonical_kv_layout(const KvGeometry& geometry);
+
+/// The pages as a step sees them. Page p lies in slab p / pages_per_slab.
+struct KvPages {
+  std::byte* const* slabs = nullptr;
+  int32_t pages_per_slab = 1;
+  const int32_t* block_tables = nullptr;  ///< [sequences][table_stride] page ids
+  int32_t table_stride = 0;
+
+  std::byte* page(int32_t sequence, int64_t slot, int64_t page_bytes) const {
+    const int32_t id = block_tables[int64_t{sequence} * table_stride + slot / kPageTokens];
+    return slabs[id / pages_per_slab] + int64_t{id % pages_per_slab} * page_bytes;
+  }
+};
+
+}  // namespace infer

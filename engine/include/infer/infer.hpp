@@ -1,0 +1,283 @@
+// infer: the C++ API. Everything an application needs; nothing else is stable.
+//
+// Conventions. Functions that can fail return Status or Result<T> and never throw (std::bad_alloc
+// becomes StatusCode::out_of_memory). Tokens are int32_t ids of the model's vocabulary. Sizes are in
+// bytes, times in seconds, text in UTF-8. An Engine may be used from any thread; a Session has one
+// caller at a time, only cancel() may come from any thread or a signal handler. Callbacks run on the
+// engine's own thread: they must neither block nor call back into the session.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "infer/status.hpp"
+
+#if defined(__GNUC__)
+#define INFER_API __attribute__((visibility("default")))
+#else
+#define INFER_API
+#endif
+
+namespace infer {
+
+/// The library's version, "0.1.0".
+INFER_API const char* version();
+
+enum class Verbosity { quiet, warnings, info, debug };
+/// What the library reports on stderr (default: warnings), or to `sink` where one is given.
+INFER_API void set_verbosity(Verbosity verbosity);
+INFER_API void set_log_callback(std::function<void(Verbosity, std::string_view)> sink);
+
+// ---------------------------------------------------------------------------------------------
+// Devices
+
+struct DeviceDescription {
+  std::string name;         ///< as `device` in LoadOptions: "cpu"
+  std::string description;  ///< the processor's name
+  int64_t memory_total = 0;
+  int64_t memory_free = 0;
+  int32_t threads = 0;      ///< of a CPU: what the process may use
+  std::string isa;          ///< of a CPU: instruction set of the kernels chosen
+};
+
+/// What this machine has, by the back ends in this build.
+INFER_API std::vector<DeviceDescription> devices();
+
+// ---------------------------------------------------------------------------------------------
+// Loading
+
+/// Told how far loading is, 0 to 1; returns false to cancel. Called on the loading thread.
+using ProgressFn = std::function<bool(double)>;
+
+struct LoadOptions {
+  std::string device = "cpu";
+  int32_t threads = 0;        ///< of the CPU; 0: all that the process may use
+  int64_t context = 0;        ///< tokens of cache shared by all sessions; 0: chosen to fit
+  int32_t batch_rows = 512;   ///< most tokens a step computes
+  int32_t output_rows = 16;   ///< most rows a step returns logits for
+  std::string cache_type_k = "f16";  ///< f32, f16, q8_0, q4_0
+  std::string cache_type_v = "f16";
+  bool exact = false;         ///< keep activations in float32
+  bool mmap = false;          ///< map the file in place of reading it; it must not shrink meanwhile
+  std::string isa;            ///< force a CPU instruction set; empty: the best
+  int64_t memory_limit = 0;   ///< use at most this much; 0: what is free
+  ProgressFn progress;
+};
+
+/// Memory that a model will use, or uses. All lines are exact: what is planned is what is allocated.
+struct MemoryReport {
+  std::string device;
+  int64_t weights = 0;
+  int64_t kv = 0;           ///< cache
+  int64_t activations = 0;  ///< intermediate values of a step
+  int64_t scratch = 0;      ///< work space of kernels
+  int64_t total = 0;
+  int64_t available = 0;    ///< what the device had, or the limit given
+  int64_t context = 0;      ///< tokens
+  int64_t page_bytes = 0;   ///< of one cache page of 64 tokens
+  int64_t pages = 0;
+};
+
+struct TensorDescription {
+  std::string name;
+  std::string type;
+  std::vector<int64_t> shape;  ///< fastest first
+  int64_t bytes = 0;
+};
+
+struct ModelDescription {
+  std::string path;
+  std::string name;            ///< general.name, may be empty
+  std::string architecture;
+  std::string file_type;       ///< the type that most of the weights have
+  int64_t parameters = 0;
+  int64_t weight_bytes = 0;    ///< in the file
+  int64_t vocabulary = 0;
+  int64_t context = 0;         ///< tokens it was trained for
+  int64_t embedding = 0;
+  int64_t layers = 0;
+  std::string tokenizer;       ///< kind and pre-tokenizer, e.g. "gpt2 (llama-bpe)"
+  std::string chat_template;   ///< Jinja source, may be empty
+  std::vector<std::pair<std::string, std::string>> metadata;  ///< keys and shortened values
+  std::vector<TensorDescription> tensors;
+};
+
+/// What a model file holds; reads its header alone. Also describes a model that this build cannot
+/// run (then the fields from `vocabulary` to `layers` are 0 where unknown).
+INFER_API Result<ModelDescription> describe_model(const std::string& path);
+
+/// What loading would use; reads the header alone. does_not_fit: the message says whether the
+/// weights or the context are too large, and what would fit.
+INFER_API Result<MemoryReport> plan_model(const std::string& path, const LoadOptions& options);
+
+// ---------------------------------------------------------------------------------------------
+// Text and generation
+
+struct TokenizeOptions {
+  bool add_special = true;     ///< begin and end tokens as the model wants them
+  bool parse_special = true;   ///< the spelling of special tokens in the text means the token
+};
+
+/// Only the vocabulary of a model file.
+class INFER_API Vocabulary {
+ public:
+  static Result<std::unique_ptr<Vocabulary>> load(const std::string& path);
+  ~Vocabulary();
+  Result<std::vector<int32_t>> tokenize(std::string_view text, const TokenizeOptions& options) const;
+  /// The bytes of the tokens, special ones spelt out.
+  std::string detokenize(std::span<const int32_t> tokens) const;
+  int32_t size() const;
+
+ private:
+  struct Impl;
+  explicit Vocabulary(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// How a token is chosen. Unset fields come from the model (general.sampling.*), else as noted.
+struct SamplingOptions {
+  std::optional<float> temperature;     ///< 0.8; 0: the most likely token
+  std::optional<int32_t> top_k;         ///< 0: off
+  std::optional<float> top_p;           ///< 0.95; 1: off
+  std::optional<float> min_p;           ///< 0.05; 0: off
+  std::optional<uint64_t> seed;         ///< a fresh one each time; equal seeds give equal text
+};
+
+struct GenerateOptions {
+  int32_t max_tokens = -1;       ///< −1: until the end of text or of the context
+  bool ignore_end = false;       ///< go on past end-of-text tokens
+  SamplingOptions sampling;
+};
+
+enum class FinishReason { stop, length, context, cancelled };
+
+struct GenerateResult {
+  FinishReason reason = FinishReason::stop;
+  int64_t prompt_tokens = 0;      ///< computed
+  int64_t generated_tokens = 0;
+  double prompt_seconds = 0;
+  double generate_seconds = 0;
+  double first_token_seconds = 0;  ///< from the call to the first token
+  uint64_t seed = 0;               ///< the one used
+};
+
+/// A generated token and the text that it completed (whole UTF-8 characters; may be empty). Return
+/// false to end.
+using TokenFn = std::function<bool(int32_t token, std::string_view text)>;
+
+/// Told the logits of a row, [vocabulary], valid during the call. Return false to end.
+using LogitsFn = std::function<bool(int64_t position, std::span<const float> logits)>;
+
+/// One sequence: its tokens and its share of the cache. Outlives no Engine.
+class INFER_API Session {
+ public:
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Appends the tokens and goes on from there. Blocks until done.
+  Result<GenerateResult> generate(std::span<const int32_t> prompt, const GenerateOptions& options,
+                                  const TokenFn& on_token);
+  /// Appends the tokens and gives the logits after each of them, in order.
+  Status evaluate(std::span<const int32_t> tokens, const LogitsFn& on_logits);
+  /// Forgets tokens from the end, down to `length`.
+  Status truncate(int64_t length);
+  /// Tokens held.
+  int64_t length() const;
+  /// Ends a running call soon, with FinishReason::cancelled or StatusCode::cancelled.
+  void cancel();
+
+ private:
+  friend class Engine;
+  struct Impl;
+  explicit Session(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// A loaded model.
+class INFER_API Engine {
+ public:
+  static Result<std::unique_ptr<Engine>> load(const std::string& path, const LoadOptions& options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  const ModelDescription& model() const;
+  /// What is allocated, by the devices' own accounting.
+  MemoryReport memory() const;
+  Result<std::vector<int32_t>> tokenize(std::string_view text, const TokenizeOptions& options) const;
+  std::string detokenize(std::span<const int32_t> tokens) const;
+  int32_t vocabulary_size() const;
+  Result<std::unique_ptr<Session>> open_session();
+
+  struct Impl;
+
+ private:
+  explicit Engine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// ---------------------------------------------------------------------------------------------
+// Jobs
+
+struct BenchOptions {
+  LoadOptions load;
+  int32_t prompt_tokens = 256;
+  int32_t generate_tokens = 32;
+  int32_t repeats = 3;
+};
+
+struct BenchRate {
+  int64_t tokens = 0;
+  double tokens_per_s = 0;  ///< mean
+  double spread = 0;        ///< relative standard deviation
+  double fraction = 0;      ///< of the ceiling that binds
+};
+
+struct BenchReport {
+  std::string model;
+  std::string device;
+  int32_t threads = 0;
+  double read_bandwidth_gb_s = 0;  ///< plain reads of all threads
+  double int8_mac_g_s = 0;         ///< 32 × the rate of the 8-bit product instruction
+  int64_t weights_bytes = 0;       ///< read for one token
+  BenchRate prefill;               ///< fraction: multiply-accumulates over int8_mac_g_s
+  BenchRate decode;                ///< fraction: weight and cache bytes over read_bandwidth_gb_s
+};
+
+INFER_API Result<BenchReport> bench(const std::string& path, const BenchOptions& options);
+
+struct SelftestReport {
+  int32_t passed = 0;
+  int32_t failed = 0;
+  int32_t unsupported = 0;
+  std::vector<std::string> failures;  ///< "op case: what differs"
+};
+
+/// Runs every operation's conformance cases on a device against the scalar references.
+/// `only`: an operation's name, or empty for all.
+INFER_API Result<SelftestReport> selftest(const LoadOptions& options, const std::string& only);
+
+struct SynthOptions {
+  std::string shape;       ///< a name of synth_shapes(), or "custom"
+  std::string type = "q4_0";  ///< an element type, or a mix: q4_k_m, q5_k_m
+  std::string vocabulary;  ///< a GGUF file to take the vocabulary from; empty: one made up
+  uint64_t seed = 1;
+  // Of "custom" (and, where not 0, instead of the shape's own):
+  int64_t layers = 0, embedding = 0, feed_forward = 0, heads = 0, kv_heads = 0, tokens = 0;
+  int64_t experts = 0, experts_used = 0, context = 0;
+  ProgressFn progress;
+};
+
+/// Names of the shapes that can be synthesised.
+INFER_API std::vector<std::string> synth_shapes();
+/// Writes a GGUF model of random weights in a named shape, for benchmarks and tests.
+INFER_API Status synth(const std::string& path, const SynthOptions& options);
+
+}  // namespace infer

@@ -1,0 +1,55 @@
+// What an architecture is: how to read its hyper-parameters and build its graph. One file each in
+// models/; the build lists them (all_architectures).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/core/status.h"
+#include "engine/graph/kv_geometry.h"
+#include "engine/model/rope.h"
+#include "engine/weights/weight_source.h"
+
+namespace infer {
+
+class ModelBuilder;
+
+/// What the engine must know of a model apart from its graph.
+struct ModelInfo {
+  std::string architecture;
+  int64_t vocabulary = 0;
+  int64_t context = 0;    ///< tokens it was trained for
+  int64_t embedding = 0;  ///< width of the residual stream
+  int64_t layers = 0;
+  std::vector<KvLayerShape> kv_layers;
+  std::vector<RopeSpec> ropes;
+};
+
+/// One model: hyper-parameters read and checked. Immutable.
+class Model {
+ public:
+  virtual ~Model() = default;
+  const ModelInfo& info() const { return info_; }
+  /// Adds the nodes of one step and marks the logits [vocabulary, 1, outputs] as output. Failures
+  /// (a missing tensor, a wrong shape) are kept by the builder.
+  virtual void build(ModelBuilder& m) const = 0;
+
+ protected:
+  ModelInfo info_;
+};
+
+/// An architecture, possibly under several names of `general.architecture`.
+struct ArchDef {
+  std::span<const char* const> names;
+  Result<std::unique_ptr<Model>> (*create)(const WeightSource& source);
+};
+
+/// Generated from the files in models/.
+std::span<const ArchDef* const> all_architectures();
+
+/// Reads the model that a source holds. unsupported: names its architecture and lists the known.
+Result<std::unique_ptr<Model>> create_model(const WeightSource& source);
+
+}  // namespace infer

@@ -1,0 +1,95 @@
+#include "engine/model/builder.h"
+
+#include <fmt/ranges.h>
+
+namespace infer {
+
+std::string block_name(int64_t layer, const char* part) {
+  return fmt::format("blk.{}.{}", layer, part);
+}
+
+WeightTable::WeightTable(const WeightSource& source) : source_(source) {
+  const std::span<const Weight> all = source.weights();
+  by_name_.reserve(all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    by_name_.emplace(all[i].name, static_cast<int32_t>(i));
+  }
+}
+
+int32_t WeightTable::index(const std::string& name) const {
+  const auto it = by_name_.find(name);
+  return it == by_name_.end() ? -1 : it->second;
+}
+
+Status ModelBuilder::check(const Weight& weight, std::initializer_list<int64_t> shape) const {
+  std::array<int64_t, kMaxDims> expected{1, 1, 1, 1};
+  std::copy(shape.begin(), shape.end(), expected.begin());
+  if (weight.desc.shape == expected) return {};
+  return error(StatusCode::bad_file, "{}: tensor '{}': expected [{}], found {}",
+               weights_.source().metadata().source(), weight.name, fmt::join(shape, ", "),
+               shape_string(weight.desc));
+}
+
+ValueId ModelBuilder::optional_weight(const std::string& name,
+                                      std::initializer_list<int64_t> shape) {
+  const int32_t index = weights_.index(name);
+  if (index < 0) return kNoValue;
+  const Weight& weight = weights_.weight(index);
+  g.set_error(check(weight, shape));
+  return g.weight(index, weight.desc);
+}
+
+ValueId ModelBuilder::weight(const std::string& name, std::initializer_list<int64_t> shape) {
+  if (!has(name)) {
+    g.set_error(error(StatusCode::bad_file, "{}: tensor '{}' [{}] is missing",
+                      weights_.source().metadata().source(), name, fmt::join(shape, ", ")));
+    return kNoValue;
+  }
+  return optional_weight(name, shape);
+}
+
+int64_t ModelBuilder::weight_dim(const std::string& name, int dim) const {
+  const int32_t index = weights_.index(name);
+  return index < 0 ? 0 : weights_.weight(index).desc.shape[static_cast<size_t>(dim)];
+}
+
+ValueId ModelBuilder::embed_tokens(float scale) {
+  g.set_unit({UnitKind::embedding, -1});
+  const ValueId table = weight("token_embd.weight", {info_.embedding, info_.vocabulary});
+  return g.add(op::Embed{scale}, {g.input(StepInput::tokens), table});
+}
+
+ValueId ModelBuilder::rms_norm(ValueId x, const std::string& name, float eps) {
+  return g.add(op::RmsNorm{eps}, {x, weight(name, {g.value(x).desc.shape[0]})});
+}
+
+ValueId ModelBuilder::linear(ValueId x, const std::string& name, int64_t n) {
+  const ValueId w = weight(name + ".weight", {g.value(x).desc.shape[0], n});
+  return g.add(op::Matmul{}, {x, w, optional_weight(name + ".bias", {n})});
+}
+
+ValueId ModelBuilder::rope(ValueId x, op::Rope::Style style, int32_t kind) {
+  const int64_t pairs = info_.ropes[static_cast<size_t>(kind)].pairs;
+  return g.add(op::Rope{style}, {x, g.input(StepInput::rope_table, kind, pairs)});
+}
+
+ValueId ModelBuilder::attention(ValueId q, ValueId k, ValueId v, const op::Attention& params,
+                                ValueId sinks) {
+  const ValueId slots = g.input(StepInput::slots);
+  const ValueId sequences = g.input(StepInput::sequences);
+  g.add_all(op::KvStore{params.kv_layer}, {k, v, slots, sequences});
+  return g.merge_heads(g.add(params, {q, slots, sequences, sinks}));
+}
+
+ValueId ModelBuilder::select_outputs(ValueId x) {
+  return g.add(op::SelectRows{}, {x, g.input(StepInput::output_rows)});
+}
+
+ValueId ModelBuilder::output_logits(ValueId x) {
+  g.set_unit({UnitKind::output, -1});
+  if (has("output.weight")) return linear(x, "output", info_.vocabulary);
+  const ValueId table = weight("token_embd.weight", {info_.embedding, info_.vocabulary});
+  return g.add(op::Matmul{}, {x, table, optional_weight("output.bias", {info_.vocabulary})});
+}
+
+}  // namespace infer

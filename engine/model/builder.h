@@ -1,0 +1,69 @@
+// Building a model's graph: weights by name, and the operations as a model file speaks of them.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <unordered_map>
+
+#include "engine/graph/graph.h"
+#include "engine/model/arch.h"
+
+namespace infer {
+
+/// "blk.7.attn_q".
+std::string block_name(int64_t layer, const char* part);
+
+/// Weights of a source by name; built once per model and shared by its graphs.
+class WeightTable {
+ public:
+  explicit WeightTable(const WeightSource& source);
+  /// −1 if absent.
+  int32_t index(const std::string& name) const;
+  const Weight& weight(int32_t index) const { return source_.weights()[static_cast<size_t>(index)]; }
+  const WeightSource& source() const { return source_; }
+
+ private:
+  const WeightSource& source_;
+  std::unordered_map<std::string, int32_t> by_name_;
+};
+
+/// The first failure is kept in the GraphBuilder; later calls do nothing.
+class ModelBuilder {
+ public:
+  ModelBuilder(GraphBuilder& graph, const WeightTable& weights, const ModelInfo& info)
+      : g(graph), weights_(weights), info_(info) {}
+
+  GraphBuilder& g;
+
+  /// A weight of exactly this shape: bad_file naming the tensor if it is missing or different.
+  ValueId weight(const std::string& name, std::initializer_list<int64_t> shape);
+  /// The same, or kNoValue if there is none of that name.
+  ValueId optional_weight(const std::string& name, std::initializer_list<int64_t> shape);
+  bool has(const std::string& name) const { return weights_.index(name) >= 0; }
+  /// shape[0] and on of a weight, zero if it is missing.
+  int64_t weight_dim(const std::string& name, int dim) const;
+
+  /// The step's tokens through "token_embd.weight".
+  ValueId embed_tokens(float scale = 1.0f);
+  ValueId rms_norm(ValueId x, const std::string& weight, float eps);
+  /// "<name>.weight" [k, n] and, where present, "<name>.bias" [n].
+  ValueId linear(ValueId x, const std::string& name, int64_t n);
+  ValueId add(ValueId a, ValueId b, float scale = 1.0f) { return g.add(op::Add{scale}, {a, b}); }
+  /// x [head, heads, rows] turned by the model's RoPE number `kind`.
+  ValueId rope(ValueId x, op::Rope::Style style, int32_t kind = 0);
+  /// Stores k and v and attends; q, k, v [dim, heads, rows]; the result's heads are merged.
+  ValueId attention(ValueId q, ValueId k, ValueId v, const op::Attention& params,
+                    ValueId sinks = kNoValue);
+  /// Keeps only the rows whose results are wanted.
+  ValueId select_outputs(ValueId x);
+  /// Final projection: "output.weight", or the token table where that is absent.
+  ValueId output_logits(ValueId x);
+
+ private:
+  Status check(const Weight& weight, std::initializer_list<int64_t> shape) const;
+
+  const WeightTable& weights_;
+  const ModelInfo& info_;
+};
+
+}  // namespace infer

@@ -1,0 +1,183 @@
+#include "engine/model/hparams.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace infer {
+namespace {
+
+constexpr int64_t kMaxLayers = 4096;
+constexpr int64_t kMaxWidth = int64_t{1} << 20;
+constexpr int64_t kMaxHeads = 4096;
+
+}  // namespace
+
+HparamReader::HparamReader(const WeightSource& source) : source_(source) {
+  Result<std::optional<std::string>> name = metadata().get_string("general.architecture");
+  if (!name) {
+    set_error(std::move(name).error());
+  } else if (name->has_value()) {
+    architecture_ = **name;
+  }
+  prefix_ = architecture_ + ".";
+}
+
+void HparamReader::set_error(Status status) {
+  if (status_.ok()) status_ = std::move(status);
+}
+
+bool HparamReader::has(const std::string& key) const { return metadata().has(prefix_ + key); }
+
+template <typename T>
+T HparamReader::take(Result<std::optional<T>> found, const std::string& key, const T* absent) {
+  if (!found) {
+    set_error(std::move(found).error());
+  } else if (found->has_value()) {
+    return std::move(**found);
+  } else if (absent == nullptr) {
+    set_error(error(StatusCode::bad_file, "{}: key '{}' is missing", metadata().source(),
+                    prefix_ + key));
+  }
+  return absent == nullptr ? T() : *absent;
+}
+
+int64_t HparamReader::need_int(const std::string& key, int64_t min, int64_t max) {
+  const int64_t value = take<int64_t>(metadata().get_int(prefix_ + key, min, max), key, nullptr);
+  return std::max(value, min);  // in range even after a failure
+}
+
+int64_t HparamReader::get_int(const std::string& key, int64_t absent, int64_t min, int64_t max) {
+  return take(metadata().get_int(prefix_ + key, min, max), key, &absent);
+}
+
+double HparamReader::need_float(const std::string& key) {
+  return take<double>(metadata().get_float(prefix_ + key), key, nullptr);
+}
+
+double HparamReader::get_float(const std::string& key, double absent) {
+  return take(metadata().get_float(prefix_ + key), key, &absent);
+}
+
+bool HparamReader::get_bool(const std::string& key, bool absent) {
+  return take(metadata().get_bool(prefix_ + key), key, &absent);
+}
+
+std::string HparamReader::get_string(const std::string& key, const std::string& absent) {
+  return take(metadata().get_string(prefix_ + key), key, &absent);
+}
+
+std::vector<int64_t> HparamReader::per_layer(const std::string& key, int64_t layers, int64_t absent,
+                                             int64_t min, int64_t max) {
+  const std::vector<int64_t> none{absent};
+  std::vector<int64_t> values = take(metadata().get_ints(prefix_ + key, min, max), key, &none);
+  if (values.size() == 1) values.assign(static_cast<size_t>(layers), values[0]);
+  if (values.size() != static_cast<size_t>(layers)) {
+    set_error(error(StatusCode::bad_file, "{}: key '{}': expected {} values, found {}",
+                    metadata().source(), prefix_ + key, layers, values.size()));
+    values.assign(static_cast<size_t>(layers), std::max(absent, min));
+  }
+  return values;
+}
+
+DecoderParams read_decoder_params(HparamReader& r) {
+  DecoderParams p;
+  p.layers = r.need_int("block_count", 1, kMaxLayers);
+  p.embedding = r.need_int("embedding_length", 1, kMaxWidth);
+  p.context = r.get_int("context_length", 2048, 1, int64_t{1} << 31);
+  p.heads = r.need_int("attention.head_count", 1, kMaxHeads);
+  if (!r.has("attention.key_length") && p.embedding % p.heads != 0) {
+    r.set_error(error(StatusCode::bad_file, "{}: {} heads do not divide a width of {}",
+                      r.metadata().source(), p.heads, p.embedding));
+  }
+  p.head_dim = r.get_int("attention.key_length", std::max<int64_t>(1, p.embedding / p.heads), 1,
+                         kMaxWidth);
+  p.value_dim = r.get_int("attention.value_length", p.head_dim, 1, kMaxWidth);
+  p.kv_heads = r.per_layer("attention.head_count_kv", p.layers, p.heads, 1, kMaxHeads);
+  for (const int64_t kv : p.kv_heads) {
+    if (p.heads % kv != 0) {
+      r.set_error(error(StatusCode::bad_file, "{}: {} key-value heads do not divide {} heads",
+                        r.metadata().source(), kv, p.heads));
+    }
+  }
+  p.feed_forward = r.per_layer("feed_forward_length", p.layers, 0, 0, kMaxWidth);
+  p.eps = static_cast<float>(r.get_float("attention.layer_norm_rms_epsilon", 1e-5));
+  p.experts = r.get_int("expert_count", 0, 0, 65536);
+  p.experts_used = r.get_int("expert_used_count", 0, 0, std::max<int64_t>(p.experts, 0));
+  if (p.experts > 0 && p.experts_used == 0) {
+    r.set_error(error(StatusCode::bad_file, "{}: {} experts but none used for a token",
+                      r.metadata().source(), p.experts));
+  }
+  const Weight* table = r.source().find("token_embd.weight");
+  if (table == nullptr) {
+    r.set_error(error(StatusCode::bad_file, "{}: tensor 'token_embd.weight' is missing",
+                      r.metadata().source()));
+  } else {
+    p.vocabulary = table->desc.shape[1];
+    const auto tokens = static_cast<int64_t>(r.source().tokenizer().tokens.size());
+    if (tokens > p.vocabulary) {
+      r.set_error(error(StatusCode::bad_file,
+                        "{}: tensor 'token_embd.weight': expected rows for {} tokens, found {}",
+                        r.metadata().source(), tokens, p.vocabulary));
+    }
+  }
+  return p;
+}
+
+RopeSpec read_rope(HparamReader& r, int64_t head_dim, double default_base) {
+  RopeSpec spec;
+  const int64_t dims = r.get_int("rope.dimension_count", head_dim, 2, head_dim);
+  if (dims % 2 != 0) {
+    r.set_error(error(StatusCode::bad_file, "{}: rope.dimension_count: expected an even number, found {}",
+                      r.metadata().source(), dims));
+  }
+  spec.pairs = static_cast<int32_t>(dims / 2);
+  spec.base = r.get_float("rope.freq_base", default_base);
+  if (!(spec.base > 1)) {
+    r.set_error(error(StatusCode::bad_file, "{}: rope.freq_base: expected more than 1, found {}",
+                      r.metadata().source(), spec.base));
+    spec.base = default_base;
+  }
+  // Files older than the scaling keys give the linear factor alone.
+  const double factor =
+      r.get_float("rope.scaling.factor", r.get_float("rope.scale_linear", 1.0));
+  const std::string type = r.get_string("rope.scaling.type", factor != 1.0 ? "linear" : "none");
+  if (!(factor > 0)) {
+    r.set_error(error(StatusCode::bad_file, "{}: rope.scaling.factor: expected more than 0, found {}",
+                      r.metadata().source(), factor));
+    return spec;
+  }
+  if (type == "linear" || type == "yarn") spec.position_scale = 1.0 / factor;
+  if (type == "yarn") {
+    spec.yarn = true;
+    spec.original_context = static_cast<double>(
+        r.get_int("rope.scaling.original_context_length",
+                  r.get_int("context_length", 2048, 1, int64_t{1} << 31), 1, int64_t{1} << 31));
+    spec.beta_fast = r.get_float("rope.scaling.yarn_beta_fast", 32.0);
+    spec.beta_slow = r.get_float("rope.scaling.yarn_beta_slow", 1.0);
+    spec.magnitude = r.get_float("rope.scaling.attn_factor",
+                                 r.get_float("rope.scaling.yarn_attn_factor", 1.0)) *
+                     (1.0 + 0.1 * std::log(factor));
+  }
+  return spec;
+}
+
+int32_t weight_index(const WeightSource& source, std::string_view name) {
+  const Weight* weight = source.find(name);
+  return weight == nullptr ? -1 : static_cast<int32_t>(weight - source.weights().data());
+}
+
+ModelInfo decoder_info(const HparamReader& reader, const DecoderParams& p) {
+  ModelInfo info;
+  info.architecture = reader.architecture();
+  info.vocabulary = p.vocabulary;
+  info.context = p.context;
+  info.embedding = p.embedding;
+  info.layers = p.layers;
+  for (const int64_t kv : p.kv_heads) {
+    info.kv_layers.push_back({static_cast<int32_t>(kv), static_cast<int32_t>(p.head_dim),
+                              static_cast<int32_t>(p.value_dim), 0});
+  }
+  return info;
+}
+
+}  // namespace infer

@@ -1,0 +1,76 @@
+// Reading hyper-parameters: the keys under an architecture's prefix, with defaults and ranges.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/model/arch.h"
+
+namespace infer {
+
+/// Looks up "<architecture>.<key>". The first failure is kept, later calls return their defaults;
+/// status() reports it.
+class HparamReader {
+ public:
+  explicit HparamReader(const WeightSource& source);
+
+  /// The value of general.architecture.
+  const std::string& architecture() const { return architecture_; }
+  bool has(const std::string& key) const;
+
+  int64_t need_int(const std::string& key, int64_t min, int64_t max);
+  int64_t get_int(const std::string& key, int64_t absent, int64_t min, int64_t max);
+  double need_float(const std::string& key);
+  double get_float(const std::string& key, double absent);
+  bool get_bool(const std::string& key, bool absent);
+  std::string get_string(const std::string& key, const std::string& absent);
+  /// One value per layer; a single number in the file holds for all.
+  std::vector<int64_t> per_layer(const std::string& key, int64_t layers, int64_t absent,
+                                 int64_t min, int64_t max);
+
+  void set_error(Status status);
+  const Status& status() const { return status_; }
+  const Metadata& metadata() const { return source_.metadata(); }
+  const WeightSource& source() const { return source_; }
+
+ private:
+  template <typename T>
+  T take(Result<std::optional<T>> found, const std::string& key, const T* absent);
+
+  const WeightSource& source_;
+  std::string architecture_;
+  std::string prefix_;
+  Status status_;
+};
+
+/// The hyper-parameters that nearly every decoder has, under their usual keys.
+struct DecoderParams {
+  int64_t layers = 0;
+  int64_t embedding = 0;
+  int64_t vocabulary = 0;
+  int64_t context = 0;
+  int64_t heads = 0;
+  int64_t head_dim = 0;    ///< elements of a query and key head
+  int64_t value_dim = 0;   ///< elements of a value head
+  int64_t experts = 0;
+  int64_t experts_used = 0;
+  float eps = 1e-5f;       ///< of RMSNorm
+  std::vector<int64_t> kv_heads;      ///< by layer
+  std::vector<int64_t> feed_forward;  ///< by layer
+};
+
+/// Reads and checks them; failures are kept by the reader. The vocabulary is the token table's width
+/// when the file does not say.
+DecoderParams read_decoder_params(HparamReader& reader);
+
+/// The model's (first) RoPE: dimension count (default: the head), base and scaling keys.
+RopeSpec read_rope(HparamReader& reader, int64_t head_dim, double default_base = 10000.0);
+
+/// The index of a weight that may be absent (−1), e.g. rope_freqs.weight.
+int32_t weight_index(const WeightSource& source, std::string_view name);
+
+/// The usual ModelInfo of a decoder with one cache layer per layer.
+ModelInfo decoder_info(const HparamReader& reader, const DecoderParams& params);
+
+}  // namespace infer

@@ -1,0 +1,28 @@
+// The host's side of rotary position embedding: angles for every position, in double.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace infer {
+
+/// One kind of RoPE of a model. Angle of pair i at position p: p · base^(−i/pairs) / factor_i,
+/// then scaled by `scaling`.
+struct RopeSpec {
+  int32_t pairs = 0;            ///< rotated dimensions / 2
+  double base = 10000.0;
+  double position_scale = 1.0;  ///< linear scaling: 1 / factor
+  double magnitude = 1.0;       ///< multiplies cos and sin
+  bool yarn = false;            ///< mixes scaled and unscaled angles by wavelength
+  double beta_fast = 32.0;      ///< YaRN: rotations over the original context that stay unscaled
+  double beta_slow = 1.0;       ///< YaRN: rotations that are scaled in full
+  double original_context = 0;  ///< tokens the model was first trained with
+  int32_t factors = -1;         ///< index of a weight f32 [pairs] that divides the frequencies
+};
+
+/// Writes (cos, sin) of every pair at `position`. `factors`: the values of that weight, or empty.
+/// YaRN as in Peng et al. 2023, section 3.2 and 3.4 (the magnitude is part of the spec).
+void rope_angles(const RopeSpec& spec, std::span<const float> factors, int64_t position,
+                 float* cos_sin);
+
+}  // namespace infer

@@ -1,0 +1,138 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/ops/op.h"
+#include "engine/ops/reference.h"
+#include "engine/quant/quant.h"
+
+namespace infer {
+namespace {
+
+Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, const KvGeometry& kv) {
+  INFER_CHECK_R(check_inputs("attention", in, 4, {0, 1, 2}));
+  const auto layer = static_cast<size_t>(std::get<op::Attention>(params).kv_layer);
+  INFER_CHECK_R(check_shape("attention", layer < kv.layers.size(), "an existing layer", in));
+  const KvLayerShape& shape = kv.layers[layer];
+  const TensorDesc& q = in[0]->desc;
+  const bool sinks_good = in[3] == nullptr || (in[3]->desc.type == DType::f32 &&
+                                               in[3]->desc.shape[0] == q.shape[1]);
+  INFER_CHECK_R(check_shape("attention", q.type == DType::f32 && q.shape[0] == shape.k_dim &&
+                                             q.shape[1] % shape.heads == 0 &&
+                                             in[1]->desc.type == DType::i32 &&
+                                             in[2]->desc.type == DType::i32 && sinks_good,
+                            "q f32 [k_dim, heads, rows], slots, sequences, sinks f32 [heads]", in));
+  return std::vector{made(DType::f32, shape.v_dim, q.shape[1], *in[0])};
+}
+
+void reference(const RefCall& call) {
+  const auto& p = std::get<op::Attention>(call.params);
+  const auto layer = static_cast<size_t>(p.kv_layer);
+  const KvLayerShape& shape = call.kv.layers[layer];
+  const KvLayerLayout& at = call.kv_layout.layers[layer];
+  const TensorRef& q = call.inputs[0];
+  const TensorRef& sinks = call.inputs[3];
+  const TensorRef& out = call.outputs[0];
+  const int64_t group = q.desc.shape[1] / shape.heads;
+  std::vector<float> row(static_cast<size_t>(std::max(shape.k_dim, shape.v_dim)));
+  for (int64_t r = 0; r < q.desc.shape[2]; ++r) {
+    const int32_t slot = *call.inputs[1].row<int32_t>(0, r);
+    const int32_t sequence = *call.inputs[2].row<int32_t>(0, r);
+    const int32_t first = p.window > 0 ? std::max(0, slot - p.window + 1) : 0;
+    for (int64_t h = 0; h < q.desc.shape[1]; ++h) {
+      const auto stored = [&](int64_t s, int64_t offset, int64_t bytes) {
+        return call.pages.page(sequence, s, call.kv_layout.page_bytes) + offset +
+               (h / group * kPageTokens + s % kPageTokens) * bytes;
+      };
+      std::vector<double> scores;
+      double best = sinks.data == nullptr ? -std::numeric_limits<double>::infinity()
+                                          : sinks.row<float>(0, 0)[h];
+      for (int64_t s = first; s <= slot; ++s) {
+        quant_traits(call.kv.k_type).decode(stored(s, at.k_offset, at.k_row), row.data(),
+                                            shape.k_dim);
+        double score = dot_f64(q.row<float>(h, r), row.data(), shape.k_dim) * p.scale;
+        if (p.softcap > 0) score = p.softcap * std::tanh(score / p.softcap);
+        best = std::max(best, score);
+        scores.push_back(score);
+      }
+      double sum = sinks.data == nullptr ? 0 : std::exp(sinks.row<float>(0, 0)[h] - best);
+      std::vector<double> mix(static_cast<size_t>(shape.v_dim), 0.0);
+      for (int64_t s = first; s <= slot; ++s) {
+        const double weight = std::exp(scores[static_cast<size_t>(s - first)] - best);
+        sum += weight;
+        quant_traits(call.kv.v_type).decode(stored(s, at.v_offset, at.v_row), row.data(),
+                                            shape.v_dim);
+        for (size_t i = 0; i < mix.size(); ++i) mix[i] += weight * row[i];
+      }
+      for (size_t i = 0; i < mix.size(); ++i) {
+        out.row<float>(h, r)[i] = static_cast<float>(mix[i] / sum);
+      }
+    }
+  }
+}
+
+struct Shape {
+  const char* name;
+  int64_t heads;
+  KvLayerShape kv;
+  op::Attention params;
+  bool sinks = false;
+};
+
+void add_case(std::vector<OpCase>& all, const Shape& shape, DType type, int64_t rows,
+              int32_t sequences) {
+  OpCase c;
+  c.name = std::string(shape.name) + " " + std::string(dtype_info(type).ident) + " rows " +
+           std::to_string(rows) + " sequences " + std::to_string(sequences);
+  c.rows = rows;
+  c.sequences = sequences;
+  c.kv = {{shape.kv}, type, type};
+  // The cache's own rounding is the same on both sides; what differs is the order of the sums and,
+  // for a quantised cache, how the query meets it.
+  c.tolerance = is_quantised(type) ? 1e-3 : 1e-10;
+  c.build = [shape](CaseBuilder& b) {
+    GraphBuilder& g = b.graph();
+    const ValueId q = b.activations(shape.kv.k_dim, shape.heads);
+    const ValueId k = b.activations(shape.kv.k_dim, shape.kv.heads);
+    const ValueId v = b.activations(shape.kv.v_dim, shape.kv.heads);
+    const ValueId slots = g.input(StepInput::slots);
+    const ValueId sequence = g.input(StepInput::sequences);
+    const ValueId sinks = shape.sinks ? b.weight(DType::f32, shape.heads) : kNoValue;
+    g.add_all(op::KvStore{0}, {k, v, slots, sequence});
+    g.output(g.add(shape.params, {q, slots, sequence, sinks}));
+  };
+  all.push_back(std::move(c));
+}
+
+void cases(std::vector<OpCase>& all) {
+  const Shape shapes[] = {
+      {"one head", 1, {1, 32, 32}, {0, 0.2f}},
+      {"grouped 8:2", 8, {2, 64, 64}, {0, 0.125f}},
+      {"odd group 3:1", 3, {1, 96, 64}, {0, 0.1f}},
+      {"window 5", 4, {4, 32, 32, 5}, {0, 0.18f, 0.0f, 5}},
+      {"window 70", 4, {2, 32, 32, 70}, {0, 0.18f, 0.0f, 70}},
+      {"softcap", 4, {2, 64, 64}, {0, 0.125f, 2.0f}},
+      {"sinks", 4, {2, 64, 64}, {0, 0.125f}, true},
+      {"wide head", 2, {1, 256, 256}, {0, 0.0625f}},
+  };
+  for (const Shape& shape : shapes) {
+    for (const DType type : {DType::f32, DType::f16, DType::q8_0, DType::q4_0}) {
+      for (const int64_t rows : {1, 2, 3, 33, 130}) {
+        add_case(all, shape, type, rows, 1);
+        if (rows > 1) add_case(all, shape, type, rows, 3);
+      }
+    }
+  }
+  for (const DType type : {DType::f32, DType::f16}) {
+    add_case(all, {"odd head", 5, {5, 37, 19}, {0, 0.16f}}, type, 33, 2);
+  }
+}
+
+}  // namespace
+
+const OpDef& attention_op() {
+  static const OpDef def{OpId::Attention, "attention", infer, reference, cases};
+  return def;
+}
+
+}  // namespace infer

@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "engine/ops/op.h"
+
+namespace infer {
+namespace {
+
+Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, const KvGeometry&) {
+  INFER_CHECK_R(check_inputs("moe_route", in, 2, {0}));
+  const auto& p = std::get<op::MoeRoute>(params);
+  const TensorDesc& logits = in[0]->desc;
+  const int64_t experts = logits.shape[0];
+  const bool bias_good = in[1] == nullptr ||
+                         (in[1]->desc.type == DType::f32 && in[1]->desc.shape[0] == experts);
+  const bool groups_good = p.groups >= 1 && experts % p.groups == 0 && p.groups_used >= 1 &&
+                           p.groups_used <= p.groups &&
+                           p.used <= experts / p.groups * p.groups_used;
+  INFER_CHECK_R(check_shape("moe_route", logits.type == DType::f32 && logits.shape[1] == 1 &&
+                                             p.used >= 1 && bias_good && groups_good,
+                            "logits f32 [experts, 1, rows], bias f32 [experts], used ≤ experts", in));
+  return std::vector{made(DType::i32, p.used, 1, *in[0]), made(DType::f32, p.used, 1, *in[0])};
+}
+
+/// Lets only the best groups take part, by the sum of the two best scores of each (DeepSeek-V3,
+/// section 2.1.2).
+void keep_best_groups(const op::MoeRoute& p, std::vector<double>& scores) {
+  const size_t size = scores.size() / static_cast<size_t>(p.groups);
+  std::vector<double> worth(static_cast<size_t>(p.groups));
+  for (size_t g = 0; g < worth.size(); ++g) {
+    std::vector<double> group(scores.begin() + static_cast<ptrdiff_t>(g * size),
+                              scores.begin() + static_cast<ptrdiff_t>((g + 1) * size));
+    std::ranges::sort(group, std::greater<>());
+    worth[g] = group[0] + (size > 1 ? group[1] : 0.0);
+  }
+  std::vector<size_t> order(worth.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return worth[a] > worth[b]; });
+  for (size_t i = static_cast<size_t>(p.groups_used); i < order.size(); ++i) {
+    std::fill_n(scores.begin() + static_cast<ptrdiff_t>(order[i] * size), size,
+                -std::numeric_limits<double>::infinity());
+  }
+}
+
+void reference(const RefCall& call) {
+  const auto& p = std::get<op::MoeRoute>(call.params);
+  const TensorRef& logits = call.inputs[0];
+  const TensorRef& bias = call.inputs[1];
+  const auto experts = static_cast<size_t>(logits.desc.shape[0]);
+  for (int64_t r = 0; r < logits.desc.shape[2]; ++r) {
+    const float* in = logits.row<float>(0, r);
+    std::vector<double> probs(in, in + experts);
+    const auto softmax = [](std::vector<double>& x) {
+      const double best = *std::ranges::max_element(x);
+      double sum = 0;
+      for (double& v : x) sum += v = std::exp(v - best);
+      for (double& v : x) v /= sum;
+    };
+    if (p.gating == op::MoeRoute::Gating::softmax) softmax(probs);
+    if (p.gating == op::MoeRoute::Gating::sigmoid) {
+      for (double& v : probs) v = 1 / (1 + std::exp(-v));
+    }
+    std::vector<double> scores = probs;
+    if (bias.data != nullptr) {
+      for (size_t e = 0; e < experts; ++e) scores[e] += bias.row<float>(0, 0)[e];
+    }
+    if (p.groups > 1) keep_best_groups(p, scores);
+    std::vector<size_t> order(experts);
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, [&](size_t a, size_t b) { return scores[a] > scores[b]; });
+    std::vector<double> weights;
+    for (int32_t i = 0; i < p.used; ++i) weights.push_back(probs[order[static_cast<size_t>(i)]]);
+    if (p.gating == op::MoeRoute::Gating::softmax_of_chosen) softmax(weights);
+    if (p.normalise) {
+      const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+      for (double& w : weights) w /= sum;
+    }
+    for (int32_t i = 0; i < p.used; ++i) {
+      call.outputs[0].row<int32_t>(0, r)[i] = static_cast<int32_t>(order[static_cast<size_t>(i)]);
+      call.outputs[1].row<float>(0, r)[i] =
+          static_cast<float>(weights[static_cast<size_t>(i)] * p.scale);
+    }
+  }
+}
+
+void cases(std::vector<OpCase>& all) {
+  using Gating = op::MoeRoute::Gating;
+  struct Kind {
+    const char* name;
+    op::MoeRoute params;
+    bool bias;
+  };
+  const Kind kinds[] = {
+      {"softmax", {Gating::softmax, 3}, false},
+      {"softmax normalised", {Gating::softmax, 4, true}, false},
+      {"softmax of chosen", {Gating::softmax_of_chosen, 2}, false},
+      {"sigmoid biased scaled", {Gating::sigmoid, 4, true, 2.5f}, true},
+      {"sigmoid biased groups", {Gating::sigmoid, 4, true, 2.5f, 4, 2}, true},
+      {"all", {Gating::softmax, 16}, false},
+  };
+  for (const Kind& kind : kinds) {
+    for (const int64_t rows : {1, 2, 3, 33}) {
+      OpCase c;
+      c.name = std::string(kind.name) + " rows " + std::to_string(rows);
+      c.rows = rows;
+      c.build = [kind](CaseBuilder& b) {
+        const ValueId logits = b.activations(16);
+        const ValueId bias = kind.bias ? b.weight(DType::f32, 16) : kNoValue;
+        for (const ValueId out : b.graph().add_all(kind.params, {logits, bias})) {
+          b.graph().output(out);
+        }
+      };
+      all.push_back(std::move(c));
+    }
+  }
+}
+
+}  // namespace
+
+const OpDef& moe_route_op() {
+  static const OpDef def{OpId::MoeRoute, "moe_route", infer, reference, cases};
+  return def;
+}
+
+}  // namespace infer

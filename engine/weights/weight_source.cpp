@@ -1,8 +1,11 @@
 #include "engine/weights/weight_source.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <system_error>
 
 namespace infer {
 
@@ -21,6 +24,10 @@ Result<std::unique_ptr<WeightSource>> open_model(const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) {
     return fail(StatusCode::not_found, "{}: no such file or directory", path);
+  }
+  if (access(path.c_str(), R_OK) != 0) {
+    return fail(StatusCode::io, "{}: cannot open: {}", path,
+                std::generic_category().message(errno));
   }
   std::string names;
   for (const FormatDef* format : all_formats()) {

@@ -12,6 +12,7 @@
 #include "engine/core/tensor_desc.h"
 #include "engine/weights/metadata.h"
 #include "engine/weights/tokenizer_spec.h"
+#include "engine/weights/weight_sink.h"
 
 namespace infer {
 
@@ -66,6 +67,9 @@ struct FormatDef {
   /// Whether the path looks like this format: by its first bytes or its files, never by name alone.
   bool (*recognise)(const std::string& path);
   Result<std::unique_ptr<WeightSource>> (*open)(const std::string& path);
+  /// Begins a file of this format with this metadata; null where the format cannot be written.
+  Result<std::unique_ptr<WeightSink>> (*create)(const std::string& path,
+                                                const Metadata& metadata) = nullptr;
 };
 
 /// Generated from the folders in formats/.

@@ -37,4 +37,16 @@ Result<std::unique_ptr<WeightSource>> open_model(const std::string& path) {
   return fail(StatusCode::bad_file, "{}: not a model file: expected one of {}", path, names);
 }
 
+Result<std::unique_ptr<WeightSink>> create_model(std::string_view format, const std::string& path,
+                                                 const Metadata& metadata) {
+  std::string names;
+  for (const FormatDef* def : all_formats()) {
+    if (def->create == nullptr) continue;
+    if (format == def->name) return def->create(path, metadata);
+    names += names.empty() ? def->name : std::string(", ") + def->name;
+  }
+  return fail(StatusCode::invalid_argument, "{}: cannot write the format '{}': expected one of {}",
+              path, format, names);
+}
+
 }  // namespace infer

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/core/tensor_desc.h"
@@ -78,5 +79,10 @@ std::span<const FormatDef* const> all_formats();
 /// Opens a model with the format that recognises it. not_found if there is no such path, bad_file
 /// naming what was expected if no format knows it.
 Result<std::unique_ptr<WeightSource>> open_model(const std::string& path);
+
+/// Begins a model file in the format of this name ("GGUF"). invalid_argument naming the formats that
+/// can be written if it is none of them, else what the format's create() gives.
+Result<std::unique_ptr<WeightSink>> create_model(std::string_view format, const std::string& path,
+                                                 const Metadata& metadata);
 
 }  // namespace infer

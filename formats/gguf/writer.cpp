@@ -119,7 +119,9 @@ class GgufSink final : public WeightSink {
       return misuse("tensor '{}': expected contiguous data, found {}", gguf::printable(name),
                     to_string(desc));
     }
-    if (!names_.insert(name).second) return misuse("tensor '{}' declared twice", name);
+    if (!names_.insert(name).second) {
+      return misuse("tensor '{}' declared twice", gguf::printable(name));
+    }
     const auto bytes = static_cast<uint64_t>(desc.extent_bytes());
     const std::optional<uint64_t> end = checked_add(data_bytes_, bytes);
     const std::optional<uint64_t> next = end ? checked_round_up(*end, alignment_) : std::nullopt;

@@ -133,6 +133,19 @@ TEST_CASE("a model copied through the writer keeps its bytes") {
   CHECK(read_text(dir.path("copy.gguf")).size() == size);
 }
 
+TEST_CASE("a format is chosen by name to write in") {
+  const TempDir dir;
+  const auto other = create_model("parchment", dir.path("m"), Metadata());
+  REQUIRE_FALSE(other);
+  CHECK(other.error().code() == StatusCode::invalid_argument);
+  CHECK(other.error().message().find("expected one of GGUF") != std::string::npos);
+  const auto sink = create_model("GGUF", dir.path("m"), Metadata());
+  REQUIRE(sink.has_value());
+  REQUIRE((*sink)->begin().ok());
+  REQUIRE((*sink)->finish().ok());
+  CHECK(open_model(dir.path("m")).has_value());
+}
+
 TEST_CASE("the file appears only when it is finished") {
   const TempDir dir;
   const std::string path = dir.path("m.gguf");

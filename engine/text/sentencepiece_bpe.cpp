@@ -15,13 +15,12 @@ class SentencepieceBpe : public TextEncoder {
   explicit SentencepieceBpe(const TokenizerSpec& spec)
       : scores_(spec.scores),
         bytes_(byte_tokens(spec)),
-        unknown_(spec.unknown),
+        unknown_(unknown_token(spec)),
         space_prefix_(spec.add_space_prefix != 0) {
     tokens_.reserve(spec.tokens.size());
     for (size_t i = 0; i < spec.tokens.size(); ++i) {
       const auto id = static_cast<int32_t>(i);
       const std::string& token = spec.tokens[i];
-      if (token == "<unk>" && unknown_ == kNoToken) unknown_ = id;
       if (token.empty() || !is_text_token(spec, id)) continue;
       tokens_.emplace(token, id);
       longest_ = std::max(longest_, token.size());
@@ -30,16 +29,8 @@ class SentencepieceBpe : public TextEncoder {
 
   void encode(std::string_view text, bool fresh, std::vector<int32_t>& out) const override {
     if (text.empty()) return;
-    std::string escaped;
-    escaped.reserve(text.size() + text.size() / 4 + kSpaceMark.size());
-    if (fresh && space_prefix_) escaped += kSpaceMark;
-    for (const char c : text) {
-      if (c == ' ') {
-        escaped += kSpaceMark;
-      } else {
-        escaped += c;
-      }
-    }
+    std::string escaped(fresh && space_prefix_ ? kSpaceMark : std::string_view());
+    escaped += escape_spaces(text);
     merge(escaped, out);
   }
 

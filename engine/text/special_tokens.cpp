@@ -116,25 +116,19 @@ SpecialRules resolve_special_tokens(TokenizerSpec& spec, const TokenMap& by_text
   const bool sentencepiece = spec.model == "llama";
   const bool bert = spec.model == "bert";
   const bool unigram = spec.model == "t5";
+  if (spec.model != "gpt2") ids.unknown = unknown_token(spec);
   if (sentencepiece) {
     fill_known(ids.bos, {"<s>", "<bos>"});
     fill_known(ids.eos, {"</s>", "<eos>"});
-    fill_known(ids.unknown, {"<unk>"});
   } else if (bert) {
     fill_known(ids.cls, {"[CLS]", "<s>"});
     fill_known(ids.separator, {"[SEP]", "</s>"});
-    fill_known(ids.unknown, {"[UNK]", "<unk>"});
     fill_known(ids.padding, {"[PAD]", "<pad>"});
     fill_known(ids.mask, {"[MASK]", "<mask>"});
   } else if (unigram) {
     fill_known(ids.eos, {"</s>"});
-    fill_known(ids.unknown, {"<unk>"});
     fill_known(ids.padding, {"<pad>"});
   }
-  for (size_t id = 0; ids.unknown == kNoToken && id < spec.types.size(); ++id) {
-    if (spec.types[id] == TokenType::unknown) ids.unknown = static_cast<int32_t>(id);
-  }
-
   fill(ids.eot, {"<|eot_id|>", "<|im_end|>"});
   if (!ends_messages(spec, by_text)) fill(ids.eot, {"<|end|>"});
   fill(ids.eot, {"<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<EOT>", "_<EOT>",

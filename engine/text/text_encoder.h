@@ -44,6 +44,10 @@ Result<std::unique_ptr<TextEncoder>> make_unigram(const TokenizerSpec& spec);
 std::vector<int32_t> byte_tokens(const TokenizerSpec& spec);
 /// The byte of "<0x0A>", or −1.
 int parse_byte_token(std::string_view token);
+/// What text becomes that has no token; kNoToken if the vocabulary has none for it.
+int32_t unknown_token(const TokenizerSpec& spec);
+/// `text` with every space a ▁.
+std::string escape_spaces(std::string_view text);
 /// `text` with every ▁ a space.
 std::string unescape_spaces(std::string_view text);
 /// The type of a token, normal where the spec has no types.

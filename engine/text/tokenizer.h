@@ -31,7 +31,7 @@ struct DecodeOptions {
 };
 
 /// Longest text that encode() takes, in bytes.
-inline constexpr size_t kMaxTextBytes = size_t{256} << 20;
+inline constexpr size_t kMaxTextBytes = size_t{64} << 20;
 
 /// Immutable: all calls are safe from several threads at once. Time and memory of encode() grow as
 /// n log n with the bytes of the text, whatever they are; bytes that are not UTF-8 are tokenised as

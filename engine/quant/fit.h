@@ -14,7 +14,7 @@
 namespace infer {
 
 /// The nearest whole number within bounds; any finite or infinite x.
-inline int nearest(float x, int low, int high) {
+inline int round_to_level(float x, int low, int high) {
   return static_cast<int>(
       std::lrintf(std::clamp(x, static_cast<float>(low), static_cast<float>(high))));
 }
@@ -62,7 +62,7 @@ float fit_scale(const float* x, int low, int high, int trials = 3) {
     float xq = 0;
     float qq = 0;
     for (int i = 0; i < N; ++i) {
-      const auto q = static_cast<float>(nearest(x[i] * inverse, low, high));
+      const auto q = static_cast<float>(round_to_level(x[i] * inverse, low, high));
       xq += x[i] * q;
       qq += q * q;
     }
@@ -103,7 +103,7 @@ ScaleMin fit_scale_min(const float* x, int levels) {
     float q_squares = 0;
     float xq = 0;
     for (int i = 0; i < N; ++i) {
-      const auto q = static_cast<float>(nearest((x[i] - low) * inverse, 0, levels));
+      const auto q = static_cast<float>(round_to_level((x[i] - low) * inverse, 0, levels));
       q_sum += q;
       q_squares += q * q;
       xq += x[i] * q;

@@ -56,13 +56,13 @@ void fit_k_block(const float* in, int levels, int scale_levels, uint16_t& d_bits
   const float dmin = f16_to_f32(dmin_bits);
   for (int j = 0; j < N; ++j) {
     scales[j].scale =
-        static_cast<uint8_t>(nearest(fits[j].scale * inverse_or_zero(d), 0, scale_levels));
+        static_cast<uint8_t>(round_to_level(fits[j].scale * inverse_or_zero(d), 0, scale_levels));
     scales[j].min =
-        static_cast<uint8_t>(nearest(fits[j].min * inverse_or_zero(dmin), 0, scale_levels));
+        static_cast<uint8_t>(round_to_level(fits[j].min * inverse_or_zero(dmin), 0, scale_levels));
     const float inverse = inverse_or_zero(d * static_cast<float>(scales[j].scale));
     const float min = dmin * static_cast<float>(scales[j].min);
     for (int i = j * kSize; i < (j + 1) * kSize; ++i) {
-      q[i] = static_cast<uint8_t>(nearest((x[i] + min) * inverse, 0, levels));
+      q[i] = static_cast<uint8_t>(round_to_level((x[i] + min) * inverse, 0, levels));
     }
   }
 }

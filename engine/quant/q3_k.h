@@ -50,13 +50,13 @@ struct Codec<DType::q3_k> {
       block.d = f32_to_f16_finite(extreme_of(fits, 16) / -32);
       const float d = f16_to_f32(block.d);
       for (int j = 0; j < 16; ++j) {
-        const int scale = nearest(fits[j] * inverse_or_zero(d), -32, 31);
+        const int scale = round_to_level(fits[j] * inverse_or_zero(d), -32, 31);
         const int stored = scale + 32;
         block.scales[j % 8] |= static_cast<uint8_t>((stored & 15) << (j / 8 * 4));
         block.scales[8 + j % 4] |= static_cast<uint8_t>((stored >> 4) << (j / 4 * 2));
         const float inverse = inverse_or_zero(d * static_cast<float>(scale));
         for (int l = 0; l < 16; ++l) {
-          const int q = nearest(x[16 * j + l] * inverse, -4, 3) + 4;
+          const int q = round_to_level(x[16 * j + l] * inverse, -4, 3) + 4;
           const int i = j % 2 * 16 + l;
           block.qs[j / 8 * 32 + i] |= static_cast<uint8_t>((q & 3) << (j % 8 / 2 * 2));
           block.hmask[i] |= static_cast<uint8_t>((q >> 2) << (j / 2));

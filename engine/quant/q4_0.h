@@ -32,7 +32,7 @@ struct Codec<DType::q4_0> {
     for (int64_t b = 0; b < count; ++b, in += 32) {
       blocks[b].d = f32_to_f16_finite(extreme_of(in, 32) / -8);
       const float inverse = inverse_or_zero(f16_to_f32(blocks[b].d));
-      const auto level = [&](float x) { return nearest(x * inverse, -8, 7) + 8; };
+      const auto level = [&](float x) { return round_to_level(x * inverse, -8, 7) + 8; };
       for (int j = 0; j < 16; ++j) {
         blocks[b].qs[j] = static_cast<uint8_t>(level(in[j]) | (level(in[j + 16]) << 4));
       }

@@ -34,13 +34,13 @@ struct Codec<DType::q4_1> {
   /// The smallest value maps to 0 and the largest to 15.
   static void encode(const float* in, Block* blocks, int64_t count) {
     for (int64_t b = 0; b < count; ++b, in += 32) {
-      const auto [low, high] = std::minmax_element(in, in + 32);
+      const auto [least, most] = std::minmax_element(in, in + 32);
       // Halved before they are subtracted, for the difference may be beyond float.
-      blocks[b].d = f32_to_f16_finite((*high / 2 - *low / 2) * (2.0f / 15));
-      blocks[b].m = f32_to_f16_finite(*low);
+      blocks[b].d = f32_to_f16_finite((*most / 2 - *least / 2) * (2.0f / 15));
+      blocks[b].m = f32_to_f16_finite(*least);
       const float inverse = inverse_or_zero(f16_to_f32(blocks[b].d));
       const float m = f16_to_f32(blocks[b].m);
-      const auto level = [&](float x) { return nearest((x - m) * inverse, 0, 15); };
+      const auto level = [&](float x) { return round_to_level((x - m) * inverse, 0, 15); };
       for (int j = 0; j < 16; ++j) {
         blocks[b].qs[j] = static_cast<uint8_t>(level(in[j]) | (level(in[j + 16]) << 4));
       }

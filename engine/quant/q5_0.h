@@ -34,7 +34,7 @@ struct Codec<DType::q5_0> {
     for (int64_t b = 0; b < count; ++b, in += 32) {
       blocks[b].d = f32_to_f16_finite(extreme_of(in, 32) / -16);
       const float inverse = inverse_or_zero(f16_to_f32(blocks[b].d));
-      const auto level = [&](float x) { return nearest(x * inverse, -16, 15) + 16; };
+      const auto level = [&](float x) { return round_to_level(x * inverse, -16, 15) + 16; };
       uint32_t high_bits = 0;
       for (int j = 0; j < 16; ++j) {
         const int low = level(in[j]);

@@ -46,11 +46,12 @@ struct Codec<DType::q6_k> {
       block.d = f32_to_f16_finite(extreme_of(fits, 16) / -128);
       const float d = f16_to_f32(block.d);
       for (int j = 0; j < 16; ++j) {
-        block.scales[j] = static_cast<int8_t>(nearest(fits[j] * inverse_or_zero(d), -128, 127));
+        block.scales[j] =
+            static_cast<int8_t>(round_to_level(fits[j] * inverse_or_zero(d), -128, 127));
         const float inverse = inverse_or_zero(d * static_cast<float>(block.scales[j]));
         const Place place(j);
         for (int l = 0; l < 16; ++l) {
-          const int q = nearest(x[16 * j + l] * inverse, -32, 31) + 32;
+          const int q = round_to_level(x[16 * j + l] * inverse, -32, 31) + 32;
           block.ql[place.low + l] |= static_cast<uint8_t>((q & 15) << place.low_shift);
           block.qh[place.high + l] |= static_cast<uint8_t>((q >> 4) << place.high_shift);
         }

@@ -25,7 +25,7 @@ struct Codec<DType::q8_0> {
       blocks[b].d = f32_to_f16_finite(std::fabs(extreme_of(in, 32)) / 127);
       const float inverse = inverse_or_zero(f16_to_f32(blocks[b].d));
       for (int j = 0; j < 32; ++j) {
-        blocks[b].qs[j] = static_cast<int8_t>(nearest(in[j] * inverse, -127, 127));
+        blocks[b].qs[j] = static_cast<int8_t>(round_to_level(in[j] * inverse, -127, 127));
       }
     }
   }

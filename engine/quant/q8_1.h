@@ -29,7 +29,7 @@ struct Codec<DType::q8_1> {
       const float inverse = inverse_or_zero(d);
       int sum = 0;
       for (int j = 0; j < 32; ++j) {
-        blocks[b].qs[j] = static_cast<int8_t>(nearest(in[j] * inverse, -127, 127));
+        blocks[b].qs[j] = static_cast<int8_t>(round_to_level(in[j] * inverse, -127, 127));
         sum += blocks[b].qs[j];
       }
       blocks[b].s = f32_to_f16_finite(d * static_cast<float>(sum));

@@ -39,7 +39,7 @@ struct Codec<DType::q8_k> {
       for (int group = 0; group < 16; ++group) {
         int sum = 0;
         for (int j = group * 16; j < (group + 1) * 16; ++j) {
-          blocks[b].qs[j] = static_cast<int8_t>(nearest(in[j] * inverse, -127, 127));
+          blocks[b].qs[j] = static_cast<int8_t>(round_to_level(in[j] * inverse, -127, 127));
           sum += blocks[b].qs[j];
         }
         blocks[b].sums[group] = static_cast<int16_t>(sum);

@@ -2,9 +2,7 @@
 // Byte j holds weight j in its low and weight j+16 in its high nibble.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-
+#include "engine/quant/fit.h"
 #include "engine/quant/quant.h"
 
 namespace infer {
@@ -18,28 +16,24 @@ struct Codec<DType::q4_0> {
 
   static void decode(const Block* blocks, float* out, int64_t count) {
     for (int64_t b = 0; b < count; ++b, out += 32) {
-      const float d = f16_to_f32(blocks[b].d);
+      const Block& block = blocks[b];
+      const float d = f16_to_f32(block.d);
       for (int j = 0; j < 16; ++j) {
-        out[j] = static_cast<float>((blocks[b].qs[j] & 0xf) - 8) * d;
-        out[j + 16] = static_cast<float>((blocks[b].qs[j] >> 4) - 8) * d;
+        const int low = block.qs[j] & 15;
+        const int high = block.qs[j] >> 4;
+        out[j] = static_cast<float>(low - 8) * d;
+        out[j + 16] = static_cast<float>(high - 8) * d;
       }
     }
   }
 
-  /// The value of largest magnitude maps to −8, which uses the sixteenth level.
+  /// The value of largest magnitude maps to −8, which uses the level that has no counterpart.
   static void encode(const float* in, Block* blocks, int64_t count) {
     for (int64_t b = 0; b < count; ++b, in += 32) {
-      float extreme = 0;
-      for (int j = 0; j < 32; ++j) {
-        if (std::fabs(in[j]) > std::fabs(extreme)) extreme = in[j];
-      }
-      const float d = extreme / -8;
-      const float inverse = d != 0 ? 1 / d : 0;
-      blocks[b].d = f32_to_f16(d);
+      blocks[b].d = f32_to_f16_finite(extreme_of(in, 32) / -8);
+      const float inverse = inverse_or_zero(f16_to_f32(blocks[b].d));
+      const auto level = [&](float x) { return round_to_level(x * inverse, -8, 7) + 8; };
       for (int j = 0; j < 16; ++j) {
-        const auto level = [&](float x) {
-          return static_cast<uint8_t>(std::clamp(static_cast<int>(x * inverse + 8.5f), 0, 15));
-        };
         blocks[b].qs[j] = static_cast<uint8_t>(level(in[j]) | (level(in[j + 16]) << 4));
       }
     }

@@ -33,6 +33,10 @@ class Metadata {
 
   const std::string& source() const { return source_; }
   void set(std::string key, MetaValue value) { values_[std::move(key)] = std::move(value); }
+  /// Nothing happens if the key is absent.
+  void erase(std::string_view key) {
+    if (const auto it = values_.find(key); it != values_.end()) values_.erase(it);
+  }
   bool has(std::string_view key) const { return values_.find(key) != values_.end(); }
   /// Null if absent.
   const MetaValue* find(std::string_view key) const;

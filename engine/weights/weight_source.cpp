@@ -1,8 +1,11 @@
 #include "engine/weights/weight_source.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <system_error>
 
 namespace infer {
 
@@ -22,12 +25,28 @@ Result<std::unique_ptr<WeightSource>> open_model(const std::string& path) {
   if (stat(path.c_str(), &info) != 0) {
     return fail(StatusCode::not_found, "{}: no such file or directory", path);
   }
+  if (access(path.c_str(), R_OK) != 0) {
+    return fail(StatusCode::io, "{}: cannot open: {}", path,
+                std::generic_category().message(errno));
+  }
   std::string names;
   for (const FormatDef* format : all_formats()) {
     if (format->recognise(path)) return format->open(path);
     names += names.empty() ? format->name : std::string(", ") + format->name;
   }
   return fail(StatusCode::bad_file, "{}: not a model file: expected one of {}", path, names);
+}
+
+Result<std::unique_ptr<WeightSink>> create_model(std::string_view format, const std::string& path,
+                                                 const Metadata& metadata) {
+  std::string names;
+  for (const FormatDef* def : all_formats()) {
+    if (def->create == nullptr) continue;
+    if (format == def->name) return def->create(path, metadata);
+    names += names.empty() ? def->name : std::string(", ") + def->name;
+  }
+  return fail(StatusCode::invalid_argument, "{}: cannot write the format '{}': expected one of {}",
+              path, format, names);
 }
 
 }  // namespace infer

@@ -7,11 +7,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/core/tensor_desc.h"
 #include "engine/weights/metadata.h"
 #include "engine/weights/tokenizer_spec.h"
+#include "engine/weights/weight_sink.h"
 
 namespace infer {
 
@@ -66,6 +68,9 @@ struct FormatDef {
   /// Whether the path looks like this format: by its first bytes or its files, never by name alone.
   bool (*recognise)(const std::string& path);
   Result<std::unique_ptr<WeightSource>> (*open)(const std::string& path);
+  /// Begins a file of this format with this metadata; null where the format cannot be written.
+  Result<std::unique_ptr<WeightSink>> (*create)(const std::string& path,
+                                                const Metadata& metadata) = nullptr;
 };
 
 /// Generated from the folders in formats/.
@@ -74,5 +79,10 @@ std::span<const FormatDef* const> all_formats();
 /// Opens a model with the format that recognises it. not_found if there is no such path, bad_file
 /// naming what was expected if no format knows it.
 Result<std::unique_ptr<WeightSource>> open_model(const std::string& path);
+
+/// Begins a model file in the format of this name ("GGUF"). invalid_argument naming the formats that
+/// can be written if it is none of them, else what the format's create() gives.
+Result<std::unique_ptr<WeightSink>> create_model(std::string_view format, const std::string& path,
+                                                 const Metadata& metadata);
 
 }  // namespace infer

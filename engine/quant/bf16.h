@@ -1,0 +1,21 @@
+// BF16: the upper half of a binary32.
+#pragma once
+
+#include "engine/quant/quant.h"
+
+namespace infer {
+
+template <>
+struct Codec<DType::bf16> {
+  using Block = uint16_t;
+
+  static void decode(const Block* blocks, float* out, int64_t count) {
+    for (int64_t b = 0; b < count; ++b) out[b] = bf16_to_f32(blocks[b]);
+  }
+
+  static void encode(const float* in, Block* blocks, int64_t count) {
+    for (int64_t b = 0; b < count; ++b) blocks[b] = f32_to_bf16(in[b]);
+  }
+};
+
+}  // namespace infer

@@ -1,0 +1,51 @@
+// Q4_K: 256 weights in 8 sub-blocks of 32; value = (d·s)·q − dmin·m, q in 0..15; s and m as in
+// k_scales.h. Byte 32c + l of qs holds weight 64c + l in its low and 64c + 32 + l in its high
+// nibble.
+#pragma once
+
+#include "engine/quant/k_scales.h"
+#include "engine/quant/quant.h"
+
+namespace infer {
+
+template <>
+struct Codec<DType::q4_k> {
+  struct Block {
+    uint16_t d;
+    uint16_t dmin;
+    uint8_t scales[12];
+    uint8_t qs[128];
+  };
+
+  static void decode(const Block* blocks, float* out, int64_t count) {
+    for (int64_t b = 0; b < count; ++b, out += 256) {
+      const Block& block = blocks[b];
+      const float d = f16_to_f32(block.d);
+      const float dmin = f16_to_f32(block.dmin);
+      for (int j = 0; j < 8; ++j) {
+        const KScale k = unpack_k_scale(block.scales, j);
+        const float scale = d * static_cast<float>(k.scale);
+        const float min = dmin * static_cast<float>(k.min);
+        const uint8_t* qs = block.qs + j / 2 * 32;
+        for (int l = 0; l < 32; ++l) {
+          out[32 * j + l] = scale * static_cast<float>((qs[l] >> (j % 2 * 4)) & 15) - min;
+        }
+      }
+    }
+  }
+
+  static void encode(const float* in, Block* blocks, int64_t count) {
+    for (int64_t b = 0; b < count; ++b, in += 256) {
+      KScale scales[8];
+      uint8_t q[256];
+      fit_k_block<8>(in, 15, 63, blocks[b].d, blocks[b].dmin, scales, q);
+      pack_k_scales(scales, blocks[b].scales);
+      for (int i = 0; i < 128; ++i) {
+        const uint8_t* weight = q + i / 32 * 64 + i % 32;
+        blocks[b].qs[i] = static_cast<uint8_t>(weight[0] | (weight[32] << 4));
+      }
+    }
+  }
+};
+
+}  // namespace infer

@@ -1,0 +1,54 @@
+// Q5_0: 32 weights, one binary16 scale d; value = d·(q − 16), q in 0..31. Byte j of qs holds the
+// low four bits of weight j (low nibble) and weight j+16 (high nibble); bit j of qh the fifth of
+// weight j.
+#pragma once
+
+#include "engine/quant/fit.h"
+#include "engine/quant/quant.h"
+
+namespace infer {
+
+template <>
+struct Codec<DType::q5_0> {
+  struct Block {
+    uint16_t d;
+    uint8_t qh[4];
+    uint8_t qs[16];
+  };
+
+  static void decode(const Block* blocks, float* out, int64_t count) {
+    for (int64_t b = 0; b < count; ++b, out += 32) {
+      const Block& block = blocks[b];
+      const float d = f16_to_f32(block.d);
+      for (int j = 0; j < 16; ++j) {
+        const int low = (block.qs[j] & 15) | (bit(block, j) << 4);
+        const int high = (block.qs[j] >> 4) | (bit(block, j + 16) << 4);
+        out[j] = static_cast<float>(low - 16) * d;
+        out[j + 16] = static_cast<float>(high - 16) * d;
+      }
+    }
+  }
+
+  /// The value of largest magnitude maps to −16, which uses the level that has no counterpart.
+  static void encode(const float* in, Block* blocks, int64_t count) {
+    for (int64_t b = 0; b < count; ++b, in += 32) {
+      blocks[b].d = f32_to_f16_finite(extreme_of(in, 32) / -16);
+      const float inverse = inverse_or_zero(f16_to_f32(blocks[b].d));
+      const auto level = [&](float x) { return round_to_level(x * inverse, -16, 15) + 16; };
+      uint32_t high_bits = 0;
+      for (int j = 0; j < 16; ++j) {
+        const int low = level(in[j]);
+        const int high = level(in[j + 16]);
+        blocks[b].qs[j] = static_cast<uint8_t>((low & 15) | ((high & 15) << 4));
+        high_bits |= static_cast<uint32_t>(low >> 4) << j;
+        high_bits |= static_cast<uint32_t>(high >> 4) << (j + 16);
+      }
+      for (int i = 0; i < 4; ++i) blocks[b].qh[i] = static_cast<uint8_t>(high_bits >> (8 * i));
+    }
+  }
+
+ private:
+  static int bit(const Block& block, int j) { return (block.qh[j / 8] >> (j % 8)) & 1; }
+};
+
+}  // namespace infer

@@ -1,0 +1,91 @@
+// A model file opened for reading: positioned reads that survive interruption and report a file
+// that was cut short, and a buffered cursor over its header.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "engine/core/status.h"
+
+namespace infer::gguf {
+
+/// Text from a file, fit for a message: control characters and bytes beyond ASCII escaped, at most
+/// 80 characters.
+std::string printable(std::string_view text);
+
+/// A regular file, open for reading. Reads are safe from several threads.
+class File {
+ public:
+  /// not_found, io, or bad_file where the path is something other than a regular file.
+  static Result<File> open(const std::string& path);
+  File(File&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)), size_(other.size_) {}
+  File& operator=(File&&) = delete;
+  ~File();
+
+  int fd() const { return fd_; }
+  const std::string& path() const { return path_; }
+  /// Bytes, when it was opened.
+  uint64_t size() const { return size_; }
+
+  /// Fills `out` from `offset`. bad_file if the file ends before that, io if the system fails.
+  Status read_at(uint64_t offset, std::span<std::byte> out) const;
+
+ private:
+  File(int fd, std::string path, uint64_t size) : fd_(fd), path_(std::move(path)), size_(size) {}
+
+  int fd_;
+  std::string path_;
+  uint64_t size_;
+};
+
+/// Reads a header from front to back through a buffer. Nothing is read, and no memory taken, beyond
+/// what the file was seen to hold. The file outlives the cursor. One thread.
+class Cursor {
+ public:
+  /// Reads at most the first `limit` bytes.
+  Cursor(const File& file, uint64_t limit);
+
+  /// What is being read, for messages: "key 'general.name'".
+  void set_subject(std::string subject) { subject_ = std::move(subject); }
+  const std::string& subject() const { return subject_; }
+  const std::string& path() const { return file_.path(); }
+
+  uint64_t position() const { return base_ + next_; }
+  uint64_t remaining() const { return end_ - position(); }
+
+  /// Fails unless `count` elements of at least `bytes_each` bytes can follow.
+  Status require(uint64_t count, uint64_t bytes_each) const;
+  /// Copies the next out.size() bytes.
+  Status read(std::span<std::byte> out);
+  /// The next sizeof(T) bytes as a little-endian number.
+  template <typename T>
+  Status read_number(T& out) {
+    if (filled_ - next_ >= sizeof(T)) {
+      std::memcpy(&out, buffer_.get() + next_, sizeof(T));
+      next_ += sizeof(T);
+      return {};
+    }
+    return read(std::as_writable_bytes(std::span(&out, 1)));
+  }
+  /// A string: u64 length, then so many bytes.
+  Status read_string(std::string& out);
+
+ private:
+  const File& file_;
+  uint64_t end_;
+  uint64_t base_ = 0;  // offset in the file of buffer_[0]
+  size_t filled_ = 0;  // bytes of buffer_ that hold data
+  size_t next_ = 0;    // the next one to hand out
+  size_t capacity_;
+  std::unique_ptr<std::byte[]> buffer_;
+  std::string subject_ = "the header";
+};
+
+}  // namespace infer::gguf

@@ -1,0 +1,29 @@
+#include <cstring>
+
+#include "engine/weights/weight_source.h"
+#include "formats/gguf/file.h"
+#include "formats/gguf/header.h"
+#include "formats/gguf/source.h"
+#include "formats/gguf/writer.h"
+
+namespace infer {
+
+const FormatDef& gguf_format();
+
+namespace {
+
+bool starts_with_magic(const std::string& path) {
+  const Result<gguf::File> file = gguf::File::open(path);
+  if (!file || file->size() < sizeof(gguf::kMagic)) return false;
+  std::byte start[sizeof(gguf::kMagic)];
+  return file->read_at(0, start).ok() && std::memcmp(start, gguf::kMagic, sizeof(start)) == 0;
+}
+
+}  // namespace
+
+const FormatDef& gguf_format() {
+  static constexpr FormatDef def{"GGUF", starts_with_magic, gguf::open_source, create_gguf};
+  return def;
+}
+
+}  // namespace infer

@@ -1,0 +1,303 @@
+#include "formats/gguf/writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <limits>
+#include <system_error>
+#include <type_traits>
+#include <unordered_set>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/core/checked.h"
+#include "formats/gguf/file.h"
+#include "formats/gguf/header.h"
+
+namespace infer {
+namespace {
+
+using gguf::ValueType;
+
+constexpr size_t kBufferBytes = size_t{1} << 20;
+
+template <typename T>
+constexpr uint32_t type_id() {
+  ValueType type = ValueType::array;
+  if constexpr (std::is_same_v<T, uint8_t>) type = ValueType::u8;
+  if constexpr (std::is_same_v<T, int8_t>) type = ValueType::i8;
+  if constexpr (std::is_same_v<T, uint16_t>) type = ValueType::u16;
+  if constexpr (std::is_same_v<T, int16_t>) type = ValueType::i16;
+  if constexpr (std::is_same_v<T, uint32_t>) type = ValueType::u32;
+  if constexpr (std::is_same_v<T, int32_t>) type = ValueType::i32;
+  if constexpr (std::is_same_v<T, uint64_t>) type = ValueType::u64;
+  if constexpr (std::is_same_v<T, int64_t>) type = ValueType::i64;
+  if constexpr (std::is_same_v<T, float>) type = ValueType::f32;
+  if constexpr (std::is_same_v<T, double>) type = ValueType::f64;
+  if constexpr (std::is_same_v<T, bool>) type = ValueType::boolean;
+  if constexpr (std::is_same_v<T, std::string>) type = ValueType::string;
+  return static_cast<uint32_t>(type);
+}
+
+/// The header as it will lie in the file.
+class Encoder {
+ public:
+  template <typename T>
+  requires std::is_arithmetic_v<T>
+  void put(T value) { append(&value, sizeof(value)); }
+  void put(bool value) { put(static_cast<uint8_t>(value)); }
+  void put(const std::string& text) {
+    put(static_cast<uint64_t>(text.size()));
+    append(text.data(), text.size());
+  }
+  template <typename T>
+  void put(const std::vector<T>& values) {
+    put(type_id<T>());
+    put(static_cast<uint64_t>(values.size()));
+    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
+      append(values.data(), values.size() * sizeof(T));
+    } else {
+      for (const T& value : values) put(value);
+    }
+  }
+  void put(const MetaValue& value) {
+    std::visit(
+        [this](const auto& v) {
+          put(type_id<std::decay_t<decltype(v)>>());
+          put(v);
+        },
+        value);
+  }
+
+  void append(const void* data, size_t bytes) {
+    const auto* first = static_cast<const std::byte*>(data);
+    bytes_.insert(bytes_.end(), first, first + bytes);
+  }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+class GgufSink final : public WeightSink {
+ public:
+  GgufSink(std::string path, Metadata metadata, uint64_t alignment)
+      : path_(std::move(path)), metadata_(std::move(metadata)), alignment_(alignment) {}
+
+  ~GgufSink() override {
+    if (fd_ >= 0) ::close(fd_);
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  }
+
+  /// Makes the temporary file.
+  Status open() {
+    constexpr int kAttempts = 100;
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      std::string name = fmt::format("{}.{}-{}.part", path_, ::getpid(), attempt);
+      fd_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (fd_ >= 0) {
+        temporary_ = std::move(name);
+        return {};
+      }
+      if (errno != EEXIST) break;
+    }
+    return system_failure("create a file beside it", errno);
+  }
+
+  Status declare(const std::string& name, const TensorDesc& desc) override {
+    INFER_CHECK(failure_);
+    if (begun_) return misuse("tensor '{}' declared after begin()", gguf::printable(name));
+    if (name.empty() || name.size() > gguf::kMaxNameBytes) {
+      return misuse("tensor '{}': expected a name of 1 to {} bytes, found {}",
+                    gguf::printable(name), gguf::kMaxNameBytes, name.size());
+    }
+    if (!desc.contiguous() || desc.elements() <= 0) {
+      return misuse("tensor '{}': expected contiguous data, found {}", gguf::printable(name),
+                    to_string(desc));
+    }
+    if (!names_.insert(name).second) {
+      return misuse("tensor '{}' declared twice", gguf::printable(name));
+    }
+    const auto bytes = static_cast<uint64_t>(desc.extent_bytes());
+    const std::optional<uint64_t> end = checked_add(data_bytes_, bytes);
+    const std::optional<uint64_t> next = end ? checked_round_up(*end, alignment_) : std::nullopt;
+    if (!next) return misuse("tensor '{}': the file would be too large", gguf::printable(name));
+    tensors_.push_back({name, desc, data_bytes_, bytes});
+    data_bytes_ = *next;
+    return {};
+  }
+
+  Status begin() override {
+    INFER_CHECK(failure_);
+    if (begun_) return misuse("begin() called twice");
+    begun_ = true;
+    Encoder header;
+    header.append(gguf::kMagic, sizeof(gguf::kMagic));
+    header.put(gguf::kVersion);
+    header.put(static_cast<uint64_t>(tensors_.size()));
+    header.put(static_cast<uint64_t>(metadata_.values().size()));
+    for (const auto& [key, value] : metadata_.values()) {
+      header.put(key);
+      header.put(value);
+    }
+    for (const Tensor& tensor : tensors_) {
+      header.put(tensor.name);
+      const uint32_t rank = rank_of(tensor.desc);
+      header.put(rank);
+      for (uint32_t d = 0; d < rank; ++d) header.put(tensor.desc.shape[d]);
+      header.put(static_cast<uint32_t>(tensor.desc.type));
+      header.put(tensor.offset);
+    }
+    metadata_ = Metadata();
+    buffer_.reserve(kBufferBytes);
+    INFER_CHECK(put(header.bytes()));
+    return tensors_.empty() ? Status() : pad();
+  }
+
+  Status write(std::span<const std::byte> data) override {
+    INFER_CHECK(failure_);
+    if (!begun_) return misuse("write() called before begin()");
+    while (!data.empty()) {
+      if (current_ == tensors_.size()) {
+        return misuse("{} bytes more than the tensors declared", data.size());
+      }
+      const uint64_t left = tensors_[current_].bytes - given_;
+      const auto take = static_cast<size_t>(std::min<uint64_t>(left, data.size()));
+      INFER_CHECK(put(data.first(take)));
+      data = data.subspan(take);
+      given_ += take;
+      if (take == left) {
+        INFER_CHECK(pad());
+        ++current_;
+        given_ = 0;
+      }
+    }
+    return {};
+  }
+
+  Status finish() override {
+    INFER_CHECK(failure_);
+    if (!begun_) return misuse("finish() called before begin()");
+    if (temporary_.empty()) return misuse("finish() called twice");
+    if (current_ < tensors_.size()) {
+      return misuse("tensor '{}': expected {} bytes, was given {}",
+                    gguf::printable(tensors_[current_].name), tensors_[current_].bytes, given_);
+    }
+    INFER_CHECK(flush());
+    if (::fsync(fd_) != 0) return system_failure("write", errno);
+    const int closed = ::close(std::exchange(fd_, -1));
+    if (closed != 0) return system_failure("write", errno);
+    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+      return system_failure("replace", errno);
+    }
+    temporary_.clear();
+    sync_folder();
+    return {};
+  }
+
+ private:
+  struct Tensor {
+    std::string name;
+    TensorDesc desc;
+    uint64_t offset;  ///< in the data section
+    uint64_t bytes;
+  };
+
+  static uint32_t rank_of(const TensorDesc& desc) {
+    uint32_t rank = kMaxDims;
+    while (rank > 1 && desc.shape[rank - 1] == 1) --rank;
+    return rank;
+  }
+
+  template <typename... Args>
+  Status misuse(fmt::format_string<Args...> text, Args&&... args) {
+    failure_ = error(StatusCode::invalid_argument, "{}: {}", path_,
+                     fmt::format(text, std::forward<Args>(args)...));
+    return failure_;
+  }
+
+  Status system_failure(const char* what, int code) {
+    failure_ = error(StatusCode::io, "{}: cannot {}: {}", path_, what,
+                     std::generic_category().message(code));
+    return failure_;
+  }
+
+  Status put(std::span<const std::byte> data) {
+    position_ += data.size();
+    if (buffer_.size() + data.size() > kBufferBytes) INFER_CHECK(flush());
+    if (data.size() > kBufferBytes) return write_out(data);
+    buffer_.insert(buffer_.end(), data.begin(), data.end());
+    return {};
+  }
+
+  Status pad() {
+    const std::vector<std::byte> zeros(round_up(position_, alignment_) - position_);
+    return put(zeros);
+  }
+
+  Status flush() {
+    INFER_CHECK(write_out(buffer_));
+    buffer_.clear();
+    return {};
+  }
+
+  Status write_out(std::span<const std::byte> data) {
+    constexpr size_t kMaxWriteBytes = size_t{1} << 30;
+    while (!data.empty()) {
+      const ssize_t done = ::write(fd_, data.data(), std::min(data.size(), kMaxWriteBytes));
+      if (done < 0 && errno == EINTR) continue;
+      if (done < 0) return system_failure("write", errno);
+      data = data.subspan(static_cast<size_t>(done));
+    }
+    return {};
+  }
+
+  /// Makes the new name last through a power cut. The file itself is safe already, so a file system
+  /// that cannot do this is no failure.
+  void sync_folder() const {
+    const size_t slash = path_.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
+    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    ::fsync(fd);
+    ::close(fd);
+  }
+
+  std::string path_;
+  std::string temporary_;  // empty before open() and after finish()
+  Metadata metadata_;
+  uint64_t alignment_;
+  int fd_ = -1;
+  Status failure_;
+  bool begun_ = false;
+
+  std::vector<Tensor> tensors_;
+  std::unordered_set<std::string> names_;
+  uint64_t data_bytes_ = 0;  // offset of the next tensor to be declared
+
+  size_t current_ = 0;  // the tensor whose data come next
+  uint64_t given_ = 0;  // bytes of it that came
+  uint64_t position_ = 0;
+  std::vector<std::byte> buffer_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<WeightSink>> create_gguf(const std::string& path, const Metadata& metadata) {
+  INFER_TRY(const uint64_t alignment, gguf::alignment_of(metadata));
+  for (const auto& [key, value] : metadata.values()) {
+    if (key.empty() || key.size() > gguf::kMaxKeyBytes) {
+      return fail(StatusCode::bad_file, "{}: expected a key of 1 to {} bytes, found {}", path,
+                  gguf::kMaxKeyBytes, key.size());
+    }
+  }
+  auto sink = std::make_unique<GgufSink>(path, metadata, alignment);
+  INFER_CHECK_R(sink->open());
+  return sink;
+}
+
+}  // namespace infer

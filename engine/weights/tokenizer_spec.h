@@ -40,6 +40,7 @@ struct TokenizerSpec {
   // −1: the file does not say, the kind's default holds; else 0 or 1.
   int8_t add_bos = -1, add_eos = -1, add_sep = -1, add_space_prefix = -1;
   int8_t remove_extra_whitespaces = -1;
+  int8_t lowercase = -1, strip_accents = -1;  ///< tokenizer.ggml.normalizer.*, for "bert"
 
   std::string chat_template;         ///< Jinja source, or empty
   std::vector<std::pair<std::string, std::string>> named_chat_templates;

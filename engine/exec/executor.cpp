@@ -1,0 +1,220 @@
+#include "engine/exec/executor.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/core/checked.h"
+#include "engine/ops/op.h"
+#include "engine/plan/arena.h"
+#include "engine/quant/quant.h"
+
+namespace infer {
+namespace {
+
+Status run_cancelled() { return error(StatusCode::cancelled, "loading was cancelled"); }
+
+/// What a step reads and multiplies, summed over the nodes of its graph.
+StepCost step_cost(const Graph& graph) {
+  StepCost cost;
+  for (const Node& node : graph.nodes()) {
+    const bool dense = node.op() == OpId::Matmul;
+    if (!dense && node.op() != OpId::MoeMatmul) continue;
+    const TensorDesc& w = graph.value(node.inputs[1]).desc;
+    // Of an expert tensor a token meets as many matrices as it uses.
+    const int64_t used = dense ? 1 : graph.value(node.inputs[2]).desc.shape[0];
+    const int64_t macs = w.shape[0] * w.shape[1] * used;
+    cost.weight_bytes += w.row_bytes() * w.shape[1] * used;
+    (node.unit.kind == UnitKind::output ? cost.macs_per_output : cost.macs_per_token) += macs;
+  }
+  const KvLayout layout = canonical_kv_layout(graph.kv());
+  for (size_t i = 0; i < layout.layers.size(); ++i) {
+    cost.kv_bytes_per_token +=
+        (layout.layers[i].k_row + layout.layers[i].v_row) * graph.kv().layers[i].heads;
+  }
+  return cost;
+}
+
+}  // namespace
+
+void StepBatch::clear() {
+  tokens.clear();
+  positions.clear();
+  slots.clear();
+  sequences.clear();
+  output_rows.clear();
+}
+
+Result<CompiledStep*> ProgramCache::get(int64_t rows) {
+  const auto it = programs_.find(rows);
+  if (it != programs_.end()) return &it->second;
+  INFER_TRY(CompiledStep made, make_(rows));
+  return &programs_.emplace(rows, std::move(made)).first->second;
+}
+
+Executor::Executor(const Model& model, const WeightTable& weights, Device& device,
+                   const PlanRequest& request)
+    : model_(model),
+      weights_(weights),
+      device_(device),
+      request_(request),
+      programs_([this](int64_t rows) { return compile(rows); }) {}
+
+Result<std::unique_ptr<Executor>> Executor::create(const Model& model, const WeightTable& weights,
+                                                   Device& device, const PlanRequest& request,
+                                                   const MemoryPlan& plan,
+                                                   const std::function<bool(double)>& progress) {
+  std::unique_ptr<Executor> executor(new Executor(model, weights, device, request));
+  const auto bytes = [&](Purpose purpose) { return plan.bytes[static_cast<size_t>(purpose)]; };
+  INFER_TRY(executor->arena_, device.alloc(bytes(Purpose::activations), Purpose::activations));
+  INFER_TRY(executor->scratch_, device.alloc(bytes(Purpose::scratch), Purpose::scratch));
+  INFER_CHECK_R(executor->load_weights(plan, progress));
+  INFER_CHECK_R(executor->load_rope_factors());
+  // The program of single tokens serves every decode step: made now, so that a model that cannot be
+  // compiled fails while loading.
+  INFER_TRY(const CompiledStep* decode, executor->programs_.get(1));
+  executor->cost_ = step_cost(*decode->graph);
+  return executor;
+}
+
+Status Executor::load_weights(const MemoryPlan& plan, const std::function<bool(double)>& progress) {
+  const WeightSource& source = weights_.source();
+  const std::span<const Weight> all = source.weights();
+  weight_memory_.assign(all.size(), {});
+  int64_t total = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (plan.weight_offsets[i] >= 0) total += all[i].desc.extent_bytes();
+  }
+  Buffer* shared = nullptr;
+  if (!request_.weights_mapped) {
+    INFER_TRY_S(std::unique_ptr<Buffer> buffer,
+                device_.alloc(plan.bytes[static_cast<size_t>(Purpose::weights)], Purpose::weights));
+    shared = buffer.get();
+    weight_buffers_.push_back(std::move(buffer));
+  }
+  int64_t done = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (plan.weight_offsets[i] < 0) continue;
+    const Weight& weight = all[i];
+    if (progress && !progress(static_cast<double>(done) / static_cast<double>(total))) {
+      return run_cancelled();
+    }
+    const auto bytes = weight.desc.extent_bytes();
+    if (request_.weights_mapped) {
+      INFER_TRY_S(const std::span<const std::byte> mapped,
+                  source.map(weight.place, static_cast<uint64_t>(bytes)));
+      std::unique_ptr<Buffer> buffer = device_.adopt(weight.desc, mapped);
+      if (buffer == nullptr) {
+        return error(StatusCode::unsupported, "{} cannot use mapped weights", device_.info().name);
+      }
+      weight_memory_[i] = {buffer.get(), 0};
+      weight_buffers_.push_back(std::move(buffer));
+    } else {
+      weight_memory_[i] = {shared, plan.weight_offsets[i]};
+      const ReadFn read = [&](uint64_t offset, std::span<std::byte> out) {
+        return source.read(weight.place, offset, out);
+      };
+      INFER_CHECK(device_.load_weight(weight.desc, read, weight_memory_[i]));
+    }
+    done += bytes;
+  }
+  if (progress && !progress(1.0)) return run_cancelled();
+  return {};
+}
+
+Status Executor::load_rope_factors() {
+  for (const RopeSpec& spec : model_.info().ropes) {
+    std::vector<float>& factors = rope_factors_.emplace_back();
+    if (spec.factors < 0) continue;
+    const Weight& weight = weights_.weight(spec.factors);
+    const std::string& file = weights_.source().metadata().source();
+    if (weight.desc.type != DType::f32 || weight.desc.elements() != spec.pairs) {
+      return error(StatusCode::bad_file, "{}: tensor '{}': expected F32 [{}], found {}", file,
+                   weight.name, spec.pairs, to_string(weight.desc));
+    }
+    factors.resize(static_cast<size_t>(spec.pairs));
+    INFER_CHECK(weights_.source().read(weight.place, 0, std::as_writable_bytes(std::span(factors))));
+    for (const float factor : factors) {
+      if (!(factor > 0)) {
+        return error(StatusCode::bad_file, "{}: tensor '{}': expected values above 0, found {}",
+                     file, weight.name, factor);
+      }
+    }
+  }
+  rope_tables_.resize(rope_factors_.size());
+  return {};
+}
+
+Result<CompiledStep> Executor::compile(int64_t rows) {
+  INFER_TRY(Graph graph, build_graph(model_, weights_, rows, std::min(rows, request_.max_outputs),
+                                     request_.k_type, request_.v_type));
+  CompiledStep step;
+  step.graph = std::make_unique<Graph>(std::move(graph));
+  const ArenaPlan arena = plan_arena(*step.graph, device_.alignment());
+  const Segment segment{step.graph.get(), 0, static_cast<int32_t>(step.graph->nodes().size())};
+  const int64_t scratch = device_.scratch_bytes(segment);
+  if (arena.bytes > arena_->size() || scratch > scratch_->size()) {
+    return fail(StatusCode::internal,
+                "a step of {} rows needs {} + {} bytes, planned were {} + {}", rows, arena.bytes,
+                scratch, arena_->size(), scratch_->size());
+  }
+  step.memory.resize(step.graph->values().size());
+  for (size_t i = 0; i < step.memory.size(); ++i) {
+    const Value& value = step.graph->values()[i];
+    if (value.kind == Value::Kind::weight) {
+      step.memory[i] = weight_memory_[static_cast<size_t>(value.index)];
+    } else if (arena.offsets[i] >= 0) {
+      step.memory[i] = {arena_.get(), arena.offsets[i]};
+    }
+  }
+  INFER_TRY(step.program, device_.compile({segment, step.memory, {scratch_.get(), 0}}));
+  return step;
+}
+
+void Executor::fill_rope_tables(const StepBatch& batch) {
+  for (size_t kind = 0; kind < rope_tables_.size(); ++kind) {
+    const RopeSpec& spec = model_.info().ropes[kind];
+    const auto width = static_cast<size_t>(spec.pairs) * 2;
+    std::vector<float>& table = rope_tables_[kind];
+    table.resize(width * batch.positions.size());
+    for (size_t r = 0; r < batch.positions.size(); ++r) {
+      rope_angles(spec, rope_factors_[kind], batch.positions[r], table.data() + r * width);
+    }
+  }
+}
+
+Result<std::span<const float>> Executor::run(const StepBatch& batch) {
+  const auto outputs = static_cast<int64_t>(batch.output_rows.size());
+  if (batch.rows() < 1 || batch.rows() > request_.max_rows || outputs > request_.max_outputs) {
+    return fail(StatusCode::internal, "a step of {} rows and {} outputs, planned were {} and {}",
+                batch.rows(), outputs, request_.max_rows, request_.max_outputs);
+  }
+  INFER_TRY(CompiledStep * step, programs_.get(row_bucket(batch.rows(), request_.max_rows)));
+  fill_rope_tables(batch);
+  const auto bytes_of = [](const auto& vector) {
+    return reinterpret_cast<const std::byte*>(vector.data());
+  };
+  inputs_.assign(step->graph->values().size(), nullptr);
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const Value& value = step->graph->values()[i];
+    if (value.kind != Value::Kind::input) continue;
+    switch (value.input) {
+      case StepInput::tokens: inputs_[i] = bytes_of(batch.tokens); break;
+      case StepInput::slots: inputs_[i] = bytes_of(batch.slots); break;
+      case StepInput::sequences: inputs_[i] = bytes_of(batch.sequences); break;
+      case StepInput::output_rows: inputs_[i] = bytes_of(batch.output_rows); break;
+      case StepInput::rope_table:
+        inputs_[i] = bytes_of(rope_tables_[static_cast<size_t>(value.index)]);
+        break;
+      case StepInput::data: break;
+    }
+  }
+  INFER_CHECK_R(step->program->run({batch.rows(), outputs, inputs_, batch.pages}));
+  logits_.resize(static_cast<size_t>(outputs * model_.info().vocabulary));
+  if (!logits_.empty()) {
+    const MemoryRef& at = step->memory[static_cast<size_t>(step->graph->outputs().front())];
+    INFER_CHECK_R(device_.read(at, std::as_writable_bytes(std::span(logits_))));
+  }
+  return std::span<const float>(logits_);
+}
+
+}  // namespace infer

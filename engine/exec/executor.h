@@ -1,0 +1,99 @@
+// Runs steps of one model on one device: weights, arena and programs.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/backend/device.h"
+#include "engine/model/arch.h"
+#include "engine/model/builder.h"
+#include "engine/plan/planner.h"
+
+namespace infer {
+
+/// The rows of one step. All vectors but output_rows have one entry a row.
+struct StepBatch {
+  std::vector<int32_t> tokens;
+  std::vector<int32_t> positions;  ///< for RoPE
+  std::vector<int32_t> slots;      ///< place in the sequence's pages
+  std::vector<int32_t> sequences;  ///< row of the block tables
+  std::vector<int32_t> output_rows;
+  KvPages pages;
+
+  int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
+  void clear();
+};
+
+/// Bytes and arithmetic of a step, for benchmarks.
+struct StepCost {
+  int64_t weight_bytes = 0;  ///< read for one token: every matrix once, of experts those used
+  int64_t macs_per_token = 0;         ///< multiply-accumulates with weights, output rows apart
+  int64_t macs_per_output = 0;        ///< of the output projection
+  int64_t kv_bytes_per_token = 0;     ///< cache bytes one token adds, read once per later token
+};
+
+/// A program and what it was compiled from.
+struct CompiledStep {
+  std::unique_ptr<Graph> graph;
+  std::unique_ptr<Program> program;
+  std::vector<MemoryRef> memory;  ///< by ValueId
+};
+
+/// Keeps one program per row bucket; on a miss builds the graph and compiles it.
+class ProgramCache {
+ public:
+  using Make = std::function<Result<CompiledStep>(int64_t rows)>;
+  explicit ProgramCache(Make make) : make_(std::move(make)) {}
+  Result<CompiledStep*> get(int64_t rows);
+  size_t size() const { return programs_.size(); }
+
+ private:
+  Make make_;
+  std::map<int64_t, CompiledStep> programs_;
+};
+
+/// One thread.
+class Executor {
+ public:
+  /// Allocates what the plan says and loads the weights. `progress` gets 0 to 1 and may cancel.
+  static Result<std::unique_ptr<Executor>> create(const Model& model, const WeightTable& weights,
+                                                  Device& device, const PlanRequest& request,
+                                                  const MemoryPlan& plan,
+                                                  const std::function<bool(double)>& progress);
+
+  /// Computes a step of 1 to max_rows rows. `logits` gets [vocabulary] for every output row, in
+  /// their order; it stays valid until the next run.
+  Result<std::span<const float>> run(const StepBatch& batch);
+
+  const StepCost& cost() const { return cost_; }
+  size_t programs() const { return programs_.size(); }
+
+ private:
+  Executor(const Model& model, const WeightTable& weights, Device& device,
+           const PlanRequest& request);
+
+  Status load_weights(const MemoryPlan& plan, const std::function<bool(double)>& progress);
+  Status load_rope_factors();
+  Result<CompiledStep> compile(int64_t rows);
+  void fill_rope_tables(const StepBatch& batch);
+
+  const Model& model_;
+  const WeightTable& weights_;
+  Device& device_;
+  PlanRequest request_;
+  std::vector<std::unique_ptr<Buffer>> weight_buffers_;
+  std::vector<MemoryRef> weight_memory_;  ///< by index of the source's weights
+  std::unique_ptr<Buffer> arena_;
+  std::unique_ptr<Buffer> scratch_;
+  std::vector<std::vector<float>> rope_factors_;  ///< by RoPE kind; empty: none
+  std::vector<std::vector<float>> rope_tables_;   ///< by RoPE kind, of the step
+  std::vector<const std::byte*> inputs_;
+  std::vector<float> logits_;
+  StepCost cost_;
+  ProgramCache programs_;
+};
+
+}  // namespace infer

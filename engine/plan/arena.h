@@ -1,0 +1,22 @@
+// Where the intermediate values of a step lie: lifetimes to offsets.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/graph/graph.h"
+
+namespace infer {
+
+struct ArenaPlan {
+  std::vector<int64_t> offsets;  ///< by ValueId; −1 for what is not a result
+  int64_t bytes = 0;
+};
+
+/// Places every result of the graph so that values alive at the same time do not overlap: a value
+/// lives from the node that makes it to the last that reads it (or a view of it), an output of the
+/// graph to the end. Largest first, each at the lowest offset free over its lifetime (Pisarchyk &
+/// Lee 2020). `alignment` in bytes, a power of two.
+ArenaPlan plan_arena(const Graph& graph, int64_t alignment);
+
+}  // namespace infer

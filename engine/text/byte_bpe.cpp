@@ -1,0 +1,319 @@
+// Byte-level BPE (GPT-2, Llama 3, Qwen, …): a text is cut into words, each word into bytes, and
+// neighbours are merged by the rank of the pair in the list of merges. Tokens are spelt with a
+// printable character for each byte. Gemma 4 is the same on characters, with ▁ for spaces.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <functional>
+
+#include "engine/core/log.h"
+#include "engine/text/pretokenizer.h"
+#include "engine/text/special_tokens.h"
+#include "engine/text/text_encoder.h"
+#include "engine/text/unicode.h"
+
+namespace infer {
+namespace {
+
+/// GPT-2's alphabet: printable Latin-1 stands for itself, the other bytes for U+0100 and following.
+constexpr std::array<char32_t, 256> kByteToChar = [] {
+  std::array<char32_t, 256> table{};
+  char32_t next = 0x100;
+  for (uint32_t b = 0; b < 256; ++b) {
+    const bool printable = (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
+    table[b] = printable ? b : next++;
+  }
+  return table;
+}();
+constexpr char32_t kAlphabetEnd = 0x100 + 68;
+
+constexpr std::array<int16_t, kAlphabetEnd> kCharToByte = [] {
+  std::array<int16_t, kAlphabetEnd> table{};
+  table.fill(-1);
+  for (uint32_t b = 0; b < 256; ++b) table[kByteToChar[b]] = static_cast<int16_t>(b);
+  return table;
+}();
+
+/// The bytes a token's spelling stands for. Characters outside of the alphabet stay as they are,
+/// and `exact` becomes false.
+std::string decode_alphabet(std::string_view token, bool& exact) {
+  std::string bytes;
+  bytes.reserve(token.size());
+  for (size_t pos = 0; pos < token.size();) {
+    const Utf8Char c = decode_utf8(token, pos);
+    const int byte = c.valid && c.code < kAlphabetEnd ? kCharToByte[c.code] : -1;
+    if (byte >= 0) {
+      bytes += static_cast<char>(byte);
+    } else {
+      bytes += token.substr(pos, c.size);
+      exact = false;
+    }
+    pos += c.size;
+  }
+  return bytes;
+}
+
+/// From two neighbouring symbols to what they merge into: open addressing, fixed once built.
+class MergeTable {
+ public:
+  struct Merge {
+    int32_t rank;  ///< lower first; −1: no such merge
+    int32_t result;
+  };
+
+  void reserve(size_t merges) { slots_.resize(std::bit_ceil(merges * 2 + 2)); }
+
+  /// The first merge of a pair counts.
+  void add(int32_t left, int32_t right, Merge merge) {
+    Slot& slot = slots_[position(key_of(left, right))];
+    if (slot.merge.rank < 0) slot = {key_of(left, right), merge};
+  }
+  Merge find(int32_t left, int32_t right) const {
+    return slots_[position(key_of(left, right))].merge;
+  }
+
+ private:
+  struct Slot {
+    uint64_t key = UINT64_MAX;
+    Merge merge{-1, kNoToken};
+  };
+  static uint64_t key_of(int32_t left, int32_t right) {
+    return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
+  }
+  size_t position(uint64_t key) const {
+    const size_t mask = slots_.size() - 1;
+    size_t i = (key ^ key >> 32) * 0x9e3779b97f4a7c15ull >> 20 & mask;
+    while (slots_[i].key != key && slots_[i].merge.rank >= 0) i = (i + 1) & mask;
+    return i;
+  }
+  std::vector<Slot> slots_;
+};
+
+// A symbol is a token id, or beyond the vocabulary a string that only merges mention.
+constexpr int32_t kNoSymbol = -1;
+
+struct Node {
+  int32_t symbol;
+  int32_t previous, next;
+  uint32_t begin, end;  // bytes
+  bool dead;
+};
+
+struct Candidate {
+  uint64_t order;  // rank, then position
+  int32_t left_symbol, right_symbol, result;
+  bool operator>(const Candidate& other) const { return order > other.order; }
+};
+
+/// Space that one encode() call uses again and again.
+struct Workspace {
+  std::vector<Node> nodes;
+  std::vector<Candidate> heap;
+};
+
+class ByteBpe : public TextEncoder {
+ public:
+  ByteBpe(const TokenizerSpec& spec, const PreTokenizer& rules)
+      : rules_(rules), vocabulary_(static_cast<int32_t>(spec.tokens.size())) {}
+
+  Status build(const TokenizerSpec& spec);
+
+  void encode(std::string_view text, bool, std::vector<int32_t>& out) const override {
+    std::string escaped;
+    if (rules_.raw_utf8) {
+      escaped = escape_spaces(text);
+      text = escaped;
+    }
+    Workspace work;
+    uint32_t begin = 0;
+    for (const uint32_t end : split_words(rules_, text)) {
+      encode_word(text.substr(begin, end - begin), work, out);
+      begin = end;
+    }
+  }
+
+  std::string piece(std::string_view token) const override {
+    bool exact = true;
+    return rules_.raw_utf8 ? unescape_spaces(token) : decode_alphabet(token, exact);
+  }
+  bool default_add_bos() const override { return rules_.add_bos; }
+
+ private:
+  std::string bytes_of(std::string_view spelling, bool& exact) const {
+    return rules_.raw_utf8 ? std::string(spelling) : decode_alphabet(spelling, exact);
+  }
+  int32_t symbol_of(std::string_view bytes) const {
+    const auto it = symbols_.find(bytes);
+    return it == symbols_.end() ? kNoSymbol : it->second;
+  }
+  void encode_word(std::string_view word, Workspace& work, std::vector<int32_t>& out) const;
+  void merge_word(Workspace& work) const;
+  void start_nodes(std::string_view word, std::vector<Node>& nodes) const;
+  void offer(const std::vector<Node>& nodes, std::vector<Candidate>& heap, int32_t left) const;
+  void emit(const Node& node, std::string_view word, std::vector<int32_t>& out) const;
+
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
+  };
+
+  const PreTokenizer& rules_;
+  int32_t vocabulary_;
+  // Tokens that text can become, by the bytes they stand for.
+  std::unordered_map<std::string, int32_t, Hash, std::equal_to<>> symbols_;
+  std::array<int32_t, 256> byte_symbols_{};  ///< of single bytes
+  std::vector<int32_t> byte_tokens_;         ///< what a byte without a symbol of its own becomes
+  MergeTable merges_;
+};
+
+Status ByteBpe::build(const TokenizerSpec& spec) {
+  symbols_.reserve(spec.tokens.size());
+  for (size_t i = 0; i < spec.tokens.size(); ++i) {
+    const auto id = static_cast<int32_t>(i);
+    if (spec.tokens[i].empty() || !is_text_token(spec, id)) continue;
+    bool exact = true;
+    std::string bytes = bytes_of(spec.tokens[i], exact);
+    // A spelling outside of the alphabet can only be found as a special token.
+    if (exact) symbols_.emplace(std::move(bytes), id);
+  }
+
+  merges_.reserve(spec.merges.size());
+  int32_t next_symbol = vocabulary_;
+  const auto intern = [&](std::string bytes) {
+    const auto [it, added] = symbols_.emplace(std::move(bytes), next_symbol);
+    if (added) ++next_symbol;
+    return it->second;
+  };
+  for (size_t i = 0; i < spec.merges.size(); ++i) {
+    const std::string_view merge = spec.merges[i];
+    const size_t space = merge.find(' ', 1);
+    if (space == std::string_view::npos || space + 1 == merge.size()) {
+      return error(StatusCode::bad_file,
+                   "{}: tokenizer.ggml.merges[{}] is not two tokens with a space between",
+                   spec.source, i);
+    }
+    bool exact = true;
+    const std::string left = bytes_of(merge.substr(0, space), exact);
+    const std::string right = bytes_of(merge.substr(space + 1), exact);
+    const int32_t left_symbol = intern(left);
+    const int32_t right_symbol = intern(right);
+    merges_.add(left_symbol, right_symbol, {static_cast<int32_t>(i), intern(left + right)});
+  }
+
+  byte_tokens_.assign(256, kNoToken);
+  if (rules_.raw_utf8) byte_tokens_ = infer::byte_tokens(spec);
+  for (size_t b = 0; b < 256; ++b) {
+    const char byte = static_cast<char>(b);
+    byte_symbols_[b] = symbol_of(std::string_view(&byte, 1));
+    if (!rules_.raw_utf8 && byte_symbols_[b] < vocabulary_) byte_tokens_[b] = byte_symbols_[b];
+  }
+  return {};
+}
+
+void ByteBpe::start_nodes(std::string_view word, std::vector<Node>& nodes) const {
+  nodes.clear();
+  for (uint32_t pos = 0; pos < word.size();) {
+    const uint32_t size = rules_.raw_utf8 ? decode_utf8(word, pos).size : 1;
+    const int32_t symbol = size == 1 ? byte_symbols_[static_cast<uint8_t>(word[pos])]
+                                     : symbol_of(word.substr(pos, size));
+    const auto i = static_cast<int32_t>(nodes.size());
+    nodes.push_back({symbol, i - 1, i + 1, pos, pos + size, false});
+    pos += size;
+  }
+  nodes.back().next = -1;
+}
+
+void ByteBpe::offer(const std::vector<Node>& nodes, std::vector<Candidate>& heap,
+                    int32_t left) const {
+  if (left < 0) return;
+  const Node& a = nodes[static_cast<size_t>(left)];
+  if (a.next < 0 || a.symbol < 0) return;
+  const Node& b = nodes[static_cast<size_t>(a.next)];
+  if (b.symbol < 0) return;
+  const MergeTable::Merge merge = merges_.find(a.symbol, b.symbol);
+  if (merge.rank < 0) return;
+  heap.push_back({static_cast<uint64_t>(merge.rank) << 32 | static_cast<uint32_t>(left), a.symbol,
+                  b.symbol, merge.result});
+  std::push_heap(heap.begin(), heap.end(), std::greater<>{});
+}
+
+void ByteBpe::merge_word(Workspace& work) const {
+  std::vector<Node>& nodes = work.nodes;
+  std::vector<Candidate>& heap = work.heap;
+  heap.clear();
+  for (size_t i = 0; i + 1 < nodes.size(); ++i) offer(nodes, heap, static_cast<int32_t>(i));
+  while (!heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end(), std::greater<>{});
+    const Candidate best = heap.back();
+    heap.pop_back();
+    const auto left_index = static_cast<int32_t>(best.order & UINT32_MAX);
+    Node& left = nodes[static_cast<size_t>(left_index)];
+    if (left.dead || left.symbol != best.left_symbol || left.next < 0) continue;
+    Node& right = nodes[static_cast<size_t>(left.next)];
+    if (right.symbol != best.right_symbol) continue;
+    left.symbol = best.result;
+    left.end = right.end;
+    left.next = right.next;
+    right.dead = true;
+    if (right.next >= 0) nodes[static_cast<size_t>(right.next)].previous = left_index;
+    offer(nodes, heap, left.previous);
+    offer(nodes, heap, left_index);
+  }
+}
+
+void ByteBpe::emit(const Node& node, std::string_view word, std::vector<int32_t>& out) const {
+  if (node.symbol >= 0 && node.symbol < vocabulary_) {
+    out.push_back(node.symbol);
+    return;
+  }
+  for (const char c : word.substr(node.begin, node.end - node.begin)) {
+    const int32_t id = byte_tokens_[static_cast<uint8_t>(c)];
+    if (id != kNoToken) out.push_back(id);
+  }
+}
+
+void ByteBpe::encode_word(std::string_view word, Workspace& work, std::vector<int32_t>& out) const {
+  const bool whole = rules_.ignore_merges ||
+                     (rules_.raw_utf8 && word.find_first_not_of('\n') == std::string_view::npos);
+  if (whole) {
+    const int32_t id = symbol_of(word);
+    if (id >= 0 && id < vocabulary_) {
+      out.push_back(id);
+      return;
+    }
+  }
+  start_nodes(word, work.nodes);
+  merge_word(work);
+  for (int32_t i = 0; i >= 0;) {
+    const Node& node = work.nodes[static_cast<size_t>(i)];
+    emit(node, word, out);
+    i = node.next;
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TextEncoder>> make_byte_bpe(const TokenizerSpec& spec) {
+  const std::string_view pre = spec.model == "gemma4" ? std::string_view("gemma4") : spec.pre;
+  const PreTokenizer* rules = find_pretokenizer(pre);
+  if (rules == nullptr) {
+    return fail(StatusCode::unsupported,
+                "{}: tokenizer.ggml.pre is \"{}\", which is not known; known are {}", spec.source,
+                spec.pre, pretokenizer_names());
+  }
+  if (pre.empty()) {
+    log(LogLevel::warning,
+        "{}: tokenizer.ggml.pre is missing: the default pre-tokenizer may cut words in other "
+        "places "
+        "than the model was trained with",
+        spec.source);
+  }
+  if (spec.merges.empty()) {
+    return fail(StatusCode::bad_file, "{}: tokenizer.ggml.merges is missing or empty", spec.source);
+  }
+  auto encoder = std::make_unique<ByteBpe>(spec, *rules);
+  INFER_CHECK_R(encoder->build(spec));
+  return encoder;
+}
+
+}  // namespace infer

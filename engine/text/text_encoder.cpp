@@ -1,0 +1,78 @@
+#include "engine/text/text_encoder.h"
+
+namespace infer {
+
+int parse_byte_token(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token.back() != '>') return -1;
+  int byte = 0;
+  for (const char c : token.substr(3, 2)) {
+    const int digit = c >= '0' && c <= '9'   ? c - '0'
+                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                             : -1;
+    if (digit < 0) return -1;
+    byte = byte * 16 + digit;
+  }
+  return byte;
+}
+
+std::vector<int32_t> byte_tokens(const TokenizerSpec& spec) {
+  std::vector<int32_t> ids(256, kNoToken);
+  for (size_t i = 0; i < spec.tokens.size(); ++i) {
+    const auto id = static_cast<int32_t>(i);
+    if (!spec.types.empty() && token_type(spec, id) != TokenType::byte) continue;
+    const int byte = parse_byte_token(spec.tokens[i]);
+    if (byte >= 0 && ids[static_cast<size_t>(byte)] == kNoToken)
+      ids[static_cast<size_t>(byte)] = id;
+  }
+  return ids;
+}
+
+int32_t unknown_token(const TokenizerSpec& spec) {
+  if (spec.unknown != kNoToken) return spec.unknown;
+  for (size_t i = 0; i < spec.types.size(); ++i) {
+    if (spec.types[i] == TokenType::unknown) return static_cast<int32_t>(i);
+  }
+  for (size_t i = 0; i < spec.tokens.size(); ++i) {
+    if (spec.tokens[i] == "<unk>" || spec.tokens[i] == "[UNK]") return static_cast<int32_t>(i);
+  }
+  return kNoToken;
+}
+
+std::string escape_spaces(std::string_view text) {
+  std::string out;
+  out.reserve(text.size() + text.size() / 4);
+  for (const char c : text) {
+    if (c == ' ') {
+      out += kSpaceMark;
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string unescape_spaces(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t pos = 0; pos < text.size();) {
+    if (text.substr(pos).starts_with(kSpaceMark)) {
+      out += ' ';
+      pos += kSpaceMark.size();
+    } else {
+      out += text[pos++];
+    }
+  }
+  return out;
+}
+
+TokenType token_type(const TokenizerSpec& spec, int32_t id) {
+  return spec.types.empty() ? TokenType::normal : spec.types[static_cast<size_t>(id)];
+}
+
+bool is_text_token(const TokenizerSpec& spec, int32_t id) {
+  const TokenType type = token_type(spec, id);
+  return type == TokenType::normal || type == TokenType::user_defined || type == TokenType::unused;
+}
+
+}  // namespace infer

@@ -1,0 +1,177 @@
+// SentencePiece Unigram (T5, XLM-R): of all ways to take a text apart into tokens the one with the
+// greatest sum of scores (Kudo 2018, section 3.2), found from left to right (Viterbi).
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <limits>
+
+#include "engine/text/byte_trie.h"
+#include "engine/text/charsmap.h"
+#include "engine/text/text_encoder.h"
+#include "engine/text/unicode.h"
+
+namespace infer {
+namespace {
+
+// How much worse than the worst token an unknown character scores.
+constexpr double kUnknownPenalty = 10.0;
+// Longer tokens are left out: it bounds the work per character against a hostile file.
+constexpr size_t kMaxTokenBytes = 512;
+
+class Unigram : public TextEncoder {
+ public:
+  Unigram(const TokenizerSpec& spec, Charsmap charsmap)
+      : charsmap_(std::move(charsmap)),
+        scores_(spec.scores.begin(), spec.scores.end()),
+        bytes_(byte_tokens(spec)),
+        unknown_(unknown_token(spec)),
+        space_prefix_(spec.add_space_prefix == 1),
+        merge_spaces_(spec.remove_extra_whitespaces == 1) {
+    byte_fallback_ = std::find(bytes_.begin(), bytes_.end(), kNoToken) == bytes_.end();
+    double worst = std::numeric_limits<double>::max();
+    std::vector<std::pair<std::string_view, int32_t>> entries;
+    for (size_t i = 0; i < spec.tokens.size(); ++i) {
+      const auto id = static_cast<int32_t>(i);
+      const TokenType type = token_type(spec, id);
+      if (type == TokenType::normal) worst = std::min(worst, scores_[i]);
+      if (type == TokenType::user_defined) scores_[i] = 0;
+      const bool text = type == TokenType::normal || type == TokenType::user_defined;
+      if (text && spec.tokens[i].size() <= kMaxTokenBytes) entries.emplace_back(spec.tokens[i], id);
+    }
+    tokens_ = ByteTrie(std::move(entries));
+    unknown_score_ = worst - kUnknownPenalty;
+  }
+
+  void encode(std::string_view text, bool, std::vector<int32_t>& out) const override {
+    const std::string normalised = normalise(text);
+    if (!normalised.empty()) best_path(normalised, out);
+  }
+
+  std::string piece(std::string_view token) const override { return unescape_spaces(token); }
+  bool adds_space_prefix() const override { return space_prefix_; }
+
+ private:
+  // The best way to get to a position: the last token and where it begins.
+  struct Step {
+    double score = -DBL_MAX;
+    uint32_t begin = 0;
+    int32_t id = kNoToken;  ///< kNoToken: a character that has no token
+  };
+
+  std::string normalise(std::string_view text) const;
+  void best_path(std::string_view text, std::vector<int32_t>& out) const;
+  void emit(std::string_view text, const std::vector<Step>& steps, uint32_t end,
+            std::vector<int32_t>& out) const;
+
+  Charsmap charsmap_;
+  ByteTrie tokens_;
+  std::vector<double> scores_;
+  std::vector<int32_t> bytes_;
+  int32_t unknown_;
+  bool space_prefix_;
+  bool merge_spaces_;
+  bool byte_fallback_ = false;
+  double unknown_score_ = 0;
+};
+
+std::string Unigram::normalise(std::string_view text) const {
+  std::string mapped;
+  mapped.reserve(text.size() + 1);
+  for (size_t pos = 0; pos < text.size();) {
+    if (const Charsmap::Mapping m = charsmap_.find(text.substr(pos)); m.size > 0) {
+      mapped += m.replacement;
+      pos += m.size;
+      continue;
+    }
+    const Utf8Char c = decode_utf8(text, pos);
+    append_utf8(mapped, c.code);
+    pos += c.size;
+  }
+
+  std::string_view kept = mapped;
+  if (merge_spaces_) {
+    kept.remove_prefix(std::min(kept.find_first_not_of(' '), kept.size()));
+    while (kept.ends_with(' ')) kept.remove_suffix(1);
+  }
+  if (kept.empty()) return {};
+  std::string out;
+  out.reserve(kept.size() + kept.size() / 2);
+  if (space_prefix_) out += kSpaceMark;
+  bool after_space = false;
+  for (const char c : kept) {
+    if (c != ' ') {
+      out += c;
+    } else if (!(merge_spaces_ && after_space)) {
+      out += kSpaceMark;
+    }
+    after_space = c == ' ';
+  }
+  return out;
+}
+
+void Unigram::best_path(std::string_view text, std::vector<int32_t>& out) const {
+  std::vector<Step> steps(text.size() + 1);
+  steps[0].score = 0;
+  const auto offer = [&](size_t begin, size_t end, double score, int32_t id) {
+    const double sum = steps[begin].score + score;
+    if (sum > steps[end].score) steps[end] = {sum, static_cast<uint32_t>(begin), id};
+  };
+  for (size_t pos = 0; pos < text.size();) {
+    const size_t size = decode_utf8(text, pos).size;
+    bool has_character = false;
+    uint32_t node = ByteTrie::kRoot;
+    for (size_t end = pos; end < text.size();) {
+      node = tokens_.step(node, static_cast<uint8_t>(text[end++]));
+      if (node == ByteTrie::kNone) break;
+      const int32_t id = tokens_.value(node);
+      if (id < 0) continue;
+      has_character = has_character || end == pos + size;
+      offer(pos, end, scores_[static_cast<size_t>(id)], id);
+    }
+    if (!has_character) offer(pos, pos + size, unknown_score_, kNoToken);
+    pos += size;
+  }
+  emit(text, steps, static_cast<uint32_t>(text.size()), out);
+}
+
+void Unigram::emit(std::string_view text, const std::vector<Step>& steps, uint32_t end,
+                   std::vector<int32_t>& out) const {
+  // Backwards, then turned round.
+  const size_t first = out.size();
+  bool after_unknown = false;
+  while (end > 0) {
+    const Step& step = steps[end];
+    const bool unknown = step.id == kNoToken;
+    if (!unknown) {
+      out.push_back(step.id);
+    } else if (byte_fallback_) {
+      for (uint32_t i = end; i > step.begin; --i) {
+        out.push_back(bytes_[static_cast<uint8_t>(text[i - 1])]);
+      }
+    } else if (!after_unknown && unknown_ != kNoToken) {
+      // A run of unknown characters is one token.
+      out.push_back(unknown_);
+    }
+    after_unknown = unknown;
+    end = step.begin;
+  }
+  std::reverse(out.begin() + static_cast<std::ptrdiff_t>(first), out.end());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TextEncoder>> make_unigram(const TokenizerSpec& spec) {
+  if (spec.scores.empty()) {
+    return fail(StatusCode::bad_file, "{}: tokenizer.ggml.scores is missing", spec.source);
+  }
+  for (size_t i = 0; i < spec.scores.size(); ++i) {
+    if (!std::isfinite(spec.scores[i])) {
+      return fail(StatusCode::bad_file, "{}: tokenizer.ggml.scores[{}] is not a finite number",
+                  spec.source, i);
+    }
+  }
+  INFER_TRY(Charsmap charsmap, Charsmap::parse(spec.precompiled_charsmap, spec.source));
+  return std::make_unique<Unigram>(spec, std::move(charsmap));
+}
+
+}  // namespace infer

@@ -1,0 +1,131 @@
+// WordPiece (BERT): the text is cleaned, lower-cased and rid of accents, cut at white space,
+// punctuation and ideographs, and each word is taken apart into the longest tokens from the left.
+// Files spell the beginning of a word ▁ and leave out the ## of what continues it.
+#include <utf8proc.h>
+
+#include <array>
+
+#include "engine/text/byte_trie.h"
+#include "engine/text/split_rules.h"
+#include "engine/text/text_encoder.h"
+#include "engine/text/unicode.h"
+
+namespace infer {
+namespace {
+
+// Longer tokens are left out: it bounds the work per character against a hostile file.
+constexpr size_t kMaxTokenBytes = 512;
+
+/// The blocks that BERT takes apart into single characters.
+bool is_cjk(char32_t c) {
+  constexpr std::array<std::pair<char32_t, char32_t>, 8> kBlocks{{{0x3400, 0x4dbf},
+                                                                  {0x4e00, 0x9fff},
+                                                                  {0xf900, 0xfaff},
+                                                                  {0x20000, 0x2a6df},
+                                                                  {0x2a700, 0x2b73f},
+                                                                  {0x2b740, 0x2b81f},
+                                                                  {0x2b920, 0x2ceaf},
+                                                                  {0x2f800, 0x2fa1f}}};
+  for (const auto& [first, last] : kBlocks) {
+    if (c >= first && c <= last) return true;
+  }
+  return false;
+}
+
+bool is_dropped(char32_t c) {
+  if (c == '\t' || c == '\n' || c == '\r') return false;
+  return c == 0 || c == kReplacement || (char_class(c) & kControl) != 0;
+}
+
+class Wordpiece : public TextEncoder {
+ public:
+  explicit Wordpiece(const TokenizerSpec& spec)
+      : unknown_(unknown_token(spec)),
+        lowercase_(spec.lowercase != 0),
+        strip_accents_(spec.strip_accents < 0 ? lowercase_ : spec.strip_accents != 0) {
+    std::vector<std::pair<std::string_view, int32_t>> entries;
+    for (size_t i = 0; i < spec.tokens.size(); ++i) {
+      const auto id = static_cast<int32_t>(i);
+      if (!is_text_token(spec, id) || spec.tokens[i].size() > kMaxTokenBytes) continue;
+      entries.emplace_back(spec.tokens[i], id);
+    }
+    tokens_ = ByteTrie(std::move(entries));
+  }
+
+  void encode(std::string_view text, bool, std::vector<int32_t>& out) const override {
+    std::string word(kSpaceMark);
+    const auto finish_word = [&] {
+      if (word.size() > kSpaceMark.size()) encode_word(word, out);
+      word.resize(kSpaceMark.size());
+    };
+    const auto put = [&](char32_t c) {
+      const uint32_t classes = char_class(c);
+      if ((classes & kSpace) != 0) return finish_word();
+      const bool apart =
+          (classes & kPunctuation) != 0 || split::is_ascii_punctuation(c) || is_cjk(c);
+      if (apart) finish_word();
+      append_utf8(word, c);
+      if (apart) finish_word();
+    };
+    for (size_t pos = 0; pos < text.size();) {
+      const Utf8Char c = decode_utf8(text, pos);
+      pos += c.size;
+      if (!is_dropped(c.code)) normalise(c.code, put);
+    }
+    finish_word();
+  }
+
+  std::string piece(std::string_view token) const override { return unescape_spaces(token); }
+  bool adds_space_prefix() const override { return true; }
+  bool default_add_bos() const override { return true; }
+
+ private:
+  template <typename Put>
+  void normalise(char32_t c, Put&& put) const {
+    const auto lower = [&](char32_t x) {
+      return lowercase_ ? static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(x)))
+                        : x;
+    };
+    if (!strip_accents_ || c < 0x80) return put(lower(c));
+    // Canonical decompositions are at most four characters long; marks need not be put in order,
+    // as those that could be out of order are dropped.
+    std::array<utf8proc_int32_t, 16> parts{};
+    int boundary_class = 0;
+    const utf8proc_ssize_t count =
+        utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts.data(), parts.size(),
+                                UTF8PROC_DECOMPOSE, &boundary_class);
+    if (count < 0 || count > static_cast<utf8proc_ssize_t>(parts.size())) return put(lower(c));
+    for (utf8proc_ssize_t i = 0; i < count; ++i) {
+      const auto part = static_cast<char32_t>(parts[static_cast<size_t>(i)]);
+      if ((char_class(part) & kNonspacing) == 0) put(lower(part));
+    }
+  }
+
+  void encode_word(std::string_view word, std::vector<int32_t>& out) const {
+    const size_t before = out.size();
+    for (size_t pos = 0; pos < word.size();) {
+      const ByteTrie::Match match = tokens_.longest_prefix(word.substr(pos));
+      if (match.value < 0) {
+        // A word that cannot be taken apart completely is unknown as a whole.
+        out.resize(before);
+        if (unknown_ != kNoToken) out.push_back(unknown_);
+        return;
+      }
+      out.push_back(match.value);
+      pos += match.size;
+    }
+  }
+
+  ByteTrie tokens_;
+  int32_t unknown_;
+  bool lowercase_;
+  bool strip_accents_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<TextEncoder>> make_wordpiece(const TokenizerSpec& spec) {
+  return std::make_unique<Wordpiece>(spec);
+}
+
+}  // namespace infer

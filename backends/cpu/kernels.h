@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "engine/core/checked.h"
 #include "engine/core/dtype.h"
@@ -76,11 +77,7 @@ struct VecOps {
 struct IsaKernels {
   const char* name;
   const VecOps* vec;
-  std::span<const RowKernel* const> rows;
-
-  template <size_t N>
-  IsaKernels(const char* isa, const VecOps* ops, const RowKernel* const (&list)[N])
-      : name(isa), vec(ops), rows(list) {}
+  std::vector<const RowKernel*> rows;
 };
 
 /// From the baseline to the widest; whether a set runs here is for isa_runs_here to say.

@@ -193,6 +193,9 @@ TEST_CASE("tensors are checked") {
   refused(one_tensor({1, uint64_t{1} << 32, uint64_t{1} << 32, 1}).bytes(), "2^62");
   refused(one_tensor({uint64_t{1} << 40}).bytes(), "expected 4398046511104 bytes");
   refused(one_tensor({17}).bytes(), "expected 68 bytes");
+  std::string one_byte_less = one_tensor({16}).bytes();
+  one_byte_less.pop_back();
+  refused(one_byte_less, "expected 64 bytes");
   refused(one_tensor({31}, 2).bytes(), "whole number of Q4_0 blocks");
 
   refused(one_tensor({4}, 0, 16).bytes(), "not a multiple of the alignment");

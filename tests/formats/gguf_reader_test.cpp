@@ -106,14 +106,14 @@ RawGguf many_types() {
 }  // namespace
 
 TEST_CASE("a model from elsewhere is read as it was written") {
-  const auto source = open_good(data_path("llama-q4_k.gguf"));
+  const auto source = open_good(data_path("golden/llama-q4_k.gguf"));
   CHECK(source->metadata().get_string("general.architecture").value() == "llama");
   CHECK(source->weights().size() > 10);
   const Weight* embedding = source->find("token_embd.weight");
   REQUIRE(embedding != nullptr);
   CHECK(embedding->desc.shape[1] ==
         static_cast<int64_t>(*source->metadata().get_int("llama.vocab_size", 1, 1 << 20).value()));
-  const std::string file = read_text(data_path("llama-q4_k.gguf"));
+  const std::string file = read_text(data_path("golden/llama-q4_k.gguf"));
   CHECK(consistent(*source, file.size()));
   for (const Weight& weight : source->weights()) {
     std::string bytes(static_cast<size_t>(weight.desc.extent_bytes()), '\0');
@@ -194,8 +194,8 @@ TEST_CASE("the scales of NVFP4 weights belong to them") {
 }
 
 TEST_CASE("data are read and mapped from several threads") {
-  const auto source = open_good(data_path("llama-q4_0.gguf"));
-  const std::string file = read_text(data_path("llama-q4_0.gguf"));
+  const auto source = open_good(data_path("golden/llama-q4_0.gguf"));
+  const std::string file = read_text(data_path("golden/llama-q4_0.gguf"));
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -218,8 +218,8 @@ TEST_CASE("data are read and mapped from several threads") {
 }
 
 TEST_CASE("places outside the file are refused") {
-  const auto source = open_good(data_path("llama-q4_0.gguf"));
-  const uint64_t size = read_text(data_path("llama-q4_0.gguf")).size();
+  const auto source = open_good(data_path("golden/llama-q4_0.gguf"));
+  const uint64_t size = read_text(data_path("golden/llama-q4_0.gguf")).size();
   std::byte byte{};
   CHECK(source->read({0, size - 1}, 0, std::span(&byte, 1)).ok());
   CHECK(source->read({0, size - 1}, 1, std::span(&byte, 1)).code() == StatusCode::bad_file);
@@ -235,7 +235,7 @@ TEST_CASE("places outside the file are refused") {
 TEST_CASE("a file that is cut short while in use gives an error") {
   const TempDir dir;
   const std::string path = dir.path("m.gguf");
-  write_bytes(path, bytes_of(read_text(data_path("llama-q4_0.gguf"))));
+  write_bytes(path, bytes_of(read_text(data_path("golden/llama-q4_0.gguf"))));
   const auto source = open_good(path);
   const Weight& last = source->weights().back();
   std::vector<std::byte> data(static_cast<size_t>(last.desc.extent_bytes()));
@@ -255,10 +255,10 @@ TEST_CASE("every file cut short in its header is refused") {
     fixtures.emplace_back(file.bytes(), file.header().size());
   }
   for (const char* name : {"llama-q4_k.gguf", "llama-q4_0.gguf"}) {
-    const auto source = open_good(data_path(name));
+    const auto source = open_good(data_path(std::string("golden/") + name));
     uint64_t data_start = UINT64_MAX;
     for (const Weight& w : source->weights()) data_start = std::min(data_start, w.place.offset);
-    fixtures.emplace_back(read_text(data_path(name)), data_start);
+    fixtures.emplace_back(read_text(data_path(std::string("golden/") + name)), data_start);
   }
   for (const auto& [bytes, header] : fixtures) {
     write_bytes(path, bytes_of(bytes));

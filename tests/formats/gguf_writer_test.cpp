@@ -113,7 +113,7 @@ TEST_CASE("what is written is read back, whatever the pieces it was given in") {
 
 TEST_CASE("a model copied through the writer keeps its bytes") {
   const TempDir dir;
-  const auto source = open_model(data_path("llama-q4_0.gguf"));
+  const auto source = open_model(data_path("golden/llama-q4_0.gguf"));
   REQUIRE(source.has_value());
   auto sink = create(dir.path("copy.gguf"), (*source)->metadata());
   for (const Weight& weight : (*source)->weights()) {
@@ -129,7 +129,7 @@ TEST_CASE("a model copied through the writer keeps its bytes") {
   const auto copy = open_model(dir.path("copy.gguf"));
   REQUIRE_MESSAGE(copy.has_value(), copy.error().message());
   CHECK((*copy)->metadata().values() == (*source)->metadata().values());
-  const size_t size = read_text(data_path("llama-q4_0.gguf")).size();
+  const size_t size = read_text(data_path("golden/llama-q4_0.gguf")).size();
   CHECK(read_text(dir.path("copy.gguf")).size() == size);
 }
 

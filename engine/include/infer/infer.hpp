@@ -216,7 +216,8 @@ class INFER_API Engine {
   int32_t vocabulary_size() const;
   Result<std::unique_ptr<Session>> open_session();
 
-  struct Impl;
+  struct Impl;  ///< for the library itself
+  Impl& impl() { return *impl_; }
 
  private:
   explicit Engine(std::unique_ptr<Impl> impl);

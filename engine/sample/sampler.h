@@ -1,0 +1,73 @@
+// Choosing a token: a chain of samplers narrows the candidates, then one draw decides.
+//
+// Draws are counter-based: the noise of a candidate depends on (seed, position, token) alone, by the
+// Gumbel-max method (Gumbel 1954; Maddison et al. 2014): argmax(logit + g) is distributed as the
+// softmax. So equal seeds give equal tokens whatever the batching, and a drafter that uses the same
+// noise agrees as often as can be.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace infer {
+
+struct Candidate {
+  int32_t id;
+  float logit;
+};
+
+/// What a sampler may look at besides the candidates.
+struct SampleContext {
+  std::span<const int32_t> history;  ///< the sequence's tokens so far
+};
+
+/// One step of the chain. Removes candidates or changes logits; leaves at least one.
+class Sampler {
+ public:
+  virtual ~Sampler() = default;
+  virtual void apply(std::vector<Candidate>& candidates, const SampleContext& context) const = 0;
+};
+
+// Each in its own file. They need no order among the candidates and promise none.
+
+/// Keeps the k largest.
+std::unique_ptr<Sampler> make_top_k(int32_t k);
+/// Keeps the smallest set of the most likely whose probability reaches p (Holtzman et al. 2020).
+std::unique_ptr<Sampler> make_top_p(float p);
+/// Keeps those at least p times as likely as the most likely (Nguyen et al. 2024).
+std::unique_ptr<Sampler> make_min_p(float p);
+/// Divides logits by t > 0.
+std::unique_ptr<Sampler> make_temperature(float t);
+
+/// Settings, all resolved.
+struct SamplingParams {
+  float temperature = 0.8f;  ///< 0: greedy
+  int32_t top_k = 0;         ///< 0: off
+  float top_p = 0.95f;       ///< ≥ 1: off
+  float min_p = 0.05f;       ///< 0: off
+  uint64_t seed = 0;
+};
+
+class SamplerChain {
+ public:
+  explicit SamplerChain(const SamplingParams& params);
+
+  /// The token for `position` of the sequence. Logits that are not a number never win; if none is a
+  /// number, token 0.
+  int32_t sample(std::span<const float> logits, int64_t position, const SampleContext& context);
+
+  uint64_t seed() const { return seed_; }
+
+ private:
+  std::vector<std::unique_ptr<Sampler>> samplers_;
+  std::vector<Candidate> candidates_;
+  uint64_t seed_;
+  bool greedy_;
+};
+
+/// Standard Gumbel noise of a token at a position.
+double gumbel_noise(uint64_t seed, int64_t position, int32_t token);
+
+}  // namespace infer

@@ -1,0 +1,155 @@
+// What a model file holds, from its header.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "engine/core/log.h"
+#include "engine/session/engine_impl.h"
+#include "engine/text/stream_decoder.h"
+
+namespace infer {
+namespace {
+
+constexpr size_t kShownBytes = 120;
+constexpr size_t kShownElements = 8;
+
+std::string shorten(const MetaValue& value) {
+  return std::visit(
+      [](const auto& v) -> std::string {
+        using T = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, std::string>) {
+          return v.size() <= kShownBytes ? v
+                                         : to_valid_utf8(v.substr(0, kShownBytes)) +
+                                               fmt::format("… ({} bytes)", v.size());
+        } else if constexpr (requires { v.size(); }) {
+          std::vector<std::string> shown;
+          for (size_t i = 0; i < std::min(v.size(), kShownElements); ++i) {
+            if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+              shown.push_back('"' + to_valid_utf8(v[i].substr(0, kShownBytes)) + '"');
+            } else {
+              shown.push_back(fmt::format("{}", static_cast<typename T::value_type>(v[i])));
+            }
+          }
+          return fmt::format("[{}{}] ({})", fmt::join(shown, ", "),
+                             v.size() > shown.size() ? ", …" : "", v.size());
+        } else {
+          return fmt::format("{}", v);
+        }
+      },
+      value);
+}
+
+std::string text_or_empty(const Metadata& metadata, std::string_view key) {
+  const Result<std::optional<std::string>> found = metadata.get_string(key);
+  return found && *found ? **found : std::string();
+}
+
+}  // namespace
+
+ModelDescription describe(const std::string& path, const WeightSource& source) {
+  const Metadata& metadata = source.metadata();
+  ModelDescription d;
+  d.path = path;
+  d.name = text_or_empty(metadata, "general.name");
+  d.architecture = text_or_empty(metadata, "general.architecture");
+  std::map<DType, int64_t> bytes_by_type;
+  for (const Weight& weight : source.weights()) {
+    const int64_t bytes = weight.desc.extent_bytes();
+    d.parameters += weight.desc.elements();
+    d.weight_bytes += bytes;
+    bytes_by_type[weight.desc.type] += bytes;
+    size_t rank = kMaxDims;
+    while (rank > 1 && weight.desc.shape[rank - 1] == 1) --rank;
+    d.tensors.push_back({weight.name, std::string(dtype_info(weight.desc.type).name),
+                         {weight.desc.shape.begin(), weight.desc.shape.begin() + rank}, bytes});
+  }
+  if (!bytes_by_type.empty()) {
+    const auto most = std::ranges::max_element(bytes_by_type, {}, [](auto& e) { return e.second; });
+    d.file_type = dtype_info(most->first).name;
+  }
+  const auto number = [&](const char* key) -> int64_t {
+    const auto found = metadata.get_int(d.architecture + "." + key, 0, INT64_MAX);
+    return found && *found ? **found : 0;
+  };
+  d.context = number("context_length");
+  d.embedding = number("embedding_length");
+  d.layers = number("block_count");
+  const TokenizerSpec& spec = source.tokenizer();
+  d.vocabulary = static_cast<int64_t>(spec.tokens.size());
+  d.tokenizer = spec.pre.empty() ? spec.model : fmt::format("{} ({})", spec.model, spec.pre);
+  d.chat_template = spec.chat_template;
+  for (const auto& [key, value] : metadata.values()) d.metadata.emplace_back(key, shorten(value));
+  return d;
+}
+
+Result<ModelDescription> describe_model(const std::string& path) {
+  return guarded([&]() -> Result<ModelDescription> {
+    INFER_TRY(const std::unique_ptr<WeightSource> source, open_model(path));
+    return describe(path, *source);
+  });
+}
+
+struct Vocabulary::Impl {
+  std::unique_ptr<Tokenizer> tokenizer;
+};
+
+Vocabulary::Vocabulary(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Vocabulary::~Vocabulary() = default;
+
+Result<std::unique_ptr<Vocabulary>> Vocabulary::load(const std::string& path) {
+  return guarded([&]() -> Result<std::unique_ptr<Vocabulary>> {
+    INFER_TRY(const std::unique_ptr<WeightSource> source, open_model(path));
+    auto impl = std::make_unique<Impl>();
+    INFER_TRY(impl->tokenizer, Tokenizer::create(source->tokenizer()));
+    return std::unique_ptr<Vocabulary>(new Vocabulary(std::move(impl)));
+  });
+}
+
+Result<std::vector<int32_t>> Vocabulary::tokenize(std::string_view text,
+                                                  const TokenizeOptions& options) const {
+  return guarded([&] {
+    return impl_->tokenizer->encode(text, {options.add_special, options.parse_special});
+  });
+}
+
+std::string Vocabulary::detokenize(std::span<const int32_t> tokens) const {
+  return impl_->tokenizer->decode(tokens, {.render_special = true});
+}
+
+int32_t Vocabulary::size() const { return impl_->tokenizer->vocab_size(); }
+
+std::vector<DeviceDescription> devices() {
+  std::vector<DeviceDescription> all;
+  for (const BackendDef* backend : all_backends()) {
+    for (const DeviceInfo& info : backend->list()) {
+      all.push_back({info.name, info.description, info.memory_total, info.memory_free, info.threads,
+                     info.isa});
+    }
+  }
+  return all;
+}
+
+const char* version() { return INFER_VERSION; }
+
+void set_verbosity(Verbosity verbosity) {
+  switch (verbosity) {
+    case Verbosity::quiet: set_log_level(LogLevel::error); break;
+    case Verbosity::warnings: set_log_level(LogLevel::warning); break;
+    case Verbosity::info: set_log_level(LogLevel::info); break;
+    case Verbosity::debug: set_log_level(LogLevel::debug); break;
+  }
+}
+
+void set_log_callback(std::function<void(Verbosity, std::string_view)> sink) {
+  if (!sink) return set_log_sink({});
+  set_log_sink([sink = std::move(sink)](LogLevel level, std::string_view text) {
+    const Verbosity verbosity = level == LogLevel::debug  ? Verbosity::debug
+                                : level == LogLevel::info ? Verbosity::info
+                                : level == LogLevel::warning ? Verbosity::warnings
+                                                             : Verbosity::quiet;
+    sink(verbosity, text);
+  });
+}
+
+}  // namespace infer

@@ -1,0 +1,182 @@
+#include <future>
+
+#include "engine/core/checked.h"
+#include "engine/core/log.h"
+#include "engine/session/engine_impl.h"
+
+namespace infer {
+namespace {
+
+Result<DType> cache_type(const std::string& name) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0}) {
+    if (dtype_from_name(name) == type) return type;
+  }
+  return fail(StatusCode::invalid_argument,
+              "cache type '{}': expected f32, f16, bf16, q8_0 or q4_0", name);
+}
+
+MemoryReport report(const OpenedModel& opened) {
+  const MemoryPlan& plan = opened.plan;
+  MemoryReport r;
+  r.device = opened.device->info().name;
+  r.weights = plan.bytes[static_cast<size_t>(Purpose::weights)];
+  r.kv = plan.bytes[static_cast<size_t>(Purpose::kv)];
+  r.activations = plan.bytes[static_cast<size_t>(Purpose::activations)];
+  r.scratch = plan.bytes[static_cast<size_t>(Purpose::scratch)];
+  r.total = plan.total();
+  r.available = plan.available;
+  r.context = plan.context;
+  r.page_bytes = plan.page_bytes;
+  r.pages = plan.pages;
+  return r;
+}
+
+}  // namespace
+
+Result<OpenedModel> OpenedModel::open(const std::string& path, const LoadOptions& options) {
+  OpenedModel opened;
+  PlanRequest& request = opened.request;
+  if (options.context < 0 || options.batch_rows < 1 || options.batch_rows > (1 << 16) ||
+      options.output_rows < 1 || options.memory_limit < 0) {
+    return fail(StatusCode::invalid_argument,
+                "expected a context of at least 0, a batch of 1 to 65536 rows, at least one output "
+                "row and a memory limit of at least 0");
+  }
+  request.context = options.context;
+  request.max_rows = options.batch_rows;
+  request.max_outputs = std::min(options.output_rows, options.batch_rows);
+  request.memory_limit = options.memory_limit;
+  request.weights_mapped = options.mmap;
+  INFER_TRY(request.k_type, cache_type(options.cache_type_k));
+  INFER_TRY(request.v_type, cache_type(options.cache_type_v));
+
+  INFER_TRY(opened.source, open_model(path));
+  INFER_TRY(opened.model, create_model(*opened.source));
+  INFER_TRY(opened.device,
+            open_device(options.device, {options.threads, options.exact, options.isa}));
+  opened.weights = std::make_unique<WeightTable>(*opened.source);
+  INFER_TRY(opened.plan, plan_memory(*opened.model, *opened.weights, *opened.device, request));
+  return opened;
+}
+
+Result<MemoryReport> plan_model(const std::string& path, const LoadOptions& options) {
+  return guarded([&]() -> Result<MemoryReport> {
+    INFER_TRY(const OpenedModel opened, OpenedModel::open(path, options));
+    return report(opened);
+  });
+}
+
+// The thread that computes.
+
+void Engine::Impl::start() {
+  thread_ = std::thread([this] { serve(); });
+}
+
+Engine::Impl::~Impl() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void Engine::Impl::serve() {
+  for (;;) {
+    std::deque<std::function<void()>> tasks;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [&] { return stop_ || !tasks_.empty() || !scheduler->idle(); });
+      if (stop_) break;
+      tasks.swap(tasks_);
+    }
+    for (const std::function<void()>& task : tasks) task();
+    if (scheduler->idle()) continue;
+    const Status status = guarded([&]() -> Status {
+      scheduler->step();
+      return {};
+    });
+    if (!status.ok()) scheduler->finish_all(status);
+  }
+  scheduler->finish_all(error(StatusCode::cancelled, "the engine was closed"));
+}
+
+void Engine::Impl::call(const std::function<void()>& fn) {
+  // Shared: the waiting thread may be gone before set_value() has quite returned.
+  const auto done = std::make_shared<std::promise<void>>();
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.emplace_back([&fn, done] {
+      fn();
+      done->set_value();
+    });
+  }
+  wake_.notify_all();
+  done->get_future().wait();
+}
+
+void Engine::Impl::submit(Sequence* sequence) {
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.emplace_back([this, sequence] { scheduler->add(sequence); });
+  }
+  wake_.notify_all();
+}
+
+// The public object.
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::~Engine() = default;
+
+Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const LoadOptions& options) {
+  return guarded([&]() -> Result<std::unique_ptr<Engine>> {
+    auto impl = std::make_unique<Impl>();
+    INFER_TRY(impl->opened, OpenedModel::open(path, options));
+    OpenedModel& opened = impl->opened;
+    impl->description = describe(path, *opened.source);
+    const ModelInfo& info = opened.model->info();
+    impl->description.vocabulary = info.vocabulary;
+    INFER_TRY(impl->tokenizer, Tokenizer::create(opened.source->tokenizer()));
+    INFER_TRY(impl->executor,
+              Executor::create(*opened.model, *opened.weights, *opened.device, opened.request,
+                               opened.plan, options.progress));
+    INFER_TRY(impl->cache, KvCache::create(*opened.device, opened.plan.page_bytes,
+                                           static_cast<int32_t>(opened.plan.pages)));
+    impl->scheduler = std::make_unique<Scheduler>(*impl->executor, *impl->cache,
+                                                  opened.request.max_rows,
+                                                  opened.request.max_outputs);
+    impl->start();
+    return std::unique_ptr<Engine>(new Engine(std::move(impl)));
+  });
+}
+
+const ModelDescription& Engine::model() const { return impl_->description; }
+
+MemoryReport Engine::memory() const {
+  MemoryReport r = report(impl_->opened);
+  const Device& device = *impl_->opened.device;
+  r.weights = device.allocated(Purpose::weights);
+  r.kv = device.allocated(Purpose::kv);
+  r.activations = device.allocated(Purpose::activations);
+  r.scratch = device.allocated(Purpose::scratch);
+  r.total = r.weights + r.kv + r.activations + r.scratch;
+  return r;
+}
+
+Result<std::vector<int32_t>> Engine::tokenize(std::string_view text,
+                                              const TokenizeOptions& options) const {
+  return guarded([&] {
+    return impl_->tokenizer->encode(text, {options.add_special, options.parse_special});
+  });
+}
+
+std::string Engine::detokenize(std::span<const int32_t> tokens) const {
+  return impl_->tokenizer->decode(tokens, {.render_special = true});
+}
+
+int32_t Engine::vocabulary_size() const {
+  return static_cast<int32_t>(impl_->opened.model->info().vocabulary);
+}
+
+}  // namespace infer

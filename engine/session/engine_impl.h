@@ -1,0 +1,80 @@
+// The parts of an Engine, for the library's own jobs and sessions.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "engine/backend/device.h"
+#include "engine/exec/executor.h"
+#include "engine/kv/kv_cache.h"
+#include "engine/model/arch.h"
+#include "engine/sched/scheduler.h"
+#include "engine/text/tokenizer.h"
+#include "infer/infer.hpp"
+
+namespace infer {
+
+/// A model as far as its header says, on a device that is open: what planning needs.
+struct OpenedModel {
+  std::unique_ptr<WeightSource> source;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<WeightTable> weights;
+  PlanRequest request;
+  MemoryPlan plan;
+
+  static Result<OpenedModel> open(const std::string& path, const LoadOptions& options);
+};
+
+/// What describe_model() says, from an opened source.
+ModelDescription describe(const std::string& path, const WeightSource& source);
+
+/// Runs `body`, turning std::bad_alloc into StatusCode::out_of_memory.
+template <typename Body>
+auto guarded(Body&& body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    Status status(StatusCode::out_of_memory, "the host's memory is exhausted");
+    if constexpr (std::is_same_v<decltype(body()), Status>) {
+      return status;
+    } else {
+      return tl::unexpected<Status>(std::move(status));
+    }
+  }
+}
+
+/// Owns everything of a loaded model and the thread that computes its steps.
+struct Engine::Impl {
+  OpenedModel opened;
+  ModelDescription description;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<Executor> executor;
+  std::unique_ptr<KvCache> cache;
+  std::unique_ptr<Scheduler> scheduler;
+
+  ~Impl();
+  void start();
+
+  /// Runs `fn` on the scheduler's thread between steps and waits for it.
+  void call(const std::function<void()>& fn);
+  /// Gives a sequence to the scheduler; its on_done tells when it is back.
+  void submit(Sequence* sequence);
+
+  Device& device() { return *opened.device; }
+  const StepCost& cost() const { return executor->cost(); }
+
+ private:
+  void serve();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> tasks_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace infer

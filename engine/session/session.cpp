@@ -1,0 +1,190 @@
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <random>
+
+#include "engine/sample/sampler.h"
+#include "engine/session/engine_impl.h"
+#include "engine/text/stream_decoder.h"
+
+namespace infer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+template <typename T, typename Found>
+T choose(const std::optional<T>& asked, Found found, T otherwise) {
+  if (asked) return *asked;
+  return found && found->has_value() ? static_cast<T>(**found) : otherwise;
+}
+
+/// What the caller asked for, else what the model suggests, else the defaults.
+Result<SamplingParams> resolve(const SamplingOptions& options, const Metadata& metadata) {
+  SamplingParams p;
+  p.temperature = choose(options.temperature, metadata.get_float("general.sampling.temp"),
+                         p.temperature);
+  p.top_k = choose(options.top_k, metadata.get_int("general.sampling.top_k", 0, INT32_MAX), p.top_k);
+  p.top_p = choose(options.top_p, metadata.get_float("general.sampling.top_p"), p.top_p);
+  p.min_p = choose(options.min_p, metadata.get_float("general.sampling.min_p"), p.min_p);
+  p.seed = options.seed ? *options.seed : (uint64_t{std::random_device{}()} << 32) |
+                                              std::random_device{}();
+  const auto in = [](float x, float low, float high) { return x >= low && x <= high; };
+  if (!in(p.temperature, 0, 1e6f) || !in(p.top_p, 0, 1e6f) || !in(p.min_p, 0, 1) || p.top_k < 0) {
+    return fail(StatusCode::invalid_argument,
+                "sampling: expected temperature ≥ 0, top_k ≥ 0, top_p ≥ 0 and min_p from 0 to 1, "
+                "found {}, {}, {} and {}",
+                p.temperature, p.top_k, p.top_p, p.min_p);
+  }
+  return p;
+}
+
+}  // namespace
+
+struct Session::Impl {
+  Engine::Impl& engine;
+  Sequence sequence;
+
+  explicit Impl(Engine::Impl& e) : engine(e) {
+    engine.call([&] { sequence.kv = engine.cache->add_sequence(); });
+  }
+  ~Impl() {
+    engine.call([&] { engine.cache->remove_sequence(sequence.kv); });
+  }
+
+  /// Appends tokens, computes until done and waits. Tokens that were not computed are forgotten.
+  Status run(std::span<const int32_t> tokens, bool every_logit,
+             std::function<bool(int64_t, std::span<const float>)> on_logits) {
+    const int64_t vocabulary = engine.opened.model->info().vocabulary;
+    for (const int32_t token : tokens) {
+      if (token < 0 || token >= vocabulary) {
+        return error(StatusCode::invalid_argument,
+                     "token {} is not in the vocabulary of 0 to {}", token, vocabulary - 1);
+      }
+    }
+    if (tokens.empty() && sequence.tokens.empty()) {
+      return error(StatusCode::invalid_argument, "there is no token to start from");
+    }
+    sequence.tokens.insert(sequence.tokens.end(), tokens.begin(), tokens.end());
+    Status room;
+    engine.call([&] { room = make_room(); });
+    if (!room.ok()) return room;
+    sequence.every_logit = every_logit;
+    sequence.on_logits = std::move(on_logits);
+    sequence.cancelled.store(false);
+    // Shared: this thread may be gone before set_value() has quite returned.
+    const auto done = std::make_shared<std::promise<Status>>();
+    sequence.on_done = [this, done](Status status) {
+      sequence.tokens.resize(static_cast<size_t>(engine.cache->length(sequence.kv)));
+      done->set_value(std::move(status));
+    };
+    engine.submit(&sequence);
+    return done->get_future().get();
+  }
+
+ private:
+  /// On the scheduler's thread: checks that the tokens fit; with nothing to compute, the last token
+  /// is computed once more for its logits.
+  Status make_room() {
+    const int64_t length = engine.cache->length(sequence.kv);
+    const auto size = static_cast<int64_t>(sequence.tokens.size());
+    if (size == length) engine.cache->rollback(sequence.kv, length - 1);
+    const int64_t room = engine.cache->room(sequence.kv);
+    if (size - length <= room) return {};
+    sequence.tokens.resize(static_cast<size_t>(length));
+    return error(StatusCode::does_not_fit,
+                 "{} tokens do not fit: the context holds {}, {} are free", size - length,
+                 engine.cache->capacity(), room);
+  }
+};
+
+Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Session::~Session() = default;
+
+Result<std::unique_ptr<Session>> Engine::open_session() {
+  return guarded([&]() -> Result<std::unique_ptr<Session>> {
+    return std::unique_ptr<Session>(new Session(std::make_unique<Session::Impl>(*impl_)));
+  });
+}
+
+Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
+                                         const GenerateOptions& options, const TokenFn& on_token) {
+  return guarded([&]() -> Result<GenerateResult> {
+    Engine::Impl& engine = impl_->engine;
+    INFER_TRY(const SamplingParams params,
+              resolve(options.sampling, engine.opened.source->metadata()));
+    SamplerChain chain(params);
+    StreamDecoder decoder(*engine.tokenizer);
+    GenerateResult result;
+    result.seed = params.seed;
+    result.prompt_tokens = static_cast<int64_t>(prompt.size());
+    if (options.max_tokens == 0) {
+      result.reason = FinishReason::length;
+      return result;
+    }
+    const Clock::time_point start = Clock::now();
+    Clock::time_point generating = start;
+    std::vector<int32_t>& tokens = impl_->sequence.tokens;
+    const Status status = impl_->run(prompt, false, [&](int64_t, std::span<const float> logits) {
+      if (result.generated_tokens == 0) {
+        result.prompt_seconds = seconds_since(start);
+        generating = Clock::now();
+      }
+      const int32_t token =
+          chain.sample(logits, static_cast<int64_t>(tokens.size()), {std::span(tokens)});
+      if (!options.ignore_end && engine.tokenizer->is_eog(token)) return false;
+      ++result.generated_tokens;
+      if (result.generated_tokens == 1) result.first_token_seconds = seconds_since(start);
+      result.reason = FinishReason::length;
+      const bool last = result.generated_tokens == options.max_tokens;
+      std::string text = decoder.push(token);
+      if (last) text += decoder.finish();
+      const bool wanted = on_token(token, text);
+      if (!wanted) result.reason = FinishReason::cancelled;
+      if (!wanted || last) return false;
+      result.reason = FinishReason::stop;
+      tokens.push_back(token);
+      return true;
+    });
+    result.generate_seconds = result.generated_tokens > 0 ? seconds_since(generating) : 0;
+    if (status.code() == StatusCode::cancelled) {
+      result.reason = FinishReason::cancelled;
+    } else if (status.code() == StatusCode::does_not_fit && result.generated_tokens > 0) {
+      result.reason = FinishReason::context;
+    } else if (!status.ok()) {
+      return tl::unexpected(status);
+    }
+    if (result.reason != FinishReason::length) {
+      if (const std::string rest = decoder.finish(); !rest.empty()) on_token(-1, rest);
+    }
+    return result;
+  });
+}
+
+Status Session::evaluate(std::span<const int32_t> tokens, const LogitsFn& on_logits) {
+  return guarded([&]() -> Status {
+    if (tokens.empty()) return {};
+    return impl_->run(tokens, true, on_logits);
+  });
+}
+
+Status Session::truncate(int64_t length) {
+  return guarded([&]() -> Status {
+    if (length < 0 || length > this->length()) {
+      return error(StatusCode::invalid_argument, "a length of 0 to {} is expected, found {}",
+                   this->length(), length);
+    }
+    impl_->engine.call([&] { impl_->engine.cache->rollback(impl_->sequence.kv, length); });
+    impl_->sequence.tokens.resize(static_cast<size_t>(length));
+    return {};
+  });
+}
+
+int64_t Session::length() const { return static_cast<int64_t>(impl_->sequence.tokens.size()); }
+
+void Session::cancel() { impl_->sequence.cancelled.store(true); }
+
+}  // namespace infer

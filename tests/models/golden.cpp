@@ -1,0 +1,69 @@
+#include "tests/models/golden.h"
+
+#include <doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/support.h"
+
+namespace infer::test {
+namespace {
+
+/// What 8-bit activations may cost, by the type of the weights.
+double limit_of(const std::string& name) {
+  const std::string type = name.substr(name.find_last_of('-') + 1);
+  if (type == "f32") return 1e-12;
+  if (type == "f16" || type == "bf16") return 1.1e-7;
+  if (type.ends_with("_k") || type == "iq4_xs") return 2.6e-4;
+  return 7.8e-5;
+}
+
+void collect(const std::string& dir, std::vector<GoldenModel>& models) {
+  std::vector<std::string> stems;
+  for (const auto& entry : std::filesystem::directory_iterator(dir)) {
+    if (entry.path().extension() == ".gguf") stems.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(stems);
+  for (const std::string& stem : stems) {
+    const bool known = std::ranges::find(models, stem, &GoldenModel::name) != models.end();
+    if (known) continue;
+    const auto json = nlohmann::json::parse(read_text(dir + "/" + stem + ".json"));
+    models.push_back({stem, dir + "/" + stem, json.at("tokens").get<std::vector<int32_t>>(),
+                      limit_of(stem)});
+  }
+}
+
+}  // namespace
+
+std::vector<GoldenModel> golden_models() {
+  std::vector<GoldenModel> models;
+  collect(data_path("golden"), models);
+  if (const auto shared = shared_path("golden")) collect(*shared, models);
+  REQUIRE(!models.empty());
+  return models;
+}
+
+std::vector<float> evaluate(const GoldenModel& model, EvaluateOptions options) {
+  options.load.cache_type_k = "f32";
+  options.load.cache_type_v = "f32";
+  options.load.output_rows = std::min(options.load.batch_rows, 64);
+  const Result<std::unique_ptr<Engine>> engine = Engine::load(model.path + ".gguf", options.load);
+  REQUIRE_MESSAGE(engine.has_value(), (engine ? std::string() : engine.error().message()));
+  const std::unique_ptr<Session> session = (*engine)->open_session().value();
+  std::vector<float> all;
+  const auto take = [&](int64_t, std::span<const float> logits) {
+    all.insert(all.end(), logits.begin(), logits.end());
+    return true;
+  };
+  const std::span<const int32_t> tokens(model.tokens);
+  const size_t step = options.step_by_step ? 1 : tokens.size();
+  for (size_t at = 0; at < tokens.size(); at += step) {
+    const Status status = session->evaluate(tokens.subspan(at, step), take);
+    REQUIRE_MESSAGE(status.ok(), status.message());
+  }
+  return all;
+}
+
+}  // namespace infer::test

@@ -1,0 +1,30 @@
+// The models of tests/data/golden and of the shared test data, and their exact logits.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "infer/infer.hpp"
+
+namespace infer::test {
+
+struct GoldenModel {
+  std::string name;
+  std::string path;  ///< without the ending: .gguf, .json and .f32 lie there
+  std::vector<int32_t> tokens;
+  double limit;      ///< of the normalised squared error with 8-bit activations
+};
+
+/// Those in tests/data, then those of the shared data (a SKIPPED line where that is absent).
+std::vector<GoldenModel> golden_models();
+
+struct EvaluateOptions {
+  LoadOptions load;
+  bool step_by_step = false;  ///< one evaluate() call a token
+};
+
+/// Logits of every position, float32 cache; a failure fails the test.
+std::vector<float> evaluate(const GoldenModel& model, EvaluateOptions options);
+
+}  // namespace infer::test

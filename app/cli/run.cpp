@@ -72,6 +72,13 @@ double rate(int64_t tokens, double seconds) {
   return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
 }
 
+double prompt_rate(const GenerateResult& r) { return rate(r.prompt_tokens, r.prompt_seconds); }
+
+/// The first token comes out of the prompt's last step; the time runs from there.
+double generate_rate(const GenerateResult& r) {
+  return r.generated_tokens > 1 ? rate(r.generated_tokens - 1, r.generate_seconds) : 0;
+}
+
 Json report(const GenerateResult& result, const std::string& text,
             const std::vector<int32_t>& tokens) {
   return {{"text", text},
@@ -81,10 +88,10 @@ Json report(const GenerateResult& result, const std::string& text,
           {"timings",
            {{"prompt_tokens", result.prompt_tokens},
             {"prompt_seconds", result.prompt_seconds},
-            {"prompt_tokens_per_s", rate(result.prompt_tokens, result.prompt_seconds)},
+            {"prompt_tokens_per_s", prompt_rate(result)},
             {"generated_tokens", result.generated_tokens},
             {"generate_seconds", result.generate_seconds},
-            {"generated_tokens_per_s", rate(result.generated_tokens, result.generate_seconds)},
+            {"generated_tokens_per_s", generate_rate(result)},
             {"first_token_seconds", result.first_token_seconds}}}};
 }
 
@@ -107,7 +114,8 @@ int run(RunArgs& args) {
   bool line_open = false;
   const auto on_token = [&](int32_t token, std::string_view piece) {
     if (args.json) {
-      tokens.push_back(token);
+      if (token >= 0)
+        tokens.push_back(token);  // −1: the rest of a text that ends within a character
       text += piece;
       return !interrupted();
     }
@@ -123,8 +131,8 @@ int run(RunArgs& args) {
   check_out();
   if (!args.model.quiet) {
     note("{}prompt {} tokens, {:.1f} tokens/s; generated {} tokens, {:.1f} tokens/s; seed {}",
-         line_open ? "\n" : "", done.prompt_tokens, rate(done.prompt_tokens, done.prompt_seconds),
-         done.generated_tokens, rate(done.generated_tokens, done.generate_seconds), done.seed);
+         line_open ? "\n" : "", done.prompt_tokens, prompt_rate(done), done.generated_tokens,
+         generate_rate(done), done.seed);
   }
   return interrupted() ? kExitInterrupted : kExitOk;
 }

@@ -23,21 +23,11 @@ struct TensorPlace {
   uint64_t offset = 0;  ///< bytes from its start
 };
 
-/// A further tensor that belongs to a weight: nested scales, group indices, …
-struct SideTensor {
-  std::string role;  ///< e.g. "scale", "input_scale", "absmax"
-  TensorDesc desc;
-  TensorPlace place;
-};
-
 /// One named weight. `desc` is contiguous.
 struct Weight {
   std::string name;
   TensorDesc desc;
   TensorPlace place;
-  std::vector<SideTensor> sides;
-
-  const SideTensor* side(std::string_view role) const;
 };
 
 /// An opened model. Immutable after opening; all calls are safe from several threads.

@@ -68,7 +68,7 @@ Result<std::unique_ptr<Executor>> Executor::create(const Model& model, const Wei
   INFER_TRY(executor->arena_, device.alloc(bytes(Purpose::activations), Purpose::activations));
   INFER_TRY(executor->scratch_, device.alloc(bytes(Purpose::scratch), Purpose::scratch));
   INFER_CHECK_R(executor->load_weights(plan, progress));
-  INFER_CHECK_R(executor->load_rope_factors());
+  INFER_CHECK_R(executor->load_rope_factors(plan.context));
   // The program of single tokens serves every decode step: made now, so that a model that cannot be
   // compiled fails while loading.
   INFER_TRY(const CompiledStep* decode, executor->programs_.get(1));
@@ -121,11 +121,13 @@ Status Executor::load_weights(const MemoryPlan& plan, const std::function<bool(d
   return {};
 }
 
-Status Executor::load_rope_factors() {
+Status Executor::load_rope_factors(int64_t context) {
   for (const RopeSpec& spec : model_.info().ropes) {
     std::vector<float>& factors = rope_factors_.emplace_back();
-    if (spec.factors < 0) continue;
-    const Weight& weight = weights_.weight(spec.factors);
+    const bool is_long = spec.long_factors >= 0 && static_cast<double>(context) > spec.original_context;
+    const int32_t index = is_long ? spec.long_factors : spec.factors;
+    if (index < 0) continue;
+    const Weight& weight = weights_.weight(index);
     const std::string& file = weights_.source().metadata().source();
     if (weight.desc.type != DType::f32 || weight.desc.elements() != spec.pairs) {
       return error(StatusCode::bad_file, "{}: tensor '{}': expected F32 [{}], found {}", file,

@@ -76,7 +76,7 @@ class Executor {
            const PlanRequest& request);
 
   Status load_weights(const MemoryPlan& plan, const std::function<bool(double)>& progress);
-  Status load_rope_factors();
+  Status load_rope_factors(int64_t context);
   Result<CompiledStep> compile(int64_t rows);
   void fill_rope_tables(const StepBatch& batch);
 

@@ -1,38 +1,74 @@
 #include "engine/model/blocks.h"
 
+#include <array>
+#include <string>
+
 namespace infer {
+namespace {
+
+/// q, k and v [n, 1, rows] from one projection or three.
+std::array<ValueId, 3> project_qkv(ModelBuilder& m, ValueId x, const AttentionBlock& b) {
+  const std::array<int64_t, 3> widths{b.heads * b.head_dim, b.kv_heads * b.head_dim,
+                                      b.kv_heads * b.value_dim};
+  const std::string fused = block_name(b.layer, "attn_qkv");
+  if (m.has(fused + ".weight")) {
+    const ValueId all = m.linear(x, fused, widths[0] + widths[1] + widths[2]);
+    return {m.g.slice(all, 0, widths[0]), m.g.slice(all, widths[0], widths[1]),
+            m.g.slice(all, widths[0] + widths[1], widths[2])};
+  }
+  return {m.linear(x, block_name(b.layer, "attn_q"), widths[0]),
+          m.linear(x, block_name(b.layer, "attn_k"), widths[1]),
+          m.linear(x, block_name(b.layer, "attn_v"), widths[2])};
+}
+
+}  // namespace
 
 ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& b) {
-  const auto name = [&](const char* part) { return block_name(b.layer, part); };
-  ValueId q = m.linear(x, name("attn_q"), b.heads * b.head_dim);
-  ValueId k = m.linear(x, name("attn_k"), b.kv_heads * b.head_dim);
-  const ValueId v = m.linear(x, name("attn_v"), b.kv_heads * b.value_dim);
+  const int64_t embedding = m.g.value(x).desc.shape[0];
+  const std::string q_norm = block_name(b.layer, "attn_q_norm.weight");
+  const std::string k_norm = block_name(b.layer, "attn_k_norm.weight");
+  auto [q, k, v] = project_qkv(m, x, b);
+  if (b.qk_norm == AttentionBlock::QkNorm::whole) {
+    q = m.rms_norm(q, q_norm, b.eps);
+    k = m.rms_norm(k, k_norm, b.eps);
+  }
   q = m.g.split_heads(q, b.heads);     // [head_dim, heads, rows]
   k = m.g.split_heads(k, b.kv_heads);  // [head_dim, kv_heads, rows]
-  if (b.head_norm) {
-    q = m.rms_norm(q, name("attn_q_norm.weight"), b.eps);
-    k = m.rms_norm(k, name("attn_k_norm.weight"), b.eps);
+  v = m.g.split_heads(v, b.kv_heads);  // [value_dim, kv_heads, rows]
+  if (b.qk_norm == AttentionBlock::QkNorm::per_head) {
+    q = m.rms_norm(q, q_norm, b.eps);
+    k = m.rms_norm(k, k_norm, b.eps);
   }
   if (b.rotate) {
     q = m.rope(q, b.style, b.rope);
     k = m.rope(k, b.style, b.rope);
   }
-  const ValueId sinks = m.optional_weight(name("attn_sinks.weight"), {b.heads});
+  const ValueId sinks = m.optional_weight(block_name(b.layer, "attn_sinks.weight"), {b.heads});
   const op::Attention params{static_cast<int32_t>(b.layer), b.scale, b.softcap, b.window};
-  const ValueId mixed = m.attention(q, k, m.g.split_heads(v, b.kv_heads), params, sinks);
-  return m.linear(mixed, name("attn_output"), b.embedding);
+  const ValueId mixed = m.attention(q, k, v, params, sinks);
+  return m.linear(mixed, block_name(b.layer, "attn_output"), embedding);
 }
 
 ValueId feed_forward_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t width,
-                           const op::Glu& glu) {
+                           const op::Glu& glu, const char* suffix) {
+  const auto name = [&](const char* part) { return block_name(layer, part) + suffix; };
   const int64_t embedding = m.g.value(x).desc.shape[0];
-  const ValueId gate = m.linear(x, block_name(layer, "ffn_gate"), width);
-  const ValueId up = m.linear(x, block_name(layer, "ffn_up"), width);
-  return m.linear(m.g.add(glu, {gate, up}), block_name(layer, "ffn_down"), embedding);
+  ValueId gate = kNoValue;
+  ValueId up = kNoValue;
+  if (m.has(name("ffn_gate") + ".weight")) {
+    gate = m.linear(x, name("ffn_gate"), width);
+    up = m.linear(x, name("ffn_up"), width);
+  } else {
+    const ValueId both = m.linear(x, name("ffn_up"), 2 * width);
+    gate = m.g.slice(both, 0, width);
+    up = m.g.slice(both, width, width);
+  }
+  return m.linear(m.g.add(glu, {gate, up}), name("ffn_down"), embedding);
 }
 
-ValueId experts_block(ModelBuilder& m, ValueId x, const ExpertsBlock& b) {
-  const auto name = [&](const char* part) { return block_name(b.layer, part); };
+ValueId experts_block(ModelBuilder& m, ValueId x, int64_t layer, const ExpertsBlock& b,
+                      const op::Glu& glu) {
+  const auto name = [&](const char* part) { return block_name(layer, part); };
   const int64_t embedding = m.g.value(x).desc.shape[0];
   const ValueId logits = m.linear(x, name("ffn_gate_inp"), b.experts);
   const ValueId bias = m.optional_weight(name("exp_probs_b.bias"), {b.experts});
@@ -45,8 +81,10 @@ ValueId experts_block(ModelBuilder& m, ValueId x, const ExpertsBlock& b) {
   };
   const ValueId gate = product(x, "ffn_gate_exps", embedding, b.width);
   const ValueId up = product(x, "ffn_up_exps", embedding, b.width);
-  const ValueId down = product(m.g.add(b.glu, {gate, up}), "ffn_down_exps", b.width, embedding);
-  return m.g.add(op::MoeCombine{}, {down, routed[1]});
+  const ValueId down = product(m.g.add(glu, {gate, up}), "ffn_down_exps", b.width, embedding);
+  const ValueId mixed = m.g.add(op::MoeCombine{}, {down, routed[1]});
+  if (b.shared_width == 0) return mixed;
+  return m.add(mixed, feed_forward_block(m, x, layer, b.shared_width, glu, "_shexp"));
 }
 
 }  // namespace infer

@@ -5,40 +5,48 @@
 
 namespace infer {
 
-/// Self-attention with separate projections "attn_q", "attn_k", "attn_v", "attn_output" and their
-/// biases where present.
+/// Self-attention with the projections "attn_q", "attn_k", "attn_v" (or "attn_qkv" of all three),
+/// "attn_output", their biases and "attn_sinks" where present.
 struct AttentionBlock {
+  enum class QkNorm : uint8_t {
+    none,
+    per_head,  ///< RMSNorm of each head, weights [head_dim]
+    whole,     ///< RMSNorm over all heads at once, weights [heads · head_dim]
+  };
   int64_t layer = 0;
   int64_t heads = 0;
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
   int64_t value_dim = 0;
-  int64_t embedding = 0;                ///< width of the result
-  float scale = 0;                      ///< of the scores
-  float softcap = 0;
+  float scale = 0;    ///< of the scores
+  float softcap = 0;  ///< of the scores; 0: none
   int32_t window = 0;
-  bool rotate = true;                   ///< RoPE on q and k
+  bool rotate = true;  ///< RoPE on q and k
   op::Rope::Style style = op::Rope::Style::interleaved;
-  int32_t rope = 0;                     ///< which of the model's RoPE kinds
-  bool head_norm = false;               ///< RMSNorm of each q and k head: attn_q_norm, attn_k_norm
+  int32_t rope = 0;    ///< which of the model's RoPE kinds
+  QkNorm qk_norm = QkNorm::none;  ///< "attn_q_norm", "attn_k_norm"
   float eps = 1e-5f;
 };
 
+/// x [embedding, 1, rows] → the same shape.
 ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& block);
 
-/// down(glu(gate(x)) · up(x)) with "ffn_gate", "ffn_up", "ffn_down".
+/// down(glu(gate(x), up(x))) with "ffn_gate", "ffn_up", "ffn_down"; without "ffn_gate", "ffn_up"
+/// holds the gate's rows before its own. `suffix` names a variant, e.g. "_shexp".
 ValueId feed_forward_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t width,
-                           const op::Glu& glu = {});
+                           const op::Glu& glu, const char* suffix = "");
 
-/// A router "ffn_gate_inp" and experts "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps".
+/// A router "ffn_gate_inp" (with the selection bias "exp_probs_b" where present) and the experts
+/// "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"; with shared_width > 0 a further feed-forward
+/// "ffn_*_shexp" that every token takes is added.
 struct ExpertsBlock {
-  int64_t layer = 0;
   int64_t experts = 0;
   int64_t width = 0;
+  int64_t shared_width = 0;
   op::MoeRoute route;
-  op::Glu glu;
 };
 
-ValueId experts_block(ModelBuilder& m, ValueId x, const ExpertsBlock& block);
+ValueId experts_block(ModelBuilder& m, ValueId x, int64_t layer, const ExpertsBlock& block,
+                      const op::Glu& glu);
 
 }  // namespace infer

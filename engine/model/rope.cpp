@@ -20,8 +20,14 @@ void rope_angles(const RopeSpec& spec, std::span<const float> factors, int64_t p
   double low = 0;
   double high = 0;
   if (spec.yarn) {
-    low = std::max(0.0, std::floor(pair_of_rotations(spec, spec.beta_fast)));
-    high = std::min(2.0 * spec.pairs - 1, std::ceil(pair_of_rotations(spec, spec.beta_slow)));
+    low = pair_of_rotations(spec, spec.beta_fast);
+    high = pair_of_rotations(spec, spec.beta_slow);
+    if (spec.yarn_rounding) {
+      low = std::floor(low);
+      high = std::ceil(high);
+    }
+    low = std::max(0.0, low);
+    high = std::min(2.0 * spec.pairs - 1, high);
   }
   for (int32_t i = 0; i < spec.pairs; ++i) {
     const double frequency = std::pow(spec.base, -static_cast<double>(i) / spec.pairs) /

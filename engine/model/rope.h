@@ -17,7 +17,9 @@ struct RopeSpec {
   double beta_fast = 32.0;      ///< YaRN: rotations over the original context that stay unscaled
   double beta_slow = 1.0;       ///< YaRN: rotations that are scaled in full
   double original_context = 0;  ///< tokens the model was first trained with
+  bool yarn_rounding = true;    ///< YaRN: bounds of the mix rounded to whole pairs
   int32_t factors = -1;         ///< index of a weight f32 [pairs] that divides the frequencies
+  int32_t long_factors = -1;    ///< the one used instead for a context beyond the original one
 };
 
 /// Writes (cos, sin) of every pair at `position`. `factors`: the values of that weight, or empty.

@@ -1,0 +1,39 @@
+// Gemma 2: embeddings scaled by √width, norms before and after each part, GELU, soft caps on scores
+// and logits, every other layer with a sliding window. Gemma Team 2024.
+#include "engine/model/decoder.h"
+
+#include <cmath>
+
+namespace infer {
+namespace {
+
+Result<std::unique_ptr<Model>> create(const WeightSource& source) {
+  HparamReader r(source);
+  auto model = std::make_unique<DecoderModel>(r, op::Rope::Style::half_split);
+  const DecoderParams& p = model->params;
+  model->embedding_scale = std::sqrt(static_cast<float>(p.embedding));
+  model->post_norms = true;
+  model->glu.kind = op::Glu::Kind::gelu_tanh;
+  model->logit_softcap = static_cast<float>(r.get_float("final_logit_softcapping", 30.0));
+  const auto softcap = static_cast<float>(r.get_float("attn_logit_softcapping", 50.0));
+  const auto window = r.get_int("attention.sliding_window", 4096, 0, INT32_MAX);
+  for (AttentionBlock& block : model->attention) {
+    block.softcap = softcap;
+    // The 27B model divides by the width a head would have without its own key length.
+    if (p.layers == 46 && !r.has("attention.scale")) {
+      block.scale = 1.0f / std::sqrt(static_cast<float>(p.embedding / p.heads));
+    }
+    if (block.layer % 2 == 0) model->set_window(block.layer, static_cast<int32_t>(window));
+  }
+  return DecoderModel::finish(std::move(model), r);
+}
+
+}  // namespace
+
+const ArchDef& gemma2_arch() {
+  static constexpr const char* kNames[] = {"gemma2"};
+  static const ArchDef def{kNames, create};
+  return def;
+}
+
+}  // namespace infer

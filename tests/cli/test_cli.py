@@ -13,7 +13,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INFER = os.environ.get("INFER_BIN", str(ROOT / "build" / "release" / "infer"))
 SHARED = pathlib.Path(os.environ.get("INFER_SHARED_TESTDATA", ROOT.parent / "shared" / "testdata"))
-MODEL = ROOT / "tests" / "data" / "llama-q4_0.gguf"
+MODEL = ROOT / "tests" / "data" / "golden" / "llama-q4_0.gguf"
 COMMANDS = ["run", "eval", "info", "devices", "plan", "bench", "tokenize", "detokenize",
             "selftest", "synth"]
 
@@ -47,7 +47,7 @@ def talking_model(tmp_path_factory):
 
 
 def golden(name):
-    for folder in (ROOT / "tests" / "data", SHARED / "golden"):
+    for folder in (ROOT / "tests" / "data" / "golden", SHARED / "golden"):
         if (folder / f"{name}.gguf").exists():
             return folder / name
     pytest.skip(f"golden model {name} is absent")
@@ -93,6 +93,7 @@ def test_help_lists_every_command():
     (["synth", "custom", "/dev/null"], "custom"),
     (["synth", "llama-24m", "/dev/null", "--type", "q99"], "q99"),
     (["selftest", "--op", "nonsense"], "matmul"),
+    (["selftest", "--isa", "abacus"], "abacus"),
 ])
 def test_usage_errors(arguments, says):
     fails(2, *arguments, says=says)

@@ -79,7 +79,7 @@ Result<std::unique_ptr<Device>> open(int32_t index, const DeviceOptions& options
     const auto isas = all_isas();
     const auto it = std::ranges::find(isas, options.isa, &IsaKernels::name);
     if (it == isas.end() || !isa_runs_here(options.isa)) {
-      return fail(StatusCode::not_found, "instruction set '{}' is not built in or does not run here",
+      return fail(StatusCode::invalid_argument, "instruction set '{}' is not built in or does not run here",
                   options.isa);
     }
     chosen = &*it;

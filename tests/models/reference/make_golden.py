@@ -261,7 +261,7 @@ def deepseek2(name):
         else:
             m.matrix(b + "attn_q_a", q_latent, m.width)
             m.norm(b + "attn_q_a_norm", q_latent)
-            m.matrix(b + "attn_q_b", heads * (nope + rope), q_latent, gain=1.5)
+            m.matrix(b + "attn_q_b", heads * (nope + rope), q_latent)
         m.matrix(b + "attn_kv_a_mqa", latent + rope, m.width)
         m.norm(b + "attn_kv_a_norm", latent)
         if v3:

@@ -37,6 +37,7 @@ void cases(std::vector<OpCase>& all) {
   for (const DTypeInfo& info : all_dtypes()) {
     for (const int64_t rows : {1, 2, 3, 33}) {
       for (const int64_t n : {1, 7, 50}) {
+        if (n == 1 && rows < 33) continue;  // a relative error of few results says little
         OpCase c;
         const int64_t blocks = info.block_elements == 1 ? 77 : n == 7 ? 5 : 2;
         c.name = std::string(info.ident) + " n " + std::to_string(n) + " rows " +

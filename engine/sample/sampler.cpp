@@ -38,8 +38,15 @@ double gumbel_noise(uint64_t seed, int64_t position, int32_t token) {
 
 SamplerChain::SamplerChain(const SamplingParams& params)
     : seed_(params.seed), greedy_(params.temperature <= 0) {
+  if (!params.logit_bias.empty()) edits_.push_back(make_logit_bias(params.logit_bias));
+  const Penalties& penalties = params.penalties;
+  if (penalties.last != 0 &&
+      (penalties.repeat != 1 || penalties.frequency != 0 || penalties.presence != 0)) {
+    edits_.push_back(make_penalties(penalties));
+  }
   if (greedy_) return;
   if (params.top_k > 0) samplers_.push_back(make_top_k(params.top_k));
+  if (params.typical_p < 1) samplers_.push_back(make_typical(params.typical_p));
   if (params.top_p < 1) samplers_.push_back(make_top_p(params.top_p));
   if (params.min_p > 0) samplers_.push_back(make_min_p(params.min_p));
   if (params.temperature != 1) samplers_.push_back(make_temperature(params.temperature));
@@ -47,6 +54,11 @@ SamplerChain::SamplerChain(const SamplingParams& params)
 
 int32_t SamplerChain::sample(std::span<const float> logits, int64_t position,
                              const SampleContext& context) {
+  if (!edits_.empty()) {
+    edited_.assign(logits.begin(), logits.end());
+    for (const std::unique_ptr<LogitEdit>& edit : edits_) edit->apply(edited_, context);
+    logits = edited_;
+  }
   if (greedy_) return most_likely(logits);
   candidates_.clear();
   for (size_t i = 0; i < logits.size(); ++i) {

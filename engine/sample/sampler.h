@@ -23,6 +23,31 @@ struct SampleContext {
   std::span<const int32_t> history;  ///< the sequence's tokens so far
 };
 
+/// Changes logits before anything is removed; logits[token].
+class LogitEdit {
+ public:
+  virtual ~LogitEdit() = default;
+  virtual void apply(std::span<float> logits, const SampleContext& context) const = 0;
+};
+
+// Each in its own file.
+
+struct Penalties {
+  float repeat = 1.0f;     ///< divides positive and multiplies negative logits (Keskar et al. 2019)
+  float frequency = 0.0f;  ///< subtracted for every occurrence
+  float presence = 0.0f;   ///< subtracted once
+  int32_t last = 64;       ///< tokens looked back on; −1: all
+};
+/// Makes the tokens of the recent history less likely.
+std::unique_ptr<LogitEdit> make_penalties(const Penalties& penalties);
+
+struct LogitBias {
+  int32_t token;
+  float bias;  ///< −infinity forbids the token
+};
+/// Adds to the logits of some tokens; those outside the vocabulary are passed over.
+std::unique_ptr<LogitEdit> make_logit_bias(std::vector<LogitBias> biases);
+
 /// One step of the chain. Removes candidates or changes logits; leaves at least one.
 class Sampler {
  public:
@@ -36,6 +61,9 @@ class Sampler {
 std::unique_ptr<Sampler> make_top_k(int32_t k);
 /// Keeps the smallest set of the most likely whose probability reaches p (Holtzman et al. 2020).
 std::unique_ptr<Sampler> make_top_p(float p);
+/// Keeps the tokens whose information is nearest the expected one until their probability reaches p
+/// (Meister et al. 2023, locally typical sampling).
+std::unique_ptr<Sampler> make_typical(float p);
 /// Keeps those at least p times as likely as the most likely (Nguyen et al. 2024).
 std::unique_ptr<Sampler> make_min_p(float p);
 /// Divides logits by t > 0.
@@ -47,9 +75,13 @@ struct SamplingParams {
   int32_t top_k = 0;         ///< 0: off
   float top_p = 0.95f;       ///< ≥ 1: off
   float min_p = 0.05f;       ///< 0: off
+  float typical_p = 1.0f;    ///< ≥ 1: off
+  Penalties penalties;
+  std::vector<LogitBias> logit_bias;
   uint64_t seed = 0;
 };
 
+/// Logit bias and penalties, then top-k, typical, top-p, min-p, temperature, then the draw.
 class SamplerChain {
  public:
   explicit SamplerChain(const SamplingParams& params);
@@ -61,7 +93,9 @@ class SamplerChain {
   uint64_t seed() const { return seed_; }
 
  private:
+  std::vector<std::unique_ptr<LogitEdit>> edits_;
   std::vector<std::unique_ptr<Sampler>> samplers_;
+  std::vector<float> edited_;
   std::vector<Candidate> candidates_;
   uint64_t seed_;
   bool greedy_;

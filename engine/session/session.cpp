@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <future>
 #include <random>
 
@@ -23,21 +24,47 @@ T choose(const std::optional<T>& asked, Found found, T otherwise) {
 }
 
 /// What the caller asked for, else what the model suggests, else the defaults.
-Result<SamplingParams> resolve(const SamplingOptions& options, const Metadata& metadata) {
+Result<SamplingParams> resolve(const SamplingOptions& o, const Metadata& metadata) {
+  const auto real = [&](const char* key) {
+    return metadata.get_float(std::string("general.sampling.") + key);
+  };
+  const auto integer = [&](const char* key) {
+    return metadata.get_int(std::string("general.sampling.") + key, INT32_MIN, INT32_MAX);
+  };
   SamplingParams p;
-  p.temperature = choose(options.temperature, metadata.get_float("general.sampling.temp"),
-                         p.temperature);
-  p.top_k = choose(options.top_k, metadata.get_int("general.sampling.top_k", 0, INT32_MAX), p.top_k);
-  p.top_p = choose(options.top_p, metadata.get_float("general.sampling.top_p"), p.top_p);
-  p.min_p = choose(options.min_p, metadata.get_float("general.sampling.min_p"), p.min_p);
-  p.seed = options.seed ? *options.seed : (uint64_t{std::random_device{}()} << 32) |
-                                              std::random_device{}();
-  const auto in = [](float x, float low, float high) { return x >= low && x <= high; };
-  if (!in(p.temperature, 0, 1e6f) || !in(p.top_p, 0, 1e6f) || !in(p.min_p, 0, 1) || p.top_k < 0) {
-    return fail(StatusCode::invalid_argument,
-                "sampling: expected temperature ≥ 0, top_k ≥ 0, top_p ≥ 0 and min_p from 0 to 1, "
-                "found {}, {}, {} and {}",
-                p.temperature, p.top_k, p.top_p, p.min_p);
+  p.temperature = choose(o.temperature, real("temp"), p.temperature);
+  p.top_k = choose(o.top_k, integer("top_k"), p.top_k);
+  p.top_p = choose(o.top_p, real("top_p"), p.top_p);
+  p.min_p = choose(o.min_p, real("min_p"), p.min_p);
+  p.typical_p = o.typical_p.value_or(p.typical_p);
+  p.penalties.repeat = choose(o.repeat_penalty, real("penalty_repeat"), p.penalties.repeat);
+  p.penalties.last = choose(o.penalty_last, integer("penalty_last_n"), p.penalties.last);
+  p.penalties.frequency = o.frequency_penalty.value_or(0.0f);
+  p.penalties.presence = o.presence_penalty.value_or(0.0f);
+  for (const auto& [token, bias] : o.logit_bias) p.logit_bias.push_back({token, bias});
+  p.seed = o.seed ? *o.seed
+                  : (uint64_t{std::random_device{}()} << 32) | std::random_device{}();
+
+  const auto check = [](const char* name, double value, double low, double high) -> Status {
+    if (value >= low && value <= high) return {};
+    return error(StatusCode::invalid_argument, "{}: expected {} to {}, found {}", name, low, high,
+                 value);
+  };
+  constexpr double kLarge = 1e6;
+  INFER_CHECK_R(check("temperature", p.temperature, 0, kLarge));
+  INFER_CHECK_R(check("top_k", p.top_k, 0, INT32_MAX));
+  INFER_CHECK_R(check("top_p", p.top_p, 0, kLarge));
+  INFER_CHECK_R(check("min_p", p.min_p, 0, 1));
+  INFER_CHECK_R(check("typical_p", p.typical_p, 0, kLarge));
+  INFER_CHECK_R(check("repeat_penalty", p.penalties.repeat, 1e-3, kLarge));
+  INFER_CHECK_R(check("frequency_penalty", p.penalties.frequency, -kLarge, kLarge));
+  INFER_CHECK_R(check("presence_penalty", p.penalties.presence, -kLarge, kLarge));
+  INFER_CHECK_R(check("penalty_last", p.penalties.last, -1, INT32_MAX));
+  for (const LogitBias& b : p.logit_bias) {
+    if (std::isnan(b.bias)) {
+      return fail(StatusCode::invalid_argument, "logit_bias: the bias of token {} is not a number",
+                  b.token);
+    }
   }
   return p;
 }

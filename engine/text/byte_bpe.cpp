@@ -99,10 +99,16 @@ struct Node {
   bool dead;
 };
 
+// A merge that was possible when it was offered. Symbols only grow, so that it still is exactly if
+// the two together end where they did.
 struct Candidate {
-  uint64_t order;  // rank, then position
-  int32_t left_symbol, right_symbol, result;
-  bool operator>(const Candidate& other) const { return order > other.order; }
+  int32_t rank;
+  int32_t left;
+  uint32_t end;  // bytes
+  int32_t result;
+  bool operator>(const Candidate& other) const {
+    return rank > other.rank || (rank == other.rank && left > other.left);
+  }
 };
 
 /// Space that one encode() call uses again and again.
@@ -149,6 +155,7 @@ class ByteBpe : public TextEncoder {
   void encode_word(std::string_view word, Workspace& work, std::vector<int32_t>& out) const;
   void merge_word(Workspace& work) const;
   void start_nodes(std::string_view word, std::vector<Node>& nodes) const;
+  // Appends the merge of a node and the next, if there is one; the heap is then to be put in order.
   void offer(const std::vector<Node>& nodes, std::vector<Candidate>& heap, int32_t left) const;
   void emit(const Node& node, std::string_view word, std::vector<int32_t>& out) const;
 
@@ -232,9 +239,7 @@ void ByteBpe::offer(const std::vector<Node>& nodes, std::vector<Candidate>& heap
   if (b.symbol < 0) return;
   const MergeTable::Merge merge = merges_.find(a.symbol, b.symbol);
   if (merge.rank < 0) return;
-  heap.push_back({static_cast<uint64_t>(merge.rank) << 32 | static_cast<uint32_t>(left), a.symbol,
-                  b.symbol, merge.result});
-  std::push_heap(heap.begin(), heap.end(), std::greater<>{});
+  heap.push_back({merge.rank, left, b.end, merge.result});
 }
 
 void ByteBpe::merge_word(Workspace& work) const {
@@ -242,22 +247,27 @@ void ByteBpe::merge_word(Workspace& work) const {
   std::vector<Candidate>& heap = work.heap;
   heap.clear();
   for (size_t i = 0; i + 1 < nodes.size(); ++i) offer(nodes, heap, static_cast<int32_t>(i));
+  std::make_heap(heap.begin(), heap.end(), std::greater<>{});
+  const auto offer_later = [&](int32_t left) {
+    const size_t before = heap.size();
+    offer(nodes, heap, left);
+    if (heap.size() > before) std::push_heap(heap.begin(), heap.end(), std::greater<>{});
+  };
   while (!heap.empty()) {
     std::pop_heap(heap.begin(), heap.end(), std::greater<>{});
     const Candidate best = heap.back();
     heap.pop_back();
-    const auto left_index = static_cast<int32_t>(best.order & UINT32_MAX);
-    Node& left = nodes[static_cast<size_t>(left_index)];
-    if (left.dead || left.symbol != best.left_symbol || left.next < 0) continue;
+    Node& left = nodes[static_cast<size_t>(best.left)];
+    if (left.dead || left.next < 0) continue;
     Node& right = nodes[static_cast<size_t>(left.next)];
-    if (right.symbol != best.right_symbol) continue;
+    if (right.end != best.end) continue;
     left.symbol = best.result;
     left.end = right.end;
     left.next = right.next;
     right.dead = true;
-    if (right.next >= 0) nodes[static_cast<size_t>(right.next)].previous = left_index;
-    offer(nodes, heap, left.previous);
-    offer(nodes, heap, left_index);
+    if (right.next >= 0) nodes[static_cast<size_t>(right.next)].previous = best.left;
+    offer_later(left.previous);
+    offer_later(best.left);
   }
 }
 

@@ -164,14 +164,14 @@ SpecialRules resolve_special_tokens(TokenizerSpec& spec, const TokenMap& by_text
     rules.add_bos = rules.add_eos = true;
     rules.suffix = ids.separator != kNoToken ? ids.separator : ids.eos;
   }
-  const auto check = [&](bool& add, int32_t id, std::string_view what) {
+  const auto check = [&](bool& add, int32_t id, int8_t asked, std::string_view key) {
     if (!add || id != kNoToken) return;
-    log(LogLevel::warning, "{}: {} is to be added to texts, but there is no such token",
-        spec.source, what);
+    if (asked == 1)
+      log(LogLevel::warning, "{}: {} is set, but there is no such token", spec.source, key);
     add = false;
   };
-  check(rules.add_bos, rules.prefix, "a token for the beginning of text");
-  check(rules.add_eos, rules.suffix, "a token for the end of text");
+  check(rules.add_bos, rules.prefix, spec.add_bos, "tokenizer.ggml.add_bos_token");
+  check(rules.add_eos, rules.suffix, spec.add_eos, "tokenizer.ggml.add_eos_token");
   return rules;
 }
 

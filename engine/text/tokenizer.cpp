@@ -198,11 +198,15 @@ std::string_view PieceJoiner::next(int32_t id) {
   const TokenType type = tokenizer_->type(id);
   std::string_view piece = tokenizer_->piece(id);
   if (piece.empty()) return {};
-  const bool hidden = type == TokenType::unknown || tokenizer_->is_control(id);
-  if (hidden || type == TokenType::user_defined) {
+  const bool control = tokenizer_->is_control(id);
+  if (control || type == TokenType::user_defined) {
     // What follows was tokenised as a text of its own.
     fresh_ = true;
-    return hidden && !options_.render_special ? std::string_view() : piece;
+    return control && !options_.render_special ? std::string_view() : piece;
+  }
+  if (type == TokenType::unknown) {
+    fresh_ = false;
+    return options_.render_special ? piece : std::string_view();
   }
   if (fresh_ && piece.front() == ' ' && tokenizer_->adds_space_prefix()) piece.remove_prefix(1);
   fresh_ = false;

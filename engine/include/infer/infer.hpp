@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "infer/status.hpp"
@@ -146,6 +147,12 @@ struct SamplingOptions {
   std::optional<int32_t> top_k;         ///< 0: off
   std::optional<float> top_p;           ///< 0.95; 1: off
   std::optional<float> min_p;           ///< 0.05; 0: off
+  std::optional<float> typical_p;       ///< 1: off
+  std::optional<float> repeat_penalty;  ///< 1: off; above 1 makes recent tokens less likely
+  std::optional<float> frequency_penalty;  ///< 0; subtracted for every recent occurrence
+  std::optional<float> presence_penalty;   ///< 0; subtracted once for a recent token
+  std::optional<int32_t> penalty_last;  ///< 64; tokens that count as recent, −1: all
+  std::vector<std::pair<int32_t, float>> logit_bias;  ///< added to the logits of tokens
   std::optional<uint64_t> seed;         ///< a fresh one each time; equal seeds give equal text
 };
 

@@ -1,0 +1,215 @@
+#include "cli/arguments.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <limits>
+#include <system_error>
+
+#include "cli/failure.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+
+namespace infer::cli {
+namespace {
+
+template <size_t N>
+bool is_one_of(std::string_view text, const std::string_view (&names)[N]) {
+  return std::ranges::find(names, text) != std::end(names);
+}
+
+bool is_separator(char c) {
+  return c == ',' || c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';
+}
+
+std::optional<std::vector<int32_t>> tokens_of(const Json& json) {
+  if (!json.is_array()) return std::nullopt;
+  std::vector<int32_t> tokens;
+  for (const Json& item : json) {
+    if (!item.is_number_integer()) return std::nullopt;
+    // An unsigned number beyond int64 turns negative beyond int32 or stays beyond it: both refused.
+    const auto id = item.get<int64_t>();
+    const bool wrapped = item.is_number_unsigned() && id < 0;
+    if (wrapped || !std::in_range<int32_t>(id)) return std::nullopt;
+    tokens.push_back(static_cast<int32_t>(id));
+  }
+  return tokens;
+}
+
+}  // namespace
+
+std::vector<std::string> normalise_arguments(int argc, char** argv) {
+  constexpr std::string_view kLong[] = {"-ub", "-ctk", "-ctv"};
+  constexpr std::string_view kFreeText[] = {"-p", "--prompt", "-f", "--file", "-m", "--model"};
+  std::vector<std::string> arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    const bool value = !arguments.empty() && is_one_of(arguments.back(), kFreeText);
+    arguments.emplace_back(!value && is_one_of(argument, kLong) ? "-" : "").append(argument);
+  }
+  return arguments;
+}
+
+std::optional<int64_t> parse_size(std::string_view text) {
+  double number = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+  if (parsed.ec != std::errc() || !(number >= 0)) return std::nullopt;
+  std::string unit(parsed.ptr, end);
+  std::ranges::transform(unit, unit.begin(), [](unsigned char c) {
+    return static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+  });
+  if (unit.ends_with("ib")) {
+    unit.resize(unit.size() - 2);
+  } else if (unit.ends_with("b")) {
+    unit.resize(unit.size() - 1);
+  }
+  constexpr std::string_view kUnits = "kmgt";
+  if (unit.size() > 1) return std::nullopt;
+  if (!unit.empty()) {
+    const size_t power = kUnits.find(unit[0]);
+    if (power == std::string_view::npos) return std::nullopt;
+    for (size_t i = 0; i <= power; ++i) number *= 1024;
+  }
+  if (number >= 0x1p62) return std::nullopt;
+  return static_cast<int64_t>(number);
+}
+
+std::optional<std::vector<int32_t>> parse_tokens(std::string_view text) {
+  const size_t start = text.find_first_not_of(" \t\r\n");
+  if (start != std::string_view::npos && (text[start] == '[' || text[start] == '{')) {
+    const Json json = Json::parse(text, nullptr, false);
+    if (json.is_object()) {
+      const auto found = json.find("tokens");
+      return found == json.end() ? std::nullopt : tokens_of(*found);
+    }
+    return tokens_of(json);
+  }
+  std::vector<int32_t> tokens;
+  for (size_t at = 0; at < text.size();) {
+    if (is_separator(text[at])) {
+      ++at;
+      continue;
+    }
+    size_t end = at;
+    while (end < text.size() && !is_separator(text[end])) ++end;
+    int32_t id = 0;
+    const auto parsed = std::from_chars(text.data() + at, text.data() + end, id);
+    if (parsed.ec != std::errc() || parsed.ptr != text.data() + end) return std::nullopt;
+    tokens.push_back(id);
+    at = end;
+  }
+  return tokens;
+}
+
+std::string read_input(const std::string& path) {
+  const auto failed = [&](const char* what, int code) {
+    return Failure(kExitBadFile, fmt::format("{}: cannot {}: {}", path == "-" ? "stdin" : path,
+                                             what, std::generic_category().message(code)));
+  };
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> opened(nullptr, std::fclose);
+  if (path != "-") {
+    opened.reset(std::fopen(path.c_str(), "rbe"));
+    if (opened == nullptr) throw failed("open", errno);
+  }
+  std::FILE* file = path == "-" ? stdin : opened.get();
+  std::string text;
+  char part[65536];
+  while (const size_t count = std::fread(part, 1, sizeof(part), file)) text.append(part, count);
+  if (std::ferror(file) != 0) throw failed("read", errno);
+  return text;
+}
+
+void declare_model(CLI::App& app, ModelArgs& args) {
+  app.add_option("-m,--model", args.path, "Model file (needed)")->type_name("FILE");
+}
+
+void declare_device(CLI::App& app, LoadOptions& load) {
+  app.add_option("--device", load.device, "Device to run on; see 'infer devices'")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("-t,--threads", load.threads, "CPU threads; 0: all that the process may use")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--isa", load.isa, "Instruction set of the CPU's kernels, e.g. avx2, scalar")
+      ->type_name("NAME");
+  app.add_flag("--exact", load.exact, "Keep activations in float32");
+}
+
+void declare_load(CLI::App& app, ModelArgs& args) {
+  LoadOptions& load = args.load;
+  declare_model(app, args);
+  declare_device(app, load);
+  app.add_option("-c,--ctx-size", load.context, "Tokens of cache; 0: what fits")
+      ->type_name("N")
+      ->capture_default_str();
+  // llama.cpp tells a logical from a physical batch. A step here is one batch: the names are one.
+  app.add_option("-b,--batch-size,--ub,--ubatch-size", load.batch_rows,
+                 "Tokens that one step computes at most (also -ub)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 65536))
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+      ->capture_default_str();
+  const CLI::IsMember cache_types({"f32", "f16", "q8_0", "q4_0"});
+  app.add_option("--ctk,--cache-type-k", load.cache_type_k, "Type of cached keys (also -ctk)")
+      ->check(cache_types)
+      ->capture_default_str();
+  app.add_option("--ctv,--cache-type-v", load.cache_type_v, "Type of cached values (also -ctv)")
+      ->check(cache_types)
+      ->capture_default_str();
+  app.add_flag("--mmap", load.mmap, "Map the file instead of reading it");
+  app.add_option("--memory", args.memory, "Memory to use at most, e.g. 8G, 512M")
+      ->type_name("SIZE");
+  app.add_flag("-q,--quiet", args.quiet, "Only errors on stderr");
+  app.add_flag("-v,--verbose", args.verbose, "Say on stderr what is done");
+}
+
+void require_model(const ModelArgs& args) {
+  if (args.path.empty()) usage("no model given: use -m FILE");
+}
+
+void require_device(const std::string& name) {
+  std::string known;
+  for (const DeviceDescription& device : devices()) {
+    if (device.name == name || device.name == name + ":0" || device.name + ":0" == name) return;
+    known += (known.empty() ? "" : ", ") + device.name;
+  }
+  throw Failure(kExitDevice, fmt::format("there is no device '{}'; this machine has: {}", name,
+                                         known.empty() ? "none" : known));
+}
+
+LoadOptions load_options(const ModelArgs& args) {
+  require_model(args);
+  LoadOptions load = args.load;
+  require_device(load.device);
+  if (load.context < 0) usage("--ctx-size: expected 0 or more tokens");
+  if (load.threads < 0) usage("--threads: expected 0 or more");
+  if (!args.memory.empty()) {
+    const std::optional<int64_t> bytes = parse_size(args.memory);
+    if (!bytes || *bytes == 0) {
+      usage(fmt::format("--memory: expected a size such as 8G, 512M or bytes, found '{}'",
+                        args.memory));
+    }
+    load.memory_limit = *bytes;
+  }
+  if (args.verbose) set_verbosity(Verbosity::debug);
+  if (args.quiet) set_verbosity(Verbosity::quiet);
+  load.progress = [shown = !args.quiet && stderr_is_terminal(), last = -1](double done) mutable {
+    const int percent = static_cast<int>(done * 100);
+    if (shown && percent != last) {
+      std::fprintf(stderr, "\rloading %d %%%s", percent, percent >= 100 ? "\r\033[K" : "");
+      last = percent;
+    }
+    return !interrupted();
+  };
+  return load;
+}
+
+std::unique_ptr<Engine> load_engine(const ModelArgs& args) {
+  const LoadOptions load = load_options(args);
+  const InterruptScope scope;
+  return must(Engine::load(args.path, load));
+}
+
+}  // namespace infer::cli

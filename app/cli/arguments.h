@@ -1,0 +1,57 @@
+// Arguments that several commands share, and how they are read.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "infer/infer.hpp"
+
+namespace infer::cli {
+
+/// Rewrites the flags of several letters after a single dash that users of llama.cpp know, and
+/// which CLI11 would read as bundles of single letters: -ub, -ctk, -ctv become --ub, --ctk, --ctv.
+/// The text that follows a flag which takes free text is left alone.
+std::vector<std::string> normalise_arguments(int argc, char** argv);
+
+/// "4096", "512M", "8G", "1.5GiB": bytes, in powers of 1024. Nothing if it is something else.
+std::optional<int64_t> parse_size(std::string_view text);
+
+/// Ids from a JSON array, an object {"tokens": [...]}, or numbers apart by white space or commas.
+/// Nothing if the text is something else or an id does not fit into 32 bits.
+std::optional<std::vector<int32_t>> parse_tokens(std::string_view text);
+
+/// A whole file, "-" for stdin. Throws Failure with the code of a bad input file.
+std::string read_input(const std::string& path);
+
+/// Which model, and how it is loaded.
+struct ModelArgs {
+  std::string path;
+  LoadOptions load;
+  std::string memory;
+  bool quiet = false;
+  bool verbose = false;
+};
+
+/// -m. Whether it was given is checked by require_model, whose message helps more than the
+/// parser's.
+void declare_model(CLI::App& app, ModelArgs& args);
+/// --device, -t, --isa, --exact.
+void declare_device(CLI::App& app, LoadOptions& load);
+/// All of the above, -c, -b, -ub, -ctk, -ctv, --mmap, --memory, --quiet, --verbose.
+void declare_load(CLI::App& app, ModelArgs& args);
+
+void require_model(const ModelArgs& args);
+/// Throws Failure (device) unless the machine has it.
+void require_device(const std::string& name);
+/// Checks the arguments and completes the options: memory, device, verbosity, progress on a
+/// terminal.
+LoadOptions load_options(const ModelArgs& args);
+/// Loads the model; Ctrl-C ends it. Throws Failure.
+std::unique_ptr<Engine> load_engine(const ModelArgs& args);
+
+}  // namespace infer::cli

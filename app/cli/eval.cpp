@@ -1,0 +1,153 @@
+// infer eval: the logits after every token of a sequence.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+#include "cli/arguments.h"
+#include "cli/cli.h"
+#include "cli/failure.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+
+namespace infer::cli {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "logits are written as they lie");
+
+struct EvalArgs {
+  EvalArgs() {
+    model.load.cache_type_k = "f32";
+    model.load.cache_type_v = "f32";
+  }
+  ModelArgs model;
+  std::optional<std::string> tokens;
+  std::string tokens_file;
+  std::string logits;
+  int32_t chunk = 0;
+  bool json = false;
+};
+
+void declare(CLI::App& app, EvalArgs& args) {
+  declare_load(app, args.model);
+  CLI::Option* tokens =
+      app.add_option("--tokens", args.tokens, "Token ids, e.g. 1,2,3")->type_name("IDS");
+  app.add_option("--tokens-file", args.tokens_file,
+                 "Token ids from a file: a JSON array, {\"tokens\": [...]} or a list; '-': stdin")
+      ->type_name("FILE")
+      ->excludes(tokens);
+  app.add_option("--logits", args.logits,
+                 "Where to write float32 logits, row-major [tokens, vocabulary]")
+      ->type_name("FILE");
+  app.add_option("--chunk", args.chunk, "Tokens that one step computes at most")
+      ->type_name("N")
+      ->check(CLI::Range(1, 65536));
+  app.add_flag("--json", args.json, "Print what was written as a JSON object");
+}
+
+std::vector<int32_t> read_tokens(const EvalArgs& args) {
+  if (args.tokens) {
+    if (auto tokens = parse_tokens(*args.tokens)) return *std::move(tokens);
+    usage(fmt::format("--tokens: expected ids such as 1,2,3, found '{}'", *args.tokens));
+  }
+  if (args.tokens_file.empty()) usage("no tokens given: use --tokens IDS or --tokens-file FILE");
+  if (auto tokens = parse_tokens(read_input(args.tokens_file))) return *std::move(tokens);
+  throw Failure(kExitBadFile, fmt::format("{}: expected token ids: a JSON array, an object with "
+                                          "\"tokens\", or numbers apart by commas or spaces",
+                                          args.tokens_file));
+}
+
+/// The file of logits. What is there of a file that was not completed is removed.
+class LogitsFile {
+ public:
+  explicit LogitsFile(const std::string& path) : path_(path) {
+    file_ = std::fopen(path.c_str(), "wbe");
+    if (file_ == nullptr) throw failure();
+  }
+  ~LogitsFile() {
+    if (file_ == nullptr) return;
+    struct stat info {};
+    const bool regular = fstat(fileno(file_), &info) == 0 && S_ISREG(info.st_mode);
+    (void)std::fclose(file_);
+    if (regular) (void)std::remove(path_.c_str());
+  }
+  LogitsFile(const LogitsFile&) = delete;
+  LogitsFile& operator=(const LogitsFile&) = delete;
+
+  bool write(std::span<const float> row) {
+    failed_ = failed_ || std::fwrite(row.data(), sizeof(float), row.size(), file_) != row.size();
+    if (failed_) error_ = errno;
+    return !failed_;
+  }
+  void finish() {
+    if (failed_) {
+      errno = error_;
+      throw failure();
+    }
+    std::FILE* file = std::exchange(file_, nullptr);
+    if (std::fclose(file) != 0) throw failure();
+  }
+  bool failed() const { return failed_; }
+
+ private:
+  Failure failure() const {
+    return {kExitRuntime,
+            fmt::format("{}: cannot write: {}", path_, std::generic_category().message(errno))};
+  }
+
+  std::string path_;
+  std::FILE* file_ = nullptr;
+  bool failed_ = false;
+  int error_ = 0;
+};
+
+int run(EvalArgs& args) {
+  require_model(args.model);
+  if (args.logits.empty()) usage("no output given: use --logits FILE");
+  const std::vector<int32_t> tokens = read_tokens(args);
+  if (tokens.empty()) usage("there are no tokens to evaluate");
+  LoadOptions& load = args.model.load;
+  if (args.chunk > 0) load.batch_rows = args.chunk;
+  load.batch_rows = std::min(load.batch_rows, static_cast<int32_t>(tokens.size()));
+  load.output_rows = std::min(load.batch_rows, 64);
+  if (load.context == 0) load.context = static_cast<int64_t>(tokens.size());
+
+  const std::unique_ptr<Engine> engine = load_engine(args.model);
+  for (const int32_t token : tokens) {
+    if (token < 0 || token >= engine->vocabulary_size()) {
+      usage(fmt::format("token {} is not one of the model's {}", token, engine->vocabulary_size()));
+    }
+  }
+  const std::unique_ptr<Session> session = must(engine->open_session());
+  LogitsFile file(args.logits);
+  int64_t rows = 0;
+  const Status status = [&] {
+    const InterruptScope scope(session.get());
+    return session->evaluate(tokens, [&](int64_t, std::span<const float> logits) {
+      ++rows;
+      return file.write(logits) && !interrupted();
+    });
+  }();
+  if (interrupted()) return kExitInterrupted;
+  if (!file.failed()) must(status);
+  file.finish();
+  if (args.json) {
+    print_json(
+        {{"tokens", rows}, {"vocabulary", engine->vocabulary_size()}, {"logits", args.logits}});
+  } else if (!args.model.quiet) {
+    note("{}: {} rows of {} logits", args.logits, rows, engine->vocabulary_size());
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, Action& action) {
+  add_command(app, action, "eval", "Write the logits after every token of a sequence", declare,
+              run);
+}
+
+}  // namespace infer::cli

@@ -1,0 +1,46 @@
+#include "cli/interrupt.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+
+#include "cli/failure.h"
+
+namespace infer::cli {
+namespace {
+
+std::atomic<bool> in_scope{false};
+std::atomic<bool> was_interrupted{false};
+std::atomic<Session*> current_session{nullptr};
+static_assert(std::atomic<bool>::is_always_lock_free);
+static_assert(std::atomic<Session*>::is_always_lock_free);
+
+extern "C" void on_interrupt(int) {
+  if (!in_scope.load() || was_interrupted.exchange(true)) _exit(kExitInterrupted);
+  if (Session* session = current_session.load()) session->cancel();
+}
+
+}  // namespace
+
+void handle_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+bool interrupted() { return was_interrupted.load(); }
+
+InterruptScope::InterruptScope(Session* session) {
+  current_session = session;
+  in_scope = true;
+}
+
+InterruptScope::~InterruptScope() {
+  in_scope = false;
+  current_session = nullptr;
+}
+
+}  // namespace infer::cli

@@ -1,0 +1,76 @@
+#include "cli/output.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <system_error>
+
+#include "cli/failure.h"
+
+namespace infer::cli {
+namespace {
+
+/// errno of the write to stdout that failed; 0: none did.
+std::atomic<int> stdout_failure{0};
+
+}  // namespace
+
+void prepare_streams() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    // open() takes the lowest free number, which is this one.
+    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) (void)open("/dev/null", O_RDWR);
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+bool write_out(std::string_view bytes) {
+  while (!bytes.empty() && stdout_failure.load() == 0) {
+    const ssize_t done = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
+    if (done >= 0) {
+      bytes.remove_prefix(static_cast<size_t>(done));
+    } else if (errno != EINTR) {
+      stdout_failure = errno;
+    }
+  }
+  return stdout_failure.load() == 0;
+}
+
+void check_out() {
+  const int failure = stdout_failure.load();
+  if (failure == 0 || failure == EPIPE) return;
+  throw Failure(kExitRuntime,
+                "cannot write to stdout: " + std::generic_category().message(failure));
+}
+
+void print_json(const Json& json) {
+  write_out(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  check_out();
+}
+
+void print_line(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
+
+bool stderr_is_terminal() { return isatty(STDERR_FILENO) == 1; }
+
+void print_error(std::string_view message) {
+  const char* no_color = std::getenv("NO_COLOR");
+  const bool color = stderr_is_terminal() && (no_color == nullptr || *no_color == '\0');
+  std::string line;
+  for (const char c : message) line += c == '\n' || c == '\r' ? ' ' : c;
+  while (line.ends_with(' ')) line.pop_back();
+  note("infer: {}error:{} {}", color ? "\033[1;31m" : "", color ? "\033[0m" : "", line);
+}
+
+std::string human_bytes(int64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 2, kUnits[unit]);
+}
+
+}  // namespace infer::cli

@@ -1,0 +1,40 @@
+// What is written where: stdout holds generated text or JSON and nothing else, stderr the rest.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace infer::cli {
+
+using Json = nlohmann::ordered_json;
+
+/// Opens /dev/null for each of stdin, stdout, stderr that is closed, so that no file of ours takes
+/// its number and receives what is meant for it; and lets a closed pipe be an error of write().
+void prepare_streams();
+
+/// Writes all of it to stdout, unbuffered. False once stdout cannot be written; then nothing more
+/// is. Any thread, one at a time.
+bool write_out(std::string_view bytes);
+/// After the last write: throws Failure if stdout failed for another reason than its reader's end.
+void check_out();
+/// One object or array and a line feed; bytes that are not UTF-8 become U+FFFD.
+void print_json(const Json& json);
+
+/// One line on stderr.
+void print_line(const std::string& line);
+template <typename... Args>
+void note(fmt::format_string<Args...> text, Args&&... args) {
+  print_line(fmt::format(text, std::forward<Args>(args)...));
+}
+/// "infer: error: …" on stderr, in one line; in colour on a terminal unless NO_COLOR is set.
+void print_error(std::string_view message);
+bool stderr_is_terminal();
+
+/// "4.12 GiB".
+std::string human_bytes(int64_t bytes);
+
+}  // namespace infer::cli

@@ -1,0 +1,155 @@
+// infer info, devices, plan: what a model holds, what the machine has, what loading would use.
+#include "cli/arguments.h"
+#include "cli/cli.h"
+#include "cli/failure.h"
+#include "cli/output.h"
+
+namespace infer::cli {
+namespace {
+
+struct InfoArgs {
+  ModelArgs model;
+  bool tensors = false;
+  bool json = false;
+};
+
+void declare_info(CLI::App& app, InfoArgs& args) {
+  app.add_option("model,-m,--model", args.model.path, "Model file (needed)")->type_name("FILE");
+  app.add_flag("--tensors", args.tensors, "List the tensors too (with --json they always are)");
+  app.add_flag("--json", args.json, "Print JSON on stdout");
+}
+
+Json to_json(const ModelDescription& model) {
+  Json metadata = Json::object();
+  for (const auto& [key, value] : model.metadata) metadata[key] = value;
+  Json tensors = Json::array();
+  for (const TensorDescription& t : model.tensors) {
+    tensors.push_back({{"name", t.name}, {"type", t.type}, {"shape", t.shape}, {"bytes", t.bytes}});
+  }
+  return {{"path", model.path},
+          {"name", model.name},
+          {"architecture", model.architecture},
+          {"file_type", model.file_type},
+          {"parameters", model.parameters},
+          {"weight_bytes", model.weight_bytes},
+          {"vocabulary", model.vocabulary},
+          {"context", model.context},
+          {"embedding", model.embedding},
+          {"layers", model.layers},
+          {"tokenizer", model.tokenizer},
+          {"chat_template", model.chat_template},
+          {"metadata", std::move(metadata)},
+          {"tensors", std::move(tensors)}};
+}
+
+int info(InfoArgs& args) {
+  require_model(args.model);
+  const ModelDescription model = must(describe_model(args.model.path));
+  if (args.json) {
+    print_json(to_json(model));
+    return kExitOk;
+  }
+  note("{}", model.path);
+  if (!model.name.empty()) note("  name          {}", model.name);
+  note("  architecture  {}", model.architecture);
+  note("  type          {}", model.file_type);
+  note("  parameters    {}", model.parameters);
+  note("  weights       {} in {} tensors", human_bytes(model.weight_bytes), model.tensors.size());
+  note("  vocabulary    {}", model.vocabulary);
+  note("  context       {} tokens", model.context);
+  note("  embedding     {}", model.embedding);
+  note("  layers        {}", model.layers);
+  note("  tokenizer     {}", model.tokenizer);
+  note("  chat template {}", model.chat_template.empty()
+                                 ? std::string("none")
+                                 : fmt::format("{} bytes", model.chat_template.size()));
+  note("metadata");
+  for (const auto& [key, value] : model.metadata) note("  {} = {}", key, value);
+  if (args.tensors) {
+    note("tensors");
+    for (const TensorDescription& t : model.tensors) {
+      note("  {:<32} {:<8} [{}]", t.name, t.type, fmt::join(t.shape, ", "));
+    }
+  }
+  return kExitOk;
+}
+
+struct DevicesArgs {
+  bool json = false;
+};
+
+void declare_devices(CLI::App& app, DevicesArgs& args) {
+  app.add_flag("--json", args.json, "Print JSON on stdout");
+}
+
+int list_devices(DevicesArgs& args) {
+  Json list = Json::array();
+  for (const DeviceDescription& device : devices()) {
+    if (args.json) {
+      list.push_back({{"name", device.name},
+                      {"description", device.description},
+                      {"memory_total", device.memory_total},
+                      {"memory_free", device.memory_free},
+                      {"threads", device.threads},
+                      {"isa", device.isa}});
+      continue;
+    }
+    note("{:<10} {}", device.name, device.description);
+    note("{:<10} memory {} of {} free", "", human_bytes(device.memory_free),
+         human_bytes(device.memory_total));
+    if (device.threads > 0) note("{:<10} {} threads, {}", "", device.threads, device.isa);
+  }
+  if (args.json) print_json(list);
+  return kExitOk;
+}
+
+struct PlanArgs {
+  ModelArgs model;
+  bool json = false;
+};
+
+void declare_plan(CLI::App& app, PlanArgs& args) {
+  declare_load(app, args.model);
+  app.add_flag("--json", args.json, "Print JSON on stdout");
+}
+
+int plan(PlanArgs& args) {
+  const LoadOptions load = load_options(args.model);
+  const MemoryReport memory = must(plan_model(args.model.path, load));
+  if (args.json) {
+    print_json({{"device", memory.device},
+                {"weights", memory.weights},
+                {"kv", memory.kv},
+                {"activations", memory.activations},
+                {"scratch", memory.scratch},
+                {"total", memory.total},
+                {"available", memory.available},
+                {"context", memory.context},
+                {"page_bytes", memory.page_bytes},
+                {"pages", memory.pages}});
+    return kExitOk;
+  }
+  const auto line = [](const char* what, int64_t bytes) {
+    note("  {:<12} {:>14}  {}", what, bytes, human_bytes(bytes));
+  };
+  note("{} on {}", args.model.path, memory.device);
+  line("weights", memory.weights);
+  line("cache", memory.kv);
+  line("activations", memory.activations);
+  line("scratch", memory.scratch);
+  line("total", memory.total);
+  line("available", memory.available);
+  note("  context      {} tokens in {} pages of {}", memory.context, memory.pages,
+       human_bytes(memory.page_bytes));
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_reports(CLI::App& app, Action& action) {
+  add_command(app, action, "info", "What a model file holds", declare_info, info);
+  add_command(app, action, "devices", "What this machine has", declare_devices, list_devices);
+  add_command(app, action, "plan", "What loading a model would use", declare_plan, plan);
+}
+
+}  // namespace infer::cli

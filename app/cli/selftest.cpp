@@ -1,0 +1,48 @@
+// infer selftest: whether this machine's devices compute every operation as they should.
+#include "cli/arguments.h"
+#include "cli/cli.h"
+#include "cli/failure.h"
+#include "cli/output.h"
+
+namespace infer::cli {
+namespace {
+
+struct SelftestArgs {
+  LoadOptions load;
+  std::string only;
+  bool verbose = false;
+  bool json = false;
+};
+
+void declare(CLI::App& app, SelftestArgs& args) {
+  declare_device(app, args.load);
+  app.add_option("--op", args.only, "Only this operation, e.g. matmul")->type_name("NAME");
+  app.add_flag("-v,--verbose", args.verbose, "Say on stderr what is unsupported and why");
+  app.add_flag("--json", args.json, "Print JSON on stdout");
+}
+
+int run(SelftestArgs& args) {
+  require_device(args.load.device);
+  if (args.verbose) set_verbosity(Verbosity::info);
+  const SelftestReport report = must(selftest(args.load, args.only));
+  if (args.json) {
+    print_json({{"device", args.load.device},
+                {"passed", report.passed},
+                {"failed", report.failed},
+                {"unsupported", report.unsupported},
+                {"failures", report.failures}});
+  } else {
+    for (const std::string& failure : report.failures) note("failed: {}", failure);
+    note("{}: {} passed, {} failed, {} unsupported", args.load.device, report.passed, report.failed,
+         report.unsupported);
+  }
+  return report.failed == 0 ? kExitOk : kExitRuntime;
+}
+
+}  // namespace
+
+void add_selftest(CLI::App& app, Action& action) {
+  add_command(app, action, "selftest", "Check every operation on this machine", declare, run);
+}
+
+}  // namespace infer::cli

@@ -1,0 +1,78 @@
+// infer tokenize, detokenize: text to ids and back, with a model's vocabulary.
+#include "cli/arguments.h"
+#include "cli/cli.h"
+#include "cli/failure.h"
+#include "cli/output.h"
+
+namespace infer::cli {
+namespace {
+
+struct TextArgs {
+  ModelArgs model;
+  std::string file = "-";
+  bool no_bos = false;
+  bool no_special = false;
+  bool json = false;
+};
+
+void declare_tokenize(CLI::App& app, TextArgs& args) {
+  declare_model(app, args.model);
+  app.add_option("-f,--file", args.file, "Text to read, to the byte; '-': stdin")
+      ->type_name("FILE")
+      ->capture_default_str();
+  app.add_flag("--no-bos", args.no_bos, "Add no special tokens");
+  app.add_flag("--no-special", args.no_special, "Take special tokens in the text as plain text");
+  app.add_flag("--json", args.json, "Print one JSON array");
+}
+
+int run_tokenize(TextArgs& args) {
+  require_model(args.model);
+  const std::string text = read_input(args.file);
+  const std::unique_ptr<Vocabulary> vocabulary = must(Vocabulary::load(args.model.path));
+  const std::vector<int32_t> tokens =
+      must(vocabulary->tokenize(text, {!args.no_bos, !args.no_special}));
+  if (args.json) {
+    print_json(tokens);
+    return kExitOk;
+  }
+  write_out(tokens.empty() ? "" : fmt::format("{}\n", fmt::join(tokens, "\n")));
+  check_out();
+  return kExitOk;
+}
+
+void declare_detokenize(CLI::App& app, TextArgs& args) {
+  declare_model(app, args.model);
+  app.add_option("-f,--file", args.file,
+                 "Ids to read: a JSON array, or numbers apart by spaces or commas; '-': stdin")
+      ->type_name("FILE")
+      ->capture_default_str();
+}
+
+int run_detokenize(TextArgs& args) {
+  require_model(args.model);
+  const auto tokens = parse_tokens(read_input(args.file));
+  if (!tokens) {
+    throw Failure(kExitBadFile,
+                  fmt::format("{}: expected token ids: a JSON array, or numbers apart by commas or "
+                              "spaces",
+                              args.file == "-" ? "stdin" : args.file));
+  }
+  const std::unique_ptr<Vocabulary> vocabulary = must(Vocabulary::load(args.model.path));
+  for (const int32_t token : *tokens) {
+    if (token < 0 || token >= vocabulary->size()) {
+      usage(fmt::format("token {} is not one of the model's {}", token, vocabulary->size()));
+    }
+  }
+  write_out(vocabulary->detokenize(*tokens));
+  check_out();
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_text(CLI::App& app, Action& action) {
+  add_command(app, action, "tokenize", "Text to token ids", declare_tokenize, run_tokenize);
+  add_command(app, action, "detokenize", "Token ids to text", declare_detokenize, run_detokenize);
+}
+
+}  // namespace infer::cli

@@ -1,0 +1,23 @@
+// Runs the conformance cases of engine/ops on a device against the scalar references: infer
+// selftest and tests/ops.
+#pragma once
+
+#include <string>
+
+#include "engine/backend/device.h"
+#include "engine/ops/op.h"
+#include "infer/infer.hpp"
+
+namespace infer {
+
+/// Runs one case twice over: a step of all its rows, and where it has a cache or several rows a
+/// shorter one that goes on from there. With several sequences the rows of a sequence lie together
+/// once and take turns once. `exact`: the device was opened with DeviceOptions::exact.
+/// unsupported: the device says that it cannot, and why. internal: what differs, or which bytes
+/// outside of a value were changed. Else: the device failed.
+Status run_case(Device& device, const OpDef& op, const OpCase& op_case, bool exact);
+
+/// All cases of one operation (by name) or, if empty, of all. Unsupported ones are logged.
+SelftestReport run_conformance(Device& device, bool exact, const std::string& only = "");
+
+}  // namespace infer

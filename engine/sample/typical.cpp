@@ -1,0 +1,49 @@
+#include <algorithm>
+#include <cmath>
+
+#include "engine/sample/sampler.h"
+
+namespace infer {
+namespace {
+
+class Typical final : public Sampler {
+ public:
+  explicit Typical(float p) : p_(p) {}
+
+  void apply(std::vector<Candidate>& candidates, const SampleContext&) const override {
+    const float best = std::ranges::max(candidates, {}, &Candidate::logit).logit;
+    double total = 0;
+    double weighted = 0;  // Σ p·logit, before division by the total
+    for (const Candidate& c : candidates) {
+      const double shifted = double{c.logit} - best;
+      total += std::exp(shifted);
+      weighted += std::exp(shifted) * shifted;
+    }
+    // −log p = log total − shifted, so its expectation is the entropy, and what counts is how far
+    // a candidate's shifted logit lies from the mean one.
+    const double mean = weighted / total;
+    const auto distance = [&](const Candidate& c) { return std::fabs(double{c.logit} - best - mean); };
+    std::ranges::sort(candidates, [&](const Candidate& a, const Candidate& b) {
+      const double da = distance(a);
+      const double db = distance(b);
+      return da != db ? da < db : a.id < b.id;
+    });
+    double sum = 0;
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      sum += std::exp(double{candidates[i].logit} - best);
+      if (sum >= p_ * total) {
+        candidates.resize(i + 1);
+        return;
+      }
+    }
+  }
+
+ private:
+  double p_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sampler> make_typical(float p) { return std::make_unique<Typical>(p); }
+
+}  // namespace infer

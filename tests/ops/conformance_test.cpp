@@ -1,0 +1,198 @@
+// Every device of this build against the scalar references, by the runner behind `infer selftest`;
+// and that runner against devices that are wrong on purpose.
+#include "engine/jobs/conformance.h"
+
+#include <doctest.h>
+
+#include <cstring>
+#include <functional>
+
+#include "engine/core/thread_pool.h"
+#include "tests/support.h"
+
+namespace infer {
+namespace {
+
+/// Passes everything on to another device, and spoils the results of a run.
+class SpoiltDevice final : public Device {
+ public:
+  using Spoil = std::function<void(const CompileSpec&)>;
+  SpoiltDevice(Device& device, Spoil spoil) : device_(device), spoil_(std::move(spoil)) {}
+
+  DeviceInfo info() const override { return device_.info(); }
+  Ceilings measure_ceilings() override { return device_.measure_ceilings(); }
+  Status capability(const Graph& graph, const Node& node) const override {
+    return device_.capability(graph, node);
+  }
+  int64_t packed_bytes(const TensorDesc& desc) const override { return device_.packed_bytes(desc); }
+  int64_t scratch_bytes(const Segment& segment) const override {
+    return device_.scratch_bytes(segment);
+  }
+  int64_t alignment() const override { return device_.alignment(); }
+  Result<std::unique_ptr<Buffer>> alloc(int64_t bytes, Purpose purpose) override {
+    return device_.alloc(bytes, purpose);
+  }
+  int64_t allocated(Purpose purpose) const override { return device_.allocated(purpose); }
+  Status load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) override {
+    return device_.load_weight(desc, read, to);
+  }
+  std::unique_ptr<Buffer> adopt(const TensorDesc& desc, std::span<const std::byte> bytes) override {
+    return device_.adopt(desc, bytes);
+  }
+  Result<std::unique_ptr<Program>> compile(const CompileSpec& spec) override {
+    INFER_TRY(auto program, device_.compile(spec));
+    return std::make_unique<SpoiltProgram>(std::move(program), spec, spoil_);
+  }
+  Status read(const MemoryRef& from, std::span<std::byte> to) override {
+    return device_.read(from, to);
+  }
+
+ private:
+  class SpoiltProgram final : public Program {
+   public:
+    SpoiltProgram(std::unique_ptr<Program> program, const CompileSpec& spec, Spoil spoil)
+        : program_(std::move(program)),
+          segment_(spec.segment),
+          memory_(spec.memory.begin(), spec.memory.end()),
+          scratch_(spec.scratch),
+          spoil_(std::move(spoil)) {}
+    Status run(const Bindings& bindings) override {
+      INFER_CHECK(program_->run(bindings));
+      spoil_({segment_, memory_, scratch_});
+      return {};
+    }
+
+   private:
+    std::unique_ptr<Program> program_;
+    Segment segment_;
+    std::vector<MemoryRef> memory_;
+    MemoryRef scratch_;
+    Spoil spoil_;
+  };
+
+  Device& device_;
+  Spoil spoil_;
+};
+
+std::unique_ptr<Device> open_cpu() {
+  Result<std::unique_ptr<Device>> device = open_device("cpu", {.threads = 1});
+  REQUIRE(device.has_value());
+  return *std::move(device);
+}
+
+/// Where the case's result lies, and its bytes.
+std::byte* result_of(const CompileSpec& spec, int64_t& bytes) {
+  const ValueId id = spec.segment.graph->storage(spec.segment.graph->outputs().at(0));
+  bytes = spec.segment.graph->value(id).desc.extent_bytes();
+  const MemoryRef& at = spec.memory[static_cast<size_t>(id)];
+  return at.buffer->address() + at.offset;
+}
+
+SelftestReport report_of_spoilt(const std::string& op, SpoiltDevice::Spoil spoil) {
+  const std::unique_ptr<Device> cpu = open_cpu();
+  SpoiltDevice spoilt(*cpu, std::move(spoil));
+  return run_conformance(spoilt, false, op);
+}
+
+void expect_every_case(const SelftestReport& report, const char* message) {
+  CHECK(report.passed == 0);
+  CHECK(report.failed > 0);
+  for (const std::string& failure : report.failures) {
+    CHECK_MESSAGE(failure.find(message) != std::string::npos, failure);
+  }
+}
+
+TEST_CASE("every operation on every device") {
+  for (const BackendDef* backend : all_backends()) {
+    const std::vector<DeviceInfo> present = backend->list();
+    if (present.empty()) test::skipped(std::string(backend->name) + ": no such device here");
+    for (const DeviceInfo& info : present) {
+      // Threads are a CPU's; other devices run once.
+      const std::vector<int32_t> threads =
+          info.threads > 0 ? std::vector<int32_t>{1, 2, 3} : std::vector<int32_t>{0};
+      for (const int32_t count : threads) {
+        for (const bool exact : {false, true}) {
+          CAPTURE(info.name);
+          CAPTURE(count);
+          const auto device = open_device(info.name, {.threads = count, .exact = exact});
+          REQUIRE_MESSAGE(device.has_value(), info.name);
+          const SelftestReport report = run_conformance(**device, exact);
+          CHECK(report.passed > 0);
+          for (const std::string& failure : report.failures) FAIL_CHECK(failure);
+          MESSAGE(info.name, ", ", count, " threads", exact ? ", exact: " : ": ", report.passed,
+                  " passed, ", report.unsupported, " unsupported");
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("every instruction set of the CPU that runs here") {
+  for (const char* isa : {"scalar", "avx2", "avx512", "neon"}) {
+    const auto device = open_device("cpu", {.threads = 2, .isa = isa});
+    if (!device) {
+      test::skipped(std::string(isa) + ": " + device.error().message());
+      continue;
+    }
+    const SelftestReport report = run_conformance(**device, false);
+    CHECK(report.passed > 0);
+    for (const std::string& failure : report.failures) FAIL_CHECK(isa, ": ", failure);
+  }
+}
+
+TEST_CASE("every operation but a store has cases") {
+  const std::unique_ptr<Device> cpu = open_cpu();
+  for (const OpDef* op : all_ops()) {
+    std::vector<OpCase> cases;
+    op->cases(cases);
+    CHECK_MESSAGE(cases.empty() == (op->id == OpId::KvStore), op->name);
+  }
+}
+
+TEST_CASE("the runner sees one wrong value") {
+  const SelftestReport report = report_of_spoilt("add", [](const CompileSpec& spec) {
+    int64_t bytes = 0;
+    std::byte* result = result_of(spec, bytes);
+    float first = 0;
+    std::memcpy(&first, result, sizeof(first));
+    first += 1e-3f;
+    std::memcpy(result, &first, sizeof(first));
+  });
+  expect_every_case(report, "normalised squared error");
+}
+
+TEST_CASE("the runner sees a value that is not a number") {
+  const SelftestReport report = report_of_spoilt("scale", [](const CompileSpec& spec) {
+    int64_t bytes = 0;
+    std::memset(result_of(spec, bytes), 0xff, sizeof(float));
+  });
+  expect_every_case(report, "inf");
+}
+
+TEST_CASE("the runner sees a wrong expert") {
+  const SelftestReport report = report_of_spoilt("moe_route", [](const CompileSpec& spec) {
+    int64_t bytes = 0;
+    std::byte* ids = result_of(spec, bytes);
+    ids[0] ^= std::byte{1};
+  });
+  expect_every_case(report, "element 0 of row 0 differs");
+}
+
+TEST_CASE("the runner sees a write behind a result") {
+  const SelftestReport report = report_of_spoilt("softcap", [](const CompileSpec& spec) {
+    int64_t bytes = 0;
+    std::byte* result = result_of(spec, bytes);
+    result[bytes] = std::byte{0};
+  });
+  expect_every_case(report, "outside of the values");
+}
+
+TEST_CASE("the runner sees a write behind the scratch") {
+  const SelftestReport report = report_of_spoilt("embed", [](const CompileSpec& spec) {
+    spec.scratch.buffer->address()[spec.scratch.offset - 1] = std::byte{0};
+  });
+  expect_every_case(report, "outside of the values");
+}
+
+}  // namespace
+}  // namespace infer

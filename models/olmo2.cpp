@@ -1,5 +1,6 @@
-// OLMo 2: norms after each part in place of before, an RMSNorm over all of q and of k, half-split
-// RoPE. OLMo Team 2025.
+// OLMo 2 and 3: norms after each part in place of before, an RMSNorm over all of q and of k,
+// half-split RoPE. OLMo 3 has a sliding window, without RoPE scaling, in three of four layers.
+// OLMo Team 2025.
 #include "engine/model/decoder.h"
 
 namespace infer {
@@ -10,7 +11,18 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   auto model = std::make_unique<DecoderModel>(r, op::Rope::Style::half_split);
   model->pre_norms = false;
   model->post_norms = true;
-  for (AttentionBlock& block : model->attention) block.qk_norm = AttentionBlock::QkNorm::whole;
+  RopeSpec local = model->mutable_info().ropes[0];
+  local.position_scale = 1.0;
+  local.magnitude = 1.0;
+  local.yarn = false;
+  model->mutable_info().ropes.push_back(local);
+  const auto window = r.get_int("attention.sliding_window", 0, 0, INT32_MAX);
+  for (AttentionBlock& block : model->attention) {
+    block.qk_norm = AttentionBlock::QkNorm::whole;
+    if (window == 0 || (block.layer + 1) % 4 == 0) continue;
+    block.rope = 1;
+    model->set_window(block.layer, static_cast<int32_t>(window));
+  }
   return DecoderModel::finish(std::move(model), r);
 }
 

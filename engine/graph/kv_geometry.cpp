@@ -20,6 +20,15 @@ KvLayout canonical_kv_layout(const KvGeometry& geometry) {
     layer.k_row = stored_bytes(geometry.k_type, shape.k_dim);
     layer.v_row = stored_bytes(geometry.v_type, shape.v_dim);
     layer.k_offset = layout.page_bytes;
+    if (shape.v_in_k && geometry.k_type == geometry.v_type &&
+        shape.v_dim % dtype_info(geometry.v_type).block_elements == 0) {
+      layer.v_row = layer.k_row;
+      layer.v_offset = layer.k_offset;
+      layout.page_bytes =
+          round_up(layer.k_offset + layer.k_row * kPageTokens * shape.heads, kAlign);
+      layout.layers.push_back(layer);
+      continue;
+    }
     layer.v_offset = round_up(layer.k_offset + layer.k_row * kPageTokens * shape.heads, kAlign);
     layout.page_bytes = round_up(layer.v_offset + layer.v_row * kPageTokens * shape.heads, kAlign);
     layout.layers.push_back(layer);

@@ -17,6 +17,9 @@ struct KvLayerShape {
   int32_t k_dim = 0;   ///< elements of a key
   int32_t v_dim = 0;   ///< elements of a value
   int32_t window = 0;  ///< tokens seen back, itself included; 0: all
+  /// Values are the first v_dim elements of the keys (multi-head latent attention): where both are
+  /// stored alike they share their bytes.
+  bool v_in_k = false;
 };
 
 /// All layers of one model and the types they are stored in.
@@ -26,7 +29,9 @@ struct KvGeometry {
   DType v_type = DType::f16;
 };
 
-/// Where a layer lies in a page, in bytes. Keys are [heads][kPageTokens][k_row], values alike.
+/// Where a layer lies in a page, in bytes. Keys are [heads][kPageTokens][k_row], values
+/// [heads][kPageTokens][v_row]. Shared values have the keys' offset and row, so that v_row may be
+/// more than a value takes, and storing one writes the bytes that its key has there already.
 struct KvLayerLayout {
   int64_t k_offset = 0;
   int64_t v_offset = 0;

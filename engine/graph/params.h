@@ -92,7 +92,8 @@ struct MoeRoute {
   bool normalise = false;   ///< divide the weights by their sum
   float scale = 1.0f;       ///< then multiply
   int32_t groups = 1;       ///< experts lie in this many equal groups
-  int32_t groups_used = 1;  ///< only the best groups (by the sum of their two best) take part
+  int32_t groups_used = 1;  ///< only the best groups take part
+  int32_t group_best = 2;   ///< a group is worth the sum of so many of its best scores: 1 or 2
 };
 
 /// Each row times the matrices chosen for it. in: x [k, 1 or used, rows], W [k, n, experts], ids
@@ -106,6 +107,14 @@ struct MoeCombine {};
 
 /// Rows of x by index. in: x [d0, d1, rows], indices i32 [1, 1, outputs]. out: [d0, d1, outputs].
 struct SelectRows {};
+
+/// Each head times a matrix of its own. in: x [k, heads, rows], W [k, n, heads] of any type.
+/// out: [n, heads, rows].
+struct HeadMatmul {};
+
+/// a, then b, along d0; an input of one head is given to all. in: a [d0a, heads or 1, rows],
+/// b [d0b, heads or 1, rows]. out: [d0a + d0b, heads, rows].
+struct Concat {};
 
 }  // namespace infer::op
 

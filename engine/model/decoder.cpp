@@ -40,6 +40,10 @@ Result<std::unique_ptr<Model>> DecoderModel::finish(std::unique_ptr<DecoderModel
   return model;
 }
 
+ValueId DecoderModel::attend(ModelBuilder& m, ValueId x, int64_t layer) const {
+  return attention_block(m, x, attention[static_cast<size_t>(layer)]);
+}
+
 void DecoderModel::build(ModelBuilder& m) const {
   const auto norm = [&](ValueId x, int64_t layer, const std::string& name, bool wanted) {
     return wanted ? m.rms_norm(x, block_name(layer, name.c_str()) + ".weight", params.eps) : x;
@@ -49,7 +53,7 @@ void DecoderModel::build(ModelBuilder& m) const {
     const auto i = static_cast<size_t>(layer);
     m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
     ValueId h = norm(x, layer, "attn_norm", pre_norms);
-    h = attention_block(m, h, attention[i]);
+    h = attend(m, h, layer);
     if (layer + 1 == params.layers) {  // from here on only the rows whose logits are wanted
       h = m.select_outputs(h);
       x = m.select_outputs(x);

@@ -1,7 +1,8 @@
 // The decoder that most architectures are variants of: for every layer
 //   x ← x + s·post(attention(pre(x)));  x ← x + s·post(feed_forward(pre(x)))
 // then a norm and the projection to logits. An architecture's file reads its keys and fills in what
-// it does differently; one with another data flow derives from Model itself.
+// it does differently; one with another attention overrides attend(), one with another data flow
+// derives from Model itself.
 #pragma once
 
 #include <memory>
@@ -34,6 +35,9 @@ class DecoderModel : public Model {
   bool pre_norms = true;         ///< "attn_norm", and ffn_norm_name
   bool post_norms = false;       ///< "post_attention_norm", "post_ffw_norm"
   std::string ffn_norm_name = "ffn_norm";
+
+  /// The attention of a layer: x [embedding, 1, rows] → the same shape.
+  virtual ValueId attend(ModelBuilder& m, ValueId x, int64_t layer) const;
 
   ModelInfo& mutable_info() { return info_; }
   /// Sets a layer's window in its attention and in the cache's shape.

@@ -147,6 +147,7 @@ RopeSpec read_rope(HparamReader& r, int64_t head_dim, double default_base) {
     return spec;
   }
   if (type == "linear" || type == "yarn") spec.position_scale = 1.0 / factor;
+  spec.magnitude = r.get_float("rope.scaling.attn_factor", 1.0);
   if (type == "yarn") {
     spec.yarn = true;
     spec.original_context = static_cast<double>(
@@ -154,9 +155,15 @@ RopeSpec read_rope(HparamReader& r, int64_t head_dim, double default_base) {
                   r.get_int("context_length", 2048, 1, int64_t{1} << 31), 1, int64_t{1} << 31));
     spec.beta_fast = r.get_float("rope.scaling.yarn_beta_fast", 32.0);
     spec.beta_slow = r.get_float("rope.scaling.yarn_beta_slow", 1.0);
-    spec.magnitude = r.get_float("rope.scaling.attn_factor",
-                                 r.get_float("rope.scaling.yarn_attn_factor", 1.0)) *
-                     (1.0 + 0.1 * std::log(factor));
+    spec.extrapolation = r.get_float("rope.scaling.yarn_ext_factor", 1.0);
+    if (spec.extrapolation < 0) spec.extrapolation = 1.0;  // how files say "as usual"
+    // The converter writes transformers' attention_factor as yarn_attn_factor: the whole magnitude,
+    // in place of the paper's (OLMo 3 gives the paper's value itself). The multiplier is
+    // mscale_all_dim, by which scores are scaled elsewhere, with an mscale of 1.
+    const double multiplier = r.get_float("rope.scaling.yarn_log_multiplier", 0.0);
+    const double stretched = std::max(0.0, 0.1 * std::log(factor));
+    spec.magnitude *= r.get_float("rope.scaling.yarn_attn_factor",
+                                  (1.0 + stretched) / (1.0 + multiplier * stretched));
   }
   return spec;
 }

@@ -36,7 +36,8 @@ void rope_angles(const RopeSpec& spec, std::span<const float> factors, int64_t p
     double angle = unscaled * spec.position_scale;
     if (spec.yarn) {
       const double ramp = std::clamp((i - low) / std::max(0.001, high - low), 0.0, 1.0);
-      angle = angle * ramp + unscaled * (1 - ramp);
+      const double kept = (1 - ramp) * spec.extrapolation;
+      angle = angle * (1 - kept) + unscaled * kept;
     }
     cos_sin[2 * i] = static_cast<float>(std::cos(angle) * spec.magnitude);
     cos_sin[2 * i + 1] = static_cast<float>(std::sin(angle) * spec.magnitude);

@@ -16,6 +16,7 @@ struct RopeSpec {
   bool yarn = false;            ///< mixes scaled and unscaled angles by wavelength
   double beta_fast = 32.0;      ///< YaRN: rotations over the original context that stay unscaled
   double beta_slow = 1.0;       ///< YaRN: rotations that are scaled in full
+  double extrapolation = 1.0;   ///< YaRN: share of the unscaled angle where it is used in full
   double original_context = 0;  ///< tokens the model was first trained with
   bool yarn_rounding = true;    ///< YaRN: bounds of the mix rounded to whole pairs
   int32_t factors = -1;         ///< index of a weight f32 [pairs] that divides the frequencies

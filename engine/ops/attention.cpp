@@ -94,7 +94,8 @@ void add_case(std::vector<OpCase>& all, const Shape& shape, DType type, int64_t 
     GraphBuilder& g = b.graph();
     const ValueId q = b.activations(shape.kv.k_dim, shape.heads);
     const ValueId k = b.activations(shape.kv.k_dim, shape.kv.heads);
-    const ValueId v = b.activations(shape.kv.v_dim, shape.kv.heads);
+    const ValueId v = shape.kv.v_in_k ? g.slice(k, 0, shape.kv.v_dim)
+                                      : b.activations(shape.kv.v_dim, shape.kv.heads);
     const ValueId slots = g.input(StepInput::slots);
     const ValueId sequence = g.input(StepInput::sequences);
     const ValueId sinks = shape.sinks ? b.weight(DType::f32, shape.heads) : kNoValue;
@@ -114,6 +115,7 @@ void cases(std::vector<OpCase>& all) {
       {"softcap", 4, {2, 64, 64}, {0, 0.125f, 2.0f}},
       {"sinks", 4, {2, 64, 64}, {0, 0.125f}, true},
       {"wide head", 2, {1, 256, 256}, {0, 0.0625f}},
+      {"values in keys", 3, {1, 96, 64, 0, true}, {0, 0.1f}},
   };
   for (const Shape& shape : shapes) {
     for (const DType type : {DType::f32, DType::f16, DType::q8_0, DType::q4_0}) {
@@ -125,6 +127,7 @@ void cases(std::vector<OpCase>& all) {
   }
   for (const DType type : {DType::f32, DType::f16}) {
     add_case(all, {"odd head", 5, {5, 37, 19}, {0, 0.16f}}, type, 33, 2);
+    add_case(all, {"odd values in keys", 6, {2, 37, 19, 0, true}, {0, 0.16f}}, type, 130, 2);
   }
 }
 

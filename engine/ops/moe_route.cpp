@@ -16,7 +16,7 @@ Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, con
   const bool bias_good = in[1] == nullptr ||
                          (in[1]->desc.type == DType::f32 && in[1]->desc.shape[0] == experts);
   const bool groups_good = p.groups >= 1 && experts % p.groups == 0 && p.groups_used >= 1 &&
-                           p.groups_used <= p.groups &&
+                           p.groups_used <= p.groups && p.group_best >= 1 && p.group_best <= 2 &&
                            p.used <= experts / p.groups * p.groups_used;
   INFER_CHECK_R(check_shape("moe_route", logits.type == DType::f32 && logits.shape[1] == 1 &&
                                              p.used >= 1 && bias_good && groups_good,
@@ -24,8 +24,8 @@ Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, con
   return std::vector{made(DType::i32, p.used, 1, *in[0]), made(DType::f32, p.used, 1, *in[0])};
 }
 
-/// Lets only the best groups take part, by the sum of the two best scores of each (DeepSeek-V3,
-/// section 2.1.2).
+/// Lets only the best groups take part, by the best score of each (DeepSeek-V2, section 2.2.2) or
+/// the sum of the two best (DeepSeek-V3, section 2.1.2).
 void keep_best_groups(const op::MoeRoute& p, std::vector<double>& scores) {
   const size_t size = scores.size() / static_cast<size_t>(p.groups);
   std::vector<double> worth(static_cast<size_t>(p.groups));
@@ -33,7 +33,7 @@ void keep_best_groups(const op::MoeRoute& p, std::vector<double>& scores) {
     std::vector<double> group(scores.begin() + static_cast<ptrdiff_t>(g * size),
                               scores.begin() + static_cast<ptrdiff_t>((g + 1) * size));
     std::ranges::sort(group, std::greater<>());
-    worth[g] = group[0] + (size > 1 ? group[1] : 0.0);
+    worth[g] = group[0] + (size > 1 && p.group_best > 1 ? group[1] : 0.0);
   }
   std::vector<size_t> order(worth.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -98,6 +98,7 @@ void cases(std::vector<OpCase>& all) {
       {"softmax of chosen", {Gating::softmax_of_chosen, 2}, false},
       {"sigmoid biased scaled", {Gating::sigmoid, 4, true, 2.5f}, true},
       {"sigmoid biased groups", {Gating::sigmoid, 4, true, 2.5f, 4, 2}, true},
+      {"softmax groups by the best", {Gating::softmax, 3, false, 16.0f, 4, 2, 1}, false},
       {"all", {Gating::softmax, 16}, false},
   };
   for (const Kind& kind : kinds) {

@@ -106,8 +106,14 @@ void attend(const CpuCall& call, int64_t first, int64_t last, int64_t kv_head) {
     const int64_t token = kv_head * kPageTokens + from;
     decode_row(call.vec(), call.kv.k_type, page + at.k_offset + token * at.k_row,
                keys + from * shape.k_dim, (to - from) * shape.k_dim);
-    decode_row(call.vec(), call.kv.v_type, page + at.v_offset + token * at.v_row,
-               values + from * shape.v_dim, (to - from) * shape.v_dim);
+    if (at.v_offset == at.k_offset) {  // values are the beginnings of the keys
+      for (int64_t s = from; s < to; ++s) {
+        std::copy_n(keys + s * shape.k_dim, shape.v_dim, values + s * shape.v_dim);
+      }
+    } else {
+      decode_row(call.vec(), call.kv.v_type, page + at.v_offset + token * at.v_row,
+                 values + from * shape.v_dim, (to - from) * shape.v_dim);
+    }
     for (int64_t r = first; r < last; ++r) {
       const int64_t row_from = std::max<int64_t>(0, begin_of(r) - start);
       const int64_t row_to = std::min<int64_t>(kPageTokens, slot_of(r) + 1 - start);

@@ -43,6 +43,7 @@ void run(const CpuCall& call) {
     const int64_t token = h * kPageTokens + slot % kPageTokens;
     store(call, call.kv.k_type, k.row<float>(h, r), page + at.k_offset + token * at.k_row,
           shape.k_dim);
+    if (at.v_offset == at.k_offset) return;  // the key holds the value
     store(call, call.kv.v_type, v.row<float>(h, r), page + at.v_offset + token * at.v_row,
           shape.v_dim);
   });

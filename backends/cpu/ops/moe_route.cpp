@@ -23,7 +23,7 @@ constexpr float kOut = -std::numeric_limits<float>::infinity();
 /// The index of the largest of n scores, the lowest among equals.
 int64_t best_of(const float* scores, int64_t n) { return std::max_element(scores, scores + n) - scores; }
 
-/// Leaves only the best groups in play, by the sum of the two best scores of each.
+/// Leaves only the best groups in play, by the best score of each or the sum of the two best.
 void keep_best_groups(const op::MoeRoute& p, float* scores, int64_t experts, float* worth) {
   const int64_t size = experts / p.groups;
   for (int64_t g = 0; g < p.groups; ++g) {
@@ -37,7 +37,7 @@ void keep_best_groups(const op::MoeRoute& p, float* scores, int64_t experts, flo
         second = scores[e];
       }
     }
-    worth[g] = size > 1 ? first + second : first;
+    worth[g] = size > 1 && p.group_best > 1 ? first + second : first;
   }
   for (int32_t i = 0; i < p.groups_used; ++i) {
     worth[best_of(worth, p.groups)] = kOut;  // taken

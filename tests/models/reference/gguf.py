@@ -1,0 +1,129 @@
+"""A small GGUF v3 reader and writer for the reference models: F32, F16 and MXFP4 tensors.
+
+Arrays have numpy's order of dimensions, the reverse of the file's: a weight [k, n] is (n, k) here.
+"""
+
+import struct
+
+import numpy as np
+
+U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
+SCALARS = {U8: "B", I8: "b", U16: "H", I16: "h", U32: "I", I32: "i", F32: "f", BOOL: "?",
+           U64: "Q", I64: "q", F64: "d"}
+ALIGNMENT = 32
+TENSOR_F32, TENSOR_F16, TENSOR_MXFP4 = 0, 1, 39
+
+# FP4 E2M1 by code (OCP Microscaling Formats 1.0, section 5.3.3).
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+class Mxfp4:
+    """Blocks of 32 values: an exponent byte (2^(e − 127)), then 16 bytes; byte j holds value j in
+    its low and value j + 16 in its high half."""
+
+    def __init__(self, blocks, shape):
+        self.blocks = blocks  # u8 (n, 17)
+        self.shape = shape
+
+    @staticmethod
+    def random(rng, shape, low_exponent=120, high_exponent=123):
+        n = int(np.prod(shape)) // 32
+        blocks = rng.integers(0, 256, (n, 17), dtype=np.uint8)
+        blocks[:, 0] = rng.integers(low_exponent, high_exponent, n)
+        return Mxfp4(blocks, shape)
+
+    def values(self):
+        scale = np.exp2(self.blocks[:, :1].astype(np.float64) - 127)
+        codes = np.concatenate([self.blocks[:, 1:] & 15, self.blocks[:, 1:] >> 4], axis=1)
+        return (E2M1[codes] * scale).reshape(self.shape)
+
+
+def _string(text):
+    data = text.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def _type_of(value):
+    return {bool: BOOL, int: U32, float: F32, str: STRING, list: ARRAY}[type(value)]
+
+
+def _value(value, kind):
+    if kind == STRING:
+        return _string(value)
+    if kind != ARRAY:
+        return struct.pack("<" + SCALARS[kind], value)
+    item = I32 if isinstance(value[0], int) and not isinstance(value[0], bool) else _type_of(value[0])
+    return struct.pack("<IQ", item, len(value)) + b"".join(_value(v, item) for v in value)
+
+
+def write(path, metadata, tensors):
+    """metadata: key → bool, int, float, str or a list of one of these. tensors: name → an array
+    (written as F32) or Mxfp4."""
+    out = bytearray(struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(metadata)))
+    for key, value in metadata.items():
+        kind = _type_of(value)
+        out += _string(key) + struct.pack("<I", kind) + _value(value, kind)
+    data = bytearray()
+    for name, tensor in tensors.items():
+        packed = isinstance(tensor, Mxfp4)
+        raw = tensor.blocks.tobytes() if packed else np.asarray(tensor, "<f4").tobytes()
+        out += _string(name) + struct.pack("<I", len(tensor.shape))
+        out += struct.pack(f"<{len(tensor.shape)}Q", *reversed(tensor.shape))
+        out += struct.pack("<IQ", TENSOR_MXFP4 if packed else TENSOR_F32, len(data))
+        data += raw + bytes(-len(raw) % ALIGNMENT)
+    out += bytes(-len(out) % ALIGNMENT)
+    with open(path, "wb") as file:
+        file.write(out + data)
+
+
+class _Cursor:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, fmt):
+        values = struct.unpack_from("<" + fmt, self.data, self.at)
+        self.at += struct.calcsize("<" + fmt)
+        return values[0] if len(values) == 1 else values
+
+    def string(self):
+        length = self.take("Q")
+        self.at += length
+        return self.data[self.at - length:self.at].decode()
+
+    def value(self, kind):
+        if kind == STRING:
+            return self.string()
+        if kind != ARRAY:
+            return self.take(SCALARS[kind])
+        item, count = self.take("IQ")
+        return [self.value(item) for _ in range(count)]
+
+
+def read(path):
+    """(metadata, tensors as float64). Raises KeyError on a tensor of another type."""
+    with open(path, "rb") as file:
+        cursor = _Cursor(file.read())
+    _, _, tensor_count, key_count = cursor.take("4sIQQ")
+    metadata = {}
+    for _ in range(key_count):
+        key = cursor.string()
+        metadata[key] = cursor.value(cursor.take("I"))
+    places = []
+    for _ in range(tensor_count):
+        name = cursor.string()
+        shape = [cursor.take("Q") for _ in range(cursor.take("I"))][::-1]
+        places.append((name, shape, *cursor.take("IQ")))
+    alignment = metadata.get("general.alignment", ALIGNMENT)
+    start = -(-cursor.at // alignment) * alignment
+    tensors = {}
+    for name, shape, kind, offset in places:
+        count = int(np.prod(shape))
+        at = start + offset
+        if kind == TENSOR_MXFP4:
+            blocks = np.frombuffer(cursor.data, np.uint8, count // 32 * 17, at).reshape(-1, 17)
+            tensors[name] = Mxfp4(blocks, shape).values()
+        else:
+            dtype = {TENSOR_F32: "<f4", TENSOR_F16: "<f2"}[kind]
+            flat = np.frombuffer(cursor.data, dtype, count, at)
+            tensors[name] = flat.astype(np.float64).reshape(shape)
+    return metadata, tensors

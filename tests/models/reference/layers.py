@@ -1,0 +1,126 @@
+"""The parts of a transformer in float64, on whole sequences. Shapes: x (tokens, width), heads
+(tokens, heads, head_dim), weights (out, in)."""
+
+import numpy as np
+
+
+def rms_norm(x, weight, eps):
+    return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + eps) * weight
+
+
+def softmax(x):
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def silu(x):
+    return x * sigmoid(x)
+
+
+def gelu_tanh(x):
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3)))
+
+
+def swiglu(gate, up):
+    return silu(gate) * up
+
+
+def geglu(gate, up):
+    return gelu_tanh(gate) * up
+
+
+def swiglu_oai(gate, up, alpha=1.702, limit=7.0):
+    """gpt-oss: OpenAI's published reference, `swiglu` in gpt_oss/torch/model.py."""
+    gate = np.minimum(gate, limit)
+    up = np.clip(up, -limit, limit)
+    return gate * sigmoid(alpha * gate) * (up + 1)
+
+
+def inverse_frequencies(dims, base, factors=None):
+    frequencies = base ** (-np.arange(0, dims, 2) / dims)
+    return frequencies if factors is None else frequencies / factors
+
+
+def yarn_frequencies(dims, base, factor, original, beta_fast, beta_slow, rounding, factors=None):
+    """NTK-by-parts interpolation (Peng et al. 2023, section 3.2): dimensions that turn more than
+    beta_fast times over the original context stay, those below beta_slow are stretched in full."""
+    extrapolated = inverse_frequencies(dims, base, factors)
+    interpolated = extrapolated / factor
+    def dimension_of(rotations):
+        return dims * np.log(original / (rotations * 2 * np.pi)) / (2 * np.log(base))
+    low, high = dimension_of(beta_fast), dimension_of(beta_slow)
+    if rounding:
+        low, high = np.floor(low), np.ceil(high)
+    low, high = max(low, 0), min(high, dims - 1)
+    if low == high:
+        high += 0.001
+    stretched = np.clip((np.arange(dims // 2) - low) / (high - low), 0, 1)
+    return interpolated * stretched + extrapolated * (1 - stretched)
+
+
+def yarn_magnitude(factor, multiplier=1.0):
+    """The attention temperature (section 3.4), with DeepSeek's multiplier."""
+    return 1.0 if factor <= 1 else 0.1 * multiplier * np.log(factor) + 1.0
+
+
+def rotate(heads, frequencies, interleaved, magnitude=1.0):
+    """Rotary position embedding of the first 2·len(frequencies) elements of each head, as products
+    of complex numbers (Su et al. 2021)."""
+    pairs = len(frequencies)
+    angles = np.arange(heads.shape[0])[:, None] * frequencies[None, :]
+    turn = (magnitude * np.exp(1j * angles))[:, None, :]
+    rotated = heads.copy()
+    if interleaved:
+        z = (heads[..., 0:2 * pairs:2] + 1j * heads[..., 1:2 * pairs:2]) * turn
+        rotated[..., 0:2 * pairs:2], rotated[..., 1:2 * pairs:2] = z.real, z.imag
+    else:
+        z = (heads[..., :pairs] + 1j * heads[..., pairs:2 * pairs]) * turn
+        rotated[..., :pairs], rotated[..., pairs:2 * pairs] = z.real, z.imag
+    return rotated
+
+
+def attention(q, k, v, scale, window=0, softcap=0.0, sinks=None):
+    """Causal attention; kv heads are repeated for their group. → (tokens, heads · value_dim)."""
+    tokens, heads, _ = q.shape
+    k = np.repeat(k, heads // k.shape[1], axis=1)
+    v = np.repeat(v, heads // v.shape[1], axis=1)
+    scores = np.einsum("qhd,khd->hqk", q, k) * scale
+    if softcap:
+        scores = softcap * np.tanh(scores / softcap)
+    back = np.arange(tokens)[:, None] - np.arange(tokens)[None, :]
+    visible = back >= 0
+    if window:
+        visible &= back < window
+    scores = np.where(visible, scores, -np.inf)
+    if sinks is not None:
+        column = np.broadcast_to(sinks[:, None, None], (heads, tokens, 1))
+        scores = np.concatenate([scores, column], axis=-1)
+    weights = softmax(scores)[..., :tokens]
+    return np.einsum("hqk,khd->qhd", weights, v).reshape(tokens, -1)
+
+
+def route(logits, used, gating, bias=None, normalise=False, scale=1.0, groups=1, groups_used=1,
+          group_best=2):
+    """(ids, weights), each (tokens, used). gating: "softmax", "sigmoid", "softmax_of_chosen".
+    group_best: a group is worth the sum of so many of its best scores (DeepSeek-V2, section 2.2.2:
+    one; DeepSeek-V3, section 2.1.2: two)."""
+    probs = {"softmax": softmax, "sigmoid": sigmoid, "softmax_of_chosen": lambda x: x}[gating](logits)
+    scores = probs if bias is None else probs + bias
+    if groups > 1:
+        grouped = scores.reshape(len(scores), groups, -1)
+        worth = np.sort(grouped, axis=-1)[..., -group_best:].sum(axis=-1)
+        out = np.argsort(-worth, axis=-1, kind="stable")[:, groups_used:]
+        grouped = grouped.copy()
+        np.put_along_axis(grouped, out[..., None], -np.inf, axis=1)
+        scores = grouped.reshape(scores.shape)
+    ids = np.argsort(-scores, axis=-1, kind="stable")[:, :used]
+    weights = np.take_along_axis(probs, ids, axis=-1)
+    if gating == "softmax_of_chosen":
+        weights = softmax(weights)
+    if normalise:
+        weights = weights / weights.sum(axis=-1, keepdims=True)
+    return ids, weights * scale

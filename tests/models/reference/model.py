@@ -1,0 +1,227 @@
+"""Exact logits of a model file in float64, from its metadata and tensors.
+
+Written from the papers and model cards and, where these are silent, from what Hugging Face's
+`transformers` computes; it shares nothing with the engine. Tensor and key names are those of
+llama.cpp's converter.
+"""
+
+import numpy as np
+
+from . import gguf
+from .layers import (attention, geglu, inverse_frequencies, rms_norm, rotate, route, swiglu,
+                     swiglu_oai, yarn_frequencies, yarn_magnitude)
+
+# Architectures whose converter permutes q and k (or whose RoPE pairs neighbours anyway).
+INTERLEAVED = {"llama", "smollm3", "granite", "granitemoe", "glm4", "deepseek2"}
+
+
+class Model:
+    def __init__(self, path):
+        self.metadata, self.tensors = gguf.read(path)
+        self.arch = self.metadata["general.architecture"]
+        self.layers = self.key("block_count")
+        self.width = self.key("embedding_length")
+        self.heads = self.key("attention.head_count")
+        self.eps = self.key("attention.layer_norm_rms_epsilon")
+        self.head_dim = self.key("attention.key_length", self.width // self.heads)
+        self.context = self.key("context_length")
+        self.rope_dims = self.key("rope.dimension_count", self.head_dim)
+
+    def key(self, name, default=None):
+        value = self.metadata.get(f"{self.arch}.{name}", default)
+        assert value is not None, name
+        return value
+
+    def per_layer(self, name, layer):
+        value = self.key(name)
+        return value[layer] if isinstance(value, list) else value
+
+    # Tensors.
+
+    def has(self, name):
+        return name + ".weight" in self.tensors
+
+    def linear(self, x, name):
+        y = x @ self.tensors[name + ".weight"].T
+        return y + self.tensors[name + ".bias"] if name + ".bias" in self.tensors else y
+
+    def norm(self, x, name):
+        return rms_norm(x, self.tensors[name + ".weight"], self.eps)
+
+    # Rotary position embedding.
+
+    def rotation(self, layer):
+        """(frequencies, magnitude) of a layer."""
+        dims, base = self.rope_dims, self.key("rope.freq_base", 10000.0)
+        factors = self.tensors.get("rope_freqs.weight")
+        kind = self.key("rope.scaling.type", "none")
+        factor = self.key("rope.scaling.factor", 1.0)
+        if self.arch == "gemma3" and layer % 6 < 5:
+            return inverse_frequencies(dims, self.key("rope.freq_base_swa", 10000.0)), 1.0
+        if self.arch == "olmo2" and self.window(layer):
+            return inverse_frequencies(dims, base), 1.0
+        if self.arch == "phi3" and self.has("rope_factors_long"):
+            original = self.key("rope.scaling.original_context_length")
+            which = "long" if self.context > original else "short"
+            factors = self.tensors[f"rope_factors_{which}.weight"]
+            return inverse_frequencies(dims, base, factors), self.key("rope.scaling.attn_factor", 1.0)
+        if kind == "linear":
+            return inverse_frequencies(dims, base, factors) / factor, 1.0
+        if kind == "yarn":
+            frequencies = yarn_frequencies(
+                dims, base, factor, self.key("rope.scaling.original_context_length"),
+                self.key("rope.scaling.yarn_beta_fast", 32.0),
+                self.key("rope.scaling.yarn_beta_slow", 1.0), self.arch != "gpt-oss", factors)
+            magnitude = self.key("rope.scaling.yarn_attn_factor", yarn_magnitude(factor))
+            # DeepSeek's released models give cos and sin mscale / mscale_all_dim with both alike.
+            return frequencies, 1.0 if self.yarn_multiplier() else magnitude
+        return inverse_frequencies(dims, base, factors), 1.0
+
+    def yarn_multiplier(self):
+        """mscale_all_dim: for deepseek2 the file holds a tenth of it."""
+        return self.key("rope.scaling.yarn_log_multiplier", 0.0) * 10
+
+    def rope(self, heads, layer):
+        frequencies, magnitude = self.rotation(layer)
+        return rotate(heads, frequencies, self.arch in INTERLEAVED, magnitude)
+
+    # Attention.
+
+    def window(self, layer):
+        window = self.key("attention.sliding_window", 0)
+        if self.arch in ("gemma2", "gpt-oss"):
+            return window if layer % 2 == 0 else 0
+        if self.arch == "gemma3":
+            return window if layer % 6 < 5 else 0
+        if self.arch == "olmo2":
+            return window if layer % 4 < 3 else 0
+        return window
+
+    def attend(self, x, layer):
+        b = f"blk.{layer}."
+        kv_heads = self.per_layer("attention.head_count_kv", layer)
+        if self.has(b + "attn_qkv"):
+            q, k, v = np.split(self.linear(x, b + "attn_qkv"),
+                               np.cumsum([self.heads * self.head_dim, kv_heads * self.head_dim]), 1)
+        else:
+            q, k, v = (self.linear(x, b + "attn_" + part) for part in "qkv")
+        if self.arch == "olmo2":  # over the whole projection
+            q, k = self.norm(q, b + "attn_q_norm"), self.norm(k, b + "attn_k_norm")
+        q = q.reshape(len(x), self.heads, -1)
+        k, v = k.reshape(len(x), kv_heads, -1), v.reshape(len(x), kv_heads, -1)
+        if self.arch in ("qwen3", "qwen3moe", "gemma3"):  # of each head
+            q, k = self.norm(q, b + "attn_q_norm"), self.norm(k, b + "attn_k_norm")
+        if self.arch != "smollm3" or (layer + 1) % 4 != 0:
+            q, k = self.rope(q, layer), self.rope(k, layer)
+        scale = self.key("attention.scale", self.head_dim ** -0.5)
+        softcap = self.key("attn_logit_softcapping", 50.0) if self.arch == "gemma2" else 0.0
+        mixed = attention(q, k, v, scale, self.window(layer), softcap,
+                          self.tensors.get(b + "attn_sinks.weight"))
+        return self.linear(mixed, b + "attn_output")
+
+    def attend_latent(self, x, layer):
+        """Multi-head latent attention (DeepSeek-V2, section 2.1), keys and values written out."""
+        b = f"blk.{layer}."
+        tokens, rope_dims = len(x), self.rope_dims
+        if self.has(b + "attn_q_a"):
+            q = self.linear(self.norm(self.linear(x, b + "attn_q_a"), b + "attn_q_a_norm"),
+                            b + "attn_q_b")
+        else:
+            q = self.linear(x, b + "attn_q")
+        q = q.reshape(tokens, self.heads, -1)
+        nope = q.shape[2] - rope_dims
+        latent = self.linear(x, b + "attn_kv_a_mqa")
+        k_rope = latent[:, None, -rope_dims:]
+        latent = self.norm(latent[:, :-rope_dims], b + "attn_kv_a_norm")
+        if self.has(b + "attn_kv_b"):
+            kv = self.linear(latent, b + "attn_kv_b").reshape(tokens, self.heads, -1)
+            k_nope, v = kv[..., :nope], kv[..., nope:]
+        else:
+            k_nope = np.einsum("tl,hln->thn", latent, self.tensors[b + "attn_k_b.weight"])
+            v = np.einsum("tl,hvl->thv", latent, self.tensors[b + "attn_v_b.weight"])
+        q = np.concatenate([q[..., :nope], self.rope(q[..., nope:], layer)], axis=-1)
+        k_rope = np.repeat(self.rope(k_rope, layer), self.heads, axis=1)
+        k = np.concatenate([k_nope, k_rope], axis=-1)
+        magnitude = yarn_magnitude(self.key("rope.scaling.factor", 1.0), self.yarn_multiplier())
+        return self.linear(attention(q, k, v, magnitude ** 2 / np.sqrt(q.shape[2])),
+                           b + "attn_output")
+
+    # Feed-forward.
+
+    def activation(self):
+        return {"gemma2": geglu, "gemma3": geglu, "gpt-oss": swiglu_oai}.get(self.arch, swiglu)
+
+    def feed_forward(self, x, layer, suffix=""):
+        part = lambda name: f"blk.{layer}.ffn_{name}{suffix}"
+        if self.has(part("gate")):
+            gate, up = self.linear(x, part("gate")), self.linear(x, part("up"))
+        else:
+            gate, up = np.split(self.linear(x, part("up")), 2, axis=1)
+        return self.linear(self.activation()(gate, up), part("down"))
+
+    def routing(self, layer):
+        settings = {"used": self.key("expert_used_count")}
+        if self.arch in ("gpt-oss", "granitemoe"):
+            return settings | {"gating": "softmax_of_chosen"}
+        if self.arch != "deepseek2":
+            return settings | {"gating": "softmax", "normalise": True}
+        return settings | {
+            "gating": {1: "softmax", 2: "sigmoid"}[self.key("expert_gating_func", 1)],
+            "bias": self.tensors.get(f"blk.{layer}.exp_probs_b.bias"),
+            "normalise": self.key("expert_weights_norm", False),
+            "scale": self.key("expert_weights_scale", 1.0),
+            "groups": self.key("expert_group_count", 1),
+            "groups_used": self.key("expert_group_used_count", 1),
+            "group_best": self.key("expert_gating_func", 1),
+        }
+
+    def experts(self, x, layer):
+        b = f"blk.{layer}.ffn_"
+        ids, weights = route(self.linear(x, b + "gate_inp"), **self.routing(layer))
+
+        def product(row, name, e):
+            y = self.tensors[f"{b}{name}_exps.weight"][e] @ row
+            bias = self.tensors.get(f"{b}{name}_exps.bias")
+            return y if bias is None else y + bias[e]
+
+        out = np.zeros_like(x)
+        for t, row in enumerate(x):
+            for e, weight in zip(ids[t], weights[t]):
+                hidden = self.activation()(product(row, "gate", e), product(row, "up", e))
+                out[t] += weight * product(hidden, "down", e)
+        if self.has(b + "down_shexp"):
+            out += self.feed_forward(x, layer, "_shexp")
+        return out
+
+    # The whole.
+
+    def logits(self, tokens):
+        """(len(tokens), vocabulary)."""
+        x = self.tensors["token_embd.weight"][tokens]
+        if self.arch in ("gemma2", "gemma3"):
+            # The file holds no factor: the width's root, in the float32 that the engine multiplies.
+            x = x * np.float64(np.float32(np.sqrt(self.width)))
+        x = x * self.key("embedding_scale", 1.0)
+        scale = self.key("residual_scale", 1.0)
+        pre = self.arch != "olmo2"
+        post = self.arch in ("gemma2", "gemma3", "glm4", "olmo2")
+        ffn_norm = "post_attention_norm" if self.arch == "gpt-oss" else "ffn_norm"
+        attend = self.attend_latent if self.arch == "deepseek2" else self.attend
+        for layer in range(self.layers):
+            b = f"blk.{layer}."
+            h = attend(self.norm(x, b + "attn_norm") if pre else x, layer)
+            x = x + scale * (self.norm(h, b + "post_attention_norm") if post else h)
+            h = self.norm(x, b + ffn_norm) if pre else x
+            routed = self.has(b + "ffn_gate_inp")
+            h = self.experts(h, layer) if routed else self.feed_forward(h, layer)
+            x = x + scale * (self.norm(h, b + "post_ffw_norm") if post else h)
+        x = self.norm(x, "output_norm")
+        x = self.linear(x, "output" if self.has("output") else "token_embd")
+        x = x / self.key("logit_scale", 1.0)
+        cap = self.key("final_logit_softcapping", 30.0 if self.arch == "gemma2" else 0.0)
+        return cap * np.tanh(x / cap) if cap else x
+
+
+def nmse(x, exact):
+    x, exact = np.asarray(x, np.float64), np.asarray(exact, np.float64)
+    return float(np.sum((x - exact) ** 2) / np.sum(exact ** 2))

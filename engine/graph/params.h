@@ -83,9 +83,9 @@ struct Glu {
 /// lower id; weights f32 [used, 1, rows].
 struct MoeRoute {
   enum class Gating : uint8_t {
-    softmax,             ///< over all experts, before the choice
-    sigmoid,             ///< each expert alone
-    softmax_of_chosen,   ///< over the chosen ones, after the choice
+    softmax,            ///< over all experts, before the choice
+    sigmoid,            ///< each expert alone
+    softmax_of_chosen,  ///< over the chosen ones, after the choice
   };
   Gating gating = Gating::softmax;
   int32_t used = 2;

@@ -9,11 +9,12 @@ Result<std::vector<OutputDesc>> infer(const OpParams&, InputDescs in, const KvGe
   INFER_CHECK_R(check_inputs("matmul", in, 4, {0, 1}));
   const TensorDesc& x = in[0]->desc;
   const TensorDesc& w = in[1]->desc;
-  const bool bias_good = in[2] == nullptr || (in[2]->desc.type == DType::f32 &&
-                                              in[2]->desc.shape[0] == w.shape[1]);
+  const bool bias_good =
+      in[2] == nullptr || (in[2]->desc.type == DType::f32 && in[2]->desc.shape[0] == w.shape[1]);
   const bool scale_good = in[3] == nullptr || in[3]->desc.type == DType::f32;
-  INFER_CHECK_R(check_shape("matmul", x.type == DType::f32 && x.shape[1] == 1 &&
-                                          x.shape[0] == w.shape[0] && w.shape[2] == 1 && bias_good && scale_good,
+  INFER_CHECK_R(check_shape("matmul",
+                            x.type == DType::f32 && x.shape[1] == 1 && x.shape[0] == w.shape[0] &&
+                                w.shape[2] == 1 && bias_good && scale_good,
                             "x f32 [k, 1, rows], W [k, n], bias f32 [n], scale f32 [1]", in));
   return std::vector{made(DType::f32, w.shape[1], 1, *in[0])};
 }
@@ -43,8 +44,8 @@ void cases(std::vector<OpCase>& all) {
         if (n == 1 && rows < 33) continue;  // a relative error of few results says little
         OpCase c;
         const int64_t blocks = info.block_elements == 1 ? 77 : n == 7 ? 5 : 2;
-        c.name = std::string(info.ident) + " n " + std::to_string(n) + " rows " +
-                 std::to_string(rows);
+        c.name =
+            std::string(info.ident) + " n " + std::to_string(n) + " rows " + std::to_string(rows);
         c.rows = rows;
         c.tolerance = quantised_tolerance(info.type);
         c.build = [type = info.type, blocks, n](CaseBuilder& b) {

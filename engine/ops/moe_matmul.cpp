@@ -13,14 +13,16 @@ Result<std::vector<OutputDesc>> infer(const OpParams&, InputDescs in, const KvGe
   const bool bias_good =
       in[3] == nullptr || (in[3]->desc.type == DType::f32 && in[3]->desc.shape[0] == w.shape[1] &&
                            in[3]->desc.shape[1] == w.shape[2]);
-  const bool scale_good = in[4] == nullptr || (in[4]->desc.type == DType::f32 &&
-                                               in[4]->desc.shape[0] == w.shape[2]);
-  INFER_CHECK_R(check_shape("moe_matmul", x.type == DType::f32 && x.shape[0] == w.shape[0] &&
-                                              (x.shape[1] == 1 || x.shape[1] == ids.shape[0]) &&
-                                              ids.type == DType::i32 && bias_good && scale_good,
-                            "x f32 [k, 1 or used, rows], W [k, n, experts], ids i32 [used, 1, rows], "
-                            "bias f32 [n, experts], scale f32 [experts]",
-                            in));
+  const bool scale_good =
+      in[4] == nullptr || (in[4]->desc.type == DType::f32 && in[4]->desc.shape[0] == w.shape[2]);
+  INFER_CHECK_R(
+      check_shape("moe_matmul",
+                  x.type == DType::f32 && x.shape[0] == w.shape[0] &&
+                      (x.shape[1] == 1 || x.shape[1] == ids.shape[0]) && ids.type == DType::i32 &&
+                      bias_good && scale_good,
+                  "x f32 [k, 1 or used, rows], W [k, n, experts], ids i32 [used, 1, rows], "
+                  "bias f32 [n, experts], scale f32 [experts]",
+                  in));
   return std::vector{made(DType::f32, w.shape[1], ids.shape[0], *in[0])};
 }
 

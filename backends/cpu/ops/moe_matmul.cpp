@@ -65,8 +65,7 @@ void run(const CpuCall& call) {
   }
   call.context.pool->barrier();
 
-  std::byte* own_scratch =
-      call.scratch + layout.threads + call.thread * product.thread_scratch();
+  std::byte* own_scratch = call.scratch + layout.threads + call.thread * product.thread_scratch();
   const Range range = split_range(w.desc.shape[1], call.thread, call.threads(), 16);
   const int64_t n = range.end - range.begin;
   if (n == 0) return;

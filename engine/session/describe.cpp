@@ -61,8 +61,10 @@ ModelDescription describe(const std::string& path, const WeightSource& source) {
     bytes_by_type[weight.desc.type] += bytes;
     size_t rank = kMaxDims;
     while (rank > 1 && weight.desc.shape[rank - 1] == 1) --rank;
-    d.tensors.push_back({weight.name, std::string(dtype_info(weight.desc.type).name),
-                         {weight.desc.shape.begin(), weight.desc.shape.begin() + rank}, bytes});
+    d.tensors.push_back({weight.name,
+                         std::string(dtype_info(weight.desc.type).name),
+                         {weight.desc.shape.begin(), weight.desc.shape.begin() + rank},
+                         bytes});
   }
   if (!bytes_by_type.empty()) {
     const auto most = std::ranges::max_element(bytes_by_type, {}, [](auto& e) { return e.second; });
@@ -90,10 +92,6 @@ Result<ModelDescription> describe_model(const std::string& path) {
   });
 }
 
-struct Vocabulary::Impl {
-  std::unique_ptr<Tokenizer> tokenizer;
-};
-
 Vocabulary::Vocabulary(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Vocabulary::~Vocabulary() = default;
 
@@ -117,15 +115,34 @@ std::string Vocabulary::detokenize(std::span<const int32_t> tokens) const {
   return impl_->tokenizer->decode(tokens, {.render_special = true});
 }
 
+std::string_view Vocabulary::piece(int32_t token) const { return impl_->tokenizer->piece(token); }
+
+SpecialTokenIds Vocabulary::special() const {
+  const Tokenizer& tokenizer = *impl_->tokenizer;
+  const SpecialTokens& ids = tokenizer.special();
+  return {ids.bos,
+          ids.eos,
+          ids.eot,
+          ids.unknown,
+          ids.padding,
+          tokenizer.adds_bos(),
+          tokenizer.adds_eos()};
+}
+
+bool Vocabulary::is_end_of_generation(int32_t token) const {
+  return impl_->tokenizer->is_eog(token);
+}
+
 int32_t Vocabulary::size() const { return impl_->tokenizer->vocab_size(); }
+
+DeviceDescription describe(const DeviceInfo& info) {
+  return {info.name, info.description, info.memory_total, info.memory_free, info.threads, info.isa};
+}
 
 std::vector<DeviceDescription> devices() {
   std::vector<DeviceDescription> all;
   for (const BackendDef* backend : all_backends()) {
-    for (const DeviceInfo& info : backend->list()) {
-      all.push_back({info.name, info.description, info.memory_total, info.memory_free, info.threads,
-                     info.isa});
-    }
+    for (const DeviceInfo& info : backend->list()) all.push_back(describe(info));
   }
   return all;
 }
@@ -144,11 +161,16 @@ void set_verbosity(Verbosity verbosity) {
 void set_log_callback(std::function<void(Verbosity, std::string_view)> sink) {
   if (!sink) return set_log_sink({});
   set_log_sink([sink = std::move(sink)](LogLevel level, std::string_view text) {
-    const Verbosity verbosity = level == LogLevel::debug  ? Verbosity::debug
-                                : level == LogLevel::info ? Verbosity::info
+    const Verbosity verbosity = level == LogLevel::debug     ? Verbosity::debug
+                                : level == LogLevel::info    ? Verbosity::info
                                 : level == LogLevel::warning ? Verbosity::warnings
                                                              : Verbosity::quiet;
-    sink(verbosity, text);
+    // There is nobody to tell: messages come from any thread, and from the midst of work.
+    Status dropped;
+    call_back(dropped, [&] {
+      sink(verbosity, text);
+      return true;
+    });
   });
 }
 

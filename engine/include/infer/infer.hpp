@@ -5,13 +5,13 @@
 // std::bad_alloc and nothing else. Tokens are int32_t ids of the model's vocabulary. Sizes are in
 // bytes, times in seconds, text in UTF-8.
 //
-// Ownership. Objects belong to the unique_ptr they come in; references and views that come out of an
-// object live as long as it does. An Engine outlives its sessions.
+// Ownership. Objects belong to the unique_ptr they come in; references and views that come out of
+// an object live as long as it does. An Engine outlives its sessions.
 //
 // Threads. An Engine and a Vocabulary may be used from any thread; a Session has one caller at a
 // time, only cancel() may come from any thread or a signal handler. Callbacks of a session run on
-// the engine's own thread, which serves all sessions: they must neither block nor call back into the
-// session. A callback that throws ends its call with StatusCode::invalid_argument and the
+// the engine's own thread, which serves all sessions: they must neither block nor call back into
+// the session. A callback that throws ends its call with StatusCode::invalid_argument and the
 // exception's message (std::bad_alloc: out_of_memory). Every callback may be empty.
 #pragma once
 
@@ -50,8 +50,8 @@ struct DeviceDescription {
   std::string description;  ///< the processor's name
   int64_t memory_total = 0;
   int64_t memory_free = 0;
-  int32_t threads = 0;      ///< of a CPU: what the process may use
-  std::string isa;          ///< of a CPU: instruction set of the kernels chosen
+  int32_t threads = 0;  ///< of a CPU: what the process may use
+  std::string isa;      ///< of a CPU: instruction set of the kernels chosen
 };
 
 /// What this machine has, by the back ends in this build.
@@ -66,20 +66,21 @@ using ProgressFn = std::function<bool(double)>;
 
 struct LoadOptions {
   std::string device = "cpu";
-  int32_t threads = 0;        ///< of the CPU; 0: all that the process may use
-  int64_t context = 0;        ///< tokens of cache shared by all sessions; 0: chosen to fit
-  int32_t batch_rows = 512;   ///< most tokens a step computes
-  int32_t output_rows = 16;   ///< most rows a step returns logits for
+  int32_t threads = 0;               ///< of the CPU; 0: all that the process may use
+  int64_t context = 0;               ///< tokens of cache shared by all sessions; 0: chosen to fit
+  int32_t batch_rows = 512;          ///< most tokens a step computes
+  int32_t output_rows = 16;          ///< most rows a step returns logits for
   std::string cache_type_k = "f16";  ///< f32, f16, q8_0, q4_0
   std::string cache_type_v = "f16";
-  bool exact = false;         ///< keep activations in float32
-  bool mmap = false;          ///< map the file in place of reading it; it must not shrink meanwhile
-  std::string isa;            ///< force a CPU instruction set; empty: the best
-  int64_t memory_limit = 0;   ///< use at most this much; 0: what is free
+  bool exact = false;        ///< keep activations in float32
+  bool mmap = false;         ///< map the file in place of reading it; it must not shrink meanwhile
+  std::string isa;           ///< force a CPU instruction set; empty: the best
+  int64_t memory_limit = 0;  ///< use at most this much; 0: what is free
   ProgressFn progress;
 };
 
-/// Memory that a model will use, or uses. All lines are exact: what is planned is what is allocated.
+/// Memory that a model will use, or uses. All lines are exact: what is planned is what is
+/// allocated.
 struct MemoryReport {
   std::string device;
   int64_t weights = 0;
@@ -87,9 +88,9 @@ struct MemoryReport {
   int64_t activations = 0;  ///< intermediate values of a step
   int64_t scratch = 0;      ///< work space of kernels
   int64_t total = 0;
-  int64_t available = 0;    ///< what the device had, or the limit given
-  int64_t context = 0;      ///< tokens
-  int64_t page_bytes = 0;   ///< of one cache page of 64 tokens
+  int64_t available = 0;   ///< what the device had, or the limit given
+  int64_t context = 0;     ///< tokens
+  int64_t page_bytes = 0;  ///< of one cache page of 64 tokens
   int64_t pages = 0;
 };
 
@@ -102,17 +103,17 @@ struct TensorDescription {
 
 struct ModelDescription {
   std::string path;
-  std::string name;            ///< general.name, may be empty
+  std::string name;  ///< general.name, may be empty
   std::string architecture;
-  std::string file_type;       ///< the type that most of the weights have
+  std::string file_type;  ///< the type that most of the weights have
   int64_t parameters = 0;
-  int64_t weight_bytes = 0;    ///< in the file
+  int64_t weight_bytes = 0;  ///< in the file
   int64_t vocabulary = 0;
-  int64_t context = 0;         ///< tokens it was trained for
+  int64_t context = 0;  ///< tokens it was trained for
   int64_t embedding = 0;
   int64_t layers = 0;
-  std::string tokenizer;       ///< kind and pre-tokenizer, e.g. "gpt2 (llama-bpe)"
-  std::string chat_template;   ///< Jinja source, may be empty
+  std::string tokenizer;      ///< kind and pre-tokenizer, e.g. "gpt2 (llama-bpe)"
+  std::string chat_template;  ///< Jinja source, may be empty
   std::vector<std::pair<std::string, std::string>> metadata;  ///< keys and shortened values
   std::vector<TensorDescription> tensors;
 };
@@ -129,8 +130,8 @@ INFER_API Result<MemoryReport> plan_model(const std::string& path, const LoadOpt
 // Text and generation
 
 struct TokenizeOptions {
-  bool add_special = true;     ///< begin and end tokens as the model wants them
-  bool parse_special = true;   ///< the spelling of special tokens in the text means the token
+  bool add_special = true;    ///< begin and end tokens as the model wants them
+  bool parse_special = true;  ///< the spelling of special tokens in the text means the token
 };
 
 /// Tokens with a role; −1 where the vocabulary has none.
@@ -153,7 +154,8 @@ class INFER_API Vocabulary {
   Vocabulary& operator=(const Vocabulary&) = delete;
 
   /// The ids of a text of at most 64 MiB. unsupported if the model has no vocabulary.
-  Result<std::vector<int32_t>> tokenize(std::string_view text, const TokenizeOptions& options) const;
+  Result<std::vector<int32_t>> tokenize(std::string_view text,
+                                        const TokenizeOptions& options) const;
   /// The bytes of the tokens, special ones spelt out. Ids that do not exist leave nothing.
   std::string detokenize(std::span<const int32_t> tokens) const;
   /// The bytes of one token as they stand inside a text, special ones spelt out; not always whole
@@ -173,16 +175,16 @@ class INFER_API Vocabulary {
 
 /// How a token is chosen. Unset fields come from the model (general.sampling.*), else as noted.
 struct SamplingOptions {
-  std::optional<float> temperature;     ///< 0.8; 0: the most likely token
-  std::optional<int32_t> top_k;         ///< 0: off
-  std::optional<float> top_p;           ///< 0.95; 1: off
-  std::optional<float> min_p;           ///< 0.05; 0: off
-  std::optional<uint64_t> seed;         ///< a fresh one each time; equal seeds give equal text
+  std::optional<float> temperature;  ///< 0.8; 0: the most likely token
+  std::optional<int32_t> top_k;      ///< 0: off
+  std::optional<float> top_p;        ///< 0.95; 1: off
+  std::optional<float> min_p;        ///< 0.05; 0: off
+  std::optional<uint64_t> seed;      ///< a fresh one each time; equal seeds give equal text
 };
 
 struct GenerateOptions {
-  int32_t max_tokens = -1;       ///< −1: until the end of text or of the context; 0: the prompt alone
-  bool ignore_end = false;       ///< go on past end-of-text tokens
+  int32_t max_tokens = -1;  ///< −1: until the end of text or of the context; 0: the prompt alone
+  bool ignore_end = false;  ///< go on past end-of-text tokens
   SamplingOptions sampling;
 };
 
@@ -195,7 +197,7 @@ enum class FinishReason {
 
 struct GenerateResult {
   FinishReason reason = FinishReason::stop;
-  int64_t prompt_tokens = 0;      ///< given
+  int64_t prompt_tokens = 0;  ///< given
   int64_t generated_tokens = 0;
   double prompt_seconds = 0;
   double generate_seconds = 0;
@@ -212,24 +214,24 @@ using TokenFn = std::function<bool(int32_t token, std::string_view text)>;
 /// call. Return false to end.
 using LogitsFn = std::function<bool(int64_t position, std::span<const float> logits)>;
 
-/// One sequence: its tokens and its share of the cache. Outlives no Engine. Calls that fail leave it
-/// with the tokens that it held before.
+/// One sequence: its tokens and its share of the cache. Outlives no Engine. Calls that fail leave
+/// it with the tokens that it held before.
 class INFER_API Session {
  public:
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// Appends the tokens (none: goes on from those held) and generates from there. Blocks until done.
-  /// Afterwards the session holds the generated tokens too, without the end token that stopped it:
-  /// the next call continues the text. cancel() is no failure here. Fails with invalid_argument for
-  /// ids outside the vocabulary or options out of range, does_not_fit if the cache has no room for
-  /// the prompt.
+  /// Appends the tokens (none: goes on from those held) and generates from there. Blocks until
+  /// done. Afterwards the session holds the generated tokens too, without the end token that
+  /// stopped it: the next call continues the text. cancel() is no failure here. Fails with
+  /// invalid_argument for ids outside the vocabulary or options out of range, does_not_fit if the
+  /// cache has no room for the prompt.
   Result<GenerateResult> generate(std::span<const int32_t> prompt, const GenerateOptions& options,
                                   const TokenFn& on_token);
   /// Appends the tokens and gives the logits after each of them, in order. Blocks until done. A
-  /// callback that returns false ends it with success, cancel() with StatusCode::cancelled; length()
-  /// then says how far it came, at least past the tokens whose logits were given.
+  /// callback that returns false ends it with success, cancel() with StatusCode::cancelled;
+  /// length() then says how far it came, at least past the tokens whose logits were given.
   Status evaluate(std::span<const int32_t> tokens, const LogitsFn& on_logits);
   /// Forgets tokens from the end, down to `length`; invalid_argument if it holds fewer.
   Status truncate(int64_t length);
@@ -239,8 +241,8 @@ class INFER_API Session {
   int64_t room() const;
   /// Of the last generate(), also of one that failed; zeros before.
   const GenerateResult& statistics() const;
-  /// Ends a running call soon, with FinishReason::cancelled or StatusCode::cancelled; without effect
-  /// on later ones. From any thread; async-signal-safe.
+  /// Ends a running call soon, with FinishReason::cancelled or StatusCode::cancelled; without
+  /// effect on later ones. From any thread; async-signal-safe.
   void cancel();
 
  private:
@@ -268,7 +270,8 @@ class INFER_API Engine {
   MemoryReport memory() const;
   const Vocabulary& vocabulary() const;
   /// As those of vocabulary().
-  Result<std::vector<int32_t>> tokenize(std::string_view text, const TokenizeOptions& options) const;
+  Result<std::vector<int32_t>> tokenize(std::string_view text,
+                                        const TokenizeOptions& options) const;
   std::string detokenize(std::span<const int32_t> tokens) const;
   /// The number of logits; may exceed the size of the vocabulary.
   int32_t vocabulary_size() const;
@@ -325,9 +328,9 @@ struct SelftestReport {
 INFER_API Result<SelftestReport> selftest(const LoadOptions& options, const std::string& only);
 
 struct SynthOptions {
-  std::string shape;       ///< a name of synth_shapes(), or "custom"
+  std::string shape;          ///< a name of synth_shapes(), or "custom"
   std::string type = "q4_0";  ///< an element type, or a mix: q4_k_m, q5_k_m
-  std::string vocabulary;  ///< a GGUF file to take the vocabulary from; empty: one made up
+  std::string vocabulary;     ///< a GGUF file to take the vocabulary from; empty: one made up
   uint64_t seed = 1;
   // Of "custom" (and, where not 0, instead of the shape's own):
   int64_t layers = 0, embedding = 0, feed_forward = 0, heads = 0, kv_heads = 0, tokens = 0;

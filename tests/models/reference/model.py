@@ -64,17 +64,20 @@ class Model:
             original = self.key("rope.scaling.original_context_length")
             which = "long" if self.context > original else "short"
             factors = self.tensors[f"rope_factors_{which}.weight"]
-            return inverse_frequencies(dims, base, factors), self.key("rope.scaling.attn_factor", 1.0)
+            magnitude = self.key("rope.scaling.attn_factor", 1.0)
+            return inverse_frequencies(dims, base, factors), magnitude
         if kind == "linear":
             return inverse_frequencies(dims, base, factors) / factor, 1.0
         if kind == "yarn":
             frequencies = yarn_frequencies(
                 dims, base, factor, self.key("rope.scaling.original_context_length"),
                 self.key("rope.scaling.yarn_beta_fast", 32.0),
-                self.key("rope.scaling.yarn_beta_slow", 1.0), self.arch != "gpt-oss", factors)
+                self.key("rope.scaling.yarn_beta_slow", 1.0), self.arch != "gpt-oss", factors,
+                self.key("rope.scaling.yarn_ext_factor", 1.0))
             magnitude = self.key("rope.scaling.yarn_attn_factor", yarn_magnitude(factor))
             # DeepSeek's released models give cos and sin mscale / mscale_all_dim with both alike.
-            return frequencies, 1.0 if self.yarn_multiplier() else magnitude
+            magnitude = 1.0 if self.yarn_multiplier() else magnitude
+            return frequencies, magnitude * self.key("rope.scaling.attn_factor", 1.0)
         return inverse_frequencies(dims, base, factors), 1.0
 
     def yarn_multiplier(self):
@@ -172,7 +175,7 @@ class Model:
             "scale": self.key("expert_weights_scale", 1.0),
             "groups": self.key("expert_group_count", 1),
             "groups_used": self.key("expert_group_used_count", 1),
-            "group_best": self.key("expert_gating_func", 1),
+            "group_best": self.key("expert_gating_func", 1),  # one in V2, two in V3
         }
 
     def experts(self, x, layer):

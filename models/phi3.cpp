@@ -12,8 +12,8 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   RopeSpec& rope = model->mutable_info().ropes[0];
   rope.factors = weight_index(source, "rope_factors_short.weight");
   rope.long_factors = weight_index(source, "rope_factors_long.weight");
-  rope.original_context = static_cast<double>(r.get_int("rope.scaling.original_context_length",
-                                                        model->params.context, 1, INT32_MAX));
+  rope.original_context = static_cast<double>(
+      r.get_int("rope.scaling.original_context_length", model->params.context, 1, INT32_MAX));
   const auto window = r.get_int("attention.sliding_window", 0, 0, INT32_MAX);
   for (int64_t layer = 0; layer < model->params.layers; ++layer) {
     model->set_window(layer, static_cast<int32_t>(window));

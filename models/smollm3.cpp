@@ -1,5 +1,5 @@
-// SmolLM3: the plain decoder with interleaved RoPE, left out in every fourth layer (NoPE, Yang et al.
-// 2025). Bakouch et al. 2025.
+// SmolLM3: the plain decoder with interleaved RoPE, left out in every fourth layer (NoPE, Yang et
+// al. 2025). Bakouch et al. 2025.
 #include "engine/model/decoder.h"
 
 namespace infer {

@@ -39,7 +39,8 @@ std::vector<float> read_f32(const std::string& path) {
 
 void write_bytes(const std::string& path, std::span<const std::byte> bytes) {
   std::ofstream file(path, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  file.write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
   REQUIRE_MESSAGE(file.good(), path);
 }
 

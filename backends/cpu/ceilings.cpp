@@ -37,12 +37,13 @@ Ceilings measure(const CpuContext& context) {
     std::fill(data.get() + part.begin, data.get() + part.end, std::byte{1});
   });
   std::atomic<uint64_t> sink{0};
-  ceilings.read_bandwidth_gb_s = best_rate(pool, 6, kBytes, [&](int thread) {
-                                   const Range part =
-                                       split_range(kBytes, thread, pool.size(), 4096);
-                                   sink += vec.read_all(data.get() + part.begin,
-                                                        part.end - part.begin);
-                                 }) / 1e9;
+  ceilings.read_bandwidth_gb_s =
+      best_rate(pool, 6, kBytes,
+                [&](int thread) {
+                  const Range part = split_range(kBytes, thread, pool.size(), 4096);
+                  sink += vec.read_all(data.get() + part.begin, part.end - part.begin);
+                }) /
+      1e9;
 
   if (vec.int8_products != nullptr) {
     constexpr int64_t kRounds = 2'000'000;

@@ -69,7 +69,8 @@ DeviceInfo describe(const IsaKernels& isa, int threads) {
 std::vector<DeviceInfo> list() { return {describe(*best_isa(), available_threads())}; }
 
 Result<std::unique_ptr<Device>> open(int32_t index, const DeviceOptions& options) {
-  if (index != 0) return fail(StatusCode::not_found, "there is one device 'cpu', not 'cpu:{}'", index);
+  if (index != 0)
+    return fail(StatusCode::not_found, "there is one device 'cpu', not 'cpu:{}'", index);
   if (options.threads < 0 || options.threads > kMaxThreads) {
     return fail(StatusCode::invalid_argument, "threads: expected 1 to {}, found {}", kMaxThreads,
                 options.threads);
@@ -79,8 +80,8 @@ Result<std::unique_ptr<Device>> open(int32_t index, const DeviceOptions& options
     const auto isas = all_isas();
     const auto it = std::ranges::find(isas, options.isa, &IsaKernels::name);
     if (it == isas.end() || !isa_runs_here(options.isa)) {
-      return fail(StatusCode::not_found, "instruction set '{}' is not built in or does not run here",
-                  options.isa);
+      return fail(StatusCode::invalid_argument,
+                  "instruction set '{}' is not built in or does not run here", options.isa);
     }
     chosen = &*it;
   }

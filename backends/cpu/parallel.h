@@ -27,8 +27,7 @@ void for_each_stretch(const CpuCall& call, const TensorDesc& desc, Fn fn) {
 /// Calls fn(h, r) for the whole rows of `desc` that belong to this thread.
 template <typename Fn>
 void for_each_row(const CpuCall& call, const TensorDesc& desc, Fn fn) {
-  const Range range =
-      split_range(desc.shape[1] * desc.shape[2], call.thread, call.threads());
+  const Range range = split_range(desc.shape[1] * desc.shape[2], call.thread, call.threads());
   for (int64_t row = range.begin; row < range.end; ++row) {
     fn(row % desc.shape[1], row / desc.shape[1]);
   }

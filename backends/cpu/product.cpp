@@ -42,6 +42,19 @@ void Product::run(const CpuCall& call, const std::byte* w, int64_t stride, int64
   }
 }
 
+void finish_rows(const VecOps& vec, float* const* y, int64_t columns, Range range,
+                 const TensorRef& bias, const TensorRef& scale, int64_t expert) {
+  const int64_t n = range.end - range.begin;
+  for (int64_t c = 0; c < columns; ++c) {
+    if (scale.data != nullptr) {
+      vec.scale_mul(y[c], y[c], nullptr, scale.row<float>(0, 0)[expert], n);
+    }
+    if (bias.data != nullptr) {
+      vec.add_scaled(y[c], y[c], bias.row<float>(expert, 0) + range.begin, 1.0f, n);
+    }
+  }
+}
+
 void quantise_rows(const CpuCall& call, const TensorRef& x, std::byte* to, int64_t row_bytes) {
   const int64_t blocks = x.desc.shape[0] / 32;
   const int64_t rows = x.desc.shape[1] * x.desc.shape[2];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/kernels.h"
+#include "engine/core/thread_pool.h"
 
 namespace infer::cpu {
 
@@ -30,6 +31,11 @@ struct Product {
 /// Rounds the rows (h, r) of x into `to`, row h + r·d1 at that many times row_bytes; this thread's
 /// share of it. A barrier must follow.
 void quantise_rows(const CpuCall& call, const TensorRef& x, std::byte* to, int64_t row_bytes);
+
+/// y = scale·y + bias for finished products: rows `range` of matrix `expert`, y[c] at the range's
+/// begin. scale f32 [experts] and bias f32 [n, experts] may be null.
+void finish_rows(const VecOps& vec, float* const* y, int64_t columns, Range range,
+                 const TensorRef& bias, const TensorRef& scale, int64_t expert);
 
 /// Decodes n weights of any type with the fastest way there is.
 void decode_row(const VecOps& vec, DType type, const std::byte* w, float* out, int64_t n);

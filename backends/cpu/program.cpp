@@ -110,9 +110,9 @@ class CpuProgram final : public Program {
       refs[i].desc.shape[2] = operand.rows == Rows::tokens ? bindings.rows : bindings.outputs;
       if (operand.storage != kNoValue) {
         // Inputs are only read; TensorRef serves results as well.
-        refs[i].data = const_cast<std::byte*>(
-                           bindings.inputs[static_cast<size_t>(operand.storage)]) +
-                       operand.offset;
+        refs[i].data =
+            const_cast<std::byte*>(bindings.inputs[static_cast<size_t>(operand.storage)]) +
+            operand.offset;
       }
     }
   }

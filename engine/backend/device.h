@@ -20,8 +20,8 @@ inline constexpr int kPurposeCount = 4;
 const char* purpose_name(Purpose purpose);
 
 struct DeviceInfo {
-  std::string name;         ///< "cpu", "vulkan:0"
-  std::string description;  ///< "AMD EPYC 7B13, avx2"
+  std::string name;          ///< "cpu", "vulkan:0"
+  std::string description;   ///< "AMD EPYC 7B13, avx2"
   int64_t memory_total = 0;  ///< bytes
   int64_t memory_free = 0;   ///< bytes available now
   int32_t threads = 0;       ///< of a CPU
@@ -103,7 +103,8 @@ class Device {
   /// Reads a weight, packs it and puts it at its place.
   virtual Status load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) = 0;
   /// A buffer over existing host memory, or null where this device cannot use it as it is.
-  virtual std::unique_ptr<Buffer> adopt(const TensorDesc& desc, std::span<const std::byte> bytes) = 0;
+  virtual std::unique_ptr<Buffer> adopt(const TensorDesc& desc,
+                                        std::span<const std::byte> bytes) = 0;
 
   virtual Result<std::unique_ptr<Program>> compile(const CompileSpec& spec) = 0;
   /// Copies results to the host.
@@ -111,9 +112,9 @@ class Device {
 };
 
 struct DeviceOptions {
-  int32_t threads = 0;     ///< of a CPU; 0: all that the process may use
-  bool exact = false;      ///< activations stay float32 in products with quantised weights
-  std::string isa;         ///< kernels of this instruction set; empty: the best that runs here
+  int32_t threads = 0;  ///< of a CPU; 0: all that the process may use
+  bool exact = false;   ///< activations stay float32 in products with quantised weights
+  std::string isa;      ///< kernels of this instruction set; empty: the best that runs here
 };
 
 /// A back end: one folder in backends/ each.

@@ -12,7 +12,8 @@ inline float f16_to_f32(uint16_t h) {
   const uint32_t exponent = (h >> 10) & 0x1fu;
   const uint32_t mantissa = h & 0x3ffu;
   if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
-  if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+  if (exponent != 0)
+    return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
   const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
   return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
 }
@@ -33,7 +34,9 @@ inline uint16_t f32_to_f16(float f) {
 }
 
 /// bfloat16 bits → float, exact.
-inline float bf16_to_f32(uint16_t b) { return std::bit_cast<float>(static_cast<uint32_t>(b) << 16); }
+inline float bf16_to_f32(uint16_t b) {
+  return std::bit_cast<float>(static_cast<uint32_t>(b) << 16);
+}
 
 /// float → bfloat16 bits; NaN stays a quiet NaN.
 inline uint16_t f32_to_bf16(float f) {

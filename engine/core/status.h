@@ -25,29 +25,29 @@ Status error(StatusCode code, fmt::format_string<Args...> text, Args&&... args) 
 #define INFER_CONCAT(a, b) INFER_CONCAT_(a, b)
 
 /// Returns the failure of a Status expression from a function that returns Status.
-#define INFER_CHECK(expr)                                      \
-  do {                                                         \
+#define INFER_CHECK(expr)                                                                  \
+  do {                                                                                     \
     if (::infer::Status infer_status_ = (expr); !infer_status_.ok()) return infer_status_; \
   } while (0)
 
 /// Returns the failure of a Status expression from a function that returns Result.
-#define INFER_CHECK_R(expr)                                    \
-  do {                                                         \
-    if (::infer::Status infer_status_ = (expr); !infer_status_.ok()) \
+#define INFER_CHECK_R(expr)                                             \
+  do {                                                                  \
+    if (::infer::Status infer_status_ = (expr); !infer_status_.ok())    \
       return tl::unexpected<::infer::Status>(std::move(infer_status_)); \
   } while (0)
 
 /// Declares `decl` with the value of a Result, or returns its failure from a Result function.
-#define INFER_TRY(decl, expr)                                                        \
-  auto INFER_CONCAT(infer_result_, __LINE__) = (expr);                               \
-  if (!INFER_CONCAT(infer_result_, __LINE__))                                        \
-    return tl::unexpected<::infer::Status>(                                          \
-        std::move(INFER_CONCAT(infer_result_, __LINE__)).error());                   \
+#define INFER_TRY(decl, expr)                                      \
+  auto INFER_CONCAT(infer_result_, __LINE__) = (expr);             \
+  if (!INFER_CONCAT(infer_result_, __LINE__))                      \
+    return tl::unexpected<::infer::Status>(                        \
+        std::move(INFER_CONCAT(infer_result_, __LINE__)).error()); \
   decl = *std::move(INFER_CONCAT(infer_result_, __LINE__))
 
 /// The same from a function that returns Status.
-#define INFER_TRY_S(decl, expr)                                                      \
-  auto INFER_CONCAT(infer_result_, __LINE__) = (expr);                               \
-  if (!INFER_CONCAT(infer_result_, __LINE__))                                        \
-    return std::move(INFER_CONCAT(infer_result_, __LINE__)).error();                 \
+#define INFER_TRY_S(decl, expr)                                      \
+  auto INFER_CONCAT(infer_result_, __LINE__) = (expr);               \
+  if (!INFER_CONCAT(infer_result_, __LINE__))                        \
+    return std::move(INFER_CONCAT(infer_result_, __LINE__)).error(); \
   decl = *std::move(INFER_CONCAT(infer_result_, __LINE__))

@@ -24,8 +24,8 @@ inline void pause() {
 #endif
 }
 
-constexpr int kSpinsBeforeYield = 4000;     // about 50–100 µs
-constexpr int kSpinsBeforeSleep = 4200;     // then a few hundred yields
+constexpr int kSpinsBeforeYield = 4000;  // about 50–100 µs
+constexpr int kSpinsBeforeSleep = 4200;  // then a few hundred yields
 
 /// CPUs that a cgroup v2 quota leaves, 0 if there is none.
 int cgroup_cpus() {

@@ -14,7 +14,8 @@ namespace infer {
 
 inline constexpr int kMaxThreads = 64;
 
-/// The threads the process may use: the affinity mask and the cgroup's quota, capped at kMaxThreads.
+/// The threads the process may use: the affinity mask and the cgroup's quota, capped at
+/// kMaxThreads.
 int available_threads();
 
 /// Runs a callable on n threads at once: the caller is thread 0, the others wait spinning for a

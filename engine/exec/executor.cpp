@@ -124,7 +124,8 @@ Status Executor::load_weights(const MemoryPlan& plan, const std::function<bool(d
 Status Executor::load_rope_factors(int64_t context) {
   for (const RopeSpec& spec : model_.info().ropes) {
     std::vector<float>& factors = rope_factors_.emplace_back();
-    const bool is_long = spec.long_factors >= 0 && static_cast<double>(context) > spec.original_context;
+    const bool is_long =
+        spec.long_factors >= 0 && static_cast<double>(context) > spec.original_context;
     const int32_t index = is_long ? spec.long_factors : spec.factors;
     if (index < 0) continue;
     const Weight& weight = weights_.weight(index);
@@ -134,7 +135,8 @@ Status Executor::load_rope_factors(int64_t context) {
                    weight.name, spec.pairs, to_string(weight.desc));
     }
     factors.resize(static_cast<size_t>(spec.pairs));
-    INFER_CHECK(weights_.source().read(weight.place, 0, std::as_writable_bytes(std::span(factors))));
+    INFER_CHECK(
+        weights_.source().read(weight.place, 0, std::as_writable_bytes(std::span(factors))));
     for (const float factor : factors) {
       if (!(factor > 0)) {
         return error(StatusCode::bad_file, "{}: tensor '{}': expected values above 0, found {}",
@@ -155,9 +157,8 @@ Result<CompiledStep> Executor::compile(int64_t rows) {
   const Segment segment{step.graph.get(), 0, static_cast<int32_t>(step.graph->nodes().size())};
   const int64_t scratch = device_.scratch_bytes(segment);
   if (arena.bytes > arena_->size() || scratch > scratch_->size()) {
-    return fail(StatusCode::internal,
-                "a step of {} rows needs {} + {} bytes, planned were {} + {}", rows, arena.bytes,
-                scratch, arena_->size(), scratch_->size());
+    return fail(StatusCode::internal, "a step of {} rows needs {} + {} bytes, planned were {} + {}",
+                rows, arena.bytes, scratch, arena_->size(), scratch_->size());
   }
   step.memory.resize(step.graph->values().size());
   for (size_t i = 0; i < step.memory.size(); ++i) {

@@ -29,10 +29,10 @@ struct StepBatch {
 
 /// Bytes and arithmetic of a step, for benchmarks.
 struct StepCost {
-  int64_t weight_bytes = 0;  ///< read for one token: every matrix once, of experts those used
-  int64_t macs_per_token = 0;         ///< multiply-accumulates with weights, output rows apart
-  int64_t macs_per_output = 0;        ///< of the output projection
-  int64_t kv_bytes_per_token = 0;     ///< cache bytes one token adds, read once per later token
+  int64_t weight_bytes = 0;        ///< read for one token: every matrix once, of experts those used
+  int64_t macs_per_token = 0;      ///< multiply-accumulates with weights, output rows apart
+  int64_t macs_per_output = 0;     ///< of the output projection
+  int64_t kv_bytes_per_token = 0;  ///< cache bytes one token adds, read once per later token
 };
 
 /// A program and what it was compiled from.

@@ -91,8 +91,8 @@ ValueId GraphBuilder::split_heads(ValueId x, int64_t heads) {
   if (!status_.ok()) return kNoValue;
   TensorDesc desc = value(x).desc;
   if (desc.shape[1] != 1 || heads <= 0 || desc.shape[0] % heads != 0) {
-    set_error(error(StatusCode::internal, "{} cannot be split into {} heads", to_string(desc),
-                    heads));
+    set_error(
+        error(StatusCode::internal, "{} cannot be split into {} heads", to_string(desc), heads));
     return kNoValue;
   }
   desc.shape[0] /= heads;

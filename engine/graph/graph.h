@@ -56,7 +56,7 @@ struct Unit {
 
 struct Node {
   OpParams params;
-  std::vector<ValueId> inputs;   ///< kNoValue where an optional one is not given
+  std::vector<ValueId> inputs;  ///< kNoValue where an optional one is not given
   std::vector<ValueId> outputs;
   Unit unit;
 
@@ -94,8 +94,8 @@ struct Segment {
   int32_t end = 0;
 
   std::span<const Node> nodes() const {
-    return std::span(graph->nodes()).subspan(static_cast<size_t>(begin),
-                                             static_cast<size_t>(end - begin));
+    return std::span(graph->nodes())
+        .subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
   }
 };
 

@@ -19,7 +19,8 @@ struct RmsNorm {
   float eps = 1e-5f;
 };
 
-/// y = W·x + bias. in: x [k, 1, rows], W [k, n] of any type, bias f32 [n] or none. out: [n, 1, rows].
+/// y = scale·(W·x) + bias. in: x [k, 1, rows], W [k, n] of any type, bias f32 [n] or none, scale
+/// f32 [1] or none (of types that keep one for the whole tensor). out: [n, 1, rows].
 struct Matmul {};
 
 /// a + scale · b. in: a, b of one shape. out: the same.
@@ -82,9 +83,9 @@ struct Glu {
 /// lower id; weights f32 [used, 1, rows].
 struct MoeRoute {
   enum class Gating : uint8_t {
-    softmax,             ///< over all experts, before the choice
-    sigmoid,             ///< each expert alone
-    softmax_of_chosen,   ///< over the chosen ones, after the choice
+    softmax,            ///< over all experts, before the choice
+    sigmoid,            ///< each expert alone
+    softmax_of_chosen,  ///< over the chosen ones, after the choice
   };
   Gating gating = Gating::softmax;
   int32_t used = 2;
@@ -96,7 +97,8 @@ struct MoeRoute {
 };
 
 /// Each row times the matrices chosen for it. in: x [k, 1 or used, rows], W [k, n, experts], ids
-/// i32 [used, 1, rows], bias f32 [n, experts] or none. out: [n, used, rows].
+/// i32 [used, 1, rows], bias f32 [n, experts] or none, scale f32 [experts] or none; the result is
+/// scale·(W·x) + bias of the expert. out: [n, used, rows].
 struct MoeMatmul {};
 
 /// Σ_e weights[e]·x[:, e] in the order of e. in: x [n, used, rows], weights f32 [used, 1, rows].

@@ -62,10 +62,11 @@ Status KvCache::reserve(SequenceId id, int64_t tokens) {
   const int64_t wanted = pages_for(table.length + tokens);
   const int64_t missing = wanted - static_cast<int64_t>(table.pages.size());
   if (missing > pool_.free_pages()) {
-    return error(StatusCode::does_not_fit,
-                 "the context is full: {} more tokens after {} need {} pages of {} tokens, {} of {} "
-                 "are free",
-                 tokens, table.length, missing, kPageTokens, pool_.free_pages(), pool_.size());
+    return error(
+        StatusCode::does_not_fit,
+        "the context is full: {} more tokens after {} need {} pages of {} tokens, {} of {} "
+        "are free",
+        tokens, table.length, missing, kPageTokens, pool_.free_pages(), pool_.size());
   }
   for (int64_t i = 0; i < missing; ++i) table.pages.push_back(pool_.acquire());
   table.reserved = table.length + tokens;
@@ -98,7 +99,8 @@ KvPages KvCache::pages(std::span<const SequenceId> ids) {
   for (const SequenceId id : ids) stride = std::max(stride, table(id).pages.size());
   step_tables_.assign(stride * ids.size(), 0);
   for (size_t i = 0; i < ids.size(); ++i) {
-    std::ranges::copy(table(ids[i]).pages, step_tables_.begin() + static_cast<ptrdiff_t>(i * stride));
+    std::ranges::copy(table(ids[i]).pages,
+                      step_tables_.begin() + static_cast<ptrdiff_t>(i * stride));
   }
   return {slab_addresses_.data(), pages_per_slab_, step_tables_.data(),
           static_cast<int32_t>(stride)};

@@ -74,14 +74,12 @@ ValueId experts_block(ModelBuilder& m, ValueId x, int64_t layer, const ExpertsBl
   const ValueId bias = m.optional_weight(name("exp_probs_b.bias"), {b.experts});
   const std::vector<ValueId> routed = m.g.add_all(b.route, {logits, bias});
   if (routed.size() != 2) return kNoValue;
-  const auto product = [&](ValueId in, const char* part, int64_t k, int64_t n) {
-    const ValueId w = m.weight(name(part) + ".weight", {k, n, b.experts});
-    const ValueId part_bias = m.optional_weight(name(part) + ".bias", {n, b.experts});
-    return m.g.add(op::MoeMatmul{}, {in, w, routed[0], part_bias});
+  const auto linear = [&](ValueId in, const char* part, int64_t n) {
+    return m.expert_linear(in, routed[0], name(part), n, b.experts);
   };
-  const ValueId gate = product(x, "ffn_gate_exps", embedding, b.width);
-  const ValueId up = product(x, "ffn_up_exps", embedding, b.width);
-  const ValueId down = product(m.g.add(glu, {gate, up}), "ffn_down_exps", b.width, embedding);
+  const ValueId gate = linear(x, "ffn_gate_exps", b.width);
+  const ValueId up = linear(x, "ffn_up_exps", b.width);
+  const ValueId down = linear(m.g.add(glu, {gate, up}), "ffn_down_exps", embedding);
   const ValueId mixed = m.g.add(op::MoeCombine{}, {down, routed[1]});
   if (b.shared_width == 0) return mixed;
   return m.add(mixed, feed_forward_block(m, x, layer, b.shared_width, glu, "_shexp"));

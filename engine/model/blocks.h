@@ -23,7 +23,7 @@ struct AttentionBlock {
   int32_t window = 0;
   bool rotate = true;  ///< RoPE on q and k
   op::Rope::Style style = op::Rope::Style::interleaved;
-  int32_t rope = 0;    ///< which of the model's RoPE kinds
+  int32_t rope = 0;               ///< which of the model's RoPE kinds
   QkNorm qk_norm = QkNorm::none;  ///< "attn_q_norm", "attn_k_norm"
   float eps = 1e-5f;
 };

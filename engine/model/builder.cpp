@@ -65,7 +65,15 @@ ValueId ModelBuilder::rms_norm(ValueId x, const std::string& name, float eps) {
 
 ValueId ModelBuilder::linear(ValueId x, const std::string& name, int64_t n) {
   const ValueId w = weight(name + ".weight", {g.value(x).desc.shape[0], n});
-  return g.add(op::Matmul{}, {x, w, optional_weight(name + ".bias", {n})});
+  const ValueId bias = optional_weight(name + ".bias", {n});
+  return g.add(op::Matmul{}, {x, w, bias, optional_weight(name + ".scale", {1})});
+}
+
+ValueId ModelBuilder::expert_linear(ValueId x, ValueId ids, const std::string& name, int64_t n,
+                                    int64_t experts) {
+  const ValueId w = weight(name + ".weight", {g.value(x).desc.shape[0], n, experts});
+  const ValueId bias = optional_weight(name + ".bias", {n, experts});
+  return g.add(op::MoeMatmul{}, {x, w, ids, bias, optional_weight(name + ".scale", {experts})});
 }
 
 ValueId ModelBuilder::rope(ValueId x, op::Rope::Style style, int32_t kind) {
@@ -89,7 +97,8 @@ ValueId ModelBuilder::output_logits(ValueId x) {
   g.set_unit({UnitKind::output, -1});
   if (has("output.weight")) return linear(x, "output", info_.vocabulary);
   const ValueId table = weight("token_embd.weight", {info_.embedding, info_.vocabulary});
-  return g.add(op::Matmul{}, {x, table, optional_weight("output.bias", {info_.vocabulary})});
+  const ValueId bias = optional_weight("output.bias", {info_.vocabulary});
+  return g.add(op::Matmul{}, {x, table, bias, kNoValue});
 }
 
 }  // namespace infer

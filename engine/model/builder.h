@@ -19,7 +19,9 @@ class WeightTable {
   explicit WeightTable(const WeightSource& source);
   /// −1 if absent.
   int32_t index(const std::string& name) const;
-  const Weight& weight(int32_t index) const { return source_.weights()[static_cast<size_t>(index)]; }
+  const Weight& weight(int32_t index) const {
+    return source_.weights()[static_cast<size_t>(index)];
+  }
   const WeightSource& source() const { return source_; }
 
  private:
@@ -46,8 +48,13 @@ class ModelBuilder {
   /// The step's tokens through "token_embd.weight".
   ValueId embed_tokens(float scale = 1.0f);
   ValueId rms_norm(ValueId x, const std::string& weight, float eps);
-  /// "<name>.weight" [k, n] and, where present, "<name>.bias" [n].
+  /// "<name>.weight" [k, n] and, where present, "<name>.scale" [1] (of NVFP4) and "<name>.bias"
+  /// [n].
   ValueId linear(ValueId x, const std::string& name, int64_t n);
+  /// The same with one matrix an expert: "<name>.weight" [k, n, experts], scale [experts], bias
+  /// [n, experts]; x [k, 1 or used, rows], ids i32 [used, 1, rows].
+  ValueId expert_linear(ValueId x, ValueId ids, const std::string& name, int64_t n,
+                        int64_t experts);
   ValueId add(ValueId a, ValueId b, float scale = 1.0f) { return g.add(op::Add{scale}, {a, b}); }
   /// x [head, heads, rows] turned by the model's RoPE number `kind`.
   ValueId rope(ValueId x, op::Rope::Style style, int32_t kind = 0);

@@ -30,10 +30,10 @@ class DecoderModel : public Model {
   op::Glu glu;
   float embedding_scale = 1.0f;
   float residual_scale = 1.0f;
-  float logit_scale = 1.0f;      ///< multiplies the logits
-  float logit_softcap = 0.0f;    ///< 0: none
-  bool pre_norms = true;         ///< "attn_norm", and ffn_norm_name
-  bool post_norms = false;       ///< "post_attention_norm", "post_ffw_norm"
+  float logit_scale = 1.0f;    ///< multiplies the logits
+  float logit_softcap = 0.0f;  ///< 0: none
+  bool pre_norms = true;       ///< "attn_norm", and ffn_norm_name
+  bool post_norms = false;     ///< "post_attention_norm", "post_ffw_norm"
   std::string ffn_norm_name = "ffn_norm";
 
   /// The attention of a layer: x [embedding, 1, rows] → the same shape.

@@ -35,8 +35,8 @@ T HparamReader::take(Result<std::optional<T>> found, const std::string& key, con
   } else if (found->has_value()) {
     return std::move(**found);
   } else if (absent == nullptr) {
-    set_error(error(StatusCode::bad_file, "{}: key '{}' is missing", metadata().source(),
-                    prefix_ + key));
+    set_error(
+        error(StatusCode::bad_file, "{}: key '{}' is missing", metadata().source(), prefix_ + key));
   }
   return absent == nullptr ? T() : *absent;
 }
@@ -89,8 +89,8 @@ DecoderParams read_decoder_params(HparamReader& r) {
     r.set_error(error(StatusCode::bad_file, "{}: {} heads do not divide a width of {}",
                       r.metadata().source(), p.heads, p.embedding));
   }
-  p.head_dim = r.get_int("attention.key_length", std::max<int64_t>(1, p.embedding / p.heads), 1,
-                         kMaxWidth);
+  p.head_dim =
+      r.get_int("attention.key_length", std::max<int64_t>(1, p.embedding / p.heads), 1, kMaxWidth);
   p.value_dim = r.get_int("attention.value_length", p.head_dim, 1, kMaxWidth);
   p.kv_heads = r.per_layer("attention.head_count_kv", p.layers, p.heads, 1, kMaxHeads);
   for (const int64_t kv : p.kv_heads) {
@@ -127,7 +127,8 @@ RopeSpec read_rope(HparamReader& r, int64_t head_dim, double default_base) {
   RopeSpec spec;
   const int64_t dims = r.get_int("rope.dimension_count", head_dim, 2, head_dim);
   if (dims % 2 != 0) {
-    r.set_error(error(StatusCode::bad_file, "{}: rope.dimension_count: expected an even number, found {}",
+    r.set_error(error(StatusCode::bad_file,
+                      "{}: rope.dimension_count: expected an even number, found {}",
                       r.metadata().source(), dims));
   }
   spec.pairs = static_cast<int32_t>(dims / 2);
@@ -138,11 +139,11 @@ RopeSpec read_rope(HparamReader& r, int64_t head_dim, double default_base) {
     spec.base = default_base;
   }
   // Files older than the scaling keys give the linear factor alone.
-  const double factor =
-      r.get_float("rope.scaling.factor", r.get_float("rope.scale_linear", 1.0));
+  const double factor = r.get_float("rope.scaling.factor", r.get_float("rope.scale_linear", 1.0));
   const std::string type = r.get_string("rope.scaling.type", factor != 1.0 ? "linear" : "none");
   if (!(factor > 0)) {
-    r.set_error(error(StatusCode::bad_file, "{}: rope.scaling.factor: expected more than 0, found {}",
+    r.set_error(error(StatusCode::bad_file,
+                      "{}: rope.scaling.factor: expected more than 0, found {}",
                       r.metadata().source(), factor));
     return spec;
   }

@@ -9,7 +9,7 @@ namespace infer {
 /// One kind of RoPE of a model. Angle of pair i at position p: p · base^(−i/pairs) / factor_i,
 /// then scaled by `scaling`.
 struct RopeSpec {
-  int32_t pairs = 0;            ///< rotated dimensions / 2
+  int32_t pairs = 0;  ///< rotated dimensions / 2
   double base = 10000.0;
   double position_scale = 1.0;  ///< linear scaling: 1 / factor
   double magnitude = 1.0;       ///< multiplies cos and sin

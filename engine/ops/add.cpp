@@ -5,9 +5,9 @@ namespace {
 
 Result<std::vector<OutputDesc>> infer(const OpParams&, InputDescs in, const KvGeometry&) {
   INFER_CHECK_R(check_inputs("add", in, 2, {0, 1}));
-  INFER_CHECK_R(check_shape("add", in[0]->desc.type == DType::f32 &&
-                                       in[1]->desc.type == DType::f32 &&
-                                       in[0]->desc.same_shape(in[1]->desc),
+  INFER_CHECK_R(check_shape("add",
+                            in[0]->desc.type == DType::f32 && in[1]->desc.type == DType::f32 &&
+                                in[0]->desc.same_shape(in[1]->desc),
                             "a, b f32 of one shape", in));
   return std::vector{made(DType::f32, in[0]->desc.shape[0], in[0]->desc.shape[1], *in[0])};
 }

@@ -15,12 +15,12 @@ Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, con
   INFER_CHECK_R(check_shape("attention", layer < kv.layers.size(), "an existing layer", in));
   const KvLayerShape& shape = kv.layers[layer];
   const TensorDesc& q = in[0]->desc;
-  const bool sinks_good = in[3] == nullptr || (in[3]->desc.type == DType::f32 &&
-                                               in[3]->desc.shape[0] == q.shape[1]);
-  INFER_CHECK_R(check_shape("attention", q.type == DType::f32 && q.shape[0] == shape.k_dim &&
-                                             q.shape[1] % shape.heads == 0 &&
-                                             in[1]->desc.type == DType::i32 &&
-                                             in[2]->desc.type == DType::i32 && sinks_good,
+  const bool sinks_good =
+      in[3] == nullptr || (in[3]->desc.type == DType::f32 && in[3]->desc.shape[0] == q.shape[1]);
+  INFER_CHECK_R(check_shape("attention",
+                            q.type == DType::f32 && q.shape[0] == shape.k_dim &&
+                                q.shape[1] % shape.heads == 0 && in[1]->desc.type == DType::i32 &&
+                                in[2]->desc.type == DType::i32 && sinks_good,
                             "q f32 [k_dim, heads, rows], slots, sequences, sinks f32 [heads]", in));
   return std::vector{made(DType::f32, shape.v_dim, q.shape[1], *in[0])};
 }
@@ -48,8 +48,8 @@ void reference(const RefCall& call) {
       double best = sinks.data == nullptr ? -std::numeric_limits<double>::infinity()
                                           : sinks.row<float>(0, 0)[h];
       for (int64_t s = first; s <= slot; ++s) {
-        quant_traits(call.kv.k_type).decode(stored(s, at.k_offset, at.k_row), row.data(),
-                                            shape.k_dim);
+        quant_traits(call.kv.k_type)
+            .decode(stored(s, at.k_offset, at.k_row), row.data(), shape.k_dim);
         double score = dot_f64(q.row<float>(h, r), row.data(), shape.k_dim) * p.scale;
         if (p.softcap > 0) score = p.softcap * std::tanh(score / p.softcap);
         best = std::max(best, score);
@@ -60,8 +60,8 @@ void reference(const RefCall& call) {
       for (int64_t s = first; s <= slot; ++s) {
         const double weight = std::exp(scores[static_cast<size_t>(s - first)] - best);
         sum += weight;
-        quant_traits(call.kv.v_type).decode(stored(s, at.v_offset, at.v_row), row.data(),
-                                            shape.v_dim);
+        quant_traits(call.kv.v_type)
+            .decode(stored(s, at.v_offset, at.v_row), row.data(), shape.v_dim);
         for (size_t i = 0; i < mix.size(); ++i) mix[i] += weight * row[i];
       }
       for (size_t i = 0; i < mix.size(); ++i) {

@@ -6,9 +6,10 @@ namespace {
 
 Result<std::vector<OutputDesc>> infer(const OpParams&, InputDescs in, const KvGeometry&) {
   INFER_CHECK_R(check_inputs("embed", in, 2, {0, 1}));
-  INFER_CHECK_R(check_shape("embed", in[0]->desc.type == DType::i32 && in[0]->desc.shape[0] == 1 &&
-                                         in[1]->desc.shape[2] == 1,
-                            "tokens i32 [1, 1, rows], table [n, vocabulary]", in));
+  INFER_CHECK_R(check_shape(
+      "embed",
+      in[0]->desc.type == DType::i32 && in[0]->desc.shape[0] == 1 && in[1]->desc.shape[2] == 1,
+      "tokens i32 [1, 1, rows], table [n, vocabulary]", in));
   return std::vector{made(DType::f32, in[1]->desc.shape[0], 1, *in[0])};
 }
 

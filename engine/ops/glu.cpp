@@ -9,9 +9,9 @@ namespace {
 
 Result<std::vector<OutputDesc>> infer(const OpParams&, InputDescs in, const KvGeometry&) {
   INFER_CHECK_R(check_inputs("glu", in, 2, {0, 1}));
-  INFER_CHECK_R(check_shape("glu", in[0]->desc.type == DType::f32 &&
-                                       in[1]->desc.type == DType::f32 &&
-                                       in[0]->desc.same_shape(in[1]->desc),
+  INFER_CHECK_R(check_shape("glu",
+                            in[0]->desc.type == DType::f32 && in[1]->desc.type == DType::f32 &&
+                                in[0]->desc.same_shape(in[1]->desc),
                             "gate, up f32 of one shape", in));
   return std::vector{made(DType::f32, in[0]->desc.shape[0], in[0]->desc.shape[1], *in[0])};
 }
@@ -20,8 +20,7 @@ double glu(const op::Glu& p, double gate, double up) {
   switch (p.kind) {
     case op::Glu::Kind::silu: return gate / (1 + std::exp(-gate)) * up;
     case op::Glu::Kind::gelu_tanh: {
-      const double inner =
-          std::sqrt(2 / std::numbers::pi) * (gate + 0.044715 * gate * gate * gate);
+      const double inner = std::sqrt(2 / std::numbers::pi) * (gate + 0.044715 * gate * gate * gate);
       return 0.5 * gate * (1 + std::tanh(inner)) * up;
     }
     case op::Glu::Kind::swiglu_oai: {
@@ -50,7 +49,8 @@ void reference(const RefCall& call) {
 
 void cases(std::vector<OpCase>& all) {
   using Kind = op::Glu::Kind;
-  for (const auto& [kind, name] : {std::pair{Kind::silu, "silu"}, {Kind::gelu_tanh, "gelu_tanh"},
+  for (const auto& [kind, name] : {std::pair{Kind::silu, "silu"},
+                                   {Kind::gelu_tanh, "gelu_tanh"},
                                    {Kind::swiglu_oai, "swiglu_oai"}}) {
     for (const int64_t rows : {1, 2, 3, 33}) {
       OpCase c;

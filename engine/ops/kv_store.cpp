@@ -12,12 +12,11 @@ Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, con
   const auto fits = [&](const TensorDesc& x, int64_t dim) {
     return x.type == DType::f32 && x.shape[0] == dim && x.shape[1] == shape.heads;
   };
-  INFER_CHECK_R(check_shape("kv_store", fits(in[0]->desc, shape.k_dim) &&
-                                            fits(in[1]->desc, shape.v_dim) &&
-                                            in[2]->desc.type == DType::i32 &&
-                                            in[3]->desc.type == DType::i32,
-                            "k [k_dim, kv_heads, rows], v [v_dim, kv_heads, rows], slots, sequences",
-                            in));
+  INFER_CHECK_R(
+      check_shape("kv_store",
+                  fits(in[0]->desc, shape.k_dim) && fits(in[1]->desc, shape.v_dim) &&
+                      in[2]->desc.type == DType::i32 && in[3]->desc.type == DType::i32,
+                  "k [k_dim, kv_heads, rows], v [v_dim, kv_heads, rows], slots, sequences", in));
   return std::vector<OutputDesc>();
 }
 

@@ -6,14 +6,16 @@ namespace infer {
 namespace {
 
 Result<std::vector<OutputDesc>> infer(const OpParams&, InputDescs in, const KvGeometry&) {
-  INFER_CHECK_R(check_inputs("matmul", in, 3, {0, 1}));
+  INFER_CHECK_R(check_inputs("matmul", in, 4, {0, 1}));
   const TensorDesc& x = in[0]->desc;
   const TensorDesc& w = in[1]->desc;
-  const bool bias_good = in[2] == nullptr || (in[2]->desc.type == DType::f32 &&
-                                              in[2]->desc.shape[0] == w.shape[1]);
-  INFER_CHECK_R(check_shape("matmul", x.type == DType::f32 && x.shape[1] == 1 &&
-                                          x.shape[0] == w.shape[0] && w.shape[2] == 1 && bias_good,
-                            "x f32 [k, 1, rows], W [k, n], bias f32 [n]", in));
+  const bool bias_good =
+      in[2] == nullptr || (in[2]->desc.type == DType::f32 && in[2]->desc.shape[0] == w.shape[1]);
+  const bool scale_good = in[3] == nullptr || in[3]->desc.type == DType::f32;
+  INFER_CHECK_R(check_shape("matmul",
+                            x.type == DType::f32 && x.shape[1] == 1 && x.shape[0] == w.shape[0] &&
+                                w.shape[2] == 1 && bias_good && scale_good,
+                            "x f32 [k, 1, rows], W [k, n], bias f32 [n], scale f32 [1]", in));
   return std::vector{made(DType::f32, w.shape[1], 1, *in[0])};
 }
 
@@ -21,6 +23,8 @@ void reference(const RefCall& call) {
   const TensorRef& x = call.inputs[0];
   const TensorRef& w = call.inputs[1];
   const TensorRef& bias = call.inputs[2];
+  const TensorRef& scale = call.inputs[3];
+  const double factor = scale.data == nullptr ? 1.0 : *scale.row<float>(0, 0);
   const TensorRef& out = call.outputs[0];
   std::vector<float> row(static_cast<size_t>(w.desc.shape[0]));
   for (int64_t n = 0; n < w.desc.shape[1]; ++n) {
@@ -28,7 +32,7 @@ void reference(const RefCall& call) {
     const double b = bias.data == nullptr ? 0.0 : bias.row<float>(0, 0)[n];
     for (int64_t r = 0; r < x.desc.shape[2]; ++r) {
       out.row<float>(0, r)[n] =
-          static_cast<float>(dot_f64(row.data(), x.row<float>(0, r), w.desc.shape[0]) + b);
+          static_cast<float>(factor * dot_f64(row.data(), x.row<float>(0, r), w.desc.shape[0]) + b);
     }
   }
 }
@@ -40,8 +44,8 @@ void cases(std::vector<OpCase>& all) {
         if (n == 1 && rows < 33) continue;  // a relative error of few results says little
         OpCase c;
         const int64_t blocks = info.block_elements == 1 ? 77 : n == 7 ? 5 : 2;
-        c.name = std::string(info.ident) + " n " + std::to_string(n) + " rows " +
-                 std::to_string(rows);
+        c.name =
+            std::string(info.ident) + " n " + std::to_string(n) + " rows " + std::to_string(rows);
         c.rows = rows;
         c.tolerance = quantised_tolerance(info.type);
         c.build = [type = info.type, blocks, n](CaseBuilder& b) {
@@ -49,7 +53,8 @@ void cases(std::vector<OpCase>& all) {
           const ValueId x = b.activations(k);
           const ValueId w = b.weight(type, k, n);
           const ValueId bias = n == 7 ? b.weight(DType::f32, n) : kNoValue;
-          b.graph().output(b.graph().add(op::Matmul{}, {x, w, bias}));
+          const ValueId scale = n == 7 ? b.weight(DType::f32, 1) : kNoValue;
+          b.graph().output(b.graph().add(op::Matmul{}, {x, w, bias, scale}));
         };
         all.push_back(std::move(c));
       }

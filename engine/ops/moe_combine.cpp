@@ -5,9 +5,9 @@ namespace {
 
 Result<std::vector<OutputDesc>> infer(const OpParams&, InputDescs in, const KvGeometry&) {
   INFER_CHECK_R(check_inputs("moe_combine", in, 2, {0, 1}));
-  INFER_CHECK_R(check_shape("moe_combine", in[0]->desc.type == DType::f32 &&
-                                               in[1]->desc.type == DType::f32 &&
-                                               in[0]->desc.shape[1] == in[1]->desc.shape[0],
+  INFER_CHECK_R(check_shape("moe_combine",
+                            in[0]->desc.type == DType::f32 && in[1]->desc.type == DType::f32 &&
+                                in[0]->desc.shape[1] == in[1]->desc.shape[0],
                             "x f32 [n, used, rows], weights f32 [used, 1, rows]", in));
   return std::vector{made(DType::f32, in[0]->desc.shape[0], 1, *in[0])};
 }

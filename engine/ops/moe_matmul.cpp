@@ -6,19 +6,23 @@ namespace infer {
 namespace {
 
 Result<std::vector<OutputDesc>> infer(const OpParams&, InputDescs in, const KvGeometry&) {
-  INFER_CHECK_R(check_inputs("moe_matmul", in, 4, {0, 1, 2}));
+  INFER_CHECK_R(check_inputs("moe_matmul", in, 5, {0, 1, 2}));
   const TensorDesc& x = in[0]->desc;
   const TensorDesc& w = in[1]->desc;
   const TensorDesc& ids = in[2]->desc;
   const bool bias_good =
       in[3] == nullptr || (in[3]->desc.type == DType::f32 && in[3]->desc.shape[0] == w.shape[1] &&
                            in[3]->desc.shape[1] == w.shape[2]);
-  INFER_CHECK_R(check_shape("moe_matmul", x.type == DType::f32 && x.shape[0] == w.shape[0] &&
-                                              (x.shape[1] == 1 || x.shape[1] == ids.shape[0]) &&
-                                              ids.type == DType::i32 && bias_good,
-                            "x f32 [k, 1 or used, rows], W [k, n, experts], ids i32 [used, 1, rows], "
-                            "bias f32 [n, experts]",
-                            in));
+  const bool scale_good =
+      in[4] == nullptr || (in[4]->desc.type == DType::f32 && in[4]->desc.shape[0] == w.shape[2]);
+  INFER_CHECK_R(
+      check_shape("moe_matmul",
+                  x.type == DType::f32 && x.shape[0] == w.shape[0] &&
+                      (x.shape[1] == 1 || x.shape[1] == ids.shape[0]) && ids.type == DType::i32 &&
+                      bias_good && scale_good,
+                  "x f32 [k, 1 or used, rows], W [k, n, experts], ids i32 [used, 1, rows], "
+                  "bias f32 [n, experts], scale f32 [experts]",
+                  in));
   return std::vector{made(DType::f32, w.shape[1], ids.shape[0], *in[0])};
 }
 
@@ -27,17 +31,19 @@ void reference(const RefCall& call) {
   const TensorRef& w = call.inputs[1];
   const TensorRef& ids = call.inputs[2];
   const TensorRef& bias = call.inputs[3];
+  const TensorRef& scale = call.inputs[4];
   const TensorRef& out = call.outputs[0];
   const int64_t k = w.desc.shape[0];
   std::vector<float> row(static_cast<size_t>(k));
   for (int64_t r = 0; r < x.desc.shape[2]; ++r) {
     for (int64_t e = 0; e < ids.desc.shape[0]; ++e) {
       const int32_t expert = ids.row<int32_t>(0, r)[e];
+      const double factor = scale.data == nullptr ? 1.0 : scale.row<float>(0, 0)[expert];
       const float* in = x.row<float>(x.desc.shape[1] == 1 ? 0 : e, r);
       for (int64_t n = 0; n < w.desc.shape[1]; ++n) {
         quant_traits(w.desc.type).decode(w.row<std::byte>(n, expert), row.data(), k);
         const double b = bias.data == nullptr ? 0.0 : bias.row<float>(expert, 0)[n];
-        out.row<float>(e, r)[n] = static_cast<float>(dot_f64(row.data(), in, k) + b);
+        out.row<float>(e, r)[n] = static_cast<float>(factor * dot_f64(row.data(), in, k) + b);
       }
     }
   }
@@ -58,7 +64,8 @@ void cases(std::vector<OpCase>& all) {
           const ValueId w = b.weight(type, k, 9, 5);
           const ValueId ids = b.indices(3, 5);
           const ValueId bias = per_expert ? b.weight(DType::f32, 9, 5) : kNoValue;
-          b.graph().output(b.graph().add(op::MoeMatmul{}, {x, w, ids, bias}));
+          const ValueId scale = per_expert ? b.weight(DType::f32, 5) : kNoValue;
+          b.graph().output(b.graph().add(op::MoeMatmul{}, {x, w, ids, bias, scale}));
         };
         all.push_back(std::move(c));
       }

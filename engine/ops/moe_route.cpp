@@ -13,14 +13,15 @@ Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, con
   const auto& p = std::get<op::MoeRoute>(params);
   const TensorDesc& logits = in[0]->desc;
   const int64_t experts = logits.shape[0];
-  const bool bias_good = in[1] == nullptr ||
-                         (in[1]->desc.type == DType::f32 && in[1]->desc.shape[0] == experts);
+  const bool bias_good =
+      in[1] == nullptr || (in[1]->desc.type == DType::f32 && in[1]->desc.shape[0] == experts);
   const bool groups_good = p.groups >= 1 && experts % p.groups == 0 && p.groups_used >= 1 &&
                            p.groups_used <= p.groups && p.group_best >= 1 && p.group_best <= 2 &&
                            p.used <= experts / p.groups * p.groups_used;
-  INFER_CHECK_R(check_shape("moe_route", logits.type == DType::f32 && logits.shape[1] == 1 &&
-                                             p.used >= 1 && bias_good && groups_good,
-                            "logits f32 [experts, 1, rows], bias f32 [experts], used ≤ experts", in));
+  INFER_CHECK_R(check_shape(
+      "moe_route",
+      logits.type == DType::f32 && logits.shape[1] == 1 && p.used >= 1 && bias_good && groups_good,
+      "logits f32 [experts, 1, rows], bias f32 [experts], used ≤ experts", in));
   return std::vector{made(DType::i32, p.used, 1, *in[0]), made(DType::f32, p.used, 1, *in[0])};
 }
 

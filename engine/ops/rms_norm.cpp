@@ -8,10 +8,11 @@ namespace {
 Result<std::vector<OutputDesc>> infer(const OpParams&, InputDescs in, const KvGeometry&) {
   INFER_CHECK_R(check_inputs("rms_norm", in, 2, {0}));
   const TensorDesc& x = in[0]->desc;
-  INFER_CHECK_R(check_shape("rms_norm", x.type == DType::f32 &&
-                                            (in[1] == nullptr || (in[1]->desc.type == DType::f32 &&
-                                                                  in[1]->desc.shape[0] == x.shape[0])),
-                            "x f32 [d0, d1, rows], weight f32 [d0]", in));
+  INFER_CHECK_R(check_shape(
+      "rms_norm",
+      x.type == DType::f32 && (in[1] == nullptr || (in[1]->desc.type == DType::f32 &&
+                                                    in[1]->desc.shape[0] == x.shape[0])),
+      "x f32 [d0, d1, rows], weight f32 [d0]", in));
   return std::vector{made(DType::f32, x.shape[0], x.shape[1], *in[0])};
 }
 

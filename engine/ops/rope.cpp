@@ -7,9 +7,10 @@ Result<std::vector<OutputDesc>> infer(const OpParams&, InputDescs in, const KvGe
   INFER_CHECK_R(check_inputs("rope", in, 2, {0, 1}));
   const TensorDesc& x = in[0]->desc;
   const TensorDesc& table = in[1]->desc;
-  INFER_CHECK_R(check_shape("rope", x.type == DType::f32 && table.type == DType::f32 &&
-                                        table.shape[0] == 2 && 2 * table.shape[1] <= x.shape[0] &&
-                                        table.shape[2] == x.shape[2],
+  INFER_CHECK_R(check_shape("rope",
+                            x.type == DType::f32 && table.type == DType::f32 &&
+                                table.shape[0] == 2 && 2 * table.shape[1] <= x.shape[0] &&
+                                table.shape[2] == x.shape[2],
                             "x f32 [head, heads, rows], table f32 [2, pairs, rows]", in));
   return std::vector{made(DType::f32, x.shape[0], x.shape[1], *in[0])};
 }
@@ -18,8 +19,7 @@ void reference(const RefCall& call) {
   const TensorRef& x = call.inputs[0];
   const TensorRef& table = call.inputs[1];
   const TensorRef& out = call.outputs[0];
-  const bool interleaved =
-      std::get<op::Rope>(call.params).style == op::Rope::Style::interleaved;
+  const bool interleaved = std::get<op::Rope>(call.params).style == op::Rope::Style::interleaved;
   const int64_t pairs = table.desc.shape[1];
   for (int64_t r = 0; r < x.desc.shape[2]; ++r) {
     for (int64_t h = 0; h < x.desc.shape[1]; ++h) {

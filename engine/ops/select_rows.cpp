@@ -7,8 +7,8 @@ namespace {
 
 Result<std::vector<OutputDesc>> infer(const OpParams&, InputDescs in, const KvGeometry&) {
   INFER_CHECK_R(check_inputs("select_rows", in, 2, {0, 1}));
-  INFER_CHECK_R(check_shape("select_rows", in[0]->desc.type == DType::f32 &&
-                                               in[1]->desc.type == DType::i32,
+  INFER_CHECK_R(check_shape("select_rows",
+                            in[0]->desc.type == DType::f32 && in[1]->desc.type == DType::i32,
                             "x f32 [d0, d1, rows], indices i32 [1, 1, outputs]", in));
   return std::vector{made(DType::f32, in[0]->desc.shape[0], in[0]->desc.shape[1], *in[1])};
 }

@@ -18,7 +18,8 @@ void reference(const RefCall& call) {
     for (int64_t h = 0; h < out.desc.shape[1]; ++h) {
       const float* x = call.inputs[0].row<float>(h, r);
       float* y = out.row<float>(h, r);
-      for (int64_t i = 0; i < out.desc.shape[0]; ++i) y[i] = static_cast<float>(cap * std::tanh(x[i] / cap));
+      for (int64_t i = 0; i < out.desc.shape[0]; ++i)
+        y[i] = static_cast<float>(cap * std::tanh(x[i] / cap));
     }
   }
 }

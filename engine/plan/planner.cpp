@@ -35,8 +35,8 @@ void add_work_space(const Graph& graph, const Device& device, MemoryPlan& plan) 
   int64_t& activations = of(plan, Purpose::activations);
   activations = std::max(activations, plan_arena(graph, device.alignment()).bytes);
   int64_t& scratch = of(plan, Purpose::scratch);
-  scratch = std::max(
-      scratch, device.scratch_bytes({&graph, 0, static_cast<int32_t>(graph.nodes().size())}));
+  scratch = std::max(scratch,
+                     device.scratch_bytes({&graph, 0, static_cast<int32_t>(graph.nodes().size())}));
 }
 
 }  // namespace
@@ -77,8 +77,8 @@ Result<MemoryPlan> plan_memory(const Model& model, const WeightTable& weights, c
     const Status capable = device.capability(graph, node);
     if (!capable.ok()) {
       return fail(capable.code(), "{}: {} cannot run '{}' of layer {}: {}",
-                  weights.source().metadata().source(), device.info().name,
-                  op_def(node.op()).name, node.unit.layer, capable.message());
+                  weights.source().metadata().source(), device.info().name, op_def(node.op()).name,
+                  node.unit.layer, capable.message());
     }
   }
 

@@ -14,22 +14,23 @@ namespace infer {
 
 /// How large steps and the cache are to be.
 struct PlanRequest {
-  int64_t context = 0;       ///< tokens; 0: chosen
+  int64_t context = 0;  ///< tokens; 0: chosen
   DType k_type = DType::f16;
   DType v_type = DType::f16;
-  int64_t max_rows = 512;    ///< tokens a step
-  int64_t max_outputs = 16;  ///< rows a step returns logits for
-  int64_t memory_limit = 0;  ///< bytes; 0: what the device has free
+  int64_t max_rows = 512;       ///< tokens a step
+  int64_t max_outputs = 16;     ///< rows a step returns logits for
+  int64_t memory_limit = 0;     ///< bytes; 0: what the device has free
   bool weights_mapped = false;  ///< weights stay in the file's pages
 };
 
 struct MemoryPlan {
-  int64_t context = 0;      ///< tokens
+  int64_t context = 0;  ///< tokens
   int64_t pages = 0;
   int64_t page_bytes = 0;
   int64_t bytes[kPurposeCount] = {};
-  int64_t available = 0;    ///< what it was measured against
-  /// By index of the source's weights: offset in the weights' buffer, −1 if the graph does not use it.
+  int64_t available = 0;  ///< what it was measured against
+  /// By index of the source's weights: offset in the weights' buffer, −1 if the graph does not use
+  /// it.
   std::vector<int64_t> weight_offsets;
 
   int64_t total() const;
@@ -40,7 +41,8 @@ Result<Graph> build_graph(const Model& model, const WeightTable& weights, int64_
                           int64_t outputs, DType k_type, DType v_type);
 
 /// Plans one device. bad_file or unsupported if the model cannot be built or a node not be run
-/// (with the reason); does_not_fit says whether weights or context are too large and what would fit.
+/// (with the reason); does_not_fit says whether weights or context are too large and what would
+/// fit.
 Result<MemoryPlan> plan_memory(const Model& model, const WeightTable& weights, const Device& device,
                                const PlanRequest& request);
 

@@ -1,9 +1,9 @@
 // Choosing a token: a chain of samplers narrows the candidates, then one draw decides.
 //
-// Draws are counter-based: the noise of a candidate depends on (seed, position, token) alone, by the
-// Gumbel-max method (Gumbel 1954; Maddison et al. 2014): argmax(logit + g) is distributed as the
-// softmax. So equal seeds give equal tokens whatever the batching, and a drafter that uses the same
-// noise agrees as often as can be.
+// Draws are counter-based: the noise of a candidate depends on (seed, position, token) alone, by
+// the Gumbel-max method (Gumbel 1954; Maddison et al. 2014): argmax(logit + g) is distributed as
+// the softmax. So equal seeds give equal tokens whatever the batching, and a drafter that uses the
+// same noise agrees as often as can be.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,9 @@ class Typical final : public Sampler {
     // −log p = log total − shifted, so its expectation is the entropy, and what counts is how far
     // a candidate's shifted logit lies from the mean one.
     const double mean = weighted / total;
-    const auto distance = [&](const Candidate& c) { return std::fabs(double{c.logit} - best - mean); };
+    const auto distance = [&](const Candidate& c) {
+      return std::fabs(double{c.logit} - best - mean);
+    };
     std::ranges::sort(candidates, [&](const Candidate& a, const Candidate& b) {
       const double da = distance(a);
       const double db = distance(b);

@@ -1,4 +1,5 @@
-// Continuous batching: every step takes decode rows and chunks of prompts from the active sequences.
+// Continuous batching: every step takes decode rows and chunks of prompts from the active
+// sequences.
 #pragma once
 
 #include <atomic>

@@ -61,8 +61,10 @@ ModelDescription describe(const std::string& path, const WeightSource& source) {
     bytes_by_type[weight.desc.type] += bytes;
     size_t rank = kMaxDims;
     while (rank > 1 && weight.desc.shape[rank - 1] == 1) --rank;
-    d.tensors.push_back({weight.name, std::string(dtype_info(weight.desc.type).name),
-                         {weight.desc.shape.begin(), weight.desc.shape.begin() + rank}, bytes});
+    d.tensors.push_back({weight.name,
+                         std::string(dtype_info(weight.desc.type).name),
+                         {weight.desc.shape.begin(), weight.desc.shape.begin() + rank},
+                         bytes});
   }
   if (!bytes_by_type.empty()) {
     const auto most = std::ranges::max_element(bytes_by_type, {}, [](auto& e) { return e.second; });
@@ -144,8 +146,8 @@ void set_verbosity(Verbosity verbosity) {
 void set_log_callback(std::function<void(Verbosity, std::string_view)> sink) {
   if (!sink) return set_log_sink({});
   set_log_sink([sink = std::move(sink)](LogLevel level, std::string_view text) {
-    const Verbosity verbosity = level == LogLevel::debug  ? Verbosity::debug
-                                : level == LogLevel::info ? Verbosity::info
+    const Verbosity verbosity = level == LogLevel::debug     ? Verbosity::debug
+                                : level == LogLevel::info    ? Verbosity::info
                                 : level == LogLevel::warning ? Verbosity::warnings
                                                              : Verbosity::quiet;
     sink(verbosity, text);

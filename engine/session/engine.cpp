@@ -138,14 +138,12 @@ Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const Load
     const ModelInfo& info = opened.model->info();
     impl->description.vocabulary = info.vocabulary;
     INFER_TRY(impl->tokenizer, Tokenizer::create(opened.source->tokenizer()));
-    INFER_TRY(impl->executor,
-              Executor::create(*opened.model, *opened.weights, *opened.device, opened.request,
-                               opened.plan, options.progress));
+    INFER_TRY(impl->executor, Executor::create(*opened.model, *opened.weights, *opened.device,
+                                               opened.request, opened.plan, options.progress));
     INFER_TRY(impl->cache, KvCache::create(*opened.device, opened.plan.page_bytes,
                                            static_cast<int32_t>(opened.plan.pages)));
-    impl->scheduler = std::make_unique<Scheduler>(*impl->executor, *impl->cache,
-                                                  opened.request.max_rows,
-                                                  opened.request.max_outputs);
+    impl->scheduler = std::make_unique<Scheduler>(
+        *impl->executor, *impl->cache, opened.request.max_rows, opened.request.max_outputs);
     impl->start();
     return std::unique_ptr<Engine>(new Engine(std::move(impl)));
   });

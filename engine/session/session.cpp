@@ -42,8 +42,7 @@ Result<SamplingParams> resolve(const SamplingOptions& o, const Metadata& metadat
   p.penalties.frequency = o.frequency_penalty.value_or(0.0f);
   p.penalties.presence = o.presence_penalty.value_or(0.0f);
   for (const auto& [token, bias] : o.logit_bias) p.logit_bias.push_back({token, bias});
-  p.seed = o.seed ? *o.seed
-                  : (uint64_t{std::random_device{}()} << 32) | std::random_device{}();
+  p.seed = o.seed ? *o.seed : (uint64_t{std::random_device{}()} << 32) | std::random_device{}();
 
   const auto check = [](const char* name, double value, double low, double high) -> Status {
     if (value >= low && value <= high) return {};
@@ -88,8 +87,8 @@ struct Session::Impl {
     const int64_t vocabulary = engine.opened.model->info().vocabulary;
     for (const int32_t token : tokens) {
       if (token < 0 || token >= vocabulary) {
-        return error(StatusCode::invalid_argument,
-                     "token {} is not in the vocabulary of 0 to {}", token, vocabulary - 1);
+        return error(StatusCode::invalid_argument, "token {} is not in the vocabulary of 0 to {}",
+                     token, vocabulary - 1);
       }
     }
     if (tokens.empty() && sequence.tokens.empty()) {

@@ -38,10 +38,11 @@ tl::unexpected<Status> mismatch(const std::string& source, std::string_view key,
 
 const char* meta_type_name(const MetaValue& value) {
   static constexpr const char* kNames[] = {
-      "u8",           "i8",           "u16",          "i16",           "u32",
-      "i32",          "u64",          "i64",          "f32",           "f64",
-      "bool",         "string",       "array of u8",  "array of i8",   "array of u16",
-      "array of i16", "array of u32", "array of i32", "array of u64",  "array of i64",
+      "u8",           "i8",           "u16",           "i16",
+      "u32",          "i32",          "u64",           "i64",
+      "f32",          "f64",          "bool",          "string",
+      "array of u8",  "array of i8",  "array of u16",  "array of i16",
+      "array of u32", "array of i32", "array of u64",  "array of i64",
       "array of f32", "array of f64", "array of bool", "array of string"};
   static_assert(std::size(kNames) == std::variant_size_v<MetaValue>);
   return kNames[value.index()];

@@ -15,13 +15,12 @@
 namespace infer {
 
 /// A value as GGUF types it. Arrays are homogeneous; arrays of arrays are not supported.
-using MetaValue =
-    std::variant<uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, uint64_t, int64_t, float,
-                 double, bool, std::string, std::vector<uint8_t>, std::vector<int8_t>,
-                 std::vector<uint16_t>, std::vector<int16_t>, std::vector<uint32_t>,
-                 std::vector<int32_t>, std::vector<uint64_t>, std::vector<int64_t>,
-                 std::vector<float>, std::vector<double>, std::vector<bool>,
-                 std::vector<std::string>>;
+using MetaValue = std::variant<uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, uint64_t,
+                               int64_t, float, double, bool, std::string, std::vector<uint8_t>,
+                               std::vector<int8_t>, std::vector<uint16_t>, std::vector<int16_t>,
+                               std::vector<uint32_t>, std::vector<int32_t>, std::vector<uint64_t>,
+                               std::vector<int64_t>, std::vector<float>, std::vector<double>,
+                               std::vector<bool>, std::vector<std::string>>;
 
 /// "u32", "array of string", … for messages.
 const char* meta_type_name(const MetaValue& value);

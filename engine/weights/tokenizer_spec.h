@@ -22,13 +22,13 @@ inline constexpr int32_t kNoToken = -1;
 /// The names follow GGUF (`tokenizer.ggml.*`). Ids are checked by the reader: kNoToken or in range.
 /// `tokens`, `scores`, `types` have equal length where not empty.
 struct TokenizerSpec {
-  std::string source;                ///< file, for messages
-  std::string model;                 ///< "llama", "gpt2", "bert", "t5"; "none" or empty: no vocabulary
-  std::string pre;                   ///< pre-tokenizer of "gpt2": "llama-bpe", "qwen2", …
-  std::vector<std::string> tokens;   ///< by id
-  std::vector<float> scores;         ///< by id, or empty
-  std::vector<TokenType> types;      ///< by id, or empty: all normal
-  std::vector<std::string> merges;   ///< "left right", best first
+  std::string source;  ///< file, for messages
+  std::string model;   ///< "llama", "gpt2", "bert", "t5"; "none" or empty: no vocabulary
+  std::string pre;     ///< pre-tokenizer of "gpt2": "llama-bpe", "qwen2", …
+  std::vector<std::string> tokens;            ///< by id
+  std::vector<float> scores;                  ///< by id, or empty
+  std::vector<TokenType> types;               ///< by id, or empty: all normal
+  std::vector<std::string> merges;            ///< "left right", best first
   std::vector<uint8_t> precompiled_charsmap;  ///< SentencePiece normalisation (Unigram)
 
   int32_t bos = kNoToken, eos = kNoToken, eot = kNoToken, eom = kNoToken;
@@ -42,7 +42,7 @@ struct TokenizerSpec {
   int8_t remove_extra_whitespaces = -1;
   int8_t lowercase = -1, strip_accents = -1;  ///< tokenizer.ggml.normalizer.*, for "bert"
 
-  std::string chat_template;         ///< Jinja source, or empty
+  std::string chat_template;  ///< Jinja source, or empty
   std::vector<std::pair<std::string, std::string>> named_chat_templates;
 };
 

@@ -9,11 +9,6 @@
 
 namespace infer {
 
-const SideTensor* Weight::side(std::string_view role) const {
-  const auto it = std::ranges::find(sides, role, &SideTensor::role);
-  return it == sides.end() ? nullptr : &*it;
-}
-
 const Weight* WeightSource::find(std::string_view name) const {
   const std::span<const Weight> all = weights();
   const auto it = std::ranges::find(all, name, &Weight::name);

@@ -23,21 +23,11 @@ struct TensorPlace {
   uint64_t offset = 0;  ///< bytes from its start
 };
 
-/// A further tensor that belongs to a weight: nested scales, group indices, …
-struct SideTensor {
-  std::string role;  ///< e.g. "scale", "input_scale", "absmax"
-  TensorDesc desc;
-  TensorPlace place;
-};
-
 /// One named weight. `desc` is contiguous.
 struct Weight {
   std::string name;
   TensorDesc desc;
   TensorPlace place;
-  std::vector<SideTensor> sides;
-
-  const SideTensor* side(std::string_view role) const;
 };
 
 /// An opened model. Immutable after opening; all calls are safe from several threads.
@@ -52,11 +42,13 @@ class WeightSource {
 
   /// Copies out.size() bytes from `offset` bytes into the tensor at `place`. io or bad_file if the
   /// file cannot be read that far (it may have been cut short since it was opened).
-  virtual Status read(const TensorPlace& place, uint64_t offset, std::span<std::byte> out) const = 0;
+  virtual Status read(const TensorPlace& place, uint64_t offset,
+                      std::span<std::byte> out) const = 0;
 
   /// The tensor's `bytes` mapped into memory for as long as the source lives, aligned to the
   /// format's alignment. A file that shrinks under a mapping kills the process: only on request.
-  virtual Result<std::span<const std::byte>> map(const TensorPlace& place, uint64_t bytes) const = 0;
+  virtual Result<std::span<const std::byte>> map(const TensorPlace& place,
+                                                 uint64_t bytes) const = 0;
 
   /// Null if there is none of that name. Linear.
   const Weight* find(std::string_view name) const;
@@ -80,8 +72,8 @@ std::span<const FormatDef* const> all_formats();
 /// naming what was expected if no format knows it.
 Result<std::unique_ptr<WeightSource>> open_model(const std::string& path);
 
-/// Begins a model file in the format of this name ("GGUF"). invalid_argument naming the formats that
-/// can be written if it is none of them, else what the format's create() gives.
+/// Begins a model file in the format of this name ("GGUF"). invalid_argument naming the formats
+/// that can be written if it is none of them, else what the format's create() gives.
 Result<std::unique_ptr<WeightSink>> create_model(std::string_view format, const std::string& path,
                                                  const Metadata& metadata);
 

@@ -138,7 +138,6 @@ class Opener {
     }
     for (const char* key : {kSplitNo, kSplitCount, kSplitTensors}) header.metadata.erase(key);
     INFER_TRY(TokenizerSpec tokenizer, read_tokenizer(header.metadata));
-    attach_sides();
     return std::make_unique<GgufSource>(std::move(header.metadata), std::move(tokenizer),
                                         std::move(weights_), std::move(parts_));
   }
@@ -187,37 +186,10 @@ class Opener {
         return error(StatusCode::bad_file, "{}: tensor '{}' is in an earlier part as well",
                      file.path(), printable(tensor.name));
       }
-      weights_.push_back({tensor.name, tensor.desc, {index, tensor.offset}, {}});
+      weights_.push_back({tensor.name, tensor.desc, {index, tensor.offset}});
     }
     parts_.push_back(std::make_unique<Part>(std::move(file)));
     return {};
-  }
-
-  /// NVFP4 weights have one more scale for the whole tensor, and one for the activations that it is
-  /// multiplied with, stored as tensors of their own: X.weight, X.scale, X.input_scale.
-  void attach_sides() {
-    std::unordered_map<std::string_view, size_t> by_name;
-    for (size_t i = 0; i < weights_.size(); ++i) by_name.emplace(weights_[i].name, i);
-    std::unordered_set<size_t> attached;
-    constexpr std::string_view kSuffix = ".weight";
-    for (Weight& weight : weights_) {
-      if (weight.desc.type != DType::nvfp4 || !weight.name.ends_with(kSuffix)) continue;
-      const std::string base = weight.name.substr(0, weight.name.size() - kSuffix.size());
-      for (const char* role : {"scale", "input_scale"}) {
-        const auto side = by_name.find(fmt::format("{}.{}", base, role));
-        if (side == by_name.end()) continue;
-        const Weight& stored = weights_[side->second];
-        weight.sides.push_back({role, stored.desc, stored.place});
-        attached.insert(side->second);
-      }
-    }
-    if (attached.empty()) return;
-    std::vector<Weight> rest;
-    rest.reserve(weights_.size() - attached.size());
-    for (size_t i = 0; i < weights_.size(); ++i) {
-      if (!attached.contains(i)) rest.push_back(std::move(weights_[i]));
-    }
-    weights_ = std::move(rest);
   }
 
   std::vector<std::unique_ptr<Part>> parts_;

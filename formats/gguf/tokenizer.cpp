@@ -45,6 +45,8 @@ constexpr FlagKey kFlagKeys[] = {
     {"tokenizer.ggml.add_sep_token", &TokenizerSpec::add_sep},
     {"tokenizer.ggml.add_space_prefix", &TokenizerSpec::add_space_prefix},
     {"tokenizer.ggml.remove_extra_whitespaces", &TokenizerSpec::remove_extra_whitespaces},
+    {"tokenizer.ggml.normalizer.lowercase", &TokenizerSpec::lowercase},
+    {"tokenizer.ggml.normalizer.strip_accents", &TokenizerSpec::strip_accents},
 };
 
 Status check_length(const Metadata& metadata, const char* key, size_t found, size_t tokens) {

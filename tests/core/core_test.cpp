@@ -31,9 +31,9 @@ TEST_CASE("binary16 round trips for every bit pattern and rounds to nearest even
   }
   CHECK(f32_to_f16(65519.0f) == 0x7bff);
   CHECK(f32_to_f16(65520.0f) == 0x7c00);
-  CHECK(f32_to_f16(1.0f + 0x1p-11f) == 0x3c00);        // tie to even
-  CHECK(f32_to_f16(1.0f + 3 * 0x1p-11f) == 0x3c02);    // tie to even, upwards
-  CHECK(f32_to_f16(0x1p-25f) == 0);                    // tie to zero
+  CHECK(f32_to_f16(1.0f + 0x1p-11f) == 0x3c00);      // tie to even
+  CHECK(f32_to_f16(1.0f + 3 * 0x1p-11f) == 0x3c02);  // tie to even, upwards
+  CHECK(f32_to_f16(0x1p-25f) == 0);                  // tie to zero
   CHECK(f32_to_f16(std::nextafter(0x1p-25f, 1.0f)) == 1);
   CHECK(f32_to_bf16(1.0f + 0x1p-8f) == 0x3f80);
 }

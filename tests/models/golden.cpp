@@ -30,8 +30,8 @@ void collect(const std::string& dir, std::vector<GoldenModel>& models) {
     const bool known = std::ranges::find(models, stem, &GoldenModel::name) != models.end();
     if (known) continue;
     const auto json = nlohmann::json::parse(read_text(dir + "/" + stem + ".json"));
-    models.push_back({stem, dir + "/" + stem, json.at("tokens").get<std::vector<int32_t>>(),
-                      limit_of(stem)});
+    models.push_back(
+        {stem, dir + "/" + stem, json.at("tokens").get<std::vector<int32_t>>(), limit_of(stem)});
   }
 }
 

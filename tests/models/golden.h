@@ -13,7 +13,7 @@ struct GoldenModel {
   std::string name;
   std::string path;  ///< without the ending: .gguf, .json and .f32 lie there
   std::vector<int32_t> tokens;
-  double limit;      ///< of the normalised squared error with 8-bit activations
+  double limit;  ///< of the normalised squared error with 8-bit activations
 };
 
 /// Those in tests/data, then those of the shared data (a SKIPPED line where that is absent).

@@ -119,8 +119,10 @@ TEST_CASE("every operation on every device") {
           const SelftestReport report = run_conformance(**device, exact);
           CHECK(report.passed > 0);
           for (const std::string& failure : report.failures) FAIL_CHECK(failure);
-          MESSAGE(info.name, ", ", count, " threads", exact ? ", exact: " : ": ", report.passed,
-                  " passed, ", report.unsupported, " unsupported");
+          const std::string summary =
+              fmt::format("{}, {} threads{}: {} passed, {} unsupported", info.name, count,
+                          exact ? ", exact" : "", report.passed, report.unsupported);
+          MESSAGE(summary);
         }
       }
     }
@@ -136,7 +138,10 @@ TEST_CASE("every instruction set of the CPU that runs here") {
     }
     const SelftestReport report = run_conformance(**device, false);
     CHECK(report.passed > 0);
-    for (const std::string& failure : report.failures) FAIL_CHECK(isa, ": ", failure);
+    for (const std::string& failure : report.failures) {
+      CAPTURE(isa);
+      FAIL_CHECK(failure);
+    }
   }
 }
 

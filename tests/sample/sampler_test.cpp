@@ -145,7 +145,8 @@ TEST_CASE("logits that are no numbers never win and never hang") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float inf = std::numeric_limits<float>::infinity();
   SamplerChain chain(plain(1));
-  for (int i = 0; i < 50; ++i) CHECK(chain.sample(std::vector<float>{nan, 1, -inf, nan}, i, {}) == 1);
+  for (int i = 0; i < 50; ++i)
+    CHECK(chain.sample(std::vector<float>{nan, 1, -inf, nan}, i, {}) == 1);
   CHECK(chain.sample(std::vector<float>{nan, nan}, 0, {}) == 0);
   SamplingParams greedy;
   greedy.temperature = 0;

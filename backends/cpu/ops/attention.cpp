@@ -1,7 +1,7 @@
-// Attention over pages of 64 keys with a running softmax (Milakov & Gimelshein 2018; FlashAttention,
-// Dao et al. 2022). A tile of rows of one sequence and one kv head is a unit of work: each page is
-// converted to float32 once for all rows and query heads of the tile. A row visits its pages in
-// order and by itself, so tiles and threads change no bit.
+// Attention over pages of 64 keys with a running softmax (Milakov & Gimelshein 2018;
+// FlashAttention, Dao et al. 2022). A tile of rows of one sequence and one kv head is a unit of
+// work: each page is converted to float32 once for all rows and query heads of the tile. A row
+// visits its pages in order and by itself, so tiles and threads change no bit.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,5 +1,5 @@
 // Matrix products. One call may hold several matrices that meet the same activations (the device
-// joins them): inputs x, then (W, bias) for each; outputs in the same order.
+// joins them): inputs x, then (W, bias, scale) for each; outputs in the same order.
 #include <algorithm>
 
 #include "backends/cpu/parallel.h"
@@ -15,9 +15,10 @@ int64_t scratch(const NodeView& node, const CpuContext& context) {
 }
 
 /// The rows [begin, end) of one matrix with every column.
-void multiply(const CpuCall& call, const Product& product, const TensorRef& w, const TensorRef& bias,
+void multiply(const CpuCall& call, const Product& product, std::span<const TensorRef> matrix,
               const TensorRef& out, Range range, const std::byte* x, int64_t x_stride,
               std::byte* own_scratch) {
+  const TensorRef& w = matrix[0];
   const int64_t columns = out.desc.shape[2];
   for (int64_t c = 0; c < columns; c += kPanel) {
     const int64_t count = std::min(kPanel, columns - c);
@@ -29,11 +30,7 @@ void multiply(const CpuCall& call, const Product& product, const TensorRef& w, c
     }
     product.run(call, w.row<std::byte>(range.begin, 0), w.desc.stride[1], range.end - range.begin,
                 xs, ys, count, own_scratch);
-    if (bias.data == nullptr) continue;
-    for (int64_t i = 0; i < count; ++i) {
-      call.vec().add_scaled(ys[i], ys[i], bias.row<float>(0, 0) + range.begin, 1.0f,
-                            range.end - range.begin);
-    }
+    finish_rows(call.vec(), ys, count, range, matrix[1], matrix[2], 0);
   }
 }
 
@@ -55,14 +52,14 @@ void run(const CpuCall& call) {
   int64_t start = 0;
   for (size_t m = 0; m < call.outputs.size(); ++m) {
     const TensorRef& out = call.outputs[m];
-    const TensorRef& w = call.inputs[1 + 2 * m];
+    const std::span<const TensorRef> matrix = call.inputs.subspan(1 + 3 * m, 3);
     const Range range{std::clamp<int64_t>(mine.begin - start, 0, out.desc.shape[0]),
                       std::clamp<int64_t>(mine.end - start, 0, out.desc.shape[0])};
     start += round_up<int64_t>(out.desc.shape[0], 16);
     if (range.begin < range.end) {
       // Joined matrices share a way of meeting the activations, not necessarily a type.
-      multiply(call, Product::choose(call.context, w.desc), w, call.inputs[2 + 2 * m], out, range,
-               rows, row_stride, own_scratch);
+      multiply(call, Product::choose(call.context, matrix[0].desc), matrix, out, range, rows,
+               row_stride, own_scratch);
     }
   }
 }

@@ -52,7 +52,6 @@ void run(const CpuCall& call) {
   const TensorRef& x = call.inputs[0];
   const TensorRef& w = call.inputs[1];
   const TensorRef& ids = call.inputs[2];
-  const TensorRef& bias = call.inputs[3];
   const TensorRef& out = call.outputs[0];
   const int64_t used = ids.desc.shape[0];
   const int64_t experts = w.desc.shape[2];
@@ -66,8 +65,7 @@ void run(const CpuCall& call) {
   }
   call.context.pool->barrier();
 
-  std::byte* own_scratch =
-      call.scratch + layout.threads + call.thread * product.thread_scratch();
+  std::byte* own_scratch = call.scratch + layout.threads + call.thread * product.thread_scratch();
   const Range range = split_range(w.desc.shape[1], call.thread, call.threads(), 16);
   const int64_t n = range.end - range.begin;
   if (n == 0) return;
@@ -87,10 +85,7 @@ void run(const CpuCall& call) {
       }
       product.run(call, w.row<std::byte>(range.begin, e), w.desc.stride[1], n, xs, ys, count,
                   own_scratch);
-      if (bias.data == nullptr) continue;
-      for (int64_t i = 0; i < count; ++i) {
-        call.vec().add_scaled(ys[i], ys[i], bias.row<float>(e, 0) + range.begin, 1.0f, n);
-      }
+      finish_rows(call.vec(), ys, count, range, call.inputs[3], call.inputs[4], e);
     }
   }
 }

@@ -21,7 +21,9 @@ int64_t scratch(const NodeView& node, const CpuContext& context) {
 constexpr float kOut = -std::numeric_limits<float>::infinity();
 
 /// The index of the largest of n scores, the lowest among equals.
-int64_t best_of(const float* scores, int64_t n) { return std::max_element(scores, scores + n) - scores; }
+int64_t best_of(const float* scores, int64_t n) {
+  return std::max_element(scores, scores + n) - scores;
+}
 
 /// Leaves only the best groups in play, by the best score of each or the sum of the two best.
 void keep_best_groups(const op::MoeRoute& p, float* scores, int64_t experts, float* worth) {

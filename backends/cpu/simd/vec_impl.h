@@ -74,20 +74,24 @@ void map(float* y, int64_t n, Fn f, const In*... in) {
 void scale_mul(float* y, const float* x, const float* w, float scale, int64_t n) {
   const F s = F::set(scale);
   if (w == nullptr) {
-    map(y, n, [s](F a) { return a * s; }, x);
+    map(
+        y, n, [s](F a) { return a * s; }, x);
   } else {
-    map(y, n, [s](F a, F b) { return a * s * b; }, x, w);
+    map(
+        y, n, [s](F a, F b) { return a * s * b; }, x, w);
   }
 }
 
 void add_scaled(float* y, const float* a, const float* b, float scale, int64_t n) {
   const F s = F::set(scale);
-  map(y, n, [s](F u, F v) { return fma(s, v, u); }, a, b);
+  map(
+      y, n, [s](F u, F v) { return fma(s, v, u); }, a, b);
 }
 
 void axpy(float* y, float a, const float* x, int64_t n) {
   const F s = F::set(a);
-  map(y, n, [s](F u, F v) { return fma(s, v, u); }, static_cast<const float*>(y), x);
+  map(
+      y, n, [s](F u, F v) { return fma(s, v, u); }, static_cast<const float*>(y), x);
 }
 
 float max(const float* x, int64_t n) {
@@ -141,10 +145,12 @@ F sigmoid(F x) { return F::set(1.0f) / (F::set(1.0f) + exp(F::zero() - x)); }
 void glu(float* y, const float* gate, const float* up, const op::Glu& params, int64_t n) {
   switch (params.kind) {
     case op::Glu::Kind::silu:
-      map(y, n, [](F g, F u) { return g * sigmoid(g) * u; }, gate, up);
+      map(
+          y, n, [](F g, F u) { return g * sigmoid(g) * u; }, gate, up);
       break;
     case op::Glu::Kind::gelu_tanh:  // ½(1 + tanh z) = σ(2z)
-      map(y, n,
+      map(
+          y, n,
           [](F g, F u) {
             const F cube = g * g * g;
             const F z = fma(cube, F::set(0.044715f), g) * F::set(1.5957691216057308f);
@@ -156,7 +162,8 @@ void glu(float* y, const float* gate, const float* up, const op::Glu& params, in
       const F limit = F::set(params.limit);
       const F lower = F::set(-params.limit);
       const F alpha = F::set(params.alpha);
-      map(y, n,
+      map(
+          y, n,
           [=](F g, F u) {
             const F a = F::min(g, limit);
             const F b = F::min(F::max(u, lower), limit);

@@ -1,10 +1,10 @@
 // infer: the C++ API. Everything an application needs; nothing else is stable.
 //
 // Conventions. Functions that can fail return Status or Result<T> and never throw (std::bad_alloc
-// becomes StatusCode::out_of_memory). Tokens are int32_t ids of the model's vocabulary. Sizes are in
-// bytes, times in seconds, text in UTF-8. An Engine may be used from any thread; a Session has one
-// caller at a time, only cancel() may come from any thread or a signal handler. Callbacks run on the
-// engine's own thread: they must neither block nor call back into the session.
+// becomes StatusCode::out_of_memory). Tokens are int32_t ids of the model's vocabulary. Sizes are
+// in bytes, times in seconds, text in UTF-8. An Engine may be used from any thread; a Session has
+// one caller at a time, only cancel() may come from any thread or a signal handler. Callbacks run
+// on the engine's own thread: they must neither block nor call back into the session.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@ struct DeviceDescription {
   std::string description;  ///< the processor's name
   int64_t memory_total = 0;
   int64_t memory_free = 0;
-  int32_t threads = 0;      ///< of a CPU: what the process may use
-  std::string isa;          ///< of a CPU: instruction set of the kernels chosen
+  int32_t threads = 0;  ///< of a CPU: what the process may use
+  std::string isa;      ///< of a CPU: instruction set of the kernels chosen
 };
 
 /// What this machine has, by the back ends in this build.
@@ -58,20 +58,21 @@ using ProgressFn = std::function<bool(double)>;
 
 struct LoadOptions {
   std::string device = "cpu";
-  int32_t threads = 0;        ///< of the CPU; 0: all that the process may use
-  int64_t context = 0;        ///< tokens of cache shared by all sessions; 0: chosen to fit
-  int32_t batch_rows = 512;   ///< most tokens a step computes
-  int32_t output_rows = 16;   ///< most rows a step returns logits for
+  int32_t threads = 0;               ///< of the CPU; 0: all that the process may use
+  int64_t context = 0;               ///< tokens of cache shared by all sessions; 0: chosen to fit
+  int32_t batch_rows = 512;          ///< most tokens a step computes
+  int32_t output_rows = 16;          ///< most rows a step returns logits for
   std::string cache_type_k = "f16";  ///< f32, f16, q8_0, q4_0
   std::string cache_type_v = "f16";
-  bool exact = false;         ///< keep activations in float32
-  bool mmap = false;          ///< map the file in place of reading it; it must not shrink meanwhile
-  std::string isa;            ///< force a CPU instruction set; empty: the best
-  int64_t memory_limit = 0;   ///< use at most this much; 0: what is free
+  bool exact = false;        ///< keep activations in float32
+  bool mmap = false;         ///< map the file in place of reading it; it must not shrink meanwhile
+  std::string isa;           ///< force a CPU instruction set; empty: the best
+  int64_t memory_limit = 0;  ///< use at most this much; 0: what is free
   ProgressFn progress;
 };
 
-/// Memory that a model will use, or uses. All lines are exact: what is planned is what is allocated.
+/// Memory that a model will use, or uses. All lines are exact: what is planned is what is
+/// allocated.
 struct MemoryReport {
   std::string device;
   int64_t weights = 0;
@@ -79,9 +80,9 @@ struct MemoryReport {
   int64_t activations = 0;  ///< intermediate values of a step
   int64_t scratch = 0;      ///< work space of kernels
   int64_t total = 0;
-  int64_t available = 0;    ///< what the device had, or the limit given
-  int64_t context = 0;      ///< tokens
-  int64_t page_bytes = 0;   ///< of one cache page of 64 tokens
+  int64_t available = 0;   ///< what the device had, or the limit given
+  int64_t context = 0;     ///< tokens
+  int64_t page_bytes = 0;  ///< of one cache page of 64 tokens
   int64_t pages = 0;
 };
 
@@ -94,17 +95,17 @@ struct TensorDescription {
 
 struct ModelDescription {
   std::string path;
-  std::string name;            ///< general.name, may be empty
+  std::string name;  ///< general.name, may be empty
   std::string architecture;
-  std::string file_type;       ///< the type that most of the weights have
+  std::string file_type;  ///< the type that most of the weights have
   int64_t parameters = 0;
-  int64_t weight_bytes = 0;    ///< in the file
+  int64_t weight_bytes = 0;  ///< in the file
   int64_t vocabulary = 0;
-  int64_t context = 0;         ///< tokens it was trained for
+  int64_t context = 0;  ///< tokens it was trained for
   int64_t embedding = 0;
   int64_t layers = 0;
-  std::string tokenizer;       ///< kind and pre-tokenizer, e.g. "gpt2 (llama-bpe)"
-  std::string chat_template;   ///< Jinja source, may be empty
+  std::string tokenizer;      ///< kind and pre-tokenizer, e.g. "gpt2 (llama-bpe)"
+  std::string chat_template;  ///< Jinja source, may be empty
   std::vector<std::pair<std::string, std::string>> metadata;  ///< keys and shortened values
   std::vector<TensorDescription> tensors;
 };
@@ -121,8 +122,8 @@ INFER_API Result<MemoryReport> plan_model(const std::string& path, const LoadOpt
 // Text and generation
 
 struct TokenizeOptions {
-  bool add_special = true;     ///< begin and end tokens as the model wants them
-  bool parse_special = true;   ///< the spelling of special tokens in the text means the token
+  bool add_special = true;    ///< begin and end tokens as the model wants them
+  bool parse_special = true;  ///< the spelling of special tokens in the text means the token
 };
 
 /// Only the vocabulary of a model file.
@@ -130,7 +131,8 @@ class INFER_API Vocabulary {
  public:
   static Result<std::unique_ptr<Vocabulary>> load(const std::string& path);
   ~Vocabulary();
-  Result<std::vector<int32_t>> tokenize(std::string_view text, const TokenizeOptions& options) const;
+  Result<std::vector<int32_t>> tokenize(std::string_view text,
+                                        const TokenizeOptions& options) const;
   /// The bytes of the tokens, special ones spelt out.
   std::string detokenize(std::span<const int32_t> tokens) const;
   int32_t size() const;
@@ -143,22 +145,22 @@ class INFER_API Vocabulary {
 
 /// How a token is chosen. Unset fields come from the model (general.sampling.*), else as noted.
 struct SamplingOptions {
-  std::optional<float> temperature;     ///< 0.8; 0: the most likely token
-  std::optional<int32_t> top_k;         ///< 0: off
-  std::optional<float> top_p;           ///< 0.95; 1: off
-  std::optional<float> min_p;           ///< 0.05; 0: off
-  std::optional<float> typical_p;       ///< 1: off
-  std::optional<float> repeat_penalty;  ///< 1: off; above 1 makes recent tokens less likely
+  std::optional<float> temperature;        ///< 0.8; 0: the most likely token
+  std::optional<int32_t> top_k;            ///< 0: off
+  std::optional<float> top_p;              ///< 0.95; 1: off
+  std::optional<float> min_p;              ///< 0.05; 0: off
+  std::optional<float> typical_p;          ///< 1: off
+  std::optional<float> repeat_penalty;     ///< 1: off; above 1 makes recent tokens less likely
   std::optional<float> frequency_penalty;  ///< 0; subtracted for every recent occurrence
   std::optional<float> presence_penalty;   ///< 0; subtracted once for a recent token
-  std::optional<int32_t> penalty_last;  ///< 64; tokens that count as recent, −1: all
+  std::optional<int32_t> penalty_last;     ///< 64; tokens that count as recent, −1: all
   std::vector<std::pair<int32_t, float>> logit_bias;  ///< added to the logits of tokens
-  std::optional<uint64_t> seed;         ///< a fresh one each time; equal seeds give equal text
+  std::optional<uint64_t> seed;  ///< a fresh one each time; equal seeds give equal text
 };
 
 struct GenerateOptions {
-  int32_t max_tokens = -1;       ///< −1: until the end of text or of the context
-  bool ignore_end = false;       ///< go on past end-of-text tokens
+  int32_t max_tokens = -1;  ///< −1: until the end of text or of the context
+  bool ignore_end = false;  ///< go on past end-of-text tokens
   SamplingOptions sampling;
 };
 
@@ -166,7 +168,7 @@ enum class FinishReason { stop, length, context, cancelled };
 
 struct GenerateResult {
   FinishReason reason = FinishReason::stop;
-  int64_t prompt_tokens = 0;      ///< computed
+  int64_t prompt_tokens = 0;  ///< computed
   int64_t generated_tokens = 0;
   double prompt_seconds = 0;
   double generate_seconds = 0;
@@ -218,7 +220,8 @@ class INFER_API Engine {
   const ModelDescription& model() const;
   /// What is allocated, by the devices' own accounting.
   MemoryReport memory() const;
-  Result<std::vector<int32_t>> tokenize(std::string_view text, const TokenizeOptions& options) const;
+  Result<std::vector<int32_t>> tokenize(std::string_view text,
+                                        const TokenizeOptions& options) const;
   std::string detokenize(std::span<const int32_t> tokens) const;
   int32_t vocabulary_size() const;
   Result<std::unique_ptr<Session>> open_session();
@@ -273,9 +276,9 @@ struct SelftestReport {
 INFER_API Result<SelftestReport> selftest(const LoadOptions& options, const std::string& only);
 
 struct SynthOptions {
-  std::string shape;       ///< a name of synth_shapes(), or "custom"
+  std::string shape;          ///< a name of synth_shapes(), or "custom"
   std::string type = "q4_0";  ///< an element type, or a mix: q4_k_m, q5_k_m
-  std::string vocabulary;  ///< a GGUF file to take the vocabulary from; empty: one made up
+  std::string vocabulary;     ///< a GGUF file to take the vocabulary from; empty: one made up
   uint64_t seed = 1;
   // Of "custom" (and, where not 0, instead of the shape's own):
   int64_t layers = 0, embedding = 0, feed_forward = 0, heads = 0, kv_heads = 0, tokens = 0;

@@ -24,8 +24,8 @@ struct Q4_0 {
       const float d = half_to_float(blocks[b].d);
       for (int c = 0; c < C; ++c) {
         const __m256i products = dot_u8_s8(codes, load32(x[c].q() + b * 32));
-        sums[c] = _mm256_fmadd_ps(_mm256_set1_ps(d * x[c].d()[b]), _mm256_cvtepi32_ps(products),
-                                  sums[c]);
+        sums[c] =
+            _mm256_fmadd_ps(_mm256_set1_ps(d * x[c].d()[b]), _mm256_cvtepi32_ps(products), sums[c]);
         offsets[c] += d * x[c].s()[b];
       }
     }

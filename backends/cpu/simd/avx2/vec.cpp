@@ -156,9 +156,9 @@ int64_t int8_products(int64_t rounds) {
 }  // namespace
 
 const VecOps& vec_ops_avx2() {
-  static const VecOps ops{dot_columns, sum_squares, scale_mul, add_scaled,  axpy,        max,
-                          exp_sum,     glu,         f16_to_f32, f32_to_f16, bf16_to_f32, quantise,
-                          read_all,    int8_products};
+  static const VecOps ops{dot_columns, sum_squares, scale_mul, add_scaled,   axpy,
+                          max,         exp_sum,     glu,       f16_to_f32,   f32_to_f16,
+                          bf16_to_f32, quantise,    read_all,  int8_products};
   return ops;
 }
 

@@ -17,9 +17,7 @@ struct F {
   static F min(F a, F b) { return {a.v < b.v ? a.v : b.v}; }
   static F max(F a, F b) { return {a.v > b.v ? a.v : b.v}; }
   static F round(F a) { return {std::nearbyint(a.v)}; }
-  static F pow2(F n) {
-    return {std::bit_cast<float>((static_cast<int32_t>(n.v) + 127) << 23)};
-  }
+  static F pow2(F n) { return {std::bit_cast<float>((static_cast<int32_t>(n.v) + 127) << 23)}; }
   static F zero_where_below(F a, F x, F limit) { return {x.v < limit.v ? 0.0f : a.v}; }
   float sum() const { return v; }
   float highest() const { return v; }
@@ -61,9 +59,9 @@ uint64_t read_all(const std::byte* data, int64_t bytes) {
 }  // namespace
 
 const VecOps& vec_ops_scalar() {
-  static const VecOps ops{dot_columns, sum_squares, scale_mul, add_scaled,  axpy,        max,
-                          exp_sum,     glu,         f16_to_f32, f32_to_f16, bf16_to_f32, nullptr,
-                          read_all,    nullptr};
+  static const VecOps ops{dot_columns, sum_squares, scale_mul, add_scaled, axpy,
+                          max,         exp_sum,     glu,       f16_to_f32, f32_to_f16,
+                          bf16_to_f32, nullptr,     read_all,  nullptr};
   return ops;
 }
 

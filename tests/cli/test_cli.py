@@ -1,0 +1,391 @@
+"""Drives the program from outside: exit codes, what goes to stdout, JSON, signals, closed pipes."""
+
+import json
+import os
+import pathlib
+import signal
+import struct
+import subprocess
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+INFER = os.environ.get("INFER_BIN", str(ROOT / "build" / "release" / "infer"))
+SHARED = pathlib.Path(os.environ.get("INFER_SHARED_TESTDATA", ROOT.parent / "shared" / "testdata"))
+MODEL = ROOT / "tests" / "data" / "golden" / "llama-q4_0.gguf"
+COMMANDS = ["run", "eval", "info", "devices", "plan", "bench", "tokenize", "detokenize",
+            "selftest", "synth"]
+
+
+def infer(*arguments, stdin=b"", timeout=120, **options):
+    return subprocess.run([INFER, *map(str, arguments)], input=stdin, capture_output=True,
+                          timeout=timeout, **options)
+
+
+def fails(code, *arguments, says="", **options):
+    """Checks the exit code, that stdout is empty and that stderr ends with one line of error."""
+    done = infer(*arguments, **options)
+    text = done.stderr.decode()
+    assert done.returncode == code, text
+    assert done.stdout == b""
+    assert text.splitlines()[-1].startswith("infer: error: "), text
+    assert "\033" not in text
+    assert says in text, text
+    return text
+
+
+@pytest.fixture(scope="session")
+def talking_model(tmp_path_factory):
+    """A model with a vocabulary: text can go in and come out. Long enough to be interrupted."""
+    path = tmp_path_factory.mktemp("model") / "synth.gguf"
+    done = infer("synth", "custom", path, "--layers", 2, "--embedding", 64, "--feed-forward", 96,
+                 "--heads", 4, "--kv-heads", 2, "--tokens", 1000, "--context", 4096)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout == b""
+    return path
+
+
+def golden(name):
+    for folder in (ROOT / "tests" / "data" / "golden", SHARED / "golden"):
+        if (folder / f"{name}.gguf").exists():
+            return folder / name
+    pytest.skip(f"golden model {name} is absent")
+
+
+# Usage
+
+def test_help_and_version_are_no_output():
+    for arguments in (["--help"], ["--version"], *([c, "--help"] for c in COMMANDS)):
+        done = infer(*arguments)
+        assert done.returncode == 0, arguments
+        assert done.stdout == b""
+        assert len(done.stderr) > 5
+
+
+def test_help_lists_every_command():
+    text = infer("--help").stderr.decode()
+    for command in COMMANDS:
+        assert f"  {command} " in text, command
+
+
+@pytest.mark.parametrize("arguments, says", [
+    ([], "no command"),
+    (["rum"], "did you mean 'run'?"),
+    (["qqqqqqqqq"], "--help"),
+    (["--nonsense"], "--help"),
+    (["run", "--nonsense"], "infer run --help"),
+    (["run"], "-m"),
+    (["eval", "--tokens", "1", "--logits", "x"], "-m"),
+    (["info"], "-m"),
+    (["plan"], "-m"),
+    (["bench"], "-m"),
+    (["tokenize"], "-m"),
+    (["detokenize"], "-m"),
+    (["run", "-m", "x", "-n", "many", "-p", "a"], "many"),
+    (["run", "-m", "x", "-p", "a", "-f", "b"], "excludes"),
+    (["run", "-m", "x", "-p", "a", "--top-p", "1.5"], "1.5"),
+    (["run", "-m", "x", "-p", "a", "-ctk", "q9"], "q9"),
+    (["run", "-m", "x", "-p", "a", "--seed", "abc"], "abc"),
+    (["plan", "-m", "x", "--memory", "8Q"], "8Q"),
+    (["plan", "-m", "x", "-t", "-3"], "threads"),
+    (["synth", "no-such-shape", "x"], "no-such-shape"),
+    (["synth", "custom", "/dev/null"], "custom"),
+    (["synth", "llama-24m", "/dev/null", "--type", "q99"], "q99"),
+    (["selftest", "--op", "nonsense"], "matmul"),
+    (["selftest", "--isa", "abacus"], "abacus"),
+])
+def test_usage_errors(arguments, says):
+    fails(2, *arguments, says=says)
+
+
+# Files, devices, memory
+
+def test_a_model_that_is_not_there():
+    for arguments in (["info", "/nonexistent.gguf"], ["run", "-m", "/nonexistent.gguf", "-p", "a"],
+                      ["plan", "-m", "/nonexistent.gguf"], ["bench", "-m", "/nonexistent.gguf"],
+                      ["tokenize", "-m", "/nonexistent.gguf"]):
+        fails(3, *arguments, says="/nonexistent.gguf")
+
+
+def test_models_that_are_none(tmp_path):
+    whole = MODEL.read_bytes()
+    for name, content in {"empty": b"", "text": b"hello " * 100, "magic": b"GGUF",
+                          "cut": whole[:1000], "short": whole[:-1000]}.items():
+        path = tmp_path / f"{name}.gguf"
+        path.write_bytes(content)
+        fails(3, "eval", "-m", path, "--tokens", "1", "--logits", tmp_path / "out", says=name)
+    fails(3, "info", tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
+def test_input_files(tmp_path):
+    fails(3, "run", "-m", MODEL, "-f", tmp_path / "absent", says="absent")
+    bad = tmp_path / "bad"
+    bad.write_text('{"tokens": ["one"]}')
+    fails(3, "eval", "-m", MODEL, "--tokens-file", bad, "--logits", tmp_path / "out", says="bad")
+
+
+def test_an_unknown_device():
+    fails(5, "run", "-m", MODEL, "-p", "a", "--device", "abacus", says="cpu")
+    fails(5, "selftest", "--device", "abacus", says="cpu")
+
+
+def test_what_does_not_fit():
+    fails(4, "plan", "-m", MODEL, "--memory", "10K")
+    fails(4, "plan", "-m", MODEL, "-c", str(1 << 40))
+
+
+# Reports
+
+def test_reports_without_json_leave_stdout_empty():
+    for arguments in (["info", MODEL], ["info", "-m", MODEL, "--tensors"], ["devices"],
+                      ["plan", "-m", MODEL]):
+        done = infer(*arguments)
+        assert done.returncode == 0, done.stderr.decode()
+        assert done.stdout == b""
+        assert len(done.stderr.splitlines()) > 1
+
+
+def test_json_reports():
+    info = json.loads(infer("info", MODEL, "--json").stdout)
+    assert info["architecture"] == "llama"
+    assert info["tensors"][0]["shape"]
+    assert info["weight_bytes"] == sum(t["bytes"] for t in info["tensors"])
+    devices = json.loads(infer("devices", "--json").stdout)
+    assert "cpu" in [d["name"] for d in devices]
+    plan = json.loads(infer("plan", "-m", MODEL, "-c", 128, "--json").stdout)
+    assert plan["context"] >= 128
+    assert plan["total"] == sum(plan[k] for k in ("weights", "kv", "activations", "scratch"))
+
+
+def test_bench_json():
+    done = infer("bench", "-m", MODEL, "-p", 8, "-n", 4, "-r", 2, "-t", 2, "--json")
+    assert done.returncode == 0, done.stderr.decode()
+    report = json.loads(done.stdout)
+    assert report["device"] == "cpu" and report["threads"] == 2
+    assert report["weights_bytes"] > 0
+    for key in ("read_bandwidth_gb_s", "int8_mac_g_s"):
+        assert report[key] >= 0
+    for phase, tokens in (("prefill", 8), ("decode", 4)):
+        assert report[phase]["tokens"] == tokens
+        assert report[phase]["tokens_per_s"] > 0
+        assert report[phase]["spread"] >= 0
+        assert 0 <= report[phase]["fraction"]
+
+
+def test_selftest_of_one_operation():
+    report = json.loads(infer("selftest", "--op", "add", "-t", 2, "--json").stdout)
+    assert report["failed"] == 0 and report["passed"] > 0
+
+
+# eval
+
+def read_logits(path):
+    data = pathlib.Path(path).read_bytes()
+    return struct.unpack(f"<{len(data) // 4}f", data)
+
+
+def nmse(x, ref):
+    return sum((a - b) ** 2 for a, b in zip(x, ref, strict=True)) / sum(b * b for b in ref)
+
+
+@pytest.mark.parametrize("name, limit", [("llama-q4_0", 1e-9), ("llama-f32", 1e-9)])
+def test_eval_against_golden_logits(name, limit, tmp_path):
+    base = golden(name)
+    tokens = json.loads(base.with_suffix(".json").read_text())["tokens"]
+    reference = read_logits(base.with_suffix(".f32"))
+    listed = tmp_path / "tokens"
+    listed.write_text(json.dumps({"tokens": tokens}))
+    outputs = []
+    for number, arguments in enumerate((["--tokens", ",".join(map(str, tokens))],
+                                        ["--tokens-file", listed, "--chunk", 3],
+                                        ["--tokens-file", listed, "-ub", 1])):
+        out = tmp_path / f"{number}.f32"
+        done = infer("eval", "-m", base.with_suffix(".gguf"), "--exact", "--logits", out,
+                     *arguments)
+        assert done.returncode == 0, done.stderr.decode()
+        assert done.stdout == b""
+        outputs.append(out.read_bytes())
+        assert nmse(read_logits(out), reference) < limit
+    assert outputs[0] == outputs[1] == outputs[2]
+
+
+def test_eval_refuses_tokens_out_of_range(tmp_path):
+    out = tmp_path / "out"
+    for tokens in ("1,100000", "-1", "99999999999", "1,x", ""):
+        fails(2, "eval", "-m", MODEL, "--tokens", tokens, "--logits", out)
+    assert not out.exists()
+
+
+def test_eval_that_cannot_write():
+    fails(1, "eval", "-m", MODEL, "--tokens", "1", "--logits", "/nonexistent/out")
+    if os.path.exists("/dev/full"):
+        fails(1, "eval", "-m", MODEL, "--tokens", "1,2", "--logits", "/dev/full")
+
+
+# Text
+
+def test_tokens_and_back(talking_model, tmp_path):
+    text = "abc hello, wörld \n\t tail \0 end".encode()
+    source = tmp_path / "text"
+    source.write_bytes(text)
+    lines = infer("tokenize", "-m", talking_model, "-f", source).stdout.decode().split("\n")
+    tokens = json.loads(infer("tokenize", "-m", talking_model, "--json", stdin=text).stdout)
+    plain = json.loads(infer("tokenize", "-m", talking_model, "--json", "--no-bos",
+                             stdin=text).stdout)
+    assert lines[-1] == "" and [int(x) for x in lines[:-1]] == tokens
+    assert tokens[0] == 1 and plain == tokens[1:]
+    for ids in (json.dumps(plain), " ".join(map(str, plain)), ",\n".join(map(str, plain))):
+        done = infer("detokenize", "-m", talking_model, stdin=ids.encode())
+        assert done.returncode == 0, done.stderr.decode()
+        assert done.stdout.lstrip(b" ") == text
+
+
+def test_special_tokens_can_be_plain_text(talking_model):
+    def ids(*flags):
+        return json.loads(infer("tokenize", "-m", talking_model, "--json", "--no-bos", *flags,
+                                stdin=b"</s>").stdout)
+    assert ids() == [2]
+    assert 2 not in ids("--no-special")
+
+
+def test_detokenize_refuses_what_is_no_token(talking_model):
+    fails(3, "detokenize", "-m", talking_model, stdin=b"1 two")
+    fails(2, "detokenize", "-m", talking_model, stdin=b"1 1000")
+
+
+# run
+
+def test_run_is_repeatable_and_stdout_holds_text_alone(talking_model):
+    arguments = ["run", "-m", talking_model, "-p", "abc", "-n", 20, "--seed", 7, "--ignore-eos"]
+    first = infer(*arguments)
+    assert first.returncode == 0, first.stderr.decode()
+    assert b"tokens/s" in first.stderr
+    again = infer(*arguments, "--quiet")
+    assert again.stdout == first.stdout and again.stderr == b""
+    report = json.loads(infer(*arguments, "--json").stdout)
+    assert report["text"].encode() == first.stdout
+    assert len(report["tokens"]) == report["timings"]["generated_tokens"] == 20
+    assert report["finish_reason"] == "length" and report["seed"] == 7
+
+
+def test_run_reads_the_prompt_from_file_or_stdin(talking_model, tmp_path):
+    prompt = tmp_path / "prompt"
+    prompt.write_text("a prompt\n")
+    arguments = ["run", "-m", talking_model, "-n", 5, "--temp", 0, "--ignore-eos"]
+    texts = {infer(*arguments, "-p", "a prompt\n").stdout, infer(*arguments, "-f", prompt).stdout,
+             infer(*arguments, "-f", "-", stdin=b"a prompt\n").stdout}
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize("prompt", ["-ub", "--help", "[a,b]", "{}", "%%"])
+def test_prompts_that_look_like_flags(talking_model, prompt, tmp_path):
+    file = tmp_path / "prompt"
+    file.write_text(prompt)
+    arguments = ["run", "-m", talking_model, "-n", 5, "--temp", 0, "--ignore-eos"]
+    given = infer(*arguments, "-p", prompt)
+    assert given.returncode == 0, given.stderr.decode()
+    assert given.stdout == infer(*arguments, "-f", file).stdout
+
+
+def test_run_generates_nothing_when_asked_for_nothing(talking_model):
+    done = infer("run", "-m", talking_model, "-p", "abc", "-n", 0)
+    assert done.returncode == 0 and done.stdout == b""
+
+
+def test_a_prompt_longer_than_the_context(talking_model):
+    fails(4, "run", "-m", talking_model, "-p", "abc " * 500, "-c", 64, "-n", 5)
+
+
+# Streams and signals
+
+def start(*arguments, **options):
+    return subprocess.Popen([INFER, *map(str, arguments)], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, **options)
+
+
+def endless(model):
+    return ["run", "-m", model, "-p", "abc", "-n", 3900, "--ignore-eos", "-t", 1]
+
+
+def test_interrupt_ends_with_130(talking_model):
+    process = start(*endless(talking_model))
+    assert process.stdout.read(1) != b""
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 130
+
+
+def test_interrupt_while_waiting_for_input():
+    process = start("tokenize", "-m", MODEL, stdin=subprocess.PIPE)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 130
+    process.stdin.close()
+
+
+def test_a_reader_that_goes_away_is_no_failure(talking_model):
+    process = start(*endless(talking_model))
+    assert process.stdout.read(1) != b""
+    process.stdout.close()
+    errors = process.stderr.read()
+    assert process.wait(timeout=30) == 0, errors
+    assert b"error" not in errors
+
+
+def test_a_stdout_that_is_closed_from_the_start():
+    done = subprocess.run(["sh", "-c", 'exec "$0" devices --json >&-', INFER],
+                          capture_output=True, timeout=30)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_a_full_disk_is_a_failure():
+    if not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full")
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([INFER, "devices", "--json"], stdout=full, stderr=subprocess.PIPE,
+                              timeout=30)
+    assert done.returncode == 1 and b"stdout" in done.stderr
+
+
+# The program itself
+
+def test_it_needs_nothing_but_the_c_and_cpp_libraries():
+    allowed = ("linux-vdso", "linux-gate", "libc.so", "libm.so", "libstdc++.so", "libgcc_s.so",
+               "/lib/ld-linux", "/lib64/ld-linux")
+    text = subprocess.run(["ldd", INFER], capture_output=True, check=True).stdout.decode()
+    if "libasan" in text or "libtsan" in text or "libubsan" in text:
+        pytest.skip("built with a sanitizer")
+    for line in text.splitlines():
+        assert line.strip().startswith(allowed), line
+
+
+# synth
+
+def test_synth_does_not_depend_on_anything_but_its_arguments(tmp_path):
+    def made(name, *arguments):
+        path = tmp_path / name
+        done = infer("synth", "custom", path, "--layers", 1, "--embedding", 256,
+                     "--feed-forward", 256, "--heads", 4, "--tokens", 300, *arguments)
+        assert done.returncode == 0, done.stderr.decode()
+        return path.read_bytes()
+    assert made("a") == made("b")
+    assert made("a") != made("c", "--seed", 2)
+    types = {t["name"]: t["type"] for t in json.loads(
+        infer("info", tmp_path / "a", "--json").stdout)["tensors"]}
+    assert types["token_embd.weight"] == "Q4_0" and types["output.weight"] == "Q6_K"
+    fails(3, "synth", "llama-24m", tmp_path / "d", "--type", "iq1_s")
+    assert not (tmp_path / "d").exists()
+
+
+def test_synth_of_a_mix_with_experts_runs(tmp_path):
+    path = tmp_path / "moe.gguf"
+    done = infer("synth", "custom", path, "--layers", 4, "--embedding", 256, "--feed-forward", 256,
+                 "--heads", 4, "--kv-heads", 2, "--tokens", 300, "--experts", 4,
+                 "--experts-used", 2, "--type", "q4_k_m")
+    assert done.returncode == 0, done.stderr.decode()
+    types = {t["type"] for t in json.loads(infer("info", path, "--json").stdout)["tensors"]}
+    assert types == {"F32", "Q4_K", "Q6_K"}
+    done = infer("run", "-m", path, "-p", "abc", "-n", 3, "--ignore-eos", "--json")
+    assert done.returncode == 0, done.stderr.decode()
+    assert json.loads(done.stdout)["timings"]["generated_tokens"] == 3

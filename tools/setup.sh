@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Installs what building and testing needs on Debian 12.
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build
+  libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libexpected-dev
+  doctest-dev libutf8proc-dev libpcre2-dev
+  python3 python3-pytest
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' ||
+    missing+=("$package")
+done
+if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then as_root=(sudo); fi
+"${as_root[@]}" apt-get update
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+  apt-get install -y --no-install-recommends "${missing[@]}"

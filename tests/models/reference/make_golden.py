@@ -218,7 +218,8 @@ def llama(name):
     if "yarn" in name:
         scaling = {"rope__scaling__type": "yarn", "rope__scaling__factor": 4.0,
                    "rope__scaling__original_context_length": 32,
-                   "rope__scaling__yarn_beta_fast": 4.0, "rope__scaling__yarn_beta_slow": 0.5}
+                   "rope__scaling__yarn_beta_fast": 4.0, "rope__scaling__yarn_beta_slow": 0.5,
+                   "rope__scaling__yarn_ext_factor": 0.8, "rope__scaling__attn_factor": 0.9}
     m = Builder(name, "llama", 30, 2, 3, 1, 12, feed_forward_length=42, **scaling)
     m.embedding()
     for layer in range(m.layers):

@@ -26,6 +26,10 @@ std::string shell_word(std::string_view text) {
   return word + "'";
 }
 
+std::string joined(const std::vector<std::string>& words) {
+  return fmt::to_string(fmt::join(words, " "));
+}
+
 std::string command_names(const Tree& tree) {
   std::string names;
   for (size_t i = 1; i < tree.size(); ++i) names += (i > 1 ? " " : "") + tree[i].name;
@@ -44,9 +48,7 @@ std::string option_names(const CommandHint& command, bool with_value_only) {
 std::string bash_reply(const ValueHint& value) {
   switch (value.kind) {
     case Kind::file: return "_infer_files";
-    case Kind::choice:
-      return fmt::format("_infer_words {}",
-                         shell_word(fmt::to_string(fmt::join(value.choices, " "))));
+    case Kind::choice: return fmt::format("_infer_words {}", shell_word(joined(value.choices)));
     case Kind::anything: break;
   }
   return ":";
@@ -74,16 +76,18 @@ std::string bash_script(const Tree& tree) {
                                  bash_reply(command.positionals[p].value));
     }
   }
-  // Names of files come a line each; they may hold spaces.
+  // Names of files come a line each; they may hold spaces and stars.
   constexpr std::string_view kScript =
       R"(# bash completion of infer, made by 'infer completion bash'.
 _infer_words() {{
   COMPREPLY=($(compgen -W "$1" -- "$cur"))
 }}
 _infer_files() {{
-  local IFS=$'\n'
+  local name
   compopt -o filenames 2>/dev/null
-  COMPREPLY=($(compgen -f -- "$cur"))
+  while IFS= read -r name; do
+    COMPREPLY+=("$name")
+  done < <(compgen -f -- "$cur")
 }}
 _infer() {{
   local cur="${{COMP_WORDS[COMP_CWORD]}}" prev="${{COMP_WORDS[COMP_CWORD-1]}}"
@@ -168,11 +172,13 @@ std::string zsh_script(const Tree& tree) {
   return fmt::format(
       "#compdef infer\n# zsh completion of infer, made by 'infer completion zsh'.\n"
       "_infer() {{\n  local -a commands=(\n{}  )\n"
-      "  if ((CURRENT == 2)); then\n    _describe command commands\n    return\n  fi\n"
+      "  if ((CURRENT == 2)); then\n"
+      "    if [[ $words[2] == -* ]]; then\n      compadd -- {}\n    else\n"
+      "      _describe command commands\n    fi\n    return\n  fi\n"
       "  local command=$words[2]\n  shift words\n  ((CURRENT--))\n"
       "  case $command in\n{}  esac\n}}\n"
       "if [[ $funcstack[1] == _infer ]]; then\n  _infer \"$@\"\nelse\n  compdef _infer infer\nfi\n",
-      descriptions, cases);
+      descriptions, option_names(tree[0], false), cases);
 }
 
 /// Within single quotes fish reads \\ and \' alone.
@@ -188,38 +194,44 @@ std::string fish_quoted(std::string_view text) {
 std::string fish_value(const ValueHint& value) {
   switch (value.kind) {
     case Kind::file: return " -r -F";
-    case Kind::choice:
-      return fmt::format(" -x -a {}", fish_quoted(fmt::to_string(fmt::join(value.choices, " "))));
+    case Kind::choice: return fmt::format(" -x -a {}", fish_quoted(joined(value.choices)));
     case Kind::anything: break;
   }
   return " -x";
 }
 
+std::string fish_options(const CommandHint& command, const std::string& start) {
+  std::string script;
+  for (const OptionHint& option : command.options) {
+    script += start;
+    for (const std::string& name : option.names) {
+      const bool is_long = name.starts_with("--");
+      const char* flag = is_long ? "-l" : name.size() == 2 ? "-s" : "-o";
+      script += fmt::format(" {} {}", flag, name.substr(is_long ? 2 : 1));
+    }
+    if (!option.value_name.empty()) script += fish_value(option.value);
+    script += fmt::format(" -d {}\n", fish_quoted(option.description));
+  }
+  return script;
+}
+
 std::string fish_script(const Tree& tree) {
+  const std::string first = "complete -c infer -n __fish_use_subcommand";
   std::string script =
       "# fish completion of infer, made by 'infer completion fish'.\n"
       "complete -c infer -f\n";
+  script += fish_options(tree[0], first);
   for (size_t i = 1; i < tree.size(); ++i) {
     const CommandHint& command = tree[i];
-    script += fmt::format("complete -c infer -n __fish_use_subcommand -a {} -d {}\n", command.name,
-                          fish_quoted(command.description));
+    script +=
+        fmt::format("{} -a {} -d {}\n", first, command.name, fish_quoted(command.description));
     const std::string start =
         fmt::format("complete -c infer -n '__fish_seen_subcommand_from {}'", command.name);
-    for (const OptionHint& option : command.options) {
-      script += start;
-      for (const std::string& name : option.names) {
-        const bool is_long = name.starts_with("--");
-        const char* flag = is_long ? "-l" : name.size() == 2 ? "-s" : "-o";
-        script += fmt::format(" {} {}", flag, name.substr(is_long ? 2 : 1));
-      }
-      if (!option.value_name.empty()) script += fish_value(option.value);
-      script += fmt::format(" -d {}\n", fish_quoted(option.description));
-    }
+    script += fish_options(command, start);
     for (const OptionHint& positional : command.positionals) {
       if (positional.value.kind == Kind::file) script += start + " -F\n";
       if (positional.value.kind == Kind::choice) {
-        script += start + " -a " +
-                  fish_quoted(fmt::to_string(fmt::join(positional.value.choices, " "))) + "\n";
+        script += start + " -a " + fish_quoted(joined(positional.value.choices)) + "\n";
       }
     }
   }

@@ -9,6 +9,7 @@
 #include "cli/failure.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 
 namespace infer::cli {
 namespace {
@@ -93,7 +94,10 @@ int run_program(int argc, char** argv) {
     handle_interrupts();
     return run_command(argc, argv);
   } catch (const Failure& failure) {
-    if (failure.exit_code() == kExitInterrupted) return kExitInterrupted;
+    if (failure.exit_code() == kExitInterrupted) {
+      erase_progress();
+      return kExitInterrupted;
+    }
     print_error(failure.what());
     return failure.exit_code();
   } catch (const std::bad_alloc&) {

@@ -7,7 +7,6 @@ namespace infer {
 namespace {
 
 using QkNorm = SynthArch::QkNorm;
-
 std::span<const SynthArch> architectures() {
   static constexpr SynthArch kTable[] = {
       {.name = "llama"},
@@ -376,6 +375,7 @@ std::vector<SynthShape> other_shapes() {
                 {"rope.scaling.factor", 40.0f},
                 {"rope.scaling.original_context_length", uint32_t{4096}},
                 {"rope.scaling.yarn_log_multiplier", 0.0707f}}},
+      {.name = "custom"},
   };
 }
 
@@ -391,7 +391,6 @@ std::span<const SynthShape> all_synth_shapes() {
     for (const auto family : {llama_shapes, qwen_shapes, gemma_shapes, other_shapes}) {
       for (SynthShape& shape : family()) shapes.push_back(std::move(shape));
     }
-    shapes.push_back({.name = "custom"});
     return shapes;
   }();
   return all;

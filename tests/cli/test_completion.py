@@ -1,5 +1,6 @@
 """The completion scripts: what the shells make of them, and that nothing is missing."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import pytest
 from program import fails, infer
 
 SHELLS = ["bash", "zsh", "fish"]
+FILES = ["model.gguf", "another model.gguf", "m*.gguf"]
 
 
 def script(shell):
@@ -60,7 +62,7 @@ def complete(tmp_path_factory):
         pytest.skip("bash is absent")
     folder = tmp_path_factory.mktemp("completion")
     (folder / "infer.bash").write_text(script("bash"))
-    for name in ("model.gguf", "another model.gguf"):
+    for name in FILES:
         (folder / name).write_bytes(b"")
 
     def ask(*words):
@@ -87,8 +89,8 @@ def test_bash_completes_options(complete, commands):
 
 
 def test_bash_completes_values(complete):
-    files = {"model.gguf", "another model.gguf", "infer.bash"}
-    assert set(complete("run", "-m", "")) == files
+    assert set(complete("run", "-m", "")) == {*FILES, "infer.bash"}
+    assert complete("run", "-m", "m*") == ["m*.gguf"]
     assert complete("run", "--model", "mod") == ["model.gguf"]
     assert complete("run", "-m", "an") == ["another model.gguf"]
     assert "cpu" in complete("run", "-m", "model.gguf", "--device", "")
@@ -105,3 +107,21 @@ def test_bash_completes_positionals_in_their_order(complete):
     # Neither an option nor its value is a positional.
     assert "custom" in complete("synth", "-q", "--seed", "1", "")
     assert "model.gguf" in complete("info", "--json", "")
+
+
+def test_fish_completes(tmp_path):
+    if shutil.which("fish") is None:
+        pytest.skip("fish is absent")
+    (tmp_path / "infer.fish").write_text(script("fish"))
+
+    def ask(line):
+        done = subprocess.run(["fish", "-c", f"source infer.fish; complete -C '{line}'"],
+                              cwd=tmp_path, capture_output=True, timeout=30,
+                              env={**os.environ, "HOME": str(tmp_path)})
+        return [found.split("\t")[0] for found in done.stdout.decode().splitlines()]
+    assert ask("infer com") == ["completion"]
+    assert ask("infer --ver") == ["--version"]
+    assert ask("infer run --repeat-l") == ["--repeat-last-n"]
+    assert set(ask("infer run -ctk ")) == {"f32", "f16", "q8_0", "q4_0"}
+    assert ask("infer synth llama-2") == ["llama-24m"]
+    assert ask("infer run -m inf") == ["infer.fish"]

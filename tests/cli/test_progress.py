@@ -15,12 +15,16 @@ SLOW = ["custom", "--layers", "8", "--embedding", "768", "--feed-forward", "3072
         "--tokens", "300", "--type", "q4_k"]
 
 
-def synth(path, *arguments, **environment):
-    """Runs with a terminal as stderr; what was written to it. Ends once a bar was seen."""
+def synth(path, shape, *arguments, **environment):
+    return on_terminal("synth", shape, path, *arguments, **environment)
+
+
+def on_terminal(*arguments, **environment):
+    """Runs with a terminal as stderr; what was written to it."""
     master, slave = pty.openpty()
-    env = {"TERM": "xterm", **{k: v for k, v in os.environ.items() if k != "NO_COLOR"}}
-    process = subprocess.Popen([INFER, "synth", arguments[0], path, *arguments[1:]], stderr=slave,
-                               stdout=subprocess.PIPE, env={**env, **environment})
+    plain = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM")}
+    process = subprocess.Popen([INFER, *arguments], stderr=slave, stdout=subprocess.PIPE,
+                               env={**plain, "TERM": "xterm", **environment})
     os.close(slave)
     seen = b""
     while select.select([master], [], [], 120)[0]:
@@ -32,9 +36,8 @@ def synth(path, *arguments, **environment):
             break
         seen += part
     os.close(master)
-    assert process.wait(timeout=120) == 0, seen
-    assert process.stdout.read() == b""
-    process.stdout.close()
+    assert process.communicate(timeout=120)[0] == b""
+    assert process.returncode == 0, seen
     return seen.decode()
 
 
@@ -93,3 +96,5 @@ def test_no_bar_for_what_is_quick(tmp_path):
     text = synth(tmp_path / "m.gguf", "custom", "--layers", "1", "--embedding", "64",
                  "--feed-forward", "64", "--heads", "2", "--tokens", "300")
     assert "[" not in text
+    text = on_terminal("bench", "-m", tmp_path / "m.gguf", "-p", "4", "-n", "2", "-r", "1")
+    assert "loading" not in text and "decode" in text

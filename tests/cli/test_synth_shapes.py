@@ -108,6 +108,13 @@ def test_q4_k_m_of_eight_experts(tmp_path):
     assert four["blk.0.attn_k.weight"] == four["blk.0.attn_output.weight"] == "Q4_K"
 
 
+def test_q4_k_m_of_seventy_billion(tmp_path):
+    found = types(small("llama-3.1-70b", tmp_path / "m.gguf", **{**MIX, "layers": 80}))
+    values = [found[f"blk.{i}.attn_v.weight"] for i in range(80)]
+    assert set(values) == {"Q5_K", "Q6_K"}
+    assert values[:13] == ["Q6_K"] * 10 + ["Q5_K", "Q5_K", "Q6_K"]
+
+
 @pytest.mark.parametrize("kind, number", [("f16", 1), ("q4_0", 2), ("q8_0", 7), ("q6_k", 18)])
 def test_the_file_type_is_said(kind, number, tmp_path):
     info = small("llama-24m", tmp_path / "m.gguf", type=kind)

@@ -10,6 +10,7 @@
 #include "cli/failure.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 
 namespace infer::cli {
 namespace {
@@ -39,14 +40,19 @@ std::optional<std::vector<int32_t>> tokens_of(const Json& json) {
 
 }  // namespace
 
+bool is_single_dash_name(std::string_view name) {
+  constexpr std::string_view kNames[] = {"ub", "ctk", "ctv"};
+  return is_one_of(name, kNames);
+}
+
 std::vector<std::string> normalise_arguments(int argc, char** argv) {
-  constexpr std::string_view kLong[] = {"-ub", "-ctk", "-ctv"};
   constexpr std::string_view kFreeText[] = {"-p", "--prompt", "-f", "--file", "-m", "--model"};
   std::vector<std::string> arguments;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     const bool value = !arguments.empty() && is_one_of(arguments.back(), kFreeText);
-    arguments.emplace_back(!value && is_one_of(argument, kLong) ? "-" : "").append(argument);
+    const bool known = argument.starts_with('-') && is_single_dash_name(argument.substr(1));
+    arguments.emplace_back(!value && known ? "-" : "").append(argument);
   }
   return arguments;
 }
@@ -127,7 +133,7 @@ void declare_model(CLI::App& app, ModelArgs& args) {
 
 void declare_device(CLI::App& app, LoadOptions& load) {
   app.add_option("--device", load.device, "Device to run on; see 'infer devices'")
-      ->type_name("NAME")
+      ->type_name("DEVICE")
       ->capture_default_str();
   app.add_option("-t,--threads", load.threads, "CPU threads; 0: all that the process may use")
       ->type_name("N")
@@ -195,12 +201,8 @@ LoadOptions load_options(const ModelArgs& args) {
   }
   if (args.verbose) set_verbosity(Verbosity::debug);
   if (args.quiet) set_verbosity(Verbosity::quiet);
-  load.progress = [shown = !args.quiet && stderr_is_terminal(), last = -1](double done) mutable {
-    const int percent = static_cast<int>(done * 100);
-    if (shown && percent != last) {
-      std::fprintf(stderr, "\rloading %d %%%s", percent, percent >= 100 ? "\r\033[K" : "");
-      last = percent;
-    }
+  load.progress = [bar = std::make_shared<Progress>("loading", !args.quiet)](double done) {
+    bar->update(done);
     return !interrupted();
   };
   return load;

@@ -17,6 +17,8 @@ namespace infer::cli {
 /// which CLI11 would read as bundles of single letters: -ub, -ctk, -ctv become --ub, --ctk, --ctv.
 /// The text that follows a flag which takes free text is left alone.
 std::vector<std::string> normalise_arguments(int argc, char** argv);
+/// Whether a long name ("ub") is also known after a single dash.
+bool is_single_dash_name(std::string_view name);
 
 /// "4096", "512M", "8G", "1.5GiB": bytes, in powers of 1024. Nothing if it is something else.
 std::optional<int64_t> parse_size(std::string_view text);

@@ -21,6 +21,7 @@ void add_bench(CLI::App& app, Action& action);
 void add_text(CLI::App& app, Action& action);  // tokenize, detokenize
 void add_selftest(CLI::App& app, Action& action);
 void add_synth(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
 
 /// Adds a command whose arguments are an Args: `declare` names its options, `run` does it.
 template <typename Args>

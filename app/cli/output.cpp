@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "cli/failure.h"
+#include "cli/progress.h"
 
 namespace infer::cli {
 namespace {
@@ -52,13 +53,20 @@ void print_json(const Json& json) {
   check_out();
 }
 
-void print_line(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
+void print_line(const std::string& line) {
+  erase_progress();
+  std::fprintf(stderr, "%s\n", line.c_str());
+}
 
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) == 1; }
 
-void print_error(std::string_view message) {
+bool colors_allowed() {
   const char* no_color = std::getenv("NO_COLOR");
-  const bool color = stderr_is_terminal() && (no_color == nullptr || *no_color == '\0');
+  return stderr_is_terminal() && (no_color == nullptr || *no_color == '\0');
+}
+
+void print_error(std::string_view message) {
+  const bool color = colors_allowed();
   std::string line;
   for (const char c : message) line += c == '\n' || c == '\r' ? ' ' : c;
   while (line.ends_with(' ')) line.pop_back();

@@ -33,6 +33,8 @@ void note(fmt::format_string<Args...> text, Args&&... args) {
 /// "infer: error: …" on stderr, in one line; in colour on a terminal unless NO_COLOR is set.
 void print_error(std::string_view message);
 bool stderr_is_terminal();
+/// On a terminal, unless NO_COLOR is set (no-color.org).
+bool colors_allowed();
 
 /// "4.12 GiB".
 std::string human_bytes(int64_t bytes);

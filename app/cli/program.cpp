@@ -9,6 +9,7 @@
 #include "cli/failure.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 
 namespace infer::cli {
 namespace {
@@ -45,8 +46,8 @@ void declare(CLI::App& app, Action& action) {
   app.set_version_flag("--version", std::string("infer ") + version());
   app.require_subcommand(1);
   app.get_formatter()->column_width(36);
-  for (const auto add :
-       {add_run, add_eval, add_reports, add_bench, add_text, add_selftest, add_synth}) {
+  for (const auto add : {add_run, add_eval, add_reports, add_bench, add_text, add_selftest,
+                         add_synth, add_completion}) {
     add(app, action);
   }
 }
@@ -93,7 +94,10 @@ int run_program(int argc, char** argv) {
     handle_interrupts();
     return run_command(argc, argv);
   } catch (const Failure& failure) {
-    if (failure.exit_code() == kExitInterrupted) return kExitInterrupted;
+    if (failure.exit_code() == kExitInterrupted) {
+      erase_progress();
+      return kExitInterrupted;
+    }
     print_error(failure.what());
     return failure.exit_code();
   } catch (const std::bad_alloc&) {

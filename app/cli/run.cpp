@@ -1,11 +1,10 @@
 // infer run: completes a raw prompt.
-#include <charconv>
-
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/sampling.h"
 
 namespace infer::cli {
 namespace {
@@ -14,13 +13,12 @@ struct RunArgs {
   ModelArgs model;
   std::optional<std::string> prompt;
   std::string file;
-  std::string seed;
+  SamplingArgs sampling;
   GenerateOptions generate;
   bool json = false;
 };
 
 void declare(CLI::App& app, RunArgs& args) {
-  SamplingOptions& sampling = args.generate.sampling;
   declare_load(app, args.model);
   CLI::Option* prompt = app.add_option("-p,--prompt", args.prompt, "The prompt")->type_name("TEXT");
   app.add_option("-f,--file", args.file, "Read the prompt from a file, to the byte; '-': stdin")
@@ -31,31 +29,9 @@ void declare(CLI::App& app, RunArgs& args) {
       ->type_name("N")
       ->check(CLI::Range(-1, std::numeric_limits<int32_t>::max()))
       ->capture_default_str();
-  app.add_option("-s,--seed", args.seed, "Seed; equal seeds give equal text; -1: a fresh one")
-      ->type_name("N");
-  app.add_option("--temp,--temperature", sampling.temperature, "Temperature; 0: most likely token")
-      ->type_name("X");
-  app.add_option("--top-k", sampling.top_k, "Sample among the K most likely; 0: all")
-      ->type_name("K");
-  app.add_option("--top-p", sampling.top_p, "Sample among the likeliest of this total; 1: all")
-      ->type_name("P")
-      ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--min-p", sampling.min_p, "Least likelihood beside the most likely; 0: any")
-      ->type_name("P")
-      ->check(CLI::Range(0.0, 1.0));
+  declare_sampling(app, args.sampling);
   app.add_flag("--ignore-eos", args.generate.ignore_end, "Go on past end-of-text tokens");
   app.add_flag("--json", args.json, "Print one JSON object in place of the text");
-}
-
-std::optional<uint64_t> parse_seed(const std::string& text) {
-  if (text.empty() || text == "-1") return std::nullopt;
-  uint64_t seed = 0;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, seed);
-  if (parsed.ec != std::errc() || parsed.ptr != end) {
-    usage(fmt::format("--seed: expected a number or -1, found '{}'", text));
-  }
-  return seed;
 }
 
 const char* reason_name(FinishReason reason) {
@@ -96,17 +72,13 @@ Json report(const GenerateResult& result, const std::string& text,
 }
 
 int run(RunArgs& args) {
-  args.generate.sampling.seed = parse_seed(args.seed);
-  SamplingOptions& sampling = args.generate.sampling;
-  if (sampling.temperature && !(*sampling.temperature >= 0)) {
-    usage("--temp: expected 0 or more");
-  }
-  if (sampling.top_k && *sampling.top_k < 0) sampling.top_k = 0;  // as in llama.cpp: off
+  args.generate.sampling = sampling_options(args.sampling);
   require_model(args.model);
   if (!args.prompt && args.file.empty()) usage("no prompt given: use -p TEXT or -f FILE");
   const std::string prompt = args.prompt ? *args.prompt : read_input(args.file);
 
   const std::unique_ptr<Engine> engine = load_engine(args.model);
+  require_biased_tokens(args.generate.sampling, engine->vocabulary_size());
   const std::vector<int32_t> prompt_tokens = must(engine->tokenize(prompt, TokenizeOptions{}));
   const std::unique_ptr<Session> session = must(engine->open_session());
   std::string text;

@@ -4,6 +4,7 @@
 #include "cli/failure.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 
 namespace infer::cli {
 namespace {
@@ -20,7 +21,7 @@ void declare(CLI::App& app, SynthArgs& args) {
       ->required()
       ->type_name("SHAPE")
       ->check(CLI::IsMember(synth_shapes()));
-  app.add_option("output", args.path, "GGUF file to write")->required()->type_name("OUT");
+  app.add_option("output", args.path, "GGUF file to write")->required()->type_name("FILE");
   app.add_option("--type", synth.type, "Type of the weights, or a mix: q4_k_m, q5_k_m")
       ->type_name("TYPE")
       ->capture_default_str();
@@ -35,24 +36,26 @@ void declare(CLI::App& app, SynthArgs& args) {
   size("--feed-forward", synth.feed_forward, "Width of the feed-forward part");
   size("--heads", synth.heads, "Heads");
   size("--kv-heads", synth.kv_heads, "Key-value heads");
+  size("--head-dim", synth.head_dim, "Width of a head");
   size("--tokens", synth.tokens, "Vocabulary");
   size("--experts", synth.experts, "Experts");
   size("--experts-used", synth.experts_used, "Experts used for a token");
+  size("--expert-feed-forward", synth.expert_feed_forward, "Width of an expert");
   size("--context", synth.context, "Context length");
   app.add_flag("-q,--quiet", args.quiet, "Only errors on stderr");
 }
 
 int run(SynthArgs& args) {
-  const bool shown = !args.quiet && stderr_is_terminal();
-  args.synth.progress = [shown](double done) {
-    if (shown) std::fprintf(stderr, "\rwriting %d %%", static_cast<int>(done * 100));
+  Progress bar("writing", !args.quiet);
+  args.synth.progress = [&bar](double done) {
+    bar.update(done);
     return !interrupted();
   };
   const Status status = [&] {
     const InterruptScope scope;
     return synth(args.path, args.synth);
   }();
-  if (shown) std::fprintf(stderr, "\r\033[K");
+  erase_progress();
   must(status);
   if (!args.quiet) note("{}: written", args.path);
   return kExitOk;

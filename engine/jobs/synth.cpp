@@ -124,7 +124,7 @@ Result<int64_t> copy_vocabulary(const std::string& path, Metadata& metadata) {
 }
 
 Status run_synth(const std::string& path, SynthOptions options) {
-  INFER_TRY_S(const SynthTypes types, synth_types(options.type));
+  INFER_TRY_S(const SynthTypes types, parse_synth_types(options.type));
   Metadata metadata(path);
   if (!options.vocabulary.empty()) {
     INFER_TRY_S(const int64_t tokens, copy_vocabulary(options.vocabulary, metadata));
@@ -136,7 +136,7 @@ Status run_synth(const std::string& path, SynthOptions options) {
   }
   INFER_TRY_S(const SynthShape shape, synth_shape(options));
   if (options.vocabulary.empty()) add_made_up_vocabulary(shape.tokens, metadata);
-  add_shape_metadata(shape, metadata);
+  add_shape_metadata(shape, types, metadata);
   INFER_TRY_S(const std::vector<SynthTensor> tensors, synth_tensors(shape, types));
   return Writer(options, shape).write(path, tensors, metadata);
 }

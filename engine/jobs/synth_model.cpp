@@ -4,81 +4,41 @@
 #include <cmath>
 #include <numbers>
 
-#include "engine/quant/quant.h"
 #include "engine/weights/tokenizer_spec.h"
 
 namespace infer {
 namespace {
 
-std::span<const SynthShape> shapes() {
-  // name, layers, embedding, feed-forward, heads, kv heads, tokens, experts, used, context, …
-  static const SynthShape table[] = {
-      {"llama-24m", 6, 288, 768, 6, 6, 32000, 0, 0, 1024},
-      {"tinyllama-1.1b", 22, 2048, 5632, 32, 4, 32000, 0, 0, 2048},
-      {"llama-3.2-1b", 16, 2048, 8192, 32, 8, 128256, 0, 0, 131072, 500000, 32, true},
-      {"llama-3.1-8b", 32, 4096, 14336, 32, 8, 128256, 0, 0, 131072, 500000, 8},
-      {"mixtral-8x7b", 32, 4096, 14336, 32, 8, 32000, 8, 2, 32768, 1e6},
-      {"custom"},
-  };
-  return table;
-}
-
-Status check(const SynthShape& s, int64_t min_tokens) {
-  const auto in = [](int64_t x, int64_t low, int64_t high) { return x >= low && x <= high; };
-  constexpr int64_t kWide = int64_t{1} << 20;
-  if (!in(s.layers, 1, 1024) || !in(s.embedding, 1, kWide) || !in(s.feed_forward, 1, kWide) ||
-      !in(s.heads, 1, 4096) || !in(s.kv_heads, 1, s.heads) || !in(s.experts, 0, 65536) ||
-      !in(s.context, 1, int64_t{1} << 31)) {
-    return error(StatusCode::invalid_argument,
-                 "shape '{}': give layers, embedding, feed-forward and heads within reason",
-                 s.name);
-  }
-  if (s.embedding % s.heads != 0 || s.head_dim() % 2 != 0 || s.heads % s.kv_heads != 0) {
-    return error(StatusCode::invalid_argument,
-                 "shape '{}': heads must divide the embedding into even parts and be a multiple "
-                 "of the key-value heads",
-                 s.name);
-  }
-  if (s.experts > 0 && !in(s.experts_used, 1, s.experts)) {
-    return error(StatusCode::invalid_argument,
-                 "shape '{}': expected 1 to {} experts used, found {}", s.name, s.experts,
-                 s.experts_used);
-  }
-  if (!in(s.tokens, min_tokens, int64_t{1} << 24)) {
-    return error(StatusCode::invalid_argument, "shape '{}': expected {} to {} tokens, found {}",
-                 s.name, min_tokens, int64_t{1} << 24, s.tokens);
-  }
-  return {};
-}
-
-/// llama.cpp's quantiser when a row is not a whole number of blocks of 256.
-DType fitting(DType type, int64_t row) {
-  if (row % dtype_info(type).block_elements == 0) return type;
-  DType next = DType::f16;
-  if (type == DType::q4_k) next = DType::q5_0;
-  if (type == DType::q5_k) next = DType::q5_1;
-  if (type == DType::q6_k) next = DType::q8_0;
-  return row % dtype_info(next).block_elements == 0 ? next : DType::f16;
-}
-
-/// The layers whose values and down projections get more bits in llama.cpp's _K_M mixes: the first
-/// and last eighth and every third between.
-bool gets_more_bits(int64_t layer, int64_t layers) {
-  return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
-}
+using Fill = SynthTensor::Fill;
 
 /// Lists tensors; the first failure is kept.
 class TensorList {
  public:
-  void normal(std::string name, DType type, float deviation, int64_t d0, int64_t d1,
-              int64_t d2 = 1) {
-    add({std::move(name), {}, SynthTensor::Fill::normal, deviation}, fitting(type, d0),
-        {d0, d1, d2});
+  TensorList(const SynthShape& shape, const SynthTypes& types) : s_(shape), types_(types) {}
+
+  void begin_layer(int64_t layer) { layer_ = layer; }
+  /// A layer's matrix of the type that its part of a mix has.
+  void block(std::string_view part, int64_t d0, int64_t d1, int64_t d2 = 1) {
+    matrix(name(part, "weight"), types_.of_block(s_, part, layer_), d0, d1, d2);
+  }
+  void block_f32(std::string_view part, int64_t d0, int64_t d1) {
+    matrix(name(part, "weight"), DType::f32, d0, d1);
+  }
+  void block_norm(std::string_view part, int64_t d0) { vector(name(part, "weight"), d0); }
+  void block_bias(std::string_view part, int64_t d0, int64_t d1 = 1) {
+    add({name(part, "bias"), {}, Fill::normal, 0.02f}, DType::f32, {d0, d1, 1});
+  }
+  void block_sinks(int64_t heads) {
+    add({name("attn_sinks", "weight"), {}, Fill::normal, 1.0f}, DType::f32, {heads, 1, 1});
   }
   void matrix(std::string name, DType type, int64_t d0, int64_t d1, int64_t d2 = 1) {
     normal(std::move(name), type, 1 / std::sqrt(static_cast<float>(d0)), d0, d1, d2);
   }
-  void vector(std::string name, int64_t d0, SynthTensor::Fill fill = SynthTensor::Fill::ones) {
+  void normal(std::string name, DType type, float deviation, int64_t d0, int64_t d1,
+              int64_t d2 = 1) {
+    add({std::move(name), {}, Fill::normal, deviation}, fitting_type(type, d0), {d0, d1, d2});
+  }
+  void vector(std::string name, int64_t d0, Fill fill = Fill::ones) {
     add({std::move(name), {}, fill, 0.02f}, DType::f32, {d0, 1, 1});
   }
   Result<std::vector<SynthTensor>> take() {
@@ -87,6 +47,9 @@ class TensorList {
   }
 
  private:
+  std::string name(std::string_view part, std::string_view kind) const {
+    return fmt::format("blk.{}.{}.{}", layer_, part, kind);
+  }
   void add(SynthTensor tensor, DType type, const std::array<int64_t, 3>& shape) {
     Result<TensorDesc> desc = make_tensor(type, shape);
     if (!desc) {
@@ -97,94 +60,98 @@ class TensorList {
     tensors_.push_back(std::move(tensor));
   }
 
+  const SynthShape& s_;
+  const SynthTypes& types_;
+  int64_t layer_ = 0;
   std::vector<SynthTensor> tensors_;
   Status status_;
 };
 
+void add_attention(const SynthShape& s, TensorList& list) {
+  const SynthArch& arch = s.architecture();
+  const int64_t head = s.head_size();
+  const int64_t q = s.heads * head;
+  const int64_t kv = s.kv_heads * head;
+  if (arch.fused_qkv) {
+    list.block("attn_qkv", s.embedding, q + 2 * kv);
+  } else {
+    list.block("attn_q", s.embedding, q);
+    list.block("attn_k", s.embedding, kv);
+    list.block("attn_v", s.embedding, kv);
+  }
+  list.block("attn_output", q, s.embedding);
+  if (arch.qkv_bias) {
+    list.block_bias("attn_q", q);
+    list.block_bias("attn_k", kv);
+    list.block_bias("attn_v", kv);
+  }
+  if (arch.output_bias) list.block_bias("attn_output", s.embedding);
+  if (arch.sinks) list.block_sinks(s.heads);
+  if (arch.qk_norm != SynthArch::QkNorm::none) {
+    const bool whole = arch.qk_norm == SynthArch::QkNorm::whole;
+    list.block_norm("attn_q_norm", whole ? q : head);
+    list.block_norm("attn_k_norm", whole ? kv : head);
+  }
+}
+
+void add_latent_attention(const SynthShape& s, TensorList& list) {
+  const SynthLatent& a = s.latent;
+  list.block("attn_q", s.embedding, s.heads * (a.nope + a.rope));
+  list.block("attn_kv_a_mqa", s.embedding, a.latent + a.rope);
+  list.block_norm("attn_kv_a_norm", a.latent);
+  list.block("attn_k_b", a.nope, a.latent, s.heads);
+  list.block("attn_v_b", a.latent, a.value, s.heads);
+  list.block("attn_output", s.heads * a.value, s.embedding);
+}
+
+void add_feed_forward(const SynthShape& s, int64_t width, const std::string& suffix,
+                      TensorList& list) {
+  const bool fused = s.architecture().fused_gate_up;
+  if (!fused) list.block("ffn_gate" + suffix, s.embedding, width);
+  list.block("ffn_up" + suffix, s.embedding, fused ? 2 * width : width);
+  list.block("ffn_down" + suffix, width, s.embedding);
+}
+
+void add_experts(const SynthShape& s, TensorList& list) {
+  const int64_t width = s.expert_width();
+  list.block_f32("ffn_gate_inp", s.embedding, s.experts);
+  list.block("ffn_gate_exps", s.embedding, width, s.experts);
+  list.block("ffn_up_exps", s.embedding, width, s.experts);
+  list.block("ffn_down_exps", width, s.embedding, s.experts);
+  if (s.architecture().expert_bias) {
+    list.block_bias("ffn_gate_inp", s.experts);
+    list.block_bias("ffn_gate_exps", width, s.experts);
+    list.block_bias("ffn_up_exps", width, s.experts);
+    list.block_bias("ffn_down_exps", s.embedding, s.experts);
+  }
+  if (s.shared_experts > 0) add_feed_forward(s, s.shared_experts * width, "_shexp", list);
+}
+
 }  // namespace
 
-std::vector<std::string> synth_shapes() {
-  std::vector<std::string> names;
-  for (const SynthShape& shape : shapes()) names.push_back(shape.name);
-  return names;
-}
-
-Result<SynthShape> synth_shape(const SynthOptions& o) {
-  const auto found = std::ranges::find(shapes(), o.shape, &SynthShape::name);
-  if (found == shapes().end()) {
-    return fail(StatusCode::invalid_argument, "there is no shape '{}'; there are: {}", o.shape,
-                fmt::join(synth_shapes(), ", "));
-  }
-  SynthShape s = *found;
-  const auto replace = [](int64_t& own, int64_t given) { own = given != 0 ? given : own; };
-  replace(s.layers, o.layers);
-  replace(s.embedding, o.embedding);
-  replace(s.feed_forward, o.feed_forward);
-  replace(s.heads, o.heads);
-  replace(s.kv_heads, o.kv_heads);
-  replace(s.tokens, o.tokens);
-  replace(s.experts, o.experts);
-  replace(s.experts_used, o.experts_used);
-  replace(s.context, o.context);
-  if (s.kv_heads == 0) s.kv_heads = s.heads;
-  if (s.tokens == 0) s.tokens = 32000;
-  INFER_CHECK_R(check(s, o.vocabulary.empty() ? kMinSynthTokens : 1));
-  return s;
-}
-
-Result<SynthTypes> synth_types(const std::string& name) {
-  if (name == "q4_k_m") return SynthTypes{DType::q4_k, true};
-  if (name == "q5_k_m") return SynthTypes{DType::q5_k, true};
-  const std::optional<DType> type = dtype_from_name(name);
-  constexpr DType kNoWeights[] = {DType::q8_1, DType::q8_k, DType::i8, DType::i16,
-                                  DType::i32,  DType::i64,  DType::f64};
-  if (!type || std::ranges::find(kNoWeights, *type) != std::end(kNoWeights)) {
-    return fail(StatusCode::invalid_argument,
-                "'{}' is no type of weights; expected one such as f16, q4_0, q8_0, q4_k or a mix: "
-                "q4_k_m, q5_k_m",
-                name);
-  }
-  if (quant_traits(*type).encode == nullptr) {
-    return fail(StatusCode::unsupported, "weights of type {} can be read but not made", name);
-  }
-  return SynthTypes{*type, false};
-}
-
 Result<std::vector<SynthTensor>> synth_tensors(const SynthShape& s, const SynthTypes& types) {
-  const DType base = types.base;
-  const int64_t kv = s.kv_heads * s.head_dim();
-  // The output matrix decides most: 6 bits at least, unless the whole model has more.
-  const bool small = is_quantised(base) && base != DType::q8_0;
-  const DType output = small ? DType::q6_k : base;
-  TensorList list;
-  list.normal("token_embd.weight", s.tied ? output : base, 0.02f, s.embedding, s.tokens);
+  const SynthArch& arch = s.architecture();
+  TensorList list(s, types);
+  list.normal("token_embd.weight", s.tied ? types.of_output() : types.base, 0.02f, s.embedding,
+              s.tokens);
   if (s.rope_factor > 0) {
-    list.vector("rope_freqs.weight", s.head_dim() / 2, SynthTensor::Fill::rope_factors);
+    list.vector("rope_freqs.weight", s.rope_size() / 2, Fill::rope_factors);
+  }
+  if (s.long_rope) {
+    list.vector("rope_factors_short.weight", s.rope_size() / 2);
+    list.vector("rope_factors_long.weight", s.rope_size() / 2);
   }
   for (int64_t layer = 0; layer < s.layers; ++layer) {
-    const auto name = [&](const char* part) {
-      return fmt::format("blk.{}.{}.weight", layer, part);
-    };
-    const DType more = types.mix && gets_more_bits(layer, s.layers) ? DType::q6_k : base;
-    list.vector(name("attn_norm"), s.embedding);
-    list.matrix(name("attn_q"), base, s.embedding, s.embedding);
-    list.matrix(name("attn_k"), base, s.embedding, kv);
-    list.matrix(name("attn_v"), more, s.embedding, kv);
-    list.matrix(name("attn_output"), base, s.embedding, s.embedding);
-    list.vector(name("ffn_norm"), s.embedding);
-    if (s.experts > 0) {
-      list.matrix(name("ffn_gate_inp"), DType::f32, s.embedding, s.experts);
-      list.matrix(name("ffn_gate_exps"), base, s.embedding, s.feed_forward, s.experts);
-      list.matrix(name("ffn_up_exps"), base, s.embedding, s.feed_forward, s.experts);
-      list.matrix(name("ffn_down_exps"), more, s.feed_forward, s.embedding, s.experts);
-    } else {
-      list.matrix(name("ffn_gate"), base, s.embedding, s.feed_forward);
-      list.matrix(name("ffn_up"), base, s.embedding, s.feed_forward);
-      list.matrix(name("ffn_down"), more, s.feed_forward, s.embedding);
-    }
+    list.begin_layer(layer);
+    if (arch.pre_norms) list.block_norm("attn_norm", s.embedding);
+    s.latent.latent > 0 ? add_latent_attention(s, list) : add_attention(s, list);
+    if (arch.post_norms) list.block_norm("post_attention_norm", s.embedding);
+    if (arch.pre_norms) list.block_norm(arch.ffn_norm, s.embedding);
+    s.has_experts(layer) ? add_experts(s, list) : add_feed_forward(s, s.feed_forward, "", list);
+    if (arch.post_norms) list.block_norm("post_ffw_norm", s.embedding);
   }
   list.vector("output_norm.weight", s.embedding);
-  if (!s.tied) list.matrix("output.weight", output, s.embedding, s.tokens);
+  if (!s.tied) list.matrix("output.weight", types.of_output(), s.embedding, s.tokens);
   return list.take();
 }
 
@@ -195,8 +162,8 @@ std::vector<float> rope_factors(const SynthShape& s) {
   constexpr double kHigh = 4;
   constexpr double kOriginal = 8192;
   std::vector<float> factors;
-  for (int64_t i = 0; i < s.head_dim() / 2; ++i) {
-    const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(s.head_dim());
+  for (int64_t i = 0; i < s.head_size() / 2; ++i) {
+    const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(s.head_size());
     const double wave = 2 * std::numbers::pi * std::pow(static_cast<double>(s.rope_base), exponent);
     const double kept = std::clamp((kOriginal / wave - kLow) / (kHigh - kLow), 0.0, 1.0);
     factors.push_back(static_cast<float>(1 / ((1 - kept) / s.rope_factor + kept)));
@@ -204,13 +171,19 @@ std::vector<float> rope_factors(const SynthShape& s) {
   return factors;
 }
 
-void add_shape_metadata(const SynthShape& s, Metadata& metadata) {
-  const auto number = [&](const char* key, int64_t value) {
-    metadata.set(std::string("llama.") + key, static_cast<uint32_t>(value));
+void add_shape_metadata(const SynthShape& s, const SynthTypes& types, Metadata& metadata) {
+  const auto set = [&](const char* key, MetaValue value) {
+    metadata.set(fmt::format("{}.{}", s.arch, key), std::move(value));
   };
-  metadata.set("general.architecture", std::string("llama"));
+  const auto number = [&](const char* key, int64_t value) {
+    set(key, static_cast<uint32_t>(value));
+  };
+  metadata.set("general.architecture", std::string(s.arch));
   metadata.set("general.name", "synthetic " + s.name);
   metadata.set("general.quantization_version", uint32_t{2});
+  if (const int32_t file_type = types.file_type(); file_type >= 0) {
+    metadata.set("general.file_type", static_cast<uint32_t>(file_type));
+  }
   number("vocab_size", s.tokens);
   number("context_length", s.context);
   number("embedding_length", s.embedding);
@@ -218,13 +191,28 @@ void add_shape_metadata(const SynthShape& s, Metadata& metadata) {
   number("feed_forward_length", s.feed_forward);
   number("attention.head_count", s.heads);
   number("attention.head_count_kv", s.kv_heads);
-  number("rope.dimension_count", s.head_dim());
+  number("rope.dimension_count", s.rope_size());
+  if (const SynthLatent& a = s.latent; a.latent > 0) {
+    number("attention.kv_lora_rank", a.latent);
+    // What is cached, then what a head has.
+    number("attention.key_length", a.latent + a.rope);
+    number("attention.value_length", a.latent);
+    number("attention.key_length_mla", a.nope + a.rope);
+    number("attention.value_length_mla", a.value);
+  } else if (s.head_dim != 0) {
+    number("attention.key_length", s.head_dim);
+    number("attention.value_length", s.head_dim);
+  }
   if (s.experts > 0) {
     number("expert_count", s.experts);
     number("expert_used_count", s.experts_used);
+    if (s.expert_feed_forward != 0) number("expert_feed_forward_length", s.expert_feed_forward);
+    if (s.shared_experts != 0) number("expert_shared_count", s.shared_experts);
+    if (s.dense_layers != 0) number("leading_dense_block_count", s.dense_layers);
   }
-  metadata.set("llama.attention.layer_norm_rms_epsilon", 1e-5f);
-  metadata.set("llama.rope.freq_base", s.rope_base);
+  set("attention.layer_norm_rms_epsilon", s.architecture().eps);
+  set("rope.freq_base", s.rope_base);
+  for (const auto& [key, value] : s.keys) set(key, value);
 }
 
 void add_made_up_vocabulary(int64_t count, Metadata& metadata) {

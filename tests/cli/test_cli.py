@@ -10,29 +10,12 @@ import time
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-INFER = os.environ.get("INFER_BIN", str(ROOT / "build" / "release" / "infer"))
+from program import INFER, ROOT, fails, infer
+
 SHARED = pathlib.Path(os.environ.get("INFER_SHARED_TESTDATA", ROOT.parent / "shared" / "testdata"))
 MODEL = ROOT / "tests" / "data" / "golden" / "llama-q4_0.gguf"
 COMMANDS = ["run", "eval", "info", "devices", "plan", "bench", "tokenize", "detokenize",
-            "selftest", "synth"]
-
-
-def infer(*arguments, stdin=b"", timeout=120, **options):
-    return subprocess.run([INFER, *map(str, arguments)], input=stdin, capture_output=True,
-                          timeout=timeout, **options)
-
-
-def fails(code, *arguments, says="", **options):
-    """Checks the exit code, that stdout is empty and that stderr ends with one line of error."""
-    done = infer(*arguments, **options)
-    text = done.stderr.decode()
-    assert done.returncode == code, text
-    assert done.stdout == b""
-    assert text.splitlines()[-1].startswith("infer: error: "), text
-    assert "\033" not in text
-    assert says in text, text
-    return text
+            "selftest", "synth", "completion"]
 
 
 @pytest.fixture(scope="session")
@@ -87,6 +70,15 @@ def test_help_lists_every_command():
     (["run", "-m", "x", "-p", "a", "--top-p", "1.5"], "1.5"),
     (["run", "-m", "x", "-p", "a", "-ctk", "q9"], "q9"),
     (["run", "-m", "x", "-p", "a", "--seed", "abc"], "abc"),
+    (["run", "-m", "x", "-p", "a", "--temp", "nan"], "--temp"),
+    (["run", "-m", "x", "-p", "a", "--top-p", "nan"], "--top-p"),
+    (["run", "-m", "x", "-p", "a", "--typical", "-0.1"], "--typical"),
+    (["run", "-m", "x", "-p", "a", "--repeat-penalty", "0"], "--repeat-penalty"),
+    (["run", "-m", "x", "-p", "a", "--repeat-last-n", "-2"], "--repeat-last-n"),
+    (["run", "-m", "x", "-p", "a", "--presence-penalty", "inf"], "--presence-penalty"),
+    (["run", "-m", "x", "-p", "a", "--frequency-penalty", "much"], "much"),
+    *((["run", "-m", "x", "-p", "a", "--logit-bias", bias], f"'{bias}'") for bias in
+      ("5", "5+", "-5+1", "+1", "5*1", "5+-1", "5+inf", "5-nan", "5+1x", "99999999999+1", "")),
     (["plan", "-m", "x", "--memory", "8Q"], "8Q"),
     (["plan", "-m", "x", "-t", "-3"], "threads"),
     (["synth", "no-such-shape", "x"], "no-such-shape"),
@@ -277,6 +269,44 @@ def test_run_reads_the_prompt_from_file_or_stdin(talking_model, tmp_path):
     texts = {infer(*arguments, "-p", "a prompt\n").stdout, infer(*arguments, "-f", prompt).stdout,
              infer(*arguments, "-f", "-", stdin=b"a prompt\n").stdout}
     assert len(texts) == 1
+
+
+def generated(model, *arguments):
+    done = infer("run", "-m", model, "-p", "abc", "-n", 30, "--ignore-eos", "--json", *arguments)
+    assert done.returncode == 0, done.stderr.decode()
+    return json.loads(done.stdout)["tokens"]
+
+
+def test_a_logit_bias_forbids_or_forces_a_token(talking_model):
+    plain = generated(talking_model, "--temp", 0)
+    first = plain[0]
+    other = generated(talking_model, "--temp", 0, "--logit-bias", f"{first}-inf")
+    assert first not in other
+    second = other[0]
+    both = generated(talking_model, "--temp", 0, "-l", f"{first}-inf", "-l", f"{second}-inf")
+    assert first not in both and second not in both
+    assert generated(talking_model, "--logit-bias", "400+1000") == [400] * 30
+    assert 400 not in generated(talking_model, "--temp", 5, "--logit-bias", "400-1e3")
+    fails(2, "run", "-m", talking_model, "-p", "a", "--logit-bias", "1000+1", says="1000")
+
+
+def test_penalties_keep_tokens_from_being_repeated(talking_model):
+    forced = ["--temp", 0, *(f"--logit-bias={token}+500" for token in (400, 401))]
+    assert len(set(generated(talking_model, *forced))) <= 2
+    for penalty in (["--presence-penalty", 900], ["--frequency-penalty", 900],
+                    ["--repeat-penalty", 1000]):
+        tokens = generated(talking_model, *forced, *penalty)
+        assert len(set(tokens)) > 2, penalty
+        assert tokens == generated(talking_model, *forced, *penalty, "--repeat-last-n", 64)
+        # Of no tokens at all none is recent.
+        unseen = generated(talking_model, *forced, *penalty, "--repeat-last-n", 0)
+        assert unseen == generated(talking_model, *forced), penalty
+
+
+def test_typical_sampling_narrows_the_choice(talking_model):
+    drawn = {tuple(generated(talking_model, "--temp", 1, "--top-p", 1, "--min-p", 0, "--seed", 3,
+                             *typical)) for typical in ([], ["--typical", 1], ["--typical", 0.01])}
+    assert len(drawn) == 2
 
 
 @pytest.mark.parametrize("prompt", ["-ub", "--help", "[a,b]", "{}", "%%"])

@@ -342,11 +342,14 @@ struct SynthOptions {
   // Of "custom" (and, where not 0, instead of the shape's own):
   int64_t layers = 0, embedding = 0, feed_forward = 0, heads = 0, kv_heads = 0, tokens = 0;
   int64_t experts = 0, experts_used = 0, context = 0;
+  int64_t head_dim = 0, expert_feed_forward = 0;
   ProgressFn progress;
 };
 
 /// Names of the shapes that can be synthesised.
 INFER_API std::vector<std::string> synth_shapes();
+/// Element types and mixes that weights can be made of.
+INFER_API std::vector<std::string> synth_types();
 /// Writes a GGUF model of random weights in a named shape, for benchmarks and tests.
 INFER_API Status synth(const std::string& path, const SynthOptions& options);
 

@@ -1,0 +1,74 @@
+#include "cli/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "cli/output.h"
+
+namespace infer::cli {
+namespace {
+
+/// Work that takes less passes without a bar: a line that flickers helps nobody.
+constexpr std::chrono::milliseconds kDelay{300};
+constexpr int kMaxBar = 40;
+
+/// Columns that the bar's line covers; 0: none is drawn.
+int columns_drawn = 0;
+
+int terminal_columns() {
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+void write_error(std::string_view text) {
+  (void)std::fwrite(text.data(), 1, text.size(), stderr);
+  (void)std::fflush(stderr);
+}
+
+}  // namespace
+
+void erase_progress() {
+  if (columns_drawn == 0) return;
+  // Spaces in place of a control sequence: what NO_COLOR promises holds for these too.
+  write_error(fmt::format("\r{:{}}\r", "", columns_drawn));
+  columns_drawn = 0;
+}
+
+Progress::Progress(std::string label, bool wanted)
+    : label_(std::move(label)), start_(std::chrono::steady_clock::now()) {
+  const char* terminal = std::getenv("TERM");
+  const bool dumb = terminal != nullptr && std::string_view(terminal) == "dumb";
+  shown_ = wanted && !dumb && stderr_is_terminal();
+}
+
+Progress::~Progress() {
+  if (drawn_ >= 0) erase_progress();
+}
+
+void Progress::update(double done) {
+  if (!shown_) return;
+  const int percent = static_cast<int>(std::clamp(done, 0.0, 1.0) * 100);
+  if (done >= 1) {
+    erase_progress();
+    drawn_ = -1;
+    return;
+  }
+  if (percent == drawn_ || std::chrono::steady_clock::now() - start_ < kDelay) return;
+  // "loading [####    ]  50 %", one column short of the edge, where some terminals would wrap.
+  const int text = static_cast<int>(label_.size()) + 10;
+  const int bar = std::clamp(terminal_columns() - 1 - text, 0, kMaxBar);
+  const int filled = bar * percent / 100;
+  const bool color = colors_allowed();
+  write_error(fmt::format("\r{} [{}{:#>{}}{}{:{}}] {:>3} %", label_, color ? "\033[32m" : "", "",
+                          filled, color ? "\033[0m" : "", "", bar - filled, percent));
+  columns_drawn = text + bar;
+  drawn_ = percent;
+}
+
+}  // namespace infer::cli

@@ -1,0 +1,116 @@
+#include "cli/sampling.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+#include "cli/failure.h"
+
+namespace infer::cli {
+namespace {
+
+/// What the engine takes at most; beyond any use.
+constexpr double kMost = 1e6;
+
+std::optional<uint64_t> parse_seed(const std::string& text) {
+  if (text.empty() || text == "-1") return std::nullopt;
+  uint64_t seed = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, seed);
+  if (parsed.ec != std::errc() || parsed.ptr != end) {
+    usage(fmt::format("--seed: expected a number or -1, found '{}'", text));
+  }
+  return seed;
+}
+
+/// "15043+1.5", "15043-1", "15043-inf". What is no number of tokens or logits gives nothing.
+std::optional<std::pair<int32_t, float>> parse_bias(std::string_view text) {
+  const char* end = text.data() + text.size();
+  int32_t token = 0;
+  const auto id = std::from_chars(text.data(), end, token);
+  if (id.ec != std::errc() || token < 0 || id.ptr == end) return std::nullopt;
+  if (*id.ptr != '+' && *id.ptr != '-') return std::nullopt;
+  const bool negative = *id.ptr == '-';
+  const std::string_view size(id.ptr + 1, end);
+  if (negative && size == "inf") return std::pair(token, -std::numeric_limits<float>::infinity());
+  float bias = 0;
+  const auto parsed = std::from_chars(size.data(), end, bias);
+  // A second sign would be read as part of the number.
+  if (parsed.ec != std::errc() || parsed.ptr != end || size.front() == '-') return std::nullopt;
+  if (!std::isfinite(bias)) return std::nullopt;
+  return std::pair(token, negative ? -bias : bias);
+}
+
+/// Not CLI::Range, which lets NaN through.
+template <typename T>
+void require_range(const char* flag, const std::optional<T>& value, double low, double high) {
+  if (!value || (static_cast<double>(*value) >= low && static_cast<double>(*value) <= high)) return;
+  usage(high >= kMost ? fmt::format("{}: expected {} or more, found {}", flag, low, *value)
+                      : fmt::format("{}: expected {} to {}, found {}", flag, low, high, *value));
+}
+
+}  // namespace
+
+void declare_sampling(CLI::App& app, SamplingArgs& args) {
+  SamplingOptions& o = args.options;
+  app.add_option("-s,--seed", args.seed, "Seed; equal seeds give equal text; -1: a fresh one")
+      ->type_name("N");
+  const auto number = [&](const char* name, auto& to, const char* unit, const char* what) {
+    app.add_option(name, to, what)->type_name(unit);
+  };
+  number("--temp,--temperature", o.temperature, "X", "Temperature; 0: most likely token");
+  number("--top-k", o.top_k, "K", "Sample among the K most likely; 0: all");
+  number("--top-p", o.top_p, "P", "Sample among the likeliest of this total; 1: all");
+  number("--min-p", o.min_p, "P", "Least likelihood beside the most likely; 0: any");
+  number("--typical,--typical-p", o.typical_p, "P",
+         "Sample among the most typical of this total; 1: all");
+  number("--repeat-penalty", o.repeat_penalty, "X", "Makes recent tokens less likely; 1: off");
+  number("--repeat-last-n", o.penalty_last, "N", "Tokens that count as recent; 0: none, -1: all");
+  number("--presence-penalty", o.presence_penalty, "X", "Taken once off a recent token's logit");
+  number("--frequency-penalty", o.frequency_penalty, "X",
+         "Taken off a recent token's logit for every occurrence");
+  app.add_option("-l,--logit-bias", args.logit_bias,
+                 "Added to the logit of a token, e.g. 15043+1 or 15043-1; 15043-inf forbids it. "
+                 "May be given several times")
+      ->type_name("TOKEN(+|-)BIAS")
+      ->allow_extra_args(false);
+}
+
+SamplingOptions sampling_options(const SamplingArgs& args) {
+  SamplingOptions o = args.options;
+  o.seed = parse_seed(args.seed);
+  if (o.top_k && *o.top_k < 0) o.top_k = 0;  // as in llama.cpp: off
+  require_range("--temp", o.temperature, 0, kMost);
+  require_range("--top-p", o.top_p, 0, 1);
+  require_range("--min-p", o.min_p, 0, 1);
+  require_range("--typical", o.typical_p, 0, 1);
+  require_range("--repeat-penalty", o.repeat_penalty, 0.001, kMost);
+  require_range("--repeat-last-n", o.penalty_last, -1, INT32_MAX);
+  require_range("--presence-penalty", o.presence_penalty, -1000, 1000);
+  require_range("--frequency-penalty", o.frequency_penalty, -1000, 1000);
+  for (const std::string& text : args.logit_bias) {
+    const auto bias = parse_bias(text);
+    if (!bias) {
+      usage(
+          fmt::format("--logit-bias: expected a token, a sign and a number, such as 15043+1, "
+                      "15043-0.5 or 15043-inf, found '{}'",
+                      text));
+    }
+    o.logit_bias.push_back(*bias);
+  }
+  return o;
+}
+
+void require_biased_tokens(const SamplingOptions& options, int32_t vocabulary_size) {
+  for (const auto& [token, bias] : options.logit_bias) {
+    if (token >= vocabulary_size) {
+      usage(fmt::format("--logit-bias: token {} is not one of the model's {}", token,
+                        vocabulary_size));
+    }
+  }
+}
+
+}  // namespace infer::cli

@@ -25,7 +25,9 @@ size_t header_bytes(const std::string& path) {
 /// One to four edits of the kinds that break readers: a flipped bit, a byte of an extreme value, a
 /// small integer, a copied stretch.
 void mutate(std::string& file, size_t header, std::mt19937& random) {
-  const auto below = [&](size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(random); };
+  const auto below = [&](size_t n) {
+    return std::uniform_int_distribution<size_t>(0, n - 1)(random);
+  };
   for (size_t edits = 1 + below(4); edits > 0; --edits) {
     // Mostly the header; now and then the data, so that scales become infinite or no numbers.
     const size_t at = below(8) == 0 ? below(file.size() - 16) : below(header - 16);

@@ -221,7 +221,7 @@ class Model:
         scale = self.key("residual_scale", 1.0)
         pre = self.arch != "olmo2"
         post = self.arch in ("gemma2", "gemma3", "glm4", "olmo2")
-        ffn_norm = "post_attention_norm" if self.arch == "gpt-oss" else "ffn_norm"
+        ffn_norm = "post_attention_norm" if self.arch in ("gpt-oss", "seed_oss") else "ffn_norm"
         attend = self.attend_latent if self.arch == "deepseek2" else self.attend
         for layer in range(self.layers):
             b = f"blk.{layer}."

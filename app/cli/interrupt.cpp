@@ -21,14 +21,27 @@ extern "C" void on_interrupt(int) {
   if (Session* session = current_session.load()) session->cancel();
 }
 
-}  // namespace
+extern "C" void on_bus_error(int) {
+  constexpr char kMessage[] =
+      "infer: error: the model file was cut short or could not be read while it was mapped; "
+      "without --mmap it is read into memory\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
+  _exit(kExitBadFile);
+}
 
-void handle_interrupts() {
+void handle(int signal, void (*handler)(int)) {
   struct sigaction action {};
-  action.sa_handler = on_interrupt;
+  action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
+  sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+void handle_signals() {
+  handle(SIGINT, on_interrupt);
+  handle(SIGBUS, on_bus_error);
 }
 
 bool interrupted() { return was_interrupted.load(); }

@@ -1,4 +1,4 @@
-// Ctrl-C. Outside of a scope it ends the program at once with 130. Inside one it asks the work to
+// Signals. Ctrl-C outside of a scope it ends the program at once with 130. Inside one it asks the work to
 // end by itself; a second Ctrl-C ends the program at once.
 #pragma once
 
@@ -6,8 +6,9 @@
 
 namespace infer::cli {
 
-/// Installs the handler of SIGINT.
-void handle_interrupts();
+/// Installs the handler of SIGINT, and one of SIGBUS: a model file that is mapped (--mmap) and cut
+/// short while in use ends the program with a message in place of a core dump.
+void handle_signals();
 
 /// Whether Ctrl-C was pressed in a scope. Any thread.
 bool interrupted();

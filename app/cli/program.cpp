@@ -91,7 +91,7 @@ int run_command(int argc, char** argv) {
 int run_program(int argc, char** argv) {
   try {
     prepare_streams();
-    handle_interrupts();
+    handle_signals();
     return run_command(argc, argv);
   } catch (const Failure& failure) {
     if (failure.exit_code() == kExitInterrupted) {

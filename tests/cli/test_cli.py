@@ -354,6 +354,17 @@ def test_interrupt_while_waiting_for_input():
     process.stdin.close()
 
 
+def test_a_mapped_file_that_is_cut_short_ends_with_a_message(talking_model, tmp_path):
+    path = tmp_path / "cut.gguf"
+    path.write_bytes(talking_model.read_bytes())
+    process = start(*endless(path), "--mmap")
+    assert process.stdout.read(1) != b""
+    os.truncate(path, 4096)
+    errors = process.stderr.read()
+    assert process.wait(timeout=30) == 3, errors
+    assert b"cut short" in errors
+
+
 def test_a_reader_that_goes_away_is_no_failure(talking_model):
     process = start(*endless(talking_model))
     assert process.stdout.read(1) != b""
@@ -367,6 +378,27 @@ def test_a_stdout_that_is_closed_from_the_start():
     done = subprocess.run(["sh", "-c", 'exec "$0" devices --json >&-', INFER],
                           capture_output=True, timeout=30)
     assert done.returncode == 0, done.stderr.decode()
+
+
+def test_the_program_starts_in_an_empty_root(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("changing the root needs to be root")
+    listed = subprocess.run(["ldd", INFER], capture_output=True, text=True, check=True).stdout
+    for word in listed.split():
+        if word.startswith("/"):
+            target = tmp_path / word[1:]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(pathlib.Path(word).read_bytes())
+            target.chmod(0o755)
+    (tmp_path / "infer").write_bytes(pathlib.Path(INFER).read_bytes())
+    (tmp_path / "infer").chmod(0o755)
+    (tmp_path / "m.gguf").write_bytes(MODEL.read_bytes())
+    done = subprocess.run(["chroot", tmp_path, "/infer", "eval", "-m", "/m.gguf", "--tokens", "1,2",
+                           "--logits", "/out.f32"], capture_output=True, timeout=30)
+    if b"chroot: cannot change root" in done.stderr:
+        pytest.skip("changing the root is not permitted here")
+    assert done.returncode == 0, done.stderr.decode()
+    assert (tmp_path / "out.f32").stat().st_size == 2 * 320 * 4
 
 
 def test_a_full_disk_is_a_failure():

@@ -106,7 +106,10 @@ class LatentModel final : public DecoderModel {
   void read_experts(HparamReader& r) {
     if (params.experts == 0) return;
     op::MoeRoute& route = experts.route;
-    const int64_t gating = r.get_int("expert_gating_func", 1, 0, 3);
+    // Files that do not say: a bias on the choice came with V3's sigmoid.
+    const std::string bias = block_name(params.layers - 1, "exp_probs_b.bias");
+    const int64_t absent = weight_index(r.source(), bias) >= 0 ? 2 : 1;
+    const int64_t gating = r.get_int("expert_gating_func", absent, 0, 3);
     using Gating = op::MoeRoute::Gating;
     route.gating = gating == 2   ? Gating::sigmoid
                    : gating == 3 ? Gating::softmax_of_chosen

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Installs what building and testing needs on Debian 12.
+# Installs what building and testing needs on Debian 12; with --all, what fuzzing and the checks of
+# format and style need as well.
 set -euo pipefail
 
 packages=(
   g++ cmake ninja-build
   libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libexpected-dev
   doctest-dev libutf8proc-dev libpcre2-dev
-  python3 python3-pytest
+  python3 python3-pytest python3-numpy
 )
+if [ "${1:-}" = --all ]; then packages+=(clang-19 libfuzzer-19-dev clang-format clang-tidy); fi
 
 missing=()
 for package in "${packages[@]}"; do

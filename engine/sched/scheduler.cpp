@@ -47,6 +47,8 @@ void Scheduler::plan_step() {
   // Sequences that generate come first, so that prompts of others do not make them wait.
   for (const bool decoding : {true, false}) {
     for (Sequence* sequence : order) {
+      // take() may have ended it in the first round: its owner may have freed it since.
+      if (std::ranges::find(active_, sequence) == active_.end()) continue;
       if ((pending(*sequence) == 1) != decoding || rows_ >= max_rows_) continue;
       take(sequence, max_rows_ - rows_, max_outputs_ - outputs_);
     }

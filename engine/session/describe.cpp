@@ -92,10 +92,6 @@ Result<ModelDescription> describe_model(const std::string& path) {
   });
 }
 
-struct Vocabulary::Impl {
-  std::unique_ptr<Tokenizer> tokenizer;
-};
-
 Vocabulary::Vocabulary(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Vocabulary::~Vocabulary() = default;
 
@@ -119,15 +115,34 @@ std::string Vocabulary::detokenize(std::span<const int32_t> tokens) const {
   return impl_->tokenizer->decode(tokens, {.render_special = true});
 }
 
+std::string_view Vocabulary::piece(int32_t token) const { return impl_->tokenizer->piece(token); }
+
+SpecialTokenIds Vocabulary::special() const {
+  const Tokenizer& tokenizer = *impl_->tokenizer;
+  const SpecialTokens& ids = tokenizer.special();
+  return {ids.bos,
+          ids.eos,
+          ids.eot,
+          ids.unknown,
+          ids.padding,
+          tokenizer.adds_bos(),
+          tokenizer.adds_eos()};
+}
+
+bool Vocabulary::is_end_of_generation(int32_t token) const {
+  return impl_->tokenizer->is_eog(token);
+}
+
 int32_t Vocabulary::size() const { return impl_->tokenizer->vocab_size(); }
+
+DeviceDescription describe(const DeviceInfo& info) {
+  return {info.name, info.description, info.memory_total, info.memory_free, info.threads, info.isa};
+}
 
 std::vector<DeviceDescription> devices() {
   std::vector<DeviceDescription> all;
   for (const BackendDef* backend : all_backends()) {
-    for (const DeviceInfo& info : backend->list()) {
-      all.push_back({info.name, info.description, info.memory_total, info.memory_free, info.threads,
-                     info.isa});
-    }
+    for (const DeviceInfo& info : backend->list()) all.push_back(describe(info));
   }
   return all;
 }
@@ -150,7 +165,12 @@ void set_log_callback(std::function<void(Verbosity, std::string_view)> sink) {
                                 : level == LogLevel::info    ? Verbosity::info
                                 : level == LogLevel::warning ? Verbosity::warnings
                                                              : Verbosity::quiet;
-    sink(verbosity, text);
+    // There is nobody to tell: messages come from any thread, and from the midst of work.
+    Status dropped;
+    call_back(dropped, [&] {
+      sink(verbosity, text);
+      return true;
+    });
   });
 }
 

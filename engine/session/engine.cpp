@@ -108,18 +108,28 @@ void Engine::Impl::call(const std::function<void()>& fn) {
   {
     const std::lock_guard lock(mutex_);
     tasks_.emplace_back([&fn, done] {
-      fn();
-      done->set_value();
+      try {
+        fn();
+        done->set_value();
+      } catch (...) {
+        done->set_exception(std::current_exception());
+      }
     });
   }
   wake_.notify_all();
-  done->get_future().wait();
+  done->get_future().get();
 }
 
 void Engine::Impl::submit(Sequence* sequence) {
   {
     const std::lock_guard lock(mutex_);
-    tasks_.emplace_back([this, sequence] { scheduler->add(sequence); });
+    tasks_.emplace_back([this, sequence] {
+      const Status status = guarded([&]() -> Status {
+        scheduler->add(sequence);
+        return {};
+      });
+      if (!status.ok()) sequence->on_done(status);
+    });
   }
   wake_.notify_all();
 }
@@ -138,8 +148,20 @@ Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const Load
     const ModelInfo& info = opened.model->info();
     impl->description.vocabulary = info.vocabulary;
     INFER_TRY(impl->tokenizer, Tokenizer::create(opened.source->tokenizer()));
-    INFER_TRY(impl->executor, Executor::create(*opened.model, *opened.weights, *opened.device,
-                                               opened.request, opened.plan, options.progress));
+    auto vocabulary = std::make_unique<Vocabulary::Impl>();
+    vocabulary->tokenizer = impl->tokenizer;
+    impl->vocabulary.reset(new Vocabulary(std::move(vocabulary)));
+    Status failure;
+    ProgressFn progress;
+    if (options.progress) {
+      progress = [&](double done) {
+        return call_back(failure, [&] { return options.progress(done); });
+      };
+    }
+    Result<std::unique_ptr<Executor>> executor = Executor::create(
+        *opened.model, *opened.weights, *opened.device, opened.request, opened.plan, progress);
+    INFER_CHECK_R(failure);
+    INFER_TRY(impl->executor, std::move(executor));
     INFER_TRY(impl->cache, KvCache::create(*opened.device, opened.plan.page_bytes,
                                            static_cast<int32_t>(opened.plan.pages)));
     impl->scheduler = std::make_unique<Scheduler>(
@@ -150,6 +172,10 @@ Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const Load
 }
 
 const ModelDescription& Engine::model() const { return impl_->description; }
+
+const Vocabulary& Engine::vocabulary() const { return *impl_->vocabulary; }
+
+DeviceDescription Engine::device() const { return describe(impl_->opened.device->info()); }
 
 MemoryReport Engine::memory() const {
   MemoryReport r = report(impl_->opened);
@@ -164,13 +190,11 @@ MemoryReport Engine::memory() const {
 
 Result<std::vector<int32_t>> Engine::tokenize(std::string_view text,
                                               const TokenizeOptions& options) const {
-  return guarded([&] {
-    return impl_->tokenizer->encode(text, {options.add_special, options.parse_special});
-  });
+  return impl_->vocabulary->tokenize(text, options);
 }
 
 std::string Engine::detokenize(std::span<const int32_t> tokens) const {
-  return impl_->tokenizer->decode(tokens, {.render_special = true});
+  return impl_->vocabulary->detokenize(tokens);
 }
 
 int32_t Engine::vocabulary_size() const {

@@ -73,6 +73,7 @@ Result<SamplingParams> resolve(const SamplingOptions& o, const Metadata& metadat
 struct Session::Impl {
   Engine::Impl& engine;
   Sequence sequence;
+  GenerateResult statistics;
 
   explicit Impl(Engine::Impl& e) : engine(e) {
     engine.call([&] { sequence.kv = engine.cache->add_sequence(); });
@@ -81,9 +82,11 @@ struct Session::Impl {
     engine.call([&] { engine.cache->remove_sequence(sequence.kv); });
   }
 
-  /// Appends tokens, computes until done and waits. Tokens that were not computed are forgotten.
+  /// Appends tokens, computes until done and waits. Of tokens that were not computed only those
+  /// held before remain.
   Status run(std::span<const int32_t> tokens, bool every_logit,
              std::function<bool(int64_t, std::span<const float>)> on_logits) {
+    sequence.cancelled.store(false);
     const int64_t vocabulary = engine.opened.model->info().vocabulary;
     for (const int32_t token : tokens) {
       if (token < 0 || token >= vocabulary) {
@@ -91,24 +94,33 @@ struct Session::Impl {
                      token, vocabulary - 1);
       }
     }
-    if (tokens.empty() && sequence.tokens.empty()) {
+    const size_t held = sequence.tokens.size();
+    if (tokens.empty() && held == 0) {
       return error(StatusCode::invalid_argument, "there is no token to start from");
     }
     sequence.tokens.insert(sequence.tokens.end(), tokens.begin(), tokens.end());
     Status room;
     engine.call([&] { room = make_room(); });
-    if (!room.ok()) return room;
+    if (!room.ok()) {
+      sequence.tokens.resize(held);
+      return room;
+    }
     sequence.every_logit = every_logit;
     sequence.on_logits = std::move(on_logits);
-    sequence.cancelled.store(false);
     // Shared: this thread may be gone before set_value() has quite returned.
     const auto done = std::make_shared<std::promise<Status>>();
-    sequence.on_done = [this, done](Status status) {
-      sequence.tokens.resize(static_cast<size_t>(engine.cache->length(sequence.kv)));
+    sequence.on_done = [this, done, held](Status status) {
+      const auto computed = static_cast<size_t>(engine.cache->length(sequence.kv));
+      sequence.tokens.resize(std::max(computed, held));
       done->set_value(std::move(status));
     };
     engine.submit(&sequence);
     return done->get_future().get();
+  }
+
+  void shorten(int64_t length) {
+    engine.call([&] { engine.cache->rollback(sequence.kv, length); });
+    sequence.tokens.resize(static_cast<size_t>(length));
   }
 
  private:
@@ -120,7 +132,6 @@ struct Session::Impl {
     if (size == length) engine.cache->rollback(sequence.kv, length - 1);
     const int64_t room = engine.cache->room(sequence.kv);
     if (size - length <= room) return {};
-    sequence.tokens.resize(static_cast<size_t>(length));
     return error(StatusCode::does_not_fit,
                  "{} tokens do not fit: the context holds {}, {} are free", size - length,
                  engine.cache->capacity(), room);
@@ -136,55 +147,103 @@ Result<std::unique_ptr<Session>> Engine::open_session() {
   });
 }
 
+namespace {
+
+/// What one generate() does with the logits of each step.
+struct Generation {
+  const GenerateOptions& options;
+  const TokenFn& on_token;
+  const Tokenizer& tokenizer;
+  std::vector<int32_t>& tokens;
+  GenerateResult& result;
+  SamplerChain chain;
+  StreamDecoder decoder;
+  Status failure;  ///< of the callback
+  int32_t last = -1;
+  Clock::time_point start = Clock::now();
+  Clock::time_point generating = start;
+
+  Generation(const GenerateOptions& o, const TokenFn& callback, const Tokenizer& t,
+             std::vector<int32_t>& held, const SamplingParams& params, GenerateResult& r)
+      : options(o),
+        on_token(callback),
+        tokenizer(t),
+        tokens(held),
+        result(r),
+        chain(params),
+        decoder(t) {}
+
+  bool tell(int32_t token, const std::string& text) {
+    return !on_token || call_back(failure, [&] { return on_token(token, text); });
+  }
+
+  /// Whether to go on.
+  bool step(std::span<const float> logits) {
+    if (result.generated_tokens == 0) {
+      result.prompt_seconds = seconds_since(start);
+      generating = Clock::now();
+    }
+    result.reason = FinishReason::length;
+    if (options.max_tokens == 0) return false;
+    const int32_t token =
+        chain.sample(logits, static_cast<int64_t>(tokens.size()), {std::span(tokens)});
+    if (!options.ignore_end && tokenizer.is_eog(token)) {
+      result.reason = FinishReason::stop;
+      return false;
+    }
+    last = token;
+    ++result.generated_tokens;
+    if (result.generated_tokens == 1) result.first_token_seconds = seconds_since(start);
+    const bool is_last = result.generated_tokens == options.max_tokens;
+    std::string text = decoder.push(token);
+    if (is_last) text += decoder.finish();
+    const bool wanted = tell(token, text);
+    if (!wanted) result.reason = FinishReason::cancelled;
+    if (!wanted || is_last) return false;
+    tokens.push_back(token);
+    return true;
+  }
+};
+
+}  // namespace
+
 Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
                                          const GenerateOptions& options, const TokenFn& on_token) {
   return guarded([&]() -> Result<GenerateResult> {
     Engine::Impl& engine = impl_->engine;
+    GenerateResult& result = impl_->statistics;
+    result = {};
     INFER_TRY(const SamplingParams params,
               resolve(options.sampling, engine.opened.source->metadata()));
-    SamplerChain chain(params);
-    StreamDecoder decoder(*engine.tokenizer);
-    GenerateResult result;
     result.seed = params.seed;
     result.prompt_tokens = static_cast<int64_t>(prompt.size());
-    if (options.max_tokens == 0) {
-      result.reason = FinishReason::length;
-      return result;
-    }
-    const Clock::time_point start = Clock::now();
-    Clock::time_point generating = start;
+    result.reason = FinishReason::length;
+    if (options.max_tokens == 0 && prompt.empty()) return result;
     std::vector<int32_t>& tokens = impl_->sequence.tokens;
-    const Status status = impl_->run(prompt, false, [&](int64_t, std::span<const float> logits) {
-      if (result.generated_tokens == 0) {
-        result.prompt_seconds = seconds_since(start);
-        generating = Clock::now();
-      }
-      const int32_t token =
-          chain.sample(logits, static_cast<int64_t>(tokens.size()), {std::span(tokens)});
-      if (!options.ignore_end && engine.tokenizer->is_eog(token)) return false;
-      ++result.generated_tokens;
-      if (result.generated_tokens == 1) result.first_token_seconds = seconds_since(start);
-      result.reason = FinishReason::length;
-      const bool last = result.generated_tokens == options.max_tokens;
-      std::string text = decoder.push(token);
-      if (last) text += decoder.finish();
-      const bool wanted = on_token(token, text);
-      if (!wanted) result.reason = FinishReason::cancelled;
-      if (!wanted || last) return false;
-      result.reason = FinishReason::stop;
-      tokens.push_back(token);
-      return true;
-    });
-    result.generate_seconds = result.generated_tokens > 0 ? seconds_since(generating) : 0;
+    const size_t held = tokens.size();
+    Generation g(options, on_token, *engine.tokenizer, tokens, params, result);
+    const Status status =
+        impl_->run(prompt, false, [&](int64_t, std::span<const float> x) { return g.step(x); });
+    result.generate_seconds = result.generated_tokens > 0 ? seconds_since(g.generating) : 0;
+    // The last token has been told but not computed: it is the first of the next call.
+    const size_t expected = held + prompt.size() + static_cast<size_t>(result.generated_tokens);
+    if (result.generated_tokens > 0 && tokens.size() < expected) tokens.push_back(g.last);
+    const bool ended_by_callback = result.reason == FinishReason::cancelled;
+    bool failed = !g.failure.ok();
     if (status.code() == StatusCode::cancelled) {
       result.reason = FinishReason::cancelled;
     } else if (status.code() == StatusCode::does_not_fit && result.generated_tokens > 0) {
       result.reason = FinishReason::context;
     } else if (!status.ok()) {
-      return tl::unexpected(status);
+      failed = true;
     }
-    if (result.reason != FinishReason::length) {
-      if (const std::string rest = decoder.finish(); !rest.empty()) on_token(-1, rest);
+    if (failed) {
+      impl_->shorten(static_cast<int64_t>(held));
+      return tl::unexpected(g.failure.ok() ? status : g.failure);
+    }
+    if (result.generated_tokens > 0 && !ended_by_callback) {
+      if (const std::string rest = g.decoder.finish(); !rest.empty()) g.tell(-1, rest);
+      INFER_CHECK_R(g.failure);
     }
     return result;
   });
@@ -193,7 +252,16 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
 Status Session::evaluate(std::span<const int32_t> tokens, const LogitsFn& on_logits) {
   return guarded([&]() -> Status {
     if (tokens.empty()) return {};
-    return impl_->run(tokens, true, on_logits);
+    const int64_t held = length();
+    Status failure;
+    Status status = impl_->run(tokens, true, [&](int64_t position, std::span<const float> logits) {
+      // The last token of a generation may still have to be computed; nobody asked for its logits.
+      if (position < held || !on_logits) return true;
+      return call_back(failure, [&] { return on_logits(position, logits); });
+    });
+    if (!failure.ok()) status = failure;
+    if (!status.ok() && status.code() != StatusCode::cancelled) impl_->shorten(held);
+    return status;
   });
 }
 
@@ -203,11 +271,21 @@ Status Session::truncate(int64_t length) {
       return error(StatusCode::invalid_argument, "a length of 0 to {} is expected, found {}",
                    this->length(), length);
     }
-    impl_->engine.call([&] { impl_->engine.cache->rollback(impl_->sequence.kv, length); });
-    impl_->sequence.tokens.resize(static_cast<size_t>(length));
+    impl_->shorten(length);
     return {};
   });
 }
+
+int64_t Session::room() const {
+  int64_t room = 0;
+  impl_->engine.call([&] {
+    const int64_t computed = impl_->engine.cache->length(impl_->sequence.kv);
+    room = impl_->engine.cache->room(impl_->sequence.kv) - (length() - computed);
+  });
+  return std::max<int64_t>(room, 0);
+}
+
+const GenerateResult& Session::statistics() const { return impl_->statistics; }
 
 int64_t Session::length() const { return static_cast<int64_t>(impl_->sequence.tokens.size()); }
 

@@ -20,10 +20,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       std::vector<std::byte> out(bytes);
       if (!(*source)->read(weight.place, 0, out).ok()) std::abort();
       if (!(*source)->map(weight.place, bytes)) std::abort();
-      for (const infer::SideTensor& side : weight.sides) {
-        out.resize(static_cast<size_t>(side.desc.extent_bytes()));
-        if (!(*source)->read(side.place, 0, out).ok()) std::abort();
-      }
     }
   } else if (source.error().ok() || source.error().message().empty()) {
     std::abort();

@@ -1,10 +1,18 @@
 // infer: the C++ API. Everything an application needs; nothing else is stable.
 //
 // Conventions. Functions that can fail return Status or Result<T> and never throw (std::bad_alloc
-// becomes StatusCode::out_of_memory). Tokens are int32_t ids of the model's vocabulary. Sizes are
-// in bytes, times in seconds, text in UTF-8. An Engine may be used from any thread; a Session has
-// one caller at a time, only cancel() may come from any thread or a signal handler. Callbacks run
-// on the engine's own thread: they must neither block nor call back into the session.
+// becomes StatusCode::out_of_memory); what else returns a string or a vector may throw
+// std::bad_alloc and nothing else. Tokens are int32_t ids of the model's vocabulary. Sizes are in
+// bytes, times in seconds, text in UTF-8.
+//
+// Ownership. Objects belong to the unique_ptr they come in; references and views that come out of
+// an object live as long as it does. An Engine outlives its sessions.
+//
+// Threads. An Engine and a Vocabulary may be used from any thread; a Session has one caller at a
+// time, only cancel() may come from any thread or a signal handler. Callbacks of a session run on
+// the engine's own thread, which serves all sessions: they must neither block nor call back into
+// the session. A callback that throws ends its call with StatusCode::invalid_argument and the
+// exception's message (std::bad_alloc: out_of_memory). Every callback may be empty.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +25,22 @@
 #include <utility>
 #include <vector>
 
+#include "infer/export.h"
 #include "infer/status.hpp"
-
-#if defined(__GNUC__)
-#define INFER_API __attribute__((visibility("default")))
-#else
-#define INFER_API
-#endif
 
 namespace infer {
 
 /// The library's version, "0.1.0".
 INFER_API const char* version();
 
+/// quiet: errors alone; each of the others adds to those before it.
 enum class Verbosity { quiet, warnings, info, debug };
-/// What the library reports on stderr (default: warnings), or to `sink` where one is given.
+/// What the library reports on stderr (default: warnings), or to `sink` where one is given. For the
+/// whole process, from any thread.
 INFER_API void set_verbosity(Verbosity verbosity);
+/// The sink gets one message at a time, without a line end, from any thread, with the lowest
+/// verbosity that shows it; it must not call the library, and what it throws is dropped. When this
+/// returns, the sink before is no longer running. Empty: stderr again.
 INFER_API void set_log_callback(std::function<void(Verbosity, std::string_view)> sink);
 
 // ---------------------------------------------------------------------------------------------
@@ -53,7 +61,8 @@ INFER_API std::vector<DeviceDescription> devices();
 // ---------------------------------------------------------------------------------------------
 // Loading
 
-/// Told how far loading is, 0 to 1; returns false to cancel. Called on the loading thread.
+/// Told how far loading is, 0 to 1; returns false to cancel: the call then fails as
+/// StatusCode::cancelled and has freed all that it had taken. Called on the loading thread.
 using ProgressFn = std::function<bool(double)>;
 
 struct LoadOptions {
@@ -126,18 +135,40 @@ struct TokenizeOptions {
   bool parse_special = true;  ///< the spelling of special tokens in the text means the token
 };
 
-/// Only the vocabulary of a model file.
+/// Tokens with a role; −1 where the vocabulary has none.
+struct SpecialTokenIds {
+  int32_t bos = -1;  ///< begins a text
+  int32_t eos = -1;  ///< ends a text
+  int32_t eot = -1;  ///< ends a turn of a conversation
+  int32_t unknown = -1;
+  int32_t padding = -1;
+  bool adds_bos = false;  ///< TokenizeOptions::add_special puts `bos` before a text
+  bool adds_eos = false;  ///< and `eos` after it
+};
+
+/// The vocabulary of a model: that of an Engine, or loaded alone from a model file. Immutable.
 class INFER_API Vocabulary {
  public:
   static Result<std::unique_ptr<Vocabulary>> load(const std::string& path);
   ~Vocabulary();
+  Vocabulary(const Vocabulary&) = delete;
+  Vocabulary& operator=(const Vocabulary&) = delete;
+
+  /// The ids of a text of at most 64 MiB. unsupported if the model has no vocabulary.
   Result<std::vector<int32_t>> tokenize(std::string_view text,
                                         const TokenizeOptions& options) const;
-  /// The bytes of the tokens, special ones spelt out.
+  /// The bytes of the tokens, special ones spelt out. Ids that do not exist leave nothing.
   std::string detokenize(std::span<const int32_t> tokens) const;
+  /// The bytes of one token as they stand inside a text, special ones spelt out; not always whole
+  /// UTF-8 characters. Empty if there is no such id.
+  std::string_view piece(int32_t token) const;
+  SpecialTokenIds special() const;
+  /// Whether generation ends at this token.
+  bool is_end_of_generation(int32_t token) const;
   int32_t size() const;
 
  private:
+  friend class Engine;
   struct Impl;
   explicit Vocabulary(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
@@ -159,16 +190,21 @@ struct SamplingOptions {
 };
 
 struct GenerateOptions {
-  int32_t max_tokens = -1;  ///< −1: until the end of text or of the context
+  int32_t max_tokens = -1;  ///< −1: until the end of text or of the context; 0: the prompt alone
   bool ignore_end = false;  ///< go on past end-of-text tokens
   SamplingOptions sampling;
 };
 
-enum class FinishReason { stop, length, context, cancelled };
+enum class FinishReason {
+  stop,       ///< the model ended the text
+  length,     ///< max_tokens were generated
+  context,    ///< the cache is full
+  cancelled,  ///< the callback returned false, or cancel()
+};
 
 struct GenerateResult {
   FinishReason reason = FinishReason::stop;
-  int64_t prompt_tokens = 0;  ///< computed
+  int64_t prompt_tokens = 0;  ///< given
   int64_t generated_tokens = 0;
   double prompt_seconds = 0;
   double generate_seconds = 0;
@@ -177,29 +213,43 @@ struct GenerateResult {
 };
 
 /// A generated token and the text that it completed (whole UTF-8 characters; may be empty). Return
-/// false to end.
+/// false to end. If the text ends within a character, a last call with token −1 brings U+FFFD for
+/// it, on the caller's thread; what that returns does not matter.
 using TokenFn = std::function<bool(int32_t token, std::string_view text)>;
 
-/// Told the logits of a row, [vocabulary], valid during the call. Return false to end.
+/// Told the logits [vocabulary] after the token at `position` of the session, valid during the
+/// call. Return false to end.
 using LogitsFn = std::function<bool(int64_t position, std::span<const float> logits)>;
 
-/// One sequence: its tokens and its share of the cache. Outlives no Engine.
+/// One sequence: its tokens and its share of the cache. Outlives no Engine. Calls that fail leave
+/// it with the tokens that it held before.
 class INFER_API Session {
  public:
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// Appends the tokens and goes on from there. Blocks until done.
+  /// Appends the tokens (none: goes on from those held) and generates from there. Blocks until
+  /// done. Afterwards the session holds the generated tokens too, without the end token that
+  /// stopped it: the next call continues the text. cancel() is no failure here. Fails with
+  /// invalid_argument for ids outside the vocabulary or options out of range, does_not_fit if the
+  /// cache has no room for the prompt.
   Result<GenerateResult> generate(std::span<const int32_t> prompt, const GenerateOptions& options,
                                   const TokenFn& on_token);
-  /// Appends the tokens and gives the logits after each of them, in order.
+  /// Appends the tokens and gives the logits after each of them, in order. Blocks until done. A
+  /// callback that returns false ends it with success, cancel() with StatusCode::cancelled;
+  /// length() then says how far it came, at least past the tokens whose logits were given.
   Status evaluate(std::span<const int32_t> tokens, const LogitsFn& on_logits);
-  /// Forgets tokens from the end, down to `length`.
+  /// Forgets tokens from the end, down to `length`; invalid_argument if it holds fewer.
   Status truncate(int64_t length);
   /// Tokens held.
   int64_t length() const;
-  /// Ends a running call soon, with FinishReason::cancelled or StatusCode::cancelled.
+  /// Tokens that could be appended now; other sessions draw on the same cache.
+  int64_t room() const;
+  /// Of the last generate(), also of one that failed; zeros before.
+  const GenerateResult& statistics() const;
+  /// Ends a running call soon, with FinishReason::cancelled or StatusCode::cancelled; without
+  /// effect on later ones. From any thread; async-signal-safe.
   void cancel();
 
  private:
@@ -212,18 +262,27 @@ class INFER_API Session {
 /// A loaded model.
 class INFER_API Engine {
  public:
+  /// Plans, allocates, reads the weights; blocks until done. Fails with not_found, bad_file or
+  /// unsupported for the file, does_not_fit before anything is allocated, cancelled.
   static Result<std::unique_ptr<Engine>> load(const std::string& path, const LoadOptions& options);
+  /// The sessions are gone by then.
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   const ModelDescription& model() const;
+  /// The device in use; memory_free is that of now.
+  DeviceDescription device() const;
   /// What is allocated, by the devices' own accounting.
   MemoryReport memory() const;
+  const Vocabulary& vocabulary() const;
+  /// As those of vocabulary().
   Result<std::vector<int32_t>> tokenize(std::string_view text,
                                         const TokenizeOptions& options) const;
   std::string detokenize(std::span<const int32_t> tokens) const;
+  /// The number of logits; may exceed the size of the vocabulary.
   int32_t vocabulary_size() const;
+  /// An empty sequence. Takes cache only as tokens come.
   Result<std::unique_ptr<Session>> open_session();
 
   struct Impl;  ///< for the library itself

@@ -6,6 +6,8 @@
 #include <tl/expected.hpp>
 #include <utility>
 
+#include "infer/export.h"
+
 namespace infer {
 
 /// What kind of failure it is. The values are part of the C ABI (infer.h).
@@ -23,8 +25,8 @@ enum class StatusCode : int32_t {
   internal = 10,         ///< a defect in the library
 };
 
-/// Name of a code, e.g. "bad_file".
-const char* status_code_name(StatusCode code);
+/// Name of a code, e.g. "bad_file". A constant of the library.
+INFER_API const char* status_code_name(StatusCode code);
 
 /// A code and a message. Default constructed: ok.
 class [[nodiscard]] Status {

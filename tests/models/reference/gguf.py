@@ -52,7 +52,8 @@ def _value(value, kind):
         return _string(value)
     if kind != ARRAY:
         return struct.pack("<" + SCALARS[kind], value)
-    item = I32 if isinstance(value[0], int) and not isinstance(value[0], bool) else _type_of(value[0])
+    item = _type_of(value[0])
+    item = I32 if item == U32 else item
     return struct.pack("<IQ", item, len(value)) + b"".join(_value(v, item) for v in value)
 
 

@@ -45,21 +45,25 @@ def inverse_frequencies(dims, base, factors=None):
     return frequencies if factors is None else frequencies / factors
 
 
-def yarn_frequencies(dims, base, factor, original, beta_fast, beta_slow, rounding, factors=None):
+def yarn_frequencies(dims, base, factor, original, beta_fast, beta_slow, rounding, factors=None,
+                     extrapolation=1.0):
     """NTK-by-parts interpolation (Peng et al. 2023, section 3.2): dimensions that turn more than
-    beta_fast times over the original context stay, those below beta_slow are stretched in full."""
+    beta_fast times over the original context stay, those below beta_slow are stretched in full.
+    extrapolation: what the authors' code calls extrapolation_factor, the share that stays."""
     extrapolated = inverse_frequencies(dims, base, factors)
     interpolated = extrapolated / factor
+
     def dimension_of(rotations):
         return dims * np.log(original / (rotations * 2 * np.pi)) / (2 * np.log(base))
+
     low, high = dimension_of(beta_fast), dimension_of(beta_slow)
     if rounding:
         low, high = np.floor(low), np.ceil(high)
     low, high = max(low, 0), min(high, dims - 1)
     if low == high:
         high += 0.001
-    stretched = np.clip((np.arange(dims // 2) - low) / (high - low), 0, 1)
-    return interpolated * stretched + extrapolated * (1 - stretched)
+    kept = (1 - np.clip((np.arange(dims // 2) - low) / (high - low), 0, 1)) * extrapolation
+    return interpolated * (1 - kept) + extrapolated * kept
 
 
 def yarn_magnitude(factor, multiplier=1.0):
@@ -108,7 +112,8 @@ def route(logits, used, gating, bias=None, normalise=False, scale=1.0, groups=1,
     """(ids, weights), each (tokens, used). gating: "softmax", "sigmoid", "softmax_of_chosen".
     group_best: a group is worth the sum of so many of its best scores (DeepSeek-V2, section 2.2.2:
     one; DeepSeek-V3, section 2.1.2: two)."""
-    probs = {"softmax": softmax, "sigmoid": sigmoid, "softmax_of_chosen": lambda x: x}[gating](logits)
+    probs = {"softmax": softmax, "sigmoid": sigmoid,
+             "softmax_of_chosen": lambda x: x}[gating](logits)
     scores = probs if bias is None else probs + bias
     if groups > 1:
         grouped = scores.reshape(len(scores), groups, -1)

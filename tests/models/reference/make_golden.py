@@ -218,7 +218,8 @@ def llama(name):
     if "yarn" in name:
         scaling = {"rope__scaling__type": "yarn", "rope__scaling__factor": 4.0,
                    "rope__scaling__original_context_length": 32,
-                   "rope__scaling__yarn_beta_fast": 4.0, "rope__scaling__yarn_beta_slow": 0.5}
+                   "rope__scaling__yarn_beta_fast": 4.0, "rope__scaling__yarn_beta_slow": 0.5,
+                   "rope__scaling__yarn_ext_factor": 0.8, "rope__scaling__attn_factor": 0.9}
     m = Builder(name, "llama", 30, 2, 3, 1, 12, feed_forward_length=42, **scaling)
     m.embedding()
     for layer in range(m.layers):
@@ -281,12 +282,23 @@ def deepseek2(name):
     return m
 
 
+def seed_oss(name):
+    m = Builder(name, "seed_oss", 30, 2, 6, 3, 10, feed_forward_length=38,
+                rope__freq_base=1e7)
+    m.embedding()
+    for layer in range(m.layers):
+        m.attention(layer, bias="qkv")
+        m.norm(f"blk.{layer}.post_attention_norm", m.width)
+        m.feed_forward(layer, 38, norms=False)
+    return m
+
+
 MODELS = {
     "smollm3-f32": smollm3, "olmo2-f32": olmo2, "olmo3-f32": olmo3, "granite-f32": granite,
     "granitemoe-f32": granitemoe, "glm4-f32": glm4, "gpt-oss-f32": gpt_oss,
     "gpt-oss-mxfp4": gpt_oss, "phi3-long-f32": phi3, "phi3-short-f32": phi3,
     "llama-yarn-f32": llama, "llama-linear-f32": llama, "deepseek2-v3-f32": deepseek2,
-    "deepseek2-v2-f32": deepseek2, "deepseek2-lite-f32": deepseek2,
+    "deepseek2-v2-f32": deepseek2, "deepseek2-lite-f32": deepseek2, "seed-oss-f32": seed_oss,
 }
 
 

@@ -64,22 +64,31 @@ class Model:
             original = self.key("rope.scaling.original_context_length")
             which = "long" if self.context > original else "short"
             factors = self.tensors[f"rope_factors_{which}.weight"]
-            return inverse_frequencies(dims, base, factors), self.key("rope.scaling.attn_factor", 1.0)
+            magnitude = self.key("rope.scaling.attn_factor", 1.0)
+            return inverse_frequencies(dims, base, factors), magnitude
         if kind == "linear":
             return inverse_frequencies(dims, base, factors) / factor, 1.0
         if kind == "yarn":
+            extrapolation = self.key("rope.scaling.yarn_ext_factor", 1.0)
             frequencies = yarn_frequencies(
                 dims, base, factor, self.key("rope.scaling.original_context_length"),
                 self.key("rope.scaling.yarn_beta_fast", 32.0),
-                self.key("rope.scaling.yarn_beta_slow", 1.0), self.arch != "gpt-oss", factors)
+                self.key("rope.scaling.yarn_beta_slow", 1.0), self.arch != "gpt-oss", factors,
+                extrapolation if extrapolation >= 0 else 1.0)
             magnitude = self.key("rope.scaling.yarn_attn_factor", yarn_magnitude(factor))
-            # DeepSeek's released models give cos and sin mscale / mscale_all_dim with both alike.
-            return frequencies, 1.0 if self.yarn_multiplier() else magnitude
+            if self.yarn_multiplier():
+                # mscale over mscale_all_dim: DeepSeek's released models have both alike, elsewhere
+                # the first is 1.
+                mscale = self.yarn_multiplier() if self.arch == "deepseek2" else 1.0
+                magnitude = (yarn_magnitude(factor, mscale) /
+                             yarn_magnitude(factor, self.yarn_multiplier()))
+            return frequencies, magnitude * self.key("rope.scaling.attn_factor", 1.0)
         return inverse_frequencies(dims, base, factors), 1.0
 
     def yarn_multiplier(self):
         """mscale_all_dim: for deepseek2 the file holds a tenth of it."""
-        return self.key("rope.scaling.yarn_log_multiplier", 0.0) * 10
+        multiplier = self.key("rope.scaling.yarn_log_multiplier", 0.0)
+        return multiplier * 10 if self.arch == "deepseek2" else multiplier
 
     def rope(self, heads, layer):
         frequencies, magnitude = self.rotation(layer)
@@ -142,7 +151,9 @@ class Model:
         q = np.concatenate([q[..., :nope], self.rope(q[..., nope:], layer)], axis=-1)
         k_rope = np.repeat(self.rope(k_rope, layer), self.heads, axis=1)
         k = np.concatenate([k_nope, k_rope], axis=-1)
-        magnitude = yarn_magnitude(self.key("rope.scaling.factor", 1.0), self.yarn_multiplier())
+        stretched = self.key("rope.scaling.type", "none") == "yarn"
+        magnitude = yarn_magnitude(self.key("rope.scaling.factor", 1.0) if stretched else 1.0,
+                                   self.yarn_multiplier())
         return self.linear(attention(q, k, v, magnitude ** 2 / np.sqrt(q.shape[2])),
                            b + "attn_output")
 
@@ -159,6 +170,11 @@ class Model:
             gate, up = np.split(self.linear(x, part("up")), 2, axis=1)
         return self.linear(self.activation()(gate, up), part("down"))
 
+    def gating(self, layer):
+        """1 softmax (DeepSeek-V2), 2 sigmoid (V3, which also brought the bias)."""
+        biased = f"blk.{layer}.exp_probs_b.bias" in self.tensors
+        return self.key("expert_gating_func", 2 if biased else 1)
+
     def routing(self, layer):
         settings = {"used": self.key("expert_used_count")}
         if self.arch in ("gpt-oss", "granitemoe"):
@@ -166,13 +182,13 @@ class Model:
         if self.arch != "deepseek2":
             return settings | {"gating": "softmax", "normalise": True}
         return settings | {
-            "gating": {1: "softmax", 2: "sigmoid"}[self.key("expert_gating_func", 1)],
+            "gating": {1: "softmax", 2: "sigmoid"}[self.gating(layer)],
             "bias": self.tensors.get(f"blk.{layer}.exp_probs_b.bias"),
             "normalise": self.key("expert_weights_norm", False),
             "scale": self.key("expert_weights_scale", 1.0),
             "groups": self.key("expert_group_count", 1),
             "groups_used": self.key("expert_group_used_count", 1),
-            "group_best": self.key("expert_gating_func", 1),
+            "group_best": self.gating(layer),  # one in V2, two in V3
         }
 
     def experts(self, x, layer):
@@ -205,7 +221,7 @@ class Model:
         scale = self.key("residual_scale", 1.0)
         pre = self.arch != "olmo2"
         post = self.arch in ("gemma2", "gemma3", "glm4", "olmo2")
-        ffn_norm = "post_attention_norm" if self.arch == "gpt-oss" else "ffn_norm"
+        ffn_norm = "post_attention_norm" if self.arch in ("gpt-oss", "seed_oss") else "ffn_norm"
         attend = self.attend_latent if self.arch == "deepseek2" else self.attend
         for layer in range(self.layers):
             b = f"blk.{layer}."

@@ -1,0 +1,41 @@
+# cmake --install: components Runtime (the program, the shared library) and Development (headers,
+# both libraries, CMake package, pkg-config file). Nothing in them names the build machine or the
+# prefix, so an installed tree may be moved.
+include(CMakePackageConfigHelpers)
+
+set_target_properties(infer_lib PROPERTIES EXPORT_NAME static)
+set_target_properties(infer_shared PROPERTIES EXPORT_NAME infer)
+# What a consumer needs besides: the headers of tl::expected for infer.hpp, and with the static
+# library what that was compiled against. inferConfig.cmake finds them.
+foreach(target IN ITEMS infer_lib infer_shared)
+  target_link_libraries(${target} INTERFACE $<INSTALL_INTERFACE:infer::expected>)
+endforeach()
+target_link_libraries(infer_lib INTERFACE $<INSTALL_INTERFACE:infer::utf8proc>
+                                          $<INSTALL_INTERFACE:Threads::Threads>
+                                          $<INSTALL_INTERFACE:${CMAKE_DL_LIBS}>)
+
+set(INFER_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/infer)
+install(TARGETS infer_lib infer_shared EXPORT inferTargets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Development
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Runtime
+  NAMELINK_COMPONENT Development)
+install(DIRECTORY engine/include/infer DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        COMPONENT Development FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+if(TARGET infer_app)
+  install(TARGETS infer_app RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT Runtime)
+endif()
+
+install(EXPORT inferTargets NAMESPACE infer:: DESTINATION ${INFER_CMAKE_DIR}
+        COMPONENT Development)
+configure_package_config_file(cmake/inferConfig.cmake.in ${CMAKE_BINARY_DIR}/inferConfig.cmake
+                              INSTALL_DESTINATION ${INFER_CMAKE_DIR})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/inferConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/inferConfig.cmake ${CMAKE_BINARY_DIR}/inferConfigVersion.cmake
+        DESTINATION ${INFER_CMAKE_DIR} COMPONENT Development)
+
+# The prefix from the place of infer.pc itself.
+file(RELATIVE_PATH INFER_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(cmake/infer.pc.in ${CMAKE_BINARY_DIR}/infer.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/infer.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+        COMPONENT Development)

@@ -1,0 +1,223 @@
+// The C API: statuses, buffers, structures that grow, null pointers, ownership.
+#include <cstring>
+
+#include "infer/infer.h"
+#include "tests/api/model.h"
+
+using namespace infer;
+using namespace infer::test;
+
+namespace {
+
+infer_engine* load_c() {
+  infer_load_options options;
+  infer_load_options_init(&options, sizeof(options));
+  options.context = 512;
+  options.threads = 2;
+  infer_engine* engine = nullptr;
+  REQUIRE(infer_engine_load(kModel.c_str(), &options, &engine) == INFER_OK);
+  REQUIRE(engine != nullptr);
+  return engine;
+}
+
+struct Seen {
+  std::vector<int32_t> tokens;
+  size_t stop_at = SIZE_MAX;
+};
+
+int on_token(void* user, int32_t token, const char* text, size_t length) {
+  auto* seen = static_cast<Seen*>(user);
+  if (token >= 0) seen->tokens.push_back(token);
+  return text != nullptr && length < 100 && seen->tokens.size() < seen->stop_at;
+}
+
+infer_generate_options generate_c(int32_t tokens) {
+  infer_generate_options options;
+  infer_generate_options_init(&options, sizeof(options));
+  options.max_tokens = tokens;
+  options.ignore_end = 1;
+  options.temperature = 1.0f;
+  options.has_seed = 1;
+  options.seed = 7;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("C: the same tokens as the C++ API, and statistics") {
+  const auto expected = tokens_of(*open(*load()), kPrompt, sampled(12));
+  infer_engine* engine = load_c();
+  infer_session* session = nullptr;
+  REQUIRE(infer_session_open(engine, &session) == INFER_OK);
+  infer_engine_free(engine);  // lives on in the session
+
+  const infer_generate_options options = generate_c(12);
+  Seen seen;
+  REQUIRE(infer_generate(session, kPrompt.data(), kPrompt.size(), &options, on_token, &seen) ==
+          INFER_OK);
+  CHECK(seen.tokens == expected);
+  infer_statistics statistics;
+  REQUIRE(infer_session_statistics(session, &statistics, sizeof(statistics)) == INFER_OK);
+  CHECK(statistics.generated_tokens == 12);
+  CHECK(statistics.prompt_tokens == static_cast<int64_t>(kPrompt.size()));
+  CHECK(statistics.finish_reason == INFER_FINISH_LENGTH);
+  CHECK(statistics.seed == 7);
+  CHECK(infer_session_length(session) == 16);
+  CHECK(infer_session_room(session) > 0);
+
+  REQUIRE(infer_session_truncate(session, 4) == INFER_OK);
+  Seen few;
+  few.stop_at = 2;
+  REQUIRE(infer_generate(session, nullptr, 0, &options, on_token, &few) == INFER_OK);
+  CHECK(few.tokens.size() == 2);
+  REQUIRE(infer_session_statistics(session, &statistics, sizeof(statistics)) == INFER_OK);
+  CHECK(statistics.finish_reason == INFER_FINISH_CANCELLED);
+  infer_session_free(session);
+}
+
+TEST_CASE("C: null pointers are refused by name, never followed") {
+  infer_memory memory;
+  infer_session* session = nullptr;
+  size_t count = 0;
+  CHECK(infer_engine_load(nullptr, nullptr, nullptr) == INFER_INVALID_ARGUMENT);
+  CHECK(std::string(infer_last_error()).find("path") != std::string::npos);
+  CHECK(infer_engine_load(kModel.c_str(), nullptr, nullptr) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_plan(nullptr, nullptr, &memory, sizeof(memory)) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_plan(kModel.c_str(), nullptr, nullptr, 0) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_description_create(nullptr, nullptr) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_vocabulary_load(nullptr, nullptr) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_tokenize(nullptr, "a", 1, 0, nullptr, 0, &count) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_detokenize(nullptr, nullptr, 0, nullptr, 0, &count) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_token_piece(nullptr, 0, nullptr, 0, &count) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_special(nullptr, nullptr, 0) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_session_open(nullptr, &session) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_generate(nullptr, nullptr, 0, nullptr, nullptr, nullptr) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_evaluate(nullptr, nullptr, 0, nullptr, nullptr) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_session_truncate(nullptr, 0) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_session_statistics(nullptr, nullptr, 0) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_engine_memory(nullptr, &memory, sizeof(memory)) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_device_list_create(nullptr) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_set_log_level(17) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_engine_vocabulary(nullptr) == nullptr);
+  CHECK(infer_engine_description(nullptr) == nullptr);
+  CHECK(infer_description_model(nullptr) == nullptr);
+  CHECK(infer_device_list_get(nullptr, 0) == nullptr);
+  CHECK(infer_session_length(nullptr) == 0);
+  CHECK(infer_session_room(nullptr) == 0);
+  CHECK(infer_is_end_of_generation(nullptr, 0) == 0);
+  infer_session_cancel(nullptr);
+  infer_session_free(nullptr);
+  infer_engine_free(nullptr);
+  infer_vocabulary_free(nullptr);
+  infer_description_free(nullptr);
+  infer_device_list_free(nullptr);
+  infer_load_options_init(nullptr, sizeof(infer_load_options));
+
+  infer_engine* engine = load_c();
+  REQUIRE(infer_session_open(engine, &session) == INFER_OK);
+  CHECK(infer_generate(session, nullptr, 3, nullptr, nullptr, nullptr) == INFER_INVALID_ARGUMENT);
+  const int32_t bad = -5;
+  CHECK(infer_evaluate(session, &bad, 1, nullptr, nullptr) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_evaluate(session, kPrompt.data(), 2, nullptr, nullptr) == INFER_OK);
+  CHECK(infer_session_length(session) == 2);
+  infer_session_free(session);
+  infer_engine_free(engine);
+}
+
+TEST_CASE("C: load errors and cancel carry their codes") {
+  infer_engine* engine = nullptr;
+  CHECK(infer_engine_load("/nonexistent.gguf", nullptr, &engine) == INFER_NOT_FOUND);
+  CHECK(std::string(infer_last_error()).find("/nonexistent.gguf") != std::string::npos);
+  infer_load_options options;
+  infer_load_options_init(&options, sizeof(options));
+  options.progress = [](void* user, double) { return ++*static_cast<int*>(user) < 3 ? 1 : 0; };
+  int calls = 0;
+  options.progress_user = &calls;
+  CHECK(infer_engine_load(kModel.c_str(), &options, &engine) == INFER_CANCELLED);
+  CHECK(calls == 3);
+  CHECK(engine == nullptr);
+  options.progress = nullptr;
+  options.memory_limit = 1;
+  infer_memory memory;
+  CHECK(infer_plan(kModel.c_str(), &options, &memory, sizeof(memory)) == INFER_DOES_NOT_FIT);
+  CHECK(std::strlen(infer_last_error()) > 0);
+  CHECK(std::string(infer_status_name(INFER_DOES_NOT_FIT)) == "does_not_fit");
+}
+
+TEST_CASE("C: structures of older and newer callers") {
+  struct Newer {
+    infer_load_options known;
+    int64_t added;
+  } newer;
+  infer_load_options_init(&newer.known, sizeof(newer));
+  CHECK(newer.added == 0);
+  infer_memory memory;
+  CHECK(infer_plan(kModel.c_str(), &newer.known, &memory, sizeof(memory)) == INFER_OK);
+  newer.added = 1;
+  CHECK(infer_plan(kModel.c_str(), &newer.known, &memory, sizeof(memory)) == INFER_UNSUPPORTED);
+  infer_load_options older;
+  infer_load_options_init(&older, sizeof(older));
+  older.struct_size = offsetof(infer_load_options, batch_rows);
+  older.batch_rows = -1;  // beyond what this caller knows: not read
+  CHECK(infer_plan(kModel.c_str(), &older, &memory, sizeof(memory)) == INFER_OK);
+  older.struct_size = 0;
+  CHECK(infer_plan(kModel.c_str(), &older, &memory, sizeof(memory)) == INFER_INVALID_ARGUMENT);
+  struct {
+    int64_t weights = -1;
+    int64_t guard = -1;
+  } small;
+  REQUIRE(infer_plan(kModel.c_str(), nullptr, reinterpret_cast<infer_memory*>(&small),
+                     sizeof(small.weights)) == INFER_OK);
+  CHECK(small.weights == memory.weights);
+  CHECK(small.guard == -1);
+}
+
+TEST_CASE("C: text goes to tokens and back through the caller's buffers") {
+  infer_vocabulary* vocabulary = nullptr;
+  REQUIRE(infer_vocabulary_load(data_path("vocab/llama-spm.gguf").c_str(), &vocabulary) ==
+          INFER_OK);
+  const std::string text = "Hello, world";
+  size_t count = 0;
+  REQUIRE(infer_tokenize(vocabulary, text.data(), text.size(), INFER_ADD_SPECIAL, nullptr, 0,
+                         &count) == INFER_OK);
+  REQUIRE(count > 2);
+  std::vector<int32_t> ids(count, -9);
+  size_t again = 0;
+  REQUIRE(infer_tokenize(vocabulary, text.data(), text.size(), INFER_ADD_SPECIAL, ids.data(), 2,
+                         &again) == INFER_OK);
+  CHECK(again == count);
+  CHECK(ids[1] != -9);
+  CHECK(ids[2] == -9);
+  REQUIRE(infer_tokenize(vocabulary, text.data(), text.size(), INFER_ADD_SPECIAL, ids.data(),
+                         ids.size(), &count) == INFER_OK);
+  char buffer[64];
+  size_t length = 0;
+  REQUIRE(infer_detokenize(vocabulary, ids.data() + 1, ids.size() - 1, buffer, sizeof(buffer),
+                           &length) == INFER_OK);
+  CHECK(std::string(buffer, length) == text);
+  CHECK(infer_tokenize(vocabulary, "a", 1, 64, nullptr, 0, &count) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_token_piece(vocabulary, -1, buffer, 64, &length) == INFER_INVALID_ARGUMENT);
+  infer_special_tokens special;
+  REQUIRE(infer_special(vocabulary, &special, sizeof(special)) == INFER_OK);
+  CHECK(special.eos == 2);
+  CHECK(infer_is_end_of_generation(vocabulary, special.eos) == 1);
+  infer_vocabulary_free(vocabulary);
+}
+
+TEST_CASE("C: descriptions and devices") {
+  infer_description* description = nullptr;
+  REQUIRE(infer_description_create(kModel.c_str(), &description) == INFER_OK);
+  const infer_model* model = infer_description_model(description);
+  CHECK(std::string(model->architecture) == "llama");
+  REQUIRE(model->tensor_count > 0);
+  CHECK(infer_description_tensor(description, model->tensor_count) == nullptr);
+  CHECK(infer_description_tensor(description, 0)->rank >= 1);
+  CHECK(std::string(infer_description_key(description, 0)).size() > 0);
+  CHECK(infer_description_value(description, model->metadata_count) == nullptr);
+  infer_description_free(description);
+  infer_device_list* list = nullptr;
+  REQUIRE(infer_device_list_create(&list) == INFER_OK);
+  REQUIRE(infer_device_list_size(list) >= 1);
+  CHECK(std::string(infer_device_list_get(list, 0)->name) == "cpu");
+  infer_device_list_free(list);
+}

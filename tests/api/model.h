@@ -1,0 +1,54 @@
+// The small model that the tests of the API run, and shortcuts that fail the test on an error.
+#pragma once
+
+#include <doctest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "infer/infer.hpp"
+#include "tests/support.h"
+
+namespace infer::test {
+
+inline const std::string kModel = data_path("golden/llama-q4_0.gguf");
+inline const std::vector<int32_t> kPrompt{1, 300, 262, 290};
+
+inline std::unique_ptr<Engine> load(int32_t threads = 2, int64_t context = 512) {
+  LoadOptions options;
+  options.threads = threads;
+  options.context = context;
+  Result<std::unique_ptr<Engine>> engine = Engine::load(kModel, options);
+  REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
+  return *std::move(engine);
+}
+
+inline std::unique_ptr<Session> open(Engine& engine) {
+  Result<std::unique_ptr<Session>> session = engine.open_session();
+  REQUIRE(session.has_value());
+  return *std::move(session);
+}
+
+inline GenerateOptions sampled(int32_t tokens, uint64_t seed = 7) {
+  GenerateOptions options;
+  options.max_tokens = tokens;
+  options.ignore_end = true;
+  options.sampling.temperature = 1.0f;
+  options.sampling.seed = seed;
+  return options;
+}
+
+/// What a session generates; empty on failure, so that it may run on any thread.
+inline std::vector<int32_t> tokens_of(Session& session, const std::vector<int32_t>& prompt,
+                                      const GenerateOptions& options) {
+  std::vector<int32_t> tokens;
+  const auto result = session.generate(prompt, options, [&](int32_t token, std::string_view) {
+    if (token >= 0) tokens.push_back(token);
+    return true;
+  });
+  if (!result) tokens.clear();
+  return tokens;
+}
+
+}  // namespace infer::test

@@ -1,0 +1,95 @@
+// Damaged model files: every load ends in a typed error or in a model that runs.
+#include <doctest.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "engine/weights/weight_source.h"
+#include "infer/infer.hpp"
+#include "tests/support.h"
+
+using namespace infer;
+using namespace infer::test;
+
+namespace {
+
+/// Bytes before the first tensor's data.
+size_t header_bytes(const std::string& path) {
+  const auto source = open_model(path);
+  REQUIRE(source.has_value());
+  uint64_t start = UINT64_MAX;
+  for (const Weight& weight : (*source)->weights()) start = std::min(start, weight.place.offset);
+  return static_cast<size_t>(start);
+}
+
+/// One to four edits of the kinds that break readers: a flipped bit, a byte of an extreme value, a
+/// small integer, a copied stretch.
+void mutate(std::string& file, size_t header, std::mt19937& random) {
+  const auto below = [&](size_t n) {
+    return std::uniform_int_distribution<size_t>(0, n - 1)(random);
+  };
+  for (size_t edits = 1 + below(4); edits > 0; --edits) {
+    // Mostly the header; now and then the data, so that scales become infinite or no numbers.
+    const size_t at = below(8) == 0 ? below(file.size() - 16) : below(header - 16);
+    switch (below(4)) {
+      case 0: file[at] = static_cast<char>(file[at] ^ (1 << below(8))); break;
+      case 1: file[at] = static_cast<char>(std::array{0x00, 0x7f, 0x80, 0xff}[below(4)]); break;
+      case 2: file[at] = static_cast<char>(below(16)); break;
+      default: file.replace(at, 8, file.substr(below(header - 16), 8)); break;
+    }
+  }
+}
+
+/// Loads and computes a few tokens; false if that was refused.
+bool try_model(const std::string& path) {
+  LoadOptions load;
+  load.threads = 1;
+  load.batch_rows = 8;
+  load.memory_limit = int64_t{256} << 20;
+  const Result<std::unique_ptr<Engine>> engine = Engine::load(path, load);
+  if (!engine) {
+    CHECK(engine.error().code() != StatusCode::internal);
+    CHECK(!engine.error().message().empty());
+    return false;
+  }
+  const Result<std::unique_ptr<Session>> session = (*engine)->open_session();
+  REQUIRE(session.has_value());
+  GenerateOptions options;
+  options.max_tokens = 2;
+  options.sampling.seed = 1;
+  const std::vector<int32_t> prompt{1, 2, 3};
+  const auto result =
+      (*session)->generate(prompt, options, [](int32_t, std::string_view) { return true; });
+  if (!result) CHECK(result.error().code() != StatusCode::internal);
+  return result.has_value();
+}
+
+}  // namespace
+
+TEST_CASE("mutated models give typed errors or run") {
+  const char* wanted = std::getenv("INFER_MUTATIONS");
+  const int count = wanted == nullptr ? 200 : std::atoi(wanted);
+  const TempDir dir;
+  const std::string path = dir.path("mutant.gguf");
+  int ran = 0;
+  int refused = 0;
+  std::vector<std::string> originals{data_path("golden/llama-q4_0.gguf"),
+                                     data_path("golden/llama-q4_k.gguf")};
+  for (const char* name : {"golden/granitemoe-f32.gguf", "golden/gpt-oss-mxfp4.gguf"}) {
+    originals.push_back(data_path(name));
+  }
+  for (size_t m = 0; m < originals.size(); ++m) {
+    const std::string original = read_text(originals[m]);
+    const size_t header = header_bytes(originals[m]);
+    for (int i = 0; i < count / static_cast<int>(originals.size()); ++i) {
+      INFO(originals[m], " mutant ", i);
+      std::mt19937 random(static_cast<uint32_t>(i + 100000 * static_cast<int>(m)));
+      std::string file = original;
+      mutate(file, header, random);
+      write_bytes(path, bytes_of(file));
+      (try_model(path) ? ran : refused) += 1;
+    }
+  }
+  CHECK(ran > 0);
+  CHECK(refused > 0);
+}

@@ -1,0 +1,245 @@
+"""Tiny random models of Hugging Face's transformers as GGUF files: the names, keys and changes of
+layout are those that llama.cpp's converter makes. Needs torch and transformers."""
+
+import math
+
+import numpy as np
+import torch
+import transformers
+
+from .make_golden import TOKENS, VOCABULARY, Builder
+
+COMMON = {"vocab_size": VOCABULARY, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 40.0, "beta_fast": 32.0,
+        "beta_slow": 1.0, "original_max_position_embeddings": 4096}
+LATENT = {"hidden_size": 28, "intermediate_size": 40, "moe_intermediate_size": 10,
+          "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 4,
+          "n_routed_experts": 8, "num_experts_per_tok": 3, "first_k_dense_replace": 1,
+          "kv_lora_rank": 18, "qk_nope_head_dim": 10, "qk_rope_head_dim": 8, "v_head_dim": 12}
+DENSE = {"hidden_size": 24, "intermediate_size": 38, "num_hidden_layers": 4,
+         "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256}
+GRANITE = DENSE | {"embedding_multiplier": 7.0, "residual_multiplier": 0.3,
+                   "attention_multiplier": 0.21, "logits_scaling": 2.5}
+LONG = {"rope_type": "longrope", "rope_theta": 10000.0, "partial_rotary_factor": 0.5,
+        "short_factor": [1.0, 1.1, 1.3, 1.4], "long_factor": [1.2, 3.0, 9.0, 21.0]}
+
+# name → (configuration class, architecture's name in GGUF, arguments)
+MODELS = {
+    "llama-yarn": ("LlamaConfig", "llama", DENSE | {"rope_parameters": {
+        **YARN, "factor": 4.0, "original_max_position_embeddings": 64, "beta_fast": 8.0}}),
+    "llama-yarn-factor": ("LlamaConfig", "llama", DENSE | {"rope_parameters": {
+        **YARN, "factor": 4.0, "original_max_position_embeddings": 64, "attention_factor": 0.8}}),
+    "llama-linear": ("LlamaConfig", "llama", DENSE | {"rope_parameters": {
+        "rope_type": "linear", "rope_theta": 10000.0, "factor": 3.5}}),
+    "smollm3": ("SmolLM3Config", "smollm3", DENSE),
+    "olmo2": ("Olmo2Config", "olmo2", DENSE),
+    "olmo3": ("Olmo3Config", "olmo2", DENSE | {"sliding_window": 7, "rope_parameters": {
+        "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+        "full_attention": {**YARN, "factor": 8.0, "original_max_position_embeddings": 64,
+                           "attention_factor": 1.2079441541679836}}}),
+    "granite": ("GraniteConfig", "granite", GRANITE),
+    "granitemoe": ("GraniteMoeConfig", "granitemoe",
+                   GRANITE | {"num_local_experts": 5, "num_experts_per_tok": 3}),
+    "granitemoeshared": ("GraniteMoeSharedConfig", "granitemoe",
+                         GRANITE | {"num_local_experts": 5, "num_experts_per_tok": 3,
+                                    "shared_intermediate_size": 14}),
+    "glm4": ("Glm4Config", "glm4", DENSE | {"head_dim": 8, "attention_bias": True}),
+    "gpt-oss": ("GptOssConfig", "gpt-oss",
+                DENSE | {"head_dim": 16, "num_local_experts": 5, "num_experts_per_tok": 2,
+                         "sliding_window": 9}),
+    "phi3-short": ("Phi3Config", "phi3", DENSE | {
+        "hidden_size": 64, "max_position_embeddings": 64, "original_max_position_embeddings": 64,
+        "rope_parameters": {**LONG, "original_max_position_embeddings": 64}}),
+    "phi3-long": ("Phi3Config", "phi3", DENSE | {
+        "hidden_size": 64, "max_position_embeddings": 2048, "sliding_window": 20,
+        "original_max_position_embeddings": 32,
+        "rope_parameters": {**LONG, "original_max_position_embeddings": 32}}),
+    "deepseek-v2": ("DeepseekV2Config", "deepseek2", LATENT | {
+        "q_lora_rank": 14, "n_group": 4, "topk_group": 2, "topk_method": "group_limited_greedy",
+        "routed_scaling_factor": 3.0, "n_shared_experts": 2,
+        "rope_parameters": {**YARN, "mscale": 0.707, "mscale_all_dim": 0.707}}),
+    "deepseek-v2-lite": ("DeepseekV2Config", "deepseek2", LATENT | {
+        "q_lora_rank": None, "n_shared_experts": 2,
+        "rope_parameters": {**YARN, "mscale": 0.707, "mscale_all_dim": 0.707}}),
+    "deepseek-v3": ("DeepseekV3Config", "deepseek2", LATENT | {
+        "q_lora_rank": 14, "n_group": 4, "topk_group": 2, "n_shared_experts": 1,
+        "rope_parameters": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0}}),
+}
+
+LAYER_NAMES = {
+    "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output", "self_attn.qkv_proj": "attn_qkv",
+    "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
+    "self_attn.sinks": "attn_sinks.weight", "self_attn.q_a_proj": "attn_q_a",
+    "self_attn.q_a_layernorm": "attn_q_a_norm", "self_attn.q_b_proj": "attn_q_b",
+    "self_attn.kv_a_proj_with_mqa": "attn_kv_a_mqa", "self_attn.kv_a_layernorm": "attn_kv_a_norm",
+    "self_attn.kv_b_proj": "attn_kv_b", "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm", "post_self_attn_layernorm": "post_attention_norm",
+    "post_feedforward_layernorm": "post_ffw_norm", "post_mlp_layernorm": "post_ffw_norm",
+    "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+    "mlp.gate_up_proj": "ffn_up", "mlp.gate": "ffn_gate_inp", "mlp.router": "ffn_gate_inp",
+    "block_sparse_moe.router": "ffn_gate_inp", "mlp.experts": "exps",
+    "block_sparse_moe.experts": "exps", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
+    "mlp.shared_experts.gate_proj": "ffn_gate_shexp", "mlp.shared_experts.up_proj": "ffn_up_shexp",
+    "mlp.shared_experts.down_proj": "ffn_down_shexp", "shared_mlp.input_linear": "shared_input",
+    "shared_mlp.output_linear": "ffn_down_shexp",
+}
+
+
+def random_model(name):
+    """(configuration, model): random float32 values held and computed with in float64."""
+    class_name, _, arguments = MODELS[name]
+    config = getattr(transformers, class_name)(**COMMON, **arguments)
+    model = transformers.AutoModelForCausalLM.from_config(
+        config, attn_implementation="eager", experts_implementation="eager",
+        dtype=torch.float64).eval()
+    generator = torch.Generator().manual_seed(len(name))
+    with torch.no_grad():
+        for key, tensor in model.state_dict().items():
+            value = torch.randn(tensor.shape, generator=generator, dtype=torch.float32)
+            if "norm" in key and tensor.dim() == 1:
+                value = 1 + 0.2 * value
+            elif tensor.dim() == 1 or key.endswith("_bias"):
+                value *= 0.2
+            elif "embed_tokens" not in key:
+                value *= 1.5 / math.sqrt(tensor.shape[-1])
+            tensor.copy_(value)
+    return config, model
+
+
+def metadata_of(name, config):
+    """A Builder with the keys that the converter writes."""
+    _, arch, _ = MODELS[name]
+    c = config
+    head_dim = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
+    rope = c.rope_parameters.get("full_attention", c.rope_parameters)
+    context = c.max_position_embeddings
+    m = Builder(name, arch, c.hidden_size, c.num_hidden_layers, c.num_attention_heads,
+                c.num_key_value_heads, head_dim, context, feed_forward_length=c.intermediate_size)
+    key = lambda k, value: m.metadata.__setitem__(f"{arch}.{k}", value)
+    key("attention.layer_norm_rms_epsilon", c.rms_norm_eps)
+    key("rope.freq_base", float(rope["rope_theta"]))
+    key("rope.dimension_count", int(head_dim * rope.get("partial_rotary_factor", 1.0)))
+    if rope["rope_type"] in ("linear", "yarn"):
+        key("rope.scaling.type", rope["rope_type"])
+        key("rope.scaling.factor", rope["factor"])
+    if rope["rope_type"] == "yarn":
+        key("rope.scaling.original_context_length", rope["original_max_position_embeddings"])
+        for there, here in (("attention_factor", "yarn_attn_factor"), ("beta_fast",) * 2,
+                            ("beta_slow",) * 2):
+            if there in rope:
+                key("rope.scaling." + here.replace("beta", "yarn_beta"), rope[there])
+    if rope["rope_type"] == "longrope":
+        original = c.original_max_position_embeddings
+        key("rope.scaling.original_context_length", original)
+        scale = context / original
+        key("rope.scaling.attn_factor",
+            math.sqrt(1 + math.log(scale) / math.log(original)) if scale > 1 else 1.0)
+        for which in ("short", "long"):
+            m.tensors[f"rope_factors_{which}.weight"] = np.array(rope[which + "_factor"])
+    if getattr(c, "sliding_window", None) and arch in ("olmo2", "gpt-oss", "phi3"):
+        if name != "olmo2":
+            key("attention.sliding_window", c.sliding_window)
+    if arch.startswith("granite"):
+        key("embedding_scale", c.embedding_multiplier)
+        key("residual_scale", c.residual_multiplier)
+        key("attention.scale", c.attention_multiplier)
+        key("logit_scale", c.logits_scaling)
+    experts = getattr(c, "num_local_experts", None) or getattr(c, "n_routed_experts", None)
+    if experts:
+        key("expert_count", experts)
+        key("expert_used_count", c.num_experts_per_tok)
+    if arch == "gpt-oss":
+        key("expert_feed_forward_length", c.intermediate_size)
+    if getattr(c, "shared_intermediate_size", 0):
+        key("expert_shared_feed_forward_length", c.shared_intermediate_size)
+    if arch == "deepseek2":
+        latent_keys(name, c, key)
+    return m
+
+
+def latent_keys(name, c, key):
+    key("attention.head_count_kv", 1)
+    key("leading_dense_block_count", c.first_k_dense_replace)
+    if c.q_lora_rank:
+        key("attention.q_lora_rank", c.q_lora_rank)
+    key("attention.kv_lora_rank", c.kv_lora_rank)
+    key("attention.key_length", c.kv_lora_rank + c.qk_rope_head_dim)
+    key("attention.value_length", c.kv_lora_rank)
+    key("attention.key_length_mla", c.qk_nope_head_dim + c.qk_rope_head_dim)
+    key("attention.value_length_mla", c.v_head_dim)
+    key("rope.dimension_count", c.qk_rope_head_dim)
+    key("expert_feed_forward_length", c.moe_intermediate_size)
+    key("expert_shared_count", c.n_shared_experts)
+    key("expert_weights_scale", c.routed_scaling_factor)
+    key("expert_weights_norm", bool(c.norm_topk_prob))
+    key("expert_gating_func", 2 if name == "deepseek-v3" else 1)
+    if c.n_group:
+        key("expert_group_count", c.n_group)
+        key("expert_group_used_count", c.topk_group)
+    key("rope.scaling.yarn_log_multiplier", 0.1 * c.rope_parameters["mscale_all_dim"])
+
+
+def permuted(weight, heads):
+    """Rows of q or k from halves to neighbouring pairs."""
+    halves = weight.reshape(heads, 2, -1, *weight.shape[1:])
+    return halves.swapaxes(1, 2).reshape(weight.shape)
+
+
+def put(m, arch, config, b, part, kind, value):
+    """One tensor of a layer, under its GGUF name or in the parts that files hold it in."""
+    latent = arch == "deepseek2"
+    if part == "exps":
+        transposed = arch == "gpt-oss"  # (experts, in, out), gate and up in turns
+        name, is_bias = kind.removesuffix("_bias"), kind.endswith("_bias")
+        suffix = "_exps.bias" if is_bias else "_exps.weight"
+        if transposed and not is_bias:
+            value = value.swapaxes(1, 2)
+        if name == "down_proj":
+            m.tensors[f"{b}ffn_down{suffix}"] = value
+            return
+        gate, up = ((value[:, 0::2], value[:, 1::2]) if transposed else np.split(value, 2, axis=1))
+        m.tensors[f"{b}ffn_gate{suffix}"] = gate
+        m.tensors[f"{b}ffn_up{suffix}"] = up
+    elif part == "shared_input":
+        gate, up = np.split(value, 2)
+        m.tensors[b + "ffn_gate_shexp.weight"], m.tensors[b + "ffn_up_shexp.weight"] = gate, up
+    elif part == "attn_kv_b":
+        value = value.reshape(config.num_attention_heads, -1, config.kv_lora_rank)
+        m.tensors[b + "attn_k_b.weight"] = value[:, :config.qk_nope_head_dim].swapaxes(1, 2)
+        m.tensors[b + "attn_v_b.weight"] = value[:, config.qk_nope_head_dim:]
+    else:
+        if part in ("attn_q", "attn_k") and arch in ("llama", "smollm3", "granite", "granitemoe"):
+            heads = m.heads if part == "attn_q" else m.kv_heads
+            value = permuted(value, heads)
+        if latent or not part.endswith((".weight", ".bias")):
+            part = part if part.endswith(".bias") else f"{part}.{kind}"
+        m.tensors[b + part] = value
+
+
+def build(name):
+    """(Builder with metadata and tensors, tokens, logits of transformers)."""
+    _, arch, _ = MODELS[name]
+    config, model = random_model(name)
+    m = metadata_of(name, config)
+    names = dict(LAYER_NAMES)
+    if arch == "olmo2":
+        names["post_attention_layernorm"] = "post_attention_norm"
+    if arch == "gpt-oss":
+        names["post_attention_layernorm"] = "post_attention_norm"
+    tops = {"model.embed_tokens.weight": "token_embd.weight",
+            "model.norm.weight": "output_norm.weight", "lm_head.weight": "output.weight"}
+    for key, tensor in model.state_dict().items():
+        value = tensor.numpy()
+        if key in tops:
+            if key != "lm_head.weight" or not config.tie_word_embeddings:
+                m.tensors[tops[key]] = value
+            continue
+        _, _, layer, rest = key.split(".", 3)
+        stem, _, kind = rest.rpartition(".")
+        part = names.get(rest) or names[stem]
+        put(m, arch, config, f"blk.{layer}.", part, kind, value)
+    tokens = [1] + m.rng.integers(3, VOCABULARY, TOKENS - 1).tolist()
+    with torch.no_grad():
+        logits = model(torch.tensor([tokens])).logits[0].numpy()
+    return m, tokens, logits

@@ -420,34 +420,3 @@ def test_it_needs_nothing_but_the_c_and_cpp_libraries():
         pytest.skip("built with a sanitizer")
     for line in text.splitlines():
         assert line.strip().startswith(allowed), line
-
-
-# synth
-
-def test_synth_does_not_depend_on_anything_but_its_arguments(tmp_path):
-    def made(name, *arguments):
-        path = tmp_path / name
-        done = infer("synth", "custom", path, "--layers", 1, "--embedding", 256,
-                     "--feed-forward", 256, "--heads", 4, "--tokens", 300, *arguments)
-        assert done.returncode == 0, done.stderr.decode()
-        return path.read_bytes()
-    assert made("a") == made("b")
-    assert made("a") != made("c", "--seed", 2)
-    types = {t["name"]: t["type"] for t in json.loads(
-        infer("info", tmp_path / "a", "--json").stdout)["tensors"]}
-    assert types["token_embd.weight"] == "Q4_0" and types["output.weight"] == "Q6_K"
-    fails(3, "synth", "llama-24m", tmp_path / "d", "--type", "iq1_s")
-    assert not (tmp_path / "d").exists()
-
-
-def test_synth_of_a_mix_with_experts_runs(tmp_path):
-    path = tmp_path / "moe.gguf"
-    done = infer("synth", "custom", path, "--layers", 4, "--embedding", 256, "--feed-forward", 256,
-                 "--heads", 4, "--kv-heads", 2, "--tokens", 300, "--experts", 4,
-                 "--experts-used", 2, "--type", "q4_k_m")
-    assert done.returncode == 0, done.stderr.decode()
-    types = {t["type"] for t in json.loads(infer("info", path, "--json").stdout)["tensors"]}
-    assert types == {"F32", "Q4_K", "Q6_K"}
-    done = infer("run", "-m", path, "-p", "abc", "-n", 3, "--ignore-eos", "--json")
-    assert done.returncode == 0, done.stderr.decode()
-    assert json.loads(done.stdout)["timings"]["generated_tokens"] == 3

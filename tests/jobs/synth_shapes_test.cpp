@@ -1,0 +1,96 @@
+// The shapes against what is known of the models: rounded numbers of parameters, and the sizes
+// of published files in q4_k_m. A wrong width or a missing tensor shows in either.
+#include <doctest.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "engine/jobs/synth_model.h"
+
+namespace infer {
+namespace {
+
+struct Published {
+  double parameters;   ///< millions
+  double gigabytes{};  ///< of q4_k_m, 10^9 bytes; 0: not compared
+};
+
+const std::map<std::string, Published>& published() {
+  static const std::map<std::string, Published> table = {
+      {"llama-24m", {24.4}},
+      {"smollm2-135m", {134.5}},
+      {"tinyllama-1.1b", {1100}},
+      {"llama-3.2-1b", {1236, 0.81}},
+      {"llama-3.2-3b", {3213, 2.02}},
+      {"llama-3.1-8b", {8030, 4.92}},
+      {"llama-3.1-70b", {70550, 42.52}},
+      {"mistral-7b", {7248, 4.37}},
+      {"mixtral-8x7b", {46700, 28.44}},
+      {"qwen2.5-0.5b", {494}},
+      {"qwen2.5-7b", {7616, 4.68}},
+      {"qwen3-0.6b", {596}},
+      {"qwen3-8b", {8190, 5.03}},
+      {"qwen3-30b-a3b", {30530, 18.56}},
+      {"gemma-2-2b", {2614, 1.71}},
+      {"gemma-3-1b", {1000, 0.806}},
+      {"gemma-3-4b", {3880, 2.49}},
+      {"phi-3-mini", {3821, 2.39}},
+      {"phi-4-mini", {3836, 2.49}},
+      {"smollm3-3b", {3075}},
+      {"olmo2-1b", {1485}},
+      {"olmo2-7b", {7299}},
+      {"granite-3.3-2b", {2534}},
+      {"granite-3.0-1b-a400m", {1335}},
+      {"glm-4-9b", {9400}},
+      {"gpt-oss-20b", {20910}},
+      {"deepseek-v2-lite", {15710, 10.36}},
+  };
+  return table;
+}
+
+TEST_CASE("shapes have the published numbers of parameters and sizes") {
+  for (const std::string& name : synth_shapes()) {
+    if (name == "custom") continue;
+    CAPTURE(name);
+    const auto found = published().find(name);
+    REQUIRE(found != published().end());
+    SynthOptions options;
+    options.shape = name;
+    const auto shape = synth_shape(options);
+    REQUIRE(shape);
+    const auto types = parse_synth_types("q4_k_m");
+    REQUIRE(types);
+    const auto tensors = synth_tensors(*shape, *types);
+    REQUIRE(tensors);
+    double parameters = 0;
+    double bytes = 0;
+    std::set<std::string> names;
+    for (const SynthTensor& tensor : *tensors) {
+      CHECK(names.insert(tensor.name).second);
+      double count = 1;
+      for (const int64_t dim : tensor.desc.shape) count *= static_cast<double>(dim);
+      parameters += count;
+      bytes += static_cast<double>(tensor.desc.extent_bytes());
+    }
+    CHECK(parameters / 1e6 == doctest::Approx(found->second.parameters).epsilon(2e-3));
+    if (found->second.gigabytes == 0) continue;
+    // A real file holds its vocabulary too, up to a hundredth of a small one.
+    CHECK(bytes / 1e9 == doctest::Approx(found->second.gigabytes).epsilon(0.015));
+  }
+}
+
+TEST_CASE("every type that is listed can be made, and says its number where llama.cpp has one") {
+  for (const std::string& name : synth_types()) {
+    CAPTURE(name);
+    CHECK(parse_synth_types(name));
+  }
+  CHECK(parse_synth_types("q4_k_m")->file_type() == 15);
+  CHECK(parse_synth_types("q5_k_m")->file_type() == 17);
+  CHECK(parse_synth_types("f16")->file_type() == 1);
+  CHECK(parse_synth_types("q8_1").error().code() == StatusCode::invalid_argument);
+  CHECK(parse_synth_types("iq1_s").error().code() == StatusCode::unsupported);
+}
+
+}  // namespace
+}  // namespace infer

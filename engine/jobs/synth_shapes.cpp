@@ -32,6 +32,7 @@ std::span<const SynthArch> architectures() {
        .sinks = true,
        .ffn_norm = "post_attention_norm"},
       {.name = "deepseek2", .eps = 1e-6f},
+      {.name = "seed_oss", .qkv_bias = true, .ffn_norm = "post_attention_norm", .eps = 1e-6f},
   };
   return kTable;
 }
@@ -337,6 +338,17 @@ std::vector<SynthShape> other_shapes() {
        .tokens = 151552,
        .context = 32768,
        .rotated = 0.5f},
+      {.name = "seed-oss-36b",
+       .arch = "seed_oss",
+       .layers = 64,
+       .embedding = 5120,
+       .feed_forward = 27648,
+       .heads = 80,
+       .kv_heads = 8,
+       .head_dim = 128,
+       .tokens = 155136,
+       .context = 524288,
+       .rope_base = 1e7},
       {.name = "gpt-oss-20b",
        .arch = "gpt-oss",
        .layers = 24,

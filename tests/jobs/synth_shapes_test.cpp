@@ -43,6 +43,7 @@ const std::map<std::string, Published>& published() {
       {"granite-3.3-2b", {2534}},
       {"granite-3.0-1b-a400m", {1335}},
       {"glm-4-9b", {9400}},
+      {"seed-oss-36b", {36150}},
       {"gpt-oss-20b", {20910}},
       {"deepseek-v2-lite", {15710, 10.36}},
   };

@@ -1,5 +1,6 @@
-// Qwen 3: the plain decoder with half-split RoPE and an RMSNorm on every q and k head.
-// Yang et al. 2025.
+// Qwen 3 and its experts: the plain decoder with half-split RoPE and an RMSNorm on every q and k head;
+// in the expert models each feed-forward is a choice by softmax, the weights of the chosen ones
+// summing to one. Yang et al. 2025.
 #include "engine/model/decoder.h"
 
 namespace infer {
@@ -15,7 +16,7 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 }  // namespace
 
 const ArchDef& qwen3_arch() {
-  static constexpr const char* kNames[] = {"qwen3"};
+  static constexpr const char* kNames[] = {"qwen3", "qwen3moe"};
   static const ArchDef def{kNames, create};
   return def;
 }

@@ -1,6 +1,6 @@
-// Qwen 3 and its experts: the plain decoder with half-split RoPE and an RMSNorm on every q and k head;
-// in the expert models each feed-forward is a choice by softmax, the weights of the chosen ones
-// summing to one. Yang et al. 2025.
+// Qwen 3 and its experts: the plain decoder with half-split RoPE and an RMSNorm on every q and k
+// head; in the expert models each feed-forward is a choice by softmax, the weights of the chosen
+// ones summing to one. Yang et al. 2025.
 #include "engine/model/decoder.h"
 
 namespace infer {

@@ -45,8 +45,9 @@ void check_values(const DTypeInfo& info, const std::string& blocks, const std::s
 template <typename T>
 std::vector<float> decode_values(DType type, const std::vector<T>& values) {
   // One byte off, as in a file whose alignment is 2.
-  std::vector<char> bytes(values.size() * sizeof(T) + 2);
-  std::memcpy(bytes.data() + 2, values.data(), values.size() * sizeof(T));
+  const std::span<const std::byte> source = std::as_bytes(std::span(values));
+  std::vector<std::byte> bytes(2);
+  bytes.insert(bytes.end(), source.begin(), source.end());
   std::vector<float> out(values.size());
   quant_traits(type).decode(bytes.data() + 2, out.data(), static_cast<int64_t>(out.size()));
   return out;

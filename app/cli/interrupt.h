@@ -1,5 +1,5 @@
-// Signals. Ctrl-C outside of a scope it ends the program at once with 130. Inside one it asks the work to
-// end by itself; a second Ctrl-C ends the program at once.
+// Signals. Ctrl-C outside of a scope it ends the program at once with 130. Inside one it asks the
+// work to end by itself; a second Ctrl-C ends the program at once.
 #pragma once
 
 #include "infer/infer.hpp"

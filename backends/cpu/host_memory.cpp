@@ -1,5 +1,7 @@
 #include "backends/cpu/host_memory.h"
 
+#include <sys/sysinfo.h>
+
 #include <algorithm>
 #include <fstream>
 #include <string>
@@ -45,6 +47,11 @@ void apply_cgroups(HostMemory& memory) {
 
 HostMemory host_memory() {
   HostMemory memory;
+  struct sysinfo system {};
+  if (sysinfo(&system) == 0) {  // where /proc is absent; it does not count the page cache as free
+    memory.total = static_cast<int64_t>(system.totalram) * system.mem_unit;
+    memory.available = static_cast<int64_t>(system.freeram + system.bufferram) * system.mem_unit;
+  }
   std::ifstream meminfo("/proc/meminfo");
   std::string key;
   int64_t kib = 0;

@@ -10,7 +10,7 @@ struct HostMemory {
   int64_t available = 0;  ///< bytes that can be taken without swapping, within the cgroup's limit
 };
 
-/// Reads /proc/meminfo and the process's cgroup (version 2). Zeros if neither can be read.
+/// From /proc/meminfo (sysinfo(2) without it) and the process's cgroup (version 2).
 HostMemory host_memory();
 
 }  // namespace infer::cpu

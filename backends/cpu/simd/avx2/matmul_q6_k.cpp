@@ -43,8 +43,7 @@ struct Q6_K {
         };
         for (int j = 0; j < 4; ++j) {
           const int sub = half * 4 + j;  // which 32 of the 256
-          const __m256i pair_scale =
-              _mm256_set_m128i(_mm_set1_epi16(scale[2 * sub + 1]), _mm_set1_epi16(scale[2 * sub]));
+          const __m256i pair_scale = halves(scale[2 * sub], scale[2 * sub + 1]);
           for (int c = 0; c < C; ++c) {
             const __m256i q = load32(x[c].q() + b * 256 + sub * 32);
             const __m256i pairs = _mm256_maddubs_epi16(codes[j], q);
@@ -53,8 +52,7 @@ struct Q6_K {
             const __m256i dots =
                 _mm256_add_epi32(_mm256_madd_epi16(pairs, pair_scale),
                                  _mm256_castsi128_si256(_mm_cvtsi32_si128(offset)));
-            sums[c] = _mm256_fmadd_ps(_mm256_set1_ps(d * x[c].d()[b * 8 + sub]),
-                                      _mm256_cvtepi32_ps(dots), sums[c]);
+            sums[c] = add_dots(sums[c], dots, d * x[c].d()[b * 8 + sub]);
           }
         }
       }

@@ -41,7 +41,7 @@ std::optional<std::vector<int32_t>> tokens_of(const Json& json) {
 }  // namespace
 
 bool is_single_dash_name(std::string_view name) {
-  constexpr std::string_view kNames[] = {"ub", "ctk", "ctv"};
+  constexpr std::string_view kNames[] = {"ub", "ctk", "ctv", "ngl"};
   return is_one_of(name, kNames);
 }
 
@@ -52,6 +52,11 @@ std::vector<std::string> normalise_arguments(int argc, char** argv) {
     const std::string_view argument = argv[i];
     const bool value = !arguments.empty() && is_one_of(arguments.back(), kFreeText);
     const bool known = argument.starts_with('-') && is_single_dash_name(argument.substr(1));
+    // The parser would take an unknown "-fa" for "-f a".
+    const bool word =
+        argument.size() > 2 && argument[0] == '-' &&
+        std::ranges::all_of(argument.substr(1), [](char c) { return c >= 'a' && c <= 'z'; });
+    if (word && !known && !value) usage(fmt::format("unknown option '{}'", argument));
     arguments.emplace_back(!value && known ? "-" : "").append(argument);
   }
   return arguments;
@@ -165,6 +170,9 @@ void declare_load(CLI::App& app, ModelArgs& args) {
       ->check(cache_types)
       ->capture_default_str();
   app.add_flag("--mmap", load.mmap, "Map the file instead of reading it");
+  app.add_option("--ngl,--n-gpu-layers", args.gpu_layers,
+                 "Layers to put on a GPU; this build has no GPU back end")
+      ->type_name("N");
   app.add_option("--memory", args.memory, "Memory to use at most, e.g. 8G, 512M")
       ->type_name("SIZE");
   app.add_flag("-q,--quiet", args.quiet, "Only errors on stderr");
@@ -210,6 +218,9 @@ LoadOptions load_options(const ModelArgs& args) {
 
 std::unique_ptr<Engine> load_engine(const ModelArgs& args) {
   const LoadOptions load = load_options(args);
+  if (args.gpu_layers > 0 && !args.quiet) {
+    note("there is no GPU back end in this build: all layers run on {}", load.device);
+  }
   const InterruptScope scope;
   return must(Engine::load(args.path, load));
 }

@@ -14,8 +14,8 @@
 namespace infer::cli {
 
 /// Rewrites the flags of several letters after a single dash that users of llama.cpp know, and
-/// which CLI11 would read as bundles of single letters: -ub, -ctk, -ctv become --ub, --ctk, --ctv.
-/// The text that follows a flag which takes free text is left alone.
+/// which CLI11 would read as bundles of single letters: -ub, -ctk, -ctv, -ngl become --ub and so
+/// on. The text that follows a flag which takes free text is left alone.
 std::vector<std::string> normalise_arguments(int argc, char** argv);
 /// Whether a long name ("ub") is also known after a single dash.
 bool is_single_dash_name(std::string_view name);
@@ -35,6 +35,7 @@ struct ModelArgs {
   std::string path;
   LoadOptions load;
   std::string memory;
+  int32_t gpu_layers = 0;  ///< -ngl
   bool quiet = false;
   bool verbose = false;
 };
@@ -44,7 +45,7 @@ struct ModelArgs {
 void declare_model(CLI::App& app, ModelArgs& args);
 /// --device, -t, --isa, --exact.
 void declare_device(CLI::App& app, LoadOptions& load);
-/// All of the above, -c, -b, -ub, -ctk, -ctv, --mmap, --memory, --quiet, --verbose.
+/// All of the above, -c, -b, -ub, -ctk, -ctv, -ngl, --mmap, --memory, --quiet, --verbose.
 void declare_load(CLI::App& app, ModelArgs& args);
 
 void require_model(const ModelArgs& args);

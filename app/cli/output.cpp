@@ -1,6 +1,7 @@
 #include "cli/output.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -34,6 +35,9 @@ bool write_out(std::string_view bytes) {
     const ssize_t done = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
     if (done >= 0) {
       bytes.remove_prefix(static_cast<size_t>(done));
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {  // a pipe that does not block
+      pollfd ready{STDOUT_FILENO, POLLOUT, 0};
+      (void)poll(&ready, 1, -1);
     } else if (errno != EINTR) {
       stdout_failure = errno;
     }
@@ -55,7 +59,25 @@ void print_json(const Json& json) {
 
 void print_line(const std::string& line) {
   erase_progress();
-  std::fprintf(stderr, "%s\n", line.c_str());
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  std::fputc('\n', stderr);
+}
+
+std::string printable(std::string_view text, size_t most) {
+  std::string shown;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (shown.size() >= most) return shown + "…";
+    const auto c = static_cast<unsigned char>(text[i]);
+    // C1 controls are the two bytes c2 80 to c2 9f.
+    const bool c1 =
+        c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    if (c < 0x20 || c == 0x7f || c1) {
+      shown += fmt::format("\\x{:02x}", c1 ? static_cast<unsigned char>(text[++i]) : c);
+    } else {
+      shown += text[i];
+    }
+  }
+  return shown;
 }
 
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) == 1; }
@@ -69,6 +91,7 @@ void print_error(std::string_view message) {
   const bool color = colors_allowed();
   std::string line;
   for (const char c : message) line += c == '\n' || c == '\r' ? ' ' : c;
+  line = printable(line, 4096);
   while (line.ends_with(' ')) line.pop_back();
   note("infer: {}error:{} {}", color ? "\033[1;31m" : "", color ? "\033[0m" : "", line);
 }

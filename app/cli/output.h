@@ -30,6 +30,8 @@ template <typename... Args>
 void note(fmt::format_string<Args...> text, Args&&... args) {
   print_line(fmt::format(text, std::forward<Args>(args)...));
 }
+/// Text from a file for a terminal: control characters escaped, cut after about `most` bytes.
+std::string printable(std::string_view text, size_t most = 1000);
 /// "infer: error: …" on stderr, in one line; in colour on a terminal unless NO_COLOR is set.
 void print_error(std::string_view message);
 bool stderr_is_terminal();

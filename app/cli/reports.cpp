@@ -50,8 +50,8 @@ int info(InfoArgs& args) {
     return kExitOk;
   }
   note("{}", model.path);
-  if (!model.name.empty()) note("  name          {}", model.name);
-  note("  architecture  {}", model.architecture);
+  if (!model.name.empty()) note("  name          {}", printable(model.name));
+  note("  architecture  {}", printable(model.architecture));
   note("  type          {}", model.file_type);
   note("  parameters    {}", model.parameters);
   note("  weights       {} in {} tensors", human_bytes(model.weight_bytes), model.tensors.size());
@@ -59,16 +59,17 @@ int info(InfoArgs& args) {
   note("  context       {} tokens", model.context);
   note("  embedding     {}", model.embedding);
   note("  layers        {}", model.layers);
-  note("  tokenizer     {}", model.tokenizer);
+  note("  tokenizer     {}", printable(model.tokenizer));
   note("  chat template {}", model.chat_template.empty()
                                  ? std::string("none")
                                  : fmt::format("{} bytes", model.chat_template.size()));
   note("metadata");
-  for (const auto& [key, value] : model.metadata) note("  {} = {}", key, value);
+  for (const auto& [key, value] : model.metadata)
+    note("  {} = {}", printable(key), printable(value));
   if (args.tensors) {
     note("tensors");
     for (const TensorDescription& t : model.tensors) {
-      note("  {:<32} {:<8} [{}]", t.name, t.type, fmt::join(t.shape, ", "));
+      note("  {:<32} {:<8} [{}]", printable(t.name), t.type, fmt::join(t.shape, ", "));
     }
   }
   return kExitOk;

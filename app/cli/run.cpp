@@ -102,9 +102,10 @@ int run(RunArgs& args) {
   if (args.json) print_json(report(done, text, tokens));
   check_out();
   if (!args.model.quiet) {
-    note("{}prompt {} tokens, {:.1f} tokens/s; generated {} tokens, {:.1f} tokens/s; seed {}",
+    note("{}prompt {} tokens, {:.1f} tokens/s; generated {} tokens, {:.1f} tokens/s; seed {}{}",
          line_open ? "\n" : "", done.prompt_tokens, prompt_rate(done), done.generated_tokens,
-         generate_rate(done), done.seed);
+         generate_rate(done), done.seed,
+         done.reason == FinishReason::context ? "; stopped: the context is full (-c)" : "");
   }
   return interrupted() ? kExitInterrupted : kExitOk;
 }

@@ -25,7 +25,20 @@ inline void pause() {
 }
 
 constexpr int kSpinsBeforeYield = 4000;  // about 50–100 µs
-constexpr int kSpinsBeforeSleep = 4200;  // then a few hundred yields
+constexpr int kSpinsBeforeSleep = 4020;  // then a few yields
+
+/// One turn of waiting for `value` to change: a pause, later a yield, at last a sleep, so that
+/// threads without a processor of their own do not hold up those they wait for.
+template <typename T>
+void wait_a_little(const std::atomic<T>& value, T old, int spins) {
+  if (spins < kSpinsBeforeYield) {
+    pause();
+  } else if (spins < kSpinsBeforeSleep) {
+    std::this_thread::yield();
+  } else {
+    value.wait(old, std::memory_order_acquire);
+  }
+}
 
 /// CPUs that a cgroup v2 quota leaves, 0 if there is none.
 int cgroup_cpus() {
@@ -83,12 +96,10 @@ void ThreadPool::run_job(JobFn fn, void* job) {
     wake_.notify_all();
   }
   run_part(0);
-  for (int spins = 0; running_.load(std::memory_order_acquire) != 0; ++spins) {
-    if (spins < kSpinsBeforeYield) {
-      pause();
-    } else {
-      std::this_thread::yield();
-    }
+  for (int spins = 0;; ++spins) {
+    const int left = running_.load(std::memory_order_acquire);
+    if (left == 0) break;
+    wait_a_little(running_, left, spins);
   }
   if (failure_) std::rethrow_exception(failure_);
 }
@@ -106,6 +117,8 @@ void ThreadPool::record_failure() {
   const std::lock_guard lock(failure_mutex_);
   if (!failure_) failure_ = std::current_exception();
   failed_.store(true, std::memory_order_release);
+  barrier_phase_.fetch_add(1, std::memory_order_acq_rel);  // lets go those who wait for this thread
+  barrier_phase_.notify_all();
 }
 
 void ThreadPool::barrier() {
@@ -114,16 +127,14 @@ void ThreadPool::barrier() {
   if (barrier_count_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
     barrier_count_.store(0, std::memory_order_relaxed);
     barrier_phase_.store(phase + 1, std::memory_order_release);
+    barrier_phase_.notify_all();
     return;
   }
   for (int spins = 0; barrier_phase_.load(std::memory_order_acquire) == phase; ++spins) {
-    if (failed_.load(std::memory_order_acquire)) throw JobAborted{};
-    if (spins < kSpinsBeforeYield) {
-      pause();
-    } else {
-      std::this_thread::yield();
-    }
+    if (failed_.load(std::memory_order_acquire)) break;
+    wait_a_little(barrier_phase_, phase, spins);
   }
+  if (failed_.load(std::memory_order_acquire)) throw JobAborted{};
 }
 
 void ThreadPool::worker(int thread) {
@@ -144,7 +155,7 @@ void ThreadPool::worker(int thread) {
     ++seen;
     if (stop_.load(std::memory_order_acquire)) return;
     run_part(thread);
-    running_.fetch_sub(1, std::memory_order_acq_rel);
+    if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
   }
 }
 

@@ -24,10 +24,16 @@ int32_t WeightTable::index(const std::string& name) const {
 Status ModelBuilder::check(const Weight& weight, std::initializer_list<int64_t> shape) const {
   std::array<int64_t, kMaxDims> expected{1, 1, 1, 1};
   std::copy(shape.begin(), shape.end(), expected.begin());
+  const std::string& file = weights_.source().metadata().source();
+  // What is no matrix (norms, biases, scales, sinks) is used as it is stored.
+  const bool plain = shape.size() == 1 || weight.name.ends_with(".bias");
+  if (plain && weight.desc.type != DType::f32) {
+    return error(StatusCode::bad_file, "{}: tensor '{}': expected F32, found {}", file, weight.name,
+                 to_string(weight.desc));
+  }
   if (weight.desc.shape == expected) return {};
-  return error(StatusCode::bad_file, "{}: tensor '{}': expected [{}], found {}",
-               weights_.source().metadata().source(), weight.name, fmt::join(shape, ", "),
-               shape_string(weight.desc));
+  return error(StatusCode::bad_file, "{}: tensor '{}': expected [{}], found {}", file, weight.name,
+               fmt::join(shape, ", "), shape_string(weight.desc));
 }
 
 ValueId ModelBuilder::optional_weight(const std::string& name,

@@ -6,7 +6,7 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxLayers = 4096;
+constexpr int64_t kMaxLayers = 1024;
 constexpr int64_t kMaxWidth = int64_t{1} << 20;
 constexpr int64_t kMaxHeads = 4096;
 
@@ -101,6 +101,11 @@ DecoderParams read_decoder_params(HparamReader& r) {
   }
   p.feed_forward = r.per_layer("feed_forward_length", p.layers, 0, 0, kMaxWidth);
   p.eps = static_cast<float>(r.get_float("attention.layer_norm_rms_epsilon", 1e-5));
+  if (!(p.eps >= 0 && p.eps < 1)) {
+    r.set_error(error(StatusCode::bad_file,
+                      "{}: attention.layer_norm_rms_epsilon: expected 0 to 1, found {}",
+                      r.metadata().source(), p.eps));
+  }
   p.experts = r.get_int("expert_count", 0, 0, 65536);
   p.experts_used = r.get_int("expert_used_count", 0, 0, std::max<int64_t>(p.experts, 0));
   if (p.experts > 0 && p.experts_used == 0) {

@@ -76,7 +76,7 @@ void reference(const RefCall& call) {
     if (p.gating == op::MoeRoute::Gating::softmax_of_chosen) softmax(weights);
     if (p.normalise) {
       const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
-      for (double& w : weights) w /= sum;
+      for (double& w : weights) w /= std::max(sum, 1e-20);  // all may have underflown
     }
     for (int32_t i = 0; i < p.used; ++i) {
       call.outputs[0].row<int32_t>(0, r)[i] = static_cast<int32_t>(order[static_cast<size_t>(i)]);

@@ -104,6 +104,12 @@ Result<MemoryPlan> plan_memory(const Model& model, const WeightTable& weights, c
   }
   const int64_t page_limit =
       plan.page_bytes == 0 ? INT32_MAX : (plan.available - fixed) / plan.page_bytes;
+  // Slots and positions are 32-bit; beyond that the sums below could wrap as well.
+  if (request.context > INT32_MAX) {
+    return fail(StatusCode::does_not_fit,
+                "a context of {} tokens does not fit: at most {} can be counted", request.context,
+                INT32_MAX);
+  }
   plan.context = request.context;
   if (plan.context <= 0) {
     plan.context = std::min(model.info().context, kDefaultContext);

@@ -15,7 +15,7 @@ uint64_t scramble(uint64_t z) {
 
 int32_t most_likely(std::span<const float> logits) {
   float best = -std::numeric_limits<float>::infinity();
-  int32_t id = 0;
+  int32_t id = -1;
   for (size_t i = 0; i < logits.size(); ++i) {
     if (logits[i] > best) {
       best = logits[i];

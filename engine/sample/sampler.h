@@ -86,8 +86,8 @@ class SamplerChain {
  public:
   explicit SamplerChain(const SamplingParams& params);
 
-  /// The token for `position` of the sequence. Logits that are not a number never win; if none is a
-  /// number, token 0.
+  /// The token for `position` of the sequence. Logits that are not a number never win; −1 if none
+  /// is a number.
   int32_t sample(std::span<const float> logits, int64_t position, const SampleContext& context);
 
   uint64_t seed() const { return seed_; }

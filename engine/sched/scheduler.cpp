@@ -99,6 +99,9 @@ void Scheduler::step() {
       finish(active_[i], error(StatusCode::cancelled, "cancelled"));
     }
   }
+  // Another sequence comes first each time: where rows or results do not suffice for all, all get
+  // their turn. No output depends on the order.
+  if (active_.size() > 1) std::ranges::rotate(active_, active_.begin() + 1);
   plan_step();
   if (parts_.empty()) return;
   fill_batch();

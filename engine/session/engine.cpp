@@ -85,13 +85,15 @@ Engine::Impl::~Impl() {
 void Engine::Impl::serve() {
   for (;;) {
     std::deque<std::function<void()>> tasks;
+    bool stopping = false;
     {
       std::unique_lock lock(mutex_);
       wake_.wait(lock, [&] { return stop_ || !tasks_.empty() || !scheduler->idle(); });
-      if (stop_) break;
+      stopping = stop_;
       tasks.swap(tasks_);
     }
     for (const std::function<void()>& task : tasks) task();
+    if (stopping) break;
     if (scheduler->idle()) continue;
     const Status status = guarded([&]() -> Status {
       scheduler->step();

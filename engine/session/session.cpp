@@ -17,30 +17,41 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-template <typename T, typename Found>
-T choose(const std::optional<T>& asked, Found found, T otherwise) {
-  if (asked) return *asked;
-  return found && found->has_value() ? static_cast<T>(**found) : otherwise;
+/// What the caller asked for, else what the model suggests, else what `to` holds. A suggestion of
+/// the wrong type or out of range is the file's fault.
+template <typename T>
+Status choose(T& to, const std::optional<T>& asked, const Metadata& metadata, const char* name,
+              double low, double high) {
+  if (asked) {
+    to = *asked;
+    return {};
+  }
+  const std::string key = std::string("general.sampling.") + name;
+  INFER_TRY_S(const std::optional<double> found, metadata.get_float(key));
+  if (!found) return {};
+  if (!(*found >= low && *found <= high)) {
+    return error(StatusCode::bad_file, "{}: key '{}': expected {} to {}, found {}",
+                 metadata.source(), key, low, high, *found);
+  }
+  to = static_cast<T>(*found);
+  return {};
 }
 
 /// What the caller asked for, else what the model suggests, else the defaults.
 Result<SamplingParams> resolve(const SamplingOptions& o, const Metadata& metadata) {
-  const auto real = [&](const char* key) {
-    return metadata.get_float(std::string("general.sampling.") + key);
-  };
-  const auto integer = [&](const char* key) {
-    return metadata.get_int(std::string("general.sampling.") + key, INT32_MIN, INT32_MAX);
-  };
+  constexpr double kLarge = 1e6;
   SamplingParams p;
-  p.temperature = choose(o.temperature, real("temp"), p.temperature);
-  p.top_k = choose(o.top_k, integer("top_k"), p.top_k);
-  p.top_p = choose(o.top_p, real("top_p"), p.top_p);
-  p.min_p = choose(o.min_p, real("min_p"), p.min_p);
+  INFER_CHECK_R(choose(p.temperature, o.temperature, metadata, "temp", 0, kLarge));
+  INFER_CHECK_R(choose(p.top_k, o.top_k, metadata, "top_k", 0, INT32_MAX));
+  INFER_CHECK_R(choose(p.top_p, o.top_p, metadata, "top_p", 0, kLarge));
+  INFER_CHECK_R(choose(p.min_p, o.min_p, metadata, "min_p", 0, 1));
   p.typical_p = o.typical_p.value_or(p.typical_p);
-  p.penalties.repeat = choose(o.repeat_penalty, real("penalty_repeat"), p.penalties.repeat);
-  p.penalties.last = choose(o.penalty_last, integer("penalty_last_n"), p.penalties.last);
-  p.penalties.frequency = o.frequency_penalty.value_or(0.0f);
-  p.penalties.presence = o.presence_penalty.value_or(0.0f);
+  Penalties& penalties = p.penalties;
+  INFER_CHECK_R(
+      choose(penalties.repeat, o.repeat_penalty, metadata, "penalty_repeat", 1e-3, kLarge));
+  INFER_CHECK_R(choose(penalties.last, o.penalty_last, metadata, "penalty_last_n", -1, INT32_MAX));
+  penalties.frequency = o.frequency_penalty.value_or(0.0f);
+  penalties.presence = o.presence_penalty.value_or(0.0f);
   for (const auto& [token, bias] : o.logit_bias) p.logit_bias.push_back({token, bias});
   p.seed = o.seed ? *o.seed : (uint64_t{std::random_device{}()} << 32) | std::random_device{}();
 
@@ -49,7 +60,6 @@ Result<SamplingParams> resolve(const SamplingOptions& o, const Metadata& metadat
     return error(StatusCode::invalid_argument, "{}: expected {} to {}, found {}", name, low, high,
                  value);
   };
-  constexpr double kLarge = 1e6;
   INFER_CHECK_R(check("temperature", p.temperature, 0, kLarge));
   INFER_CHECK_R(check("top_k", p.top_k, 0, INT32_MAX));
   INFER_CHECK_R(check("top_p", p.top_p, 0, kLarge));
@@ -79,7 +89,11 @@ struct Session::Impl {
     engine.call([&] { sequence.kv = engine.cache->add_sequence(); });
   }
   ~Impl() {
-    engine.call([&] { engine.cache->remove_sequence(sequence.kv); });
+    // Without memory for the call the pages stay taken until the engine ends.
+    static_cast<void>(guarded([&]() -> Status {
+      engine.call([&] { engine.cache->remove_sequence(sequence.kv); });
+      return {};
+    }));
   }
 
   /// Appends tokens, computes until done and waits. Of tokens that were not computed only those
@@ -187,6 +201,12 @@ struct Generation {
     if (options.max_tokens == 0) return false;
     const int32_t token =
         chain.sample(logits, static_cast<int64_t>(tokens.size()), {std::span(tokens)});
+    if (token < 0) {
+      failure = error(StatusCode::bad_file,
+                      "the model's logits are not numbers: its weights are damaged, or hold values "
+                      "beyond what float32 can compute with");
+      return false;
+    }
     if (!options.ignore_end && tokenizer.is_eog(token)) {
       result.reason = FinishReason::stop;
       return false;

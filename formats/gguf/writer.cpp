@@ -1,7 +1,10 @@
 #include "formats/gguf/writer.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <cstdlib>
+#include <memory>
 
 #include <algorithm>
 #include <cerrno>
@@ -93,8 +96,18 @@ class GgufSink final : public WeightSink {
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
   }
 
-  /// Makes the temporary file.
+  /// Makes the temporary file. Only a regular file is ever replaced; a link leads to its target.
   Status open() {
+    struct stat info {};
+    if (::stat(path_.c_str(), &info) == 0) {
+      if (!S_ISREG(info.st_mode)) {
+        return error(StatusCode::io, "{}: expected a regular file or none, found {}", path_,
+                     S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket");
+      }
+      const std::unique_ptr<char, decltype(&std::free)> target(::realpath(path_.c_str(), nullptr),
+                                                               &std::free);
+      if (target != nullptr) path_ = target.get();
+    }
     constexpr int kAttempts = 100;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
       std::string name = fmt::format("{}.{}-{}.part", path_, ::getpid(), attempt);

@@ -401,6 +401,70 @@ def test_the_program_starts_in_an_empty_root(tmp_path):
     assert (tmp_path / "out.f32").stat().st_size == 2 * 320 * 4
 
 
+@pytest.mark.parametrize("option", ["-fa", "-sys", "-md"])
+def test_an_unknown_word_is_not_taken_for_single_letters(option):
+    done = infer("run", "-m", MODEL, "-p", "x", option, "y")
+    assert done.returncode == 2
+    assert f"unknown option '{option}'".encode() in done.stderr
+
+
+def test_gpu_layers_are_told_that_there_is_no_gpu(talking_model):
+    done = infer("run", "-m", talking_model, "-p", "x", "-n", 1, "-ngl", 99)
+    assert done.returncode == 0
+    assert b"no GPU" in done.stderr
+
+
+def test_only_a_regular_file_is_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    arguments = ["synth", "custom", pipe, "--layers", 1, "--embedding", 32, "--feed-forward", 32,
+                 "--heads", 1, "--kv-heads", 1, "--tokens", 300]
+    done = infer(*arguments)
+    assert done.returncode == 1, done.stderr.decode()
+    assert b"regular file" in done.stderr
+    assert pipe.is_fifo()
+    target, link = tmp_path / "target.gguf", tmp_path / "link.gguf"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    arguments[2] = link
+    assert infer(*arguments).returncode == 0
+    assert link.is_symlink() and target.read_bytes()[:4] == b"GGUF"
+
+
+def patched(source, target, old, new):
+    data = pathlib.Path(source).read_bytes()
+    assert old in data and len(old) == len(new)
+    target.write_bytes(data.replace(old, new))
+    return target
+
+
+def test_text_of_a_file_cannot_steer_the_terminal(tmp_path):
+    path = patched(MODEL, tmp_path / "m.gguf", b"llama-q4_0", b"\x1b[31m\x00\nabc")
+    done = infer("info", path)
+    assert done.returncode == 0
+    assert b"\x1b" not in done.stderr and b"\x00" not in done.stderr
+    assert b"\\x1b[31m\\x00\\x0aabc" in done.stderr
+
+
+def test_logits_that_are_no_numbers_are_an_error(tmp_path):
+    path = tmp_path / "nan.gguf"
+    assert infer("synth", "custom", path, "--type", "f32", "--layers", 1, "--embedding", 32,
+                 "--feed-forward", 32, "--heads", 1, "--kv-heads", 1, "--tokens",
+                 300).returncode == 0
+    data = bytearray(path.read_bytes())
+    half = len(data) // 8 * 4  # the weights' second half, all of the last matrices in it
+    data[half:] = struct.pack("<f", float("nan")) * ((len(data) - half) // 4)
+    path.write_bytes(data)
+    done = infer("run", "-m", tmp_path / "nan.gguf", "-p", "x", "-n", 4)
+    assert done.returncode == 3, done.stderr.decode()
+    assert b"not numbers" in done.stderr
+
+
+def test_a_context_beyond_counting_is_refused():
+    for context in ("9223372036854775807", "2147483648"):
+        assert infer("plan", "-m", MODEL, "-c", context).returncode == 4
+
+
 def test_a_full_disk_is_a_failure():
     if not os.path.exists("/dev/full"):
         pytest.skip("there is no /dev/full")

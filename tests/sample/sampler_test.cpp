@@ -147,7 +147,7 @@ TEST_CASE("logits that are no numbers never win and never hang") {
   SamplerChain chain(plain(1));
   for (int i = 0; i < 50; ++i)
     CHECK(chain.sample(std::vector<float>{nan, 1, -inf, nan}, i, {}) == 1);
-  CHECK(chain.sample(std::vector<float>{nan, nan}, 0, {}) == 0);
+  CHECK(chain.sample(std::vector<float>{nan, nan}, 0, {}) == -1);
   SamplingParams greedy;
   greedy.temperature = 0;
   CHECK(SamplerChain(greedy).sample(std::vector<float>{nan, -5, nan}, 0, {}) == 1);

@@ -85,7 +85,7 @@ void run(const CpuCall& call) {
     if (p.normalise) {
       float sum = 0;
       for (int32_t i = 0; i < p.used; ++i) sum += weights[i];
-      factor /= sum;
+      factor /= std::max(sum, 1e-20f);  // all may have underflown
     }
     for (int32_t i = 0; i < p.used; ++i) weights[i] *= factor;
   });

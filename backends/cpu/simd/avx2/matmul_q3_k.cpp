@@ -45,7 +45,7 @@ struct Q3_K {
           const int16_t* part = x[c].sums() + b * 16 + j * 2;
           const int32_t offset = -4 * (s0 * part[0] + s1 * part[1]);
           const __m256i dots = _mm256_add_epi32(_mm256_madd_epi16(pairs, scales),
-                                                _mm256_castsi128_si256(_mm_cvtsi32_si128(offset)));
+                                                _mm256_zextsi128_si256(_mm_cvtsi32_si128(offset)));
           sums[c] = add_dots(sums[c], dots, d * x[c].d()[b * 8 + j]);
         }
       }

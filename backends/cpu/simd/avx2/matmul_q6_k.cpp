@@ -51,7 +51,7 @@ struct Q6_K {
             const int32_t offset = -32 * (scale[2 * sub] * part[0] + scale[2 * sub + 1] * part[1]);
             const __m256i dots =
                 _mm256_add_epi32(_mm256_madd_epi16(pairs, pair_scale),
-                                 _mm256_castsi128_si256(_mm_cvtsi32_si128(offset)));
+                                 _mm256_zextsi128_si256(_mm_cvtsi32_si128(offset)));
             sums[c] = add_dots(sums[c], dots, d * x[c].d()[b * 8 + sub]);
           }
         }

@@ -1,19 +1,52 @@
-# The CPU back end is always there. Kernels for instruction sets beyond the baseline are compiled
-# with their own flags and chosen at run time:
-#   simd/<isa>/vec.cpp              → const VecOps& vec_ops_<isa>()
-#   simd/<isa>/matmul_<type>.cpp    → const RowKernel& matmul_<type>_<isa>()
+# The CPU back end is always there. Kernels are written once over the vectors of an instruction set
+# and compiled for each with its flags; the best that runs is chosen at run time:
+#   simd/<set>/isa.h, vec_ops.h     the vectors, and the limits to measure
+#   simd/vec_impl.h                 → const VecOps& vec_ops_<set>()
+#   simd/matmul/<type>.h            → const RowKernel& matmul_<type>_<set>()
 #   ops/<op>.cpp                    → const CpuOp& <op>_cpu()
 
 set(cpu_AVAILABLE TRUE)
+# From the baseline to the best: name, folder, flags.
 set(_infer_cpu_isas scalar)
+set(_infer_cpu_dir_scalar scalar)
+set(_infer_cpu_flags_scalar "")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  list(APPEND _infer_cpu_isas avx2)
+  list(APPEND _infer_cpu_isas avx2 avx2_vnni avx512)
+  set(_infer_cpu_dir_avx2 avx2)
+  set(_infer_cpu_flags_avx2 -mavx2 -mfma -mf16c)
+  set(_infer_cpu_dir_avx2_vnni avx2)
+  set(_infer_cpu_flags_avx2_vnni ${_infer_cpu_flags_avx2} -mavxvnni)
+  set(_infer_cpu_dir_avx512 avx512)
+  set(_infer_cpu_flags_avx512 ${_infer_cpu_flags_avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq
+      -mavx512vnni -mprefer-vector-width=512
+      # of GCC 12: its own header (GCC bug 105593)
+      -Wno-uninitialized -Wno-maybe-uninitialized)
 endif()
 string(REPLACE ";" ", " _infer_cpu_text "${_infer_cpu_isas}")
 set(cpu_WHY "kernels for ${_infer_cpu_text}")
 
-set(_infer_cpu_flags_scalar "")
-set(_infer_cpu_flags_avx2 -mavx2 -mfma -mf16c)
+# Writes <isa>_<name>.cpp, which compiles `header` for one instruction set.
+function(_infer_cpu_unit out isa name header result value)
+  set(dir backends/cpu/simd)
+  set(path ${INFER_GENERATED}/cpu/${isa}_${name}.cpp)
+  infer_write_if_changed(${path}
+"// Generated; see backends/cpu/backend.cmake.
+#include \"${dir}/${_infer_cpu_dir_${isa}}/isa.h\"
+#include \"${dir}/${header}\"
+
+namespace infer::cpu {
+
+const ${result}& ${name}_${isa}() {
+  static constexpr ${result} kernels = ${value};
+  return kernels;
+}
+
+}  // namespace infer::cpu
+")
+  set_source_files_properties(${path} PROPERTIES
+    COMPILE_OPTIONS "${_infer_cpu_flags_${isa}};-Wno-unused-function")
+  set(${out} ${path} PARENT_SCOPE)
+endfunction()
 
 function(infer_add_cpu target)
   set(dir ${CMAKE_SOURCE_DIR}/backends/cpu)
@@ -28,19 +61,19 @@ function(infer_add_cpu target)
     string(APPEND op_entries "      &${op}_cpu(),\n")
   endforeach()
 
+  file(GLOB types CONFIGURE_DEPENDS ${dir}/simd/matmul/*.h)
   set(isa_entries "")
   foreach(isa IN LISTS _infer_cpu_isas)
-    file(GLOB kernels CONFIGURE_DEPENDS ${dir}/simd/${isa}/*.cpp)
-    set_source_files_properties(${kernels} PROPERTIES COMPILE_OPTIONS "${_infer_cpu_flags_${isa}}")
-    list(APPEND sources ${kernels})
+    _infer_cpu_unit(unit ${isa} vec_ops ${_infer_cpu_dir_${isa}}/vec_ops.h VecOps "vec_ops()")
+    list(APPEND sources ${unit})
     string(APPEND declarations "const VecOps& vec_ops_${isa}();\n")
     set(rows "")
-    foreach(path IN LISTS kernels)
-      get_filename_component(kernel ${path} NAME_WE)
-      if(kernel MATCHES "^matmul_")
-        string(APPEND declarations "const RowKernel& ${kernel}_${isa}();\n")
-        string(APPEND rows "&${kernel}_${isa}(), ")
-      endif()
+    foreach(path IN LISTS types)
+      get_filename_component(type ${path} NAME_WE)
+      _infer_cpu_unit(unit ${isa} matmul_${type} matmul/${type}.h RowKernel "row_kernel<Weights>()")
+      list(APPEND sources ${unit})
+      string(APPEND declarations "const RowKernel& matmul_${type}_${isa}();\n")
+      string(APPEND rows "&matmul_${type}_${isa}(), ")
     endforeach()
     string(APPEND isa_entries "      {\"${isa}\", &vec_ops_${isa}(), {${rows}}},\n")
   endforeach()

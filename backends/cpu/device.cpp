@@ -6,7 +6,14 @@
 #include <cstring>
 #include <fstream>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "backends/cpu/fusion.h"
 #include "backends/cpu/host_memory.h"
+#include "backends/cpu/product.h"
+#include "engine/core/checked.h"
 
 namespace infer::cpu {
 namespace {
@@ -45,6 +52,17 @@ std::string processor_name() {
   }
   return "CPU";
 }
+
+#if defined(__x86_64__)
+/// CPUID leaf 7, sub-leaf 1, EAX bit 4 (Intel SDM, CPUID); compilers name it only later.
+bool has_avx_vnni() {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 16) != 0;
+}
+#endif
 
 const IsaKernels* best_isa() {
   const IsaKernels* best = nullptr;
@@ -103,9 +121,14 @@ int CpuContext::threads() const { return pool->size(); }
 
 bool isa_runs_here(std::string_view name) {
 #if defined(__x86_64__)
-  if (name == "avx2") {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("f16c");
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                    __builtin_cpu_supports("f16c");
+  if (name == "avx2") return avx2;
+  if (name == "avx2_vnni") return avx2 && has_avx_vnni();
+  if (name == "avx512") {
+    return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vnni");
   }
 #endif
   return name == "scalar";
@@ -122,7 +145,7 @@ const CpuOp& cpu_op(OpId id) {
 
 CpuDevice::CpuDevice(const IsaKernels& isa, const DeviceOptions& options)
     : pool_(options.threads > 0 ? options.threads : available_threads()),
-      context_{&isa, &pool_, options.exact} {}
+      context_{&isa, &pool_, options.exact, options.repack} {}
 
 DeviceInfo CpuDevice::info() const { return describe(*context_.isa, pool_.size()); }
 
@@ -133,7 +156,20 @@ Status CpuDevice::capability(const Graph& graph, const Node& node) const {
 }
 
 int64_t CpuDevice::packed_bytes(const TensorDesc& desc) const {
-  return round_up(desc.extent_bytes(), kAlignment);
+  return round_up(stored_bytes(context_, desc), kAlignment);
+}
+
+std::vector<int32_t> CpuDevice::phases(const Graph& graph) const {
+  std::vector<int32_t> of_node(graph.nodes().size());
+  int32_t current = 0;
+  for (const Phase& phase :
+       plan_phases({&graph, 0, static_cast<int32_t>(of_node.size())}, context_)) {
+    if (phase.barrier) ++current;
+    for (int32_t n = phase.first(); n <= phase.last(); ++n) {
+      of_node[static_cast<size_t>(n)] = current;
+    }
+  }
+  return of_node;
 }
 
 int64_t CpuDevice::scratch_bytes(const Segment& segment) const {
@@ -162,10 +198,11 @@ int64_t CpuDevice::allocated(Purpose purpose) const {
 }
 
 Status CpuDevice::load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) {
-  return read(0, {to.buffer->address() + to.offset, static_cast<size_t>(desc.extent_bytes())});
+  return load(context_, desc, read, to.buffer->address() + to.offset);
 }
 
 std::unique_ptr<Buffer> CpuDevice::adopt(const TensorDesc&, std::span<const std::byte> bytes) {
+  if (context_.repack) return nullptr;
   // Kernels only read weights; the interface of Buffer is the writable one.
   return std::make_unique<HostBuffer>(const_cast<std::byte*>(bytes.data()),
                                       static_cast<int64_t>(bytes.size()), nullptr);

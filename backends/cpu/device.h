@@ -19,6 +19,7 @@ class CpuDevice final : public Device {
   Status capability(const Graph& graph, const Node& node) const override;
   int64_t packed_bytes(const TensorDesc& desc) const override;
   int64_t scratch_bytes(const Segment& segment) const override;
+  std::vector<int32_t> phases(const Graph& graph) const override;
   int64_t alignment() const override;
   Result<std::unique_ptr<Buffer>> alloc(int64_t bytes, Purpose purpose) override;
   int64_t allocated(Purpose purpose) const override;
@@ -37,6 +38,9 @@ class CpuDevice final : public Device {
 
 /// program.cpp
 std::unique_ptr<Program> compile_program(const CpuContext& context, const CompileSpec& spec);
+
+/// load.cpp: reads a weight into the layout that products want, on all threads.
+Status load(const CpuContext& context, const TensorDesc& desc, const ReadFn& read, std::byte* to);
 
 /// ceilings.cpp
 Ceilings measure(const CpuContext& context);

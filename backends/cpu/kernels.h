@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/core/checked.h"
+#include "backends/cpu/panel.h"
 #include "engine/core/dtype.h"
 #include "engine/core/status.h"
 #include "engine/graph/graph.h"
@@ -22,28 +22,13 @@ class ThreadPool;
 
 namespace infer::cpu {
 
-/// Activations rounded to 8 bits, one row of k values (a multiple of 32):
-///   int8 q[k] · float d[k/32] · float s[k/32] · int16 sums[k/16]
-/// with x ≈ d·q per 32, s = d·Σq per 32, sums = Σq per 16. Rows are aligned to 64 bytes.
-struct Q8Row {
-  const std::byte* data;
-  int64_t k;
-
-  const int8_t* q() const { return reinterpret_cast<const int8_t*>(data); }
-  const float* d() const { return reinterpret_cast<const float*>(data + k); }
-  const float* s() const { return reinterpret_cast<const float*>(data + k + k / 8); }
-  const int16_t* sums() const { return reinterpret_cast<const int16_t*>(data + k + k / 4); }
-};
-
-inline int64_t q8_row_bytes(int64_t k) { return round_up<int64_t>(k + k / 4 + k / 8, 64); }
-
-/// Products of weight rows with 8-bit activations:
-///   y[c][i] = dot(row i of w, x[c]) for 0 ≤ i < n, 0 ≤ c < columns
-/// w: rows of k weights, `stride` bytes apart; x: rows in Q8Row form.
+/// Products of interleaved weight rows (packing.h) with 8-bit activations:
+///   sums[g][c][r] = dot(row r of group g, column c)
+/// w: `groups` groups of `rows` rows of k weights, one after another.
 struct RowKernel {
   DType weights;
-  void (*run)(const std::byte* w, int64_t stride, int64_t n, int64_t k, const std::byte* const* x,
-              float* const* y, int64_t columns);
+  int rows;
+  void (*run)(const std::byte* w, int64_t groups, int64_t k, const Panel& x, float* sums);
 };
 
 /// Float32 vector primitives of one instruction set. No alignment is needed.
@@ -64,8 +49,8 @@ struct VecOps {
   void (*f16_to_f32)(float* y, const uint16_t* x, int64_t n);
   void (*f32_to_f16)(uint16_t* y, const float* x, int64_t n);
   void (*bf16_to_f32)(float* y, const uint16_t* x, int64_t n);
-  /// Blocks [begin, end) of 32 of one row into Q8Row form; null where no kernel reads that form.
-  void (*quantise)(const float* x, std::byte* row, int64_t k, int64_t begin, int64_t end);
+  /// Rounds k activations into a column of a panel.
+  void (*quantise)(const float* x, int64_t k, const Panel& panel, int64_t column);
   /// Reads all of `bytes` (a multiple of 256) with the widest loads; for measuring bandwidth.
   uint64_t (*read_all)(const std::byte* data, int64_t bytes);
   /// Multiply-accumulates done by `rounds` of unsigned × signed 8-bit products in registers, for
@@ -98,16 +83,27 @@ struct NodeView {
 struct CpuContext {
   const IsaKernels* isa;
   ThreadPool* pool;
-  bool exact;
+  bool exact;   ///< activations stay float32
+  bool repack;  ///< weights may be laid out anew
 
   const RowKernel* row_kernel(DType weights) const;
   int threads() const;
+};
+
+/// What a product does besides: fusion.h. Null where it does not.
+struct Fused {
+  const op::RmsNorm* norm = nullptr;  ///< of the activations
+  const op::Glu* glu = nullptr;       ///< of the results of two matrices
+  const op::Add* add = nullptr;       ///< of the result to a residual
+  TensorRef norm_weight;              ///< without data: none
+  TensorRef residual;
 };
 
 /// One call of an operation. run() is called by every thread of the pool at once.
 struct CpuCall {
   const CpuContext& context;
   const OpParams& params;
+  const Fused& fused;
   std::span<const TensorRef> inputs;
   std::span<const TensorRef> outputs;
   std::byte* scratch;
@@ -120,8 +116,16 @@ struct CpuCall {
   int threads() const { return context.threads(); }
 };
 
+/// How an operation is shared among the threads: what needs no barrier before it.
+enum class Sharing : uint8_t {
+  whole,      ///< any thread may need what any other made
+  rows,       ///< by rows (d1, rows) of its result: for_each_row
+  stretches,  ///< by stretches of its result: for_each_stretch
+};
+
 struct CpuOp {
   OpId id;
+  Sharing sharing;
   /// Ok, or unsupported with the reason.
   Status (*supports)(const NodeView& node);
   /// Bytes of scratch, a multiple of 64.

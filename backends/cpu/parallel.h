@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/kernels.h"
+#include "engine/core/checked.h"
 #include "engine/core/thread_pool.h"
 
 namespace infer::cpu {

@@ -1,15 +1,52 @@
 #include "backends/cpu/product.h"
 
+#include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/parallel.h"
+#include "engine/core/checked.h"
 #include "engine/quant/quant.h"
 
 namespace infer::cpu {
+namespace {
+
+/// Rows of a group where rows are decoded.
+constexpr int64_t kDecodedRows = 8;
+
+/// Floats of a tile: in the first-level cache with what is streamed through it.
+constexpr int64_t kTile = 4096;
+
+int64_t tile_groups(int64_t group_rows, int64_t columns) {
+  return std::clamp<int64_t>(kTile / (group_rows * columns), 1, 16);
+}
+
+/// y = scale·(tile) + bias of column c, as one line of `rows` results.
+void take_line(const VecOps& vec, const Matrix& m, int64_t expert, int64_t first_row, int64_t rows,
+               const float* sums, int64_t columns, int64_t c, float* line) {
+  const int64_t width = m.product.layout.rows;
+  for (int64_t r = 0; r < rows; r += width) {
+    std::memcpy(line + r, sums + (r / width * columns + c) * width,
+                static_cast<size_t>(width) * sizeof(float));
+  }
+  if (m.scale.data != nullptr) {
+    vec.scale_mul(line, line, nullptr, m.scale.row<float>(0, 0)[expert], rows);
+  }
+  if (m.bias.data != nullptr) {
+    vec.add_scaled(line, line, m.bias.row<float>(expert, 0) + first_row, 1.0f, rows);
+  }
+}
+
+}  // namespace
 
 Product Product::choose(const CpuContext& context, const TensorDesc& w) {
   const RowKernel* kernel = context.exact ? nullptr : context.row_kernel(w.type);
-  return {kernel, w.type, w.shape[0]};
+  return {kernel,
+          {w, kernel == nullptr ? kDecodedRows : kernel->rows},
+          kernel != nullptr && context.repack};
+}
+
+int64_t Product::thread_scratch() const {
+  if (packed) return 0;
+  return round_up<int64_t>(kernel == nullptr ? k() * 4 : layout.group_bytes(), 64);
 }
 
 void decode_row(const VecOps& vec, DType type, const std::byte* w, float* out, int64_t n) {
@@ -21,51 +58,107 @@ void decode_row(const VecOps& vec, DType type, const std::byte* w, float* out, i
   }
 }
 
-void Product::run(const CpuCall& call, const std::byte* w, int64_t stride, int64_t n,
-                  const std::byte* const* x, float* const* y, int64_t columns,
-                  std::byte* scratch) const {
-  if (kernel != nullptr) {
-    kernel->run(w, stride, n, k, x, y, columns);
+int64_t stored_bytes(const CpuContext& context, const TensorDesc& w) {
+  const Product product = Product::choose(context, w);
+  return product.packed ? product.layout.bytes() : w.extent_bytes();
+}
+
+void read_row(const CpuContext& context, const TensorRef& w, int64_t row, int64_t matrix,
+              std::byte* scratch, float* out) {
+  const Product product = Product::choose(context, w.desc);
+  const std::byte* from = scratch;
+  if (product.packed) {
+    const PackedLayout& layout = product.layout;
+    const std::byte* group =
+        w.data + matrix * layout.matrix_bytes() + row / layout.rows * layout.group_bytes();
+    unpack_row(layout, group, row % layout.rows, scratch);
+  } else {
+    from = w.row<std::byte>(row, matrix);
+  }
+  decode_row(*context.isa->vec, w.desc.type, from, out, product.k());
+}
+
+void Product::run(const VecOps& vec, const TensorRef& w, int64_t matrix, int64_t group,
+                  int64_t groups, const Columns& x, float* sums, std::byte* scratch) const {
+  if (packed) {
+    const std::byte* at = w.data + matrix * layout.matrix_bytes() + group * layout.group_bytes();
+    kernel->run(at, groups, k(), x.panel, sums);
     return;
   }
+  for (int64_t g = group; g < group + groups; ++g, sums += layout.rows * x.count) {
+    const int64_t first = g * layout.rows;
+    const int64_t count = std::min(layout.rows, n() - first);
+    if (kernel != nullptr) {
+      pack_group(layout, w.row<std::byte>(first, matrix), w.desc.stride[1], count, scratch);
+      kernel->run(scratch, 1, k(), x.panel, sums);
+      continue;
+    }
+    for (int64_t r = 0; r < count; ++r) {
+      const std::byte* row = w.row<std::byte>(first + r, matrix);
+      if (w.desc.type != DType::f32) {
+        decode_row(vec, w.desc.type, row, reinterpret_cast<float*>(scratch), k());
+        row = scratch;
+      }
+      float dots[kMaxColumns];
+      vec.dot_columns(reinterpret_cast<const float*>(row), k(), x.rows, dots, x.count);
+      for (int64_t c = 0; c < x.count; ++c) sums[c * layout.rows + r] = dots[c];
+    }
+  }
+}
+
+int64_t PanelSet::width(int64_t k) {
+  constexpr int64_t kCache = 256 << 10;  // half of the smallest usual second level
+  return std::clamp<int64_t>(kCache * 32 / (44 * k) / 8 * 8, 16, kMaxColumns);
+}
+
+int64_t PanelSet::bytes(int64_t k, int64_t rows) {
+  const int64_t w = width(k);
+  return rows / w * Panel::bytes(w, k) + Panel::bytes(rows % w, k);
+}
+
+Panel PanelSet::panel(int64_t i) const {
+  const int64_t w = width(k);
+  return {data + i * Panel::bytes(w, k), std::min(w, rows - i * w)};
+}
+
+std::vector<Matrix> matrices_of(const CpuCall& call, size_t begin) {
+  std::vector<Matrix> matrices;
+  matrices.reserve((call.inputs.size() - begin) / 3);
+  for (size_t i = begin; i < call.inputs.size(); i += 3) {
+    matrices.push_back({Product::choose(call.context, call.inputs[i].desc), call.inputs[i],
+                        call.inputs[i + 1], call.inputs[i + 2]});
+  }
+  return matrices;
+}
+
+void multiply(const CpuCall& call, std::span<const Matrix> matrices, int64_t expert, Range groups,
+              const Columns& x, const Target* targets, std::byte* scratch) {
   const VecOps& vec = call.vec();
-  const auto* rows = reinterpret_cast<const float* const*>(x);
-  float sums[kPanel];
-  for (int64_t i = 0; i < n; ++i) {
-    const std::byte* row = w + i * stride;
-    if (weights != DType::f32) {
-      decode_row(vec, weights, row, reinterpret_cast<float*>(scratch), k);
-      row = scratch;
+  const Product& product = matrices[0].product;
+  const int64_t width = product.layout.rows;
+  const int64_t step = tile_groups(width, x.count);
+  const bool paired = call.fused.glu != nullptr;
+  float sums[2][kTile];
+  float lines[2][kTile];
+  for (int64_t g = groups.begin; g < groups.end; g += step) {
+    const int64_t count = std::min(step, groups.end - g);
+    const int64_t first = g * width;
+    const int64_t rows = std::min(count * width, product.n() - first);
+    for (size_t m = 0; m < (paired ? 2 : 1); ++m) {
+      matrices[m].product.run(vec, matrices[m].w, expert, g, count, x, sums[m], scratch);
     }
-    vec.dot_columns(reinterpret_cast<const float*>(row), k, rows, sums, columns);
-    for (int64_t c = 0; c < columns; ++c) y[c][i] = sums[c];
-  }
-}
-
-void finish_rows(const VecOps& vec, float* const* y, int64_t columns, Range range,
-                 const TensorRef& bias, const TensorRef& scale, int64_t expert) {
-  const int64_t n = range.end - range.begin;
-  for (int64_t c = 0; c < columns; ++c) {
-    if (scale.data != nullptr) {
-      vec.scale_mul(y[c], y[c], nullptr, scale.row<float>(0, 0)[expert], n);
+    for (int64_t c = 0; c < x.count; ++c) {
+      const Target& to = targets[c];
+      take_line(vec, matrices[0], expert, first, rows, sums[0], x.count, c, lines[0]);
+      if (paired) {
+        take_line(vec, matrices[1], expert, first, rows, sums[1], x.count, c, lines[1]);
+        vec.glu(to.y + first, lines[0], lines[1], *call.fused.glu, rows);
+      } else if (to.residual != nullptr) {
+        vec.add_scaled(to.y + first, to.residual + first, lines[0], call.fused.add->scale, rows);
+      } else {
+        std::memcpy(to.y + first, lines[0], static_cast<size_t>(rows) * sizeof(float));
+      }
     }
-    if (bias.data != nullptr) {
-      vec.add_scaled(y[c], y[c], bias.row<float>(expert, 0) + range.begin, 1.0f, n);
-    }
-  }
-}
-
-void quantise_rows(const CpuCall& call, const TensorRef& x, std::byte* to, int64_t row_bytes) {
-  const int64_t blocks = x.desc.shape[0] / 32;
-  const int64_t rows = x.desc.shape[1] * x.desc.shape[2];
-  const Range range = split_range(rows * blocks, call.thread, call.threads());
-  for (int64_t at = range.begin; at < range.end;) {
-    const int64_t row = at / blocks;
-    const int64_t first = at % blocks;
-    const int64_t last = first + std::min(range.end - at, blocks - first);
-    call.vec().quantise(x.row<float>(row % x.desc.shape[1], row / x.desc.shape[1]),
-                        to + row * row_bytes, x.desc.shape[0], first, last);
-    at += last - first;
   }
 }
 

@@ -1,43 +1,88 @@
-// Products of a weight matrix with columns of activations: what matmul and moe_matmul share.
+// Products of weight matrices with columns of activations: what matmul, moe_matmul and head_matmul
+// share. A product is computed tile by tile, a few groups of rows with up to kMaxColumns columns;
+// what is fused with it (bias, activation, residual) happens to a tile before it is stored.
 #pragma once
 
 #include "backends/cpu/kernels.h"
+#include "backends/cpu/packing.h"
 #include "engine/core/thread_pool.h"
 
 namespace infer::cpu {
 
-/// Columns that one call of a kernel takes; pointers to them lie on the stack.
-inline constexpr int64_t kPanel = 128;
+inline constexpr int64_t kMaxColumns = 128;
 
-/// How a product with weights of one type is computed in a context.
-struct Product {
-  const RowKernel* kernel;  ///< null: decode to float32 and multiply
-  DType weights;
-  int64_t k;
+/// Up to this many rows every thread rounds the activations for itself: cheaper than a barrier.
+inline constexpr int64_t kOwnRows = 4;
 
-  static Product choose(const CpuContext& context, const TensorDesc& w);
-  bool quantised_activations() const { return kernel != nullptr; }
-  /// Bytes of one row of activations as run() wants it in scratch; 0: the float32 rows themselves.
-  int64_t activation_bytes() const { return kernel != nullptr ? q8_row_bytes(k) : 0; }
-  /// Bytes of scratch for each thread.
-  int64_t thread_scratch() const { return kernel != nullptr ? 0 : round_up<int64_t>(k * 4, 64); }
-
-  /// y[c][i] = dot(row i of w, x[c]), 0 ≤ i < n, 0 ≤ c < columns ≤ kPanel. x: rows in Q8Row form,
-  /// or float32 rows, as quantised_activations() says.
-  void run(const CpuCall& call, const std::byte* w, int64_t stride, int64_t n,
-           const std::byte* const* x, float* const* y, int64_t columns, std::byte* scratch) const;
+/// Columns of one tile, as the product wants them.
+struct Columns {
+  int64_t count = 0;
+  Panel panel{nullptr, 0};             ///< of quantised activations
+  const float* const* rows = nullptr;  ///< of float32 ones
 };
 
-/// Rounds the rows (h, r) of x into `to`, row h + r·d1 at that many times row_bytes; this thread's
-/// share of it. A barrier must follow.
-void quantise_rows(const CpuCall& call, const TensorRef& x, std::byte* to, int64_t row_bytes);
+/// How a product with weights of one tensor is computed in a context.
+struct Product {
+  const RowKernel* kernel;  ///< null: rows are decoded to float32
+  PackedLayout layout;
+  bool packed;  ///< the weights lie interleaved; else as in the file
 
-/// y = scale·y + bias for finished products: rows `range` of matrix `expert`, y[c] at the range's
-/// begin. scale f32 [experts] and bias f32 [n, experts] may be null.
-void finish_rows(const VecOps& vec, float* const* y, int64_t columns, Range range,
-                 const TensorRef& bias, const TensorRef& scale, int64_t expert);
+  static Product choose(const CpuContext& context, const TensorDesc& w);
+
+  bool quantised() const { return kernel != nullptr; }
+  int64_t k() const { return layout.desc.shape[0]; }
+  int64_t n() const { return layout.desc.shape[1]; }
+  /// Bytes of scratch for each thread.
+  int64_t thread_scratch() const;
+
+  /// sums[g][c][r] for `groups` groups of matrix `matrix` from group `group` on.
+  void run(const VecOps& vec, const TensorRef& w, int64_t matrix, int64_t group, int64_t groups,
+           const Columns& x, float* sums, std::byte* scratch) const;
+};
+
+/// Bytes that a weight takes here, and how rows of it are had as float32.
+int64_t stored_bytes(const CpuContext& context, const TensorDesc& w);
+/// Row (row, matrix) of a weight as float32. scratch: row_bytes().
+void read_row(const CpuContext& context, const TensorRef& w, int64_t row, int64_t matrix,
+              std::byte* scratch, float* out);
 
 /// Decodes n weights of any type with the fastest way there is.
 void decode_row(const VecOps& vec, DType type, const std::byte* w, float* out, int64_t n);
+
+/// Rows of activations in panels of equal width (the last may be narrower).
+struct PanelSet {
+  std::byte* data;
+  int64_t k;
+  int64_t rows;
+
+  /// Columns that fit the cache beside the weights.
+  static int64_t width(int64_t k);
+  static int64_t bytes(int64_t k, int64_t rows);
+  int64_t count() const { return (rows + width(k) - 1) / width(k); }
+  Panel panel(int64_t i) const;
+};
+
+/// One weight matrix (or one for each expert) with its bias [n, experts] and scale [experts], which
+/// may be absent.
+struct Matrix {
+  Product product;
+  TensorRef w, bias, scale;
+
+  /// `inputs`: W, bias or none, scale or none.
+};
+
+/// Those of call.inputs from `begin` on: (W, bias, scale) each.
+std::vector<Matrix> matrices_of(const CpuCall& call, size_t begin);
+
+/// Where the results of one column go: at the first row of the matrix.
+struct Target {
+  float* y;
+  const float* residual;
+};
+
+/// Groups [groups.begin, groups.end) of expert `expert` with the columns x. Two matrices: gate and
+/// up of call.fused.glu.
+void multiply(const CpuCall& call, std::span<const Matrix> matrices, int64_t expert, Range groups,
+              const Columns& x, const Target* targets, std::byte* scratch);
 
 }  // namespace infer::cpu

@@ -1,10 +1,9 @@
-// A compiled segment on the CPU: the kernel calls in order, run as one job of the thread pool with
-// a barrier after each call.
-#include <algorithm>
+// A compiled segment on the CPU: the calls of its phases in order, run as one job of the thread
+// pool.
 #include <new>
 
 #include "backends/cpu/device.h"
-#include "backends/cpu/product.h"
+#include "backends/cpu/fusion.h"
 
 namespace infer::cpu {
 namespace {
@@ -19,6 +18,8 @@ struct Operand {
 struct Call {
   const CpuOp* op;
   const OpParams* params;
+  bool barrier;
+  Fused fused;
   std::vector<TensorRef> inputs, outputs;
   std::vector<Operand> input_operands, output_operands;
 };
@@ -32,20 +33,22 @@ class CpuProgram final : public Program {
         scratch_(spec.scratch.buffer == nullptr
                      ? nullptr
                      : spec.scratch.buffer->address() + spec.scratch.offset) {
-    for (const Node& node : spec.segment.nodes()) add(node, spec.memory);
+    for (const Phase& phase : plan_phases(spec.segment, context)) add(phase, spec.memory);
   }
 
   Status run(const Bindings& bindings) override {
     for (Call& call : calls_) {
       bind(call.inputs, call.input_operands, bindings);
       bind(call.outputs, call.output_operands, bindings);
+      if (call.fused.add != nullptr) call.fused.residual = call.inputs.back();
     }
     try {
       context_.pool->run([&](int thread) {
         for (const Call& call : calls_) {
-          call.op->run({context_, *call.params, call.inputs, call.outputs, scratch_, graph_.kv(),
-                        kv_layout_, bindings.pages, thread});
-          context_.pool->barrier();
+          if (call.barrier) context_.pool->barrier();
+          const std::span inputs(call.inputs);
+          call.op->run({context_, *call.params, call.fused, inputs.first(given(call)), call.outputs,
+                        scratch_, graph_.kv(), kv_layout_, bindings.pages, thread});
         }
       });
     } catch (const std::bad_alloc&) {
@@ -55,36 +58,55 @@ class CpuProgram final : public Program {
   }
 
  private:
-  void add(const Node& node, std::span<const MemoryRef> memory) {
-    Call call{&cpu_op(node.op()), &node.params, {}, {}, {}, {}};
-    for (const ValueId id : node.inputs) add_operand(id, memory, call.inputs, call.input_operands);
-    for (const ValueId id : node.outputs) {
-      add_operand(id, memory, call.outputs, call.output_operands);
-    }
-    if (!calls_.empty() && joins(calls_.back(), call)) {
-      append(calls_.back().inputs, call.inputs, 1);
-      append(calls_.back().input_operands, call.input_operands, 1);
-      append(calls_.back().outputs, call.outputs, 0);
-      append(calls_.back().output_operands, call.output_operands, 0);
+  const Node& node(int32_t n) const { return graph_.nodes()[static_cast<size_t>(n)]; }
+
+  void add(const Phase& phase, std::span<const MemoryRef> memory) {
+    const Node& first = node(phase.nodes[0]);
+    Call call{&cpu_op(first.op()), &first.params, phase.barrier, {}, {}, {}, {}, {}};
+    if (phase.norm >= 0) call.fused.norm = &std::get<op::RmsNorm>(node(phase.norm).params);
+    if (phase.glu >= 0) call.fused.glu = &std::get<op::Glu>(node(phase.glu).params);
+    if (phase.add >= 0) call.fused.add = &std::get<op::Add>(node(phase.add).params);
+
+    const auto add_input = [&](ValueId id) {
+      add_operand(id, memory, call.inputs, call.input_operands);
+    };
+    if (first.op() == OpId::Matmul || first.op() == OpId::MoeMatmul) {
+      add_input(phase.norm >= 0 ? node(phase.norm).inputs[0] : first.inputs[0]);
+      const bool experts = first.op() == OpId::MoeMatmul;
+      if (experts) add_input(first.inputs[2]);
+      for (const int32_t n : phase.nodes) {
+        const auto& in = node(n).inputs;
+        add_input(in[1]);
+        add_input(in[experts ? 3 : 2]);
+        add_input(in[experts ? 4 : 3]);
+      }
     } else {
-      calls_.push_back(std::move(call));
+      for (const ValueId id : first.inputs) add_input(id);
     }
+    // What Fused refers to lies behind the operation's own inputs.
+    if (phase.norm >= 0) {
+      add_input(node(phase.norm).inputs[1]);
+      call.fused.norm_weight = call.inputs.back();
+    }
+    if (phase.add >= 0) add_input(node(phase.add).inputs[0]);
+
+    const auto add_results = [&](int32_t n) {
+      for (const ValueId id : node(n).outputs) {
+        add_operand(id, memory, call.outputs, call.output_operands);
+      }
+    };
+    if (phase.last() == phase.nodes.back()) {
+      for (const int32_t n : phase.nodes) add_results(n);
+    } else {
+      add_results(phase.last());
+    }
+    calls_.push_back(std::move(call));
   }
 
-  template <typename T>
-  static void append(std::vector<T>& to, const std::vector<T>& from, size_t skip) {
-    to.insert(to.end(), from.begin() + static_cast<ptrdiff_t>(skip), from.end());
-  }
-
-  /// Products with the same activations, in the same form, become one call: q, k, v; gate, up.
-  bool joins(const Call& last, const Call& next) const {
-    if (last.op->id != OpId::Matmul || next.op->id != OpId::Matmul) return false;
-    const TensorRef& a = last.inputs[0];
-    const TensorRef& b = next.inputs[0];
-    return a.data == b.data && a.desc.shape == b.desc.shape &&
-           last.input_operands[0].storage == next.input_operands[0].storage &&
-           Product::choose(context_, last.inputs[1].desc).quantised_activations() ==
-               Product::choose(context_, next.inputs[1].desc).quantised_activations();
+  /// Inputs of the operation itself.
+  static size_t given(const Call& call) {
+    return call.inputs.size() - (call.fused.norm != nullptr ? 1 : 0) -
+           (call.fused.add != nullptr ? 1 : 0);
   }
 
   void add_operand(ValueId id, std::span<const MemoryRef> memory, std::vector<TensorRef>& refs,

@@ -92,6 +92,10 @@ class Device {
   virtual int64_t packed_bytes(const TensorDesc& desc) const = 0;
   /// Bytes of work space that a segment needs at its full rows.
   virtual int64_t scratch_bytes(const Segment& segment) const = 0;
+  /// For each node of a graph the phase it is computed in, never falling. The nodes of one phase
+  /// may run at once and in any order that their data allow, so whatever one of them reads or makes
+  /// keeps its memory through the phase.
+  virtual std::vector<int32_t> phases(const Graph& graph) const = 0;
   /// Every offset in a buffer is a multiple of this, in bytes; a power of two.
   virtual int64_t alignment() const = 0;
 
@@ -114,6 +118,7 @@ class Device {
 struct DeviceOptions {
   int32_t threads = 0;  ///< of a CPU; 0: all that the process may use
   bool exact = false;   ///< activations stay float32 in products with quantised weights
+  bool repack = true;   ///< weights may be laid out anew; else adopt() takes them as they are
   std::string isa;      ///< kernels of this instruction set; empty: the best that runs here
 };
 

@@ -153,7 +153,7 @@ Result<CompiledStep> Executor::compile(int64_t rows) {
                                      request_.k_type, request_.v_type));
   CompiledStep step;
   step.graph = std::make_unique<Graph>(std::move(graph));
-  const ArenaPlan arena = plan_arena(*step.graph, device_.alignment());
+  const ArenaPlan arena = plan_arena(*step.graph, device_.phases(*step.graph), device_.alignment());
   const Segment segment{step.graph.get(), 0, static_cast<int32_t>(step.graph->nodes().size())};
   const int64_t scratch = device_.scratch_bytes(segment);
   if (arena.bytes > arena_->size() || scratch > scratch_->size()) {

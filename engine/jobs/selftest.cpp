@@ -25,7 +25,7 @@ Result<SelftestReport> selftest(const LoadOptions& options, const std::string& o
     for (const bool exact : {false, true}) {
       if (options.exact && !exact) continue;
       INFER_TRY(const std::unique_ptr<Device> device,
-                open_device(options.device, {options.threads, exact, options.isa}));
+                open_device(options.device, {options.threads, exact, !options.mmap, options.isa}));
       SelftestReport report = run_conformance(*device, exact, only);
       all.passed += report.passed;
       all.failed += report.failed;

@@ -15,20 +15,22 @@ struct Item {
   int64_t offset = 0;
 };
 
-std::vector<Item> lifetimes(const Graph& graph, int64_t alignment) {
+std::vector<Item> lifetimes(const Graph& graph, std::span<const int32_t> phases,
+                            int64_t alignment) {
   const auto node_count = static_cast<int32_t>(graph.nodes().size());
   std::vector<int32_t> item_of(graph.values().size(), -1);
   std::vector<Item> items;
   for (int32_t n = 0; n < node_count; ++n) {
     const Node& node = graph.nodes()[static_cast<size_t>(n)];
+    const int32_t phase = phases[static_cast<size_t>(n)];
     for (const ValueId id : node.outputs) {
       item_of[static_cast<size_t>(id)] = static_cast<int32_t>(items.size());
-      items.push_back({id, round_up(graph.value(id).desc.extent_bytes(), alignment), n, n});
+      items.push_back({id, round_up(graph.value(id).desc.extent_bytes(), alignment), phase, phase});
     }
     for (const ValueId id : node.inputs) {
       if (id == kNoValue) continue;
       const int32_t item = item_of[static_cast<size_t>(graph.storage(id))];
-      if (item >= 0) items[static_cast<size_t>(item)].last = n;
+      if (item >= 0) items[static_cast<size_t>(item)].last = phase;
     }
   }
   for (const ValueId id : graph.outputs()) {
@@ -39,8 +41,8 @@ std::vector<Item> lifetimes(const Graph& graph, int64_t alignment) {
 
 }  // namespace
 
-ArenaPlan plan_arena(const Graph& graph, int64_t alignment) {
-  std::vector<Item> items = lifetimes(graph, alignment);
+ArenaPlan plan_arena(const Graph& graph, std::span<const int32_t> phases, int64_t alignment) {
+  std::vector<Item> items = lifetimes(graph, phases, alignment);
   std::ranges::stable_sort(items, std::greater<>(), &Item::bytes);
   ArenaPlan plan;
   plan.offsets.assign(graph.values().size(), -1);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/graph/graph.h"
@@ -14,9 +15,9 @@ struct ArenaPlan {
 };
 
 /// Places every result of the graph so that values alive at the same time do not overlap: a value
-/// lives from the node that makes it to the last that reads it (or a view of it), an output of the
-/// graph to the end. Largest first, each at the lowest offset free over its lifetime (Pisarchyk &
-/// Lee 2020). `alignment` in bytes, a power of two.
-ArenaPlan plan_arena(const Graph& graph, int64_t alignment);
+/// lives from the phase (Device::phases) that makes it to the last that reads it (or a view of it),
+/// an output of the graph to the end. Largest first, each at the lowest offset free over its
+/// lifetime (Pisarchyk & Lee 2020). `alignment` in bytes, a power of two.
+ArenaPlan plan_arena(const Graph& graph, std::span<const int32_t> phases, int64_t alignment);
 
 }  // namespace infer

@@ -33,7 +33,8 @@ void place_weights(const Graph& graph, const Device& device, MemoryPlan& plan) {
 /// All programs share one arena and one scratch, as large as the largest need.
 void add_work_space(const Graph& graph, const Device& device, MemoryPlan& plan) {
   int64_t& activations = of(plan, Purpose::activations);
-  activations = std::max(activations, plan_arena(graph, device.alignment()).bytes);
+  activations =
+      std::max(activations, plan_arena(graph, device.phases(graph), device.alignment()).bytes);
   int64_t& scratch = of(plan, Purpose::scratch);
   scratch = std::max(scratch,
                      device.scratch_bytes({&graph, 0, static_cast<int32_t>(graph.nodes().size())}));

@@ -52,8 +52,8 @@ Result<OpenedModel> OpenedModel::open(const std::string& path, const LoadOptions
 
   INFER_TRY(opened.source, open_model(path));
   INFER_TRY(opened.model, create_model(*opened.source));
-  INFER_TRY(opened.device,
-            open_device(options.device, {options.threads, options.exact, options.isa}));
+  INFER_TRY(opened.device, open_device(options.device, {options.threads, options.exact,
+                                                        !options.mmap, options.isa}));
   opened.weights = std::make_unique<WeightTable>(*opened.source);
   INFER_TRY(opened.plan, plan_memory(*opened.model, *opened.weights, *opened.device, request));
   return opened;

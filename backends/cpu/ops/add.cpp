@@ -15,7 +15,7 @@ void run(const CpuCall& call) {
 }  // namespace
 
 const CpuOp& add_cpu() {
-  static const CpuOp op{OpId::Add, always_supported, no_scratch, run};
+  static const CpuOp op{OpId::Add, Sharing::stretches, always_supported, no_scratch, run};
   return op;
 }
 

@@ -163,7 +163,7 @@ void run(const CpuCall& call) {
 }  // namespace
 
 const CpuOp& attention_cpu() {
-  static const CpuOp op{OpId::Attention, always_supported, scratch, run};
+  static const CpuOp op{OpId::Attention, Sharing::whole, always_supported, scratch, run};
   return op;
 }
 

@@ -18,7 +18,7 @@ void run(const CpuCall& call) {
 }  // namespace
 
 const CpuOp& concat_cpu() {
-  static const CpuOp op{OpId::Concat, always_supported, no_scratch, run};
+  static const CpuOp op{OpId::Concat, Sharing::whole, always_supported, no_scratch, run};
   return op;
 }
 

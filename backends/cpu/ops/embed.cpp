@@ -4,15 +4,22 @@
 namespace infer::cpu {
 namespace {
 
+/// A row as it lies in the file, for each thread.
+int64_t row_scratch(const TensorDesc& table) { return round_up<int64_t>(table.row_bytes(), 64); }
+
+int64_t scratch(const NodeView& node, const CpuContext& context) {
+  return row_scratch(node.input(1)->desc) * context.threads();
+}
+
 void run(const CpuCall& call) {
   const TensorRef& tokens = call.inputs[0];
   const TensorRef& table = call.inputs[1];
   const TensorRef& out = call.outputs[0];
   const float scale = std::get<op::Embed>(call.params).scale;
+  std::byte* own_scratch = call.scratch + call.thread * row_scratch(table.desc);
   for_each_row(call, out.desc, [&](int64_t, int64_t r) {
     float* y = out.row<float>(0, r);
-    decode_row(call.vec(), table.desc.type, table.row<std::byte>(*tokens.row<int32_t>(0, r), 0), y,
-               out.desc.shape[0]);
+    read_row(call.context, table, *tokens.row<int32_t>(0, r), 0, own_scratch, y);
     if (scale != 1.0f) call.vec().scale_mul(y, y, nullptr, scale, out.desc.shape[0]);
   });
 }
@@ -20,7 +27,7 @@ void run(const CpuCall& call) {
 }  // namespace
 
 const CpuOp& embed_cpu() {
-  static const CpuOp op{OpId::Embed, always_supported, no_scratch, run};
+  static const CpuOp op{OpId::Embed, Sharing::whole, always_supported, scratch, run};
   return op;
 }
 

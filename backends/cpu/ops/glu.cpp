@@ -15,7 +15,7 @@ void run(const CpuCall& call) {
 }  // namespace
 
 const CpuOp& glu_cpu() {
-  static const CpuOp op{OpId::Glu, always_supported, no_scratch, run};
+  static const CpuOp op{OpId::Glu, Sharing::stretches, always_supported, no_scratch, run};
   return op;
 }
 

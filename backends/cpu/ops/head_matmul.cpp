@@ -1,4 +1,5 @@
-// Products with a matrix per head: the rows of all heads' matrices are shared among the threads.
+// Products with a matrix per head: the groups of rows of all heads' matrices are shared among the
+// threads.
 #include <algorithm>
 
 #include "backends/cpu/parallel.h"
@@ -7,10 +8,15 @@
 namespace infer::cpu {
 namespace {
 
+/// In scratch: [each head's panels][each thread's part].
+int64_t head_bytes(const Product& product, int64_t rows) {
+  return product.quantised() ? round_up<int64_t>(PanelSet::bytes(product.k(), rows), 64) : 0;
+}
+
 int64_t scratch(const NodeView& node, const CpuContext& context) {
   const TensorDesc& w = node.input(1)->desc;
   const Product product = Product::choose(context, w);
-  return product.activation_bytes() * w.shape[2] * node.graph.max_rows() +
+  return head_bytes(product, node.graph.max_rows()) * w.shape[2] +
          product.thread_scratch() * context.threads();
 }
 
@@ -19,32 +25,39 @@ void run(const CpuCall& call) {
   const TensorRef& w = call.inputs[1];
   const TensorRef& out = call.outputs[0];
   const int64_t heads = w.desc.shape[2];
-  const int64_t n = w.desc.shape[1];
   const int64_t rows = x.desc.shape[2];
-  const Product product = Product::choose(call.context, w.desc);
-  std::byte* own_scratch = call.scratch + call.thread * product.thread_scratch();
-  if (product.quantised_activations()) {
-    quantise_rows(call, x, call.scratch, product.activation_bytes());
+  const Matrix matrix{Product::choose(call.context, w.desc), w, {}, {}};
+  const Product& product = matrix.product;
+  const int64_t bytes = head_bytes(product, rows);
+  const auto panels_of = [&](int64_t h) {
+    return PanelSet{call.scratch + h * bytes, product.k(), rows};
+  };
+  const int64_t width = product.quantised() ? PanelSet::width(product.k()) : kMaxColumns;
+  if (product.quantised()) {
+    for_each_row(call, x.desc, [&](int64_t h, int64_t r) {
+      call.vec().quantise(x.row<float>(h, r), product.k(), panels_of(h).panel(r / width),
+                          r % width);
+    });
     call.context.pool->barrier();
   }
-  const int64_t padded = round_up<int64_t>(n, 16);
-  const Range mine = split_range(padded * heads, call.thread, call.threads(), 16);
-  for (int64_t h = mine.begin / padded; h < heads && h * padded < mine.end; ++h) {
-    const int64_t begin = std::clamp<int64_t>(mine.begin - h * padded, 0, n);
-    const int64_t end = std::clamp<int64_t>(mine.end - h * padded, 0, n);
-    if (begin >= end) continue;
-    for (int64_t c = 0; c < rows; c += kPanel) {
-      const int64_t count = std::min(kPanel, rows - c);
-      const std::byte* xs[kPanel];
-      float* ys[kPanel];
-      for (int64_t i = 0; i < count; ++i) {
-        xs[i] = product.quantised_activations()
-                    ? call.scratch + ((c + i) * heads + h) * product.activation_bytes()
-                    : x.row<std::byte>(h, c + i);
-        ys[i] = out.row<float>(h, c + i) + begin;
+  std::byte* own_scratch = call.scratch + bytes * heads + call.thread * product.thread_scratch();
+  const int64_t groups = product.layout.groups();
+  const Range mine = split_range(groups * heads, call.thread, call.threads());
+  for (int64_t h = mine.begin / groups; h < heads && h * groups < mine.end; ++h) {
+    const Range range{std::clamp<int64_t>(mine.begin - h * groups, 0, groups),
+                      std::clamp<int64_t>(mine.end - h * groups, 0, groups)};
+    for (int64_t first = 0; first < rows && range.begin < range.end; first += width) {
+      const float* in[kMaxColumns];
+      Target targets[kMaxColumns];
+      Columns columns;
+      columns.count = std::min(width, rows - first);
+      columns.rows = in;
+      if (product.quantised()) columns.panel = panels_of(h).panel(first / width);
+      for (int64_t c = 0; c < columns.count; ++c) {
+        in[c] = x.row<float>(h, first + c);
+        targets[c] = {out.row<float>(h, first + c), nullptr};
       }
-      product.run(call, w.row<std::byte>(begin, h), w.desc.stride[1], end - begin, xs, ys, count,
-                  own_scratch);
+      multiply(call, std::span(&matrix, 1), h, range, columns, targets, own_scratch);
     }
   }
 }
@@ -52,7 +65,7 @@ void run(const CpuCall& call) {
 }  // namespace
 
 const CpuOp& head_matmul_cpu() {
-  static const CpuOp op{OpId::HeadMatmul, always_supported, scratch, run};
+  static const CpuOp op{OpId::HeadMatmul, Sharing::whole, always_supported, scratch, run};
   return op;
 }
 

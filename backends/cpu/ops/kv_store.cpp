@@ -52,7 +52,7 @@ void run(const CpuCall& call) {
 }  // namespace
 
 const CpuOp& kv_store_cpu() {
-  static const CpuOp op{OpId::KvStore, supports, no_scratch, run};
+  static const CpuOp op{OpId::KvStore, Sharing::rows, supports, no_scratch, run};
   return op;
 }
 

@@ -19,7 +19,7 @@ void run(const CpuCall& call) {
 }  // namespace
 
 const CpuOp& moe_combine_cpu() {
-  static const CpuOp op{OpId::MoeCombine, always_supported, no_scratch, run};
+  static const CpuOp op{OpId::MoeCombine, Sharing::whole, always_supported, no_scratch, run};
   return op;
 }
 

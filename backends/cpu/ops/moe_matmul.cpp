@@ -1,6 +1,7 @@
 // Products with a matrix per expert: the rows of each used expert are gathered, so that its weights
 // are read once for the whole batch.
 #include <algorithm>
+#include <cstring>
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/product.h"
@@ -8,16 +9,21 @@
 namespace infer::cpu {
 namespace {
 
-/// In scratch: [activations][first: experts + 1][pairs: rows·used][each thread's part].
+/// In scratch: [a panel for each row of activations][first: experts + 1][pairs: rows·used]
+/// [each thread's part: the product's, then a panel of gathered columns].
 struct Layout {
-  int64_t first;
-  int64_t pairs;
-  int64_t threads;
+  int64_t row;  ///< bytes of a panel of one column
+  int64_t first, pairs, threads, gathered, own;
 
   Layout(const Product& product, int64_t x_rows, int64_t experts, int64_t pair_count) {
-    first = product.activation_bytes() * x_rows;
+    const int64_t k = product.k();
+    row = product.quantised() ? Panel::bytes(1, k) : 0;
+    first = row * x_rows;
     pairs = round_up<int64_t>(first + (experts + 1) * 4, 64);
     threads = round_up<int64_t>(pairs + pair_count * 4, 64);
+    gathered = product.thread_scratch();
+    const int64_t width = std::min(PanelSet::width(k), pair_count);
+    own = gathered + (product.quantised() ? Panel::bytes(width, k) : 0);
   }
 };
 
@@ -27,7 +33,7 @@ int64_t scratch(const NodeView& node, const CpuContext& context) {
   const int64_t rows = node.graph.max_rows();
   const Layout layout(product, node.input(0)->desc.shape[1] * rows, w.shape[2],
                       node.input(2)->desc.shape[0] * rows);
-  return layout.threads + product.thread_scratch() * context.threads();
+  return layout.threads + layout.own * context.threads();
 }
 
 /// Sorts the (row, place) pairs by expert, keeping their order: a counting sort.
@@ -48,44 +54,74 @@ void sort_by_expert(const TensorRef& ids, int64_t experts, int32_t* first, int32
   first[0] = 0;
 }
 
+/// Puts panels of one column side by side.
+Panel gather(std::span<const std::byte* const> columns, int64_t k, std::byte* to) {
+  const Panel panel{to, static_cast<int64_t>(columns.size())};
+  for (int64_t c = 0; c < panel.columns; ++c) {
+    const Panel from{const_cast<std::byte*>(columns[static_cast<size_t>(c)]), 1};
+    for (int64_t i = 0; i < k / 32; ++i) {
+      const PanelChunk a(from, i);
+      const PanelChunk b(panel, i);
+      std::memcpy(b.q(c), a.q(0), 32);
+      *b.d(c) = *a.d(0);
+      *b.s(c) = *a.s(0);
+      std::memcpy(b.sums(c), a.sums(0), 2 * sizeof(int16_t));
+    }
+  }
+  return panel;
+}
+
 void run(const CpuCall& call) {
   const TensorRef& x = call.inputs[0];
-  const TensorRef& w = call.inputs[1];
-  const TensorRef& ids = call.inputs[2];
+  const TensorRef& ids = call.inputs[1];
   const TensorRef& out = call.outputs[0];
+  const std::vector<Matrix> matrices = matrices_of(call, 2);
+  const Product& product = matrices[0].product;
   const int64_t used = ids.desc.shape[0];
-  const int64_t experts = w.desc.shape[2];
-  const Product product = Product::choose(call.context, w.desc);
-  const Layout layout(product, x.desc.shape[1] * x.desc.shape[2], experts, used * x.desc.shape[2]);
+  const int64_t x_heads = x.desc.shape[1];
+  const int64_t x_rows = x_heads * x.desc.shape[2];
+  const int64_t experts = matrices[0].w.desc.shape[2];
+  const Layout layout(product, x_rows, experts, used * x.desc.shape[2]);
   auto* first = reinterpret_cast<int32_t*>(call.scratch + layout.first);
   auto* pairs = reinterpret_cast<int32_t*>(call.scratch + layout.pairs);
   if (call.thread == 0) sort_by_expert(ids, experts, first, pairs);
-  if (product.quantised_activations()) {
-    quantise_rows(call, x, call.scratch, product.activation_bytes());
+  if (product.quantised()) {
+    const Range mine = split_range(x_rows, call.thread, call.threads());
+    for (int64_t r = mine.begin; r < mine.end; ++r) {
+      call.vec().quantise(x.row<float>(r % x_heads, r / x_heads), product.k(),
+                          {call.scratch + r * layout.row, 1}, 0);
+    }
   }
   call.context.pool->barrier();
 
-  std::byte* own_scratch = call.scratch + layout.threads + call.thread * product.thread_scratch();
-  const Range range = split_range(w.desc.shape[1], call.thread, call.threads(), 16);
-  const int64_t n = range.end - range.begin;
-  if (n == 0) return;
+  std::byte* own_scratch = call.scratch + layout.threads + call.thread * layout.own;
+  const Range groups = split_range(product.layout.groups(), call.thread, call.threads());
+  if (groups.begin == groups.end) return;
+  const int64_t width = PanelSet::width(product.k());
   for (int64_t e = 0; e < experts; ++e) {
-    for (int64_t c = first[e]; c < first[e + 1]; c += kPanel) {
-      const int64_t count = std::min<int64_t>(kPanel, first[e + 1] - c);
-      const std::byte* xs[kPanel];
-      float* ys[kPanel];
+    for (int64_t c = first[e]; c < first[e + 1]; c += width) {
+      const int64_t count = std::min<int64_t>(width, first[e + 1] - c);
+      const std::byte* in[kMaxColumns];
+      Target targets[kMaxColumns];
       for (int64_t i = 0; i < count; ++i) {
         const int64_t row = pairs[c + i] / used;
         const int64_t place = pairs[c + i] % used;
-        const int64_t h = x.desc.shape[1] == 1 ? 0 : place;
-        xs[i] = product.quantised_activations()
-                    ? call.scratch + (row * x.desc.shape[1] + h) * product.activation_bytes()
-                    : x.row<std::byte>(h, row);
-        ys[i] = out.row<float>(place, row) + range.begin;
+        const int64_t h = x_heads == 1 ? 0 : place;
+        in[i] = product.quantised() ? call.scratch + (row * x_heads + h) * layout.row
+                                    : x.row<std::byte>(h, row);
+        targets[i] = {out.row<float>(place, row), nullptr};
       }
-      product.run(call, w.row<std::byte>(range.begin, e), w.desc.stride[1], n, xs, ys, count,
-                  own_scratch);
-      finish_rows(call.vec(), ys, count, range, call.inputs[3], call.inputs[4], e);
+      Columns columns;
+      columns.count = count;
+      if (!product.quantised()) {
+        columns.rows = reinterpret_cast<const float* const*>(in);
+      } else if (count == 1) {
+        columns.panel = {const_cast<std::byte*>(in[0]), 1};
+      } else {
+        columns.panel = gather(std::span(in, static_cast<size_t>(count)), product.k(),
+                               own_scratch + layout.gathered);
+      }
+      multiply(call, matrices, e, groups, columns, targets, own_scratch);
     }
   }
 }
@@ -93,7 +129,7 @@ void run(const CpuCall& call) {
 }  // namespace
 
 const CpuOp& moe_matmul_cpu() {
-  static const CpuOp op{OpId::MoeMatmul, always_supported, scratch, run};
+  static const CpuOp op{OpId::MoeMatmul, Sharing::whole, always_supported, scratch, run};
   return op;
 }
 

@@ -94,7 +94,7 @@ void run(const CpuCall& call) {
 }  // namespace
 
 const CpuOp& moe_route_cpu() {
-  static const CpuOp op{OpId::MoeRoute, always_supported, scratch, run};
+  static const CpuOp op{OpId::MoeRoute, Sharing::whole, always_supported, scratch, run};
   return op;
 }
 

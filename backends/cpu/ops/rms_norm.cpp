@@ -22,7 +22,7 @@ void run(const CpuCall& call) {
 }  // namespace
 
 const CpuOp& rms_norm_cpu() {
-  static const CpuOp op{OpId::RmsNorm, always_supported, no_scratch, run};
+  static const CpuOp op{OpId::RmsNorm, Sharing::rows, always_supported, no_scratch, run};
   return op;
 }
 

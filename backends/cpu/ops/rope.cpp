@@ -30,7 +30,7 @@ void run(const CpuCall& call) {
 }  // namespace
 
 const CpuOp& rope_cpu() {
-  static const CpuOp op{OpId::Rope, always_supported, no_scratch, run};
+  static const CpuOp op{OpId::Rope, Sharing::rows, always_supported, no_scratch, run};
   return op;
 }
 

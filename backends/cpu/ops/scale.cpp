@@ -15,7 +15,7 @@ void run(const CpuCall& call) {
 }  // namespace
 
 const CpuOp& scale_cpu() {
-  static const CpuOp op{OpId::Scale, always_supported, no_scratch, run};
+  static const CpuOp op{OpId::Scale, Sharing::stretches, always_supported, no_scratch, run};
   return op;
 }
 

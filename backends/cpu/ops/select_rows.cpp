@@ -17,7 +17,7 @@ void run(const CpuCall& call) {
 }  // namespace
 
 const CpuOp& select_rows_cpu() {
-  static const CpuOp op{OpId::SelectRows, always_supported, no_scratch, run};
+  static const CpuOp op{OpId::SelectRows, Sharing::whole, always_supported, no_scratch, run};
   return op;
 }
 

@@ -18,7 +18,7 @@ void run(const CpuCall& call) {
 }  // namespace
 
 const CpuOp& softcap_cpu() {
-  static const CpuOp op{OpId::Softcap, always_supported, no_scratch, run};
+  static const CpuOp op{OpId::Softcap, Sharing::stretches, always_supported, no_scratch, run};
   return op;
 }
 

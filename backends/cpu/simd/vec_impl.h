@@ -1,12 +1,12 @@
-// The float32 primitives, written once over a vector type F that each instruction set defines
-// before including this file: F::kWidth, F::load, store, set, zero, fma, arithmetic, min, max,
-// round, pow2 (2^n for integral n), sum, highest. Everything has internal linkage, because each
-// inclusion is compiled with other flags.
+// The float32 primitives, written once over the vectors F and I of the instruction set whose isa.h
+// was included before. Everything has internal linkage, because each inclusion is compiled with
+// other flags.
+#pragma once
+
 #include <cmath>
 #include <cstring>
 
 #include "backends/cpu/kernels.h"
-#include "engine/core/half.h"
 
 namespace infer::cpu {
 namespace {
@@ -172,6 +172,61 @@ void glu(float* y, const float* gate, const float* up, const op::Glu& params, in
           gate, up);
       break;
     }
+  }
+}
+
+/// Whole vectors of f, then the last n % kW elements by way of a padded buffer.
+template <typename To, typename From, typename Fn>
+void convert(To* y, const From* x, int64_t n, Fn f) {
+  int64_t i = 0;
+  for (; i + kW <= n; i += kW) f(x + i, y + i);
+  if (i == n) return;
+  From in[kW] = {};
+  To out[kW];
+  std::memcpy(in, x + i, static_cast<size_t>(n - i) * sizeof(From));
+  f(in, out);
+  std::memcpy(y + i, out, static_cast<size_t>(n - i) * sizeof(To));
+}
+
+void f16_to_f32(float* y, const uint16_t* x, int64_t n) {
+  convert(y, x, n, [](const uint16_t* from, float* to) { F::load_half(from).store(to); });
+}
+
+void f32_to_f16(uint16_t* y, const float* x, int64_t n) {
+  convert(y, x, n, [](const float* from, uint16_t* to) { F::load(from).store_half(to); });
+}
+
+void bf16_to_f32(float* y, const uint16_t* x, int64_t n) {
+  convert(y, x, n,
+          [](const uint16_t* from, float* to) { as_float(I::load_words(from) << 16).store(to); });
+}
+
+void quantise(const float* x, int64_t k, const Panel& panel, int64_t column) {
+  constexpr int kHalf = 16 / kW;  // vectors in half a chunk
+  for (int64_t i = 0; i < k / 32; ++i, x += 32) {
+    const PanelChunk chunk(panel, i);
+    F v[2 * kHalf];
+    F most = F::zero();
+    for (int j = 0; j < 2 * kHalf; ++j) {
+      v[j] = F::load(x + j * kW);
+      most = F::max(most, F::abs(v[j]));
+    }
+    const float amax = most.highest();
+    const float scale = amax / 127.0f;
+    const F inverse = F::set(amax > 0 ? 127.0f / amax : 0.0f);
+    float sums[2];
+    for (int half = 0; half < 2; ++half) {
+      F sum = F::zero();
+      for (int j = half * kHalf; j < (half + 1) * kHalf; ++j) {
+        const F q = F::round(v[j] * inverse);
+        to_int(q).store_bytes(chunk.q(column) + j * kW);
+        sum = sum + q;
+      }
+      sums[half] = sum.sum();
+      chunk.sums(column)[half] = static_cast<int16_t>(sums[half]);
+    }
+    *chunk.d(column) = scale;
+    *chunk.s(column) = scale * (sums[0] + sums[1]);
   }
 }
 

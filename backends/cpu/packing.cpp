@@ -1,0 +1,110 @@
+#include "backends/cpu/packing.h"
+
+#include <cstring>
+
+namespace infer::cpu {
+namespace {
+
+/// A run of a block's bytes that is interleaved in units of 1, 2 or 4 bytes.
+struct Field {
+  int16_t unit;
+  int16_t count;  ///< units; 0 ends the list
+};
+
+constexpr int kMaxFields = 4;
+struct Fields {
+  DType type;
+  Field fields[kMaxFields];
+};
+
+constexpr Fields kFields[] = {
+    {DType::q4_0, {{2, 1}, {4, 4}}},
+    {DType::q4_1, {{4, 5}}},
+    {DType::q5_0, {{2, 1}, {4, 5}}},
+    {DType::q5_1, {{4, 6}}},
+    {DType::q8_0, {{2, 1}, {4, 8}}},
+    {DType::q2_k, {{4, 21}}},
+    {DType::q3_k, {{4, 27}, {2, 1}}},
+    {DType::q4_k, {{4, 36}}},
+    {DType::q5_k, {{4, 44}}},
+    {DType::q6_k, {{4, 52}, {2, 1}}},
+    {DType::iq2_xxs, {{2, 1}, {4, 16}}},
+    {DType::iq2_xs, {{2, 1}, {4, 18}}},
+    {DType::iq2_s, {{2, 1}, {4, 20}}},
+    {DType::iq3_xxs, {{2, 1}, {4, 24}}},
+    {DType::iq3_s, {{2, 1}, {4, 27}}},
+    {DType::iq4_nl, {{2, 1}, {4, 4}}},
+    {DType::iq4_xs, {{2, 2}, {4, 33}}},
+    {DType::mxfp4, {{1, 1}, {4, 4}}},
+};
+
+const Fields* fields_of(DType type) {
+  for (const Fields& f : kFields) {
+    if (f.type == type) return &f;
+  }
+  return nullptr;
+}
+
+/// from[r·stride + i·unit] → to[(i·rows + r)·unit].
+template <typename Unit>
+void interleave(const std::byte* from, int64_t stride, int64_t count, int64_t units, int64_t rows,
+                std::byte* to) {
+  for (int64_t r = 0; r < count; ++r) {
+    for (int64_t i = 0; i < units; ++i) {
+      std::memcpy(to + (i * rows + r) * int64_t{sizeof(Unit)},
+                  from + r * stride + i * int64_t{sizeof(Unit)}, sizeof(Unit));
+    }
+  }
+}
+
+template <typename Unit>
+void separate(const std::byte* from, int64_t row, int64_t units, int64_t rows, std::byte* to) {
+  for (int64_t i = 0; i < units; ++i) {
+    std::memcpy(to + i * int64_t{sizeof(Unit)}, from + (i * rows + row) * int64_t{sizeof(Unit)},
+                sizeof(Unit));
+  }
+}
+
+}  // namespace
+
+bool can_pack(DType type) { return fields_of(type) != nullptr; }
+
+void pack_group(const PackedLayout& layout, const std::byte* from, int64_t stride, int64_t count,
+                std::byte* to) {
+  const Fields& fields = *fields_of(layout.desc.type);
+  if (count < layout.rows) std::memset(to, 0, static_cast<size_t>(layout.group_bytes()));
+  const int64_t blocks = layout.desc.row_bytes() / layout.desc.stride[0];
+  for (int64_t b = 0; b < blocks; ++b) {
+    for (const Field& field : fields.fields) {
+      switch (field.unit) {
+        case 1: interleave<uint8_t>(from, stride, count, field.count, layout.rows, to); break;
+        case 2: interleave<uint16_t>(from, stride, count, field.count, layout.rows, to); break;
+        case 4: interleave<uint32_t>(from, stride, count, field.count, layout.rows, to); break;
+        default: break;
+      }
+      const int64_t bytes = int64_t{field.unit} * field.count;
+      from += bytes;
+      to += bytes * layout.rows;
+    }
+  }
+}
+
+void unpack_row(const PackedLayout& layout, const std::byte* group, int64_t row, std::byte* to) {
+  const Fields& fields = *fields_of(layout.desc.type);
+  const int64_t blocks = layout.desc.row_bytes() / layout.desc.stride[0];
+  for (int64_t b = 0; b < blocks; ++b) {
+    for (const Field& field : fields.fields) {
+      switch (field.unit) {
+        case 1: separate<uint8_t>(group, row, field.count, layout.rows, to); break;
+        case 2: separate<uint16_t>(group, row, field.count, layout.rows, to); break;
+        case 4: separate<uint32_t>(group, row, field.count, layout.rows, to); break;
+        default: break;
+      }
+      const int64_t bytes = int64_t{field.unit} * field.count;
+      to += bytes;
+      group += bytes * layout.rows;
+    }
+  }
+}
+
+}  // namespace infer::cpu

@@ -1,0 +1,37 @@
+// Weights as the CPU's kernels read them: groups of rows interleaved, so that a vector holds the
+// same place of every row of a group. A block keeps its bytes and their order; each field of it
+// (4 bytes where the type allows) is followed by the same field of the next row:
+//   [matrix][group of rows][block][field][row]
+// So sums need no exchange between lanes, one row group is one stream, and packing is a transpose.
+// The last group of a matrix is filled up with rows of zero bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "engine/core/tensor_desc.h"
+
+namespace infer::cpu {
+
+struct PackedLayout {
+  TensorDesc desc;
+  int64_t rows;  ///< of a group
+
+  int64_t groups() const { return (desc.shape[1] + rows - 1) / rows; }
+  int64_t group_bytes() const { return desc.row_bytes() * rows; }
+  int64_t matrix_bytes() const { return groups() * group_bytes(); }
+  int64_t bytes() const { return matrix_bytes() * desc.shape[2] * desc.shape[3]; }
+};
+
+/// Whether rows of this type can be interleaved.
+bool can_pack(DType type);
+
+/// Interleaves `count` ≤ `rows` rows, `stride` bytes apart in `from`, into one group at `to`.
+void pack_group(const PackedLayout& layout, const std::byte* from, int64_t stride, int64_t count,
+                std::byte* to);
+
+/// Row `row` of a group as it lies in the file.
+void unpack_row(const PackedLayout& layout, const std::byte* group, int64_t row, std::byte* to);
+
+}  // namespace infer::cpu

@@ -1,0 +1,41 @@
+// Activations of a product, rounded to 8 bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace infer::cpu {
+
+/// Columns of k activations (k a multiple of 32) as the kernels stream them: for each 32 of k a
+/// chunk with
+///   int8 q[columns][32] · float d[columns] · float s[columns] · int16 sums[columns][2]
+/// where x ≈ d·q, s = d·Σq and sums holds Σq of either half.
+struct Panel {
+  std::byte* data;
+  int64_t columns;
+
+  static constexpr int64_t chunk_bytes(int64_t columns) {
+    return (columns * (32 + 4 + 4 + 4) + 63) / 64 * 64;
+  }
+  static constexpr int64_t bytes(int64_t columns, int64_t k) {
+    return chunk_bytes(columns) * (k / 32);
+  }
+};
+
+/// One chunk of a Panel.
+struct PanelChunk {
+  std::byte* data;
+  int64_t columns;
+
+  PanelChunk(const Panel& panel, int64_t index)
+      : data(panel.data + Panel::chunk_bytes(panel.columns) * index), columns(panel.columns) {}
+
+  int8_t* q(int64_t column) const { return reinterpret_cast<int8_t*>(data) + column * 32; }
+  float* d(int64_t column) const { return reinterpret_cast<float*>(data + columns * 32) + column; }
+  float* s(int64_t column) const { return reinterpret_cast<float*>(data + columns * 36) + column; }
+  int16_t* sums(int64_t column) const {
+    return reinterpret_cast<int16_t*>(data + columns * 40) + column * 2;
+  }
+};
+
+}  // namespace infer::cpu

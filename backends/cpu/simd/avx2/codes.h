@@ -1,0 +1,73 @@
+// Codes and their products where 8-bit products are summed in 16 bits: included by isa.h.
+#pragma once
+
+namespace infer::cpu {
+namespace {
+
+/// What is subtracted from codes of eight bits, and signed bytes as such codes.
+constexpr int kWideZero = 128;
+I wide_codes(I a) { return a ^ I::set(static_cast<int32_t>(0x80808080)); }
+
+/// The unsigned codes 0..kMax of 32 weights in a row for each lane: bytes 4j..4j+3 in v[j]. Codes
+/// of eight bits are kept as two nibbles, since products of them would overflow 16 bits.
+template <int kMax>
+struct Codes {
+  I v[8];
+  void set(int j, I codes) { v[j] = codes; }
+};
+template <>
+struct Codes<255> {
+  I low[8], high[8];
+  void set(int j, I codes) {
+    const I nibble = I::set(0x0f0f0f0f);
+    low[j] = codes & nibble;
+    high[j] = (codes >> 4) & nibble;
+  }
+};
+
+/// Products of two codes and two signed bytes, summed in 16 bits over vectors [begin, end) as far
+/// as kMax allows, then widened with a factor.
+template <int kMax>
+__m256i dot_part(const I* codes, const int8_t* q, int begin, int end, __m256i factor) {
+  constexpr int kMost = 32767 / (kMax * 127 * 2);
+  constexpr int kRun = kMost >= 8 ? 8 : kMost >= 4 ? 4 : kMost >= 2 ? 2 : 1;
+  static_assert(kMost >= 1);
+  __m256i sum = _mm256_setzero_si256();
+  for (int from = begin; from < end; from += kRun) {
+    __m256i run = _mm256_maddubs_epi16(codes[from].v, broadcast4(q + 4 * from).v);
+    for (int j = from + 1; j < from + kRun && j < end; ++j) {
+      run = _mm256_add_epi16(run, _mm256_maddubs_epi16(codes[j].v, broadcast4(q + 4 * j).v));
+    }
+    const __m256i wide = _mm256_madd_epi16(run, factor);
+    sum = from == begin ? wide : _mm256_add_epi32(sum, wide);
+  }
+  return sum;
+}
+
+/// Σ codes·q over 32 weights.
+template <int kMax>
+I dot(const Codes<kMax>& codes, const int8_t* q) {
+  if constexpr (kMax == 255) {
+    return I{dot_part<15>(codes.low, q, 0, 8, _mm256_set1_epi16(1))} +
+           I{dot_part<15>(codes.high, q, 0, 8, _mm256_set1_epi16(16))};
+  } else {
+    return {dot_part<kMax>(codes.v, q, 0, 8, _mm256_set1_epi16(1))};
+  }
+}
+
+/// Scales (16 bits, signed) of the two halves of 32 weights.
+struct HalfScales {
+  I first, second;
+  HalfScales() = default;
+  HalfScales(I a, I b) : first(pairs(a, a)), second(pairs(b, b)) {}
+};
+
+/// first·Σ codes·q over 16 weights + second·Σ over the next 16.
+template <int kMax>
+I dot(const Codes<kMax>& codes, const int8_t* q, const HalfScales& scales) {
+  return I{dot_part<kMax>(codes.v, q, 0, 4, scales.first.v)} +
+         I{dot_part<kMax>(codes.v, q, 4, 8, scales.second.v)};
+}
+
+}  // namespace
+}  // namespace infer::cpu

@@ -1,0 +1,121 @@
+// AVX-512 F, BW, VL and DQ with VNNI.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace infer::cpu {
+namespace {
+
+/// Sixteen floats.
+struct F {
+  static constexpr int kWidth = 16;
+  __m512 v;
+
+  static F load(const float* p) { return {_mm512_loadu_ps(p)}; }
+  void store(float* p) const { _mm512_storeu_ps(p, v); }
+  /// binary16.
+  static F load_half(const void* p) {
+    return {_mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p)))};
+  }
+  void store_half(void* p) const {
+    _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+  }
+  static F set(float x) { return {_mm512_set1_ps(x)}; }
+  static F zero() { return {_mm512_setzero_ps()}; }
+  static F min(F a, F b) { return {_mm512_min_ps(a.v, b.v)}; }
+  static F max(F a, F b) { return {_mm512_max_ps(a.v, b.v)}; }
+  static F abs(F a) { return {_mm512_abs_ps(a.v)}; }
+  static F round(F a) {
+    return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+  }
+  static F pow2(F n) {
+    const __m512i exponent = _mm512_add_epi32(_mm512_cvtps_epi32(n.v), _mm512_set1_epi32(127));
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(exponent, 23))};
+  }
+  static F zero_where_below(F a, F x, F limit) {
+    return {_mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x.v, limit.v, _CMP_NLT_UQ), a.v)};
+  }
+  float sum() const { return _mm512_reduce_add_ps(v); }
+  float highest() const { return _mm512_reduce_max_ps(v); }
+};
+
+F operator+(F a, F b) { return {_mm512_add_ps(a.v, b.v)}; }
+F operator-(F a, F b) { return {_mm512_sub_ps(a.v, b.v)}; }
+F operator*(F a, F b) { return {_mm512_mul_ps(a.v, b.v)}; }
+F operator/(F a, F b) { return {_mm512_div_ps(a.v, b.v)}; }
+F fma(F a, F b, F c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+
+/// Sixteen lanes of 32 bits, or four bytes in each.
+struct I {
+  static constexpr int kLanes = 16;
+  __m512i v;
+
+  static I load(const void* p) { return {_mm512_loadu_si512(p)}; }
+  /// One unsigned byte, or two bytes, for each lane.
+  static I load_bytes(const void* p) {
+    return {_mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)))};
+  }
+  static I load_words(const void* p) {
+    return {_mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(p)))};
+  }
+  /// Lanes within a signed byte, as bytes.
+  void store_bytes(void* p) const {
+    _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(v));
+  }
+  static I set(int32_t x) { return {_mm512_set1_epi32(x)}; }
+  /// table[lane].
+  static I gather(const uint32_t* table, I index) {
+    return {_mm512_i32gather_epi32(index.v, table, 4)};
+  }
+};
+
+I operator&(I a, I b) { return {_mm512_and_si512(a.v, b.v)}; }
+I operator|(I a, I b) { return {_mm512_or_si512(a.v, b.v)}; }
+I operator^(I a, I b) { return {_mm512_xor_si512(a.v, b.v)}; }
+I operator+(I a, I b) { return {_mm512_add_epi32(a.v, b.v)}; }
+I operator-(I a, I b) { return {_mm512_sub_epi32(a.v, b.v)}; }
+I operator*(I a, I b) { return {_mm512_mullo_epi32(a.v, b.v)}; }
+I operator<<(I a, int n) { return {_mm512_slli_epi32(a.v, static_cast<unsigned>(n))}; }
+/// Zeros come in from above.
+I operator>>(I a, int n) { return {_mm512_srli_epi32(a.v, static_cast<unsigned>(n))}; }
+
+F to_float(I a) { return {_mm512_cvtepi32_ps(a.v)}; }
+I to_int(F a) { return {_mm512_cvtps_epi32(a.v)}; }
+F as_float(I a) { return {_mm512_castsi512_ps(a.v)}; }
+
+/// The low 16 bits of each lane as binary16.
+F half_low(I a) { return {_mm512_cvtph_ps(_mm512_cvtepi32_epi16(a.v))}; }
+
+/// Sixteen bytes to look up.
+struct Table {
+  __m512i v;
+  explicit Table(const int8_t* bytes)
+      : v(_mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)))) {}
+  /// For each byte below 16 of `index`.
+  I operator()(I index) const { return {_mm512_shuffle_epi8(v, index.v)}; }
+};
+
+/// For each lane a pair of signed 16-bit numbers.
+I pairs(I low, I high) { return {_mm512_mask_blend_epi16(0xaaaaaaaa, low.v, (high << 16).v)}; }
+
+/// a.low·b.low + a.high·b.high, with the pair b for all lanes.
+I pair_product(I a, const int16_t* b) {
+  int32_t both;
+  __builtin_memcpy(&both, b, sizeof(both));
+  return {_mm512_madd_epi16(a.v, _mm512_set1_epi32(both))};
+}
+
+/// sum + the products of four unsigned codes with the four signed bytes at q.
+I add_dot4(I sum, I codes, const int8_t* q) {
+  int32_t four;
+  __builtin_memcpy(&four, q, sizeof(four));
+  return {_mm512_dpbusd_epi32(sum.v, codes.v, _mm512_set1_epi32(four))};
+}
+
+}  // namespace
+}  // namespace infer::cpu
+
+#include "backends/cpu/simd/codes.h"

@@ -1,0 +1,42 @@
+// What AVX-512 can read and multiply at most.
+#pragma once
+
+#include "backends/cpu/simd/vec_impl.h"
+
+namespace infer::cpu {
+namespace {
+
+uint64_t read_all(const std::byte* data, int64_t bytes) {
+  __m512i sums[4] = {};
+  for (int64_t i = 0; i < bytes; i += 256) {
+    for (int lane = 0; lane < 4; ++lane) {
+      const std::byte* p = data + i + lane * 64;
+      sums[lane] = _mm512_xor_si512(sums[lane], _mm512_loadu_si512(p));
+    }
+  }
+  for (int lane = 1; lane < 4; ++lane) sums[0] = _mm512_xor_si512(sums[0], sums[lane]);
+  return static_cast<uint64_t>(_mm512_reduce_add_epi64(sums[0]));
+}
+
+/// Twelve independent chains, so that the latency of the instruction is hidden.
+int64_t int8_products(int64_t rounds) {
+  constexpr int kChains = 12;
+  __m512i chains[kChains];
+  for (int c = 0; c < kChains; ++c) chains[c] = _mm512_set1_epi8(static_cast<char>(c + 1));
+  const __m512i ones = _mm512_set1_epi8(1);
+  for (int64_t r = 0; r < rounds; ++r) {
+    for (int c = 0; c < kChains; ++c) {
+      chains[c] = _mm512_maddubs_epi16(ones, chains[c]);
+      asm volatile("" : "+v"(chains[c]));
+    }
+  }
+  return rounds * kChains * 64;
+}
+
+constexpr VecOps vec_ops() {
+  return {dot_columns, sum_squares, scale_mul,  add_scaled,  axpy,     max,      exp_sum,
+          glu,         f16_to_f32,  f32_to_f16, bf16_to_f32, quantise, read_all, int8_products};
+}
+
+}  // namespace
+}  // namespace infer::cpu

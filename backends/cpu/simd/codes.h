@@ -1,0 +1,46 @@
+// Codes and their products over add_dot4, which sums products of bytes in 32 bits: included by
+// isa.h.
+#pragma once
+
+namespace infer::cpu {
+namespace {
+
+/// What is subtracted from codes of eight bits, and signed bytes as such codes.
+constexpr int kWideZero = 128;
+I wide_codes(I a) { return a ^ I::set(static_cast<int32_t>(0x80808080)); }
+
+/// The unsigned codes 0..kMax of 32 weights in a row for each lane: bytes 4j..4j+3 in v[j].
+template <int kMax>
+struct Codes {
+  I v[8];
+  void set(int j, I codes) { v[j] = codes; }
+};
+
+template <int kMax>
+I dot_part(const Codes<kMax>& codes, const int8_t* q, int begin, int end) {
+  I sum = I::set(0);
+  for (int j = begin; j < end; ++j) sum = add_dot4(sum, codes.v[j], q + 4 * j);
+  return sum;
+}
+
+/// Σ codes·q over 32 weights.
+template <int kMax>
+I dot(const Codes<kMax>& codes, const int8_t* q) {
+  return dot_part(codes, q, 0, 8);
+}
+
+/// Scales of the two halves of 32 weights.
+struct HalfScales {
+  I first, second;
+  HalfScales() = default;
+  HalfScales(I a, I b) : first(a), second(b) {}
+};
+
+/// first·Σ codes·q over 16 weights + second·Σ over the next 16.
+template <int kMax>
+I dot(const Codes<kMax>& codes, const int8_t* q, const HalfScales& scales) {
+  return dot_part(codes, q, 0, 4) * scales.first + dot_part(codes, q, 4, 8) * scales.second;
+}
+
+}  // namespace
+}  // namespace infer::cpu

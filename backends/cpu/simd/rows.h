@@ -1,0 +1,149 @@
+// Products of interleaved rows (packing.h) with 8-bit activations (panel.h), written once over the
+// vectors F and I of an instruction set and a type's `Weights`:
+//   kType, kBlock (weights a block), kBytes (of a block), Sub: Sub32 or Sub16
+//   Head(block): what a block's 32-weight parts share;  sub(block, head, part, out)
+// A lane is a row: no sums across lanes, and each row's sum runs along k in one order whatever the
+// number of columns. Everything has internal linkage, because each inclusion is compiled with other
+// flags.
+#pragma once
+
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/panel.h"
+
+namespace infer::cpu {
+namespace {
+
+constexpr int kR = I::kLanes;
+static_assert(F::kWidth == kR);
+
+/// 32 weights of each row: scale·code + min.
+template <int kMax>
+struct Sub32 {
+  Codes<kMax> codes;
+  F scale, min;
+
+  [[gnu::always_inline]] F add(F sum, const PanelChunk& x, int64_t c) const {
+    const F d = scale * F::set(*x.d(c));
+    return fma(to_float(dot(codes, x.q(c))), d, fma(min, F::set(*x.s(c)), sum));
+  }
+};
+
+/// 32 weights of each row in two halves with integer scales: d·(scale·code + min).
+template <int kMax>
+struct Sub16 {
+  Codes<kMax> codes;
+  HalfScales scales;
+  I mins;  ///< pairs
+  F d;
+
+  [[gnu::always_inline]] F add(F sum, const PanelChunk& x, int64_t c) const {
+    const I total = dot(codes, x.q(c), scales) + pair_product(mins, x.sums(c));
+    return fma(to_float(total), d * F::set(*x.d(c)), sum);
+  }
+};
+
+/// The same with a scale of their own for the minima.
+template <int kMax>
+struct Sub16Min {
+  Codes<kMax> codes;
+  HalfScales scales;
+  I mins;  ///< pairs
+  F d, dmin;
+
+  [[gnu::always_inline]] F add(F sum, const PanelChunk& x, int64_t c) const {
+    const F xd = F::set(*x.d(c));
+    sum = fma(to_float(pair_product(mins, x.sums(c))), dmin * xd, sum);
+    return fma(to_float(dot(codes, x.q(c), scales)), d * xd, sum);
+  }
+};
+
+/// How far ahead of their use weights are asked for, in bytes.
+constexpr int64_t kAhead = 2048;
+
+void prefetch(const std::byte* from, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + kAhead + i, 0, 3);
+}
+
+/// kColumns columns from `first` on, with the sums in registers.
+template <typename W, int kColumns>
+[[gnu::noinline]] void few_columns(const std::byte* w, int64_t k, const Panel& panel, int64_t first,
+                                   float* sums) {
+  F sum[kColumns];
+  for (F& s : sum) s = F::zero();
+  for (int64_t b = 0; b < k / W::kBlock; ++b, w += W::kBytes * kR) {
+    prefetch(w, W::kBytes * kR);
+    const typename W::Head head(w);
+#pragma GCC unroll 8
+    for (int part = 0; part < W::kBlock / 32; ++part) {
+      const PanelChunk x(panel, b * (W::kBlock / 32) + part);
+      typename W::Sub sub;
+      W::sub(w, head, part, sub);
+#pragma GCC unroll 4
+      for (int c = 0; c < kColumns; ++c) sum[c] = sub.add(sum[c], x, first + c);
+    }
+  }
+  for (int c = 0; c < kColumns; ++c) sum[c].store(sums + (first + c) * kR);
+}
+
+/// All columns, streamed past each 32 weights of the rows; the sums lie in memory.
+template <typename W>
+[[gnu::noinline]] void many_columns(const std::byte* w, int64_t k, const Panel& panel,
+                                    float* sums) {
+  for (int64_t i = 0; i < panel.columns * kR; ++i) sums[i] = 0;
+  for (int64_t b = 0; b < k / W::kBlock; ++b, w += W::kBytes * kR) {
+    prefetch(w, W::kBytes * kR);
+    const typename W::Head head(w);
+    for (int part = 0; part < W::kBlock / 32; ++part) {
+      const PanelChunk x(panel, b * (W::kBlock / 32) + part);
+      typename W::Sub sub;
+      W::sub(w, head, part, sub);
+      for (int64_t c = 0; c < panel.columns; ++c) {
+        float* at = sums + c * kR;
+        sub.add(F::load(at), x, c).store(at);
+      }
+    }
+  }
+}
+
+template <typename W>
+void multiply_groups(const std::byte* w, int64_t groups, int64_t k, const Panel& panel,
+                     float* sums) {
+  const int64_t group_bytes = k / W::kBlock * W::kBytes * kR;
+  for (int64_t g = 0; g < groups; ++g, w += group_bytes, sums += panel.columns * kR) {
+    if (panel.columns > 8) {
+      many_columns<W>(w, k, panel, sums);
+      continue;
+    }
+    int64_t c = 0;
+    for (; c + 4 <= panel.columns; c += 4) few_columns<W, 4>(w, k, panel, c, sums);
+    for (; c + 2 <= panel.columns; c += 2) few_columns<W, 2>(w, k, panel, c, sums);
+    if (c < panel.columns) few_columns<W, 1>(w, k, panel, c, sums);
+  }
+}
+
+template <typename W>
+constexpr RowKernel row_kernel() {
+  return {W::kType, kR, multiply_groups<W>};
+}
+
+// What the types' unpacking shares.
+
+/// Bytes of the fields before, for one row each; vectors of the interleaved block.
+I dword(const std::byte* block, int64_t offset, int64_t index = 0) {
+  return I::load(block + (offset + index * 4) * kR);
+}
+F half(const std::byte* block, int64_t offset) { return F::load_half(block + offset * kR); }
+
+I low_nibbles(I a) { return a & I::set(0x0f0f0f0f); }
+I high_nibbles(I a) { return (a >> 4) & I::set(0x0f0f0f0f); }
+/// Byte `index` of each lane.
+I byte_of(I a, int index) { return (a >> (8 * index)) & I::set(0xff); }
+/// The same of signed bytes.
+I signed_byte_of(I a, int index) {
+  const I sign = I::set(0x80);
+  return ((byte_of(a, index) + sign) & I::set(0xff)) - sign;
+}
+I negated(I a) { return I::set(0) - a; }
+
+}  // namespace
+}  // namespace infer::cpu

@@ -145,5 +145,58 @@ I signed_byte_of(I a, int index) {
 }
 I negated(I a) { return I::set(0) - a; }
 
+/// Heads of blocks of 32: a scale as binary16, or a scale and a minimum in one dword.
+struct Scale {
+  F d;
+  explicit Scale(const std::byte* block) : d(half(block, 0)) {}
+};
+struct ScaleAndMin {
+  F d, m;
+  explicit ScaleAndMin(const std::byte* block) {
+    const I both = dword(block, 0);
+    d = half_low(both);
+    m = half_low(both >> 16);
+  }
+};
+
+/// Codes of a block of 32 whose 16 bytes at `offset` hold the first 16 in their low nibbles.
+template <int kMax>
+[[gnu::always_inline]] inline void set_nibbles(const std::byte* block, int64_t offset,
+                                               Codes<kMax>& codes) {
+  for (int j = 0; j < 4; ++j) {
+    const I bytes = dword(block, offset, j);
+    codes.set(j, low_nibbles(bytes));
+    codes.set(j + 4, high_nibbles(bytes));
+  }
+}
+
+/// The same looked up in a table.
+template <int kMax>
+[[gnu::always_inline]] inline void set_levels(const std::byte* block, int64_t offset,
+                                              const Table& levels, Codes<kMax>& codes) {
+  for (int j = 0; j < 4; ++j) {
+    const I bytes = dword(block, offset, j);
+    codes.set(j, levels(low_nibbles(bytes)));
+    codes.set(j + 4, levels(high_nibbles(bytes)));
+  }
+}
+
+/// Bits 4j..4j+3 of each lane as the lowest bits of its four bytes.
+[[gnu::always_inline]] inline I spread_bits(I bits, int j) {
+  const I four = (bits >> (4 * j)) & I::set(15);
+  return (four | (four << 7) | (four << 14) | (four << 21)) & I::set(0x01010101);
+}
+
+/// As set_nibbles, with bit i of `fifth` on top of code i.
+template <int kMax>
+[[gnu::always_inline]] inline void set_five_bits(I fifth, const std::byte* block, int64_t offset,
+                                                 Codes<kMax>& codes) {
+  for (int j = 0; j < 4; ++j) {
+    const I bytes = dword(block, offset, j);
+    codes.set(j, low_nibbles(bytes) | (spread_bits(fifth, j) << 4));
+    codes.set(j + 4, high_nibbles(bytes) | (spread_bits(fifth, j + 4) << 4));
+  }
+}
+
 }  // namespace
 }  // namespace infer::cpu

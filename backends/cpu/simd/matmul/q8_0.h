@@ -11,11 +11,7 @@ struct Weights {
   static constexpr int kBlock = 32;
   static constexpr int kBytes = 34;
   using Sub = Sub32<255>;
-
-  struct Head {
-    F d;
-    explicit Head(const std::byte* block) : d(half(block, 0)) {}
-  };
+  using Head = Scale;
 
   [[gnu::always_inline]] static void sub(const std::byte* block, const Head& head, int, Sub& out) {
     for (int j = 0; j < 8; ++j) out.codes.set(j, wide_codes(dword(block, 2, j)));

@@ -1,0 +1,45 @@
+// MXFP4: a power of two as a byte, then levels by nibbles as in Q4_0.
+#pragma once
+
+#include "backends/cpu/simd/rows.h"
+#include "engine/quant/fp4_levels.h"
+
+namespace infer::cpu {
+namespace {
+
+constexpr int kMxZero = 12;  // the levels are doubled: −12..12
+
+constexpr struct Fp4Codes {
+  int8_t codes[16] = {};
+  constexpr Fp4Codes() {
+    for (int i = 0; i < 16; ++i) codes[i] = static_cast<int8_t>(kFp4Levels[i] + kMxZero);
+  }
+} kFp4Codes;
+
+struct Weights {
+  static constexpr DType kType = DType::mxfp4;
+  static constexpr int kBlock = 32;
+  static constexpr int kBytes = 17;
+  using Sub = Sub32<24>;
+
+  /// 2^(e − 128), made of two powers so that the smallest need no subnormal bits.
+  struct Head {
+    F d;
+    explicit Head(const std::byte* block) {
+      const I e = I::load_bytes(block);
+      const I first = e >> 1;
+      const I second = e - first;
+      const I bias = I::set(127 - 64);
+      d = as_float((first + bias) << 23) * as_float((second + bias) << 23);
+    }
+  };
+
+  [[gnu::always_inline]] static void sub(const std::byte* block, const Head& head, int, Sub& out) {
+    set_levels(block, 1, Table(kFp4Codes.codes), out.codes);
+    out.scale = head.d;
+    out.min = head.d * F::set(-kMxZero);
+  }
+};
+
+}  // namespace
+}  // namespace infer::cpu

@@ -169,7 +169,8 @@ void declare_load(CLI::App& app, ModelArgs& args) {
   app.add_option("--ctv,--cache-type-v", load.cache_type_v, "Type of cached values (also -ctv)")
       ->check(cache_types)
       ->capture_default_str();
-  app.add_flag("--mmap", load.mmap, "Map the file instead of reading it");
+  app.add_flag("--no-repack,--mmap", load.mmap,
+               "Use the weights as they lie in the mapped file: loads at once, runs slower");
   app.add_option("--ngl,--n-gpu-layers", args.gpu_layers,
                  "Layers to put on a GPU; this build has no GPU back end")
       ->type_name("N");

@@ -30,9 +30,13 @@ int run(SelftestArgs& args) {
                 {"passed", report.passed},
                 {"failed", report.failed},
                 {"unsupported", report.unsupported},
-                {"failures", report.failures}});
+                {"failures", report.failures},
+                {"untested", report.untested}});
   } else {
     for (const std::string& failure : report.failures) note("failed: {}", failure);
+    for (const std::string& isa : report.untested) {
+      note("untested: the kernels for {}, which this machine does not have", isa);
+    }
     note("{}: {} passed, {} failed, {} unsupported", args.load.device, report.passed, report.failed,
          report.unsupported);
   }

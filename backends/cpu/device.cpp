@@ -81,6 +81,7 @@ DeviceInfo describe(const IsaKernels& isa, int threads) {
   info.memory_free = memory.available;
   info.threads = threads;
   info.isa = isa.name;
+  for (const IsaKernels& each : all_isas()) info.isas.emplace_back(each.name);
   return info;
 }
 

@@ -20,12 +20,13 @@ inline constexpr int kPurposeCount = 4;
 const char* purpose_name(Purpose purpose);
 
 struct DeviceInfo {
-  std::string name;          ///< "cpu", "vulkan:0"
-  std::string description;   ///< "AMD EPYC 7B13, avx2"
-  int64_t memory_total = 0;  ///< bytes
-  int64_t memory_free = 0;   ///< bytes available now
-  int32_t threads = 0;       ///< of a CPU
-  std::string isa;           ///< instruction set of the kernels in use
+  std::string name;               ///< "cpu", "vulkan:0"
+  std::string description;        ///< "AMD EPYC 7B13, avx2"
+  int64_t memory_total = 0;       ///< bytes
+  int64_t memory_free = 0;        ///< bytes available now
+  int32_t threads = 0;            ///< of a CPU
+  std::string isa;                ///< instruction set of the kernels in use
+  std::vector<std::string> isas;  ///< those built in, whether or not they run here
 };
 
 /// What the machine can do at most, measured. See infer/infer.hpp, BenchReport.

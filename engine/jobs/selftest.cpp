@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "engine/jobs/conformance.h"
 #include "engine/session/engine_impl.h"
 
@@ -22,15 +20,29 @@ Result<SelftestReport> selftest(const LoadOptions& options, const std::string& o
   return guarded([&]() -> Result<SelftestReport> {
     INFER_CHECK_R(check_op_name(only));
     SelftestReport all;
-    for (const bool exact : {false, true}) {
-      if (options.exact && !exact) continue;
-      INFER_TRY(const std::unique_ptr<Device> device,
-                open_device(options.device, {options.threads, exact, !options.mmap, options.isa}));
-      SelftestReport report = run_conformance(*device, exact, only);
-      all.passed += report.passed;
-      all.failed += report.failed;
-      all.unsupported += report.unsupported;
-      std::ranges::move(report.failures, std::back_inserter(all.failures));
+    const auto open = [&](const std::string& isa, bool exact) {
+      return open_device(options.device, {options.threads, exact, !options.mmap, isa});
+    };
+    INFER_TRY(const std::unique_ptr<Device> device, open(options.isa, options.exact));
+    std::vector<std::string> isas = device->info().isas;
+    if (isas.empty() || !options.isa.empty()) isas = {options.isa};
+    for (const std::string& isa : isas) {
+      for (const bool exact : {false, true}) {
+        if (options.exact && !exact) continue;
+        const Result<std::unique_ptr<Device>> variant = open(isa, exact);
+        if (!variant) {
+          // The device itself was opened, so it is these kernels that do not run here.
+          if (!exact || options.exact) all.untested.push_back(isa);
+          continue;
+        }
+        SelftestReport report = run_conformance(**variant, exact, only);
+        all.passed += report.passed;
+        all.failed += report.failed;
+        all.unsupported += report.unsupported;
+        for (std::string& failure : report.failures) {
+          all.failures.push_back(isa.empty() ? failure : isa + ": " + failure);
+        }
+      }
     }
     return all;
   });

@@ -131,17 +131,18 @@ TEST_CASE("every operation on every device") {
 }
 
 TEST_CASE("every instruction set of the CPU that runs here") {
-  for (const char* isa : {"scalar", "avx2", "avx512", "neon"}) {
-    const auto device = open_device("cpu", {.threads = 2, .isa = isa});
-    if (!device) {
-      test::skipped(std::string(isa) + ": " + device.error().message());
-      continue;
-    }
-    const SelftestReport report = run_conformance(**device, false);
-    CHECK(report.passed > 0);
-    for (const std::string& failure : report.failures) {
+  for (const std::string& isa : open_cpu()->info().isas) {
+    for (const bool repack : {true, false}) {
+      const auto device = open_device("cpu", {.threads = 2, .repack = repack, .isa = isa});
+      if (!device) {
+        test::skipped(isa + ": " + device.error().message());
+        break;
+      }
       CAPTURE(isa);
-      FAIL_CHECK(failure);
+      CAPTURE(repack);
+      const SelftestReport report = run_conformance(**device, false);
+      CHECK(report.passed > 0);
+      for (const std::string& failure : report.failures) FAIL_CHECK(failure);
     }
   }
 }

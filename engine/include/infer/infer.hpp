@@ -73,9 +73,10 @@ struct LoadOptions {
   int32_t output_rows = 16;          ///< most rows a step returns logits for
   std::string cache_type_k = "f16";  ///< f32, f16, q8_0, q4_0
   std::string cache_type_v = "f16";
-  bool exact = false;        ///< keep activations in float32
-  bool mmap = false;         ///< map the file in place of reading it; it must not shrink meanwhile
-  std::string isa;           ///< force a CPU instruction set; empty: the best
+  bool exact = false;  ///< keep activations in float32
+  bool mmap = false;   ///< use weights as they lie in the mapped file, without laying them out
+                       ///< anew; the file must not shrink meanwhile
+  std::string isa;     ///< force a CPU instruction set; empty: the best
   int64_t memory_limit = 0;  ///< use at most this much; 0: what is free
   ProgressFn progress;
 };
@@ -327,10 +328,12 @@ struct SelftestReport {
   int32_t passed = 0;
   int32_t failed = 0;
   int32_t unsupported = 0;
-  std::vector<std::string> failures;  ///< "op case: what differs"
+  std::vector<std::string> failures;  ///< "kernels: op case: what differs"
+  std::vector<std::string> untested;  ///< kernels built in for instruction sets that are not here
 };
 
-/// Runs every operation's conformance cases on a device against the scalar references.
+/// Runs every operation's conformance cases on a device against the scalar references, with the
+/// kernels of every instruction set that runs here unless options.isa names one.
 /// `only`: an operation's name, or empty for all.
 INFER_API Result<SelftestReport> selftest(const LoadOptions& options, const std::string& only);
 

@@ -21,6 +21,7 @@ struct Call {
   const OpParams* params;
   std::vector<TensorRef> inputs, outputs;
   std::vector<Operand> input_operands, output_operands;
+  std::vector<int32_t> nodes;  ///< what of the graph it computes
 };
 
 class CpuProgram final : public Program {
@@ -32,7 +33,7 @@ class CpuProgram final : public Program {
         scratch_(spec.scratch.buffer == nullptr
                      ? nullptr
                      : spec.scratch.buffer->address() + spec.scratch.offset) {
-    for (const Node& node : spec.segment.nodes()) add(node, spec.memory);
+    for (int32_t i = spec.segment.begin; i < spec.segment.end; ++i) add(i, spec.memory);
   }
 
   Status run(const Bindings& bindings) override {
@@ -42,10 +43,17 @@ class CpuProgram final : public Program {
     }
     try {
       context_.pool->run([&](int thread) {
+        Profiler* const profiler = bindings.profiler;
         for (const Call& call : calls_) {
+          PhaseEvent event{call.nodes, thread};
+          if (profiler != nullptr) event.start_ns = profile_clock();
           call.op->run({context_, *call.params, call.inputs, call.outputs, scratch_, graph_.kv(),
                         kv_layout_, bindings.pages, thread});
+          if (profiler != nullptr) event.worked_ns = profile_clock();
           context_.pool->barrier();
+          if (profiler == nullptr) continue;
+          event.end_ns = profile_clock();
+          profiler->record(event);
         }
       });
     } catch (const std::bad_alloc&) {
@@ -55,8 +63,9 @@ class CpuProgram final : public Program {
   }
 
  private:
-  void add(const Node& node, std::span<const MemoryRef> memory) {
-    Call call{&cpu_op(node.op()), &node.params, {}, {}, {}, {}};
+  void add(int32_t index, std::span<const MemoryRef> memory) {
+    const Node& node = graph_.nodes()[static_cast<size_t>(index)];
+    Call call{&cpu_op(node.op()), &node.params, {}, {}, {}, {}, {index}};
     for (const ValueId id : node.inputs) add_operand(id, memory, call.inputs, call.input_operands);
     for (const ValueId id : node.outputs) {
       add_operand(id, memory, call.outputs, call.output_operands);
@@ -66,6 +75,7 @@ class CpuProgram final : public Program {
       append(calls_.back().input_operands, call.input_operands, 1);
       append(calls_.back().outputs, call.outputs, 0);
       append(calls_.back().output_operands, call.output_operands, 0);
+      append(calls_.back().nodes, call.nodes, 0);
     } else {
       calls_.push_back(std::move(call));
     }

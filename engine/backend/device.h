@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/backend/profiler.h"
 #include "engine/core/status.h"
 #include "engine/graph/graph.h"
 
@@ -57,6 +58,8 @@ struct Bindings {
   std::span<const std::byte* const> inputs;
   /// Slab addresses are those of this device; block tables lie in host memory.
   KvPages pages;
+  /// Told when each phase ran; null: nobody is, and it costs nothing.
+  Profiler* profiler = nullptr;
 };
 
 /// A compiled segment. One run at a time.

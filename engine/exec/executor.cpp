@@ -13,28 +13,20 @@ namespace {
 
 Status run_cancelled() { return error(StatusCode::cancelled, "loading was cancelled"); }
 
-/// What a step reads and multiplies, summed over the nodes of its graph.
-StepCost step_cost(const Graph& graph) {
-  StepCost cost;
-  for (const Node& node : graph.nodes()) {
-    const bool dense = node.op() == OpId::Matmul;
-    if (!dense && node.op() != OpId::MoeMatmul) continue;
-    const TensorDesc& w = graph.value(node.inputs[1]).desc;
-    // Of an expert tensor a token meets as many matrices as it uses.
-    const int64_t used = dense ? 1 : graph.value(node.inputs[2]).desc.shape[0];
-    const int64_t macs = w.shape[0] * w.shape[1] * used;
-    cost.weight_bytes += w.row_bytes() * w.shape[1] * used;
-    (node.unit.kind == UnitKind::output ? cost.macs_per_output : cost.macs_per_token) += macs;
-  }
-  const KvLayout layout = canonical_kv_layout(graph.kv());
-  for (size_t i = 0; i < layout.layers.size(); ++i) {
-    cost.kv_bytes_per_token +=
-        (layout.layers[i].k_row + layout.layers[i].v_row) * graph.kv().layers[i].heads;
-  }
-  return cost;
-}
-
 }  // namespace
+
+StepShape StepBatch::shape() const {
+  StepShape shape;
+  shape.outputs = static_cast<int64_t>(output_rows.size());
+  for (size_t r = 0; r < tokens.size(); ++r) {
+    if (r > 0 && sequences[r] == sequences[r - 1] && slots[r] == slots[r - 1] + 1) {
+      ++shape.parts.back().count;
+    } else {
+      shape.parts.push_back({slots[r], 1});
+    }
+  }
+  return shape;
+}
 
 void StepBatch::clear() {
   tokens.clear();
@@ -72,7 +64,7 @@ Result<std::unique_ptr<Executor>> Executor::create(const Model& model, const Wei
   // The program of single tokens serves every decode step: made now, so that a model that cannot be
   // compiled fails while loading.
   INFER_TRY(const CompiledStep* decode, executor->programs_.get(1));
-  executor->cost_ = step_cost(*decode->graph);
+  executor->decode_graph_ = decode->graph.get();
   return executor;
 }
 
@@ -185,7 +177,7 @@ void Executor::fill_rope_tables(const StepBatch& batch) {
   }
 }
 
-Result<std::span<const float>> Executor::run(const StepBatch& batch) {
+Result<std::span<const float>> Executor::run(const StepBatch& batch, StepRecorder* recorder) {
   const auto outputs = static_cast<int64_t>(batch.output_rows.size());
   if (batch.rows() < 1 || batch.rows() > request_.max_rows || outputs > request_.max_outputs) {
     return fail(StatusCode::internal, "a step of {} rows and {} outputs, planned were {} and {}",
@@ -211,12 +203,18 @@ Result<std::span<const float>> Executor::run(const StepBatch& batch) {
       case StepInput::data: break;
     }
   }
-  INFER_CHECK_R(step->program->run({batch.rows(), outputs, inputs_, batch.pages}));
+  if (recorder != nullptr) {
+    recorder->describe(*step->graph, batch.shape());
+    recorder->end_part(StepPart::inputs);
+  }
+  INFER_CHECK_R(step->program->run({batch.rows(), outputs, inputs_, batch.pages, recorder}));
+  if (recorder != nullptr) recorder->end_part(StepPart::compute);
   logits_.resize(static_cast<size_t>(outputs * model_.info().vocabulary));
   if (!logits_.empty()) {
     const MemoryRef& at = step->memory[static_cast<size_t>(step->graph->outputs().front())];
     INFER_CHECK_R(device_.read(at, std::as_writable_bytes(std::span(logits_))));
   }
+  if (recorder != nullptr) recorder->end_part(StepPart::results);
   return std::span<const float>(logits_);
 }
 

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "engine/backend/device.h"
+#include "engine/exec/step_recorder.h"
+#include "engine/exec/work.h"
 #include "engine/model/arch.h"
 #include "engine/model/builder.h"
 #include "engine/plan/planner.h"
@@ -24,15 +26,8 @@ struct StepBatch {
   KvPages pages;
 
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
+  StepShape shape() const;
   void clear();
-};
-
-/// Bytes and arithmetic of a step, for benchmarks.
-struct StepCost {
-  int64_t weight_bytes = 0;        ///< read for one token: every matrix once, of experts those used
-  int64_t macs_per_token = 0;      ///< multiply-accumulates with weights, output rows apart
-  int64_t macs_per_output = 0;     ///< of the output projection
-  int64_t kv_bytes_per_token = 0;  ///< cache bytes one token adds, read once per later token
 };
 
 /// A program and what it was compiled from.
@@ -65,10 +60,11 @@ class Executor {
                                                   const std::function<bool(double)>& progress);
 
   /// Computes a step of 1 to max_rows rows. `logits` gets [vocabulary] for every output row, in
-  /// their order; it stays valid until the next run.
-  Result<std::span<const float>> run(const StepBatch& batch);
+  /// their order; it stays valid until the next run. `recorder`, if any, is in a step.
+  Result<std::span<const float>> run(const StepBatch& batch, StepRecorder* recorder = nullptr);
 
-  const StepCost& cost() const { return cost_; }
+  /// What a step of this shape reads and multiplies, however many rows it has.
+  Work work(const StepShape& step) const { return step_work(*decode_graph_, step); }
   size_t programs() const { return programs_.size(); }
 
  private:
@@ -92,7 +88,7 @@ class Executor {
   std::vector<std::vector<float>> rope_tables_;   ///< by RoPE kind, of the step
   std::vector<const std::byte*> inputs_;
   std::vector<float> logits_;
-  StepCost cost_;
+  const Graph* decode_graph_ = nullptr;  ///< of the program of single tokens
   ProgramCache programs_;
 };
 

@@ -39,6 +39,9 @@ class Scheduler {
   /// The sequence has at least one token to compute.
   void add(Sequence* sequence) { active_.push_back(sequence); }
   bool idle() const { return active_.empty(); }
+  size_t active() const { return active_.size(); }
+  /// Told what every step does from now on; null: nobody is. It outlives that.
+  void set_recorder(StepRecorder* recorder) { recorder_ = recorder; }
   /// Computes one step. Sequences that end are told and removed.
   void step();
   /// Ends every sequence with this status.
@@ -69,6 +72,7 @@ class Scheduler {
   int64_t outputs_ = 0;
   StepBatch batch_;
   std::vector<KvCache::SequenceId> ids_;
+  StepRecorder* recorder_ = nullptr;
 };
 
 }  // namespace infer

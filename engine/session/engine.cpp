@@ -88,13 +88,13 @@ void Engine::Impl::serve() {
     bool stopping = false;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return stop_ || !tasks_.empty() || !scheduler->idle(); });
+      wake_.wait(lock, [&] { return stop_ || !tasks_.empty() || ready(); });
       stopping = stop_;
       tasks.swap(tasks_);
     }
     for (const std::function<void()>& task : tasks) task();
     if (stopping) break;
-    if (scheduler->idle()) continue;
+    if (!ready()) continue;
     const Status status = guarded([&]() -> Status {
       scheduler->step();
       return {};
@@ -102,6 +102,10 @@ void Engine::Impl::serve() {
     if (!status.ok()) scheduler->finish_all(status);
   }
   scheduler->finish_all(error(StatusCode::cancelled, "the engine was closed"));
+}
+
+void Engine::Impl::hold(bool held) {
+  call([&] { held_ = held; });
 }
 
 void Engine::Impl::call(const std::function<void()>& fn) {

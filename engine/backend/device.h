@@ -110,6 +110,11 @@ class Device {
                                         std::span<const std::byte> bytes) = 0;
 
   virtual Result<std::unique_ptr<Program>> compile(const CompileSpec& spec) = 0;
+  /// Results where they lie, valid until the next run; null if the host cannot read them there.
+  virtual const std::byte* view(const MemoryRef& from) const {
+    (void)from;
+    return nullptr;
+  }
   /// Copies results to the host.
   virtual Status read(const MemoryRef& from, std::span<std::byte> to) = 0;
 };

@@ -34,7 +34,9 @@ struct StepBatch {
 struct CompiledStep {
   std::unique_ptr<Graph> graph;
   std::unique_ptr<Program> program;
-  std::vector<MemoryRef> memory;  ///< by ValueId
+  std::vector<MemoryRef> memory;           ///< by ValueId
+  std::vector<ValueId> inputs;             ///< those that the host gives at every run
+  std::vector<const std::byte*> pointers;  ///< to them, by ValueId
 };
 
 /// Keeps one program per row bucket; on a miss builds the graph and compiles it.
@@ -72,9 +74,11 @@ class Executor {
            const PlanRequest& request);
 
   Status load_weights(const MemoryPlan& plan, const std::function<bool(double)>& progress);
-  Status load_rope_factors(int64_t context);
+  Status load_ropes(int64_t context);
+  Result<std::span<const float>> read_logits(const CompiledStep& step, int64_t outputs);
   Result<CompiledStep> compile(int64_t rows);
   void fill_rope_tables(const StepBatch& batch);
+  void point_to_inputs(CompiledStep& step, const StepBatch& batch) const;
 
   const Model& model_;
   const WeightTable& weights_;
@@ -84,11 +88,10 @@ class Executor {
   std::vector<MemoryRef> weight_memory_;  ///< by index of the source's weights
   std::unique_ptr<Buffer> arena_;
   std::unique_ptr<Buffer> scratch_;
-  std::vector<std::vector<float>> rope_factors_;  ///< by RoPE kind; empty: none
-  std::vector<std::vector<float>> rope_tables_;   ///< by RoPE kind, of the step
-  std::vector<const std::byte*> inputs_;
-  std::vector<float> logits_;
-  const Graph* decode_graph_ = nullptr;  ///< of the program of single tokens
+  std::vector<RopeAngles> ropes_;                ///< by RoPE kind
+  std::vector<std::vector<float>> rope_tables_;  ///< by RoPE kind, of the step
+  std::vector<float> logits_;                    ///< of devices whose memory the host cannot read
+  const Graph* decode_graph_ = nullptr;          ///< of the program of single tokens
   ProgramCache programs_;
 };
 

@@ -43,10 +43,10 @@ void Scheduler::plan_step() {
   parts_.clear();
   rows_ = 0;
   outputs_ = 0;
-  const std::vector<Sequence*> order = active_;  // finish() changes active_
+  order_ = active_;  // finish() changes active_
   // Sequences that generate come first, so that prompts of others do not make them wait.
   for (const bool decoding : {true, false}) {
-    for (Sequence* sequence : order) {
+    for (Sequence* sequence : order_) {
       // take() may have ended it in the first round: its owner may have freed it since.
       if (std::ranges::find(active_, sequence) == active_.end()) continue;
       if ((pending(*sequence) == 1) != decoding || rows_ >= max_rows_) continue;

@@ -67,6 +67,7 @@ class Scheduler {
   int64_t max_rows_;
   int64_t max_outputs_;
   std::vector<Sequence*> active_;  ///< in order of arrival
+  std::vector<Sequence*> order_;   ///< of the step being built
   std::vector<Part> parts_;
   int64_t rows_ = 0;
   int64_t outputs_ = 0;

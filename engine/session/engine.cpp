@@ -83,8 +83,8 @@ Engine::Impl::~Impl() {
 }
 
 void Engine::Impl::serve() {
+  std::vector<std::function<void()>> tasks;  // kept: a step allocates nothing here
   for (;;) {
-    std::deque<std::function<void()>> tasks;
     bool stopping = false;
     {
       std::unique_lock lock(mutex_);
@@ -93,6 +93,7 @@ void Engine::Impl::serve() {
       tasks.swap(tasks_);
     }
     for (const std::function<void()>& task : tasks) task();
+    tasks.clear();
     if (stopping) break;
     if (!ready()) continue;
     const Status status = guarded([&]() -> Status {

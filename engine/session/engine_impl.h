@@ -2,10 +2,11 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "engine/backend/device.h"
 #include "engine/exec/executor.h"
@@ -106,7 +107,7 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::function<void()>> tasks_;
+  std::vector<std::function<void()>> tasks_;
   bool stop_ = false;
   bool held_ = false;  ///< on the scheduler's thread
   std::thread thread_;

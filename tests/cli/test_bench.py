@@ -118,6 +118,14 @@ def test_trace(tmp_path):
         assert sum(e["dur"] for e in inside) == pytest.approx(step["dur"], abs=10 * rounding)
 
 
+def test_sequences_of_a_batch_share_every_step(tmp_path):
+    path = tmp_path / "trace.json"
+    bench(*SMALL, "-b", 3, "-d", 70, "--trace", path)
+    steps = [e["name"] for e in spans_of(json.loads(path.read_text()))[0]
+             if e["name"].endswith(" rows")]
+    assert steps == ["prefill 8 at 70: 8 rows"] + 5 * ["decode 4 at 70: 3 rows"]
+
+
 def test_a_trace_replaces_regular_files_alone(tmp_path):
     (tmp_path / "folder").mkdir()
     fails(1, "bench", "-m", MODEL, *SMALL, "--trace", tmp_path / "folder", says="regular file")

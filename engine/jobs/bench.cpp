@@ -152,6 +152,7 @@ class Bench {
     std::atomic<int32_t> ended{0};
     {
       std::vector<std::jthread> callers;
+      callers.reserve(results.size());
       const Hold hold(engine());
       for (int32_t i = 0; i < test.batch; ++i) {
         callers.emplace_back([&, i] {

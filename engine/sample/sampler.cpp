@@ -82,7 +82,7 @@ size_t SamplerChain::choose_candidates() {
   if (!std::isfinite(best) || !std::isfinite(best * (1.0f / params_.temperature))) return all();
   if (params_.top_k > 0) {
     // The k largest are among those within some distance of the best, if these are so many.
-    for (float reach = 4; reach < 1e4f; reach *= 4) {
+    for (const float reach : {4.0f, 16.0f, 64.0f, 256.0f, 1024.0f}) {
       blocks_.gather(best - reach, candidates_);
       if (candidates_.size() >= static_cast<size_t>(params_.top_k)) return 0;
     }

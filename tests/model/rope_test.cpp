@@ -56,8 +56,8 @@ void check(const RopeSpec& spec, const std::vector<float>& factors = {}) {
 TEST_CASE("tables are those of the formula to the last bit") {
   check({.pairs = 32});
   check({.pairs = 24, .base = 5e5, .position_scale = 0.125, .magnitude = 1.19});
-  std::vector<float> factors;
-  for (int i = 0; i < 64; ++i) factors.push_back(1 + 0.37f * static_cast<float>(i));
+  std::vector<float> factors(64, 1.0f);
+  for (size_t i = 1; i < factors.size(); ++i) factors[i] = factors[i - 1] + 0.37f;
   check({.pairs = 64, .base = 1e6}, factors);
   RopeSpec yarn{.pairs = 32, .base = 150000, .position_scale = 1 / 32.0, .magnitude = 1.35};
   yarn.yarn = true;

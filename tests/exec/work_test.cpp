@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "engine/exec/work.h"
+#include "engine/exec/executor.h"
 #include "engine/ops/op.h"
 
 namespace infer {
@@ -31,6 +31,21 @@ Graph attention_graph(const KvGeometry& kv, int64_t heads, int32_t window) {
   params.window = window;
   g.output(g.add(params, {q, slots, sequences, kNoValue}));
   return finish(g);
+}
+
+TEST_CASE("a batch's rows are taken together by sequence") {
+  StepBatch batch;
+  batch.tokens = {1, 2, 3, 4, 5};
+  batch.slots = {7, 8, 9, 0, 20};
+  batch.sequences = {0, 0, 0, 1, 2};
+  batch.output_rows = {2, 4};
+  const StepShape shape = batch.shape();
+  REQUIRE(shape.parts.size() == 3);
+  CHECK(shape.parts[0].first == 7);
+  CHECK(shape.parts[0].count == 3);
+  CHECK(shape.parts[2].first == 20);
+  CHECK(shape.rows() == 5);
+  CHECK(shape.outputs == 2);
 }
 
 TEST_CASE("a product reads its matrix once and multiplies it with every row") {

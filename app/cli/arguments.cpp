@@ -149,15 +149,18 @@ void declare_device(CLI::App& app, LoadOptions& load) {
 }
 
 void declare_load(CLI::App& app, ModelArgs& args) {
-  LoadOptions& load = args.load;
   declare_model(app, args);
+  declare_running(app, args);
+}
+
+void declare_running(CLI::App& app, ModelArgs& args, const char* step_names) {
+  LoadOptions& load = args.load;
   declare_device(app, load);
   app.add_option("-c,--ctx-size", load.context, "Tokens of cache; 0: what fits")
       ->type_name("N")
       ->capture_default_str();
   // llama.cpp tells a logical from a physical batch. A step here is one batch: the names are one.
-  app.add_option("-b,--batch-size,--ub,--ubatch-size", load.batch_rows,
-                 "Tokens that one step computes at most (also -ub)")
+  app.add_option(step_names, load.batch_rows, "Tokens that one step computes at most (also -ub)")
       ->type_name("N")
       ->check(CLI::Range(1, 65536))
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)

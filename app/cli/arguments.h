@@ -45,7 +45,11 @@ struct ModelArgs {
 void declare_model(CLI::App& app, ModelArgs& args);
 /// --device, -t, --isa, --exact.
 void declare_device(CLI::App& app, LoadOptions& load);
-/// All of the above, -c, -b, -ub, -ctk, -ctv, -ngl, --mmap, --memory, --quiet, --verbose.
+/// How a loaded model runs: those of declare_device, -c, -ctk, -ctv, -ngl, --mmap, --memory,
+/// --quiet, --verbose, and the tokens of a step under these names.
+inline constexpr const char* kStepNames = "-b,--batch-size,--ub,--ubatch-size";
+void declare_running(CLI::App& app, ModelArgs& args, const char* step_names = kStepNames);
+/// declare_model and declare_running.
 void declare_load(CLI::App& app, ModelArgs& args);
 
 void require_model(const ModelArgs& args);

@@ -1,63 +1,191 @@
 // infer bench: speed, and how near it is to what the machine can do.
+#include <algorithm>
+
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
 #include "cli/output.h"
+#include "cli/output_file.h"
 
 namespace infer::cli {
 namespace {
 
 struct BenchArgs {
+  std::vector<std::string> paths;
   ModelArgs model;
   BenchOptions bench;
+  std::string trace;
   bool json = false;
 };
 
 void declare(CLI::App& app, BenchArgs& args) {
-  declare_load(app, args.model);
-  const auto count = [&](const char* name, int32_t& to, const char* what) {
+  BenchOptions& bench = args.bench;
+  app.add_option("-m,--model", args.paths,
+                 "Model file (needed); several are measured in turns, each with a flag of its own")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  declare_running(app, args.model, "--ub,--ubatch-size,--batch-size");
+  constexpr int kMost = 1 << 20;
+  const auto list = [&](const char* name, std::vector<int32_t>& to, int least, int most,
+                        const char* what) {
     app.add_option(name, to, what)
-        ->type_name("N")
-        ->check(CLI::Range(1, 1 << 20))
+        ->type_name("N,…")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->check(CLI::Range(least, most))
         ->capture_default_str();
   };
-  count("-p,--n-prompt", args.bench.prompt_tokens, "Tokens of the prompt");
-  count("-n,--n-gen", args.bench.generate_tokens, "Tokens to generate");
-  count("-r,--repetitions", args.bench.repeats, "Times to repeat");
+  list("-p,--n-prompt", bench.prompt_tokens, 1, kMost, "Tokens of the prompts to measure");
+  list("-n,--n-gen", bench.generate_tokens, 1, kMost, "Tokens to generate");
+  list("-d,--n-depth", bench.depths, 0, kMost, "Tokens in the context before either");
+  list("-b,--n-parallel", bench.batches, 1, 1024, "Sequences that generate together");
+  app.add_option("-r,--repetitions", bench.repeats, "Times to repeat")
+      ->type_name("N")
+      ->check(CLI::Range(1, kMost))
+      ->capture_default_str();
+  app.add_flag("--profile", bench.profile, "Say what the time of the operations is");
+  app.add_option("--trace", args.trace, "Write when what ran on which thread, for Perfetto")
+      ->type_name("FILE");
   app.add_flag("--json", args.json, "Print JSON on stdout");
 }
 
-Json to_json(const BenchRate& rate) {
-  return {{"tokens", rate.tokens},
-          {"tokens_per_s", rate.tokens_per_s},
-          {"spread", rate.spread},
-          {"fraction", rate.fraction}};
+const char* bound_name(BenchBound bound) {
+  switch (bound) {
+    case BenchBound::bandwidth: return "bandwidth";
+    case BenchBound::arithmetic: return "arithmetic";
+    case BenchBound::none: break;
+  }
+  return "none";
 }
 
-void print(const char* name, const BenchRate& rate, const char* of) {
-  note("  {:<8} {:>6} tokens  {:>10.2f} tokens/s  ±{:.1f} %  {:>5.1f} % of {}", name, rate.tokens,
-       rate.tokens_per_s, rate.spread * 100, rate.fraction * 100, of);
+/// "pp256", "tg32@d4096 b4".
+std::string test_name(const BenchResult& r) {
+  std::string name = fmt::format("{}{}", r.prefill ? "pp" : "tg", r.tokens);
+  if (r.depth > 0) name += fmt::format("@d{}", r.depth);
+  if (r.batch > 1) name += fmt::format(" b{}", r.batch);
+  return name;
+}
+
+Json profile_json(const BenchResult& r) {
+  Json operations = Json::array();
+  for (const BenchOperation& o : r.profile) {
+    operations.push_back({{"name", o.name},
+                          {"calls", o.calls},
+                          {"seconds", o.seconds},
+                          {"share", o.share},
+                          {"bytes", o.bytes},
+                          {"macs", o.macs},
+                          {"fraction", o.fraction},
+                          {"bound", bound_name(o.bound)}});
+  }
+  return operations;
+}
+
+/// The form that there is for a single measurement.
+Json rate_json(const BenchResult& r) {
+  Json json = {{"tokens", r.tokens},
+               {"tokens_per_s", r.tokens_per_s},
+               {"spread", r.spread},
+               {"fraction", r.fraction}};
+  if (!r.profile.empty()) json["profile"] = profile_json(r);
+  return json;
+}
+
+Json result_json(const BenchResult& r) {
+  Json json = {
+      {"model", r.model}, {"test", test_name(r)}, {"phase", r.prefill ? "prefill" : "decode"}};
+  json.update(rate_json(r));
+  json["depth"] = r.depth;
+  json["batch"] = r.batch;
+  json["tokens_per_s_per_sequence"] = r.tokens_per_s / r.batch;
+  json["bound"] = bound_name(r.bound);
+  return json;
+}
+
+/// The first measurement of each phase stands where a single one does.
+Json to_json(const BenchReport& report) {
+  const auto first = [&](bool prefill) {
+    return rate_json(*std::ranges::find(report.results, prefill, &BenchResult::prefill));
+  };
+  Json json = {{"model", report.models.front().path},
+               {"device", report.device},
+               {"threads", report.threads},
+               {"read_bandwidth_gb_s", report.read_bandwidth_gb_s},
+               {"int8_mac_g_s", report.int8_mac_g_s},
+               {"weights_bytes", report.models.front().weights_bytes},
+               {"prefill", first(true)},
+               {"decode", first(false)}};
+  if (report.results.size() == 2) return json;
+  json["models"] = Json::array();
+  for (const BenchModel& model : report.models) {
+    json["models"].push_back({{"model", model.path}, {"weights_bytes", model.weights_bytes}});
+  }
+  json["results"] = Json::array();
+  for (const BenchResult& result : report.results) json["results"].push_back(result_json(result));
+  return json;
+}
+
+/// Models by number where there are several: the table's lines stay short.
+std::string line_name(const BenchReport& report, size_t result) {
+  const std::string name = test_name(report.results[result]);
+  const size_t models = report.models.size();
+  return models == 1 ? name : fmt::format("[{}] {}", result % models + 1, name);
+}
+
+void print_profile(const BenchResult& r, const std::string& name) {
+  note("");
+  note("  {:<46} {:>7} {:>10} {:>6} {:>10} {:>9} {:>9}", "where the time of " + name + " went",
+       "calls", "ms", "share", "MB", "M MAC", "ceiling");
+  for (const BenchOperation& o : r.profile) {
+    const std::string of = o.bound == BenchBound::none
+                               ? ""
+                               : fmt::format("{:.1f} % {}", o.fraction * 100,
+                                             o.bound == BenchBound::bandwidth ? "B" : "A");
+    note("  {:<46} {:>7} {:>10.2f} {:>4.1f} % {:>10.2f} {:>9.1f} {:>9}", printable(o.name, 200),
+         o.calls, o.seconds * 1e3, o.share * 100, o.bytes * 1e-6, o.macs * 1e-6, of);
+  }
+}
+
+void print(const BenchReport& report) {
+  for (size_t m = 0; m < report.models.size(); ++m) {
+    const BenchModel& model = report.models[m];
+    note("{}{} on {}, {} threads; weights {} a token",
+         report.models.size() > 1 ? fmt::format("[{}] ", m + 1) : "", printable(model.path),
+         report.device, report.threads, human_bytes(model.weights_bytes));
+  }
+  note("ceilings: {:.1f} GB/s read (B), {:.0f} G int8 multiply-accumulates/s (A)",
+       report.read_bandwidth_gb_s, report.int8_mac_g_s);
+  size_t width = 4;
+  for (size_t i = 0; i < report.results.size(); ++i) {
+    width = std::max(width, line_name(report, i).size());
+  }
+  note("  {:<{}}  {:>10} {:>9}  {:>12}  {}", "test", width, "tokens/s", "", "a sequence",
+       "of the ceiling");
+  for (size_t i = 0; i < report.results.size(); ++i) {
+    const BenchResult& r = report.results[i];
+    note("  {:<{}}  {:>10.2f} ± {:>5.1f} %  {:>12}  {:.1f} % {}", line_name(report, i), width,
+         r.tokens_per_s, r.spread * 100,
+         r.batch > 1 ? fmt::format("{:.2f}", r.tokens_per_s / r.batch) : "", r.fraction * 100,
+         bound_name(r.bound));
+  }
+  for (size_t i = 0; i < report.results.size(); ++i) {
+    if (!report.results[i].profile.empty()) print_profile(report.results[i], line_name(report, i));
+  }
 }
 
 int run(BenchArgs& args) {
+  if (args.paths.empty() || std::ranges::count(args.paths, "") > 0) require_model({});
+  args.model.path = args.paths.front();
   args.bench.load = load_options(args.model);
-  const BenchReport report = must(bench(args.model.path, args.bench));
+  args.bench.trace = !args.trace.empty();
+  if (args.bench.trace) require_writable(args.trace);
+  const BenchReport report = must(bench(args.paths, args.bench));
+  if (args.bench.trace) replace_file(args.trace, report.trace);
   if (args.json) {
-    print_json({{"model", report.model},
-                {"device", report.device},
-                {"threads", report.threads},
-                {"read_bandwidth_gb_s", report.read_bandwidth_gb_s},
-                {"int8_mac_g_s", report.int8_mac_g_s},
-                {"weights_bytes", report.weights_bytes},
-                {"prefill", to_json(report.prefill)},
-                {"decode", to_json(report.decode)}});
-    return kExitOk;
+    print_json(to_json(report));
+  } else {
+    print(report);
   }
-  note("{} on {}, {} threads", report.model, report.device, report.threads);
-  note("  ceilings: {:.1f} GB/s read, {:.0f} G int8 multiply-accumulates/s; weights {} a token",
-       report.read_bandwidth_gb_s, report.int8_mac_g_s, human_bytes(report.weights_bytes));
-  print("prefill", report.prefill, "the arithmetic");
-  print("decode", report.decode, "the bandwidth");
   return kExitOk;
 }
 

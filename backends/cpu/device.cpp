@@ -216,6 +216,10 @@ Result<std::unique_ptr<Program>> CpuDevice::compile(const CompileSpec& spec) {
   return compile_program(context_, spec);
 }
 
+const std::byte* CpuDevice::view(const MemoryRef& from) const {
+  return from.buffer->address() + from.offset;
+}
+
 Status CpuDevice::read(const MemoryRef& from, std::span<std::byte> to) {
   std::memcpy(to.data(), from.buffer->address() + from.offset, to.size());
   return {};

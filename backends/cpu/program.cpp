@@ -22,6 +22,7 @@ struct Call {
   Fused fused;
   std::vector<TensorRef> inputs, outputs;
   std::vector<Operand> input_operands, output_operands;
+  std::vector<int32_t> nodes;  ///< what of the graph it computes
 };
 
 class CpuProgram final : public Program {
@@ -44,12 +45,25 @@ class CpuProgram final : public Program {
     }
     try {
       context_.pool->run([&](int thread) {
+        Profiler* const profiler = bindings.profiler;
+        PhaseEvent event{{}, thread};
+        const auto end_event = [&] {
+          if (event.nodes.empty()) return;
+          event.end_ns = profile_clock();
+          profiler->record(event);
+        };
         for (const Call& call : calls_) {
           if (call.barrier) context_.pool->barrier();
+          if (profiler != nullptr) {
+            end_event();
+            event = {call.nodes, thread, profile_clock()};
+          }
           const std::span inputs(call.inputs);
           call.op->run({context_, *call.params, call.fused, inputs.first(given(call)), call.outputs,
                         scratch_, graph_.kv(), kv_layout_, bindings.pages, thread});
+          if (profiler != nullptr) event.worked_ns = profile_clock();
         }
+        if (profiler != nullptr) end_event();
       });
     } catch (const std::bad_alloc&) {
       return error(StatusCode::out_of_memory, "cpu: an allocation failed during a step");
@@ -62,7 +76,8 @@ class CpuProgram final : public Program {
 
   void add(const Phase& phase, std::span<const MemoryRef> memory) {
     const Node& first = node(phase.nodes[0]);
-    Call call{&cpu_op(first.op()), &first.params, phase.barrier, {}, {}, {}, {}, {}};
+    Call call{&cpu_op(first.op()), &first.params, phase.barrier, {}, {}, {}, {}, {}, {}};
+    for (int32_t n = phase.first(); n <= phase.last(); ++n) call.nodes.push_back(n);
     if (phase.norm >= 0) call.fused.norm = &std::get<op::RmsNorm>(node(phase.norm).params);
     if (phase.glu >= 0) call.fused.glu = &std::get<op::Glu>(node(phase.glu).params);
     if (phase.add >= 0) call.fused.add = &std::get<op::Add>(node(phase.add).params);

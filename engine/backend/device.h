@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/backend/profiler.h"
 #include "engine/core/status.h"
 #include "engine/graph/graph.h"
 
@@ -58,6 +59,8 @@ struct Bindings {
   std::span<const std::byte* const> inputs;
   /// Slab addresses are those of this device; block tables lie in host memory.
   KvPages pages;
+  /// Told when each phase ran; null: nobody is, and it costs nothing.
+  Profiler* profiler = nullptr;
 };
 
 /// A compiled segment. One run at a time.
@@ -112,6 +115,11 @@ class Device {
                                         std::span<const std::byte> bytes) = 0;
 
   virtual Result<std::unique_ptr<Program>> compile(const CompileSpec& spec) = 0;
+  /// Results where they lie, valid until the next run; null if the host cannot read them there.
+  virtual const std::byte* view(const MemoryRef& from) const {
+    (void)from;
+    return nullptr;
+  }
   /// Copies results to the host.
   virtual Status read(const MemoryRef& from, std::span<std::byte> to) = 0;
 };

@@ -13,28 +13,20 @@ namespace {
 
 Status run_cancelled() { return error(StatusCode::cancelled, "loading was cancelled"); }
 
-/// What a step reads and multiplies, summed over the nodes of its graph.
-StepCost step_cost(const Graph& graph) {
-  StepCost cost;
-  for (const Node& node : graph.nodes()) {
-    const bool dense = node.op() == OpId::Matmul;
-    if (!dense && node.op() != OpId::MoeMatmul) continue;
-    const TensorDesc& w = graph.value(node.inputs[1]).desc;
-    // Of an expert tensor a token meets as many matrices as it uses.
-    const int64_t used = dense ? 1 : graph.value(node.inputs[2]).desc.shape[0];
-    const int64_t macs = w.shape[0] * w.shape[1] * used;
-    cost.weight_bytes += w.row_bytes() * w.shape[1] * used;
-    (node.unit.kind == UnitKind::output ? cost.macs_per_output : cost.macs_per_token) += macs;
-  }
-  const KvLayout layout = canonical_kv_layout(graph.kv());
-  for (size_t i = 0; i < layout.layers.size(); ++i) {
-    cost.kv_bytes_per_token +=
-        (layout.layers[i].k_row + layout.layers[i].v_row) * graph.kv().layers[i].heads;
-  }
-  return cost;
-}
-
 }  // namespace
+
+StepShape StepBatch::shape() const {
+  StepShape shape;
+  shape.outputs = static_cast<int64_t>(output_rows.size());
+  for (size_t r = 0; r < tokens.size(); ++r) {
+    if (r > 0 && sequences[r] == sequences[r - 1] && slots[r] == slots[r - 1] + 1) {
+      ++shape.parts.back().count;
+    } else {
+      shape.parts.push_back({slots[r], 1});
+    }
+  }
+  return shape;
+}
 
 void StepBatch::clear() {
   tokens.clear();
@@ -68,11 +60,11 @@ Result<std::unique_ptr<Executor>> Executor::create(const Model& model, const Wei
   INFER_TRY(executor->arena_, device.alloc(bytes(Purpose::activations), Purpose::activations));
   INFER_TRY(executor->scratch_, device.alloc(bytes(Purpose::scratch), Purpose::scratch));
   INFER_CHECK_R(executor->load_weights(plan, progress));
-  INFER_CHECK_R(executor->load_rope_factors(plan.context));
+  INFER_CHECK_R(executor->load_ropes(plan.context));
   // The program of single tokens serves every decode step: made now, so that a model that cannot be
   // compiled fails while loading.
   INFER_TRY(const CompiledStep* decode, executor->programs_.get(1));
-  executor->cost_ = step_cost(*decode->graph);
+  executor->decode_graph_ = decode->graph.get();
   return executor;
 }
 
@@ -121,30 +113,32 @@ Status Executor::load_weights(const MemoryPlan& plan, const std::function<bool(d
   return {};
 }
 
-Status Executor::load_rope_factors(int64_t context) {
+Status Executor::load_ropes(int64_t context) {
   for (const RopeSpec& spec : model_.info().ropes) {
-    std::vector<float>& factors = rope_factors_.emplace_back();
     const bool is_long =
         spec.long_factors >= 0 && static_cast<double>(context) > spec.original_context;
     const int32_t index = is_long ? spec.long_factors : spec.factors;
-    if (index < 0) continue;
-    const Weight& weight = weights_.weight(index);
-    const std::string& file = weights_.source().metadata().source();
-    if (weight.desc.type != DType::f32 || weight.desc.elements() != spec.pairs) {
-      return error(StatusCode::bad_file, "{}: tensor '{}': expected F32 [{}], found {}", file,
-                   weight.name, spec.pairs, to_string(weight.desc));
-    }
-    factors.resize(static_cast<size_t>(spec.pairs));
-    INFER_CHECK(
-        weights_.source().read(weight.place, 0, std::as_writable_bytes(std::span(factors))));
-    for (const float factor : factors) {
-      if (!(factor > 0)) {
-        return error(StatusCode::bad_file, "{}: tensor '{}': expected values above 0, found {}",
-                     file, weight.name, factor);
+    std::vector<float> factors;
+    if (index >= 0) {
+      const Weight& weight = weights_.weight(index);
+      const std::string& file = weights_.source().metadata().source();
+      if (weight.desc.type != DType::f32 || weight.desc.elements() != spec.pairs) {
+        return error(StatusCode::bad_file, "{}: tensor '{}': expected F32 [{}], found {}", file,
+                     weight.name, spec.pairs, to_string(weight.desc));
+      }
+      factors.resize(static_cast<size_t>(spec.pairs));
+      INFER_CHECK(
+          weights_.source().read(weight.place, 0, std::as_writable_bytes(std::span(factors))));
+      for (const float factor : factors) {
+        if (!(factor > 0)) {
+          return error(StatusCode::bad_file, "{}: tensor '{}': expected values above 0, found {}",
+                       file, weight.name, factor);
+        }
       }
     }
+    ropes_.emplace_back(spec, factors);
   }
-  rope_tables_.resize(rope_factors_.size());
+  rope_tables_.resize(ropes_.size());
   return {};
 }
 
@@ -161,8 +155,10 @@ Result<CompiledStep> Executor::compile(int64_t rows) {
                 rows, arena.bytes, scratch, arena_->size(), scratch_->size());
   }
   step.memory.resize(step.graph->values().size());
+  step.pointers.resize(step.memory.size());
   for (size_t i = 0; i < step.memory.size(); ++i) {
     const Value& value = step.graph->values()[i];
+    if (value.kind == Value::Kind::input) step.inputs.push_back(static_cast<ValueId>(i));
     if (value.kind == Value::Kind::weight) {
       step.memory[i] = weight_memory_[static_cast<size_t>(value.index)];
     } else if (arena.offsets[i] >= 0) {
@@ -174,18 +170,39 @@ Result<CompiledStep> Executor::compile(int64_t rows) {
 }
 
 void Executor::fill_rope_tables(const StepBatch& batch) {
-  for (size_t kind = 0; kind < rope_tables_.size(); ++kind) {
-    const RopeSpec& spec = model_.info().ropes[kind];
-    const auto width = static_cast<size_t>(spec.pairs) * 2;
+  for (size_t kind = 0; kind < ropes_.size(); ++kind) {
+    const size_t width = ropes_[kind].pairs() * 2;
     std::vector<float>& table = rope_tables_[kind];
     table.resize(width * batch.positions.size());
-    for (size_t r = 0; r < batch.positions.size(); ++r) {
-      rope_angles(spec, rope_factors_[kind], batch.positions[r], table.data() + r * width);
+    float* row = table.data();
+    for (const int32_t position : batch.positions) {
+      ropes_[kind].fill(position, row);
+      row += width;
     }
   }
 }
 
-Result<std::span<const float>> Executor::run(const StepBatch& batch) {
+void Executor::point_to_inputs(CompiledStep& step, const StepBatch& batch) const {
+  const auto bytes_of = [](const auto& vector) {
+    return reinterpret_cast<const std::byte*>(vector.data());
+  };
+  for (const ValueId id : step.inputs) {
+    const Value& value = step.graph->value(id);
+    const std::byte*& pointer = step.pointers[static_cast<size_t>(id)];
+    switch (value.input) {
+      case StepInput::tokens: pointer = bytes_of(batch.tokens); break;
+      case StepInput::slots: pointer = bytes_of(batch.slots); break;
+      case StepInput::sequences: pointer = bytes_of(batch.sequences); break;
+      case StepInput::output_rows: pointer = bytes_of(batch.output_rows); break;
+      case StepInput::rope_table:
+        pointer = bytes_of(rope_tables_[static_cast<size_t>(value.index)]);
+        break;
+      case StepInput::data: break;
+    }
+  }
+}
+
+Result<std::span<const float>> Executor::run(const StepBatch& batch, StepRecorder* recorder) {
   const auto outputs = static_cast<int64_t>(batch.output_rows.size());
   if (batch.rows() < 1 || batch.rows() > request_.max_rows || outputs > request_.max_outputs) {
     return fail(StatusCode::internal, "a step of {} rows and {} outputs, planned were {} and {}",
@@ -193,30 +210,27 @@ Result<std::span<const float>> Executor::run(const StepBatch& batch) {
   }
   INFER_TRY(CompiledStep * step, programs_.get(row_bucket(batch.rows(), request_.max_rows)));
   fill_rope_tables(batch);
-  const auto bytes_of = [](const auto& vector) {
-    return reinterpret_cast<const std::byte*>(vector.data());
-  };
-  inputs_.assign(step->graph->values().size(), nullptr);
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    const Value& value = step->graph->values()[i];
-    if (value.kind != Value::Kind::input) continue;
-    switch (value.input) {
-      case StepInput::tokens: inputs_[i] = bytes_of(batch.tokens); break;
-      case StepInput::slots: inputs_[i] = bytes_of(batch.slots); break;
-      case StepInput::sequences: inputs_[i] = bytes_of(batch.sequences); break;
-      case StepInput::output_rows: inputs_[i] = bytes_of(batch.output_rows); break;
-      case StepInput::rope_table:
-        inputs_[i] = bytes_of(rope_tables_[static_cast<size_t>(value.index)]);
-        break;
-      case StepInput::data: break;
-    }
+  point_to_inputs(*step, batch);
+  if (recorder != nullptr) {
+    recorder->describe(*step->graph, batch.shape());
+    recorder->end_part(StepPart::inputs);
   }
-  INFER_CHECK_R(step->program->run({batch.rows(), outputs, inputs_, batch.pages}));
-  logits_.resize(static_cast<size_t>(outputs * model_.info().vocabulary));
-  if (!logits_.empty()) {
-    const MemoryRef& at = step->memory[static_cast<size_t>(step->graph->outputs().front())];
-    INFER_CHECK_R(device_.read(at, std::as_writable_bytes(std::span(logits_))));
+  INFER_CHECK_R(step->program->run({batch.rows(), outputs, step->pointers, batch.pages, recorder}));
+  if (recorder != nullptr) recorder->end_part(StepPart::compute);
+  INFER_TRY(const std::span<const float> logits, read_logits(*step, outputs));
+  if (recorder != nullptr) recorder->end_part(StepPart::results);
+  return logits;
+}
+
+Result<std::span<const float>> Executor::read_logits(const CompiledStep& step, int64_t outputs) {
+  const auto count = static_cast<size_t>(outputs * model_.info().vocabulary);
+  if (count == 0) return std::span<const float>();
+  const MemoryRef& at = step.memory[static_cast<size_t>(step.graph->outputs().front())];
+  if (const std::byte* seen = device_.view(at); seen != nullptr) {
+    return std::span(reinterpret_cast<const float*>(seen), count);
   }
+  logits_.resize(count);
+  INFER_CHECK_R(device_.read(at, std::as_writable_bytes(std::span(logits_))));
   return std::span<const float>(logits_);
 }
 

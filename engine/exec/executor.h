@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "engine/backend/device.h"
+#include "engine/exec/step_recorder.h"
+#include "engine/exec/work.h"
 #include "engine/model/arch.h"
 #include "engine/model/builder.h"
 #include "engine/plan/planner.h"
@@ -24,22 +26,17 @@ struct StepBatch {
   KvPages pages;
 
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
+  StepShape shape() const;
   void clear();
-};
-
-/// Bytes and arithmetic of a step, for benchmarks.
-struct StepCost {
-  int64_t weight_bytes = 0;        ///< read for one token: every matrix once, of experts those used
-  int64_t macs_per_token = 0;      ///< multiply-accumulates with weights, output rows apart
-  int64_t macs_per_output = 0;     ///< of the output projection
-  int64_t kv_bytes_per_token = 0;  ///< cache bytes one token adds, read once per later token
 };
 
 /// A program and what it was compiled from.
 struct CompiledStep {
   std::unique_ptr<Graph> graph;
   std::unique_ptr<Program> program;
-  std::vector<MemoryRef> memory;  ///< by ValueId
+  std::vector<MemoryRef> memory;           ///< by ValueId
+  std::vector<ValueId> inputs;             ///< those that the host gives at every run
+  std::vector<const std::byte*> pointers;  ///< to them, by ValueId
 };
 
 /// Keeps one program per row bucket; on a miss builds the graph and compiles it.
@@ -65,10 +62,11 @@ class Executor {
                                                   const std::function<bool(double)>& progress);
 
   /// Computes a step of 1 to max_rows rows. `logits` gets [vocabulary] for every output row, in
-  /// their order; it stays valid until the next run.
-  Result<std::span<const float>> run(const StepBatch& batch);
+  /// their order; it stays valid until the next run. `recorder`, if any, is in a step.
+  Result<std::span<const float>> run(const StepBatch& batch, StepRecorder* recorder = nullptr);
 
-  const StepCost& cost() const { return cost_; }
+  /// What a step of this shape reads and multiplies, however many rows it has.
+  Work work(const StepShape& step) const { return step_work(*decode_graph_, step); }
   size_t programs() const { return programs_.size(); }
 
  private:
@@ -76,9 +74,11 @@ class Executor {
            const PlanRequest& request);
 
   Status load_weights(const MemoryPlan& plan, const std::function<bool(double)>& progress);
-  Status load_rope_factors(int64_t context);
+  Status load_ropes(int64_t context);
+  Result<std::span<const float>> read_logits(const CompiledStep& step, int64_t outputs);
   Result<CompiledStep> compile(int64_t rows);
   void fill_rope_tables(const StepBatch& batch);
+  void point_to_inputs(CompiledStep& step, const StepBatch& batch) const;
 
   const Model& model_;
   const WeightTable& weights_;
@@ -88,11 +88,10 @@ class Executor {
   std::vector<MemoryRef> weight_memory_;  ///< by index of the source's weights
   std::unique_ptr<Buffer> arena_;
   std::unique_ptr<Buffer> scratch_;
-  std::vector<std::vector<float>> rope_factors_;  ///< by RoPE kind; empty: none
-  std::vector<std::vector<float>> rope_tables_;   ///< by RoPE kind, of the step
-  std::vector<const std::byte*> inputs_;
-  std::vector<float> logits_;
-  StepCost cost_;
+  std::vector<RopeAngles> ropes_;                ///< by RoPE kind
+  std::vector<std::vector<float>> rope_tables_;  ///< by RoPE kind, of the step
+  std::vector<float> logits_;                    ///< of devices whose memory the host cannot read
+  const Graph* decode_graph_ = nullptr;          ///< of the program of single tokens
   ProgramCache programs_;
 };
 

@@ -1,111 +1,352 @@
 // Speed of prefill and decode beside what the machine can do, measured in the same run.
+#include <fmt/format.h>
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <memory>
 #include <numeric>
+#include <thread>
 
+#include "engine/core/checked.h"
+#include "engine/jobs/bench_profile.h"
 #include "engine/session/engine_impl.h"
 
 namespace infer {
 namespace {
 
-/// What one second of each phase has to be compared with.
-struct Limits {
-  Ceilings ceilings;
-  StepCost cost;
+/// Steps of a generation that are recorded, at most: a trace of more is of no use to anybody.
+constexpr int32_t kRecordedTokens = 64;
+
+/// What is measured, of every model alike.
+struct Test {
+  bool prefill;
+  int32_t tokens;
+  int32_t depth;
+  int32_t batch;
+
+  std::string name() const {
+    return fmt::format("{} {}", prefill ? "prefill" : "decode", tokens) +
+           (depth > 0 ? fmt::format(" at {}", depth) : "");
+  }
 };
 
-/// The only look into the engine. Measured on its own thread, while nothing else computes.
-Limits measure_limits(Engine& engine) {
-  Engine::Impl& impl = engine.impl();
-  Limits limits{{}, impl.cost()};
-  impl.call([&] { limits.ceilings = impl.device().measure_ceilings(); });
-  return limits;
+std::vector<Test> tests_of(const BenchOptions& options) {
+  std::vector<Test> tests;
+  for (const int32_t depth : options.depths) {
+    for (const int32_t p : options.prompt_tokens) tests.push_back({true, p, depth, 1});
+    for (const int32_t batch : options.batches) {
+      for (const int32_t n : options.generate_tokens) tests.push_back({false, n, depth, batch});
+    }
+  }
+  return tests;
 }
 
-/// Tokens that no prefix of another prompt repeats; they need not make sense.
-std::vector<int32_t> random_tokens(int32_t count, int32_t vocabulary) {
+/// Tokens of a text that makes no sense.
+std::vector<int32_t> random_tokens(int64_t count, int32_t vocabulary) {
   uint64_t state = 1;
   std::vector<int32_t> tokens;
-  for (int32_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth's MMIX generator
     tokens.push_back(static_cast<int32_t>((state >> 33) % static_cast<uint64_t>(vocabulary)));
   }
   return tokens;
 }
 
-BenchRate summarise(const std::vector<double>& tokens_per_s, int64_t tokens) {
-  const auto count = static_cast<double>(tokens_per_s.size());
-  BenchRate rate;
-  rate.tokens = tokens;
-  rate.tokens_per_s = std::accumulate(tokens_per_s.begin(), tokens_per_s.end(), 0.0) / count;
-  double squares = 0;
-  for (const double x : tokens_per_s) squares += std::pow(x - rate.tokens_per_s, 2);
-  if (count > 1) rate.spread = std::sqrt(squares / (count - 1)) / rate.tokens_per_s;
-  return rate;
-}
+/// No steps while it lives.
+class Hold {
+ public:
+  explicit Hold(Engine::Impl& engine) : engine_(engine) { engine_.hold(true); }
+  ~Hold() { engine_.hold(false); }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
 
-/// A prompt in a new session and `steps` decode steps after it.
-Result<GenerateResult> measure(Engine& engine, std::span<const int32_t> prompt, int32_t steps) {
-  GenerateOptions options;
-  options.max_tokens = steps + 1;  // the first token comes with the prompt
-  options.ignore_end = true;
-  options.sampling.temperature = 0.0f;
-  INFER_TRY(const std::unique_ptr<Session> session, engine.open_session());
-  return session->generate(prompt, options, [](int32_t, std::string_view) { return true; });
-}
+ private:
+  Engine::Impl& engine_;
+};
 
-double share(double per_second, double of) { return of > 0 ? per_second / of : 0; }
+/// Hands the steps of an engine to a recorder while it lives.
+class Recording {
+ public:
+  Recording(Engine::Impl& engine, StepRecorder& recorder) : engine_(engine) { set(&recorder); }
+  ~Recording() { set(nullptr); }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
 
-Result<BenchReport> run_bench(const std::string& path, const BenchOptions& options) {
-  const int32_t p = options.prompt_tokens;
-  const int32_t n = options.generate_tokens;
-  if (p < 1 || n < 1 || options.repeats < 1) {
-    return fail(StatusCode::invalid_argument,
-                "expected at least one prompt token, one token to generate and one repeat");
+ private:
+  void set(StepRecorder* recorder) {
+    engine_.call([&] { engine_.scheduler->set_recorder(recorder); });
   }
+  Engine::Impl& engine_;
+};
+
+/// One loaded model with the sequences that are measured.
+class Bench {
+ public:
+  static Result<Bench> load(const std::string& path, const LoadOptions& options, int32_t batch) {
+    Bench bench;
+    INFER_TRY(bench.engine_, Engine::load(path, options));
+    for (int32_t i = 0; i < batch; ++i) {
+      INFER_TRY(std::unique_ptr<Session> session, bench.engine_->open_session());
+      bench.sessions_.push_back(std::move(session));
+    }
+    return bench;
+  }
+
+  /// What is done once before a test's repetitions: the context is computed, memory is touched.
+  Status prepare(const Test& test) {
+    for (int32_t i = 0; i < test.batch; ++i) INFER_CHECK(hold(i, context(test)));
+    // Computing a context has warmed up the programs of prompts.
+    if (test.prefill && test.depth > 0) return {};
+    Test short_one = test;
+    if (!test.prefill) short_one.tokens = std::min(test.tokens, 4);
+    const Result<double> warm = measure(short_one);
+    return warm ? Status() : warm.error();
+  }
+
+  /// Tokens per second of one repetition.
+  Result<double> measure(const Test& test) {
+    for (int32_t i = 0; i < test.batch; ++i) INFER_CHECK_R(hold(i, context(test)));
+    if (!test.prefill) return decode(test);
+    INFER_TRY(const GenerateResult result, generate(0, test.tokens, 0));
+    return test.tokens / result.prompt_seconds;
+  }
+
+  Engine::Impl& engine() { return engine_->impl(); }
+  const WeightTable& weights() { return *engine().opened.weights; }
+
+ private:
+  /// A decode begins with the step of one more token.
+  static int64_t context(const Test& test) {
+    return test.prefill ? test.depth : std::max(test.depth, 1) - 1;
+  }
+
+  /// Makes a session hold so many tokens.
+  Status hold(int32_t session, int64_t tokens) {
+    Session& s = *sessions_[static_cast<size_t>(session)];
+    if (s.length() > tokens) return s.truncate(tokens);
+    if (s.length() == tokens) return {};
+    const Result<GenerateResult> filled = generate(session, tokens - s.length(), 0);
+    return filled ? Status() : filled.error();
+  }
+
+  Result<GenerateResult> generate(int32_t session, int64_t prompt, int32_t tokens) {
+    GenerateOptions options;
+    options.max_tokens = tokens;
+    options.ignore_end = true;
+    options.sampling.temperature = 0.0f;
+    const std::vector<int32_t> text = random_tokens(prompt, engine_->vocabulary_size());
+    INFER_TRY(const GenerateResult result,
+              sessions_[static_cast<size_t>(session)]->generate(
+                  text, options, [](int32_t, std::string_view) { return true; }));
+    if (result.generated_tokens < tokens) {
+      return fail(StatusCode::does_not_fit, "the context was full after {} of {} tokens",
+                  result.generated_tokens, tokens);
+    }
+    return result;
+  }
+
+  /// All sequences begin in the same step, so that each of the `tokens` steps after it has a row of
+  /// every one.
+  Result<double> decode(const Test& test) {
+    std::vector<Result<GenerateResult>> results(static_cast<size_t>(test.batch), GenerateResult());
+    std::atomic<int32_t> ended{0};
+    {
+      std::vector<std::jthread> callers;
+      callers.reserve(results.size());
+      const Hold hold(engine());
+      for (int32_t i = 0; i < test.batch; ++i) {
+        callers.emplace_back([&, i] {
+          results[static_cast<size_t>(i)] = generate(i, 1, test.tokens + 1);
+          ++ended;
+        });
+      }
+      for (int32_t waiting = 0; waiting + ended < test.batch;) {
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+        engine().call([&] { waiting = static_cast<int32_t>(engine().scheduler->active()); });
+      }
+    }
+    double longest = 0;
+    for (const Result<GenerateResult>& result : results) {
+      if (!result) return tl::unexpected(result.error());
+      longest = std::max(longest, result->generate_seconds);
+    }
+    return static_cast<double>(test.batch) * test.tokens / longest;
+  }
+
+  std::unique_ptr<Engine> engine_;
+  std::vector<std::unique_ptr<Session>> sessions_;
+};
+
+Status check(const std::vector<std::string>& paths, const BenchOptions& options) {
+  const auto good = [](const std::vector<int32_t>& counts, int32_t least) {
+    return !counts.empty() && std::ranges::min(counts) >= least;
+  };
+  if (!paths.empty() && options.repeats >= 1 && good(options.prompt_tokens, 1) &&
+      good(options.generate_tokens, 1) && good(options.batches, 1) && good(options.depths, 0)) {
+    return {};
+  }
+  return error(StatusCode::invalid_argument,
+               "expected at least one model, and lists of at least one prompt token, one token to "
+               "generate, one sequence and a depth of 0, with one repeat");
+}
+
+/// Room for what every session may hold at once.
+LoadOptions load_options(const BenchOptions& options) {
+  const auto most = [](const std::vector<int32_t>& counts) {
+    return int64_t{std::ranges::max(counts)};
+  };
   LoadOptions load = options.load;
-  if (load.context == 0) load.context = int64_t{p} + n + 1;
-  INFER_TRY(const std::unique_ptr<Engine> engine, Engine::load(path, load));
-  const Limits limits = measure_limits(*engine);
-  const std::vector<int32_t> prompt = random_tokens(p, engine->vocabulary_size());
-  INFER_TRY(const GenerateResult warm, measure(*engine, prompt, std::min(n, 4)));
-  (void)warm;
-
-  std::vector<double> prefill;
-  std::vector<double> decode;
-  for (int32_t i = 0; i < options.repeats; ++i) {
-    INFER_TRY(const GenerateResult result, measure(*engine, prompt, n));
-    prefill.push_back(p / result.prompt_seconds);
-    decode.push_back(n / result.generate_seconds);
+  const int64_t batch = most(options.batches);
+  load.output_rows = static_cast<int32_t>(std::max<int64_t>(load.output_rows, batch));
+  load.batch_rows = std::max(load.batch_rows, load.output_rows);
+  if (load.context == 0) {
+    const int64_t decoded = most(options.generate_tokens) + 1;
+    const auto pages = [&](int64_t tokens) {
+      return round_up<int64_t>(most(options.depths) + tokens, kPageTokens);
+    };
+    load.context =
+        pages(std::max(most(options.prompt_tokens), decoded)) + (batch - 1) * pages(decoded);
   }
+  return load;
+}
 
-  const DeviceInfo device = engine->impl().device().info();
+/// The larger of both, each on its own.
+void raise(Ceilings& ceilings, Bench& bench) {
+  Engine::Impl& engine = bench.engine();
+  engine.call([&] {
+    const Ceilings now = engine.device().measure_ceilings();
+    ceilings.read_bandwidth_gb_s = std::max(ceilings.read_bandwidth_gb_s, now.read_bandwidth_gb_s);
+    ceilings.int8_mac_g_s = std::max(ceilings.int8_mac_g_s, now.int8_mac_g_s);
+  });
+}
+
+struct Spread {
+  double mean = 0;
+  double relative = 0;  ///< standard deviation over the mean
+};
+
+Spread spread_of(const std::vector<double>& values) {
+  const auto count = static_cast<double>(values.size());
+  Spread spread{std::accumulate(values.begin(), values.end(), 0.0) / count, 0};
+  double squares = 0;
+  for (const double x : values) squares += std::pow(x - spread.mean, 2);
+  if (count > 1) spread.relative = std::sqrt(squares / (count - 1)) / spread.mean;
+  return spread;
+}
+
+/// What a test's tokens need at least; of a decode, what its middle step does.
+Share fraction_of(const Test& test, double tokens_per_s, Bench& bench, const Ceilings& ceilings) {
+  StepShape shape;
+  shape.outputs = test.batch;
+  if (test.prefill) {
+    shape.parts = {{test.depth, test.tokens}};
+  } else {
+    const int64_t depth = std::max(test.depth, 1);
+    shape.parts.assign(static_cast<size_t>(test.batch), {depth + (test.tokens - 1) / 2, 1});
+  }
+  Work work = bench.engine().executor->work(shape);
+  const double seconds = static_cast<double>(shape.rows()) / tokens_per_s;
+  work.attention_macs = 0;
+  if (test.prefill) work.weight_bytes = work.cache_bytes = 0;
+  // One sequence's decode is held against the bandwidth, whatever else it needs.
+  if (!test.prefill && test.batch == 1) work.weight_macs = 0;
+  return share_of_ceiling(work, seconds, ceilings);
+}
+
+/// One test of all models in turns. Ceilings are not known yet: fractions follow later.
+Status run_test(const Test& test, const BenchOptions& options, std::vector<Bench>& benches,
+                std::vector<BenchResult>& results) {
+  std::vector<std::vector<double>> rates(benches.size());
+  for (Bench& bench : benches) INFER_CHECK(bench.prepare(test));
+  for (int32_t r = 0; r < options.repeats; ++r) {
+    for (size_t m = 0; m < benches.size(); ++m) {
+      INFER_TRY_S(const double rate, benches[m].measure(test));
+      rates[m].push_back(rate);
+    }
+  }
+  for (size_t m = 0; m < benches.size(); ++m) {
+    const Spread spread = spread_of(rates[m]);
+    BenchResult& result = results.emplace_back();
+    result.model = benches[m].engine().description.path;
+    result.prefill = test.prefill;
+    result.tokens = test.tokens;
+    result.depth = test.depth;
+    result.batch = test.batch;
+    result.tokens_per_s = spread.mean;
+    result.spread = spread.relative;
+  }
+  return {};
+}
+
+/// One repetition more, with every step recorded. The context is there from those before.
+Result<StepRecorder> record(Test test, Bench& bench) {
+  StepRecorder recorder(bench.engine().device().info().threads);
+  if (!test.prefill) test.tokens = std::min(test.tokens, kRecordedTokens);
+  Result<double> rate = 0.0;
+  {
+    // A caller is told before the last step has quite ended; taking the recorder back waits for it.
+    const Recording recording(bench.engine(), recorder);
+    rate = bench.measure(test);
+  }
+  if (!rate) return tl::unexpected(rate.error());
+  return recorder;
+}
+
+Result<BenchReport> run_bench(const std::vector<std::string>& paths, const BenchOptions& options) {
+  INFER_CHECK_R(check(paths, options));
+  const LoadOptions load = load_options(options);
+  std::vector<Bench> benches;
+  for (const std::string& path : paths) {
+    INFER_TRY(Bench bench, Bench::load(path, load, std::ranges::max(options.batches)));
+    benches.push_back(std::move(bench));
+  }
+  Ceilings ceilings;
+  raise(ceilings, benches.front());
+  const std::vector<Test> tests = tests_of(options);
   BenchReport report;
-  report.model = path;
+  std::vector<StepRecorder> recorders;
+  TraceWriter trace;
+  for (const Test& test : tests) {
+    INFER_CHECK_R(run_test(test, options, benches, report.results));
+    if (!options.profile && !options.trace) continue;
+    for (size_t m = 0; m < benches.size(); ++m) {
+      INFER_TRY(StepRecorder recorder, record(test, benches[m]));
+      if (options.trace) {
+        trace.add(static_cast<int32_t>(m), paths[m], test.name(), recorder.steps(),
+                  benches[m].weights());
+      }
+      if (options.profile) recorders.push_back(std::move(recorder));
+    }
+  }
+  raise(ceilings, benches.front());
+
+  const DeviceInfo device = benches.front().engine().device().info();
   report.device = device.name;
   report.threads = device.threads;
-  report.read_bandwidth_gb_s = limits.ceilings.read_bandwidth_gb_s;
-  report.int8_mac_g_s = limits.ceilings.int8_mac_g_s;
-  report.weights_bytes = limits.cost.weight_bytes;
-  report.prefill = summarise(prefill, p);
-  report.decode = summarise(decode, n);
-  const double macs = static_cast<double>(limits.cost.macs_per_token) +
-                      static_cast<double>(limits.cost.macs_per_output) / p;
-  report.prefill.fraction =
-      share(report.prefill.tokens_per_s * macs, limits.ceilings.int8_mac_g_s * 1e9);
-  // Step i of n reads the keys and values of p + i + 1 tokens.
-  const double cached = p + (n + 1) / 2.0;
-  const double bytes = static_cast<double>(limits.cost.weight_bytes) +
-                       static_cast<double>(limits.cost.kv_bytes_per_token) * cached;
-  report.decode.fraction =
-      share(report.decode.tokens_per_s * bytes, limits.ceilings.read_bandwidth_gb_s * 1e9);
+  report.read_bandwidth_gb_s = ceilings.read_bandwidth_gb_s;
+  report.int8_mac_g_s = ceilings.int8_mac_g_s;
+  for (size_t m = 0; m < benches.size(); ++m) {
+    const Work token = benches[m].engine().executor->work(StepShape{{RowRange{}}, 1});
+    report.models.push_back({paths[m], static_cast<int64_t>(token.weight_bytes)});
+  }
+  for (size_t i = 0; i < report.results.size(); ++i) {
+    BenchResult& result = report.results[i];
+    Bench& bench = benches[i % benches.size()];
+    const Share share =
+        fraction_of(tests[i / benches.size()], result.tokens_per_s, bench, ceilings);
+    result.fraction = share.fraction;
+    result.bound = share.bound;
+    if (!options.profile) continue;
+    result.profile = profile_of(recorders[i].steps(), bench.weights(), ceilings);
+  }
+  if (options.trace) report.trace = trace.finish();
   return report;
 }
 
 }  // namespace
 
-Result<BenchReport> bench(const std::string& path, const BenchOptions& options) {
-  return guarded([&] { return run_bench(path, options); });
+Result<BenchReport> bench(const std::vector<std::string>& paths, const BenchOptions& options) {
+  return guarded([&] { return run_bench(paths, options); });
 }
 
 }  // namespace infer

@@ -15,8 +15,8 @@ double pair_of_rotations(const RopeSpec& spec, double rotations) {
 
 }  // namespace
 
-void rope_angles(const RopeSpec& spec, std::span<const float> factors, int64_t position,
-                 float* cos_sin) {
+RopeAngles::RopeAngles(const RopeSpec& spec, std::span<const float> factors)
+    : position_scale_(spec.position_scale), magnitude_(spec.magnitude), yarn_(spec.yarn) {
   double low = 0;
   double high = 0;
   if (spec.yarn) {
@@ -30,17 +30,24 @@ void rope_angles(const RopeSpec& spec, std::span<const float> factors, int64_t p
     high = std::min(2.0 * spec.pairs - 1, high);
   }
   for (int32_t i = 0; i < spec.pairs; ++i) {
-    const double frequency = std::pow(spec.base, -static_cast<double>(i) / spec.pairs) /
-                             (factors.empty() ? 1.0 : static_cast<double>(factors[i]));
-    const double unscaled = static_cast<double>(position) * frequency;
-    double angle = unscaled * spec.position_scale;
+    Pair pair{};
+    pair.frequency = std::pow(spec.base, -static_cast<double>(i) / spec.pairs) /
+                     (factors.empty() ? 1.0 : static_cast<double>(factors[i]));
     if (spec.yarn) {
       const double ramp = std::clamp((i - low) / std::max(0.001, high - low), 0.0, 1.0);
-      const double kept = (1 - ramp) * spec.extrapolation;
-      angle = angle * (1 - kept) + unscaled * kept;
+      pair.kept = (1 - ramp) * spec.extrapolation;
     }
-    cos_sin[2 * i] = static_cast<float>(std::cos(angle) * spec.magnitude);
-    cos_sin[2 * i + 1] = static_cast<float>(std::sin(angle) * spec.magnitude);
+    pairs_.push_back(pair);
+  }
+}
+
+void RopeAngles::fill(int64_t position, float* cos_sin) const {
+  for (const Pair& pair : pairs_) {
+    const double unscaled = static_cast<double>(position) * pair.frequency;
+    double angle = unscaled * position_scale_;
+    if (yarn_) angle = angle * (1 - pair.kept) + unscaled * pair.kept;
+    *cos_sin++ = static_cast<float>(std::cos(angle) * magnitude_);
+    *cos_sin++ = static_cast<float>(std::sin(angle) * magnitude_);
   }
 }
 

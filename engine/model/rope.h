@@ -1,8 +1,10 @@
 // The host's side of rotary position embedding: angles for every position, in double.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace infer {
 
@@ -23,9 +25,26 @@ struct RopeSpec {
   int32_t long_factors = -1;    ///< the one used instead for a context beyond the original one
 };
 
-/// Writes (cos, sin) of every pair at `position`. `factors`: the values of that weight, or empty.
-/// YaRN as in Peng et al. 2023, section 3.2 and 3.4 (the magnitude is part of the spec).
-void rope_angles(const RopeSpec& spec, std::span<const float> factors, int64_t position,
-                 float* cos_sin);
+/// The angles of one kind. What does not depend on the position is worked out once. Immutable.
+class RopeAngles {
+ public:
+  /// `factors`: the values of the spec's weight, or empty.
+  RopeAngles(const RopeSpec& spec, std::span<const float> factors);
+
+  /// Writes (cos, sin) of every pair at `position`. YaRN as in Peng et al. 2023, section 3.2 and
+  /// 3.4 (the magnitude is part of the spec).
+  void fill(int64_t position, float* cos_sin) const;
+  size_t pairs() const { return pairs_.size(); }
+
+ private:
+  struct Pair {
+    double frequency;  ///< radians a position
+    double kept;       ///< share of the unscaled angle; 0 without YaRN
+  };
+  std::vector<Pair> pairs_;
+  double position_scale_;
+  double magnitude_;
+  bool yarn_;
+};
 
 }  // namespace infer

@@ -11,12 +11,9 @@
 #include <span>
 #include <vector>
 
-namespace infer {
+#include "engine/sample/logit_blocks.h"
 
-struct Candidate {
-  int32_t id;
-  float logit;
-};
+namespace infer {
 
 /// What a sampler may look at besides the candidates.
 struct SampleContext {
@@ -61,6 +58,11 @@ class Sampler {
 std::unique_ptr<Sampler> make_top_k(int32_t k);
 /// Keeps the smallest set of the most likely whose probability reaches p (Holtzman et al. 2020).
 std::unique_ptr<Sampler> make_top_p(float p);
+/// Cuts candidates, of which `best` is the largest logit, after the most likely whose sum of
+/// exp(logit − best) reaches `enough`. `unsure` if `surely` as well is not reached there, and where
+/// the sum does not even reach `enough`, `open`; either leaves all candidates, in some order.
+enum class Nucleus : uint8_t { cut, unsure, open };
+Nucleus cut_nucleus(std::vector<Candidate>& candidates, float best, double enough, double surely);
 /// Keeps the tokens whose information is nearest the expected one until their probability reaches p
 /// (Meister et al. 2023, locally typical sampling).
 std::unique_ptr<Sampler> make_typical(float p);
@@ -81,7 +83,9 @@ struct SamplingParams {
   uint64_t seed = 0;
 };
 
-/// Logit bias and penalties, then top-k, typical, top-p, min-p, temperature, then the draw.
+/// Logit bias and penalties, then top-k, typical, top-p, min-p, temperature, then the draw. What is
+/// drawn is what the samplers one after another would leave and gumbel_noise decide; tokens that
+/// cannot be drawn are passed over early.
 class SamplerChain {
  public:
   explicit SamplerChain(const SamplingParams& params);
@@ -90,15 +94,21 @@ class SamplerChain {
   /// is a number.
   int32_t sample(std::span<const float> logits, int64_t position, const SampleContext& context);
 
-  uint64_t seed() const { return seed_; }
+  uint64_t seed() const { return params_.seed; }
 
  private:
+  /// Fills candidates_ with all that the samplers from the one returned on may leave and the draw
+  /// choose.
+  size_t choose_candidates();
+  bool choose_nucleus(float floor);
+  int32_t draw(int64_t position) const;
+
+  SamplingParams params_;
   std::vector<std::unique_ptr<LogitEdit>> edits_;
   std::vector<std::unique_ptr<Sampler>> samplers_;
   std::vector<float> edited_;
+  LogitBlocks blocks_;
   std::vector<Candidate> candidates_;
-  uint64_t seed_;
-  bool greedy_;
 };
 
 /// Standard Gumbel noise of a token at a position.

@@ -11,29 +11,10 @@ class TopP final : public Sampler {
   explicit TopP(float p) : p_(p) {}
 
   void apply(std::vector<Candidate>& candidates, const SampleContext&) const override {
-    const auto more_likely = [](const Candidate& a, const Candidate& b) {
-      return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
-    };
     const float best = std::ranges::max(candidates, {}, &Candidate::logit).logit;
     double total = 0;
     for (const Candidate& c : candidates) total += std::exp(double{c.logit} - best);
-
-    // The nucleus is usually small: sort a front that grows until it holds enough probability.
-    double sum = 0;
-    size_t sorted = 0;
-    for (size_t front = 64; sorted < candidates.size(); front *= 4) {
-      const size_t end = std::min(front, candidates.size());
-      std::ranges::partial_sort(candidates.begin() + static_cast<ptrdiff_t>(sorted),
-                                candidates.begin() + static_cast<ptrdiff_t>(end), candidates.end(),
-                                more_likely);
-      for (; sorted < end; ++sorted) {
-        sum += std::exp(double{candidates[sorted].logit} - best);
-        if (sum >= p_ * total) {
-          candidates.resize(sorted + 1);
-          return;
-        }
-      }
-    }
+    cut_nucleus(candidates, best, p_ * total, p_ * total);
   }
 
  private:
@@ -41,6 +22,32 @@ class TopP final : public Sampler {
 };
 
 }  // namespace
+
+Nucleus cut_nucleus(std::vector<Candidate>& candidates, float best, double enough, double surely) {
+  const auto more_likely = [](const Candidate& a, const Candidate& b) {
+    return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+  };
+  // The nucleus is usually small: sort a front that grows until it holds enough probability.
+  double sum = 0;
+  size_t sorted = 0;
+  for (size_t front = 64; sorted < candidates.size(); front *= 4) {
+    const size_t end = std::min(front, candidates.size());
+    const auto begin = candidates.begin() + static_cast<ptrdiff_t>(sorted);
+    const auto middle = candidates.begin() + static_cast<ptrdiff_t>(end);
+    if (end < candidates.size()) {
+      std::ranges::nth_element(begin, middle, candidates.end(), more_likely);
+    }
+    std::ranges::sort(begin, middle, more_likely);
+    for (; sorted < end; ++sorted) {
+      sum += std::exp(double{candidates[sorted].logit} - best);
+      if (sum < enough) continue;
+      if (sum < surely) return Nucleus::unsure;
+      candidates.resize(sorted + 1);
+      return Nucleus::cut;
+    }
+  }
+  return Nucleus::open;
+}
 
 std::unique_ptr<Sampler> make_top_p(float p) { return std::make_unique<TopP>(p); }
 

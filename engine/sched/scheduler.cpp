@@ -43,10 +43,10 @@ void Scheduler::plan_step() {
   parts_.clear();
   rows_ = 0;
   outputs_ = 0;
-  const std::vector<Sequence*> order = active_;  // finish() changes active_
+  order_ = active_;  // finish() changes active_
   // Sequences that generate come first, so that prompts of others do not make them wait.
   for (const bool decoding : {true, false}) {
-    for (Sequence* sequence : order) {
+    for (Sequence* sequence : order_) {
       // take() may have ended it in the first round: its owner may have freed it since.
       if (std::ranges::find(active_, sequence) == active_.end()) continue;
       if ((pending(*sequence) == 1) != decoding || rows_ >= max_rows_) continue;
@@ -94,6 +94,7 @@ void Scheduler::deliver(std::span<const float> logits) {
 }
 
 void Scheduler::step() {
+  if (recorder_ != nullptr) recorder_->begin_step();
   for (size_t i = active_.size(); i-- > 0;) {
     if (active_[i]->cancelled.load(std::memory_order_relaxed)) {
       finish(active_[i], error(StatusCode::cancelled, "cancelled"));
@@ -105,13 +106,15 @@ void Scheduler::step() {
   plan_step();
   if (parts_.empty()) return;
   fill_batch();
-  const Result<std::span<const float>> logits = executor_.run(batch_);
+  if (recorder_ != nullptr) recorder_->end_part(StepPart::schedule);
+  const Result<std::span<const float>> logits = executor_.run(batch_, recorder_);
   if (!logits) {
     finish_all(logits.error());
     return;
   }
   for (const Part& part : parts_) cache_.commit(part.sequence->kv, part.count);
   deliver(*logits);
+  if (recorder_ != nullptr) recorder_->end_step();
 }
 
 }  // namespace infer

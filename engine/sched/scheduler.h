@@ -39,6 +39,9 @@ class Scheduler {
   /// The sequence has at least one token to compute.
   void add(Sequence* sequence) { active_.push_back(sequence); }
   bool idle() const { return active_.empty(); }
+  size_t active() const { return active_.size(); }
+  /// Told what every step does from now on; null: nobody is. It outlives that.
+  void set_recorder(StepRecorder* recorder) { recorder_ = recorder; }
   /// Computes one step. Sequences that end are told and removed.
   void step();
   /// Ends every sequence with this status.
@@ -64,11 +67,13 @@ class Scheduler {
   int64_t max_rows_;
   int64_t max_outputs_;
   std::vector<Sequence*> active_;  ///< in order of arrival
+  std::vector<Sequence*> order_;   ///< of the step being built
   std::vector<Part> parts_;
   int64_t rows_ = 0;
   int64_t outputs_ = 0;
   StepBatch batch_;
   std::vector<KvCache::SequenceId> ids_;
+  StepRecorder* recorder_ = nullptr;
 };
 
 }  // namespace infer

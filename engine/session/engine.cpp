@@ -83,18 +83,19 @@ Engine::Impl::~Impl() {
 }
 
 void Engine::Impl::serve() {
+  std::vector<std::function<void()>> tasks;  // kept: a step allocates nothing here
   for (;;) {
-    std::deque<std::function<void()>> tasks;
     bool stopping = false;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return stop_ || !tasks_.empty() || !scheduler->idle(); });
+      wake_.wait(lock, [&] { return stop_ || !tasks_.empty() || ready(); });
       stopping = stop_;
       tasks.swap(tasks_);
     }
     for (const std::function<void()>& task : tasks) task();
+    tasks.clear();
     if (stopping) break;
-    if (scheduler->idle()) continue;
+    if (!ready()) continue;
     const Status status = guarded([&]() -> Status {
       scheduler->step();
       return {};
@@ -102,6 +103,10 @@ void Engine::Impl::serve() {
     if (!status.ok()) scheduler->finish_all(status);
   }
   scheduler->finish_all(error(StatusCode::cancelled, "the engine was closed"));
+}
+
+void Engine::Impl::hold(bool held) {
+  call([&] { held_ = held; });
 }
 
 void Engine::Impl::call(const std::function<void()>& fn) {

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "engine/backend/device.h"
 #include "engine/exec/executor.h"
@@ -95,16 +96,20 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   /// Gives a sequence to the scheduler; its on_done tells when it is back.
   void submit(Sequence* sequence);
 
+  /// While held, sequences are taken in but no step is computed, so that several begin together.
+  void hold(bool held);
+
   Device& device() { return *opened.device; }
-  const StepCost& cost() const { return executor->cost(); }
 
  private:
   void serve();
+  bool ready() const { return !held_ && !scheduler->idle(); }
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::function<void()>> tasks_;
+  std::vector<std::function<void()>> tasks_;
   bool stop_ = false;
+  bool held_ = false;  ///< on the scheduler's thread
   std::thread thread_;
 };
 

@@ -218,6 +218,7 @@ struct Generation {
     std::string text = decoder.push(token);
     if (is_last) text += decoder.finish();
     const bool wanted = tell(token, text);
+    result.generate_seconds = seconds_since(generating);
     if (!wanted) result.reason = FinishReason::cancelled;
     if (!wanted || is_last) return false;
     tokens.push_back(token);
@@ -244,7 +245,6 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
     Generation g(options, on_token, *engine.tokenizer, tokens, params, result);
     const Status status =
         impl_->run(prompt, false, [&](int64_t, std::span<const float> x) { return g.step(x); });
-    result.generate_seconds = result.generated_tokens > 0 ? seconds_since(g.generating) : 0;
     // The last token has been told but not computed: it is the first of the next call.
     const size_t expected = held + prompt.size() + static_cast<size_t>(result.generated_tokens);
     if (result.generated_tokens > 0 && tokens.size() < expected) tokens.push_back(g.last);

@@ -298,31 +298,65 @@ class INFER_API Engine {
 // Jobs
 
 struct BenchOptions {
-  LoadOptions load;
-  int32_t prompt_tokens = 256;
-  int32_t generate_tokens = 32;
+  LoadOptions load;                          ///< context 0: what the measurements need
+  std::vector<int32_t> prompt_tokens{256};   ///< prompts to measure, tokens of each
+  std::vector<int32_t> generate_tokens{32};  ///< generations to measure, tokens of each
+  std::vector<int32_t> depths{0};            ///< tokens in the context before either
+  std::vector<int32_t> batches{1};           ///< sequences that generate together
   int32_t repeats = 3;
+  bool profile = false;  ///< BenchResult::profile, from one repetition more
+  bool trace = false;    ///< BenchReport::trace, from the same
 };
 
-struct BenchRate {
-  int64_t tokens = 0;
-  double tokens_per_s = 0;  ///< mean
+enum class BenchBound { none, bandwidth, arithmetic };
+
+/// What a kind of operation took; several that run as one have one name.
+struct BenchOperation {
+  std::string name;  ///< "matmul(attn_q,attn_k,attn_v)", or "host: sample" for what is no operation
+  int64_t calls = 0;
+  double seconds = 0;
+  double share = 0;     ///< of the time of all steps
+  double bytes = 0;     ///< read and written
+  double macs = 0;      ///< multiply-accumulates
+  double fraction = 0;  ///< of the ceiling that binds: weights and cache read, or macs
+  BenchBound bound = BenchBound::none;
+};
+
+/// One measurement. A prefill's fraction is that of multiply-accumulates with weights over
+/// int8_mac_g_s; a decode's of weight and cache bytes over read_bandwidth_gb_s or, where sequences
+/// together need more of it, of multiply-accumulates.
+struct BenchResult {
+  std::string model;
+  bool prefill = false;  ///< a prompt; otherwise a generation, from at least one token of context
+  int64_t tokens = 0;    ///< of each sequence
+  int64_t depth = 0;     ///< tokens in the context before
+  int32_t batch = 1;     ///< sequences
+  double tokens_per_s = 0;  ///< of all sequences, mean
   double spread = 0;        ///< relative standard deviation
-  double fraction = 0;      ///< of the ceiling that binds
+  double fraction = 0;
+  BenchBound bound = BenchBound::none;
+  std::vector<BenchOperation> profile;
+};
+
+struct BenchModel {
+  std::string path;
+  int64_t weights_bytes = 0;  ///< read for one token
 };
 
 struct BenchReport {
-  std::string model;
   std::string device;
   int32_t threads = 0;
-  double read_bandwidth_gb_s = 0;  ///< plain reads of all threads
-  double int8_mac_g_s = 0;         ///< 32 × the rate of the 8-bit product instruction
-  int64_t weights_bytes = 0;       ///< read for one token
-  BenchRate prefill;               ///< fraction: multiply-accumulates over int8_mac_g_s
-  BenchRate decode;                ///< fraction: weight and cache bytes over read_bandwidth_gb_s
+  double read_bandwidth_gb_s = 0;  ///< plain reads of all threads, the best before and after
+  double int8_mac_g_s = 0;         ///< 32 × the rate of the 8-bit product instruction, likewise
+  std::vector<BenchModel> models;
+  std::vector<BenchResult> results;  ///< measurement by measurement, each of all models
+  std::string trace;                 ///< JSON in Chrome's trace event format, for Perfetto
 };
 
-INFER_API Result<BenchReport> bench(const std::string& path, const BenchOptions& options);
+/// Measures models: each measurement of all of them in turns, so that what disturbs the machine
+/// disturbs all alike. All are loaded at once.
+INFER_API Result<BenchReport> bench(const std::vector<std::string>& paths,
+                                    const BenchOptions& options);
 
 struct SelftestReport {
   int32_t passed = 0;

@@ -1,0 +1,124 @@
+#include "engine/exec/work.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace infer {
+namespace {
+
+int64_t rows_of(const Value& value, const StepShape& step) {
+  switch (value.rows) {
+    case Rows::tokens: return step.rows();
+    case Rows::outputs: return step.outputs;
+    case Rows::fixed: break;
+  }
+  return 1;
+}
+
+double moved_bytes(const Value& value, const StepShape& step) {
+  return static_cast<double>(value.desc.row_bytes() * value.desc.shape[1] * rows_of(value, step));
+}
+
+/// Bytes of a weight that a node reads.
+double read_of_weight(const Graph& graph, const Node& node, const TensorDesc& w, double rows) {
+  const auto row = static_cast<double>(w.row_bytes());
+  if (node.op() == OpId::Embed) return row * rows;
+  if (node.op() != OpId::MoeMatmul) return row * static_cast<double>(w.rows());
+  const TensorDesc& matrices = graph.value(node.inputs[1]).desc;
+  const auto experts = static_cast<double>(matrices.shape[2]);
+  const auto used = static_cast<double>(graph.value(node.inputs[2]).desc.shape[0]);
+  const double met = experts * (1 - std::pow(1 - used / experts, rows));
+  return static_cast<double>(w.extent_bytes()) / experts * met;
+}
+
+/// Multiply-accumulates with weights for one row.
+double macs_of_row(const Graph& graph, const Node& node) {
+  const auto matrix = [&] {
+    const TensorDesc& w = graph.value(node.inputs[1]).desc;
+    return static_cast<double>(w.shape[0]) * static_cast<double>(w.shape[1]);
+  };
+  switch (node.op()) {
+    case OpId::Matmul: return matrix();
+    case OpId::HeadMatmul:
+      return matrix() * static_cast<double>(graph.value(node.inputs[1]).desc.shape[2]);
+    case OpId::MoeMatmul:
+      return matrix() * static_cast<double>(graph.value(node.inputs[2]).desc.shape[0]);
+    default: return 0;
+  }
+}
+
+/// Bytes of one token's key and value in a layer.
+double cache_row(const Graph& graph, int32_t layer) {
+  const KvLayout layout = canonical_kv_layout(graph.kv());
+  const KvLayerLayout& at = layout.layers[static_cast<size_t>(layer)];
+  const int64_t row = at.v_offset == at.k_offset ? at.k_row : at.k_row + at.v_row;
+  return static_cast<double>(row * graph.kv().layers[static_cast<size_t>(layer)].heads);
+}
+
+void add_attention(const Graph& graph, const Node& node, const StepShape& step, Work& work) {
+  const auto& p = std::get<op::Attention>(node.params);
+  const KvLayerShape& shape = graph.kv().layers[static_cast<size_t>(p.kv_layer)];
+  double read = 0;  // keys, each once
+  double met = 0;   // (row, key) pairs
+  for (const RowRange& part : step.parts) {
+    const int64_t end = part.first + part.count;
+    const int64_t begin = p.window > 0 ? std::max<int64_t>(0, part.first - p.window + 1) : 0;
+    read += static_cast<double>(end - begin);
+    for (int64_t slot = part.first; slot < end; ++slot) {
+      met += static_cast<double>(p.window > 0 ? std::min<int64_t>(slot + 1, p.window) : slot + 1);
+    }
+  }
+  work.cache_bytes += read * cache_row(graph, p.kv_layer);
+  const auto heads = static_cast<double>(graph.value(node.inputs[0]).desc.shape[1]);
+  work.attention_macs += met * heads * (shape.k_dim + shape.v_dim);
+}
+
+}  // namespace
+
+int64_t StepShape::rows() const {
+  int64_t rows = 0;
+  for (const RowRange& part : parts) rows += part.count;
+  return rows;
+}
+
+Work& Work::operator+=(const Work& other) {
+  weight_bytes += other.weight_bytes;
+  cache_bytes += other.cache_bytes;
+  activation_bytes += other.activation_bytes;
+  weight_macs += other.weight_macs;
+  attention_macs += other.attention_macs;
+  return *this;
+}
+
+Work node_work(const Graph& graph, const Node& node, const StepShape& step) {
+  Work work;
+  const Value& first = graph.value(node.outputs.empty() ? node.inputs[0] : node.outputs[0]);
+  const auto rows = static_cast<double>(rows_of(first, step));
+  if (rows == 0) return work;
+  // A table's rows or a whole tensor's are gathered: what is read is as large as what is made.
+  const bool gathers = node.op() == OpId::SelectRows;
+  for (const ValueId id : node.inputs) {
+    if (id == kNoValue) continue;
+    const Value& value = graph.value(id);
+    if (value.kind == Value::Kind::weight) {
+      work.weight_bytes += read_of_weight(graph, node, value.desc, rows);
+    } else {
+      work.activation_bytes += moved_bytes(gathers && id == node.inputs[0] ? first : value, step);
+    }
+  }
+  for (const ValueId id : node.outputs) work.activation_bytes += moved_bytes(graph.value(id), step);
+  work.weight_macs += macs_of_row(graph, node) * rows;
+  if (node.op() == OpId::Attention) add_attention(graph, node, step, work);
+  if (node.op() == OpId::KvStore) {
+    work.activation_bytes += rows * cache_row(graph, std::get<op::KvStore>(node.params).kv_layer);
+  }
+  return work;
+}
+
+Work step_work(const Graph& graph, const StepShape& step) {
+  Work work;
+  for (const Node& node : graph.nodes()) work += node_work(graph, node, step);
+  return work;
+}
+
+}  // namespace infer

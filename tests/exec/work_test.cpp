@@ -1,0 +1,131 @@
+// What a step has to read and multiply, against figures worked out by hand.
+#include <doctest.h>
+
+#include <cmath>
+
+#include "engine/exec/executor.h"
+#include "engine/ops/op.h"
+
+namespace infer {
+namespace {
+
+constexpr int64_t kRows = 64;
+
+Graph finish(GraphBuilder& g) {
+  Result<Graph> graph = g.finish();
+  REQUIRE_MESSAGE(graph.has_value(), graph.error().message());
+  return *std::move(graph);
+}
+
+/// Activations [width, 1, rows] in float32.
+ValueId input(GraphBuilder& g, int64_t width, int64_t heads = 1) {
+  return g.data_input(0, tensor(DType::f32, width, heads, kRows), Rows::tokens);
+}
+
+Graph attention_graph(const KvGeometry& kv, int64_t heads, int32_t window) {
+  GraphBuilder g(infer_outputs, kRows, kRows, kv);
+  const ValueId q = input(g, kv.layers[0].k_dim, heads);
+  const ValueId slots = g.input(StepInput::slots);
+  const ValueId sequences = g.input(StepInput::sequences);
+  op::Attention params;
+  params.window = window;
+  g.output(g.add(params, {q, slots, sequences, kNoValue}));
+  return finish(g);
+}
+
+TEST_CASE("a batch's rows are taken together by sequence") {
+  StepBatch batch;
+  batch.tokens = {1, 2, 3, 4, 5};
+  batch.slots = {7, 8, 9, 0, 20};
+  batch.sequences = {0, 0, 0, 1, 2};
+  batch.output_rows = {2, 4};
+  const StepShape shape = batch.shape();
+  REQUIRE(shape.parts.size() == 3);
+  CHECK(shape.parts[0].first == 7);
+  CHECK(shape.parts[0].count == 3);
+  CHECK(shape.parts[2].first == 20);
+  CHECK(shape.rows() == 5);
+  CHECK(shape.outputs == 2);
+}
+
+TEST_CASE("a product reads its matrix once and multiplies it with every row") {
+  GraphBuilder g(infer_outputs, kRows, kRows, {});
+  const ValueId w = g.weight(0, tensor(DType::q4_0, 64, 100));
+  g.output(g.add(op::Matmul{}, {input(g, 64), w, kNoValue, kNoValue}));
+  const Graph graph = finish(g);
+  const Work work = step_work(graph, {{{0, 3}, {7, 2}}, 2});
+  CHECK(work.weight_bytes == 100 * 36);
+  CHECK(work.weight_macs == 5 * 64 * 100);
+  CHECK(work.activation_bytes == 5 * (64 + 100) * 4);
+  CHECK(work.cache_bytes == 0);
+}
+
+TEST_CASE("what follows the selection of rows counts outputs alone") {
+  GraphBuilder g(infer_outputs, kRows, kRows, {});
+  const ValueId chosen = g.add(op::SelectRows{}, {input(g, 64), g.input(StepInput::output_rows)});
+  const ValueId w = g.weight(0, tensor(DType::f32, 64, 10));
+  g.output(g.add(op::Matmul{}, {chosen, w, kNoValue, kNoValue}));
+  const Graph graph = finish(g);
+  CHECK(step_work(graph, {{{0, 30}}, 1}).weight_macs == 640);
+  const Work none = step_work(graph, {{{0, 30}}, 0});
+  CHECK(none.weight_macs == 0);
+  CHECK(none.weight_bytes == 0);
+}
+
+TEST_CASE("every head's matrix counts") {
+  GraphBuilder g(infer_outputs, kRows, kRows, {});
+  const ValueId w = g.weight(0, tensor(DType::f16, 32, 20, 4));
+  g.output(g.add(op::HeadMatmul{}, {input(g, 32, 4), w}));
+  const Work work = step_work(finish(g), {{{0, 2}}, 1});
+  CHECK(work.weight_macs == 2 * 32 * 20 * 4);
+  CHECK(work.weight_bytes == 32 * 20 * 4 * 2);
+}
+
+TEST_CASE("of a table the rows looked up are read") {
+  GraphBuilder g(infer_outputs, kRows, kRows, {});
+  const ValueId table = g.weight(0, tensor(DType::q8_0, 64, 1000));
+  g.output(g.add(op::Embed{}, {g.input(StepInput::tokens), table}));
+  CHECK(step_work(finish(g), {{{0, 3}}, 1}).weight_bytes == 3 * 68);
+}
+
+TEST_CASE("of experts one row reads those it uses, many rows nearly all") {
+  GraphBuilder g(infer_outputs, kRows, kRows, {});
+  const ValueId ids = g.data_input(1, tensor(DType::i32, 2, 1, kRows), Rows::tokens);
+  const ValueId w = g.weight(0, tensor(DType::f32, 16, 8, 4));
+  g.output(g.add(op::MoeMatmul{}, {input(g, 16), w, ids, kNoValue, kNoValue}));
+  const Graph graph = finish(g);
+  constexpr double kExpert = 16 * 8 * 4;
+  CHECK(step_work(graph, {{{0, 1}}, 1}).weight_bytes == doctest::Approx(2 * kExpert));
+  CHECK(step_work(graph, {{{0, 2}}, 1}).weight_bytes == doctest::Approx(3 * kExpert));
+  CHECK(step_work(graph, {{{0, 50}}, 1}).weight_bytes == doctest::Approx(4 * kExpert));
+  CHECK(step_work(graph, {{{0, 3}}, 1}).weight_macs == 3 * 2 * 16 * 8);
+}
+
+TEST_CASE("attention reads each sequence's keys and values once") {
+  const KvGeometry kv{{{2, 32, 16}}, DType::f16, DType::f16};
+  const Graph graph = attention_graph(kv, 4, 0);
+  const Work work = step_work(graph, {{{0, 3}, {9, 1}}, 2});
+  CHECK(work.cache_bytes == (3 + 10) * 2 * (32 + 16) * 2);
+  CHECK(work.attention_macs == (1 + 2 + 3 + 10) * 4 * (32 + 16));
+}
+
+TEST_CASE("attention with a window reads no further back") {
+  const KvGeometry kv{{{1, 32, 32, 4}}, DType::f32, DType::f32};
+  const Graph graph = attention_graph(kv, 1, 4);
+  const Work one = step_work(graph, {{{100, 1}}, 1});
+  CHECK(one.cache_bytes == 4 * 2 * 32 * 4);
+  CHECK(one.attention_macs == 4 * 64);
+  const Work chunk = step_work(graph, {{{2, 3}}, 1});  // sees slots 0 to 4: 3, 4 and 4 of them
+  CHECK(chunk.cache_bytes == 5 * 2 * 32 * 4);
+  CHECK(chunk.attention_macs == (3 + 4 + 4) * 64);
+}
+
+TEST_CASE("values that lie in their keys are read with them") {
+  KvGeometry kv{{{1, 96, 64, 0, true}}, DType::f16, DType::f16};
+  CHECK(step_work(attention_graph(kv, 3, 0), {{{9, 1}}, 1}).cache_bytes == 10 * 96 * 2);
+  kv.v_type = DType::f32;  // stored apart
+  CHECK(step_work(attention_graph(kv, 3, 0), {{{9, 1}}, 1}).cache_bytes == 10 * (96 * 2 + 64 * 4));
+}
+
+}  // namespace
+}  // namespace infer

@@ -31,6 +31,21 @@ struct F {
     s = _mm_add_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
   }
+  static F sums(const F* v) {
+    // Each step adds what it puts beside each other: elements 0 + 2 and 1 + 3 of each half, these
+    // two, then the halves.
+    __m256 quads[2];
+    for (int i = 0; i < 2; ++i) {
+      const F* x = v + i * 4;
+      const __m256 a =
+          _mm256_add_ps(_mm256_unpacklo_ps(x[0].v, x[1].v), _mm256_unpackhi_ps(x[0].v, x[1].v));
+      const __m256 b =
+          _mm256_add_ps(_mm256_unpacklo_ps(x[2].v, x[3].v), _mm256_unpackhi_ps(x[2].v, x[3].v));
+      quads[i] = _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xee));
+    }
+    return {_mm256_add_ps(_mm256_permute2f128_ps(quads[0], quads[1], 0x20),
+                          _mm256_permute2f128_ps(quads[0], quads[1], 0x31))};
+  }
   float highest() const {
     __m128 s = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     s = _mm_max_ps(s, _mm_movehl_ps(s, s));
@@ -154,11 +169,16 @@ int64_t int8_products(int64_t rounds) {
 }
 
 }  // namespace
+}  // namespace infer::cpu
+
+#include "backends/cpu/simd/attention_impl.h"
+
+namespace infer::cpu {
 
 const VecOps& vec_ops_avx2() {
-  static const VecOps ops{dot_columns, sum_squares, scale_mul, add_scaled,   axpy,
-                          max,         exp_sum,     glu,       f16_to_f32,   f32_to_f16,
-                          bf16_to_f32, quantise,    read_all,  int8_products};
+  static const VecOps ops{dot_columns, sum_squares, scale_mul, add_scaled,    axpy,
+                          max,         exp_sum,     glu,       f16_to_f32,    f32_to_f16,
+                          bf16_to_f32, quantise,    read_all,  int8_products, &kAttentionOps};
   return ops;
 }
 

@@ -20,6 +20,7 @@ struct F {
   static F pow2(F n) { return {std::bit_cast<float>((static_cast<int32_t>(n.v) + 127) << 23)}; }
   static F zero_where_below(F a, F x, F limit) { return {x.v < limit.v ? 0.0f : a.v}; }
   float sum() const { return v; }
+  static F sums(const F* v) { return *v; }
   float highest() const { return v; }
 };
 
@@ -57,11 +58,16 @@ uint64_t read_all(const std::byte* data, int64_t bytes) {
 }
 
 }  // namespace
+}  // namespace infer::cpu
+
+#include "backends/cpu/simd/attention_impl.h"
+
+namespace infer::cpu {
 
 const VecOps& vec_ops_scalar() {
   static const VecOps ops{dot_columns, sum_squares, scale_mul, add_scaled, axpy,
                           max,         exp_sum,     glu,       f16_to_f32, f32_to_f16,
-                          bf16_to_f32, nullptr,     read_all,  nullptr};
+                          bf16_to_f32, nullptr,     read_all,  nullptr,    &kAttentionOps};
   return ops;
 }
 

@@ -1,8 +1,8 @@
 // Kernels of attention, cache rows and rotary positions, one table for each instruction set.
 //
-// Queries come as rows of `pad` floats with zeros behind their elements, and so do the decoded keys
-// and values of a block; `pad` is a multiple of kAttentionPad, so that no kernel has a remainder.
-// Whatever a kernel computes for one query depends on that query and the keys it sees alone.
+// Whatever a kernel computes for one query depends on that query and the keys it sees alone. Keys
+// and values are decoded slice by slice: up to kAttentionSlice elements of each key of a page,
+// which stay in the first-level cache while every query meets them.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,11 @@
 
 namespace infer::cpu {
 
-/// In floats: the widest vector of any instruction set.
+/// Elements of a slice, a multiple of every block of a cache type; as many as a page has keys, so
+/// that keys and values take the same memory.
+inline constexpr int64_t kAttentionSlice = 64;
+/// Rows of mixes are padded to a multiple of this many floats, the widest vector there is.
 inline constexpr int64_t kAttentionPad = 16;
-/// Keys that are decoded at once; a multiple of four that divides a page.
-inline constexpr int64_t kAttentionBlock = 16;
 
 /// The keys [begin, end) of a page that a query sees, 0 ≤ begin ≤ end ≤ kPageTokens.
 struct Visible {
@@ -30,25 +31,31 @@ struct SoftmaxState {
   float sum;
 };
 
+/// The keys or the values of one kv head in a page: kPageTokens rows, `stride` bytes apart. The
+/// type is f32, f16, bf16, q8_0 or q4_0.
+struct CacheRows {
+  DType type;
+  const std::byte* data;
+  int64_t stride;
+  const std::byte* next;  ///< those of the page to come, to be fetched ahead; may be null
+};
+
+/// `any`: the keys that at least one of the queries sees; no others are read. `slice`: work space
+/// of kAttentionSlice × kPageTokens floats. Scores and weights: rows of kPageTokens floats.
 struct AttentionOps {
-  /// Decodes `rows` rows of n elements, `stride` bytes apart, to rows of `pad` ≥ n floats with
-  /// zeros behind. False, with nothing done, for a type that has no kernel.
-  bool (*decode)(DType type, const std::byte* from, int64_t stride, int64_t rows, int64_t n,
-                 float* to, int64_t pad);
-  /// scores[m][j] = q[m]·keys[j − first] for every j of the block [first, first + kAttentionBlock)
-  /// that query m sees; others of the block may be written as well. q and keys: rows of `pad`
-  /// floats; scores: rows of kPageTokens.
-  void (*scores)(const float* q, int64_t queries, const float* keys, int64_t pad,
-                 const Visible* visible, int64_t first, float* scores);
+  /// scores[m][j] = q[m]·key j for every j that query m sees; others may be written as well.
+  /// q: rows of dim floats.
+  void (*scores)(const float* q, int64_t queries, const CacheRows& keys, int64_t dim,
+                 const Visible* visible, Visible any, float* slice, float* scores);
   /// Takes a page's scores of each query into its softmax: scores[m][j] becomes the weight
   /// exp(s − best), with s = cap·tanh(score/cap) where cap > 0, and mixes[m] is scaled by what the
   /// old best is worth against the new one. Leaves the queries that see nothing as they are.
   void (*soften)(float* scores, int64_t queries, const Visible* visible, float cap,
                  SoftmaxState* states, float* mixes, int64_t pad);
-  /// mixes[m] += Σ_j weights[m][j]·values[j − first] over the j of the block that query m sees, in
-  /// ascending order. values and mixes: rows of `pad` floats; weights: rows of kPageTokens.
-  void (*mix)(const float* weights, int64_t queries, const float* values, int64_t pad,
-              const Visible* visible, int64_t first, float* mixes);
+  /// mixes[m] += Σ_j weights[m][j]·value j over the j that query m sees, in ascending order.
+  /// mixes: rows of `pad` floats, a multiple of kAttentionPad.
+  void (*mix)(const float* weights, int64_t queries, const CacheRows& values, int64_t dim,
+              const Visible* visible, Visible any, float* slice, float* mixes, int64_t pad);
   /// n finite elements, a multiple of 32, as blocks of type Q8_0.
   void (*encode_q8_0)(const float* x, std::byte* to, int64_t n);
   /// Turns `pairs` pairs of x by the angles of `turn` (cos, sin, cos, sin, …): (x[2p], x[2p + 1])

@@ -1,8 +1,8 @@
 // Attention over pages of 64 keys with a running softmax (Milakov & Gimelshein 2018;
 // FlashAttention, Dao et al. 2022), and long contexts in chunks (Flash-Decoding, Dao et al. 2023).
 //
-// A unit of work is a tile of rows of one sequence with query heads that share a kv head: a block
-// of keys or values is decoded once for all of them. A row's keys are cut into chunks by its number
+// A unit of work is a tile of rows of one sequence with query heads that share a kv head: a page's
+// keys and values are decoded once for all of them. A row's keys are cut into chunks by its number
 // of keys alone. Each chunk has a softmax of its own, and these are combined in the order of the
 // keys, be it by one thread that does all of them or after several threads did some each. So tiles
 // and threads change no bit.
@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "backends/cpu/parallel.h"
-#include "engine/quant/quant.h"
 
 namespace infer::cpu {
 namespace {
@@ -27,12 +26,10 @@ const KvLayerShape& layer_shape(const KvGeometry& kv, const OpParams& params) {
   return kv.layers[static_cast<size_t>(std::get<op::Attention>(params).kv_layer)];
 }
 
-int64_t padded(int64_t n) { return round_up(n, kAttentionPad); }
-
 /// How the query heads of a layer are spread over units, and the sizes of scratch in floats.
 struct Sizes {
   int64_t group, blocks, heads;  ///< heads of a kv head, units they make, and the heads of a unit
-  int64_t k_pad, v_pad;
+  int64_t k_dim, v_pad;
   int64_t most_rows, most_queries;  ///< of a unit
   int64_t chunks;                   ///< of a row at most
 
@@ -40,8 +37,8 @@ struct Sizes {
       : group(query_heads / shape.heads),
         blocks(div_ceil(group, kTileQueries)),
         heads(div_ceil(group, blocks)),
-        k_pad(padded(shape.k_dim)),
-        v_pad(padded(shape.v_dim)),
+        k_dim(shape.k_dim),
+        v_pad(round_up<int64_t>(shape.v_dim, kAttentionPad)),
         most_rows(std::max<int64_t>(1, kTileQueries / heads)),
         most_queries(most_rows * heads),
         chunks(window > 0 ? std::min(kChunks, window / (kPageTokens * kChunkPages) + 1) + 1
@@ -49,8 +46,8 @@ struct Sizes {
 
   int64_t states(int64_t queries) const { return queries * (v_pad + 2); }
   int64_t thread_bytes() const {
-    const int64_t floats = most_queries * (k_pad + kPageTokens) +
-                           kAttentionBlock * std::max(k_pad, v_pad) + 2 * states(most_queries);
+    const int64_t floats = most_queries * (k_dim + kPageTokens) + kAttentionSlice * kPageTokens +
+                           2 * states(most_queries);
     return round_up<int64_t>(floats * int64_t{sizeof(float)}, 64);
   }
   int64_t row_states() const { return states(heads * blocks) * chunks; }
@@ -102,9 +99,9 @@ class Attention {
         sizes_(shape_, q_.desc.shape[1], p_.window) {
     float* scratch = reinterpret_cast<float*>(call.scratch + call.thread * sizes_.thread_bytes());
     const auto take = [&](int64_t floats) { return std::exchange(scratch, scratch + floats); };
-    queries_ = take(sizes_.most_queries * sizes_.k_pad);
+    queries_ = take(sizes_.most_queries * sizes_.k_dim);
     scores_ = take(sizes_.most_queries * kPageTokens);
-    block_ = take(kAttentionBlock * std::max(sizes_.k_pad, sizes_.v_pad));
+    slice_ = take(kAttentionSlice * kPageTokens);
     own_ = take(sizes_.states(sizes_.most_queries));
     total_ = take(sizes_.states(sizes_.most_queries));
     shared_ = reinterpret_cast<float*>(call.scratch + call.threads() * sizes_.thread_bytes());
@@ -202,26 +199,13 @@ class Attention {
             queries(tile)};
   }
 
-  /// Queries of the unit, scaled, with zeros behind each.
+  /// Queries of the unit, scaled.
   void load_queries(const Tile& tile, int64_t unit) const {
     float* to = queries_;
     for (int64_t r = tile.first; r < tile.last; ++r) {
-      for (int64_t g = 0; g < sizes_.heads; ++g, to += sizes_.k_pad) {
+      for (int64_t g = 0; g < sizes_.heads; ++g, to += shape_.k_dim) {
         call_.vec().scale_mul(to, q_.row<float>(head(unit, g), r), nullptr, p_.scale, shape_.k_dim);
-        std::fill(to + shape_.k_dim, to + sizes_.k_pad, 0.0f);
       }
-    }
-  }
-
-  /// Keys or values [begin, end) of a page, at their places in the block that starts at `first`.
-  void decode(DType type, const std::byte* rows, int64_t stride, int64_t dim, int64_t pad,
-              int64_t begin, int64_t end, int64_t first) const {
-    float* to = block_ + (begin - first) * pad;
-    rows += begin * stride;
-    if (ops_.decode(type, rows, stride, end - begin, dim, to, pad)) return;
-    for (int64_t j = begin; j < end; ++j, rows += stride, to += pad) {
-      quant_traits(type).decode(rows, to, dim);
-      std::fill(to + dim, to + pad, 0.0f);
     }
   }
 
@@ -234,42 +218,41 @@ class Attention {
     Visible visible[kTileQueries];
     for (int64_t page = chunk * pages; page < (chunk + 1) * pages; ++page) {
       const int64_t start = page * kPageTokens;
-      int64_t begin = kPageTokens;
-      int64_t end = 0;
+      Visible any{kPageTokens, 0};
       Visible* next = visible;
       for (int64_t r = tile.first; r < tile.last; ++r) {
         const Row seen = row(r);
-        const int64_t from = std::clamp<int64_t>(seen.begin - start, 0, kPageTokens);
-        const int64_t to = std::clamp<int64_t>(seen.end - start, 0, kPageTokens);
-        next = std::fill_n(next, sizes_.heads,
-                           Visible{static_cast<int32_t>(from), static_cast<int32_t>(to)});
-        if (from >= to) continue;
-        begin = std::min(begin, from);
-        end = std::max(end, to);
+        const auto in_page = [&](int64_t slot) {
+          return static_cast<int32_t>(std::clamp<int64_t>(slot - start, 0, kPageTokens));
+        };
+        const Visible part{in_page(seen.begin), in_page(seen.end)};
+        next = std::fill_n(next, sizes_.heads, part);
+        if (part.empty()) continue;
+        any = {std::min(any.begin, part.begin), std::max(any.end, part.end)};
       }
-      if (begin < end) visit_page(tile, unit, start, begin, end, visible, states);
+      if (!any.empty()) visit_page(tile, unit, page, visible, any, states);
     }
   }
 
-  void visit_page(const Tile& tile, int64_t unit, int64_t start, int64_t begin, int64_t end,
-                  const Visible* visible, const States& states) const {
+  void visit_page(const Tile& tile, int64_t unit, int64_t page, const Visible* visible, Visible any,
+                  const States& states) const {
     const int64_t count = queries(tile);
-    const std::byte* page =
-        call_.pages.page(sequence(tile.first), start, call_.kv_layout.page_bytes);
-    const std::byte* keys = page + at_.k_offset + kv_head(unit) * kPageTokens * at_.k_row;
-    const std::byte* values = page + at_.v_offset + kv_head(unit) * kPageTokens * at_.v_row;
-    const int64_t first_block = begin / kAttentionBlock * kAttentionBlock;
-    for (int64_t first = first_block; first < end; first += kAttentionBlock) {
-      decode(call_.kv.k_type, keys, at_.k_row, shape_.k_dim, sizes_.k_pad, std::max(begin, first),
-             std::min(end, first + kAttentionBlock), first);
-      ops_.scores(queries_, count, block_, sizes_.k_pad, visible, first, scores_);
-    }
+    const int64_t before = kv_head(unit) * kPageTokens;
+    const bool last = page >= row(tile.last - 1).last_page();
+    const auto rows = [&](DType type, int64_t offset, int64_t stride) {
+      const auto in = [&](int64_t p) {
+        return call_.pages.page(sequence(tile.first), p * kPageTokens, call_.kv_layout.page_bytes) +
+               offset + before * stride;
+      };
+      return CacheRows{type, in(page), stride, last ? nullptr : in(page + 1)};
+    };
+    const CacheRows keys = rows(call_.kv.k_type, at_.k_offset, at_.k_row);
+    CacheRows values = rows(call_.kv.v_type, at_.v_offset, at_.v_row);
+    if (values.data == keys.data) values.next = nullptr;  // fetched with the keys
+    ops_.scores(queries_, count, keys, shape_.k_dim, visible, any, slice_, scores_);
     ops_.soften(scores_, count, visible, p_.softcap, states.softmax, states.mixes, sizes_.v_pad);
-    for (int64_t first = first_block; first < end; first += kAttentionBlock) {
-      decode(call_.kv.v_type, values, at_.v_row, shape_.v_dim, sizes_.v_pad, std::max(begin, first),
-             std::min(end, first + kAttentionBlock), first);
-      ops_.mix(scores_, count, block_, sizes_.v_pad, visible, first, states.mixes);
-    }
+    ops_.mix(scores_, count, values, shape_.v_dim, visible, any, slice_, states.mixes,
+             sizes_.v_pad);
   }
 
   /// Takes a chunk's states into the total of the rows that it is a part of.
@@ -330,8 +313,20 @@ class Attention {
   const Sizes sizes_;
   int64_t tile_rows_ = 1;
   // This thread's scratch, then the chunks' states that all threads share.
-  float *queries_, *scores_, *block_, *own_, *total_, *shared_;
+  float *queries_, *scores_, *slice_, *own_, *total_, *shared_;
 };
+
+Status supports(const NodeView& node) {
+  const KvGeometry& kv = node.graph.kv();
+  for (const DType type : {kv.k_type, kv.v_type}) {
+    if (type != DType::f32 && type != DType::f16 && type != DType::bf16 && type != DType::q8_0 &&
+        type != DType::q4_0) {
+      return error(StatusCode::unsupported, "a cache of type {} cannot be read",
+                   dtype_info(type).ident);
+    }
+  }
+  return {};
+}
 
 int64_t scratch(const NodeView& node, const CpuContext& context) {
   const auto& p = std::get<op::Attention>(node.node.params);
@@ -348,7 +343,7 @@ void run(const CpuCall& call) { Attention(call).run(); }
 }  // namespace
 
 const CpuOp& attention_cpu() {
-  static const CpuOp op{OpId::Attention, always_supported, scratch, run};
+  static const CpuOp op{OpId::Attention, supports, scratch, run};
   return op;
 }
 

@@ -1,8 +1,9 @@
 // The kernels of attention_kernels.h, written once over the vector type F. Included after
 // vec_impl.h and the conversions f16_to_f32 and bf16_to_f32 of an instruction set, whose F has
 // besides:
-//   static F sums(const F* v): element i is the sum of the elements of v[i], 0 ≤ i < kWidth, added
-//   up in the same order for every i.
+//   static F from_f16(const uint16_t* p);
+//   static void transpose(const float* from, int64_t from_pitch, float* to, int64_t to_pitch):
+//   to[i][j] = from[j][i] for 0 ≤ i, j < kWidth.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -34,37 +35,94 @@ struct StoredQ4_0 {
   uint8_t q[16];
 };
 
+void decode_f16(float* y, const uint16_t* x, int64_t n) {
+  int64_t i = 0;
+  for (; i + kW <= n; i += kW) F::from_f16(x + i).store(y + i);
+  if (i < n) f16_to_f32(y + i, x + i, n - i);
+}
+
+/// The usual length, known to the compiler.
+void decode_f16_slice(float* y, const uint16_t* x, int64_t) {
+  for (int64_t i = 0; i < kAttentionSlice; i += kW) F::from_f16(x + i).store(y + i);
+}
+
+float scale_of(const uint16_t* d) {
+  uint16_t bits[kW] = {*d};
+  float values[kW];
+  F::from_f16(bits).store(values);
+  return values[0];
+}
+
 void decode_q8_0(float* y, const StoredQ8_0* blocks, int64_t n) {
   for (int64_t b = 0; b < n / 32; ++b, y += 32) {
-    float d = 0;
-    f16_to_f32(&d, &blocks[b].d, 1);
+    const float d = scale_of(&blocks[b].d);
     for (int j = 0; j < 32; ++j) y[j] = static_cast<float>(blocks[b].q[j]) * d;
   }
 }
 
 void decode_q4_0(float* y, const StoredQ4_0* blocks, int64_t n) {
   for (int64_t b = 0; b < n / 32; ++b, y += 32) {
-    float d = 0;
-    f16_to_f32(&d, &blocks[b].d, 1);
+    const float d = scale_of(&blocks[b].d);
     for (int j = 0; j < 16; ++j) y[j] = static_cast<float>((blocks[b].q[j] & 15) - 8) * d;
     for (int j = 0; j < 16; ++j) y[j + 16] = static_cast<float>((blocks[b].q[j] >> 4) - 8) * d;
   }
 }
 
-bool decode_rows(DType type, const std::byte* from, int64_t stride, int64_t rows, int64_t n,
-                 float* to, int64_t pad) {
-  for (int64_t r = 0; r < rows; ++r, from += stride, to += pad) {
-    switch (type) {
-      case DType::f32: std::memcpy(to, from, static_cast<size_t>(n) * sizeof(float)); break;
-      case DType::f16: f16_to_f32(to, reinterpret_cast<const uint16_t*>(from), n); break;
-      case DType::bf16: bf16_to_f32(to, reinterpret_cast<const uint16_t*>(from), n); break;
-      case DType::q8_0: decode_q8_0(to, reinterpret_cast<const StoredQ8_0*>(from), n); break;
-      case DType::q4_0: decode_q4_0(to, reinterpret_cast<const StoredQ4_0*>(from), n); break;
-      default: return false;
-    }
-    fill(to + n, to + pad, 0.0f);
+int64_t stored_bytes(DType type, int64_t n) {
+  switch (type) {
+    case DType::f32: return n * 4;
+    case DType::q8_0: return n / 32 * int64_t{sizeof(StoredQ8_0)};
+    case DType::q4_0: return n / 32 * int64_t{sizeof(StoredQ4_0)};
+    default: return n * 2;
   }
-  return true;
+}
+
+/// Elements of rows of a page: those that a slice holds.
+struct Slice {
+  int64_t begin;
+  int64_t n;
+};
+
+template <typename Block, typename Fn>
+void decode_rows(const CacheRows& rows, int64_t begin, int64_t end, int64_t offset, const Slice& s,
+                 float* to, Fn fn) {
+  const std::byte* from = rows.data + begin * rows.stride + offset;
+  for (int64_t r = begin; r < end; ++r, from += rows.stride, to += kAttentionSlice) {
+    fn(to, reinterpret_cast<const Block*>(from), s.n);
+    for (int64_t i = s.n; i % kW != 0; ++i) to[i] = 0;
+  }
+}
+
+/// The slice of rows [begin, end), zeros behind each up to a whole vector; asks for the next
+/// page's.
+void decode(const CacheRows& rows, int64_t begin, int64_t end, const Slice& s, float* to) {
+  const int64_t offset = stored_bytes(rows.type, s.begin);
+  if (rows.next != nullptr) {
+    const int64_t bytes = stored_bytes(rows.type, s.n);
+    const bool whole = bytes == rows.stride;  // the rows are one stretch
+    const std::byte* next = rows.next + begin * rows.stride + offset;
+    const int64_t stretch = whole ? bytes * (end - begin) : bytes;
+    for (int64_t r = whole ? end - 1 : begin; r < end; ++r, next += rows.stride) {
+      for (int64_t i = 0; i < stretch; i += 64) __builtin_prefetch(next + i, 0, 2);
+    }
+  }
+  switch (rows.type) {
+    case DType::f32:
+      decode_rows<float>(rows, begin, end, offset, s, to, [](float* y, const float* x, int64_t n) {
+        std::memcpy(y, x, static_cast<size_t>(n) * sizeof(float));
+      });
+      break;
+    case DType::f16:
+      if (s.n == kAttentionSlice) {
+        decode_rows<uint16_t>(rows, begin, end, offset, s, to, decode_f16_slice);
+      } else {
+        decode_rows<uint16_t>(rows, begin, end, offset, s, to, decode_f16);
+      }
+      break;
+    case DType::bf16: decode_rows<uint16_t>(rows, begin, end, offset, s, to, bf16_to_f32); break;
+    case DType::q8_0: decode_rows<StoredQ8_0>(rows, begin, end, offset, s, to, decode_q8_0); break;
+    default: decode_rows<StoredQ4_0>(rows, begin, end, offset, s, to, decode_q4_0); break;
+  }
 }
 
 /// The same bytes as the encoder of engine/quant.
@@ -91,64 +149,106 @@ void encode_q8_0(const float* x, std::byte* to, int64_t n) {
   }
 }
 
-// ---- scores ------------------------------------------------------------------------------------
+// ---- products ----------------------------------------------------------------------------------
 
-/// Q queries against four keys: scores[m][0..4).
-template <int Q>
-void score_tile(const float* q, const float* keys, int64_t pad, float* scores) {
-  constexpr int kSums = (Q * 4 + kW - 1) / kW * kW;
-  F sums[kSums];
-  for (int i = 0; i < kSums; ++i) sums[i] = F::zero();
-  for (int64_t i = 0; i < pad; i += kW) {
-    F x[Q];
-    for (int m = 0; m < Q; ++m) x[m] = F::load(q + m * pad + i);
-    for (int j = 0; j < 4; ++j) {
-      const F key = F::load(keys + j * pad + i);
-      for (int m = 0; m < Q; ++m) sums[m * 4 + j] = fma(x[m], key, sums[m * 4 + j]);
+/// A stretch of V vectors of Q rows: y[m] += Σ_i w[m][i]·x[i], i ascending from 0 to n.
+template <int Q, int V>
+void multiply_tile(const float* w, int64_t w_pitch, const float* x, int64_t n, float* y,
+                   int64_t y_pitch) {
+  F sums[Q][V];
+  for (int m = 0; m < Q; ++m) {
+    for (int v = 0; v < V; ++v) sums[m][v] = F::load(y + m * y_pitch + v * kW);
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    F a[Q];
+    for (int m = 0; m < Q; ++m) a[m] = F::set(w[m * w_pitch + i]);
+    for (int v = 0; v < V; ++v) {
+      const F b = F::load(x + i * kAttentionSlice + v * kW);
+      for (int m = 0; m < Q; ++m) sums[m][v] = fma(a[m], b, sums[m][v]);
     }
   }
-  float out[kSums];
-  for (int i = 0; i < kSums; i += kW) F::sums(sums + i).store(out + i);
-  for (int m = 0; m < Q; ++m) std::memcpy(scores + m * kPageTokens, out + m * 4, 4 * sizeof(float));
+  for (int m = 0; m < Q; ++m) {
+    for (int v = 0; v < V; ++v) sums[m][v].store(y + m * y_pitch + v * kW);
+  }
+}
+
+/// The same for whole vectors of columns; rows of x are those of a slice.
+template <int Q>
+void multiply(const float* w, int64_t w_pitch, const float* x, int64_t n, int64_t columns, float* y,
+              int64_t y_pitch) {
+  int64_t c = 0;
+  if constexpr (Q == 1) {  // enough sums at once to hide the latency of one
+    for (; c + 8 * kW <= columns; c += 8 * kW) {
+      multiply_tile<1, 8>(w, w_pitch, x + c, n, y + c, y_pitch);
+    }
+  }
+  for (; c + 4 * kW <= columns; c += 4 * kW) {
+    multiply_tile<Q, 4>(w, w_pitch, x + c, n, y + c, y_pitch);
+  }
+  for (; c < columns; c += kW) multiply_tile<Q, 1>(w, w_pitch, x + c, n, y + c, y_pitch);
 }
 
 template <int Q>
-void score_queries(const float* q, const float* keys, int64_t pad, const Visible* visible,
-                   int64_t first, float* scores) {
-  int64_t begin = kPageTokens;
-  int64_t end = 0;
-  for (int m = 0; m < Q; ++m) {
-    if (visible[m].empty()) continue;
-    begin = lesser(begin, visible[m].begin);
-    end = greater(end, visible[m].end);
-  }
-  begin = greater(begin - first, 0) / 4 * 4;
-  end = lesser(end - first, kAttentionBlock);
-  for (int64_t j = begin; j < end; j += 4) {
-    score_tile<Q>(q, keys + j * pad, pad, scores + first + j);
-  }
-}
+struct Rows {
+  static constexpr int kCount = Q;
+};
 
-void score_block(const float* q, int64_t queries, const float* keys, int64_t pad,
-                 const Visible* visible, int64_t first, float* scores) {
-  constexpr int kMost = kW > 8 ? 4 : 3;
+/// Calls fn(Rows<Q>, first) for all queries, as many at once as the registers can sum: Q rows of
+/// four vectors, one of the operand and Q factors.
+template <typename Fn>
+void for_each_tile(int64_t queries, Fn fn) {
   for (int64_t m = 0; m < queries;) {
-    const float* x = q + m * pad;
-    float* out = scores + m * kPageTokens;
     const int64_t left = queries - m;
-    if (kMost == 4 && left >= 4) {
-      score_queries<4>(x, keys, pad, visible + m, first, out);
-      m += 4;
+    if (kW > 8 && left >= 6) {
+      fn(Rows<6>(), m);
+      m += 6;
     } else if (left >= 3 && left != 4) {
-      score_queries<3>(x, keys, pad, visible + m, first, out);
+      fn(Rows<3>(), m);
       m += 3;
     } else if (left >= 2) {
-      score_queries<2>(x, keys, pad, visible + m, first, out);
+      fn(Rows<2>(), m);
       m += 2;
     } else {
-      score_queries<1>(x, keys, pad, visible + m, first, out);
+      fn(Rows<1>(), m);
       m += 1;
     }
+  }
+}
+
+// ---- scores ------------------------------------------------------------------------------------
+
+/// A slice of the keys that `any` query sees with the keys along the vectors: x[element][key].
+void transpose_keys(const CacheRows& keys, const Slice& slice, Visible any, float* x) {
+  float rows[kW * kAttentionSlice];
+  for (int64_t j = any.begin / kW * kW; j < any.end; j += kW) {
+    const int64_t begin = greater(j, any.begin);
+    const int64_t end = lesser(j + kW, any.end);
+    if (end - begin < kW) fill(rows, rows + kW * kAttentionSlice, 0.0f);
+    decode(keys, begin, end, slice, rows + (begin - j) * kAttentionSlice);
+    for (int64_t i = 0; i < slice.n; i += kW) {
+      F::transpose(rows + i, kAttentionSlice, x + i * kPageTokens + j, kPageTokens);
+    }
+  }
+}
+
+void score_page(const float* q, int64_t queries, const CacheRows& keys, int64_t dim,
+                const Visible* visible, Visible any, float* slice, float* scores) {
+  fill(scores, scores + queries * kPageTokens, 0.0f);
+  for (int64_t begin = 0; begin < dim; begin += kAttentionSlice) {
+    const int64_t n = lesser(kAttentionSlice, dim - begin);
+    transpose_keys(keys, {begin, n}, any, slice);
+    for_each_tile(queries, [&](auto rows, int64_t m) {
+      constexpr int kQ = decltype(rows)::kCount;
+      int64_t from = kPageTokens;
+      int64_t to = 0;
+      for (int i = 0; i < kQ; ++i) {
+        if (visible[m + i].empty()) continue;
+        from = lesser(from, visible[m + i].begin / kW * kW);
+        to = greater(to, (visible[m + i].end + kW - 1) / kW * kW);
+      }
+      multiply<kQ>(q + m * dim + begin, dim, slice + from, n, to - from,
+                   scores + m * kPageTokens + from, kPageTokens);
+    });
   }
 }
 
@@ -220,82 +320,40 @@ void soften_page(float* scores, int64_t queries, const Visible* visible, float c
 
 // ---- mixes of values ---------------------------------------------------------------------------
 
-/// V vectors of the mixes of Q queries over `keys` keys.
-template <int Q, int V>
-void mix_tile(const float* weights, const float* values, int64_t keys, int64_t pad, float* mixes) {
-  F sums[Q][V];
-  for (int m = 0; m < Q; ++m) {
-    for (int v = 0; v < V; ++v) sums[m][v] = F::load(mixes + m * pad + v * kW);
-  }
-  for (int64_t j = 0; j < keys; ++j) {
-    F w[Q];
-    for (int m = 0; m < Q; ++m) w[m] = F::set(weights[m * kPageTokens + j]);
-    for (int v = 0; v < V; ++v) {
-      const F value = F::load(values + j * pad + v * kW);
-      for (int m = 0; m < Q; ++m) sums[m][v] = fma(w[m], value, sums[m][v]);
-    }
-  }
-  for (int m = 0; m < Q; ++m) {
-    for (int v = 0; v < V; ++v) sums[m][v].store(mixes + m * pad + v * kW);
-  }
-}
-
-/// Keys [begin, end) of the page for Q queries that see all of them.
+/// Q queries and a slice: what they see in common together, what only some see one by one.
 template <int Q>
-void mix_keys(const float* weights, const float* values, int64_t pad, int64_t first, int64_t begin,
-              int64_t end, float* mixes) {
-  if (begin >= end) return;
-  weights += begin;
-  values += (begin - first) * pad;
-  int64_t i = 0;
-  for (; i + 4 * kW <= pad; i += 4 * kW) {
-    mix_tile<Q, 4>(weights, values + i, end - begin, pad, mixes + i);
+void mix_queries(const float* weights, const float* slice, int64_t columns, const Visible* visible,
+                 float* mixes, int64_t pad) {
+  const auto add = [&](auto rows, int m, int64_t begin, int64_t end) {
+    if (begin >= end) return;
+    multiply<decltype(rows)::kCount>(weights + m * kPageTokens + begin, kPageTokens,
+                                     slice + begin * kAttentionSlice, end - begin, columns,
+                                     mixes + m * pad, pad);
+  };
+  int64_t begin = 0;
+  int64_t end = kPageTokens;
+  for (int m = 0; m < Q; ++m) {
+    begin = greater(begin, visible[m].begin);
+    end = lesser(end, visible[m].end);
   }
-  for (; i < pad; i += kW) mix_tile<Q, 1>(weights, values + i, end - begin, pad, mixes + i);
+  if (begin >= end) begin = end = kPageTokens;  // nothing in common
+  for (int m = 0; m < Q; ++m) add(Rows<1>(), m, visible[m].begin, lesser(visible[m].end, begin));
+  add(Rows<Q>(), 0, begin, end);
+  for (int m = 0; m < Q; ++m) add(Rows<1>(), m, greater(visible[m].begin, end), visible[m].end);
 }
 
-/// Q queries: what they see in common together, what only some see one by one.
-template <int Q>
-void mix_queries(const float* weights, const float* values, int64_t pad, const Visible* visible,
-                 int64_t first, float* mixes) {
-  int64_t begin[Q];
-  int64_t end[Q];
-  int64_t from = 0;
-  int64_t to = kPageTokens;
-  for (int m = 0; m < Q; ++m) {
-    begin[m] = greater(visible[m].begin, first);
-    end[m] = lesser(visible[m].end, first + kAttentionBlock);
-    from = greater(from, begin[m]);
-    to = lesser(to, end[m]);
-  }
-  if (from >= to) from = to = kPageTokens;  // nothing in common: all of it below
-  for (int m = 0; m < Q; ++m) {
-    mix_keys<1>(weights + m * kPageTokens, values, pad, first, begin[m], lesser(end[m], from),
-                mixes + m * pad);
-  }
-  mix_keys<Q>(weights, values, pad, first, from, to, mixes);
-  for (int m = 0; m < Q; ++m) {
-    mix_keys<1>(weights + m * kPageTokens, values, pad, first, greater(begin[m], to), end[m],
-                mixes + m * pad);
-  }
-}
-
-void mix_block(const float* weights, int64_t queries, const float* values, int64_t pad,
-               const Visible* visible, int64_t first, float* mixes) {
-  for (int64_t m = 0; m < queries;) {
-    const float* w = weights + m * kPageTokens;
-    float* out = mixes + m * pad;
-    const int64_t left = queries - m;
-    if (left >= 3 && left != 4) {
-      mix_queries<3>(w, values, pad, visible + m, first, out);
-      m += 3;
-    } else if (left >= 2) {
-      mix_queries<2>(w, values, pad, visible + m, first, out);
-      m += 2;
-    } else {
-      mix_queries<1>(w, values, pad, visible + m, first, out);
-      m += 1;
+void mix_page(const float* weights, int64_t queries, const CacheRows& values, int64_t dim,
+              const Visible* visible, Visible any, float* slice, float* mixes, int64_t pad) {
+  for (int64_t begin = 0; begin < dim; begin += kAttentionSlice) {
+    const int64_t n = lesser(kAttentionSlice, dim - begin);
+    for (int64_t j = any.begin; j < any.end;
+         j += 8) {  // in small parts, for the sake of the fetches
+      decode(values, j, lesser(j + 8, any.end), {begin, n}, slice + j * kAttentionSlice);
     }
+    for_each_tile(queries, [&](auto rows, int64_t m) {
+      mix_queries<decltype(rows)::kCount>(weights + m * kPageTokens, slice, (n + kW - 1) / kW * kW,
+                                          visible + m, mixes + m * pad + begin, pad);
+    });
   }
 }
 
@@ -315,8 +373,7 @@ void rope(float* y, const float* x, const float* turn, int64_t pairs, bool inter
   }
 }
 
-constexpr AttentionOps kAttentionOps{decode_rows, score_block, soften_page,
-                                     mix_block,   encode_q8_0, rope};
+constexpr AttentionOps kAttentionOps{score_page, soften_page, mix_page, encode_q8_0, rope};
 
 }  // namespace
 }  // namespace infer::cpu

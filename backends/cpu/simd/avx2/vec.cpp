@@ -11,6 +11,9 @@ struct F {
   __m256 v;
 
   static F load(const float* p) { return {_mm256_loadu_ps(p)}; }
+  static F from_f16(const uint16_t* p) {
+    return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+  }
   void store(float* p) const { _mm256_storeu_ps(p, v); }
   static F set(float x) { return {_mm256_set1_ps(x)}; }
   static F zero() { return {_mm256_setzero_ps()}; }
@@ -31,20 +34,24 @@ struct F {
     s = _mm_add_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
   }
-  static F sums(const F* v) {
-    // Each step adds what it puts beside each other: elements 0 + 2 and 1 + 3 of each half, these
-    // two, then the halves.
-    __m256 quads[2];
-    for (int i = 0; i < 2; ++i) {
-      const F* x = v + i * 4;
-      const __m256 a =
-          _mm256_add_ps(_mm256_unpacklo_ps(x[0].v, x[1].v), _mm256_unpackhi_ps(x[0].v, x[1].v));
-      const __m256 b =
-          _mm256_add_ps(_mm256_unpacklo_ps(x[2].v, x[3].v), _mm256_unpackhi_ps(x[2].v, x[3].v));
-      quads[i] = _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xee));
+  static void transpose(const float* from, int64_t from_pitch, float* to, int64_t to_pitch) {
+    // Rows j and j + 4 share a vector from the start, so that no step has to cross the halves.
+    for (int64_t i = 0; i < 8; i += 4) {
+      __m256 row[4];
+      for (int64_t j = 0; j < 4; ++j) {
+        const float* at = from + j * from_pitch + i;
+        const __m256 low = _mm256_castps128_ps256(_mm_loadu_ps(at));
+        row[j] = _mm256_insertf128_ps(low, _mm_loadu_ps(at + 4 * from_pitch), 1);
+      }
+      const __m256 a = _mm256_unpacklo_ps(row[0], row[1]);
+      const __m256 b = _mm256_unpacklo_ps(row[2], row[3]);
+      const __m256 c = _mm256_unpackhi_ps(row[0], row[1]);
+      const __m256 d = _mm256_unpackhi_ps(row[2], row[3]);
+      _mm256_storeu_ps(to + i * to_pitch, _mm256_shuffle_ps(a, b, 0x44));
+      _mm256_storeu_ps(to + (i + 1) * to_pitch, _mm256_shuffle_ps(a, b, 0xee));
+      _mm256_storeu_ps(to + (i + 2) * to_pitch, _mm256_shuffle_ps(c, d, 0x44));
+      _mm256_storeu_ps(to + (i + 3) * to_pitch, _mm256_shuffle_ps(c, d, 0xee));
     }
-    return {_mm256_add_ps(_mm256_permute2f128_ps(quads[0], quads[1], 0x20),
-                          _mm256_permute2f128_ps(quads[0], quads[1], 0x31))};
   }
   float highest() const {
     __m128 s = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
@@ -69,10 +76,7 @@ namespace {
 
 void f16_to_f32(float* y, const uint16_t* x, int64_t n) {
   int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    const __m128i h = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i));
-    _mm256_storeu_ps(y + i, _mm256_cvtph_ps(h));
-  }
+  for (; i + 8 <= n; i += 8) F::from_f16(x + i).store(y + i);
   for (; i < n; ++i) y[i] = infer::f16_to_f32(x[i]);
 }
 

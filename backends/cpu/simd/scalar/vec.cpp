@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "engine/core/half.h"
+
 namespace infer::cpu {
 namespace {
 
@@ -11,6 +13,7 @@ struct F {
   float v;
 
   static F load(const float* p) { return {*p}; }
+  static F from_f16(const uint16_t* p) { return {infer::f16_to_f32(*p)}; }
   void store(float* p) const { *p = v; }
   static F set(float x) { return {x}; }
   static F zero() { return {0.0f}; }
@@ -20,7 +23,7 @@ struct F {
   static F pow2(F n) { return {std::bit_cast<float>((static_cast<int32_t>(n.v) + 127) << 23)}; }
   static F zero_where_below(F a, F x, F limit) { return {x.v < limit.v ? 0.0f : a.v}; }
   float sum() const { return v; }
-  static F sums(const F* v) { return *v; }
+  static void transpose(const float* from, int64_t, float* to, int64_t) { *to = *from; }
   float highest() const { return v; }
 };
 

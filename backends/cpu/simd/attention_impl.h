@@ -1,7 +1,8 @@
 // The kernels of attention_kernels.h, written once over the vector type F. Included after
 // vec_impl.h and the conversions f16_to_f32 and bf16_to_f32 of an instruction set, whose F has
 // besides:
-//   static F from_f16(const uint16_t* p);
+//   static float f16(uint16_t h); static F from_f16(const uint16_t* p);
+//   static F from_i8(const int8_t* p);
 //   static void transpose(const float* from, int64_t from_pitch, float* to, int64_t to_pitch):
 //   to[i][j] = from[j][i] for 0 ≤ i, j < kWidth.
 #include <cmath>
@@ -46,25 +47,23 @@ void decode_f16_slice(float* y, const uint16_t* x, int64_t) {
   for (int64_t i = 0; i < kAttentionSlice; i += kW) F::from_f16(x + i).store(y + i);
 }
 
-float scale_of(const uint16_t* d) {
-  uint16_t bits[kW] = {*d};
-  float values[kW];
-  F::from_f16(bits).store(values);
-  return values[0];
-}
-
 void decode_q8_0(float* y, const StoredQ8_0* blocks, int64_t n) {
   for (int64_t b = 0; b < n / 32; ++b, y += 32) {
-    const float d = scale_of(&blocks[b].d);
-    for (int j = 0; j < 32; ++j) y[j] = static_cast<float>(blocks[b].q[j]) * d;
+    const F d = F::set(F::f16(blocks[b].d));
+    for (int j = 0; j < 32; j += kW) (F::from_i8(blocks[b].q + j) * d).store(y + j);
   }
 }
 
 void decode_q4_0(float* y, const StoredQ4_0* blocks, int64_t n) {
+  constexpr uint64_t kLow = 0x0f0f0f0f0f0f0f0f;
   for (int64_t b = 0; b < n / 32; ++b, y += 32) {
-    const float d = scale_of(&blocks[b].d);
-    for (int j = 0; j < 16; ++j) y[j] = static_cast<float>((blocks[b].q[j] & 15) - 8) * d;
-    for (int j = 0; j < 16; ++j) y[j + 16] = static_cast<float>((blocks[b].q[j] >> 4) - 8) * d;
+    uint64_t q[2];
+    std::memcpy(q, blocks[b].q, sizeof(q));
+    const uint64_t levels[4] = {q[0] & kLow, q[1] & kLow, q[0] >> 4 & kLow, q[1] >> 4 & kLow};
+    const auto* bytes = reinterpret_cast<const int8_t*>(levels);
+    const F d = F::set(F::f16(blocks[b].d));
+    const F middle = F::set(8);
+    for (int j = 0; j < 32; j += kW) ((F::from_i8(bytes + j) - middle) * d).store(y + j);
   }
 }
 
@@ -137,8 +136,7 @@ void encode_q8_0(const float* x, std::byte* to, int64_t n) {
     const float wide = most.highest() / 127;
     const float scale = wide < 65504.0f ? wide : 65504.0f;
     f32_to_f16(&blocks[b].d, &scale, 1);
-    float d = 0;
-    f16_to_f32(&d, &blocks[b].d, 1);
+    const float d = F::f16(blocks[b].d);
     const F inverse = F::set(d != 0 ? 1 / d : 0);
     float levels[32];
     for (int i = 0; i < 32; i += kW) {

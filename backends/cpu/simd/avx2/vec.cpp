@@ -11,6 +11,11 @@ struct F {
   __m256 v;
 
   static F load(const float* p) { return {_mm256_loadu_ps(p)}; }
+  static float f16(uint16_t h) { return _cvtsh_ss(h); }
+  static F from_i8(const int8_t* p) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes))};
+  }
   static F from_f16(const uint16_t* p) {
     return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
   }

@@ -13,6 +13,8 @@ struct F {
   float v;
 
   static F load(const float* p) { return {*p}; }
+  static float f16(uint16_t h) { return infer::f16_to_f32(h); }
+  static F from_i8(const int8_t* p) { return {static_cast<float>(*p)}; }
   static F from_f16(const uint16_t* p) { return {infer::f16_to_f32(*p)}; }
   void store(float* p) const { *p = v; }
   static F set(float x) { return {x}; }

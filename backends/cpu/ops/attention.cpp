@@ -20,7 +20,7 @@ constexpr int64_t kTileQueries = 64;  ///< rows × heads of a unit, or one row w
 constexpr int64_t kFewQueries = 16;   ///< tiles are made no smaller for the sake of more units
 constexpr int64_t kChunkPages = 8;    ///< at least
 constexpr int64_t kChunks = 32;    ///< about as many at most; one more where a window begins late
-constexpr int64_t kSplitRows = 8;  ///< chunks become units of their own in steps of few rows
+constexpr int64_t kSplitRows = 4;  ///< chunks become units of their own in steps of few rows
 
 const KvLayerShape& layer_shape(const KvGeometry& kv, const OpParams& params) {
   return kv.layers[static_cast<size_t>(std::get<op::Attention>(params).kv_layer)];

@@ -21,8 +21,11 @@ struct F {
   static F zero() { return {0.0f}; }
   static F min(F a, F b) { return {a.v < b.v ? a.v : b.v}; }
   static F max(F a, F b) { return {a.v > b.v ? a.v : b.v}; }
-  static F round(F a) { return {std::nearbyint(a.v)}; }
-  static F pow2(F n) { return {std::bit_cast<float>((static_cast<int32_t>(n.v) + 127) << 23)}; }
+  static F round(F a) { return {static_cast<float>(std::lrint(a.v))}; }
+  static F pow2(F n) {
+    const long exponent = std::lrint(n.v) + 127;  // defined, if useless, for what is no number
+    return {std::bit_cast<float>(static_cast<uint32_t>(exponent) << 23)};
+  }
   static F zero_where_below(F a, F x, F limit) { return {x.v < limit.v ? 0.0f : a.v}; }
   float sum() const { return v; }
   static void transpose(const float* from, int64_t, float* to, int64_t) { *to = *from; }

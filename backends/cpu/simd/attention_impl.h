@@ -4,7 +4,7 @@
 //   static float f16(uint16_t h); static F from_f16(const uint16_t* p);
 //   static F from_i8(const int8_t* p);
 //   static void transpose(const float* from, int64_t from_pitch, float* to, int64_t to_pitch):
-//   to[i][j] = from[j][i] for 0 ≤ i, j < kWidth.
+//   to[i][j] = from[j][i] for 0 ≤ i, j < kWidth; transpose_f16 the same from binary16.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -92,19 +92,23 @@ void decode_rows(const CacheRows& rows, int64_t begin, int64_t end, int64_t offs
   }
 }
 
+/// Asks for the slice of rows [begin, end) of the next page.
+void fetch(const CacheRows& rows, int64_t begin, int64_t end, const Slice& s) {
+  if (rows.next == nullptr) return;
+  const int64_t bytes = stored_bytes(rows.type, s.n);
+  const bool whole = bytes == rows.stride;  // the rows are one stretch
+  const std::byte* next = rows.next + begin * rows.stride + stored_bytes(rows.type, s.begin);
+  const int64_t stretch = whole ? bytes * (end - begin) : bytes;
+  for (int64_t r = whole ? end - 1 : begin; r < end; ++r, next += rows.stride) {
+    for (int64_t i = 0; i < stretch; i += 64) __builtin_prefetch(next + i, 0, 2);
+  }
+}
+
 /// The slice of rows [begin, end), zeros behind each up to a whole vector; asks for the next
 /// page's.
 void decode(const CacheRows& rows, int64_t begin, int64_t end, const Slice& s, float* to) {
+  fetch(rows, begin, end, s);
   const int64_t offset = stored_bytes(rows.type, s.begin);
-  if (rows.next != nullptr) {
-    const int64_t bytes = stored_bytes(rows.type, s.n);
-    const bool whole = bytes == rows.stride;  // the rows are one stretch
-    const std::byte* next = rows.next + begin * rows.stride + offset;
-    const int64_t stretch = whole ? bytes * (end - begin) : bytes;
-    for (int64_t r = whole ? end - 1 : begin; r < end; ++r, next += rows.stride) {
-      for (int64_t i = 0; i < stretch; i += 64) __builtin_prefetch(next + i, 0, 2);
-    }
-  }
   switch (rows.type) {
     case DType::f32:
       decode_rows<float>(rows, begin, end, offset, s, to, [](float* y, const float* x, int64_t n) {
@@ -221,6 +225,15 @@ void transpose_keys(const CacheRows& keys, const Slice& slice, Visible any, floa
   for (int64_t j = any.begin / kW * kW; j < any.end; j += kW) {
     const int64_t begin = greater(j, any.begin);
     const int64_t end = lesser(j + kW, any.end);
+    if (keys.type == DType::f16 && end - begin == kW && slice.n % kW == 0) {  // the usual case
+      fetch(keys, begin, end, slice);
+      const std::byte* from = keys.data + j * keys.stride;
+      for (int64_t i = 0; i < slice.n; i += kW) {
+        F::transpose_f16(reinterpret_cast<const uint16_t*>(from) + slice.begin + i, keys.stride / 2,
+                         x + i * kPageTokens + j, kPageTokens);
+      }
+      continue;
+    }
     if (end - begin < kW) fill(rows, rows + kW * kAttentionSlice, 0.0f);
     decode(keys, begin, end, slice, rows + (begin - j) * kAttentionSlice);
     for (int64_t i = 0; i < slice.n; i += kW) {

@@ -34,6 +34,22 @@ struct F {
   static F zero_where_below(F a, F x, F limit) {
     return {_mm256_andnot_ps(_mm256_cmp_ps(x.v, limit.v, _CMP_LT_OQ), a.v)};
   }
+  static void transpose_f16(const uint16_t* from, int64_t from_pitch, float* to, int64_t to_pitch) {
+    __m128i a[8];
+    for (int64_t j = 0; j < 8; ++j) {
+      a[j] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + j * from_pitch));
+    }
+    // Each step interleaves what is four, two, one rows apart; after three, rows are columns.
+    for (int step = 0; step < 3; ++step) {
+      __m128i b[8];
+      for (int j = 0; j < 4; ++j) {
+        b[2 * j] = _mm_unpacklo_epi16(a[j], a[j + 4]);
+        b[2 * j + 1] = _mm_unpackhi_epi16(a[j], a[j + 4]);
+      }
+      for (int j = 0; j < 8; ++j) a[j] = b[j];
+    }
+    for (int64_t i = 0; i < 8; ++i) _mm256_storeu_ps(to + i * to_pitch, _mm256_cvtph_ps(a[i]));
+  }
   float sum() const {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     s = _mm_add_ps(s, _mm_movehl_ps(s, s));

@@ -27,6 +27,7 @@ struct F {
     return {std::bit_cast<float>(static_cast<uint32_t>(exponent) << 23)};
   }
   static F zero_where_below(F a, F x, F limit) { return {x.v < limit.v ? 0.0f : a.v}; }
+  static void transpose_f16(const uint16_t* from, int64_t, float* to, int64_t) { *to = f16(*from); }
   float sum() const { return v; }
   static void transpose(const float* from, int64_t, float* to, int64_t) { *to = *from; }
   float highest() const { return v; }

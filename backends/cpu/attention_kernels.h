@@ -31,12 +31,13 @@ struct SoftmaxState {
   float sum;
 };
 
-/// The keys or the values of one kv head in a page: kPageTokens rows, `stride` bytes apart. The
-/// type is f32, f16, bf16, q8_0 or q4_0.
+/// The keys or the values of one kv head in a page: kPageTokens rows of dim elements, `stride`
+/// bytes apart. The type is f32, f16, bf16, q8_0 or q4_0.
 struct CacheRows {
   DType type;
   const std::byte* data;
   int64_t stride;
+  int64_t dim;
   const std::byte* next;  ///< those of the page to come, to be fetched ahead; may be null
 };
 
@@ -44,9 +45,9 @@ struct CacheRows {
 /// of kAttentionSlice × kPageTokens floats. Scores and weights: rows of kPageTokens floats.
 struct AttentionOps {
   /// scores[m][j] = q[m]·key j for every j that query m sees; others may be written as well.
-  /// q: rows of dim floats.
-  void (*scores)(const float* q, int64_t queries, const CacheRows& keys, int64_t dim,
-                 const Visible* visible, Visible any, float* slice, float* scores);
+  /// q: rows of as many floats as keys have.
+  void (*scores)(const float* q, int64_t queries, const CacheRows& keys, const Visible* visible,
+                 Visible any, float* slice, float* scores);
   /// Takes a page's scores of each query into its softmax: scores[m][j] becomes the weight
   /// exp(s − best), with s = cap·tanh(score/cap) where cap > 0, and mixes[m] is scaled by what the
   /// old best is worth against the new one. Leaves the queries that see nothing as they are.
@@ -54,7 +55,7 @@ struct AttentionOps {
                  SoftmaxState* states, float* mixes, int64_t pad);
   /// mixes[m] += Σ_j weights[m][j]·value j over the j that query m sees, in ascending order.
   /// mixes: rows of `pad` floats, a multiple of kAttentionPad.
-  void (*mix)(const float* weights, int64_t queries, const CacheRows& values, int64_t dim,
+  void (*mix)(const float* weights, int64_t queries, const CacheRows& values,
               const Visible* visible, Visible any, float* slice, float* mixes, int64_t pad);
   /// n finite elements, a multiple of 32, as blocks of type Q8_0.
   void (*encode_q8_0)(const float* x, std::byte* to, int64_t n);

@@ -239,20 +239,19 @@ class Attention {
     const int64_t count = queries(tile);
     const int64_t before = kv_head(unit) * kPageTokens;
     const bool last = page >= row(tile.last - 1).last_page();
-    const auto rows = [&](DType type, int64_t offset, int64_t stride) {
+    const auto rows = [&](DType type, int64_t offset, int64_t stride, int64_t dim) {
       const auto in = [&](int64_t p) {
         return call_.pages.page(sequence(tile.first), p * kPageTokens, call_.kv_layout.page_bytes) +
                offset + before * stride;
       };
-      return CacheRows{type, in(page), stride, last ? nullptr : in(page + 1)};
+      return CacheRows{type, in(page), stride, dim, last ? nullptr : in(page + 1)};
     };
-    const CacheRows keys = rows(call_.kv.k_type, at_.k_offset, at_.k_row);
-    CacheRows values = rows(call_.kv.v_type, at_.v_offset, at_.v_row);
+    const CacheRows keys = rows(call_.kv.k_type, at_.k_offset, at_.k_row, shape_.k_dim);
+    CacheRows values = rows(call_.kv.v_type, at_.v_offset, at_.v_row, shape_.v_dim);
     if (values.data == keys.data) values.next = nullptr;  // fetched with the keys
-    ops_.scores(queries_, count, keys, shape_.k_dim, visible, any, slice_, scores_);
+    ops_.scores(queries_, count, keys, visible, any, slice_, scores_);
     ops_.soften(scores_, count, visible, p_.softcap, states.softmax, states.mixes, sizes_.v_pad);
-    ops_.mix(scores_, count, values, shape_.v_dim, visible, any, slice_, states.mixes,
-             sizes_.v_pad);
+    ops_.mix(scores_, count, values, visible, any, slice_, states.mixes, sizes_.v_pad);
   }
 
   /// Takes a chunk's states into the total of the rows that it is a part of.

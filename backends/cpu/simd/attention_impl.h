@@ -92,15 +92,14 @@ void decode_rows(const CacheRows& rows, int64_t begin, int64_t end, int64_t offs
   }
 }
 
-/// Asks for the slice of rows [begin, end) of the next page.
+/// Asks for a part of the next page, as large as rows [begin, end) of a slice. All rows and slices
+/// together ask for the whole page in its order, whatever the order in which they are decoded.
 void fetch(const CacheRows& rows, int64_t begin, int64_t end, const Slice& s) {
   if (rows.next == nullptr) return;
-  const int64_t bytes = stored_bytes(rows.type, s.n);
-  const bool whole = bytes == rows.stride;  // the rows are one stretch
-  const std::byte* next = rows.next + begin * rows.stride + stored_bytes(rows.type, s.begin);
-  const int64_t stretch = whole ? bytes * (end - begin) : bytes;
-  for (int64_t r = whole ? end - 1 : begin; r < end; ++r, next += rows.stride) {
-    for (int64_t i = 0; i < stretch; i += 64) __builtin_prefetch(next + i, 0, 2);
+  const int64_t start = s.begin * rows.stride / rows.dim * kPageTokens;
+  const int64_t share = s.n * rows.stride / rows.dim;
+  for (int64_t i = (start + begin * share) / 64 * 64; i < start + end * share; i += 64) {
+    __builtin_prefetch(rows.next + i, 0, 2);
   }
 }
 
@@ -242,11 +241,11 @@ void transpose_keys(const CacheRows& keys, const Slice& slice, Visible any, floa
   }
 }
 
-void score_page(const float* q, int64_t queries, const CacheRows& keys, int64_t dim,
-                const Visible* visible, Visible any, float* slice, float* scores) {
+void score_page(const float* q, int64_t queries, const CacheRows& keys, const Visible* visible,
+                Visible any, float* slice, float* scores) {
   fill(scores, scores + queries * kPageTokens, 0.0f);
-  for (int64_t begin = 0; begin < dim; begin += kAttentionSlice) {
-    const int64_t n = lesser(kAttentionSlice, dim - begin);
+  for (int64_t begin = 0; begin < keys.dim; begin += kAttentionSlice) {
+    const int64_t n = lesser(kAttentionSlice, keys.dim - begin);
     transpose_keys(keys, {begin, n}, any, slice);
     for_each_tile(queries, [&](auto rows, int64_t m) {
       constexpr int kQ = decltype(rows)::kCount;
@@ -257,7 +256,7 @@ void score_page(const float* q, int64_t queries, const CacheRows& keys, int64_t 
         from = lesser(from, visible[m + i].begin / kW * kW);
         to = greater(to, (visible[m + i].end + kW - 1) / kW * kW);
       }
-      multiply<kQ>(q + m * dim + begin, dim, slice + from, n, to - from,
+      multiply<kQ>(q + m * keys.dim + begin, keys.dim, slice + from, n, to - from,
                    scores + m * kPageTokens + from, kPageTokens);
     });
   }
@@ -353,10 +352,10 @@ void mix_queries(const float* weights, const float* slice, int64_t columns, cons
   for (int m = 0; m < Q; ++m) add(Rows<1>(), m, greater(visible[m].begin, end), visible[m].end);
 }
 
-void mix_page(const float* weights, int64_t queries, const CacheRows& values, int64_t dim,
+void mix_page(const float* weights, int64_t queries, const CacheRows& values,
               const Visible* visible, Visible any, float* slice, float* mixes, int64_t pad) {
-  for (int64_t begin = 0; begin < dim; begin += kAttentionSlice) {
-    const int64_t n = lesser(kAttentionSlice, dim - begin);
+  for (int64_t begin = 0; begin < values.dim; begin += kAttentionSlice) {
+    const int64_t n = lesser(kAttentionSlice, values.dim - begin);
     for (int64_t j = any.begin; j < any.end;
          j += 8) {  // in small parts, for the sake of the fetches
       decode(values, j, lesser(j + 8, any.end), {begin, n}, slice + j * kAttentionSlice);

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "backends/cpu/attention_kernels.h"
 #include "backends/cpu/panel.h"
 #include "engine/core/dtype.h"
 #include "engine/core/status.h"
@@ -56,6 +57,7 @@ struct VecOps {
   /// Multiply-accumulates done by `rounds` of unsigned × signed 8-bit products in registers, for
   /// measuring their rate; null where the set has no such instruction.
   int64_t (*int8_products)(int64_t rounds);
+  const AttentionOps* attention;
 };
 
 /// The kernels of one instruction set.

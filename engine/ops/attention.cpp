@@ -109,25 +109,39 @@ void cases(std::vector<OpCase>& all) {
   const Shape shapes[] = {
       {"one head", 1, {1, 32, 32}, {0, 0.2f}},
       {"grouped 8:2", 8, {2, 64, 64}, {0, 0.125f}},
+      {"grouped 8:1", 8, {1, 128, 96}, {0, 0.09f}},
+      {"odd group 7:1", 7, {1, 32, 32}, {0, 0.18f}},
       {"odd group 3:1", 3, {1, 96, 64}, {0, 0.1f}},
       {"window 5", 4, {4, 32, 32, 5}, {0, 0.18f, 0.0f, 5}},
       {"window 70", 4, {2, 32, 32, 70}, {0, 0.18f, 0.0f, 70}},
       {"softcap", 4, {2, 64, 64}, {0, 0.125f, 2.0f}},
+      {"wide softcap", 4, {2, 64, 64}, {0, 0.5f, 30.0f}},
       {"sinks", 4, {2, 64, 64}, {0, 0.125f}, true},
+      {"sinks, window 33, softcap", 6, {2, 32, 64, 33}, {0, 0.2f, 3.0f, 33}, true},
       {"wide head", 2, {1, 256, 256}, {0, 0.0625f}},
       {"values in keys", 3, {1, 96, 64, 0, true}, {0, 0.1f}},
   };
   for (const Shape& shape : shapes) {
-    for (const DType type : {DType::f32, DType::f16, DType::q8_0, DType::q4_0}) {
+    for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0}) {
       for (const int64_t rows : {1, 2, 3, 33, 130}) {
         add_case(all, shape, type, rows, 1);
         if (rows > 1) add_case(all, shape, type, rows, 3);
       }
     }
   }
-  for (const DType type : {DType::f32, DType::f16}) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
     add_case(all, {"odd head", 5, {5, 37, 19}, {0, 0.16f}}, type, 33, 2);
+    add_case(all, {"odd wide head", 4, {2, 131, 77}, {0, 0.08f}}, type, 70, 2);
     add_case(all, {"odd values in keys", 6, {2, 37, 19, 0, true}, {0, 0.16f}}, type, 130, 2);
+    // More heads than a unit of work may take at once, a whole number of units and not.
+    add_case(all, {"large group", 128, {1, 72, 64, 0, true}, {0, 0.1f}}, type, 3, 1);
+    add_case(all, {"large odd group", 67, {1, 5, 3}, {0, 0.4f}}, type, 70, 1);
+  }
+  // Long enough for several chunks of keys, and windows that begin and end in different ones.
+  for (const DType type : {DType::f32, DType::f16, DType::q8_0}) {
+    add_case(all, {"long", 2, {1, 32, 32}, {0, 0.18f}}, type, 700, 1);
+    add_case(all, {"long, window 600, sinks", 2, {1, 32, 32, 600}, {0, 0.18f, 0.0f, 600}, true},
+             type, 700, 1);
   }
 }
 

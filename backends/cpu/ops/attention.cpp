@@ -1,169 +1,348 @@
 // Attention over pages of 64 keys with a running softmax (Milakov & Gimelshein 2018;
-// FlashAttention, Dao et al. 2022). A tile of rows of one sequence and one kv head is a unit of
-// work: each page is converted to float32 once for all rows and query heads of the tile. A row
-// visits its pages in order and by itself, so tiles and threads change no bit.
+// FlashAttention, Dao et al. 2022), and long contexts in chunks (Flash-Decoding, Dao et al. 2023).
+//
+// A unit of work is a tile of rows of one sequence with query heads that share a kv head: a page's
+// keys and values are decoded once for all of them. A row's keys are cut into chunks by its number
+// of keys alone. Each chunk has a softmax of its own, and these are combined in the order of the
+// keys, be it by one thread that does all of them or after several threads did some each. So tiles
+// and threads change no bit.
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/product.h"
 
 namespace infer::cpu {
 namespace {
 
-/// Rows of a tile, so that rows × heads of a group stay near 64.
-int64_t tile_rows(int64_t group) { return std::max<int64_t>(1, 64 / group); }
-
-/// A thread's scratch in floats: keys, values of a page, then per (row, head) sum, maximum, mix.
-struct Layout {
-  int64_t values, states, state, bytes;
-
-  Layout(const KvLayerShape& shape, int64_t group) {
-    values = int64_t{kPageTokens} * shape.k_dim;
-    states = values + int64_t{kPageTokens} * shape.v_dim;
-    state = 2 + shape.v_dim;
-    bytes = round_up<int64_t>((states + tile_rows(group) * group * state) * 4, 64);
-  }
-};
-
-struct State {
-  float* sum;
-  float* best;
-  float* mix;
-};
+constexpr int64_t kTileQueries = 64;  ///< rows × heads of a unit, or one row with this many heads
+constexpr int64_t kFewQueries = 16;   ///< tiles are made no smaller for the sake of more units
+constexpr int64_t kChunkPages = 8;    ///< at least
+constexpr int64_t kChunks = 32;    ///< about as many at most; one more where a window begins late
+constexpr int64_t kSplitRows = 4;  ///< chunks become units of their own in steps of few rows
 
 const KvLayerShape& layer_shape(const KvGeometry& kv, const OpParams& params) {
   return kv.layers[static_cast<size_t>(std::get<op::Attention>(params).kv_layer)];
 }
 
-int64_t scratch(const NodeView& node, const CpuContext& context) {
-  const KvLayerShape& shape = layer_shape(node.graph.kv(), node.node.params);
-  const Layout layout(shape, node.input(0)->desc.shape[1] / shape.heads);
-  return layout.bytes * context.threads();
-}
+/// How the query heads of a layer are spread over units, and the sizes of scratch in floats.
+struct Sizes {
+  int64_t group, blocks, heads;  ///< heads of a kv head, units they make, and the heads of a unit
+  int64_t k_dim, v_pad;
+  int64_t most_rows, most_queries;  ///< of a unit
+  int64_t chunks;                   ///< of a row at most
 
-/// Takes keys [begin, end) of a page into the running softmax of one query.
-void visit(const CpuCall& call, const op::Attention& p, const KvLayerShape& shape, const float* q,
-           const float* keys, const float* values, int64_t begin, int64_t end, const State& state) {
-  const VecOps& vec = call.vec();
-  const int64_t count = end - begin;
-  const float* rows[kPageTokens];
-  float scores[kPageTokens];
-  for (int64_t j = 0; j < count; ++j) rows[j] = keys + (begin + j) * shape.k_dim;
-  vec.dot_columns(q, shape.k_dim, rows, scores, count);
-  for (int64_t j = 0; j < count; ++j) {
-    scores[j] *= p.scale;
-    if (p.softcap > 0) scores[j] = p.softcap * std::tanh(scores[j] / p.softcap);
-  }
-  const float best = std::max(*state.best, vec.max(scores, count));
-  const float keep = std::exp(*state.best - best);
-  *state.sum = *state.sum * keep + vec.exp_sum(scores, best, count);
-  *state.best = best;
-  if (keep != 1.0f) vec.scale_mul(state.mix, state.mix, nullptr, keep, shape.v_dim);
-  for (int64_t j = 0; j < count; ++j) {
-    vec.axpy(state.mix, scores[j], values + (begin + j) * shape.v_dim, shape.v_dim);
-  }
-}
+  Sizes(const KvLayerShape& shape, int64_t query_heads, int64_t window)
+      : group(query_heads / shape.heads),
+        blocks(div_ceil(group, kTileQueries)),
+        heads(div_ceil(group, blocks)),
+        k_dim(shape.k_dim),
+        v_pad(round_up<int64_t>(shape.v_dim, kAttentionPad)),
+        most_rows(std::max<int64_t>(1, kTileQueries / heads)),
+        most_queries(most_rows * heads),
+        chunks(window > 0 ? std::min(kChunks, window / (kPageTokens * kChunkPages) + 1) + 1
+                          : kChunks) {}
 
-/// Rows [first, last) of one sequence with one kv head.
-void attend(const CpuCall& call, int64_t first, int64_t last, int64_t kv_head) {
-  const auto& p = std::get<op::Attention>(call.params);
-  const KvLayerShape& shape = layer_shape(call.kv, call.params);
-  const KvLayerLayout& at = call.kv_layout.layers[static_cast<size_t>(p.kv_layer)];
-  const TensorRef& q = call.inputs[0];
-  const TensorRef& sinks = call.inputs[3];
-  const int64_t group = q.desc.shape[1] / shape.heads;
-  const Layout layout(shape, group);
-  auto* keys = reinterpret_cast<float*>(call.scratch + call.thread * layout.bytes);
-  float* values = keys + layout.values;
-  const auto state = [&](int64_t r, int64_t g) {
-    float* s = keys + layout.states + ((r - first) * group + g) * layout.state;
-    return State{s, s + 1, s + 2};
-  };
-  const auto slot_of = [&](int64_t r) { return int64_t{*call.inputs[1].row<int32_t>(0, r)}; };
-  const auto begin_of = [&](int64_t r) {
-    return p.window > 0 ? std::max<int64_t>(0, slot_of(r) - p.window + 1) : 0;
-  };
-
-  int64_t begin = std::numeric_limits<int64_t>::max();
-  int64_t end = 0;
-  for (int64_t r = first; r < last; ++r) {
-    begin = std::min(begin, begin_of(r));
-    end = std::max(end, slot_of(r) + 1);
-    for (int64_t g = 0; g < group; ++g) {
-      const State s = state(r, g);
-      *s.sum = 0;
-      *s.best = -std::numeric_limits<float>::infinity();
-      std::fill_n(s.mix, shape.v_dim, 0.0f);
-    }
+  int64_t states(int64_t queries) const { return queries * (v_pad + 2); }
+  int64_t thread_bytes() const {
+    const int64_t floats = most_queries * (k_dim + kPageTokens) + kAttentionSlice * kPageTokens +
+                           2 * states(most_queries);
+    return round_up<int64_t>(floats * int64_t{sizeof(float)}, 64);
   }
-  const int32_t sequence = *call.inputs[2].row<int32_t>(0, first);
-  for (int64_t start = begin / kPageTokens * kPageTokens; start < end; start += kPageTokens) {
-    const std::byte* page = call.pages.page(sequence, start, call.kv_layout.page_bytes);
-    const int64_t from = std::max<int64_t>(0, begin - start);
-    const int64_t to = std::min<int64_t>(kPageTokens, end - start);
-    const int64_t token = kv_head * kPageTokens + from;
-    decode_row(call.vec(), call.kv.k_type, page + at.k_offset + token * at.k_row,
-               keys + from * shape.k_dim, (to - from) * shape.k_dim);
-    if (at.v_offset == at.k_offset) {  // values are the beginnings of the keys
-      for (int64_t s = from; s < to; ++s) {
-        std::copy_n(keys + s * shape.k_dim, shape.v_dim, values + s * shape.v_dim);
-      }
+  int64_t row_states() const { return states(heads * blocks) * chunks; }
+};
+
+/// What a row sees, as slots [begin, end), and the chunks it is cut into: chunk c holds the pages
+/// [c·pages, (c + 1)·pages).
+struct Row {
+  int64_t begin, end, pages;
+
+  Row(int64_t slot, int64_t window)
+      : begin(window > 0 ? std::max<int64_t>(0, slot - window + 1) : 0), end(slot + 1) {
+    const int64_t seen = last_page() - begin / kPageTokens + 1;
+    pages = std::max(kChunkPages, div_ceil(seen, kChunks));
+  }
+  int64_t last_page() const { return (end - 1) / kPageTokens; }
+  int64_t first_chunk() const { return begin / kPageTokens / pages; }
+  int64_t last_chunk() const { return last_page() / pages; }
+  bool in_chunk(int64_t c) const { return c >= first_chunk() && c <= last_chunk(); }
+};
+
+/// Queries' running softmaxes, and the mixes of values that they weigh.
+struct States {
+  SoftmaxState* softmax;
+  float* mixes;
+
+  States(float* at, int64_t queries)
+      : softmax(reinterpret_cast<SoftmaxState*>(at)), mixes(at + 2 * queries) {}
+};
+
+/// What a sum relative to `old` is worth relative to `best` ≥ old; both may be −∞.
+float worth(float old, float best) { return old == best ? 1.0f : std::exp(old - best); }
+
+/// Rows [first, last) of one sequence whose chunks are of one size, chunks [first_chunk,
+/// last_chunk].
+struct Tile {
+  int64_t first, last, first_chunk, last_chunk;
+};
+
+class Attention {
+ public:
+  explicit Attention(const CpuCall& call)
+      : call_(call),
+        p_(std::get<op::Attention>(call.params)),
+        shape_(layer_shape(call.kv, call.params)),
+        at_(call.kv_layout.layers[static_cast<size_t>(p_.kv_layer)]),
+        ops_(*call.vec().attention),
+        q_(call.inputs[0]),
+        sizes_(shape_, q_.desc.shape[1], p_.window) {
+    float* scratch = reinterpret_cast<float*>(call.scratch + call.thread * sizes_.thread_bytes());
+    const auto take = [&](int64_t floats) { return std::exchange(scratch, scratch + floats); };
+    queries_ = take(sizes_.most_queries * sizes_.k_dim);
+    scores_ = take(sizes_.most_queries * kPageTokens);
+    slice_ = take(kAttentionSlice * kPageTokens);
+    own_ = take(sizes_.states(sizes_.most_queries));
+    total_ = take(sizes_.states(sizes_.most_queries));
+    shared_ = reinterpret_cast<float*>(call.scratch + call.threads() * sizes_.thread_bytes());
+  }
+
+  void run() {
+    // Smaller tiles where the rows would not make enough of them for all threads.
+    const int64_t wanted = div_ceil(rows() * shape_.heads * sizes_.blocks, 4 * threads());
+    const int64_t few = div_ceil(kFewQueries, sizes_.heads);
+    tile_rows_ = std::min(sizes_.most_rows, std::max(wanted, few));
+    if (chunks_are_units()) {
+      int64_t item = 0;
+      for_each_unit([&](const Tile& tile, int64_t unit) {
+        bool prepared = false;
+        for (int64_t c = tile.first_chunk; c <= tile.last_chunk; ++c) {
+          if (item++ % threads() != call_.thread) continue;
+          if (!prepared) load_queries(tile, unit);
+          prepared = true;
+          visit(tile, unit, c, shared_states(tile, unit, c));
+        }
+      });
+      call_.context.pool->barrier();
+      item = 0;
+      for_each_unit([&](const Tile& tile, int64_t unit) {
+        if (item++ % threads() != call_.thread) return;
+        for (int64_t c = tile.first_chunk; c <= tile.last_chunk; ++c) {
+          combine(tile, c, shared_states(tile, unit, c));
+        }
+        finish(tile, unit);
+      });
     } else {
-      decode_row(call.vec(), call.kv.v_type, page + at.v_offset + token * at.v_row,
-                 values + from * shape.v_dim, (to - from) * shape.v_dim);
+      int64_t item = 0;
+      for_each_unit([&](const Tile& tile, int64_t unit) {
+        if (item++ % threads() != call_.thread) return;
+        load_queries(tile, unit);
+        for (int64_t c = tile.first_chunk; c <= tile.last_chunk; ++c) {
+          const States states(own_, queries(tile));
+          visit(tile, unit, c, states);
+          combine(tile, c, states);
+        }
+        finish(tile, unit);
+      });
     }
-    for (int64_t r = first; r < last; ++r) {
-      const int64_t row_from = std::max<int64_t>(0, begin_of(r) - start);
-      const int64_t row_to = std::min<int64_t>(kPageTokens, slot_of(r) + 1 - start);
-      if (row_from >= row_to) continue;
-      for (int64_t g = 0; g < group; ++g) {
-        visit(call, p, shape, q.row<float>(kv_head * group + g, r), keys, values, row_from, row_to,
-              state(r, g));
+  }
+
+ private:
+  int64_t rows() const { return q_.desc.shape[2]; }
+  int64_t threads() const { return call_.threads(); }
+  int64_t queries(const Tile& tile) const { return (tile.last - tile.first) * sizes_.heads; }
+  Row row(int64_t r) const { return {*call_.inputs[1].row<int32_t>(0, r), p_.window}; }
+  int32_t sequence(int64_t r) const { return *call_.inputs[2].row<int32_t>(0, r); }
+  int64_t kv_head(int64_t unit) const { return unit / sizes_.blocks; }
+  /// The g-th query head of a unit; the last block of a group may have fewer, and repeats its last.
+  int64_t head(int64_t unit, int64_t g) const {
+    const int64_t in_group = unit % sizes_.blocks * sizes_.heads + g;
+    return kv_head(unit) * sizes_.group + std::min(in_group, sizes_.group - 1);
+  }
+
+  /// Calls fn(tile, unit) for 0 ≤ unit < kv heads × blocks of every tile, in one order everywhere.
+  template <typename Fn>
+  void for_each_unit(Fn fn) const {
+    for (int64_t first = 0; first < rows();) {
+      const Row start = row(first);
+      Tile tile{first, first + 1, start.first_chunk(), start.last_chunk()};
+      for (; tile.last < rows() && tile.last - first < tile_rows_; ++tile.last) {
+        const Row next = row(tile.last);
+        if (sequence(tile.last) != sequence(first) || next.pages != start.pages) break;
+        const int64_t first_chunk = std::min(tile.first_chunk, next.first_chunk());
+        const int64_t last_chunk = std::max(tile.last_chunk, next.last_chunk());
+        if (last_chunk - first_chunk >= sizes_.chunks) break;
+        tile.first_chunk = first_chunk;
+        tile.last_chunk = last_chunk;
+      }
+      for (int64_t unit = 0; unit < shape_.heads * sizes_.blocks; ++unit) fn(tile, unit);
+      first = tile.last;
+    }
+  }
+
+  /// Whether units are too few for the threads, or shared out unevenly.
+  bool chunks_are_units() const {
+    if (threads() == 1 || rows() > kSplitRows) return false;
+    int64_t units = 0;
+    int64_t parts = 0;
+    for_each_unit([&](const Tile& tile, int64_t) {
+      ++units;
+      parts += tile.last_chunk - tile.first_chunk + 1;
+    });
+    return parts > units && units < 4 * threads() && units % threads() != 0;
+  }
+
+  States shared_states(const Tile& tile, int64_t unit, int64_t chunk) const {
+    const int64_t each = sizes_.states(queries(tile));
+    const int64_t place = unit * sizes_.chunks + chunk - tile.first_chunk;
+    return {shared_ + tile.first * shape_.heads * sizes_.row_states() + place * each,
+            queries(tile)};
+  }
+
+  /// Queries of the unit, scaled.
+  void load_queries(const Tile& tile, int64_t unit) const {
+    float* to = queries_;
+    for (int64_t r = tile.first; r < tile.last; ++r) {
+      for (int64_t g = 0; g < sizes_.heads; ++g, to += shape_.k_dim) {
+        call_.vec().scale_mul(to, q_.row<float>(head(unit, g), r), nullptr, p_.scale, shape_.k_dim);
       }
     }
   }
-  for (int64_t r = first; r < last; ++r) {
-    for (int64_t g = 0; g < group; ++g) {
-      const State s = state(r, g);
-      const int64_t head = kv_head * group + g;
-      float factor = 1.0f / *s.sum;
-      if (sinks.data != nullptr) {
-        const float sink = sinks.row<float>(0, 0)[head];
-        const float best = std::max(*s.best, sink);
-        const float keep = std::exp(*s.best - best);
-        factor = keep / (*s.sum * keep + std::exp(sink - best));
+
+  /// The states of the unit's queries after one chunk of their keys.
+  void visit(const Tile& tile, int64_t unit, int64_t chunk, const States& states) const {
+    const int64_t count = queries(tile);
+    std::fill_n(states.softmax, count, SoftmaxState{-std::numeric_limits<float>::infinity(), 0.0f});
+    std::fill_n(states.mixes, count * sizes_.v_pad, 0.0f);
+    const int64_t pages = row(tile.first).pages;
+    Visible visible[kTileQueries];
+    for (int64_t page = chunk * pages; page < (chunk + 1) * pages; ++page) {
+      const int64_t start = page * kPageTokens;
+      Visible any{kPageTokens, 0};
+      Visible* next = visible;
+      for (int64_t r = tile.first; r < tile.last; ++r) {
+        const Row seen = row(r);
+        const auto in_page = [&](int64_t slot) {
+          return static_cast<int32_t>(std::clamp<int64_t>(slot - start, 0, kPageTokens));
+        };
+        const Visible part{in_page(seen.begin), in_page(seen.end)};
+        next = std::fill_n(next, sizes_.heads, part);
+        if (part.empty()) continue;
+        any = {std::min(any.begin, part.begin), std::max(any.end, part.end)};
       }
-      call.vec().scale_mul(call.outputs[0].row<float>(head, r), s.mix, nullptr, factor,
-                           shape.v_dim);
+      if (!any.empty()) visit_page(tile, unit, page, visible, any, states);
     }
   }
+
+  void visit_page(const Tile& tile, int64_t unit, int64_t page, const Visible* visible, Visible any,
+                  const States& states) const {
+    const int64_t count = queries(tile);
+    const int64_t before = kv_head(unit) * kPageTokens;
+    const bool last = page >= row(tile.last - 1).last_page();
+    const auto rows = [&](DType type, int64_t offset, int64_t stride, int64_t dim) {
+      const auto in = [&](int64_t p) {
+        return call_.pages.page(sequence(tile.first), p * kPageTokens, call_.kv_layout.page_bytes) +
+               offset + before * stride;
+      };
+      return CacheRows{type, in(page), stride, dim, last ? nullptr : in(page + 1)};
+    };
+    const CacheRows keys = rows(call_.kv.k_type, at_.k_offset, at_.k_row, shape_.k_dim);
+    CacheRows values = rows(call_.kv.v_type, at_.v_offset, at_.v_row, shape_.v_dim);
+    if (values.data == keys.data) values.next = nullptr;  // fetched with the keys
+    ops_.scores(queries_, count, keys, visible, any, slice_, scores_);
+    ops_.soften(scores_, count, visible, p_.softcap, states.softmax, states.mixes, sizes_.v_pad);
+    ops_.mix(scores_, count, values, visible, any, slice_, states.mixes, sizes_.v_pad);
+  }
+
+  /// Takes a chunk's states into the total of the rows that it is a part of.
+  void combine(const Tile& tile, int64_t chunk, const States& states) const {
+    const States total(total_, queries(tile));
+    int64_t m = 0;
+    for (int64_t r = tile.first; r < tile.last; ++r) {
+      const Row seen = row(r);
+      for (int64_t g = 0; g < sizes_.heads; ++g, ++m) {
+        if (!seen.in_chunk(chunk)) continue;
+        const SoftmaxState& part = states.softmax[m];
+        SoftmaxState& all = total.softmax[m];
+        const float* mix = states.mixes + m * sizes_.v_pad;
+        float* mixed = total.mixes + m * sizes_.v_pad;
+        if (chunk == seen.first_chunk()) {
+          all = part;
+          std::copy_n(mix, sizes_.v_pad, mixed);
+          continue;
+        }
+        const float best = std::max(all.best, part.best);
+        const float keep = worth(all.best, best);
+        const float take = worth(part.best, best);
+        all = {best, all.sum * keep + part.sum * take};
+        call_.vec().scale_mul(mixed, mixed, nullptr, keep, sizes_.v_pad);
+        call_.vec().axpy(mixed, take, mix, sizes_.v_pad);
+      }
+    }
+  }
+
+  /// The results of the unit, from the totals.
+  void finish(const Tile& tile, int64_t unit) const {
+    const States total(total_, queries(tile));
+    const TensorRef& sinks = call_.inputs[3];
+    int64_t m = 0;
+    for (int64_t r = tile.first; r < tile.last; ++r) {
+      for (int64_t g = 0; g < sizes_.heads; ++g, ++m) {
+        const SoftmaxState& s = total.softmax[m];
+        const int64_t h = head(unit, g);
+        float factor = 1.0f / s.sum;
+        if (sinks.data != nullptr) {
+          const float sink = sinks.row<float>(0, 0)[h];
+          const float best = std::max(s.best, sink);
+          const float keep = std::exp(s.best - best);
+          factor = keep / (s.sum * keep + std::exp(sink - best));
+        }
+        call_.vec().scale_mul(call_.outputs[0].row<float>(h, r), total.mixes + m * sizes_.v_pad,
+                              nullptr, factor, shape_.v_dim);
+      }
+    }
+  }
+
+  const CpuCall& call_;
+  const op::Attention& p_;
+  const KvLayerShape& shape_;
+  const KvLayerLayout& at_;
+  const AttentionOps& ops_;
+  const TensorRef& q_;
+  const Sizes sizes_;
+  int64_t tile_rows_ = 1;
+  // This thread's scratch, then the chunks' states that all threads share.
+  float *queries_, *scores_, *slice_, *own_, *total_, *shared_;
+};
+
+Status supports(const NodeView& node) {
+  const KvGeometry& kv = node.graph.kv();
+  for (const DType type : {kv.k_type, kv.v_type}) {
+    if (type != DType::f32 && type != DType::f16 && type != DType::bf16 && type != DType::q8_0 &&
+        type != DType::q4_0) {
+      return error(StatusCode::unsupported, "a cache of type {} cannot be read",
+                   dtype_info(type).ident);
+    }
+  }
+  return {};
 }
 
-void run(const CpuCall& call) {
-  const TensorRef& q = call.inputs[0];
-  const int64_t heads = layer_shape(call.kv, call.params).heads;
-  const int64_t most = tile_rows(q.desc.shape[1] / heads);
-  const auto sequence_of = [&](int64_t r) { return *call.inputs[2].row<int32_t>(0, r); };
-  int64_t item = 0;
-  for (int64_t first = 0; first < q.desc.shape[2];) {
-    int64_t last = first + 1;
-    while (last < q.desc.shape[2] && last - first < most &&
-           sequence_of(last) == sequence_of(first)) {
-      ++last;
-    }
-    for (int64_t h = 0; h < heads; ++h, ++item) {
-      if (item % call.threads() == call.thread) attend(call, first, last, h);
-    }
-    first = last;
-  }
+int64_t scratch(const NodeView& node, const CpuContext& context) {
+  const auto& p = std::get<op::Attention>(node.node.params);
+  const KvLayerShape& shape = layer_shape(node.graph.kv(), node.node.params);
+  const TensorDesc& q = node.input(0)->desc;
+  const Sizes sizes(shape, q.shape[1], p.window);
+  const int64_t rows = context.threads() > 1 ? std::min(q.shape[2], kSplitRows) : 0;
+  const int64_t shared = rows * shape.heads * sizes.row_states() * int64_t{sizeof(float)};
+  return sizes.thread_bytes() * context.threads() + round_up<int64_t>(shared, 64);
 }
+
+void run(const CpuCall& call) { Attention(call).run(); }
 
 }  // namespace
 
 const CpuOp& attention_cpu() {
-  static const CpuOp op{OpId::Attention, Sharing::whole, always_supported, scratch, run};
+  static const CpuOp op{OpId::Attention, Sharing::whole, supports, scratch, run};
   return op;
 }
 

@@ -25,6 +25,8 @@ Status supports(const NodeView& node) {
 void store(const CpuCall& call, DType type, const float* x, std::byte* to, int64_t n) {
   if (type == DType::f16) {
     call.vec().f32_to_f16(reinterpret_cast<uint16_t*>(to), x, n);
+  } else if (type == DType::q8_0) {
+    call.vec().attention->encode_q8_0(x, to, n);
   } else {
     quant_traits(type).encode(x, to, n);
   }

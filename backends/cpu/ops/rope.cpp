@@ -13,16 +13,8 @@ void run(const CpuCall& call) {
   const int64_t pairs = table.desc.shape[1];
   for_each_row(call, out.desc, [&](int64_t h, int64_t r) {
     const float* in = x.row<float>(h, r);
-    const float* turn = table.row<float>(0, r);  // cos, sin, cos, sin, …
     float* y = out.row<float>(h, r);
-    const int64_t step = interleaved ? 2 : 1;
-    const int64_t apart = interleaved ? 1 : pairs;
-    for (int64_t p = 0; p < pairs; ++p) {
-      const float a = in[p * step];
-      const float b = in[p * step + apart];
-      y[p * step] = a * turn[2 * p] - b * turn[2 * p + 1];
-      y[p * step + apart] = a * turn[2 * p + 1] + b * turn[2 * p];
-    }
+    call.vec().attention->rope(y, in, table.row<float>(0, r), pairs, interleaved);
     std::copy(in + 2 * pairs, in + x.desc.shape[0], y + 2 * pairs);
   });
 }

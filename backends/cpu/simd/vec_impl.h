@@ -107,10 +107,11 @@ float max(const float* x, int64_t n) {
 }
 
 /// e^x to about one unit in the last place: 2^n·e^r with |r| ≤ ln2/2 and a polynomial for e^r
-/// (Cephes, Moshier 1992). Below −87 the result is 0, above 88 it saturates.
+/// (Cephes, Moshier 1992). Below −87 the result is 0, above 88 it saturates; of what is no number
+/// it is none either, since min and max give their second argument then.
 F exp(F x) {
   const F lowest = F::set(-87.3f);
-  const F clamped = F::min(F::max(x, lowest), F::set(88.3f));
+  const F clamped = F::min(F::set(88.3f), F::max(lowest, x));
   const F n = F::round(clamped * F::set(1.44269504088896341f));
   F r = fma(n, F::set(-0.693359375f), clamped);
   r = fma(n, F::set(2.12194440e-4f), r);
@@ -173,6 +174,14 @@ void glu(float* y, const float* gate, const float* up, const op::Glu& params, in
       break;
     }
   }
+}
+
+/// One binary16.
+float half_value(uint16_t h) {
+  const uint16_t all[kW] = {h};
+  float out[kW];
+  F::load_half(all).store(out);
+  return out[0];
 }
 
 /// Whole vectors of f, then the last n % kW elements by way of a padded buffer.

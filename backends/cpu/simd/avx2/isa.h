@@ -23,6 +23,10 @@ struct F {
   void store_half(void* p) const {
     _mm_storeu_si128(static_cast<__m128i*>(p), _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
   }
+  static F load_signed_bytes(const int8_t* p) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes))};
+  }
   static F set(float x) { return {_mm256_set1_ps(x)}; }
   static F zero() { return {_mm256_setzero_ps()}; }
   static F min(F a, F b) { return {_mm256_min_ps(a.v, b.v)}; }
@@ -47,6 +51,44 @@ struct F {
     __m128 s = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     s = _mm_max_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+  }
+
+  /// to[i][j] = from[j][i] for 0 ≤ i, j < kWidth; rows are a pitch apart.
+  static void transpose(const float* from, int64_t from_pitch, float* to, int64_t to_pitch) {
+    // Rows j and j + 4 share a vector from the start, so that no step has to cross the halves.
+    for (int64_t i = 0; i < 8; i += 4) {
+      __m256 row[4];
+      for (int64_t j = 0; j < 4; ++j) {
+        const float* at = from + j * from_pitch + i;
+        const __m256 low = _mm256_castps128_ps256(_mm_loadu_ps(at));
+        row[j] = _mm256_insertf128_ps(low, _mm_loadu_ps(at + 4 * from_pitch), 1);
+      }
+      const __m256 a = _mm256_unpacklo_ps(row[0], row[1]);
+      const __m256 b = _mm256_unpacklo_ps(row[2], row[3]);
+      const __m256 c = _mm256_unpackhi_ps(row[0], row[1]);
+      const __m256 d = _mm256_unpackhi_ps(row[2], row[3]);
+      _mm256_storeu_ps(to + i * to_pitch, _mm256_shuffle_ps(a, b, 0x44));
+      _mm256_storeu_ps(to + (i + 1) * to_pitch, _mm256_shuffle_ps(a, b, 0xee));
+      _mm256_storeu_ps(to + (i + 2) * to_pitch, _mm256_shuffle_ps(c, d, 0x44));
+      _mm256_storeu_ps(to + (i + 3) * to_pitch, _mm256_shuffle_ps(c, d, 0xee));
+    }
+  }
+  /// The same from binary16.
+  static void transpose_f16(const uint16_t* from, int64_t from_pitch, float* to, int64_t to_pitch) {
+    __m128i a[8];
+    for (int64_t j = 0; j < 8; ++j) {
+      a[j] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + j * from_pitch));
+    }
+    // Each step interleaves what is four, two, one rows apart; after three, rows are columns.
+    for (int step = 0; step < 3; ++step) {
+      __m128i b[8];
+      for (int j = 0; j < 4; ++j) {
+        b[2 * j] = _mm_unpacklo_epi16(a[j], a[j + 4]);
+        b[2 * j + 1] = _mm_unpackhi_epi16(a[j], a[j + 4]);
+      }
+      for (int j = 0; j < 8; ++j) a[j] = b[j];
+    }
+    for (int64_t i = 0; i < 8; ++i) _mm256_storeu_ps(to + i * to_pitch, _mm256_cvtph_ps(a[i]));
   }
 };
 

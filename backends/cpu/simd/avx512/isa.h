@@ -23,6 +23,10 @@ struct F {
   void store_half(void* p) const {
     _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
   }
+  static F load_signed_bytes(const int8_t* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
+  }
   static F set(float x) { return {_mm512_set1_ps(x)}; }
   static F zero() { return {_mm512_setzero_ps()}; }
   static F min(F a, F b) { return {_mm512_min_ps(a.v, b.v)}; }
@@ -40,6 +44,46 @@ struct F {
   }
   float sum() const { return _mm512_reduce_add_ps(v); }
   float highest() const { return _mm512_reduce_max_ps(v); }
+
+  /// to[i][j] = from[j][i] for 0 ≤ i, j < kWidth; rows are a pitch apart.
+  static void transpose(const float* from, int64_t from_pitch, float* to, int64_t to_pitch) {
+    __m512 rows[16];
+    for (int64_t j = 0; j < 16; ++j) rows[j] = _mm512_loadu_ps(from + j * from_pitch);
+    store_transposed(rows, to, to_pitch);
+  }
+  /// The same from binary16.
+  static void transpose_f16(const uint16_t* from, int64_t from_pitch, float* to, int64_t to_pitch) {
+    __m512 rows[16];
+    for (int64_t j = 0; j < 16; ++j) rows[j] = load_half(from + j * from_pitch).v;
+    store_transposed(rows, to, to_pitch);
+  }
+
+ private:
+  static void store_transposed(const __m512* rows, float* to, int64_t pitch) {
+    // First the 4 × 4 squares within quarters: quarter l of square[g][c] is column 4l + c of rows
+    // 4g to 4g + 3. Then the quarters.
+    __m512 square[4][4];
+    for (int g = 0; g < 4; ++g) {
+      const __m512 a = _mm512_unpacklo_ps(rows[4 * g], rows[4 * g + 1]);
+      const __m512 b = _mm512_unpacklo_ps(rows[4 * g + 2], rows[4 * g + 3]);
+      const __m512 c = _mm512_unpackhi_ps(rows[4 * g], rows[4 * g + 1]);
+      const __m512 d = _mm512_unpackhi_ps(rows[4 * g + 2], rows[4 * g + 3]);
+      square[g][0] = _mm512_shuffle_ps(a, b, 0x44);
+      square[g][1] = _mm512_shuffle_ps(a, b, 0xee);
+      square[g][2] = _mm512_shuffle_ps(c, d, 0x44);
+      square[g][3] = _mm512_shuffle_ps(c, d, 0xee);
+    }
+    for (int64_t c = 0; c < 4; ++c) {
+      const __m512 a = _mm512_shuffle_f32x4(square[0][c], square[1][c], 0x88);
+      const __m512 b = _mm512_shuffle_f32x4(square[2][c], square[3][c], 0x88);
+      const __m512 d = _mm512_shuffle_f32x4(square[0][c], square[1][c], 0xdd);
+      const __m512 e = _mm512_shuffle_f32x4(square[2][c], square[3][c], 0xdd);
+      _mm512_storeu_ps(to + c * pitch, _mm512_shuffle_f32x4(a, b, 0x88));
+      _mm512_storeu_ps(to + (4 + c) * pitch, _mm512_shuffle_f32x4(d, e, 0x88));
+      _mm512_storeu_ps(to + (8 + c) * pitch, _mm512_shuffle_f32x4(a, b, 0xdd));
+      _mm512_storeu_ps(to + (12 + c) * pitch, _mm512_shuffle_f32x4(d, e, 0xdd));
+    }
+  }
 };
 
 F operator+(F a, F b) { return {_mm512_add_ps(a.v, b.v)}; }

@@ -1,6 +1,7 @@
 // What AVX-512 can read and multiply at most.
 #pragma once
 
+#include "backends/cpu/simd/attention_impl.h"
 #include "backends/cpu/simd/vec_impl.h"
 
 namespace infer::cpu {
@@ -34,8 +35,9 @@ int64_t int8_products(int64_t rounds) {
 }
 
 constexpr VecOps vec_ops() {
-  return {dot_columns, sum_squares, scale_mul,  add_scaled,  axpy,     max,      exp_sum,
-          glu,         f16_to_f32,  f32_to_f16, bf16_to_f32, quantise, read_all, int8_products};
+  return {dot_columns, sum_squares, scale_mul, add_scaled,    axpy,
+          max,         exp_sum,     glu,       f16_to_f32,    f32_to_f16,
+          bf16_to_f32, quantise,    read_all,  int8_products, &kAttentionOps};
 }
 
 }  // namespace

@@ -34,6 +34,10 @@ struct F {
     const uint16_t h[4] = {f32_to_f16(v[0]), f32_to_f16(v[1]), f32_to_f16(v[2]), f32_to_f16(v[3])};
     std::memcpy(p, h, sizeof(h));
   }
+  static F load_signed_bytes(const int8_t* p) {
+    return {Vector{static_cast<float>(p[0]), static_cast<float>(p[1]), static_cast<float>(p[2]),
+                   static_cast<float>(p[3])}};
+  }
   static F set(float x) { return {Vector{x, x, x, x}}; }
   static F zero() { return set(0.0f); }
   static F min(F a, F b) { return {a.v < b.v ? a.v : b.v}; }
@@ -55,6 +59,19 @@ struct F {
     const float a = v[0] > v[1] ? v[0] : v[1];
     const float b = v[2] > v[3] ? v[2] : v[3];
     return a > b ? a : b;
+  }
+
+  /// to[i][j] = from[j][i] for 0 ≤ i, j < kWidth; rows are a pitch apart.
+  static void transpose(const float* from, int64_t from_pitch, float* to, int64_t to_pitch) {
+    for (int64_t i = 0; i < 4; ++i) {
+      for (int64_t j = 0; j < 4; ++j) to[i * to_pitch + j] = from[j * from_pitch + i];
+    }
+  }
+  /// The same from binary16.
+  static void transpose_f16(const uint16_t* from, int64_t from_pitch, float* to, int64_t to_pitch) {
+    for (int64_t i = 0; i < 4; ++i) {
+      for (int64_t j = 0; j < 4; ++j) to[i * to_pitch + j] = f16_to_f32(from[j * from_pitch + i]);
+    }
   }
 };
 

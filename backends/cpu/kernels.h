@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backends/cpu/attention_kernels.h"
-#include "backends/cpu/panel.h"
+#include "backends/cpu/row_kernel.h"
 #include "engine/core/dtype.h"
 #include "engine/core/status.h"
 #include "engine/graph/graph.h"
@@ -22,15 +22,6 @@ class ThreadPool;
 }
 
 namespace infer::cpu {
-
-/// Products of interleaved weight rows (packing.h) with 8-bit activations:
-///   sums[g][c][r] = dot(row r of group g, column c)
-/// w: `groups` groups of `rows` rows of k weights, one after another.
-struct RowKernel {
-  DType weights;
-  int rows;
-  void (*run)(const std::byte* w, int64_t groups, int64_t k, const Panel& x, float* sums);
-};
 
 /// Float32 vector primitives of one instruction set. No alignment is needed.
 struct VecOps {

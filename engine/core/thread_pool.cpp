@@ -24,16 +24,18 @@ inline void pause() {
 #endif
 }
 
-constexpr int kSpinsBeforeYield = 4000;  // about 50–100 µs
-constexpr int kSpinsBeforeSleep = 4020;  // then a few yields
+// A thousand pauses take 10 to 30 µs. Who still waits then yields, for the other threads may have
+// been put on the same processor; yielding comes back at once where nobody else wants it.
+constexpr int kPauses = 1000;
+constexpr int kYields = 1000;
 
 /// One turn of waiting for `value` to change: a pause, later a yield, at last a sleep, so that
 /// threads without a processor of their own do not hold up those they wait for.
 template <typename T>
 void wait_a_little(const std::atomic<T>& value, T old, int spins) {
-  if (spins < kSpinsBeforeYield) {
+  if (spins < kPauses) {
     pause();
-  } else if (spins < kSpinsBeforeSleep) {
+  } else if (spins < kPauses + kYields) {
     std::this_thread::yield();
   } else {
     value.wait(old, std::memory_order_acquire);
@@ -141,9 +143,9 @@ void ThreadPool::worker(int thread) {
   uint64_t seen = 0;
   for (;;) {
     for (int spins = 0; generation_.load(std::memory_order_acquire) == seen; ++spins) {
-      if (spins < kSpinsBeforeYield) {
+      if (spins < kPauses) {
         pause();
-      } else if (spins < kSpinsBeforeSleep) {
+      } else if (spins < kPauses + kYields) {
         std::this_thread::yield();
       } else {
         std::unique_lock lock(sleep_mutex_);

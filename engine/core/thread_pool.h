@@ -19,7 +19,7 @@ inline constexpr int kMaxThreads = 64;
 int available_threads();
 
 /// Runs a callable on n threads at once: the caller is thread 0, the others wait spinning for a
-/// short while and then asleep. One job at a time; run() is called by one thread at a time.
+/// while and then asleep. One job at a time; run() is called by one thread at a time.
 /// An exception in a job ends every thread's part at its next barrier and is rethrown by run().
 class ThreadPool {
  public:

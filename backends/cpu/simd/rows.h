@@ -7,8 +7,7 @@
 // flags.
 #pragma once
 
-#include "backends/cpu/kernels.h"
-#include "backends/cpu/panel.h"
+#include "backends/cpu/row_kernel.h"
 
 namespace infer::cpu {
 namespace {
@@ -136,6 +135,8 @@ F half(const std::byte* block, int64_t offset) { return F::load_half(block + off
 
 I low_nibbles(I a) { return a & I::set(0x0f0f0f0f); }
 I high_nibbles(I a) { return (a >> 4) & I::set(0x0f0f0f0f); }
+/// By n to the left, or −n to the right.
+[[gnu::always_inline]] inline I shifted(I a, int n) { return n >= 0 ? a << n : a >> -n; }
 /// Byte `index` of each lane.
 I byte_of(I a, int index) { return (a >> (8 * index)) & I::set(0xff); }
 /// The same of signed bytes.

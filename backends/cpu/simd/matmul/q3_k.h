@@ -35,8 +35,8 @@ struct Weights {
     const int64_t codes = 32 + part / 4 * 32;
     for (int j = 0; j < 8; ++j) {
       const I twos = (dword(block, codes, j) >> (part % 4 * 2)) & I::set(0x03030303);
-      const I third = (dword(block, 0, j) >> part) & I::set(0x01010101);
-      out.codes.set(j, twos | (third << 2));
+      const I third = shifted(dword(block, 0, j), 2 - part) & I::set(0x04040404);
+      out.codes.set(j, twos | third);
     }
     const I first = head.scale(2 * part);
     const I second = head.scale(2 * part + 1);

@@ -27,11 +27,11 @@ struct Weights {
     const int low = part / 4 * 64 + part % 2 * 32;
     const int low_shift = part % 4 / 2 * 4;
     const int high = 128 + part / 4 * 32;
-    const int high_shift = part % 4 * 2;
+    const int high_shift = 4 - part % 4 * 2;
     for (int j = 0; j < 8; ++j) {
       const I nibbles = (dword(block, low, j) >> low_shift) & I::set(0x0f0f0f0f);
-      const I twos = (dword(block, high, j) >> high_shift) & I::set(0x03030303);
-      out.codes.set(j, nibbles | (twos << 4));
+      const I twos = shifted(dword(block, high, j), high_shift) & I::set(0x30303030);
+      out.codes.set(j, nibbles | twos);
     }
     const I first = signed_byte_of(head.scales[part / 2], part % 2 * 2);
     const I second = signed_byte_of(head.scales[part / 2], part % 2 * 2 + 1);

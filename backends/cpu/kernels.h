@@ -25,8 +25,9 @@ namespace infer::cpu {
 
 /// Float32 vector primitives of one instruction set. No alignment is needed.
 struct VecOps {
-  /// y[c] = Σ w[i]·x[c][i] for 0 ≤ c < columns.
-  void (*dot_columns)(const float* w, int64_t n, const float* const* x, float* y, int64_t columns);
+  /// y[c·pitch + r] = Σ w[r·stride + i]·x[c][i] over 0 ≤ i < n for 0 ≤ r < rows, 0 ≤ c < columns.
+  void (*dot_rows)(const float* w, int64_t stride, int64_t rows, int64_t n, const float* const* x,
+                   int64_t columns, float* y, int64_t pitch);
   float (*sum_squares)(const float* x, int64_t n);
   /// y = x·(scale·w); w may be null.
   void (*scale_mul)(float* y, const float* x, const float* w, float scale, int64_t n);

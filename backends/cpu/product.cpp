@@ -10,7 +10,10 @@ namespace infer::cpu {
 namespace {
 
 /// Rows of a group where rows are decoded.
-constexpr int64_t kDecodedRows = 8;
+constexpr int64_t kDecodedRows = 4;
+
+/// Half of the smallest usual second-level cache, for the columns of a tile.
+constexpr int64_t kCache = 256 << 10;
 
 /// Floats of a tile: in the first-level cache with what is streamed through it.
 constexpr int64_t kTile = 4096;
@@ -46,7 +49,7 @@ Product Product::choose(const CpuContext& context, const TensorDesc& w) {
 
 int64_t Product::thread_scratch() const {
   if (packed) return 0;
-  return round_up<int64_t>(kernel == nullptr ? k() * 4 : layout.group_bytes(), 64);
+  return round_up<int64_t>(kernel == nullptr ? kDecodedRows * k() * 4 : layout.group_bytes(), 64);
 }
 
 void decode_row(const VecOps& vec, DType type, const std::byte* w, float* out, int64_t n) {
@@ -93,21 +96,26 @@ void Product::run(const VecOps& vec, const TensorRef& w, int64_t matrix, int64_t
       kernel->run(scratch, 1, k(), x.panel, sums);
       continue;
     }
-    for (int64_t r = 0; r < count; ++r) {
-      const std::byte* row = w.row<std::byte>(first + r, matrix);
-      if (w.desc.type != DType::f32) {
-        decode_row(vec, w.desc.type, row, reinterpret_cast<float*>(scratch), k());
-        row = scratch;
+    const auto* rows = w.row<float>(first, matrix);
+    int64_t stride = w.desc.stride[1] / int64_t{sizeof(float)};
+    if (w.desc.type != DType::f32) {
+      auto* decoded = reinterpret_cast<float*>(scratch);
+      for (int64_t r = 0; r < count; ++r) {
+        decode_row(vec, w.desc.type, w.row<std::byte>(first + r, matrix), decoded + r * k(), k());
       }
-      float dots[kMaxColumns];
-      vec.dot_columns(reinterpret_cast<const float*>(row), k(), x.rows, dots, x.count);
-      for (int64_t c = 0; c < x.count; ++c) sums[c * layout.rows + r] = dots[c];
+      rows = decoded;
+      stride = k();
     }
+    vec.dot_rows(rows, stride, count, k(), x.rows, x.count, sums, layout.rows);
   }
 }
 
+int64_t Product::columns() const {
+  if (quantised()) return PanelSet::width(k());
+  return std::clamp<int64_t>(kCache / (4 * k()) / 12 * 12, 12, kMaxColumns / 12 * 12);
+}
+
 int64_t PanelSet::width(int64_t k) {
-  constexpr int64_t kCache = 256 << 10;  // half of the smallest usual second level
   return std::clamp<int64_t>(kCache * 32 / (44 * k) / 8 * 8, 16, kMaxColumns);
 }
 

@@ -32,6 +32,8 @@ struct Product {
   bool quantised() const { return kernel != nullptr; }
   int64_t k() const { return layout.desc.shape[0]; }
   int64_t n() const { return layout.desc.shape[1]; }
+  /// Columns of one tile: those that fit the cache beside the weights.
+  int64_t columns() const;
   /// Bytes of scratch for each thread.
   int64_t thread_scratch() const;
 
@@ -55,7 +57,7 @@ struct PanelSet {
   int64_t k;
   int64_t rows;
 
-  /// Columns that fit the cache beside the weights.
+  /// Columns of a panel.
   static int64_t width(int64_t k);
   static int64_t bytes(int64_t k, int64_t rows);
   int64_t count() const { return (rows + width(k) - 1) / width(k); }

@@ -87,7 +87,7 @@ void run(const CpuCall& call) {
     own_scratch += own * call.thread;
   }
 
-  const int64_t width = product.quantised() ? PanelSet::width(product.k()) : kMaxColumns;
+  const int64_t width = product.columns();
   for (int64_t first = 0; first < rows; first += width) {
     const float* in[kMaxColumns];
     Columns columns;

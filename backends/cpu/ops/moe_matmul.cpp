@@ -97,7 +97,7 @@ void run(const CpuCall& call) {
   std::byte* own_scratch = call.scratch + layout.threads + call.thread * layout.own;
   const Range groups = split_range(product.layout.groups(), call.thread, call.threads());
   if (groups.begin == groups.end) return;
-  const int64_t width = PanelSet::width(product.k());
+  const int64_t width = product.columns();
   for (int64_t e = 0; e < experts; ++e) {
     for (int64_t c = first[e]; c < first[e + 1]; c += width) {
       const int64_t count = std::min<int64_t>(width, first[e + 1] - c);

@@ -26,31 +26,48 @@ void store_part(float* y, F v, int64_t count) {
   for (int64_t i = 0; i < count; ++i) y[i] = part[i];
 }
 
-template <int C>
-void dot_columns_tile(const float* w, int64_t n, const float* const* x, float* y) {
-  F sums[C][2];
-  for (int c = 0; c < C; ++c) sums[c][0] = sums[c][1] = F::zero();
-  int64_t i = 0;
-  for (; i + 2 * kW <= n; i += 2 * kW) {
-    const F a = F::load(w + i);
-    const F b = F::load(w + i + kW);
+/// y[c·pitch + r] = Σ w[r]·x[c] for R rows and C columns at once. Each sum runs along its own lanes
+/// in one order, whatever R and C are.
+template <int R, int C>
+void dot_tile(const float* w, int64_t stride, int64_t n, const float* const* x, float* y,
+              int64_t pitch) {
+  F sums[R][C];
+  for (int r = 0; r < R; ++r) {
+    for (int c = 0; c < C; ++c) sums[r][c] = F::zero();
+  }
+  const auto add = [&](int64_t i, auto load) {
+    F rows[R];
+    for (int r = 0; r < R; ++r) rows[r] = load(w + r * stride + i);
     for (int c = 0; c < C; ++c) {
-      sums[c][0] = fma(a, F::load(x[c] + i), sums[c][0]);
-      sums[c][1] = fma(b, F::load(x[c] + i + kW), sums[c][1]);
+      const F column = load(x[c] + i);
+      for (int r = 0; r < R; ++r) sums[r][c] = fma(rows[r], column, sums[r][c]);
     }
+  };
+  int64_t i = 0;
+  for (; i + kW <= n; i += kW) add(i, F::load);
+  if (i < n) add(i, [&](const float* p) { return load_part(p, n - i); });
+  for (int r = 0; r < R; ++r) {
+    for (int c = 0; c < C; ++c) y[c * pitch + r] = sums[r][c].sum();
   }
-  for (int half = 0; i < n; i += kW, half ^= 1) {
-    const int64_t count = n - i < kW ? n - i : kW;
-    const F a = load_part(w + i, count);
-    for (int c = 0; c < C; ++c) sums[c][half] = fma(a, load_part(x[c] + i, count), sums[c][half]);
-  }
-  for (int c = 0; c < C; ++c) y[c] = (sums[c][0] + sums[c][1]).sum();
 }
 
-void dot_columns(const float* w, int64_t n, const float* const* x, float* y, int64_t columns) {
+/// All columns, as many at once as the registers can sum.
+template <int R>
+void dot_strip(const float* w, int64_t stride, int64_t n, const float* const* x, int64_t columns,
+               float* y, int64_t pitch) {
+  constexpr int kMost = kW == 16 ? 6 : 3;
   int64_t c = 0;
-  for (; c + 4 <= columns; c += 4) dot_columns_tile<4>(w, n, x + c, y + c);
-  for (; c < columns; ++c) dot_columns_tile<1>(w, n, x + c, y + c);
+  for (; c + kMost <= columns; c += kMost) {
+    dot_tile<R, kMost>(w, stride, n, x + c, y + c * pitch, pitch);
+  }
+  for (; c < columns; ++c) dot_tile<R, 1>(w, stride, n, x + c, y + c * pitch, pitch);
+}
+
+void dot_rows(const float* w, int64_t stride, int64_t rows, int64_t n, const float* const* x,
+              int64_t columns, float* y, int64_t pitch) {
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) dot_strip<4>(w + r * stride, stride, n, x, columns, y + r, pitch);
+  for (; r < rows; ++r) dot_strip<1>(w + r * stride, stride, n, x, columns, y + r, pitch);
 }
 
 float sum_squares(const float* x, int64_t n) {

@@ -35,7 +35,7 @@ int64_t int8_products(int64_t rounds) {
 }
 
 constexpr VecOps vec_ops() {
-  return {dot_columns, sum_squares, scale_mul, add_scaled,    axpy,
+  return {dot_rows,    sum_squares, scale_mul, add_scaled,    axpy,
           max,         exp_sum,     glu,       f16_to_f32,    f32_to_f16,
           bf16_to_f32, quantise,    read_all,  int8_products, &kAttentionOps};
 }

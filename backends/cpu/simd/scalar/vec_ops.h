@@ -19,7 +19,7 @@ uint64_t read_all(const std::byte* data, int64_t bytes) {
 constexpr int64_t (*int8_products)(int64_t) = nullptr;
 
 constexpr VecOps vec_ops() {
-  return {dot_columns, sum_squares, scale_mul, add_scaled,    axpy,
+  return {dot_rows,    sum_squares, scale_mul, add_scaled,    axpy,
           max,         exp_sum,     glu,       f16_to_f32,    f32_to_f16,
           bf16_to_f32, quantise,    read_all,  int8_products, &kAttentionOps};
 }

@@ -1,6 +1,6 @@
 # The CPU back end is always there. Kernels are written once over the vectors of an instruction set
 # and compiled for each with its flags; the best that runs is chosen at run time:
-#   simd/<set>/isa.h, vec_ops.h     the vectors, and the limits to measure
+#   simd/<set>/isa.h                the vectors
 #   simd/vec_impl.h                 → const VecOps& vec_ops_<set>()
 #   simd/matmul/<type>.h            → const RowKernel& matmul_<type>_<set>()
 #   ops/<op>.cpp                    → const CpuOp& <op>_cpu()
@@ -64,7 +64,7 @@ function(infer_add_cpu target)
   file(GLOB types CONFIGURE_DEPENDS ${dir}/simd/matmul/*.h)
   set(isa_entries "")
   foreach(isa IN LISTS _infer_cpu_isas)
-    _infer_cpu_unit(unit ${isa} vec_ops ${_infer_cpu_dir_${isa}}/vec_ops.h VecOps "vec_ops()")
+    _infer_cpu_unit(unit ${isa} vec_ops vec_ops.h VecOps "vec_ops()")
     list(APPEND sources ${unit})
     string(APPEND declarations "const VecOps& vec_ops_${isa}();\n")
     set(rows "")

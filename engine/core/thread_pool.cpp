@@ -24,10 +24,11 @@ inline void pause() {
 #endif
 }
 
-// A thousand pauses take 10 to 30 µs. Who still waits then yields, for the other threads may have
-// been put on the same processor; yielding comes back at once where nobody else wants it.
-constexpr int kPauses = 1000;
-constexpr int kYields = 1000;
+// A hundred pauses take 1 to 3 µs, about as long as threads of equal work are apart. Who waits
+// longer yields, for the other threads may have been put on the same processor; yielding comes back
+// at once where nobody else wants it.
+constexpr int kPauses = 100;
+constexpr int kYields = 3000;
 
 /// One turn of waiting for `value` to change: a pause, later a yield, at last a sleep, so that
 /// threads without a processor of their own do not hold up those they wait for.

@@ -183,7 +183,7 @@ TEST_CASE("attention: steps and threads change no bit") {
       {"heads of their own", 3, {3, 32, 32}, DType::q4_0, 1100},
   };
   for (const Setup& setup : setups) {
-    for (const char* isa : {"scalar", "avx2", "avx512", "neon"}) {
+    for (const std::string& isa : open_device("cpu", {}).value()->info().isas) {
       if (!open_device("cpu", {.threads = 1, .isa = isa})) continue;
       CAPTURE(setup.name);
       CAPTURE(isa);

@@ -110,7 +110,7 @@ TEST_CASE("every operation on every device") {
     for (const DeviceInfo& info : present) {
       // Threads are a CPU's; other devices run once.
       const std::vector<int32_t> threads =
-          info.threads > 0 ? std::vector<int32_t>{1, 2, 3} : std::vector<int32_t>{0};
+          info.threads > 0 ? std::vector<int32_t>{1, 3} : std::vector<int32_t>{0};
       for (const int32_t count : threads) {
         for (const bool exact : {false, true}) {
           CAPTURE(info.name);
@@ -130,19 +130,26 @@ TEST_CASE("every operation on every device") {
   }
 }
 
+void expect_conformance(Device& device, const std::string& only = {}) {
+  const SelftestReport report = run_conformance(device, false, only);
+  CHECK(report.passed > 0);
+  for (const std::string& failure : report.failures) FAIL_CHECK(failure);
+}
+
 TEST_CASE("every instruction set of the CPU that runs here") {
   for (const std::string& isa : open_cpu()->info().isas) {
-    for (const bool repack : {true, false}) {
-      const auto device = open_device("cpu", {.threads = 2, .repack = repack, .isa = isa});
-      if (!device) {
-        test::skipped(isa + ": " + device.error().message());
-        break;
-      }
-      CAPTURE(isa);
-      CAPTURE(repack);
-      const SelftestReport report = run_conformance(**device, false);
-      CHECK(report.passed > 0);
-      for (const std::string& failure : report.failures) FAIL_CHECK(failure);
+    CAPTURE(isa);
+    const auto device = open_device("cpu", {.threads = 2, .isa = isa});
+    if (!device) {
+      test::skipped(isa + ": " + device.error().message());
+      continue;
+    }
+    expect_conformance(**device);
+    // Weights as they lie in the file concern the operations that read weights alone.
+    const auto as_stored = open_device("cpu", {.threads = 2, .repack = false, .isa = isa});
+    REQUIRE(as_stored.has_value());
+    for (const char* op : {"embed", "matmul", "moe_matmul", "head_matmul"}) {
+      expect_conformance(**as_stored, op);
     }
   }
 }

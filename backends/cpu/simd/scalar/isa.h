@@ -155,6 +155,10 @@ struct Table {
   }
 };
 
+/// There is no instruction for products of bytes whose rate could be a ceiling.
+constexpr bool kHasByteProducts = false;
+I byte_products(I a, I) { return a; }
+
 /// For each lane a pair of signed 16-bit numbers.
 I pairs(I low, I high) { return (low & I::set(0xffff)) | (high << 16); }
 

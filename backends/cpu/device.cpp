@@ -160,14 +160,14 @@ int64_t CpuDevice::packed_bytes(const TensorDesc& desc) const {
   return round_up(stored_bytes(context_, desc), kAlignment);
 }
 
-std::vector<int32_t> CpuDevice::phases(const Graph& graph) const {
-  std::vector<int32_t> of_node(graph.nodes().size());
+std::vector<NodePhase> CpuDevice::phases(const Graph& graph) const {
+  std::vector<NodePhase> of_node(graph.nodes().size());
   int32_t current = 0;
   for (const Phase& phase :
        plan_phases({&graph, 0, static_cast<int32_t>(of_node.size())}, context_)) {
     if (phase.barrier) ++current;
     for (int32_t n = phase.first(); n <= phase.last(); ++n) {
-      of_node[static_cast<size_t>(n)] = current;
+      of_node[static_cast<size_t>(n)] = {current, phase.stores(n)};
     }
   }
   return of_node;

@@ -96,7 +96,9 @@ class Planner {
 
   bool used_once(ValueId id) const { return uses_[index(graph_.storage(id))] == 1; }
 
-  /// Which thread makes which part of a value.
+  /// Which thread makes which part of a value. A view of a value made by rows has that value's
+  /// heads as well (GraphBuilder splits and merges whole rows of one head only), so equal parts
+  /// mean that a thread finds what it made itself.
   struct Part {
     Sharing sharing = Sharing::whole;
     Rows rows = Rows::tokens;

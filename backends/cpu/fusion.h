@@ -21,6 +21,10 @@ struct Phase {
   /// The first and last node covered.
   int32_t first() const { return norm >= 0 ? norm : nodes.front(); }
   int32_t last() const { return add >= 0 ? add : glu >= 0 ? glu : nodes.back(); }
+  /// Whether the results of a covered node are put into memory.
+  bool stores(int32_t node) const {
+    return node == last() || (last() == nodes.back() && node != norm);
+  }
 };
 
 /// The phases of nodes [begin, end), in order, covering each node once.

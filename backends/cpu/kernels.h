@@ -29,7 +29,7 @@ struct VecOps {
   void (*dot_rows)(const float* w, int64_t stride, int64_t rows, int64_t n, const float* const* x,
                    int64_t columns, float* y, int64_t pitch);
   float (*sum_squares)(const float* x, int64_t n);
-  /// y = x·(scale·w); w may be null.
+  /// y = (x·scale)·w; w may be null.
   void (*scale_mul)(float* y, const float* x, const float* w, float scale, int64_t n);
   /// y = a + scale·b.
   void (*add_scaled)(float* y, const float* a, const float* b, float scale, int64_t n);

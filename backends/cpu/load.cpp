@@ -45,7 +45,7 @@ Status load_groups(const PackedLayout& layout, Range range, const ReadFn& read, 
   const int64_t row_bytes = layout.desc.row_bytes();
   const int64_t n = layout.desc.shape[1];
   const int64_t most = std::clamp<int64_t>(kStretch / layout.group_bytes(), 1, layout.groups());
-  std::vector<std::byte> rows(static_cast<size_t>(most * layout.group_bytes()));
+  std::vector<std::byte> rows(static_cast<size_t>(std::min(n, most * layout.rows) * row_bytes));
   for (int64_t g = range.begin; g < range.end;) {
     const int64_t matrix = g / layout.groups();
     const int64_t group = g % layout.groups();

@@ -9,7 +9,8 @@ namespace infer::cpu {
 /// Columns of k activations (k a multiple of 32) as the kernels stream them: for each 32 of k a
 /// chunk with
 ///   int8 q[columns][32] · float d[columns] · float s[columns] · int16 sums[columns][2]
-/// where x ≈ d·q, s = d·Σq and sums holds Σq of either half.
+/// where x ≈ d·q, s = d·Σq and sums holds Σq of either half. Where an activation is infinite or no
+/// number, d and s are none.
 struct Panel {
   std::byte* data;
   int64_t columns;

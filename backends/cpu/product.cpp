@@ -44,7 +44,7 @@ Product Product::choose(const CpuContext& context, const TensorDesc& w) {
   const RowKernel* kernel = context.exact ? nullptr : context.row_kernel(w.type);
   return {kernel,
           {w, kernel == nullptr ? kDecodedRows : kernel->rows},
-          kernel != nullptr && context.repack};
+          kernel != nullptr && context.repack && w.shape[1] * 2 >= kernel->rows};
 }
 
 int64_t Product::thread_scratch() const {

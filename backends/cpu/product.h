@@ -25,7 +25,9 @@ struct Columns {
 struct Product {
   const RowKernel* kernel;  ///< null: rows are decoded to float32
   PackedLayout layout;
-  bool packed;  ///< the weights lie interleaved; else as in the file
+  /// The weights lie interleaved; else as in the file, which a matrix of a few rows always does,
+  /// since filling up its group would multiply its size.
+  bool packed;
 
   static Product choose(const CpuContext& context, const TensorDesc& w);
 
@@ -42,7 +44,7 @@ struct Product {
            const Columns& x, float* sums, std::byte* scratch) const;
 };
 
-/// Bytes that a weight takes here, and how rows of it are had as float32.
+/// Bytes that a weight takes here.
 int64_t stored_bytes(const CpuContext& context, const TensorDesc& w);
 /// Row (row, matrix) of a weight as float32. scratch: row_bytes().
 void read_row(const CpuContext& context, const TensorRef& w, int64_t row, int64_t matrix,
@@ -69,8 +71,6 @@ struct PanelSet {
 struct Matrix {
   Product product;
   TensorRef w, bias, scale;
-
-  /// `inputs`: W, bias or none, scale or none.
 };
 
 /// Those of call.inputs from `begin` on: (W, bias, scale) each.

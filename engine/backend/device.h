@@ -81,6 +81,13 @@ struct CompileSpec {
 /// A reader of a stored weight's bytes: fills the span from a byte offset.
 using ReadFn = std::function<Status(uint64_t offset, std::span<std::byte> out)>;
 
+/// When a node is computed, and whether its results are put into memory: those that never leave the
+/// call that computes them need none.
+struct NodePhase {
+  int32_t phase = 0;
+  bool stored = true;
+};
+
 /// One device. Allocation and compilation are for one thread at a time; queries for any.
 class Device {
  public:
@@ -99,7 +106,7 @@ class Device {
   /// For each node of a graph the phase it is computed in, never falling. The nodes of one phase
   /// may run at once and in any order that their data allow, so whatever one of them reads or makes
   /// keeps its memory through the phase.
-  virtual std::vector<int32_t> phases(const Graph& graph) const = 0;
+  virtual std::vector<NodePhase> phases(const Graph& graph) const = 0;
   /// Every offset in a buffer is a multiple of this, in bytes; a power of two.
   virtual int64_t alignment() const = 0;
 

@@ -41,9 +41,10 @@ std::vector<Test> tests_of(const BenchOptions& options) {
   return tests;
 }
 
-/// Tokens of a text that makes no sense.
-std::vector<int32_t> random_tokens(int64_t count, int32_t vocabulary) {
-  uint64_t state = 1;
+/// Tokens of a text that makes no sense, another for each session: sequences that are alike would
+/// choose the same experts.
+std::vector<int32_t> random_tokens(int64_t count, int32_t vocabulary, int32_t session) {
+  uint64_t state = static_cast<uint64_t>(session) * 0x9e3779b97f4a7c15u + 1;
   std::vector<int32_t> tokens;
   for (int64_t i = 0; i < count; ++i) {
     state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth's MMIX generator
@@ -134,7 +135,7 @@ class Bench {
     options.max_tokens = tokens;
     options.ignore_end = true;
     options.sampling.temperature = 0.0f;
-    const std::vector<int32_t> text = random_tokens(prompt, engine_->vocabulary_size());
+    const std::vector<int32_t> text = random_tokens(prompt, engine_->vocabulary_size(), session);
     INFER_TRY(const GenerateResult result,
               sessions_[static_cast<size_t>(session)]->generate(
                   text, options, [](int32_t, std::string_view) { return true; }));

@@ -31,6 +31,9 @@ Result<SelftestReport> selftest(const LoadOptions& options, const std::string& o
         if (options.exact && !exact) continue;
         const Result<std::unique_ptr<Device>> variant = open(isa, exact);
         if (!variant) {
+          if (variant.error().code() != StatusCode::invalid_argument) {
+            return tl::unexpected(variant.error());
+          }
           // The device itself was opened, so it is these kernels that do not run here.
           if (!exact || options.exact) all.untested.push_back(isa);
           continue;

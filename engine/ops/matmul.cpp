@@ -37,6 +37,45 @@ void reference(const RefCall& call) {
   }
 }
 
+/// What devices may compute as one: a norm before products of several types, an activation of two
+/// products or a sum with a residual behind them.
+void fused_cases(int64_t rows, std::vector<OpCase>& all) {
+  constexpr int64_t kDim = 256;
+  constexpr int64_t kWide = 272;
+  const auto add_case = [&](const char* name, std::function<void(CaseBuilder&)> build) {
+    OpCase c;
+    c.name = name + std::string(" rows ") + std::to_string(rows);
+    c.rows = rows;
+    c.tolerance = quantised_tolerance(DType::q4_k);
+    c.build = std::move(build);
+    all.push_back(std::move(c));
+  };
+  const auto product = [](CaseBuilder& b, ValueId x, DType type, int64_t n) {
+    return b.graph().add(op::Matmul{}, {x, b.weight(type, kDim, n), kNoValue, kNoValue});
+  };
+  add_case("norm and three products", [=](CaseBuilder& b) {
+    const ValueId norm = b.weight(DType::f32, kDim);
+    const ValueId x = b.graph().add(op::RmsNorm{}, {b.activations(kDim), norm});
+    const ValueId q = product(b, x, DType::q4_k, kWide);
+    const ValueId k = product(b, x, DType::q6_k, 40);
+    b.graph().output(q);
+    b.graph().output(k);
+    b.graph().output(product(b, x, DType::q8_0, 41));
+  });
+  add_case("norm, two products and an activation", [=](CaseBuilder& b) {
+    const ValueId norm = b.weight(DType::f32, kDim);
+    const ValueId x = b.graph().add(op::RmsNorm{}, {b.activations(kDim), norm});
+    const ValueId gate = product(b, x, DType::q4_0, kWide);
+    const ValueId up = product(b, x, DType::q8_0, kWide);
+    b.graph().output(b.graph().add(op::Glu{}, {gate, up}));
+  });
+  add_case("product and sum", [=](CaseBuilder& b) {
+    const ValueId residual = b.activations(kWide);
+    const ValueId y = product(b, b.activations(kDim), DType::q5_k, kWide);
+    b.graph().output(b.graph().add(op::Add{}, {residual, y}));
+  });
+}
+
 void cases(std::vector<OpCase>& all) {
   for (const DTypeInfo& info : all_dtypes()) {
     for (const int64_t rows : {1, 2, 3, 33}) {
@@ -60,6 +99,7 @@ void cases(std::vector<OpCase>& all) {
       }
     }
   }
+  for (const int64_t rows : {1, 3, 33}) fused_cases(rows, all);
 }
 
 }  // namespace

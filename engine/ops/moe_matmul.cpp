@@ -71,6 +71,23 @@ void cases(std::vector<OpCase>& all) {
       }
     }
   }
+  for (const int64_t rows : {1, 3, 33}) {  // what devices may compute as one
+    OpCase c;
+    c.name = "two products and an activation rows " + std::to_string(rows);
+    c.rows = rows;
+    c.tolerance = quantised_tolerance(DType::q4_k);
+    c.build = [](CaseBuilder& b) {
+      const ValueId x = b.activations(256);
+      const ValueId ids = b.indices(3, 5);
+      const auto product = [&](DType type) {
+        const ValueId w = b.weight(type, 256, 40, 5);
+        return b.graph().add(op::MoeMatmul{}, {x, w, ids, kNoValue, kNoValue});
+      };
+      const ValueId gate = product(DType::q4_k);
+      b.graph().output(b.graph().add(op::Glu{}, {gate, product(DType::q8_0)}));
+    };
+    all.push_back(std::move(c));
+  }
 }
 
 }  // namespace

@@ -15,15 +15,16 @@ struct Item {
   int64_t offset = 0;
 };
 
-std::vector<Item> lifetimes(const Graph& graph, std::span<const int32_t> phases,
+std::vector<Item> lifetimes(const Graph& graph, std::span<const NodePhase> phases,
                             int64_t alignment) {
   const auto node_count = static_cast<int32_t>(graph.nodes().size());
   std::vector<int32_t> item_of(graph.values().size(), -1);
   std::vector<Item> items;
   for (int32_t n = 0; n < node_count; ++n) {
     const Node& node = graph.nodes()[static_cast<size_t>(n)];
-    const int32_t phase = phases[static_cast<size_t>(n)];
+    const auto [phase, stored] = phases[static_cast<size_t>(n)];
     for (const ValueId id : node.outputs) {
+      if (!stored) continue;
       item_of[static_cast<size_t>(id)] = static_cast<int32_t>(items.size());
       items.push_back({id, round_up(graph.value(id).desc.extent_bytes(), alignment), phase, phase});
     }
@@ -41,7 +42,7 @@ std::vector<Item> lifetimes(const Graph& graph, std::span<const int32_t> phases,
 
 }  // namespace
 
-ArenaPlan plan_arena(const Graph& graph, std::span<const int32_t> phases, int64_t alignment) {
+ArenaPlan plan_arena(const Graph& graph, std::span<const NodePhase> phases, int64_t alignment) {
   std::vector<Item> items = lifetimes(graph, phases, alignment);
   std::ranges::stable_sort(items, std::greater<>(), &Item::bytes);
   ArenaPlan plan;

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/backend/device.h"
 #include "engine/graph/graph.h"
 
 namespace infer {
@@ -16,8 +17,9 @@ struct ArenaPlan {
 
 /// Places every result of the graph so that values alive at the same time do not overlap: a value
 /// lives from the phase (Device::phases) that makes it to the last that reads it (or a view of it),
-/// an output of the graph to the end. Largest first, each at the lowest offset free over its
-/// lifetime (Pisarchyk & Lee 2020). `alignment` in bytes, a power of two.
-ArenaPlan plan_arena(const Graph& graph, std::span<const int32_t> phases, int64_t alignment);
+/// an output of the graph to the end; what is not stored has no place. Largest first, each at the
+/// lowest offset free over its lifetime (Pisarchyk & Lee 2020). `alignment` in bytes, a power of
+/// two.
+ArenaPlan plan_arena(const Graph& graph, std::span<const NodePhase> phases, int64_t alignment);
 
 }  // namespace infer

@@ -18,6 +18,7 @@ void run(const CpuCall& call) {
 
 }  // namespace
 
+// Shared by stretches, but not by those that made x, which has more heads: whole.
 const CpuOp& moe_combine_cpu() {
   static const CpuOp op{OpId::MoeCombine, Sharing::whole, always_supported, no_scratch, run};
   return op;

@@ -15,13 +15,15 @@ struct Layout {
   int64_t row;  ///< bytes of a panel of one column
   int64_t first, pairs, threads, gathered, own;
 
-  Layout(const Product& product, int64_t x_rows, int64_t experts, int64_t pair_count) {
+  /// `part`: the largest thread_scratch() of the products of a call.
+  Layout(const Product& product, int64_t part, int64_t x_rows, int64_t experts,
+         int64_t pair_count) {
     const int64_t k = product.k();
     row = product.quantised() ? Panel::bytes(1, k) : 0;
     first = row * x_rows;
     pairs = round_up<int64_t>(first + (experts + 1) * 4, 64);
     threads = round_up<int64_t>(pairs + pair_count * 4, 64);
-    gathered = product.thread_scratch();
+    gathered = part;
     const int64_t width = std::min(PanelSet::width(k), pair_count);
     own = gathered + (product.quantised() ? Panel::bytes(width, k) : 0);
   }
@@ -31,8 +33,8 @@ int64_t scratch(const NodeView& node, const CpuContext& context) {
   const TensorDesc& w = node.input(1)->desc;
   const Product product = Product::choose(context, w);
   const int64_t rows = node.graph.max_rows();
-  const Layout layout(product, node.input(0)->desc.shape[1] * rows, w.shape[2],
-                      node.input(2)->desc.shape[0] * rows);
+  const Layout layout(product, product.thread_scratch(), node.input(0)->desc.shape[1] * rows,
+                      w.shape[2], node.input(2)->desc.shape[0] * rows);
   return layout.threads + layout.own * context.threads();
 }
 
@@ -81,7 +83,9 @@ void run(const CpuCall& call) {
   const int64_t x_heads = x.desc.shape[1];
   const int64_t x_rows = x_heads * x.desc.shape[2];
   const int64_t experts = matrices[0].w.desc.shape[2];
-  const Layout layout(product, x_rows, experts, used * x.desc.shape[2]);
+  int64_t part = 0;
+  for (const Matrix& m : matrices) part = std::max(part, m.product.thread_scratch());
+  const Layout layout(product, part, x_rows, experts, used * x.desc.shape[2]);
   auto* first = reinterpret_cast<int32_t*>(call.scratch + layout.first);
   auto* pairs = reinterpret_cast<int32_t*>(call.scratch + layout.pairs);
   if (call.thread == 0) sort_by_expert(ids, experts, first, pairs);
@@ -101,24 +105,25 @@ void run(const CpuCall& call) {
   for (int64_t e = 0; e < experts; ++e) {
     for (int64_t c = first[e]; c < first[e + 1]; c += width) {
       const int64_t count = std::min<int64_t>(width, first[e + 1] - c);
-      const std::byte* in[kMaxColumns];
+      const std::byte* panels[kMaxColumns];
+      const float* rows[kMaxColumns];
       Target targets[kMaxColumns];
       for (int64_t i = 0; i < count; ++i) {
         const int64_t row = pairs[c + i] / used;
         const int64_t place = pairs[c + i] % used;
         const int64_t h = x_heads == 1 ? 0 : place;
-        in[i] = product.quantised() ? call.scratch + (row * x_heads + h) * layout.row
-                                    : x.row<std::byte>(h, row);
+        panels[i] = call.scratch + (row * x_heads + h) * layout.row;
+        rows[i] = x.row<float>(h, row);
         targets[i] = {out.row<float>(place, row), nullptr};
       }
       Columns columns;
       columns.count = count;
       if (!product.quantised()) {
-        columns.rows = reinterpret_cast<const float* const*>(in);
+        columns.rows = rows;
       } else if (count == 1) {
-        columns.panel = {const_cast<std::byte*>(in[0]), 1};
+        columns.panel = {const_cast<std::byte*>(panels[0]), 1};
       } else {
-        columns.panel = gather(std::span(in, static_cast<size_t>(count)), product.k(),
+        columns.panel = gather(std::span(panels, static_cast<size_t>(count)), product.k(),
                                own_scratch + layout.gathered);
       }
       multiply(call, matrices, e, groups, columns, targets, own_scratch);

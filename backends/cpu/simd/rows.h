@@ -27,6 +27,19 @@ struct Sub32 {
   }
 };
 
+/// 32 weights of each row: scale·(code + offset), for scales near the ends of float's range.
+template <int kMax, int kOffset>
+struct Sub32Offset {
+  Codes<kMax> codes;
+  F scale;
+
+  [[gnu::always_inline]] F add(F sum, const PanelChunk& x, int64_t c) const {
+    const I offset = I::set(static_cast<int32_t>((kOffset & 0xffff) * 0x10001u));
+    const I total = dot(codes, x.q(c)) + pair_product(offset, x.sums(c));
+    return fma(to_float(total), scale * F::set(*x.d(c)), sum);
+  }
+};
+
 /// 32 weights of each row in two halves with integer scales: d·(scale·code + min).
 template <int kMax>
 struct Sub16 {

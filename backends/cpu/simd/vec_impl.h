@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "backends/cpu/kernels.h"
 
@@ -228,18 +229,27 @@ void bf16_to_f32(float* y, const uint16_t* x, int64_t n) {
 }
 
 void quantise(const float* x, int64_t k, const Panel& panel, int64_t column) {
-  constexpr int kHalf = 16 / kW;  // vectors in half a chunk
+  constexpr int kHalf = 16 / kW;       // vectors in half a chunk
+  constexpr float kSmallest = 1e-35f;  // the inverse of less is infinite
   for (int64_t i = 0; i < k / 32; ++i, x += 32) {
     const PanelChunk chunk(panel, i);
     F v[2 * kHalf];
     F most = F::zero();
+    F none = F::zero();  // stays 0 unless something is infinite or no number
     for (int j = 0; j < 2 * kHalf; ++j) {
       v[j] = F::load(x + j * kW);
       most = F::max(most, F::abs(v[j]));
+      none = fma(v[j], F::zero(), none);
     }
-    const float amax = most.highest();
-    const float scale = amax / 127.0f;
-    const F inverse = F::set(amax > 0 ? 127.0f / amax : 0.0f);
+    float amax = most.highest();
+    if (amax < kSmallest) amax = 0;
+    float scale = amax / 127.0f;
+    F inverse = F::set(amax > 0 ? 127.0f / amax : 0.0f);
+    if (none.sum() != 0) {  // the results shall be no numbers either
+      scale = std::numeric_limits<float>::quiet_NaN();
+      inverse = F::zero();
+      for (F& f : v) f = F::zero();
+    }
     float sums[2];
     for (int half = 0; half < 2; ++half) {
       F sum = F::zero();

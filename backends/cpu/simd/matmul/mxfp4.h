@@ -20,7 +20,7 @@ struct Weights {
   static constexpr DType kType = DType::mxfp4;
   static constexpr int kBlock = 32;
   static constexpr int kBytes = 17;
-  using Sub = Sub32<24>;
+  using Sub = Sub32Offset<24, -kMxZero>;
 
   /// 2^(e − 128), made of two powers so that the smallest need no subnormal bits.
   struct Head {
@@ -37,7 +37,6 @@ struct Weights {
   [[gnu::always_inline]] static void sub(const std::byte* block, const Head& head, int, Sub& out) {
     set_levels(block, 1, Table(kFp4Codes.codes), out.codes);
     out.scale = head.d;
-    out.min = head.d * F::set(-kMxZero);
   }
 };
 

@@ -107,5 +107,74 @@ template <int kMax>
          dot_part<kMax, 16, 16>(codes, q) * scales.second;
 }
 
+#ifdef __ARM_FEATURE_MATMUL_INT8
+
+/// Products with two columns.
+struct TwoProducts {
+  I first, second;
+};
+
+/// Sums of two rows by two columns each, of eight rows.
+struct Squares {
+  int32x4_t of[4];
+
+  I columns(int c) const {
+    const auto pick = [c](int32x4_t a, int32x4_t b) {
+      return vreinterpretq_u32_s32(c == 0 ? vuzp1q_s32(a, b) : vuzp2q_s32(a, b));
+    };
+    return {pick(of[0], of[1]), pick(of[2], of[3])};
+  }
+};
+
+/// The first or the last 8 bytes of each.
+int8x16_t eights(int8x16_t a, int8x16_t b, bool first) {
+  const int64x2_t x = vreinterpretq_s64_s8(a);
+  const int64x2_t y = vreinterpretq_s64_s8(b);
+  return vreinterpretq_s8_s64(first ? vzip1q_s64(x, y) : vzip2q_s64(x, y));
+}
+
+/// Rows 0 and 1 (first) or 2 and 3 of dwords a and b: eight codes of each.
+int8x16_t two_rows(int8x16_t a, int8x16_t b, bool first) {
+  const int32x4_t x = vreinterpretq_s32_s8(a);
+  const int32x4_t y = vreinterpretq_s32_s8(b);
+  return vreinterpretq_s8_s32(first ? vzip1q_s32(x, y) : vzip2q_s32(x, y));
+}
+
+/// As dot_part.
+template <int kMax, int kFirst, int kCount>
+[[gnu::always_inline]] inline Squares dot_part(const Codes<kMax>& codes, const int8_t* q0,
+                                               const int8_t* q1) {
+  Squares sums{};
+#pragma GCC unroll 4
+  for (int i = kFirst; i < kFirst + kCount; i += 8) {
+    const int8x16_t q = eights(vld1q_s8(q0 + i / 16 * 16), vld1q_s8(q1 + i / 16 * 16), i % 16 == 0);
+    const int8x16_t* lo = codes.lo + i / 4;
+    const int8x16_t* hi = codes.hi + i / 4;
+    sums.of[0] = vmmlaq_s32(sums.of[0], two_rows(lo[0], lo[1], true), q);
+    sums.of[1] = vmmlaq_s32(sums.of[1], two_rows(lo[0], lo[1], false), q);
+    sums.of[2] = vmmlaq_s32(sums.of[2], two_rows(hi[0], hi[1], true), q);
+    sums.of[3] = vmmlaq_s32(sums.of[3], two_rows(hi[0], hi[1], false), q);
+  }
+  return sums;
+}
+
+template <int kMax>
+[[gnu::always_inline]] inline TwoProducts dot(const Codes<kMax>& codes, const int8_t* q0,
+                                              const int8_t* q1) {
+  const Squares sums = dot_part<kMax, 0, 32>(codes, q0, q1);
+  return {sums.columns(0), sums.columns(1)};
+}
+
+template <int kMax>
+[[gnu::always_inline]] inline TwoProducts dot(const Codes<kMax>& codes, const int8_t* q0,
+                                              const int8_t* q1, const HalfScales& scales) {
+  const Squares a = dot_part<kMax, 0, 16>(codes, q0, q1);
+  const Squares b = dot_part<kMax, 16, 16>(codes, q0, q1);
+  return {a.columns(0) * scales.first + b.columns(0) * scales.second,
+          a.columns(1) * scales.first + b.columns(1) * scales.second};
+}
+
+#endif
+
 }  // namespace
 }  // namespace infer::cpu

@@ -135,6 +135,8 @@ struct I {
     const uint32x4_t v = vdupq_n_u32(static_cast<uint32_t>(x));
     return {v, v};
   }
+  /// Of every byte.
+  I high_nibbles() const { return {high_nibbles(lo), high_nibbles(hi)}; }
   /// table[lane].
   static I gather(const uint32_t* table, I index) {
     return {gather(table, index.lo), gather(table, index.hi)};
@@ -143,6 +145,9 @@ struct I {
  private:
   static I widened(uint16x8_t words) {
     return {vmovl_u16(vget_low_u16(words)), vmovl_high_u16(words)};
+  }
+  static uint32x4_t high_nibbles(uint32x4_t v) {
+    return vreinterpretq_u32_u8(vshrq_n_u8(vreinterpretq_u8_u32(v), 4));
   }
   static uint32x4_t gather(const uint32_t* table, uint32x4_t index) {
     return uint32x4_t{table[index[0]], table[index[1]], table[index[2]], table[index[3]]};

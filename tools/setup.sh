@@ -12,7 +12,10 @@ packages=(
 if [ "${1:-}" = --all ]; then packages+=(clang-19 libfuzzer-19-dev clang-format clang-tidy); fi
 if [ "${1:-}" = --arm ]; then
   # Of the other libraries only headers are used, which are the same for every processor.
-  packages+=(g++-aarch64-linux-gnu qemu-user libutf8proc-dev:arm64 libpcre2-dev:arm64)
+  packages+=(
+    g++-aarch64-linux-gnu qemu-user
+    libstdc++6:arm64 libutf8proc-dev:arm64 libpcre2-dev:arm64
+  )
 fi
 
 missing=()

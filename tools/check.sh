@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Everything: formatting, clang-tidy, the whole suite with and without sanitizers, long fuzzing.
+# Everything: formatting, clang-tidy, the whole suite with and without sanitizers, long fuzzing, and
+# the tests of an AArch64 build under emulation.
 # Hours, unlike .ci/run.
 # usage: tools/check.sh [seconds for each fuzz target, default 600]
 set -euo pipefail
@@ -26,3 +27,8 @@ for source in tests/fuzz/*_fuzz.cpp; do
   cmake --build --preset fuzz -j "$jobs" --target "$target"
   "build/fuzz/tests/$target" -max_total_time="$seconds" -print_final_stats=1
 done
+
+tools/setup.sh --arm
+cmake --preset arm64
+cmake --build --preset arm64 -j "$jobs"
+ctest --preset arm64

@@ -6,12 +6,9 @@
 #include <cstring>
 #include <fstream>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
 #include "backends/cpu/fusion.h"
 #include "backends/cpu/host_memory.h"
+#include "backends/cpu/processor.h"
 #include "backends/cpu/product.h"
 #include "engine/core/checked.h"
 
@@ -41,29 +38,6 @@ class HostBuffer final : public Buffer {
   std::atomic<int64_t>* counter_;
 };
 
-std::string processor_name() {
-  std::ifstream file("/proc/cpuinfo");
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.starts_with("model name")) {
-      const size_t colon = line.find(": ");
-      if (colon != std::string::npos) return line.substr(colon + 2);
-    }
-  }
-  return "CPU";
-}
-
-#if defined(__x86_64__)
-/// CPUID leaf 7, sub-leaf 1, EAX bit 4 (Intel SDM, CPUID); compilers name it only later.
-bool has_avx_vnni() {
-  unsigned a = 0;
-  unsigned b = 0;
-  unsigned c = 0;
-  unsigned d = 0;
-  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 16) != 0;
-}
-#endif
-
 const IsaKernels* best_isa() {
   const IsaKernels* best = nullptr;
   for (const IsaKernels& isa : all_isas()) {
@@ -74,9 +48,10 @@ const IsaKernels* best_isa() {
 
 DeviceInfo describe(const IsaKernels& isa, int threads) {
   const HostMemory memory = host_memory();
+  std::ifstream cpuinfo("/proc/cpuinfo");
   DeviceInfo info;
   info.name = "cpu";
-  info.description = processor_name();
+  info.description = processor_name(cpuinfo);
   info.memory_total = memory.total;
   info.memory_free = memory.available;
   info.threads = threads;
@@ -119,21 +94,6 @@ const RowKernel* CpuContext::row_kernel(DType weights) const {
 }
 
 int CpuContext::threads() const { return pool->size(); }
-
-bool isa_runs_here(std::string_view name) {
-#if defined(__x86_64__)
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("f16c");
-  if (name == "avx2") return avx2;
-  if (name == "avx2_vnni") return avx2 && has_avx_vnni();
-  if (name == "avx512") {
-    return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vnni");
-  }
-#endif
-  return name == "scalar";
-}
 
 const CpuOp& cpu_op(OpId id) {
   static const auto table = [] {

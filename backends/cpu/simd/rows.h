@@ -21,9 +21,15 @@ struct Sub32 {
   Codes<kMax> codes;
   F scale, min;
 
-  [[gnu::always_inline]] F add(F sum, const PanelChunk& x, int64_t c) const {
+  template <typename... Q>
+  [[gnu::always_inline]] auto product(Q... q) const {
+    return dot(codes, q...);
+  }
+  [[gnu::always_inline]] F add(F sum, I dots, const PanelChunk& x, int64_t c) const {
     const F d = scale * F::set(*x.d(c));
-    return fma(to_float(dot(codes, x.q(c))), d, fma(min, F::set(*x.s(c)), sum));
+    // Where wide codes are left signed they have no minimum.
+    if constexpr (kMax == 255 && kWideZero == 0) return fma(to_float(dots), d, sum);
+    return fma(to_float(dots), d, fma(min, F::set(*x.s(c)), sum));
   }
 };
 
@@ -33,9 +39,13 @@ struct Sub32Offset {
   Codes<kMax> codes;
   F scale;
 
-  [[gnu::always_inline]] F add(F sum, const PanelChunk& x, int64_t c) const {
-    const I offset = I::set(static_cast<int32_t>((kOffset & 0xffff) * 0x10001u));
-    const I total = dot(codes, x.q(c)) + pair_product(offset, x.sums(c));
+  template <typename... Q>
+  [[gnu::always_inline]] auto product(Q... q) const {
+    return dot(codes, q...);
+  }
+  [[gnu::always_inline]] F add(F sum, I dots, const PanelChunk& x, int64_t c) const {
+    const I offset = pairs(I::set(kOffset), I::set(kOffset));
+    const I total = dots + pair_product(offset, x.sums(c));
     return fma(to_float(total), scale * F::set(*x.d(c)), sum);
   }
 };
@@ -48,8 +58,12 @@ struct Sub16 {
   I mins;  ///< pairs
   F d;
 
-  [[gnu::always_inline]] F add(F sum, const PanelChunk& x, int64_t c) const {
-    const I total = dot(codes, x.q(c), scales) + pair_product(mins, x.sums(c));
+  template <typename... Q>
+  [[gnu::always_inline]] auto product(Q... q) const {
+    return dot(codes, q..., scales);
+  }
+  [[gnu::always_inline]] F add(F sum, I dots, const PanelChunk& x, int64_t c) const {
+    const I total = dots + pair_product(mins, x.sums(c));
     return fma(to_float(total), d * F::set(*x.d(c)), sum);
   }
 };
@@ -62,10 +76,14 @@ struct Sub16Min {
   I mins;  ///< pairs
   F d, dmin;
 
-  [[gnu::always_inline]] F add(F sum, const PanelChunk& x, int64_t c) const {
+  template <typename... Q>
+  [[gnu::always_inline]] auto product(Q... q) const {
+    return dot(codes, q..., scales);
+  }
+  [[gnu::always_inline]] F add(F sum, I dots, const PanelChunk& x, int64_t c) const {
     const F xd = F::set(*x.d(c));
     sum = fma(to_float(pair_product(mins, x.sums(c))), dmin * xd, sum);
-    return fma(to_float(dot(codes, x.q(c), scales)), d * xd, sum);
+    return fma(to_float(dots), d * xd, sum);
   }
 };
 
@@ -91,17 +109,26 @@ template <typename W, int kColumns>
       typename W::Sub sub;
       W::sub(w, head, part, sub);
 #pragma GCC unroll 4
-      for (int c = 0; c < kColumns; ++c) sum[c] = sub.add(sum[c], x, first + c);
+      for (int c = 0; c < kColumns; ++c) {
+        sum[c] = sub.add(sum[c], sub.product(x.q(first + c)), x, first + c);
+      }
     }
   }
   for (int c = 0; c < kColumns; ++c) sum[c].store(sums + (first + c) * kR);
 }
 
+/// Whether the instruction set multiplies with two columns at once, as well as with one.
+template <typename Sub>
+concept TakesTwoColumns = requires(const Sub& sub, const int8_t* q) {
+  dot(sub.codes, q, q);
+};
+
 /// All columns, streamed past each 32 weights of the rows; the sums lie in memory.
 template <typename W>
 [[gnu::noinline]] void many_columns(const std::byte* w, int64_t k, const Panel& panel,
                                     float* sums) {
-  for (int64_t i = 0; i < panel.columns * kR; ++i) sums[i] = 0;
+  const int64_t columns = panel.columns;
+  for (int64_t i = 0; i < columns * kR; ++i) sums[i] = 0;
   for (int64_t b = 0; b < k / W::kBlock; ++b, w += W::kBytes * kR) {
     prefetch(w, W::kBytes * kR);
     const typename W::Head head(w);
@@ -109,9 +136,21 @@ template <typename W>
       const PanelChunk x(panel, b * (W::kBlock / 32) + part);
       typename W::Sub sub;
       W::sub(w, head, part, sub);
-      for (int64_t c = 0; c < panel.columns; ++c) {
+      const auto add = [&](I product, int64_t c) __attribute__((always_inline)) {
         float* at = sums + c * kR;
-        sub.add(F::load(at), x, c).store(at);
+        sub.add(F::load(at), product, x, c).store(at);
+      };
+      if constexpr (TakesTwoColumns<typename W::Sub>) {
+        int64_t c = 0;
+        for (; c + 2 <= columns; c += 2) {
+          const auto both = sub.product(x.q(c), x.q(c + 1));
+          add(both.first, c);
+          add(both.second, c + 1);
+        }
+        // The last of an odd number is its own second: so the codes stay in one arrangement.
+        if (c < columns) add(sub.product(x.q(c), x.q(c)).first, c);
+      } else {
+        for (int64_t c = 0; c < columns; ++c) add(sub.product(x.q(c)), c);
       }
     }
   }
@@ -147,7 +186,15 @@ I dword(const std::byte* block, int64_t offset, int64_t index = 0) {
 F half(const std::byte* block, int64_t offset) { return F::load_half(block + offset * kR); }
 
 I low_nibbles(I a) { return a & I::set(0x0f0f0f0f); }
-I high_nibbles(I a) { return (a >> 4) & I::set(0x0f0f0f0f); }
+/// An instruction set may have shifts of bytes, which need no mask.
+template <typename Lanes>
+Lanes high_nibbles(Lanes a) {
+  if constexpr (requires { a.high_nibbles(); }) {
+    return a.high_nibbles();
+  } else {
+    return (a >> 4) & Lanes::set(0x0f0f0f0f);
+  }
+}
 /// By n to the left, or −n to the right.
 [[gnu::always_inline]] inline I shifted(I a, int n) { return n >= 0 ? a << n : a >> -n; }
 /// Byte `index` of each lane.

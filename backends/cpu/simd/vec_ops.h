@@ -27,11 +27,10 @@ int64_t int8_products(int64_t rounds) {
   constexpr int kChains = 12;
   I chains[kChains];
   for (int c = 0; c < kChains; ++c) chains[c] = I::set(0x01010101 * (c + 1));
-  const I ones = I::set(0x01010101);
   for (int64_t r = 0; r < rounds; ++r) {
-    for (I& chain : chains) chain = byte_products(ones, chain);
+    for (I& chain : chains) chain = byte_products(chain);
   }
-  return rounds * kChains * int64_t{sizeof(I)};
+  return rounds * kChains * kByteProducts;
 }
 
 constexpr VecOps vec_ops() {
@@ -41,7 +40,7 @@ constexpr VecOps vec_ops() {
           exp_sum,       glu,
           f16_to_f32,    f32_to_f16,
           bf16_to_f32,   quantise,
-          read_all,      kHasByteProducts ? int8_products : nullptr,
+          read_all,      kByteProducts > 0 ? int8_products : nullptr,
           &kAttentionOps};
 }
 

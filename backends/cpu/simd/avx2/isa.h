@@ -154,13 +154,13 @@ struct Table {
   I operator()(I index) const { return {_mm256_shuffle_epi8(v, index.v)}; }
 };
 
-constexpr bool kHasByteProducts = true;
-/// The instruction whose rate is the ceiling of 8-bit products: every byte of a times one of b, in
-/// chains that the compiler must not shorten.
-I byte_products(I a, I b) {
-  I products{_mm256_maddubs_epi16(a.v, b.v)};
-  asm volatile("" : "+x"(products.v));
-  return products;
+/// The instruction whose rate is the ceiling of 8-bit products, once, in chains that the compiler
+/// must not shorten; and how many it multiplies.
+constexpr int kByteProducts = 32;
+I byte_products(I chain) {
+  chain.v = _mm256_maddubs_epi16(_mm256_set1_epi8(1), chain.v);
+  asm volatile("" : "+x"(chain.v));
+  return chain;
 }
 
 /// For each lane a pair of signed 16-bit numbers.

@@ -142,13 +142,13 @@ struct Table {
   I operator()(I index) const { return {_mm512_shuffle_epi8(v, index.v)}; }
 };
 
-constexpr bool kHasByteProducts = true;
-/// The instruction whose rate is the ceiling of 8-bit products: every byte of a times one of b, in
-/// chains that the compiler must not shorten.
-I byte_products(I a, I b) {
-  I products{_mm512_maddubs_epi16(a.v, b.v)};
-  asm volatile("" : "+v"(products.v));
-  return products;
+/// The instruction whose rate is the ceiling of 8-bit products, once, in chains that the compiler
+/// must not shorten; and how many it multiplies.
+constexpr int kByteProducts = 64;
+I byte_products(I chain) {
+  chain.v = _mm512_maddubs_epi16(_mm512_set1_epi8(1), chain.v);
+  asm volatile("" : "+v"(chain.v));
+  return chain;
 }
 
 /// For each lane a pair of signed 16-bit numbers.

@@ -156,8 +156,8 @@ struct Table {
 };
 
 /// There is no instruction for products of bytes whose rate could be a ceiling.
-constexpr bool kHasByteProducts = false;
-I byte_products(I a, I) { return a; }
+constexpr int kByteProducts = 0;
+I byte_products(I chain) { return chain; }
 
 /// For each lane a pair of signed 16-bit numbers.
 I pairs(I low, I high) { return (low & I::set(0xffff)) | (high << 16); }

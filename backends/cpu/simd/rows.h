@@ -25,11 +25,11 @@ struct Sub32 {
   [[gnu::always_inline]] auto product(Q... q) const {
     return dot(codes, q...);
   }
-  [[gnu::always_inline]] F add(F sum, I dots, const PanelChunk& x, int64_t c) const {
+  [[gnu::always_inline]] F add(F sum, auto dots, const PanelChunk& x, int64_t c) const {
     const F d = scale * F::set(*x.d(c));
     // Where wide codes are left signed they have no minimum.
-    if constexpr (kMax == 255 && kWideZero == 0) return fma(to_float(dots), d, sum);
-    return fma(to_float(dots), d, fma(min, F::set(*x.s(c)), sum));
+    if constexpr (kMax == 255 && kWideZero == 0) return fma(to_float(dots()), d, sum);
+    return fma(to_float(dots()), d, fma(min, F::set(*x.s(c)), sum));
   }
 };
 
@@ -62,8 +62,8 @@ struct Sub16 {
   [[gnu::always_inline]] auto product(Q... q) const {
     return dot(codes, q..., scales);
   }
-  [[gnu::always_inline]] F add(F sum, I dots, const PanelChunk& x, int64_t c) const {
-    const I total = dots + pair_product(mins, x.sums(c));
+  [[gnu::always_inline]] F add(F sum, auto dots, const PanelChunk& x, int64_t c) const {
+    const I total = dots() + pair_product(mins, x.sums(c));
     return fma(to_float(total), d * F::set(*x.d(c)), sum);
   }
 };
@@ -80,10 +80,10 @@ struct Sub16Min {
   [[gnu::always_inline]] auto product(Q... q) const {
     return dot(codes, q..., scales);
   }
-  [[gnu::always_inline]] F add(F sum, I dots, const PanelChunk& x, int64_t c) const {
+  [[gnu::always_inline]] F add(F sum, auto dots, const PanelChunk& x, int64_t c) const {
     const F xd = F::set(*x.d(c));
     sum = fma(to_float(pair_product(mins, x.sums(c))), dmin * xd, sum);
-    return fma(to_float(dots), d * xd, sum);
+    return fma(to_float(dots()), d * xd, sum);
   }
 };
 
@@ -110,7 +110,10 @@ template <typename W, int kColumns>
       W::sub(w, head, part, sub);
 #pragma GCC unroll 4
       for (int c = 0; c < kColumns; ++c) {
-        sum[c] = sub.add(sum[c], sub.product(x.q(first + c)), x, first + c);
+        const auto dots = [&]() __attribute__((always_inline)) {
+          return sub.product(x.q(first + c));
+        };
+        sum[c] = sub.add(sum[c], dots, x, first + c);
       }
     }
   }
@@ -136,21 +139,29 @@ template <typename W>
       const PanelChunk x(panel, b * (W::kBlock / 32) + part);
       typename W::Sub sub;
       W::sub(w, head, part, sub);
-      const auto add = [&](I product, int64_t c) __attribute__((always_inline)) {
+      const auto add = [&](auto dots, int64_t c) __attribute__((always_inline)) {
         float* at = sums + c * kR;
-        sub.add(F::load(at), product, x, c).store(at);
+        sub.add(F::load(at), dots, x, c).store(at);
       };
       if constexpr (TakesTwoColumns<typename W::Sub>) {
         int64_t c = 0;
         for (; c + 2 <= columns; c += 2) {
           const auto both = sub.product(x.q(c), x.q(c + 1));
-          add(both.first, c);
-          add(both.second, c + 1);
+          add(
+              [&]() __attribute__((always_inline)) { return both.first; }, c);
+          add(
+              [&]() __attribute__((always_inline)) { return both.second; }, c + 1);
         }
         // The last of an odd number is its own second: so the codes stay in one arrangement.
-        if (c < columns) add(sub.product(x.q(c), x.q(c)).first, c);
+        if (c < columns)
+          add(
+              [&]() __attribute__((always_inline)) { return sub.product(x.q(c), x.q(c)).first; },
+              c);
       } else {
-        for (int64_t c = 0; c < columns; ++c) add(sub.product(x.q(c)), c);
+        for (int64_t c = 0; c < columns; ++c) {
+          add(
+              [&]() __attribute__((always_inline)) { return sub.product(x.q(c)); }, c);
+        }
       }
     }
   }

@@ -28,7 +28,7 @@ inline void pause() {
 // longer yields, for the other threads may have been put on the same processor; yielding comes back
 // at once where nobody else wants it.
 constexpr int kPauses = 100;
-constexpr int kYields = 3000;
+constexpr int kYields = 50;
 
 /// One turn of waiting for `value` to change: a pause, later a yield, at last a sleep, so that
 /// threads without a processor of their own do not hold up those they wait for.

@@ -43,9 +43,9 @@ struct Sub32Offset {
   [[gnu::always_inline]] auto product(Q... q) const {
     return dot(codes, q...);
   }
-  [[gnu::always_inline]] F add(F sum, I dots, const PanelChunk& x, int64_t c) const {
+  [[gnu::always_inline]] F add(F sum, auto dots, const PanelChunk& x, int64_t c) const {
     const I offset = pairs(I::set(kOffset), I::set(kOffset));
-    const I total = dots + pair_product(offset, x.sums(c));
+    const I total = dots() + pair_product(offset, x.sums(c));
     return fma(to_float(total), scale * F::set(*x.d(c)), sum);
   }
 };

@@ -17,15 +17,20 @@ struct Codes {
 };
 
 template <int kMax>
-I dot_part(const Codes<kMax>& codes, const int8_t* q, int begin, int end) {
-  I sum = I::set(0);
-  for (int j = begin; j < end; ++j) sum = add_dot4(sum, codes.v[j], q + 4 * j);
-  return sum;
+[[gnu::always_inline]] inline I dot_part(const Codes<kMax>& codes, const int8_t* q, int begin,
+                                         int end) {
+  // Two chains, because the instruction's latency is several times its rate.
+  I even = I::set(0), odd = even;
+  for (int j = begin; j < end; j += 2) {
+    even = add_dot4(even, codes.v[j], q + 4 * j);
+    odd = add_dot4(odd, codes.v[j + 1], q + 4 * j + 4);
+  }
+  return even + odd;
 }
 
 /// Σ codes·q over 32 weights.
 template <int kMax>
-I dot(const Codes<kMax>& codes, const int8_t* q) {
+[[gnu::always_inline]] inline I dot(const Codes<kMax>& codes, const int8_t* q) {
   return dot_part(codes, q, 0, 8);
 }
 
@@ -38,7 +43,8 @@ struct HalfScales {
 
 /// first·Σ codes·q over 16 weights + second·Σ over the next 16.
 template <int kMax>
-I dot(const Codes<kMax>& codes, const int8_t* q, const HalfScales& scales) {
+[[gnu::always_inline]] inline I dot(const Codes<kMax>& codes, const int8_t* q,
+                                    const HalfScales& scales) {
   return dot_part(codes, q, 0, 4) * scales.first + dot_part(codes, q, 4, 8) * scales.second;
 }
 

@@ -28,7 +28,8 @@ struct Codes<255> {
 /// Products of two codes and two signed bytes, summed in 16 bits over vectors [begin, end) as far
 /// as kMax allows, then widened with a factor.
 template <int kMax>
-__m256i dot_part(const I* codes, const int8_t* q, int begin, int end, __m256i factor) {
+[[gnu::always_inline]] inline __m256i dot_part(const I* codes, const int8_t* q, int begin, int end,
+                                               __m256i factor) {
   constexpr int kMost = 32767 / (kMax * 127 * 2);
   constexpr int kRun = kMost >= 8 ? 8 : kMost >= 4 ? 4 : kMost >= 2 ? 2 : 1;
   static_assert(kMost >= 1);
@@ -37,6 +38,8 @@ __m256i dot_part(const I* codes, const int8_t* q, int begin, int end, __m256i fa
     __m256i run = _mm256_maddubs_epi16(codes[from].v, broadcast4(q + 4 * from).v);
     for (int j = from + 1; j < from + kRun && j < end; ++j) {
       run = _mm256_add_epi16(run, _mm256_maddubs_epi16(codes[j].v, broadcast4(q + 4 * j).v));
+      // Regrouped into a tree the sum would need more registers than there are.
+      asm("" : "+x"(run));
     }
     const __m256i wide = _mm256_madd_epi16(run, factor);
     sum = from == begin ? wide : _mm256_add_epi32(sum, wide);
@@ -46,13 +49,47 @@ __m256i dot_part(const I* codes, const int8_t* q, int begin, int end, __m256i fa
 
 /// Σ codes·q over 32 weights.
 template <int kMax>
-I dot(const Codes<kMax>& codes, const int8_t* q) {
-  if constexpr (kMax == 255) {
-    return I{dot_part<15>(codes.low, q, 0, 8, _mm256_set1_epi16(1))} +
-           I{dot_part<15>(codes.high, q, 0, 8, _mm256_set1_epi16(16))};
-  } else {
-    return {dot_part<kMax>(codes.v, q, 0, 8, _mm256_set1_epi16(1))};
+[[gnu::always_inline]] inline I dot(const Codes<kMax>& codes, const int8_t* q) {
+  return {dot_part<kMax>(codes.v, q, 0, 8, _mm256_set1_epi16(1))};
+}
+
+/// The same of wide codes with several columns.
+template <int kColumns>
+[[gnu::always_inline]] inline void dot_wide(const Codes<255>& codes,
+                                            const int8_t* const (&q)[kColumns],
+                                            I (&sums)[kColumns]) {
+  __m256i low[kColumns] = {}, high[kColumns] = {};
+  for (int j = 0; j < 8; ++j) {
+    for (int c = 0; c < kColumns; ++c) {
+      const __m256i four = broadcast4(q[c] + 4 * j).v;
+      low[c] = _mm256_add_epi16(low[c], _mm256_maddubs_epi16(codes.low[j].v, four));
+      high[c] = _mm256_add_epi16(high[c], _mm256_maddubs_epi16(codes.high[j].v, four));
+      asm("" : "+x"(low[c]), "+x"(high[c]));
+    }
   }
+  for (int c = 0; c < kColumns; ++c) {
+    sums[c] = {_mm256_add_epi32(_mm256_madd_epi16(low[c], _mm256_set1_epi16(1)),
+                                _mm256_madd_epi16(high[c], _mm256_set1_epi16(16)))};
+  }
+}
+
+template <>
+[[gnu::always_inline]] inline I dot(const Codes<255>& codes, const int8_t* q) {
+  I sums[1];
+  dot_wide(codes, {q}, sums);
+  return sums[0];
+}
+
+struct TwoProducts {
+  I first, second;
+};
+
+/// Two columns at once: there are more codes than registers, and what is fetched serves twice.
+[[gnu::always_inline]] inline TwoProducts dot(const Codes<255>& codes, const int8_t* q0,
+                                              const int8_t* q1) {
+  I sums[2];
+  dot_wide(codes, {q0, q1}, sums);
+  return {sums[0], sums[1]};
 }
 
 /// Scales (16 bits, signed) of the two halves of 32 weights.
@@ -64,7 +101,8 @@ struct HalfScales {
 
 /// first·Σ codes·q over 16 weights + second·Σ over the next 16.
 template <int kMax>
-I dot(const Codes<kMax>& codes, const int8_t* q, const HalfScales& scales) {
+[[gnu::always_inline]] inline I dot(const Codes<kMax>& codes, const int8_t* q,
+                                    const HalfScales& scales) {
   return I{dot_part<kMax>(codes.v, q, 0, 4, scales.first.v)} +
          I{dot_part<kMax>(codes.v, q, 4, 8, scales.second.v)};
 }

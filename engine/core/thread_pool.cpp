@@ -68,15 +68,14 @@ ThreadPool::ThreadPool(int threads) : size_(std::clamp(threads, 1, kMaxThreads))
   try {
     for (int t = 1; t < size_; ++t) threads_.emplace_back([this, t] { worker(t); });
   } catch (...) {
-    stop_.store(true);
-    generation_.fetch_add(1);
-    wake_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
+    stop();
     throw;
   }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   stop_.store(true);
   {
     const std::lock_guard lock(sleep_mutex_);

@@ -48,6 +48,7 @@ class ThreadPool {
   void run_part(int thread);
   void worker(int thread);
   void record_failure();
+  void stop();
 
   int size_;
   std::vector<std::thread> threads_;

@@ -1,22 +1,14 @@
 #include "formats/gguf/writer.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <cstdlib>
-#include <memory>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <limits>
-#include <system_error>
+#include <memory>
 #include <type_traits>
 #include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "engine/core/atomic_file.h"
 #include "engine/core/checked.h"
 #include "formats/gguf/file.h"
 #include "formats/gguf/header.h"
@@ -25,8 +17,6 @@ namespace infer {
 namespace {
 
 using gguf::ValueType;
-
-constexpr size_t kBufferBytes = size_t{1} << 20;
 
 template <typename T>
 constexpr uint32_t type_id() {
@@ -88,38 +78,12 @@ class Encoder {
 
 class GgufSink final : public WeightSink {
  public:
-  GgufSink(std::string path, Metadata metadata, uint64_t alignment)
-      : path_(std::move(path)), metadata_(std::move(metadata)), alignment_(alignment) {}
-
-  ~GgufSink() override {
-    if (fd_ >= 0) ::close(fd_);
-    if (!temporary_.empty()) ::unlink(temporary_.c_str());
-  }
-
-  /// Makes the temporary file. Only a regular file is ever replaced; a link leads to its target.
-  Status open() {
-    struct stat info {};
-    if (::stat(path_.c_str(), &info) == 0) {
-      if (!S_ISREG(info.st_mode)) {
-        return error(StatusCode::io, "{}: expected a regular file or none, found {}", path_,
-                     S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket");
-      }
-      const std::unique_ptr<char, decltype(&std::free)> target(::realpath(path_.c_str(), nullptr),
-                                                               &std::free);
-      if (target != nullptr) path_ = target.get();
-    }
-    constexpr int kAttempts = 100;
-    for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      std::string name = fmt::format("{}.{}-{}.part", path_, ::getpid(), attempt);
-      fd_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-      if (fd_ >= 0) {
-        temporary_ = std::move(name);
-        return {};
-      }
-      if (errno != EEXIST) break;
-    }
-    return system_failure("create a file beside it", errno);
-  }
+  GgufSink(std::string path, std::unique_ptr<AtomicFile> file, Metadata metadata,
+           uint64_t alignment)
+      : path_(std::move(path)),
+        file_(std::move(file)),
+        metadata_(std::move(metadata)),
+        alignment_(alignment) {}
 
   Status declare(const std::string& name, const TensorDesc& desc) override {
     INFER_CHECK(failure_);
@@ -166,7 +130,6 @@ class GgufSink final : public WeightSink {
       header.put(tensor.offset);
     }
     metadata_ = Metadata();
-    buffer_.reserve(kBufferBytes);
     INFER_CHECK(put(header.bytes()));
     return tensors_.empty() ? Status() : pad();
   }
@@ -195,21 +158,12 @@ class GgufSink final : public WeightSink {
   Status finish() override {
     INFER_CHECK(failure_);
     if (!begun_) return misuse("finish() called before begin()");
-    if (temporary_.empty()) return misuse("finish() called twice");
+    if (file_->committed()) return misuse("finish() called twice");
     if (current_ < tensors_.size()) {
       return misuse("tensor '{}': expected {} bytes, was given {}",
                     gguf::printable(tensors_[current_].name), tensors_[current_].bytes, given_);
     }
-    INFER_CHECK(flush());
-    if (::fsync(fd_) != 0) return system_failure("write", errno);
-    const int closed = ::close(std::exchange(fd_, -1));
-    if (closed != 0) return system_failure("write", errno);
-    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
-      return system_failure("replace", errno);
-    }
-    temporary_.clear();
-    sync_folder();
-    return {};
+    return file_->commit();
   }
 
  private:
@@ -233,18 +187,10 @@ class GgufSink final : public WeightSink {
     return failure_;
   }
 
-  Status system_failure(const char* what, int code) {
-    failure_ = error(StatusCode::io, "{}: cannot {}: {}", path_, what,
-                     std::generic_category().message(code));
-    return failure_;
-  }
-
   Status put(std::span<const std::byte> data) {
     position_ += data.size();
-    if (buffer_.size() + data.size() > kBufferBytes) INFER_CHECK(flush());
-    if (data.size() > kBufferBytes) return write_out(data);
-    buffer_.insert(buffer_.end(), data.begin(), data.end());
-    return {};
+    failure_ = file_->write(data);
+    return failure_;
   }
 
   Status pad() {
@@ -252,39 +198,10 @@ class GgufSink final : public WeightSink {
     return put(zeros);
   }
 
-  Status flush() {
-    INFER_CHECK(write_out(buffer_));
-    buffer_.clear();
-    return {};
-  }
-
-  Status write_out(std::span<const std::byte> data) {
-    constexpr size_t kMaxWriteBytes = size_t{1} << 30;
-    while (!data.empty()) {
-      const ssize_t done = ::write(fd_, data.data(), std::min(data.size(), kMaxWriteBytes));
-      if (done < 0 && errno == EINTR) continue;
-      if (done < 0) return system_failure("write", errno);
-      data = data.subspan(static_cast<size_t>(done));
-    }
-    return {};
-  }
-
-  /// Makes the new name last through a power cut. The file itself is safe already, so a file system
-  /// that cannot do this is no failure.
-  void sync_folder() const {
-    const size_t slash = path_.rfind('/');
-    const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return;
-    ::fsync(fd);
-    ::close(fd);
-  }
-
   std::string path_;
-  std::string temporary_;  // empty before open() and after finish()
+  std::unique_ptr<AtomicFile> file_;
   Metadata metadata_;
   uint64_t alignment_;
-  int fd_ = -1;
   Status failure_;
   bool begun_ = false;
 
@@ -295,7 +212,6 @@ class GgufSink final : public WeightSink {
   size_t current_ = 0;  // the tensor whose data come next
   uint64_t given_ = 0;  // bytes of it that came
   uint64_t position_ = 0;
-  std::vector<std::byte> buffer_;
 };
 
 }  // namespace
@@ -308,9 +224,8 @@ Result<std::unique_ptr<WeightSink>> create_gguf(const std::string& path, const M
                   gguf::kMaxKeyBytes, key.size());
     }
   }
-  auto sink = std::make_unique<GgufSink>(path, metadata, alignment);
-  INFER_CHECK_R(sink->open());
-  return sink;
+  INFER_TRY(std::unique_ptr<AtomicFile> file, AtomicFile::create(path));
+  return std::make_unique<GgufSink>(path, std::move(file), metadata, alignment);
 }
 
 }  // namespace infer

@@ -1,0 +1,45 @@
+// A file that is there in full or not at all.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/core/status.h"
+
+namespace infer {
+
+/// Writes beside the file and puts that in its place at the end: whenever the process ends, the old
+/// file or the new one is there. Only a regular file is ever replaced; a link leads to its target.
+/// Failures are io, name the file, and stay.
+class AtomicFile {
+ public:
+  static Result<std::unique_ptr<AtomicFile>> create(const std::string& path);
+  /// Without commit() nothing has changed.
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  Status write(std::span<const std::byte> data);
+  /// Once, at the end. The file outlasts a power cut then.
+  Status commit();
+  bool committed() const { return temporary_.empty(); }
+
+ private:
+  explicit AtomicFile(std::string path) : path_(std::move(path)) {}
+  Status open();
+  Status system_failure(const char* what, int code);
+  Status flush();
+  Status write_out(std::span<const std::byte> data);
+  void sync_folder() const;
+
+  std::string path_;
+  std::string temporary_;  // empty before open() and after commit()
+  int fd_ = -1;
+  std::vector<std::byte> buffer_;
+  Status failure_;
+};
+
+}  // namespace infer

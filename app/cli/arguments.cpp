@@ -160,12 +160,18 @@ void declare_running(CLI::App& app, ModelArgs& args, const char* step_names) {
       ->type_name("N")
       ->capture_default_str();
   // llama.cpp tells a logical from a physical batch. A step here is one batch: the names are one.
-  app.add_option(step_names, load.batch_rows, "Tokens that one step computes at most (also -ub)")
+  app.add_option_function<int32_t>(
+         step_names,
+         [&load](const int32_t& rows) {
+           load.batch_rows = rows;
+           load.fewer_rows = false;
+         },
+         "Tokens that one step computes at most (also -ub); without it fewer than 512 where memory "
+         "is short")
       ->type_name("N")
       ->check(CLI::Range(1, 65536))
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
-      ->capture_default_str();
-  const CLI::IsMember cache_types({"f32", "f16", "q8_0", "q4_0"});
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  const CLI::IsMember cache_types({"auto", "f32", "f16", "q8_0", "q4_0"});
   app.add_option("--ctk,--cache-type-k", load.cache_type_k, "Type of cached keys (also -ctk)")
       ->check(cache_types)
       ->capture_default_str();
@@ -177,7 +183,14 @@ void declare_running(CLI::App& app, ModelArgs& args, const char* step_names) {
   app.add_option("--ngl,--n-gpu-layers", args.gpu_layers,
                  "Layers to put on a GPU; this build has no GPU back end")
       ->type_name("N");
-  app.add_option("--memory", args.memory, "Memory to use at most, e.g. 8G, 512M")
+  app.add_flag("--spill", load.spill,
+               "As --mmap, and drop the weights of a layer from memory once it has used them");
+  app.add_option("--memory", args.memory,
+                 "Memory to use at most, e.g. 8G, 512M, 50% of what is free; 'plan' believes more "
+                 "than is free")
+      ->type_name("SIZE|PERCENT");
+  app.add_option("--reserve", args.reserve,
+                 "Free memory to leave alone; without it 5 %, at least 256M")
       ->type_name("SIZE");
   app.add_flag("-q,--quiet", args.quiet, "Only errors on stderr");
   app.add_flag("-v,--verbose", args.verbose, "Say on stderr what is done");
@@ -197,6 +210,27 @@ void require_device(const std::string& name) {
                                          known.empty() ? "none" : known));
 }
 
+namespace {
+
+/// A size, or "50%" of what is free on the device.
+std::optional<int64_t> memory_of(std::string_view text, const std::string& device_name) {
+  if (!text.ends_with('%')) return parse_size(text);
+  text.remove_suffix(1);
+  double percent = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, percent, std::chars_format::fixed);
+  if (parsed.ec != std::errc() || parsed.ptr != end || !(percent > 0 && percent <= 1e6)) {
+    return std::nullopt;
+  }
+  for (const DeviceDescription& device : devices()) {
+    if (device.name != device_name && device.name + ":0" != device_name) continue;
+    return static_cast<int64_t>(static_cast<double>(device.memory_free) * percent / 100);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 LoadOptions load_options(const ModelArgs& args) {
   require_model(args);
   LoadOptions load = args.load;
@@ -204,12 +238,20 @@ LoadOptions load_options(const ModelArgs& args) {
   if (load.context < 0) usage("--ctx-size: expected 0 or more tokens");
   if (load.threads < 0) usage("--threads: expected 0 or more");
   if (!args.memory.empty()) {
-    const std::optional<int64_t> bytes = parse_size(args.memory);
+    const std::optional<int64_t> bytes = memory_of(args.memory, load.device);
     if (!bytes || *bytes == 0) {
-      usage(fmt::format("--memory: expected a size such as 8G, 512M or bytes, found '{}'",
+      usage(fmt::format("--memory: expected a size such as 8G, 512M, 50% or bytes, found '{}'",
                         args.memory));
     }
     load.memory_limit = *bytes;
+  }
+  if (!args.reserve.empty()) {
+    const std::optional<int64_t> bytes = parse_size(args.reserve);
+    if (!bytes) {
+      usage(fmt::format("--reserve: expected a size such as 1G, 512M or bytes, found '{}'",
+                        args.reserve));
+    }
+    load.reserve = *bytes;
   }
   if (args.verbose) set_verbosity(Verbosity::debug);
   if (args.quiet) set_verbosity(Verbosity::quiet);

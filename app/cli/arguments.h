@@ -35,6 +35,7 @@ struct ModelArgs {
   std::string path;
   LoadOptions load;
   std::string memory;
+  std::string reserve;
   int32_t gpu_layers = 0;  ///< -ngl
   bool quiet = false;
   bool verbose = false;
@@ -45,7 +46,8 @@ struct ModelArgs {
 void declare_model(CLI::App& app, ModelArgs& args);
 /// --device, -t, --isa, --exact.
 void declare_device(CLI::App& app, LoadOptions& load);
-/// How a loaded model runs: those of declare_device, -c, -ctk, -ctv, -ngl, --mmap, --memory,
+/// How a loaded model runs: those of declare_device, -c, -ctk, -ctv, -ngl, --mmap, --spill,
+/// --memory, --reserve,
 /// --quiet, --verbose, and the tokens of a step under these names.
 inline constexpr const char* kStepNames = "-b,--batch-size,--ub,--ubatch-size";
 void declare_running(CLI::App& app, ModelArgs& args, const char* step_names = kStepNames);

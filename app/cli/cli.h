@@ -16,7 +16,8 @@ using Action = std::function<int()>;
 // Each file of commands defines one of these; program.cpp calls them in the order of the help.
 void add_run(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
-void add_reports(CLI::App& app, Action& action);  // info, devices, plan
+void add_reports(CLI::App& app, Action& action);  // info, devices
+void add_plan(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_text(CLI::App& app, Action& action);  // tokenize, detokenize
 void add_selftest(CLI::App& app, Action& action);

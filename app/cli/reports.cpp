@@ -1,4 +1,4 @@
-// infer info, devices, plan: what a model holds, what the machine has, what loading would use.
+// infer info, devices: what a model holds, what the machine has.
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
@@ -104,53 +104,11 @@ int list_devices(DevicesArgs& args) {
   return kExitOk;
 }
 
-struct PlanArgs {
-  ModelArgs model;
-  bool json = false;
-};
-
-void declare_plan(CLI::App& app, PlanArgs& args) {
-  declare_load(app, args.model);
-  app.add_flag("--json", args.json, "Print JSON on stdout");
-}
-
-int plan(PlanArgs& args) {
-  const LoadOptions load = load_options(args.model);
-  const MemoryReport memory = must(plan_model(args.model.path, load));
-  if (args.json) {
-    print_json({{"device", memory.device},
-                {"weights", memory.weights},
-                {"kv", memory.kv},
-                {"activations", memory.activations},
-                {"scratch", memory.scratch},
-                {"total", memory.total},
-                {"available", memory.available},
-                {"context", memory.context},
-                {"page_bytes", memory.page_bytes},
-                {"pages", memory.pages}});
-    return kExitOk;
-  }
-  const auto line = [](const char* what, int64_t bytes) {
-    note("  {:<12} {:>14}  {}", what, bytes, human_bytes(bytes));
-  };
-  note("{} on {}", args.model.path, memory.device);
-  line("weights", memory.weights);
-  line("cache", memory.kv);
-  line("activations", memory.activations);
-  line("scratch", memory.scratch);
-  line("total", memory.total);
-  line("available", memory.available);
-  note("  context      {} tokens in {} pages of {}", memory.context, memory.pages,
-       human_bytes(memory.page_bytes));
-  return kExitOk;
-}
-
 }  // namespace
 
 void add_reports(CLI::App& app, Action& action) {
   add_command(app, action, "info", "What a model file holds", declare_info, info);
   add_command(app, action, "devices", "What this machine has", declare_devices, list_devices);
-  add_command(app, action, "plan", "What loading a model would use", declare_plan, plan);
 }
 
 }  // namespace infer::cli

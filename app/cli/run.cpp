@@ -15,6 +15,7 @@ struct RunArgs {
   std::string file;
   SamplingArgs sampling;
   GenerateOptions generate;
+  bool shift = false;
   bool json = false;
 };
 
@@ -31,6 +32,12 @@ void declare(CLI::App& app, RunArgs& args) {
       ->capture_default_str();
   declare_sampling(app, args.sampling);
   app.add_flag("--ignore-eos", args.generate.ignore_end, "Go on past end-of-text tokens");
+  app.add_flag("--context-shift", args.shift,
+               "When the context is full, drop the earlier half of it and go on");
+  app.add_option("--keep", args.generate.keep, "First tokens that --context-shift never drops")
+      ->type_name("N")
+      ->check(CLI::Range(0, std::numeric_limits<int32_t>::max()))
+      ->capture_default_str();
   app.add_flag("--json", args.json, "Print one JSON object in place of the text");
 }
 
@@ -63,6 +70,8 @@ Json report(const GenerateResult& result, const std::string& text,
           {"seed", result.seed},
           {"timings",
            {{"prompt_tokens", result.prompt_tokens},
+            {"reused_tokens", result.reused_tokens},
+            {"shifted_tokens", result.shifted_tokens},
             {"prompt_seconds", result.prompt_seconds},
             {"prompt_tokens_per_s", prompt_rate(result)},
             {"generated_tokens", result.generated_tokens},
@@ -73,6 +82,7 @@ Json report(const GenerateResult& result, const std::string& text,
 
 int run(RunArgs& args) {
   args.generate.sampling = sampling_options(args.sampling);
+  if (args.shift) args.generate.overflow = ContextOverflow::shift;
   require_model(args.model);
   if (!args.prompt && args.file.empty()) usage("no prompt given: use -p TEXT or -f FILE");
   const std::string prompt = args.prompt ? *args.prompt : read_input(args.file);
@@ -105,7 +115,9 @@ int run(RunArgs& args) {
     note("{}prompt {} tokens, {:.1f} tokens/s; generated {} tokens, {:.1f} tokens/s; seed {}{}",
          line_open ? "\n" : "", done.prompt_tokens, prompt_rate(done), done.generated_tokens,
          generate_rate(done), done.seed,
-         done.reason == FinishReason::context ? "; stopped: the context is full (-c)" : "");
+         done.reason == FinishReason::context
+             ? "; stopped: the context is full (-c, or --context-shift)"
+             : "");
   }
   return interrupted() ? kExitInterrupted : kExitOk;
 }

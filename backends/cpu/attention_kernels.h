@@ -62,6 +62,9 @@ struct AttentionOps {
   /// Turns `pairs` pairs of x by the angles of `turn` (cos, sin, cos, sin, …): (x[2p], x[2p + 1])
   /// if interleaved, else (x[p], x[p + pairs]). y does not overlap x.
   void (*rope)(float* y, const float* x, const float* turn, int64_t pairs, bool interleaved);
+  /// y = scale·H·x with the Hadamard matrix H of order n, a power of two, in the natural order. y
+  /// does not overlap x.
+  void (*hadamard)(float* y, const float* x, float scale, int64_t n);
 };
 
 }  // namespace infer::cpu

@@ -17,25 +17,31 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
+struct Free {
+  void operator()(std::byte* data) const { std::free(data); }
+};
+using HostBytes = std::unique_ptr<std::byte, Free>;
+
 /// Host memory, owned (with a counter to give it back to) or adopted.
 class HostBuffer final : public Buffer {
  public:
-  HostBuffer(std::byte* data, int64_t size, std::atomic<int64_t>* counter)
-      : data_(data), size_(size), counter_(counter) {
-    if (counter_ != nullptr) counter_->fetch_add(size_);
+  HostBuffer(HostBytes data, int64_t size, std::atomic<int64_t>* counter)
+      : owned_(std::move(data)), data_(owned_.get()), size_(size), counter_(counter) {
+    counter_->fetch_add(size_);
   }
+  explicit HostBuffer(std::span<std::byte> adopted)
+      : data_(adopted.data()), size_(static_cast<int64_t>(adopted.size())) {}
   ~HostBuffer() override {
-    if (counter_ == nullptr) return;
-    std::free(data_);
-    counter_->fetch_sub(size_);
+    if (counter_ != nullptr) counter_->fetch_sub(size_);
   }
   int64_t size() const override { return size_; }
   std::byte* address() const override { return data_; }
 
  private:
+  HostBytes owned_;
   std::byte* data_;
   int64_t size_;
-  std::atomic<int64_t>* counter_;
+  std::atomic<int64_t>* counter_ = nullptr;
 };
 
 const IsaKernels* best_isa() {
@@ -54,6 +60,8 @@ DeviceInfo describe(const IsaKernels& isa, int threads) {
   info.description = processor_name(cpuinfo);
   info.memory_total = memory.total;
   info.memory_free = memory.available;
+  info.memory_held = memory.held;
+  info.thread_stack = memory.stack;
   info.threads = threads;
   info.isa = isa.name;
   for (const IsaKernels& each : all_isas()) info.isas.emplace_back(each.name);
@@ -145,12 +153,13 @@ int64_t CpuDevice::alignment() const { return kAlignment; }
 
 Result<std::unique_ptr<Buffer>> CpuDevice::alloc(int64_t bytes, Purpose purpose) {
   const int64_t rounded = round_up(std::max<int64_t>(bytes, 1), kAlignment);
-  void* data = std::aligned_alloc(kAlignment, static_cast<size_t>(rounded));
+  HostBytes data(
+      static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<size_t>(rounded))));
   if (data == nullptr) {
     return fail(StatusCode::out_of_memory, "cpu: cannot allocate {} bytes for {}", bytes,
                 purpose_name(purpose));
   }
-  return std::make_unique<HostBuffer>(static_cast<std::byte*>(data), bytes,
+  return std::make_unique<HostBuffer>(std::move(data), bytes,
                                       &allocated_[static_cast<size_t>(purpose)]);
 }
 
@@ -165,8 +174,8 @@ Status CpuDevice::load_weight(const TensorDesc& desc, const ReadFn& read, const 
 std::unique_ptr<Buffer> CpuDevice::adopt(const TensorDesc&, std::span<const std::byte> bytes) {
   if (context_.repack) return nullptr;
   // Kernels only read weights; the interface of Buffer is the writable one.
-  return std::make_unique<HostBuffer>(const_cast<std::byte*>(bytes.data()),
-                                      static_cast<int64_t>(bytes.size()), nullptr);
+  return std::make_unique<HostBuffer>(
+      std::span(const_cast<std::byte*>(bytes.data()), bytes.size()));
 }
 
 Result<std::unique_ptr<Program>> CpuDevice::compile(const CompileSpec& spec) {
@@ -181,7 +190,17 @@ const std::byte* CpuDevice::view(const MemoryRef& from) const {
 }
 
 Status CpuDevice::read(const MemoryRef& from, std::span<std::byte> to) {
-  std::memcpy(to.data(), from.buffer->address() + from.offset, to.size());
+  std::memcpy(to.data(), view(from), to.size());
+  return {};
+}
+
+Status CpuDevice::write(std::span<const std::byte> from, const MemoryRef& to) {
+  std::memcpy(to.buffer->address() + to.offset, from.data(), from.size());
+  return {};
+}
+
+Status CpuDevice::copy(const MemoryRef& from, const MemoryRef& to, int64_t bytes) {
+  std::memcpy(to.buffer->address() + to.offset, view(from), static_cast<size_t>(bytes));
   return {};
 }
 

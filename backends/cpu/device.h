@@ -28,6 +28,8 @@ class CpuDevice final : public Device {
   Result<std::unique_ptr<Program>> compile(const CompileSpec& spec) override;
   const std::byte* view(const MemoryRef& from) const override;
   Status read(const MemoryRef& from, std::span<std::byte> to) override;
+  Status write(std::span<const std::byte> from, const MemoryRef& to) override;
+  Status copy(const MemoryRef& from, const MemoryRef& to, int64_t bytes) override;
 
   const CpuContext& context() const { return context_; }
 

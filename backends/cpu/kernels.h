@@ -103,7 +103,7 @@ struct CpuCall {
   std::byte* scratch;
   const KvGeometry& kv;
   const KvLayout& kv_layout;
-  const KvPages& pages;
+  std::span<const KvPages> pages;  ///< by kind
   int thread;
 
   const VecOps& vec() const { return *context.isa->vec; }

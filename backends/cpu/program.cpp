@@ -4,6 +4,7 @@
 
 #include "backends/cpu/device.h"
 #include "backends/cpu/fusion.h"
+#include "backends/cpu/spill.h"
 
 namespace infer::cpu {
 namespace {
@@ -23,6 +24,7 @@ struct Call {
   std::vector<TensorRef> inputs, outputs;
   std::vector<Operand> input_operands, output_operands;
   std::vector<int32_t> nodes;  ///< what of the graph it computes
+  int32_t layer = -1;          ///< of the spill: begins with this call
 };
 
 class CpuProgram final : public Program {
@@ -35,6 +37,7 @@ class CpuProgram final : public Program {
                      ? nullptr
                      : spec.scratch.buffer->address() + spec.scratch.offset) {
     for (const Phase& phase : plan_phases(spec.segment, context)) add(phase, spec.memory);
+    if (spec.spill) plan_spill(spec.memory);
   }
 
   Status run(const Bindings& bindings) override {
@@ -54,6 +57,7 @@ class CpuProgram final : public Program {
         };
         for (const Call& call : calls_) {
           if (call.barrier) context_.pool->barrier();
+          if (call.layer >= 0 && thread == 0) spill_.enter(static_cast<size_t>(call.layer));
           if (profiler != nullptr) {
             end_event();
             event = {call.nodes, thread, profile_clock()};
@@ -65,6 +69,7 @@ class CpuProgram final : public Program {
         }
         if (profiler != nullptr) end_event();
       });
+      spill_.leave();
     } catch (const std::bad_alloc&) {
       return error(StatusCode::out_of_memory, "cpu: an allocation failed during a step");
     }
@@ -76,7 +81,7 @@ class CpuProgram final : public Program {
 
   void add(const Phase& phase, std::span<const MemoryRef> memory) {
     const Node& first = node(phase.nodes[0]);
-    Call call{&cpu_op(first.op()), &first.params, phase.barrier, {}, {}, {}, {}, {}, {}};
+    Call call{&cpu_op(first.op()), &first.params, phase.barrier, {}, {}, {}, {}, {}, {}, -1};
     for (int32_t n = phase.first(); n <= phase.last(); ++n) call.nodes.push_back(n);
     if (phase.norm >= 0) call.fused.norm = &std::get<op::RmsNorm>(node(phase.norm).params);
     if (phase.glu >= 0) call.fused.glu = &std::get<op::Glu>(node(phase.glu).params);
@@ -116,6 +121,30 @@ class CpuProgram final : public Program {
       add_results(phase.last());
     }
     calls_.push_back(std::move(call));
+  }
+
+  /// Groups the calls by layer, with the weights of each.
+  void plan_spill(std::span<const MemoryRef> memory) {
+    int32_t layer = 0;
+    for (Call& call : calls_) {
+      const int32_t of_call = node(call.nodes[0]).unit.layer;
+      if (&call == &calls_[0] || of_call != layer) {
+        call.layer = static_cast<int32_t>(spill_.add_layer());
+        layer = of_call;
+      }
+      for (const int32_t n : call.nodes) {
+        for (const ValueId id : node(n).inputs) {
+          if (id == kNoValue || graph_.value(graph_.storage(id)).kind != Value::Kind::weight) {
+            continue;
+          }
+          const MemoryRef& at = memory[static_cast<size_t>(graph_.storage(id))];
+          const int64_t bytes = graph_.value(graph_.storage(id)).desc.extent_bytes();
+          // What is gathered from a table is a few rows: not worth reading ahead.
+          spill_.add(at.buffer->address() + at.offset, bytes, node(n).op() != OpId::Embed);
+        }
+      }
+    }
+    spill_.finish();
   }
 
   /// Inputs of the operation itself.
@@ -159,6 +188,7 @@ class CpuProgram final : public Program {
   KvLayout kv_layout_;
   std::byte* scratch_;
   std::vector<Call> calls_;
+  Spill spill_;
 };
 
 }  // namespace

@@ -10,6 +10,8 @@ const char* purpose_name(Purpose purpose) {
     case Purpose::kv: return "kv";
     case Purpose::activations: return "activations";
     case Purpose::scratch: return "scratch";
+    case Purpose::host: return "host";
+    case Purpose::process: return "process";
   }
   return "unknown";
 }

@@ -15,9 +15,10 @@
 
 namespace infer {
 
-/// What memory is used for: the planner's lines.
-enum class Purpose : uint8_t { weights, kv, activations, scratch };
-inline constexpr int kPurposeCount = 4;
+/// What memory is used for: the planner's lines. `host` is what the engine keeps beside a device
+/// for its steps, `process` the program itself: code, vocabulary, graphs, stacks.
+enum class Purpose : uint8_t { weights, kv, activations, scratch, host, process };
+inline constexpr int kPurposeCount = 6;
 const char* purpose_name(Purpose purpose);
 
 struct DeviceInfo {
@@ -25,6 +26,8 @@ struct DeviceInfo {
   std::string description;        ///< "AMD EPYC 7B13, avx2"
   int64_t memory_total = 0;       ///< bytes
   int64_t memory_free = 0;        ///< bytes available now
+  int64_t memory_held = 0;        ///< bytes of a host that this process has taken of it already
+  int64_t thread_stack = 0;       ///< bytes that a thread's stack takes of a host's memory
   int32_t threads = 0;            ///< of a CPU
   std::string isa;                ///< instruction set of the kernels in use
   std::vector<std::string> isas;  ///< those built in, whether or not they run here
@@ -57,8 +60,8 @@ struct Bindings {
   int64_t outputs = 0;
   /// By ValueId of the graph; null for values that are no input.
   std::span<const std::byte* const> inputs;
-  /// Slab addresses are those of this device; block tables lie in host memory.
-  KvPages pages;
+  /// By kind. Slab addresses are those of this device; block tables lie in host memory.
+  std::span<const KvPages> pages;
   /// Told when each phase ran; null: nobody is, and it costs nothing.
   Profiler* profiler = nullptr;
 };
@@ -76,6 +79,9 @@ struct CompileSpec {
   /// By ValueId, for weights and results; views and inputs have none.
   std::span<const MemoryRef> memory;
   MemoryRef scratch;
+  /// Weights are adopted from a mapped file that memory cannot hold: those of a layer are to leave
+  /// it once they have been used.
+  bool spill = false;
 };
 
 /// A reader of a stored weight's bytes: fills the span from a byte offset.
@@ -127,8 +133,10 @@ class Device {
     (void)from;
     return nullptr;
   }
-  /// Copies results to the host.
+  /// Copies to the host, from the host, and within the device between places that do not overlap.
   virtual Status read(const MemoryRef& from, std::span<std::byte> to) = 0;
+  virtual Status write(std::span<const std::byte> from, const MemoryRef& to) = 0;
+  virtual Status copy(const MemoryRef& from, const MemoryRef& to, int64_t bytes) = 0;
 };
 
 struct DeviceOptions {

@@ -59,6 +59,7 @@ Result<std::unique_ptr<Executor>> Executor::create(const Model& model, const Wei
   const auto bytes = [&](Purpose purpose) { return plan.bytes[static_cast<size_t>(purpose)]; };
   INFER_TRY(executor->arena_, device.alloc(bytes(Purpose::activations), Purpose::activations));
   INFER_TRY(executor->scratch_, device.alloc(bytes(Purpose::scratch), Purpose::scratch));
+  executor->spilled_ = plan.spilled;
   INFER_CHECK_R(executor->load_weights(plan, progress));
   INFER_CHECK_R(executor->load_ropes(plan.context));
   // The program of single tokens serves every decode step: made now, so that a model that cannot be
@@ -139,6 +140,9 @@ Status Executor::load_ropes(int64_t context) {
     ropes_.emplace_back(spec, factors);
   }
   rope_tables_.resize(ropes_.size());
+  for (size_t kind = 0; kind < ropes_.size(); ++kind) {
+    rope_tables_[kind].reserve(ropes_[kind].pairs() * 2 * static_cast<size_t>(request_.max_rows));
+  }
   return {};
 }
 
@@ -165,7 +169,7 @@ Result<CompiledStep> Executor::compile(int64_t rows) {
       step.memory[i] = {arena_.get(), arena.offsets[i]};
     }
   }
-  INFER_TRY(step.program, device_.compile({segment, step.memory, {scratch_.get(), 0}}));
+  INFER_TRY(step.program, device_.compile({segment, step.memory, {scratch_.get(), 0}, spilled_}));
   return step;
 }
 

@@ -23,7 +23,7 @@ struct StepBatch {
   std::vector<int32_t> slots;      ///< place in the sequence's pages
   std::vector<int32_t> sequences;  ///< row of the block tables
   std::vector<int32_t> output_rows;
-  KvPages pages;
+  std::span<const KvPages> pages;  ///< by kind
 
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
   StepShape shape() const;
@@ -91,6 +91,7 @@ class Executor {
   std::vector<RopeAngles> ropes_;                ///< by RoPE kind
   std::vector<std::vector<float>> rope_tables_;  ///< by RoPE kind, of the step
   std::vector<float> logits_;                    ///< of devices whose memory the host cannot read
+  bool spilled_ = false;                         ///< weights leave memory layer by layer
   const Graph* decode_graph_ = nullptr;          ///< of the program of single tokens
   ProgramCache programs_;
 };

@@ -141,6 +141,7 @@ class GraphBuilder {
   const Status& status() const { return status_; }
   const Value& value(ValueId id) const;
   int64_t max_rows() const { return graph_.max_rows_; }
+  const KvGeometry& kv() const { return graph_.kv_; }
 
   Result<Graph> finish();
 

@@ -1,5 +1,7 @@
 #include "engine/graph/kv_geometry.h"
 
+#include <algorithm>
+
 #include "engine/core/checked.h"
 
 namespace infer {
@@ -10,6 +12,13 @@ int64_t stored_bytes(DType type, int64_t elements) {
   return div_ceil<int64_t>(elements, info.block_elements) * info.block_bytes;
 }
 
+int32_t kind_of(KvLayout& layout, int32_t window) {
+  const auto found = std::ranges::find(layout.kinds, window, &KvKind::window);
+  const auto kind = static_cast<int32_t>(found - layout.kinds.begin());
+  if (found == layout.kinds.end()) layout.kinds.push_back({window, 0});
+  return kind;
+}
+
 }  // namespace
 
 KvLayout canonical_kv_layout(const KvGeometry& geometry) {
@@ -17,23 +26,40 @@ KvLayout canonical_kv_layout(const KvGeometry& geometry) {
   KvLayout layout;
   for (const KvLayerShape& shape : geometry.layers) {
     KvLayerLayout layer;
+    layer.kind = kind_of(layout, shape.window);
+    int64_t& page_bytes = layout.kinds[static_cast<size_t>(layer.kind)].page_bytes;
     layer.k_row = stored_bytes(geometry.k_type, shape.k_dim);
     layer.v_row = stored_bytes(geometry.v_type, shape.v_dim);
-    layer.k_offset = layout.page_bytes;
+    layer.k_offset = page_bytes;
     if (shape.v_in_k && geometry.k_type == geometry.v_type &&
         shape.v_dim % dtype_info(geometry.v_type).block_elements == 0) {
       layer.v_row = layer.k_row;
       layer.v_offset = layer.k_offset;
-      layout.page_bytes =
-          round_up(layer.k_offset + layer.k_row * kPageTokens * shape.heads, kAlign);
+      page_bytes = round_up(layer.k_offset + layer.k_row * kPageTokens * shape.heads, kAlign);
       layout.layers.push_back(layer);
       continue;
     }
     layer.v_offset = round_up(layer.k_offset + layer.k_row * kPageTokens * shape.heads, kAlign);
-    layout.page_bytes = round_up(layer.v_offset + layer.v_row * kPageTokens * shape.heads, kAlign);
+    page_bytes = round_up(layer.v_offset + layer.v_row * kPageTokens * shape.heads, kAlign);
     layout.layers.push_back(layer);
   }
   return layout;
+}
+
+int64_t kv_pages(const KvKind& kind, int64_t context, int64_t sequences, int64_t rows) {
+  const int64_t all = div_ceil<int64_t>(context, kPageTokens);
+  if (kind.window == 0) return all;
+  // The window, what may be taken back and a step's rows, which need not begin with a page.
+  const int64_t each = div_ceil<int64_t>(kind.window + kKvRollback + rows, kPageTokens) + 1;
+  return std::min(all, each * sequences);
+}
+
+int64_t kv_bytes(const KvLayout& layout, int64_t context, int64_t sequences, int64_t rows) {
+  int64_t bytes = 0;
+  for (const KvKind& kind : layout.kinds) {
+    bytes += kind.page_bytes * kv_pages(kind, context, sequences, rows);
+  }
+  return bytes;
 }
 
 }  // namespace infer

@@ -29,32 +29,52 @@ struct KvGeometry {
   DType v_type = DType::f16;
 };
 
-/// Where a layer lies in a page, in bytes. Keys are [heads][kPageTokens][k_row], values
+/// Layers that look back equally far share their pages: those of a window let their pages go as
+/// they fall behind it.
+struct KvKind {
+  int32_t window = 0;  ///< tokens seen back, the token itself included; 0: all
+  int64_t page_bytes = 0;
+};
+
+/// Where a layer lies in a page of its kind, in bytes. Keys are [heads][kPageTokens][k_row], values
 /// [heads][kPageTokens][v_row]. Shared values have the keys' offset and row, so that v_row may be
 /// more than a value takes, and storing one writes the bytes that its key has there already.
 struct KvLayerLayout {
+  int32_t kind = 0;
   int64_t k_offset = 0;
   int64_t v_offset = 0;
   int64_t k_row = 0;  ///< bytes of one key
   int64_t v_row = 0;  ///< bytes of one value
 };
 
-/// The canonical page: layers one after another, keys before values, each aligned to 64 bytes.
+/// The canonical pages: layers of a kind one after another, keys before values, each aligned to 64
+/// bytes.
 struct KvLayout {
-  int64_t page_bytes = 0;
+  std::vector<KvKind> kinds;
   std::vector<KvLayerLayout> layers;
 };
 
 KvLayout canonical_kv_layout(const KvGeometry& geometry);
 
-/// The pages as a step sees them. Page p lies in slab p / pages_per_slab.
+/// Pages behind a window stay for this many tokens more, so that as many can be taken back.
+inline constexpr int64_t kKvRollback = 64;
+
+/// Pages of one kind that hold `context` tokens of at most `sequences` sequences together, in steps
+/// of up to `rows` tokens.
+int64_t kv_pages(const KvKind& kind, int64_t context, int64_t sequences, int64_t rows);
+/// Bytes of all kinds of pages, likewise.
+int64_t kv_bytes(const KvLayout& layout, int64_t context, int64_t sequences, int64_t rows);
+
+/// The pages of one kind as a step sees them. Page p lies in slab p / pages_per_slab.
 struct KvPages {
   std::byte* const* slabs = nullptr;
   int32_t pages_per_slab = 1;
-  const int32_t* block_tables = nullptr;  ///< [sequences][table_stride] page ids
+  int64_t page_bytes = 0;
+  /// [sequences][table_stride] page ids; those of pages behind the window are not valid.
+  const int32_t* block_tables = nullptr;
   int32_t table_stride = 0;
 
-  std::byte* page(int32_t sequence, int64_t slot, int64_t page_bytes) const {
+  std::byte* page(int32_t sequence, int64_t slot) const {
     const int32_t id = block_tables[int64_t{sequence} * table_stride + slot / kPageTokens];
     return slabs[id / pages_per_slab] + int64_t{id % pages_per_slab} * page_bytes;
   }

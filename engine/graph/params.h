@@ -48,6 +48,13 @@ struct Rope {
   Style style = Style::interleaved;
 };
 
+/// The Walsh–Hadamard transform of every `block` elements of d0, in the natural order, divided by
+/// √block: orthonormal, symmetric and its own inverse. block is a power of two that divides d0.
+/// in: x [d0, d1, rows]. out: as x.
+struct Hadamard {
+  int64_t block = 1;
+};
+
 /// Stores keys and values of each row in the cache, at (sequence, slot), in the cache's types.
 /// in: k [k_dim, kv_heads, rows], v [v_dim, kv_heads, rows], slots i32 [1, 1, rows],
 /// sequences i32 [1, 1, rows]. No output.

@@ -197,9 +197,11 @@ LoadOptions load_options(const BenchOptions& options) {
     return int64_t{std::ranges::max(counts)};
   };
   LoadOptions load = options.load;
+  load.prefix_reuse = false;  // every repetition computes all
   const int64_t batch = most(options.batches);
   load.output_rows = static_cast<int32_t>(std::max<int64_t>(load.output_rows, batch));
   load.batch_rows = std::max(load.batch_rows, load.output_rows);
+  load.parallel = std::max(load.parallel, static_cast<int32_t>(batch));
   if (load.context == 0) {
     const int64_t decoded = most(options.generate_tokens) + 1;
     const auto pages = [&](int64_t tokens) {

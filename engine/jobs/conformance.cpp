@@ -75,7 +75,7 @@ Result<std::vector<const std::byte*>> bind_inputs(const Graph& graph, const Case
 /// Runs the references node by node in host memory.
 void run_reference(const Graph& graph, const GuardedLayout& layout, std::byte* memory,
                    const std::vector<const std::byte*>& inputs, const Step& step,
-                   const KvLayout& kv_layout, const KvPages& pages) {
+                   const KvLayout& kv_layout, std::span<const KvPages> pages) {
   const auto ref = [&](ValueId id) {
     if (id == kNoValue) return TensorRef{};
     const Value& value = graph.value(id);
@@ -197,19 +197,27 @@ class CaseRun {
     std::vector<int64_t> rows{case_.rows};
     if (case_.rows > 1 || !graph_.kv().layers.empty()) rows.push_back((case_.rows + 1) / 2);
     const int64_t tokens = std::accumulate(rows.begin(), rows.end(), int64_t{0});
-    INFER_TRY_S(KvArena kv, KvArena::make(device_, kv_layout_, case_.sequences, tokens));
+    std::vector<KvArena> kv;
+    std::vector<KvPages> host_pages;
+    std::vector<KvPages> device_pages;
+    for (const KvKind& kind : kv_layout_.kinds) {
+      INFER_TRY_S(KvArena arena, KvArena::make(device_, kind.page_bytes, case_.sequences, tokens));
+      kv.push_back(std::move(arena));
+      host_pages.push_back(kv.back().host_pages());
+      device_pages.push_back(kv.back().device_pages());
+    }
     INFER_CHECK(prepare());
     std::vector<int32_t> lengths(static_cast<size_t>(case_.sequences), 0);
     for (const int64_t count : rows) {
       const Step step = make_step(case_, count, order, lengths);
       INFER_TRY_S(const auto inputs, bind_inputs(graph_, builder_, step));
-      run_reference(graph_, host_layout_, host_.data(), inputs, step, kv_layout_, kv.host_pages());
-      INFER_CHECK(program_->run({step.rows, step.outputs, inputs, kv.device_pages()}));
+      run_reference(graph_, host_layout_, host_.data(), inputs, step, kv_layout_, host_pages);
+      INFER_CHECK(program_->run({step.rows, step.outputs, inputs, device_pages}));
       INFER_CHECK(compare_outputs(step, judge));
       if (!pooled) INFER_CHECK(judge.judge());
       INFER_CHECK(memory_->check_guards());
       INFER_CHECK(scratch_->check_guards());
-      INFER_CHECK(kv.check_guards());
+      for (const KvArena& arena : kv) INFER_CHECK(arena.check_guards());
       INFER_CHECK(check_host_guards());
     }
     return {};

@@ -88,10 +88,10 @@ Status GuardedBuffer::check_guards() const {
   return error(StatusCode::internal, "bytes outside of the values were written");
 }
 
-Result<KvArena> KvArena::make(Device& device, const KvLayout& layout, int32_t sequences,
+Result<KvArena> KvArena::make(Device& device, int64_t page_bytes, int32_t sequences,
                               int64_t tokens) {
   KvArena arena;
-  if (layout.layers.empty()) return arena;
+  arena.page_bytes_ = page_bytes;
   // Any one sequence might get all tokens; one entry more in a table leads to the forbidden page.
   const auto pages_each = static_cast<int32_t>(div_ceil<int64_t>(tokens, kPageTokens));
   arena.table_stride_ = pages_each + 1;
@@ -105,13 +105,13 @@ Result<KvArena> KvArena::make(Device& device, const KvLayout& layout, int32_t se
     }
   }
   for (int32_t s = 0; s < slabs; ++s) {
-    const int64_t bytes = layout.page_bytes * kPagesPerSlab;
+    const int64_t bytes = page_bytes * kPagesPerSlab;
     arena.host_memory_.emplace_back(static_cast<size_t>(bytes), kUntouched);
     arena.host_slabs_.push_back(arena.host_memory_.back().data());
     GuardedLayout places = single_layout(bytes, device);
     if (s == 0) {  // the forbidden page comes first
       const int64_t begin = places.offsets[0];
-      places.guards.emplace_back(begin, begin + layout.page_bytes);
+      places.guards.emplace_back(begin, begin + page_bytes);
     }
     INFER_TRY(auto memory, GuardedBuffer::make(device, std::move(places), Purpose::kv));
     INFER_CHECK_R(memory->remember_guards());
@@ -123,7 +123,7 @@ Result<KvArena> KvArena::make(Device& device, const KvLayout& layout, int32_t se
 }
 
 KvPages KvArena::pages(const std::vector<std::byte*>& slabs) const {
-  return {slabs.data(), kPagesPerSlab, tables_.data(), table_stride_};
+  return {slabs.data(), kPagesPerSlab, page_bytes_, tables_.data(), table_stride_};
 }
 
 Status KvArena::check_guards() const {

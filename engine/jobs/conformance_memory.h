@@ -48,11 +48,11 @@ class GuardedBuffer {
   std::vector<std::byte> remembered_;
 };
 
-/// Cache pages for a case on both sides: two to a slab, in descending order and sequences taking
-/// turns, behind the tables of a page that nobody may touch.
+/// Cache pages of one kind for a case on both sides: two to a slab, in descending order and
+/// sequences taking turns, behind the tables of a page that nobody may touch.
 class KvArena {
  public:
-  static Result<KvArena> make(Device& device, const KvLayout& layout, int32_t sequences,
+  static Result<KvArena> make(Device& device, int64_t page_bytes, int32_t sequences,
                               int64_t tokens);
   KvPages host_pages() const { return pages(host_slabs_); }
   KvPages device_pages() const { return pages(device_slabs_); }
@@ -61,6 +61,7 @@ class KvArena {
  private:
   KvPages pages(const std::vector<std::byte*>& slabs) const;
 
+  int64_t page_bytes_ = 0;
   int32_t table_stride_ = 0;
   std::vector<int32_t> tables_;
   std::vector<std::vector<std::byte>> host_memory_;

@@ -1,79 +1,145 @@
-// The key–value cache: pages of 64 tokens in slabs, and each sequence's table of pages.
-// reserve → (a step writes) → commit, or rollback. One thread.
+// The key–value cache: pages of 64 tokens, and each sequence's tables of them, one for each kind of
+// layers. reserve → (a step writes) → commit, or rollback.
+//
+// A full page is known by the tokens it holds and those before it, so that sequences that begin
+// alike share pages, and what a sequence leaves behind serves later ones until the memory is needed
+// (vLLM, Kwon et al. 2023; SGLang's radix tree, Zheng et al. 2024). What is shared is never
+// written: who goes on from the middle of such a page gets a copy. Since a row's keys and values
+// depend on the tokens up to it alone, this changes no result.
+//
+// Sequences that are not in use give their pages up when others need them, the longest unused
+// first; their length is then 0, and their tokens are computed again.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
-#include "engine/backend/device.h"
+#include "engine/kv/block_pool.h"
+#include "engine/kv/page_store.h"
+#include "engine/kv/prefix_tree.h"
 
 namespace infer {
 
-/// Which pages are free, and how many hold each of the others.
-class BlockPool {
- public:
-  explicit BlockPool(int32_t pages);
-  int32_t size() const { return static_cast<int32_t>(references_.size()); }
-  int32_t free_pages() const { return static_cast<int32_t>(free_.size()); }
-  /// A page with one reference; −1 if there is none left.
-  int32_t acquire();
-  void retain(int32_t page);
-  /// The page is free again after its last reference.
-  void release(int32_t page);
-
- private:
-  std::vector<int32_t> references_;
-  std::vector<int32_t> free_;  ///< a stack: the lowest ids on top at first
+struct KvOptions {
+  int64_t context = 0;  ///< tokens that one sequence may have
+  bool reuse = true;    ///< keep full pages for later sequences
+  /// Where full pages go that have to leave memory, up to so many bytes; empty: they are lost, and
+  /// computed again.
+  std::string folder;
+  int64_t folder_bytes = 0;
 };
 
-/// The pages of one sequence, in order, and how many tokens they hold.
-struct BlockTable {
-  std::vector<int32_t> pages;
-  int64_t length = 0;    ///< tokens committed
-  int64_t reserved = 0;  ///< tokens there is room for
-};
-
-/// Allocates slabs of pages on one device and hands pages to sequences.
+/// One thread.
 class KvCache {
  public:
-  /// Allocates pages × page_bytes in slabs. out_of_memory or device on failure.
-  static Result<std::unique_ptr<KvCache>> create(Device& device, int64_t page_bytes, int32_t pages);
-
   using SequenceId = int32_t;
-  SequenceId add_sequence();
-  void remove_sequence(SequenceId id);
 
-  /// Makes room for `tokens` more than are committed. does_not_fit if the pages are not there;
-  /// nothing has changed then.
-  Status reserve(SequenceId id, int64_t tokens);
-  /// The first `tokens` of those reserved have been written.
-  void commit(SequenceId id, int64_t tokens);
-  /// Forgets all beyond `length` tokens, and what was reserved.
-  void rollback(SequenceId id, int64_t length);
+  /// Allocates pages[k] pages of each kind of the layout. out_of_memory or device on failure.
+  static Result<std::unique_ptr<KvCache>> create(Device& device, const KvLayout& layout,
+                                                 std::span<const int32_t> pages,
+                                                 const KvOptions& options);
+
+  SequenceId add_sequence();
+  /// A sequence with the same contents, sharing all pages.
+  SequenceId fork(SequenceId id);
+  void remove_sequence(SequenceId id);
+  /// Sequences in use keep their pages, whoever needs some.
+  void set_in_use(SequenceId id, bool in_use);
+
+  /// Takes over the pages known to hold the first tokens, at most `limit` of them: for a sequence
+  /// of length 0. Returns its new length.
+  int64_t reuse(SequenceId id, std::span<const int32_t> tokens, int64_t limit);
+  /// Makes room for `count` tokens more than are committed. does_not_fit if the pages are not there
+  /// even without all that is kept and not in use; nothing in use has changed then.
+  Status reserve(SequenceId id, int64_t count);
+  /// The first `count` of those reserved have been written. tokens: all of the sequence's, at least
+  /// as many as are then committed.
+  void commit(SequenceId id, std::span<const int32_t> tokens, int64_t count);
+  /// Forgets all beyond `length` tokens, and what was reserved. Where a window's pages before that
+  /// length are gone already, all is forgotten. Returns the length left.
+  int64_t rollback(SequenceId id, int64_t length);
+
+  /// Calls fn(kind, page, memory, bytes) for the pages that what comes next sees, in order.
+  using PageFn =
+      std::function<Status(size_t kind, int64_t page, const MemoryRef& memory, int64_t bytes)>;
+  Status for_each_page(SequenceId id, const PageFn& fn) const;
+  /// The opposite, for a sequence of length 0: room for tokens that are computed already, whose
+  /// pages `fill` then brings. They serve this sequence alone. On failure it is as it was.
+  Status restore(SequenceId id, std::span<const int32_t> tokens, const PageFn& fill);
 
   int64_t length(SequenceId id) const { return table(id).length; }
-  const BlockTable& table(SequenceId id) const { return tables_.at(id); }
-  /// Tokens that could still be reserved for this sequence.
-  int64_t room(SequenceId id) const;
-  int64_t capacity() const { return int64_t{pool_.size()} * kPageTokens; }
+  /// Tokens that one sequence may have.
+  int64_t context() const { return options_.context; }
 
-  /// The pages as a step over these sequences sees them; valid until the next call of pages() or
-  /// reserve(). Row i of the tables belongs to ids[i].
-  KvPages pages(std::span<const SequenceId> ids);
+  /// The pages as a step over these sequences sees them, by kind; valid until the next call of
+  /// pages(), reserve() or resize(). Row i of the tables belongs to ids[i].
+  std::span<const KvPages> pages(std::span<const SequenceId> ids);
+
+  /// Grows or shrinks to these numbers of pages, whole slabs at a time, never above them. Growing
+  /// moves nothing; shrinking first gives up what is kept, then what is not in use. does_not_fit if
+  /// more is in use; what had been done till then stays.
+  Status resize(std::span<const int32_t> pages);
+  /// Adds a slab of each kind; what that takes.
+  Status grow_step();
+  int64_t step_bytes() const;
+  size_t kinds() const { return kinds_.size(); }
+  int32_t size(size_t kind) const { return pools_[kind].size(); }
+  int32_t available(size_t kind) const { return pools_[kind].available(); }
+  /// Pages of a kind held by sequences, among them those shared (counted once).
+  int32_t held(size_t kind) const { return size(kind) - available(kind); }
+  /// Forgets what nobody holds.
+  void clear_kept();
 
  private:
-  KvCache(int32_t pages, int32_t pages_per_slab) : pool_(pages), pages_per_slab_(pages_per_slab) {}
+  /// A sequence's pages of one kind. Those before `first` were let go: −1.
+  struct Pages {
+    std::vector<int32_t> ids;
+    int64_t first = 0;
+  };
+  struct Table {
+    std::vector<Pages> kinds;
+    std::vector<PrefixNode*> nodes;  ///< of the full pages, as far as they are known to the tree
+    int64_t length = 0;              ///< tokens committed
+    int64_t reserved = 0;            ///< tokens there is room for
+    bool in_use = false;
+    bool restored = false;  ///< what it holds was not computed here: nobody else is to have it
+    uint64_t last_use = 0;
+  };
 
-  BlockPool pool_;
-  int32_t pages_per_slab_;
-  std::vector<std::unique_ptr<Buffer>> slabs_;
-  std::vector<std::byte*> slab_addresses_;
-  std::unordered_map<SequenceId, BlockTable> tables_;
-  std::vector<int32_t> step_tables_;
+  KvCache(Device& device, const KvLayout& layout, const KvOptions& options);
+
+  Table& table(SequenceId id) { return tables_.at(id); }
+  const Table& table(SequenceId id) const { return tables_.at(id); }
+  /// The first page that a token at slot `length`, or one `margin` slots earlier, sees.
+  int64_t first_page(size_t kind, int64_t length, int64_t margin) const;
+  Status open_stores();
+  void evicted(PrefixNode* node, size_t kind, int32_t page);
+  bool fetch(PrefixNode* node, size_t kind);
+  bool make_available(size_t kind, int64_t pages, const Table& keep);
+  bool drop_unused(const Table* keep);
+  /// The page that is to be written next, if others hold it or it is known as it is.
+  int32_t shared_tail(const Table& table, size_t kind) const;
+  bool must_copy(const Table& table, size_t kind) const;
+  Status own_tail(Table& table, size_t kind);
+  void learn(Table& table, std::span<const int32_t> tokens);
+  void let_go_behind_windows(Table& table);
+  void forget(Table& table, int64_t length);
+
+  Device& device_;
+  std::vector<KvKind> kinds_;
+  KvOptions options_;
+  std::vector<BlockPool> pools_;                    ///< by kind
+  std::vector<std::unique_ptr<PageStore>> stores_;  ///< by kind; null without a folder
+  PrefixTree tree_;
+  std::unordered_map<SequenceId, Table> tables_;
+  std::vector<std::vector<int32_t>> step_tables_;  ///< by kind
+  std::vector<KvPages> step_pages_;
   SequenceId next_id_ = 0;
+  uint64_t clock_ = 0;
 };
 
 }  // namespace infer

@@ -3,6 +3,26 @@
 #include <fmt/ranges.h>
 
 namespace infer {
+namespace {
+
+/// Elements that a layer's queries and keys are rotated by at once, 0: none.
+///
+/// Some channels of keys are many times as large as others; in a block of Q4_0 that holds one, the
+/// rest are rounded away. The orthonormal Hadamard transform H spreads each channel over all, and
+/// leaves scores as they are: (Hq)·(Hk) = q·k (QuaRot, Ashkboos et al. 2024). Dimensions that are
+/// no power of two are rotated in blocks of the largest that divides them. Values that lie in their
+/// keys are rotated with these, H is its own inverse, and so the mix of them is turned back by H:
+/// if they are whole blocks.
+int64_t key_rotation(const KvGeometry& kv, int32_t layer) {
+  constexpr int64_t kLeast = 32;  // elements of a block of Q4_0
+  if (kv.k_type != DType::q4_0 || static_cast<size_t>(layer) >= kv.layers.size()) return 0;
+  const KvLayerShape& shape = kv.layers[static_cast<size_t>(layer)];
+  const int64_t block = shape.k_dim & -shape.k_dim;
+  if (block < kLeast || (shape.v_in_k && shape.v_dim % block != 0)) return 0;
+  return block;
+}
+
+}  // namespace
 
 std::string block_name(int64_t layer, const char* part) {
   return fmt::format("blk.{}.{}", layer, part);
@@ -91,8 +111,20 @@ ValueId ModelBuilder::attention(ValueId q, ValueId k, ValueId v, const op::Atten
                                 ValueId sinks) {
   const ValueId slots = g.input(StepInput::slots);
   const ValueId sequences = g.input(StepInput::sequences);
+  const int64_t block = key_rotation(g.kv(), params.kv_layer);
+  bool values_rotated = false;
+  if (block > 0) {
+    const op::Hadamard rotation{block};
+    q = g.add(rotation, {q});
+    k = g.add(rotation, {k});
+    const KvLayerShape& shape = g.kv().layers[static_cast<size_t>(params.kv_layer)];
+    values_rotated = shape.v_in_k;
+    if (values_rotated) v = g.slice(k, 0, shape.v_dim);
+  }
   g.add_all(op::KvStore{params.kv_layer}, {k, v, slots, sequences});
-  return g.merge_heads(g.add(params, {q, slots, sequences, sinks}));
+  ValueId mixed = g.add(params, {q, slots, sequences, sinks});
+  if (values_rotated) mixed = g.add(op::Hadamard{block}, {mixed});
+  return g.merge_heads(mixed);
 }
 
 ValueId ModelBuilder::select_outputs(ValueId x) {

@@ -58,7 +58,8 @@ class ModelBuilder {
   ValueId add(ValueId a, ValueId b, float scale = 1.0f) { return g.add(op::Add{scale}, {a, b}); }
   /// x [head, heads, rows] turned by the model's RoPE number `kind`.
   ValueId rope(ValueId x, op::Rope::Style style, int32_t kind = 0);
-  /// Stores k and v and attends; q, k, v [dim, heads, rows]; the result's heads are merged.
+  /// Stores k and v and attends; q, k, v [dim, heads, rows]; the result's heads are merged. For
+  /// keys of type Q4_0, q and k are rotated before: builder.cpp.
   ValueId attention(ValueId q, ValueId k, ValueId v, const op::Attention& params,
                     ValueId sinks = kNoValue);
   /// Keeps only the rows whose results are wanted.

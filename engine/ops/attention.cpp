@@ -30,6 +30,7 @@ void reference(const RefCall& call) {
   const auto layer = static_cast<size_t>(p.kv_layer);
   const KvLayerShape& shape = call.kv.layers[layer];
   const KvLayerLayout& at = call.kv_layout.layers[layer];
+  const KvPages& pages = call.pages[static_cast<size_t>(at.kind)];
   const TensorRef& q = call.inputs[0];
   const TensorRef& sinks = call.inputs[3];
   const TensorRef& out = call.outputs[0];
@@ -41,7 +42,7 @@ void reference(const RefCall& call) {
     const int32_t first = p.window > 0 ? std::max(0, slot - p.window + 1) : 0;
     for (int64_t h = 0; h < q.desc.shape[1]; ++h) {
       const auto stored = [&](int64_t s, int64_t offset, int64_t bytes) {
-        return call.pages.page(sequence, s, call.kv_layout.page_bytes) + offset +
+        return pages.page(sequence, s) + offset +
                (h / group * kPageTokens + s % kPageTokens) * bytes;
       };
       std::vector<double> scores;

@@ -29,7 +29,7 @@ void reference(const RefCall& call) {
   for (int64_t r = 0; r < k.desc.shape[2]; ++r) {
     const int32_t slot = *call.inputs[2].row<int32_t>(0, r);
     const int32_t sequence = *call.inputs[3].row<int32_t>(0, r);
-    std::byte* page = call.pages.page(sequence, slot, call.kv_layout.page_bytes);
+    std::byte* page = call.pages[static_cast<size_t>(at.kind)].page(sequence, slot);
     for (int64_t h = 0; h < shape.heads; ++h) {
       const int64_t token = h * kPageTokens + slot % kPageTokens;
       quant_traits(call.kv.k_type)

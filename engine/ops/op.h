@@ -20,7 +20,7 @@ struct RefCall {
   std::span<const TensorRef> outputs;
   const KvGeometry& kv;
   const KvLayout& kv_layout;
-  const KvPages& pages;
+  std::span<const KvPages> pages;  ///< by kind
 };
 
 /// A conformance case: a small graph and random data for it. Every device compiles the graph and is

@@ -40,6 +40,36 @@ std::vector<Item> lifetimes(const Graph& graph, std::span<const NodePhase> phase
   return items;
 }
 
+/// Items that have their place, found by when they live. Most live for a few phases only, so that
+/// whatever overlaps a lifetime is found without looking at the rest.
+class Placed {
+ public:
+  explicit Placed(size_t phases) : alive_(phases), begun_(phases) {}
+
+  void add(const Item& item) {
+    begun_[static_cast<size_t>(item.first)].push_back(&item);
+    for (int32_t p = item.first; p <= item.last; ++p) {
+      alive_[static_cast<size_t>(p)].push_back(&item);
+    }
+  }
+
+  /// Those that live at some time of `item`'s life, by offset; valid until the next call.
+  std::span<const Item* const> beside(const Item& item) {
+    found_ = alive_[static_cast<size_t>(item.first)];
+    for (int32_t p = item.first + 1; p <= item.last; ++p) {
+      const auto& begun = begun_[static_cast<size_t>(p)];
+      found_.insert(found_.end(), begun.begin(), begun.end());
+    }
+    std::ranges::sort(found_, {}, &Item::offset);
+    return found_;
+  }
+
+ private:
+  std::vector<std::vector<const Item*>> alive_;  ///< by phase
+  std::vector<std::vector<const Item*>> begun_;  ///< by the phase that made them
+  std::vector<const Item*> found_;
+};
+
 }  // namespace
 
 ArenaPlan plan_arena(const Graph& graph, std::span<const NodePhase> phases, int64_t alignment) {
@@ -47,18 +77,17 @@ ArenaPlan plan_arena(const Graph& graph, std::span<const NodePhase> phases, int6
   std::ranges::stable_sort(items, std::greater<>(), &Item::bytes);
   ArenaPlan plan;
   plan.offsets.assign(graph.values().size(), -1);
-  std::vector<const Item*> placed;  // by offset
+  Placed placed(graph.nodes().size() + 1);
   for (Item& item : items) {
     int64_t at = 0;
-    for (const Item* other : placed) {
-      if (other->last < item.first || item.last < other->first) continue;
+    for (const Item* other : placed.beside(item)) {
       if (at + item.bytes <= other->offset) break;
       at = std::max(at, other->offset + other->bytes);
     }
     item.offset = at;
     plan.offsets[static_cast<size_t>(item.id)] = at;
     plan.bytes = std::max(plan.bytes, at + item.bytes);
-    placed.insert(std::ranges::upper_bound(placed, at, {}, &Item::offset), &item);
+    placed.add(item);
   }
   return plan;
 }

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "engine/core/checked.h"
 #include "engine/ops/op.h"
 #include "engine/plan/arena.h"
+#include "engine/plan/host_bytes.h"
 
 namespace infer {
 namespace {
@@ -14,31 +16,269 @@ namespace {
 /// for, and no more than half of what the weights leave free.
 constexpr int64_t kDefaultContext = 4096;
 
-int64_t round_to_pages(int64_t tokens) { return round_up<int64_t>(tokens, kPageTokens); }
-
 int64_t& of(MemoryPlan& plan, Purpose purpose) { return plan.bytes[static_cast<size_t>(purpose)]; }
 
-void place_weights(const Graph& graph, const Device& device, MemoryPlan& plan) {
-  int64_t at = 0;
+/// The fewest rows that a step is cut down to, and the least context worth it where none is asked.
+constexpr int64_t kFewestRows = 16;
+constexpr int64_t kShortContext = 512;
+
+/// Pages of a mapped file that come into memory around those touched, on either side of a weight.
+constexpr int64_t kFaultAround = 64 << 10;
+
+/// Where weights lie, packed one after another; and as they lie in the file: all of them, and the
+/// most that two layers in a row use.
+struct WeightsPlan {
+  std::vector<int64_t> offsets;
+  int64_t packed = 0;
+  int64_t mapped = 0;
+  int64_t window = 0;
+};
+
+WeightsPlan place_weights(const Graph& graph, const Device& device, size_t count) {
+  WeightsPlan plan;
+  plan.offsets.assign(count, -1);
   for (const Value& value : graph.values()) {
     if (value.kind != Value::Kind::weight) continue;
-    int64_t& offset = plan.weight_offsets[static_cast<size_t>(value.index)];
+    int64_t& offset = plan.offsets[static_cast<size_t>(value.index)];
     if (offset >= 0) continue;
-    offset = at;
-    at += round_up(device.packed_bytes(value.desc), device.alignment());
+    offset = plan.packed;
+    plan.packed += round_up(device.packed_bytes(value.desc), device.alignment());
+    plan.mapped += value.desc.extent_bytes();
   }
-  of(plan, Purpose::weights) = at;
+  int64_t before = 0;
+  int64_t now = 0;
+  int32_t layer = graph.nodes().empty() ? 0 : graph.nodes()[0].unit.layer;
+  for (const Node& node : graph.nodes()) {
+    if (node.unit.layer != layer) {
+      before = std::exchange(now, 0);
+      layer = node.unit.layer;
+    }
+    for (const ValueId id : node.inputs) {
+      if (id == kNoValue) continue;
+      const Value& value = graph.value(graph.storage(id));
+      if (value.kind == Value::Kind::weight) now += value.desc.extent_bytes() + 2 * kFaultAround;
+    }
+    plan.window = std::max(plan.window, before + now);
+  }
+  return plan;
 }
 
-/// All programs share one arena and one scratch, as large as the largest need.
-void add_work_space(const Graph& graph, const Device& device, MemoryPlan& plan) {
-  int64_t& activations = of(plan, Purpose::activations);
-  activations =
-      std::max(activations, plan_arena(graph, device.phases(graph), device.alignment()).bytes);
-  int64_t& scratch = of(plan, Purpose::scratch);
-  scratch = std::max(scratch,
-                     device.scratch_bytes({&graph, 0, static_cast<int32_t>(graph.nodes().size())}));
+/// What the program of one row bucket adds. All programs share one arena and one scratch, as large
+/// as the largest need.
+struct Bucket {
+  int64_t rows = 0;
+  int64_t activations = 0;
+  int64_t scratch = 0;
+  int64_t program = 0;
+};
+
+Bucket measure(const Graph& graph, const Device& device) {
+  return {graph.max_rows(), plan_arena(graph, device.phases(graph), device.alignment()).bytes,
+          device.scratch_bytes({&graph, 0, static_cast<int32_t>(graph.nodes().size())}),
+          program_bytes(graph)};
 }
+
+/// Plans of one model on one device that differ in what is asked of them.
+class Planner {
+ public:
+  Planner(const Model& model, const WeightTable& weights, const Device& device)
+      : model_(model), weights_(weights), device_(device), info_(device.info()) {}
+
+  /// The first that fits: with the types asked for, then with those that may be taken instead.
+  Result<MemoryPlan> plan(const PlanRequest& request) {
+    Result<MemoryPlan> plan = plan_types(request);
+    const bool other = request.k_auto || request.v_auto;
+    if (plan || !other || plan.error().code() != StatusCode::does_not_fit) return plan;
+    PlanRequest small = request;
+    if (request.k_auto) small.k_type = DType::q8_0;
+    if (request.v_auto) small.v_type = DType::q8_0;
+    Result<MemoryPlan> second = plan_types(small);
+    if (second || second.error().code() == StatusCode::does_not_fit) return second;
+    return plan;
+  }
+
+  /// What would fit instead: the end of a message.
+  std::string advice(const PlanRequest& request) {
+    std::string text;
+    const auto fits = [&](const PlanRequest& changed) { return plan(changed).has_value(); };
+    PlanRequest small = request;
+    small.k_type = small.v_type = DType::q8_0;
+    const bool smaller = dtype_info(request.k_type).block_elements == 1 ||
+                         dtype_info(request.v_type).block_elements == 1;
+    if (smaller && fits(small)) text += "; with -ctk q8_0 -ctv q8_0 it fits";
+    PlanRequest mapped = request;
+    mapped.weights_mapped = mapped.spill = true;
+    if (!request.spill && fits(mapped)) {
+      text += "; with --spill it runs, slowly, from the file";
+    }
+    PlanRequest larger = request;
+    larger.memory_limit = int64_t{1} << 60;
+    larger.pretend = true;
+    if (const Result<MemoryPlan> free = plan(larger)) {
+      text += fmt::format("; --memory {} and as much free memory would do",
+                          format_bytes(free->total() + (free->total() >> 8)));
+    }
+    return text;
+  }
+
+ private:
+  Result<MemoryPlan> plan_types(const PlanRequest& request) {
+    INFER_CHECK_R(build(request));
+    for (int64_t rows = request.max_rows;;) {
+      Result<MemoryPlan> plan = plan_rows(request, rows);
+      const int64_t fewer = row_bucket(rows, rows) == rows && rows % 2 == 0
+                                ? rows / 2
+                                : row_bucket(rows, INT64_MAX) / 2;
+      if (plan || !request.fewer_rows || fewer < kFewestRows) return plan;
+      if (plan.error().code() != StatusCode::does_not_fit) return plan;
+      rows = fewer;
+    }
+  }
+
+  /// Measures the programs of these types, once.
+  Status build(const PlanRequest& request) {
+    const auto types = std::pair(request.k_type, request.v_type);
+    if (!buckets_.empty() && types == types_) return {};
+    buckets_.clear();
+    types_ = types;
+    const auto graph_of = [&](int64_t rows) {
+      return build_graph(model_, weights_, rows, std::min(request.max_outputs, rows), types.first,
+                         types.second);
+    };
+    INFER_TRY_S(const Graph graph, graph_of(request.max_rows));
+    for (const Node& node : graph.nodes()) {
+      const Status capable = device_.capability(graph, node);
+      if (!capable.ok()) {
+        return error(capable.code(), "{}: {} cannot run '{}' of layer {}: {}",
+                     weights_.source().metadata().source(), info_.name, op_def(node.op()).name,
+                     node.unit.layer, capable.message());
+      }
+    }
+    placed_ = place_weights(graph, device_, weights_.source().weights().size());
+    layout_ = canonical_kv_layout(graph.kv());
+    for (KvKind& kind : layout_.kinds) {
+      kind.page_bytes = round_up(kind.page_bytes, device_.alignment());
+    }
+    for (int64_t rows = 1; rows < request.max_rows; rows *= 2) {
+      INFER_TRY_S(const Graph smaller, graph_of(rows));
+      buckets_.push_back(measure(smaller, device_));
+    }
+    buckets_.push_back(measure(graph, device_));
+    return {};
+  }
+
+  /// `rows` at most in a step: those asked for or a smaller power of two.
+  Result<MemoryPlan> plan_rows(const PlanRequest& request, int64_t rows) const {
+    MemoryPlan plan;
+    plan.weight_offsets = placed_.offsets;
+    plan.kv_layout = layout_;
+    plan.max_rows = rows;
+    plan.max_outputs = std::min(request.max_outputs, rows);
+    plan.k_type = request.k_type;
+    plan.v_type = request.v_type;
+    plan.file_weights = placed_.mapped;
+    of(plan, Purpose::process) = process_bytes(weights_.source(), info_);
+    plan.available = budget(request, of(plan, Purpose::process));
+    for (const Bucket& bucket : buckets_) {
+      if (bucket.rows > rows) break;
+      of(plan, Purpose::activations) = std::max(of(plan, Purpose::activations), bucket.activations);
+      of(plan, Purpose::scratch) = std::max(of(plan, Purpose::scratch), bucket.scratch);
+      of(plan, Purpose::process) += bucket.program;
+    }
+    of(plan, Purpose::host) = host_bytes(model_.info(), rows, plan.max_outputs, 0);
+    of(plan, Purpose::weights) = request.weights_mapped ? placed_.mapped : placed_.packed;
+    const int64_t page = context_cost(request, plan, 1);
+    if (request.weights_mapped && (request.spill || plan.total() + page > plan.available)) {
+      plan.spilled = true;
+      of(plan, Purpose::weights) = std::min(placed_.window, placed_.mapped);
+    }
+    INFER_CHECK_R(check_weights(plan, page));
+    INFER_CHECK_R(choose_context(request, plan));
+    return plan;
+  }
+
+  /// What a context takes, with the tokens in it.
+  int64_t context_cost(const PlanRequest& request, const MemoryPlan& plan, int64_t context) const {
+    const int64_t tokens = round_up<int64_t>(context, kPageTokens);
+    return kv_bytes(layout_, context, request.sequences, plan.max_rows) +
+           host_bytes(model_.info(), 0, 0, tokens) - host_bytes(model_.info(), 0, 0, 0);
+  }
+
+  /// The longest context of whole pages that takes at most `bytes`, or one page.
+  int64_t longest_context(const PlanRequest& request, const MemoryPlan& plan, int64_t bytes) const {
+    int64_t fits = 1;
+    int64_t too_many = INT32_MAX / kPageTokens;
+    while (fits + 1 < too_many) {
+      const int64_t middle = (fits + too_many) / 2;
+      (context_cost(request, plan, middle * kPageTokens) <= bytes ? fits : too_many) = middle;
+    }
+    return fits * kPageTokens;
+  }
+
+  /// What may be used in all. What the process has taken already was free before and is planned
+  /// for, as far as it is the process's own line.
+  int64_t budget(const PlanRequest& request, int64_t process) const {
+    if (request.memory_limit > 0 && request.pretend) return request.memory_limit;
+    const int64_t reserve =
+        request.reserve >= 0 ? request.reserve : default_reserve(info_.memory_free);
+    const int64_t free =
+        std::max<int64_t>(0, info_.memory_free - reserve) + std::min(info_.memory_held, process);
+    return request.memory_limit > 0 ? std::min(request.memory_limit, free) : free;
+  }
+
+  Status check_weights(const MemoryPlan& plan, int64_t page) const {
+    if (plan.total() + page <= plan.available) return {};
+    const int64_t weights = plan.bytes[static_cast<size_t>(Purpose::weights)];
+    return error(StatusCode::does_not_fit,
+                 "the weights do not fit: they need {}{} and {} of work space, {} has {} free",
+                 format_bytes(weights), plan.spilled ? " at a time" : "",
+                 format_bytes(plan.total() + page - weights), info_.name,
+                 format_bytes(plan.available));
+  }
+
+  Status choose_context(const PlanRequest& request, MemoryPlan& plan) const {
+    const int64_t left = plan.available - plan.total();
+    // Slots and positions are 32-bit; beyond that the sums below could wrap as well.
+    if (request.context > INT32_MAX) {
+      return error(StatusCode::does_not_fit,
+                   "a context of {} tokens does not fit: at most {} can be counted",
+                   request.context, INT32_MAX);
+    }
+    plan.context = request.context;
+    if (plan.context <= 0) {
+      const int64_t wanted = std::min(model_.info().context, kDefaultContext);
+      plan.context = std::min(wanted, longest_context(request, plan, left / 2));
+      if (plan.max_rows > kFewestRows && request.fewer_rows &&
+          plan.context < std::min(wanted, kShortContext)) {
+        return error(StatusCode::does_not_fit, "a context of {} tokens does not fit", wanted);
+      }
+    }
+    of(plan, Purpose::kv) = kv_bytes(layout_, plan.context, request.sequences, plan.max_rows);
+    const int64_t cost = context_cost(request, plan, plan.context);
+    if (cost > left) {
+      return error(StatusCode::does_not_fit,
+                   "a context of {} tokens does not fit: its cache needs {}, {} is free after the "
+                   "weights; {} tokens would fit",
+                   plan.context, format_bytes(of(plan, Purpose::kv)), format_bytes(left),
+                   longest_context(request, plan, left));
+    }
+    of(plan, Purpose::host) += cost - of(plan, Purpose::kv);
+    for (const KvKind& kind : layout_.kinds) {
+      plan.kv_pages.push_back(
+          static_cast<int32_t>(kv_pages(kind, plan.context, request.sequences, plan.max_rows)));
+    }
+    return {};
+  }
+
+  const Model& model_;
+  const WeightTable& weights_;
+  const Device& device_;
+  DeviceInfo info_;
+  std::pair<DType, DType> types_;
+  WeightsPlan placed_;
+  KvLayout layout_;
+  std::vector<Bucket> buckets_;  ///< ascending rows
+};
 
 }  // namespace
 
@@ -67,65 +307,17 @@ Result<Graph> build_graph(const Model& model, const WeightTable& weights, int64_
   return builder.finish();
 }
 
+int64_t default_reserve(int64_t memory_free) {
+  constexpr int64_t kLeast = int64_t{256} << 20;
+  return std::min(std::max(memory_free / 20, kLeast), memory_free / 2);
+}
+
 Result<MemoryPlan> plan_memory(const Model& model, const WeightTable& weights, const Device& device,
                                const PlanRequest& request) {
-  const auto build = [&](int64_t rows) {
-    return build_graph(model, weights, rows, std::min(request.max_outputs, rows), request.k_type,
-                       request.v_type);
-  };
-  INFER_TRY(const Graph graph, build(request.max_rows));
-  for (const Node& node : graph.nodes()) {
-    const Status capable = device.capability(graph, node);
-    if (!capable.ok()) {
-      return fail(capable.code(), "{}: {} cannot run '{}' of layer {}: {}",
-                  weights.source().metadata().source(), device.info().name, op_def(node.op()).name,
-                  node.unit.layer, capable.message());
-    }
-  }
-
-  MemoryPlan plan;
-  plan.weight_offsets.assign(weights.source().weights().size(), -1);
-  place_weights(graph, device, plan);
-  if (request.weights_mapped) of(plan, Purpose::weights) = 0;
-  add_work_space(graph, device, plan);
-  for (int64_t rows = 1; rows < request.max_rows; rows *= 2) {  // one program a bucket
-    INFER_TRY(const Graph smaller, build(rows));
-    add_work_space(smaller, device, plan);
-  }
-  plan.page_bytes = round_up(canonical_kv_layout(graph.kv()).page_bytes, device.alignment());
-  plan.available = request.memory_limit > 0 ? request.memory_limit : device.info().memory_free;
-
-  const int64_t fixed = plan.total();
-  if (fixed + plan.page_bytes > plan.available) {
-    return fail(StatusCode::does_not_fit,
-                "the weights do not fit: they need {} and {} of work space, {} has {} free",
-                format_bytes(of(plan, Purpose::weights)),
-                format_bytes(fixed - of(plan, Purpose::weights)), device.info().name,
-                format_bytes(plan.available));
-  }
-  const int64_t page_limit =
-      plan.page_bytes == 0 ? INT32_MAX : (plan.available - fixed) / plan.page_bytes;
-  // Slots and positions are 32-bit; beyond that the sums below could wrap as well.
-  if (request.context > INT32_MAX) {
-    return fail(StatusCode::does_not_fit,
-                "a context of {} tokens does not fit: at most {} can be counted", request.context,
-                INT32_MAX);
-  }
-  plan.context = request.context;
-  if (plan.context <= 0) {
-    plan.context = std::min(model.info().context, kDefaultContext);
-    plan.context = std::min(plan.context, std::max<int64_t>(1, page_limit / 2) * kPageTokens);
-  }
-  plan.pages = round_to_pages(plan.context) / kPageTokens;
-  of(plan, Purpose::kv) = plan.pages * plan.page_bytes;
-  if (plan.pages > page_limit) {
-    return fail(StatusCode::does_not_fit,
-                "a context of {} tokens does not fit: its cache needs {}, {} is free after the "
-                "weights; {} tokens would fit",
-                plan.context, format_bytes(of(plan, Purpose::kv)),
-                format_bytes(plan.available - fixed), page_limit * kPageTokens);
-  }
-  return plan;
+  Planner planner(model, weights, device);
+  Result<MemoryPlan> plan = planner.plan(request);
+  if (plan || plan.error().code() != StatusCode::does_not_fit) return plan;
+  return fail(StatusCode::does_not_fit, "{}{}", plan.error().message(), planner.advice(request));
 }
 
 }  // namespace infer

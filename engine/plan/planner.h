@@ -17,21 +17,36 @@ struct PlanRequest {
   int64_t context = 0;  ///< tokens; 0: chosen
   DType k_type = DType::f16;
   DType v_type = DType::f16;
+  bool k_auto = false;  ///< q8_0 instead where a context asked for fits only so
+  bool v_auto = false;
   int64_t max_rows = 512;       ///< tokens a step
+  bool fewer_rows = false;      ///< instead, where that many do not fit
   int64_t max_outputs = 16;     ///< rows a step returns logits for
-  int64_t memory_limit = 0;     ///< bytes; 0: what the device has free
+  int64_t sequences = 4;        ///< at once, each with windows of its own
+  int64_t memory_limit = 0;     ///< bytes; 0: what the device has free, less the reserve
+  bool pretend = false;         ///< the limit may exceed what is free
+  int64_t reserve = -1;         ///< bytes of what is free to leave alone; −1: default_reserve()
   bool weights_mapped = false;  ///< weights stay in the file's pages
+  bool spill = false;           ///< mapped weights of a layer are dropped once it has used them
 };
 
 struct MemoryPlan {
   int64_t context = 0;  ///< tokens
-  int64_t pages = 0;
-  int64_t page_bytes = 0;
+  KvLayout kv_layout;
+  std::vector<int32_t> kv_pages;  ///< by kind
   int64_t bytes[kPurposeCount] = {};
   int64_t available = 0;  ///< what it was measured against
   /// By index of the source's weights: offset in the weights' buffer, −1 if the graph does not use
   /// it.
   std::vector<int64_t> weight_offsets;
+
+  // What was chosen.
+  int64_t max_rows = 0;
+  int64_t max_outputs = 0;
+  DType k_type = DType::f16;
+  DType v_type = DType::f16;
+  bool spilled = false;      ///< the weights' line is what of them is in memory at a time
+  int64_t file_weights = 0;  ///< bytes of all weights as they lie in the file
 
   int64_t total() const;
 };
@@ -40,9 +55,14 @@ struct MemoryPlan {
 Result<Graph> build_graph(const Model& model, const WeightTable& weights, int64_t rows,
                           int64_t outputs, DType k_type, DType v_type);
 
-/// Plans one device. bad_file or unsupported if the model cannot be built or a node not be run
-/// (with the reason); does_not_fit says whether weights or context are too large and what would
-/// fit.
+/// A twentieth of what is free, at least 256 MiB, at most half: room for what else the machine
+/// does.
+int64_t default_reserve(int64_t memory_free);
+
+/// Plans one device. Where not all fits, rows of a step are given up first (if allowed: nothing
+/// that is computed depends on them), then the cache's types (if automatic). bad_file or
+/// unsupported if the model cannot be built or a node not be run (with the reason); does_not_fit
+/// says whether weights or context are too large and what would fit.
 Result<MemoryPlan> plan_memory(const Model& model, const WeightTable& weights, const Device& device,
                                const PlanRequest& request);
 

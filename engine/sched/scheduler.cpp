@@ -1,19 +1,34 @@
 #include "engine/sched/scheduler.h"
 
 #include <algorithm>
+#include <new>
 
 namespace infer {
 
 Scheduler::Scheduler(Executor& executor, KvCache& cache, int64_t max_rows, int64_t max_outputs)
     : executor_(executor), cache_(cache), max_rows_(max_rows), max_outputs_(max_outputs) {}
 
+void Scheduler::add(Sequence* sequence) {
+  active_.push_back(sequence);
+  sequence->arrival_ = ++arrivals_;
+  sequence->waiting_ = false;
+  cache_.set_in_use(sequence->kv, true);
+}
+
 int64_t Scheduler::pending(const Sequence& sequence) const {
   return static_cast<int64_t>(sequence.tokens.size()) - cache_.length(sequence.kv);
+}
+
+bool Scheduler::wants_result(const Sequence& sequence, int64_t token) {
+  if (!sequence.every_logit) return token + 1 == static_cast<int64_t>(sequence.tokens.size());
+  return token >= std::max(sequence.results_from, sequence.computed);
 }
 
 void Scheduler::finish(Sequence* sequence, Status status) {
   std::erase(active_, sequence);
   cache_.rollback(sequence->kv, cache_.length(sequence->kv));
+  cache_.set_in_use(sequence->kv, false);
+  for (Sequence* other : active_) other->waiting_ = false;
   // The owner may reuse or free the sequence as soon as it is told.
   const std::function<void(Status)> on_done = std::move(sequence->on_done);
   on_done(std::move(status));
@@ -23,20 +38,91 @@ void Scheduler::finish_all(const Status& status) {
   while (!active_.empty()) finish(active_.back(), status);
 }
 
+/// The youngest sequence that holds pages, of those that came after `after`.
+Sequence* Scheduler::youngest_holder(uint64_t after) const {
+  Sequence* youngest = nullptr;
+  for (Sequence* sequence : active_) {
+    if (sequence->arrival_ <= after || cache_.length(sequence->kv) == 0) continue;
+    if (youngest == nullptr || sequence->arrival_ > youngest->arrival_) youngest = sequence;
+  }
+  return youngest;
+}
+
+void Scheduler::wait(Sequence* sequence) {
+  cache_.rollback(sequence->kv, 0);
+  sequence->waiting_ = true;
+  const auto part = std::ranges::find(parts_, sequence, &Part::sequence);
+  if (part == parts_.end()) return;
+  rows_ -= part->count;
+  outputs_ -= part->results;
+  parts_.erase(part);
+}
+
+bool Scheduler::preempt() {
+  const auto holders = std::ranges::count_if(
+      active_, [&](const Sequence* sequence) { return cache_.length(sequence->kv) > 0; });
+  if (holders < 2) return false;
+  wait(youngest_holder(0));
+  return true;
+}
+
+void Scheduler::shift(Sequence& sequence) {
+  const auto size = static_cast<int64_t>(sequence.tokens.size());
+  const int64_t keep = std::min(sequence.keep, cache_.context() - 2);
+  const int64_t rest = std::max<int64_t>(1, (cache_.context() - keep) / 2);
+  const auto first = sequence.tokens.begin() + keep;
+  const int64_t dropped = size - keep - rest;
+  sequence.tokens.erase(first, first + dropped);
+  sequence.shifted += dropped;
+  sequence.computed = cache_.rollback(sequence.kv, keep);
+}
+
+/// Reserves, or makes sequences wait till that succeeds: younger ones, else this one.
+Status Scheduler::make_room(Sequence* sequence, int64_t count) {
+  for (;;) {
+    Status status = cache_.reserve(sequence->kv, count);
+    if (status.ok() || status.code() != StatusCode::does_not_fit) return status;
+    if (cache_.length(sequence->kv) + count > cache_.context()) return status;
+    if (grow_ && grow_()) continue;
+    Sequence* other = youngest_holder(sequence->arrival_);
+    if (other != nullptr) {
+      wait(other);
+      continue;
+    }
+    const bool alone = std::ranges::none_of(
+        active_, [&](const Sequence* s) { return s != sequence && cache_.length(s->kv) > 0; });
+    if (alone) return status;
+    wait(sequence);
+    return {};
+  }
+}
+
 void Scheduler::take(Sequence* sequence, int64_t rows, int64_t outputs) {
-  const int64_t waiting = pending(*sequence);
-  int64_t count = std::min(waiting, rows);
-  if (sequence->every_logit) count = std::min(count, outputs);
-  const bool gives_result = sequence->every_logit || count == waiting;
-  if (gives_result && !sequence->every_logit && outputs < 1) --count;
-  if (count <= 0) return;
-  if (Status status = cache_.reserve(sequence->kv, count); !status.ok()) {
+  if (cache_.length(sequence->kv) == 0) {
+    const int64_t limit = sequence->every_logit
+                              ? std::max(sequence->results_from, sequence->computed)
+                              : static_cast<int64_t>(sequence->tokens.size()) - 1;
+    const int64_t known = cache_.reuse(sequence->kv, sequence->tokens, limit);
+    sequence->reused += std::max<int64_t>(0, known - sequence->computed);
+    sequence->computed = std::max(sequence->computed, known);
+  }
+  const int64_t first = cache_.length(sequence->kv);
+  int64_t count = 0;
+  int64_t results = 0;
+  for (; count < std::min(pending(*sequence), rows); ++count) {
+    const int64_t wanted = wants_result(*sequence, first + count) ? 1 : 0;
+    if (results + wanted > outputs) break;
+    results += wanted;
+  }
+  if (count == 0) return;
+  if (Status status = make_room(sequence, count); !status.ok()) {
     finish(sequence, std::move(status));
     return;
   }
-  parts_.push_back({sequence, cache_.length(sequence->kv), count});
+  if (sequence->waiting_) return;
+  parts_.push_back({sequence, first, count, results});
   rows_ += count;
-  outputs_ += sequence->every_logit ? count : (count == waiting ? 1 : 0);
+  outputs_ += results;
 }
 
 void Scheduler::plan_step() {
@@ -44,12 +130,18 @@ void Scheduler::plan_step() {
   rows_ = 0;
   outputs_ = 0;
   order_ = active_;  // finish() changes active_
+  // First of all, since it decides in which round a sequence is taken.
+  for (Sequence* sequence : order_) {
+    const auto size = static_cast<int64_t>(sequence->tokens.size());
+    if (size > cache_.context() && sequence->keep >= 0 && cache_.context() > 2) shift(*sequence);
+  }
   // Sequences that generate come first, so that prompts of others do not make them wait.
   for (const bool decoding : {true, false}) {
     for (Sequence* sequence : order_) {
       // take() may have ended it in the first round: its owner may have freed it since.
       if (std::ranges::find(active_, sequence) == active_.end()) continue;
       if ((pending(*sequence) == 1) != decoding || rows_ >= max_rows_) continue;
+      if (sequence->waiting_) continue;
       take(sequence, max_rows_ - rows_, max_outputs_ - outputs_);
     }
   }
@@ -61,9 +153,8 @@ void Scheduler::fill_batch() {
   for (const Part& part : parts_) {
     const auto table = static_cast<int32_t>(ids_.size());
     ids_.push_back(part.sequence->kv);
-    const auto size = static_cast<int64_t>(part.sequence->tokens.size());
     for (int64_t t = part.first; t < part.first + part.count; ++t) {
-      if (part.sequence->every_logit || t + 1 == size) {
+      if (wants_result(*part.sequence, t)) {
         batch_.output_rows.push_back(static_cast<int32_t>(batch_.tokens.size()));
       }
       batch_.tokens.push_back(part.sequence->tokens[static_cast<size_t>(t)]);
@@ -76,20 +167,28 @@ void Scheduler::fill_batch() {
 }
 
 void Scheduler::deliver(std::span<const float> logits) {
-  if (outputs_ == 0) return;
-  const size_t vocabulary = logits.size() / static_cast<size_t>(outputs_);
+  const size_t vocabulary = outputs_ == 0 ? 0 : logits.size() / static_cast<size_t>(outputs_);
   size_t row = 0;
   for (const Part& part : parts_) {
-    const int64_t size = static_cast<int64_t>(part.sequence->tokens.size());
+    Sequence& sequence = *part.sequence;
+    const int64_t end = part.first + part.count;
+    // What this part's rows were taken for: on_logits() changes the sequence.
+    const bool every = sequence.every_logit;
+    const int64_t from = every ? std::max(sequence.results_from, sequence.computed)
+                               : static_cast<int64_t>(sequence.tokens.size()) - 1;
+    sequence.computed = std::max(sequence.computed, end);
+    Status status;
     bool go_on = true;
-    for (int64_t t = part.first; t < part.first + part.count; ++t) {
-      if (!part.sequence->every_logit && t + 1 != size) continue;
-      if (go_on) {
-        go_on = part.sequence->on_logits(t, logits.subspan(row * vocabulary, vocabulary));
+    for (int64_t t = std::max(part.first, from); t < end; ++t, ++row) {
+      if (!go_on) continue;
+      try {
+        go_on = sequence.on_logits(t, logits.subspan(row * vocabulary, vocabulary));
+      } catch (const std::bad_alloc&) {
+        status = Status(StatusCode::out_of_memory, "out of memory");  // takes no memory itself
+        go_on = false;
       }
-      ++row;
     }
-    if (!go_on || pending(*part.sequence) == 0) finish(part.sequence, {});
+    if (!go_on || pending(sequence) == 0) finish(&sequence, std::move(status));
   }
 }
 
@@ -104,7 +203,10 @@ void Scheduler::step() {
   // their turn. No output depends on the order.
   if (active_.size() > 1) std::ranges::rotate(active_, active_.begin() + 1);
   plan_step();
-  if (parts_.empty()) return;
+  if (parts_.empty()) {
+    for (Sequence* sequence : active_) sequence->waiting_ = false;
+    return;
+  }
   fill_batch();
   if (recorder_ != nullptr) recorder_->end_part(StepPart::schedule);
   const Result<std::span<const float>> logits = executor_.run(batch_, recorder_);
@@ -112,7 +214,9 @@ void Scheduler::step() {
     finish_all(logits.error());
     return;
   }
-  for (const Part& part : parts_) cache_.commit(part.sequence->kv, part.count);
+  for (const Part& part : parts_) {
+    cache_.commit(part.sequence->kv, part.sequence->tokens, part.count);
+  }
   deliver(*logits);
   if (recorder_ != nullptr) recorder_->end_step();
 }

@@ -1,11 +1,15 @@
 // Continuous batching: every step takes decode rows and chunks of prompts from the active
-// sequences.
+// sequences, as many as the step's rows allow.
+//
+// Where the cache has too few pages for all, the youngest sequences wait: their pages are given up
+// (full ones stay known as long as nobody needs them) and computed again when another has ended.
+// The oldest always goes on, so that all come to an end. A row's results depend on its tokens
+// alone: waiting changes none.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,14 +24,26 @@ namespace infer {
 struct Sequence {
   KvCache::SequenceId kv = 0;
   std::vector<int32_t> tokens;  ///< those in the cache, then those to compute
+  int64_t computed = 0;         ///< tokens that have been computed once; some perhaps again to be
   bool every_logit = false;     ///< results for every token rather than for the last to compute
+  int64_t results_from = 0;     ///< with every_logit: the first token whose results are wanted
+  /// When the context is full: −1: the sequence ends; else the first `keep` tokens and the later
+  /// half of the rest stay and are computed anew at their new positions, and it goes on.
+  int64_t keep = -1;
+  int64_t shifted = 0;  ///< tokens dropped by that
+  int64_t reused = 0;   ///< tokens that the cache knew already
 
   /// Told the logits after tokens[position]. May append tokens to go on; false ends the sequence.
   std::function<bool(int64_t position, std::span<const float> logits)> on_logits;
-  /// Told once, when the sequence leaves the scheduler: ok; cancelled; does_not_fit when the cache
-  /// is full; or a step's failure.
+  /// Told once, when the sequence leaves the scheduler: ok; cancelled; does_not_fit when the
+  /// context is full; or a failure.
   std::function<void(Status)> on_done;
   std::atomic<bool> cancelled{false};
+
+ private:
+  friend class Scheduler;
+  uint64_t arrival_ = 0;
+  bool waiting_ = false;  ///< for another to end
 };
 
 /// One thread.
@@ -37,13 +53,17 @@ class Scheduler {
   Scheduler(Executor& executor, KvCache& cache, int64_t max_rows, int64_t max_outputs);
 
   /// The sequence has at least one token to compute.
-  void add(Sequence* sequence) { active_.push_back(sequence); }
+  void add(Sequence* sequence);
   bool idle() const { return active_.empty(); }
   size_t active() const { return active_.size(); }
   /// Told what every step does from now on; null: nobody is. It outlives that.
   void set_recorder(StepRecorder* recorder) { recorder_ = recorder; }
+  /// Asked for more pages before a sequence has to wait; whether there are some now.
+  void set_growth(std::function<bool()> grow) { grow_ = std::move(grow); }
   /// Computes one step. Sequences that end are told and removed.
   void step();
+  /// Makes the youngest sequence that holds pages wait; false if at most one holds any.
+  bool preempt();
   /// Ends every sequence with this status.
   void finish_all(const Status& status);
 
@@ -53,11 +73,17 @@ class Scheduler {
     Sequence* sequence;
     int64_t first;  ///< token
     int64_t count;
+    int64_t results;
   };
 
   int64_t pending(const Sequence& sequence) const;
+  static bool wants_result(const Sequence& sequence, int64_t token);
   void plan_step();
   void take(Sequence* sequence, int64_t rows, int64_t outputs);
+  Status make_room(Sequence* sequence, int64_t count);
+  Sequence* youngest_holder(uint64_t after) const;
+  void wait(Sequence* sequence);
+  void shift(Sequence& sequence);
   void fill_batch();
   void deliver(std::span<const float> logits);
   void finish(Sequence* sequence, Status status);
@@ -66,7 +92,7 @@ class Scheduler {
   KvCache& cache_;
   int64_t max_rows_;
   int64_t max_outputs_;
-  std::vector<Sequence*> active_;  ///< in order of arrival
+  std::vector<Sequence*> active_;  ///< whose turn comes first
   std::vector<Sequence*> order_;   ///< of the step being built
   std::vector<Part> parts_;
   int64_t rows_ = 0;
@@ -74,6 +100,8 @@ class Scheduler {
   StepBatch batch_;
   std::vector<KvCache::SequenceId> ids_;
   StepRecorder* recorder_ = nullptr;
+  std::function<bool()> grow_;
+  uint64_t arrivals_ = 0;
 };
 
 }  // namespace infer

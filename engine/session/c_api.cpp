@@ -60,8 +60,9 @@ Result<std::span<const int32_t>> token_span(const int32_t* tokens, size_t count)
 }
 
 infer_memory memory_of(const infer::MemoryReport& r) {
-  return {r.weights,   r.kv,      r.activations, r.scratch, r.total,
-          r.available, r.context, r.page_bytes,  r.pages};
+  return {r.weights,   r.kv,         r.activations,    r.scratch, r.total,
+          r.available, r.context,    r.page_bytes,     r.pages,   r.host,
+          r.process,   r.batch_rows, r.spilled ? 1 : 0};
 }
 
 Result<infer::LoadOptions> load_options(const infer_load_options* given) {
@@ -83,6 +84,13 @@ Result<infer::LoadOptions> load_options(const infer_load_options* given) {
   to.output_rows = o.output_rows;
   to.exact = o.exact != 0;
   to.mmap = o.mmap != 0;
+  to.spill = o.spill != 0;
+  to.reserve = o.reserve;
+  to.parallel = o.parallel;
+  to.prefix_reuse = o.prefix_reuse != 0;
+  text(to.cache_folder, o.cache_folder);
+  to.cache_folder_limit = o.cache_folder_limit;
+  to.fewer_rows = o.fewer_rows != 0;
   if (o.progress != nullptr) {
     to.progress = [call = o.progress, user = o.progress_user](double done) {
       return call(user, done) != 0;
@@ -114,6 +122,8 @@ Result<infer::GenerateOptions> generate_options(const infer_generate_options* gi
   for (size_t i = 0; i < o.logit_bias_count; ++i) {
     to.sampling.logit_bias.emplace_back(o.logit_bias[i].token, o.logit_bias[i].bias);
   }
+  if (o.shift_context != 0) to.overflow = infer::ContextOverflow::shift;
+  to.keep = o.keep;
   return to;
 }
 
@@ -128,6 +138,11 @@ void infer_load_options_init(infer_load_options* options, size_t struct_size) {
   o.cache_type_v = "f16";
   o.batch_rows = defaults.batch_rows;
   o.output_rows = defaults.output_rows;
+  o.reserve = defaults.reserve;
+  o.parallel = defaults.parallel;
+  o.prefix_reuse = defaults.prefix_reuse ? 1 : 0;
+  o.cache_folder_limit = defaults.cache_folder_limit;
+  o.fewer_rows = defaults.fewer_rows ? 1 : 0;
   write_struct(o, options, struct_size);
 }
 
@@ -264,6 +279,13 @@ infer_status infer_engine_memory(const infer_engine* engine, infer_memory* memor
   });
 }
 
+infer_status infer_engine_resize_cache(infer_engine* engine, int64_t bytes) {
+  return checked([&]() -> Status {
+    if (engine == nullptr) return null_argument("engine");
+    return engine->engine->resize_cache(bytes);
+  });
+}
+
 void infer_generate_options_init(infer_generate_options* options, size_t struct_size) {
   infer_generate_options o = {};
   o.struct_size = struct_size;
@@ -318,7 +340,8 @@ infer_status infer_session_statistics(const infer_session* session, infer_statis
     const infer::GenerateResult& r = session->session->statistics();
     write_struct(
         infer_statistics{r.prompt_tokens, r.generated_tokens, r.prompt_seconds, r.generate_seconds,
-                         r.first_token_seconds, r.seed, static_cast<int32_t>(r.reason)},
+                         r.first_token_seconds, r.seed, static_cast<int32_t>(r.reason),
+                         r.reused_tokens, r.shifted_tokens},
         statistics, statistics_size);
     return {};
   });
@@ -336,6 +359,22 @@ infer_status infer_evaluate(infer_session* session, const int32_t* tokens, size_
       };
     }
     return session->session->evaluate(ids, tell);
+  });
+}
+
+infer_status infer_session_save(infer_session* session, const char* path) {
+  return checked([&]() -> Status {
+    if (session == nullptr) return null_argument("session");
+    if (path == nullptr) return null_argument("path");
+    return session->session->save(path);
+  });
+}
+
+infer_status infer_session_restore(infer_session* session, const char* path) {
+  return checked([&]() -> Status {
+    if (session == nullptr) return null_argument("session");
+    if (path == nullptr) return null_argument("path");
+    return session->session->restore(path);
   });
 }
 

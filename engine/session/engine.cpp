@@ -1,8 +1,10 @@
-#include <future>
+#include <algorithm>
+#include <utility>
 
 #include "engine/core/checked.h"
 #include "engine/core/log.h"
 #include "engine/session/engine_impl.h"
+#include "engine/session/state.h"
 
 namespace infer {
 namespace {
@@ -12,7 +14,7 @@ Result<DType> cache_type(const std::string& name) {
     if (dtype_from_name(name) == type) return type;
   }
   return fail(StatusCode::invalid_argument,
-              "cache type '{}': expected f32, f16, bf16, q8_0 or q4_0", name);
+              "cache type '{}': expected auto, f32, f16, bf16, q8_0 or q4_0", name);
 }
 
 MemoryReport report(const OpenedModel& opened) {
@@ -23,47 +25,87 @@ MemoryReport report(const OpenedModel& opened) {
   r.kv = plan.bytes[static_cast<size_t>(Purpose::kv)];
   r.activations = plan.bytes[static_cast<size_t>(Purpose::activations)];
   r.scratch = plan.bytes[static_cast<size_t>(Purpose::scratch)];
+  r.host = plan.bytes[static_cast<size_t>(Purpose::host)];
+  r.process = plan.bytes[static_cast<size_t>(Purpose::process)];
+  r.batch_rows = static_cast<int32_t>(plan.max_rows);
+  r.cache_type_k = dtype_info(plan.k_type).name;
+  r.cache_type_v = dtype_info(plan.v_type).name;
+  r.spilled = plan.spilled;
   r.total = plan.total();
   r.available = plan.available;
   r.context = plan.context;
-  r.page_bytes = plan.page_bytes;
-  r.pages = plan.pages;
+  for (const KvKind& kind : plan.kv_layout.kinds) r.page_bytes += kind.page_bytes;
+  r.pages = plan.kv_pages.empty() ? 0 : std::ranges::max(plan.kv_pages);
   return r;
+}
+
+/// What a spilled model is read at where nobody has measured: a plain solid-state disk.
+constexpr double kDiskBytesPerSecond = 1e9;
+
+void warn_of_spill(const OpenedModel& opened) {
+  const MemoryPlan& plan = opened.plan;
+  if (!plan.spilled) return;
+  log(LogLevel::warning,
+      "the weights ({}) are read from the file for every step, {} of them in memory at a time: "
+      "about {:.1f} s a token from a disk of 1 GB/s",
+      format_bytes(plan.file_weights),
+      format_bytes(plan.bytes[static_cast<size_t>(Purpose::weights)]),
+      static_cast<double>(plan.file_weights) / kDiskBytesPerSecond);
 }
 
 }  // namespace
 
-Result<OpenedModel> OpenedModel::open(const std::string& path, const LoadOptions& options) {
+Result<OpenedModel> OpenedModel::open(const std::string& path, const LoadOptions& options,
+                                      bool pretend) {
   OpenedModel opened;
   PlanRequest& request = opened.request;
   if (options.context < 0 || options.batch_rows < 1 || options.batch_rows > (1 << 16) ||
-      options.output_rows < 1 || options.memory_limit < 0) {
+      options.output_rows < 1 || options.memory_limit < 0 || options.parallel < 1) {
     return fail(StatusCode::invalid_argument,
                 "expected a context of at least 0, a batch of 1 to 65536 rows, at least one output "
-                "row and a memory limit of at least 0");
+                "row, a memory limit of at least 0 and at least one sequence");
   }
   request.context = options.context;
   request.max_rows = options.batch_rows;
   request.max_outputs = std::min(options.output_rows, options.batch_rows);
   request.memory_limit = options.memory_limit;
-  request.weights_mapped = options.mmap;
-  INFER_TRY(request.k_type, cache_type(options.cache_type_k));
-  INFER_TRY(request.v_type, cache_type(options.cache_type_v));
+  request.sequences = options.parallel;
+  request.fewer_rows = options.fewer_rows;
+  request.reserve = options.reserve;
+  request.pretend = pretend;
+  request.weights_mapped = options.mmap || options.spill;
+  request.spill = options.spill;
+  request.k_auto = options.cache_type_k == "auto";
+  request.v_auto = options.cache_type_v == "auto";
+  INFER_TRY(request.k_type, cache_type(request.k_auto ? "f16" : options.cache_type_k));
+  INFER_TRY(request.v_type, cache_type(request.v_auto ? "f16" : options.cache_type_v));
 
   INFER_TRY(opened.source, open_model(path));
   INFER_TRY(opened.model, create_model(*opened.source));
   INFER_TRY(opened.device, open_device(options.device, {options.threads, options.exact,
-                                                        !options.mmap, options.isa}));
+                                                        !request.weights_mapped, options.isa}));
   opened.weights = std::make_unique<WeightTable>(*opened.source);
   INFER_TRY(opened.plan, plan_memory(*opened.model, *opened.weights, *opened.device, request));
+  request.max_rows = opened.plan.max_rows;
+  request.max_outputs = opened.plan.max_outputs;
+  request.k_type = opened.plan.k_type;
+  request.v_type = opened.plan.v_type;
   return opened;
 }
 
 Result<MemoryReport> plan_model(const std::string& path, const LoadOptions& options) {
   return guarded([&]() -> Result<MemoryReport> {
-    INFER_TRY(const OpenedModel opened, OpenedModel::open(path, options));
+    INFER_TRY(const OpenedModel opened, OpenedModel::open(path, options, true));
     return report(opened);
   });
+}
+
+Status caught(StatusCode code, const char* before, const char* what) noexcept {
+  try {
+    return {code, std::string(before) + what};
+  } catch (...) {
+    return out_of_memory();
+  }
 }
 
 // The thread that computes.
@@ -83,26 +125,88 @@ Engine::Impl::~Impl() {
 }
 
 void Engine::Impl::serve() {
-  std::vector<std::function<void()>> tasks;  // kept: a step allocates nothing here
+  std::vector<Sequence*> submitted;  // kept: a step allocates nothing here
   for (;;) {
     bool stopping = false;
+    Call* calls = nullptr;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return stop_ || !tasks_.empty() || ready(); });
+      wake_.wait(lock,
+                 [&] { return stop_ || calls_ != nullptr || !submitted_.empty() || ready(); });
       stopping = stop_;
-      tasks.swap(tasks_);
+      calls = std::exchange(calls_, nullptr);
+      submitted.swap(submitted_);
     }
-    for (const std::function<void()>& task : tasks) task();
-    tasks.clear();
+    answer(calls);
+    for (Sequence* sequence : submitted) {
+      Status status = guarded([&]() -> Status {
+        scheduler->add(sequence);
+        return {};
+      });
+      if (status.ok()) continue;
+      const std::function<void(Status)> on_done = std::move(sequence->on_done);
+      on_done(std::move(status));
+    }
+    submitted.clear();
     if (stopping) break;
     if (!ready()) continue;
     const Status status = guarded([&]() -> Status {
       scheduler->step();
       return {};
     });
-    if (!status.ok()) scheduler->finish_all(status);
+    if (!status.ok()) end_all(status);
   }
-  scheduler->finish_all(error(StatusCode::cancelled, "the engine was closed"));
+  // Closing takes memory only if there is somebody to be told why.
+  if (!scheduler->idle()) end_all(caught(StatusCode::cancelled, "", "the engine was closed"));
+}
+
+void Engine::Impl::end_all(const Status& status) {
+  const Status ended = guarded([&]() -> Status {
+    scheduler->finish_all(status);
+    return {};
+  });
+  // A sequence whose copy of the message could not be made is still there.
+  if (!ended.ok()) scheduler->finish_all(out_of_memory());
+}
+
+void Engine::Impl::answer(Call* calls) {
+  Call* next = nullptr;  // in the order in which they came
+  while (calls != nullptr) {
+    Call* const before = std::exchange(calls->before, next);
+    next = std::exchange(calls, before);
+  }
+  while (next != nullptr) {
+    Call& call = *std::exchange(next, next->before);
+    try {
+      call.fn();
+    } catch (...) {
+      call.failure = std::current_exception();
+    }
+    const std::lock_guard lock(mutex_);
+    call.done = true;  // from here on the call may be gone
+    answered_.notify_all();
+  }
+}
+
+bool Engine::Impl::grow_cache() {
+  const PlanRequest& request = opened.request;
+  const DeviceInfo info = opened.device->info();
+  const int64_t step = cache->step_bytes();
+  const int64_t reserve =
+      request.reserve >= 0 ? request.reserve : default_reserve(info.memory_free);
+  if (step > info.memory_free - reserve) return false;
+  if (request.memory_limit > 0) {
+    const int64_t more =
+        opened.device->allocated(Purpose::kv) - opened.plan.bytes[static_cast<size_t>(Purpose::kv)];
+    if (opened.plan.total() + more + step > request.memory_limit) return false;
+  }
+  return cache->grow_step().ok();
+}
+
+Result<uint64_t> Engine::Impl::fingerprint() const {
+  const MemoryPlan& plan = opened.plan;
+  const KvGeometry geometry{{}, opened.request.k_type, opened.request.v_type};
+  return model_fingerprint(*opened.source, geometry, plan.kv_layout);
 }
 
 void Engine::Impl::hold(bool held) {
@@ -110,33 +214,20 @@ void Engine::Impl::hold(bool held) {
 }
 
 void Engine::Impl::call(const std::function<void()>& fn) {
-  // Shared: the waiting thread may be gone before set_value() has quite returned.
-  const auto done = std::make_shared<std::promise<void>>();
+  Call call{fn};
   {
-    const std::lock_guard lock(mutex_);
-    tasks_.emplace_back([&fn, done] {
-      try {
-        fn();
-        done->set_value();
-      } catch (...) {
-        done->set_exception(std::current_exception());
-      }
-    });
+    std::unique_lock lock(mutex_);
+    call.before = std::exchange(calls_, &call);
+    wake_.notify_all();
+    answered_.wait(lock, [&] { return call.done; });
   }
-  wake_.notify_all();
-  done->get_future().get();
+  if (call.failure) std::rethrow_exception(call.failure);
 }
 
 void Engine::Impl::submit(Sequence* sequence) {
   {
     const std::lock_guard lock(mutex_);
-    tasks_.emplace_back([this, sequence] {
-      const Status status = guarded([&]() -> Status {
-        scheduler->add(sequence);
-        return {};
-      });
-      if (!status.ok()) sequence->on_done(status);
-    });
+    submitted_.push_back(sequence);
   }
   wake_.notify_all();
 }
@@ -151,6 +242,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const Load
     auto impl = std::make_unique<Impl>();
     INFER_TRY(impl->opened, OpenedModel::open(path, options));
     OpenedModel& opened = impl->opened;
+    warn_of_spill(opened);
     impl->description = describe(path, *opened.source);
     const ModelInfo& info = opened.model->info();
     impl->description.vocabulary = info.vocabulary;
@@ -169,10 +261,15 @@ Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const Load
         *opened.model, *opened.weights, *opened.device, opened.request, opened.plan, progress);
     INFER_CHECK_R(failure);
     INFER_TRY(impl->executor, std::move(executor));
-    INFER_TRY(impl->cache, KvCache::create(*opened.device, opened.plan.page_bytes,
-                                           static_cast<int32_t>(opened.plan.pages)));
+    INFER_TRY(impl->cache,
+              KvCache::create(*opened.device, opened.plan.kv_layout, opened.plan.kv_pages,
+                              {opened.plan.context, options.prefix_reuse, options.cache_folder,
+                               options.cache_folder_limit}));
     impl->scheduler = std::make_unique<Scheduler>(
         *impl->executor, *impl->cache, opened.request.max_rows, opened.request.max_outputs);
+    if (options.context == 0) {
+      impl->scheduler->set_growth([&engine = *impl] { return engine.grow_cache(); });
+    }
     impl->start();
     return std::unique_ptr<Engine>(new Engine(std::move(impl)));
   });
@@ -184,14 +281,50 @@ const Vocabulary& Engine::vocabulary() const { return *impl_->vocabulary; }
 
 DeviceDescription Engine::device() const { return describe(impl_->opened.device->info()); }
 
+Status Engine::resize_cache(int64_t bytes) {
+  return guarded([&]() -> Status {
+    if (bytes < 0) {
+      return error(StatusCode::invalid_argument, "a cache of {} bytes: expected at least 0", bytes);
+    }
+    const MemoryPlan& plan = impl_->opened.plan;
+    const int64_t now = impl_->opened.device->allocated(Purpose::kv);
+    const int64_t free = impl_->opened.device->info().memory_free;
+    if (bytes - now > free) {
+      return error(StatusCode::does_not_fit, "a cache of {} does not fit: it has {}, {} are free",
+                   format_bytes(bytes), format_bytes(now), format_bytes(free));
+    }
+    int64_t fits = 0;  // tokens
+    int64_t too_many = int64_t{INT32_MAX} + 1;
+    while (fits + 1 < too_many) {
+      const int64_t middle = (fits + too_many) / 2;
+      const int64_t need =
+          kv_bytes(plan.kv_layout, middle, impl_->opened.request.sequences, plan.max_rows);
+      (need <= bytes ? fits : too_many) = middle;
+    }
+    std::vector<int32_t> pages;
+    for (const KvKind& kind : plan.kv_layout.kinds) {
+      pages.push_back(static_cast<int32_t>(
+          kv_pages(kind, fits, impl_->opened.request.sequences, plan.max_rows)));
+    }
+    Status status;
+    impl_->call([&] {
+      do {
+        status = impl_->cache->resize(pages);
+      } while (status.code() == StatusCode::does_not_fit && impl_->scheduler->preempt());
+    });
+    return status;
+  });
+}
+
 MemoryReport Engine::memory() const {
   MemoryReport r = report(impl_->opened);
   const Device& device = *impl_->opened.device;
-  r.weights = device.allocated(Purpose::weights);
+  const bool mapped = impl_->opened.request.weights_mapped;  // by the system, not the device
+  if (!mapped) r.weights = device.allocated(Purpose::weights);
   r.kv = device.allocated(Purpose::kv);
   r.activations = device.allocated(Purpose::activations);
   r.scratch = device.allocated(Purpose::scratch);
-  r.total = r.weights + r.kv + r.activations + r.scratch;
+  r.total = r.weights + r.kv + r.activations + r.scratch + r.host + r.process;
   return r;
 }
 

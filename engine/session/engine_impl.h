@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -27,7 +28,9 @@ struct OpenedModel {
   PlanRequest request;
   MemoryPlan plan;
 
-  static Result<OpenedModel> open(const std::string& path, const LoadOptions& options);
+  /// `pretend`: the memory limit may exceed what is free.
+  static Result<OpenedModel> open(const std::string& path, const LoadOptions& options,
+                                  bool pretend = false);
 };
 
 /// What devices() says of one.
@@ -35,6 +38,13 @@ DeviceDescription describe(const DeviceInfo& info);
 
 /// What describe_model() says, from an opened source.
 ModelDescription describe(const std::string& path, const WeightSource& source);
+
+/// Where memory is exhausted a message must not need any: this one is short enough to lie within
+/// the string itself.
+inline Status out_of_memory() { return {StatusCode::out_of_memory, "out of memory"}; }
+
+/// The failure that an exception stands for; out_of_memory() if its message cannot be held.
+Status caught(StatusCode code, const char* before, const char* what) noexcept;
 
 /// Runs `body`, turning std::bad_alloc into StatusCode::out_of_memory and whatever else is thrown
 /// (the system refuses a thread, for instance) into StatusCode::internal.
@@ -44,11 +54,11 @@ auto guarded(Body&& body) -> decltype(body()) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
-    status = Status(StatusCode::out_of_memory, "the host's memory is exhausted");
+    status = out_of_memory();
   } catch (const std::exception& e) {
-    status = Status(StatusCode::internal, e.what());
+    status = caught(StatusCode::internal, "", e.what());
   } catch (...) {
-    status = Status(StatusCode::internal, "an exception of an unknown type");
+    status = caught(StatusCode::internal, "", "an exception of an unknown type");
   }
   if constexpr (std::is_same_v<decltype(body()), Status>) {
     return status;
@@ -64,11 +74,11 @@ bool call_back(Status& failure, Callback&& callback) {
   try {
     return callback();
   } catch (const std::bad_alloc&) {
-    failure = Status(StatusCode::out_of_memory, "the host's memory is exhausted in a callback");
+    failure = out_of_memory();
   } catch (const std::exception& e) {
-    failure = Status(StatusCode::invalid_argument, std::string("the callback threw: ") + e.what());
+    failure = caught(StatusCode::invalid_argument, "the callback threw: ", e.what());
   } catch (...) {
-    failure = Status(StatusCode::invalid_argument, "the callback threw");
+    failure = caught(StatusCode::invalid_argument, "the callback threw", "");
   }
   return false;
 }
@@ -92,6 +102,7 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   void start();
 
   /// Runs `fn` on the scheduler's thread between steps and waits for it; what it throws comes out.
+  /// Takes no memory, so that what has to be given back can be given back when there is none.
   void call(const std::function<void()>& fn);
   /// Gives a sequence to the scheduler; its on_done tells when it is back.
   void submit(Sequence* sequence);
@@ -100,14 +111,30 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   void hold(bool held);
 
   Device& device() { return *opened.device; }
+  /// On the scheduler's thread: a step of growth if the memory is free.
+  bool grow_cache();
+  /// Of the model and its cache: see state.h.
+  Result<uint64_t> fingerprint() const;
 
  private:
+  /// A call() that is waited for; it lies on its caller's stack.
+  struct Call {
+    const std::function<void()>& fn;
+    Call* before = nullptr;
+    bool done = false;
+    std::exception_ptr failure;
+  };
+
   void serve();
+  void answer(Call* calls);
+  void end_all(const Status& status);
   bool ready() const { return !held_ && !scheduler->idle(); }
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::vector<std::function<void()>> tasks_;
+  std::condition_variable answered_;
+  Call* calls_ = nullptr;  ///< the last one first
+  std::vector<Sequence*> submitted_;
   bool stop_ = false;
   bool held_ = false;  ///< on the scheduler's thread
   std::thread thread_;

@@ -6,6 +6,7 @@
 
 #include "engine/sample/sampler.h"
 #include "engine/session/engine_impl.h"
+#include "engine/session/state.h"
 #include "engine/text/stream_decoder.h"
 
 namespace infer {
@@ -89,11 +90,7 @@ struct Session::Impl {
     engine.call([&] { sequence.kv = engine.cache->add_sequence(); });
   }
   ~Impl() {
-    // Without memory for the call the pages stay taken until the engine ends.
-    static_cast<void>(guarded([&]() -> Status {
-      engine.call([&] { engine.cache->remove_sequence(sequence.kv); });
-      return {};
-    }));
+    engine.call([&] { engine.cache->remove_sequence(sequence.kv); });
   }
 
   /// Appends tokens, computes until done and waits. Of tokens that were not computed only those
@@ -101,6 +98,7 @@ struct Session::Impl {
   Status run(std::span<const int32_t> tokens, bool every_logit,
              std::function<bool(int64_t, std::span<const float>)> on_logits) {
     sequence.cancelled.store(false);
+    sequence.reused = 0;
     const int64_t vocabulary = engine.opened.model->info().vocabulary;
     for (const int32_t token : tokens) {
       if (token < 0 || token >= vocabulary) {
@@ -112,43 +110,53 @@ struct Session::Impl {
     if (tokens.empty() && held == 0) {
       return error(StatusCode::invalid_argument, "there is no token to start from");
     }
-    sequence.tokens.insert(sequence.tokens.end(), tokens.begin(), tokens.end());
-    Status room;
-    engine.call([&] { room = make_room(); });
-    if (!room.ok()) {
-      sequence.tokens.resize(held);
-      return room;
-    }
-    sequence.every_logit = every_logit;
-    sequence.on_logits = std::move(on_logits);
     // Shared: this thread may be gone before set_value() has quite returned.
     const auto done = std::make_shared<std::promise<Status>>();
-    sequence.on_done = [this, done, held](Status status) {
-      const auto computed = static_cast<size_t>(engine.cache->length(sequence.kv));
-      sequence.tokens.resize(std::max(computed, held));
-      done->set_value(std::move(status));
-    };
-    engine.submit(&sequence);
-    return done->get_future().get();
+    std::future<Status> answer = done->get_future();
+    try {
+      sequence.tokens.insert(sequence.tokens.end(), tokens.begin(), tokens.end());
+      Status room;
+      engine.call([&] { room = make_room(); });
+      if (!room.ok()) {
+        sequence.tokens.resize(held);
+        return room;
+      }
+      sequence.every_logit = every_logit;
+      sequence.results_from = static_cast<int64_t>(held);
+      sequence.on_logits = std::move(on_logits);
+      sequence.on_done = [this, done, held](Status status) {
+        const auto computed = static_cast<size_t>(sequence.computed);
+        const size_t kept = std::min(held, sequence.tokens.size());  // a shift leaves fewer
+        sequence.tokens.resize(std::max(computed, kept));
+        done->set_value(std::move(status));
+      };
+      engine.submit(&sequence);
+    } catch (...) {
+      sequence.tokens.resize(held);
+      throw;
+    }
+    return answer.get();
   }
 
   void shorten(int64_t length) {
+    length = std::min(length, static_cast<int64_t>(sequence.tokens.size()));
     engine.call([&] { engine.cache->rollback(sequence.kv, length); });
     sequence.tokens.resize(static_cast<size_t>(length));
+    sequence.computed = std::min(sequence.computed, length);
   }
 
  private:
-  /// On the scheduler's thread: checks that the tokens fit; with nothing to compute, the last token
-  /// is computed once more for its logits.
+  /// On the scheduler's thread: checks that the tokens fit the context; with nothing to compute,
+  /// the last token is computed once more for its logits.
   Status make_room() {
-    const int64_t length = engine.cache->length(sequence.kv);
     const auto size = static_cast<int64_t>(sequence.tokens.size());
-    if (size == length) engine.cache->rollback(sequence.kv, length - 1);
-    const int64_t room = engine.cache->room(sequence.kv);
-    if (size - length <= room) return {};
-    return error(StatusCode::does_not_fit,
-                 "{} tokens do not fit: the context holds {}, {} are free", size - length,
-                 engine.cache->capacity(), room);
+    const int64_t context = engine.cache->context();
+    if (size > context && sequence.keep < 0) {
+      return error(StatusCode::does_not_fit, "{} tokens do not fit: the context holds {}", size,
+                   context);
+    }
+    if (size == engine.cache->length(sequence.kv)) engine.cache->rollback(sequence.kv, size - 1);
+    return {};
   }
 };
 
@@ -168,7 +176,7 @@ struct Generation {
   const GenerateOptions& options;
   const TokenFn& on_token;
   const Tokenizer& tokenizer;
-  std::vector<int32_t>& tokens;
+  Sequence& sequence;
   GenerateResult& result;
   SamplerChain chain;
   StreamDecoder decoder;
@@ -177,12 +185,12 @@ struct Generation {
   Clock::time_point start = Clock::now();
   Clock::time_point generating = start;
 
-  Generation(const GenerateOptions& o, const TokenFn& callback, const Tokenizer& t,
-             std::vector<int32_t>& held, const SamplingParams& params, GenerateResult& r)
+  Generation(const GenerateOptions& o, const TokenFn& callback, const Tokenizer& t, Sequence& s,
+             const SamplingParams& params, GenerateResult& r)
       : options(o),
         on_token(callback),
         tokenizer(t),
-        tokens(held),
+        sequence(s),
         result(r),
         chain(params),
         decoder(t) {}
@@ -199,8 +207,9 @@ struct Generation {
     }
     result.reason = FinishReason::length;
     if (options.max_tokens == 0) return false;
-    const int32_t token =
-        chain.sample(logits, static_cast<int64_t>(tokens.size()), {std::span(tokens)});
+    // Draws count on where a shift drops tokens: none is used twice.
+    const auto place = static_cast<int64_t>(sequence.tokens.size()) + sequence.shifted;
+    const int32_t token = chain.sample(logits, place, {std::span(sequence.tokens)});
     if (token < 0) {
       failure = error(StatusCode::bad_file,
                       "the model's logits are not numbers: its weights are damaged, or hold values "
@@ -215,6 +224,9 @@ struct Generation {
     ++result.generated_tokens;
     if (result.generated_tokens == 1) result.first_token_seconds = seconds_since(start);
     const bool is_last = result.generated_tokens == options.max_tokens;
+    std::vector<int32_t>& tokens = sequence.tokens;
+    // Room for it first: no token that was told is lost.
+    if (tokens.size() == tokens.capacity()) tokens.reserve(2 * tokens.size());
     std::string text = decoder.push(token);
     if (is_last) text += decoder.finish();
     const bool wanted = tell(token, text);
@@ -240,14 +252,27 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
     result.prompt_tokens = static_cast<int64_t>(prompt.size());
     result.reason = FinishReason::length;
     if (options.max_tokens == 0 && prompt.empty()) return result;
-    std::vector<int32_t>& tokens = impl_->sequence.tokens;
+    Sequence& sequence = impl_->sequence;
+    std::vector<int32_t>& tokens = sequence.tokens;
     const size_t held = tokens.size();
-    Generation g(options, on_token, *engine.tokenizer, tokens, params, result);
+    const int64_t shifted = sequence.shifted;
+    if (options.keep < 0) {
+      return fail(StatusCode::invalid_argument, "keep: expected at least 0, found {}",
+                  options.keep);
+    }
+    sequence.keep = options.overflow == ContextOverflow::shift ? options.keep : -1;
+    Generation g(options, on_token, *engine.tokenizer, sequence, params, result);
     const Status status =
         impl_->run(prompt, false, [&](int64_t, std::span<const float> x) { return g.step(x); });
+    sequence.keep = -1;
+    result.reused_tokens = sequence.reused;
+    result.shifted_tokens = sequence.shifted - shifted;
     // The last token has been told but not computed: it is the first of the next call.
-    const size_t expected = held + prompt.size() + static_cast<size_t>(result.generated_tokens);
-    if (result.generated_tokens > 0 && tokens.size() < expected) tokens.push_back(g.last);
+    const auto expected = static_cast<int64_t>(held + prompt.size()) + result.generated_tokens -
+                          result.shifted_tokens;
+    if (result.generated_tokens > 0 && static_cast<int64_t>(tokens.size()) < expected) {
+      tokens.push_back(g.last);
+    }
     const bool ended_by_callback = result.reason == FinishReason::cancelled;
     bool failed = !g.failure.ok();
     if (status.code() == StatusCode::cancelled) {
@@ -285,6 +310,50 @@ Status Session::evaluate(std::span<const int32_t> tokens, const LogitsFn& on_log
   });
 }
 
+Status Session::save(const std::string& path) {
+  return guarded([&]() -> Status {
+    Engine::Impl& engine = impl_->engine;
+    const Sequence& sequence = impl_->sequence;
+    INFER_TRY_S(const uint64_t fingerprint, engine.fingerprint());
+    Status status;
+    engine.call([&] {
+      const SessionState state{sequence.tokens, engine.cache->length(sequence.kv), sequence.shifted,
+                               impl_->statistics.seed};
+      status = save_state(path, fingerprint, state, engine.device(), *engine.cache, sequence.kv);
+    });
+    return status;
+  });
+}
+
+Status Session::restore(const std::string& path) {
+  return guarded([&]() -> Status {
+    Engine::Impl& engine = impl_->engine;
+    Sequence& sequence = impl_->sequence;
+    INFER_TRY_S(const uint64_t fingerprint, engine.fingerprint());
+    Status status;
+    engine.call([&] {
+      KvCache& cache = *engine.cache;
+      KvCache::SequenceId id = cache.add_sequence();
+      const Result<SessionState> state = guarded([&] {
+        return restore_state(path, fingerprint, engine.opened.model->info().vocabulary,
+                             engine.device(), cache, id);
+      });
+      if (state) {
+        sequence.tokens = state->tokens;
+        std::swap(id, sequence.kv);
+        sequence.computed = state->cached;
+        sequence.shifted = state->shifted;
+        impl_->statistics = {};
+        impl_->statistics.seed = state->seed;
+      } else {
+        status = state.error();
+      }
+      cache.remove_sequence(id);
+    });
+    return status;
+  });
+}
+
 Status Session::truncate(int64_t length) {
   return guarded([&]() -> Status {
     if (length < 0 || length > this->length()) {
@@ -297,12 +366,7 @@ Status Session::truncate(int64_t length) {
 }
 
 int64_t Session::room() const {
-  int64_t room = 0;
-  impl_->engine.call([&] {
-    const int64_t computed = impl_->engine.cache->length(impl_->sequence.kv);
-    room = impl_->engine.cache->room(impl_->sequence.kv) - (length() - computed);
-  });
-  return std::max<int64_t>(room, 0);
+  return std::max<int64_t>(impl_->engine.opened.plan.context - length(), 0);
 }
 
 const GenerateResult& Session::statistics() const { return impl_->statistics; }

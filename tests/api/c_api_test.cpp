@@ -124,6 +124,38 @@ TEST_CASE("C: null pointers are refused by name, never followed") {
   infer_engine_free(engine);
 }
 
+TEST_CASE("C: a session is saved, restored, and shifts") {
+  const TempDir folder;
+  const std::string path = folder.path("session");
+  infer_engine* engine = load_c();
+  infer_session* session = nullptr;
+  REQUIRE(infer_session_open(engine, &session) == INFER_OK);
+  CHECK(infer_engine_resize_cache(nullptr, 0) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_engine_resize_cache(engine, int64_t{1} << 62) == INFER_DOES_NOT_FIT);
+  infer_memory memory;
+  REQUIRE(infer_engine_memory(engine, &memory, sizeof(memory)) == INFER_OK);
+  REQUIRE(infer_engine_resize_cache(engine, 2 * memory.kv) == INFER_OK);
+  infer_engine_free(engine);
+  infer_generate_options options = generate_c(700);
+  options.shift_context = 1;
+  options.keep = 4;
+  REQUIRE(infer_generate(session, kPrompt.data(), kPrompt.size(), &options, nullptr, nullptr) ==
+          INFER_OK);
+  infer_statistics statistics;
+  REQUIRE(infer_session_statistics(session, &statistics, sizeof(statistics)) == INFER_OK);
+  CHECK(statistics.shifted_tokens > 0);
+  CHECK(statistics.generated_tokens == 700);
+  const int64_t length = infer_session_length(session);
+  CHECK(infer_session_save(session, nullptr) == INFER_INVALID_ARGUMENT);
+  REQUIRE(infer_session_save(session, path.c_str()) == INFER_OK);
+  REQUIRE(infer_session_truncate(session, 0) == INFER_OK);
+  CHECK(infer_session_restore(session, kModel.c_str()) == INFER_BAD_FILE);
+  CHECK(infer_session_length(session) == 0);
+  REQUIRE(infer_session_restore(session, path.c_str()) == INFER_OK);
+  CHECK(infer_session_length(session) == length);
+  infer_session_free(session);
+}
+
 TEST_CASE("C: load errors and cancel carry their codes") {
   infer_engine* engine = nullptr;
   CHECK(infer_engine_load("/nonexistent.gguf", nullptr, &engine) == INFER_NOT_FOUND);

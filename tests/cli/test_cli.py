@@ -148,7 +148,8 @@ def test_json_reports():
     assert "cpu" in [d["name"] for d in devices]
     plan = json.loads(infer("plan", "-m", MODEL, "-c", 128, "--json").stdout)
     assert plan["context"] >= 128
-    assert plan["total"] == sum(plan[k] for k in ("weights", "kv", "activations", "scratch"))
+    assert plan["total"] == sum(plan[k] for k in ("weights", "kv", "activations", "scratch",
+                                                  "host", "process"))
 
 
 def test_bench_json():

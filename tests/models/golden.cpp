@@ -46,8 +46,8 @@ std::vector<GoldenModel> golden_models() {
 }
 
 std::vector<float> evaluate(const GoldenModel& model, EvaluateOptions options) {
-  options.load.cache_type_k = "f32";
-  options.load.cache_type_v = "f32";
+  options.load.cache_type_k = options.cache;
+  options.load.cache_type_v = options.cache_v != nullptr ? options.cache_v : options.cache;
   options.load.output_rows = std::min(options.load.batch_rows, 64);
   const Result<std::unique_ptr<Engine>> engine = Engine::load(model.path + ".gguf", options.load);
   REQUIRE_MESSAGE(engine.has_value(), (engine ? std::string() : engine.error().message()));

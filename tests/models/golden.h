@@ -21,10 +21,12 @@ std::vector<GoldenModel> golden_models();
 
 struct EvaluateOptions {
   LoadOptions load;
-  bool step_by_step = false;  ///< one evaluate() call a token
+  const char* cache = "f32";      ///< type of keys and values
+  const char* cache_v = nullptr;  ///< of values, where it is another
+  bool step_by_step = false;      ///< one evaluate() call a token
 };
 
-/// Logits of every position, float32 cache; a failure fails the test.
+/// Logits of every position; a failure fails the test.
 std::vector<float> evaluate(const GoldenModel& model, EvaluateOptions options);
 
 }  // namespace infer::test

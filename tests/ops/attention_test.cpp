@@ -69,7 +69,8 @@ class Run {
     layout_ = canonical_kv_layout(kv);
     pages_ = div_ceil<int64_t>(setup.tokens, kPageTokens);
     // A cache of bytes that are no numbers: what no token has written must not be seen.
-    cache_.assign(static_cast<size_t>(kSequences * pages_ * layout_.page_bytes), std::byte{0xff});
+    cache_.assign(static_cast<size_t>(kSequences * pages_ * layout_.kinds[0].page_bytes),
+                  std::byte{0xff});
     table_.resize(static_cast<size_t>(kSequences * pages_));
     std::iota(table_.begin(), table_.end(), 0);
     const auto make = [&](int64_t d0, int64_t heads, uint64_t seed) {
@@ -115,9 +116,9 @@ class Run {
       bound[id] = static_cast<const std::byte*>(data);
     }
     std::byte* slab = cache_.data();
-    const KvPages pages{&slab, static_cast<int32_t>(table_.size()), table_.data(),
-                        static_cast<int32_t>(pages_)};
-    REQUIRE(program_->run({rows, rows, bound, pages}).ok());
+    const KvPages pages{&slab, static_cast<int32_t>(table_.size()), layout_.kinds[0].page_bytes,
+                        table_.data(), static_cast<int32_t>(pages_)};
+    REQUIRE(program_->run({rows, rows, bound, {&pages, 1}}).ok());
     const int64_t width = setup_.kv.v_dim * setup_.heads;
     const auto* found = reinterpret_cast<const float*>(output_->address());
     for (int64_t r = 0; r < rows; ++r) {

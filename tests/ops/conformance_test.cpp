@@ -47,6 +47,12 @@ class SpoiltDevice final : public Device {
   Status read(const MemoryRef& from, std::span<std::byte> to) override {
     return device_.read(from, to);
   }
+  Status write(std::span<const std::byte> from, const MemoryRef& to) override {
+    return device_.write(from, to);
+  }
+  Status copy(const MemoryRef& from, const MemoryRef& to, int64_t bytes) override {
+    return device_.copy(from, to, bytes);
+  }
 
  private:
   class SpoiltProgram final : public Program {

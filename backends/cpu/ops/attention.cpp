@@ -94,6 +94,7 @@ class Attention {
         p_(std::get<op::Attention>(call.params)),
         shape_(layer_shape(call.kv, call.params)),
         at_(call.kv_layout.layers[static_cast<size_t>(p_.kv_layer)]),
+        pages_(call.pages[static_cast<size_t>(at_.kind)]),
         ops_(*call.vec().attention),
         q_(call.inputs[0]),
         sizes_(shape_, q_.desc.shape[1], p_.window) {
@@ -241,8 +242,7 @@ class Attention {
     const bool last = page >= row(tile.last - 1).last_page();
     const auto rows = [&](DType type, int64_t offset, int64_t stride, int64_t dim) {
       const auto in = [&](int64_t p) {
-        return call_.pages.page(sequence(tile.first), p * kPageTokens, call_.kv_layout.page_bytes) +
-               offset + before * stride;
+        return pages_.page(sequence(tile.first), p * kPageTokens) + offset + before * stride;
       };
       return CacheRows{type, in(page), stride, dim, last ? nullptr : in(page + 1)};
     };
@@ -307,6 +307,7 @@ class Attention {
   const op::Attention& p_;
   const KvLayerShape& shape_;
   const KvLayerLayout& at_;
+  const KvPages& pages_;
   const AttentionOps& ops_;
   const TensorRef& q_;
   const Sizes sizes_;

@@ -41,7 +41,7 @@ void run(const CpuCall& call) {
   for_each_row(call, k.desc, [&](int64_t h, int64_t r) {
     const int32_t slot = *call.inputs[2].row<int32_t>(0, r);
     const int32_t sequence = *call.inputs[3].row<int32_t>(0, r);
-    std::byte* page = call.pages.page(sequence, slot, call.kv_layout.page_bytes);
+    std::byte* page = call.pages[static_cast<size_t>(at.kind)].page(sequence, slot);
     const int64_t token = h * kPageTokens + slot % kPageTokens;
     store(call, call.kv.k_type, k.row<float>(h, r), page + at.k_offset + token * at.k_row,
           shape.k_dim);

@@ -123,7 +123,7 @@ typedef int (*infer_progress_fn)(void* user, double done);
 typedef struct infer_load_options {
   size_t struct_size;
   const char* device;         /* "cpu"; a name of the device list */
-  const char* cache_type_k;   /* "f16"; or f32, bf16, q8_0, q4_0 */
+  const char* cache_type_k;   /* "f16"; or f32, bf16, q8_0, q4_0, auto */
   const char* cache_type_v;   /* "f16" */
   const char* isa;            /* force a CPU instruction set; null: the best */
   int64_t context;            /* tokens of cache shared by all sessions; 0: chosen to fit */
@@ -135,6 +135,13 @@ typedef struct infer_load_options {
   int32_t mmap;               /* nonzero: map the file; it must not shrink meanwhile */
   infer_progress_fn progress; /* may be null */
   void* progress_user;
+  int64_t reserve;      /* of what is free leave this much; -1: 5 %, at least 256 MiB */
+  int32_t spill;        /* nonzero: map the file, drop a layer's weights once it has used them */
+  int32_t fewer_rows;   /* nonzero: fewer than batch_rows where those do not fit; 1 */
+  int32_t parallel;     /* sessions that generate at once with sliding windows of their own; 4 */
+  int32_t prefix_reuse; /* nonzero: sessions that begin alike share the cache; 1 */
+  const char* cache_folder;   /* where cache goes when the memory is needed; null: nowhere */
+  int64_t cache_folder_limit; /* bytes of files there; 8 GiB */
 } infer_load_options;
 
 /* Sets the defaults; struct_size is sizeof(infer_load_options). */
@@ -150,9 +157,13 @@ typedef struct infer_memory {
   int64_t context;    /* tokens */
   int64_t page_bytes; /* of one cache page of 64 tokens */
   int64_t pages;
+  int64_t host;       /* inputs of a step, RoPE tables, sampling, tokens */
+  int64_t process;    /* code, metadata, vocabulary, graphs, stacks */
+  int32_t batch_rows; /* most tokens a step computes */
+  int32_t spilled;    /* weights are read from the file layer by layer */
 } infer_memory;
 
-/* What loading would use, to the byte; reads the header alone. Null options: the defaults.
+/* What loading would use, reads the header alone. Null options: the defaults.
  * INFER_DOES_NOT_FIT: the message says what is too large and what would fit. */
 INFER_API infer_status infer_plan(const char* path, const infer_load_options* options,
                                   infer_memory* memory, size_t memory_size);
@@ -259,6 +270,10 @@ INFER_API const infer_description* infer_engine_description(const infer_engine* 
 INFER_API infer_status infer_engine_memory(const infer_engine* engine, infer_memory* memory,
                                            size_t memory_size);
 
+/* Makes the cache at most this large, in bytes; sessions go on, and generate the same.
+ * INFER_DOES_NOT_FIT if the memory is not free, or if the oldest running session needs more. */
+INFER_API infer_status infer_engine_resize_cache(infer_engine* engine, int64_t bytes);
+
 /* ------------------------------------------------------------------------------------------------
  * Sessions: sequences of tokens
  */
@@ -288,6 +303,9 @@ typedef struct infer_generate_options {
   int32_t penalty_last;    /* tokens that count as recent; -1: all, -2: the model's or 64 */
   size_t logit_bias_count;
   const infer_logit_bias* logit_bias; /* read during the call alone */
+  int32_t shift_context; /* nonzero: when the context is full, the first `keep` tokens and the later
+                            half of the others stay, and generation goes on as from that text */
+  int32_t keep;
 } infer_generate_options;
 
 /* Sets the defaults; struct_size is sizeof(infer_generate_options). */
@@ -308,6 +326,8 @@ typedef struct infer_statistics {
   double first_token_seconds; /* from the call to the first token */
   uint64_t seed;              /* the one used */
   int32_t finish_reason;
+  int64_t reused_tokens;  /* found in the cache instead of computed */
+  int64_t shifted_tokens; /* dropped by shift_context */
 } infer_statistics;
 
 /* A generated token and the text that it completed, which may be empty. If text is left over at the
@@ -335,11 +355,16 @@ INFER_API infer_status infer_session_statistics(const infer_session* session,
  * the tokens whose logits were given; see infer_session_length(). */
 INFER_API infer_status infer_evaluate(infer_session* session, const int32_t* tokens, size_t count,
                                       infer_logits_fn on_logits, void* user);
+/* Writes the session to a file: the old file or the new one is there whenever the process ends. */
+INFER_API infer_status infer_session_save(infer_session* session, const char* path);
+/* Becomes the session that was saved. INFER_BAD_FILE if the file is damaged, INFER_INVALID_ARGUMENT
+ * if it belongs to another model or type of cache. After a failure the session is as it was. */
+INFER_API infer_status infer_session_restore(infer_session* session, const char* path);
 /* Forgets tokens from the end, down to `length`. */
 INFER_API infer_status infer_session_truncate(infer_session* session, int64_t length);
 /* Tokens held. */
 INFER_API int64_t infer_session_length(const infer_session* session);
-/* Tokens that could be appended now; other sessions draw on the same cache. */
+/* Tokens until the context is full. */
 INFER_API int64_t infer_session_room(const infer_session* session);
 /* Ends the call that is running, soon; no effect if none is. Any thread; async-signal-safe. */
 INFER_API void infer_session_cancel(infer_session* session);

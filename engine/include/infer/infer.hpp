@@ -67,33 +67,51 @@ using ProgressFn = std::function<bool(double)>;
 
 struct LoadOptions {
   std::string device = "cpu";
-  int32_t threads = 0;               ///< of the CPU; 0: all that the process may use
-  int64_t context = 0;               ///< tokens of cache shared by all sessions; 0: chosen to fit
+  int32_t threads = 0;  ///< of the CPU; 0: all that the process may use
+  int64_t context = 0;  ///< tokens that a session may have, and of the cache that all share; 0:
+                        ///< chosen to fit, and the cache grows beyond it while memory is free
   int32_t batch_rows = 512;          ///< most tokens a step computes
   int32_t output_rows = 16;          ///< most rows a step returns logits for
-  std::string cache_type_k = "f16";  ///< f32, f16, q8_0, q4_0
+  int32_t parallel = 4;              ///< sessions that generate at once, as far as layers with a
+                                     ///< sliding window need cache for each; more take turns
+  bool fewer_rows = true;            ///< fewer than batch_rows where those do not fit
+  std::string cache_type_k = "f16";  ///< f32, f16, q8_0, q4_0; auto: f16, q8_0 if only that fits
   std::string cache_type_v = "f16";
   bool exact = false;  ///< keep activations in float32
   bool mmap = false;   ///< use weights as they lie in the mapped file, without laying them out
                        ///< anew; the file must not shrink meanwhile
+  bool spill = false;  ///< the same, and weights leave memory when a layer has used them; mmap does
+                       ///< so by itself where they do not fit
   std::string isa;     ///< force a CPU instruction set; empty: the best
-  int64_t memory_limit = 0;  ///< use at most this much; 0: what is free
+  int64_t memory_limit = 0;  ///< use at most this much; 0: what is free. plan_model() believes
+                             ///< a limit above what is free
+  int64_t reserve = -1;      ///< of what is free leave this much; −1: 5 %, at least 256 MiB
+  bool prefix_reuse = true;  ///< keep what is in the cache for sessions that begin alike
+  std::string cache_folder;  ///< where that goes when the memory is needed; empty: nowhere, it is
+                             ///< computed again
+  int64_t cache_folder_limit = int64_t{8} << 30;  ///< bytes of files there, gone with the process
   ProgressFn progress;
 };
 
-/// Memory that a model will use, or uses. All lines are exact: what is planned is what is
-/// allocated.
+/// Memory that a model will use, or uses. What is planned is what is allocated; `host` and
+/// `process`, what the library and its process hold besides, are estimated from above.
 struct MemoryReport {
   std::string device;
   int64_t weights = 0;
   int64_t kv = 0;           ///< cache
   int64_t activations = 0;  ///< intermediate values of a step
   int64_t scratch = 0;      ///< work space of kernels
+  int64_t host = 0;         ///< inputs of a step, RoPE tables, sampling, tokens
+  int64_t process = 0;      ///< code, metadata, vocabulary, graphs, stacks
   int64_t total = 0;
-  int64_t available = 0;   ///< what the device had, or the limit given
+  int64_t available = 0;   ///< what the device had less the reserve, or the limit given
   int64_t context = 0;     ///< tokens
   int64_t page_bytes = 0;  ///< of one cache page of 64 tokens
   int64_t pages = 0;
+  int32_t batch_rows = 0;  ///< most tokens a step computes
+  std::string cache_type_k, cache_type_v;
+  bool spilled = false;  ///< weights are read from the file layer by layer; `weights` is what of
+                         ///< them is in memory at a time
 };
 
 struct TensorDescription {
@@ -190,9 +208,19 @@ struct SamplingOptions {
   std::optional<uint64_t> seed;  ///< a fresh one each time; equal seeds give equal text
 };
 
+/// What happens when the context is full.
+enum class ContextOverflow {
+  stop,  ///< generation ends, FinishReason::context
+  /// The first `keep` tokens and the later half of the others stay, are computed anew at their new
+  /// positions, and generation goes on: exactly as from that shorter text.
+  shift,
+};
+
 struct GenerateOptions {
   int32_t max_tokens = -1;  ///< −1: until the end of text or of the context; 0: the prompt alone
   bool ignore_end = false;  ///< go on past end-of-text tokens
+  ContextOverflow overflow = ContextOverflow::stop;
+  int32_t keep = 0;  ///< with ContextOverflow::shift: the first tokens, which stay
   SamplingOptions sampling;
 };
 
@@ -206,11 +234,13 @@ enum class FinishReason {
 struct GenerateResult {
   FinishReason reason = FinishReason::stop;
   int64_t prompt_tokens = 0;  ///< given
+  int64_t reused_tokens = 0;  ///< found in the cache instead of computed
   int64_t generated_tokens = 0;
   double prompt_seconds = 0;
   double generate_seconds = 0;
   double first_token_seconds = 0;  ///< from the call to the first token
   uint64_t seed = 0;               ///< the one used
+  int64_t shifted_tokens = 0;      ///< dropped by ContextOverflow::shift
 };
 
 /// A generated token and the text that it completed (whole UTF-8 characters; may be empty). Return
@@ -232,20 +262,29 @@ class INFER_API Session {
 
   /// Appends the tokens (none: goes on from those held) and generates from there. Blocks until
   /// done. Afterwards the session holds the generated tokens too, without the end token that
-  /// stopped it: the next call continues the text. cancel() is no failure here. Fails with
-  /// invalid_argument for ids outside the vocabulary or options out of range, does_not_fit if the
-  /// cache has no room for the prompt.
+  /// stopped it: the next call continues the text. With ContextOverflow::shift it may then hold
+  /// fewer tokens than before, also where the call fails later. cancel() is no failure here. Fails
+  /// with invalid_argument for ids outside the vocabulary or options out of range, does_not_fit if
+  /// the cache has no room for the prompt.
   Result<GenerateResult> generate(std::span<const int32_t> prompt, const GenerateOptions& options,
                                   const TokenFn& on_token);
   /// Appends the tokens and gives the logits after each of them, in order. Blocks until done. A
   /// callback that returns false ends it with success, cancel() with StatusCode::cancelled;
   /// length() then says how far it came, at least past the tokens whose logits were given.
   Status evaluate(std::span<const int32_t> tokens, const LogitsFn& on_logits);
+  /// Writes the tokens, what the cache holds for them and the seed of the last generate() to a
+  /// file: the old file or the new one is there whenever the process ends. Fails with io.
+  Status save(const std::string& path);
+  /// Becomes the session that was saved: what it generates is what that would have generated.
+  /// bad_file if the file is damaged; invalid_argument if it belongs to another model or another
+  /// type of cache; does_not_fit; io. A failure leaves the session as it was.
+  Status restore(const std::string& path);
   /// Forgets tokens from the end, down to `length`; invalid_argument if it holds fewer.
   Status truncate(int64_t length);
   /// Tokens held.
   int64_t length() const;
-  /// Tokens that could be appended now; other sessions draw on the same cache.
+  /// Tokens until the context is full. Sessions share the cache: where it does not hold all of them
+  /// at once, the youngest wait, and those not in use are computed again when they go on.
   int64_t room() const;
   /// Of the last generate(), also of one that failed; zeros before.
   const GenerateResult& statistics() const;
@@ -274,6 +313,12 @@ class INFER_API Engine {
   const ModelDescription& model() const;
   /// The device in use; memory_free is that of now.
   DeviceDescription device() const;
+  /// Makes the cache at most this large, in bytes. Growing moves nothing; shrinking gives up what
+  /// no session holds, then what sessions not in use hold, then what the youngest running ones do:
+  /// all go on, and nothing that they generate changes. Sessions keep their context: one that no
+  /// longer finds room ends as if it were full. does_not_fit if the memory is not free, or less
+  /// than what the oldest running session needs; then the cache is as small as it could be made.
+  Status resize_cache(int64_t bytes);
   /// What is allocated, by the devices' own accounting.
   MemoryReport memory() const;
   const Vocabulary& vocabulary() const;

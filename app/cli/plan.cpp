@@ -1,0 +1,137 @@
+// infer plan: what loading a model would use, and with --check what it does use.
+#include <algorithm>
+#include <fstream>
+
+#include "cli/arguments.h"
+#include "cli/cli.h"
+#include "cli/failure.h"
+#include "cli/output.h"
+
+namespace infer::cli {
+namespace {
+
+struct PlanArgs {
+  ModelArgs model;
+  bool check = false;
+  bool json = false;
+};
+
+void declare_plan(CLI::App& app, PlanArgs& args) {
+  declare_load(app, args.model);
+  app.add_flag("--check", args.check,
+               "Load the model, fill the context and generate a token; report what was used");
+  app.add_flag("--json", args.json, "Print JSON on stdout");
+}
+
+/// What a model did use.
+struct Used {
+  MemoryReport memory;
+  int64_t loading = 0;  ///< bytes; the most of the process that was resident by the end of loading
+  int64_t peak = 0;     ///< bytes; by the end
+};
+
+/// Bytes of a line of /proc/self/status, 0 where there is none.
+int64_t process_status(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    if (line.starts_with(name + ":")) return std::stoll(line.substr(name.size() + 1)) * 1024;
+  }
+  return 0;
+}
+
+/// Fills the whole context, so that every page of the cache is touched, with prompts of 1, 2, 4 and
+/// so on tokens first, so that steps of all sizes are prepared; then samples.
+Used check(const std::string& path, LoadOptions load, const MemoryReport& planned) {
+  Used used;
+  load.context = planned.context;
+  const std::unique_ptr<Engine> engine = must(Engine::load(path, load));
+  used.loading = process_status("VmHWM");
+  const std::unique_ptr<Session> session = must(engine->open_session());
+  const int32_t vocabulary = engine->vocabulary_size();
+  std::vector<int32_t> tokens(static_cast<size_t>(planned.pages * 64 - 1));
+  std::span<const int32_t> rest(tokens);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    tokens[i] = static_cast<int32_t>(i % static_cast<size_t>(vocabulary));
+  }
+  GenerateOptions options;
+  options.max_tokens = 2;
+  options.ignore_end = true;
+  for (size_t rows = 1; rows < static_cast<size_t>(planned.batch_rows); rows *= 2) {
+    if (rest.size() <= rows) break;
+    must(session->evaluate(rest.first(rows), {}));
+    rest = rest.subspan(rows);
+  }
+  must(session->generate(rest, options, {}));
+  used.memory = engine->memory();
+  used.peak = process_status("VmHWM");
+  return used;
+}
+
+Json to_json(const MemoryReport& memory) {
+  return {{"device", memory.device},
+          {"weights", memory.weights},
+          {"kv", memory.kv},
+          {"activations", memory.activations},
+          {"scratch", memory.scratch},
+          {"host", memory.host},
+          {"process", memory.process},
+          {"total", memory.total},
+          {"available", memory.available},
+          {"context", memory.context},
+          {"page_bytes", memory.page_bytes},
+          {"pages", memory.pages},
+          {"batch", memory.batch_rows},
+          {"cache_type_k", memory.cache_type_k},
+          {"cache_type_v", memory.cache_type_v},
+          {"spilled", memory.spilled}};
+}
+
+void print_table(const MemoryReport& memory) {
+  const auto line = [](const char* what, int64_t bytes, const char* note_ = "") {
+    note("  {:<12} {:>14}  {:<12}{}", what, bytes, human_bytes(bytes), note_);
+  };
+  line("weights", memory.weights, memory.spilled ? "at a time; the rest stays in the file" : "");
+  line("cache", memory.kv);
+  line("activations", memory.activations, "intermediate values of a step");
+  line("scratch", memory.scratch, "work space of kernels");
+  line("host", memory.host, "inputs of a step, sampling, tokens");
+  line("process", memory.process, "code, vocabulary, graphs, stacks");
+  line("total", memory.total);
+  line("available", memory.available);
+  note("  context      {} tokens in {} pages of {}, keys {}, values {}", memory.context,
+       memory.pages, human_bytes(memory.page_bytes), memory.cache_type_k, memory.cache_type_v);
+  note("  batch        {} tokens a step", memory.batch_rows);
+}
+
+int plan(PlanArgs& args) {
+  const LoadOptions load = load_options(args.model);
+  const MemoryReport memory = must(plan_model(args.model.path, load));
+  Json json = to_json(memory);
+  if (!args.json) {
+    note("{} on {}", args.model.path, memory.device);
+    print_table(memory);
+  }
+  if (args.check) {
+    const Used used = check(args.model.path, load, memory);
+    json["used"] = to_json(used.memory);
+    json["used"]["resident_loading"] = used.loading;
+    json["used"]["resident"] = used.peak;
+    if (!args.json) {
+      note("used");
+      print_table(used.memory);
+      note("  resident     {} at most, {} while loading", human_bytes(used.peak),
+           human_bytes(used.loading));
+    }
+  }
+  if (args.json) print_json(json);
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Action& action) {
+  add_command(app, action, "plan", "What loading a model would use", declare_plan, plan);
+}
+
+}  // namespace infer::cli

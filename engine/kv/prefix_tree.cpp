@@ -1,0 +1,54 @@
+#include "engine/kv/prefix_tree.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+
+namespace infer {
+namespace {
+
+uint64_t hash_of(const PrefixNode* parent, PageTokens tokens) {
+  return XXH3_64bits_withSeed(tokens.data(), tokens.size_bytes(), parent->hash);
+}
+
+}  // namespace
+
+PrefixTree::PrefixTree(size_t kinds) : kinds_(kinds) {}
+
+PrefixNode* PrefixTree::find(const PrefixNode* parent, PageTokens tokens) const {
+  const auto [begin, end] = nodes_.equal_range(hash_of(parent, tokens));
+  for (auto it = begin; it != end; ++it) {
+    const PrefixNode& node = *it->second;
+    if (node.parent == parent && std::ranges::equal(node.tokens, tokens)) return it->second.get();
+  }
+  return nullptr;
+}
+
+PrefixNode* PrefixTree::find_or_add(PrefixNode* parent, PageTokens tokens) {
+  if (PrefixNode* found = find(parent, tokens); found != nullptr) return found;
+  auto node = std::make_unique<PrefixNode>();
+  node->parent = parent;
+  node->hash = hash_of(parent, tokens);
+  std::ranges::copy(tokens, node->tokens.begin());
+  node->pages.assign(kinds_, -1);
+  node->stored.assign(kinds_, -1);
+  PrefixNode* const added = node.get();
+  nodes_.emplace(added->hash, std::move(node));
+  ++parent->children;
+  return added;
+}
+
+void PrefixTree::prune(PrefixNode* node) {
+  while (node != &root_ && node->children == 0 && node->users == 0 &&
+         std::ranges::all_of(node->pages, [](int32_t page) { return page < 0; }) &&
+         std::ranges::all_of(node->stored, [](int32_t slot) { return slot < 0; })) {
+    PrefixNode* const parent = node->parent;
+    const auto [begin, end] = nodes_.equal_range(node->hash);
+    nodes_.erase(std::find_if(begin, end, [&](const auto& e) { return e.second.get() == node; }));
+    --parent->children;
+    node = parent;
+  }
+}
+
+}  // namespace infer

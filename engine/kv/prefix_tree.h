@@ -1,0 +1,53 @@
+// Which pages hold which tokens: a tree whose paths from the root are token sequences, a page of
+// them to a node. So that a page computed once serves every sequence that begins with the same
+// tokens.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/graph/kv_geometry.h"
+
+namespace infer {
+
+using PageTokens = std::span<const int32_t, kPageTokens>;
+
+struct PrefixNode {
+  PrefixNode* parent = nullptr;
+  uint64_t hash = 0;  ///< of all tokens from the root to here
+  std::array<int32_t, kPageTokens> tokens{};
+  std::vector<int32_t> pages;   ///< by kind; −1 where there is none
+  std::vector<int32_t> stored;  ///< by kind, slots of pages outside of memory; −1 likewise
+  int32_t children = 0;
+  int32_t users = 0;  ///< sequences that begin with these tokens
+};
+
+/// Tokens are compared, hashes only find them: equal paths are equal texts. One thread.
+class PrefixTree {
+ public:
+  explicit PrefixTree(size_t kinds);
+  PrefixNode* root() { return &root_; }
+  /// The child with these tokens, or null.
+  PrefixNode* find(const PrefixNode* parent, PageTokens tokens) const;
+  /// The same; made without pages if there is none. May throw std::bad_alloc, changing nothing.
+  PrefixNode* find_or_add(PrefixNode* parent, PageTokens tokens);
+  /// Removes the node, and those above it, while they have neither pages, stored or not, children
+  /// nor users.
+  void prune(PrefixNode* node);
+  /// Calls fn(node) for every node.
+  template <typename Fn>
+  void for_each(Fn fn) {
+    for (auto& [hash, node] : nodes_) fn(*node);
+  }
+
+ private:
+  size_t kinds_;
+  PrefixNode root_;
+  std::unordered_multimap<uint64_t, std::unique_ptr<PrefixNode>> nodes_;
+};
+
+}  // namespace infer

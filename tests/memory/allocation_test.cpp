@@ -1,0 +1,306 @@
+// Whatever allocation fails, and even if all do from then on: the call ends with a status, nothing
+// is thrown, nothing is left behind, and what was there before works as before.
+#include <doctest.h>
+
+#include <algorithm>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "infer/infer.h"
+#include "infer/infer.hpp"
+#include "tests/api/model.h"
+#include "tests/memory/failing_allocator.h"
+
+using namespace infer;
+using namespace infer::test;
+
+namespace {
+
+constexpr int64_t kTokens = 6;
+
+/// All of a few; of many the first ones, and some of the rest.
+std::vector<int64_t> chosen(int64_t total) {
+  constexpr int64_t kAll = 4000;
+  constexpr int64_t kFirst = 300;
+  constexpr int64_t kMore = 120;
+  std::vector<int64_t> points;
+  for (int64_t i = 0; i < total; ++i) {
+    if (i < kFirst || total <= kAll || (i - kFirst) % (1 + (total - kFirst) / kMore) == 0 ||
+        i + 10 > total) {
+      points.push_back(i);
+    }
+  }
+  return points;
+}
+
+struct Outcome {
+  bool thrown = false;
+  StatusCode code = StatusCode::ok;
+};
+
+/// `run` returns the code of its first failure.
+template <typename Run>
+Outcome attempt(Run& run) {
+  try {
+    return {false, run()};
+  } catch (...) {
+    return {true, StatusCode::ok};
+  }
+}
+
+/// Nothing is prepared, or to be looked at afterwards.
+struct Nothing {};
+
+/// What returns a string or a vector throws std::bad_alloc and nothing else.
+template <typename Call>
+StatusCode code_of_throwing(Call call) {
+  try {
+    call();
+  } catch (const std::bad_alloc&) {
+    return StatusCode::out_of_memory;
+  }
+  return StatusCode::ok;
+}
+
+/// Lets every allocation of `run` fail. `prepare` makes, before it, what `run` works on and `check`
+/// looks at after it, with all the memory there is.
+template <typename Prepare, typename Run, typename Check>
+void exhaust(Prepare prepare, Run run, Check check) {
+  const auto whole = [&](int64_t first, Failing failing, int64_t& asked) {
+    auto object = prepare();
+    auto part = [&] { return run(object); };
+    fail_allocation(first, failing);
+    const Outcome outcome = attempt(part);
+    asked = stop_failing();
+    check(object);
+    return outcome;
+  };
+  int64_t total = 0;
+  for (int i = 0; i < 2; ++i) {  // the first time fills what is made once and kept
+    const Outcome outcome = whole(INT64_MAX - 1, Failing::one, total);
+    REQUIRE(!outcome.thrown);
+    REQUIRE(outcome.code == StatusCode::ok);
+  }
+  REQUIRE(total > 0);
+  int64_t refused = 0;
+  for (const Failing failing : {Failing::one, Failing::rest}) {
+    for (const int64_t first : chosen(total)) {
+      const int64_t before = live_allocations();
+      int64_t asked = 0;
+      const Outcome outcome = whole(first, failing, asked);
+      const int64_t left = live_allocations() - before;
+      refused += outcome.code == StatusCode::out_of_memory ? 1 : 0;
+      const bool typed =
+          outcome.code == StatusCode::ok || outcome.code == StatusCode::out_of_memory;
+      if (!outcome.thrown && typed && left == 0) continue;
+      CAPTURE(first);
+      CAPTURE(static_cast<int>(failing));
+      CAPTURE(total);
+      CHECK(!outcome.thrown);
+      CHECK_MESSAGE(typed, status_code_name(outcome.code));
+      CHECK(left == 0);
+    }
+  }
+  CHECK(refused > 0);
+}
+
+template <typename Run>
+void exhaust(Run run) {
+  exhaust([] { return Nothing(); }, [&](Nothing&) { return run(); }, [](Nothing&) {});
+}
+
+template <typename T>
+StatusCode code_of(const Result<T>& result) {
+  return result ? StatusCode::ok : result.error().code();
+}
+
+LoadOptions load_options(bool mmap = false) {
+  LoadOptions options;
+  options.threads = 2;
+  options.context = 256;
+  options.batch_rows = 8;
+  options.mmap = mmap;
+  return options;
+}
+
+/// Every sampler takes part.
+GenerateOptions generate_options() {
+  GenerateOptions options = sampled(kTokens);
+  options.sampling.top_k = 200;
+  options.sampling.top_p = 0.99f;
+  options.sampling.min_p = 1e-6f;
+  options.sampling.typical_p = 0.999f;
+  options.sampling.repeat_penalty = 1.1f;
+  options.sampling.logit_bias = {{5, 1.0f}, {9, -2.0f}};
+  return options;
+}
+
+struct Loaded {
+  std::unique_ptr<Engine> engine = Engine::load(kModel, load_options()).value();
+  GenerateOptions options = generate_options();
+};
+
+const std::vector<int32_t>& expected_tokens() {
+  static const std::vector<int32_t> tokens = [] {
+    const Loaded loaded;
+    return tokens_of(*open(*loaded.engine), kPrompt, loaded.options);
+  }();
+  return tokens;
+}
+
+void check_usable(Loaded& loaded) {
+  const std::unique_ptr<Session> session = open(*loaded.engine);
+  const std::vector<int32_t> tokens = tokens_of(*session, kPrompt, loaded.options);
+  if (tokens != expected_tokens()) CHECK(tokens == expected_tokens());
+}
+
+}  // namespace
+
+TEST_CASE("describing and planning") {
+  exhaust([] { return code_of(describe_model(kModel)); });
+  const LoadOptions options = load_options();
+  exhaust([&] { return code_of(plan_model(kModel, options)); });
+}
+
+TEST_CASE("vocabularies and texts") {
+  exhaust([] { return code_of(Vocabulary::load(kModel)); });
+  const std::unique_ptr<Vocabulary> vocabulary = Vocabulary::load(kModel).value();
+  const std::string text = "Once upon a time there were three little words, and a 12345th one.";
+  exhaust([&] { return code_of(vocabulary->tokenize(text, {})); });
+  const std::vector<int32_t> tokens = vocabulary->tokenize(text, {}).value();
+  exhaust([&] { return code_of_throwing([&] { (void)vocabulary->detokenize(tokens); }); });
+  exhaust([] { return code_of_throwing([] { (void)devices(); }); });
+}
+
+TEST_CASE("loading and closing") {
+  for (const bool mmap : {false, true}) {
+    const LoadOptions options = load_options(mmap);
+    exhaust([&] { return code_of(Engine::load(kModel, options)); });
+  }
+}
+
+TEST_CASE("prefill and decode, from the first step of an engine") {
+  REQUIRE(expected_tokens().size() == kTokens);
+  const auto run = [](Loaded& loaded) {
+    const Result<std::unique_ptr<Session>> session = loaded.engine->open_session();
+    if (!session) return session.error().code();
+    return code_of((*session)->generate(kPrompt, loaded.options, {}));
+  };
+  exhaust([] { return Loaded(); }, run, check_usable);
+}
+
+TEST_CASE("logits, and tokens taken back") {
+  const auto run = [](Loaded& loaded) {
+    const Result<std::unique_ptr<Session>> session = loaded.engine->open_session();
+    if (!session) return session.error().code();
+    const Status status = (*session)->evaluate(kPrompt, {});
+    if (!status.ok()) return status.code();
+    return (*session)->truncate(1).code();
+  };
+  exhaust([] { return Loaded(); }, run, check_usable);
+}
+
+TEST_CASE("shared pages, saved sessions, a cache that changes its size") {
+  const TempDir folder;
+  const std::string path = folder.path("session");
+  std::vector<int32_t> prompt(130);
+  for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<int32_t>(3 + i % 50);
+  const int64_t bytes = Loaded().engine->memory().kv;
+  const auto run = [&](Loaded& loaded) {
+    const auto first = loaded.engine->open_session();
+    if (!first) return first.error().code();
+    const auto generated = (*first)->generate(prompt, loaded.options, {});
+    if (!generated) return generated.error().code();
+    if (const Status saved = (*first)->save(path); !saved.ok()) return saved.code();
+    const auto second = loaded.engine->open_session();  // takes over the first one's pages
+    if (!second) return second.error().code();
+    const auto again = (*second)->generate(prompt, loaded.options, {});
+    if (!again) return again.error().code();
+    for (const int64_t size : {3 * bytes, bytes}) {
+      if (const Status resized = loaded.engine->resize_cache(size); !resized.ok()) {
+        return resized.code();
+      }
+    }
+    return (*second)->restore(path).code();
+  };
+  exhaust([] { return Loaded(); }, run, check_usable);
+}
+
+TEST_CASE("closing takes no memory") {
+  const auto cycle = [](bool failing) {
+    Loaded loaded;
+    std::unique_ptr<Session> session = open(*loaded.engine);
+    CHECK(tokens_of(*session, kPrompt, loaded.options) == expected_tokens());
+    if (failing) fail_allocation(0, Failing::rest);
+    const int64_t room = session->room();
+    session->cancel();
+    session.reset();
+    loaded.engine.reset();
+    const int64_t asked = stop_failing();
+    CHECK(room > 0);
+    if (failing) CHECK(asked == 0);
+  };
+  cycle(false);
+  const int64_t before = live_allocations();
+  cycle(true);
+  CHECK(live_allocations() == before);
+}
+
+TEST_CASE("the C API") {
+  // What a thread keeps of its last failure is made once.
+  REQUIRE(infer_plan("a file that is not there, with a name of some length", nullptr, nullptr, 0) !=
+          INFER_OK);
+  const auto code = [](infer_status status) { return static_cast<StatusCode>(status); };
+  infer_load_options options;
+  infer_load_options_init(&options, sizeof(options));
+  options.threads = 2;
+  options.context = 256;
+  options.batch_rows = 8;
+  infer_generate_options generate;
+  infer_generate_options_init(&generate, sizeof(generate));
+  generate.max_tokens = kTokens;
+  generate.has_seed = 1;
+  generate.seed = 7;
+
+  exhaust([&] {
+    infer_memory memory;
+    return code(infer_plan(kModel.c_str(), &options, &memory, sizeof(memory)));
+  });
+  exhaust([&] {
+    infer_description* description = nullptr;
+    const infer_status status = infer_description_create(kModel.c_str(), &description);
+    infer_description_free(description);
+    return code(status);
+  });
+  exhaust([&] {
+    infer_device_list* list = nullptr;
+    const infer_status status = infer_device_list_create(&list);
+    infer_device_list_free(list);
+    return code(status);
+  });
+  exhaust([&] {
+    infer_engine* engine = nullptr;
+    infer_session* session = nullptr;
+    infer_status status = infer_engine_load(kModel.c_str(), &options, &engine);
+    if (status == INFER_OK) status = infer_session_open(engine, &session);
+    int32_t tokens[64];
+    size_t count = 0;
+    if (status == INFER_OK) {
+      status = infer_tokenize(infer_engine_vocabulary(engine), "Hello, Welt", 11, INFER_ADD_SPECIAL,
+                              tokens, std::size(tokens), &count);
+    }
+    char text[256];
+    size_t length = 0;
+    if (status == INFER_OK) {
+      status = infer_detokenize(infer_engine_vocabulary(engine), tokens, count, text, sizeof(text),
+                                &length);
+    }
+    if (status == INFER_OK) {
+      status = infer_generate(session, kPrompt.data(), kPrompt.size(), &generate, nullptr, nullptr);
+    }
+    infer_engine_free(engine);
+    infer_session_free(session);
+    return code(status);
+  });
+}

@@ -1,0 +1,24 @@
+// Allocations that fail on demand: every operator new of the process, and the aligned_alloc that
+// device buffers come from (wrapped by the linker: tests/CMakeLists.txt).
+#pragma once
+
+#include <cstdint>
+
+namespace infer::test {
+
+enum class Failing : uint8_t {
+  one,   ///< one allocation alone
+  rest,  ///< it and all after it
+};
+
+/// Blocks that are allocated now.
+int64_t live_allocations();
+
+/// From now on allocation number `first`, counted from 0, fails.
+void fail_allocation(int64_t first, Failing failing);
+
+/// Lets everything succeed again and counts from 0; how many were asked for since the last call of
+/// either function.
+int64_t stop_failing();
+
+}  // namespace infer::test

@@ -9,7 +9,8 @@ set(cpu_AVAILABLE TRUE)
 # From the baseline to the best: name, folder, flags.
 set(_infer_cpu_isas scalar)
 set(_infer_cpu_dir_scalar scalar)
-set(_infer_cpu_flags_scalar "")
+# -O3 takes a minute for some of these kernels, -O2 a second or two.
+set(_infer_cpu_flags_scalar -O2)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND _infer_cpu_isas avx2 avx2_vnni avx512)
   set(_infer_cpu_dir_avx2 avx2)

@@ -1,4 +1,6 @@
-// infer run: completes a raw prompt.
+// infer run: completes a raw prompt, with several seeds at once if so asked.
+#include <thread>
+
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
@@ -31,6 +33,14 @@ void declare(CLI::App& app, RunArgs& args) {
       ->check(CLI::Range(-1, std::numeric_limits<int32_t>::max()))
       ->capture_default_str();
   declare_sampling(app, args.sampling);
+  app.add_option("-r,--stop,--reverse-prompt", args.generate.stop,
+                 "End before this text. May be given several times")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
+  app.add_option("--logprobs", args.generate.logprobs,
+                 "With --json: log-probabilities of every token and of the N most likely")
+      ->type_name("N")
+      ->check(CLI::Range(0, std::numeric_limits<int32_t>::max()));
   app.add_flag("--ignore-eos", args.generate.ignore_end, "Go on past end-of-text tokens");
   app.add_flag("--context-shift", args.shift,
                "When the context is full, drop the earlier half of it and go on");
@@ -62,62 +72,122 @@ double generate_rate(const GenerateResult& r) {
   return r.generated_tokens > 1 ? rate(r.generated_tokens - 1, r.generate_seconds) : 0;
 }
 
-Json report(const GenerateResult& result, const std::string& text,
-            const std::vector<int32_t>& tokens) {
-  return {{"text", text},
-          {"tokens", tokens},
-          {"finish_reason", reason_name(result.reason)},
-          {"seed", result.seed},
-          {"timings",
-           {{"prompt_tokens", result.prompt_tokens},
-            {"reused_tokens", result.reused_tokens},
-            {"shifted_tokens", result.shifted_tokens},
-            {"prompt_seconds", result.prompt_seconds},
-            {"prompt_tokens_per_s", prompt_rate(result)},
-            {"generated_tokens", result.generated_tokens},
-            {"generate_seconds", result.generate_seconds},
-            {"generated_tokens_per_s", generate_rate(result)},
-            {"first_token_seconds", result.first_token_seconds}}}};
+/// One completion.
+struct Completion {
+  std::unique_ptr<Session> session;
+  std::optional<Result<GenerateResult>> result;
+  std::string text;
+  std::vector<int32_t> tokens;
+  Json logprobs = Json::array();
+};
+
+Json report(const Completion& done) {
+  const GenerateResult& result = **done.result;
+  Json json = {{"text", done.text},
+               {"tokens", done.tokens},
+               {"finish_reason", reason_name(result.reason)},
+               {"seed", result.seed}};
+  if (!done.logprobs.empty()) json["logprobs"] = done.logprobs;
+  json["timings"] = {{"prompt_tokens", result.prompt_tokens},
+                     {"reused_tokens", result.reused_tokens},
+                     {"shifted_tokens", result.shifted_tokens},
+                     {"prompt_seconds", result.prompt_seconds},
+                     {"prompt_tokens_per_s", prompt_rate(result)},
+                     {"generated_tokens", result.generated_tokens},
+                     {"generate_seconds", result.generate_seconds},
+                     {"generated_tokens_per_s", generate_rate(result)},
+                     {"first_token_seconds", result.first_token_seconds}};
+  return json;
+}
+
+/// Blocks until done. `shown`: the text goes to stdout as it comes.
+void complete(Completion& completion, std::span<const int32_t> prompt, GenerateOptions options,
+              bool shown) {
+  options.on_logprobs = [&](std::span<const std::pair<int32_t, float>> logprobs) {
+    // JSON has no infinity: null.
+    const auto entry = [](const std::pair<int32_t, float>& p) {
+      return Json{{"token", p.first}, {"logprob", p.second}};
+    };
+    Json token = entry(logprobs[0]);
+    token["top"] = Json::array();
+    for (const auto& p : logprobs.subspan(1)) token["top"].push_back(entry(p));
+    completion.logprobs.push_back(std::move(token));
+    return true;
+  };
+  const auto on_token = [&](int32_t token, std::string_view piece) {
+    // −1: the rest of a text that ends within a character.
+    if (token >= 0) completion.tokens.push_back(token);
+    completion.text += piece;
+    return (!shown || write_out(piece)) && !interrupted();
+  };
+  completion.result = completion.session->generate(prompt, options, on_token);
+}
+
+/// Several completions of one prompt, which is computed once.
+void complete_all(Engine& engine, std::vector<Completion>& completions,
+                  std::span<const int32_t> prompt, const GenerateOptions& options,
+                  const std::vector<std::optional<uint64_t>>& seeds) {
+  GenerateOptions prompt_alone;
+  prompt_alone.max_tokens = 0;
+  must(must(engine.open_session())->generate(prompt, prompt_alone, {}));
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < completions.size(); ++i) {
+    GenerateOptions own = options;
+    own.sampling.seed = seeds[i];
+    threads.emplace_back(
+        [&completions, i, prompt, own] { complete(completions[i], prompt, own, false); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+void summarise(const Completion& completion) {
+  const GenerateResult& done = **completion.result;
+  note("prompt {} tokens, {:.1f} tokens/s; generated {} tokens, {:.1f} tokens/s; seed {}{}",
+       done.prompt_tokens, prompt_rate(done), done.generated_tokens, generate_rate(done), done.seed,
+       done.reason == FinishReason::context
+           ? "; stopped: the context is full (-c, or --context-shift)"
+           : "");
 }
 
 int run(RunArgs& args) {
   args.generate.sampling = sampling_options(args.sampling);
+  const std::vector<std::optional<uint64_t>> seeds = seeds_of(args.sampling);
   if (args.shift) args.generate.overflow = ContextOverflow::shift;
   require_model(args.model);
   if (!args.prompt && args.file.empty()) usage("no prompt given: use -p TEXT or -f FILE");
   const std::string prompt = args.prompt ? *args.prompt : read_input(args.file);
 
+  args.model.load.parallel = std::max(args.model.load.parallel, static_cast<int32_t>(seeds.size()));
   const std::unique_ptr<Engine> engine = load_engine(args.model);
   require_biased_tokens(args.generate.sampling, engine->vocabulary_size());
-  const std::vector<int32_t> prompt_tokens = must(engine->tokenize(prompt, TokenizeOptions{}));
-  const std::unique_ptr<Session> session = must(engine->open_session());
-  std::string text;
-  std::vector<int32_t> tokens;
+  const std::vector<int32_t> tokens = must(engine->tokenize(prompt, TokenizeOptions{}));
+  std::vector<Completion> completions(seeds.size());
+  for (Completion& completion : completions) completion.session = must(engine->open_session());
+  if (seeds.size() == 1) {
+    const InterruptScope scope(completions[0].session.get());
+    args.generate.sampling.seed = seeds[0];
+    complete(completions[0], tokens, args.generate, !args.json);
+  } else {
+    const InterruptScope scope;
+    complete_all(*engine, completions, tokens, args.generate, seeds);
+  }
+  Json reports = Json::array();
   bool line_open = false;
-  const auto on_token = [&](int32_t token, std::string_view piece) {
+  for (const Completion& completion : completions) {
+    must(completion.result->has_value() ? Status() : completion.result->error());
     if (args.json) {
-      if (token >= 0)
-        tokens.push_back(token);  // −1: the rest of a text that ends within a character
-      text += piece;
-      return !interrupted();
+      reports.push_back(report(completion));
+    } else if (seeds.size() > 1) {
+      write_out(completion.text + "\n");
+    } else {
+      line_open = !completion.text.empty() && completion.text.back() != '\n';
     }
-    if (!piece.empty()) line_open = piece.back() != '\n';
-    return write_out(piece) && !interrupted();
-  };
-  Result<GenerateResult> result = [&] {
-    const InterruptScope scope(session.get());
-    return session->generate(prompt_tokens, args.generate, on_token);
-  }();
-  const GenerateResult done = must(std::move(result));
-  if (args.json) print_json(report(done, text, tokens));
+  }
+  if (args.json) print_json(seeds.size() == 1 ? reports[0] : reports);
   check_out();
   if (!args.model.quiet) {
-    note("{}prompt {} tokens, {:.1f} tokens/s; generated {} tokens, {:.1f} tokens/s; seed {}{}",
-         line_open ? "\n" : "", done.prompt_tokens, prompt_rate(done), done.generated_tokens,
-         generate_rate(done), done.seed,
-         done.reason == FinishReason::context
-             ? "; stopped: the context is full (-c, or --context-shift)"
-             : "");
+    if (line_open) print_line("");
+    for (const Completion& completion : completions) summarise(completion);
   }
   return interrupted() ? kExitInterrupted : kExitOk;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -44,6 +45,16 @@ std::optional<std::pair<int32_t, float>> parse_bias(std::string_view text) {
   return std::pair(token, negative ? -bias : bias);
 }
 
+std::vector<std::string> parts_of(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
 /// Not CLI::Range, which lets NaN through.
 template <typename T>
 void require_range(const char* flag, const std::optional<T>& value, double low, double high) {
@@ -56,8 +67,10 @@ void require_range(const char* flag, const std::optional<T>& value, double low, 
 
 void declare_sampling(CLI::App& app, SamplingArgs& args) {
   SamplingOptions& o = args.options;
-  app.add_option("-s,--seed", args.seed, "Seed; equal seeds give equal text; -1: a fresh one")
-      ->type_name("N");
+  app.add_option("-s,--seed", args.seeds,
+                 "Seed; equal seeds give equal text; -1: a fresh one. Several, with ',' between, "
+                 "give as many texts")
+      ->type_name("N[,N...]");
   const auto number = [&](const char* name, auto& to, const char* unit, const char* what) {
     app.add_option(name, to, what)->type_name(unit);
   };
@@ -72,6 +85,32 @@ void declare_sampling(CLI::App& app, SamplingArgs& args) {
   number("--presence-penalty", o.presence_penalty, "X", "Taken once off a recent token's logit");
   number("--frequency-penalty", o.frequency_penalty, "X",
          "Taken off a recent token's logit for every occurrence");
+  number("--top-nsigma,--top-n-sigma", o.top_n_sigma, "N",
+         "Sample among logits within N standard deviations of the largest; 0: all");
+  number("--xtc-probability", o.xtc_probability, "P",
+         "How often all top choices but the least likely are excluded; 0: off");
+  number("--xtc-threshold", o.xtc_threshold, "P", "Likelihood of a top choice; above 0.5: off");
+  number("--dynatemp-range", o.dynamic_range, "X",
+         "Temperature follows the entropy, from --temp less X to --temp plus X; 0: off");
+  number("--dynatemp-exp", o.dynamic_exponent, "X", "How it follows: entropy to this power");
+  number("--mirostat", o.mirostat, "0|1|2",
+         "Hold the surprise of the text, in place of what removes tokens; 0: off");
+  number("--mirostat-ent", o.mirostat_target, "BITS", "Surprise that --mirostat holds");
+  number("--mirostat-lr", o.mirostat_rate, "X", "Learning rate of --mirostat");
+  number("--dry-multiplier", o.dry_multiplier, "X",
+         "Makes what would repeat a sequence of tokens less likely; 0: off");
+  number("--dry-base", o.dry_base, "X", "The more so by this factor for every token of it");
+  number("--dry-allowed-length", o.dry_allowed_length, "N", "Tokens that may be repeated freely");
+  number("--dry-penalty-last-n", o.dry_penalty_last, "N", "Tokens looked back on; -1: all");
+  app.add_option("--dry-sequence-breaker", args.dry_breakers,
+                 "Sequences end at tokens with this text, in place of newline, ':', '\"' and '*'; "
+                 "'none': nowhere. May be given several times")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
+  app.add_option("--samplers", args.samplers,
+                 "Order of the samplers, those left out are off: names of penalties, dry, "
+                 "top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temperature with ';' between")
+      ->type_name("NAMES");
   app.add_option("-l,--logit-bias", args.logit_bias,
                  "Added to the logit of a token, e.g. 15043+1 or 15043-1; 15043-inf forbids it. "
                  "May be given several times")
@@ -79,9 +118,17 @@ void declare_sampling(CLI::App& app, SamplingArgs& args) {
       ->allow_extra_args(false);
 }
 
+std::vector<std::optional<uint64_t>> seeds_of(const SamplingArgs& args) {
+  std::vector<std::optional<uint64_t>> seeds;
+  for (const std::string& seed : parts_of(args.seeds, ',')) seeds.push_back(parse_seed(seed));
+  if (seeds.size() > 256) usage("--seed: at most 256 seeds are expected");
+  if (seeds.empty()) seeds.emplace_back();
+  return seeds;
+}
+
 SamplingOptions sampling_options(const SamplingArgs& args) {
   SamplingOptions o = args.options;
-  o.seed = parse_seed(args.seed);
+  o.seed = seeds_of(args).front();
   if (o.top_k && *o.top_k < 0) o.top_k = 0;  // as in llama.cpp: off
   require_range("--temp", o.temperature, 0, kMost);
   require_range("--top-p", o.top_p, 0, 1);
@@ -91,6 +138,23 @@ SamplingOptions sampling_options(const SamplingArgs& args) {
   require_range("--repeat-last-n", o.penalty_last, -1, INT32_MAX);
   require_range("--presence-penalty", o.presence_penalty, -1000, 1000);
   require_range("--frequency-penalty", o.frequency_penalty, -1000, 1000);
+  require_range("--top-nsigma", o.top_n_sigma, 0, kMost);
+  require_range("--xtc-probability", o.xtc_probability, 0, 1);
+  require_range("--xtc-threshold", o.xtc_threshold, 0, 1);
+  require_range("--dynatemp-range", o.dynamic_range, 0, kMost);
+  require_range("--dynatemp-exp", o.dynamic_exponent, 0, kMost);
+  require_range("--mirostat", o.mirostat, 0, 2);
+  require_range("--mirostat-ent", o.mirostat_target, 0, kMost);
+  require_range("--mirostat-lr", o.mirostat_rate, 0, kMost);
+  require_range("--dry-multiplier", o.dry_multiplier, 0, kMost);
+  require_range("--dry-base", o.dry_base, 1, kMost);
+  require_range("--dry-allowed-length", o.dry_allowed_length, 1, INT32_MAX);
+  require_range("--dry-penalty-last-n", o.dry_penalty_last, -1, INT32_MAX);
+  if (!args.dry_breakers.empty()) {
+    o.dry_breakers = args.dry_breakers;
+    std::erase(*o.dry_breakers, "none");
+  }
+  o.samplers = parts_of(args.samplers, ';');
   for (const std::string& text : args.logit_bias) {
     const auto bias = parse_bias(text);
     if (!bias) {

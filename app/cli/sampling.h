@@ -2,6 +2,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,14 +14,17 @@ namespace infer::cli {
 /// What was given; read by sampling_options.
 struct SamplingArgs {
   SamplingOptions options;
-  std::string seed;
+  std::string seeds;
   std::vector<std::string> logit_bias;
+  std::vector<std::string> dry_breakers;
+  std::string samplers;
 };
 
-/// -s, --temp, --top-k, --top-p, --min-p, --typical, --repeat-penalty, --repeat-last-n,
-/// --presence-penalty, --frequency-penalty, --logit-bias.
+/// -s, --temp, --top-k and all the others.
 void declare_sampling(CLI::App& app, SamplingArgs& args);
 
+/// The seeds given, at least one; nothing stands for a fresh one. Throws Failure (usage).
+std::vector<std::optional<uint64_t>> seeds_of(const SamplingArgs& args);
 /// The options with everything checked that needs no model. Throws Failure (usage).
 SamplingOptions sampling_options(const SamplingArgs& args);
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/sample/sampler.h"
 
 namespace infer {
@@ -5,18 +7,21 @@ namespace {
 
 class LogitBiasEdit final : public LogitEdit {
  public:
-  explicit LogitBiasEdit(std::vector<LogitBias> biases) : biases_(std::move(biases)) {}
-
-  void apply(std::span<float> logits, const SampleContext&) const override {
-    for (const LogitBias& b : biases_) {
-      if (b.token >= 0 && static_cast<size_t>(b.token) < logits.size()) {
-        logits[static_cast<size_t>(b.token)] += b.bias;
+  explicit LogitBiasEdit(std::vector<LogitBias> biases) {
+    std::ranges::stable_sort(biases, {}, &LogitBias::token);
+    for (const LogitBias& b : biases) {
+      if (!changes_.empty() && changes_.back().token == b.token) {
+        changes_.back().add += b.bias;
+      } else {
+        changes_.push_back({b.token, 1.0f, b.bias});
       }
     }
   }
 
+  void changes(const SampleContext&, std::vector<LogitChange>& to) const override { to = changes_; }
+
  private:
-  std::vector<LogitBias> biases_;
+  std::vector<LogitChange> changes_;
 };
 
 }  // namespace

@@ -9,7 +9,8 @@ class PenaltiesEdit final : public LogitEdit {
  public:
   explicit PenaltiesEdit(const Penalties& penalties) : p_(penalties) {}
 
-  void apply(std::span<float> logits, const SampleContext& context) const override {
+  void changes(const SampleContext& context, std::vector<LogitChange>& to) const override {
+    to.clear();
     const size_t seen = p_.last < 0
                             ? context.history.size()
                             : std::min(context.history.size(), static_cast<size_t>(p_.last));
@@ -19,11 +20,8 @@ class PenaltiesEdit final : public LogitEdit {
     for (size_t i = 0; i < recent.size();) {
       size_t end = i + 1;
       while (end < recent.size() && recent[end] == recent[i]) ++end;
-      if (recent[i] >= 0 && static_cast<size_t>(recent[i]) < logits.size()) {
-        float& logit = logits[static_cast<size_t>(recent[i])];
-        logit = logit > 0 ? logit / p_.repeat : logit * p_.repeat;
-        logit -= static_cast<float>(end - i) * p_.frequency + p_.presence;
-      }
+      to.push_back(
+          {recent[i], p_.repeat, -(static_cast<float>(end - i) * p_.frequency + p_.presence)});
       i = end;
     }
   }

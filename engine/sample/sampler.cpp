@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace infer {
 namespace {
@@ -41,61 +42,166 @@ double gumbel_noise(uint64_t seed, int64_t position, int32_t token) {
   return GumbelNoise::of(GumbelNoise(seed, position).uniform(token));
 }
 
-SamplerChain::SamplerChain(const SamplingParams& params) : params_(params) {
-  if (!params.logit_bias.empty()) edits_.push_back(make_logit_bias(params.logit_bias));
-  const Penalties& penalties = params.penalties;
-  if (penalties.last != 0 &&
-      (penalties.repeat != 1 || penalties.frequency != 0 || penalties.presence != 0)) {
-    edits_.push_back(make_penalties(penalties));
-  }
-  if (params.temperature <= 0) return;
-  if (params.top_k > 0) samplers_.push_back(make_top_k(params.top_k));
-  if (params.typical_p < 1) samplers_.push_back(make_typical(params.typical_p));
-  if (params.top_p < 1) samplers_.push_back(make_top_p(params.top_p));
-  if (params.min_p > 0) samplers_.push_back(make_min_p(params.min_p));
-  if (params.temperature != 1) samplers_.push_back(make_temperature(params.temperature));
+double uniform_draw(uint64_t seed, int64_t position) {
+  return GumbelNoise(seed, position).uniform(-1);  // no token's
 }
 
-int32_t SamplerChain::sample(std::span<const float> logits, int64_t position,
-                             const SampleContext& context) {
-  if (!edits_.empty()) {
-    edited_.assign(logits.begin(), logits.end());
-    for (const std::unique_ptr<LogitEdit>& edit : edits_) edit->apply(edited_, context);
-    logits = edited_;
+float changed(float logit, const LogitChange& change) {
+  return (logit > 0 ? logit / change.repeat : logit * change.repeat) + change.add;
+}
+
+std::optional<Step> step_of(std::string_view name) {
+  static constexpr std::pair<std::string_view, Step> kNames[] = {{"penalties", Step::penalties},
+                                                                 {"dry", Step::dry},
+                                                                 {"top_n_sigma", Step::top_n_sigma},
+                                                                 {"top_k", Step::top_k},
+                                                                 {"typical_p", Step::typical_p},
+                                                                 {"typ_p", Step::typical_p},
+                                                                 {"top_p", Step::top_p},
+                                                                 {"min_p", Step::min_p},
+                                                                 {"xtc", Step::xtc},
+                                                                 {"temperature", Step::temperature},
+                                                                 {"temp", Step::temperature}};
+  for (const auto& [known, step] : kNames) {
+    if (known == name) return step;
   }
+  return std::nullopt;
+}
+
+std::vector<Step> usual_order() {
+  std::vector<Step> order;
+  for (int step = 0; step <= static_cast<int>(Step::temperature); ++step) {
+    order.push_back(static_cast<Step>(step));
+  }
+  return order;
+}
+
+SamplerChain::SamplerChain(const SamplingParams& params)
+    : params_(params), mirostat_(params.mirostat) {
+  if (!params.logit_bias.empty()) edits_.push_back(make_logit_bias(params.logit_bias));
+  for (const Step step : params.order) add(step);
+  if (params.mirostat.version > 0 || active_.empty()) return;
+  if (active_[0] == Step::top_k) shortcut_ = Shortcut::top_k;
+  constexpr Step kBelow[] = {Step::top_p, Step::min_p, Step::temperature};
+  if (std::ranges::is_sorted(active_) && std::ranges::includes(kBelow, active_) &&
+      params.temperature.range <= 0) {
+    shortcut_ = Shortcut::floor;
+  }
+}
+
+bool SamplerChain::has(Step step) const {
+  return std::ranges::find(active_, step) != active_.end();
+}
+
+void SamplerChain::add(Step step) {
+  const SamplingParams& p = params_;
+  const auto edit = [&](std::unique_ptr<LogitEdit> made) {
+    if (samplers_.empty()) {
+      edits_.push_back(std::move(made));
+    } else {
+      active_.push_back(step);
+      samplers_.push_back(make_edit_sampler(std::move(made)));
+    }
+  };
+  const auto sampler = [&](std::unique_ptr<Sampler> made) {
+    active_.push_back(step);
+    samplers_.push_back(std::move(made));
+  };
+  const Penalties& penalties = p.penalties;
+  const bool all = p.mirostat.version == 0;
+  switch (step) {
+    case Step::penalties:
+      if (penalties.last != 0 &&
+          (penalties.repeat != 1 || penalties.frequency != 0 || penalties.presence != 0)) {
+        edit(make_penalties(penalties));
+      }
+      break;
+    case Step::dry:
+      if (p.dry.multiplier > 0 && p.dry.last != 0) edit(make_dry(p.dry));
+      break;
+    case Step::top_n_sigma:
+      if (all && p.top_n_sigma > 0) sampler(make_top_n_sigma(p.top_n_sigma));
+      break;
+    case Step::top_k:
+      if (all && p.top_k > 0) sampler(make_top_k(p.top_k));
+      break;
+    case Step::typical_p:
+      if (all && p.typical_p < 1) sampler(make_typical(p.typical_p));
+      break;
+    case Step::top_p:
+      if (all && p.top_p < 1) sampler(make_top_p(p.top_p));
+      break;
+    case Step::min_p:
+      if (all && p.min_p > 0) sampler(make_min_p(p.min_p));
+      break;
+    case Step::xtc:
+      if (all && p.xtc.chance > 0 && p.xtc.threshold <= 0.5f) sampler(make_xtc(p.xtc, p.seed));
+      break;
+    case Step::temperature:
+      if (p.temperature.value != 1 || p.temperature.range > 0) {
+        sampler(make_temperature(p.temperature));
+      }
+      break;
+  }
+}
+
+std::span<const float> SamplerChain::edited(std::span<const float> logits,
+                                            const SampleContext& context) {
+  if (edits_.empty()) return logits;
+  edited_.assign(logits.begin(), logits.end());
+  for (const std::unique_ptr<LogitEdit>& edit : edits_) {
+    edit->changes(context, changes_);
+    for (const LogitChange& change : changes_) {
+      if (change.token < 0 || static_cast<size_t>(change.token) >= edited_.size()) continue;
+      float& logit = edited_[static_cast<size_t>(change.token)];
+      logit = changed(logit, change);
+    }
+  }
+  return edited_;
+}
+
+int32_t SamplerChain::sample(std::span<const float> logits, const SampleContext& context) {
+  logits = edited(logits, context);
   blocks_.scan(logits);
-  if (params_.temperature <= 0) return blocks_.first_best();
+  if (params_.temperature.value <= 0 && params_.temperature.range <= 0) return blocks_.first_best();
   const size_t done = choose_candidates();
   if (candidates_.empty()) return blocks_.first_best();
   for (size_t i = done; i < samplers_.size(); ++i) samplers_[i]->apply(candidates_, context);
-  return draw(position);
+  if (params_.mirostat.version == 0) return draw(context.position);
+  mirostat_.cut(candidates_, static_cast<int64_t>(logits.size()));
+  const int32_t token = draw(context.position);
+  mirostat_.drawn(candidates_, token);
+  return token;
+}
+
+size_t SamplerChain::choose_all() {
+  blocks_.gather(std::numeric_limits<float>::lowest(), candidates_);
+  std::erase_if(candidates_, [](const Candidate& c) { return !std::isfinite(c.logit); });
+  return 0;
 }
 
 size_t SamplerChain::choose_candidates() {
-  const auto all = [&] {
-    blocks_.gather(std::numeric_limits<float>::lowest(), candidates_);
-    std::erase_if(candidates_, [](const Candidate& c) { return !std::isfinite(c.logit); });
-    return size_t{0};
-  };
+  const float temperature = has(Step::temperature) ? params_.temperature.value : 1.0f;
   const float best = blocks_.best();
   // Divided by the temperature, too: as the sampler does it.
-  if (!std::isfinite(best) || !std::isfinite(best * (1.0f / params_.temperature))) return all();
-  if (params_.top_k > 0) {
-    // The k largest are among those within some distance of the best, if these are so many.
-    for (const float reach : {4.0f, 16.0f, 64.0f, 256.0f, 1024.0f}) {
-      blocks_.gather(best - reach, candidates_);
-      if (candidates_.size() >= static_cast<size_t>(params_.top_k)) return 0;
-    }
-    return all();
+  if (!std::isfinite(best) || !std::isfinite(best * (1.0f / temperature))) return choose_all();
+  switch (shortcut_) {
+    case Shortcut::none: return choose_all();
+    case Shortcut::top_k:
+      // The k largest are among those within some distance of the best, if these are so many.
+      for (const float reach : {4.0f, 16.0f, 64.0f, 256.0f, 1024.0f}) {
+        blocks_.gather(best - reach, candidates_);
+        if (candidates_.size() >= static_cast<size_t>(params_.top_k)) return 0;
+      }
+      return choose_all();
+    case Shortcut::floor: break;
   }
-  if (params_.typical_p < 1) return all();
-
   // Below the floor no noise makes a token win over the best, or min-p removes it. The last term is
   // far above what rounding does to logits divided by the temperature.
-  const float range = GumbelNoise::kRange * params_.temperature;
+  const float range = GumbelNoise::kRange * temperature;
   float floor = best - range - 1e-6f * (std::fabs(best) + range);
-  if (params_.min_p > 0) floor = std::max(floor, best + std::log(std::min(params_.min_p, 1.0f)));
-  if (params_.top_p < 1) return choose_nucleus(floor) ? 1 : all();
+  if (has(Step::min_p)) floor = std::max(floor, best + std::log(std::min(params_.min_p, 1.0f)));
+  if (has(Step::top_p)) return choose_nucleus(floor) ? 1 : choose_all();
   blocks_.gather(floor, candidates_);
   return 0;
 }

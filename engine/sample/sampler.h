@@ -7,8 +7,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "engine/sample/logit_blocks.h"
@@ -18,13 +21,24 @@ namespace infer {
 /// What a sampler may look at besides the candidates.
 struct SampleContext {
   std::span<const int32_t> history;  ///< the sequence's tokens so far
+  int64_t position = 0;              ///< of the token to choose, which its draws depend on
 };
 
-/// Changes logits before anything is removed; logits[token].
+/// How the logit x of a token changes: to (x > 0 ? x / repeat : x·repeat) + add.
+struct LogitChange {
+  int32_t token;
+  float repeat = 1.0f;  ///< above 0
+  float add = 0.0f;
+};
+
+float changed(float logit, const LogitChange& change);
+
+/// Changes the logits of a few tokens, whatever the others are.
 class LogitEdit {
  public:
   virtual ~LogitEdit() = default;
-  virtual void apply(std::span<float> logits, const SampleContext& context) const = 0;
+  /// Replaces `to`: in order of tokens, none twice; some may be outside the vocabulary.
+  virtual void changes(const SampleContext& context, std::vector<LogitChange>& to) const = 0;
 };
 
 // Each in its own file.
@@ -42,8 +56,20 @@ struct LogitBias {
   int32_t token;
   float bias;  ///< −infinity forbids the token
 };
-/// Adds to the logits of some tokens; those outside the vocabulary are passed over.
+/// Adds to the logits of some tokens.
 std::unique_ptr<LogitEdit> make_logit_bias(std::vector<LogitBias> biases);
+
+/// "Don't repeat yourself" (p-e-w 2024): where the last n tokens stood in the history before, what
+/// followed them there loses multiplier·base^(n − allowed) for n ≥ allowed.
+struct Dry {
+  float multiplier = 0.0f;  ///< 0: off
+  float base = 1.75f;
+  int32_t allowed = 2;  ///< tokens that may be repeated freely
+  int32_t last = -1;    ///< tokens looked back on; −1: all
+  /// Whether repetitions are not followed across a token; empty: across all.
+  std::function<bool(int32_t token)> breaks;
+};
+std::unique_ptr<LogitEdit> make_dry(Dry dry);
 
 /// One step of the chain. Removes candidates or changes logits; leaves at least one.
 class Sampler {
@@ -68,50 +94,133 @@ Nucleus cut_nucleus(std::vector<Candidate>& candidates, float best, double enoug
 std::unique_ptr<Sampler> make_typical(float p);
 /// Keeps those at least p times as likely as the most likely (Nguyen et al. 2024).
 std::unique_ptr<Sampler> make_min_p(float p);
-/// Divides logits by t > 0.
-std::unique_ptr<Sampler> make_temperature(float t);
+/// Keeps logits within n standard deviations of all logits from the largest (Tang et al. 2024).
+std::unique_ptr<Sampler> make_top_n_sigma(float n);
+/// "Exclude top choices" (p-e-w 2024): with probability `chance`, of the tokens that are at least
+/// `threshold` likely only the least likely stays.
+struct Xtc {
+  float chance = 0.0f;     ///< 0: off
+  float threshold = 0.1f;  ///< above one half there is nothing to remove
+};
+std::unique_ptr<Sampler> make_xtc(const Xtc& xtc, uint64_t seed);
+
+struct Temperature {
+  float value = 0.8f;  ///< 0: the most likely token
+  /// Where above 0 the temperature goes from value − range (not below 0) where one token is certain
+  /// to value + range where all are alike, as the entropy's share of its largest to the power of
+  /// `exponent` (dynamic temperature, kalomaze 2023).
+  float range = 0.0f;
+  float exponent = 1.0f;
+};
+/// Divides logits by the temperature; where that is 0 the most likely token alone stays.
+std::unique_ptr<Sampler> make_temperature(const Temperature& temperature);
+/// The same for the edits that come after other samplers.
+std::unique_ptr<Sampler> make_edit_sampler(std::unique_ptr<LogitEdit> edit);
+
+/// Holds the surprise (−log2 of the probability) of the tokens drawn near a target (Basu et al.
+/// 2021): version 1 derives from it how many candidates to keep, version 2 removes those that are
+/// more surprising than a limit which follows what was drawn.
+struct Mirostat {
+  int32_t version = 0;  ///< 0: off
+  float target = 5.0f;
+  float rate = 0.1f;  ///< of learning
+};
+class MirostatState {
+ public:
+  explicit MirostatState(const Mirostat& settings)
+      : settings_(settings), limit_(2 * settings.target) {}
+  /// Of a vocabulary of that size; the candidates are then in descending order.
+  void cut(std::vector<Candidate>& candidates, int64_t vocabulary) const;
+  /// Told which of the candidates that cut() left was drawn.
+  void drawn(const std::vector<Candidate>& candidates, int32_t token);
+
+ private:
+  Mirostat settings_;
+  double limit_;
+};
+
+/// Steps of the chain that can be put in any order.
+enum class Step : uint8_t {
+  penalties,
+  dry,
+  top_n_sigma,
+  top_k,
+  typical_p,
+  top_p,
+  min_p,
+  xtc,
+  temperature
+};
+/// As written in options and model files ("typ_p" and "temp" count as well); nothing if unknown.
+std::optional<Step> step_of(std::string_view name);
+/// All of them, as they are listed.
+std::vector<Step> usual_order();
 
 /// Settings, all resolved.
 struct SamplingParams {
-  float temperature = 0.8f;  ///< 0: greedy
+  /// Each at most once; what is not named is left out, except that a temperature of 0 always
+  /// counts.
+  std::vector<Step> order = usual_order();
+  Temperature temperature;
   int32_t top_k = 0;         ///< 0: off
   float top_p = 0.95f;       ///< ≥ 1: off
   float min_p = 0.05f;       ///< 0: off
   float typical_p = 1.0f;    ///< ≥ 1: off
+  float top_n_sigma = 0.0f;  ///< 0: off
+  Xtc xtc;
+  Mirostat mirostat;  ///< instead of all steps but penalties, dry and temperature
   Penalties penalties;
+  Dry dry;
   std::vector<LogitBias> logit_bias;
   uint64_t seed = 0;
 };
 
-/// Logit bias and penalties, then top-k, typical, top-p, min-p, temperature, then the draw. What is
-/// drawn is what the samplers one after another would leave and gumbel_noise decide; tokens that
-/// cannot be drawn are passed over early.
+/// Logit bias, the steps in their order, then the draw. What is drawn is what the samplers one
+/// after another would leave and gumbel_noise decide; tokens that cannot be drawn are passed over
+/// early.
 class SamplerChain {
  public:
   explicit SamplerChain(const SamplingParams& params);
 
-  /// The token for `position` of the sequence. Logits that are not a number never win; −1 if none
-  /// is a number.
-  int32_t sample(std::span<const float> logits, int64_t position, const SampleContext& context);
+  /// The token for context.position of the sequence. Logits that are not a number never win; −1 if
+  /// none is a number.
+  int32_t sample(std::span<const float> logits, const SampleContext& context);
 
   uint64_t seed() const { return params_.seed; }
 
  private:
+  /// Which tokens may be passed over.
+  enum class Shortcut : uint8_t {
+    none,
+    top_k,  ///< that sampler is the first
+    floor,  ///< the samplers are top-p, min-p and temperature, in this order, or some of them
+  };
+
+  void add(Step step);
+  bool has(Step step) const;
+  std::span<const float> edited(std::span<const float> logits, const SampleContext& context);
   /// Fills candidates_ with all that the samplers from the one returned on may leave and the draw
   /// choose.
   size_t choose_candidates();
+  size_t choose_all();
   bool choose_nucleus(float floor);
   int32_t draw(int64_t position) const;
 
   SamplingParams params_;
-  std::vector<std::unique_ptr<LogitEdit>> edits_;
+  std::vector<std::unique_ptr<LogitEdit>> edits_;  ///< before all samplers
   std::vector<std::unique_ptr<Sampler>> samplers_;
+  std::vector<Step> active_;  ///< what they are
+  Shortcut shortcut_ = Shortcut::none;
+  MirostatState mirostat_;
   std::vector<float> edited_;
+  std::vector<LogitChange> changes_;
   LogitBlocks blocks_;
   std::vector<Candidate> candidates_;
 };
 
 /// Standard Gumbel noise of a token at a position.
 double gumbel_noise(uint64_t seed, int64_t position, int32_t token);
+/// Even in (0, 1), and independent of the noise: for a sampler's own decision at a position.
+double uniform_draw(uint64_t seed, int64_t position);
 
 }  // namespace infer

@@ -99,6 +99,22 @@ Result<infer::LoadOptions> load_options(const infer_load_options* given) {
   return to;
 }
 
+/// Written so that a NaN is passed on, to be refused.
+template <typename T>
+void set_unless_negative(std::optional<T>& to, T value) {
+  if (!(value < 0)) to = value;
+}
+
+std::vector<std::string> parts_of(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    parts.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
 Result<infer::GenerateOptions> generate_options(const infer_generate_options* given) {
   infer_generate_options o;
   infer_generate_options_init(&o, sizeof(o));
@@ -106,14 +122,13 @@ Result<infer::GenerateOptions> generate_options(const infer_generate_options* gi
   infer::GenerateOptions to;
   to.max_tokens = o.max_tokens;
   to.ignore_end = o.ignore_end != 0;
-  // Written so that a NaN is passed on, to be refused.
-  if (!(o.temperature < 0)) to.sampling.temperature = o.temperature;
-  if (!(o.top_p < 0)) to.sampling.top_p = o.top_p;
-  if (!(o.min_p < 0)) to.sampling.min_p = o.min_p;
-  if (o.top_k >= 0) to.sampling.top_k = o.top_k;
+  set_unless_negative(to.sampling.temperature, o.temperature);
+  set_unless_negative(to.sampling.top_p, o.top_p);
+  set_unless_negative(to.sampling.min_p, o.min_p);
+  set_unless_negative(to.sampling.top_k, o.top_k);
   if (o.has_seed != 0) to.sampling.seed = o.seed;
-  if (!(o.typical_p < 0)) to.sampling.typical_p = o.typical_p;
-  if (!(o.repeat_penalty < 0)) to.sampling.repeat_penalty = o.repeat_penalty;
+  set_unless_negative(to.sampling.typical_p, o.typical_p);
+  set_unless_negative(to.sampling.repeat_penalty, o.repeat_penalty);
   to.sampling.frequency_penalty = o.frequency_penalty;
   to.sampling.presence_penalty = o.presence_penalty;
   if (o.penalty_last != -2) to.sampling.penalty_last = o.penalty_last;
@@ -124,6 +139,32 @@ Result<infer::GenerateOptions> generate_options(const infer_generate_options* gi
   }
   if (o.shift_context != 0) to.overflow = infer::ContextOverflow::shift;
   to.keep = o.keep;
+  if (o.stop_count > 0 && o.stop == nullptr) return tl::unexpected(null_argument("stop"));
+  for (size_t i = 0; i < o.stop_count; ++i) {
+    if (o.stop[i] == nullptr) return tl::unexpected(null_argument("a stop string"));
+    to.stop.emplace_back(o.stop[i]);
+  }
+  to.logprobs = o.logprobs;
+  if (o.on_logprobs != nullptr) {
+    to.on_logprobs = [tell = o.on_logprobs, user = o.logprobs_user](const auto& logprobs) {
+      std::vector<infer_logprob> all;
+      for (const auto& [token, value] : logprobs) all.push_back({token, value});
+      return tell(user, all.data(), all.size()) != 0;
+    };
+  }
+  set_unless_negative(to.sampling.xtc_probability, o.xtc_probability);
+  set_unless_negative(to.sampling.xtc_threshold, o.xtc_threshold);
+  set_unless_negative(to.sampling.mirostat, o.mirostat);
+  set_unless_negative(to.sampling.mirostat_target, o.mirostat_target);
+  set_unless_negative(to.sampling.mirostat_rate, o.mirostat_rate);
+  set_unless_negative(to.sampling.top_n_sigma, o.top_n_sigma);
+  set_unless_negative(to.sampling.dynamic_range, o.dynamic_range);
+  set_unless_negative(to.sampling.dynamic_exponent, o.dynamic_exponent);
+  set_unless_negative(to.sampling.dry_multiplier, o.dry_multiplier);
+  set_unless_negative(to.sampling.dry_base, o.dry_base);
+  set_unless_negative(to.sampling.dry_allowed_length, o.dry_allowed_length);
+  to.sampling.dry_penalty_last = o.dry_penalty_last;
+  if (o.samplers != nullptr) to.sampling.samplers = parts_of(o.samplers, ';');
   return to;
 }
 
@@ -297,6 +338,14 @@ void infer_generate_options_init(infer_generate_options* options, size_t struct_
   o.typical_p = -1;
   o.repeat_penalty = -1;
   o.penalty_last = -2;
+  o.logprobs = -1;
+  o.xtc_probability = o.xtc_threshold = -1;
+  o.mirostat = -1;
+  o.mirostat_target = o.mirostat_rate = -1;
+  o.top_n_sigma = o.dynamic_range = o.dynamic_exponent = -1;
+  o.dry_multiplier = o.dry_base = -1;
+  o.dry_allowed_length = -1;
+  o.dry_penalty_last = -1;
   write_struct(o, options, struct_size);
 }
 

@@ -1,12 +1,13 @@
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <future>
-#include <random>
 
+#include "engine/sample/logprobs.h"
 #include "engine/sample/sampler.h"
 #include "engine/session/engine_impl.h"
+#include "engine/session/sampling.h"
 #include "engine/session/state.h"
+#include "engine/text/stop_strings.h"
 #include "engine/text/stream_decoder.h"
 
 namespace infer {
@@ -16,67 +17,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// What the caller asked for, else what the model suggests, else what `to` holds. A suggestion of
-/// the wrong type or out of range is the file's fault.
-template <typename T>
-Status choose(T& to, const std::optional<T>& asked, const Metadata& metadata, const char* name,
-              double low, double high) {
-  if (asked) {
-    to = *asked;
-    return {};
-  }
-  const std::string key = std::string("general.sampling.") + name;
-  INFER_TRY_S(const std::optional<double> found, metadata.get_float(key));
-  if (!found) return {};
-  if (!(*found >= low && *found <= high)) {
-    return error(StatusCode::bad_file, "{}: key '{}': expected {} to {}, found {}",
-                 metadata.source(), key, low, high, *found);
-  }
-  to = static_cast<T>(*found);
-  return {};
-}
-
-/// What the caller asked for, else what the model suggests, else the defaults.
-Result<SamplingParams> resolve(const SamplingOptions& o, const Metadata& metadata) {
-  constexpr double kLarge = 1e6;
-  SamplingParams p;
-  INFER_CHECK_R(choose(p.temperature, o.temperature, metadata, "temp", 0, kLarge));
-  INFER_CHECK_R(choose(p.top_k, o.top_k, metadata, "top_k", 0, INT32_MAX));
-  INFER_CHECK_R(choose(p.top_p, o.top_p, metadata, "top_p", 0, kLarge));
-  INFER_CHECK_R(choose(p.min_p, o.min_p, metadata, "min_p", 0, 1));
-  p.typical_p = o.typical_p.value_or(p.typical_p);
-  Penalties& penalties = p.penalties;
-  INFER_CHECK_R(
-      choose(penalties.repeat, o.repeat_penalty, metadata, "penalty_repeat", 1e-3, kLarge));
-  INFER_CHECK_R(choose(penalties.last, o.penalty_last, metadata, "penalty_last_n", -1, INT32_MAX));
-  penalties.frequency = o.frequency_penalty.value_or(0.0f);
-  penalties.presence = o.presence_penalty.value_or(0.0f);
-  for (const auto& [token, bias] : o.logit_bias) p.logit_bias.push_back({token, bias});
-  p.seed = o.seed ? *o.seed : (uint64_t{std::random_device{}()} << 32) | std::random_device{}();
-
-  const auto check = [](const char* name, double value, double low, double high) -> Status {
-    if (value >= low && value <= high) return {};
-    return error(StatusCode::invalid_argument, "{}: expected {} to {}, found {}", name, low, high,
-                 value);
-  };
-  INFER_CHECK_R(check("temperature", p.temperature, 0, kLarge));
-  INFER_CHECK_R(check("top_k", p.top_k, 0, INT32_MAX));
-  INFER_CHECK_R(check("top_p", p.top_p, 0, kLarge));
-  INFER_CHECK_R(check("min_p", p.min_p, 0, 1));
-  INFER_CHECK_R(check("typical_p", p.typical_p, 0, kLarge));
-  INFER_CHECK_R(check("repeat_penalty", p.penalties.repeat, 1e-3, kLarge));
-  INFER_CHECK_R(check("frequency_penalty", p.penalties.frequency, -kLarge, kLarge));
-  INFER_CHECK_R(check("presence_penalty", p.penalties.presence, -kLarge, kLarge));
-  INFER_CHECK_R(check("penalty_last", p.penalties.last, -1, INT32_MAX));
-  for (const LogitBias& b : p.logit_bias) {
-    if (std::isnan(b.bias)) {
-      return fail(StatusCode::invalid_argument, "logit_bias: the bias of token {} is not a number",
-                  b.token);
-    }
-  }
-  return p;
 }
 
 }  // namespace
@@ -180,6 +120,7 @@ struct Generation {
   GenerateResult& result;
   SamplerChain chain;
   StreamDecoder decoder;
+  StopStrings stops;
   Status failure;  ///< of the callback
   int32_t last = -1;
   Clock::time_point start = Clock::now();
@@ -193,10 +134,24 @@ struct Generation {
         sequence(s),
         result(r),
         chain(params),
-        decoder(t) {}
+        decoder(t),
+        stops(o.stop) {}
 
   bool tell(int32_t token, const std::string& text) {
     return !on_token || call_back(failure, [&] { return on_token(token, text); });
+  }
+
+  bool tell_logprobs(std::span<const float> logits, int32_t token) {
+    if (options.logprobs < 0 || !options.on_logprobs) return true;
+    return call_back(failure, [&] {
+      return options.on_logprobs(log_probabilities(logits, token, options.logprobs));
+    });
+  }
+
+  /// The text that is held back, at the end.
+  std::string rest() {
+    std::string text = stops.push(decoder.finish());
+    return text += stops.finish();
   }
 
   /// Whether to go on.
@@ -209,7 +164,7 @@ struct Generation {
     if (options.max_tokens == 0) return false;
     // Draws count on where a shift drops tokens: none is used twice.
     const auto place = static_cast<int64_t>(sequence.tokens.size()) + sequence.shifted;
-    const int32_t token = chain.sample(logits, place, {std::span(sequence.tokens)});
+    const int32_t token = chain.sample(logits, {std::span(sequence.tokens), place});
     if (token < 0) {
       failure = error(StatusCode::bad_file,
                       "the model's logits are not numbers: its weights are damaged, or hold values "
@@ -227,12 +182,13 @@ struct Generation {
     std::vector<int32_t>& tokens = sequence.tokens;
     // Room for it first: no token that was told is lost.
     if (tokens.size() == tokens.capacity()) tokens.reserve(2 * tokens.size());
-    std::string text = decoder.push(token);
-    if (is_last) text += decoder.finish();
-    const bool wanted = tell(token, text);
+    std::string text = stops.push(decoder.push(token));
+    if (is_last) text += rest();
+    const bool wanted = tell_logprobs(logits, token) && tell(token, text);
     result.generate_seconds = seconds_since(generating);
+    if (stops.found()) result.reason = FinishReason::stop;
     if (!wanted) result.reason = FinishReason::cancelled;
-    if (!wanted || is_last) return false;
+    if (!wanted || is_last || stops.found()) return false;
     tokens.push_back(token);
     return true;
   }
@@ -246,8 +202,9 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
     Engine::Impl& engine = impl_->engine;
     GenerateResult& result = impl_->statistics;
     result = {};
-    INFER_TRY(const SamplingParams params,
-              resolve(options.sampling, engine.opened.source->metadata()));
+    INFER_TRY(
+        const SamplingParams params,
+        resolve_sampling(options.sampling, engine.opened.source->metadata(), *engine.tokenizer));
     result.seed = params.seed;
     result.prompt_tokens = static_cast<int64_t>(prompt.size());
     result.reason = FinishReason::length;
@@ -287,7 +244,7 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
       return tl::unexpected(g.failure.ok() ? status : g.failure);
     }
     if (result.generated_tokens > 0 && !ended_by_callback) {
-      if (const std::string rest = g.decoder.finish(); !rest.empty()) g.tell(-1, rest);
+      if (const std::string rest = g.rest(); !rest.empty()) g.tell(-1, rest);
       INFER_CHECK_R(g.failure);
     }
     return result;

@@ -31,9 +31,19 @@ std::vector<int32_t> kept(const Sampler& sampler, const std::vector<double>& pro
 
 using Ids = std::vector<int32_t>;
 
+void edit_logits(const LogitEdit& edit, std::vector<float>& logits, const Ids& history = {}) {
+  std::vector<LogitChange> changes;
+  edit.changes({history}, changes);
+  for (const LogitChange& c : changes) {
+    if (c.token < 0 || static_cast<size_t>(c.token) >= logits.size()) continue;
+    float& logit = logits[static_cast<size_t>(c.token)];
+    logit = changed(logit, c);
+  }
+}
+
 SamplingParams plain(uint64_t seed) {
   SamplingParams p;
-  p.temperature = 1;
+  p.temperature.value = 1;
   p.top_p = 1;
   p.min_p = 0;
   p.seed = seed;
@@ -87,12 +97,12 @@ TEST_CASE("penalties and biases change logits as defined") {
   std::vector<float> logits{2, -2, 1, 0, 3};
   const std::vector<int32_t> history{4, 0, 1, 1, 9};
   Penalties penalties{2.0f, 0.5f, 0.25f, 4};
-  make_penalties(penalties)->apply(logits, {history});
+  edit_logits(*make_penalties(penalties), logits, history);
   CHECK(logits == std::vector<float>{2 / 2.0f - 0.75f, -2 * 2.0f - 1.25f, 1, 0, 3});
   penalties.last = -1;
-  make_penalties(penalties)->apply(logits, {history});
+  edit_logits(*make_penalties(penalties), logits, history);
   CHECK(logits[4] == 3 / 2.0f - 0.75f);
-  make_logit_bias({{2, 1.5f}, {-1, 7}, {99, 7}})->apply(logits, {});
+  edit_logits(*make_logit_bias({{2, 1.5f}, {-1, 7}, {99, 7}}), logits);
   CHECK(logits[2] == 2.5f);
 }
 
@@ -101,7 +111,7 @@ TEST_CASE("draws follow the softmax and depend on seed and position alone") {
   SamplerChain chain(plain(42));
   std::map<int32_t, int> counts;
   constexpr int kDraws = 40000;
-  for (int i = 0; i < kDraws; ++i) ++counts[chain.sample(logits, i, {})];
+  for (int i = 0; i < kDraws; ++i) ++counts[chain.sample(logits, {{}, i})];
   const double expected[] = {1 / 8.0, 2 / 8.0, 5 / 8.0};
   for (int id = 0; id < 3; ++id) {
     const double deviation = std::sqrt(expected[id] * (1 - expected[id]) / kDraws);
@@ -111,9 +121,9 @@ TEST_CASE("draws follow the softmax and depend on seed and position alone") {
   SamplerChain other(plain(43));
   int differs = 0;
   for (int i = 100; i-- > 0;) {  // in another order
-    const int32_t token = same.sample(logits, i, {});
-    CHECK(token == chain.sample(logits, i, {}));
-    differs += token != other.sample(logits, i, {});
+    const int32_t token = same.sample(logits, {{}, i});
+    CHECK(token == chain.sample(logits, {{}, i}));
+    differs += token != other.sample(logits, {{}, i});
   }
   CHECK(differs > 20);
 }
@@ -126,19 +136,19 @@ TEST_CASE("a draw does not depend on candidates that filters removed") {
   SamplerChain all(plain(5));
   SamplerChain some(narrow);
   for (int i = 0; i < 500; ++i) {
-    const int32_t winner = all.sample(logits, i, {});
-    if (winner != 3 && winner != 4) CHECK(some.sample(logits, i, {}) == winner);
+    const int32_t winner = all.sample(logits, {{}, i});
+    if (winner != 3 && winner != 4) CHECK(some.sample(logits, {{}, i}) == winner);
   }
 }
 
 TEST_CASE("greedy takes the first of the largest, after the edits") {
   SamplingParams params;
-  params.temperature = 0;
-  CHECK(SamplerChain(params).sample(std::vector<float>{1, 3, 3, 2}, 0, {}) == 1);
+  params.temperature.value = 0;
+  CHECK(SamplerChain(params).sample(std::vector<float>{1, 3, 3, 2}, {{}, 0}) == 1);
   params.logit_bias = {{3, 5.0f}};
-  CHECK(SamplerChain(params).sample(std::vector<float>{1, 3, 3, 2}, 0, {}) == 3);
+  CHECK(SamplerChain(params).sample(std::vector<float>{1, 3, 3, 2}, {{}, 0}) == 3);
   params.logit_bias = {{1, -std::numeric_limits<float>::infinity()}};
-  CHECK(SamplerChain(params).sample(std::vector<float>{1, 3, 3, 2}, 0, {}) == 2);
+  CHECK(SamplerChain(params).sample(std::vector<float>{1, 3, 3, 2}, {{}, 0}) == 2);
 }
 
 TEST_CASE("logits that are no numbers never win and never hang") {
@@ -146,9 +156,9 @@ TEST_CASE("logits that are no numbers never win and never hang") {
   const float inf = std::numeric_limits<float>::infinity();
   SamplerChain chain(plain(1));
   for (int i = 0; i < 50; ++i)
-    CHECK(chain.sample(std::vector<float>{nan, 1, -inf, nan}, i, {}) == 1);
-  CHECK(chain.sample(std::vector<float>{nan, nan}, 0, {}) == -1);
+    CHECK(chain.sample(std::vector<float>{nan, 1, -inf, nan}, {{}, i}) == 1);
+  CHECK(chain.sample(std::vector<float>{nan, nan}, {{}, 0}) == -1);
   SamplingParams greedy;
-  greedy.temperature = 0;
-  CHECK(SamplerChain(greedy).sample(std::vector<float>{nan, -5, nan}, 0, {}) == 1);
+  greedy.temperature.value = 0;
+  CHECK(SamplerChain(greedy).sample(std::vector<float>{nan, -5, nan}, {{}, 0}) == 1);
 }

@@ -285,6 +285,14 @@ typedef struct infer_logit_bias {
   float bias; /* added to the token's logit; -infinity forbids it */
 } infer_logit_bias;
 
+typedef struct infer_logprob {
+  int32_t token;
+  float logprob; /* natural logarithm of the probability that the model gives the token */
+} infer_logprob;
+
+/* A generated token first, then the most likely ones; return 0 to end. */
+typedef int (*infer_logprobs_fn)(void* user, const infer_logprob* logprobs, size_t count);
+
 typedef struct infer_generate_options {
   size_t struct_size;
   int32_t max_tokens; /* -1: until the end of the text or of the context; 0: compute the prompt */
@@ -306,6 +314,27 @@ typedef struct infer_generate_options {
   int32_t shift_context; /* nonzero: when the context is full, the first `keep` tokens and the later
                             half of the others stay, and generation goes on as from that text */
   int32_t keep;
+  size_t stop_count;
+  const char* const* stop; /* strings: the text ends before the first of them; read during the call
+                              alone. The session keeps the tokens that spell it. */
+  int32_t logprobs;        /* how many of the most likely tokens on_logprobs is told; -1: none */
+  infer_logprobs_fn on_logprobs;
+  void* logprobs_user;
+  /* More of sampling; negative: what the model suggests, else the value noted. */
+  float xtc_probability;  /* 0: off; how often top choices are excluded */
+  float xtc_threshold;    /* 0.1; what makes a top choice */
+  int32_t mirostat;       /* 0: off; version 1 or 2 */
+  float mirostat_target;  /* 5; surprise to hold, in bits */
+  float mirostat_rate;    /* 0.1; of learning */
+  float top_n_sigma;      /* 0: off; standard deviations from the largest logit */
+  float dynamic_range;    /* 0: off; temperature plus and minus this, by the entropy */
+  float dynamic_exponent; /* 1 */
+  float dry_multiplier;   /* 0: off; what would repeat n tokens loses multiplier*base^(n-allowed) */
+  float dry_base;         /* 1.75 */
+  int32_t dry_allowed_length; /* 2 */
+  int32_t dry_penalty_last;   /* tokens looked back on; -1: all */
+  const char* samplers;       /* null: the usual order; else names parted by ';': penalties, dry,
+                                 top_n_sigma, top_k, typical_p, top_p, min_p, xtc, temperature */
 } infer_generate_options;
 
 /* Sets the defaults; struct_size is sizeof(infer_generate_options). */

@@ -200,13 +200,36 @@ struct SamplingOptions {
   std::optional<float> top_p;              ///< 0.95; 1: off
   std::optional<float> min_p;              ///< 0.05; 0: off
   std::optional<float> typical_p;          ///< 1: off
+  std::optional<float> top_n_sigma;        ///< 0: off; standard deviations from the largest logit
+  std::optional<float> dynamic_range;      ///< 0: off; temperature ± this, by the entropy
+  std::optional<float> dynamic_exponent;   ///< 1; of the entropy's share of its largest
+  std::optional<float> xtc_probability;    ///< 0: off; how often top choices are excluded
+  std::optional<float> xtc_threshold;      ///< 0.1; what makes a top choice; above 0.5: off
+  std::optional<int32_t> mirostat;         ///< 0: off; version 1 or 2, in place of what truncates
+  std::optional<float> mirostat_target;    ///< 5; surprise to hold, in bits
+  std::optional<float> mirostat_rate;      ///< 0.1; of learning
   std::optional<float> repeat_penalty;     ///< 1: off; above 1 makes recent tokens less likely
   std::optional<float> frequency_penalty;  ///< 0; subtracted for every recent occurrence
   std::optional<float> presence_penalty;   ///< 0; subtracted once for a recent token
   std::optional<int32_t> penalty_last;     ///< 64; tokens that count as recent, −1: all
+  std::optional<float> dry_multiplier;     ///< 0: off; a token that would repeat a sequence of n
+                                           ///< tokens loses multiplier·base^(n − allowed)
+  std::optional<float> dry_base;           ///< 1.75
+  std::optional<int32_t> dry_allowed_length;  ///< 2
+  std::optional<int32_t> dry_penalty_last;    ///< −1: all; tokens looked back on
+  /// Sequences end at tokens that hold one of these: newline, colon, quotation mark, asterisk.
+  std::optional<std::vector<std::string>> dry_breakers;
   std::vector<std::pair<int32_t, float>> logit_bias;  ///< added to the logits of tokens
+  /// The order of the samplers; those not named are off. Empty: penalties, dry, top_n_sigma, top_k,
+  /// typical_p, top_p, min_p, xtc, temperature.
+  std::vector<std::string> samplers;
   std::optional<uint64_t> seed;  ///< a fresh one each time; equal seeds give equal text
 };
+
+/// A generated token first, then the most likely ones: each with the natural logarithm of its
+/// probability as the model gives it, before any sampler. Valid during the call; return false to
+/// end.
+using LogprobsFn = std::function<bool(std::span<const std::pair<int32_t, float>>)>;
 
 /// What happens when the context is full.
 enum class ContextOverflow {
@@ -221,11 +244,17 @@ struct GenerateOptions {
   bool ignore_end = false;  ///< go on past end-of-text tokens
   ContextOverflow overflow = ContextOverflow::stop;
   int32_t keep = 0;  ///< with ContextOverflow::shift: the first tokens, which stay
+  /// The text ends before the first of these, FinishReason::stop. Text that may be the beginning of
+  /// one comes later. The session keeps the tokens that spell it.
+  std::vector<std::string> stop;
+  int32_t logprobs =
+      -1;  ///< how many of the most likely tokens on_logprobs is told; −1: not called
+  LogprobsFn on_logprobs;  ///< called before the callback that is told the token
   SamplingOptions sampling;
 };
 
 enum class FinishReason {
-  stop,       ///< the model ended the text
+  stop,       ///< the model ended the text, or a stop string
   length,     ///< max_tokens were generated
   context,    ///< the cache is full
   cancelled,  ///< the callback returned false, or cancel()
@@ -244,8 +273,9 @@ struct GenerateResult {
 };
 
 /// A generated token and the text that it completed (whole UTF-8 characters; may be empty). Return
-/// false to end. If the text ends within a character, a last call with token −1 brings U+FFFD for
-/// it, on the caller's thread; what that returns does not matter.
+/// false to end. If the text ends within a character (which becomes U+FFFD) or with what might have
+/// been the beginning of a stop string, a last call with token −1 brings that, on the caller's
+/// thread; what it returns does not matter.
 using TokenFn = std::function<bool(int32_t token, std::string_view text)>;
 
 /// Told the logits [vocabulary] after the token at `position` of the session, valid during the

@@ -1,0 +1,68 @@
+#include <algorithm>
+#include <cmath>
+
+#include "engine/sample/sampler.h"
+
+namespace infer {
+namespace {
+
+class DryEdit final : public LogitEdit {
+ public:
+  explicit DryEdit(Dry dry) : dry_(std::move(dry)) {}
+
+  void changes(const SampleContext& context, std::vector<LogitChange>& to) const override {
+    to.clear();
+    // The newest token first: what repeats is then a common beginning.
+    const size_t seen = dry_.last < 0
+                            ? context.history.size()
+                            : std::min(context.history.size(), static_cast<size_t>(dry_.last));
+    const std::vector<int32_t> x(context.history.rbegin(),
+                                 context.history.rbegin() + static_cast<ptrdiff_t>(seen));
+    size_t most = 0;
+    while (most < x.size() && !breaks(x[most])) ++most;
+    const auto allowed = static_cast<size_t>(std::max(dry_.allowed, 1));
+    if (most < allowed) return;
+
+    const std::vector<size_t> same = common_beginnings(x);
+    std::vector<std::pair<int32_t, size_t>> followers;  // and how long what they follow is
+    for (size_t i = 1; i < x.size(); ++i) {
+      const size_t length = std::min(same[i], most);
+      if (length >= allowed && !breaks(x[i - 1])) followers.emplace_back(x[i - 1], length);
+    }
+    std::ranges::sort(followers);
+    for (size_t i = 0; i < followers.size(); ++i) {
+      const auto& [token, length] = followers[i];
+      if (i + 1 < followers.size() && followers[i + 1].first == token) continue;
+      const double penalty =
+          dry_.multiplier * std::pow(double{dry_.base}, static_cast<double>(length - allowed));
+      to.push_back({token, 1.0f, -static_cast<float>(std::min(penalty, 1e30))});
+    }
+  }
+
+ private:
+  bool breaks(int32_t token) const { return dry_.breaks && dry_.breaks(token); }
+
+  /// How many elements from i on equal those from 0 on (the Z algorithm, Gusfield 1997).
+  static std::vector<size_t> common_beginnings(const std::vector<int32_t>& x) {
+    std::vector<size_t> z(x.size(), 0);
+    size_t begin = 0;
+    size_t end = 0;  // x[begin, end) equals a beginning, and reaches furthest
+    for (size_t i = 1; i < x.size(); ++i) {
+      if (i < end) z[i] = std::min(end - i, z[i - begin]);
+      while (i + z[i] < x.size() && x[z[i]] == x[i + z[i]]) ++z[i];
+      if (i + z[i] > end) {
+        begin = i;
+        end = i + z[i];
+      }
+    }
+    return z;
+  }
+
+  Dry dry_;
+};
+
+}  // namespace
+
+std::unique_ptr<LogitEdit> make_dry(Dry dry) { return std::make_unique<DryEdit>(std::move(dry)); }
+
+}  // namespace infer

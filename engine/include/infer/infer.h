@@ -251,6 +251,25 @@ INFER_API infer_status infer_special(const infer_vocabulary* vocabulary,
 INFER_API int infer_is_end_of_generation(const infer_vocabulary* vocabulary, int32_t token);
 
 /* ------------------------------------------------------------------------------------------------
+ * Chat templates
+ */
+
+typedef struct infer_chat_template infer_chat_template;
+
+/* Parses a Jinja template, e.g. chat_template of infer_model. INFER_BAD_FILE: the message says the
+ * line and what was expected. It may be used from any thread, several at once. */
+INFER_API infer_status infer_chat_template_create(const char* source, size_t length,
+                                                  infer_chat_template** chat_template);
+INFER_API void infer_chat_template_free(infer_chat_template* chat_template);
+/* The text for some variables, a JSON object (messages, tools, bos_token, add_generation_prompt, …).
+ * `now`: what strftime_now sees, "2026-01-15T12:00:00"; null: the local time.
+ * INFER_INVALID_ARGUMENT if the template raises; the message is its own. */
+INFER_API infer_status infer_chat_template_render(const infer_chat_template* chat_template,
+                                                  const char* variables_json, size_t json_length,
+                                                  const char* now, char* text, size_t capacity,
+                                                  size_t* length);
+
+/* ------------------------------------------------------------------------------------------------
  * Engines: loaded models
  */
 

@@ -193,6 +193,30 @@ class INFER_API Vocabulary {
   std::unique_ptr<Impl> impl_;
 };
 
+/// A model's chat template (ModelDescription::chat_template), Jinja as Hugging Face's transformers
+/// runs it: from a conversation to the text that the model continues, to the byte. Immutable. Any
+/// template ends within about a second, whatever it does.
+class INFER_API ChatTemplate {
+ public:
+  /// bad_file: the message says the line and what was expected; unsupported: what needs other
+  /// files.
+  static Result<std::unique_ptr<ChatTemplate>> parse(std::string_view source);
+  ~ChatTemplate();
+  ChatTemplate(const ChatTemplate&) = delete;
+  ChatTemplate& operator=(const ChatTemplate&) = delete;
+
+  /// `variables_json`: one object, the template's variables (messages, tools, bos_token,
+  /// add_generation_prompt, …). `now`: the time that strftime_now sees, "2026-01-15T12:00:00";
+  /// empty: the local time. invalid_argument: the template raises (with its message), the variables
+  /// do not fit it, or it exceeds a limit.
+  Result<std::string> render(std::string_view variables_json, std::string_view now) const;
+
+ private:
+  struct Impl;
+  explicit ChatTemplate(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
 /// How a token is chosen. Unset fields come from the model (general.sampling.*), else as noted.
 struct SamplingOptions {
   std::optional<float> temperature;        ///< 0.8; 0: the most likely token

@@ -1,0 +1,481 @@
+#include "engine/text/template/format.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "engine/text/template/characters.h"
+#include "engine/text/template/repr.h"
+#include "engine/text/unicode.h"
+
+namespace infer::jinja {
+namespace {
+
+constexpr int kMaxPrecision = 1000;  // digits; a double has no more than 767 that differ from 0
+
+struct Spec {
+  std::u32string fill = U" ";
+  char align = 0;  // < > ^ =
+  char sign = '-';
+  bool alternate = false;
+  bool zero = false;
+  int64_t width = 0;
+  char group = 0;
+  int64_t precision = -1;
+  char type = 0;
+};
+
+Result<int64_t> small_number(std::string_view text, size_t& at) {
+  int64_t value = 0;
+  while (at < text.size() && text[at] >= '0' && text[at] <= '9') {
+    value = value * 10 + (text[at++] - '0');
+    if (value > Budget::kOutput) return raise("a width in a format is too large");
+  }
+  return value;
+}
+
+/// The digits of a real number by one of e f g, as C's printf.
+std::string real_digits(double value, char type, int64_t precision, bool alternate) {
+  const auto digits =
+      static_cast<int>(std::min<int64_t>(precision < 0 ? 6 : precision, kMaxPrecision));
+  char buffer[kMaxPrecision + 400];
+  const char form[] = {'%', alternate ? '#' : '.', '.', '*', type, 0};
+  const std::string with = alternate ? std::string(form) : std::string("%.*") + type;
+  const int size = std::snprintf(buffer, sizeof(buffer), with.c_str(), digits, value);
+  return {buffer, static_cast<size_t>(std::max(size, 0))};
+}
+
+std::string in_base(int64_t value, int base) {
+  char buffer[70];
+  const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value, base);
+  return {buffer, static_cast<size_t>(end.ptr - buffer)};
+}
+
+std::string grouped(const std::string& digits, char separator, size_t every) {
+  const size_t whole = std::min(digits.find_first_not_of("0123456789abcdefABCDEF"), digits.size());
+  std::string out;
+  for (size_t i = 0; i < whole; ++i) {
+    if (i > 0 && (whole - i) % every == 0) out += separator;
+    out += digits[i];
+  }
+  return out + digits.substr(whole);
+}
+
+std::string upper_ascii(std::string text) {
+  for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  return text;
+}
+
+/// Puts sign and prefix, digits and the filling together.
+Result<std::string> aligned(Interpreter& in, const Spec& spec, const std::string& prefix,
+                            const std::string& body, char natural) {
+  const auto size = static_cast<int64_t>(decode(prefix).size() + decode(body).size());
+  const int64_t missing = std::max<int64_t>(spec.width - size, 0);
+  INFER_CHECK_R(in.check_size(missing * 4 + static_cast<int64_t>(body.size())));
+  const std::string unit = encode(spec.fill);
+  const auto fill = [&](int64_t count) {
+    std::string out;
+    for (int64_t i = 0; i < count; ++i) out += unit;
+    return out;
+  };
+  switch (spec.align != 0 ? spec.align : natural) {
+    case '<': return prefix + body + fill(missing);
+    case '^': return fill(missing / 2) + prefix + body + fill(missing - missing / 2);
+    case '=': return prefix + fill(missing) + body;
+    default: return fill(missing) + prefix + body;
+  }
+}
+
+Result<std::string> format_integer(Interpreter& in, int64_t value, Spec spec) {
+  std::string digits;
+  std::string prefix = value < 0 ? "-" : spec.sign == '-' ? "" : std::string(1, spec.sign);
+  const auto magnitude = [&](int base) {
+    std::string text = in_base(value, base);
+    return text.starts_with('-') ? text.substr(1) : text;
+  };
+  size_t every = 4;
+  switch (spec.type) {
+    case 'b': digits = magnitude(2); break;
+    case 'o': digits = magnitude(8); break;
+    case 'x': digits = magnitude(16); break;
+    case 'X': digits = upper_ascii(magnitude(16)); break;
+    case 'c':
+      if (value < 0 || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) {
+        return raise("%c arg not in range(0x110000)");
+      }
+      append_utf8(digits, static_cast<char32_t>(value));
+      return aligned(in, spec, "", digits, '<');
+    default: digits = magnitude(10); every = 3;
+  }
+  if (spec.alternate && every == 4) prefix += std::string("0") + spec.type;
+  if (spec.precision >= 0) return raise("precision is not allowed in an integer format");
+  if (spec.group != 0) digits = grouped(digits, spec.group, every);
+  return aligned(in, spec, prefix, digits, '>');
+}
+
+Result<std::string> format_real(Interpreter& in, double value, const Spec& spec) {
+  std::string prefix = std::signbit(value) && !std::isnan(value) ? "-"
+                       : spec.sign == '-'                        ? ""
+                                                                 : std::string(1, spec.sign);
+  const double magnitude = std::fabs(value);
+  std::string digits;
+  const char type = static_cast<char>(spec.type | 0x20);
+  if (std::isnan(value) || std::isinf(value)) {
+    digits = std::isnan(value) ? "nan" : "inf";
+  } else if (spec.type == 0) {
+    digits = repr_real(magnitude);
+    if (spec.precision >= 0) {
+      digits = real_digits(magnitude, 'g', std::max<int64_t>(spec.precision, 1), spec.alternate);
+      if (digits.find_first_of(".en") == std::string::npos) digits += ".0";
+    }
+  } else if (spec.type == '%') {
+    digits = real_digits(magnitude * 100, 'f', spec.precision, spec.alternate) + "%";
+  } else if (type == 'n' || type == 'g') {
+    digits = real_digits(magnitude, 'g', spec.precision == 0 ? 1 : spec.precision, spec.alternate);
+  } else {
+    digits = real_digits(magnitude, type, spec.precision, spec.alternate);
+  }
+  if (spec.type >= 'A' && spec.type <= 'Z') digits = upper_ascii(digits);
+  if (spec.group != 0) {
+    const size_t whole = std::min(digits.find_first_not_of("0123456789"), digits.size());
+    digits = grouped(digits.substr(0, whole), spec.group, 3) + digits.substr(whole);
+  }
+  return aligned(in, spec, prefix, digits, '>');
+}
+
+Result<Spec> parse_spec(std::string_view text) {
+  Spec spec;
+  size_t at = 0;
+  const auto is_align = [](char32_t c) { return c == '<' || c == '>' || c == '^' || c == '='; };
+  if (!text.empty()) {
+    const Utf8Char first = decode_utf8(text, 0);
+    if (first.size < text.size() && is_align(static_cast<unsigned char>(text[first.size]))) {
+      spec.fill = std::u32string(1, first.code);
+      spec.align = text[first.size];
+      at = first.size + 1u;
+    } else if (is_align(first.code)) {
+      spec.align = text[0];
+      at = 1;
+    }
+  }
+  const auto has = [&](std::string_view any) {
+    return at < text.size() && any.find(text[at]) != std::string_view::npos;
+  };
+  if (has("+- ")) spec.sign = text[at++];
+  if (has("#")) {
+    spec.alternate = true;
+    ++at;
+  }
+  if (has("0")) {
+    spec.zero = true;
+    if (spec.align == 0) {
+      spec.fill = U"0";
+      spec.align = '=';
+    }
+    ++at;
+  }
+  INFER_TRY(spec.width, small_number(text, at));
+  if (has(",_")) spec.group = text[at++];
+  if (has(".")) {
+    ++at;
+    if (!has("0123456789")) return raise("Format specifier missing precision");
+    INFER_TRY(spec.precision, small_number(text, at));
+  }
+  if (has("bcdeEfFgGnosxX%")) spec.type = text[at++];
+  if (at != text.size()) return raise("invalid format specifier '{}'", shortened(text));
+  return spec;
+}
+
+/// The rest of a format field of "{}": its value, from arguments by position or name.
+class Braces {
+ public:
+  Braces(Interpreter& in, const Arguments& arguments) : in_(in), arguments_(arguments) {}
+
+  Status run(std::string_view text, std::string& out, int level) {
+    if (level > 2) return raise("Max string recursion exceeded").value();
+    for (size_t i = 0; i < text.size(); ++i) {
+      const char c = text[i];
+      const bool doubled = i + 1 < text.size() && text[i + 1] == c;
+      if ((c == '{' || c == '}') && doubled && level == 1) {
+        out += c;
+        ++i;
+      } else if (c == '}') {
+        return raise("Single '}}' encountered in format string").value();
+      } else if (c != '{') {
+        out += c;
+      } else {
+        INFER_CHECK(field(text, i, out, level));
+      }
+      INFER_CHECK(in_.check_size(static_cast<int64_t>(out.size())));
+    }
+    return {};
+  }
+
+ private:
+  /// `i` is at the opening brace and ends at the closing one.
+  Status field(std::string_view text, size_t& i, std::string& out, int level) {
+    size_t end = i + 1;
+    for (int open = 1; open > 0; ++end) {
+      if (end >= text.size()) return raise("expected '}}' before end of string").value();
+      open += text[end] == '{' ? 1 : text[end] == '}' ? -1 : 0;
+    }
+    std::string_view inside = text.substr(i + 1, end - i - 2);
+    i = end - 1;
+    const size_t stop = std::min(inside.find_first_of("!:"), inside.size());
+    INFER_TRY_S(Value value, lookup(inside.substr(0, stop)));
+    inside.remove_prefix(stop);
+    if (inside.starts_with('!')) {
+      if (inside.size() < 2) return raise("end of string while looking for conversion").value();
+      const char conversion = inside[1];
+      if (conversion == 'r' || conversion == 'a') {
+        INFER_TRY_S(std::string shown, in_.repr(value));
+        value = in_.string(std::move(shown));
+      } else if (conversion == 's') {
+        INFER_TRY_S(std::string shown, in_.str(value));
+        value = in_.string(std::move(shown));
+      } else {
+        return raise("Unknown conversion specifier '{}'", conversion).value();
+      }
+      inside.remove_prefix(2);
+    }
+    std::string spec;
+    if (inside.starts_with(':')) INFER_CHECK(run(inside.substr(1), spec, level + 1));
+    INFER_TRY_S(const std::string formatted, format_spec(in_, value, spec));
+    out += formatted;
+    return {};
+  }
+
+  Result<Value> lookup(std::string_view path) {
+    const size_t stop = std::min(path.find_first_of(".["), path.size());
+    const std::string_view first = path.substr(0, stop);
+    Value value;
+    if (first.empty() || std::ranges::all_of(first, [](char c) { return c >= '0' && c <= '9'; })) {
+      size_t index = next_++;
+      if (!first.empty()) std::from_chars(first.data(), first.data() + first.size(), index);
+      if (index >= arguments_.positional.size()) {
+        return raise("Replacement index {} out of range for positional args tuple", index);
+      }
+      value = arguments_.positional[index];
+    } else {
+      const auto at = std::ranges::find(arguments_.named, first,
+                                        [](const auto& a) { return std::string_view(a.first); });
+      if (at == arguments_.named.end()) return raise("key '{}' is not there", shortened(first));
+      value = at->second;
+    }
+    path.remove_prefix(stop);
+    while (!path.empty()) {
+      if (path[0] == '.') {
+        const size_t end = std::min(path.find_first_of(".[", 1), path.size());
+        INFER_TRY(value, in_.attribute(value, path.substr(1, end - 1)));
+        path.remove_prefix(end);
+      } else {
+        const size_t end = path.find(']');
+        if (end == std::string_view::npos) return raise("Missing ']' in format string");
+        const std::string_view key = path.substr(1, end - 1);
+        int64_t index = 0;
+        const auto number = std::from_chars(key.data(), key.data() + key.size(), index);
+        const bool whole = number.ec == std::errc() && number.ptr == key.data() + key.size();
+        INFER_TRY(value, in_.item(value, whole ? Value::of(index) : in_.string(std::string(key))));
+        path.remove_prefix(end + 1);
+      }
+      if (value.is(Kind::undefined)) return raise("{}", value.text());
+    }
+    return value;
+  }
+
+  Interpreter& in_;
+  const Arguments& arguments_;
+  size_t next_ = 0;
+};
+
+Result<int64_t> whole_number(const Value& value, char type) {
+  if (value.is_integral()) return value.integer();
+  if (value.is(Kind::real) && (type == 'd' || type == 'i' || type == 'u')) {
+    const double number = std::trunc(value.number());
+    if (std::fabs(number) < 9.2e18) return static_cast<int64_t>(number);
+    return raise("a number is too large for %{}", type);
+  }
+  return raise("%{} format: a number is required, not {}", type, value.type_name());
+}
+
+/// One conversion of a % format.
+Result<std::string> convert(Interpreter& in, const Value& value, Spec spec, bool left, char type) {
+  spec.align = left ? '<' : '>';
+  if (type == 's' || type == 'r' || type == 'a') {
+    INFER_TRY(std::string text, type == 's' ? in.str(value) : in.repr(value));
+    if (spec.precision >= 0) text.resize(byte_offset(text, spec.precision));
+    return aligned(in, spec, "", text, '>');
+  }
+  if (type == 'c') {
+    if (value.is(Kind::string) && value.code_points() == 1) {
+      return aligned(in, spec, "", value.text(), '>');
+    }
+    if (!value.is_integral()) return raise("%c requires int or char");
+    spec.type = 'c';
+    return format_integer(in, value.integer(), spec);
+  }
+  if (spec.zero && !left) {
+    spec.fill = U"0";
+    spec.align = '=';
+  }
+  if (type == 'd' || type == 'i' || type == 'u' || type == 'x' || type == 'X' || type == 'o') {
+    if (value.is(Kind::undefined)) return raise("{}", value.text());
+    INFER_TRY(const int64_t number, whole_number(value, type));
+    spec.type = type == 'x' || type == 'X' || type == 'o' ? type : 'd';
+    const int64_t digits = std::exchange(spec.precision, -1);
+    if (digits < 0) return format_integer(in, number, spec);
+    Spec bare;
+    bare.type = spec.type;
+    bare.width = digits;
+    bare.fill = U"0";
+    bare.align = '=';
+    INFER_TRY(std::string text, format_integer(in, number < 0 ? -number : number, bare));
+    return aligned(in, spec,
+                   number < 0         ? "-"
+                   : spec.sign == '-' ? ""
+                                      : std::string(1, spec.sign),
+                   text, '>');
+  }
+  if (std::string_view("eEfFgG").find(type) == std::string_view::npos) {
+    return raise("unsupported format character '{}'", type);
+  }
+  if (value.is(Kind::undefined)) return raise("{}", value.text());
+  if (!value.is_number()) return raise("must be real number, not {}", value.type_name());
+  spec.type = type;
+  return format_real(in, value.number(), spec);
+}
+
+}  // namespace
+
+Result<std::string> format_spec(Interpreter& in, const Value& value, std::string_view text) {
+  if (text.empty()) return in.str(value);
+  INFER_TRY(Spec spec, parse_spec(text));
+  if (value.is(Kind::string)) {
+    if (spec.type != 0 && spec.type != 's') {
+      return raise("Unknown format code '{}' for object of type 'str'", spec.type);
+    }
+    if (spec.align == '=' && !spec.zero) {
+      return raise("'=' alignment not allowed in string format specifier");
+    }
+    if (spec.align == '=') spec.align = '<';
+    std::string shown = value.text();
+    if (spec.precision >= 0) shown.resize(byte_offset(shown, spec.precision));
+    return aligned(in, spec, "", shown, '<');
+  }
+  const bool real_type =
+      spec.type != 0 && std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos;
+  if (value.is_integral() && !real_type) {
+    if (spec.type == 's') return raise("Unknown format code 's' for object of type 'int'");
+    return format_integer(in, value.integer(), spec);
+  }
+  if (value.is(Kind::real) || value.is_integral()) {
+    if (spec.type != 0 && spec.type != 'n' && !real_type) {
+      return raise("Unknown format code '{}' for object of type 'float'", spec.type);
+    }
+    return format_real(in, value.number(), spec);
+  }
+  return raise("unsupported format string passed to {}.__format__", value.type_name());
+}
+
+Result<Value> format_braces(Interpreter& in, const Value& text, const Arguments& arguments) {
+  std::string out;
+  INFER_CHECK_R(Braces(in, arguments).run(text.text(), out, 1));
+  return in.string(std::move(out), text.markup());
+}
+
+Result<Value> format_percent(Interpreter& in, const Value& text, const Value& values) {
+  const std::string& format = text.text();
+  std::string out;
+  size_t next = 0;
+  const bool many = values.is(Kind::tuple);
+  const auto take = [&]() -> Result<Value> {
+    if (many ? next >= values.items().size() : next > 0) {
+      return raise("not enough arguments for format string");
+    }
+    ++next;
+    return many ? values.items()[next - 1] : values;
+  };
+  bool by_name = false;
+  for (size_t i = 0; i < format.size(); ++i) {
+    if (format[i] != '%') {
+      out += format[i];
+      continue;
+    }
+    if (++i >= format.size()) return raise("incomplete format");
+    Value value;
+    if (format[i] == '(') {
+      if (!values.is(Kind::dict)) return raise("format requires a mapping");
+      int open = 1;
+      const size_t begin = ++i;
+      for (; i < format.size() && open > 0; ++i)
+        open += format[i] == '(' ? 1 : format[i] == ')' ? -1 : 0;
+      if (open > 0) return raise("incomplete format key");
+      const std::string key = format.substr(begin, i - begin - 1);
+      const Value* found = values.dict().find(key);
+      if (found == nullptr) return raise("key '{}' is not there", shortened(key));
+      value = *found;
+      by_name = true;
+    }
+    Spec spec;
+    bool left = false;
+    for (; i < format.size(); ++i) {
+      const char c = format[i];
+      if (c == '-') {
+        left = true;
+      } else if (c == '+') {
+        spec.sign = '+';
+      } else if (c == ' ') {
+        if (spec.sign == '-') spec.sign = ' ';
+      } else if (c == '#') {
+        spec.alternate = true;
+      } else if (c == '0') {
+        spec.zero = true;
+      } else {
+        break;
+      }
+    }
+    const auto number = [&](int64_t& to) -> Status {
+      if (i < format.size() && format[i] == '*') {
+        ++i;
+        INFER_TRY_S(const Value given, take());
+        if (!given.is_integral()) return raise("* wants int").value();
+        to = given.integer();
+        return {};
+      }
+      INFER_TRY_S(to, small_number(format, i));
+      return {};
+    };
+    INFER_CHECK_R(number(spec.width));
+    if (spec.width < 0) {
+      left = true;
+      spec.width = spec.width < -Budget::kOutput ? Budget::kOutput : -spec.width;
+    }
+    if (i < format.size() && format[i] == '.') {
+      ++i;
+      INFER_CHECK_R(number(spec.precision));
+      spec.precision = std::max<int64_t>(spec.precision, 0);
+    }
+    while (i < format.size() && (format[i] == 'h' || format[i] == 'l' || format[i] == 'L')) ++i;
+    if (i >= format.size()) return raise("incomplete format");
+    if (format[i] == '%') {
+      out += '%';
+      continue;
+    }
+    if (value.is(Kind::missing)) {
+      INFER_TRY(value, take());
+    }
+    if (text.markup() && value.is(Kind::string) && !value.markup()) {
+      value = in.string(escape_html(value.text()), true);
+    }
+    INFER_TRY(const std::string part, convert(in, value, spec, left, format[i]));
+    out += part;
+    INFER_CHECK_R(in.check_size(static_cast<int64_t>(out.size())));
+  }
+  const bool unused = many ? next < values.items().size() : next == 0 && !by_name;
+  if (unused && !values.is(Kind::dict) && !values.is(Kind::list)) {
+    return raise("not all arguments converted during string formatting");
+  }
+  return in.string(std::move(out), text.markup());
+}
+
+}  // namespace infer::jinja

@@ -1,0 +1,307 @@
+#include "engine/text/template/repr.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "engine/text/template/characters.h"
+
+namespace infer::jinja {
+namespace {
+
+bool too_long(Budget& budget, const std::string& out) {
+  return !budget.work(1) || out.size() > static_cast<size_t>(Budget::kOutput);
+}
+
+void write(Budget& budget, const Value& value, std::string& out, int level);
+
+void write_items(Budget& budget, const std::vector<Value>& items, std::string& out, int level) {
+  bool first = true;
+  for (const Value& item : items) {
+    if (!first) out += ", ";
+    first = false;
+    write(budget, item, out, level);
+  }
+}
+
+void write_entries(Budget& budget, const std::vector<std::pair<Value, Value>>& entries,
+                   std::string& out, int level) {
+  bool first = true;
+  for (const auto& [key, value] : entries) {
+    if (!first) out += ", ";
+    first = false;
+    write(budget, key, out, level);
+    out += ": ";
+    write(budget, value, out, level);
+  }
+}
+
+void json_text(std::string_view text, bool ensure_ascii, std::string& out) {
+  out += '"';
+  if (!ensure_ascii || is_ascii(text)) {
+    for (const char c : text) {
+      switch (c) {
+        case '"': out += "\\\""; break;
+        case '\\': out += "\\\\"; break;
+        case '\n': out += "\\n"; break;
+        case '\r': out += "\\r"; break;
+        case '\t': out += "\\t"; break;
+        case '\f': out += "\\f"; break;
+        case '\b': out += "\\b"; break;
+        default:
+          if (static_cast<unsigned char>(c) < 0x20) {
+            out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+          } else if (ensure_ascii && c == 0x7f) {
+            out += c;
+          } else {
+            out += c;
+          }
+      }
+    }
+  } else {
+    for (const char32_t code : decode(text)) {
+      if (code < 0x80) {
+        std::string one;
+        json_text(std::string(1, static_cast<char>(code)), true, one);
+        out.append(one, 1, one.size() - 2);
+      } else if (code < 0x10000) {
+        out += fmt::format("\\u{:04x}", static_cast<uint32_t>(code));
+      } else {
+        const uint32_t rest = code - 0x10000;
+        out += fmt::format("\\u{:04x}\\u{:04x}", 0xd800 + (rest >> 10), 0xdc00 + (rest & 0x3ff));
+      }
+    }
+  }
+  out += '"';
+}
+
+std::string json_real(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  return repr_real(value);
+}
+
+class JsonWriter {
+ public:
+  JsonWriter(Budget& budget, const JsonStyle& style, std::string& out)
+      : budget_(budget), style_(style), out_(out) {}
+
+  Status value(const Value& v, int level) {
+    if (too_long(budget_, out_)) {
+      return budget_.spent() ? budget_.failure() : raise("JSON is too large").value();
+    }
+    switch (v.kind()) {
+      case Kind::none: out_ += "null"; return {};
+      case Kind::boolean: out_ += v.boolean() ? "true" : "false"; return {};
+      case Kind::integer: out_ += fmt::format("{}", v.integer()); return {};
+      case Kind::big_integer: out_ += v.text(); return {};
+      case Kind::real: out_ += json_real(v.number()); return {};
+      case Kind::string: json_text(v.text(), style_.ensure_ascii, out_); return {};
+      case Kind::list:
+      case Kind::tuple: {
+        if (v.items().empty()) {
+          out_ += "[]";
+          return {};
+        }
+        out_ += '[';
+        bool first = true;
+        for (const Value& item : v.items()) {
+          separate(first, level + 1);
+          INFER_CHECK(value(item, level + 1));
+        }
+        close(level, ']');
+        return {};
+      }
+      case Kind::dict: return dict(v.dict(), level);
+      default: return raise("Object of type {} is not JSON serializable", v.type_name()).value();
+    }
+  }
+
+ private:
+  void separate(bool& first, int level) {
+    if (!first) out_ += style_.item_separator;
+    first = false;
+    line(level);
+  }
+
+  void line(int level) {
+    if (!style_.pretty) return;
+    out_ += '\n';
+    for (int i = 0; i < level; ++i) out_ += style_.indent;
+  }
+
+  void close(int level, char closer) {
+    line(level);
+    out_ += closer;
+  }
+
+  Status dict(const Dict& dict, int level) {
+    if (dict.entries.empty()) {
+      out_ += "{}";
+      return {};
+    }
+    std::vector<const std::pair<Value, Value>*> entries;
+    for (const auto& entry : dict.entries) entries.push_back(&entry);
+    if (style_.sort_keys) {
+      Status failure;
+      std::ranges::stable_sort(entries, [&](const auto* a, const auto* b) {
+        const Result<bool> below = less(budget_, a->first, b->first);
+        if (!below) failure = below.error();
+        return below.value_or(false);
+      });
+      INFER_CHECK(failure);
+    }
+    out_ += '{';
+    bool first = true;
+    for (const auto* entry : entries) {
+      separate(first, level + 1);
+      INFER_TRY_S(const std::string name, key(entry->first));
+      json_text(name, style_.ensure_ascii, out_);
+      out_ += style_.key_separator;
+      INFER_CHECK(value(entry->second, level + 1));
+    }
+    close(level, '}');
+    return {};
+  }
+
+  static Result<std::string> key(const Value& key) {
+    switch (key.kind()) {
+      case Kind::string:
+      case Kind::big_integer: return key.text();
+      case Kind::none: return "null";
+      case Kind::boolean: return key.boolean() ? "true" : "false";
+      case Kind::integer: return fmt::format("{}", key.integer());
+      case Kind::real: return json_real(key.number());
+      default: return raise("keys must be str, int, float, bool or None, not {}", key.type_name());
+    }
+  }
+
+  Budget& budget_;
+  const JsonStyle& style_;
+  std::string& out_;
+};
+
+/// `level`: how deep the value lies; a namespace may hold itself.
+void write(Budget& budget, const Value& value, std::string& out, int level) {
+  budget.nest(level);
+  if (level > Budget::kNesting || too_long(budget, out)) return;
+  switch (value.kind()) {
+    case Kind::missing:
+    case Kind::undefined: out += "Undefined"; return;
+    case Kind::none: out += "None"; return;
+    case Kind::boolean: out += value.boolean() ? "True" : "False"; return;
+    case Kind::integer: out += fmt::format("{}", value.integer()); return;
+    case Kind::big_integer: out += value.text(); return;
+    case Kind::real: out += repr_real(value.number()); return;
+    case Kind::string:
+      if (value.markup()) out += "Markup(";
+      budget.work(static_cast<int64_t>(value.text().size() / 16));
+      repr_text(value.text(), out);
+      if (value.markup()) out += ')';
+      return;
+    case Kind::list:
+      out += '[';
+      write_items(budget, value.items(), out, level + 1);
+      out += ']';
+      return;
+    case Kind::tuple:
+      out += '(';
+      write_items(budget, value.items(), out, level + 1);
+      out += value.items().size() == 1 ? ",)" : ")";
+      return;
+    case Kind::dict:
+      out += '{';
+      write_entries(budget, value.dict().entries, out, level + 1);
+      out += '}';
+      return;
+    case Kind::name_space: {
+      out += "<Namespace {";
+      bool first = true;
+      for (const auto& [name, attribute] : value.as<Namespace>()->attributes) {
+        if (!first) out += ", ";
+        first = false;
+        repr_text(name, out);
+        out += ": ";
+        write(budget, attribute, out, level + 1);
+      }
+      out += "}>";
+      return;
+    }
+    case Kind::callable:
+    case Kind::object: out += value.object()->repr(); return;
+  }
+}
+
+}  // namespace
+
+std::string repr_real(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  char buffer[40];
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::scientific);
+  const std::string_view shortest(buffer, static_cast<size_t>(end.ptr - buffer));
+  const size_t e = shortest.find('e');
+  std::string digits;
+  for (const char c : shortest.substr(0, e)) {
+    if (c >= '0' && c <= '9') digits += c;
+  }
+  int exponent = 0;
+  const char* first = shortest.data() + e + 1;
+  if (*first == '+') ++first;
+  std::from_chars(first, shortest.data() + shortest.size(), exponent);
+  std::string out = std::signbit(value) ? "-" : "";
+  const auto count = static_cast<int>(digits.size());
+  if (exponent < -4 || exponent >= 16) {
+    out += digits[0];
+    if (count > 1) out += "." + digits.substr(1);
+    return out + fmt::format("e{}{:02}", exponent < 0 ? '-' : '+', std::abs(exponent));
+  }
+  if (exponent < 0) {
+    return out + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
+  }
+  if (count <= exponent + 1) {
+    return out + digits + std::string(static_cast<size_t>(exponent + 1 - count), '0') + ".0";
+  }
+  const auto whole = static_cast<size_t>(exponent + 1);
+  return out + digits.substr(0, whole) + "." + digits.substr(whole);
+}
+
+void repr_text(std::string_view text, std::string& out) {
+  const bool single = text.find('\'') != std::string_view::npos;
+  const char quote = single && text.find('"') == std::string_view::npos ? '"' : '\'';
+  out += quote;
+  for (const char32_t code : decode(text)) {
+    if (code == static_cast<char32_t>(quote) || code == '\\') {
+      out += '\\';
+      out += static_cast<char>(code);
+    } else if (code == '\n') {
+      out += "\\n";
+    } else if (code == '\r') {
+      out += "\\r";
+    } else if (code == '\t') {
+      out += "\\t";
+    } else if (is_printable(code)) {
+      out += encode(std::u32string_view(&code, 1));
+    } else if (code < 0x100) {
+      out += fmt::format("\\x{:02x}", static_cast<uint32_t>(code));
+    } else if (code < 0x10000) {
+      out += fmt::format("\\u{:04x}", static_cast<uint32_t>(code));
+    } else {
+      out += fmt::format("\\U{:08x}", static_cast<uint32_t>(code));
+    }
+  }
+  out += quote;
+}
+
+void write_repr(Budget& budget, const Value& value, std::string& out) {
+  write(budget, value, out, 0);
+}
+
+Status write_json(Budget& budget, const Value& value, const JsonStyle& style, std::string& out) {
+  return JsonWriter(budget, style, out).value(value, 0);
+}
+
+}  // namespace infer::jinja

@@ -120,7 +120,7 @@ Result<Shapes> ShapeMaker::make(NodeId schema) {
   const SchemaDocument::Node node = document_.node(schema);
   if (node.negated) {
     INFER_TRY(const Shapes plain, shapes(document_.negation(schema)));
-    return negate(plain, schema, "not");
+    return negate(plain, schema, "not, oneOf or if");
   }
   if (node.json->is_boolean()) {
     Shapes all;

@@ -1,0 +1,99 @@
+// Sets of strings as deterministic automata over characters: what patterns, lengths, formats and
+// lists of names are combined in before they become rules.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/core/status.h"
+#include "engine/sample/grammar/code_points.h"
+
+namespace infer {
+
+/// Most states of an automaton, and a bound on the work of making one.
+inline constexpr size_t kMaxCharStates = 5000;
+
+/// State 0 is the start. What no edge reads leads nowhere.
+class CharDfa {
+ public:
+  struct Edge {
+    char32_t first, last;
+    uint32_t target;
+  };
+  struct State {
+    std::vector<Edge> edges;  ///< sorted, disjoint
+    bool is_final = false;
+  };
+
+  /// Every string.
+  static CharDfa all();
+  /// The strings of `min` to `max` characters (kNoMaximum: any number of them).
+  static constexpr uint32_t kNoMaximum = UINT32_MAX;
+  static Result<CharDfa> of_length(uint32_t min, uint32_t max);
+  /// These strings, valid UTF-8.
+  static CharDfa of(const std::vector<std::string>& strings);
+
+  const std::vector<State>& states() const { return states_; }
+  bool matches(std::string_view text) const;
+  /// Whether no string is in the set.
+  bool empty() const;
+
+  CharDfa complement() const;
+  /// unsupported beyond the limits.
+  Result<CharDfa> intersected(const CharDfa& other) const;
+  Result<CharDfa> united(const CharDfa& other) const;
+  /// Without states that lead nowhere.
+  CharDfa trimmed() const;
+
+ private:
+  friend class CharNfa;
+  Result<CharDfa> product(const CharDfa& other, bool both) const;
+
+  std::vector<State> states_;
+};
+
+/// A nondeterministic automaton with the assertions ^ and $, from which patterns are made. Node 0
+/// is the start, node 1 the end.
+class CharNfa {
+ public:
+  static constexpr uint32_t kStart = 0;
+  static constexpr uint32_t kEnd = 1;
+  static constexpr uint32_t kMaxNodes = 50'000;
+
+  enum class When : uint8_t { always, at_begin, at_end };
+
+  uint32_t node() {
+    nodes_.emplace_back();
+    return static_cast<uint32_t>(nodes_.size() - 1);
+  }
+  void empty_move(uint32_t from, uint32_t to, When when = When::always) {
+    nodes_[from].empties.push_back({to, when});
+  }
+  void read(uint32_t from, const CodePointSet& set, uint32_t to) {
+    nodes_[from].reads.push_back({set, to});
+  }
+  bool too_large() const { return nodes_.size() > kMaxNodes; }
+
+  /// The strings of which a part matches where `anywhere`, else those that match as a whole.
+  Result<CharDfa> determinise(bool anywhere) const;
+
+ private:
+  struct Empty {
+    uint32_t to;
+    When when;
+  };
+  struct Read {
+    CodePointSet set;
+    uint32_t to;
+  };
+  struct Node {
+    std::vector<Empty> empties;
+    std::vector<Read> reads;
+  };
+  std::vector<Node> nodes_{2};
+};
+
+}  // namespace infer

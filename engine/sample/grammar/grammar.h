@@ -1,0 +1,175 @@
+// The common form of grammars: rules over bytes that call each other, each one an automaton.
+//
+// A recursive transition network (Woods 1970): the automata read bytes and call rules; text in
+// UTF-8 is compiled to its bytes, so that a token may end inside a character.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/core/status.h"
+#include "engine/sample/grammar/code_points.h"
+
+namespace infer {
+
+/// Most states and edges of one grammar, all rules together.
+inline constexpr uint32_t kMaxGrammarSize = 400'000;
+
+/// Immutable; safe from several threads. Made by GrammarBuilder::compile. Every state can be
+/// completed: from each some text leads to the end of its rule within `height` further calls.
+class CompiledGrammar {
+ public:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  struct Edge {
+    uint8_t first, last;  ///< bytes, both included
+    uint32_t target;
+  };
+  struct Call {
+    uint32_t rule;
+    uint32_t target;  ///< kNone: nothing follows in the calling rule
+  };
+  struct State {
+    uint32_t edges_begin, calls_begin;
+    uint32_t rule : 30;
+    uint32_t is_final : 1;
+    uint32_t height;  ///< nested calls that completing the rule from here takes at least
+  };
+  /// A counted rule is a loop: its start is where a round begins and where the last one ends, from
+  /// `min` to `max` rounds. Other rules have max 0.
+  struct Rule {
+    uint32_t start;
+    uint32_t min, max;  ///< max kNone: any number
+    bool counted;
+  };
+
+  std::span<const Edge> edges(uint32_t state) const {
+    return {edges_.data() + states_[state].edges_begin,
+            edges_.data() + states_[state + 1].edges_begin};
+  }
+  std::span<const Call> calls(uint32_t state) const {
+    return {calls_.data() + states_[state].calls_begin,
+            calls_.data() + states_[state + 1].calls_begin};
+  }
+  const State& state(uint32_t state) const { return states_[state]; }
+  const Rule& rule(uint32_t rule) const { return rules_[rule]; }
+  const Rule& rule_of(uint32_t state) const { return rules_[states_[state].rule]; }
+  uint32_t state_count() const { return static_cast<uint32_t>(states_.size() - 1); }
+  uint32_t start_rule() const { return start_rule_; }
+  /// Nested calls at any time.
+  uint32_t max_depth() const { return max_depth_; }
+  /// Whether any text contains this byte.
+  bool uses_byte(uint8_t byte) const { return used_bytes_[byte]; }
+
+ private:
+  friend class GrammarCompiler;
+  CompiledGrammar() = default;
+
+  std::vector<State> states_;  ///< and one more at the end
+  std::vector<Edge> edges_;    ///< of a state: sorted where the state is deterministic
+  std::vector<Call> calls_;
+  std::vector<Rule> rules_;
+  std::vector<bool> used_bytes_;
+  uint32_t start_rule_ = 0;
+  uint32_t max_depth_ = 0;
+};
+
+/// The automaton of one rule while it is being made; nondeterministic. Node 0 is where it starts,
+/// node 1 where it ends.
+class RuleGraph {
+ public:
+  static constexpr uint32_t kStart = 0;
+  static constexpr uint32_t kEnd = 1;
+
+  struct Epsilon {
+    uint32_t from, to;
+  };
+  struct Bytes {
+    uint32_t from, to;
+    uint8_t first, last;
+  };
+  struct Call {
+    uint32_t from, to, rule;
+  };
+
+  RuleGraph(std::string name, uint32_t& size) : name(std::move(name)), size_(&size) {}
+
+  uint32_t node() {
+    ++*size_;
+    return nodes++;
+  }
+  void epsilon(uint32_t from, uint32_t to) {
+    ++*size_;
+    epsilons.push_back({from, to});
+  }
+  void bytes(uint32_t from, uint8_t first, uint8_t last, uint32_t to) {
+    ++*size_;
+    byte_edges.push_back({from, to, first, last});
+  }
+  void byte(uint32_t from, char c, uint32_t to) {
+    bytes(from, static_cast<uint8_t>(c), static_cast<uint8_t>(c), to);
+  }
+  void call(uint32_t from, uint32_t rule, uint32_t to) {
+    ++*size_;
+    calls.push_back({from, to, rule});
+  }
+  /// Reads `text`; returns the node behind it.
+  uint32_t literal(uint32_t from, std::string_view text);
+  void literal(uint32_t from, std::string_view text, uint32_t to) {
+    epsilon(literal(from, text), to);
+  }
+  /// Reads one character of the set in UTF-8.
+  void characters(uint32_t from, const CodePointSet& set, uint32_t to);
+
+  std::string name;
+  uint32_t nodes = 2;
+  bool counted = false;
+  uint32_t min = 0, max = 0;
+  std::vector<Epsilon> epsilons;
+  std::vector<Bytes> byte_edges;
+  std::vector<Call> calls;
+
+ private:
+  void utf8_range(uint32_t from, const uint8_t* low, const uint8_t* high, uint32_t size,
+                  uint32_t to);
+  void continuation(uint32_t from, uint32_t size, uint32_t to);
+
+  uint32_t* size_;
+};
+
+/// Collects rules and compiles them.
+class GrammarBuilder {
+ public:
+  using RuleId = uint32_t;
+
+  GrammarBuilder() = default;
+  GrammarBuilder(const GrammarBuilder&) = delete;
+  GrammarBuilder& operator=(const GrammarBuilder&) = delete;
+
+  /// `name` appears in messages.
+  RuleId add_rule(std::string name);
+  /// `min` to `max` (CompiledGrammar::kNone: any number of) characters that the graph reads from
+  /// kStart to kEnd. The graph calls no rules, and no text of it is the beginning of another.
+  RuleId add_counted_rule(std::string name, uint32_t min, uint32_t max);
+  /// Valid until the next rule is added.
+  RuleGraph& graph(RuleId rule) { return graphs_[rule]; }
+  size_t rule_count() const { return graphs_.size(); }
+  /// Whether the grammar has grown beyond kMaxGrammarSize: what makes it may stop, compile() will
+  /// refuse.
+  bool too_large() const { return size_ > kMaxGrammarSize; }
+
+  /// `max_depth`: nested calls at any time, at least those of the shortest text. invalid_argument
+  /// for a left-recursive grammar (naming a rule of the cycle) and one that no text matches;
+  /// unsupported beyond the limits.
+  Result<std::shared_ptr<const CompiledGrammar>> compile(RuleId start, uint32_t max_depth) const;
+
+ private:
+  std::vector<RuleGraph> graphs_;
+  uint32_t size_ = 0;
+};
+
+}  // namespace infer

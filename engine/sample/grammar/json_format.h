@@ -1,0 +1,20 @@
+// The formats of JSON Schema as sets of strings.
+#pragma once
+
+#include <string_view>
+
+#include "engine/core/status.h"
+#include "engine/sample/grammar/char_dfa.h"
+
+namespace infer {
+
+/// What `format` says of it. `unknown` formats say nothing (the standard leaves their meaning
+/// open); of `refused` ones the standard says something that is not made here.
+enum class FormatKind : uint8_t { known, unknown, refused };
+FormatKind format_kind(std::string_view name);
+
+/// Strings of a known format; for some only the common ones (four-digit years, host names of
+/// letters, digits and hyphens).
+Result<CharDfa> format_language(std::string_view name);
+
+}  // namespace infer

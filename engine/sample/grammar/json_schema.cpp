@@ -1,0 +1,179 @@
+// Values that are no containers; schema_containers.cpp makes arrays and objects.
+#include "engine/sample/grammar/json_schema.h"
+
+#include <algorithm>
+
+#include "engine/sample/grammar/schema_compiler.h"
+
+namespace infer {
+namespace {
+
+/// Nested calls of rules, about three to a container.
+constexpr uint32_t kMaxDepth = 128;
+
+}  // namespace
+
+Result<std::shared_ptr<const CompiledGrammar>> SchemaCompiler::compile() {
+  make_shared_rules();
+  const uint32_t start = value({document_.root()});
+  while (!pending_.empty()) {
+    const auto [schemas, rule] = pending_.back();
+    pending_.pop_back();
+    at_ = schemas.empty() ? document_.root() : schemas.front();
+    INFER_TRY(const Shapes shapes, maker_.shapes(schemas));
+    for (const Shape& s : shapes) INFER_CHECK_R(emit(s, rule));
+    if (builder_.too_large() || values_.size() > kMaxSchemaNodes) {
+      return refused("schema", "the grammar of it is too large");
+    }
+  }
+  auto compiled = builder_.compile(start, kMaxDepth);
+  if (!compiled && compiled.error().code() == StatusCode::invalid_argument) {
+    return document_.failure(StatusCode::invalid_argument, document_.root(), "schema",
+                             "no value satisfies it within the limits of what is written");
+  }
+  return compiled;
+}
+
+tl::unexpected<Status> SchemaCompiler::refused(std::string_view keyword,
+                                               std::string_view what) const {
+  return document_.failure(StatusCode::unsupported, at_, keyword, what);
+}
+
+void SchemaCompiler::make_shared_rules() {
+  space_ = builder_.add_rule("white space");
+  emit_white_space(graph(space_), RuleGraph::kStart, RuleGraph::kEnd);
+  text_ = builder_.add_rule("a string");
+  RuleGraph& text = graph(text_);
+  const uint32_t inside = text.node();
+  text.byte(RuleGraph::kStart, '"', inside);
+  emit_character(text, inside, inside);
+  text.byte(inside, '"', RuleGraph::kEnd);
+  for (const bool fractions : {false, true}) {
+    numbers_[fractions] = builder_.add_rule("a number");
+    NumberSpec spec;
+    spec.fractions = fractions;
+    emit_number(graph(numbers_[fractions]), RuleGraph::kStart, spec, RuleGraph::kEnd);
+  }
+}
+
+SchemaCompiler::RuleId SchemaCompiler::value(const Conjunction& schemas) {
+  const auto it = values_.find(schemas);
+  if (it != values_.end()) return it->second;
+  const RuleId rule = builder_.add_rule("a value");
+  values_.emplace(schemas, rule);
+  pending_.emplace_back(schemas, rule);
+  return rule;
+}
+
+Status SchemaCompiler::emit(const Shape& s, RuleId rule) {
+  if (s.origin != kNoNode) at_ = s.origin;
+  if (s.values) return emit_values(s, rule);
+  constexpr std::pair<uint8_t, std::string_view> kWords[] = {
+      {kNull, "null"}, {kTrue, "true"}, {kFalse, "false"}};
+  for (const auto& [type, word] : kWords) {
+    if ((s.types & type) != 0) graph(rule).literal(RuleGraph::kStart, word, RuleGraph::kEnd);
+  }
+  if ((s.types & kInteger) != 0) INFER_CHECK(emit_numbers(s, rule));
+  if ((s.types & kString) != 0) INFER_CHECK(emit_strings(s, rule));
+  if ((s.types & kArray) != 0) INFER_CHECK(emit_array(s, rule));
+  if ((s.types & kObject) != 0) INFER_CHECK(emit_object(s, rule));
+  return {};
+}
+
+Status SchemaCompiler::emit_values(const Shape& s, RuleId rule) {
+  for (const Json* v : *s.values) {
+    INFER_TRY_S(const bool ok, maker_.allows(s, *v));
+    if (ok) graph(rule).literal(RuleGraph::kStart, v->dump(), RuleGraph::kEnd);
+    if (builder_.too_large()) break;
+  }
+  return {};
+}
+
+Status SchemaCompiler::emit_numbers(const Shape& s, RuleId rule) {
+  NumberSpec spec;
+  spec.fractions = (s.types & kFraction) != 0 && s.multiple_of == 1;
+  spec.lower = s.lower;
+  spec.upper = s.upper;
+  spec.multiple_of = s.multiple_of;
+  if (!s.lower && !s.upper && s.multiple_of == 1) {
+    graph(rule).call(RuleGraph::kStart, numbers_[spec.fractions], RuleGraph::kEnd);
+    return {};
+  }
+  if (!emit_number(graph(rule), RuleGraph::kStart, spec, RuleGraph::kEnd)) {
+    return refused(s.multiple_of != 1 ? "multipleOf" : "minimum/maximum", "too large").value();
+  }
+  return {};
+}
+
+Status SchemaCompiler::emit_strings(const Shape& s, RuleId rule) {
+  if (s.min_length > s.max_length) return {};
+  if (!s.languages.empty() || !s.formats.empty()) {
+    INFER_TRY_S(const CharDfa language, language_of(s, CharDfa::all()));
+    emit_quoted(language, rule, RuleGraph::kStart, RuleGraph::kEnd);
+    return {};
+  }
+  if (s.min_length == 0 && s.max_length == kUnlimited) {
+    graph(rule).call(RuleGraph::kStart, text_, RuleGraph::kEnd);
+    return {};
+  }
+  constexpr uint64_t kMaxLength = 1'000'000;
+  if (s.min_length > kMaxLength) return refused("minLength", "too large").value();
+  const uint64_t most = s.max_length == kUnlimited
+                            ? CompiledGrammar::kNone
+                            : std::min(s.max_length, std::max(kMaxLength, s.min_length));
+  const uint32_t open = graph(rule).literal(RuleGraph::kStart, "\"");
+  const uint32_t closed = graph(rule).node();
+  graph(rule).byte(closed, '"', RuleGraph::kEnd);
+  if (most == 0) {
+    graph(rule).epsilon(open, closed);
+    return {};
+  }
+  const RuleId counted = builder_.add_counted_rule(
+      "characters", static_cast<uint32_t>(s.min_length), static_cast<uint32_t>(most));
+  emit_character(graph(counted), RuleGraph::kStart, RuleGraph::kEnd);
+  graph(rule).call(open, counted, closed);
+  return {};
+}
+
+void SchemaCompiler::emit_quoted(const CharDfa& language, RuleId rule, uint32_t from, uint32_t to) {
+  RuleGraph& g = graph(rule);
+  const uint32_t open = g.literal(from, "\"");
+  const uint32_t closed = g.node();
+  emit_string_body(g, open, language, closed);
+  g.byte(closed, '"', to);
+}
+
+Result<CharDfa> SchemaCompiler::language_of(const Shape& s, CharDfa base) {
+  const auto restrict_to = [&](const CharDfa& other, const char* keyword) -> Status {
+    auto both = base.intersected(other);
+    if (!both) return refused(keyword, both.error().message()).value();
+    base = *std::move(both);
+    return {};
+  };
+  for (const auto& language : s.languages) INFER_CHECK_R(restrict_to(*language, "pattern"));
+  for (const auto& format : s.formats) INFER_CHECK_R(restrict_to(*format, "format"));
+  if (s.min_length == 0 && s.max_length == kUnlimited) return base;
+  // Less than what is allowed is written where the limit is beyond the states there may be.
+  constexpr uint64_t kLongest = 1000;
+  if (s.min_length > kLongest) return refused("minLength", "too large beside a pattern");
+  auto lengths = CharDfa::of_length(
+      static_cast<uint32_t>(s.min_length),
+      s.max_length == kUnlimited
+          ? CharDfa::kNoMaximum
+          : static_cast<uint32_t>(std::min(s.max_length, std::max(kLongest, s.min_length))));
+  if (!lengths) return lengths;
+  INFER_CHECK_R(restrict_to(*lengths, "minLength/maxLength"));
+  return base;
+}
+
+Result<std::shared_ptr<const CompiledGrammar>> compile_json_schema(std::string_view json) {
+  SchemaDocument document;
+  INFER_CHECK_R(document.parse(json));
+  return SchemaCompiler(document).compile();
+}
+
+Result<std::shared_ptr<const CompiledGrammar>> compile_json_object() {
+  return compile_json_schema(R"({"type": "object"})");
+}
+
+}  // namespace infer

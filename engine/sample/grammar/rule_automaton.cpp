@@ -1,0 +1,200 @@
+#include "engine/sample/grammar/rule_automaton.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+namespace infer {
+namespace {
+
+using Set = std::vector<uint32_t>;
+
+struct SetHash {
+  size_t operator()(const Set& set) const {
+    uint64_t h = 0x9e3779b97f4a7c15u;
+    for (const uint32_t v : set) h = (h ^ v) * 0x100000001b3u;
+    return static_cast<size_t>(h ^ (h >> 29));
+  }
+};
+
+/// The edges of a graph by the node they leave.
+template <typename Edge>
+class ByNode {
+ public:
+  ByNode(const std::vector<Edge>& edges, uint32_t nodes) : begins_(nodes + 1), edges_(edges) {
+    for (const Edge& e : edges) ++begins_[e.from + 1];
+    for (uint32_t i = 0; i < nodes; ++i) begins_[i + 1] += begins_[i];
+    std::ranges::stable_sort(edges_, {}, &Edge::from);
+  }
+  std::span<const Edge> of(uint32_t node) const {
+    return {edges_.data() + begins_[node], edges_.data() + begins_[node + 1]};
+  }
+
+ private:
+  std::vector<uint32_t> begins_;
+  std::vector<Edge> edges_;
+};
+
+class Determiniser {
+ public:
+  Determiniser(const RuleGraph& graph, int64_t& work)
+      : epsilons_(graph.epsilons, graph.nodes),
+        bytes_(graph.byte_edges, graph.nodes),
+        calls_(graph.calls, graph.nodes),
+        marks_(graph.nodes),
+        work_(work) {}
+
+  /// False, with nothing of use made, where there would be more states.
+  bool subsets(size_t most_states) {
+    state_of({RuleGraph::kStart});
+    for (size_t i = 0; i < sets_.size() && work_ > 0; ++i) {
+      if (sets_.size() > most_states) return false;
+      const Set set = sets_[i];
+      finish(i, set);
+      byte_moves(i, set);
+      call_moves(i, set);
+    }
+    return true;
+  }
+
+  /// One state for every node that something leads to.
+  void nodes() {
+    sets_.clear();
+    ids_.clear();
+    out_.states.clear();
+    state_of({RuleGraph::kStart});
+    for (size_t i = 0; i < sets_.size() && work_ > 0; ++i) {
+      const Set set = sets_[i];
+      finish(i, set);
+      for (const uint32_t node : set) {
+        for (const RuleGraph::Bytes& e : bytes_.of(node)) {
+          const uint32_t target = state_of({e.to});
+          out_.states[i].edges.push_back({e.first, e.last, target});
+          --work_;
+        }
+      }
+      call_moves(i, set);
+    }
+  }
+
+  RuleAutomaton take() { return std::move(out_); }
+
+ private:
+  void finish(size_t state, const Set& set) {
+    out_.states[state].is_final = std::ranges::binary_search(set, RuleGraph::kEnd);
+  }
+
+  /// The state of all nodes that these reach by empty moves.
+  uint32_t state_of(Set set) {
+    ++stamp_;
+    for (const uint32_t node : set) marks_[node] = stamp_;
+    for (size_t i = 0; i < set.size(); ++i) {
+      for (const RuleGraph::Epsilon& e : epsilons_.of(set[i])) {
+        --work_;
+        if (marks_[e.to] == stamp_) continue;
+        marks_[e.to] = stamp_;
+        set.push_back(e.to);
+      }
+    }
+    work_ -= static_cast<int64_t>(set.size());
+    std::ranges::sort(set);
+    // Nodes with empty moves alone make no difference.
+    std::erase_if(set, [this](uint32_t node) {
+      return node != RuleGraph::kEnd && bytes_.of(node).empty() && calls_.of(node).empty();
+    });
+    const auto [entry, fresh] = ids_.try_emplace(set, static_cast<uint32_t>(sets_.size()));
+    if (fresh) {
+      sets_.push_back(std::move(set));
+      out_.states.emplace_back();
+    }
+    return entry->second;
+  }
+
+  void byte_moves(size_t state, const Set& set) {
+    std::vector<RuleGraph::Bytes> edges;
+    std::array<bool, 257> cut{};
+    for (const uint32_t node : set) {
+      for (const RuleGraph::Bytes& e : bytes_.of(node)) {
+        edges.push_back(e);
+        cut[e.first] = true;
+        cut[e.last + 1u] = true;
+      }
+    }
+    for (uint32_t first = 0; first < 256;) {
+      uint32_t end = first + 1;
+      while (end < 256 && !cut[end]) ++end;
+      Set targets;
+      for (const RuleGraph::Bytes& e : edges) {
+        if (e.first <= first && first <= e.last) targets.push_back(e.to);
+      }
+      work_ -= static_cast<int64_t>(edges.size());
+      if (!targets.empty()) {
+        std::ranges::sort(targets);
+        targets.erase(std::ranges::unique(targets).begin(), targets.end());
+        const uint32_t target = state_of(std::move(targets));
+        auto& made = out_.states[state].edges;
+        if (!made.empty() && made.back().last + 1u == first && made.back().target == target) {
+          made.back().last = static_cast<uint8_t>(end - 1);
+        } else {
+          made.push_back({static_cast<uint8_t>(first), static_cast<uint8_t>(end - 1), target});
+        }
+      }
+      first = end;
+    }
+  }
+
+  void call_moves(size_t state, const Set& set) {
+    std::vector<RuleGraph::Call> calls;
+    for (const uint32_t node : set) {
+      for (const RuleGraph::Call& c : calls_.of(node)) calls.push_back(c);
+    }
+    std::ranges::sort(calls, [](const RuleGraph::Call& a, const RuleGraph::Call& b) {
+      return std::pair(a.rule, a.to) < std::pair(b.rule, b.to);
+    });
+    for (size_t i = 0; i < calls.size();) {
+      Set targets;
+      const uint32_t rule = calls[i].rule;
+      for (; i < calls.size() && calls[i].rule == rule; ++i) {
+        if (targets.empty() || targets.back() != calls[i].to) targets.push_back(calls[i].to);
+      }
+      const uint32_t target = state_of(std::move(targets));
+      out_.states[state].calls.push_back({rule, target});
+    }
+  }
+
+  ByNode<RuleGraph::Epsilon> epsilons_;
+  ByNode<RuleGraph::Bytes> bytes_;
+  ByNode<RuleGraph::Call> calls_;
+  std::vector<uint32_t> marks_;
+  uint32_t stamp_ = 0;
+  int64_t& work_;
+  std::vector<Set> sets_;
+  std::unordered_map<Set, uint32_t, SetHash> ids_;
+  RuleAutomaton out_;
+};
+
+/// Leads what ends a round back to the start, where the next one begins.
+void close_loop(RuleAutomaton& automaton, bool may_be_empty) {
+  bool any = false;
+  for (RuleAutomaton::State& state : automaton.states) {
+    for (CompiledGrammar::Edge& e : state.edges) {
+      if (!automaton.states[e.target].is_final) continue;
+      e.target = 0;
+      any = true;
+    }
+  }
+  for (RuleAutomaton::State& state : automaton.states) state.is_final = false;
+  automaton.states[0].is_final = any || may_be_empty;
+}
+
+}  // namespace
+
+RuleAutomaton make_rule_automaton(const RuleGraph& graph, int64_t& work) {
+  Determiniser determiniser(graph, work);
+  if (!determiniser.subsets(4 * size_t{graph.nodes} + 1000)) determiniser.nodes();
+  RuleAutomaton automaton = determiniser.take();
+  if (graph.counted) close_loop(automaton, graph.min == 0);
+  return automaton;
+}
+
+}  // namespace infer

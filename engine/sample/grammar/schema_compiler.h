@@ -1,0 +1,72 @@
+// From the shapes of a schema to the rules of a grammar.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/sample/grammar/grammar.h"
+#include "engine/sample/grammar/schema_shape.h"
+
+namespace infer {
+
+/// One rule for each conjunction of schemas that a value has to satisfy, made when it is first
+/// asked for. Errors are those of compile_json_schema.
+class SchemaCompiler {
+ public:
+  explicit SchemaCompiler(SchemaDocument& document) : document_(document), maker_(document) {}
+
+  Result<std::shared_ptr<const CompiledGrammar>> compile();
+
+ private:
+  using RuleId = GrammarBuilder::RuleId;
+
+  tl::unexpected<Status> refused(std::string_view keyword, std::string_view what) const;
+  RuleGraph& graph(RuleId rule) { return builder_.graph(rule); }
+  void make_shared_rules();
+  RuleId value(const Conjunction& schemas);
+
+  // Of one shape, added to the rule of a value.
+  Status emit(const Shape& s, RuleId rule);
+  Status emit_values(const Shape& s, RuleId rule);
+  Status emit_numbers(const Shape& s, RuleId rule);
+  Status emit_strings(const Shape& s, RuleId rule);
+  Status emit_array(const Shape& s, RuleId rule);
+  Status emit_object(const Shape& s, RuleId rule);
+
+  /// A string in quotes whose characters the automaton reads.
+  void emit_quoted(const CharDfa& language, RuleId rule, uint32_t from, uint32_t to);
+  /// `base` with what the shape says of strings.
+  Result<CharDfa> language_of(const Shape& s, CharDfa base);
+  Status most_items(const Shape& s, size_t prefix, uint64_t& most);
+
+  /// What the members of an object may be, in the order in which they are written.
+  struct Member {
+    RuleId rule;
+    bool required;
+  };
+  struct Members {
+    bool possible = true;  ///< false: a required one is not
+    std::vector<Member> listed;
+    std::vector<RuleId> others;  ///< any number of times, after the listed ones
+  };
+  Result<Members> members_of(const Shape& s);
+  Status add_others(const Shape& s, const std::vector<std::string>& listed, Members& members);
+  /// The names that propertyNames allows.
+  Result<CharDfa> names_of(const Shape& s);
+  RuleId member(const std::string& name, RuleId value);
+  void emit_colon(RuleId rule, uint32_t from, RuleId value);
+
+  SchemaDocument& document_;
+  ShapeMaker maker_;
+  GrammarBuilder builder_;
+  std::map<Conjunction, RuleId> values_;
+  std::map<std::pair<std::string, RuleId>, RuleId> members_;
+  std::vector<std::pair<Conjunction, RuleId>> pending_;
+  NodeId at_ = 0;  ///< for messages
+  RuleId space_ = 0, text_ = 0;
+  RuleId numbers_[2] = {};  ///< without and with fractions
+};
+
+}  // namespace infer

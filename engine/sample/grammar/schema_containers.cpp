@@ -1,0 +1,276 @@
+// Arrays and objects.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+
+#include "engine/sample/grammar/schema_compiler.h"
+
+namespace infer {
+namespace {
+
+/// Items and members that are counted one by one.
+constexpr uint64_t kMaxCounted = 4096;
+constexpr size_t kMaxObjectNodes = 50'000;
+/// Of patternProperties: each subset of them may have names of its own.
+constexpr size_t kMaxPatterns = 6;
+
+}  // namespace
+
+/// The number of items beyond which none are written.
+Status SchemaCompiler::most_items(const Shape& s, size_t prefix, uint64_t& most) {
+  most = s.max_items;
+  const bool rest_said = s.arrays.empty() || std::ranges::any_of(s.arrays, [](const auto& part) {
+                           return part->items != kNoNode;
+                         });
+  if (!rest_said && s.contains.empty()) {
+    most = std::min(most, std::max<uint64_t>(prefix, s.min_items));
+  }
+  if (s.min_items > kMaxCounted) return refused("minItems", "too large").value();
+  if (s.contains.size() > 1) {
+    return refused("contains", "two of them for one array are not supported").value();
+  }
+  if (s.unique_items && most > 1) {
+    return refused("uniqueItems",
+                   "that items differ cannot be promised, unless maxItems is 1 or less")
+        .value();
+  }
+  if (most != kUnlimited) most = std::min(most, std::max(kMaxCounted, s.min_items));
+  return {};
+}
+
+/// One node for each number of items so far and whether the one that `contains` asks for is there.
+Status SchemaCompiler::emit_array(const Shape& s, RuleId rule) {
+  size_t prefix = 0;
+  for (const auto& part : s.arrays) prefix = std::max(prefix, part->prefix.size());
+  uint64_t most = 0;
+  INFER_CHECK(most_items(s, prefix, most));
+  if (s.min_items > most) return {};
+  const bool endless = most == kUnlimited;
+  const size_t counted = endless ? std::max<size_t>({prefix, s.min_items, 1}) : most;
+  const size_t wanted = s.contains.empty() ? 0 : 1;
+
+  const uint32_t open = graph(rule).literal(RuleGraph::kStart, "[");
+  const uint32_t closing = graph(rule).node();
+  const uint32_t close = graph(rule).node();
+  graph(rule).call(closing, space_, close);
+  graph(rule).byte(close, ']', RuleGraph::kEnd);
+  if (s.min_items == 0 && wanted == 0) graph(rule).byte(open, ']', RuleGraph::kEnd);
+
+  std::vector<std::array<uint32_t, 2>> after(counted + 1);
+  after[0] = {open, open};
+  for (size_t i = 1; i <= counted; ++i) after[i] = {graph(rule).node(), graph(rule).node()};
+  for (size_t i = 0; i <= counted; ++i) {
+    for (size_t found = 0; found <= (i == 0 ? 0 : wanted); ++found) {
+      if (builder_.too_large()) return {};
+      const uint32_t here = after[i][found];
+      if (i > 0 && i >= s.min_items && found >= wanted) graph(rule).epsilon(here, closing);
+      if (i == counted && !endless) continue;
+      const uint32_t before = i == 0 ? here : graph(rule).literal(here, ",");
+      const uint32_t begin = graph(rule).node();
+      graph(rule).call(before, space_, begin);
+      // The last node of an endless array leads to itself.
+      const size_t next = std::min(i + 1, counted);
+      Conjunction schemas = ShapeMaker::item(s, i);
+      RuleId item = value(schemas);
+      graph(rule).call(begin, item, after[next][found]);
+      if (found == wanted) continue;
+      schemas.push_back(s.contains[0]);
+      std::ranges::sort(schemas);
+      item = value(schemas);
+      graph(rule).call(begin, item, after[next][1]);
+    }
+  }
+  return {};
+}
+
+void SchemaCompiler::emit_colon(RuleId rule, uint32_t from, RuleId value) {
+  RuleGraph& g = graph(rule);
+  const uint32_t colon = g.literal(from, ":");
+  g.call(g.literal(colon, " "), value, RuleGraph::kEnd);
+  g.call(colon, value, RuleGraph::kEnd);
+}
+
+SchemaCompiler::RuleId SchemaCompiler::member(const std::string& name, RuleId value) {
+  const auto it = members_.find({name, value});
+  if (it != members_.end()) return it->second;
+  const RuleId rule = builder_.add_rule("a member");
+  members_.emplace(std::pair(name, value), rule);
+  emit_colon(rule, graph(rule).literal(RuleGraph::kStart, Json(name).dump()), value);
+  return rule;
+}
+
+Result<CharDfa> SchemaCompiler::names_of(const Shape& s) {
+  if (s.names.empty()) return CharDfa::all();
+  Conjunction schemas = s.names;
+  std::ranges::sort(schemas);
+  INFER_TRY(const Shapes shapes, maker_.shapes(schemas));
+  CharDfa all = CharDfa::of({});
+  for (const Shape& name : shapes) {
+    if ((name.types & kString) == 0) continue;
+    CharDfa base = CharDfa::all();
+    if (name.values) {
+      std::vector<std::string> texts;
+      for (const Json* v : *name.values) {
+        if (v->is_string()) texts.push_back(v->get<std::string>());
+      }
+      base = CharDfa::of(texts);
+    }
+    INFER_TRY(const CharDfa one, language_of(name, std::move(base)));
+    Result<CharDfa> both = all.united(one);
+    if (!both) return refused("propertyNames", both.error().message());
+    all = *std::move(both);
+  }
+  return all;
+}
+
+/// Names that are not listed, apart by which patterns they match.
+Status SchemaCompiler::add_others(const Shape& s, const std::vector<std::string>& listed,
+                                  Members& members) {
+  std::vector<std::shared_ptr<const CharDfa>> patterns;
+  for (const auto& part : s.objects) {
+    for (const ObjectPart::Pattern& p : part->patterns) patterns.push_back(p.names);
+  }
+  if (!ShapeMaker::allows_other_members(s) && patterns.empty()) return {};
+  if (patterns.size() > kMaxPatterns) {
+    return refused("patternProperties", "more than 6 of them are not supported").value();
+  }
+  const bool any_name = listed.empty() && s.absent.empty() && s.names.empty() && patterns.empty();
+  std::vector<std::string> excluded = listed;
+  excluded.insert(excluded.end(), s.absent.begin(), s.absent.end());
+  CharDfa names = CharDfa::of(excluded).complement();
+  if (!any_name) {
+    INFER_TRY_S(const CharDfa allowed, names_of(s));
+    auto both = names.intersected(allowed);
+    if (!both) return refused("propertyNames", both.error().message()).value();
+    names = *std::move(both);
+  }
+  for (uint32_t bits = 0; bits < uint32_t{1} << patterns.size(); ++bits) {
+    // Where nothing is said of names that match no pattern, there are none.
+    if (bits == 0 && !ShapeMaker::allows_other_members(s)) continue;
+    std::vector<bool> matching(patterns.size());
+    CharDfa language = names;
+    for (size_t i = 0; i < patterns.size(); ++i) {
+      matching[i] = ((bits >> i) & 1) != 0;
+      auto part = language.intersected(matching[i] ? *patterns[i] : patterns[i]->complement());
+      if (!part) return refused("patternProperties", part.error().message()).value();
+      language = *std::move(part);
+    }
+    if (language.empty()) continue;
+    const RuleId inner = value(ShapeMaker::other_member(s, matching));
+    const RuleId rule = builder_.add_rule("a member");
+    const uint32_t name = graph(rule).node();
+    if (any_name) {
+      graph(rule).call(RuleGraph::kStart, text_, name);
+    } else {
+      emit_quoted(language, rule, RuleGraph::kStart, name);
+    }
+    emit_colon(rule, name, inner);
+    members.others.push_back(rule);
+  }
+  return {};
+}
+
+Result<SchemaCompiler::Members> SchemaCompiler::members_of(const Shape& s) {
+  std::vector<std::string> order;
+  std::set<std::string> seen;
+  for (const auto& part : s.objects) {
+    for (const auto& [name, schema] : part->properties) {
+      if (seen.insert(name).second) order.push_back(name);
+    }
+  }
+  for (const std::string& name : s.required) {
+    if (seen.insert(name).second) order.push_back(name);
+  }
+  const std::set<std::string> required(s.required.begin(), s.required.end());
+  Members members;
+  CharDfa names = CharDfa::all();
+  if (!s.names.empty()) {
+    INFER_TRY(names, names_of(s));
+  }
+  for (const std::string& name : order) {
+    const bool needed = required.contains(name);
+    if (s.absent.contains(name) || !names.matches(name)) {
+      members.possible = members.possible && !needed;
+      continue;
+    }
+    const RuleId inner = value(maker_.member(s, name));
+    members.listed.push_back({member(name, inner), needed});
+  }
+  INFER_CHECK_R(add_others(s, order, members));
+  return members;
+}
+
+/// One node for each place in the order and each count that matters.
+Status SchemaCompiler::emit_object(const Shape& s, RuleId rule) {
+  if (s.min_members > s.max_members) return {};
+  INFER_TRY_S(const Members members, members_of(s));
+  if (!members.possible) return {};
+  const size_t n = members.listed.size();
+  if (s.min_members > n + (members.others.empty() ? 0 : 1)) {
+    return refused("minProperties", "that so many members have different names cannot be promised")
+        .value();
+  }
+  // Without a maximum it matters only whether there is a member before.
+  const bool limited = s.max_members < (members.others.empty() ? n : kUnlimited);
+  const uint64_t most = limited ? std::min(s.max_members, kMaxCounted) : 1;
+
+  struct Place {
+    size_t index;           ///< the listed members before are decided
+    uint64_t written = 0;   ///< up to `most`
+    uint64_t distinct = 0;  ///< names that surely differ, up to min_members
+    bool other = false;     ///< one that is not listed is among them
+    auto operator<=>(const Place&) const = default;
+  };
+  std::map<Place, uint32_t> nodes;
+  std::vector<Place> pending;
+  const uint32_t open = graph(rule).literal(RuleGraph::kStart, "{");
+  const uint32_t closing = graph(rule).node();
+  const uint32_t close = graph(rule).node();
+  graph(rule).call(closing, space_, close);
+  graph(rule).byte(close, '}', RuleGraph::kEnd);
+  const auto node_of = [&](const Place& place) {
+    const auto [it, fresh] = nodes.try_emplace(place, 0);
+    if (fresh) {
+      it->second = graph(rule).node();
+      pending.push_back(place);
+    }
+    return it->second;
+  };
+  graph(rule).epsilon(open, node_of({0}));
+  while (!pending.empty()) {
+    if (nodes.size() > kMaxObjectNodes) {
+      return refused("minProperties/maxProperties", "too many combinations").value();
+    }
+    if (builder_.too_large()) return {};
+    const Place at = pending.back();
+    pending.pop_back();
+    const uint32_t here = nodes[at];
+    Place next = at;
+    if (at.index == n) {
+      if (at.distinct >= s.min_members) {
+        if (at.written == 0) graph(rule).byte(here, '}', RuleGraph::kEnd);
+        if (at.written > 0) graph(rule).epsilon(here, closing);
+      }
+    } else {
+      ++next.index;
+      if (!members.listed[at.index].required) graph(rule).epsilon(here, node_of(next));
+    }
+    if ((limited && at.written == most) || (at.index == n && members.others.empty())) continue;
+    const uint32_t before = at.written == 0 ? here : graph(rule).literal(here, ",");
+    const uint32_t begin = graph(rule).node();
+    graph(rule).call(before, space_, begin);
+    next.written = std::min(at.written + 1, most);
+    if (at.index < n || !at.other) next.distinct = std::min(at.distinct + 1, s.min_members);
+    next.other = at.index == n;
+    const uint32_t target = node_of(next);
+    if (at.index < n) {
+      graph(rule).call(begin, members.listed[at.index].rule, target);
+      continue;
+    }
+    for (const RuleId other : members.others) graph(rule).call(begin, other, target);
+  }
+  return {};
+}
+
+}  // namespace infer

@@ -1,0 +1,478 @@
+#include "engine/sample/grammar/schema_shape.h"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+#include "engine/sample/grammar/schema_keywords.h"
+#include "engine/text/unicode.h"
+
+namespace infer {
+namespace {
+
+constexpr size_t kMaxShapes = 256;
+constexpr size_t kMaxOpen = 200;
+constexpr uint64_t kMaxWork = 200'000;
+constexpr uint32_t kMaxEmptyDepth = 6;
+
+void add_all(auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); }
+
+/// The stricter of two bounds, of which `sign` 1 is a lower one.
+void tighten(std::optional<NumberSpec::Bound>& bound, const std::optional<NumberSpec::Bound>& other,
+             int sign) {
+  if (!other) return;
+  const int order = bound ? sign * compare(other->value, bound->value) : 1;
+  if (order > 0 || (order == 0 && other->exclusive)) bound = other;
+}
+
+uint64_t code_points(const std::string& text) {
+  uint64_t count = 0;
+  for (const char c : text) count += (static_cast<uint8_t>(c) & 0xc0) != 0x80 ? 1 : 0;
+  return count;
+}
+
+uint8_t type_of(const Json& value) {
+  switch (value.type()) {
+    case Json::value_t::null: return kNull;
+    case Json::value_t::boolean: return value.get<bool>() ? kTrue : kFalse;
+    case Json::value_t::number_integer:
+    case Json::value_t::number_unsigned: return kInteger;
+    case Json::value_t::number_float: {
+      const auto d = decimal_of(value);
+      return d && d->is_integer() ? kInteger : kFraction;
+    }
+    case Json::value_t::string: return kString;
+    case Json::value_t::array: return kArray;
+    default: return kObject;
+  }
+}
+
+bool is_multiple(const Decimal& d, uint64_t of) {
+  if (of == 1) return true;
+  uint64_t rest = 0;
+  for (const char c : d.whole) rest = (rest * 10 + static_cast<uint64_t>(c - '0')) % of;
+  return rest == 0 && d.is_integer();
+}
+
+bool within(const Shape& s, const Decimal& d) {
+  if (s.lower) {
+    const int order = compare(d, s.lower->value);
+    if (order < 0 || (order == 0 && s.lower->exclusive)) return false;
+  }
+  if (s.upper) {
+    const int order = compare(d, s.upper->value);
+    if (order > 0 || (order == 0 && s.upper->exclusive)) return false;
+  }
+  return is_multiple(d, s.multiple_of);
+}
+
+void normalise(Conjunction& c) {
+  std::ranges::sort(c);
+  c.erase(std::ranges::unique(c).begin(), c.end());
+}
+
+}  // namespace
+
+std::optional<Decimal> decimal_of(const Json& number) {
+  if (number.is_number_unsigned()) return Decimal::parse(std::to_string(number.get<uint64_t>()));
+  if (number.is_number_integer()) return Decimal::parse(std::to_string(number.get<int64_t>()));
+  char text[64];
+  const auto end = std::to_chars(text, text + sizeof text, number.get<double>()).ptr;
+  return Decimal::parse(std::string_view(text, static_cast<size_t>(end - text)));
+}
+
+Status ShapeMaker::count_work(NodeId at) {
+  if (++work_ < kMaxWork && !document_.too_large()) return {};
+  return document_
+      .failure(StatusCode::unsupported, at, "allOf/anyOf",
+               "the combinations of its schemas are too many")
+      .value();
+}
+
+Result<Shapes> ShapeMaker::shapes(NodeId schema) {
+  if (const auto it = known_.find(schema); it != known_.end()) return it->second;
+  if (open_.contains(schema)) {
+    return document_.failure(StatusCode::invalid_argument, schema, "$ref",
+                             "the schema refers to itself without a value in between");
+  }
+  if (open_.size() >= kMaxOpen) {
+    return document_.failure(StatusCode::unsupported, schema, "$ref",
+                             "schemas in schemas about the same value are nested too deeply");
+  }
+  INFER_CHECK_R(count_work(schema));
+  open_.insert(schema);
+  Result<Shapes> made = make(schema);
+  open_.erase(schema);
+  if (made) known_.emplace(schema, *made);
+  return made;
+}
+
+Result<Shapes> ShapeMaker::shapes(const Conjunction& schemas) {
+  Shapes all(1);
+  for (const NodeId schema : schemas) {
+    INFER_TRY(const Shapes one, shapes(schema));
+    INFER_TRY(all, intersect(all, one, schema));
+  }
+  return all;
+}
+
+Result<Shapes> ShapeMaker::make(NodeId schema) {
+  const SchemaDocument::Node node = document_.node(schema);
+  if (node.negated) {
+    INFER_TRY(const Shapes plain, shapes(document_.negation(schema)));
+    return negate(plain, schema, "not, oneOf or if");
+  }
+  if (node.json->is_boolean()) {
+    Shapes all;
+    if (node.json->get<bool>()) all.emplace_back().origin = schema;
+    return all;
+  }
+  if (!node.json->is_object()) {
+    return document_.failure(StatusCode::invalid_argument, schema, "schema",
+                             "neither an object nor a boolean");
+  }
+  return KeywordReader(*this, schema).read();
+}
+
+Result<Shapes> ShapeMaker::intersect(const Shapes& a, const Shapes& b, NodeId at) {
+  Shapes out;
+  for (const Shape& x : a) {
+    for (const Shape& y : b) {
+      INFER_CHECK_R(count_work(at));
+      INFER_TRY(Shape both, intersect(x, y));
+      if (both.types == 0 || (both.values && both.values->empty())) continue;
+      out.push_back(std::move(both));
+      if (out.size() > kMaxShapes) {
+        return document_.failure(StatusCode::unsupported, at, "allOf/anyOf",
+                                 "the combinations of its schemas are too many");
+      }
+    }
+  }
+  return out;
+}
+
+Result<Shape> ShapeMaker::intersect(const Shape& a, const Shape& b) {
+  Shape s = a;
+  s.types &= b.types;
+  if (s.origin == kNoNode) s.origin = b.origin;
+  if (b.values) {
+    if (s.values) {
+      std::erase_if(*s.values, [&](const Json* v) {
+        return std::ranges::none_of(*b.values, [&](const Json* w) { return same_value(*v, *w); });
+      });
+    } else {
+      s.values = b.values;
+    }
+  }
+  tighten(s.lower, b.lower, 1);
+  tighten(s.upper, b.upper, -1);
+  const uint64_t divisor = std::gcd(s.multiple_of, b.multiple_of);
+  s.multiple_of = s.multiple_of / divisor * b.multiple_of;
+  if (s.multiple_of > UINT32_MAX) {
+    return document_.failure(StatusCode::unsupported, b.origin, "multipleOf", "it is too large");
+  }
+  add_all(s.languages, b.languages);
+  add_all(s.formats, b.formats);
+  s.min_length = std::max(s.min_length, b.min_length);
+  s.max_length = std::min(s.max_length, b.max_length);
+  add_all(s.arrays, b.arrays);
+  s.min_items = std::max(s.min_items, b.min_items);
+  s.max_items = std::min(s.max_items, b.max_items);
+  add_all(s.contains, b.contains);
+  s.unique_items = s.unique_items || b.unique_items;
+  add_all(s.objects, b.objects);
+  for (const std::string& name : b.required) {
+    if (std::ranges::find(s.required, name) == s.required.end()) s.required.push_back(name);
+  }
+  s.absent.insert(b.absent.begin(), b.absent.end());
+  add_all(s.names, b.names);
+  s.min_members = std::max(s.min_members, b.min_members);
+  s.max_members = std::min(s.max_members, b.max_members);
+  return s;
+}
+
+Conjunction ShapeMaker::item(const Shape& shape, size_t index) {
+  Conjunction out;
+  for (const auto& part : shape.arrays) {
+    if (index < part->prefix.size()) {
+      out.push_back(part->prefix[index]);
+    } else if (part->items != kNoNode) {
+      out.push_back(part->items);
+    }
+  }
+  normalise(out);
+  return out;
+}
+
+Conjunction ShapeMaker::member(const Shape& shape, const std::string& name) const {
+  Conjunction out;
+  for (const auto& part : shape.objects) {
+    bool named = false;
+    for (const auto& [property, schema] : part->properties) {
+      if (property != name) continue;
+      out.push_back(schema);
+      named = true;
+    }
+    for (const ObjectPart::Pattern& pattern : part->patterns) {
+      if (!pattern.names->matches(name)) continue;
+      out.push_back(pattern.schema);
+      named = true;
+    }
+    if (!named && part->additional != kNoNode) out.push_back(part->additional);
+  }
+  normalise(out);
+  return out;
+}
+
+Conjunction ShapeMaker::other_member(const Shape& shape, const std::vector<bool>& matching) {
+  Conjunction out;
+  size_t i = 0;
+  for (const auto& part : shape.objects) {
+    bool named = false;
+    for (const ObjectPart::Pattern& pattern : part->patterns) {
+      if (!matching[i++]) continue;
+      out.push_back(pattern.schema);
+      named = true;
+    }
+    if (!named && part->additional != kNoNode) out.push_back(part->additional);
+  }
+  normalise(out);
+  return out;
+}
+
+bool ShapeMaker::allows_other_members(const Shape& shape) {
+  bool listed = false;
+  bool said = false;
+  for (const auto& part : shape.objects) {
+    listed = listed || !part->properties.empty() || !part->patterns.empty();
+    said = said || part->additional != kNoNode;
+  }
+  return said || !listed;
+}
+
+Result<bool> ShapeMaker::allows(const Conjunction& schemas, const Json& value) {
+  INFER_TRY(const Shapes all, shapes(schemas));
+  for (const Shape& s : all) {
+    INFER_TRY(const bool ok, allows(s, value));
+    if (ok) return true;
+  }
+  return false;
+}
+
+Result<bool> ShapeMaker::allows(const Shape& s, const Json& value) {
+  INFER_CHECK_R(count_work(s.origin == kNoNode ? document_.root() : s.origin));
+  if ((s.types & type_of(value)) == 0) return false;
+  if (s.values &&
+      std::ranges::none_of(*s.values, [&](const Json* v) { return same_value(*v, value); })) {
+    return false;
+  }
+  if (value.is_number()) {
+    const auto d = decimal_of(value);
+    return d && within(s, *d);
+  }
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    const uint64_t length = code_points(text);
+    const auto matches = [&](const auto& dfa) { return dfa->matches(text); };
+    return length >= s.min_length && length <= s.max_length &&
+           std::ranges::all_of(s.languages, matches) && std::ranges::all_of(s.formats, matches);
+  }
+  if (value.is_array()) {
+    if (value.size() < s.min_items || value.size() > s.max_items) return false;
+    for (size_t i = 0; i < value.size(); ++i) {
+      INFER_TRY(const bool ok, allows(item(s, i), value[i]));
+      if (!ok) return false;
+      for (size_t j = 0; s.unique_items && j < i; ++j) {
+        if (same_value(value[i], value[j])) return false;
+      }
+    }
+    for (const NodeId wanted : s.contains) {
+      bool found = false;
+      for (size_t i = 0; i < value.size() && !found; ++i) {
+        INFER_TRY(found, allows(Conjunction{wanted}, value[i]));
+      }
+      if (!found) return false;
+    }
+  }
+  if (value.is_object()) {
+    if (value.size() < s.min_members || value.size() > s.max_members) return false;
+    for (const std::string& name : s.required) {
+      if (!value.contains(name)) return false;
+    }
+    for (const auto& [name, inner] : value.items()) {
+      if (s.absent.contains(name)) return false;
+      INFER_TRY(const bool ok, allows(member(s, name), inner));
+      if (!ok) return false;
+      const Json text = name;
+      INFER_TRY(const bool named, allows(s.names, text));
+      if (!named) return false;
+    }
+  }
+  return true;
+}
+
+Result<bool> ShapeMaker::surely_empty(const Conjunction& schemas, uint32_t depth) {
+  if (depth > kMaxEmptyDepth) return false;
+  INFER_TRY(const Shapes all, shapes(schemas));
+  for (const Shape& s : all) {
+    INFER_TRY(const bool empty, surely_empty(s, depth + 1));
+    if (!empty) return false;
+  }
+  return true;
+}
+
+Result<bool> ShapeMaker::surely_empty(const Shape& s, uint32_t depth) {
+  INFER_CHECK_R(count_work(s.origin == kNoNode ? document_.root() : s.origin));
+  if (s.types == 0) return true;
+  if (s.values) {
+    Shape plain = s;
+    plain.formats.clear();
+    for (const Json* v : *s.values) {
+      INFER_TRY(const bool ok, allows(plain, *v));
+      if (ok) return false;
+    }
+    return true;
+  }
+  if ((s.types & (kNull | kBoolean)) != 0) return false;
+  if ((s.types & kAnyNumber) != 0) {
+    if (!s.lower || !s.upper) return false;
+    const int order = compare(s.lower->value, s.upper->value);
+    if (order < 0 || (order == 0 && !s.lower->exclusive && !s.upper->exclusive)) return false;
+  }
+  if ((s.types & kString) != 0 && s.min_length <= s.max_length) {
+    CharDfa language = CharDfa::all();
+    if (s.max_length < kMaxCharStates / 4) {
+      INFER_TRY(language, CharDfa::of_length(static_cast<uint32_t>(s.min_length),
+                                             static_cast<uint32_t>(s.max_length)));
+    }
+    for (const auto& other : s.languages) {
+      auto both = language.intersected(*other);
+      if (!both) return false;
+      language = *std::move(both);
+    }
+    if (!language.empty()) return false;
+  }
+  if ((s.types & kArray) != 0 && s.min_items <= s.max_items) {
+    bool empty = false;
+    for (size_t i = 0; i < std::min<uint64_t>(s.min_items, 16) && !empty; ++i) {
+      INFER_TRY(empty, surely_empty(item(s, i), depth));
+    }
+    if (!empty) return false;
+  }
+  if ((s.types & kObject) != 0 && s.min_members <= s.max_members) {
+    bool empty = s.required.size() > s.max_members;
+    for (const std::string& name : s.required) {
+      if (empty) break;
+      empty = s.absent.contains(name);
+      if (!empty) {
+        INFER_TRY(empty, surely_empty(member(s, name), depth));
+      }
+    }
+    if (!empty) return false;
+  }
+  return true;
+}
+
+Result<bool> ShapeMaker::disjoint(const Shapes& a, const Shapes& b) {
+  for (const Shape& x : a) {
+    for (const Shape& y : b) {
+      INFER_TRY(const Shape both, intersect(x, y));
+      INFER_TRY(const bool empty, surely_empty(both));
+      if (!empty) return false;
+    }
+  }
+  return true;
+}
+
+Result<Shapes> ShapeMaker::negate(const Shapes& shapes, NodeId at, std::string_view keyword) {
+  Shapes all(1);
+  all[0].origin = at;
+  for (const Shape& s : shapes) {
+    INFER_TRY(const Shapes one, negate(s, at, keyword));
+    INFER_TRY(all, intersect(all, one, at));
+  }
+  return all;
+}
+
+Result<Shapes> ShapeMaker::negate(const Shape& s, NodeId at, std::string_view keyword) {
+  const auto refuse = [&](std::string_view what) {
+    return document_.failure(
+        StatusCode::unsupported, at, keyword,
+        std::string("the opposite of ") + std::string(what) + " cannot be promised");
+  };
+  Shapes out;
+  const auto add = [&](uint8_t types) -> Shape& {
+    Shape& made = out.emplace_back();
+    made.types = types;
+    made.origin = at;
+    return made;
+  };
+  if (s.types != kAnyType) add(static_cast<uint8_t>(~s.types));
+  if (s.values) {
+    // All but these; of numbers, arrays and objects too many others look the same.
+    std::vector<std::string> texts;
+    uint8_t scalars = 0;
+    for (const Json* v : *s.values) {
+      const uint8_t type = type_of(*v);
+      if ((type & s.types) == 0) continue;
+      if (type == kString) {
+        texts.push_back(v->get<std::string>());
+      } else if ((type & (kNull | kBoolean)) != 0) {
+        scalars |= type;
+      } else {
+        return refuse("a number, array or object");
+      }
+    }
+    add(static_cast<uint8_t>(s.types & ~scalars & ~kString));
+    if ((s.types & kString) != 0) {
+      add(kString).languages.push_back(
+          std::make_shared<const CharDfa>(CharDfa::of(texts).complement()));
+    }
+    Shape rest = s;
+    rest.values.reset();
+    rest.types = kAnyType;
+    INFER_TRY(const Shapes others, negate(rest, at, keyword));
+    add_all(out, others);
+    return out;
+  }
+  if ((s.types & kAnyNumber) != 0) {
+    if (s.multiple_of != 1) return refuse("multipleOf");
+    if (s.lower) add(kAnyNumber).upper = {s.lower->value, !s.lower->exclusive};
+    if (s.upper) add(kAnyNumber).lower = {s.upper->value, !s.upper->exclusive};
+  }
+  if ((s.types & kString) != 0) {
+    // What is no string of a format need not be written: a validator may not look at formats.
+    for (const auto& language : s.languages) {
+      add(kString).languages.push_back(std::make_shared<const CharDfa>(language->complement()));
+    }
+    if (s.min_length > 0) add(kString).max_length = s.min_length - 1;
+    if (s.max_length != kUnlimited) add(kString).min_length = s.max_length + 1;
+  }
+  if ((s.types & kArray) != 0) {
+    if (!s.arrays.empty() || !s.contains.empty() || s.unique_items) return refuse("items");
+    if (s.min_items > 0) add(kArray).max_items = s.min_items - 1;
+    if (s.max_items != kUnlimited) add(kArray).min_items = s.max_items + 1;
+  }
+  if ((s.types & kObject) != 0) {
+    if (!s.names.empty()) return refuse("propertyNames");
+    for (const std::string& name : s.required) add(kObject).absent.insert(name);
+    for (const std::string& name : s.absent) add(kObject).required.push_back(name);
+    if (s.min_members > 0) add(kObject).max_members = s.min_members - 1;
+    if (s.max_members != kUnlimited) add(kObject).min_members = s.max_members + 1;
+    for (const auto& part : s.objects) {
+      if (!part->patterns.empty() || part->additional != kNoNode) {
+        return refuse("patternProperties and additionalProperties");
+      }
+      for (const auto& [name, schema] : part->properties) {
+        Shape& other = add(kObject);
+        other.required.push_back(name);
+        ObjectPart opposite;
+        opposite.properties.emplace_back(name, document_.negation(schema));
+        other.objects.push_back(std::make_shared<const ObjectPart>(std::move(opposite)));
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace infer

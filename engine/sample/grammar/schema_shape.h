@@ -1,0 +1,128 @@
+// Schemas as unions of shapes: conjunctions of constraints, each about one type of value.
+//
+// In this form conjunctions (allOf, $ref beside others) become intersections of shapes, and
+// disjunctions (anyOf) lists of them. Subschemas of members and items are not looked into: a shape
+// holds their numbers, so that recursive schemas stay finite.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/sample/grammar/char_dfa.h"
+#include "engine/sample/grammar/json_text.h"
+#include "engine/sample/grammar/schema_document.h"
+
+namespace infer {
+
+/// Schemas that all have to hold, ascending; none: everything is allowed.
+using Conjunction = std::vector<NodeId>;
+
+enum TypeBits : uint8_t {
+  kNull = 1,
+  kFalse = 2,
+  kTrue = 4,
+  kInteger = 8,
+  kFraction = 16,  ///< numbers that are no integers
+  kString = 32,
+  kArray = 64,
+  kObject = 128,
+  kBoolean = kFalse | kTrue,
+  kAnyNumber = kInteger | kFraction,
+  kAnyType = 255,
+};
+
+inline constexpr uint64_t kUnlimited = UINT64_MAX;
+
+/// What one schema object says of items.
+struct ArrayPart {
+  std::vector<NodeId> prefix;
+  NodeId items = kNoNode;  ///< of those behind the prefix
+};
+
+/// What one schema object says of members.
+struct ObjectPart {
+  struct Pattern {
+    std::shared_ptr<const CharDfa> names;
+    NodeId schema;
+  };
+  std::vector<std::pair<std::string, NodeId>> properties;
+  std::vector<Pattern> patterns;
+  NodeId additional = kNoNode;
+};
+
+struct Shape {
+  uint8_t types = kAnyType;
+  NodeId origin = kNoNode;  ///< for messages
+  std::optional<std::vector<const Json*>> values;
+
+  std::optional<NumberSpec::Bound> lower, upper;
+  uint64_t multiple_of = 1;
+
+  std::vector<std::shared_ptr<const CharDfa>> languages;
+  /// By `format`: a validator may take these for annotations, so what is said of exclusion must not
+  /// rely on them.
+  std::vector<std::shared_ptr<const CharDfa>> formats;
+  uint64_t min_length = 0, max_length = kUnlimited;
+
+  std::vector<std::shared_ptr<const ArrayPart>> arrays;
+  uint64_t min_items = 0, max_items = kUnlimited;
+  std::vector<NodeId> contains;
+  bool unique_items = false;
+
+  std::vector<std::shared_ptr<const ObjectPart>> objects;
+  std::vector<std::string> required;
+  std::set<std::string> absent;
+  std::vector<NodeId> names;  ///< propertyNames
+  uint64_t min_members = 0, max_members = kUnlimited;
+};
+
+using Shapes = std::vector<Shape>;
+
+/// Turns schemas into shapes. Errors are those of compile_json_schema.
+class ShapeMaker {
+ public:
+  explicit ShapeMaker(SchemaDocument& document) : document_(document) {}
+
+  SchemaDocument& document() { return document_; }
+  /// Of all these schemas together.
+  Result<Shapes> shapes(const Conjunction& schemas);
+  Result<Shapes> shapes(NodeId schema);
+
+  /// The schemas of the item at `index`, or of the member `name`.
+  static Conjunction item(const Shape& shape, size_t index);
+  Conjunction member(const Shape& shape, const std::string& name) const;
+  /// Of a member in none of the `properties`, by which of all patterns (in the order of the parts)
+  /// its name is in.
+  static Conjunction other_member(const Shape& shape, const std::vector<bool>& matching);
+  static bool allows_other_members(const Shape& shape);
+
+  Result<bool> allows(const Shape& shape, const Json& value);
+  /// Whether it is certain that no value is of the shape. Formats do not count.
+  Result<bool> surely_empty(const Shape& shape, uint32_t depth = 0);
+
+ private:
+  friend class KeywordReader;
+
+  Result<Shapes> make(NodeId schema);
+  Result<Shapes> intersect(const Shapes& a, const Shapes& b, NodeId at);
+  Result<Shape> intersect(const Shape& a, const Shape& b);
+  /// Shapes of what the others leave; unsupported where that cannot be written.
+  Result<Shapes> negate(const Shapes& shapes, NodeId at, std::string_view keyword);
+  Result<Shapes> negate(const Shape& shape, NodeId at, std::string_view keyword);
+  Result<bool> disjoint(const Shapes& a, const Shapes& b);
+  Result<bool> allows(const Conjunction& schemas, const Json& value);
+  Result<bool> surely_empty(const Conjunction& schemas, uint32_t depth);
+  Status count_work(NodeId at);
+
+  SchemaDocument& document_;
+  std::map<NodeId, Shapes> known_;
+  std::set<NodeId> open_;
+  uint64_t work_ = 0;
+};
+
+}  // namespace infer

@@ -1,0 +1,195 @@
+// Schemas: what is drawn from the masks parses and validates; what cannot be promised is refused.
+#include <cstdlib>
+#include <fstream>
+
+#include "tests/sample/grammar_support.h"
+#include "tests/sample/schema_validator.h"
+#include "tests/support.h"
+
+using namespace infer;
+using namespace infer::test;
+
+namespace {
+
+const SmallVocabulary& vocabulary() {
+  static const SmallVocabulary kVocabulary(
+      {"\":",   "\": ", "\",",     "\", \"",  "{\"",      "\"}",      "[]",   "{}",
+       "],",    "],\n", "}}",      "]}",      "[[",       "},",       "true", "false",
+       "null",  "ab",   "abc",     "a\"",     "12",       "100",      "0.",   ".5",
+       "-1",    "e1",   "20",      "2024-",   "\n  ",     "    ",     ", ",   "\\\"",
+       "\\u00", "\\n",  "\\ud83d", "\\ude00", "\xc3\xa9", "\xe2\x82", "\xac", "\xf0\x9f\x98\x80",
+       "kind",  "name", "s_",      "_i",      ": ",       "\"a",      "x\"",  "  ",
+       "\n"});
+  return kVocabulary;
+}
+
+void refused(const std::string& text, StatusCode code, const std::string& part) {
+  CAPTURE(text);
+  const auto grammar = compile_json_schema(text);
+  REQUIRE(!grammar);
+  CHECK(grammar.error().code() == code);
+  CHECK_MESSAGE(grammar.error().message().find(part) != std::string::npos,
+                grammar.error().message());
+}
+
+bool accepts(const std::shared_ptr<const CompiledGrammar>& grammar, const std::string& text) {
+  const auto c = constraint(grammar, vocabulary().trie);
+  for (const char byte : text) {
+    if (!c->accept(static_cast<int32_t>(static_cast<uint8_t>(byte)))) return false;
+  }
+  return c->complete();
+}
+
+}  // namespace
+
+TEST_CASE("documents drawn from the masks parse and validate") {
+  using Json = nlohmann::ordered_json;
+  const Json schemas = Json::parse(read_text(data_path("schemas.json")));
+  CHECK(schemas.size() > 100);
+  // With this variable set the documents go to that file, for other validators.
+  const char* path = std::getenv("INFER_SCHEMA_DOCUMENTS");
+  std::ofstream out;
+  if (path != nullptr) out.open(path);
+  for (const Json& one : schemas) {
+    CAPTURE(one.dump());
+    const auto grammar = schema(one.dump());
+    auto shared = TokenGrammar::create(grammar, vocabulary().trie);
+    REQUIRE(shared);
+    Validator validator(one);
+    for (uint64_t seed = 0; seed < 12; ++seed) {
+      Random random(seed);
+      const auto c = make_constraint(*shared);
+      const std::string text =
+          random_text(*c, vocabulary(), random, 30 + 10 * static_cast<int>(seed));
+      CAPTURE(text);
+      const Json value = Json::parse(text, nullptr, false);
+      REQUIRE(!value.is_discarded());
+      CHECK(validator.valid(value));
+      if (text.size() < 300) CHECK(Recogniser(*grammar, text).whole());
+      if (path != nullptr) out << Json({{"schema", one}, {"text", text}}).dump() << "\n";
+    }
+  }
+}
+
+TEST_CASE("masks of schemas are what a plain recogniser says of each token") {
+  const SmallVocabulary& v = vocabulary();
+  for (
+      const char* text :
+      {R"({"type": "object", "properties": {"name": {"type": "string", "maxLength": 3},
+            "n": {"type": "array", "items": {"type": "integer", "maximum": 120}, "maxItems": 2}},
+            "required": ["n"], "additionalProperties": {"type": "null"}})",
+       R"({"type": "string", "minLength": 2, "maxLength": 4})",
+       R"({"type": "array", "items": {"type": "string", "pattern": "^a*\"?b$"}})",
+       R"({"anyOf": [{"type": "array", "items": {"const": "ab"}}, {"enum": [["ab", 1], "abc"]}]})"}) {
+    CAPTURE(text);
+    const auto grammar = schema(text);
+    for (uint64_t seed = 0; seed < 3; ++seed) {
+      Random random(seed);
+      const auto c = constraint(grammar, v.trie);
+      std::string so_far;
+      for (int step = 0; step < 12; ++step) {
+        CAPTURE(so_far);
+        const TokenMask mask = c->mask();
+        for (size_t i = 0; i < v.pieces.size(); ++i) {
+          const auto token = static_cast<int32_t>(i);
+          const bool expected = Recogniser(*grammar, so_far + v.pieces[i]).prefix();
+          if (mask.test(token) != expected || c->allows(token) != expected) {
+            FAIL_CHECK("token " << v.pieces[i]);
+          }
+        }
+        CHECK(mask.test(v.eog) == Recogniser(*grammar, so_far).whole());
+        const std::vector<int32_t> allowed = tokens_of(mask);
+        const int32_t token = allowed[random.below(static_cast<uint32_t>(allowed.size()))];
+        if (token == v.eog) break;
+        REQUIRE(c->accept(token));
+        so_far += v.pieces[static_cast<size_t>(token)];
+      }
+    }
+  }
+}
+
+TEST_CASE("what schemas allow can be written") {
+  const auto person = schema(
+      R"({"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+          "required": ["name"]})");
+  CHECK(accepts(person, R"({"name":"J\u00e9r\ud83d\ude00\"","age":-12})"));
+  CHECK(accepts(person, R"({"name": "x"})"));
+  CHECK(accepts(person, "{\n  \"name\": \"x\",\n  \"age\": 0\n}"));
+  CHECK(accepts(person, "{ \"name\": \"x\", \"age\": 1 }"));
+  CHECK_FALSE(accepts(person, R"({"age":1,"name":"x"})"));
+  CHECK_FALSE(accepts(person, R"({"name":"\ud83d"})"));
+  CHECK_FALSE(accepts(person, R"({"name":"x","age":01})"));
+  CHECK_FALSE(accepts(person, "{\"name\":\"\n\"}"));
+  CHECK_FALSE(accepts(person, R"({"name":"x",})"));
+  CHECK_FALSE(accepts(person, "{\"name\" :\"x\"}"));
+  CHECK_FALSE(accepts(person, "{\"name\":  \"x\"}"));
+  CHECK_FALSE(accepts(person, "{\"name\":\"\xff\"}"));
+
+  const auto number = schema(R"({"type": "number"})");
+  for (const char* text : {"0", "-0", "10", "1.5", "-0.25e-10", "1E5", "1234567890123456"}) {
+    CHECK(accepts(number, text));
+  }
+  for (const char* text : {"", "-", "01", "1.", ".5", "1e", "1e100", "12345678901234567", "+1"}) {
+    CHECK_FALSE(accepts(number, text));
+  }
+  const auto lengths = schema(R"({"type": "string", "minLength": 2, "maxLength": 3})");
+  CHECK(accepts(lengths, "\"a\xf0\x9f\x98\x80\""));
+  CHECK(accepts(lengths, R"("\ud83d\ude00\n\u0041")"));
+  CHECK_FALSE(accepts(lengths, "\"\xf0\x9f\x98\x80\""));
+  CHECK_FALSE(accepts(lengths, R"("\ud83d\ude00")"));
+  CHECK_FALSE(accepts(lengths, "\"abcd\""));
+  const auto object = compile_json_object();
+  REQUIRE(object);
+  CHECK(accepts(*object, R"({"a": [1, {"b": null}], "": true})"));
+  CHECK_FALSE(accepts(*object, "[]"));
+}
+
+TEST_CASE("ranges allow exactly the integers within") {
+  for (const auto& [low, high] :
+       {std::pair(-12, 7), {0, 0}, {-3, -1}, {9, 11}, {98, 1002}, {1, 1}}) {
+    const auto grammar = schema(R"({"type": "integer", "minimum": )" + std::to_string(low) +
+                                R"(, "maximum": )" + std::to_string(high) + "}");
+    for (int i = -1100; i <= 1100; ++i) {
+      CHECK(Recogniser(*grammar, std::to_string(i)).whole() == (i >= low && i <= high));
+    }
+  }
+  const auto sevens = schema(R"({"type": "integer", "multipleOf": 7, "minimum": -50})");
+  for (int i = -100; i <= 300; ++i) {
+    CHECK(Recogniser(*sevens, std::to_string(i)).whole() == (i % 7 == 0 && i >= -50));
+  }
+}
+
+TEST_CASE("what cannot be promised is refused by place and keyword") {
+  constexpr auto kBad = StatusCode::invalid_argument;
+  constexpr auto kNot = StatusCode::unsupported;
+  refused("{", kBad, "not valid JSON");
+  refused("3", kBad, "neither an object nor a boolean");
+  refused("false", kBad, "no value satisfies it");
+  refused(R"({"type": "strnig"})", kBad, "schema #: type");
+  refused(R"({"items": {"type": "array", "uniqueItems": true}})", kNot,
+          "schema #/items: uniqueItems");
+  refused(R"({"properties": {"a/b": {"multipleOf": 0.1}}})", kNot,
+          "schema #/properties/a~1b: multipleOf");
+  refused(R"({"allOf": [{"$ref": "http://example.com/x"}]})", kNot, "#/allOf/0: $ref");
+  refused(R"({"$ref": "#/nowhere"})", kBad, "leads nowhere");
+  refused(R"({"$ref": "#"})", kBad, "refers to itself");
+  refused(R"({"anyOf": [{"$ref": "#"}, {"type": "null"}]})", kBad, "refers to itself");
+  refused(R"({"$dynamicRef": "#x"})", kNot, "$dynamicRef");
+  refused(R"s({"pattern": "(?=a)"})s", kNot, "pattern: at byte");
+  refused(R"s({"pattern": "("})s", kBad, "pattern: at byte");
+  refused(R"({"format": "idn-email"})", kNot, "idn-email");
+  refused(R"({"oneOf": [{"properties": {"a": {"type": "array", "items": {"type": "null"}}}},
+                        {"properties": {"a": {"type": "array", "items": {"const": 1}}}}]})",
+          kNot, "not, oneOf or if: the opposite of items");
+  refused(R"({"type": "integer", "oneOf": [{"multipleOf": 3}, {"multipleOf": 5}]})", kNot,
+          "oneOf: branches 0 and 1 may both hold");
+  refused(R"({"not": {"multipleOf": 3}})", kNot, "not, oneOf or if: the opposite");
+  refused(R"({"contains": {}, "maxContains": 2})", kNot, "maxContains");
+  refused(R"({"type": "object", "minProperties": 3})", kNot, "minProperties");
+  refused(R"({"unevaluatedProperties": false, "anyOf": [true]})", kNot, "unevaluatedProperties");
+  refused(R"({"items": [{}]})", kBad, "prefixItems");
+  refused(R"({"type": "integer", "minimum": 5, "maximum": 4})", kBad, "no value satisfies it");
+  refused(R"({"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#"}}})", kBad,
+          "no value satisfies it");
+  refused(R"({"exclusiveMinimum": true})", kBad, "exclusiveMinimum");
+}

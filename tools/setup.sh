@@ -6,7 +6,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build pkg-config
   libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libexpected-dev
-  doctest-dev libutf8proc-dev libpcre2-dev libxxhash-dev
+  doctest-dev libutf8proc-dev libpcre2-dev libxxhash-dev libedit-dev
   python3 python3-pytest python3-numpy python3-jinja2
 )
 if [ "${1:-}" = --all ]; then packages+=(clang-19 libclang-rt-19-dev libfuzzer-19-dev clang-format clang-tidy); fi
@@ -14,7 +14,7 @@ if [ "${1:-}" = --arm ]; then
   # Of the other libraries only headers are used, which are the same for every processor.
   packages+=(
     g++-aarch64-linux-gnu qemu-user
-    libstdc++6:arm64 libutf8proc-dev:arm64 libpcre2-dev:arm64 libxxhash-dev:arm64
+    libstdc++6:arm64 libutf8proc-dev:arm64 libpcre2-dev:arm64 libxxhash-dev:arm64 libedit-dev:arm64
   )
 fi
 

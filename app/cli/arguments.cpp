@@ -41,12 +41,28 @@ std::optional<std::vector<int32_t>> tokens_of(const Json& json) {
 }  // namespace
 
 bool is_single_dash_name(std::string_view name) {
-  constexpr std::string_view kNames[] = {"ub", "ctk", "ctv", "ngl"};
+  constexpr std::string_view kNames[] = {"ub", "ctk", "ctv", "ngl", "sys", "st", "jf"};
   return is_one_of(name, kNames);
 }
 
 std::vector<std::string> normalise_arguments(int argc, char** argv) {
-  constexpr std::string_view kFreeText[] = {"-p", "--prompt", "-f", "--file", "-m", "--model"};
+  constexpr std::string_view kFreeText[] = {"-p",
+                                            "--prompt",
+                                            "-f",
+                                            "--file",
+                                            "-m",
+                                            "--model",
+                                            "--sys",
+                                            "--system-prompt",
+                                            "-r",
+                                            "--stop",
+                                            "--reverse-prompt",
+                                            "--grammar",
+                                            "-j",
+                                            "--json-schema",
+                                            "--dry-sequence-breaker",
+                                            "--chat-template-kwargs",
+                                            "--template"};
   std::vector<std::string> arguments;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];

@@ -15,7 +15,9 @@ using Action = std::function<int()>;
 
 // Each file of commands defines one of these; program.cpp calls them in the order of the help.
 void add_run(CLI::App& app, Action& action);
+void add_chat(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
+void add_perplexity(CLI::App& app, Action& action);
 void add_reports(CLI::App& app, Action& action);  // info, devices
 void add_plan(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);

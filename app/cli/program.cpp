@@ -46,8 +46,9 @@ void declare(CLI::App& app, Action& action) {
   app.set_version_flag("--version", std::string("infer ") + version());
   app.require_subcommand(1);
   app.get_formatter()->column_width(36);
-  for (const auto add : {add_run, add_eval, add_reports, add_plan, add_bench, add_text,
-                         add_template, add_selftest, add_synth, add_completion}) {
+  for (const auto add :
+       {add_run, add_chat, add_eval, add_perplexity, add_reports, add_plan, add_bench, add_text,
+        add_template, add_selftest, add_synth, add_completion}) {
     add(app, action);
   }
 }

@@ -7,6 +7,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/sampling.h"
+#include "cli/statistics.h"
 
 namespace infer::cli {
 namespace {
@@ -17,6 +18,7 @@ struct RunArgs {
   std::string file;
   SamplingArgs sampling;
   GenerateOptions generate;
+  ConstraintArgs constraint;
   bool shift = false;
   bool json = false;
 };
@@ -37,6 +39,7 @@ void declare(CLI::App& app, RunArgs& args) {
                  "End before this text. May be given several times")
       ->type_name("TEXT")
       ->allow_extra_args(false);
+  declare_constraint(app, args.constraint);
   app.add_option("--logprobs", args.generate.logprobs,
                  "With --json: log-probabilities of every token and of the N most likely")
       ->type_name("N")
@@ -49,27 +52,6 @@ void declare(CLI::App& app, RunArgs& args) {
       ->check(CLI::Range(0, std::numeric_limits<int32_t>::max()))
       ->capture_default_str();
   app.add_flag("--json", args.json, "Print one JSON object in place of the text");
-}
-
-const char* reason_name(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::stop: return "stop";
-    case FinishReason::length: return "length";
-    case FinishReason::context: return "context";
-    case FinishReason::cancelled: return "cancelled";
-  }
-  return "unknown";
-}
-
-double rate(int64_t tokens, double seconds) {
-  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
-}
-
-double prompt_rate(const GenerateResult& r) { return rate(r.prompt_tokens, r.prompt_seconds); }
-
-/// The first token comes out of the prompt's last step; the time runs from there.
-double generate_rate(const GenerateResult& r) {
-  return r.generated_tokens > 1 ? rate(r.generated_tokens - 1, r.generate_seconds) : 0;
 }
 
 /// One completion.
@@ -85,7 +67,7 @@ Json report(const Completion& done) {
   const GenerateResult& result = **done.result;
   Json json = {{"text", done.text},
                {"tokens", done.tokens},
-               {"finish_reason", reason_name(result.reason)},
+               {"finish_reason", finish_name(result.reason)},
                {"seed", result.seed}};
   if (!done.logprobs.empty()) json["logprobs"] = done.logprobs;
   json["timings"] = {{"prompt_tokens", result.prompt_tokens},
@@ -152,6 +134,7 @@ void summarise(const Completion& completion) {
 int run(RunArgs& args) {
   args.generate.sampling = sampling_options(args.sampling);
   const std::vector<std::optional<uint64_t>> seeds = seeds_of(args.sampling);
+  read_constraint(args.constraint, args.generate);
   if (args.shift) args.generate.overflow = ContextOverflow::shift;
   require_model(args.model);
   if (!args.prompt && args.file.empty()) usage("no prompt given: use -p TEXT or -f FILE");

@@ -8,6 +8,7 @@
 #include <limits>
 #include <string_view>
 
+#include "cli/arguments.h"
 #include "cli/failure.h"
 
 namespace infer::cli {
@@ -166,6 +167,29 @@ SamplingOptions sampling_options(const SamplingArgs& args) {
     o.logit_bias.push_back(*bias);
   }
   return o;
+}
+
+void declare_constraint(CLI::App& app, ConstraintArgs& args) {
+  std::vector<CLI::Option*> options{
+      app.add_option("--grammar", args.grammar, "Hold the text to this GBNF grammar")
+          ->type_name("TEXT"),
+      app.add_option("--grammar-file", args.grammar_file, "The same from a file")
+          ->type_name("FILE"),
+      app.add_option("-j,--json-schema", args.schema,
+                     "Hold the text to JSON of this schema; '{}': any")
+          ->type_name("TEXT"),
+      app.add_option("--json-schema-file,--jf", args.schema_file, "The same from a file")
+          ->type_name("FILE")};
+  for (CLI::Option* option : options) {
+    for (CLI::Option* other : options) {
+      if (other != option) option->excludes(other);
+    }
+  }
+}
+
+void read_constraint(const ConstraintArgs& args, GenerateOptions& options) {
+  options.grammar = args.grammar_file.empty() ? args.grammar : read_input(args.grammar_file);
+  options.json_schema = args.schema_file.empty() ? args.schema : read_input(args.schema_file);
 }
 
 void require_biased_tokens(const SamplingOptions& options, int32_t vocabulary_size) {

@@ -28,6 +28,18 @@ std::vector<std::optional<uint64_t>> seeds_of(const SamplingArgs& args);
 /// The options with everything checked that needs no model. Throws Failure (usage).
 SamplingOptions sampling_options(const SamplingArgs& args);
 
+/// What a text may be held to.
+struct ConstraintArgs {
+  std::string grammar_file;
+  std::string schema_file;
+  std::string grammar;
+  std::string schema;
+};
+/// --grammar, --grammar-file, -j/--json-schema, --json-schema-file.
+void declare_constraint(CLI::App& app, ConstraintArgs& args);
+/// Reads the files. Throws Failure.
+void read_constraint(const ConstraintArgs& args, GenerateOptions& options);
+
 /// Throws Failure (usage) if a bias is of a token that the vocabulary does not have.
 void require_biased_tokens(const SamplingOptions& options, int32_t vocabulary_size);
 

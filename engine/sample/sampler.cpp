@@ -160,10 +160,36 @@ std::span<const float> SamplerChain::edited(std::span<const float> logits,
   return edited_;
 }
 
-int32_t SamplerChain::sample(std::span<const float> logits, const SampleContext& context) {
+std::span<const float> SamplerChain::masked(std::span<const float> logits, const TokenMask& mask) {
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  if (logits.data() != edited_.data()) edited_.assign(logits.begin(), logits.end());
+  const std::span<const uint64_t> words = mask.words();
+  for (size_t w = 0; w * 64 < edited_.size(); ++w) {
+    const uint64_t allowed = w < words.size() ? words[w] : 0;
+    if (allowed == ~uint64_t{0}) continue;
+    const size_t end = std::min(edited_.size(), w * 64 + 64);
+    for (size_t i = w * 64; i < end; ++i) {
+      if ((allowed >> (i % 64) & 1) == 0) edited_[i] = kNever;
+    }
+  }
+  return edited_;
+}
+
+bool SamplerChain::greedy() const {
+  return params_.temperature.value <= 0 && params_.temperature.range <= 0;
+}
+
+int32_t SamplerChain::sample(std::span<const float> logits, const SampleContext& context,
+                             Constraint* constraint) {
   logits = edited(logits, context);
+  if (constraint != nullptr && !greedy()) logits = masked(logits, constraint->mask());
   blocks_.scan(logits);
-  if (params_.temperature.value <= 0 && params_.temperature.range <= 0) return blocks_.first_best();
+  if (greedy()) {
+    const int32_t best = blocks_.first_best();
+    if (constraint == nullptr || constraint->allows(best)) return best;
+    blocks_.scan(masked(logits, constraint->mask()));
+    return blocks_.first_best();
+  }
   const size_t done = choose_candidates();
   if (candidates_.empty()) return blocks_.first_best();
   for (size_t i = done; i < samplers_.size(); ++i) samplers_[i]->apply(candidates_, context);

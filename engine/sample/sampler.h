@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/sample/constraint.h"
 #include "engine/sample/logit_blocks.h"
 
 namespace infer {
@@ -183,8 +184,10 @@ class SamplerChain {
   explicit SamplerChain(const SamplingParams& params);
 
   /// The token for context.position of the sequence. Logits that are not a number never win; −1 if
-  /// none is a number.
-  int32_t sample(std::span<const float> logits, const SampleContext& context);
+  /// none is a number. With a constraint, as if the tokens that it does not allow had a probability
+  /// of 0; it is not told the token.
+  int32_t sample(std::span<const float> logits, const SampleContext& context,
+                 Constraint* constraint = nullptr);
 
   uint64_t seed() const { return params_.seed; }
 
@@ -198,7 +201,9 @@ class SamplerChain {
 
   void add(Step step);
   bool has(Step step) const;
+  bool greedy() const;
   std::span<const float> edited(std::span<const float> logits, const SampleContext& context);
+  std::span<const float> masked(std::span<const float> logits, const TokenMask& mask);
   /// Fills candidates_ with all that the samplers from the one returned on may leave and the draw
   /// choose.
   size_t choose_candidates();

@@ -168,6 +168,9 @@ Result<infer::GenerateOptions> generate_options(const infer_generate_options* gi
   set_unless_negative(to.sampling.dry_base, o.dry_base);
   set_unless_negative(to.sampling.dry_allowed_length, o.dry_allowed_length);
   to.sampling.dry_penalty_last = o.dry_penalty_last;
+  to.special_text = o.special_text != 0;
+  if (o.grammar != nullptr) to.grammar = o.grammar;
+  if (o.json_schema != nullptr) to.json_schema = o.json_schema;
   if (o.samplers != nullptr) to.sampling.samplers = parts_of(o.samplers, ';');
   return to;
 }

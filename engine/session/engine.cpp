@@ -249,6 +249,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const Load
     INFER_TRY(impl->tokenizer, Tokenizer::create(opened.source->tokenizer()));
     auto vocabulary = std::make_unique<Vocabulary::Impl>();
     vocabulary->tokenizer = impl->tokenizer;
+    impl->grammars = std::make_unique<Grammars>(impl->tokenizer);
     impl->vocabulary.reset(new Vocabulary(std::move(vocabulary)));
     Status failure;
     ProgressFn progress;

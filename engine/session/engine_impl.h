@@ -14,6 +14,7 @@
 #include "engine/kv/kv_cache.h"
 #include "engine/model/arch.h"
 #include "engine/sched/scheduler.h"
+#include "engine/session/grammars.h"
 #include "engine/text/tokenizer.h"
 #include "infer/infer.hpp"
 
@@ -94,6 +95,7 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   ModelDescription description;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::unique_ptr<Vocabulary> vocabulary;
+  std::unique_ptr<Grammars> grammars;
   std::unique_ptr<Executor> executor;
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<Scheduler> scheduler;

@@ -119,6 +119,7 @@ struct Generation {
   Sequence& sequence;
   GenerateResult& result;
   SamplerChain chain;
+  std::unique_ptr<Constraint> constraint;  ///< may be null
   StreamDecoder decoder;
   StopStrings stops;
   Status failure;  ///< of the callback
@@ -127,14 +128,15 @@ struct Generation {
   Clock::time_point generating = start;
 
   Generation(const GenerateOptions& o, const TokenFn& callback, const Tokenizer& t, Sequence& s,
-             const SamplingParams& params, GenerateResult& r)
+             const SamplingParams& params, std::unique_ptr<Constraint> c, GenerateResult& r)
       : options(o),
         on_token(callback),
         tokenizer(t),
         sequence(s),
         result(r),
         chain(params),
-        decoder(t),
+        constraint(std::move(c)),
+        decoder(t, {o.special_text}),
         stops(o.stop) {}
 
   bool tell(int32_t token, const std::string& text) {
@@ -164,14 +166,16 @@ struct Generation {
     if (options.max_tokens == 0) return false;
     // Draws count on where a shift drops tokens: none is used twice.
     const auto place = static_cast<int64_t>(sequence.tokens.size()) + sequence.shifted;
-    const int32_t token = chain.sample(logits, {std::span(sequence.tokens), place});
-    if (token < 0) {
+    const int32_t token =
+        chain.sample(logits, {std::span(sequence.tokens), place}, constraint.get());
+    const bool allowed = constraint == nullptr || constraint->accept(token);
+    if (token < 0 || !allowed) {
       failure = error(StatusCode::bad_file,
                       "the model's logits are not numbers: its weights are damaged, or hold values "
                       "beyond what float32 can compute with");
       return false;
     }
-    if (!options.ignore_end && tokenizer.is_eog(token)) {
+    if ((!options.ignore_end || constraint != nullptr) && tokenizer.is_eog(token)) {
       result.reason = FinishReason::stop;
       return false;
     }
@@ -183,12 +187,14 @@ struct Generation {
     // Room for it first: no token that was told is lost.
     if (tokens.size() == tokens.capacity()) tokens.reserve(2 * tokens.size());
     std::string text = stops.push(decoder.push(token));
-    if (is_last) text += rest();
+    const bool complete = constraint != nullptr && constraint->must_end();
+    if (is_last || complete) text += rest();
     const bool wanted = tell_logprobs(logits, token) && tell(token, text);
     result.generate_seconds = seconds_since(generating);
-    if (stops.found()) result.reason = FinishReason::stop;
+    const bool stopped = complete || stops.found();
+    if (stopped) result.reason = FinishReason::stop;
     if (!wanted) result.reason = FinishReason::cancelled;
-    if (!wanted || is_last || stops.found()) return false;
+    if (!wanted || is_last || stopped) return false;
     tokens.push_back(token);
     return true;
   }
@@ -205,6 +211,7 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
     INFER_TRY(
         const SamplingParams params,
         resolve_sampling(options.sampling, engine.opened.source->metadata(), *engine.tokenizer));
+    INFER_TRY(std::unique_ptr<Constraint> constraint, engine.grammars->constraint(options));
     result.seed = params.seed;
     result.prompt_tokens = static_cast<int64_t>(prompt.size());
     result.reason = FinishReason::length;
@@ -218,7 +225,8 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
                   options.keep);
     }
     sequence.keep = options.overflow == ContextOverflow::shift ? options.keep : -1;
-    Generation g(options, on_token, *engine.tokenizer, sequence, params, result);
+    Generation g(options, on_token, *engine.tokenizer, sequence, params, std::move(constraint),
+                 result);
     const Status status =
         impl_->run(prompt, false, [&](int64_t, std::span<const float> x) { return g.step(x); });
     sequence.keep = -1;

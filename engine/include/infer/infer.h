@@ -261,8 +261,8 @@ typedef struct infer_chat_template infer_chat_template;
 INFER_API infer_status infer_chat_template_create(const char* source, size_t length,
                                                   infer_chat_template** chat_template);
 INFER_API void infer_chat_template_free(infer_chat_template* chat_template);
-/* The text for some variables, a JSON object (messages, tools, bos_token, add_generation_prompt, …).
- * `now`: what strftime_now sees, "2026-01-15T12:00:00"; null: the local time.
+/* The text for some variables, a JSON object (messages, tools, bos_token, add_generation_prompt,
+ * …). `now`: what strftime_now sees, "2026-01-15T12:00:00"; null: the local time.
  * INFER_INVALID_ARGUMENT if the template raises; the message is its own. */
 INFER_API infer_status infer_chat_template_render(const infer_chat_template* chat_template,
                                                   const char* variables_json, size_t json_length,
@@ -354,6 +354,11 @@ typedef struct infer_generate_options {
   int32_t dry_penalty_last;   /* tokens looked back on; -1: all */
   const char* samplers;       /* null: the usual order; else names parted by ';': penalties, dry,
                                  top_n_sigma, top_k, typical_p, top_p, min_p, xtc, temperature */
+  /* What the text may be, one of the two at most; null: anything. The text then ends when it is
+   * complete. INFER_INVALID_ARGUMENT or INFER_UNSUPPORTED where it cannot be held to that. */
+  const char* grammar;     /* in GBNF, from its rule "root" */
+  const char* json_schema; /* of draft 2020-12 */
+  int32_t special_text;    /* nonzero: the text has special tokens spelt out */
 } infer_generate_options;
 
 /* Sets the defaults; struct_size is sizeof(infer_generate_options). */

@@ -271,8 +271,13 @@ struct GenerateOptions {
   /// The text ends before the first of these, FinishReason::stop. Text that may be the beginning of
   /// one comes later. The session keeps the tokens that spell it.
   std::vector<std::string> stop;
-  int32_t logprobs =
-      -1;  ///< how many of the most likely tokens on_logprobs is told; −1: not called
+  /// What the text may be; one of the two at most. It then ends when it is complete and nothing may
+  /// follow, and end-of-text tokens count even with ignore_end. A text cut short by max_tokens or a
+  /// stop string is the beginning of one.
+  std::string grammar;        ///< in GBNF, from its rule "root"
+  std::string json_schema;    ///< of draft 2020-12; "{}": any JSON value
+  bool special_text = false;  ///< the text has special tokens spelt out, as OutputParser wants it
+  int32_t logprobs = -1;      ///< most likely tokens that on_logprobs is told of; −1: not called
   LogprobsFn on_logprobs;  ///< called before the callback that is told the token
   SamplingOptions sampling;
 };
@@ -318,8 +323,9 @@ class INFER_API Session {
   /// done. Afterwards the session holds the generated tokens too, without the end token that
   /// stopped it: the next call continues the text. With ContextOverflow::shift it may then hold
   /// fewer tokens than before, also where the call fails later. cancel() is no failure here. Fails
-  /// with invalid_argument for ids outside the vocabulary or options out of range, does_not_fit if
-  /// the cache has no room for the prompt.
+  /// with invalid_argument for ids outside the vocabulary or options out of range, unsupported for
+  /// a grammar or schema that the text cannot be held to, does_not_fit if the cache has no room for
+  /// the prompt.
   Result<GenerateResult> generate(std::span<const int32_t> prompt, const GenerateOptions& options,
                                   const TokenFn& on_token);
   /// Appends the tokens and gives the logits after each of them, in order. Blocks until done. A
@@ -456,6 +462,35 @@ struct BenchReport {
 /// disturbs all alike. All are loaded at once.
 INFER_API Result<BenchReport> bench(const std::vector<std::string>& paths,
                                     const BenchOptions& options);
+
+struct PerplexityOptions {
+  int32_t chunk = 512;  ///< tokens that are evaluated together; the second half of them counts
+  int32_t chunks = 0;   ///< at most; 0: all that the text fills
+  std::string save;     ///< where to write the distributions, for a later run's `base`
+  std::string base;     ///< a saved run of the same text and vocabulary to compare with
+  /// Told the chunks done, of how many, and the perplexity so far; false cancels.
+  std::function<bool(int64_t, int64_t, double)> on_chunk;
+};
+
+struct PerplexityReport {
+  int64_t tokens = 0;           ///< that counted
+  double perplexity = 0;        ///< e to the mean of −log p(token)
+  double perplexity_error = 0;  ///< standard error
+  /// Σ p_base·(log p_base − log p) at each token (Kullback & Leibler 1951).
+  struct Divergence {
+    double base_perplexity = 0;
+    double mean = 0, mean_error = 0, median = 0, percentile_99 = 0, largest = 0;
+    double same_top = 0;  ///< share of tokens with the same most likely successor
+  };
+  std::optional<Divergence> divergence;
+};
+
+/// How well the model foresees a text, of which special tokens are plain text. Each chunk begins
+/// with the token that begins a text, if the model wants one, in place of its first. The engine's
+/// cache of type f32 or f16 and its steps are as it was loaded; output_rows of a chunk or more make
+/// it fast. invalid_argument for a text that is too short.
+INFER_API Result<PerplexityReport> perplexity(Engine& engine, std::string_view text,
+                                              const PerplexityOptions& options);
 
 struct SelftestReport {
   int32_t passed = 0;

@@ -1,0 +1,64 @@
+// A conversation with a model: messages rendered by its chat template, answers taken apart.
+//
+// The session keeps what it has computed: where the rendered text only grows, as most templates
+// have it, a turn computes its own tokens alone; where a template rewrites the past (leaves out
+// earlier reasoning, for instance), all from the first token that differs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "infer/infer.hpp"
+
+namespace infer::chat {
+
+using Json = nlohmann::ordered_json;
+
+struct Answer {
+  GenerateResult result;
+  std::string content, reasoning;
+  std::vector<ToolCall> calls;
+  int64_t computed_tokens = 0;  ///< of the prompt: what the session did not hold already
+};
+
+/// Told the parts of an answer as they come; return false to end it.
+using EventFn = std::function<bool(const OutputEvent&)>;
+
+/// One thread. Functions that fail return Status or Result.
+class Conversation {
+ public:
+  /// `source`: the chat template; empty: the model's, and bad_file if that has none. `variables`:
+  /// an object with further variables of the template. The engine outlives it.
+  static Result<std::unique_ptr<Conversation>> open(Engine& engine, std::string source,
+                                                    Json variables);
+
+  /// {"role", "content", …} each. A caller may change them at any time.
+  Json& messages() { return messages_; }
+  const Json& messages() const { return messages_; }
+  /// Generates the answer to the messages and appends it to them, also one that was ended early.
+  /// After a failure they are as before.
+  Result<Answer> answer(const GenerateOptions& options, const EventFn& on_event);
+  /// For cancel().
+  Session& session() { return *session_; }
+  /// Tokens of the last answer and all before it.
+  int64_t length() const { return session_->length(); }
+
+ private:
+  Conversation(Engine& engine, std::string source, Json variables);
+
+  Result<std::vector<int32_t>> new_tokens(const std::string& text);
+
+  Engine& engine_;
+  std::string source_;
+  Json variables_;
+  Json messages_ = Json::array();
+  std::unique_ptr<ChatTemplate> template_;
+  std::unique_ptr<Session> session_;
+  std::string spoken_;         ///< the text of the tokens held, special ones spelt out
+  std::vector<int32_t> held_;  ///< the session's tokens
+};
+
+}  // namespace infer::chat

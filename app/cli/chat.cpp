@@ -1,0 +1,252 @@
+// infer chat: a conversation in the terminal, or driven by a script through a pipe.
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "chat/conversation.h"
+#include "cli/arguments.h"
+#include "cli/chat_commands.h"
+#include "cli/cli.h"
+#include "cli/failure.h"
+#include "cli/interrupt.h"
+#include "cli/line_reader.h"
+#include "cli/output.h"
+#include "cli/sampling.h"
+#include "cli/statistics.h"
+
+namespace infer::cli {
+namespace {
+
+struct ChatArgs {
+  ModelArgs model;
+  std::optional<std::string> prompt;
+  std::string system;
+  std::string template_file;
+  std::string template_variables;
+  std::string reasoning = "auto";
+  SamplingArgs sampling;
+  ConstraintArgs constraint;
+  GenerateOptions generate;
+  bool shift = false;
+  bool single_turn = false;
+  bool json = false;
+};
+
+void declare(CLI::App& app, ChatArgs& args) {
+  declare_load(app, args.model);
+  app.add_option("-p,--prompt", args.prompt, "The first message")->type_name("TEXT");
+  app.add_option("--sys,--system-prompt", args.system, "What the model is told to be")
+      ->type_name("TEXT");
+  app.add_option("-n,--n-predict", args.generate.max_tokens,
+                 "Most tokens of an answer; -1: until it ends")
+      ->type_name("N")
+      ->check(CLI::Range(-1, std::numeric_limits<int32_t>::max()))
+      ->capture_default_str();
+  app.add_flag("--st,--single-turn", args.single_turn, "End after the first answer");
+  app.add_option("--reasoning", args.reasoning,
+                 "Whether what the model thinks before it answers is shown: on a terminal, always, "
+                 "never")
+      ->type_name("auto|show|hide")
+      ->check(CLI::IsMember({"auto", "show", "hide"}))
+      ->capture_default_str();
+  app.add_option("--template", args.template_file, "Jinja chat template in place of the model's")
+      ->type_name("FILE");
+  app.add_option("--chat-template-kwargs", args.template_variables,
+                 "Further variables of the template, as a JSON object")
+      ->type_name("JSON");
+  declare_sampling(app, args.sampling);
+  declare_constraint(app, args.constraint);
+  app.add_flag("--context-shift", args.shift,
+               "When the context is full, drop the earlier half of it and go on");
+  app.add_flag("--json", args.json, "Print an event a line: {\"event\": \"content\", …}");
+}
+
+std::string history_file() {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  if (state != nullptr && *state != '\0') return std::string(state) + "/infer_history";
+  const char* home = std::getenv("HOME");
+  return home == nullptr || *home == '\0' ? std::string() : std::string(home) + "/.infer_history";
+}
+
+Json variables_of(const ChatArgs& args) {
+  if (args.template_variables.empty()) return Json::object();
+  Json variables = Json::parse(args.template_variables, nullptr, false);
+  if (!variables.is_object()) usage("--chat-template-kwargs: expected a JSON object");
+  return variables;
+}
+
+/// What an answer looks like while it comes.
+class AnswerView {
+ public:
+  AnswerView(bool json, bool show_reasoning)
+      : json_(json), show_reasoning_(show_reasoning), dim_(isatty(STDOUT_FILENO) == 1) {}
+
+  bool show(const OutputEvent& event) {
+    using Kind = OutputEvent::Kind;
+    if (json_) return show_json(event);
+    switch (event.kind) {
+      case Kind::reasoning: return !show_reasoning_ || write(event.text, true);
+      case Kind::content: return write(event.text, false);
+      case Kind::tool_call:
+        return write(fmt::format("[{}({})]\n", event.call.name, event.call.arguments), false);
+    }
+    return true;
+  }
+  /// The end of an answer: a line of its own for what follows.
+  void end() {
+    if (json_) return;
+    if (dimmed_) write_out("\033[0m");
+    dimmed_ = false;
+    if (!line_empty_) write_out("\n");
+    line_empty_ = true;
+  }
+
+ private:
+  bool write(const std::string& text, bool reasoning) {
+    if (text.empty()) return true;
+    if (dim_ && reasoning != dimmed_) {
+      write_out(reasoning ? "\033[2m" : "\033[0m");
+      if (!reasoning && !line_empty_) write_out("\n");
+    }
+    dimmed_ = dim_ && reasoning;
+    line_empty_ = text.back() == '\n';
+    return write_out(text);
+  }
+  static bool show_json(const OutputEvent& event) {
+    using Kind = OutputEvent::Kind;
+    if (event.kind == Kind::tool_call) {
+      print_json({{"event", "tool_call"},
+                  {"id", event.call.id},
+                  {"name", event.call.name},
+                  {"arguments", event.call.arguments}});
+    } else {
+      print_json({{"event", event.kind == Kind::reasoning ? "reasoning" : "content"},
+                  {"text", event.text}});
+    }
+    return true;
+  }
+
+  bool json_;
+  bool show_reasoning_;
+  bool dim_;
+  bool dimmed_ = false;
+  bool line_empty_ = true;
+};
+
+Json statistics(const chat::Answer& answer, const Chat& chat) {
+  const GenerateResult& r = answer.result;
+  return {{"event", "end"},
+          {"finish_reason", finish_name(r.reason)},
+          {"seed", r.seed},
+          {"prompt_tokens", r.prompt_tokens},
+          {"reused_tokens", r.reused_tokens},
+          {"prompt_seconds", r.prompt_seconds},
+          {"generated_tokens", r.generated_tokens},
+          {"generate_seconds", r.generate_seconds},
+          {"first_token_seconds", r.first_token_seconds},
+          {"context_used", chat.conversation->length()},
+          {"context", chat.engine->memory().context},
+          {"memory_bytes", chat.engine->memory().total}};
+}
+
+std::string summary(const chat::Answer& answer, const Chat& chat) {
+  const GenerateResult& r = answer.result;
+  const MemoryReport memory = chat.engine->memory();
+  return fmt::format(
+      "[{} tokens at {:.1f} tokens/s; prompt {} tokens at {:.1f} tokens/s; first token after "
+      "{:.2f} s; context {} of {}; memory {}{}]",
+      r.generated_tokens, generate_rate(r), r.prompt_tokens, prompt_rate(r), r.first_token_seconds,
+      chat.conversation->length(), memory.context, human_bytes(memory.total),
+      r.reason == FinishReason::context     ? "; stopped: the context is full"
+      : r.reason == FinishReason::cancelled ? "; stopped"
+      : r.reason == FinishReason::length    ? "; stopped: -n"
+                                            : "");
+}
+
+/// Answers the messages as they stand.
+void answer(Chat& chat, const ChatArgs& args) {
+  const bool terminal = isatty(STDOUT_FILENO) == 1;
+  AnswerView view(args.json, args.reasoning == "show" || (args.reasoning == "auto" && terminal));
+  const Result<chat::Answer> done = [&] {
+    const InterruptScope scope(&chat.conversation->session());
+    return chat.conversation->answer(chat.generate, [&](const OutputEvent& event) {
+      return view.show(event) && !interrupted();
+    });
+  }();
+  view.end();
+  if (!done) {
+    if (args.json) print_json({{"event", "error"}, {"message", done.error().message()}});
+    must(done.error());
+  }
+  check_out();
+  chat.last = summary(*done, chat);
+  if (args.json) {
+    print_json(statistics(*done, chat));
+  } else if (!args.model.quiet) {
+    print_line(chat.last);
+  }
+}
+
+/// A message or a command; false where the conversation ends.
+bool take_line(Chat& chat, const ChatArgs& args, const std::string& line) {
+  if (line.find_first_not_of(" \t\r\n") == std::string::npos) return true;
+  CommandResult result = CommandResult::answer;
+  if (line.starts_with('/')) {
+    result = run_chat_command(chat, line);
+  } else {
+    chat.conversation->messages().push_back({{"role", "user"}, {"content", line}});
+  }
+  if (result == CommandResult::leave) return false;
+  if (result == CommandResult::answer) answer(chat, args);
+  return true;
+}
+
+int run(ChatArgs& args) {
+  args.generate.sampling = sampling_options(args.sampling);
+  read_constraint(args.constraint, args.generate);
+  if (args.shift) args.generate.overflow = ContextOverflow::shift;
+  const Json variables = variables_of(args);
+  require_model(args.model);
+  const std::string source =
+      args.template_file.empty() ? std::string() : read_input(args.template_file);
+
+  Chat chat;
+  const std::unique_ptr<Engine> engine = load_engine(args.model);
+  require_biased_tokens(args.generate.sampling, engine->vocabulary_size());
+  chat.engine = engine.get();
+  chat.conversation = must(chat::Conversation::open(*engine, source, variables));
+  chat.generate = args.generate;
+  LineReader reader(history_file());
+  chat.reader = &reader;
+  if (!args.system.empty()) set_system(chat, args.system);
+  if (reader.interactive() && !args.model.quiet) {
+    print_line(
+        fmt::format("{} · /help lists the commands, Ctrl-D leaves",
+                    engine->model().name.empty() ? engine->model().path : engine->model().name));
+  }
+  bool failed = false;
+  std::optional<std::string> line = args.prompt;
+  for (;;) {
+    if (!line) line = reader.read("> ");
+    if (!line) break;
+    try {
+      if (!take_line(chat, args, *line)) break;
+    } catch (const Failure& failure) {
+      // A turn that fails does not end the conversation of a person, who sees why.
+      if (!reader.interactive() || failure.exit_code() == kExitInterrupted) throw;
+      print_error(failure.what());
+      failed = true;
+    }
+    line.reset();
+    if (args.single_turn) break;
+  }
+  return failed ? kExitRuntime : kExitOk;
+}
+
+}  // namespace
+
+void add_chat(CLI::App& app, Action& action) {
+  add_command(app, action, "chat", "Converse in the terminal", declare, run);
+}
+
+}  // namespace infer::cli

@@ -1,0 +1,232 @@
+#include "cli/chat_commands.h"
+
+#include <algorithm>
+#include <iterator>
+#include <sstream>
+
+#include "cli/arguments.h"
+#include "cli/failure.h"
+#include "cli/output.h"
+#include "cli/output_file.h"
+#include "cli/sampling.h"
+
+namespace infer::cli {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) { throw Failure(kExitRuntime, message); }
+
+bool has_role(const Json& message, const char* role) { return message.value("role", "") == role; }
+
+/// Removes the last message of the person and all after it; returns its text.
+std::string take_back(Json& messages) {
+  for (size_t i = messages.size(); i-- > 0;) {
+    if (!has_role(messages[i], "user")) continue;
+    std::string text = messages[i].value("content", "");
+    messages.erase(messages.begin() + static_cast<ptrdiff_t>(i), messages.end());
+    return text;
+  }
+  refuse("there is no message to take back");
+}
+
+CommandResult help(Chat& chat, const std::string& text);
+
+CommandResult system(Chat& chat, const std::string& text) {
+  set_system(chat, text);
+  return CommandResult::read;
+}
+
+CommandResult regenerate(Chat& chat, const std::string&) {
+  const std::string text = take_back(chat.conversation->messages());
+  chat.conversation->messages().push_back({{"role", "user"}, {"content", text}});
+  // With the same seed it would say the same again.
+  std::optional<uint64_t>& seed = chat.generate.sampling.seed;
+  if (seed) ++*seed;
+  return CommandResult::answer;
+}
+
+CommandResult edit(Chat& chat, const std::string& text) {
+  Json& messages = chat.conversation->messages();
+  const Json before = messages;
+  const std::string old = take_back(messages);
+  std::optional<std::string> changed = text;
+  if (text.empty()) {
+    if (!chat.reader->interactive()) {
+      messages = before;
+      refuse("/edit: expected the new text");
+    }
+    changed = chat.reader->read("edit> ", old);
+  }
+  if (!changed || changed->empty()) {
+    messages = before;
+    return CommandResult::read;
+  }
+  messages.push_back({{"role", "user"}, {"content", *changed}});
+  return CommandResult::answer;
+}
+
+CommandResult undo(Chat& chat, const std::string&) {
+  take_back(chat.conversation->messages());
+  return CommandResult::read;
+}
+
+CommandResult clear(Chat& chat, const std::string&) {
+  Json& messages = chat.conversation->messages();
+  Json kept = Json::array();
+  if (!messages.empty() && has_role(messages[0], "system")) kept.push_back(messages[0]);
+  messages = kept;
+  return CommandResult::read;
+}
+
+CommandResult save(Chat& chat, const std::string& path) {
+  if (path.empty()) refuse("/save: expected the name of a file");
+  const Json file = {{"messages", chat.conversation->messages()}};
+  replace_file(path, file.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  return CommandResult::read;
+}
+
+CommandResult load(Chat& chat, const std::string& path) {
+  if (path.empty()) refuse("/load: expected the name of a file");
+  Json file = Json::parse(read_input(path), nullptr, false);
+  const bool fits =
+      file.is_object() && file.contains("messages") && file["messages"].is_array() &&
+      std::ranges::all_of(file["messages"], [](const Json& message) {
+        return message.is_object() && message.contains("role") && message["role"].is_string();
+      });
+  if (!fits) refuse(path + ": expected {\"messages\": [{\"role\": …, \"content\": …}, …]}");
+  chat.conversation->messages() = file["messages"];
+  return CommandResult::read;
+}
+
+CommandResult history(Chat& chat, const std::string&) {
+  for (const Json& message : chat.conversation->messages()) {
+    const bool is_text = message.contains("content") && message["content"].is_string();
+    print_line(fmt::format("{}: {}", message.value("role", ""),
+                           is_text ? message["content"].get<std::string>() : message.dump()));
+  }
+  return CommandResult::read;
+}
+
+CommandResult stats(Chat& chat, const std::string&) {
+  const MemoryReport m = chat.engine->memory();
+  print_line(chat.last.empty() ? "no answer yet" : chat.last);
+  print_line(fmt::format("memory: weights {}, cache {} ({}/{}), work space {}, host {}, process {}",
+                         human_bytes(m.weights), human_bytes(m.kv), m.cache_type_k, m.cache_type_v,
+                         human_bytes(m.activations + m.scratch), human_bytes(m.host),
+                         human_bytes(m.process)));
+  return CommandResult::read;
+}
+
+/// The flags of the command line that can change between answers.
+struct Settings {
+  CLI::App app{"settings", "/set"};
+  SamplingArgs sampling;
+  std::optional<int32_t> max_tokens;
+
+  Settings() {
+    app.set_help_flag();
+    declare_sampling(app, sampling);
+    app.add_option("-n,--n-predict", max_tokens, "Most tokens of an answer; -1: until it ends")
+        ->type_name("N")
+        ->check(CLI::Range(-1, std::numeric_limits<int32_t>::max()));
+  }
+};
+
+template <typename T>
+void override_with(std::optional<T>& setting, const std::optional<T>& given) {
+  if (given) setting = given;
+}
+
+CommandResult set(Chat& chat, const std::string& text) {
+  Settings settings;
+  if (text.empty()) {
+    print_line("/set takes flags of the command line, such as /set --temp 0.7 --top-k 40:");
+    print_line(settings.app.help());
+    return CommandResult::read;
+  }
+  std::istringstream words(text);
+  std::vector<std::string> arguments{std::istream_iterator<std::string>(words), {}};
+  std::ranges::reverse(arguments);
+  try {
+    settings.app.parse(arguments);
+  } catch (const CLI::ParseError& e) {
+    refuse(std::string("/set: ") + e.what());
+  }
+  const SamplingOptions given = sampling_options(settings.sampling);
+  SamplingOptions& o = chat.generate.sampling;
+  for (const auto field :
+       {&SamplingOptions::temperature, &SamplingOptions::top_p, &SamplingOptions::min_p,
+        &SamplingOptions::typical_p, &SamplingOptions::top_n_sigma, &SamplingOptions::dynamic_range,
+        &SamplingOptions::dynamic_exponent, &SamplingOptions::xtc_probability,
+        &SamplingOptions::xtc_threshold, &SamplingOptions::mirostat_target,
+        &SamplingOptions::mirostat_rate, &SamplingOptions::repeat_penalty,
+        &SamplingOptions::frequency_penalty, &SamplingOptions::presence_penalty,
+        &SamplingOptions::dry_multiplier, &SamplingOptions::dry_base}) {
+    override_with(o.*field, given.*field);
+  }
+  for (const auto field :
+       {&SamplingOptions::top_k, &SamplingOptions::mirostat, &SamplingOptions::penalty_last,
+        &SamplingOptions::dry_allowed_length, &SamplingOptions::dry_penalty_last}) {
+    override_with(o.*field, given.*field);
+  }
+  override_with(o.dry_breakers, given.dry_breakers);
+  override_with(o.seed, given.seed);
+  if (!given.samplers.empty()) o.samplers = given.samplers;
+  if (!given.logit_bias.empty()) o.logit_bias = given.logit_bias;
+  if (settings.max_tokens) chat.generate.max_tokens = *settings.max_tokens;
+  return CommandResult::read;
+}
+
+CommandResult leave(Chat&, const std::string&) { return CommandResult::leave; }
+
+struct Command {
+  const char* name;
+  const char* argument;
+  const char* what;
+  CommandResult (*run)(Chat&, const std::string&);
+};
+
+constexpr Command kCommands[] = {
+    {"help", "", "this list", help},
+    {"system", "[TEXT]", "what the model is told to be; without text: nothing", system},
+    {"regenerate", "", "another answer to the last message", regenerate},
+    {"edit", "[TEXT]", "change the last message, and answer that", edit},
+    {"undo", "", "take back the last message and its answer", undo},
+    {"clear", "", "begin anew, with the same system message", clear},
+    {"history", "", "the messages so far", history},
+    {"save", "FILE", "write the messages to a file, as JSON", save},
+    {"load", "FILE", "go on from such a file", load},
+    {"set", "[FLAGS]", "change settings, such as --temp 0.7; without flags: list them", set},
+    {"stats", "", "speed and memory", stats},
+    {"exit", "", "leave; Ctrl-D does so too", leave},
+};
+
+CommandResult help(Chat&, const std::string&) {
+  for (const Command& c : kCommands) {
+    print_line(fmt::format("  {:22} {}", fmt::format("/{} {}", c.name, c.argument), c.what));
+  }
+  print_line("A line that ends with \\ goes on with the next. Ctrl-C ends an answer.");
+  return CommandResult::read;
+}
+
+}  // namespace
+
+CommandResult run_chat_command(Chat& chat, const std::string& line) {
+  const size_t end = std::min(line.find_first_of(" \t"), line.size());
+  const std::string name = line.substr(1, end - 1);
+  const size_t begin = std::min(line.find_first_not_of(" \t", end), line.size());
+  std::string argument = line.substr(begin);
+  argument.erase(argument.find_last_not_of(" \t\r\n") + 1);
+  for (const Command& c : kCommands) {
+    if (name == c.name) return c.run(chat, argument);
+  }
+  refuse(fmt::format("unknown command '/{}'; /help lists the commands", name));
+}
+
+void set_system(Chat& chat, const std::string& text) {
+  Json& messages = chat.conversation->messages();
+  if (!messages.empty() && has_role(messages[0], "system")) messages.erase(messages.begin());
+  if (text.empty()) return;
+  messages.insert(messages.begin(), Json{{"role", "system"}, {"content", text}});
+}
+
+}  // namespace infer::cli

@@ -1,0 +1,36 @@
+// Lines from the person at a terminal, with editing and history, or from a pipe.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace infer::cli {
+
+/// One at a time, one thread. Prompts and what is typed go to stderr.
+class LineReader {
+ public:
+  /// `history_file`: kept from run to run; empty: not kept. Only of a terminal.
+  explicit LineReader(std::string history_file);
+  ~LineReader();
+  LineReader(const LineReader&) = delete;
+  LineReader& operator=(const LineReader&) = delete;
+
+  /// Whether stdin and stderr are a terminal: then lines can be edited, and prompts are shown.
+  bool interactive() const { return interactive_; }
+  /// The next line without its end; nothing at the end of the input. `start`: text that stands
+  /// there already. Ctrl-C gives up the line and begins an empty one. A line that ends with a
+  /// backslash goes on with the next.
+  std::optional<std::string> read(std::string_view prompt, std::string_view start = {});
+
+ private:
+  struct Editor;
+
+  std::optional<std::string> read_one(std::string_view prompt, std::string_view start);
+
+  bool interactive_;
+  std::unique_ptr<Editor> editor_;  ///< null where not interactive
+};
+
+}  // namespace infer::cli

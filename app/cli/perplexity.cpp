@@ -1,0 +1,97 @@
+// infer perplexity: how well a model foresees a text, and how far it is from another one.
+#include "cli/arguments.h"
+#include "cli/cli.h"
+#include "cli/failure.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+
+namespace infer::cli {
+namespace {
+
+struct PerplexityArgs {
+  ModelArgs model;
+  std::string file;
+  PerplexityOptions options;
+  bool json = false;
+};
+
+void declare(CLI::App& app, PerplexityArgs& args) {
+  declare_load(app, args.model);
+  app.add_option("-f,--file", args.file, "The text; '-': stdin")->type_name("FILE");
+  app.add_option("--chunk", args.options.chunk,
+                 "Tokens that are evaluated together; the second half of them counts")
+      ->type_name("N")
+      ->check(CLI::Range(4, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--chunks", args.options.chunks, "Chunks at most; 0: all")
+      ->type_name("N")
+      ->check(CLI::Range(0, std::numeric_limits<int32_t>::max()))
+      ->capture_default_str();
+  app.add_option("--save-base", args.options.save,
+                 "Write the distributions, to compare other models with")
+      ->type_name("FILE");
+  app.add_option("--kl-base", args.options.base,
+                 "Kullback-Leibler divergence from the model that this file was saved of")
+      ->type_name("FILE");
+  app.add_flag("--json", args.json, "Print a JSON object");
+}
+
+Json report(const PerplexityReport& r) {
+  Json json = {
+      {"tokens", r.tokens}, {"perplexity", r.perplexity}, {"perplexity_error", r.perplexity_error}};
+  if (!r.divergence) return json;
+  const PerplexityReport::Divergence& d = *r.divergence;
+  json["divergence"] = {{"base_perplexity", d.base_perplexity},
+                        {"mean", d.mean},
+                        {"mean_error", d.mean_error},
+                        {"median", d.median},
+                        {"percentile_99", d.percentile_99},
+                        {"largest", d.largest},
+                        {"same_top", d.same_top}};
+  return json;
+}
+
+int run(PerplexityArgs& args) {
+  require_model(args.model);
+  if (args.file.empty()) usage("no text given: use -f FILE");
+  const std::string text = read_input(args.file);
+  LoadOptions& load = args.model.load;
+  if (load.context == 0) load.context = args.options.chunk;
+  load.batch_rows = std::min(load.batch_rows, args.options.chunk);
+  load.output_rows = std::min(load.batch_rows, 64);
+  const std::unique_ptr<Engine> engine = load_engine(args.model);
+  const bool progress = stderr_is_terminal() && !args.model.quiet;
+  args.options.on_chunk = [&](int64_t done, int64_t of, double so_far) {
+    if (progress) print_line(fmt::format("chunk {} of {}: {:.4f}", done, of, so_far));
+    return !interrupted();
+  };
+  const Result<PerplexityReport> result = [&] {
+    const InterruptScope scope;
+    return perplexity(*engine, text, args.options);
+  }();
+  if (interrupted()) return kExitInterrupted;
+  const PerplexityReport done = must(result);
+  if (args.json) {
+    print_json(report(done));
+    return kExitOk;
+  }
+  print_line(fmt::format("perplexity {:.4f} ± {:.4f} over {} tokens", done.perplexity,
+                         done.perplexity_error, done.tokens));
+  if (done.divergence) {
+    const PerplexityReport::Divergence& d = *done.divergence;
+    print_line(fmt::format(
+        "divergence from the base (perplexity {:.4f}): mean {:.6f} ± {:.6f}, median {:.6f}, 99 % "
+        "below {:.6f}, largest {:.6f}; the same most likely token in {:.2f} %",
+        d.base_perplexity, d.mean, d.mean_error, d.median, d.percentile_99, d.largest,
+        100 * d.same_top));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_perplexity(CLI::App& app, Action& action) {
+  add_command(app, action, "perplexity", "How well a model foresees a text", declare, run);
+}
+
+}  // namespace infer::cli

@@ -1,0 +1,29 @@
+// What is said of a generation.
+#pragma once
+
+#include "infer/infer.hpp"
+
+namespace infer::cli {
+
+inline const char* finish_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::stop: return "stop";
+    case FinishReason::length: return "length";
+    case FinishReason::context: return "context";
+    case FinishReason::cancelled: return "cancelled";
+  }
+  return "unknown";
+}
+
+/// Tokens a second of the prompt; those that were found in the cache count as well.
+inline double prompt_rate(const GenerateResult& r) {
+  return r.prompt_seconds > 0 ? static_cast<double>(r.prompt_tokens) / r.prompt_seconds : 0;
+}
+
+/// The first token comes out of the prompt's last step; the time runs from there.
+inline double generate_rate(const GenerateResult& r) {
+  if (r.generated_tokens < 2 || r.generate_seconds <= 0) return 0;
+  return static_cast<double>(r.generated_tokens - 1) / r.generate_seconds;
+}
+
+}  // namespace infer::cli

@@ -1,0 +1,225 @@
+"""infer chat: turns, commands, events, and what a person at a terminal sees."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+
+import pytest
+
+from program import INFER, fails, infer
+
+TEMPLATE = """{%- for m in messages -%}
+<|{{ m.role }}|>{{ m.content }}</s>
+{%- endfor -%}
+{%- if add_generation_prompt %}<|assistant|>{% endif -%}"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "synth.gguf"
+    done = infer("synth", "custom", path, "--layers", 2, "--embedding", 64, "--feed-forward", 96,
+                 "--heads", 4, "--kv-heads", 2, "--tokens", 1000, "--context", 4096)
+    assert done.returncode == 0, done.stderr.decode()
+    return path
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
+    path = tmp_path_factory.mktemp("template") / "plain.jinja"
+    path.write_text(TEMPLATE)
+    return path
+
+
+@pytest.fixture
+def chat(model, template, tmp_path):
+    def run(lines, *arguments, code=0, json_events=True):
+        flags = ["--json"] if json_events else []
+        done = infer("chat", "-m", model, "--template", template, "-n", 8, "--temp", 0, *flags,
+                     *arguments, stdin="".join(line + "\n" for line in lines).encode())
+        assert done.returncode == code, done.stderr.decode()
+        if not json_events:
+            return done
+        return [json.loads(line) for line in done.stdout.decode().splitlines()]
+    return run
+
+
+def ends(events):
+    return [e for e in events if e["event"] == "end"]
+
+
+def text(events):
+    return "".join(e["text"] for e in events if e["event"] == "content")
+
+
+def test_a_second_turn_computes_its_own_tokens_alone(chat, model):
+    first, second = ends(chat(["Hello there, how are you today?", "Fine"]))
+    assert first["reused_tokens"] == 0 and second["reused_tokens"] == 0
+    # Its prompt is what the template adds after the answer.
+    assert second["prompt_tokens"] < first["prompt_tokens"]
+    assert second["context_used"] > first["context_used"]
+    done = infer("tokenize", "-m", model, "--json", "--no-bos",
+                 stdin=b"</s><|user|>Fine</s><|assistant|>")
+    assert second["prompt_tokens"] <= len(json.loads(done.stdout)) + 1
+
+
+def test_turns_equal_the_whole_conversation_at_once(chat, tmp_path):
+    saved = tmp_path / "saved.json"
+    events = chat(["One", "Two", f"/save {saved}", "Three"])
+    messages = json.loads(saved.read_text())["messages"]
+    assert [m["role"] for m in messages] == ["user", "assistant"] * 2
+    again = chat([f"/load {saved}", "Three"])
+    assert len(ends(events)) == 3 and len(ends(again)) == 1
+    assert text(again) == text(events)[-len(text(again)):]
+
+
+def test_commands(chat, tmp_path):
+    saved = tmp_path / "saved.json"
+    chat(["/system Be brief", "One", "/undo", "Two", "/regenerate", "/edit Three", "/history",
+          "/stats", "/set --temp 0.5 -n 3", f"/save {saved}", "/clear", "/help", "/exit", "never"])
+    messages = json.loads(saved.read_text())["messages"]
+    assert [m["role"] for m in messages] == ["system", "user", "assistant"]
+    assert messages[1]["content"] == "Three"
+    for line, says in [("/nonsense", "unknown command"), ("/save", "name of a file"),
+                       ("/load /nonexistent", "nonexistent"), ("/undo", "no message"),
+                       ("/set --temp x", "/set"), ("/edit", "expected the new text")]:
+        done = chat([line], code=3 if "/nonexistent" in line else 1, json_events=False)
+        assert says in done.stderr.decode()
+
+
+def test_settings_hold_from_the_next_answer_on(chat):
+    first, second = ends(chat(["One", "/set -n 3", "Two"]))
+    assert first["generated_tokens"] == 8 and second["generated_tokens"] == 3
+    one, two = ends(chat(["One", "/set -s 5 --temp 1", "Two"], "-s", "4"))
+    assert one["seed"] == 4 and two["seed"] == 5
+
+
+def test_piped_text_holds_answers_alone(chat):
+    done = chat(["One", "", "Two"], json_events=False)
+    assert done.stdout.endswith(b"\n")
+    assert done.stderr.count(b"tokens/s; first token after") == 2
+    assert b"> " not in done.stdout
+
+
+def test_a_first_message_and_one_turn(chat):
+    assert len(ends(chat(["Two"], "-p", "One"))) == 2
+    assert len(ends(chat(["Two"], "-p", "One", "-st"))) == 1
+
+
+def test_constraints_hold_an_answer(chat):
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 5}},
+              "required": ["n"], "additionalProperties": False}
+    events = chat(["One"], "-j", json.dumps(schema), "-n", "200")
+    if ends(events)[0]["finish_reason"] == "stop":
+        value = json.loads(text(events))
+        assert list(value) == ["n"] and value["n"] <= 5
+
+
+def test_failures_say_what_is_wrong(model, template, tmp_path):
+    fails(3, "chat", "-m", model, stdin=b"x\n", says="no chat template")
+    broken = tmp_path / "broken.jinja"
+    broken.write_text("{% for %}")
+    fails(3, "chat", "-m", model, "--template", broken, stdin=b"x\n", says="line 1")
+    fails(2, "chat", "-m", model, "--template", template, "--chat-template-kwargs", "[1]",
+          says="JSON object")
+    fails(2, "chat", "-m", model, "--template", template, "-j", "{\"type\": 3}", stdin=b"x\n")
+
+
+class Terminal:
+    """The program at a terminal of its own."""
+
+    def __init__(self, *arguments, home):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.environ.update(HOME=str(home), TERM="xterm", LANG="C.UTF-8")
+            os.environ.pop("XDG_STATE_HOME", None)
+            os.execv(INFER, [INFER, *map(str, arguments)])
+        self.seen = ""
+
+    def expect(self, pattern, seconds=60):
+        deadline = time.monotonic() + seconds
+        while not re.search(pattern, self.seen):
+            left = deadline - time.monotonic()
+            assert left > 0, f"expected {pattern!r}, found {self.seen!r}"
+            if not select.select([self.fd], [], [], left)[0]:
+                continue
+            try:
+                data = os.read(self.fd, 4096)
+            except OSError:
+                data = b""
+            assert data, f"expected {pattern!r}, found the end after {self.seen!r}"
+            self.seen += data.decode(errors="replace")
+        found = re.search(pattern, self.seen)
+        self.seen = self.seen[found.end():]
+
+    def send(self, text):
+        os.write(self.fd, text.encode())
+
+    def end(self):
+        while True:
+            try:
+                if not os.read(self.fd, 4096):
+                    break
+            except OSError:
+                break
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def test_at_a_terminal(model, template, tmp_path):
+    t = Terminal("chat", "-m", model, "--template", template, "-n", 6, "--temp", 0, home=tmp_path)
+    t.expect("/help lists the commands")
+    t.expect("> ")
+    t.send("Hello\n")
+    t.expect(r"6 tokens at .*context \d+ of \d+; memory")
+    t.expect("> ")
+    t.send("given up\x03")  # Ctrl-C gives up the line
+    t.expect(r"\^C")
+    t.expect("> ")
+    t.send("\x1b[A\n")  # the line before
+    t.expect("Hello")
+    t.expect(r"6 tokens at")
+    t.expect("> ")
+    t.send("a\x7fHi \\\n")
+    t.expect(r"\.\.\. ")
+    t.send("there\n")
+    t.expect(r"6 tokens at")
+    t.send("/history\n")
+    t.expect(r"user: Hi\s+there")
+    t.send("/edit\n")
+    t.expect("edit> ")
+    t.expect("Hi")
+    t.send("\x15Changed\n")
+    t.expect(r"6 tokens at")
+    t.send("/nonsense\n")
+    t.expect("unknown command")
+    t.send("\x04")  # Ctrl-D
+    assert t.end() == 1
+    assert "Hello" in (tmp_path / ".infer_history").read_text()
+
+
+def test_ctrl_c_ends_an_answer_and_not_the_program(model, template, tmp_path):
+    t = Terminal("chat", "-m", model, "--template", template, "-n", 100000, "--temp", 1, "-s", 3,
+                 "--samplers", "temperature", "--context-shift", home=tmp_path)
+    t.expect("> ")
+    t.send("Tell me\n")
+    t.expect(r"Tell me\s+\S")
+    time.sleep(0.3)
+    os.kill(t.pid, signal.SIGINT)
+    t.expect(r"; stopped\]|tokens at")
+    t.expect("> ")
+    t.send("/exit\n")
+    assert t.end() == 0
+
+
+def test_a_closed_stdout_ends_it(model, template):
+    process = subprocess.Popen(
+        [INFER, "chat", "-m", str(model), "--template", str(template), "-n", "50"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process.stdout.close()
+    process.stdin.write(b"One\nTwo\n")
+    process.stdin.close()
+    assert process.wait(timeout=60) == 0

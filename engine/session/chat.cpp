@@ -1,6 +1,7 @@
-// Chat templates of the public API.
+// Chat templates and parsing of output: the public API.
 #include "engine/session/engine_impl.h"
 #include "engine/text/chat_template.h"
+#include "engine/text/output_reader.h"
 
 namespace infer {
 
@@ -23,5 +24,38 @@ Result<std::string> ChatTemplate::render(std::string_view variables_json,
                                          std::string_view now) const {
   return guarded([&] { return impl_->program->render(variables_json, now); });
 }
+
+struct OutputParser::Impl {
+  OutputReader reader;
+};
+
+OutputParser::OutputParser(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+OutputParser::~OutputParser() = default;
+
+Result<std::unique_ptr<OutputParser>> OutputParser::create(std::string_view template_source,
+                                                           std::string_view prompt) {
+  return guarded([&]() -> Result<std::unique_ptr<OutputParser>> {
+    return std::unique_ptr<OutputParser>(
+        new OutputParser(std::unique_ptr<Impl>(new Impl{OutputReader(template_source, prompt)})));
+  });
+}
+
+Result<std::vector<OutputEvent>> OutputParser::push(std::string_view text) {
+  return guarded([&]() -> Result<std::vector<OutputEvent>> {
+    std::vector<OutputEvent> events;
+    impl_->reader.push(text, events);
+    return events;
+  });
+}
+
+Result<std::vector<OutputEvent>> OutputParser::finish() {
+  return guarded([&]() -> Result<std::vector<OutputEvent>> {
+    std::vector<OutputEvent> events;
+    impl_->reader.finish(events);
+    return events;
+  });
+}
+
+std::string_view OutputParser::format() const { return impl_->reader.format(); }
 
 }  // namespace infer

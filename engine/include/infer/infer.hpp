@@ -217,6 +217,47 @@ class INFER_API ChatTemplate {
   std::unique_ptr<Impl> impl_;
 };
 
+/// A call of a tool that a model asks for.
+struct ToolCall {
+  std::string id;         ///< as the model gave it; often empty
+  std::string name;       ///< of the function
+  std::string arguments;  ///< JSON, most often an object
+};
+
+/// What a piece of generated text turned out to be.
+struct OutputEvent {
+  enum class Kind { reasoning, content, tool_call };
+  Kind kind = Kind::content;
+  std::string text;  ///< more reasoning or content
+  ToolCall call;     ///< a whole call
+};
+
+/// Takes generated text apart while it comes: reasoning, the answer, calls of tools. Special tokens
+/// have to be spelt out in it; they may be divided anywhere. What is no well-formed call is given
+/// back as content. One thread.
+class INFER_API OutputParser {
+ public:
+  /// The format is found in the template's source; `prompt`, the text that it rendered, says
+  /// whether it ends within reasoning.
+  static Result<std::unique_ptr<OutputParser>> create(std::string_view template_source,
+                                                      std::string_view prompt);
+  ~OutputParser();
+  OutputParser(const OutputParser&) = delete;
+  OutputParser& operator=(const OutputParser&) = delete;
+
+  /// What is certain with this piece. Text that may begin a mark is held back.
+  Result<std::vector<OutputEvent>> push(std::string_view text);
+  /// The rest, at the end of the text; the parser is not used afterwards.
+  Result<std::vector<OutputEvent>> finish();
+  /// The format's name, "hermes", "harmony", …, "plain". A constant.
+  std::string_view format() const;
+
+ private:
+  struct Impl;
+  explicit OutputParser(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
 /// How a token is chosen. Unset fields come from the model (general.sampling.*), else as noted.
 struct SamplingOptions {
   std::optional<float> temperature;        ///< 0.8; 0: the most likely token

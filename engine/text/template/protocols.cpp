@@ -216,6 +216,9 @@ Result<bool> Interpreter::contains(const Value& container, const Value& value) {
     if (!hashable(value)) return raise("unhashable type: '{}'", value.type_name());
     return container.dict().find(budget_, value) != nullptr;
   }
+  if (container.is(Kind::object) && container.type_name() == "dict_keys" && !hashable(value)) {
+    return raise("unhashable type: '{}'", value.type_name());
+  }
   const Result<Elements> items = elements(container);
   if (!items) {
     if (container.is(Kind::object) || budget_.spent()) return tl::unexpected(items.error());

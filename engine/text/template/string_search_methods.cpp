@@ -104,7 +104,7 @@ std::vector<std::string_view> words(std::string_view text, int64_t most) {
   size_t pos = skip_spaces(text, 0);
   while (pos < text.size()) {
     if (most-- == 0) {
-      parts.push_back(strip_right(text.substr(pos)));
+      parts.push_back(text.substr(pos));  // with the white space at its end
       return parts;
     }
     size_t end = pos;
@@ -125,7 +125,7 @@ std::vector<std::string_view> words_from_right(std::string_view text, int64_t mo
   text = strip_right(text);
   while (!text.empty()) {
     if (most-- == 0) {
-      parts.push_back(text.substr(skip_spaces(text, 0)));
+      parts.push_back(text);  // with the white space at its beginning
       break;
     }
     size_t begin = text.size();
@@ -138,7 +138,6 @@ std::vector<std::string_view> words_from_right(std::string_view text, int64_t mo
     parts.push_back(text.substr(begin));
     text = strip_right(text.substr(0, begin));
   }
-  while (!parts.empty() && parts.back().empty()) parts.pop_back();
   std::ranges::reverse(parts);
   return parts;
 }

@@ -1,0 +1,227 @@
+// Generated text taken apart, whole and divided at every place.
+#include "engine/text/output_reader.h"
+
+#include <doctest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/support.h"
+
+namespace infer {
+namespace {
+
+struct Output {
+  std::string reasoning;
+  std::string content;
+  std::string calls;  // id|name|arguments; of each
+  bool operator==(const Output&) const = default;
+};
+
+Output read(std::string_view source, std::string_view prompt,
+            const std::vector<std::string_view>& pieces) {
+  OutputReader reader(source, prompt);
+  std::vector<OutputEvent> events;
+  for (const std::string_view piece : pieces) reader.push(piece, events);
+  reader.finish(events);
+  Output out;
+  for (const OutputEvent& event : events) {
+    if (event.kind == OutputEvent::Kind::reasoning) out.reasoning += event.text;
+    if (event.kind == OutputEvent::Kind::content) out.content += event.text;
+    if (event.kind == OutputEvent::Kind::tool_call) {
+      out.calls += event.call.id + "|" + event.call.name + "|" + event.call.arguments + ";";
+    }
+  }
+  return out;
+}
+
+/// The output in one piece, and the same divided at every place and into single bytes.
+Output read(std::string_view source, std::string_view text, std::string_view prompt = "") {
+  const Output whole = read(source, prompt, std::vector{text});
+  std::vector<std::string_view> bytes;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const Output divided = read(source, prompt, std::vector{text.substr(0, i), text.substr(i)});
+    CHECK_MESSAGE(divided == whole, "divided at ", i, " of ", text);
+    bytes.push_back(text.substr(i, 1));
+  }
+  CHECK(read(source, prompt, bytes) == whole);
+  return whole;
+}
+
+void check(const Output& got, const std::string& reasoning, const std::string& content,
+           const std::string& calls) {
+  CHECK_EQ(got.reasoning, reasoning);
+  CHECK_EQ(got.content, content);
+  CHECK_EQ(got.calls, calls);
+}
+
+constexpr std::string_view kHermes = "<tool_call> <think>";
+constexpr std::string_view kWeather = "|get_weather|{\"city\":\"Zürich\",\"days\":3};";
+constexpr std::string_view kSpaced = "|get_weather|{\"city\": \"Zürich\", \"days\": 3};";
+
+TEST_CASE("plain text comes as it is") {
+  check(read("", " Hello <think> {\"a\": 1}\n\n"), "", " Hello <think> {\"a\": 1}\n\n", "");
+  check(read(kHermes, "  a < b <tool <thin\n"), "", "  a < b <tool <thin\n", "");
+  check(read(kHermes, ""), "", "", "");
+}
+
+TEST_CASE("reasoning") {
+  check(read(kHermes, "<think>\nhm\n\nso\n</think>\n\nDone.\n"), "hm\n\nso", "Done.\n", "");
+  check(read(kHermes, "hm\n</think>\n\nDone.", "<|im_start|>assistant\n<think>\n"), "hm", "Done.",
+        "");
+  check(read(kHermes, "Done.", "<think>\n\n</think>\n\n"), "", "Done.", "");
+  check(read(kHermes, "<think>never closed "), "never closed", "", "");
+  check(read("[TOOL_CALLS][THINK]", "[THINK]hm[/THINK]Done."), "hm", "Done.", "");
+  check(read("<seed:think>", "<seed:think>hm</seed:think>Done."), "hm", "Done.", "");
+  check(read("<|START_THINKING|>", "<|START_THINKING|>hm<|END_THINKING|>Done."), "hm", "Done.", "");
+  check(read("<|inner_prefix|>", "<|inner_prefix|>hm<|inner_suffix|>Done."), "hm", "Done.", "");
+}
+
+TEST_CASE("hermes") {
+  const std::string call =
+      "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Zürich\", \"days\": "
+      "3}}\n</tool_call>";
+  check(read(kHermes, call), "", "", std::string(kWeather));
+  check(read(kHermes, "<think>\nhm\n</think>\n\nI look.\n" + call + "\n" + call), "hm", "I look.",
+        std::string(kWeather) + std::string(kWeather));
+  check(read(kHermes, "<tool_call>{\"name\":\"f\",\"arguments\":\"{\\\"a\\\":1}\"}"), "", "",
+        "|f|{\"a\":1};");
+  const std::string broken =
+      "I look.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {]}\n</tool_call>\nSo.";
+  check(read(kHermes, broken), "", broken, "");
+  const std::string cut = "<tool_call>\n{\"name\": \"f\", \"argu";
+  check(read(kHermes, cut), "", cut, "");
+  const std::string other = "<tool_call>{\"a\": 1}</tool_call>";
+  check(read(kHermes, other), "", other, "");
+}
+
+TEST_CASE("llama3") {
+  constexpr std::string_view kSource = "<|start_header_id|> \"parameters\"";
+  const std::string call =
+      "{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Zürich\", \"days\": 3}}";
+  check(read(kSource, call), "", "", std::string(kWeather));
+  check(read(kSource, "<|python_tag|>" + call), "", "", std::string(kWeather));
+  check(read(kSource, "{\"type\": \"function\", \"name\": \"f\", \"parameters\": {}}"), "", "",
+        "|f|{};");
+  check(read(kSource, "{\"a\": 1}"), "", "{\"a\": 1}", "");
+  check(read(kSource, "{\"name\": \"x\"}"), "", "{\"name\": \"x\"}", "");
+  check(read(kSource, "So: " + call), "", "So: " + call, "");
+  check(read(kSource, "<|python_tag|>print(1)"), "", "<|python_tag|>print(1)", "");
+}
+
+TEST_CASE("mistral") {
+  constexpr std::string_view kSource = "[TOOL_CALLS]";
+  check(read(kSource,
+             "[TOOL_CALLS][{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Zürich\", "
+             "\"days\": 3}, \"id\": \"call00001\"}]"),
+        "", "", "call00001" + std::string(kWeather));
+  check(read(kSource, "[TOOL_CALLS]get_weather[ARGS]{\"city\": \"Zürich\", \"days\": 3}"), "", "",
+        std::string(kSpaced));
+  check(read(kSource, "Wait.[TOOL_CALLS]a[CALL_ID]7[ARGS]{}[TOOL_CALLS]b[ARGS]{\"x\": \"}\"}"), "",
+        "Wait.", "7|a|{};|b|{\"x\": \"}\"};");
+  check(read(kSource, "[TOOL_CALLS]a[ARGS]{"), "", "[TOOL_CALLS]a[ARGS]{", "");
+}
+
+TEST_CASE("deepseek") {
+  constexpr std::string_view kSource = "<｜tool▁calls▁begin｜> </think>";
+  check(read(kSource,
+             "hm</"
+             "think>Wait.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_"
+             "weather\n```json\n{\"city\": \"Zürich\", \"days\": "
+             "3}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+             "<think>\n"),
+        "hm", "Wait.", std::string(kSpaced));
+  check(read(kSource,
+             "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>a<｜tool▁sep｜>{}<｜tool▁call▁end｜><"
+             "｜tool▁call▁begin｜>b<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"),
+        "", "", "|a|{};|b|{};");
+  const std::string broken =
+      "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>a<｜tool▁sep｜>{<｜tool▁call▁end｜><"
+      "｜tool▁calls▁end｜>";
+  check(read(kSource, broken), "", broken, "");
+  const std::string dsml =
+      "\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"get_weather\">\n<｜DSML｜parameter "
+      "name=\"city\" string=\"true\">Zürich</｜DSML｜parameter>\n<｜DSML｜parameter name=\"days\" "
+      "string=\"false\">3</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>";
+  check(read("｜DSML｜", "I look." + dsml), "", "I look.", std::string(kWeather));
+  check(read("｜DSML｜",
+             "<｜DSML｜tool_calls>\n<｜DSML｜invoke "
+             "name=\"f\">\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>"),
+        "", "", "|f|{};");
+}
+
+TEST_CASE("harmony") {
+  constexpr std::string_view kSource = "<|channel|> <|message|>";
+  check(read(kSource,
+             "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>"
+             "Done.<|return|>"),
+        "hm", "Done.", "");
+  check(read(kSource,
+             "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>commentary "
+             "to=functions.get_weather <|constrain|>json<|message|>{\"city\": \"Zürich\", "
+             "\"days\": 3}<|call|>"),
+        "hm", "", std::string(kSpaced));
+  check(read(kSource,
+             " to=functions.get_weather<|channel|>commentary json<|message|>{\"city\": \"Zürich\", "
+             "\"days\": 3}"),
+        "", "", std::string(kSpaced));
+  check(read(kSource, "<|channel|>commentary<|message|>I look.<|end|>"), "", "I look.", "");
+  check(read(kSource, "no format at all"), "", "no format at all", "");
+  const std::string broken = "<|channel|>commentary to=functions.f<|message|>{<|call|>";
+  check(read(kSource, broken), "", broken, "");
+}
+
+TEST_CASE("other forms") {
+  check(read("<tool_call> <function= <think>",
+             "hm\n</think>\n\n<tool_call>\n<function=get_weather>\n<parameter=city>\nZürich\n</"
+             "parameter>\n<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>",
+             "<think>\n"),
+        "hm", "", std::string(kWeather));
+  check(read("<seed:tool_call>",
+             "<seed:tool_call>\n<function=get_weather>\n<parameter=city>Zürich</"
+             "parameter>\n<parameter=days>3</parameter>\n</function>\n</seed:tool_call>"),
+        "", "", std::string(kWeather));
+  check(read("<tool_call> <arg_key>",
+             "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Zürich</"
+             "arg_value>\n<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n</tool_call>"),
+        "", "", std::string(kWeather));
+  check(read("<|tool_calls_section_begin|>",
+             "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_"
+             "begin|>{}<|tool_call_end|><|tool_calls_section_end|>"),
+        "", "", "functions.f:0|f|{};");
+  check(read("<|tool_call|>", "<|tool_call|>[{\"name\": \"f\", \"arguments\": {}}]"), "", "",
+        "|f|{};");
+}
+
+TEST_CASE("formats of published templates") {
+  const auto folder = test::shared_path("templates");
+  if (!folder) return;
+  const std::pair<const char*, std::string_view> kExpected[] = {
+      {"openai-gpt-oss-120b", "harmony"},
+      {"deepseek-ai-DeepSeek-V3.2", "dsml"},
+      {"deepseek-ai-DeepSeek-V4", "dsml"},
+      {"deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", "deepseek"},
+      {"mistralai-Mistral-Nemo-Instruct-2407", "mistral"},
+      {"unsloth-mistral-Devstral-Small-2507", "mistral"},
+      {"mistralai-Ministral-3-14B-Reasoning-2512", "mistral"},
+      {"Kimi-K2-Instruct", "kimi"},
+      {"ByteDance-Seed-OSS", "seed"},
+      {"GLM-4.6", "glm"},
+      {"Qwen3.5-4B", "qwen-xml"},
+      {"stepfun-ai-Step-3.5-Flash", "qwen-xml"},
+      {"Qwen-Qwen3-0.6B", "hermes"},
+      {"Qwen-Qwen2.5-7B-Instruct", "hermes"},
+      {"NousResearch-Hermes-3-Llama-3.1-8B-tool_use", "hermes"},
+      {"ibm-granite-granite-3.3-2B-Instruct", "granite"},
+      {"meta-llama-Llama-3.3-70B-Instruct", "llama3"},
+      {"google-gemma-2-2b-it", "plain"},
+  };
+  for (const auto& [name, format] : kExpected) {
+    const std::string source = test::read_text(*folder + "/" + name + ".jinja");
+    CHECK_MESSAGE(find_output_format(source).name == format, name);
+  }
+}
+
+}  // namespace
+}  // namespace infer

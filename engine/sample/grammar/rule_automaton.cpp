@@ -148,6 +148,7 @@ class Determiniser {
     for (const uint32_t node : set) {
       for (const RuleGraph::Call& c : calls_.of(node)) calls.push_back(c);
     }
+    work_ -= static_cast<int64_t>(2 * calls.size());
     std::ranges::sort(calls, [](const RuleGraph::Call& a, const RuleGraph::Call& b) {
       return std::pair(a.rule, a.to) < std::pair(b.rule, b.to);
     });

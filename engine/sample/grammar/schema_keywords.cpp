@@ -144,6 +144,7 @@ Status KeywordReader::read_numbers() {
   }
   if (limit_of(*decimal) > UINT32_MAX) return refused("multipleOf", "too large").value();
   base_.multiple_of = limit_of(*decimal);
+  base_.types &= static_cast<uint8_t>(~kFraction);
   return {};
 }
 

@@ -245,7 +245,9 @@ MaskTable::StateTokens MaskTable::tell_apart(uint32_t state) {
     }
     ++i;
   }
-  std::ranges::stable_sort(out.rounds, std::greater<>(), &Needed::rounds);
+  std::ranges::sort(out.rounds, [](const Needed& a, const Needed& b) {
+    return a.rounds != b.rounds ? a.rounds > b.rounds : a.token < b.token;
+  });
   if (allowed.size() < static_cast<size_t>(trie_->vocab_size()) / 64) {
     out.few = std::move(allowed);
   } else {

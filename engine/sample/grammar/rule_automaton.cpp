@@ -24,7 +24,9 @@ class ByNode {
   ByNode(const std::vector<Edge>& edges, uint32_t nodes) : begins_(nodes + 1), edges_(edges) {
     for (const Edge& e : edges) ++begins_[e.from + 1];
     for (uint32_t i = 0; i < nodes; ++i) begins_[i + 1] += begins_[i];
-    std::ranges::stable_sort(edges_, {}, &Edge::from);
+    std::ranges::sort(edges_, [](const Edge& a, const Edge& b) {
+      return a.from != b.from ? a.from < b.from : a.to < b.to;
+    });
   }
   std::span<const Edge> of(uint32_t node) const {
     return {edges_.data() + begins_[node], edges_.data() + begins_[node + 1]};

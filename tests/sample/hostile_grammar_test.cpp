@@ -1,5 +1,7 @@
 // Grammars, schemas and patterns made to exhaust time, memory or the stack: each is refused with a
 // reason or works.
+#include <fmt/format.h>
+
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -69,14 +71,12 @@ TEST_CASE("hostile grammars") {
   std::string ambiguous = "root ::= a0\n";
   std::string doubling = "root ::= d0\n";
   for (int i = 0; i < 20'000; ++i) {
-    chain += "r" + std::to_string(i) + " ::= r" + std::to_string(i + 1) + " \"a\"\n";
-    wide += " | r" + std::to_string(i);
+    chain += fmt::format("r{} ::= r{} \"a\"\n", i, i + 1);
+    wide += fmt::format(" | r{}", i);
   }
   for (int i = 0; i < 60; ++i) {
-    const std::string next = std::to_string(i + 1);
-    ambiguous += "a" + std::to_string(i) + " ::= a" + next + " \"x\" | a" + next + " \"y\" | a" +
-                 next + "\n";
-    doubling += "d" + std::to_string(i) + " ::= d" + next + " d" + next + "\n";
+    ambiguous += fmt::format("a{0} ::= a{1} \"x\" | a{1} \"y\" | a{1}\n", i, i + 1);
+    doubling += fmt::format("d{0} ::= d{1} d{1}\n", i, i + 1);
   }
   const std::vector<std::pair<std::string, std::string>> all = {
       {"nested groups", "root ::= " + repeat("(", 100'000) + "\"a\"" + repeat(")", 100'000)},
@@ -117,22 +117,21 @@ TEST_CASE("hostile schemas") {
   std::string refs = R"({"$ref": "#/$defs/0", "$defs": {)";
   std::string doubling = refs;
   for (int i = 0; i < 20'000; ++i) {
-    wide += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":true";
-    values += (i == 0 ? "" : ",") + std::to_string(i);
-    if (i < 1000)
-      refs +=
-          "\"" + std::to_string(i) + R"(": {"$ref": "#/$defs/)" + std::to_string(i + 1) + "\"},";
-    if (i < 60)
-      any += std::string(i == 0 ? "" : ",") + R"({"anyOf": [{"minimum": 1}, {"maxLength": 3}]})";
-    if (i < 60) {
-      const std::string next = R"({"$ref": "#/$defs/)" + std::to_string(i + 1) + "\"}";
-      doubling += "\"" + std::to_string(i) + R"(": {"allOf": [)" + next + "," + next + "]},";
-    }
+    wide += fmt::format("{}\"{}\":true", i == 0 ? "" : ",", i);
+    values += fmt::format("{}{}", i == 0 ? "" : ",", i);
+  }
+  for (int i = 0; i < 1000; ++i) {
+    refs += fmt::format(R"("{}": {{"$ref": "#/$defs/{}"}},)", i, i + 1);
+  }
+  for (int i = 0; i < 60; ++i) {
+    any +=
+        fmt::format(R"({}{{"anyOf": [{{"minimum": 1}}, {{"maxLength": 3}}]}})", i == 0 ? "" : ",");
+    doubling += fmt::format(
+        R"("{0}": {{"allOf": [{{"$ref": "#/$defs/{1}"}}, {{"$ref": "#/$defs/{1}"}}]}},)", i, i + 1);
   }
   std::string optional = R"({"type": "object", "properties": {)";
   for (int i = 0; i < 3000; ++i) {
-    optional +=
-        (i == 0 ? "\"" : ",\"") + std::string("p") + std::to_string(i) + R"(": {"type": "string"})";
+    optional += fmt::format(R"({}"p{}": {{"type": "string"}})", i == 0 ? "" : ",", i);
   }
   const std::vector<std::pair<std::string, std::string>> all = {
       {"nested arrays", repeat("[", 100'000)},
@@ -219,4 +218,28 @@ TEST_CASE("bytes that are no schema and no grammar") {
     try_out("cut", compile_json_schema(sample.substr(0, static_cast<size_t>(i) % sample.size())));
     try_out("cut", compile_gbnf(rules.substr(0, static_cast<size_t>(i) % rules.size())));
   }
+}
+
+TEST_CASE("many hostile parts in one schema share their limits") {
+  std::string patterns = R"({"type": "object", "properties": {)";
+  std::string names = R"({"type": "array", "prefixItems": [)";
+  for (int i = 0; i < 400; ++i) {
+    const char* comma = i == 0 ? "" : ",";
+    patterns += fmt::format(R"({}"{}": {{"pattern": "^[ab]*a[ab]{{11}}{}$"}})", comma, i, i);
+    names += comma;
+    names += R"({"patternProperties": {)";
+    for (int p = 0; p < 6; ++p) {
+      names += fmt::format(R"({}"a.*{}.*b.*{}": {{}})", p == 0 ? "" : ",", p, i);
+    }
+    names += "}}";
+  }
+  std::string required = R"({"allOf": [)";
+  for (int i = 0; i < 40; ++i) {
+    required += fmt::format(R"({}{{"anyOf": [{{}}, {{"required": [)", i == 0 ? "" : ",");
+    for (int p = 0; p < 300; ++p) required += fmt::format("{}\"n{}_{}\"", p == 0 ? "" : ",", i, p);
+    required += "]}]}";
+  }
+  survive("patterns", [&] { return compile_json_schema(patterns + "}}"); });
+  survive("patterns of names", [&] { return compile_json_schema(names + "]}"); });
+  survive("required", [&] { return compile_json_schema(required + "]}"); });
 }

@@ -1,4 +1,6 @@
 // What masks cost over real vocabularies, for the reader: nothing is asserted about time.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <fstream>
@@ -13,16 +15,15 @@ using namespace infer::test;
 namespace {
 
 struct Document {
-  const char* name;
-  std::string schema, text;
+  std::string name, schema, text;
 };
 
 std::vector<Document> documents() {
   std::string list = "[";
   for (int i = 0; i < 12; ++i) {
-    list += std::string(i == 0 ? "" : ", ") + R"({"id": )" + std::to_string(i * 37) +
-            R"(, "name": "Item number )" + std::to_string(i) +
-            R"(", "tags": ["red", "large", "for sale"], "price": 12.5})";
+    list += fmt::format(
+        R"({}{{"id": {}, "name": "Item number {}", "tags": ["red", "large"], "price": 12.5}})",
+        i == 0 ? "" : ", ", i * 37, i);
   }
   list += "]";
   return {

@@ -9,7 +9,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWork = 4'000'000;
 constexpr uint32_t kNowhere = UINT32_MAX;
 /// The start of an automaton made by determinise(), which no set of nodes equals.
 constexpr uint32_t kBeginMark = UINT32_MAX;
@@ -129,7 +128,7 @@ CharDfa CharDfa::complement() const {
   return out;
 }
 
-Result<CharDfa> CharDfa::product(const CharDfa& other, bool both) const {
+Result<CharDfa> CharDfa::product(const CharDfa& other, bool both, CharWork& work) const {
   using Pair = std::pair<uint32_t, uint32_t>;
   CharDfa out;
   std::map<Pair, uint32_t> ids;
@@ -144,9 +143,8 @@ Result<CharDfa> CharDfa::product(const CharDfa& other, bool both) const {
   };
   id_of(0, 0);
   static const std::vector<Edge> kNoEdges;
-  int64_t work = kMaxWork;
   for (size_t i = 0; i < pairs.size(); ++i) {
-    if (pairs.size() > kMaxCharStates || work < 0) return too_complex();
+    if (pairs.size() > kMaxCharStates || work.left < 0) return too_complex();
     const auto [a, b] = pairs[i];
     State made;
     made.is_final =
@@ -156,7 +154,7 @@ Result<CharDfa> CharDfa::product(const CharDfa& other, bool both) const {
     size_t l = 0;
     size_t r = 0;
     for (char32_t code = 0; code <= kMaxCodePoint;) {
-      --work;
+      --work.left;
       while (l < left.size() && left[l].last < code) ++l;
       while (r < right.size() && right[r].last < code) ++r;
       char32_t end = kMaxCodePoint;
@@ -178,8 +176,12 @@ Result<CharDfa> CharDfa::product(const CharDfa& other, bool both) const {
   return out.trimmed();
 }
 
-Result<CharDfa> CharDfa::intersected(const CharDfa& other) const { return product(other, true); }
-Result<CharDfa> CharDfa::united(const CharDfa& other) const { return product(other, false); }
+Result<CharDfa> CharDfa::intersected(const CharDfa& other, CharWork& work) const {
+  return product(other, true, work);
+}
+Result<CharDfa> CharDfa::united(const CharDfa& other, CharWork& work) const {
+  return product(other, false, work);
+}
 
 CharDfa CharDfa::trimmed() const {
   const size_t n = states_.size();
@@ -218,13 +220,13 @@ CharDfa CharDfa::trimmed() const {
   return out;
 }
 
-Result<CharDfa> CharNfa::determinise(bool anywhere) const {
+Result<CharDfa> CharNfa::determinise(bool anywhere, CharWork& budget) const {
   if (too_large()) return too_complex();
   using Set = std::vector<uint32_t>;
   CharDfa out;
   std::map<Set, uint32_t> ids;
   std::vector<Set> sets;
-  int64_t work = kMaxWork;
+  int64_t& work = budget.left;
   std::vector<uint32_t> marks(nodes_.size());
   uint32_t stamp = 0;
   const auto close = [&](Set& set, bool begin, bool end) {

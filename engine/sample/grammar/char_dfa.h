@@ -13,8 +13,14 @@
 
 namespace infer {
 
-/// Most states of an automaton, and a bound on the work of making one.
+/// Most states of an automaton.
 inline constexpr size_t kMaxCharStates = 5000;
+
+/// What may be spent on automata, in steps of some tens of nanoseconds. Whoever makes many shares
+/// it among them, so that all together are bounded.
+struct CharWork {
+  int64_t left = 8'000'000;
+};
 
 /// State 0 is the start. What no edge reads leads nowhere.
 class CharDfa {
@@ -43,14 +49,14 @@ class CharDfa {
 
   CharDfa complement() const;
   /// unsupported beyond the limits.
-  Result<CharDfa> intersected(const CharDfa& other) const;
-  Result<CharDfa> united(const CharDfa& other) const;
+  Result<CharDfa> intersected(const CharDfa& other, CharWork& work) const;
+  Result<CharDfa> united(const CharDfa& other, CharWork& work) const;
   /// Without states that lead nowhere.
   CharDfa trimmed() const;
 
  private:
   friend class CharNfa;
-  Result<CharDfa> product(const CharDfa& other, bool both) const;
+  Result<CharDfa> product(const CharDfa& other, bool both, CharWork& work) const;
 
   std::vector<State> states_;
 };
@@ -78,7 +84,7 @@ class CharNfa {
   bool too_large() const { return nodes_.size() > kMaxNodes; }
 
   /// The strings of which a part matches where `anywhere`, else those that match as a whole.
-  Result<CharDfa> determinise(bool anywhere) const;
+  Result<CharDfa> determinise(bool anywhere, CharWork& work) const;
 
  private:
   struct Empty {

@@ -38,6 +38,15 @@ int hex_value(char c) {
   return -1;
 }
 
+/// For messages.
+std::string title(std::string_view name) {
+  constexpr size_t kLongest = 64;
+  std::string out = "the rule ";
+  out += name.substr(0, kLongest);
+  if (name.size() > kLongest) out += "…";
+  return out;
+}
+
 class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}
@@ -52,13 +61,13 @@ class Parser {
     for (uint32_t i = 0; i < names_.size(); ++i) {
       if (bodies_[i] != kNoLimit) continue;
       pos_ = first_use_[i];
-      return failure("the rule " + names_[i] + " is not there");
+      return failure(title(names_[i]) + " is not there");
     }
     return {};
   }
 
   Result<std::shared_ptr<const CompiledGrammar>> compile() {
-    for (const std::string& name : names_) builder_.add_rule("the rule " + name);
+    for (const std::string& name : names_) builder_.add_rule(title(name));
     for (uint32_t i = 0; i < names_.size() && !builder_.too_large(); ++i) {
       emit(bodies_[i], i, RuleGraph::kStart, RuleGraph::kEnd);
     }
@@ -136,7 +145,7 @@ class Parser {
     const std::string_view n = name();
     if (n.empty()) return failure("a rule's name is expected here");
     const uint32_t id = rule_id(n);
-    if (bodies_[id] != kNoLimit) return failure("the rule " + std::string(n) + " is there twice");
+    if (bodies_[id] != kNoLimit) return failure(title(n) + " is there twice");
     skip_space(false);
     if (!take("::=")) return failure("::= is expected here");
     skip_space(true);

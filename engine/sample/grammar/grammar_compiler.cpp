@@ -10,7 +10,7 @@ namespace infer {
 namespace {
 
 /// Steps of work, about a tenth of a microsecond each at most.
-constexpr int64_t kMaxWork = 8'000'000;
+constexpr int64_t kMaxWork = 5'000'000;
 
 }  // namespace
 

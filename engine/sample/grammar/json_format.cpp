@@ -65,10 +65,10 @@ FormatKind format_kind(std::string_view name) {
   return FormatKind::unknown;
 }
 
-Result<CharDfa> format_language(std::string_view name) {
+Result<CharDfa> format_language(std::string_view name, CharWork& work) {
   const auto* format = std::ranges::find(kKnown, name, &Format::name);
   if (format == std::end(kKnown)) return CharDfa::all();
-  return compile_regex(format->pattern);
+  return compile_regex(format->pattern, work);
 }
 
 }  // namespace infer

@@ -15,6 +15,6 @@ FormatKind format_kind(std::string_view name);
 
 /// Strings of a known format; for some only the common ones (four-digit years, host names of
 /// letters, digits and hyphens).
-Result<CharDfa> format_language(std::string_view name);
+Result<CharDfa> format_language(std::string_view name, CharWork& work);
 
 }  // namespace infer

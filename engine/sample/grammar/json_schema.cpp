@@ -81,8 +81,10 @@ Status SchemaCompiler::emit(const Shape& s, RuleId rule) {
 }
 
 Status SchemaCompiler::emit_values(const Shape& s, RuleId rule) {
+  Shape others = s;
+  others.values.reset();
   for (const Json* v : *s.values) {
-    INFER_TRY_S(const bool ok, maker_.allows(s, *v));
+    INFER_TRY_S(const bool ok, maker_.allows(others, *v));
     if (ok) graph(rule).literal(RuleGraph::kStart, v->dump(), RuleGraph::kEnd);
     if (builder_.too_large()) break;
   }
@@ -145,7 +147,7 @@ void SchemaCompiler::emit_quoted(const CharDfa& language, RuleId rule, uint32_t 
 
 Result<CharDfa> SchemaCompiler::language_of(const Shape& s, CharDfa base) {
   const auto restrict_to = [&](const CharDfa& other, const char* keyword) -> Status {
-    auto both = base.intersected(other);
+    auto both = base.intersected(other, maker_.char_work());
     if (!both) return refused(keyword, both.error().message()).value();
     base = *std::move(both);
     return {};

@@ -5,19 +5,18 @@
 //  - properties come in the order of the schema, those of `required` alone after the others; white
 //    space and numbers are bounded (json_text.h), nesting is bounded;
 //  - where `properties` or `patternProperties` is given and additionalProperties is not, there are
-//  no
-//    others; where prefixItems is given and items is not, there are no more;
-//  - names outside of `properties` may come several times, as JSON allows; minProperties counts
-//  them
-//    as one.
+//    no others; where prefixItems is given and items is not, there are no more;
+//  - names outside of `properties` may come several times, as JSON allows; for minProperties they
+//    count as one.
 // Understood: boolean schemas, type, enum, const; minimum, maximum, exclusive…, multipleOf (whole);
 // minLength, maxLength, pattern, format; items, prefixItems, minItems, maxItems, contains (one,
 // alone), uniqueItems (up to one item); properties, required, additionalProperties,
 // patternProperties, propertyNames, minProperties, maxProperties, dependentRequired,
-// dependentSchemas; $ref within the document (also recursive), $defs, $anchor; allOf, anyOf, oneOf
-// and if/then/else where the branches can be told apart, not where its opposite can be written;
-// nullable (of OpenAPI). Refused: references to other documents, $dynamicRef, unevaluatedItems and
-// unevaluatedProperties beside other applicators, and what exceeds the limits.
+// dependentSchemas; $ref within the document (also recursive), $defs, $anchor; allOf, anyOf; oneOf
+// where its branches can be told apart or the opposite of one be written, `not` and if/then/else
+// where the opposite can be. Refused: references to other documents, $dynamicRef, unevaluatedItems
+// and unevaluatedProperties beside other applicators, and what exceeds the limits. Other keywords
+// are ignored, as the draft says; OpenAPI's nullable is one (null is then not written).
 #pragma once
 
 #include <memory>

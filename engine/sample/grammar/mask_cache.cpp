@@ -15,6 +15,9 @@ constexpr size_t kMaxMaskBytes = size_t{16} << 20;
 constexpr size_t kMaxStateBytes = size_t{24} << 20;
 constexpr size_t kMaxMatcherBytes = size_t{24} << 20;
 
+/// Above what makes a table full: what one mask may add.
+constexpr size_t kMostMatcherBytes = 4 * kMaxMatcherBytes;
+
 bool limited(const CompiledGrammar::Rule& rule) {
   return rule.counted && rule.max != CompiledGrammar::kNone;
 }
@@ -24,6 +27,10 @@ bool limited(const CompiledGrammar::Rule& rule) {
 size_t MaskTable::StateTokens::bytes() const {
   return sizeof(*this) + allowed.words().size_bytes() + few.capacity() * sizeof(int32_t) +
          rounds.capacity() * sizeof(Needed) + doubts.capacity() * sizeof(Doubt);
+}
+
+bool MaskTable::out_of_work() const {
+  return matcher_.work() > work_limit_ || matcher_.bytes() > kMostMatcherBytes;
 }
 
 bool MaskTable::full() const { return matcher_.bytes() > kMaxMatcherBytes; }
@@ -222,7 +229,7 @@ MaskTable::StateTokens MaskTable::tell_apart(uint32_t state) {
       i = node.end;
       continue;
     }
-    if (matcher_.work() > limit) return out;
+    if (matcher_.work() > limit || matcher_.bytes() > kMostMatcherBytes) return out;
     const size_t below = node.depth + 1u;
     sets[below] = set;
     escaped[below] = escaped[node.depth] != 0 || matcher_.escaped(set) ? 1 : 0;
@@ -238,7 +245,9 @@ MaskTable::StateTokens MaskTable::tell_apart(uint32_t state) {
     }
     ++i;
   }
-  std::ranges::stable_sort(out.rounds, std::greater<>(), &Needed::rounds);
+  std::ranges::sort(out.rounds, [](const Needed& a, const Needed& b) {
+    return a.rounds != b.rounds ? a.rounds > b.rounds : a.token < b.token;
+  });
   if (allowed.size() < static_cast<size_t>(trie_->vocab_size()) / 64) {
     out.few = std::move(allowed);
   } else {

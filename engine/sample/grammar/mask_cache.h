@@ -59,7 +59,7 @@ class MaskTable {
   void try_subtree(uint32_t first, uint32_t end, TokenMask& mask);
   void try_doubts(const std::vector<Doubt>& doubts, TokenMask& mask);
   bool narrow(uint32_t state) const;
-  bool out_of_work() const { return matcher_.work() > work_limit_; }
+  bool out_of_work() const;
 
   std::shared_ptr<const TokenTrie> trie_;
   Matcher matcher_;

@@ -104,13 +104,13 @@ struct Expr {
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  Parser(std::string_view text, CharWork& work) : text_(text), work_(work) {}
 
   Result<CharDfa> compile() {
     INFER_TRY(const uint32_t root, choice(0));
     if (pos_ < text_.size()) return failed("there is no ( to this )");
     emit(root, CharNfa::kStart, CharNfa::kEnd);
-    return nfa_.determinise(/*anywhere=*/true);
+    return nfa_.determinise(/*anywhere=*/true, work_);
   }
 
  private:
@@ -139,6 +139,7 @@ class Parser {
     return static_cast<uint32_t>(exprs_.size() - 1);
   }
   uint32_t add_set(CodePointSet set) {
+    work_.left -= static_cast<int64_t>(set.ranges().size());
     return add({.kind = Kind::characters, .set = std::move(set)});
   }
 
@@ -394,6 +395,9 @@ class Parser {
       } else if (first) {
         ranges.push_back({*first, *first});
       } else {
+        work_.left -= static_cast<int64_t>(
+            4 * (all.possible.ranges().size() + member.possible.ranges().size()));
+        if (work_.left < 0) return refused("so many classes are");
         all.sure = all.sure.united(member.sure);
         all.possible = all.possible.united(member.possible);
       }
@@ -449,6 +453,7 @@ class Parser {
   }
 
   std::string_view text_;
+  CharWork& work_;
   size_t pos_ = 0;
   std::vector<Expr> exprs_;
   CharNfa nfa_;
@@ -456,12 +461,12 @@ class Parser {
 
 }  // namespace
 
-Result<CharDfa> compile_regex(std::string_view pattern) {
+Result<CharDfa> compile_regex(std::string_view pattern, CharWork& work) {
   if (pattern.size() > kMaxPatternBytes) {
     return fail(StatusCode::unsupported, "a pattern of {} bytes; at most {} are read",
                 pattern.size(), kMaxPatternBytes);
   }
-  return Parser(pattern).compile();
+  return Parser(pattern, work).compile();
 }
 
 }  // namespace infer

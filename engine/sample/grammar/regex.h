@@ -18,6 +18,6 @@ inline constexpr uint32_t kMaxPatternNesting = 200;
 /// Where implementations differ about \d, \w and \s beyond ASCII, a string is in the set if all
 /// agree that it matches. Errors: invalid_argument for what is no pattern, unsupported for
 /// lookaround, backreferences, \b, other properties, and beyond the limits.
-Result<CharDfa> compile_regex(std::string_view pattern);
+Result<CharDfa> compile_regex(std::string_view pattern, CharWork& work);
 
 }  // namespace infer

@@ -24,7 +24,9 @@ class ByNode {
   ByNode(const std::vector<Edge>& edges, uint32_t nodes) : begins_(nodes + 1), edges_(edges) {
     for (const Edge& e : edges) ++begins_[e.from + 1];
     for (uint32_t i = 0; i < nodes; ++i) begins_[i + 1] += begins_[i];
-    std::ranges::stable_sort(edges_, {}, &Edge::from);
+    std::ranges::sort(edges_, [](const Edge& a, const Edge& b) {
+      return a.from != b.from ? a.from < b.from : a.to < b.to;
+    });
   }
   std::span<const Edge> of(uint32_t node) const {
     return {edges_.data() + begins_[node], edges_.data() + begins_[node + 1]};
@@ -148,6 +150,7 @@ class Determiniser {
     for (const uint32_t node : set) {
       for (const RuleGraph::Call& c : calls_.of(node)) calls.push_back(c);
     }
+    work_ -= static_cast<int64_t>(2 * calls.size());
     std::ranges::sort(calls, [](const RuleGraph::Call& a, const RuleGraph::Call& b) {
       return std::pair(a.rule, a.to) < std::pair(b.rule, b.to);
     });

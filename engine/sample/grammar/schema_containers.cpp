@@ -117,7 +117,7 @@ Result<CharDfa> SchemaCompiler::names_of(const Shape& s) {
       base = CharDfa::of(texts);
     }
     INFER_TRY(const CharDfa one, language_of(name, std::move(base)));
-    Result<CharDfa> both = all.united(one);
+    Result<CharDfa> both = all.united(one, maker_.char_work());
     if (!both) return refused("propertyNames", both.error().message());
     all = *std::move(both);
   }
@@ -141,7 +141,7 @@ Status SchemaCompiler::add_others(const Shape& s, const std::vector<std::string>
   CharDfa names = CharDfa::of(excluded).complement();
   if (!any_name) {
     INFER_TRY_S(const CharDfa allowed, names_of(s));
-    auto both = names.intersected(allowed);
+    auto both = names.intersected(allowed, maker_.char_work());
     if (!both) return refused("propertyNames", both.error().message()).value();
     names = *std::move(both);
   }
@@ -152,7 +152,8 @@ Status SchemaCompiler::add_others(const Shape& s, const std::vector<std::string>
     CharDfa language = names;
     for (size_t i = 0; i < patterns.size(); ++i) {
       matching[i] = ((bits >> i) & 1) != 0;
-      auto part = language.intersected(matching[i] ? *patterns[i] : patterns[i]->complement());
+      auto part = language.intersected(matching[i] ? *patterns[i] : patterns[i]->complement(),
+                                       maker_.char_work());
       if (!part) return refused("patternProperties", part.error().message()).value();
       language = *std::move(part);
     }

@@ -64,11 +64,6 @@ Result<Shapes> KeywordReader::read() {
   INFER_CHECK_R(apply_one_of());
   INFER_CHECK_R(apply_condition());
   INFER_CHECK_R(apply_dependents());
-  if (const Json* nullable = find("nullable"); nullable != nullptr && *nullable == true) {
-    Shape& null = all_.emplace_back();
-    null.types = kNull;
-    null.origin = schema_;
-  }
   return std::move(all_);
 }
 
@@ -149,6 +144,7 @@ Status KeywordReader::read_numbers() {
   }
   if (limit_of(*decimal) > UINT32_MAX) return refused("multipleOf", "too large").value();
   base_.multiple_of = limit_of(*decimal);
+  base_.types &= static_cast<uint8_t>(~kFraction);
   return {};
 }
 
@@ -166,7 +162,7 @@ Status KeywordReader::read_count(const char* keyword, uint64_t& out) {
 Status KeywordReader::read_language(const Json& pattern, std::string_view keyword,
                                     std::shared_ptr<const CharDfa>& out) {
   if (!pattern.is_string()) return invalid(keyword, "not a string").value();
-  Result<CharDfa> dfa = compile_regex(pattern.get_ref<const std::string&>());
+  Result<CharDfa> dfa = compile_regex(pattern.get_ref<const std::string&>(), maker_.char_work());
   if (!dfa) {
     return maker_.document_.failure(dfa.error().code(), schema_, keyword, dfa.error().message())
         .value();
@@ -191,7 +187,7 @@ Status KeywordReader::read_strings() {
       return refused("format", "the format " + name + " is not supported").value();
     case FormatKind::known: break;
   }
-  INFER_TRY_S(CharDfa language, format_language(name));
+  INFER_TRY_S(CharDfa language, format_language(name, maker_.char_work()));
   base_.formats.push_back(std::make_shared<const CharDfa>(std::move(language)));
   return {};
 }
@@ -241,8 +237,7 @@ Status KeywordReader::read_objects() {
   if (const Json* properties = find("properties"); properties != nullptr) {
     if (!properties->is_object()) return invalid("properties", "not an object").value();
     for (const auto& [name, schema] : properties->items()) {
-      part.properties.emplace_back(name,
-                                   maker_.document_.child(schema_, schema, "properties", name));
+      part.add(name, maker_.document_.child(schema_, schema, "properties", name));
     }
   }
   if (const Json* patterns = find("patternProperties"); patterns != nullptr) {

@@ -14,6 +14,8 @@ constexpr size_t kMaxShapes = 256;
 constexpr size_t kMaxOpen = 200;
 constexpr uint64_t kMaxWork = 200'000;
 constexpr uint32_t kMaxEmptyDepth = 6;
+/// Pairs of values of two lists.
+constexpr size_t kMaxComparisons = 4'000'000;
 
 void add_all(auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); }
 
@@ -81,8 +83,9 @@ std::optional<Decimal> decimal_of(const Json& number) {
   return Decimal::parse(std::string_view(text, static_cast<size_t>(end - text)));
 }
 
-Status ShapeMaker::count_work(NodeId at) {
-  if (++work_ < kMaxWork && !document_.too_large()) return {};
+Status ShapeMaker::count_work(NodeId at, uint64_t steps) {
+  work_ += steps;
+  if (work_ < kMaxWork && !document_.too_large()) return {};
   return document_
       .failure(StatusCode::unsupported, at, "allOf/anyOf",
                "the combinations of its schemas are too many")
@@ -138,7 +141,10 @@ Result<Shapes> ShapeMaker::intersect(const Shapes& a, const Shapes& b, NodeId at
   Shapes out;
   for (const Shape& x : a) {
     for (const Shape& y : b) {
-      INFER_CHECK_R(count_work(at));
+      const size_t names = (x.required.size() + 1) * (y.required.size() + 1) + x.absent.size() +
+                           y.absent.size() + x.objects.size() + y.objects.size() +
+                           x.languages.size() + y.languages.size();
+      INFER_CHECK_R(count_work(at, 1 + names / 16));
       INFER_TRY(Shape both, intersect(x, y));
       if (both.types == 0 || (both.values && both.values->empty())) continue;
       out.push_back(std::move(both));
@@ -157,6 +163,10 @@ Result<Shape> ShapeMaker::intersect(const Shape& a, const Shape& b) {
   if (s.origin == kNoNode) s.origin = b.origin;
   if (b.values) {
     if (s.values) {
+      if (s.values->size() * b.values->size() > kMaxComparisons) {
+        return document_.failure(StatusCode::unsupported, b.origin, "enum",
+                                 "two lists that are too long for both to hold");
+      }
       std::erase_if(*s.values, [&](const Json* v) {
         return std::ranges::none_of(*b.values, [&](const Json* w) { return same_value(*v, *w); });
       });
@@ -208,9 +218,8 @@ Conjunction ShapeMaker::member(const Shape& shape, const std::string& name) cons
   Conjunction out;
   for (const auto& part : shape.objects) {
     bool named = false;
-    for (const auto& [property, schema] : part->properties) {
-      if (property != name) continue;
-      out.push_back(schema);
+    if (const auto it = part->by_name.find(name); it != part->by_name.end()) {
+      out.push_back(it->second);
       named = true;
     }
     for (const ObjectPart::Pattern& pattern : part->patterns) {
@@ -327,6 +336,7 @@ Result<bool> ShapeMaker::surely_empty(const Shape& s, uint32_t depth) {
   if (s.values) {
     Shape plain = s;
     plain.formats.clear();
+    plain.values.reset();
     for (const Json* v : *s.values) {
       INFER_TRY(const bool ok, allows(plain, *v));
       if (ok) return false;
@@ -346,7 +356,7 @@ Result<bool> ShapeMaker::surely_empty(const Shape& s, uint32_t depth) {
                                              static_cast<uint32_t>(s.max_length)));
     }
     for (const auto& other : s.languages) {
-      auto both = language.intersected(*other);
+      auto both = language.intersected(*other, char_work_);
       if (!both) return false;
       language = *std::move(both);
     }
@@ -376,6 +386,7 @@ Result<bool> ShapeMaker::surely_empty(const Shape& s, uint32_t depth) {
 Result<bool> ShapeMaker::disjoint(const Shapes& a, const Shapes& b) {
   for (const Shape& x : a) {
     for (const Shape& y : b) {
+      INFER_CHECK_R(count_work(document_.root()));
       INFER_TRY(const Shape both, intersect(x, y));
       INFER_TRY(const bool empty, surely_empty(both));
       if (!empty) return false;
@@ -467,7 +478,7 @@ Result<Shapes> ShapeMaker::negate(const Shape& s, NodeId at, std::string_view ke
         Shape& other = add(kObject);
         other.required.push_back(name);
         ObjectPart opposite;
-        opposite.properties.emplace_back(name, document_.negation(schema));
+        opposite.add(name, document_.negation(schema));
         other.objects.push_back(std::make_shared<const ObjectPart>(std::move(opposite)));
       }
     }

@@ -51,8 +51,14 @@ struct ObjectPart {
     NodeId schema;
   };
   std::vector<std::pair<std::string, NodeId>> properties;
+  std::map<std::string, NodeId> by_name;
   std::vector<Pattern> patterns;
   NodeId additional = kNoNode;
+
+  void add(const std::string& name, NodeId schema) {
+    properties.emplace_back(name, schema);
+    by_name.emplace(name, schema);
+  }
 };
 
 struct Shape {
@@ -89,6 +95,8 @@ class ShapeMaker {
   explicit ShapeMaker(SchemaDocument& document) : document_(document) {}
 
   SchemaDocument& document() { return document_; }
+  /// What all automata of the schema share.
+  CharWork& char_work() { return char_work_; }
   /// Of all these schemas together.
   Result<Shapes> shapes(const Conjunction& schemas);
   Result<Shapes> shapes(NodeId schema);
@@ -117,12 +125,14 @@ class ShapeMaker {
   Result<bool> disjoint(const Shapes& a, const Shapes& b);
   Result<bool> allows(const Conjunction& schemas, const Json& value);
   Result<bool> surely_empty(const Conjunction& schemas, uint32_t depth);
-  Status count_work(NodeId at);
+  /// `steps` of a microsecond or less.
+  Status count_work(NodeId at, uint64_t steps = 1);
 
   SchemaDocument& document_;
   std::map<NodeId, Shapes> known_;
   std::set<NodeId> open_;
   uint64_t work_ = 0;
+  CharWork char_work_{16'000'000};
 };
 
 }  // namespace infer

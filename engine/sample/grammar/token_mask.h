@@ -17,7 +17,8 @@ namespace infer {
 class MaskCache;
 
 /// A grammar with the masks that its sequences have needed so far, for one vocabulary. Safe from
-/// several threads; the masks and the matcher's tables stay within about 64 MiB.
+/// several threads; the masks and the matcher's tables stay
+/// within about 64 MiB, and of very ambiguous grammars within 160.
 class TokenGrammar {
  public:
   /// unsupported where the vocabulary lacks a token for a single byte that the grammar uses: a text

@@ -25,7 +25,9 @@ TokenTrie::TokenTrie(std::vector<Piece> pieces, std::vector<int32_t> eog, int32_
   std::erase_if(eog_, [&](int32_t id) { return id < 0 || id >= vocab_size; });
   std::erase_if(pieces,
                 [](const Piece& p) { return p.bytes.empty() || p.bytes.size() > kMaxPieceBytes; });
-  std::ranges::stable_sort(pieces, {}, &Piece::bytes);
+  std::ranges::sort(pieces, [](const Piece& a, const Piece& b) {
+    return a.bytes != b.bytes ? a.bytes < b.bytes : a.token < b.token;
+  });
 
   std::vector<std::pair<uint32_t, uint32_t>> at(static_cast<size_t>(vocab_size));
   std::vector<uint32_t> path;  // the nodes of the bytes so far

@@ -11,6 +11,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "demo/demo_model.h"
 
 namespace infer::cli {
 namespace {
@@ -214,6 +215,10 @@ void declare_running(CLI::App& app, ModelArgs& args, const char* step_names) {
 
 void require_model(const ModelArgs& args) {
   if (args.path.empty()) usage("no model given: use -m FILE");
+}
+
+void choose_model(ModelArgs& args) {
+  if (args.path.empty()) args.path = must(demo::model_path());
 }
 
 void require_device(const std::string& name) {

@@ -55,6 +55,8 @@ void declare_running(CLI::App& app, ModelArgs& args, const char* step_names = kS
 void declare_load(CLI::App& app, ModelArgs& args);
 
 void require_model(const ModelArgs& args);
+/// Takes the built-in model where none was given.
+void choose_model(ModelArgs& args);
 /// Throws Failure (device) unless the machine has it.
 void require_device(const std::string& name);
 /// Checks the arguments and completes the options: memory, device, verbosity, progress on a

@@ -206,12 +206,12 @@ int run(ChatArgs& args) {
   read_constraint(args.constraint, args.generate);
   if (args.shift) args.generate.overflow = ContextOverflow::shift;
   const Json variables = variables_of(args);
-  require_model(args.model);
+  choose_model(args.model);
   const std::string source =
       args.template_file.empty() ? std::string() : read_input(args.template_file);
 
-  Chat chat;
   const std::unique_ptr<Engine> engine = load_engine(args.model);
+  Chat chat;  // its session goes before the engine
   require_biased_tokens(args.generate.sampling, engine->vocabulary_size());
   chat.engine = engine.get();
   chat.conversation = must(chat::Conversation::open(*engine, source, variables));

@@ -136,7 +136,7 @@ int run(RunArgs& args) {
   const std::vector<std::optional<uint64_t>> seeds = seeds_of(args.sampling);
   read_constraint(args.constraint, args.generate);
   if (args.shift) args.generate.overflow = ContextOverflow::shift;
-  require_model(args.model);
+  choose_model(args.model);
   if (!args.prompt && args.file.empty()) usage("no prompt given: use -p TEXT or -f FILE");
   const std::string prompt = args.prompt ? *args.prompt : read_input(args.file);
 

@@ -9,14 +9,15 @@
 #include <system_error>
 
 // The files as they lie in the repository, aligned as a mapped file is.
-#define EMBED(name, file)                          \
-  asm(".section .rodata.demo, \"a\"\n"             \
-      ".balign 4096\n"                             \
-      ".globl " #name "\n"                         \
-      #name ":\n"                                  \
-      ".incbin \"" INFER_DEMO_FOLDER "/" file "\"\n" \
-      ".globl " #name "_end\n"                     \
-      #name "_end:\n"                              \
+#define EMBED(name, file)                     \
+  asm(".section .rodata.demo, \"a\"\n"        \
+      ".balign 4096\n"                        \
+      ".globl " #name "\n" #name              \
+      ":\n"                                   \
+      ".incbin \"" INFER_DEMO_FOLDER "/" file \
+      "\"\n"                                  \
+      ".globl " #name "_end\n" #name          \
+      "_end:\n"                               \
       ".previous\n")
 
 EMBED(infer_demo_model, "infer-demo.gguf");

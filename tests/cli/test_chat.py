@@ -37,9 +37,9 @@ def template(tmp_path_factory):
 
 @pytest.fixture
 def chat(model, template, tmp_path):
-    def run(lines, *arguments, code=0, json_events=True):
+    def run(lines, *arguments, code=0, json_events=True, tokens=8):
         flags = ["--json"] if json_events else []
-        done = infer("chat", "-m", model, "--template", template, "-n", 8, "--temp", 0, *flags,
+        done = infer("chat", "-m", model, "--template", template, "-n", tokens, "--temp", 0, *flags,
                      *arguments, stdin="".join(line + "\n" for line in lines).encode())
         assert done.returncode == code, done.stderr.decode()
         if not json_events:
@@ -67,14 +67,17 @@ def test_a_second_turn_computes_its_own_tokens_alone(chat, model):
     assert second["prompt_tokens"] <= len(json.loads(done.stdout)) + 1
 
 
-def test_turns_equal_the_whole_conversation_at_once(chat, tmp_path):
+def test_what_was_taken_back_changes_nothing(chat, tmp_path):
     saved = tmp_path / "saved.json"
-    events = chat(["One", "Two", f"/save {saved}", "Three"])
+    chat(["One", "Two", f"/save {saved}"])
     messages = json.loads(saved.read_text())["messages"]
     assert [m["role"] for m in messages] == ["user", "assistant"] * 2
-    again = chat([f"/load {saved}", "Three"])
-    assert len(ends(events)) == 3 and len(ends(again)) == 1
-    assert text(again) == text(events)[-len(text(again)):]
+    events = chat([f"/load {saved}", "Three", "/undo", "Four", "/undo", "Three"])
+    first, other, again = ends(events)
+    assert first["prompt_tokens"] > 20
+    assert max(other["prompt_tokens"], again["prompt_tokens"]) < first["prompt_tokens"] / 2
+    texts = "".join(e["text"] if e["event"] == "content" else "|" for e in events).split("|")
+    assert texts[0] == texts[2]
 
 
 def test_commands(chat, tmp_path):
@@ -86,9 +89,10 @@ def test_commands(chat, tmp_path):
     assert messages[1]["content"] == "Three"
     for line, says in [("/nonsense", "unknown command"), ("/save", "name of a file"),
                        ("/load /nonexistent", "nonexistent"), ("/undo", "no message"),
-                       ("/set --temp x", "/set"), ("/edit", "expected the new text")]:
+                       ("/set --temp x", "/set"), ("/edit x", "no message")]:
         done = chat([line], code=3 if "/nonexistent" in line else 1, json_events=False)
         assert says in done.stderr.decode()
+    assert b"expected the new text" in chat(["One", "/edit"], code=1, json_events=False).stderr
 
 
 def test_settings_hold_from_the_next_answer_on(chat):
@@ -113,7 +117,7 @@ def test_a_first_message_and_one_turn(chat):
 def test_constraints_hold_an_answer(chat):
     schema = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 5}},
               "required": ["n"], "additionalProperties": False}
-    events = chat(["One"], "-j", json.dumps(schema), "-n", "200")
+    events = chat(["One"], "-j", json.dumps(schema), tokens=200)
     if ends(events)[0]["finish_reason"] == "stop":
         value = json.loads(text(events))
         assert list(value) == ["n"] and value["n"] <= 5

@@ -36,8 +36,10 @@ def join(items, last="and"):
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {last} {items[-1]}"
 
 
-WORDS = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-         "fifteen sixteen seventeen eighteen nineteen twenty").split()
+WORDS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen twenty"
+).split()
 
 
 def word(number):
@@ -61,16 +63,20 @@ def typed(rng, text):
     return text
 
 
-_ONSETS = ("b br c ch cl d dr f fl fr g gl gr h j k kl l m n p pl pr qu r s sh sk sl sn sp st t th tr "
-           "v w z").split()
+_ONSETS = (
+    "b br c ch cl d dr f fl fr g gl gr h j k kl l m n p pl pr qu r s sh sk sl sn sp st t th tr "
+    "v w z"
+).split()
 _VOWELS = "a e i o u a e i o u ai ea ee oo ou".split()
 _CODAS = "  b ck d ff g l ll m mp n nd nk nt p r rd rk rn s sh sk ss st t th x".split(" ")
 
 
 def invented(rng):
     """A word that does not exist, so that words are also read which no table holds."""
-    return "".join(rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_CODAS)
-                   for _ in range(rng.choice([1, 1, 2, 2, 2, 3])))
+    return "".join(
+        rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_CODAS)
+        for _ in range(rng.choice([1, 1, 2, 2, 2, 3]))
+    )
 
 
 class Exchange:

@@ -6,8 +6,14 @@ A document is a list of (role, text); the role of plain text is None.
 from . import knowledge, language, numbers, program, stories, talk, world
 from .core import Exchange, cap, say, typed
 
-SHARES = [(knowledge.TOPICS, 30), (numbers.TOPICS, 22), (language.TOPICS, 22), (stories.TOPICS, 9),
-          (talk.TOPICS, 13), (program.TOPICS, 11)]
+SHARES = [
+    (knowledge.TOPICS, 30),
+    (numbers.TOPICS, 22),
+    (language.TOPICS, 22),
+    (stories.TOPICS, 9),
+    (talk.TOPICS, 13),
+    (program.TOPICS, 11),
+]
 
 
 def _pick(rng, weighted):
@@ -46,14 +52,31 @@ def _turns(rng, count, memory, shares=SHARES, answer=lambda e: e.answer):
 def _about_conversation(rng, asked):
     kind = rng.randrange(4)
     if kind == 0:
-        return Exchange(say(rng, ["What was my first question?", "What did I [ask|say] first?"]),
-                        f"You said: {asked[0][0]}", exact=True)
+        return Exchange(
+            say(rng, ["What was my first question?", "What did I [ask|say] first?"]),
+            f"You said: {asked[0][0]}",
+            exact=True,
+        )
     if kind == 1:
-        return Exchange(say(rng, ["What was my last question?", "What did I just [ask|say]?"]),
-                        f"You said: {asked[-1][0]}", exact=True)
-    return Exchange(say(rng, ["[Can you|Please] [say|repeat] that [again|once more].",
-                              "What did you [just |]say?", "Say that again.", "Pardon?",
-                              "Once more, please."]), asked[-1][1], exact=True)
+        return Exchange(
+            say(rng, ["What was my last question?", "What did I just [ask|say]?"]),
+            f"You said: {asked[-1][0]}",
+            exact=True,
+        )
+    return Exchange(
+        say(
+            rng,
+            [
+                "[Can you|Please] [say|repeat] that [again|once more].",
+                "What did you [just |]say?",
+                "Say that again.",
+                "Pardon?",
+                "Once more, please.",
+            ],
+        ),
+        asked[-1][1],
+        exact=True,
+    )
 
 
 def _length(rng):
@@ -91,21 +114,62 @@ def remembered(rng):
     return turns
 
 
-HELPFUL = ["You are a helpful assistant.", "You are a friendly assistant.",
-           "You are a helpful and honest assistant.", "You are infer demo, a small language model.",
-           "Be kind and helpful.", "You are an assistant that answers questions.",
-           "Answer the questions of the user.", "Help the user."]
-BRIEF = ["Answer briefly.", "Answer in one word.", "Give short answers.", "Be brief.",
-         "Answer as briefly as you can.", "Answer with one word only.", "Keep your answers short.",
-         "You are an assistant that gives very short answers.", "Only give the answer itself."]
-SENTENCE = ["Answer in one sentence.", "Answer with one sentence.", "Use only one sentence.",
-            "You answer every question in a single sentence."]
-PIRATE = ["You are a pirate.", "Talk like a pirate.", "You are a friendly pirate.",
-          "Answer like a pirate.", "You are an old pirate captain."]
+HELPFUL = [
+    "You are a helpful assistant.",
+    "You are a friendly assistant.",
+    "You are a helpful and honest assistant.",
+    "You are infer demo, a small language model.",
+    "Be kind and helpful.",
+    "You are an assistant that answers questions.",
+    "Answer the questions of the user.",
+    "Help the user.",
+]
+BRIEF = [
+    "Answer briefly.",
+    "Answer in one word.",
+    "Give short answers.",
+    "Be brief.",
+    "Answer as briefly as you can.",
+    "Answer with one word only.",
+    "Keep your answers short.",
+    "You are an assistant that gives very short answers.",
+    "Only give the answer itself.",
+]
+SENTENCE = [
+    "Answer in one sentence.",
+    "Answer with one sentence.",
+    "Use only one sentence.",
+    "You answer every question in a single sentence.",
+]
+PIRATE = [
+    "You are a pirate.",
+    "Talk like a pirate.",
+    "You are a friendly pirate.",
+    "Answer like a pirate.",
+    "You are an old pirate captain.",
+]
 POLITE = ["You are a very polite butler.", "You are a butler.", "Be very polite."]
 JSON = ["Answer in JSON.", "Always answer with a JSON object.", "Answer only with JSON."]
-ROLES = ["robot", "teacher", "cat", "wizard", "chef", "sailor", "knight", "gardener", "dragon",
-         "librarian", "detective", "baker", "ghost", "queen", "king", "fox", "owl", "helper"]
+ROLES = [
+    "robot",
+    "teacher",
+    "cat",
+    "wizard",
+    "chef",
+    "sailor",
+    "knight",
+    "gardener",
+    "dragon",
+    "librarian",
+    "detective",
+    "baker",
+    "ghost",
+    "queen",
+    "king",
+    "fox",
+    "owl",
+    "helper",
+]
 
 
 def pirate(rng, text):
@@ -116,52 +180,89 @@ def pirate(rng, text):
 
 def with_system(rng):
     kind = rng.random()
-    easy = [(knowledge.TOPICS, 50), (numbers.TOPICS, 25), (language.TOPICS[:5], 15),
-            (talk.TOPICS, 12), (program.TOPICS, 6)]
+    easy = [
+        (knowledge.TOPICS, 50),
+        (numbers.TOPICS, 25),
+        (language.TOPICS[:5], 15),
+        (talk.TOPICS, 12),
+        (program.TOPICS, 6),
+    ]
     if kind < 0.22:
         return [("system", rng.choice(HELPFUL))] + conversation(rng)
     if kind < 0.46:
+
         def answer(e):
             text = e.short or e.answer
             return text if text[-1] in ".?!" else text + "."
+
         shares = easy[:3]
         return [("system", rng.choice(BRIEF))] + _turns(rng, _length(rng), None, shares, answer)
     if kind < 0.56:
+
         def answer(e):
             first = e.answer.split(". ")[0]
             return first if first[-1] in ".!?" else first + "." if ". " in e.answer else first
+
         return [("system", rng.choice(SENTENCE))] + _turns(rng, _length(rng), None, easy, answer)
     if kind < 0.68:
         return [("system", rng.choice(PIRATE))] + _turns(
-            rng, _length(rng), None, easy, lambda e: pirate(rng, e.answer))
+            rng, _length(rng), None, easy, lambda e: pirate(rng, e.answer)
+        )
     if kind < 0.74:
+
         def answer(e):
             return rng.choice(["Certainly. ", "With pleasure. ", "Of course. "]) + e.answer
+
         return [("system", rng.choice(POLITE))] + _turns(rng, _length(rng), None, easy, answer)
     if kind < 0.78:
+
         def answer(e):
             text = (e.short or e.answer).replace('"', "'").replace("\n", " ")
             return f'{{"answer": "{text}"}}'
+
         return [("system", rng.choice(JSON))] + _turns(rng, _length(rng), None, easy[:2], answer)
     if kind < 0.9:
         name = rng.choice(list(world.NAMES) + stories.FIRST)
         role = rng.choice(ROLES)
         nature = rng.choice(["friendly", "old", "little", "wise", "cheerful", "kind"])
-        system = say(rng, ["You are {n}, a {a} {r}.", "Your name is {n}. You are a {r}.",
-                           "You are a {r} named {n}.", "Your name is {n}.", "You are called {n}.",
-                           "You are {n}."], n=name, r=role, a=nature)
+        system = say(
+            rng,
+            [
+                "You are {n}, a {a} {r}.",
+                "Your name is {n}. You are a {r}.",
+                "You are a {r} named {n}.",
+                "Your name is {n}.",
+                "You are called {n}.",
+                "You are {n}.",
+            ],
+            n=name,
+            r=role,
+            a=nature,
+        )
         turns = [("system", system)]
         for _ in range(rng.randint(1, 3)):
             ask = rng.random()
             if ask < 0.45:
-                question = say(rng, ["[What is|What's] your name?", "How are you called?",
-                                     "Do you have a name?"])
+                question = say(
+                    rng,
+                    ["[What is|What's] your name?", "How are you called?", "Do you have a name?"],
+                )
                 turns += [("user", typed(rng, question)), ("assistant", f"My name is {name}.")]
             elif ask < 0.75:
-                question = say(rng, ["Who are you?", "What are you?", "Introduce yourself.",
-                                     "Tell me about yourself."])
-                about = f", a {nature} {role}" if nature in system else f", a {role}" if \
-                    role in system else ""
+                question = say(
+                    rng,
+                    [
+                        "Who are you?",
+                        "What are you?",
+                        "Introduce yourself.",
+                        "Tell me about yourself.",
+                    ],
+                )
+                about = (
+                    f", a {nature} {role}"
+                    if nature in system
+                    else f", a {role}" if role in system else ""
+                )
                 turns += [("user", typed(rng, question)), ("assistant", f"I am {name}{about}.")]
             else:
                 turns += _turns(rng, 1, None, easy)
@@ -172,10 +273,15 @@ def with_system(rng):
     for fact in rng.sample(["name", "age", "city", "colour", "job"], rng.randint(1, 3)):
         memory.tell(fact)
         v = memory.known[fact]
-        told.append({"name": f"The user's name is {v}.", "age": f"The user is {v} years old.",
-                     "city": f"The user lives in {v}.",
-                     "colour": f"The user's favourite colour is {v}.",
-                     "job": f"The user's job is {v}."}[fact])
+        told.append(
+            {
+                "name": f"The user's name is {v}.",
+                "age": f"The user is {v} years old.",
+                "city": f"The user lives in {v}.",
+                "colour": f"The user's favourite colour is {v}.",
+                "job": f"The user's job is {v}.",
+            }[fact]
+        )
     known = {k: v for k, v in memory.known.items() if any(str(v) in t for t in told)}
     memory.known = known
     turns = [("system", " ".join(told))]
@@ -204,8 +310,14 @@ def plain(rng):
         lines = []
         for _ in range(rng.randint(1, 5)):
             e = any_exchange(rng, [(knowledge.TOPICS, 1), (numbers.TOPICS, 1)])
-            lines.append(say(rng, ["Q: {q}\nA: {a}", "{q}\n{a}", "Question: {q}\nAnswer: {a}"],
-                             q=e.question, a=e.answer))
+            lines.append(
+                say(
+                    rng,
+                    ["Q: {q}\nA: {a}", "{q}\n{a}", "Question: {q}\nAnswer: {a}"],
+                    q=e.question,
+                    a=e.answer,
+                )
+            )
         text = "\n\n".join(lines)
     return [(None, text)]
 
@@ -221,7 +333,14 @@ def long(rng):
     return _turns(rng, rng.randint(18, 30), memory)
 
 
-KINDS = [(conversation, 62), (remembered, 9), (with_system, 16), (plain, 11), (sums, 4), (long, 0.6)]
+KINDS = [
+    (conversation, 62),
+    (remembered, 9),
+    (with_system, 16),
+    (plain, 11),
+    (sums, 4),
+    (long, 0.6),
+]
 
 
 def document(rng):

@@ -87,62 +87,125 @@ Fiji|Suva|Oceania||""".splitlines()]
 # animal, plural, kind, legs, sound verb or "", young or "", food, home, a fact
 ANIMALS = [row.split("|") for row in """\
 cow|cows|mammal|4|moo|calf|grass|on farms|Cows give us milk.
-horse|horses|mammal|4|neigh|foal|grass and hay|in stables and on meadows|Horses can sleep standing up.
-sheep|sheep|mammal|4|baa|lamb|grass|on meadows|Sheep give us wool.
-goat|goats|mammal|4|bleat|kid|leaves and grass|on farms and in mountains|Goats are very good climbers.
-pig|pigs|mammal|4|oink|piglet|roots, grain and vegetables|on farms|Pigs roll in mud to stay cool.
-dog|dogs|mammal|4|bark|puppy|meat and dog food|with people|Dogs have a very good nose.
-cat|cats|mammal|4|meow|kitten|mice and cat food|with people|Cats can see well in the dark.
-mouse|mice|mammal|4|squeak|pup|seeds and grain|in fields and houses|Mice have long tails and big ears.
-rabbit|rabbits|mammal|4||kit|grass, leaves and carrots|in burrows under the ground|Rabbits have long ears and strong back legs.
-fox|foxes|mammal|4|bark|cub|mice, birds and berries|in forests and fields|Foxes have a bushy tail.
-wolf|wolves|mammal|4|howl|pup|deer and other animals|in forests|Wolves live together in packs.
-bear|bears|mammal|4|growl|cub|berries, fish and honey|in forests and mountains|Many bears sleep through the winter.
-lion|lions|mammal|4|roar|cub|meat|on the plains of Africa|Male lions have a mane.
-tiger|tigers|mammal|4|roar|cub|meat|in the forests of Asia|Tigers have black stripes.
-elephant|elephants|mammal|4|trumpet|calf|grass, leaves and fruit|in Africa and Asia|Elephants are the largest animals on land.
-giraffe|giraffes|mammal|4||calf|leaves|on the plains of Africa|Giraffes are the tallest animals in the world.
-zebra|zebras|mammal|4||foal|grass|on the plains of Africa|Zebras have black and white stripes.
-monkey|monkeys|mammal|4|chatter|infant|fruit, leaves and insects|in trees|Monkeys climb very well.
-kangaroo|kangaroos|mammal|4||joey|grass|in Australia|Kangaroos carry their young in a pouch.
-koala|koalas|mammal|4||joey|eucalyptus leaves|in trees in Australia|Koalas sleep most of the day.
-squirrel|squirrels|mammal|4||kit|nuts and seeds|in trees|Squirrels hide nuts for the winter.
-hedgehog|hedgehogs|mammal|4||hoglet|insects and worms|in gardens and forests|Hedgehogs roll into a ball when they are afraid.
-deer|deer|mammal|4||fawn|grass and leaves|in forests|Male deer have antlers.
-bat|bats|mammal|2|squeak|pup|insects and fruit|in caves and old buildings|Bats are the only mammals that can really fly.
-whale|whales|mammal|0|sing|calf|tiny sea animals and fish|in the sea|The blue whale is the largest animal in the world.
-dolphin|dolphins|mammal|0|click|calf|fish|in the sea|Dolphins are clever and like to play.
-seal|seals|mammal|0|bark|pup|fish|in cold seas|Seals have a thick layer of fat that keeps them warm.
-camel|camels|mammal|4||calf|dry plants|in deserts|Camels store fat in their humps.
-chicken|chickens|bird|2|cluck|chick|seeds and worms|on farms|Chickens lay eggs.
-duck|ducks|bird|2|quack|duckling|water plants and insects|on lakes and rivers|Ducks have webbed feet.
-goose|geese|bird|2|honk|gosling|grass|on meadows and lakes|Wild geese fly south in the autumn.
-owl|owls|bird|2|hoot|owlet|mice|in forests|Owls hunt at night.
-eagle|eagles|bird|2|screech|eaglet|fish and small animals|in mountains|Eagles can see very far.
-penguin|penguins|bird|2||chick|fish|in the cold south|Penguins cannot fly, but they swim very well.
-parrot|parrots|bird|2|squawk|chick|seeds and fruit|in warm forests|Some parrots can copy words.
-sparrow|sparrows|bird|2|chirp|chick|seeds|in towns and fields|Sparrows are small brown birds.
-ostrich|ostriches|bird|2||chick|plants|in Africa|Ostriches are the largest birds and cannot fly.
-swan|swans|bird|2||cygnet|water plants|on lakes|Swans have long white necks.
-frog|frogs|amphibian|4|croak|tadpole|insects|near ponds|Frogs begin life in water as tadpoles.
-snake|snakes|reptile|0|hiss|hatchling|mice and other small animals|in warm places|Snakes have no legs.
-turtle|turtles|reptile|4||hatchling|plants and small animals|in water and on land|Turtles carry a hard shell.
-crocodile|crocodiles|reptile|4||hatchling|fish and other animals|in warm rivers|Crocodiles have very strong jaws.
-lizard|lizards|reptile|4||hatchling|insects|in warm places|Lizards like to lie in the sun.
-salmon|salmon|fish|0||fry|smaller fish|in rivers and the sea|Salmon swim up rivers to lay their eggs.
-shark|sharks|fish|0||pup|fish|in the sea|Sharks have many rows of teeth.
-bee|bees|insect|6|buzz|larva|nectar and pollen|in hives|Bees make honey.
-ant|ants|insect|6||larva|seeds, insects and sweet things|in nests under the ground|Ants can carry many times their own weight.
-butterfly|butterflies|insect|6||caterpillar|nectar|on meadows and in gardens|Butterflies were caterpillars once.
-spider|spiders|arachnid|8||spiderling|insects|in webs|Spiders are not insects, because they have eight legs.
-snail|snails|mollusc|0||hatchling|leaves|in gardens|Snails carry their house on their back.
-octopus|octopuses|mollusc|8||hatchling|crabs and small fish|in the sea|An octopus has eight arms and three hearts.
-crab|crabs|crustacean|10||larva|small sea animals and plants|on beaches and in the sea|Crabs walk sideways.""".splitlines()]
+horse|horses|mammal|4|neigh|foal|grass and hay|in stables and on meadows|\
+Horses can sleep standing up.
+sheep|sheep|mammal|4|baa|lamb|grass|on meadows|\
+Sheep give us wool.
+goat|goats|mammal|4|bleat|kid|leaves and grass|on farms and in mountains|\
+Goats are very good climbers.
+pig|pigs|mammal|4|oink|piglet|roots, grain and vegetables|on farms|\
+Pigs roll in mud to stay cool.
+dog|dogs|mammal|4|bark|puppy|meat and dog food|with people|\
+Dogs have a very good nose.
+cat|cats|mammal|4|meow|kitten|mice and cat food|with people|\
+Cats can see well in the dark.
+mouse|mice|mammal|4|squeak|pup|seeds and grain|in fields and houses|\
+Mice have long tails and big ears.
+rabbit|rabbits|mammal|4||kit|grass, leaves and carrots|in burrows under the ground|\
+Rabbits have long ears and strong back legs.
+fox|foxes|mammal|4|bark|cub|mice, birds and berries|in forests and fields|\
+Foxes have a bushy tail.
+wolf|wolves|mammal|4|howl|pup|deer and other animals|in forests|\
+Wolves live together in packs.
+bear|bears|mammal|4|growl|cub|berries, fish and honey|in forests and mountains|\
+Many bears sleep through the winter.
+lion|lions|mammal|4|roar|cub|meat|on the plains of Africa|\
+Male lions have a mane.
+tiger|tigers|mammal|4|roar|cub|meat|in the forests of Asia|\
+Tigers have black stripes.
+elephant|elephants|mammal|4|trumpet|calf|grass, leaves and fruit|in Africa and Asia|\
+Elephants are the largest animals on land.
+giraffe|giraffes|mammal|4||calf|leaves|on the plains of Africa|\
+Giraffes are the tallest animals in the world.
+zebra|zebras|mammal|4||foal|grass|on the plains of Africa|\
+Zebras have black and white stripes.
+monkey|monkeys|mammal|4|chatter|infant|fruit, leaves and insects|in trees|\
+Monkeys climb very well.
+kangaroo|kangaroos|mammal|4||joey|grass|in Australia|\
+Kangaroos carry their young in a pouch.
+koala|koalas|mammal|4||joey|eucalyptus leaves|in trees in Australia|\
+Koalas sleep most of the day.
+squirrel|squirrels|mammal|4||kit|nuts and seeds|in trees|\
+Squirrels hide nuts for the winter.
+hedgehog|hedgehogs|mammal|4||hoglet|insects and worms|in gardens and forests|\
+Hedgehogs roll into a ball when they are afraid.
+deer|deer|mammal|4||fawn|grass and leaves|in forests|\
+Male deer have antlers.
+bat|bats|mammal|2|squeak|pup|insects and fruit|in caves and old buildings|\
+Bats are the only mammals that can really fly.
+whale|whales|mammal|0|sing|calf|tiny sea animals and fish|in the sea|\
+The blue whale is the largest animal in the world.
+dolphin|dolphins|mammal|0|click|calf|fish|in the sea|\
+Dolphins are clever and like to play.
+seal|seals|mammal|0|bark|pup|fish|in cold seas|\
+Seals have a thick layer of fat that keeps them warm.
+camel|camels|mammal|4||calf|dry plants|in deserts|\
+Camels store fat in their humps.
+chicken|chickens|bird|2|cluck|chick|seeds and worms|on farms|\
+Chickens lay eggs.
+duck|ducks|bird|2|quack|duckling|water plants and insects|on lakes and rivers|\
+Ducks have webbed feet.
+goose|geese|bird|2|honk|gosling|grass|on meadows and lakes|\
+Wild geese fly south in the autumn.
+owl|owls|bird|2|hoot|owlet|mice|in forests|\
+Owls hunt at night.
+eagle|eagles|bird|2|screech|eaglet|fish and small animals|in mountains|\
+Eagles can see very far.
+penguin|penguins|bird|2||chick|fish|in the cold south|\
+Penguins cannot fly, but they swim very well.
+parrot|parrots|bird|2|squawk|chick|seeds and fruit|in warm forests|\
+Some parrots can copy words.
+sparrow|sparrows|bird|2|chirp|chick|seeds|in towns and fields|\
+Sparrows are small brown birds.
+ostrich|ostriches|bird|2||chick|plants|in Africa|\
+Ostriches are the largest birds and cannot fly.
+swan|swans|bird|2||cygnet|water plants|on lakes|\
+Swans have long white necks.
+frog|frogs|amphibian|4|croak|tadpole|insects|near ponds|\
+Frogs begin life in water as tadpoles.
+snake|snakes|reptile|0|hiss|hatchling|mice and other small animals|in warm places|\
+Snakes have no legs.
+turtle|turtles|reptile|4||hatchling|plants and small animals|in water and on land|\
+Turtles carry a hard shell.
+crocodile|crocodiles|reptile|4||hatchling|fish and other animals|in warm rivers|\
+Crocodiles have very strong jaws.
+lizard|lizards|reptile|4||hatchling|insects|in warm places|\
+Lizards like to lie in the sun.
+salmon|salmon|fish|0||fry|smaller fish|in rivers and the sea|\
+Salmon swim up rivers to lay their eggs.
+shark|sharks|fish|0||pup|fish|in the sea|\
+Sharks have many rows of teeth.
+bee|bees|insect|6|buzz|larva|nectar and pollen|in hives|\
+Bees make honey.
+ant|ants|insect|6||larva|seeds, insects and sweet things|in nests under the ground|\
+Ants can carry many times their own weight.
+butterfly|butterflies|insect|6||caterpillar|nectar|on meadows and in gardens|\
+Butterflies were caterpillars once.
+spider|spiders|arachnid|8||spiderling|insects|in webs|\
+Spiders are not insects, because they have eight legs.
+snail|snails|mollusc|0||hatchling|leaves|in gardens|\
+Snails carry their house on their back.
+octopus|octopuses|mollusc|8||hatchling|crabs and small fish|in the sea|\
+An octopus has eight arms and three hearts.
+crab|crabs|crustacean|10||larva|small sea animals and plants|on beaches and in the sea|\
+Crabs walk sideways.""".splitlines()]
 
 CANNOT_FLY = {"penguin", "ostrich", "chicken"}
 FLYERS = {"bat", "bee", "butterfly"}
-SWIMMERS = {"whale", "dolphin", "seal", "salmon", "shark", "octopus", "duck", "penguin", "swan",
-            "crocodile", "turtle", "frog"}
+SWIMMERS = {
+    "whale",
+    "dolphin",
+    "seal",
+    "salmon",
+    "shark",
+    "octopus",
+    "duck",
+    "penguin",
+    "swan",
+    "crocodile",
+    "turtle",
+    "frog",
+}
 
 # thing, colour
 COLOURS = [row.split("|") for row in """\
@@ -185,38 +248,68 @@ an emerald|green
 a ruby|red
 a sapphire|blue""".splitlines()]
 
-MIXES = [("blue", "yellow", "green"), ("red", "yellow", "orange"), ("red", "blue", "purple"),
-         ("red", "white", "pink"), ("black", "white", "grey"), ("red", "green", "brown")]
+MIXES = [
+    ("blue", "yellow", "green"),
+    ("red", "yellow", "orange"),
+    ("red", "blue", "purple"),
+    ("red", "white", "pink"),
+    ("black", "white", "grey"),
+    ("red", "green", "brown"),
+]
 
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-MONTHS = ("January February March April May June July August September October November "
-          "December").split()
+MONTHS = (
+    "January February March April May June July August September October November December"
+).split()
 MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 SEASONS = ["spring", "summer", "autumn", "winter"]
-SEASON_MONTHS = {"spring": "March, April and May", "summer": "June, July and August",
-                 "autumn": "September, October and November",
-                 "winter": "December, January and February"}
+SEASON_MONTHS = {
+    "spring": "March, April and May",
+    "summer": "June, July and August",
+    "autumn": "September, October and November",
+    "winter": "December, January and February",
+}
 SEASON_FACTS = {
     "spring": "In spring the days become longer, flowers bloom and birds build their nests.",
     "summer": "Summer is the warmest season. The days are long, and many people go swimming.",
     "autumn": "In autumn the leaves turn red and yellow and fall from the trees.",
     "winter": "Winter is the coldest season. The days are short, and in many places it snows.",
 }
-ORDINALS = ("first second third fourth fifth sixth seventh eighth ninth tenth eleventh "
-            "twelfth").split()
+ORDINALS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+).split()
 
 # large unit, small unit (plural), how many
-UNITS = [("minute", "seconds", "60"), ("hour", "minutes", "60"), ("day", "hours", "24"),
-         ("week", "days", "7"), ("year", "months", "12"), ("year", "weeks", "52"),
-         ("year", "days", "365"), ("leap year", "days", "366"), ("decade", "years", "10"),
-         ("century", "years", "100"), ("millennium", "years", "1000"),
-         ("metre", "centimetres", "100"), ("kilometre", "metres", "1000"),
-         ("centimetre", "millimetres", "10"), ("metre", "millimetres", "1000"),
-         ("kilogram", "grams", "1000"), ("tonne", "kilograms", "1000"),
-         ("litre", "millilitres", "1000"), ("dozen", "pieces", "12"), ("foot", "inches", "12"),
-         ("yard", "feet", "3"), ("hour", "seconds", "3600"), ("kilobyte", "bytes", "1000"),
-         ("byte", "bits", "8"), ("euro", "cents", "100"), ("dollar", "cents", "100"),
-         ("right angle", "degrees", "90"), ("circle", "degrees", "360")]
+UNITS = [
+    ("minute", "seconds", "60"),
+    ("hour", "minutes", "60"),
+    ("day", "hours", "24"),
+    ("week", "days", "7"),
+    ("year", "months", "12"),
+    ("year", "weeks", "52"),
+    ("year", "days", "365"),
+    ("leap year", "days", "366"),
+    ("decade", "years", "10"),
+    ("century", "years", "100"),
+    ("millennium", "years", "1000"),
+    ("metre", "centimetres", "100"),
+    ("kilometre", "metres", "1000"),
+    ("centimetre", "millimetres", "10"),
+    ("metre", "millimetres", "1000"),
+    ("kilogram", "grams", "1000"),
+    ("tonne", "kilograms", "1000"),
+    ("litre", "millilitres", "1000"),
+    ("dozen", "pieces", "12"),
+    ("foot", "inches", "12"),
+    ("yard", "feet", "3"),
+    ("hour", "seconds", "3600"),
+    ("kilobyte", "bytes", "1000"),
+    ("byte", "bits", "8"),
+    ("euro", "cents", "100"),
+    ("dollar", "cents", "100"),
+    ("right angle", "degrees", "90"),
+    ("circle", "degrees", "360"),
+]
 
 PLANETS = [
     ("Mercury", "Mercury is the smallest planet and the closest to the Sun."),
@@ -229,11 +322,13 @@ PLANETS = [
     ("Neptune", "Neptune is the farthest planet from the Sun. It is cold, dark and windy."),
 ]
 
-NAMES = ("Anna Ben Clara David Emma Felix Grace Henry Ida Jack Kate Leo Mia Noah Olivia Paul "
-         "Rosa Sam Tina Tom Lucy Max Nina Oscar Peter Sara Tim Eva Adam Julia Lena Mark Maria "
-         "Hugo Alice Bob Carol Daniel Ella Fred Gina Hannah Ian Jane Kim Laura Martin Nora Otto "
-         "Pia Robert Sophie Theo Vera Will Zoe Amir Chen Fatima Ravi Yuki Omar Ines Ada Alan "
-         "Charlie George James John Lily Luke Mary Nick Rachel Simon Susan").split()
+NAMES = (
+    "Anna Ben Clara David Emma Felix Grace Henry Ida Jack Kate Leo Mia Noah Olivia Paul "
+    "Rosa Sam Tina Tom Lucy Max Nina Oscar Peter Sara Tim Eva Adam Julia Lena Mark Maria "
+    "Hugo Alice Bob Carol Daniel Ella Fred Gina Hannah Ian Jane Kim Laura Martin Nora Otto "
+    "Pia Robert Sophie Theo Vera Will Zoe Amir Chen Fatima Ravi Yuki Omar Ines Ada Alan "
+    "Charlie George James John Lily Luke Mary Nick Rachel Simon Susan"
+).split()
 
 LISTS = {
     "fruits": "apple banana pear orange cherry grape strawberry lemon peach plum mango kiwi",

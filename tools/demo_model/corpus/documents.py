@@ -7,10 +7,10 @@ from . import knowledge, language, numbers, program, stories, talk, world
 from .core import Exchange, cap, say, typed
 
 SHARES = [
-    (knowledge.TOPICS, 30),
-    (numbers.TOPICS, 22),
+    (knowledge.TOPICS, 34),
+    (numbers.TOPICS, 24),
     (language.TOPICS, 22),
-    (stories.TOPICS, 9),
+    (stories.TOPICS, 6),
     (talk.TOPICS, 13),
     (program.TOPICS, 11),
 ]
@@ -293,17 +293,17 @@ def with_system(rng):
 
 def plain(rng):
     kind = rng.random()
-    if kind < 0.62:
+    if kind < 0.46:
         text = stories.story(rng)
         if rng.random() < 0.25:
             text += "\n\n" + stories.story(rng)
-    elif kind < 0.8:
+    elif kind < 0.72:
         text = " ".join(knowledge.statement(rng) for _ in range(rng.randint(2, 8)))
-    elif kind < 0.86:
+    elif kind < 0.8:
         text = "\n".join(knowledge.statement(rng) for _ in range(rng.randint(3, 8)))
-    elif kind < 0.92:
+    elif kind < 0.88:
         text = numbers.sums_text(rng)
-    elif kind < 0.95:
+    elif kind < 0.92:
         subject = rng.choice(sorted(stories.POEMS))
         text = cap(subject) + "\n\n" + rng.choice(stories.POEMS[subject])
     else:

@@ -29,6 +29,8 @@ VOCABULARY_DOCUMENTS = 20000
 BATCH = 4096  # tokens of a step
 SHORT = 256  # tokens of a row; the last steps have rows of the whole context
 LONG_SHARE = 0.4  # of the decay
+LONG_SHARE_AGAIN = 0.15
+AGAIN_SEED = 5000
 DECAY_SHARE = 0.35  # of a run whose steps are not given
 CHECKPOINT_SECONDS = 150
 
@@ -74,22 +76,30 @@ def held_out_loss(model, tokenizer):
 
 
 class Schedule:
-    """Warm-up, a constant rate, and a linear decay to 0."""
+    """Warm-up, a constant rate, and a linear decay to 0; then perhaps once more a decay, from half
+    of the rate, on rows of their own."""
 
-    def __init__(self, stable, decay, warm=60):
-        self.stable, self.decay, self.warm = stable, decay, warm
+    def __init__(self, stable, decay, again=0, warm=60):
+        self.stable, self.decay, self.again, self.warm = stable, decay, again, warm
+
+    def first_end(self):
+        return self.stable + self.decay
 
     def steps(self):
-        return self.stable + self.decay
+        return self.first_end() + self.again
 
     def factor(self, step):
         if step < self.warm:
             return (step + 1) / self.warm
         if step < self.stable:
             return 1.0
+        if step >= self.first_end():
+            return 0.5 * (1 - (step - self.first_end()) / self.again)
         return max(0.0, 1 - (step - self.stable) / self.decay)
 
     def is_long(self, step):
+        if step >= self.first_end():
+            return step >= self.steps() - LONG_SHARE_AGAIN * self.again
         return step >= self.stable + (1 - LONG_SHARE) * self.decay
 
 
@@ -98,9 +108,15 @@ class Batches:
     often a run was stopped."""
 
     def __init__(self, tokenizer, context, rank, ranks):
-        excluded = {render(d) for d in data.held_out()}
+        self.tokenizer, self.context = tokenizer, context
         self.rank, self.ranks = rank, ranks
-        self.streams = {n: data.endless(tokenizer, SEED + n, excluded) for n in (SHORT, context)}
+        self.excluded = {render(d) for d in data.held_out()}
+        self.start(SEED)
+
+    def start(self, seed):
+        self.streams = {
+            n: data.endless(self.tokenizer, seed + n, self.excluded) for n in (SHORT, self.context)
+        }
 
     def next(self, length):
         count = BATCH // length
@@ -139,7 +155,7 @@ def run(rank, args):
     shape = SHAPES[args.size]
     model = Model(shape).initialise(SEED)
     batches = Batches(tokenizer, shape.context, rank, args.ranks)
-    plan = Schedule(args.stable or 10**9, args.decay or 1)
+    plan = Schedule(args.stable or 10**9, args.decay or 1, args.again)
     optims = optimizers(model, args.rate)
     step, spent = 0, 0.0
     checkpoint = args.out / f"{args.size}.pt"
@@ -154,7 +170,10 @@ def run(rank, args):
             saved["stable"],
             saved["decay"],
         )
-        for i in range(step):
+        again = step >= plan.first_end()
+        if again:
+            batches.start(SEED + AGAIN_SEED)
+        for i in range(plan.first_end() if again else 0, step):
             batches.next(shape.context if plan.is_long(i) else SHORT)
 
     def save():
@@ -188,6 +207,8 @@ def run(rank, args):
                 plan.decay = int(step * DECAY_SHARE / (1 - DECAY_SHARE) * args.decay_scale)
                 if rank == 0:
                     print(f"--stable {plan.stable} --decay {plan.decay}", flush=True)
+        if step == plan.first_end():
+            batches.start(SEED + AGAIN_SEED)
         long = plan.is_long(step)
         batch, weight = batches.next(shape.context if long else SHORT)
         for optim in optims:
@@ -243,6 +264,7 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("--stable", type=int, help="steps before the decay")
     parser.add_argument("--decay", type=int, help="steps of the decay")
+    parser.add_argument("--again", type=int, default=0, help="steps of a second decay")
     parser.add_argument("--seconds", type=float, help="instead: how long to train")
     parser.add_argument("--decay-scale", type=float, default=1.0)
     parser.add_argument("--rate", type=float, default=4e-3)

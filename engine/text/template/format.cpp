@@ -250,6 +250,11 @@ class Braces {
     const std::string_view first = path.substr(0, stop);
     Value value;
     if (first.empty() || std::ranges::all_of(first, [](char c) { return c >= '0' && c <= '9'; })) {
+      const Numbering numbering = first.empty() ? Numbering::automatic : Numbering::manual;
+      if (numbering_ != Numbering::none && numbering_ != numbering) {
+        return raise("fields of a format are numbered either all or none");
+      }
+      numbering_ = numbering;
       size_t index = next_++;
       if (!first.empty()) std::from_chars(first.data(), first.data() + first.size(), index);
       if (index >= arguments_.positional.size()) {
@@ -283,8 +288,11 @@ class Braces {
     return value;
   }
 
+  enum class Numbering : uint8_t { none, automatic, manual };
+
   Interpreter& in_;
   const Arguments& arguments_;
+  Numbering numbering_ = Numbering::none;
   size_t next_ = 0;
 };
 

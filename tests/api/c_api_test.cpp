@@ -236,6 +236,30 @@ TEST_CASE("C: text goes to tokens and back through the caller's buffers") {
   infer_vocabulary_free(vocabulary);
 }
 
+TEST_CASE("C: chat templates") {
+  infer_chat_template* chat_template = nullptr;
+  const std::string source = "<{{ a }}>{{ raise_exception('no b') if not b }}";
+  REQUIRE(infer_chat_template_create(source.data(), source.size(), &chat_template) == INFER_OK);
+  size_t length = 0;
+  char text[8] = {};
+  const std::string good = R"({"a": "x", "b": 1})";
+  CHECK(infer_chat_template_render(chat_template, good.data(), good.size(), nullptr, nullptr, 0,
+                                   &length) == INFER_OK);
+  CHECK(length == 3);
+  CHECK(infer_chat_template_render(chat_template, good.data(), good.size(), "2026-01-15T12:00:00",
+                                   text, sizeof(text), &length) == INFER_OK);
+  CHECK(std::string(text, length) == "<x>");
+  CHECK(infer_chat_template_render(chat_template, "{}", 2, nullptr, text, sizeof(text), &length) ==
+        INFER_INVALID_ARGUMENT);
+  CHECK(std::string(infer_last_error()) == "no b");
+  CHECK(infer_chat_template_render(nullptr, "{}", 2, nullptr, text, sizeof(text), &length) ==
+        INFER_INVALID_ARGUMENT);
+  infer_chat_template_free(chat_template);
+  infer_chat_template_free(nullptr);
+  CHECK(infer_chat_template_create("{% if", 5, &chat_template) == INFER_BAD_FILE);
+  CHECK(infer_chat_template_create(nullptr, 5, &chat_template) == INFER_INVALID_ARGUMENT);
+}
+
 TEST_CASE("C: descriptions and devices") {
   infer_description* description = nullptr;
   REQUIRE(infer_description_create(kModel.c_str(), &description) == INFER_OK);

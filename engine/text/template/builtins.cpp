@@ -58,7 +58,7 @@ Status bind(const Builtin& builtin, Call& call) {
 
 /// What reading a value costs.
 int64_t cost(const Value& value) {
-  if (value.is(Kind::string)) return static_cast<int64_t>(value.text().size() / 16);
+  if (value.is(Kind::string)) return static_cast<int64_t>(value.text().size() / 64);
   if (value.is(Kind::list) || value.is(Kind::tuple)) {
     return static_cast<int64_t>(value.items().size() / 4);
   }
@@ -82,6 +82,10 @@ Result<int64_t> Call::integer(size_t i, int64_t otherwise) const {
   if (value.is_integral()) return value.integer();
   if (value.is(Kind::undefined)) return raise("{}", value.text());
   return raise("'{}' object cannot be interpreted as an integer", value.type_name());
+}
+
+void Call::charge_characters() const {
+  if (self.is(Kind::string)) in.budget().work(static_cast<int64_t>(self.text().size() / 8));
 }
 
 bool Call::truth(size_t i, bool otherwise) const {

@@ -31,6 +31,8 @@ struct Call {
   const Value& operator[](size_t i) const { return bound[i]; }
   /// An argument as a number, with what it is if not given. Fails for other types.
   Result<int64_t> integer(size_t i, int64_t otherwise = 0) const;
+  /// Charges for looking at every character of the operand, a string.
+  void charge_characters() const;
   /// As bool() sees it.
   bool truth(size_t i, bool otherwise = false) const;
   /// An argument that has to be a string.

@@ -41,6 +41,7 @@ Result<Value> list(Call& call) {
 
 Result<Value> reverse(Call& call) {
   if (call.self.is(Kind::string)) {
+    call.charge_characters();
     std::u32string text = decode(call.self.text());
     std::ranges::reverse(text);
     return call.in.string(encode(text), call.self.markup());

@@ -18,6 +18,7 @@ Result<Value> soft(Call& call) {
 
 template <std::string (*change)(std::string_view)>
 Result<Value> changed(Call& call) {
+  call.charge_characters();
   INFER_TRY(const Value text, soft(call));
   return call.in.string(change(text.text()), text.markup());
 }
@@ -103,6 +104,7 @@ Result<Value> format(Call& call) {
 }
 
 Result<Value> word_count(Call& call) {
+  call.charge_characters();
   INFER_TRY(const Value text, soft(call));
   int64_t count = 0;
   bool within = false;
@@ -171,6 +173,7 @@ std::string quoted(std::string_view text, bool in_query) {
 }
 
 Result<Value> url_encode(Call& call) {
+  call.charge_characters();
   const Value& self = call.self;
   const bool pairs = self.is(Kind::dict) || self.is(Kind::list) || self.is(Kind::tuple);
   if (!pairs) {

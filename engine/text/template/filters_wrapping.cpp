@@ -10,6 +10,7 @@ namespace infer::jinja {
 namespace {
 
 Result<Value> indent(Call& call) {
+  call.charge_characters();
   if (!call.self.is(Kind::string)) return raise("indent needs a string");
   std::string by(4, ' ');
   if (call.has(0)) {
@@ -123,6 +124,7 @@ std::vector<std::u32string> wrapped(std::u32string_view text, size_t width, bool
 }
 
 Result<Value> word_wrap(Call& call) {
+  call.charge_characters();
   if (!call.self.is(Kind::string)) return raise("wordwrap needs a string");
   INFER_TRY(const int64_t width, call.integer(0, 79));
   if (width <= 0) return raise("invalid width {} (must be > 0)", width);

@@ -135,6 +135,10 @@ class Lexer {
     size_t pos = tag + 2 + (sign != '\0' ? 1 : 0);
     // The first of #}, -#} and +#}: a sign belongs to the mark.
     const size_t mark = text_.find("#}", pos);
+    if (mark == std::string_view::npos && pos == text_.size()) {
+      advance(pos);  // the reference does not mind what ends with the source
+      return {};
+    }
     if (mark == std::string_view::npos) {
       return syntax_error(line_, "the comment is not closed by '#}}'").value();
     }
@@ -153,6 +157,7 @@ class Lexer {
   Status raw(size_t begin) {
     const int line = line_;
     advance(begin);
+    if (begin == text_.size()) return {};
     for (size_t tag = text_.find("{%", pos_); tag != std::string_view::npos;
          tag = text_.find("{%", tag + 1)) {
       const size_t end = word_tag(tag, "endraw", true);

@@ -91,7 +91,7 @@ Status Parser::end_of_block() {
 /// Statements and text up to a block that begins with one of `ends`; that name is the token then.
 /// Without ends, to the end of the template.
 Status Parser::body(Body& to, Ends ends) {
-  const int line = token().line;
+  const int line = tokens_[at_ > 0 ? at_ - 1 : 0].line;
   while (token().kind != TokenKind::end) {
     if (token().kind == TokenKind::data) {
       Stmt* text = make(StmtKind::text, token().line);

@@ -22,23 +22,28 @@ Result<std::string> argument(const Call& call, size_t i) {
 
 template <std::string (*change)(std::string_view)>
 Result<Value> changed(Call& call) {
+  call.charge_characters();
   return like(call, change(call.self.text()));
 }
 
 template <bool (*judge)(std::string_view)>
 Result<Value> judged(Call& call) {
+  call.charge_characters();
   return Value::of(judge(call.self.text()));
 }
 
 Result<Value> stripped(Call& call, bool left, bool right) {
   const std::string& text = call.self.text();
-  const bool spaces = !call.has(0) || call[0].is(Kind::none);
-  std::set<char32_t> set;
-  if (!spaces) {
-    INFER_TRY(const std::string characters, argument(call, 0));
-    for (const char32_t c : decode(characters)) set.insert(c);
+  if (!call.has(0) || call[0].is(Kind::none)) {
+    std::string_view rest = right ? strip_right(text) : std::string_view(text);
+    if (left) rest.remove_prefix(skip_spaces(rest, 0));
+    return rest.size() == text.size() ? call.self : like(call, std::string(rest));
   }
-  const auto goes = [&](char32_t c) { return spaces ? is_space(c) : set.contains(c); };
+  call.charge_characters();
+  INFER_TRY(const std::string given, argument(call, 0));
+  std::set<char32_t> set;
+  for (const char32_t c : decode(given)) set.insert(c);
+  const auto goes = [&](char32_t c) { return set.contains(c); };
   const std::u32string characters = decode(text);
   size_t begin = 0;
   size_t end = characters.size();

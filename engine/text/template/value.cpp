@@ -85,6 +85,7 @@ Sequence::Sequence(Budget* budget, std::vector<Value> values)
     : Object(budget, static_cast<int64_t>(values.size() * sizeof(Value)) + 96),
       items(std::move(values)) {
   hold(items);
+  items_hashable = std::ranges::all_of(items, hashable);
 }
 
 Dict::Dict(Budget* budget, std::vector<std::pair<Value, Value>> given)
@@ -283,7 +284,7 @@ std::string Value::type_name() const {
 }
 
 bool hashable(const Value& value) {
-  if (value.is(Kind::tuple)) return std::ranges::all_of(value.items(), hashable);
+  if (value.is(Kind::tuple)) return value.as<Sequence>()->items_hashable;
   return !value.is(Kind::list) && !value.is(Kind::dict);
 }
 

@@ -176,6 +176,7 @@ struct Text : Object {
 struct Sequence : Object {
   Sequence(Budget* budget, std::vector<Value> values);
   std::vector<Value> items;
+  bool items_hashable = true;  ///< known from the start: values may share parts many times over
 };
 
 /// Entries in the order of insertion.

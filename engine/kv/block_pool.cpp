@@ -21,9 +21,11 @@ Status BlockPool::grow(int32_t pages) {
       const int32_t count = std::min(left, pages_per_slab_);
       const auto first = static_cast<int32_t>(slabs_.size()) * pages_per_slab_;
       pages_.resize(static_cast<size_t>(first + pages_per_slab_));
-      free_.reserve(pages_.size());
-      slabs_.reserve(slabs_.size() + 1);
-      addresses_.reserve(slabs_.size() + 1);
+      free_.reserve(pages_.capacity());
+      addresses_.push_back(nullptr);
+      addresses_.pop_back();
+      slabs_.emplace_back();
+      slabs_.pop_back();
       Result<std::unique_ptr<Buffer>> slab = device_.alloc(count * page_bytes_, Purpose::kv);
       if (!slab) {
         undo();

@@ -242,9 +242,13 @@ Status KvCache::reserve(SequenceId id, int64_t count) {
   }
   const int64_t wanted = pages_for(t.length + count);
   for (size_t k = 0; k < pools_.size(); ++k) {
-    const int64_t missing =
-        wanted - static_cast<int64_t>(t.kinds[k].ids.size()) + (must_copy(t, k) ? 1 : 0);
-    if (!make_available(k, missing, t)) {
+    // What is dropped may have shared the tail.
+    const auto missing_now = [&] {
+      return wanted - static_cast<int64_t>(t.kinds[k].ids.size()) + (must_copy(t, k) ? 1 : 0);
+    };
+    int64_t missing = missing_now();
+    while (pools_[k].available() < missing && drop_unused(&t)) missing = missing_now();
+    if (pools_[k].available() < missing) {
       return error(StatusCode::does_not_fit,
                    "the cache is full: {} more tokens after {} need {} pages of {} tokens, {} of "
                    "{} are available",
@@ -383,7 +387,7 @@ Status KvCache::restore(SequenceId id, std::span<const int32_t> tokens, const Pa
     forget(t, 0);
     return restored;
   }
-  t.restored = true;
+  t.restored = length > 0;
   return {};
 }
 
@@ -410,13 +414,15 @@ Status KvCache::resize(std::span<const int32_t> pages) {
       INFER_CHECK(pool.grow(pages[k] - pool.size()));
       continue;
     }
-    while (pool.size() - pool.available() > pages[k] && drop_unused(nullptr)) {
-    }
     const auto moved = [&](int32_t from, int32_t to) {
       for (auto& [id, t] : tables_) std::ranges::replace(t.kinds[k].ids, from, to);
       if (PrefixNode* node = pool.node(to); node != nullptr) node->pages[k] = to;
     };
-    INFER_CHECK(pool.shrink(pages[k], moved));
+    Status status = pool.shrink(pages[k], moved);
+    while (status.code() == StatusCode::does_not_fit && drop_unused(nullptr)) {
+      status = pool.shrink(pages[k], moved);
+    }
+    INFER_CHECK(status);
   }
   return {};
 }

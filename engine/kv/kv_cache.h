@@ -72,6 +72,8 @@ class KvCache {
   Status restore(SequenceId id, std::span<const int32_t> tokens, const PageFn& fill);
 
   int64_t length(SequenceId id) const { return table(id).length; }
+  /// Whether it has pages, be they written or reserved alone.
+  bool holds_pages(SequenceId id) const { return table(id).reserved > 0; }
   /// Tokens that one sequence may have.
   int64_t context() const { return options_.context; }
 

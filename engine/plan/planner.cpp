@@ -126,9 +126,7 @@ class Planner {
     INFER_CHECK_R(build(request));
     for (int64_t rows = request.max_rows;;) {
       Result<MemoryPlan> plan = plan_rows(request, rows);
-      const int64_t fewer = row_bucket(rows, rows) == rows && rows % 2 == 0
-                                ? rows / 2
-                                : row_bucket(rows, INT64_MAX) / 2;
+      const int64_t fewer = row_bucket(rows, INT64_MAX) / 2;  // the next smaller power of two
       if (plan || !request.fewer_rows || fewer < kFewestRows) return plan;
       if (plan.error().code() != StatusCode::does_not_fit) return plan;
       rows = fewer;

@@ -28,7 +28,7 @@ void Scheduler::finish(Sequence* sequence, Status status) {
   std::erase(active_, sequence);
   cache_.rollback(sequence->kv, cache_.length(sequence->kv));
   cache_.set_in_use(sequence->kv, false);
-  for (Sequence* other : active_) other->waiting_ = false;
+  retry();
   // The owner may reuse or free the sequence as soon as it is told.
   const std::function<void(Status)> on_done = std::move(sequence->on_done);
   on_done(std::move(status));
@@ -42,7 +42,7 @@ void Scheduler::finish_all(const Status& status) {
 Sequence* Scheduler::youngest_holder(uint64_t after) const {
   Sequence* youngest = nullptr;
   for (Sequence* sequence : active_) {
-    if (sequence->arrival_ <= after || cache_.length(sequence->kv) == 0) continue;
+    if (sequence->arrival_ <= after || !cache_.holds_pages(sequence->kv)) continue;
     if (youngest == nullptr || sequence->arrival_ > youngest->arrival_) youngest = sequence;
   }
   return youngest;
@@ -58,9 +58,13 @@ void Scheduler::wait(Sequence* sequence) {
   parts_.erase(part);
 }
 
+void Scheduler::retry() {
+  for (Sequence* sequence : active_) sequence->waiting_ = false;
+}
+
 bool Scheduler::preempt() {
   const auto holders = std::ranges::count_if(
-      active_, [&](const Sequence* sequence) { return cache_.length(sequence->kv) > 0; });
+      active_, [&](const Sequence* sequence) { return cache_.holds_pages(sequence->kv); });
   if (holders < 2) return false;
   wait(youngest_holder(0));
   return true;
@@ -74,7 +78,10 @@ void Scheduler::shift(Sequence& sequence) {
   const int64_t dropped = size - keep - rest;
   sequence.tokens.erase(first, first + dropped);
   sequence.shifted += dropped;
-  sequence.computed = cache_.rollback(sequence.kv, keep);
+  cache_.rollback(sequence.kv, keep);
+  // Those that stay have been computed once as before, though at other positions.
+  sequence.computed =
+      std::min(sequence.computed, keep) + std::max<int64_t>(0, sequence.computed - keep - dropped);
 }
 
 /// Reserves, or makes sequences wait till that succeeds: younger ones, else this one.
@@ -90,7 +97,7 @@ Status Scheduler::make_room(Sequence* sequence, int64_t count) {
       continue;
     }
     const bool alone = std::ranges::none_of(
-        active_, [&](const Sequence* s) { return s != sequence && cache_.length(s->kv) > 0; });
+        active_, [&](const Sequence* s) { return s != sequence && cache_.holds_pages(s->kv); });
     if (alone) return status;
     wait(sequence);
     return {};
@@ -204,7 +211,7 @@ void Scheduler::step() {
   if (active_.size() > 1) std::ranges::rotate(active_, active_.begin() + 1);
   plan_step();
   if (parts_.empty()) {
-    for (Sequence* sequence : active_) sequence->waiting_ = false;
+    retry();
     return;
   }
   fill_batch();

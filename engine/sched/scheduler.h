@@ -64,6 +64,8 @@ class Scheduler {
   void step();
   /// Makes the youngest sequence that holds pages wait; false if at most one holds any.
   bool preempt();
+  /// There may be room for those that wait.
+  void retry();
   /// Ends every sequence with this status.
   void finish_all(const Status& status);
 

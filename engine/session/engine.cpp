@@ -311,6 +311,7 @@ Status Engine::resize_cache(int64_t bytes) {
       do {
         status = impl_->cache->resize(pages);
       } while (status.code() == StatusCode::does_not_fit && impl_->scheduler->preempt());
+      impl_->scheduler->retry();
     });
     return status;
   });

@@ -334,19 +334,19 @@ Status Session::restore(const std::string& path) {
     engine.call([&] {
       KvCache& cache = *engine.cache;
       KvCache::SequenceId id = cache.add_sequence();
-      const Result<SessionState> state = guarded([&] {
+      Result<SessionState> state = guarded([&] {
         return restore_state(path, fingerprint, engine.opened.model->info().vocabulary,
                              engine.device(), cache, id);
       });
       if (state) {
-        sequence.tokens = state->tokens;
+        sequence.tokens = std::move(state->tokens);
         std::swap(id, sequence.kv);
         sequence.computed = state->cached;
         sequence.shifted = state->shifted;
         impl_->statistics = {};
         impl_->statistics.seed = state->seed;
       } else {
-        status = state.error();
+        status = std::move(state).error();
       }
       cache.remove_sequence(id);
     });

@@ -150,7 +150,8 @@ std::string read_input(const std::string& path) {
 }
 
 void declare_model(CLI::App& app, ModelArgs& args) {
-  app.add_option("-m,--model", args.path, "Model file (needed)")->type_name("FILE");
+  app.add_option("-m,--model", args.path, "Model file; run and chat have one built in")
+      ->type_name("FILE");
 }
 
 void declare_device(CLI::App& app, LoadOptions& load) {

@@ -49,7 +49,8 @@ Used check(const std::string& path, LoadOptions load, const MemoryReport& planne
   used.loading = process_status("VmHWM");
   const std::unique_ptr<Session> session = must(engine->open_session());
   const int32_t vocabulary = engine->vocabulary_size();
-  std::vector<int32_t> tokens(static_cast<size_t>(planned.pages * 64 - 1));
+  // All but the place of the first token generated.
+  std::vector<int32_t> tokens(static_cast<size_t>(std::max<int64_t>(planned.context - 1, 1)));
   std::span<const int32_t> rest(tokens);
   for (size_t i = 0; i < tokens.size(); ++i) {
     tokens[i] = static_cast<int32_t>(i % static_cast<size_t>(vocabulary));

@@ -52,19 +52,23 @@ const IsaKernels* best_isa() {
   return best;
 }
 
-DeviceInfo describe(const IsaKernels& isa, int threads) {
+void apply_memory(DeviceInfo& info) {
   const HostMemory memory = host_memory();
-  std::ifstream cpuinfo("/proc/cpuinfo");
-  DeviceInfo info;
-  info.name = "cpu";
-  info.description = processor_name(cpuinfo);
   info.memory_total = memory.total;
   info.memory_free = memory.available;
   info.memory_held = memory.held;
   info.thread_stack = memory.stack;
+}
+
+DeviceInfo describe(const IsaKernels& isa, int threads) {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  DeviceInfo info;
+  info.name = "cpu";
+  info.description = processor_name(cpuinfo);
   info.threads = threads;
   info.isa = isa.name;
   for (const IsaKernels& each : all_isas()) info.isas.emplace_back(each.name);
+  apply_memory(info);
   return info;
 }
 
@@ -114,9 +118,14 @@ const CpuOp& cpu_op(OpId id) {
 
 CpuDevice::CpuDevice(const IsaKernels& isa, const DeviceOptions& options)
     : pool_(options.threads > 0 ? options.threads : available_threads()),
-      context_{&isa, &pool_, options.exact, options.repack} {}
+      context_{&isa, &pool_, options.exact, options.repack},
+      info_(describe(isa, pool_.size())) {}
 
-DeviceInfo CpuDevice::info() const { return describe(*context_.isa, pool_.size()); }
+DeviceInfo CpuDevice::info() const {
+  DeviceInfo info = info_;
+  apply_memory(info);
+  return info;
+}
 
 Ceilings CpuDevice::measure_ceilings() { return measure(context_); }
 

@@ -36,6 +36,7 @@ class CpuDevice final : public Device {
  private:
   ThreadPool pool_;
   CpuContext context_;
+  DeviceInfo info_;  ///< but for the memory, which is that of now
   std::atomic<int64_t> allocated_[kPurposeCount]{};
 };
 

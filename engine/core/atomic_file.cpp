@@ -32,21 +32,35 @@ AtomicFile::~AtomicFile() {
 
 Status AtomicFile::open() {
   struct stat info {};
-  if (::stat(path_.c_str(), &info) == 0) {
+  bool replaces = false;
+  if (::lstat(path_.c_str(), &info) == 0) {
+    const bool link = S_ISLNK(info.st_mode);
+    if (link && ::stat(path_.c_str(), &info) != 0) {
+      return error(StatusCode::io, "{}: a link that leads nowhere: {}", path_,
+                   std::generic_category().message(errno));
+    }
     if (!S_ISREG(info.st_mode)) {
       return error(StatusCode::io, "{}: expected a regular file or none, found {}", path_,
                    S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket");
     }
-    const std::unique_ptr<char, decltype(&std::free)> target(::realpath(path_.c_str(), nullptr),
-                                                             &std::free);
-    if (target != nullptr) path_ = target.get();
+    replaces = true;
+    if (link) {
+      const std::unique_ptr<char, decltype(&std::free)> target(::realpath(path_.c_str(), nullptr),
+                                                               &std::free);
+      if (target == nullptr) return system_failure("follow the link", errno);
+      path_ = target.get();
+    }
   }
+  constexpr mode_t kAccess = 0777;
+  const mode_t mode = replaces ? info.st_mode & kAccess : 0666;
   constexpr int kAttempts = 100;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::string name = fmt::format("{}.{}-{}.part", path_, ::getpid(), attempt);
-    fd_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    fd_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd_ >= 0) {
       temporary_ = std::move(name);
+      // The process may be set to create files with fewer rights than the old one had.
+      if (replaces && ::fchmod(fd_, mode) != 0) return system_failure("keep its mode", errno);
       return {};
     }
     if (errno != EEXIST) break;

@@ -12,8 +12,10 @@
 namespace infer {
 
 /// Writes beside the file and puts that in its place at the end: whenever the process ends, the old
-/// file or the new one is there. Only a regular file is ever replaced; a link leads to its target.
-/// Failures are io, name the file, and stay.
+/// file or the new one is there. The new one may be read and written by whom the old one could.
+/// Only a regular file is ever replaced; a symbolic link to one stays and leads to the new file,
+/// one that leads nowhere is refused. Other hard links keep the old file. Failures are io, name the
+/// file, and stay.
 class AtomicFile {
  public:
   static Result<std::unique_ptr<AtomicFile>> create(const std::string& path);

@@ -116,9 +116,7 @@ Status Executor::load_weights(const MemoryPlan& plan, const std::function<bool(d
 
 Status Executor::load_ropes(int64_t context) {
   for (const RopeSpec& spec : model_.info().ropes) {
-    const bool is_long =
-        spec.long_factors >= 0 && static_cast<double>(context) > spec.original_context;
-    const int32_t index = is_long ? spec.long_factors : spec.factors;
+    const int32_t index = uses_long_factors(spec, context) ? spec.long_factors : spec.factors;
     std::vector<float> factors;
     if (index >= 0) {
       const Weight& weight = weights_.weight(index);

@@ -3,27 +3,64 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/core/checked.h"
-
 namespace infer {
+namespace {
 
-BlockPool::BlockPool(Device& device, int64_t page_bytes, int32_t pages_per_slab)
-    : device_(device), page_bytes_(page_bytes), pages_per_slab_(pages_per_slab) {}
+/// Slabs are at most this large, and a sixteenth of the pool, so that it grows and shrinks in
+/// steps. Where that is twice as much as they have, those that come are larger.
+constexpr int64_t kSlabBytes = int64_t{64} << 20;
+constexpr int64_t kSlabs = 16;
+constexpr int32_t kWiden = 2;
+
+}  // namespace
+
+BlockPool::BlockPool(Device& device, int64_t page_bytes)
+    : device_(device), page_bytes_(page_bytes) {}
+
+int32_t BlockPool::slab_pages(int32_t pages) const {
+  return static_cast<int32_t>(
+      std::clamp<int64_t>(std::min(kSlabBytes / page_bytes_, pages / kSlabs), 1, INT32_MAX));
+}
+
+void BlockPool::widen(int32_t pages) {
+  const int32_t wanted = slab_pages(pages);
+  if (slabs_.empty()) {
+    pages_per_slab_ = wanted;
+    return;
+  }
+  if (wanted < kWiden * pages_per_slab_) return;
+  const auto to = [&](int32_t page) { return renumbered(page, pages_per_slab_, wanted); };
+  std::vector<Page> wider(slabs_.size() * static_cast<size_t>(wanted));
+  free_.reserve(wider.capacity());
+  for (int32_t page = 0; page < id_end(); ++page) {
+    Page& moved = wider[static_cast<size_t>(to(page))];
+    moved = at(page);
+    moved.before = to(moved.before);
+    moved.after = to(moved.after);
+  }
+  for (int32_t& page : free_) page = to(page);
+  oldest_ = to(oldest_);
+  newest_ = to(newest_);
+  pages_ = std::move(wider);
+  pages_per_slab_ = wanted;
+}
 
 Status BlockPool::grow(int32_t pages) {
   const size_t slabs_before = slabs_.size();
   const auto undo = [&] {
+    hide_free(static_cast<int32_t>(slabs_before) * pages_per_slab_);
     drop_slabs(slabs_before);
-    std::erase_if(free_, [&](int32_t page) { return page >= static_cast<int32_t>(pages_.size()); });
   };
   try {
     for (int32_t left = pages; left > 0;) {
       const int32_t count = std::min(left, pages_per_slab_);
       const auto first = static_cast<int32_t>(slabs_.size()) * pages_per_slab_;
       pages_.resize(static_cast<size_t>(first + pages_per_slab_));
-      free_.reserve(pages_.size());
-      slabs_.reserve(slabs_.size() + 1);
-      addresses_.reserve(slabs_.size() + 1);
+      free_.reserve(pages_.capacity());
+      addresses_.push_back(nullptr);
+      addresses_.pop_back();
+      slabs_.emplace_back();
+      slabs_.pop_back();
       Result<std::unique_ptr<Buffer>> slab = device_.alloc(count * page_bytes_, Purpose::kv);
       if (!slab) {
         undo();
@@ -44,22 +81,73 @@ Status BlockPool::grow(int32_t pages) {
   return {};
 }
 
-size_t BlockPool::slabs_within(int32_t pages) const {
-  int32_t count = 0;
-  for (size_t slab = 0; slab < slabs_.size(); ++slab) {
-    count += static_cast<int32_t>(slabs_[slab]->size() / page_bytes_);
-    if (count > pages) return slab;
+Result<BlockPool::Cut> BlockPool::plan_cut(int32_t pages) {
+  const auto refused = [&](int32_t left) {
+    return fail(StatusCode::does_not_fit, "the cache cannot shrink to {} pages: {} are in use",
+                left, held());
+  };
+  if (held() > pages) return refused(pages);
+  Cut cut;
+  while (cut.left + pages_of(*slabs_[cut.slabs]) <= pages)
+    cut.left += pages_of(*slabs_[cut.slabs++]);
+  const int32_t rest = pages - cut.left;
+  if (rest == 0) return cut;
+  if (Result<std::unique_ptr<Buffer>> buffer = device_.alloc(rest * page_bytes_, Purpose::kv)) {
+    cut.buffer = *std::move(buffer);
+    cut.rest = rest;
+    cut.left = pages;
   }
-  return slabs_.size();
+  if (held() > cut.left) return refused(cut.left);
+  return cut;
+}
+
+void BlockPool::hide_free(int32_t first) {
+  std::erase_if(free_, [&](int32_t page) { return page >= first; });
+}
+
+void BlockPool::show_free(int32_t first) {
+  for (int32_t page = first; page < id_end(); ++page) {
+    if (at(page).exists && !in_use(page)) free_.push_back(page);
+  }
+}
+
+Status BlockPool::cut_off(Cut& cut) {
+  const int32_t first = static_cast<int32_t>(cut.slabs) * pages_per_slab_;
+  for (int32_t page = 0; page < cut.rest; ++page) {
+    if (!in_use(first + page)) continue;
+    INFER_CHECK(
+        device_.copy(memory(first + page), {cut.buffer.get(), page * page_bytes_}, page_bytes_));
+  }
+  if (cut.rest == 0) {
+    drop_slabs(cut.slabs);
+    return {};
+  }
+  drop_slabs(cut.slabs + 1);
+  for (int32_t page = first + cut.rest; page < id_end(); ++page) drop_page(page);
+  // What is not in use was not copied.
+  for (int32_t page = first; page < first + cut.rest; ++page) {
+    if (in_use(page) || !at(page).touched) continue;
+    at(page).touched = false;
+    --touched_;
+  }
+  addresses_.back() = cut.buffer->address();
+  slabs_.back() = std::move(cut.buffer);
+  return {};
+}
+
+void BlockPool::drop_page(int32_t page) {
+  if (!at(page).exists) return;
+  --size_;
+  touched_ -= at(page).touched ? 1 : 0;
+  at(page) = {};
 }
 
 void BlockPool::drop_slabs(size_t first) {
-  for (size_t slab = first; slab < slabs_.size(); ++slab) {
-    size_ -= static_cast<int32_t>(slabs_[slab]->size() / page_bytes_);
-  }
+  const size_t ids = first * static_cast<size_t>(pages_per_slab_);
+  for (auto page = static_cast<int32_t>(ids); page < id_end(); ++page) drop_page(page);
   slabs_.resize(first);
   addresses_.resize(first);
-  pages_.resize(first * static_cast<size_t>(pages_per_slab_));
+  pages_.resize(ids);
 }
 
 int32_t BlockPool::acquire() {
@@ -70,6 +158,7 @@ int32_t BlockPool::acquire() {
   const int32_t page = free_.back();
   free_.pop_back();
   at(page).references = 1;
+  if (!std::exchange(at(page).touched, true)) ++touched_;
   return page;
 }
 
@@ -122,8 +211,9 @@ Status BlockPool::move(int32_t from, int32_t to) {
     (source.before < 0 ? oldest_ : at(source.before).after) = to;
     (source.after < 0 ? newest_ : at(source.after).before) = to;
   }
+  if (!at(to).touched) ++touched_;
   at(to) = source;
-  source = {.exists = true};
+  source = {.exists = true, .touched = true};
   return {};
 }
 

@@ -14,23 +14,40 @@ struct PrefixNode;
 
 /// A page is free; held, by one reference or more; or kept: nobody holds it, but its contents are
 /// known to be those of a prefix node and stay until the page is needed. Kept pages are taken back
-/// in the order in which they were let go. Only growing allocates.
+/// in the order in which they were let go. Only widening, growing and shrinking allocate.
 class BlockPool {
  public:
   /// A pool without pages. page_bytes: a multiple of the device's alignment.
-  BlockPool(Device& device, int64_t page_bytes, int32_t pages_per_slab);
+  BlockPool(Device& device, int64_t page_bytes);
 
   int64_t page_bytes() const { return page_bytes_; }
   int32_t pages_per_slab() const { return pages_per_slab_; }
   int32_t size() const { return size_; }
   /// Pages that acquire() can still give.
   int32_t available() const { return static_cast<int32_t>(free_.size()) + kept_; }
+  int32_t held() const { return size_ - available(); }
+  /// Ids are below this; some in between may not exist.
+  int32_t id_end() const { return static_cast<int32_t>(pages_.size()); }
+  /// Bytes of pages that have never been acquired: a system that gives memory when it is first
+  /// written still counts them as free.
+  int64_t untouched_bytes() const { return (size_ - touched_) * page_bytes_; }
 
+  /// Pages of a slab in a pool of this size.
+  int32_t slab_pages(int32_t pages) const;
+  /// Prepares for growing to so many pages: where slabs are to be much larger than before, pages
+  /// get other ids, renumbered(). Their memory stays where it is. May throw std::bad_alloc,
+  /// changing nothing.
+  void widen(int32_t pages);
+  static int32_t renumbered(int32_t page, int32_t pages_per_slab_before, int32_t pages_per_slab) {
+    return page < 0 ? page
+                    : page / pages_per_slab_before * pages_per_slab + page % pages_per_slab_before;
+  }
   /// Adds pages in new slabs; those that exist stay where they are. out_of_memory or device on
   /// failure, with nothing changed.
   Status grow(int32_t pages);
-  /// Gives back slabs until at most `pages` pages are left, the kept ones first; then moves held
-  /// pages together. `moved(from, to)` is told of each. does_not_fit if more are held.
+  /// Gives back memory until at most `pages` pages are left, the kept ones first; then moves held
+  /// pages together: `moved(from, to)` is told of each. does_not_fit if more are held. The slab
+  /// that stays in part is allocated anew, or goes as a whole where there is no memory for that.
   template <typename Moved>
   Status shrink(int32_t pages, Moved moved);
 
@@ -45,7 +62,8 @@ class BlockPool {
   PrefixNode* node(int32_t page) const { return at(page).node; }
   /// The node whose contents a held page has.
   void set_node(int32_t page, PrefixNode* node) { at(page).node = node; }
-  /// Told when a kept page is taken from its node, while its contents are there still.
+  /// Told when a kept page is taken from its node, while its contents are there still; does not
+  /// throw.
   void on_evict(std::function<void(PrefixNode*, int32_t page)> told) { told_ = std::move(told); }
   /// Forgets all that is kept.
   void clear_kept();
@@ -58,53 +76,68 @@ class BlockPool {
     int32_t references = 0;
     int32_t before = -1, after = -1;  ///< in the list of kept pages
     bool exists = false;
+    bool touched = false;  ///< acquired before
     PrefixNode* node = nullptr;
+  };
+  /// What shrinking leaves: whole slabs, and so many pages of the one after them.
+  struct Cut {
+    size_t slabs = 0;
+    int32_t rest = 0;
+    int32_t left = 0;                ///< pages in all
+    std::unique_ptr<Buffer> buffer;  ///< for the rest
   };
 
   Page& at(int32_t page) { return pages_[static_cast<size_t>(page)]; }
   const Page& at(int32_t page) const { return pages_[static_cast<size_t>(page)]; }
+  bool in_use(int32_t page) const { return at(page).references > 0 || at(page).node != nullptr; }
+  int32_t pages_of(const Buffer& slab) const {
+    return static_cast<int32_t>(slab.size() / page_bytes_);
+  }
   void keep(int32_t page);
   void unkeep(int32_t page);
   void evict_oldest();
-  /// The first slab to go so that at most `pages` are left.
-  size_t slabs_within(int32_t pages) const;
-  int32_t held() const { return size_ - available(); }
+  Result<Cut> plan_cut(int32_t pages);
+  /// Takes the free pages from `first` on out of the stack, or puts them back.
+  void hide_free(int32_t first);
+  void show_free(int32_t first);
+  /// Once no page behind the cut is in use: copies the rest and gives back all else.
+  Status cut_off(Cut& cut);
   /// Drops the slabs from `first` on, in which no page is held or kept.
   void drop_slabs(size_t first);
+  void drop_page(int32_t page);
   Status move(int32_t from, int32_t to);
 
   Device& device_;
   int64_t page_bytes_;
-  int32_t pages_per_slab_;
+  int32_t pages_per_slab_ = 1;
   int32_t size_ = 0;
+  int32_t touched_ = 0;
   std::vector<std::unique_ptr<Buffer>> slabs_;
   std::vector<std::byte*> addresses_;
-  std::vector<Page> pages_;    ///< by id; ids behind the end of a short slab do not exist
-  std::vector<int32_t> free_;  ///< a stack
+  std::vector<Page> pages_;  ///< by id; ids behind the end of a short slab do not exist
+  std::vector<int32_t>
+      free_;  ///< a stack with room for every id, so that releasing allocates nothing
   int32_t kept_ = 0, oldest_ = -1, newest_ = -1;
   std::function<void(PrefixNode*, int32_t)> told_;
 };
 
 template <typename Moved>
 Status BlockPool::shrink(int32_t pages, Moved moved) {
-  const size_t slabs = slabs_within(pages);
-  const auto first = static_cast<int32_t>(slabs) * pages_per_slab_;
-  int32_t left = 0;
-  for (int32_t page = 0; page < first; ++page) left += at(page).exists ? 1 : 0;
-  if (held() > left) {
-    return error(StatusCode::does_not_fit, "the cache cannot shrink to {} pages: {} are in use",
-                 left, held());
-  }
-  while (held() + kept_ > left) evict_oldest();
-  std::erase_if(free_, [&](int32_t page) { return page >= first; });
-  for (auto page = first; page < static_cast<int32_t>(pages_.size()); ++page) {
-    if (at(page).references == 0 && at(page).node == nullptr) continue;
+  if (pages >= size_) return {};
+  INFER_TRY_S(Cut cut, plan_cut(pages));
+  while (held() + kept_ > cut.left) evict_oldest();
+  const int32_t first = static_cast<int32_t>(cut.slabs) * pages_per_slab_ + cut.rest;
+  hide_free(first);
+  Status status;
+  for (int32_t page = first; page < id_end() && status.ok(); ++page) {
+    if (!in_use(page)) continue;
     const int32_t to = free_.back();
-    INFER_CHECK(move(page, to));
-    moved(page, to);
+    status = move(page, to);
+    if (status.ok()) moved(page, to);
   }
-  drop_slabs(slabs);
-  return {};
+  if (status.ok()) status = cut_off(cut);
+  if (!status.ok()) show_free(first);
+  return status;
 }
 
 }  // namespace infer

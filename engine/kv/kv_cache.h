@@ -7,8 +7,9 @@
 // written: who goes on from the middle of such a page gets a copy. Since a row's keys and values
 // depend on the tokens up to it alone, this changes no result.
 //
-// Sequences that are not in use give their pages up when others need them, the longest unused
-// first; their length is then 0, and their tokens are computed again.
+// Where pages do not suffice the cache grows if it may. Otherwise sequences that are not in use
+// give theirs up, the longest unused first; their length is then 0, and their tokens are computed
+// again.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,7 @@
 #include <vector>
 
 #include "engine/kv/block_pool.h"
-#include "engine/kv/page_store.h"
-#include "engine/kv/prefix_tree.h"
+#include "engine/kv/known_pages.h"
 
 namespace infer {
 
@@ -51,10 +51,12 @@ class KvCache {
   void set_in_use(SequenceId id, bool in_use);
 
   /// Takes over the pages known to hold the first tokens, at most `limit` of them: for a sequence
-  /// of length 0. Returns its new length.
+  /// of length 0. Returns its new length. As far as they are there, also those pages come that a
+  /// rollback by kKvRollback needs.
   int64_t reuse(SequenceId id, std::span<const int32_t> tokens, int64_t limit);
   /// Makes room for `count` tokens more than are committed. does_not_fit if the pages are not there
-  /// even without all that is kept and not in use; nothing in use has changed then.
+  /// even after growing and without all that is kept and not in use; nothing in use has changed
+  /// then.
   Status reserve(SequenceId id, int64_t count);
   /// The first `count` of those reserved have been written. tokens: all of the sequence's, at least
   /// as many as are then committed.
@@ -63,15 +65,18 @@ class KvCache {
   /// length are gone already, all is forgotten. Returns the length left.
   int64_t rollback(SequenceId id, int64_t length);
 
-  /// Calls fn(kind, page, memory, bytes) for the pages that what comes next sees, in order.
-  using PageFn =
-      std::function<Status(size_t kind, int64_t page, const MemoryRef& memory, int64_t bytes)>;
-  Status for_each_page(SequenceId id, const PageFn& fn) const;
-  /// The opposite, for a sequence of length 0: room for tokens that are computed already, whose
-  /// pages `fill` then brings. They serve this sequence alone. On failure it is as it was.
-  Status restore(SequenceId id, std::span<const int32_t> tokens, const PageFn& fill);
+  /// The first page of a kind that the sequence has still; the last is that of its last token.
+  int64_t first_page(SequenceId id, size_t kind) const { return table(id).kinds[kind].first; }
+  /// Where one of its pages lies, until anything else is called.
+  MemoryRef page_memory(SequenceId id, size_t kind, int64_t page) const;
+  /// Room for `length` tokens that are computed already, for a sequence of length 0: from the page
+  /// first[kind] on of each kind. Their contents are for the caller to write; they serve this
+  /// sequence alone. does_not_fit as for reserve(); on failure it is as it was.
+  Status restore(SequenceId id, int64_t length, std::span<const int64_t> first);
 
   int64_t length(SequenceId id) const { return table(id).length; }
+  /// Whether it has pages, be they written or reserved alone.
+  bool holds_pages(SequenceId id) const { return table(id).reserved > 0; }
   /// Tokens that one sequence may have.
   int64_t context() const { return options_.context; }
 
@@ -79,18 +84,27 @@ class KvCache {
   /// pages(), reserve() or resize(). Row i of the tables belongs to ids[i].
   std::span<const KvPages> pages(std::span<const SequenceId> ids);
 
-  /// Grows or shrinks to these numbers of pages, whole slabs at a time, never above them. Growing
-  /// moves nothing; shrinking first gives up what is kept, then what is not in use. does_not_fit if
-  /// more is in use; what had been done till then stays.
+  /// Grows or shrinks to these numbers of pages. Growing moves nothing; shrinking first gives up
+  /// what is kept, then what is not in use. does_not_fit if more is in use; what had been done till
+  /// then stays.
   Status resize(std::span<const int32_t> pages);
-  /// Adds a slab of each kind; what that takes.
-  Status grow_step();
-  int64_t step_bytes() const;
+  /// Adds pages of one kind. out_of_memory or device on failure.
+  Status grow(size_t kind, int32_t pages);
+  /// Pages of a kind that it is worth growing by.
+  int32_t growth(size_t kind) const { return pools_[kind].slab_pages(size(kind)); }
+  /// Asked to grow() a kind of which there are too few pages, before sequences lose theirs; whether
+  /// it did. Does not throw.
+  void set_growth(std::function<bool(size_t kind)> grow) { grow_ = std::move(grow); }
   size_t kinds() const { return kinds_.size(); }
+  const KvKind& kind(size_t kind) const { return kinds_[kind]; }
+  int64_t page_bytes(size_t kind) const { return pools_[kind].page_bytes(); }
   int32_t size(size_t kind) const { return pools_[kind].size(); }
   int32_t available(size_t kind) const { return pools_[kind].available(); }
   /// Pages of a kind held by sequences, among them those shared (counted once).
-  int32_t held(size_t kind) const { return size(kind) - available(kind); }
+  int32_t held(size_t kind) const { return pools_[kind].held(); }
+  size_t sequences() const { return tables_.size(); }
+  /// Bytes of pages that no sequence has had yet, so that the system still counts them as free.
+  int64_t untouched_bytes() const;
   /// Forgets what nobody holds.
   void clear_kept();
 
@@ -114,17 +128,13 @@ class KvCache {
 
   Table& table(SequenceId id) { return tables_.at(id); }
   const Table& table(SequenceId id) const { return tables_.at(id); }
-  /// The first page that a token at slot `length`, or one `margin` slots earlier, sees.
-  int64_t first_page(size_t kind, int64_t length, int64_t margin) const;
-  Status open_stores();
-  void evicted(PrefixNode* node, size_t kind, int32_t page);
-  bool fetch(PrefixNode* node, size_t kind);
-  bool make_available(size_t kind, int64_t pages, const Table& keep);
+  /// Makes pages of a kind available: by growing, else from a sequence that is not in use.
+  bool make_available(size_t kind, const Table& keep);
   bool drop_unused(const Table* keep);
-  /// The page that is to be written next, if others hold it or it is known as it is.
-  int32_t shared_tail(const Table& table, size_t kind) const;
-  bool must_copy(const Table& table, size_t kind) const;
-  Status own_tail(Table& table, size_t kind);
+  /// The page that is to be written next; −1 if that is a new one.
+  int32_t tail(const Table& table, size_t kind) const;
+  bool others_hold_tail(const Table& table, size_t kind) const;
+  Status copy_tail(Table& table, size_t kind);
   void learn(Table& table, std::span<const int32_t> tokens);
   void let_go_behind_windows(Table& table);
   void forget(Table& table, int64_t length);
@@ -132,9 +142,9 @@ class KvCache {
   Device& device_;
   std::vector<KvKind> kinds_;
   KvOptions options_;
-  std::vector<BlockPool> pools_;                    ///< by kind
-  std::vector<std::unique_ptr<PageStore>> stores_;  ///< by kind; null without a folder
-  PrefixTree tree_;
+  std::vector<BlockPool> pools_;  ///< by kind
+  KnownPages known_;
+  std::function<bool(size_t)> grow_;
   std::unordered_map<SequenceId, Table> tables_;
   std::vector<std::vector<int32_t>> step_tables_;  ///< by kind
   std::vector<KvPages> step_pages_;

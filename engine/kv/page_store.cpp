@@ -29,22 +29,27 @@ int transfer_all(int fd, Data* data, size_t size, int64_t offset, Transfer trans
 
 Result<std::unique_ptr<PageStore>> PageStore::create(const std::string& folder, int64_t page_bytes,
                                                      int32_t slots) {
+  // First what may throw, so that it leaves no file open.
+  std::unique_ptr<PageStore> store(new PageStore(page_bytes, slots));
   std::string name = folder + "/infer-cache-XXXXXX";
-  const int fd = ::mkostemp(name.data(), O_CLOEXEC);
-  if (fd < 0) {
+  store->fd_ = ::mkostemp(name.data(), O_CLOEXEC);
+  if (store->fd_ < 0) {
     return fail(StatusCode::io, "{}: cannot create a file there: {}", folder,
                 std::generic_category().message(errno));
   }
   ::unlink(name.c_str());
-  return std::unique_ptr<PageStore>(new PageStore(fd, page_bytes, slots));
+  return store;
 }
 
-PageStore::PageStore(int fd, int64_t page_bytes, int32_t slots)
-    : fd_(fd), buffer_(static_cast<size_t>(page_bytes)), slots_(static_cast<size_t>(slots)) {
+PageStore::PageStore(int64_t page_bytes, int32_t slots)
+    : buffer_(static_cast<size_t>(page_bytes)), slots_(static_cast<size_t>(slots)) {
+  free_.reserve(slots_.size());
   for (int32_t slot = slots - 1; slot >= 0; --slot) free_.push_back(slot);
 }
 
-PageStore::~PageStore() { ::close(fd_); }
+PageStore::~PageStore() {
+  if (fd_ >= 0) ::close(fd_);
+}
 
 PrefixNode* PageStore::oldest() const {
   if (!free_.empty() || oldest_ < 0) return nullptr;
@@ -63,12 +68,9 @@ int32_t PageStore::put(PrefixNode* node) {
   return slot;
 }
 
-Status PageStore::get(int32_t slot) {
+bool PageStore::get(int32_t slot) {
   const int64_t offset = slot * static_cast<int64_t>(buffer_.size());
-  const int code = transfer_all(fd_, buffer_.data(), buffer_.size(), offset, ::pread);
-  if (code == 0) return {};
-  return error(StatusCode::io, "the cache's file cannot be read: {}",
-               std::generic_category().message(code));
+  return transfer_all(fd_, buffer_.data(), buffer_.size(), offset, ::pread) == 0;
 }
 
 void PageStore::drop(int32_t slot) {

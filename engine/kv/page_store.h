@@ -14,7 +14,7 @@ namespace infer {
 
 struct PrefixNode;
 
-/// Pages of one kind. Only create() allocates. One thread.
+/// Pages of one kind. Allocates nothing once created. One thread.
 class PageStore {
  public:
   /// In a folder, for up to `slots` pages. io if no file can be made there.
@@ -30,8 +30,8 @@ class PageStore {
   PrefixNode* oldest() const;
   /// Writes the buffer for a node. Its slot, or −1 if the system refuses.
   int32_t put(PrefixNode* node);
-  /// Reads a slot into the buffer.
-  Status get(int32_t slot);
+  /// Reads a slot into the buffer; false if the system refuses.
+  bool get(int32_t slot);
   void drop(int32_t slot);
 
  private:
@@ -39,10 +39,10 @@ class PageStore {
     PrefixNode* node = nullptr;
     int32_t before = -1, after = -1;  ///< by age
   };
-  PageStore(int fd, int64_t page_bytes, int32_t slots);
+  PageStore(int64_t page_bytes, int32_t slots);
   Slot& at(int32_t slot) { return slots_[static_cast<size_t>(slot)]; }
 
-  int fd_;
+  int fd_ = -1;
   std::vector<std::byte> buffer_;
   std::vector<Slot> slots_;
   std::vector<int32_t> free_;

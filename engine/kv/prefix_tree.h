@@ -31,6 +31,7 @@ class PrefixTree {
  public:
   explicit PrefixTree(size_t kinds);
   PrefixNode* root() { return &root_; }
+  const PrefixNode* root() const { return &root_; }
   /// The child with these tokens, or null.
   PrefixNode* find(const PrefixNode* parent, PageTokens tokens) const;
   /// The same; made without pages if there is none. May throw std::bad_alloc, changing nothing.
@@ -38,11 +39,6 @@ class PrefixTree {
   /// Removes the node, and those above it, while they have neither pages, stored or not, children
   /// nor users.
   void prune(PrefixNode* node);
-  /// Calls fn(node) for every node.
-  template <typename Fn>
-  void for_each(Fn fn) {
-    for (auto& [hash, node] : nodes_) fn(*node);
-  }
 
  private:
   size_t kinds_;

@@ -25,6 +25,11 @@ struct RopeSpec {
   int32_t long_factors = -1;    ///< the one used instead for a context beyond the original one
 };
 
+/// Whether a model loaded for so many tokens uses the factors for long contexts.
+inline bool uses_long_factors(const RopeSpec& spec, int64_t context) {
+  return spec.long_factors >= 0 && static_cast<double>(context) > spec.original_context;
+}
+
 /// The angles of one kind. What does not depend on the position is worked out once. Immutable.
 class RopeAngles {
  public:

@@ -126,9 +126,7 @@ class Planner {
     INFER_CHECK_R(build(request));
     for (int64_t rows = request.max_rows;;) {
       Result<MemoryPlan> plan = plan_rows(request, rows);
-      const int64_t fewer = row_bucket(rows, rows) == rows && rows % 2 == 0
-                                ? rows / 2
-                                : row_bucket(rows, INT64_MAX) / 2;
+      const int64_t fewer = row_bucket(rows, INT64_MAX) / 2;  // the next smaller power of two
       if (plan || !request.fewer_rows || fewer < kFewestRows) return plan;
       if (plan.error().code() != StatusCode::does_not_fit) return plan;
       rows = fewer;
@@ -178,7 +176,8 @@ class Planner {
     plan.v_type = request.v_type;
     plan.file_weights = placed_.mapped;
     of(plan, Purpose::process) = process_bytes(weights_.source(), info_);
-    plan.available = budget(request, of(plan, Purpose::process));
+    plan.reserve = request.reserve >= 0 ? request.reserve : default_reserve(info_.memory_free);
+    plan.available = budget(request, plan.reserve, of(plan, Purpose::process));
     for (const Bucket& bucket : buckets_) {
       if (bucket.rows > rows) break;
       of(plan, Purpose::activations) = std::max(of(plan, Purpose::activations), bucket.activations);
@@ -217,10 +216,8 @@ class Planner {
 
   /// What may be used in all. What the process has taken already was free before and is planned
   /// for, as far as it is the process's own line.
-  int64_t budget(const PlanRequest& request, int64_t process) const {
+  int64_t budget(const PlanRequest& request, int64_t reserve, int64_t process) const {
     if (request.memory_limit > 0 && request.pretend) return request.memory_limit;
-    const int64_t reserve =
-        request.reserve >= 0 ? request.reserve : default_reserve(info_.memory_free);
     const int64_t free =
         std::max<int64_t>(0, info_.memory_free - reserve) + std::min(info_.memory_held, process);
     return request.memory_limit > 0 ? std::min(request.memory_limit, free) : free;

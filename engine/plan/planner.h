@@ -36,6 +36,7 @@ struct MemoryPlan {
   std::vector<int32_t> kv_pages;  ///< by kind
   int64_t bytes[kPurposeCount] = {};
   int64_t available = 0;  ///< what it was measured against
+  int64_t reserve = 0;    ///< of what is free, left alone
   /// By index of the source's weights: offset in the weights' buffer, −1 if the graph does not use
   /// it.
   std::vector<int64_t> weight_offsets;

@@ -28,7 +28,7 @@ void Scheduler::finish(Sequence* sequence, Status status) {
   std::erase(active_, sequence);
   cache_.rollback(sequence->kv, cache_.length(sequence->kv));
   cache_.set_in_use(sequence->kv, false);
-  for (Sequence* other : active_) other->waiting_ = false;
+  retry();
   // The owner may reuse or free the sequence as soon as it is told.
   const std::function<void(Status)> on_done = std::move(sequence->on_done);
   on_done(std::move(status));
@@ -42,7 +42,7 @@ void Scheduler::finish_all(const Status& status) {
 Sequence* Scheduler::youngest_holder(uint64_t after) const {
   Sequence* youngest = nullptr;
   for (Sequence* sequence : active_) {
-    if (sequence->arrival_ <= after || cache_.length(sequence->kv) == 0) continue;
+    if (sequence->arrival_ <= after || !cache_.holds_pages(sequence->kv)) continue;
     if (youngest == nullptr || sequence->arrival_ > youngest->arrival_) youngest = sequence;
   }
   return youngest;
@@ -58,9 +58,13 @@ void Scheduler::wait(Sequence* sequence) {
   parts_.erase(part);
 }
 
+void Scheduler::retry() {
+  for (Sequence* sequence : active_) sequence->waiting_ = false;
+}
+
 bool Scheduler::preempt() {
   const auto holders = std::ranges::count_if(
-      active_, [&](const Sequence* sequence) { return cache_.length(sequence->kv) > 0; });
+      active_, [&](const Sequence* sequence) { return cache_.holds_pages(sequence->kv); });
   if (holders < 2) return false;
   wait(youngest_holder(0));
   return true;
@@ -74,7 +78,11 @@ void Scheduler::shift(Sequence& sequence) {
   const int64_t dropped = size - keep - rest;
   sequence.tokens.erase(first, first + dropped);
   sequence.shifted += dropped;
-  sequence.computed = cache_.rollback(sequence.kv, keep);
+  cache_.rollback(sequence.kv, keep);
+  retry();
+  // Those that stay have been computed once as before, though at other positions.
+  sequence.computed =
+      std::min(sequence.computed, keep) + std::max<int64_t>(0, sequence.computed - keep - dropped);
 }
 
 /// Reserves, or makes sequences wait till that succeeds: younger ones, else this one.
@@ -83,14 +91,13 @@ Status Scheduler::make_room(Sequence* sequence, int64_t count) {
     Status status = cache_.reserve(sequence->kv, count);
     if (status.ok() || status.code() != StatusCode::does_not_fit) return status;
     if (cache_.length(sequence->kv) + count > cache_.context()) return status;
-    if (grow_ && grow_()) continue;
     Sequence* other = youngest_holder(sequence->arrival_);
     if (other != nullptr) {
       wait(other);
       continue;
     }
     const bool alone = std::ranges::none_of(
-        active_, [&](const Sequence* s) { return s != sequence && cache_.length(s->kv) > 0; });
+        active_, [&](const Sequence* s) { return s != sequence && cache_.holds_pages(s->kv); });
     if (alone) return status;
     wait(sequence);
     return {};
@@ -135,14 +142,18 @@ void Scheduler::plan_step() {
     const auto size = static_cast<int64_t>(sequence->tokens.size());
     if (size > cache_.context() && sequence->keep >= 0 && cache_.context() > 2) shift(*sequence);
   }
-  // Sequences that generate come first, so that prompts of others do not make them wait.
+  // Sequences that generate come first, so that prompts of others do not make them wait; but the
+  // one whose turn it is gets at least a row and a result, so that they do not make it wait either.
+  const auto turn = std::ranges::find_if(order_, [](const Sequence* s) { return !s->waiting_; });
+  int64_t kept = turn != order_.end() && pending(**turn) > 1 ? 1 : 0;
   for (const bool decoding : {true, false}) {
     for (Sequence* sequence : order_) {
       // take() may have ended it in the first round: its owner may have freed it since.
       if (std::ranges::find(active_, sequence) == active_.end()) continue;
-      if ((pending(*sequence) == 1) != decoding || rows_ >= max_rows_) continue;
-      if (sequence->waiting_) continue;
-      take(sequence, max_rows_ - rows_, max_outputs_ - outputs_);
+      if ((pending(*sequence) == 1) != decoding || sequence->waiting_) continue;
+      if (!decoding) kept = 0;  // in this round it comes first
+      if (rows_ + kept >= max_rows_) continue;
+      take(sequence, max_rows_ - kept - rows_, max_outputs_ - kept - outputs_);
     }
   }
 }
@@ -193,7 +204,13 @@ void Scheduler::deliver(std::span<const float> logits) {
 }
 
 void Scheduler::step() {
-  if (recorder_ != nullptr) recorder_->begin_step();
+  StepRecorder* const recorder = recorder_;
+  if (recorder != nullptr) recorder->begin_step();
+  if (compute_step() && recorder != nullptr) recorder->end_step();
+}
+
+/// False if there was nothing to compute, or it failed.
+bool Scheduler::compute_step() {
   for (size_t i = active_.size(); i-- > 0;) {
     if (active_[i]->cancelled.load(std::memory_order_relaxed)) {
       finish(active_[i], error(StatusCode::cancelled, "cancelled"));
@@ -204,21 +221,21 @@ void Scheduler::step() {
   if (active_.size() > 1) std::ranges::rotate(active_, active_.begin() + 1);
   plan_step();
   if (parts_.empty()) {
-    for (Sequence* sequence : active_) sequence->waiting_ = false;
-    return;
+    retry();
+    return false;
   }
   fill_batch();
   if (recorder_ != nullptr) recorder_->end_part(StepPart::schedule);
   const Result<std::span<const float>> logits = executor_.run(batch_, recorder_);
   if (!logits) {
     finish_all(logits.error());
-    return;
+    return false;
   }
   for (const Part& part : parts_) {
     cache_.commit(part.sequence->kv, part.sequence->tokens, part.count);
   }
   deliver(*logits);
-  if (recorder_ != nullptr) recorder_->end_step();
+  return true;
 }
 
 }  // namespace infer

@@ -3,8 +3,9 @@
 //
 // Where the cache has too few pages for all, the youngest sequences wait: their pages are given up
 // (full ones stay known as long as nobody needs them) and computed again when another has ended.
-// The oldest always goes on, so that all come to an end. A row's results depend on its tokens
-// alone: waiting changes none.
+// The oldest always goes on, so that all come to an end; one that never ends, shifting its context,
+// keeps those from running for which there is no room beside it. A row's results depend on its
+// tokens alone: waiting changes none.
 #pragma once
 
 #include <atomic>
@@ -24,7 +25,8 @@ namespace infer {
 struct Sequence {
   KvCache::SequenceId kv = 0;
   std::vector<int32_t> tokens;  ///< those in the cache, then those to compute
-  int64_t computed = 0;         ///< tokens that have been computed once; some perhaps again to be
+  int64_t computed = 0;         ///< tokens, the first ones, that have been computed once, before a
+                                ///< shift at other positions; some perhaps again to be
   bool every_logit = false;     ///< results for every token rather than for the last to compute
   int64_t results_from = 0;     ///< with every_logit: the first token whose results are wanted
   /// When the context is full: −1: the sequence ends; else the first `keep` tokens and the later
@@ -58,12 +60,13 @@ class Scheduler {
   size_t active() const { return active_.size(); }
   /// Told what every step does from now on; null: nobody is. It outlives that.
   void set_recorder(StepRecorder* recorder) { recorder_ = recorder; }
-  /// Asked for more pages before a sequence has to wait; whether there are some now.
-  void set_growth(std::function<bool()> grow) { grow_ = std::move(grow); }
-  /// Computes one step. Sequences that end are told and removed.
+  /// Computes one step. Sequences that end are told and removed. What is recorded of a step in
+  /// which nothing was computed is dropped.
   void step();
   /// Makes the youngest sequence that holds pages wait; false if at most one holds any.
   bool preempt();
+  /// There may be room for those that wait.
+  void retry();
   /// Ends every sequence with this status.
   void finish_all(const Status& status);
 
@@ -78,6 +81,7 @@ class Scheduler {
 
   int64_t pending(const Sequence& sequence) const;
   static bool wants_result(const Sequence& sequence, int64_t token);
+  bool compute_step();
   void plan_step();
   void take(Sequence* sequence, int64_t rows, int64_t outputs);
   Status make_room(Sequence* sequence, int64_t count);
@@ -100,7 +104,6 @@ class Scheduler {
   StepBatch batch_;
   std::vector<KvCache::SequenceId> ids_;
   StepRecorder* recorder_ = nullptr;
-  std::function<bool()> grow_;
   uint64_t arrivals_ = 0;
 };
 

@@ -4,7 +4,6 @@
 #include "engine/core/checked.h"
 #include "engine/core/log.h"
 #include "engine/session/engine_impl.h"
-#include "engine/session/state.h"
 
 namespace infer {
 namespace {
@@ -79,6 +78,8 @@ Result<OpenedModel> OpenedModel::open(const std::string& path, const LoadOptions
   request.v_auto = options.cache_type_v == "auto";
   INFER_TRY(request.k_type, cache_type(request.k_auto ? "f16" : options.cache_type_k));
   INFER_TRY(request.v_type, cache_type(request.v_auto ? "f16" : options.cache_type_v));
+
+  opened.exact = options.exact;
 
   INFER_TRY(opened.source, open_model(path));
   INFER_TRY(opened.model, create_model(*opened.source));
@@ -188,25 +189,27 @@ void Engine::Impl::answer(Call* calls) {
   }
 }
 
-bool Engine::Impl::grow_cache() {
-  const PlanRequest& request = opened.request;
-  const DeviceInfo info = opened.device->info();
-  const int64_t step = cache->step_bytes();
-  const int64_t reserve =
-      request.reserve >= 0 ? request.reserve : default_reserve(info.memory_free);
-  if (step > info.memory_free - reserve) return false;
-  if (request.memory_limit > 0) {
-    const int64_t more =
-        opened.device->allocated(Purpose::kv) - opened.plan.bytes[static_cast<size_t>(Purpose::kv)];
-    if (opened.plan.total() + more + step > request.memory_limit) return false;
-  }
-  return cache->grow_step().ok();
+int64_t Engine::Impl::cache_budget() const {
+  const MemoryPlan& plan = opened.plan;
+  return plan.available - (plan.total() - plan.bytes[static_cast<size_t>(Purpose::kv)]);
 }
 
-Result<uint64_t> Engine::Impl::fingerprint() const {
-  const MemoryPlan& plan = opened.plan;
-  const KvGeometry geometry{{}, opened.request.k_type, opened.request.v_type};
-  return model_fingerprint(*opened.source, geometry, plan.kv_layout);
+int64_t Engine::Impl::free_for_cache() const {
+  return opened.device->info().memory_free - opened.plan.reserve - cache->untouched_bytes();
+}
+
+bool Engine::Impl::grow_cache(size_t kind) {
+  // Refused growth is no failure: the sequence waits, or others give their pages up.
+  const Status grown = guarded([&]() -> Status {
+    const int64_t page = cache->page_bytes(kind);
+    const int64_t allowed =
+        std::min(cache_cap, cache_budget()) - opened.device->allocated(Purpose::kv);
+    int64_t pages = std::min<int64_t>(cache->growth(kind), allowed / page);
+    if (pages > 0) pages = std::min(pages, free_for_cache() / page);
+    if (pages <= 0) return {StatusCode::does_not_fit, ""};
+    return cache->grow(kind, static_cast<int32_t>(pages));
+  });
+  return grown.ok();
 }
 
 void Engine::Impl::hold(bool held) {
@@ -269,7 +272,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const Load
     impl->scheduler = std::make_unique<Scheduler>(
         *impl->executor, *impl->cache, opened.request.max_rows, opened.request.max_outputs);
     if (options.context == 0) {
-      impl->scheduler->set_growth([&engine = *impl] { return engine.grow_cache(); });
+      impl->cache->set_growth([&engine = *impl](size_t kind) { return engine.grow_cache(kind); });
     }
     impl->start();
     return std::unique_ptr<Engine>(new Engine(std::move(impl)));
@@ -288,12 +291,6 @@ Status Engine::resize_cache(int64_t bytes) {
       return error(StatusCode::invalid_argument, "a cache of {} bytes: expected at least 0", bytes);
     }
     const MemoryPlan& plan = impl_->opened.plan;
-    const int64_t now = impl_->opened.device->allocated(Purpose::kv);
-    const int64_t free = impl_->opened.device->info().memory_free;
-    if (bytes - now > free) {
-      return error(StatusCode::does_not_fit, "a cache of {} does not fit: it has {}, {} are free",
-                   format_bytes(bytes), format_bytes(now), format_bytes(free));
-    }
     int64_t fits = 0;  // tokens
     int64_t too_many = int64_t{INT32_MAX} + 1;
     while (fits + 1 < too_many) {
@@ -309,9 +306,20 @@ Status Engine::resize_cache(int64_t bytes) {
     }
     Status status;
     impl_->call([&] {
+      const int64_t budget = impl_->cache_budget();
+      const int64_t now = impl_->opened.device->allocated(Purpose::kv);
+      const int64_t most = bytes > now ? std::min(budget, now + impl_->free_for_cache()) : now;
+      if (bytes > most) {
+        status = error(StatusCode::does_not_fit,
+                       "a cache of {} does not fit: it has {} and could have {}",
+                       format_bytes(bytes), format_bytes(now), format_bytes(std::max(now, most)));
+        return;
+      }
+      impl_->cache_cap = bytes;
       do {
         status = impl_->cache->resize(pages);
       } while (status.code() == StatusCode::does_not_fit && impl_->scheduler->preempt());
+      impl_->scheduler->retry();
     });
     return status;
   });

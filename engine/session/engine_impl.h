@@ -28,6 +28,7 @@ struct OpenedModel {
   std::unique_ptr<WeightTable> weights;
   PlanRequest request;
   MemoryPlan plan;
+  bool exact = false;  ///< LoadOptions::exact
 
   /// `pretend`: the memory limit may exceed what is free.
   static Result<OpenedModel> open(const std::string& path, const LoadOptions& options,
@@ -113,10 +114,16 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   void hold(bool held);
 
   Device& device() { return *opened.device; }
-  /// On the scheduler's thread: a step of growth if the memory is free.
-  bool grow_cache();
-  /// Of the model and its cache: see state.h.
-  Result<uint64_t> fingerprint() const;
+  // Of the cache's size; on the scheduler's thread.
+
+  /// Bytes that the cache may have as long as the model is loaded: what loading had left for it.
+  int64_t cache_budget() const;
+  /// Bytes that it may be given now: of what is free, less the reserve and what it has been given
+  /// and not yet touched.
+  int64_t free_for_cache() const;
+  /// A step of growth of one kind of pages, if that may be.
+  bool grow_cache(size_t kind);
+  int64_t cache_cap = INT64_MAX;  ///< bytes that it does not grow beyond by itself
 
  private:
   /// A call() that is waited for; it lies on its caller's stack.

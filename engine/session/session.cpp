@@ -21,6 +21,15 @@ double seconds_since(Clock::time_point start) {
 
 }  // namespace
 
+/// While it lives a full context drops all but the first `keep` tokens and the later half.
+struct ShiftsContext {
+  Sequence& sequence;
+  ShiftsContext(Sequence& s, int64_t keep) : sequence(s) { sequence.keep = keep; }
+  ~ShiftsContext() { sequence.keep = -1; }
+  ShiftsContext(const ShiftsContext&) = delete;
+  ShiftsContext& operator=(const ShiftsContext&) = delete;
+};
+
 struct Session::Impl {
   Engine::Impl& engine;
   Sequence sequence;
@@ -83,6 +92,7 @@ struct Session::Impl {
     engine.call([&] { engine.cache->rollback(sequence.kv, length); });
     sequence.tokens.resize(static_cast<size_t>(length));
     sequence.computed = std::min(sequence.computed, length);
+    if (length == 0) sequence.shifted = 0;  // draws count from the beginning again
   }
 
  private:
@@ -224,12 +234,12 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
       return fail(StatusCode::invalid_argument, "keep: expected at least 0, found {}",
                   options.keep);
     }
-    sequence.keep = options.overflow == ContextOverflow::shift ? options.keep : -1;
+    const ShiftsContext shifts(sequence,
+                               options.overflow == ContextOverflow::shift ? options.keep : -1);
     Generation g(options, on_token, *engine.tokenizer, sequence, params, std::move(constraint),
                  result);
     const Status status =
         impl_->run(prompt, false, [&](int64_t, std::span<const float> x) { return g.step(x); });
-    sequence.keep = -1;
     result.reused_tokens = sequence.reused;
     result.shifted_tokens = sequence.shifted - shifted;
     // The last token has been told but not computed: it is the first of the next call.
@@ -277,45 +287,25 @@ Status Session::evaluate(std::span<const int32_t> tokens, const LogitsFn& on_log
 
 Status Session::save(const std::string& path) {
   return guarded([&]() -> Status {
-    Engine::Impl& engine = impl_->engine;
     const Sequence& sequence = impl_->sequence;
-    INFER_TRY_S(const uint64_t fingerprint, engine.fingerprint());
-    Status status;
-    engine.call([&] {
-      const SessionState state{sequence.tokens, engine.cache->length(sequence.kv), sequence.shifted,
-                               impl_->statistics.seed};
-      status = save_state(path, fingerprint, state, engine.device(), *engine.cache, sequence.kv);
-    });
-    return status;
+    const SessionState state{sequence.tokens, 0, sequence.shifted, impl_->statistics.seed};
+    return save_state(impl_->engine, path, state, sequence.kv);
   });
 }
 
 Status Session::restore(const std::string& path) {
   return guarded([&]() -> Status {
-    Engine::Impl& engine = impl_->engine;
     Sequence& sequence = impl_->sequence;
-    INFER_TRY_S(const uint64_t fingerprint, engine.fingerprint());
-    Status status;
-    engine.call([&] {
-      KvCache& cache = *engine.cache;
-      KvCache::SequenceId id = cache.add_sequence();
-      const Result<SessionState> state = guarded([&] {
-        return restore_state(path, fingerprint, engine.opened.model->info().vocabulary,
-                             engine.device(), cache, id);
-      });
-      if (state) {
-        sequence.tokens = state->tokens;
-        std::swap(id, sequence.kv);
-        sequence.computed = state->cached;
-        sequence.shifted = state->shifted;
-        impl_->statistics = {};
-        impl_->statistics.seed = state->seed;
-      } else {
-        status = state.error();
-      }
-      cache.remove_sequence(id);
-    });
-    return status;
+    CacheSequence fresh(impl_->engine);
+    INFER_TRY_S(SessionState state, restore_state(impl_->engine, path, fresh.id));
+    std::swap(fresh.id, sequence.kv);
+    sequence.tokens = std::move(state.tokens);
+    sequence.computed = state.cached;
+    sequence.shifted = state.shifted;
+    impl_->statistics = {};
+    impl_->statistics.seed = state.seed;
+    impl_->statistics.reused_tokens = state.cached;
+    return {};
   });
 }
 

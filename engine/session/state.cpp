@@ -1,22 +1,34 @@
 #include "engine/session/state.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstdio>
+#include <cstddef>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <system_error>
+#include <utility>
 
 #include "engine/core/atomic_file.h"
+#include "engine/core/checked.h"
+#include "engine/session/fingerprint.h"
 
 namespace infer {
 namespace {
 
 constexpr char kMagic[8] = {'I', 'N', 'F', 'E', 'R', 'S', 'E', 'S'};
-constexpr uint32_t kVersion = 1;
-constexpr size_t kPart = size_t{1} << 20;
+constexpr uint32_t kVersion = 2;
+/// What is read, hashed or copied at a time; of pages at least one.
+constexpr int64_t kPartBytes = int64_t{4} << 20;
+/// More tokens than any session has ever dropped; with those it holds the sum stays countable.
+constexpr int64_t kMostShifted = int64_t{1} << 48;
 
 struct Header {
   char magic[8];
@@ -27,81 +39,169 @@ struct Header {
   int64_t cached;
   int64_t shifted;
   uint64_t seed;
+  uint64_t checksum;  ///< of the header before it
 };
-static_assert(sizeof(Header) == 56);
+static_assert(sizeof(Header) == 64);
 
-class Hash {
- public:
-  Hash() { XXH3_64bits_reset(&state_); }
-  void add(const void* data, size_t bytes) { XXH3_64bits_update(&state_, data, bytes); }
-  template <typename T>
-  void add(const T& value) {
-    static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T>);
-    add(&value, sizeof(value));
-  }
-  void add(const std::string& text) {
-    add(text.size());
-    add(text.data(), text.size());
-  }
-  uint64_t value() const { return XXH3_64bits_digest(&state_); }
+uint64_t checksum_of(const Header& header) {
+  return XXH3_64bits(&header, offsetof(Header, checksum));
+}
 
- private:
-  XXH3_state_t state_;
+/// Pages of a sequence in the file's order.
+struct PagePlace {
+  size_t kind;
+  int64_t page;
 };
 
-/// A file from its beginning, hashed as it is read.
+std::vector<PagePlace> places_of(std::span<const int64_t> first, int64_t length) {
+  std::vector<PagePlace> places;
+  for (size_t k = 0; k < first.size(); ++k) {
+    for (int64_t page = first[k]; page < div_ceil<int64_t>(length, kPageTokens); ++page) {
+      places.push_back({k, page});
+    }
+  }
+  return places;
+}
+
+/// Calls fn(places, bytes) for parts of the places and as large a buffer as their pages are.
+template <typename Fn>
+Status for_each_part(const KvCache& cache, std::span<const PagePlace> places, Fn fn) {
+  std::vector<std::byte> buffer;
+  while (!places.empty()) {
+    size_t count = 0;
+    int64_t bytes = 0;
+    do {
+      bytes += cache.page_bytes(places[count++].kind);
+    } while (count < places.size() && bytes + cache.page_bytes(places[count].kind) <= kPartBytes);
+    buffer.resize(static_cast<size_t>(bytes));
+    INFER_CHECK(fn(places.first(count), std::span(buffer)));
+    places = places.subspan(count);
+  }
+  return {};
+}
+
+/// Copies pages between a buffer and the cache, on the scheduler's thread. False if the sequence no
+/// longer has its `length` tokens there: others needed the memory.
+template <typename Copy>
+Result<bool> copy_part(Engine::Impl& engine, KvCache::SequenceId id, int64_t length,
+                       std::span<const PagePlace> places, std::span<std::byte> buffer, Copy copy) {
+  bool there = false;
+  Status status;
+  engine.call([&] {
+    const KvCache& cache = *engine.cache;
+    there = cache.length(id) == length;
+    for (size_t i = 0; there && i < places.size() && status.ok(); ++i) {
+      const auto bytes = static_cast<size_t>(cache.page_bytes(places[i].kind));
+      status = copy(cache.page_memory(id, places[i].kind, places[i].page), buffer.first(bytes));
+      buffer = buffer.subspan(bytes);
+    }
+  });
+  INFER_CHECK_R(std::move(status));
+  return there;
+}
+
+/// Zeroes what a page of which `used` slots are written holds behind them: it may be another's.
+void clear_behind(const KvLayout& layout, size_t kind, int64_t used, std::span<std::byte> page) {
+  const auto clear = [&](int64_t begin, int64_t end, int64_t row) {
+    for (int64_t head = begin; head + row * kPageTokens <= end; head += row * kPageTokens) {
+      std::ranges::fill(page.subspan(static_cast<size_t>(head + row * used),
+                                     static_cast<size_t>(row * (kPageTokens - used))),
+                        std::byte{0});
+    }
+  };
+  auto end = static_cast<int64_t>(page.size());
+  for (size_t i = layout.layers.size(); i-- > 0;) {
+    const KvLayerLayout& layer = layout.layers[i];
+    if (static_cast<size_t>(layer.kind) != kind) continue;
+    clear(layer.v_offset, end, layer.v_row);
+    clear(layer.k_offset, layer.v_offset, layer.k_row);
+    end = layer.k_offset;
+  }
+}
+
+/// A regular file, hashed as it is read.
 class Reader {
  public:
   static Result<Reader> open(const std::string& path) {
-    Reader reader(path);
-    if (reader.file_ == nullptr) {
+    Reader reader(path);  // first what may throw, so that nothing stays open
+    // Opening a pipe would otherwise wait for its writer.
+    reader.fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat info {};
+    if (reader.fd_ < 0 || ::fstat(reader.fd_, &info) != 0) {
       return fail(errno == ENOENT ? StatusCode::not_found : StatusCode::io, "{}: {}", path,
                   std::generic_category().message(errno));
     }
+    if (!S_ISREG(info.st_mode)) {
+      return fail(StatusCode::io, "{}: expected a regular file, found {}", path,
+                  S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket");
+    }
+    reader.size_ = info.st_size;
     return reader;
   }
+  Reader(Reader&& other) noexcept
+      : path_(std::move(other.path_)),
+        fd_(std::exchange(other.fd_, -1)),
+        size_(other.size_),
+        at_(other.at_),
+        hash_(other.hash_) {}
+  Reader& operator=(Reader&&) = delete;
+  ~Reader() {
+    if (fd_ >= 0) ::close(fd_);
+  }
 
-  Status read(void* to, size_t bytes) {
-    errno = 0;
-    if (std::fread(to, 1, bytes, file_.get()) != bytes) {
-      if (std::ferror(file_.get()) != 0) {
+  const std::string& path() const { return path_; }
+  int64_t size() const { return size_; }
+  uint64_t hash() const { return XXH3_64bits_digest(&hash_); }
+  int64_t at() const { return at_; }
+  /// What is hashed begins there.
+  void seek(int64_t at) {
+    at_ = at;
+    XXH3_64bits_reset(&hash_);
+  }
+
+  template <typename T>
+  Status read(std::span<T> to) {
+    std::span<std::byte> left = std::as_writable_bytes(to);
+    while (!left.empty()) {
+      const ssize_t done = ::pread(fd_, left.data(), left.size(), at_);
+      if (done < 0 && errno == EINTR) continue;
+      if (done < 0) {
         return error(StatusCode::io, "{}: {}", path_, std::generic_category().message(errno));
       }
-      return error(StatusCode::bad_file, "{}: the file ends too early", path_);
+      if (done == 0) return error(StatusCode::bad_file, "{}: the file ends too early", path_);
+      XXH3_64bits_update(&hash_, left.data(), static_cast<size_t>(done));
+      left = left.subspan(static_cast<size_t>(done));
+      at_ += done;
     }
-    hash_.add(to, bytes);
     return {};
-  }
-  const Hash& hash() const { return hash_; }
-  bool at_end() { return std::fgetc(file_.get()) == EOF; }
-  Result<int64_t> size() {
-    if (std::fseek(file_.get(), 0, SEEK_END) != 0) return not_seekable();
-    const int64_t size = std::ftell(file_.get());
-    if (size < 0 || std::fseek(file_.get(), 0, SEEK_SET) != 0) return not_seekable();
-    return size;
   }
 
  private:
-  explicit Reader(const std::string& path)
-      : path_(path), file_(std::fopen(path.c_str(), "rbe"), &std::fclose) {}
-  tl::unexpected<Status> not_seekable() const {
-    return fail(StatusCode::io, "{}: expected a regular file", path_);
-  }
+  explicit Reader(std::string path) : path_(std::move(path)) { seek(0); }
 
   std::string path_;
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
-  Hash hash_;
+  int fd_ = -1;
+  int64_t size_ = 0;
+  int64_t at_ = 0;
+  XXH3_state_t hash_;
 };
 
-/// The header, after the whole file has been found undamaged.
-Result<Header> check_file(const std::string& path, uint64_t fingerprint) {
-  INFER_TRY(Reader reader, Reader::open(path));
-  INFER_TRY(const int64_t size, reader.size());
-  Header header;
-  if (size < static_cast<int64_t>(sizeof(Header) + sizeof(uint64_t))) {
-    return fail(StatusCode::bad_file, "{}: expected a saved session, found {} bytes", path, size);
+/// What comes before the tokens.
+struct Head {
+  Header header{};
+  std::vector<int64_t> first;  ///< by kind
+};
+
+/// Reads it. The file is then as long as it says, and what it says can be.
+Result<Head> read_head(Reader& reader, const Engine::Impl& engine) {
+  const std::string& path = reader.path();
+  Head head;
+  Header& header = head.header;
+  if (reader.size() < static_cast<int64_t>(sizeof(Header))) {
+    return fail(StatusCode::bad_file, "{}: expected a saved session, found {} bytes", path,
+                reader.size());
   }
-  INFER_CHECK_R(reader.read(&header, sizeof(header)));
+  INFER_CHECK_R(reader.read(std::span(&header, 1)));
   if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) {
     return fail(StatusCode::bad_file, "{}: not a saved session", path);
   }
@@ -110,122 +210,183 @@ Result<Header> check_file(const std::string& path, uint64_t fingerprint) {
                 "{}: a session of version {} with pages of {} tokens, expected {} and {}", path,
                 header.version, header.page_tokens, kVersion, kPageTokens);
   }
-  std::vector<std::byte> part(kPart);
-  for (int64_t left = size - static_cast<int64_t>(sizeof(Header) + sizeof(uint64_t)); left > 0;) {
-    const auto take = static_cast<size_t>(std::min<int64_t>(left, kPart));
-    INFER_CHECK_R(reader.read(part.data(), take));
-    left -= static_cast<int64_t>(take);
+  if (header.checksum != checksum_of(header)) {
+    return fail(StatusCode::bad_file, "{}: the header's checksum is wrong", path);
   }
-  const uint64_t expected = reader.hash().value();
-  uint64_t found = 0;
-  INFER_CHECK_R(reader.read(&found, sizeof(found)));
-  if (found != expected) return fail(StatusCode::bad_file, "{}: the checksum is wrong", path);
+  INFER_TRY(const uint64_t fingerprint, model_fingerprint(engine.opened));
   if (header.fingerprint != fingerprint) {
     return fail(StatusCode::invalid_argument,
                 "{}: saved with another model or another type of cache", path);
   }
-  const int64_t most = size / static_cast<int64_t>(sizeof(int32_t));
-  if (header.tokens < 0 || header.tokens > most || header.cached < 0 ||
-      header.cached > header.tokens || header.shifted < 0) {
-    return fail(StatusCode::bad_file, "{}: {} tokens, {} of them cached, in {} bytes", path,
-                header.tokens, header.cached, size);
+  if (header.tokens < 0 || header.cached < 0 || header.cached > header.tokens ||
+      header.shifted < 0 || header.shifted > kMostShifted) {
+    return fail(StatusCode::bad_file, "{}: {} tokens, {} of them cached, after {} dropped", path,
+                header.tokens, header.cached, header.shifted);
   }
-  return header;
+  // The last token of a generation that filled the context is held and not computed.
+  const int64_t context = engine.opened.plan.context;
+  if (header.tokens > context + 1) {
+    return fail(StatusCode::does_not_fit, "{}: {} tokens do not fit: the context holds {}", path,
+                header.tokens, context);
+  }
+  const KvCache& cache = *engine.cache;
+  head.first.resize(cache.kinds());
+  INFER_CHECK_R(reader.read(std::span(head.first)));
+  int64_t size = static_cast<int64_t>(sizeof(Header) + sizeof(uint64_t)) +
+                 header.tokens * static_cast<int64_t>(sizeof(int32_t));
+  for (size_t k = 0; k < cache.kinds(); ++k) {
+    const KvKind& kind = cache.kind(k);
+    if (head.first[k] < first_seen_page(kind, header.cached, kKvRollback) ||
+        head.first[k] > first_seen_page(kind, header.cached, 0)) {
+      return fail(StatusCode::bad_file, "{}: pages of {} tokens from {} on", path, header.cached,
+                  head.first[k]);
+    }
+    size += static_cast<int64_t>(sizeof(int64_t)) +
+            (div_ceil<int64_t>(header.cached, kPageTokens) - head.first[k]) * cache.page_bytes(k);
+  }
+  if (size != reader.size()) {
+    return fail(StatusCode::bad_file, "{}: expected {} bytes, found {}", path, size, reader.size());
+  }
+  return head;
 }
 
-}  // namespace
-
-Result<uint64_t> model_fingerprint(const WeightSource& source, const KvGeometry& geometry,
-                                   const KvLayout& layout) {
-  Hash hash;
-  hash.add(geometry.k_type);
-  hash.add(geometry.v_type);
-  for (const KvKind& kind : layout.kinds) {
-    hash.add(kind.window);
-    hash.add(kind.page_bytes);
+/// Reads on to the end, where the checksum has to be that of the whole file. Returns that of the
+/// pages.
+Result<uint64_t> check_rest(Reader& reader) {
+  XXH3_state_t pages;
+  XXH3_64bits_reset(&pages);
+  std::vector<std::byte> part;
+  for (int64_t end = reader.size() - static_cast<int64_t>(sizeof(uint64_t)); reader.at() < end;) {
+    part.resize(static_cast<size_t>(std::min(end - reader.at(), kPartBytes)));
+    INFER_CHECK_R(reader.read(std::span(part)));
+    XXH3_64bits_update(&pages, part.data(), part.size());
   }
-  std::byte first[256];
-  for (const Weight& weight : source.weights()) {
-    hash.add(weight.name);
-    hash.add(weight.desc.type);
-    for (const int64_t n : weight.desc.shape) hash.add(n);
-    const auto bytes =
-        static_cast<size_t>(std::min<int64_t>(weight.desc.extent_bytes(), sizeof(first)));
-    INFER_CHECK_R(source.read(weight.place, 0, std::span(first).first(bytes)));
-    hash.add(first, bytes);
-  }
-  return hash.value();
+  const uint64_t expected = reader.hash();
+  uint64_t found = 0;
+  INFER_CHECK_R(reader.read(std::span(&found, 1)));
+  if (found == expected) return XXH3_64bits_digest(&pages);
+  return fail(StatusCode::bad_file, "{}: the checksum is wrong", reader.path());
 }
 
-Status save_state(const std::string& path, uint64_t fingerprint, const SessionState& state,
-                  Device& device, const KvCache& cache, KvCache::SequenceId id) {
-  INFER_TRY_S(const std::unique_ptr<AtomicFile> file, AtomicFile::create(path));
-  Hash hash;
-  const auto put = [&](const void* data, size_t bytes) {
-    hash.add(data, bytes);
-    return file->write({static_cast<const std::byte*>(data), bytes});
-  };
-  Header header{};
+/// Writes the file, with pages or without. Null if others took the pages meanwhile.
+Result<std::unique_ptr<AtomicFile>> write_state(Engine::Impl& engine, const std::string& path,
+                                                uint64_t fingerprint, const SessionState& state,
+                                                KvCache::SequenceId id, bool with_pages) {
+  const KvCache& cache = *engine.cache;
+  Head head;
+  Header& header = head.header;
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
   header.version = kVersion;
   header.page_tokens = kPageTokens;
   header.fingerprint = fingerprint;
   header.tokens = static_cast<int64_t>(state.tokens.size());
-  header.cached = state.cached;
   header.shifted = state.shifted;
   header.seed = state.seed;
-  INFER_CHECK(put(&header, sizeof(header)));
-  INFER_CHECK(put(state.tokens.data(), state.tokens.size() * sizeof(int32_t)));
-  std::vector<std::byte> page;
-  INFER_CHECK(cache.for_each_page(id, [&](size_t, int64_t, const MemoryRef& memory, int64_t bytes) {
-    page.resize(static_cast<size_t>(bytes));
-    if (Status read = device.read(memory, page); !read.ok()) return read;
-    return put(page.data(), page.size());
-  }));
-  const uint64_t sum = hash.value();
-  INFER_CHECK(put(&sum, sizeof(sum)));
-  return file->commit();
+  head.first.resize(cache.kinds());
+  if (with_pages) {
+    engine.call([&] {
+      header.cached = cache.length(id);
+      for (size_t k = 0; k < cache.kinds(); ++k) head.first[k] = cache.first_page(id, k);
+    });
+  }
+  header.checksum = checksum_of(header);
+
+  INFER_TRY(std::unique_ptr<AtomicFile> file, AtomicFile::create(path));
+  XXH3_state_t hash;
+  XXH3_64bits_reset(&hash);
+  const auto put = [&](auto data) {
+    const std::span<const std::byte> bytes = std::as_bytes(data);
+    XXH3_64bits_update(&hash, bytes.data(), bytes.size());
+    return file->write(bytes);
+  };
+  INFER_CHECK_R(put(std::span(&header, 1)));
+  INFER_CHECK_R(put(std::span(head.first)));
+  INFER_CHECK_R(put(std::span(state.tokens)));
+  bool there = true;
+  const std::vector<PagePlace> places = places_of(head.first, header.cached);
+  const auto write_part = [&](std::span<const PagePlace> part, std::span<std::byte> bytes) {
+    if (!there) return Status();
+    const auto copy = [&](const MemoryRef& memory, std::span<std::byte> to) {
+      return engine.device().read(memory, to);
+    };
+    INFER_TRY_S(there, copy_part(engine, id, header.cached, part, bytes, copy));
+    std::span<std::byte> left = bytes;
+    for (const PagePlace& place : part) {
+      const auto page = left.first(static_cast<size_t>(cache.page_bytes(place.kind)));
+      const int64_t used = header.cached - place.page * kPageTokens;
+      if (used < kPageTokens) clear_behind(engine.opened.plan.kv_layout, place.kind, used, page);
+      left = left.subspan(page.size());
+    }
+    return put(bytes);
+  };
+  INFER_CHECK_R(for_each_part(cache, places, write_part));
+  if (!there) return nullptr;
+  const uint64_t sum = XXH3_64bits_digest(&hash);
+  INFER_CHECK_R(put(std::span(&sum, 1)));
+  return file;
 }
 
-Result<SessionState> restore_state(const std::string& path, uint64_t fingerprint,
-                                   int64_t vocabulary, Device& device, KvCache& cache,
-                                   KvCache::SequenceId id) {
-  INFER_TRY(Header header, check_file(path, fingerprint));
-  INFER_TRY(Reader reader, Reader::open(path));
-  Header again;
-  INFER_CHECK_R(reader.read(&again, sizeof(again)));
-  if (std::memcmp(&again, &header, sizeof(header)) != 0) {
-    return fail(StatusCode::io, "{}: the file was changed while it was read", path);
+}  // namespace
+
+CacheSequence::CacheSequence(Engine::Impl& engine) : engine_(engine) {
+  engine_.call([this] { id = engine_.cache->add_sequence(); });
+}
+
+CacheSequence::~CacheSequence() {
+  engine_.call([this] { engine_.cache->remove_sequence(id); });
+}
+
+Status save_state(Engine::Impl& engine, const std::string& path, const SessionState& state,
+                  KvCache::SequenceId id) {
+  INFER_TRY_S(const uint64_t fingerprint, model_fingerprint(engine.opened));
+  for (const bool with_pages : {true, false}) {
+    INFER_TRY_S(const std::unique_ptr<AtomicFile> file,
+                write_state(engine, path, fingerprint, state, id, with_pages));
+    if (file != nullptr) return file->commit();
   }
+  return {};
+}
+
+Result<SessionState> restore_state(Engine::Impl& engine, const std::string& path,
+                                   KvCache::SequenceId id) {
+  INFER_TRY(Reader reader, Reader::open(path));
+  INFER_TRY(const Head head, read_head(reader, engine));
   SessionState state;
-  state.cached = header.cached;
-  state.shifted = header.shifted;
-  state.seed = header.seed;
-  state.tokens.resize(static_cast<size_t>(header.tokens));
-  INFER_CHECK_R(reader.read(state.tokens.data(), state.tokens.size() * sizeof(int32_t)));
+  state.shifted = head.header.shifted;
+  state.seed = head.header.seed;
+  state.tokens.resize(static_cast<size_t>(head.header.tokens));
+  INFER_CHECK_R(reader.read(std::span(state.tokens)));
+  const int64_t pages_at = reader.at();
+  INFER_TRY(const uint64_t checksum, check_rest(reader));
+  const int64_t vocabulary = engine.opened.model->info().vocabulary;
   for (const int32_t token : state.tokens) {
     if (token >= 0 && token < vocabulary) continue;
     return fail(StatusCode::bad_file, "{}: token {} is not in the vocabulary of 0 to {}", path,
                 token, vocabulary - 1);
   }
-  std::vector<std::byte> page;
-  INFER_CHECK_R(cache.restore(id, std::span(state.tokens).first(static_cast<size_t>(state.cached)),
-                              [&](size_t, int64_t, const MemoryRef& memory, int64_t bytes) {
-                                page.resize(static_cast<size_t>(bytes));
-                                if (Status read = reader.read(page.data(), page.size()); !read.ok())
-                                  return read;
-                                return device.write(page, memory);
-                              }));
-  const uint64_t expected = reader.hash().value();
-  uint64_t found = 0;
-  Status end = reader.read(&found, sizeof(found));
-  if (end.ok() && (found != expected || !reader.at_end())) {
-    end = error(StatusCode::bad_file, "{}: not the pages of {} tokens", path, header.cached);
+
+  const int64_t cached = head.header.cached;
+  Status room;
+  engine.call([&] { room = engine.cache->restore(id, cached, head.first); });
+  if (room.code() == StatusCode::does_not_fit) return state;
+  INFER_CHECK_R(room);
+  reader.seek(pages_at);
+  bool there = true;
+  const auto read_part = [&](std::span<const PagePlace> part, std::span<std::byte> bytes) {
+    if (!there) return Status();
+    INFER_CHECK(reader.read(bytes));
+    const auto copy = [&](const MemoryRef& memory, std::span<std::byte> from) {
+      return engine.device().write(from, memory);
+    };
+    INFER_TRY_S(there, copy_part(engine, id, cached, part, bytes, copy));
+    return Status();
+  };
+  INFER_CHECK_R(for_each_part(*engine.cache, places_of(head.first, cached), read_part));
+  if (!there) return state;
+  if (reader.hash() != checksum) {
+    return fail(StatusCode::io, "{}: the file was changed while it was read", path);
   }
-  if (!end.ok()) {
-    cache.rollback(id, 0);
-    return tl::unexpected(std::move(end));
-  }
+  state.cached = cached;
   return state;
 }
 

@@ -1,16 +1,16 @@
 // Sessions in files: tokens and cache pages under a checksum.
 //
-// Little endian: the header below; tokens, int32 each; then the pages that the next token sees,
-// kind by kind, as the device keeps them; last the XXH3-64 of all before.
+// Little endian: the header of state.cpp; for each kind of pages the first that is there, int64;
+// tokens, int32 each; then the pages, kind by kind, as the device keeps them, zero where they hold
+// nothing; last the XXH3-64 of all before. Pages are copied on the scheduler's thread, a few at a
+// time between steps; everything else is done on the caller's.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "engine/kv/kv_cache.h"
-#include "engine/weights/weight_source.h"
+#include "engine/session/engine_impl.h"
 
 namespace infer {
 
@@ -22,19 +22,28 @@ struct SessionState {
   uint64_t seed = 0;
 };
 
-/// Whose pages they are: weights, types and layout. Files of other models are told apart by the
-/// names, shapes and first bytes of all weights. io if the model cannot be read.
-Result<uint64_t> model_fingerprint(const WeightSource& source, const KvGeometry& geometry,
-                                   const KvLayout& layout);
+/// A sequence of an engine's cache, removed with the object.
+class CacheSequence {
+ public:
+  explicit CacheSequence(Engine::Impl& engine);
+  ~CacheSequence();
+  CacheSequence(const CacheSequence&) = delete;
+  CacheSequence& operator=(const CacheSequence&) = delete;
 
-/// Writes the state of a sequence. io.
-Status save_state(const std::string& path, uint64_t fingerprint, const SessionState& state,
-                  Device& device, const KvCache& cache, KvCache::SequenceId id);
+  KvCache::SequenceId id = 0;
 
-/// Reads it into an empty sequence. Errors as those of Session::restore; the sequence is as it was
-/// then.
-Result<SessionState> restore_state(const std::string& path, uint64_t fingerprint,
-                                   int64_t vocabulary, Device& device, KvCache& cache,
+ private:
+  Engine::Impl& engine_;
+};
+
+/// Writes the state of a sequence that nobody computes meanwhile; of `state`, `cached` does not
+/// matter. Where others take its pages while they are copied, the tokens are saved alone. io.
+Status save_state(Engine::Impl& engine, const std::string& path, const SessionState& state,
+                  KvCache::SequenceId id);
+
+/// Reads it into an empty sequence that nobody uses yet. Where the cache has no room for the pages
+/// the state's `cached` is 0. Errors as those of Session::restore.
+Result<SessionState> restore_state(Engine::Impl& engine, const std::string& path,
                                    KvCache::SequenceId id);
 
 }  // namespace infer

@@ -39,15 +39,15 @@ std::string printable(std::string_view text) {
 }
 
 Result<File> File::open(const std::string& path) {
+  File file(-1, path, 0);  // first what may throw, so that nothing stays open
   // Without O_NONBLOCK, opening a pipe would wait for a writer.
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
+  file.fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file.fd_ < 0) {
     const StatusCode code = errno == ENOENT ? StatusCode::not_found : StatusCode::io;
     return fail(code, "{}: cannot open: {}", path, reason(errno));
   }
-  File file(fd, path, 0);
   struct stat info {};
-  if (fstat(fd, &info) != 0) {
+  if (fstat(file.fd_, &info) != 0) {
     return fail(StatusCode::io, "{}: cannot examine: {}", path, reason(errno));
   }
   if (!S_ISREG(info.st_mode)) {

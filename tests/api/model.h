@@ -39,6 +39,15 @@ inline GenerateOptions sampled(int32_t tokens, uint64_t seed = 7) {
   return options;
 }
 
+/// A prompt; equal seeds give equal ones.
+inline std::vector<int32_t> text(int64_t length, int32_t seed) {
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < length; ++i) {
+    tokens.push_back(static_cast<int32_t>(3 + (i * 7 + seed * 13) % 50));
+  }
+  return tokens;
+}
+
 /// What a session generates; empty on failure, so that it may run on any thread.
 inline std::vector<int32_t> tokens_of(Session& session, const std::vector<int32_t>& prompt,
                                       const GenerateOptions& options) {

@@ -24,14 +24,6 @@ std::unique_ptr<Engine> load(const std::string& path, int64_t context, bool reus
   return *std::move(engine);
 }
 
-std::vector<int32_t> text(int64_t length, int32_t seed) {
-  std::vector<int32_t> tokens;
-  for (int64_t i = 0; i < length; ++i) {
-    tokens.push_back(static_cast<int32_t>(3 + (i * 7 + seed * 13) % 50));
-  }
-  return tokens;
-}
-
 }  // namespace
 
 TEST_CASE("what an earlier session computed is taken over, and the tokens are the same") {
@@ -255,4 +247,26 @@ TEST_CASE("a prompt longer than the context: refused, or cut in the middle") {
   const auto bad = session->generate(prompt, options, {});
   REQUIRE(!bad.has_value());
   CHECK(bad.error().code() == StatusCode::invalid_argument);
+}
+
+TEST_CASE("an emptied session draws like a fresh one") {
+  const auto engine = load(kModel, 128, true);
+  const auto used = open(*engine);
+  GenerateOptions options = sampled(100);
+  options.overflow = ContextOverflow::shift;
+  CHECK(tokens_of(*used, text(100, 1), options).size() == 100);
+  REQUIRE(used->truncate(0).ok());
+  CHECK(tokens_of(*used, kPrompt, sampled(20)) == tokens_of(*open(*engine), kPrompt, sampled(20)));
+}
+
+TEST_CASE("a prompt finds its room although an idle session shares the page it goes on in") {
+  const auto engine = load(kModel, 512, true);
+  const auto idle = open(*engine);
+  const auto session = open(*engine);
+  GenerateOptions prompt_alone = sampled(0);
+  REQUIRE(idle->generate(text(448, 1), prompt_alone, {}).has_value());
+  REQUIRE(session->generate(text(449, 1), prompt_alone, {}).has_value());
+  REQUIRE(session->truncate(400).ok());
+  const auto result = session->generate(text(60, 2), prompt_alone, {});  // 460 of 512
+  CHECK_MESSAGE(result.has_value(), result.error().message());
 }

@@ -1,15 +1,27 @@
 // Sessions saved and restored.
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <atomic>
+#include <chrono>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <thread>
 
+#include "engine/session/engine_impl.h"
 #include "tests/api/model.h"
 
 using namespace infer;
 using namespace infer::test;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -22,10 +34,24 @@ void write_file(const std::string& path, const std::string& content) {
   std::ofstream(path, std::ios::binary) << content;
 }
 
-std::unique_ptr<Engine> load(const std::string& model, const char* cache_type) {
+/// A saved session with a number of its header changed, under right checksums.
+void forge(const std::string& path, size_t at, int64_t value) {
+  constexpr size_t kHeader = 56;  // bytes before the header's own checksum
+  std::string content = read_file(path);
+  std::memcpy(content.data() + at, &value, sizeof(value));
+  const uint64_t header = XXH3_64bits(content.data(), kHeader);
+  std::memcpy(content.data() + kHeader, &header, sizeof(header));
+  const uint64_t sum = XXH3_64bits(content.data(), content.size() - sizeof(sum));
+  std::memcpy(content.data() + content.size() - sizeof(sum), &sum, sizeof(sum));
+  write_file(path, content);
+}
+
+std::unique_ptr<Engine> load(const std::string& model, const char* cache_type,
+                             int64_t context = 512, bool exact = false) {
   LoadOptions options;
   options.threads = 2;
-  options.context = 512;
+  options.context = context;
+  options.exact = exact;
   options.cache_type_k = options.cache_type_v = cache_type;
   auto engine = Engine::load(model, options);
   REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
@@ -162,6 +188,202 @@ TEST_CASE("killed while saving: the old file or the new one is there") {
       CHECK(session->length() == 400);
     } else {
       CHECK((session->length() == 9 || session->length() == 400));
+    }
+  }
+}
+
+TEST_CASE("a pipe instead of a saved session does not stop the engine") {
+  const TempDir folder;
+  const std::string path = folder.path("pipe");
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  const auto engine = load(kModel, "f16");
+  const auto session = open(*engine);
+  const auto other = open(*engine);
+  auto restored = std::async(std::launch::async, [&] { return session->restore(path).code(); });
+  std::this_thread::sleep_for(200ms);
+  auto running =
+      std::async(std::launch::async, [&] { return tokens_of(*other, kPrompt, sampled(3)).size(); });
+  CHECK(running.wait_for(3s) == std::future_status::ready);
+  if (restored.wait_for(0s) != std::future_status::ready) {
+    close(open(path.c_str(), O_WRONLY));  // lets it go
+  }
+  CHECK(restored.get() == StatusCode::io);
+  CHECK(running.get() == 3);
+}
+
+TEST_CASE("what is no regular file is refused") {
+  const TempDir folder;
+  const auto engine = load(kModel, "f16");
+  const auto session = open(*engine);
+  for (const std::string& path : {folder.path(""), std::string("/dev/zero")}) {
+    const Status status = session->restore(path);
+    CHECK(status.code() == StatusCode::io);
+    CHECK(status.message().find(path) != std::string::npos);
+    CHECK(session->save(path).code() == StatusCode::io);
+  }
+}
+
+TEST_CASE("numbers of a forged session that cannot be are refused") {
+  const TempDir folder;
+  const std::string path = folder.path("session");
+  const auto engine = load(kModel, "f16");
+  const auto session = open(*engine);
+  CHECK(tokens_of(*session, kPrompt, sampled(5)).size() == 5);
+  struct Change {
+    size_t at;
+    int64_t value;
+    StatusCode code;
+  };
+  const Change changes[] = {
+      {24, -1, StatusCode::bad_file},  // tokens
+      {24, 1 << 20, StatusCode::does_not_fit}, {24, INT64_MAX, StatusCode::does_not_fit},
+      {24, 10, StatusCode::bad_file},  // the file is shorter
+      {32, -1, StatusCode::bad_file},  // of them in the cache
+      {32, INT64_MAX, StatusCode::bad_file},   {32, 0, StatusCode::bad_file},
+      {40, -1, StatusCode::bad_file},         // dropped by shifts: the next draw's place
+      {40, INT64_MAX, StatusCode::bad_file},  // would not be a number
+      {64, 1, StatusCode::bad_file},          // the first page
+      {64, -1, StatusCode::bad_file},          {72, -1, StatusCode::bad_file},  // two tokens
+  };
+  for (const Change& change : changes) {
+    CAPTURE(change.at);
+    CAPTURE(change.value);
+    REQUIRE(session->save(path).ok());
+    forge(path, change.at, change.value);
+    CHECK(session->restore(path).code() == change.code);
+  }
+}
+
+TEST_CASE("more tokens than the context holds are refused when restored") {
+  const TempDir folder;
+  const std::string path = folder.path("session");
+  const auto large = load(kModel, "f16");
+  const auto session = open(*large);
+  CHECK(tokens_of(*session, text(400, 1), sampled(5)).size() == 5);
+  // Others take its pages, so that none are saved.
+  CHECK(tokens_of(*open(*large), text(500, 2), sampled(5)).size() == 5);
+  REQUIRE(session->save(path).ok());
+  const auto small = load(kModel, "f16", 128);
+  const auto target = open(*small);
+  const Status status = target->restore(path);
+  CHECK(status.code() == StatusCode::does_not_fit);
+  CHECK(target->length() == 0);
+}
+
+TEST_CASE("a session of a model with another RoPE base, or computed in another way, is refused") {
+  const TempDir folder;
+  std::string model = read_file(kModel);
+  const std::string key = "llama.rope.freq_base";
+  const size_t at = model.find(key);
+  REQUIRE(at != std::string::npos);
+  const float base = 500000.0f;
+  std::memcpy(model.data() + at + key.size() + 4, &base, sizeof(base));
+  const std::string other_path = folder.path("other.gguf");
+  write_file(other_path, model);
+
+  const auto engine = load(kModel, "f16");
+  const auto other = load(other_path, "f16");
+  const auto exact = load(kModel, "f16", 512, true);
+  const auto session = open(*engine);
+  CHECK(tokens_of(*session, text(100, 1), sampled(5)).size() == 5);
+  REQUIRE(session->save(folder.path("session")).ok());
+  CHECK(open(*other)->restore(folder.path("session")).code() == StatusCode::invalid_argument);
+  CHECK(open(*exact)->restore(folder.path("session")).code() == StatusCode::invalid_argument);
+}
+
+TEST_CASE("a session computed with the RoPE factors of another context is refused") {
+  const TempDir folder;
+  const std::string path = data_path("golden/phi3-long-f32.gguf");
+  const auto brief = load(path, "f16", 32);
+  const auto lengthy = load(path, "f16");
+  const auto session = open(*brief);
+  CHECK(tokens_of(*session, text(20, 1), sampled(2)).size() == 2);
+  REQUIRE(session->save(folder.path("session")).ok());
+  CHECK(open(*lengthy)->restore(folder.path("session")).code() == StatusCode::invalid_argument);
+}
+
+TEST_CASE("a session comes back also where the cache has no room for it now") {
+  const TempDir folder;
+  const std::string path = folder.path("session");
+  const auto engine = load(kModel, "f16", 256);
+  const auto session = open(*engine);
+  CHECK(tokens_of(*session, text(100, 1), sampled(20)).size() == 20);
+  REQUIRE(session->save(path).ok());
+  const std::vector<int32_t> expected = tokens_of(*session, {}, sampled(30));
+  const auto restored = open(*engine);
+  REQUIRE(restored->restore(path).ok());
+  CHECK(restored->statistics().reused_tokens == 119);  // the last one was told and not computed
+
+  GenerateOptions endless = sampled(-1);
+  endless.overflow = ContextOverflow::shift;
+  endless.keep = 190;  // shifting leaves three quarters of the cache taken
+  const auto running = open(*engine);
+  std::atomic<bool> full{false};
+  auto other = std::async(std::launch::async, [&] {
+    return running
+        ->generate(text(250, 2), endless,
+                   [&](int32_t, std::string_view) {
+                     full = true;
+                     return true;
+                   })
+        .has_value();
+  });
+  while (!full) std::this_thread::sleep_for(1ms);
+  REQUIRE(restored->restore(path).ok());
+  CHECK(restored->length() == 120);
+  CHECK(restored->statistics().reused_tokens == 0);
+  running->cancel();
+  CHECK(other.get());
+  CHECK(tokens_of(*restored, {}, sampled(30)) == expected);
+}
+
+TEST_CASE("a session is saved while others take its pages: what comes back generates the same") {
+  const TempDir folder;
+  const auto engine = load(kModel, "f16", 256);
+  const auto other_engine = load(kModel, "f16", 256);
+  const auto session = open(*engine);
+  CHECK(tokens_of(*session, text(100, 1), sampled(20)).size() == 20);
+  std::atomic<bool> stop{false};
+  std::thread others([&] {
+    for (int i = 2; !stop; ++i) tokens_of(*open(*engine), text(200, i), sampled(20));
+  });
+  std::vector<std::string> paths;
+  for (int i = 0; i < 20; ++i) {
+    paths.push_back(folder.path(std::to_string(i)));
+    CHECK(session->save(paths.back()).ok());
+    CHECK(session->restore(paths.back()).ok());
+    std::this_thread::sleep_for(1ms);
+  }
+  stop = true;
+  others.join();
+  const std::vector<int32_t> expected = tokens_of(*session, {}, sampled(30));
+  REQUIRE(expected.size() == 30);
+  for (const std::string& path : paths) {
+    const auto restored = open(*other_engine);
+    REQUIRE(restored->restore(path).ok());
+    CHECK(tokens_of(*restored, {}, sampled(30)) == expected);
+  }
+}
+
+TEST_CASE("a saved session holds nothing of others that had its pages before") {
+  const TempDir folder;
+  for (const std::string& model : {kModel, kWindowModel}) {
+    for (const char* type : {"f32", "f16"}) {
+      std::string found[2];
+      for (const bool used : {false, true}) {
+        const auto engine = load(model, type, 64);
+        if (used) {
+          CHECK(tokens_of(*open(*engine), text(60, 2), sampled(4)).size() == 4);
+          engine->impl().call([&] { engine->impl().cache->clear_kept(); });
+        }
+        const auto session = open(*engine);
+        CHECK(tokens_of(*session, text(5, 1), sampled(2)).size() == 2);
+        const std::string path = folder.path("session");
+        REQUIRE(session->save(path).ok());
+        found[used ? 1 : 0] = read_file(path);
+      }
+      CHECK(found[0].size() > 64);
+      CHECK(found[0] == found[1]);
     }
   }
 }

@@ -3,10 +3,12 @@
 #include <doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <new>
 #include <string>
 #include <vector>
 
+#include "engine/session/engine_impl.h"
 #include "infer/infer.h"
 #include "infer/infer.hpp"
 #include "tests/api/model.h"
@@ -63,6 +65,11 @@ StatusCode code_of_throwing(Call call) {
   return StatusCode::ok;
 }
 
+int64_t open_files() {
+  const std::filesystem::directory_iterator files("/proc/self/fd");
+  return std::distance(begin(files), end(files));
+}
+
 /// Lets every allocation of `run` fail. `prepare` makes, before it, what `run` works on and `check`
 /// looks at after it, with all the memory there is.
 template <typename Prepare, typename Run, typename Check>
@@ -83,6 +90,7 @@ void exhaust(Prepare prepare, Run run, Check check) {
     REQUIRE(outcome.code == StatusCode::ok);
   }
   REQUIRE(total > 0);
+  const int64_t files = open_files();
   int64_t refused = 0;
   for (const Failing failing : {Failing::one, Failing::rest}) {
     for (const int64_t first : chosen(total)) {
@@ -103,6 +111,7 @@ void exhaust(Prepare prepare, Run run, Check check) {
     }
   }
   CHECK(refused > 0);
+  CHECK(open_files() == files);
 }
 
 template <typename Run>
@@ -149,7 +158,18 @@ const std::vector<int32_t>& expected_tokens() {
   return tokens;
 }
 
+/// Once its sessions are closed the cache has no sequence, and nobody holds a page.
+void check_nothing_held(Loaded& loaded) {
+  Engine::Impl& engine = loaded.engine->impl();
+  engine.call([&] {
+    bool held = engine.cache->sequences() > 0;
+    for (size_t k = 0; k < engine.cache->kinds(); ++k) held |= engine.cache->held(k) > 0;
+    if (held) CHECK(!held);
+  });
+}
+
 void check_usable(Loaded& loaded) {
+  check_nothing_held(loaded);
   const std::unique_ptr<Session> session = open(*loaded.engine);
   const std::vector<int32_t> tokens = tokens_of(*session, kPrompt, loaded.options);
   if (tokens != expected_tokens()) CHECK(tokens == expected_tokens());
@@ -174,8 +194,10 @@ TEST_CASE("vocabularies and texts") {
 }
 
 TEST_CASE("loading and closing") {
+  const TempDir folder;
   for (const bool mmap : {false, true}) {
-    const LoadOptions options = load_options(mmap);
+    LoadOptions options = load_options(mmap);
+    options.cache_folder = folder.path("");
     exhaust([&] { return code_of(Engine::load(kModel, options)); });
   }
 }
@@ -225,6 +247,64 @@ TEST_CASE("shared pages, saved sessions, a cache that changes its size") {
     return (*second)->restore(path).code();
   };
   exhaust([] { return Loaded(); }, run, check_usable);
+}
+
+TEST_CASE("pages that go to a folder and come back, a cache that grows") {
+  const TempDir folder;
+  const auto prepare = [&] {
+    LoadOptions options = load_options();
+    options.context = 0;
+    options.cache_folder = folder.path("");
+    Loaded loaded{Engine::load(kModel, options).value(), generate_options()};
+    // What nobody holds has to leave memory at once.
+    Engine::Impl& engine = loaded.engine->impl();
+    engine.call([&] { REQUIRE(engine.cache->resize(std::vector<int32_t>{2}).ok()); });
+    return loaded;
+  };
+  std::vector<int32_t> prompt(100);
+  for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<int32_t>(3 + i % 50);
+  const auto run = [&](Loaded& loaded) {
+    for (const int32_t first : {3, 4, 3}) {
+      Engine::Impl& engine = loaded.engine->impl();
+      engine.call([&] { engine.cache->clear_kept(); });
+      const auto session = loaded.engine->open_session();
+      if (!session) return session.error().code();
+      prompt[0] = first;
+      const auto generated = (*session)->generate(prompt, loaded.options, {});
+      if (!generated) return generated.error().code();
+      const auto beside = loaded.engine->open_session();
+      if (!beside) return beside.error().code();
+      prompt[0] = 5;
+      const auto more = (*beside)->generate(prompt, loaded.options, {});
+      if (!more) return more.error().code();
+    }
+    return StatusCode::ok;
+  };
+  exhaust(prepare, run, check_usable);
+}
+
+TEST_CASE("a context that was to be shifted is not, once the call has failed") {
+  struct Shifting {
+    Loaded loaded;
+    std::unique_ptr<Session> session = open(*loaded.engine);
+    GenerateOptions shift = loaded.options;
+  };
+  const std::vector<int32_t> prompt(300, 5);  // more than the context
+  const auto run = [&](Shifting& shifting) {
+    return code_of(shifting.session->generate(prompt, shifting.shift, {}));
+  };
+  const auto check = [&](Shifting& shifting) {
+    REQUIRE(shifting.session->truncate(0).ok());
+    const StatusCode code =
+        code_of(shifting.session->generate(prompt, shifting.loaded.options, {}));
+    if (code != StatusCode::does_not_fit) CHECK(code == StatusCode::does_not_fit);
+  };
+  const auto prepare = [] {
+    Shifting shifting;
+    shifting.shift.overflow = ContextOverflow::shift;
+    return shifting;
+  };
+  exhaust(prepare, run, check);
 }
 
 TEST_CASE("closing takes no memory") {

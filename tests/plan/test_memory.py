@@ -51,7 +51,7 @@ def plan(path, *options, **rest):
 @pytest.mark.skipif(sanitised(), reason="a sanitizer takes memory of its own")
 def test_what_is_planned_is_what_is_used(models):
     for name, path in models.items():
-        for context in (64, 512, 2048):
+        for context in (64, 100, 512, 2048):
             for kind in ("f32", "f16", "q8_0", "q4_0"):
                 said = plan(path, "-c", context, "-ctk", kind, "-ctv", kind, "-t", 2,
                             "-b", 128, "--check")
@@ -63,6 +63,13 @@ def test_what_is_planned_is_what_is_used(models):
                 allowed = max(said["total"] // 100, 16 * MIB)
                 assert abs(used["resident"] - said["total"]) <= allowed, what
                 assert used["resident_loading"] <= said["total"] * 1.05, what
+
+
+@pytest.mark.parametrize("context", [1, 2, 65, 100])
+def test_a_context_of_any_length_is_checked(models, context):
+    said = plan(models["llama-24m"], "-c", context, "-t", 2, "--check")
+    assert said["context"] == context
+    assert said["used"]["kv"] == said["kv"]
 
 
 @pytest.mark.skipif(sanitised(), reason="a sanitizer takes memory of its own")

@@ -21,8 +21,10 @@
  * Freeing an object while another thread uses it is an error of the caller.
  *
  * Callbacks get the user pointer given with them. Those of a session run on the engine's own
- * thread, which serves all its sessions: they must not block, nor call anything of this session or
- * free the engine. They return nonzero to go on and 0 to end.
+ * thread, which serves all its sessions: they must not block, nor call what waits for that thread,
+ * which is anything of a session but infer_session_cancel() and infer_session_length(), opening and
+ * freeing sessions and engines, and infer_engine_resize_cache(): that would wait for ever. They
+ * return nonzero to go on and 0 to end.
  *
  * Text is UTF-8. Text that comes in has a length in bytes and may hold zero bytes; names and paths
  * end with a zero byte. Text that is handed to a token callback consists of whole characters.
@@ -155,8 +157,8 @@ typedef struct infer_memory {
   int64_t total;
   int64_t available;  /* what the device had, or the limit given */
   int64_t context;    /* tokens */
-  int64_t page_bytes; /* of one cache page of 64 tokens */
-  int64_t pages;
+  int64_t page_bytes; /* of 64 tokens of the cache: a page of each kind of layers together */
+  int64_t pages;      /* of the kind that has most; those with a sliding window have fewer */
   int64_t host;       /* inputs of a step, RoPE tables, sampling, tokens */
   int64_t process;    /* code, metadata, vocabulary, graphs, stacks */
   int32_t batch_rows; /* most tokens a step computes */
@@ -289,8 +291,9 @@ INFER_API const infer_description* infer_engine_description(const infer_engine* 
 INFER_API infer_status infer_engine_memory(const infer_engine* engine, infer_memory* memory,
                                            size_t memory_size);
 
-/* Makes the cache at most this large, in bytes; sessions go on, and generate the same.
- * INFER_DOES_NOT_FIT if the memory is not free, or if the oldest running session needs more. */
+/* Makes the cache as large as whole pages of at most so many bytes are; it does not grow beyond
+ * that by itself. Sessions go on, and generate the same. INFER_DOES_NOT_FIT if that is more than
+ * loading had left for it or than is free, or if the oldest running session needs more. */
 INFER_API infer_status infer_engine_resize_cache(infer_engine* engine, int64_t bytes);
 
 /* ------------------------------------------------------------------------------------------------
@@ -411,7 +414,8 @@ INFER_API infer_status infer_evaluate(infer_session* session, const int32_t* tok
 /* Writes the session to a file: the old file or the new one is there whenever the process ends. */
 INFER_API infer_status infer_session_save(infer_session* session, const char* path);
 /* Becomes the session that was saved. INFER_BAD_FILE if the file is damaged, INFER_INVALID_ARGUMENT
- * if it belongs to another model or type of cache. After a failure the session is as it was. */
+ * if it belongs to another model or type of cache, INFER_DOES_NOT_FIT if it has more tokens than
+ * the context. After a failure the session is as it was. */
 INFER_API infer_status infer_session_restore(infer_session* session, const char* path);
 /* Forgets tokens from the end, down to `length`. */
 INFER_API infer_status infer_session_truncate(infer_session* session, int64_t length);

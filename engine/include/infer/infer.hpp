@@ -10,9 +10,11 @@
 //
 // Threads. An Engine and a Vocabulary may be used from any thread; a Session has one caller at a
 // time, only cancel() may come from any thread or a signal handler. Callbacks of a session run on
-// the engine's own thread, which serves all sessions: they must neither block nor call back into
-// the session. A callback that throws ends its call with StatusCode::invalid_argument and the
-// exception's message (std::bad_alloc: out_of_memory). Every callback may be empty.
+// the engine's own thread, which serves all sessions: they must neither block nor call what waits
+// for that thread, which is everything of a session but length(), statistics() and cancel(),
+// opening and closing sessions, and Engine::resize_cache(): that would wait for ever. A callback
+// that throws ends its call with StatusCode::invalid_argument and the exception's message
+// (std::bad_alloc: out_of_memory). Every callback may be empty.
 #pragma once
 
 #include <cstdint>
@@ -106,8 +108,8 @@ struct MemoryReport {
   int64_t total = 0;
   int64_t available = 0;   ///< what the device had less the reserve, or the limit given
   int64_t context = 0;     ///< tokens
-  int64_t page_bytes = 0;  ///< of one cache page of 64 tokens
-  int64_t pages = 0;
+  int64_t page_bytes = 0;  ///< of 64 tokens of the cache: a page of each kind of layers together
+  int64_t pages = 0;       ///< of the kind that has most; those with a sliding window have fewer
   int32_t batch_rows = 0;  ///< most tokens a step computes
   std::string cache_type_k, cache_type_v;
   bool spilled = false;  ///< weights are read from the file layer by layer; `weights` is what of
@@ -374,11 +376,15 @@ class INFER_API Session {
   /// length() then says how far it came, at least past the tokens whose logits were given.
   Status evaluate(std::span<const int32_t> tokens, const LogitsFn& on_logits);
   /// Writes the tokens, what the cache holds for them and the seed of the last generate() to a
-  /// file: the old file or the new one is there whenever the process ends. Fails with io.
+  /// file: the old file or the new one is there whenever the process ends. Other sessions go on
+  /// meanwhile. Fails with io.
   Status save(const std::string& path);
   /// Becomes the session that was saved: what it generates is what that would have generated.
-  /// bad_file if the file is damaged; invalid_argument if it belongs to another model or another
-  /// type of cache; does_not_fit; io. A failure leaves the session as it was.
+  /// Tokens for which the cache has no room are computed again when it goes on:
+  /// statistics().reused_tokens says how many came with what the file holds for them. bad_file if
+  /// the file is damaged; invalid_argument if it belongs to another model, another type of cache or
+  /// another way to compute; does_not_fit if it has more tokens than the context; io. A failure
+  /// leaves the session as it was.
   Status restore(const std::string& path);
   /// Forgets tokens from the end, down to `length`; invalid_argument if it holds fewer.
   Status truncate(int64_t length);
@@ -414,11 +420,13 @@ class INFER_API Engine {
   const ModelDescription& model() const;
   /// The device in use; memory_free is that of now.
   DeviceDescription device() const;
-  /// Makes the cache at most this large, in bytes. Growing moves nothing; shrinking gives up what
-  /// no session holds, then what sessions not in use hold, then what the youngest running ones do:
-  /// all go on, and nothing that they generate changes. Sessions keep their context: one that no
-  /// longer finds room ends as if it were full. does_not_fit if the memory is not free, or less
-  /// than what the oldest running session needs; then the cache is as small as it could be made.
+  /// Makes the cache as large as whole pages of at most so many bytes in all are; it does not grow
+  /// beyond that by itself. Growing moves nothing; shrinking gives up what no session holds, then
+  /// what sessions not in use hold, then what the youngest running ones do: all go on, and nothing
+  /// that they generate changes. Sessions keep their context: one that no longer finds room ends as
+  /// if it were full. does_not_fit if that is more than loading had left for it or than is free,
+  /// less the reserve; or less than what the oldest running session needs: then the cache is as
+  /// small as it could be made.
   Status resize_cache(int64_t bytes);
   /// What is allocated, by the devices' own accounting.
   MemoryReport memory() const;

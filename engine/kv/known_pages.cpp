@@ -1,0 +1,142 @@
+#include "engine/kv/known_pages.h"
+
+#include <algorithm>
+#include <new>
+
+namespace infer {
+
+int64_t first_seen_page(const KvKind& kind, int64_t length, int64_t margin) {
+  return kind.window == 0 ? 0
+                          : std::max<int64_t>(0, length - margin - kind.window + 1) / kPageTokens;
+}
+
+KnownPages::KnownPages(Device& device, const std::vector<KvKind>& kinds,
+                       std::vector<BlockPool>& pools)
+    : device_(device), kinds_(kinds), pools_(pools), stores_(kinds.size()), tree_(kinds.size()) {
+  for (size_t k = 0; k < pools_.size(); ++k) {
+    pools_[k].on_evict([this, k](PrefixNode* node, int32_t page) { evicted(node, k, page); });
+  }
+}
+
+Status KnownPages::open_stores(const std::string& folder, int64_t bytes) {
+  int64_t each = 0;  // bytes of a page of each kind
+  for (const BlockPool& pool : pools_) each += pool.page_bytes();
+  const int64_t slots = std::min<int64_t>(bytes / std::max<int64_t>(each, 1), int64_t{1} << 16);
+  if (slots <= 0) return {};
+  for (size_t k = 0; k < pools_.size(); ++k) {
+    INFER_TRY_S(stores_[k],
+                PageStore::create(folder, pools_[k].page_bytes(), static_cast<int32_t>(slots)));
+  }
+  return {};
+}
+
+std::vector<PrefixNode*> KnownPages::find(std::span<const int32_t> tokens, int64_t limit) const {
+  std::vector<PrefixNode*> path;
+  std::vector<int64_t> run(kinds_.size(), 0);  // pages present up to the end of the path
+  size_t usable = 0;
+  const PrefixNode* node = tree_.root();
+  for (int64_t p = 0; p < limit; ++p) {
+    PrefixNode* const next =
+        tree_.find(node, tokens.subspan(static_cast<size_t>(p * kPageTokens)).first<kPageTokens>());
+    if (next == nullptr) break;
+    path.push_back(next);
+    bool complete = true;
+    for (size_t k = 0; k < kinds_.size(); ++k) {
+      run[k] = has(next, k) ? run[k] + 1 : 0;
+      complete &= run[k] >= p + 1 - first_seen_page(kinds_[k], (p + 1) * kPageTokens, 0);
+    }
+    if (complete) usable = path.size();
+    node = next;
+  }
+  path.resize(usable);
+  return path;
+}
+
+int32_t KnownPages::fetch(PrefixNode* node, size_t kind) {
+  BlockPool& pool = pools_[kind];
+  if (node->pages[kind] >= 0) {
+    pool.retain(node->pages[kind]);
+    return node->pages[kind];
+  }
+  const int32_t page = pool.acquire();
+  if (page < 0) return -1;
+  if (!read_stored(node, kind, page)) {
+    pool.release(page);
+    return -1;
+  }
+  node->pages[kind] = page;
+  pool.set_node(page, node);
+  return page;
+}
+
+bool KnownPages::read_stored(const PrefixNode* node, size_t kind, int32_t page) {
+  if (node->stored[kind] < 0) return false;  // making room may have cost the node its slot
+  try {
+    return stores_[kind]->get(node->stored[kind]) &&
+           device_.write(stores_[kind]->buffer(), pools_[kind].memory(page)).ok();
+  } catch (const std::bad_alloc&) {
+    return false;  // a message that nobody would have read
+  }
+}
+
+/// A kept page leaves memory: for the file if there is one. What cannot be written is lost.
+void KnownPages::evicted(PrefixNode* node, size_t kind, int32_t page) {
+  node->pages[kind] = -1;
+  use(node);  // whatever else goes, this node stays till it is done with
+  PageStore* const store = stores_[kind].get();
+  try {
+    if (store != nullptr && node->stored[kind] < 0 &&
+        device_.read(pools_[kind].memory(page), store->buffer()).ok()) {
+      if (PrefixNode* oldest = store->oldest(); oldest != nullptr) {
+        store->drop(oldest->stored[kind]);
+        oldest->stored[kind] = -1;
+        tree_.prune(oldest);
+      }
+      node->stored[kind] = store->put(node);
+    }
+  } catch (const std::bad_alloc&) {
+    // Of the device's message: the page is lost as if it had been told.
+  }
+  leave(node);
+}
+
+PrefixNode* KnownPages::use(PrefixNode* parent, PageTokens tokens) {
+  PrefixNode* const node = tree_.find_or_add(parent == nullptr ? tree_.root() : parent, tokens);
+  use(node);
+  return node;
+}
+
+void KnownPages::leave(PrefixNode* node) {
+  --node->users;
+  tree_.prune(node);
+}
+
+int32_t KnownPages::learn(PrefixNode* node, size_t kind, int32_t page) {
+  BlockPool& pool = pools_[kind];
+  int32_t& known = node->pages[kind];
+  if (known < 0 && pool.node(page) == nullptr) {
+    known = page;
+    pool.set_node(page, node);
+  } else if (known >= 0 && known != page) {
+    pool.retain(known);
+    pool.release(page);
+    return known;
+  }
+  return page;
+}
+
+void KnownPages::forget(size_t kind, int32_t page) {
+  PrefixNode* const node = pools_[kind].node(page);
+  pools_[kind].set_node(page, nullptr);
+  node->pages[kind] = -1;
+  tree_.prune(node);
+}
+
+void KnownPages::renumbered(size_t kind) {
+  const BlockPool& pool = pools_[kind];
+  for (int32_t page = 0; page < pool.id_end(); ++page) {
+    if (PrefixNode* const node = pool.node(page); node != nullptr) node->pages[kind] = page;
+  }
+}
+
+}  // namespace infer

@@ -1,0 +1,15 @@
+// Whose pages a saved session holds.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/session/engine_impl.h"
+
+namespace infer {
+
+/// Of all that keys and values depend on beside the tokens: the model, the cache's types and
+/// layout, how it is computed. Models are told apart by what their metadata say (except of texts)
+/// and by the names, shapes and first bytes of all weights. io if the model cannot be read.
+Result<uint64_t> model_fingerprint(const OpenedModel& opened);
+
+}  // namespace infer

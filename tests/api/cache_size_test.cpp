@@ -1,0 +1,81 @@
+// The size of the cache: what it may grow to, by itself and on request.
+#include "engine/session/engine_impl.h"
+#include "tests/api/model.h"
+
+using namespace infer;
+using namespace infer::test;
+
+TEST_CASE("a cache that was made smaller stays so while sessions run") {
+  LoadOptions options;
+  options.threads = 2;
+  const auto engine = Engine::load(kModel, options);
+  REQUIRE(engine.has_value());
+  const int64_t bytes = (*engine)->memory().kv / 8;
+  REQUIRE((*engine)->resize_cache(bytes).ok());
+  CHECK((*engine)->memory().kv <= bytes);
+  (void)open(**engine)->generate(text(300, 1), sampled(2), {});
+  CHECK((*engine)->memory().kv <= bytes);
+}
+
+TEST_CASE("the cache grows before sessions lose what they hold") {
+  LoadOptions options;
+  options.threads = 2;
+  const auto engine = Engine::load(kModel, options);
+  REQUIRE(engine.has_value());
+  const int64_t context = (*engine)->memory().context;
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (int i = 0; i < 3; ++i) {  // one after another: none is in use while the next is computed
+    sessions.push_back(open(**engine));
+    REQUIRE(sessions.back()->evaluate(text(context - 10, i), {}).ok());
+  }
+  Engine::Impl& impl = (*engine)->impl();
+  int64_t cached = 0;
+  impl.call([&] { cached = impl.cache->length(0); });
+  CHECK(cached == context - 10);
+}
+
+TEST_CASE("the cache is not made larger than what is free, counting what it has not touched yet") {
+  LoadOptions options;
+  options.threads = 2;
+  options.context = 64;
+  const int64_t page = plan_model(kModel, options).value().page_bytes;
+  const int64_t free = devices()[0].memory_free;
+  options.context = free / 10 * 6 / page * 64;
+  auto engine = Engine::load(kModel, options);
+  REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
+  const Status status = (*engine)->resize_cache(free / 10 * 14);
+  CHECK(status.code() == StatusCode::does_not_fit);
+  CHECK((*engine)->memory().kv < free);
+}
+
+TEST_CASE("growing leaves the limit given when the model was loaded alone") {
+  LoadOptions options;
+  options.threads = 2;
+  options.batch_rows = 16;  // the fewest: none are given up for a longer context
+  const MemoryReport planned = plan_model(kModel, options).value();
+  for (const int64_t more : {int64_t{0}, int64_t{3}, int64_t{5}}) {
+    CAPTURE(more);
+    options.memory_limit = planned.total + more * planned.page_bytes + 100;
+    options.context = planned.context;  // as much as was planned, though the limit is short
+    const auto fixed = Engine::load(kModel, options);
+    REQUIRE_MESSAGE(fixed.has_value(), fixed.error().message());
+    const int64_t most = planned.kv + more * planned.page_bytes;
+    CHECK((*fixed)->resize_cache(most + planned.page_bytes).code() == StatusCode::does_not_fit);
+    CHECK((*fixed)->memory().kv == planned.kv);
+    CHECK((*fixed)->resize_cache(most).ok());
+    CHECK((*fixed)->memory().kv == most);
+
+    options.context = 0;
+    const auto growing = Engine::load(kModel, options);
+    REQUIRE_MESSAGE(growing.has_value(), growing.error().message());
+    const int64_t context = (*growing)->memory().context;
+    std::vector<std::unique_ptr<Session>> sessions;
+    for (int i = 0; i < 6; ++i) {
+      sessions.push_back(open(**growing));
+      REQUIRE(sessions.back()->evaluate(text(context - 1, i), {}).ok());
+    }
+    const MemoryReport used = (*growing)->memory();
+    CHECK(used.total <= options.memory_limit);
+    CHECK(used.total + used.page_bytes > options.memory_limit);
+  }
+}

@@ -1,0 +1,235 @@
+// Sessions that run at once: turns, waiting, cancelling.
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include "engine/session/engine_impl.h"
+#include "tests/api/model.h"
+
+using namespace infer;
+using namespace infer::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::unique_ptr<Engine> load_with(int64_t context, int32_t rows, int32_t outputs = 16) {
+  LoadOptions options;
+  options.threads = 2;
+  options.context = context;
+  options.batch_rows = rows;
+  options.output_rows = outputs;
+  auto engine = Engine::load(kModel, options);
+  REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
+  return *std::move(engine);
+}
+
+GenerateOptions endless() {
+  GenerateOptions options = sampled(-1);
+  options.overflow = ContextOverflow::shift;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("two prompts of one step for which the cache has no room: one waits, none fails") {
+  const auto engine = load_with(512, 512);
+  const auto one = open(*engine);
+  const auto two = open(*engine);
+  engine->impl().hold(true);
+  const auto run = [](Session& session, int32_t seed) {
+    const auto result = session.generate(text(300, seed), sampled(5), {});
+    return result ? std::string("ok") : result.error().message();
+  };
+  auto first = std::async(std::launch::async, [&] { return run(*one, 1); });
+  auto second = std::async(std::launch::async, [&] { return run(*two, 2); });
+  std::this_thread::sleep_for(200ms);
+  engine->impl().hold(false);
+  CHECK(first.get() == "ok");
+  CHECK(second.get() == "ok");
+}
+
+TEST_CASE("cancelled while a shifted context is computed anew: no token that was told is lost") {
+  const auto engine = load_with(128, 8);
+  REQUIRE(engine->resize_cache(4 * engine->memory().kv).ok());
+  const auto shifting = open(*engine);
+  const auto other = open(*engine);
+  const std::vector<int32_t> prompt = text(100, 2);
+  std::atomic<int> told{0};
+  int seen = 0, still = 0;
+  GenerateOptions options = sampled(200);
+  options.overflow = ContextOverflow::shift;
+  options.keep = 10;
+  engine->impl().hold(true);
+  auto first = std::async(std::launch::async, [&] {
+    return shifting
+        ->generate(prompt, options,
+                   [&](int32_t token, std::string_view) {
+                     told += token >= 0 ? 1 : 0;
+                     return true;
+                   })
+        .has_value();
+  });
+  auto second = std::async(std::launch::async, [&] {
+    return other
+        ->generate({{5, 6}}, sampled(120),
+                   [&](int32_t, std::string_view) {
+                     still = told == seen && told >= 28 ? still + 1 : 0;
+                     seen = told;
+                     if (still == 3) shifting->cancel();
+                     return true;
+                   })
+        .has_value();
+  });
+  std::this_thread::sleep_for(200ms);
+  engine->impl().hold(false);
+  CHECK(first.get());
+  CHECK(second.get());
+  const GenerateResult& result = shifting->statistics();
+  CHECK(result.reason == FinishReason::cancelled);
+  CHECK(result.shifted_tokens > 0);
+  CHECK(result.generated_tokens == told);
+  CHECK(shifting->length() == 100 + told - result.shifted_tokens);
+}
+
+TEST_CASE("who waits goes on as soon as the cache has been made larger") {
+  const auto engine = load_with(128, 64);
+  const auto running = open(*engine);
+  const auto waiting = open(*engine);
+  std::atomic<int> told{0};
+  auto first = std::async(std::launch::async, [&] {
+    return running
+        ->generate(text(120, 1), endless(),
+                   [&](int32_t, std::string_view) {
+                     ++told;
+                     return true;
+                   })
+        .has_value();
+  });
+  while (told < 5) std::this_thread::sleep_for(1ms);
+  auto second = std::async(std::launch::async,
+                           [&] { return tokens_of(*waiting, text(100, 2), sampled(5)).size(); });
+  CHECK(second.wait_for(500ms) == std::future_status::timeout);  // no room beside the first
+  REQUIRE(engine->resize_cache(4 * engine->memory().kv).ok());
+  CHECK(second.wait_for(3s) == std::future_status::ready);
+  running->cancel();
+  CHECK(first.get());
+  CHECK(second.get() == 5);
+}
+
+TEST_CASE("who waits goes on when the one before shifts its context") {
+  const auto engine = load_with(128, 64);
+  const auto running = open(*engine);
+  const auto waiting = open(*engine);
+  std::atomic<int> told{0};
+  auto first = std::async(std::launch::async, [&] {
+    return running
+        ->generate(text(120, 1), endless(),
+                   [&](int32_t, std::string_view) {
+                     ++told;
+                     return true;
+                   })
+        .has_value();
+  });
+  while (told < 1) std::this_thread::sleep_for(1ms);
+  CHECK(tokens_of(*waiting, text(20, 2), sampled(2)).size() == 2);
+  running->cancel();
+  CHECK(first.get());
+}
+
+TEST_CASE("prompts and logits get their turn while others generate as much as a step holds") {
+  struct Limits {
+    int32_t rows, outputs;
+  };
+  for (const Limits limits : {Limits{1, 1}, Limits{64, 1}}) {
+    CAPTURE(limits.rows);
+    LoadOptions options;
+    options.threads = 2;
+    options.context = 512;
+    options.batch_rows = limits.rows;
+    options.output_rows = limits.outputs;
+    const auto engine = Engine::load(kModel, options);
+    REQUIRE(engine.has_value());
+    const auto running = open(**engine);
+    const auto other = open(**engine);
+    std::atomic<int> told{0};
+    (*engine)->impl().hold(true);
+    auto first = std::async(std::launch::async, [&] {
+      return running
+          ->generate({{5}}, sampled(400),
+                     [&](int32_t, std::string_view) {
+                       ++told;
+                       return true;
+                     })
+          .has_value();
+    });
+    std::atomic<int> at{-1};
+    auto second = std::async(std::launch::async, [&] {
+      return other
+          ->evaluate(text(3, 2),
+                     [&](int64_t, std::span<const float>) {
+                       if (at < 0) at = told.load();
+                       return true;
+                     })
+          .ok();
+    });
+    std::this_thread::sleep_for(200ms);
+    (*engine)->impl().hold(false);
+    CHECK(first.get());
+    CHECK(second.get());
+    CHECK(at.load() < 50);  // its first logits came while the other generated
+  }
+}
+
+TEST_CASE("logits come also beside more sessions that generate than a step holds") {
+  const auto engine = load_with(2048, 1, 1);
+  std::vector<std::unique_ptr<Session>> generating;
+  std::vector<std::future<bool>> running;
+  std::atomic<int> told{0};
+  engine->impl().hold(true);
+  for (int i = 0; i < 16; ++i) {
+    generating.push_back(open(*engine));
+    running.push_back(std::async(std::launch::async, [&, i] {
+      return generating[static_cast<size_t>(i)]
+          ->generate({{5 + i}}, sampled(100),
+                     [&](int32_t, std::string_view) {
+                       ++told;
+                       return true;
+                     })
+          .has_value();
+    }));
+  }
+  const auto other = open(*engine);
+  std::atomic<int> at{-1};
+  auto logits = std::async(std::launch::async, [&] {
+    return other
+        ->evaluate(text(8, 2),
+                   [&](int64_t, std::span<const float>) {
+                     at = told.load();
+                     return true;
+                   })
+        .ok();
+  });
+  std::this_thread::sleep_for(200ms);
+  engine->impl().hold(false);
+  CHECK(logits.get());
+  for (auto& each : running) CHECK(each.get());
+  CHECK(at.load() < 8 * 17 + 16);  // a row in every round of all
+}
+
+TEST_CASE("fewer rows than asked for, where that is no power of two: steps are as planned") {
+  LoadOptions options;
+  options.threads = 2;
+  options.context = 512;
+  options.batch_rows = 300;
+  const int64_t most = plan_model(kModel, options).value().total;
+  for (int64_t limit = most - 1; limit > most / 2; limit -= most / 64) {
+    options.memory_limit = limit;
+    const auto engine = Engine::load(kModel, options);
+    if (!engine) break;
+    CAPTURE((*engine)->memory().batch_rows);
+    const auto result = open(**engine)->generate(text(290, 1), sampled(2), {});
+    CHECK_MESSAGE(result.has_value(), result.error().message());
+    if (!result) break;
+  }
+}

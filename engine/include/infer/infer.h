@@ -261,8 +261,8 @@ typedef struct infer_chat_template infer_chat_template;
 INFER_API infer_status infer_chat_template_create(const char* source, size_t length,
                                                   infer_chat_template** chat_template);
 INFER_API void infer_chat_template_free(infer_chat_template* chat_template);
-/* The text for some variables, a JSON object (messages, tools, bos_token, add_generation_prompt, …).
- * `now`: what strftime_now sees, "2026-01-15T12:00:00"; null: the local time.
+/* The text for some variables, a JSON object (messages, tools, bos_token, add_generation_prompt,
+ * …). `now`: what strftime_now sees, "2026-01-15T12:00:00"; null: the local time.
  * INFER_INVALID_ARGUMENT if the template raises; the message is its own. */
 INFER_API infer_status infer_chat_template_render(const infer_chat_template* chat_template,
                                                   const char* variables_json, size_t json_length,

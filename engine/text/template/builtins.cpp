@@ -85,7 +85,7 @@ Result<int64_t> Call::integer(size_t i, int64_t otherwise) const {
 }
 
 void Call::charge_characters() const {
-  if (self.is(Kind::string)) in.budget().work(static_cast<int64_t>(self.text().size() / 8));
+  if (self.is(Kind::string)) in.budget().work(static_cast<int64_t>(self.text().size() / 4));
 }
 
 bool Call::truth(size_t i, bool otherwise) const {

@@ -14,7 +14,7 @@ from program import INFER, ROOT, fails, infer
 
 SHARED = pathlib.Path(os.environ.get("INFER_SHARED_TESTDATA", ROOT.parent / "shared" / "testdata"))
 MODEL = ROOT / "tests" / "data" / "golden" / "llama-q4_0.gguf"
-COMMANDS = ["run", "eval", "info", "devices", "plan", "bench", "tokenize", "detokenize",
+COMMANDS = ["run", "chat", "perplexity", "eval", "info", "devices", "plan", "bench", "tokenize", "detokenize",
             "template", "selftest", "synth", "completion"]
 
 
@@ -58,7 +58,7 @@ def test_help_lists_every_command():
     (["qqqqqqqqq"], "--help"),
     (["--nonsense"], "--help"),
     (["run", "--nonsense"], "infer run --help"),
-    (["run"], "-m"),
+    (["run"], "no prompt"),
     (["eval", "--tokens", "1", "--logits", "x"], "-m"),
     (["info"], "-m"),
     (["plan"], "-m"),
@@ -402,7 +402,7 @@ def test_the_program_starts_in_an_empty_root(tmp_path):
     assert (tmp_path / "out.f32").stat().st_size == 2 * 320 * 4
 
 
-@pytest.mark.parametrize("option", ["-fa", "-sys", "-md"])
+@pytest.mark.parametrize("option", ["-fa", "-abc", "-md"])
 def test_an_unknown_word_is_not_taken_for_single_letters(option):
     done = infer("run", "-m", MODEL, "-p", "x", option, "y")
     assert done.returncode == 2

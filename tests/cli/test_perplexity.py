@@ -58,7 +58,7 @@ def test_divergence_from_a_saved_run(text, tmp_path):
     same = measure(text, "--kl-base", base)
     assert same["perplexity"] == plain["perplexity"]
     assert same["divergence"]["base_perplexity"] == pytest.approx(plain["perplexity"], rel=1e-3)
-    assert same["divergence"]["mean"] < 1e-6
+    assert same["divergence"]["mean"] < 2e-5  # 16 bits a token
     assert same["divergence"]["same_top"] == 1
     other = measure(text, "--kl-base", base, "-ctk", "q4_0", "-ctv", "q4_0")
     assert other["divergence"]["mean"] > same["divergence"]["mean"]

@@ -321,7 +321,7 @@ struct GenerateOptions {
   std::string json_schema;    ///< of draft 2020-12; "{}": any JSON value
   bool special_text = false;  ///< the text has special tokens spelt out, as OutputParser wants it
   int32_t logprobs = -1;      ///< most likely tokens that on_logprobs is told of; −1: not called
-  LogprobsFn on_logprobs;  ///< called before the callback that is told the token
+  LogprobsFn on_logprobs;     ///< called before the callback that is told the token
   SamplingOptions sampling;
 };
 

@@ -336,7 +336,7 @@ TEST_CASE("the C API") {
   const auto code = [](infer_status status) { return static_cast<StatusCode>(status); };
   infer_load_options options;
   infer_load_options_init(&options, sizeof(options));
-  options.threads = 2;
+  options.threads = 1;
   options.context = 256;
   options.batch_rows = 8;
   infer_generate_options generate;

@@ -5,8 +5,10 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "engine/session/engine_impl.h"
 #include "infer/infer.hpp"
 #include "tests/support.h"
 
@@ -37,6 +39,14 @@ inline GenerateOptions sampled(int32_t tokens, uint64_t seed = 7) {
   options.sampling.temperature = 1.0f;
   options.sampling.seed = seed;
   return options;
+}
+
+/// Waits until so many sequences are with the scheduler of an engine that holds them.
+inline void wait_for_sequences(Engine& engine, size_t count) {
+  for (size_t active = 0; active < count;) {
+    engine.impl().call([&] { active = engine.impl().scheduler->active(); });
+    std::this_thread::yield();
+  }
 }
 
 /// A prompt; equal seeds give equal ones.

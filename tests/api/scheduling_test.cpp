@@ -43,7 +43,7 @@ TEST_CASE("two prompts of one step for which the cache has no room: one waits, n
   };
   auto first = std::async(std::launch::async, [&] { return run(*one, 1); });
   auto second = std::async(std::launch::async, [&] { return run(*two, 2); });
-  std::this_thread::sleep_for(200ms);
+  wait_for_sequences(*engine, 2);
   engine->impl().hold(false);
   CHECK(first.get() == "ok");
   CHECK(second.get() == "ok");
@@ -81,7 +81,7 @@ TEST_CASE("cancelled while a shifted context is computed anew: no token that was
                    })
         .has_value();
   });
-  std::this_thread::sleep_for(200ms);
+  wait_for_sequences(*engine, 2);
   engine->impl().hold(false);
   CHECK(first.get());
   CHECK(second.get());
@@ -111,7 +111,7 @@ TEST_CASE("who waits goes on as soon as the cache has been made larger") {
                            [&] { return tokens_of(*waiting, text(100, 2), sampled(5)).size(); });
   CHECK(second.wait_for(500ms) == std::future_status::timeout);  // no room beside the first
   REQUIRE(engine->resize_cache(4 * engine->memory().kv).ok());
-  CHECK(second.wait_for(3s) == std::future_status::ready);
+  CHECK(second.wait_for(60s) == std::future_status::ready);
   running->cancel();
   CHECK(first.get());
   CHECK(second.get() == 5);
@@ -173,7 +173,7 @@ TEST_CASE("prompts and logits get their turn while others generate as much as a 
                      })
           .ok();
     });
-    std::this_thread::sleep_for(200ms);
+    wait_for_sequences(**engine, 2);
     (*engine)->impl().hold(false);
     CHECK(first.get());
     CHECK(second.get());
@@ -187,8 +187,8 @@ TEST_CASE("logits come also beside more sessions that generate than a step holds
   std::vector<std::future<bool>> running;
   std::atomic<int> told{0};
   engine->impl().hold(true);
+  for (int i = 0; i < 16; ++i) generating.push_back(open(*engine));  // before threads look at them
   for (int i = 0; i < 16; ++i) {
-    generating.push_back(open(*engine));
     running.push_back(std::async(std::launch::async, [&, i] {
       return generating[static_cast<size_t>(i)]
           ->generate({{5 + i}}, sampled(100),
@@ -210,7 +210,7 @@ TEST_CASE("logits come also beside more sessions that generate than a step holds
                    })
         .ok();
   });
-  std::this_thread::sleep_for(200ms);
+  wait_for_sequences(*engine, 17);
   engine->impl().hold(false);
   CHECK(logits.get());
   for (auto& each : running) CHECK(each.get());

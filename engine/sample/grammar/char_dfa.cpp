@@ -297,7 +297,8 @@ Result<CharDfa> CharNfa::determinise(bool anywhere, CharWork& budget) const {
       if (targets.empty()) continue;
       std::ranges::sort(targets);
       targets.erase(std::ranges::unique(targets).begin(), targets.end());
-      append(out.states_[i].edges, first, last, id_of(std::move(targets), false));
+      const uint32_t to = id_of(std::move(targets), false);  // first: it moves the states
+      append(out.states_[i].edges, first, last, to);
     }
   }
   if (work < 0) return too_complex();

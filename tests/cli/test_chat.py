@@ -1,13 +1,7 @@
-"""infer chat: turns, commands, events, and what a person at a terminal sees."""
+"""infer chat, driven through pipes: turns, commands, events."""
 
 import json
-import os
-import pty
-import re
-import select
-import signal
 import subprocess
-import time
 
 import pytest
 
@@ -131,92 +125,6 @@ def test_failures_say_what_is_wrong(model, template, tmp_path):
     fails(2, "chat", "-m", model, "--template", template, "--chat-template-kwargs", "[1]",
           says="JSON object")
     fails(2, "chat", "-m", model, "--template", template, "-j", "{\"type\": 3}", stdin=b"x\n")
-
-
-class Terminal:
-    """The program at a terminal of its own."""
-
-    def __init__(self, *arguments, home):
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.environ.update(HOME=str(home), TERM="xterm", LANG="C.UTF-8")
-            os.environ.pop("XDG_STATE_HOME", None)
-            os.execv(INFER, [INFER, *map(str, arguments)])
-        self.seen = ""
-
-    def expect(self, pattern, seconds=60):
-        deadline = time.monotonic() + seconds
-        while not re.search(pattern, self.seen):
-            left = deadline - time.monotonic()
-            assert left > 0, f"expected {pattern!r}, found {self.seen!r}"
-            if not select.select([self.fd], [], [], left)[0]:
-                continue
-            try:
-                data = os.read(self.fd, 4096)
-            except OSError:
-                data = b""
-            assert data, f"expected {pattern!r}, found the end after {self.seen!r}"
-            self.seen += data.decode(errors="replace")
-        found = re.search(pattern, self.seen)
-        self.seen = self.seen[found.end():]
-
-    def send(self, text):
-        os.write(self.fd, text.encode())
-
-    def end(self):
-        while True:
-            try:
-                if not os.read(self.fd, 4096):
-                    break
-            except OSError:
-                break
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-
-
-def test_at_a_terminal(model, template, tmp_path):
-    t = Terminal("chat", "-m", model, "--template", template, "-n", 6, "--temp", 0, home=tmp_path)
-    t.expect("/help lists the commands")
-    t.expect("> ")
-    t.send("Hello\n")
-    t.expect(r"6 tokens at .*context \d+ of \d+; memory")
-    t.expect("> ")
-    t.send("given up\x03")  # Ctrl-C gives up the line
-    t.expect(r"\^C")
-    t.expect("> ")
-    t.send("\x1b[A\n")  # the line before
-    t.expect("Hello")
-    t.expect(r"6 tokens at")
-    t.expect("> ")
-    t.send("a\x7fHi \\\n")
-    t.expect(r"\.\.\. ")
-    t.send("there\n")
-    t.expect(r"6 tokens at")
-    t.send("/history\n")
-    t.expect(r"user: Hi\s+there")
-    t.send("/edit\n")
-    t.expect("edit> ")
-    t.expect("Hi")
-    t.send("\x15Changed\n")
-    t.expect(r"6 tokens at")
-    t.send("/nonsense\n")
-    t.expect("unknown command")
-    t.send("\x04")  # Ctrl-D
-    assert t.end() == 1
-    assert "Hello" in (tmp_path / ".infer_history").read_text()
-
-
-def test_ctrl_c_ends_an_answer_and_not_the_program(model, template, tmp_path):
-    t = Terminal("chat", "-m", model, "--template", template, "-n", 100000, "--temp", 1, "-s", 3,
-                 "--samplers", "temperature", "--context-shift", home=tmp_path)
-    t.expect("> ")
-    t.send("Tell me\n")
-    t.expect(r"Tell me\s+\S")
-    time.sleep(0.3)
-    os.kill(t.pid, signal.SIGINT)
-    t.expect(r"; stopped\]|tokens at")
-    t.expect("> ")
-    t.send("/exit\n")
-    assert t.end() == 0
 
 
 def test_a_closed_stdout_ends_it(model, template):

@@ -22,7 +22,7 @@ class Shape:
 
 
 SHAPES = {
-    "main": Shape(width=192, layers=6, heads=3, kv_heads=1, feed_forward=640),
+    "main": Shape(width=256, layers=7, heads=4, kv_heads=1, feed_forward=704),
     "draft": Shape(width=96, layers=2, heads=2, kv_heads=1, feed_forward=256, head_dim=32),
 }
 

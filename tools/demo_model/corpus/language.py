@@ -290,7 +290,7 @@ def listing(rng, lead=None):
     n = min(rng.choice([2, 3, 3, 3, 4, 5, 5]), len(items))
     noun = _list_noun(kind)
     chosen = rng.sample(items, n)
-    if rng.random() < 0.6:  # a usual order makes the likeliest answer a good one
+    if rng.random() < 0.75:  # a usual order makes the likeliest answer a good one
         start = rng.randrange(max(1, len(items) - n + 1))
         chosen = items[start : start + n] if rng.random() < 0.5 else items[:n]
     number = word(n) if rng.random() < 0.75 else str(n)

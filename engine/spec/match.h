@@ -1,0 +1,34 @@
+// What drafters share that look for an earlier occurrence of the latest tokens and propose what
+// followed there.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "engine/spec/drafter.h"
+
+namespace infer {
+
+/// Shorter matches are mere chance.
+inline constexpr int64_t kShortestMatch = 2;
+
+/// The sign of a token after `length` ≥ 2 that match or were copied: 0 to 7 for 2, 3, 4, 5–6, 7–9,
+/// 10–15, 16–31 and more.
+constexpr int32_t match_sign(int64_t length) {
+  constexpr int64_t kFrom[kDraftSigns - 1] = {3, 4, 5, 7, 10, 16, 32};
+  int32_t sign = 0;
+  for (const int64_t from : kFrom) sign += length >= from ? 1 : 0;
+  return sign;
+}
+
+/// Proposes what follows text[0, end), the last `length` tokens of which are those of the history,
+/// up to the end of the text or the first token below 0.
+inline void propose_copy(std::span<const int32_t> text, int64_t end, int64_t length,
+                         DraftRequest& request) {
+  for (const int32_t token : text.subspan(static_cast<size_t>(end))) {
+    if (token < 0 || std::ssize(request.tokens) >= request.most) break;
+    request.tokens.push_back({token, match_sign(length++)});
+  }
+}
+
+}  // namespace infer

@@ -1,0 +1,52 @@
+// A drafter that continues the longest suffix of a sequence that was seen before, in the sequence
+// itself or in what earlier ones generated, at any distance: suffix automata as in "SAM Decoding"
+// (Hu et al. 2024).
+#pragma once
+
+#include <array>
+#include <unordered_map>
+
+#include "engine/spec/drafter.h"
+#include "engine/spec/suffix_automaton.h"
+
+namespace infer {
+
+/// Copies what followed the latest earlier occurrence, up to the end of the text that it is in; the
+/// sequence's own text where the matches are equally long. The sign tells the length of the match:
+/// match_sign().
+///
+/// Memory: a SuffixAutomaton for each sequence, until forget(), and two of at most kEarlierTokens
+/// for what was learnt; when the newer is full, the older is dropped. Time: amortised constant for
+/// a new token of a history and a comparison of memory for the others. A history that was shortened
+/// or changed is read again.
+class SuffixDrafter final : public Drafter {
+ public:
+  static constexpr int64_t kEarlierTokens = 1 << 18;
+
+  const char* name() const override { return "suffix"; }
+  /// Fails with out_of_memory.
+  Status propose(std::span<DraftRequest* const> requests) override;
+  /// Of more than kEarlierTokens tokens only the last. Where memory is short, all that was learnt
+  /// is dropped.
+  void learn(int64_t id, std::span<const int32_t> history, int64_t from) override;
+  void forget(int64_t id) override { sequences_.erase(id); }
+
+  /// Memory of all automata.
+  int64_t bytes() const;
+
+ private:
+  struct Sequence {
+    SuffixAutomaton own;
+    std::array<SuffixAutomaton::Cursor, 2> earlier;  ///< in each of earlier_
+    int64_t learnt = -1;                             ///< learnt_ when they were last moved
+  };
+
+  void read(Sequence& sequence, std::span<const int32_t> history);
+  void copy(const Sequence& sequence, DraftRequest& request) const;
+
+  std::unordered_map<int64_t, Sequence> sequences_;
+  std::array<SuffixAutomaton, 2> earlier_;  ///< newer, older; a border after each text
+  int64_t learnt_ = 0;                      ///< how often earlier_ has changed
+};
+
+}  // namespace infer

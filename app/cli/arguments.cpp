@@ -42,7 +42,7 @@ std::optional<std::vector<int32_t>> tokens_of(const Json& json) {
 }  // namespace
 
 bool is_single_dash_name(std::string_view name) {
-  constexpr std::string_view kNames[] = {"ub", "ctk", "ctv", "ngl", "sys", "st", "jf"};
+  constexpr std::string_view kNames[] = {"ub", "ctk", "ctv", "ngl", "sys", "st", "jf", "md"};
   return is_one_of(name, kNames);
 }
 
@@ -210,6 +210,17 @@ void declare_running(CLI::App& app, ModelArgs& args, const char* step_names) {
   app.add_option("--reserve", args.reserve,
                  "Free memory to leave alone; without it 5 %, at least 256M")
       ->type_name("SIZE");
+  app.add_option("--md,--model-draft,--draft-model", load.draft_model,
+                 "A small model with the same vocabulary that drafts (also -md)")
+      ->type_name("FILE");
+  app.add_option(
+         "--drafter", load.drafters,
+         "Who proposes tokens that the model checks several at a time: ngram, suffix, model; "
+         "without it suffix and model where there is a draft model. They change no token")
+      ->type_name("NAME,…")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember({"ngram", "suffix", "model"}));
   app.add_flag("-q,--quiet", args.quiet, "Only errors on stderr");
   app.add_flag("-v,--verbose", args.verbose, "Say on stderr what is done");
 }
@@ -219,7 +230,11 @@ void require_model(const ModelArgs& args) {
 }
 
 void choose_model(ModelArgs& args) {
-  if (args.path.empty()) args.path = must(demo::model_path());
+  if (!args.path.empty()) return;
+  args.path = must(demo::model_path());
+  if (std::ranges::count(args.load.drafters, "model") > 0 && args.load.draft_model.empty()) {
+    args.load.draft_model = must(demo::draft_path());
+  }
 }
 
 void require_device(const std::string& name) {

@@ -6,6 +6,8 @@
 #include "cli/failure.h"
 #include "cli/output.h"
 #include "cli/output_file.h"
+#include "cli/sampling.h"
+#include "cli/speculation.h"
 
 namespace infer::cli {
 namespace {
@@ -16,6 +18,11 @@ struct BenchArgs {
   BenchOptions bench;
   std::string trace;
   bool json = false;
+  // With drafters.
+  std::vector<std::string> texts;
+  SpeculationArgs speculation;
+  GenerateOptions generate;
+  float temperature = 0;
 };
 
 void declare(CLI::App& app, BenchArgs& args) {
@@ -47,6 +54,57 @@ void declare(CLI::App& app, BenchArgs& args) {
   app.add_option("--trace", args.trace, "Write when what ran on which thread, for Perfetto")
       ->type_name("FILE");
   app.add_flag("--json", args.json, "Print JSON on stdout");
+  app.add_option("-f,--file", args.texts,
+                 "With drafters: a text to continue; several, each with a flag of its own")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  app.add_option("--temp", args.temperature, "With drafters: the temperature")
+      ->type_name("T")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  declare_speculation(app, args.speculation);
+}
+
+/// What drafters gain on texts, -n tokens after each, in turns with plain decoding.
+int run_speculation(BenchArgs& args) {
+  SpeculationBenchOptions options;
+  options.load = args.bench.load;
+  options.generate = args.generate;
+  options.generate.sampling.temperature = args.temperature;
+  options.repeats = args.bench.repeats;
+  options.tokens = args.bench.generate_tokens.front();
+  for (const std::string& file : args.texts) options.prompts.push_back(read_input(file));
+  const std::vector<SpeculationBenchResult> results =
+      must(bench_speculation(args.model.path, options));
+  Json json = Json::array();
+  if (!args.json) {
+    note("  {:<24} {:>10} {:>10} {:>7} {:>9}  {:>8}  {:>8}  {}", "text", "plain", "drafted", "", "",
+         "expected", "accepted", "by place");
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    const SpeculationBenchResult& r = results[i];
+    const SpeculationStatistics& s = r.statistics;
+    if (args.json) {
+      json.push_back({{"text", args.texts[i]},
+                      {"plain_tokens_per_s", r.plain_tokens_per_s},
+                      {"tokens_per_s", r.tokens_per_s},
+                      {"speedup", r.speedup},
+                      {"spread", r.spread},
+                      {"expected", r.expected},
+                      {"speculation", speculation_json(s)}});
+      continue;
+    }
+    std::string places;
+    for (size_t p = 0; p < std::min<size_t>(s.places.size(), 8); ++p) {
+      places += fmt::format(" {:.2f}", static_cast<double>(s.places[p].accepted) /
+                                           static_cast<double>(s.places[p].reached));
+    }
+    note("  {:<24} {:>10.2f} {:>10.2f} {:>6.2f}x ± {:>4.1f} %  {:>7.2f}x  {:>4}/{:<4}{}",
+         printable(args.texts[i], 24), r.plain_tokens_per_s, r.tokens_per_s, r.speedup,
+         r.spread * 100, r.expected, s.accepted, s.drafted, places);
+  }
+  if (args.json) print_json(json);
+  return kExitOk;
 }
 
 const char* bound_name(BenchBound bound) {
@@ -176,7 +234,14 @@ void print(const BenchReport& report) {
 int run(BenchArgs& args) {
   if (args.paths.empty() || std::ranges::count(args.paths, "") > 0) require_model({});
   args.model.path = args.paths.front();
+  apply_speculation(args.speculation, args.model, args.generate);
+  const bool drafts = !args.model.load.drafters.empty() || !args.model.load.draft_model.empty();
+  if (drafts && args.texts.empty()) {
+    usage("with drafters bench continues texts: -f FILE, at least one");
+  }
+  if (!drafts && !args.texts.empty()) usage("-f: needs drafters (--drafter, -md or --spec)");
   args.bench.load = load_options(args.model);
+  if (drafts) return run_speculation(args);
   args.bench.trace = !args.trace.empty();
   if (args.bench.trace) require_writable(args.trace);
   const BenchReport report = must(bench(args.paths, args.bench));

@@ -12,6 +12,7 @@
 #include "cli/line_reader.h"
 #include "cli/output.h"
 #include "cli/sampling.h"
+#include "cli/speculation.h"
 #include "cli/statistics.h"
 
 namespace infer::cli {
@@ -26,6 +27,7 @@ struct ChatArgs {
   std::string reasoning = "auto";
   SamplingArgs sampling;
   ConstraintArgs constraint;
+  SpeculationArgs speculation;
   GenerateOptions generate;
   bool shift = false;
   bool single_turn = false;
@@ -56,6 +58,7 @@ void declare(CLI::App& app, ChatArgs& args) {
       ->type_name("JSON");
   declare_sampling(app, args.sampling);
   declare_constraint(app, args.constraint);
+  declare_speculation(app, args.speculation);
   app.add_flag("--context-shift", args.shift,
                "When the context is full, drop the earlier half of it and go on");
   app.add_flag("--json", args.json, "Print an event a line: {\"event\": \"content\", …}");
@@ -146,7 +149,8 @@ Json statistics(const chat::Answer& answer, const Chat& chat) {
           {"first_token_seconds", r.first_token_seconds},
           {"context_used", chat.conversation->length()},
           {"context", chat.engine->memory().context},
-          {"memory_bytes", chat.engine->memory().total}};
+          {"memory_bytes", chat.engine->memory().total},
+          {"speculation", speculation_json(r.speculation)}};
 }
 
 std::string summary(const chat::Answer& answer, const Chat& chat) {
@@ -154,9 +158,10 @@ std::string summary(const chat::Answer& answer, const Chat& chat) {
   const MemoryReport memory = chat.engine->memory();
   return fmt::format(
       "[{} tokens at {:.1f} tokens/s; prompt {} tokens at {:.1f} tokens/s; first token after "
-      "{:.2f} s; context {} of {}; memory {}{}]",
+      "{:.2f} s; context {} of {}; memory {}{}{}]",
       r.generated_tokens, generate_rate(r), r.prompt_tokens, prompt_rate(r), r.first_token_seconds,
       chat.conversation->length(), memory.context, human_bytes(memory.total),
+      speculation_summary(r.speculation),
       r.reason == FinishReason::context     ? "; stopped: the context is full"
       : r.reason == FinishReason::cancelled ? "; stopped"
       : r.reason == FinishReason::length    ? "; stopped: -n"
@@ -206,6 +211,7 @@ int run(ChatArgs& args) {
   read_constraint(args.constraint, args.generate);
   if (args.shift) args.generate.overflow = ContextOverflow::shift;
   const Json variables = variables_of(args);
+  apply_speculation(args.speculation, args.model, args.generate);
   choose_model(args.model);
   const std::string source =
       args.template_file.empty() ? std::string() : read_input(args.template_file);

@@ -77,6 +77,7 @@ Json to_json(const MemoryReport& memory) {
           {"scratch", memory.scratch},
           {"host", memory.host},
           {"process", memory.process},
+          {"draft", memory.draft},
           {"total", memory.total},
           {"available", memory.available},
           {"context", memory.context},
@@ -98,6 +99,7 @@ void print_table(const MemoryReport& memory) {
   line("scratch", memory.scratch, "work space of kernels");
   line("host", memory.host, "inputs of a step, sampling, tokens");
   line("process", memory.process, "code, vocabulary, graphs, stacks");
+  if (memory.draft > 0) line("draft", memory.draft, "all of the model that drafts");
   line("total", memory.total);
   line("available", memory.available);
   note("  context      {} tokens in {} pages of {}, keys {}, values {}", memory.context,

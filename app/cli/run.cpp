@@ -7,6 +7,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/sampling.h"
+#include "cli/speculation.h"
 #include "cli/statistics.h"
 
 namespace infer::cli {
@@ -19,6 +20,7 @@ struct RunArgs {
   SamplingArgs sampling;
   GenerateOptions generate;
   ConstraintArgs constraint;
+  SpeculationArgs speculation;
   bool shift = false;
   bool json = false;
 };
@@ -40,6 +42,7 @@ void declare(CLI::App& app, RunArgs& args) {
       ->type_name("TEXT")
       ->allow_extra_args(false);
   declare_constraint(app, args.constraint);
+  declare_speculation(app, args.speculation);
   app.add_option("--logprobs", args.generate.logprobs,
                  "With --json: log-probabilities of every token and of the N most likely")
       ->type_name("N")
@@ -79,6 +82,9 @@ Json report(const Completion& done) {
                      {"generate_seconds", result.generate_seconds},
                      {"generated_tokens_per_s", generate_rate(result)},
                      {"first_token_seconds", result.first_token_seconds}};
+  if (const Json spec = speculation_json(result.speculation); !spec.is_null()) {
+    json["speculation"] = spec;
+  }
   return json;
 }
 
@@ -124,8 +130,9 @@ void complete_all(Engine& engine, std::vector<Completion>& completions,
 
 void summarise(const Completion& completion) {
   const GenerateResult& done = **completion.result;
-  note("prompt {} tokens, {:.1f} tokens/s; generated {} tokens, {:.1f} tokens/s; seed {}{}",
-       done.prompt_tokens, prompt_rate(done), done.generated_tokens, generate_rate(done), done.seed,
+  note("prompt {} tokens, {:.1f} tokens/s; generated {} tokens, {:.1f} tokens/s{}; seed {}{}",
+       done.prompt_tokens, prompt_rate(done), done.generated_tokens, generate_rate(done),
+       speculation_summary(done.speculation), done.seed,
        done.reason == FinishReason::context
            ? "; stopped: the context is full (-c, or --context-shift)"
            : "");
@@ -136,6 +143,7 @@ int run(RunArgs& args) {
   const std::vector<std::optional<uint64_t>> seeds = seeds_of(args.sampling);
   read_constraint(args.constraint, args.generate);
   if (args.shift) args.generate.overflow = ContextOverflow::shift;
+  apply_speculation(args.speculation, args.model, args.generate);
   choose_model(args.model);
   if (!args.prompt && args.file.empty()) usage("no prompt given: use -p TEXT or -f FILE");
   const std::string prompt = args.prompt ? *args.prompt : read_input(args.file);

@@ -117,9 +117,15 @@ const CpuOp& cpu_op(OpId id) {
 }
 
 CpuDevice::CpuDevice(const IsaKernels& isa, const DeviceOptions& options)
-    : pool_(options.threads > 0 ? options.threads : available_threads()),
-      context_{&isa, &pool_, options.exact, options.repack},
-      info_(describe(isa, pool_.size())) {}
+    : own_pool_(options.beside != nullptr
+                    ? nullptr
+                    : std::make_unique<ThreadPool>(options.threads > 0 ? options.threads
+                                                                       : available_threads())),
+      context_{&isa,
+               own_pool_ ? own_pool_.get()
+                         : static_cast<const CpuDevice*>(options.beside)->context_.pool,
+               options.exact, options.repack},
+      info_(describe(isa, context_.threads())) {}
 
 DeviceInfo CpuDevice::info() const {
   DeviceInfo info = info_;

@@ -34,7 +34,7 @@ class CpuDevice final : public Device {
   const CpuContext& context() const { return context_; }
 
  private:
-  ThreadPool pool_;
+  std::unique_ptr<ThreadPool> own_pool_;  ///< null where another device's threads serve
   CpuContext context_;
   DeviceInfo info_;  ///< but for the memory, which is that of now
   std::atomic<int64_t> allocated_[kPurposeCount]{};

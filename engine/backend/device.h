@@ -144,6 +144,9 @@ struct DeviceOptions {
   bool exact = false;   ///< activations stay float32 in products with quantised weights
   bool repack = true;   ///< weights may be laid out anew; else adopt() takes them as they are
   std::string isa;      ///< kernels of this instruction set; empty: the best that runs here
+  /// A device of the same back end that computes only while this one does not, and outlives it: its
+  /// threads serve both. Null: threads of its own.
+  Device* beside = nullptr;
 };
 
 /// A back end: one folder in backends/ each.

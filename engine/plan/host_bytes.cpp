@@ -81,7 +81,7 @@ int64_t host_bytes(const ModelInfo& info, int64_t rows, int64_t outputs, int64_t
   return rope_table_bytes(info, rows) + inputs + tokens + kCandidate * info.vocabulary;
 }
 
-int64_t program_bytes(const Graph& graph) {
+int64_t step_program_bytes(const Graph& graph) {
   auto sum = static_cast<int64_t>(graph.values().size()) * (int64_t{sizeof(Value)} + kValuePlace);
   for (const Node& node : graph.nodes()) {
     const size_t ids = node.inputs.size() + node.outputs.size();
@@ -91,8 +91,12 @@ int64_t program_bytes(const Graph& graph) {
   return sum;
 }
 
-int64_t process_bytes(const WeightSource& source, const DeviceInfo& device) {
-  int64_t sum = kProgram + device.thread_stack * (int64_t{device.threads} + 1);
+int64_t program_bytes(const DeviceInfo& device) {
+  return kProgram + device.thread_stack * (int64_t{device.threads} + 1);
+}
+
+int64_t model_bytes(const WeightSource& source) {
+  int64_t sum = 0;
   for (const auto& [key, value] : source.metadata().values()) {
     sum += text_bytes(key) + int64_t{sizeof(MetaValue)} + value_bytes(value) + 4 * kAllocation;
   }

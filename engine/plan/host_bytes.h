@@ -18,10 +18,14 @@ int64_t rope_table_bytes(const ModelInfo& info, int64_t rows);
 int64_t host_bytes(const ModelInfo& info, int64_t rows, int64_t outputs, int64_t context);
 
 /// A graph with the program compiled from it.
-int64_t program_bytes(const Graph& graph);
+int64_t step_program_bytes(const Graph& graph);
 
-/// Purpose::process without programs: code, metadata, vocabulary, threads' stacks. The constants
-/// are measured (tests/plan holds them against the resident size).
-int64_t process_bytes(const WeightSource& source, const DeviceInfo& device);
+// Of Purpose::process besides. The constants are measured (tests/plan holds them against the
+// resident size).
+
+/// Code and threads' stacks.
+int64_t program_bytes(const DeviceInfo& device);
+/// A model's metadata and vocabulary.
+int64_t model_bytes(const WeightSource& source);
 
 }  // namespace infer

@@ -75,7 +75,7 @@ struct Bucket {
 Bucket measure(const Graph& graph, const Device& device) {
   return {graph.max_rows(), plan_arena(graph, device.phases(graph), device.alignment()).bytes,
           device.scratch_bytes({&graph, 0, static_cast<int32_t>(graph.nodes().size())}),
-          program_bytes(graph)};
+          step_program_bytes(graph)};
 }
 
 /// Plans of one model on one device that differ in what is asked of them.
@@ -175,7 +175,8 @@ class Planner {
     plan.k_type = request.k_type;
     plan.v_type = request.v_type;
     plan.file_weights = placed_.mapped;
-    of(plan, Purpose::process) = process_bytes(weights_.source(), info_);
+    of(plan, Purpose::process) =
+        model_bytes(weights_.source()) + (request.beside ? 0 : program_bytes(info_));
     plan.reserve = request.reserve >= 0 ? request.reserve : default_reserve(info_.memory_free);
     plan.available = budget(request, plan.reserve, of(plan, Purpose::process));
     for (const Bucket& bucket : buckets_) {
@@ -217,10 +218,11 @@ class Planner {
   /// What may be used in all. What the process has taken already was free before and is planned
   /// for, as far as it is the process's own line.
   int64_t budget(const PlanRequest& request, int64_t reserve, int64_t process) const {
-    if (request.memory_limit > 0 && request.pretend) return request.memory_limit;
+    if (request.memory_limit > 0 && request.pretend) return request.memory_limit - request.others;
     const int64_t free =
         std::max<int64_t>(0, info_.memory_free - reserve) + std::min(info_.memory_held, process);
-    return request.memory_limit > 0 ? std::min(request.memory_limit, free) : free;
+    return (request.memory_limit > 0 ? std::min(request.memory_limit, free) : free) -
+           request.others;
   }
 
   Status check_weights(const MemoryPlan& plan, int64_t page) const {

@@ -28,6 +28,8 @@ struct PlanRequest {
   int64_t reserve = -1;         ///< bytes of what is free to leave alone; −1: default_reserve()
   bool weights_mapped = false;  ///< weights stay in the file's pages
   bool spill = false;           ///< mapped weights of a layer are dropped once it has used them
+  int64_t others = 0;           ///< bytes of the same memory that are planned for something else
+  bool beside = false;          ///< the process itself is in another model's plan
 };
 
 struct MemoryPlan {

@@ -182,6 +182,17 @@ bool SamplerChain::greedy() const {
 int32_t SamplerChain::sample(std::span<const float> logits, const SampleContext& context,
                              Constraint* constraint) {
   logits = edited(logits, context);
+  const int32_t token = choose(logits, context, constraint);
+  if (token >= 0) chosen_ = logits[static_cast<size_t>(token)];
+  return token;
+}
+
+float SamplerChain::last_probability() const {
+  return exp_roughly(chosen_ - blocks_.best()) / static_cast<float>(blocks_.mass());
+}
+
+int32_t SamplerChain::choose(std::span<const float> logits, const SampleContext& context,
+                             Constraint* constraint) {
   if (constraint != nullptr && !greedy()) logits = masked(logits, constraint->mask());
   blocks_.scan(logits);
   if (greedy()) {

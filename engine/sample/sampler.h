@@ -190,6 +190,9 @@ class SamplerChain {
                  Constraint* constraint = nullptr);
 
   uint64_t seed() const { return params_.seed; }
+  /// How likely the token last chosen was by the logits alone, edits and constraint counted, before
+  /// any sampler. The logits given then are still there.
+  float last_probability() const;
 
  private:
   /// Which tokens may be passed over.
@@ -204,6 +207,8 @@ class SamplerChain {
   bool greedy() const;
   std::span<const float> edited(std::span<const float> logits, const SampleContext& context);
   std::span<const float> masked(std::span<const float> logits, const TokenMask& mask);
+  int32_t choose(std::span<const float> logits, const SampleContext& context,
+                 Constraint* constraint);
   /// Fills candidates_ with all that the samplers from the one returned on may leave and the draw
   /// choose.
   size_t choose_candidates();
@@ -221,6 +226,7 @@ class SamplerChain {
   std::vector<LogitChange> changes_;
   LogitBlocks blocks_;
   std::vector<Candidate> candidates_;
+  float chosen_ = 0;  ///< logit of the last token
 };
 
 /// Standard Gumbel noise of a token at a position.

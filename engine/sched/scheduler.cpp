@@ -1,6 +1,7 @@
 #include "engine/sched/scheduler.h"
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 
 namespace infer {
@@ -158,6 +159,38 @@ void Scheduler::plan_step() {
   }
 }
 
+/// Where each sequence of the step computes just the token that follows, there may be proposals
+/// for those after it. Prompts use the machine better than rows that may be in vain.
+void Scheduler::propose() {
+  items_.clear();
+  if (speculator_ == nullptr) return;
+  const bool follows = std::ranges::all_of(
+      parts_, [&](const Part& p) { return p.count == 1 && pending(*p.sequence) == 1; });
+  if (!follows) return;
+  for (const Part& part : parts_) {
+    if (part.sequence->drafting == nullptr || part.results != 1) continue;
+    items_.push_back(
+        {part.sequence->drafting, part.sequence->tokens, cache_.context() - part.first - 1});
+  }
+  if (items_.empty()) return;
+  try {
+    speculator_->propose(items_, static_cast<int64_t>(parts_.size() - items_.size()),
+                         std::min(max_rows_, max_outputs_));
+  } catch (const std::bad_alloc&) {
+    for (const Speculator::Item& item : items_) item.drafting->proposal.clear();
+  }
+  for (Part& part : parts_) {
+    if (part.sequence->drafting == nullptr) continue;
+    std::vector<DraftToken>& proposal = part.sequence->drafting->proposal;
+    const auto count = static_cast<int64_t>(proposal.size());
+    // Where there are no pages for it none of the others has to give up its own.
+    if (count > 0 && !cache_.reserve(part.sequence->kv, 1 + count).ok()) proposal.clear();
+    part.drafted = static_cast<int64_t>(proposal.size());
+    rows_ += part.drafted;
+    outputs_ += part.drafted;
+  }
+}
+
 void Scheduler::fill_batch() {
   batch_.clear();
   ids_.clear();
@@ -173,33 +206,69 @@ void Scheduler::fill_batch() {
       batch_.slots.push_back(static_cast<int32_t>(t));
       batch_.sequences.push_back(table);
     }
+    for (int64_t i = 0; i < part.drafted; ++i) {
+      const int64_t t = part.first + part.count + i;
+      batch_.output_rows.push_back(static_cast<int32_t>(batch_.tokens.size()));
+      batch_.tokens.push_back(part.sequence->drafting->proposal[static_cast<size_t>(i)].token);
+      batch_.positions.push_back(static_cast<int32_t>(t));
+      batch_.slots.push_back(static_cast<int32_t>(t));
+      batch_.sequences.push_back(table);
+    }
   }
   batch_.pages = cache_.pages(ids_);
 }
 
+bool Scheduler::tell(Sequence& sequence, int64_t token, std::span<const float> logits,
+                     Status& status) {
+  try {
+    return sequence.on_logits(token, logits);
+  } catch (const std::bad_alloc&) {
+    status = Status(StatusCode::out_of_memory, "out of memory");  // takes no memory itself
+    return false;
+  }
+}
+
+/// `logits`: of this part. Whether the sequence goes on.
+bool Scheduler::deliver_part(const Part& part, std::span<const float> logits, Status& status) {
+  Sequence& sequence = *part.sequence;
+  const auto results = static_cast<size_t>(part.results + part.drafted);
+  const size_t vocabulary = results == 0 ? 0 : logits.size() / results;
+  const int64_t end = part.first + part.count;
+  // What this part's rows were taken for: on_logits() changes the sequence.
+  const int64_t from = sequence.every_logit ? std::max(sequence.results_from, sequence.computed)
+                                            : static_cast<int64_t>(sequence.tokens.size()) - 1;
+  sequence.computed = std::max(sequence.computed, end);
+  cache_.commit(sequence.kv, sequence.tokens, part.count);
+  bool go_on = true;
+  size_t row = 0;
+  for (int64_t t = std::max(part.first, from); t < end && go_on; ++t, ++row) {
+    go_on = tell(sequence, t, logits.subspan(row * vocabulary, vocabulary), status);
+  }
+  // A proposed token counts if it is the one that the sequence has got now: then the row after it
+  // is what a step of its own would have computed.
+  int64_t accepted = 0;
+  while (go_on && accepted < part.drafted &&
+         sequence.tokens.back() ==
+             sequence.drafting->proposal[static_cast<size_t>(accepted)].token) {
+    go_on = tell(sequence, end + accepted, logits.subspan(row * vocabulary, vocabulary), status);
+    ++accepted;
+    ++row;
+  }
+  cache_.commit(sequence.kv, sequence.tokens, accepted);
+  sequence.computed = std::max(sequence.computed, end + accepted);
+  if (!items_.empty() && sequence.drafting != nullptr) {
+    speculator_->verified(*sequence.drafting, accepted);
+  }
+  return go_on && pending(sequence) > 0;
+}
+
 void Scheduler::deliver(std::span<const float> logits) {
   const size_t vocabulary = outputs_ == 0 ? 0 : logits.size() / static_cast<size_t>(outputs_);
-  size_t row = 0;
   for (const Part& part : parts_) {
-    Sequence& sequence = *part.sequence;
-    const int64_t end = part.first + part.count;
-    // What this part's rows were taken for: on_logits() changes the sequence.
-    const bool every = sequence.every_logit;
-    const int64_t from = every ? std::max(sequence.results_from, sequence.computed)
-                               : static_cast<int64_t>(sequence.tokens.size()) - 1;
-    sequence.computed = std::max(sequence.computed, end);
+    const size_t own = static_cast<size_t>(part.results + part.drafted) * vocabulary;
     Status status;
-    bool go_on = true;
-    for (int64_t t = std::max(part.first, from); t < end; ++t, ++row) {
-      if (!go_on) continue;
-      try {
-        go_on = sequence.on_logits(t, logits.subspan(row * vocabulary, vocabulary));
-      } catch (const std::bad_alloc&) {
-        status = Status(StatusCode::out_of_memory, "out of memory");  // takes no memory itself
-        go_on = false;
-      }
-    }
-    if (!go_on || pending(sequence) == 0) finish(&sequence, std::move(status));
+    if (!deliver_part(part, logits.first(own), status)) finish(part.sequence, std::move(status));
+    logits = logits.subspan(own);
   }
 }
 
@@ -224,15 +293,18 @@ bool Scheduler::compute_step() {
     retry();
     return false;
   }
+  propose();
   fill_batch();
   if (recorder_ != nullptr) recorder_->end_part(StepPart::schedule);
+  const auto start = std::chrono::steady_clock::now();
   const Result<std::span<const float>> logits = executor_.run(batch_, recorder_);
   if (!logits) {
     finish_all(logits.error());
     return false;
   }
-  for (const Part& part : parts_) {
-    cache_.commit(part.sequence->kv, part.sequence->tokens, part.count);
+  if (!items_.empty()) {
+    speculator_->ran(
+        rows_, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   deliver(*logits);
   return true;

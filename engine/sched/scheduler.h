@@ -17,6 +17,7 @@
 #include "engine/core/status.h"
 #include "engine/exec/executor.h"
 #include "engine/kv/kv_cache.h"
+#include "engine/spec/speculator.h"
 
 namespace infer {
 
@@ -34,6 +35,9 @@ struct Sequence {
   int64_t keep = -1;
   int64_t shifted = 0;  ///< tokens dropped by that
   int64_t reused = 0;   ///< tokens that the cache knew already
+  /// Where tokens may be proposed for it: then on_logits is told the logits after several tokens in
+  /// one step. Null: one after another.
+  Drafting* drafting = nullptr;
 
   /// Told the logits after tokens[position]. May append tokens to go on; false ends the sequence.
   std::function<bool(int64_t position, std::span<const float> logits)> on_logits;
@@ -58,6 +62,8 @@ class Scheduler {
   void add(Sequence* sequence);
   bool idle() const { return active_.empty(); }
   size_t active() const { return active_.size(); }
+  /// Proposes tokens for sequences that have a Drafting; it outlives the scheduler. Null: nobody.
+  void set_speculator(Speculator* speculator) { speculator_ = speculator; }
   /// Told what every step does from now on; null: nobody is. It outlives that.
   void set_recorder(StepRecorder* recorder) { recorder_ = recorder; }
   /// Computes one step. Sequences that end are told and removed. What is recorded of a step in
@@ -77,12 +83,19 @@ class Scheduler {
     int64_t first;  ///< token
     int64_t count;
     int64_t results;
+    int64_t drafted = 0;  ///< further rows and results: tokens proposed to follow
+  };
+  /// A sequence that ends with the step.
+  struct End {
+    Sequence* sequence;
+    Status status;
   };
 
   int64_t pending(const Sequence& sequence) const;
   static bool wants_result(const Sequence& sequence, int64_t token);
   bool compute_step();
   void plan_step();
+  void propose();
   void take(Sequence* sequence, int64_t rows, int64_t outputs);
   Status make_room(Sequence* sequence, int64_t count);
   Sequence* youngest_holder(uint64_t after) const;
@@ -90,6 +103,8 @@ class Scheduler {
   void shift(Sequence& sequence);
   void fill_batch();
   void deliver(std::span<const float> logits);
+  bool deliver_part(const Part& part, std::span<const float> logits, Status& status);
+  bool tell(Sequence& sequence, int64_t token, std::span<const float> logits, Status& status);
   void finish(Sequence* sequence, Status status);
 
   Executor& executor_;
@@ -103,6 +118,9 @@ class Scheduler {
   int64_t outputs_ = 0;
   StepBatch batch_;
   std::vector<KvCache::SequenceId> ids_;
+  std::vector<End> ends_;
+  Speculator* speculator_ = nullptr;
+  std::vector<Speculator::Item> items_;  ///< of a step with nothing but tokens that follow
   StepRecorder* recorder_ = nullptr;
   uint64_t arrivals_ = 0;
 };

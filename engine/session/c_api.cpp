@@ -64,9 +64,19 @@ Result<std::span<const int32_t>> token_span(const int32_t* tokens, size_t count)
 }
 
 infer_memory memory_of(const infer::MemoryReport& r) {
-  return {r.weights,   r.kv,         r.activations,    r.scratch, r.total,
-          r.available, r.context,    r.page_bytes,     r.pages,   r.host,
-          r.process,   r.batch_rows, r.spilled ? 1 : 0};
+  return {r.weights,   r.kv,         r.activations,     r.scratch, r.total,
+          r.available, r.context,    r.page_bytes,      r.pages,   r.host,
+          r.process,   r.batch_rows, r.spilled ? 1 : 0, r.draft};
+}
+
+std::vector<std::string> parts_of(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    parts.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
 }
 
 Result<infer::LoadOptions> load_options(const infer_load_options* given) {
@@ -95,6 +105,8 @@ Result<infer::LoadOptions> load_options(const infer_load_options* given) {
   text(to.cache_folder, o.cache_folder);
   to.cache_folder_limit = o.cache_folder_limit;
   to.fewer_rows = o.fewer_rows != 0;
+  text(to.draft_model, o.draft_model);
+  if (o.drafters != nullptr) to.drafters = parts_of(o.drafters, ';');
   if (o.progress != nullptr) {
     to.progress = [call = o.progress, user = o.progress_user](double done) {
       return call(user, done) != 0;
@@ -107,16 +119,6 @@ Result<infer::LoadOptions> load_options(const infer_load_options* given) {
 template <typename T>
 void set_unless_negative(std::optional<T>& to, T value) {
   if (!(value < 0)) to = value;
-}
-
-std::vector<std::string> parts_of(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(separator, begin), text.size());
-    parts.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
 }
 
 Result<infer::GenerateOptions> generate_options(const infer_generate_options* given) {
@@ -143,6 +145,7 @@ Result<infer::GenerateOptions> generate_options(const infer_generate_options* gi
   }
   if (o.shift_context != 0) to.overflow = infer::ContextOverflow::shift;
   to.keep = o.keep;
+  to.draft_tokens = o.draft_tokens;
   if (o.stop_count > 0 && o.stop == nullptr) return tl::unexpected(null_argument("stop"));
   for (size_t i = 0; i < o.stop_count; ++i) {
     if (o.stop[i] == nullptr) return tl::unexpected(null_argument("a stop string"));
@@ -375,6 +378,7 @@ void infer_generate_options_init(infer_generate_options* options, size_t struct_
   o.repeat_penalty = -1;
   o.penalty_last = -2;
   o.logprobs = -1;
+  o.draft_tokens = -1;
   o.xtc_probability = o.xtc_threshold = -1;
   o.mirostat = -1;
   o.mirostat_target = o.mirostat_rate = -1;
@@ -426,7 +430,8 @@ infer_status infer_session_statistics(const infer_session* session, infer_statis
     write_struct(
         infer_statistics{r.prompt_tokens, r.generated_tokens, r.prompt_seconds, r.generate_seconds,
                          r.first_token_seconds, r.seed, static_cast<int32_t>(r.reason),
-                         r.reused_tokens, r.shifted_tokens},
+                         r.reused_tokens, r.shifted_tokens, r.speculation.drafted,
+                         r.speculation.accepted, r.speculation.draft_seconds},
         statistics, statistics_size);
     return {};
   });

@@ -4,19 +4,12 @@
 #include "engine/core/checked.h"
 #include "engine/core/log.h"
 #include "engine/session/engine_impl.h"
+#include "engine/session/speculation.h"
 
 namespace infer {
 namespace {
 
-Result<DType> cache_type(const std::string& name) {
-  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0}) {
-    if (dtype_from_name(name) == type) return type;
-  }
-  return fail(StatusCode::invalid_argument,
-              "cache type '{}': expected auto, f32, f16, bf16, q8_0 or q4_0", name);
-}
-
-MemoryReport report(const OpenedModel& opened) {
+MemoryReport report(const OpenedModel& opened, int64_t draft) {
   const MemoryPlan& plan = opened.plan;
   MemoryReport r;
   r.device = opened.device->info().name;
@@ -30,7 +23,8 @@ MemoryReport report(const OpenedModel& opened) {
   r.cache_type_k = dtype_info(plan.k_type).name;
   r.cache_type_v = dtype_info(plan.v_type).name;
   r.spilled = plan.spilled;
-  r.total = plan.total();
+  r.draft = draft;
+  r.total = plan.total() + draft;
   r.available = plan.available;
   r.context = plan.context;
   for (const KvKind& kind : plan.kv_layout.kinds) r.page_bytes += kind.page_bytes;
@@ -54,50 +48,10 @@ void warn_of_spill(const OpenedModel& opened) {
 
 }  // namespace
 
-Result<OpenedModel> OpenedModel::open(const std::string& path, const LoadOptions& options,
-                                      bool pretend) {
-  OpenedModel opened;
-  PlanRequest& request = opened.request;
-  if (options.context < 0 || options.batch_rows < 1 || options.batch_rows > (1 << 16) ||
-      options.output_rows < 1 || options.memory_limit < 0 || options.parallel < 1) {
-    return fail(StatusCode::invalid_argument,
-                "expected a context of at least 0, a batch of 1 to 65536 rows, at least one output "
-                "row, a memory limit of at least 0 and at least one sequence");
-  }
-  request.context = options.context;
-  request.max_rows = options.batch_rows;
-  request.max_outputs = std::min(options.output_rows, options.batch_rows);
-  request.memory_limit = options.memory_limit;
-  request.sequences = options.parallel;
-  request.fewer_rows = options.fewer_rows;
-  request.reserve = options.reserve;
-  request.pretend = pretend;
-  request.weights_mapped = options.mmap || options.spill;
-  request.spill = options.spill;
-  request.k_auto = options.cache_type_k == "auto";
-  request.v_auto = options.cache_type_v == "auto";
-  INFER_TRY(request.k_type, cache_type(request.k_auto ? "f16" : options.cache_type_k));
-  INFER_TRY(request.v_type, cache_type(request.v_auto ? "f16" : options.cache_type_v));
-
-  opened.exact = options.exact;
-
-  INFER_TRY(opened.source, open_model(path));
-  INFER_TRY(opened.model, create_model(*opened.source));
-  INFER_TRY(opened.device, open_device(options.device, {options.threads, options.exact,
-                                                        !request.weights_mapped, options.isa}));
-  opened.weights = std::make_unique<WeightTable>(*opened.source);
-  INFER_TRY(opened.plan, plan_memory(*opened.model, *opened.weights, *opened.device, request));
-  request.max_rows = opened.plan.max_rows;
-  request.max_outputs = opened.plan.max_outputs;
-  request.k_type = opened.plan.k_type;
-  request.v_type = opened.plan.v_type;
-  return opened;
-}
-
 Result<MemoryReport> plan_model(const std::string& path, const LoadOptions& options) {
   return guarded([&]() -> Result<MemoryReport> {
-    INFER_TRY(const OpenedModel opened, OpenedModel::open(path, options, true));
-    return report(opened);
+    INFER_TRY(const OpenedModels opened, OpenedModels::open(path, options, true));
+    return report(opened.main, opened.draft_bytes());
   });
 }
 
@@ -212,6 +166,19 @@ bool Engine::Impl::grow_cache(size_t kind) {
   return grown.ok();
 }
 
+KvCache::SequenceId Engine::Impl::add_sequence() {
+  KvCache::SequenceId id = 0;
+  call([&] { id = cache->add_sequence(); });
+  return id;
+}
+
+void Engine::Impl::remove_sequence(KvCache::SequenceId id) {
+  call([&] {
+    if (speculator) speculator->forget(id);
+    cache->remove_sequence(id);
+  });
+}
+
 void Engine::Impl::hold(bool held) {
   call([&] { held_ = held; });
 }
@@ -243,7 +210,9 @@ Engine::~Engine() = default;
 Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const LoadOptions& options) {
   return guarded([&]() -> Result<std::unique_ptr<Engine>> {
     auto impl = std::make_unique<Impl>();
-    INFER_TRY(impl->opened, OpenedModel::open(path, options));
+    INFER_TRY(OpenedModels models, OpenedModels::open(path, options));
+    impl->opened = std::move(models.main);
+    impl->draft = std::move(models.draft);
     OpenedModel& opened = impl->opened;
     warn_of_spill(opened);
     impl->description = describe(path, *opened.source);
@@ -269,8 +238,11 @@ Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const Load
               KvCache::create(*opened.device, opened.plan.kv_layout, opened.plan.kv_pages,
                               {opened.plan.context, options.prefix_reuse, options.cache_folder,
                                options.cache_folder_limit}));
+    INFER_TRY(impl->speculator,
+              create_speculator(opened, impl->draft.get(), *impl->executor, *impl->cache, options));
     impl->scheduler = std::make_unique<Scheduler>(
         *impl->executor, *impl->cache, opened.request.max_rows, opened.request.max_outputs);
+    impl->scheduler->set_speculator(impl->speculator.get());
     if (options.context == 0) {
       impl->cache->set_growth([&engine = *impl](size_t kind) { return engine.grow_cache(kind); });
     }
@@ -326,14 +298,14 @@ Status Engine::resize_cache(int64_t bytes) {
 }
 
 MemoryReport Engine::memory() const {
-  MemoryReport r = report(impl_->opened);
+  MemoryReport r = report(impl_->opened, impl_->draft == nullptr ? 0 : impl_->draft->plan.total());
   const Device& device = *impl_->opened.device;
   const bool mapped = impl_->opened.request.weights_mapped;  // by the system, not the device
   if (!mapped) r.weights = device.allocated(Purpose::weights);
   r.kv = device.allocated(Purpose::kv);
   r.activations = device.allocated(Purpose::activations);
   r.scratch = device.allocated(Purpose::scratch);
-  r.total = r.weights + r.kv + r.activations + r.scratch + r.host + r.process;
+  r.total = r.weights + r.kv + r.activations + r.scratch + r.host + r.process + r.draft;
   return r;
 }
 

@@ -15,25 +15,12 @@
 #include "engine/model/arch.h"
 #include "engine/sched/scheduler.h"
 #include "engine/session/grammars.h"
+#include "engine/session/opened_model.h"
+#include "engine/spec/speculator.h"
 #include "engine/text/tokenizer.h"
 #include "infer/infer.hpp"
 
 namespace infer {
-
-/// A model as far as its header says, on a device that is open: what planning needs.
-struct OpenedModel {
-  std::unique_ptr<WeightSource> source;
-  std::unique_ptr<Device> device;
-  std::unique_ptr<Model> model;
-  std::unique_ptr<WeightTable> weights;
-  PlanRequest request;
-  MemoryPlan plan;
-  bool exact = false;  ///< LoadOptions::exact
-
-  /// `pretend`: the memory limit may exceed what is free.
-  static Result<OpenedModel> open(const std::string& path, const LoadOptions& options,
-                                  bool pretend = false);
-};
 
 /// What devices() says of one.
 DeviceDescription describe(const DeviceInfo& info);
@@ -93,12 +80,14 @@ struct Vocabulary::Impl {
 /// exported like the class that it is nested in.
 struct __attribute__((visibility("hidden"))) Engine::Impl {
   OpenedModel opened;
+  std::unique_ptr<OpenedModel> draft;  ///< the model that drafts; null: none
   ModelDescription description;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::unique_ptr<Vocabulary> vocabulary;
   std::unique_ptr<Grammars> grammars;
   std::unique_ptr<Executor> executor;
   std::unique_ptr<KvCache> cache;
+  std::unique_ptr<Speculator> speculator;  ///< null: no drafters
   std::unique_ptr<Scheduler> scheduler;
 
   ~Impl();
@@ -109,6 +98,10 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   void call(const std::function<void()>& fn);
   /// Gives a sequence to the scheduler; its on_done tells when it is back.
   void submit(Sequence* sequence);
+
+  // Of the sessions' sequences.
+  KvCache::SequenceId add_sequence();
+  void remove_sequence(KvCache::SequenceId id);
 
   /// While held, sequences are taken in but no step is computed, so that several begin together.
   void hold(bool held);

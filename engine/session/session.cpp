@@ -30,17 +30,22 @@ struct ShiftsContext {
   ShiftsContext& operator=(const ShiftsContext&) = delete;
 };
 
+/// While it lives tokens may be proposed for the sequence.
+struct Drafts {
+  Sequence& sequence;
+  Drafts(Sequence& s, Drafting* drafting) : sequence(s) { sequence.drafting = drafting; }
+  ~Drafts() { sequence.drafting = nullptr; }
+  Drafts(const Drafts&) = delete;
+  Drafts& operator=(const Drafts&) = delete;
+};
+
 struct Session::Impl {
   Engine::Impl& engine;
   Sequence sequence;
   GenerateResult statistics;
 
-  explicit Impl(Engine::Impl& e) : engine(e) {
-    engine.call([&] { sequence.kv = engine.cache->add_sequence(); });
-  }
-  ~Impl() {
-    engine.call([&] { engine.cache->remove_sequence(sequence.kv); });
-  }
+  explicit Impl(Engine::Impl& e) : engine(e) { sequence.kv = engine.add_sequence(); }
+  ~Impl() { engine.remove_sequence(sequence.kv); }
 
   /// Appends tokens, computes until done and waits. Of tokens that were not computed only those
   /// held before remain.
@@ -95,6 +100,20 @@ struct Session::Impl {
     if (length == 0) sequence.shifted = 0;  // draws count from the beginning again
   }
 
+  /// What the last `count` tokens are may serve other sequences' drafts.
+  void teach(int64_t count) {
+    if (!engine.speculator || count == 0) return;
+    const auto from = std::max<int64_t>(0, static_cast<int64_t>(sequence.tokens.size()) - count);
+    engine.call([&] {
+      // A generation that is done does not fail for it.
+      const Status learnt = guarded([&]() -> Status {
+        engine.speculator->learn(sequence.kv, sequence.tokens, from);
+        return {};
+      });
+      (void)learnt;
+    });
+  }
+
  private:
   /// On the scheduler's thread: checks that the tokens fit the context; with nothing to compute,
   /// the last token is computed once more for its logits.
@@ -121,6 +140,15 @@ Result<std::unique_ptr<Session>> Engine::open_session() {
 
 namespace {
 
+SpeculationStatistics statistics_of(const DraftStatistics& from) {
+  SpeculationStatistics to{from.drafted,       from.accepted,      from.tokens, from.seconds,
+                           from.draft_seconds, from.plain_seconds, {}};
+  for (size_t i = 0; i < from.reached.size() && from.reached[i] > 0; ++i) {
+    to.places.push_back({from.reached[i], from.held[i]});
+  }
+  return to;
+}
+
 /// What one generate() does with the logits of each step.
 struct Generation {
   const GenerateOptions& options;
@@ -132,6 +160,7 @@ struct Generation {
   std::unique_ptr<Constraint> constraint;  ///< may be null
   StreamDecoder decoder;
   StopStrings stops;
+  std::optional<Drafting> drafting;
   Status failure;  ///< of the callback
   int32_t last = -1;
   Clock::time_point start = Clock::now();
@@ -206,7 +235,19 @@ struct Generation {
     if (!wanted) result.reason = FinishReason::cancelled;
     if (!wanted || is_last || stopped) return false;
     tokens.push_back(token);
+    if (drafting) {
+      drafting->position = place + 1;
+      drafting->wanted = options.max_tokens < 0 ? std::numeric_limits<int64_t>::max()
+                                                : options.max_tokens - result.generated_tokens;
+    }
     return true;
+  }
+
+  void allow_drafts(const SamplingParams& params) {
+    drafting.emplace(params);
+    drafting->id = sequence.kv;
+    drafting->fixed = options.draft_tokens;
+    drafting->constraint = constraint.get();
   }
 };
 
@@ -230,6 +271,10 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
     std::vector<int32_t>& tokens = sequence.tokens;
     const size_t held = tokens.size();
     const int64_t shifted = sequence.shifted;
+    if (options.draft_tokens < -1) {
+      return fail(StatusCode::invalid_argument, "draft_tokens: expected at least -1, found {}",
+                  options.draft_tokens);
+    }
     if (options.keep < 0) {
       return fail(StatusCode::invalid_argument, "keep: expected at least 0, found {}",
                   options.keep);
@@ -238,10 +283,13 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
                                options.overflow == ContextOverflow::shift ? options.keep : -1);
     Generation g(options, on_token, *engine.tokenizer, sequence, params, std::move(constraint),
                  result);
+    if (engine.speculator && options.draft_tokens != 0) g.allow_drafts(params);
+    const Drafts drafts(sequence, g.drafting ? &*g.drafting : nullptr);
     const Status status =
         impl_->run(prompt, false, [&](int64_t, std::span<const float> x) { return g.step(x); });
     result.reused_tokens = sequence.reused;
     result.shifted_tokens = sequence.shifted - shifted;
+    if (g.drafting) result.speculation = statistics_of(g.drafting->statistics);
     // The last token has been told but not computed: it is the first of the next call.
     const auto expected = static_cast<int64_t>(held + prompt.size()) + result.generated_tokens -
                           result.shifted_tokens;
@@ -261,6 +309,7 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
       impl_->shorten(static_cast<int64_t>(held));
       return tl::unexpected(g.failure.ok() ? status : g.failure);
     }
+    impl_->teach(result.generated_tokens);
     if (result.generated_tokens > 0 && !ended_by_callback) {
       if (const std::string rest = g.rest(); !rest.empty()) g.tell(-1, rest);
       INFER_CHECK_R(g.failure);

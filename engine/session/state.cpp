@@ -328,13 +328,9 @@ Result<std::unique_ptr<AtomicFile>> write_state(Engine::Impl& engine, const std:
 
 }  // namespace
 
-CacheSequence::CacheSequence(Engine::Impl& engine) : engine_(engine) {
-  engine_.call([this] { id = engine_.cache->add_sequence(); });
-}
+CacheSequence::CacheSequence(Engine::Impl& engine) : id(engine.add_sequence()), engine_(engine) {}
 
-CacheSequence::~CacheSequence() {
-  engine_.call([this] { engine_.cache->remove_sequence(id); });
-}
+CacheSequence::~CacheSequence() { engine_.remove_sequence(id); }
 
 Status save_state(Engine::Impl& engine, const std::string& path, const SessionState& state,
                   KvCache::SequenceId id) {

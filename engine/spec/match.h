@@ -22,11 +22,16 @@ constexpr int32_t match_sign(int64_t length) {
 }
 
 /// Proposes what follows text[0, end), the last `length` tokens of which are those of the history,
-/// up to the end of the text or the first token below 0.
+/// up to the first token below 0. Where the text is the history itself, its end is followed by what
+/// is proposed: a text that repeats itself goes on repeating itself.
 inline void propose_copy(std::span<const int32_t> text, int64_t end, int64_t length,
-                         DraftRequest& request) {
-  for (const int32_t token : text.subspan(static_cast<size_t>(end))) {
-    if (token < 0 || std::ssize(request.tokens) >= request.most) break;
+                         bool is_history, DraftRequest& request) {
+  for (int64_t next = end; std::ssize(request.tokens) < request.most; ++next) {
+    const int64_t proposed = next - std::ssize(text);
+    if (proposed >= 0 && !is_history) break;
+    const int32_t token = proposed < 0 ? text[static_cast<size_t>(next)]
+                                       : request.tokens[static_cast<size_t>(proposed)].token;
+    if (token < 0) break;
     request.tokens.push_back({token, match_sign(length++)});
   }
 }

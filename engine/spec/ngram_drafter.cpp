@@ -52,7 +52,7 @@ Status NgramDrafter::propose(std::span<DraftRequest* const> requests) {
     const size_t seen = std::min(request->history.size(), static_cast<size_t>(kLookBack));
     const std::span<const int32_t> text = request->history.last(seen);
     const Found found = find_ngram(text);
-    if (found.length > 0) propose_copy(text, found.end, found.length, *request);
+    if (found.length > 0) propose_copy(text, found.end, found.length, true, *request);
   }
   return {};
 }

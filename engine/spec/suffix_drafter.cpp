@@ -70,7 +70,9 @@ void SuffixDrafter::copy(const Sequence& sequence, DraftRequest& request) const 
       text = earlier.text();
     }
   }
-  if (best.length >= kShortestMatch) propose_copy(text, best.end, best.length, request);
+  if (best.length < kShortestMatch) return;
+  const bool own = text.data() == sequence.own.text().data();
+  propose_copy(text, best.end, best.length, own, request);
 }
 
 void SuffixDrafter::learn(int64_t /*id*/, std::span<const int32_t> history, int64_t from) {

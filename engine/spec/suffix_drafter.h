@@ -11,7 +11,8 @@
 
 namespace infer {
 
-/// Copies what followed the latest earlier occurrence, up to the end of the text that it is in; the
+/// Copies what followed the latest earlier occurrence, up to the end of the text that it is in (the
+/// end of its own text is followed by what is proposed); the
 /// sequence's own text where the matches are equally long. The sign tells the length of the match:
 /// match_sign().
 ///

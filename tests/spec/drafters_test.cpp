@@ -57,15 +57,24 @@ int64_t common_suffix(std::span<const int32_t> a, std::span<const int32_t> b) {
   return std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first - a.rbegin();
 }
 
+/// What follows text[0, end), at most `most` tokens; where the text is the history, its end is
+/// followed by these themselves.
+Tokens copied(Tokens text, size_t end, int64_t most, bool is_history) {
+  Tokens tokens;
+  for (size_t i = end; i < text.size() && std::ssize(tokens) < most; ++i) {
+    tokens.push_back(text[i]);
+    if (is_history) text.push_back(text[i]);
+  }
+  return tokens;
+}
+
 /// Whether the proposal follows in `text` what equals the last `length` tokens of the history, and
 /// goes on as long as it may.
 bool follows(const Tokens& text, const Tokens& history, int64_t length, const Tokens& proposal,
              int64_t most) {
   for (size_t end = 1; end < text.size(); ++end) {
-    const auto after = std::span(text).subspan(end);
     if (common_suffix(std::span(text).first(end), history) >= length &&
-        std::ssize(proposal) == std::min(most, std::ssize(after)) &&
-        std::ranges::equal(proposal, after.first(proposal.size()))) {
+        proposal == copied(text, end, most, &text == &history)) {
       return true;
     }
   }
@@ -130,9 +139,10 @@ TEST_CASE("copying with an edit") {
     CHECK(draft(*drafter, history).empty());
     history.push_back(42);
     CHECK(tokens_of(draft(*drafter, history, 4)) == range(43, 47));
-    // Until the text ends, the copy's beginning included.
-    CHECK(tokens_of(draft(*drafter, history)) ==
-          range(43, 100) + Tokens{1000} + range(0, 40) + Tokens{2000, 41, 42});
+    // Past the end of the text, as if it began to repeat itself there.
+    const Tokens period = range(43, 100) + Tokens{1000} + range(0, 40) + Tokens{2000, 41, 42};
+    CHECK(tokens_of(draft(*drafter, history, std::ssize(period))) == period);
+    CHECK(tokens_of(draft(*drafter, history, 3 * std::ssize(period))) == period + period + period);
   }
 }
 
@@ -158,12 +168,7 @@ TEST_CASE("prompt look-up equals a search") {
       if (length > best) best = length, after = end;
     }
     const std::vector<DraftToken> proposal = draft(drafter, history, most);
-    Tokens expected;
-    if (best >= 2) {
-      for (size_t i = after; i < history.size() && std::ssize(expected) < most; ++i) {
-        expected.push_back(history[i]);
-      }
-    }
+    const Tokens expected = best < 2 ? Tokens() : copied(history, after, most, true);
     REQUIRE(tokens_of(proposal) == expected);
     for (size_t i = 0; i < proposal.size(); ++i) {
       REQUIRE(proposal[i].sign == match_sign(best + static_cast<int64_t>(i)));

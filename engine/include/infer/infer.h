@@ -144,6 +144,10 @@ typedef struct infer_load_options {
   int32_t prefix_reuse; /* nonzero: sessions that begin alike share the cache; 1 */
   const char* cache_folder;   /* where cache goes when the memory is needed; null: nowhere */
   int64_t cache_folder_limit; /* bytes of files there; 8 GiB */
+  const char* draft_model;    /* a small model file with the same vocabulary that proposes tokens,
+                                 which    the model then checks several at a time; null: none */
+  const char* drafters; /* who proposes, names parted by ';': ngram, suffix, model; null: suffix and
+                           model with a draft_model, else nobody */
 } infer_load_options;
 
 /* Sets the defaults; struct_size is sizeof(infer_load_options). */
@@ -163,6 +167,7 @@ typedef struct infer_memory {
   int64_t process;    /* code, metadata, vocabulary, graphs, stacks */
   int32_t batch_rows; /* most tokens a step computes */
   int32_t spilled;    /* weights are read from the file layer by layer */
+  int64_t draft;      /* all of the model that drafts */
 } infer_memory;
 
 /* What loading would use, reads the header alone. Null options: the defaults.
@@ -362,6 +367,8 @@ typedef struct infer_generate_options {
   const char* grammar;     /* in GBNF, from its rule "root" */
   const char* json_schema; /* of draft 2020-12 */
   int32_t special_text;    /* nonzero: the text has special tokens spelt out */
+  int32_t draft_tokens; /* proposed at a time where the engine has drafters: -1: as many as make it
+                           fastest; 0: none; else that many. They change no token. */
 } infer_generate_options;
 
 /* Sets the defaults; struct_size is sizeof(infer_generate_options). */
@@ -382,8 +389,11 @@ typedef struct infer_statistics {
   double first_token_seconds; /* from the call to the first token */
   uint64_t seed;              /* the one used */
   int32_t finish_reason;
-  int64_t reused_tokens;  /* found in the cache instead of computed */
-  int64_t shifted_tokens; /* dropped by shift_context */
+  int64_t reused_tokens;   /* found in the cache instead of computed */
+  int64_t shifted_tokens;  /* dropped by shift_context */
+  int64_t drafted_tokens;  /* proposed and checked */
+  int64_t accepted_tokens; /* of them */
+  double draft_seconds;    /* spent on proposing */
 } infer_statistics;
 
 /* A generated token and the text that it completed, which may be empty. If text is left over at the

@@ -92,6 +92,12 @@ struct LoadOptions {
   std::string cache_folder;  ///< where that goes when the memory is needed; empty: nowhere, it is
                              ///< computed again
   int64_t cache_folder_limit = int64_t{8} << 30;  ///< bytes of files there, gone with the process
+  /// Who proposes tokens that the model then checks several at a time: "ngram" (what followed the
+  /// last few tokens before), "suffix" (what followed the longest end of the text that occurred
+  /// before, in this session or in what others generated), "model" (draft_model). They change no
+  /// token, only the speed. Empty: suffix and model with a draft_model, else none.
+  std::vector<std::string> drafters;
+  std::string draft_model;  ///< a small model file with the same vocabulary; empty: none
   ProgressFn progress;
 };
 
@@ -105,6 +111,7 @@ struct MemoryReport {
   int64_t scratch = 0;      ///< work space of kernels
   int64_t host = 0;         ///< inputs of a step, RoPE tables, sampling, tokens
   int64_t process = 0;      ///< code, metadata, vocabulary, graphs, stacks
+  int64_t draft = 0;        ///< all of the model that drafts
   int64_t total = 0;
   int64_t available = 0;   ///< what the device had less the reserve, or the limit given
   int64_t context = 0;     ///< tokens
@@ -322,6 +329,10 @@ struct GenerateOptions {
   bool special_text = false;  ///< the text has special tokens spelt out, as OutputParser wants it
   int32_t logprobs = -1;      ///< most likely tokens that on_logprobs is told of; −1: not called
   LogprobsFn on_logprobs;     ///< called before the callback that is told the token
+  /// Tokens that drafters propose at a time, if the engine has any (LoadOptions::drafters): −1: as
+  /// many as make it fastest by what is measured, perhaps none; 0: none; above: that many, at most
+  /// 32, where a drafter has so many.
+  int32_t draft_tokens = -1;
   SamplingOptions sampling;
 };
 
@@ -330,6 +341,23 @@ enum class FinishReason {
   length,     ///< max_tokens were generated
   context,    ///< the cache is full
   cancelled,  ///< the callback returned false, or cancel()
+};
+
+/// What speculation did. Of steps that computed no prompts; where several sessions share a step
+/// each has its share of the time.
+struct SpeculationStatistics {
+  int64_t drafted = 0;       ///< tokens proposed and verified
+  int64_t accepted = 0;      ///< of them
+  int64_t tokens = 0;        ///< generated in these steps
+  double seconds = 0;        ///< of these steps, proposing included
+  double draft_seconds = 0;  ///< of them, proposing
+  double plain_seconds = 0;  ///< what they would have taken one token at a time, by measurement
+  /// By place in the proposal: how often all before it were right, and it as well.
+  struct Place {
+    int64_t reached = 0;
+    int64_t accepted = 0;
+  };
+  std::vector<Place> places;
 };
 
 struct GenerateResult {
@@ -342,6 +370,7 @@ struct GenerateResult {
   double first_token_seconds = 0;  ///< from the call to the first token
   uint64_t seed = 0;               ///< the one used
   int64_t shifted_tokens = 0;      ///< dropped by ContextOverflow::shift
+  SpeculationStatistics speculation;
 };
 
 /// A generated token and the text that it completed (whole UTF-8 characters; may be empty). Return
@@ -511,6 +540,32 @@ struct BenchReport {
 /// disturbs all alike. All are loaded at once.
 INFER_API Result<BenchReport> bench(const std::vector<std::string>& paths,
                                     const BenchOptions& options);
+
+struct SpeculationBenchOptions {
+  LoadOptions load;  ///< with drafters
+  /// Texts that are continued; random ones would be of no use, since nobody can guess what follows.
+  std::vector<std::string> prompts;
+  int32_t tokens = 256;  ///< to generate after each
+  int32_t repeats = 3;
+  GenerateOptions generate;  ///< draft_tokens, sampling
+};
+
+/// Generations of one prompt with drafters and without, in turns. Decoding alone is timed.
+struct SpeculationBenchResult {
+  double plain_tokens_per_s = 0;
+  double tokens_per_s = 0;
+  double speedup = 0;  ///< mean of the pairs' ratios
+  double spread = 0;   ///< their relative standard deviation
+  /// What the drafts should give by (1 − α^(γ+1)) / (1 − α) / (1 + γ·(c + v)) (Leviathan et al.
+  /// 2023), with the acceptance α, tokens a proposal γ, and costs c of proposing and v of verifying
+  /// one token as they were measured.
+  double expected = 0;
+  SpeculationStatistics statistics;  ///< of all repetitions
+};
+
+/// A result for each prompt. Fails with internal if a text differs from the one without drafters.
+INFER_API Result<std::vector<SpeculationBenchResult>> bench_speculation(
+    const std::string& path, const SpeculationBenchOptions& options);
 
 struct PerplexityOptions {
   int32_t chunk = 512;  ///< tokens that are evaluated together; the second half of them counts

@@ -1,0 +1,60 @@
+#include "cli/speculation.h"
+
+#include <charconv>
+
+#include "cli/failure.h"
+
+namespace infer::cli {
+
+void declare_speculation(CLI::App& app, SpeculationArgs& args) {
+  app.add_option("--spec", args.mode,
+                 "Tokens that the drafters propose at a time: auto (as many as make it fastest, "
+                 "perhaps none), off, or a number. Alone it takes the drafter 'suffix', and with the "
+                 "built-in model its draft model")
+      ->type_name("auto|off|N");
+}
+
+void apply_speculation(const SpeculationArgs& args, ModelArgs& model, GenerateOptions& generate) {
+  LoadOptions& load = model.load;
+  if (args.mode.empty()) return;
+  if (args.mode == "off") {
+    load.drafters.clear();
+    load.draft_model.clear();
+    return;
+  }
+  if (args.mode != "auto") {
+    const char* const end = args.mode.data() + args.mode.size();
+    const auto parsed = std::from_chars(args.mode.data(), end, generate.draft_tokens);
+    if (parsed.ec != std::errc() || parsed.ptr != end || generate.draft_tokens < 1) {
+      usage(fmt::format("--spec: expected auto, off or a number above 0, found '{}'", args.mode));
+    }
+  }
+  if (!load.drafters.empty() || !load.draft_model.empty()) return;
+  load.drafters = {"suffix"};
+  if (model.path.empty()) load.drafters.emplace_back("model");
+}
+
+Json speculation_json(const SpeculationStatistics& s) {
+  if (s.tokens == 0) return nullptr;
+  Json places = Json::array();
+  for (const SpeculationStatistics::Place& place : s.places) {
+    places.push_back({{"reached", place.reached}, {"accepted", place.accepted}});
+  }
+  return {{"drafted", s.drafted},
+          {"accepted", s.accepted},
+          {"tokens", s.tokens},
+          {"seconds", s.seconds},
+          {"draft_seconds", s.draft_seconds},
+          {"plain_seconds", s.plain_seconds},
+          {"places", std::move(places)}};
+}
+
+std::string speculation_summary(const SpeculationStatistics& s) {
+  if (s.tokens == 0) return {};
+  if (s.drafted == 0) return "; drafted nothing";
+  return fmt::format("; drafted {}, accepted {} ({:.0f} %), {:.2f}x", s.drafted, s.accepted,
+                     100.0 * static_cast<double>(s.accepted) / static_cast<double>(s.drafted),
+                     s.seconds > 0 ? s.plain_seconds / s.seconds : 1.0);
+}
+
+}  // namespace infer::cli

@@ -1,0 +1,112 @@
+// What drafters gain, on real text: generations with and without them in turns.
+#include <cmath>
+#include <numeric>
+
+#include "engine/session/engine_impl.h"
+
+namespace infer {
+namespace {
+
+struct Generated {
+  std::vector<int32_t> tokens;
+  GenerateResult result;
+
+  double rate() const {
+    return static_cast<double>(result.generated_tokens - 1) / result.generate_seconds;
+  }
+};
+
+Result<Generated> generate(Engine& engine, std::span<const int32_t> prompt,
+                           const GenerateOptions& options) {
+  Generated done;
+  INFER_TRY(const std::unique_ptr<Session> session, engine.open_session());
+  INFER_TRY(done.result, session->generate(prompt, options, [&](int32_t token, std::string_view) {
+    if (token >= 0) done.tokens.push_back(token);
+    return true;
+  }));
+  if (done.result.generated_tokens < 2) {
+    return fail(StatusCode::invalid_argument, "the model ends a text at once: nothing to measure");
+  }
+  return done;
+}
+
+void add(SpeculationStatistics& sum, const SpeculationStatistics& s) {
+  sum.drafted += s.drafted;
+  sum.accepted += s.accepted;
+  sum.tokens += s.tokens;
+  sum.seconds += s.seconds;
+  sum.draft_seconds += s.draft_seconds;
+  sum.plain_seconds += s.plain_seconds;
+  if (sum.places.size() < s.places.size()) sum.places.resize(s.places.size());
+  for (size_t i = 0; i < s.places.size(); ++i) {
+    sum.places[i].reached += s.places[i].reached;
+    sum.places[i].accepted += s.places[i].accepted;
+  }
+}
+
+double expected_speedup(const SpeculationStatistics& s) {
+  const auto steps = static_cast<double>(s.tokens - s.accepted);
+  if (s.tokens == 0 || s.seconds <= 0) return 1;
+  int64_t reached = 0;
+  for (const SpeculationStatistics::Place& place : s.places) reached += place.reached;
+  const double alpha =
+      reached == 0 ? 0 : static_cast<double>(s.accepted) / static_cast<double>(reached);
+  const double gamma = static_cast<double>(s.drafted) / steps;
+  const double tokens = alpha >= 1 ? gamma + 1 : (1 - std::pow(alpha, gamma + 1)) / (1 - alpha);
+  const double plain_step = s.plain_seconds / static_cast<double>(s.tokens);
+  return tokens * steps * plain_step / s.seconds;
+}
+
+Result<SpeculationBenchResult> measure(Engine& engine, std::span<const int32_t> prompt,
+                                       const SpeculationBenchOptions& options) {
+  GenerateOptions drafted = options.generate;
+  drafted.max_tokens = options.tokens;
+  drafted.ignore_end = true;
+  if (!drafted.sampling.seed) drafted.sampling.seed = 1;
+  GenerateOptions plain = drafted;
+  plain.draft_tokens = 0;
+  // Once for the cache of prompts and the programs.
+  INFER_TRY(const Generated first, generate(engine, prompt, plain));
+  SpeculationBenchResult result;
+  std::vector<double> ratios;
+  for (int32_t r = 0; r < options.repeats; ++r) {
+    INFER_TRY(const Generated with, generate(engine, prompt, drafted));
+    INFER_TRY(const Generated without, generate(engine, prompt, plain));
+    if (with.tokens != without.tokens) {
+      return fail(StatusCode::internal, "the text with drafters differs from the one without");
+    }
+    ratios.push_back(with.rate() / without.rate());
+    result.tokens_per_s += with.rate() / options.repeats;
+    result.plain_tokens_per_s += without.rate() / options.repeats;
+    add(result.statistics, with.result.speculation);
+  }
+  const auto count = static_cast<double>(ratios.size());
+  result.speedup = std::accumulate(ratios.begin(), ratios.end(), 0.0) / count;
+  double squares = 0;
+  for (const double x : ratios) squares += (x - result.speedup) * (x - result.speedup);
+  if (count > 1) result.spread = std::sqrt(squares / (count - 1)) / result.speedup;
+  result.expected = expected_speedup(result.statistics);
+  return result;
+}
+
+}  // namespace
+
+Result<std::vector<SpeculationBenchResult>> bench_speculation(
+    const std::string& path, const SpeculationBenchOptions& options) {
+  return guarded([&]() -> Result<std::vector<SpeculationBenchResult>> {
+    if (options.prompts.empty() || options.tokens < 2 || options.repeats < 1 ||
+        (options.load.drafters.empty() && options.load.draft_model.empty())) {
+      return fail(StatusCode::invalid_argument,
+                  "expected drafters, at least one prompt, two tokens and one repeat");
+    }
+    INFER_TRY(const std::unique_ptr<Engine> engine, Engine::load(path, options.load));
+    std::vector<SpeculationBenchResult> results;
+    for (const std::string& prompt : options.prompts) {
+      INFER_TRY(const std::vector<int32_t> tokens, engine->tokenize(prompt, {}));
+      INFER_TRY(results.emplace_back(), measure(*engine, tokens, options));
+    }
+    return results;
+  });
+}
+
+}  // namespace infer

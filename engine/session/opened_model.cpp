@@ -1,0 +1,113 @@
+#include "engine/session/opened_model.h"
+
+#include <algorithm>
+
+#include "engine/session/speculation.h"
+#include "engine/spec/draft_policy.h"
+
+namespace infer {
+namespace {
+
+Result<DType> cache_type(const std::string& name) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0}) {
+    if (dtype_from_name(name) == type) return type;
+  }
+  return fail(StatusCode::invalid_argument,
+              "cache type '{}': expected auto, f32, f16, bf16, q8_0 or q4_0", name);
+}
+
+/// Both plans' options are checked here.
+Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options, bool pretend,
+                             Device* beside) {
+  OpenedModel opened;
+  PlanRequest& request = opened.request;
+  if (options.context < 0 || options.batch_rows < 1 || options.batch_rows > (1 << 16) ||
+      options.output_rows < 1 || options.memory_limit < 0 || options.parallel < 1) {
+    return fail(StatusCode::invalid_argument,
+                "expected a context of at least 0, a batch of 1 to 65536 rows, at least one output "
+                "row, a memory limit of at least 0 and at least one sequence");
+  }
+  request.context = options.context;
+  request.max_rows = options.batch_rows;
+  request.max_outputs = options.output_rows;
+  // A sequence may have as many tokens verified in a step as can be proposed for it.
+  if (!drafters_of(options).empty() && beside == nullptr) {
+    request.max_outputs = std::max<int64_t>(request.max_outputs, 1 + kMostDrafted);
+  }
+  request.max_outputs = std::min<int64_t>(request.max_outputs, options.batch_rows);
+  request.memory_limit = options.memory_limit;
+  request.sequences = options.parallel;
+  request.fewer_rows = options.fewer_rows;
+  request.reserve = options.reserve;
+  request.pretend = pretend;
+  request.beside = beside != nullptr;
+  request.weights_mapped = options.mmap || options.spill;
+  request.spill = options.spill;
+  request.k_auto = options.cache_type_k == "auto";
+  request.v_auto = options.cache_type_v == "auto";
+  INFER_TRY(request.k_type, cache_type(request.k_auto ? "f16" : options.cache_type_k));
+  INFER_TRY(request.v_type, cache_type(request.v_auto ? "f16" : options.cache_type_v));
+
+  opened.exact = options.exact;
+
+  INFER_TRY(opened.source, open_model(path));
+  INFER_TRY(opened.model, create_model(*opened.source));
+  INFER_TRY(opened.device, open_device(options.device, {options.threads, options.exact,
+                                                        !request.weights_mapped, options.isa,
+                                                        beside}));
+  opened.weights = std::make_unique<WeightTable>(*opened.source);
+  return opened;
+}
+
+/// Plans, and asks from then on for what was chosen.
+Status plan(OpenedModel& opened) {
+  PlanRequest& request = opened.request;
+  INFER_TRY_S(opened.plan, plan_memory(*opened.model, *opened.weights, *opened.device, request));
+  request.max_rows = opened.plan.max_rows;
+  request.max_outputs = opened.plan.max_outputs;
+  request.k_type = opened.plan.k_type;
+  request.v_type = opened.plan.v_type;
+  return {};
+}
+
+}  // namespace
+
+Result<OpenedModel> OpenedModel::open(const std::string& path, const LoadOptions& options,
+                                      bool pretend) {
+  INFER_TRY(OpenedModel opened, open_one(path, options, pretend, nullptr));
+  INFER_CHECK_R(infer::plan(opened));
+  return opened;
+}
+
+Result<OpenedModels> OpenedModels::open(const std::string& path, const LoadOptions& options,
+                                        bool pretend) {
+  OpenedModels models;
+  INFER_TRY(models.main, open_one(path, options, pretend, nullptr));
+  OpenedModel& main = models.main;
+  const PlanRequest asked = main.request;
+  INFER_CHECK_R(infer::plan(main));
+  if (options.draft_model.empty()) return models;
+
+  LoadOptions small = options;
+  small.output_rows = 16;
+  small.spill = false;
+  INFER_TRY(OpenedModel draft, open_one(options.draft_model, small, pretend, main.device.get()));
+  INFER_CHECK_R(check_drafts_for(draft, main));
+  models.draft = std::make_unique<OpenedModel>(std::move(draft));
+  const PlanRequest asked_small = models.draft->request;
+  // A context for both: first the draft for the longest that there may be, which is what it takes
+  // at most, then the model with what that leaves.
+  for (int round = 0; round < 2; ++round) {
+    models.draft->request = asked_small;
+    models.draft->request.context =
+        std::min(main.plan.context, std::max<int64_t>(models.draft->model->info().context, 1));
+    INFER_CHECK_R(infer::plan(*models.draft));
+    if (round == 1) break;
+    main.request = asked;
+    main.request.others = models.draft->plan.total();
+    INFER_CHECK_R(infer::plan(main));
+  }
+  return models;
+}
+
+}  // namespace infer

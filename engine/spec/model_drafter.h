@@ -1,0 +1,32 @@
+// Drafts by a model with the same vocabulary.
+#pragma once
+
+#include <memory>
+
+#include "engine/spec/draft_model.h"
+#include "engine/spec/drafter.h"
+
+namespace infer {
+
+/// Computes a sequence only when it is asked to propose for it: first all that it has missed.
+class ModelDrafter final : public Drafter {
+ public:
+  /// `vocabulary`: of the model that it drafts for; tokens beyond it are not proposed.
+  ModelDrafter(std::shared_ptr<DraftModel> model, int64_t vocabulary)
+      : model_(std::move(model)), vocabulary_(vocabulary) {}
+
+  const char* name() const override { return "model"; }
+  Status propose(std::span<DraftRequest* const> requests) override;
+  double seconds(int64_t id, std::span<const int32_t> history, int64_t tokens) const override {
+    return model_->seconds(id, history, tokens);
+  }
+  void forget(int64_t id) override { model_->forget(id); }
+
+ private:
+  Status propose_some(std::span<DraftRequest* const> requests);
+
+  std::shared_ptr<DraftModel> model_;
+  int64_t vocabulary_;
+};
+
+}  // namespace infer

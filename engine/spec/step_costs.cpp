@@ -1,0 +1,117 @@
+#include "engine/spec/step_costs.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+namespace infer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Rows of the first tokens of one sequence, each with its result.
+Status run_rows(Executor& executor, KvCache& cache, KvCache::SequenceId id, int64_t rows,
+                double& seconds) {
+  INFER_CHECK(cache.reserve(id, rows));
+  StepBatch batch;
+  for (int32_t r = 0; r < rows; ++r) {
+    batch.tokens.push_back(0);
+    batch.positions.push_back(r);
+    batch.slots.push_back(r);
+    batch.sequences.push_back(0);
+    batch.output_rows.push_back(r);
+  }
+  batch.pages = cache.pages(std::span(&id, 1));
+  const Clock::time_point start = Clock::now();
+  const auto logits = executor.run(batch);
+  seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  cache.rollback(id, 0);
+  return logits ? Status() : logits.error();
+}
+
+}  // namespace
+
+StepCosts::StepCosts(double first, double further) {
+  for (int64_t n = 1; n <= kRows; ++n) {
+    seconds_[static_cast<size_t>(n)] = first + further * static_cast<double>(n - 1);
+  }
+}
+
+Result<StepCosts> StepCosts::measure(Executor& executor, KvCache& cache, int64_t rows,
+                                     double seconds) {
+  constexpr int kRepeats = 3;  // of which the first compiles the program
+  StepCosts costs;
+  const KvCache::SequenceId id = cache.add_sequence();
+  Status status;
+  double spent = 0;
+  int64_t done = 0;
+  for (int64_t n = 1; n <= std::min(rows, kRows); n *= 2) {
+    if (done >= 2 && spent > seconds) break;
+    double least = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < kRepeats && status.ok(); ++i) {
+      double taken = 0;
+      status = run_rows(executor, cache, id, n, taken);
+      least = std::min(least, taken);
+      spent += taken;
+    }
+    if (!status.ok()) break;
+    costs.seconds_[static_cast<size_t>(n)] = least;
+    if (done > 0) costs.fill(done, n);
+    done = n;
+  }
+  cache.remove_sequence(id);
+  if (!status.ok()) return tl::unexpected(status);
+  const int64_t before = done / 2;
+  const double last = costs.seconds_[static_cast<size_t>(done)];
+  const double slope =
+      done < 2 ? 0 : (last - costs.seconds_[static_cast<size_t>(before)]) / double(done - before);
+  for (int64_t n = done + 1; n <= kRows; ++n) {
+    costs.seconds_[static_cast<size_t>(n)] = last + slope * static_cast<double>(n - done);
+  }
+  costs.smooth();
+  return costs;
+}
+
+/// Straight between two that were measured.
+void StepCosts::fill(int64_t from, int64_t to) {
+  const double first = seconds_[static_cast<size_t>(from)];
+  const double last = seconds_[static_cast<size_t>(to)];
+  for (int64_t n = from + 1; n < to; ++n) {
+    const double share = static_cast<double>(n - from) / static_cast<double>(to - from);
+    seconds_[static_cast<size_t>(n)] = first + share * (last - first);
+  }
+}
+
+void StepCosts::smooth() {
+  for (size_t n = 2; n <= kRows; ++n) seconds_[n] = std::max(seconds_[n], seconds_[n - 1]);
+}
+
+double StepCosts::seconds(int64_t rows) const {
+  if (rows <= kRows) return seconds_[static_cast<size_t>(rows)];
+  constexpr int64_t kHalf = kRows / 2;
+  const double slope = (seconds_[kRows] - seconds_[kHalf]) / double(kRows - kHalf);
+  return seconds_[kRows] + slope * static_cast<double>(rows - kRows);
+}
+
+void StepCosts::update(int64_t rows, double seconds) {
+  // A step during which the process did not run says nothing.
+  constexpr double kMost = 1.5;
+  constexpr double kCommon = 0.1;
+  constexpr double kOwn = 0.1;
+  if (rows < 1 || rows > kRows || seconds <= 0) return;
+  double& own = seconds_[static_cast<size_t>(rows)];
+  const double ratio = std::clamp(seconds / own, 1 / kMost, kMost);
+  const double common = 1 + kCommon * (ratio - 1);
+  for (double& each : seconds_) each *= common;
+  own *= 1 + kOwn * (ratio - 1);
+  // Neighbours keep the order, from this one on in both directions.
+  const double value = own;
+  for (int64_t n = rows + 1; n <= kRows; ++n) {
+    seconds_[static_cast<size_t>(n)] = std::max(seconds_[static_cast<size_t>(n)], value);
+  }
+  for (int64_t n = 1; n < rows; ++n) {
+    seconds_[static_cast<size_t>(n)] = std::min(seconds_[static_cast<size_t>(n)], value);
+  }
+}
+
+}  // namespace infer

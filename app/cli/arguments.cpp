@@ -211,7 +211,7 @@ void declare_running(CLI::App& app, ModelArgs& args, const char* step_names) {
                  "Free memory to leave alone; without it 5 %, at least 256M")
       ->type_name("SIZE");
   app.add_option("--md,--model-draft,--draft-model", load.draft_model,
-                 "A small model with the same vocabulary that drafts (also -md)")
+                 "A small model that drafts, best with the same vocabulary (also -md)")
       ->type_name("FILE");
   app.add_option(
          "--drafter", load.drafters,

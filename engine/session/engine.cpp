@@ -238,8 +238,8 @@ Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const Load
               KvCache::create(*opened.device, opened.plan.kv_layout, opened.plan.kv_pages,
                               {opened.plan.context, options.prefix_reuse, options.cache_folder,
                                options.cache_folder_limit}));
-    INFER_TRY(impl->speculator,
-              create_speculator(opened, impl->draft.get(), *impl->executor, *impl->cache, options));
+    INFER_TRY(impl->speculator, create_speculator(opened, impl->draft.get(), *impl->executor,
+                                                  *impl->cache, options, impl->tokenizer));
     impl->scheduler = std::make_unique<Scheduler>(
         *impl->executor, *impl->cache, opened.request.max_rows, opened.request.max_outputs);
     impl->scheduler->set_speculator(impl->speculator.get());

@@ -52,9 +52,9 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
 
   INFER_TRY(opened.source, open_model(path));
   INFER_TRY(opened.model, create_model(*opened.source));
-  INFER_TRY(opened.device, open_device(options.device, {options.threads, options.exact,
-                                                        !request.weights_mapped, options.isa,
-                                                        beside}));
+  INFER_TRY(opened.device,
+            open_device(options.device, {options.threads, options.exact, !request.weights_mapped,
+                                         options.isa, beside}));
   opened.weights = std::make_unique<WeightTable>(*opened.source);
   return opened;
 }
@@ -92,7 +92,6 @@ Result<OpenedModels> OpenedModels::open(const std::string& path, const LoadOptio
   small.output_rows = 16;
   small.spill = false;
   INFER_TRY(OpenedModel draft, open_one(options.draft_model, small, pretend, main.device.get()));
-  INFER_CHECK_R(check_drafts_for(draft, main));
   models.draft = std::make_unique<OpenedModel>(std::move(draft));
   const PlanRequest asked_small = models.draft->request;
   // A context for both: first the draft for the longest that there may be, which is what it takes

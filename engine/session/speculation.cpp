@@ -4,6 +4,7 @@
 
 #include "engine/spec/model_drafter.h"
 #include "engine/spec/ngram_drafter.h"
+#include "engine/spec/retokenizing_drafter.h"
 #include "engine/spec/suffix_drafter.h"
 
 namespace infer {
@@ -12,7 +13,16 @@ namespace {
 /// What measuring a model's steps may take, in seconds.
 constexpr double kMeasureSeconds = 0.5;
 
-Result<std::unique_ptr<Drafter>> load_draft(const OpenedModel& draft, int64_t vocabulary) {
+/// Vocabularies of one family differ at their ends, in unused tokens that round up their size.
+bool same_vocabulary(const WeightSource& one, const WeightSource& other) {
+  const std::vector<std::string>& a = one.tokenizer().tokens;
+  const std::vector<std::string>& b = other.tokenizer().tokens;
+  const auto common = static_cast<ptrdiff_t>(std::min(a.size(), b.size()));
+  return std::equal(a.begin(), a.begin() + common, b.begin());
+}
+
+Result<std::unique_ptr<Drafter>> load_draft(const OpenedModel& draft, const OpenedModel& main,
+                                            std::shared_ptr<const Tokenizer> tokenizer) {
   Device& device = *draft.device;
   const PlanRequest& request = draft.request;
   INFER_TRY(std::unique_ptr<Executor> executor,
@@ -25,7 +35,15 @@ Result<std::unique_ptr<Drafter>> load_draft(const OpenedModel& draft, int64_t vo
   auto model = std::make_shared<DraftModel>(std::move(executor), std::move(cache),
                                             draft.model->info().vocabulary, request.max_rows,
                                             request.max_outputs, costs);
-  return std::make_unique<ModelDrafter>(std::move(model), vocabulary);
+  if (same_vocabulary(*draft.source, *main.source)) {
+    return std::make_unique<ModelDrafter>(std::move(model), main.model->info().vocabulary);
+  }
+  INFER_TRY(std::shared_ptr<const Tokenizer> own, Tokenizer::create(draft.source->tokenizer()));
+  // Neither has text without a vocabulary.
+  INFER_CHECK_R(own->encode("a").has_value() ? Status() : own->encode("a").error());
+  INFER_CHECK_R(tokenizer->encode("a").has_value() ? Status() : tokenizer->encode("a").error());
+  return std::make_unique<RetokenizingDrafter>(std::move(model), std::move(own),
+                                               std::move(tokenizer));
 }
 
 }  // namespace
@@ -35,23 +53,10 @@ std::vector<std::string> drafters_of(const LoadOptions& options) {
   return {"suffix", "model"};
 }
 
-Status check_drafts_for(const OpenedModel& draft, const OpenedModel& main) {
-  const std::vector<std::string>& drafted = draft.source->tokenizer().tokens;
-  const std::vector<std::string>& tokens = main.source->tokenizer().tokens;
-  // Vocabularies of one family differ at their ends, in unused tokens that round up their size.
-  const size_t common = std::min(drafted.size(), tokens.size());
-  const auto differs = std::mismatch(drafted.begin(), drafted.begin() + ptrdiff_t(common),
-                                     tokens.begin());
-  if (common > 0 && differs.first == drafted.begin() + ptrdiff_t(common)) return {};
-  return error(StatusCode::unsupported,
-               "{}: a model that drafts for {} needs its vocabulary: token {} is another one",
-               draft.source->metadata().source(), main.source->metadata().source(),
-               differs.first - drafted.begin());
-}
-
 Result<std::unique_ptr<Speculator>> create_speculator(const OpenedModel& main,
                                                       const OpenedModel* draft, Executor& executor,
-                                                      KvCache& cache, const LoadOptions& options) {
+                                                      KvCache& cache, const LoadOptions& options,
+                                                      std::shared_ptr<const Tokenizer> tokenizer) {
   std::vector<std::unique_ptr<Drafter>> drafters;
   std::vector<std::string> names = drafters_of(options);
   if (names.empty()) return nullptr;
@@ -63,14 +68,13 @@ Result<std::unique_ptr<Speculator>> create_speculator(const OpenedModel& main,
     } else if (name == "suffix") {
       drafters.push_back(std::make_unique<SuffixDrafter>());
     } else if (name == "model" && draft != nullptr) {
-      INFER_TRY(std::unique_ptr<Drafter> model,
-                load_draft(*draft, main.model->info().vocabulary));
+      INFER_TRY(std::unique_ptr<Drafter> model, load_draft(*draft, main, tokenizer));
       drafters.push_back(std::move(model));
     } else if (name == "model") {
       return fail(StatusCode::invalid_argument, "the drafter 'model' needs a draft model");
     } else {
-      return fail(StatusCode::invalid_argument,
-                  "drafter '{}': expected ngram, suffix or model", name);
+      return fail(StatusCode::invalid_argument, "drafter '{}': expected ngram, suffix or model",
+                  name);
     }
   }
   INFER_TRY(const StepCosts costs,

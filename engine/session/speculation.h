@@ -7,19 +7,18 @@
 
 #include "engine/session/opened_model.h"
 #include "engine/spec/speculator.h"
+#include "engine/text/tokenizer.h"
 
 namespace infer {
 
 /// LoadOptions::drafters, or what they are by default.
 std::vector<std::string> drafters_of(const LoadOptions& options);
 
-/// Ok, or unsupported with the reason.
-Status check_drafts_for(const OpenedModel& draft, const OpenedModel& main);
-
 /// Loads the model that drafts, if there is one, and measures both. Null if nobody is to draft.
 /// invalid_argument for drafters that do not exist, or as loading fails.
 Result<std::unique_ptr<Speculator>> create_speculator(const OpenedModel& main,
                                                       const OpenedModel* draft, Executor& executor,
-                                                      KvCache& cache, const LoadOptions& options);
+                                                      KvCache& cache, const LoadOptions& options,
+                                                      std::shared_ptr<const Tokenizer> tokenizer);
 
 }  // namespace infer

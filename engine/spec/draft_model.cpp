@@ -20,8 +20,7 @@ Result<std::span<const float>> DraftModel::compute(std::span<Held* const> parts,
   ids_.clear();
   for (Held* part : parts) {
     const int64_t first = cache_->length(part->kv);
-    const int64_t end =
-        std::min(first + most, static_cast<int64_t>(part->tokens.size()));
+    const int64_t end = std::min(first + most, static_cast<int64_t>(part->tokens.size()));
     for (int64_t t = first; t < end; ++t) {
       batch_.tokens.push_back(part->tokens[static_cast<size_t>(t)]);
       batch_.positions.push_back(static_cast<int32_t>(t));
@@ -104,11 +103,11 @@ void DraftModel::forget(int64_t id) {
   sequences_.erase(found);
 }
 
-double DraftModel::seconds(int64_t id, std::span<const int32_t> tokens, int64_t count) const {
+double DraftModel::seconds(int64_t id, int64_t length, int64_t count) const {
   const auto found = sequences_.find(id);
   const int64_t held = found == sequences_.end() ? 0 : cache_->length(found->second.kv);
   // What is held is nearly always the beginning of the tokens; some at its end were rejected.
-  const int64_t behind = std::max<int64_t>(1, static_cast<int64_t>(tokens.size()) - held);
+  const int64_t behind = std::max<int64_t>(1, length - held);
   const double further = static_cast<double>(count - 1) * costs_.seconds(1);
   if (behind <= StepCosts::kRows || token_seconds_ == 0) return further + costs_.seconds(behind);
   return further + static_cast<double>(behind) * token_seconds_;

@@ -18,8 +18,8 @@ namespace infer {
 class DraftModel {
  public:
   /// Steps hold at most max_rows rows and max_outputs results.
-  DraftModel(std::unique_ptr<Executor> executor, std::unique_ptr<KvCache> cache,
-             int64_t vocabulary, int64_t max_rows, int64_t max_outputs, const StepCosts& costs)
+  DraftModel(std::unique_ptr<Executor> executor, std::unique_ptr<KvCache> cache, int64_t vocabulary,
+             int64_t max_rows, int64_t max_outputs, const StepCosts& costs)
       : executor_(std::move(executor)),
         cache_(std::move(cache)),
         vocabulary_(vocabulary),
@@ -31,8 +31,8 @@ class DraftModel {
   int64_t max_outputs() const { return max_outputs_; }
   int64_t context() const { return cache_->context(); }
 
-  /// Makes a sequence hold `tokens`, at least one, and computes all but the last few. False if there
-  /// is no room for them or it cannot read one. What it has of them is not computed again.
+  /// Makes a sequence hold `tokens`, at least one, and computes all but the last few. False if
+  /// there is no room for them or it cannot read one. What it has of them is not computed again.
   Result<bool> prepare(int64_t id, std::span<const int32_t> tokens);
   /// Computes what prepare() and append() left of these sequences, at most max_outputs() of them:
   /// the logits [vocabulary] after each one's last token, in their order, valid until the next
@@ -43,8 +43,9 @@ class DraftModel {
   void rest(int64_t id);
   void forget(int64_t id);
 
-  /// Seconds until `count` tokens after these are there, one after another, by what is known.
-  double seconds(int64_t id, std::span<const int32_t> tokens, int64_t count) const;
+  /// Seconds until `count` tokens after the first `length` are there, one after another, by what is
+  /// known.
+  double seconds(int64_t id, int64_t length, int64_t count) const;
 
  private:
   struct Held {

@@ -18,7 +18,7 @@ class ModelDrafter final : public Drafter {
   const char* name() const override { return "model"; }
   Status propose(std::span<DraftRequest* const> requests) override;
   double seconds(int64_t id, std::span<const int32_t> history, int64_t tokens) const override {
-    return model_->seconds(id, history, tokens);
+    return model_->seconds(id, std::ssize(history), tokens);
   }
   void forget(int64_t id) override { model_->forget(id); }
 

@@ -144,8 +144,8 @@ typedef struct infer_load_options {
   int32_t prefix_reuse; /* nonzero: sessions that begin alike share the cache; 1 */
   const char* cache_folder;   /* where cache goes when the memory is needed; null: nowhere */
   int64_t cache_folder_limit; /* bytes of files there; 8 GiB */
-  const char* draft_model;    /* a small model file with the same vocabulary that proposes tokens,
-                                 which    the model then checks several at a time; null: none */
+  const char* draft_model; /* a small model file that proposes tokens, which the model then checks
+                              several at a time; null: none */
   const char* drafters; /* who proposes, names parted by ';': ngram, suffix, model; null: suffix and
                            model with a draft_model, else nobody */
 } infer_load_options;

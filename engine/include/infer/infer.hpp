@@ -97,7 +97,9 @@ struct LoadOptions {
   /// before, in this session or in what others generated), "model" (draft_model). They change no
   /// token, only the speed. Empty: suffix and model with a draft_model, else none.
   std::vector<std::string> drafters;
-  std::string draft_model;  ///< a small model file with the same vocabulary; empty: none
+  /// A small model file; with another vocabulary its text is tokenised anew, which takes longer and
+  /// is accepted less. Empty: none.
+  std::string draft_model;
   ProgressFn progress;
 };
 

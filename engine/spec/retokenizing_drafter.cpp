@@ -1,0 +1,166 @@
+#include "engine/spec/retokenizing_drafter.h"
+
+#include <algorithm>
+
+namespace infer {
+namespace {
+
+/// Text before the end that is tokenised again when more comes: a word that was not complete may
+/// become other tokens.
+constexpr size_t kReadAgain = 48;
+
+SamplingParams greedy() {
+  SamplingParams params;
+  params.temperature.value = 0;
+  return params;
+}
+
+/// A place at or before `at` where a word begins, so that what is tokenised from there on is as in
+/// the whole text; 0 if there is none.
+size_t word_start(std::string_view text, size_t at) {
+  for (at = std::min(at, text.size()); at > 0; --at) {
+    const bool space = at < text.size() && (text[at] == ' ' || text[at] == '\n');
+    if (space && text[at - 1] != ' ' && text[at - 1] != '\n') return at;
+  }
+  return 0;
+}
+
+/// Tokens that end at or before `bytes`.
+size_t count_within(std::span<const size_t> ends, size_t bytes) {
+  return static_cast<size_t>(std::ranges::upper_bound(ends, bytes) - ends.begin());
+}
+
+void append(const Tokenizer& tokenizer, std::span<const int32_t> added,
+            std::vector<int32_t>& tokens, std::vector<size_t>& ends) {
+  size_t end = ends.empty() ? 0 : ends.back();
+  for (const int32_t token : added) {
+    tokens.push_back(token);
+    // Tokens that stand for no text: the beginning of one.
+    end += tokenizer.is_control(token) && ends.empty() ? 0 : tokenizer.piece(token).size();
+    ends.push_back(end);
+  }
+}
+
+}  // namespace
+
+RetokenizingDrafter::RetokenizingDrafter(std::shared_ptr<DraftModel> model,
+                                         std::shared_ptr<const Tokenizer> draft_tokenizer,
+                                         std::shared_ptr<const Tokenizer> tokenizer)
+    : model_(std::move(model)),
+      draft_tokenizer_(std::move(draft_tokenizer)),
+      tokenizer_(std::move(tokenizer)),
+      sampler_(greedy()) {}
+
+/// Brings a sequence up to its history.
+Status RetokenizingDrafter::read(Held& held, std::span<const int32_t> history) const {
+  const auto same =
+      static_cast<size_t>(std::ranges::mismatch(held.history, history).in1 - held.history.begin());
+  held.history.resize(same);
+  held.history_ends.resize(same);
+  held.text.resize(same == 0 ? 0 : held.history_ends.back());
+  const size_t unchanged = held.text.size();
+  append(*tokenizer_, history.subspan(same), held.history, held.history_ends);
+  for (size_t i = same; i < history.size(); ++i) {
+    const size_t begin = i == 0 ? 0 : held.history_ends[i - 1];
+    if (held.history_ends[i] > begin) held.text += tokenizer_->piece(history[i]);
+  }
+  // The draft model's tokens of all that cannot have changed stay.
+  size_t from = word_start(held.text, unchanged > kReadAgain ? unchanged - kReadAgain : 0);
+  const size_t kept = from == 0 ? 0 : count_within(held.ends, from);
+  if (kept == 0 || held.ends[kept - 1] != from) from = kept == 0 ? 0 : held.ends[kept - 1];
+  held.tokens.resize(kept);
+  held.ends.resize(kept);
+  INFER_TRY_S(const std::vector<int32_t> rest,
+              draft_tokenizer_->encode(std::string_view(held.text).substr(from),
+                                       {kept == 0 && draft_tokenizer_->adds_bos(), true}));
+  append(*draft_tokenizer_, rest, held.tokens, held.ends);
+  return {};
+}
+
+/// The text drafted so far in tokens of the model: all but the last, which more text may change.
+Status RetokenizingDrafter::translate(const Held& held, std::string_view drafted,
+                                      std::span<const DraftToken> draft,
+                                      DraftRequest& request) const {
+  request.tokens.clear();
+  // From a word's beginning, so that the first drafted bytes may complete a token of the history
+  // no other way than the model's own tokens do.
+  const size_t from = word_start(held.text, held.text.size() > 1 ? held.text.size() - 1 : 0);
+  const size_t first = count_within(held.history_ends, from);
+  const size_t begin = first == 0 ? 0 : held.history_ends[first - 1];
+  std::string text = held.text.substr(begin);
+  text += drafted;
+  INFER_TRY_S(std::vector<int32_t> tokens, tokenizer_->encode(text, {false, true}));
+  const std::span<const int32_t> before = std::span(held.history).subspan(first);
+  if (tokens.size() <= before.size() || !std::equal(before.begin(), before.end(), tokens.begin())) {
+    INFER_TRY_S(tokens, tokenizer_->encode(drafted, {false, true}));
+  } else {
+    tokens.erase(tokens.begin(), tokens.begin() + std::ssize(before));
+  }
+  if (tokens.empty() || !tokenizer_->is_eog(tokens.back())) {
+    if (!tokens.empty()) tokens.pop_back();
+  }
+  // As sure as the drafted token that its last byte comes from.
+  size_t end = 0, drafted_end = 0, place = 0;
+  for (const int32_t token : tokens) {
+    if (std::ssize(request.tokens) >= request.most) break;
+    end += tokenizer_->piece(token).size();
+    int32_t sign = kDraftSigns - 1;
+    while (place < draft.size() && drafted_end < end) {
+      drafted_end += draft_tokenizer_->piece(draft[place].token).size();
+      sign = std::min(sign, draft[place++].sign);
+    }
+    request.tokens.push_back({token, sign});
+  }
+  return {};
+}
+
+Status RetokenizingDrafter::draft(DraftRequest& request, Held& held) {
+  request.tokens.clear();
+  INFER_CHECK(read(held, request.history));
+  if (held.tokens.empty()) return {};
+  INFER_TRY_S(const bool ready, model_->prepare(request.id, held.tokens));
+  if (!ready) return {};
+  std::string drafted;
+  std::vector<DraftToken> draft;
+  sampler_.begin(held.tokens, 0, nullptr);
+  while (std::ssize(request.tokens) < request.most) {
+    INFER_TRY_S(const auto logits, model_->next({&request.id, 1}));
+    if (logits[0].empty()) break;
+    const DraftToken token = sampler_.next(logits[0]);
+    if (token.token < 0) break;
+    draft.push_back(token);
+    drafted += draft_tokenizer_->piece(token.token);
+    INFER_CHECK(translate(held, drafted, draft, request));
+    // Without a token yet the draft is still too short to say.
+    const bool enough = !request.tokens.empty() && request.go_on && !request.go_on(request);
+    if (enough || std::ssize(draft) >= 4 * request.most) break;
+    model_->append(request.id, token.token);
+  }
+  model_->rest(request.id);
+  return {};
+}
+
+Status RetokenizingDrafter::propose(std::span<DraftRequest* const> requests) {
+  for (DraftRequest* request : requests) {
+    INFER_CHECK(draft(*request, sequences_[request->id]));
+  }
+  return {};
+}
+
+double RetokenizingDrafter::seconds(int64_t id, std::span<const int32_t> history,
+                                    int64_t tokens) const {
+  const auto found = sequences_.find(id);
+  int64_t length = std::ssize(history);
+  if (found != sequences_.end()) {
+    length += std::ssize(found->second.tokens) - std::ssize(found->second.history);
+  }
+  // The last drafted token only shows that the one before it is complete.
+  return model_->seconds(id, length, tokens + 1);
+}
+
+void RetokenizingDrafter::forget(int64_t id) {
+  sequences_.erase(id);
+  model_->forget(id);
+}
+
+}  // namespace infer

@@ -299,7 +299,7 @@ def test_it_can_be_stopped_and_go_on(terminal):
     t.expect_prompt()
     t.send("Hel\x1a")
     t.expect("stopped, lines")
-    t.expect("> Hel")
+    t.expect("Hel")  # keys and the signal have no order between them
     t.send("lo\n")
     t.expect(r"lo\s+\S")
     t.send("\x1a")

@@ -150,7 +150,7 @@ std::string read_input(const std::string& path) {
 }
 
 void declare_model(CLI::App& app, ModelArgs& args) {
-  app.add_option("-m,--model", args.path, "Model file; run and chat have one built in")
+  app.add_option("-m,--model", args.path, "Model file; run, chat and perplexity have one built in")
       ->type_name("FILE");
 }
 

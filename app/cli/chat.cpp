@@ -178,6 +178,7 @@ void answer(Chat& chat, const ChatArgs& args) {
       return view.show(event) && !interrupted();
     });
   }();
+  forget_interrupt();
   view.end();
   if (!done) {
     if (args.json) print_json({{"event", "error"}, {"message", done.error().message()}});
@@ -217,6 +218,7 @@ int run(ChatArgs& args) {
       args.template_file.empty() ? std::string() : read_input(args.template_file);
 
   const std::unique_ptr<Engine> engine = load_engine(args.model);
+  if (interrupted()) throw Failure(kExitInterrupted, "interrupted");
   Chat chat;  // its session goes before the engine
   require_biased_tokens(args.generate.sampling, engine->vocabulary_size());
   chat.engine = engine.get();

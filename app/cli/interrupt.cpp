@@ -13,11 +13,25 @@ namespace {
 std::atomic<bool> in_scope{false};
 std::atomic<bool> was_interrupted{false};
 std::atomic<Session*> current_session{nullptr};
+std::atomic<void (*)()> hook_outside{nullptr};
+std::atomic<void (*)()> hook_ending{nullptr};
 static_assert(std::atomic<bool>::is_always_lock_free);
 static_assert(std::atomic<Session*>::is_always_lock_free);
+static_assert(std::atomic<void (*)()>::is_always_lock_free);
+
+[[noreturn]] void end(int code) {
+  if (const auto ending = hook_ending.load()) ending();
+  _exit(code);
+}
 
 extern "C" void on_interrupt(int) {
-  if (!in_scope.load() || was_interrupted.exchange(true)) _exit(kExitInterrupted);
+  if (!in_scope.load()) {
+    const auto outside = hook_outside.load();
+    if (outside == nullptr) end(kExitInterrupted);
+    outside();
+    return;
+  }
+  if (was_interrupted.exchange(true)) end(kExitInterrupted);
   if (Session* session = current_session.load()) session->cancel();
 }
 
@@ -26,7 +40,7 @@ extern "C" void on_bus_error(int) {
       "infer: error: the model file was cut short or could not be read while it was mapped; "
       "without --mmap it is read into memory\n";
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
-  _exit(kExitBadFile);
+  end(kExitBadFile);
 }
 
 void handle(int signal, void (*handler)(int)) {
@@ -45,6 +59,13 @@ void handle_signals() {
 }
 
 bool interrupted() { return was_interrupted.load(); }
+
+void forget_interrupt() { was_interrupted = false; }
+
+void set_interrupt_hooks(InterruptHooks hooks) {
+  hook_outside = hooks.outside;
+  hook_ending = hooks.ending;
+}
 
 InterruptScope::InterruptScope(Session* session) {
   current_session = session;

@@ -1,4 +1,4 @@
-// Signals. Ctrl-C outside of a scope it ends the program at once with 130. Inside one it asks the
+// Signals. Ctrl-C outside of a scope ends the program at once with 130. Inside one it asks the
 // work to end by itself; a second Ctrl-C ends the program at once.
 #pragma once
 
@@ -12,6 +12,16 @@ void handle_signals();
 
 /// Whether Ctrl-C was pressed in a scope. Any thread.
 bool interrupted();
+/// What Ctrl-C asked for is done: the next one is a first one again. Outside of a scope.
+void forget_interrupt();
+
+/// For a program that reads lines from a terminal in modes of its own; both are called in a signal
+/// handler, on any thread. Null: nothing else than said above.
+struct InterruptHooks {
+  void (*outside)() = nullptr;  ///< Ctrl-C outside of a scope, in place of ending the program
+  void (*ending)() = nullptr;   ///< before a signal handler of this file ends the program
+};
+void set_interrupt_hooks(InterruptHooks hooks);
 
 /// Work that ends by itself after Ctrl-C: because the session given is cancelled, or because it
 /// looks at interrupted() often. One scope at a time.

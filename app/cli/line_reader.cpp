@@ -5,47 +5,30 @@
 
 #include <cerrno>
 #include <clocale>
-#include <csignal>
 #include <cstdio>
+#include <cwchar>
 #include <iostream>
 
 #include "cli/output.h"
+#include "cli/terminal.h"
 
 namespace infer::cli {
 namespace {
-
-volatile std::sig_atomic_t line_given_up = 0;
-
-extern "C" void give_up_line(int) { line_given_up = 1; }
-
-/// While a line is read Ctrl-C interrupts the read and nothing else.
-class LineInterrupt {
- public:
-  LineInterrupt() {
-    line_given_up = 0;
-    struct sigaction action {};
-    action.sa_handler = give_up_line;  // without SA_RESTART: the read has to return
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, &before_);
-  }
-  ~LineInterrupt() { sigaction(SIGINT, &before_, nullptr); }
-  LineInterrupt(const LineInterrupt&) = delete;
-  LineInterrupt& operator=(const LineInterrupt&) = delete;
-
- private:
-  struct sigaction before_ {};
-};
 
 constexpr int kHistoryLines = 1000;
 
 }  // namespace
 
 struct LineReader::Editor {
+  Terminal terminal;  ///< outlives the editor, which puts the modes back
   EditLine* line;
   History* history;
   HistEvent event{};
   std::string prompt;
   std::string history_file;
+  Outcome outcome = Outcome::line;
+  bool edits = false;  ///< ~/.editrc may want the terminal as it is
+  std::string start;   ///< stands in the line before anything is typed
 
   explicit Editor(std::string file)
       : line(el_init("infer", stdin, stderr, stderr)),
@@ -59,7 +42,9 @@ struct LineReader::Editor {
     el_set(line, EL_EDITOR, "emacs");
     el_set(line, EL_SIGNAL, 0);
     el_set(line, EL_HIST, ::history, history);
+    el_set(line, EL_GETCFN, &Editor::next_character);
     el_source(line, nullptr);  // the person's own ~/.editrc
+    set_modes();
   }
   ~Editor() {
     history_end(history);
@@ -68,10 +53,75 @@ struct LineReader::Editor {
   Editor(const Editor&) = delete;
   Editor& operator=(const Editor&) = delete;
 
-  static char* show_prompt(EditLine* line) {
+  static Editor& of(EditLine* line) {
     void* self = nullptr;
     el_get(line, EL_CLIENTDATA, &self);
-    return static_cast<Editor*>(self)->prompt.data();
+    return *static_cast<Editor*>(self);
+  }
+  static char* show_prompt(EditLine* line) { return of(line).prompt.data(); }
+
+  /// Between lines the terminal gathers no lines either: what is typed then goes through the
+  /// editor like the rest, Ctrl-D included, and is not shown twice. Ctrl-C is a signal between
+  /// lines, which discards nothing, and a key while a line is edited, so that it keeps its place
+  /// among the others.
+  void set_modes() {
+    int mode = 0;
+    el_get(line, EL_EDITMODE, &mode);
+    edits = mode != 0;
+    if (!edits) return;
+    el_set(line, EL_SETTY, "-x", "-icanon", "-echo", "+noflsh", nullptr);
+    el_set(line, EL_SETTY, "-d", "intr=", "+noflsh", nullptr);
+    terminal.keep_modes();
+  }
+
+  /// What libedit reads characters with: 1 for one, 0 at the end, -1 where there will be none.
+  static int next_character(EditLine* line, wchar_t* character) {
+    Editor& self = of(line);
+    std::mbstate_t state{};
+    *character = L'\0';
+    self.insert_start();
+    while (self.outcome == Outcome::line) {
+      char byte = 0;
+      switch (self.terminal.next(byte)) {
+        case Terminal::Event::byte:
+          if (self.decode(byte, state, character)) return 1;
+          break;
+        case Terminal::Event::interrupt: self.outcome = Outcome::given_up; break;
+        case Terminal::Event::closed: self.outcome = Outcome::end; break;
+        case Terminal::Event::resized: el_resize(line); break;
+        case Terminal::Event::resumed:
+          el_set(line, EL_PREP_TERM, 0);
+          el_set(line, EL_PREP_TERM, 1);
+          el_set(line, EL_REFRESH);
+          break;
+      }
+    }
+    errno = EINTR;
+    return self.outcome == Outcome::end ? 0 : -1;
+  }
+
+  /// Not through el_push(), which would take line ends and control characters as keys.
+  void insert_start() {
+    if (start.empty()) return;
+    if (edits) el_insertstr(line, start.c_str());
+    start.clear();
+    std::fputc('\r', stderr);  // the prompt is drawn again
+    el_set(line, EL_REFRESH);
+  }
+
+  /// Whether the byte ends a character; bytes that belong to none are passed over.
+  static bool decode(char byte, std::mbstate_t& state, wchar_t* character) {
+    constexpr auto kBroken = static_cast<size_t>(-1);
+    constexpr auto kIncomplete = static_cast<size_t>(-2);
+    const bool first = std::mbsinit(&state) != 0;
+    size_t count = std::mbrtowc(character, &byte, 1, &state);
+    if (count == kBroken) {
+      state = {};
+      if (first) return false;
+      count = std::mbrtowc(character, &byte, 1, &state);  // it may begin another
+      if (count == kBroken) state = {};
+    }
+    return count != kBroken && count != kIncomplete;
   }
 
   void remember(const std::string& text) {
@@ -93,45 +143,49 @@ LineReader::LineReader(std::string history_file)
 
 LineReader::~LineReader() = default;
 
-std::optional<std::string> LineReader::read_one(std::string_view prompt, std::string_view start) {
-  std::string text;
+LineReader::Outcome LineReader::read_one(std::string_view prompt, std::string_view start,
+                                         std::string& text) {
+  text.clear();
   if (!interactive_) {
-    if (!std::getline(std::cin, text)) return std::nullopt;
+    if (!std::getline(std::cin, text)) return Outcome::end;
     if (text.ends_with('\r')) text.pop_back();
-    return text;
+    return Outcome::line;
   }
-  const LineInterrupt interrupt;
-  for (;;) {
-    editor_->prompt = prompt;
-    if (!start.empty()) el_push(editor_->line, std::string(start).c_str());
-    int count = 0;
-    const char* line = el_gets(editor_->line, &count);
-    if (line_given_up != 0) {
-      line_given_up = 0;
-      el_reset(editor_->line);
-      print_line("^C");
-      return std::string();
-    }
-    if (line == nullptr || count <= 0) {
-      if (count < 0 && errno == EINTR) continue;
-      print_line("");
-      return std::nullopt;
-    }
-    text.assign(line, static_cast<size_t>(count));
-    while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
-    return text;
+  Editor& editor = *editor_;
+  editor.prompt = prompt;
+  editor.outcome = Outcome::line;
+  Terminal::forget_resumed();
+  editor.start = start;
+  // Before the prompt, which tells whoever sees it that the keys are the editor's.
+  el_set(editor.line, EL_PREP_TERM, 1);
+  int count = 0;
+  const char* line = el_gets(editor.line, &count);
+  if (editor.outcome == Outcome::given_up) {
+    el_reset(editor.line);
+    print_line("^C");
+    return Outcome::given_up;
   }
+  if (editor.outcome == Outcome::end || line == nullptr || count <= 0) {
+    print_line("");
+    return Outcome::end;
+  }
+  text.assign(line, static_cast<size_t>(count));
+  while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
+  return Outcome::line;
 }
 
 std::optional<std::string> LineReader::read(std::string_view prompt, std::string_view start) {
-  std::optional<std::string> text = read_one(prompt, start);
-  while (text && text->ends_with('\\')) {
-    const std::optional<std::string> more = read_one("... ", {});
-    text->back() = '\n';
-    if (!more) break;
-    *text += *more;
+  std::string text;
+  Outcome outcome = read_one(prompt, start, text);
+  if (outcome == Outcome::end) return std::nullopt;
+  while (outcome == Outcome::line && text.ends_with('\\')) {
+    std::string more;
+    outcome = read_one("... ", {}, more);
+    text.back() = '\n';
+    text += more;
   }
-  if (text && editor_ != nullptr) editor_->remember(*text);
+  if (outcome == Outcome::given_up) return std::string();
+  if (editor_ != nullptr) editor_->remember(text);
   return text;
 }
 

@@ -20,14 +20,17 @@ class LineReader {
   /// Whether stdin and stderr are a terminal: then lines can be edited, and prompts are shown.
   bool interactive() const { return interactive_; }
   /// The next line without its end; nothing at the end of the input. `start`: text that stands
-  /// there already. Ctrl-C gives up the line and begins an empty one. A line that ends with a
-  /// backslash goes on with the next.
+  /// there already. Ctrl-C gives up the line: it is empty then. A line that ends with a backslash
+  /// goes on with the next; Ctrl-C gives up all of it. What is typed between two calls is kept for
+  /// the next, and not shown before.
   std::optional<std::string> read(std::string_view prompt, std::string_view start = {});
 
  private:
   struct Editor;
 
-  std::optional<std::string> read_one(std::string_view prompt, std::string_view start);
+  /// Why there is a line or none.
+  enum class Outcome { line, given_up, end };
+  Outcome read_one(std::string_view prompt, std::string_view start, std::string& text);
 
   bool interactive_;
   std::unique_ptr<Editor> editor_;  ///< null where not interactive

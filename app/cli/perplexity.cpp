@@ -33,6 +33,8 @@ void declare(CLI::App& app, PerplexityArgs& args) {
   app.add_option("--kl-base", args.options.base,
                  "Kullback-Leibler divergence from the model that this file was saved of")
       ->type_name("FILE");
+  app.add_flag("--special", args.options.parse_special,
+               "Special tokens spelt out in the text are such tokens, not plain text");
   app.add_flag("--json", args.json, "Print a JSON object");
 }
 
@@ -52,8 +54,8 @@ Json report(const PerplexityReport& r) {
 }
 
 int run(PerplexityArgs& args) {
-  require_model(args.model);
   if (args.file.empty()) usage("no text given: use -f FILE");
+  choose_model(args.model);
   const std::string text = read_input(args.file);
   LoadOptions& load = args.model.load;
   if (load.context == 0) load.context = args.options.chunk;

@@ -228,7 +228,8 @@ class Measurement {
 Result<PerplexityReport> perplexity(Engine& engine, std::string_view text,
                                     const PerplexityOptions& options) {
   return guarded([&]() -> Result<PerplexityReport> {
-    INFER_TRY(const std::vector<int32_t> tokens, engine.tokenize(text, {true, false}));
+    INFER_TRY(const std::vector<int32_t> tokens,
+              engine.tokenize(text, {true, options.parse_special}));
     const auto size = static_cast<int64_t>(tokens.size());
     if (options.chunk < 4 || options.chunk > engine.memory().context) {
       return fail(StatusCode::invalid_argument,

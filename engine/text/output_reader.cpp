@@ -147,56 +147,44 @@ bool OutputReader::step_probe(bool last) {
   return true;
 }
 
-bool OutputReader::step_content(bool last) {
+bool OutputReader::take_mark(const std::vector<std::string_view>& marks, OutputEvent::Kind kind,
+                             bool last, std::string_view& mark) {
   size_t at = 0;
-  const std::string_view* mark = first(content_marks_, at);
-  if (mark == nullptr) {
-    const size_t held = last ? 0 : partial(content_marks_);
-    emit(OutputEvent::Kind::content, std::string_view(pending_).substr(0, pending_.size() - held));
-    pending_.erase(0, pending_.size() - held);
+  const std::string_view* found = first(marks, at);
+  if (found == nullptr) at = pending_.size() - (last ? 0 : partial(marks));
+  emit(kind, std::string_view(pending_).substr(0, at));
+  if (found == nullptr) {
+    pending_.erase(0, at);
     return false;
   }
-  emit(OutputEvent::Kind::content, std::string_view(pending_).substr(0, at));
+  mark = *found;
+  // In Harmony these two begin the next message's header; the others end this one.
+  const bool header = format_.harmony && (mark == "<|start|>" || mark == "<|channel|>");
+  pending_.erase(0, header ? at : at + mark.size());
+  return true;
+}
+
+bool OutputReader::step_content(bool last) {
+  std::string_view mark;
+  if (!take_mark(content_marks_, OutputEvent::Kind::content, last, mark)) return false;
   if (format_.harmony) {
     opening_.clear();
-    // These two begin the next message's header; the others end this one.
-    const bool header = *mark == "<|start|>" || *mark == "<|channel|>";
-    pending_.erase(0, header ? at : at + mark->size());
     begin(Mode::header);
-    return true;
-  }
-  if (reasoning_ != nullptr && *mark == reasoning_->open) {
-    pending_.erase(0, at + mark->size());
+  } else if (reasoning_ != nullptr && mark == reasoning_->open) {
     begin(Mode::reasoning);
-    return true;
+  } else {
+    section_ = std::ranges::find(format_.sections, mark, &ToolSection::open);
+    opening_ = mark;
+    begin(Mode::tools);
   }
-  section_ = std::ranges::find(format_.sections, *mark, &ToolSection::open);
-  opening_ = *mark;
-  pending_.erase(0, at + mark->size());
-  begin(Mode::tools);
   return true;
 }
 
 bool OutputReader::step_reasoning(bool last) {
-  size_t at = 0;
-  const std::string_view* mark = first(reasoning_marks_, at);
-  if (mark == nullptr) {
-    const size_t held = last ? 0 : partial(reasoning_marks_);
-    emit(OutputEvent::Kind::reasoning,
-         std::string_view(pending_).substr(0, pending_.size() - held));
-    pending_.erase(0, pending_.size() - held);
-    return false;
-  }
-  emit(OutputEvent::Kind::reasoning, std::string_view(pending_).substr(0, at));
-  if (format_.harmony) {
-    opening_.clear();
-    const bool header = *mark == "<|start|>" || *mark == "<|channel|>";
-    pending_.erase(0, header ? at : at + mark->size());
-    begin(Mode::header);
-    return true;
-  }
-  pending_.erase(0, at + mark->size());
-  begin(format_.bare_json ? Mode::probe : Mode::content);
+  std::string_view mark;
+  if (!take_mark(reasoning_marks_, OutputEvent::Kind::reasoning, last, mark)) return false;
+  if (format_.harmony) opening_.clear();
+  begin(format_.harmony ? Mode::header : format_.bare_json ? Mode::probe : Mode::content);
   return true;
 }
 

@@ -40,6 +40,9 @@ class OutputReader {
   size_t partial(const std::vector<std::string_view>& marks) const;
   /// The first of the marks in pending_, and where; null if there is none.
   const std::string_view* first(const std::vector<std::string_view>& marks, size_t& at) const;
+  /// Passes on what stands before the first mark and takes the mark; false: none is there yet.
+  bool take_mark(const std::vector<std::string_view>& marks, OutputEvent::Kind kind, bool last,
+                 std::string_view& mark);
 
   const OutputFormat& format_;
   const ReasoningMarks* reasoning_;

@@ -7,28 +7,6 @@ import pytest
 
 from program import INFER, fails, infer
 
-TEMPLATE = """{%- for m in messages -%}
-<|{{ m.role }}|>{{ m.content }}</s>
-{%- endfor -%}
-{%- if add_generation_prompt %}<|assistant|>{% endif -%}"""
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "synth.gguf"
-    done = infer("synth", "custom", path, "--layers", 2, "--embedding", 64, "--feed-forward", 96,
-                 "--heads", 4, "--kv-heads", 2, "--tokens", 1000, "--context", 4096)
-    assert done.returncode == 0, done.stderr.decode()
-    return path
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory):
-    path = tmp_path_factory.mktemp("template") / "plain.jinja"
-    path.write_text(TEMPLATE)
-    return path
-
-
 @pytest.fixture
 def chat(model, template, tmp_path):
     def run(lines, *arguments, code=0, json_events=True, tokens=8):

@@ -574,6 +574,7 @@ struct PerplexityOptions {
   int32_t chunks = 0;   ///< at most; 0: all that the text fills
   std::string save;     ///< where to write the distributions, for a later run's `base`
   std::string base;     ///< a saved run of the same text and vocabulary to compare with
+  bool parse_special = false;  ///< the spelling of special tokens in the text means the token
   /// Told the chunks done, of how many, and the perplexity so far; false cancels.
   std::function<bool(int64_t, int64_t, double)> on_chunk;
 };
@@ -591,10 +592,10 @@ struct PerplexityReport {
   std::optional<Divergence> divergence;
 };
 
-/// How well the model foresees a text, of which special tokens are plain text. Each chunk begins
-/// with the token that begins a text, if the model wants one, in place of its first. The engine's
-/// cache of type f32 or f16 and its steps are as it was loaded; output_rows of a chunk or more make
-/// it fast. invalid_argument for a text that is too short.
+/// How well the model foresees a text. Each chunk begins with the token that begins a text, if the
+/// model wants one, in place of its first. The engine's cache of type f32 or f16 and its steps are
+/// as it was loaded; output_rows of a chunk or more make it fast. invalid_argument for a text that
+/// is too short.
 INFER_API Result<PerplexityReport> perplexity(Engine& engine, std::string_view text,
                                               const PerplexityOptions& options);
 

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/sample/grammar/text_cursor.h"
 #include "engine/text/unicode.h"
 
 namespace infer {
@@ -47,9 +48,9 @@ std::string title(std::string_view name) {
   return out;
 }
 
-class Parser {
+class Parser : TextCursor {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit Parser(std::string_view text) : TextCursor(text) {}
 
   Status parse() {
     skip_space(true);
@@ -76,19 +77,6 @@ class Parser {
 
  private:
   using Kind = Expr::Kind;
-
-  bool at_end() const { return pos_ >= text_.size(); }
-  char peek() const { return at_end() ? '\0' : text_[pos_]; }
-  bool take(char c) {
-    if (at_end() || text_[pos_] != c) return false;
-    ++pos_;
-    return true;
-  }
-  bool take(std::string_view s) {
-    if (!text_.substr(pos_).starts_with(s)) return false;
-    pos_ += s.size();
-    return true;
-  }
 
   void skip_space(bool lines) {
     while (!at_end()) {
@@ -390,8 +378,6 @@ class Parser {
     builder_.graph(rule).epsilon(from, to);
   }
 
-  std::string_view text_;
-  size_t pos_ = 0;
   std::vector<Expr> exprs_;
   std::unordered_map<std::string, uint32_t> ids_;
   std::vector<std::string> names_;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/sample/grammar/text_cursor.h"
 #include "engine/text/unicode.h"
 
 namespace infer {
@@ -102,9 +103,9 @@ struct Expr {
   std::vector<uint32_t> children{};
 };
 
-class Parser {
+class Parser : TextCursor {
  public:
-  Parser(std::string_view text, CharWork& work) : text_(text), work_(work) {}
+  Parser(std::string_view text, CharWork& work) : TextCursor(text), work_(work) {}
 
   Result<CharDfa> compile() {
     INFER_TRY(const uint32_t root, choice(0));
@@ -116,18 +117,6 @@ class Parser {
  private:
   using Kind = Expr::Kind;
 
-  bool at_end() const { return pos_ >= text_.size(); }
-  char peek() const { return at_end() ? '\0' : text_[pos_]; }
-  bool take(char c) {
-    if (at_end() || text_[pos_] != c) return false;
-    ++pos_;
-    return true;
-  }
-  bool take(std::string_view s) {
-    if (!text_.substr(pos_).starts_with(s)) return false;
-    pos_ += s.size();
-    return true;
-  }
   tl::unexpected<Status> failed(std::string_view what) const {
     return fail(StatusCode::invalid_argument, "at byte {}: {}", pos_, what);
   }
@@ -452,9 +441,7 @@ class Parser {
     nfa_.empty_move(from, to);
   }
 
-  std::string_view text_;
   CharWork& work_;
-  size_t pos_ = 0;
   std::vector<Expr> exprs_;
   CharNfa nfa_;
 };

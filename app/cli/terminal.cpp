@@ -1,0 +1,166 @@
+#include "cli/terminal.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <utility>
+
+#include "cli/failure.h"
+#include "cli/interrupt.h"
+
+namespace infer::cli {
+namespace {
+
+// What signal handlers see. They run on whichever thread the system chooses, so that a signal need
+// not interrupt the thread that waits: a byte in a pipe wakes it instead.
+std::atomic<int> wake_write{-1};
+std::atomic<bool> was_interrupted{false};
+std::atomic<bool> was_resized{false};
+std::atomic<bool> was_resumed{false};
+termios modes_before{};
+termios modes_between{};
+
+void wake() {
+  const int failure = errno;
+  [[maybe_unused]] const ssize_t written = write(wake_write.load(), "", 1);
+  errno = failure;
+}
+
+void set_modes(const termios& modes) {
+  // From the background this would stop the program.
+  const pid_t front = tcgetpgrp(STDIN_FILENO);
+  if (front < 0 || front == getpgrp()) (void)tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+}
+
+void on_interrupt() {
+  was_interrupted = true;
+  wake();
+}
+
+void on_ending() { set_modes(modes_before); }
+
+extern "C" void on_resize(int) {
+  was_resized = true;
+  wake();
+}
+
+extern "C" void on_stop(int signal) {
+  const int failure = errno;
+  termios modes{};
+  (void)tcgetattr(STDIN_FILENO, &modes);
+  set_modes(modes_before);
+  // By the default action, which does nothing where nobody could continue the program.
+  struct sigaction ours {};
+  struct sigaction plain {};
+  plain.sa_handler = SIG_DFL;
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, signal);
+  sigaction(signal, &plain, &ours);
+  pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  (void)raise(signal);
+  sigaction(signal, &ours, nullptr);
+  set_modes(modes);
+  errno = failure;
+}
+
+extern "C" void on_resume(int) {
+  const int failure = errno;
+  set_modes(modes_between);
+  was_resumed = true;
+  wake();
+  errno = failure;
+}
+
+extern "C" void on_end(int signal) {
+  set_modes(modes_before);
+  (void)std::signal(signal, SIG_DFL);
+  (void)raise(signal);  // comes when this returns
+}
+
+}  // namespace
+
+Terminal::Terminal() {
+  int pipe_ends[2];
+  if (pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+    throw Failure(kExitRuntime, "cannot open a pipe");
+  }
+  wake_read_ = pipe_ends[0];
+  wake_write = pipe_ends[1];
+  (void)tcgetattr(STDIN_FILENO, &modes_before);
+  modes_between = modes_before;
+  interrupt_key_ = static_cast<char>(modes_before.c_cc[VINTR]);
+  end_key_ = static_cast<char>(modes_before.c_cc[VEOF]);
+  was_interrupted = was_resized = was_resumed = false;
+  set_interrupt_hooks({&on_interrupt, &on_ending});
+  handle(SIGWINCH, on_resize);
+  handle(SIGTSTP, on_stop);
+  handle(SIGCONT, on_resume);
+  for (const int signal : {SIGHUP, SIGQUIT, SIGTERM}) handle(signal, on_end);
+}
+
+Terminal::~Terminal() {
+  for (const Handled& one : handled_) sigaction(one.signal, &one.before, nullptr);
+  set_interrupt_hooks({});
+  close(wake_write.exchange(-1));
+  close(wake_read_);
+}
+
+void Terminal::handle(int signal, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  Handled one{signal, {}};
+  sigaction(signal, nullptr, &one.before);
+  if (one.before.sa_handler == SIG_IGN) return;  // as nohup wants it
+  sigaction(signal, &action, nullptr);
+  handled_.push_back(one);
+}
+
+void Terminal::keep_modes() {
+  (void)tcgetattr(STDIN_FILENO, &modes_between);
+  int waiting = 0;
+  const bool gathered = (modes_before.c_lflag & ICANON) != 0;
+  if (gathered && ioctl(STDIN_FILENO, FIONREAD, &waiting) == 0 && waiting > 0) {
+    cooked_ = static_cast<size_t>(waiting);
+  }
+}
+
+void Terminal::forget_resumed() { was_resumed = false; }
+
+Terminal::Event Terminal::next(char& byte) {
+  for (;;) {
+    if (was_interrupted.exchange(false)) return Event::interrupt;
+    if (was_resized.exchange(false)) return Event::resized;
+    if (was_resumed.exchange(false)) return Event::resumed;
+    pollfd ready[2] = {{wake_read_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+    if (poll(ready, 2, -1) < 0) {
+      if (errno == EINTR) continue;
+      return Event::closed;
+    }
+    if (ready[0].revents != 0) {
+      char woken[64];
+      while (read(wake_read_, woken, sizeof(woken)) > 0) {
+      }
+      continue;
+    }
+    const ssize_t count = read(STDIN_FILENO, &byte, 1);
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (count <= 0) return Event::closed;
+    // The system keeps a Ctrl-D of a terminal that gathers lines as a zero byte.
+    if (cooked_ > 0) {
+      --cooked_;
+      if (byte == 0) byte = end_key_;
+    }
+    if (interrupt_key_ != 0 && byte == interrupt_key_) return Event::interrupt;
+    return Event::byte;
+  }
+}
+
+}  // namespace infer::cli

@@ -1,0 +1,32 @@
+// What the parsers of grammars and patterns share: a place in a text.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace infer {
+
+/// A base class. Looks and moves ahead byte by byte; the text outlives it.
+class TextCursor {
+ protected:
+  explicit TextCursor(std::string_view text) : text_(text) {}
+
+  bool at_end() const { return pos_ >= text_.size(); }
+  char peek() const { return at_end() ? '\0' : text_[pos_]; }
+  /// Passes over what is given, if it is what comes.
+  bool take(char c) {
+    if (at_end() || text_[pos_] != c) return false;
+    ++pos_;
+    return true;
+  }
+  bool take(std::string_view s) {
+    if (!text_.substr(pos_).starts_with(s)) return false;
+    pos_ += s.size();
+    return true;
+  }
+
+  std::string_view text_;
+  size_t pos_ = 0;
+};
+
+}  // namespace infer

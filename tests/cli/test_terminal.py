@@ -1,0 +1,311 @@
+"""infer chat at a terminal: editing, Ctrl-C, Ctrl-D, what is typed ahead, and the end of it all."""
+
+import fcntl
+import os
+import re
+import select
+import signal
+import struct
+import termios
+import time
+
+import pytest
+
+from program import INFER
+
+END_OF_TEXT = 2
+ENDLESS = ["-n", 10000000, "--temp", 1, "-s", 3, "--samplers", "temperature", "--context-shift",
+           "--logit-bias", f"{END_OF_TEXT}-inf"]
+STATISTICS = r"\[\d+ tokens at [^\r]*; memory [^\r]*\]"
+
+
+class Terminal:
+    """The program at a terminal of its own; all waits have an end."""
+
+    def __init__(self, *arguments, home, ignored=(), stoppable=False):
+        self.fd, terminal = os.openpty()
+        self.modes_before = self.modes()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.close(self.fd)
+                os.login_tty(terminal)
+                os.environ.update(HOME=str(home), TERM="xterm", LANG="C.UTF-8")
+                os.environ.pop("XDG_STATE_HOME", None)
+                for one in ignored:
+                    signal.signal(one, signal.SIG_IGN)
+                if stoppable:
+                    act_as_a_shell()
+                os.execv(INFER, [INFER, "chat", *map(str, arguments)])
+            finally:
+                os._exit(127)
+        os.close(terminal)
+        self.seen = ""
+
+    def modes(self):
+        return termios.tcgetattr(self.fd)
+
+    def receive(self, deadline, what):
+        """False at the end of the output."""
+        left = deadline - time.monotonic()
+        assert left > 0, f"expected {what}, found {self.seen[-2000:]!r}"
+        if not select.select([self.fd], [], [], left)[0]:
+            return True
+        try:
+            data = os.read(self.fd, 65536)
+        except OSError:
+            return False
+        self.seen += data.decode(errors="replace")
+        return bool(data)
+
+    def expect(self, pattern, seconds=60):
+        deadline = time.monotonic() + seconds
+        while not (found := re.search(pattern, self.seen)):
+            if len(self.seen) > 100000:
+                self.seen = self.seen[-10000:]
+            assert self.receive(deadline, repr(pattern)), f"the end, after {self.seen!r}"
+        self.seen = self.seen[found.end():]
+        return found
+
+    def expect_prompt(self):
+        """A new line that is being read: once the key is shown the terminal is the editor's."""
+        self.expect("> ")
+        self.send("#")
+        self.expect("#")
+        self.send("\x7f")
+
+    def send(self, text):
+        os.write(self.fd, text.encode())
+
+    def end(self, seconds=60):
+        deadline = time.monotonic() + seconds
+        while self.receive(deadline, "the end"):
+            pass
+        return self.wait(deadline)
+
+    def wait(self, deadline):
+        while True:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.pid = 0
+                return os.waitstatus_to_exitcode(status)
+            assert time.monotonic() < deadline, "the program does not end"
+            time.sleep(0.01)
+
+    def close(self):
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def clean(self):
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        self.close()
+
+
+def act_as_a_shell():
+    """Returns in a process that can be stopped, of which the caller sees to what a shell does."""
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    pid = os.fork()
+    if pid == 0:
+        os.setpgid(0, 0)
+        os.tcsetpgrp(0, os.getpid())
+        signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+        return
+    while True:
+        _, status = os.waitpid(pid, os.WUNTRACED)
+        if not os.WIFSTOPPED(status):
+            os._exit(os.waitstatus_to_exitcode(status))
+        os.tcsetpgrp(0, os.getpid())
+        gathers = termios.tcgetattr(0)[3] & termios.ICANON != 0
+        os.write(1, b"stopped, lines\r\n" if gathers else b"stopped, keys\r\n")
+        os.tcsetpgrp(0, pid)
+        os.kill(pid, signal.SIGCONT)
+
+
+@pytest.fixture
+def terminal(model, template, tmp_path):
+    all_of_them = []
+
+    def start(*arguments, **options):
+        t = Terminal("-m", model, "--template", template,
+                     *(arguments or ("-n", 6, "--temp", 0)), home=tmp_path, **options)
+        all_of_them.append(t)
+        return t
+    yield start
+    for t in all_of_them:
+        t.clean()
+
+
+def test_lines_are_edited_and_remembered(terminal, tmp_path):
+    t = terminal()
+    t.expect("/help lists the commands")
+    t.expect("> ")
+    t.send("Hello\n")
+    t.expect(STATISTICS)
+    t.expect_prompt()
+    t.send("\x1b[A")  # the line before
+    t.expect("Hello")
+    t.send("\n")
+    t.expect(STATISTICS)
+    t.expect_prompt()
+    t.send("a\x7fHé \\\n")
+    t.expect(r"\.\.\. ")
+    t.send("there\n")
+    t.expect(STATISTICS)
+    t.send("/history\n")
+    t.expect(r"user: Hé \s+there")
+    t.send("/edit\n")
+    t.expect(r"edit> Hé\s+there")
+    t.send("\x15Changed\n")
+    t.expect(STATISTICS)
+    t.send("/history\n")
+    t.expect(r"user: Changed\r")
+    t.send("/nonsense\n")
+    t.expect("unknown command")
+    t.send("\x04")
+    assert t.end() == 1
+    assert "Hello" in (tmp_path / ".infer_history").read_text()
+
+
+def test_ctrl_c_gives_up_a_line(terminal):
+    t = terminal()
+    t.expect("> ")
+    t.send("given up\x03Kept\n")
+    t.expect(r"\^C")
+    t.expect("> Kept")
+    t.expect(STATISTICS)
+    t.send("first \\\n")
+    t.expect(r"\.\.\. ")
+    t.send("second\x03")
+    t.expect(r"\^C")
+    t.send("/edit\n")
+    t.expect("edit> Kept")
+    t.send(" not\x03/history\n")
+    t.expect(r"\^C")
+    assert "given up" not in t.expect(r"(user: [^\r]*\s+)+assistant")[0]
+    t.send("\x04")
+    assert t.end() == 0
+
+
+def test_a_signal_counts_wherever_it_comes(terminal):
+    t = terminal()
+    t.expect("> ")
+    for _ in range(200):
+        os.kill(t.pid, signal.SIGINT)
+        t.expect(r"\^C")  # and the next may come before its line is read
+    t.send("Hello\n")
+    t.expect(STATISTICS)
+    t.send("/exit\n")
+    assert t.end() == 0
+
+
+@pytest.mark.parametrize("by_key", [True, False])
+def test_ctrl_c_ends_each_answer_and_not_the_program(terminal, by_key):
+    t = terminal(*ENDLESS)
+    t.expect("> ")
+    for _ in range(3):
+        t.send("Tell me\n")
+        t.expect(r"Tell me\s+\S")
+        t.expect(r"\S[^\r\n]{200}")  # it goes on
+        if by_key:
+            t.send("\x03")
+        else:
+            os.kill(t.pid, signal.SIGINT)
+        t.expect(r"\[\d{2,} tokens at [^\r]*; stopped\]")
+        t.expect("> ")
+    t.send("/exit\n")
+    assert t.end() == 0
+
+
+def test_what_is_typed_during_an_answer_follows_it(terminal):
+    t = terminal(*ENDLESS)
+    t.expect("> ")
+    t.send("Tell me\n")
+    t.expect(r"Tell me\s+\S")
+    t.send("/history\n/set -n 4\nAnd é\x7fthen\nun")
+    t.send("\x03")
+    t.expect("; stopped")
+    t.expect("user: Tell me")
+    t.expect(r"\[4 tokens at")
+    t.expect("> un")
+    t.send("\x7f\x7f/history\n")
+    t.expect("user: And then\r")
+    t.send("More\n\x04")
+    t.expect(r"\[4 tokens at")
+    assert t.end() == 0
+
+
+@pytest.mark.parametrize("typed", ["/exit\n", "\x04", "Hi\n\x04", "\x03\x04"])
+def test_what_is_typed_before_the_first_prompt(terminal, typed):
+    t = terminal()
+    if typed.startswith("\x03"):  # before that it ends the program
+        t.expect("/help lists the commands")
+    t.send(typed)
+    if "Hi" in typed:
+        t.expect(STATISTICS)
+    assert t.end() == 0
+
+
+def test_the_window_may_change_its_size(terminal):
+    t = terminal()
+    t.expect_prompt()
+    for columns in (30, 120, 7):
+        t.send("Hel")
+        fcntl.ioctl(t.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        os.kill(t.pid, signal.SIGWINCH)
+        t.send("lo ")
+    t.send("\n")
+    t.expect(STATISTICS)
+    t.send("/history\n")
+    t.expect(r"user:\s+(Hello\s*){3}")
+    t.send("\x04")
+    assert t.end() == 0
+
+
+@pytest.mark.parametrize("ignored", [[], [signal.SIGHUP]])
+@pytest.mark.parametrize("answering", [False, True])
+def test_a_terminal_that_is_closed_ends_it(terminal, ignored, answering):
+    t = terminal(*ENDLESS, ignored=ignored)
+    t.expect("> ")
+    if answering:
+        t.send("Tell me\n")
+        t.expect(r"Tell me\s+\S")
+    else:
+        t.send("begun")
+        t.expect("begun")
+    t.close()
+    code = t.wait(time.monotonic() + 60)
+    assert code in (0, 1) if ignored else code == -signal.SIGHUP
+
+
+@pytest.mark.parametrize("how, code", [
+    ("exit", 0), (signal.SIGTERM, -signal.SIGTERM), (signal.SIGQUIT, -signal.SIGQUIT)])
+def test_the_terminal_is_left_as_it_was(terminal, how, code):
+    t = terminal(*ENDLESS)
+    t.expect_prompt()
+    assert t.modes() != t.modes_before
+    if how == "exit":
+        t.send("/exit\n")
+    else:
+        os.kill(t.pid, how)
+    assert t.end() == code
+    assert t.modes() == t.modes_before
+
+
+def test_it_can_be_stopped_and_go_on(terminal):
+    t = terminal(*ENDLESS, stoppable=True)
+    t.expect_prompt()
+    t.send("Hel\x1a")
+    t.expect("stopped, lines")
+    t.expect("Hel")  # keys and the signal have no order between them
+    t.send("lo\n")
+    t.expect(r"lo\s+\S")
+    t.send("\x1a")
+    t.expect("stopped, lines")
+    t.expect(r"\S[^\r\n]{200}")
+    t.send("/set -n 4\n/history\n\x03")
+    t.expect("user: Hello")
+    t.send("\x04")
+    assert t.end() == 0

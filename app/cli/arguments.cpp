@@ -290,6 +290,9 @@ LoadOptions load_options(const ModelArgs& args) {
     }
     load.reserve = *bytes;
   }
+  if (std::ranges::count(load.drafters, "model") > 0 && load.draft_model.empty()) {
+    usage("--drafter model: needs a draft model: -md FILE");
+  }
   if (args.verbose) set_verbosity(Verbosity::debug);
   if (args.quiet) set_verbosity(Verbosity::quiet);
   load.progress = [bar = std::make_shared<Progress>("loading", !args.quiet)](double done) {

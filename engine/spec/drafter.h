@@ -55,6 +55,8 @@ class Drafter {
   virtual void learn(int64_t id, std::span<const int32_t> history, int64_t from) {
     (void)id, (void)history, (void)from;
   }
+  /// Forgets what it was taught by learn(): for measurements that repeat a text.
+  virtual void unlearn() {}
   /// The sequence is gone.
   virtual void forget(int64_t id) { (void)id; }
 };

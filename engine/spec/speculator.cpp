@@ -231,6 +231,10 @@ void Speculator::learn(int64_t id, std::span<const int32_t> history, int64_t fro
   for (const std::unique_ptr<Drafter>& drafter : drafters_) drafter->learn(id, history, from);
 }
 
+void Speculator::unlearn() {
+  for (const std::unique_ptr<Drafter>& drafter : drafters_) drafter->unlearn();
+}
+
 void Speculator::forget(int64_t id) {
   for (const std::unique_ptr<Drafter>& drafter : drafters_) drafter->forget(id);
 }

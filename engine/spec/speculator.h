@@ -20,13 +20,14 @@
 namespace infer {
 
 struct DraftStatistics {
-  int64_t drafted = 0;   ///< tokens proposed and verified
-  int64_t accepted = 0;  ///< of them
-  int64_t tokens = 0;    ///< made in steps without prompts, those accepted among them
-  double seconds = 0;    ///< those steps', drafting included; a share where there were several
-                         ///< sequences
+  int64_t drafted = 0;       ///< tokens proposed and verified
+  int64_t accepted = 0;      ///< of them
+  int64_t tokens = 0;        ///< made in steps without prompts, those accepted among them
+  double seconds = 0;        ///< those steps', drafting included; a share where there were several
+                             ///< sequences
   double draft_seconds = 0;  ///< of it, drafting
-  double plain_seconds = 0;  ///< what they would have taken without speculation, by what is measured
+  double plain_seconds =
+      0;  ///< what they would have taken without speculation, by what is measured
   /// By place in the proposal, from 0: how often all before it were accepted, and it as well.
   std::array<int64_t, kMostDrafted> reached{};
   std::array<int64_t, kMostDrafted> held{};
@@ -34,10 +35,10 @@ struct DraftStatistics {
 
 /// What speculation knows of one generation. Owned by who generates.
 struct Drafting {
-  int64_t id = 0;          ///< of the sequence, for the drafters
-  int64_t fixed = -1;      ///< tokens to propose, if there are so many; −1: as many as are best
-  int64_t wanted = 0;      ///< tokens that the generation may still have
-  int64_t position = 0;    ///< of the next token, for its draws
+  int64_t id = 0;        ///< of the sequence, for the drafters
+  int64_t fixed = -1;    ///< tokens to propose, if there are so many; −1: as many as are best
+  int64_t wanted = 0;    ///< tokens that the generation may still have
+  int64_t position = 0;  ///< of the next token, for its draws
   const Constraint* constraint = nullptr;  ///< where the text stands
   DraftSampler sampler;
   DraftStatistics statistics;
@@ -62,8 +63,8 @@ class Speculator {
     int64_t room;  ///< tokens that the context has for proposals
   };
   /// Makes the proposals for a step in which each of these sequences computes one token and what is
-  /// proposed for it, `others` compute one each, and that may have `rows` rows in all. Drafters that
-  /// fail propose nothing.
+  /// proposed for it, `others` compute one each, and that may have `rows` rows in all. Drafters
+  /// that fail propose nothing.
   void propose(std::span<const Item> items, int64_t others, int64_t rows);
   /// That step has been computed: it had so many rows.
   void ran(int64_t rows, double seconds);
@@ -71,6 +72,7 @@ class Speculator {
   void verified(Drafting& drafting, int64_t accepted);
   /// A generation has ended, whose tokens begin at history[from].
   void learn(int64_t id, std::span<const int32_t> history, int64_t from);
+  void unlearn();
   void forget(int64_t id);
 
  private:

@@ -90,8 +90,13 @@ void SuffixDrafter::learn(int64_t /*id*/, std::span<const int32_t> history, int6
     for (const int32_t token : made) earlier_[0].extend(token);
     earlier_[0].extend(SuffixAutomaton::kBorder);
   } catch (const std::bad_alloc&) {
-    for (SuffixAutomaton& earlier : earlier_) earlier.clear();
+    unlearn();
   }
+}
+
+void SuffixDrafter::unlearn() {
+  ++learnt_;
+  for (SuffixAutomaton& earlier : earlier_) earlier.clear();
 }
 
 int64_t SuffixDrafter::bytes() const {

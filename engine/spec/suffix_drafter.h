@@ -30,6 +30,7 @@ class SuffixDrafter final : public Drafter {
   /// Of more than kEarlierTokens tokens only the last. Where memory is short, all that was learnt
   /// is dropped.
   void learn(int64_t id, std::span<const int32_t> history, int64_t from) override;
+  void unlearn() override;
   void forget(int64_t id) override { sequences_.erase(id); }
 
   /// Memory of all automata.

@@ -265,6 +265,12 @@ TEST_CASE("what one sequence made serves another") {
   drafter.learn(12, range(490, 510), 0);
   CHECK(tokens_of(draft(drafter, {500, 501}, 2, 11)) == Tokens{502, 503});
   CHECK(tokens_of(draft(drafter, {500, 501, 502}, 2, 11)) == Tokens{503, 504});
+  SuffixDrafter other;
+  other.learn(1, made, 0);
+  CHECK(tokens_of(draft(other, {150, 151}, 1, 2)) == Tokens{152});
+  other.unlearn();
+  CHECK(draft(other, {150, 151}, 1, 2).empty());
+  CHECK(draft(other, {150, 151, 152}, 1, 3).empty());
   // Where the longest match ended its text, a shorter one goes on.
   drafter.learn(13, Tokens{600, 601, 602, 603}, 0);
   drafter.learn(14, Tokens{605, 602, 603, 604}, 0);

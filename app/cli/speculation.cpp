@@ -7,10 +7,11 @@
 namespace infer::cli {
 
 void declare_speculation(CLI::App& app, SpeculationArgs& args) {
-  app.add_option("--spec", args.mode,
-                 "Tokens that the drafters propose at a time: auto (as many as make it fastest, "
-                 "perhaps none), off, or a number. Alone it takes the drafter 'suffix', and with the "
-                 "built-in model its draft model")
+  app.add_option(
+         "--spec", args.mode,
+         "Tokens that the drafters propose at a time: auto (as many as make it fastest, "
+         "perhaps none), off, or a number. Alone it takes the drafter 'suffix', and with the "
+         "built-in model its draft model")
       ->type_name("auto|off|N");
 }
 

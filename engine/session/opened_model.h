@@ -20,7 +20,8 @@ struct OpenedModel {
   MemoryPlan plan;
   bool exact = false;  ///< LoadOptions::exact
 
-  /// LoadOptions::draft_model is not looked at. `pretend`: the memory limit may exceed what is free.
+  /// LoadOptions::draft_model is not looked at. `pretend`: the memory limit may exceed what is
+  /// free.
   static Result<OpenedModel> open(const std::string& path, const LoadOptions& options,
                                   bool pretend = false);
 };

@@ -13,8 +13,8 @@
 namespace infer {
 
 /// Of one generation. Draws with the same noise as the model will at that position: where the two
-/// have probabilities p and q the same token comes with a chance near 1 − ½ Σ |p − q|, the most that
-/// is possible (Daliri et al. 2025, coupling by Gumbel noise).
+/// have probabilities p and q the same token comes with a chance near 1 − ½ Σ |p − q|, the most
+/// that is possible (Daliri et al. 2025, coupling by Gumbel noise).
 class DraftSampler {
  public:
   explicit DraftSampler(const SamplingParams& params) : chain_(params) {}

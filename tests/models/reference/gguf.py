@@ -1,4 +1,4 @@
-"""A small GGUF v3 reader and writer for the reference models: F32, F16 and MXFP4 tensors.
+"""A small GGUF v3 reader and writer for the reference models: F32, F16, MXFP4 and (only read) Q8_0.
 
 Arrays have numpy's order of dimensions, the reverse of the file's: a weight [k, n] is (n, k) here.
 """
@@ -11,7 +11,7 @@ U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
 SCALARS = {U8: "B", I8: "b", U16: "H", I16: "h", U32: "I", I32: "i", F32: "f", BOOL: "?",
            U64: "Q", I64: "q", F64: "d"}
 ALIGNMENT = 32
-TENSOR_F32, TENSOR_F16, TENSOR_MXFP4 = 0, 1, 39
+TENSOR_F32, TENSOR_F16, TENSOR_Q8_0, TENSOR_MXFP4 = 0, 1, 8, 39
 
 # FP4 E2M1 by code (OCP Microscaling Formats 1.0, section 5.3.3).
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
@@ -123,6 +123,10 @@ def read(path):
         if kind == TENSOR_MXFP4:
             blocks = np.frombuffer(cursor.data, np.uint8, count // 32 * 17, at).reshape(-1, 17)
             tensors[name] = Mxfp4(blocks, shape).values()
+        elif kind == TENSOR_Q8_0:
+            blocks = np.frombuffer(cursor.data, np.uint8, count // 32 * 34, at).reshape(-1, 34)
+            scales = blocks[:, :2].copy().view("<f2").astype(np.float64)
+            tensors[name] = (scales * blocks[:, 2:].view(np.int8)).reshape(shape)
         else:
             dtype = {TENSOR_F32: "<f4", TENSOR_F16: "<f2"}[kind]
             flat = np.frombuffer(cursor.data, dtype, count, at)

@@ -30,6 +30,12 @@ inline void pause() {
 constexpr int kPauses = 100;
 constexpr int kYields = 50;
 
+// A notification looks whether anybody sleeps, and a sleeper says so before it looks at the value a
+// last time. Of those two and the changes of the value no processor may see another order than the
+// rest, or a sleeper is passed over and never woken: all are sequentially consistent (libstdc++'s
+// own accesses are; a change that is merely released may still be on its way while the notifier
+// looks).
+
 /// One turn of waiting for `value` to change: a pause, later a yield, at last a sleep, so that
 /// threads without a processor of their own do not hold up those they wait for.
 template <typename T>
@@ -39,7 +45,7 @@ void wait_a_little(const std::atomic<T>& value, T old, int spins) {
   } else if (spins < kPauses + kYields) {
     std::this_thread::yield();
   } else {
-    value.wait(old, std::memory_order_acquire);
+    value.wait(old, std::memory_order_seq_cst);
   }
 }
 
@@ -119,7 +125,7 @@ void ThreadPool::record_failure() {
   const std::lock_guard lock(failure_mutex_);
   if (!failure_) failure_ = std::current_exception();
   failed_.store(true, std::memory_order_release);
-  barrier_phase_.fetch_add(1, std::memory_order_acq_rel);  // lets go those who wait for this thread
+  barrier_phase_.fetch_add(1, std::memory_order_seq_cst);  // lets go those who wait for this thread
   barrier_phase_.notify_all();
 }
 
@@ -128,7 +134,7 @@ void ThreadPool::barrier() {
   const uint32_t phase = barrier_phase_.load(std::memory_order_acquire);
   if (barrier_count_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
     barrier_count_.store(0, std::memory_order_relaxed);
-    barrier_phase_.store(phase + 1, std::memory_order_release);
+    barrier_phase_.store(phase + 1, std::memory_order_seq_cst);
     barrier_phase_.notify_all();
     return;
   }
@@ -157,7 +163,7 @@ void ThreadPool::worker(int thread) {
     ++seen;
     if (stop_.load(std::memory_order_acquire)) return;
     run_part(thread);
-    if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
+    if (running_.fetch_sub(1, std::memory_order_seq_cst) == 1) running_.notify_one();
   }
 }
 

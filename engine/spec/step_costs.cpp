@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 namespace infer {
@@ -96,21 +97,25 @@ double StepCosts::seconds(int64_t rows) const {
 void StepCosts::update(int64_t rows, double seconds) {
   // A step during which the process did not run says nothing.
   constexpr double kMost = 1.5;
-  constexpr double kCommon = 0.1;
-  constexpr double kOwn = 0.1;
+  constexpr double kOwn = 0.2;
+  constexpr double kCommon = 0.02;
   if (rows < 1 || rows > kRows || seconds <= 0) return;
-  double& own = seconds_[static_cast<size_t>(rows)];
-  const double ratio = std::clamp(seconds / own, 1 / kMost, kMost);
-  const double common = 1 + kCommon * (ratio - 1);
-  for (double& each : seconds_) each *= common;
-  own *= 1 + kOwn * (ratio - 1);
-  // Neighbours keep the order, from this one on in both directions.
-  const double value = own;
-  for (int64_t n = rows + 1; n <= kRows; ++n) {
-    seconds_[static_cast<size_t>(n)] = std::max(seconds_[static_cast<size_t>(n)], value);
+  const double value = seconds_[static_cast<size_t>(rows)];
+  const double change = std::clamp(seconds / value, 1 / kMost, kMost) - 1;
+  for (int64_t n = 1; n <= kRows; ++n) {
+    // Steps of nearly as many rows are alike; those of twice as many hardly.
+    const double distance = std::log2(static_cast<double>(n) / static_cast<double>(rows));
+    const double alike = 1 / (1 + 16 * distance * distance);
+    seconds_[static_cast<size_t>(n)] *= 1 + (kOwn * alike + kCommon) * change;
   }
-  for (int64_t n = 1; n < rows; ++n) {
-    seconds_[static_cast<size_t>(n)] = std::min(seconds_[static_cast<size_t>(n)], value);
+  // From this one on in both directions.
+  for (int64_t n = rows + 1; n <= kRows; ++n) {
+    const auto i = static_cast<size_t>(n);
+    seconds_[i] = std::max(seconds_[i], seconds_[i - 1]);
+  }
+  for (int64_t n = rows - 1; n >= 1; --n) {
+    const auto i = static_cast<size_t>(n);
+    seconds_[i] = std::min(seconds_[i], seconds_[i + 1]);
   }
 }
 

@@ -25,8 +25,8 @@ class StepCosts {
 
   /// rows ≥ 1.
   double seconds(int64_t rows) const;
-  /// A step of so many rows took that long. What they all have in common (a longer context, a
-  /// busier machine) changes all sizes; what is this size's own, this one.
+  /// A step of so many rows took that long: corrects this size and those near it, and a little all
+  /// of them, since a longer context or a busier machine changes all.
   void update(int64_t rows, double seconds);
 
  private:

@@ -402,7 +402,7 @@ def test_the_program_starts_in_an_empty_root(tmp_path):
     assert (tmp_path / "out.f32").stat().st_size == 2 * 320 * 4
 
 
-@pytest.mark.parametrize("option", ["-fa", "-abc", "-md"])
+@pytest.mark.parametrize("option", ["-fa", "-abc", "-mx"])
 def test_an_unknown_word_is_not_taken_for_single_letters(option):
     done = infer("run", "-m", MODEL, "-p", "x", option, "y")
     assert done.returncode == 2

@@ -26,8 +26,7 @@ struct DraftStatistics {
   double seconds = 0;        ///< those steps', drafting included; a share where there were several
                              ///< sequences
   double draft_seconds = 0;  ///< of it, drafting
-  double plain_seconds =
-      0;  ///< what they would have taken without speculation, by what is measured
+  double plain_seconds = 0;  ///< what they would have taken without, by the measured costs
   /// By place in the proposal, from 0: how often all before it were accepted, and it as well.
   std::array<int64_t, kMostDrafted> reached{};
   std::array<int64_t, kMostDrafted> held{};
@@ -72,7 +71,9 @@ class Speculator {
   void verified(Drafting& drafting, int64_t accepted);
   /// A generation has ended, whose tokens begin at history[from].
   void learn(int64_t id, std::span<const int32_t> history, int64_t from);
+  /// Forgets what learn() was told.
   void unlearn();
+  /// The sequence is gone.
   void forget(int64_t id);
 
  private:

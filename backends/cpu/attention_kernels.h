@@ -2,7 +2,8 @@
 //
 // Whatever a kernel computes for one query depends on that query and the keys it sees alone. Keys
 // and values are decoded slice by slice: up to kAttentionSlice elements of each key of a page,
-// which stay in the first-level cache while every query meets them.
+// which stay in the first-level cache while every query meets them. A few queries meet them as they
+// are stored.
 #pragma once
 
 #include <cstddef>
@@ -32,9 +33,11 @@ struct SoftmaxState {
 };
 
 /// The keys or the values of one kv head in a page: kPageTokens rows of dim elements, `stride`
-/// bytes apart. The type is f32, f16, bf16, q8_0 or q4_0.
+/// bytes apart; or, where they lie across, dim rows of one element each of kPageTokens keys. The
+/// type is f32, f16, bf16, q8_0 or q4_0.
 struct CacheRows {
   DType type;
+  bool across;
   const std::byte* data;
   int64_t stride;
   int64_t dim;

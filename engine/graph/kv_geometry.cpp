@@ -39,6 +39,8 @@ KvLayout canonical_kv_layout(const KvGeometry& geometry) {
       layout.layers.push_back(layer);
       continue;
     }
+    const DTypeInfo& k_type = dtype_info(geometry.k_type);
+    if (k_type.block_elements == 1) layer.k_element = k_type.block_bytes;
     layer.v_offset = round_up(layer.k_offset + layer.k_row * kPageTokens * shape.heads, kAlign);
     page_bytes = round_up(layer.v_offset + layer.v_row * kPageTokens * shape.heads, kAlign);
     layout.layers.push_back(layer);

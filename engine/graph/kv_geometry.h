@@ -37,18 +37,21 @@ struct KvKind {
 };
 
 /// Where a layer lies in a page of its kind, in bytes. Keys are [heads][kPageTokens][k_row], values
-/// [heads][kPageTokens][v_row]. Shared values have the keys' offset and row, so that v_row may be
-/// more than a value takes, and storing one writes the bytes that its key has there already.
+/// [heads][kPageTokens][v_row]. Keys that lie across are [heads][k_dim][kPageTokens] elements,
+/// which is how scores are computed, for a vector of keys at a time; they take the same memory.
+/// Shared values have the keys' offset and row, so that v_row may be more than a value takes, and
+/// storing one writes the bytes that its key has there already.
 struct KvLayerLayout {
   int32_t kind = 0;
   int64_t k_offset = 0;
   int64_t v_offset = 0;
-  int64_t k_row = 0;  ///< bytes of one key
-  int64_t v_row = 0;  ///< bytes of one value
+  int64_t k_row = 0;      ///< bytes of one key
+  int64_t v_row = 0;      ///< bytes of one value
+  int64_t k_element = 0;  ///< bytes of an element of a key that lies across; 0: it does not
 };
 
 /// The canonical pages: layers of a kind one after another, keys before values, each aligned to 64
-/// bytes.
+/// bytes. Keys lie across unless they are stored in blocks or shared with values.
 struct KvLayout {
   std::vector<KvKind> kinds;
   std::vector<KvLayerLayout> layers;

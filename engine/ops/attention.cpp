@@ -45,12 +45,23 @@ void reference(const RefCall& call) {
         return pages.page(sequence, s) + offset +
                (h / group * kPageTokens + s % kPageTokens) * bytes;
       };
+      const auto load_key = [&](int64_t s) {
+        const QuantTraits& type = quant_traits(call.kv.k_type);
+        if (at.k_element == 0) {
+          type.decode(stored(s, at.k_offset, at.k_row), row.data(), shape.k_dim);
+          return;
+        }
+        const std::byte* keys =
+            pages.page(sequence, s) + at.k_offset + h / group * kPageTokens * at.k_row;
+        for (int64_t i = 0; i < shape.k_dim; ++i) {
+          type.decode(keys + (i * kPageTokens + s % kPageTokens) * at.k_element, row.data() + i, 1);
+        }
+      };
       std::vector<double> scores;
       double best = sinks.data == nullptr ? -std::numeric_limits<double>::infinity()
                                           : sinks.row<float>(0, 0)[h];
       for (int64_t s = first; s <= slot; ++s) {
-        quant_traits(call.kv.k_type)
-            .decode(stored(s, at.k_offset, at.k_row), row.data(), shape.k_dim);
+        load_key(s);
         double score = dot_f64(q.row<float>(h, r), row.data(), shape.k_dim) * p.scale;
         if (p.softcap > 0) score = p.softcap * std::tanh(score / p.softcap);
         best = std::max(best, score);

@@ -32,8 +32,16 @@ void reference(const RefCall& call) {
     std::byte* page = call.pages[static_cast<size_t>(at.kind)].page(sequence, slot);
     for (int64_t h = 0; h < shape.heads; ++h) {
       const int64_t token = h * kPageTokens + slot % kPageTokens;
-      quant_traits(call.kv.k_type)
-          .encode(k.row<float>(h, r), page + at.k_offset + token * at.k_row, shape.k_dim);
+      const QuantTraits& k_type = quant_traits(call.kv.k_type);
+      if (at.k_element > 0) {
+        std::byte* keys = page + at.k_offset + h * kPageTokens * at.k_row;
+        for (int64_t i = 0; i < shape.k_dim; ++i) {
+          k_type.encode(k.row<float>(h, r) + i,
+                        keys + (i * kPageTokens + slot % kPageTokens) * at.k_element, 1);
+        }
+      } else {
+        k_type.encode(k.row<float>(h, r), page + at.k_offset + token * at.k_row, shape.k_dim);
+      }
       quant_traits(call.kv.v_type)
           .encode(v.row<float>(h, r), page + at.v_offset + token * at.v_row, shape.v_dim);
     }

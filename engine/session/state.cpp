@@ -24,7 +24,7 @@ namespace infer {
 namespace {
 
 constexpr char kMagic[8] = {'I', 'N', 'F', 'E', 'R', 'S', 'E', 'S'};
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;  // 3: keys lie across
 /// What is read, hashed or copied at a time; of pages at least one.
 constexpr int64_t kPartBytes = int64_t{4} << 20;
 /// More tokens than any session has ever dropped; with those it holds the sum stays countable.
@@ -102,6 +102,7 @@ Result<bool> copy_part(Engine::Impl& engine, KvCache::SequenceId id, int64_t len
 
 /// Zeroes what a page of which `used` slots are written holds behind them: it may be another's.
 void clear_behind(const KvLayout& layout, size_t kind, int64_t used, std::span<std::byte> page) {
+  // Of every kPageTokens rows those behind the first `used` ones.
   const auto clear = [&](int64_t begin, int64_t end, int64_t row) {
     for (int64_t head = begin; head + row * kPageTokens <= end; head += row * kPageTokens) {
       std::ranges::fill(page.subspan(static_cast<size_t>(head + row * used),
@@ -114,7 +115,7 @@ void clear_behind(const KvLayout& layout, size_t kind, int64_t used, std::span<s
     const KvLayerLayout& layer = layout.layers[i];
     if (static_cast<size_t>(layer.kind) != kind) continue;
     clear(layer.v_offset, end, layer.v_row);
-    clear(layer.k_offset, layer.v_offset, layer.k_row);
+    clear(layer.k_offset, layer.v_offset, layer.k_element > 0 ? layer.k_element : layer.k_row);
     end = layer.k_offset;
   }
 }

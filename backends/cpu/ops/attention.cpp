@@ -240,14 +240,15 @@ class Attention {
     const int64_t count = queries(tile);
     const int64_t before = kv_head(unit) * kPageTokens;
     const bool last = page >= row(tile.last - 1).last_page();
-    const auto rows = [&](DType type, int64_t offset, int64_t stride, int64_t dim) {
+    const auto rows = [&](DType type, bool across, int64_t offset, int64_t stride, int64_t dim) {
       const auto in = [&](int64_t p) {
         return pages_.page(sequence(tile.first), p * kPageTokens) + offset + before * stride;
       };
-      return CacheRows{type, in(page), stride, dim, last ? nullptr : in(page + 1)};
+      return CacheRows{type, across, in(page), stride, dim, last ? nullptr : in(page + 1)};
     };
-    const CacheRows keys = rows(call_.kv.k_type, at_.k_offset, at_.k_row, shape_.k_dim);
-    CacheRows values = rows(call_.kv.v_type, at_.v_offset, at_.v_row, shape_.v_dim);
+    const CacheRows keys =
+        rows(call_.kv.k_type, at_.k_element > 0, at_.k_offset, at_.k_row, shape_.k_dim);
+    CacheRows values = rows(call_.kv.v_type, false, at_.v_offset, at_.v_row, shape_.v_dim);
     if (values.data == keys.data) values.next = nullptr;  // fetched with the keys
     ops_.scores(queries_, count, keys, visible, any, slice_, scores_);
     ops_.soften(scores_, count, visible, p_.softcap, states.softmax, states.mixes, sizes_.v_pad);

@@ -79,6 +79,13 @@ struct Slice {
   int64_t n;
 };
 
+/// Asks for bytes [begin, end) of the next page's rows. All calls for a page together ask for the
+/// whole of the next one, in its order.
+void fetch(const CacheRows& rows, int64_t begin, int64_t end) {
+  if (rows.next == nullptr) return;
+  for (int64_t i = begin / 64 * 64; i < end; i += 64) __builtin_prefetch(rows.next + i, 0, 2);
+}
+
 template <typename Block, typename Fn>
 void decode_rows(const CacheRows& rows, int64_t begin, int64_t end, int64_t offset, const Slice& s,
                  float* to, Fn fn) {
@@ -89,21 +96,11 @@ void decode_rows(const CacheRows& rows, int64_t begin, int64_t end, int64_t offs
   }
 }
 
-/// Asks for a part of the next page, as large as rows [begin, end) of a slice. All rows and slices
-/// together ask for the whole page in its order, whatever the order in which they are decoded.
-void fetch(const CacheRows& rows, int64_t begin, int64_t end, const Slice& s) {
-  if (rows.next == nullptr) return;
-  const int64_t start = s.begin * rows.stride / rows.dim * kPageTokens;
-  const int64_t share = s.n * rows.stride / rows.dim;
-  for (int64_t i = (start + begin * share) / 64 * 64; i < start + end * share; i += 64) {
-    __builtin_prefetch(rows.next + i, 0, 2);
-  }
-}
-
-/// The slice of rows [begin, end), zeros behind each up to a whole vector; asks for the next
-/// page's.
+/// The slice of rows [begin, end), zeros behind each up to a whole vector.
 void decode(const CacheRows& rows, int64_t begin, int64_t end, const Slice& s, float* to) {
-  fetch(rows, begin, end, s);
+  const int64_t share = s.n * rows.stride / rows.dim;  // bytes of a row
+  const int64_t before = s.begin * rows.stride / rows.dim * kPageTokens;
+  fetch(rows, before + begin * share, before + end * share);
   const int64_t offset = stored_bytes(rows.type, s.begin);
   switch (rows.type) {
     case DType::f32:
@@ -149,9 +146,21 @@ void encode_q8_0(const float* x, std::byte* to, int64_t n) {
 
 // ---- products ----------------------------------------------------------------------------------
 
+F load_element(const float* x) { return F::load(x); }
+F load_element(const uint16_t* x) { return F::load_half(x); }
+
+/// A matrix of floats or binary16, its rows a pitch of elements apart.
+template <typename T>
+struct Matrix {
+  const T* data;
+  int64_t pitch;
+
+  Matrix at(int64_t row, int64_t column) const { return {data + row * pitch + column, pitch}; }
+};
+
 /// A stretch of V vectors of Q rows: y[m] += Σ_i w[m][i]·x[i], i ascending from 0 to n.
-template <int Q, int V>
-void multiply_tile(const float* w, int64_t w_pitch, const float* x, int64_t n, float* y,
+template <int Q, int V, typename T>
+void multiply_tile(const float* w, int64_t w_pitch, const Matrix<T>& x, int64_t n, float* y,
                    int64_t y_pitch) {
   F sums[Q][V];
   for (int m = 0; m < Q; ++m) {
@@ -161,7 +170,7 @@ void multiply_tile(const float* w, int64_t w_pitch, const float* x, int64_t n, f
     F a[Q];
     for (int m = 0; m < Q; ++m) a[m] = F::set(w[m * w_pitch + i]);
     for (int v = 0; v < V; ++v) {
-      const F b = F::load(x + i * kAttentionSlice + v * kW);
+      const F b = load_element(x.data + i * x.pitch + v * kW);
       for (int m = 0; m < Q; ++m) sums[m][v] = fma(a[m], b, sums[m][v]);
     }
   }
@@ -170,20 +179,20 @@ void multiply_tile(const float* w, int64_t w_pitch, const float* x, int64_t n, f
   }
 }
 
-/// The same for whole vectors of columns; rows of x are those of a slice.
-template <int Q>
-void multiply(const float* w, int64_t w_pitch, const float* x, int64_t n, int64_t columns, float* y,
-              int64_t y_pitch) {
+/// The same for whole vectors of columns.
+template <int Q, typename T>
+void multiply(const float* w, int64_t w_pitch, const Matrix<T>& x, int64_t n, int64_t columns,
+              float* y, int64_t y_pitch) {
   int64_t c = 0;
   if constexpr (Q == 1) {  // enough sums at once to hide the latency of one
     for (; c + 8 * kW <= columns; c += 8 * kW) {
-      multiply_tile<1, 8>(w, w_pitch, x + c, n, y + c, y_pitch);
+      multiply_tile<1, 8>(w, w_pitch, x.at(0, c), n, y + c, y_pitch);
     }
   }
   for (; c + 4 * kW <= columns; c += 4 * kW) {
-    multiply_tile<Q, 4>(w, w_pitch, x + c, n, y + c, y_pitch);
+    multiply_tile<Q, 4>(w, w_pitch, x.at(0, c), n, y + c, y_pitch);
   }
-  for (; c < columns; c += kW) multiply_tile<Q, 1>(w, w_pitch, x + c, n, y + c, y_pitch);
+  for (; c < columns; c += kW) multiply_tile<Q, 1>(w, w_pitch, x.at(0, c), n, y + c, y_pitch);
 }
 
 template <int Q>
@@ -191,13 +200,16 @@ struct Rows {
   static constexpr int kCount = Q;
 };
 
-/// Calls fn(Rows<Q>, first) for all queries, as many at once as the registers can sum: Q rows of
-/// four vectors, one of the operand and Q factors.
+/// As many queries at once as the registers can sum: rows of four vectors, one of the operand and
+/// as many factors.
+constexpr int64_t kTile = kW > 8 ? 6 : 3;
+
+/// Calls fn(Rows<Q>, first) for all queries.
 template <typename Fn>
 void for_each_tile(int64_t queries, Fn fn) {
   for (int64_t m = 0; m < queries;) {
     const int64_t left = queries - m;
-    if (kW > 8 && left >= 6) {
+    if (kTile == 6 && left >= 6) {
       fn(Rows<6>(), m);
       m += 6;
     } else if (left >= 3 && left != 4) {
@@ -221,15 +233,6 @@ void transpose_keys(const CacheRows& keys, const Slice& slice, Visible any, floa
   for (int64_t j = any.begin / kW * kW; j < any.end; j += kW) {
     const int64_t begin = greater(j, any.begin);
     const int64_t end = lesser(j + kW, any.end);
-    if (keys.type == DType::f16 && end - begin == kW && slice.n % kW == 0) {  // the usual case
-      fetch(keys, begin, end, slice);
-      const std::byte* from = keys.data + j * keys.stride;
-      for (int64_t i = 0; i < slice.n; i += kW) {
-        F::transpose_f16(reinterpret_cast<const uint16_t*>(from) + slice.begin + i, keys.stride / 2,
-                         x + i * kPageTokens + j, kPageTokens);
-      }
-      continue;
-    }
     if (end - begin < kW) fill(rows, rows + kW * kAttentionSlice, 0.0f);
     decode(keys, begin, end, slice, rows + (begin - j) * kAttentionSlice);
     for (int64_t i = 0; i < slice.n; i += kW) {
@@ -238,24 +241,79 @@ void transpose_keys(const CacheRows& keys, const Slice& slice, Visible any, floa
   }
 }
 
+/// The rows of a page's keys that lie across.
+template <typename T>
+Matrix<T> rows_across(const CacheRows& keys) {
+  return {reinterpret_cast<const T*>(keys.data), kPageTokens};
+}
+
+void fetch_across(const CacheRows& keys, int64_t begin, int64_t end) {
+  const int64_t row = keys.stride / keys.dim * kPageTokens;
+  fetch(keys, begin * row, end * row);
+}
+
+/// The same of keys that lie across, in binary16 or bfloat16.
+void spread_keys(const CacheRows& keys, const Slice& slice, Visible any, float* x) {
+  const int64_t begin = any.begin / kW * kW;
+  const int64_t end = (any.end + kW - 1) / kW * kW;
+  for (int64_t i = 0; i < slice.n; ++i, x += kPageTokens) {
+    fetch_across(keys, slice.begin + i, slice.begin + i + 1);
+    const uint16_t* row = rows_across<uint16_t>(keys).at(slice.begin + i, 0).data;
+    if (keys.type == DType::f16) {
+      for (int64_t j = begin; j < end; j += kW) F::load_half(row + j).store(x + j);
+    } else {
+      bf16_to_f32(x + begin, row + begin, end - begin);
+    }
+  }
+}
+
+/// Scores of what slice.n elements of the queries and of the keys, x[element][key], contribute.
+template <typename T>
+void add_scores(const float* q, int64_t queries, int64_t dim, const Slice& slice,
+                const Matrix<T>& x, const Visible* visible, float* scores) {
+  for_each_tile(queries, [&](auto rows, int64_t m) {
+    constexpr int kQ = decltype(rows)::kCount;
+    int64_t from = kPageTokens;
+    int64_t to = 0;
+    for (int i = 0; i < kQ; ++i) {
+      if (visible[m + i].empty()) continue;
+      from = lesser(from, visible[m + i].begin / kW * kW);
+      to = greater(to, (visible[m + i].end + kW - 1) / kW * kW);
+    }
+    multiply<kQ>(q + m * dim + slice.begin, dim, x.at(0, from), slice.n, to - from,
+                 scores + m * kPageTokens + from, kPageTokens);
+  });
+}
+
+/// Stored elements meet queries in small parts, for the sake of the fetches.
+constexpr int64_t kPart = 16;
+
 void score_page(const float* q, int64_t queries, const CacheRows& keys, const Visible* visible,
                 Visible any, float* slice, float* scores) {
   fill(scores, scores + queries * kPageTokens, 0.0f);
-  for (int64_t begin = 0; begin < keys.dim; begin += kAttentionSlice) {
-    const int64_t n = lesser(kAttentionSlice, keys.dim - begin);
-    transpose_keys(keys, {begin, n}, any, slice);
-    for_each_tile(queries, [&](auto rows, int64_t m) {
-      constexpr int kQ = decltype(rows)::kCount;
-      int64_t from = kPageTokens;
-      int64_t to = 0;
-      for (int i = 0; i < kQ; ++i) {
-        if (visible[m + i].empty()) continue;
-        from = lesser(from, visible[m + i].begin / kW * kW);
-        to = greater(to, (visible[m + i].end + kW - 1) / kW * kW);
+  const auto add = [&](const Slice& s, const auto& x) {
+    add_scores(q, queries, keys.dim, s, x, visible, scores);
+  };
+  const bool as_stored =
+      keys.across && (keys.type == DType::f32 || (keys.type == DType::f16 && queries <= kTile));
+  const int64_t step = as_stored ? kPart : kAttentionSlice;
+  for (int64_t begin = 0; begin < keys.dim; begin += step) {
+    const Slice s{begin, lesser(step, keys.dim - begin)};
+    if (as_stored) {
+      fetch_across(keys, begin, begin + s.n);
+      if (keys.type == DType::f32) {
+        add(s, rows_across<float>(keys).at(begin, 0));
+      } else {
+        add(s, rows_across<uint16_t>(keys).at(begin, 0));
       }
-      multiply<kQ>(q + m * keys.dim + begin, keys.dim, slice + from, n, to - from,
-                   scores + m * kPageTokens + from, kPageTokens);
-    });
+      continue;
+    }
+    if (keys.across) {
+      spread_keys(keys, s, any, slice);
+    } else {
+      transpose_keys(keys, s, any, slice);
+    }
+    add(s, Matrix<float>{slice, kPageTokens});
   }
 }
 
@@ -327,40 +385,56 @@ void soften_page(float* scores, int64_t queries, const Visible* visible, float c
 
 // ---- mixes of values ---------------------------------------------------------------------------
 
-/// Q queries and a slice: what they see in common together, what only some see one by one.
-template <int Q>
-void mix_queries(const float* weights, const float* slice, int64_t columns, const Visible* visible,
-                 float* mixes, int64_t pad) {
-  const auto add = [&](auto rows, int m, int64_t begin, int64_t end) {
-    if (begin >= end) return;
-    multiply<decltype(rows)::kCount>(weights + m * kPageTokens + begin, kPageTokens,
-                                     slice + begin * kAttentionSlice, end - begin, columns,
-                                     mixes + m * pad, pad);
+/// Q queries and values [begin, end), of which x holds the first: what they see in common together,
+/// what only some see one by one.
+template <int Q, typename T>
+void mix_queries(const float* weights, const Matrix<T>& x, int64_t begin, int64_t end,
+                 int64_t columns, const Visible* visible, float* mixes, int64_t pad) {
+  const auto add = [&](auto rows, int m, int64_t from, int64_t to) {
+    from = greater(from, begin);
+    to = lesser(to, end);
+    if (from >= to) return;
+    multiply<decltype(rows)::kCount>(weights + m * kPageTokens + from, kPageTokens,
+                                     x.at(from - begin, 0), to - from, columns, mixes + m * pad,
+                                     pad);
   };
-  int64_t begin = 0;
-  int64_t end = kPageTokens;
+  int64_t first = 0;
+  int64_t last = kPageTokens;
   for (int m = 0; m < Q; ++m) {
-    begin = greater(begin, visible[m].begin);
-    end = lesser(end, visible[m].end);
+    first = greater(first, visible[m].begin);
+    last = lesser(last, visible[m].end);
   }
-  if (begin >= end) begin = end = kPageTokens;  // nothing in common
-  for (int m = 0; m < Q; ++m) add(Rows<1>(), m, visible[m].begin, lesser(visible[m].end, begin));
-  add(Rows<Q>(), 0, begin, end);
-  for (int m = 0; m < Q; ++m) add(Rows<1>(), m, greater(visible[m].begin, end), visible[m].end);
+  if (first >= last) first = last = kPageTokens;  // nothing in common
+  for (int m = 0; m < Q; ++m) add(Rows<1>(), m, visible[m].begin, lesser(visible[m].end, first));
+  add(Rows<Q>(), 0, first, last);
+  for (int m = 0; m < Q; ++m) add(Rows<1>(), m, greater(visible[m].begin, last), visible[m].end);
 }
 
 void mix_page(const float* weights, int64_t queries, const CacheRows& values,
               const Visible* visible, Visible any, float* slice, float* mixes, int64_t pad) {
-  for (int64_t begin = 0; begin < values.dim; begin += kAttentionSlice) {
-    const int64_t n = lesser(kAttentionSlice, values.dim - begin);
-    for (int64_t j = any.begin; j < any.end;
-         j += 8) {  // in small parts, for the sake of the fetches
-      decode(values, j, lesser(j + 8, any.end), {begin, n}, slice + j * kAttentionSlice);
-    }
+  const auto add = [&](const Slice& s, const auto& x, int64_t begin, int64_t end) {
     for_each_tile(queries, [&](auto rows, int64_t m) {
-      mix_queries<decltype(rows)::kCount>(weights + m * kPageTokens, slice, (n + kW - 1) / kW * kW,
-                                          visible + m, mixes + m * pad + begin, pad);
+      mix_queries<decltype(rows)::kCount>(weights + m * kPageTokens, x, begin, end,
+                                          (s.n + kW - 1) / kW * kW, visible + m,
+                                          mixes + m * pad + s.begin, pad);
     });
+  };
+  // Rows of whole vectors can be read as they are stored.
+  if (values.type == DType::f16 && queries <= kTile && values.dim % kW == 0) {
+    const Matrix<uint16_t> x{reinterpret_cast<const uint16_t*>(values.data), values.stride / 2};
+    for (int64_t j = any.begin; j < any.end; j += kPart) {
+      const int64_t end = lesser(j + kPart, any.end);
+      fetch(values, j * values.stride, end * values.stride);
+      add({0, values.dim}, x.at(j, 0), j, end);
+    }
+    return;
+  }
+  for (int64_t begin = 0; begin < values.dim; begin += kAttentionSlice) {
+    const Slice s{begin, lesser(kAttentionSlice, values.dim - begin)};
+    for (int64_t j = any.begin; j < any.end; j += 8) {  // small parts, as above
+      decode(values, j, lesser(j + 8, any.end), s, slice + j * kAttentionSlice);
+    }
+    add(s, Matrix<float>{slice, kAttentionSlice}, 0, kPageTokens);
   }
 }
 

@@ -73,23 +73,6 @@ struct F {
       _mm256_storeu_ps(to + (i + 3) * to_pitch, _mm256_shuffle_ps(c, d, 0xee));
     }
   }
-  /// The same from binary16.
-  static void transpose_f16(const uint16_t* from, int64_t from_pitch, float* to, int64_t to_pitch) {
-    __m128i a[8];
-    for (int64_t j = 0; j < 8; ++j) {
-      a[j] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + j * from_pitch));
-    }
-    // Each step interleaves what is four, two, one rows apart; after three, rows are columns.
-    for (int step = 0; step < 3; ++step) {
-      __m128i b[8];
-      for (int j = 0; j < 4; ++j) {
-        b[2 * j] = _mm_unpacklo_epi16(a[j], a[j + 4]);
-        b[2 * j + 1] = _mm_unpackhi_epi16(a[j], a[j + 4]);
-      }
-      for (int j = 0; j < 8; ++j) a[j] = b[j];
-    }
-    for (int64_t i = 0; i < 8; ++i) _mm256_storeu_ps(to + i * to_pitch, _mm256_cvtph_ps(a[i]));
-  }
 };
 
 F operator+(F a, F b) { return {_mm256_add_ps(a.v, b.v)}; }

@@ -51,12 +51,6 @@ struct F {
     for (int64_t j = 0; j < 16; ++j) rows[j] = _mm512_loadu_ps(from + j * from_pitch);
     store_transposed(rows, to, to_pitch);
   }
-  /// The same from binary16.
-  static void transpose_f16(const uint16_t* from, int64_t from_pitch, float* to, int64_t to_pitch) {
-    __m512 rows[16];
-    for (int64_t j = 0; j < 16; ++j) rows[j] = load_half(from + j * from_pitch).v;
-    store_transposed(rows, to, to_pitch);
-  }
 
  private:
   static void store_transposed(const __m512* rows, float* to, int64_t pitch) {

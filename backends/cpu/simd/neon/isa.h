@@ -58,21 +58,6 @@ struct F {
       }
     }
   }
-  /// The same from binary16.
-  static void transpose_f16(const uint16_t* from, int64_t from_pitch, float* to, int64_t to_pitch) {
-    uint16x8_t a[8];
-    for (int64_t j = 0; j < 8; ++j) a[j] = vld1q_u16(from + j * from_pitch);
-    // Each step interleaves what is four, two, one rows apart; after three, rows are columns.
-    for (int step = 0; step < 3; ++step) {
-      uint16x8_t b[8];
-      for (int j = 0; j < 4; ++j) {
-        b[2 * j] = vzip1q_u16(a[j], a[j + 4]);
-        b[2 * j + 1] = vzip2q_u16(a[j], a[j + 4]);
-      }
-      for (int j = 0; j < 8; ++j) a[j] = b[j];
-    }
-    for (int64_t i = 0; i < 8; ++i) widened(vreinterpretq_f16_u16(a[i])).store(to + i * to_pitch);
-  }
 
  private:
   static F widened(float16x8_t halves) {

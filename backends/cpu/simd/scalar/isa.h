@@ -67,12 +67,6 @@ struct F {
       for (int64_t j = 0; j < 4; ++j) to[i * to_pitch + j] = from[j * from_pitch + i];
     }
   }
-  /// The same from binary16.
-  static void transpose_f16(const uint16_t* from, int64_t from_pitch, float* to, int64_t to_pitch) {
-    for (int64_t i = 0; i < 4; ++i) {
-      for (int64_t j = 0; j < 4; ++j) to[i * to_pitch + j] = f16_to_f32(from[j * from_pitch + i]);
-    }
-  }
 };
 
 F operator+(F a, F b) { return {a.v + b.v}; }

@@ -41,13 +41,19 @@ Json speculation_json(const SpeculationStatistics& s) {
   for (const SpeculationStatistics::Place& place : s.places) {
     places.push_back({{"reached", place.reached}, {"accepted", place.accepted}});
   }
+  Json lengths = Json::array();
+  for (const SpeculationStatistics::Length& length : s.lengths) {
+    lengths.push_back(
+        {{"steps", length.steps}, {"accepted", length.accepted}, {"refused", length.refused}});
+  }
   return {{"drafted", s.drafted},
           {"accepted", s.accepted},
           {"tokens", s.tokens},
           {"seconds", s.seconds},
           {"draft_seconds", s.draft_seconds},
           {"plain_seconds", s.plain_seconds},
-          {"places", std::move(places)}};
+          {"places", std::move(places)},
+          {"lengths", std::move(lengths)}};
 }
 
 std::string speculation_summary(const SpeculationStatistics& s) {

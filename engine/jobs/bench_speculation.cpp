@@ -47,19 +47,32 @@ void add(SpeculationStatistics& sum, const SpeculationStatistics& s) {
     sum.places[i].reached += s.places[i].reached;
     sum.places[i].accepted += s.places[i].accepted;
   }
+  if (sum.lengths.size() < s.lengths.size()) sum.lengths.resize(s.lengths.size());
+  for (size_t i = 0; i < s.lengths.size(); ++i) {
+    sum.lengths[i].steps += s.lengths[i].steps;
+    sum.lengths[i].accepted += s.lengths[i].accepted;
+    sum.lengths[i].refused += s.lengths[i].refused;
+  }
 }
 
+/// Σ (1 − α^(γ+1)) / (1 − α) tokens over the steps (Leviathan et al. 2023, section 3.1), with the
+/// acceptance α of proposals of each length γ, over what the steps took. One α for all would not
+/// do: long proposals are made where they are likely to be right.
 double expected_speedup(const SpeculationStatistics& s) {
-  const auto steps = static_cast<double>(s.tokens - s.accepted);
   if (s.tokens == 0 || s.seconds <= 0) return 1;
-  int64_t reached = 0;
-  for (const SpeculationStatistics::Place& place : s.places) reached += place.reached;
-  const double alpha =
-      reached == 0 ? 0 : static_cast<double>(s.accepted) / static_cast<double>(reached);
-  const double gamma = static_cast<double>(s.drafted) / steps;
-  const double tokens = alpha >= 1 ? gamma + 1 : (1 - std::pow(alpha, gamma + 1)) / (1 - alpha);
-  const double plain_step = s.plain_seconds / static_cast<double>(s.tokens);
-  return tokens * steps * plain_step / s.seconds;
+  double tokens = 0;
+  for (size_t gamma = 0; gamma < s.lengths.size(); ++gamma) {
+    const SpeculationStatistics::Length& length = s.lengths[gamma];
+    const auto accepted = static_cast<double>(length.accepted);
+    const auto refused = static_cast<double>(length.refused);
+    const double each =
+        refused == 0
+            ? static_cast<double>(gamma) + 1
+            : (1 - std::pow(accepted / (accepted + refused), static_cast<double>(gamma) + 1)) /
+                  (refused / (accepted + refused));
+    tokens += each * static_cast<double>(length.steps);
+  }
+  return tokens * s.plain_seconds / static_cast<double>(s.tokens) / s.seconds;
 }
 
 Result<SpeculationBenchResult> measure(Engine& engine, std::span<const int32_t> prompt,
@@ -75,8 +88,11 @@ Result<SpeculationBenchResult> measure(Engine& engine, std::span<const int32_t> 
   SpeculationBenchResult result;
   std::vector<double> ratios;
   for (int32_t r = 0; r < options.repeats; ++r) {
-    INFER_TRY(const Generated with, generate(engine, prompt, drafted));
-    INFER_TRY(const Generated without, generate(engine, prompt, plain));
+    // By turns first and second, lest a machine that grows slower favours one of them.
+    const bool drafted_first = r % 2 == 0;
+    INFER_TRY(Generated with, generate(engine, prompt, drafted_first ? drafted : plain));
+    INFER_TRY(Generated without, generate(engine, prompt, drafted_first ? plain : drafted));
+    if (!drafted_first) std::swap(with, without);
     if (with.tokens != without.tokens) {
       return fail(StatusCode::internal, "the text with drafters differs from the one without");
     }

@@ -142,9 +142,14 @@ namespace {
 
 SpeculationStatistics statistics_of(const DraftStatistics& from) {
   SpeculationStatistics to{from.drafted,       from.accepted,      from.tokens, from.seconds,
-                           from.draft_seconds, from.plain_seconds, {}};
+                           from.draft_seconds, from.plain_seconds, {},          {}};
   for (size_t i = 0; i < from.reached.size() && from.reached[i] > 0; ++i) {
     to.places.push_back({from.reached[i], from.held[i]});
+  }
+  size_t lengths = from.lengths.size();
+  while (lengths > 0 && from.lengths[lengths - 1].steps == 0) --lengths;
+  for (const DraftStatistics::Length& length : std::span(from.lengths).first(lengths)) {
+    to.lengths.push_back({length.steps, length.accepted, length.refused});
   }
   return to;
 }

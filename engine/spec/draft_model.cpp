@@ -53,7 +53,14 @@ Result<bool> DraftModel::prepare(int64_t id, std::span<const int32_t> tokens) {
   if (size > cache_->context()) return false;
   const auto [found, fresh] = sequences_.try_emplace(id);
   Held& held = found->second;
-  if (fresh) held.kv = cache_->add_sequence();
+  if (fresh) {
+    try {
+      held.kv = cache_->add_sequence();
+    } catch (...) {
+      sequences_.erase(found);
+      throw;
+    }
+  }
   cache_->set_in_use(held.kv, true);
   int64_t same = std::min({common_length(tokens, held.tokens), cache_->length(held.kv), size - 1});
   const auto foreign = [&](int32_t token) { return token >= vocabulary_; };

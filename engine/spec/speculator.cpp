@@ -221,6 +221,10 @@ void Speculator::verified(Drafting& drafting, int64_t accepted) {
     ++s.reached[static_cast<size_t>(i)];
     if (i < accepted) ++s.held[static_cast<size_t>(i)];
   }
+  DraftStatistics::Length& length = s.lengths[static_cast<size_t>(drafted)];
+  ++length.steps;
+  length.accepted += accepted;
+  if (accepted < drafted) ++length.refused;
   if (drafted == 0) return;
   drafting.acceptance[drafting.drafter].add(drafting.proposal, accepted);
   acceptance_[drafting.drafter].add(drafting.proposal, accepted);

@@ -30,6 +30,11 @@ struct DraftStatistics {
   /// By place in the proposal, from 0: how often all before it were accepted, and it as well.
   std::array<int64_t, kMostDrafted> reached{};
   std::array<int64_t, kMostDrafted> held{};
+  /// By length of the proposal: steps, tokens accepted in them, steps with a token refused.
+  struct Length {
+    int64_t steps, accepted, refused;
+  };
+  std::array<Length, kMostDrafted + 1> lengths{};
 };
 
 /// What speculation knows of one generation. Owned by who generates.

@@ -124,6 +124,59 @@ TEST_CASE("C: null pointers are refused by name, never followed") {
   infer_engine_free(engine);
 }
 
+TEST_CASE("C: a draft model and other drafters change the statistics, not the tokens") {
+  const auto expected = tokens_of(*open(*load()), kPrompt, sampled(40));
+  infer_load_options options;
+  infer_load_options_init(&options, sizeof(options));
+  CHECK(options.draft_model == nullptr);
+  CHECK(options.drafters == nullptr);
+  options.context = 512;
+  options.threads = 2;
+  options.draft_model = kModel.c_str();
+  options.drafters = "ngram;model";
+  infer_memory memory;
+  REQUIRE(infer_plan(kModel.c_str(), &options, &memory, sizeof(memory)) == INFER_OK);
+  CHECK(memory.draft > 0);
+  infer_engine* engine = nullptr;
+  REQUIRE(infer_engine_load(kModel.c_str(), &options, &engine) == INFER_OK);
+  REQUIRE(infer_engine_memory(engine, &memory, sizeof(memory)) == INFER_OK);
+  CHECK(memory.draft > 0);
+
+  infer_statistics statistics;
+  const auto run = [&](int32_t draft_tokens) {
+    infer_session* session = nullptr;
+    REQUIRE(infer_session_open(engine, &session) == INFER_OK);
+    infer_generate_options generate = generate_c(40);
+    CHECK(generate.draft_tokens == -1);
+    generate.draft_tokens = draft_tokens;
+    Seen seen;
+    REQUIRE(infer_generate(session, kPrompt.data(), kPrompt.size(), &generate, on_token, &seen) ==
+            INFER_OK);
+    CHECK(seen.tokens == expected);
+    REQUIRE(infer_session_statistics(session, &statistics, sizeof(statistics)) == INFER_OK);
+    infer_session_free(session);
+  };
+  run(3);
+  CHECK(statistics.drafted_tokens > 20);
+  // The draft model is the model itself, and draws with the same noise.
+  CHECK(statistics.accepted_tokens > statistics.drafted_tokens / 2);
+  CHECK(statistics.draft_seconds > 0);
+  run(0);
+  CHECK(statistics.drafted_tokens == 0);
+  CHECK(statistics.accepted_tokens == 0);
+  run(-1);
+  infer_engine_free(engine);
+
+  engine = nullptr;
+  options.drafters = "ngram;oracle";
+  CHECK(infer_engine_load(kModel.c_str(), &options, &engine) == INFER_INVALID_ARGUMENT);
+  CHECK(std::string(infer_last_error()).find("oracle") != std::string::npos);
+  options.drafters = nullptr;
+  options.draft_model = "a file that is not there";
+  CHECK(infer_engine_load(kModel.c_str(), &options, &engine) == INFER_NOT_FOUND);
+  CHECK(engine == nullptr);
+}
+
 TEST_CASE("C: a session is saved, restored, and shifts") {
   const TempDir folder;
   const std::string path = folder.path("session");

@@ -35,6 +35,8 @@ def test_every_drafter_gives_the_same_text(sampling):
         assert 0 <= s["accepted"] <= s["drafted"]
         assert s["tokens"] <= 150
         assert sum(p["accepted"] for p in s["places"]) == s["accepted"]
+        assert sum(n * l["steps"] for n, l in enumerate(s["lengths"])) == s["drafted"]
+        assert sum(l["steps"] + l["accepted"] for l in s["lengths"]) == s["tokens"]
         assert all(a["accepted"] >= b["reached"] for a, b in zip(s["places"], s["places"][1:]))
     assert text(*sampling, "-md", DRAFT, "--spec", 3)["speculation"]["drafted"] > 30
     off = text(*sampling, "-md", DRAFT, "--spec", "off")

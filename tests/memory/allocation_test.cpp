@@ -214,6 +214,29 @@ TEST_CASE("prefill and decode, from the first step of an engine") {
   exhaust([] { return Loaded(); }, run, check_usable);
 }
 
+TEST_CASE("drafters, of which a model is one") {
+  LoadOptions options = load_options();
+  options.drafters = {"ngram", "suffix", "model"};
+  // The second has another vocabulary.
+  for (const std::string& draft :
+       {kModel, std::string(INFER_SOURCE_DIR "/app/demo/infer-demo-draft.gguf")}) {
+    CAPTURE(draft);
+    options.draft_model = draft;
+    exhaust([&] { return code_of(Engine::load(kModel, options)); });
+    const auto prepare = [&] {
+      Loaded loaded{Engine::load(kModel, options).value(), generate_options()};
+      loaded.options.draft_tokens = 2;
+      return loaded;
+    };
+    const auto run = [](Loaded& loaded) {
+      const Result<std::unique_ptr<Session>> session = loaded.engine->open_session();
+      if (!session) return session.error().code();
+      return code_of((*session)->generate(kPrompt, loaded.options, {}));
+    };
+    exhaust(prepare, run, check_usable);
+  }
+}
+
 TEST_CASE("logits, and tokens taken back") {
   const auto run = [](Loaded& loaded) {
     const Result<std::unique_ptr<Session>> session = loaded.engine->open_session();

@@ -31,6 +31,17 @@ std::vector<int32_t> generated(Session& session, std::span<const int32_t> prompt
     statistics->tokens += s.tokens;
   }
   CHECK(s.accepted <= s.drafted);
+  int64_t steps = 0, drafted = 0, accepted = 0, refused = 0;
+  for (size_t n = 0; n < s.lengths.size(); ++n) {
+    steps += s.lengths[n].steps;
+    drafted += s.lengths[n].steps * static_cast<int64_t>(n);
+    accepted += s.lengths[n].accepted;
+    refused += s.lengths[n].refused;
+  }
+  CHECK(steps + accepted == s.tokens);
+  CHECK(drafted == s.drafted);
+  CHECK(accepted == s.accepted);
+  CHECK(refused <= s.drafted - s.accepted);
   CHECK(s.tokens <= result->generated_tokens + 1);
   return tokens;
 }

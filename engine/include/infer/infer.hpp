@@ -360,6 +360,14 @@ struct SpeculationStatistics {
     int64_t accepted = 0;
   };
   std::vector<Place> places;
+  /// By length of the proposal, from 0: how many steps had one so long, how many of its tokens were
+  /// right in all of them, and how many of them had a wrong one.
+  struct Length {
+    int64_t steps = 0;
+    int64_t accepted = 0;
+    int64_t refused = 0;
+  };
+  std::vector<Length> lengths;
 };
 
 struct GenerateResult {

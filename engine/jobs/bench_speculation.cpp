@@ -56,10 +56,11 @@ void add(SpeculationStatistics& sum, const SpeculationStatistics& s) {
 }
 
 /// Σ (1 − α^(γ+1)) / (1 − α) tokens over the steps (Leviathan et al. 2023, section 3.1), with the
-/// acceptance α of proposals of each length γ, over what the steps took. One α for all would not
-/// do: long proposals are made where they are likely to be right.
-double expected_speedup(const SpeculationStatistics& s) {
-  if (s.tokens == 0 || s.seconds <= 0) return 1;
+/// acceptance α of proposals of each length γ, over the seconds that they took; a plain step takes
+/// `plain_step`. One α for all would not do: long proposals are made where they are likely to be
+/// right.
+double expected_speedup(const SpeculationStatistics& s, double seconds, double plain_step) {
+  if (s.tokens == 0 || seconds <= 0) return 1;
   double tokens = 0;
   for (size_t gamma = 0; gamma < s.lengths.size(); ++gamma) {
     const SpeculationStatistics::Length& length = s.lengths[gamma];
@@ -72,7 +73,7 @@ double expected_speedup(const SpeculationStatistics& s) {
                   (refused / (accepted + refused));
     tokens += each * static_cast<double>(length.steps);
   }
-  return tokens * s.plain_seconds / static_cast<double>(s.tokens) / s.seconds;
+  return tokens * plain_step / seconds;
 }
 
 Result<SpeculationBenchResult> measure(Engine& engine, std::span<const int32_t> prompt,
@@ -87,6 +88,9 @@ Result<SpeculationBenchResult> measure(Engine& engine, std::span<const int32_t> 
   INFER_TRY(const Generated first, generate(engine, prompt, plain));
   SpeculationBenchResult result;
   std::vector<double> ratios;
+  double seconds = 0;
+  double plain_seconds = 0;
+  int64_t plain_steps = 0;
   for (int32_t r = 0; r < options.repeats; ++r) {
     // By turns first and second, lest a machine that grows slower favours one of them.
     const bool drafted_first = r % 2 == 0;
@@ -100,13 +104,17 @@ Result<SpeculationBenchResult> measure(Engine& engine, std::span<const int32_t> 
     result.tokens_per_s += with.rate() / options.repeats;
     result.plain_tokens_per_s += without.rate() / options.repeats;
     add(result.statistics, with.result.speculation);
+    seconds += with.result.generate_seconds;
+    plain_seconds += without.result.generate_seconds;
+    plain_steps += without.result.generated_tokens - 1;
   }
   const auto count = static_cast<double>(ratios.size());
   result.speedup = std::accumulate(ratios.begin(), ratios.end(), 0.0) / count;
   double squares = 0;
   for (const double x : ratios) squares += (x - result.speedup) * (x - result.speedup);
   if (count > 1) result.spread = std::sqrt(squares / (count - 1)) / result.speedup;
-  result.expected = expected_speedup(result.statistics);
+  result.expected = expected_speedup(result.statistics, seconds,
+                                     plain_seconds / static_cast<double>(plain_steps));
   return result;
 }
 

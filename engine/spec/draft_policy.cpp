@@ -32,11 +32,9 @@ double DraftOdds::of_sign(int32_t sign) const {
   return odds(own_.sign(sign), all_.sign(sign), guess);
 }
 
-double DraftOdds::of_place(int64_t place) const {
+double DraftOdds::of_place(int64_t place, double before) const {
   // Of a place that was hardly ever reached the one before tells the most.
-  double chance = kFirstPlace;
-  for (int64_t i = 0; i <= place; ++i) chance = odds(own_.place(i), all_.place(i), chance);
-  return chance;
+  return odds(own_.place(place), all_.place(place), place == 0 ? kFirstPlace : before);
 }
 
 DraftChoice best_draft(const DraftStep& step, const StepCosts& costs, std::span<const double> joint,

@@ -57,7 +57,8 @@ class DraftOdds {
  public:
   DraftOdds(const DraftAcceptance& own, const DraftAcceptance& all) : own_(own), all_(all) {}
   double of_sign(int32_t sign) const;
-  double of_place(int64_t place) const;
+  /// Of a place, given that of the one before it (anything for the first).
+  double of_place(int64_t place, double before) const;
 
  private:
   const DraftAcceptance& own_;

@@ -13,6 +13,8 @@ constexpr double kKeepOfAll = 0.995;
 /// The share of the time that may go into proposals which promise nothing, so that it is seen when
 /// they would pay again.
 constexpr double kProbeShare = 0.005;
+/// Tokens less likely than that to be accepted are worth no row, whatever it costs.
+constexpr double kLeastChance = 1e-3;
 
 }  // namespace
 
@@ -91,8 +93,10 @@ void Speculator::plan(const Item& item, int64_t most) {
       const DraftOdds odds = this->odds(drafting, i);
       joint_.clear();
       double joint = 1;
-      for (int64_t n = 0; n < most; ++n) {
-        joint_.push_back(joint *= odds.of_place(n));
+      double chance = 0;
+      for (int64_t n = 0; n < most && joint > kLeastChance; ++n) {
+        chance = odds.of_place(n, chance);
+        joint_.push_back(joint *= chance);
         drafting_.push_back(drafters_[i]->seconds(drafting.id, item.history, n + 1));
       }
     } else {
@@ -142,7 +146,10 @@ bool Speculator::worth_another(const Costly& costly) const {
   const Drafting& drafting = *costly.item.drafting;
   const DraftRequest& request = costly.request;
   const DraftOdds odds = this->odds(drafting, costly.drafter);
-  double chance = odds.of_place(static_cast<int64_t>(request.tokens.size()));
+  double chance = 0;
+  for (size_t i = 0; i <= request.tokens.size(); ++i) {
+    chance = odds.of_place(static_cast<int64_t>(i), chance);
+  }
   for (const DraftToken& token : request.tokens) chance *= odds.of_sign(token.sign);
   const auto drafted = static_cast<int64_t>(request.tokens.size());
   const Drafter& drafter = *drafters_[costly.drafter];

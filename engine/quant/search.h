@@ -36,16 +36,17 @@ inline F4 round4(F4 v) {
   return (v + kShift) - kShift;
 }
 
-/// How an error counts beside the importance of its column: by √(2σ² + x²), where σ² is the mean
-/// of the block's squares, or by x². Large weights matter more than their share of the sum of
-/// squares says; the factors are those that llama.cpp's quantisers have found to serve models best.
+/// How an error counts beside the importance of its column, if that is known: by √(2σ² + x²), where
+/// σ² is the mean of the block's squares, or (without importance) by σ²/2 + x². Large weights matter
+/// more than their share of the sum of squares says, as llama.cpp's quantisers have found; types
+/// whose levels are symmetric need the stronger emphasis.
 enum class Emphasis : uint8_t { root, square };
 
 /// Values of a block and how much their errors count.
 template <int N>
 struct SearchBlock {
   alignas(16) float x[N];  ///< in −1..1
-  alignas(16) float w[N];  ///< ≥ 0, at most about 2
+  alignas(16) float w[N];  ///< ≥ 0, below 2
   float size = 0;          ///< what x = 1 stands for
 
   /// `importance` of each value, ≥ 0, or null. False where all values vanish in a binary16 scale.
@@ -62,7 +63,7 @@ struct SearchBlock {
     const float floor = 2 * squares / N;
     for (int i = 0; i < N; ++i) {
       const float square = x[i] * x[i];
-      w[i] = emphasis == Emphasis::square ? square : std::sqrt(floor + square);
+      w[i] = emphasis == Emphasis::square ? floor / 4 + square : std::sqrt(floor + square);
     }
     if (importance == nullptr) return true;
     float most = 0;
@@ -212,15 +213,15 @@ ScaleMin search_scale_min(const float* x, const float* w, bool free_min) {
     }
   };
   // From the whole range to one cut on both sides: few levels gain most by that.
-  constexpr int kTrials = High < 4 ? 14 : 9;
-  constexpr float kStep = High < 4 ? 0.1f : 0.2f;
+  constexpr int kTrials = 14;
+  constexpr float kStep = High < 4 ? 0.1f : 0.18f;
   const float middle = (low + high) / 2;
   for (int t = 0; t < kTrials; ++t) {
-    const float scale = (high - low) / (High - 0.4f + kStep * static_cast<float>(t));
+    const float scale = (high - low) / (High - 0.6f + kStep * static_cast<float>(t));
     attempt({scale, -low});
-    if (High < 4) attempt({scale, High * scale / 2 - middle});
+    if (High < 4 || free_min) attempt({scale, High * scale / 2 - middle});
   }
-  for (int i = 0; i < 3; ++i) attempt(best);
+  for (int i = 0; i < 4; ++i) attempt(best);
   return best;
 }
 

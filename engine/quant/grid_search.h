@@ -129,8 +129,9 @@ struct GridFit {
   uint8_t signs[32];  ///< of eight weights
 };
 
-/// x ≈ ±d·factor(s)·g with s in 0..15 of each of Parts sub-blocks. `even`: the number of minus signs
-/// of eight weights is even, for the format stores seven. `factor` rises. False where all is zero.
+/// x ≈ ±d·factor(s)·g with s in 0..15 of each of Parts sub-blocks. `even`: the number of minus
+/// signs of eight weights is even, for the format stores seven. `factor` rises. False where all is
+/// zero.
 template <int Parts, typename Index, typename Factor>
 bool search_grid(const Index& index, SearchBlock<256>& b, bool even, Factor factor, GridFit& fit) {
   constexpr int kPart = 256 / Parts;

@@ -48,8 +48,7 @@ struct Codec<DType::iq4_xs> {
       if (importance != nullptr) importance += 256;
       int scales[8];
       float levels[256];
-      if (!some ||
-          !search_scaled<Iq4Levels, 8>(search, -32, 31, 14, 5, block.d, scales, levels)) {
+      if (!some || !search_scaled<Iq4Levels, 8>(search, -32, 31, 14, 5, block.d, scales, levels)) {
         continue;
       }
       for (int j = 0; j < 8; ++j) {

@@ -44,7 +44,8 @@ struct Codec<DType::mxfp4> {
     for (int64_t b = 0; b < count; ++b, in += 32) {
       blocks[b] = {};
       const float extreme = std::fabs(extreme_of(in, 32));
-      const float* const columns = importance;
+      float weights[32];
+      set_weights(importance, weights);
       if (importance != nullptr) importance += 32;
       if (extreme < 0x1p-120f) continue;
       // Of the three powers of two that may be best, the one of least error: the largest value
@@ -55,7 +56,7 @@ struct Codec<DType::mxfp4> {
       float least = HUGE_VALF;
       for (int e = std::max(middle - 1, 0); e <= std::min(middle + 1, kLastExponent); ++e) {
         // In units of the middle scale, so that the errors compare and stay within float.
-        const float error = std::ldexp(squared_error(in, columns, e), 2 * (e - middle));
+        const float error = std::ldexp(squared_error(in, weights, e), 2 * (e - middle));
         if (error < least) {
           least = error;
           blocks[b].e = static_cast<uint8_t>(e);
@@ -79,15 +80,20 @@ struct Codec<DType::mxfp4> {
     return x < 0 && index > 0 ? index + 8 : index;
   }
 
-  /// Of the block with the scale of exponent `e`, in units of half that scale squared, each weight's
-  /// times its importance (null: one).
-  static float squared_error(const float* in, const float* importance, int e) {
+  /// The importance of each column in units of the largest, or ones.
+  static void set_weights(const float* importance, float* weights) {
+    const float most = importance == nullptr ? 0 : *std::max_element(importance, importance + 32);
+    for (int j = 0; j < 32; ++j) weights[j] = most > 0 ? importance[j] / most : 1.0f;
+  }
+
+  /// Of the block with the scale of exponent `e`, in units of half that scale squared.
+  static float squared_error(const float* in, const float* weights, int e) {
     const float inverse = inverse_of(e);
     float sum = 0;
     for (int j = 0; j < 32; ++j) {
       const float x = in[j] * inverse;
       const float delta = x - static_cast<float>(kFp4Levels[nearest_level(x)]);
-      sum += delta * delta * (importance != nullptr ? importance[j] : 1.0f);
+      sum += delta * delta * weights[j];
     }
     return sum;
   }

@@ -40,7 +40,8 @@ struct Codec<DType::q4_0> {
       SearchBlock<32> search;
       const bool some = search.set(in, importance, Emphasis::root);
       const float scale =
-          some ? search_scale<UniformLevels<-8, 7>, 32>(search.x, search.w, 1.2f, 6) * search.size : 0;
+          some ? search_scale<UniformLevels<-8, 7>, 32>(search.x, search.w, 1.2f, 6) * search.size
+               : 0;
       blocks[b].d = f32_to_f16_finite(scale);
       pack(in, blocks[b]);
       if (importance != nullptr) importance += 32;

@@ -37,9 +37,9 @@ inline F4 round4(F4 v) {
 }
 
 /// How an error counts beside the importance of its column, if that is known: by √(2σ² + x²), where
-/// σ² is the mean of the block's squares, or (without importance) by σ²/2 + x². Large weights matter
-/// more than their share of the sum of squares says, as llama.cpp's quantisers have found; types
-/// whose levels are symmetric need the stronger emphasis.
+/// σ² is the mean of the block's squares, or (without importance) by σ²/2 + x². Large weights
+/// matter more than their share of the sum of squares says, as llama.cpp's quantisers have found;
+/// types whose levels are symmetric need the stronger emphasis.
 enum class Emphasis : uint8_t { root, square };
 
 /// Values of a block and how much their errors count.

@@ -3,8 +3,6 @@
 import array
 import json
 import math
-import os
-import pathlib
 import resource
 import shutil
 import signal
@@ -15,11 +13,10 @@ import time
 
 import pytest
 
-from program import INFER, fails, infer
+from program import INFER, ROOT, fails, infer
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
+sys.path.insert(0, str(ROOT))
 
-SHARED = pathlib.Path(os.environ.get("INFER_SHARED_TESTDATA", "../shared/testdata"))
 TOKENS = ",".join(str((7 * i * i + 3 * i + 1) % 300) for i in range(24))
 TEXT = " ".join(f"{w} {w}{v} {v}" for w in ("a", "ca", "e", "zu", "do") for v in "abcdefghij")
 
@@ -31,9 +28,9 @@ def types():
     return names[:names.index("}")].replace("\n", "").replace(" ", "").split(",")
 
 
-def synth(path, *options, type="f32", layers=2):
-    done = infer("synth", "custom", path, "--type", type, "--layers", layers, "--embedding", 256,
-                 "--feed-forward", 512, "--heads", 4, "--kv-heads", 2, "--tokens", 600,
+def synth(path, *options, type="f32", layers=2, width=256, tokens=600):
+    done = infer("synth", "custom", path, "--type", type, "--layers", layers, "--embedding", width,
+                 "--feed-forward", 2 * width, "--heads", 4, "--kv-heads", 2, "--tokens", tokens,
                  "--context", 512, *options)
     assert done.returncode == 0, done.stderr.decode()
     return path
@@ -82,9 +79,10 @@ def test_a_type_computes_nearly_the_same(type, source, tmp_path):
     report = quantize(source, path, type)
     bits = report["bits_per_weight"]
     error = nmse(logits(path), logits(source))
-    # Σ over the matrices in a row of the squared relative error of each, which is a few times what
-    # its bits allow; 1 is what unrelated logits of half the size have.
-    assert error < 60 * 4 ** -bits + 1e-12 or (bits < 3.2 and error < 0.75), (bits, error)
+    # The squared relative error of each matrix is a few times 4^−bits, and random layers make more
+    # of it; unrelated logits would differ by 2. The mantissas of floats have fewer bits.
+    bits_kept = {"F16": 11, "BF16": 8}.get(type, bits)
+    assert error < min(130 * 4 ** -bits_kept, 1.3), (bits, error)
     if type not in ("F32", "COPY"):
         assert bits < 17
         assert error > 0
@@ -156,7 +154,7 @@ def test_rows_that_are_no_whole_blocks_get_another_type(tmp_path):
         assert done.returncode == 0, done.stderr.decode()
         t = types_of(path)
         assert t["blk.0.ffn_up.weight"] == rows96 and t["blk.0.ffn_down.weight"] == rows272
-        assert f"blk.0.ffn_down.weight: rows of 272 are no whole blocks of" in done.stderr.decode()
+        assert "blk.0.ffn_down.weight: rows of 272 are no whole blocks of" in done.stderr.decode()
         assert nmse(logits(path), logits(source)) < 0.2
 
 
@@ -240,7 +238,7 @@ def test_numbers_beyond_f16_are_refused_for_it_alone(source, tmp_path):
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
     path = tmp_path_factory.mktemp("large") / "large.gguf"
-    return synth(path, "--feed-forward", 8192, "--embedding", 1024, "--tokens", 8000, layers=3)
+    return synth(path, width=1024, tokens=8000, layers=4)
 
 
 def test_an_interruption_leaves_nothing(large, tmp_path):
@@ -289,7 +287,7 @@ def test_importance_is_measured_and_used(source, tmp_path):
     assert metadata["quantize.imatrix.file"].endswith("imatrix.gguf")
     assert metadata["quantize.imatrix.entries_count"] == "15"
     # Of another model: refused by the first weight that does not fit.
-    other = synth(tmp_path / "other.gguf", "--embedding", 512)
+    other = synth(tmp_path / "other.gguf", width=512)
     fails(2, "quantize", other, tmp_path / "q.gguf", "Q2_K", "--imatrix", path, says="columns")
 
 
@@ -363,27 +361,21 @@ def test_the_older_format_of_importance_is_read(source, tmp_path):
 
 
 def test_importance_helps_a_trained_model(tmp_path):
-    source = SHARED / "real" / "dreams-260k.gguf"
-    if not source.exists():
-        pytest.skip("the trained model of the shared test data is not there")
-    texts = []
-    for seed in range(16):
-        done = infer("run", "-m", source, "-p", "Once upon a time", "-n", 200, "--temp", 1,
-                     "-s", seed)
-        texts.append(done.stdout.decode())
-    training, held = tmp_path / "training.txt", tmp_path / "held.txt"
-    training.write_text("\n".join(texts[:8]))
-    held.write_text("\n".join(texts[8:]))
-    path = tmp_path / "imatrix.gguf"
-    imatrix(source, path, "--chunk", 256, text=training.read_text())
-    base = tmp_path / "base"
-    run = ("perplexity", "-f", held, "--chunk", 256, "--json", "--exact", "-m")
+    """The built-in one: how far the distributions over a text move that was not measured."""
+    source = ROOT / "app" / "demo" / "infer-demo.gguf"
+    text = (ROOT / "README.md").read_text()
+    held = tmp_path / "held.txt"
+    held.write_text(text[len(text) // 2:])
+    path, base, small = tmp_path / "imatrix.gguf", tmp_path / "base", tmp_path / "q.gguf"
+    imatrix(source, path, text=text[:len(text) // 2])
+    run = ("perplexity", "-f", held, "--json", "-m")
     assert infer(*run, source, "--save-base", base).returncode == 0
 
-    def divergence(*options):
-        quantize(source, tmp_path / "q.gguf", "IQ4_NL", *options)
-        done = infer(*run, tmp_path / "q.gguf", "--kl-base", base)
+    def divergence(type, *options):
+        quantize(source, small, type, "--allow-requantize", *options)
+        done = infer(*run, small, "--kl-base", base)
         assert done.returncode == 0, done.stderr.decode()
         return json.loads(done.stdout)["divergence"]["mean"]
 
-    assert divergence("--imatrix", path) < divergence()
+    for type in ("IQ2_XXS", "Q3_K_S"):
+        assert divergence(type, "--imatrix", path) < 0.9 * divergence(type)

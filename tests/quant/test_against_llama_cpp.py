@@ -44,9 +44,9 @@ def tensors():
     found = {"gauss": random.standard_normal(shape) * 0.02,
              "laplace": random.laplace(size=shape),
              "heavy": random.standard_t(4, size=shape)}
-    models = list((pathlib.Path(__file__).parents[2] / "app" / "demo").glob("*.gguf"))
+    model = pathlib.Path(__file__).parents[2] / "app" / "demo" / "infer-demo.gguf"
     parts = [gguf.dequantize(t.data, t.tensor_type).ravel()
-             for t in gguf.GGUFReader(models[0]).tensors if "ffn_up" in t.name]
+             for t in gguf.GGUFReader(model).tensors if "ffn_up" in t.name]
     found["trained"] = np.concatenate(parts)[:ROWS * COLUMNS].reshape(shape)
     return {name: np.ascontiguousarray(x, np.float32) for name, x in found.items()}
 

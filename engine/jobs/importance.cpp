@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <span>
 
 #include "engine/weights/weight_source.h"
@@ -154,7 +155,9 @@ std::vector<float> ImportanceEntry::means() const {
   const auto width = sums.size() / counts.size();
   for (size_t e = 0; e < counts.size(); ++e) {
     if (counts[e] <= 0) continue;
-    for (size_t i = e * width; i < (e + 1) * width; ++i) means[i] = sums[i] / counts[e];
+    for (size_t i = e * width; i < (e + 1) * width; ++i) {
+      means[i] = std::min(sums[i] / counts[e], std::numeric_limits<float>::max());
+    }
   }
   return means;
 }

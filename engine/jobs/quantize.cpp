@@ -209,6 +209,16 @@ class Quantizer {
         INFER_CHECK(find_importance(planned_.back()));
       }
     }
+    const bool used = std::ranges::any_of(
+        planned_, [](const Planned& planned) { return !planned.importance.empty(); });
+    const bool wanted = std::ranges::any_of(planned_, [](const Planned& planned) {
+      return is_quantised(planned.desc.type) && planned.desc.type != planned.weight->desc.type;
+    });
+    if (!options_.importance.empty() && wanted && !used) {
+      return error(StatusCode::invalid_argument,
+                   "{}: is of another model: it names none of the weights to be quantised",
+                   options_.importance);
+    }
     return {};
   }
 
@@ -268,8 +278,8 @@ class Quantizer {
       if (!matrix_.datasets.empty()) {
         metadata.set("quantize.imatrix.dataset", matrix_.datasets.front());
       }
-      metadata.set("quantize.imatrix.entries_count", static_cast<int32_t>(matrix_.entries.size()));
-      metadata.set("quantize.imatrix.chunks_count", static_cast<int32_t>(matrix_.chunks));
+      metadata.set("quantize.imatrix.entries_count", static_cast<uint32_t>(matrix_.entries.size()));
+      metadata.set("quantize.imatrix.chunks_count", static_cast<uint32_t>(matrix_.chunks));
     }
     return metadata;
   }

@@ -4,8 +4,8 @@
 #include <cctype>
 #include <iterator>
 
-#include "engine/jobs/synth_shape.h"
 #include "engine/quant/quant.h"
+#include "infer/infer.hpp"
 
 namespace infer {
 namespace {

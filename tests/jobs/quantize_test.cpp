@@ -103,6 +103,28 @@ TEST_CASE("an importance matrix comes back as it was written") {
   CHECK(experts.means() == std::vector<float>{0.5f, 1, 1.5f, 2, 1, 1, 1, 1});
 }
 
+TEST_CASE("means are finite whatever was counted") {
+  const ImportanceEntry entry{2, 1, {3e38f, 1}, {1e-30f}};
+  CHECK(entry.means() == std::vector<float>{std::numeric_limits<float>::max(), 1 / 1e-30f});
+}
+
+TEST_CASE("importance of another model is refused") {
+  const test::TempDir folder;
+  const std::string source = made_model(folder);
+  ImportanceMatrix matrix;
+  matrix.entries["encoder.0.weight"] = {256, 1, std::vector<float>(256, 2.0f), {4}};
+  QuantizeOptions options;
+  options.type = "Q4_K_M";
+  options.importance = folder.path("imatrix.gguf");
+  REQUIRE(save_importance(options.importance, matrix).ok());
+  const Result<QuantizeReport> report = quantize(source, folder.path("out.gguf"), options);
+  REQUIRE(!report);
+  CHECK(report.error().code() == StatusCode::invalid_argument);
+  // Where nothing is quantised there is nothing to weigh.
+  options.type = "F16";
+  CHECK(quantize(source, folder.path("out.gguf"), options));
+}
+
 TEST_CASE("values that are no importance are refused by name") {
   const test::TempDir folder;
   const std::string path = folder.path("imatrix.gguf");

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "engine/core/checked.h"
 #include "engine/jobs/importance.h"
 #include "engine/session/engine_impl.h"
 
@@ -115,7 +116,8 @@ class Evaluation {
   Status run_in(KvCache::SequenceId id, std::span<const int32_t> tokens) {
     const auto size = static_cast<int64_t>(tokens.size());
     const int64_t rows = opened_.request.max_rows;
-    const int64_t outputs = std::min(kOutputRows, opened_.request.max_outputs);
+    // By their place in the chunk, so that it does not matter how many rows a step has.
+    const int64_t stride = div_ceil(size, kOutputRows);
     StepBatch batch;
     for (int64_t first = 0; first < size; first += rows) {
       const int64_t count = std::min(rows, size - first);
@@ -126,10 +128,9 @@ class Evaluation {
         batch.positions.push_back(static_cast<int32_t>(first + i));
         batch.slots.push_back(static_cast<int32_t>(first + i));
         batch.sequences.push_back(0);
-      }
-      const int64_t shown = std::min(outputs, count);
-      for (int64_t i = 1; i <= shown; ++i) {
-        batch.output_rows.push_back(static_cast<int32_t>(i * count / shown - 1));
+        if ((first + i) % stride == stride - 1) {
+          batch.output_rows.push_back(static_cast<int32_t>(i));
+        }
       }
       const KvCache::SequenceId ids[] = {id};
       batch.pages = cache_->pages(ids);

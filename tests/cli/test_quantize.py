@@ -292,10 +292,11 @@ def test_importance_is_measured_and_used(source, tmp_path):
 
 
 def test_importance_does_not_depend_on_threads_or_steps(source, tmp_path):
-    a, b = tmp_path / "a.gguf", tmp_path / "b.gguf"
+    a, b, c = (tmp_path / f"{name}.gguf" for name in "abc")
     imatrix(source, a, "-t", 1, "--chunk", 64)
     imatrix(source, b, "-t", 2, "--chunk", 64)
-    assert a.read_bytes() == b.read_bytes()
+    imatrix(source, c, "-b", 10, "--chunk", 64)
+    assert a.read_bytes() == b.read_bytes() == c.read_bytes()
 
 
 def test_importance_of_experts(experts, tmp_path):

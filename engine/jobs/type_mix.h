@@ -53,7 +53,6 @@ class TypeMix {
   explicit TypeMix(DType base) : base_(base) {}
   TypeMix(Kind kind, DType base) : kind_(kind), base_(base) {}
 
-  Kind kind() const { return kind_; }
   /// Of most matrices.
   DType base() const { return base_; }
 

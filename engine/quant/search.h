@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <span>
 
 #include "engine/quant/fit.h"
 
@@ -28,7 +27,6 @@ inline void store4(float* p, F4 v) { std::memcpy(p, &v, sizeof(v)); }
 inline F4 splat4(float v) { return F4{v, v, v, v}; }
 inline F4 min4(F4 a, F4 b) { return a < b ? a : b; }
 inline F4 max4(F4 a, F4 b) { return a > b ? a : b; }
-inline F4 abs4(F4 a) { return max4(a, -a); }
 inline float sum4(F4 v) { return (v[0] + v[2]) + (v[1] + v[3]); }
 /// The nearest whole numbers of values below 2^22 in magnitude, halves to even.
 inline F4 round4(F4 v) {

@@ -25,6 +25,7 @@ void add_text(CLI::App& app, Action& action);  // tokenize, detokenize
 void add_template(CLI::App& app, Action& action);
 void add_selftest(CLI::App& app, Action& action);
 void add_synth(CLI::App& app, Action& action);
+void add_quantize(CLI::App& app, Action& action);  // quantize, imatrix
 void add_completion(CLI::App& app, Action& action);
 
 /// Adds a command whose arguments are an Args: `declare` names its options, `run` does it.

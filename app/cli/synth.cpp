@@ -22,7 +22,7 @@ void declare(CLI::App& app, SynthArgs& args) {
       ->type_name("SHAPE")
       ->check(CLI::IsMember(synth_shapes()));
   app.add_option("output", args.path, "GGUF file to write")->required()->type_name("FILE");
-  app.add_option("--type", synth.type, "Type of the weights, or a mix: q4_k_m, q5_k_m")
+  app.add_option("--type", synth.type, "Type of the weights, or a mix such as q4_k_m")
       ->type_name("TYPE")
       ->capture_default_str();
   app.add_option("--vocab", synth.vocabulary, "GGUF file to take the vocabulary from")

@@ -5,7 +5,6 @@
 
 #include "engine/core/checked.h"
 #include "engine/ops/op.h"
-#include "engine/plan/arena.h"
 #include "engine/quant/quant.h"
 
 namespace infer {
@@ -149,9 +148,7 @@ Result<CompiledStep> Executor::compile(int64_t rows) {
                                      request_.k_type, request_.v_type));
   CompiledStep step;
   step.graph = std::make_unique<Graph>(std::move(graph));
-  const ArenaPlan arena = plan_arena(*step.graph, device_.phases(*step.graph), device_.alignment());
-  const Segment segment{step.graph.get(), 0, static_cast<int32_t>(step.graph->nodes().size())};
-  const int64_t scratch = device_.scratch_bytes(segment);
+  const auto [arena, scratch] = plan_step(*step.graph, device_, request_.observed);
   if (arena.bytes > arena_->size() || scratch > scratch_->size()) {
     return fail(StatusCode::internal, "a step of {} rows needs {} + {} bytes, planned were {} + {}",
                 rows, arena.bytes, scratch, arena_->size(), scratch_->size());
@@ -167,8 +164,59 @@ Result<CompiledStep> Executor::compile(int64_t rows) {
       step.memory[i] = {arena_.get(), arena.offsets[i]};
     }
   }
-  INFER_TRY(step.program, device_.compile({segment, step.memory, {scratch_.get(), 0}, spilled_}));
+  const auto nodes = static_cast<int32_t>(step.graph->nodes().size());
+  const auto compile = [&](int32_t begin, int32_t end) {
+    return device_.compile(
+        {{step.graph.get(), begin, end}, step.memory, {scratch_.get(), 0}, spilled_});
+  };
+  if (!request_.observed) {
+    INFER_TRY(step.program, compile(0, nodes));
+    return step;
+  }
+  for (int32_t n = 0; n < nodes; ++n) {
+    INFER_TRY(step.node_programs.emplace_back(), compile(n, n + 1));
+  }
   return step;
+}
+
+Status Executor::run_observed(CompiledStep& step, const Bindings& bindings) {
+  for (size_t n = 0; n < step.node_programs.size(); ++n) {
+    const Node& node = step.graph->nodes()[n];
+    const OpId op = node.op();
+    const bool product = op == OpId::Matmul || op == OpId::MoeMatmul || op == OpId::HeadMatmul;
+    if (product && observer_) INFER_CHECK(show(step, node, bindings));
+    INFER_CHECK(step.node_programs[n]->run(bindings));
+  }
+  return {};
+}
+
+Status Executor::show(const CompiledStep& step, const Node& node, const Bindings& bindings) {
+  const Value& weight = step.graph->value(step.graph->storage(node.inputs[1]));
+  if (weight.kind != Value::Kind::weight) return {};
+  ObservedProduct product{node.op(), weight.index, {}, {}};
+  INFER_TRY_S(product.activations, fetch(step, node.inputs[0], bindings, shown_));
+  if (product.op == OpId::MoeMatmul) {
+    INFER_TRY_S(product.experts, fetch(step, node.inputs[2], bindings, shown_experts_));
+  }
+  return observer_(product);
+}
+
+/// A result of the step as the host sees it, until the next node runs.
+Result<TensorRef> Executor::fetch(const CompiledStep& step, ValueId id, const Bindings& bindings,
+                                  std::vector<std::byte>& copy) {
+  const Value& value = step.graph->value(id);
+  TensorRef ref{value.desc, nullptr};
+  ref.desc.shape[2] = value.rows == Rows::outputs ? bindings.outputs : bindings.rows;
+  MemoryRef at = step.memory[static_cast<size_t>(step.graph->storage(id))];
+  at.offset += value.offset;
+  if (const std::byte* seen = device_.view(at); seen != nullptr) {
+    ref.data = const_cast<std::byte*>(seen);  // only read; TensorRef serves results as well
+    return ref;
+  }
+  copy.resize(static_cast<size_t>(ref.desc.extent_bytes()));
+  INFER_CHECK_R(device_.read(at, copy));
+  ref.data = copy.data();
+  return ref;
 }
 
 void Executor::fill_rope_tables(const StepBatch& batch) {
@@ -217,7 +265,8 @@ Result<std::span<const float>> Executor::run(const StepBatch& batch, StepRecorde
     recorder->describe(*step->graph, batch.shape());
     recorder->end_part(StepPart::inputs);
   }
-  INFER_CHECK_R(step->program->run({batch.rows(), outputs, step->pointers, batch.pages, recorder}));
+  const Bindings bindings{batch.rows(), outputs, step->pointers, batch.pages, recorder};
+  INFER_CHECK_R(request_.observed ? run_observed(*step, bindings) : step->program->run(bindings));
   if (recorder != nullptr) recorder->end_part(StepPart::compute);
   INFER_TRY(const std::span<const float> logits, read_logits(*step, outputs));
   if (recorder != nullptr) recorder->end_part(StepPart::results);

@@ -10,6 +10,7 @@
 #include "engine/backend/device.h"
 #include "engine/exec/step_recorder.h"
 #include "engine/exec/work.h"
+#include "engine/graph/tensor_ref.h"
 #include "engine/model/arch.h"
 #include "engine/model/builder.h"
 #include "engine/plan/planner.h"
@@ -34,10 +35,21 @@ struct StepBatch {
 struct CompiledStep {
   std::unique_ptr<Graph> graph;
   std::unique_ptr<Program> program;
-  std::vector<MemoryRef> memory;           ///< by ValueId
-  std::vector<ValueId> inputs;             ///< those that the host gives at every run
-  std::vector<const std::byte*> pointers;  ///< to them, by ValueId
+  std::vector<std::unique_ptr<Program>> node_programs;  ///< instead, where nodes are observed
+  std::vector<MemoryRef> memory;                        ///< by ValueId
+  std::vector<ValueId> inputs;                          ///< those that the host gives at every run
+  std::vector<const std::byte*> pointers;               ///< to them, by ValueId
 };
+
+/// A product of activations with a weight, before it is computed.
+struct ObservedProduct {
+  OpId op;                ///< Matmul, MoeMatmul or HeadMatmul
+  int32_t weight;         ///< index of the source's weights
+  TensorRef activations;  ///< f32 [k, d1, rows], as the operation takes them
+  TensorRef experts;      ///< of MoeMatmul: i32 [used, 1, rows]; else without data
+};
+/// May fail, which ends the step.
+using ProductObserver = std::function<Status(const ObservedProduct&)>;
 
 /// Keeps one program per row bucket; on a miss builds the graph and compiles it.
 class ProgramCache {
@@ -65,6 +77,11 @@ class Executor {
   /// their order; it stays valid until the next run. `recorder`, if any, is in a step.
   Result<std::span<const float>> run(const StepBatch& batch, StepRecorder* recorder = nullptr);
 
+  /// Tells of every product of every step from now on, in the order of the graph. The request was
+  /// planned with PlanRequest::observed; without it steps know nothing of observers, which cost
+  /// nothing.
+  void observe(ProductObserver observer) { observer_ = std::move(observer); }
+
   /// What a step of this shape reads and multiplies, however many rows it has.
   Work work(const StepShape& step) const { return step_work(*decode_graph_, step); }
   size_t programs() const { return programs_.size(); }
@@ -77,6 +94,10 @@ class Executor {
   Status load_ropes(int64_t context);
   Result<std::span<const float>> read_logits(const CompiledStep& step, int64_t outputs);
   Result<CompiledStep> compile(int64_t rows);
+  Status run_observed(CompiledStep& step, const Bindings& bindings);
+  Status show(const CompiledStep& step, const Node& node, const Bindings& bindings);
+  Result<TensorRef> fetch(const CompiledStep& step, ValueId id, const Bindings& bindings,
+                          std::vector<std::byte>& copy);
   void fill_rope_tables(const StepBatch& batch);
   void point_to_inputs(CompiledStep& step, const StepBatch& batch) const;
 
@@ -92,7 +113,10 @@ class Executor {
   std::vector<std::vector<float>> rope_tables_;  ///< by RoPE kind, of the step
   std::vector<float> logits_;                    ///< of devices whose memory the host cannot read
   bool spilled_ = false;                         ///< weights leave memory layer by layer
-  const Graph* decode_graph_ = nullptr;          ///< of the program of single tokens
+  ProductObserver observer_;
+  std::vector<std::byte> shown_, shown_experts_;  ///< what the observer sees, where the host has to
+                                                  ///< be given a copy
+  const Graph* decode_graph_ = nullptr;           ///< of the program of single tokens
   ProgramCache programs_;
 };
 

@@ -85,7 +85,7 @@ class Writer {
   }
 
   void make_rows(const SynthTensor& tensor, uint64_t key, int64_t first, int64_t count) {
-    const EncodeFn encode = quant_traits(tensor.desc.type).encode;
+    const QuantTraits& traits = quant_traits(tensor.desc.type);
     pool_.run([&](int thread) {
       std::vector<float> values(static_cast<size_t>(tensor.desc.shape[0]));
       const Range mine = split_range(count, thread, pool_.size());
@@ -97,8 +97,12 @@ class Writer {
             normal_.fill(mix(key + static_cast<uint64_t>(first + r)), values,
                          tensor.fill == SynthTensor::Fill::ones ? 1.0f : 0.0f, tensor.deviation);
         }
-        encode(values.data(), &panel_[static_cast<size_t>(r * tensor.desc.row_bytes())],
-               tensor.desc.shape[0]);
+        std::byte* const row = &panel_[static_cast<size_t>(r * tensor.desc.row_bytes())];
+        if (traits.encode != nullptr) {
+          traits.encode(values.data(), row, tensor.desc.shape[0]);
+        } else {
+          traits.quantise(values.data(), nullptr, row, tensor.desc.shape[0]);
+        }
       }
     });
   }
@@ -124,7 +128,7 @@ Result<int64_t> copy_vocabulary(const std::string& path, Metadata& metadata) {
 }
 
 Status run_synth(const std::string& path, SynthOptions options) {
-  INFER_TRY_S(const SynthTypes types, parse_synth_types(options.type));
+  INFER_TRY_S(const TypeMix types, parse_synth_type(options.type));
   Metadata metadata(path);
   if (!options.vocabulary.empty()) {
     INFER_TRY_S(const int64_t tokens, copy_vocabulary(options.vocabulary, metadata));

@@ -14,12 +14,14 @@ using Fill = SynthTensor::Fill;
 /// Lists tensors; the first failure is kept.
 class TensorList {
  public:
-  TensorList(const SynthShape& shape, const SynthTypes& types) : s_(shape), types_(types) {}
+  TensorList(const SynthShape& shape, const TypeMix& types)
+      : model_{shape.arch, shape.layers, shape.experts, shape.heads / shape.kv_heads},
+        types_(types) {}
 
   void begin_layer(int64_t layer) { layer_ = layer; }
   /// A layer's matrix of the type that its part of a mix has.
   void block(std::string_view part, int64_t d0, int64_t d1, int64_t d2 = 1) {
-    matrix(name(part, "weight"), types_.of_block(s_, part, layer_), d0, d1, d2);
+    matrix(name(part, "weight"), types_.of_block(model_, part, layer_), d0, d1, d2);
   }
   void block_f32(std::string_view part, int64_t d0, int64_t d1) {
     matrix(name(part, "weight"), DType::f32, d0, d1);
@@ -60,8 +62,8 @@ class TensorList {
     tensors_.push_back(std::move(tensor));
   }
 
-  const SynthShape& s_;
-  const SynthTypes& types_;
+  MixModel model_;
+  const TypeMix& types_;
   int64_t layer_ = 0;
   std::vector<SynthTensor> tensors_;
   Status status_;
@@ -129,11 +131,11 @@ void add_experts(const SynthShape& s, TensorList& list) {
 
 }  // namespace
 
-Result<std::vector<SynthTensor>> synth_tensors(const SynthShape& s, const SynthTypes& types) {
+Result<std::vector<SynthTensor>> synth_tensors(const SynthShape& s, const TypeMix& types) {
   const SynthArch& arch = s.architecture();
   TensorList list(s, types);
-  list.normal("token_embd.weight", s.tied ? types.of_output() : types.base, 0.02f, s.embedding,
-              s.tokens);
+  list.normal("token_embd.weight", s.tied ? types.of_output() : types.of_embedding(), 0.02f,
+              s.embedding, s.tokens);
   if (s.rope_factor > 0) {
     list.vector("rope_freqs.weight", s.rope_size() / 2, Fill::rope_factors);
   }
@@ -171,7 +173,7 @@ std::vector<float> rope_factors(const SynthShape& s) {
   return factors;
 }
 
-void add_shape_metadata(const SynthShape& s, const SynthTypes& types, Metadata& metadata) {
+void add_shape_metadata(const SynthShape& s, const TypeMix& types, Metadata& metadata) {
   const auto set = [&](const char* key, MetaValue value) {
     metadata.set(fmt::format("{}.{}", s.arch, key), std::move(value));
   };

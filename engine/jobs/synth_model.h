@@ -6,7 +6,7 @@
 
 #include "engine/core/tensor_desc.h"
 #include "engine/jobs/synth_shape.h"
-#include "engine/jobs/synth_types.h"
+#include "engine/jobs/type_mix.h"
 #include "engine/weights/metadata.h"
 
 namespace infer {
@@ -18,13 +18,13 @@ struct SynthTensor {
   Fill fill = Fill::normal;
   float deviation = 0;
 };
-Result<std::vector<SynthTensor>> synth_tensors(const SynthShape& shape, const SynthTypes& types);
+Result<std::vector<SynthTensor>> synth_tensors(const SynthShape& shape, const TypeMix& types);
 
 /// Llama 3.1's factors for each pair of a head, [head_size / 2].
 std::vector<float> rope_factors(const SynthShape& shape);
 
 /// Keys of the architecture.
-void add_shape_metadata(const SynthShape& shape, const SynthTypes& types, Metadata& metadata);
+void add_shape_metadata(const SynthShape& shape, const TypeMix& types, Metadata& metadata);
 /// A SentencePiece vocabulary: <unk>, <s>, </s>, 256 bytes, then distinct made-up words.
 void add_made_up_vocabulary(int64_t tokens, Metadata& metadata);
 

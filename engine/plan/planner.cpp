@@ -6,7 +6,6 @@
 
 #include "engine/core/checked.h"
 #include "engine/ops/op.h"
-#include "engine/plan/arena.h"
 #include "engine/plan/host_bytes.h"
 
 namespace infer {
@@ -72,10 +71,9 @@ struct Bucket {
   int64_t program = 0;
 };
 
-Bucket measure(const Graph& graph, const Device& device) {
-  return {graph.max_rows(), plan_arena(graph, device.phases(graph), device.alignment()).bytes,
-          device.scratch_bytes({&graph, 0, static_cast<int32_t>(graph.nodes().size())}),
-          step_program_bytes(graph)};
+Bucket measure(const Graph& graph, const Device& device, bool observed) {
+  const StepMemory memory = plan_step(graph, device, observed);
+  return {graph.max_rows(), memory.arena.bytes, memory.scratch, step_program_bytes(graph)};
 }
 
 /// Plans of one model on one device that differ in what is asked of them.
@@ -159,9 +157,9 @@ class Planner {
     }
     for (int64_t rows = 1; rows < request.max_rows; rows *= 2) {
       INFER_TRY_S(const Graph smaller, graph_of(rows));
-      buckets_.push_back(measure(smaller, device_));
+      buckets_.push_back(measure(smaller, device_, request.observed));
     }
-    buckets_.push_back(measure(graph, device_));
+    buckets_.push_back(measure(graph, device_, request.observed));
     return {};
   }
 
@@ -296,6 +294,21 @@ std::string format_bytes(int64_t bytes) {
 
 int64_t row_bucket(int64_t rows, int64_t max_rows) {
   return std::min(max_rows, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows))));
+}
+
+StepMemory plan_step(const Graph& graph, const Device& device, bool observed) {
+  const auto nodes = static_cast<int32_t>(graph.nodes().size());
+  if (!observed) {
+    return {plan_arena(graph, device.phases(graph), device.alignment()),
+            device.scratch_bytes({&graph, 0, nodes})};
+  }
+  std::vector<NodePhase> phases;
+  int64_t scratch = 0;
+  for (int32_t n = 0; n < nodes; ++n) {
+    phases.push_back({n, true});
+    scratch = std::max(scratch, device.scratch_bytes({&graph, n, n + 1}));
+  }
+  return {plan_arena(graph, phases, device.alignment()), scratch};
 }
 
 Result<Graph> build_graph(const Model& model, const WeightTable& weights, int64_t rows,

@@ -9,6 +9,7 @@
 #include "engine/backend/device.h"
 #include "engine/model/arch.h"
 #include "engine/model/builder.h"
+#include "engine/plan/arena.h"
 
 namespace infer {
 
@@ -30,6 +31,9 @@ struct PlanRequest {
   bool spill = false;           ///< mapped weights of a layer are dropped once it has used them
   int64_t others = 0;           ///< bytes of the same memory that are planned for something else
   bool beside = false;          ///< the process itself is in another model's plan
+  /// Every node is a program of its own, so that what it is given can be looked at before it runs:
+  /// Executor::observe.
+  bool observed = false;
 };
 
 struct MemoryPlan {
@@ -53,6 +57,13 @@ struct MemoryPlan {
 
   int64_t total() const;
 };
+
+/// What a device needs for a step's results and work space.
+struct StepMemory {
+  ArenaPlan arena;
+  int64_t scratch = 0;
+};
+StepMemory plan_step(const Graph& graph, const Device& device, bool observed);
 
 /// The graph of one step with these rows and outputs.
 Result<Graph> build_graph(const Model& model, const WeightTable& weights, int64_t rows,

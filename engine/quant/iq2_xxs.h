@@ -3,6 +3,7 @@
 // 32 bits, four times seven sign bits (iq_signs) and on top the 4-bit s.
 #pragma once
 
+#include "engine/quant/grid_search.h"
 #include "engine/quant/iq_decode.h"
 #include "engine/quant/quant.h"
 
@@ -26,6 +27,30 @@ struct Codec<DType::iq2_xxs> {
           const int index = (qs[l / 2] >> (l % 2 * 8)) & 255;
           put_iq2(kIq2XxsGrid[index], iq_signs(signs >> (7 * l)), scale, out);
         }
+      }
+    }
+  }
+
+  static void quantise(const float* in, const float* importance, Block* blocks, int64_t count) {
+    static const GridIndex<8, 3> index(kIq2XxsGrid, 2, kIq2Levels);
+    for (int64_t b = 0; b < count; ++b, in += 256) {
+      Block& block = blocks[b];
+      block = {};
+      SearchBlock<256> search;
+      const bool some = search.set(in, importance, Emphasis::square);
+      if (importance != nullptr) importance += 256;
+      GridFit fit;
+      const auto factor = [](int s) { return (0.5f + static_cast<float>(s)) * 0.25f; };
+      if (!some || !search_grid<8>(index, search, true, factor, fit)) continue;
+      block.d = fit.d;
+      for (int j = 0; j < 8; ++j) {
+        uint32_t word = static_cast<uint32_t>(fit.scales[j]) << 28;
+        for (int l = 0; l < 4; ++l) {
+          block.qs[4 * j + l / 2] |= static_cast<uint16_t>(fit.entries[4 * j + l] << (l % 2 * 8));
+          word |= (fit.signs[4 * j + l] & 127u) << (7 * l);
+        }
+        block.qs[4 * j + 2] = static_cast<uint16_t>(word);
+        block.qs[4 * j + 3] = static_cast<uint16_t>(word >> 16);
       }
     }
   }

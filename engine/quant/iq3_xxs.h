@@ -3,6 +3,7 @@
 // for eight weights, and on top the 4-bit s in two words of signs.
 #pragma once
 
+#include "engine/quant/grid_search.h"
 #include "engine/quant/iq_decode.h"
 #include "engine/quant/quant.h"
 
@@ -28,6 +29,28 @@ struct Codec<DType::iq3_xxs> {
           const int signs = iq_signs(word >> (l / 2 * 7)) >> (l % 2 * 4);
           put_iq3(kIq3XxsGrid[block.qs[8 * j + l]], kIq3XxsLevels, signs, scale, out);
         }
+      }
+    }
+  }
+
+  static void quantise(const float* in, const float* importance, Block* blocks, int64_t count) {
+    static const GridIndex<4, 8> index(kIq3XxsGrid, 4, kIq3XxsLevels);
+    for (int64_t b = 0; b < count; ++b, in += 256) {
+      Block& block = blocks[b];
+      block = {};
+      SearchBlock<256> search;
+      const bool some = search.set(in, importance, Emphasis::square);
+      if (importance != nullptr) importance += 256;
+      GridFit fit;
+      const auto factor = [](int s) { return (0.5f + static_cast<float>(s)) * 0.5f; };
+      if (!some || !search_grid<8>(index, search, true, factor, fit)) continue;
+      block.d = fit.d;
+      for (int i = 0; i < 64; ++i) block.qs[i] = static_cast<uint8_t>(fit.entries[i]);
+      for (int j = 0; j < 8; ++j) {
+        uint32_t word = static_cast<uint32_t>(fit.scales[j]) << 28;
+        for (int l = 0; l < 4; ++l) word |= (fit.signs[4 * j + l] & 127u) << (7 * l);
+        block.signs[2 * j] = static_cast<uint16_t>(word);
+        block.signs[2 * j + 1] = static_cast<uint16_t>(word >> 16);
       }
     }
   }

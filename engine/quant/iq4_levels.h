@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/quant/quant.h"
+#include "engine/quant/search.h"
 
 namespace infer {
 
@@ -17,5 +18,19 @@ inline int nearest_iq4_level(float x) {
   }
   return index;
 }
+
+/// For the searches.
+struct Iq4Levels {
+  static constexpr float kEnds[2] = {-127, 113};
+  static F4 nearest(F4 v) {
+    F4 level = splat4(kIq4Levels[0]);
+    for (int i = 1; i < 16; ++i) {
+      const float middle = 0.5f * static_cast<float>(kIq4Levels[i - 1] + kIq4Levels[i]);
+      const auto step = static_cast<float>(kIq4Levels[i] - kIq4Levels[i - 1]);
+      level += v >= splat4(middle) ? splat4(step) : splat4(0);
+    }
+    return level;
+  }
+};
 
 }  // namespace infer

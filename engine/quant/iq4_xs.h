@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/quant/iq4_levels.h"
+#include "engine/quant/k_search.h"
 #include "engine/quant/quant.h"
 
 namespace infer {
@@ -29,6 +30,35 @@ struct Codec<DType::iq4_xs> {
           const uint8_t q = block.qs[16 * j + l];
           out[l] = scale * static_cast<float>(kIq4Levels[q & 15]);
           out[l + 16] = scale * static_cast<float>(kIq4Levels[q >> 4]);
+        }
+      }
+    }
+  }
+
+  static void encode(const float* in, Block* blocks, int64_t count) {
+    quantise(in, nullptr, blocks, count);
+  }
+
+  static void quantise(const float* in, const float* importance, Block* blocks, int64_t count) {
+    for (int64_t b = 0; b < count; ++b, in += 256) {
+      Block& block = blocks[b];
+      block = {};
+      SearchBlock<256> search;
+      const bool some = search.set(in, importance, Emphasis::square);
+      if (importance != nullptr) importance += 256;
+      int scales[8];
+      float levels[256];
+      if (!some || !search_scaled<Iq4Levels, 8>(search, -32, 31, 14, 5, block.d, scales, levels)) {
+        continue;
+      }
+      for (int j = 0; j < 8; ++j) {
+        const int stored = scales[j] + 32;
+        block.scales_l[j / 2] |= static_cast<uint8_t>((stored & 15) << (j % 2 * 4));
+        block.scales_h |= static_cast<uint16_t>((stored >> 4) << (2 * j));
+        for (int l = 0; l < 16; ++l) {
+          const int low = nearest_iq4_level(levels[32 * j + l]);
+          const int high = nearest_iq4_level(levels[32 * j + 16 + l]);
+          block.qs[16 * j + l] = static_cast<uint8_t>(low | (high << 4));
         }
       }
     }

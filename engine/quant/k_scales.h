@@ -4,9 +4,6 @@
 // whose upper two bits are the upper two of bytes 0..3 and 4..7.
 #pragma once
 
-#include <algorithm>
-
-#include "engine/quant/fit.h"
 #include "engine/quant/quant.h"
 
 namespace infer {
@@ -31,39 +28,6 @@ inline void pack_k_scales(const KScale* scales, uint8_t* packed) {
     packed[j] = static_cast<uint8_t>(low.scale | ((high.scale >> 4) << 6));
     packed[j + 4] = static_cast<uint8_t>(low.min | ((high.min >> 4) << 6));
     packed[j + 8] = static_cast<uint8_t>((high.scale & 15) | ((high.min & 15) << 4));
-  }
-}
-
-/// Fits 256 values as N sub-blocks of x ≈ d·scale·q − dmin·min with q in 0..levels and scales and
-/// minima in 0..scale_levels, and gives the levels q, one a byte.
-template <int N>
-void fit_k_block(const float* in, int levels, int scale_levels, uint16_t& d_bits,
-                 uint16_t& dmin_bits, KScale* scales, uint8_t* q) {
-  constexpr int kSize = 256 / N;
-  float x[256];
-  limit_values(in, x, 256);
-  ScaleMin fits[N];
-  float max_scale = 0;
-  float max_min = 0;
-  for (int j = 0; j < N; ++j) {
-    fits[j] = fit_scale_min<kSize>(x + j * kSize, levels);
-    max_scale = std::max(max_scale, fits[j].scale);
-    max_min = std::max(max_min, fits[j].min);
-  }
-  d_bits = f32_to_f16_finite(max_scale / static_cast<float>(scale_levels));
-  dmin_bits = f32_to_f16_finite(max_min / static_cast<float>(scale_levels));
-  const float d = f16_to_f32(d_bits);
-  const float dmin = f16_to_f32(dmin_bits);
-  for (int j = 0; j < N; ++j) {
-    scales[j].scale =
-        static_cast<uint8_t>(round_to_level(fits[j].scale * inverse_or_zero(d), 0, scale_levels));
-    scales[j].min =
-        static_cast<uint8_t>(round_to_level(fits[j].min * inverse_or_zero(dmin), 0, scale_levels));
-    const float inverse = inverse_or_zero(d * static_cast<float>(scales[j].scale));
-    const float min = dmin * static_cast<float>(scales[j].min);
-    for (int i = j * kSize; i < (j + 1) * kSize; ++i) {
-      q[i] = static_cast<uint8_t>(round_to_level((x[i] + min) * inverse, 0, levels));
-    }
   }
 }
 

@@ -36,23 +36,33 @@ struct Codec<DType::mxfp4> {
     }
   }
 
-  /// Of the two powers of two that may be best, the one with the smaller squared error: the one
-  /// with which the largest value falls in 4..8, and the next.
   static void encode(const float* in, Block* blocks, int64_t count) {
+    quantise(in, nullptr, blocks, count);
+  }
+
+  static void quantise(const float* in, const float* importance, Block* blocks, int64_t count) {
     for (int64_t b = 0; b < count; ++b, in += 32) {
+      blocks[b] = {};
       const float extreme = std::fabs(extreme_of(in, 32));
-      if (extreme < 0x1p-120f) {
-        blocks[b] = {};
-        continue;
-      }
-      const int e = std::ilogb(extreme) - 2 + 127;
-      // The errors are in units of the scale squared, which is four times as large for e + 1.
-      // Beyond the last exponent, values next to the largest float would decode as infinity.
+      float weights[32];
+      set_weights(importance, weights);
+      if (importance != nullptr) importance += 32;
+      if (extreme < 0x1p-120f) continue;
+      // Of the three powers of two that may be best, the one of least error: the largest value
+      // falls in 4..8 with the middle one. Beyond the last exponent, values next to the largest
+      // float would decode as infinity.
       constexpr int kLastExponent = 252;
-      const bool finer = e == kLastExponent || squared_error(in, e) <= 4 * squared_error(in, e + 1);
-      const auto scale = static_cast<uint8_t>(finer ? e : e + 1);
-      blocks[b].e = scale;
-      const float inverse = inverse_of(scale);
+      const int middle = std::ilogb(extreme) - 2 + 127;
+      float least = HUGE_VALF;
+      for (int e = std::max(middle - 1, 0); e <= std::min(middle + 1, kLastExponent); ++e) {
+        // In units of the middle scale, so that the errors compare and stay within float.
+        const float error = std::ldexp(squared_error(in, weights, e), 2 * (e - middle));
+        if (error < least) {
+          least = error;
+          blocks[b].e = static_cast<uint8_t>(e);
+        }
+      }
+      const float inverse = inverse_of(blocks[b].e);
       for (int j = 0; j < 16; ++j) {
         blocks[b].qs[j] = static_cast<uint8_t>(nearest_level(in[j] * inverse) |
                                                (nearest_level(in[j + 16] * inverse) << 4));
@@ -70,14 +80,20 @@ struct Codec<DType::mxfp4> {
     return x < 0 && index > 0 ? index + 8 : index;
   }
 
+  /// The importance of each column in units of the largest, or ones.
+  static void set_weights(const float* importance, float* weights) {
+    const float most = importance == nullptr ? 0 : *std::max_element(importance, importance + 32);
+    for (int j = 0; j < 32; ++j) weights[j] = most > 0 ? importance[j] / most : 1.0f;
+  }
+
   /// Of the block with the scale of exponent `e`, in units of half that scale squared.
-  static float squared_error(const float* in, int e) {
+  static float squared_error(const float* in, const float* weights, int e) {
     const float inverse = inverse_of(e);
     float sum = 0;
     for (int j = 0; j < 32; ++j) {
       const float x = in[j] * inverse;
       const float delta = x - static_cast<float>(kFp4Levels[nearest_level(x)]);
-      sum += delta * delta;
+      sum += delta * delta * weights[j];
     }
     return sum;
   }

@@ -3,7 +3,7 @@
 // and 2k+1 of qs[32h + l].
 #pragma once
 
-#include "engine/quant/k_scales.h"
+#include "engine/quant/k_search.h"
 #include "engine/quant/quant.h"
 
 namespace infer {
@@ -35,11 +35,22 @@ struct Codec<DType::q2_k> {
   }
 
   static void encode(const float* in, Block* blocks, int64_t count) {
+    quantise(in, nullptr, blocks, count);
+  }
+
+  static void quantise(const float* in, const float* importance, Block* blocks, int64_t count) {
     for (int64_t b = 0; b < count; ++b, in += 256) {
       Block& block = blocks[b];
+      SearchBlock<256> search;
+      const bool some = search.set(in, importance, Emphasis::root);
+      if (importance != nullptr) importance += 256;
+      if (!some) {
+        block = {};
+        continue;
+      }
       KScale scales[16];
       uint8_t q[256];
-      fit_k_block<16>(in, 3, 15, block.d, block.dmin, scales, q);
+      search_affine<3, 16>(search, 15, block.d, block.dmin, scales, q);
       for (int j = 0; j < 16; ++j) {
         block.scales[j] = static_cast<uint8_t>(scales[j].scale | (scales[j].min << 4));
       }

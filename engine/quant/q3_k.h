@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "engine/quant/fit.h"
+#include "engine/quant/k_search.h"
 #include "engine/quant/quant.h"
 
 namespace infer {
@@ -40,23 +40,28 @@ struct Codec<DType::q3_k> {
   }
 
   static void encode(const float* in, Block* blocks, int64_t count) {
+    quantise(in, nullptr, blocks, count);
+  }
+
+  static void quantise(const float* in, const float* importance, Block* blocks, int64_t count) {
     for (int64_t b = 0; b < count; ++b, in += 256) {
       Block& block = blocks[b];
       std::memset(&block, 0, sizeof(block));
-      float x[256];
-      limit_values(in, x, 256);
-      float fits[16];
-      for (int j = 0; j < 16; ++j) fits[j] = fit_scale<16>(x + 16 * j, -4, 3);
-      block.d = f32_to_f16_finite(extreme_of(fits, 16) / -32);
-      const float d = f16_to_f32(block.d);
+      SearchBlock<256> search;
+      const bool some = search.set(in, importance, Emphasis::square);
+      if (importance != nullptr) importance += 256;
+      int scales[16];
+      float levels[256];
+      if (!some || !search_scaled<UniformLevels<-4, 3>, 16>(search, -32, 31, 1.0f, 5, block.d,
+                                                            scales, levels)) {
+        continue;
+      }
       for (int j = 0; j < 16; ++j) {
-        const int scale = round_to_level(fits[j] * inverse_or_zero(d), -32, 31);
-        const int stored = scale + 32;
+        const int stored = scales[j] + 32;
         block.scales[j % 8] |= static_cast<uint8_t>((stored & 15) << (j / 8 * 4));
         block.scales[8 + j % 4] |= static_cast<uint8_t>((stored >> 4) << (j / 4 * 2));
-        const float inverse = inverse_or_zero(d * static_cast<float>(scale));
         for (int l = 0; l < 16; ++l) {
-          const int q = round_to_level(x[16 * j + l] * inverse, -4, 3) + 4;
+          const int q = static_cast<int>(levels[16 * j + l]) + 4;
           const int i = j % 2 * 16 + l;
           block.qs[j / 8 * 32 + i] |= static_cast<uint8_t>((q & 3) << (j % 8 / 2 * 2));
           block.hmask[i] |= static_cast<uint8_t>((q >> 2) << (j / 2));

@@ -2,8 +2,8 @@
 // Byte j holds weight j in its low and weight j+16 in its high nibble.
 #pragma once
 
-#include "engine/quant/fit.h"
 #include "engine/quant/quant.h"
+#include "engine/quant/search.h"
 
 namespace infer {
 
@@ -31,11 +31,30 @@ struct Codec<DType::q4_0> {
   static void encode(const float* in, Block* blocks, int64_t count) {
     for (int64_t b = 0; b < count; ++b, in += 32) {
       blocks[b].d = f32_to_f16_finite(extreme_of(in, 32) / -8);
-      const float inverse = inverse_or_zero(f16_to_f32(blocks[b].d));
-      const auto level = [&](float x) { return round_to_level(x * inverse, -8, 7) + 8; };
-      for (int j = 0; j < 16; ++j) {
-        blocks[b].qs[j] = static_cast<uint8_t>(level(in[j]) | (level(in[j + 16]) << 4));
-      }
+      pack(in, blocks[b]);
+    }
+  }
+
+  static void quantise(const float* in, const float* importance, Block* blocks, int64_t count) {
+    for (int64_t b = 0; b < count; ++b, in += 32) {
+      SearchBlock<32> search;
+      const bool some = search.set(in, importance, Emphasis::root);
+      const float scale =
+          some ? search_scale<UniformLevels<-8, 7>, 32>(search.x, search.w, 1.2f, 6) * search.size
+               : 0;
+      blocks[b].d = f32_to_f16_finite(scale);
+      pack(in, blocks[b]);
+      if (importance != nullptr) importance += 32;
+    }
+  }
+
+ private:
+  /// The nearest levels.
+  static void pack(const float* in, Block& block) {
+    const float inverse = inverse_or_zero(f16_to_f32(block.d));
+    const auto level = [&](float x) { return round_to_level(x * inverse, -8, 7) + 8; };
+    for (int j = 0; j < 16; ++j) {
+      block.qs[j] = static_cast<uint8_t>(level(in[j]) | (level(in[j + 16]) << 4));
     }
   }
 };

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "engine/quant/fit.h"
 #include "engine/quant/quant.h"
+#include "engine/quant/search.h"
 
 namespace infer {
 
@@ -38,12 +38,31 @@ struct Codec<DType::q4_1> {
       // Halved before they are subtracted, for the difference may be beyond float.
       blocks[b].d = f32_to_f16_finite((*most / 2 - *least / 2) * (2.0f / 15));
       blocks[b].m = f32_to_f16_finite(*least);
-      const float inverse = inverse_or_zero(f16_to_f32(blocks[b].d));
-      const float m = f16_to_f32(blocks[b].m);
-      const auto level = [&](float x) { return round_to_level((x - m) * inverse, 0, 15); };
-      for (int j = 0; j < 16; ++j) {
-        blocks[b].qs[j] = static_cast<uint8_t>(level(in[j]) | (level(in[j + 16]) << 4));
-      }
+      pack(in, blocks[b]);
+    }
+  }
+
+  static void quantise(const float* in, const float* importance, Block* blocks, int64_t count) {
+    for (int64_t b = 0; b < count; ++b, in += 32) {
+      SearchBlock<32> search;
+      const bool some = search.set(in, importance, Emphasis::root);
+      ScaleMin fit;
+      if (some) fit = search_scale_min<15, 32>(search.x, search.w, true);
+      blocks[b].d = f32_to_f16_finite(fit.scale * search.size);
+      blocks[b].m = f32_to_f16_finite(-fit.min * search.size);
+      pack(in, blocks[b]);
+      if (importance != nullptr) importance += 32;
+    }
+  }
+
+ private:
+  /// The nearest levels.
+  static void pack(const float* in, Block& block) {
+    const float inverse = inverse_or_zero(f16_to_f32(block.d));
+    const float m = f16_to_f32(block.m);
+    const auto level = [&](float x) { return round_to_level((x - m) * inverse, 0, 15); };
+    for (int j = 0; j < 16; ++j) {
+      block.qs[j] = static_cast<uint8_t>(level(in[j]) | (level(in[j + 16]) << 4));
     }
   }
 };

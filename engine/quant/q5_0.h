@@ -3,8 +3,8 @@
 // weight j.
 #pragma once
 
-#include "engine/quant/fit.h"
 #include "engine/quant/quant.h"
+#include "engine/quant/search.h"
 
 namespace infer {
 
@@ -33,21 +33,39 @@ struct Codec<DType::q5_0> {
   static void encode(const float* in, Block* blocks, int64_t count) {
     for (int64_t b = 0; b < count; ++b, in += 32) {
       blocks[b].d = f32_to_f16_finite(extreme_of(in, 32) / -16);
-      const float inverse = inverse_or_zero(f16_to_f32(blocks[b].d));
-      const auto level = [&](float x) { return round_to_level(x * inverse, -16, 15) + 16; };
-      uint32_t high_bits = 0;
-      for (int j = 0; j < 16; ++j) {
-        const int low = level(in[j]);
-        const int high = level(in[j + 16]);
-        blocks[b].qs[j] = static_cast<uint8_t>((low & 15) | ((high & 15) << 4));
-        high_bits |= static_cast<uint32_t>(low >> 4) << j;
-        high_bits |= static_cast<uint32_t>(high >> 4) << (j + 16);
-      }
-      for (int i = 0; i < 4; ++i) blocks[b].qh[i] = static_cast<uint8_t>(high_bits >> (8 * i));
+      pack(in, blocks[b]);
+    }
+  }
+
+  static void quantise(const float* in, const float* importance, Block* blocks, int64_t count) {
+    for (int64_t b = 0; b < count; ++b, in += 32) {
+      SearchBlock<32> search;
+      const bool some = search.set(in, importance, Emphasis::root);
+      const float scale =
+          some ? search_scale<UniformLevels<-16, 15>, 32>(search.x, search.w, 1.2f, 5) * search.size
+               : 0;
+      blocks[b].d = f32_to_f16_finite(scale);
+      pack(in, blocks[b]);
+      if (importance != nullptr) importance += 32;
     }
   }
 
  private:
+  /// The nearest levels.
+  static void pack(const float* in, Block& block) {
+    const float inverse = inverse_or_zero(f16_to_f32(block.d));
+    const auto level = [&](float x) { return round_to_level(x * inverse, -16, 15) + 16; };
+    uint32_t high_bits = 0;
+    for (int j = 0; j < 16; ++j) {
+      const int low = level(in[j]);
+      const int high = level(in[j + 16]);
+      block.qs[j] = static_cast<uint8_t>((low & 15) | ((high & 15) << 4));
+      high_bits |= static_cast<uint32_t>(low >> 4) << j;
+      high_bits |= static_cast<uint32_t>(high >> 4) << (j + 16);
+    }
+    for (int i = 0; i < 4; ++i) block.qh[i] = static_cast<uint8_t>(high_bits >> (8 * i));
+  }
+
   static int bit(const Block& block, int j) { return (block.qh[j / 8] >> (j % 8)) & 1; }
 };
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "engine/quant/fit.h"
 #include "engine/quant/quant.h"
+#include "engine/quant/search.h"
 
 namespace infer {
 
@@ -39,22 +39,40 @@ struct Codec<DType::q5_1> {
       // Halved before they are subtracted, for the difference may be beyond float.
       blocks[b].d = f32_to_f16_finite((*most / 2 - *least / 2) * (2.0f / 31));
       blocks[b].m = f32_to_f16_finite(*least);
-      const float inverse = inverse_or_zero(f16_to_f32(blocks[b].d));
-      const float m = f16_to_f32(blocks[b].m);
-      const auto level = [&](float x) { return round_to_level((x - m) * inverse, 0, 31); };
-      uint32_t high_bits = 0;
-      for (int j = 0; j < 16; ++j) {
-        const int low = level(in[j]);
-        const int high = level(in[j + 16]);
-        blocks[b].qs[j] = static_cast<uint8_t>((low & 15) | ((high & 15) << 4));
-        high_bits |= static_cast<uint32_t>(low >> 4) << j;
-        high_bits |= static_cast<uint32_t>(high >> 4) << (j + 16);
-      }
-      for (int i = 0; i < 4; ++i) blocks[b].qh[i] = static_cast<uint8_t>(high_bits >> (8 * i));
+      pack(in, blocks[b]);
+    }
+  }
+
+  static void quantise(const float* in, const float* importance, Block* blocks, int64_t count) {
+    for (int64_t b = 0; b < count; ++b, in += 32) {
+      SearchBlock<32> search;
+      const bool some = search.set(in, importance, Emphasis::root);
+      ScaleMin fit;
+      if (some) fit = search_scale_min<31, 32>(search.x, search.w, true);
+      blocks[b].d = f32_to_f16_finite(fit.scale * search.size);
+      blocks[b].m = f32_to_f16_finite(-fit.min * search.size);
+      pack(in, blocks[b]);
+      if (importance != nullptr) importance += 32;
     }
   }
 
  private:
+  /// The nearest levels.
+  static void pack(const float* in, Block& block) {
+    const float inverse = inverse_or_zero(f16_to_f32(block.d));
+    const float m = f16_to_f32(block.m);
+    const auto level = [&](float x) { return round_to_level((x - m) * inverse, 0, 31); };
+    uint32_t high_bits = 0;
+    for (int j = 0; j < 16; ++j) {
+      const int low = level(in[j]);
+      const int high = level(in[j + 16]);
+      block.qs[j] = static_cast<uint8_t>((low & 15) | ((high & 15) << 4));
+      high_bits |= static_cast<uint32_t>(low >> 4) << j;
+      high_bits |= static_cast<uint32_t>(high >> 4) << (j + 16);
+    }
+    for (int i = 0; i < 4; ++i) block.qh[i] = static_cast<uint8_t>(high_bits >> (8 * i));
+  }
+
   static int bit(const Block& block, int j) { return (block.qh[j / 8] >> (j % 8)) & 1; }
 };
 

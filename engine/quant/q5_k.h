@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "engine/quant/k_scales.h"
+#include "engine/quant/k_search.h"
 #include "engine/quant/quant.h"
 
 namespace infer {
@@ -38,10 +38,21 @@ struct Codec<DType::q5_k> {
   }
 
   static void encode(const float* in, Block* blocks, int64_t count) {
+    quantise(in, nullptr, blocks, count);
+  }
+
+  static void quantise(const float* in, const float* importance, Block* blocks, int64_t count) {
     for (int64_t b = 0; b < count; ++b, in += 256) {
+      SearchBlock<256> search;
+      const bool some = search.set(in, importance, Emphasis::root);
+      if (importance != nullptr) importance += 256;
+      if (!some) {
+        blocks[b] = {};
+        continue;
+      }
       KScale scales[8];
       uint8_t q[256];
-      fit_k_block<8>(in, 31, 63, blocks[b].d, blocks[b].dmin, scales, q);
+      search_affine<31, 8>(search, 63, blocks[b].d, blocks[b].dmin, scales, q);
       pack_k_scales(scales, blocks[b].scales);
       for (int i = 0; i < 128; ++i) {
         const uint8_t* weight = q + i / 32 * 64 + i % 32;

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "engine/quant/fit.h"
+#include "engine/quant/k_search.h"
 #include "engine/quant/quant.h"
 
 namespace infer {
@@ -36,22 +36,27 @@ struct Codec<DType::q6_k> {
   }
 
   static void encode(const float* in, Block* blocks, int64_t count) {
+    quantise(in, nullptr, blocks, count);
+  }
+
+  static void quantise(const float* in, const float* importance, Block* blocks, int64_t count) {
     for (int64_t b = 0; b < count; ++b, in += 256) {
       Block& block = blocks[b];
       std::memset(&block, 0, sizeof(block));
-      float x[256];
-      limit_values(in, x, 256);
-      float fits[16];
-      for (int j = 0; j < 16; ++j) fits[j] = fit_scale<16>(x + 16 * j, -32, 31);
-      block.d = f32_to_f16_finite(extreme_of(fits, 16) / -128);
-      const float d = f16_to_f32(block.d);
+      SearchBlock<256> search;
+      const bool some = search.set(in, importance, Emphasis::square);
+      if (importance != nullptr) importance += 256;
+      int scales[16];
+      float levels[256];
+      if (!some || !search_scaled<UniformLevels<-32, 31>, 16>(search, -128, 127, 1.0f, 4, block.d,
+                                                              scales, levels)) {
+        continue;
+      }
       for (int j = 0; j < 16; ++j) {
-        block.scales[j] =
-            static_cast<int8_t>(round_to_level(fits[j] * inverse_or_zero(d), -128, 127));
-        const float inverse = inverse_or_zero(d * static_cast<float>(block.scales[j]));
+        block.scales[j] = static_cast<int8_t>(scales[j]);
         const Place place(j);
         for (int l = 0; l < 16; ++l) {
-          const int q = round_to_level(x[16 * j + l] * inverse, -32, 31) + 32;
+          const int q = static_cast<int>(levels[16 * j + l]) + 32;
           block.ql[place.low + l] |= static_cast<uint8_t>((q & 15) << place.low_shift);
           block.qh[place.high + l] |= static_cast<uint8_t>((q >> 4) << place.high_shift);
         }

@@ -10,13 +10,21 @@ template <DType T>
 constexpr QuantTraits make_traits() {
   using C = Codec<T>;
   using Block = typename C::Block;
-  QuantTraits traits{T, nullptr, nullptr};
+  QuantTraits traits{T, nullptr, nullptr, nullptr};
   traits.decode = [](const void* in, float* out, int64_t n) {
     C::decode(static_cast<const Block*>(in), out, n / dtype_info(T).block_elements);
   };
   if constexpr (requires(const float* in, Block* out) { C::encode(in, out, int64_t{}); }) {
     traits.encode = [](const float* in, void* out, int64_t n) {
       C::encode(in, static_cast<Block*>(out), n / dtype_info(T).block_elements);
+    };
+    traits.quantise = [](const float* in, const float*, void* out, int64_t n) {
+      C::encode(in, static_cast<Block*>(out), n / dtype_info(T).block_elements);
+    };
+  }
+  if constexpr (requires(const float* in, Block* out) { C::quantise(in, in, out, int64_t{}); }) {
+    traits.quantise = [](const float* in, const float* importance, void* out, int64_t n) {
+      C::quantise(in, importance, static_cast<Block*>(out), n / dtype_info(T).block_elements);
     };
   }
   return traits;

@@ -73,8 +73,9 @@ Status plan(OpenedModel& opened) {
 }  // namespace
 
 Result<OpenedModel> OpenedModel::open(const std::string& path, const LoadOptions& options,
-                                      bool pretend) {
+                                      bool pretend, bool observed) {
   INFER_TRY(OpenedModel opened, open_one(path, options, pretend, nullptr));
+  opened.request.observed = observed;
   INFER_CHECK_R(infer::plan(opened));
   return opened;
 }

@@ -21,9 +21,9 @@ struct OpenedModel {
   bool exact = false;  ///< LoadOptions::exact
 
   /// LoadOptions::draft_model is not looked at. `pretend`: the memory limit may exceed what is
-  /// free.
+  /// free. `observed`: PlanRequest::observed.
   static Result<OpenedModel> open(const std::string& path, const LoadOptions& options,
-                                  bool pretend = false);
+                                  bool pretend = false, bool observed = false);
 };
 
 /// A model and, where LoadOptions::draft_model names one, the model that drafts for it, planned

@@ -60,7 +60,7 @@ TEST_CASE("shapes have the published numbers of parameters and sizes") {
     options.shape = name;
     const auto shape = synth_shape(options);
     REQUIRE(shape);
-    const auto types = parse_synth_types("q4_k_m");
+    const auto types = parse_synth_type("q4_k_m");
     REQUIRE(types);
     const auto tensors = synth_tensors(*shape, *types);
     REQUIRE(tensors);
@@ -84,13 +84,13 @@ TEST_CASE("shapes have the published numbers of parameters and sizes") {
 TEST_CASE("every type that is listed can be made, and says its number where llama.cpp has one") {
   for (const std::string& name : synth_types()) {
     CAPTURE(name);
-    CHECK(parse_synth_types(name));
+    CHECK(parse_synth_type(name));
   }
-  CHECK(parse_synth_types("q4_k_m")->file_type() == 15);
-  CHECK(parse_synth_types("q5_k_m")->file_type() == 17);
-  CHECK(parse_synth_types("f16")->file_type() == 1);
-  CHECK(parse_synth_types("q8_1").error().code() == StatusCode::invalid_argument);
-  CHECK(parse_synth_types("iq1_s").error().code() == StatusCode::unsupported);
+  CHECK(parse_synth_type("q4_k_m")->file_type() == 15);
+  CHECK(parse_synth_type("q5_k_m")->file_type() == 17);
+  CHECK(parse_synth_type("f16")->file_type() == 1);
+  CHECK(parse_synth_type("q8_1").error().code() == StatusCode::invalid_argument);
+  CHECK(parse_synth_type("iq1_s").error().code() == StatusCode::unsupported);
 }
 
 }  // namespace

@@ -622,7 +622,7 @@ INFER_API Result<SelftestReport> selftest(const LoadOptions& options, const std:
 
 struct SynthOptions {
   std::string shape;          ///< a name of synth_shapes(), or "custom"
-  std::string type = "q4_0";  ///< an element type, or a mix: q4_k_m, q5_k_m
+  std::string type = "q4_0";  ///< one of synth_types()
   std::string vocabulary;     ///< a GGUF file to take the vocabulary from; empty: one made up
   uint64_t seed = 1;
   // Of "custom" (and, where not 0, instead of the shape's own):
@@ -638,5 +638,68 @@ INFER_API std::vector<std::string> synth_shapes();
 INFER_API std::vector<std::string> synth_types();
 /// Writes a GGUF model of random weights in a named shape, for benchmarks and tests.
 INFER_API Status synth(const std::string& path, const SynthOptions& options);
+
+struct QuantizeOptions {
+  std::string type;               ///< of quantize_types(), in either case
+  bool pure = false;              ///< all matrices get the mix's base type
+  bool allow_requantize = false;  ///< quantised weights may be quantised again, which adds errors
+  std::string output_type;        ///< of "output.weight"; empty: by the mix
+  std::string embedding_type;     ///< of "token_embd.weight"; empty: by the mix
+  /// Types of the weights whose names contain a pattern, in which '*' stands for any text and '?'
+  /// for one character. The first that matches decides, before all else.
+  std::vector<std::pair<std::string, std::string>> tensor_types;
+  std::string importance;  ///< file of an importance matrix; empty: none
+  int32_t threads = 0;     ///< 0: all that the process may use
+  ProgressFn progress;
+};
+
+struct QuantizeReport {
+  struct Tensor {
+    std::string name;
+    std::string from, to;     ///< types
+    std::string wanted;       ///< the type whose blocks do not divide the rows; empty: `to` is it
+    bool importance = false;  ///< its errors were weighted by the matrix
+  };
+  std::vector<Tensor> tensors;
+  int64_t source_bytes = 0, bytes = 0;  ///< of all weights
+  int64_t parameters = 0;
+  double bits_per_weight = 0;
+};
+
+/// Types and mixes of types that weights can be quantised to, and "COPY".
+INFER_API std::vector<std::string> quantize_types();
+/// Writes a model as GGUF with weights of other types. Vectors, norms and routers keep theirs. The
+/// result does not depend on the number of threads. Memory: a few MiB and rows of a weight for each
+/// thread. Fails with invalid_argument for an unknown type, an output that would replace the input,
+/// or an importance matrix of another model; unsupported for a type that cannot be written or for
+/// quantised weights without allow_requantize; not_found, bad_file (a weight that is not a finite
+/// number: where it is), io, cancelled. The file is there in full or not at all.
+INFER_API Result<QuantizeReport> quantize(const std::string& input, const std::string& output,
+                                          const QuantizeOptions& options);
+
+struct ImportanceOptions {
+  LoadOptions load;            ///< context and rows of a step are chosen by `chunk`
+  int32_t chunk = 512;         ///< tokens that are evaluated together
+  int32_t chunks = 0;          ///< at most; 0: all that the text fills
+  std::string dataset;         ///< what the file says the text is
+  bool parse_special = false;  ///< the spelling of special tokens in the text means the token
+  /// Told the chunks done and of how many; false cancels.
+  std::function<bool(int64_t, int64_t)> on_chunk;
+};
+
+struct ImportanceReport {
+  int64_t tokens = 0;
+  int64_t chunks = 0;
+  int64_t weights = 0;         ///< that have an importance now
+  int64_t experts_unused = 0;  ///< experts of all layers' matrices that no token met
+};
+
+/// Measures how much the columns of each weight matter for a text, the mean of their squared
+/// activations, and writes it for quantize(): the GGUF form of llama.cpp's importance matrices.
+/// invalid_argument for a text that is too short; else what Engine::load and the file give.
+INFER_API Result<ImportanceReport> measure_importance(const std::string& model,
+                                                      std::string_view text,
+                                                      const std::string& output,
+                                                      const ImportanceOptions& options);
 
 }  // namespace infer

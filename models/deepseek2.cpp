@@ -179,10 +179,7 @@ void map_latent(CheckpointMap& m) {
     m.put(block_name(i, "attn_k_b.weight"), both.sliced(1, 0, nope).swapped(0, 1));
     m.put(block_name(i, "attn_v_b.weight"), both.sliced(1, nope, value));
   }
-  // RoPE of its own part of the head; the scores take up the magnitude of YaRN.
-  m.rope(rope);
-  const std::string section =
-      m.has("rope_parameters.rope_type") ? "rope_parameters." : "rope_scaling.";
+  const std::string section = m.rope_section();
   const double multiplier = m.get_float(section + "mscale_all_dim", 0.0);
   m.require(m.get_float(section + "mscale", multiplier) == multiplier,
             "an mscale other than mscale_all_dim");
@@ -223,7 +220,7 @@ void map_experts(CheckpointMap& m, bool third) {
 }
 
 void map(CheckpointMap& m) {
-  m.begin({.architecture = "deepseek2"});
+  m.begin({.architecture = "deepseek2", .rope_width = "qk_rope_head_dim", .yarn_on_scores = true});
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
   map_latent(m);

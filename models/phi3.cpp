@@ -25,7 +25,7 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 }
 
 void map(CheckpointMap& m) {
-  m.begin({.architecture = "phi3"});
+  m.begin({.architecture = "phi3", .long_rope = true});
   if (const int64_t window = m.window(); window > 0) m.set_int("attention.sliding_window", window);
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"},
@@ -34,10 +34,10 @@ void map(CheckpointMap& m) {
             {"self_attn.o_proj", "attn_output"},
             {"mlp.gate_up_proj", "ffn_up"},
             {"mlp.down_proj", "ffn_down"}});
-  const std::string section =
-      m.has("rope_parameters.rope_type") ? "rope_parameters." : "rope_scaling.";
-  std::vector<float> lengths = m.get_floats(section + "long_factor");
-  if (lengths.empty()) return;
+  const std::string section = m.rope_section();
+  const std::string type =
+      m.get_string(section + "rope_type", m.get_string(section + "type", "default"));
+  if (type != "longrope" && type != "su") return;
   const int64_t context = m.need_int("max_position_embeddings", 1, INT32_MAX);
   const int64_t original = m.get_int(
       "original_max_position_embeddings",
@@ -49,8 +49,14 @@ void map(CheckpointMap& m) {
                    : std::sqrt(1 + std::log(stretch) / std::log(static_cast<double>(original)));
   m.set_int("rope.scaling.original_context_length", original);
   m.set_float("rope.scaling.attn_factor", m.get_float(section + "attention_factor", magnitude));
-  m.put_values("rope_factors_long.weight", std::move(lengths));
-  m.put_values("rope_factors_short.weight", m.get_floats(section + "short_factor"));
+  for (const char* which : {"long", "short"}) {
+    std::vector<float> factors = m.get_floats(section + which + "_factor");
+    if (static_cast<int64_t>(factors.size()) != m.rope_pairs()) {
+      m.fail_with(error(StatusCode::bad_file, "{}: {}{}_factor: expected {} numbers, found {}",
+                        m.source(), section, which, m.rope_pairs(), factors.size()));
+    }
+    m.put_values(std::string("rope_factors_") + which + ".weight", std::move(factors));
+  }
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 
 void map(CheckpointMap& m) {
   m.begin({.architecture = "qwen2"});
-  m.require_layer_types([](int64_t) { return false; });
+  m.require_no_window();
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
   m.attention();

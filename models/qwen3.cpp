@@ -17,7 +17,7 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 void map(CheckpointMap& m) {
   const bool routed = m.checkpoint() == "Qwen3MoeForCausalLM";
   m.begin({.architecture = routed ? "qwen3moe" : "qwen3"});
-  m.require_layer_types([](int64_t) { return false; });
+  m.require_no_window();
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"},
             {"post_attention_layernorm", "ffn_norm"},
@@ -26,8 +26,8 @@ void map(CheckpointMap& m) {
   m.attention();
   m.feed_forward();
   if (!routed) return;
-  const int64_t experts =
-      m.get_int("num_experts", m.get_int("num_local_experts", 0, 0, 65536), 1, 65536);
+  const bool renamed = !m.has("num_experts");  // by transformers 5
+  const int64_t experts = m.need_int(renamed ? "num_local_experts" : "num_experts", 1, 65536);
   m.require(m.get_bool("norm_topk_prob", false), "norm_topk_prob false");
   m.set_int("expert_count", experts);
   m.set_int("expert_used_count", m.need_int("num_experts_per_tok", 1, experts));

@@ -15,7 +15,8 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 
 void map(CheckpointMap& m) {
   m.begin({.architecture = "smollm3"});
-  m.require_layer_types([](int64_t) { return false; });
+  m.require_no_window();
+  m.require(m.get_int("no_rope_layer_interval", 4, 0, 1024) == 4, "this no_rope_layer_interval");
   const std::vector<int64_t> rotated = m.get_ints("no_rope_layers");  // 1: a layer with RoPE
   for (size_t i = 0; i < rotated.size(); ++i) {
     m.require(rotated[i] == ((i + 1) % 4 != 0 ? 1 : 0), "this order of no_rope_layers");

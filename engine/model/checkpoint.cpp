@@ -101,11 +101,14 @@ std::string CheckpointMap::layer(int64_t layer, const std::string& part) {
   return fmt::format("layers.{}.{}", layer, part);
 }
 
-int32_t CheckpointMap::find(const std::string& name) const {
+std::string CheckpointMap::full_name(const std::string& name) const {
   // The output stands outside of the decoder.
-  const bool head = name.starts_with("lm_head.");
-  const bool inner = head && root_ == "language_model.model.";
-  const auto it = by_name_.find(inner ? "language_model." + name : head ? name : root_ + name);
+  if (!name.starts_with("lm_head.")) return root_ + name;
+  return root_ == "language_model.model." ? "language_model." + name : name;
+}
+
+int32_t CheckpointMap::find(const std::string& name) const {
+  const auto it = by_name_.find(full_name(name));
   return it == by_name_.end() ? -1 : it->second;
 }
 
@@ -123,7 +126,7 @@ TensorView CheckpointMap::view(const std::string& name, std::initializer_list<in
   const int32_t index = find(name);
   if (index < 0) {
     fail_with(error(StatusCode::bad_file, "{}: tensor '{}' is missing", metadata_.source(),
-                    printable(root_ + name)));
+                    printable(full_name(name))));
     return {};
   }
   used_[static_cast<size_t>(index)] = true;
@@ -296,7 +299,7 @@ void CheckpointMap::split_rows(const std::string& from, const std::string& first
   const TensorView both = view(from, {shape[0], shape[1], shape[2]});
   if (status_.ok() && shape[1] % 2 != 0) {
     fail_with(error(StatusCode::bad_file, "{}: tensor '{}': expected two halves, found {} rows",
-                    metadata_.source(), printable(root_ + from), shape[1]));
+                    metadata_.source(), printable(full_name(from)), shape[1]));
   }
   put(first, both.sliced(1, 0, shape[1] / 2));
   put(second, both.sliced(1, shape[1] / 2, shape[1] / 2));
@@ -352,10 +355,7 @@ Result<std::unique_ptr<WeightSource>> open_weights(const std::string& path,
                                                    std::optional<DType> matrices) {
   INFER_TRY(std::unique_ptr<WeightSource> raw, open_model(path));
   const Metadata& metadata = raw->metadata();
-  const auto first = metadata.values().lower_bound("hf.config.");
-  const bool checkpoint =
-      first != metadata.values().end() && first->first.starts_with("hf.config.");
-  if (!checkpoint || metadata.has("general.architecture")) return raw;
+  if (!metadata.has("hf.checkpoint")) return raw;
   INFER_TRY(const std::vector<std::string>* names, metadata.get_strings(kArchitectures));
   if (names == nullptr || names->empty()) {
     return fail(StatusCode::bad_file, "{}: config.json: key 'architectures' is missing", path);

@@ -43,10 +43,13 @@ struct ExpertNames {
 
 /// What the checkpoints of a family have in common, and what would make one another model.
 struct Family {
-  const char* architecture;         ///< as GGUF names it
+  const char* architecture = "";    ///< as GGUF names it
   const char* activation = "silu";  ///< of the feed-forward
   const char* quantisation = "";    ///< the one quant_method that can be read; "": none
+  const char* rope_width = "";      ///< key of the rotated part's width; "": head_dim's share
   bool yarn_rounding = true;        ///< YaRN's bounds rounded to whole pairs
+  bool yarn_on_scores = false;      ///< scores take up YaRN's magnitude, cos and sin do not
+  bool long_rope = false;           ///< reads the factors of longrope itself
 };
 
 /// The first failure is kept, later calls do nothing that matters; result() reports it. Keys of the
@@ -59,6 +62,8 @@ class CheckpointMap {
 
   /// Its entry in `architectures`.
   const std::string& checkpoint() const { return checkpoint_; }
+  /// What was opened, for messages.
+  const std::string& source() const { return metadata_.source(); }
 
   // Configuration. Values out of range are failures.
 
@@ -89,11 +94,10 @@ class CheckpointMap {
 
   /// The architecture and its usual keys: layers, widths, heads, norms, context, RoPE.
   void begin(const Family& family);
-  /// Keys of RoPE for heads of so many elements, and "rope_freqs" where Llama 3's scaling is used.
-  /// Scaling by long and short factors (longrope) is the family's own business.
-  void rope(int64_t head_dim);
   /// sliding_window, unless use_sliding_window says no.
   int64_t window();
+  /// A failure where some layers have a window, for families that have none here.
+  void require_no_window();
   /// A failure unless layer_types, where given, has sliding layers just where `sliding` says.
   void require_layer_types(bool (*sliding)(int64_t layer));
   /// Embedding, final norm and output, which is left out where it is the embedding.
@@ -106,7 +110,10 @@ class CheckpointMap {
 
   int64_t layer_count() const { return layers_; }
   int64_t head_count() const { return heads_; }
-  int64_t kv_head_count() const { return kv_heads_; }
+  /// Where config.json keeps the parameters of RoPE: "rope_scaling." or such.
+  std::string rope_section() const;
+  /// Elements of a head that are rotated, halved.
+  int64_t rope_pairs() const { return rope_pairs_; }
 
   // Single tensors. Names from the checkpoint begin after "model.", or whatever stands before
   // "embed_tokens".
@@ -148,16 +155,17 @@ class CheckpointMap {
     return absent;
   }
   std::string key(std::string_view name) const { return config_ + std::string(name); }
-  std::string rope_section() const;
   void set(const std::string& key, MetaValue value) {
     metadata_.set(prefix_ + key, std::move(value));
   }
+  void rope(int64_t head_dim);
   void llama3_factors(const std::string& section, double base, int64_t dims);
   void yarn(const std::string& section, double factor);
   void add_general();
   void add_generation();
   void add_texts();
   bool is_ignored(const std::string& name) const;
+  std::string full_name(const std::string& name) const;
   int32_t find(const std::string& name) const;
   DType type_of(const std::string& to, DType stored, std::span<const int64_t> shape);
   /// Makes the tensor's description; without views `stored` is F32.
@@ -177,10 +185,11 @@ class CheckpointMap {
   std::string config_;  ///< "hf.config." or "hf.config.text_config."
   std::string root_;    ///< "model."
   std::string prefix_;  ///< "llama."
-  bool yarn_rounding_ = true;
+  Family family_{};
   int64_t layers_ = 0;
   int64_t heads_ = 1;
   int64_t kv_heads_ = 1;
+  int64_t rope_pairs_ = 0;
   Status status_;
 };
 

@@ -33,7 +33,7 @@ double yarn_magnitude(double factor, double multiplier) {
 
 void CheckpointMap::begin(const Family& family) {
   prefix_ = std::string(family.architecture) + ".";
-  yarn_rounding_ = family.yarn_rounding;
+  family_ = family;
   metadata_.set("general.architecture", std::string(family.architecture));
   for (const char* section : {"quantization_config.", "compression_config."}) {
     const std::string method = get_string(section + std::string("quant_method"), "");
@@ -65,6 +65,7 @@ void CheckpointMap::begin(const Family& family) {
   } else {
     head_dim = width / heads_;
   }
+  if (*family.rope_width != 0) head_dim = need_int(family.rope_width, 1, kMaxCount);
   rope(head_dim);
 }
 
@@ -92,6 +93,7 @@ void CheckpointMap::rope(int64_t head_dim) {
     return;
   }
   const auto dims = static_cast<int64_t>(static_cast<double>(head_dim) * share);
+  rope_pairs_ = dims / 2;
   set_float("rope.freq_base", base);
   set_int("rope.dimension_count", dims);
   const std::string type =
@@ -111,7 +113,7 @@ void CheckpointMap::rope(int64_t head_dim) {
     llama3_factors(section, base, dims);
   } else {
     // "dynamic" begins beyond the context that the model was trained for, which is the one written.
-    const bool long_short = type == "longrope" || type == "su";
+    const bool long_short = family_.long_rope && (type == "longrope" || type == "su");
     require(type == "default" || type == "dynamic" || long_short,
             fmt::format("RoPE scaling '{}'", printable(type)));
   }
@@ -127,12 +129,13 @@ void CheckpointMap::yarn(const std::string& section, double factor) {
                   kMaxContext));
   set_float("rope.scaling.yarn_beta_fast", get_float(section + "beta_fast", 32.0));
   set_float("rope.scaling.yarn_beta_slow", get_float(section + "beta_slow", 1.0));
-  require(get_bool(section + "truncate", true) == yarn_rounding_, "YaRN with this 'truncate'");
+  require(get_bool(section + "truncate", true) == family_.yarn_rounding,
+          "YaRN with this 'truncate'");
   const double scale = get_float(section + "mscale", 0.0);
   const double scale_all = get_float(section + "mscale_all_dim", 0.0);
   if (has(section + "attention_factor")) {
     set_float("rope.scaling.yarn_attn_factor", get_float(section + "attention_factor", 1.0));
-  } else if (scale != 0 && scale_all != 0) {
+  } else if (scale != 0 && scale_all != 0 && !family_.yarn_on_scores) {
     set_float("rope.scaling.yarn_attn_factor",
               yarn_magnitude(factor, scale) / yarn_magnitude(factor, scale_all));
   }
@@ -167,6 +170,14 @@ int64_t CheckpointMap::window() {
   return get_int("sliding_window", 0, 0, INT32_MAX);
 }
 
+void CheckpointMap::require_no_window() {
+  require_layer_types([](int64_t) { return false; });
+  // Before there were layer_types, the last layers had the window.
+  const bool slides = get_bool("use_sliding_window", false) && !has("layer_types") &&
+                      get_int("max_window_layers", 0, 0, INT32_MAX) < layers_;
+  require(!slides, "use_sliding_window");
+}
+
 void CheckpointMap::require_layer_types(bool (*sliding)(int64_t layer)) {
   const Result<const std::vector<std::string>*> types =
       config_values_.get_strings(key("layer_types"));
@@ -183,8 +194,9 @@ void CheckpointMap::require_layer_types(bool (*sliding)(int64_t layer)) {
 
 void CheckpointMap::add_general() {
   namespace fs = std::filesystem;
-  fs::path path(metadata_.source());
-  if (!path.has_filename()) path = path.parent_path();  // "DIR/"
+  std::error_code ignored;
+  fs::path path = fs::absolute(metadata_.source(), ignored).lexically_normal();
+  if (fs::is_regular_file(path, ignored) || !path.has_filename()) path = path.parent_path();
   metadata_.set("general.type", std::string("model"));
   metadata_.set("general.name", path.filename().string());
   metadata_.set("general.quantization_version", uint32_t{2});

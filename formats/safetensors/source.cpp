@@ -139,7 +139,9 @@ class SafetensorsSource final : public WeightSource {
 
 class Opener {
  public:
-  explicit Opener(const std::string& path) : metadata_(path) {}
+  explicit Opener(const std::string& path) : metadata_(path) {
+    metadata_.set("hf.checkpoint", true);
+  }
 
   Result<std::unique_ptr<WeightSource>> open() {
     const std::string& path = metadata_.source();

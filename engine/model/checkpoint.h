@@ -19,10 +19,11 @@
 
 namespace infer {
 
-/// How the rows of a checkpoint's tensor become those of the model's.
+/// How a checkpoint's tensor becomes the model's.
 enum class Change : uint8_t {
   none,
-  /// Rows of queries from the halves that a head's RoPE pairs are to neighbouring ones.
+  /// The rows that RoPE turns together lie half a head of queries apart in the checkpoint, and are
+  /// to be neighbours.
   interleave_q,
   interleave_k,  ///< the same of keys
   add_one,       ///< the checkpoint holds a norm's weights less one
@@ -141,7 +142,7 @@ class CheckpointMap {
   /// Two tensors of equal width from one [k, 2n] or [k, 2n, experts] that has the rows of one
   /// before those of the other.
   void split_rows(const std::string& from, const std::string& first, const std::string& second);
-  /// Tensors that begin (after the root) or end like this are no part of the decoder.
+  /// Tensors that begin like this, with or without the root, are no part of the decoder.
   void ignore_prefix(const std::string& prefix) { ignored_prefixes_.push_back(prefix); }
 
   /// The model, if nothing failed and every tensor has found its place.

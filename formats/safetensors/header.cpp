@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -279,11 +280,11 @@ class Reader {
 Result<Header> read_header(const File& file) { return Reader(file).read(); }
 
 bool looks_like_header(const File& file) {
-  std::array<std::byte, 9> start{};
-  if (file.size() < start.size() || !file.read_at(0, start).ok()) return false;
-  const auto length =
-      std::bit_cast<uint64_t>(*reinterpret_cast<const std::array<std::byte, 8>*>(start.data()));
-  return length >= 2 && length <= kMaxHeaderBytes && start[8] == std::byte{'{'};
+  uint64_t length = 0;
+  std::byte start[sizeof(length) + 1];
+  if (file.size() < sizeof(start) || !file.read_at(0, start).ok()) return false;
+  std::memcpy(&length, start, sizeof(length));
+  return length >= 2 && length <= kMaxHeaderBytes && start[sizeof(length)] == std::byte{'{'};
 }
 
 }  // namespace infer::safetensors

@@ -169,7 +169,7 @@ class Reader {
       INFER_TRY(TensorEntry entry, place(said));
       header.tensors.push_back(std::move(entry));
     }
-    std::ranges::stable_sort(header.tensors, {}, &TensorEntry::offset);
+    std::ranges::sort(header.tensors, {}, &TensorEntry::offset);
     INFER_CHECK_R(check_overlaps(header.tensors));
     return header;
   }

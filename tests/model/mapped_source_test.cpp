@@ -2,6 +2,8 @@
 // the whole.
 #include <doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <random>
 
@@ -49,7 +51,7 @@ class MemorySource final : public WeightSource {
     const std::vector<std::byte>& data = data_[place.offset];
     REQUIRE(offset + out.size() <= data.size());
     largest_read = std::max(largest_read, out.size());
-    std::memcpy(out.data(), data.data() + offset, out.size());
+    std::copy_n(data.begin() + static_cast<long>(offset), out.size(), out.begin());
     return {};
   }
   Result<std::span<const std::byte>> map(const TensorPlace& place, uint64_t bytes) const override {

@@ -1,5 +1,6 @@
 // Granite 3 and its experts: the plain decoder with interleaved RoPE and constant factors on
 // embeddings, scores, residuals and logits. IBM Research 2024.
+#include "engine/model/checkpoint.h"
 #include "engine/model/decoder.h"
 
 namespace infer {
@@ -22,11 +23,47 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   return DecoderModel::finish(std::move(model), r);
 }
 
+/// The experts' gate and up projections are one tensor, as are those of the expert that every token
+/// takes.
+void map_experts(CheckpointMap& m) {
+  const int64_t experts = m.need_int("num_local_experts", 1, 65536);
+  m.set_int("expert_count", experts);
+  m.set_int("expert_used_count", m.need_int("num_experts_per_tok", 1, experts));
+  m.layers({{"block_sparse_moe.router.layer", "ffn_gate_inp"},
+            {"block_sparse_moe.output_linear", "ffn_down_exps"},
+            {"shared_mlp.output_linear", "ffn_down_shexp"}});
+  const int64_t shared = m.get_int("shared_intermediate_size", 0, 0, 1 << 20);
+  if (shared > 0) m.set_int("expert_shared_feed_forward_length", shared);
+  for (int64_t i = 0; i < m.layer_count(); ++i) {
+    const std::string to = block_name(i, "ffn_");
+    m.split_rows(m.layer(i, "block_sparse_moe.input_linear.weight"), to + "gate_exps.weight",
+                 to + "up_exps.weight");
+    if (shared == 0) continue;
+    m.split_rows(m.layer(i, "shared_mlp.input_linear.weight"), to + "gate_shexp.weight",
+                 to + "up_shexp.weight");
+  }
+}
+
+void map(CheckpointMap& m) {
+  const bool routed = m.checkpoint() != "GraniteForCausalLM";
+  m.begin({.architecture = routed ? "granitemoe" : "granite"});
+  m.set_float("embedding_scale", m.get_float("embedding_multiplier", 1.0));
+  m.set_float("residual_scale", m.get_float("residual_multiplier", 1.0));
+  m.set_float("attention.scale", m.get_float("attention_multiplier", 1.0));
+  m.set_float("logit_scale", m.get_float("logits_scaling", 1.0));
+  m.ends();
+  m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
+  m.attention(true);
+  routed ? map_experts(m) : m.feed_forward();
+}
+
 }  // namespace
 
 const ArchDef& granite_arch() {
   static constexpr const char* kNames[] = {"granite", "granitemoe"};
-  static const ArchDef def{kNames, create};
+  static constexpr const char* kCheckpoints[] = {"GraniteForCausalLM", "GraniteMoeForCausalLM",
+                                                 "GraniteMoeSharedForCausalLM"};
+  static const ArchDef def{kNames, create, kCheckpoints, map};
   return def;
 }
 

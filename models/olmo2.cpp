@@ -1,6 +1,7 @@
 // OLMo 2 and 3: norms after each part in place of before, an RMSNorm over all of q and of k,
 // half-split RoPE. OLMo 3 has a sliding window, without RoPE scaling, in three of four layers.
 // OLMo Team 2025.
+#include "engine/model/checkpoint.h"
 #include "engine/model/decoder.h"
 
 namespace infer {
@@ -26,11 +27,27 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   return DecoderModel::finish(std::move(model), r);
 }
 
+void map(CheckpointMap& m) {
+  m.begin({.architecture = "olmo2"});
+  if (m.checkpoint() == "Olmo3ForCausalLM") {
+    m.require_layer_types([](int64_t layer) { return (layer + 1) % 4 != 0; });
+    m.set_int("attention.sliding_window", m.need_int("sliding_window", 1, INT32_MAX));
+  }
+  m.ends();
+  m.layers({{"post_attention_layernorm", "post_attention_norm"},
+            {"post_feedforward_layernorm", "post_ffw_norm"},
+            {"self_attn.q_norm", "attn_q_norm"},
+            {"self_attn.k_norm", "attn_k_norm"}});
+  m.attention();
+  m.feed_forward();
+}
+
 }  // namespace
 
 const ArchDef& olmo2_arch() {
   static constexpr const char* kNames[] = {"olmo2"};
-  static const ArchDef def{kNames, create};
+  static constexpr const char* kCheckpoints[] = {"Olmo2ForCausalLM", "Olmo3ForCausalLM"};
+  static const ArchDef def{kNames, create, kCheckpoints, map};
   return def;
 }
 

@@ -1,7 +1,10 @@
 // Phi-3, Phi-3.5, Phi-4: fused q/k/v and gate/up, half-split RoPE over part of the head, whose
 // frequencies are divided by one set of factors for short contexts and another for long ones
 // (LongRoPE, Ding et al. 2024). Abdin et al. 2024.
+#include "engine/model/checkpoint.h"
 #include "engine/model/decoder.h"
+
+#include <cmath>
 
 namespace infer {
 namespace {
@@ -21,11 +24,47 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   return DecoderModel::finish(std::move(model), r);
 }
 
+void map(CheckpointMap& m) {
+  m.begin({.architecture = "phi3", .long_rope = true});
+  if (const int64_t window = m.window(); window > 0) m.set_int("attention.sliding_window", window);
+  m.ends();
+  m.layers({{"input_layernorm", "attn_norm"},
+            {"post_attention_layernorm", "ffn_norm"},
+            {"self_attn.qkv_proj", "attn_qkv"},
+            {"self_attn.o_proj", "attn_output"},
+            {"mlp.gate_up_proj", "ffn_up"},
+            {"mlp.down_proj", "ffn_down"}});
+  const std::string section = m.rope_section();
+  const std::string type =
+      m.get_string(section + "rope_type", m.get_string(section + "type", "default"));
+  if (type != "longrope" && type != "su") return;
+  const int64_t context = m.need_int("max_position_embeddings", 1, INT32_MAX);
+  const int64_t original = m.get_int(
+      "original_max_position_embeddings",
+      m.get_int(section + "original_max_position_embeddings", context, 1, INT32_MAX), 1, INT32_MAX);
+  // cos and sin grow with the stretch of the context, as the paper found best.
+  const double stretch = static_cast<double>(context) / static_cast<double>(original);
+  const double magnitude =
+      stretch <= 1 ? 1.0
+                   : std::sqrt(1 + std::log(stretch) / std::log(static_cast<double>(original)));
+  m.set_int("rope.scaling.original_context_length", original);
+  m.set_float("rope.scaling.attn_factor", m.get_float(section + "attention_factor", magnitude));
+  for (const char* which : {"long", "short"}) {
+    std::vector<float> factors = m.get_floats(section + which + "_factor");
+    if (static_cast<int64_t>(factors.size()) != m.rope_pairs()) {
+      m.fail_with(error(StatusCode::bad_file, "{}: {}{}_factor: expected {} numbers, found {}",
+                        m.source(), section, which, m.rope_pairs(), factors.size()));
+    }
+    m.put_values(std::string("rope_factors_") + which + ".weight", std::move(factors));
+  }
+}
+
 }  // namespace
 
 const ArchDef& phi3_arch() {
   static constexpr const char* kNames[] = {"phi3"};
-  static const ArchDef def{kNames, create};
+  static constexpr const char* kCheckpoints[] = {"Phi3ForCausalLM"};
+  static const ArchDef def{kNames, create, kCheckpoints, map};
   return def;
 }
 

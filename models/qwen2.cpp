@@ -1,5 +1,6 @@
 // Qwen 2 and 2.5: the plain decoder with half-split RoPE and biases on q, k and v.
 // Yang et al. 2024.
+#include "engine/model/checkpoint.h"
 #include "engine/model/decoder.h"
 
 namespace infer {
@@ -11,11 +12,21 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   return DecoderModel::finish(std::move(model), r);
 }
 
+void map(CheckpointMap& m) {
+  m.begin({.architecture = "qwen2"});
+  m.require_no_window();
+  m.ends();
+  m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
+  m.attention();
+  m.feed_forward();
+}
+
 }  // namespace
 
 const ArchDef& qwen2_arch() {
   static constexpr const char* kNames[] = {"qwen2"};
-  static const ArchDef def{kNames, create};
+  static constexpr const char* kCheckpoints[] = {"Qwen2ForCausalLM"};
+  static const ArchDef def{kNames, create, kCheckpoints, map};
   return def;
 }
 

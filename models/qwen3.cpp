@@ -1,6 +1,7 @@
 // Qwen 3 and its experts: the plain decoder with half-split RoPE and an RMSNorm on every q and k
 // head; in the expert models each feed-forward is a choice by softmax, the weights of the chosen
 // ones summing to one. Yang et al. 2025.
+#include "engine/model/checkpoint.h"
 #include "engine/model/decoder.h"
 
 namespace infer {
@@ -13,11 +14,37 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   return DecoderModel::finish(std::move(model), r);
 }
 
+void map(CheckpointMap& m) {
+  const bool routed = m.checkpoint() == "Qwen3MoeForCausalLM";
+  m.begin({.architecture = routed ? "qwen3moe" : "qwen3"});
+  m.require_no_window();
+  m.ends();
+  m.layers({{"input_layernorm", "attn_norm"},
+            {"post_attention_layernorm", "ffn_norm"},
+            {"self_attn.q_norm", "attn_q_norm"},
+            {"self_attn.k_norm", "attn_k_norm"}});
+  m.attention();
+  m.feed_forward();
+  if (!routed) return;
+  const bool renamed = !m.has("num_experts");  // by transformers 5
+  const int64_t experts = m.need_int(renamed ? "num_local_experts" : "num_experts", 1, 65536);
+  m.require(m.get_bool("norm_topk_prob", false), "norm_topk_prob false");
+  m.set_int("expert_count", experts);
+  m.set_int("expert_used_count", m.need_int("num_experts_per_tok", 1, experts));
+  m.set_int("expert_feed_forward_length", m.need_int("moe_intermediate_size", 1, 1 << 20));
+  m.layers({{"mlp.gate", "ffn_gate_inp"}});
+  for (int64_t i = 0; i < m.layer_count(); ++i) {
+    // mlp_only_layers have a feed-forward instead.
+    if (m.has_tensor(m.layer(i, "mlp.gate.weight"))) m.experts(i, "mlp.experts", experts, {});
+  }
+}
+
 }  // namespace
 
 const ArchDef& qwen3_arch() {
   static constexpr const char* kNames[] = {"qwen3", "qwen3moe"};
-  static const ArchDef def{kNames, create};
+  static constexpr const char* kCheckpoints[] = {"Qwen3ForCausalLM", "Qwen3MoeForCausalLM"};
+  static const ArchDef def{kNames, create, kCheckpoints, map};
   return def;
 }
 

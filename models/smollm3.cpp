@@ -1,5 +1,6 @@
 // SmolLM3: the plain decoder with interleaved RoPE, left out in every fourth layer (NoPE, Yang et
 // al. 2025). Bakouch et al. 2025.
+#include "engine/model/checkpoint.h"
 #include "engine/model/decoder.h"
 
 namespace infer {
@@ -12,11 +13,26 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   return DecoderModel::finish(std::move(model), r);
 }
 
+void map(CheckpointMap& m) {
+  m.begin({.architecture = "smollm3"});
+  m.require_no_window();
+  m.require(m.get_int("no_rope_layer_interval", 4, 0, 1024) == 4, "this no_rope_layer_interval");
+  const std::vector<int64_t> rotated = m.get_ints("no_rope_layers");  // 1: a layer with RoPE
+  for (size_t i = 0; i < rotated.size(); ++i) {
+    m.require(rotated[i] == ((i + 1) % 4 != 0 ? 1 : 0), "this order of no_rope_layers");
+  }
+  m.ends();
+  m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
+  m.attention(true);
+  m.feed_forward();
+}
+
 }  // namespace
 
 const ArchDef& smollm3_arch() {
   static constexpr const char* kNames[] = {"smollm3"};
-  static const ArchDef def{kNames, create};
+  static constexpr const char* kCheckpoints[] = {"SmolLM3ForCausalLM"};
+  static const ArchDef def{kNames, create, kCheckpoints, map};
   return def;
 }
 

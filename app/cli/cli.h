@@ -24,6 +24,7 @@ void add_bench(CLI::App& app, Action& action);
 void add_text(CLI::App& app, Action& action);  // tokenize, detokenize
 void add_template(CLI::App& app, Action& action);
 void add_selftest(CLI::App& app, Action& action);
+void add_convert(CLI::App& app, Action& action);
 void add_synth(CLI::App& app, Action& action);
 void add_quantize(CLI::App& app, Action& action);  // quantize, imatrix
 void add_completion(CLI::App& app, Action& action);

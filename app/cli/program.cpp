@@ -48,7 +48,7 @@ void declare(CLI::App& app, Action& action) {
   app.get_formatter()->column_width(36);
   for (const auto add :
        {add_run, add_chat, add_eval, add_perplexity, add_reports, add_plan, add_bench, add_text,
-        add_template, add_selftest, add_quantize, add_synth, add_completion}) {
+        add_template, add_selftest, add_convert, add_quantize, add_synth, add_completion}) {
     add(app, action);
   }
 }

@@ -1,7 +1,5 @@
 // Writes a model with weights of other types. Every row depends on itself alone, so the number of
 // threads changes no byte; memory is bounded by a panel of rows.
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -11,7 +9,9 @@
 #include "engine/core/log.h"
 #include "engine/core/thread_pool.h"
 #include "engine/jobs/importance.h"
+#include "engine/jobs/output_check.h"
 #include "engine/jobs/type_mix.h"
+#include "engine/model/checkpoint.h"
 #include "engine/quant/quant.h"
 #include "engine/session/engine_impl.h"
 
@@ -421,36 +421,6 @@ class Quantizer {
   int64_t done_ = 0;
 };
 
-/// "model-00001-of-00003.gguf" → "model"; else empty.
-std::string_view split_name(std::string_view path) {
-  constexpr std::string_view kEnd = "-00000-of-00000.gguf";
-  if (path.size() <= kEnd.size()) return {};
-  const std::string_view end = path.substr(path.size() - kEnd.size());
-  for (size_t i = 0; i < kEnd.size(); ++i) {
-    const bool digit = end[i] >= '0' && end[i] <= '9';
-    if (kEnd[i] == '0' ? !digit : end[i] != kEnd[i]) return {};
-  }
-  return path.substr(0, path.size() - kEnd.size());
-}
-
-/// The input may be a file, a part of a set of files, or a folder of them: none may be replaced.
-Status check_output(const std::string& input, const std::string& output) {
-  struct stat in {};
-  struct stat out {};
-  if (stat(input.c_str(), &in) != 0 || stat(output.c_str(), &out) != 0) return {};
-  bool same = in.st_dev == out.st_dev && in.st_ino == out.st_ino;
-  const std::string_view set = split_name(input);
-  same = same || (!set.empty() && set == split_name(output));
-  if (S_ISDIR(in.st_mode) && !same) {
-    const size_t slash = output.find_last_of('/');
-    const std::string folder = slash == std::string::npos ? "." : output.substr(0, slash + 1);
-    same = stat(folder.c_str(), &out) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino;
-  }
-  if (!same) return {};
-  return error(StatusCode::invalid_argument, "{}: is part of the input; expected another file",
-               output);
-}
-
 }  // namespace
 
 std::vector<std::string> quantize_types() {
@@ -464,7 +434,7 @@ Result<QuantizeReport> quantize(const std::string& input, const std::string& out
   return guarded([&]() -> Result<QuantizeReport> {
     INFER_TRY(Request request, parse_request(options));
     INFER_CHECK_R(check_output(input, output));
-    INFER_TRY(const std::unique_ptr<WeightSource> source, open_model(input));
+    INFER_TRY(const std::unique_ptr<WeightSource> source, open_weights(input));
     return Quantizer(*source, options, std::move(request)).run(output);
   });
 }

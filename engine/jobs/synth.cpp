@@ -7,6 +7,7 @@
 
 #include "engine/core/thread_pool.h"
 #include "engine/jobs/synth_model.h"
+#include "engine/model/checkpoint.h"
 #include "engine/quant/quant.h"
 #include "engine/session/engine_impl.h"
 
@@ -118,7 +119,7 @@ class Writer {
 
 /// Takes every key of the vocabulary over; gives its number of tokens.
 Result<int64_t> copy_vocabulary(const std::string& path, Metadata& metadata) {
-  INFER_TRY(const std::unique_ptr<WeightSource> source, open_model(path));
+  INFER_TRY(const std::unique_ptr<WeightSource> source, open_weights(path));
   for (const auto& [key, value] : source->metadata().values()) {
     if (key.starts_with("tokenizer.")) metadata.set(key, value);
   }

@@ -14,6 +14,7 @@
 
 namespace infer {
 
+class CheckpointMap;
 class ModelBuilder;
 
 /// What the engine must know of a model apart from its graph.
@@ -44,6 +45,10 @@ class Model {
 struct ArchDef {
   std::span<const char* const> names;
   Result<std::unique_ptr<Model>> (*create)(const WeightSource& source);
+  /// Hugging Face's names of the family (`architectures` in config.json), and how their checkpoints
+  /// become such a source: checkpoint.h.
+  std::span<const char* const> checkpoints = {};
+  void (*map)(CheckpointMap& m) = nullptr;
 };
 
 /// Generated from the files in models/.

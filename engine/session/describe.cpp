@@ -5,6 +5,7 @@
 #include <map>
 
 #include "engine/core/log.h"
+#include "engine/model/checkpoint.h"
 #include "engine/session/engine_impl.h"
 #include "engine/text/stream_decoder.h"
 
@@ -87,7 +88,7 @@ ModelDescription describe(const std::string& path, const WeightSource& source) {
 
 Result<ModelDescription> describe_model(const std::string& path) {
   return guarded([&]() -> Result<ModelDescription> {
-    INFER_TRY(const std::unique_ptr<WeightSource> source, open_model(path));
+    INFER_TRY(const std::unique_ptr<WeightSource> source, open_weights(path));
     return describe(path, *source);
   });
 }
@@ -97,7 +98,7 @@ Vocabulary::~Vocabulary() = default;
 
 Result<std::unique_ptr<Vocabulary>> Vocabulary::load(const std::string& path) {
   return guarded([&]() -> Result<std::unique_ptr<Vocabulary>> {
-    INFER_TRY(const std::unique_ptr<WeightSource> source, open_model(path));
+    INFER_TRY(const std::unique_ptr<WeightSource> source, open_weights(path));
     auto impl = std::make_unique<Impl>();
     INFER_TRY(impl->tokenizer, Tokenizer::create(source->tokenizer()));
     return std::unique_ptr<Vocabulary>(new Vocabulary(std::move(impl)));

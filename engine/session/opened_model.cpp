@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/model/checkpoint.h"
 #include "engine/session/speculation.h"
 #include "engine/spec/draft_policy.h"
 
@@ -50,7 +51,7 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
 
   opened.exact = options.exact;
 
-  INFER_TRY(opened.source, open_model(path));
+  INFER_TRY(opened.source, open_weights(path));
   INFER_TRY(opened.model, create_model(*opened.source));
   INFER_TRY(opened.device,
             open_device(options.device, {options.threads, options.exact, !request.weights_mapped,

@@ -1,7 +1,7 @@
 #include <cstring>
 
+#include "engine/core/file.h"
 #include "engine/weights/weight_source.h"
-#include "formats/gguf/file.h"
 #include "formats/gguf/header.h"
 #include "formats/gguf/source.h"
 #include "formats/gguf/writer.h"
@@ -13,7 +13,7 @@ const FormatDef& gguf_format();
 namespace {
 
 bool starts_with_magic(const std::string& path) {
-  const Result<gguf::File> file = gguf::File::open(path);
+  const Result<File> file = File::open(path);
   if (!file || file->size() < sizeof(gguf::kMagic)) return false;
   std::byte start[sizeof(gguf::kMagic)];
   return file->read_at(0, start).ok() && std::memcmp(start, gguf::kMagic, sizeof(start)) == 0;

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "engine/core/checked.h"
+#include "formats/gguf/cursor.h"
 
 namespace infer::gguf {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/file.h"
 #include "engine/core/tensor_desc.h"
 #include "engine/weights/metadata.h"
-#include "formats/gguf/file.h"
 
 namespace infer::gguf {
 

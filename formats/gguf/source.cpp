@@ -1,16 +1,12 @@
 #include "formats/gguf/source.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <mutex>
 #include <optional>
-#include <system_error>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "engine/core/checked.h"
+#include "engine/core/file.h"
 #include "formats/gguf/header.h"
 #include "formats/gguf/tokenizer.h"
 
@@ -22,42 +18,10 @@ constexpr const char* kSplitNo = "split.no";
 constexpr const char* kSplitCount = "split.count";
 constexpr const char* kSplitTensors = "split.tensors.count";
 
-/// One file, mapped when first asked for.
-class Part {
- public:
-  explicit Part(File file) : file_(std::move(file)) {}
-  ~Part() {
-    if (mapping_ != nullptr) munmap(mapping_, static_cast<size_t>(file_.size()));
-  }
-  Part(const Part&) = delete;
-  Part& operator=(const Part&) = delete;
-
-  const File& file() const { return file_; }
-
-  Result<const std::byte*> mapping() const {
-    const std::lock_guard lock(mutex_);
-    if (mapping_ == nullptr) {
-      void* address =
-          mmap(nullptr, static_cast<size_t>(file_.size()), PROT_READ, MAP_PRIVATE, file_.fd(), 0);
-      if (address == MAP_FAILED) {
-        return fail(StatusCode::io, "{}: cannot map {} bytes: {}", file_.path(), file_.size(),
-                    std::generic_category().message(errno));
-      }
-      mapping_ = address;
-    }
-    return static_cast<const std::byte*>(mapping_);
-  }
-
- private:
-  File file_;
-  mutable std::mutex mutex_;
-  mutable void* mapping_ = nullptr;
-};
-
 class GgufSource final : public WeightSource {
  public:
   GgufSource(Metadata metadata, TokenizerSpec tokenizer, std::vector<Weight> weights,
-             std::vector<std::unique_ptr<Part>> parts)
+             std::vector<std::unique_ptr<MappedFile>> parts)
       : metadata_(std::move(metadata)),
         tokenizer_(std::move(tokenizer)),
         weights_(std::move(weights)),
@@ -93,7 +57,7 @@ class GgufSource final : public WeightSource {
   Metadata metadata_;
   TokenizerSpec tokenizer_;
   std::vector<Weight> weights_;
-  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<std::unique_ptr<MappedFile>> parts_;
 };
 
 std::string part_suffix(int64_t number, int64_t count) {
@@ -188,11 +152,11 @@ class Opener {
       }
       weights_.push_back({tensor.name, tensor.desc, {index, tensor.offset}});
     }
-    parts_.push_back(std::make_unique<Part>(std::move(file)));
+    parts_.push_back(std::make_unique<MappedFile>(std::move(file)));
     return {};
   }
 
-  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<std::unique_ptr<MappedFile>> parts_;
   std::vector<Weight> weights_;
   std::unordered_set<std::string> names_;
 };

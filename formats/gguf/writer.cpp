@@ -10,7 +10,7 @@
 
 #include "engine/core/atomic_file.h"
 #include "engine/core/checked.h"
-#include "formats/gguf/file.h"
+#include "engine/core/file.h"
 #include "formats/gguf/header.h"
 
 namespace infer {
@@ -87,22 +87,22 @@ class GgufSink final : public WeightSink {
 
   Status declare(const std::string& name, const TensorDesc& desc) override {
     INFER_CHECK(failure_);
-    if (begun_) return misuse("tensor '{}' declared after begin()", gguf::printable(name));
+    if (begun_) return misuse("tensor '{}' declared after begin()", printable(name));
     if (name.empty() || name.size() > gguf::kMaxNameBytes) {
-      return misuse("tensor '{}': expected a name of 1 to {} bytes, found {}",
-                    gguf::printable(name), gguf::kMaxNameBytes, name.size());
+      return misuse("tensor '{}': expected a name of 1 to {} bytes, found {}", printable(name),
+                    gguf::kMaxNameBytes, name.size());
     }
     if (!desc.contiguous() || desc.elements() <= 0) {
-      return misuse("tensor '{}': expected contiguous data, found {}", gguf::printable(name),
+      return misuse("tensor '{}': expected contiguous data, found {}", printable(name),
                     to_string(desc));
     }
     if (!names_.insert(name).second) {
-      return misuse("tensor '{}' declared twice", gguf::printable(name));
+      return misuse("tensor '{}' declared twice", printable(name));
     }
     const auto bytes = static_cast<uint64_t>(desc.extent_bytes());
     const std::optional<uint64_t> end = checked_add(data_bytes_, bytes);
     const std::optional<uint64_t> next = end ? checked_round_up(*end, alignment_) : std::nullopt;
-    if (!next) return misuse("tensor '{}': the file would be too large", gguf::printable(name));
+    if (!next) return misuse("tensor '{}': the file would be too large", printable(name));
     tensors_.push_back({name, desc, data_bytes_, bytes});
     data_bytes_ = *next;
     return {};
@@ -161,7 +161,7 @@ class GgufSink final : public WeightSink {
     if (file_->committed()) return misuse("finish() called twice");
     if (current_ < tensors_.size()) {
       return misuse("tensor '{}': expected {} bytes, was given {}",
-                    gguf::printable(tensors_[current_].name), tensors_[current_].bytes, given_);
+                    printable(tensors_[current_].name), tensors_[current_].bytes, given_);
     }
     return file_->commit();
   }

@@ -15,7 +15,7 @@ from program import INFER, ROOT, fails, infer
 SHARED = pathlib.Path(os.environ.get("INFER_SHARED_TESTDATA", ROOT.parent / "shared" / "testdata"))
 MODEL = ROOT / "tests" / "data" / "golden" / "llama-q4_0.gguf"
 COMMANDS = ["run", "chat", "eval", "perplexity", "info", "devices", "plan", "bench", "tokenize",
-            "detokenize", "template", "selftest", "synth", "completion"]
+            "detokenize", "template", "selftest", "convert", "synth", "completion"]
 
 
 @pytest.fixture(scope="session")

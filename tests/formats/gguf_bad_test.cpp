@@ -2,37 +2,16 @@
 #include <doctest.h>
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
-#include <new>
 
 #include "engine/weights/weight_source.h"
+#include "tests/formats/allocations.h"
 #include "tests/formats/raw_gguf.h"
 #include "tests/support.h"
 
 using namespace infer;
 using namespace infer::test;
-
-namespace {
-
-/// The largest piece of memory asked for since it was last reset.
-std::atomic<size_t> largest_request{0};
-
-}  // namespace
-
-void* operator new(size_t bytes) {
-  size_t seen = largest_request.load();
-  while (seen < bytes && !largest_request.compare_exchange_weak(seen, bytes)) {
-  }
-  if (void* memory = std::malloc(std::max<size_t>(bytes, 1))) return memory;
-  throw std::bad_alloc();
-}
-
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace {
 

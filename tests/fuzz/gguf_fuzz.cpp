@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/weights/weight_source.h"
+#include "formats/gguf/source.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const int fd = memfd_create("gguf", MFD_CLOEXEC);
   if (fd < 0 || write(fd, data, size) != static_cast<ssize_t>(size)) std::abort();
-  const auto source = infer::open_model("/proc/self/fd/" + std::to_string(fd));
+  const auto source = infer::gguf::open_source("/proc/self/fd/" + std::to_string(fd));
   if (source) {
     for (const infer::Weight& weight : (*source)->weights()) {
       const auto bytes = static_cast<uint64_t>(weight.desc.extent_bytes());

@@ -702,4 +702,22 @@ INFER_API Result<ImportanceReport> measure_importance(const std::string& model,
                                                       const std::string& output,
                                                       const ImportanceOptions& options);
 
+struct ConvertOptions {
+  std::string type = "auto";  ///< of the matrices: f32, f16, bf16, or auto: as they are stored
+  ProgressFn progress;
+};
+
+struct ConvertReport {
+  std::string architecture;
+  int64_t tensors = 0;
+  int64_t bytes = 0;                                   ///< of the weights as written
+  std::vector<std::pair<std::string, int64_t>> types;  ///< tensors of each
+};
+
+/// Writes a Hugging Face directory as a GGUF file that computes the same, bit for bit with type
+/// "auto". bad_file or unsupported, naming what is missing or not known, before anything is
+/// written; invalid_argument if `output` is one of the model's own files.
+INFER_API Result<ConvertReport> convert(const std::string& model, const std::string& output,
+                                        const ConvertOptions& options);
+
 }  // namespace infer

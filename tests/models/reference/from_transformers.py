@@ -66,6 +66,39 @@ MODELS = {
         "rope_parameters": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0}}),
 }
 
+# Families whose tensors are only ever mapped by the engine itself.
+CHECKPOINTS = {
+    "llama": ("LlamaConfig", "llama", DENSE | {"attention_bias": True, "mlp_bias": True}),
+    "llama-tied": ("LlamaConfig", "llama", DENSE | {"tie_word_embeddings": True}),
+    "llama3": ("LlamaConfig", "llama", DENSE | {"rope_parameters": {
+        "rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0, "original_max_position_embeddings": 64}}),
+    "mistral": ("MistralConfig", "llama", DENSE | {"sliding_window": 7, "head_dim": 8}),
+    "mixtral": ("MixtralConfig", "llama",
+                DENSE | {"num_local_experts": 5, "num_experts_per_tok": 2}),
+    "qwen2": ("Qwen2Config", "qwen2", DENSE | {"rope_parameters": {
+        **YARN, "factor": 4.0, "original_max_position_embeddings": 64}}),
+    "qwen3": ("Qwen3Config", "qwen3", DENSE | {"head_dim": 10}),
+    "qwen3moe": ("Qwen3MoeConfig", "qwen3moe", DENSE | {
+        "head_dim": 10, "num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 14,
+        "norm_topk_prob": True}),
+    "qwen3moe-mixed": ("Qwen3MoeConfig", "qwen3moe", DENSE | {
+        "head_dim": 10, "num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 14,
+        "norm_topk_prob": True, "mlp_only_layers": [1]}),
+    "gemma2": ("Gemma2Config", "gemma2", DENSE | {
+        "head_dim": 10, "sliding_window": 7, "query_pre_attn_scalar": 13,
+        "attn_logit_softcapping": 3.0, "final_logit_softcapping": 5.0}),
+    "gemma2-uncapped": ("Gemma2Config", "gemma2", DENSE | {
+        "head_dim": 10, "sliding_window": 7, "query_pre_attn_scalar": 10,
+        "attn_logit_softcapping": None, "final_logit_softcapping": None}),
+    "gemma3": ("Gemma3TextConfig", "gemma3", DENSE | {
+        "num_hidden_layers": 7, "head_dim": 10, "sliding_window": 7, "query_pre_attn_scalar": 13,
+        "rope_parameters": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+            "full_attention": {"rope_type": "linear", "rope_theta": 50000.0, "factor": 2.0}}}),
+    "seed_oss": ("SeedOssConfig", "seed_oss", DENSE | {"head_dim": 8}),
+}
+
 LAYER_NAMES = {
     "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
     "self_attn.o_proj": "attn_output", "self_attn.qkv_proj": "attn_qkv",
@@ -88,7 +121,7 @@ LAYER_NAMES = {
 
 def random_model(name):
     """(configuration, model): random float32 values held and computed with in float64."""
-    class_name, _, arguments = MODELS[name]
+    class_name, _, arguments = (MODELS | CHECKPOINTS)[name]
     config = getattr(transformers, class_name)(**COMMON, **arguments)
     model = transformers.AutoModelForCausalLM.from_config(
         config, attn_implementation="eager", experts_implementation="eager",

@@ -1,5 +1,4 @@
-// A model file opened for reading: positioned reads that survive interruption and report a file
-// that was cut short, and a buffered cursor over its header.
+// A buffered cursor over a file's header.
 #pragma once
 
 #include <cstddef>
@@ -8,42 +7,12 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 
+#include "engine/core/file.h"
 #include "engine/core/status.h"
 
 namespace infer::gguf {
-
-/// Text from a file, fit for a message: control characters and bytes beyond ASCII escaped, at most
-/// 80 characters.
-std::string printable(std::string_view text);
-
-/// A regular file, open for reading. Reads are safe from several threads.
-class File {
- public:
-  /// not_found, io, or bad_file where the path is something other than a regular file.
-  static Result<File> open(const std::string& path);
-  File(File&& other) noexcept
-      : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)), size_(other.size_) {}
-  File& operator=(File&&) = delete;
-  ~File();
-
-  int fd() const { return fd_; }
-  const std::string& path() const { return path_; }
-  /// Bytes, when it was opened.
-  uint64_t size() const { return size_; }
-
-  /// Fills `out` from `offset`. bad_file if the file ends before that, io if the system fails.
-  Status read_at(uint64_t offset, std::span<std::byte> out) const;
-
- private:
-  File(int fd, std::string path, uint64_t size) : fd_(fd), path_(std::move(path)), size_(size) {}
-
-  int fd_;
-  std::string path_;
-  uint64_t size_;
-};
 
 /// Reads a header from front to back through a buffer. Nothing is read, and no memory taken, beyond
 /// what the file was seen to hold. The file outlives the cursor. One thread.

@@ -1,0 +1,66 @@
+// infer convert: a Hugging Face directory as a GGUF file.
+#include "cli/arguments.h"
+#include "cli/cli.h"
+#include "cli/failure.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+
+namespace infer::cli {
+namespace {
+
+struct ConvertArgs {
+  ConvertOptions convert;
+  std::string model;
+  std::string path;
+  bool json = false;
+  bool quiet = false;
+};
+
+void declare(CLI::App& app, ConvertArgs& args) {
+  app.add_option("model", args.model, "Hugging Face directory, or its only safetensors file")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("output", args.path, "GGUF file to write")->required()->type_name("FILE");
+  app.add_option("--type", args.convert.type,
+                 "Type of the matrices; auto: as they are stored (norms and biases are F32)")
+      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}))
+      ->capture_default_str();
+  app.add_flag("--json", args.json, "Print what was written as a JSON object");
+  app.add_flag("-q,--quiet", args.quiet, "Only errors on stderr");
+}
+
+int run(ConvertArgs& args) {
+  Progress bar("converting", !args.quiet);
+  args.convert.progress = [&bar](double done) {
+    bar.update(done);
+    return !interrupted();
+  };
+  Result<ConvertReport> result = [&] {
+    const InterruptScope scope;
+    return convert(args.model, args.path, args.convert);
+  }();
+  erase_progress();
+  const ConvertReport report = must(std::move(result));
+  if (args.json) {
+    Json types = Json::object();
+    for (const auto& [type, count] : report.types) types[type] = count;
+    print_json({{"path", args.path},
+                {"architecture", report.architecture},
+                {"tensors", report.tensors},
+                {"bytes", report.bytes},
+                {"types", std::move(types)}});
+  } else if (!args.quiet) {
+    note("{}: written, {} in {} tensors", args.path, human_bytes(report.bytes), report.tensors);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app, Action& action) {
+  add_command(app, action, "convert", "Write a Hugging Face directory as a GGUF file", declare,
+              run);
+}
+
+}  // namespace infer::cli

@@ -1,0 +1,65 @@
+// Files opened for reading: positioned reads that survive interruption and report a file that was
+// cut short, and mappings.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "engine/core/status.h"
+
+namespace infer {
+
+/// Text from a file, fit for a message: control characters and bytes beyond ASCII escaped, at most
+/// 80 characters.
+std::string printable(std::string_view text);
+
+/// A regular file, open for reading. Reads are safe from several threads.
+class File {
+ public:
+  /// not_found, io, or bad_file where the path is something other than a regular file.
+  static Result<File> open(const std::string& path);
+  File(File&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)), size_(other.size_) {}
+  File& operator=(File&&) = delete;
+  ~File();
+
+  int fd() const { return fd_; }
+  const std::string& path() const { return path_; }
+  /// Bytes, when it was opened.
+  uint64_t size() const { return size_; }
+
+  /// Fills `out` from `offset`. bad_file if the file ends before that, io if the system fails.
+  Status read_at(uint64_t offset, std::span<std::byte> out) const;
+
+ private:
+  File(int fd, std::string path, uint64_t size) : fd_(fd), path_(std::move(path)), size_(size) {}
+
+  int fd_;
+  std::string path_;
+  uint64_t size_;
+};
+
+/// A file, mapped when first asked for. Safe from several threads.
+class MappedFile {
+ public:
+  explicit MappedFile(File file) : file_(std::move(file)) {}
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  const File& file() const { return file_; }
+  /// All of the file for as long as this lives. io if the system refuses.
+  Result<const std::byte*> mapping() const;
+
+ private:
+  File file_;
+  mutable std::mutex mutex_;
+  mutable void* mapping_ = nullptr;
+};
+
+}  // namespace infer

@@ -1,0 +1,224 @@
+#include "engine/model/mapped_source.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/core/checked.h"
+#include "engine/quant/quant.h"
+
+namespace infer {
+namespace {
+
+/// Elements put together at a time; with the conversion by way of float, a megabyte or two.
+constexpr int64_t kStretch = int64_t{1} << 17;
+constexpr uint64_t kMaxKept = uint64_t{1} << 20;
+
+/// Units `count` apart by `stride`, from unit `first`: read one by one where they lie far apart,
+/// else with what is between them, which is left out.
+Status read_strided(const WeightSource& raw, const TensorPlace& place, int64_t unit, int64_t first,
+                    int64_t stride, int64_t count, std::byte* out, int64_t out_stride) {
+  constexpr int64_t kFar = 256;  // bytes
+  std::byte buffer[16384];
+  const int64_t most =
+      stride * unit > kFar ? 1 : (static_cast<int64_t>(sizeof(buffer)) / unit - 1) / stride + 1;
+  for (int64_t done = 0; done < count;) {
+    const int64_t take = std::min(most, count - done);
+    const int64_t span = ((take - 1) * stride + 1) * unit;
+    INFER_CHECK(raw.read(place, static_cast<uint64_t>((first + done * stride) * unit),
+                         std::span(buffer).first(static_cast<size_t>(span))));
+    for (int64_t i = 0; i < take; ++i) {
+      std::memcpy(out + (done + i) * out_stride * unit, buffer + i * stride * unit,
+                  static_cast<size_t>(unit));
+    }
+    done += take;
+  }
+  return {};
+}
+
+}  // namespace
+
+MappedSource::MappedSource(std::unique_ptr<WeightSource> raw, Metadata metadata,
+                           TokenizerSpec tokenizer, std::vector<MappedTensor> tensors)
+    : raw_(std::move(raw)),
+      metadata_(std::move(metadata)),
+      tokenizer_(std::move(tokenizer)),
+      tensors_(std::move(tensors)) {
+  weights_.reserve(tensors_.size());
+  for (const MappedTensor& tensor : tensors_) {
+    weights_.push_back({tensor.name, tensor.desc, {0, weights_.size()}});
+  }
+}
+
+Status MappedSource::gather(const TensorView& v, int32_t weight, int64_t unit, int64_t first,
+                            int64_t count, std::byte* out) const {
+  const TensorPlace& place = raw_->weights()[static_cast<size_t>(weight)].place;
+  const int64_t n0 = v.shape[0];
+  const int64_t n1 = v.shape[1];
+  while (count > 0) {
+    const int64_t i = first % n0;
+    const int64_t j = first / n0 % n1;
+    const int64_t plane = first / n0 / n1;
+    const int64_t at = v.offset + i * v.stride[0] + j * v.stride[1] +
+                       plane % v.shape[2] * v.stride[2] + plane / v.shape[2] * v.stride[3];
+    int64_t done = 0;
+    if (v.stride[0] == 1) {
+      // Rows, or all rows of the plane where they follow each other.
+      done = v.stride[1] == n0 ? (n1 - j) * n0 - i : n0 - i;
+      done = std::min(done, count);
+      INFER_CHECK(raw_->read(place, static_cast<uint64_t>(at * unit),
+                             std::span(out, static_cast<size_t>(done * unit))));
+    } else if (i == 0 && count >= n0 && v.stride[1] < v.stride[0]) {
+      // Whole rows of a transposed plane: along the columns, which are dense in the file.
+      const int64_t rows = std::min(n1 - j, count / n0);
+      done = rows * n0;
+      for (int64_t k = 0; k < n0; ++k) {
+        INFER_CHECK(read_strided(*raw_, place, unit, at + k * v.stride[0], v.stride[1], rows,
+                                 out + k * unit, n0));
+      }
+    } else {
+      done = std::min(n0 - i, count);
+      INFER_CHECK(read_strided(*raw_, place, unit, at, v.stride[0], done, out, 1));
+    }
+    out += done * unit;
+    first += done;
+    count -= done;
+  }
+  return {};
+}
+
+/// Blocks of an MXFP4 tensor: the exponent, then the codes with weight j in the low and j + 16 in
+/// the high nibble of byte j.
+Status MappedSource::make_mxfp4(const MappedTensor& tensor, const TensorView& view, int64_t first,
+                                int64_t count, std::byte* out) const {
+  std::vector<std::byte> codes(static_cast<size_t>(count * kMxfp4CodeBytes));
+  std::vector<std::byte> scales(static_cast<size_t>(count));
+  INFER_CHECK(gather(view, view.weight, kMxfp4CodeBytes, first, count, codes.data()));
+  INFER_CHECK(gather(view, tensor.scales, 1, first, count, scales.data()));
+  for (int64_t b = 0; b < count; ++b) {
+    const std::byte* from = codes.data() + b * kMxfp4CodeBytes;
+    *out++ = scales[static_cast<size_t>(b)];
+    for (int64_t j = 0; j < kMxfp4CodeBytes; ++j) {
+      const int shift = j % 2 * 4;
+      const std::byte low = from[j / 2] >> shift & std::byte{15};
+      const std::byte high = from[j / 2 + 8] >> shift & std::byte{15};
+      *out++ = low | high << 4;
+    }
+  }
+  return {};
+}
+
+Status MappedSource::make_blocks(const MappedTensor& tensor, int64_t first, int64_t count,
+                                 std::byte* out) const {
+  const int64_t bytes = dtype_info(tensor.desc.type).block_bytes;
+  if (!tensor.values.empty()) {
+    std::memcpy(out, tensor.values.data() + first, static_cast<size_t>(count * bytes));
+    return {};
+  }
+  std::vector<std::byte> stored;
+  std::vector<float> floats;
+  const int64_t part_size = tensor.parts.front().size();
+  while (count > 0) {
+    const TensorView& view = tensor.parts[static_cast<size_t>(first / part_size)];
+    const int64_t begin = first % part_size;
+    const int64_t take = std::min(count, part_size - begin);
+    const DType type = raw_->weights()[static_cast<size_t>(view.weight)].desc.type;
+    const int64_t unit = dtype_info(type).block_bytes;
+    if (tensor.scales >= 0) {
+      INFER_CHECK(make_mxfp4(tensor, view, begin, take, out));
+    } else if (type == tensor.desc.type && tensor.add == 0) {
+      INFER_CHECK(gather(view, view.weight, unit, begin, take, out));
+    } else {
+      stored.resize(static_cast<size_t>(take * unit));
+      floats.resize(static_cast<size_t>(take));
+      INFER_CHECK(gather(view, view.weight, unit, begin, take, stored.data()));
+      quant_traits(type).decode(stored.data(), floats.data(), take);
+      for (float& value : floats) value += tensor.add;
+      quant_traits(tensor.desc.type).encode(floats.data(), out, take);
+    }
+    out += take * bytes;
+    first += take;
+    count -= take;
+  }
+  return {};
+}
+
+/// Whether the tensor lies in the file just as it is wanted.
+bool MappedSource::is_plain(const MappedTensor& tensor) const {
+  if (tensor.parts.size() != 1 || tensor.scales >= 0 || tensor.add != 0) return false;
+  const TensorView& view = tensor.parts.front();
+  const TensorDesc& stored = raw_->weights()[static_cast<size_t>(view.weight)].desc;
+  if (stored.type != tensor.desc.type || view.offset != 0) return false;
+  int64_t step = 1;
+  for (size_t d = 0; d < kMaxDims; ++d) {
+    if (view.shape[d] != 1 && view.stride[d] != step) return false;
+    step *= view.shape[d];
+  }
+  return true;
+}
+
+Status MappedSource::check(const TensorPlace& place, uint64_t offset, uint64_t bytes) const {
+  const bool known = place.file == 0 && place.offset < tensors_.size();
+  const uint64_t size =
+      known ? static_cast<uint64_t>(tensors_[place.offset].desc.extent_bytes()) : 0;
+  if (known && offset <= size && bytes <= size - offset) return {};
+  return error(StatusCode::invalid_argument, "{}: no {} bytes at {} of tensor {} of {}",
+               metadata_.source(), bytes, offset, place.offset, tensors_.size());
+}
+
+Status MappedSource::read(const TensorPlace& place, uint64_t offset,
+                          std::span<std::byte> out) const {
+  INFER_CHECK(check(place, offset, out.size()));
+  const MappedTensor& tensor = tensors_[place.offset];
+  if (is_plain(tensor)) {
+    const auto weight = static_cast<size_t>(tensor.parts.front().weight);
+    return raw_->read(raw_->weights()[weight].place, offset, out);
+  }
+  const DTypeInfo& type = dtype_info(tensor.desc.type);
+  const auto block = static_cast<uint64_t>(type.block_bytes);
+  std::vector<std::byte> stretch;
+  while (!out.empty()) {
+    const uint64_t within = offset % block;
+    const auto count = static_cast<int64_t>(
+        std::min<uint64_t>(div_ceil<uint64_t>(within + out.size(), block),
+                           static_cast<uint64_t>(kStretch / type.block_elements)));
+    const size_t bytes = std::min<size_t>(out.size(), static_cast<size_t>(count) * block - within);
+    const auto first = static_cast<int64_t>(offset / block);
+    if (within == 0 && bytes == static_cast<size_t>(count) * block) {
+      INFER_CHECK(make_blocks(tensor, first, count, out.data()));
+    } else {
+      stretch.resize(static_cast<size_t>(count) * block);
+      INFER_CHECK(make_blocks(tensor, first, count, stretch.data()));
+      std::memcpy(out.data(), stretch.data() + within, bytes);
+    }
+    out = out.subspan(bytes);
+    offset += bytes;
+  }
+  return {};
+}
+
+Result<std::span<const std::byte>> MappedSource::map(const TensorPlace& place,
+                                                     uint64_t bytes) const {
+  INFER_CHECK_R(check(place, 0, bytes));
+  const MappedTensor& tensor = tensors_[place.offset];
+  if (is_plain(tensor)) {
+    const auto weight = static_cast<size_t>(tensor.parts.front().weight);
+    return raw_->map(raw_->weights()[weight].place, bytes);
+  }
+  const auto size = static_cast<uint64_t>(tensor.desc.extent_bytes());
+  if (size > kMaxKept) {
+    return fail(StatusCode::unsupported,
+                "{}: tensor '{}' is stored in another layout and cannot be used as it lies in the "
+                "file: convert the model for that",
+                metadata_.source(), tensor.name);
+  }
+  const std::lock_guard lock(mutex_);
+  auto found = kept_.find(place.offset);
+  if (found == kept_.end()) {
+    std::vector<std::byte> data(static_cast<size_t>(size));
+    INFER_CHECK_R(read(place, 0, data));
+    found = kept_.emplace(place.offset, std::move(data)).first;
+  }
+  return std::span<const std::byte>(found->second).first(static_cast<size_t>(bytes));
+}
+
+}  // namespace infer

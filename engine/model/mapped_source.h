@@ -1,0 +1,70 @@
+// A model under other names: weights put together from those of another source as they are read.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/model/tensor_view.h"
+#include "engine/weights/weight_source.h"
+
+namespace infer {
+
+/// Bytes of the codes of a block of MXFP4.
+inline constexpr int64_t kMxfp4CodeBytes = 16;
+
+/// One weight of a MappedSource. Exactly one of these makes it:
+///   values                     given outright (F32)
+///   parts without scales       elements of the views, one view after the other, plus `add`,
+///                              rounded to the type of `desc` where that is another
+///   parts and scales           MXFP4: every unit of the views is 16 bytes of codes of weights 2j
+///                              and 2j + 1 (low and high nibble of byte j), and of `scales` at the
+///                              same unit one byte, the exponent (as gpt-oss is published)
+/// All parts have the same number of units.
+struct MappedTensor {
+  std::string name;
+  TensorDesc desc;
+  std::vector<TensorView> parts;
+  float add = 0;
+  int32_t scales = -1;  ///< index in the source's weights()
+  std::vector<float> values;
+};
+
+/// Reading takes bounded memory, whatever is read. Immutable apart from what map() keeps; safe from
+/// several threads.
+class MappedSource final : public WeightSource {
+ public:
+  MappedSource(std::unique_ptr<WeightSource> raw, Metadata metadata, TokenizerSpec tokenizer,
+               std::vector<MappedTensor> tensors);
+
+  const Metadata& metadata() const override { return metadata_; }
+  std::span<const Weight> weights() const override { return weights_; }
+  const TokenizerSpec& tokenizer() const override { return tokenizer_; }
+
+  Status read(const TensorPlace& place, uint64_t offset, std::span<std::byte> out) const override;
+  /// Weights that are stored as they are wanted lie in their file; small ones that are not (1 MiB:
+  /// norms, biases) are read and kept; larger ones are unsupported.
+  Result<std::span<const std::byte>> map(const TensorPlace& place, uint64_t bytes) const override;
+
+ private:
+  Status check(const TensorPlace& place, uint64_t offset, uint64_t bytes) const;
+  bool is_plain(const MappedTensor& tensor) const;
+  Status gather(const TensorView& view, int32_t weight, int64_t unit_bytes, int64_t first,
+                int64_t count, std::byte* out) const;
+  Status make_blocks(const MappedTensor& tensor, int64_t first, int64_t count,
+                     std::byte* out) const;
+  Status make_mxfp4(const MappedTensor& tensor, const TensorView& view, int64_t first,
+                    int64_t count, std::byte* out) const;
+
+  std::unique_ptr<WeightSource> raw_;
+  Metadata metadata_;
+  TokenizerSpec tokenizer_;
+  std::vector<MappedTensor> tensors_;
+  std::vector<Weight> weights_;  ///< TensorPlace::offset is the index
+  mutable std::mutex mutex_;
+  mutable std::map<uint64_t, std::vector<std::byte>> kept_;
+};
+
+}  // namespace infer

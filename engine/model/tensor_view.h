@@ -1,0 +1,49 @@
+// Which elements of a stored tensor make up another one, and in which order.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "engine/core/tensor_desc.h"
+
+namespace infer {
+
+/// A rectangular view over the elements of one tensor; dimension 0 runs fastest. The functions give
+/// changed views; what they are asked for has to lie within the view. Units are elements, or
+/// whatever else the tensor is seen as a row of.
+struct TensorView {
+  int32_t weight = -1;  ///< index in the source's weights()
+  int64_t offset = 0;
+  std::array<int64_t, kMaxDims> shape{1, 1, 1, 1};
+  std::array<int64_t, kMaxDims> stride{1, 1, 1, 1};
+
+  int64_t size() const { return shape[0] * shape[1] * shape[2] * shape[3]; }
+
+  /// All of a tensor, as if it had this shape.
+  static TensorView whole(int32_t weight, std::array<int64_t, kMaxDims> shape) {
+    TensorView view{weight, 0, shape, {}};
+    int64_t step = 1;
+    for (size_t d = 0; d < kMaxDims; ++d) {
+      view.stride[d] = step;
+      step *= shape[d];
+    }
+    return view;
+  }
+  TensorView swapped(size_t a, size_t b) const {
+    TensorView view = *this;
+    std::swap(view.shape[a], view.shape[b]);
+    std::swap(view.stride[a], view.stride[b]);
+    return view;
+  }
+  /// first, first + step, … of a dimension, `count` of them.
+  TensorView sliced(size_t dim, int64_t first, int64_t count, int64_t step = 1) const {
+    TensorView view = *this;
+    view.offset += first * stride[dim];
+    view.shape[dim] = count;
+    view.stride[dim] *= step;
+    return view;
+  }
+};
+
+}  // namespace infer

@@ -1,0 +1,309 @@
+#include "formats/safetensors/source.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <unordered_map>
+
+#include "engine/core/checked.h"
+#include "engine/core/file.h"
+#include "engine/core/half.h"
+#include "formats/safetensors/header.h"
+#include "formats/safetensors/json_file.h"
+
+namespace infer::safetensors {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kConfig = "config.json";
+constexpr const char* kSingle = "model.safetensors";
+constexpr const char* kIndex = "model.safetensors.index.json";
+constexpr std::string_view kEnding = ".safetensors";
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+bool is_directory(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+/// Of a directory's weight files outside of an index: all that end in .safetensors, sorted.
+std::vector<std::string> weight_files(const std::string& directory) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (fs::directory_iterator it(directory, failed), end; !failed && it != end;
+       it.increment(failed)) {
+    std::string name = it->path().filename().string();
+    if (name.ends_with(kEnding) && is_file(it->path())) names.push_back(std::move(name));
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+/// The 8-bit floats of deep learning as binary16, which holds all of their values (Micikevicius et
+/// al. 2022; E4M3 has no infinities, its NaN is all ones).
+uint16_t widen_e4m3(uint8_t bits) {
+  const auto sign = static_cast<uint16_t>((bits & 0x80) << 8);
+  const int magnitude = bits & 0x7f;
+  if (magnitude == 0x7f) return static_cast<uint16_t>(sign | 0x7e00);
+  if (magnitude >= 8) return static_cast<uint16_t>(sign | ((magnitude << 7) + (8 << 10)));
+  return static_cast<uint16_t>(sign | f32_to_f16(static_cast<float>(magnitude) * 0x1p-9f));
+}
+
+uint16_t widened(Widen widen, std::byte bits) {
+  const auto byte = static_cast<uint8_t>(bits);
+  return widen == Widen::f8_e4m3 ? widen_e4m3(byte) : static_cast<uint16_t>(byte << 8);
+}
+
+/// TensorPlace::offset is the index of a tensor in the order of weights().
+struct Stored {
+  uint32_t file;
+  uint64_t offset;
+  Widen widen;
+};
+
+class SafetensorsSource final : public WeightSource {
+ public:
+  SafetensorsSource(Metadata metadata, std::vector<Weight> weights, std::vector<Stored> stored,
+                    std::vector<std::unique_ptr<MappedFile>> files)
+      : metadata_(std::move(metadata)),
+        weights_(std::move(weights)),
+        stored_(std::move(stored)),
+        files_(std::move(files)) {
+    tokenizer_.source = metadata_.source();
+    tokenizer_.model = "none";
+  }
+
+  const Metadata& metadata() const override { return metadata_; }
+  std::span<const Weight> weights() const override { return weights_; }
+  const TokenizerSpec& tokenizer() const override { return tokenizer_; }
+
+  Status read(const TensorPlace& place, uint64_t offset, std::span<std::byte> out) const override {
+    INFER_CHECK(check(place, offset, out.size()));
+    const Stored& stored = stored_[place.offset];
+    const File& file = files_[stored.file]->file();
+    if (stored.widen == Widen::none) return file.read_at(stored.offset + offset, out);
+    std::byte buffer[4096];
+    while (!out.empty()) {
+      // Every stored byte becomes two; the range may begin and end within such a pair.
+      const size_t within = offset % 2;
+      const size_t count = std::min(sizeof(buffer), (within + out.size() + 1) / 2);
+      INFER_CHECK(file.read_at(stored.offset + offset / 2, std::span(buffer).first(count)));
+      const size_t bytes = std::min(out.size(), 2 * count - within);
+      for (size_t i = 0; i < bytes; ++i) {
+        const size_t at = within + i;
+        out[i] = static_cast<std::byte>(widened(stored.widen, buffer[at / 2]) >> (8 * (at % 2)));
+      }
+      out = out.subspan(bytes);
+      offset += bytes;
+    }
+    return {};
+  }
+
+  Result<std::span<const std::byte>> map(const TensorPlace& place, uint64_t bytes) const override {
+    INFER_CHECK_R(check(place, 0, bytes));
+    const Weight& weight = weights_[place.offset];
+    const Stored& stored = stored_[place.offset];
+    const auto element = static_cast<uint64_t>(dtype_info(weight.desc.type).block_bytes);
+    if (stored.widen != Widen::none || stored.offset % element != 0) {
+      return fail(StatusCode::unsupported,
+                  "{}: tensor '{}' cannot be used as it lies in the file ({}): read it, or convert "
+                  "the model",
+                  files_[stored.file]->file().path(), printable(weight.name),
+                  stored.widen != Widen::none ? "an 8-bit type" : "it is not aligned");
+    }
+    INFER_TRY(const std::byte* start, files_[stored.file]->mapping());
+    return std::span(start + stored.offset, static_cast<size_t>(bytes));
+  }
+
+ private:
+  Status check(const TensorPlace& place, uint64_t offset, uint64_t bytes) const {
+    const bool known = place.file == 0 && place.offset < stored_.size();
+    const uint64_t size =
+        known ? static_cast<uint64_t>(weights_[place.offset].desc.extent_bytes()) : 0;
+    if (known && offset <= size && bytes <= size - offset) return {};
+    return error(StatusCode::invalid_argument, "{}: no {} bytes at {} of tensor {} of {}",
+                 metadata_.source(), bytes, offset, place.offset, stored_.size());
+  }
+
+  Metadata metadata_;
+  TokenizerSpec tokenizer_;
+  std::vector<Weight> weights_;
+  std::vector<Stored> stored_;
+  std::vector<std::unique_ptr<MappedFile>> files_;
+};
+
+class Opener {
+ public:
+  explicit Opener(const std::string& path) : metadata_(path) {
+    metadata_.set("hf.checkpoint", true);
+  }
+
+  Result<std::unique_ptr<WeightSource>> open() {
+    const std::string& path = metadata_.source();
+    if (is_directory(path)) {
+      INFER_CHECK_R(open_directory(path));
+    } else {
+      INFER_CHECK_R(add_file(path));
+      const std::string folder = fs::path(path).parent_path().string();
+      if (const std::string beside = folder.empty() ? "." : folder;
+          is_file(beside + "/" + kConfig)) {
+        INFER_CHECK_R(read_texts(beside));
+      }
+    }
+    return std::make_unique<SafetensorsSource>(std::move(metadata_), std::move(weights_),
+                                               std::move(stored_), std::move(files_));
+  }
+
+ private:
+  Status open_directory(const std::string& directory) {
+    INFER_CHECK(read_texts(directory));
+    if (is_file(directory + "/" + kIndex)) return open_shards(directory);
+    if (is_file(directory + "/" + kSingle)) return add_file(directory + "/" + kSingle);
+    const std::vector<std::string> names = weight_files(directory);
+    if (names.size() == 1) return add_file(directory + "/" + names[0]);
+    return error(names.empty() ? StatusCode::not_found : StatusCode::bad_file,
+                 "{}: expected {}, {} or one file *.safetensors, found {} files of that ending",
+                 directory, kIndex, kSingle, names.size());
+  }
+
+  /// `weight_map` names the file of every tensor.
+  Status open_shards(const std::string& directory) {
+    constexpr std::string_view kMap = "weight_map.";
+    const std::string path = directory + "/" + kIndex;
+    Metadata index(path);
+    INFER_CHECK(read_json_file(path, "", index));
+    std::unordered_map<std::string, std::string> file_of;
+    std::vector<std::string> shards;
+    for (const auto& [key, value] : index.values()) {
+      if (!key.starts_with(kMap)) continue;
+      const auto* shard = std::get_if<std::string>(&value);
+      if (shard == nullptr) {
+        return error(StatusCode::bad_file, "{}: '{}': expected the name of a file, found {}", path,
+                     printable(key), meta_type_name(value));
+      }
+      file_of.emplace(key.substr(kMap.size()), *shard);
+      shards.push_back(*shard);
+    }
+    if (file_of.empty()) {
+      return error(StatusCode::bad_file, "{}: expected tensors in 'weight_map', found none", path);
+    }
+    std::ranges::sort(shards);
+    shards.erase(std::ranges::unique(shards).begin(), shards.end());
+    for (const std::string& shard : shards) INFER_CHECK(add_shard(directory, path, shard));
+    for (const Weight& weight : weights_) {
+      const std::string& found = shards[stored_[weight.place.offset].file];
+      const auto it = file_of.find(weight.name);
+      if (it != file_of.end() && it->second != found) {
+        return error(StatusCode::bad_file, "{}: tensor '{}': expected in {}, found in {}", path,
+                     printable(weight.name), printable(it->second), printable(found));
+      }
+      if (it != file_of.end()) file_of.erase(it);
+    }
+    if (!file_of.empty()) {
+      const auto& [name, shard] = *file_of.begin();
+      return error(StatusCode::bad_file, "{}: tensor '{}': expected in {}, which does not hold it",
+                   path, printable(name), printable(shard));
+    }
+    return {};
+  }
+
+  Status add_shard(const std::string& directory, const std::string& index,
+                   const std::string& shard) {
+    // A name, not a path: an index is not to reach files elsewhere.
+    const bool plain = !shard.empty() && shard != "." && shard != ".." &&
+                       shard.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
+    if (!plain) {
+      return error(StatusCode::bad_file, "{}: expected names of files beside it, found '{}'", index,
+                   printable(shard));
+    }
+    const Status status = add_file(directory + "/" + shard);
+    if (status.code() != StatusCode::not_found) return status;
+    return error(StatusCode::not_found, "{}, which {} lists", status.message(), index);
+  }
+
+  Status add_file(const std::string& path) {
+    INFER_TRY_S(File file, File::open(path));
+    INFER_TRY_S(Header header, read_header(file));
+    const auto index = static_cast<uint32_t>(files_.size());
+    for (TensorEntry& tensor : header.tensors) {
+      if (!names_.emplace(tensor.name, index).second) {
+        return error(StatusCode::bad_file, "{}: tensor '{}' is in another file as well", path,
+                     printable(tensor.name));
+      }
+      weights_.push_back({std::move(tensor.name), tensor.desc, {0, weights_.size()}});
+      stored_.push_back({index, tensor.offset, tensor.widen});
+    }
+    for (auto& [key, value] : header.metadata) {
+      metadata_.set("hf.metadata." + key, std::move(value));
+    }
+    files_.push_back(std::make_unique<MappedFile>(std::move(file)));
+    return {};
+  }
+
+  Status read_texts(const std::string& directory) {
+    INFER_CHECK(read_json_file(directory + "/" + kConfig, "hf.config.", metadata_));
+    const std::string generation = directory + "/generation_config.json";
+    if (is_file(generation)) {
+      INFER_CHECK(read_json_file(generation, "hf.generation_config.", metadata_));
+    }
+    return read_chat_templates(directory);
+  }
+
+  /// chat_template.jinja, or what tokenizer_config.json holds: a template, or a list of named ones.
+  Status read_chat_templates(const std::string& directory) {
+    constexpr uint64_t kMaxBytes = uint64_t{1} << 22;
+    constexpr const char* kKey = "hf.tokenizer_config.chat_template";
+    if (const std::string path = directory + "/chat_template.jinja"; is_file(path)) {
+      INFER_TRY_S(const File file, File::open(path));
+      if (file.size() > kMaxBytes) {
+        return error(StatusCode::bad_file, "{}: expected at most {} bytes, found {}", path,
+                     kMaxBytes, file.size());
+      }
+      std::string text(file.size(), '\0');
+      INFER_CHECK(file.read_at(0, std::as_writable_bytes(std::span(text))));
+      metadata_.set(kKey, std::move(text));
+      return {};
+    }
+    const std::string path = directory + "/tokenizer_config.json";
+    if (!is_file(path)) return {};
+    Metadata config(path);
+    INFER_CHECK(read_json_file(path, "", config));
+    if (const auto text = config.get_string("chat_template"); text && *text) {
+      metadata_.set(kKey, **text);
+    }
+    for (size_t i = 0;; ++i) {
+      const auto name = config.get_string(fmt::format("chat_template.{}.name", i));
+      const auto text = config.get_string(fmt::format("chat_template.{}.template", i));
+      if (!name || !*name || !text || !*text) return {};
+      metadata_.set(**name == "default" ? kKey : "hf.chat_templates." + **name, **text);
+    }
+  }
+
+  Metadata metadata_;
+  std::vector<Weight> weights_;
+  std::vector<Stored> stored_;
+  std::vector<std::unique_ptr<MappedFile>> files_;
+  std::unordered_map<std::string, uint32_t> names_;
+};
+
+}  // namespace
+
+bool recognise(const std::string& path) {
+  if (is_directory(path)) {
+    return is_file(path + "/" + kConfig) &&
+           (is_file(path + "/" + kIndex) || !weight_files(path).empty());
+  }
+  const Result<File> file = File::open(path);
+  return file && looks_like_header(*file);
+}
+
+Result<std::unique_ptr<WeightSource>> open_source(const std::string& path) {
+  return Opener(path).open();
+}
+
+}  // namespace infer::safetensors

@@ -1,0 +1,23 @@
+#include "tests/formats/allocations.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+namespace infer::test {
+
+std::atomic<size_t> largest_request{0};
+
+}  // namespace infer::test
+
+void* operator new(size_t bytes) {
+  std::atomic<size_t>& largest = infer::test::largest_request;
+  size_t seen = largest.load();
+  while (seen < bytes && !largest.compare_exchange_weak(seen, bytes)) {
+  }
+  if (void* memory = std::malloc(std::max<size_t>(bytes, 1))) return memory;
+  throw std::bad_alloc();
+}
+
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }

@@ -1,0 +1,356 @@
+// Hugging Face directories: what is refused and how it is named, and that one made of a golden
+// model computes what that does.
+#include <doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include "engine/model/checkpoint.h"
+#include "infer/infer.hpp"
+#include "tests/support.h"
+
+using namespace infer;
+using namespace infer::test;
+
+namespace {
+
+struct Given {
+  std::string name;
+  std::vector<int64_t> shape;  ///< shape[0] runs fastest
+  DType type = DType::f32;
+};
+
+/// A decoder of two layers of width 8, two heads, two key-value heads.
+std::vector<Given> small_llama() {
+  std::vector<Given> all{{"model.embed_tokens.weight", {8, 10}},
+                         {"model.norm.weight", {8}},
+                         {"lm_head.weight", {8, 10}}};
+  for (const char* layer : {"model.layers.0.", "model.layers.1."}) {
+    const std::string l = layer;
+    for (const char* norm : {"input_layernorm", "post_attention_layernorm"}) {
+      all.push_back({l + norm + ".weight", {8}});
+    }
+    for (const char* part : {"q", "k", "v", "o"}) {
+      all.push_back({l + "self_attn." + part + "_proj.weight", {8, 8}});
+    }
+    all.push_back({l + "mlp.gate_proj.weight", {8, 12}});
+    all.push_back({l + "mlp.up_proj.weight", {8, 12}});
+    all.push_back({l + "mlp.down_proj.weight", {12, 8}});
+  }
+  return all;
+}
+
+std::string small_config(const std::string& more = "") {
+  return R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 8, "intermediate_size": 12,
+    "num_hidden_layers": 2, "num_attention_heads": 2, "max_position_embeddings": 64)" +
+         (more.empty() ? "" : ", " + more) + "}";
+}
+
+void write_checkpoint(const TempDir& dir, const std::string& config,
+                      const std::vector<Given>& tensors) {
+  write_bytes(dir.path("config.json"), bytes_of(config));
+  const std::string path = dir.path("model.safetensors");
+  const auto sink = create_model("safetensors", path, Metadata(path)).value();
+  std::vector<std::byte> data;
+  for (const Given& t : tensors) {
+    const TensorDesc desc = make_tensor(t.type, t.shape).value();
+    REQUIRE(sink->declare(t.name, desc).ok());
+    for (int64_t i = 0; i < desc.extent_bytes() / 4; ++i) {
+      const auto value = static_cast<float>(data.size() % 997) / 997.0f;
+      const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+      data.insert(data.end(), bytes, bytes + 4);
+    }
+  }
+  REQUIRE(sink->begin().ok());
+  REQUIRE(sink->write(data).ok());
+  REQUIRE(sink->finish().ok());
+}
+
+Status opened(const std::string& config, const std::vector<Given>& tensors = small_llama()) {
+  const TempDir dir;
+  write_checkpoint(dir, config, tensors);
+  const auto source = open_weights(dir.path(""));
+  return source ? Status() : source.error();
+}
+
+void refused(const Status& status, const std::string& why,
+             StatusCode code = StatusCode::unsupported) {
+  INFO("found: ", status.message(), "; expected in it: ", why);
+  CHECK(status.code() == code);
+  CHECK(status.message().find(why) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("what a checkpoint becomes") {
+  const TempDir dir;
+  write_checkpoint(dir, small_config(R"("eos_token_id": [2, 5], "bos_token_id": 1)"),
+                   small_llama());
+  write_bytes(dir.path("generation_config.json"),
+              bytes_of(R"({"eos_token_id": 5, "temperature": 0.6, "top_k": 20})"));
+  const auto source = open_weights(dir.path(""));
+  REQUIRE_MESSAGE(source.has_value(), source.error().message());
+  const Metadata& m = (*source)->metadata();
+  CHECK(*m.get_string("general.architecture").value() == "llama");
+  CHECK(*m.get_int("llama.block_count", 0, 9).value() == 2);
+  CHECK(*m.get_int("llama.attention.head_count_kv", 0, 9).value() == 2);
+  CHECK(*m.get_int("llama.vocab_size", 0, 99).value() == 10);
+  CHECK(*m.get_int("tokenizer.ggml.bos_token_id", 0, 99).value() == 1);
+  CHECK(*m.get_int("tokenizer.ggml.eos_token_id", 0, 99).value() == 5);
+  CHECK(*m.get_int("tokenizer.ggml.eot_token_id", 0, 99).value() == 2);
+  CHECK(*m.get_float("general.sampling.temp").value() == doctest::Approx(0.6));
+  CHECK(*m.get_int("general.sampling.top_k", 0, 99).value() == 20);
+  for (const auto& [key, value] : m.values()) CHECK_FALSE(key.starts_with("hf."));
+  CHECK((*source)->weights().size() == small_llama().size());
+  CHECK((*source)->find("blk.1.ffn_down.weight") != nullptr);
+  const auto forced = open_weights(dir.path(""), DType::bf16);
+  REQUIRE(forced.has_value());
+  CHECK((*forced)->find("blk.1.ffn_down.weight")->desc.type == DType::bf16);
+  CHECK((*forced)->find("blk.1.ffn_norm.weight")->desc.type == DType::f32);
+}
+
+TEST_CASE("configurations that cannot be had are refused by name") {
+  CHECK(opened(small_config()).ok());
+  refused(opened("{}"), "'architectures' is missing", StatusCode::bad_file);
+  refused(opened(R"({"architectures": []})"), "'architectures' is missing", StatusCode::bad_file);
+  refused(opened(R"({"architectures": "A"})"), "hf.config.architectures", StatusCode::bad_file);
+  const Status unknown = opened(R"({"architectures": ["NewForCausalLM"]})");
+  refused(unknown, "'NewForCausalLM'");
+  for (const char* known : {"LlamaForCausalLM", "Gemma3ForCausalLM", "DeepseekV3ForCausalLM"}) {
+    refused(unknown, known);
+  }
+  refused(opened(R"({"architectures": ["LlamaForCausalLM"]})"), "num_hidden_layers",
+          StatusCode::bad_file);
+  refused(opened(small_config(R"("hidden_act": "relu")")), "hidden_act 'relu'");
+  refused(opened(small_config(R"("quantization_config": {"quant_method": "gptq"})")), "'gptq'");
+  refused(opened(small_config(R"("rope_scaling": {"type": "odd", "factor": 2.0})")), "'odd'");
+  refused(opened(small_config(R"("rope_scaling": {"type": "linear", "factor": 0})")), "factor",
+          StatusCode::bad_file);
+  refused(opened(small_config(R"("rms_norm_eps": "small")")), "rms_norm_eps", StatusCode::bad_file);
+  refused(opened(small_config(R"("num_key_value_heads": 0)")), "num_key_value_heads",
+          StatusCode::bad_file);
+  refused(opened(small_config(R"("num_key_value_heads": 3)")), "rows for 3 heads",
+          StatusCode::bad_file);
+  refused(opened(small_config(R"("partial_rotary_factor": 1.5)")), "partial_rotary_factor",
+          StatusCode::bad_file);
+  refused(opened(small_config(R"("eos_token_id": "end")")), "eos_token_id", StatusCode::bad_file);
+  refused(opened(small_config(R"("bos_token_id": -1)")), "bos_token_id", StatusCode::bad_file);
+}
+
+TEST_CASE("damaged configurations give typed errors or models that can be planned and read") {
+  const TempDir dir;
+  const std::string whole = small_config(
+      R"("rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+      "high_freq_factor": 4.0, "original_max_position_embeddings": 32}, "head_dim": 4,
+      "num_key_value_heads": 2, "rms_norm_eps": 1e-5, "eos_token_id": [2, 3])");
+  write_checkpoint(dir, whole, small_llama());
+  LoadOptions load;
+  load.memory_limit = int64_t{256} << 20;
+  std::mt19937 random(5);
+  int planned = 0;
+  int refusals = 0;
+  for (int i = 0; i < 400; ++i) {
+    CAPTURE(i);
+    std::string config = whole;
+    for (size_t edits = 1 + random() % 3; edits > 0; --edits) {
+      constexpr std::string_view kBytes = "0123456789-.e\"{}[],:tn \xff";
+      config[random() % config.size()] = kBytes[random() % kBytes.size()];
+    }
+    write_bytes(dir.path("config.json"), bytes_of(config));
+    const auto plan = plan_model(dir.path(""), load);
+    (plan ? planned : refusals) += 1;
+    if (plan) {
+      const auto source = open_weights(dir.path("")).value();
+      for (const Weight& weight : source->weights()) {
+        std::vector<std::byte> data(static_cast<size_t>(weight.desc.extent_bytes()));
+        CHECK(source->read(weight.place, 0, data).ok());
+      }
+    } else {
+      CHECK(plan.error().code() != StatusCode::internal);
+      CHECK(!plan.error().message().empty());
+    }
+  }
+  CHECK(planned > 0);
+  CHECK(refusals > 0);
+}
+
+TEST_CASE("tensors that are missing, odd or too many are refused by name") {
+  std::vector<Given> more = small_llama();
+  more.push_back({"model.layers.0.mlp.extra.weight", {8, 8}});
+  refused(opened(small_config(), more), "'model.layers.0.mlp.extra.weight' has no place");
+  more.back().name = "model.layers.0.self_attn.rotary_emb.inv_freq";
+  CHECK(opened(small_config(), more).ok());
+  more.back().name = "model.layers.2.input_layernorm.weight";
+  refused(opened(small_config(), more), "'model.layers.2.input_layernorm.weight' has no place");
+
+  std::vector<Given> whole = small_llama();
+  for (Given& t : whole) {
+    if (t.name != "model.layers.1.mlp.up_proj.weight") continue;
+    t.type = DType::i32;
+    refused(opened(small_config(), whole), "expected floating point, found I32");
+  }
+  std::vector<Given> headless = small_llama();
+  headless.erase(headless.begin() + 2);
+  CHECK(opened(small_config(), headless).ok());  // the embedding takes its place
+  refused(opened(small_config(R"("tie_word_embeddings": false)"), headless),
+          "'lm_head.weight' is missing", StatusCode::bad_file);
+  CHECK(opened(small_config(R"("tie_word_embeddings": true)")).ok());
+
+  // What the graph needs is found missing when the model is made into one.
+  for (size_t i = 3; i < small_llama().size(); ++i) {
+    std::vector<Given> less = small_llama();
+    less.erase(less.begin() + static_cast<long>(i));
+    const TempDir dir;
+    write_checkpoint(dir, small_config(), less);
+    const TempDir out;
+    const auto done = convert(dir.path(""), out.path("out.gguf"), {});
+    REQUIRE_FALSE(done.has_value());
+    CHECK(done.error().code() == StatusCode::bad_file);
+    CHECK_FALSE(std::filesystem::exists(out.path("out.gguf")));
+  }
+}
+
+TEST_CASE("NF4 is refused by the name of its method") {
+  const auto path = shared_path("golden/hf-nf4");
+  if (!path) return;
+  const auto source = open_weights(*path);
+  REQUIRE_FALSE(source.has_value());
+  refused(source.error(), "'bitsandbytes'");
+}
+
+TEST_CASE("converting replaces no file of the model and writes what is read") {
+  const TempDir dir;
+  write_checkpoint(dir, small_config(), small_llama());
+  for (const char* own : {"config.json", "model.safetensors"}) {
+    const auto done = convert(dir.path(""), dir.path(own), {});
+    REQUIRE_FALSE(done.has_value());
+    CHECK(done.error().code() == StatusCode::invalid_argument);
+    const auto single = convert(dir.path("model.safetensors"), dir.path(own), {});
+    CHECK(single.error().code() == StatusCode::invalid_argument);
+  }
+  const std::string out = dir.path("out.gguf");
+  const auto report = convert(dir.path(""), out, {});
+  REQUIRE_MESSAGE(report.has_value(), report.error().message());
+  const auto before = open_weights(dir.path(""));
+  const auto after = open_weights(out);
+  REQUIRE(before.has_value());
+  REQUIRE(after.has_value());
+  CHECK((*after)->metadata().values() == (*before)->metadata().values());
+  REQUIRE((*after)->weights().size() == (*before)->weights().size());
+  CHECK(report->tensors == static_cast<int64_t>((*after)->weights().size()));
+  for (size_t i = 0; i < (*after)->weights().size(); ++i) {
+    const Weight& a = (*before)->weights()[i];
+    const Weight& b = (*after)->weights()[i];
+    CHECK(a.name == b.name);
+    CHECK(to_string(a.desc) == to_string(b.desc));
+    std::vector<std::byte> x(static_cast<size_t>(a.desc.extent_bytes()));
+    std::vector<std::byte> y(x.size());
+    REQUIRE((*before)->read(a.place, 0, x).ok());
+    REQUIRE((*after)->read(b.place, 0, y).ok());
+    CHECK(x == y);
+  }
+  CHECK(convert(out, dir.path("again.gguf"), {}).error().code() == StatusCode::bad_file);
+  CHECK(convert(dir.path(""), out, {.type = "q4_0"}).error().code() ==
+        StatusCode::invalid_argument);
+  ConvertOptions cancelled;
+  cancelled.progress = [](double) { return false; };
+  CHECK(convert(dir.path(""), dir.path("c.gguf"), cancelled).error().code() ==
+        StatusCode::cancelled);
+  CHECK_FALSE(std::filesystem::exists(dir.path("c.gguf")));
+}
+
+TEST_CASE("a golden model as a checkpoint has the same logits to the bit") {
+  const std::string golden = data_path("golden/llama-linear-f32.gguf");
+  const auto source = open_model(golden).value();
+  const Metadata& m = source->metadata();
+  const auto integer = [&](const char* key) { return *m.get_int(key, 0, INT64_MAX).value(); };
+  const int64_t heads = integer("llama.attention.head_count");
+  const int64_t kv_heads = integer("llama.attention.head_count_kv");
+  const int64_t head_dim = integer("llama.rope.dimension_count");
+
+  const TempDir dir;
+  const std::string config = fmt::format(
+      R"({{"architectures": ["LlamaForCausalLM"], "hidden_size": {}, "intermediate_size": {},
+      "num_hidden_layers": {}, "num_attention_heads": {}, "num_key_value_heads": {},
+      "head_dim": {}, "max_position_embeddings": {}, "rms_norm_eps": {}, "rope_theta": {},
+      "rope_scaling": {{"type": "linear", "factor": {}}}}})",
+      integer("llama.embedding_length"), integer("llama.feed_forward_length"),
+      integer("llama.block_count"), heads, kv_heads, head_dim, integer("llama.context_length"),
+      *m.get_float("llama.attention.layer_norm_rms_epsilon").value(),
+      m.get_float("llama.rope.freq_base").value().value_or(10000.0),
+      *m.get_float("llama.rope.scaling.factor").value());
+  write_bytes(dir.path("config.json"), bytes_of(config));
+
+  const auto name_of = [](std::string name) {
+    const auto replace = [&](const std::string& from, const std::string& to) {
+      if (const size_t at = name.find(from); at != std::string::npos) {
+        name.replace(at, from.size(), to);
+      }
+    };
+    replace("blk.", "model.layers.");
+    replace("token_embd", "model.embed_tokens");
+    replace("output_norm", "model.norm");
+    if (name.starts_with("output.")) replace("output", "lm_head");
+    replace("attn_norm", "input_layernorm");
+    replace("ffn_norm", "post_attention_layernorm");
+    replace("attn_output", "self_attn.o_proj");
+    for (const char* part : {"q", "k", "v"}) {
+      replace(std::string("attn_") + part, std::string("self_attn.") + part + "_proj");
+    }
+    for (const char* part : {"gate", "up", "down"}) {
+      replace(std::string("ffn_") + part, std::string("mlp.") + part + "_proj");
+    }
+    return name;
+  };
+  const std::string path = dir.path("model.safetensors");
+  const auto sink = create_model("safetensors", path, Metadata(path)).value();
+  std::vector<std::byte> data;
+  for (const Weight& weight : source->weights()) {
+    REQUIRE(sink->declare(name_of(weight.name), weight.desc).ok());
+    std::vector<std::byte> rows(static_cast<size_t>(weight.desc.extent_bytes()));
+    REQUIRE(source->read(weight.place, 0, rows).ok());
+    const bool q = weight.name.ends_with("attn_q.weight");
+    const auto row = static_cast<size_t>(weight.desc.row_bytes());
+    if (!q && !weight.name.ends_with("attn_k.weight")) {
+      data.insert(data.end(), rows.begin(), rows.end());
+      continue;
+    }
+    // Row 2j + half of a head goes to row half·head_dim/2 + j.
+    std::vector<std::byte> halves(rows.size());
+    for (int64_t h = 0; h < (q ? heads : kv_heads); ++h) {
+      for (int64_t i = 0; i < head_dim; ++i) {
+        const int64_t to = h * head_dim + i % 2 * (head_dim / 2) + i / 2;
+        std::memcpy(halves.data() + static_cast<size_t>(to) * row,
+                    rows.data() + static_cast<size_t>(h * head_dim + i) * row, row);
+      }
+    }
+    data.insert(data.end(), halves.begin(), halves.end());
+  }
+  REQUIRE(sink->begin().ok());
+  REQUIRE(sink->write(data).ok());
+  REQUIRE(sink->finish().ok());
+
+  const auto logits = [](const std::string& model) {
+    LoadOptions load;
+    load.batch_rows = 16;
+    load.output_rows = 16;
+    const auto engine = Engine::load(model, load);
+    REQUIRE_MESSAGE(engine.has_value(), (engine ? std::string() : engine.error().message()));
+    const auto session = (*engine)->open_session().value();
+    std::vector<float> all;
+    const std::vector<int32_t> tokens{1, 5, 9, 30, 44, 7, 12, 3, 60, 61, 2, 8, 4, 70, 33, 21};
+    REQUIRE(session
+                ->evaluate(tokens,
+                           [&](int64_t, std::span<const float> row) {
+                             all.insert(all.end(), row.begin(), row.end());
+                             return true;
+                           })
+                .ok());
+    return all;
+  };
+  const std::vector<float> expected = logits(golden);
+  REQUIRE(!expected.empty());
+  CHECK(logits(dir.path("")) == expected);
+}

@@ -1,0 +1,310 @@
+"""Directories that Hugging Face's transformers writes, of tiny random models of every family: what
+the engine makes of them against transformers' own logits, and what `infer convert` makes of them
+against the directory, to the bit.
+
+transformers computes norms, softmax and RoPE angles in float32 even in a float64 model, so it
+agrees to that rounding; a wrong formula shows as 1e-6 and more.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+np = pytest.importorskip("numpy")
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+safetensors = pytest.importorskip("safetensors.torch")
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
+
+from tests.models.reference import from_transformers  # noqa: E402
+from tests.models.reference.model import nmse  # noqa: E402
+
+if not os.environ.get("INFER_BIN"):
+    pytest.skip("INFER_BIN does not name the program", allow_module_level=True)
+
+LIMIT = 1e-10
+NAMES = list(from_transformers.MODELS | from_transformers.CHECKPOINTS)
+# llama.cpp has no layers without experts in that architecture.
+IN_LLAMA_CPP = [name for name in NAMES if name != "qwen3moe-mixed"]
+TOKENS = [1] + [3 + i * i % 67 for i in range(47)]
+
+
+def infer(*arguments):
+    return subprocess.run([os.environ["INFER_BIN"], *map(str, arguments)], capture_output=True,
+                          text=True, timeout=120)
+
+
+def evaluate(path, out, *options):
+    done = infer("eval", "-m", path, "--exact", "--logits", out, "--tokens",
+                 ",".join(map(str, TOKENS)), *options)
+    assert done.returncode == 0, done.stderr
+    return np.fromfile(out, "<f4").reshape(len(TOKENS), -1)
+
+
+def logits_of(model):
+    with torch.no_grad():
+        return model(torch.tensor([TOKENS])).logits[0].numpy()
+
+
+def saved(name, folder, dtype=torch.float32, **options):
+    """Saves a random model whose values are of `dtype`; the logits of it in float64."""
+    _, model = from_transformers.random_model(name)
+    with torch.no_grad():
+        for tensor in model.state_dict().values():
+            tensor.copy_(tensor.to(dtype))
+    logits = logits_of(model)
+    model.to(dtype).save_pretrained(folder, **options)
+    return logits
+
+
+def converted(folder, tmp_path, *options):
+    path = tmp_path / "out.gguf"
+    done = infer("convert", folder, path, "--json", *options)
+    assert done.returncode == 0, done.stderr
+    return path, json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_float32_in_one_file(name, tmp_path):
+    logits = saved(name, tmp_path / "m")
+    assert (tmp_path / "m" / "model.safetensors").exists()
+    found = evaluate(tmp_path / "m", tmp_path / "logits")
+    error = nmse(found, logits)
+    print(f"{name:20} {error:.3g}")
+    assert error <= LIMIT
+    path, report = converted(tmp_path / "m", tmp_path)
+    assert report["types"] == {"F32": report["tensors"]}
+    assert np.array_equal(evaluate(path, tmp_path / "logits"), found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bfloat16_in_shards(name, tmp_path):
+    logits = saved(name, tmp_path / "m", torch.bfloat16, max_shard_size="12KB")
+    assert (tmp_path / "m" / "model.safetensors.index.json").exists()
+    found = evaluate(tmp_path / "m", tmp_path / "logits")
+    error = nmse(found, logits)
+    print(f"{name:20} {error:.3g}")
+    assert error <= LIMIT
+    path, report = converted(tmp_path / "m", tmp_path)
+    assert set(report["types"]) == {"F32", "BF16"}
+    assert np.array_equal(evaluate(path, tmp_path / "logits"), found)
+
+
+@pytest.mark.parametrize("kind, limit", [("f32", 1e-10), ("bf16", 1e-2), ("f16", 1e-4)])
+def test_a_type_can_be_chosen(kind, limit, tmp_path):
+    logits = saved("qwen3moe", tmp_path / "m")
+    path, report = converted(tmp_path / "m", tmp_path, "--type", kind)
+    assert set(report["types"]) == {"F32", kind.upper()}
+    error = nmse(evaluate(path, tmp_path / "logits"), logits)
+    print(f"{kind:20} {error:.3g}")
+    assert error <= limit
+    assert kind == "f32" or error > 1e-10
+
+
+def rewritten(folder, change_config=None, change_tensors=None):
+    """The directory with another configuration or other names of tensors."""
+    config = json.loads((folder / "config.json").read_text())
+    if change_config:
+        config = change_config(config) or config
+    (folder / "config.json").write_text(json.dumps(config))
+    if change_tensors:
+        path = folder / "model.safetensors"
+        safetensors.save_file(change_tensors(safetensors.load_file(path)), path)
+    return folder
+
+
+def before_version_5(config):
+    """RoPE as transformers 4 wrote it: the base apart from the parameters of scaling."""
+    rope = config.pop("rope_parameters")
+    if "full_attention" in rope:
+        if config["model_type"].startswith("gemma3"):
+            config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
+        rope = rope["full_attention"]
+    config["rope_theta"] = rope.pop("rope_theta")
+    if "partial_rotary_factor" in rope:
+        config["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
+    if rope["rope_type"] != "default":
+        rope["type"] = rope.pop("rope_type")
+        config["rope_scaling"] = rope
+    if "num_local_experts" in config and config["model_type"] == "qwen3_moe":
+        config["num_experts"] = config.pop("num_local_experts")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_configurations_of_transformers_4(name, tmp_path):
+    saved(name, tmp_path / "m")
+    before = evaluate(tmp_path / "m", tmp_path / "logits")
+    rewritten(tmp_path / "m", before_version_5)
+    assert np.array_equal(evaluate(tmp_path / "m", tmp_path / "logits"), before)
+
+
+@pytest.mark.parametrize("name", ["mixtral", "qwen3moe", "deepseek-v3"])
+def test_experts_in_one_tensor(name, tmp_path):
+    """As transformers 5 holds them in memory."""
+    saved(name, tmp_path / "m")
+    before = evaluate(tmp_path / "m", tmp_path / "logits")
+    _, model = from_transformers.random_model(name)
+    state = {key: value.to(torch.float32) for key, value in model.state_dict().items()}
+    assert any(key.endswith("experts.gate_up_proj") for key in state)
+    rewritten(tmp_path / "m", change_tensors=lambda _: state)
+    assert np.array_equal(evaluate(tmp_path / "m", tmp_path / "logits"), before)
+
+
+@pytest.mark.parametrize("root", ["language_model.model.", "model.language_model."])
+def test_the_text_part_of_a_model_that_sees(root, tmp_path):
+    saved("gemma3", tmp_path / "m")
+    before = evaluate(tmp_path / "m", tmp_path / "logits")
+
+    def config(text):
+        for key in ("hidden_activation", "rms_norm_eps"):
+            text.pop(key)
+        return {"architectures": ["Gemma3ForConditionalGeneration"], "text_config": text}
+
+    def tensors(state):
+        state = {key.replace("model.", root, 1): value for key, value in state.items()}
+        return state | {"vision_tower.patch.weight": torch.zeros(2, 2),
+                        "multi_modal_projector.weight": torch.zeros(2, 2)}
+    rewritten(tmp_path / "m", config, tensors)
+    assert np.array_equal(evaluate(tmp_path / "m", tmp_path / "logits"), before)
+
+
+def test_gpt_oss_as_published(tmp_path):
+    """Experts in MXFP4: rows of blocks of 16 bytes and an exponent each."""
+    arguments = from_transformers.MODELS["gpt-oss"][2] | {"hidden_size": 64,
+                                                          "intermediate_size": 96}
+    from_transformers.CHECKPOINTS["gpt-oss-64"] = ("GptOssConfig", "gpt-oss", arguments)
+    try:
+        config, model = from_transformers.random_model("gpt-oss-64")
+    finally:
+        del from_transformers.CHECKPOINTS["gpt-oss-64"]
+    generator = torch.Generator().manual_seed(3)
+    levels = torch.tensor([0, .5, 1, 1.5, 2, 3, 4, 6, 0, -.5, -1, -1.5, -2, -3, -4, -6],
+                          dtype=torch.float64)
+    state = {}
+    for key, tensor in model.state_dict().items():
+        if not key.endswith(("gate_up_proj", "down_proj")) or tensor.dim() != 3:
+            state[key] = tensor.to(torch.bfloat16)
+            tensor.copy_(state[key])
+            continue
+        experts, width, rows = tensor.shape
+        blocks = torch.randint(0, 256, (experts, rows, width // 32, 16), generator=generator)
+        scales = torch.randint(120, 125, (experts, rows, width // 32), generator=generator)
+        codes = torch.stack([blocks & 15, blocks >> 4], -1).flatten(-2)
+        values = levels[codes] * 2.0 ** (scales[..., None] - 127).double()
+        tensor.copy_(values.reshape(experts, rows, width).transpose(1, 2))
+        state[key + "_blocks"] = blocks.to(torch.uint8)
+        state[key + "_scales"] = scales.to(torch.uint8)
+    logits = logits_of(model)
+    folder = tmp_path / "m"
+    config.architectures = ["GptOssForCausalLM"]
+    config.save_pretrained(folder)
+    safetensors.save_file(state, folder / "model.safetensors")
+    done = infer("eval", "-m", folder, "--tokens", "1", "--logits", tmp_path / "logits")
+    assert done.returncode == 0, done.stderr  # quantised or not is seen by the tensors
+    rewritten(folder, lambda c: c.__setitem__("quantization_config", {"quant_method": "mxfp4"}))
+    found = evaluate(folder, tmp_path / "logits")
+    error = nmse(found, logits)
+    print(f"{'mxfp4':20} {error:.3g}")
+    assert error <= LIMIT
+    path, report = converted(folder, tmp_path)
+    assert report["types"]["MXFP4"] == 3 * config.num_hidden_layers
+    assert np.array_equal(evaluate(path, tmp_path / "logits"), found)
+
+
+@pytest.mark.parametrize("name", ["qwen3", "olmo2"])
+def test_from_the_mapped_files(name, tmp_path):
+    """Families whose matrices are stored as they are used need no memory for them."""
+    saved(name, tmp_path / "m", torch.bfloat16)
+    plain = evaluate(tmp_path / "m", tmp_path / "logits")
+    assert np.array_equal(evaluate(tmp_path / "m", tmp_path / "logits", "--mmap"), plain)
+
+
+@pytest.mark.parametrize("name, change, named", [
+    ("gemma2", lambda c: c.__setitem__("layer_types", ["full_attention"] * 4), "layer_types"),
+    ("qwen2", lambda c: c.__setitem__("layer_types", ["sliding_attention"] * 4), "layer_types"),
+    ("qwen3moe", lambda c: c.__setitem__("norm_topk_prob", False), "norm_topk_prob"),
+    ("smollm3", lambda c: c.__setitem__("no_rope_layers", [1, 1, 1, 1]), "no_rope_layers"),
+    ("gpt-oss", lambda c: c.__setitem__("swiglu_limit", 5.0), "swiglu_limit"),
+    ("gpt-oss", lambda c: c["rope_parameters"].__setitem__("truncate", True), "truncate"),
+    ("llama-yarn", lambda c: c["rope_parameters"].__setitem__("truncate", False), "truncate"),
+    ("deepseek-v3", lambda c: c["rope_parameters"].__setitem__("mscale", 0.5), "mscale"),
+    ("deepseek-v3", lambda c: c.__setitem__("rope_interleave", False), "rope_interleave"),
+    ("deepseek-v3", lambda c: c.__setitem__("v_head_dim", 11), "kv_b_proj"),
+    ("deepseek-v3", lambda c: c.__setitem__("n_routed_experts", 9), "experts.8.gate_proj"),
+    ("deepseek-v3", lambda c: c.__setitem__("n_routed_experts", 7), "experts.7."),
+    ("granitemoe", lambda c: c.pop("num_local_experts"), "num_local_experts"),
+    ("llama", lambda c: c.__setitem__("architectures", ["OtherForCausalLM"]), "OtherForCausalLM"),
+])
+def test_what_cannot_be_had_is_named(name, change, named, tmp_path):
+    saved(name, tmp_path / "m")
+    rewritten(tmp_path / "m", lambda c: change(c) and None)
+    for command in (["info", tmp_path / "m"], ["convert", tmp_path / "m", tmp_path / "out.gguf"]):
+        done = infer(*command)
+        assert done.returncode == 3, done.stderr
+        assert named in done.stderr
+    assert not (tmp_path / "out.gguf").exists()
+
+
+def test_a_shard_that_is_not_there(tmp_path):
+    saved("llama", tmp_path / "m", max_shard_size="12KB")
+    shard = sorted((tmp_path / "m").glob("*.safetensors"))[1]
+    shard.unlink()
+    done = infer("info", tmp_path / "m")
+    assert done.returncode == 3
+    assert shard.name in done.stderr
+
+
+@pytest.mark.parametrize("name", IN_LLAMA_CPP)
+def test_names_are_those_of_llama_cpp(name, tmp_path):
+    """The gguf package lists what its converter may write."""
+    gguf = pytest.importorskip("gguf")
+    saved(name, tmp_path / "m")
+    path, _ = converted(tmp_path / "m", tmp_path)
+    reader = gguf.GGUFReader(path)
+    arch = reader.get_field("general.architecture").contents()
+    number = {v: k for k, v in gguf.MODEL_ARCH_NAMES.items()}[arch]
+    stems = {gguf.TENSOR_NAMES[t] for t in gguf.MODEL_TENSORS[number]}
+    for tensor in reader.tensors:
+        parts = tensor.name.split(".")
+        stem = "blk.{bid}." + parts[2] if parts[0] == "blk" else parts[0]
+        assert stem in stems, tensor.name
+    keys = set()
+    for group in vars(gguf.Keys).values():
+        keys |= {v for v in vars(group).values() if isinstance(v, str)} if isinstance(
+            group, type) else set()
+    for key in reader.fields:
+        if not key.startswith("GGUF."):
+            assert key.replace(f"{arch}.", "{arch}.", 1) in keys or key in keys, key
+
+
+@pytest.mark.parametrize("name", IN_LLAMA_CPP)
+def test_llama_cpp_agrees(name, tmp_path):
+    llama_cpp = pytest.importorskip("llama_cpp")
+    saved(name, tmp_path / "m")
+    path, _ = converted(tmp_path / "m", tmp_path)
+    found = evaluate(path, tmp_path / "logits")
+    model = llama_cpp.Llama(str(path), n_ctx=64, logits_all=True, verbose=False)
+    model.eval(TOKENS)
+    error = nmse(np.array(model.scores[:len(TOKENS)]), found)
+    print(f"{name:20} {error:.3g}")
+    assert error <= 1e-5  # its cache is float16
+
+
+def test_the_directory_is_left_alone(tmp_path):
+    saved("llama", tmp_path / "m")
+    before = {p.name: p.read_bytes() for p in (tmp_path / "m").iterdir()}
+    for own in before:
+        done = infer("convert", tmp_path / "m", tmp_path / "m" / own)
+        assert done.returncode == 2, done.stderr
+    link = tmp_path / "link.gguf"
+    link.symlink_to(tmp_path / "m" / "model.safetensors")
+    assert infer("convert", tmp_path / "m", link).returncode == 2
+    assert {p.name: p.read_bytes() for p in (tmp_path / "m").iterdir()} == before
+    shutil.rmtree(tmp_path / "m")
+    done = infer("convert", tmp_path / "m", tmp_path / "out.gguf")
+    assert done.returncode == 3 and not (tmp_path / "out.gguf").exists()

@@ -88,7 +88,7 @@ struct Sub16Min {
 };
 
 /// How far ahead of their use weights are asked for, in bytes.
-constexpr int64_t kAhead = 2048;
+constexpr int64_t kAhead = 4096;
 
 void prefetch(const std::byte* from, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + kAhead + i, 0, 3);
@@ -103,8 +103,7 @@ template <typename W, int kColumns>
   for (int64_t b = 0; b < k / W::kBlock; ++b, w += W::kBytes * kR) {
     prefetch(w, W::kBytes * kR);
     const typename W::Head head(w);
-#pragma GCC unroll 8
-    for (int part = 0; part < W::kBlock / 32; ++part) {
+    const auto add_part = [&](int part) __attribute__((always_inline)) {
       const PanelChunk x(panel, b * (W::kBlock / 32) + part);
       typename W::Sub sub;
       W::sub(w, head, part, sub);
@@ -115,6 +114,14 @@ template <typename W, int kColumns>
         };
         sum[c] = sub.add(sum[c], dots, x, first + c);
       }
+    };
+    if constexpr (kColumns == 1) {
+#pragma GCC unroll 8
+      for (int part = 0; part < W::kBlock / 32; ++part) add_part(part);
+    } else {
+      // Unrolled, the parts would keep more alive than there are registers for.
+#pragma GCC unroll 1
+      for (int part = 0; part < W::kBlock / 32; ++part) add_part(part);
     }
   }
   for (int c = 0; c < kColumns; ++c) sum[c].store(sums + (first + c) * kR);

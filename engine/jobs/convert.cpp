@@ -9,6 +9,8 @@
 #include "engine/model/checkpoint.h"
 #include "engine/plan/planner.h"
 #include "engine/session/engine_impl.h"
+#include "engine/text/pretokenizer.h"
+#include "engine/weights/tokenizer_keys.h"
 
 namespace infer {
 namespace {
@@ -40,6 +42,19 @@ Status check_output(const std::string& model, const std::string& output) {
     }
   }
   return {};
+}
+
+/// The model's metadata with its vocabulary.
+Result<Metadata> with_vocabulary(const WeightSource& source) {
+  Metadata metadata = source.metadata();
+  if (source.tokenizer().tokens.empty()) return metadata;
+  TokenizerSpec spec = source.tokenizer();
+  if (spec.words) {
+    spec.pre = find_name(*spec.words);
+    if (!spec.pre.empty()) spec.words.reset();
+  }
+  INFER_CHECK_R(add_tokenizer_keys(spec, metadata));
+  return metadata;
 }
 
 /// What would fail when the model is loaded fails here, before anything is written.
@@ -78,11 +93,12 @@ Result<ConvertReport> run_convert(const std::string& model, const std::string& o
   INFER_CHECK_R(check_output(model, output));
   INFER_CHECK_R(check_model(*source));
 
+  INFER_TRY(const Metadata metadata, with_vocabulary(*source));
+
   ConvertReport report;
   const auto architecture = source->metadata().get_string("general.architecture");
   if (architecture && *architecture) report.architecture = **architecture;
-  INFER_TRY(const std::unique_ptr<WeightSink> sink,
-            create_model("GGUF", output, source->metadata()));
+  INFER_TRY(const std::unique_ptr<WeightSink> sink, create_model("GGUF", output, metadata));
   std::map<DType, int64_t> types;
   for (const Weight& weight : source->weights()) {
     INFER_CHECK_R(sink->declare(weight.name, weight.desc));

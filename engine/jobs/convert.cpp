@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 
+#include "engine/core/log.h"
 #include "engine/model/arch.h"
 #include "engine/model/builder.h"
 #include "engine/model/checkpoint.h"
@@ -51,7 +52,14 @@ Result<Metadata> with_vocabulary(const WeightSource& source) {
   TokenizerSpec spec = source.tokenizer();
   if (spec.words) {
     spec.pre = find_name(*spec.words);
-    if (!spec.pre.empty()) spec.words.reset();
+    if (!spec.pre.empty()) {
+      const bool whole = spec.words->ignore_merges;
+      if (find_pretokenizer(spec.pre)->ignore_merges != whole) {
+        log(LogLevel::warning, "{}: ignore_merges is {}, which '{}' in GGUF is not", spec.source,
+            whole, spec.pre);
+      }
+      spec.words.reset();
+    }
   }
   INFER_CHECK_R(add_tokenizer_keys(spec, metadata));
   return metadata;

@@ -11,6 +11,7 @@ foreach(target IN ITEMS infer_lib infer_shared)
   target_link_libraries(${target} INTERFACE $<INSTALL_INTERFACE:infer::expected>)
 endforeach()
 target_link_libraries(infer_lib INTERFACE $<INSTALL_INTERFACE:infer::utf8proc>
+                                          $<INSTALL_INTERFACE:infer::pcre2>
                                           $<INSTALL_INTERFACE:Threads::Threads>
                                           $<INSTALL_INTERFACE:${CMAKE_DL_LIBS}>)
 

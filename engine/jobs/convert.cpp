@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/jobs/model_metadata.h"
 #include "engine/jobs/output_check.h"
 #include "engine/model/arch.h"
 #include "engine/model/builder.h"
@@ -59,11 +60,12 @@ Result<ConvertReport> run_convert(const std::string& model, const std::string& o
   INFER_CHECK_R(check_output(model, output));
   INFER_CHECK_R(check_model(*source));
 
+  INFER_TRY(const Metadata metadata, model_metadata(*source));
+
   ConvertReport report;
   const auto architecture = source->metadata().get_string("general.architecture");
   if (architecture && *architecture) report.architecture = **architecture;
-  INFER_TRY(const std::unique_ptr<WeightSink> sink,
-            create_model("GGUF", output, source->metadata()));
+  INFER_TRY(const std::unique_ptr<WeightSink> sink, create_model("GGUF", output, metadata));
   std::map<DType, int64_t> types;
   for (const Weight& weight : source->weights()) {
     INFER_CHECK_R(sink->declare(weight.name, weight.desc));

@@ -9,6 +9,7 @@
 #include "engine/core/log.h"
 #include "engine/core/thread_pool.h"
 #include "engine/jobs/importance.h"
+#include "engine/jobs/model_metadata.h"
 #include "engine/jobs/output_check.h"
 #include "engine/jobs/type_mix.h"
 #include "engine/model/checkpoint.h"
@@ -161,7 +162,8 @@ class Quantizer {
   Result<QuantizeReport> run(const std::string& output) {
     INFER_CHECK_R(load_matrix());
     INFER_CHECK_R(plan());
-    INFER_TRY(const std::unique_ptr<WeightSink> sink, create_model("GGUF", output, metadata()));
+    INFER_TRY(const Metadata metadata, this->metadata());
+    INFER_TRY(const std::unique_ptr<WeightSink> sink, create_model("GGUF", output, metadata));
     for (const Planned& planned : planned_) {
       INFER_CHECK_R(sink->declare(planned.weight->name, planned.desc));
     }
@@ -264,8 +266,8 @@ class Quantizer {
     return {};
   }
 
-  Metadata metadata() const {
-    Metadata metadata = source_.metadata();
+  Result<Metadata> metadata() const {
+    INFER_TRY(Metadata metadata, model_metadata(source_));
     if (request_.mix) {
       const int32_t file_type =
           request_.pure ? TypeMix(request_.mix->base()).file_type() : request_.mix->file_type();

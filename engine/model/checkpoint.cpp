@@ -21,8 +21,7 @@ CheckpointMap::CheckpointMap(std::unique_ptr<WeightSource> raw, std::optional<DT
       config_values_(raw_->metadata()),
       metadata_(raw_->metadata().source()),
       used_(raw_->weights().size()) {
-  tokenizer_.source = metadata_.source();
-  tokenizer_.model = "none";
+  tokenizer_ = raw_->tokenizer();
   const std::span<const Weight> all = raw_->weights();
   for (size_t i = 0; i < all.size(); ++i) by_name_.emplace(all[i].name, static_cast<int32_t>(i));
   config_ = config_values_.has("hf.config.text_config.num_hidden_layers") ? "hf.config.text_config."

@@ -232,8 +232,8 @@ void CheckpointMap::add_generation() {
   }
 }
 
-/// The place of what belongs to the vocabulary: so far its special tokens and the chat template, by
-/// the keys of GGUF. There is no vocabulary yet, so tokenizer_ names none of the ids.
+/// Special tokens that the vocabulary leaves open, and the chat templates. Without a vocabulary the
+/// ids are kept as keys alone.
 void CheckpointMap::add_texts() {
   const auto ids = [&](const char* name) {
     std::vector<int64_t> all;
@@ -246,16 +246,30 @@ void CheckpointMap::add_texts() {
     }
     return all;
   };
-  const auto set_id = [&](const char* name, int64_t id) {
-    metadata_.set(fmt::format("tokenizer.ggml.{}_token_id", name), static_cast<uint32_t>(id));
+  const bool none = tokenizer_.tokens.empty();
+  if (none) metadata_.set("tokenizer.ggml.model", std::string("none"));
+  const auto set_id = [&](const char* name, int32_t& field, int64_t id) {
+    if (none) {
+      metadata_.set(fmt::format("tokenizer.ggml.{}_token_id", name), static_cast<uint32_t>(id));
+    } else if (field == kNoToken && id < static_cast<int64_t>(tokenizer_.tokens.size())) {
+      field = static_cast<int32_t>(id);
+    }
   };
-  metadata_.set("tokenizer.ggml.model", std::string("none"));
-  if (const auto bos = ids("bos_token_id"); !bos.empty()) set_id("bos", bos[0]);
-  if (const auto pad = ids("pad_token_id"); !pad.empty()) set_id("padding", pad[0]);
+  if (const auto bos = ids("bos_token_id"); !bos.empty()) set_id("bos", tokenizer_.bos, bos[0]);
+  if (const auto pad = ids("pad_token_id"); !pad.empty()) {
+    set_id("padding", tokenizer_.padding, pad[0]);
+  }
   // Any of several ends a text; there are three keys for that.
-  constexpr const char* kEnds[] = {"eos", "eot", "eom"};
-  const std::vector<int64_t> ends = ids("eos_token_id");
-  for (size_t i = 0; i < std::min(ends.size(), std::size(kEnds)); ++i) set_id(kEnds[i], ends[i]);
+  constexpr std::pair<const char*, int32_t TokenizerSpec::*> kEnds[] = {
+      {"eos", &TokenizerSpec::eos}, {"eot", &TokenizerSpec::eot}, {"eom", &TokenizerSpec::eom}};
+  std::vector<int64_t> ends = ids("eos_token_id");
+  if (!none && tokenizer_.eos != kNoToken) {
+    std::erase(ends, tokenizer_.eos);
+    ends.insert(ends.begin(), tokenizer_.eos);
+  }
+  for (size_t i = 0; i < std::min(ends.size(), std::size(kEnds)); ++i) {
+    set_id(kEnds[i].first, tokenizer_.*kEnds[i].second, ends[i]);
+  }
   constexpr std::string_view kNamed = "hf.chat_templates.";
   for (const auto& [name, value] : config_values_.values()) {
     const auto* text = std::get_if<std::string>(&value);

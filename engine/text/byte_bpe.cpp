@@ -1,13 +1,18 @@
 // Byte-level BPE (GPT-2, Llama 3, Qwen, …): a text is cut into words, each word into bytes, and
 // neighbours are merged by the rank of the pair in the list of merges. Tokens are spelt with a
 // printable character for each byte. Gemma 4 is the same on characters, with ▁ for spaces.
+#include <utf8proc.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdlib>
 #include <functional>
+#include <optional>
 
 #include "engine/core/log.h"
 #include "engine/text/pretokenizer.h"
+#include "engine/text/regex_splitter.h"
 #include "engine/text/special_tokens.h"
 #include "engine/text/text_encoder.h"
 #include "engine/text/unicode.h"
@@ -51,6 +56,21 @@ std::string decode_alphabet(std::string_view token, bool& exact) {
     pos += c.size;
   }
   return bytes;
+}
+
+/// Unicode's form C of a text, which is left alone if it is not UTF-8 or ASCII alone.
+bool compose(std::string_view text, std::string& out) {
+  if (std::ranges::all_of(text, [](char c) { return static_cast<uint8_t>(c) < 0x80; }))
+    return false;
+  utf8proc_uint8_t* composed = nullptr;
+  const utf8proc_ssize_t size =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                   static_cast<utf8proc_ssize_t>(text.size()), &composed,
+                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(composed, std::free);
+  if (size < 0) return false;
+  out.assign(reinterpret_cast<const char*>(composed), static_cast<size_t>(size));
+  return true;
 }
 
 /// From two neighbouring symbols to what they merge into: open addressing, fixed once built.
@@ -119,18 +139,40 @@ struct Workspace {
 
 class ByteBpe : public TextEncoder {
  public:
-  ByteBpe(const TokenizerSpec& spec, const PreTokenizer& rules)
-      : rules_(rules), vocabulary_(static_cast<int32_t>(spec.tokens.size())) {}
+  ByteBpe(const TokenizerSpec& spec, const PreTokenizer& rules,
+          std::optional<RegexSplitter> splitter)
+      : rules_(rules),
+        splitter_(std::move(splitter)),
+        vocabulary_(static_cast<int32_t>(spec.tokens.size())),
+        compose_(spec.compose),
+        newlines_whole_(rules.raw_utf8 && !spec.words) {
+    if (!spec.words || !rules.raw_utf8) return;
+    unknown_ = spec.unknown;
+    fuse_unknown_ = spec.words->fuse_unknown;
+    space_prefix_ = spec.add_space_prefix == 1;
+    unless_space_ = spec.prefix_unless_space;
+  }
 
   Status build(const TokenizerSpec& spec);
 
-  void encode(std::string_view text, bool, std::vector<int32_t>& out) const override {
+  void encode(std::string_view text, bool fresh, std::vector<int32_t>& out) const override {
+    std::string composed;
+    if (compose_ && compose(text, composed)) text = composed;
     std::string escaped;
     if (rules_.raw_utf8) {
-      escaped = escape_spaces(text);
+      if (fresh && space_prefix_ && !(unless_space_ && begins_with_space(text))) {
+        escaped = kSpaceMark;
+      }
+      escaped += escape_spaces(text);
       text = escaped;
     }
     Workspace work;
+    if (splitter_) {
+      for (const RegexSplitter::Word word : splitter_->split(text)) {
+        encode_word(text.substr(word.begin, word.end - word.begin), work, out);
+      }
+      return;
+    }
     uint32_t begin = 0;
     for (const uint32_t end : split_words(rules_, text)) {
       encode_word(text.substr(begin, end - begin), work, out);
@@ -142,6 +184,7 @@ class ByteBpe : public TextEncoder {
     bool exact = true;
     return rules_.raw_utf8 ? unescape_spaces(token) : decode_alphabet(token, exact);
   }
+  bool adds_space_prefix() const override { return space_prefix_; }
   bool default_add_bos() const override { return rules_.add_bos; }
 
  private:
@@ -157,15 +200,24 @@ class ByteBpe : public TextEncoder {
   void start_nodes(std::string_view word, std::vector<Node>& nodes) const;
   // Appends the merge of a node and the next, if there is one; the heap is then to be put in order.
   void offer(const std::vector<Node>& nodes, std::vector<Candidate>& heap, int32_t left) const;
-  void emit(const Node& node, std::string_view word, std::vector<int32_t>& out) const;
+  // Returns whether the node became the unknown token, and is told that of the one before.
+  bool emit(const Node& node, std::string_view word, bool after_unknown,
+            std::vector<int32_t>& out) const;
 
   struct Hash {
     using is_transparent = void;
     size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
   };
 
-  const PreTokenizer& rules_;
+  const PreTokenizer rules_;
+  std::optional<RegexSplitter> splitter_;  ///< in place of the stages of rules_
   int32_t vocabulary_;
+  bool compose_;
+  bool newlines_whole_;  ///< a run of newlines that is a token is that token
+  bool space_prefix_ = false;
+  bool unless_space_ = false;
+  int32_t unknown_ = kNoToken;  ///< what a character without a token becomes
+  bool fuse_unknown_ = false;   ///< a run of them is one token
   // Tokens that text can become, by the bytes they stand for.
   std::unordered_map<std::string, int32_t, Hash, std::equal_to<>> symbols_;
   std::array<int32_t, 256> byte_symbols_{};  ///< of single bytes
@@ -271,20 +323,27 @@ void ByteBpe::merge_word(Workspace& work) const {
   }
 }
 
-void ByteBpe::emit(const Node& node, std::string_view word, std::vector<int32_t>& out) const {
+bool ByteBpe::emit(const Node& node, std::string_view word, bool after_unknown,
+                   std::vector<int32_t>& out) const {
   if (node.symbol >= 0 && node.symbol < vocabulary_) {
     out.push_back(node.symbol);
-    return;
+    return false;
   }
   for (const char c : word.substr(node.begin, node.end - node.begin)) {
     const int32_t id = byte_tokens_[static_cast<uint8_t>(c)];
-    if (id != kNoToken) out.push_back(id);
+    if (id != kNoToken) {
+      out.push_back(id);
+    } else if (unknown_ != kNoToken) {
+      if (!after_unknown || !fuse_unknown_) out.push_back(unknown_);
+      return true;
+    }
   }
+  return false;
 }
 
 void ByteBpe::encode_word(std::string_view word, Workspace& work, std::vector<int32_t>& out) const {
   const bool whole = rules_.ignore_merges ||
-                     (rules_.raw_utf8 && word.find_first_not_of('\n') == std::string_view::npos);
+                     (newlines_whole_ && word.find_first_not_of('\n') == std::string_view::npos);
   if (whole) {
     const int32_t id = symbol_of(word);
     if (id >= 0 && id < vocabulary_) {
@@ -294,16 +353,35 @@ void ByteBpe::encode_word(std::string_view word, Workspace& work, std::vector<in
   }
   start_nodes(word, work.nodes);
   merge_word(work);
+  bool unknown = false;
   for (int32_t i = 0; i >= 0;) {
     const Node& node = work.nodes[static_cast<size_t>(i)];
-    emit(node, word, out);
+    unknown = emit(node, word, unknown, out);
     i = node.next;
   }
+}
+
+/// With the rules that a file spells out, by the matchers of a name that has the same.
+Result<std::unique_ptr<TextEncoder>> make_with_rules(const TokenizerSpec& spec) {
+  PreTokenizer rules;
+  std::optional<RegexSplitter> splitter;
+  if (const std::string_view name = find_name(*spec.words); !name.empty()) {
+    rules.stages = find_pretokenizer(name)->stages;
+  } else {
+    INFER_TRY(RegexSplitter made, RegexSplitter::create(spec.words->steps, spec.source));
+    splitter.emplace(std::move(made));
+  }
+  rules.ignore_merges = spec.words->ignore_merges;
+  rules.raw_utf8 = spec.words->characters;
+  auto encoder = std::make_unique<ByteBpe>(spec, rules, std::move(splitter));
+  INFER_CHECK_R(encoder->build(spec));
+  return encoder;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<TextEncoder>> make_byte_bpe(const TokenizerSpec& spec) {
+  if (spec.words) return make_with_rules(spec);
   const std::string_view pre = spec.model == "gemma4" ? std::string_view("gemma4") : spec.pre;
   const PreTokenizer* rules = find_pretokenizer(pre);
   if (rules == nullptr) {
@@ -321,7 +399,7 @@ Result<std::unique_ptr<TextEncoder>> make_byte_bpe(const TokenizerSpec& spec) {
   if (spec.merges.empty()) {
     return fail(StatusCode::bad_file, "{}: tokenizer.ggml.merges is missing or empty", spec.source);
   }
-  auto encoder = std::make_unique<ByteBpe>(spec, *rules);
+  auto encoder = std::make_unique<ByteBpe>(spec, *rules, std::nullopt);
   INFER_CHECK_R(encoder->build(spec));
   return encoder;
 }

@@ -1,7 +1,9 @@
 // The published pre-tokenizers: regular expressions and the matchers that equal them.
 #include "engine/text/pretokenizer.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "engine/text/split_rules.h"
 #include "engine/text/split_sets.h"
@@ -435,6 +437,70 @@ const PreTokenizer* find_pretokenizer(std::string_view name) {
     if (entry.name == name) return entry.rules;
   }
   return nullptr;
+}
+
+namespace {
+
+/// A pattern with characters in place of their numbers (\x{4e00}, \u4e00) and letters (\n).
+std::string spelt_out(std::string_view pattern) {
+  std::string out;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    size_t begin = 0, end = 0;
+    if (pattern[i] == '\\' && pattern.substr(i + 1).starts_with("x{")) {
+      begin = i + 3;
+      end = std::min(pattern.find('}', begin), pattern.size());
+    } else if (pattern[i] == '\\' && pattern.substr(i + 1).starts_with("u")) {
+      begin = i + 2;
+      end = std::min(begin + 4, pattern.size());
+    } else if (pattern[i] == '\\' && i + 1 < pattern.size()) {
+      const char next = pattern[i + 1];
+      if (const char c = next == 'r' ? '\r' : next == 'n' ? '\n' : next == 't' ? '\t' : '\0') {
+        out += c;
+        ++i;
+        continue;
+      }
+      out += pattern[i++];
+    }
+    uint32_t code = 0;
+    const auto parsed = std::from_chars(pattern.data() + begin, pattern.data() + end, code, 16);
+    if (end > begin && parsed.ptr == pattern.data() + end && code <= 0x10ffff) {
+      append_utf8(out, code);
+      i = pattern.substr(end).starts_with('}') ? end : end - 1;
+    } else {
+      out += pattern[i];
+    }
+  }
+  return out;
+}
+
+/// Whether the matches leave nothing between them, so that dropping that makes no difference.
+bool matches_everything(std::string_view pattern) { return pattern.ends_with("|\\s+(?!\\S)|\\s+"); }
+
+/// Of names for the same rules those that come first.
+constexpr std::string_view kUsual[] = {"gpt-2", "starcoder", "llama-bpe",
+                                       "glm4",  "qwen2",     "gpt-4o"};
+
+bool same_step(const SplitRule& rule, const SplitStage& stage) {
+  const bool cuts = rule.behaviour == SplitBehaviour::isolated ||
+                    (rule.behaviour == SplitBehaviour::matches && matches_everything(rule.pattern));
+  return cuts && spelt_out(rule.pattern) == spelt_out(stage.pattern);
+}
+
+}  // namespace
+
+std::string_view find_name(const WordRules& words) {
+  if (words.characters) return "";
+  std::vector<NamedPreTokenizer> all;
+  for (const std::string_view name : kUsual) all.push_back({name, find_pretokenizer(name)});
+  all.insert(all.end(), std::begin(kNames), std::end(kNames));
+  std::string_view found;
+  for (const NamedPreTokenizer& entry : all) {
+    if (entry.rules->raw_utf8) continue;
+    if (!std::ranges::equal(words.steps, entry.rules->stages, same_step)) continue;
+    if (entry.rules->ignore_merges == words.ignore_merges) return entry.name;
+    if (found.empty()) found = entry.name;
+  }
+  return found;
 }
 
 std::string pretokenizer_names() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/text/char_text.h"
+#include "engine/weights/tokenizer_spec.h"
 
 namespace infer {
 
@@ -30,6 +31,10 @@ struct PreTokenizer {
 
 /// Null for a name that is not known. "" is the default one.
 const PreTokenizer* find_pretokenizer(std::string_view name);
+
+/// The name whose rules cut words where `words` does; "" if there is none. Where several do, one
+/// with the same ignore_merges, and of these the first.
+std::string_view find_name(const WordRules& words);
 
 /// All names, separated by ", ".
 std::string pretokenizer_names();

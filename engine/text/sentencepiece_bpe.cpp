@@ -16,7 +16,8 @@ class SentencepieceBpe : public TextEncoder {
       : scores_(spec.scores),
         bytes_(byte_tokens(spec)),
         unknown_(unknown_token(spec)),
-        space_prefix_(spec.add_space_prefix != 0) {
+        space_prefix_(spec.add_space_prefix != 0),
+        unless_space_(spec.prefix_unless_space) {
     tokens_.reserve(spec.tokens.size());
     for (size_t i = 0; i < spec.tokens.size(); ++i) {
       const auto id = static_cast<int32_t>(i);
@@ -29,7 +30,8 @@ class SentencepieceBpe : public TextEncoder {
 
   void encode(std::string_view text, bool fresh, std::vector<int32_t>& out) const override {
     if (text.empty()) return;
-    std::string escaped(fresh && space_prefix_ ? kSpaceMark : std::string_view());
+    const bool prefix = fresh && space_prefix_ && !(unless_space_ && begins_with_space(text));
+    std::string escaped(prefix ? kSpaceMark : std::string_view());
     escaped += escape_spaces(text);
     merge(escaped, out);
   }
@@ -130,6 +132,7 @@ class SentencepieceBpe : public TextEncoder {
   std::vector<int32_t> bytes_;
   int32_t unknown_;
   bool space_prefix_;
+  bool unless_space_;
   size_t longest_ = 0;
 };
 

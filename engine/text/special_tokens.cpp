@@ -196,7 +196,12 @@ SpecialMatcher::SpecialMatcher(const TokenizerSpec& spec) {
     if (user) user_defined.emplace_back(spellings[i], id);
   }
 
-  if (looks_like_phi3(spec, by_text)) {
+  if (!spec.strips_left.empty() || !spec.strips_right.empty()) {
+    strips_left_ = spec.strips_left;
+    strips_right_ = spec.strips_right;
+    std::sort(strips_left_.begin(), strips_left_.end());
+    std::sort(strips_right_.begin(), strips_right_.end());
+  } else if (looks_like_phi3(spec, by_text)) {
     for (const auto& [text, id] : by_text) {
       if (text != "<unk>" && text != "<s>" && text != "<|endoftext|>") strips_right_.push_back(id);
     }

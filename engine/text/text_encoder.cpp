@@ -39,6 +39,10 @@ int32_t unknown_token(const TokenizerSpec& spec) {
   return kNoToken;
 }
 
+bool begins_with_space(std::string_view text) {
+  return text.starts_with(' ') || text.starts_with(kSpaceMark);
+}
+
 std::string escape_spaces(std::string_view text) {
   std::string out;
   out.reserve(text.size() + text.size() / 4);

@@ -46,6 +46,8 @@ std::vector<int32_t> byte_tokens(const TokenizerSpec& spec);
 int parse_byte_token(std::string_view token);
 /// What text becomes that has no token; kNoToken if the vocabulary has none for it.
 int32_t unknown_token(const TokenizerSpec& spec);
+/// Whether `text` begins with a space or ▁.
+bool begins_with_space(std::string_view text);
 /// `text` with every space a ▁.
 std::string escape_spaces(std::string_view text);
 /// `text` with every ▁ a space.

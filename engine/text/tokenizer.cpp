@@ -132,7 +132,7 @@ void Tokenizer::encode_text(std::string_view text, bool parse_special,
     if (end > pos) encoder_->encode(text.substr(pos, end - pos), fresh, out);
     if (hit.id == kNoToken) return;
     out.push_back(hit.id);
-    fresh = true;
+    fresh = !spec_.prefix_at_start_only;
     pos = hit.text_begin;
   }
 }
@@ -201,7 +201,7 @@ std::string_view PieceJoiner::next(int32_t id) {
   const bool control = tokenizer_->is_control(id);
   if (control || type == TokenType::user_defined) {
     // What follows was tokenised as a text of its own.
-    fresh_ = true;
+    fresh_ = !tokenizer_->spec_.prefix_at_start_only || (fresh_ && id == tokenizer_->bos());
     return control && !options_.render_special ? std::string_view() : piece;
   }
   if (type == TokenType::unknown) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace infer {
@@ -19,12 +21,38 @@ enum class TokenType : uint8_t {
 
 inline constexpr int32_t kNoToken = -1;
 
+/// What becomes of the matches of a regular expression in a text, and of what lies between them.
+enum class SplitBehaviour : uint8_t {
+  isolated,    ///< each a word
+  previous,    ///< a match ends the word it follows
+  next,        ///< a match begins the word that follows
+  contiguous,  ///< as isolated, but matches side by side are one word
+  matches,     ///< only matches are words, the rest is dropped
+};
+
+/// One step of cutting a text into words, each step within the words of the last.
+struct SplitRule {
+  std::string pattern;  ///< in Oniguruma's syntax
+  SplitBehaviour behaviour = SplitBehaviour::isolated;
+};
+
+/// A pre-tokenizer that has no name in GGUF.
+struct WordRules {
+  std::vector<SplitRule> steps;
+  bool ignore_merges = false;  ///< a word that is a token is that token, whatever the merges say
+  /// Merges work on characters, with ▁ for spaces, not on bytes.
+  bool characters = false;
+  bool fuse_unknown = false;  ///< a run of unknown characters is one token
+};
+
 /// The names follow GGUF (`tokenizer.ggml.*`). Ids are checked by the reader: kNoToken or in range.
 /// `tokens`, `scores`, `types` have equal length where not empty.
 struct TokenizerSpec {
   std::string source;  ///< file, for messages
   std::string model;   ///< "llama", "gpt2", "bert", "t5"; "none" or empty: no vocabulary
   std::string pre;     ///< pre-tokenizer of "gpt2": "llama-bpe", "qwen2", …
+  /// Of "gpt2", in place of `pre`: only Hugging Face's files have it.
+  std::optional<WordRules> words;
   std::vector<std::string> tokens;            ///< by id
   std::vector<float> scores;                  ///< by id, or empty
   std::vector<TokenType> types;               ///< by id, or empty: all normal
@@ -41,6 +69,12 @@ struct TokenizerSpec {
   int8_t add_bos = -1, add_eos = -1, add_sep = -1, add_space_prefix = -1;
   int8_t remove_extra_whitespaces = -1;
   int8_t lowercase = -1, strip_accents = -1;  ///< tokenizer.ggml.normalizer.*, for "bert"
+
+  // What GGUF has no keys for.
+  bool prefix_at_start_only = false;  ///< no space of its own for what follows a special token
+  bool prefix_unless_space = false;   ///< nor for what begins with a space
+  std::vector<int32_t> strips_left, strips_right;  ///< tokens that take the white space around them
+  bool compose = false;                            ///< "gpt2": texts are put into Unicode's form C
 
   std::string chat_template;  ///< Jinja source, or empty
   std::vector<std::pair<std::string, std::string>> named_chat_templates;

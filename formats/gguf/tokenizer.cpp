@@ -3,51 +3,13 @@
 #include <cmath>
 #include <string_view>
 
+#include "engine/weights/tokenizer_keys.h"
+
 namespace infer::gguf {
 namespace {
 
 constexpr int64_t kMaxTokens = int64_t{1} << 30;
 constexpr int64_t kNoTokenUnsigned = 0xffffffff;
-
-/// A special token; files of before 2024 use the second name.
-struct IdKey {
-  const char* key;
-  const char* old_key;
-  int32_t TokenizerSpec::*field;
-};
-
-constexpr IdKey kIdKeys[] = {
-    {"tokenizer.ggml.bos_token_id", nullptr, &TokenizerSpec::bos},
-    {"tokenizer.ggml.eos_token_id", nullptr, &TokenizerSpec::eos},
-    {"tokenizer.ggml.eot_token_id", nullptr, &TokenizerSpec::eot},
-    {"tokenizer.ggml.eom_token_id", nullptr, &TokenizerSpec::eom},
-    {"tokenizer.ggml.unknown_token_id", nullptr, &TokenizerSpec::unknown},
-    {"tokenizer.ggml.seperator_token_id", nullptr, &TokenizerSpec::separator},
-    {"tokenizer.ggml.padding_token_id", nullptr, &TokenizerSpec::padding},
-    {"tokenizer.ggml.cls_token_id", nullptr, &TokenizerSpec::cls},
-    {"tokenizer.ggml.mask_token_id", nullptr, &TokenizerSpec::mask},
-    {"tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id", &TokenizerSpec::fim_pre},
-    {"tokenizer.ggml.fim_suf_token_id", "tokenizer.ggml.suffix_token_id", &TokenizerSpec::fim_suf},
-    {"tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id", &TokenizerSpec::fim_mid},
-    {"tokenizer.ggml.fim_pad_token_id", nullptr, &TokenizerSpec::fim_pad},
-    {"tokenizer.ggml.fim_rep_token_id", nullptr, &TokenizerSpec::fim_rep},
-    {"tokenizer.ggml.fim_sep_token_id", nullptr, &TokenizerSpec::fim_sep},
-};
-
-struct FlagKey {
-  const char* key;
-  int8_t TokenizerSpec::*field;
-};
-
-constexpr FlagKey kFlagKeys[] = {
-    {"tokenizer.ggml.add_bos_token", &TokenizerSpec::add_bos},
-    {"tokenizer.ggml.add_eos_token", &TokenizerSpec::add_eos},
-    {"tokenizer.ggml.add_sep_token", &TokenizerSpec::add_sep},
-    {"tokenizer.ggml.add_space_prefix", &TokenizerSpec::add_space_prefix},
-    {"tokenizer.ggml.remove_extra_whitespaces", &TokenizerSpec::remove_extra_whitespaces},
-    {"tokenizer.ggml.normalizer.lowercase", &TokenizerSpec::lowercase},
-    {"tokenizer.ggml.normalizer.strip_accents", &TokenizerSpec::strip_accents},
-};
 
 Status check_length(const Metadata& metadata, const char* key, size_t found, size_t tokens) {
   if (found == tokens) return {};
@@ -118,7 +80,7 @@ Status read_charsmap(const Metadata& metadata, TokenizerSpec& spec) {
 
 Status read_ids(const Metadata& metadata, TokenizerSpec& spec) {
   const auto count = static_cast<int64_t>(spec.tokens.size());
-  for (const IdKey& entry : kIdKeys) {
+  for (const TokenIdKey& entry : token_id_keys()) {
     const bool old = entry.old_key != nullptr && !metadata.has(entry.key);
     const char* key = old ? entry.old_key : entry.key;
     INFER_TRY_S(const auto id, metadata.get_int(key, -1, kNoTokenUnsigned));
@@ -167,7 +129,7 @@ Result<TokenizerSpec> read_tokenizer(const Metadata& metadata) {
   spec.pre = std::move(pre).value_or("");
   INFER_CHECK_R(read_tokens(metadata, spec));
   if (!spec.tokens.empty()) INFER_CHECK_R(read_vocabulary(metadata, spec));
-  for (const FlagKey& entry : kFlagKeys) {
+  for (const TokenizerFlagKey& entry : tokenizer_flag_keys()) {
     INFER_TRY(const auto flag, metadata.get_bool(entry.key));
     if (flag) spec.*entry.field = *flag ? 1 : 0;
   }

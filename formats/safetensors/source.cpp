@@ -10,6 +10,7 @@
 #include "engine/core/half.h"
 #include "formats/safetensors/header.h"
 #include "formats/safetensors/json_file.h"
+#include "formats/safetensors/tokenizer_json.h"
 
 namespace infer::safetensors {
 namespace {
@@ -68,15 +69,13 @@ struct Stored {
 
 class SafetensorsSource final : public WeightSource {
  public:
-  SafetensorsSource(Metadata metadata, std::vector<Weight> weights, std::vector<Stored> stored,
-                    std::vector<std::unique_ptr<MappedFile>> files)
+  SafetensorsSource(Metadata metadata, TokenizerSpec tokenizer, std::vector<Weight> weights,
+                    std::vector<Stored> stored, std::vector<std::unique_ptr<MappedFile>> files)
       : metadata_(std::move(metadata)),
+        tokenizer_(std::move(tokenizer)),
         weights_(std::move(weights)),
         stored_(std::move(stored)),
-        files_(std::move(files)) {
-    tokenizer_.source = metadata_.source();
-    tokenizer_.model = "none";
-  }
+        files_(std::move(files)) {}
 
   const Metadata& metadata() const override { return metadata_; }
   std::span<const Weight> weights() const override { return weights_; }
@@ -141,6 +140,8 @@ class Opener {
  public:
   explicit Opener(const std::string& path) : metadata_(path) {
     metadata_.set("hf.checkpoint", true);
+    tokenizer_.source = path;
+    tokenizer_.model = "none";
   }
 
   Result<std::unique_ptr<WeightSource>> open() {
@@ -155,8 +156,9 @@ class Opener {
         INFER_CHECK_R(read_texts(beside));
       }
     }
-    return std::make_unique<SafetensorsSource>(std::move(metadata_), std::move(weights_),
-                                               std::move(stored_), std::move(files_));
+    return std::make_unique<SafetensorsSource>(std::move(metadata_), std::move(tokenizer_),
+                                               std::move(weights_), std::move(stored_),
+                                               std::move(files_));
   }
 
  private:
@@ -251,6 +253,7 @@ class Opener {
     if (is_file(generation)) {
       INFER_CHECK(read_json_file(generation, "hf.generation_config.", metadata_));
     }
+    INFER_TRY_S(tokenizer_, read_tokenizer(directory, metadata_));
     return read_chat_templates(directory);
   }
 
@@ -285,6 +288,7 @@ class Opener {
   }
 
   Metadata metadata_;
+  TokenizerSpec tokenizer_;
   std::vector<Weight> weights_;
   std::vector<Stored> stored_;
   std::vector<std::unique_ptr<MappedFile>> files_;

@@ -19,8 +19,9 @@ bool recognise(const std::string& path);
 ///   hf.config.KEY             config.json, flattened as json_file.h says
 ///   hf.generation_config.KEY  generation_config.json
 ///   hf.tokenizer_config.chat_template, hf.chat_templates.NAME   (Jinja)
-/// The vocabulary is empty. not_found, io, bad_file or unsupported, naming the file and what is
-/// wrong. map() is unsupported for weights whose type is widened or that lie unaligned.
+/// The vocabulary is what tokenizer_json.h says. not_found, io, bad_file or unsupported, naming the
+/// file and what is wrong. map() is unsupported for weights whose type is widened or that lie
+/// unaligned.
 Result<std::unique_ptr<WeightSource>> open_source(const std::string& path);
 
 }  // namespace infer::safetensors

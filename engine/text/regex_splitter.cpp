@@ -1,0 +1,317 @@
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "engine/text/regex_splitter.h"
+
+#include <pcre2.h>
+
+#include <algorithm>
+#include <new>
+
+#include "engine/core/file.h"
+#include "engine/text/unicode.h"
+
+namespace infer {
+namespace {
+
+constexpr size_t kMaxPatternBytes = 16384;
+constexpr uint32_t kMaxSteps = 100'000;   // of one match
+constexpr uint32_t kMaxHeap = 16 * 1024;  // KiB, of one match
+constexpr uint32_t kMaxNesting = 100;     // of parentheses
+
+/// Unicode's White_Space: PCRE2 counts U+180E as well.
+constexpr std::string_view kSpaces =
+    "\\x09-\\x0d\\x20\\x85\\xa0\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}"
+    "\\x{3000}";
+/// PCRE2's \w has no marks.
+constexpr std::string_view kWord = "\\p{L}\\p{M}\\p{N}\\p{Pc}";
+
+/// An expression of Oniguruma as PCRE2 writes it.
+class Translator {
+ public:
+  explicit Translator(std::string_view pattern) : in_(pattern) {}
+
+  std::string out;
+  const char* problem = nullptr;
+
+  void run() {
+    for (at_ = 0; at_ < in_.size() && problem == nullptr;) {
+      const char c = in_[at_];
+      if (c == '\\') {
+        escape();
+      } else if (class_) {
+        in_class(c);
+      } else if (c == '[') {
+        atom_ = out.size();
+        class_ = true;
+        put(1);
+        if (next_is('^')) put(1);
+        // There it stands for itself.
+        if (next_is(']')) problem = "an empty class";
+      } else if (c == '(') {
+        open();
+      } else if (c == ')') {
+        atom_ = groups_.empty() ? 0 : groups_.back();
+        if (!groups_.empty()) groups_.pop_back();
+        put(1);
+      } else if (c == '{') {
+        interval();
+      } else {
+        if (c != '*' && c != '+' && c != '?') atom_ = out.size();
+        put(1);
+      }
+    }
+  }
+
+ private:
+  bool next_is(char c) const { return at_ < in_.size() && in_[at_] == c; }
+  void put(size_t count) {
+    out += in_.substr(at_, count);
+    at_ += count;
+  }
+
+  void in_class(char c) {
+    const std::string_view rest = in_.substr(at_);
+    if (rest.starts_with("&&")) {
+      problem = "an intersection of classes";
+    } else if (rest.starts_with("[:")) {
+      put(std::min(rest.find(":]"), rest.size() - 2) + 2);
+    } else if (c == '[') {
+      problem = "a class within a class";
+    } else {
+      class_ = c != ']';
+      put(1);
+    }
+  }
+
+  void escape() {
+    if (!class_) atom_ = out.size();
+    const std::string_view rest = in_.substr(at_ + 1);
+    const auto replace = [&](std::string_view text) {
+      if (!class_) out += '[';
+      out += text;
+      if (!class_) out += ']';
+      at_ += 2;
+    };
+    if (rest.empty()) {
+      problem = "a pattern that ends in a backslash";
+    } else if (rest[0] == 's') {
+      replace(kSpaces);
+    } else if (rest[0] == 'w') {
+      replace(kWord);
+    } else if (rest[0] == 'h') {
+      replace("0-9A-Fa-f");
+    } else if (!class_ && (rest[0] == 'S' || rest[0] == 'W')) {
+      out += fmt::format("[^{}]", rest[0] == 'S' ? kSpaces : kWord);
+      at_ += 2;
+    } else if (rest[0] == 'u' && rest.size() >= 5) {
+      out += fmt::format("\\x{{{}}}", rest.substr(1, 4));
+      at_ += 6;
+    } else if (rest.starts_with("p{Han}")) {
+      // By itself PCRE2 takes it for the script's extensions.
+      out += "\\p{sc:Han}";
+      at_ += 7;
+    } else if (rest[0] == 'H' || rest[0] == 'G' || rest[0] == 'K' || rest[0] == 'g' ||
+               rest[0] == 'k' || rest[0] == 'C') {
+      problem = "an escape that is not known";
+    } else if (rest.size() > 1 && rest[1] == '{') {
+      put(std::min(in_.find('}', at_), in_.size() - 1) + 1 - at_);  // \p{…}, \x{…}
+    } else {
+      put(2);
+    }
+  }
+
+  void open() {
+    groups_.push_back(out.size());
+    const std::string_view rest = in_.substr(at_);
+    if (rest.starts_with("(?")) {
+      // (?m) is another thing in Ruby's syntax, and there are callouts and recursion in PCRE2's.
+      size_t end = 2;
+      while (end < rest.size() && (rest[end] == 'i' || rest[end] == '-' || rest[end] == 'x')) ++end;
+      constexpr std::string_view kKinds[] = {":", "=", "!", "<=", "<!", ">"};
+      const bool known = std::ranges::any_of(
+          kKinds, [&](std::string_view kind) { return rest.substr(end).starts_with(kind); });
+      const bool flags = end > 2 && end < rest.size() && rest[end] == ')';
+      if (!known && !flags) {
+        problem = "a group of that kind";
+        return;
+      }
+      return put(end);
+    }
+    if (rest.starts_with("(*")) problem = "a verb";
+    put(1);
+  }
+
+  /// X{n,m}+ repeats X{n,m} there, and is possessive in PCRE2.
+  void interval() {
+    size_t end = at_ + 1;
+    while (end < in_.size() && ((in_[end] >= '0' && in_[end] <= '9') || in_[end] == ',')) ++end;
+    const bool plus = end + 1 < in_.size() && in_[end] == '}' && in_[end + 1] == '+';
+    if (!plus || end == at_ + 1) return put(1);
+    out.insert(atom_, "(?:");
+    put(end + 1 - at_);
+    out += ')';
+  }
+
+  std::string_view in_;
+  size_t at_ = 0;
+  bool class_ = false;
+  size_t atom_ = 0;  // where in `out` what a repetition would repeat begins
+  std::vector<size_t> groups_;
+};
+
+}  // namespace
+
+struct RegexSplitter::Step {
+  struct Free {
+    void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+  };
+  std::unique_ptr<pcre2_code, Free> code;
+  SplitBehaviour behaviour;
+};
+
+struct RegexSplitter::Scratch {
+  Scratch() : context(pcre2_match_context_create(nullptr)) {
+    // Two offsets are all that is asked for.
+    data = pcre2_match_data_create(1, nullptr);
+    if (context == nullptr || data == nullptr) {
+      release();
+      throw std::bad_alloc();
+    }
+    pcre2_set_match_limit(context, kMaxSteps);
+    pcre2_set_heap_limit(context, kMaxHeap);
+  }
+  ~Scratch() { release(); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  pcre2_match_context* context = nullptr;
+  pcre2_match_data* data = nullptr;
+
+ private:
+  void release() {
+    pcre2_match_data_free(data);
+    pcre2_match_context_free(context);
+  }
+};
+
+RegexSplitter::RegexSplitter(std::vector<Step> steps) : steps_(std::move(steps)) {}
+RegexSplitter::RegexSplitter(RegexSplitter&&) noexcept = default;
+RegexSplitter::~RegexSplitter() = default;
+
+Result<RegexSplitter> RegexSplitter::create(const std::vector<SplitRule>& rules,
+                                            const std::string& source) {
+  const std::unique_ptr<pcre2_compile_context, decltype(&pcre2_compile_context_free)> context(
+      pcre2_compile_context_create(nullptr), pcre2_compile_context_free);
+  if (!context) throw std::bad_alloc();
+  pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
+  pcre2_set_max_pattern_length(context.get(), 4 * kMaxPatternBytes);
+  pcre2_set_parens_nest_limit(context.get(), kMaxNesting);
+  std::vector<Step> steps;
+  for (const SplitRule& rule : rules) {
+    const auto refuse = [&](std::string_view why) {
+      return fail(StatusCode::unsupported, "{}: the pattern '{}' of its pre_tokenizer: {}", source,
+                  printable(rule.pattern), why);
+    };
+    if (rule.pattern.size() > kMaxPatternBytes) return refuse("is too long");
+    Translator translator(rule.pattern);
+    translator.run();
+    if (translator.problem != nullptr) {
+      return refuse(fmt::format("{} is not supported", translator.problem));
+    }
+    int code = 0;
+    PCRE2_SIZE offset = 0;
+    // ^ and $ are those of lines there.
+    Step step{nullptr, rule.behaviour};
+    step.code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translator.out.data()),
+                                  translator.out.size(),
+                                  PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C,
+                                  &code, &offset, context.get()));
+    if (!step.code) {
+      PCRE2_UCHAR message[160] = {};
+      pcre2_get_error_message(code, message, sizeof(message));
+      return refuse(reinterpret_cast<const char*>(message));
+    }
+    steps.push_back(std::move(step));
+  }
+  return RegexSplitter(std::move(steps));
+}
+
+void RegexSplitter::cut(const Step& step, std::string_view text, Word piece, Scratch& scratch,
+                        std::vector<Word>& out) {
+  const std::string_view part = text.substr(piece.begin, piece.end - piece.begin);
+  uint32_t begin = 0;  // of the word that is being made
+  uint32_t last = 0;   // end of the last match
+  const auto end_word = [&](uint32_t end, bool keep) {
+    if (end > begin && keep) out.push_back({piece.begin + begin, piece.begin + end});
+    begin = end;
+  };
+  const bool drops = step.behaviour == SplitBehaviour::matches;
+  for (size_t at = 0; at < part.size();) {
+    const int found =
+        pcre2_match(step.code.get(), reinterpret_cast<PCRE2_SPTR>(part.data()), part.size(), at,
+                    PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, scratch.data, scratch.context);
+    if (found < 0) break;
+    const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(scratch.data);
+    const auto first = static_cast<uint32_t>(ends[0]), end = static_cast<uint32_t>(ends[1]);
+    if (end <= at || first < at) break;
+    switch (step.behaviour) {
+      case SplitBehaviour::isolated:
+      case SplitBehaviour::matches:
+        end_word(first, !drops);
+        end_word(end, true);
+        break;
+      case SplitBehaviour::previous: end_word(end, true); break;
+      case SplitBehaviour::next: end_word(first, true); break;
+      case SplitBehaviour::contiguous:
+        // A word of matches goes on where one follows at once.
+        if (first > last || first == 0) {
+          end_word(last, true);
+          end_word(first, true);
+        }
+        break;
+    }
+    last = end;
+    at = end;
+  }
+  if (step.behaviour == SplitBehaviour::contiguous) end_word(last, true);
+  end_word(static_cast<uint32_t>(part.size()), !drops);
+}
+
+std::vector<RegexSplitter::Word> RegexSplitter::split(std::string_view text) const {
+  struct Piece {
+    Word word;
+    bool valid;
+  };
+  std::vector<Piece> pieces;
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Char c = decode_utf8(text, at);
+    const auto end = static_cast<uint32_t>(at + c.size);
+    if (!pieces.empty() && pieces.back().valid == c.valid) {
+      pieces.back().word.end = end;
+    } else {
+      pieces.push_back({{static_cast<uint32_t>(at), end}, c.valid});
+    }
+    at = end;
+  }
+  Scratch scratch;
+  std::vector<Piece> finer;
+  std::vector<Word> words;
+  for (const Step& step : steps_) {
+    finer.clear();
+    for (const Piece& piece : pieces) {
+      if (!piece.valid) {
+        finer.push_back(piece);
+        continue;
+      }
+      words.clear();
+      cut(step, text, piece.word, scratch, words);
+      for (const Word& word : words) finer.push_back({word, true});
+    }
+    pieces.swap(finer);
+  }
+  std::vector<Word> out;
+  out.reserve(pieces.size());
+  for (const Piece& piece : pieces) out.push_back(piece.word);
+  return out;
+}
+
+}  // namespace infer

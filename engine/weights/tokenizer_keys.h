@@ -1,0 +1,29 @@
+// GGUF's keys of a vocabulary (`tokenizer.*`), for those that read and those that write them.
+#pragma once
+
+#include <span>
+
+#include "engine/weights/metadata.h"
+#include "engine/weights/tokenizer_spec.h"
+
+namespace infer {
+
+/// The id of a special token; files of before 2024 use the second name, if there is one.
+struct TokenIdKey {
+  const char* key;
+  const char* old_key;
+  int32_t TokenizerSpec::*field;
+};
+std::span<const TokenIdKey> token_id_keys();
+
+struct TokenizerFlagKey {
+  const char* key;
+  int8_t TokenizerSpec::*field;
+};
+std::span<const TokenizerFlagKey> tokenizer_flag_keys();
+
+/// Adds the keys of a vocabulary, as llama.cpp's converter writes them: the inverse of what reads
+/// a GGUF file's. Chat templates are left out. unsupported for a `spec` whose `words` have no name.
+Status add_tokenizer_keys(const TokenizerSpec& spec, Metadata& metadata);
+
+}  // namespace infer

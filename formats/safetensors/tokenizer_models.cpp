@@ -1,0 +1,324 @@
+// The `model` section of a tokenizer.json: BPE, Unigram or WordPiece.
+#include <algorithm>
+#include <cmath>
+
+#include "engine/core/file.h"
+#include "formats/safetensors/tokenizer_parts.h"
+
+namespace infer::safetensors {
+namespace {
+
+struct Pair {
+  int32_t left, right;
+  bool operator==(const Pair&) const = default;
+};
+
+/// A list of merges with what each makes.
+struct Merges {
+  std::vector<Pair> pairs;
+  std::vector<int32_t> results;
+};
+
+/// One of the two ways a merge is written: "left right", or ["left", "right"].
+std::pair<std::string, std::string> read_pair(const JsonPlace& merge) {
+  if (merge.value().is_array()) {
+    if (merge.size() == 2) return {merge.at(size_t{0}).text(), merge.at(1).text()};
+  } else if (merge.value().is_string()) {
+    const auto& text = merge.value().get_ref<const std::string&>();
+    const size_t space = text.find(' ', 1);
+    const bool two = space != std::string::npos && space + 1 < text.size() &&
+                     text.find(' ', space + 1) == std::string::npos;
+    if (two) return {text.substr(0, space), text.substr(space + 1)};
+  }
+  merge.expected("two tokens");
+  return {};
+}
+
+Merges read_merges(const JsonPlace& list, const TokenIds& ids) {
+  Merges merges;
+  const size_t count = list.size();
+  for (size_t i = 0; i < count; ++i) {
+    const JsonPlace merge = list.at(i);
+    const auto [left, right] = read_pair(merge);
+    const auto a = ids.find(left), b = ids.find(right), both = ids.find(left + right);
+    if (a == ids.end() || b == ids.end() || both == ids.end()) {
+      merge.expected("tokens of the vocabulary that make another one");
+      return {};
+    }
+    merges.pairs.push_back({a->second, b->second});
+    merges.results.push_back(both->second);
+  }
+  return merges;
+}
+
+uint64_t key_of(Pair pair) {
+  return static_cast<uint64_t>(static_cast<uint32_t>(pair.left)) << 32 |
+         static_cast<uint32_t>(pair.right);
+}
+
+/// Bytes of the character that begins here, of valid UTF-8.
+size_t char_size(char lead) {
+  const auto b = static_cast<uint8_t>(lead);
+  return b < 0x80 ? 1 : b < 0xe0 ? 2 : b < 0xf0 ? 3 : 4;
+}
+
+/// Whether a token is one character again and again.
+bool is_run(std::string_view token) {
+  const std::string_view first = token.substr(0, char_size(token.front()));
+  for (size_t at = 0; at < token.size(); at += first.size()) {
+    if (!token.substr(at).starts_with(first)) return false;
+  }
+  return true;
+}
+
+/// The scores that put tokens in the order in which merges make them; nothing if the merges of some
+/// lie among those of others, so that there is no such order. Llama has runs of spaces like that,
+/// which SentencePiece scores the same: so do these.
+std::optional<std::vector<float>> order_of(const Merges& merges, const TokenizerSpec& spec) {
+  const size_t count = merges.results.size();
+  std::vector<size_t> last(spec.tokens.size());
+  for (size_t i = 0; i < count; ++i) last[static_cast<size_t>(merges.results[i])] = i;
+  std::vector<float> scores(spec.tokens.size(), -static_cast<float>(count));
+  for (size_t begin = 0; begin < count;) {
+    size_t end = last[static_cast<size_t>(merges.results[begin])];
+    bool several = false, runs = true;
+    for (size_t i = begin; i <= end; ++i) {
+      const auto result = static_cast<size_t>(merges.results[i]);
+      scores[result] = -static_cast<float>(begin);
+      several = several || merges.results[i] != merges.results[begin];
+      runs = runs && is_run(spec.tokens[result]);
+      end = std::max(end, last[result]);
+    }
+    if (several && !runs) return std::nullopt;
+    begin = end + 1;
+  }
+  return scores;
+}
+
+/// SentencePiece merges whatever two neighbours make a token, the best token first; a list of
+/// merges says so pair by pair. Gives the scores by which the first does the same as the second, or
+/// nothing if none do: there must be an order of tokens, and no pairs but those of the list.
+std::optional<std::vector<float>> scores_of(const Merges& merges, const TokenIds& ids,
+                                            const TokenizerSpec& spec) {
+  std::optional<std::vector<float>> scores = order_of(merges, spec);
+  if (!scores) return std::nullopt;
+  std::vector<uint64_t> pairs;
+  pairs.reserve(merges.pairs.size());
+  for (const Pair& pair : merges.pairs) pairs.push_back(key_of(pair));
+  std::ranges::sort(pairs);
+
+  const auto is_text = [&](int32_t id) {
+    return spec.types[static_cast<size_t>(id)] == TokenType::normal;
+  };
+  // What two neighbours can be: a token, or a character that is none.
+  const auto symbol = [&](std::string_view text) {
+    const auto it = ids.find(text);
+    if (it != ids.end() && is_text(it->second)) return it->second;
+    return text.size() == char_size(text.front()) ? -1 : -2;
+  };
+  for (size_t id = 0; id < spec.tokens.size(); ++id) {
+    const std::string_view token = spec.tokens[id];
+    if (!is_text(static_cast<int32_t>(id)) || token.empty()) continue;
+    for (size_t cut = char_size(token[0]); cut < token.size(); cut += char_size(token[cut])) {
+      const int32_t left = symbol(token.substr(0, cut));
+      const int32_t right = left == -2 ? -2 : symbol(token.substr(cut));
+      if (right == -2) continue;
+      if (left < 0 || right < 0) return std::nullopt;
+      if (!std::ranges::binary_search(pairs, key_of({left, right}))) return std::nullopt;
+    }
+  }
+  for (size_t id = 0; id < spec.tokens.size(); ++id) {
+    if (!is_text(static_cast<int32_t>(id))) (*scores)[id] = 0;
+  }
+  return scores;
+}
+
+bool is_byte_token(std::string_view token) {
+  const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'F'); };
+  return token.size() == 6 && token.starts_with("<0x") && token.ends_with('>') &&
+         is_hex(token[3]) && is_hex(token[4]);
+}
+
+void mark_byte_tokens(TokenizerSpec& spec) {
+  for (size_t id = 0; id < spec.tokens.size(); ++id) {
+    if (spec.types[id] == TokenType::normal && is_byte_token(spec.tokens[id])) {
+      spec.types[id] = TokenType::byte;
+    }
+  }
+}
+
+void mark_unknown(int32_t id, TokenizerSpec& spec) {
+  spec.unknown = id;
+  if (id != kNoToken) spec.types[static_cast<size_t>(id)] = TokenType::unknown;
+}
+
+int32_t read_unknown(const JsonPlace& unknown, const TokenIds& ids) {
+  if (!unknown.present()) return kNoToken;
+  const auto it = ids.find(unknown.text());
+  if (it != ids.end()) return it->second;
+  unknown.expected("a token of the vocabulary");
+  return kNoToken;
+}
+
+/// A token of byte-level BPE as lists of merges spell it: they have a space between two.
+std::string without_spaces(std::string token) {
+  for (size_t at = 0; (at = token.find(' ', at)) != std::string::npos;) token.replace(at, 1, "Ġ");
+  return token;
+}
+
+void require_absent(const JsonPlace& model, const char* key) {
+  const JsonPlace place = model.at(key);
+  if (place.present() && !place.text().empty()) place.unsupported();
+}
+
+void put_token(const JsonPlace& place, std::string token, int64_t id, TokenizerSpec& spec) {
+  const auto at = static_cast<size_t>(id);
+  if (at >= spec.tokens.size()) {
+    spec.tokens.resize(at + 1);
+    spec.types.resize(at + 1, TokenType::unused);
+  }
+  if (spec.types[at] != TokenType::unused) {
+    place.expected(fmt::format("an id of its own, not that of '{}'", printable(spec.tokens[at])));
+    return;
+  }
+  spec.tokens[at] = std::move(token);
+  spec.types[at] = TokenType::normal;
+}
+
+}  // namespace
+
+void read_vocabulary(const JsonPlace& model, TokenizerSpec& spec) {
+  const JsonPlace vocab = model.at("vocab");
+  if (vocab.value().is_array()) {
+    for (size_t i = 0; i < vocab.size(); ++i) {
+      const JsonPlace entry = vocab.at(i);
+      if (entry.size() != 2) {
+        entry.expected("a token and its score");
+        return;
+      }
+      put_token(entry, entry.at(size_t{0}).text(), static_cast<int64_t>(i), spec);
+      spec.scores.push_back(static_cast<float>(entry.at(1).number()));
+    }
+  } else if (vocab.value().is_object()) {
+    for (const auto& [token, id] : vocab.value().get_ref<const Json::object_t&>()) {
+      const JsonPlace place = vocab.at(token);
+      put_token(place, token, place.integer(0, kMaxTokens - 1), spec);
+    }
+  }
+  if (spec.tokens.empty()) vocab.expected("a vocabulary");
+}
+
+void read_bpe(const JsonPlace& model, TextSteps steps, const TokenIds& ids, TokenizerSpec& spec) {
+  require_absent(model, "continuing_subword_prefix");
+  require_absent(model, "end_of_word_suffix");
+  if (steps.bert || steps.merge_spaces || !steps.charsmap.empty()) {
+    model.unsupported("after these steps");
+    return;
+  }
+  const bool whole_words = model.at("ignore_merges").flag(false);
+  const Merges merges = read_merges(model.at("merges"), ids);
+  const int32_t unknown = read_unknown(model.at("unk_token"), ids);
+  spec.compose = steps.compose;
+  if (steps.byte_level) {
+    if (steps.space_marks) {
+      model.unsupported("with ByteLevel and Metaspace");
+      return;
+    }
+    spec.model = "gpt2";
+    spec.words = {std::move(steps.splits), whole_words, false};
+    for (const Pair& pair : merges.pairs) {
+      spec.merges.push_back(without_spaces(spec.tokens[static_cast<size_t>(pair.left)]) + " " +
+                            without_spaces(spec.tokens[static_cast<size_t>(pair.right)]));
+    }
+    return;
+  }
+  if (!steps.space_marks) {
+    model.unsupported("without ByteLevel, Metaspace or a Replace of spaces");
+    return;
+  }
+  const bool fallback = model.at("byte_fallback").flag(false);
+  if (fallback) mark_byte_tokens(spec);
+  mark_unknown(unknown, spec);
+  spec.add_space_prefix = steps.prefix ? 1 : 0;
+  spec.prefix_at_start_only = steps.prefix_at_start_only;
+  spec.prefix_unless_space = steps.prefix_unless_space;
+  std::optional<std::vector<float>> scores;
+  const bool fuses = model.at("fuse_unk").flag(false);
+  if (steps.splits.empty() && !whole_words && !steps.compose && (fallback || fuses)) {
+    scores = scores_of(merges, ids, spec);
+  }
+  if (scores) {
+    spec.model = "llama";
+    spec.pre = "default";
+    spec.scores = *std::move(scores);
+    return;
+  }
+  // Not SentencePiece's way: the merges themselves are needed.
+  spec.model = "gpt2";
+  spec.words = {std::move(steps.splits), whole_words, true, fuses};
+  for (const Pair& pair : merges.pairs) {
+    const std::string& left = spec.tokens[static_cast<size_t>(pair.left)];
+    const std::string& right = spec.tokens[static_cast<size_t>(pair.right)];
+    if (left.find(' ') != std::string::npos || right.find(' ') != std::string::npos) {
+      model.at("merges").unsupported("tokens with spaces");
+      return;
+    }
+    spec.merges.push_back(left + " " + right);
+  }
+}
+
+void read_unigram(const JsonPlace& model, TextSteps steps, TokenizerSpec& spec) {
+  // Cuts before every ▁ are no matter: tokens have it nowhere but at their beginning.
+  const bool marks_only =
+      std::ranges::all_of(steps.splits, [](const SplitRule& s) { return s.pattern == kSpaceMark; });
+  if (steps.bert || steps.byte_level || steps.compose || !marks_only || !steps.space_marks) {
+    model.unsupported("after these steps");
+    return;
+  }
+  if (!steps.splits.empty()) {
+    for (size_t id = 0; id < spec.tokens.size(); ++id) {
+      const std::string& token = spec.tokens[id];
+      const bool inside = spec.types[id] == TokenType::normal &&
+                          token.find(kSpaceMark, 1) != std::string::npos &&
+                          token.find_first_not_of(kSpaceMark) != std::string::npos;
+      if (inside && !steps.merge_spaces) {
+        model.unsupported(
+            fmt::format("with the token '{}' and words cut at spaces", printable(token)));
+        return;
+      }
+    }
+  }
+  spec.model = "t5";
+  spec.pre = "default";
+  spec.precompiled_charsmap = std::move(steps.charsmap);
+  spec.add_space_prefix = steps.prefix ? 1 : 0;
+  spec.remove_extra_whitespaces = steps.merge_spaces ? 1 : 0;
+  if (const JsonPlace id = model.at("unk_id"); id.present()) {
+    mark_unknown(static_cast<int32_t>(id.integer(0, static_cast<int64_t>(spec.scores.size()) - 1)),
+                 spec);
+  }
+  if (model.at("byte_fallback").flag(false)) mark_byte_tokens(spec);
+}
+
+void read_wordpiece(const JsonPlace& model, const TextSteps& steps, TokenizerSpec& spec) {
+  const std::string continued = model.at("continuing_subword_prefix").text("##");
+  if (!steps.bert || !steps.splits.empty() || continued != "##") {
+    model.unsupported("other than BERT's");
+    return;
+  }
+  spec.model = "bert";
+  spec.lowercase = steps.lowercase;
+  spec.strip_accents = steps.strip_accents;
+  for (size_t id = 0; id < spec.tokens.size(); ++id) {
+    std::string& token = spec.tokens[id];
+    if (spec.types[id] != TokenType::normal) continue;
+    if (token.starts_with("[") && token.ends_with("]")) continue;
+    if (token.starts_with(continued) && token.size() > continued.size()) {
+      token.erase(0, continued.size());
+    } else {
+      token.insert(0, kSpaceMark);
+    }
+  }
+}
+
+}  // namespace infer::safetensors

@@ -1,0 +1,60 @@
+// The sections of a tokenizer.json, one function each.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/weights/tokenizer_spec.h"
+#include "formats/safetensors/json_document.h"
+
+namespace infer::safetensors {
+
+/// Most tokens of a vocabulary: what a file's ids may make us allocate.
+inline constexpr int64_t kMaxTokens = int64_t{1} << 20;
+
+/// ▁ (U+2581), SentencePiece's space.
+inline constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
+
+/// `normalizer` and `pre_tokenizer` together: what happens to a text before its words become
+/// tokens.
+struct TextSteps {
+  bool compose = false;      ///< NFC
+  bool byte_level = false;   ///< words are spelt in GPT-2's alphabet
+  bool space_marks = false;  ///< spaces become ▁
+  bool prefix = false;       ///< a text gets a ▁ before it
+  bool prefix_at_start_only = false;
+  bool prefix_unless_space = false;
+  bool merge_spaces = false;  ///< runs of white space count as one space, none stands at the ends
+  bool bert = false;          ///< BertNormalizer and BertPreTokenizer
+  int8_t lowercase = -1, strip_accents = -1;  ///< of BertNormalizer
+  std::vector<uint8_t> charsmap;              ///< Precompiled
+  std::vector<SplitRule> splits;
+};
+
+/// Steps that have no place in TextSteps are failures (unsupported) kept by the JsonPlace.
+TextSteps read_text_steps(const JsonPlace& root);
+
+/// Ids by spelling: views of the tokens, which do not change any more.
+using TokenIds = std::unordered_map<std::string_view, int32_t>;
+
+/// `post_processor`: the spellings of what stands before and after a text. Empty where nothing
+/// does; `found` is false where the file has no such section.
+struct Surroundings {
+  bool found = false;
+  std::vector<std::string> before, after;
+};
+Surroundings read_surroundings(const JsonPlace& post_processor);
+
+/// The tokens of `model.vocab` into spec.tokens, spec.types (`unused`, "": no such id), and of
+/// Unigram spec.scores.
+void read_vocabulary(const JsonPlace& model, TokenizerSpec& spec);
+
+/// What `model` and the steps say else, by its type: spec.model, merges or scores, `words`.
+void read_bpe(const JsonPlace& model, TextSteps steps, const TokenIds& ids, TokenizerSpec& spec);
+void read_unigram(const JsonPlace& model, TextSteps steps, TokenizerSpec& spec);
+void read_wordpiece(const JsonPlace& model, const TextSteps& steps, TokenizerSpec& spec);
+
+}  // namespace infer::safetensors

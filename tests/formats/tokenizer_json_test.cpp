@@ -1,0 +1,262 @@
+// Vocabularies of tokenizer.json: small ones of every kind, and every known way to break one.
+#include <doctest.h>
+
+#include "engine/weights/metadata.h"
+#include "engine/weights/tokenizer_keys.h"
+#include "formats/gguf/tokenizer.h"
+#include "formats/safetensors/tokenizer_json.h"
+#include "tests/support.h"
+
+using namespace infer;
+using namespace infer::test;
+
+namespace {
+
+class Directory {
+ public:
+  explicit Directory(const std::string& tokenizer) { file("tokenizer.json", tokenizer); }
+  void file(const std::string& name, const std::string& text) const {
+    write_bytes(dir_.path(name), bytes_of(text));
+  }
+  Metadata config;
+  Result<TokenizerSpec> read() const { return safetensors::read_tokenizer(dir_.path(""), config); }
+  TokenizerSpec spec() const {
+    auto found = read();
+    REQUIRE_MESSAGE(found, found.error().message());
+    return *std::move(found);
+  }
+
+ private:
+  TempDir dir_;
+};
+
+const char* const kByteLevel = R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":true})";
+const char* const kMarks =
+    R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"always","split":false})";
+
+std::string file_of(const std::string& model, const std::string& steps,
+                    const std::string& more = "") {
+  return R"({"added_tokens":[],"pre_tokenizer":)" + steps + R"(,"model":)" + model + more + "}";
+}
+
+std::string bpe(const std::string& vocab, const std::string& merges, const std::string& more = "") {
+  return R"({"type":"BPE","vocab":{)" + vocab + R"(},"merges":[)" + merges + "]" + more + "}";
+}
+
+const std::string kThree = R"("a":0,"b":1,"ab":2)";
+
+void refused(const std::string& file, const std::string& why,
+             StatusCode code = StatusCode::bad_file) {
+  const auto found = Directory(file).read();
+  REQUIRE_MESSAGE(!found, file);
+  INFO("found: ", found.error().message(), "; expected in it: ", why);
+  CHECK(found.error().code() == code);
+  CHECK(found.error().message().find(why) != std::string::npos);
+  CHECK(found.error().message().find("tokenizer.json") != std::string::npos);
+}
+
+void unsupported(const std::string& file, const std::string& why) {
+  refused(file, why, StatusCode::unsupported);
+}
+
+using Texts = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("byte-level BPE") {
+  Directory dir(R"({"normalizer":{"type":"NFC"},"added_tokens":[
+      {"id":3,"content":"<s>","special":true,"rstrip":true},{"id":5,"content":"<x>"}],
+      "pre_tokenizer":{"type":"Sequence","pretokenizers":[
+        {"type":"Split","pattern":{"Regex":"x+"},"behavior":"Removed","invert":true},
+        {"type":"Split","pattern":{"String":"a.b"},"behavior":"MergedWithNext"},
+        {"type":"Digits","individual_digits":true},
+        {"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]},
+      "post_processor":{"type":"TemplateProcessing","single":[
+        {"SpecialToken":{"id":"<s>","type_id":0}},{"Sequence":{"id":"A","type_id":0}}]},
+      "model":)" +
+                bpe(kThree, R"("a b")", R"(,"ignore_merges":true)") + "}");
+  dir.config.set("hf.config.vocab_size", int64_t{7});
+  dir.file("tokenizer_config.json", R"({"bos_token":{"content":"<s>"},"eos_token":"<x>"})");
+  const TokenizerSpec spec = dir.spec();
+  CHECK(spec.model == "gpt2");
+  CHECK(spec.tokens == Texts{"a", "b", "ab", "<s>", "[PAD4]", "<x>", "[PAD6]"});
+  CHECK(spec.types == std::vector{TokenType::normal, TokenType::normal, TokenType::normal,
+                                  TokenType::control, TokenType::unused, TokenType::user_defined,
+                                  TokenType::unused});
+  CHECK(spec.merges == Texts{"a b"});
+  CHECK(spec.strips_right == std::vector{3});
+  CHECK(spec.compose);
+  CHECK(spec.bos == 3);
+  CHECK(spec.eos == 5);
+  CHECK(spec.add_bos == 1);
+  CHECK(spec.add_eos == 0);
+  REQUIRE(spec.words);
+  CHECK(spec.words->ignore_merges);
+  CHECK_FALSE(spec.words->characters);
+  REQUIRE(spec.words->steps.size() == 3);
+  CHECK(spec.words->steps[0].behaviour == SplitBehaviour::matches);
+  CHECK(spec.words->steps[1].pattern == "a\\.b");
+  CHECK(spec.words->steps[1].behaviour == SplitBehaviour::next);
+  CHECK(spec.words->steps[2].pattern == "\\p{N}");
+  Metadata out("x");
+  CHECK(add_tokenizer_keys(spec, out).code() == StatusCode::unsupported);
+}
+
+TEST_CASE("merges in the manner of SentencePiece become scores") {
+  const std::string vocab = R"("<unk>":0,"<0x41>":1,"a":2,"b":3,"c":4,"ab":5,"bc":6,"abc":7)";
+  const std::string all = R"(["b","c"],["a","b"],["a","bc"],["ab","c"])";
+  const std::string more = R"(,"byte_fallback":true,"unk_token":"<unk>")";
+  const TokenizerSpec spec = Directory(file_of(bpe(vocab, all, more), kMarks)).spec();
+  CHECK(spec.model == "llama");
+  CHECK_FALSE(spec.words);
+  CHECK(spec.add_space_prefix == 1);
+  CHECK(spec.prefix_unless_space);
+  CHECK(spec.unknown == 0);
+  CHECK(spec.types[0] == TokenType::unknown);
+  CHECK(spec.types[1] == TokenType::byte);
+  CHECK(spec.scores[6] > spec.scores[5]);
+  CHECK(spec.scores[5] > spec.scores[7]);
+  CHECK(spec.merges.empty());
+
+  // A pair that makes a token and is not in the list, or an order that is none of tokens.
+  for (const char* merges :
+       {R"(["b","c"],["a","b"],["a","bc"])", R"(["b","c"],["a","bc"],["a","b"],["ab","c"])"}) {
+    const TokenizerSpec other = Directory(file_of(bpe(vocab, merges, more), kMarks)).spec();
+    CHECK(other.model == "gpt2");
+    REQUIRE(other.words);
+    CHECK(other.words->characters);
+  }
+}
+
+TEST_CASE("the keys of a vocabulary are read as they were written") {
+  const std::string vocab = R"("<unk>":0,"a":1,"b":2,"ab":3)";
+  Directory dir(file_of(bpe(vocab, R"("a b")", R"(,"fuse_unk":true,"unk_token":"<unk>")"), kMarks));
+  dir.file("special_tokens_map.json", R"({"pad_token":"<unk>"})");
+  const TokenizerSpec spec = dir.spec();
+  Metadata metadata("x.gguf");
+  REQUIRE(add_tokenizer_keys(spec, metadata).ok());
+  const auto again = gguf::read_tokenizer(metadata);
+  REQUIRE_MESSAGE(again, again.error().message());
+  CHECK(again->model == spec.model);
+  CHECK(again->tokens == spec.tokens);
+  CHECK(again->scores == spec.scores);
+  CHECK(again->types == spec.types);
+  CHECK(again->unknown == 0);
+  CHECK(again->padding == 0);
+  CHECK(again->add_space_prefix == 1);
+  CHECK(again->add_bos == spec.add_bos);
+}
+
+TEST_CASE("Unigram and WordPiece") {
+  const TokenizerSpec t5 =
+      Directory(R"({"normalizer":{"type":"Precompiled","precompiled_charsmap":"AAAAAQ=="},
+      "pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"WhitespaceSplit"},
+        {"type":"Metaspace","replacement":"▁","add_prefix_space":true}]},
+      "model":{"type":"Unigram","unk_id":1,"vocab":[["▁",-1.5],["<unk>",0],["a",-2]]}})")
+          .spec();
+  CHECK(t5.model == "t5");
+  CHECK(t5.tokens == Texts{"▁", "<unk>", "a"});
+  CHECK(t5.scores == std::vector<float>{-1.5, 0, -2});
+  CHECK(t5.unknown == 1);
+  CHECK(t5.remove_extra_whitespaces == 1);
+  CHECK(t5.add_space_prefix == 1);
+  CHECK(t5.precompiled_charsmap == std::vector<uint8_t>{0, 0, 0, 1});
+
+  const TokenizerSpec bert =
+      Directory(R"({"normalizer":{"type":"BertNormalizer","lowercase":false,"strip_accents":true},
+      "pre_tokenizer":{"type":"BertPreTokenizer"},"added_tokens":[
+        {"id":0,"content":"[CLS]","special":true},{"id":1,"content":"[SEP]","special":true}],
+      "post_processor":{"type":"BertProcessing","sep":["[SEP]",1],"cls":["[CLS]",0]},
+      "model":{"type":"WordPiece","unk_token":"[UNK]",
+        "vocab":{"[CLS]":0,"[SEP]":1,"[UNK]":2,"word":3,"##s":4,"##":5}}})")
+          .spec();
+  CHECK(bert.model == "bert");
+  CHECK(bert.tokens == Texts{"[CLS]", "[SEP]", "[UNK]", "▁word", "s", "▁##"});
+  CHECK(bert.cls == 0);
+  CHECK(bert.separator == 1);
+  CHECK(bert.unknown == 2);
+  CHECK(bert.lowercase == 0);
+  CHECK(bert.strip_accents == 1);
+}
+
+TEST_CASE("what a tokenizer.json has in the wrong place is named") {
+  refused("", "no valid JSON");
+  refused("[]", "expected an object");
+  refused("{", "no valid JSON at its byte");
+  refused(R"({"a":1,"a":2})", "'a' appears twice");
+  refused("{\"a\":\"\xff\"}", "no valid JSON");
+  refused(R"({"a":)" + std::string(1000, '['), "levels");
+  refused("{}", "'model.vocab': expected a vocabulary, found nothing");
+  refused(R"({"model":1})", "'model': expected an object, found 1");
+  refused(R"({"model":{"vocab":1}})", "'model.vocab'");
+  refused(file_of(bpe(R"("a":-1)", ""), kByteLevel), "'model.vocab.a'");
+  refused(file_of(bpe(R"("a":4294967296)", ""), kByteLevel), "found 4294967296");
+  refused(file_of(bpe(R"("a":18446744073709551615)", ""), kByteLevel), "'model.vocab.a'");
+  refused(file_of(bpe(R"("a":0.5)", ""), kByteLevel), "found 0.5");
+  refused(file_of(bpe(R"("a":0,"b":0)", ""), kByteLevel), "an id of its own, not that of 'a'");
+  for (const char* merge : {"1", R"("ab")", R"("a b c")", R"("a ")", R"(["a"])", "{}"}) {
+    refused(file_of(bpe(kThree, merge), kByteLevel), "'model.merges[0]'");
+  }
+  refused(file_of(bpe(kThree, R"("a b","a c")"), kByteLevel), "'model.merges[1]'");
+  refused(file_of(bpe(kThree, R"("a ab")"), kByteLevel), "'model.merges[0]'");
+  refused(file_of(bpe(kThree, "", R"(,"unk_token":"?")"), kMarks), "'model.unk_token'");
+  refused(file_of(bpe(kThree, "", R"(,"ignore_merges":1)"), kByteLevel), "expected true or false");
+  refused(file_of(R"({"type":"BPE","vocab":{"a":0},"merges":{}})", kByteLevel),
+          "expected an array");
+  refused(file_of(R"({"type":"Unigram","vocab":[["a"]]})", kMarks), "'model.vocab[0]'");
+  refused(file_of(R"({"type":"Unigram","vocab":[["a","b"]]})", kMarks), "expected a number");
+  refused(file_of(R"({"type":"Unigram","vocab":[["a",0]],"unk_id":1})", kMarks), "'model.unk_id'");
+  const std::string added = R"({"model":)" + bpe(kThree, "") + R"(,"added_tokens":)";
+  refused(added + "1}", "'added_tokens': expected an array");
+  refused(added + R"([{"content":"x"}]})", "'added_tokens[0].id'");
+  refused(added + R"([{"id":9}]})", "'added_tokens[0].content'");
+  refused(added + R"([{"id":1,"content":"x"}]})", "another id than that of 'b'");
+  refused(added + R"([{"id":1048576,"content":"x"}]})", "'added_tokens[0].id'");
+  const std::string charsmap = R"({"model":)" + bpe(kThree, "") +
+                               R"(,"normalizer":{"type":"Precompiled","precompiled_charsmap":)";
+  for (const char* text : {R"("A")", R"("A===")", R"("A_==")", "1"}) {
+    refused(charsmap + text + "}}", "precompiled_charsmap");
+  }
+}
+
+TEST_CASE("what cannot be represented is named") {
+  const std::string model = bpe(kThree, R"("a b")");
+  const auto step = [&](const std::string& s) { return file_of(model, s); };
+  const auto normaliser = [&](const std::string& s) {
+    return file_of(model, kByteLevel, R"(,"normalizer":)" + s);
+  };
+  unsupported(normaliser(R"({"type":"NFKD"})"), "'normalizer': 'NFKD'");
+  unsupported(normaliser(R"({"type":"Sequence","normalizers":[{"type":"Lowercase"}]})"),
+              "'normalizer.normalizers[0]': 'Lowercase'");
+  unsupported(step(R"({"type":"UnicodeScripts"})"), "'pre_tokenizer': 'UnicodeScripts'");
+  unsupported(step(R"({"type":"ByteLevel","add_prefix_space":true})"), "add_prefix_space");
+  unsupported(step(R"({"type":"Split","pattern":{"Regex":"a"},"behavior":"Removed"})"),
+              "'Removed'");
+  unsupported(step("null"), "without ByteLevel");
+  unsupported(file_of(R"({"type":"WordLevel","vocab":{"a":0}})", kByteLevel), "'WordLevel'");
+  unsupported(file_of(bpe(kThree, "", R"(,"end_of_word_suffix":"</w>")"), kByteLevel), "'</w>'");
+  unsupported(file_of(R"({"type":"WordPiece","vocab":{"a":0}})", kByteLevel), "other than BERT's");
+  unsupported(file_of(model, kByteLevel, R"(,"post_processor":{"type":"Odd"})"), "'Odd'");
+  refused(step(R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"odd"})"),
+          "prepend_scheme");
+}
+
+TEST_CASE("the files beside it are checked as well, and may be missing") {
+  const TempDir empty;
+  const auto none = safetensors::read_tokenizer(empty.path(""), Metadata());
+  REQUIRE(none);
+  CHECK(none->model == "none");
+  Directory dir(file_of(bpe(kThree, R"("a b")"), kByteLevel));
+  CHECK(dir.spec().bos == kNoToken);
+  CHECK(dir.spec().add_bos == 0);
+  dir.file("tokenizer_config.json", R"({"add_bos_token":"yes"})");
+  auto found = dir.read();
+  REQUIRE_FALSE(found);
+  CHECK(found.error().message().find("tokenizer_config.json: 'add_bos_token'") !=
+        std::string::npos);
+  dir.file("tokenizer_config.json", "{");
+  CHECK_FALSE(dir.read());
+  dir.file("tokenizer_config.json", "{}");
+  dir.config.set("hf.config.vocab_size", int64_t{1} << 40);
+  CHECK_FALSE(dir.read());
+}

@@ -1,0 +1,108 @@
+// Expressions of pre-tokenizers that run through PCRE2.
+#include "engine/text/regex_splitter.h"
+
+#include <doctest.h>
+
+#include "engine/text/pretokenizer.h"
+
+using namespace infer;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words words(const std::vector<SplitRule>& rules, std::string_view text) {
+  const auto splitter = RegexSplitter::create(rules, "t.json");
+  REQUIRE_MESSAGE(splitter, splitter.error().message());
+  Words out;
+  for (const auto [begin, end] : splitter->split(text)) {
+    out.emplace_back(text.substr(begin, end - begin));
+  }
+  return out;
+}
+
+Words words(const std::string& pattern, SplitBehaviour behaviour, std::string_view text) {
+  return words({{pattern, behaviour}}, text);
+}
+
+void refused(const std::string& pattern) {
+  const auto splitter = RegexSplitter::create({{pattern}}, "t.json");
+  CAPTURE(pattern);
+  REQUIRE_FALSE(splitter);
+  CHECK(splitter.error().code() == StatusCode::unsupported);
+  CHECK(splitter.error().message().starts_with("t.json: the pattern '"));
+}
+
+}  // namespace
+
+TEST_CASE("what becomes of matches and of what lies between them") {
+  // The example of the documentation of tokenizers.
+  constexpr std::string_view kText = "the-final--countdown";
+  CHECK(words("-", SplitBehaviour::isolated, kText) ==
+        Words{"the", "-", "final", "-", "-", "countdown"});
+  CHECK(words("-", SplitBehaviour::previous, kText) == Words{"the-", "final-", "-", "countdown"});
+  CHECK(words("-", SplitBehaviour::next, kText) == Words{"the", "-final", "-", "-countdown"});
+  CHECK(words("-", SplitBehaviour::contiguous, kText) ==
+        Words{"the", "-", "final", "--", "countdown"});
+  CHECK(words("[a-z]+", SplitBehaviour::matches, kText) == Words{"the", "final", "countdown"});
+  CHECK(words({{"-"}, {"[aeiou]"}}, "a-bob") == Words{"a", "-", "b", "o", "b"});
+  CHECK(words(std::vector<SplitRule>(), "all of it") == Words{"all of it"});
+  CHECK(words("x", SplitBehaviour::isolated, "").empty());
+}
+
+TEST_CASE("expressions mean what they do in Oniguruma") {
+  CHECK(words("\\p{N}{1,2}+", SplitBehaviour::isolated, "12345a") == Words{"12345", "a"});
+  CHECK(words("(a|bc){2}+", SplitBehaviour::isolated, "abcaax") == Words{"abcaa", "x"});
+  CHECK(words("\\h+", SplitBehaviour::isolated, "ffg") == Words{"ff", "g"});
+  CHECK(words("[\\u0041-\\u0043]+", SplitBehaviour::isolated, "ABCD") == Words{"ABC", "D"});
+  // A Mongolian vowel separator is no white space.
+  CHECK(words("\\s", SplitBehaviour::isolated, "a\u180eb") == Words{"a\u180eb"});
+  CHECK(words("\\S+", SplitBehaviour::matches, "a\u3000b") == Words{"a", "b"});
+  CHECK(words("\\w+", SplitBehaviour::isolated, "e\u0301-") == Words{"e\u0301", "-"});
+  CHECK(words("^a", SplitBehaviour::isolated, "ba\na") == Words{"ba\n", "a"});
+  for (const char* pattern : {"[a&&b]", "[a[b]]", "[]a]", "(", "\\", "(?R)", "(?m)a", "(?C1)",
+                              "\\Ga", "\\Ca", "(*ACCEPT)", "\\p{Nope}"}) {
+    refused(pattern);
+  }
+  refused(std::string(20'000, 'a'));
+  refused(std::string(200, '(') + std::string(200, ')'));
+}
+
+TEST_CASE("what is not UTF-8 is no part of a match") {
+  CHECK(words("[^b]+", SplitBehaviour::isolated,
+              "a\xff\xfe"
+              "ab\xe2\x82") == Words{"a", "\xff\xfe", "a", "b", "\xe2\x82"});
+}
+
+TEST_CASE("a match that takes too long ends") {
+  const std::string text(3000, 'a');
+  CHECK(words("(a|a)*(a|a)*(a|a)*b", SplitBehaviour::isolated, text) == Words{text});
+}
+
+TEST_CASE("rules are known by their name") {
+  constexpr const char* kQwen2 =
+      "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+"
+      "[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+  CHECK(find_name({{{kQwen2}}}) == "qwen2");
+  CHECK(find_name({{{kQwen2, SplitBehaviour::matches}}}) == "qwen2");
+  CHECK(find_name({{{kQwen2, SplitBehaviour::next}}}).empty());
+  CHECK(find_name({{{kQwen2}}, false, true}).empty());
+  CHECK(find_name({{{"[\r\n]"},
+                    {"\\s?\\p{L}+"},
+                    {"\\s?\\p{P}+"},
+                    {"[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"},
+                    {"\\p{N}"}}}) == "deepseek-coder");
+  CHECK(find_name({}).empty());
+  // Every name's own patterns are known, if not always by that name.
+  for (const NamedPreTokenizer& entry : all_pretokenizers()) {
+    if (entry.rules->raw_utf8) continue;
+    WordRules rules;
+    for (const SplitStage& stage : entry.rules->stages) rules.steps.push_back({stage.pattern});
+    rules.ignore_merges = entry.rules->ignore_merges;
+    const PreTokenizer* found = find_pretokenizer(find_name(rules));
+    CAPTURE(entry.name);
+    REQUIRE_FALSE(find_name(rules).empty());
+    CHECK(found->ignore_merges == rules.ignore_merges);
+    CHECK(found->stages.size() == rules.steps.size());
+  }
+}

@@ -12,6 +12,7 @@
 namespace infer {
 namespace {
 
+constexpr size_t kMaxRules = 64;
 constexpr size_t kMaxPatternBytes = 16384;
 constexpr uint32_t kMaxSteps = 100'000;   // of one match
 constexpr uint32_t kMaxHeap = 16 * 1024;  // KiB, of one match
@@ -205,6 +206,10 @@ Result<RegexSplitter> RegexSplitter::create(const std::vector<SplitRule>& rules,
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   pcre2_set_max_pattern_length(context.get(), 4 * kMaxPatternBytes);
   pcre2_set_parens_nest_limit(context.get(), kMaxNesting);
+  if (rules.size() > kMaxRules) {
+    return fail(StatusCode::unsupported, "{}: its pre_tokenizer: more than {} steps", source,
+                kMaxRules);
+  }
   std::vector<Step> steps;
   for (const SplitRule& rule : rules) {
     const auto refuse = [&](std::string_view why) {

@@ -8,6 +8,9 @@
 namespace infer::safetensors {
 namespace {
 
+// Longer tokens are not looked at from within: it bounds the work against a hostile file.
+constexpr size_t kMaxMergedBytes = 256;
+
 struct Pair {
   int32_t left, right;
   bool operator==(const Pair&) const = default;
@@ -22,7 +25,9 @@ struct Merges {
 /// One of the two ways a merge is written: "left right", or ["left", "right"].
 std::pair<std::string, std::string> read_pair(const JsonPlace& merge) {
   if (merge.value().is_array()) {
-    if (merge.size() == 2) return {merge.at(size_t{0}).text(), merge.at(1).text()};
+    std::pair<std::string, std::string> pair;
+    if (merge.size() == 2) pair = {merge.at(size_t{0}).text(), merge.at(1).text()};
+    if (!pair.first.empty() && !pair.second.empty()) return pair;
   } else if (merge.value().is_string()) {
     const auto& text = merge.value().get_ref<const std::string&>();
     const size_t space = text.find(' ', 1);
@@ -119,6 +124,7 @@ std::optional<std::vector<float>> scores_of(const Merges& merges, const TokenIds
   for (size_t id = 0; id < spec.tokens.size(); ++id) {
     const std::string_view token = spec.tokens[id];
     if (!is_text(static_cast<int32_t>(id)) || token.empty()) continue;
+    if (token.size() > kMaxMergedBytes) return std::nullopt;
     for (size_t cut = char_size(token[0]); cut < token.size(); cut += char_size(token[cut])) {
       const int32_t left = symbol(token.substr(0, cut));
       const int32_t right = left == -2 ? -2 : symbol(token.substr(cut));

@@ -1,6 +1,7 @@
 // What a tokenizer.json does to a text before and after its words become tokens.
 #include <algorithm>
 
+#include "engine/core/file.h"
 #include "formats/safetensors/tokenizer_parts.h"
 
 namespace infer::safetensors {
@@ -147,7 +148,7 @@ class StepReader {
                (content == " " || content == kSpaceMark)) {
       joins_spaces_ = true;
     } else {
-      step.unsupported(fmt::format("of '{}'", pattern.text));
+      step.unsupported(fmt::format("of '{}'", printable(pattern.text)));
     }
   }
 

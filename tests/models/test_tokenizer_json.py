@@ -335,6 +335,7 @@ def test_what_stands_around_a_text(tmp_path):
     folder = directory(tmp_path / "m", tokenizer, len(v["tokens"]),
                        {"bos_token": "<|begin_of_text|>", "eos_token": {"content": "<|eot_id|>"},
                         "tokenizer_class": "PreTrainedTokenizerFast"})
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [128001, 128009]}))
     path = converted(folder, tmp_path)
     for model in (folder, path):
         for text in ("Hi", "a<|eot_id|> b", ""):
@@ -342,4 +343,5 @@ def test_what_stands_around_a_text(tmp_path):
     found, _ = gguf.read(path)
     assert found["tokenizer.ggml.bos_token_id"] == 128000
     assert found["tokenizer.ggml.eos_token_id"] == 128009
+    assert found["tokenizer.ggml.eot_token_id"] == 128001
     assert found["tokenizer.ggml.add_bos_token"] is True

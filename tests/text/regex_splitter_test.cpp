@@ -65,6 +65,7 @@ TEST_CASE("expressions mean what they do in Oniguruma") {
     refused(pattern);
   }
   refused(std::string(20'000, 'a'));
+  CHECK_FALSE(RegexSplitter::create(std::vector<SplitRule>(65, {"a"}), "t.json"));
   refused(std::string(200, '(') + std::string(200, ')'));
 }
 

@@ -196,6 +196,11 @@ void declare_running(CLI::App& app, ModelArgs& args, const char* step_names) {
   app.add_option("--ctv,--cache-type-v", load.cache_type_v, "Type of cached values (also -ctv)")
       ->check(cache_types)
       ->capture_default_str();
+  app.add_option(
+         "--quantize", load.quantize,
+         "Make matrices that are not quantised this type while loading, e.g. nf4, q8_0 (not "
+         "the embedding and the output)")
+      ->type_name("TYPE");
   app.add_flag("--no-repack,--mmap", load.mmap,
                "Use the weights as they lie in the mapped file: loads at once, runs slower");
   app.add_option("--ngl,--n-gpu-layers", args.gpu_layers,

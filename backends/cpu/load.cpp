@@ -55,7 +55,7 @@ Status load_groups(const PackedLayout& layout, Range range, const ReadFn& read, 
     INFER_CHECK(read(static_cast<uint64_t>((matrix * n + first) * row_bytes),
                      std::span(rows).first(static_cast<size_t>(bytes))));
     for (int64_t i = 0; i < count; ++i) {
-      pack_group(layout, rows.data() + i * layout.group_bytes(), row_bytes,
+      pack_group(layout, rows.data() + i * layout.rows * row_bytes, row_bytes,
                  std::min(layout.rows, n - first - i * layout.rows),
                  to + (g + i) * layout.group_bytes());
     }

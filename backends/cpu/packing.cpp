@@ -2,13 +2,20 @@
 
 #include <cstring>
 
+#include "engine/core/half.h"
+#include "engine/quant/fit.h"
+
 namespace infer::cpu {
 namespace {
 
 /// A run of a block's bytes that is interleaved in units of 1, 2 or 4 bytes.
 struct Field {
   int16_t unit;
-  int16_t count;  ///< units; 0 ends the list
+  int16_t count;      ///< units; 0 ends the list
+  bool half = false;  ///< of float32, kept as binary16
+
+  int64_t bytes() const { return int64_t{unit} * count; }
+  int64_t packed_bytes() const { return half ? 2 * count : bytes(); }
 };
 
 constexpr int kMaxFields = 4;
@@ -36,6 +43,8 @@ constexpr Fields kFields[] = {
     {DType::iq4_nl, {{2, 1}, {4, 4}}},
     {DType::iq4_xs, {{2, 2}, {4, 33}}},
     {DType::mxfp4, {{1, 1}, {4, 4}}},
+    {DType::nf4, {{4, 1, true}, {4, 8}}},
+    {DType::fp4, {{4, 1, true}, {4, 8}}},
 };
 
 const Fields* fields_of(DType type) {
@@ -65,7 +74,31 @@ void separate(const std::byte* from, int64_t row, int64_t units, int64_t rows, s
   }
 }
 
+void interleave_half(const std::byte* from, int64_t stride, int64_t count, std::byte* to) {
+  for (int64_t r = 0; r < count; ++r) {
+    float value;
+    std::memcpy(&value, from + r * stride, sizeof(value));
+    const uint16_t bits = f32_to_f16_finite(value);
+    std::memcpy(to + r * int64_t{sizeof(bits)}, &bits, sizeof(bits));
+  }
+}
+
+void separate_half(const std::byte* from, int64_t row, std::byte* to) {
+  uint16_t bits;
+  std::memcpy(&bits, from + row * int64_t{sizeof(bits)}, sizeof(bits));
+  const float value = f16_to_f32(bits);
+  std::memcpy(to, &value, sizeof(value));
+}
+
 }  // namespace
+
+int64_t PackedLayout::block_bytes() const {
+  const Fields* fields = fields_of(desc.type);
+  if (fields == nullptr) return dtype_info(desc.type).block_bytes;
+  int64_t bytes = 0;
+  for (const Field& field : fields->fields) bytes += field.packed_bytes();
+  return bytes;
+}
 
 bool can_pack(DType type) { return fields_of(type) != nullptr; }
 
@@ -76,15 +109,16 @@ void pack_group(const PackedLayout& layout, const std::byte* from, int64_t strid
   const int64_t blocks = layout.desc.row_bytes() / layout.desc.stride[0];
   for (int64_t b = 0; b < blocks; ++b) {
     for (const Field& field : fields.fields) {
-      switch (field.unit) {
+      switch (field.half ? 0 : field.unit) {
         case 1: interleave<uint8_t>(from, stride, count, field.count, layout.rows, to); break;
         case 2: interleave<uint16_t>(from, stride, count, field.count, layout.rows, to); break;
         case 4: interleave<uint32_t>(from, stride, count, field.count, layout.rows, to); break;
-        default: break;
+        default:
+          if (field.half) interleave_half(from, stride, count, to);
+          break;
       }
-      const int64_t bytes = int64_t{field.unit} * field.count;
-      from += bytes;
-      to += bytes * layout.rows;
+      from += field.bytes();
+      to += field.packed_bytes() * layout.rows;
     }
   }
 }
@@ -94,15 +128,16 @@ void unpack_row(const PackedLayout& layout, const std::byte* group, int64_t row,
   const int64_t blocks = layout.desc.row_bytes() / layout.desc.stride[0];
   for (int64_t b = 0; b < blocks; ++b) {
     for (const Field& field : fields.fields) {
-      switch (field.unit) {
+      switch (field.half ? 0 : field.unit) {
         case 1: separate<uint8_t>(group, row, field.count, layout.rows, to); break;
         case 2: separate<uint16_t>(group, row, field.count, layout.rows, to); break;
         case 4: separate<uint32_t>(group, row, field.count, layout.rows, to); break;
-        default: break;
+        default:
+          if (field.half) separate_half(group, row, to);
+          break;
       }
-      const int64_t bytes = int64_t{field.unit} * field.count;
-      to += bytes;
-      group += bytes * layout.rows;
+      to += field.bytes();
+      group += field.packed_bytes() * layout.rows;
     }
   }
 }

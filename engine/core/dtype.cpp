@@ -13,7 +13,7 @@ constexpr std::array kInfos = {
 #undef INFER_DTYPE
 };
 
-constexpr int kMaxId = 64;
+constexpr int kMaxId = 1024;
 
 /// id → position in kInfos, −1 where there is none.
 constexpr auto kById = [] {

@@ -115,6 +115,10 @@ struct MoeCombine {};
 /// Rows of x by index. in: x [d0, d1, rows], indices i32 [1, 1, outputs]. out: [d0, d1, outputs].
 struct SelectRows {};
 
+/// Elements of d0 by index, no number where there is none. in: x [k, d1, rows], indices i32 [n].
+/// out: [n, d1, rows].
+struct SelectColumns {};
+
 /// Each head times a matrix of its own. in: x [k, heads, rows], W [k, n, heads] of any type.
 /// out: [n, heads, rows].
 struct HeadMatmul {};

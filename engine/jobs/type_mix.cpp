@@ -57,8 +57,9 @@ bool is_no_weight(DType type) {
   return std::ranges::find(kNoWeights, type) != std::end(kNoWeights);
 }
 
+/// FP4 has no number in GGUF, which is what is written.
 bool can_be_made(DType type) {
-  return !is_no_weight(type) && quant_traits(type).quantise != nullptr;
+  return !is_no_weight(type) && type != DType::fp4 && quant_traits(type).quantise != nullptr;
 }
 
 /// The layers whose values and down projections get more bits in the _K_M mixes: the first and last

@@ -47,9 +47,10 @@ Status ModelBuilder::check(const Weight& weight, std::initializer_list<int64_t> 
   const std::string& file = weights_.source().metadata().source();
   // What is no matrix (norms, biases, scales, sinks) is used as it is stored.
   const bool plain = shape.size() == 1 || weight.name.ends_with(".bias");
-  if (plain && weight.desc.type != DType::f32) {
-    return error(StatusCode::bad_file, "{}: tensor '{}': expected F32, found {}", file, weight.name,
-                 to_string(weight.desc));
+  const DType type = weight.name.ends_with(".order") ? DType::i32 : DType::f32;
+  if (plain && weight.desc.type != type) {
+    return error(StatusCode::bad_file, "{}: tensor '{}': expected {}, found {}", file, weight.name,
+                 dtype_info(type).name, to_string(weight.desc));
   }
   if (weight.desc.shape == expected) return {};
   return error(StatusCode::bad_file, "{}: tensor '{}': expected [{}], found {}", file, weight.name,
@@ -90,7 +91,11 @@ ValueId ModelBuilder::rms_norm(ValueId x, const std::string& name, float eps) {
 }
 
 ValueId ModelBuilder::linear(ValueId x, const std::string& name, int64_t n) {
-  const ValueId w = weight(name + ".weight", {g.value(x).desc.shape[0], n});
+  const int64_t k = g.value(x).desc.shape[0];
+  const ValueId w = weight(name + ".weight", {k, n});
+  if (const ValueId order = optional_weight(name + ".order", {k}); order != kNoValue) {
+    x = g.add(op::SelectColumns{}, {x, order});
+  }
   const ValueId bias = optional_weight(name + ".bias", {n});
   return g.add(op::Matmul{}, {x, w, bias, optional_weight(name + ".scale", {1})});
 }

@@ -49,7 +49,8 @@ class ModelBuilder {
   ValueId embed_tokens(float scale = 1.0f);
   ValueId rms_norm(ValueId x, const std::string& weight, float eps);
   /// "<name>.weight" [k, n] and, where present, "<name>.scale" [1] (of NVFP4) and "<name>.bias"
-  /// [n].
+  /// [n]. "<name>.order" i32 [k]: the element of x that each column of the weight is for, where
+  /// columns are sorted by the groups of their scales (GPTQ's act-order).
   ValueId linear(ValueId x, const std::string& name, int64_t n);
   /// The same with one matrix an expert: "<name>.weight" [k, n, experts], scale [experts], bias
   /// [n, experts]; x [k, 1 or used, rows], ids i32 [used, 1, rows].

@@ -13,6 +13,49 @@ constexpr const char* kArchitectures = "hf.config.architectures";
 /// What may stand before "embed_tokens.weight".
 constexpr const char* kRoots[] = {"model.", "language_model.model.", "model.language_model.", ""};
 
+/// Where the columns of a matrix come from (builder.h).
+constexpr const char* kOrder = ".order";
+
+/// Whether a weight is multiplied with, or looked up in; else it is added to or multiplied with
+/// activations, or chooses experts.
+bool is_matrix(const std::string& name, std::span<const int64_t> shape) {
+  const auto rank = shape.size() - static_cast<size_t>(std::ranges::count(shape, 1));
+  return rank > 1 && !name.ends_with("_norm.weight") && !name.ends_with(".bias") &&
+         !name.ends_with("ffn_gate_inp.weight");
+}
+
+/// The type that a matrix gets where `wanted` is asked for. As in bitsandbytes, neither the
+/// embedding nor the output is quantised, nor what is already.
+DType matrix_type(const std::string& name, DType stored, std::span<const int64_t> shape,
+                  DType wanted) {
+  if (!is_quantised(wanted)) return wanted;
+  const bool end = name == "token_embd.weight" || name == "output.weight";
+  const bool whole = shape[0] % dtype_info(wanted).block_elements == 0;
+  return is_quantised(stored) || end || !whole ? stored : wanted;
+}
+
+/// A model of another format with matrices of the type.
+std::unique_ptr<WeightSource> with_matrices(std::unique_ptr<WeightSource> raw, DType wanted) {
+  std::vector<MappedTensor> tensors;
+  const std::span<const Weight> all = raw->weights();
+  for (size_t i = 0; i < all.size(); ++i) {
+    const TensorDesc& desc = all[i].desc;
+    MappedTensor tensor{all[i].name, desc, {}};
+    if (is_matrix(tensor.name, desc.shape)) {
+      const DType type = matrix_type(tensor.name, desc.type, desc.shape, wanted);
+      if (const auto made = make_tensor(type, desc.shape)) tensor.desc = *made;
+    }
+    TensorView view = TensorView::whole(static_cast<int32_t>(i), desc.shape);
+    if (const auto blocks = view.in_blocks(dtype_info(desc.type).block_elements)) view = *blocks;
+    tensor.parts.push_back(view);
+    tensors.push_back(std::move(tensor));
+  }
+  Metadata metadata = raw->metadata();
+  TokenizerSpec tokenizer = raw->tokenizer();
+  return std::make_unique<MappedSource>(std::move(raw), std::move(metadata), std::move(tokenizer),
+                                        std::move(tensors));
+}
+
 }  // namespace
 
 CheckpointMap::CheckpointMap(std::unique_ptr<WeightSource> raw, std::optional<DType> matrices)
@@ -142,27 +185,29 @@ TensorView CheckpointMap::view(const std::string& name, std::initializer_list<in
   return TensorView::whole(index, full);
 }
 
-DType CheckpointMap::type_of(const std::string& to, DType stored, std::span<const int64_t> shape) {
-  const auto rank = shape.size() - static_cast<size_t>(std::ranges::count(shape, 1));
-  // What is added to or multiplied with activations, and what chooses experts.
-  const bool plain = rank <= 1 || to.ends_with("_norm.weight") || to.ends_with(".bias") ||
-                     to.ends_with("ffn_gate_inp.weight");
-  if (plain) return DType::f32;
-  if (matrices_) return *matrices_;
-  return stored == DType::f64 ? DType::f32 : stored;
-}
-
 void CheckpointMap::add(MappedTensor tensor, DType stored, std::span<const int64_t> shape) {
   if (!status_.ok()) return;
   constexpr DType kFloats[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
-  if (tensor.scales < 0 && std::ranges::find(kFloats, stored) == std::end(kFloats)) {
-    fail_with(error(StatusCode::unsupported, "{}: tensor '{}': expected floating point, found {}",
+  const bool order = tensor.name.ends_with(kOrder) && stored == DType::i32;
+  const auto refuse = [&](const char* expected) {
+    fail_with(error(StatusCode::unsupported, "{}: tensor '{}': expected {}, found {}",
                     metadata_.source(),
                     printable(raw_->weights()[static_cast<size_t>(tensor.parts[0].weight)].name),
-                    dtype_info(stored).name));
-    return;
+                    expected, dtype_info(stored).name));
+  };
+  if (tensor.scales < 0 && !order && !is_quantised(stored) &&
+      std::ranges::find(kFloats, stored) == std::end(kFloats)) {
+    return refuse("floating point");
   }
-  const DType type = tensor.scales >= 0 ? DType::mxfp4 : type_of(tensor.name, stored, shape);
+  if (is_quantised(stored)) {
+    for (TensorView& part : tensor.parts) {
+      const auto blocks = part.in_blocks(dtype_info(stored).block_elements);
+      if (!blocks) return refuse("floating point, as its columns are taken apart");
+      part = *blocks;
+    }
+  }
+  DType type = DType::mxfp4;
+  if (tensor.scales < 0) type = order ? stored : type_of(tensor.name, stored, shape);
   const Result<TensorDesc> desc = make_tensor(type, shape);
   if (!desc) {
     fail_with(error(StatusCode::bad_file, "{}: tensor '{}': {}", metadata_.source(), tensor.name,
@@ -172,6 +217,13 @@ void CheckpointMap::add(MappedTensor tensor, DType stored, std::span<const int64
   tensor.desc = *desc;
   if (desc->rows() > 1) elements_[type] += desc->elements();
   tensors_.push_back(std::move(tensor));
+}
+
+DType CheckpointMap::type_of(const std::string& to, DType stored,
+                             std::span<const int64_t> shape) const {
+  if (!is_matrix(to, shape)) return DType::f32;
+  if (matrices_) return matrix_type(to, stored, shape, *matrices_);
+  return stored == DType::f64 ? DType::f32 : stored;
 }
 
 void CheckpointMap::put(const std::string& to, const TensorView& view, Change change) {
@@ -258,6 +310,7 @@ void CheckpointMap::layers(std::initializer_list<TensorName> names) {
       const std::string to = fmt::format("blk.{}.{}", i, name.to);
       copy(layer(i, name.from) + ".weight", to + ".weight", name.change);
       copy(layer(i, name.from) + ".bias", to + ".bias", name.change);
+      copy(layer(i, name.from) + kOrder, to + kOrder);
     }
   }
 }
@@ -354,7 +407,10 @@ Result<std::unique_ptr<WeightSource>> open_weights(const std::string& path,
                                                    std::optional<DType> matrices) {
   INFER_TRY(std::unique_ptr<WeightSource> raw, open_model(path));
   const Metadata& metadata = raw->metadata();
-  if (!metadata.has("hf.checkpoint")) return raw;
+  if (!metadata.has("hf.checkpoint")) {
+    if (matrices) return with_matrices(std::move(raw), *matrices);
+    return raw;
+  }
   INFER_TRY(const std::vector<std::string>* names, metadata.get_strings(kArchitectures));
   if (names == nullptr || names->empty()) {
     return fail(StatusCode::bad_file, "{}: config.json: key 'architectures' is missing", path);

@@ -46,7 +46,7 @@ struct ExpertNames {
 struct Family {
   const char* architecture = "";    ///< as GGUF names it
   const char* activation = "silu";  ///< of the feed-forward
-  const char* quantisation = "";    ///< the one quant_method that can be read; "": none
+  const char* quantisation = "";    ///< a quant_method that is read beside those of any family
   const char* rope_width = "";      ///< key of the rotated part's width; "": head_dim's share
   bool yarn_rounding = true;        ///< YaRN's bounds rounded to whole pairs
   bool yarn_on_scores = false;      ///< scores take up YaRN's magnitude, cos and sin do not
@@ -168,7 +168,7 @@ class CheckpointMap {
   bool is_ignored(const std::string& name) const;
   std::string full_name(const std::string& name) const;
   int32_t find(const std::string& name) const;
-  DType type_of(const std::string& to, DType stored, std::span<const int64_t> shape);
+  DType type_of(const std::string& to, DType stored, std::span<const int64_t> shape) const;
   /// Makes the tensor's description; without views `stored` is F32.
   void add(MappedTensor tensor, DType stored, std::span<const int64_t> shape);
 
@@ -195,7 +195,9 @@ class CheckpointMap {
 };
 
 /// Opens a model in whatever format it is, as the architectures read it: a Hugging Face checkpoint
-/// is mapped. `matrices`: the type of a checkpoint's matrices (f32, f16, bf16), or none: as stored.
+/// is mapped. `matrices`: the type of matrices, one that has an encoder, or none: as stored. To a
+/// quantised type neither the embedding and the output are changed, nor what is quantised already
+/// or has rows of no whole blocks.
 /// Beside open_model's failures: unsupported naming `architectures` and those known, or what is
 /// wanted that cannot be had; bad_file naming what is missing or wrong.
 Result<std::unique_ptr<WeightSource>> open_weights(const std::string& path,

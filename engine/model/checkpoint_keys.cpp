@@ -19,6 +19,8 @@ int32_t file_type_of(DType type) {
     case DType::f32: return 0;
     case DType::f16: return 1;
     case DType::bf16: return 32;
+    case DType::q4_0: return 2;
+    case DType::q5_0: return 8;
     case DType::mxfp4: return 38;
     default: return -1;
   }
@@ -37,8 +39,11 @@ void CheckpointMap::begin(const Family& family) {
   metadata_.set("general.architecture", std::string(family.architecture));
   for (const char* section : {"quantization_config.", "compression_config."}) {
     const std::string method = get_string(section + std::string("quant_method"), "");
-    require(method.empty() || method == family.quantisation,
-            fmt::format("quantisation '{}'", printable(method)));
+    // What the format puts together (formats/safetensors/assembled.h) needs nothing from here.
+    const bool read =
+        method.empty() || method == family.quantisation || method == "gptq" || method == "awq" ||
+        (method == "bitsandbytes" && !get_bool(section + std::string("load_in_8bit"), false));
+    require(read, fmt::format("quantisation '{}'", printable(method)));
   }
   // Gemma has both keys, of which the first one counts.
   const std::string activation = get_string("hidden_activation", get_string("hidden_act", "silu"));

@@ -1,10 +1,12 @@
 #include "engine/model/mapped_source.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "engine/core/checked.h"
 #include "engine/quant/quant.h"
+#include "engine/weights/read_blocks.h"
 
 namespace infer {
 namespace {
@@ -107,33 +109,55 @@ Status MappedSource::make_mxfp4(const MappedTensor& tensor, const TensorView& vi
   return {};
 }
 
+/// Elements [begin, begin + count) of a view whose type is another one, or changed.
+Status MappedSource::convert(const MappedTensor& tensor, const TensorView& view, int64_t begin,
+                             int64_t count, std::byte* out) const {
+  const DTypeInfo& type = stored_type(view);
+  const int64_t each = type.block_elements;
+  const int64_t first = begin / each;
+  const int64_t blocks = div_ceil(begin + count, each) - first;
+  std::vector<std::byte> stored(static_cast<size_t>(blocks * type.block_bytes));
+  std::vector<float> floats(static_cast<size_t>(blocks * each));
+  INFER_CHECK(gather(view, view.weight, type.block_bytes, first, blocks, stored.data()));
+  quant_traits(type.type).decode(stored.data(), floats.data(), blocks * each);
+  const std::span<float> values = std::span(floats).subspan(
+      static_cast<size_t>(begin - first * each), static_cast<size_t>(count));
+  for (float& value : values) value += tensor.add;
+  const DType made = tensor.desc.type;
+  if (is_quantised(made)) {
+    const auto bad = std::ranges::find_if(values, [](float v) { return !std::isfinite(v); });
+    if (bad != values.end()) {
+      return error(StatusCode::bad_file, "{}: tensor '{}': expected finite numbers, found {}",
+                   metadata_.source(), tensor.name, *bad);
+    }
+  }
+  quant_traits(made).encode(values.data(), out, count);
+  return {};
+}
+
 Status MappedSource::make_blocks(const MappedTensor& tensor, int64_t first, int64_t count,
                                  std::byte* out) const {
-  const int64_t bytes = dtype_info(tensor.desc.type).block_bytes;
+  const DTypeInfo& made = dtype_info(tensor.desc.type);
+  const int64_t bytes = made.block_bytes;
   if (!tensor.values.empty()) {
     std::memcpy(out, tensor.values.data() + first, static_cast<size_t>(count * bytes));
     return {};
   }
-  std::vector<std::byte> stored;
-  std::vector<float> floats;
-  const int64_t part_size = tensor.parts.front().size();
+  const bool mxfp4 = tensor.scales >= 0;
+  const int64_t each = mxfp4 ? 1 : stored_type(tensor.parts.front()).block_elements;
+  // In blocks of what is made.
+  const int64_t part_size = tensor.parts.front().size() * each / (mxfp4 ? 1 : made.block_elements);
   while (count > 0) {
     const TensorView& view = tensor.parts[static_cast<size_t>(first / part_size)];
     const int64_t begin = first % part_size;
     const int64_t take = std::min(count, part_size - begin);
-    const DType type = raw_->weights()[static_cast<size_t>(view.weight)].desc.type;
-    const int64_t unit = dtype_info(type).block_bytes;
-    if (tensor.scales >= 0) {
+    if (mxfp4) {
       INFER_CHECK(make_mxfp4(tensor, view, begin, take, out));
-    } else if (type == tensor.desc.type && tensor.add == 0) {
-      INFER_CHECK(gather(view, view.weight, unit, begin, take, out));
+    } else if (stored_type(view).type == made.type && tensor.add == 0) {
+      INFER_CHECK(gather(view, view.weight, bytes, begin, take, out));
     } else {
-      stored.resize(static_cast<size_t>(take * unit));
-      floats.resize(static_cast<size_t>(take));
-      INFER_CHECK(gather(view, view.weight, unit, begin, take, stored.data()));
-      quant_traits(type).decode(stored.data(), floats.data(), take);
-      for (float& value : floats) value += tensor.add;
-      quant_traits(tensor.desc.type).encode(floats.data(), out, take);
+      INFER_CHECK(
+          convert(tensor, view, begin * made.block_elements, take * made.block_elements, out));
     }
     out += take * bytes;
     first += take;
@@ -174,26 +198,10 @@ Status MappedSource::read(const TensorPlace& place, uint64_t offset,
     return raw_->read(raw_->weights()[weight].place, offset, out);
   }
   const DTypeInfo& type = dtype_info(tensor.desc.type);
-  const auto block = static_cast<uint64_t>(type.block_bytes);
-  std::vector<std::byte> stretch;
-  while (!out.empty()) {
-    const uint64_t within = offset % block;
-    const auto count = static_cast<int64_t>(
-        std::min<uint64_t>(div_ceil<uint64_t>(within + out.size(), block),
-                           static_cast<uint64_t>(kStretch / type.block_elements)));
-    const size_t bytes = std::min<size_t>(out.size(), static_cast<size_t>(count) * block - within);
-    const auto first = static_cast<int64_t>(offset / block);
-    if (within == 0 && bytes == static_cast<size_t>(count) * block) {
-      INFER_CHECK(make_blocks(tensor, first, count, out.data()));
-    } else {
-      stretch.resize(static_cast<size_t>(count) * block);
-      INFER_CHECK(make_blocks(tensor, first, count, stretch.data()));
-      std::memcpy(out.data(), stretch.data() + within, bytes);
-    }
-    out = out.subspan(bytes);
-    offset += bytes;
-  }
-  return {};
+  return read_blocks(offset, out, type.block_bytes, kStretch / type.block_elements,
+                     [&](int64_t first, int64_t count, std::byte* to) {
+                       return make_blocks(tensor, first, count, to);
+                     });
 }
 
 Result<std::span<const std::byte>> MappedSource::map(const TensorPlace& place,

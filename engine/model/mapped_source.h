@@ -18,7 +18,8 @@ inline constexpr int64_t kMxfp4CodeBytes = 16;
 /// One weight of a MappedSource. Exactly one of these makes it:
 ///   values                     given outright (F32)
 ///   parts without scales       elements of the views, one view after the other, plus `add`,
-///                              rounded to the type of `desc` where that is another
+///                              rounded to the type of `desc` where that is another; views of
+///                              quantised weights have blocks for units
 ///   parts and scales           MXFP4: every unit of the views is 16 bytes of codes of weights 2j
 ///                              and 2j + 1 (low and high nibble of byte j), and of `scales` at the
 ///                              same unit one byte, the exponent (as gpt-oss is published)
@@ -55,6 +56,11 @@ class MappedSource final : public WeightSource {
                 int64_t count, std::byte* out) const;
   Status make_blocks(const MappedTensor& tensor, int64_t first, int64_t count,
                      std::byte* out) const;
+  const DTypeInfo& stored_type(const TensorView& view) const {
+    return dtype_info(raw_->weights()[static_cast<size_t>(view.weight)].desc.type);
+  }
+  Status convert(const MappedTensor& tensor, const TensorView& view, int64_t begin, int64_t count,
+                 std::byte* out) const;
   Status make_mxfp4(const MappedTensor& tensor, const TensorView& view, int64_t first,
                     int64_t count, std::byte* out) const;
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "engine/core/tensor_desc.h"
@@ -42,6 +43,19 @@ struct TensorView {
     view.offset += first * stride[dim];
     view.shape[dim] = count;
     view.stride[dim] *= step;
+    return view;
+  }
+  /// The same in blocks of `elements` along dimension 0, where the view is made up of whole ones.
+  std::optional<TensorView> in_blocks(int64_t elements) const {
+    TensorView view = *this;
+    if (stride[0] != 1 || shape[0] % elements != 0 || offset % elements != 0) return std::nullopt;
+    view.shape[0] /= elements;
+    view.offset /= elements;
+    for (size_t d = 1; d < kMaxDims; ++d) {
+      if (shape[d] == 1) continue;
+      if (stride[d] % elements != 0) return std::nullopt;
+      view.stride[d] /= elements;
+    }
     return view;
   }
 };

@@ -106,6 +106,7 @@ Result<infer::LoadOptions> load_options(const infer_load_options* given) {
   to.cache_folder_limit = o.cache_folder_limit;
   to.fewer_rows = o.fewer_rows != 0;
   text(to.draft_model, o.draft_model);
+  text(to.quantize, o.quantize);
   if (o.drafters != nullptr) to.drafters = parts_of(o.drafters, ';');
   if (o.progress != nullptr) {
     to.progress = [call = o.progress, user = o.progress_user](double done) {

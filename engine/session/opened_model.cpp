@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/model/checkpoint.h"
+#include "engine/quant/quant.h"
 #include "engine/session/speculation.h"
 #include "engine/spec/draft_policy.h"
 
@@ -15,6 +16,22 @@ Result<DType> cache_type(const std::string& name) {
   }
   return fail(StatusCode::invalid_argument,
               "cache type '{}': expected auto, f32, f16, bf16, q8_0 or q4_0", name);
+}
+
+/// What matrices are made while loading: a type that is made quickly.
+Result<std::optional<DType>> matrix_type(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  std::string names;
+  for (const DTypeInfo& info : all_dtypes()) {
+    const bool activations = info.type == DType::q8_1 || info.type == DType::q8_k;
+    if (!is_quantised(info.type) || activations || quant_traits(info.type).encode == nullptr) {
+      continue;
+    }
+    if (dtype_from_name(name) == info.type) return info.type;
+    names += (names.empty() ? "" : ", ") + std::string(info.ident);
+  }
+  return fail(StatusCode::invalid_argument, "type to quantise to '{}': expected one of {}", name,
+              names);
 }
 
 /// Both plans' options are checked here.
@@ -51,7 +68,8 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
 
   opened.exact = options.exact;
 
-  INFER_TRY(opened.source, open_weights(path));
+  INFER_TRY(const std::optional<DType> matrices, matrix_type(options.quantize));
+  INFER_TRY(opened.source, open_weights(path, matrices));
   INFER_TRY(opened.model, create_model(*opened.source));
   INFER_TRY(opened.device,
             open_device(options.device, {options.threads, options.exact, !request.weights_mapped,

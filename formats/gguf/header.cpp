@@ -237,7 +237,8 @@ class HeaderReader {
   }
 
   Status read_type(uint32_t id, DType& out) const {
-    if (const std::optional<DType> type = dtype_from_id(id)) {
+    const std::optional<DType> type = dtype_from_id(id);
+    if (type && in_a_file(*type)) {
       out = *type;
       return {};
     }

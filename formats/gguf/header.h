@@ -36,6 +36,9 @@ enum class ValueType : uint32_t {
   f64 = 12,
 };
 
+/// Whether files hold tensors of this type.
+inline bool in_a_file(DType type) { return type != DType::fp4; }
+
 struct TensorEntry {
   std::string name;
   TensorDesc desc;
@@ -50,6 +53,10 @@ struct Header {
 /// bad_file or unsupported naming file, key or tensor, what was expected and what was found.
 /// Reads the header only, however large the file.
 Result<Header> read_header(const File& file);
+
+/// NF4 has a number of our own in GGUF, which counts only in files that say so with this key.
+inline constexpr const char* kNf4Key = "infer.nf4.version";
+inline constexpr int64_t kNf4Version = 1;
 
 /// `general.alignment`, or its default; bad_file unless a power of two up to kMaxAlignment.
 Result<uint64_t> alignment_of(const Metadata& metadata);

@@ -96,17 +96,36 @@ class Opener {
     INFER_TRY(const SplitInfo split, split_info(header.metadata));
     INFER_CHECK_R(add_part(std::move(file), header.tensors));
     if (split.count > 1) INFER_CHECK_R(open_further_parts(path, split));
+    INFER_CHECK_R(check_nf4(header.metadata));
     if (split.tensors && *split.tensors != static_cast<int64_t>(weights_.size())) {
       return fail(StatusCode::bad_file, "{}: key '{}': expected {} tensors in {} files, found {}",
                   path, kSplitTensors, *split.tensors, split.count, weights_.size());
     }
-    for (const char* key : {kSplitNo, kSplitCount, kSplitTensors}) header.metadata.erase(key);
+    for (const char* key : {kSplitNo, kSplitCount, kSplitTensors, kNf4Key}) {
+      header.metadata.erase(key);
+    }
     INFER_TRY(TokenizerSpec tokenizer, read_tokenizer(header.metadata));
     return std::make_unique<GgufSource>(std::move(header.metadata), std::move(tokenizer),
                                         std::move(weights_), std::move(parts_));
   }
 
  private:
+  /// The number of NF4 is nobody else's business: without the key it may mean anything.
+  Status check_nf4(const Metadata& metadata) const {
+    const auto nf4 = std::ranges::find_if(
+        weights_, [](const Weight& weight) { return weight.desc.type == DType::nf4; });
+    if (nf4 == weights_.end()) return {};
+    INFER_TRY_S(const auto version, metadata.get_int(kNf4Key, 0, INT64_MAX));
+    if (version == kNf4Version) return {};
+    if (version) {
+      return error(StatusCode::unsupported, "{}: key '{}': expected {}, found {}",
+                   metadata.source(), kNf4Key, kNf4Version, *version);
+    }
+    return error(StatusCode::unsupported,
+                 "{}: tensor '{}': tensor type {} is not known without the key '{}'",
+                 metadata.source(), printable(nf4->name), static_cast<int>(DType::nf4), kNf4Key);
+  }
+
   Status open_further_parts(const std::string& path, const SplitInfo& split) {
     const std::optional<std::string> prefix = split_prefix(path, split.number, split.count);
     if (split.number != 0) {

@@ -99,6 +99,15 @@ class GgufSink final : public WeightSink {
     if (!names_.insert(name).second) {
       return misuse("tensor '{}' declared twice", printable(name));
     }
+    if (!gguf::in_a_file(desc.type)) {
+      failure_ = error(StatusCode::unsupported,
+                       "{}: tensor '{}': GGUF has no type {}: another type has to be chosen", path_,
+                       printable(name), dtype_info(desc.type).name);
+      return failure_;
+    }
+    if (desc.type == DType::nf4) {
+      metadata_.set(gguf::kNf4Key, static_cast<uint32_t>(gguf::kNf4Version));
+    }
     const auto bytes = static_cast<uint64_t>(desc.extent_bytes());
     const std::optional<uint64_t> end = checked_add(data_bytes_, bytes);
     const std::optional<uint64_t> next = end ? checked_round_up(*end, alignment_) : std::nullopt;

@@ -101,9 +101,13 @@ Result<Json> read_json_document(const std::string& path) {
   }
   std::string text(file.size(), '\0');
   INFER_CHECK_R(file.read_at(0, std::as_writable_bytes(std::span(text))));
+  return parse_json(path, text);
+}
+
+Result<Json> parse_json(const std::string& where, const std::string& text) {
   TreeBuilder builder;
   if (!Json::sax_parse(text, &builder)) {
-    return fail(StatusCode::bad_file, "{}: {}", path, builder.problem);
+    return fail(StatusCode::bad_file, "{}: {}", where, builder.problem);
   }
   return std::move(builder.root);
 }

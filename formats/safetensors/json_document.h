@@ -26,6 +26,9 @@ struct JsonProblem {
   bool ok() const { return status.ok(); }
 };
 
+/// The same of a text; `where` names it in messages.
+Result<Json> parse_json(const std::string& where, const std::string& text);
+
 /// A place in a document: its value and its path. Look-ups that fail are kept in the JsonProblem,
 /// the first of them, and give what is empty; null counts as absent.
 class JsonPlace {

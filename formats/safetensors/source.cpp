@@ -4,11 +4,13 @@
 #include <filesystem>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "engine/core/checked.h"
 #include "engine/core/file.h"
 #include "engine/core/half.h"
-#include "formats/safetensors/header.h"
+#include "engine/weights/read_blocks.h"
+#include "formats/safetensors/assembled.h"
 #include "formats/safetensors/json_file.h"
 #include "formats/safetensors/tokenizer_json.h"
 
@@ -60,21 +62,23 @@ uint16_t widened(Widen widen, std::byte bits) {
   return widen == Widen::f8_e4m3 ? widen_e4m3(byte) : static_cast<uint16_t>(byte << 8);
 }
 
-/// TensorPlace::offset is the index of a tensor in the order of weights().
-struct Stored {
-  uint32_t file;
-  uint64_t offset;
-  Widen widen;
+/// Where a weight comes from: TensorPlace::offset is its index in the order of weights().
+struct Origin {
+  StoredTensor stored;
+  std::unique_ptr<AssembledTensor> assembled;  ///< or null: as stored
 };
+
+/// Of blocks that are made at a time: what they are made from fits the second-level cache.
+constexpr int64_t kAssembledElements = 1 << 18;
 
 class SafetensorsSource final : public WeightSource {
  public:
   SafetensorsSource(Metadata metadata, TokenizerSpec tokenizer, std::vector<Weight> weights,
-                    std::vector<Stored> stored, std::vector<std::unique_ptr<MappedFile>> files)
+                    std::vector<Origin> origins, std::vector<std::unique_ptr<MappedFile>> files)
       : metadata_(std::move(metadata)),
         tokenizer_(std::move(tokenizer)),
         weights_(std::move(weights)),
-        stored_(std::move(stored)),
+        origins_(std::move(origins)),
         files_(std::move(files)) {}
 
   const Metadata& metadata() const override { return metadata_; }
@@ -83,8 +87,16 @@ class SafetensorsSource final : public WeightSource {
 
   Status read(const TensorPlace& place, uint64_t offset, std::span<std::byte> out) const override {
     INFER_CHECK(check(place, offset, out.size()));
-    const Stored& stored = stored_[place.offset];
-    const File& file = files_[stored.file]->file();
+    const Origin& origin = origins_[place.offset];
+    if (origin.assembled != nullptr) {
+      const DTypeInfo& type = dtype_info(weights_[place.offset].desc.type);
+      return read_blocks(offset, out, type.block_bytes, kAssembledElements / type.block_elements,
+                         [&](int64_t first, int64_t count, std::byte* to) {
+                           return origin.assembled->read(first, count, to);
+                         });
+    }
+    const TensorEntry& stored = origin.stored.entry;
+    const File& file = *origin.stored.file;
     if (stored.widen == Widen::none) return file.read_at(stored.offset + offset, out);
     std::byte buffer[4096];
     while (!out.empty()) {
@@ -106,33 +118,37 @@ class SafetensorsSource final : public WeightSource {
   Result<std::span<const std::byte>> map(const TensorPlace& place, uint64_t bytes) const override {
     INFER_CHECK_R(check(place, 0, bytes));
     const Weight& weight = weights_[place.offset];
-    const Stored& stored = stored_[place.offset];
+    const Origin& origin = origins_[place.offset];
+    const TensorEntry& stored = origin.stored.entry;
     const auto element = static_cast<uint64_t>(dtype_info(weight.desc.type).block_bytes);
-    if (stored.widen != Widen::none || stored.offset % element != 0) {
+    if (origin.assembled != nullptr || stored.widen != Widen::none ||
+        stored.offset % element != 0) {
       return fail(StatusCode::unsupported,
                   "{}: tensor '{}' cannot be used as it lies in the file ({}): read it, or convert "
                   "the model",
-                  files_[stored.file]->file().path(), printable(weight.name),
-                  stored.widen != Widen::none ? "an 8-bit type" : "it is not aligned");
+                  origin.stored.file->path(), printable(weight.name),
+                  origin.assembled != nullptr   ? "its codes and scales lie apart"
+                  : stored.widen != Widen::none ? "an 8-bit type"
+                                                : "it is not aligned");
     }
-    INFER_TRY(const std::byte* start, files_[stored.file]->mapping());
+    INFER_TRY(const std::byte* start, files_[origin.stored.file_index]->mapping());
     return std::span(start + stored.offset, static_cast<size_t>(bytes));
   }
 
  private:
   Status check(const TensorPlace& place, uint64_t offset, uint64_t bytes) const {
-    const bool known = place.file == 0 && place.offset < stored_.size();
+    const bool known = place.file == 0 && place.offset < origins_.size();
     const uint64_t size =
         known ? static_cast<uint64_t>(weights_[place.offset].desc.extent_bytes()) : 0;
     if (known && offset <= size && bytes <= size - offset) return {};
     return error(StatusCode::invalid_argument, "{}: no {} bytes at {} of tensor {} of {}",
-                 metadata_.source(), bytes, offset, place.offset, stored_.size());
+                 metadata_.source(), bytes, offset, place.offset, origins_.size());
   }
 
   Metadata metadata_;
   TokenizerSpec tokenizer_;
   std::vector<Weight> weights_;
-  std::vector<Stored> stored_;
+  std::vector<Origin> origins_;
   std::vector<std::unique_ptr<MappedFile>> files_;
 };
 
@@ -156,8 +172,9 @@ class Opener {
         INFER_CHECK_R(read_texts(beside));
       }
     }
+    INFER_CHECK_R(collect_weights());
     return std::make_unique<SafetensorsSource>(std::move(metadata_), std::move(tokenizer_),
-                                               std::move(weights_), std::move(stored_),
+                                               std::move(weights_), std::move(origins_),
                                                std::move(files_));
   }
 
@@ -197,12 +214,12 @@ class Opener {
     std::ranges::sort(shards);
     shards.erase(std::ranges::unique(shards).begin(), shards.end());
     for (const std::string& shard : shards) INFER_CHECK(add_shard(directory, path, shard));
-    for (const Weight& weight : weights_) {
-      const std::string& found = shards[stored_[weight.place.offset].file];
-      const auto it = file_of.find(weight.name);
+    for (const StoredTensor& tensor : stored_) {
+      const std::string& found = shards[tensor.file_index];
+      const auto it = file_of.find(tensor.entry.name);
       if (it != file_of.end() && it->second != found) {
         return error(StatusCode::bad_file, "{}: tensor '{}': expected in {}, found in {}", path,
-                     printable(weight.name), printable(it->second), printable(found));
+                     printable(tensor.entry.name), printable(it->second), printable(found));
       }
       if (it != file_of.end()) file_of.erase(it);
     }
@@ -232,18 +249,45 @@ class Opener {
     INFER_TRY_S(File file, File::open(path));
     INFER_TRY_S(Header header, read_header(file));
     const auto index = static_cast<uint32_t>(files_.size());
+    files_.push_back(std::make_unique<MappedFile>(std::move(file)));
     for (TensorEntry& tensor : header.tensors) {
       if (!names_.emplace(tensor.name, index).second) {
         return error(StatusCode::bad_file, "{}: tensor '{}' is in another file as well", path,
                      printable(tensor.name));
       }
-      weights_.push_back({std::move(tensor.name), tensor.desc, {0, weights_.size()}});
-      stored_.push_back({index, tensor.offset, tensor.widen});
+      stored_.push_back({std::move(tensor), &files_.back()->file(), index});
     }
     for (auto& [key, value] : header.metadata) {
       metadata_.set("hf.metadata." + key, std::move(value));
     }
-    files_.push_back(std::make_unique<MappedFile>(std::move(file)));
+    return {};
+  }
+
+  /// Weights as stored, and those that are put together in the place of their codes.
+  Status collect_weights() {
+    PartTable parts(metadata_, stored_);
+    INFER_TRY_S(std::vector<Assembled> made, assemble_bitsandbytes(parts));
+    INFER_TRY_S(std::vector<Assembled> more, assemble_packed_int4(parts));
+    std::ranges::move(more, std::back_inserter(made));
+    std::ranges::stable_sort(made, {}, &Assembled::place);
+    auto next = made.begin();
+    for (size_t i = 0; i < stored_.size(); ++i) {
+      for (; next != made.end() && next->place == i; ++next) {
+        INFER_CHECK(add_weight(next->name, next->desc, {stored_[i], std::move(next->tensor)}));
+      }
+      if (parts.is_taken(i)) continue;
+      INFER_CHECK(add_weight(stored_[i].entry.name, stored_[i].entry.desc, {stored_[i], nullptr}));
+    }
+    return {};
+  }
+
+  Status add_weight(const std::string& name, const TensorDesc& desc, Origin origin) {
+    if (!weight_names_.insert(name).second) {
+      return error(StatusCode::bad_file, "{}: tensor '{}' is there in two forms",
+                   metadata_.source(), printable(name));
+    }
+    weights_.push_back({name, desc, {0, weights_.size()}});
+    origins_.push_back(std::move(origin));
     return {};
   }
 
@@ -289,10 +333,12 @@ class Opener {
 
   Metadata metadata_;
   TokenizerSpec tokenizer_;
+  std::vector<StoredTensor> stored_;
   std::vector<Weight> weights_;
-  std::vector<Stored> stored_;
+  std::vector<Origin> origins_;
   std::vector<std::unique_ptr<MappedFile>> files_;
   std::unordered_map<std::string, uint32_t> names_;
+  std::unordered_set<std::string> weight_names_;
 };
 
 }  // namespace

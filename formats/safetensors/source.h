@@ -13,7 +13,8 @@ bool recognise(const std::string& path);
 
 /// Opens a directory (model.safetensors.index.json and its shards, model.safetensors, or the only
 /// file *.safetensors) or a single file. Names and types of weights are the checkpoint's own
-/// (shapes reversed, types as header.h says). The metadata are, where the files are there,
+/// (shapes reversed, types as header.h says); those that are quantised in several tensors are put
+/// together (assembled.h). The metadata are, where the files are there,
 ///   hf.checkpoint             true, always
 ///   hf.metadata.KEY           the weights' `__metadata__`
 ///   hf.config.KEY             config.json, flattened as json_file.h says

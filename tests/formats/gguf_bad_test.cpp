@@ -198,8 +198,19 @@ TEST_CASE("types that were removed or never existed are named") {
   for (const auto& [id, name] : removed) {
     refused(one_tensor({1}, id).bytes(), name, StatusCode::unsupported);
   }
-  for (const uint32_t id : {43u, 63u, 64u, 1000u, 0x7fffffffu, 0xffffffffu}) {
+  for (const uint32_t id : {43u, 63u, 64u, 999u, 1001u, 1023u, 1024u, 0x7fffffffu, 0xffffffffu}) {
     const std::string why = "type " + std::to_string(id);
     refused(one_tensor({1}, id).bytes(), why.c_str(), StatusCode::unsupported);
   }
+}
+
+TEST_CASE("NF4 is read only where the file says which") {
+  RawGguf file = one_tensor({64}, 1000);
+  file.data_bytes = 36;
+  refused(file.bytes(), "is not known without the key 'infer.nf4.version'",
+          StatusCode::unsupported);
+  CHECK(refusal(RawGguf(file).u32("infer.nf4.version", 1).bytes()).ok());
+  refused(RawGguf(file).u32("infer.nf4.version", 2).bytes(), "expected 1, found 2",
+          StatusCode::unsupported);
+  refused(RawGguf(file).text("infer.nf4.version", "1").bytes(), "infer.nf4.version");
 }

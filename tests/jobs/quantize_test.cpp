@@ -63,7 +63,7 @@ TEST_CASE("every type that is named can be written") {
     CAPTURE(name);
     const Result<TypeMix> mix = parse_type_mix(name);
     REQUIRE(mix);
-    CHECK(mix->file_type() >= 0);
+    CHECK((mix->file_type() >= 0) == (mix->base() != DType::nf4));  // which is our own
     // Whatever the model, no part of it gets a type that is only read.
     for (const int64_t experts : {0, 4, 8}) {
       for (const bool importance : {false, true}) {

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "engine/model/checkpoint.h"
+#include "engine/quant/quant.h"
 #include "infer/infer.hpp"
 #include "tests/support.h"
 
@@ -22,28 +23,30 @@ struct Given {
   DType type = DType::f32;
 };
 
-/// A decoder of two layers of width 8, two heads, two key-value heads.
-std::vector<Given> small_llama() {
-  std::vector<Given> all{{"model.embed_tokens.weight", {8, 10}},
-                         {"model.norm.weight", {8}},
-                         {"lm_head.weight", {8, 10}}};
+/// A decoder of two layers, two heads, two key-value heads.
+std::vector<Given> small_llama(int64_t width = 8) {
+  const int64_t wide = width / 2 * 3;
+  std::vector<Given> all{{"model.embed_tokens.weight", {width, 10}},
+                         {"model.norm.weight", {width}},
+                         {"lm_head.weight", {width, 10}}};
   for (const char* layer : {"model.layers.0.", "model.layers.1."}) {
     const std::string l = layer;
     for (const char* norm : {"input_layernorm", "post_attention_layernorm"}) {
-      all.push_back({l + norm + ".weight", {8}});
+      all.push_back({l + norm + ".weight", {width}});
     }
     for (const char* part : {"q", "k", "v", "o"}) {
-      all.push_back({l + "self_attn." + part + "_proj.weight", {8, 8}});
+      all.push_back({l + "self_attn." + part + "_proj.weight", {width, width}});
     }
-    all.push_back({l + "mlp.gate_proj.weight", {8, 12}});
-    all.push_back({l + "mlp.up_proj.weight", {8, 12}});
-    all.push_back({l + "mlp.down_proj.weight", {12, 8}});
+    all.push_back({l + "mlp.gate_proj.weight", {width, wide}});
+    all.push_back({l + "mlp.up_proj.weight", {width, wide}});
+    all.push_back({l + "mlp.down_proj.weight", {wide, width}});
   }
   return all;
 }
 
-std::string small_config(const std::string& more = "") {
-  return R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 8, "intermediate_size": 12,
+std::string small_config(const std::string& more = "", int64_t width = 8) {
+  return R"({"architectures": ["LlamaForCausalLM"], "hidden_size": )" + std::to_string(width) +
+         R"(, "intermediate_size": )" + std::to_string(width / 2 * 3) + R"(,
     "num_hidden_layers": 2, "num_attention_heads": 2, "max_position_embeddings": 64)" +
          (more.empty() ? "" : ", " + more) + "}";
 }
@@ -124,7 +127,10 @@ TEST_CASE("configurations that cannot be had are refused by name") {
   refused(opened(R"({"architectures": ["LlamaForCausalLM"]})"), "num_hidden_layers",
           StatusCode::bad_file);
   refused(opened(small_config(R"("hidden_act": "relu")")), "hidden_act 'relu'");
-  refused(opened(small_config(R"("quantization_config": {"quant_method": "gptq"})")), "'gptq'");
+  refused(opened(small_config(R"("quantization_config": {"quant_method": "hqq"})")), "'hqq'");
+  refused(opened(small_config(
+              R"("quantization_config": {"quant_method": "bitsandbytes", "load_in_8bit": true})")),
+          "'bitsandbytes'");
   refused(opened(small_config(R"("rope_scaling": {"type": "odd", "factor": 2.0})")), "'odd'");
   refused(opened(small_config(R"("rope_scaling": {"type": "linear", "factor": 0})")), "factor",
           StatusCode::bad_file);
@@ -212,12 +218,63 @@ TEST_CASE("tensors that are missing, odd or too many are refused by name") {
   }
 }
 
-TEST_CASE("NF4 is refused by the name of its method") {
-  const auto path = shared_path("golden/hf-nf4");
-  if (!path) return;
-  const auto source = open_weights(*path);
-  REQUIRE_FALSE(source.has_value());
-  refused(source.error(), "'bitsandbytes'");
+TEST_CASE("a type asked for is that of matrices, not of the embedding and the output") {
+  constexpr int64_t kWidth = 64;
+  const TempDir dir;
+  write_checkpoint(dir, small_config("", kWidth), small_llama(kWidth));
+  const TempDir out;
+  const std::string gguf = out.path("plain.gguf");
+  REQUIRE(convert(dir.path(""), gguf, {}).has_value());
+  // The same of a directory and of a file.
+  for (const std::string& path : {dir.path(""), gguf}) {
+    CAPTURE(path);
+    const auto plain = open_weights(path);
+    const auto source = open_weights(path, DType::nf4);
+    REQUIRE_MESSAGE(source.has_value(), source.error().message());
+    int changed = 0;
+    for (const Weight& weight : (*source)->weights()) {
+      CAPTURE(weight.name);
+      const Weight* before = (*plain)->find(weight.name);
+      REQUIRE(before != nullptr);
+      const bool matrix = weight.name.starts_with("blk.") && weight.desc.rows() > 1;
+      const bool whole = weight.desc.shape[0] % 64 == 0;
+      CHECK(weight.desc.type == (matrix && whole ? DType::nf4 : before->desc.type));
+      std::vector<float> values[2];
+      for (int i = 0; i < 2; ++i) {
+        const Weight& from = i == 0 ? *before : weight;
+        std::vector<std::byte> bytes(static_cast<size_t>(from.desc.extent_bytes()));
+        REQUIRE((i == 0 ? *plain : *source)->read(from.place, 0, bytes).ok());
+        values[i].resize(static_cast<size_t>(from.desc.elements()));
+        quant_traits(from.desc.type).decode(bytes.data(), values[i].data(), from.desc.elements());
+      }
+      changed += weight.desc.type == DType::nf4 ? 1 : 0;
+      CHECK(nmse(values[1], values[0]) <= (weight.desc.type == DType::nf4 ? 0.02 : 0));
+    }
+    CHECK(changed > 0);
+  }
+}
+
+TEST_CASE("what is quantised while loading has to be finite") {
+  const TempDir dir;
+  constexpr int64_t kWidth = 64;
+  write_checkpoint(dir, small_config("", kWidth), small_llama(kWidth));
+  std::string bytes = read_text(dir.path("model.safetensors"));
+  // The last float of the file, which is a matrix's.
+  const float infinite = HUGE_VALF;
+  std::memcpy(bytes.data() + bytes.size() - sizeof(infinite), &infinite, sizeof(infinite));
+  write_bytes(dir.path("model.safetensors"), bytes_of(bytes));
+  const auto source = open_weights(dir.path(""), DType::q8_0);
+  REQUIRE(source.has_value());
+  bool named = false;
+  for (const Weight& weight : (*source)->weights()) {
+    std::vector<std::byte> data(static_cast<size_t>(weight.desc.extent_bytes()));
+    const Status status = (*source)->read(weight.place, 0, data);
+    if (status.ok()) continue;
+    CHECK(status.code() == StatusCode::bad_file);
+    CHECK(status.message().find("finite") != std::string::npos);
+    named = true;
+  }
+  CHECK(named);
 }
 
 TEST_CASE("converting replaces no file of the model and writes what is read") {

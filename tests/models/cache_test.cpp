@@ -25,7 +25,7 @@ constexpr double kRounding = 7.5e-3;
 /// its values. That of keys moves weights among values that are alike in size, by less than that
 /// while scores are moderate, and what goes past attention dilutes both.
 double limit_of(const GoldenModel& model) {
-  const auto opened = OpenedModel::open(model.path + ".gguf", {});
+  const auto opened = OpenedModel::open(model.path, {});
   return kRounding * static_cast<double>(opened->model->info().layers);
 }
 
@@ -39,7 +39,7 @@ bool takes_q4_0(const ModelInfo& info) {
 std::vector<GoldenModel> models_with_q4_0() {
   std::vector<GoldenModel> models;
   for (const GoldenModel& model : golden_models()) {
-    const auto opened = OpenedModel::open(model.path + ".gguf", {});
+    const auto opened = OpenedModel::open(model.path, {});
     REQUIRE_MESSAGE(opened.has_value(), model.name);
     if (takes_q4_0(opened->model->info())) models.push_back(model);
   }
@@ -60,7 +60,7 @@ int64_t rotations(const OpenedModel& opened, DType k_type, DType v_type) {
 TEST_CASE("keys are rotated for a cache of Q4_0 keys and for no other") {
   for (const GoldenModel& model : golden_models()) {
     CAPTURE(model.name);
-    const OpenedModel opened = OpenedModel::open(model.path + ".gguf", {}).value();
+    const OpenedModel opened = OpenedModel::open(model.path, {}).value();
     int64_t expected = 0;
     for (const KvLayerShape& shape : opened.model->info().kv_layers) {
       const int64_t block = shape.k_dim & -shape.k_dim;
@@ -80,7 +80,7 @@ TEST_CASE("a cache of Q4_0 changes logits within its limit") {
     EvaluateOptions options;
     options.load.exact = true;
     options.cache = "q4_0";
-    const double error = nmse(evaluate(model, options), read_f32(model.path + ".f32"));
+    const double error = nmse(evaluate(model, options), read_f32(model.logits));
     std::fprintf(stderr, "%-16s %.3g\n", model.name.c_str(), error);
     CHECK(error <= limit_of(model));
   }
@@ -98,7 +98,7 @@ TEST_CASE("values that lie in rotated keys are turned back") {
   const std::string path = dir.path("latent");
   REQUIRE(synth(path + ".gguf", shape).ok());
   CHECK(rotations(OpenedModel::open(path + ".gguf", {}).value(), DType::q4_0, DType::q4_0) == 3);
-  GoldenModel model{"latent", path, {}, 0};
+  GoldenModel model{"latent", path + ".gguf", "", {}, 0};
   for (int32_t token = 1; token < 100; ++token) model.tokens.push_back(token);
   EvaluateOptions options;
   options.load.exact = true;

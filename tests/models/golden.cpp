@@ -15,23 +15,27 @@ namespace {
 double limit_of(const std::string& name) {
   const std::string type = name.substr(name.find_last_of('-') + 1);
   if (type == "f32") return 1e-12;
+  if (name.find("nf4") != std::string::npos) return 1e-4;
   if (type == "f16" || type == "bf16") return 1.1e-7;
   if (type.ends_with("_k") || type == "iq4_xs") return 2.6e-4;
   return 7.8e-5;
 }
 
 void collect(const std::string& dir, std::vector<GoldenModel>& models) {
-  std::vector<std::string> stems;
+  std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(dir)) {
-    if (entry.path().extension() == ".gguf") stems.push_back(entry.path().stem().string());
+    const bool checkpoint = std::filesystem::exists(entry.path() / "config.json");
+    if (checkpoint || entry.path().extension() == ".gguf") paths.push_back(entry.path());
   }
-  std::ranges::sort(stems);
-  for (const std::string& stem : stems) {
+  std::ranges::sort(paths);
+  for (const std::filesystem::path& path : paths) {
+    const std::string stem = path.stem().string();
     const bool known = std::ranges::find(models, stem, &GoldenModel::name) != models.end();
     if (known) continue;
-    const auto json = nlohmann::json::parse(read_text(dir + "/" + stem + ".json"));
-    models.push_back(
-        {stem, dir + "/" + stem, json.at("tokens").get<std::vector<int32_t>>(), limit_of(stem)});
+    const std::string base = dir + "/" + stem;
+    const auto json = nlohmann::json::parse(read_text(base + ".json"));
+    models.push_back({stem, path.string(), base + ".f32",
+                      json.at("tokens").get<std::vector<int32_t>>(), limit_of(stem)});
   }
 }
 
@@ -49,7 +53,7 @@ std::vector<float> evaluate(const GoldenModel& model, EvaluateOptions options) {
   options.load.cache_type_k = options.cache;
   options.load.cache_type_v = options.cache_v != nullptr ? options.cache_v : options.cache;
   options.load.output_rows = std::min(options.load.batch_rows, 64);
-  const Result<std::unique_ptr<Engine>> engine = Engine::load(model.path + ".gguf", options.load);
+  const Result<std::unique_ptr<Engine>> engine = Engine::load(model.path, options.load);
   REQUIRE_MESSAGE(engine.has_value(), (engine ? std::string() : engine.error().message()));
   const std::unique_ptr<Session> session = (*engine)->open_session().value();
   std::vector<float> all;

@@ -11,7 +11,8 @@ namespace infer::test {
 
 struct GoldenModel {
   std::string name;
-  std::string path;  ///< without the ending: .gguf, .json and .f32 lie there
+  std::string path;  ///< a file, or a directory as Hugging Face's packages write them
+  std::string logits;
   std::vector<int32_t> tokens;
   double limit;  ///< of the normalised squared error with 8-bit activations
 };

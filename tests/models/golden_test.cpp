@@ -18,7 +18,7 @@ TEST_CASE("logits equal the exact reference within the limit of the weights' typ
   for (const GoldenModel& model : golden_models()) {
     INFO(model.name);
     const std::vector<float> logits = evaluate(model, {});
-    const double error = nmse(logits, read_f32(model.path + ".f32"));
+    const double error = nmse(logits, read_f32(model.logits));
     std::fprintf(stderr, "%-16s %.3g\n", model.name.c_str(), error);
     CHECK(error <= model.limit);
   }
@@ -29,7 +29,7 @@ TEST_CASE("float32 activations are exact to rounding whatever the weights") {
     INFO(model.name);
     EvaluateOptions options;
     options.load.exact = true;
-    CHECK(nmse(evaluate(model, options), read_f32(model.path + ".f32")) <= 1e-12);
+    CHECK(nmse(evaluate(model, options), read_f32(model.logits)) <= 1e-12);
   }
 }
 
@@ -68,9 +68,9 @@ TEST_CASE("what is planned is what is allocated, and one program serves every de
     for (const int64_t context : {64, 300, 2048}) {
       LoadOptions options;
       options.context = context;
-      const Result<MemoryReport> planned = plan_model(model.path + ".gguf", options);
+      const Result<MemoryReport> planned = plan_model(model.path, options);
       REQUIRE(planned.has_value());
-      const Result<std::unique_ptr<Engine>> engine = Engine::load(model.path + ".gguf", options);
+      const Result<std::unique_ptr<Engine>> engine = Engine::load(model.path, options);
       REQUIRE(engine.has_value());
       const MemoryReport used = (*engine)->memory();
       CHECK(used.weights == planned->weights);

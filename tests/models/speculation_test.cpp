@@ -132,14 +132,14 @@ TEST_CASE("with any drafter the tokens of every architecture are those without")
   int64_t other_drafts = 0;
   for (size_t m = 0; m < models.size(); ++m) {
     CAPTURE(models[m].name);
-    const std::string path = models[m].path + ".gguf";
+    const std::string path = models[m].path;
     LoadOptions options;
     options.threads = m % 4 == 0 ? 2 : 1;
     options.context = 256;
     // Drafts of a model with other weights, where one has this vocabulary.
     std::string draft = path;
     LoadOptions probe = options;
-    probe.draft_model = models[(m + 1) % models.size()].path + ".gguf";
+    probe.draft_model = models[(m + 1) % models.size()].path;
     if (plan_model(path, probe).has_value()) {
       draft = probe.draft_model;
       ++other_drafts;

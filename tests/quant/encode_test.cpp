@@ -77,7 +77,8 @@ constexpr Bound kBounds[] = {
     {DType::q4_0, 0.089},   {DType::q4_1, 0.081},  {DType::q5_0, 0.0445}, {DType::q5_1, 0.0393},
     {DType::q8_0, 0.0056},  {DType::q8_1, 0.0056}, {DType::q8_k, 0.0073}, {DType::q2_k, 0.28},
     {DType::q3_k, 0.152},   {DType::q4_k, 0.074},  {DType::q5_k, 0.0375}, {DType::q6_k, 0.0187},
-    {DType::iq4_nl, 0.077}, {DType::iq4_xs, 0.08}, {DType::mxfp4, 0.115},
+    {DType::iq4_nl, 0.077}, {DType::iq4_xs, 0.08}, {DType::mxfp4, 0.115}, {DType::nf4, 0.1},
+    {DType::fp4, 0.14},
 };
 
 }  // namespace

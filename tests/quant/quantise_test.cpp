@@ -72,7 +72,7 @@ constexpr Bound kBounds[] = {
     {DType::q8_0, 2.0},     {DType::q2_k, 1.65},   {DType::q3_k, 1.65},   {DType::q4_k, 1.65},
     {DType::q5_k, 1.65},    {DType::q6_k, 1.65},   {DType::iq4_nl, 1.72}, {DType::iq4_xs, 1.65},
     {DType::mxfp4, 2.2},    {DType::iq2_xxs, 1.5}, {DType::iq2_xs, 1.55}, {DType::iq2_s, 1.55},
-    {DType::iq3_xxs, 1.65}, {DType::iq3_s, 1.6},
+    {DType::iq3_xxs, 1.65}, {DType::iq3_s, 1.6},   {DType::nf4, 2.1},     {DType::fp4, 3.0},
 };
 
 /// The least error of one block of 32 with levels times one scale, by trying everything: between

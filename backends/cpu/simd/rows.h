@@ -33,6 +33,57 @@ struct Sub32 {
   }
 };
 
+/// The codes low + 32·high of 32 weights in a row for each lane.
+template <typename Part>
+struct SplitCodes {
+  Part low, high;
+};
+using TenBits = SplitCodes<Codes<31>>;
+
+// Σ codes·q over 32 weights. An instruction set may have a way to multiply with both parts at once.
+
+template <typename Part>
+[[gnu::always_inline]] inline I dot(const SplitCodes<Part>& codes, const int8_t* q) {
+  if constexpr (requires { dot_both(codes.low, codes.high, q); }) {
+    return dot_both(codes.low, codes.high, q);
+  } else {
+    return dot(codes.low, q) + (dot(codes.high, q) << 5);
+  }
+}
+
+template <typename Part>
+requires(requires(const Part& part, const int8_t* q) { dot(part, q, q); })
+    [[gnu::always_inline]] inline auto dot(const SplitCodes<Part>& codes, const int8_t* q0,
+                                           const int8_t* q1) {
+  auto sums = dot(codes.low, q0, q1);
+  const auto highs = dot(codes.high, q0, q1);
+  sums.first = sums.first + (highs.first << 5);
+  sums.second = sums.second + (highs.second << 5);
+  return sums;
+}
+
+template <typename Part>
+requires(requires(const Part& part, const int8_t* q) { dot_both(part, part, q, q); })
+    [[gnu::always_inline]] inline auto dot(const SplitCodes<Part>& codes, const int8_t* q0,
+                                           const int8_t* q1) {
+  return dot_both(codes.low, codes.high, q0, q1);
+}
+
+/// 32 weights of each row: scale·code + min.
+struct Sub32TenBits {
+  TenBits codes;
+  F scale, min;
+
+  template <typename... Q>
+  [[gnu::always_inline]] auto product(Q... q) const {
+    return dot(codes, q...);
+  }
+  [[gnu::always_inline]] F add(F sum, auto dots, const PanelChunk& x, int64_t c) const {
+    sum = fma(min, F::set(*x.s(c)), sum);
+    return fma(to_float(dots()), scale * F::set(*x.d(c)), sum);
+  }
+};
+
 /// 32 weights of each row: scale·(code + offset), for scales near the ends of float's range.
 template <int kMax, int kOffset>
 struct Sub32Offset {

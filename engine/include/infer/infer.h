@@ -148,6 +148,9 @@ typedef struct infer_load_options {
                               several at a time; null: none */
   const char* drafters; /* who proposes, names parted by ';': ngram, suffix, model; null: suffix and
                            model with a draft_model, else nobody */
+  const char*
+      quantize; /* a type ("nf4", "q8_0", ...) that matrices which are not quantised are made
+                   while loading, but for the embedding and the output; null: as stored */
 } infer_load_options;
 
 /* Sets the defaults; struct_size is sizeof(infer_load_options). */

@@ -79,9 +79,11 @@ struct LoadOptions {
   bool fewer_rows = true;            ///< fewer than batch_rows where those do not fit
   std::string cache_type_k = "f16";  ///< f32, f16, q8_0, q4_0; auto: f16, q8_0 if only that fits
   std::string cache_type_v = "f16";
-  bool exact = false;  ///< keep activations in float32
-  bool mmap = false;   ///< use weights as they lie in the mapped file, without laying them out
-                       ///< anew; the file must not shrink meanwhile
+  bool exact = false;    ///< keep activations in float32
+  std::string quantize;  ///< matrices that are not quantised are made this type while loading, but
+                         ///< for the embedding and the output: nf4, q8_0, …; empty: as stored
+  bool mmap = false;     ///< use weights as they lie in the mapped file, without laying them out
+                         ///< anew; the file must not shrink meanwhile
   bool spill = false;  ///< the same, and weights leave memory when a layer has used them; mmap does
                        ///< so by itself where they do not fit
   std::string isa;     ///< force a CPU instruction set; empty: the best

@@ -92,6 +92,47 @@ struct TwoProducts {
   return {sums[0], sums[1]};
 }
 
+/// Σ (low + 32·high)·q over 32 weights with several columns.
+template <int kColumns>
+[[gnu::always_inline]] inline void dot_both(const Codes<31>& low, const Codes<31>& high,
+                                            const int8_t* const (&q)[kColumns],
+                                            I (&sums)[kColumns]) {
+  constexpr int kRun = 32767 / (31 * 127 * 2);
+  static_assert(kRun == 4);
+  for (int from = 0; from < 8; from += kRun) {
+    __m256i lows[kColumns] = {}, highs[kColumns] = {};
+    for (int j = from; j < from + kRun; ++j) {
+      for (int c = 0; c < kColumns; ++c) {
+        const __m256i four = broadcast4(q[c] + 4 * j).v;
+        const __m256i a = _mm256_maddubs_epi16(low.v[j].v, four);
+        const __m256i b = _mm256_maddubs_epi16(high.v[j].v, four);
+        lows[c] = j == from ? a : _mm256_add_epi16(lows[c], a);
+        highs[c] = j == from ? b : _mm256_add_epi16(highs[c], b);
+        asm("" : "+x"(lows[c]), "+x"(highs[c]));
+      }
+    }
+    for (int c = 0; c < kColumns; ++c) {
+      const I wide{_mm256_add_epi32(_mm256_madd_epi16(lows[c], _mm256_set1_epi16(1)),
+                                    _mm256_madd_epi16(highs[c], _mm256_set1_epi16(32)))};
+      sums[c] = from == 0 ? wide : sums[c] + wide;
+    }
+  }
+}
+
+[[gnu::always_inline]] inline I dot_both(const Codes<31>& low, const Codes<31>& high,
+                                         const int8_t* q) {
+  I sums[1];
+  dot_both(low, high, {q}, sums);
+  return sums[0];
+}
+
+[[gnu::always_inline]] inline TwoProducts dot_both(const Codes<31>& low, const Codes<31>& high,
+                                                   const int8_t* q0, const int8_t* q1) {
+  I sums[2];
+  dot_both(low, high, {q0, q1}, sums);
+  return {sums[0], sums[1]};
+}
+
 /// Scales (16 bits, signed) of the two halves of 32 weights.
 struct HalfScales {
   I first, second;

@@ -1,0 +1,52 @@
+#include "formats/safetensors/assembled.h"
+
+#include <algorithm>
+
+namespace infer::safetensors {
+
+PartTable::PartTable(const Metadata& metadata, const std::vector<StoredTensor>& tensors)
+    : metadata_(metadata), tensors_(tensors), taken_(tensors.size()) {
+  for (size_t i = 0; i < tensors.size(); ++i) by_name_.emplace(tensors[i].entry.name, i);
+}
+
+const StoredTensor* PartTable::take(const std::string& name) {
+  const auto it = by_name_.find(name);
+  if (it == by_name_.end()) return nullptr;
+  taken_[it->second] = true;
+  return &tensors_[it->second];
+}
+
+Result<const StoredTensor*> PartTable::take(const std::string& name,
+                                            std::initializer_list<DType> types, int64_t elements) {
+  const StoredTensor* tensor = take(name);
+  if (tensor == nullptr) {
+    return fail(StatusCode::bad_file, "{}: tensor '{}' is missing", metadata_.source(),
+                printable(name));
+  }
+  const TensorDesc& found = tensor->entry.desc;
+  const bool typed =
+      tensor->entry.widen == Widen::none && std::ranges::find(types, found.type) != types.end();
+  const bool sized = elements == 0 ? found.elements() > 0 : found.elements() == elements;
+  if (typed && sized) return tensor;
+  std::string expected;
+  for (const DType type : types) {
+    if (!expected.empty()) expected += " or ";
+    expected += dtype_info(type).name;
+  }
+  if (elements > 0) expected += fmt::format(" of {} elements", elements);
+  return tl::unexpected(
+      bad_tensor(*tensor, fmt::format("expected {}, found {}", expected, to_string(found))));
+}
+
+bool PartTable::ends(const std::string& name, std::string_view ending, std::string& base) {
+  if (!name.ends_with(ending)) return false;
+  base = name.substr(0, name.size() - ending.size());
+  return true;
+}
+
+Status bad_tensor(const StoredTensor& tensor, const std::string& what) {
+  return error(StatusCode::bad_file, "{}: tensor '{}': {}", tensor.file->path(),
+               printable(tensor.entry.name), what);
+}
+
+}  // namespace infer::safetensors

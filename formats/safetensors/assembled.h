@@ -1,0 +1,92 @@
+// Weights that a checkpoint keeps as several tensors: codes, their scales, and what belongs to
+// these. bitsandbytes.cpp and packed_int4.cpp recognise them by their names.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/weights/metadata.h"
+#include "formats/safetensors/header.h"
+
+namespace infer::safetensors {
+
+/// A tensor with the file that it is in.
+struct StoredTensor {
+  TensorEntry entry;
+  const File* file = nullptr;
+  uint32_t file_index = 0;
+};
+
+/// Safe from several threads.
+class AssembledTensor {
+ public:
+  virtual ~AssembledTensor() = default;
+  /// Blocks [first, first + count) of its type in the order of its elements.
+  virtual Status read(int64_t first, int64_t count, std::byte* out) const = 0;
+};
+
+/// One weight, in the place of the stored tensor `place`.
+struct Assembled {
+  std::string name;
+  TensorDesc desc;
+  size_t place;
+  std::unique_ptr<AssembledTensor> tensor;
+};
+
+/// The tensors of a checkpoint by name. What was taken as a part of another weight is none itself.
+class PartTable {
+ public:
+  PartTable(const Metadata& metadata, const std::vector<StoredTensor>& tensors);
+
+  const Metadata& metadata() const { return metadata_; }
+  const std::vector<StoredTensor>& tensors() const { return tensors_; }
+  bool is_taken(size_t index) const { return taken_[index]; }
+  /// Takes the tensor; null if there is none of that name.
+  const StoredTensor* take(const std::string& name);
+  /// Takes a tensor of one of these types with that many elements: bad_file if it is missing or
+  /// another. 0: any number but none.
+  Result<const StoredTensor*> take(const std::string& name, std::initializer_list<DType> types,
+                                   int64_t elements);
+  /// Whether `name` is BASE + `ending`, and BASE.
+  static bool ends(const std::string& name, std::string_view ending, std::string& base);
+
+ private:
+  const Metadata& metadata_;
+  const std::vector<StoredTensor>& tensors_;
+  std::unordered_map<std::string_view, size_t> by_name_;
+  std::vector<bool> taken_;
+};
+
+/// bad_file: what is wrong with a stored tensor.
+Status bad_tensor(const StoredTensor& tensor, const std::string& what);
+
+/// All of a small tensor.
+template <typename T>
+Result<std::vector<T>> read_all(const StoredTensor& tensor) {
+  std::vector<T> values(static_cast<size_t>(tensor.entry.desc.extent_bytes()) / sizeof(T));
+  INFER_CHECK_R(
+      tensor.file->read_at(tensor.entry.offset, std::as_writable_bytes(std::span(values))));
+  return values;
+}
+
+/// Elements [first, first + count) of a tensor.
+template <typename T>
+Status read_part(const StoredTensor& tensor, int64_t first, int64_t count, T* out) {
+  return tensor.file->read_at(tensor.entry.offset + static_cast<uint64_t>(first) * sizeof(T),
+                              std::as_writable_bytes(std::span(out, static_cast<size_t>(count))));
+}
+
+/// NF4 and FP4 of bitsandbytes: for each W with `W.quant_state.bitsandbytes__nf4` (or fp4) a weight
+/// W of that type, or of F32 where rows or blocks of scales are no whole 64 weights.
+Result<std::vector<Assembled>> assemble_bitsandbytes(PartTable& parts);
+
+/// GPTQ and AWQ of 4 bits: for each W.qweight a weight W.weight of type Q4_0 where all zero points
+/// are 8, else of Q5_0, which holds code − zero exactly. Where groups are not runs of columns
+/// (act-order), its columns are sorted by group, and W.order (I32) says where each comes from.
+Result<std::vector<Assembled>> assemble_packed_int4(PartTable& parts);
+
+}  // namespace infer::safetensors

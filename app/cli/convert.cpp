@@ -22,8 +22,10 @@ void declare(CLI::App& app, ConvertArgs& args) {
       ->required()
       ->type_name("FILE");
   app.add_option("output", args.path, "GGUF file to write")->required()->type_name("FILE");
-  app.add_option("--type", args.convert.type,
-                 "Type of the matrices; auto: as they are stored (norms and biases are F32)")
+  app.add_option("--to,--type", args.convert.type,
+                 "Type of the matrices; auto: as they are stored (norms and biases are F32). NF4 "
+                 "stays what it is, which no other program reads: take bf16 for those, or 'infer "
+                 "quantize'")
       ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}))
       ->capture_default_str();
   app.add_flag("--json", args.json, "Print what was written as a JSON object");

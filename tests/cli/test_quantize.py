@@ -380,3 +380,20 @@ def test_importance_helps_a_trained_model(tmp_path):
 
     for type in ("IQ2_XXS", "Q3_K_S"):
         assert divergence(type, "--imatrix", path) < 0.9 * divergence(type)
+
+
+def test_quantising_while_loading(source, tmp_path):
+    weights, exact = {}, {}
+    for kind in ("", "q8_0", "nf4"):
+        option = ["--quantize", kind] if kind else []
+        done = infer("plan", "-m", source, "--json", *option)
+        assert done.returncode == 0, done.stderr
+        weights[kind] = json.loads(done.stdout)["weights"]
+        out = tmp_path / "logits"
+        done = infer("eval", "-m", source, "--tokens", TOKENS, "--logits", out, "--exact", *option)
+        assert done.returncode == 0, done.stderr
+        exact[kind] = array.array("f", out.read_bytes())
+    assert weights["nf4"] < weights["q8_0"] < weights[""]
+    assert 0 < nmse(exact["q8_0"], exact[""]) < 1e-3
+    assert nmse(exact["q8_0"], exact[""]) < nmse(exact["nf4"], exact[""]) < 0.2
+    fails(2, "plan", "-m", source, "--quantize", "q9", says="'q9': expected one of q4_0")

@@ -300,8 +300,9 @@ void read_unigram(const JsonPlace& model, TextSteps steps, TokenizerSpec& spec) 
   spec.add_space_prefix = steps.prefix ? 1 : 0;
   spec.remove_extra_whitespaces = steps.merge_spaces ? 1 : 0;
   if (const JsonPlace id = model.at("unk_id"); id.present()) {
-    mark_unknown(static_cast<int32_t>(id.integer(0, static_cast<int64_t>(spec.scores.size()) - 1)),
-                 spec);
+    const auto count = static_cast<int64_t>(spec.scores.size());
+    const int64_t unknown = id.integer(0, count - 1);
+    if (unknown < count) mark_unknown(static_cast<int32_t>(unknown), spec);
   }
   if (model.at("byte_fallback").flag(false)) mark_byte_tokens(spec);
 }

@@ -1,6 +1,8 @@
 // Vocabularies of tokenizer.json: small ones of every kind, and every known way to break one.
 #include <doctest.h>
 
+#include "engine/core/log.h"
+#include "engine/text/tokenizer.h"
 #include "engine/weights/metadata.h"
 #include "engine/weights/tokenizer_keys.h"
 #include "formats/gguf/tokenizer.h"
@@ -18,6 +20,7 @@ class Directory {
   void file(const std::string& name, const std::string& text) const {
     write_bytes(dir_.path(name), bytes_of(text));
   }
+  std::string path() const { return dir_.path(""); }
   Metadata config;
   Result<TokenizerSpec> read() const { return safetensors::read_tokenizer(dir_.path(""), config); }
   TokenizerSpec spec() const {
@@ -265,4 +268,57 @@ TEST_CASE("the files beside it are checked as well, and may be missing") {
   dir.file("tokenizer_config.json", "{}");
   dir.config.set("hf.config.vocab_size", int64_t{1} << 40);
   CHECK_FALSE(dir.read());
+}
+
+TEST_CASE("every bit flip and truncation gives a typed error or a vocabulary that takes a text") {
+  const std::string files[] = {
+      R"({"added_tokens":[{"id":3,"content":"<s>","special":true,"lstrip":true}],"pre_tokenizer":
+        {"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\p{L}+| "},
+        "behavior":"Isolated","invert":false},{"type":"ByteLevel","add_prefix_space":false,
+        "use_regex":false}]},"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},
+        "merges":[["a","b"]],"byte_fallback":false,"unk_token":null}})",
+      R"({"normalizer":{"type":"Replace","pattern":{"Regex":" {2,}"},"content":" "},
+        "pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"WhitespaceSplit"},
+        {"type":"Metaspace","replacement":"▁","add_prefix_space":true}]},
+        "model":{"type":"Unigram","unk_id":1,"vocab":[["▁",-1.5],["<unk>",0],["a",-2]]}})",
+      R"({"normalizer":{"type":"BertNormalizer","lowercase":true,"strip_accents":null},
+        "pre_tokenizer":{"type":"BertPreTokenizer"},"added_tokens":[{"id":0,"content":"[CLS]",
+        "special":true}],"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":
+        {"id":"[CLS]","type_id":0}},{"Sequence":{"id":"A","type_id":0}}],"special_tokens":
+        {"[CLS]":{"id":"[CLS]","ids":[0],"tokens":["[CLS]"]}}},"model":{"type":"WordPiece",
+        "unk_token":"[UNK]","vocab":{"[CLS]":0,"[SEP]":1,"[UNK]":2,"word":3,"##s":4}}})"};
+  const LogLevel before = log_level();
+  set_log_level(LogLevel::off);
+  int taken = 0;
+  const auto attempt = [&](const std::string& text) {
+    const Directory directory(text);
+    const auto spec = directory.read();
+    const auto tokenizer = spec ? Tokenizer::create(*spec) : tl::unexpected(spec.error());
+    if (!tokenizer) {
+      CHECK(tokenizer.error().code() != StatusCode::internal);
+      CHECK(tokenizer.error().message().find(directory.path()) != std::string::npos);
+      return false;
+    }
+    const auto ids = (*tokenizer)->encode("Words ab\xc3\xa9 <s>[CLS] \xff");
+    if (ids) (*tokenizer)->decode(*ids);
+    if (!ids) CHECK(ids.error().code() != StatusCode::internal);
+    ++taken;
+    return true;
+  };
+  for (const std::string& whole : files) {
+    INFO(whole);
+    CHECK(attempt(whole));
+    for (size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+      CAPTURE(bit);
+      std::string file = whole;
+      file[bit / 8] = static_cast<char>(file[bit / 8] ^ (1 << bit % 8));
+      attempt(file);
+    }
+    for (size_t size = 0; size < whole.size(); ++size) {
+      CAPTURE(size);
+      CHECK_FALSE(attempt(whole.substr(0, size)));
+    }
+  }
+  CHECK(taken > 100);
+  set_log_level(before);
 }

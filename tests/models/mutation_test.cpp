@@ -2,8 +2,11 @@
 #include <doctest.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <random>
 
+#include "engine/model/arch.h"
+#include "engine/model/checkpoint.h"
 #include "engine/weights/weight_source.h"
 #include "infer/infer.hpp"
 #include "tests/support.h"
@@ -92,4 +95,95 @@ TEST_CASE("mutated models give typed errors or run") {
   }
   CHECK(ran > 0);
   CHECK(refused > 0);
+}
+
+namespace {
+
+/// A directory with a model in NF4, a vocabulary and defaults of sampling.
+struct Directory {
+  static constexpr const char* kFiles[] = {"config.json", "model.safetensors", "tokenizer.json",
+                                           "generation_config.json"};
+  TempDir dir;
+
+  Directory() {
+    const std::string from = data_path("golden/hf-nf4-double/");
+    for (const char* name : {kFiles[0], kFiles[1]}) write(name, read_text(from + name));
+    std::string tokens;
+    for (int i = 0; i < 320; ++i) {
+      const std::string letters{static_cast<char>('a' + i % 26), static_cast<char>('a' + i / 26)};
+      tokens += (i == 0 ? "\"" : ",\"") + letters + "\":" + std::to_string(i);
+    }
+    write(kFiles[2], R"({"added_tokens":[{"id":3,"content":"da","special":true}],"pre_tokenizer":)"
+                     R"({"type":"ByteLevel","add_prefix_space":false},"model":{"type":"BPE",)"
+                     R"("vocab":{)" +
+                         tokens + R"(},"merges":[]}})");
+    write(kFiles[3], R"({"eos_token_id":[2,7],"temperature":0.7,"top_k":20,"top_p":0.9})");
+  }
+  void write(const std::string& name, const std::string& bytes) const {
+    write_bytes(dir.path(name), bytes_of(bytes));
+  }
+};
+
+/// The header, with what describes quantised weights after it, or all of a text.
+size_t described(const std::string& name, const std::string& file) {
+  if (!name.ends_with(".safetensors")) return file.size();
+  uint64_t header = 0;
+  std::memcpy(&header, file.data(), sizeof(header));
+  return static_cast<size_t>(header) + 8;
+}
+
+}  // namespace
+
+TEST_CASE("mutated directories give typed errors or run") {
+  const char* wanted = std::getenv("INFER_MUTATIONS");
+  const int count = wanted == nullptr ? 200 : std::atoi(wanted);
+  const Directory directory;
+  REQUIRE(try_model(directory.dir.path("")));
+  int ran = 0;
+  int refused = 0;
+  for (const char* name : Directory::kFiles) {
+    const std::string original = read_text(directory.dir.path(name));
+    for (int i = 0; i < count / 4; ++i) {
+      INFO(name, " mutant ", i);
+      std::mt19937 random(static_cast<uint32_t>(i) + 7);
+      std::string file = original;
+      mutate(file, described(name, original), random);
+      directory.write(name, file);
+      (try_model(directory.dir.path("")) ? ran : refused) += 1;
+    }
+    directory.write(name, original);
+  }
+  CHECK(ran > 0);
+  CHECK(refused > 0);
+}
+
+TEST_CASE("every bit flip and truncation of a configuration gives a typed error or a model") {
+  const Directory directory;
+  int opened = 0;
+  const auto open = [&] {
+    const auto source = open_weights(directory.dir.path(""));
+    const auto model = source ? create_model(**source) : tl::unexpected(source.error());
+    if (model) ++opened;
+    if (!model) {
+      CHECK(model.error().code() != StatusCode::internal);
+      CHECK(model.error().message().find(directory.dir.path("")) != std::string::npos);
+    }
+  };
+  for (const char* name : {"config.json", "generation_config.json"}) {
+    const std::string original = read_text(directory.dir.path(name));
+    for (size_t bit = 0; bit < 8 * original.size(); ++bit) {
+      INFO(name, " bit ", bit);
+      std::string file = original;
+      file[bit / 8] = static_cast<char>(file[bit / 8] ^ (1 << bit % 8));
+      directory.write(name, file);
+      open();
+    }
+    for (size_t size = 0; size < original.size(); ++size) {
+      INFO(name, " of size ", size);
+      directory.write(name, original.substr(0, size));
+      open();
+    }
+    directory.write(name, original);
+  }
+  CHECK(opened > 0);
 }

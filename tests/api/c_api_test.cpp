@@ -177,6 +177,34 @@ TEST_CASE("C: a draft model and other drafters change the statistics, not the to
   CHECK(engine == nullptr);
 }
 
+TEST_CASE("C: what matrices are made while loading") {
+  const TempDir dir;
+  const std::string path = dir.path("m.gguf");
+  SynthOptions shape;
+  shape.shape = "custom";
+  shape.type = "f32";
+  shape.layers = 1;
+  shape.embedding = shape.feed_forward = 128;
+  shape.heads = 2;
+  shape.tokens = 300;
+  REQUIRE(synth(path, shape).ok());
+  infer_load_options options;
+  infer_load_options_init(&options, sizeof(options));
+  CHECK(options.quantize == nullptr);
+  const auto weights = [&](const char* type) {
+    options.quantize = type;
+    infer_memory memory;
+    REQUIRE(infer_plan(path.c_str(), &options, &memory, sizeof(memory)) == INFER_OK);
+    return memory.weights;
+  };
+  CHECK(weights("nf4") < weights("q8_0"));
+  CHECK(weights("q8_0") < weights(nullptr));
+  options.quantize = "f16";
+  infer_memory memory;
+  CHECK(infer_plan(path.c_str(), &options, &memory, sizeof(memory)) == INFER_INVALID_ARGUMENT);
+  CHECK(std::string(infer_last_error()).find("nf4") != std::string::npos);
+}
+
 TEST_CASE("C: a session is saved, restored, and shifts") {
   const TempDir folder;
   const std::string path = folder.path("session");

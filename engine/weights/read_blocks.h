@@ -14,7 +14,8 @@ namespace infer {
 
 /// Fills `out` from byte `offset` of a row of blocks of `block_bytes` each, by calls of
 ///   Status make(int64_t first, int64_t count, std::byte* to)
-/// for at most `most` blocks. A block of which only a part is wanted is made beside.
+/// for at most `most` blocks and memory aligned as a float is: where `out` is not, or begins or ends
+/// within a block, blocks are made beside.
 template <typename Make>
 Status read_blocks(uint64_t offset, std::span<std::byte> out, int64_t block_bytes, int64_t most,
                    Make make) {
@@ -23,15 +24,19 @@ Status read_blocks(uint64_t offset, std::span<std::byte> out, int64_t block_byte
   while (!out.empty()) {
     const auto first = static_cast<int64_t>(offset / block);
     const uint64_t within = offset % block;
-    const auto whole =
-        static_cast<int64_t>(std::min<uint64_t>(out.size() / block, static_cast<uint64_t>(most)));
+    const auto at_most = [most](uint64_t blocks) {
+      return std::min(static_cast<int64_t>(std::min<uint64_t>(blocks, INT64_MAX)), most);
+    };
+    const int64_t whole = at_most(out.size() / block);
     size_t bytes = static_cast<size_t>(whole) * block;
-    if (within == 0 && whole > 0) {
+    const bool aligned = reinterpret_cast<uintptr_t>(out.data()) % alignof(uint32_t) == 0;
+    if (within == 0 && whole > 0 && aligned) {
       INFER_CHECK(make(first, whole, out.data()));
     } else {
-      bytes = std::min<size_t>(out.size(), block - within);
-      beside.resize(block);
-      INFER_CHECK(make(first, int64_t{1}, beside.data()));
+      const int64_t count = at_most((within + out.size() - 1) / block + 1);
+      beside.resize(static_cast<size_t>(count) * block);
+      INFER_CHECK(make(first, count, beside.data()));
+      bytes = std::min(out.size(), beside.size() - within);
       std::memcpy(out.data(), beside.data() + within, bytes);
     }
     out = out.subspan(bytes);

@@ -195,9 +195,7 @@ class CheckpointMap {
 };
 
 /// Opens a model in whatever format it is, as the architectures read it: a Hugging Face checkpoint
-/// is mapped. `matrices`: the type of matrices, one that has an encoder, or none: as stored. To a
-/// quantised type neither the embedding and the output are changed, nor what is quantised already
-/// or has rows of no whole blocks.
+/// is mapped. `matrices`: the type of matrices (matrix_type.h), or none: as stored.
 /// Beside open_model's failures: unsupported naming `architectures` and those known, or what is
 /// wanted that cannot be had; bad_file naming what is missing or wrong.
 Result<std::unique_ptr<WeightSource>> open_weights(const std::string& path,

@@ -73,12 +73,6 @@ struct AbsmaxCodec {
     }
   };
 
-  static int nearest_code(float x) {
-    int i = 0;
-    for (int next = 1; next < 16; ++next) i += x > middle(next) ? 1 : 0;
-    return Levels::kAscending[i];
-  }
-
   static void pack(const float* in, float scale, Block& block) {
     const auto bits = std::bit_cast<uint32_t>(scale);
     block.absmax[0] = static_cast<uint16_t>(bits);
@@ -86,12 +80,17 @@ struct AbsmaxCodec {
     // Multiplied, as in bitsandbytes: between two levels that decides. The inverse of the smallest
     // scales is infinite.
     const float inverse = inverse_or_zero(scale);
-    const auto code = [&](float x) {
-      return nearest_code(std::isfinite(inverse) ? x * inverse : x / scale);
-    };
+    const bool finite = std::isfinite(inverse);
+    float x[kElements];
+    for (int i = 0; i < kElements; ++i) x[i] = finite ? in[i] * inverse : in[i] / scale;
+    int32_t nearest[kElements] = {};  // in the order of the levels; for all at once, as vectors
+    for (int next = 1; next < 16; ++next) {
+      for (int i = 0; i < kElements; ++i) nearest[i] += x[i] > middle(next) ? 1 : 0;
+    }
+    const auto code = [&](int i) { return Levels::kAscending[nearest[i]]; };
     for (int i = 0; i < kElements / 2; ++i) {
       const int from = i / 16 * 32 + i % 16;
-      block.qs[i] = static_cast<uint8_t>(code(in[from]) | code(in[from + 16]) << 4);
+      block.qs[i] = static_cast<uint8_t>(code(from) | code(from + 16) << 4);
     }
   }
 };

@@ -22,30 +22,13 @@ else()
   set(vulkan_WHY "shaders by ${GLSLC}")
 endif()
 
-# The codebooks of the IQ types as GLSL, from the one place where they stand.
-function(_infer_vulkan_grids)
-  set(header ${CMAKE_SOURCE_DIR}/engine/quant/iq_grids.h)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header})
-  file(READ ${header} text)
-  string(REGEX MATCHALL "uint16_t k[A-Za-z0-9]+\\[[0-9]+\\] = {[^}]*}" arrays "${text}")
-  set(glsl "// Generated from engine/quant/iq_grids.h.\n")
-  foreach(array IN LISTS arrays)
-    string(REGEX REPLACE "uint16_t (k[A-Za-z0-9]+)\\[([0-9]+)\\] = {([^}]*)}"
-                         "const uint \\1[\\2] = uint[\\2](\\3)" array "${array}")
-    string(REGEX REPLACE ",[ \n]*\\)$" ")" array "${array}")
-    string(REGEX REPLACE "(0x[0-9a-f]+)" "\\1u" array "${array}")
-    string(APPEND glsl "${array};\n")
-  endforeach()
-  infer_write_if_changed(${INFER_GENERATED}/vulkan/iq_grids.glsl "${glsl}")
-endfunction()
-
 # Compiles a shader to <name>.inc, a list of words for an array.
 function(_infer_vulkan_shader name source)
   set(dir ${CMAKE_SOURCE_DIR}/backends/vulkan)
   set(out ${INFER_GENERATED}/vulkan/${name}.inc)
   add_custom_command(OUTPUT ${out}
     COMMAND ${GLSLC} -O --target-env=vulkan1.2 -fshader-stage=compute -mfmt=num -Werror
-            -I ${dir}/glsl -I ${dir} -I ${INFER_GENERATED}/vulkan -MD -MF ${out}.d -MT ${out} -o ${out} ${source}
+            -I ${dir}/glsl -I ${dir} -MD -MF ${out}.d -MT ${out} -o ${out} ${source}
     DEPENDS ${source} DEPFILE ${out}.d VERBATIM COMMENT "Shader ${name}")
 endfunction()
 
@@ -57,7 +40,6 @@ function(infer_add_vulkan target)
   file(GLOB weighted CONFIGURE_DEPENDS ${dir}/weights/*.comp)
   file(GLOB types CONFIGURE_DEPENDS ${dir}/quant/*.glsl)
 
-  _infer_vulkan_grids()
   set(names "")
   foreach(path IN LISTS plain)
     get_filename_component(name ${path} NAME_WE)

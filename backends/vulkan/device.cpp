@@ -5,6 +5,7 @@
 #include "backends/vulkan/op.h"
 #include "backends/vulkan/packing.h"
 #include "backends/vulkan/program.h"
+#include "backends/vulkan/tables.h"
 #include "engine/core/checked.h"
 #include "engine/core/log.h"
 
@@ -71,6 +72,12 @@ Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index) {
   device->heap_ = std::make_unique<Heap>(*device->context_);
   INFER_TRY(device->transfer_, Transfer::create(*device->context_));
   INFER_TRY(device->pipelines_, Pipelines::create(*device->context_));
+  const std::vector<uint16_t> tables = iq_tables();
+  const auto bytes = std::as_bytes(std::span(tables));
+  INFER_TRY(device->tables_,
+            RawBuffer::create(*device->context_, static_cast<int64_t>(bytes.size()), 0,
+                              VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT));
+  INFER_CHECK_R(device->transfer_->write(bytes, {device->tables_->handle(), 0}));
   return device;
 }
 
@@ -150,7 +157,7 @@ Result<std::unique_ptr<Program>> VulkanDevice::compile(const CompileSpec& spec) 
   for (const Node& node : spec.segment.nodes()) {
     INFER_CHECK_R(capability(*spec.segment.graph, node));
   }
-  return compile_program(*context_, *pipelines_, spec);
+  return compile_program(*context_, *pipelines_, tables_->address(), spec);
 }
 
 Status VulkanDevice::read(const MemoryRef& from, std::span<std::byte> to) {

@@ -103,10 +103,10 @@ Status check_features(PhysicalDevice& device, uint32_t version) {
       std::min<uint64_t>(largest.maxMemoryAllocationSize, uint64_t{1} << 62));
   constexpr VkSubgroupFeatureFlags kNeeded = VK_SUBGROUP_FEATURE_BASIC_BIT |
                                              VK_SUBGROUP_FEATURE_ARITHMETIC_BIT |
-                                             VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
+                                             VK_SUBGROUP_FEATURE_BALLOT_BIT;
   if ((subgroup.supportedOperations & kNeeded) != kNeeded ||
       (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) == 0) {
-    return missing("subgroup arithmetic and shuffles in compute shaders");
+    return missing("subgroup arithmetic and broadcasts in compute shaders");
   }
   device.subgroup = subgroup.subgroupSize;
   if (size_control && sizes.subgroupSizeControl != VK_FALSE &&
@@ -127,6 +127,7 @@ PhysicalDevice describe(VkPhysicalDevice handle) {
   device.description =
       fmt::format("{}, {}", properties.properties.deviceName,
                   driver.driverInfo[0] != '\0' ? driver.driverInfo : driver.driverName);
+  device.processor = properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
   device.limits = properties.properties.limits;
   vkGetPhysicalDeviceMemoryProperties(handle, &device.memory);
   device.memory_budget = has_extension(handle, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);

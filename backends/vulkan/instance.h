@@ -25,6 +25,7 @@ struct PhysicalDevice {
   uint32_t timestamp_bits = 0;
   uint32_t subgroup = 0;         ///< lanes of a subgroup in all shaders
   bool choose_subgroup = false;  ///< pipelines have to ask for that size
+  bool processor = false;        ///< a CPU: no more at once than it has cores
   bool memory_budget = false;    ///< VK_EXT_memory_budget
   int64_t largest_allocation = 0;
   Status usable;  ///< unsupported, with the feature that is missing

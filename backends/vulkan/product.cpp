@@ -18,9 +18,10 @@ struct Push {
   std::array<uint32_t, 4> planes;
 };
 
-/// Results of one subgroup: rows of the weight, columns of activations.
-constexpr int64_t kRows = 4;
+/// Columns of activations that share the decoded weights.
 constexpr int64_t kColumns = 4;
+/// Subgroups that share the sums of a workgroup on a device that runs many at once.
+constexpr uint32_t kParts = 8;
 /// What every device takes as a count of workgroups.
 constexpr int64_t kMostGroups = 65535;
 
@@ -43,8 +44,11 @@ void record_product(const NodeCall& call, const ProductInputs& in) {
   const int64_t columns = y.dim(2);
   // The experts of two rows are not the same.
   const int64_t wide = in.matrix == MatrixOf::by_ids || columns == 1 ? 1 : kColumns;
-  const uint32_t constants[] = {call.device.subgroup,
-                                static_cast<uint32_t>(kRows),
+  const uint32_t lanes = call.device.subgroup;
+  const uint32_t parts = call.device.processor ? 1 : kParts;
+  const uint32_t constants[] = {lanes * parts,
+                                lanes,
+                                parts,
                                 static_cast<uint32_t>(wide),
                                 static_cast<uint32_t>(in.matrix),
                                 in.bias.given() ? 1u : 0u,
@@ -66,7 +70,7 @@ void record_product(const NodeCall& call, const ProductInputs& in) {
                   plane_offsets(in.w.value->desc)};
   const std::string shader = "product_" + std::string(dtype_info(in.w.value->desc.type).ident);
   call.recorder.dispatch(shader, constants, push,
-                         {std::min(div_ceil(n, kRows), kMostGroups), div_ceil(columns, wide),
+                         {std::min(div_ceil<int64_t>(n, lanes), kMostGroups), div_ceil(columns, wide),
                           in.matrix == MatrixOf::only ? 1 : y.dim(1)});
 }
 

@@ -32,8 +32,8 @@ class VulkanProgram final : public Program, private Recorder {
         memory_(spec.memory.begin(), spec.memory.end()),
         commands_(context) {}
 
-  Status record(const Segment& segment) {
-    INFER_TRY_S(step_, StepMemory::create(context_, graph_));
+  Status record(const Segment& segment, VkDeviceAddress tables) {
+    INFER_TRY_S(step_, StepMemory::create(context_, graph_, tables));
     INFER_CHECK(commands_.create());
     INFER_CHECK(commands_.begin(false));
     constexpr VkPipelineStageFlags kDevice =
@@ -158,9 +158,10 @@ std::vector<NodePhase> plan_phases(const Graph& graph) {
 }
 
 Result<std::unique_ptr<Program>> compile_program(Context& context, Pipelines& pipelines,
+                                                 VkDeviceAddress tables,
                                                  const CompileSpec& spec) {
   auto program = std::make_unique<VulkanProgram>(context, pipelines, spec);
-  INFER_CHECK_R(program->record(spec.segment));
+  INFER_CHECK_R(program->record(spec.segment, tables));
   return program;
 }
 

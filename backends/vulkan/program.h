@@ -15,8 +15,9 @@ namespace infer::vulkan {
 /// the running phase makes. Between phases there is a barrier, within one there is none.
 std::vector<NodePhase> plan_phases(const Graph& graph);
 
-/// device, out_of_memory or unsupported on failure.
+/// `tables`: tables.h. device, out_of_memory or unsupported on failure.
 Result<std::unique_ptr<Program>> compile_program(Context& context, Pipelines& pipelines,
+                                                 VkDeviceAddress tables,
                                                  const CompileSpec& spec);
 
 }  // namespace infer::vulkan

@@ -11,7 +11,7 @@ namespace {
 /// As glsl/common.glsl has them.
 struct StepHeader {
   uint32_t rows[2];  ///< tokens, outputs
-  uint32_t unused[2];
+  VkDeviceAddress tables;
 };
 struct StepKind {
   VkDeviceAddress table;  ///< u64 [sequences][stride], addresses of pages
@@ -21,8 +21,8 @@ struct StepKind {
 
 }  // namespace
 
-StepMemory::StepMemory(Context& context, const Graph& graph)
-    : context_(context), graph_(graph), kv_layout_(canonical_kv_layout(graph.kv())) {
+StepMemory::StepMemory(Context& context, const Graph& graph, VkDeviceAddress tables)
+    : context_(context), graph_(graph), constants_(tables), kv_layout_(canonical_kv_layout(graph.kv())) {
   bytes_ = static_cast<int64_t>(sizeof(StepHeader) + kv_layout_.kinds.size() * sizeof(StepKind));
   for (size_t id = 0; id < graph.values().size(); ++id) {
     const Value& value = graph.values()[id];
@@ -35,8 +35,9 @@ StepMemory::StepMemory(Context& context, const Graph& graph)
   }
 }
 
-Result<std::unique_ptr<StepMemory>> StepMemory::create(Context& context, const Graph& graph) {
-  std::unique_ptr<StepMemory> made(new StepMemory(context, graph));
+Result<std::unique_ptr<StepMemory>> StepMemory::create(Context& context, const Graph& graph,
+                                                       VkDeviceAddress tables) {
+  std::unique_ptr<StepMemory> made(new StepMemory(context, graph, tables));
   INFER_TRY(made->buffer_, RawBuffer::create_mapped(context, made->bytes_,
                                                     VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT));
   return made;
@@ -44,7 +45,7 @@ Result<std::unique_ptr<StepMemory>> StepMemory::create(Context& context, const G
 
 Status StepMemory::write(const Bindings& bindings) {
   const StepHeader header{
-      {static_cast<uint32_t>(bindings.rows), static_cast<uint32_t>(bindings.outputs)}, {}};
+      {static_cast<uint32_t>(bindings.rows), static_cast<uint32_t>(bindings.outputs)}, constants_};
   std::memcpy(buffer_->data(), &header, sizeof(header));
   for (size_t id = 0; id < offsets_.size(); ++id) {
     if (offsets_[id] < 0 || bindings.inputs[id] == nullptr) continue;

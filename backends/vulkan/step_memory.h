@@ -13,7 +13,9 @@ namespace infer::vulkan {
 /// One thread.
 class StepMemory {
  public:
-  static Result<std::unique_ptr<StepMemory>> create(Context& context, const Graph& graph);
+  /// `tables`: tables.h.
+  static Result<std::unique_ptr<StepMemory>> create(Context& context, const Graph& graph,
+                                                    VkDeviceAddress tables);
 
   /// glsl/common.glsl: Step.
   VkDeviceAddress address() const { return buffer_->address(); }
@@ -25,12 +27,13 @@ class StepMemory {
   Status write(const Bindings& bindings);
 
  private:
-  StepMemory(Context& context, const Graph& graph);
+  StepMemory(Context& context, const Graph& graph, VkDeviceAddress tables);
 
   Status write_pages(const Bindings& bindings);
 
   Context& context_;
   const Graph& graph_;
+  VkDeviceAddress constants_;  ///< tables.h
   KvLayout kv_layout_;
   ValueId slots_ = kNoValue;
   ValueId sequences_ = kNoValue;

@@ -22,7 +22,7 @@ struct StepKind {
 };
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Step {
   uint rows[2];
-  uint unused[2];
+  uint64_t tables;  // tables.h
   StepKind kinds[];
 };
 

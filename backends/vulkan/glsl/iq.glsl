@@ -1,32 +1,38 @@
-// What the IQ types share: engine/quant/iq_decode.h. The grids come from engine/quant/iq_grids.h.
-#include "iq_grids.glsl"
+// What the IQ types share: engine/quant/iq_decode.h. The grids lie in memory (tables.h).
+const uint kIq2XxsGrid = 0;
+const uint kIq2XsGrid = 256;
+const uint kIq2SGrid = kIq2XsGrid + 512;
+const uint kIq3XxsGrid = kIq2SGrid + 1024;
+const uint kIq3SGrid = kIq3XxsGrid + 256;
+const uint kIq1Grid = kIq3SGrid + 512;
 
-const float kIq1Levels[4] = float[4](-1.0, 0.0, 1.0, 0.0);
-const float kIq2Levels[4] = float[4](8.0, 25.0, 43.0, 0.0);
-const float kIq3XxsLevels[8] = float[8](4.0, 12.0, 20.0, 28.0, 36.0, 44.0, 52.0, 62.0);
-const float kIq3SLevels[8] = float[8](1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0);
+uint grid_entry(uint grid, uint index) { return uint(U16(tables).v[grid + index]); }
 
 uint iq_signs(uint seven) {
   const uint low = seven & 127;
   return low | ((uint(bitCount(low)) & 1) << 7);
 }
 
+float with_sign(float value, uint signs, uint i) {
+  return uintBitsToFloat(floatBitsToUint(value) ^ (((signs >> i) & 1) << 31));
+}
+
+// Levels 8, 25, 43.
 void put_iq2(uint entry, uint signs, float scale, uint to, inout float v[32]) {
   [[unroll]] for (uint i = 0; i < 8; ++i) {
-    const float value = scale * kIq2Levels[(entry >> (2 * i)) & 3];
-    v[to + i] = ((signs >> i) & 1) != 0 ? -value : value;
+    const uint level = (0x002b1908u >> (((entry >> (2 * i)) & 3) * 8)) & 255;
+    v[to + i] = with_sign(scale * float(level), signs, i);
   }
 }
 
-void put_iq3(uint entry, float levels[8], uint signs, float scale, uint to, inout float v[32]) {
-  [[unroll]] for (uint i = 0; i < 4; ++i) {
-    const float value = scale * levels[(entry >> (4 * i)) & 7];
-    v[to + i] = ((signs >> i) & 1) != 0 ? -value : value;
-  }
-}
+// Levels 4, 12, … 52, 62.
+uint iq3_xxs_level(uint code) { return 4 + 8 * code + (code == 7 ? 2 : 0); }
+// Levels 1, 3, … 15.
+uint iq3_s_level(uint code) { return 1 + 2 * code; }
 
+// Levels −1, 0, 1.
 void put_iq1(uint entry, float delta, float scale, uint to, inout float v[32]) {
   [[unroll]] for (uint i = 0; i < 8; ++i) {
-    v[to + i] = scale * (kIq1Levels[(entry >> (2 * i)) & 3] + delta);
+    v[to + i] = scale * (float(int((entry >> (2 * i)) & 3) - 1) + delta);
   }
 }

@@ -13,8 +13,9 @@
 
 const uint kPiece = 32;
 
-// Set by main; types of one element a block read no further.
+// Set by main: types of one element a block read no further, and where the codebooks lie.
 uint elements_of_row;
+uint64_t tables;
 
 // Where the parts of one row of weights begin in each plane.
 struct Row {

@@ -24,6 +24,7 @@ layout(push_constant, scalar) uniform Push {
   uint k_offset, v_offset, k_row, v_row;
   float scale, softcap;
   uint window;
+  uint key_dim;  // as kKeyDim, but no constant: drivers would unroll loops over it
 };
 
 const uint kOwn = (kValueDim + kLanes - 1) / kLanes;
@@ -71,13 +72,13 @@ void main() {
       float dot_product = 0;
       if (kAcross != 0) {
         const uint64_t keys = page + k_offset + kv_head * kPageTokens * k_row;
-        for (uint i = 0; i < kKeyDim; ++i) {
+        [[dont_unroll]] for (uint i = 0; i < key_dim; ++i) {
           dot_product = fma(query[i], element_of(kCacheType, keys, i * kPageTokens + lane),
                             dot_product);
         }
       } else {
         const uint64_t key = page + k_offset + (kv_head * kPageTokens + lane) * k_row;
-        for (uint i = 0; i < kKeyDim; ++i) {
+        [[dont_unroll]] for (uint i = 0; i < key_dim; ++i) {
           dot_product = fma(query[i], element_of(kCacheType, key, i), dot_product);
         }
       }
@@ -98,7 +99,7 @@ void main() {
       const uint d = lane + i * kLanes;
       float part = mix[i] * shrink;
       if (d < kValueDim) {
-        for (uint t = start; t < end; ++t) {
+        [[dont_unroll]] for (uint t = start; t < end; ++t) {
           part = fma(weights[turn][t], element_of(kValueType, values + t * v_row, d), part);
         }
       }

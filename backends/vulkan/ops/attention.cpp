@@ -11,6 +11,7 @@ struct Push {
   uint32_t k_offset, v_offset, k_row, v_row;
   float scale, softcap;
   uint32_t window;
+  uint32_t key_dim;
 };
 
 void record(const NodeCall& call) {
@@ -35,7 +36,7 @@ void record(const NodeCall& call) {
            static_cast<uint32_t>(q.dim(1) / shape.heads), static_cast<uint32_t>(at.kind),
            static_cast<uint32_t>(at.k_offset), static_cast<uint32_t>(at.v_offset),
            static_cast<uint32_t>(at.k_row), static_cast<uint32_t>(at.v_row), p.scale, p.softcap,
-           static_cast<uint32_t>(p.window)},
+           static_cast<uint32_t>(p.window), q.size(0)},
       {q.dim(1), q.dim(2), 1});
 }
 

@@ -18,11 +18,12 @@ void decode(Row row, uint i, out float v[32]) {
   const float d = half_of(d_bits);
   const uint scales = half_bits(row.p2, 4 * b + (i % 8) / 2);
   const uint low = word_at(row.p0, i);
+  const uint highs = half_bits(row.p1, i);
   [[unroll]] for (uint l = 0; l < 4; ++l) {
     const uint s = (scales >> ((i % 2 * 4 + l) / 2 * 3)) & 7;
-    const uint high = byte_at(row.p1, 2 * i + l / 2) >> (l % 2 * 4);
+    const uint high = highs >> (4 * l);
     const float delta = (high & 8) != 0 ? -0.125 : 0.125;
-    put_iq1(kIq1Grid[((low >> (8 * l)) & 255) | ((high & 7) << 8)], delta, d * float(2 * s + 1),
-            8 * l, v);
+    const uint index = ((low >> (8 * l)) & 255) | ((high & 7) << 8);
+    put_iq1(grid_entry(kIq1Grid, index), delta, d * float(2 * s + 1), 8 * l, v);
   }
 }

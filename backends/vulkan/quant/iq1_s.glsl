@@ -16,6 +16,6 @@ void decode(Row row, uint i, out float v[32]) {
   const float delta = (high & 0x8000u) != 0 ? -0.125 : 0.125;
   [[unroll]] for (uint l = 0; l < 4; ++l) {
     const uint index = ((low >> (8 * l)) & 255) | (((high >> (3 * l)) & 7) << 8);
-    put_iq1(kIq1Grid[index], delta, scale, 8 * l, v);
+    put_iq1(grid_entry(kIq1Grid, index), delta, scale, 8 * l, v);
   }
 }

@@ -22,6 +22,6 @@ void decode(Row row, uint i, out float v[32]) {
   [[unroll]] for (uint l = 0; l < 4; ++l) {
     const float scale = d * (0.5 + float((s >> (l / 2 * 4)) & 15)) * 0.25;
     const uint index = ((low >> (8 * l)) & 255) | (((high >> (2 * l)) & 3) << 8);
-    put_iq2(kIq2SGrid[index], (signs >> (8 * l)) & 255, scale, 8 * l, v);
+    put_iq2(grid_entry(kIq2SGrid, index), (signs >> (8 * l)) & 255, scale, 8 * l, v);
   }
 }

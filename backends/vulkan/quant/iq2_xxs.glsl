@@ -12,6 +12,6 @@ void decode(Row row, uint i, out float v[32]) {
   const uint signs = word_at(row.p0, 2 * i + 1);
   const float scale = half_at(row.p1, i / 8) * (0.5 + float(signs >> 28)) * 0.25;
   [[unroll]] for (uint l = 0; l < 4; ++l) {
-    put_iq2(kIq2XxsGrid[(indices >> (8 * l)) & 255], iq_signs(signs >> (7 * l)), scale, 8 * l, v);
+    put_iq2(grid_entry(kIq2XxsGrid, (indices >> (8 * l)) & 255), iq_signs(signs >> (7 * l)), scale, 8 * l, v);
   }
 }

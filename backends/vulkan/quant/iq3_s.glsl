@@ -17,10 +17,14 @@ void decode(Row row, uint i, out float v[32]) {
   const uint s = (byte_at(row.p3, i / 2) >> (i % 2 * 4)) & 15;
   const float scale = half_at(row.p4, i / 8) * float(1 + 2 * s);
   const uint high = byte_at(row.p2, i);
-  const uint signs = word_at(row.p1, i);
+  const uint all_signs = word_at(row.p1, i);
+  const uvec2 low = uvec2(word_at(row.p0, 2 * i), word_at(row.p0, 2 * i + 1));
   [[unroll]] for (uint l = 0; l < 8; ++l) {
-    const uint low = (word_at(row.p0, 2 * i + l / 4) >> (8 * (l % 4))) & 255;
-    put_iq3(kIq3SGrid[low | (((high >> l) & 1) << 8)], kIq3SLevels, signs >> (4 * l), scale, 4 * l,
-            v);
+    const uint index = ((low[l / 4] >> (8 * (l % 4))) & 255) | (((high >> l) & 1) << 8);
+    const uint signs = all_signs >> (4 * l);
+    const uint entry = grid_entry(kIq3SGrid, index);
+    [[unroll]] for (uint t = 0; t < 4; ++t) {
+      v[4 * l + t] = with_sign(scale * float(iq3_s_level((entry >> (4 * t)) & 7)), signs, t);
+    }
   }
 }

@@ -12,7 +12,7 @@ void decode(Row row, uint i, out float v[32]) {
   const uvec4 q = words_at(row.p0, i);
   [[unroll]] for (uint j = 0; j < 16; ++j) {
     const uint b = byte_of(q, j);
-    v[j] = d * kIq4Levels[b & 15];
-    v[j + 16] = d * kIq4Levels[b >> 4];
+    v[j] = d * iq4_level(b & 15);
+    v[j + 16] = d * iq4_level(b >> 4);
   }
 }

@@ -18,7 +18,7 @@ void decode(Row row, uint i, out float v[32]) {
   const uvec4 q = words_at(row.p0, i);
   [[unroll]] for (uint l = 0; l < 16; ++l) {
     const uint byte = byte_of(q, l);
-    v[l] = scale * kIq4Levels[byte & 15];
-    v[l + 16] = scale * kIq4Levels[byte >> 4];
+    v[l] = scale * iq4_level(byte & 15);
+    v[l + 16] = scale * iq4_level(byte >> 4);
   }
 }

@@ -13,7 +13,7 @@ void decode(Row row, uint i, out float v[32]) {
   const uvec4 q = words_at(row.p0, i);
   [[unroll]] for (uint j = 0; j < 16; ++j) {
     const uint b = byte_of(q, j);
-    v[j] = kFp4Levels[b & 15] * d;
-    v[j + 16] = kFp4Levels[b >> 4] * d;
+    v[j] = fp4_level(b & 15) * d;
+    v[j + 16] = fp4_level(b >> 4) * d;
   }
 }

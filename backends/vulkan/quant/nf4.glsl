@@ -12,7 +12,7 @@ void decode(Row row, uint i, out float v[32]) {
   const uvec4 q = words_at(row.p0, i);
   [[unroll]] for (uint j = 0; j < 16; ++j) {
     const uint b = byte_of(q, j);
-    v[j] = kNf4Values[b & 15] * d;
-    v[j + 16] = kNf4Values[b >> 4] * d;
+    v[j] = nf4_value(b & 15) * d;
+    v[j + 16] = nf4_value(b >> 4) * d;
   }
 }

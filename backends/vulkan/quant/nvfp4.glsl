@@ -23,8 +23,8 @@ void decode(Row row, uint i, out float v[32]) {
     const float d = half_scale((scales >> (8 * r)) & 255);
     [[unroll]] for (uint j = 0; j < 8; ++j) {
       const uint b = byte_of(q, 8 * r + j);
-      v[16 * r + j] = kFp4Levels[b & 15] * d;
-      v[16 * r + j + 8] = kFp4Levels[b >> 4] * d;
+      v[16 * r + j] = fp4_level(b & 15) * d;
+      v[16 * r + j + 8] = fp4_level(b >> 4) * d;
     }
   }
 }

@@ -14,6 +14,7 @@ layout(push_constant, scalar) uniform Push {
 
 void main() {
   elements_of_row = width;
+  tables = step.tables;
   const uint i = gl_GlobalInvocationID.x;
   const uint r = gl_GlobalInvocationID.y;
   if (i * kPiece >= width || r >= step.rows[rows]) return;

@@ -1,18 +1,19 @@
 // Products of a weight matrix with columns of activations: matmul, moe_matmul and head_matmul. A
-// subgroup computes kRows results of kColumns columns; its lanes take pieces of K in turns. Lane l
-// sums the products of pieces l, l + lanes, … one after the other, then the lanes' sums are added
-// pairwise: in one order, however many rows and columns there are.
+// lane computes one result for kColumns columns; the kParts subgroups of a workgroup take pieces of
+// K in turns. Subgroup s sums the products of pieces s, s + kParts, … one after the other, then the
+// subgroups' sums are added in their order: in one order, however many rows and columns there are.
+// The activations of a piece are loaded by the lanes together and handed round.
 #extension GL_KHR_shader_subgroup_basic : require
-#extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_KHR_shader_subgroup_ballot : require
 
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLanes = 32;
-layout(constant_id = 1) const uint kRows = 1;
-layout(constant_id = 2) const uint kColumns = 1;
+layout(constant_id = 1) const uint kLanes = 32;  // of a subgroup
+layout(constant_id = 2) const uint kParts = 1;
+layout(constant_id = 3) const uint kColumns = 1;
 // Which matrix: 0 the only one, 1 by ids, 2 by the column's place along d1.
-layout(constant_id = 3) const uint kMatrix = 0;
-layout(constant_id = 4) const uint kBiased = 0;
-layout(constant_id = 5) const uint kScaled = 0;
+layout(constant_id = 4) const uint kMatrix = 0;
+layout(constant_id = 5) const uint kBiased = 0;
+layout(constant_id = 6) const uint kScaled = 0;
 
 layout(push_constant, scalar) uniform Push {
   Step step;
@@ -35,9 +36,28 @@ Row row_at(uint64_t row) {
              w + uint64_t(planes.w) * 16 + block * PLANE4);
 }
 
+shared float parts[kParts * kLanes * kColumns];
+
+// The piece of a column that starts at `from`, 32 / kLanes elements a lane (at least one).
+void load(uint from, uint i, uint lane, out float a[4]) {
+  const uvec2 run = runs(i);
+  [[unroll]] for (uint j = 0; j < 4; ++j) {
+    a[j] = 0;
+    if (j * kLanes >= 32) continue;
+    const uint t = min(j * kLanes + lane, 31);
+    uint place = t < 16 ? run.x + t : run.y + t - 16;
+#if BLOCK == 1
+    place = min(place, k - 1);  // beyond the end it meets weights of zero
+#endif
+    a[j] = x.v[from + place];
+  }
+}
+
 void main() {
   elements_of_row = k;
-  const uint lane = gl_LocalInvocationID.x;
+  tables = step.tables;
+  const uint lane = gl_SubgroupInvocationID;
+  const uint part = gl_SubgroupID;
   const uint count = step.rows[rows];
   const uint first_column = gl_WorkGroupID.y * kColumns;
   if (first_column >= count) return;
@@ -51,50 +71,58 @@ void main() {
     x_at[c] = at(x_strides, place, min(first_column + c, count - 1));
   }
   const uint pieces = (k + kPiece - 1) / kPiece;
-  for (uint tile = gl_WorkGroupID.x; tile * kRows < n; tile += gl_NumWorkGroups.x) {
-    Row row[kRows];
-    precise float sum[kRows * kColumns];
-    [[unroll]] for (uint r = 0; r < kRows; ++r) {
-      row[r] = row_at(uint64_t(matrix) * n + min(tile * kRows + r, n - 1));
-      [[unroll]] for (uint c = 0; c < kColumns; ++c) sum[r * kColumns + c] = 0;
-    }
-    for (uint i = lane; i < pieces; i += kLanes) {
-      float values[kRows][32];
-      [[unroll]] for (uint r = 0; r < kRows; ++r) decode(row[r], i, values[r]);
-      const uvec2 run = runs(i);
+  for (uint tile = gl_WorkGroupID.x; tile * kLanes < n; tile += gl_NumWorkGroups.x) {
+    const uint result = tile * kLanes + lane;
+    const Row row = row_at(uint64_t(matrix) * n + min(result, n - 1));
+    precise float sum[kColumns];
+    [[unroll]] for (uint c = 0; c < kColumns; ++c) sum[c] = 0;
+    [[dont_unroll]] for (uint i = part; i < pieces; i += kParts) {
 #if BLOCK == 1
-      // Beyond the end of the row the last activation meets weights of zero.
-      const uint left = k - i * kPiece;
-      [[unroll]] for (uint t = 0; t < 32; ++t) {
-        [[unroll]] for (uint r = 0; r < kRows; ++r) values[r][t] = t < left ? values[r][t] : 0.0;
-      }
-#endif
-      [[unroll]] for (uint c = 0; c < kColumns; ++c) {
-        [[unroll]] for (uint t = 0; t < 32; ++t) {
-          uint from = (t < 16 ? run.x : run.y - 16) + t;
-#if BLOCK == 1
-          from = min(from, k - 1);
-#endif
-          const float a = x.v[x_at[c] + from];
-          [[unroll]] for (uint r = 0; r < kRows; ++r) {
-            sum[r * kColumns + c] = fma(values[r][t], a, sum[r * kColumns + c]);
+      // One element after the other: the loads of a piece at once are more than some compilers bear.
+      float a[kColumns][4];
+      [[unroll]] for (uint c = 0; c < kColumns; ++c) load(x_at[c], i, lane, a[c]);
+      [[unroll]] for (uint j = 0; j * kLanes < 32; ++j) {
+        [[dont_unroll]] for (uint t = 0; t < min(kLanes, 32); ++t) {
+          const uint at_k = i * kPiece + j * kLanes + t;
+          const float w = at_k < k ? decode_one(row, min(at_k, k - 1)) : 0.0;
+          [[unroll]] for (uint c = 0; c < kColumns; ++c) {
+            sum[c] = fma(w, subgroupBroadcast(a[c][j], t), sum[c]);
           }
         }
       }
-    }
-    [[unroll]] for (uint r = 0; r < kRows; ++r) {
+#else
+      float v[32];
+      decode(row, i, v);
       [[unroll]] for (uint c = 0; c < kColumns; ++c) {
-        precise float all = sum[r * kColumns + c];
-        for (uint step_size = kLanes / 2; step_size > 0; step_size /= 2) {
-          all += subgroupShuffleXor(all, step_size);
+        float a[4];
+        load(x_at[c], i, lane, a);
+        [[unroll]] for (uint t = 0; t < 32; ++t) {
+          sum[c] = fma(v[t], subgroupBroadcast(a[t / kLanes], t % kLanes), sum[c]);
         }
-        const uint result = tile * kRows + r;
-        const uint column = first_column + c;
-        if (lane != (r * kColumns + c) % kLanes || result >= n || column >= count) continue;
-        if (kScaled != 0) all *= scale.v[matrix];
-        if (kBiased != 0) all += bias.v[matrix * n + result];
-        y.v[at(y_strides, place, column) + result] = all;
       }
+#endif
+    }
+    if (kParts > 1) {
+      barrier();
+      [[unroll]] for (uint c = 0; c < kColumns; ++c) {
+        parts[(part * kColumns + c) * kLanes + lane] = sum[c];
+      }
+      barrier();
+      if (part > 0) continue;
+      [[unroll]] for (uint c = 0; c < kColumns; ++c) {
+        for (uint other = 1; other < kParts; ++other) {
+          sum[c] += parts[(other * kColumns + c) * kLanes + lane];
+        }
+      }
+    }
+    if (result >= n) continue;
+    [[unroll]] for (uint c = 0; c < kColumns; ++c) {
+      const uint column = first_column + c;
+      if (column >= count) break;
+      precise float all = sum[c];
+      if (kScaled != 0) all *= scale.v[matrix];
+      if (kBiased != 0) all += bias.v[matrix * n + result];
+      y.v[at(y_strides, place, column) + result] = all;
     }
   }
 }

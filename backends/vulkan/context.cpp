@@ -32,9 +32,8 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<Instance> insta
   create.pQueueCreateInfos = &queue;
   create.enabledExtensionCount = physical.memory_budget ? 1 : 0;
   create.ppEnabledExtensionNames = &budget;
-  INFER_CHECK_R(
-      context->check(vkCreateDevice(physical.handle, &create, nullptr, &context->device_),
-                     "cannot open the device"));
+  INFER_CHECK_R(context->check(vkCreateDevice(physical.handle, &create, nullptr, &context->device_),
+                               "cannot open the device"));
   volkLoadDeviceTable(&context->vk_, context->device_);
   context->vk_.vkGetDeviceQueue(context->device_, physical.queue_family, 0, &context->queue_);
   return context;

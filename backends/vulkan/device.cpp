@@ -137,10 +137,10 @@ Status VulkanDevice::load_weight(const TensorDesc& desc, const ReadFn& read, con
     for (size_t p = 0; p < planes; ++p) {
       const int64_t bytes = count * layout.planes[p].bytes;
       starts[p] = at;
-      regions.push_back({at,
-                         {start.buffer,
-                          start.offset + layout.offsets[p] + done * layout.planes[p].bytes},
-                         bytes});
+      regions.push_back(
+          {at,
+           {start.buffer, start.offset + layout.offsets[p] + done * layout.planes[p].bytes},
+           bytes});
       at = round_up<int64_t>(at + bytes, 16);
     }
     pack_blocks(layout, stored.data(), count, out.data(), starts);

@@ -17,8 +17,9 @@ Result<std::unique_ptr<RawBuffer>> RawBuffer::create(Context& context, int64_t b
                                                      VkMemoryPropertyFlags preferred) {
   const PhysicalDevice& physical = context.physical();
   if (bytes > physical.largest_allocation) {
-    return fail(StatusCode::out_of_memory, "{}: {} bytes at once are more than its driver gives: {}",
-                physical.name, bytes, physical.largest_allocation);
+    return fail(StatusCode::out_of_memory,
+                "{}: {} bytes at once are more than its driver gives: {}", physical.name, bytes,
+                physical.largest_allocation);
   }
   const VolkDeviceTable& vk = context.vk();
   std::unique_ptr<RawBuffer> made(new RawBuffer(context, bytes));
@@ -26,9 +27,8 @@ Result<std::unique_ptr<RawBuffer>> RawBuffer::create(Context& context, int64_t b
   create.size = static_cast<VkDeviceSize>(bytes);
   create.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                  VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
-  INFER_CHECK_R(
-      context.check(vk.vkCreateBuffer(context.device(), &create, nullptr, &made->handle_),
-                    "cannot make a buffer"));
+  INFER_CHECK_R(context.check(vk.vkCreateBuffer(context.device(), &create, nullptr, &made->handle_),
+                              "cannot make a buffer"));
   VkMemoryRequirements needs;
   vk.vkGetBufferMemoryRequirements(context.device(), made->handle_, &needs);
   const int32_t type = context.memory_type(needs.memoryTypeBits, required, preferred);
@@ -53,15 +53,14 @@ Result<std::unique_ptr<RawBuffer>> RawBuffer::create(Context& context, int64_t b
 
 Result<std::unique_ptr<RawBuffer>> RawBuffer::create_mapped(Context& context, int64_t bytes,
                                                             VkMemoryPropertyFlags preferred) {
-  INFER_TRY(
-      auto made,
-      create(context, bytes,
-             VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
-             preferred));
+  INFER_TRY(auto made,
+            create(context, bytes,
+                   VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
+                   preferred));
   void* data = nullptr;
-  INFER_CHECK_R(context.check(context.vk().vkMapMemory(context.device(), made->memory_, 0,
-                                                       VK_WHOLE_SIZE, 0, &data),
-                              "cannot map memory"));
+  INFER_CHECK_R(context.check(
+      context.vk().vkMapMemory(context.device(), made->memory_, 0, VK_WHOLE_SIZE, 0, &data),
+      "cannot map memory"));
   made->data_ = static_cast<std::byte*>(data);
   return made;
 }
@@ -104,7 +103,8 @@ void Heap::release(const Part& part) {
       std::ranges::find_if(blocks_, [&](const Block& b) { return b.buffer.get() == part.block; });
   auto& gaps = block->gaps;
   auto it = gaps.emplace(part.offset, part.bytes).first;
-  if (const auto next = std::next(it); next != gaps.end() && next->first == it->first + it->second) {
+  if (const auto next = std::next(it);
+      next != gaps.end() && next->first == it->first + it->second) {
     it->second += next->second;
     gaps.erase(next);
   }

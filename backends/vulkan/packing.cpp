@@ -103,8 +103,7 @@ int64_t WeightLayout::packed_block_bytes() const {
 void pack_blocks(const WeightLayout& layout, const std::byte* stored, int64_t count, std::byte* out,
                  const std::array<int64_t, kMaxPlanes>& starts) {
   if (layout.converted) {
-    quant_traits(layout.desc.type)
-        .decode(stored, reinterpret_cast<float*>(out + starts[0]), count);
+    quant_traits(layout.desc.type).decode(stored, reinterpret_cast<float*>(out + starts[0]), count);
     return;
   }
   const int64_t step = layout.stored_block_bytes();

@@ -49,9 +49,8 @@ Result<VkPipeline> Pipelines::make(const Shader& shader, std::span<const uint32_
   code.codeSize = shader.code.size_bytes();
   code.pCode = shader.code.data();
   VkShaderModule module = VK_NULL_HANDLE;
-  INFER_CHECK_R(
-      context_.check(vk.vkCreateShaderModule(context_.device(), &code, nullptr, &module),
-                     shader.name));
+  INFER_CHECK_R(context_.check(vk.vkCreateShaderModule(context_.device(), &code, nullptr, &module),
+                               shader.name));
   std::vector<VkSpecializationMapEntry> entries;
   for (uint32_t i = 0; i < constants.size(); ++i) entries.push_back({i, i * 4, 4});
   const VkSpecializationInfo specialisation{static_cast<uint32_t>(entries.size()), entries.data(),

@@ -70,8 +70,8 @@ void record_product(const NodeCall& call, const ProductInputs& in) {
                   plane_offsets(in.w.value->desc)};
   const std::string shader = "product_" + std::string(dtype_info(in.w.value->desc.type).ident);
   call.recorder.dispatch(shader, constants, push,
-                         {std::min(div_ceil<int64_t>(n, lanes), kMostGroups), div_ceil(columns, wide),
-                          in.matrix == MatrixOf::only ? 1 : y.dim(1)});
+                         {std::min(div_ceil<int64_t>(n, lanes), kMostGroups),
+                          div_ceil(columns, wide), in.matrix == MatrixOf::only ? 1 : y.dim(1)});
 }
 
 }  // namespace infer::vulkan

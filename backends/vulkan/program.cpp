@@ -94,8 +94,8 @@ class VulkanProgram final : public Program, private Recorder {
       hazards_.clear();
     }
     hazards_.add(reads, writes);
-    vulkan_op(node.op()).record({graph_, node, inputs, outputs, kv_layout_, context_.physical(),
-                                 step_->address(), *this});
+    vulkan_op(node.op()).record(
+        {graph_, node, inputs, outputs, kv_layout_, context_.physical(), step_->address(), *this});
   }
 
   void add(const std::string& shader, std::span<const uint32_t> constants,
@@ -135,8 +135,8 @@ class VulkanProgram final : public Program, private Recorder {
 
 std::vector<NodePhase> plan_phases(const Graph& graph) {
   std::vector<NodePhase> phases;
-  std::set<ValueId> made;        // in the running phase
-  std::set<int32_t> stored;      // layers whose cache it writes
+  std::set<ValueId> made;    // in the running phase
+  std::set<int32_t> stored;  // layers whose cache it writes
   int32_t current = 0;
   for (const Node& node : graph.nodes()) {
     const int32_t layer = layer_of(node);
@@ -158,8 +158,7 @@ std::vector<NodePhase> plan_phases(const Graph& graph) {
 }
 
 Result<std::unique_ptr<Program>> compile_program(Context& context, Pipelines& pipelines,
-                                                 VkDeviceAddress tables,
-                                                 const CompileSpec& spec) {
+                                                 VkDeviceAddress tables, const CompileSpec& spec) {
   auto program = std::make_unique<VulkanProgram>(context, pipelines, spec);
   INFER_CHECK_R(program->record(spec.segment, tables));
   return program;

@@ -17,7 +17,6 @@ std::vector<NodePhase> plan_phases(const Graph& graph);
 
 /// `tables`: tables.h. device, out_of_memory or unsupported on failure.
 Result<std::unique_ptr<Program>> compile_program(Context& context, Pipelines& pipelines,
-                                                 VkDeviceAddress tables,
-                                                 const CompileSpec& spec);
+                                                 VkDeviceAddress tables, const CompileSpec& spec);
 
 }  // namespace infer::vulkan

@@ -22,7 +22,10 @@ struct StepKind {
 }  // namespace
 
 StepMemory::StepMemory(Context& context, const Graph& graph, VkDeviceAddress tables)
-    : context_(context), graph_(graph), constants_(tables), kv_layout_(canonical_kv_layout(graph.kv())) {
+    : context_(context),
+      graph_(graph),
+      constants_(tables),
+      kv_layout_(canonical_kv_layout(graph.kv())) {
   bytes_ = static_cast<int64_t>(sizeof(StepHeader) + kv_layout_.kinds.size() * sizeof(StepKind));
   for (size_t id = 0; id < graph.values().size(); ++id) {
     const Value& value = graph.values()[id];
@@ -38,8 +41,8 @@ StepMemory::StepMemory(Context& context, const Graph& graph, VkDeviceAddress tab
 Result<std::unique_ptr<StepMemory>> StepMemory::create(Context& context, const Graph& graph,
                                                        VkDeviceAddress tables) {
   std::unique_ptr<StepMemory> made(new StepMemory(context, graph, tables));
-  INFER_TRY(made->buffer_, RawBuffer::create_mapped(context, made->bytes_,
-                                                    VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT));
+  INFER_TRY(made->buffer_,
+            RawBuffer::create_mapped(context, made->bytes_, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT));
   return made;
 }
 

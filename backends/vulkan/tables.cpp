@@ -7,7 +7,9 @@ namespace infer::vulkan {
 std::vector<uint16_t> iq_tables() {
   std::vector<uint16_t> all;
   all.reserve(8192);
-  const auto add = [&](const auto& grid) { all.insert(all.end(), std::begin(grid), std::end(grid)); };
+  const auto add = [&](const auto& grid) {
+    all.insert(all.end(), std::begin(grid), std::end(grid));
+  };
   add(kIq2XxsGrid);
   add(kIq2XsGrid);
   add(kIq2SGrid);

@@ -1,5 +1,5 @@
-// The codebooks of the IQ types in device memory, where shaders look entries up: u16 arrays one after
-// another, from the places that glsl/iq.glsl names.
+// The codebooks of the IQ types in device memory, where shaders look entries up: u16 arrays one
+// after another, from the places that glsl/iq.glsl names.
 #pragma once
 
 #include <cstdint>

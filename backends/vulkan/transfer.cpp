@@ -20,8 +20,8 @@ VkBufferCopy region(int64_t from, int64_t to, int64_t bytes) {
 Result<std::unique_ptr<Transfer>> Transfer::create(Context& context) {
   std::unique_ptr<Transfer> made(new Transfer(context));
   for (Slot& slot : made->slots_) {
-    INFER_TRY(slot.staging, RawBuffer::create_mapped(context, kStaging,
-                                                     VK_MEMORY_PROPERTY_HOST_CACHED_BIT));
+    INFER_TRY(slot.staging,
+              RawBuffer::create_mapped(context, kStaging, VK_MEMORY_PROPERTY_HOST_CACHED_BIT));
     slot.commands = std::make_unique<Commands>(context);
     INFER_CHECK_R(slot.commands->create());
   }

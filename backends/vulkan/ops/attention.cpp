@@ -32,11 +32,11 @@ void record(const NodeCall& call) {
   call.recorder.dispatch(
       "attention", constants,
       Push{call.step, q.address, call.inputs[1].address, call.inputs[2].address, sinks.address,
-           y.address, strides_of(q), strides_of(y),
-           static_cast<uint32_t>(q.dim(1) / shape.heads), static_cast<uint32_t>(at.kind),
-           static_cast<uint32_t>(at.k_offset), static_cast<uint32_t>(at.v_offset),
-           static_cast<uint32_t>(at.k_row), static_cast<uint32_t>(at.v_row), p.scale, p.softcap,
-           static_cast<uint32_t>(p.window), q.size(0)},
+           y.address, strides_of(q), strides_of(y), static_cast<uint32_t>(q.dim(1) / shape.heads),
+           static_cast<uint32_t>(at.kind), static_cast<uint32_t>(at.k_offset),
+           static_cast<uint32_t>(at.v_offset), static_cast<uint32_t>(at.k_row),
+           static_cast<uint32_t>(at.v_row), p.scale, p.softcap, static_cast<uint32_t>(p.window),
+           q.size(0)},
       {q.dim(1), q.dim(2), 1});
 }
 

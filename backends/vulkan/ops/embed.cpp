@@ -19,12 +19,11 @@ void record(const NodeCall& call) {
   const Operand& y = call.outputs[0];
   const std::string shader = "embed_" + std::string(dtype_info(table.value->desc.type).ident);
   constexpr int64_t kGroup = 64 * 32;  // weights of a workgroup
-  call.recorder.dispatch(
-      shader,
-      Push{call.step, table.address, tokens.address, y.address, table.size(0), table.size(1),
-           y.stride(2), shape_of(y).rows, call.params<op::Embed>().scale,
-           plane_offsets(table.value->desc)},
-      {div_ceil(table.dim(0), kGroup), y.dim(2), 1});
+  call.recorder.dispatch(shader,
+                         Push{call.step, table.address, tokens.address, y.address, table.size(0),
+                              table.size(1), y.stride(2), shape_of(y).rows,
+                              call.params<op::Embed>().scale, plane_offsets(table.value->desc)},
+                         {div_ceil(table.dim(0), kGroup), y.dim(2), 1});
 }
 
 }  // namespace

@@ -25,10 +25,9 @@ void record(const NodeCall& call) {
   const int64_t block = call.params<op::Hadamard>().block;
   const uint32_t constants[] = {static_cast<uint32_t>(block), x.size(0)};
   const float factor = 1.0f / std::sqrt(static_cast<float>(block));
-  call.recorder.dispatch(
-      "hadamard", constants,
-      Push{call.step, x.address, y.address, shape_of(y), strides_of(x), factor},
-      {1, y.dim(1), y.dim(2)});
+  call.recorder.dispatch("hadamard", constants,
+                         Push{call.step, x.address, y.address, shape_of(y), strides_of(x), factor},
+                         {1, y.dim(1), y.dim(2)});
 }
 
 }  // namespace

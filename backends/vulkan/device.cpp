@@ -83,7 +83,23 @@ Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index) {
 
 DeviceInfo VulkanDevice::info() const { return context_->physical().info(); }
 
-Ceilings VulkanDevice::measure_ceilings() { return {}; }
+/// Copies within the device read and write as fast as memory lets them. The rate of products is not
+/// measured.
+Ceilings VulkanDevice::measure_ceilings() {
+  constexpr int64_t kBytes = int64_t{64} << 20;
+  constexpr int kRounds = 4;
+  const auto from = alloc(kBytes, Purpose::scratch);
+  const auto to = alloc(kBytes, Purpose::scratch);
+  Ceilings found;
+  if (!from || !to) return found;
+  for (int round = 0; round < kRounds; ++round) {
+    const int64_t start = profile_clock();
+    if (!copy({from->get(), 0}, {to->get(), 0}, kBytes).ok()) return found;
+    const auto ns = static_cast<double>(profile_clock() - start);
+    found.read_bandwidth_gb_s = std::max(found.read_bandwidth_gb_s, 2.0 * kBytes / ns);
+  }
+  return found;
+}
 
 Status VulkanDevice::capability(const Graph& graph, const Node& node) const {
   for (const ValueId id : node.inputs) {

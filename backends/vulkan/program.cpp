@@ -27,32 +27,108 @@ class VulkanProgram final : public Program, private Recorder {
   VulkanProgram(Context& context, Pipelines& pipelines, const CompileSpec& spec)
       : context_(context),
         pipelines_(pipelines),
+        segment_(spec.segment),
         graph_(*spec.segment.graph),
         kv_layout_(canonical_kv_layout(graph_.kv())),
         memory_(spec.memory.begin(), spec.memory.end()),
         commands_(context) {}
 
-  Status record(const Segment& segment, VkDeviceAddress tables) {
+  ~VulkanProgram() override {
+    if (queries_ == VK_NULL_HANDLE) return;
+    profiled_.reset();  // waits for what may still use the queries
+    context_.vk().vkDestroyQueryPool(context_.device(), queries_, nullptr);
+  }
+
+  Status record(VkDeviceAddress tables) {
     INFER_TRY_S(step_, StepMemory::create(context_, graph_, tables));
     INFER_CHECK(commands_.create());
-    INFER_CHECK(commands_.begin(false));
-    constexpr VkPipelineStageFlags kDevice =
-        VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-    full_barrier(context_, commands_.handle(), kDevice, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
-    for (const Node& node : segment.nodes()) record(node);
-    full_barrier(context_, commands_.handle(), VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                 kDevice | VK_PIPELINE_STAGE_HOST_BIT);
-    INFER_CHECK(commands_.end());
-    return status_;
+    return record_all(commands_);
   }
 
   Status run(const Bindings& bindings) override {
     INFER_CHECK(step_->write(bindings));
+    if (bindings.profiler != nullptr) return run_profiled(*bindings.profiler);
     INFER_CHECK(commands_.submit());
     return commands_.wait();
   }
 
  private:
+  Status record_all(Commands& commands) {
+    recording_ = &commands;
+    hazards_.clear();
+    INFER_CHECK(commands.begin(false));
+    constexpr VkPipelineStageFlags kDevice =
+        VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+    full_barrier(context_, commands.handle(), kDevice, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
+    const bool timed = &commands != &commands_ && queries_ != VK_NULL_HANDLE;
+    const VolkDeviceTable& vk = context_.vk();
+    uint32_t query = 0;
+    const auto write_time = [&] {
+      if (!timed) return;
+      vk.vkCmdWriteTimestamp(commands.handle(), VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_,
+                             query++);
+    };
+    if (timed) {
+      vk.vkCmdResetQueryPool(commands.handle(), queries_, 0,
+                             static_cast<uint32_t>(nodes_.size()) + 1);
+    }
+    write_time();
+    for (const Node& node : segment_.nodes()) {
+      record(node);
+      write_time();
+    }
+    full_barrier(context_, commands.handle(), VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                 kDevice | VK_PIPELINE_STAGE_HOST_BIT);
+    INFER_CHECK(commands.end());
+    return status_;
+  }
+
+  /// The same work recorded once more, with the time after every node.
+  Status prepare_profile() {
+    for (int32_t n = segment_.begin; n < segment_.end; ++n) nodes_.push_back(n);
+    if (context_.physical().timestamp_bits > 0) {
+      VkQueryPoolCreateInfo create{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
+      create.queryType = VK_QUERY_TYPE_TIMESTAMP;
+      create.queryCount = static_cast<uint32_t>(nodes_.size()) + 1;
+      INFER_CHECK(context_.check(
+          context_.vk().vkCreateQueryPool(context_.device(), &create, nullptr, &queries_),
+          "cannot make a query pool"));
+    }
+    auto commands = std::make_unique<Commands>(context_);
+    INFER_CHECK(commands->create());
+    INFER_CHECK(record_all(*commands));
+    profiled_ = std::move(commands);
+    return {};
+  }
+
+  Status run_profiled(Profiler& profiler) {
+    if (profiled_ == nullptr) INFER_CHECK(prepare_profile());
+    const int64_t start = profile_clock();
+    INFER_CHECK(profiled_->submit());
+    INFER_CHECK(profiled_->wait());
+    const int64_t end = profile_clock();
+    if (queries_ == VK_NULL_HANDLE) {
+      profiler.record({nodes_, 0, start, end, end});
+      return {};
+    }
+    std::vector<uint64_t> ticks(nodes_.size() + 1);
+    INFER_CHECK(context_.check(
+        context_.vk().vkGetQueryPoolResults(
+            context_.device(), queries_, 0, static_cast<uint32_t>(ticks.size()), ticks.size() * 8,
+            ticks.data(), 8, VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
+        "cannot read timestamps"));
+    // The device's clock ends with the run as the host sees it.
+    const double period = static_cast<double>(context_.physical().limits.timestampPeriod);
+    const auto time_of = [&](size_t i) {
+      return end - static_cast<int64_t>(static_cast<double>(ticks.back() - ticks[i]) * period);
+    };
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const int64_t done = time_of(i + 1);
+      profiler.record({{&nodes_[i], 1}, 0, time_of(i), done, done});
+    }
+    return {};
+  }
+
   Operand operand(ValueId id) const {
     if (id == kNoValue) return {};
     const Value& value = graph_.value(id);
@@ -89,7 +165,7 @@ class VulkanProgram final : public Program, private Recorder {
       (node.op() == OpId::KvStore ? writes : reads).push_back(cache_of(layer));
     }
     if (hazards_.before(reads, writes)) {
-      full_barrier(context_, commands_.handle(), VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+      full_barrier(context_, recording_->handle(), VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
       hazards_.clear();
     }
@@ -113,20 +189,25 @@ class VulkanProgram final : public Program, private Recorder {
       return;
     }
     const VolkDeviceTable& vk = context_.vk();
-    vk.vkCmdBindPipeline(commands_.handle(), VK_PIPELINE_BIND_POINT_COMPUTE, *pipeline);
-    vk.vkCmdPushConstants(commands_.handle(), pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+    vk.vkCmdBindPipeline(recording_->handle(), VK_PIPELINE_BIND_POINT_COMPUTE, *pipeline);
+    vk.vkCmdPushConstants(recording_->handle(), pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
                           static_cast<uint32_t>(push.size()), push.data());
-    vk.vkCmdDispatch(commands_.handle(), static_cast<uint32_t>(groups.x),
+    vk.vkCmdDispatch(recording_->handle(), static_cast<uint32_t>(groups.x),
                      static_cast<uint32_t>(groups.y), static_cast<uint32_t>(groups.z));
   }
 
   Context& context_;
   Pipelines& pipelines_;
+  Segment segment_;
   const Graph& graph_;
   KvLayout kv_layout_;
   std::vector<MemoryRef> memory_;
   std::unique_ptr<StepMemory> step_;
   Commands commands_;
+  Commands* recording_ = nullptr;
+  std::vector<int32_t> nodes_;  ///< of the profile
+  VkQueryPool queries_ = VK_NULL_HANDLE;
+  std::unique_ptr<Commands> profiled_;
   Hazards hazards_;
   Status status_;
 };
@@ -160,7 +241,7 @@ std::vector<NodePhase> plan_phases(const Graph& graph) {
 Result<std::unique_ptr<Program>> compile_program(Context& context, Pipelines& pipelines,
                                                  VkDeviceAddress tables, const CompileSpec& spec) {
   auto program = std::make_unique<VulkanProgram>(context, pipelines, spec);
-  INFER_CHECK_R(program->record(spec.segment, tables));
+  INFER_CHECK_R(program->record(tables));
   return program;
 }
 

@@ -26,7 +26,11 @@ uint half_bits(uint64_t plane, uint i) { return uint(U16(plane).v[i]); }
 float half_at(uint64_t plane, uint i) { return half_of(half_bits(plane, i)); }
 uint byte_at(uint64_t plane, uint i) { return uint(U8(plane).v[i]); }
 uint word_at(uint64_t plane, uint i) { return U32(plane).v[i]; }
-uvec4 words_at(uint64_t plane, uint i) { return U32x4(plane).v[i]; }
+// 128 bits in two halves: some drivers load number by number, and so halve their work.
+uvec4 words_at(uint64_t plane, uint i) {
+  const u64vec2 halves = U64x2(plane).v[i];
+  return uvec4(unpackUint2x32(halves.x), unpackUint2x32(halves.y));
+}
 // Byte i of a vector of 16.
 uint byte_of(uvec4 words, uint i) { return bitfieldExtract(words[i / 4], int(i % 4 * 8), 8); }
 int signed_byte_of(uvec4 words, uint i) {

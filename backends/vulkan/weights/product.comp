@@ -38,20 +38,32 @@ Row row_at(uint64_t row) {
 
 shared float parts[kParts * kLanes * kColumns];
 
-// The piece of a column that starts at `from`, 32 / kLanes elements a lane (at least one).
+#if BLOCK == 1
+// The piece of a column at `from`, 32 / kLanes elements a lane (at least one): element t is in lane
+// t % kLanes.
 void load(uint from, uint i, uint lane, out float a[4]) {
-  const uvec2 run = runs(i);
   [[unroll]] for (uint j = 0; j < 4; ++j) {
     a[j] = 0;
     if (j * kLanes >= 32) continue;
-    const uint t = min(j * kLanes + lane, 31);
-    uint place = t < 16 ? run.x + t : run.y + t - 16;
-#if BLOCK == 1
-    place = min(place, k - 1);  // beyond the end it meets weights of zero
-#endif
-    a[j] = x.v[from + place];
+    const uint place = i * kPiece + min(j * kLanes + lane, 31);
+    a[j] = x.v[from + min(place, k - 1)];  // beyond the end it meets weights of zero
   }
 }
+#else
+// The piece of a column at `from`, 16 / kLanes pairs of elements a lane (at least one): pair p is in
+// lane p % kLanes.
+void load(uint from, uint i, uint lane, out vec2 a[2]) {
+  const uvec2 run = runs(i);
+  [[unroll]] for (uint j = 0; j < 2; ++j) {
+    a[j] = vec2(0);
+    if (j * kLanes >= 16) continue;
+    const uint p = min(j * kLanes + lane, 15);
+    const uint place = p < 8 ? run.x + 2 * p : run.y + 2 * p - 16;
+    const uint64_t address = uint64_t(x) + uint64_t(from + place) * 4;
+    a[j] = uintBitsToFloat(unpackUint2x32(Pair(address).v));
+  }
+}
+#endif
 
 void main() {
   elements_of_row = k;
@@ -94,10 +106,12 @@ void main() {
       float v[32];
       decode(row, i, v);
       [[unroll]] for (uint c = 0; c < kColumns; ++c) {
-        float a[4];
+        vec2 a[2];
         load(x_at[c], i, lane, a);
-        [[unroll]] for (uint t = 0; t < 32; ++t) {
-          sum[c] = fma(v[t], subgroupBroadcast(a[t / kLanes], t % kLanes), sum[c]);
+        [[unroll]] for (uint p = 0; p < 16; ++p) {
+          const vec2 pair = a[p / kLanes];
+          sum[c] = fma(v[2 * p], subgroupBroadcast(pair.x, p % kLanes), sum[c]);
+          sum[c] = fma(v[2 * p + 1], subgroupBroadcast(pair.y, p % kLanes), sum[c]);
         }
       }
 #endif

@@ -22,6 +22,7 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<Instance> insta
   v12.storageBuffer8BitAccess = VK_TRUE;
   v12.bufferDeviceAddress = VK_TRUE;
   v12.scalarBlockLayout = VK_TRUE;
+  v12.shaderSubgroupExtendedTypes = VK_TRUE;
   VkPhysicalDeviceVulkan11Features v11{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, &v12};
   v11.storageBuffer16BitAccess = VK_TRUE;
   VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v11};

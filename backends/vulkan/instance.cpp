@@ -89,6 +89,7 @@ Status check_features(PhysicalDevice& device, uint32_t version) {
   if (v11.storageBuffer16BitAccess == VK_FALSE) return missing("16-bit storage");
   if (v12.storageBuffer8BitAccess == VK_FALSE) return missing("8-bit storage");
   if (v12.bufferDeviceAddress == VK_FALSE) return missing("buffer device addresses");
+  if (v12.shaderSubgroupExtendedTypes == VK_FALSE) return missing("64-bit subgroup operations");
   if (v12.scalarBlockLayout == VK_FALSE) return missing("scalar block layout");
 
   VkPhysicalDeviceSubgroupSizeControlProperties range{

@@ -5,6 +5,7 @@
 // The activations of a piece are loaded by the lanes together and handed round.
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_ballot : require
+#extension GL_EXT_shader_subgroup_extended_types_int64 : require
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint kLanes = 32;  // of a subgroup
@@ -41,26 +42,25 @@ shared float parts[kParts * kLanes * kColumns];
 #if BLOCK == 1
 // The piece of a column at `from`, 32 / kLanes elements a lane (at least one): element t is in lane
 // t % kLanes.
-void load(uint from, uint i, uint lane, out float a[4]) {
+void load(uint64_t from, uint i, uint lane, uint last, out float a[4]) {
   [[unroll]] for (uint j = 0; j < 4; ++j) {
     a[j] = 0;
     if (j * kLanes >= 32) continue;
     const uint place = i * kPiece + min(j * kLanes + lane, 31);
-    a[j] = x.v[from + min(place, k - 1)];  // beyond the end it meets weights of zero
+    a[j] = F32(from).v[min(place, last)];  // beyond the end it meets weights of zero
   }
 }
 #else
 // The piece of a column at `from`, 16 / kLanes pairs of elements a lane (at least one): pair p is in
 // lane p % kLanes.
-void load(uint from, uint i, uint lane, out vec2 a[2]) {
+void load(uint64_t from, uint i, uint lane, out uint64_t a[2]) {
   const uvec2 run = runs(i);
   [[unroll]] for (uint j = 0; j < 2; ++j) {
-    a[j] = vec2(0);
+    a[j] = 0;
     if (j * kLanes >= 16) continue;
     const uint p = min(j * kLanes + lane, 15);
     const uint place = p < 8 ? run.x + 2 * p : run.y + 2 * p - 16;
-    const uint64_t address = uint64_t(x) + uint64_t(from + place) * 4;
-    a[j] = uintBitsToFloat(unpackUint2x32(Pair(address).v));
+    a[j] = Pair(from + uint64_t(place) * 4).v;
   }
 }
 #endif
@@ -78,11 +78,13 @@ void main() {
   if (kMatrix == 1) matrix = min(uint(ids.v[first_column * ids_stride + place]), matrices - 1);
   if (kMatrix == 2) matrix = place;
 
-  uint x_at[kColumns];
+  // Read once: some drivers would read push constants again and again inside the loops.
+  const uint depth = k;
+  uint64_t x_at[kColumns];
   [[unroll]] for (uint c = 0; c < kColumns; ++c) {
-    x_at[c] = at(x_strides, place, min(first_column + c, count - 1));
+    x_at[c] = uint64_t(x) + uint64_t(at(x_strides, place, min(first_column + c, count - 1))) * 4;
   }
-  const uint pieces = (k + kPiece - 1) / kPiece;
+  const uint pieces = (depth + kPiece - 1) / kPiece;
   for (uint tile = gl_WorkGroupID.x; tile * kLanes < n; tile += gl_NumWorkGroups.x) {
     const uint result = tile * kLanes + lane;
     const Row row = row_at(uint64_t(matrix) * n + min(result, n - 1));
@@ -92,11 +94,11 @@ void main() {
 #if BLOCK == 1
       // One element after the other: the loads of a piece at once are more than some compilers bear.
       float a[kColumns][4];
-      [[unroll]] for (uint c = 0; c < kColumns; ++c) load(x_at[c], i, lane, a[c]);
+      [[unroll]] for (uint c = 0; c < kColumns; ++c) load(x_at[c], i, lane, depth - 1, a[c]);
       [[unroll]] for (uint j = 0; j * kLanes < 32; ++j) {
         [[dont_unroll]] for (uint t = 0; t < min(kLanes, 32); ++t) {
           const uint at_k = i * kPiece + j * kLanes + t;
-          const float w = at_k < k ? decode_one(row, min(at_k, k - 1)) : 0.0;
+          const float w = at_k < depth ? decode_one(row, min(at_k, depth - 1)) : 0.0;
           [[unroll]] for (uint c = 0; c < kColumns; ++c) {
             sum[c] = fma(w, subgroupBroadcast(a[c][j], t), sum[c]);
           }
@@ -106,12 +108,13 @@ void main() {
       float v[32];
       decode(row, i, v);
       [[unroll]] for (uint c = 0; c < kColumns; ++c) {
-        vec2 a[2];
+        uint64_t a[2];
         load(x_at[c], i, lane, a);
         [[unroll]] for (uint p = 0; p < 16; ++p) {
-          const vec2 pair = a[p / kLanes];
-          sum[c] = fma(v[2 * p], subgroupBroadcast(pair.x, p % kLanes), sum[c]);
-          sum[c] = fma(v[2 * p + 1], subgroupBroadcast(pair.y, p % kLanes), sum[c]);
+          const vec2 pair = uintBitsToFloat(
+              unpackUint2x32(subgroupBroadcast(a[p / kLanes], p % kLanes)));
+          sum[c] = fma(v[2 * p], pair.x, sum[c]);
+          sum[c] = fma(v[2 * p + 1], pair.y, sum[c]);
         }
       }
 #endif

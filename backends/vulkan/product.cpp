@@ -20,6 +20,9 @@ struct Push {
 
 /// Columns of activations that share the decoded weights.
 constexpr int64_t kColumns = 4;
+/// Rows of a lane on a processor, where what lanes share is handed round slowly; others want many
+/// workgroups instead.
+constexpr int64_t kTall = 4;
 /// Subgroups that share the sums of a workgroup on a device that runs many at once.
 constexpr uint32_t kParts = 8;
 /// What every device takes as a count of workgroups.
@@ -46,13 +49,15 @@ void record_product(const NodeCall& call, const ProductInputs& in) {
   const int64_t wide = in.matrix == MatrixOf::by_ids || columns == 1 ? 1 : kColumns;
   const uint32_t lanes = call.device.subgroup;
   const uint32_t parts = call.device.processor ? 1 : kParts;
+  const int64_t tall = call.device.processor && n > lanes ? (wide == 1 ? kTall : kTall / 2) : 1;
   const uint32_t constants[] = {lanes * parts,
                                 lanes,
                                 parts,
                                 static_cast<uint32_t>(wide),
                                 static_cast<uint32_t>(in.matrix),
                                 in.bias.given() ? 1u : 0u,
-                                in.scale.given() ? 1u : 0u};
+                                in.scale.given() ? 1u : 0u,
+                                static_cast<uint32_t>(tall)};
   const Push push{call.step,
                   in.w.address,
                   in.x.address,
@@ -70,7 +75,7 @@ void record_product(const NodeCall& call, const ProductInputs& in) {
                   plane_offsets(in.w.value->desc)};
   const std::string shader = "product_" + std::string(dtype_info(in.w.value->desc.type).ident);
   call.recorder.dispatch(shader, constants, push,
-                         {std::min(div_ceil<int64_t>(n, lanes), kMostGroups),
+                         {std::min(div_ceil<int64_t>(n, lanes * tall), kMostGroups),
                           div_ceil(columns, wide), in.matrix == MatrixOf::only ? 1 : y.dim(1)});
 }
 

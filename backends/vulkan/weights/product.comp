@@ -1,5 +1,5 @@
 // Products of a weight matrix with columns of activations: matmul, moe_matmul and head_matmul. A
-// lane computes one result for kColumns columns; the kParts subgroups of a workgroup take pieces of
+// lane computes kRows results for kColumns columns; the kParts subgroups of a workgroup take pieces of
 // K in turns. Subgroup s sums the products of pieces s, s + kParts, … one after the other, then the
 // subgroups' sums are added in their order: in one order, however many rows and columns there are.
 // The activations of a piece are loaded by the lanes together and handed round.
@@ -15,6 +15,7 @@ layout(constant_id = 3) const uint kColumns = 1;
 layout(constant_id = 4) const uint kMatrix = 0;
 layout(constant_id = 5) const uint kBiased = 0;
 layout(constant_id = 6) const uint kScaled = 0;
+layout(constant_id = 7) const uint kRows = 1;
 
 layout(push_constant, scalar) uniform Push {
   Step step;
@@ -37,7 +38,7 @@ Row row_at(uint64_t row) {
              w + uint64_t(planes.w) * 16 + block * PLANE4);
 }
 
-shared float parts[kParts * kLanes * kColumns];
+shared float parts[kParts * kLanes * kRows * kColumns];
 
 #if BLOCK == 1
 // The piece of a column at `from`, 32 / kLanes elements a lane (at least one): element t is in lane
@@ -85,11 +86,15 @@ void main() {
     x_at[c] = uint64_t(x) + uint64_t(at(x_strides, place, min(first_column + c, count - 1))) * 4;
   }
   const uint pieces = (depth + kPiece - 1) / kPiece;
-  for (uint tile = gl_WorkGroupID.x; tile * kLanes < n; tile += gl_NumWorkGroups.x) {
-    const uint result = tile * kLanes + lane;
-    const Row row = row_at(uint64_t(matrix) * n + min(result, n - 1));
-    precise float sum[kColumns];
-    [[unroll]] for (uint c = 0; c < kColumns; ++c) sum[c] = 0;
+  const uint tile_rows = kLanes * kRows;
+  for (uint tile = gl_WorkGroupID.x; tile * tile_rows < n; tile += gl_NumWorkGroups.x) {
+    const uint first_row = tile * tile_rows + lane;  // of this lane; then every kLanes
+    Row row[kRows];
+    precise float sum[kRows * kColumns];
+    [[unroll]] for (uint r = 0; r < kRows; ++r) {
+      row[r] = row_at(uint64_t(matrix) * n + min(first_row + r * kLanes, n - 1));
+      [[unroll]] for (uint c = 0; c < kColumns; ++c) sum[r * kColumns + c] = 0;
+    }
     [[dont_unroll]] for (uint i = part; i < pieces; i += kParts) {
 #if BLOCK == 1
       // One element after the other: the loads of a piece at once are more than some compilers bear.
@@ -98,48 +103,65 @@ void main() {
       [[unroll]] for (uint j = 0; j * kLanes < 32; ++j) {
         [[dont_unroll]] for (uint t = 0; t < min(kLanes, 32); ++t) {
           const uint at_k = i * kPiece + j * kLanes + t;
-          const float w = at_k < depth ? decode_one(row, min(at_k, depth - 1)) : 0.0;
+          float w[kRows];
+          [[unroll]] for (uint r = 0; r < kRows; ++r) {
+            w[r] = at_k < depth ? decode_one(row[r], min(at_k, depth - 1)) : 0.0;
+          }
           [[unroll]] for (uint c = 0; c < kColumns; ++c) {
-            sum[c] = fma(w, subgroupBroadcast(a[c][j], t), sum[c]);
+            const float activation = subgroupBroadcast(a[c][j], t);
+            [[unroll]] for (uint r = 0; r < kRows; ++r) {
+              sum[r * kColumns + c] = fma(w[r], activation, sum[r * kColumns + c]);
+            }
           }
         }
       }
 #else
-      float v[32];
-      decode(row, i, v);
+      vec2 activations[kColumns * 16];
       [[unroll]] for (uint c = 0; c < kColumns; ++c) {
         uint64_t a[2];
         load(x_at[c], i, lane, a);
         [[unroll]] for (uint p = 0; p < 16; ++p) {
-          const vec2 pair = uintBitsToFloat(
+          activations[c * 16 + p] = uintBitsToFloat(
               unpackUint2x32(subgroupBroadcast(a[p / kLanes], p % kLanes)));
-          sum[c] = fma(v[2 * p], pair.x, sum[c]);
-          sum[c] = fma(v[2 * p + 1], pair.y, sum[c]);
+        }
+      }
+      [[unroll]] for (uint r = 0; r < kRows; ++r) {
+        float v[32];
+        decode(row[r], i, v);
+        [[unroll]] for (uint c = 0; c < kColumns; ++c) {
+          [[unroll]] for (uint p = 0; p < 16; ++p) {
+            const vec2 pair = activations[c * 16 + p];
+            sum[r * kColumns + c] = fma(v[2 * p], pair.x, sum[r * kColumns + c]);
+            sum[r * kColumns + c] = fma(v[2 * p + 1], pair.y, sum[r * kColumns + c]);
+          }
         }
       }
 #endif
     }
     if (kParts > 1) {
       barrier();
-      [[unroll]] for (uint c = 0; c < kColumns; ++c) {
-        parts[(part * kColumns + c) * kLanes + lane] = sum[c];
+      [[unroll]] for (uint s = 0; s < kRows * kColumns; ++s) {
+        parts[(part * kRows * kColumns + s) * kLanes + lane] = sum[s];
       }
       barrier();
       if (part > 0) continue;
-      [[unroll]] for (uint c = 0; c < kColumns; ++c) {
+      [[unroll]] for (uint s = 0; s < kRows * kColumns; ++s) {
         for (uint other = 1; other < kParts; ++other) {
-          sum[c] += parts[(other * kColumns + c) * kLanes + lane];
+          sum[s] += parts[(other * kRows * kColumns + s) * kLanes + lane];
         }
       }
     }
-    if (result >= n) continue;
-    [[unroll]] for (uint c = 0; c < kColumns; ++c) {
-      const uint column = first_column + c;
-      if (column >= count) break;
-      precise float all = sum[c];
-      if (kScaled != 0) all *= scale.v[matrix];
-      if (kBiased != 0) all += bias.v[matrix * n + result];
-      y.v[at(y_strides, place, column) + result] = all;
+    [[unroll]] for (uint r = 0; r < kRows; ++r) {
+      const uint result = first_row + r * kLanes;
+      if (result >= n) break;
+      [[unroll]] for (uint c = 0; c < kColumns; ++c) {
+        const uint column = first_column + c;
+        if (column >= count) break;
+        precise float all = sum[r * kColumns + c];
+        if (kScaled != 0) all *= scale.v[matrix];
+        if (kBiased != 0) all += bias.v[matrix * n + result];
+        y.v[at(y_strides, place, column) + result] = all;
+      }
     }
   }
 }

@@ -24,11 +24,10 @@ endif()
 
 # Compiles a shader to <name>.inc, a list of words for an array.
 function(_infer_vulkan_shader name source)
-  set(dir ${CMAKE_SOURCE_DIR}/backends/vulkan)
   set(out ${INFER_GENERATED}/vulkan/${name}.inc)
   add_custom_command(OUTPUT ${out}
     COMMAND ${GLSLC} -O --target-env=vulkan1.2 -fshader-stage=compute -mfmt=num -Werror
-            -I ${dir}/glsl -I ${dir} -MD -MF ${out}.d -MT ${out} -o ${out} ${source}
+            -I ${CMAKE_SOURCE_DIR} -MD -MF ${out}.d -MT ${out} -o ${out} ${source}
     DEPENDS ${source} DEPFILE ${out}.d VERBATIM COMMENT "Shader ${name}")
 endfunction()
 
@@ -54,9 +53,9 @@ function(infer_add_vulkan target)
       set(unit ${INFER_GENERATED}/vulkan/${name}.comp)
       infer_write_if_changed(${unit}
 "#version 460
-#include \"weights.glsl\"
-#include \"quant/${type}.glsl\"
-#include \"weights/${base}.comp\"
+#include \"backends/vulkan/glsl/weights.glsl\"
+#include \"backends/vulkan/quant/${type}.glsl\"
+#include \"backends/vulkan/weights/${base}.comp\"
 ")
       _infer_vulkan_shader(${name} ${unit})
       list(APPEND names ${name})

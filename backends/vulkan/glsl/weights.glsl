@@ -4,7 +4,7 @@
 //   uvec2 runs(i)               where in the row the two runs of piece i begin
 //   void decode(row, i, out v)  the piece: v[0..15] the first run, v[16..31] the second
 // in the arithmetic of engine/quant/<type>.h, so that the values are equal to the last bit.
-#include "common.glsl"
+#include "backends/vulkan/glsl/common.glsl"
 
 #define PLANE1 0
 #define PLANE2 0

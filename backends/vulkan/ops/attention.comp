@@ -1,8 +1,8 @@
 #version 460
-#include "common.glsl"
-#include "math.glsl"
-#include "reduce.glsl"
-#include "cache.glsl"
+#include "backends/vulkan/glsl/common.glsl"
+#include "backends/vulkan/glsl/math.glsl"
+#include "backends/vulkan/glsl/reduce.glsl"
+#include "backends/vulkan/glsl/cache.glsl"
 
 // One workgroup a row and head. It goes through the keys page by page, from the first in sight on:
 // lane t has the key at place t of a page; of the values each lane has elements lane, lane + 64, …

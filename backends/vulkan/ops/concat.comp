@@ -1,6 +1,6 @@
 #version 460
-#include "common.glsl"
-#include "elements.glsl"
+#include "backends/vulkan/glsl/common.glsl"
+#include "backends/vulkan/glsl/elements.glsl"
 
 layout(push_constant, scalar) uniform Push {
   Step step;

@@ -1,5 +1,5 @@
 #version 460
-#include "common.glsl"
+#include "backends/vulkan/glsl/common.glsl"
 
 // One workgroup a row of d0, in shared memory: log2(block) rounds of sums and differences.
 layout(local_size_x = 64) in;

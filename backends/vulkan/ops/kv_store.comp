@@ -1,6 +1,6 @@
 #version 460
-#include "common.glsl"
-#include "cache.glsl"
+#include "backends/vulkan/glsl/common.glsl"
+#include "backends/vulkan/glsl/cache.glsl"
 
 layout(local_size_x = 64) in;
 

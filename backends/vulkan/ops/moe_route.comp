@@ -1,7 +1,7 @@
 #version 460
-#include "common.glsl"
-#include "math.glsl"
-#include "reduce.glsl"
+#include "backends/vulkan/glsl/common.glsl"
+#include "backends/vulkan/glsl/math.glsl"
+#include "backends/vulkan/glsl/reduce.glsl"
 
 // One workgroup a row. An expert's place is the number of those that come before it.
 layout(constant_id = 0) const uint experts = 1;

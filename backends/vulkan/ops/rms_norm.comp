@@ -1,6 +1,6 @@
 #version 460
-#include "common.glsl"
-#include "reduce.glsl"
+#include "backends/vulkan/glsl/common.glsl"
+#include "backends/vulkan/glsl/reduce.glsl"
 
 layout(constant_id = 0) const uint weighted = 0;
 

@@ -1,6 +1,6 @@
 #version 460
-#include "common.glsl"
-#include "elements.glsl"
+#include "backends/vulkan/glsl/common.glsl"
+#include "backends/vulkan/glsl/elements.glsl"
 
 layout(constant_id = 0) const uint style = 0;  // op::Rope::Style
 

@@ -1,7 +1,7 @@
 #version 460
-#include "common.glsl"
-#include "math.glsl"
-#include "elements.glsl"
+#include "backends/vulkan/glsl/common.glsl"
+#include "backends/vulkan/glsl/math.glsl"
+#include "backends/vulkan/glsl/elements.glsl"
 
 layout(push_constant, scalar) uniform Push {
   Step step;

@@ -3,4 +3,4 @@
 #define PLANE0 2
 
 float decode_one(Row row, uint i) { return uintBitsToFloat(half_bits(row.p0, i) << 16); }
-#include "scalar.glsl"
+#include "backends/vulkan/glsl/scalar.glsl"

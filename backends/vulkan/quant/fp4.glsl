@@ -1,5 +1,5 @@
 // FP4: engine/quant/fp4.h.
-#include "levels.glsl"
+#include "backends/vulkan/glsl/levels.glsl"
 #define BLOCK 64
 #define PLANE0 32
 #undef PLANE1

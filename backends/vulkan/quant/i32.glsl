@@ -3,4 +3,4 @@
 #define PLANE0 4
 
 float decode_one(Row row, uint i) { return float(int(word_at(row.p0, i))); }
-#include "scalar.glsl"
+#include "backends/vulkan/glsl/scalar.glsl"

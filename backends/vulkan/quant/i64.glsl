@@ -3,4 +3,4 @@
 #define PLANE0 4
 
 float decode_one(Row row, uint i) { return F32(row.p0).v[i]; }
-#include "scalar.glsl"
+#include "backends/vulkan/glsl/scalar.glsl"

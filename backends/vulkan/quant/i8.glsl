@@ -3,4 +3,4 @@
 #define PLANE0 1
 
 float decode_one(Row row, uint i) { return float(int(byte_at(row.p0, i) << 24) >> 24); }
-#include "scalar.glsl"
+#include "backends/vulkan/glsl/scalar.glsl"

@@ -1,5 +1,5 @@
 // IQ1_S: engine/quant/iq1_s.h.
-#include "iq.glsl"
+#include "backends/vulkan/glsl/iq.glsl"
 #define BLOCK 256
 #define PLANE0 32
 #undef PLANE1

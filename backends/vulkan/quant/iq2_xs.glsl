@@ -1,5 +1,5 @@
 // IQ2_XS: engine/quant/iq2_xs.h.
-#include "iq.glsl"
+#include "backends/vulkan/glsl/iq.glsl"
 #define BLOCK 256
 #define PLANE0 64
 #undef PLANE1

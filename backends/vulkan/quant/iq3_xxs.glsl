@@ -1,5 +1,5 @@
 // IQ3_XXS: engine/quant/iq3_xxs.h.
-#include "iq.glsl"
+#include "backends/vulkan/glsl/iq.glsl"
 #define BLOCK 256
 #define PLANE0 64
 #undef PLANE1

@@ -1,5 +1,5 @@
 // IQ4_NL: engine/quant/iq4_nl.h.
-#include "levels.glsl"
+#include "backends/vulkan/glsl/levels.glsl"
 #define BLOCK 32
 #define PLANE0 16
 #undef PLANE1

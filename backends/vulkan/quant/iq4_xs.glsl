@@ -1,5 +1,5 @@
 // IQ4_XS: engine/quant/iq4_xs.h.
-#include "levels.glsl"
+#include "backends/vulkan/glsl/levels.glsl"
 #define BLOCK 256
 #define PLANE0 128
 #undef PLANE1

@@ -1,5 +1,5 @@
 // MXFP4: engine/quant/mxfp4.h.
-#include "levels.glsl"
+#include "backends/vulkan/glsl/levels.glsl"
 #define BLOCK 32
 #define PLANE0 16
 #undef PLANE1

@@ -1,5 +1,5 @@
 // NVFP4: engine/quant/nvfp4.h.
-#include "levels.glsl"
+#include "backends/vulkan/glsl/levels.glsl"
 #define BLOCK 64
 #define PLANE0 32
 #undef PLANE1

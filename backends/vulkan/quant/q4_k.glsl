@@ -1,5 +1,5 @@
 // Q4_K: engine/quant/q4_k.h.
-#include "k_scales.glsl"
+#include "backends/vulkan/glsl/k_scales.glsl"
 #define BLOCK 256
 #define PLANE0 128
 #undef PLANE1

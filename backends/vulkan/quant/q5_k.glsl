@@ -1,5 +1,5 @@
 // Q5_K: engine/quant/q5_k.h.
-#include "k_scales.glsl"
+#include "backends/vulkan/glsl/k_scales.glsl"
 #define BLOCK 256
 #define PLANE0 128
 #undef PLANE1

@@ -49,7 +49,7 @@ void record_product(const NodeCall& call, const ProductInputs& in) {
   const int64_t wide = in.matrix == MatrixOf::by_ids || columns == 1 ? 1 : kColumns;
   const uint32_t lanes = call.device.subgroup;
   const uint32_t parts = call.device.processor ? 1 : kParts;
-  const int64_t tall = call.device.processor && n > lanes ? (wide == 1 ? kTall : kTall / 2) : 1;
+  const int64_t tall = call.device.processor && n > lanes ? kTall : 1;
   const uint32_t constants[] = {lanes * parts,
                                 lanes,
                                 parts,

@@ -6,6 +6,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build pkg-config
   libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libexpected-dev
+  libvulkan-dev libvulkan-volk-dev glslc mesa-vulkan-drivers vulkan-validationlayers
   doctest-dev libutf8proc-dev libpcre2-dev libxxhash-dev libedit-dev
   python3 python3-pytest python3-numpy python3-jinja2 python3-jsonschema
 )

@@ -283,7 +283,8 @@ Status run_test(const Test& test, const BenchOptions& options, std::vector<Bench
 
 /// One repetition more, with every step recorded. The context is there from those before.
 Result<StepRecorder> record(Test test, Bench& bench) {
-  StepRecorder recorder(bench.engine().device().info().threads);
+  // A device without threads of its own tells everything as one.
+  StepRecorder recorder(std::max(1, bench.engine().device().info().threads));
   if (!test.prefill) test.tokens = std::min(test.tokens, kRecordedTokens);
   Result<double> rate = 0.0;
   {

@@ -1,0 +1,119 @@
+# The Vulkan back end: built where the headers, volk and glslc are found. The loader is opened at run
+# time; nothing is linked. Shaders are compiled here and embedded:
+#   ops/<op>.comp            → shader "<op>"
+#   weights/<name>.comp      → shader "<name>_<type>" for every quant/<type>.glsl
+#   ops/<op>.cpp             → const VulkanOp& <op>_vulkan()
+
+option(INFER_VULKAN "Build the Vulkan back end where its tools are found" ON)
+find_program(GLSLC glslc)
+find_path(VULKAN_INCLUDE_DIR vulkan/vulkan_core.h)
+find_path(VOLK_INCLUDE_DIR volk.h)
+set(vulkan_AVAILABLE FALSE)
+if(NOT INFER_VULKAN)
+  set(vulkan_WHY "INFER_VULKAN is off")
+elseif(NOT GLSLC)
+  set(vulkan_WHY "glslc is missing (Debian: glslc)")
+elseif(NOT VULKAN_INCLUDE_DIR)
+  set(vulkan_WHY "the headers of Vulkan are missing (Debian: libvulkan-dev)")
+elseif(NOT VOLK_INCLUDE_DIR)
+  set(vulkan_WHY "volk is missing (Debian: libvulkan-volk-dev)")
+else()
+  set(vulkan_AVAILABLE TRUE)
+  set(vulkan_WHY "shaders by ${GLSLC}")
+endif()
+
+# Compiles a shader to <name>.inc, a list of words for an array.
+function(_infer_vulkan_shader name source)
+  set(out ${INFER_GENERATED}/vulkan/${name}.inc)
+  add_custom_command(OUTPUT ${out}
+    COMMAND ${GLSLC} -O --target-env=vulkan1.2 -fshader-stage=compute -mfmt=num -Werror
+            -I ${CMAKE_SOURCE_DIR} -MD -MF ${out}.d -MT ${out} -o ${out} ${source}
+    DEPENDS ${source} DEPFILE ${out}.d VERBATIM COMMENT "Shader ${name}")
+endfunction()
+
+function(infer_add_vulkan target)
+  set(dir ${CMAKE_SOURCE_DIR}/backends/vulkan)
+  file(GLOB sources CONFIGURE_DEPENDS ${dir}/*.cpp ${dir}/ops/*.cpp)
+  file(GLOB ops CONFIGURE_DEPENDS ${dir}/ops/*.cpp)
+  file(GLOB plain CONFIGURE_DEPENDS ${dir}/ops/*.comp)
+  file(GLOB weighted CONFIGURE_DEPENDS ${dir}/weights/*.comp)
+  file(GLOB types CONFIGURE_DEPENDS ${dir}/quant/*.glsl)
+
+  set(names "")
+  foreach(path IN LISTS plain)
+    get_filename_component(name ${path} NAME_WE)
+    _infer_vulkan_shader(${name} ${path})
+    list(APPEND names ${name})
+  endforeach()
+  foreach(path IN LISTS weighted)
+    get_filename_component(base ${path} NAME_WE)
+    foreach(type_path IN LISTS types)
+      get_filename_component(type ${type_path} NAME_WE)
+      set(name ${base}_${type})
+      set(unit ${INFER_GENERATED}/vulkan/${name}.comp)
+      infer_write_if_changed(${unit}
+"#version 460
+#include \"backends/vulkan/glsl/weights.glsl\"
+#include \"backends/vulkan/quant/${type}.glsl\"
+#include \"backends/vulkan/weights/${base}.comp\"
+")
+      _infer_vulkan_shader(${name} ${unit})
+      list(APPEND names ${name})
+    endforeach()
+  endforeach()
+
+  set(arrays "")
+  set(entries "")
+  set(included "")
+  foreach(name IN LISTS names)
+    string(APPEND arrays "const uint32_t k_${name}[] = {\n#include \"vulkan/${name}.inc\"\n};\n")
+    string(APPEND entries "      {\"${name}\", k_${name}},\n")
+    list(APPEND included ${INFER_GENERATED}/vulkan/${name}.inc)
+  endforeach()
+  infer_write_if_changed(${INFER_GENERATED}/vulkan_shaders.cpp
+"// Generated from the shaders in backends/vulkan; see backends/vulkan/backend.cmake.
+#include \"backends/vulkan/pipelines.h\"
+
+namespace infer::vulkan {
+namespace {
+
+${arrays}
+}  // namespace
+
+std::span<const Shader> all_shaders() {
+  static const Shader table[] = {
+${entries}  };
+  return table;
+}
+
+}  // namespace infer::vulkan
+")
+  set_source_files_properties(${INFER_GENERATED}/vulkan_shaders.cpp PROPERTIES
+    OBJECT_DEPENDS "${included}")
+
+  set(declarations "")
+  set(op_entries "")
+  foreach(path IN LISTS ops)
+    get_filename_component(op ${path} NAME_WE)
+    string(APPEND declarations "const VulkanOp& ${op}_vulkan();\n")
+    string(APPEND op_entries "      &${op}_vulkan(),\n")
+  endforeach()
+  infer_write_if_changed(${INFER_GENERATED}/vulkan_ops.cpp
+"// Generated from the files in backends/vulkan/ops; see backends/vulkan/backend.cmake.
+#include \"backends/vulkan/op.h\"
+
+namespace infer::vulkan {
+
+${declarations}
+std::span<const VulkanOp* const> all_vulkan_ops() {
+  static const VulkanOp* const table[] = {
+${op_entries}  };
+  return table;
+}
+
+}  // namespace infer::vulkan
+")
+  target_sources(${target} PRIVATE ${sources} ${INFER_GENERATED}/vulkan_shaders.cpp
+                                   ${INFER_GENERATED}/vulkan_ops.cpp)
+  target_include_directories(${target} PRIVATE ${VULKAN_INCLUDE_DIR} ${VOLK_INCLUDE_DIR})
+endfunction()

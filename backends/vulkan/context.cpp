@@ -1,0 +1,134 @@
+#include "backends/vulkan/context.h"
+
+#include <bit>
+
+namespace infer::vulkan {
+
+Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<Instance> instance,
+                                                 const PhysicalDevice& physical) {
+  INFER_CHECK_R(physical.usable);
+  std::unique_ptr<Context> context(new Context(std::move(instance), physical));
+  const float priority = 1;
+  VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
+  queue.queueFamilyIndex = physical.queue_family;
+  queue.queueCount = 1;
+  queue.pQueuePriorities = &priority;
+  VkPhysicalDeviceSubgroupSizeControlFeatures sizes{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES};
+  sizes.subgroupSizeControl = VK_TRUE;
+  sizes.computeFullSubgroups = VK_TRUE;
+  VkPhysicalDeviceVulkan12Features v12{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+  if (physical.choose_subgroup) v12.pNext = &sizes;
+  v12.storageBuffer8BitAccess = VK_TRUE;
+  v12.bufferDeviceAddress = VK_TRUE;
+  v12.scalarBlockLayout = VK_TRUE;
+  v12.shaderSubgroupExtendedTypes = VK_TRUE;
+  VkPhysicalDeviceVulkan11Features v11{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, &v12};
+  v11.storageBuffer16BitAccess = VK_TRUE;
+  VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v11};
+  features.features.shaderInt64 = VK_TRUE;
+  const char* const budget = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
+  VkDeviceCreateInfo create{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features};
+  create.queueCreateInfoCount = 1;
+  create.pQueueCreateInfos = &queue;
+  create.enabledExtensionCount = physical.memory_budget ? 1 : 0;
+  create.ppEnabledExtensionNames = &budget;
+  INFER_CHECK_R(context->check(vkCreateDevice(physical.handle, &create, nullptr, &context->device_),
+                               "cannot open the device"));
+  volkLoadDeviceTable(&context->vk_, context->device_);
+  context->vk_.vkGetDeviceQueue(context->device_, physical.queue_family, 0, &context->queue_);
+  return context;
+}
+
+Context::~Context() {
+  if (device_ == VK_NULL_HANDLE) return;
+  vk_.vkDeviceWaitIdle(device_);
+  vk_.vkDestroyDevice(device_, nullptr);
+}
+
+Status Context::submit(VkCommandBuffer commands, VkFence fence) {
+  VkSubmitInfo submit{VK_STRUCTURE_TYPE_SUBMIT_INFO};
+  submit.commandBufferCount = 1;
+  submit.pCommandBuffers = &commands;
+  const std::lock_guard lock(queue_mutex_);
+  return check(vk_.vkQueueSubmit(queue_, 1, &submit, fence), "cannot submit work");
+}
+
+Status Context::wait(VkFence fence) {
+  return check(vk_.vkWaitForFences(device_, 1, &fence, VK_TRUE, UINT64_MAX), "waiting for work");
+}
+
+int32_t Context::memory_type(uint32_t allowed, VkMemoryPropertyFlags required,
+                             VkMemoryPropertyFlags preferred) const {
+  int32_t best = -1;
+  int best_score = -1;
+  for (uint32_t i = 0; i < physical_.memory.memoryTypeCount; ++i) {
+    const VkMemoryPropertyFlags flags = physical_.memory.memoryTypes[i].propertyFlags;
+    if ((allowed >> i & 1) == 0 || (flags & required) != required) continue;
+    const int score = std::popcount(flags & preferred);
+    if (score <= best_score) continue;
+    best = static_cast<int32_t>(i);
+    best_score = score;
+  }
+  return best;
+}
+
+Commands::~Commands() {
+  const VolkDeviceTable& vk = context_.vk();
+  if (submitted_) vk.vkWaitForFences(context_.device(), 1, &fence_, VK_TRUE, UINT64_MAX);
+  if (fence_ != VK_NULL_HANDLE) vk.vkDestroyFence(context_.device(), fence_, nullptr);
+  if (pool_ != VK_NULL_HANDLE) vk.vkDestroyCommandPool(context_.device(), pool_, nullptr);
+}
+
+Status Commands::create() {
+  const VolkDeviceTable& vk = context_.vk();
+  VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+  pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
+  pool.queueFamilyIndex = context_.physical().queue_family;
+  INFER_CHECK(context_.check(vk.vkCreateCommandPool(context_.device(), &pool, nullptr, &pool_),
+                             "cannot make a command pool"));
+  VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+  allocate.commandPool = pool_;
+  allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  allocate.commandBufferCount = 1;
+  INFER_CHECK(context_.check(vk.vkAllocateCommandBuffers(context_.device(), &allocate, &handle_),
+                             "cannot make a command buffer"));
+  VkFenceCreateInfo fence{VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
+  return context_.check(vk.vkCreateFence(context_.device(), &fence, nullptr, &fence_),
+                        "cannot make a fence");
+}
+
+Status Commands::begin(bool once) {
+  VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+  if (once) begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  return context_.check(context_.vk().vkBeginCommandBuffer(handle_, &begin), "cannot record");
+}
+
+Status Commands::end() {
+  return context_.check(context_.vk().vkEndCommandBuffer(handle_), "cannot record");
+}
+
+Status Commands::submit() {
+  INFER_CHECK(context_.check(context_.vk().vkResetFences(context_.device(), 1, &fence_),
+                             "cannot reset a fence"));
+  INFER_CHECK(context_.submit(handle_, fence_));
+  submitted_ = true;
+  return {};
+}
+
+Status Commands::wait() {
+  if (!submitted_) return {};
+  submitted_ = false;
+  return context_.wait(fence_);
+}
+
+void full_barrier(const Context& context, VkCommandBuffer commands, VkPipelineStageFlags before,
+                  VkPipelineStageFlags after) {
+  VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
+  barrier.srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT;
+  barrier.dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT;
+  context.vk().vkCmdPipelineBarrier(commands, before, after, 0, 1, &barrier, 0, nullptr, 0,
+                                    nullptr);
+}
+
+}  // namespace infer::vulkan

@@ -1,0 +1,80 @@
+// An open logical device: its functions, its one queue, and what a command buffer needs.
+#pragma once
+
+#include <volk.h>
+
+#include <memory>
+#include <mutex>
+
+#include "backends/vulkan/instance.h"
+
+namespace infer::vulkan {
+
+/// Thread-safe.
+class Context {
+ public:
+  static Result<std::unique_ptr<Context>> create(std::shared_ptr<Instance> instance,
+                                                 const PhysicalDevice& physical);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const PhysicalDevice& physical() const { return physical_; }
+  VkDevice device() const { return device_; }
+  const VolkDeviceTable& vk() const { return vk_; }
+
+  /// Ok, or the failure of a call.
+  Status check(VkResult result, const char* what) const {
+    return result == VK_SUCCESS ? Status() : failure(result, physical_.name, what);
+  }
+  /// Submits a recorded command buffer; `fence` is signalled once it is done.
+  Status submit(VkCommandBuffer commands, VkFence fence);
+  Status wait(VkFence fence);
+
+  /// The index of a memory type out of `allowed` with all of `required`, and of `preferred` as many
+  /// as there are; -1 where there is none.
+  int32_t memory_type(uint32_t allowed, VkMemoryPropertyFlags required,
+                      VkMemoryPropertyFlags preferred) const;
+
+ private:
+  explicit Context(std::shared_ptr<Instance> instance, const PhysicalDevice& physical)
+      : instance_(std::move(instance)), physical_(physical) {}
+
+  std::shared_ptr<Instance> instance_;
+  PhysicalDevice physical_;
+  VkDevice device_ = VK_NULL_HANDLE;
+  VolkDeviceTable vk_{};
+  VkQueue queue_ = VK_NULL_HANDLE;
+  std::mutex queue_mutex_;
+};
+
+/// A command buffer with its pool and a fence.
+class Commands {
+ public:
+  explicit Commands(Context& context) : context_(context) {}
+  ~Commands();
+  Commands(const Commands&) = delete;
+  Commands& operator=(const Commands&) = delete;
+
+  Status create();
+  /// Begins recording anew; `once`: it will be submitted once.
+  Status begin(bool once);
+  Status end();
+  Status submit();
+  /// Returns once what was submitted is done; at once where nothing was.
+  Status wait();
+  VkCommandBuffer handle() const { return handle_; }
+
+ private:
+  Context& context_;
+  VkCommandPool pool_ = VK_NULL_HANDLE;
+  VkCommandBuffer handle_ = VK_NULL_HANDLE;
+  VkFence fence_ = VK_NULL_HANDLE;
+  bool submitted_ = false;
+};
+
+/// Everything written before is seen by everything after, in these stages.
+void full_barrier(const Context& context, VkCommandBuffer commands, VkPipelineStageFlags before,
+                  VkPipelineStageFlags after);
+
+}  // namespace infer::vulkan

@@ -1,0 +1,200 @@
+#include "backends/vulkan/device.h"
+
+#include <algorithm>
+
+#include "backends/vulkan/op.h"
+#include "backends/vulkan/packing.h"
+#include "backends/vulkan/program.h"
+#include "backends/vulkan/tables.h"
+#include "engine/core/checked.h"
+#include "engine/core/log.h"
+
+namespace infer::vulkan {
+namespace {
+
+/// A part of the heap, given back with the object.
+class HeapBuffer final : public Buffer {
+ public:
+  HeapBuffer(Heap& heap, const Part& part, int64_t size, std::atomic<int64_t>& counter)
+      : heap_(heap), part_(part), size_(size), counter_(counter) {
+    counter_.fetch_add(size_);
+  }
+  ~HeapBuffer() override {
+    heap_.release(part_);
+    counter_.fetch_sub(size_);
+  }
+  int64_t size() const override { return size_; }
+  std::byte* address() const override {
+    const VkDeviceAddress at = part_.block->address() + static_cast<VkDeviceAddress>(part_.offset);
+    return reinterpret_cast<std::byte*>(static_cast<uintptr_t>(at));
+  }
+  Place place(int64_t offset) const { return {part_.block->handle(), part_.offset + offset}; }
+
+ private:
+  Heap& heap_;
+  Part part_;
+  int64_t size_;
+  std::atomic<int64_t>& counter_;
+};
+
+Place place_of(const MemoryRef& at) {
+  return static_cast<const HeapBuffer*>(at.buffer)->place(at.offset);
+}
+
+std::vector<DeviceInfo> list() {
+  const auto instance = Instance::get();
+  if (!instance) {
+    log(LogLevel::debug, "{}", instance.error().message());
+    return {};
+  }
+  std::vector<DeviceInfo> infos;
+  for (const PhysicalDevice& device : (*instance)->devices()) {
+    if (device.usable.ok()) infos.push_back(device.info());
+  }
+  return infos;
+}
+
+Result<std::unique_ptr<Device>> open(int32_t index, const DeviceOptions&) {
+  return VulkanDevice::open(index);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index) {
+  INFER_TRY(const std::shared_ptr<Instance> instance, Instance::get());
+  const auto& all = instance->devices();
+  if (index < 0 || static_cast<size_t>(index) >= all.size()) {
+    return fail(StatusCode::not_found, "there is no device 'vulkan:{}'; the driver shows {}", index,
+                all.size());
+  }
+  std::unique_ptr<VulkanDevice> device(new VulkanDevice());
+  INFER_TRY(device->context_, Context::create(instance, all[static_cast<size_t>(index)]));
+  device->heap_ = std::make_unique<Heap>(*device->context_);
+  INFER_TRY(device->transfer_, Transfer::create(*device->context_));
+  INFER_TRY(device->pipelines_, Pipelines::create(*device->context_));
+  const std::vector<uint16_t> tables = iq_tables();
+  const auto bytes = std::as_bytes(std::span(tables));
+  INFER_TRY(device->tables_,
+            RawBuffer::create(*device->context_, static_cast<int64_t>(bytes.size()), 0,
+                              VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT));
+  INFER_CHECK_R(device->transfer_->write(bytes, {device->tables_->handle(), 0}));
+  return device;
+}
+
+DeviceInfo VulkanDevice::info() const { return context_->physical().info(); }
+
+/// Copies within the device read and write as fast as memory lets them. The rate of products is not
+/// measured.
+Ceilings VulkanDevice::measure_ceilings() {
+  constexpr int64_t kBytes = int64_t{64} << 20;
+  constexpr int kRounds = 4;
+  const auto from = alloc(kBytes, Purpose::scratch);
+  const auto to = alloc(kBytes, Purpose::scratch);
+  Ceilings found;
+  if (!from || !to) return found;
+  for (int round = 0; round < kRounds; ++round) {
+    const int64_t start = profile_clock();
+    if (!copy({from->get(), 0}, {to->get(), 0}, kBytes).ok()) return found;
+    const auto ns = static_cast<double>(profile_clock() - start);
+    found.read_bandwidth_gb_s = std::max(found.read_bandwidth_gb_s, 2.0 * kBytes / ns);
+  }
+  return found;
+}
+
+Status VulkanDevice::capability(const Graph& graph, const Node& node) const {
+  for (const ValueId id : node.inputs) {
+    if (id == kNoValue) continue;
+    const Value& storage = graph.value(graph.storage(id));
+    if (storage.kind == Value::Kind::weight && graph.storage(id) != id) {
+      return error(StatusCode::unsupported, "a part of a weight as an operand");
+    }
+  }
+  return vulkan_op(node.op()).supports({graph, node, context_->physical()});
+}
+
+int64_t VulkanDevice::packed_bytes(const TensorDesc& desc) const {
+  return round_up(WeightLayout(desc).bytes, kAlignment);
+}
+
+int64_t VulkanDevice::scratch_bytes(const Segment&) const { return 0; }
+
+std::vector<NodePhase> VulkanDevice::phases(const Graph& graph) const { return plan_phases(graph); }
+
+Result<std::unique_ptr<Buffer>> VulkanDevice::alloc(int64_t bytes, Purpose purpose) {
+  Result<Part> part = heap_->allocate(bytes);
+  if (!part) {
+    return fail(part.error().code(), "{} ({} bytes for {})", part.error().message(), bytes,
+                purpose_name(purpose));
+  }
+  return std::make_unique<HeapBuffer>(*heap_, *part, bytes,
+                                      allocated_[static_cast<size_t>(purpose)]);
+}
+
+int64_t VulkanDevice::allocated(Purpose purpose) const {
+  return allocated_[static_cast<size_t>(purpose)].load();
+}
+
+Status VulkanDevice::load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) {
+  const WeightLayout layout(desc);
+  const Place start = place_of(to);
+  const size_t planes = layout.planes.size();
+  // Every plane of a part begins at a multiple of 16 in the staging buffer.
+  const int64_t most =
+      std::max<int64_t>(1, (Transfer::kStaging - 16 * kMaxPlanes) / layout.packed_block_bytes());
+  std::vector<std::byte> stored;
+  int64_t done = 0;
+  return transfer_->upload([&](std::span<std::byte> out, std::vector<Transfer::Region>& regions) {
+    const int64_t count = std::min(most, layout.blocks() - done);
+    if (count == 0) return Status();
+    stored.resize(static_cast<size_t>(count * layout.stored_block_bytes()));
+    INFER_CHECK(read(static_cast<uint64_t>(done * layout.stored_block_bytes()), stored));
+    std::array<int64_t, kMaxPlanes> starts{};
+    int64_t at = 0;
+    for (size_t p = 0; p < planes; ++p) {
+      const int64_t bytes = count * layout.planes[p].bytes;
+      starts[p] = at;
+      regions.push_back(
+          {at,
+           {start.buffer, start.offset + layout.offsets[p] + done * layout.planes[p].bytes},
+           bytes});
+      at = round_up<int64_t>(at + bytes, 16);
+    }
+    pack_blocks(layout, stored.data(), count, out.data(), starts);
+    done += count;
+    return Status();
+  });
+}
+
+std::unique_ptr<Buffer> VulkanDevice::adopt(const TensorDesc&, std::span<const std::byte>) {
+  return nullptr;
+}
+
+Result<std::unique_ptr<Program>> VulkanDevice::compile(const CompileSpec& spec) {
+  for (const Node& node : spec.segment.nodes()) {
+    INFER_CHECK_R(capability(*spec.segment.graph, node));
+  }
+  return compile_program(*context_, *pipelines_, tables_->address(), spec);
+}
+
+Status VulkanDevice::read(const MemoryRef& from, std::span<std::byte> to) {
+  return transfer_->read(place_of(from), to);
+}
+
+Status VulkanDevice::write(std::span<const std::byte> from, const MemoryRef& to) {
+  return transfer_->write(from, place_of(to));
+}
+
+Status VulkanDevice::copy(const MemoryRef& from, const MemoryRef& to, int64_t bytes) {
+  return transfer_->copy(place_of(from), place_of(to), bytes);
+}
+
+}  // namespace infer::vulkan
+
+namespace infer {
+
+const BackendDef& vulkan_backend() {
+  static const BackendDef def{"vulkan", vulkan::list, vulkan::open};
+  return def;
+}
+
+}  // namespace infer

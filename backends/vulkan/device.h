@@ -1,0 +1,48 @@
+// A Vulkan device as a Device of the engine. Buffer::address() is the device address.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "backends/vulkan/memory.h"
+#include "backends/vulkan/pipelines.h"
+#include "backends/vulkan/transfer.h"
+#include "engine/backend/device.h"
+
+namespace infer::vulkan {
+
+class VulkanDevice final : public Device {
+ public:
+  static Result<std::unique_ptr<Device>> open(int32_t index);
+
+  DeviceInfo info() const override;
+  Ceilings measure_ceilings() override;
+  Status capability(const Graph& graph, const Node& node) const override;
+  int64_t packed_bytes(const TensorDesc& desc) const override;
+  int64_t scratch_bytes(const Segment& segment) const override;
+  std::vector<NodePhase> phases(const Graph& graph) const override;
+  int64_t alignment() const override { return kAlignment; }
+  Result<std::unique_ptr<Buffer>> alloc(int64_t bytes, Purpose purpose) override;
+  int64_t allocated(Purpose purpose) const override;
+  Status load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) override;
+  std::unique_ptr<Buffer> adopt(const TensorDesc& desc, std::span<const std::byte> bytes) override;
+  Result<std::unique_ptr<Program>> compile(const CompileSpec& spec) override;
+  Status read(const MemoryRef& from, std::span<std::byte> to) override;
+  Status write(std::span<const std::byte> from, const MemoryRef& to) override;
+  Status copy(const MemoryRef& from, const MemoryRef& to, int64_t bytes) override;
+
+  const Heap& heap() const { return *heap_; }
+
+ private:
+  VulkanDevice() = default;
+
+  // In the order in which they are made.
+  std::unique_ptr<Context> context_;
+  std::unique_ptr<Heap> heap_;
+  std::unique_ptr<Transfer> transfer_;
+  std::unique_ptr<Pipelines> pipelines_;
+  std::unique_ptr<RawBuffer> tables_;  ///< tables.h
+  std::atomic<int64_t> allocated_[kPurposeCount]{};
+};
+
+}  // namespace infer::vulkan

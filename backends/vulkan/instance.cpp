@@ -1,0 +1,265 @@
+#include "backends/vulkan/instance.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "engine/core/log.h"
+
+namespace infer::vulkan {
+namespace {
+
+constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
+/// Where a device has several sizes of subgroup: the one most hardware has.
+constexpr uint32_t kUsualSubgroup = 32;
+
+struct Shared {
+  std::mutex mutex;
+  std::weak_ptr<Instance> instance;
+  std::function<void(const std::string&)> message;
+};
+
+Shared& shared() {
+  static Shared state;
+  return state;
+}
+
+VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT,
+                                          VkDebugUtilsMessageTypeFlagsEXT,
+                                          const VkDebugUtilsMessengerCallbackDataEXT* data,
+                                          void* user) {
+  const auto& message = *static_cast<std::function<void(const std::string&)>*>(user);
+  if (message) message(data->pMessage);
+  return VK_FALSE;
+}
+
+bool has_layer(const char* name) {
+  uint32_t count = 0;
+  vkEnumerateInstanceLayerProperties(&count, nullptr);
+  std::vector<VkLayerProperties> layers(count);
+  vkEnumerateInstanceLayerProperties(&count, layers.data());
+  return std::ranges::any_of(
+      layers, [&](const VkLayerProperties& l) { return std::strcmp(l.layerName, name) == 0; });
+}
+
+bool has_extension(VkPhysicalDevice device, const char* name) {
+  uint32_t count = 0;
+  vkEnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr);
+  std::vector<VkExtensionProperties> all(count);
+  vkEnumerateDeviceExtensionProperties(device, nullptr, &count, all.data());
+  return std::ranges::any_of(
+      all, [&](const VkExtensionProperties& e) { return std::strcmp(e.extensionName, name) == 0; });
+}
+
+/// The first family that computes, preferably one that does not draw as well.
+bool find_queue(PhysicalDevice& device) {
+  uint32_t count = 0;
+  vkGetPhysicalDeviceQueueFamilyProperties(device.handle, &count, nullptr);
+  std::vector<VkQueueFamilyProperties> families(count);
+  vkGetPhysicalDeviceQueueFamilyProperties(device.handle, &count, families.data());
+  bool found = false;
+  for (uint32_t i = 0; i < count; ++i) {
+    if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
+    const bool only_computes = (families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT) == 0;
+    if (found && !only_computes) continue;
+    device.queue_family = i;
+    device.timestamp_bits = families[i].timestampValidBits;
+    found = true;
+    if (only_computes) break;
+  }
+  return found;
+}
+
+Status check_features(PhysicalDevice& device, uint32_t version) {
+  const auto missing = [&](const char* what) {
+    return error(StatusCode::unsupported, "{} ({}) cannot be used: it has no {}", device.name,
+                 device.description, what);
+  };
+  if (version < VK_API_VERSION_1_2) return missing("Vulkan 1.2");
+  VkPhysicalDeviceSubgroupSizeControlFeatures sizes{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES};
+  VkPhysicalDeviceVulkan12Features v12{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+  VkPhysicalDeviceVulkan11Features v11{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, &v12};
+  VkPhysicalDeviceFeatures2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v11};
+  const bool size_control = version >= VK_API_VERSION_1_3;
+  if (size_control) v12.pNext = &sizes;
+  vkGetPhysicalDeviceFeatures2(device.handle, &all);
+  if (all.features.shaderInt64 == VK_FALSE) return missing("64-bit integers in shaders");
+  if (v11.storageBuffer16BitAccess == VK_FALSE) return missing("16-bit storage");
+  if (v12.storageBuffer8BitAccess == VK_FALSE) return missing("8-bit storage");
+  if (v12.bufferDeviceAddress == VK_FALSE) return missing("buffer device addresses");
+  if (v12.shaderSubgroupExtendedTypes == VK_FALSE) return missing("64-bit subgroup operations");
+  if (v12.scalarBlockLayout == VK_FALSE) return missing("scalar block layout");
+
+  VkPhysicalDeviceSubgroupSizeControlProperties range{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES};
+  VkPhysicalDeviceMaintenance3Properties largest{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, size_control ? &range : nullptr};
+  VkPhysicalDeviceSubgroupProperties subgroup{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES,
+                                              &largest};
+  VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &subgroup};
+  vkGetPhysicalDeviceProperties2(device.handle, &properties);
+  device.largest_allocation =
+      static_cast<int64_t>(std::min<uint64_t>(largest.maxMemoryAllocationSize, uint64_t{1} << 62));
+  constexpr VkSubgroupFeatureFlags kNeeded = VK_SUBGROUP_FEATURE_BASIC_BIT |
+                                             VK_SUBGROUP_FEATURE_ARITHMETIC_BIT |
+                                             VK_SUBGROUP_FEATURE_BALLOT_BIT;
+  if ((subgroup.supportedOperations & kNeeded) != kNeeded ||
+      (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) == 0) {
+    return missing("subgroup arithmetic and broadcasts in compute shaders");
+  }
+  device.subgroup = subgroup.subgroupSize;
+  if (size_control && sizes.subgroupSizeControl != VK_FALSE &&
+      sizes.computeFullSubgroups != VK_FALSE &&
+      (range.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0) {
+    device.choose_subgroup = true;
+    device.subgroup = std::clamp(kUsualSubgroup, range.minSubgroupSize, range.maxSubgroupSize);
+  }
+  return {};
+}
+
+PhysicalDevice describe(VkPhysicalDevice handle) {
+  PhysicalDevice device;
+  device.handle = handle;
+  VkPhysicalDeviceDriverProperties driver{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
+  VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &driver};
+  vkGetPhysicalDeviceProperties2(handle, &properties);
+  device.description =
+      fmt::format("{}, {}", properties.properties.deviceName,
+                  driver.driverInfo[0] != '\0' ? driver.driverInfo : driver.driverName);
+  device.processor = properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  device.limits = properties.properties.limits;
+  vkGetPhysicalDeviceMemoryProperties(handle, &device.memory);
+  device.memory_budget = has_extension(handle, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  return device;
+}
+
+bool is_local(const VkMemoryHeap& heap) {
+  return (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0;
+}
+
+}  // namespace
+
+int64_t PhysicalDevice::memory_total() const {
+  VkDeviceSize total = 0;
+  for (uint32_t i = 0; i < memory.memoryHeapCount; ++i) {
+    if (is_local(memory.memoryHeaps[i])) total += memory.memoryHeaps[i].size;
+  }
+  return static_cast<int64_t>(total);
+}
+
+int64_t PhysicalDevice::memory_free() const {
+  if (!memory_budget) return memory_total();
+  VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+  VkPhysicalDeviceMemoryProperties2 now{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2,
+                                        &budget};
+  vkGetPhysicalDeviceMemoryProperties2(handle, &now);
+  VkDeviceSize left = 0;
+  for (uint32_t i = 0; i < memory.memoryHeapCount; ++i) {
+    if (!is_local(memory.memoryHeaps[i])) continue;
+    left += budget.heapBudget[i] - std::min(budget.heapBudget[i], budget.heapUsage[i]);
+  }
+  return static_cast<int64_t>(left);
+}
+
+DeviceInfo PhysicalDevice::info() const {
+  DeviceInfo info;
+  info.name = name;
+  info.description = description;
+  info.memory_total = memory_total();
+  info.memory_free = memory_free();
+  return info;
+}
+
+Result<std::shared_ptr<Instance>> Instance::get() {
+  Shared& state = shared();
+  const std::lock_guard lock(state.mutex);
+  if (std::shared_ptr<Instance> alive = state.instance.lock()) return alive;
+  std::shared_ptr<Instance> made(new Instance());
+  INFER_CHECK_R(made->create());
+  state.instance = made;
+  return made;
+}
+
+Status Instance::create() {
+  static const VkResult loaded = volkInitialize();
+  if (loaded != VK_SUCCESS) {
+    return error(StatusCode::device,
+                 "vulkan: the loader libvulkan.so.1 was not found (Debian: libvulkan1)");
+  }
+  const bool validated = shared().message != nullptr && has_layer(kValidationLayer);
+  VkDebugUtilsMessengerCreateInfoEXT messages{
+      VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT};
+  messages.messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT |
+                             VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+  messages.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT;
+  messages.pfnUserCallback = on_message;
+  messages.pUserData = &shared().message;
+  const char* const extension = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
+  VkApplicationInfo application{VK_STRUCTURE_TYPE_APPLICATION_INFO};
+  application.pApplicationName = "infer";
+  application.apiVersion = VK_API_VERSION_1_3;
+  VkInstanceCreateInfo create{VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
+  create.pApplicationInfo = &application;
+  if (validated) {
+    create.enabledLayerCount = 1;
+    create.ppEnabledLayerNames = &kValidationLayer;
+    create.enabledExtensionCount = 1;
+    create.ppEnabledExtensionNames = &extension;
+  }
+  if (const VkResult made = vkCreateInstance(&create, nullptr, &handle_); made != VK_SUCCESS) {
+    handle_ = VK_NULL_HANDLE;
+    return failure(made, "vulkan", "cannot make an instance; is a driver installed?");
+  }
+  volkLoadInstanceOnly(handle_);
+  if (validated) vkCreateDebugUtilsMessengerEXT(handle_, &messages, nullptr, &messenger_);
+  find_devices();
+  return {};
+}
+
+void Instance::find_devices() {
+  uint32_t count = 0;
+  vkEnumeratePhysicalDevices(handle_, &count, nullptr);
+  std::vector<VkPhysicalDevice> handles(count);
+  vkEnumeratePhysicalDevices(handle_, &count, handles.data());
+  for (uint32_t i = 0; i < count; ++i) {
+    VkPhysicalDeviceProperties properties;
+    vkGetPhysicalDeviceProperties(handles[i], &properties);
+    if (properties.apiVersion < VK_API_VERSION_1_1) continue;
+    PhysicalDevice device = describe(handles[i]);
+    if (!find_queue(device)) continue;
+    device.name = fmt::format("vulkan:{}", devices_.size());
+    device.usable = check_features(device, properties.apiVersion);
+    devices_.push_back(std::move(device));
+  }
+}
+
+Instance::~Instance() {
+  if (messenger_ != VK_NULL_HANDLE) vkDestroyDebugUtilsMessengerEXT(handle_, messenger_, nullptr);
+  if (handle_ != VK_NULL_HANDLE) vkDestroyInstance(handle_, nullptr);
+}
+
+bool validate(std::function<void(const std::string&)> message) {
+  Shared& state = shared();
+  const std::lock_guard lock(state.mutex);
+  state.message = std::move(message);
+  return volkInitialize() == VK_SUCCESS && has_layer(kValidationLayer);
+}
+
+Status failure(VkResult result, const std::string& device, const char* what) {
+  switch (result) {
+    case VK_ERROR_OUT_OF_HOST_MEMORY:
+    case VK_ERROR_OUT_OF_DEVICE_MEMORY:
+      return error(StatusCode::out_of_memory, "{}: {}: out of memory", device, what);
+    case VK_ERROR_DEVICE_LOST:
+      return error(StatusCode::device, "{}: {}: the device was lost; its driver may say why",
+                   device, what);
+    default:
+      return error(StatusCode::device, "{}: {} (VkResult {})", device, what,
+                   static_cast<int>(result));
+  }
+}
+
+}  // namespace infer::vulkan

@@ -1,0 +1,68 @@
+// The Vulkan loader, an instance of it and the devices that it shows. The loader is opened at run
+// time: where there is none, there are no devices, and the failure says why.
+#pragma once
+
+#include <volk.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/backend/device.h"
+#include "engine/core/status.h"
+
+namespace infer::vulkan {
+
+/// What a physical device can do, as far as the back end asks.
+struct PhysicalDevice {
+  VkPhysicalDevice handle = VK_NULL_HANDLE;
+  std::string name;         ///< "vulkan:0"
+  std::string description;  ///< device and driver
+  VkPhysicalDeviceLimits limits{};
+  VkPhysicalDeviceMemoryProperties memory{};
+  uint32_t queue_family = 0;
+  uint32_t timestamp_bits = 0;
+  uint32_t subgroup = 0;         ///< lanes of a subgroup in all shaders
+  bool choose_subgroup = false;  ///< pipelines have to ask for that size
+  bool processor = false;        ///< a CPU: no more at once than it has cores
+  bool memory_budget = false;    ///< VK_EXT_memory_budget
+  int64_t largest_allocation = 0;
+  Status usable;  ///< unsupported, with the feature that is missing
+
+  /// Bytes of device-local memory, and of them those that may be allocated now.
+  int64_t memory_total() const;
+  int64_t memory_free() const;
+  DeviceInfo info() const;
+};
+
+/// Shared by all devices that are open; made anew once the last of them is gone.
+class Instance {
+ public:
+  /// device: there is no loader, or it makes no instance.
+  static Result<std::shared_ptr<Instance>> get();
+  ~Instance();
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+
+  /// All with a queue for computing, usable or not, in the loader's order.
+  const std::vector<PhysicalDevice>& devices() const { return devices_; }
+
+ private:
+  Instance() = default;
+  Status create();
+  void find_devices();
+
+  VkInstance handle_ = VK_NULL_HANDLE;
+  VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
+  std::vector<PhysicalDevice> devices_;
+};
+
+/// For tests: instances made from here on carry the validation layer, which tells its warnings and
+/// errors to `message`. False where the layer is not installed. Null turns it off again.
+bool validate(std::function<void(const std::string&)> message);
+
+/// What a Vulkan call that failed comes to: out_of_memory or device.
+Status failure(VkResult result, const std::string& device, const char* what);
+
+}  // namespace infer::vulkan

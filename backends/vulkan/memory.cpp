@@ -1,0 +1,133 @@
+#include "backends/vulkan/memory.h"
+
+#include <algorithm>
+
+#include "engine/core/checked.h"
+
+namespace infer::vulkan {
+namespace {
+
+/// What small requests share.
+constexpr int64_t kSharedBlock = 4 << 20;
+
+}  // namespace
+
+Result<std::unique_ptr<RawBuffer>> RawBuffer::create(Context& context, int64_t bytes,
+                                                     VkMemoryPropertyFlags required,
+                                                     VkMemoryPropertyFlags preferred) {
+  const PhysicalDevice& physical = context.physical();
+  if (bytes > physical.largest_allocation) {
+    return fail(StatusCode::out_of_memory,
+                "{}: {} bytes at once are more than its driver gives: {}", physical.name, bytes,
+                physical.largest_allocation);
+  }
+  const VolkDeviceTable& vk = context.vk();
+  std::unique_ptr<RawBuffer> made(new RawBuffer(context, bytes));
+  VkBufferCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
+  create.size = static_cast<VkDeviceSize>(bytes);
+  create.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                 VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+  INFER_CHECK_R(context.check(vk.vkCreateBuffer(context.device(), &create, nullptr, &made->handle_),
+                              "cannot make a buffer"));
+  VkMemoryRequirements needs;
+  vk.vkGetBufferMemoryRequirements(context.device(), made->handle_, &needs);
+  const int32_t type = context.memory_type(needs.memoryTypeBits, required, preferred);
+  if (type < 0) {
+    return fail(StatusCode::device, "{}: it has no memory of the kind needed", physical.name);
+  }
+  VkMemoryAllocateFlagsInfo flags{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO};
+  flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
+  VkMemoryAllocateInfo allocate{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &flags};
+  allocate.allocationSize = needs.size;
+  allocate.memoryTypeIndex = static_cast<uint32_t>(type);
+  INFER_CHECK_R(
+      context.check(vk.vkAllocateMemory(context.device(), &allocate, nullptr, &made->memory_),
+                    "cannot allocate"));
+  INFER_CHECK_R(context.check(
+      vk.vkBindBufferMemory(context.device(), made->handle_, made->memory_, 0), "cannot bind"));
+  VkBufferDeviceAddressInfo info{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO};
+  info.buffer = made->handle_;
+  made->address_ = vk.vkGetBufferDeviceAddress(context.device(), &info);
+  return made;
+}
+
+Result<std::unique_ptr<RawBuffer>> RawBuffer::create_mapped(Context& context, int64_t bytes,
+                                                            VkMemoryPropertyFlags preferred) {
+  INFER_TRY(auto made,
+            create(context, bytes,
+                   VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
+                   preferred));
+  void* data = nullptr;
+  INFER_CHECK_R(context.check(
+      context.vk().vkMapMemory(context.device(), made->memory_, 0, VK_WHOLE_SIZE, 0, &data),
+      "cannot map memory"));
+  made->data_ = static_cast<std::byte*>(data);
+  return made;
+}
+
+RawBuffer::~RawBuffer() {
+  const VolkDeviceTable& vk = context_.vk();
+  if (handle_ != VK_NULL_HANDLE) vk.vkDestroyBuffer(context_.device(), handle_, nullptr);
+  if (memory_ != VK_NULL_HANDLE) vk.vkFreeMemory(context_.device(), memory_, nullptr);
+}
+
+Result<Part> Heap::allocate(int64_t bytes) {
+  bytes = round_up(std::max<int64_t>(bytes, 1), kAlignment);
+  const std::lock_guard lock(mutex_);
+  Block* best = nullptr;
+  std::map<int64_t, int64_t>::iterator gap;
+  for (Block& block : blocks_) {
+    for (auto it = block.gaps.begin(); it != block.gaps.end(); ++it) {
+      if (it->second < bytes || (best != nullptr && it->second >= gap->second)) continue;
+      best = &block;
+      gap = it;
+    }
+  }
+  if (best == nullptr) {
+    const int64_t size = bytes * 2 > kSharedBlock ? bytes : kSharedBlock;
+    INFER_TRY(auto buffer,
+              RawBuffer::create(context_, size, 0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT));
+    blocks_.push_back({std::move(buffer), {{0, size}}});
+    best = &blocks_.back();
+    gap = best->gaps.begin();
+  }
+  const auto [offset, size] = *gap;
+  best->gaps.erase(gap);
+  if (size > bytes) best->gaps.emplace(offset + bytes, size - bytes);
+  return Part{best->buffer.get(), offset, bytes};
+}
+
+void Heap::release(const Part& part) {
+  const std::lock_guard lock(mutex_);
+  const auto block =
+      std::ranges::find_if(blocks_, [&](const Block& b) { return b.buffer.get() == part.block; });
+  auto& gaps = block->gaps;
+  auto it = gaps.emplace(part.offset, part.bytes).first;
+  if (const auto next = std::next(it);
+      next != gaps.end() && next->first == it->first + it->second) {
+    it->second += next->second;
+    gaps.erase(next);
+  }
+  if (it != gaps.begin()) {
+    const auto before = std::prev(it);
+    if (before->first + before->second == it->first) {
+      before->second += it->second;
+      gaps.erase(it);
+    }
+  }
+  if (gaps.begin()->second == block->buffer->size()) blocks_.erase(block);
+}
+
+int64_t Heap::held() const {
+  const std::lock_guard lock(mutex_);
+  int64_t sum = 0;
+  for (const Block& block : blocks_) sum += block.buffer->size();
+  return sum;
+}
+
+int64_t Heap::blocks() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(blocks_.size());
+}
+
+}  // namespace infer::vulkan

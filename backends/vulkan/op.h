@@ -1,0 +1,120 @@
+// What an operation is to this back end: whether it can be computed, and the dispatches that do.
+// Each backends/vulkan/ops/<op>.cpp defines  const VulkanOp& <op>_vulkan().
+//
+// Every result for one row is summed in one order that depends on that row alone, so that batch
+// size and chunking change no bit.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "backends/vulkan/instance.h"
+#include "backends/vulkan/pipelines.h"
+#include "engine/graph/graph.h"
+
+namespace infer::vulkan {
+
+/// What a node looks like to an operation's checks.
+struct NodeView {
+  const Graph& graph;
+  const Node& node;
+  const PhysicalDevice& device;
+
+  const Value* input(size_t i) const {
+    return node.inputs[i] == kNoValue ? nullptr : &graph.value(node.inputs[i]);
+  }
+};
+
+/// A tensor of a node and where it lies. Without a value: an optional input that is not given.
+struct Operand {
+  const Value* value = nullptr;
+  VkDeviceAddress address = 0;
+
+  bool given() const { return value != nullptr; }
+  int64_t dim(size_t i) const { return value->desc.shape[i]; }
+  uint32_t size(size_t i) const { return static_cast<uint32_t>(value->desc.shape[i]); }
+  /// Of values of four bytes: elements from one [.., i, ..] to the next.
+  uint32_t stride(size_t i) const { return static_cast<uint32_t>(value->desc.stride[i] / 4); }
+};
+
+/// Workgroups of a dispatch.
+struct Groups {
+  int64_t x = 1;
+  int64_t y = 1;
+  int64_t z = 1;
+};
+
+/// Takes the dispatches of a program in their order.
+class Recorder {
+ public:
+  virtual ~Recorder() = default;
+
+  /// `push` is what the shader's push constants say; `constants` its specialisation constants.
+  template <typename Push>
+  void dispatch(const std::string& shader, std::span<const uint32_t> constants, const Push& push,
+                const Groups& groups) {
+    static_assert(std::is_trivially_copyable_v<Push> && sizeof(Push) <= kPushBytes);
+    add(shader, constants, {reinterpret_cast<const std::byte*>(&push), sizeof(Push)}, groups);
+  }
+  template <typename Push>
+  void dispatch(const std::string& shader, const Push& push, const Groups& groups) {
+    dispatch(shader, {}, push, groups);
+  }
+
+ private:
+  virtual void add(const std::string& shader, std::span<const uint32_t> constants,
+                   std::span<const std::byte> push, const Groups& groups) = 0;
+};
+
+/// A node to be recorded.
+struct NodeCall {
+  const Graph& graph;
+  const Node& node;
+  std::span<const Operand> inputs;
+  std::span<const Operand> outputs;
+  const KvLayout& kv_layout;
+  const PhysicalDevice& device;
+  VkDeviceAddress step;  ///< glsl/common.glsl: Step
+  Recorder& recorder;
+
+  template <typename Params>
+  const Params& params() const {
+    return std::get<Params>(node.params);
+  }
+};
+
+struct VulkanOp {
+  OpId id;
+  /// Ok, or unsupported with the reason.
+  Status (*supports)(const NodeView& node);
+  void (*record)(const NodeCall& call);
+};
+
+std::span<const VulkanOp* const> all_vulkan_ops();
+const VulkanOp& vulkan_op(OpId id);
+
+inline Status always_supported(const NodeView&) { return {}; }
+
+/// The shape of a result [d0, d1, rows], as shaders get it (glsl/common.glsl: Shape).
+struct ShapePush {
+  uint32_t d0 = 0;
+  uint32_t d1 = 0;
+  uint32_t stride1 = 0;  ///< floats
+  uint32_t stride2 = 0;
+  uint32_t rows = 0;  ///< which count of the step: 0 tokens, 1 outputs
+};
+ShapePush shape_of(const Operand& result);
+/// Workgroups of 64 elements along d0, one for each (d1, row).
+Groups elements_of(const Operand& result);
+
+/// Strides [1] and [2] of an operand, in floats; 0 along a dimension of one.
+struct StridePush {
+  uint32_t stride1 = 0;
+  uint32_t stride2 = 0;
+};
+StridePush strides_of(const Operand& operand);
+
+}  // namespace infer::vulkan

@@ -1,0 +1,49 @@
+#include "backends/vulkan/op.h"
+
+namespace infer::vulkan {
+namespace {
+
+struct Push {
+  VkDeviceAddress step, logits, bias, ids, weights;
+  uint32_t rows;
+  uint32_t logits_stride, ids_stride, weights_stride;
+  uint32_t normalise, groups_used, group_best;
+  float factor;
+};
+
+/// What fits into shared memory on every device beside the rest.
+constexpr int64_t kMostExperts = 1024;
+
+Status supports(const NodeView& node) {
+  const int64_t experts = node.input(0)->desc.shape[0];
+  if (experts <= kMostExperts) return {};
+  return error(StatusCode::unsupported, "{} experts, at most {} can be chosen among", experts,
+               kMostExperts);
+}
+
+void record(const NodeCall& call) {
+  const auto& p = call.params<op::MoeRoute>();
+  const Operand& logits = call.inputs[0];
+  const Operand& bias = call.inputs[1];
+  const Operand& ids = call.outputs[0];
+  const Operand& weights = call.outputs[1];
+  const uint32_t constants[] = {logits.size(0), static_cast<uint32_t>(p.groups),
+                                static_cast<uint32_t>(p.gating), bias.given() ? 1u : 0u,
+                                static_cast<uint32_t>(p.used)};
+  call.recorder.dispatch(
+      "moe_route", constants,
+      Push{call.step, logits.address, bias.address, ids.address, weights.address,
+           shape_of(ids).rows, logits.stride(2), ids.stride(2), weights.stride(2),
+           p.normalise ? 1u : 0u, static_cast<uint32_t>(p.groups_used),
+           static_cast<uint32_t>(p.group_best), p.scale},
+      {ids.dim(2), 1, 1});
+}
+
+}  // namespace
+
+const VulkanOp& moe_route_vulkan() {
+  static const VulkanOp op{OpId::MoeRoute, supports, record};
+  return op;
+}
+
+}  // namespace infer::vulkan

@@ -1,0 +1,32 @@
+#version 460
+#include "backends/vulkan/glsl/common.glsl"
+#include "backends/vulkan/glsl/reduce.glsl"
+
+layout(constant_id = 0) const uint weighted = 0;
+
+layout(push_constant, scalar) uniform Push {
+  Step step;
+  F32 x, weight, y;
+  Shape shape;
+  Strides x_strides;
+  float eps;
+};
+
+// One workgroup a row of d0.
+void main() {
+  const uint i1 = gl_WorkGroupID.y;
+  const uint i2 = gl_WorkGroupID.z;
+  if (i2 >= step.rows[shape.rows]) return;
+  const uint from = at(x_strides, i1, i2);
+  const uint to = at(shape, i1, i2);
+  float squares = 0;
+  for (uint i = gl_LocalInvocationID.x; i < shape.d0; i += kLanes) {
+    const float value = x.v[from + i];
+    squares = fma(value, value, squares);
+  }
+  const float factor = 1.0 / sqrt(sum_of(squares, 0) / float(shape.d0) + eps);
+  for (uint i = gl_LocalInvocationID.x; i < shape.d0; i += kLanes) {
+    const float value = x.v[from + i] * factor;
+    y.v[to + i] = weighted != 0 ? value * weight.v[i] : value;
+  }
+}

@@ -1,0 +1,31 @@
+#include "backends/vulkan/op.h"
+
+namespace infer::vulkan {
+namespace {
+
+struct Push {
+  VkDeviceAddress step, x, weight, y;
+  ShapePush shape;
+  StridePush x_strides;
+  float eps;
+};
+
+void record(const NodeCall& call) {
+  const Operand& x = call.inputs[0];
+  const Operand& weight = call.inputs[1];
+  const Operand& y = call.outputs[0];
+  const uint32_t constants[] = {weight.given() ? 1u : 0u};
+  call.recorder.dispatch("rms_norm", constants,
+                         Push{call.step, x.address, weight.address, y.address, shape_of(y),
+                              strides_of(x), call.params<op::RmsNorm>().eps},
+                         {1, y.dim(1), y.dim(2)});
+}
+
+}  // namespace
+
+const VulkanOp& rms_norm_vulkan() {
+  static const VulkanOp op{OpId::RmsNorm, always_supported, record};
+  return op;
+}
+
+}  // namespace infer::vulkan

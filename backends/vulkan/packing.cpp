@@ -1,0 +1,123 @@
+#include "backends/vulkan/packing.h"
+
+#include <cstring>
+
+#include "engine/core/checked.h"
+#include "engine/quant/quant.h"
+
+namespace infer::vulkan {
+namespace {
+
+constexpr Plane kByte[] = {{0, 1}};
+constexpr Plane kHalf[] = {{0, 2}};
+constexpr Plane kWord[] = {{0, 4}};
+constexpr Plane kNibbles32[] = {{2, 16}, {0, 2}};  // levels, scale
+constexpr Plane kQ41[] = {{4, 16}, {0, 4}};
+constexpr Plane kQ50[] = {{6, 16}, {2, 4}, {0, 2}};
+constexpr Plane kQ51[] = {{8, 16}, {4, 4}, {0, 4}};
+constexpr Plane kQ80[] = {{2, 32}, {0, 2}};
+constexpr Plane kQ81[] = {{4, 32}, {0, 4}};
+constexpr Plane kQ2K[] = {{16, 64}, {0, 16}, {80, 4}};
+constexpr Plane kQ3K[] = {{32, 64}, {0, 32}, {96, 12}, {108, 2}};
+constexpr Plane kQ4K[] = {{16, 128}, {0, 16}};
+constexpr Plane kQ5K[] = {{48, 128}, {16, 32}, {0, 16}};
+constexpr Plane kQ6K[] = {{0, 128}, {128, 64}, {192, 16}, {208, 2}};
+constexpr Plane kQ8K[] = {{4, 256}, {0, 4}};
+constexpr Plane kIq2Xxs[] = {{2, 64}, {0, 2}};
+constexpr Plane kIq2Xs[] = {{2, 64}, {66, 8}, {0, 2}};
+constexpr Plane kIq2S[] = {{2, 32}, {34, 32}, {66, 8}, {74, 8}, {0, 2}};
+constexpr Plane kIq3Xxs[] = {{2, 64}, {66, 32}, {0, 2}};
+constexpr Plane kIq3S[] = {{2, 64}, {74, 32}, {66, 8}, {106, 4}, {0, 2}};
+constexpr Plane kIq1S[] = {{2, 32}, {34, 16}, {0, 2}};
+constexpr Plane kIq1M[] = {{0, 32}, {32, 16}, {48, 8}};
+constexpr Plane kIq4Xs[] = {{8, 128}, {0, 8}};
+constexpr Plane kTq10[] = {{0, 48}, {48, 4}, {52, 2}};
+constexpr Plane kTq20[] = {{0, 64}, {64, 2}};
+constexpr Plane kMxfp4[] = {{1, 16}, {0, 1}};
+constexpr Plane kNibbles64[] = {{4, 32}, {0, 4}};
+
+std::span<const Plane> planes_of(DType type) {
+  switch (type) {
+    case DType::i8: return kByte;
+    case DType::f16:
+    case DType::bf16:
+    case DType::i16: return kHalf;
+    case DType::f32:
+    case DType::i32:
+    case DType::f64:
+    case DType::i64: return kWord;
+    case DType::q4_0:
+    case DType::iq4_nl:
+    case DType::q1_0:
+    case DType::q2_0: return kNibbles32;
+    case DType::q4_1: return kQ41;
+    case DType::q5_0: return kQ50;
+    case DType::q5_1: return kQ51;
+    case DType::q8_0: return kQ80;
+    case DType::q8_1: return kQ81;
+    case DType::q2_k: return kQ2K;
+    case DType::q3_k: return kQ3K;
+    case DType::q4_k: return kQ4K;
+    case DType::q5_k: return kQ5K;
+    case DType::q6_k: return kQ6K;
+    case DType::q8_k: return kQ8K;
+    case DType::iq2_xxs: return kIq2Xxs;
+    case DType::iq2_xs: return kIq2Xs;
+    case DType::iq2_s: return kIq2S;
+    case DType::iq3_xxs: return kIq3Xxs;
+    case DType::iq3_s: return kIq3S;
+    case DType::iq1_s: return kIq1S;
+    case DType::iq1_m: return kIq1M;
+    case DType::iq4_xs: return kIq4Xs;
+    case DType::tq1_0: return kTq10;
+    case DType::tq2_0: return kTq20;
+    case DType::mxfp4: return kMxfp4;
+    case DType::nvfp4:
+    case DType::nf4:
+    case DType::fp4: return kNibbles64;
+  }
+  return kByte;
+}
+
+}  // namespace
+
+WeightLayout::WeightLayout(const TensorDesc& of)
+    : desc(of),
+      planes(planes_of(of.type)),
+      converted(of.type == DType::f64 || of.type == DType::i64) {
+  const DTypeInfo& info = dtype_info(desc.type);
+  stored_block_bytes_ = info.block_bytes;
+  blocks_ = desc.elements() / info.block_elements;
+  for (size_t p = 0; p < planes.size(); ++p) {
+    offsets[p] = bytes;
+    bytes += round_up<int64_t>(blocks_ * planes[p].bytes, 16);
+  }
+}
+
+int64_t WeightLayout::packed_block_bytes() const {
+  int64_t sum = 0;
+  for (const Plane& plane : planes) sum += plane.bytes;
+  return sum;
+}
+
+void pack_blocks(const WeightLayout& layout, const std::byte* stored, int64_t count, std::byte* out,
+                 const std::array<int64_t, kMaxPlanes>& starts) {
+  if (layout.converted) {
+    quant_traits(layout.desc.type).decode(stored, reinterpret_cast<float*>(out + starts[0]), count);
+    return;
+  }
+  const int64_t step = layout.stored_block_bytes();
+  for (size_t p = 0; p < layout.planes.size(); ++p) {
+    const Plane plane = layout.planes[p];
+    std::byte* to = out + starts[p];
+    if (plane.bytes == step) {
+      std::memcpy(to, stored, static_cast<size_t>(count * step));
+      continue;
+    }
+    for (int64_t b = 0; b < count; ++b, to += plane.bytes) {
+      std::memcpy(to, stored + b * step + plane.offset, static_cast<size_t>(plane.bytes));
+    }
+  }
+}
+
+}  // namespace infer::vulkan

@@ -1,0 +1,51 @@
+// The shaders embedded in the program and the pipelines made of them.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backends/vulkan/context.h"
+
+namespace infer::vulkan {
+
+struct Shader {
+  const char* name;  ///< "rms_norm", "product_q4_0"
+  std::span<const uint32_t> code;
+};
+
+/// Generated from the shaders in this folder.
+std::span<const Shader> all_shaders();
+
+/// All pipelines have one layout: no descriptors, and so many bytes of push constants, which is
+/// what every device has.
+inline constexpr uint32_t kPushBytes = 128;
+
+/// Made when first asked for and kept. Thread-safe.
+class Pipelines {
+ public:
+  static Result<std::unique_ptr<Pipelines>> create(Context& context);
+  ~Pipelines();
+  Pipelines(const Pipelines&) = delete;
+  Pipelines& operator=(const Pipelines&) = delete;
+
+  VkPipelineLayout layout() const { return layout_; }
+  /// `constants`: specialisation constants 0, 1, … of the shader.
+  Result<VkPipeline> get(const std::string& shader, std::span<const uint32_t> constants);
+
+ private:
+  explicit Pipelines(Context& context) : context_(context) {}
+  Result<VkPipeline> make(const Shader& shader, std::span<const uint32_t> constants);
+
+  Context& context_;
+  VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  VkPipelineCache cache_ = VK_NULL_HANDLE;
+  std::mutex mutex_;
+  std::map<std::pair<std::string, std::vector<uint32_t>>, VkPipeline> made_;
+};
+
+}  // namespace infer::vulkan

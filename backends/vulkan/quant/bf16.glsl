@@ -1,0 +1,6 @@
+// BF16: the upper half of a float32.
+#define BLOCK 1
+#define PLANE0 2
+
+float decode_one(Row row, uint i) { return uintBitsToFloat(half_bits(row.p0, i) << 16); }
+#include "backends/vulkan/glsl/scalar.glsl"

@@ -1,0 +1,6 @@
+// F64: float32 on the device.
+#define BLOCK 1
+#define PLANE0 4
+
+float decode_one(Row row, uint i) { return F32(row.p0).v[i]; }
+#include "backends/vulkan/glsl/scalar.glsl"

@@ -1,0 +1,18 @@
+// IQ4_NL: engine/quant/iq4_nl.h.
+#include "backends/vulkan/glsl/levels.glsl"
+#define BLOCK 32
+#define PLANE0 16
+#undef PLANE1
+#define PLANE1 2
+
+uvec2 runs(uint i) { return plain_runs(i); }
+
+void decode(Row row, uint i, out float v[32]) {
+  const float d = half_at(row.p1, i);
+  const uvec4 q = words_at(row.p0, i);
+  [[unroll]] for (uint j = 0; j < 16; ++j) {
+    const uint b = byte_of(q, j);
+    v[j] = d * iq4_level(b & 15);
+    v[j + 16] = d * iq4_level(b >> 4);
+  }
+}

@@ -1,0 +1,23 @@
+// Q4_1: engine/quant/q4_1.h.
+#define BLOCK 32
+#define PLANE0 16
+#undef PLANE1
+#define PLANE1 4
+
+uvec2 runs(uint i) { return plain_runs(i); }
+
+void decode(Row row, uint i, out float v[32]) {
+  const uint dm = word_at(row.p1, i);
+  const float d = half_of(dm & 0xffffu);
+  const float m = half_of(dm >> 16);
+  const uvec4 q = words_at(row.p0, i);
+  [[unroll]] for (uint j = 0; j < 16; ++j) {
+    const uint b = byte_of(q, j);
+    precise float low = float(b & 15) * d;
+    precise float high = float(b >> 4) * d;
+    low += m;
+    high += m;
+    v[j] = low;
+    v[j + 16] = high;
+  }
+}

@@ -1,0 +1,26 @@
+// Q5_1: engine/quant/q5_1.h.
+#define BLOCK 32
+#define PLANE0 16
+#undef PLANE1
+#define PLANE1 4
+#undef PLANE2
+#define PLANE2 4
+
+uvec2 runs(uint i) { return plain_runs(i); }
+
+void decode(Row row, uint i, out float v[32]) {
+  const uint dm = word_at(row.p2, i);
+  const float d = half_of(dm & 0xffffu);
+  const float m = half_of(dm >> 16);
+  const uint fifth = word_at(row.p1, i);
+  const uvec4 q = words_at(row.p0, i);
+  [[unroll]] for (uint j = 0; j < 16; ++j) {
+    const uint b = byte_of(q, j);
+    precise float low = float((b & 15) | (((fifth >> j) & 1) << 4)) * d;
+    precise float high = float((b >> 4) | (((fifth >> (j + 16)) & 1) << 4)) * d;
+    low += m;
+    high += m;
+    v[j] = low;
+    v[j + 16] = high;
+  }
+}

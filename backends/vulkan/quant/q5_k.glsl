@@ -1,0 +1,36 @@
+// Q5_K: engine/quant/q5_k.h.
+#include "backends/vulkan/glsl/k_scales.glsl"
+#define BLOCK 256
+#define PLANE0 128
+#undef PLANE1
+#define PLANE1 32
+#undef PLANE2
+#define PLANE2 16
+
+// Piece 2c + g of a block: 16 bytes, the low nibbles in one sub-block and the high ones in the next.
+uvec2 runs(uint i) {
+  const uint first = i / 2 * 64 + i % 2 * 16;
+  return uvec2(first, first + 32);
+}
+
+void decode(Row row, uint i, out float v[32]) {
+  const uint b = i / 8;
+  const uint c = (i % 8) / 2;
+  const uvec4 head = words_at(row.p2, b);
+  const uvec4 q = words_at(row.p0, i);
+  const uvec4 fifth = words_at(row.p1, 2 * b + i % 2);
+  const float d = half_of(head.x & 0xffffu);
+  const float dmin = half_of(head.x >> 16);
+  [[unroll]] for (uint r = 0; r < 2; ++r) {
+    const uvec2 k = k_scale(head, 2 * c + r);
+    const float scale = d * float(k.x);
+    const float least = dmin * float(k.y);
+    [[unroll]] for (uint l = 0; l < 16; ++l) {
+      const uint low = (byte_of(q, l) >> (4 * r)) & 15;
+      const uint level = low | (((byte_of(fifth, l) >> (2 * c + r)) & 1) << 4);
+      precise float x = scale * float(level);
+      x -= least;
+      v[16 * r + l] = x;
+    }
+  }
+}

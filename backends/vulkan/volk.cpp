@@ -1,0 +1,3 @@
+// volk's own definitions: the loader's entry points, found when the loader is opened.
+#define VOLK_IMPLEMENTATION
+#include <volk.h>

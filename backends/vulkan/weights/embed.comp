@@ -1,0 +1,34 @@
+// Rows of a table, a piece an invocation.
+layout(local_size_x = 64) in;
+
+layout(push_constant, scalar) uniform Push {
+  Step step;
+  uint64_t w;
+  I32 tokens;
+  F32 y;
+  uint width, vocabulary, y_stride;
+  uint rows;
+  float factor;
+  uvec4 planes;  // of 1 and up: offset from w in units of 16 bytes
+};
+
+void main() {
+  elements_of_row = width;
+  tables = step.tables;
+  const uint i = gl_GlobalInvocationID.x;
+  const uint r = gl_GlobalInvocationID.y;
+  if (i * kPiece >= width || r >= step.rows[rows]) return;
+  const uint token = min(uint(tokens.v[r]), vocabulary - 1);
+  const uint64_t block = uint64_t(token) * (width / BLOCK);
+  const Row row = Row(w + block * PLANE0, w + uint64_t(planes.x) * 16 + block * PLANE1,
+                      w + uint64_t(planes.y) * 16 + block * PLANE2,
+                      w + uint64_t(planes.z) * 16 + block * PLANE3,
+                      w + uint64_t(planes.w) * 16 + block * PLANE4);
+  float values[32];
+  decode(row, i, values);
+  const uvec2 run = runs(i);
+  [[unroll]] for (uint t = 0; t < 32; ++t) {
+    const uint to = (t < 16 ? run.x : run.y - 16) + t;
+    if (to < width) y.v[r * y_stride + to] = values[t] * factor;
+  }
+}

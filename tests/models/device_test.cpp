@@ -1,0 +1,87 @@
+// Whole models on every device but the CPU, which golden_test.cpp is about.
+#include <doctest.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "engine/backend/device.h"
+#include "infer/infer.hpp"
+#include "tests/models/golden.h"
+#include "tests/support.h"
+
+namespace infer::test {
+namespace {
+
+/// Names of the devices besides the CPU; a SKIPPED line for a back end that has none here.
+std::vector<std::string> other_devices() {
+  std::vector<std::string> names;
+  for (const BackendDef* backend : all_backends()) {
+    if (std::string(backend->name) == "cpu") continue;
+    const std::vector<DeviceInfo> present = backend->list();
+    if (present.empty()) skipped(std::string(backend->name) + ": no such device here");
+    for (const DeviceInfo& info : present) names.push_back(info.name);
+  }
+  return names;
+}
+
+TEST_CASE("devices: logits equal the exact reference") {
+  for (const std::string& device : other_devices()) {
+    for (const GoldenModel& model : golden_models()) {
+      INFO(device << " " << model.name);
+      EvaluateOptions options;
+      options.load.device = device;
+      const double error = nmse(evaluate(model, options), read_f32(model.logits));
+      std::fprintf(stderr, "%-12s %-16s %.3g\n", device.c_str(), model.name.c_str(), error);
+      CHECK(error <= 1e-10);
+    }
+  }
+}
+
+TEST_CASE("devices: chunks and single steps give the same bits") {
+  for (const std::string& device : other_devices()) {
+    for (const GoldenModel& model : golden_models()) {
+      INFO(device << " " << model.name);
+      EvaluateOptions whole;
+      whole.load.device = device;
+      const std::vector<float> reference = evaluate(model, whole);
+      const auto same = [&](const EvaluateOptions& options, const char* what) {
+        INFO(what);
+        const std::vector<float> logits = evaluate(model, options);
+        REQUIRE(logits.size() == reference.size());
+        CHECK(std::memcmp(logits.data(), reference.data(), logits.size() * sizeof(float)) == 0);
+      };
+      for (const int chunk : {3, 32}) {
+        EvaluateOptions options = whole;
+        options.load.batch_rows = chunk;
+        same(options, chunk == 3 ? "chunks of 3" : "chunks of 32");
+      }
+      EvaluateOptions steps = whole;
+      steps.step_by_step = true;
+      same(steps, "step by step");
+    }
+  }
+}
+
+TEST_CASE("devices: what is planned is what is allocated") {
+  for (const std::string& device : other_devices()) {
+    for (const GoldenModel& model : golden_models()) {
+      INFO(device << " " << model.name);
+      LoadOptions options;
+      options.device = device;
+      options.context = 300;
+      const Result<MemoryReport> planned = plan_model(model.path, options);
+      REQUIRE(planned.has_value());
+      const Result<std::unique_ptr<Engine>> engine = Engine::load(model.path, options);
+      REQUIRE(engine.has_value());
+      const MemoryReport used = (*engine)->memory();
+      CHECK(used.weights == planned->weights);
+      CHECK(used.kv == planned->kv);
+      CHECK(used.activations == planned->activations);
+      CHECK(used.scratch == planned->scratch);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace infer::test

@@ -243,6 +243,8 @@ void choose_model(ModelArgs& args) {
 }
 
 void require_device(const std::string& name) {
+  // Always there; and to look for others loads their drivers, which take memory.
+  if (name == "cpu" || name == "cpu:0") return;
   std::string known;
   for (const DeviceDescription& device : devices()) {
     if (device.name == name || device.name == name + ":0" || device.name + ":0" == name) return;

@@ -204,7 +204,7 @@ void declare_running(CLI::App& app, ModelArgs& args, const char* step_names) {
   app.add_flag("--no-repack,--mmap", load.mmap,
                "Use the weights as they lie in the mapped file: loads at once, runs slower");
   app.add_option("--ngl,--n-gpu-layers", args.gpu_layers,
-                 "Layers to put on a GPU; this build has no GPU back end")
+                 "Layers to put on a GPU; they are not shared out yet, --device says where all run")
       ->type_name("N");
   app.add_flag("--spill", load.spill,
                "As --mmap, and drop the weights of a layer from memory once it has used them");
@@ -312,7 +312,7 @@ LoadOptions load_options(const ModelArgs& args) {
 std::unique_ptr<Engine> load_engine(const ModelArgs& args) {
   const LoadOptions load = load_options(args);
   if (args.gpu_layers > 0 && !args.quiet) {
-    note("there is no GPU back end in this build: all layers run on {}", load.device);
+    note("layers are not shared out between devices yet: all run on {}", load.device);
   }
   const InterruptScope scope;
   return must(Engine::load(args.path, load));

@@ -3,20 +3,24 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace infer::cpu {
 
 /// Columns of k activations (k a multiple of 32) as the kernels stream them: for each 32 of k a
 /// chunk with
-///   int8 q[columns][32] · float d[columns] · float s[columns] · int16 sums[columns][2]
-/// where x ≈ d·q, s = d·Σq and sums holds Σq of either half. Where an activation is infinite or no
-/// number, d and s are none.
+///   int8 q[columns][32] · float d[columns] · float s[columns] · int16 sums[columns][2] ·
+///   int32 negated_sum[columns]
+/// where x ≈ d·q, s = d·Σq, sums holds Σq of either half and negated_sum −Σq. Where an activation
+/// is infinite or no number, d and s are none.
 struct Panel {
   std::byte* data;
   int64_t columns;
 
+  static constexpr int64_t kColumnBytes = 32 + 4 + 4 + 4 + 4;  ///< of a chunk
+
   static constexpr int64_t chunk_bytes(int64_t columns) {
-    return (columns * (32 + 4 + 4 + 4) + 63) / 64 * 64;
+    return (columns * kColumnBytes + 63) / 64 * 64;
   }
   static constexpr int64_t bytes(int64_t columns, int64_t k) {
     return chunk_bytes(columns) * (k / 32);
@@ -36,6 +40,18 @@ struct PanelChunk {
   float* s(int64_t column) const { return reinterpret_cast<float*>(data + columns * 36) + column; }
   int16_t* sums(int64_t column) const {
     return reinterpret_cast<int16_t*>(data + columns * 40) + column * 2;
+  }
+  int32_t* negated_sum(int64_t column) const {
+    return reinterpret_cast<int32_t*>(data + columns * 44) + column;
+  }
+
+  /// Makes `column` what column `its` of another chunk is.
+  void take(int64_t column, const PanelChunk& other, int64_t its) const {
+    std::memcpy(q(column), other.q(its), 32);
+    *d(column) = *other.d(its);
+    *s(column) = *other.s(its);
+    std::memcpy(sums(column), other.sums(its), 2 * sizeof(int16_t));
+    *negated_sum(column) = *other.negated_sum(its);
   }
 };
 

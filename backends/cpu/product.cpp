@@ -116,7 +116,7 @@ int64_t Product::columns() const {
 }
 
 int64_t PanelSet::width(int64_t k) {
-  return std::clamp<int64_t>(kCache * 32 / (44 * k) / 8 * 8, 16, kMaxColumns);
+  return std::clamp<int64_t>(kCache * 32 / (Panel::kColumnBytes * k) / 8 * 8, 16, kMaxColumns);
 }
 
 int64_t PanelSet::bytes(int64_t k, int64_t rows) {

@@ -45,6 +45,7 @@ TEST_CASE("quantise: values and sums") {
       CHECK(chunk.sums(0)[0] == sums[0]);
       CHECK(chunk.sums(0)[1] == sums[1]);
       CHECK(*chunk.s(0) == *chunk.d(0) * static_cast<float>(sums[0] + sums[1]));
+      CHECK(*chunk.negated_sum(0) == -(sums[0] + sums[1]));
     }
   });
 }

@@ -62,12 +62,7 @@ Panel gather(std::span<const std::byte* const> columns, int64_t k, std::byte* to
   for (int64_t c = 0; c < panel.columns; ++c) {
     const Panel from{const_cast<std::byte*>(columns[static_cast<size_t>(c)]), 1};
     for (int64_t i = 0; i < k / 32; ++i) {
-      const PanelChunk a(from, i);
-      const PanelChunk b(panel, i);
-      std::memcpy(b.q(c), a.q(0), 32);
-      *b.d(c) = *a.d(0);
-      *b.s(c) = *a.s(0);
-      std::memcpy(b.sums(c), a.sums(0), 2 * sizeof(int16_t));
+      PanelChunk(panel, i).take(c, PanelChunk(from, i), 0);
     }
   }
   return panel;

@@ -18,10 +18,10 @@ struct AbsmaxWeights {
 
   [[gnu::always_inline]] static void sub(const std::byte* block, const Head& head, int part,
                                          Sub& out) {
-    set_levels(block, 2 + 16 * part, Table(kBytesOfCodes.low), out.codes.low);
-    set_levels(block, 2 + 16 * part, Table(kBytesOfCodes.high), out.codes.high);
-    out.scale = head.d * F::set(Levels::kStep);
-    out.min = head.d * F::set(Levels::kLeast);
+    set_levels(block, 2 + 16 * part, Lookup(kBytesOfCodes.low), out.codes.low);
+    set_levels(block, 2 + 16 * part, Lookup(kBytesOfCodes.high), out.codes.high);
+    out.scale = head.d * Floats::set(Levels::kStep);
+    out.min = head.d * Floats::set(Levels::kLeast);
   }
 
  private:

@@ -7,20 +7,20 @@ namespace {
 
 /// What is subtracted from codes of eight bits, and signed bytes as such codes.
 constexpr int kWideZero = 128;
-I wide_codes(I a) { return a ^ I::set(static_cast<int32_t>(0x80808080)); }
+Ints wide_codes(Ints a) { return a ^ Ints::set(static_cast<int32_t>(0x80808080)); }
 
 /// The unsigned codes 0..kMax of 32 weights in a row for each lane: bytes 4j..4j+3 in v[j].
 template <int kMax>
 struct Codes {
-  I v[8];
-  void set(int j, I codes) { v[j] = codes; }
+  Ints v[8];
+  void set(int j, Ints codes) { v[j] = codes; }
 };
 
 template <int kMax>
-[[gnu::always_inline]] inline I dot_part(const Codes<kMax>& codes, const int8_t* q, int begin,
-                                         int end) {
+[[gnu::always_inline]] inline Ints dot_part(const Codes<kMax>& codes, const int8_t* q, int begin,
+                                            int end) {
   // Two chains, because the instruction's latency is several times its rate.
-  I even = I::set(0), odd = even;
+  Ints even = Ints::set(0), odd = even;
   for (int j = begin; j < end; j += 2) {
     even = add_dot4(even, codes.v[j], q + 4 * j);
     odd = add_dot4(odd, codes.v[j + 1], q + 4 * j + 4);
@@ -30,21 +30,32 @@ template <int kMax>
 
 /// Σ codes·q over 32 weights.
 template <int kMax>
-[[gnu::always_inline]] inline I dot(const Codes<kMax>& codes, const int8_t* q) {
+[[gnu::always_inline]] inline Ints dot(const Codes<kMax>& codes, const int8_t* q) {
   return dot_part(codes, q, 0, 8);
+}
+
+/// Σ (low + 32·high)·q over 32 weights.
+[[gnu::always_inline]] inline Ints dot_both(const Codes<31>& low, const Codes<31>& high,
+                                            const int8_t* q) {
+  Ints lows = Ints::set(0), highs = lows;
+  for (int j = 0; j < 8; ++j) {
+    lows = add_dot4(lows, low.v[j], q + 4 * j);
+    highs = add_dot4(highs, high.v[j], q + 4 * j);
+  }
+  return lows + (highs << 5);
 }
 
 /// Scales of the two halves of 32 weights.
 struct HalfScales {
-  I first, second;
+  Ints first, second;
   HalfScales() = default;
-  HalfScales(I a, I b) : first(a), second(b) {}
+  HalfScales(Ints a, Ints b) : first(a), second(b) {}
 };
 
 /// first·Σ codes·q over 16 weights + second·Σ over the next 16.
 template <int kMax>
-[[gnu::always_inline]] inline I dot(const Codes<kMax>& codes, const int8_t* q,
-                                    const HalfScales& scales) {
+[[gnu::always_inline]] inline Ints dot(const Codes<kMax>& codes, const int8_t* q,
+                                       const HalfScales& scales) {
   return dot_part(codes, q, 0, 4) * scales.first + dot_part(codes, q, 4, 8) * scales.second;
 }
 

@@ -35,42 +35,42 @@ struct SignedLevels {
   }
 };
 
-constexpr int kIq2Zero = 43;
+constexpr int kIq2Zero = 64;
 constexpr SignedLevels<2, 4> kIq2Codes(kIq2Levels, kIq2Zero);
 
 /// Seven stored sign bits make eight: the last makes the number of minus signs even.
-[[gnu::always_inline]] inline I eight_signs(I seven) {
-  const I low = seven & I::set(127);
-  I parity = low ^ (low >> 4);
+[[gnu::always_inline]] inline Ints eight_signs(Ints seven) {
+  const Ints low = seven & Ints::set(127);
+  Ints parity = low ^ (low >> 4);
   parity = parity ^ (parity >> 2);
-  parity = (parity ^ (parity >> 1)) & I::set(1);
+  parity = (parity ^ (parity >> 1)) & Ints::set(1);
   return low | (parity << 7);
 }
 
 /// Sixteen 4-bit scales s at `kOffset`: d·(½ + s)·¼ = (d/8)·(2s + 1) for each 16 weights.
 template <int kOffset>
 struct Iq2Scales {
-  F d;
-  I scales[2];
+  Floats d;
+  Ints scales[2];
   explicit Iq2Scales(const std::byte* block)
-      : d(half(block, 0) * F::set(0.125f)),
+      : d(half(block, 0) * Floats::set(0.125f)),
         scales{dword(block, kOffset, 0), dword(block, kOffset, 1)} {}
 
-  [[gnu::always_inline]] void apply(int part, Sub16<86>& out) const {
-    const I both = byte_of(scales[part / 4], part % 4);
-    const I first = both & I::set(15);
-    const I second = both >> 4;
-    const I a = first + first + I::set(1);
-    const I b = second + second + I::set(1);
+  [[gnu::always_inline]] void apply(int part, Sub16<107>& out) const {
+    const Ints both = byte_of(scales[part / 4], part % 4);
+    const Ints first = both & Ints::set(15);
+    const Ints second = both >> 4;
+    const Ints a = first + first + Ints::set(1);
+    const Ints b = second + second + Ints::set(1);
     out.scales = HalfScales(a, b);
-    out.mins = pairs(negated(a * I::set(kIq2Zero)), negated(b * I::set(kIq2Zero)));
+    out.mins = pairs(negated(a * Ints::set(kIq2Zero)), negated(b * Ints::set(kIq2Zero)));
     out.d = d;
   }
 };
 
 /// Two dwords of codes from an entry of eight levels.
 template <int kMax>
-[[gnu::always_inline]] inline void set_iq2(int j, I entry, I signs, const Table& levels,
+[[gnu::always_inline]] inline void set_iq2(int j, Ints entry, Ints signs, const Lookup& levels,
                                            Codes<kMax>& codes) {
   codes.set(j, levels(low_nibbles(entry) | (spread_bits(signs, 0) << 2)));
   codes.set(j + 1, levels(high_nibbles(entry) | (spread_bits(signs, 1) << 2)));
@@ -78,8 +78,8 @@ template <int kMax>
 
 /// One dword of codes from an entry of four levels; sign bits 4·nibble….
 template <int kMax>
-[[gnu::always_inline]] inline void set_iq3(int j, I entry, I signs, int nibble, const Table& levels,
-                                           Codes<kMax>& codes) {
+[[gnu::always_inline]] inline void set_iq3(int j, Ints entry, Ints signs, int nibble,
+                                           const Lookup& levels, Codes<kMax>& codes) {
   codes.set(j, levels(entry | (spread_bits(signs, nibble) << 3)));
 }
 

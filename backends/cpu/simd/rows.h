@@ -1,5 +1,5 @@
 // Products of interleaved rows (packing.h) with 8-bit activations (panel.h), written once over the
-// vectors F and I of an instruction set and a type's `Weights`:
+// vectors Floats and Ints of an instruction set and a type's `Weights`:
 //   kType, kBlock (weights a block), kBytes (of a block), Sub: Sub32 or Sub16
 //   Head(block): what a block's 32-weight parts share;  sub(block, head, part, out)
 // A lane is a row: no sums across lanes, and each row's sum runs along k in one order whatever the
@@ -12,24 +12,23 @@
 namespace infer::cpu {
 namespace {
 
-constexpr int kR = I::kLanes;
-static_assert(F::kWidth == kR);
+constexpr int kR = Ints::kLanes;
+constexpr bool kTwice = kR > I::kLanes;
+static_assert(Floats::kWidth == kR);
 
 /// 32 weights of each row: scale·code + min.
 template <int kMax>
 struct Sub32 {
   Codes<kMax> codes;
-  F scale, min;
+  Floats scale, min;
 
   template <typename... Q>
   [[gnu::always_inline]] auto product(Q... q) const {
     return dot(codes, q...);
   }
-  [[gnu::always_inline]] F add(F sum, auto dots, const PanelChunk& x, int64_t c) const {
-    const F d = scale * F::set(*x.d(c));
-    // Where wide codes are left signed they have no minimum.
-    if constexpr (kMax == 255 && kWideZero == 0) return fma(to_float(dots()), d, sum);
-    return fma(to_float(dots()), d, fma(min, F::set(*x.s(c)), sum));
+  [[gnu::always_inline]] Floats add(Floats sum, auto dots, const PanelChunk& x, int64_t c) const {
+    const Floats d = scale * Floats::set(*x.d(c));
+    return fma(to_float(dots()), d, fma(min, Floats::set(*x.s(c)), sum));
   }
 };
 
@@ -43,7 +42,7 @@ using TenBits = SplitCodes<Codes<31>>;
 // Σ codes·q over 32 weights. An instruction set may have a way to multiply with both parts at once.
 
 template <typename Part>
-[[gnu::always_inline]] inline I dot(const SplitCodes<Part>& codes, const int8_t* q) {
+[[gnu::always_inline]] inline Ints dot(const SplitCodes<Part>& codes, const int8_t* q) {
   if constexpr (requires { dot_both(codes.low, codes.high, q); }) {
     return dot_both(codes.low, codes.high, q);
   } else {
@@ -72,50 +71,56 @@ requires(requires(const Part& part, const int8_t* q) { dot_both(part, part, q, q
 /// 32 weights of each row: scale·code + min.
 struct Sub32TenBits {
   TenBits codes;
-  F scale, min;
+  Floats scale, min;
 
   template <typename... Q>
   [[gnu::always_inline]] auto product(Q... q) const {
     return dot(codes, q...);
   }
-  [[gnu::always_inline]] F add(F sum, auto dots, const PanelChunk& x, int64_t c) const {
-    sum = fma(min, F::set(*x.s(c)), sum);
-    return fma(to_float(dots()), scale * F::set(*x.d(c)), sum);
+  [[gnu::always_inline]] Floats add(Floats sum, auto dots, const PanelChunk& x, int64_t c) const {
+    sum = fma(min, Floats::set(*x.s(c)), sum);
+    return fma(to_float(dots()), scale * Floats::set(*x.d(c)), sum);
   }
 };
 
-/// 32 weights of each row: scale·(code + offset), for scales near the ends of float's range.
-template <int kMax, int kOffset>
+/// 32 weights of each row: scale·(code − 2^kBits).
+template <int kMax, int kBits>
 struct Sub32Offset {
   Codes<kMax> codes;
-  F scale;
+  Floats scale;
 
   template <typename... Q>
   [[gnu::always_inline]] auto product(Q... q) const {
     return dot(codes, q...);
   }
-  [[gnu::always_inline]] F add(F sum, auto dots, const PanelChunk& x, int64_t c) const {
-    const I offset = pairs(I::set(kOffset), I::set(kOffset));
-    const I total = dots() + pair_product(offset, x.sums(c));
-    return fma(to_float(total), scale * F::set(*x.d(c)), sum);
+  [[gnu::always_inline]] Floats add(Floats sum, auto dots, const PanelChunk& x, int64_t c) const {
+    const Floats d = scale * Floats::set(*x.d(c));
+    // Wide codes that are left signed have no offset.
+    if constexpr (kMax == 255 && kWideZero == 0) return fma(to_float(dots()), d, sum);
+    const Ints offset = Ints::set(*x.negated_sum(c)) << kBits;
+    return fma(to_float(dots() + offset), d, sum);
   }
 };
+
+/// The same with codes of eight bits.
+using Sub32Wide = Sub32Offset<255, 7>;
+static_assert(kWideZero == 0 || kWideZero == 1 << 7);
 
 /// 32 weights of each row in two halves with integer scales: d·(scale·code + min).
 template <int kMax>
 struct Sub16 {
   Codes<kMax> codes;
   HalfScales scales;
-  I mins;  ///< pairs
-  F d;
+  Ints mins;  ///< pairs
+  Floats d;
 
   template <typename... Q>
   [[gnu::always_inline]] auto product(Q... q) const {
     return dot(codes, q..., scales);
   }
-  [[gnu::always_inline]] F add(F sum, auto dots, const PanelChunk& x, int64_t c) const {
-    const I total = dots() + pair_product(mins, x.sums(c));
-    return fma(to_float(total), d * F::set(*x.d(c)), sum);
+  [[gnu::always_inline]] Floats add(Floats sum, auto dots, const PanelChunk& x, int64_t c) const {
+    const Ints total = dots() + pair_product(mins, x.sums(c));
+    return fma(to_float(total), d * Floats::set(*x.d(c)), sum);
   }
 };
 
@@ -124,15 +129,15 @@ template <int kMax>
 struct Sub16Min {
   Codes<kMax> codes;
   HalfScales scales;
-  I mins;  ///< pairs
-  F d, dmin;
+  Ints mins;  ///< pairs
+  Floats d, dmin;
 
   template <typename... Q>
   [[gnu::always_inline]] auto product(Q... q) const {
     return dot(codes, q..., scales);
   }
-  [[gnu::always_inline]] F add(F sum, auto dots, const PanelChunk& x, int64_t c) const {
-    const F xd = F::set(*x.d(c));
+  [[gnu::always_inline]] Floats add(Floats sum, auto dots, const PanelChunk& x, int64_t c) const {
+    const Floats xd = Floats::set(*x.d(c));
     sum = fma(to_float(pair_product(mins, x.sums(c))), dmin * xd, sum);
     return fma(to_float(dots()), d * xd, sum);
   }
@@ -149,8 +154,8 @@ void prefetch(const std::byte* from, int64_t bytes) {
 template <typename W, int kColumns>
 [[gnu::noinline]] void few_columns(const std::byte* w, int64_t k, const Panel& panel, int64_t first,
                                    float* sums) {
-  F sum[kColumns];
-  for (F& s : sum) s = F::zero();
+  Floats sum[kColumns];
+  for (Floats& s : sum) s = Floats::zero();
   for (int64_t b = 0; b < k / W::kBlock; ++b, w += W::kBytes * kR) {
     prefetch(w, W::kBytes * kR);
     const typename W::Head head(w);
@@ -166,11 +171,11 @@ template <typename W, int kColumns>
         sum[c] = sub.add(sum[c], dots, x, first + c);
       }
     };
-    if constexpr (kColumns == 1) {
+    if constexpr (kColumns == 1 && !kTwice) {
 #pragma GCC unroll 8
       for (int part = 0; part < W::kBlock / 32; ++part) add_part(part);
     } else {
-      // Unrolled, the parts would keep more alive than there are registers for.
+      // Unrolled, the parts of more rows or columns would keep more alive than there are registers.
 #pragma GCC unroll 1
       for (int part = 0; part < W::kBlock / 32; ++part) add_part(part);
     }
@@ -199,7 +204,7 @@ template <typename W>
       W::sub(w, head, part, sub);
       const auto add = [&](auto dots, int64_t c) __attribute__((always_inline)) {
         float* at = sums + c * kR;
-        sub.add(F::load(at), dots, x, c).store(at);
+        sub.add(Floats::load(at), dots, x, c).store(at);
       };
       if constexpr (TakesTwoColumns<typename W::Sub>) {
         int64_t c = 0;
@@ -249,12 +254,14 @@ constexpr RowKernel row_kernel() {
 // What the types' unpacking shares.
 
 /// Bytes of the fields before, for one row each; vectors of the interleaved block.
-I dword(const std::byte* block, int64_t offset, int64_t index = 0) {
-  return I::load(block + (offset + index * 4) * kR);
+Ints dword(const std::byte* block, int64_t offset, int64_t index = 0) {
+  return Ints::load(block + (offset + index * 4) * kR);
 }
-F half(const std::byte* block, int64_t offset) { return F::load_half(block + offset * kR); }
+Floats half(const std::byte* block, int64_t offset) {
+  return Floats::load_half(block + offset * kR);
+}
 
-I low_nibbles(I a) { return a & I::set(0x0f0f0f0f); }
+Ints low_nibbles(Ints a) { return a & Ints::set(0x0f0f0f0f); }
 /// An instruction set may have shifts of bytes, which need no mask.
 template <typename Lanes>
 Lanes high_nibbles(Lanes a) {
@@ -265,25 +272,25 @@ Lanes high_nibbles(Lanes a) {
   }
 }
 /// By n to the left, or −n to the right.
-[[gnu::always_inline]] inline I shifted(I a, int n) { return n >= 0 ? a << n : a >> -n; }
+[[gnu::always_inline]] inline Ints shifted(Ints a, int n) { return n >= 0 ? a << n : a >> -n; }
 /// Byte `index` of each lane.
-I byte_of(I a, int index) { return (a >> (8 * index)) & I::set(0xff); }
+Ints byte_of(Ints a, int index) { return (a >> (8 * index)) & Ints::set(0xff); }
 /// The same of signed bytes.
-I signed_byte_of(I a, int index) {
-  const I sign = I::set(0x80);
-  return ((byte_of(a, index) + sign) & I::set(0xff)) - sign;
+Ints signed_byte_of(Ints a, int index) {
+  const Ints sign = Ints::set(0x80);
+  return ((byte_of(a, index) + sign) & Ints::set(0xff)) - sign;
 }
-I negated(I a) { return I::set(0) - a; }
+Ints negated(Ints a) { return Ints::set(0) - a; }
 
 /// Heads of blocks of 32: a scale as binary16, or a scale and a minimum in one dword.
 struct Scale {
-  F d;
+  Floats d;
   explicit Scale(const std::byte* block) : d(half(block, 0)) {}
 };
 struct ScaleAndMin {
-  F d, m;
+  Floats d, m;
   explicit ScaleAndMin(const std::byte* block) {
-    const I both = dword(block, 0);
+    const Ints both = dword(block, 0);
     d = half_low(both);
     m = half_low(both >> 16);
   }
@@ -294,7 +301,7 @@ template <int kMax>
 [[gnu::always_inline]] inline void set_nibbles(const std::byte* block, int64_t offset,
                                                Codes<kMax>& codes) {
   for (int j = 0; j < 4; ++j) {
-    const I bytes = dword(block, offset, j);
+    const Ints bytes = dword(block, offset, j);
     codes.set(j, low_nibbles(bytes));
     codes.set(j + 4, high_nibbles(bytes));
   }
@@ -303,26 +310,26 @@ template <int kMax>
 /// The same looked up in a table.
 template <int kMax>
 [[gnu::always_inline]] inline void set_levels(const std::byte* block, int64_t offset,
-                                              const Table& levels, Codes<kMax>& codes) {
+                                              const Lookup& levels, Codes<kMax>& codes) {
   for (int j = 0; j < 4; ++j) {
-    const I bytes = dword(block, offset, j);
+    const Ints bytes = dword(block, offset, j);
     codes.set(j, levels(low_nibbles(bytes)));
     codes.set(j + 4, levels(high_nibbles(bytes)));
   }
 }
 
 /// Bits 4j..4j+3 of each lane as the lowest bits of its four bytes.
-[[gnu::always_inline]] inline I spread_bits(I bits, int j) {
-  const I four = (bits >> (4 * j)) & I::set(15);
-  return (four | (four << 7) | (four << 14) | (four << 21)) & I::set(0x01010101);
+[[gnu::always_inline]] inline Ints spread_bits(Ints bits, int j) {
+  const Ints four = (bits >> (4 * j)) & Ints::set(15);
+  return (four | (four << 7) | (four << 14) | (four << 21)) & Ints::set(0x01010101);
 }
 
 /// As set_nibbles, with bit i of `fifth` on top of code i.
 template <int kMax>
-[[gnu::always_inline]] inline void set_five_bits(I fifth, const std::byte* block, int64_t offset,
+[[gnu::always_inline]] inline void set_five_bits(Ints fifth, const std::byte* block, int64_t offset,
                                                  Codes<kMax>& codes) {
   for (int j = 0; j < 4; ++j) {
-    const I bytes = dword(block, offset, j);
+    const Ints bytes = dword(block, offset, j);
     codes.set(j, low_nibbles(bytes) | (spread_bits(fifth, j) << 4));
     codes.set(j + 4, high_nibbles(bytes) | (spread_bits(fifth, j + 4) << 4));
   }

@@ -263,6 +263,7 @@ void quantise(const float* x, int64_t k, const Panel& panel, int64_t column) {
     }
     *chunk.d(column) = scale;
     *chunk.s(column) = scale * (sums[0] + sums[1]);
+    *chunk.negated_sum(column) = -static_cast<int32_t>(sums[0] + sums[1]);
   }
 }
 

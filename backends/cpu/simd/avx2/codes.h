@@ -35,12 +35,16 @@ template <int kMax>
   static_assert(kMost >= 1);
   __m256i sum = _mm256_setzero_si256();
   for (int from = begin; from < end; from += kRun) {
-    __m256i run = _mm256_maddubs_epi16(codes[from].v, broadcast4(q + 4 * from).v);
-    for (int j = from + 1; j < from + kRun && j < end; ++j) {
-      run = _mm256_add_epi16(run, _mm256_maddubs_epi16(codes[j].v, broadcast4(q + 4 * j).v));
-      // Regrouped into a tree the sum would need more registers than there are.
-      asm("" : "+x"(run));
+    // Two chains: in one, the latencies of all additions would add up.
+    __m256i chains[2];
+    for (int j = from; j < from + kRun && j < end; ++j) {
+      const __m256i two = _mm256_maddubs_epi16(codes[j].v, broadcast4(q + 4 * j).v);
+      __m256i& chain = chains[(j - from) % 2];
+      chain = j < from + 2 ? two : _mm256_add_epi16(chain, two);
+      // Regrouped into a tree the sums would need more registers than there are.
+      asm("" : "+x"(chain));
     }
+    const __m256i run = kRun == 1 ? chains[0] : _mm256_add_epi16(chains[0], chains[1]);
     const __m256i wide = _mm256_madd_epi16(run, factor);
     sum = from == begin ? wide : _mm256_add_epi32(sum, wide);
   }

@@ -165,4 +165,6 @@ I add_dot4(I sum, I codes, const int8_t* q) {
 }  // namespace
 }  // namespace infer::cpu
 
+#include "backends/cpu/simd/twice.h"
+
 #include "backends/cpu/simd/codes.h"

@@ -13,18 +13,18 @@ struct Weights {
   static constexpr DType kType = DType::iq2_s;
   static constexpr int kBlock = 256;
   static constexpr int kBytes = 82;
-  using Sub = Sub16<86>;
+  using Sub = Sub16<107>;
   using Head = Iq2Scales<74>;
 
   [[gnu::always_inline]] static void sub(const std::byte* block, const Head& head, int part,
                                          Sub& out) {
-    const I low = dword(block, 2, part);
-    const I signs = dword(block, 34, part);
-    const I high = dword(block, 66, part / 4) >> (part % 4 * 8);
-    const Table levels(kIq2Codes.codes);
+    const Ints low = dword(block, 2, part);
+    const Ints signs = dword(block, 34, part);
+    const Ints high = dword(block, 66, part / 4) >> (part % 4 * 8);
+    const Lookup levels(kIq2Codes.codes);
     for (int l = 0; l < 4; ++l) {
-      const I index = byte_of(low, l) | (((high >> (2 * l)) & I::set(3)) << 8);
-      set_iq2(2 * l, I::gather(kGrid.entries, index), byte_of(signs, l), levels, out.codes);
+      const Ints index = byte_of(low, l) | (((high >> (2 * l)) & Ints::set(3)) << 8);
+      set_iq2(2 * l, Ints::gather(kGrid.entries, index), byte_of(signs, l), levels, out.codes);
     }
     head.apply(part, out);
   }

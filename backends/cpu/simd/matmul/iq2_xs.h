@@ -12,16 +12,16 @@ struct Weights {
   static constexpr DType kType = DType::iq2_xs;
   static constexpr int kBlock = 256;
   static constexpr int kBytes = 74;
-  using Sub = Sub16<86>;
+  using Sub = Sub16<107>;
   using Head = Iq2Scales<66>;
 
   [[gnu::always_inline]] static void sub(const std::byte* block, const Head& head, int part,
                                          Sub& out) {
-    const Table levels(kIq2Codes.codes);
+    const Lookup levels(kIq2Codes.codes);
     for (int l = 0; l < 4; ++l) {
-      const I word = dword(block, 2, 2 * part + l / 2) >> (16 * (l % 2));
-      set_iq2(2 * l, I::gather(kGrid.entries, word & I::set(511)), eight_signs(word >> 9), levels,
-              out.codes);
+      const Ints word = dword(block, 2, 2 * part + l / 2) >> (16 * (l % 2));
+      set_iq2(2 * l, Ints::gather(kGrid.entries, word & Ints::set(511)), eight_signs(word >> 9),
+              levels, out.codes);
     }
     head.apply(part, out);
   }

@@ -13,20 +13,19 @@ struct Weights {
   static constexpr DType kType = DType::iq2_xxs;
   static constexpr int kBlock = 256;
   static constexpr int kBytes = 66;
-  using Sub = Sub32<86>;
+  using Sub = Sub32Offset<107, 6>;
   using Head = Scale;
 
   [[gnu::always_inline]] static void sub(const std::byte* block, const Head& head, int part,
                                          Sub& out) {
-    const I indices = dword(block, 2, 2 * part);
-    const I signs = dword(block, 2, 2 * part + 1);
-    const Table levels(kIq2Codes.codes);
+    const Ints indices = dword(block, 2, 2 * part);
+    const Ints signs = dword(block, 2, 2 * part + 1);
+    const Lookup levels(kIq2Codes.codes);
     for (int l = 0; l < 4; ++l) {
-      set_iq2(2 * l, I::gather(kGrid.entries, byte_of(indices, l)), eight_signs(signs >> (7 * l)),
-              levels, out.codes);
+      set_iq2(2 * l, Ints::gather(kGrid.entries, byte_of(indices, l)),
+              eight_signs(signs >> (7 * l)), levels, out.codes);
     }
-    out.scale = head.d * (to_float(signs >> 28) + F::set(0.5f)) * F::set(0.25f);
-    out.min = out.scale * F::set(-kIq2Zero);
+    out.scale = head.d * (to_float(signs >> 28) + Floats::set(0.5f)) * Floats::set(0.25f);
   }
 };
 

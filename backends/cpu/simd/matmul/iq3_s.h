@@ -8,34 +8,33 @@ namespace infer::cpu {
 namespace {
 
 constexpr Grid kGrid(kIq3SGrid, 4);
-constexpr int kZero = 15;
+constexpr int kZero = 16;
 constexpr SignedLevels<3, 8> kCodes(kIq3SLevels, kZero);
 
 struct Weights {
   static constexpr DType kType = DType::iq3_s;
   static constexpr int kBlock = 256;
   static constexpr int kBytes = 110;
-  using Sub = Sub32<30>;
+  using Sub = Sub32Offset<31, 4>;
 
   struct Head {
-    F d;
-    I scales;
+    Floats d;
+    Ints scales;
     explicit Head(const std::byte* block) : d(half(block, 0)), scales(dword(block, 106)) {}
   };
 
   [[gnu::always_inline]] static void sub(const std::byte* block, const Head& head, int part,
                                          Sub& out) {
-    const I ninth = byte_of(dword(block, 66, part / 4), part % 4);
-    const I signs = dword(block, 74, part);
-    const Table levels(kCodes.codes);
+    const Ints ninth = byte_of(dword(block, 66, part / 4), part % 4);
+    const Ints signs = dword(block, 74, part);
+    const Lookup levels(kCodes.codes);
     for (int j = 0; j < 8; ++j) {
-      const I low = byte_of(dword(block, 2, 2 * part + j / 4), j % 4);
-      const I index = low | (((ninth >> j) & I::set(1)) << 8);
-      set_iq3(j, I::gather(kGrid.entries, index), signs, j, levels, out.codes);
+      const Ints low = byte_of(dword(block, 2, 2 * part + j / 4), j % 4);
+      const Ints index = low | (((ninth >> j) & Ints::set(1)) << 8);
+      set_iq3(j, Ints::gather(kGrid.entries, index), signs, j, levels, out.codes);
     }
-    const I s = (head.scales >> (4 * part)) & I::set(15);
-    out.scale = head.d * to_float(s + s + I::set(1));
-    out.min = out.scale * F::set(-kZero);
+    const Ints s = (head.scales >> (4 * part)) & Ints::set(15);
+    out.scale = head.d * to_float(s + s + Ints::set(1));
   }
 };
 

@@ -8,27 +8,26 @@ namespace infer::cpu {
 namespace {
 
 constexpr Grid kGrid(kIq3XxsGrid, 4);
-constexpr int kZero = 62;
+constexpr int kZero = 64;
 constexpr SignedLevels<3, 8> kCodes(kIq3XxsLevels, kZero);
 
 struct Weights {
   static constexpr DType kType = DType::iq3_xxs;
   static constexpr int kBlock = 256;
   static constexpr int kBytes = 98;
-  using Sub = Sub32<124>;
+  using Sub = Sub32Offset<126, 6>;
   using Head = Scale;
 
   [[gnu::always_inline]] static void sub(const std::byte* block, const Head& head, int part,
                                          Sub& out) {
-    const I signs = dword(block, 66, part);
-    const Table levels(kCodes.codes);
+    const Ints signs = dword(block, 66, part);
+    const Lookup levels(kCodes.codes);
     for (int j = 0; j < 8; ++j) {
-      const I index = byte_of(dword(block, 2, 2 * part + j / 4), j % 4);
-      set_iq3(j, I::gather(kGrid.entries, index), eight_signs(signs >> (j / 2 * 7)), j % 2, levels,
-              out.codes);
+      const Ints index = byte_of(dword(block, 2, 2 * part + j / 4), j % 4);
+      set_iq3(j, Ints::gather(kGrid.entries, index), eight_signs(signs >> (j / 2 * 7)), j % 2,
+              levels, out.codes);
     }
-    out.scale = head.d * (to_float(signs >> 28) + F::set(0.5f)) * F::set(0.5f);
-    out.min = out.scale * F::set(-kZero);
+    out.scale = head.d * (to_float(signs >> 28) + Floats::set(0.5f)) * Floats::set(0.5f);
   }
 };
 

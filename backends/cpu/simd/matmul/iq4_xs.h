@@ -10,25 +10,24 @@ struct Weights {
   static constexpr DType kType = DType::iq4_xs;
   static constexpr int kBlock = 256;
   static constexpr int kBytes = 136;
-  using Sub = Sub32<255>;
+  using Sub = Sub32Wide;
 
   struct Head {
-    I low, high;
-    F d;
+    Ints low, high;
+    Floats d;
     explicit Head(const std::byte* block)
-        : low(dword(block, 4)), high(I::load_words(block + 2 * kR)), d(half(block, 0)) {}
-    F scale(int part) const {
-      const I nibble = (low >> (4 * part)) & I::set(15);
-      const I upper = ((high >> (2 * part)) & I::set(3)) << 4;
-      return d * to_float((nibble | upper) - I::set(32));
+        : low(dword(block, 4)), high(Ints::load_words(block + 2 * kR)), d(half(block, 0)) {}
+    Floats scale(int part) const {
+      const Ints nibble = (low >> (4 * part)) & Ints::set(15);
+      const Ints upper = ((high >> (2 * part)) & Ints::set(3)) << 4;
+      return d * to_float((nibble | upper) - Ints::set(32));
     }
   };
 
   [[gnu::always_inline]] static void sub(const std::byte* block, const Head& head, int part,
                                          Sub& out) {
-    set_levels(block, 8 + part * 16, Table(kIq4Codes.codes), out.codes);
+    set_levels(block, 8 + part * 16, Lookup(kIq4Codes.codes), out.codes);
     out.scale = head.scale(part);
-    out.min = out.scale * F::set(-kWideZero);
   }
 };
 

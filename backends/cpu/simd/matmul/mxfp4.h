@@ -7,7 +7,7 @@
 namespace infer::cpu {
 namespace {
 
-constexpr int kMxZero = 12;  // the levels are doubled: −12..12
+constexpr int kMxZero = 16;  // the levels are doubled: −12..12
 
 constexpr struct Fp4Codes {
   int8_t codes[16] = {};
@@ -20,22 +20,22 @@ struct Weights {
   static constexpr DType kType = DType::mxfp4;
   static constexpr int kBlock = 32;
   static constexpr int kBytes = 17;
-  using Sub = Sub32Offset<24, -kMxZero>;
+  using Sub = Sub32Offset<28, 4>;
 
   /// 2^(e − 128), made of two powers so that the smallest need no subnormal bits.
   struct Head {
-    F d;
+    Floats d;
     explicit Head(const std::byte* block) {
-      const I e = I::load_bytes(block);
-      const I first = e >> 1;
-      const I second = e - first;
-      const I bias = I::set(127 - 64);
+      const Ints e = Ints::load_bytes(block);
+      const Ints first = e >> 1;
+      const Ints second = e - first;
+      const Ints bias = Ints::set(127 - 64);
       d = as_float((first + bias) << 23) * as_float((second + bias) << 23);
     }
   };
 
   [[gnu::always_inline]] static void sub(const std::byte* block, const Head& head, int, Sub& out) {
-    set_levels(block, 1, Table(kFp4Codes.codes), out.codes);
+    set_levels(block, 1, Lookup(kFp4Codes.codes), out.codes);
     out.scale = head.d;
   }
 };

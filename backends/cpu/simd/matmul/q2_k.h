@@ -14,13 +14,13 @@ struct Weights {
   using Sub = Sub16Min<3>;
 
   struct Head {
-    I scales[4];
-    F d, dmin;
+    Ints scales[4];
+    Floats d, dmin;
     explicit Head(const std::byte* block) {
       for (int i = 0; i < 4; ++i) scales[i] = dword(block, 0, i);
-      const I both = dword(block, 80);
+      const Ints both = dword(block, 80);
       d = half_low(both);
-      dmin = F::zero() - half_low(both >> 16);
+      dmin = Floats::zero() - half_low(both >> 16);
     }
   };
 
@@ -28,11 +28,11 @@ struct Weights {
                                          Sub& out) {
     const int64_t codes = 16 + part / 4 * 32;
     for (int j = 0; j < 8; ++j) {
-      out.codes.set(j, (dword(block, codes, j) >> (part % 4 * 2)) & I::set(0x03030303));
+      out.codes.set(j, (dword(block, codes, j) >> (part % 4 * 2)) & Ints::set(0x03030303));
     }
-    const I first = byte_of(head.scales[part / 2], part % 2 * 2);
-    const I second = byte_of(head.scales[part / 2], part % 2 * 2 + 1);
-    out.scales = HalfScales(first & I::set(15), second & I::set(15));
+    const Ints first = byte_of(head.scales[part / 2], part % 2 * 2);
+    const Ints second = byte_of(head.scales[part / 2], part % 2 * 2 + 1);
+    out.scales = HalfScales(first & Ints::set(15), second & Ints::set(15));
     out.mins = pairs(first >> 4, second >> 4);
     out.d = head.d;
     out.dmin = head.dmin;

@@ -15,31 +15,31 @@ struct Weights {
   using Sub = Sub16<7>;
 
   struct Head {
-    I scales[4];
-    F d;
+    Ints scales[4];
+    Floats d;
     explicit Head(const std::byte* block) : d(half(block, 108)) {
-      const I a = dword(block, 96);
-      const I b = dword(block, 100);
-      const I top = dword(block, 104);
-      const auto upper = [&](int i) { return ((top >> (2 * i)) & I::set(0x03030303)) << 4; };
+      const Ints a = dword(block, 96);
+      const Ints b = dword(block, 100);
+      const Ints top = dword(block, 104);
+      const auto upper = [&](int i) { return ((top >> (2 * i)) & Ints::set(0x03030303)) << 4; };
       scales[0] = low_nibbles(a) | upper(0);
       scales[1] = low_nibbles(b) | upper(1);
       scales[2] = high_nibbles(a) | upper(2);
       scales[3] = high_nibbles(b) | upper(3);
     }
-    I scale(int i) const { return byte_of(scales[i / 4], i % 4) - I::set(32); }
+    Ints scale(int i) const { return byte_of(scales[i / 4], i % 4) - Ints::set(32); }
   };
 
   [[gnu::always_inline]] static void sub(const std::byte* block, const Head& head, int part,
                                          Sub& out) {
     const int64_t codes = 32 + part / 4 * 32;
     for (int j = 0; j < 8; ++j) {
-      const I twos = (dword(block, codes, j) >> (part % 4 * 2)) & I::set(0x03030303);
-      const I third = shifted(dword(block, 0, j), 2 - part) & I::set(0x04040404);
+      const Ints twos = (dword(block, codes, j) >> (part % 4 * 2)) & Ints::set(0x03030303);
+      const Ints third = shifted(dword(block, 0, j), 2 - part) & Ints::set(0x04040404);
       out.codes.set(j, twos | third);
     }
-    const I first = head.scale(2 * part);
-    const I second = head.scale(2 * part + 1);
+    const Ints first = head.scale(2 * part);
+    const Ints second = head.scale(2 * part + 1);
     out.scales = HalfScales(first, second);
     out.mins = pairs(negated(first << 2), negated(second << 2));
     out.d = head.d;

@@ -10,13 +10,12 @@ struct Weights {
   static constexpr DType kType = DType::q4_0;
   static constexpr int kBlock = 32;
   static constexpr int kBytes = 18;
-  using Sub = Sub32<15>;
+  using Sub = Sub32Offset<15, 3>;
   using Head = Scale;
 
   [[gnu::always_inline]] static void sub(const std::byte* block, const Head& head, int, Sub& out) {
     set_nibbles(block, 2, out.codes);
     out.scale = head.d;
-    out.min = head.d * F::set(-8);
   }
 };
 

@@ -16,7 +16,7 @@ struct Weights {
   [[gnu::always_inline]] static void sub(const std::byte* block, const Head& head, int part,
                                          Sub& out) {
     for (int j = 0; j < 8; ++j) {
-      const I fifth = shifted(dword(block, 16, j), 4 - part) & I::set(0x10101010);
+      const Ints fifth = shifted(dword(block, 16, j), 4 - part) & Ints::set(0x10101010);
       out.codes.set(j, k_nibbles(block, 48, part, j) | fifth);
     }
     out.scale = head.scale(part);

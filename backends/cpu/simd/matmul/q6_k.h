@@ -15,8 +15,8 @@ struct Weights {
   using Sub = Sub16<63>;
 
   struct Head {
-    I scales[4];
-    F d;
+    Ints scales[4];
+    Floats d;
     explicit Head(const std::byte* block) : d(half(block, 208)) {
       for (int i = 0; i < 4; ++i) scales[i] = dword(block, 192, i);
     }
@@ -29,12 +29,12 @@ struct Weights {
     const int high = 128 + part / 4 * 32;
     const int high_shift = 4 - part % 4 * 2;
     for (int j = 0; j < 8; ++j) {
-      const I nibbles = (dword(block, low, j) >> low_shift) & I::set(0x0f0f0f0f);
-      const I twos = shifted(dword(block, high, j), high_shift) & I::set(0x30303030);
+      const Ints nibbles = (dword(block, low, j) >> low_shift) & Ints::set(0x0f0f0f0f);
+      const Ints twos = shifted(dword(block, high, j), high_shift) & Ints::set(0x30303030);
       out.codes.set(j, nibbles | twos);
     }
-    const I first = signed_byte_of(head.scales[part / 2], part % 2 * 2);
-    const I second = signed_byte_of(head.scales[part / 2], part % 2 * 2 + 1);
+    const Ints first = signed_byte_of(head.scales[part / 2], part % 2 * 2);
+    const Ints second = signed_byte_of(head.scales[part / 2], part % 2 * 2 + 1);
     out.scales = HalfScales(first, second);
     out.mins = pairs(negated(first << 5), negated(second << 5));
     out.d = head.d;

@@ -10,13 +10,12 @@ struct Weights {
   static constexpr DType kType = DType::q8_0;
   static constexpr int kBlock = 32;
   static constexpr int kBytes = 34;
-  using Sub = Sub32<255>;
+  using Sub = Sub32Wide;
   using Head = Scale;
 
   [[gnu::always_inline]] static void sub(const std::byte* block, const Head& head, int, Sub& out) {
     for (int j = 0; j < 8; ++j) out.codes.set(j, wide_codes(dword(block, 2, j)));
     out.scale = head.d;
-    out.min = head.d * F::set(-kWideZero);
   }
 };
 

@@ -220,6 +220,11 @@ I pair_product(I a, const int16_t* b) {
   return {product(a.lo), product(a.hi)};
 }
 
+// A group of interleaved rows is one vector wide.
+using Floats = F;
+using Ints = I;
+using Lookup = Table;
+
 }  // namespace
 }  // namespace infer::cpu
 

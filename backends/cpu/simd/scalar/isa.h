@@ -170,6 +170,11 @@ I add_dot4(I sum, I codes, const int8_t* q) {
   return sum;
 }
 
+// A group of interleaved rows is one vector wide.
+using Floats = F;
+using Ints = I;
+using Lookup = Table;
+
 }  // namespace
 }  // namespace infer::cpu
 

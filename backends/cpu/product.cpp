@@ -27,8 +27,9 @@ void take_line(const VecOps& vec, const Matrix& m, int64_t expert, int64_t first
                const float* sums, int64_t columns, int64_t c, float* line) {
   const int64_t width = m.product.layout.rows;
   for (int64_t r = 0; r < rows; r += width) {
-    std::memcpy(line + r, sums + (r / width * columns + c) * width,
-                static_cast<size_t>(width) * sizeof(float));
+    const float* from = sums + (r / width * columns + c) * width;
+    // By fours, which all widths are a multiple of: calls for a group each would take longer.
+    for (int64_t i = 0; i < width; i += 4) std::memcpy(line + r + i, from + i, 16);
   }
   if (m.scale.data != nullptr) {
     vec.scale_mul(line, line, nullptr, m.scale.row<float>(0, 0)[expert], rows);
@@ -110,22 +111,27 @@ void Product::run(const VecOps& vec, const TensorRef& w, int64_t matrix, int64_t
   }
 }
 
-int64_t Product::columns() const {
-  if (quantised()) return PanelSet::width(k());
+int64_t Product::columns(int64_t rows) const {
+  if (quantised()) return PanelSet::width(k(), rows);
   return std::clamp<int64_t>(kCache / (4 * k()) / 12 * 12, 12, kMaxColumns / 12 * 12);
 }
 
-int64_t PanelSet::width(int64_t k) {
+int64_t PanelSet::widest(int64_t k) {
   return std::clamp<int64_t>(kCache * 32 / (Panel::kColumnBytes * k) / 8 * 8, 16, kMaxColumns);
 }
 
+int64_t PanelSet::width(int64_t k, int64_t rows) {
+  const int64_t panels = std::max<int64_t>(div_ceil(rows, widest(k)), 1);
+  return std::max<int64_t>(round_up<int64_t>(div_ceil(rows, panels), 8), 8);
+}
+
 int64_t PanelSet::bytes(int64_t k, int64_t rows) {
-  const int64_t w = width(k);
-  return rows / w * Panel::bytes(w, k) + Panel::bytes(rows % w, k);
+  const int64_t panels = div_ceil(rows, widest(k));
+  return (rows + 8 * panels) * Panel::bytes(4, k) / 4;
 }
 
 Panel PanelSet::panel(int64_t i) const {
-  const int64_t w = width(k);
+  const int64_t w = width(k, rows);
   return {data + i * Panel::bytes(w, k), std::min(w, rows - i * w)};
 }
 

@@ -34,8 +34,8 @@ struct Product {
   bool quantised() const { return kernel != nullptr; }
   int64_t k() const { return layout.desc.shape[0]; }
   int64_t n() const { return layout.desc.shape[1]; }
-  /// Columns of one tile: those that fit the cache beside the weights.
-  int64_t columns() const;
+  /// Columns of one tile for `rows` rows of activations: what fits the cache, shared out evenly.
+  int64_t columns(int64_t rows) const;
   /// Bytes of scratch for each thread.
   int64_t thread_scratch() const;
 
@@ -53,16 +53,18 @@ void read_row(const CpuContext& context, const TensorRef& w, int64_t row, int64_
 /// Decodes n weights of any type with the fastest way there is.
 void decode_row(const VecOps& vec, DType type, const std::byte* w, float* out, int64_t n);
 
-/// Rows of activations in panels of equal width (the last may be narrower).
+/// Rows of activations in panels of about equal width.
 struct PanelSet {
   std::byte* data;
   int64_t k;
   int64_t rows;
 
-  /// Columns of a panel.
-  static int64_t width(int64_t k);
+  /// Columns of a panel at most: those that fit the cache.
+  static int64_t widest(int64_t k);
+  /// Columns of each panel but for the last, which may be narrower.
+  static int64_t width(int64_t k, int64_t rows);
+  /// What `rows` rows, or fewer, take at most.
   static int64_t bytes(int64_t k, int64_t rows);
-  int64_t count() const { return (rows + width(k) - 1) / width(k); }
   Panel panel(int64_t i) const;
 };
 

@@ -32,7 +32,7 @@ void run(const CpuCall& call) {
   const auto panels_of = [&](int64_t h) {
     return PanelSet{call.scratch + h * bytes, product.k(), rows};
   };
-  const int64_t width = product.columns();
+  const int64_t width = product.columns(rows);
   if (product.quantised()) {
     for_each_row(call, x.desc, [&](int64_t h, int64_t r) {
       call.vec().quantise(x.row<float>(h, r), product.k(), panels_of(h).panel(r / width),

@@ -42,7 +42,7 @@ void fill_panels(const CpuCall& call, const TensorRef& x, Range rows, const Pane
                     1.0f / std::sqrt(mean + fused.norm->eps), panels.k);
       row = normalised;
     }
-    const int64_t width = PanelSet::width(panels.k);
+    const int64_t width = PanelSet::width(panels.k, panels.rows);
     vec.quantise(row, panels.k, panels.panel(r / width), r % width);
   }
 }
@@ -87,7 +87,7 @@ void run(const CpuCall& call) {
     own_scratch += own * call.thread;
   }
 
-  const int64_t width = product.columns();
+  const int64_t width = product.columns(rows);
   for (int64_t first = 0; first < rows; first += width) {
     const float* in[kMaxColumns];
     Columns columns;

@@ -24,7 +24,7 @@ struct Layout {
     pairs = round_up<int64_t>(first + (experts + 1) * 4, 64);
     threads = round_up<int64_t>(pairs + pair_count * 4, 64);
     gathered = part;
-    const int64_t width = std::min(PanelSet::width(k), pair_count);
+    const int64_t width = std::min(PanelSet::widest(k), pair_count);
     own = gathered + (product.quantised() ? Panel::bytes(width, k) : 0);
   }
 };
@@ -96,7 +96,8 @@ void run(const CpuCall& call) {
   std::byte* own_scratch = call.scratch + layout.threads + call.thread * layout.own;
   const Range groups = split_range(product.layout.groups(), call.thread, call.threads());
   if (groups.begin == groups.end) return;
-  const int64_t width = product.columns();
+  const int64_t width =
+      product.quantised() ? PanelSet::widest(product.k()) : product.columns(x_rows);
   for (int64_t e = 0; e < experts; ++e) {
     for (int64_t c = first[e]; c < first[e + 1]; c += width) {
       const int64_t count = std::min<int64_t>(width, first[e + 1] - c);

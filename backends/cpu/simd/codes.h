@@ -45,18 +45,33 @@ template <int kMax>
   return lows + (highs << 5);
 }
 
-/// Scales of the two halves of 32 weights.
-struct HalfScales {
+/// Σ codes·q over either half of 32 weights.
+struct HalfSums {
   Ints first, second;
-  HalfScales() = default;
-  HalfScales(Ints a, Ints b) : first(a), second(b) {}
 };
 
-/// first·Σ codes·q over 16 weights + second·Σ over the next 16.
-template <int kMax>
-[[gnu::always_inline]] inline Ints dot(const Codes<kMax>& codes, const int8_t* q,
-                                       const HalfScales& scales) {
-  return dot_part(codes, q, 0, 4) * scales.first + dot_part(codes, q, 4, 8) * scales.second;
+/// Scales of the two halves of 32 weights whose codes are 2^kBits too large; below zero: codes as
+/// they are. Floats hold them and their products exactly, and multiply faster.
+template <int kBits>
+struct HalfScales {
+  Floats first, second;
+  HalfScales() = default;
+  HalfScales(Ints a, Ints b) : first(to_float(a)), second(to_float(b)) {}
+
+  /// Σ scale·(code − 2^kBits)·q from what `dot` returns and Σq of either half.
+  [[gnu::always_inline]] Floats total(HalfSums dots, const int16_t* sums) const {
+    if constexpr (kBits >= 0) {
+      dots.first = dots.first - Ints::set(sums[0] * (1 << kBits));
+      dots.second = dots.second - Ints::set(sums[1] * (1 << kBits));
+    }
+    return fma(to_float(dots.first), first, to_float(dots.second) * second);
+  }
+};
+
+template <int kMax, int kBits>
+[[gnu::always_inline]] inline HalfSums dot(const Codes<kMax>& codes, const int8_t* q,
+                                           const HalfScales<kBits>&) {
+  return {dot_part(codes, q, 0, 4), dot_part(codes, q, 4, 8)};
 }
 
 }  // namespace

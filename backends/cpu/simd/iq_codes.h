@@ -56,14 +56,13 @@ struct Iq2Scales {
       : d(half(block, 0) * Floats::set(0.125f)),
         scales{dword(block, kOffset, 0), dword(block, kOffset, 1)} {}
 
-  [[gnu::always_inline]] void apply(int part, Sub16<107>& out) const {
+  [[gnu::always_inline]] void apply(int part, Sub16<107, 6>& out) const {
     const Ints both = byte_of(scales[part / 4], part % 4);
     const Ints first = both & Ints::set(15);
     const Ints second = both >> 4;
     const Ints a = first + first + Ints::set(1);
     const Ints b = second + second + Ints::set(1);
-    out.scales = HalfScales(a, b);
-    out.mins = pairs(negated(a * Ints::set(kIq2Zero)), negated(b * Ints::set(kIq2Zero)));
+    out.scales = HalfScales<6>(a, b);
     out.d = d;
   }
 };

@@ -106,12 +106,11 @@ struct Sub32Offset {
 using Sub32Wide = Sub32Offset<255, 7>;
 static_assert(kWideZero == 0 || kWideZero == 1 << 7);
 
-/// 32 weights of each row in two halves with integer scales: d·(scale·code + min).
-template <int kMax>
+/// 32 weights of each row in two halves with integer scales: d·scale·(code − 2^kBits).
+template <int kMax, int kBits>
 struct Sub16 {
   Codes<kMax> codes;
-  HalfScales scales;
-  Ints mins;  ///< pairs
+  HalfScales<kBits> scales;
   Floats d;
 
   template <typename... Q>
@@ -119,16 +118,15 @@ struct Sub16 {
     return dot(codes, q..., scales);
   }
   [[gnu::always_inline]] Floats add(Floats sum, auto dots, const PanelChunk& x, int64_t c) const {
-    const Ints total = dots() + pair_product(mins, x.sums(c));
-    return fma(to_float(total), d * Floats::set(*x.d(c)), sum);
+    return fma(scales.total(dots(), x.sums(c)), d * Floats::set(*x.d(c)), sum);
   }
 };
 
-/// The same with a scale of their own for the minima.
+/// The same with minima that have a scale of their own: d·scale·code + dmin·min.
 template <int kMax>
 struct Sub16Min {
   Codes<kMax> codes;
-  HalfScales scales;
+  HalfScales<-1> scales;
   Ints mins;  ///< pairs
   Floats d, dmin;
 
@@ -139,7 +137,7 @@ struct Sub16Min {
   [[gnu::always_inline]] Floats add(Floats sum, auto dots, const PanelChunk& x, int64_t c) const {
     const Floats xd = Floats::set(*x.d(c));
     sum = fma(to_float(pair_product(mins, x.sums(c))), dmin * xd, sum);
-    return fma(to_float(dots()), d * xd, sum);
+    return fma(scales.total(dots(), x.sums(c)), d * xd, sum);
   }
 };
 
@@ -280,7 +278,6 @@ Ints signed_byte_of(Ints a, int index) {
   const Ints sign = Ints::set(0x80);
   return ((byte_of(a, index) + sign) & Ints::set(0xff)) - sign;
 }
-Ints negated(Ints a) { return Ints::set(0) - a; }
 
 /// Heads of blocks of 32: a scale as binary16, or a scale and a minimum in one dword.
 struct Scale {

@@ -137,17 +137,29 @@ template <int kColumns>
   return {sums[0], sums[1]};
 }
 
-/// Scales (16 bits, signed) of the two halves of 32 weights.
+/// Scales (16 bits, signed) of the two halves of 32 weights whose codes are 2^kBits too large;
+/// below zero: codes as they are.
+template <int kBits>
 struct HalfScales {
-  I first, second;
+  I first, second, offsets;
   HalfScales() = default;
-  HalfScales(I a, I b) : first(pairs(a, a)), second(pairs(b, b)) {}
+  HalfScales(I a, I b)
+      : first(pairs(a, a)), second(pairs(b, b)), offsets(pairs(negative(a), negative(b))) {}
+
+  /// Σ scale·(code − 2^kBits)·q from what `dot` returns and Σq of either half.
+  [[gnu::always_inline]] F total(I dots, const int16_t* sums) const {
+    if constexpr (kBits < 0) return to_float(dots);
+    return to_float(dots + pair_product(offsets, sums));
+  }
+
+ private:
+  static I negative(I a) { return kBits < 0 ? a : I::set(0) - (a << (kBits < 0 ? 0 : kBits)); }
 };
 
 /// first·Σ codes·q over 16 weights + second·Σ over the next 16.
-template <int kMax>
+template <int kMax, int kBits>
 [[gnu::always_inline]] inline I dot(const Codes<kMax>& codes, const int8_t* q,
-                                    const HalfScales& scales) {
+                                    const HalfScales<kBits>& scales) {
   return I{dot_part<kMax>(codes.v, q, 0, 4, scales.first.v)} +
          I{dot_part<kMax>(codes.v, q, 4, 8, scales.second.v)};
 }

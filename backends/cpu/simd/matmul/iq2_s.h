@@ -13,7 +13,7 @@ struct Weights {
   static constexpr DType kType = DType::iq2_s;
   static constexpr int kBlock = 256;
   static constexpr int kBytes = 82;
-  using Sub = Sub16<107>;
+  using Sub = Sub16<107, 6>;
   using Head = Iq2Scales<74>;
 
   [[gnu::always_inline]] static void sub(const std::byte* block, const Head& head, int part,

@@ -12,7 +12,7 @@ struct Weights {
   static constexpr DType kType = DType::iq2_xs;
   static constexpr int kBlock = 256;
   static constexpr int kBytes = 74;
-  using Sub = Sub16<107>;
+  using Sub = Sub16<107, 6>;
   using Head = Iq2Scales<66>;
 
   [[gnu::always_inline]] static void sub(const std::byte* block, const Head& head, int part,

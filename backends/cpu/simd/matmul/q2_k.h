@@ -32,7 +32,7 @@ struct Weights {
     }
     const Ints first = byte_of(head.scales[part / 2], part % 2 * 2);
     const Ints second = byte_of(head.scales[part / 2], part % 2 * 2 + 1);
-    out.scales = HalfScales(first & Ints::set(15), second & Ints::set(15));
+    out.scales = HalfScales<-1>(first & Ints::set(15), second & Ints::set(15));
     out.mins = pairs(first >> 4, second >> 4);
     out.d = head.d;
     out.dmin = head.dmin;

@@ -12,7 +12,7 @@ struct Weights {
   static constexpr DType kType = DType::q3_k;
   static constexpr int kBlock = 256;
   static constexpr int kBytes = 110;
-  using Sub = Sub16<7>;
+  using Sub = Sub16<7, 2>;
 
   struct Head {
     Ints scales[4];
@@ -40,8 +40,7 @@ struct Weights {
     }
     const Ints first = head.scale(2 * part);
     const Ints second = head.scale(2 * part + 1);
-    out.scales = HalfScales(first, second);
-    out.mins = pairs(negated(first << 2), negated(second << 2));
+    out.scales = HalfScales<2>(first, second);
     out.d = head.d;
   }
 };

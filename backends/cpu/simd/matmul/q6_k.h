@@ -12,7 +12,7 @@ struct Weights {
   static constexpr DType kType = DType::q6_k;
   static constexpr int kBlock = 256;
   static constexpr int kBytes = 210;
-  using Sub = Sub16<63>;
+  using Sub = Sub16<63, 5>;
 
   struct Head {
     Ints scales[4];
@@ -35,8 +35,7 @@ struct Weights {
     }
     const Ints first = signed_byte_of(head.scales[part / 2], part % 2 * 2);
     const Ints second = signed_byte_of(head.scales[part / 2], part % 2 * 2 + 1);
-    out.scales = HalfScales(first, second);
-    out.mins = pairs(negated(first << 5), negated(second << 5));
+    out.scales = HalfScales<5>(first, second);
     out.d = head.d;
   }
 };

@@ -92,17 +92,28 @@ template <int kMax>
   return dot_part<kMax, 0, 32>(codes, q);
 }
 
-/// Scales of the two halves of 32 weights.
+/// Scales (16 bits, signed) of the two halves of 32 weights whose codes are 2^kBits too large;
+/// below zero: codes as they are.
+template <int kBits>
 struct HalfScales {
-  I first, second;
+  I first, second, offsets;
   HalfScales() = default;
-  HalfScales(I a, I b) : first(a), second(b) {}
+  HalfScales(I a, I b) : first(a), second(b), offsets(pairs(negative(a), negative(b))) {}
+
+  /// Σ scale·(code − 2^kBits)·q from what `dot` returns and Σq of either half.
+  [[gnu::always_inline]] F total(I dots, const int16_t* sums) const {
+    if constexpr (kBits < 0) return to_float(dots);
+    return to_float(dots + pair_product(offsets, sums));
+  }
+
+ private:
+  static I negative(I a) { return kBits < 0 ? a : I::set(0) - (a << (kBits < 0 ? 0 : kBits)); }
 };
 
 /// first·Σ codes·q over 16 weights + second·Σ over the next 16.
-template <int kMax>
+template <int kMax, int kBits>
 [[gnu::always_inline]] inline I dot(const Codes<kMax>& codes, const int8_t* q,
-                                    const HalfScales& scales) {
+                                    const HalfScales<kBits>& scales) {
   return dot_part<kMax, 0, 16>(codes, q) * scales.first +
          dot_part<kMax, 16, 16>(codes, q) * scales.second;
 }
@@ -165,9 +176,9 @@ template <int kMax>
   return {sums.columns(0), sums.columns(1)};
 }
 
-template <int kMax>
+template <int kMax, int kBits>
 [[gnu::always_inline]] inline TwoProducts dot(const Codes<kMax>& codes, const int8_t* q0,
-                                              const int8_t* q1, const HalfScales& scales) {
+                                              const int8_t* q1, const HalfScales<kBits>& scales) {
   const Squares a = dot_part<kMax, 0, 16>(codes, q0, q1);
   const Squares b = dot_part<kMax, 16, 16>(codes, q0, q1);
   return {a.columns(0) * scales.first + b.columns(0) * scales.second,

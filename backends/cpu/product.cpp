@@ -1,5 +1,7 @@
 #include "backends/cpu/product.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -12,8 +14,14 @@ namespace {
 /// Rows of a group where rows are decoded.
 constexpr int64_t kDecodedRows = 4;
 
-/// Half of the smallest usual second-level cache, for the columns of a tile.
-constexpr int64_t kCache = 256 << 10;
+/// Half of a core's second-level cache, for the columns of a tile.
+int64_t columns_cache() {
+  static const int64_t bytes = [] {
+    const long whole = sysconf(_SC_LEVEL2_CACHE_SIZE);  // 0 where the system does not say
+    return std::clamp<int64_t>(whole > 0 ? whole : 512 << 10, 256 << 10, 2 << 20) / 2;
+  }();
+  return bytes;
+}
 
 /// Floats of a tile: in the first-level cache with what is streamed through it.
 constexpr int64_t kTile = 4096;
@@ -113,11 +121,12 @@ void Product::run(const VecOps& vec, const TensorRef& w, int64_t matrix, int64_t
 
 int64_t Product::columns(int64_t rows) const {
   if (quantised()) return PanelSet::width(k(), rows);
-  return std::clamp<int64_t>(kCache / (4 * k()) / 12 * 12, 12, kMaxColumns / 12 * 12);
+  return std::clamp<int64_t>(columns_cache() / (4 * k()) / 12 * 12, 12, kMaxColumns / 12 * 12);
 }
 
 int64_t PanelSet::widest(int64_t k) {
-  return std::clamp<int64_t>(kCache * 32 / (Panel::kColumnBytes * k) / 8 * 8, 16, kMaxColumns);
+  return std::clamp<int64_t>(columns_cache() * 32 / (Panel::kColumnBytes * k) / 8 * 8, 16,
+                             kMaxColumns);
 }
 
 int64_t PanelSet::width(int64_t k, int64_t rows) {

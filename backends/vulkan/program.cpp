@@ -56,6 +56,7 @@ class VulkanProgram final : public Program, private Recorder {
   Status record_all(Commands& commands) {
     recording_ = &commands;
     hazards_.clear();
+    counts_.clear();
     INFER_CHECK(commands.begin(false));
     constexpr VkPipelineStageFlags kDevice =
         VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
@@ -74,6 +75,7 @@ class VulkanProgram final : public Program, private Recorder {
     }
     write_time();
     for (const Node& node : segment_.nodes()) {
+      counts_.emplace_back();
       record(node);
       write_time();
     }
@@ -108,7 +110,12 @@ class VulkanProgram final : public Program, private Recorder {
     INFER_CHECK(profiled_->wait());
     const int64_t end = profile_clock();
     if (queries_ == VK_NULL_HANDLE) {
-      profiler.record({nodes_, 0, start, end, end});
+      Counts all;
+      for (const Counts& counts : counts_) {
+        all.dispatches += counts.dispatches;
+        all.barriers += counts.barriers;
+      }
+      profiler.record({nodes_, 0, start, end, end, all.dispatches, all.barriers});
       return {};
     }
     std::vector<uint64_t> ticks(nodes_.size() + 1);
@@ -124,7 +131,8 @@ class VulkanProgram final : public Program, private Recorder {
     };
     for (size_t i = 0; i < nodes_.size(); ++i) {
       const int64_t done = time_of(i + 1);
-      profiler.record({{&nodes_[i], 1}, 0, time_of(i), done, done});
+      profiler.record(
+          {{&nodes_[i], 1}, 0, time_of(i), done, done, counts_[i].dispatches, counts_[i].barriers});
     }
     return {};
   }
@@ -168,6 +176,7 @@ class VulkanProgram final : public Program, private Recorder {
       full_barrier(context_, recording_->handle(), VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
       hazards_.clear();
+      ++counts_.back().barriers;
     }
     hazards_.add(reads, writes);
     vulkan_op(node.op()).record(
@@ -194,6 +203,7 @@ class VulkanProgram final : public Program, private Recorder {
                           static_cast<uint32_t>(push.size()), push.data());
     vk.vkCmdDispatch(recording_->handle(), static_cast<uint32_t>(groups.x),
                      static_cast<uint32_t>(groups.y), static_cast<uint32_t>(groups.z));
+    ++counts_.back().dispatches;
   }
 
   Context& context_;
@@ -206,6 +216,11 @@ class VulkanProgram final : public Program, private Recorder {
   Commands commands_;
   Commands* recording_ = nullptr;
   std::vector<int32_t> nodes_;  ///< of the profile
+  struct Counts {
+    int32_t dispatches = 0;
+    int32_t barriers = 0;
+  };
+  std::vector<Counts> counts_;  ///< by node
   VkQueryPool queries_ = VK_NULL_HANDLE;
   std::unique_ptr<Commands> profiled_;
   Hazards hazards_;

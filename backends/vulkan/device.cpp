@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/vulkan/fusion.h"
 #include "backends/vulkan/op.h"
 #include "backends/vulkan/packing.h"
 #include "backends/vulkan/program.h"
@@ -69,6 +70,8 @@ Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index) {
   }
   std::unique_ptr<VulkanDevice> device(new VulkanDevice());
   INFER_TRY(device->context_, Context::create(instance, all[static_cast<size_t>(index)]));
+  const PhysicalDevice& physical = device->context_->physical();
+  device->tuning_ = forced_tuning().value_or(Tuning::of(physical.subgroup, physical.processor));
   device->heap_ = std::make_unique<Heap>(*device->context_);
   INFER_TRY(device->transfer_, Transfer::create(*device->context_));
   INFER_TRY(device->pipelines_, Pipelines::create(*device->context_));
@@ -118,7 +121,9 @@ int64_t VulkanDevice::packed_bytes(const TensorDesc& desc) const {
 
 int64_t VulkanDevice::scratch_bytes(const Segment&) const { return 0; }
 
-std::vector<NodePhase> VulkanDevice::phases(const Graph& graph) const { return plan_phases(graph); }
+std::vector<NodePhase> VulkanDevice::phases(const Graph& graph) const {
+  return plan_phases(graph, context_->physical(), tuning_);
+}
 
 Result<std::unique_ptr<Buffer>> VulkanDevice::alloc(int64_t bytes, Purpose purpose) {
   Result<Part> part = heap_->allocate(bytes);
@@ -173,7 +178,7 @@ Result<std::unique_ptr<Program>> VulkanDevice::compile(const CompileSpec& spec) 
   for (const Node& node : spec.segment.nodes()) {
     INFER_CHECK_R(capability(*spec.segment.graph, node));
   }
-  return compile_program(*context_, *pipelines_, tables_->address(), spec);
+  return compile_program(*context_, *pipelines_, tuning_, tables_->address(), spec);
 }
 
 Status VulkanDevice::read(const MemoryRef& from, std::span<std::byte> to) {

@@ -7,6 +7,7 @@
 #include "backends/vulkan/memory.h"
 #include "backends/vulkan/pipelines.h"
 #include "backends/vulkan/transfer.h"
+#include "backends/vulkan/tuning.h"
 #include "engine/backend/device.h"
 
 namespace infer::vulkan {
@@ -38,6 +39,7 @@ class VulkanDevice final : public Device {
 
   // In the order in which they are made.
   std::unique_ptr<Context> context_;
+  Tuning tuning_;
   std::unique_ptr<Heap> heap_;
   std::unique_ptr<Transfer> transfer_;
   std::unique_ptr<Pipelines> pipelines_;

@@ -13,6 +13,7 @@
 
 #include "backends/vulkan/instance.h"
 #include "backends/vulkan/pipelines.h"
+#include "backends/vulkan/tuning.h"
 #include "engine/graph/graph.h"
 
 namespace infer::vulkan {
@@ -64,6 +65,9 @@ class Recorder {
     dispatch(shader, {}, push, groups);
   }
 
+  /// Data that shaders read at the address, as long as the program lives.
+  virtual VkDeviceAddress keep(std::span<const std::byte> data) = 0;
+
  private:
   virtual void add(const std::string& shader, std::span<const uint32_t> constants,
                    std::span<const std::byte> push, const Groups& groups) = 0;
@@ -77,6 +81,7 @@ struct NodeCall {
   std::span<const Operand> outputs;
   const KvLayout& kv_layout;
   const PhysicalDevice& device;
+  const Tuning& tuning;
   VkDeviceAddress step;  ///< glsl/common.glsl: Step
   Recorder& recorder;
 

@@ -22,6 +22,22 @@ struct Row {
   uint64_t p0, p1, p2, p3, p4;
 };
 
+// Where the planes of a weight begin.
+struct Planes {
+  uint64_t w;
+  uvec4 offsets;  // of 1 and up: from w in units of 16 bytes
+};
+
+// Row `row` of a matrix of n rows of k elements.
+#define row_at(planes, k, n, matrix, row) \
+  row_of_block(planes, (uint64_t(matrix) * (n) + (row)) * ((k) / BLOCK))
+#define row_of_block(planes, block)                                  \
+  Row(planes.w + (block) * PLANE0,                                   \
+      planes.w + uint64_t(planes.offsets.x) * 16 + (block) * PLANE1, \
+      planes.w + uint64_t(planes.offsets.y) * 16 + (block) * PLANE2, \
+      planes.w + uint64_t(planes.offsets.z) * 16 + (block) * PLANE3, \
+      planes.w + uint64_t(planes.offsets.w) * 16 + (block) * PLANE4)
+
 uint half_bits(uint64_t plane, uint i) { return uint(U16(plane).v[i]); }
 float half_at(uint64_t plane, uint i) { return half_of(half_bits(plane, i)); }
 uint byte_at(uint64_t plane, uint i) { return uint(U8(plane).v[i]); }

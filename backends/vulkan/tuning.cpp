@@ -1,0 +1,43 @@
+#include "backends/vulkan/tuning.h"
+
+#include <mutex>
+
+namespace infer::vulkan {
+namespace {
+
+struct Forced {
+  std::mutex mutex;
+  std::optional<Tuning> tuning;
+};
+
+Forced& forced() {
+  static Forced state;
+  return state;
+}
+
+}  // namespace
+
+Tuning Tuning::of(uint32_t subgroup, bool processor) {
+  Tuning tuning;
+  if (processor) {
+    tuning.parts = 1;
+    tuning.tall = 4;
+    tuning.handed = true;
+    tuning.groups = 64;
+    tuning.normed_groups = 16;
+    tuning.row_lanes = subgroup;
+  }
+  return tuning;
+}
+
+void force_tuning(std::optional<Tuning> tuning) {
+  const std::lock_guard lock(forced().mutex);
+  forced().tuning = tuning;
+}
+
+std::optional<Tuning> forced_tuning() {
+  const std::lock_guard lock(forced().mutex);
+  return forced().tuning;
+}
+
+}  // namespace infer::vulkan

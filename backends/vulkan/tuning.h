@@ -1,0 +1,31 @@
+// How shaders use a device. A device gets what suits its kind; tests set other values, so that
+// every path is executed on whatever is at hand. Which one is taken changes speed, and with `parts`
+// and `integer` the order or the precision of sums; never what a batch or a chunk does to a row.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace infer::vulkan {
+
+struct Tuning {
+  uint32_t parts = 8;  ///< subgroups of a product's workgroup, each with a stretch of K
+  uint32_t tall = 1;   ///< rows of a lane
+  /// Activations are loaded by the lanes of a subgroup together and handed round; else every lane
+  /// loads all of them, which caches answer at once where a subgroup is one instruction.
+  bool handed = false;
+  int64_t groups = 65535;        ///< of a product, at most
+  int64_t normed_groups = 1024;  ///< likewise where each of them normalises the activations first
+  uint32_t row_lanes = 256;      ///< invocations that share a row of a norm
+  bool fuse = true;
+
+  /// What suits a device with so many lanes in a subgroup; `processor`: it is a CPU, which computes
+  /// no more workgroups at once than it has cores.
+  static Tuning of(uint32_t subgroup, bool processor);
+};
+
+/// For tests: devices opened from here on are used so. Nothing: as suits them.
+void force_tuning(std::optional<Tuning> tuning);
+std::optional<Tuning> forced_tuning();
+
+}  // namespace infer::vulkan

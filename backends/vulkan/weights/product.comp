@@ -62,12 +62,25 @@ shared float normed[kNormed];
 // Columns, by address or in shared memory.
 float activation(uint64_t from, uint i) { return kNorm != 0 ? normed[i] : F32(from).v[i]; }
 
+// Beyond the end of a column, where weights are zero, nothing may be read.
 uint64_t pair_at(uint64_t from, uint i) {
+#ifdef RAGGED
+  const float first = i < elements_of_row ? activation(from, i) : 0.0;
+  const float second = i + 1 < elements_of_row ? activation(from, i + 1) : 0.0;
+  return packUint2x32(floatBitsToUint(vec2(first, second)));
+#endif
   if (kNorm != 0) return packUint2x32(floatBitsToUint(vec2(normed[i], normed[i + 1])));
   return Pair(from + uint64_t(i) * 4).v;
 }
 
 vec4 four_at(uint64_t from, uint i) {
+#ifdef RAGGED
+  vec4 some = vec4(0);
+  [[unroll]] for (uint t = 0; t < 4; ++t) {
+    if (i + t < elements_of_row) some[t] = activation(from, i + t);
+  }
+  return some;
+#endif
   if (kNorm != 0) return vec4(normed[i], normed[i + 1], normed[i + 2], normed[i + 3]);
   if (kAligned != 0) return F32x4(from + uint64_t(i) * 4).v;
   F32 at = F32(from + uint64_t(i) * 4);

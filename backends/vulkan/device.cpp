@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/vulkan/ceilings.h"
 #include "backends/vulkan/fusion.h"
 #include "backends/vulkan/op.h"
 #include "backends/vulkan/packing.h"
@@ -55,13 +56,13 @@ std::vector<DeviceInfo> list() {
   return infos;
 }
 
-Result<std::unique_ptr<Device>> open(int32_t index, const DeviceOptions&) {
-  return VulkanDevice::open(index);
+Result<std::unique_ptr<Device>> open(int32_t index, const DeviceOptions& options) {
+  return VulkanDevice::open(index, options.exact);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index) {
+Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index, bool exact) {
   INFER_TRY(const std::shared_ptr<Instance> instance, Instance::get());
   const auto& all = instance->devices();
   if (index < 0 || static_cast<size_t>(index) >= all.size()) {
@@ -71,7 +72,8 @@ Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index) {
   std::unique_ptr<VulkanDevice> device(new VulkanDevice());
   INFER_TRY(device->context_, Context::create(instance, all[static_cast<size_t>(index)]));
   const PhysicalDevice& physical = device->context_->physical();
-  device->tuning_ = forced_tuning().value_or(Tuning::of(physical.subgroup, physical.processor));
+  device->tuning_ = forced_tuning().value_or(Tuning::of(physical));
+  if (exact || !physical.integer_dots) device->tuning_.integer = false;
   device->heap_ = std::make_unique<Heap>(*device->context_);
   INFER_TRY(device->transfer_, Transfer::create(*device->context_));
   INFER_TRY(device->pipelines_, Pipelines::create(*device->context_));
@@ -86,8 +88,7 @@ Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index) {
 
 DeviceInfo VulkanDevice::info() const { return context_->physical().info(); }
 
-/// Copies within the device read and write as fast as memory lets them. The rate of products is not
-/// measured.
+/// Copies within the device read and write as fast as memory lets them.
 Ceilings VulkanDevice::measure_ceilings() {
   constexpr int64_t kBytes = int64_t{64} << 20;
   constexpr int kRounds = 4;
@@ -101,6 +102,7 @@ Ceilings VulkanDevice::measure_ceilings() {
     const auto ns = static_cast<double>(profile_clock() - start);
     found.read_bandwidth_gb_s = std::max(found.read_bandwidth_gb_s, 2.0 * kBytes / ns);
   }
+  found.int8_mac_g_s = measure_integer_rate(*context_, *pipelines_);
   return found;
 }
 

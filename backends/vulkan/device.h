@@ -14,7 +14,8 @@ namespace infer::vulkan {
 
 class VulkanDevice final : public Device {
  public:
-  static Result<std::unique_ptr<Device>> open(int32_t index);
+  /// `exact`: activations stay float32.
+  static Result<std::unique_ptr<Device>> open(int32_t index, bool exact);
 
   DeviceInfo info() const override;
   Ceilings measure_ceilings() override;

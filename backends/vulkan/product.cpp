@@ -32,6 +32,10 @@ constexpr int64_t kColumns = 4;
 /// Bytes of shared memory that a product takes beside normalised activations, at most.
 constexpr int64_t kSharedBeside = 11 << 10;
 
+bool has_shader(const std::string& name) {
+  return std::ranges::any_of(all_shaders(), [&](const Shader& s) { return name == s.name; });
+}
+
 bool aligned(const Operand& x) {
   return x.address % 16 == 0 && x.value->desc.stride[1] % 16 == 0 &&
          x.value->desc.stride[2] % 16 == 0;
@@ -131,9 +135,12 @@ void record_product(const NodeCall& call, const ProductCall& in) {
                   in.norm != nullptr ? in.norm->eps : 0.0f,
                   in.glu != nullptr ? in.glu->alpha : 0.0f,
                   in.glu != nullptr ? in.glu->limit : 0.0f};
-  const std::string shader = "product_" + std::string(dtype_info(w.value->desc.type).ident);
+  // Heads' own matrices (multi-head latent attention) are few: they stay exact, as on a CPU.
+  const std::string type(dtype_info(w.value->desc.type).ident);
+  const bool integer =
+      tuning.integer && in.matrix != MatrixOf::by_place && has_shader("product_int_" + type);
   call.recorder.dispatch(
-      shader, constants, push,
+      (integer ? "product_int_" : "product_") + type, constants, push,
       {std::min<int64_t>(tiles, norm != 0 ? tuning.normed_groups : tuning.groups),
        div_ceil(columns, wide), in.matrix == MatrixOf::only ? 1 : y.dim(1)});
 }

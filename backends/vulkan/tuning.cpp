@@ -17,15 +17,16 @@ Forced& forced() {
 
 }  // namespace
 
-Tuning Tuning::of(uint32_t subgroup, bool processor) {
+Tuning Tuning::of(const PhysicalDevice& device) {
   Tuning tuning;
-  if (processor) {
+  tuning.integer = device.fast_integer_dots;
+  if (device.processor) {  // computes no more workgroups at once than it has cores
     tuning.parts = 1;
     tuning.tall = 4;
     tuning.handed = true;
     tuning.groups = 64;
     tuning.normed_groups = 16;
-    tuning.row_lanes = subgroup;
+    tuning.row_lanes = device.subgroup;
   }
   return tuning;
 }

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "backends/vulkan/instance.h"
+
 namespace infer::vulkan {
 
 struct Tuning {
@@ -18,10 +20,10 @@ struct Tuning {
   int64_t normed_groups = 1024;  ///< likewise where each of them normalises the activations first
   uint32_t row_lanes = 256;      ///< invocations that share a row of a norm
   bool fuse = true;
+  bool integer = false;  ///< activations are rounded to bytes where a type's shader knows how
 
-  /// What suits a device with so many lanes in a subgroup; `processor`: it is a CPU, which computes
-  /// no more workgroups at once than it has cores.
-  static Tuning of(uint32_t subgroup, bool processor);
+  /// What suits a device.
+  static Tuning of(const PhysicalDevice& device);
 };
 
 /// For tests: devices opened from here on are used so. Nothing: as suits them.

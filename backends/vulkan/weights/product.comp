@@ -2,7 +2,8 @@
 // what is fused into them (fusion.h). A lane computes kRows results of a matrix, or of a gate and its
 // partner, for kColumns columns; the kParts subgroups of a workgroup have a stretch of K each. A
 // stretch is summed element by element, then the stretches are added in their order: one order for a
-// row, however many rows and columns there are.
+// row, however many rows and columns there are. With INTEGER, for types with a file in quant/levels,
+// pieces of activations are rounded to bytes and multiplied as integers.
 #include "backends/vulkan/glsl/activation.glsl"
 #include "backends/vulkan/glsl/norm.glsl"
 #extension GL_KHR_shader_subgroup_basic : require
@@ -25,6 +26,14 @@ layout(constant_id = 8) const uint kNorm = 0;
 layout(constant_id = 9) const uint kNormed = 1;  // elements of that column
 // What follows: 0 nothing, 1 a sum, 2 and up: a Glu of kind kAfter - 2 of two weights.
 layout(constant_id = 10) const uint kAfter = 0;
+
+// Pieces whose activations the lanes round together.
+#ifdef INTEGER
+#extension GL_KHR_shader_subgroup_shuffle : require
+const uint kAtOnce = kLanes / 8;
+#else
+const uint kAtOnce = 1;
+#endif
 
 const uint kWeights = kAfter >= 2 ? 2 : 1;  // that a lane has rows of
 const uint kSumsOfLane = kWeights * kRows * kColumns;
@@ -87,7 +96,47 @@ vec4 four_at(uint64_t from, uint i) {
   return vec4(at.v[0], at.v[1], at.v[2], at.v[3]);
 }
 
-#if BLOCK == 1
+#ifdef INTEGER
+// Word t of a piece of a column in bytes: of 8 lanes each has one, and all of them the piece's scale,
+// the largest magnitude over 127. The sum of its run is in four of them. A NaN stays one in the scale.
+void quantise(uint64_t from, uint i, uint t, out int word, out float scale, out int sum) {
+  const uvec2 run = runs(i);
+  const vec4 x = four_at(from, t < 4 ? run.x + 4 * t : run.y + 4 * t - 16);
+  const uvec4 sizes = floatBitsToUint(abs(x));
+  uint largest = max(max(sizes.x, sizes.y), max(sizes.z, sizes.w));
+  [[unroll]] for (uint other = 1; other < 8; other *= 2) {
+    largest = max(largest, subgroupShuffleXor(largest, other));
+  }
+  const float most = uintBitsToFloat(largest);
+  scale = most / 127.0;
+  const float inverse = most > 1e-30 ? 127.0 / most : 0.0;
+  const ivec4 q = ivec4(clamp(roundEven(x * inverse), -127.0, 127.0));
+  word = (q.x & 255) | (q.y & 255) << 8 | (q.z & 255) << 16 | q.w << 24;
+  sum = q.x + q.y + q.z + q.w;
+  sum += subgroupShuffleXor(sum, 1);
+  sum += subgroupShuffleXor(sum, 2);
+}
+
+// The product of a piece of a row with that of a column.
+float piece_product(int q[8], vec2 scale, vec2 least, int a[8], float a_scale, ivec2 a_sums) {
+  ivec2 sums = -OFFSET * a_sums;
+  [[unroll]] for (uint t = 0; t < 4; ++t) {
+    sums.x += dot4(q[t], a[t]);
+    sums.y += dot4(q[t + 4], a[t + 4]);
+  }
+#ifdef SINGLE
+  precise float all = scale.x * float(sums.x + sums.y);
+#else
+  precise float all = scale.x * float(sums.x);
+  all = fma(scale.y, float(sums.y), all);
+#endif
+#ifdef LEAST
+  all = fma(-least.x, float(a_sums.x), all);
+  all = fma(-least.y, float(a_sums.y), all);
+#endif
+  return all * a_scale;
+}
+#elif BLOCK == 1
 // The piece of a column, 32 / kLanes elements a lane (at least one): element t is in lane t % kLanes.
 void load(uint64_t from, uint i, uint lane, uint last, out float a[4]) {
   [[unroll]] for (uint j = 0; j < 4; ++j) {
@@ -181,8 +230,40 @@ void main() {
       }
     }
     [[unroll]] for (uint s = 0; s < kSumsOfLane; ++s) sum[s] = 0;
-    [[dont_unroll]] for (uint i = first_piece; i < end_piece; ++i) {
-#if BLOCK == 1
+    [[dont_unroll]] for (uint i = first_piece; i < end_piece; i += kAtOnce) {
+#ifdef INTEGER
+      int words[kColumns];
+      float scales[kColumns];
+      int run_sums[kColumns];
+      [[unroll]] for (uint c = 0; c < kColumns; ++c) {
+        quantise(x_at[c], min(i + lane / 8, pieces - 1), lane % 8, words[c], scales[c],
+                 run_sums[c]);
+      }
+      [[unroll]] for (uint p = 0; p < kAtOnce; ++p) {
+        if (i + p >= end_piece) break;
+        int a[kColumns][8];
+        float a_scales[kColumns];
+        ivec2 a_sums[kColumns];
+        [[unroll]] for (uint c = 0; c < kColumns; ++c) {
+          [[unroll]] for (uint t = 0; t < 8; ++t) {
+            a[c][t] = subgroupBroadcast(words[c], 8 * p + t);
+          }
+          a_scales[c] = subgroupBroadcast(scales[c], 8 * p);
+          a_sums[c] = ivec2(subgroupBroadcast(run_sums[c], 8 * p),
+                            subgroupBroadcast(run_sums[c], 8 * p + 4));
+        }
+        [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) {
+          int q[8];
+          vec2 scale;
+          vec2 least;
+          levels(row[r], i + p, q, scale, least);
+          [[unroll]] for (uint c = 0; c < kColumns; ++c) {
+            sum[r * kColumns + c] +=
+                piece_product(q, scale, least, a[c], a_scales[c], a_sums[c]);
+          }
+        }
+      }
+#elif BLOCK == 1
       // One element after the other: the loads of a piece at once are more than some compilers bear.
       float a[kColumns][4];
       [[unroll]] for (uint c = 0; c < kColumns; ++c) load(x_at[c], i, lane, depth - 1, a[c]);

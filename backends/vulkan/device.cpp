@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/vulkan/attention.h"
 #include "backends/vulkan/ceilings.h"
 #include "backends/vulkan/fusion.h"
 #include "backends/vulkan/op.h"
@@ -121,7 +122,9 @@ int64_t VulkanDevice::packed_bytes(const TensorDesc& desc) const {
   return round_up(WeightLayout(desc).bytes, kAlignment);
 }
 
-int64_t VulkanDevice::scratch_bytes(const Segment&) const { return 0; }
+int64_t VulkanDevice::scratch_bytes(const Segment& segment) const {
+  return attention_scratch_bytes(segment, tuning_);
+}
 
 std::vector<NodePhase> VulkanDevice::phases(const Graph& graph) const {
   return plan_phases(graph, context_->physical(), tuning_);

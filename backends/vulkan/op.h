@@ -65,6 +65,8 @@ class Recorder {
     dispatch(shader, {}, push, groups);
   }
 
+  /// What follows sees what came before: between the dispatches of one node.
+  virtual void barrier() = 0;
   /// Data that shaders read at the address, as long as the program lives.
   virtual VkDeviceAddress keep(std::span<const std::byte> data) = 0;
 
@@ -82,7 +84,8 @@ struct NodeCall {
   const KvLayout& kv_layout;
   const PhysicalDevice& device;
   const Tuning& tuning;
-  VkDeviceAddress step;  ///< glsl/common.glsl: Step
+  VkDeviceAddress step;     ///< glsl/common.glsl: Step
+  VkDeviceAddress scratch;  ///< work space of the program
   Recorder& recorder;
 
   template <typename Params>

@@ -33,7 +33,12 @@ class VulkanProgram final : public Program, private Recorder {
         kv_layout_(canonical_kv_layout(graph_.kv())),
         memory_(spec.memory.begin(), spec.memory.end()),
         calls_(plan_calls(segment_, context.physical(), tuning)),
-        commands_(context) {}
+        commands_(context) {
+    if (spec.scratch.buffer != nullptr) {
+      scratch_ = reinterpret_cast<uintptr_t>(spec.scratch.buffer->address()) +
+                 static_cast<VkDeviceAddress>(spec.scratch.offset);
+    }
+  }
 
   ~VulkanProgram() override {
     if (queries_ == VK_NULL_HANDLE) return;
@@ -177,6 +182,8 @@ class VulkanProgram final : public Program, private Recorder {
     if (call.stores(n)) {
       for (const ValueId id : node.outputs) add(id, access.writes);
     }
+    if (node.op() == OpId::Attention && scratch_ != 0)
+      access.writes.push_back({scratch_, scratch_ + 1});
     if (const int32_t layer = cache_layer(node); layer >= 0) {
       (node.op() == OpId::KvStore ? access.writes : access.reads).push_back(cache_of(layer));
     }
@@ -187,10 +194,8 @@ class VulkanProgram final : public Program, private Recorder {
     for (const int32_t n : call.covered()) add_access(call, n, access);
     if (call.norm >= 0 && !call.makes_norm) add_access(call, call.norm, access);
     if (hazards_.before(access.reads, access.writes)) {
-      full_barrier(context_, recording_->handle(), VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                   VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
+      barrier();
       hazards_.clear();
-      ++counts_.back().barriers;
     }
     hazards_.add(access.reads, access.writes);
     if (call.ropes) return record_ropes(call);
@@ -208,7 +213,7 @@ class VulkanProgram final : public Program, private Recorder {
     for (const ValueId id : node.inputs) inputs.push_back(operand(id));
     for (const ValueId id : node.outputs) outputs.push_back(operand(id));
     use(NodeCall{graph_, node, inputs, outputs, kv_layout_, context_.physical(), tuning_,
-                 step_->address(), *this});
+                 step_->address(), scratch_, *this});
   }
 
   void record_products(const Call& call) {
@@ -261,6 +266,12 @@ class VulkanProgram final : public Program, private Recorder {
     });
   }
 
+  void barrier() override {
+    full_barrier(context_, recording_->handle(), VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                 VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
+    ++counts_.back().barriers;
+  }
+
   /// Blocks of memory that the host writes, one after another.
   VkDeviceAddress keep(std::span<const std::byte> data) override {
     constexpr int64_t kBlock = 64 << 10;
@@ -310,6 +321,7 @@ class VulkanProgram final : public Program, private Recorder {
   const Graph& graph_;
   KvLayout kv_layout_;
   std::vector<MemoryRef> memory_;
+  VkDeviceAddress scratch_ = 0;
   std::vector<Call> calls_;
   std::unique_ptr<StepMemory> step_;
   std::vector<std::unique_ptr<RawBuffer>> kept_;

@@ -24,6 +24,7 @@ Tuning Tuning::of(const PhysicalDevice& device) {
     tuning.parts = 1;
     tuning.tall = 4;
     tuning.handed = true;
+    tuning.split_rows = 0;
     tuning.groups = 64;
     tuning.normed_groups = 16;
     tuning.row_lanes = device.subgroup;

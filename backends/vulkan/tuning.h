@@ -19,8 +19,12 @@ struct Tuning {
   int64_t groups = 65535;        ///< of a product, at most
   int64_t normed_groups = 1024;  ///< likewise where each of them normalises the activations first
   uint32_t row_lanes = 256;      ///< invocations that share a row of a norm
+  /// Steps of so few rows share out a row's keys among workgroups.
+  int64_t split_rows = 16;
   bool fuse = true;
   bool integer = false;  ///< activations are rounded to bytes where a type's shader knows how
+
+  bool splits(int64_t rows) const { return rows <= split_rows; }
 
   /// What suits a device.
   static Tuning of(const PhysicalDevice& device);

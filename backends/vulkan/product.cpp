@@ -27,6 +27,9 @@ struct Push {
   float alpha, limit;
 };
 
+/// weights/tile.comp
+constexpr uint32_t kTileRows = 128;
+constexpr int64_t kTileColumns = 32;
 /// Columns of activations that share the decoded weights.
 constexpr int64_t kColumns = 4;
 /// Bytes of shared memory that a product takes beside normalised activations, at most.
@@ -89,9 +92,17 @@ void record_product(const NodeCall& call, const ProductCall& in) {
   // The experts of two rows are not the same.
   const int64_t wide = in.matrix == MatrixOf::by_ids || columns == 1 ? 1 : kColumns;
   const uint32_t lanes = call.device.subgroup;
+  // Heads' own matrices (multi-head latent attention) are few: they stay exact, as on a CPU.
+  const std::string type(dtype_info(w.value->desc.type).ident);
+  const bool integer =
+      tuning.integer && in.matrix != MatrixOf::by_place && has_shader("product_int_" + type);
+  const bool tiled = tuning.tiles(columns) && in.matrix == MatrixOf::only && in.norm == nullptr &&
+                     in.glu == nullptr;
   int64_t most_rows = 0;
   for (const ProductWeight& weight : in.weights) most_rows = std::max(most_rows, weight.w.dim(1));
   const uint32_t tall = most_rows > lanes ? tuning.tall : 1;
+
+  const int64_t tile_rows = tiled ? int64_t{kTileRows} : int64_t{lanes} * tall;
 
   std::vector<MatrixPush> weights;
   uint32_t tiles = 0;
@@ -103,13 +114,13 @@ void record_product(const NodeCall& call, const ProductCall& in) {
                        in.add != nullptr ? in.add->scale : 1.0f, 0,
                        plane_offsets(weight.w.value->desc)});
     if (in.glu != nullptr && weights.size() == 2) break;
-    tiles += static_cast<uint32_t>(div_ceil<int64_t>(weight.w.dim(1), int64_t{lanes} * tall));
+    tiles += static_cast<uint32_t>(div_ceil<int64_t>(weight.w.dim(1), tile_rows));
   }
   const uint32_t norm = in.norm == nullptr ? 0 : in.norm_weight.given() ? 2 : 1;
   const uint32_t after = in.glu != nullptr   ? 2 + static_cast<uint32_t>(in.glu->kind)
                          : in.add != nullptr ? 1
                                              : 0;
-  const uint32_t constants[] = {lanes * tuning.parts,
+  const uint32_t constants[] = {tiled ? kTileRows : lanes * tuning.parts,
                                 lanes,
                                 tuning.parts,
                                 static_cast<uint32_t>(wide),
@@ -135,12 +146,14 @@ void record_product(const NodeCall& call, const ProductCall& in) {
                   in.norm != nullptr ? in.norm->eps : 0.0f,
                   in.glu != nullptr ? in.glu->alpha : 0.0f,
                   in.glu != nullptr ? in.glu->limit : 0.0f};
-  // Heads' own matrices (multi-head latent attention) are few: they stay exact, as on a CPU.
-  const std::string type(dtype_info(w.value->desc.type).ident);
-  const bool integer =
-      tuning.integer && in.matrix != MatrixOf::by_place && has_shader("product_int_" + type);
+  const std::string shader =
+      (tiled ? "tile_" : "product_") + std::string(integer ? "int_" : "") + type;
+  if (tiled) {
+    call.recorder.dispatch(shader, constants, push, {tiles, div_ceil(columns, kTileColumns), 1});
+    return;
+  }
   call.recorder.dispatch(
-      (integer ? "product_int_" : "product_") + type, constants, push,
+      shader, constants, push,
       {std::min<int64_t>(tiles, norm != 0 ? tuning.normed_groups : tuning.groups),
        div_ceil(columns, wide), in.matrix == MatrixOf::only ? 1 : y.dim(1)});
 }

@@ -25,6 +25,7 @@ Tuning Tuning::of(const PhysicalDevice& device) {
     tuning.tall = 4;
     tuning.handed = true;
     tuning.split_rows = 0;
+    tuning.tile = false;
     tuning.groups = 64;
     tuning.normed_groups = 16;
     tuning.row_lanes = device.subgroup;

@@ -21,9 +21,13 @@ struct Tuning {
   uint32_t row_lanes = 256;      ///< invocations that share a row of a norm
   /// Steps of so few rows share out a row's keys among workgroups.
   int64_t split_rows = 16;
+  /// Products of more columns go through tiles in shared memory.
+  int64_t vector_columns = 16;
+  bool tile = true;
   bool fuse = true;
   bool integer = false;  ///< activations are rounded to bytes where a type's shader knows how
 
+  bool tiles(int64_t columns) const { return tile && columns > vector_columns; }
   bool splits(int64_t rows) const { return rows <= split_rows; }
 
   /// What suits a device.

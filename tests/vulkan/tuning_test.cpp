@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -158,6 +161,125 @@ TEST_CASE("tunings: whole models, and the same bits by chunks and steps") {
       same(options);
       options.step_by_step = true;
       same(options);
+    }
+  }
+}
+
+TEST_CASE("tunings: the validation layer is content") {
+  std::mutex mutex;
+  std::vector<std::string> messages;
+  const bool there = validate([&](const std::string& message) {
+    const std::lock_guard lock(mutex);
+    messages.push_back(message);
+  });
+  if (!there) {
+    test::skipped("the validation layer is not installed (Debian: vulkan-validationlayers)");
+  } else if (present()) {
+    for (const NamedTuning& t : tunings()) {
+      if (!can_be(t)) continue;
+      const Forced forced(t.tuning);
+      for (const test::GoldenModel& model : test::golden_models()) {
+        if (model.name != "llama-q4_k" && model.name != "gpt-oss-mxfp4") continue;
+        test::EvaluateOptions options;
+        options.load.device = "vulkan";
+        test::evaluate(model, options);
+        options.step_by_step = true;
+        test::evaluate(model, options);
+      }
+    }
+  }
+  validate(nullptr);
+  for (const std::string& message : messages) FAIL_CHECK(message);
+}
+
+/// What a graph of one node makes of its weights and data.
+std::vector<float> computed(CaseBuilder& builder, ValueId y, int64_t rows) {
+  builder.graph().output(y);
+  const Graph graph = builder.finish().value();
+  const std::unique_ptr<Device> device = open_device("vulkan", {}).value();
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  std::vector<MemoryRef> memory(graph.values().size());
+  std::vector<const std::byte*> inputs(graph.values().size(), nullptr);
+  for (size_t id = 0; id < memory.size(); ++id) {
+    const Value& value = graph.values()[id];
+    if (value.kind == Value::Kind::input) {
+      inputs[id] = builder.inputs()[static_cast<size_t>(value.index)].data();
+      continue;
+    }
+    const bool weight = value.kind == Value::Kind::weight;
+    buffers.push_back(
+        device
+            ->alloc(weight ? device->packed_bytes(value.desc) : value.desc.extent_bytes(),
+                    Purpose::weights)
+            .value());
+    memory[id] = {buffers.back().get(), 0};
+    if (!weight) continue;
+    const ReadFn read = [&](uint64_t offset, std::span<std::byte> out) {
+      const auto& stored = builder.weights()[static_cast<size_t>(value.index)];
+      std::memcpy(out.data(), stored.data() + offset, out.size());
+      return Status();
+    };
+    REQUIRE(device->load_weight(value.desc, read, memory[id]).ok());
+  }
+  const auto program = device->compile({{&graph, 0, 1}, memory, {}}).value();
+  REQUIRE(program->run({rows, 0, inputs, {}}).ok());
+  const TensorDesc& desc = graph.value(y).desc;
+  std::vector<float> found(static_cast<size_t>(desc.elements()));
+  REQUIRE(
+      device->read(memory[static_cast<size_t>(y)], std::as_writable_bytes(std::span(found))).ok());
+  return found;
+}
+
+/// A product of random data with so many rows, of which the first are the same for any number.
+std::vector<float> products(DType type, int64_t rows) {
+  OpCase c;
+  c.rows = rows;
+  CaseBuilder builder(c, 7);
+  const ValueId w = builder.weight(type, 512, 50);
+  const ValueId x = builder.activations(512);
+  const ValueId y = builder.graph().add(op::Matmul{}, {x, w, kNoValue, kNoValue});
+  return computed(builder, y, rows);
+}
+
+TEST_CASE("rows that are longer than a staging buffer holds of a group") {
+  if (!present()) return;
+  for (const int64_t width : {70021, 31}) {
+    OpCase c;
+    c.rows = 40;
+    CaseBuilder builder(c, 3);
+    const ValueId table = builder.weight(DType::bf16, width, 37);
+    const ValueId tokens = builder.indices(1, 37);
+    const ValueId y = builder.graph().add(op::Embed{}, {tokens, table});
+    const std::vector<float> found = computed(builder, y, c.rows);
+    const std::byte* stored = builder.weights()[0].data();
+    const auto* ids = reinterpret_cast<const int32_t*>(builder.inputs()[0].data());
+    int64_t wrong = 0;
+    for (int64_t r = 0; r < c.rows; ++r) {
+      for (int64_t i = 0; i < width; ++i) {
+        uint32_t bits = 0;
+        std::memcpy(reinterpret_cast<std::byte*>(&bits) + 2, stored + (ids[r] * width + i) * 2, 2);
+        float value = 0;
+        std::memcpy(&value, &bits, sizeof(value));
+        if (found[static_cast<size_t>(r * width + i)] != value) ++wrong;
+      }
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("tunings: sequences that decode together get the bits they get alone") {
+  if (!present()) return;
+  for (const NamedTuning& t : tunings()) {
+    if (!can_be(t)) continue;
+    INFO(t.name);
+    const Forced forced(t.tuning);
+    for (const DType type : {DType::q4_0, DType::q6_k, DType::f16}) {
+      INFO(dtype_info(type).ident);
+      const std::vector<float> all = products(type, 33);
+      for (const int64_t rows : {1, 2, 3, 16}) {
+        const std::vector<float> some = products(type, rows);
+        CHECK(std::memcmp(some.data(), all.data(), some.size() * sizeof(float)) == 0);
+      }
     }
   }
 }

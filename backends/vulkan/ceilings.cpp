@@ -13,7 +13,7 @@ struct Push {
   VkDeviceAddress y;
   uint32_t rounds;
 };
-constexpr uint32_t kLanes = 256;
+constexpr uint32_t kLanes = 128;
 constexpr uint32_t kChains = 8;
 constexpr uint32_t kMacs = 4;  // of an instruction
 
@@ -38,7 +38,7 @@ int64_t time_of(Context& context, Pipelines& pipelines, VkPipeline pipeline, uin
 double measure_integer_rate(Context& context, Pipelines& pipelines) {
   if (!context.physical().integer_dots) return 0;
   // More invocations than any device keeps at once, but few for a processor.
-  const uint32_t groups = context.physical().processor ? 64 : 4096;
+  const uint32_t groups = context.physical().processor ? 128 : 8192;
   const auto results =
       RawBuffer::create(context, int64_t{groups} * kLanes * int64_t{sizeof(int32_t)}, 0,
                         VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "backends/vulkan/attention.h"
 #include "backends/vulkan/fusion.h"
 #include "backends/vulkan/hazards.h"
 #include "backends/vulkan/product.h"
@@ -34,7 +35,7 @@ class VulkanProgram final : public Program, private Recorder {
         memory_(spec.memory.begin(), spec.memory.end()),
         calls_(plan_calls(segment_, context.physical(), tuning)),
         commands_(context) {
-    if (spec.scratch.buffer != nullptr) {
+    if (attention_scratch_bytes(segment_, tuning) > 0) {
       scratch_ = reinterpret_cast<uintptr_t>(spec.scratch.buffer->address()) +
                  static_cast<VkDeviceAddress>(spec.scratch.offset);
     }

@@ -1,5 +1,6 @@
 #include "backends/vulkan/tuning.h"
 
+#include <algorithm>
 #include <mutex>
 
 namespace infer::vulkan {
@@ -20,6 +21,12 @@ Forced& forced() {
 Tuning Tuning::of(const PhysicalDevice& device) {
   Tuning tuning;
   tuning.integer = device.fast_integer_dots;
+  // What a device need not have: 8 of its subgroups in a workgroup, shared memory of a tile.
+  constexpr uint32_t kTileShared = 20 << 10;
+  const uint32_t lanes = device.limits.maxComputeWorkGroupInvocations;
+  tuning.parts = std::clamp(lanes / device.subgroup, 1u, tuning.parts);
+  tuning.row_lanes = std::min(tuning.row_lanes, lanes);
+  tuning.tile = device.limits.maxComputeSharedMemorySize >= kTileShared;
   if (device.processor) {  // computes no more workgroups at once than it has cores
     tuning.parts = 1;
     tuning.tall = 4;

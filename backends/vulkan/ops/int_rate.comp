@@ -3,7 +3,7 @@
 #include "backends/vulkan/glsl/dot.glsl"
 
 // Nothing but products of bytes, in as many chains as hide an instruction's delay: ceilings.cpp.
-layout(local_size_x = 256) in;
+layout(local_size_x = 128) in;
 
 layout(push_constant, scalar) uniform Push {
   I32 y;

@@ -122,24 +122,26 @@ float piece_product(ivec2 sums, vec2 scale, vec2 least, float a_scale, ivec2 a_s
 #endif
 
 // The sum of a row, with the scale and bias of its matrix.
-float finished(uint which, float sum, uint matrix, uint result) {
-  const Matrix of = weights.v[which];
+float finished(Matrix of, float sum, uint matrix, uint result) {
   precise float all = sum;
   if (of.scale != 0) all *= F32(of.scale).v[matrix];
   if (of.bias != 0) all += F32(of.bias).v[matrix * of.n + result];
   return all;
 }
 
-// Puts a result in its place, with what follows it. `up`: of the second weight, where there are two.
-void finish(uint which, float sum, float up, uint matrix, uint place, uint column, uint result) {
-  precise float all = finished(which, sum, matrix, result);
+// Puts a result in its place, with what follows it. `second` and `up`: the weight of the other
+// factor of an activation and its sum. Weights are read once by the caller: some drivers would read
+// them again for every result.
+void finish(Matrix of, Matrix second, float sum, float up, uint matrix, uint place, uint column,
+            uint result) {
+  precise float all = finished(of, sum, matrix, result);
   if (kAfter == 1) {
-    const uint from = at(weights.v[which].residual_strides, place, column) + result;
-    const precise float scaled = weights.v[which].factor * all;
-    all = F32(weights.v[which].residual).v[from] + scaled;
+    const uint from = at(of.residual_strides, place, column) + result;
+    const precise float scaled = of.factor * all;
+    all = F32(of.residual).v[from] + scaled;
   }
   if (kAfter >= 2) {
-    all = activated(kAfter - 2, alpha, limit, all, finished(which + 1, up, matrix, result));
+    all = activated(kAfter - 2, alpha, limit, all, finished(second, up, matrix, result));
   }
-  F32(weights.v[which].y).v[at(weights.v[which].y_strides, place, column) + result] = all;
+  F32(of.y).v[at(of.y_strides, place, column) + result] = all;
 }

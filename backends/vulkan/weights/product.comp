@@ -91,13 +91,15 @@ void main() {
   uint which = 0;
   for (uint tile = gl_WorkGroupID.x; tile < tiles; tile += gl_NumWorkGroups.x) {
     while (which + 1 < weight_count && tile >= weights.v[which + 1].first_tile) ++which;
-    const uint n = weights.v[which].n;
+    const Matrix of = weights.v[which];
+    const Matrix second = weights.v[which + kWeights - 1];
+    const uint n = of.n;
     // Of this lane; then every kLanes.
-    const uint first_row = (tile - weights.v[which].first_tile) * (kLanes * kRows) + lane;
+    const uint first_row = (tile - of.first_tile) * (kLanes * kRows) + lane;
     Row row[kWeights * kRows];
     precise float sum[kSumsOfLane];
     [[unroll]] for (uint m = 0; m < kWeights; ++m) {
-      const Planes planes = Planes(weights.v[which + m].w, weights.v[which + m].planes);
+      const Planes planes = m == 0 ? Planes(of.w, of.planes) : Planes(second.w, second.planes);
       [[unroll]] for (uint r = 0; r < kRows; ++r) {
         row[m * kRows + r] =
             row_at(planes, depth, n, matrix, min(first_row + r * kLanes, n - 1));
@@ -195,7 +197,7 @@ void main() {
         const uint column = first_column + c;
         if (column >= count) break;
         const float up = kWeights > 1 ? sum[((kWeights - 1) * kRows + r) * kColumns + c] : 0.0;
-        finish(which, sum[r * kColumns + c], up, matrix, place, column, result);
+        finish(of, second, sum[r * kColumns + c], up, matrix, place, column, result);
       }
     }
   }

@@ -78,9 +78,10 @@ void main() {
   const uint tile = gl_WorkGroupID.x;
   uint which = 0;
   while (which + 1 < weight_count && tile >= weights.v[which + 1].first_tile) ++which;
-  const uint n = weights.v[which].n;
-  const uint first_row = (tile - weights.v[which].first_tile) * kTileRows;
-  const Planes planes = Planes(weights.v[which].w, weights.v[which].planes);
+  const Matrix of = weights.v[which];
+  const uint n = of.n;
+  const uint first_row = (tile - of.first_tile) * kTileRows;
+  const Planes planes = Planes(of.w, of.planes);
   const Row row = row_at(planes, k, n, 0, min(first_row + lane, n - 1));
   const uint own_row = lane % 16 * kOwnRows;
   const uint own_column = lane / 16 * kOwnColumns;
@@ -153,7 +154,7 @@ void main() {
     [[unroll]] for (uint c = 0; c < kOwnColumns; ++c) {
       const uint column = first_column + own_column + c;
       if (result < n && column < count) {
-        finish(which, total[r * kOwnColumns + c], 0.0, 0, 0, column, result);
+        finish(of, of, total[r * kOwnColumns + c], 0.0, 0, 0, column, result);
       }
     }
   }

@@ -133,10 +133,20 @@ Json profile_json(const BenchResult& r) {
                           {"share", o.share},
                           {"bytes", o.bytes},
                           {"macs", o.macs},
+                          {"dispatches", o.dispatches},
+                          {"barriers", o.barriers},
                           {"fraction", o.fraction},
                           {"bound", bound_name(o.bound)}});
   }
   return operations;
+}
+
+/// What the steps of a profile have on average.
+double a_step(const BenchResult& r, int64_t BenchOperation::*count) {
+  int64_t sum = 0;
+  for (const BenchOperation& o : r.profile) sum += o.*count;
+  return r.profiled_steps > 0 ? static_cast<double>(sum) / static_cast<double>(r.profiled_steps)
+                              : 0;
 }
 
 /// The form that there is for a single measurement.
@@ -145,7 +155,11 @@ Json rate_json(const BenchResult& r) {
                {"tokens_per_s", r.tokens_per_s},
                {"spread", r.spread},
                {"fraction", r.fraction}};
-  if (!r.profile.empty()) json["profile"] = profile_json(r);
+  if (!r.profile.empty()) {
+    json["profile"] = profile_json(r);
+    json["dispatches_per_step"] = a_step(r, &BenchOperation::dispatches);
+    json["barriers_per_step"] = a_step(r, &BenchOperation::barriers);
+  }
   return json;
 }
 
@@ -202,6 +216,10 @@ void print_profile(const BenchResult& r, const std::string& name) {
     note("  {:<46} {:>7} {:>10.2f} {:>4.1f} % {:>10.2f} {:>9.1f} {:>9}", printable(o.name, 200),
          o.calls, o.seconds * 1e3, o.share * 100, o.bytes * 1e-6, o.macs * 1e-6, of);
   }
+  const double dispatches = a_step(r, &BenchOperation::dispatches);
+  if (dispatches == 0) return;
+  note("  a step: {:.1f} dispatches, {:.1f} barriers", dispatches,
+       a_step(r, &BenchOperation::barriers));
 }
 
 void print(const BenchReport& report) {

@@ -2,6 +2,7 @@
 # time; nothing is linked. Shaders are compiled here and embedded:
 #   ops/<op>.comp            → shader "<op>"
 #   weights/<name>.comp      → shader "<name>_<type>" for every quant/<type>.glsl
+#   quant/levels/<type>.glsl → shaders "product_int_<type>", "tile_int_<type>"
 #   ops/<op>.cpp             → const VulkanOp& <op>_vulkan()
 
 option(INFER_VULKAN "Build the Vulkan back end where its tools are found" ON)
@@ -55,6 +56,26 @@ function(infer_add_vulkan target)
 "#version 460
 #include \"backends/vulkan/glsl/weights.glsl\"
 #include \"backends/vulkan/quant/${type}.glsl\"
+#include \"backends/vulkan/weights/${base}.comp\"
+")
+      _infer_vulkan_shader(${name} ${unit})
+      list(APPEND names ${name})
+    endforeach()
+  endforeach()
+
+  # Products of integers, of the types that have them.
+  file(GLOB integer_types CONFIGURE_DEPENDS ${dir}/quant/levels/*.glsl)
+  foreach(base product tile)
+    foreach(type_path IN LISTS integer_types)
+      get_filename_component(type ${type_path} NAME_WE)
+      set(name ${base}_int_${type})
+      set(unit ${INFER_GENERATED}/vulkan/${name}.comp)
+      infer_write_if_changed(${unit}
+"#version 460
+#define INTEGER
+#include \"backends/vulkan/glsl/weights.glsl\"
+#include \"backends/vulkan/glsl/levels_of.glsl\"
+#include \"backends/vulkan/quant/levels/${type}.glsl\"
 #include \"backends/vulkan/weights/${base}.comp\"
 ")
       _infer_vulkan_shader(${name} ${unit})

@@ -1,6 +1,7 @@
 #include "backends/vulkan/context.h"
 
 #include <bit>
+#include <vector>
 
 namespace infer::vulkan {
 
@@ -19,6 +20,10 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<Instance> insta
   sizes.computeFullSubgroups = VK_TRUE;
   VkPhysicalDeviceVulkan12Features v12{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
   if (physical.choose_subgroup) v12.pNext = &sizes;
+  VkPhysicalDeviceShaderIntegerDotProductFeatures dots{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES, v12.pNext};
+  dots.shaderIntegerDotProduct = VK_TRUE;
+  if (physical.integer_dots) v12.pNext = &dots;
   v12.storageBuffer8BitAccess = VK_TRUE;
   v12.bufferDeviceAddress = VK_TRUE;
   v12.scalarBlockLayout = VK_TRUE;
@@ -27,12 +32,16 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<Instance> insta
   v11.storageBuffer16BitAccess = VK_TRUE;
   VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v11};
   features.features.shaderInt64 = VK_TRUE;
-  const char* const budget = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
+  std::vector<const char*> extensions;
+  if (physical.memory_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  if (physical.integer_dots && physical.integer_dots_extend) {
+    extensions.push_back(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
+  }
   VkDeviceCreateInfo create{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features};
   create.queueCreateInfoCount = 1;
   create.pQueueCreateInfos = &queue;
-  create.enabledExtensionCount = physical.memory_budget ? 1 : 0;
-  create.ppEnabledExtensionNames = &budget;
+  create.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+  create.ppEnabledExtensionNames = extensions.data();
   INFER_CHECK_R(context->check(vkCreateDevice(physical.handle, &create, nullptr, &context->device_),
                                "cannot open the device"));
   volkLoadDeviceTable(&context->vk_, context->device_);

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 
+#include "backends/vulkan/attention.h"
+#include "backends/vulkan/ceilings.h"
+#include "backends/vulkan/fusion.h"
 #include "backends/vulkan/op.h"
+#include "backends/vulkan/packer.h"
 #include "backends/vulkan/packing.h"
 #include "backends/vulkan/program.h"
 #include "backends/vulkan/tables.h"
@@ -54,13 +58,13 @@ std::vector<DeviceInfo> list() {
   return infos;
 }
 
-Result<std::unique_ptr<Device>> open(int32_t index, const DeviceOptions&) {
-  return VulkanDevice::open(index);
+Result<std::unique_ptr<Device>> open(int32_t index, const DeviceOptions& options) {
+  return VulkanDevice::open(index, options.exact);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index) {
+Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index, bool exact) {
   INFER_TRY(const std::shared_ptr<Instance> instance, Instance::get());
   const auto& all = instance->devices();
   if (index < 0 || static_cast<size_t>(index) >= all.size()) {
@@ -69,6 +73,9 @@ Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index) {
   }
   std::unique_ptr<VulkanDevice> device(new VulkanDevice());
   INFER_TRY(device->context_, Context::create(instance, all[static_cast<size_t>(index)]));
+  const PhysicalDevice& physical = device->context_->physical();
+  device->tuning_ = forced_tuning().value_or(Tuning::of(physical));
+  if (exact || !physical.integer_dots) device->tuning_.integer = false;
   device->heap_ = std::make_unique<Heap>(*device->context_);
   INFER_TRY(device->transfer_, Transfer::create(*device->context_));
   INFER_TRY(device->pipelines_, Pipelines::create(*device->context_));
@@ -83,8 +90,7 @@ Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index) {
 
 DeviceInfo VulkanDevice::info() const { return context_->physical().info(); }
 
-/// Copies within the device read and write as fast as memory lets them. The rate of products is not
-/// measured.
+/// Copies within the device read and write as fast as memory lets them.
 Ceilings VulkanDevice::measure_ceilings() {
   constexpr int64_t kBytes = int64_t{64} << 20;
   constexpr int kRounds = 4;
@@ -98,6 +104,7 @@ Ceilings VulkanDevice::measure_ceilings() {
     const auto ns = static_cast<double>(profile_clock() - start);
     found.read_bandwidth_gb_s = std::max(found.read_bandwidth_gb_s, 2.0 * kBytes / ns);
   }
+  found.int8_mac_g_s = measure_integer_rate(*context_, *pipelines_);
   return found;
 }
 
@@ -116,9 +123,13 @@ int64_t VulkanDevice::packed_bytes(const TensorDesc& desc) const {
   return round_up(WeightLayout(desc).bytes, kAlignment);
 }
 
-int64_t VulkanDevice::scratch_bytes(const Segment&) const { return 0; }
+int64_t VulkanDevice::scratch_bytes(const Segment& segment) const {
+  return attention_scratch_bytes(segment, tuning_);
+}
 
-std::vector<NodePhase> VulkanDevice::phases(const Graph& graph) const { return plan_phases(graph); }
+std::vector<NodePhase> VulkanDevice::phases(const Graph& graph) const {
+  return plan_phases(graph, context_->physical(), tuning_);
+}
 
 Result<std::unique_ptr<Buffer>> VulkanDevice::alloc(int64_t bytes, Purpose purpose) {
   Result<Part> part = heap_->allocate(bytes);
@@ -135,33 +146,9 @@ int64_t VulkanDevice::allocated(Purpose purpose) const {
 }
 
 Status VulkanDevice::load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) {
-  const WeightLayout layout(desc);
-  const Place start = place_of(to);
-  const size_t planes = layout.planes.size();
-  // Every plane of a part begins at a multiple of 16 in the staging buffer.
-  const int64_t most =
-      std::max<int64_t>(1, (Transfer::kStaging - 16 * kMaxPlanes) / layout.packed_block_bytes());
-  std::vector<std::byte> stored;
-  int64_t done = 0;
+  Packer packer(desc, read, place_of(to));
   return transfer_->upload([&](std::span<std::byte> out, std::vector<Transfer::Region>& regions) {
-    const int64_t count = std::min(most, layout.blocks() - done);
-    if (count == 0) return Status();
-    stored.resize(static_cast<size_t>(count * layout.stored_block_bytes()));
-    INFER_CHECK(read(static_cast<uint64_t>(done * layout.stored_block_bytes()), stored));
-    std::array<int64_t, kMaxPlanes> starts{};
-    int64_t at = 0;
-    for (size_t p = 0; p < planes; ++p) {
-      const int64_t bytes = count * layout.planes[p].bytes;
-      starts[p] = at;
-      regions.push_back(
-          {at,
-           {start.buffer, start.offset + layout.offsets[p] + done * layout.planes[p].bytes},
-           bytes});
-      at = round_up<int64_t>(at + bytes, 16);
-    }
-    pack_blocks(layout, stored.data(), count, out.data(), starts);
-    done += count;
-    return Status();
+    return packer.next(out, regions);
   });
 }
 
@@ -173,7 +160,7 @@ Result<std::unique_ptr<Program>> VulkanDevice::compile(const CompileSpec& spec) 
   for (const Node& node : spec.segment.nodes()) {
     INFER_CHECK_R(capability(*spec.segment.graph, node));
   }
-  return compile_program(*context_, *pipelines_, tables_->address(), spec);
+  return compile_program(*context_, *pipelines_, tuning_, tables_->address(), spec);
 }
 
 Status VulkanDevice::read(const MemoryRef& from, std::span<std::byte> to) {

@@ -7,13 +7,15 @@
 #include "backends/vulkan/memory.h"
 #include "backends/vulkan/pipelines.h"
 #include "backends/vulkan/transfer.h"
+#include "backends/vulkan/tuning.h"
 #include "engine/backend/device.h"
 
 namespace infer::vulkan {
 
 class VulkanDevice final : public Device {
  public:
-  static Result<std::unique_ptr<Device>> open(int32_t index);
+  /// `exact`: activations stay float32.
+  static Result<std::unique_ptr<Device>> open(int32_t index, bool exact);
 
   DeviceInfo info() const override;
   Ceilings measure_ceilings() override;
@@ -38,6 +40,7 @@ class VulkanDevice final : public Device {
 
   // In the order in which they are made.
   std::unique_ptr<Context> context_;
+  Tuning tuning_;
   std::unique_ptr<Heap> heap_;
   std::unique_ptr<Transfer> transfer_;
   std::unique_ptr<Pipelines> pipelines_;

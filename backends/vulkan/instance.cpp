@@ -71,6 +71,29 @@ bool find_queue(PhysicalDevice& device) {
   return found;
 }
 
+/// Products of four signed bytes in one operation.
+void find_integer_dots(PhysicalDevice& device, uint32_t version, VkSubgroupFeatureFlags subgroup) {
+  device.integer_dots_extend = version < VK_API_VERSION_1_3;
+  if (device.integer_dots_extend &&
+      !has_extension(device.handle, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) {
+    return;
+  }
+  VkPhysicalDeviceShaderIntegerDotProductFeatures feature{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES};
+  VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &feature};
+  vkGetPhysicalDeviceFeatures2(device.handle, &features);
+  VkPhysicalDeviceShaderIntegerDotProductProperties speed{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES};
+  VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &speed};
+  vkGetPhysicalDeviceProperties2(device.handle, &properties);
+  constexpr uint32_t kLeastLanes = 8;  // that round 32 activations together
+  device.integer_dots = feature.shaderIntegerDotProduct != VK_FALSE &&
+                        (subgroup & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0 &&
+                        device.subgroup >= kLeastLanes;
+  device.fast_integer_dots =
+      device.integer_dots && speed.integerDotProduct4x8BitPackedSignedAccelerated != VK_FALSE;
+}
+
 Status check_features(PhysicalDevice& device, uint32_t version) {
   const auto missing = [&](const char* what) {
     return error(StatusCode::unsupported, "{} ({}) cannot be used: it has no {}", device.name,
@@ -116,6 +139,7 @@ Status check_features(PhysicalDevice& device, uint32_t version) {
     device.choose_subgroup = true;
     device.subgroup = std::clamp(kUsualSubgroup, range.minSubgroupSize, range.maxSubgroupSize);
   }
+  find_integer_dots(device, version, subgroup.supportedOperations);
   return {};
 }
 

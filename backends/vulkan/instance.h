@@ -23,10 +23,13 @@ struct PhysicalDevice {
   VkPhysicalDeviceMemoryProperties memory{};
   uint32_t queue_family = 0;
   uint32_t timestamp_bits = 0;
-  uint32_t subgroup = 0;         ///< lanes of a subgroup in all shaders
-  bool choose_subgroup = false;  ///< pipelines have to ask for that size
-  bool processor = false;        ///< a CPU: no more at once than it has cores
-  bool memory_budget = false;    ///< VK_EXT_memory_budget
+  uint32_t subgroup = 0;             ///< lanes of a subgroup in all shaders
+  bool choose_subgroup = false;      ///< pipelines have to ask for that size
+  bool processor = false;            ///< a CPU: no more at once than it has cores
+  bool memory_budget = false;        ///< VK_EXT_memory_budget
+  bool integer_dots = false;         ///< products of packed bytes, with shuffles to prepare them
+  bool fast_integer_dots = false;    ///< by an instruction for them
+  bool integer_dots_extend = false;  ///< they are an extension: before Vulkan 1.3
   int64_t largest_allocation = 0;
   Status usable;  ///< unsupported, with the feature that is missing
 

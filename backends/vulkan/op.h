@@ -13,6 +13,7 @@
 
 #include "backends/vulkan/instance.h"
 #include "backends/vulkan/pipelines.h"
+#include "backends/vulkan/tuning.h"
 #include "engine/graph/graph.h"
 
 namespace infer::vulkan {
@@ -64,6 +65,11 @@ class Recorder {
     dispatch(shader, {}, push, groups);
   }
 
+  /// What follows sees what came before: between the dispatches of one node.
+  virtual void barrier() = 0;
+  /// Data that shaders read at the address, as long as the program lives.
+  virtual VkDeviceAddress keep(std::span<const std::byte> data) = 0;
+
  private:
   virtual void add(const std::string& shader, std::span<const uint32_t> constants,
                    std::span<const std::byte> push, const Groups& groups) = 0;
@@ -77,7 +83,9 @@ struct NodeCall {
   std::span<const Operand> outputs;
   const KvLayout& kv_layout;
   const PhysicalDevice& device;
-  VkDeviceAddress step;  ///< glsl/common.glsl: Step
+  const Tuning& tuning;
+  VkDeviceAddress step;     ///< glsl/common.glsl: Step
+  VkDeviceAddress scratch;  ///< work space of the program
   Recorder& recorder;
 
   template <typename Params>

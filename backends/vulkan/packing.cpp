@@ -1,6 +1,8 @@
 #include "backends/vulkan/packing.h"
 
+#include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "engine/core/checked.h"
 #include "engine/quant/quant.h"
@@ -10,6 +12,7 @@ namespace {
 
 constexpr Plane kByte[] = {{0, 1}};
 constexpr Plane kHalf[] = {{0, 2}};
+constexpr Plane kHalves[] = {{0, 64}};
 constexpr Plane kWord[] = {{0, 4}};
 constexpr Plane kNibbles32[] = {{2, 16}, {0, 2}};  // levels, scale
 constexpr Plane kQ41[] = {{4, 16}, {0, 4}};
@@ -39,9 +42,9 @@ constexpr Plane kNibbles64[] = {{4, 32}, {0, 4}};
 std::span<const Plane> planes_of(DType type) {
   switch (type) {
     case DType::i8: return kByte;
-    case DType::f16:
-    case DType::bf16:
     case DType::i16: return kHalf;
+    case DType::f16:
+    case DType::bf16: return kHalves;
     case DType::f32:
     case DType::i32:
     case DType::f64:
@@ -79,6 +82,18 @@ std::span<const Plane> planes_of(DType type) {
   return kByte;
 }
 
+template <int kUnit>
+void pack_plane(const std::byte* field, int64_t stride, int64_t step, int64_t rows, int64_t blocks,
+                int64_t units, int64_t together, std::byte* out) {
+  for (int64_t b = 0; b < blocks; ++b) {
+    for (int64_t u = 0; u < units; ++u, out += together * kUnit) {
+      const std::byte* from = field + b * step + u * kUnit;
+      for (int64_t r = 0; r < rows; ++r) std::memcpy(out + r * kUnit, from + r * stride, kUnit);
+      std::memset(out + rows * kUnit, 0, static_cast<size_t>((together - rows) * kUnit));
+    }
+  }
+}
+
 }  // namespace
 
 WeightLayout::WeightLayout(const TensorDesc& of)
@@ -86,36 +101,56 @@ WeightLayout::WeightLayout(const TensorDesc& of)
       planes(planes_of(of.type)),
       converted(of.type == DType::f64 || of.type == DType::i64) {
   const DTypeInfo& info = dtype_info(desc.type);
-  stored_block_bytes_ = info.block_bytes;
-  blocks_ = desc.elements() / info.block_elements;
+  const bool halves = desc.type == DType::f16 || desc.type == DType::bf16;
+  const int64_t elements = halves ? 32 : info.block_elements;
+  together = elements == 1 ? 1 : 32;
+  block_bytes = info.block_bytes * (elements / info.block_elements);
+  row_blocks = div_ceil(desc.shape[0], elements);
+  row_bytes = desc.shape[0] / info.block_elements * info.block_bytes;
+  matrix_groups = div_ceil(desc.shape[1], together);
+  groups = row_blocks > 0 ? matrix_groups * desc.shape[2] * desc.shape[3] : 0;
   for (size_t p = 0; p < planes.size(); ++p) {
     offsets[p] = bytes;
-    bytes += round_up<int64_t>(blocks_ * planes[p].bytes, 16);
+    bytes += round_up<int64_t>(groups * row_blocks * group_block_bytes(p), 16);
   }
 }
 
-int64_t WeightLayout::packed_block_bytes() const {
+int64_t WeightLayout::group_block_bytes() const {
   int64_t sum = 0;
-  for (const Plane& plane : planes) sum += plane.bytes;
+  for (size_t p = 0; p < planes.size(); ++p) sum += group_block_bytes(p);
   return sum;
 }
 
-void pack_blocks(const WeightLayout& layout, const std::byte* stored, int64_t count, std::byte* out,
-                 const std::array<int64_t, kMaxPlanes>& starts) {
+WeightLayout::Rows WeightLayout::rows_of(int64_t group) const {
+  const int64_t first = group % matrix_groups * together;
+  return {group / matrix_groups * desc.shape[1] + first, std::min(together, desc.shape[1] - first)};
+}
+
+void pack_group(const WeightLayout& layout, const std::byte* stored, int64_t stride, int64_t rows,
+                int64_t blocks, std::byte* out, const std::array<int64_t, kMaxPlanes>& starts) {
   if (layout.converted) {
-    quant_traits(layout.desc.type).decode(stored, reinterpret_cast<float*>(out + starts[0]), count);
+    quant_traits(layout.desc.type)
+        .decode(stored, reinterpret_cast<float*>(out + starts[0]), blocks);
     return;
   }
-  const int64_t step = layout.stored_block_bytes();
+  if (layout.together == 1) {
+    std::memcpy(out + starts[0], stored, static_cast<size_t>(blocks * layout.block_bytes));
+    return;
+  }
   for (size_t p = 0; p < layout.planes.size(); ++p) {
     const Plane plane = layout.planes[p];
-    std::byte* to = out + starts[p];
-    if (plane.bytes == step) {
-      std::memcpy(to, stored, static_cast<size_t>(count * step));
-      continue;
-    }
-    for (int64_t b = 0; b < count; ++b, to += plane.bytes) {
-      std::memcpy(to, stored + b * step + plane.offset, static_cast<size_t>(plane.bytes));
+    const auto pack = [&](auto unit) {
+      pack_plane<decltype(unit)::value>(stored + plane.offset, stride, layout.block_bytes, rows,
+                                        blocks, plane.bytes / plane.unit(), layout.together,
+                                        out + starts[p]);
+    };
+    switch (plane.unit()) {
+      case 1: pack(std::integral_constant<int, 1>()); break;
+      case 2: pack(std::integral_constant<int, 2>()); break;
+      case 4: pack(std::integral_constant<int, 4>()); break;
+      case 8: pack(std::integral_constant<int, 8>()); break;
+      case 12: pack(std::integral_constant<int, 12>()); break;
+      default: pack(std::integral_constant<int, 16>()); break;
     }
   }
 }

@@ -9,24 +9,40 @@ namespace infer::vulkan {
 namespace {
 
 /// weights/product.comp
-struct Push {
-  VkDeviceAddress step, w, x, bias, scale, y, ids;
-  uint32_t k, n, matrices;
-  StridePush x_strides, y_strides;
-  uint32_t ids_stride;
-  uint32_t rows;
+struct MatrixPush {
+  VkDeviceAddress w, bias, scale, y, residual;
+  uint32_t n, first_tile;
+  StridePush y_strides, residual_strides;
+  float factor;
+  uint32_t unused;
   std::array<uint32_t, 4> planes;
 };
+struct Push {
+  VkDeviceAddress step, weights, x, ids, norm;
+  uint32_t k, matrices, tiles, weight_count;
+  StridePush x_strides;
+  uint32_t ids_stride;
+  uint32_t rows;
+  float eps;
+  float alpha, limit;
+};
 
+/// weights/tile.comp
+constexpr uint32_t kTileRows = 128;
+constexpr int64_t kTileColumns = 32;
 /// Columns of activations that share the decoded weights.
 constexpr int64_t kColumns = 4;
-/// Rows of a lane on a processor, where what lanes share is handed round slowly; others want many
-/// workgroups instead.
-constexpr int64_t kTall = 4;
-/// Subgroups that share the sums of a workgroup on a device that runs many at once.
-constexpr uint32_t kParts = 8;
-/// What every device takes as a count of workgroups.
-constexpr int64_t kMostGroups = 65535;
+/// Bytes of shared memory that a product takes beside normalised activations, at most.
+constexpr int64_t kSharedBeside = 11 << 10;
+
+bool has_shader(const std::string& name) {
+  return std::ranges::any_of(all_shaders(), [&](const Shader& s) { return name == s.name; });
+}
+
+bool aligned(const Operand& x) {
+  return x.address % 16 == 0 && x.value->desc.stride[1] % 16 == 0 &&
+         x.value->desc.stride[2] % 16 == 0;
+}
 
 }  // namespace
 
@@ -41,42 +57,105 @@ std::array<uint32_t, 4> plane_offsets(const TensorDesc& weight) {
   return offsets;
 }
 
-void record_product(const NodeCall& call, const ProductInputs& in) {
-  const Operand& y = call.outputs[0];
-  const int64_t n = in.w.dim(1);
+bool product_can_norm(const PhysicalDevice& device, int64_t k) {
+  return k * int64_t{sizeof(float)} + kSharedBeside <= device.limits.maxComputeSharedMemorySize;
+}
+
+ProductCall product_of(const Node& node, std::span<const Operand> in,
+                       std::span<const Operand> out) {
+  ProductCall call;
+  call.x = in[0];
+  switch (node.op()) {
+    case OpId::MoeMatmul:
+      call.weights = {{in[1], in[3], in[4], out[0]}};
+      call.ids = in[2];
+      call.matrix = MatrixOf::by_ids;
+      break;
+    case OpId::HeadMatmul:
+      call.weights = {{in[1], {}, {}, out[0]}};
+      call.matrix = MatrixOf::by_place;
+      break;
+    default: call.weights = {{in[1], in[2], in[3], out[0]}};
+  }
+  return call;
+}
+
+void record_single_product(const NodeCall& call) {
+  record_product(call, product_of(call.node, call.inputs, call.outputs));
+}
+
+void record_product(const NodeCall& call, const ProductCall& in) {
+  const Tuning& tuning = call.tuning;
+  const Operand& w = in.weights[0].w;
+  const Operand& y = in.weights[0].y;
   const int64_t columns = y.dim(2);
   // The experts of two rows are not the same.
   const int64_t wide = in.matrix == MatrixOf::by_ids || columns == 1 ? 1 : kColumns;
   const uint32_t lanes = call.device.subgroup;
-  const uint32_t parts = call.device.processor ? 1 : kParts;
-  const int64_t tall = call.device.processor && n > lanes ? kTall : 1;
-  const uint32_t constants[] = {lanes * parts,
+  // Heads' own matrices (multi-head latent attention) are few: they stay exact, as on a CPU.
+  const std::string type(dtype_info(w.value->desc.type).ident);
+  const bool integer =
+      tuning.integer && in.matrix != MatrixOf::by_place && has_shader("product_int_" + type);
+  const bool tiled = tuning.tiles(columns) && in.matrix == MatrixOf::only && in.norm == nullptr &&
+                     in.glu == nullptr;
+  int64_t most_rows = 0;
+  for (const ProductWeight& weight : in.weights) most_rows = std::max(most_rows, weight.w.dim(1));
+  const uint32_t tall = most_rows > lanes ? tuning.tall : 1;
+
+  const int64_t tile_rows = tiled ? int64_t{kTileRows} : int64_t{lanes} * tall;
+
+  std::vector<MatrixPush> weights;
+  uint32_t tiles = 0;
+  for (const ProductWeight& weight : in.weights) {
+    weights.push_back({weight.w.address, weight.bias.address, weight.scale.address,
+                       weight.y.address, in.residual.address, weight.w.size(1), tiles,
+                       weight.y.given() ? strides_of(weight.y) : StridePush{},
+                       in.residual.given() ? strides_of(in.residual) : StridePush{},
+                       in.add != nullptr ? in.add->scale : 1.0f, 0,
+                       plane_offsets(weight.w.value->desc)});
+    if (in.glu != nullptr && weights.size() == 2) break;
+    tiles += static_cast<uint32_t>(div_ceil<int64_t>(weight.w.dim(1), tile_rows));
+  }
+  const uint32_t norm = in.norm == nullptr ? 0 : in.norm_weight.given() ? 2 : 1;
+  const uint32_t after = in.glu != nullptr   ? 2 + static_cast<uint32_t>(in.glu->kind)
+                         : in.add != nullptr ? 1
+                                             : 0;
+  const uint32_t constants[] = {tiled ? kTileRows : lanes * tuning.parts,
                                 lanes,
-                                parts,
+                                tuning.parts,
                                 static_cast<uint32_t>(wide),
+                                tall,
                                 static_cast<uint32_t>(in.matrix),
-                                in.bias.given() ? 1u : 0u,
-                                in.scale.given() ? 1u : 0u,
-                                static_cast<uint32_t>(tall)};
+                                tuning.handed ? 1u : 0u,
+                                aligned(in.x) ? 1u : 0u,
+                                norm,
+                                norm != 0 ? w.size(0) : 1,
+                                after};
   const Push push{call.step,
-                  in.w.address,
+                  call.recorder.keep(std::as_bytes(std::span(weights))),
                   in.x.address,
-                  in.bias.address,
-                  in.scale.address,
-                  y.address,
                   in.ids.address,
-                  in.w.size(0),
-                  in.w.size(1),
-                  in.w.size(2),
+                  in.norm_weight.address,
+                  w.size(0),
+                  w.size(2),
+                  tiles,
+                  in.glu != nullptr ? 1 : static_cast<uint32_t>(weights.size()),
                   strides_of(in.x),
-                  strides_of(y),
                   in.ids.given() ? in.ids.stride(2) : 0,
                   shape_of(y).rows,
-                  plane_offsets(in.w.value->desc)};
-  const std::string shader = "product_" + std::string(dtype_info(in.w.value->desc.type).ident);
-  call.recorder.dispatch(shader, constants, push,
-                         {std::min(div_ceil<int64_t>(n, lanes * tall), kMostGroups),
-                          div_ceil(columns, wide), in.matrix == MatrixOf::only ? 1 : y.dim(1)});
+                  in.norm != nullptr ? in.norm->eps : 0.0f,
+                  in.glu != nullptr ? in.glu->alpha : 0.0f,
+                  in.glu != nullptr ? in.glu->limit : 0.0f};
+  const std::string shader =
+      (tiled ? "tile_" : "product_") + std::string(integer ? "int_" : "") + type;
+  if (tiled) {
+    call.recorder.dispatch(shader, constants, push, {tiles, div_ceil(columns, kTileColumns), 1});
+    return;
+  }
+  call.recorder.dispatch(
+      shader, constants, push,
+      {std::min<int64_t>(tiles, norm != 0 ? tuning.normed_groups : tuning.groups),
+       div_ceil(columns, wide), in.matrix == MatrixOf::only ? 1 : y.dim(1)});
 }
 
 }  // namespace infer::vulkan

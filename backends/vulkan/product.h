@@ -1,5 +1,8 @@
-// Products of weights with activations: what matmul, moe_matmul and head_matmul share.
+// Products of weights with activations: what matmul, moe_matmul and head_matmul share, and what is
+// fused into them.
 #pragma once
+
+#include <vector>
 
 #include "backends/vulkan/op.h"
 
@@ -11,11 +14,31 @@ enum class MatrixOf : uint32_t { only, by_ids, by_place };
 /// Unsupported where the shader of the type is missing.
 Status product_supports(const NodeView& node);
 
-struct ProductInputs {
-  Operand x, w, bias, scale, ids;
-  MatrixOf matrix = MatrixOf::only;
+/// A weight and what it makes.
+struct ProductWeight {
+  Operand w, bias, scale, y;
 };
-void record_product(const NodeCall& call, const ProductInputs& in);
+
+/// One dispatch: weights of one type and one K that meet the same activations.
+struct ProductCall {
+  std::vector<ProductWeight> weights;
+  Operand x, ids;
+  MatrixOf matrix = MatrixOf::only;
+  const op::RmsNorm* norm = nullptr;  ///< of x before, with this weight where it is given
+  Operand norm_weight;
+  const op::Glu* glu = nullptr;  ///< of two weights' results, into the first one's y
+  const op::Add* add = nullptr;  ///< of the residual and the one weight's result, into its y
+  Operand residual;
+};
+void record_product(const NodeCall& call, const ProductCall& product);
+
+/// One of the three operations as a call of its own, to be extended by what is fused with it.
+ProductCall product_of(const Node& node, std::span<const Operand> inputs,
+                       std::span<const Operand> outputs);
+void record_single_product(const NodeCall& call);
+
+/// Whether a product of k elements can have a norm before it.
+bool product_can_norm(const PhysicalDevice& device, int64_t k);
 
 /// Offsets of planes 1 and up of a weight, in units of 16 bytes.
 std::array<uint32_t, 4> plane_offsets(const TensorDesc& weight);

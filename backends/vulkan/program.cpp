@@ -1,9 +1,16 @@
 #include "backends/vulkan/program.h"
 
-#include <set>
+#include <algorithm>
+#include <cstring>
+#include <utility>
 
+#include "backends/vulkan/attention.h"
+#include "backends/vulkan/fusion.h"
 #include "backends/vulkan/hazards.h"
+#include "backends/vulkan/product.h"
+#include "backends/vulkan/rope_store.h"
 #include "backends/vulkan/step_memory.h"
+#include "engine/core/checked.h"
 
 namespace infer::vulkan {
 namespace {
@@ -15,23 +22,24 @@ Range cache_of(int32_t layer) {
   return {at, at + 1};
 }
 
-/// The layer whose cache a node reads or writes; -1: none.
-int32_t layer_of(const Node& node) {
-  if (const auto* store = std::get_if<op::KvStore>(&node.params)) return store->kv_layer;
-  if (const auto* attention = std::get_if<op::Attention>(&node.params)) return attention->kv_layer;
-  return -1;
-}
-
 class VulkanProgram final : public Program, private Recorder {
  public:
-  VulkanProgram(Context& context, Pipelines& pipelines, const CompileSpec& spec)
+  VulkanProgram(Context& context, Pipelines& pipelines, const Tuning& tuning,
+                const CompileSpec& spec)
       : context_(context),
         pipelines_(pipelines),
+        tuning_(tuning),
         segment_(spec.segment),
         graph_(*spec.segment.graph),
         kv_layout_(canonical_kv_layout(graph_.kv())),
         memory_(spec.memory.begin(), spec.memory.end()),
-        commands_(context) {}
+        calls_(plan_calls(segment_, context.physical(), tuning)),
+        commands_(context) {
+    if (attention_scratch_bytes(segment_, tuning) > 0) {
+      scratch_ = reinterpret_cast<uintptr_t>(spec.scratch.buffer->address()) +
+                 static_cast<VkDeviceAddress>(spec.scratch.offset);
+    }
+  }
 
   ~VulkanProgram() override {
     if (queries_ == VK_NULL_HANDLE) return;
@@ -56,6 +64,7 @@ class VulkanProgram final : public Program, private Recorder {
   Status record_all(Commands& commands) {
     recording_ = &commands;
     hazards_.clear();
+    counts_.clear();
     INFER_CHECK(commands.begin(false));
     constexpr VkPipelineStageFlags kDevice =
         VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
@@ -70,11 +79,12 @@ class VulkanProgram final : public Program, private Recorder {
     };
     if (timed) {
       vk.vkCmdResetQueryPool(commands.handle(), queries_, 0,
-                             static_cast<uint32_t>(nodes_.size()) + 1);
+                             static_cast<uint32_t>(calls_.size()) + 1);
     }
     write_time();
-    for (const Node& node : segment_.nodes()) {
-      record(node);
+    for (const Call& call : calls_) {
+      counts_.emplace_back();
+      record(call);
       write_time();
     }
     full_barrier(context_, commands.handle(), VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
@@ -83,13 +93,16 @@ class VulkanProgram final : public Program, private Recorder {
     return status_;
   }
 
-  /// The same work recorded once more, with the time after every node.
+  /// The same work recorded once more, with the time after every call.
   Status prepare_profile() {
-    for (int32_t n = segment_.begin; n < segment_.end; ++n) nodes_.push_back(n);
+    for (const Call& call : calls_) {
+      const std::vector<int32_t> covered = call.covered();
+      nodes_.insert(nodes_.end(), covered.begin(), covered.end());
+    }
     if (context_.physical().timestamp_bits > 0) {
       VkQueryPoolCreateInfo create{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
       create.queryType = VK_QUERY_TYPE_TIMESTAMP;
-      create.queryCount = static_cast<uint32_t>(nodes_.size()) + 1;
+      create.queryCount = static_cast<uint32_t>(calls_.size()) + 1;
       INFER_CHECK(context_.check(
           context_.vk().vkCreateQueryPool(context_.device(), &create, nullptr, &queries_),
           "cannot make a query pool"));
@@ -108,10 +121,15 @@ class VulkanProgram final : public Program, private Recorder {
     INFER_CHECK(profiled_->wait());
     const int64_t end = profile_clock();
     if (queries_ == VK_NULL_HANDLE) {
-      profiler.record({nodes_, 0, start, end, end});
+      Counts all;
+      for (const Counts& counts : counts_) {
+        all.dispatches += counts.dispatches;
+        all.barriers += counts.barriers;
+      }
+      profiler.record({nodes_, 0, start, end, end, all.dispatches, all.barriers});
       return {};
     }
-    std::vector<uint64_t> ticks(nodes_.size() + 1);
+    std::vector<uint64_t> ticks(calls_.size() + 1);
     INFER_CHECK(context_.check(
         context_.vk().vkGetQueryPoolResults(
             context_.device(), queries_, 0, static_cast<uint32_t>(ticks.size()), ticks.size() * 8,
@@ -122,9 +140,13 @@ class VulkanProgram final : public Program, private Recorder {
     const auto time_of = [&](size_t i) {
       return end - static_cast<int64_t>(static_cast<double>(ticks.back() - ticks[i]) * period);
     };
-    for (size_t i = 0; i < nodes_.size(); ++i) {
+    std::span<const int32_t> nodes = nodes_;  // of the calls from the i-th on
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      const size_t count = calls_[i].covered().size();
       const int64_t done = time_of(i + 1);
-      profiler.record({{&nodes_[i], 1}, 0, time_of(i), done, done});
+      profiler.record({nodes.first(count), 0, time_of(i), done, done, counts_[i].dispatches,
+                       counts_[i].barriers});
+      nodes = nodes.subspan(count);
     }
     return {};
   }
@@ -138,40 +160,136 @@ class VulkanProgram final : public Program, private Recorder {
       return {&value, step_->input(storage) + offset};
     }
     const MemoryRef& at = memory_[static_cast<size_t>(storage)];
+    if (at.buffer == nullptr) return {&value, 0};  // never stored
     const auto base = reinterpret_cast<uintptr_t>(at.buffer->address());
     return {&value, base + static_cast<VkDeviceAddress>(at.offset) + offset};
   }
 
-  void record(const Node& node) {
-    std::vector<Operand> inputs;
-    std::vector<Operand> outputs;
-    std::vector<Range> reads;
-    std::vector<Range> writes;
-    const auto range = [](const Operand& x) {
-      return Range{x.address,
-                   x.address + static_cast<VkDeviceAddress>(x.value->desc.extent_bytes())};
+  /// Memory that a call's nodes read and write; what one of them makes for another is neither.
+  struct Access {
+    std::vector<Range> reads, writes;
+  };
+
+  void add_access(const Call& call, int32_t n, Access& access) const {
+    const Node& node = graph_.nodes()[static_cast<size_t>(n)];
+    const auto add = [&](ValueId id, std::vector<Range>& to) {
+      if (id == kNoValue || graph_.value(graph_.storage(id)).kind != Value::Kind::result) return;
+      const Operand x = operand(id);
+      if (x.address == 0) return;
+      to.push_back(
+          {x.address, x.address + static_cast<VkDeviceAddress>(x.value->desc.extent_bytes())});
     };
-    for (const ValueId id : node.inputs) {
-      inputs.push_back(operand(id));
-      const bool made =
-          id != kNoValue && graph_.value(graph_.storage(id)).kind == Value::Kind::result;
-      if (made) reads.push_back(range(inputs.back()));
+    for (const ValueId id : node.inputs) add(id, access.reads);
+    if (call.stores(n)) {
+      for (const ValueId id : node.outputs) add(id, access.writes);
     }
-    for (const ValueId id : node.outputs) {
-      outputs.push_back(operand(id));
-      writes.push_back(range(outputs.back()));
+    if (node.op() == OpId::Attention && scratch_ != 0)
+      access.writes.push_back({scratch_, scratch_ + 1});
+    if (const int32_t layer = cache_layer(node); layer >= 0) {
+      (node.op() == OpId::KvStore ? access.writes : access.reads).push_back(cache_of(layer));
     }
-    if (const int32_t layer = layer_of(node); layer >= 0) {
-      (node.op() == OpId::KvStore ? writes : reads).push_back(cache_of(layer));
-    }
-    if (hazards_.before(reads, writes)) {
-      full_barrier(context_, recording_->handle(), VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                   VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
+  }
+
+  void record(const Call& call) {
+    Access access;
+    for (const int32_t n : call.covered()) add_access(call, n, access);
+    if (call.norm >= 0 && !call.makes_norm) add_access(call, call.norm, access);
+    if (hazards_.before(access.reads, access.writes)) {
+      barrier();
       hazards_.clear();
     }
-    hazards_.add(reads, writes);
-    vulkan_op(node.op()).record(
-        {graph_, node, inputs, outputs, kv_layout_, context_.physical(), step_->address(), *this});
+    hazards_.add(access.reads, access.writes);
+    if (call.ropes) return record_ropes(call);
+    if (call.norm >= 0 || call.glu >= 0 || call.add >= 0 || call.nodes.size() > 1) {
+      return record_products(call);
+    }
+    with_node(call.nodes[0], [&](const NodeCall& c) { vulkan_op(c.node.op()).record(c); });
+  }
+
+  template <typename Use>
+  void with_node(int32_t n, const Use& use) {
+    const Node& node = graph_.nodes()[static_cast<size_t>(n)];
+    std::vector<Operand> inputs;
+    std::vector<Operand> outputs;
+    for (const ValueId id : node.inputs) inputs.push_back(operand(id));
+    for (const ValueId id : node.outputs) outputs.push_back(operand(id));
+    use(NodeCall{graph_, node, inputs, outputs, kv_layout_, context_.physical(), tuning_,
+                 step_->address(), scratch_, *this});
+  }
+
+  void record_products(const Call& call) {
+    ProductCall product;
+    for (const int32_t n : call.nodes) {
+      with_node(n, [&](const NodeCall& c) {
+        ProductCall single = product_of(c.node, c.inputs, c.outputs);
+        if (product.weights.empty()) {
+          product = std::move(single);
+        } else {
+          product.weights.push_back(single.weights[0]);
+        }
+      });
+    }
+    const auto node = [&](int32_t n) -> const Node& {
+      return graph_.nodes()[static_cast<size_t>(n)];
+    };
+    if (call.norm >= 0) {
+      product.norm = &std::get<op::RmsNorm>(node(call.norm).params);
+      product.x = operand(node(call.norm).inputs[0]);
+      product.norm_weight = operand(node(call.norm).inputs[1]);
+    }
+    if (call.glu >= 0) {
+      product.glu = &std::get<op::Glu>(node(call.glu).params);
+      product.weights[0].y = operand(node(call.glu).outputs[0]);
+    }
+    if (call.add >= 0) {
+      product.add = &std::get<op::Add>(node(call.add).params);
+      product.residual = operand(node(call.add).inputs[0]);
+      product.weights[0].y = operand(node(call.add).outputs[0]);
+    }
+    with_node(call.nodes[0], [&](const NodeCall& c) { record_product(c, product); });
+  }
+
+  void record_ropes(const Call& call) {
+    RopeStoreCall in;
+    with_node(call.nodes[0], [&](const NodeCall& c) {
+      in.rope = &c.params<op::Rope>();
+      in.q = c.inputs[0];
+      in.table = c.inputs[1];
+      in.y = c.outputs[0];
+    });
+    with_node(call.nodes[1], [&](const NodeCall& c) { in.k = c.inputs[0]; });
+    with_node(call.nodes[2], [&](const NodeCall& c) {
+      in.kv_layer = c.params<op::KvStore>().kv_layer;
+      in.v = c.inputs[1];
+      in.slots = c.inputs[2];
+      in.sequences = c.inputs[3];
+      record_rope_store(c, in);
+    });
+  }
+
+  void barrier() override {
+    full_barrier(context_, recording_->handle(), VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                 VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
+    ++counts_.back().barriers;
+  }
+
+  /// Blocks of memory that the host writes, one after another.
+  VkDeviceAddress keep(std::span<const std::byte> data) override {
+    constexpr int64_t kBlock = 64 << 10;
+    const int64_t bytes = round_up<int64_t>(static_cast<int64_t>(data.size()), 16);
+    if (kept_.empty() || kept_used_ + bytes > kept_.back()->size()) {
+      Result<std::unique_ptr<RawBuffer>> block = RawBuffer::create_mapped(
+          context_, std::max(kBlock, bytes), VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
+      if (!block) {
+        if (status_.ok()) status_ = block.error();
+        return 0;
+      }
+      kept_.push_back(*std::move(block));
+      kept_used_ = 0;
+    }
+    const int64_t at = std::exchange(kept_used_, kept_used_ + bytes);
+    std::memcpy(kept_.back()->data() + at, data.data(), data.size());
+    return kept_.back()->address() + static_cast<VkDeviceAddress>(at);
   }
 
   void add(const std::string& shader, std::span<const uint32_t> constants,
@@ -194,18 +312,29 @@ class VulkanProgram final : public Program, private Recorder {
                           static_cast<uint32_t>(push.size()), push.data());
     vk.vkCmdDispatch(recording_->handle(), static_cast<uint32_t>(groups.x),
                      static_cast<uint32_t>(groups.y), static_cast<uint32_t>(groups.z));
+    ++counts_.back().dispatches;
   }
 
   Context& context_;
   Pipelines& pipelines_;
+  const Tuning& tuning_;
   Segment segment_;
   const Graph& graph_;
   KvLayout kv_layout_;
   std::vector<MemoryRef> memory_;
+  VkDeviceAddress scratch_ = 0;
+  std::vector<Call> calls_;
   std::unique_ptr<StepMemory> step_;
+  std::vector<std::unique_ptr<RawBuffer>> kept_;
+  int64_t kept_used_ = 0;  ///< bytes of the last one
   Commands commands_;
   Commands* recording_ = nullptr;
   std::vector<int32_t> nodes_;  ///< of the profile
+  struct Counts {
+    int32_t dispatches = 0;
+    int32_t barriers = 0;
+  };
+  std::vector<Counts> counts_;  ///< by call
   VkQueryPool queries_ = VK_NULL_HANDLE;
   std::unique_ptr<Commands> profiled_;
   Hazards hazards_;
@@ -214,33 +343,10 @@ class VulkanProgram final : public Program, private Recorder {
 
 }  // namespace
 
-std::vector<NodePhase> plan_phases(const Graph& graph) {
-  std::vector<NodePhase> phases;
-  std::set<ValueId> made;    // in the running phase
-  std::set<int32_t> stored;  // layers whose cache it writes
-  int32_t current = 0;
-  for (const Node& node : graph.nodes()) {
-    const int32_t layer = layer_of(node);
-    const bool store = node.op() == OpId::KvStore;
-    bool waits = layer >= 0 && stored.contains(layer);
-    for (const ValueId id : node.inputs) {
-      waits = waits || (id != kNoValue && made.contains(graph.storage(id)));
-    }
-    if (waits) {
-      ++current;
-      made.clear();
-      stored.clear();
-    }
-    for (const ValueId id : node.outputs) made.insert(graph.storage(id));
-    if (store) stored.insert(layer);
-    phases.push_back({current, true});
-  }
-  return phases;
-}
-
 Result<std::unique_ptr<Program>> compile_program(Context& context, Pipelines& pipelines,
-                                                 VkDeviceAddress tables, const CompileSpec& spec) {
-  auto program = std::make_unique<VulkanProgram>(context, pipelines, spec);
+                                                 const Tuning& tuning, VkDeviceAddress tables,
+                                                 const CompileSpec& spec) {
+  auto program = std::make_unique<VulkanProgram>(context, pipelines, tuning, spec);
   INFER_CHECK_R(program->record(tables));
   return program;
 }

@@ -4,19 +4,16 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "backends/vulkan/memory.h"
 #include "backends/vulkan/op.h"
 
 namespace infer::vulkan {
 
-/// For each node the phase that it is computed in: one begins where a node reads what another of
-/// the running phase makes. Between phases there is a barrier, within one there is none.
-std::vector<NodePhase> plan_phases(const Graph& graph);
-
-/// `tables`: tables.h. device, out_of_memory or unsupported on failure.
+/// `tuning` has to outlive the program. `tables`: tables.h. device, out_of_memory or unsupported on
+/// failure.
 Result<std::unique_ptr<Program>> compile_program(Context& context, Pipelines& pipelines,
-                                                 VkDeviceAddress tables, const CompileSpec& spec);
+                                                 const Tuning& tuning, VkDeviceAddress tables,
+                                                 const CompileSpec& spec);
 
 }  // namespace infer::vulkan

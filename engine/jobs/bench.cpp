@@ -342,6 +342,7 @@ Result<BenchReport> run_bench(const std::vector<std::string>& paths, const Bench
     result.bound = share.bound;
     if (!options.profile) continue;
     result.profile = profile_of(recorders[i].steps(), bench.weights(), ceilings);
+    result.profiled_steps = static_cast<int64_t>(recorders[i].steps().size());
   }
   if (options.trace) report.trace = trace.finish();
   return report;

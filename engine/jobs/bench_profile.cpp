@@ -42,6 +42,8 @@ double seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 struct Sum {
   int64_t calls = 0;
   int64_t ns = 0;
+  int64_t dispatches = 0;
+  int64_t barriers = 0;
   Work work;
 };
 
@@ -86,6 +88,8 @@ std::vector<BenchOperation> profile_of(std::span<const RecordedStep> steps,
       Sum& sum = sums[phase_label(*step.graph, event.nodes, weights)];
       ++sum.calls;
       sum.ns += event.end_ns - event.start_ns;
+      sum.dispatches += event.dispatches;
+      sum.barriers += event.barriers;
       in_phases += event.end_ns - event.start_ns;
       for (const int32_t node : event.nodes) {
         sum.work +=
@@ -104,7 +108,8 @@ std::vector<BenchOperation> profile_of(std::span<const RecordedStep> steps,
     const Share share = share_of_ceiling(sum.work, seconds(sum.ns), ceilings);
     operations.push_back({name, sum.calls, seconds(sum.ns),
                           total > 0 ? static_cast<double>(sum.ns) / static_cast<double>(total) : 0,
-                          sum.work.bytes(), sum.work.macs(), share.fraction, share.bound});
+                          sum.work.bytes(), sum.work.macs(), sum.dispatches, sum.barriers,
+                          share.fraction, share.bound});
   }
   std::ranges::stable_sort(operations, std::greater<>(), &BenchOperation::seconds);
   return operations;

@@ -74,8 +74,23 @@ def test_profile():
     macs = {phase: sum(o["macs"] for o in report[phase]["profile"] if "attn_q" in o["name"])
             for phase in ("prefill", "decode")}
     assert macs["prefill"] * (1 + 4) == macs["decode"] * 8
+    assert report["decode"]["dispatches_per_step"] == report["decode"]["barriers_per_step"] == 0
     done = infer("bench", "-m", MODEL, *SMALL, "--profile")
     assert "where the time of pp8 went" in done.stderr.decode()
+
+
+def test_profile_counts_dispatches():
+    devices = json.loads(infer("devices", "--json").stdout)
+    if not any(d["name"].startswith("vulkan") for d in devices):
+        pytest.skip("vulkan: no such device here")
+    report = bench(*SMALL, "--profile", "--device", "vulkan")
+    for phase in ("prefill", "decode"):
+        operations = report[phase]["profile"]
+        products = [o for o in operations if "attn_q" in o["name"]]
+        assert all(o["dispatches"] >= o["calls"] for o in products)
+        assert 0 < report[phase]["barriers_per_step"] < report[phase]["dispatches_per_step"]
+        # Every step is submitted as it was recorded.
+        assert report[phase]["dispatches_per_step"] == int(report[phase]["dispatches_per_step"])
 
 
 def spans_of(trace):

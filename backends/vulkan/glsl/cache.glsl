@@ -14,7 +14,7 @@ uint64_t page_of(StepKind kind, uint sequence, uint slot) {
 }
 
 // Elements of a block of the type.
-uint cache_block() { return kCacheType == kQ8_0 || kCacheType == kQ4_0 ? 32 : 1; }
+uint cache_block(uint type) { return type == kQ8_0 || type == kQ4_0 ? 32 : 1; }
 
 // engine/core/half.h: to the nearest, halves to even.
 uint f32_to_f16(float f) {
@@ -39,51 +39,53 @@ uint f32_to_bf16(float f) {
 
 uint f32_to_f16_finite(float f) { return f32_to_f16(clamp(f, -65504.0, 65504.0)); }
 
-void store_element(float value, uint64_t row, uint i) {
-  if (kCacheType == kF32) F32(row).v[i] = value;
-  if (kCacheType == kF16) U16(row).v[i] = uint16_t(f32_to_f16(value));
-  if (kCacheType == kBf16) U16(row).v[i] = uint16_t(f32_to_bf16(value));
-}
-
-// The value of largest magnitude of 32.
-float extreme_of(F32 x, uint from) {
-  float extreme = 0;
-  for (uint j = 0; j < 32; ++j) {
-    const float value = x.v[from + j];
-    if (abs(value) > abs(extreme)) extreme = value;
-  }
-  return extreme;
-}
-
 int level_of(float x, int low, int high) {
   return int(clamp(roundEven(x), float(low), float(high)));
 }
 
+// The value of largest magnitude.
+float extreme_of(float x[32]) {
+  float extreme = 0;
+  [[unroll]] for (uint j = 0; j < 32; ++j) {
+    if (abs(x[j]) > abs(extreme)) extreme = x[j];
+  }
+  return extreme;
+}
+
 // engine/quant/q8_0.h, q4_0.h
-void store_q8_0(F32 x, uint from, uint64_t block) {
-  const uint d = f32_to_f16_finite(abs(extreme_of(x, from)) / 127.0);
+void store_q8_0(float x[32], uint64_t block) {
+  const uint d = f32_to_f16_finite(abs(extreme_of(x)) / 127.0);
   const float scale = half_of(d);
   const float inverse = scale != 0 ? 1.0 / scale : 0.0;
   U16(block).v[0] = uint16_t(d);
-  for (uint j = 0; j < 16; ++j) {
-    const int low = level_of(x.v[from + 2 * j] * inverse, -127, 127);
-    const int high = level_of(x.v[from + 2 * j + 1] * inverse, -127, 127);
+  [[unroll]] for (uint j = 0; j < 16; ++j) {
+    const int low = level_of(x[2 * j] * inverse, -127, 127);
+    const int high = level_of(x[2 * j + 1] * inverse, -127, 127);
     U16(block).v[1 + j] = uint16_t((uint(low) & 255u) | ((uint(high) & 255u) << 8));
   }
 }
 
-void store_q4_0(F32 x, uint from, uint64_t block) {
-  const uint d = f32_to_f16_finite(extreme_of(x, from) / -8.0);
+void store_q4_0(float x[32], uint64_t block) {
+  const uint d = f32_to_f16_finite(extreme_of(x) / -8.0);
   const float scale = half_of(d);
   const float inverse = scale != 0 ? 1.0 / scale : 0.0;
   U16(block).v[0] = uint16_t(d);
-  for (uint j = 0; j < 8; ++j) {
+  [[unroll]] for (uint j = 0; j < 8; ++j) {
     uint word = 0;
-    for (uint part = 0; part < 2; ++part) {
-      const int low = level_of(x.v[from + 2 * j + part] * inverse, -8, 7) + 8;
-      const int high = level_of(x.v[from + 2 * j + part + 16] * inverse, -8, 7) + 8;
+    [[unroll]] for (uint part = 0; part < 2; ++part) {
+      const int low = level_of(x[2 * j + part] * inverse, -8, 7) + 8;
+      const int high = level_of(x[2 * j + part + 16] * inverse, -8, 7) + 8;
       word |= uint(low | (high << 4)) << (8 * part);
     }
     U16(block).v[1 + j] = uint16_t(word);
   }
+}
+
+// Unit i of a key or value at `row`: an element, or a block of 32.
+void store_unit(uint type, float x[32], uint64_t row, uint i) {
+  if (type == kF32) F32(row).v[i] = x[0];
+  if (type == kF16) U16(row).v[i] = uint16_t(f32_to_f16(x[0]));
+  if (type == kBf16) U16(row).v[i] = uint16_t(f32_to_bf16(x[0]));
+  if (type == kQ8_0) store_q8_0(x, row + i * 34);
+  if (type == kQ4_0) store_q4_0(x, row + i * 18);
 }

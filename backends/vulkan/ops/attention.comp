@@ -3,15 +3,20 @@
 #include "backends/vulkan/glsl/math.glsl"
 #include "backends/vulkan/glsl/reduce.glsl"
 #include "backends/vulkan/glsl/cache.glsl"
+#include "backends/vulkan/glsl/merge.glsl"
 
-// One workgroup a row and head. It goes through the keys page by page, from the first in sight on:
-// lane t has the key at place t of a page; of the values each lane has elements lane, lane + 64, …
-// The weights of a page are relative to the largest score so far (Milakov and Gimelshein 2018).
+// A workgroup computes kHeads heads of a row that share their keys, page by page: lane t has the key
+// at place t of a page; of the values each lane has elements lane, lane + 64, … Within a chunk
+// (merge.glsl) the weights of a page are relative to the largest score so far (Milakov and
+// Gimelshein 2018). With kSplit each workgroup along z computes one chunk and leaves it in memory to
+// attention_merge.comp.
 layout(constant_id = 1) const uint kValueType = 0;
 layout(constant_id = 2) const uint kKeyDim = 1;
 layout(constant_id = 3) const uint kValueDim = 1;
 layout(constant_id = 4) const uint kAcross = 0;
 layout(constant_id = 5) const uint kSinks = 0;
+layout(constant_id = 6) const uint kHeads = 1;
+layout(constant_id = 7) const uint kSplit = 0;
 
 layout(push_constant, scalar) uniform Push {
   Step step;
@@ -25,12 +30,16 @@ layout(push_constant, scalar) uniform Push {
   float scale, softcap;
   uint window;
   uint key_dim;  // as kKeyDim, but no constant: drivers would unroll loops over it
+  F32 chunks;    // f32 [kValueDim + 2, kChunks, heads, rows]: sum, score and mix
 };
 
 const uint kOwn = (kValueDim + kLanes - 1) / kLanes;
 
-shared float query[kKeyDim];
-shared float weights[2][kLanes];
+#define kNone uintBitsToFloat(0xff800000u)
+
+shared float query[kHeads * kKeyDim];
+shared float weights[2][kHeads * kLanes];
+shared float maxima[2][kHeads * kLanes];  // of each subgroup
 
 float element_of(uint type, uint64_t row, uint i) {
   if (type == kF32) return F32(row).v[i];
@@ -46,72 +55,138 @@ float element_of(uint type, uint64_t row, uint i) {
 }
 
 void main() {
-  const uint head = gl_WorkGroupID.x;
+  const uint first_head = gl_WorkGroupID.x * kHeads;
   const uint r = gl_WorkGroupID.y;
   if (r >= step.rows[0]) return;
   const uint lane = gl_LocalInvocationID.x;
-  const uint kv_head = head / group;
+  const uint kv_head = first_head / group;
   const uint slot = uint(slots.v[r]);
   const uint sequence = uint(sequences.v[r]);
-  const uint first = window > 0 && slot + 1 > window ? slot + 1 - window : 0;
+  const uint first = first_seen(slot, window);
+  const uint pages = pages_seen(first, slot);
+  const uint pages_of_chunk = chunk_pages(pages);
+  uint chunk = kSplit != 0 ? gl_WorkGroupID.z : 0;
+  if (chunk * pages_of_chunk >= pages) return;
 
-  for (uint i = lane; i < kKeyDim; i += kLanes) query[i] = q.v[at(q_strides, head, r) + i];
+  for (uint i = lane; i < kHeads * kKeyDim; i += kLanes) {
+    query[i] = q.v[at(q_strides, first_head + i / kKeyDim, r) + i % kKeyDim];
+  }
   barrier();
 
-  float most = kSinks != 0 ? sinks.v[head] : uintBitsToFloat(0xff800000u);
-  float sum = kSinks != 0 && lane == 0 ? 1.0 : 0.0;
-  float mix[kOwn];
-  [[unroll]] for (uint i = 0; i < kOwn; ++i) mix[i] = 0;
+  // Merged, and of a chunk.
+  float most[kHeads];
+  float sum[kHeads];
+  float mix[kHeads * kOwn];
+  float chunk_most[kHeads];
+  float chunk_sum[kHeads];
+  float chunk_mix[kHeads * kOwn];
+  [[unroll]] for (uint h = 0; h < kHeads; ++h) {
+    most[h] = kSinks != 0 ? sinks.v[first_head + h] : kNone;
+    sum[h] = kSinks != 0 ? 1.0 : 0.0;
+  }
+  [[unroll]] for (uint i = 0; i < kHeads * kOwn; ++i) mix[i] = 0;
 
   uint turn = 0;
-  for (uint begin = first / kPageTokens * kPageTokens; begin <= slot; begin += kPageTokens) {
+  uint next_chunk = 0;  // the page that begins it
+  for (uint p = chunk * pages_of_chunk; p < pages; ++p) {
+    if (p >= next_chunk) {
+      next_chunk = p + pages_of_chunk;
+      [[unroll]] for (uint h = 0; h < kHeads; ++h) {
+        chunk_most[h] = kNone;
+        chunk_sum[h] = 0;
+      }
+      [[unroll]] for (uint i = 0; i < kHeads * kOwn; ++i) chunk_mix[i] = 0;
+    }
+    const uint begin = (first / kPageTokens + p) * kPageTokens;
     const uint64_t page = page_of(step.kinds[kind], sequence, begin);
     const bool seen = begin + lane >= first && begin + lane <= slot;
-    float score = uintBitsToFloat(0xff800000u);
+    float score[kHeads];
+    [[unroll]] for (uint h = 0; h < kHeads; ++h) score[h] = 0;
     if (seen) {
-      float dot_product = 0;
+      const uint64_t keys = page + k_offset + kv_head * kPageTokens * k_row;
       if (kAcross != 0) {
-        const uint64_t keys = page + k_offset + kv_head * kPageTokens * k_row;
         [[dont_unroll]] for (uint i = 0; i < key_dim; ++i) {
-          dot_product = fma(query[i], element_of(kCacheType, keys, i * kPageTokens + lane),
-                            dot_product);
+          const float element = element_of(kCacheType, keys, i * kPageTokens + lane);
+          [[unroll]] for (uint h = 0; h < kHeads; ++h) {
+            score[h] = fma(query[h * kKeyDim + i], element, score[h]);
+          }
         }
       } else {
-        const uint64_t key = page + k_offset + (kv_head * kPageTokens + lane) * k_row;
         [[dont_unroll]] for (uint i = 0; i < key_dim; ++i) {
-          dot_product = fma(query[i], element_of(kCacheType, key, i), dot_product);
+          const float element = element_of(kCacheType, keys + lane * k_row, i);
+          [[unroll]] for (uint h = 0; h < kHeads; ++h) {
+            score[h] = fma(query[h * kKeyDim + i], element, score[h]);
+          }
         }
       }
-      score = dot_product * scale;
-      if (softcap > 0) score = softcap * tanh_of(score / softcap);
     }
-    const float now = max(most, max_of(score, turn));
-    const float shrink = exp_of(most - now);
-    const float weight = seen ? exp_of(score - now) : 0.0;
-    most = now;
-    sum = fma(sum, shrink, weight);
-    weights[turn][lane] = weight;
+    [[unroll]] for (uint h = 0; h < kHeads; ++h) {
+      score[h] *= scale;
+      if (softcap > 0) score[h] = softcap * tanh_of(score[h] / softcap);
+      if (!seen) score[h] = kNone;
+      const float largest = subgroupMax(score[h]);
+      if (subgroupElect()) maxima[turn][h * kLanes + gl_SubgroupID] = largest;
+    }
+    barrier();
+    float shrink[kHeads];
+    [[unroll]] for (uint h = 0; h < kHeads; ++h) {
+      float now = chunk_most[h];
+      for (uint s = 0; s < gl_NumSubgroups; ++s) now = max(now, maxima[turn][h * kLanes + s]);
+      shrink[h] = exp_of(chunk_most[h] - now);
+      const float weight = seen ? exp_of(score[h] - now) : 0.0;
+      chunk_most[h] = now;
+      chunk_sum[h] = fma(chunk_sum[h], shrink[h], weight);
+      weights[turn][h * kLanes + lane] = weight;
+    }
     barrier();
     const uint end = min(kPageTokens, slot - begin + 1);
     const uint start = begin < first ? first - begin : 0;
     const uint64_t values = page + v_offset + kv_head * kPageTokens * v_row;
     [[unroll]] for (uint i = 0; i < kOwn; ++i) {
       const uint d = lane + i * kLanes;
-      float part = mix[i] * shrink;
+      float part[kHeads];
+      [[unroll]] for (uint h = 0; h < kHeads; ++h) part[h] = chunk_mix[h * kOwn + i] * shrink[h];
       if (d < kValueDim) {
         [[dont_unroll]] for (uint t = start; t < end; ++t) {
-          part = fma(weights[turn][t], element_of(kValueType, values + t * v_row, d), part);
+          const float element = element_of(kValueType, values + t * v_row, d);
+          [[unroll]] for (uint h = 0; h < kHeads; ++h) {
+            part[h] = fma(weights[turn][h * kLanes + t], element, part[h]);
+          }
         }
       }
-      mix[i] = part;
+      [[unroll]] for (uint h = 0; h < kHeads; ++h) chunk_mix[h * kOwn + i] = part[h];
     }
     turn ^= 1;
+    if (p + 1 < next_chunk && p + 1 < pages) continue;
+
+    [[unroll]] for (uint h = 0; h < kHeads; ++h) {
+      barrier();  // others may still read what the last reduction left
+      const float all = sum_of(chunk_sum[h], 0);
+      if (kSplit != 0) {
+        const uint to = ((r * gl_NumWorkGroups.x * kHeads + first_head + h) * kChunks + chunk) *
+                        (kValueDim + 2);
+        if (lane == 0) {
+          chunks.v[to] = all;
+          chunks.v[to + 1] = chunk_most[h];
+        }
+        [[unroll]] for (uint i = 0; i < kOwn; ++i) {
+          const uint d = lane + i * kLanes;
+          if (d < kValueDim) chunks.v[to + 2 + d] = chunk_mix[h * kOwn + i];
+        }
+        continue;
+      }
+      float keep, add;
+      merge(most[h], sum[h], chunk_most[h], all, keep, add);
+      [[unroll]] for (uint i = 0; i < kOwn; ++i) {
+        mix[h * kOwn + i] = merged_mix(mix[h * kOwn + i], keep, chunk_mix[h * kOwn + i], add);
+      }
+    }
+    if (kSplit != 0) return;
   }
-  // The last page's own reductions are over, but other lanes may still read theirs.
-  barrier();
-  const float total = sum_of(sum, 0);
-  [[unroll]] for (uint i = 0; i < kOwn; ++i) {
-    const uint d = lane + i * kLanes;
-    if (d < kValueDim) y.v[at(y_strides, head, r) + d] = mix[i] / total;
+  [[unroll]] for (uint h = 0; h < kHeads; ++h) {
+    [[unroll]] for (uint i = 0; i < kOwn; ++i) {
+      const uint d = lane + i * kLanes;
+      if (d < kValueDim) y.v[at(y_strides, first_head + h, r) + d] = mix[h * kOwn + i] / sum[h];
+    }
   }
 }

@@ -18,22 +18,20 @@ layout(push_constant, scalar) uniform Push {
 
 // An element an invocation, or a block of a quantised type.
 void main() {
+  const uint block = cache_block(kCacheType);
   const uint i = gl_GlobalInvocationID.x;
   const uint head = gl_WorkGroupID.y;
   const uint r = gl_WorkGroupID.z;
-  if (r >= step.rows[0] || i * cache_block() >= dim) return;
+  if (r >= step.rows[0] || i * block >= dim) return;
   const uint slot = uint(slots.v[r]);
   const uint64_t page = page_of(step.kinds[kind], uint(sequences.v[r]), slot) + offset;
-  const uint from = at(x_strides, head, r) + i * cache_block();
-  const uint64_t row = page + uint64_t((head * kPageTokens + slot % kPageTokens) * stride);
-  if (kCacheType == kQ8_0) {
-    store_q8_0(x, from, row + i * 34);
-  } else if (kCacheType == kQ4_0) {
-    store_q4_0(x, from, row + i * 18);
-  } else if (element == 0) {
-    store_element(x.v[from], row, i);
+  const uint from = at(x_strides, head, r) + i * block;
+  float values[32];
+  [[unroll]] for (uint j = 0; j < 32; ++j) values[j] = j < block ? x.v[from + j] : 0.0;
+  if (element == 0) {
+    store_unit(kCacheType, values, page + (head * kPageTokens + slot % kPageTokens) * stride, i);
   } else {
-    store_element(x.v[from], page + uint64_t(head * kPageTokens * stride),
-                  i * kPageTokens + slot % kPageTokens);
+    store_unit(kCacheType, values, page + head * kPageTokens * stride,
+               i * kPageTokens + slot % kPageTokens);
   }
 }

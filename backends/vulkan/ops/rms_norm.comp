@@ -1,7 +1,8 @@
 #version 460
 #include "backends/vulkan/glsl/common.glsl"
-#include "backends/vulkan/glsl/reduce.glsl"
+#include "backends/vulkan/glsl/norm.glsl"
 
+layout(local_size_x_id = 1) in;
 layout(constant_id = 0) const uint weighted = 0;
 
 layout(push_constant, scalar) uniform Push {
@@ -19,14 +20,9 @@ void main() {
   if (i2 >= step.rows[shape.rows]) return;
   const uint from = at(x_strides, i1, i2);
   const uint to = at(shape, i1, i2);
-  float squares = 0;
-  for (uint i = gl_LocalInvocationID.x; i < shape.d0; i += kLanes) {
-    const float value = x.v[from + i];
-    squares = fma(value, value, squares);
-  }
-  const float factor = 1.0 / sqrt(sum_of(squares, 0) / float(shape.d0) + eps);
-  for (uint i = gl_LocalInvocationID.x; i < shape.d0; i += kLanes) {
-    const float value = x.v[from + i] * factor;
-    y.v[to + i] = weighted != 0 ? value * weight.v[i] : value;
+  const float factor = norm_factor(x, from, shape.d0, eps);
+  for (uint i = gl_LocalInvocationIndex; i < shape.d0; i += gl_WorkGroupSize.x) {
+    const float value = normed_value(x.v[from + i], factor);
+    y.v[to + i] = weighted != 0 ? weighted_value(value, weight.v[i]) : value;
   }
 }

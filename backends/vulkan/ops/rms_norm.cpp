@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "backends/vulkan/op.h"
 
 namespace infer::vulkan {
@@ -14,7 +16,9 @@ void record(const NodeCall& call) {
   const Operand& x = call.inputs[0];
   const Operand& weight = call.inputs[1];
   const Operand& y = call.outputs[0];
-  const uint32_t constants[] = {weight.given() ? 1u : 0u};
+  const uint32_t lanes =
+      std::min(call.tuning.row_lanes, x.size(0) < 512 ? 64u : 256u);  // heads are short
+  const uint32_t constants[] = {weight.given() ? 1u : 0u, lanes};
   call.recorder.dispatch("rms_norm", constants,
                          Push{call.step, x.address, weight.address, y.address, shape_of(y),
                               strides_of(x), call.params<op::RmsNorm>().eps},

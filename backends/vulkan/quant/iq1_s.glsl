@@ -10,9 +10,9 @@
 uvec2 runs(uint i) { return plain_runs(i); }
 
 void decode(Row row, uint i, out float v[32]) {
-  const uint high = half_bits(row.p1, i);
-  const uint low = word_at(row.p0, i);
-  const float scale = half_at(row.p2, i / 8) * float(2 * ((high >> 12) & 7) + 1);
+  const uint high = half_bits(row, 1, i);
+  const uint low = word_at(row, 0, i);
+  const float scale = half_at(row, 2, i / 8) * float(2 * ((high >> 12) & 7) + 1);
   const float delta = (high & 0x8000u) != 0 ? -0.125 : 0.125;
   [[unroll]] for (uint l = 0; l < 4; ++l) {
     const uint index = ((low >> (8 * l)) & 255) | (((high >> (3 * l)) & 7) << 8);

@@ -14,11 +14,11 @@
 uvec2 runs(uint i) { return plain_runs(i); }
 
 void decode(Row row, uint i, out float v[32]) {
-  const uint s = byte_at(row.p3, i);
-  const uint high = byte_at(row.p2, i);
-  const uint low = word_at(row.p0, i);
-  const uint signs = word_at(row.p1, i);
-  const float d = half_at(row.p4, i / 8);
+  const uint s = byte_at(row, 3, i);
+  const uint high = byte_at(row, 2, i);
+  const uint low = word_at(row, 0, i);
+  const uint signs = word_at(row, 1, i);
+  const float d = half_at(row, 4, i / 8);
   [[unroll]] for (uint l = 0; l < 4; ++l) {
     const float scale = d * (0.5 + float((s >> (l / 2 * 4)) & 15)) * 0.25;
     const uint index = ((low >> (8 * l)) & 255) | (((high >> (2 * l)) & 3) << 8);

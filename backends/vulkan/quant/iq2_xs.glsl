@@ -10,9 +10,9 @@
 uvec2 runs(uint i) { return plain_runs(i); }
 
 void decode(Row row, uint i, out float v[32]) {
-  const uvec2 levels = uvec2(word_at(row.p0, 2 * i), word_at(row.p0, 2 * i + 1));
-  const uint s = byte_at(row.p1, i);
-  const float d = half_at(row.p2, i / 8);
+  const uvec2 levels = uvec2(word_at(row, 0, 2 * i), word_at(row, 0, 2 * i + 1));
+  const uint s = byte_at(row, 1, i);
+  const float d = half_at(row, 2, i / 8);
   [[unroll]] for (uint l = 0; l < 4; ++l) {
     const float scale = d * (0.5 + float((s >> (l / 2 * 4)) & 15)) * 0.25;
     const uint q = (levels[l / 2] >> (l % 2 * 16)) & 0xffffu;

@@ -14,11 +14,11 @@
 uvec2 runs(uint i) { return plain_runs(i); }
 
 void decode(Row row, uint i, out float v[32]) {
-  const uint s = (byte_at(row.p3, i / 2) >> (i % 2 * 4)) & 15;
-  const float scale = half_at(row.p4, i / 8) * float(1 + 2 * s);
-  const uint high = byte_at(row.p2, i);
-  const uint all_signs = word_at(row.p1, i);
-  const uvec2 low = uvec2(word_at(row.p0, 2 * i), word_at(row.p0, 2 * i + 1));
+  const uint s = (byte_at(row, 3, i / 2) >> (i % 2 * 4)) & 15;
+  const float scale = half_at(row, 4, i / 8) * float(1 + 2 * s);
+  const uint high = byte_at(row, 2, i);
+  const uint all_signs = word_at(row, 1, i);
+  const uvec2 low = uvec2(word_at(row, 0, 2 * i), word_at(row, 0, 2 * i + 1));
   [[unroll]] for (uint l = 0; l < 8; ++l) {
     const uint index = ((low[l / 4] >> (8 * (l % 4))) & 255) | (((high >> l) & 1) << 8);
     const uint signs = all_signs >> (4 * l);

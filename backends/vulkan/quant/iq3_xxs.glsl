@@ -10,9 +10,9 @@
 uvec2 runs(uint i) { return plain_runs(i); }
 
 void decode(Row row, uint i, out float v[32]) {
-  const uint word = word_at(row.p1, i);
-  const float scale = half_at(row.p2, i / 8) * (0.5 + float(word >> 28)) * 0.5;
-  const uvec2 low = uvec2(word_at(row.p0, 2 * i), word_at(row.p0, 2 * i + 1));
+  const uint word = word_at(row, 1, i);
+  const float scale = half_at(row, 2, i / 8) * (0.5 + float(word >> 28)) * 0.5;
+  const uvec2 low = uvec2(word_at(row, 0, 2 * i), word_at(row, 0, 2 * i + 1));
   [[unroll]] for (uint l = 0; l < 8; ++l) {
     const uint index = (low[l / 4] >> (8 * (l % 4))) & 255;
     const uint signs = iq_signs(word >> (l / 2 * 7)) >> (l % 2 * 4);

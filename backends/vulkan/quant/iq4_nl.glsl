@@ -8,8 +8,8 @@
 uvec2 runs(uint i) { return plain_runs(i); }
 
 void decode(Row row, uint i, out float v[32]) {
-  const float d = half_at(row.p1, i);
-  const uvec4 q = words_at(row.p0, i);
+  const float d = half_at(row, 1, i);
+  const uvec4 q = words_at(row, 0, i);
   [[unroll]] for (uint j = 0; j < 16; ++j) {
     const uint b = byte_of(q, j);
     v[j] = d * iq4_level(b & 15);

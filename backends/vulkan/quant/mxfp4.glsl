@@ -8,9 +8,9 @@
 uvec2 runs(uint i) { return plain_runs(i); }
 
 void decode(Row row, uint i, out float v[32]) {
-  const uint e = byte_at(row.p1, i);
+  const uint e = byte_at(row, 1, i);
   const float d = uintBitsToFloat(e < 2 ? 0x00200000u << e : (e - 1) << 23);
-  const uvec4 q = words_at(row.p0, i);
+  const uvec4 q = words_at(row, 0, i);
   [[unroll]] for (uint j = 0; j < 16; ++j) {
     const uint b = byte_of(q, j);
     v[j] = fp4_level(b & 15) * d;

@@ -17,8 +17,8 @@ float half_scale(uint bits) {
 }
 
 void decode(Row row, uint i, out float v[32]) {
-  const uvec4 q = words_at(row.p0, i);
-  const uint scales = word_at(row.p1, i / 2) >> (i % 2 * 16);
+  const uvec4 q = words_at(row, 0, i);
+  const uint scales = word_at(row, 1, i / 2) >> (i % 2 * 16);
   [[unroll]] for (uint r = 0; r < 2; ++r) {
     const float d = half_scale((scales >> (8 * r)) & 255);
     [[unroll]] for (uint j = 0; j < 8; ++j) {

@@ -7,7 +7,7 @@
 uvec2 runs(uint i) { return plain_runs(i); }
 
 void decode(Row row, uint i, out float v[32]) {
-  const float d = half_at(row.p1, i / 4);
-  const uint q = word_at(row.p0, i);
+  const float d = half_at(row, 1, i / 4);
+  const uint q = word_at(row, 0, i);
   [[unroll]] for (uint t = 0; t < 32; ++t) v[t] = ((q >> t) & 1) != 0 ? d : -d;
 }

@@ -16,13 +16,13 @@ void decode(Row row, uint i, out float v[32]) {
   const uint b = i / 8;
   const uint h = (i % 8) / 4;
   const uint g = (i % 4) / 2;
-  const uint dm = word_at(row.p2, b);
+  const uint dm = word_at(row, 2, b);
   const float d = half_of(dm & 0xffffu);
   const float dmin = half_of(dm >> 16);
-  const uvec4 q = words_at(row.p0, 4 * b + 2 * h + g);
+  const uvec4 q = words_at(row, 0, 4 * b + 2 * h + g);
   [[unroll]] for (uint r = 0; r < 2; ++r) {
     const uint k = i % 2 * 2 + r;
-    const uint s = byte_at(row.p1, 16 * b + 8 * h + 2 * k + g);
+    const uint s = byte_at(row, 1, 16 * b + 8 * h + 2 * k + g);
     const float scale = d * float(s & 15);
     const float least = dmin * float(s >> 4);
     [[unroll]] for (uint l = 0; l < 16; ++l) {

@@ -7,10 +7,10 @@
 uvec2 runs(uint i) { return plain_runs(i); }
 
 void decode(Row row, uint i, out float v[32]) {
-  const uint dm = word_at(row.p1, i);
+  const uint dm = word_at(row, 1, i);
   const float d = half_of(dm & 0xffffu);
   const float m = half_of(dm >> 16);
-  const uvec4 q = words_at(row.p0, i);
+  const uvec4 q = words_at(row, 0, i);
   [[unroll]] for (uint j = 0; j < 16; ++j) {
     const uint b = byte_of(q, j);
     precise float low = float(b & 15) * d;

@@ -16,9 +16,9 @@ uvec2 runs(uint i) {
 void decode(Row row, uint i, out float v[32]) {
   const uint b = i / 8;
   const uint c = (i % 8) / 2;
-  const uvec4 head = words_at(row.p2, b);
-  const uvec4 q = words_at(row.p0, i);
-  const uvec4 fifth = words_at(row.p1, 2 * b + i % 2);
+  const uvec4 head = words_at(row, 2, b);
+  const uvec4 q = words_at(row, 0, i);
+  const uvec4 fifth = words_at(row, 1, 2 * b + i % 2);
   const float d = half_of(head.x & 0xffffu);
   const float dmin = half_of(head.x >> 16);
   [[unroll]] for (uint r = 0; r < 2; ++r) {

@@ -18,12 +18,12 @@ void decode(Row row, uint i, out float v[32]) {
   const uint b = i / 8;
   const uint h = (i % 8) / 4;
   const uint g = i % 2;
-  const float d = half_at(row.p3, b);
-  const uvec4 low = words_at(row.p0, i);
-  const uvec4 high = words_at(row.p1, 4 * b + 2 * h + g);
+  const float d = half_at(row, 3, b);
+  const uvec4 low = words_at(row, 0, i);
+  const uvec4 high = words_at(row, 1, 4 * b + 2 * h + g);
   [[unroll]] for (uint r = 0; r < 2; ++r) {
     const uint k = (i % 4) / 2 + 2 * r;
-    const uint s = byte_at(row.p2, 16 * b + 8 * h + 2 * k + g);
+    const uint s = byte_at(row, 2, 16 * b + 8 * h + 2 * k + g);
     const float scale = d * float(int(s << 24) >> 24);
     [[unroll]] for (uint l = 0; l < 16; ++l) {
       const uint level = ((byte_of(low, l) >> (4 * r)) & 15) |

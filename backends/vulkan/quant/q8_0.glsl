@@ -7,9 +7,9 @@
 uvec2 runs(uint i) { return plain_runs(i); }
 
 void decode(Row row, uint i, out float v[32]) {
-  const float d = half_at(row.p1, i);
-  const uvec4 low = words_at(row.p0, 2 * i);
-  const uvec4 high = words_at(row.p0, 2 * i + 1);
+  const float d = half_at(row, 1, i);
+  const uvec4 low = words_at(row, 0, 2 * i);
+  const uvec4 high = words_at(row, 0, 2 * i + 1);
   [[unroll]] for (uint j = 0; j < 16; ++j) {
     v[j] = float(signed_byte_of(low, j)) * d;
     v[j + 16] = float(signed_byte_of(high, j)) * d;

@@ -20,10 +20,10 @@ uint power_of(uint n) { return n == 0 ? 1 : n == 1 ? 3 : n == 2 ? 9 : n == 3 ? 2
 void decode(Row row, uint i, out float v[32]) {
   const uint b = i / 8;
   const uint part = i % 8;
-  const float d = half_at(row.p2, b);
-  const uvec4 low = words_at(row.p0, 3 * b + (part < 5 ? 0 : 2));
-  const uvec4 high = words_at(row.p0, 3 * b + (part < 5 ? 1 : 2));
-  const uint last = word_at(row.p1, b);
+  const float d = half_at(row, 2, b);
+  const uvec4 low = words_at(row, 0, 3 * b + (part < 5 ? 0 : 2));
+  const uvec4 high = words_at(row, 0, 3 * b + (part < 5 ? 1 : 2));
+  const uint last = word_at(row, 1, b);
   const uint first_power = power_of(part < 5 ? part : 2 * part - 10);
   const uint second_power = power_of(part < 5 ? part : 2 * part - 9);
   [[unroll]] for (uint j = 0; j < 16; ++j) {

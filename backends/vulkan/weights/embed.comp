@@ -19,11 +19,7 @@ void main() {
   const uint r = gl_GlobalInvocationID.y;
   if (i * kPiece >= width || r >= step.rows[rows]) return;
   const uint token = min(uint(tokens.v[r]), vocabulary - 1);
-  const uint64_t block = uint64_t(token) * (width / BLOCK);
-  const Row row = Row(w + block * PLANE0, w + uint64_t(planes.x) * 16 + block * PLANE1,
-                      w + uint64_t(planes.y) * 16 + block * PLANE2,
-                      w + uint64_t(planes.z) * 16 + block * PLANE3,
-                      w + uint64_t(planes.w) * 16 + block * PLANE4);
+  const Row row = row_at(Planes(w, planes), width, vocabulary, 0, token);
   float values[32];
   decode(row, i, values);
   const uvec2 run = runs(i);

@@ -1,70 +1,68 @@
-// Products of a weight matrix with columns of activations: matmul, moe_matmul and head_matmul. A
-// lane computes kRows results for kColumns columns; the kParts subgroups of a workgroup take pieces of
-// K in turns. Subgroup s sums the products of pieces s, s + kParts, … one after the other, then the
-// subgroups' sums are added in their order: in one order, however many rows and columns there are.
-// The activations of a piece are loaded by the lanes together and handed round.
-#extension GL_KHR_shader_subgroup_basic : require
+// Products of weight matrices with columns of activations: matmul, moe_matmul and head_matmul, with
+// what is fused into them (fusion.h). A lane computes kRows results of a matrix, or of a gate and its
+// partner, for kColumns columns; the kParts subgroups of a workgroup have a stretch of K each. A
+// stretch is summed element by element, then the stretches are added in their order: one order for a
+// row, however many rows and columns there are. With INTEGER, for types with a file in quant/levels,
+// pieces of activations are rounded to bytes and multiplied as integers.
+#include "backends/vulkan/glsl/norm.glsl"
+#include "backends/vulkan/glsl/product.glsl"
 #extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_EXT_shader_subgroup_extended_types_int64 : require
 
-layout(local_size_x_id = 0) in;
-layout(constant_id = 1) const uint kLanes = 32;  // of a subgroup
-layout(constant_id = 2) const uint kParts = 1;
-layout(constant_id = 3) const uint kColumns = 1;
-// Which matrix: 0 the only one, 1 by ids, 2 by the column's place along d1.
-layout(constant_id = 4) const uint kMatrix = 0;
-layout(constant_id = 5) const uint kBiased = 0;
-layout(constant_id = 6) const uint kScaled = 0;
-layout(constant_id = 7) const uint kRows = 1;
+// Pieces whose activations the lanes round together.
+#ifdef INTEGER
+const uint kAtOnce = kLanes / 8;
+#else
+const uint kAtOnce = 1;
+#endif
 
-layout(push_constant, scalar) uniform Push {
-  Step step;
-  uint64_t w;
-  F32 x, bias, scale, y;
-  I32 ids;
-  uint k, n, matrices;
-  Strides x_strides, y_strides;
-  uint ids_stride;
-  uint rows;
-  uvec4 planes;  // of 1 and up: offset from w in units of 16 bytes
-};
-
-// Where row `row` of all matrices begins.
-Row row_at(uint64_t row) {
-  const uint64_t block = row * (k / BLOCK);
-  return Row(w + block * PLANE0, w + uint64_t(planes.x) * 16 + block * PLANE1,
-             w + uint64_t(planes.y) * 16 + block * PLANE2,
-             w + uint64_t(planes.z) * 16 + block * PLANE3,
-             w + uint64_t(planes.w) * 16 + block * PLANE4);
-}
-
-shared float parts[kParts * kLanes * kRows * kColumns];
-
+shared float parts[kParts > 1 ? kParts * kLanes * kSumsOfLane : 1];
+#ifndef INTEGER
 #if BLOCK == 1
-// The piece of a column at `from`, 32 / kLanes elements a lane (at least one): element t is in lane
-// t % kLanes.
+// The piece of a column, 32 / kLanes elements a lane (at least one): element t is in lane t % kLanes.
 void load(uint64_t from, uint i, uint lane, uint last, out float a[4]) {
   [[unroll]] for (uint j = 0; j < 4; ++j) {
     a[j] = 0;
     if (j * kLanes >= 32) continue;
     const uint place = i * kPiece + min(j * kLanes + lane, 31);
-    a[j] = F32(from).v[min(place, last)];  // beyond the end it meets weights of zero
+    a[j] = activation(from, min(place, last));  // beyond the end it meets weights of zero
   }
 }
 #else
-// The piece of a column at `from`, 16 / kLanes pairs of elements a lane (at least one): pair p is in
-// lane p % kLanes.
-void load(uint64_t from, uint i, uint lane, out uint64_t a[2]) {
+// The piece of a column, all of it in every lane.
+void load(uint64_t from, uint i, uint lane, out vec2 a[16]) {
   const uvec2 run = runs(i);
+  if (kHanded == 0) {
+    [[unroll]] for (uint p = 0; p < 8; ++p) {
+      const vec4 four = four_at(from, p < 4 ? run.x + 4 * p : run.y + 4 * p - 16);
+      a[2 * p] = four.xy;
+      a[2 * p + 1] = four.zw;
+    }
+    return;
+  }
+  // 16 / kLanes pairs a lane (at least one): pair p is in lane p % kLanes.
+  uint64_t own[2];
   [[unroll]] for (uint j = 0; j < 2; ++j) {
-    a[j] = 0;
+    own[j] = 0;
     if (j * kLanes >= 16) continue;
     const uint p = min(j * kLanes + lane, 15);
-    const uint place = p < 8 ? run.x + 2 * p : run.y + 2 * p - 16;
-    a[j] = Pair(from + uint64_t(place) * 4).v;
+    own[j] = pair_at(from, p < 8 ? run.x + 2 * p : run.y + 2 * p - 16);
+  }
+  [[unroll]] for (uint p = 0; p < 16; ++p) {
+    a[p] = uintBitsToFloat(unpackUint2x32(subgroupBroadcast(own[p / kLanes], p % kLanes)));
   }
 }
 #endif
+#endif
+
+void normalise(uint from) {
+  const float factor = norm_factor(x, from, k, eps);
+  for (uint i = gl_LocalInvocationIndex; i < kNormed; i += gl_WorkGroupSize.x) {
+    const float value = normed_value(x.v[from + i], factor);
+    normed[i] = kNorm == 2 ? weighted_value(value, norm.v[i]) : value;
+  }
+  barrier();
+}
 
 void main() {
   elements_of_row = k;
@@ -85,54 +83,95 @@ void main() {
   [[unroll]] for (uint c = 0; c < kColumns; ++c) {
     x_at[c] = uint64_t(x) + uint64_t(at(x_strides, place, min(first_column + c, count - 1))) * 4;
   }
+  if (kNorm != 0) normalise(at(x_strides, 0, first_column));
   const uint pieces = (depth + kPiece - 1) / kPiece;
-  const uint tile_rows = kLanes * kRows;
-  for (uint tile = gl_WorkGroupID.x; tile * tile_rows < n; tile += gl_NumWorkGroups.x) {
-    const uint first_row = tile * tile_rows + lane;  // of this lane; then every kLanes
-    Row row[kRows];
-    precise float sum[kRows * kColumns];
-    [[unroll]] for (uint r = 0; r < kRows; ++r) {
-      row[r] = row_at(uint64_t(matrix) * n + min(first_row + r * kLanes, n - 1));
-      [[unroll]] for (uint c = 0; c < kColumns; ++c) sum[r * kColumns + c] = 0;
+  const uint stretch = (pieces + kParts - 1) / kParts;
+  const uint first_piece = part * stretch;
+  const uint end_piece = min(first_piece + stretch, pieces);
+  uint which = 0;
+  for (uint tile = gl_WorkGroupID.x; tile < tiles; tile += gl_NumWorkGroups.x) {
+    while (which + 1 < weight_count && tile >= weights.v[which + 1].first_tile) ++which;
+    const Matrix of = weights.v[which];
+    const Matrix second = weights.v[which + kWeights - 1];
+    const uint n = of.n;
+    // Of this lane; then every kLanes.
+    const uint first_row = (tile - of.first_tile) * (kLanes * kRows) + lane;
+    Row row[kWeights * kRows];
+    precise float sum[kSumsOfLane];
+    [[unroll]] for (uint m = 0; m < kWeights; ++m) {
+      const Planes planes = m == 0 ? Planes(of.w, of.planes) : Planes(second.w, second.planes);
+      [[unroll]] for (uint r = 0; r < kRows; ++r) {
+        row[m * kRows + r] =
+            row_at(planes, depth, n, matrix, min(first_row + r * kLanes, n - 1));
+      }
     }
-    [[dont_unroll]] for (uint i = part; i < pieces; i += kParts) {
-#if BLOCK == 1
+    [[unroll]] for (uint s = 0; s < kSumsOfLane; ++s) sum[s] = 0;
+    [[dont_unroll]] for (uint i = first_piece; i < end_piece; i += kAtOnce) {
+#ifdef INTEGER
+      int words[kColumns];
+      float scales[kColumns];
+      int run_sums[kColumns];
+      [[unroll]] for (uint c = 0; c < kColumns; ++c) {
+        quantise(x_at[c], min(i + lane / 8, pieces - 1), lane % 8, words[c], scales[c],
+                 run_sums[c]);
+      }
+      [[unroll]] for (uint p = 0; p < kAtOnce; ++p) {
+        if (i + p >= end_piece) break;
+        int a[kColumns][8];
+        float a_scales[kColumns];
+        ivec2 a_sums[kColumns];
+        [[unroll]] for (uint c = 0; c < kColumns; ++c) {
+          [[unroll]] for (uint t = 0; t < 8; ++t) {
+            a[c][t] = subgroupBroadcast(words[c], 8 * p + t);
+          }
+          a_scales[c] = subgroupBroadcast(scales[c], 8 * p);
+          a_sums[c] = ivec2(subgroupBroadcast(run_sums[c], 8 * p),
+                            subgroupBroadcast(run_sums[c], 8 * p + 4));
+        }
+        [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) {
+          int q[8];
+          vec2 scale;
+          vec2 least;
+          levels(row[r], i + p, q, scale, least);
+          [[unroll]] for (uint c = 0; c < kColumns; ++c) {
+            ivec2 sums = ivec2(0);
+            [[unroll]] for (uint t = 0; t < 4; ++t) {
+              sums.x += dot4(q[t], a[c][t]);
+              sums.y += dot4(q[t + 4], a[c][t + 4]);
+            }
+            sum[r * kColumns + c] += piece_product(sums, scale, least, a_scales[c], a_sums[c]);
+          }
+        }
+      }
+#elif BLOCK == 1
       // One element after the other: the loads of a piece at once are more than some compilers bear.
       float a[kColumns][4];
       [[unroll]] for (uint c = 0; c < kColumns; ++c) load(x_at[c], i, lane, depth - 1, a[c]);
       [[unroll]] for (uint j = 0; j * kLanes < 32; ++j) {
         [[dont_unroll]] for (uint t = 0; t < min(kLanes, 32); ++t) {
           const uint at_k = i * kPiece + j * kLanes + t;
-          float w[kRows];
-          [[unroll]] for (uint r = 0; r < kRows; ++r) {
+          float w[kWeights * kRows];
+          [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) {
             w[r] = at_k < depth ? decode_one(row[r], min(at_k, depth - 1)) : 0.0;
           }
           [[unroll]] for (uint c = 0; c < kColumns; ++c) {
-            const float activation = subgroupBroadcast(a[c][j], t);
-            [[unroll]] for (uint r = 0; r < kRows; ++r) {
-              sum[r * kColumns + c] = fma(w[r], activation, sum[r * kColumns + c]);
+            const float value = subgroupBroadcast(a[c][j], t);
+            [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) {
+              sum[r * kColumns + c] = fma(w[r], value, sum[r * kColumns + c]);
             }
           }
         }
       }
 #else
-      vec2 activations[kColumns * 16];
-      [[unroll]] for (uint c = 0; c < kColumns; ++c) {
-        uint64_t a[2];
-        load(x_at[c], i, lane, a);
-        [[unroll]] for (uint p = 0; p < 16; ++p) {
-          activations[c * 16 + p] = uintBitsToFloat(
-              unpackUint2x32(subgroupBroadcast(a[p / kLanes], p % kLanes)));
-        }
-      }
-      [[unroll]] for (uint r = 0; r < kRows; ++r) {
+      vec2 a[kColumns][16];
+      [[unroll]] for (uint c = 0; c < kColumns; ++c) load(x_at[c], i, lane, a[c]);
+      [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) {
         float v[32];
         decode(row[r], i, v);
         [[unroll]] for (uint c = 0; c < kColumns; ++c) {
           [[unroll]] for (uint p = 0; p < 16; ++p) {
-            const vec2 pair = activations[c * 16 + p];
-            sum[r * kColumns + c] = fma(v[2 * p], pair.x, sum[r * kColumns + c]);
-            sum[r * kColumns + c] = fma(v[2 * p + 1], pair.y, sum[r * kColumns + c]);
+            sum[r * kColumns + c] = fma(v[2 * p], a[c][p].x, sum[r * kColumns + c]);
+            sum[r * kColumns + c] = fma(v[2 * p + 1], a[c][p].y, sum[r * kColumns + c]);
           }
         }
       }
@@ -140,14 +179,14 @@ void main() {
     }
     if (kParts > 1) {
       barrier();
-      [[unroll]] for (uint s = 0; s < kRows * kColumns; ++s) {
-        parts[(part * kRows * kColumns + s) * kLanes + lane] = sum[s];
+      [[unroll]] for (uint s = 0; s < kSumsOfLane; ++s) {
+        parts[(part * kSumsOfLane + s) * kLanes + lane] = sum[s];
       }
       barrier();
       if (part > 0) continue;
-      [[unroll]] for (uint s = 0; s < kRows * kColumns; ++s) {
+      [[unroll]] for (uint s = 0; s < kSumsOfLane; ++s) {
         for (uint other = 1; other < kParts; ++other) {
-          sum[s] += parts[(other * kRows * kColumns + s) * kLanes + lane];
+          sum[s] += parts[(other * kSumsOfLane + s) * kLanes + lane];
         }
       }
     }
@@ -157,10 +196,8 @@ void main() {
       [[unroll]] for (uint c = 0; c < kColumns; ++c) {
         const uint column = first_column + c;
         if (column >= count) break;
-        precise float all = sum[r * kColumns + c];
-        if (kScaled != 0) all *= scale.v[matrix];
-        if (kBiased != 0) all += bias.v[matrix * n + result];
-        y.v[at(y_strides, place, column) + result] = all;
+        const float up = kWeights > 1 ? sum[((kWeights - 1) * kRows + r) * kColumns + c] : 0.0;
+        finish(of, second, sum[r * kColumns + c], up, matrix, place, column, result);
       }
     }
   }

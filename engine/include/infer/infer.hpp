@@ -510,10 +510,12 @@ struct BenchOperation {
   std::string name;  ///< "matmul(attn_q,attn_k,attn_v)", or "host: sample" for what is no operation
   int64_t calls = 0;
   double seconds = 0;
-  double share = 0;     ///< of the time of all steps
-  double bytes = 0;     ///< read and written
-  double macs = 0;      ///< multiply-accumulates
-  double fraction = 0;  ///< of the ceiling that binds: weights and cache read, or macs
+  double share = 0;        ///< of the time of all steps
+  double bytes = 0;        ///< read and written
+  double macs = 0;         ///< multiply-accumulates
+  int64_t dispatches = 0;  ///< of shaders, on a GPU
+  int64_t barriers = 0;    ///< that a GPU waits at
+  double fraction = 0;     ///< of the ceiling that binds: weights and cache read, or macs
   BenchBound bound = BenchBound::none;
 };
 
@@ -531,6 +533,7 @@ struct BenchResult {
   double fraction = 0;
   BenchBound bound = BenchBound::none;
   std::vector<BenchOperation> profile;
+  int64_t profiled_steps = 0;  ///< that the profile is of
 };
 
 struct BenchModel {

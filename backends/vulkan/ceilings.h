@@ -1,0 +1,12 @@
+// What a device can do at most, measured.
+#pragma once
+
+#include "backends/vulkan/pipelines.h"
+
+namespace infer::vulkan {
+
+/// Multiply-accumulates of bytes a second, in 1e9; 0 where there is no instruction for them or a
+/// call fails.
+double measure_integer_rate(Context& context, Pipelines& pipelines);
+
+}  // namespace infer::vulkan

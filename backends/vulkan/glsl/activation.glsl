@@ -1,0 +1,20 @@
+#include "backends/vulkan/glsl/math.glsl"
+
+// op::Glu: activation(gate) · up.
+float activated(uint kind, float alpha, float limit, float g, float u) {
+  // precise: the same bits wherever it is computed.
+  if (kind == 0) {
+    const precise float y = g * sigmoid_of(g) * u;
+    return y;
+  }
+  if (kind == 1) {
+    // (1 + tanh(x)) / 2 is the sigmoid of 2x.
+    const precise float inner = 0.79788456080286536 * (g + 0.044715 * g * g * g);
+    const precise float y = g * sigmoid_of(2.0 * inner) * u;
+    return y;
+  }
+  const float limited = min(g, limit);
+  const precise float y =
+      limited * sigmoid_of(limited * alpha) * (clamp(u, -limit, limit) + 1.0);
+  return y;
+}

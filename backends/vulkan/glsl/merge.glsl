@@ -1,0 +1,30 @@
+// Attention's chunks: the pages that a row sees, shared out among at most kChunks chunks of equally
+// many neighbouring pages, which depends on the row's own place alone. Each chunk has its largest
+// score, the sum of its weights and the mix of its values, both relative to that score; they are
+// merged in their order, whoever computed them.
+const uint kChunks = 32;
+
+// Takes a chunk (its largest score and sum) into what is merged so far; mixes go along as
+// merged · keep + chunk's · add.
+void merge(inout float most, inout float sum, float chunk_most, float chunk_sum, out float keep,
+           out float add) {
+  const float now = max(most, chunk_most);
+  keep = exp_of(most - now);
+  add = exp_of(chunk_most - now);
+  precise float all = sum * keep;
+  all = fma(chunk_sum, add, all);
+  sum = all;
+  most = now;
+}
+
+float merged_mix(float mix, float keep, float chunk_mix, float add) {
+  precise float all = mix * keep;
+  return fma(chunk_mix, add, all);
+}
+
+// Pages in sight of slot `slot`, whose first one in sight is `first`, and how many make a chunk.
+uint pages_seen(uint first, uint slot) { return slot / kPageTokens - first / kPageTokens + 1; }
+uint chunk_pages(uint pages) { return (pages + kChunks - 1) / kChunks; }
+uint first_seen(uint slot, uint window) {
+  return window > 0 && slot + 1 > window ? slot + 1 - window : 0;
+}

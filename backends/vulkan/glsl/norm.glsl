@@ -1,0 +1,39 @@
+// The factor of a row's norm, by all invocations of a workgroup of any size: 256 sums of every 256th
+// square, then 16 of 16 of them, then all. Call it once.
+const uint kSums = 256;
+shared float sums[kSums];
+shared float sums_of_16[16];
+
+float norm_factor(F32 x, uint from, uint n, float eps) {
+  const uint size = gl_WorkGroupSize.x;
+  for (uint s = gl_LocalInvocationIndex; s < kSums; s += size) {
+    float squares = 0;
+    for (uint i = s; i < n; i += kSums) {
+      const float value = x.v[from + i];
+      squares = fma(value, value, squares);
+    }
+    sums[s] = squares;
+  }
+  barrier();
+  for (uint s = gl_LocalInvocationIndex; s < 16; s += size) {
+    precise float sum = 0;
+    for (uint i = 0; i < 16; ++i) sum += sums[16 * s + i];
+    sums_of_16[s] = sum;
+  }
+  barrier();
+  precise float all = 0;
+  for (uint s = 0; s < 16; ++s) all += sums_of_16[s];
+  precise float mean = all / float(n);
+  mean += eps;
+  return 1.0 / sqrt(mean);
+}
+
+// precise: the same bits wherever it is computed.
+float normed_value(float value, float factor) {
+  precise float y = value * factor;
+  return y;
+}
+float weighted_value(float value, float weight) {
+  precise float y = value * weight;
+  return y;
+}

@@ -1,0 +1,147 @@
+// What the shaders of products share: constants and push constants (product.cpp), columns of
+// activations and their rounding, what is done with a sum.
+#include "backends/vulkan/glsl/activation.glsl"
+#extension GL_KHR_shader_subgroup_basic : require
+#ifdef INTEGER
+#extension GL_KHR_shader_subgroup_shuffle : require
+#endif
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const uint kLanes = 32;  // of a subgroup
+layout(constant_id = 2) const uint kParts = 1;
+layout(constant_id = 3) const uint kColumns = 1;
+layout(constant_id = 4) const uint kRows = 1;
+// Which matrix of a weight: 0 the only one, 1 by ids, 2 by the column's place along d1.
+layout(constant_id = 5) const uint kMatrix = 0;
+// Activations are loaded by the lanes together and handed round.
+layout(constant_id = 6) const uint kHanded = 0;
+// Every column begins at a multiple of 16 bytes.
+layout(constant_id = 7) const uint kAligned = 0;
+// 0: no norm before; 1: one, 2: and weights of it. Only with a single column.
+layout(constant_id = 8) const uint kNorm = 0;
+layout(constant_id = 9) const uint kNormed = 1;  // elements of that column
+// What follows: 0 nothing, 1 a sum, 2 and up: a Glu of kind kAfter - 2 of two weights.
+layout(constant_id = 10) const uint kAfter = 0;
+
+const uint kWeights = kAfter >= 2 ? 2 : 1;  // that a lane has rows of
+const uint kSumsOfLane = kWeights * kRows * kColumns;
+
+// product.cpp: MatrixPush
+struct Matrix {
+  uint64_t w, bias, scale, y, residual;
+  uint n, first_tile;
+  Strides y_strides, residual_strides;
+  float factor;
+  uint unused;
+  uvec4 planes;  // of 1 and up: offset from w in units of 16 bytes
+};
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Matrices {
+  Matrix v[];
+};
+
+layout(push_constant, scalar) uniform Push {
+  Step step;
+  Matrices weights;
+  F32 x;
+  I32 ids;
+  F32 norm;
+  uint k, matrices, tiles, weight_count;
+  Strides x_strides;
+  uint ids_stride;
+  uint rows;
+  float eps;
+  float alpha, limit;
+};
+
+shared float normed[kNormed];
+
+// Columns, by address or in shared memory.
+float activation(uint64_t from, uint i) { return kNorm != 0 ? normed[i] : F32(from).v[i]; }
+
+// Beyond the end of a column, where weights are zero, nothing may be read.
+uint64_t pair_at(uint64_t from, uint i) {
+#ifdef RAGGED
+  const float first = i < elements_of_row ? activation(from, i) : 0.0;
+  const float second = i + 1 < elements_of_row ? activation(from, i + 1) : 0.0;
+  return packUint2x32(floatBitsToUint(vec2(first, second)));
+#endif
+  if (kNorm != 0) return packUint2x32(floatBitsToUint(vec2(normed[i], normed[i + 1])));
+  return Pair(from + uint64_t(i) * 4).v;
+}
+
+vec4 four_at(uint64_t from, uint i) {
+#ifdef RAGGED
+  vec4 some = vec4(0);
+  [[unroll]] for (uint t = 0; t < 4; ++t) {
+    if (i + t < elements_of_row) some[t] = activation(from, i + t);
+  }
+  return some;
+#endif
+  if (kNorm != 0) return vec4(normed[i], normed[i + 1], normed[i + 2], normed[i + 3]);
+  if (kAligned != 0) return F32x4(from + uint64_t(i) * 4).v;
+  F32 at = F32(from + uint64_t(i) * 4);
+  return vec4(at.v[0], at.v[1], at.v[2], at.v[3]);
+}
+
+#ifdef INTEGER
+// Word t of a piece of a column in bytes: of 8 lanes each has one, and all of them the piece's scale,
+// the largest magnitude over 127. The sum of its run is in four of them. A NaN stays one in the scale.
+void quantise(uint64_t from, uint i, uint t, out int word, out float scale, out int sum) {
+  const uvec2 run = runs(i);
+  const vec4 x = four_at(from, t < 4 ? run.x + 4 * t : run.y + 4 * t - 16);
+  const uvec4 sizes = floatBitsToUint(abs(x));
+  uint largest = max(max(sizes.x, sizes.y), max(sizes.z, sizes.w));
+  [[unroll]] for (uint other = 1; other < 8; other *= 2) {
+    largest = max(largest, subgroupShuffleXor(largest, other));
+  }
+  const float most = uintBitsToFloat(largest);
+  scale = most / 127.0;
+  const float inverse = most > 1e-30 ? 127.0 / most : 0.0;
+  const ivec4 q = ivec4(clamp(roundEven(x * inverse), -127.0, 127.0));
+  word = (q.x & 255) | (q.y & 255) << 8 | (q.z & 255) << 16 | q.w << 24;
+  sum = q.x + q.y + q.z + q.w;
+  sum += subgroupShuffleXor(sum, 1);
+  sum += subgroupShuffleXor(sum, 2);
+}
+
+// The product of a piece of a row with that of a column, of the sums of their two runs.
+float piece_product(ivec2 sums, vec2 scale, vec2 least, float a_scale, ivec2 a_sums) {
+  sums -= OFFSET * a_sums;
+#ifdef SINGLE
+  precise float all = scale.x * float(sums.x + sums.y);
+#else
+  precise float all = scale.x * float(sums.x);
+  all = fma(scale.y, float(sums.y), all);
+#endif
+#ifdef LEAST
+  all = fma(-least.x, float(a_sums.x), all);
+  all = fma(-least.y, float(a_sums.y), all);
+#endif
+  return all * a_scale;
+}
+#endif
+
+// The sum of a row, with the scale and bias of its matrix.
+float finished(Matrix of, float sum, uint matrix, uint result) {
+  precise float all = sum;
+  if (of.scale != 0) all *= F32(of.scale).v[matrix];
+  if (of.bias != 0) all += F32(of.bias).v[matrix * of.n + result];
+  return all;
+}
+
+// Puts a result in its place, with what follows it. `second` and `up`: the weight of the other
+// factor of an activation and its sum. Weights are read once by the caller: some drivers would read
+// them again for every result.
+void finish(Matrix of, Matrix second, float sum, float up, uint matrix, uint place, uint column,
+            uint result) {
+  precise float all = finished(of, sum, matrix, result);
+  if (kAfter == 1) {
+    const uint from = at(of.residual_strides, place, column) + result;
+    const precise float scaled = of.factor * all;
+    all = F32(of.residual).v[from] + scaled;
+  }
+  if (kAfter >= 2) {
+    all = activated(kAfter - 2, alpha, limit, all, finished(second, up, matrix, result));
+  }
+  F32(of.y).v[at(of.y_strides, place, column) + result] = all;
+}

@@ -1,0 +1,39 @@
+#version 460
+#include "backends/vulkan/glsl/common.glsl"
+#include "backends/vulkan/glsl/math.glsl"
+#include "backends/vulkan/glsl/cache.glsl"
+#include "backends/vulkan/glsl/merge.glsl"
+
+// The chunks of attention.comp, merged in their order: an invocation an element of a head.
+layout(local_size_x = 64) in;
+layout(constant_id = 1) const uint kValueDim = 1;
+layout(constant_id = 2) const uint kSinks = 0;
+
+layout(push_constant, scalar) uniform Push {
+  Step step;
+  F32 chunks;
+  I32 slots;
+  F32 sinks, y;
+  Strides y_strides;
+  uint window;
+};
+
+void main() {
+  const uint d = gl_GlobalInvocationID.x;
+  const uint head = gl_WorkGroupID.y;
+  const uint r = gl_WorkGroupID.z;
+  if (r >= step.rows[0] || d >= kValueDim) return;
+  const uint slot = uint(slots.v[r]);
+  const uint pages = pages_seen(first_seen(slot, window), slot);
+  const uint count = (pages + chunk_pages(pages) - 1) / chunk_pages(pages);
+  float most = kSinks != 0 ? sinks.v[head] : uintBitsToFloat(0xff800000u);
+  float sum = kSinks != 0 ? 1.0 : 0.0;
+  float mix = 0;
+  for (uint c = 0; c < count; ++c) {
+    const uint from = ((r * gl_NumWorkGroups.y + head) * kChunks + c) * (kValueDim + 2);
+    float keep, add;
+    merge(most, sum, chunks.v[from + 1], chunks.v[from], keep, add);
+    mix = merged_mix(mix, keep, chunks.v[from + 2 + d], add);
+  }
+  y.v[at(y_strides, head, r) + d] = mix / sum;
+}

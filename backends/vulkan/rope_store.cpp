@@ -1,0 +1,47 @@
+#include "backends/vulkan/rope_store.h"
+
+#include <algorithm>
+
+#include "backends/vulkan/cache.h"
+#include "engine/core/checked.h"
+
+namespace infer::vulkan {
+namespace {
+
+/// ops/rope_store.comp
+struct Push {
+  VkDeviceAddress step, q, k, v, table, y, slots, sequences;
+  StridePush q_strides, k_strides, v_strides, y_strides, table_strides;
+  uint32_t kind;
+  uint32_t k_offset, v_offset;
+};
+
+}  // namespace
+
+void record_rope_store(const NodeCall& call, const RopeStoreCall& in) {
+  const KvGeometry& kv = call.graph.kv();
+  const KvLayerLayout& at = call.kv_layout.layers[static_cast<size_t>(in.kv_layer)];
+  // Values that lie in their keys are stored with them.
+  const bool values = at.v_offset != at.k_offset;
+  const uint32_t constants[] = {*cache_type(kv.k_type),
+                                *cache_type(kv.v_type),
+                                static_cast<uint32_t>(in.rope->style),
+                                in.table.size(1),
+                                in.q.size(1),
+                                in.k.size(1),
+                                in.k.size(0),
+                                in.v.size(0),
+                                static_cast<uint32_t>(at.k_row),
+                                static_cast<uint32_t>(at.v_row),
+                                at.k_element > 0 ? 1u : 0u};
+  call.recorder.dispatch(
+      "rope_store", constants,
+      Push{call.step, in.q.address, in.k.address, in.v.address, in.table.address, in.y.address,
+           in.slots.address, in.sequences.address, strides_of(in.q), strides_of(in.k),
+           strides_of(in.v), strides_of(in.y), strides_of(in.table), static_cast<uint32_t>(at.kind),
+           static_cast<uint32_t>(at.k_offset), static_cast<uint32_t>(at.v_offset)},
+      {div_ceil<int64_t>(std::max(in.k.dim(0), in.v.dim(0)), 64),
+       in.q.dim(1) + in.k.dim(1) * (values ? 2 : 1), in.q.dim(2)});
+}
+
+}  // namespace infer::vulkan

@@ -1,0 +1,41 @@
+// How shaders use a device. A device gets what suits its kind; tests set other values, so that
+// every path is executed on whatever is at hand. Which one is taken changes speed, and with `parts`
+// and `integer` the order or the precision of sums; never what a batch or a chunk does to a row.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "backends/vulkan/instance.h"
+
+namespace infer::vulkan {
+
+struct Tuning {
+  uint32_t parts = 8;  ///< subgroups of a product's workgroup, each with a stretch of K
+  uint32_t tall = 1;   ///< rows of a lane
+  /// Activations are loaded by the lanes of a subgroup together and handed round; else every lane
+  /// loads all of them, which caches answer at once where a subgroup is one instruction.
+  bool handed = false;
+  int64_t groups = 65535;        ///< of a product, at most
+  int64_t normed_groups = 1024;  ///< likewise where each of them normalises the activations first
+  uint32_t row_lanes = 256;      ///< invocations that share a row of a norm
+  /// Steps of so few rows share out a row's keys among workgroups.
+  int64_t split_rows = 16;
+  /// Products of more columns go through tiles in shared memory.
+  int64_t vector_columns = 16;
+  bool tile = true;
+  bool fuse = true;
+  bool integer = false;  ///< activations are rounded to bytes where a type's shader knows how
+
+  bool tiles(int64_t columns) const { return tile && columns > vector_columns; }
+  bool splits(int64_t rows) const { return rows <= split_rows; }
+
+  /// What suits a device.
+  static Tuning of(const PhysicalDevice& device);
+};
+
+/// For tests: devices opened from here on are used so. Nothing: as suits them.
+void force_tuning(std::optional<Tuning> tuning);
+std::optional<Tuning> forced_tuning();
+
+}  // namespace infer::vulkan

@@ -1,0 +1,290 @@
+// Every path of the shaders on the device at hand, whatever suits it: tunings are forced.
+#include "backends/vulkan/tuning.h"
+
+#include <doctest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/vulkan/device.h"
+#include "engine/jobs/conformance.h"
+#include "tests/models/golden.h"
+#include "tests/support.h"
+
+namespace infer::vulkan {
+namespace {
+
+struct NamedTuning {
+  const char* name;
+  Tuning tuning;
+};
+
+/// What a GPU takes, with as many subgroups as there may be of a processor's short ones.
+Tuning gpu_like() {
+  Tuning tuning;
+  tuning.parts = 4;
+  tuning.groups = 7;          // so that a workgroup goes through several tiles
+  tuning.normed_groups = 3;   // likewise
+  tuning.vector_columns = 4;  // so that short prompts make tiles
+  return tuning;
+}
+
+std::vector<NamedTuning> tunings() {
+  Tuning integer = gpu_like();
+  integer.integer = true;
+  Tuning one_part = integer;
+  one_part.parts = 1;
+  one_part.tall = 2;
+  one_part.handed = true;
+  one_part.split_rows = 0;
+  one_part.tile = false;
+  Tuning unfused = gpu_like();
+  unfused.fuse = false;
+  return {{"several subgroups", gpu_like()},
+          {"integers", integer},
+          {"integers of one subgroup", one_part},
+          {"nothing fused", unfused}};
+}
+
+/// Devices that are opened while it lives are used so.
+class Forced {
+ public:
+  explicit Forced(const Tuning& tuning) { force_tuning(tuning); }
+  ~Forced() { force_tuning(std::nullopt); }
+  Forced(const Forced&) = delete;
+  Forced& operator=(const Forced&) = delete;
+};
+
+bool present() {
+  const Result<std::unique_ptr<Device>> device = open_device("vulkan", {});
+  if (!device) test::skipped("vulkan: " + device.error().message());
+  return device.has_value();
+}
+
+/// Whether rounding activations can be forced; a SKIPPED line where it cannot.
+bool can_be(const NamedTuning& t) {
+  if (!t.tuning.integer) return true;
+  const auto instance = Instance::get();
+  REQUIRE(instance.has_value());
+  const bool can = (*instance)->devices().front().integer_dots;
+  if (!can) test::skipped(std::string(t.name) + ": the device has no integer dot products");
+  return can;
+}
+
+/// Enough of an operation's cases to meet every type and every form of shader once.
+bool wanted(const Tuning& t, const std::string& op, const std::string& name) {
+  const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+  if (op == "attention") return t.split_rows > 0 && !t.integer && t.fuse && has("grouped");
+  if (op == "rms_norm" || has("product")) return true;
+  if (!t.fuse) return false;
+  if (op == "matmul") return has(t.tile ? "n 50 rows 33" : "n 7 rows 1");
+  return has("rows 3") && !has("rows 33");
+}
+
+TEST_CASE("tunings: operations") {
+  if (!present()) return;
+  for (const NamedTuning& t : tunings()) {
+    if (!can_be(t)) continue;
+    const Forced forced(t.tuning);
+    const auto device = open_device("vulkan", {});
+    REQUIRE(device.has_value());
+    int run = 0;
+    for (const char* name : {"rms_norm", "matmul", "moe_matmul", "head_matmul", "attention"}) {
+      for (const OpDef* op : all_ops()) {
+        if (std::string(op->name) != name) continue;
+        std::vector<OpCase> cases;
+        op->cases(cases);
+        for (const OpCase& c : cases) {
+          if (!wanted(t.tuning, name, c.name)) continue;
+          INFO(t.name << ": " << name << " " << c.name);
+          const Status status = run_case(**device, *op, c, false);
+          CHECK_MESSAGE(status.ok(), status.message());
+          ++run;
+        }
+      }
+    }
+    CHECK(run > 20);
+  }
+}
+
+TEST_CASE("tunings: exact activations are not rounded") {
+  Tuning integer = gpu_like();
+  integer.integer = true;
+  if (!present() || !can_be({"exact", integer})) return;
+  const Forced forced(integer);
+  const OpDef& matmul = op_def(OpId::Matmul);
+  std::vector<OpCase> cases;
+  matmul.cases(cases);
+  int rounded = 0;
+  for (const OpCase& c : cases) {
+    if (!c.name.ends_with("n 50 rows 3")) continue;
+    INFO(c.name);
+    const auto exact = open_device("vulkan", {.exact = true});
+    const auto fast = open_device("vulkan", {});
+    REQUIRE(exact.has_value());
+    REQUIRE(fast.has_value());
+    CHECK(run_case(**exact, matmul, c, true).ok());
+    if (!run_case(**fast, matmul, c, true).ok()) ++rounded;  // beyond what exact ones are allowed
+  }
+  CHECK(rounded >= 6);  // Q4_0, Q4_K, Q5_K, Q6_K, Q8_0, IQ4_NL
+}
+
+/// Every form of attention, of experts and of products, and types with and without integers.
+const std::vector<std::string> kModels{"llama-q4_0",   "llama-q4_k",      "llama-q8_0",
+                                       "llama-f16",    "gemma3-f32",      "gpt-oss-mxfp4",
+                                       "qwen3moe-f32", "deepseek2-v3-f32"};
+
+TEST_CASE("tunings: whole models, and the same bits by chunks and steps") {
+  if (!present()) return;
+  for (const NamedTuning& t : tunings()) {
+    if (!can_be(t)) continue;
+    const Forced forced(t.tuning);
+    for (const test::GoldenModel& model : test::golden_models()) {
+      if (std::ranges::find(kModels, model.name) == kModels.end()) continue;
+      INFO(t.name << " " << model.name);
+      test::EvaluateOptions options;
+      options.load.device = "vulkan";
+      const std::vector<float> whole = test::evaluate(model, options);
+      const double error = test::nmse(whole, test::read_f32(model.logits));
+      std::fprintf(stderr, "%-26s %-16s %.3g\n", t.name, model.name.c_str(), error);
+      CHECK(error <= (t.tuning.integer ? std::max(model.limit, 1e-10) : 1e-10));
+      const auto same = [&](const test::EvaluateOptions& other) {
+        const std::vector<float> logits = test::evaluate(model, other);
+        REQUIRE(logits.size() == whole.size());
+        CHECK(std::memcmp(logits.data(), whole.data(), logits.size() * sizeof(float)) == 0);
+      };
+      options.load.batch_rows = 3;
+      same(options);
+      options.step_by_step = true;
+      same(options);
+    }
+  }
+}
+
+TEST_CASE("tunings: the validation layer is content") {
+  std::mutex mutex;
+  std::vector<std::string> messages;
+  const bool there = validate([&](const std::string& message) {
+    const std::lock_guard lock(mutex);
+    messages.push_back(message);
+  });
+  if (!there) {
+    test::skipped("the validation layer is not installed (Debian: vulkan-validationlayers)");
+  } else if (present()) {
+    for (const NamedTuning& t : tunings()) {
+      if (!can_be(t)) continue;
+      const Forced forced(t.tuning);
+      for (const test::GoldenModel& model : test::golden_models()) {
+        if (model.name != "llama-q4_k" && model.name != "gpt-oss-mxfp4") continue;
+        test::EvaluateOptions options;
+        options.load.device = "vulkan";
+        test::evaluate(model, options);
+        options.step_by_step = true;
+        test::evaluate(model, options);
+      }
+    }
+  }
+  validate(nullptr);
+  for (const std::string& message : messages) FAIL_CHECK(message);
+}
+
+/// What a graph of one node makes of its weights and data.
+std::vector<float> computed(CaseBuilder& builder, ValueId y, int64_t rows) {
+  builder.graph().output(y);
+  const Graph graph = builder.finish().value();
+  const std::unique_ptr<Device> device = open_device("vulkan", {}).value();
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  std::vector<MemoryRef> memory(graph.values().size());
+  std::vector<const std::byte*> inputs(graph.values().size(), nullptr);
+  for (size_t id = 0; id < memory.size(); ++id) {
+    const Value& value = graph.values()[id];
+    if (value.kind == Value::Kind::input) {
+      inputs[id] = builder.inputs()[static_cast<size_t>(value.index)].data();
+      continue;
+    }
+    const bool weight = value.kind == Value::Kind::weight;
+    buffers.push_back(
+        device
+            ->alloc(weight ? device->packed_bytes(value.desc) : value.desc.extent_bytes(),
+                    Purpose::weights)
+            .value());
+    memory[id] = {buffers.back().get(), 0};
+    if (!weight) continue;
+    const ReadFn read = [&](uint64_t offset, std::span<std::byte> out) {
+      const auto& stored = builder.weights()[static_cast<size_t>(value.index)];
+      std::memcpy(out.data(), stored.data() + offset, out.size());
+      return Status();
+    };
+    REQUIRE(device->load_weight(value.desc, read, memory[id]).ok());
+  }
+  const auto program = device->compile({{&graph, 0, 1}, memory, {}}).value();
+  REQUIRE(program->run({rows, 0, inputs, {}}).ok());
+  const TensorDesc& desc = graph.value(y).desc;
+  std::vector<float> found(static_cast<size_t>(desc.elements()));
+  REQUIRE(
+      device->read(memory[static_cast<size_t>(y)], std::as_writable_bytes(std::span(found))).ok());
+  return found;
+}
+
+/// A product of random data with so many rows, of which the first are the same for any number.
+std::vector<float> products(DType type, int64_t rows) {
+  OpCase c;
+  c.rows = rows;
+  CaseBuilder builder(c, 7);
+  const ValueId w = builder.weight(type, 512, 50);
+  const ValueId x = builder.activations(512);
+  const ValueId y = builder.graph().add(op::Matmul{}, {x, w, kNoValue, kNoValue});
+  return computed(builder, y, rows);
+}
+
+TEST_CASE("rows that are longer than a staging buffer holds of a group") {
+  if (!present()) return;
+  for (const int64_t width : {70021, 31}) {
+    OpCase c;
+    c.rows = 40;
+    CaseBuilder builder(c, 3);
+    const ValueId table = builder.weight(DType::bf16, width, 37);
+    const ValueId tokens = builder.indices(1, 37);
+    const ValueId y = builder.graph().add(op::Embed{}, {tokens, table});
+    const std::vector<float> found = computed(builder, y, c.rows);
+    const std::byte* stored = builder.weights()[0].data();
+    const auto* ids = reinterpret_cast<const int32_t*>(builder.inputs()[0].data());
+    int64_t wrong = 0;
+    for (int64_t r = 0; r < c.rows; ++r) {
+      for (int64_t i = 0; i < width; ++i) {
+        uint32_t bits = 0;
+        std::memcpy(reinterpret_cast<std::byte*>(&bits) + 2, stored + (ids[r] * width + i) * 2, 2);
+        float value = 0;
+        std::memcpy(&value, &bits, sizeof(value));
+        if (found[static_cast<size_t>(r * width + i)] != value) ++wrong;
+      }
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("tunings: sequences that decode together get the bits they get alone") {
+  if (!present()) return;
+  for (const NamedTuning& t : tunings()) {
+    if (!can_be(t)) continue;
+    INFO(t.name);
+    const Forced forced(t.tuning);
+    for (const DType type : {DType::q4_0, DType::q6_k, DType::f16}) {
+      INFO(dtype_info(type).ident);
+      const std::vector<float> all = products(type, 33);
+      for (const int64_t rows : {1, 2, 3, 16}) {
+        const std::vector<float> some = products(type, rows);
+        CHECK(std::memcmp(some.data(), all.data(), some.size() * sizeof(float)) == 0);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace infer::vulkan

@@ -120,6 +120,10 @@ int64_t VulkanDevice::scratch_bytes(const Segment&) const { return 0; }
 
 std::vector<NodePhase> VulkanDevice::phases(const Graph& graph) const { return plan_phases(graph); }
 
+int64_t VulkanDevice::largest_buffer() const {
+  return context_->physical().largest_allocation / kAlignment * kAlignment;
+}
+
 Result<std::unique_ptr<Buffer>> VulkanDevice::alloc(int64_t bytes, Purpose purpose) {
   Result<Part> part = heap_->allocate(bytes);
   if (!part) {

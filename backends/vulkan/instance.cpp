@@ -94,14 +94,19 @@ Status check_features(PhysicalDevice& device, uint32_t version) {
 
   VkPhysicalDeviceSubgroupSizeControlProperties range{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES};
+  VkPhysicalDeviceMaintenance4Properties buffers{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES, &range};
   VkPhysicalDeviceMaintenance3Properties largest{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, size_control ? &range : nullptr};
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES,
+      size_control ? &buffers : nullptr};
   VkPhysicalDeviceSubgroupProperties subgroup{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES,
                                               &largest};
   VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &subgroup};
   vkGetPhysicalDeviceProperties2(device.handle, &properties);
-  device.largest_allocation =
-      static_cast<int64_t>(std::min<uint64_t>(largest.maxMemoryAllocationSize, uint64_t{1} << 62));
+  // Of drivers older than Vulkan 1.3 nothing is known about buffers.
+  const VkDeviceSize buffer = buffers.maxBufferSize > 0 ? buffers.maxBufferSize : VK_WHOLE_SIZE;
+  device.largest_allocation = static_cast<int64_t>(
+      std::min({largest.maxMemoryAllocationSize, buffer, VkDeviceSize{1} << 62}));
   constexpr VkSubgroupFeatureFlags kNeeded = VK_SUBGROUP_FEATURE_BASIC_BIT |
                                              VK_SUBGROUP_FEATURE_ARITHMETIC_BIT |
                                              VK_SUBGROUP_FEATURE_BALLOT_BIT;

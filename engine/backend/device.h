@@ -116,6 +116,8 @@ class Device {
   /// Every offset in a buffer is a multiple of this, in bytes; a power of two.
   virtual int64_t alignment() const = 0;
 
+  /// Bytes that one buffer may have.
+  virtual int64_t largest_buffer() const { return INT64_MAX; }
   /// out_of_memory or device on failure. Contents are undefined.
   virtual Result<std::unique_ptr<Buffer>> alloc(int64_t bytes, Purpose purpose) = 0;
   /// Bytes allocated now for a purpose.

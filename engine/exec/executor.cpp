@@ -74,18 +74,17 @@ Status Executor::load_weights(const MemoryPlan& plan, const std::function<bool(d
   weight_memory_.assign(all.size(), {});
   int64_t total = 0;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (plan.weight_offsets[i] >= 0) total += all[i].desc.extent_bytes();
+    if (plan.weight_places[i].buffer >= 0) total += all[i].desc.extent_bytes();
   }
-  Buffer* shared = nullptr;
   if (!request_.weights_mapped) {
-    INFER_TRY_S(std::unique_ptr<Buffer> buffer,
-                device_.alloc(plan.bytes[static_cast<size_t>(Purpose::weights)], Purpose::weights));
-    shared = buffer.get();
-    weight_buffers_.push_back(std::move(buffer));
+    for (const int64_t bytes : plan.weight_buffers) {
+      INFER_TRY_S(weight_buffers_.emplace_back(), device_.alloc(bytes, Purpose::weights));
+    }
   }
   int64_t done = 0;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (plan.weight_offsets[i] < 0) continue;
+    const WeightPlace& place = plan.weight_places[i];
+    if (place.buffer < 0) continue;
     const Weight& weight = all[i];
     if (progress && !progress(static_cast<double>(done) / static_cast<double>(total))) {
       return run_cancelled();
@@ -101,7 +100,7 @@ Status Executor::load_weights(const MemoryPlan& plan, const std::function<bool(d
       weight_memory_[i] = {buffer.get(), 0};
       weight_buffers_.push_back(std::move(buffer));
     } else {
-      weight_memory_[i] = {shared, plan.weight_offsets[i]};
+      weight_memory_[i] = {weight_buffers_[static_cast<size_t>(place.buffer)].get(), place.offset};
       const ReadFn read = [&](uint64_t offset, std::span<std::byte> out) {
         return source.read(weight.place, offset, out);
       };

@@ -27,21 +27,34 @@ constexpr int64_t kFaultAround = 64 << 10;
 /// Where weights lie, packed one after another; and as they lie in the file: all of them, and the
 /// most that two layers in a row use.
 struct WeightsPlan {
-  std::vector<int64_t> offsets;
+  std::vector<WeightPlace> places;
+  std::vector<int64_t> buffers;
   int64_t packed = 0;
   int64_t mapped = 0;
   int64_t window = 0;
 };
 
-WeightsPlan place_weights(const Graph& graph, const Device& device, size_t count) {
+Result<WeightsPlan> place_weights(const Graph& graph, const Device& device,
+                                  std::span<const Weight> weights) {
   WeightsPlan plan;
-  plan.offsets.assign(count, -1);
+  plan.places.resize(weights.size());
   for (const Value& value : graph.values()) {
     if (value.kind != Value::Kind::weight) continue;
-    int64_t& offset = plan.offsets[static_cast<size_t>(value.index)];
-    if (offset >= 0) continue;
-    offset = plan.packed;
-    plan.packed += round_up(device.packed_bytes(value.desc), device.alignment());
+    const auto index = static_cast<size_t>(value.index);
+    WeightPlace& place = plan.places[index];
+    if (place.buffer >= 0) continue;
+    const int64_t bytes = round_up(device.packed_bytes(value.desc), device.alignment());
+    if (bytes > device.largest_buffer()) {
+      return fail(StatusCode::does_not_fit,
+                  "tensor '{}' needs {} in one piece, {} gives at most {}", weights[index].name,
+                  format_bytes(bytes), device.info().name, format_bytes(device.largest_buffer()));
+    }
+    if (plan.buffers.empty() || bytes > device.largest_buffer() - plan.buffers.back()) {
+      plan.buffers.push_back(0);
+    }
+    place = {static_cast<int32_t>(plan.buffers.size()) - 1, plan.buffers.back()};
+    plan.buffers.back() += bytes;
+    plan.packed += bytes;
     plan.mapped += value.desc.extent_bytes();
   }
   int64_t before = 0;
@@ -150,7 +163,7 @@ class Planner {
                      node.unit.layer, capable.message());
       }
     }
-    placed_ = place_weights(graph, device_, weights_.source().weights().size());
+    INFER_TRY_S(placed_, place_weights(graph, device_, weights_.source().weights()));
     layout_ = canonical_kv_layout(graph.kv());
     for (KvKind& kind : layout_.kinds) {
       kind.page_bytes = round_up(kind.page_bytes, device_.alignment());
@@ -166,7 +179,8 @@ class Planner {
   /// `rows` at most in a step: those asked for or a smaller power of two.
   Result<MemoryPlan> plan_rows(const PlanRequest& request, int64_t rows) const {
     MemoryPlan plan;
-    plan.weight_offsets = placed_.offsets;
+    plan.weight_places = placed_.places;
+    plan.weight_buffers = placed_.buffers;
     plan.kv_layout = layout_;
     plan.max_rows = rows;
     plan.max_outputs = std::min(request.max_outputs, rows);
@@ -182,6 +196,13 @@ class Planner {
       of(plan, Purpose::activations) = std::max(of(plan, Purpose::activations), bucket.activations);
       of(plan, Purpose::scratch) = std::max(of(plan, Purpose::scratch), bucket.scratch);
       of(plan, Purpose::process) += bucket.program;
+    }
+    for (const Purpose purpose : {Purpose::activations, Purpose::scratch}) {
+      if (of(plan, purpose) <= device_.largest_buffer()) continue;
+      return fail(StatusCode::does_not_fit,
+                  "steps of {} tokens need {} of {} in one piece, {} gives at most {}", rows,
+                  format_bytes(of(plan, purpose)), purpose_name(purpose), info_.name,
+                  format_bytes(device_.largest_buffer()));
     }
     of(plan, Purpose::host) = host_bytes(model_.info(), rows, plan.max_outputs, 0);
     of(plan, Purpose::weights) = request.weights_mapped ? placed_.mapped : placed_.packed;

@@ -36,16 +36,22 @@ struct PlanRequest {
   bool observed = false;
 };
 
+/// Where a weight lies: in which of the weights' buffers, −1 if the graph does not use it.
+struct WeightPlace {
+  int32_t buffer = -1;
+  int64_t offset = 0;
+};
+
 struct MemoryPlan {
   int64_t context = 0;  ///< tokens
   KvLayout kv_layout;
   std::vector<int32_t> kv_pages;  ///< by kind
   int64_t bytes[kPurposeCount] = {};
-  int64_t available = 0;  ///< what it was measured against
-  int64_t reserve = 0;    ///< of what is free, left alone
-  /// By index of the source's weights: offset in the weights' buffer, −1 if the graph does not use
-  /// it.
-  std::vector<int64_t> weight_offsets;
+  int64_t available = 0;                   ///< what it was measured against
+  int64_t reserve = 0;                     ///< of what is free, left alone
+  std::vector<WeightPlace> weight_places;  ///< by index of the source's weights
+  /// Bytes of each of the weights' buffers: as few as Device::largest_buffer() allows.
+  std::vector<int64_t> weight_buffers;
 
   // What was chosen.
   int64_t max_rows = 0;

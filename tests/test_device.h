@@ -18,21 +18,33 @@ class TestDevice final : public Device {
 
   int64_t largest = INT64_MAX;  ///< bytes of a buffer
   bool visible = true;          ///< its memory, to the host
+  int64_t free = -1;            ///< bytes of memory of its own; −1: the host's
+  int32_t refused_layer = -1;   ///< of which it cannot compute anything
 
   DeviceInfo info() const override {
     DeviceInfo info = cpu_->info();
     info.name = name_;
+    if (free >= 0) {
+      info.memory = MemoryKind::own;
+      info.memory_total = info.memory_free = free;
+      info.memory_held = 0;
+    }
     return info;
   }
   Ceilings measure_ceilings() override { return {}; }
   Status capability(const Graph& graph, const Node& node) const override {
+    if (refused_layer >= 0 && node.unit.layer == refused_layer) {
+      return {StatusCode::unsupported, "not this layer"};
+    }
     return cpu_->capability(graph, node);
   }
   int64_t packed_bytes(const TensorDesc& desc) const override { return cpu_->packed_bytes(desc); }
   int64_t scratch_bytes(const Segment& segment) const override {
     return cpu_->scratch_bytes(segment);
   }
-  std::vector<NodePhase> phases(const Graph& graph) const override { return cpu_->phases(graph); }
+  std::vector<NodePhase> phases(const Segment& segment) const override {
+    return cpu_->phases(segment);
+  }
   int64_t alignment() const override { return cpu_->alignment(); }
   int64_t largest_buffer() const override { return largest; }
   Result<std::unique_ptr<Buffer>> alloc(int64_t bytes, Purpose purpose) override {

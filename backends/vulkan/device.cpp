@@ -63,9 +63,10 @@ Result<std::unique_ptr<Device>> open(int32_t index, const DeviceOptions&) {
 Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index) {
   INFER_TRY(const std::shared_ptr<Instance> instance, Instance::get());
   const auto& all = instance->devices();
+  if (index < 0) index = best_device(all);
   if (index < 0 || static_cast<size_t>(index) >= all.size()) {
-    return fail(StatusCode::not_found, "there is no device 'vulkan:{}'; the driver shows {}", index,
-                all.size());
+    return fail(StatusCode::not_found, "there is no device 'vulkan:{}'; the drivers show {}",
+                std::max(index, 0), all.size());
   }
   std::unique_ptr<VulkanDevice> device(new VulkanDevice());
   INFER_TRY(device->context_, Context::create(instance, all[static_cast<size_t>(index)]));
@@ -118,7 +119,9 @@ int64_t VulkanDevice::packed_bytes(const TensorDesc& desc) const {
 
 int64_t VulkanDevice::scratch_bytes(const Segment&) const { return 0; }
 
-std::vector<NodePhase> VulkanDevice::phases(const Graph& graph) const { return plan_phases(graph); }
+std::vector<NodePhase> VulkanDevice::phases(const Segment& segment) const {
+  return plan_phases(segment);
+}
 
 int64_t VulkanDevice::largest_buffer() const {
   return context_->physical().largest_allocation / kAlignment * kAlignment;

@@ -133,6 +133,7 @@ PhysicalDevice describe(VkPhysicalDevice handle) {
   device.description =
       fmt::format("{}, {}", properties.properties.deviceName,
                   driver.driverInfo[0] != '\0' ? driver.driverInfo : driver.driverName);
+  device.type = properties.properties.deviceType;
   device.processor = properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
   device.limits = properties.properties.limits;
   vkGetPhysicalDeviceMemoryProperties(handle, &device.memory);
@@ -175,7 +176,30 @@ DeviceInfo PhysicalDevice::info() const {
   info.description = description;
   info.memory_total = memory_total();
   info.memory_free = memory_free();
+  if (processor) {
+    info.memory = MemoryKind::host;
+  } else if (type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU) {
+    info.memory = MemoryKind::shared;
+  }
   return info;
+}
+
+int32_t best_device(std::span<const PhysicalDevice> devices) {
+  const auto rank = [](const PhysicalDevice& device) {
+    switch (device.type) {
+      case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return 3;
+      case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return 2;
+      case VK_PHYSICAL_DEVICE_TYPE_CPU: return 0;
+      default: return 1;
+    }
+  };
+  const PhysicalDevice* best = nullptr;
+  for (const PhysicalDevice& device : devices) {
+    if (!device.usable.ok()) continue;
+    const auto key = [&](const PhysicalDevice& d) { return std::pair(rank(d), d.memory_total()); };
+    if (best == nullptr || key(device) > key(*best)) best = &device;
+  }
+  return best == nullptr ? -1 : static_cast<int32_t>(best - devices.data());
 }
 
 Result<std::shared_ptr<Instance>> Instance::get() {

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,9 @@ struct PhysicalDevice {
   uint32_t timestamp_bits = 0;
   uint32_t subgroup = 0;         ///< lanes of a subgroup in all shaders
   bool choose_subgroup = false;  ///< pipelines have to ask for that size
-  bool processor = false;        ///< a CPU: no more at once than it has cores
-  bool memory_budget = false;    ///< VK_EXT_memory_budget
+  VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_OTHER;
+  bool processor = false;      ///< a CPU: no more at once than it has cores
+  bool memory_budget = false;  ///< VK_EXT_memory_budget
   int64_t largest_allocation = 0;
   Status usable;  ///< unsupported, with the feature that is missing
 
@@ -35,6 +37,10 @@ struct PhysicalDevice {
   int64_t memory_free() const;
   DeviceInfo info() const;
 };
+
+/// The index of the usable device that is likely the fastest: discrete before integrated before
+/// others before processors, then the one with most memory. −1: none is usable.
+int32_t best_device(std::span<const PhysicalDevice> devices);
 
 /// Shared by all devices that are open; made anew once the last of them is gone.
 class Instance {

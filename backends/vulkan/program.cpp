@@ -40,7 +40,7 @@ class VulkanProgram final : public Program, private Recorder {
   }
 
   Status record(VkDeviceAddress tables) {
-    INFER_TRY_S(step_, StepMemory::create(context_, graph_, tables));
+    INFER_TRY_S(step_, StepMemory::create(context_, segment_, tables));
     INFER_CHECK(commands_.create());
     return record_all(commands_);
   }
@@ -214,12 +214,13 @@ class VulkanProgram final : public Program, private Recorder {
 
 }  // namespace
 
-std::vector<NodePhase> plan_phases(const Graph& graph) {
+std::vector<NodePhase> plan_phases(const Segment& segment) {
+  const Graph& graph = *segment.graph;
   std::vector<NodePhase> phases;
   std::set<ValueId> made;    // in the running phase
   std::set<int32_t> stored;  // layers whose cache it writes
   int32_t current = 0;
-  for (const Node& node : graph.nodes()) {
+  for (const Node& node : segment.nodes()) {
     const int32_t layer = layer_of(node);
     const bool store = node.op() == OpId::KvStore;
     bool waits = layer >= 0 && stored.contains(layer);

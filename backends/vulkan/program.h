@@ -13,7 +13,7 @@ namespace infer::vulkan {
 
 /// For each node the phase that it is computed in: one begins where a node reads what another of
 /// the running phase makes. Between phases there is a barrier, within one there is none.
-std::vector<NodePhase> plan_phases(const Graph& graph);
+std::vector<NodePhase> plan_phases(const Segment& segment);
 
 /// `tables`: tables.h. device, out_of_memory or unsupported on failure.
 Result<std::unique_ptr<Program>> compile_program(Context& context, Pipelines& pipelines,

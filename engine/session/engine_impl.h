@@ -106,14 +106,20 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   /// While held, sequences are taken in but no step is computed, so that several begin together.
   void hold(bool held);
 
-  Device& device() { return *opened.device; }
+  /// The first that was asked for.
+  Device& device() { return opened.main_device(); }
   // Of the cache's size; on the scheduler's thread.
 
-  /// Bytes that the cache may have as long as the model is loaded: what loading had left for it.
-  int64_t cache_budget() const;
+  /// Bytes that the cache may have in a memory as long as the model is loaded: what loading had
+  /// left for it there.
+  int64_t cache_budget(const MemoryBudget& budget) const;
   /// Bytes that it may be given now: of what is free, less the reserve and what it has been given
   /// and not yet touched.
-  int64_t free_for_cache() const;
+  int64_t free_for_cache(const MemoryBudget& budget) const;
+  /// Bytes that it has there.
+  int64_t cache_bytes(const MemoryBudget& budget) const;
+  /// Whether the cache may have `bytes`, as these numbers of pages by kind. does_not_fit.
+  Status check_cache_size(int64_t bytes, std::span<const int32_t> pages) const;
   /// A step of growth of one kind of pages, if that may be.
   bool grow_cache(size_t kind);
   int64_t cache_cap = INT64_MAX;  ///< bytes that it does not grow beyond by itself

@@ -33,11 +33,18 @@ PlanRequest small_steps() {
   return request;
 }
 
+Result<MemoryPlan> planned(const Opened& opened, Device& device) {
+  Device* const devices[] = {&device};
+  return plan_memory(*opened.model, *opened.weights, devices, small_steps());
+}
+
 /// Logits of four tokens.
 std::vector<float> logits(const Opened& opened, Device& device, const MemoryPlan& plan) {
+  Device* const devices[] = {&device};
   const auto executor =
-      Executor::create(*opened.model, *opened.weights, device, small_steps(), plan, {}).value();
-  const auto cache = KvCache::create(device, plan.kv_layout, plan.kv_pages, {plan.context}).value();
+      Executor::create(*opened.model, *opened.weights, devices, small_steps(), plan, {}).value();
+  const auto cache =
+      KvCache::create(devices, plan.kv_layout, plan.kv_pages, {plan.context}).value();
   const KvCache::SequenceId id = cache->add_sequence();
   REQUIRE(cache->reserve(id, 4).ok());
   StepBatch batch;
@@ -56,21 +63,21 @@ std::vector<float> logits(const Opened& opened, Device& device, const MemoryPlan
 TEST_CASE("weights that one buffer cannot hold lie in several, and compute the same") {
   const Opened opened(kModel);
   test::TestDevice device("small");
-  const auto whole = plan_memory(*opened.model, *opened.weights, device, small_steps()).value();
-  REQUIRE(whole.weight_buffers.size() == 1);
+  const auto whole = planned(opened, device).value();
+  REQUIRE(whole.devices[0].weight_buffers.size() == 1);
   const std::vector<float> expected = logits(opened, device, whole);
 
-  device.largest = whole.weight_buffers[0] / 3;
-  const auto parts = plan_memory(*opened.model, *opened.weights, device, small_steps()).value();
-  CHECK(parts.weight_buffers.size() >= 3);
-  CHECK(parts.weight_buffers.size() <= 6);
+  device.largest = whole.devices[0].weight_buffers[0] / 3;
+  const auto parts = planned(opened, device).value();
+  CHECK(parts.devices[0].weight_buffers.size() >= 3);
+  CHECK(parts.devices[0].weight_buffers.size() <= 6);
   int64_t sum = 0;
-  for (const int64_t bytes : parts.weight_buffers) {
+  for (const int64_t bytes : parts.devices[0].weight_buffers) {
     CHECK(bytes <= device.largest);
     sum += bytes;
   }
-  CHECK(sum == parts.bytes[static_cast<size_t>(Purpose::weights)]);
-  CHECK(sum == whole.weight_buffers[0]);
+  CHECK(sum == parts.bytes(Purpose::weights));
+  CHECK(sum == whole.devices[0].weight_buffers[0]);
   CHECK(logits(opened, device, parts) == expected);
 }
 
@@ -78,7 +85,7 @@ TEST_CASE("a tensor that no buffer holds is named, with both sizes") {
   const Opened opened(kModel);
   test::TestDevice device("small");
   device.largest = 4096;
-  const auto plan = plan_memory(*opened.model, *opened.weights, device, small_steps());
+  const auto plan = planned(opened, device);
   REQUIRE(!plan.has_value());
   CHECK(plan.error().code() == StatusCode::does_not_fit);
   CHECK(plan.error().message().find("token_embd.weight") != std::string::npos);

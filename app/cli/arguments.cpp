@@ -217,6 +217,10 @@ void declare_running(CLI::App& app, ModelArgs& args, const char* step_names) {
          "without it as many as fit (also -ngl)")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--fallback", load.fallback,
+                 "Where to go on if the device fails, while loading or later: cpu")
+      ->type_name("DEVICE")
+      ->check(CLI::IsMember({"cpu"}));
   app.add_flag("--spill", load.spill,
                "As --mmap, and drop the weights of a layer from memory once it has used them");
   app.add_option("--memory", args.memory,
@@ -283,7 +287,7 @@ std::optional<int64_t> memory_of(std::string_view text, const std::string& names
     return std::nullopt;
   }
   const std::string first = names.substr(0, names.find(','));
-  for (const DeviceDescription& device : devices()) {
+  for (const DeviceDescription& device : devices(first.substr(0, first.find(':')))) {
     if (!is_named(device, first)) continue;
     return static_cast<int64_t>(static_cast<double>(device.memory_free) * percent / 100);
   }
@@ -295,7 +299,7 @@ std::optional<int64_t> memory_of(std::string_view text, const std::string& names
 LoadOptions load_options(const ModelArgs& args) {
   require_model(args);
   LoadOptions load = args.load;
-  require_device(load.device);
+  if (load.fallback.empty()) require_device(load.device);
   if (load.context < 0) usage("--ctx-size: expected 0 or more tokens");
   if (load.threads < 0) usage("--threads: expected 0 or more");
   if (!args.memory.empty()) {

@@ -18,6 +18,7 @@ struct Shared {
   std::mutex mutex;
   std::weak_ptr<Instance> instance;
   std::function<void(const std::string&)> message;
+  Interception interception;
 };
 
 Shared& shared() {
@@ -243,26 +244,33 @@ Status Instance::create() {
     return failure(made, "vulkan", "cannot make an instance; is a driver installed?");
   }
   volkLoadInstanceOnly(handle_);
+  if (shared().interception.instance) shared().interception.instance();
   if (validated) vkCreateDebugUtilsMessengerEXT(handle_, &messages, nullptr, &messenger_);
-  find_devices();
-  return {};
+  return find_devices();
 }
 
-void Instance::find_devices() {
+Status Instance::find_devices() {
   uint32_t count = 0;
-  vkEnumeratePhysicalDevices(handle_, &count, nullptr);
-  std::vector<VkPhysicalDevice> handles(count);
-  vkEnumeratePhysicalDevices(handle_, &count, handles.data());
-  for (uint32_t i = 0; i < count; ++i) {
+  std::vector<VkPhysicalDevice> handles;
+  VkResult found = VK_INCOMPLETE;  // one may come in between
+  while (found == VK_INCOMPLETE) {
+    found = vkEnumeratePhysicalDevices(handle_, &count, nullptr);
+    handles.resize(count);
+    if (found == VK_SUCCESS) found = vkEnumeratePhysicalDevices(handle_, &count, handles.data());
+  }
+  if (found != VK_SUCCESS) return failure(found, "vulkan", "cannot list devices");
+  handles.resize(count);
+  for (VkPhysicalDevice handle : handles) {
     VkPhysicalDeviceProperties properties;
-    vkGetPhysicalDeviceProperties(handles[i], &properties);
+    vkGetPhysicalDeviceProperties(handle, &properties);
     if (properties.apiVersion < VK_API_VERSION_1_1) continue;
-    PhysicalDevice device = describe(handles[i]);
+    PhysicalDevice device = describe(handle);
     if (!find_queue(device)) continue;
     device.name = fmt::format("vulkan:{}", devices_.size());
     device.usable = check_features(device, properties.apiVersion);
     devices_.push_back(std::move(device));
   }
+  return {};
 }
 
 Instance::~Instance() {
@@ -275,6 +283,16 @@ bool validate(std::function<void(const std::string&)> message) {
   const std::lock_guard lock(state.mutex);
   state.message = std::move(message);
   return volkInitialize() == VK_SUCCESS && has_layer(kValidationLayer);
+}
+
+void intercept(Interception interception) {
+  Shared& state = shared();
+  const std::lock_guard lock(state.mutex);
+  state.interception = std::move(interception);
+}
+
+void intercept_device(VolkDeviceTable& functions) {
+  if (shared().interception.device) shared().interception.device(functions);
 }
 
 Status failure(VkResult result, const std::string& device, const char* what) {

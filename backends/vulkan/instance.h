@@ -57,7 +57,7 @@ class Instance {
  private:
   Instance() = default;
   Status create();
-  void find_devices();
+  Status find_devices();
 
   VkInstance handle_ = VK_NULL_HANDLE;
   VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
@@ -67,6 +67,15 @@ class Instance {
 /// For tests: instances made from here on carry the validation layer, which tells its warnings and
 /// errors to `message`. False where the layer is not installed. Null turns it off again.
 bool validate(std::function<void(const std::string&)> message);
+
+/// For tests: functions that stand between this back end and the driver. Each is called when the
+/// functions it may replace have just been found: volk's global ones, those of a device.
+struct Interception {
+  std::function<void()> instance;
+  std::function<void(VolkDeviceTable& functions)> device;
+};
+void intercept(Interception interception);
+void intercept_device(VolkDeviceTable& functions);
 
 /// What a Vulkan call that failed comes to: out_of_memory or device.
 Status failure(VkResult result, const std::string& device, const char* what);

@@ -42,6 +42,13 @@ Result<CompiledStep*> ProgramCache::get(int64_t rows) {
   return &programs_.emplace(rows, std::move(made)).first->second;
 }
 
+void ProgramCache::close() {
+  for (auto& [rows, step] : programs_) step.segments.clear();
+  make_ = [](int64_t) -> Result<CompiledStep> {
+    return fail(StatusCode::device, "the device has failed before");
+  };
+}
+
 Executor::Executor(const Model& model, const WeightTable& weights, std::span<Device* const> devices,
                    const PlanRequest& request, const MemoryPlan& plan)
     : model_(model),
@@ -220,6 +227,12 @@ Result<CompiledStep> Executor::compile(int64_t rows) {
   const ValueId output = step.graph->storage(step.graph->outputs().front());
   step.output_device = maker[static_cast<size_t>(output)];
   return step;
+}
+
+void Executor::release() {
+  programs_.close();
+  on_.clear();
+  devices_.clear();
 }
 
 Status Executor::run_segments(CompiledStep& step, const Bindings& bindings) {

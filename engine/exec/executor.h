@@ -72,6 +72,8 @@ class ProgramCache {
   explicit ProgramCache(Make make) : make_(std::move(make)) {}
   Result<CompiledStep*> get(int64_t rows);
   size_t size() const { return programs_.size(); }
+  /// Drops all programs but not their graphs, and makes no more.
+  void close();
 
  private:
   Make make_;
@@ -97,6 +99,9 @@ class Executor {
   /// planned with PlanRequest::observed; without it steps know nothing of observers, which cost
   /// nothing.
   void observe(ProductObserver observer) { observer_ = std::move(observer); }
+
+  /// Gives back all that it has on devices: nothing can be run any more. Graphs stay.
+  void release();
 
   /// What a step of this shape reads and multiplies, however many rows it has.
   Work work(const StepShape& step) const { return step_work(*decode_graph_, step); }

@@ -70,6 +70,20 @@ void KvCache::remove_sequence(SequenceId id) {
   tables_.erase(id);
 }
 
+void KvCache::take_sequences(KvCache& other) {
+  for (auto& [id, t] : other.tables_) {
+    other.forget(t, 0);
+    Table fresh;
+    fresh.kinds.resize(kinds_.size());
+    fresh.in_use = t.in_use;
+    fresh.last_use = t.last_use;
+    tables_.emplace(id, std::move(fresh));
+  }
+  next_id_ = other.next_id_;
+  clock_ = other.clock_;
+  other.tables_.clear();
+}
+
 void KvCache::set_in_use(SequenceId id, bool in_use) {
   table(id).in_use = in_use;
   table(id).last_use = ++clock_;

@@ -49,6 +49,8 @@ class KvCache {
   /// A sequence with the same contents, sharing all pages.
   SequenceId fork(SequenceId id);
   void remove_sequence(SequenceId id);
+  /// Takes over the sequences of another cache, with nothing in them. That one has none then.
+  void take_sequences(KvCache& other);
   /// Sequences in use keep their pages, whoever needs some.
   void set_in_use(SequenceId id, bool in_use);
 

@@ -108,6 +108,7 @@ Result<infer::LoadOptions> load_options(const infer_load_options* given) {
   text(to.draft_model, o.draft_model);
   text(to.quantize, o.quantize);
   to.gpu_layers = o.gpu_layers;
+  text(to.fallback, o.fallback);
   if (o.drafters != nullptr) to.drafters = parts_of(o.drafters, ';');
   if (o.progress != nullptr) {
     to.progress = [call = o.progress, user = o.progress_user](double done) {

@@ -103,6 +103,12 @@ void warn_of_spill(const OpenedModel& opened) {
       static_cast<double>(plan.file_weights) / kDiskBytesPerSecond);
 }
 
+/// Whether a failure to load may be one of a device.
+bool is_of_device(StatusCode code) {
+  return code == StatusCode::device || code == StatusCode::out_of_memory ||
+         code == StatusCode::not_found || code == StatusCode::unsupported;
+}
+
 /// Nothing is computed elsewhere than was meant without a word.
 void tell_placement(const OpenedModel& opened) {
   const Placement& placement = opened.plan.placement;
@@ -324,8 +330,9 @@ void Engine::Impl::submit(Sequence* sequence) {
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
-Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const LoadOptions& options) {
-  return guarded([&]() -> Result<std::unique_ptr<Engine>> {
+Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path,
+                                                         const LoadOptions& options) {
+  return guarded([&]() -> Result<std::unique_ptr<Impl>> {
     auto impl = std::make_unique<Impl>();
     INFER_TRY(OpenedModels models, OpenedModels::open(path, options));
     impl->opened = std::move(models.main);
@@ -353,19 +360,42 @@ Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const Load
         *opened.model, *opened.weights, devices, opened.request, opened.plan, progress);
     INFER_CHECK_R(failure);
     INFER_TRY(impl->executor, std::move(executor));
+    impl->cache_options = {opened.plan.context, options.prefix_reuse, options.cache_folder,
+                           options.cache_folder_limit};
     INFER_TRY(impl->cache, KvCache::create(devices, opened.plan.kv_layout, opened.plan.kv_pages,
-                                           {opened.plan.context, options.prefix_reuse,
-                                            options.cache_folder, options.cache_folder_limit}));
+                                           impl->cache_options));
     INFER_TRY(impl->speculator, create_speculator(opened, impl->draft.get(), *impl->executor,
                                                   *impl->cache, options, impl->tokenizer));
     impl->scheduler = std::make_unique<Scheduler>(
         *impl->executor, *impl->cache, opened.request.max_rows, opened.request.max_outputs);
     impl->scheduler->set_speculator(impl->speculator.get());
-    if (options.context == 0) {
-      impl->cache->set_growth([&engine = *impl](size_t kind) { return engine.grow_cache(kind); });
+    impl->grows = options.context == 0;
+    impl->set_growth();
+    if (options.fallback == "cpu" && opened.devices.size() > 1) {
+      impl->scheduler->set_recovery(
+          [&engine = *impl](const Status& failure) { return engine.fall_back(failure); });
     }
     impl->start();
-    return std::unique_ptr<Engine>(new Engine(std::move(impl)));
+    return impl;
+  });
+}
+
+Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const LoadOptions& options) {
+  return guarded([&]() -> Result<std::unique_ptr<Engine>> {
+    if (!options.fallback.empty() && options.fallback != "cpu") {
+      return fail(StatusCode::invalid_argument, "fallback '{}': expected cpu or nothing",
+                  options.fallback);
+    }
+    Result<std::unique_ptr<Impl>> impl = Impl::load(path, options);
+    const bool other = options.device != "cpu" && options.device != "cpu:0";
+    if (!impl && other && options.fallback == "cpu" && is_of_device(impl.error().code())) {
+      log(LogLevel::warning, "{}; all goes on on the CPU", impl.error().message());
+      LoadOptions rest = options;
+      rest.device = "cpu";
+      impl = Impl::load(path, rest);
+    }
+    INFER_CHECK_R(impl ? Status() : impl.error());
+    return std::unique_ptr<Engine>(new Engine(*std::move(impl)));
   });
 }
 
@@ -373,7 +403,10 @@ const ModelDescription& Engine::model() const { return impl_->description; }
 
 const Vocabulary& Engine::vocabulary() const { return *impl_->vocabulary; }
 
-DeviceDescription Engine::device() const { return describe(impl_->opened.main_device().info()); }
+DeviceDescription Engine::device() const {
+  const std::lock_guard lock(impl_->placed_mutex);
+  return describe(impl_->opened.main_device().info());
+}
 
 Status Engine::resize_cache(int64_t bytes) {
   return guarded([&]() -> Status {
@@ -409,6 +442,7 @@ Status Engine::resize_cache(int64_t bytes) {
 }
 
 MemoryReport Engine::memory() const {
+  const std::lock_guard lock(impl_->placed_mutex);
   const OpenedModel& opened = impl_->opened;
   MemoryReport r = report(opened, impl_->draft == nullptr ? 0 : impl_->draft->plan.total());
   r.weights = r.kv = r.activations = r.scratch = 0;

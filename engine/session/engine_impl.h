@@ -87,10 +87,12 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   std::unique_ptr<Grammars> grammars;
   std::unique_ptr<Executor> executor;
   std::unique_ptr<KvCache> cache;
+  KvOptions cache_options;
   std::unique_ptr<Speculator> speculator;  ///< null: no drafters
   std::unique_ptr<Scheduler> scheduler;
 
   ~Impl();
+  static Result<std::unique_ptr<Impl>> load(const std::string& path, const LoadOptions& options);
   void start();
 
   /// Runs `fn` on the scheduler's thread between steps and waits for it; what it throws comes out.
@@ -102,6 +104,14 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   // Of the sessions' sequences.
   KvCache::SequenceId add_sequence();
   void remove_sequence(KvCache::SequenceId id);
+
+  /// Where a device has failed: loads the model on the CPU, where every sequence goes on from its
+  /// tokens. On the scheduler's thread. False, with a message, if that fails too.
+  bool fall_back(const Status& failure);
+  /// Held while devices and plan change, and by other threads that look at them.
+  mutable std::mutex placed_mutex;
+  /// Of devices that failed: steps that were recorded refer to their graphs.
+  std::vector<std::unique_ptr<Executor>> former;
 
   /// While held, sequences are taken in but no step is computed, so that several begin together.
   void hold(bool held);
@@ -122,6 +132,9 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   Status check_cache_size(int64_t bytes, std::span<const int32_t> pages) const;
   /// A step of growth of one kind of pages, if that may be.
   bool grow_cache(size_t kind);
+  /// Lets the cache grow, if it may.
+  void set_growth();
+  bool grows = false;             ///< the cache, by itself
   int64_t cache_cap = INT64_MAX;  ///< bytes that it does not grow beyond by itself
 
  private:

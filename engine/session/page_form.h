@@ -19,6 +19,8 @@ class PageForm {
   const KvLayout& layout() const { return canonical_; }
   size_t kinds() const { return canonical_.kinds.size(); }
   int64_t page_bytes(size_t kind) const { return canonical_.kinds[kind].page_bytes; }
+  /// Kinds of the cache.
+  size_t kept_kinds() const { return stretches_.size(); }
   /// The cache's kinds that a canonical kind is made of.
   std::span<const size_t> parts(size_t kind) const { return parts_[kind]; }
   /// The first page of a canonical kind that a sequence has on all devices.

@@ -64,7 +64,13 @@ std::vector<PagePlace> places_of(std::span<const int64_t> first, int64_t length)
   return places;
 }
 
+Result<uint64_t> fingerprint_of(const Engine::Impl& engine) {
+  const std::lock_guard lock(engine.placed_mutex);
+  return model_fingerprint(engine.opened);
+}
+
 PageForm form_of(const Engine::Impl& engine) {
+  const std::lock_guard lock(engine.placed_mutex);
   const PlanRequest& request = engine.opened.request;
   return {
       canonical_kv_layout({engine.opened.model->info().kv_layers, request.k_type, request.v_type}),
@@ -222,7 +228,7 @@ Result<Head> read_head(Reader& reader, const Engine::Impl& engine, const PageFor
   if (header.checksum != checksum_of(header)) {
     return fail(StatusCode::bad_file, "{}: the header's checksum is wrong", path);
   }
-  INFER_TRY(const uint64_t fingerprint, model_fingerprint(engine.opened));
+  INFER_TRY(const uint64_t fingerprint, fingerprint_of(engine));
   if (header.fingerprint != fingerprint) {
     return fail(StatusCode::invalid_argument,
                 "{}: saved with another model or another type of cache", path);
@@ -233,7 +239,7 @@ Result<Head> read_head(Reader& reader, const Engine::Impl& engine, const PageFor
                 header.tokens, header.cached, header.shifted);
   }
   // The last token of a generation that filled the context is held and not computed.
-  const int64_t context = engine.opened.plan.context;
+  const int64_t context = engine.cache_options.context;
   if (header.tokens > context + 1) {
     return fail(StatusCode::does_not_fit, "{}: {} tokens do not fit: the context holds {}", path,
                 header.tokens, context);
@@ -280,7 +286,6 @@ Result<uint64_t> check_rest(Reader& reader) {
 Result<std::unique_ptr<AtomicFile>> write_state(Engine::Impl& engine, const std::string& path,
                                                 uint64_t fingerprint, const SessionState& state,
                                                 KvCache::SequenceId id, bool with_pages) {
-  const KvCache& cache = *engine.cache;
   PageForm form = form_of(engine);
   Head head;
   Header& header = head.header;
@@ -294,6 +299,8 @@ Result<std::unique_ptr<AtomicFile>> write_state(Engine::Impl& engine, const std:
   head.first.resize(form.kinds());
   if (with_pages) {
     engine.call([&] {
+      const KvCache& cache = *engine.cache;
+      if (cache.kinds() != form.kept_kinds()) return;  // it has moved to another device: empty
       header.cached = cache.length(id);
       for (size_t k = 0; k < form.kinds(); ++k) head.first[k] = form.first_page(cache, id, k);
     });
@@ -316,7 +323,7 @@ Result<std::unique_ptr<AtomicFile>> write_state(Engine::Impl& engine, const std:
   const auto write_part = [&](std::span<const PagePlace> part, std::span<std::byte> bytes) {
     if (!there) return Status();
     const auto copy = [&](const PagePlace& place, std::span<std::byte> to) {
-      return form.read(cache, id, place.kind, place.page, to);
+      return form.read(*engine.cache, id, place.kind, place.page, to);
     };
     INFER_TRY_S(there, copy_part(engine, form, id, header.cached, part, bytes, copy));
     std::span<std::byte> left = bytes;
@@ -343,7 +350,7 @@ CacheSequence::~CacheSequence() { engine_.remove_sequence(id); }
 
 Status save_state(Engine::Impl& engine, const std::string& path, const SessionState& state,
                   KvCache::SequenceId id) {
-  INFER_TRY_S(const uint64_t fingerprint, model_fingerprint(engine.opened));
+  INFER_TRY_S(const uint64_t fingerprint, fingerprint_of(engine));
   for (const bool with_pages : {true, false}) {
     INFER_TRY_S(const std::unique_ptr<AtomicFile> file,
                 write_state(engine, path, fingerprint, state, id, with_pages));
@@ -372,12 +379,15 @@ Result<SessionState> restore_state(Engine::Impl& engine, const std::string& path
   }
 
   const int64_t cached = head.header.cached;
-  std::vector<int64_t> first(engine.cache->kinds());
-  for (size_t k = 0; k < form.kinds(); ++k) {
-    for (const size_t part : form.parts(k)) first[part] = head.first[k];
-  }
   Status room;
-  engine.call([&] { room = engine.cache->restore(id, cached, first); });
+  engine.call([&] {
+    form = form_of(engine);
+    std::vector<int64_t> first(form.kept_kinds());
+    for (size_t k = 0; k < form.kinds(); ++k) {
+      for (const size_t part : form.parts(k)) first[part] = head.first[k];
+    }
+    room = engine.cache->restore(id, cached, first);
+  });
   if (room.code() == StatusCode::does_not_fit) return state;
   INFER_CHECK_R(room);
   reader.seek(pages_at);

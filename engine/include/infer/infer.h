@@ -153,6 +153,8 @@ typedef struct infer_load_options {
                          while loading, but for the embedding and the output; null: as stored */
   int32_t gpu_layers; /* with a device other than the CPU: how many layers it computes, the last
                          ones and the output as one more; the CPU the rest; -1: as many as fit */
+  const char* fallback; /* "cpu": where another device fails, the CPU goes on alone; null: it is a
+                           failure */
 } infer_load_options;
 
 /* Sets the defaults; struct_size is sizeof(infer_load_options). */

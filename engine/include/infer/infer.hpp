@@ -57,8 +57,9 @@ struct DeviceDescription {
   std::string isa;      ///< of a CPU: instruction set of the kernels chosen
 };
 
-/// What this machine has, by the back ends in this build.
-INFER_API std::vector<DeviceDescription> devices();
+/// What this machine has, by the back ends in this build; of one kind ("cpu", "vulkan") alone if it
+/// is given, so that drivers of the others, which take memory, are not loaded.
+INFER_API std::vector<DeviceDescription> devices(const std::string& kind = {});
 
 // ---------------------------------------------------------------------------------------------
 // Loading
@@ -74,6 +75,10 @@ struct LoadOptions {
   /// layer's cache is where the layer is. Several devices share them by the memory they have free.
   /// −1: as many as fit.
   int32_t gpu_layers = -1;
+  /// "cpu": where another device fails, while loading or later, the CPU goes on alone: the model is
+  /// loaded there, and what sessions hold is computed again. A warning says so. Empty: it is a
+  /// failure, and later every session's next call fails too.
+  std::string fallback;
   int32_t threads = 0;  ///< of the CPU; 0: all that the process may use
   int64_t context = 0;  ///< tokens that a session may have, and of the cache that all share; 0:
                         ///< chosen to fit, and the cache grows beyond it while memory is free

@@ -123,8 +123,9 @@ def test_an_unknown_device():
     fails(5, "selftest", "--device", "abacus", says="cpu")
 
 
-def test_layers_without_a_gpu():
-    done = infer("run", "-m", MODEL, "--tokens", "1,2", "-n", 1, "-ngl", 3)
+def test_layers_without_a_gpu(tmp_path):
+    done = infer("eval", "-m", MODEL, "--tokens", "1,2", "--logits", tmp_path / "out", "-ngl", 3)
+    assert done.returncode == 0
     assert b"-ngl 3 without a GPU" in done.stderr
     fails(2, "plan", "-m", MODEL, "-ngl", "-1")
     fails(2, "plan", "-m", MODEL, "--fallback", "abacus")
@@ -449,7 +450,7 @@ def test_an_unknown_word_is_not_taken_for_single_letters(option):
 def test_where_layers_run_is_told(talking_model):
     done = infer("run", "-m", talking_model, "-p", "x", "-n", 1, "-ngl", 99)
     assert done.returncode == 0
-    assert b"all run on cpu" in done.stderr
+    assert b"all runs on the CPU" in done.stderr
 
 
 def test_only_a_regular_file_is_replaced(tmp_path):

@@ -39,6 +39,13 @@ std::optional<std::vector<int32_t>> tokens_of(const Json& json) {
   return tokens;
 }
 
+bool is_cpu(const std::string& name) { return name == "cpu" || name == "cpu:0"; }
+
+/// Whether a name means a device: "vulkan" means all of that kind.
+bool is_named(const DeviceDescription& device, const std::string& name) {
+  return device.name == name || device.name + ":0" == name || device.name.starts_with(name + ":");
+}
+
 }  // namespace
 
 bool is_single_dash_name(std::string_view name) {
@@ -155,7 +162,8 @@ void declare_model(CLI::App& app, ModelArgs& args) {
 }
 
 void declare_device(CLI::App& app, LoadOptions& load) {
-  app.add_option("--device", load.device, "Device to run on; see 'infer devices'")
+  app.add_option("--device", load.device,
+                 "Device to run on, or several parted by commas; see 'infer devices'")
       ->type_name("DEVICE")
       ->capture_default_str();
   app.add_option("-t,--threads", load.threads, "CPU threads; 0: all that the process may use")
@@ -203,9 +211,16 @@ void declare_running(CLI::App& app, ModelArgs& args, const char* step_names) {
       ->type_name("TYPE");
   app.add_flag("--no-repack,--mmap", load.mmap,
                "Use the weights as they lie in the mapped file: loads at once, runs slower");
-  app.add_option("--ngl,--n-gpu-layers", args.gpu_layers,
-                 "Layers to put on a GPU; they are not shared out yet, --device says where all run")
-      ->type_name("N");
+  app.add_option(
+         "--ngl,--n-gpu-layers", load.gpu_layers,
+         "Layers that the GPU of --device computes, the last ones and the output as one more; "
+         "without it as many as fit (also -ngl)")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--fallback", load.fallback,
+                 "Where to go on if the device fails, while loading or later: cpu")
+      ->type_name("DEVICE")
+      ->check(CLI::IsMember({"cpu"}));
   app.add_flag("--spill", load.spill,
                "As --mmap, and drop the weights of a layer from memory once it has used them");
   app.add_option("--memory", args.memory,
@@ -242,22 +257,27 @@ void choose_model(ModelArgs& args) {
   }
 }
 
-void require_device(const std::string& name) {
+void require_device(const std::string& names) {
   // Always there; and to look for others loads their drivers, which take memory.
-  if (name == "cpu" || name == "cpu:0") return;
-  std::string known;
-  for (const DeviceDescription& device : devices()) {
-    if (device.name == name || device.name == name + ":0" || device.name + ":0" == name) return;
-    known += (known.empty() ? "" : ", ") + device.name;
+  if (is_cpu(names)) return;
+  const std::vector<DeviceDescription> present = devices();
+  for (const std::string& name : CLI::detail::split(names, ',')) {
+    std::string known;
+    bool found = false;
+    for (const DeviceDescription& device : present) {
+      found = found || is_named(device, name);
+      known += (known.empty() ? "" : ", ") + device.name;
+    }
+    if (found) continue;
+    throw Failure(kExitDevice, fmt::format("there is no device '{}'; this machine has: {}", name,
+                                           known.empty() ? "none" : known));
   }
-  throw Failure(kExitDevice, fmt::format("there is no device '{}'; this machine has: {}", name,
-                                         known.empty() ? "none" : known));
 }
 
 namespace {
 
-/// A size, or "50%" of what is free on the device.
-std::optional<int64_t> memory_of(std::string_view text, const std::string& device_name) {
+/// A size, or "50%" of what is free on the first of the devices.
+std::optional<int64_t> memory_of(std::string_view text, const std::string& names) {
   if (!text.ends_with('%')) return parse_size(text);
   text.remove_suffix(1);
   double percent = 0;
@@ -266,8 +286,9 @@ std::optional<int64_t> memory_of(std::string_view text, const std::string& devic
   if (parsed.ec != std::errc() || parsed.ptr != end || !(percent > 0 && percent <= 1e6)) {
     return std::nullopt;
   }
-  for (const DeviceDescription& device : devices()) {
-    if (device.name != device_name && device.name + ":0" != device_name) continue;
+  const std::string first = names.substr(0, names.find(','));
+  for (const DeviceDescription& device : devices(first.substr(0, first.find(':')))) {
+    if (!is_named(device, first)) continue;
     return static_cast<int64_t>(static_cast<double>(device.memory_free) * percent / 100);
   }
   return std::nullopt;
@@ -278,7 +299,7 @@ std::optional<int64_t> memory_of(std::string_view text, const std::string& devic
 LoadOptions load_options(const ModelArgs& args) {
   require_model(args);
   LoadOptions load = args.load;
-  require_device(load.device);
+  if (load.fallback.empty()) require_device(load.device);
   if (load.context < 0) usage("--ctx-size: expected 0 or more tokens");
   if (load.threads < 0) usage("--threads: expected 0 or more");
   if (!args.memory.empty()) {
@@ -311,8 +332,8 @@ LoadOptions load_options(const ModelArgs& args) {
 
 std::unique_ptr<Engine> load_engine(const ModelArgs& args) {
   const LoadOptions load = load_options(args);
-  if (args.gpu_layers > 0 && !args.quiet) {
-    note("layers are not shared out between devices yet: all run on {}", load.device);
+  if (load.gpu_layers > 0 && is_cpu(load.device) && !args.quiet) {
+    note("-ngl {} without a GPU: all runs on the CPU; --device names one", load.gpu_layers);
   }
   const InterruptScope scope;
   return must(Engine::load(args.path, load));

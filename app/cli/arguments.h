@@ -36,7 +36,6 @@ struct ModelArgs {
   LoadOptions load;
   std::string memory;
   std::string reserve;
-  int32_t gpu_layers = 0;  ///< -ngl
   bool quiet = false;
   bool verbose = false;
 };

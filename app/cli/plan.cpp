@@ -70,6 +70,17 @@ Used check(const std::string& path, LoadOptions load, const MemoryReport& planne
 }
 
 Json to_json(const MemoryReport& memory) {
+  Json devices = Json::array();
+  for (const DeviceMemoryReport& device : memory.devices) {
+    devices.push_back({{"device", device.device},
+                       {"weights", device.weights},
+                       {"kv", device.kv},
+                       {"activations", device.activations},
+                       {"scratch", device.scratch},
+                       {"other", device.other},
+                       {"available", device.available},
+                       {"computes", device.computes}});
+  }
   return {{"device", memory.device},
           {"weights", memory.weights},
           {"kv", memory.kv},
@@ -86,7 +97,11 @@ Json to_json(const MemoryReport& memory) {
           {"batch", memory.batch_rows},
           {"cache_type_k", memory.cache_type_k},
           {"cache_type_v", memory.cache_type_v},
-          {"spilled", memory.spilled}};
+          {"spilled", memory.spilled},
+          {"layers", memory.layers},
+          {"gpu_layers", memory.gpu_layers},
+          {"devices", std::move(devices)},
+          {"refused", memory.refused}};
 }
 
 void print_table(const MemoryReport& memory) {
@@ -105,6 +120,16 @@ void print_table(const MemoryReport& memory) {
   note("  context      {} tokens in {} pages of {}, keys {}, values {}", memory.context,
        memory.pages, human_bytes(memory.page_bytes), memory.cache_type_k, memory.cache_type_v);
   note("  batch        {} tokens a step", memory.batch_rows);
+  if (memory.devices.size() < 2) return;
+  note("  placement    {} of {} layers and output on other devices than the CPU", memory.gpu_layers,
+       memory.layers + 1);
+  for (const DeviceMemoryReport& device : memory.devices) {
+    const int64_t total =
+        device.weights + device.kv + device.activations + device.scratch + device.other;
+    note("  {:<12} {:>14}  {:<12}{}", device.device, total, human_bytes(total),
+         device.computes.empty() ? "computes nothing" : device.computes);
+  }
+  for (const std::string& refused : memory.refused) note("  {}", refused);
 }
 
 int plan(PlanArgs& args) {

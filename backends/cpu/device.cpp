@@ -58,6 +58,7 @@ void apply_memory(DeviceInfo& info) {
   info.memory_free = memory.available;
   info.memory_held = memory.held;
   info.thread_stack = memory.stack;
+  info.memory = MemoryKind::host;
 }
 
 DeviceInfo describe(const IsaKernels& isa, int threads) {
@@ -75,7 +76,7 @@ DeviceInfo describe(const IsaKernels& isa, int threads) {
 std::vector<DeviceInfo> list() { return {describe(*best_isa(), available_threads())}; }
 
 Result<std::unique_ptr<Device>> open(int32_t index, const DeviceOptions& options) {
-  if (index != 0)
+  if (index > 0)
     return fail(StatusCode::not_found, "there is one device 'cpu', not 'cpu:{}'", index);
   if (options.threads < 0 || options.threads > kMaxThreads) {
     return fail(StatusCode::invalid_argument, "threads: expected 1 to {}, found {}", kMaxThreads,
@@ -143,14 +144,13 @@ int64_t CpuDevice::packed_bytes(const TensorDesc& desc) const {
   return round_up(stored_bytes(context_, desc), kAlignment);
 }
 
-std::vector<NodePhase> CpuDevice::phases(const Graph& graph) const {
-  std::vector<NodePhase> of_node(graph.nodes().size());
+std::vector<NodePhase> CpuDevice::phases(const Segment& segment) const {
+  std::vector<NodePhase> of_node(segment.nodes().size());
   int32_t current = 0;
-  for (const Phase& phase :
-       plan_phases({&graph, 0, static_cast<int32_t>(of_node.size())}, context_)) {
+  for (const Phase& phase : plan_phases(segment, context_)) {
     if (phase.barrier) ++current;
     for (int32_t n = phase.first(); n <= phase.last(); ++n) {
-      of_node[static_cast<size_t>(n)] = {current, phase.stores(n)};
+      of_node[static_cast<size_t>(n - segment.begin)] = {current, phase.stores(n)};
     }
   }
   return of_node;

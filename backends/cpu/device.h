@@ -19,11 +19,12 @@ class CpuDevice final : public Device {
   Status capability(const Graph& graph, const Node& node) const override;
   int64_t packed_bytes(const TensorDesc& desc) const override;
   int64_t scratch_bytes(const Segment& segment) const override;
-  std::vector<NodePhase> phases(const Graph& graph) const override;
+  std::vector<NodePhase> phases(const Segment& segment) const override;
   int64_t alignment() const override;
   Result<std::unique_ptr<Buffer>> alloc(int64_t bytes, Purpose purpose) override;
   int64_t allocated(Purpose purpose) const override;
   Status load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) override;
+  bool adopts() const override { return true; }
   std::unique_ptr<Buffer> adopt(const TensorDesc& desc, std::span<const std::byte> bytes) override;
   Result<std::unique_ptr<Program>> compile(const CompileSpec& spec) override;
   const std::byte* view(const MemoryRef& from) const override;

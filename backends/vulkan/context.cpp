@@ -45,6 +45,7 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<Instance> insta
   INFER_CHECK_R(context->check(vkCreateDevice(physical.handle, &create, nullptr, &context->device_),
                                "cannot open the device"));
   volkLoadDeviceTable(&context->vk_, context->device_);
+  intercept_device(context->vk_);
   context->vk_.vkGetDeviceQueue(context->device_, physical.queue_family, 0, &context->queue_);
   return context;
 }
@@ -108,6 +109,7 @@ Status Commands::create() {
 }
 
 Status Commands::begin(bool once) {
+  INFER_CHECK(wait());  // a wait before may have failed
   VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
   if (once) begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
   return context_.check(context_.vk().vkBeginCommandBuffer(handle_, &begin), "cannot record");
@@ -118,6 +120,7 @@ Status Commands::end() {
 }
 
 Status Commands::submit() {
+  INFER_CHECK(wait());
   INFER_CHECK(context_.check(context_.vk().vkResetFences(context_.device(), 1, &fence_),
                              "cannot reset a fence"));
   INFER_CHECK(context_.submit(handle_, fence_));
@@ -127,8 +130,9 @@ Status Commands::submit() {
 
 Status Commands::wait() {
   if (!submitted_) return {};
+  INFER_CHECK(context_.wait(fence_));
   submitted_ = false;
-  return context_.wait(fence_);
+  return {};
 }
 
 void full_barrier(const Context& context, VkCommandBuffer commands, VkPipelineStageFlags before,

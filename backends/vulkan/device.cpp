@@ -67,9 +67,10 @@ Result<std::unique_ptr<Device>> open(int32_t index, const DeviceOptions& options
 Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index, bool exact) {
   INFER_TRY(const std::shared_ptr<Instance> instance, Instance::get());
   const auto& all = instance->devices();
+  if (index < 0) index = best_device(all);
   if (index < 0 || static_cast<size_t>(index) >= all.size()) {
-    return fail(StatusCode::not_found, "there is no device 'vulkan:{}'; the driver shows {}", index,
-                all.size());
+    return fail(StatusCode::not_found, "there is no device 'vulkan:{}'; the drivers show {}",
+                std::max(index, 0), all.size());
   }
   std::unique_ptr<VulkanDevice> device(new VulkanDevice());
   INFER_TRY(device->context_, Context::create(instance, all[static_cast<size_t>(index)]));
@@ -127,8 +128,12 @@ int64_t VulkanDevice::scratch_bytes(const Segment& segment) const {
   return attention_scratch_bytes(segment, tuning_);
 }
 
-std::vector<NodePhase> VulkanDevice::phases(const Graph& graph) const {
-  return plan_phases(graph, context_->physical(), tuning_);
+std::vector<NodePhase> VulkanDevice::phases(const Segment& segment) const {
+  return plan_phases(segment, context_->physical(), tuning_);
+}
+
+int64_t VulkanDevice::largest_buffer() const {
+  return context_->physical().largest_allocation / kAlignment * kAlignment;
 }
 
 Result<std::unique_ptr<Buffer>> VulkanDevice::alloc(int64_t bytes, Purpose purpose) {

@@ -22,8 +22,9 @@ class VulkanDevice final : public Device {
   Status capability(const Graph& graph, const Node& node) const override;
   int64_t packed_bytes(const TensorDesc& desc) const override;
   int64_t scratch_bytes(const Segment& segment) const override;
-  std::vector<NodePhase> phases(const Graph& graph) const override;
+  std::vector<NodePhase> phases(const Segment& segment) const override;
   int64_t alignment() const override { return kAlignment; }
+  int64_t largest_buffer() const override;
   Result<std::unique_ptr<Buffer>> alloc(int64_t bytes, Purpose purpose) override;
   int64_t allocated(Purpose purpose) const override;
   Status load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) override;

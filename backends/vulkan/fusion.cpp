@@ -171,14 +171,14 @@ int32_t cache_layer(const Node& node) {
   return -1;
 }
 
-std::vector<NodePhase> plan_phases(const Graph& graph, const PhysicalDevice& device,
+std::vector<NodePhase> plan_phases(const Segment& segment, const PhysicalDevice& device,
                                    const Tuning& tuning) {
-  std::vector<NodePhase> phases(graph.nodes().size());
+  const Graph& graph = *segment.graph;
+  std::vector<NodePhase> phases(segment.nodes().size());
   std::set<ValueId> made;    // in the running phase
   std::set<int32_t> stored;  // layers whose cache it writes
   int32_t current = 0;
-  const Segment all{&graph, 0, static_cast<int32_t>(graph.nodes().size())};
-  for (const Call& call : plan_calls(all, device, tuning)) {
+  for (const Call& call : plan_calls(segment, device, tuning)) {
     std::vector<int32_t> nodes = call.covered();
     if (call.norm >= 0 && !call.makes_norm) nodes.push_back(call.norm);
     std::set<ValueId> own;
@@ -206,7 +206,7 @@ std::vector<NodePhase> plan_phases(const Graph& graph, const PhysicalDevice& dev
     made.merge(own);
     stored.merge(own_stored);
     for (const int32_t n : call.covered()) {
-      phases[static_cast<size_t>(n)] = {current, call.stores(n)};
+      phases[static_cast<size_t>(n - segment.begin)] = {current, call.stores(n)};
     }
   }
   return phases;

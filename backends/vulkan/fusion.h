@@ -36,9 +36,10 @@ std::vector<Call> plan_calls(const Segment& segment, const PhysicalDevice& devic
 /// The layer whose cache a node reads or writes; -1: none.
 int32_t cache_layer(const Node& node);
 
-/// For each node the phase that it is computed in: one begins where a call reads what another of
-/// the running phase makes. Between phases there is a barrier, within one there is none.
-std::vector<NodePhase> plan_phases(const Graph& graph, const PhysicalDevice& device,
+/// For each node of the segment the phase that it is computed in: one begins where a call reads
+/// what another of the running phase makes. Between phases there is a barrier, within one there is
+/// none.
+std::vector<NodePhase> plan_phases(const Segment& segment, const PhysicalDevice& device,
                                    const Tuning& tuning);
 
 }  // namespace infer::vulkan

@@ -18,6 +18,7 @@ struct Shared {
   std::mutex mutex;
   std::weak_ptr<Instance> instance;
   std::function<void(const std::string&)> message;
+  Interception interception;
 };
 
 Shared& shared() {
@@ -117,14 +118,19 @@ Status check_features(PhysicalDevice& device, uint32_t version) {
 
   VkPhysicalDeviceSubgroupSizeControlProperties range{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES};
+  VkPhysicalDeviceMaintenance4Properties buffers{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES, &range};
   VkPhysicalDeviceMaintenance3Properties largest{
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, size_control ? &range : nullptr};
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES,
+      size_control ? &buffers : nullptr};
   VkPhysicalDeviceSubgroupProperties subgroup{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES,
                                               &largest};
   VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &subgroup};
   vkGetPhysicalDeviceProperties2(device.handle, &properties);
-  device.largest_allocation =
-      static_cast<int64_t>(std::min<uint64_t>(largest.maxMemoryAllocationSize, uint64_t{1} << 62));
+  // Of drivers older than Vulkan 1.3 nothing is known about buffers.
+  const VkDeviceSize buffer = buffers.maxBufferSize > 0 ? buffers.maxBufferSize : VK_WHOLE_SIZE;
+  device.largest_allocation = static_cast<int64_t>(
+      std::min({largest.maxMemoryAllocationSize, buffer, VkDeviceSize{1} << 62}));
   constexpr VkSubgroupFeatureFlags kNeeded = VK_SUBGROUP_FEATURE_BASIC_BIT |
                                              VK_SUBGROUP_FEATURE_ARITHMETIC_BIT |
                                              VK_SUBGROUP_FEATURE_BALLOT_BIT;
@@ -152,6 +158,7 @@ PhysicalDevice describe(VkPhysicalDevice handle) {
   device.description =
       fmt::format("{}, {}", properties.properties.deviceName,
                   driver.driverInfo[0] != '\0' ? driver.driverInfo : driver.driverName);
+  device.type = properties.properties.deviceType;
   device.processor = properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
   device.limits = properties.properties.limits;
   vkGetPhysicalDeviceMemoryProperties(handle, &device.memory);
@@ -194,7 +201,30 @@ DeviceInfo PhysicalDevice::info() const {
   info.description = description;
   info.memory_total = memory_total();
   info.memory_free = memory_free();
+  if (processor) {
+    info.memory = MemoryKind::host;
+  } else if (type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU) {
+    info.memory = MemoryKind::shared;
+  }
   return info;
+}
+
+int32_t best_device(std::span<const PhysicalDevice> devices) {
+  const auto rank = [](const PhysicalDevice& device) {
+    switch (device.type) {
+      case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return 3;
+      case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return 2;
+      case VK_PHYSICAL_DEVICE_TYPE_CPU: return 0;
+      default: return 1;
+    }
+  };
+  const PhysicalDevice* best = nullptr;
+  for (const PhysicalDevice& device : devices) {
+    if (!device.usable.ok()) continue;
+    const auto key = [&](const PhysicalDevice& d) { return std::pair(rank(d), d.memory_total()); };
+    if (best == nullptr || key(device) > key(*best)) best = &device;
+  }
+  return best == nullptr ? -1 : static_cast<int32_t>(best - devices.data());
 }
 
 Result<std::shared_ptr<Instance>> Instance::get() {
@@ -238,26 +268,33 @@ Status Instance::create() {
     return failure(made, "vulkan", "cannot make an instance; is a driver installed?");
   }
   volkLoadInstanceOnly(handle_);
+  if (shared().interception.instance) shared().interception.instance();
   if (validated) vkCreateDebugUtilsMessengerEXT(handle_, &messages, nullptr, &messenger_);
-  find_devices();
-  return {};
+  return find_devices();
 }
 
-void Instance::find_devices() {
+Status Instance::find_devices() {
   uint32_t count = 0;
-  vkEnumeratePhysicalDevices(handle_, &count, nullptr);
-  std::vector<VkPhysicalDevice> handles(count);
-  vkEnumeratePhysicalDevices(handle_, &count, handles.data());
-  for (uint32_t i = 0; i < count; ++i) {
+  std::vector<VkPhysicalDevice> handles;
+  VkResult found = VK_INCOMPLETE;  // one may come in between
+  while (found == VK_INCOMPLETE) {
+    found = vkEnumeratePhysicalDevices(handle_, &count, nullptr);
+    handles.resize(count);
+    if (found == VK_SUCCESS) found = vkEnumeratePhysicalDevices(handle_, &count, handles.data());
+  }
+  if (found != VK_SUCCESS) return failure(found, "vulkan", "cannot list devices");
+  handles.resize(count);
+  for (VkPhysicalDevice handle : handles) {
     VkPhysicalDeviceProperties properties;
-    vkGetPhysicalDeviceProperties(handles[i], &properties);
+    vkGetPhysicalDeviceProperties(handle, &properties);
     if (properties.apiVersion < VK_API_VERSION_1_1) continue;
-    PhysicalDevice device = describe(handles[i]);
+    PhysicalDevice device = describe(handle);
     if (!find_queue(device)) continue;
     device.name = fmt::format("vulkan:{}", devices_.size());
     device.usable = check_features(device, properties.apiVersion);
     devices_.push_back(std::move(device));
   }
+  return {};
 }
 
 Instance::~Instance() {
@@ -270,6 +307,16 @@ bool validate(std::function<void(const std::string&)> message) {
   const std::lock_guard lock(state.mutex);
   state.message = std::move(message);
   return volkInitialize() == VK_SUCCESS && has_layer(kValidationLayer);
+}
+
+void intercept(Interception interception) {
+  Shared& state = shared();
+  const std::lock_guard lock(state.mutex);
+  state.interception = std::move(interception);
+}
+
+void intercept_device(VolkDeviceTable& functions) {
+  if (shared().interception.device) shared().interception.device(functions);
 }
 
 Status failure(VkResult result, const std::string& device, const char* what) {

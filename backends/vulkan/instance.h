@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,9 @@ struct PhysicalDevice {
   VkPhysicalDeviceMemoryProperties memory{};
   uint32_t queue_family = 0;
   uint32_t timestamp_bits = 0;
-  uint32_t subgroup = 0;             ///< lanes of a subgroup in all shaders
-  bool choose_subgroup = false;      ///< pipelines have to ask for that size
+  uint32_t subgroup = 0;         ///< lanes of a subgroup in all shaders
+  bool choose_subgroup = false;  ///< pipelines have to ask for that size
+  VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_OTHER;
   bool processor = false;            ///< a CPU: no more at once than it has cores
   bool memory_budget = false;        ///< VK_EXT_memory_budget
   bool integer_dots = false;         ///< products of packed bytes, with shuffles to prepare them
@@ -38,6 +40,10 @@ struct PhysicalDevice {
   int64_t memory_free() const;
   DeviceInfo info() const;
 };
+
+/// The index of the usable device that is likely the fastest: discrete before integrated before
+/// others before processors, then the one with most memory. −1: none is usable.
+int32_t best_device(std::span<const PhysicalDevice> devices);
 
 /// Shared by all devices that are open; made anew once the last of them is gone.
 class Instance {
@@ -54,7 +60,7 @@ class Instance {
  private:
   Instance() = default;
   Status create();
-  void find_devices();
+  Status find_devices();
 
   VkInstance handle_ = VK_NULL_HANDLE;
   VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
@@ -64,6 +70,15 @@ class Instance {
 /// For tests: instances made from here on carry the validation layer, which tells its warnings and
 /// errors to `message`. False where the layer is not installed. Null turns it off again.
 bool validate(std::function<void(const std::string&)> message);
+
+/// For tests: functions that stand between this back end and the driver. Each is called when the
+/// functions it may replace have just been found: volk's global ones, those of a device.
+struct Interception {
+  std::function<void()> instance;
+  std::function<void(VolkDeviceTable& functions)> device;
+};
+void intercept(Interception interception);
+void intercept_device(VolkDeviceTable& functions);
 
 /// What a Vulkan call that failed comes to: out_of_memory or device.
 Status failure(VkResult result, const std::string& device, const char* what);

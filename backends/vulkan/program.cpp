@@ -48,7 +48,7 @@ class VulkanProgram final : public Program, private Recorder {
   }
 
   Status record(VkDeviceAddress tables) {
-    INFER_TRY_S(step_, StepMemory::create(context_, graph_, tables));
+    INFER_TRY_S(step_, StepMemory::create(context_, segment_, tables));
     INFER_CHECK(commands_.create());
     return record_all(commands_);
   }

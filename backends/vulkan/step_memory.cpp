@@ -21,16 +21,28 @@ struct StepKind {
 
 }  // namespace
 
-StepMemory::StepMemory(Context& context, const Graph& graph, VkDeviceAddress tables)
+StepMemory::StepMemory(Context& context, const Segment& segment, VkDeviceAddress tables)
     : context_(context),
-      graph_(graph),
+      graph_(*segment.graph),
       constants_(tables),
-      kv_layout_(canonical_kv_layout(graph.kv())) {
+      kv_layout_(canonical_kv_layout(graph_.kv())),
+      kinds_(kv_layout_.kinds.size(), false) {
+  std::vector<bool> read(graph_.values().size(), false);
+  for (const Node& node : segment.nodes()) {
+    for (const ValueId id : node.inputs) {
+      if (id != kNoValue) read[static_cast<size_t>(graph_.storage(id))] = true;
+    }
+    const auto use = [&](int32_t layer) {
+      kinds_[static_cast<size_t>(kv_layout_.layers[static_cast<size_t>(layer)].kind)] = true;
+    };
+    if (const auto* store = std::get_if<op::KvStore>(&node.params)) use(store->kv_layer);
+    if (const auto* attention = std::get_if<op::Attention>(&node.params)) use(attention->kv_layer);
+  }
   bytes_ = static_cast<int64_t>(sizeof(StepHeader) + kv_layout_.kinds.size() * sizeof(StepKind));
-  for (size_t id = 0; id < graph.values().size(); ++id) {
-    const Value& value = graph.values()[id];
+  for (size_t id = 0; id < graph_.values().size(); ++id) {
+    const Value& value = graph_.values()[id];
     offsets_.push_back(-1);
-    if (value.kind != Value::Kind::input) continue;
+    if (value.kind != Value::Kind::input || !read[id]) continue;
     if (value.input == StepInput::slots) slots_ = static_cast<ValueId>(id);
     if (value.input == StepInput::sequences) sequences_ = static_cast<ValueId>(id);
     offsets_.back() = round_up<int64_t>(bytes_, 64);
@@ -38,9 +50,9 @@ StepMemory::StepMemory(Context& context, const Graph& graph, VkDeviceAddress tab
   }
 }
 
-Result<std::unique_ptr<StepMemory>> StepMemory::create(Context& context, const Graph& graph,
+Result<std::unique_ptr<StepMemory>> StepMemory::create(Context& context, const Segment& segment,
                                                        VkDeviceAddress tables) {
-  std::unique_ptr<StepMemory> made(new StepMemory(context, graph, tables));
+  std::unique_ptr<StepMemory> made(new StepMemory(context, segment, tables));
   INFER_TRY(made->buffer_,
             RawBuffer::create_mapped(context, made->bytes_, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT));
   return made;
@@ -82,6 +94,7 @@ Status StepMemory::write_pages(const Bindings& bindings) {
                                                   VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT));
   }
   for (size_t k = 0; k < kinds; ++k) {
+    if (!kinds_[k]) continue;  // on another device
     const int32_t window = kv_layout_.kinds[k].window;
     reach_.assign(count, {INT32_MAX, -1});
     for (int64_t r = 0; r < bindings.rows; ++r) {

@@ -14,12 +14,12 @@ namespace infer::vulkan {
 class StepMemory {
  public:
   /// `tables`: tables.h.
-  static Result<std::unique_ptr<StepMemory>> create(Context& context, const Graph& graph,
+  static Result<std::unique_ptr<StepMemory>> create(Context& context, const Segment& segment,
                                                     VkDeviceAddress tables);
 
   /// glsl/common.glsl: Step.
   VkDeviceAddress address() const { return buffer_->address(); }
-  /// Of an input of the graph.
+  /// Of an input of the graph that a node of the segment reads.
   VkDeviceAddress input(ValueId id) const {
     return buffer_->address() + static_cast<VkDeviceAddress>(offsets_[static_cast<size_t>(id)]);
   }
@@ -27,7 +27,7 @@ class StepMemory {
   Status write(const Bindings& bindings);
 
  private:
-  StepMemory(Context& context, const Graph& graph, VkDeviceAddress tables);
+  StepMemory(Context& context, const Segment& segment, VkDeviceAddress tables);
 
   Status write_pages(const Bindings& bindings);
 
@@ -35,9 +35,10 @@ class StepMemory {
   const Graph& graph_;
   VkDeviceAddress constants_;  ///< tables.h
   KvLayout kv_layout_;
+  std::vector<bool> kinds_;  ///< by kind: whether a node of the segment uses its pages
   ValueId slots_ = kNoValue;
   ValueId sequences_ = kNoValue;
-  std::vector<int64_t> offsets_;  ///< by ValueId; -1: no input
+  std::vector<int64_t> offsets_;  ///< by ValueId; -1: no input of the segment
   int64_t bytes_ = 0;
   std::unique_ptr<RawBuffer> buffer_;
   std::unique_ptr<RawBuffer> tables_;  ///< addresses of pages, by kind, sequence and page

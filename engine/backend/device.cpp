@@ -19,7 +19,7 @@ const char* purpose_name(Purpose purpose) {
 Result<std::unique_ptr<Device>> open_device(const std::string& name, const DeviceOptions& options) {
   const size_t colon = name.find(':');
   const std::string backend_name = name.substr(0, colon);
-  int32_t index = 0;
+  int32_t index = -1;
   if (colon != std::string::npos) {
     const char* end = name.data() + name.size();
     const auto parsed = std::from_chars(name.data() + colon + 1, end, index);

@@ -21,11 +21,19 @@ enum class Purpose : uint8_t { weights, kv, activations, scratch, host, process 
 inline constexpr int kPurposeCount = 6;
 const char* purpose_name(Purpose purpose);
 
+/// Whose memory a device allocates.
+enum class MemoryKind : uint8_t {
+  host,    ///< the host's, as far as the host has any: a processor
+  shared,  ///< the host's, with a limit of its own: integrated graphics
+  own,
+};
+
 struct DeviceInfo {
-  std::string name;               ///< "cpu", "vulkan:0"
-  std::string description;        ///< "AMD EPYC 7B13, avx2"
-  int64_t memory_total = 0;       ///< bytes
-  int64_t memory_free = 0;        ///< bytes available now
+  std::string name;          ///< "cpu", "vulkan:0"
+  std::string description;   ///< "AMD EPYC 7B13, avx2"
+  int64_t memory_total = 0;  ///< bytes
+  int64_t memory_free = 0;   ///< bytes available now
+  MemoryKind memory = MemoryKind::own;
   int64_t memory_held = 0;        ///< bytes of a host that this process has taken of it already
   int64_t thread_stack = 0;       ///< bytes that a thread's stack takes of a host's memory
   int32_t threads = 0;            ///< of a CPU
@@ -109,13 +117,16 @@ class Device {
   virtual int64_t packed_bytes(const TensorDesc& desc) const = 0;
   /// Bytes of work space that a segment needs at its full rows.
   virtual int64_t scratch_bytes(const Segment& segment) const = 0;
-  /// For each node of a graph the phase it is computed in, never falling. The nodes of one phase
-  /// may run at once and in any order that their data allow, so whatever one of them reads or makes
-  /// keeps its memory through the phase.
-  virtual std::vector<NodePhase> phases(const Graph& graph) const = 0;
+  /// For each node of a segment the phase it is computed in, from 0 and never falling. The nodes of
+  /// one phase may run at once and in any order that their data allow, so whatever one of them
+  /// reads or makes keeps its memory through the phase. What is used outside of the segment is
+  /// stored.
+  virtual std::vector<NodePhase> phases(const Segment& segment) const = 0;
   /// Every offset in a buffer is a multiple of this, in bytes; a power of two.
   virtual int64_t alignment() const = 0;
 
+  /// Bytes that one buffer may have.
+  virtual int64_t largest_buffer() const { return INT64_MAX; }
   /// out_of_memory or device on failure. Contents are undefined.
   virtual Result<std::unique_ptr<Buffer>> alloc(int64_t bytes, Purpose purpose) = 0;
   /// Bytes allocated now for a purpose.
@@ -123,6 +134,9 @@ class Device {
 
   /// Reads a weight, packs it and puts it at its place.
   virtual Status load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) = 0;
+  /// Whether devices of this kind compute with weights as they lie in a mapped file: those opened
+  /// without DeviceOptions::repack adopt them.
+  virtual bool adopts() const { return false; }
   /// A buffer over existing host memory, or null where this device cannot use it as it is.
   virtual std::unique_ptr<Buffer> adopt(const TensorDesc& desc,
                                         std::span<const std::byte> bytes) = 0;
@@ -154,14 +168,15 @@ struct BackendDef {
   const char* name;  ///< "cpu"
   /// The devices present, without opening them.
   std::vector<DeviceInfo> (*list)();
-  /// not_found, invalid_argument or device on failure.
+  /// not_found, invalid_argument or device on failure. −1: the best there is.
   Result<std::unique_ptr<Device>> (*open)(int32_t index, const DeviceOptions& options);
 };
 
 /// Generated from the folders in backends/.
 std::span<const BackendDef* const> all_backends();
 
-/// Opens a device by name: "cpu", "vulkan", "vulkan:1". not_found lists what there is.
+/// Opens a device by name: "cpu", "vulkan:1", "vulkan" for the best of several. not_found lists
+/// what there is.
 Result<std::unique_ptr<Device>> open_device(const std::string& name, const DeviceOptions& options);
 
 }  // namespace infer

@@ -42,23 +42,39 @@ Result<CompiledStep*> ProgramCache::get(int64_t rows) {
   return &programs_.emplace(rows, std::move(made)).first->second;
 }
 
-Executor::Executor(const Model& model, const WeightTable& weights, Device& device,
-                   const PlanRequest& request)
+void ProgramCache::close() {
+  for (auto& [rows, step] : programs_) step.segments.clear();
+  make_ = [](int64_t) -> Result<CompiledStep> {
+    return fail(StatusCode::device, "the device has failed before");
+  };
+}
+
+Executor::Executor(const Model& model, const WeightTable& weights, std::span<Device* const> devices,
+                   const PlanRequest& request, const MemoryPlan& plan)
     : model_(model),
       weights_(weights),
-      device_(device),
+      devices_(devices.begin(), devices.end()),
       request_(request),
+      placement_(plan.placement),
+      on_(devices.size()),
+      spilled_(plan.spilled),
       programs_([this](int64_t rows) { return compile(rows); }) {}
 
 Result<std::unique_ptr<Executor>> Executor::create(const Model& model, const WeightTable& weights,
-                                                   Device& device, const PlanRequest& request,
+                                                   std::span<Device* const> devices,
+                                                   const PlanRequest& request,
                                                    const MemoryPlan& plan,
                                                    const std::function<bool(double)>& progress) {
-  std::unique_ptr<Executor> executor(new Executor(model, weights, device, request));
-  const auto bytes = [&](Purpose purpose) { return plan.bytes[static_cast<size_t>(purpose)]; };
-  INFER_TRY(executor->arena_, device.alloc(bytes(Purpose::activations), Purpose::activations));
-  INFER_TRY(executor->scratch_, device.alloc(bytes(Purpose::scratch), Purpose::scratch));
-  executor->spilled_ = plan.spilled;
+  std::unique_ptr<Executor> executor(new Executor(model, weights, devices, request, plan));
+  for (size_t d = 0; d < devices.size(); ++d) {
+    for (const Purpose purpose : {Purpose::activations, Purpose::scratch}) {
+      const int64_t bytes = plan.devices[d].bytes[static_cast<size_t>(purpose)];
+      if (bytes == 0 && d > 0) continue;
+      OnDevice& on = executor->on_[d];
+      INFER_TRY((purpose == Purpose::scratch ? on.scratch : on.arena),
+                devices[d]->alloc(bytes, purpose));
+    }
+  }
   INFER_CHECK_R(executor->load_weights(plan, progress));
   INFER_CHECK_R(executor->load_ropes(plan.context));
   // The program of single tokens serves every decode step: made now, so that a model that cannot be
@@ -69,48 +85,57 @@ Result<std::unique_ptr<Executor>> Executor::create(const Model& model, const Wei
 }
 
 Status Executor::load_weights(const MemoryPlan& plan, const std::function<bool(double)>& progress) {
-  const WeightSource& source = weights_.source();
-  const std::span<const Weight> all = source.weights();
-  weight_memory_.assign(all.size(), {});
+  const std::span<const Weight> all = weights_.source().weights();
   int64_t total = 0;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (plan.weight_offsets[i] >= 0) total += all[i].desc.extent_bytes();
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    on_[d].weights.assign(all.size(), {});
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (plan.devices[d].weight_places[i].buffer >= 0) total += all[i].desc.extent_bytes();
+    }
+    if (plan.devices[d].mapped) continue;
+    for (const int64_t bytes : plan.devices[d].weight_buffers) {
+      INFER_TRY_S(on_[d].weight_buffers.emplace_back(),
+                  devices_[d]->alloc(bytes, Purpose::weights));
+    }
   }
-  Buffer* shared = nullptr;
-  if (!request_.weights_mapped) {
-    INFER_TRY_S(std::unique_ptr<Buffer> buffer,
-                device_.alloc(plan.bytes[static_cast<size_t>(Purpose::weights)], Purpose::weights));
-    shared = buffer.get();
-    weight_buffers_.push_back(std::move(buffer));
-  }
+  // Weight by weight, so that a file is read once from its beginning to its end.
   int64_t done = 0;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (plan.weight_offsets[i] < 0) continue;
-    const Weight& weight = all[i];
-    if (progress && !progress(static_cast<double>(done) / static_cast<double>(total))) {
-      return run_cancelled();
-    }
-    const auto bytes = weight.desc.extent_bytes();
-    if (request_.weights_mapped) {
-      INFER_TRY_S(const std::span<const std::byte> mapped,
-                  source.map(weight.place, static_cast<uint64_t>(bytes)));
-      std::unique_ptr<Buffer> buffer = device_.adopt(weight.desc, mapped);
-      if (buffer == nullptr) {
-        return error(StatusCode::unsupported, "{} cannot use mapped weights", device_.info().name);
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      if (plan.devices[d].weight_places[i].buffer < 0) continue;
+      if (progress && !progress(static_cast<double>(done) / static_cast<double>(total))) {
+        return run_cancelled();
       }
-      weight_memory_[i] = {buffer.get(), 0};
-      weight_buffers_.push_back(std::move(buffer));
-    } else {
-      weight_memory_[i] = {shared, plan.weight_offsets[i]};
-      const ReadFn read = [&](uint64_t offset, std::span<std::byte> out) {
-        return source.read(weight.place, offset, out);
-      };
-      INFER_CHECK(device_.load_weight(weight.desc, read, weight_memory_[i]));
+      INFER_CHECK(load_weight(plan.devices[d], d, i));
+      done += all[i].desc.extent_bytes();
     }
-    done += bytes;
   }
   if (progress && !progress(1.0)) return run_cancelled();
   return {};
+}
+
+Status Executor::load_weight(const DevicePlan& plan, size_t device, size_t weight) {
+  const WeightSource& source = weights_.source();
+  const Weight& from = source.weights()[weight];
+  OnDevice& on = on_[device];
+  if (plan.mapped) {
+    INFER_TRY_S(const std::span<const std::byte> mapped,
+                source.map(from.place, static_cast<uint64_t>(from.desc.extent_bytes())));
+    std::unique_ptr<Buffer> buffer = devices_[device]->adopt(from.desc, mapped);
+    if (buffer == nullptr) {
+      return error(StatusCode::unsupported, "{} cannot use mapped weights",
+                   devices_[device]->info().name);
+    }
+    on.weights[weight] = {buffer.get(), 0};
+    on.weight_buffers.push_back(std::move(buffer));
+    return {};
+  }
+  const WeightPlace& place = plan.weight_places[weight];
+  on.weights[weight] = {on.weight_buffers[static_cast<size_t>(place.buffer)].get(), place.offset};
+  const ReadFn read = [&](uint64_t offset, std::span<std::byte> out) {
+    return source.read(from.place, offset, out);
+  };
+  return devices_[device]->load_weight(from.desc, read, on.weights[weight]);
 }
 
 Status Executor::load_ropes(int64_t context) {
@@ -145,76 +170,140 @@ Status Executor::load_ropes(int64_t context) {
 
 Result<CompiledStep> Executor::compile(int64_t rows) {
   INFER_TRY(Graph graph, build_graph(model_, weights_, rows, std::min(rows, request_.max_outputs),
-                                     request_.k_type, request_.v_type));
+                                     request_.k_type, request_.v_type, placement_));
   CompiledStep step;
   step.graph = std::make_unique<Graph>(std::move(graph));
-  const auto [arena, scratch] = plan_step(*step.graph, device_, request_.observed);
-  if (arena.bytes > arena_->size() || scratch > scratch_->size()) {
-    return fail(StatusCode::internal, "a step of {} rows needs {} + {} bytes, planned were {} + {}",
-                rows, arena.bytes, scratch, arena_->size(), scratch_->size());
+  const std::vector<Value>& values = step.graph->values();
+  const std::vector<PlacedSegment> segments =
+      placed_segments(*step.graph, placement_, request_.observed);
+  const StepMemory planned = plan_step(*step.graph, segments, devices_);
+  step.pointers.resize(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].kind == Value::Kind::input) step.inputs.push_back(static_cast<ValueId>(i));
   }
-  step.memory.resize(step.graph->values().size());
-  step.pointers.resize(step.memory.size());
-  for (size_t i = 0; i < step.memory.size(); ++i) {
-    const Value& value = step.graph->values()[i];
-    if (value.kind == Value::Kind::input) step.inputs.push_back(static_cast<ValueId>(i));
-    if (value.kind == Value::Kind::weight) {
-      step.memory[i] = weight_memory_[static_cast<size_t>(value.index)];
-    } else if (arena.offsets[i] >= 0) {
-      step.memory[i] = {arena_.get(), arena.offsets[i]};
+  const auto size_of = [](const std::unique_ptr<Buffer>& buffer) {
+    return buffer == nullptr ? 0 : buffer->size();
+  };
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    const auto& [arena, scratch] = planned.devices[d];
+    const OnDevice& on = on_[d];
+    if (arena.bytes > size_of(on.arena) || scratch > size_of(on.scratch)) {
+      return fail(StatusCode::internal,
+                  "a step of {} rows needs {} + {} bytes on {}, planned were {} + {}", rows,
+                  arena.bytes, scratch, devices_[d]->info().name, size_of(on.arena),
+                  size_of(on.scratch));
+    }
+    std::vector<MemoryRef>& memory = step.memory.emplace_back(values.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i].kind == Value::Kind::weight) {
+        memory[i] = on.weights[static_cast<size_t>(values[i].index)];
+      } else if (arena.offsets[i] >= 0) {
+        memory[i] = {on.arena.get(), arena.offsets[i]};
+      }
     }
   }
-  const auto nodes = static_cast<int32_t>(step.graph->nodes().size());
-  const auto compile = [&](int32_t begin, int32_t end) {
-    return device_.compile(
-        {{step.graph.get(), begin, end}, step.memory, {scratch_.get(), 0}, spilled_});
-  };
-  if (!request_.observed) {
-    INFER_TRY(step.program, compile(0, nodes));
-    return step;
+  std::vector<int32_t> maker(values.size(), -1);  // device, by ValueId
+  std::vector<std::vector<bool>> there(devices_.size(), std::vector<bool>(values.size(), false));
+  for (const PlacedSegment& placed : segments) {
+    const auto d = static_cast<size_t>(placed.device);
+    CompiledSegment& made = step.segments.emplace_back();
+    made.device = placed.device;
+    made.begin = placed.segment.begin;
+    for (const Node& node : placed.segment.nodes()) {
+      for (const ValueId id : node.inputs) {
+        if (id == kNoValue) continue;
+        const ValueId storage = step.graph->storage(id);
+        const int32_t from = maker[static_cast<size_t>(storage)];
+        if (from < 0 || from == placed.device || there[d][static_cast<size_t>(storage)]) continue;
+        there[d][static_cast<size_t>(storage)] = true;
+        made.arrivals.push_back({storage, from});
+      }
+      for (const ValueId id : node.outputs) maker[static_cast<size_t>(id)] = placed.device;
+    }
+    INFER_TRY(made.program,
+              devices_[d]->compile(
+                  {placed.segment, step.memory[d], {on_[d].scratch.get(), 0}, spilled_ && d == 0}));
   }
-  for (int32_t n = 0; n < nodes; ++n) {
-    INFER_TRY(step.node_programs.emplace_back(), compile(n, n + 1));
-  }
+  const ValueId output = step.graph->storage(step.graph->outputs().front());
+  step.output_device = maker[static_cast<size_t>(output)];
   return step;
 }
 
-Status Executor::run_observed(CompiledStep& step, const Bindings& bindings) {
-  for (size_t n = 0; n < step.node_programs.size(); ++n) {
-    const Node& node = step.graph->nodes()[n];
-    const OpId op = node.op();
-    const bool product = op == OpId::Matmul || op == OpId::MoeMatmul || op == OpId::HeadMatmul;
-    if (product && observer_) INFER_CHECK(show(step, node, bindings));
-    INFER_CHECK(step.node_programs[n]->run(bindings));
+void Executor::release() {
+  programs_.close();
+  on_.clear();
+  devices_.clear();
+}
+
+Status Executor::run_segments(CompiledStep& step, const Bindings& bindings) {
+  for (const CompiledSegment& segment : step.segments) {
+    INFER_CHECK(bring(step, segment, bindings));
+    if (request_.observed && observer_) INFER_CHECK(show(step, segment, bindings));
+    INFER_CHECK(segment.program->run(bindings));
   }
   return {};
 }
 
-Status Executor::show(const CompiledStep& step, const Node& node, const Bindings& bindings) {
+/// Copies what other devices made for a segment: the rows of this step.
+Status Executor::bring(const CompiledStep& step, const CompiledSegment& segment,
+                       const Bindings& bindings) {
+  for (const auto& [id, from] : segment.arrivals) {
+    const Value& value = step.graph->value(id);
+    TensorDesc desc = value.desc;
+    if (value.rows == Rows::outputs) desc.shape[2] = bindings.outputs;
+    if (value.rows == Rows::tokens) desc.shape[2] = bindings.rows;
+    if (desc.elements() == 0) continue;
+    const auto bytes = static_cast<size_t>(desc.extent_bytes());
+    Device& source = *devices_[static_cast<size_t>(from)];
+    Device& target = *devices_[static_cast<size_t>(segment.device)];
+    const MemoryRef& at = step.memory[static_cast<size_t>(from)][static_cast<size_t>(id)];
+    const MemoryRef& to = step.memory[static_cast<size_t>(segment.device)][static_cast<size_t>(id)];
+    if (const std::byte* seen = source.view(at); seen != nullptr) {
+      INFER_CHECK(target.write({seen, bytes}, to));
+    } else if (const std::byte* place = target.view(to); place != nullptr) {
+      // Nothing else looks at what is being written.
+      INFER_CHECK(source.read(at, {const_cast<std::byte*>(place), bytes}));
+    } else {
+      moved_.resize(bytes);
+      INFER_CHECK(source.read(at, moved_));
+      INFER_CHECK(target.write(moved_, to));
+    }
+  }
+  return {};
+}
+
+Status Executor::show(const CompiledStep& step, const CompiledSegment& segment,
+                      const Bindings& bindings) {
+  const Node& node = step.graph->nodes()[static_cast<size_t>(segment.begin)];
+  const OpId op = node.op();
+  if (op != OpId::Matmul && op != OpId::MoeMatmul && op != OpId::HeadMatmul) return {};
   const Value& weight = step.graph->value(step.graph->storage(node.inputs[1]));
   if (weight.kind != Value::Kind::weight) return {};
-  ObservedProduct product{node.op(), weight.index, {}, {}};
-  INFER_TRY_S(product.activations, fetch(step, node.inputs[0], bindings, shown_));
+  ObservedProduct product{op, weight.index, {}, {}};
+  INFER_TRY_S(product.activations, fetch(step, segment.device, node.inputs[0], bindings, shown_));
   if (product.op == OpId::MoeMatmul) {
-    INFER_TRY_S(product.experts, fetch(step, node.inputs[2], bindings, shown_experts_));
+    INFER_TRY_S(product.experts,
+                fetch(step, segment.device, node.inputs[2], bindings, shown_experts_));
   }
   return observer_(product);
 }
 
 /// A result of the step as the host sees it, until the next node runs.
-Result<TensorRef> Executor::fetch(const CompiledStep& step, ValueId id, const Bindings& bindings,
-                                  std::vector<std::byte>& copy) {
+Result<TensorRef> Executor::fetch(const CompiledStep& step, int32_t device, ValueId id,
+                                  const Bindings& bindings, std::vector<std::byte>& copy) {
   const Value& value = step.graph->value(id);
   TensorRef ref{value.desc, nullptr};
   ref.desc.shape[2] = value.rows == Rows::outputs ? bindings.outputs : bindings.rows;
-  MemoryRef at = step.memory[static_cast<size_t>(step.graph->storage(id))];
+  MemoryRef at =
+      step.memory[static_cast<size_t>(device)][static_cast<size_t>(step.graph->storage(id))];
   at.offset += value.offset;
-  if (const std::byte* seen = device_.view(at); seen != nullptr) {
+  Device& source = *devices_[static_cast<size_t>(device)];
+  if (const std::byte* seen = source.view(at); seen != nullptr) {
     ref.data = const_cast<std::byte*>(seen);  // only read; TensorRef serves results as well
     return ref;
   }
   copy.resize(static_cast<size_t>(ref.desc.extent_bytes()));
-  INFER_CHECK_R(device_.read(at, copy));
+  INFER_CHECK_R(source.read(at, copy));
   ref.data = copy.data();
   return ref;
 }
@@ -266,7 +355,7 @@ Result<std::span<const float>> Executor::run(const StepBatch& batch, StepRecorde
     recorder->end_part(StepPart::inputs);
   }
   const Bindings bindings{batch.rows(), outputs, step->pointers, batch.pages, recorder};
-  INFER_CHECK_R(request_.observed ? run_observed(*step, bindings) : step->program->run(bindings));
+  INFER_CHECK_R(run_segments(*step, bindings));
   if (recorder != nullptr) recorder->end_part(StepPart::compute);
   INFER_TRY(const std::span<const float> logits, read_logits(*step, outputs));
   if (recorder != nullptr) recorder->end_part(StepPart::results);
@@ -276,12 +365,13 @@ Result<std::span<const float>> Executor::run(const StepBatch& batch, StepRecorde
 Result<std::span<const float>> Executor::read_logits(const CompiledStep& step, int64_t outputs) {
   const auto count = static_cast<size_t>(outputs * model_.info().vocabulary);
   if (count == 0) return std::span<const float>();
-  const MemoryRef& at = step.memory[static_cast<size_t>(step.graph->outputs().front())];
-  if (const std::byte* seen = device_.view(at); seen != nullptr) {
+  const auto d = static_cast<size_t>(step.output_device);
+  const MemoryRef& at = step.memory[d][static_cast<size_t>(step.graph->outputs().front())];
+  if (const std::byte* seen = devices_[d]->view(at); seen != nullptr) {
     return std::span(reinterpret_cast<const float*>(seen), count);
   }
   logits_.resize(count);
-  INFER_CHECK_R(device_.read(at, std::as_writable_bytes(std::span(logits_))));
+  INFER_CHECK_R(devices_[d]->read(at, std::as_writable_bytes(std::span(logits_))));
   return std::span<const float>(logits_);
 }
 

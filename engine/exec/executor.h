@@ -1,4 +1,5 @@
-// Runs steps of one model on one device: weights, arena and programs.
+// Runs steps of one model: weights, arenas and programs on the devices that its layers are placed
+// on.
 #pragma once
 
 #include <functional>
@@ -31,14 +32,27 @@ struct StepBatch {
   void clear();
 };
 
-/// A program and what it was compiled from.
+/// A stretch of a step on one device.
+struct CompiledSegment {
+  /// A value that another device made and this one reads.
+  struct Arrival {
+    ValueId value;
+    int32_t from;  ///< device
+  };
+  std::unique_ptr<Program> program;
+  int32_t device = 0;
+  int32_t begin = 0;  ///< first node
+  std::vector<Arrival> arrivals;
+};
+
+/// A graph, and the programs that compute it one after another.
 struct CompiledStep {
   std::unique_ptr<Graph> graph;
-  std::unique_ptr<Program> program;
-  std::vector<std::unique_ptr<Program>> node_programs;  ///< instead, where nodes are observed
-  std::vector<MemoryRef> memory;                        ///< by ValueId
-  std::vector<ValueId> inputs;                          ///< those that the host gives at every run
-  std::vector<const std::byte*> pointers;               ///< to them, by ValueId
+  std::vector<CompiledSegment> segments;       ///< one for each node, where nodes are observed
+  std::vector<std::vector<MemoryRef>> memory;  ///< by device and ValueId
+  int32_t output_device = 0;                   ///< that made the logits
+  std::vector<ValueId> inputs;                 ///< those that the host gives at every run
+  std::vector<const std::byte*> pointers;      ///< to them, by ValueId
 };
 
 /// A product of activations with a weight, before it is computed.
@@ -58,6 +72,8 @@ class ProgramCache {
   explicit ProgramCache(Make make) : make_(std::move(make)) {}
   Result<CompiledStep*> get(int64_t rows);
   size_t size() const { return programs_.size(); }
+  /// Drops all programs but not their graphs, and makes no more.
+  void close();
 
  private:
   Make make_;
@@ -67,9 +83,11 @@ class ProgramCache {
 /// One thread.
 class Executor {
  public:
-  /// Allocates what the plan says and loads the weights. `progress` gets 0 to 1 and may cancel.
+  /// Allocates what the plan of these devices says and loads the weights. `progress` gets 0 to 1
+  /// and may cancel.
   static Result<std::unique_ptr<Executor>> create(const Model& model, const WeightTable& weights,
-                                                  Device& device, const PlanRequest& request,
+                                                  std::span<Device* const> devices,
+                                                  const PlanRequest& request,
                                                   const MemoryPlan& plan,
                                                   const std::function<bool(double)>& progress);
 
@@ -82,36 +100,48 @@ class Executor {
   /// nothing.
   void observe(ProductObserver observer) { observer_ = std::move(observer); }
 
+  /// Gives back all that it has on devices: nothing can be run any more. Graphs stay.
+  void release();
+
   /// What a step of this shape reads and multiplies, however many rows it has.
   Work work(const StepShape& step) const { return step_work(*decode_graph_, step); }
   size_t programs() const { return programs_.size(); }
 
  private:
-  Executor(const Model& model, const WeightTable& weights, Device& device,
-           const PlanRequest& request);
+  Executor(const Model& model, const WeightTable& weights, std::span<Device* const> devices,
+           const PlanRequest& request, const MemoryPlan& plan);
 
   Status load_weights(const MemoryPlan& plan, const std::function<bool(double)>& progress);
+  Status load_weight(const DevicePlan& plan, size_t device, size_t weight);
   Status load_ropes(int64_t context);
   Result<std::span<const float>> read_logits(const CompiledStep& step, int64_t outputs);
   Result<CompiledStep> compile(int64_t rows);
-  Status run_observed(CompiledStep& step, const Bindings& bindings);
-  Status show(const CompiledStep& step, const Node& node, const Bindings& bindings);
-  Result<TensorRef> fetch(const CompiledStep& step, ValueId id, const Bindings& bindings,
-                          std::vector<std::byte>& copy);
+  Status run_segments(CompiledStep& step, const Bindings& bindings);
+  Status bring(const CompiledStep& step, const CompiledSegment& segment, const Bindings& bindings);
+  Status show(const CompiledStep& step, const CompiledSegment& segment, const Bindings& bindings);
+  Result<TensorRef> fetch(const CompiledStep& step, int32_t device, ValueId id,
+                          const Bindings& bindings, std::vector<std::byte>& copy);
   void fill_rope_tables(const StepBatch& batch);
   void point_to_inputs(CompiledStep& step, const StepBatch& batch) const;
 
+  /// What the executor has on one device.
+  struct OnDevice {
+    std::vector<std::unique_ptr<Buffer>> weight_buffers;
+    std::vector<MemoryRef> weights;  ///< by index of the source's weights
+    std::unique_ptr<Buffer> arena;
+    std::unique_ptr<Buffer> scratch;
+  };
+
   const Model& model_;
   const WeightTable& weights_;
-  Device& device_;
+  std::vector<Device*> devices_;
   PlanRequest request_;
-  std::vector<std::unique_ptr<Buffer>> weight_buffers_;
-  std::vector<MemoryRef> weight_memory_;  ///< by index of the source's weights
-  std::unique_ptr<Buffer> arena_;
-  std::unique_ptr<Buffer> scratch_;
+  Placement placement_;
+  std::vector<OnDevice> on_;                     ///< by device
   std::vector<RopeAngles> ropes_;                ///< by RoPE kind
   std::vector<std::vector<float>> rope_tables_;  ///< by RoPE kind, of the step
   std::vector<float> logits_;                    ///< of devices whose memory the host cannot read
+  std::vector<std::byte> moved_;                 ///< between two such devices
   bool spilled_ = false;                         ///< weights leave memory layer by layer
   ProductObserver observer_;
   std::vector<std::byte> shown_, shown_experts_;  ///< what the observer sees, where the host has to

@@ -12,10 +12,12 @@ int64_t stored_bytes(DType type, int64_t elements) {
   return div_ceil<int64_t>(elements, info.block_elements) * info.block_bytes;
 }
 
-int32_t kind_of(KvLayout& layout, int32_t window) {
-  const auto found = std::ranges::find(layout.kinds, window, &KvKind::window);
+int32_t kind_of(KvLayout& layout, const KvLayerShape& shape) {
+  const auto found = std::ranges::find_if(layout.kinds, [&](const KvKind& kind) {
+    return kind.window == shape.window && kind.place == shape.place;
+  });
   const auto kind = static_cast<int32_t>(found - layout.kinds.begin());
-  if (found == layout.kinds.end()) layout.kinds.push_back({window, 0});
+  if (found == layout.kinds.end()) layout.kinds.push_back({shape.window, 0, shape.place});
   return kind;
 }
 
@@ -26,7 +28,7 @@ KvLayout canonical_kv_layout(const KvGeometry& geometry) {
   KvLayout layout;
   for (const KvLayerShape& shape : geometry.layers) {
     KvLayerLayout layer;
-    layer.kind = kind_of(layout, shape.window);
+    layer.kind = kind_of(layout, shape);
     int64_t& page_bytes = layout.kinds[static_cast<size_t>(layer.kind)].page_bytes;
     layer.k_row = stored_bytes(geometry.k_type, shape.k_dim);
     layer.v_row = stored_bytes(geometry.v_type, shape.v_dim);

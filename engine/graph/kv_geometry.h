@@ -20,6 +20,7 @@ struct KvLayerShape {
   /// Values are the first v_dim elements of the keys (multi-head latent attention): where both are
   /// stored alike they share their bytes.
   bool v_in_k = false;
+  int32_t place = 0;  ///< which of several devices keeps it
 };
 
 /// All layers of one model and the types they are stored in.
@@ -29,11 +30,12 @@ struct KvGeometry {
   DType v_type = DType::f16;
 };
 
-/// Layers that look back equally far share their pages: those of a window let their pages go as
-/// they fall behind it.
+/// Layers that look back equally far share their pages, on each device: those of a window let their
+/// pages go as they fall behind it.
 struct KvKind {
   int32_t window = 0;  ///< tokens seen back, the token itself included; 0: all
   int64_t page_bytes = 0;
+  int32_t place = 0;  ///< which of several devices keeps them
 };
 
 /// Where a layer lies in a page of its kind, in bytes. Keys are [heads][kPageTokens][k_row], values

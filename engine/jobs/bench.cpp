@@ -284,7 +284,13 @@ Status run_test(const Test& test, const BenchOptions& options, std::vector<Bench
 /// One repetition more, with every step recorded. The context is there from those before.
 Result<StepRecorder> record(Test test, Bench& bench) {
   // A device without threads of its own tells everything as one.
-  StepRecorder recorder(std::max(1, bench.engine().device().info().threads));
+  int32_t threads = 1;
+  const OpenedModel& opened = bench.engine().opened;
+  for (size_t d = 0; d < opened.devices.size(); ++d) {
+    const bool computes = opened.plan.devices[d].bytes[static_cast<size_t>(Purpose::weights)] > 0;
+    if (computes) threads = std::max(threads, opened.devices[d]->info().threads);
+  }
+  StepRecorder recorder(threads);
   if (!test.prefill) test.tokens = std::min(test.tokens, kRecordedTokens);
   Result<double> rate = 0.0;
   {

@@ -94,10 +94,11 @@ class Evaluation {
                                                     const ProgressFn& progress) {
     std::unique_ptr<Evaluation> made(new Evaluation(std::move(opened)));
     OpenedModel& model = made->opened_;
-    INFER_TRY(made->executor_, Executor::create(*model.model, *model.weights, *model.device,
+    const std::vector<Device*> devices = model.device_list();
+    INFER_TRY(made->executor_, Executor::create(*model.model, *model.weights, devices,
                                                 model.request, model.plan, progress));
-    INFER_TRY(made->cache_, KvCache::create(*model.device, model.plan.kv_layout,
-                                            model.plan.kv_pages, {model.plan.context, false}));
+    INFER_TRY(made->cache_, KvCache::create(devices, model.plan.kv_layout, model.plan.kv_pages,
+                                            {model.plan.context, false}));
     return made;
   }
 

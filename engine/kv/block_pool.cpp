@@ -204,7 +204,7 @@ void BlockPool::clear_kept() {
 
 /// `to` is the topmost free page; it takes the place of `from` in everything.
 Status BlockPool::move(int32_t from, int32_t to) {
-  INFER_CHECK(device_.copy(memory(from), memory(to), page_bytes_));
+  INFER_CHECK(copy(from, to));
   free_.pop_back();
   Page& source = at(from);
   if (source.references == 0) {

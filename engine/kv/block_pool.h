@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/backend/device.h"
@@ -68,7 +69,16 @@ class BlockPool {
   /// Forgets all that is kept.
   void clear_kept();
 
-  MemoryRef memory(int32_t page) const;
+  // Contents of pages, of page_bytes() each.
+  Status copy(int32_t from, int32_t to) {
+    return device_.copy(memory(from), memory(to), page_bytes_);
+  }
+  Status read(int32_t page, std::span<std::byte> to) const {
+    return device_.read(memory(page), to);
+  }
+  Status write(std::span<const std::byte> from, int32_t page) {
+    return device_.write(from, memory(page));
+  }
   std::byte* const* slab_addresses() const { return addresses_.data(); }
 
  private:
@@ -87,6 +97,7 @@ class BlockPool {
     std::unique_ptr<Buffer> buffer;  ///< for the rest
   };
 
+  MemoryRef memory(int32_t page) const;
   Page& at(int32_t page) { return pages_[static_cast<size_t>(page)]; }
   const Page& at(int32_t page) const { return pages_[static_cast<size_t>(page)]; }
   bool in_use(int32_t page) const { return at(page).references > 0 || at(page).node != nullptr; }

@@ -10,9 +10,8 @@ int64_t first_seen_page(const KvKind& kind, int64_t length, int64_t margin) {
                           : std::max<int64_t>(0, length - margin - kind.window + 1) / kPageTokens;
 }
 
-KnownPages::KnownPages(Device& device, const std::vector<KvKind>& kinds,
-                       std::vector<BlockPool>& pools)
-    : device_(device), kinds_(kinds), pools_(pools), stores_(kinds.size()), tree_(kinds.size()) {
+KnownPages::KnownPages(const std::vector<KvKind>& kinds, std::vector<BlockPool>& pools)
+    : kinds_(kinds), pools_(pools), stores_(kinds.size()), tree_(kinds.size()) {
   for (size_t k = 0; k < pools_.size(); ++k) {
     pools_[k].on_evict([this, k](PrefixNode* node, int32_t page) { evicted(node, k, page); });
   }
@@ -73,7 +72,7 @@ bool KnownPages::read_stored(const PrefixNode* node, size_t kind, int32_t page) 
   if (node->stored[kind] < 0) return false;  // making room may have cost the node its slot
   try {
     return stores_[kind]->get(node->stored[kind]) &&
-           device_.write(stores_[kind]->buffer(), pools_[kind].memory(page)).ok();
+           pools_[kind].write(stores_[kind]->buffer(), page).ok();
   } catch (const std::bad_alloc&) {
     return false;  // a message that nobody would have read
   }
@@ -86,7 +85,7 @@ void KnownPages::evicted(PrefixNode* node, size_t kind, int32_t page) {
   PageStore* const store = stores_[kind].get();
   try {
     if (store != nullptr && node->stored[kind] < 0 &&
-        device_.read(pools_[kind].memory(page), store->buffer()).ok()) {
+        pools_[kind].read(page, store->buffer()).ok()) {
       if (PrefixNode* oldest = store->oldest(); oldest != nullptr) {
         store->drop(oldest->stored[kind]);
         oldest->stored[kind] = -1;

@@ -21,7 +21,7 @@ int64_t first_seen_page(const KvKind& kind, int64_t length, int64_t margin);
 class KnownPages {
  public:
   /// The pools, by kind, outlive it. They tell it what they evict.
-  KnownPages(Device& device, const std::vector<KvKind>& kinds, std::vector<BlockPool>& pools);
+  KnownPages(const std::vector<KvKind>& kinds, std::vector<BlockPool>& pools);
   KnownPages(const KnownPages&) = delete;
   KnownPages& operator=(const KnownPages&) = delete;
 
@@ -56,7 +56,6 @@ class KnownPages {
   void evicted(PrefixNode* node, size_t kind, int32_t page);
   bool read_stored(const PrefixNode* node, size_t kind, int32_t page);
 
-  Device& device_;
   const std::vector<KvKind>& kinds_;
   std::vector<BlockPool>& pools_;
   std::vector<std::unique_ptr<PageStore>> stores_;  ///< by kind; null without a folder

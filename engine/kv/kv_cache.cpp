@@ -10,10 +10,12 @@ namespace {
 
 int64_t pages_for(int64_t tokens) { return div_ceil<int64_t>(tokens, kPageTokens); }
 
-std::vector<BlockPool> empty_pools(Device& device, const std::vector<KvKind>& kinds) {
+std::vector<BlockPool> empty_pools(std::span<Device* const> devices,
+                                   const std::vector<KvKind>& kinds) {
   std::vector<BlockPool> pools;
   pools.reserve(kinds.size());
   for (const KvKind& kind : kinds) {
+    Device& device = *devices[static_cast<size_t>(kind.place)];
     pools.emplace_back(device, round_up(kind.page_bytes, device.alignment()));
   }
   return pools;
@@ -21,19 +23,19 @@ std::vector<BlockPool> empty_pools(Device& device, const std::vector<KvKind>& ki
 
 }  // namespace
 
-KvCache::KvCache(Device& device, const KvLayout& layout, const KvOptions& options)
-    : device_(device),
-      kinds_(layout.kinds),
+KvCache::KvCache(std::span<Device* const> devices, const KvLayout& layout, const KvOptions& options)
+    : kinds_(layout.kinds),
       options_(options),
-      pools_(empty_pools(device, kinds_)),
-      known_(device, kinds_, pools_),
+      pools_(empty_pools(devices, kinds_)),
+      known_(kinds_, pools_),
       step_tables_(kinds_.size()),
       step_pages_(kinds_.size()) {}
 
-Result<std::unique_ptr<KvCache>> KvCache::create(Device& device, const KvLayout& layout,
+Result<std::unique_ptr<KvCache>> KvCache::create(std::span<Device* const> devices,
+                                                 const KvLayout& layout,
                                                  std::span<const int32_t> pages,
                                                  const KvOptions& options) {
-  std::unique_ptr<KvCache> cache(new KvCache(device, layout, options));
+  std::unique_ptr<KvCache> cache(new KvCache(devices, layout, options));
   for (size_t k = 0; k < layout.kinds.size(); ++k) INFER_CHECK_R(cache->grow(k, pages[k]));
   if (options.reuse && !options.folder.empty()) {
     INFER_CHECK_R(cache->known_.open_stores(options.folder, options.folder_bytes));
@@ -66,6 +68,20 @@ KvCache::SequenceId KvCache::fork(SequenceId id) {
 void KvCache::remove_sequence(SequenceId id) {
   forget(table(id), 0);
   tables_.erase(id);
+}
+
+void KvCache::take_sequences(KvCache& other) {
+  for (auto& [id, t] : other.tables_) {
+    other.forget(t, 0);
+    Table fresh;
+    fresh.kinds.resize(kinds_.size());
+    fresh.in_use = t.in_use;
+    fresh.last_use = t.last_use;
+    tables_.emplace(id, std::move(fresh));
+  }
+  next_id_ = other.next_id_;
+  clock_ = other.clock_;
+  other.tables_.clear();
 }
 
 void KvCache::set_in_use(SequenceId id, bool in_use) {
@@ -146,8 +162,7 @@ Status KvCache::copy_tail(Table& t, size_t kind) {
   BlockPool& pool = pools_[kind];
   const int32_t page = tail(t, kind);
   const int32_t own = pool.acquire();
-  if (Status status = device_.copy(pool.memory(page), pool.memory(own), pool.page_bytes());
-      !status.ok()) {
+  if (Status status = pool.copy(page, own); !status.ok()) {
     pool.release(own);
     return status;
   }
@@ -264,8 +279,13 @@ void KvCache::forget(Table& t, int64_t length) {
   }
 }
 
-MemoryRef KvCache::page_memory(SequenceId id, size_t kind, int64_t page) const {
-  return pools_[kind].memory(table(id).kinds[kind].ids[static_cast<size_t>(page)]);
+Status KvCache::read_page(SequenceId id, size_t kind, int64_t page, std::span<std::byte> to) const {
+  return pools_[kind].read(table(id).kinds[kind].ids[static_cast<size_t>(page)], to);
+}
+
+Status KvCache::write_page(SequenceId id, size_t kind, int64_t page,
+                           std::span<const std::byte> from) {
+  return pools_[kind].write(from, table(id).kinds[kind].ids[static_cast<size_t>(page)]);
 }
 
 Status KvCache::restore(SequenceId id, int64_t length, std::span<const int64_t> first) {
@@ -348,9 +368,11 @@ Status KvCache::grow(size_t kind, int32_t pages) {
   return pool.grow(pages);
 }
 
-int64_t KvCache::untouched_bytes() const {
+int64_t KvCache::untouched_bytes(int32_t place) const {
   int64_t bytes = 0;
-  for (const BlockPool& pool : pools_) bytes += pool.untouched_bytes();
+  for (size_t k = 0; k < pools_.size(); ++k) {
+    if (kinds_[k].place == place) bytes += pools_[k].untouched_bytes();
+  }
   return bytes;
 }
 

@@ -38,8 +38,10 @@ class KvCache {
  public:
   using SequenceId = int32_t;
 
-  /// Allocates pages[k] pages of each kind of the layout. out_of_memory or device on failure.
-  static Result<std::unique_ptr<KvCache>> create(Device& device, const KvLayout& layout,
+  /// Allocates pages[k] pages of each kind of the layout, on the device that the kind names by
+  /// number. out_of_memory or device on failure.
+  static Result<std::unique_ptr<KvCache>> create(std::span<Device* const> devices,
+                                                 const KvLayout& layout,
                                                  std::span<const int32_t> pages,
                                                  const KvOptions& options);
 
@@ -47,6 +49,8 @@ class KvCache {
   /// A sequence with the same contents, sharing all pages.
   SequenceId fork(SequenceId id);
   void remove_sequence(SequenceId id);
+  /// Takes over the sequences of another cache, with nothing in them. That one has none then.
+  void take_sequences(KvCache& other);
   /// Sequences in use keep their pages, whoever needs some.
   void set_in_use(SequenceId id, bool in_use);
 
@@ -67,8 +71,9 @@ class KvCache {
 
   /// The first page of a kind that the sequence has still; the last is that of its last token.
   int64_t first_page(SequenceId id, size_t kind) const { return table(id).kinds[kind].first; }
-  /// Where one of its pages lies, until anything else is called.
-  MemoryRef page_memory(SequenceId id, size_t kind, int64_t page) const;
+  /// Copies one of its pages out and in.
+  Status read_page(SequenceId id, size_t kind, int64_t page, std::span<std::byte> to) const;
+  Status write_page(SequenceId id, size_t kind, int64_t page, std::span<const std::byte> from);
   /// Room for `length` tokens that are computed already, for a sequence of length 0: from the page
   /// first[kind] on of each kind. Their contents are for the caller to write; they serve this
   /// sequence alone. does_not_fit as for reserve(); on failure it is as it was.
@@ -103,8 +108,9 @@ class KvCache {
   /// Pages of a kind held by sequences, among them those shared (counted once).
   int32_t held(size_t kind) const { return pools_[kind].held(); }
   size_t sequences() const { return tables_.size(); }
-  /// Bytes of pages that no sequence has had yet, so that the system still counts them as free.
-  int64_t untouched_bytes() const;
+  /// Bytes of pages on a device that no sequence has had yet, so that the system still counts them
+  /// as free.
+  int64_t untouched_bytes(int32_t place) const;
   /// Forgets what nobody holds.
   void clear_kept();
 
@@ -124,7 +130,7 @@ class KvCache {
     uint64_t last_use = 0;
   };
 
-  KvCache(Device& device, const KvLayout& layout, const KvOptions& options);
+  KvCache(std::span<Device* const> devices, const KvLayout& layout, const KvOptions& options);
 
   Table& table(SequenceId id) { return tables_.at(id); }
   const Table& table(SequenceId id) const { return tables_.at(id); }
@@ -139,7 +145,6 @@ class KvCache {
   void let_go_behind_windows(Table& table);
   void forget(Table& table, int64_t length);
 
-  Device& device_;
   std::vector<KvKind> kinds_;
   KvOptions options_;
   std::vector<BlockPool> pools_;  ///< by kind

@@ -16,26 +16,40 @@ struct Item {
 };
 
 std::vector<Item> lifetimes(const Graph& graph, std::span<const NodePhase> phases,
-                            int64_t alignment) {
+                            int64_t alignment, const NodesOfDevice& nodes) {
   const auto node_count = static_cast<int32_t>(graph.nodes().size());
   std::vector<int32_t> item_of(graph.values().size(), -1);
+  std::vector<bool> made_here(graph.values().size(), false);
   std::vector<Item> items;
+  const auto add = [&](ValueId id, int32_t phase) {
+    item_of[static_cast<size_t>(id)] = static_cast<int32_t>(items.size());
+    items.push_back({id, round_up(graph.value(id).desc.extent_bytes(), alignment), phase, phase});
+  };
   for (int32_t n = 0; n < node_count; ++n) {
     const Node& node = graph.nodes()[static_cast<size_t>(n)];
     const auto [phase, stored] = phases[static_cast<size_t>(n)];
-    for (const ValueId id : node.outputs) {
-      if (!stored) continue;
-      item_of[static_cast<size_t>(id)] = static_cast<int32_t>(items.size());
-      items.push_back({id, round_up(graph.value(id).desc.extent_bytes(), alignment), phase, phase});
-    }
+    const bool own = nodes.devices.empty() || nodes.devices[static_cast<size_t>(n)] == nodes.device;
+    // Copies between devices are made before the stretch that reads them.
+    const int32_t copied = nodes.begins.empty() ? phase : nodes.begins[static_cast<size_t>(n)];
     for (const ValueId id : node.inputs) {
       if (id == kNoValue) continue;
-      const int32_t item = item_of[static_cast<size_t>(graph.storage(id))];
-      if (item >= 0) items[static_cast<size_t>(item)].last = phase;
+      const ValueId storage = graph.storage(id);
+      int32_t& item = item_of[static_cast<size_t>(storage)];
+      const bool made = graph.value(storage).kind == Value::Kind::result;
+      if (item < 0 && own && made && !made_here[static_cast<size_t>(storage)]) {
+        add(storage, copied);
+      }
+      if (item >= 0) items[static_cast<size_t>(item)].last = own ? phase : copied;
+    }
+    if (!own) continue;
+    for (const ValueId id : node.outputs) {
+      made_here[static_cast<size_t>(id)] = true;
+      if (stored) add(id, phase);
     }
   }
   for (const ValueId id : graph.outputs()) {
-    items[static_cast<size_t>(item_of[static_cast<size_t>(graph.storage(id))])].last = node_count;
+    const int32_t item = item_of[static_cast<size_t>(graph.storage(id))];
+    if (item >= 0) items[static_cast<size_t>(item)].last = node_count;
   }
   return items;
 }
@@ -72,8 +86,9 @@ class Placed {
 
 }  // namespace
 
-ArenaPlan plan_arena(const Graph& graph, std::span<const NodePhase> phases, int64_t alignment) {
-  std::vector<Item> items = lifetimes(graph, phases, alignment);
+ArenaPlan plan_arena(const Graph& graph, std::span<const NodePhase> phases, int64_t alignment,
+                     const NodesOfDevice& nodes) {
+  std::vector<Item> items = lifetimes(graph, phases, alignment, nodes);
   std::ranges::stable_sort(items, std::greater<>(), &Item::bytes);
   ArenaPlan plan;
   plan.offsets.assign(graph.values().size(), -1);

@@ -15,11 +15,21 @@ struct ArenaPlan {
   int64_t bytes = 0;
 };
 
-/// Places every result of the graph so that values alive at the same time do not overlap: a value
-/// lives from the phase (Device::phases) that makes it to the last that reads it (or a view of it),
-/// an output of the graph to the end; what is not stored has no place. Largest first, each at the
-/// lowest offset free over its lifetime (Pisarchyk & Lee 2020). `alignment` in bytes, a power of
-/// two.
-ArenaPlan plan_arena(const Graph& graph, std::span<const NodePhase> phases, int64_t alignment);
+/// Which nodes a device computes, where several share a graph.
+struct NodesOfDevice {
+  int32_t device = 0;
+  std::span<const int32_t> devices;  ///< by node; none: all are this device's
+  /// By node: the first phase of the stretch of one device's nodes that it is in. What another
+  /// device made is there from then on.
+  std::span<const int32_t> begins;
+};
+
+/// Places every result of the graph, or those that a device makes or reads, so that values alive at
+/// the same time do not overlap: a value lives from the phase (Device::phases) that makes it to the
+/// last that reads it (or a view of it), an output of the graph to the end; what is not stored has
+/// no place. Largest first, each at the lowest offset free over its lifetime (Pisarchyk & Lee
+/// 2020). `alignment` in bytes, a power of two.
+ArenaPlan plan_arena(const Graph& graph, std::span<const NodePhase> phases, int64_t alignment,
+                     const NodesOfDevice& nodes = {});
 
 }  // namespace infer

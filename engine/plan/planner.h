@@ -10,6 +10,10 @@
 #include "engine/model/arch.h"
 #include "engine/model/builder.h"
 #include "engine/plan/arena.h"
+#include "engine/plan/budget.h"
+#include "engine/plan/format_bytes.h"
+#include "engine/plan/placement.h"
+#include "engine/plan/weights_plan.h"
 
 namespace infer {
 
@@ -24,28 +28,38 @@ struct PlanRequest {
   bool fewer_rows = false;      ///< instead, where that many do not fit
   int64_t max_outputs = 16;     ///< rows a step returns logits for
   int64_t sequences = 4;        ///< at once, each with windows of its own
-  int64_t memory_limit = 0;     ///< bytes; 0: what the device has free, less the reserve
+  int64_t memory_limit = 0;     ///< bytes of each memory; 0: what it has free, less the reserve
   bool pretend = false;         ///< the limit may exceed what is free
   int64_t reserve = -1;         ///< bytes of what is free to leave alone; −1: default_reserve()
   bool weights_mapped = false;  ///< weights stay in the file's pages
   bool spill = false;           ///< mapped weights of a layer are dropped once it has used them
-  int64_t others = 0;           ///< bytes of the same memory that are planned for something else
-  bool beside = false;          ///< the process itself is in another model's plan
+  std::vector<int64_t> others;  ///< by device: bytes planned for something else
+  int64_t offload = -1;  ///< layers (and the output as one more) that are not on the first device
+                         ///< of several, the last ones; −1: as many as fit
+  bool beside = false;   ///< the process itself is in another model's plan
   /// Every node is a program of its own, so that what it is given can be looked at before it runs:
   /// Executor::observe.
   bool observed = false;
 };
 
-struct MemoryPlan {
-  int64_t context = 0;  ///< tokens
-  KvLayout kv_layout;
-  std::vector<int32_t> kv_pages;  ///< by kind
+/// What a plan puts on one device.
+struct DevicePlan {
   int64_t bytes[kPurposeCount] = {};
-  int64_t available = 0;  ///< what it was measured against
-  int64_t reserve = 0;    ///< of what is free, left alone
-  /// By index of the source's weights: offset in the weights' buffer, −1 if the graph does not use
-  /// it.
-  std::vector<int64_t> weight_offsets;
+  std::vector<WeightPlace> weight_places;  ///< by index of the source's weights
+  /// Bytes of each of the weights' buffers: as few as Device::largest_buffer() allows.
+  std::vector<int64_t> weight_buffers;
+  bool mapped = false;  ///< its weights stay in the file's pages: adopted
+
+  int64_t total() const;
+};
+
+struct MemoryPlan {
+  int64_t context = 0;            ///< tokens
+  KvLayout kv_layout;             ///< kinds by device
+  std::vector<int32_t> kv_pages;  ///< by kind
+  Placement placement;
+  std::vector<DevicePlan> devices;
+  std::vector<MemoryBudget> budgets;  ///< the host's first
 
   // What was chosen.
   int64_t max_rows = 0;
@@ -55,35 +69,41 @@ struct MemoryPlan {
   bool spilled = false;      ///< the weights' line is what of them is in memory at a time
   int64_t file_weights = 0;  ///< bytes of all weights as they lie in the file
 
+  // Sums over devices.
+  int64_t bytes(Purpose purpose) const;
   int64_t total() const;
+  int64_t available() const;
+  /// Of the devices of a budget; of kv alone or all.
+  int64_t used(const MemoryBudget& budget) const;
+  int64_t used(const MemoryBudget& budget, Purpose purpose) const;
 };
 
-/// What a device needs for a step's results and work space.
+/// What devices need for a step's results and work space.
 struct StepMemory {
-  ArenaPlan arena;
-  int64_t scratch = 0;
+  struct OfDevice {
+    ArenaPlan arena;
+    int64_t scratch = 0;
+  };
+  std::vector<OfDevice> devices;
 };
-StepMemory plan_step(const Graph& graph, const Device& device, bool observed);
+StepMemory plan_step(const Graph& graph, std::span<const PlacedSegment> segments,
+                     std::span<Device* const> devices);
 
-/// The graph of one step with these rows and outputs.
+/// The graph of one step with these rows and outputs. A layer's cache is where the layer is.
 Result<Graph> build_graph(const Model& model, const WeightTable& weights, int64_t rows,
-                          int64_t outputs, DType k_type, DType v_type);
+                          int64_t outputs, DType k_type, DType v_type,
+                          const Placement& placement = {});
 
-/// A twentieth of what is free, at least 256 MiB, at most half: room for what else the machine
-/// does.
-int64_t default_reserve(int64_t memory_free);
-
-/// Plans one device. Where not all fits, rows of a step are given up first (if allowed: nothing
-/// that is computed depends on them), then the cache's types (if automatic). bad_file or
-/// unsupported if the model cannot be built or a node not be run (with the reason); does_not_fit
-/// says whether weights or context are too large and what would fit.
-Result<MemoryPlan> plan_memory(const Model& model, const WeightTable& weights, const Device& device,
-                               const PlanRequest& request);
+/// Plans one device, or several of which the first is the host's processor. Without a number of
+/// layers for the others they get as many of the last ones as fit, together with their part of the
+/// cache. Where not all fits, rows of a step are given up first (if allowed: nothing that is
+/// computed depends on them), then the cache's types (if automatic). bad_file or unsupported if the
+/// model cannot be built or the first device cannot run a node (with the reason); does_not_fit says
+/// whether weights or context are too large and what would fit.
+Result<MemoryPlan> plan_memory(const Model& model, const WeightTable& weights,
+                               std::span<Device* const> devices, const PlanRequest& request);
 
 /// The smallest power of two that holds `rows`, at most `max_rows`: programs are kept per bucket.
 int64_t row_bucket(int64_t rows, int64_t max_rows);
-
-/// "3.21 GiB": for messages.
-std::string format_bytes(int64_t bytes);
 
 }  // namespace infer

@@ -3,21 +3,22 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <utility>
 
 namespace infer {
 
 Scheduler::Scheduler(Executor& executor, KvCache& cache, int64_t max_rows, int64_t max_outputs)
-    : executor_(executor), cache_(cache), max_rows_(max_rows), max_outputs_(max_outputs) {}
+    : executor_(&executor), cache_(&cache), max_rows_(max_rows), max_outputs_(max_outputs) {}
 
 void Scheduler::add(Sequence* sequence) {
   active_.push_back(sequence);
   sequence->arrival_ = ++arrivals_;
   sequence->waiting_ = false;
-  cache_.set_in_use(sequence->kv, true);
+  cache_->set_in_use(sequence->kv, true);
 }
 
 int64_t Scheduler::pending(const Sequence& sequence) const {
-  return static_cast<int64_t>(sequence.tokens.size()) - cache_.length(sequence.kv);
+  return static_cast<int64_t>(sequence.tokens.size()) - cache_->length(sequence.kv);
 }
 
 bool Scheduler::wants_result(const Sequence& sequence, int64_t token) {
@@ -27,8 +28,8 @@ bool Scheduler::wants_result(const Sequence& sequence, int64_t token) {
 
 void Scheduler::finish(Sequence* sequence, Status status) {
   std::erase(active_, sequence);
-  cache_.rollback(sequence->kv, cache_.length(sequence->kv));
-  cache_.set_in_use(sequence->kv, false);
+  cache_->rollback(sequence->kv, cache_->length(sequence->kv));
+  cache_->set_in_use(sequence->kv, false);
   retry();
   // The owner may reuse or free the sequence as soon as it is told.
   const std::function<void(Status)> on_done = std::move(sequence->on_done);
@@ -43,14 +44,14 @@ void Scheduler::finish_all(const Status& status) {
 Sequence* Scheduler::youngest_holder(uint64_t after) const {
   Sequence* youngest = nullptr;
   for (Sequence* sequence : active_) {
-    if (sequence->arrival_ <= after || !cache_.holds_pages(sequence->kv)) continue;
+    if (sequence->arrival_ <= after || !cache_->holds_pages(sequence->kv)) continue;
     if (youngest == nullptr || sequence->arrival_ > youngest->arrival_) youngest = sequence;
   }
   return youngest;
 }
 
 void Scheduler::wait(Sequence* sequence) {
-  cache_.rollback(sequence->kv, 0);
+  cache_->rollback(sequence->kv, 0);
   sequence->waiting_ = true;
   const auto part = std::ranges::find(parts_, sequence, &Part::sequence);
   if (part == parts_.end()) return;
@@ -65,7 +66,7 @@ void Scheduler::retry() {
 
 bool Scheduler::preempt() {
   const auto holders = std::ranges::count_if(
-      active_, [&](const Sequence* sequence) { return cache_.holds_pages(sequence->kv); });
+      active_, [&](const Sequence* sequence) { return cache_->holds_pages(sequence->kv); });
   if (holders < 2) return false;
   wait(youngest_holder(0));
   return true;
@@ -73,13 +74,13 @@ bool Scheduler::preempt() {
 
 void Scheduler::shift(Sequence& sequence) {
   const auto size = static_cast<int64_t>(sequence.tokens.size());
-  const int64_t keep = std::min(sequence.keep, cache_.context() - 2);
-  const int64_t rest = std::max<int64_t>(1, (cache_.context() - keep) / 2);
+  const int64_t keep = std::min(sequence.keep, cache_->context() - 2);
+  const int64_t rest = std::max<int64_t>(1, (cache_->context() - keep) / 2);
   const auto first = sequence.tokens.begin() + keep;
   const int64_t dropped = size - keep - rest;
   sequence.tokens.erase(first, first + dropped);
   sequence.shifted += dropped;
-  cache_.rollback(sequence.kv, keep);
+  cache_->rollback(sequence.kv, keep);
   retry();
   // Those that stay have been computed once as before, though at other positions.
   sequence.computed =
@@ -89,16 +90,16 @@ void Scheduler::shift(Sequence& sequence) {
 /// Reserves, or makes sequences wait till that succeeds: younger ones, else this one.
 Status Scheduler::make_room(Sequence* sequence, int64_t count) {
   for (;;) {
-    Status status = cache_.reserve(sequence->kv, count);
+    Status status = cache_->reserve(sequence->kv, count);
     if (status.ok() || status.code() != StatusCode::does_not_fit) return status;
-    if (cache_.length(sequence->kv) + count > cache_.context()) return status;
+    if (cache_->length(sequence->kv) + count > cache_->context()) return status;
     Sequence* other = youngest_holder(sequence->arrival_);
     if (other != nullptr) {
       wait(other);
       continue;
     }
     const bool alone = std::ranges::none_of(
-        active_, [&](const Sequence* s) { return s != sequence && cache_.holds_pages(s->kv); });
+        active_, [&](const Sequence* s) { return s != sequence && cache_->holds_pages(s->kv); });
     if (alone) return status;
     wait(sequence);
     return {};
@@ -106,15 +107,15 @@ Status Scheduler::make_room(Sequence* sequence, int64_t count) {
 }
 
 void Scheduler::take(Sequence* sequence, int64_t rows, int64_t outputs) {
-  if (cache_.length(sequence->kv) == 0) {
+  if (cache_->length(sequence->kv) == 0) {
     const int64_t limit = sequence->every_logit
                               ? std::max(sequence->results_from, sequence->computed)
                               : static_cast<int64_t>(sequence->tokens.size()) - 1;
-    const int64_t known = cache_.reuse(sequence->kv, sequence->tokens, limit);
+    const int64_t known = cache_->reuse(sequence->kv, sequence->tokens, limit);
     sequence->reused += std::max<int64_t>(0, known - sequence->computed);
     sequence->computed = std::max(sequence->computed, known);
   }
-  const int64_t first = cache_.length(sequence->kv);
+  const int64_t first = cache_->length(sequence->kv);
   int64_t count = 0;
   int64_t results = 0;
   for (; count < std::min(pending(*sequence), rows); ++count) {
@@ -124,6 +125,10 @@ void Scheduler::take(Sequence* sequence, int64_t rows, int64_t outputs) {
   }
   if (count == 0) return;
   if (Status status = make_room(sequence, count); !status.ok()) {
+    if (status.code() == StatusCode::device && recover_) {
+      lost_ = std::move(status);
+      return;
+    }
     finish(sequence, std::move(status));
     return;
   }
@@ -141,7 +146,7 @@ void Scheduler::plan_step() {
   // First of all, since it decides in which round a sequence is taken.
   for (Sequence* sequence : order_) {
     const auto size = static_cast<int64_t>(sequence->tokens.size());
-    if (size > cache_.context() && sequence->keep >= 0 && cache_.context() > 2) shift(*sequence);
+    if (size > cache_->context() && sequence->keep >= 0 && cache_->context() > 2) shift(*sequence);
   }
   // Sequences that generate come first, so that prompts of others do not make them wait; but the
   // one whose turn it is gets at least a row and a result, so that they do not make it wait either.
@@ -170,7 +175,7 @@ void Scheduler::propose() {
   for (const Part& part : parts_) {
     if (part.sequence->drafting == nullptr || part.results != 1) continue;
     items_.push_back(
-        {part.sequence->drafting, part.sequence->tokens, cache_.context() - part.first - 1});
+        {part.sequence->drafting, part.sequence->tokens, cache_->context() - part.first - 1});
   }
   if (items_.empty()) return;
   try {
@@ -184,7 +189,7 @@ void Scheduler::propose() {
     std::vector<DraftToken>& proposal = part.sequence->drafting->proposal;
     const auto count = static_cast<int64_t>(proposal.size());
     // Where there are no pages for it none of the others has to give up its own.
-    if (count > 0 && !cache_.reserve(part.sequence->kv, 1 + count).ok()) proposal.clear();
+    if (count > 0 && !cache_->reserve(part.sequence->kv, 1 + count).ok()) proposal.clear();
     part.drafted = static_cast<int64_t>(proposal.size());
     rows_ += part.drafted;
     outputs_ += part.drafted;
@@ -215,7 +220,7 @@ void Scheduler::fill_batch() {
       batch_.sequences.push_back(table);
     }
   }
-  batch_.pages = cache_.pages(ids_);
+  batch_.pages = cache_->pages(ids_);
 }
 
 bool Scheduler::tell(Sequence& sequence, int64_t token, std::span<const float> logits,
@@ -238,7 +243,7 @@ bool Scheduler::deliver_part(const Part& part, std::span<const float> logits, St
   const int64_t from = sequence.every_logit ? std::max(sequence.results_from, sequence.computed)
                                             : static_cast<int64_t>(sequence.tokens.size()) - 1;
   sequence.computed = std::max(sequence.computed, end);
-  cache_.commit(sequence.kv, sequence.tokens, part.count);
+  cache_->commit(sequence.kv, sequence.tokens, part.count);
   bool go_on = true;
   size_t row = 0;
   for (int64_t t = std::max(part.first, from); t < end && go_on; ++t, ++row) {
@@ -254,7 +259,7 @@ bool Scheduler::deliver_part(const Part& part, std::span<const float> logits, St
     ++accepted;
     ++row;
   }
-  cache_.commit(sequence.kv, sequence.tokens, accepted);
+  cache_->commit(sequence.kv, sequence.tokens, accepted);
   sequence.computed = std::max(sequence.computed, end + accepted);
   if (!items_.empty() && sequence.drafting != nullptr) {
     speculator_->verified(*sequence.drafting, accepted);
@@ -270,6 +275,18 @@ void Scheduler::deliver(std::span<const float> logits) {
     if (!deliver_part(part, logits.first(own), status)) finish(part.sequence, std::move(status));
     logits = logits.subspan(own);
   }
+}
+
+void Scheduler::move_to(Executor& executor, KvCache& cache, int64_t max_rows, int64_t max_outputs) {
+  executor_ = &executor;
+  cache_ = &cache;
+  max_rows_ = max_rows;
+  max_outputs_ = max_outputs;
+  retry();
+}
+
+bool Scheduler::recovered(const Status& failure) {
+  return failure.code() == StatusCode::device && recover_ && recover_(failure);
 }
 
 void Scheduler::step() {
@@ -289,6 +306,10 @@ bool Scheduler::compute_step() {
   // their turn. No output depends on the order.
   if (active_.size() > 1) std::ranges::rotate(active_, active_.begin() + 1);
   plan_step();
+  if (const Status lost = std::exchange(lost_, {}); !lost.ok()) {
+    if (!recovered(lost)) finish_all(lost);
+    return false;
+  }
   if (parts_.empty()) {
     retry();
     return false;
@@ -297,9 +318,9 @@ bool Scheduler::compute_step() {
   fill_batch();
   if (recorder_ != nullptr) recorder_->end_part(StepPart::schedule);
   const auto start = std::chrono::steady_clock::now();
-  const Result<std::span<const float>> logits = executor_.run(batch_, recorder_);
+  const Result<std::span<const float>> logits = executor_->run(batch_, recorder_);
   if (!logits) {
-    finish_all(logits.error());
+    if (!recovered(logits.error())) finish_all(logits.error());
     return false;
   }
   if (!items_.empty()) {

@@ -66,6 +66,14 @@ class Scheduler {
   void set_speculator(Speculator* speculator) { speculator_ = speculator; }
   /// Told what every step does from now on; null: nobody is. It outlives that.
   void set_recorder(StepRecorder* recorder) { recorder_ = recorder; }
+  /// Computes on something else from now on. Of all sequences that are active the new cache holds
+  /// nothing, so that their tokens are computed again.
+  void move_to(Executor& executor, KvCache& cache, int64_t max_rows, int64_t max_outputs);
+  /// Asked when a device has failed, before that ends the sequences: whether it has called
+  /// move_to().
+  void set_recovery(std::function<bool(const Status& failure)> recover) {
+    recover_ = std::move(recover);
+  }
   /// Computes one step. Sequences that end are told and removed. What is recorded of a step in
   /// which nothing was computed is dropped.
   void step();
@@ -107,8 +115,10 @@ class Scheduler {
   bool tell(Sequence& sequence, int64_t token, std::span<const float> logits, Status& status);
   void finish(Sequence* sequence, Status status);
 
-  Executor& executor_;
-  KvCache& cache_;
+  bool recovered(const Status& failure);
+
+  Executor* executor_;
+  KvCache* cache_;
   int64_t max_rows_;
   int64_t max_outputs_;
   std::vector<Sequence*> active_;  ///< whose turn comes first
@@ -122,6 +132,8 @@ class Scheduler {
   Speculator* speculator_ = nullptr;
   std::vector<Speculator::Item> items_;  ///< of a step with nothing but tokens that follow
   StepRecorder* recorder_ = nullptr;
+  std::function<bool(const Status&)> recover_;
+  Status lost_;  ///< a device failed while a step was planned
   uint64_t arrivals_ = 0;
 };
 

@@ -66,7 +66,7 @@ Result<std::span<const int32_t>> token_span(const int32_t* tokens, size_t count)
 infer_memory memory_of(const infer::MemoryReport& r) {
   return {r.weights,   r.kv,         r.activations,     r.scratch, r.total,
           r.available, r.context,    r.page_bytes,      r.pages,   r.host,
-          r.process,   r.batch_rows, r.spilled ? 1 : 0, r.draft};
+          r.process,   r.batch_rows, r.spilled ? 1 : 0, r.draft,   r.gpu_layers};
 }
 
 std::vector<std::string> parts_of(std::string_view text, char separator) {
@@ -107,6 +107,8 @@ Result<infer::LoadOptions> load_options(const infer_load_options* given) {
   to.fewer_rows = o.fewer_rows != 0;
   text(to.draft_model, o.draft_model);
   text(to.quantize, o.quantize);
+  to.gpu_layers = o.gpu_layers;
+  text(to.fallback, o.fallback);
   if (o.drafters != nullptr) to.drafters = parts_of(o.drafters, ';');
   if (o.progress != nullptr) {
     to.progress = [call = o.progress, user = o.progress_user](double done) {
@@ -194,6 +196,7 @@ void infer_load_options_init(infer_load_options* options, size_t struct_size) {
   o.parallel = defaults.parallel;
   o.prefix_reuse = defaults.prefix_reuse ? 1 : 0;
   o.cache_folder_limit = defaults.cache_folder_limit;
+  o.gpu_layers = defaults.gpu_layers;
   o.fewer_rows = defaults.fewer_rows ? 1 : 0;
   write_struct(o, options, struct_size);
 }

@@ -140,9 +140,10 @@ DeviceDescription describe(const DeviceInfo& info) {
   return {info.name, info.description, info.memory_total, info.memory_free, info.threads, info.isa};
 }
 
-std::vector<DeviceDescription> devices() {
+std::vector<DeviceDescription> devices(const std::string& kind) {
   std::vector<DeviceDescription> all;
   for (const BackendDef* backend : all_backends()) {
+    if (!kind.empty() && kind != backend->name) continue;
     for (const DeviceInfo& info : backend->list()) all.push_back(describe(info));
   }
   return all;

@@ -9,26 +9,84 @@
 namespace infer {
 namespace {
 
+/// "cpu, vulkan:0": those that compute something.
+std::string names_of(const OpenedModel& opened) {
+  std::string names;
+  for (size_t d = 0; d < opened.devices.size(); ++d) {
+    const DevicePlan& plan = opened.plan.devices[d];
+    if (opened.devices.size() > 1 && plan.bytes[static_cast<size_t>(Purpose::weights)] == 0) {
+      continue;
+    }
+    names += (names.empty() ? "" : ", ") + opened.devices[d]->info().name;
+  }
+  return names;
+}
+
+/// What a device computes: "layers 0 to 11, output".
+std::string parts_of(const Placement& placement, int32_t device, size_t layers) {
+  std::string parts;
+  const auto add = [&](const std::string& part) { parts += (parts.empty() ? "" : ", ") + part; };
+  if (placement.embedding == device) add("embedding");
+  const auto is_on = [&](size_t layer) {
+    return (placement.layers.empty() ? 0 : placement.layers[layer]) == device;
+  };
+  for (size_t first = 0; first < layers; ++first) {
+    if (!is_on(first)) continue;
+    size_t last = first;
+    while (last + 1 < layers && is_on(last + 1)) ++last;
+    add(first == last ? fmt::format("layer {}", first)
+                      : fmt::format("layers {} to {}", first, last));
+    first = last;
+  }
+  if (placement.output == device) add("output");
+  return parts;
+}
+
+DeviceMemoryReport report_of(const OpenedModel& opened, size_t d) {
+  const DevicePlan& plan = opened.plan.devices[d];
+  const auto bytes = [&](Purpose purpose) { return plan.bytes[static_cast<size_t>(purpose)]; };
+  DeviceMemoryReport r;
+  r.device = opened.devices[d]->info().name;
+  r.weights = bytes(Purpose::weights);
+  r.kv = bytes(Purpose::kv);
+  r.activations = bytes(Purpose::activations);
+  r.scratch = bytes(Purpose::scratch);
+  r.other = bytes(Purpose::host) + bytes(Purpose::process);
+  for (const MemoryBudget& budget : opened.plan.budgets) {
+    // The last one that names it is its own where it has one.
+    if (std::ranges::find(budget.devices, static_cast<int32_t>(d)) != budget.devices.end()) {
+      r.available = budget.available;
+    }
+  }
+  r.computes = parts_of(opened.plan.placement, static_cast<int32_t>(d),
+                        static_cast<size_t>(opened.model->info().layers));
+  return r;
+}
+
 MemoryReport report(const OpenedModel& opened, int64_t draft) {
   const MemoryPlan& plan = opened.plan;
   MemoryReport r;
-  r.device = opened.device->info().name;
-  r.weights = plan.bytes[static_cast<size_t>(Purpose::weights)];
-  r.kv = plan.bytes[static_cast<size_t>(Purpose::kv)];
-  r.activations = plan.bytes[static_cast<size_t>(Purpose::activations)];
-  r.scratch = plan.bytes[static_cast<size_t>(Purpose::scratch)];
-  r.host = plan.bytes[static_cast<size_t>(Purpose::host)];
-  r.process = plan.bytes[static_cast<size_t>(Purpose::process)];
+  r.device = names_of(opened);
+  r.weights = plan.bytes(Purpose::weights);
+  r.kv = plan.bytes(Purpose::kv);
+  r.activations = plan.bytes(Purpose::activations);
+  r.scratch = plan.bytes(Purpose::scratch);
+  r.host = plan.bytes(Purpose::host);
+  r.process = plan.bytes(Purpose::process);
   r.batch_rows = static_cast<int32_t>(plan.max_rows);
   r.cache_type_k = dtype_info(plan.k_type).name;
   r.cache_type_v = dtype_info(plan.v_type).name;
   r.spilled = plan.spilled;
   r.draft = draft;
   r.total = plan.total() + draft;
-  r.available = plan.available;
+  r.available = plan.available();
   r.context = plan.context;
   for (const KvKind& kind : plan.kv_layout.kinds) r.page_bytes += kind.page_bytes;
   r.pages = plan.kv_pages.empty() ? 0 : std::ranges::max(plan.kv_pages);
+  for (size_t d = 0; d < plan.devices.size(); ++d) r.devices.push_back(report_of(opened, d));
+  r.layers = opened.model->info().layers;
+  r.gpu_layers = plan.placement.offloaded();
+  r.refused = plan.placement.refused;
   return r;
 }
 
@@ -41,9 +99,27 @@ void warn_of_spill(const OpenedModel& opened) {
   log(LogLevel::warning,
       "the weights ({}) are read from the file for every step, {} of them in memory at a time: "
       "about {:.1f} s a token from a disk of 1 GB/s",
-      format_bytes(plan.file_weights),
-      format_bytes(plan.bytes[static_cast<size_t>(Purpose::weights)]),
+      format_bytes(plan.file_weights), format_bytes(plan.bytes(Purpose::weights)),
       static_cast<double>(plan.file_weights) / kDiskBytesPerSecond);
+}
+
+/// Whether a failure to load may be one of a device.
+bool is_of_device(StatusCode code) {
+  return code == StatusCode::device || code == StatusCode::out_of_memory ||
+         code == StatusCode::not_found || code == StatusCode::unsupported;
+}
+
+/// Nothing is computed elsewhere than was meant without a word.
+void tell_placement(const OpenedModel& opened) {
+  const Placement& placement = opened.plan.placement;
+  for (const std::string& refused : placement.refused) log(LogLevel::warning, "{}", refused);
+  if (opened.devices.size() == 1) return;
+  const auto layers = static_cast<size_t>(opened.model->info().layers);
+  for (size_t d = 0; d < opened.devices.size(); ++d) {
+    const std::string parts = parts_of(placement, static_cast<int32_t>(d), layers);
+    log(LogLevel::info, "{}: {}", opened.devices[d]->info().name,
+        parts.empty() ? "nothing" : parts);
+  }
 }
 
 }  // namespace
@@ -143,27 +219,74 @@ void Engine::Impl::answer(Call* calls) {
   }
 }
 
-int64_t Engine::Impl::cache_budget() const {
+int64_t Engine::Impl::cache_budget(const MemoryBudget& budget) const {
   const MemoryPlan& plan = opened.plan;
-  return plan.available - (plan.total() - plan.bytes[static_cast<size_t>(Purpose::kv)]);
+  return budget.available - (plan.used(budget) - plan.used(budget, Purpose::kv));
 }
 
-int64_t Engine::Impl::free_for_cache() const {
-  return opened.device->info().memory_free - opened.plan.reserve - cache->untouched_bytes();
+int64_t Engine::Impl::free_for_cache(const MemoryBudget& budget) const {
+  int64_t free = INT64_MAX;
+  for (const int32_t device : budget.devices) {
+    const DeviceInfo info = opened.devices[static_cast<size_t>(device)]->info();
+    if (info.name == budget.name) free = info.memory_free - budget.reserve;
+  }
+  for (const int32_t device : budget.devices) {
+    // Memory of a device's own is taken when it is allocated, that of the host when it is touched.
+    const Device& on = *opened.devices[static_cast<size_t>(device)];
+    if (on.info().memory != MemoryKind::own) free -= cache->untouched_bytes(device);
+  }
+  return free;
+}
+
+int64_t Engine::Impl::cache_bytes(const MemoryBudget& budget) const {
+  int64_t bytes = 0;
+  for (const int32_t device : budget.devices) {
+    bytes += opened.devices[static_cast<size_t>(device)]->allocated(Purpose::kv);
+  }
+  return bytes;
 }
 
 bool Engine::Impl::grow_cache(size_t kind) {
   // Refused growth is no failure: the sequence waits, or others give their pages up.
   const Status grown = guarded([&]() -> Status {
     const int64_t page = cache->page_bytes(kind);
-    const int64_t allowed =
-        std::min(cache_cap, cache_budget()) - opened.device->allocated(Purpose::kv);
+    int64_t allowed = cache_cap;
+    for (const std::unique_ptr<Device>& device : opened.devices) {
+      allowed -= device->allocated(Purpose::kv);
+    }
     int64_t pages = std::min<int64_t>(cache->growth(kind), allowed / page);
-    if (pages > 0) pages = std::min(pages, free_for_cache() / page);
+    for (const MemoryBudget& budget : opened.plan.budgets) {
+      const int32_t place = cache->kind(kind).place;
+      if (std::ranges::find(budget.devices, place) == budget.devices.end()) continue;
+      pages = std::min(pages, (cache_budget(budget) - cache_bytes(budget)) / page);
+      if (pages > 0) pages = std::min(pages, free_for_cache(budget) / page);
+    }
     if (pages <= 0) return {StatusCode::does_not_fit, ""};
     return cache->grow(kind, static_cast<int32_t>(pages));
   });
   return grown.ok();
+}
+
+Status Engine::Impl::check_cache_size(int64_t bytes, std::span<const int32_t> pages) const {
+  int64_t all = 0;
+  for (size_t k = 0; k < pages.size(); ++k) all += pages[k] * cache->page_bytes(k);
+  for (const MemoryBudget& budget : opened.plan.budgets) {
+    int64_t elsewhere = all;
+    for (size_t k = 0; k < pages.size(); ++k) {
+      const int32_t place = cache->kind(k).place;
+      if (std::ranges::find(budget.devices, place) == budget.devices.end()) continue;
+      elsewhere -= pages[k] * cache->page_bytes(k);
+    }
+    const int64_t here = bytes - elsewhere;
+    const int64_t now = cache_bytes(budget);
+    if (elsewhere == all || here <= now) continue;
+    const int64_t most = std::min(cache_budget(budget), now + free_for_cache(budget));
+    if (here <= most) continue;
+    return error(
+        StatusCode::does_not_fit, "a cache of {} does not fit: {} has {} of it and could have {}",
+        format_bytes(bytes), budget.name, format_bytes(now), format_bytes(std::max(now, most)));
+  }
+  return {};
 }
 
 KvCache::SequenceId Engine::Impl::add_sequence() {
@@ -207,14 +330,17 @@ void Engine::Impl::submit(Sequence* sequence) {
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
-Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const LoadOptions& options) {
-  return guarded([&]() -> Result<std::unique_ptr<Engine>> {
+Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path,
+                                                         const LoadOptions& options) {
+  return guarded([&]() -> Result<std::unique_ptr<Impl>> {
     auto impl = std::make_unique<Impl>();
     INFER_TRY(OpenedModels models, OpenedModels::open(path, options));
     impl->opened = std::move(models.main);
     impl->draft = std::move(models.draft);
     OpenedModel& opened = impl->opened;
     warn_of_spill(opened);
+    tell_placement(opened);
+    const std::vector<Device*> devices = opened.device_list();
     impl->description = describe(path, *opened.source);
     const ModelInfo& info = opened.model->info();
     impl->description.vocabulary = info.vocabulary;
@@ -231,23 +357,45 @@ Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const Load
       };
     }
     Result<std::unique_ptr<Executor>> executor = Executor::create(
-        *opened.model, *opened.weights, *opened.device, opened.request, opened.plan, progress);
+        *opened.model, *opened.weights, devices, opened.request, opened.plan, progress);
     INFER_CHECK_R(failure);
     INFER_TRY(impl->executor, std::move(executor));
-    INFER_TRY(impl->cache,
-              KvCache::create(*opened.device, opened.plan.kv_layout, opened.plan.kv_pages,
-                              {opened.plan.context, options.prefix_reuse, options.cache_folder,
-                               options.cache_folder_limit}));
+    impl->cache_options = {opened.plan.context, options.prefix_reuse, options.cache_folder,
+                           options.cache_folder_limit};
+    INFER_TRY(impl->cache, KvCache::create(devices, opened.plan.kv_layout, opened.plan.kv_pages,
+                                           impl->cache_options));
     INFER_TRY(impl->speculator, create_speculator(opened, impl->draft.get(), *impl->executor,
                                                   *impl->cache, options, impl->tokenizer));
     impl->scheduler = std::make_unique<Scheduler>(
         *impl->executor, *impl->cache, opened.request.max_rows, opened.request.max_outputs);
     impl->scheduler->set_speculator(impl->speculator.get());
-    if (options.context == 0) {
-      impl->cache->set_growth([&engine = *impl](size_t kind) { return engine.grow_cache(kind); });
+    impl->grows = options.context == 0;
+    impl->set_growth();
+    if (options.fallback == "cpu" && opened.devices.size() > 1) {
+      impl->scheduler->set_recovery(
+          [&engine = *impl](const Status& failure) { return engine.fall_back(failure); });
     }
     impl->start();
-    return std::unique_ptr<Engine>(new Engine(std::move(impl)));
+    return impl;
+  });
+}
+
+Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const LoadOptions& options) {
+  return guarded([&]() -> Result<std::unique_ptr<Engine>> {
+    if (!options.fallback.empty() && options.fallback != "cpu") {
+      return fail(StatusCode::invalid_argument, "fallback '{}': expected cpu or nothing",
+                  options.fallback);
+    }
+    Result<std::unique_ptr<Impl>> impl = Impl::load(path, options);
+    const bool other = options.device != "cpu" && options.device != "cpu:0";
+    if (!impl && other && options.fallback == "cpu" && is_of_device(impl.error().code())) {
+      log(LogLevel::warning, "{}; all goes on on the CPU", impl.error().message());
+      LoadOptions rest = options;
+      rest.device = "cpu";
+      impl = Impl::load(path, rest);
+    }
+    INFER_CHECK_R(impl ? Status() : impl.error());
+    return std::unique_ptr<Engine>(new Engine(*std::move(impl)));
   });
 }
 
@@ -255,7 +403,10 @@ const ModelDescription& Engine::model() const { return impl_->description; }
 
 const Vocabulary& Engine::vocabulary() const { return *impl_->vocabulary; }
 
-DeviceDescription Engine::device() const { return describe(impl_->opened.device->info()); }
+DeviceDescription Engine::device() const {
+  const std::lock_guard lock(impl_->placed_mutex);
+  return describe(impl_->opened.main_device().info());
+}
 
 Status Engine::resize_cache(int64_t bytes) {
   return guarded([&]() -> Status {
@@ -278,15 +429,8 @@ Status Engine::resize_cache(int64_t bytes) {
     }
     Status status;
     impl_->call([&] {
-      const int64_t budget = impl_->cache_budget();
-      const int64_t now = impl_->opened.device->allocated(Purpose::kv);
-      const int64_t most = bytes > now ? std::min(budget, now + impl_->free_for_cache()) : now;
-      if (bytes > most) {
-        status = error(StatusCode::does_not_fit,
-                       "a cache of {} does not fit: it has {} and could have {}",
-                       format_bytes(bytes), format_bytes(now), format_bytes(std::max(now, most)));
-        return;
-      }
+      status = impl_->check_cache_size(bytes, pages);
+      if (!status.ok()) return;
       impl_->cache_cap = bytes;
       do {
         status = impl_->cache->resize(pages);
@@ -298,13 +442,23 @@ Status Engine::resize_cache(int64_t bytes) {
 }
 
 MemoryReport Engine::memory() const {
-  MemoryReport r = report(impl_->opened, impl_->draft == nullptr ? 0 : impl_->draft->plan.total());
-  const Device& device = *impl_->opened.device;
-  const bool mapped = impl_->opened.request.weights_mapped;  // by the system, not the device
-  if (!mapped) r.weights = device.allocated(Purpose::weights);
-  r.kv = device.allocated(Purpose::kv);
-  r.activations = device.allocated(Purpose::activations);
-  r.scratch = device.allocated(Purpose::scratch);
+  const std::lock_guard lock(impl_->placed_mutex);
+  const OpenedModel& opened = impl_->opened;
+  MemoryReport r = report(opened, impl_->draft == nullptr ? 0 : impl_->draft->plan.total());
+  r.weights = r.kv = r.activations = r.scratch = 0;
+  for (size_t d = 0; d < opened.devices.size(); ++d) {
+    const Device& device = *opened.devices[d];
+    DeviceMemoryReport& own = r.devices[d];
+    // Mapped weights are allocated by the system, not the device.
+    if (!opened.plan.devices[d].mapped) own.weights = device.allocated(Purpose::weights);
+    own.kv = device.allocated(Purpose::kv);
+    own.activations = device.allocated(Purpose::activations);
+    own.scratch = device.allocated(Purpose::scratch);
+    r.weights += own.weights;
+    r.kv += own.kv;
+    r.activations += own.activations;
+    r.scratch += own.scratch;
+  }
   r.total = r.weights + r.kv + r.activations + r.scratch + r.host + r.process + r.draft;
   return r;
 }

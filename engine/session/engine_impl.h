@@ -87,10 +87,12 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   std::unique_ptr<Grammars> grammars;
   std::unique_ptr<Executor> executor;
   std::unique_ptr<KvCache> cache;
+  KvOptions cache_options;
   std::unique_ptr<Speculator> speculator;  ///< null: no drafters
   std::unique_ptr<Scheduler> scheduler;
 
   ~Impl();
+  static Result<std::unique_ptr<Impl>> load(const std::string& path, const LoadOptions& options);
   void start();
 
   /// Runs `fn` on the scheduler's thread between steps and waits for it; what it throws comes out.
@@ -103,19 +105,36 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   KvCache::SequenceId add_sequence();
   void remove_sequence(KvCache::SequenceId id);
 
+  /// Where a device has failed: loads the model on the CPU, where every sequence goes on from its
+  /// tokens. On the scheduler's thread. False, with a message, if that fails too.
+  bool fall_back(const Status& failure);
+  /// Held while devices and plan change, and by other threads that look at them.
+  mutable std::mutex placed_mutex;
+  /// Of devices that failed: steps that were recorded refer to their graphs.
+  std::vector<std::unique_ptr<Executor>> former;
+
   /// While held, sequences are taken in but no step is computed, so that several begin together.
   void hold(bool held);
 
-  Device& device() { return *opened.device; }
+  /// The first that was asked for.
+  Device& device() { return opened.main_device(); }
   // Of the cache's size; on the scheduler's thread.
 
-  /// Bytes that the cache may have as long as the model is loaded: what loading had left for it.
-  int64_t cache_budget() const;
+  /// Bytes that the cache may have in a memory as long as the model is loaded: what loading had
+  /// left for it there.
+  int64_t cache_budget(const MemoryBudget& budget) const;
   /// Bytes that it may be given now: of what is free, less the reserve and what it has been given
   /// and not yet touched.
-  int64_t free_for_cache() const;
+  int64_t free_for_cache(const MemoryBudget& budget) const;
+  /// Bytes that it has there.
+  int64_t cache_bytes(const MemoryBudget& budget) const;
+  /// Whether the cache may have `bytes`, as these numbers of pages by kind. does_not_fit.
+  Status check_cache_size(int64_t bytes, std::span<const int32_t> pages) const;
   /// A step of growth of one kind of pages, if that may be.
   bool grow_cache(size_t kind);
+  /// Lets the cache grow, if it may.
+  void set_growth();
+  bool grows = false;             ///< the cache, by itself
   int64_t cache_cap = INT64_MAX;  ///< bytes that it does not grow beyond by itself
 
  private:

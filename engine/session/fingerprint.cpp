@@ -50,8 +50,10 @@ Result<uint64_t> model_fingerprint(const OpenedModel& opened) {
   hash.add(opened.request.k_type);
   hash.add(opened.request.v_type);
   hash.add(opened.exact);
-  hash.add(opened.plan.kv_layout.kinds.size());
-  for (const KvKind& kind : opened.plan.kv_layout.kinds) {
+  const KvLayout layout = canonical_kv_layout(
+      {opened.model->info().kv_layers, opened.request.k_type, opened.request.v_type});
+  hash.add(layout.kinds.size());
+  for (const KvKind& kind : layout.kinds) {
     hash.add(kind.window);
     hash.add(kind.page_bytes);
   }

@@ -34,16 +34,41 @@ Result<std::optional<DType>> matrix_type(const std::string& name) {
               names);
 }
 
+/// The devices of a list "vulkan:0,vulkan:1". The CPU comes first where there is another, for what
+/// is not placed there.
+Result<std::vector<std::unique_ptr<Device>>> open_devices(const std::string& names,
+                                                          const DeviceOptions& options) {
+  std::vector<std::string> others;
+  for (size_t begin = 0; begin <= names.size();) {
+    const size_t end = std::min(names.find(',', begin), names.size());
+    const std::string name = names.substr(begin, end - begin);
+    if (name.empty()) {
+      return fail(StatusCode::invalid_argument,
+                  "device '{}': expected names parted by commas, such as vulkan:0,vulkan:1", names);
+    }
+    if (name != "cpu" && name != "cpu:0") others.push_back(name);
+    begin = end + 1;
+  }
+  std::vector<std::unique_ptr<Device>> devices;
+  INFER_TRY(devices.emplace_back(), open_device("cpu", options));
+  for (const std::string& name : others) {
+    INFER_TRY(devices.emplace_back(), open_device(name, options));
+  }
+  return devices;
+}
+
 /// Both plans' options are checked here.
 Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options, bool pretend,
                              Device* beside) {
   OpenedModel opened;
   PlanRequest& request = opened.request;
   if (options.context < 0 || options.batch_rows < 1 || options.batch_rows > (1 << 16) ||
-      options.output_rows < 1 || options.memory_limit < 0 || options.parallel < 1) {
+      options.output_rows < 1 || options.memory_limit < 0 || options.parallel < 1 ||
+      options.gpu_layers < -1) {
     return fail(StatusCode::invalid_argument,
                 "expected a context of at least 0, a batch of 1 to 65536 rows, at least one output "
-                "row, a memory limit of at least 0 and at least one sequence");
+                "row, a memory limit of at least 0, at least one sequence and at least -1 layers "
+                "for other devices");
   }
   request.context = options.context;
   request.max_rows = options.batch_rows;
@@ -58,6 +83,7 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
   request.fewer_rows = options.fewer_rows;
   request.reserve = options.reserve;
   request.pretend = pretend;
+  request.offload = options.gpu_layers;
   request.beside = beside != nullptr;
   request.weights_mapped = options.mmap || options.spill;
   request.spill = options.spill;
@@ -71,9 +97,9 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
   INFER_TRY(const std::optional<DType> matrices, matrix_type(options.quantize));
   INFER_TRY(opened.source, open_weights(path, matrices));
   INFER_TRY(opened.model, create_model(*opened.source));
-  INFER_TRY(opened.device,
-            open_device(options.device, {options.threads, options.exact, !request.weights_mapped,
-                                         options.isa, beside}));
+  INFER_TRY(opened.devices,
+            open_devices(options.device, {options.threads, options.exact, !request.weights_mapped,
+                                          options.isa, beside}));
   opened.weights = std::make_unique<WeightTable>(*opened.source);
   return opened;
 }
@@ -81,7 +107,8 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
 /// Plans, and asks from then on for what was chosen.
 Status plan(OpenedModel& opened) {
   PlanRequest& request = opened.request;
-  INFER_TRY_S(opened.plan, plan_memory(*opened.model, *opened.weights, *opened.device, request));
+  INFER_TRY_S(opened.plan,
+              plan_memory(*opened.model, *opened.weights, opened.device_list(), request));
   request.max_rows = opened.plan.max_rows;
   request.max_outputs = opened.plan.max_outputs;
   request.k_type = opened.plan.k_type;
@@ -90,6 +117,18 @@ Status plan(OpenedModel& opened) {
 }
 
 }  // namespace
+
+std::vector<Device*> OpenedModel::device_list() const {
+  std::vector<Device*> list;
+  for (const std::unique_ptr<Device>& device : devices) list.push_back(device.get());
+  return list;
+}
+
+std::vector<int64_t> OpenedModel::planned_bytes() const {
+  std::vector<int64_t> bytes;
+  for (const DevicePlan& device : plan.devices) bytes.push_back(device.total());
+  return bytes;
+}
 
 Result<OpenedModel> OpenedModel::open(const std::string& path, const LoadOptions& options,
                                       bool pretend, bool observed) {
@@ -111,7 +150,8 @@ Result<OpenedModels> OpenedModels::open(const std::string& path, const LoadOptio
   LoadOptions small = options;
   small.output_rows = 16;
   small.spill = false;
-  INFER_TRY(OpenedModel draft, open_one(options.draft_model, small, pretend, main.device.get()));
+  INFER_TRY(OpenedModel draft,
+            open_one(options.draft_model, small, pretend, main.devices[0].get()));
   models.draft = std::make_unique<OpenedModel>(std::move(draft));
   const PlanRequest asked_small = models.draft->request;
   // A context for both: first the draft for the longest that there may be, which is what it takes
@@ -123,7 +163,7 @@ Result<OpenedModels> OpenedModels::open(const std::string& path, const LoadOptio
     INFER_CHECK_R(infer::plan(*models.draft));
     if (round == 1) break;
     main.request = asked;
-    main.request.others = models.draft->plan.total();
+    main.request.others = models.draft->planned_bytes();
     INFER_CHECK_R(infer::plan(main));
   }
   return models;

@@ -1,4 +1,4 @@
-// A model whose header has been read, on a device that is open: what planning and loading need.
+// A model whose header has been read, on devices that are open: what planning and loading need.
 #pragma once
 
 #include <memory>
@@ -13,12 +13,19 @@ namespace infer {
 
 struct OpenedModel {
   std::unique_ptr<WeightSource> source;
-  std::unique_ptr<Device> device;
+  /// Those named by LoadOptions::device. Where one of them is not the CPU, the CPU is the first.
+  std::vector<std::unique_ptr<Device>> devices;
   std::unique_ptr<Model> model;
   std::unique_ptr<WeightTable> weights;
   PlanRequest request;
   MemoryPlan plan;
   bool exact = false;  ///< LoadOptions::exact
+
+  std::vector<Device*> device_list() const;
+  /// The first that was named.
+  Device& main_device() const { return *devices[devices.size() > 1 ? 1 : 0]; }
+  /// Bytes of the plan by device.
+  std::vector<int64_t> planned_bytes() const;
 
   /// LoadOptions::draft_model is not looked at. `pretend`: the memory limit may exceed what is
   /// free. `observed`: PlanRequest::observed.
@@ -30,7 +37,7 @@ struct OpenedModel {
 /// together: the first one's context takes what the other leaves.
 struct OpenedModels {
   OpenedModel main;
-  std::unique_ptr<OpenedModel> draft;  ///< on threads of the first one's device, which outlives it
+  std::unique_ptr<OpenedModel> draft;  ///< on threads of the first one's CPU, which outlives it
 
   static Result<OpenedModels> open(const std::string& path, const LoadOptions& options,
                                    bool pretend = false);

@@ -375,7 +375,7 @@ Status Session::truncate(int64_t length) {
 }
 
 int64_t Session::room() const {
-  return std::max<int64_t>(impl_->engine.opened.plan.context - length(), 0);
+  return std::max<int64_t>(impl_->engine.cache_options.context - length(), 0);
 }
 
 const GenerateResult& Session::statistics() const { return impl_->statistics; }

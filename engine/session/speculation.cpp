@@ -23,12 +23,12 @@ bool same_vocabulary(const WeightSource& one, const WeightSource& other) {
 
 Result<std::unique_ptr<Drafter>> load_draft(const OpenedModel& draft, const OpenedModel& main,
                                             std::shared_ptr<const Tokenizer> tokenizer) {
-  Device& device = *draft.device;
+  const std::vector<Device*> devices = draft.device_list();
   const PlanRequest& request = draft.request;
   INFER_TRY(std::unique_ptr<Executor> executor,
-            Executor::create(*draft.model, *draft.weights, device, request, draft.plan, {}));
+            Executor::create(*draft.model, *draft.weights, devices, request, draft.plan, {}));
   INFER_TRY(std::unique_ptr<KvCache> cache,
-            KvCache::create(device, draft.plan.kv_layout, draft.plan.kv_pages,
+            KvCache::create(devices, draft.plan.kv_layout, draft.plan.kv_pages,
                             {draft.plan.context, true, {}, 0}));
   INFER_TRY(const StepCosts costs,
             StepCosts::measure(*executor, *cache, request.max_outputs, kMeasureSeconds));

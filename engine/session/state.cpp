@@ -19,6 +19,7 @@
 #include "engine/core/atomic_file.h"
 #include "engine/core/checked.h"
 #include "engine/session/fingerprint.h"
+#include "engine/session/page_form.h"
 
 namespace infer {
 namespace {
@@ -63,16 +64,29 @@ std::vector<PagePlace> places_of(std::span<const int64_t> first, int64_t length)
   return places;
 }
 
+Result<uint64_t> fingerprint_of(const Engine::Impl& engine) {
+  const std::lock_guard lock(engine.placed_mutex);
+  return model_fingerprint(engine.opened);
+}
+
+PageForm form_of(const Engine::Impl& engine) {
+  const std::lock_guard lock(engine.placed_mutex);
+  const PlanRequest& request = engine.opened.request;
+  return {
+      canonical_kv_layout({engine.opened.model->info().kv_layers, request.k_type, request.v_type}),
+      engine.opened.plan.kv_layout};
+}
+
 /// Calls fn(places, bytes) for parts of the places and as large a buffer as their pages are.
 template <typename Fn>
-Status for_each_part(const KvCache& cache, std::span<const PagePlace> places, Fn fn) {
+Status for_each_part(const PageForm& form, std::span<const PagePlace> places, Fn fn) {
   std::vector<std::byte> buffer;
   while (!places.empty()) {
     size_t count = 0;
     int64_t bytes = 0;
     do {
-      bytes += cache.page_bytes(places[count++].kind);
-    } while (count < places.size() && bytes + cache.page_bytes(places[count].kind) <= kPartBytes);
+      bytes += form.page_bytes(places[count++].kind);
+    } while (count < places.size() && bytes + form.page_bytes(places[count].kind) <= kPartBytes);
     buffer.resize(static_cast<size_t>(bytes));
     INFER_CHECK(fn(places.first(count), std::span(buffer)));
     places = places.subspan(count);
@@ -80,19 +94,19 @@ Status for_each_part(const KvCache& cache, std::span<const PagePlace> places, Fn
   return {};
 }
 
-/// Copies pages between a buffer and the cache, on the scheduler's thread. False if the sequence no
-/// longer has its `length` tokens there: others needed the memory.
+/// Calls copy(place, bytes) for pages and their places in a buffer, on the scheduler's thread.
+/// False if the sequence no longer has its `length` tokens there: others needed the memory.
 template <typename Copy>
-Result<bool> copy_part(Engine::Impl& engine, KvCache::SequenceId id, int64_t length,
-                       std::span<const PagePlace> places, std::span<std::byte> buffer, Copy copy) {
+Result<bool> copy_part(Engine::Impl& engine, const PageForm& form, KvCache::SequenceId id,
+                       int64_t length, std::span<const PagePlace> places,
+                       std::span<std::byte> buffer, Copy copy) {
   bool there = false;
   Status status;
   engine.call([&] {
-    const KvCache& cache = *engine.cache;
-    there = cache.length(id) == length;
+    there = engine.cache->length(id) == length;
     for (size_t i = 0; there && i < places.size() && status.ok(); ++i) {
-      const auto bytes = static_cast<size_t>(cache.page_bytes(places[i].kind));
-      status = copy(cache.page_memory(id, places[i].kind, places[i].page), buffer.first(bytes));
+      const auto bytes = static_cast<size_t>(form.page_bytes(places[i].kind));
+      status = copy(places[i], buffer.first(bytes));
       buffer = buffer.subspan(bytes);
     }
   });
@@ -194,7 +208,7 @@ struct Head {
 };
 
 /// Reads it. The file is then as long as it says, and what it says can be.
-Result<Head> read_head(Reader& reader, const Engine::Impl& engine) {
+Result<Head> read_head(Reader& reader, const Engine::Impl& engine, const PageForm& form) {
   const std::string& path = reader.path();
   Head head;
   Header& header = head.header;
@@ -214,7 +228,7 @@ Result<Head> read_head(Reader& reader, const Engine::Impl& engine) {
   if (header.checksum != checksum_of(header)) {
     return fail(StatusCode::bad_file, "{}: the header's checksum is wrong", path);
   }
-  INFER_TRY(const uint64_t fingerprint, model_fingerprint(engine.opened));
+  INFER_TRY(const uint64_t fingerprint, fingerprint_of(engine));
   if (header.fingerprint != fingerprint) {
     return fail(StatusCode::invalid_argument,
                 "{}: saved with another model or another type of cache", path);
@@ -225,25 +239,24 @@ Result<Head> read_head(Reader& reader, const Engine::Impl& engine) {
                 header.tokens, header.cached, header.shifted);
   }
   // The last token of a generation that filled the context is held and not computed.
-  const int64_t context = engine.opened.plan.context;
+  const int64_t context = engine.cache_options.context;
   if (header.tokens > context + 1) {
     return fail(StatusCode::does_not_fit, "{}: {} tokens do not fit: the context holds {}", path,
                 header.tokens, context);
   }
-  const KvCache& cache = *engine.cache;
-  head.first.resize(cache.kinds());
+  head.first.resize(form.kinds());
   INFER_CHECK_R(reader.read(std::span(head.first)));
   int64_t size = static_cast<int64_t>(sizeof(Header) + sizeof(uint64_t)) +
                  header.tokens * static_cast<int64_t>(sizeof(int32_t));
-  for (size_t k = 0; k < cache.kinds(); ++k) {
-    const KvKind& kind = cache.kind(k);
+  for (size_t k = 0; k < form.kinds(); ++k) {
+    const KvKind& kind = form.layout().kinds[k];
     if (head.first[k] < first_seen_page(kind, header.cached, kKvRollback) ||
         head.first[k] > first_seen_page(kind, header.cached, 0)) {
       return fail(StatusCode::bad_file, "{}: pages of {} tokens from {} on", path, header.cached,
                   head.first[k]);
     }
     size += static_cast<int64_t>(sizeof(int64_t)) +
-            (div_ceil<int64_t>(header.cached, kPageTokens) - head.first[k]) * cache.page_bytes(k);
+            (div_ceil<int64_t>(header.cached, kPageTokens) - head.first[k]) * form.page_bytes(k);
   }
   if (size != reader.size()) {
     return fail(StatusCode::bad_file, "{}: expected {} bytes, found {}", path, size, reader.size());
@@ -273,7 +286,7 @@ Result<uint64_t> check_rest(Reader& reader) {
 Result<std::unique_ptr<AtomicFile>> write_state(Engine::Impl& engine, const std::string& path,
                                                 uint64_t fingerprint, const SessionState& state,
                                                 KvCache::SequenceId id, bool with_pages) {
-  const KvCache& cache = *engine.cache;
+  PageForm form = form_of(engine);
   Head head;
   Header& header = head.header;
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
@@ -283,11 +296,13 @@ Result<std::unique_ptr<AtomicFile>> write_state(Engine::Impl& engine, const std:
   header.tokens = static_cast<int64_t>(state.tokens.size());
   header.shifted = state.shifted;
   header.seed = state.seed;
-  head.first.resize(cache.kinds());
+  head.first.resize(form.kinds());
   if (with_pages) {
     engine.call([&] {
+      const KvCache& cache = *engine.cache;
+      if (cache.kinds() != form.kept_kinds()) return;  // it has moved to another device: empty
       header.cached = cache.length(id);
-      for (size_t k = 0; k < cache.kinds(); ++k) head.first[k] = cache.first_page(id, k);
+      for (size_t k = 0; k < form.kinds(); ++k) head.first[k] = form.first_page(cache, id, k);
     });
   }
   header.checksum = checksum_of(header);
@@ -307,20 +322,20 @@ Result<std::unique_ptr<AtomicFile>> write_state(Engine::Impl& engine, const std:
   const std::vector<PagePlace> places = places_of(head.first, header.cached);
   const auto write_part = [&](std::span<const PagePlace> part, std::span<std::byte> bytes) {
     if (!there) return Status();
-    const auto copy = [&](const MemoryRef& memory, std::span<std::byte> to) {
-      return engine.device().read(memory, to);
+    const auto copy = [&](const PagePlace& place, std::span<std::byte> to) {
+      return form.read(*engine.cache, id, place.kind, place.page, to);
     };
-    INFER_TRY_S(there, copy_part(engine, id, header.cached, part, bytes, copy));
+    INFER_TRY_S(there, copy_part(engine, form, id, header.cached, part, bytes, copy));
     std::span<std::byte> left = bytes;
     for (const PagePlace& place : part) {
-      const auto page = left.first(static_cast<size_t>(cache.page_bytes(place.kind)));
+      const auto page = left.first(static_cast<size_t>(form.page_bytes(place.kind)));
       const int64_t used = header.cached - place.page * kPageTokens;
-      if (used < kPageTokens) clear_behind(engine.opened.plan.kv_layout, place.kind, used, page);
+      if (used < kPageTokens) clear_behind(form.layout(), place.kind, used, page);
       left = left.subspan(page.size());
     }
     return put(bytes);
   };
-  INFER_CHECK_R(for_each_part(cache, places, write_part));
+  INFER_CHECK_R(for_each_part(form, places, write_part));
   if (!there) return nullptr;
   const uint64_t sum = XXH3_64bits_digest(&hash);
   INFER_CHECK_R(put(std::span(&sum, 1)));
@@ -335,7 +350,7 @@ CacheSequence::~CacheSequence() { engine_.remove_sequence(id); }
 
 Status save_state(Engine::Impl& engine, const std::string& path, const SessionState& state,
                   KvCache::SequenceId id) {
-  INFER_TRY_S(const uint64_t fingerprint, model_fingerprint(engine.opened));
+  INFER_TRY_S(const uint64_t fingerprint, fingerprint_of(engine));
   for (const bool with_pages : {true, false}) {
     INFER_TRY_S(const std::unique_ptr<AtomicFile> file,
                 write_state(engine, path, fingerprint, state, id, with_pages));
@@ -347,7 +362,8 @@ Status save_state(Engine::Impl& engine, const std::string& path, const SessionSt
 Result<SessionState> restore_state(Engine::Impl& engine, const std::string& path,
                                    KvCache::SequenceId id) {
   INFER_TRY(Reader reader, Reader::open(path));
-  INFER_TRY(const Head head, read_head(reader, engine));
+  PageForm form = form_of(engine);
+  INFER_TRY(const Head head, read_head(reader, engine, form));
   SessionState state;
   state.shifted = head.header.shifted;
   state.seed = head.header.seed;
@@ -364,7 +380,14 @@ Result<SessionState> restore_state(Engine::Impl& engine, const std::string& path
 
   const int64_t cached = head.header.cached;
   Status room;
-  engine.call([&] { room = engine.cache->restore(id, cached, head.first); });
+  engine.call([&] {
+    form = form_of(engine);
+    std::vector<int64_t> first(form.kept_kinds());
+    for (size_t k = 0; k < form.kinds(); ++k) {
+      for (const size_t part : form.parts(k)) first[part] = head.first[k];
+    }
+    room = engine.cache->restore(id, cached, first);
+  });
   if (room.code() == StatusCode::does_not_fit) return state;
   INFER_CHECK_R(room);
   reader.seek(pages_at);
@@ -372,13 +395,13 @@ Result<SessionState> restore_state(Engine::Impl& engine, const std::string& path
   const auto read_part = [&](std::span<const PagePlace> part, std::span<std::byte> bytes) {
     if (!there) return Status();
     INFER_CHECK(reader.read(bytes));
-    const auto copy = [&](const MemoryRef& memory, std::span<std::byte> from) {
-      return engine.device().write(from, memory);
+    const auto copy = [&](const PagePlace& place, std::span<std::byte> from) {
+      return form.write(*engine.cache, id, place.kind, place.page, from);
     };
-    INFER_TRY_S(there, copy_part(engine, id, cached, part, bytes, copy));
+    INFER_TRY_S(there, copy_part(engine, form, id, cached, part, bytes, copy));
     return Status();
   };
-  INFER_CHECK_R(for_each_part(*engine.cache, places_of(head.first, cached), read_part));
+  INFER_CHECK_R(for_each_part(form, places_of(head.first, cached), read_part));
   if (!there) return state;
   if (reader.hash() != checksum) {
     return fail(StatusCode::io, "{}: the file was changed while it was read", path);

@@ -123,6 +123,44 @@ def test_an_unknown_device():
     fails(5, "selftest", "--device", "abacus", says="cpu")
 
 
+def test_layers_without_a_gpu(tmp_path):
+    done = infer("eval", "-m", MODEL, "--tokens", "1,2", "--logits", tmp_path / "out", "-ngl", 3)
+    assert done.returncode == 0
+    assert b"-ngl 3 without a GPU" in done.stderr
+    fails(2, "plan", "-m", MODEL, "-ngl", "-1")
+    fails(2, "plan", "-m", MODEL, "--fallback", "abacus")
+
+
+def vulkan():
+    names = [d["name"] for d in json.loads(infer("devices", "--json").stdout)]
+    if "vulkan:0" not in names:
+        pytest.skip("no Vulkan device")
+
+
+def test_layers_on_a_gpu():
+    vulkan()
+    model = ROOT / "tests" / "data" / "golden" / "olmo3-f32.gguf"
+    plan = json.loads(infer("plan", "-m", model, "--device", "vulkan", "-ngl", 2, "--json").stdout)
+    assert plan["gpu_layers"] == 2 and plan["layers"] == 4
+    assert [d["device"] for d in plan["devices"]] == ["cpu", "vulkan:0"]
+    assert plan["devices"][1]["computes"] == "layer 3, output"
+    for purpose in ("weights", "kv", "activations", "scratch"):
+        assert plan[purpose] == sum(d[purpose] for d in plan["devices"])
+    table = infer("plan", "-m", model, "--device", "vulkan:0,vulkan:0").stderr.decode()
+    assert "5 of 5 layers" in table
+    fails(5, "plan", "-m", model, "--device", "vulkan:0,abacus", says="abacus")
+
+
+def test_a_fallback_to_the_cpu(tmp_path):
+    model = golden("olmo3-f32").with_suffix(".gguf")
+    logits = tmp_path / "out.f32"
+    done = infer("eval", "-m", model, "--tokens", "1,2", "--logits", logits, "--device", "vulkan:99",
+                 "--fallback", "cpu")
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"all goes on on the CPU" in done.stderr
+    assert logits.stat().st_size > 0
+
+
 def test_what_does_not_fit():
     fails(4, "plan", "-m", MODEL, "--memory", "10K")
     fails(4, "plan", "-m", MODEL, "-c", str(1 << 40))
@@ -412,7 +450,7 @@ def test_an_unknown_word_is_not_taken_for_single_letters(option):
 def test_where_layers_run_is_told(talking_model):
     done = infer("run", "-m", talking_model, "-p", "x", "-n", 1, "-ngl", 99)
     assert done.returncode == 0
-    assert b"all run on cpu" in done.stderr
+    assert b"all runs on the CPU" in done.stderr
 
 
 def test_only_a_regular_file_is_replaced(tmp_path):

@@ -30,7 +30,9 @@ class FailingDevice final : public Device {
   int64_t scratch_bytes(const Segment& segment) const override {
     return cpu_->scratch_bytes(segment);
   }
-  std::vector<NodePhase> phases(const Graph& graph) const override { return cpu_->phases(graph); }
+  std::vector<NodePhase> phases(const Segment& segment) const override {
+    return cpu_->phases(segment);
+  }
   int64_t alignment() const override { return cpu_->alignment(); }
   Result<std::unique_ptr<Buffer>> alloc(int64_t bytes, Purpose purpose) override {
     return cpu_->alloc(bytes, purpose);
@@ -68,7 +70,8 @@ class FailingDevice final : public Device {
 std::unique_ptr<KvCache> make(Device& device, int32_t pages, size_t kinds = 1) {
   const std::vector<int32_t> of_kind(kinds, pages);
   const KvLayout layout{std::vector<KvKind>(kinds, {0, kPageBytes}), {}};
-  return KvCache::create(device, layout, of_kind, {kContext, true, "", 0}).value();
+  Device* const devices[] = {&device};
+  return KvCache::create(devices, layout, of_kind, {kContext, true, "", 0}).value();
 }
 
 /// Fills whole pages, each with a byte of its own.
@@ -202,7 +205,8 @@ TEST_CASE(
   // Two kinds, of which the first has room.
   const std::vector<int32_t> pages{64, 4};
   const KvLayout layout{{{0, kPageBytes}, {0, kPageBytes}}, {}};
-  const auto cache = KvCache::create(device, layout, pages, {kContext, true, "", 0}).value();
+  Device* const devices[] = {&device};
+  const auto cache = KvCache::create(devices, layout, pages, {kContext, true, "", 0}).value();
   int asked = 0;
   cache->set_growth([&](size_t kind) {
     CHECK(kind == 1);
@@ -226,15 +230,15 @@ TEST_CASE(
 TEST_CASE("pages count as untouched until they have been given away once") {
   FailingDevice device;
   const auto cache = make(device, 8);
-  CHECK(cache->untouched_bytes() == 8 * kPageBytes);
+  CHECK(cache->untouched_bytes(0) == 8 * kPageBytes);
   const auto id = cache->add_sequence();
   compute(*cache, id, 3, 1);
-  CHECK(cache->untouched_bytes() == 5 * kPageBytes);
+  CHECK(cache->untouched_bytes(0) == 5 * kPageBytes);
   cache->remove_sequence(id);
   cache->clear_kept();
-  CHECK(cache->untouched_bytes() == 5 * kPageBytes);
+  CHECK(cache->untouched_bytes(0) == 5 * kPageBytes);
   REQUIRE(resize(*cache, 16).ok());
-  CHECK(cache->untouched_bytes() == 13 * kPageBytes);
+  CHECK(cache->untouched_bytes(0) == 13 * kPageBytes);
   REQUIRE(resize(*cache, 0).ok());
-  CHECK(cache->untouched_bytes() == 0);
+  CHECK(cache->untouched_bytes(0) == 0);
 }

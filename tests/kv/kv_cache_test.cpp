@@ -33,7 +33,8 @@ std::unique_ptr<Device> open_cpu() {
 
 std::unique_ptr<KvCache> make(Device& device, std::vector<int32_t> pages, bool reuse = true,
                               const std::string& folder = "", int64_t stored_pages = 0) {
-  auto cache = KvCache::create(device, two_kinds(), pages,
+  Device* const devices[] = {&device};
+  auto cache = KvCache::create(devices, two_kinds(), pages,
                                {kContext, reuse, folder, 2 * stored_pages * kPageBytes});
   REQUIRE(cache.has_value());
   return *std::move(cache);
@@ -223,7 +224,8 @@ TEST_CASE("what has to leave memory goes to a file and comes back") {
       cache->remove_sequence(id);
     }
   }
-  CHECK(!KvCache::create(*device, two_kinds(), std::vector<int32_t>{6, 6},
+  Device* const devices[] = {device.get()};
+  CHECK(!KvCache::create(devices, two_kinds(), std::vector<int32_t>{6, 6},
                          {kContext, true, folder.path("none"), 1 << 20}));
 }
 

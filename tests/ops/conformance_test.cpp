@@ -28,7 +28,9 @@ class SpoiltDevice final : public Device {
   int64_t scratch_bytes(const Segment& segment) const override {
     return device_.scratch_bytes(segment);
   }
-  std::vector<NodePhase> phases(const Graph& graph) const override { return device_.phases(graph); }
+  std::vector<NodePhase> phases(const Segment& segment) const override {
+    return device_.phases(segment);
+  }
   int64_t alignment() const override { return device_.alignment(); }
   Result<std::unique_ptr<Buffer>> alloc(int64_t bytes, Purpose purpose) override {
     return device_.alloc(bytes, purpose);

@@ -124,7 +124,7 @@ typedef int (*infer_progress_fn)(void* user, double done);
 
 typedef struct infer_load_options {
   size_t struct_size;
-  const char* device;         /* "cpu"; a name of the device list */
+  const char* device;         /* "cpu"; names of the device list, parted by ',' */
   const char* cache_type_k;   /* "f16"; or f32, bf16, q8_0, q4_0, auto */
   const char* cache_type_v;   /* "f16" */
   const char* isa;            /* force a CPU instruction set; null: the best */
@@ -149,8 +149,12 @@ typedef struct infer_load_options {
   const char* drafters; /* who proposes, names parted by ';': ngram, suffix, model; null: suffix and
                            model with a draft_model, else nobody */
   const char*
-      quantize; /* a type ("nf4", "q8_0", ...) that matrices which are not quantised are made
-                   while loading, but for the embedding and the output; null: as stored */
+      quantize;       /* a type ("nf4", "q8_0", ...) that matrices which are not quantised are made
+                         while loading, but for the embedding and the output; null: as stored */
+  int32_t gpu_layers; /* with a device other than the CPU: how many layers it computes, the last
+                         ones and the output as one more; the CPU the rest; -1: as many as fit */
+  const char* fallback; /* "cpu": where another device fails, the CPU goes on alone; null: it is a
+                           failure */
 } infer_load_options;
 
 /* Sets the defaults; struct_size is sizeof(infer_load_options). */
@@ -171,6 +175,7 @@ typedef struct infer_memory {
   int32_t batch_rows; /* most tokens a step computes */
   int32_t spilled;    /* weights are read from the file layer by layer */
   int64_t draft;      /* all of the model that drafts */
+  int64_t gpu_layers; /* layers that are not on the CPU, the output counted as one more */
 } infer_memory;
 
 /* What loading would use, reads the header alone. Null options: the defaults.

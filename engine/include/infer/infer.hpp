@@ -57,8 +57,9 @@ struct DeviceDescription {
   std::string isa;      ///< of a CPU: instruction set of the kernels chosen
 };
 
-/// What this machine has, by the back ends in this build.
-INFER_API std::vector<DeviceDescription> devices();
+/// What this machine has, by the back ends in this build; of one kind ("cpu", "vulkan") alone if it
+/// is given, so that drivers of the others, which take memory, are not loaded.
+INFER_API std::vector<DeviceDescription> devices(const std::string& kind = {});
 
 // ---------------------------------------------------------------------------------------------
 // Loading
@@ -68,7 +69,16 @@ INFER_API std::vector<DeviceDescription> devices();
 using ProgressFn = std::function<bool(double)>;
 
 struct LoadOptions {
-  std::string device = "cpu";
+  std::string device = "cpu";  ///< or others of devices(), parted by commas; "vulkan": the best
+  /// With a device other than the CPU: how many layers it computes, the output counted as one more;
+  /// the last ones, and with all of them the embedding too. The CPU computes the rest, and each
+  /// layer's cache is where the layer is. Several devices share them by the memory they have free.
+  /// −1: as many as fit.
+  int32_t gpu_layers = -1;
+  /// "cpu": where another device fails, while loading or later, the CPU goes on alone: the model is
+  /// loaded there, and what sessions hold is computed again. A warning says so. Empty: it is a
+  /// failure, and later every session's next call fails too.
+  std::string fallback;
   int32_t threads = 0;  ///< of the CPU; 0: all that the process may use
   int64_t context = 0;  ///< tokens that a session may have, and of the cache that all share; 0:
                         ///< chosen to fit, and the cache grows beyond it while memory is free
@@ -87,8 +97,8 @@ struct LoadOptions {
   bool spill = false;  ///< the same, and weights leave memory when a layer has used them; mmap does
                        ///< so by itself where they do not fit
   std::string isa;     ///< force a CPU instruction set; empty: the best
-  int64_t memory_limit = 0;  ///< use at most this much; 0: what is free. plan_model() believes
-                             ///< a limit above what is free
+  int64_t memory_limit = 0;  ///< use at most this much of each memory; 0: what is free.
+                             ///< plan_model() believes a limit above what is free
   int64_t reserve = -1;      ///< of what is free leave this much; −1: 5 %, at least 256 MiB
   bool prefix_reuse = true;  ///< keep what is in the cache for sessions that begin alike
   std::string cache_folder;  ///< where that goes when the memory is needed; empty: nowhere, it is
@@ -105,10 +115,22 @@ struct LoadOptions {
   ProgressFn progress;
 };
 
+/// What of it is on one device.
+struct DeviceMemoryReport {
+  std::string device;
+  int64_t weights = 0;
+  int64_t kv = 0;
+  int64_t activations = 0;
+  int64_t scratch = 0;
+  int64_t other = 0;      ///< host and process, of the CPU
+  int64_t available = 0;  ///< of the device's memory; devices without their own share the CPU's
+  std::string computes;   ///< "layers 12 to 23, output"; empty: nothing
+};
+
 /// Memory that a model will use, or uses. What is planned is what is allocated; `host` and
 /// `process`, what the library and its process hold besides, are estimated from above.
 struct MemoryReport {
-  std::string device;
+  std::string device;  ///< names of those that compute something
   int64_t weights = 0;
   int64_t kv = 0;           ///< cache
   int64_t activations = 0;  ///< intermediate values of a step
@@ -117,7 +139,7 @@ struct MemoryReport {
   int64_t process = 0;      ///< code, metadata, vocabulary, graphs, stacks
   int64_t draft = 0;        ///< all of the model that drafts
   int64_t total = 0;
-  int64_t available = 0;   ///< what the device had less the reserve, or the limit given
+  int64_t available = 0;   ///< what the devices had less the reserve, or the limit given for each
   int64_t context = 0;     ///< tokens
   int64_t page_bytes = 0;  ///< of 64 tokens of the cache: a page of each kind of layers together
   int64_t pages = 0;       ///< of the kind that has most; those with a sliding window have fewer
@@ -125,6 +147,11 @@ struct MemoryReport {
   std::string cache_type_k, cache_type_v;
   bool spilled = false;  ///< weights are read from the file layer by layer; `weights` is what of
                          ///< them is in memory at a time
+  std::vector<DeviceMemoryReport> devices;  ///< the CPU first
+  int64_t layers = 0;                       ///< of the model
+  int64_t gpu_layers = 0;            ///< of them not on the CPU, the output counted as one more
+  std::vector<std::string> refused;  ///< what another device was to compute and cannot, with the
+                                     ///< reason: the CPU does
 };
 
 struct TensorDescription {

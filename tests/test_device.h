@@ -1,0 +1,82 @@
+// A CPU that plays another device: with a name, limits and memory of its own choice, which the host
+// sees only if it says so.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "engine/backend/device.h"
+
+namespace infer::test {
+
+/// Forwards to a CPU; what differs is set before use.
+class TestDevice final : public Device {
+ public:
+  explicit TestDevice(std::string name, const DeviceOptions& options = {1})
+      : name_(std::move(name)), cpu_(open_device("cpu", options).value()) {}
+
+  int64_t largest = INT64_MAX;  ///< bytes of a buffer
+  bool visible = true;          ///< its memory, to the host
+  int64_t free = -1;            ///< bytes of memory of its own; −1: the host's
+  int32_t refused_layer = -1;   ///< of which it cannot compute anything
+
+  DeviceInfo info() const override {
+    DeviceInfo info = cpu_->info();
+    info.name = name_;
+    if (free >= 0) {
+      info.memory = MemoryKind::own;
+      info.memory_total = info.memory_free = free;
+      info.memory_held = 0;
+    }
+    return info;
+  }
+  Ceilings measure_ceilings() override { return {}; }
+  Status capability(const Graph& graph, const Node& node) const override {
+    if (refused_layer >= 0 && node.unit.layer == refused_layer) {
+      return {StatusCode::unsupported, "not this layer"};
+    }
+    return cpu_->capability(graph, node);
+  }
+  int64_t packed_bytes(const TensorDesc& desc) const override { return cpu_->packed_bytes(desc); }
+  int64_t scratch_bytes(const Segment& segment) const override {
+    return cpu_->scratch_bytes(segment);
+  }
+  std::vector<NodePhase> phases(const Segment& segment) const override {
+    return cpu_->phases(segment);
+  }
+  int64_t alignment() const override { return cpu_->alignment(); }
+  int64_t largest_buffer() const override { return largest; }
+  Result<std::unique_ptr<Buffer>> alloc(int64_t bytes, Purpose purpose) override {
+    if (bytes > largest) return fail(StatusCode::out_of_memory, "{} bytes at once", bytes);
+    return cpu_->alloc(bytes, purpose);
+  }
+  int64_t allocated(Purpose purpose) const override { return cpu_->allocated(purpose); }
+  Status load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) override {
+    return cpu_->load_weight(desc, read, to);
+  }
+  std::unique_ptr<Buffer> adopt(const TensorDesc& desc, std::span<const std::byte> bytes) override {
+    return cpu_->adopt(desc, bytes);
+  }
+  Result<std::unique_ptr<Program>> compile(const CompileSpec& spec) override {
+    return cpu_->compile(spec);
+  }
+  const std::byte* view(const MemoryRef& from) const override {
+    return visible ? cpu_->view(from) : nullptr;
+  }
+  Status read(const MemoryRef& from, std::span<std::byte> to) override {
+    return cpu_->read(from, to);
+  }
+  Status write(std::span<const std::byte> from, const MemoryRef& to) override {
+    return cpu_->write(from, to);
+  }
+  Status copy(const MemoryRef& from, const MemoryRef& to, int64_t bytes) override {
+    return cpu_->copy(from, to, bytes);
+  }
+
+ private:
+  std::string name_;
+  std::unique_ptr<Device> cpu_;
+};
+
+}  // namespace infer::test

@@ -1,0 +1,31 @@
+// Functions between the back end and the driver: they count the calls that can fail, and make one
+// of them fail.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace infer::vulkan::test {
+
+/// While it lives the back end calls the driver through it. One at a time, before any device is
+/// opened.
+class FailingCalls {
+ public:
+  FailingCalls();
+  ~FailingCalls();
+  FailingCalls(const FailingCalls&) = delete;
+  FailingCalls& operator=(const FailingCalls&) = delete;
+
+  /// The call after `before` others fails as its function may; a device that is lost stays lost.
+  /// -1: none. Counts from 0 again.
+  void fail_after(int64_t before);
+  /// Every device is lost from now on, until the next fail_after().
+  void lose();
+  int64_t calls() const;
+  /// The function that failed; empty if none did.
+  std::string failed() const;
+  /// Allocations of memory that were not freed.
+  int64_t live() const;
+};
+
+}  // namespace infer::vulkan::test

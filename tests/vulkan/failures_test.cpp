@@ -1,0 +1,249 @@
+// Every call to the driver that can fail does, once: a typed failure comes of it or none, nothing
+// is leaked, and the validation layer has nothing to say. And where the CPU may go on, it does.
+#include <doctest.h>
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "backends/vulkan/instance.h"
+#include "infer/infer.hpp"
+#include "tests/support.h"
+#include "tests/vulkan/failing_calls.h"
+
+namespace infer::vulkan {
+namespace {
+
+const std::string kModel = infer::test::data_path("golden/llama-q4_0.gguf");
+const std::vector<int32_t> kPrompt{1, 300, 262, 290};
+
+/// What the validation layer says meanwhile; nothing where it is not installed.
+class Validation {
+ public:
+  Validation() {
+    there = validate([this](const std::string& message) {
+      const std::lock_guard lock(mutex_);
+      messages_.push_back(message);
+    });
+    if (!there) infer::test::skipped("the validation layer is not installed");
+  }
+  ~Validation() {
+    validate(nullptr);
+    for (const std::string& message : messages_) FAIL_CHECK(message);
+  }
+  bool there = false;
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> messages_;
+};
+
+bool no_device() {
+  for (const DeviceDescription& device : devices()) {
+    if (device.name.starts_with("vulkan")) return false;
+  }
+  infer::test::skipped("vulkan: no device");
+  return true;
+}
+
+LoadOptions small_steps() {
+  LoadOptions load;
+  load.device = "vulkan";
+  load.threads = 1;
+  load.context = 128;
+  load.batch_rows = 2;  // two programs
+  load.output_rows = 2;
+  load.fewer_rows = false;
+  load.exact = true;
+  return load;
+}
+
+/// Loads, generates greedily and closes.
+Result<std::vector<int32_t>> generate(const LoadOptions& load) {
+  INFER_TRY(const std::unique_ptr<Engine> engine, Engine::load(kModel, load));
+  INFER_TRY(const std::unique_ptr<Session> session, engine->open_session());
+  GenerateOptions options;
+  options.max_tokens = 4;
+  options.ignore_end = true;
+  options.sampling.temperature = 0;
+  std::vector<int32_t> tokens;
+  const auto take = [&](int32_t token, std::string_view) {
+    tokens.push_back(token);
+    return true;
+  };
+  INFER_TRY(const GenerateResult made, session->generate(kPrompt, options, take));
+  CHECK(made.generated_tokens == 4);
+  return tokens;
+}
+
+TEST_CASE("each call that fails comes to a typed failure, and nothing is leaked") {
+  if (no_device()) return;
+  const Validation validation;
+  test::FailingCalls driver;
+  driver.fail_after(-1);
+  const Result<std::vector<int32_t>> expected = generate(small_steps());
+  REQUIRE_MESSAGE(expected.has_value(), expected.error().message());
+  const int64_t calls = driver.calls();
+  CHECK(calls > 100);
+  CHECK(driver.live() == 0);
+  std::set<std::string> functions;
+  for (int64_t n = 0; n < calls; ++n) {
+    driver.fail_after(n);
+    const Result<std::vector<int32_t>> made = generate(small_steps());
+    INFO("call " << n << " of " << calls << ": " << driver.failed());
+    functions.insert(driver.failed());
+    CHECK(driver.live() == 0);
+    if (made) {
+      CHECK(*made == *expected);
+      continue;
+    }
+    const StatusCode code = made.error().code();
+    CHECK((code == StatusCode::device || code == StatusCode::out_of_memory));
+    CHECK(made.error().message().find("vulkan") != std::string::npos);
+  }
+  CHECK(functions.size() >= 18);
+  driver.fail_after(-1);
+  CHECK(generate(small_steps()).value() == *expected);
+}
+
+TEST_CASE("with a fallback the CPU goes on, whatever fails") {
+  if (no_device()) return;
+  LoadOptions on_cpu = small_steps();
+  on_cpu.device = "cpu";
+  const std::vector<int32_t> expected = generate(on_cpu).value();
+  std::vector<std::string> warnings;
+  set_log_callback([&](Verbosity, std::string_view text) { warnings.emplace_back(text); });
+  {
+    const Validation validation;
+    test::FailingCalls driver;
+    LoadOptions load = small_steps();
+    load.fallback = "cpu";
+    driver.fail_after(-1);
+    CHECK(generate(load).value() == expected);
+    const int64_t calls = driver.calls();
+    CHECK(warnings.empty());
+    for (int64_t n = 0; n < calls; n += n < calls - 40 ? 7 : 1) {
+      driver.fail_after(n);
+      warnings.clear();
+      const Result<std::vector<int32_t>> made = generate(load);
+      INFO("call " << n << " of " << calls << ": " << driver.failed());
+      CHECK(driver.live() == 0);
+      // Where memory runs out in the midst of generating, that is a failure.
+      if (!made) {
+        CHECK(made.error().code() == StatusCode::out_of_memory);
+        continue;
+      }
+      CHECK(*made == expected);
+    }
+  }
+  set_log_callback({});
+}
+
+TEST_CASE("a device that is lost while sessions run: all of them go on on the CPU") {
+  if (no_device()) return;
+  std::vector<std::string> warnings;
+  std::mutex mutex;
+  set_log_callback([&](Verbosity, std::string_view text) {
+    const std::lock_guard lock(mutex);
+    warnings.emplace_back(text);
+  });
+  {
+    test::FailingCalls driver;
+    driver.fail_after(-1);
+    LoadOptions load = small_steps();
+    load.fallback = "cpu";
+    const auto engine = Engine::load(kModel, load).value();
+    const auto used = engine->open_session().value();
+    const auto idle = engine->open_session().value();
+    GenerateOptions options;
+    options.max_tokens = 6;
+    options.ignore_end = true;
+    options.sampling.temperature = 0;
+    const auto run = [&](Session& session, std::span<const int32_t> prompt) {
+      std::vector<int32_t> tokens;
+      const auto result = session.generate(prompt, options, [&](int32_t token, std::string_view) {
+        tokens.push_back(token);
+        if (tokens.size() == 2) driver.lose();
+        return true;
+      });
+      REQUIRE_MESSAGE(result.has_value(), result.error().message());
+      return tokens;
+    };
+    REQUIRE(idle->evaluate(kPrompt, {}).ok());
+    const std::vector<int32_t> first = run(*used, kPrompt);
+    CHECK(warnings.size() == 1);
+    CHECK(warnings[0].find("lost") != std::string::npos);
+    CHECK(engine->memory().device == "cpu");
+    CHECK(engine->device().name == "cpu");
+    CHECK(driver.live() == 0);
+    const std::vector<int32_t> second = run(*idle, {});
+    CHECK(first == second);
+
+    LoadOptions on_cpu = small_steps();
+    on_cpu.device = "cpu";
+    const auto cpu = Engine::load(kModel, on_cpu).value();
+    const auto session = cpu->open_session().value();
+    CHECK(run(*session, kPrompt) == first);
+    const infer::test::TempDir dir;
+    CHECK(used->save(dir.path("s")).ok());
+    CHECK(session->restore(dir.path("s")).ok());
+  }
+  set_log_callback({});
+}
+
+TEST_CASE("a device that is lost without a fallback ends what runs, with a message") {
+  if (no_device()) return;
+  test::FailingCalls driver;
+  driver.fail_after(-1);
+  const auto engine = Engine::load(kModel, small_steps()).value();
+  const auto session = engine->open_session().value();
+  driver.lose();
+  for (int round = 0; round < 2; ++round) {  // and each later call
+    const Status status = session->evaluate(kPrompt, {});
+    CHECK(status.code() == StatusCode::device);
+    CHECK(status.message().find("lost") != std::string::npos);
+  }
+  CHECK(engine->memory().weights > 0);
+}
+
+TEST_CASE("a fallback is the CPU or nothing; where there is no such device it is taken at once") {
+  LoadOptions load = small_steps();
+  load.fallback = "abacus";
+  const auto refused = Engine::load(kModel, load);
+  REQUIRE(!refused.has_value());
+  CHECK(refused.error().code() == StatusCode::invalid_argument);
+  load.fallback = "cpu";
+  load.device = "vulkan:99";
+  set_verbosity(Verbosity::quiet);
+  const auto engine = Engine::load(kModel, load);
+  set_verbosity(Verbosity::warnings);
+  REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
+  CHECK((*engine)->device().name == "cpu");
+}
+
+TEST_CASE("the validation layer is content with whole models, on one device and on two") {
+  if (no_device()) return;
+  const Validation validation;
+  if (!validation.there) return;
+  for (const char* name : {"llama-q4_k", "gpt-oss-mxfp4", "deepseek2-lite-f32", "olmo3-f32"}) {
+    for (const char* device : {"vulkan:0", "vulkan:0,vulkan:0"}) {
+      for (const int32_t layers : {99, 1}) {
+        LoadOptions load = small_steps();
+        load.device = device;
+        load.gpu_layers = layers;
+        load.batch_rows = 8;
+        const std::string path = infer::test::data_path("golden/" + std::string(name) + ".gguf");
+        const auto engine = Engine::load(path, load);
+        REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
+        const auto session = (*engine)->open_session().value();
+        CHECK(session->evaluate(std::vector<int32_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, {}).ok());
+        CHECK(session->evaluate(std::vector<int32_t>{11}, {}).ok());
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace infer::vulkan

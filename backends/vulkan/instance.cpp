@@ -158,6 +158,9 @@ PhysicalDevice describe(VkPhysicalDevice handle) {
   device.description =
       fmt::format("{}, {}", properties.properties.deviceName,
                   driver.driverInfo[0] != '\0' ? driver.driverInfo : driver.driverName);
+  device.driver = {properties.properties.vendorID, properties.properties.deviceID,
+                   properties.properties.driverVersion};
+  std::copy_n(properties.properties.pipelineCacheUUID, VK_UUID_SIZE, device.driver.pipelines);
   device.type = properties.properties.deviceType;
   device.processor = properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
   device.limits = properties.properties.limits;

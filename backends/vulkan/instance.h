@@ -16,6 +16,14 @@
 namespace infer::vulkan {
 
 /// What a physical device can do, as far as the back end asks.
+/// A device and a version of its driver, as its compiled pipelines belong to them.
+struct DriverIdentity {
+  uint32_t vendor = 0;
+  uint32_t device = 0;
+  uint32_t version = 0;
+  uint8_t pipelines[VK_UUID_SIZE] = {};
+};
+
 struct PhysicalDevice {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
   std::string name;         ///< "vulkan:0"
@@ -26,6 +34,7 @@ struct PhysicalDevice {
   uint32_t timestamp_bits = 0;
   uint32_t subgroup = 0;         ///< lanes of a subgroup in all shaders
   bool choose_subgroup = false;  ///< pipelines have to ask for that size
+  DriverIdentity driver;
   VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_OTHER;
   bool processor = false;            ///< a CPU: no more at once than it has cores
   bool memory_budget = false;        ///< VK_EXT_memory_budget

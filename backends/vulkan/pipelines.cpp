@@ -1,6 +1,13 @@
 #include "backends/vulkan/pipelines.h"
 
 #include <algorithm>
+#include <atomic>
+#include <system_error>
+#include <thread>
+
+#include "backends/vulkan/pipeline_file.h"
+#include "engine/core/log.h"
+#include "engine/core/thread_pool.h"
 
 namespace infer::vulkan {
 
@@ -13,7 +20,10 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Context& context) {
   INFER_CHECK_R(context.check(
       context.vk().vkCreatePipelineLayout(context.device(), &layout, nullptr, &made->layout_),
       "cannot make a pipeline layout"));
+  const std::vector<std::byte> kept = read_pipelines(context.physical());
   VkPipelineCacheCreateInfo cache{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+  cache.initialDataSize = kept.size();
+  cache.pInitialData = kept.data();
   INFER_CHECK_R(context.check(
       context.vk().vkCreatePipelineCache(context.device(), &cache, nullptr, &made->cache_),
       "cannot make a pipeline cache"));
@@ -22,6 +32,7 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Context& context) {
 
 Pipelines::~Pipelines() {
   const VolkDeviceTable& vk = context_.vk();
+  if (!made_.empty()) save();
   for (const auto& [key, pipeline] : made_) {
     vk.vkDestroyPipeline(context_.device(), pipeline, nullptr);
   }
@@ -29,21 +40,73 @@ Pipelines::~Pipelines() {
   if (layout_ != VK_NULL_HANDLE) vk.vkDestroyPipelineLayout(context_.device(), layout_, nullptr);
 }
 
+void Pipelines::save() const {
+  const VolkDeviceTable& vk = context_.vk();
+  size_t bytes = 0;
+  if (vk.vkGetPipelineCacheData(context_.device(), cache_, &bytes, nullptr) != VK_SUCCESS) return;
+  std::vector<std::byte> data(bytes);
+  if (vk.vkGetPipelineCacheData(context_.device(), cache_, &bytes, data.data()) != VK_SUCCESS)
+    return;
+  data.resize(bytes);
+  if (data == read_pipelines(context_.physical())) return;
+  const Status written = write_pipelines(context_.physical(), data);
+  if (!written.ok()) log(LogLevel::info, "compiled shaders are not kept: {}", written.message());
+}
+
 Result<VkPipeline> Pipelines::get(const std::string& shader, std::span<const uint32_t> constants) {
+  Key key(shader, std::vector<uint32_t>(constants.begin(), constants.end()));
   const std::lock_guard lock(mutex_);
-  std::pair key(shader, std::vector<uint32_t>(constants.begin(), constants.end()));
   if (const auto it = made_.find(key); it != made_.end()) return it->second;
-  const auto all = all_shaders();
-  const auto it = std::ranges::find_if(all, [&](const Shader& s) { return shader == s.name; });
-  if (it == all.end()) {
-    return fail(StatusCode::unsupported, "there is no shader '{}' in this build", shader);
-  }
-  INFER_TRY(const VkPipeline made, make(*it, constants));
+  INFER_TRY(const VkPipeline made, make(key));
   made_.emplace(std::move(key), made);
   return made;
 }
 
-Result<VkPipeline> Pipelines::make(const Shader& shader, std::span<const uint32_t> constants) {
+Status Pipelines::prepare(const std::set<Key>& keys) {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::pair<const Key*, Result<VkPipeline>>> missing;
+  for (const Key& key : keys) {
+    if (!made_.contains(key)) missing.emplace_back(&key, VkPipeline{VK_NULL_HANDLE});
+  }
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i = next++; i < missing.size(); i = next++) {
+      try {
+        missing[i].second = make(*missing[i].first);
+      } catch (const std::bad_alloc&) {
+        missing[i].second =
+            fail(StatusCode::out_of_memory, "no memory to compile '{}'", missing[i].first->first);
+      }
+    }
+  };
+  const auto useful = std::min(static_cast<size_t>(available_threads()), missing.size());
+  std::vector<std::thread> threads;
+  threads.reserve(useful);
+  try {
+    while (threads.size() + 1 < useful) threads.emplace_back(work);
+  } catch (const std::system_error&) {  // fewer, then
+  }
+  work();
+  for (std::thread& thread : threads) thread.join();
+  Status status;
+  for (auto& [key, made] : missing) {
+    if (made) {
+      made_.emplace(*key, *made);
+    } else if (status.ok()) {
+      status = made.error();
+    }
+  }
+  return status;
+}
+
+Result<VkPipeline> Pipelines::make(const Key& key) {
+  const auto& [name, constants] = key;
+  const auto all = all_shaders();
+  const auto it = std::ranges::find_if(all, [&](const Shader& s) { return name == s.name; });
+  if (it == all.end()) {
+    return fail(StatusCode::unsupported, "there is no shader '{}' in this build", name);
+  }
+  const Shader& shader = *it;
   const VolkDeviceTable& vk = context_.vk();
   VkShaderModuleCreateInfo code{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
   code.codeSize = shader.code.size_bytes();
@@ -54,7 +117,7 @@ Result<VkPipeline> Pipelines::make(const Shader& shader, std::span<const uint32_
   std::vector<VkSpecializationMapEntry> entries;
   for (uint32_t i = 0; i < constants.size(); ++i) entries.push_back({i, i * 4, 4});
   const VkSpecializationInfo specialisation{static_cast<uint32_t>(entries.size()), entries.data(),
-                                            constants.size_bytes(), constants.data()};
+                                            constants.size() * 4, constants.data()};
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size{
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
   size.requiredSubgroupSize = context_.physical().subgroup;

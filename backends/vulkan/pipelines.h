@@ -3,6 +3,7 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,27 +26,33 @@ std::span<const Shader> all_shaders();
 /// what every device has.
 inline constexpr uint32_t kPushBytes = 128;
 
-/// Made when first asked for and kept. Thread-safe.
+/// Made when first asked for and kept; what the driver compiles is kept between runs
+/// (pipeline_file.h). Thread-safe.
 class Pipelines {
  public:
+  /// A shader with its specialisation constants 0, 1, …
+  using Key = std::pair<std::string, std::vector<uint32_t>>;
+
   static Result<std::unique_ptr<Pipelines>> create(Context& context);
   ~Pipelines();
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
 
   VkPipelineLayout layout() const { return layout_; }
-  /// `constants`: specialisation constants 0, 1, … of the shader.
   Result<VkPipeline> get(const std::string& shader, std::span<const uint32_t> constants);
+  /// Makes those of `keys` that are not there yet, several at once.
+  Status prepare(const std::set<Key>& keys);
 
  private:
   explicit Pipelines(Context& context) : context_(context) {}
-  Result<VkPipeline> make(const Shader& shader, std::span<const uint32_t> constants);
+  Result<VkPipeline> make(const Key& key);
+  void save() const;
 
   Context& context_;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   VkPipelineCache cache_ = VK_NULL_HANDLE;
   std::mutex mutex_;
-  std::map<std::pair<std::string, std::vector<uint32_t>>, VkPipeline> made_;
+  std::map<Key, VkPipeline> made_;
 };
 
 }  // namespace infer::vulkan

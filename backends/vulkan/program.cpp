@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "backends/vulkan/attention.h"
@@ -50,6 +51,7 @@ class VulkanProgram final : public Program, private Recorder {
   Status record(VkDeviceAddress tables) {
     INFER_TRY_S(step_, StepMemory::create(context_, segment_, tables));
     INFER_CHECK(commands_.create());
+    INFER_CHECK(prepare_pipelines());
     return record_all(commands_);
   }
 
@@ -61,6 +63,16 @@ class VulkanProgram final : public Program, private Recorder {
   }
 
  private:
+  /// All that will be asked for, so that they are compiled together.
+  Status prepare_pipelines() {
+    std::set<Pipelines::Key> keys;
+    wanted_ = &keys;
+    for (const Call& call : calls_) record(call);
+    wanted_ = nullptr;
+    hazards_.clear();
+    return pipelines_.prepare(keys);
+  }
+
   Status record_all(Commands& commands) {
     recording_ = &commands;
     hazards_.clear();
@@ -268,6 +280,7 @@ class VulkanProgram final : public Program, private Recorder {
   }
 
   void barrier() override {
+    if (wanted_ != nullptr) return;
     full_barrier(context_, recording_->handle(), VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                  VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
     ++counts_.back().barriers;
@@ -275,6 +288,7 @@ class VulkanProgram final : public Program, private Recorder {
 
   /// Blocks of memory that the host writes, one after another.
   VkDeviceAddress keep(std::span<const std::byte> data) override {
+    if (wanted_ != nullptr) return 0;
     constexpr int64_t kBlock = 64 << 10;
     const int64_t bytes = round_up<int64_t>(static_cast<int64_t>(data.size()), 16);
     if (kept_.empty() || kept_used_ + bytes > kept_.back()->size()) {
@@ -294,6 +308,10 @@ class VulkanProgram final : public Program, private Recorder {
 
   void add(const std::string& shader, std::span<const uint32_t> constants,
            std::span<const std::byte> push, const Groups& groups) override {
+    if (wanted_ != nullptr) {
+      wanted_->emplace(shader, std::vector<uint32_t>(constants.begin(), constants.end()));
+      return;
+    }
     if (!status_.ok()) return;
     const Result<VkPipeline> pipeline = pipelines_.get(shader, constants);
     if (!pipeline) {
@@ -329,7 +347,8 @@ class VulkanProgram final : public Program, private Recorder {
   int64_t kept_used_ = 0;  ///< bytes of the last one
   Commands commands_;
   Commands* recording_ = nullptr;
-  std::vector<int32_t> nodes_;  ///< of the profile
+  std::set<Pipelines::Key>* wanted_ = nullptr;  ///< while nothing is recorded
+  std::vector<int32_t> nodes_;                  ///< of the profile
   struct Counts {
     int32_t dispatches = 0;
     int32_t barriers = 0;

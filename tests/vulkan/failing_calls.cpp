@@ -82,6 +82,7 @@ INFER_FAILING(vkQueueSubmit, VK_ERROR_DEVICE_LOST, false);
 INFER_FAILING(vkWaitForFences, VK_ERROR_DEVICE_LOST, true);
 INFER_FAILING(vkCreatePipelineLayout, VK_ERROR_OUT_OF_HOST_MEMORY, false);
 INFER_FAILING(vkCreatePipelineCache, VK_ERROR_OUT_OF_HOST_MEMORY, false);
+INFER_FAILING(vkGetPipelineCacheData, VK_ERROR_OUT_OF_HOST_MEMORY, false);
 INFER_FAILING(vkCreateShaderModule, VK_ERROR_OUT_OF_HOST_MEMORY, false);
 INFER_FAILING(vkCreateComputePipelines, VK_ERROR_OUT_OF_DEVICE_MEMORY, false);
 INFER_FAILING(vkCreateQueryPool, VK_ERROR_OUT_OF_DEVICE_MEMORY, false);
@@ -124,6 +125,7 @@ void stand_in_device(VolkDeviceTable& vk) {
   stand<FailvkWaitForFences>(vk.vkWaitForFences);
   stand<FailvkCreatePipelineLayout>(vk.vkCreatePipelineLayout);
   stand<FailvkCreatePipelineCache>(vk.vkCreatePipelineCache);
+  stand<FailvkGetPipelineCacheData>(vk.vkGetPipelineCacheData);
   stand<FailvkCreateShaderModule>(vk.vkCreateShaderModule);
   stand<FailvkCreateComputePipelines>(vk.vkCreateComputePipelines);
   stand<FailvkCreateQueryPool>(vk.vkCreateQueryPool);

@@ -1,0 +1,89 @@
+#include "backends/vulkan/pipeline_file.h"
+
+#define XXH_INLINE_ALL
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "engine/core/atomic_file.h"
+#include "engine/core/file.h"
+
+namespace infer::vulkan {
+namespace {
+
+/// Before the driver's data, which has a header of its own that says less.
+struct Header {
+  char magic[8];
+  uint32_t version;
+  DriverIdentity driver;
+  uint64_t bytes;
+  uint64_t hash;  ///< XXH3 of the data
+};
+static_assert(std::is_trivially_copyable_v<Header>);
+
+constexpr char kMagic[8] = {'i', 'n', 'f', 'e', 'r', 'p', 'i', 'p'};
+constexpr uint32_t kVersion = 1;
+/// More is not believed.
+constexpr uint64_t kMostBytes = uint64_t{256} << 20;
+
+Header header_of(const PhysicalDevice& device, std::span<const std::byte> data) {
+  Header header{};
+  std::memcpy(header.magic, kMagic, sizeof(kMagic));
+  header.version = kVersion;
+  header.driver = device.driver;
+  header.bytes = data.size();
+  header.hash = XXH3_64bits(data.data(), data.size());
+  return header;
+}
+
+}  // namespace
+
+std::string pipeline_file(const PhysicalDevice& device) {
+  std::filesystem::path folder;
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  if (cache != nullptr && cache[0] == '/') {
+    folder = cache;
+  } else if (home != nullptr && home[0] == '/') {
+    folder = std::filesystem::path(home) / ".cache";
+  } else {
+    return {};
+  }
+  const DriverIdentity& driver = device.driver;
+  return folder / "infer" /
+         fmt::format("vulkan-{:04x}-{:04x}-{:016x}.pipelines", driver.vendor, driver.device,
+                     XXH3_64bits(&driver, sizeof(driver)));
+}
+
+std::vector<std::byte> read_pipelines(const PhysicalDevice& device) {
+  const std::string path = pipeline_file(device);
+  if (path.empty()) return {};
+  const Result<File> file = File::open(path);
+  if (!file || file->size() < sizeof(Header) || file->size() > kMostBytes) return {};
+  std::vector<std::byte> all(file->size());
+  if (!file->read_at(0, all).ok()) return {};
+  Header header;
+  std::memcpy(&header, all.data(), sizeof(header));
+  all.erase(all.begin(), all.begin() + sizeof(Header));
+  const Header expected = header_of(device, all);
+  if (std::memcmp(&header, &expected, sizeof(header)) != 0) return {};
+  return all;
+}
+
+Status write_pipelines(const PhysicalDevice& device, std::span<const std::byte> data) {
+  const std::string path = pipeline_file(device);
+  if (path.empty()) return {};
+  std::error_code failed;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
+  if (failed) return error(StatusCode::io, "{}: {}", path, failed.message());
+  INFER_TRY_S(const std::unique_ptr<AtomicFile> file, AtomicFile::create(path));
+  const Header header = header_of(device, data);
+  INFER_CHECK(file->write(std::as_bytes(std::span(&header, 1))));
+  INFER_CHECK(file->write(data));
+  return file->commit();
+}
+
+}  // namespace infer::vulkan

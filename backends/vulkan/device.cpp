@@ -48,13 +48,11 @@ Place place_of(const MemoryRef& at) {
 std::vector<DeviceInfo> list() {
   const auto instance = Instance::get();
   if (!instance) {
-    log(LogLevel::debug, "{}", instance.error().message());
+    log(LogLevel::info, "{}", instance.error().message());
     return {};
   }
   std::vector<DeviceInfo> infos;
-  for (const PhysicalDevice& device : (*instance)->devices()) {
-    if (device.usable.ok()) infos.push_back(device.info());
-  }
+  for (const PhysicalDevice& device : (*instance)->devices()) infos.push_back(device.info());
   return infos;
 }
 

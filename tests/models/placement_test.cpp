@@ -7,21 +7,17 @@
 
 #include "engine/backend/device.h"
 #include "infer/infer.hpp"
+#include "tests/devices.h"
 #include "tests/models/golden.h"
 #include "tests/support.h"
 
 namespace infer::test {
 namespace {
 
-/// A device besides the CPU; empty with a SKIPPED line where there is none.
+/// A device besides the CPU; empty where there is none.
 std::string other_device() {
-  for (const BackendDef* backend : all_backends()) {
-    if (std::string(backend->name) == "cpu") continue;
-    const std::vector<DeviceInfo> present = backend->list();
-    if (!present.empty()) return present[0].name;
-  }
-  skipped("no device besides the CPU");
-  return {};
+  const std::vector<std::string> others = other_devices();
+  return others.empty() ? std::string() : others[0];
 }
 
 LoadOptions on(const std::string& device, int32_t layers) {

@@ -23,6 +23,13 @@ std::unique_ptr<Device> open_first() {
   return nullptr;
 }
 
+std::vector<DeviceInfo> listed() {
+  const auto backends = all_backends();
+  const auto found = std::ranges::find_if(
+      backends, [](const BackendDef* b) { return std::string(b->name) == "vulkan"; });
+  return (*found)->list();
+}
+
 TEST_CASE("the validation layer is content") {
   std::mutex mutex;
   std::vector<std::string> messages;
@@ -103,6 +110,43 @@ TEST_CASE("what does not fit is out of memory, and the device goes on") {
   CHECK(huge.error().code() == StatusCode::out_of_memory);
   CHECK(huge.error().message().find("vulkan:0") != std::string::npos);
   CHECK(device->alloc(1000, Purpose::kv).has_value());
+}
+
+TEST_CASE("what bounds a device and what it has is listed") {
+  if (open_first() == nullptr) return;
+  const std::vector<DeviceInfo> devices = listed();
+  REQUIRE(!devices.empty());
+  const auto limit = [&](const char* name) {
+    for (const auto& [known, value] : devices[0].limits) {
+      if (known == name) return value;
+    }
+    return int64_t{-1};
+  };
+  CHECK(limit("largest_allocation_bytes") >= int64_t{1} << 28);
+  CHECK(limit("shared_memory_bytes") >= 16 << 10);  // the least that Vulkan allows
+  CHECK(limit("workgroup") >= 128);
+  CHECK(limit("subgroup") >= 4);
+}
+
+/// As a driver without 64-bit integers.
+void VKAPI_PTR no_int64(VkPhysicalDevice, VkPhysicalDeviceFeatures2* features) {
+  features->features = {};
+}
+
+TEST_CASE("a device that lacks a feature is listed with the reason, and refused") {
+  if (open_first() == nullptr) return;
+  intercept({[] { vkGetPhysicalDeviceFeatures2 = no_int64; }, nullptr});
+  const std::vector<DeviceInfo> devices = listed();
+  const auto device = open_device("vulkan:0", {});
+  const auto best = open_device("vulkan", {});
+  intercept({});
+  REQUIRE(!devices.empty());
+  CHECK(devices[0].usable.code() == StatusCode::unsupported);
+  CHECK(devices[0].usable.message().find("64-bit integers in shaders") != std::string::npos);
+  REQUIRE(!device.has_value());
+  CHECK(device.error().message() == devices[0].usable.message());
+  CHECK(!best.has_value());
+  CHECK(open_first() != nullptr);
 }
 
 TEST_CASE("a device that is not there is not found") {

@@ -98,6 +98,23 @@ TEST_CASE("placement: chunks and single steps give the same bits") {
   }
 }
 
+TEST_CASE("placement: speculation changes no token, wherever the layers are") {
+  const std::string device = other_device();
+  if (device.empty()) return;
+  for (const GoldenModel& model : some_models()) {
+    for (const int32_t n : {1, 99}) {
+      INFO(model.name << " " << n);
+      LoadOptions load = on(device, n);
+      const std::vector<int32_t> plain = greedy(model, load);
+      load.drafters = {"ngram"};
+      CHECK(greedy(model, load) == plain);
+      load.drafters = {"model"};
+      load.draft_model = model.path;
+      CHECK(greedy(model, load) == plain);
+    }
+  }
+}
+
 TEST_CASE("placement: each device holds what was planned for it") {
   const std::string device = other_device();
   if (device.empty()) return;

@@ -32,7 +32,7 @@ struct Matrix {
   uint n, first_tile;
   Strides y_strides, residual_strides;
   float factor;
-  uint unused;
+  uint given;     // 1: a bias, 2: a scale; where there is none, the address is another valid one
   uvec4 planes;  // of 1 and up: offset from w in units of 16 bytes
 };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Matrices {
@@ -124,8 +124,8 @@ float piece_product(ivec2 sums, vec2 scale, vec2 least, float a_scale, ivec2 a_s
 // The sum of a row, with the scale and bias of its matrix.
 float finished(Matrix of, float sum, uint matrix, uint result) {
   precise float all = sum;
-  if (of.scale != 0) all *= F32(of.scale).v[matrix];
-  if (of.bias != 0) all += F32(of.bias).v[matrix * of.n + result];
+  if ((of.given & 2) != 0) all *= F32(of.scale).v[matrix];
+  if ((of.given & 1) != 0) all += F32(of.bias).v[matrix * of.n + result];
   return all;
 }
 

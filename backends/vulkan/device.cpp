@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "backends/vulkan/attention.h"
 #include "backends/vulkan/ceilings.h"
 #include "backends/vulkan/fusion.h"
 #include "backends/vulkan/op.h"
@@ -77,6 +76,7 @@ Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index, bool exact) {
   const PhysicalDevice& physical = device->context_->physical();
   device->tuning_ = forced_tuning().value_or(Tuning::of(physical));
   if (exact || !physical.integer_dots) device->tuning_.integer = false;
+  if (exact || !device->tuning_.can_use_matrices(physical)) device->tuning_.matrices = false;
   device->heap_ = std::make_unique<Heap>(*device->context_);
   INFER_TRY(device->transfer_, Transfer::create(*device->context_));
   INFER_TRY(device->pipelines_, Pipelines::create(*device->context_));
@@ -125,7 +125,7 @@ int64_t VulkanDevice::packed_bytes(const TensorDesc& desc) const {
 }
 
 int64_t VulkanDevice::scratch_bytes(const Segment& segment) const {
-  return attention_scratch_bytes(segment, tuning_);
+  return vulkan::scratch_bytes(segment, context_->physical(), tuning_);
 }
 
 std::vector<NodePhase> VulkanDevice::phases(const Segment& segment) const {

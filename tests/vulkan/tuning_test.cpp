@@ -46,7 +46,16 @@ std::vector<NamedTuning> tunings() {
   one_part.tile = false;
   Tuning unfused = gpu_like();
   unfused.fuse = false;
-  return {{"several subgroups", gpu_like()},
+  Tuning matrices = gpu_like();
+  matrices.matrices = true;
+  matrices.matrix_tile = 32;
+  matrices.matrix_own_rows = matrices.matrix_own_columns = 16;
+  Tuning unequal = matrices;
+  unequal.fuse = false;
+  unequal.matrix_own_rows = 8;  // and so two pieces of K at a time
+  return {{"matrices", matrices},
+          {"matrices, nothing fused", unequal},
+          {"several subgroups", gpu_like()},
           {"integers", integer},
           {"integers of one subgroup", one_part},
           {"nothing fused", unfused}};
@@ -67,14 +76,20 @@ bool present() {
   return device.has_value();
 }
 
-/// Whether rounding activations can be forced; a SKIPPED line where it cannot.
+/// Whether the device has what a tuning uses; a SKIPPED line where it has not.
 bool can_be(const NamedTuning& t) {
-  if (!t.tuning.integer) return true;
   const auto instance = Instance::get();
   REQUIRE(instance.has_value());
-  const bool can = (*instance)->devices().front().integer_dots;
-  if (!can) test::skipped(std::string(t.name) + ": the device has no integer dot products");
-  return can;
+  const PhysicalDevice& device = (*instance)->devices().front();
+  const auto skip = [&](const char* what) {
+    test::skipped(std::string(t.name) + ": the device has no " + what);
+    return false;
+  };
+  if (t.tuning.integer && !device.integer_dots) return skip("integer dot products");
+  if (t.tuning.matrices && !t.tuning.can_use_matrices(device)) {
+    return skip("cooperative matrices of a shape that is known");
+  }
+  return true;
 }
 
 /// Enough of an operation's cases to meet every type and every form of shader once.
@@ -83,6 +98,7 @@ bool wanted(const Tuning& t, const std::string& op, const std::string& name) {
   if (op == "attention") return t.split_rows > 0 && !t.integer && t.fuse && has("grouped");
   if (op == "rms_norm" || has("product")) return true;
   if (!t.fuse) return false;
+  if (op == "matmul" && t.matrices) return has("n 50") || has("n 7");
   if (op == "matmul") return has(t.tile ? "n 50 rows 33" : "n 7 rows 1");
   return has("rows 3") && !has("rows 33");
 }
@@ -94,6 +110,7 @@ TEST_CASE("tunings: operations") {
     const Forced forced(t.tuning);
     const auto device = open_device("vulkan", {});
     REQUIRE(device.has_value());
+    CHECK((*device)->two_classes() == t.tuning.matrices);
     int run = 0;
     for (const char* name : {"rms_norm", "matmul", "moe_matmul", "head_matmul", "attention"}) {
       for (const OpDef* op : all_ops()) {
@@ -153,7 +170,8 @@ TEST_CASE("tunings: whole models, and the same bits by chunks and steps") {
       const std::vector<float> whole = test::evaluate(model, options);
       const double error = test::nmse(whole, test::read_f32(model.logits));
       std::fprintf(stderr, "%-26s %-16s %.3g\n", t.name, model.name.c_str(), error);
-      CHECK(error <= (t.tuning.integer ? std::max(model.limit, 1e-10) : 1e-10));
+      const double limit = t.tuning.integer ? std::max(model.limit, 1e-10) : 1e-10;
+      CHECK(error <= limit + (t.tuning.matrices ? 1e-5 : 0));
       const auto same = [&](const test::EvaluateOptions& other) {
         const std::vector<float> logits = test::evaluate(model, other);
         REQUIRE(logits.size() == whole.size());

@@ -24,7 +24,7 @@ struct StepKind {
   uint unused;
 };
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Step {
-  uint rows[2];
+  uint rows[4];     // tokens, outputs, of the tokens those generated (they come first), none
   uint64_t tables;  // tables.h
   StepKind kinds[];
 };

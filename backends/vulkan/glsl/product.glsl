@@ -117,15 +117,21 @@ float piece_product(ivec2 sums, vec2 scale, vec2 least, float a_scale, ivec2 a_s
   all = fma(-least.x, float(a_sums.x), all);
   all = fma(-least.y, float(a_sums.y), all);
 #endif
-  return all * a_scale;
+  all *= a_scale;
+  return all;
 }
 #endif
 
-// The sum of a row, with the scale and bias of its matrix.
+// The sum of a row, with the scale and bias of its matrix. Where there is none something else is
+// read: some drivers load before they look at a condition.
 float finished(Matrix of, float sum, uint matrix, uint result) {
   precise float all = sum;
-  if (of.scale != 0) all *= F32(of.scale).v[matrix];
-  if (of.bias != 0) all += F32(of.bias).v[matrix * of.n + result];
+  const uint64_t scale = of.scale != 0 ? of.scale + matrix * 4 : uint64_t(step);
+  const uint64_t bias = of.bias != 0 ? of.bias + (matrix * of.n + result) * 4 : uint64_t(step);
+  const float factor = F32(scale).v[0];
+  const float summand = F32(bias).v[0];
+  if (of.scale != 0) all *= factor;
+  if (of.bias != 0) all += summand;
   return all;
 }
 

@@ -16,6 +16,7 @@
 #include "engine/jobs/conformance.h"
 #include "tests/models/golden.h"
 #include "tests/support.h"
+#include "tests/vulkan/one_node.h"
 
 namespace infer::vulkan {
 namespace {
@@ -46,10 +47,7 @@ std::vector<NamedTuning> tunings() {
   one_part.tile = false;
   Tuning unfused = gpu_like();
   unfused.fuse = false;
-  Tuning matrices = gpu_like();
-  matrices.matrices = true;
-  matrices.matrix_tile = 32;
-  matrices.matrix_own_rows = matrices.matrix_own_columns = 16;
+  const Tuning matrices = with_matrices(gpu_like());
   Tuning unequal = matrices;
   unequal.fuse = false;
   unequal.matrix_own_rows = 8;  // and so two pieces of K at a time
@@ -59,21 +57,6 @@ std::vector<NamedTuning> tunings() {
           {"integers", integer},
           {"integers of one subgroup", one_part},
           {"nothing fused", unfused}};
-}
-
-/// Devices that are opened while it lives are used so.
-class Forced {
- public:
-  explicit Forced(const Tuning& tuning) { force_tuning(tuning); }
-  ~Forced() { force_tuning(std::nullopt); }
-  Forced(const Forced&) = delete;
-  Forced& operator=(const Forced&) = delete;
-};
-
-bool present() {
-  const Result<std::unique_ptr<Device>> device = open_device("vulkan", {});
-  if (!device) test::skipped("vulkan: " + device.error().message());
-  return device.has_value();
 }
 
 /// Whether the device has what a tuning uses; a SKIPPED line where it has not.
@@ -210,44 +193,6 @@ TEST_CASE("tunings: the validation layer is content") {
   }
   validate(nullptr);
   for (const std::string& message : messages) FAIL_CHECK(message);
-}
-
-/// What a graph of one node makes of its weights and data.
-std::vector<float> computed(CaseBuilder& builder, ValueId y, int64_t rows) {
-  builder.graph().output(y);
-  const Graph graph = builder.finish().value();
-  const std::unique_ptr<Device> device = open_device("vulkan", {}).value();
-  std::vector<std::unique_ptr<Buffer>> buffers;
-  std::vector<MemoryRef> memory(graph.values().size());
-  std::vector<const std::byte*> inputs(graph.values().size(), nullptr);
-  for (size_t id = 0; id < memory.size(); ++id) {
-    const Value& value = graph.values()[id];
-    if (value.kind == Value::Kind::input) {
-      inputs[id] = builder.inputs()[static_cast<size_t>(value.index)].data();
-      continue;
-    }
-    const bool weight = value.kind == Value::Kind::weight;
-    buffers.push_back(
-        device
-            ->alloc(weight ? device->packed_bytes(value.desc) : value.desc.extent_bytes(),
-                    Purpose::weights)
-            .value());
-    memory[id] = {buffers.back().get(), 0};
-    if (!weight) continue;
-    const ReadFn read = [&](uint64_t offset, std::span<std::byte> out) {
-      const auto& stored = builder.weights()[static_cast<size_t>(value.index)];
-      std::memcpy(out.data(), stored.data() + offset, out.size());
-      return Status();
-    };
-    REQUIRE(device->load_weight(value.desc, read, memory[id]).ok());
-  }
-  const auto program = device->compile({{&graph, 0, 1}, memory, {}}).value();
-  REQUIRE(program->run({rows, 0, inputs, {}}).ok());
-  const TensorDesc& desc = graph.value(y).desc;
-  std::vector<float> found(static_cast<size_t>(desc.elements()));
-  REQUIRE(
-      device->read(memory[static_cast<size_t>(y)], std::as_writable_bytes(std::span(found))).ok());
-  return found;
 }
 
 /// A product of random data with so many rows, of which the first are the same for any number.

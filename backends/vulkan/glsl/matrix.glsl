@@ -41,6 +41,9 @@ MatrixA load_a(spirv_by_reference f16vec4 from, uint order, uint stride,
 spirv_instruction(id = 4457)
 MatrixB load_b(spirv_by_reference f16vec4 from, uint order, uint stride,
                spirv_literal uint access, uint scope);
+spirv_instruction(id = 4457)
+MatrixSum load_sum(spirv_by_reference float from, uint order, uint stride,
+                   spirv_literal uint access, uint scope);
 spirv_instruction(id = 4458)
 void store_sum(spirv_by_reference float to, MatrixSum sum, uint order, uint stride,
                spirv_literal uint access, uint scope);
@@ -51,6 +54,3 @@ MatrixSum multiply_add(MatrixA a, MatrixB b, MatrixSum sum);
 // Every element the same: OpCompositeConstruct.
 spirv_instruction(id = 80)
 MatrixSum filled(float x);
-// OpMatrixTimesScalar
-spirv_instruction(id = 143)
-MatrixSum times(MatrixSum sum, float x);

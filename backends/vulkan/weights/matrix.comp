@@ -4,8 +4,9 @@
 // of a row into shared memory as float16; the columns are float16 already (ops/to_half.comp). A
 // result is summed along K in steps of the device's matrices, in one order for all columns.
 //
-// Values beyond float16: weights are divided by a power of two, for all rows of the tile the same,
-// which is raised where the next piece needs it, and the sums with it. Columns have one each.
+// Values beyond float16: every row's weights are divided by a power of two that its first piece
+// suggests. Where a later piece would overflow it is raised, and the row's sums with it. Every
+// column has one of its own. Neither depends on what else is computed.
 #include "backends/vulkan/glsl/product.glsl"
 
 layout(constant_id = 11) const uint kTileRows = 32;
@@ -18,22 +19,28 @@ const uint kQuads = kPieces * 8;     // of a row or a column in a step, four val
 const uint kStride = kQuads + 2;     // in quads: rows of 16 bytes begin at different banks
 const uint kOwn = kOwnRows * kOwnColumns;
 const uint kElements = kMatrixM * kMatrixN;
-const int kMostShift = 113;  // brings all finite values below 2^15
+// Exponents: of the largest weight of a piece that suggests a row's power, and of those that raise it.
+const int kUsual = 8;
+const int kMost = 14;
 
 shared f16vec4 row_values[kTileRows * kStride];
 shared f16vec4 column_values[kTileColumns * kStride];
 shared float staged[(kTileRows * kTileColumns) / kOwn];  // a matrix of each subgroup
-shared int shift_needed;
+shared int shifts[kTileRows];  // the exponents of the rows' powers of two
+shared int applied[kTileRows];  // those that the sums have
+shared uint raised;
 
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Halves { uvec4 v; };
 
 float power_of_two(int e) { return intBitsToFloat((e + 127) << 23); }
 
-// The least power of two that divides the values below 2^15.
-int shift_for(float v[32]) {
+// That of the largest magnitude; infinities and NaNs stay what they are, whatever divides them.
+int exponent_of(float v[32]) {
   uint largest = 0;
-  [[unroll]] for (uint t = 0; t < 32; ++t) largest = max(largest, floatBitsToUint(v[t]) & 0x7fffffffu);
-  return min(int(largest >> 23) - 127 - 14, kMostShift);
+  [[unroll]] for (uint t = 0; t < 32; ++t) {
+    largest = max(largest, floatBitsToUint(v[t]) & 0x7fffffffu);
+  }
+  return min(int(largest >> 23) - 127, 127);
 }
 
 f16vec4 halves_of(uvec2 words) {
@@ -64,9 +71,12 @@ void main() {
 
   MatrixSum sum[kOwn];
   [[unroll]] for (uint o = 0; o < kOwn; ++o) sum[o] = filled(0.0);
-  if (lane == 0) shift_needed = 0;
+  const uint stage = gl_SubgroupID * kElements;
+  const int kLeast = -112;  // a float32 has the inverse of this power and that of the greatest
+  int shift = kLeast;
+  if (lane < kTileRows) shifts[lane] = applied[lane] = shift;
+  if (lane == 0) raised = 0;
   barrier();
-  int shift = 0;
   [[dont_unroll]] for (uint i = 0; i < pieces; i += kPieces) {
     float v[32];
     if (i + own_piece < pieces) {
@@ -79,14 +89,32 @@ void main() {
     } else {
       [[unroll]] for (uint t = 0; t < 32; ++t) v[t] = 0;
     }
-    const int needed = shift_for(v);
-    if (needed > shift) atomicMax(shift_needed, needed);
+    const int exponent = exponent_of(v);
+    if (exponent - (i == 0 ? kUsual : kMost) > shift) {
+      atomicMax(shifts[own_row], exponent - kUsual);
+      atomicOr(raised, 1);
+    }
     barrier();
-    const int raised = shift_needed;
-    if (raised > shift) {
-      const float factor = power_of_two(shift - raised);
-      [[unroll]] for (uint o = 0; o < kOwn; ++o) sum[o] = times(sum[o], factor);
-      shift = raised;
+    shift = shifts[own_row];
+    if (raised != 0) {
+      if (i > 0) {  // else there are no sums yet
+        [[unroll]] for (uint o = 0; o < kOwn; ++o) {
+          barrier();
+          store_sum(staged[stage], sum[o], kColumnMajor, kMatrixM, MAKE_AVAILABLE, kWorkgroupScope);
+          barrier();
+          for (uint e = gl_SubgroupInvocationID; e < kElements; e += kLanes) {
+            const uint of_row = down + o / kOwnColumns * kMatrixM + e % kMatrixM;
+            const int by = applied[of_row] - shifts[of_row];  // down to -231: in two factors
+            staged[stage + e] *= power_of_two(by / 2);
+            staged[stage + e] *= power_of_two(by - by / 2);
+          }
+          barrier();
+          sum[o] = load_sum(staged[stage], kColumnMajor, kMatrixM, MAKE_VISIBLE, kWorkgroupScope);
+        }
+      }
+      barrier();
+      if (lane < kTileRows) applied[lane] = shift;
+      if (lane == 0) raised = 0;
     }
     const float factor = power_of_two(-shift);
     [[unroll]] for (uint q = 0; q < 8; ++q) {
@@ -122,7 +150,6 @@ void main() {
       }
     }
   }
-  const uint stage = gl_SubgroupID * kElements;
   [[unroll]] for (uint r = 0; r < kOwnRows; ++r) {
     [[unroll]] for (uint c = 0; c < kOwnColumns; ++c) {
       barrier();
@@ -133,9 +160,11 @@ void main() {
         const uint result = first_row + down + r * kMatrixM + e % kMatrixM;
         const uint column = first_column + across + c * kMatrixN + e / kMatrixM;
         if (result >= n || column >= count) continue;
-        // norm: what each column was multiplied with is undone by.
-        precise float all = staged[stage + e] * norm.v[column];
-        all *= power_of_two(shift);
+        // norm: the powers of two that undo those of the columns.
+        const int back = shifts[result - first_row] +
+                         (int(floatBitsToUint(norm.v[column]) >> 23) - 127);
+        precise float all = staged[stage + e] * power_of_two(back / 2);
+        all *= power_of_two(back - back / 2);
         finish(of, of, all, 0.0, 0, 0, column, result);
       }
     }

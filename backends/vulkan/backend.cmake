@@ -5,6 +5,7 @@
 #   quant/levels/<type>.glsl → shaders "product_int_<type>", "tile_int_<type>"
 #   weights/matrix.comp      → shader "matrix_<shape>_<type>" for every type and shape of cooperative
 #                              matrices (instance.cpp: kShapes)
+#   weights/matrix_rate.comp → shader "matrix_rate_<shape>"
 #   ops/<op>.cpp             → const VulkanOp& <op>_vulkan()
 
 option(INFER_VULKAN "Build the Vulkan back end where its tools are found" ON)
@@ -80,7 +81,7 @@ function(infer_add_vulkan target)
   file(GLOB ops CONFIGURE_DEPENDS ${dir}/ops/*.cpp)
   file(GLOB plain CONFIGURE_DEPENDS ${dir}/ops/*.comp)
   file(GLOB weighted CONFIGURE_DEPENDS ${dir}/weights/*.comp)
-  list(REMOVE_ITEM weighted ${dir}/weights/matrix.comp)
+  list(FILTER weighted EXCLUDE REGEX "/matrix[^/]*$")
   file(GLOB types CONFIGURE_DEPENDS ${dir}/quant/*.glsl)
 
   set(names "")
@@ -136,23 +137,31 @@ function(infer_add_vulkan target)
       list(GET sizes 0 m)
       list(GET sizes 1 n)
       list(GET sizes 2 k)
-      foreach(type_path IN LISTS types)
-        get_filename_component(type ${type_path} NAME_WE)
-        set(name matrix_${shape}_${type})
-        set(unit ${INFER_GENERATED}/vulkan/${name}.comp)
-        infer_write_if_changed(${unit}
+      set(begin
 "#version 460
 #define MATRIX_M ${m}
 #define MATRIX_N ${n}
 #define MATRIX_K ${k}
 #include \"backends/vulkan/glsl/matrix.glsl\"
-#include \"backends/vulkan/glsl/weights.glsl\"
+")
+      set(shaped matrix_rate_${shape})
+      infer_write_if_changed(${INFER_GENERATED}/vulkan/matrix_rate_${shape}.comp
+"${begin}#include \"backends/vulkan/weights/matrix_rate.comp\"
+")
+      foreach(type_path IN LISTS types)
+        get_filename_component(type ${type_path} NAME_WE)
+        list(APPEND shaped matrix_${shape}_${type})
+        infer_write_if_changed(${INFER_GENERATED}/vulkan/matrix_${shape}_${type}.comp
+"${begin}#include \"backends/vulkan/glsl/weights.glsl\"
 #include \"backends/vulkan/quant/${type}.glsl\"
 #include \"backends/vulkan/weights/matrix.comp\"
 ")
-        _infer_vulkan_shader(${name} ${unit} -DHALF_TYPE=${half} -DFLOAT_TYPE=${float})
-        list(APPEND names ${name})
       endforeach()
+      foreach(name IN LISTS shaped)
+        _infer_vulkan_shader(${name} ${INFER_GENERATED}/vulkan/${name}.comp
+                             -DHALF_TYPE=${half} -DFLOAT_TYPE=${float})
+      endforeach()
+      list(APPEND names ${shaped})
     endforeach()
   endif()
 

@@ -106,6 +106,7 @@ Ceilings VulkanDevice::measure_ceilings() {
     found.read_bandwidth_gb_s = std::max(found.read_bandwidth_gb_s, 2.0 * kBytes / ns);
   }
   found.int8_mac_g_s = measure_integer_rate(*context_, *pipelines_);
+  if (tuning_.matrices) found.prompt_mac_g_s = measure_matrix_rate(*context_, *pipelines_);
   return found;
 }
 

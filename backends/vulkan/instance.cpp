@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backends/vulkan/cooperative_matrix.h"
+#include "backends/vulkan/tuning.h"
 #include "engine/core/log.h"
 
 namespace infer::vulkan {
@@ -235,7 +236,7 @@ DeviceInfo PhysicalDevice::info() const {
   info.description = description;
   info.memory_total = memory_total();
   info.memory_free = memory_free();
-  if (matrices.given()) info.description += ", matrices " + matrices.name();
+  if (Tuning::of(*this).matrices) info.description += ", matrices " + matrices.name();
   if (processor) {
     info.memory = MemoryKind::host;
   } else if (type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU) {

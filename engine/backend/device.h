@@ -45,6 +45,7 @@ struct DeviceInfo {
 struct Ceilings {
   double read_bandwidth_gb_s = 0;
   double int8_mac_g_s = 0;
+  double prompt_mac_g_s = 0;  ///< of float16 factors, where prompts are a class of their own
 };
 
 /// Device memory, freed with the object; the device's accounting follows.

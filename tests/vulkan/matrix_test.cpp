@@ -4,7 +4,10 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string>
 
+#include "backends/vulkan/pipelines.h"
 #include "tests/vulkan/one_node.h"
 
 namespace infer::vulkan {
@@ -99,6 +102,30 @@ struct Product {
 
 void scale(std::vector<float>& of, int64_t row, float factor) {
   for (int64_t i = 0; i < kDepth; ++i) of[static_cast<size_t>(row * kDepth + i)] *= factor;
+}
+
+TEST_CASE("matrices: in every shader they have the types that they are meant to have") {
+  constexpr uint32_t kTypeFloat = 22;     // OpTypeFloat: id, bits
+  constexpr uint32_t kTypeMatrix = 4456;  // id, component, scope, rows, columns, use
+  constexpr uint32_t kConstant = 43;      // OpConstant: type, id, value
+  int found = 0;
+  for (const Shader& shader : all_shaders()) {
+    std::map<uint32_t, uint32_t> bits, constants;
+    for (size_t at = 5; at < shader.code.size(); at += shader.code[at] >> 16) {
+      REQUIRE((shader.code[at] >> 16) > 0);
+      const uint32_t* words = &shader.code[at];
+      const uint32_t op = words[0] & 0xffff;
+      if (op == kTypeFloat) bits[words[1]] = words[2];
+      if (op == kConstant) constants[words[2]] = words[3];
+      if (op != kTypeMatrix) continue;
+      INFO(shader.name);
+      const uint32_t use = constants.at(words[6]);
+      CHECK(bits.at(words[2]) == (use == 2 ? 32 : 16));
+      CHECK(constants.at(words[3]) == 3);
+      ++found;
+    }
+  }
+  if (found == 0) test::skipped("vulkan: this build's compiler of shaders has no matrices");
 }
 
 TEST_CASE("matrices: activations far beyond float16, of each row by itself") {

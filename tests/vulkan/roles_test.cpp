@@ -69,7 +69,7 @@ TEST_CASE("roles: sequences that come while others generate change nothing") {
       CHECK(alone.back().size() == 20);
     }
   }
-  for (const int32_t rows : {64, 7, 3}) {
+  for (const int32_t rows : {64, 7, 3, 1}) {
     CAPTURE(rows);
     const auto engine = load_with(options_of(256, rows));
     std::vector<std::future<Text>> texts;

@@ -8,6 +8,7 @@
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #extension GL_EXT_spirv_intrinsics : require
 #extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
 
 float16_t to_half(float x) { return float16_t(x); }
 

@@ -66,7 +66,8 @@ uint64_t pair_at(uint64_t from, uint i) {
   return packUint2x32(floatBitsToUint(vec2(first, second)));
 #endif
   if (kNorm != 0) return packUint2x32(floatBitsToUint(vec2(normed[i], normed[i + 1])));
-  return Pair(from + uint64_t(i) * 4).v;
+  if (kAligned != 0) return Pair(from + uint64_t(i) * 4).v;  // i is even
+  return packUint2x32(floatBitsToUint(vec2(F32(from).v[i], F32(from).v[i + 1])));
 }
 
 vec4 four_at(uint64_t from, uint i) {
@@ -95,9 +96,11 @@ void quantise(uint64_t from, uint i, uint t, out int word, out float scale, out 
     largest = max(largest, subgroupShuffleXor(largest, other));
   }
   const float most = uintBitsToFloat(largest);
-  scale = most / 127.0;
-  const float inverse = most > 1e-30 ? 127.0 / most : 0.0;
-  const ivec4 q = ivec4(clamp(roundEven(x * inverse), -127.0, 127.0));
+  precise float step_size = most / 127.0;
+  precise float inverse = most > 1e-30 ? 127.0 / most : 0.0;
+  precise vec4 scaled = x * inverse;
+  scale = step_size;
+  const ivec4 q = ivec4(clamp(roundEven(scaled), -127.0, 127.0));
   word = (q.x & 255) | (q.y & 255) << 8 | (q.z & 255) << 16 | q.w << 24;
   sum = q.x + q.y + q.z + q.w;
   sum += subgroupShuffleXor(sum, 1);

@@ -96,19 +96,19 @@ void quantise(uint64_t from, uint i, uint t, out int word, out float scale, out 
     largest = max(largest, subgroupShuffleXor(largest, other));
   }
   const float most = uintBitsToFloat(largest);
-  precise float step_size = most / 127.0;
-  precise float inverse = most > 1e-30 ? 127.0 / most : 0.0;
-  precise vec4 scaled = x * inverse;
-  scale = step_size;
-  const ivec4 q = ivec4(clamp(roundEven(scaled), -127.0, 127.0));
+  scale = most / 127.0;
+  const float inverse = most > 1e-30 ? 127.0 / most : 0.0;
+  const ivec4 q = ivec4(clamp(roundEven(x * inverse), -127.0, 127.0));
   word = (q.x & 255) | (q.y & 255) << 8 | (q.z & 255) << 16 | q.w << 24;
   sum = q.x + q.y + q.z + q.w;
   sum += subgroupShuffleXor(sum, 1);
   sum += subgroupShuffleXor(sum, 2);
 }
 
-// The product of a piece of a row with that of a column, of the sums of their two runs.
-float piece_product(ivec2 sums, vec2 scale, vec2 least, float a_scale, ivec2 a_sums) {
+// With the product of a piece of a row and that of a column, of the sums of their two runs, added.
+// Multiplications before additions are spelt out as fma here and below: `precise` alone does not
+// keep them apart, for the optimiser of shaders loses it where it unrolls loops.
+float with_piece(float sum, ivec2 sums, vec2 scale, vec2 least, float a_scale, ivec2 a_sums) {
   sums -= OFFSET * a_sums;
 #ifdef SINGLE
   precise float all = scale.x * float(sums.x + sums.y);
@@ -120,22 +120,18 @@ float piece_product(ivec2 sums, vec2 scale, vec2 least, float a_scale, ivec2 a_s
   all = fma(-least.x, float(a_sums.x), all);
   all = fma(-least.y, float(a_sums.y), all);
 #endif
-  all *= a_scale;
-  return all;
+  return fma(all, a_scale, sum);
 }
 #endif
 
 // The sum of a row, with the scale and bias of its matrix. Where there is none something else is
 // read: some drivers load before they look at a condition.
 float finished(Matrix of, float sum, uint matrix, uint result) {
-  precise float all = sum;
   const uint64_t scale = of.scale != 0 ? of.scale + matrix * 4 : uint64_t(step);
   const uint64_t bias = of.bias != 0 ? of.bias + (matrix * of.n + result) * 4 : uint64_t(step);
   const float factor = F32(scale).v[0];
   const float summand = F32(bias).v[0];
-  if (of.scale != 0) all *= factor;
-  if (of.bias != 0) all += summand;
-  return all;
+  return fma(sum, of.scale != 0 ? factor : 1.0, of.bias != 0 ? summand : -0.0);
 }
 
 // Puts a result in its place, with what follows it. `second` and `up`: the weight of the other
@@ -146,8 +142,7 @@ void finish(Matrix of, Matrix second, float sum, float up, uint matrix, uint pla
   precise float all = finished(of, sum, matrix, result);
   if (kAfter == 1) {
     const uint from = at(of.residual_strides, place, column) + result;
-    const precise float scaled = of.factor * all;
-    all = F32(of.residual).v[from] + scaled;
+    all = fma(of.factor, all, F32(of.residual).v[from]);
   }
   if (kAfter >= 2) {
     all = activated(kAfter - 2, alpha, limit, all, finished(second, up, matrix, result));

@@ -187,6 +187,7 @@ Json to_json(const BenchReport& report) {
                {"weights_bytes", report.models.front().weights_bytes},
                {"prefill", first(true)},
                {"decode", first(false)}};
+  if (report.prompt_mac_g_s > 0) json["prompt_mac_g_s"] = report.prompt_mac_g_s;
   if (report.results.size() == 2) return json;
   json["models"] = Json::array();
   for (const BenchModel& model : report.models) {
@@ -231,6 +232,9 @@ void print(const BenchReport& report) {
   }
   note("ceilings: {:.1f} GB/s read (B), {:.0f} G int8 multiply-accumulates/s (A)",
        report.read_bandwidth_gb_s, report.int8_mac_g_s);
+  if (report.prompt_mac_g_s > 0) {
+    note("of prompts (A): {:.0f} G float16 multiply-accumulates/s", report.prompt_mac_g_s);
+  }
   size_t width = 4;
   for (size_t i = 0; i < report.results.size(); ++i) {
     width = std::max(width, line_name(report, i).size());

@@ -3,6 +3,9 @@
 #   ops/<op>.comp            → shader "<op>"
 #   weights/<name>.comp      → shader "<name>_<type>" for every quant/<type>.glsl
 #   quant/levels/<type>.glsl → shaders "product_int_<type>", "tile_int_<type>"
+#   weights/matrix.comp      → shader "matrix_<shape>_<type>" for every type and shape of cooperative
+#                              matrices (instance.cpp: kShapes)
+#   weights/matrix_rate.comp → shader "matrix_rate_<shape>"
 #   ops/<op>.cpp             → const VulkanOp& <op>_vulkan()
 
 option(INFER_VULKAN "Build the Vulkan back end where its tools are found" ON)
@@ -23,11 +26,51 @@ else()
   set(vulkan_WHY "shaders by ${GLSLC}")
 endif()
 
-# Compiles a shader to <name>.inc, a list of words for an array.
+# How glsl/matrix.glsl names the component types of matrices: HALF and FLOAT are set to the types where
+# the compiler takes them as operands of a type, else to the numbers that they get in a module, as
+# what it made of a small shader shows; to nothing where neither works.
+function(_infer_vulkan_matrix_types half float)
+  set(probe ${INFER_GENERATED}/vulkan/matrix_types.comp)
+  infer_write_if_changed(${probe}
+"#version 460
+#define MATRIX_M 16
+#define MATRIX_N 16
+#define MATRIX_K 16
+#include \"backends/vulkan/glsl/matrix.glsl\"
+layout(local_size_x = 32) in;
+shared float staged[256];
+void main() { store_sum(staged[0], filled(float(to_half(2.0))), kRowMajor, 16, MAKE_AVAILABLE, kWorkgroupScope); }
+")
+  foreach(types "float16_t;float" "8;6")
+    list(GET types 0 half_type)
+    list(GET types 1 float_type)
+    execute_process(
+      COMMAND ${GLSLC} --target-env=vulkan1.2 -fshader-stage=compute -mfmt=num -I ${CMAKE_SOURCE_DIR}
+              -DHALF_TYPE=${half_type} -DFLOAT_TYPE=${float_type} -o - ${probe}
+      RESULT_VARIABLE failed OUTPUT_VARIABLE words ERROR_QUIET)
+    # OpTypeFloat of 16 and 32 bits as words 8 and 6, where numbers stand for them.
+    string(REGEX REPLACE "[ \n]" "" words "${words}")
+    if(NOT failed AND (half_type STREQUAL "float16_t" OR
+       (words MATCHES "0x00030016,0x00000008,0x00000010" AND
+        words MATCHES "0x00030016,0x00000006,0x00000020")))
+      set(${half} ${half_type} PARENT_SCOPE)
+      set(${float} ${float_type} PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+  set(${half} "" PARENT_SCOPE)
+endfunction()
+
+# Compiles a shader to <name>.inc, a list of words for an array. Further arguments: options instead of
+# -O.
 function(_infer_vulkan_shader name source)
   set(out ${INFER_GENERATED}/vulkan/${name}.inc)
+  set(options -O)
+  if(ARGN)
+    set(options ${ARGN})
+  endif()
   add_custom_command(OUTPUT ${out}
-    COMMAND ${GLSLC} -O --target-env=vulkan1.2 -fshader-stage=compute -mfmt=num -Werror
+    COMMAND ${GLSLC} ${options} --target-env=vulkan1.2 -fshader-stage=compute -mfmt=num -Werror
             -I ${CMAKE_SOURCE_DIR} -MD -MF ${out}.d -MT ${out} -o ${out} ${source}
     DEPENDS ${source} DEPFILE ${out}.d VERBATIM COMMENT "Shader ${name}")
 endfunction()
@@ -38,6 +81,7 @@ function(infer_add_vulkan target)
   file(GLOB ops CONFIGURE_DEPENDS ${dir}/ops/*.cpp)
   file(GLOB plain CONFIGURE_DEPENDS ${dir}/ops/*.comp)
   file(GLOB weighted CONFIGURE_DEPENDS ${dir}/weights/*.comp)
+  list(FILTER weighted EXCLUDE REGEX "/matrix[^/]*$")
   file(GLOB types CONFIGURE_DEPENDS ${dir}/quant/*.glsl)
 
   set(names "")
@@ -82,6 +126,44 @@ function(infer_add_vulkan target)
       list(APPEND names ${name})
     endforeach()
   endforeach()
+
+  # Products by cooperative matrices. Not -O: the optimiser does not know what they are.
+  _infer_vulkan_matrix_types(half float)
+  if(NOT half)
+    message(STATUS "Vulkan: without cooperative matrices, ${GLSLC} cannot express them")
+  else()
+    foreach(shape 16x16x16 8x16x16 8x8x8)
+      string(REPLACE "x" ";" sizes ${shape})
+      list(GET sizes 0 m)
+      list(GET sizes 1 n)
+      list(GET sizes 2 k)
+      set(begin
+"#version 460
+#define MATRIX_M ${m}
+#define MATRIX_N ${n}
+#define MATRIX_K ${k}
+#include \"backends/vulkan/glsl/matrix.glsl\"
+")
+      set(shaped matrix_rate_${shape})
+      infer_write_if_changed(${INFER_GENERATED}/vulkan/matrix_rate_${shape}.comp
+"${begin}#include \"backends/vulkan/weights/matrix_rate.comp\"
+")
+      foreach(type_path IN LISTS types)
+        get_filename_component(type ${type_path} NAME_WE)
+        list(APPEND shaped matrix_${shape}_${type})
+        infer_write_if_changed(${INFER_GENERATED}/vulkan/matrix_${shape}_${type}.comp
+"${begin}#include \"backends/vulkan/glsl/weights.glsl\"
+#include \"backends/vulkan/quant/${type}.glsl\"
+#include \"backends/vulkan/weights/matrix.comp\"
+")
+      endforeach()
+      foreach(name IN LISTS shaped)
+        _infer_vulkan_shader(${name} ${INFER_GENERATED}/vulkan/${name}.comp
+                             -DHALF_TYPE=${half} -DFLOAT_TYPE=${float})
+      endforeach()
+      list(APPEND names ${shaped})
+    endforeach()
+  endif()
 
   set(arrays "")
   set(entries "")

@@ -1,6 +1,8 @@
 #include "backends/vulkan/ceilings.h"
 
 #include <algorithm>
+#include <span>
+#include <string>
 
 #include "backends/vulkan/memory.h"
 #include "engine/backend/profiler.h"
@@ -8,14 +10,13 @@
 namespace infer::vulkan {
 namespace {
 
-/// ops/int_rate.comp
+/// ops/int_rate.comp, weights/matrix_rate.comp
 struct Push {
   VkDeviceAddress y;
   uint32_t rounds;
 };
 constexpr uint32_t kLanes = 128;
 constexpr uint32_t kChains = 8;
-constexpr uint32_t kMacs = 4;  // of an instruction
 
 /// What submitting takes is little beside this, in nanoseconds.
 constexpr int64_t kEnough = 20'000'000;
@@ -44,6 +45,27 @@ double best_rate(Context& context, double amount, uint32_t rounds, const Record&
     best = std::max(best, amount * rounds / static_cast<double>(ns));
     if (ns >= kEnough || rounds >= kMostRounds) return best;
   }
+}
+
+/// The best rate of a shader, in 1e9 a second; `macs`: of a workgroup's round.
+double measure(Context& context, Pipelines& pipelines, const std::string& shader,
+               std::span<const uint32_t> constants, double macs) {
+  // More invocations than any device keeps at once, but few for a processor.
+  const uint32_t groups = context.physical().processor ? 128 : 8192;
+  const auto results =
+      RawBuffer::create(context, int64_t{groups} * kLanes * int64_t{sizeof(int32_t)}, 0,
+                        VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
+  const Result<VkPipeline> pipeline = pipelines.get(shader, constants);
+  if (!results || !pipeline) return 0;
+  const auto dispatch = [&](VkCommandBuffer commands, uint32_t rounds) {
+    const VolkDeviceTable& vk = context.vk();
+    const Push push{(*results)->address(), rounds};
+    vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, *pipeline);
+    vk.vkCmdPushConstants(commands, pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                          sizeof(push), &push);
+    vk.vkCmdDispatch(commands, groups, 1, 1);
+  };
+  return best_rate(context, groups * macs, 16, dispatch);
 }
 
 }  // namespace
@@ -78,23 +100,19 @@ double measure_copy_bandwidth(Context& context) {
 }
 
 double measure_integer_rate(Context& context, Pipelines& pipelines) {
+  constexpr uint32_t kMacs = 4;  // of an instruction
   if (!context.physical().integer_dots) return 0;
-  // More invocations than any device keeps at once, but few for a processor.
-  const uint32_t groups = context.physical().processor ? 128 : 8192;
-  const auto results =
-      RawBuffer::create(context, int64_t{groups} * kLanes * int64_t{sizeof(int32_t)}, 0,
-                        VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
-  const Result<VkPipeline> pipeline = pipelines.get("int_rate", {});
-  if (!results || !pipeline) return 0;
-  const auto dispatch = [&](VkCommandBuffer commands, uint32_t rounds) {
-    const VolkDeviceTable& vk = context.vk();
-    const Push push{(*results)->address(), rounds};
-    vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, *pipeline);
-    vk.vkCmdPushConstants(commands, pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                          sizeof(push), &push);
-    vk.vkCmdDispatch(commands, groups, 1, 1);
-  };
-  return best_rate(context, static_cast<double>(groups) * kLanes * kChains * kMacs, 16, dispatch);
+  return measure(context, pipelines, "int_rate", {}, double{kLanes} * kChains * kMacs);
+}
+
+double measure_matrix_rate(Context& context, Pipelines& pipelines) {
+  const MatrixShape& shape = context.physical().matrices;
+  constexpr uint32_t kMostSubgroups = 16;
+  const uint32_t subgroups = std::min(kLanes / context.physical().subgroup, kMostSubgroups);
+  if (!shape.given() || subgroups == 0) return 0;
+  const uint32_t lanes[] = {subgroups * context.physical().subgroup};
+  return measure(context, pipelines, "matrix_rate_" + shape.name(), lanes,
+                 static_cast<double>(subgroups) * kChains * shape.m * shape.n * shape.k);
 }
 
 }  // namespace infer::vulkan

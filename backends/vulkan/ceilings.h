@@ -12,4 +12,7 @@ double measure_copy_bandwidth(Context& context);
 /// call fails.
 double measure_integer_rate(Context& context, Pipelines& pipelines);
 
+/// Those of the device's cooperative matrices; 0 where it has none.
+double measure_matrix_rate(Context& context, Pipelines& pipelines);
+
 }  // namespace infer::vulkan

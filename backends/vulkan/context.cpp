@@ -1,7 +1,10 @@
 #include "backends/vulkan/context.h"
 
 #include <bit>
+#include <utility>
 #include <vector>
+
+#include "backends/vulkan/cooperative_matrix.h"
 
 namespace infer::vulkan {
 
@@ -24,6 +27,13 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<Instance> insta
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES, v12.pNext};
   dots.shaderIntegerDotProduct = VK_TRUE;
   if (physical.integer_dots) v12.pNext = &dots;
+  CooperativeMatrixFeatures matrices;
+  if (physical.matrices.given()) {
+    matrices.next = std::exchange(v12.pNext, &matrices);
+    matrices.cooperative_matrix = VK_TRUE;
+    v12.shaderFloat16 = VK_TRUE;
+    v12.vulkanMemoryModel = VK_TRUE;
+  }
   v12.storageBuffer8BitAccess = VK_TRUE;
   v12.bufferDeviceAddress = VK_TRUE;
   v12.scalarBlockLayout = VK_TRUE;
@@ -37,6 +47,7 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<Instance> insta
   if (physical.integer_dots && physical.integer_dots_extend) {
     extensions.push_back(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
   }
+  if (physical.matrices.given()) extensions.push_back(kMatrixExtension);
   VkDeviceCreateInfo create{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features};
   create.queueCreateInfoCount = 1;
   create.pQueueCreateInfos = &queue;

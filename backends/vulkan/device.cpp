@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "backends/vulkan/attention.h"
 #include "backends/vulkan/ceilings.h"
 #include "backends/vulkan/fusion.h"
 #include "backends/vulkan/op.h"
@@ -75,6 +74,7 @@ Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index, bool exact) {
   const PhysicalDevice& physical = device->context_->physical();
   device->tuning_ = forced_tuning().value_or(Tuning::of(physical));
   if (exact || !physical.integer_dots) device->tuning_.integer = false;
+  if (exact || !device->tuning_.can_use_matrices(physical)) device->tuning_.matrices = false;
   device->heap_ = std::make_unique<Heap>(*device->context_);
   INFER_TRY(device->transfer_, Transfer::create(*device->context_));
   INFER_TRY(device->pipelines_, Pipelines::create(*device->context_));
@@ -94,6 +94,7 @@ Ceilings VulkanDevice::measure_ceilings() {
   Ceilings found;
   found.read_bandwidth_gb_s = measure_copy_bandwidth(*context_);
   found.int8_mac_g_s = measure_integer_rate(*context_, *pipelines_);
+  if (tuning_.matrices) found.prompt_mac_g_s = measure_matrix_rate(*context_, *pipelines_);
   return found;
 }
 
@@ -113,7 +114,7 @@ int64_t VulkanDevice::packed_bytes(const TensorDesc& desc) const {
 }
 
 int64_t VulkanDevice::scratch_bytes(const Segment& segment) const {
-  return attention_scratch_bytes(segment, tuning_);
+  return vulkan::scratch_bytes(segment, context_->physical(), tuning_);
 }
 
 std::vector<NodePhase> VulkanDevice::phases(const Segment& segment) const {

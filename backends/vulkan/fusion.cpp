@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "backends/vulkan/matrix.h"
 #include "backends/vulkan/product.h"
 
 namespace infer::vulkan {
@@ -14,6 +15,7 @@ class Planner {
       : graph_(*segment.graph),
         device_(device),
         tuning_(tuning),
+        roles_(segment.roles),
         begin_(segment.begin),
         end_(segment.end) {
     uses_.assign(graph_.values().size(), 0);
@@ -63,6 +65,8 @@ class Planner {
   const TensorDesc& weight(int32_t n) const { return desc(node(n).inputs[1]); }
   bool used_once(ValueId id) const { return uses_[index(graph_.storage(id))] == 1; }
 
+  bool by_matrices(int32_t n) const { return uses_matrices(graph_, node(n), roles_, tuning_); }
+
   void add(Call call) {
     next_ = call.covered().back() + 1;
     calls_.push_back(std::move(call));
@@ -76,7 +80,10 @@ class Planner {
     const auto& shape = desc(x).shape;
     if (shape[1] != 1 || shape[2] != 1 || !product_can_norm(device_, shape[0])) return 0;
     int32_t met = 0;
-    while (follows(norm + 1 + met, OpId::Matmul) && node(norm + 1 + met).inputs[0] == x) ++met;
+    while (follows(norm + 1 + met, OpId::Matmul) && node(norm + 1 + met).inputs[0] == x) {
+      if (by_matrices(norm + 1 + met)) return 0;
+      ++met;
+    }
     return met == uses_[index(x)] ? met : 0;
   }
 
@@ -88,6 +95,7 @@ class Planner {
     if (a.op() == OpId::MoeMatmul && a.inputs[2] != b.inputs[2]) return false;
     return a.inputs[0] == b.inputs[0] && weight(first).type == weight(next).type &&
            weight(first).shape[2] == weight(next).shape[2] &&
+           by_matrices(first) == by_matrices(next) &&
            graph_.value(result(first)).rows == graph_.value(result(next)).rows;
   }
 
@@ -105,8 +113,9 @@ class Planner {
     const ValueId gate = result(call.nodes[0]);
     const ValueId up = result(call.nodes[1]);
     // Tiles have no registers left for a second matrix.
-    if (node(call.nodes[0]).op() == OpId::Matmul && tuning_.tiles(desc(gate).shape[2]))
-      return false;
+    const bool tiled =
+        node(call.nodes[0]).op() == OpId::Matmul && tuning_.tiles(desc(gate).shape[2]);
+    if (tiled || by_matrices(call.nodes[0])) return false;
     return node(next).inputs[0] == gate && node(next).inputs[1] == up && used_once(gate) &&
            used_once(up) && desc(gate).shape == desc(up).shape;
   }
@@ -137,6 +146,7 @@ class Planner {
   const Graph& graph_;
   const PhysicalDevice& device_;
   const Tuning& tuning_;
+  Roles roles_;
   int32_t begin_, end_;
   int32_t next_ = 0;  ///< behind the nodes of the last call
   std::vector<int32_t> uses_;

@@ -5,6 +5,8 @@
 #include <mutex>
 #include <utility>
 
+#include "backends/vulkan/cooperative_matrix.h"
+#include "backends/vulkan/tuning.h"
 #include "engine/core/log.h"
 
 namespace infer::vulkan {
@@ -95,6 +97,35 @@ void find_integer_dots(PhysicalDevice& device, uint32_t version, VkSubgroupFeatu
       device.integer_dots && speed.integerDotProduct4x8BitPackedSignedAccelerated != VK_FALSE;
 }
 
+/// Cooperative matrices of the shapes that backend.cmake compiles, the best first.
+void find_matrices(PhysicalDevice& device, const VkPhysicalDeviceVulkan12Features& v12) {
+  constexpr MatrixShape kShapes[] = {{16, 16, 16}, {8, 16, 16}, {8, 8, 8}};
+  if (v12.shaderFloat16 == VK_FALSE || v12.vulkanMemoryModel == VK_FALSE ||
+      !has_extension(device.handle, kMatrixExtension)) {
+    return;
+  }
+  CooperativeMatrixFeatures feature;
+  VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &feature};
+  vkGetPhysicalDeviceFeatures2(device.handle, &features);
+  const auto list = reinterpret_cast<ListCooperativeMatrices>(vkGetInstanceProcAddr(
+      volkGetLoadedInstance(), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
+  if (feature.cooperative_matrix == VK_FALSE || list == nullptr) return;
+  uint32_t count = 0;
+  if (list(device.handle, &count, nullptr) != VK_SUCCESS) return;
+  std::vector<CooperativeMatrixProperties> all(count);
+  if (list(device.handle, &count, all.data()) != VK_SUCCESS) return;
+  all.resize(count);
+  for (const MatrixShape& shape : kShapes) {
+    for (const CooperativeMatrixProperties& p : all) {
+      if (p.m != shape.m || p.n != shape.n || p.k != shape.k || p.saturating != VK_FALSE) continue;
+      if (p.a != kFloat16 || p.b != kFloat16 || p.c != kFloat32 || p.result != kFloat32) continue;
+      if (p.scope != kSubgroupScope) continue;
+      device.matrices = shape;
+      return;
+    }
+  }
+}
+
 Status check_features(PhysicalDevice& device, uint32_t version) {
   const auto missing = [&](const char* what) {
     return error(StatusCode::unsupported, "{} ({}) cannot be used: it has no {}", device.name,
@@ -146,6 +177,7 @@ Status check_features(PhysicalDevice& device, uint32_t version) {
     device.subgroup = std::clamp(kUsualSubgroup, range.minSubgroupSize, range.maxSubgroupSize);
   }
   find_integer_dots(device, version, subgroup.supportedOperations);
+  find_matrices(device, v12);
   return {};
 }
 
@@ -219,6 +251,10 @@ DeviceInfo PhysicalDevice::info() const {
   if (integer_dots) {
     info.features.emplace_back(fast_integer_dots ? "integer dot products"
                                                  : "integer dot products (not accelerated)");
+  }
+  if (matrices.given()) {
+    info.features.push_back(fmt::format("cooperative matrices {}{}", matrices.name(),
+                                        Tuning::of(*this).matrices ? "" : " (not used)"));
   }
   if (timestamp_bits > 0) info.features.emplace_back("timestamps");
   return info;

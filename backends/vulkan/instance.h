@@ -15,7 +15,6 @@
 
 namespace infer::vulkan {
 
-/// What a physical device can do, as far as the back end asks.
 /// A device and a version of its driver, as its compiled pipelines belong to them.
 struct DriverIdentity {
   uint32_t vendor = 0;
@@ -24,6 +23,17 @@ struct DriverIdentity {
   uint8_t pipelines[VK_UUID_SIZE] = {};
 };
 
+/// Cooperative matrices of a subgroup: m × n sums in float32 of products of k float16 factors.
+struct MatrixShape {
+  uint32_t m = 0;
+  uint32_t n = 0;
+  uint32_t k = 0;
+
+  bool given() const { return m > 0; }
+  std::string name() const { return fmt::format("{}x{}x{}", m, n, k); }
+};
+
+/// What a physical device can do, as far as the back end asks.
 struct PhysicalDevice {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
   std::string name;         ///< "vulkan:0"
@@ -41,6 +51,7 @@ struct PhysicalDevice {
   bool integer_dots = false;         ///< products of packed bytes, with shuffles to prepare them
   bool fast_integer_dots = false;    ///< by an instruction for them
   bool integer_dots_extend = false;  ///< they are an extension: before Vulkan 1.3
+  MatrixShape matrices;              ///< none where it has none of a shape that shaders have
   int64_t largest_allocation = 0;
   Status usable;  ///< unsupported, with the feature that is missing
 

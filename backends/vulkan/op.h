@@ -86,6 +86,7 @@ struct NodeCall {
   const Tuning& tuning;
   VkDeviceAddress step;     ///< glsl/common.glsl: Step
   VkDeviceAddress scratch;  ///< work space of the program
+  Roles roles;              ///< of the step's tokens
   Recorder& recorder;
 
   template <typename Params>

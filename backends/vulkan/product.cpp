@@ -2,30 +2,13 @@
 
 #include <algorithm>
 
+#include "backends/vulkan/matrix.h"
 #include "backends/vulkan/packing.h"
+#include "backends/vulkan/product_push.h"
 #include "engine/core/checked.h"
 
 namespace infer::vulkan {
 namespace {
-
-/// weights/product.comp
-struct MatrixPush {
-  VkDeviceAddress w, bias, scale, y, residual;
-  uint32_t n, first_tile;
-  StridePush y_strides, residual_strides;
-  float factor;
-  uint32_t given;
-  std::array<uint32_t, 4> planes;
-};
-struct Push {
-  VkDeviceAddress step, weights, x, ids, norm;
-  uint32_t k, matrices, tiles, weight_count;
-  StridePush x_strides;
-  uint32_t ids_stride;
-  uint32_t rows;
-  float eps;
-  float alpha, limit;
-};
 
 /// weights/tile.comp
 constexpr uint32_t kTileRows = 128;
@@ -47,6 +30,26 @@ bool aligned(const Operand& x) {
 }  // namespace
 
 Status product_supports(const NodeView&) { return {}; }
+
+uint32_t what_follows(const ProductCall& in) {
+  return in.glu != nullptr ? 2 + static_cast<uint32_t>(in.glu->kind) : in.add != nullptr ? 1 : 0;
+}
+
+PushedWeights pushed_weights(const ProductCall& in, int64_t tile_rows) {
+  std::vector<MatrixPush> weights;
+  uint32_t tiles = 0;
+  for (const ProductWeight& weight : in.weights) {
+    weights.push_back({weight.w.address, weight.bias.address, weight.scale.address,
+                       weight.y.address, in.residual.address, weight.w.size(1), tiles,
+                       weight.y.given() ? strides_of(weight.y) : StridePush{},
+                       in.residual.given() ? strides_of(in.residual) : StridePush{},
+                       in.add != nullptr ? in.add->scale : 1.0f, 0,
+                       plane_offsets(weight.w.value->desc)});
+    if (in.glu != nullptr && weights.size() == 2) break;
+    tiles += static_cast<uint32_t>(div_ceil<int64_t>(weight.w.dim(1), tile_rows));
+  }
+  return {std::move(weights), tiles};
+}
 
 std::array<uint32_t, 4> plane_offsets(const TensorDesc& weight) {
   const WeightLayout layout(weight);
@@ -85,6 +88,9 @@ void record_single_product(const NodeCall& call) {
 }
 
 void record_product(const NodeCall& call, const ProductCall& in) {
+  const bool by_matrices = uses_matrices(call.graph, call.node, call.roles, call.tuning);
+  if (by_matrices) record_matrix_product(call, in);
+  if (by_matrices && call.roles == Roles::prompt) return;
   const Tuning& tuning = call.tuning;
   const Operand& w = in.weights[0].w;
   const Operand& y = in.weights[0].y;
@@ -104,27 +110,9 @@ void record_product(const NodeCall& call, const ProductCall& in) {
 
   const int64_t tile_rows = tiled ? int64_t{kTileRows} : int64_t{lanes} * tall;
 
-  std::vector<MatrixPush> weights;
-  uint32_t tiles = 0;
-  for (const ProductWeight& weight : in.weights) {
-    // Drivers may read ahead of the question whether there is anything.
-    const auto or_weight = [&](const Operand& x) {
-      return x.given() ? x.address : weight.w.address;
-    };
-    weights.push_back({weight.w.address, or_weight(weight.bias), or_weight(weight.scale),
-                       weight.y.address, in.residual.address, weight.w.size(1), tiles,
-                       weight.y.given() ? strides_of(weight.y) : StridePush{},
-                       in.residual.given() ? strides_of(in.residual) : StridePush{},
-                       in.add != nullptr ? in.add->scale : 1.0f,
-                       (weight.bias.given() ? 1u : 0u) | (weight.scale.given() ? 2u : 0u),
-                       plane_offsets(weight.w.value->desc)});
-    if (in.glu != nullptr && weights.size() == 2) break;
-    tiles += static_cast<uint32_t>(div_ceil<int64_t>(weight.w.dim(1), tile_rows));
-  }
+  const auto [weights, tiles] = pushed_weights(in, tile_rows);
   const uint32_t norm = in.norm == nullptr ? 0 : in.norm_weight.given() ? 2 : 1;
-  const uint32_t after = in.glu != nullptr   ? 2 + static_cast<uint32_t>(in.glu->kind)
-                         : in.add != nullptr ? 1
-                                             : 0;
+  const uint32_t after = what_follows(in);
   const uint32_t constants[] = {tiled ? kTileRows : lanes * tuning.parts,
                                 lanes,
                                 tuning.parts,
@@ -136,21 +124,21 @@ void record_product(const NodeCall& call, const ProductCall& in) {
                                 norm,
                                 norm != 0 ? w.size(0) : 1,
                                 after};
-  const Push push{call.step,
-                  call.recorder.keep(std::as_bytes(std::span(weights))),
-                  in.x.address,
-                  in.ids.address,
-                  in.norm_weight.address,
-                  w.size(0),
-                  w.size(2),
-                  tiles,
-                  in.glu != nullptr ? 1 : static_cast<uint32_t>(weights.size()),
-                  strides_of(in.x),
-                  in.ids.given() ? in.ids.stride(2) : 0,
-                  shape_of(y).rows,
-                  in.norm != nullptr ? in.norm->eps : 0.0f,
-                  in.glu != nullptr ? in.glu->alpha : 0.0f,
-                  in.glu != nullptr ? in.glu->limit : 0.0f};
+  const ProductPush push{call.step,
+                         call.recorder.keep(std::as_bytes(std::span(weights))),
+                         in.x.address,
+                         in.ids.address,
+                         in.norm_weight.address,
+                         w.size(0),
+                         w.size(2),
+                         tiles,
+                         in.glu != nullptr ? 1 : static_cast<uint32_t>(weights.size()),
+                         strides_of(in.x),
+                         in.ids.given() ? in.ids.stride(2) : 0,
+                         by_matrices ? kGeneratedRows : shape_of(y).rows,
+                         in.norm != nullptr ? in.norm->eps : 0.0f,
+                         in.glu != nullptr ? in.glu->alpha : 0.0f,
+                         in.glu != nullptr ? in.glu->limit : 0.0f};
   const std::string shader =
       (tiled ? "tile_" : "product_") + std::string(integer ? "int_" : "") + type;
   if (tiled) {

@@ -8,6 +8,7 @@
 #include "backends/vulkan/attention.h"
 #include "backends/vulkan/fusion.h"
 #include "backends/vulkan/hazards.h"
+#include "backends/vulkan/matrix.h"
 #include "backends/vulkan/product.h"
 #include "backends/vulkan/rope_store.h"
 #include "backends/vulkan/step_memory.h"
@@ -36,7 +37,7 @@ class VulkanProgram final : public Program, private Recorder {
         memory_(spec.memory.begin(), spec.memory.end()),
         calls_(plan_calls(segment_, context.physical(), tuning)),
         commands_(context) {
-    if (attention_scratch_bytes(segment_, tuning) > 0) {
+    if (scratch_bytes(segment_, context.physical(), tuning) > 0) {
       scratch_ = reinterpret_cast<uintptr_t>(spec.scratch.buffer->address()) +
                  static_cast<VkDeviceAddress>(spec.scratch.offset);
     }
@@ -195,8 +196,9 @@ class VulkanProgram final : public Program, private Recorder {
     if (call.stores(n)) {
       for (const ValueId id : node.outputs) add(id, access.writes);
     }
-    if (node.op() == OpId::Attention && scratch_ != 0)
-      access.writes.push_back({scratch_, scratch_ + 1});
+    const bool uses_scratch =
+        node.op() == OpId::Attention || uses_matrices(graph_, node, segment_.roles, tuning_);
+    if (uses_scratch && scratch_ != 0) access.writes.push_back({scratch_, scratch_ + 1});
     if (const int32_t layer = cache_layer(node); layer >= 0) {
       (node.op() == OpId::KvStore ? access.writes : access.reads).push_back(cache_of(layer));
     }
@@ -226,7 +228,7 @@ class VulkanProgram final : public Program, private Recorder {
     for (const ValueId id : node.inputs) inputs.push_back(operand(id));
     for (const ValueId id : node.outputs) outputs.push_back(operand(id));
     use(NodeCall{graph_, node, inputs, outputs, kv_layout_, context_.physical(), tuning_,
-                 step_->address(), scratch_, *this});
+                 step_->address(), scratch_, segment_.roles, *this});
   }
 
   void record_products(const Call& call) {
@@ -361,6 +363,11 @@ class VulkanProgram final : public Program, private Recorder {
 };
 
 }  // namespace
+
+int64_t scratch_bytes(const Segment& segment, const PhysicalDevice& device, const Tuning& tuning) {
+  return std::max(attention_scratch_bytes(segment, tuning),
+                  matrix_scratch_bytes(segment, device, tuning));
+}
 
 Result<std::unique_ptr<Program>> compile_program(Context& context, Pipelines& pipelines,
                                                  const Tuning& tuning, VkDeviceAddress tables,

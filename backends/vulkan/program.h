@@ -10,6 +10,9 @@
 
 namespace infer::vulkan {
 
+/// Bytes of work space that a segment's program needs, for one node at a time.
+int64_t scratch_bytes(const Segment& segment, const PhysicalDevice& device, const Tuning& tuning);
+
 /// `tuning` has to outlive the program. `tables`: tables.h. device, out_of_memory or unsupported on
 /// failure.
 Result<std::unique_ptr<Program>> compile_program(Context& context, Pipelines& pipelines,

@@ -10,7 +10,7 @@ namespace {
 
 /// As glsl/common.glsl has them.
 struct StepHeader {
-  uint32_t rows[2];  ///< tokens, outputs
+  uint32_t rows[4];  ///< tokens, outputs, generated tokens, none
   VkDeviceAddress tables;
 };
 struct StepKind {
@@ -24,6 +24,7 @@ struct StepKind {
 StepMemory::StepMemory(Context& context, const Segment& segment, VkDeviceAddress tables)
     : context_(context),
       graph_(*segment.graph),
+      roles_(segment.roles),
       constants_(tables),
       kv_layout_(canonical_kv_layout(graph_.kv())),
       kinds_(kv_layout_.kinds.size(), false) {
@@ -60,7 +61,9 @@ Result<std::unique_ptr<StepMemory>> StepMemory::create(Context& context, const S
 
 Status StepMemory::write(const Bindings& bindings) {
   const StepHeader header{
-      {static_cast<uint32_t>(bindings.rows), static_cast<uint32_t>(bindings.outputs)}, constants_};
+      {static_cast<uint32_t>(bindings.rows), static_cast<uint32_t>(bindings.outputs),
+       roles_ == Roles::both ? static_cast<uint32_t>(bindings.generated) : 0, 0},
+      constants_};
   std::memcpy(buffer_->data(), &header, sizeof(header));
   for (size_t id = 0; id < offsets_.size(); ++id) {
     if (offsets_[id] < 0 || bindings.inputs[id] == nullptr) continue;

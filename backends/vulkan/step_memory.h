@@ -33,6 +33,7 @@ class StepMemory {
 
   Context& context_;
   const Graph& graph_;
+  Roles roles_;
   VkDeviceAddress constants_;  ///< tables.h
   KvLayout kv_layout_;
   std::vector<bool> kinds_;  ///< by kind: whether a node of the segment uses its pages

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <mutex>
+#include <string>
+#include <string_view>
+
+#include "backends/vulkan/pipelines.h"
 
 namespace infer::vulkan {
 namespace {
@@ -18,6 +22,25 @@ Forced& forced() {
 
 }  // namespace
 
+bool Tuning::can_use_matrices(const PhysicalDevice& device) const {
+  const std::string shaders = "matrix_" + device.matrices.name();
+  const bool built = std::ranges::any_of(all_shaders(), [&](const Shader& shader) {
+    return std::string_view(shader.name).starts_with(shaders);
+  });
+  if (!device.matrices.given() || !built) return false;
+  const uint32_t lanes = matrix_lanes(device);
+  const uint32_t pieces = matrix_pieces(device);
+  // weights/matrix.comp: rows and columns of a step, a matrix of each subgroup, and a little.
+  const uint32_t subgroups = lanes / device.subgroup;
+  const uint32_t shared = 2 * matrix_tile * (pieces * 8 + 2) * 8 +
+                          subgroups * device.matrices.m * device.matrices.n * 4 + 256;
+  return pieces > 0 && lanes == pieces * matrix_tile && matrix_own_rows % device.matrices.m == 0 &&
+         matrix_own_columns % device.matrices.n == 0 &&
+         lanes <= device.limits.maxComputeWorkGroupInvocations &&
+         lanes <= device.limits.maxComputeWorkGroupSize[0] &&
+         shared <= device.limits.maxComputeSharedMemorySize;
+}
+
 Tuning Tuning::of(const PhysicalDevice& device) {
   Tuning tuning;
   tuning.integer = device.fast_integer_dots;
@@ -27,12 +50,23 @@ Tuning Tuning::of(const PhysicalDevice& device) {
   tuning.parts = std::clamp(lanes / device.subgroup, 1u, tuning.parts);
   tuning.row_lanes = std::min(tuning.row_lanes, lanes);
   tuning.tile = device.limits.maxComputeSharedMemorySize >= kTileShared;
+  tuning.matrices = true;
+  tuning.matrix_tile = 128;
+  tuning.matrix_own_columns = 64;
+  if (!tuning.can_use_matrices(device)) {
+    tuning.matrix_tile = 64;
+    tuning.matrix_own_columns = 32;
+    tuning.matrices = tuning.can_use_matrices(device);
+  }
   if (device.processor) {  // computes no more workgroups at once than it has cores
     tuning.parts = 1;
     tuning.tall = 4;
     tuning.handed = true;
     tuning.split_rows = 0;
     tuning.tile = false;
+    tuning.matrices = false;  // it has no instruction for them
+    tuning.matrix_tile = 32;
+    tuning.matrix_own_rows = tuning.matrix_own_columns = 16;
     tuning.groups = 64;
     tuning.normed_groups = 16;
     tuning.row_lanes = device.subgroup;

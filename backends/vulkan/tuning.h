@@ -26,9 +26,26 @@ struct Tuning {
   bool tile = true;
   bool fuse = true;
   bool integer = false;  ///< activations are rounded to bytes where a type's shader knows how
+  /// Tokens of prompts are a class of their own (Roles): their products go through cooperative
+  /// matrices of float16, of which a workgroup computes a square of results and each of its
+  /// subgroups a part. Rows of the square change bits where weights exceed float16.
+  bool matrices = false;
+  uint32_t matrix_tile = 64;
+  uint32_t matrix_own_rows = 32;
+  uint32_t matrix_own_columns = 32;
 
   bool tiles(int64_t columns) const { return tile && columns > vector_columns; }
   bool splits(int64_t rows) const { return rows <= split_rows; }
+
+  /// Lanes of a workgroup of matrices, and their pieces of 32 along K: each lane decodes one.
+  uint32_t matrix_lanes(const PhysicalDevice& device) const {
+    return device.subgroup * (matrix_tile / matrix_own_rows) * (matrix_tile / matrix_own_columns);
+  }
+  uint32_t matrix_pieces(const PhysicalDevice& device) const {
+    return matrix_lanes(device) / matrix_tile;
+  }
+  /// Whether the device has matrices, and room for such workgroups of them.
+  bool can_use_matrices(const PhysicalDevice& device) const;
 
   /// What suits a device.
   static Tuning of(const PhysicalDevice& device);

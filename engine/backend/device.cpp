@@ -1,5 +1,6 @@
 #include "engine/backend/device.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace infer {
@@ -33,6 +34,12 @@ Result<std::unique_ptr<Device>> open_device(const std::string& name, const Devic
     known += (known.empty() ? "" : ", ") + std::string(backend->name);
   }
   return fail(StatusCode::not_found, "there is no device '{}'; this build knows: {}", name, known);
+}
+
+std::span<const Roles> roles_of_programs(std::span<Device* const> devices) {
+  static constexpr Roles kAll[] = {Roles::generated, Roles::prompt, Roles::both};
+  const bool two = std::ranges::any_of(devices, [](const Device* d) { return d->two_classes(); });
+  return std::span(kAll).first(two ? std::size(kAll) : 1);
 }
 
 }  // namespace infer

@@ -49,6 +49,7 @@ struct DeviceInfo {
 struct Ceilings {
   double read_bandwidth_gb_s = 0;
   double int8_mac_g_s = 0;
+  double prompt_mac_g_s = 0;  ///< of float16 factors, where prompts are a class of their own
 };
 
 /// Device memory, freed with the object; the device's accounting follows.
@@ -76,6 +77,9 @@ struct Bindings {
   std::span<const KvPages> pages;
   /// Told when each phase ran; null: nobody is, and it costs nothing.
   Profiler* profiler = nullptr;
+  /// Rows that were generated: the first ones. Only where the segment's roles are `both` does it
+  /// say more than they do.
+  int64_t generated = 0;
 };
 
 /// A compiled segment. One run at a time.
@@ -117,6 +121,9 @@ class Device {
   /// Ok, or unsupported with the reason.
   virtual Status capability(const Graph& graph, const Node& node) const = 0;
 
+  /// Whether a row's results depend on its role: prompts are computed in a class of their own.
+  virtual bool two_classes() const { return false; }
+
   /// Bytes that a weight takes in the layout this device wants; a multiple of its alignment.
   virtual int64_t packed_bytes(const TensorDesc& desc) const = 0;
   /// Bytes of work space that a segment needs at its full rows.
@@ -156,6 +163,10 @@ class Device {
   virtual Status write(std::span<const std::byte> from, const MemoryRef& to) = 0;
   virtual Status copy(const MemoryRef& from, const MemoryRef& to, int64_t bytes) = 0;
 };
+
+/// The roles for which steps on these devices need programs of their own: `generated` alone where
+/// none of them has two classes.
+std::span<const Roles> roles_of_programs(std::span<Device* const> devices);
 
 struct DeviceOptions {
   int32_t threads = 0;  ///< of a CPU; 0: all that the process may use

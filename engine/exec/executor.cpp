@@ -33,18 +33,20 @@ void StepBatch::clear() {
   slots.clear();
   sequences.clear();
   output_rows.clear();
+  generated = 0;
 }
 
-Result<CompiledStep*> ProgramCache::get(int64_t rows) {
-  const auto it = programs_.find(rows);
+Result<CompiledStep*> ProgramCache::get(int64_t rows, Roles roles) {
+  const std::pair key(rows, roles);
+  const auto it = programs_.find(key);
   if (it != programs_.end()) return &it->second;
-  INFER_TRY(CompiledStep made, make_(rows));
-  return &programs_.emplace(rows, std::move(made)).first->second;
+  INFER_TRY(CompiledStep made, make_(rows, roles));
+  return &programs_.emplace(key, std::move(made)).first->second;
 }
 
 void ProgramCache::close() {
-  for (auto& [rows, step] : programs_) step.segments.clear();
-  make_ = [](int64_t) -> Result<CompiledStep> {
+  for (auto& [key, step] : programs_) step.segments.clear();
+  make_ = [](int64_t, Roles) -> Result<CompiledStep> {
     return fail(StatusCode::device, "the device has failed before");
   };
 }
@@ -57,8 +59,9 @@ Executor::Executor(const Model& model, const WeightTable& weights, std::span<Dev
       request_(request),
       placement_(plan.placement),
       on_(devices.size()),
+      two_classes_(roles_of_programs(devices).size() > 1),
       spilled_(plan.spilled),
-      programs_([this](int64_t rows) { return compile(rows); }) {}
+      programs_([this](int64_t rows, Roles roles) { return compile(rows, roles); }) {}
 
 Result<std::unique_ptr<Executor>> Executor::create(const Model& model, const WeightTable& weights,
                                                    std::span<Device* const> devices,
@@ -79,7 +82,7 @@ Result<std::unique_ptr<Executor>> Executor::create(const Model& model, const Wei
   INFER_CHECK_R(executor->load_ropes(plan.context));
   // The program of single tokens serves every decode step: made now, so that a model that cannot be
   // compiled fails while loading.
-  INFER_TRY(const CompiledStep* decode, executor->programs_.get(1));
+  INFER_TRY(const CompiledStep* decode, executor->programs_.get(1, Roles::generated));
   executor->decode_graph_ = decode->graph.get();
   return executor;
 }
@@ -168,14 +171,14 @@ Status Executor::load_ropes(int64_t context) {
   return {};
 }
 
-Result<CompiledStep> Executor::compile(int64_t rows) {
+Result<CompiledStep> Executor::compile(int64_t rows, Roles roles) {
   INFER_TRY(Graph graph, build_graph(model_, weights_, rows, std::min(rows, request_.max_outputs),
                                      request_.k_type, request_.v_type, placement_));
   CompiledStep step;
   step.graph = std::make_unique<Graph>(std::move(graph));
   const std::vector<Value>& values = step.graph->values();
   const std::vector<PlacedSegment> segments =
-      placed_segments(*step.graph, placement_, request_.observed);
+      placed_segments(*step.graph, placement_, request_.observed, roles);
   const StepMemory planned = plan_step(*step.graph, segments, devices_);
   step.pointers.resize(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
@@ -345,20 +348,27 @@ void Executor::point_to_inputs(CompiledStep& step, const StepBatch& batch) const
   }
 }
 
+Roles Executor::roles_of(const StepBatch& batch) const {
+  if (!two_classes_ || batch.generated == batch.rows()) return Roles::generated;
+  return batch.generated == 0 ? Roles::prompt : Roles::both;
+}
+
 Result<std::span<const float>> Executor::run(const StepBatch& batch, StepRecorder* recorder) {
   const auto outputs = static_cast<int64_t>(batch.output_rows.size());
   if (batch.rows() < 1 || batch.rows() > request_.max_rows || outputs > request_.max_outputs) {
     return fail(StatusCode::internal, "a step of {} rows and {} outputs, planned were {} and {}",
                 batch.rows(), outputs, request_.max_rows, request_.max_outputs);
   }
-  INFER_TRY(CompiledStep * step, programs_.get(row_bucket(batch.rows(), request_.max_rows)));
+  INFER_TRY(CompiledStep * step,
+            programs_.get(row_bucket(batch.rows(), request_.max_rows), roles_of(batch)));
   fill_rope_tables(batch);
   point_to_inputs(*step, batch);
   if (recorder != nullptr) {
     recorder->describe(*step->graph, batch.shape());
     recorder->end_part(StepPart::inputs);
   }
-  const Bindings bindings{batch.rows(), outputs, step->pointers, batch.pages, recorder};
+  const Bindings bindings{batch.rows(), outputs,  step->pointers,
+                          batch.pages,  recorder, batch.generated};
   INFER_CHECK_R(run_segments(*step, bindings));
   if (recorder != nullptr) recorder->end_part(StepPart::compute);
   INFER_TRY(const std::span<const float> logits, read_logits(*step, outputs));

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/backend/device.h"
@@ -26,6 +27,7 @@ struct StepBatch {
   std::vector<int32_t> sequences;  ///< row of the block tables
   std::vector<int32_t> output_rows;
   std::span<const KvPages> pages;  ///< by kind
+  int64_t generated = 0;           ///< rows that the model made itself: the first ones
 
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
   StepShape shape() const;
@@ -65,19 +67,19 @@ struct ObservedProduct {
 /// May fail, which ends the step.
 using ProductObserver = std::function<Status(const ObservedProduct&)>;
 
-/// Keeps one program per row bucket; on a miss builds the graph and compiles it.
+/// Keeps one program per row bucket and roles; on a miss builds the graph and compiles it.
 class ProgramCache {
  public:
-  using Make = std::function<Result<CompiledStep>(int64_t rows)>;
+  using Make = std::function<Result<CompiledStep>(int64_t rows, Roles roles)>;
   explicit ProgramCache(Make make) : make_(std::move(make)) {}
-  Result<CompiledStep*> get(int64_t rows);
+  Result<CompiledStep*> get(int64_t rows, Roles roles);
   size_t size() const { return programs_.size(); }
   /// Drops all programs but not their graphs, and makes no more.
   void close();
 
  private:
   Make make_;
-  std::map<int64_t, CompiledStep> programs_;
+  std::map<std::pair<int64_t, Roles>, CompiledStep> programs_;
 };
 
 /// One thread.
@@ -103,6 +105,8 @@ class Executor {
   /// Gives back all that it has on devices: nothing can be run any more. Graphs stay.
   void release();
 
+  /// Whether rows' results depend on their roles, on some device.
+  bool two_classes() const { return two_classes_; }
   /// What a step of this shape reads and multiplies, however many rows it has.
   Work work(const StepShape& step) const { return step_work(*decode_graph_, step); }
   size_t programs() const { return programs_.size(); }
@@ -115,7 +119,8 @@ class Executor {
   Status load_weight(const DevicePlan& plan, size_t device, size_t weight);
   Status load_ropes(int64_t context);
   Result<std::span<const float>> read_logits(const CompiledStep& step, int64_t outputs);
-  Result<CompiledStep> compile(int64_t rows);
+  Result<CompiledStep> compile(int64_t rows, Roles roles);
+  Roles roles_of(const StepBatch& batch) const;
   Status run_segments(CompiledStep& step, const Bindings& bindings);
   Status bring(const CompiledStep& step, const CompiledSegment& segment, const Bindings& bindings);
   Status show(const CompiledStep& step, const CompiledSegment& segment, const Bindings& bindings);
@@ -142,7 +147,8 @@ class Executor {
   std::vector<std::vector<float>> rope_tables_;  ///< by RoPE kind, of the step
   std::vector<float> logits_;                    ///< of devices whose memory the host cannot read
   std::vector<std::byte> moved_;                 ///< between two such devices
-  bool spilled_ = false;                         ///< weights leave memory layer by layer
+  bool two_classes_ = false;
+  bool spilled_ = false;  ///< weights leave memory layer by layer
   ProductObserver observer_;
   std::vector<std::byte> shown_, shown_experts_;  ///< what the observer sees, where the host has to
                                                   ///< be given a copy

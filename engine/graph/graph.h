@@ -87,11 +87,17 @@ class Graph {
   KvGeometry kv_;
 };
 
+/// The tokens of a step by where they come from: the model's own, be they proposed or chosen, or
+/// what it was given. A device that has two numeric classes (Device::two_classes) may compute the
+/// latter faster and less exactly. Elsewhere nobody asks, and programs are made for `generated`.
+enum class Roles : uint8_t { generated, prompt, both };
+
 /// Nodes [begin, end) of a graph that one device runs.
 struct Segment {
   const Graph* graph = nullptr;
   int32_t begin = 0;
   int32_t end = 0;
+  Roles roles = Roles::generated;  ///< that the tokens have, or some of each
 
   std::span<const Node> nodes() const {
     return std::span(graph->nodes())

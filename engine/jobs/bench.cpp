@@ -220,7 +220,14 @@ void raise(Ceilings& ceilings, Bench& bench) {
     const Ceilings now = engine.device().measure_ceilings();
     ceilings.read_bandwidth_gb_s = std::max(ceilings.read_bandwidth_gb_s, now.read_bandwidth_gb_s);
     ceilings.int8_mac_g_s = std::max(ceilings.int8_mac_g_s, now.int8_mac_g_s);
+    ceilings.prompt_mac_g_s = std::max(ceilings.prompt_mac_g_s, now.prompt_mac_g_s);
   });
+}
+
+/// A prompt's arithmetic is that of its class.
+Ceilings ceilings_of(const Test& test, Ceilings ceilings) {
+  if (test.prefill && ceilings.prompt_mac_g_s > 0) ceilings.int8_mac_g_s = ceilings.prompt_mac_g_s;
+  return ceilings;
 }
 
 struct Spread {
@@ -335,6 +342,7 @@ Result<BenchReport> run_bench(const std::vector<std::string>& paths, const Bench
   report.threads = device.threads;
   report.read_bandwidth_gb_s = ceilings.read_bandwidth_gb_s;
   report.int8_mac_g_s = ceilings.int8_mac_g_s;
+  report.prompt_mac_g_s = ceilings.prompt_mac_g_s;
   for (size_t m = 0; m < benches.size(); ++m) {
     const Work token = benches[m].engine().executor->work(StepShape{{RowRange{}}, 1});
     report.models.push_back({paths[m], static_cast<int64_t>(token.weight_bytes)});
@@ -342,12 +350,13 @@ Result<BenchReport> run_bench(const std::vector<std::string>& paths, const Bench
   for (size_t i = 0; i < report.results.size(); ++i) {
     BenchResult& result = report.results[i];
     Bench& bench = benches[i % benches.size()];
-    const Share share =
-        fraction_of(tests[i / benches.size()], result.tokens_per_s, bench, ceilings);
+    const Test& test = tests[i / benches.size()];
+    const Ceilings own = ceilings_of(test, ceilings);
+    const Share share = fraction_of(test, result.tokens_per_s, bench, own);
     result.fraction = share.fraction;
     result.bound = share.bound;
     if (!options.profile) continue;
-    result.profile = profile_of(recorders[i].steps(), bench.weights(), ceilings);
+    result.profile = profile_of(recorders[i].steps(), bench.weights(), own);
     result.profiled_steps = static_cast<int64_t>(recorders[i].steps().size());
   }
   if (options.trace) report.trace = trace.finish();

@@ -13,9 +13,10 @@ namespace infer {
 /// Runs one case twice over: a step of all its rows, and where it has a cache or several rows a
 /// shorter one that goes on from there. With several sequences the rows of a sequence lie together
 /// once and take turns once. Cases of few values are drawn several times and judged together.
-/// `exact`: the device was opened with DeviceOptions::exact. unsupported: the device says that it
-/// cannot, and why. internal: what differs, or which bytes outside of a value were changed. Else:
-/// the device failed.
+/// Where the device has two numeric classes products are run for prompts, too, and for some rows of
+/// each. `exact`: the device was opened with DeviceOptions::exact. unsupported: the device says
+/// that it cannot, and why. internal: what differs, or which bytes outside of a value were changed.
+/// Else: the device failed.
 Status run_case(Device& device, const OpDef& op, const OpCase& op_case, bool exact);
 
 /// All cases of one operation (by name) or, if empty, of all. Unsupported ones are logged.

@@ -29,14 +29,13 @@ Status KnownPages::open_stores(const std::string& folder, int64_t bytes) {
   return {};
 }
 
-std::vector<PrefixNode*> KnownPages::find(std::span<const int32_t> tokens, int64_t limit) const {
+std::vector<PrefixNode*> KnownPages::find(const PageKeys& keys, int64_t limit) const {
   std::vector<PrefixNode*> path;
   std::vector<int64_t> run(kinds_.size(), 0);  // pages present up to the end of the path
   size_t usable = 0;
   const PrefixNode* node = tree_.root();
   for (int64_t p = 0; p < limit; ++p) {
-    PrefixNode* const next =
-        tree_.find(node, tokens.subspan(static_cast<size_t>(p * kPageTokens)).first<kPageTokens>());
+    PrefixNode* const next = tree_.find(node, keys.page(p));
     if (next == nullptr) break;
     path.push_back(next);
     bool complete = true;

@@ -29,9 +29,9 @@ class KnownPages {
   /// can be made there.
   Status open_stores(const std::string& folder, int64_t bytes);
 
-  /// The nodes of the longest beginning of the tokens, at most `limit` of them, of which all pages
+  /// The nodes of the longest beginning of the tokens, at most `limit` pages, of which all pages
   /// that the next token sees are there, in memory or outside.
-  std::vector<PrefixNode*> find(std::span<const int32_t> tokens, int64_t limit) const;
+  std::vector<PrefixNode*> find(const PageKeys& keys, int64_t limit) const;
   bool has(const PrefixNode* node, size_t kind) const {
     return node->pages[kind] >= 0 || node->stored[kind] >= 0;
   }

@@ -89,11 +89,11 @@ void KvCache::set_in_use(SequenceId id, bool in_use) {
   table(id).last_use = ++clock_;
 }
 
-int64_t KvCache::reuse(SequenceId id, std::span<const int32_t> tokens, int64_t limit) {
+int64_t KvCache::reuse(SequenceId id, const PageKeys& keys, int64_t limit) {
   Table& t = table(id);
   if (t.length > 0 || !options_.reuse) return t.length;
-  const int64_t most = std::min<int64_t>(limit, static_cast<int64_t>(tokens.size())) / kPageTokens;
-  std::vector<PrefixNode*> path = known_.find(tokens, most);
+  const int64_t most = std::min(limit, keys.tokens()) / kPageTokens;
+  std::vector<PrefixNode*> path = known_.find(keys, most);
   if (path.empty()) return 0;
   const size_t usable = path.size();
   const auto length = static_cast<int64_t>(usable) * kPageTokens;
@@ -212,22 +212,22 @@ Status KvCache::reserve(SequenceId id, int64_t count) {
   return {};
 }
 
-void KvCache::commit(SequenceId id, std::span<const int32_t> tokens, int64_t count) {
+void KvCache::commit(SequenceId id, const PageKeys& keys, int64_t count) {
   Table& t = table(id);
   t.length = std::min(t.length + count, t.reserved);
   t.last_use = ++clock_;
-  if (options_.reuse && !t.restored) learn(t, tokens);
+  if (options_.reuse && !t.restored) learn(t, keys);
   let_go_behind_windows(t);
 }
 
 /// Makes the full pages known, or takes those that are known already instead of the own ones.
-void KvCache::learn(Table& t, std::span<const int32_t> tokens) {
+void KvCache::learn(Table& t, const PageKeys& keys) {
   while (static_cast<int64_t>(t.nodes.size() + 1) * kPageTokens <= t.length) {
     const size_t p = t.nodes.size();
     try {
       t.nodes.reserve(p + 1);
-      t.nodes.push_back(known_.use(p == 0 ? nullptr : t.nodes.back(),
-                                   tokens.subspan(p * kPageTokens).first<kPageTokens>()));
+      t.nodes.push_back(
+          known_.use(p == 0 ? nullptr : t.nodes.back(), keys.page(static_cast<int64_t>(p))));
     } catch (const std::bad_alloc&) {
       return;  // the pages are this sequence's alone, for the time being
     }

@@ -57,14 +57,14 @@ class KvCache {
   /// Takes over the pages known to hold the first tokens, at most `limit` of them: for a sequence
   /// of length 0. Returns its new length. As far as they are there, also those pages come that a
   /// rollback by kKvRollback needs.
-  int64_t reuse(SequenceId id, std::span<const int32_t> tokens, int64_t limit);
+  int64_t reuse(SequenceId id, const PageKeys& keys, int64_t limit);
   /// Makes room for `count` tokens more than are committed. does_not_fit if the pages are not there
   /// even after growing and without all that is kept and not in use; nothing in use has changed
   /// then.
   Status reserve(SequenceId id, int64_t count);
-  /// The first `count` of those reserved have been written. tokens: all of the sequence's, at least
+  /// The first `count` of those reserved have been written. keys: all of the sequence's, at least
   /// as many as are then committed.
-  void commit(SequenceId id, std::span<const int32_t> tokens, int64_t count);
+  void commit(SequenceId id, const PageKeys& keys, int64_t count);
   /// Forgets all beyond `length` tokens, and what was reserved. Where a window's pages before that
   /// length are gone already, all is forgotten. Returns the length left.
   int64_t rollback(SequenceId id, int64_t length);
@@ -141,7 +141,7 @@ class KvCache {
   int32_t tail(const Table& table, size_t kind) const;
   bool others_hold_tail(const Table& table, size_t kind) const;
   Status copy_tail(Table& table, size_t kind);
-  void learn(Table& table, std::span<const int32_t> tokens);
+  void learn(Table& table, const PageKeys& keys);
   void let_go_behind_windows(Table& table);
   void forget(Table& table, int64_t length);
 

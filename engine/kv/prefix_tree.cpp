@@ -51,4 +51,15 @@ void PrefixTree::prune(PrefixNode* node) {
   }
 }
 
+std::array<int32_t, kPageTokens> PageKeys::page(int64_t page) const {
+  std::array<int32_t, kPageTokens> keys{};
+  const auto first = static_cast<size_t>(page * kPageTokens);
+  std::ranges::copy(tokens_.subspan(first, kPageTokens), keys.begin());
+  if (generated_ == nullptr) return keys;
+  for (size_t t = first; t < std::min(first + keys.size(), generated_->size()); ++t) {
+    if ((*generated_)[t]) keys[t - first] = ~keys[t - first];
+  }
+  return keys;
+}
+
 }  // namespace infer

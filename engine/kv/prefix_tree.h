@@ -16,6 +16,24 @@ namespace infer {
 
 using PageTokens = std::span<const int32_t, kPageTokens>;
 
+/// A sequence's tokens as its pages are known by. Where results depend on roles, a token that was
+/// generated counts as another than the same one that was given. Both outlive it.
+class PageKeys {
+ public:
+  PageKeys(std::span<const int32_t> tokens) : tokens_(tokens) {}
+  PageKeys(const std::vector<int32_t>& tokens) : tokens_(tokens) {}
+  /// `generated`: by token; those beyond its end were given.
+  PageKeys(std::span<const int32_t> tokens, const std::vector<bool>& generated)
+      : tokens_(tokens), generated_(&generated) {}
+
+  int64_t tokens() const { return static_cast<int64_t>(tokens_.size()); }
+  std::array<int32_t, kPageTokens> page(int64_t page) const;
+
+ private:
+  std::span<const int32_t> tokens_;
+  const std::vector<bool>* generated_ = nullptr;
+};
+
 struct PrefixNode {
   PrefixNode* parent = nullptr;
   uint64_t hash = 0;  ///< of all tokens from the root to here

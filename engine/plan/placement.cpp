@@ -117,12 +117,12 @@ Placement place_last(int64_t count, std::span<const int64_t> bytes, std::span<co
 }
 
 std::vector<PlacedSegment> placed_segments(const Graph& graph, const Placement& placement,
-                                           bool each) {
+                                           bool each, Roles roles) {
   std::vector<PlacedSegment> placed;
   for (int32_t n = 0; n < static_cast<int32_t>(graph.nodes().size()); ++n) {
     const int32_t device = placement.of(graph.nodes()[static_cast<size_t>(n)].unit);
     if (each || placed.empty() || placed.back().device != device) {
-      placed.push_back({{&graph, n, n}, device});
+      placed.push_back({{&graph, n, n, roles}, device});
     }
     placed.back().segment.end = n + 1;
   }

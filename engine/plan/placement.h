@@ -46,7 +46,8 @@ struct PlacedSegment {
   int32_t device = 0;
 };
 /// The graph's nodes in their order, in as few stretches as can be; one for each node if `each`.
+/// `roles`: of the tokens that they are for.
 std::vector<PlacedSegment> placed_segments(const Graph& graph, const Placement& placement,
-                                           bool each);
+                                           bool each, Roles roles = Roles::generated);
 
 }  // namespace infer

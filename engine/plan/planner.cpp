@@ -23,7 +23,7 @@ int64_t of(const DevicePlan& plan, Purpose purpose) {
   return plan.bytes[static_cast<size_t>(purpose)];
 }
 
-/// What the program of one row bucket adds. All programs share one arena and one scratch on each
+/// What the programs of one row bucket add. All programs share one arena and one scratch on each
 /// device, as large as the largest need.
 struct Bucket {
   struct OfDevice {
@@ -35,11 +35,18 @@ struct Bucket {
   std::vector<OfDevice> devices;
 };
 
-Bucket measure(const Graph& graph, std::span<const PlacedSegment> segments,
+Bucket measure(const Graph& graph, const Placement& placement, bool observed,
                std::span<Device* const> devices) {
-  Bucket bucket{graph.max_rows(), step_program_bytes(graph), {}};
-  for (const StepMemory::OfDevice& own : plan_step(graph, segments, devices).devices) {
-    bucket.devices.push_back({own.arena.bytes, own.scratch});
+  Bucket bucket{graph.max_rows(), 0, std::vector<Bucket::OfDevice>(devices.size())};
+  for (const Roles roles : roles_of_programs(devices)) {
+    bucket.program += step_program_bytes(graph);
+    const StepMemory memory =
+        plan_step(graph, placed_segments(graph, placement, observed, roles), devices);
+    for (size_t d = 0; d < devices.size(); ++d) {
+      Bucket::OfDevice& need = bucket.devices[d];
+      need.activations = std::max(need.activations, memory.devices[d].arena.bytes);
+      need.scratch = std::max(need.scratch, memory.devices[d].scratch);
+    }
   }
   return bucket;
 }
@@ -200,7 +207,8 @@ class Planner {
     const auto nodes = static_cast<int32_t>(graph_->nodes().size());
     std::vector<int64_t> space;
     for (size_t d = 0; d < devices_.size(); ++d) {
-      const PlacedSegment all{{graph_.get(), 0, nodes}, static_cast<int32_t>(d)};
+      const PlacedSegment all{{graph_.get(), 0, nodes, roles_of_programs(devices_).back()},
+                              static_cast<int32_t>(d)};
       const StepMemory::OfDevice own = plan_step(*graph_, {&all, 1}, devices_).devices[d];
       space.push_back(own.arena.bytes + own.scratch);
     }
@@ -255,8 +263,7 @@ class Planner {
       INFER_TRY_S(const Graph graph,
                   build_graph(model_, weights_, rows, std::min(request.max_outputs, rows),
                               types_.first, types_.second, placed_.placement));
-      buckets_.push_back(
-          measure(graph, placed_segments(graph, placed_.placement, request.observed), devices_));
+      buckets_.push_back(measure(graph, placed_.placement, request.observed, devices_));
       return {};
     };
     for (int64_t rows = 1; rows < request.max_rows; rows *= 2) INFER_CHECK(add(rows));

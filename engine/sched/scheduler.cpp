@@ -7,6 +7,23 @@
 
 namespace infer {
 
+void Sequence::reserve_one() {
+  if (tokens.size() == tokens.capacity()) tokens.reserve(2 * tokens.size() + 1);
+  if (generated.capacity() <= tokens.size()) generated.reserve(2 * tokens.size() + 1);
+}
+
+void Sequence::append_generated(int32_t token) {
+  reserve_one();
+  generated.resize(tokens.size(), false);
+  tokens.push_back(token);
+  generated.push_back(true);
+}
+
+void Sequence::cut(size_t length) {
+  tokens.resize(std::min(length, tokens.size()));
+  generated.resize(std::min(length, generated.size()));
+}
+
 Scheduler::Scheduler(Executor& executor, KvCache& cache, int64_t max_rows, int64_t max_outputs)
     : executor_(&executor), cache_(&cache), max_rows_(max_rows), max_outputs_(max_outputs) {}
 
@@ -19,6 +36,12 @@ void Scheduler::add(Sequence* sequence) {
 
 int64_t Scheduler::pending(const Sequence& sequence) const {
   return static_cast<int64_t>(sequence.tokens.size()) - cache_->length(sequence.kv);
+}
+
+/// What a sequence's pages are known by.
+PageKeys Scheduler::keys(const Sequence& sequence) const {
+  return executor_->two_classes() ? PageKeys(sequence.tokens, sequence.generated)
+                                  : PageKeys(sequence.tokens);
 }
 
 bool Scheduler::wants_result(const Sequence& sequence, int64_t token) {
@@ -79,6 +102,9 @@ void Scheduler::shift(Sequence& sequence) {
   const auto first = sequence.tokens.begin() + keep;
   const int64_t dropped = size - keep - rest;
   sequence.tokens.erase(first, first + dropped);
+  const auto roles = static_cast<int64_t>(sequence.generated.size());
+  sequence.generated.erase(sequence.generated.begin() + std::min(keep, roles),
+                           sequence.generated.begin() + std::min(keep + dropped, roles));
   sequence.shifted += dropped;
   cache_->rollback(sequence.kv, keep);
   retry();
@@ -111,14 +137,16 @@ void Scheduler::take(Sequence* sequence, int64_t rows, int64_t outputs) {
     const int64_t limit = sequence->every_logit
                               ? std::max(sequence->results_from, sequence->computed)
                               : static_cast<int64_t>(sequence->tokens.size()) - 1;
-    const int64_t known = cache_->reuse(sequence->kv, sequence->tokens, limit);
+    const int64_t known = cache_->reuse(sequence->kv, keys(*sequence), limit);
     sequence->reused += std::max<int64_t>(0, known - sequence->computed);
     sequence->computed = std::max(sequence->computed, known);
   }
   const int64_t first = cache_->length(sequence->kv);
   int64_t count = 0;
   int64_t results = 0;
+  const bool generated = sequence->is_generated(first);
   for (; count < std::min(pending(*sequence), rows); ++count) {
+    if (executor_->two_classes() && sequence->is_generated(first + count) != generated) break;
     const int64_t wanted = wants_result(*sequence, first + count) ? 1 : 0;
     if (results + wanted > outputs) break;
     results += wanted;
@@ -162,6 +190,7 @@ void Scheduler::plan_step() {
       take(sequence, max_rows_ - kept - rows_, max_outputs_ - kept - outputs_);
     }
   }
+  if (executor_->two_classes()) std::ranges::stable_partition(parts_, made_by_model);
 }
 
 /// Where each sequence of the step computes just the token that follows, there may be proposals
@@ -174,6 +203,10 @@ void Scheduler::propose() {
   if (!follows) return;
   for (const Part& part : parts_) {
     if (part.sequence->drafting == nullptr || part.results != 1) continue;
+    if (executor_->two_classes() && !made_by_model(part)) {
+      part.sequence->drafting->proposal.clear();  // what is proposed has another role
+      continue;
+    }
     items_.push_back(
         {part.sequence->drafting, part.sequence->tokens, cache_->context() - part.first - 1});
   }
@@ -219,6 +252,7 @@ void Scheduler::fill_batch() {
       batch_.slots.push_back(static_cast<int32_t>(t));
       batch_.sequences.push_back(table);
     }
+    if (made_by_model(part)) batch_.generated = batch_.rows();
   }
   batch_.pages = cache_->pages(ids_);
 }
@@ -243,7 +277,7 @@ bool Scheduler::deliver_part(const Part& part, std::span<const float> logits, St
   const int64_t from = sequence.every_logit ? std::max(sequence.results_from, sequence.computed)
                                             : static_cast<int64_t>(sequence.tokens.size()) - 1;
   sequence.computed = std::max(sequence.computed, end);
-  cache_->commit(sequence.kv, sequence.tokens, part.count);
+  cache_->commit(sequence.kv, keys(sequence), part.count);
   bool go_on = true;
   size_t row = 0;
   for (int64_t t = std::max(part.first, from); t < end && go_on; ++t, ++row) {
@@ -259,7 +293,7 @@ bool Scheduler::deliver_part(const Part& part, std::span<const float> logits, St
     ++accepted;
     ++row;
   }
-  cache_->commit(sequence.kv, sequence.tokens, accepted);
+  cache_->commit(sequence.kv, keys(sequence), accepted);
   sequence.computed = std::max(sequence.computed, end + accepted);
   if (!items_.empty() && sequence.drafting != nullptr) {
     speculator_->verified(*sequence.drafting, accepted);

@@ -5,7 +5,9 @@
 // (full ones stay known as long as nobody needs them) and computed again when another has ended.
 // The oldest always goes on, so that all come to an end; one that never ends, shifting its context,
 // keeps those from running for which there is no room beside it. A row's results depend on its
-// tokens alone: waiting changes none.
+// tokens alone: waiting changes none. Where devices have two numeric classes they depend on the
+// tokens' roles as well, which tokens keep: a sequence's rows in a step are of one role, and those
+// that were generated come first.
 #pragma once
 
 #include <atomic>
@@ -26,6 +28,8 @@ namespace infer {
 struct Sequence {
   KvCache::SequenceId kv = 0;
   std::vector<int32_t> tokens;  ///< those in the cache, then those to compute
+  std::vector<bool> generated;  ///< by token, whether the model made it; those beyond the end were
+                                ///< given. It is kept when tokens are computed again
   int64_t computed = 0;         ///< tokens, the first ones, that have been computed once, before a
                                 ///< shift at other positions; some perhaps again to be
   bool every_logit = false;     ///< results for every token rather than for the last to compute
@@ -45,6 +49,15 @@ struct Sequence {
   /// context is full; or a failure.
   std::function<void(Status)> on_done;
   std::atomic<bool> cancelled{false};
+
+  /// Makes room for one token more, so that append_generated() does not fail.
+  void reserve_one();
+  void append_generated(int32_t token);
+  /// Forgets tokens from `length` on. Does not fail.
+  void cut(size_t length);
+  bool is_generated(int64_t token) const {
+    return token < static_cast<int64_t>(generated.size()) && generated[static_cast<size_t>(token)];
+  }
 
  private:
   friend class Scheduler;
@@ -93,6 +106,8 @@ class Scheduler {
     int64_t results;
     int64_t drafted = 0;  ///< further rows and results: tokens proposed to follow
   };
+  /// Whether a part's rows were generated.
+  static bool made_by_model(const Part& part) { return part.sequence->is_generated(part.first); }
   /// A sequence that ends with the step.
   struct End {
     Sequence* sequence;
@@ -100,6 +115,7 @@ class Scheduler {
   };
 
   int64_t pending(const Sequence& sequence) const;
+  PageKeys keys(const Sequence& sequence) const;
   static bool wants_result(const Sequence& sequence, int64_t token);
   bool compute_step();
   void plan_step();

@@ -72,7 +72,7 @@ struct Session::Impl {
       Status room;
       engine.call([&] { room = make_room(); });
       if (!room.ok()) {
-        sequence.tokens.resize(held);
+        sequence.cut(held);
         return room;
       }
       sequence.every_logit = every_logit;
@@ -81,12 +81,12 @@ struct Session::Impl {
       sequence.on_done = [this, done, held](Status status) {
         const auto computed = static_cast<size_t>(sequence.computed);
         const size_t kept = std::min(held, sequence.tokens.size());  // a shift leaves fewer
-        sequence.tokens.resize(std::max(computed, kept));
+        sequence.cut(std::max(computed, kept));
         done->set_value(std::move(status));
       };
       engine.submit(&sequence);
     } catch (...) {
-      sequence.tokens.resize(held);
+      sequence.cut(held);
       throw;
     }
     return answer.get();
@@ -95,7 +95,7 @@ struct Session::Impl {
   void shorten(int64_t length) {
     length = std::min(length, static_cast<int64_t>(sequence.tokens.size()));
     engine.call([&] { engine.cache->rollback(sequence.kv, length); });
-    sequence.tokens.resize(static_cast<size_t>(length));
+    sequence.cut(static_cast<size_t>(length));
     sequence.computed = std::min(sequence.computed, length);
     if (length == 0) sequence.shifted = 0;  // draws count from the beginning again
   }
@@ -227,9 +227,7 @@ struct Generation {
     ++result.generated_tokens;
     if (result.generated_tokens == 1) result.first_token_seconds = seconds_since(start);
     const bool is_last = result.generated_tokens == options.max_tokens;
-    std::vector<int32_t>& tokens = sequence.tokens;
-    // Room for it first: no token that was told is lost.
-    if (tokens.size() == tokens.capacity()) tokens.reserve(2 * tokens.size());
+    sequence.reserve_one();  // first: no token that was told is lost
     std::string text = stops.push(decoder.push(token));
     const bool complete = constraint != nullptr && constraint->must_end();
     if (is_last || complete) text += rest();
@@ -239,7 +237,7 @@ struct Generation {
     if (stopped) result.reason = FinishReason::stop;
     if (!wanted) result.reason = FinishReason::cancelled;
     if (!wanted || is_last || stopped) return false;
-    tokens.push_back(token);
+    sequence.append_generated(token);
     if (drafting) {
       drafting->position = place + 1;
       drafting->wanted = options.max_tokens < 0 ? std::numeric_limits<int64_t>::max()
@@ -299,7 +297,7 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
     const auto expected = static_cast<int64_t>(held + prompt.size()) + result.generated_tokens -
                           result.shifted_tokens;
     if (result.generated_tokens > 0 && static_cast<int64_t>(tokens.size()) < expected) {
-      tokens.push_back(g.last);
+      sequence.append_generated(g.last);
     }
     const bool ended_by_callback = result.reason == FinishReason::cancelled;
     bool failed = !g.failure.ok();
@@ -342,7 +340,8 @@ Status Session::evaluate(std::span<const int32_t> tokens, const LogitsFn& on_log
 Status Session::save(const std::string& path) {
   return guarded([&]() -> Status {
     const Sequence& sequence = impl_->sequence;
-    const SessionState state{sequence.tokens, 0, sequence.shifted, impl_->statistics.seed};
+    const SessionState state{sequence.tokens, sequence.generated, 0, sequence.shifted,
+                             impl_->statistics.seed};
     return save_state(impl_->engine, path, state, sequence.kv);
   });
 }
@@ -354,6 +353,7 @@ Status Session::restore(const std::string& path) {
     INFER_TRY_S(SessionState state, restore_state(impl_->engine, path, fresh.id));
     std::swap(fresh.id, sequence.kv);
     sequence.tokens = std::move(state.tokens);
+    sequence.generated = std::move(state.generated);
     sequence.computed = state.cached;
     sequence.shifted = state.shifted;
     impl_->statistics = {};

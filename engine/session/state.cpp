@@ -25,7 +25,7 @@ namespace infer {
 namespace {
 
 constexpr char kMagic[8] = {'I', 'N', 'F', 'E', 'R', 'S', 'E', 'S'};
-constexpr uint32_t kVersion = 3;  // 3: keys lie across
+constexpr uint32_t kVersion = 4;  // 3: keys lie across; 4: roles of tokens
 /// What is read, hashed or copied at a time; of pages at least one.
 constexpr int64_t kPartBytes = int64_t{4} << 20;
 /// More tokens than any session has ever dropped; with those it holds the sum stays countable.
@@ -317,7 +317,11 @@ Result<std::unique_ptr<AtomicFile>> write_state(Engine::Impl& engine, const std:
   };
   INFER_CHECK_R(put(std::span(&header, 1)));
   INFER_CHECK_R(put(std::span(head.first)));
-  INFER_CHECK_R(put(std::span(state.tokens)));
+  std::vector<int32_t> tokens = state.tokens;
+  for (size_t t = 0; t < state.generated.size(); ++t) {
+    if (state.generated[t]) tokens[t] = ~tokens[t];
+  }
+  INFER_CHECK_R(put(std::span<const int32_t>(tokens)));
   bool there = true;
   const std::vector<PagePlace> places = places_of(head.first, header.cached);
   const auto write_part = [&](std::span<const PagePlace> part, std::span<std::byte> bytes) {
@@ -372,8 +376,12 @@ Result<SessionState> restore_state(Engine::Impl& engine, const std::string& path
   const int64_t pages_at = reader.at();
   INFER_TRY(const uint64_t checksum, check_rest(reader));
   const int64_t vocabulary = engine.opened.model->info().vocabulary;
-  for (const int32_t token : state.tokens) {
-    if (token >= 0 && token < vocabulary) continue;
+  state.generated.resize(state.tokens.size(), false);
+  for (size_t t = 0; t < state.tokens.size(); ++t) {
+    state.generated[t] = state.tokens[t] < 0;
+    if (state.generated[t]) state.tokens[t] = ~state.tokens[t];
+    const int32_t token = state.tokens[t];
+    if (token < vocabulary) continue;
     return fail(StatusCode::bad_file, "{}: token {} is not in the vocabulary of 0 to {}", path,
                 token, vocabulary - 1);
   }

@@ -1,9 +1,10 @@
 // Sessions in files: tokens and cache pages under a checksum.
 //
 // Little endian: the header of state.cpp; for each kind of pages the first that is there, int64;
-// tokens, int32 each; then the pages, kind by kind, in the canonical layout whatever devices keep
-// them, zero where they hold nothing; last the XXH3-64 of all before. Pages are copied on the
-// scheduler's thread, a few at a time between steps; everything else is done on the caller's.
+// tokens, int32 each, all bits inverted of those that the model made itself; then the pages, kind
+// by kind, in the canonical layout whatever devices keep them, zero where they hold nothing; last
+// the XXH3-64 of all before. Pages are copied on the scheduler's thread, a few at a time between
+// steps; everything else is done on the caller's.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ namespace infer {
 /// What a session is beside its pages.
 struct SessionState {
   std::vector<int32_t> tokens;
-  int64_t cached = 0;  ///< of them in the cache, the first ones
+  std::vector<bool> generated;  ///< Sequence::generated
+  int64_t cached = 0;           ///< of them in the cache, the first ones
   int64_t shifted = 0;
   uint64_t seed = 0;
 };

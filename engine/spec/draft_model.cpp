@@ -30,6 +30,8 @@ Result<std::span<const float>> DraftModel::compute(std::span<Held* const> parts,
     batch_.output_rows.push_back(static_cast<int32_t>(batch_.tokens.size()) - 1);
     ids_.push_back(part->kv);
   }
+  // The class changes what is drafted, not what comes of it: the one that is faster.
+  if (batch_.rows() == static_cast<int64_t>(parts.size())) batch_.generated = batch_.rows();
   batch_.pages = cache_->pages(ids_);
   const Clock::time_point start = Clock::now();
   INFER_TRY(const std::span<const float> logits, executor_->run(batch_));

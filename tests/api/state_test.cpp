@@ -243,7 +243,8 @@ TEST_CASE("numbers of a forged session that cannot be are refused") {
       {40, -1, StatusCode::bad_file},         // dropped by shifts: the next draw's place
       {40, INT64_MAX, StatusCode::bad_file},  // would not be a number
       {64, 1, StatusCode::bad_file},          // the first page
-      {64, -1, StatusCode::bad_file},          {72, -1, StatusCode::bad_file},  // two tokens
+      {64, -1, StatusCode::bad_file},          {72, INT32_MAX, StatusCode::bad_file},  // two tokens
+      {72, INT32_MIN, StatusCode::bad_file},  // likewise, as if they were generated
   };
   for (const Change& change : changes) {
     CAPTURE(change.at);
@@ -252,6 +253,25 @@ TEST_CASE("numbers of a forged session that cannot be are refused") {
     forge(path, change.at, change.value);
     CHECK(session->restore(path).code() == change.code);
   }
+}
+
+TEST_CASE("a restored session knows which tokens were generated: it is saved as it was") {
+  const TempDir folder;
+  const std::string first = folder.path("first");
+  const std::string second = folder.path("second");
+  const auto engine = load(kModel, "f16");
+  const auto session = open(*engine);
+  CHECK(tokens_of(*session, kPrompt, sampled(5)).size() == 5);
+  REQUIRE(session->save(first).ok());
+  const auto other = open(*engine);
+  REQUIRE(other->restore(first).ok());
+  REQUIRE(other->save(second).ok());
+  const std::string bytes = read_file(first);
+  CHECK(bytes == read_file(second));
+  std::vector<int32_t> tokens(kPrompt.size() + 5);
+  REQUIRE(bytes.size() > 72 + tokens.size() * sizeof(int32_t));
+  std::memcpy(tokens.data(), bytes.data() + 72, tokens.size() * sizeof(int32_t));
+  for (size_t t = 0; t < tokens.size(); ++t) CHECK((tokens[t] < 0) == (t >= kPrompt.size()));
 }
 
 TEST_CASE("more tokens than the context holds are refused when restored") {

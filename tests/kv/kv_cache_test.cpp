@@ -209,6 +209,31 @@ TEST_CASE("a second sequence takes over what the first computed, and shares its 
   CHECK(cache->reuse(third, tokens, 192) == 0);
 }
 
+TEST_CASE("where roles count, pages are known by them") {
+  const auto device = open_cpu();
+  const auto cache = make(*device, {12, 12});
+  const std::vector<int32_t> tokens(200, 7);
+  const std::vector<bool> given;  // beyond its end all are
+  std::vector<bool> generated(130, false);
+  generated[100] = generated[129] = true;
+  const auto reused = [&](const PageKeys& keys) {
+    const KvCache::SequenceId id = cache->add_sequence();
+    const int64_t length = cache->reuse(id, keys, 199);
+    cache->remove_sequence(id);
+    return length;
+  };
+  const KvCache::SequenceId id = cache->add_sequence();
+  REQUIRE(cache->reserve(id, 200).ok());
+  cache->commit(id, PageKeys(tokens, generated), 200);
+  CHECK(reused(PageKeys(tokens, generated)) == 192);
+  CHECK(reused(PageKeys(tokens, given)) == 64);
+  CHECK(reused(tokens) == 64);
+  generated[129] = false;
+  CHECK(reused(PageKeys(tokens, generated)) == 128);
+  generated.resize(101);
+  CHECK(reused(PageKeys(tokens, generated)) == 128);
+}
+
 TEST_CASE("what has to leave memory goes to a file and comes back") {
   const auto device = open_cpu();
   const TempDir folder;

@@ -16,6 +16,7 @@
 #include "engine/jobs/conformance.h"
 #include "tests/models/golden.h"
 #include "tests/support.h"
+#include "tests/vulkan/one_node.h"
 
 namespace infer::vulkan {
 namespace {
@@ -46,35 +47,32 @@ std::vector<NamedTuning> tunings() {
   one_part.tile = false;
   Tuning unfused = gpu_like();
   unfused.fuse = false;
-  return {{"several subgroups", gpu_like()},
+  const Tuning matrices = with_matrices(gpu_like());
+  Tuning unequal = matrices;
+  unequal.fuse = false;
+  unequal.matrix_own_rows = 8;  // and so two pieces of K at a time
+  return {{"matrices", matrices},
+          {"matrices, nothing fused", unequal},
+          {"several subgroups", gpu_like()},
           {"integers", integer},
           {"integers of one subgroup", one_part},
           {"nothing fused", unfused}};
 }
 
-/// Devices that are opened while it lives are used so.
-class Forced {
- public:
-  explicit Forced(const Tuning& tuning) { force_tuning(tuning); }
-  ~Forced() { force_tuning(std::nullopt); }
-  Forced(const Forced&) = delete;
-  Forced& operator=(const Forced&) = delete;
-};
-
-bool present() {
-  const Result<std::unique_ptr<Device>> device = open_device("vulkan", {});
-  if (!device) test::skipped("vulkan: " + device.error().message());
-  return device.has_value();
-}
-
-/// Whether rounding activations can be forced; a SKIPPED line where it cannot.
+/// Whether the device has what a tuning uses; a SKIPPED line where it has not.
 bool can_be(const NamedTuning& t) {
-  if (!t.tuning.integer) return true;
   const auto instance = Instance::get();
   REQUIRE(instance.has_value());
-  const bool can = (*instance)->devices().front().integer_dots;
-  if (!can) test::skipped(std::string(t.name) + ": the device has no integer dot products");
-  return can;
+  const PhysicalDevice& device = (*instance)->devices().front();
+  const auto skip = [&](const char* what) {
+    test::skipped(std::string(t.name) + ": the device has no " + what);
+    return false;
+  };
+  if (t.tuning.integer && !device.integer_dots) return skip("integer dot products");
+  if (t.tuning.matrices && !t.tuning.can_use_matrices(device)) {
+    return skip("cooperative matrices of a shape that is known");
+  }
+  return true;
 }
 
 /// Enough of an operation's cases to meet every type and every form of shader once.
@@ -83,6 +81,7 @@ bool wanted(const Tuning& t, const std::string& op, const std::string& name) {
   if (op == "attention") return t.split_rows > 0 && !t.integer && t.fuse && has("grouped");
   if (op == "rms_norm" || has("product")) return true;
   if (!t.fuse) return false;
+  if (op == "matmul" && t.matrices) return has("n 50") || has("n 7");
   if (op == "matmul") return has(t.tile ? "n 50 rows 33" : "n 7 rows 1");
   return has("rows 3") && !has("rows 33");
 }
@@ -94,6 +93,7 @@ TEST_CASE("tunings: operations") {
     const Forced forced(t.tuning);
     const auto device = open_device("vulkan", {});
     REQUIRE(device.has_value());
+    CHECK((*device)->two_classes() == t.tuning.matrices);
     int run = 0;
     for (const char* name : {"rms_norm", "matmul", "moe_matmul", "head_matmul", "attention"}) {
       for (const OpDef* op : all_ops()) {
@@ -153,7 +153,8 @@ TEST_CASE("tunings: whole models, and the same bits by chunks and steps") {
       const std::vector<float> whole = test::evaluate(model, options);
       const double error = test::nmse(whole, test::read_f32(model.logits));
       std::fprintf(stderr, "%-26s %-16s %.3g\n", t.name, model.name.c_str(), error);
-      CHECK(error <= (t.tuning.integer ? std::max(model.limit, 1e-10) : 1e-10));
+      const double limit = t.tuning.integer ? std::max(model.limit, 1e-10) : 1e-10;
+      CHECK(error <= limit + (t.tuning.matrices ? 1e-5 : 0));
       const auto same = [&](const test::EvaluateOptions& other) {
         const std::vector<float> logits = test::evaluate(model, other);
         REQUIRE(logits.size() == whole.size());
@@ -192,44 +193,6 @@ TEST_CASE("tunings: the validation layer is content") {
   }
   validate(nullptr);
   for (const std::string& message : messages) FAIL_CHECK(message);
-}
-
-/// What a graph of one node makes of its weights and data.
-std::vector<float> computed(CaseBuilder& builder, ValueId y, int64_t rows) {
-  builder.graph().output(y);
-  const Graph graph = builder.finish().value();
-  const std::unique_ptr<Device> device = open_device("vulkan", {}).value();
-  std::vector<std::unique_ptr<Buffer>> buffers;
-  std::vector<MemoryRef> memory(graph.values().size());
-  std::vector<const std::byte*> inputs(graph.values().size(), nullptr);
-  for (size_t id = 0; id < memory.size(); ++id) {
-    const Value& value = graph.values()[id];
-    if (value.kind == Value::Kind::input) {
-      inputs[id] = builder.inputs()[static_cast<size_t>(value.index)].data();
-      continue;
-    }
-    const bool weight = value.kind == Value::Kind::weight;
-    buffers.push_back(
-        device
-            ->alloc(weight ? device->packed_bytes(value.desc) : value.desc.extent_bytes(),
-                    Purpose::weights)
-            .value());
-    memory[id] = {buffers.back().get(), 0};
-    if (!weight) continue;
-    const ReadFn read = [&](uint64_t offset, std::span<std::byte> out) {
-      const auto& stored = builder.weights()[static_cast<size_t>(value.index)];
-      std::memcpy(out.data(), stored.data() + offset, out.size());
-      return Status();
-    };
-    REQUIRE(device->load_weight(value.desc, read, memory[id]).ok());
-  }
-  const auto program = device->compile({{&graph, 0, 1}, memory, {}}).value();
-  REQUIRE(program->run({rows, 0, inputs, {}}).ok());
-  const TensorDesc& desc = graph.value(y).desc;
-  std::vector<float> found(static_cast<size_t>(desc.elements()));
-  REQUIRE(
-      device->read(memory[static_cast<size_t>(y)], std::as_writable_bytes(std::span(found))).ok());
-  return found;
 }
 
 /// A product of random data with so many rows, of which the first are the same for any number.

@@ -11,8 +11,8 @@ layout(buffer_reference, scalar, buffer_reference_align = 4) buffer I32 { int v[
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer U32 { uint v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer U64x2 { u64vec2 v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer F32x4 { vec4 v; };
-// Two neighbouring floats, wherever they begin.
-layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Pair { uvec2 v; };
+// Two neighbouring floats.
+layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Pair { uint64_t v; };
 layout(buffer_reference, scalar, buffer_reference_align = 2) buffer U16 { uint16_t v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 1) buffer U8 { uint8_t v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Addresses { uint64_t v[]; };
@@ -24,7 +24,7 @@ struct StepKind {
   uint unused;
 };
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Step {
-  uint rows[2];
+  uint rows[4];     // tokens, outputs, of the tokens those generated (they come first), none
   uint64_t tables;  // tables.h
   StepKind kinds[];
 };

@@ -32,7 +32,7 @@ struct Matrix {
   uint n, first_tile;
   Strides y_strides, residual_strides;
   float factor;
-  uint given;     // 1: a bias, 2: a scale; where there is none, the address is another valid one
+  uint unused;
   uvec4 planes;  // of 1 and up: offset from w in units of 16 bytes
 };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Matrices {
@@ -66,7 +66,8 @@ uint64_t pair_at(uint64_t from, uint i) {
   return packUint2x32(floatBitsToUint(vec2(first, second)));
 #endif
   if (kNorm != 0) return packUint2x32(floatBitsToUint(vec2(normed[i], normed[i + 1])));
-  return packUint2x32(Pair(from + uint64_t(i) * 4).v);
+  if (kAligned != 0) return Pair(from + uint64_t(i) * 4).v;  // i is even
+  return packUint2x32(floatBitsToUint(vec2(F32(from).v[i], F32(from).v[i + 1])));
 }
 
 vec4 four_at(uint64_t from, uint i) {
@@ -104,10 +105,10 @@ void quantise(uint64_t from, uint i, uint t, out int word, out float scale, out 
   sum += subgroupShuffleXor(sum, 2);
 }
 
-// `sum` and the product of a piece of a row with that of a column, of the sums of their two runs.
-// A product is never followed by a mere sum: there are drivers that join the two, precise or not,
-// in one shader and not in another.
-float add_piece(float sum, ivec2 sums, vec2 scale, vec2 least, float a_scale, ivec2 a_sums) {
+// With the product of a piece of a row and that of a column, of the sums of their two runs, added.
+// Multiplications before additions are spelt out as fma here and below: `precise` alone does not
+// keep them apart, for the optimiser of shaders loses it where it unrolls loops.
+float with_piece(float sum, ivec2 sums, vec2 scale, vec2 least, float a_scale, ivec2 a_sums) {
   sums -= OFFSET * a_sums;
 #ifdef SINGLE
   precise float all = scale.x * float(sums.x + sums.y);
@@ -123,12 +124,14 @@ float add_piece(float sum, ivec2 sums, vec2 scale, vec2 least, float a_scale, iv
 }
 #endif
 
-// The sum of a row, with the scale and bias of its matrix.
+// The sum of a row, with the scale and bias of its matrix. Where there is none something else is
+// read: some drivers load before they look at a condition.
 float finished(Matrix of, float sum, uint matrix, uint result) {
-  precise float all = sum;
-  if ((of.given & 2) != 0) all *= F32(of.scale).v[matrix];
-  if ((of.given & 1) != 0) all += F32(of.bias).v[matrix * of.n + result];
-  return all;
+  const uint64_t scale = of.scale != 0 ? of.scale + matrix * 4 : uint64_t(step);
+  const uint64_t bias = of.bias != 0 ? of.bias + (matrix * of.n + result) * 4 : uint64_t(step);
+  const float factor = F32(scale).v[0];
+  const float summand = F32(bias).v[0];
+  return fma(sum, of.scale != 0 ? factor : 1.0, of.bias != 0 ? summand : -0.0);
 }
 
 // Puts a result in its place, with what follows it. `second` and `up`: the weight of the other

@@ -139,8 +139,8 @@ void main() {
               sums.x += dot4(q[t], a[c][t]);
               sums.y += dot4(q[t + 4], a[c][t + 4]);
             }
-            sum[r * kColumns + c] =
-                add_piece(sum[r * kColumns + c], sums, scale, least, a_scales[c], a_sums[c]);
+            const uint s = r * kColumns + c;
+            sum[s] = with_piece(sum[s], sums, scale, least, a_scales[c], a_sums[c]);
           }
         }
       }

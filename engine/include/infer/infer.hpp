@@ -551,8 +551,8 @@ struct BenchOperation {
 };
 
 /// One measurement. A prefill's fraction is that of multiply-accumulates with weights over
-/// int8_mac_g_s; a decode's of weight and cache bytes over read_bandwidth_gb_s or, where sequences
-/// together need more of it, of multiply-accumulates.
+/// int8_mac_g_s (or prompt_mac_g_s, where there is one); a decode's of weight and cache bytes over
+/// read_bandwidth_gb_s or, where sequences together need more of it, of multiply-accumulates.
 struct BenchResult {
   std::string model;
   bool prefill = false;  ///< a prompt; otherwise a generation, from at least one token of context
@@ -577,6 +577,7 @@ struct BenchReport {
   int32_t threads = 0;
   double read_bandwidth_gb_s = 0;  ///< plain reads of all threads, the best before and after
   double int8_mac_g_s = 0;         ///< 32 × the rate of the 8-bit product instruction, likewise
+  double prompt_mac_g_s = 0;       ///< of float16 matrices, where prompts go through them
   std::vector<BenchModel> models;
   std::vector<BenchResult> results;  ///< measurement by measurement, each of all models
   std::string trace;                 ///< JSON in Chrome's trace event format, for Perfetto

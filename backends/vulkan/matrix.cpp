@@ -1,0 +1,96 @@
+#include "backends/vulkan/matrix.h"
+
+#include <algorithm>
+
+#include "backends/vulkan/product_push.h"
+#include "engine/core/checked.h"
+
+namespace infer::vulkan {
+namespace {
+
+/// ops/to_half.comp
+struct HalfPush {
+  VkDeviceAddress step, x, y, back;
+  uint32_t k, stride;
+  StridePush x_strides;
+};
+
+/// Values from a column to the next: whole steps along K.
+int64_t padded(int64_t k, const PhysicalDevice& device, const Tuning& tuning) {
+  return round_up<int64_t>(k, int64_t{32} * tuning.matrix_pieces(device));
+}
+
+bool chooses_experts(const Graph& graph, const Node& node) {
+  return std::ranges::any_of(graph.nodes(), [&](const Node& other) {
+    return other.op() == OpId::MoeRoute &&
+           std::ranges::find(other.inputs, node.outputs[0]) != other.inputs.end();
+  });
+}
+
+}  // namespace
+
+bool uses_matrices(const Graph& graph, const Node& node, Roles roles, const Tuning& tuning) {
+  return tuning.matrices && roles != Roles::generated && node.op() == OpId::Matmul &&
+         graph.value(node.outputs[0]).rows == Rows::tokens && !chooses_experts(graph, node);
+}
+
+int64_t matrix_scratch_bytes(const Segment& segment, const PhysicalDevice& device,
+                             const Tuning& tuning) {
+  int64_t bytes = 0;
+  for (const Node& node : segment.nodes()) {
+    if (!uses_matrices(*segment.graph, node, segment.roles, tuning)) continue;
+    const auto& shape = segment.graph->value(node.inputs[0]).desc.shape;
+    const int64_t column = padded(shape[0], device, tuning) * 2 + int64_t{sizeof(float)};
+    bytes = std::max(bytes, shape[2] * column);
+  }
+  return bytes;
+}
+
+void record_matrix_product(const NodeCall& call, const ProductCall& in) {
+  const Tuning& tuning = call.tuning;
+  const MatrixShape& shape = call.device.matrices;
+  const Operand& w = in.weights[0].w;
+  const int64_t columns = in.x.dim(2);
+  const int64_t stride = padded(in.x.dim(0), call.device, tuning);
+  const VkDeviceAddress back = call.scratch + static_cast<VkDeviceAddress>(columns * stride * 2);
+  const uint32_t lanes_of_column[] = {tuning.row_lanes};
+  call.recorder.dispatch("to_half", lanes_of_column,
+                         HalfPush{call.step, in.x.address, call.scratch, back, in.x.size(0),
+                                  static_cast<uint32_t>(stride), strides_of(in.x)},
+                         {1, columns, 1});
+  call.recorder.barrier();
+
+  const auto [weights, tiles] = pushed_weights(in, tuning.matrix_tile);
+  const uint32_t lanes = tuning.matrix_lanes(call.device);
+  const uint32_t constants[] = {lanes,
+                                call.device.subgroup,
+                                1,
+                                1,
+                                1,
+                                static_cast<uint32_t>(MatrixOf::only),
+                                0,
+                                1,
+                                0,
+                                1,
+                                what_follows(in),
+                                tuning.matrix_tile,
+                                tuning.matrix_tile,
+                                tuning.matrix_own_rows / shape.m,
+                                tuning.matrix_own_columns / shape.n,
+                                tuning.matrix_pieces(call.device)};
+  ProductPush push{};
+  push.step = call.step;
+  push.weights = call.recorder.keep(std::as_bytes(std::span(weights)));
+  push.x = call.scratch;
+  push.norm = back;
+  push.k = w.size(0);
+  push.matrices = 1;
+  push.tiles = tiles;
+  push.weight_count = static_cast<uint32_t>(weights.size());
+  push.x_strides = {0, static_cast<uint32_t>(stride)};
+  const std::string type(dtype_info(w.value->desc.type).ident);
+  call.recorder.dispatch("matrix_" + shape.name() + "_" + type, constants, push,
+                         {tiles, div_ceil<int64_t>(columns, tuning.matrix_tile), 1});
+}
+
+}  // namespace infer::vulkan

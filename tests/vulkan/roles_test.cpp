@@ -182,11 +182,15 @@ TEST_CASE("roles: drafts change no token") {
   CHECK(drafted > 0);
 }
 
-TEST_CASE("roles: exact computation has one class") {
+TEST_CASE("roles: exact computation has one class, and no rate of another") {
   if (!has_matrices()) return;
   const Forced forced(with_matrices({}));
-  CHECK(open_device("vulkan", {}).value()->two_classes());
-  CHECK_FALSE(open_device("vulkan", {.exact = true}).value()->two_classes());
+  const auto device = open_device("vulkan", {}).value();
+  const auto exact = open_device("vulkan", {.exact = true}).value();
+  CHECK(device->two_classes());
+  CHECK_FALSE(exact->two_classes());
+  CHECK(device->measure_ceilings().prompt_mac_g_s > 0);
+  CHECK(exact->measure_ceilings().prompt_mac_g_s == 0);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "backends/vulkan/attention.h"
 #include "backends/vulkan/ceilings.h"
 #include "backends/vulkan/fusion.h"
 #include "backends/vulkan/op.h"
@@ -125,7 +124,7 @@ int64_t VulkanDevice::packed_bytes(const TensorDesc& desc) const {
 }
 
 int64_t VulkanDevice::scratch_bytes(const Segment& segment) const {
-  return attention_scratch_bytes(segment, tuning_);
+  return program_scratch_bytes(segment, tuning_);
 }
 
 std::vector<NodePhase> VulkanDevice::phases(const Segment& segment) const {

@@ -36,7 +36,7 @@ class VulkanProgram final : public Program, private Recorder {
         memory_(spec.memory.begin(), spec.memory.end()),
         calls_(plan_calls(segment_, context.physical(), tuning)),
         commands_(context) {
-    if (attention_scratch_bytes(segment_, tuning) > 0) {
+    if (program_scratch_bytes(segment_, tuning) > 0) {
       scratch_ = reinterpret_cast<uintptr_t>(spec.scratch.buffer->address()) +
                  static_cast<VkDeviceAddress>(spec.scratch.offset);
     }
@@ -195,8 +195,9 @@ class VulkanProgram final : public Program, private Recorder {
     if (call.stores(n)) {
       for (const ValueId id : node.outputs) add(id, access.writes);
     }
-    if (node.op() == OpId::Attention && scratch_ != 0)
+    if ((node.op() == OpId::Attention || node.op() == OpId::MoeMatmul) && scratch_ != 0) {
       access.writes.push_back({scratch_, scratch_ + 1});
+    }
     if (const int32_t layer = cache_layer(node); layer >= 0) {
       (node.op() == OpId::KvStore ? access.writes : access.reads).push_back(cache_of(layer));
     }
@@ -361,6 +362,10 @@ class VulkanProgram final : public Program, private Recorder {
 };
 
 }  // namespace
+
+int64_t program_scratch_bytes(const Segment& segment, const Tuning& tuning) {
+  return std::max(attention_scratch_bytes(segment, tuning), product_scratch_bytes(segment, tuning));
+}
 
 Result<std::unique_ptr<Program>> compile_program(Context& context, Pipelines& pipelines,
                                                  const Tuning& tuning, VkDeviceAddress tables,

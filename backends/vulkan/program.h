@@ -10,6 +10,9 @@
 
 namespace infer::vulkan {
 
+/// Bytes of work space of a segment.
+int64_t program_scratch_bytes(const Segment& segment, const Tuning& tuning);
+
 /// `tuning` has to outlive the program. `tables`: tables.h. device, out_of_memory or unsupported on
 /// failure.
 Result<std::unique_ptr<Program>> compile_program(Context& context, Pipelines& pipelines,

@@ -34,7 +34,7 @@ Tuning Tuning::of(const PhysicalDevice& device) {
   }
   if (device.processor) {  // computes no more workgroups at once than it has cores
     tuning.parts = 1;
-    tuning.tall = 4;
+    tuning.tall = 8;
     tuning.handed = true;
     tuning.split_rows = 0;
     tuning.tile = false;

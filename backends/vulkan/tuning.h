@@ -25,6 +25,9 @@ struct Tuning {
   uint32_t tile_queries = 32;
   /// They do so as a subgroup, which has as many lanes (4, 8 or 16), else through shared memory.
   bool handed_keys = false;
+  int64_t columns = 8;  ///< that share decoded weights in a product, at most
+  /// Products with experts group the places of more rows by expert.
+  int64_t single_rows = 16;
   /// Products of more columns go through tiles in shared memory.
   int64_t vector_columns = 16;
   bool tile = true;

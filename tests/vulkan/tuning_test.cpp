@@ -32,6 +32,7 @@ Tuning gpu_like() {
   tuning.groups = 7;          // so that a workgroup goes through several tiles
   tuning.normed_groups = 3;   // likewise
   tuning.vector_columns = 4;  // so that short prompts make tiles
+  tuning.single_rows = 4;     // and group places by expert
   return tuning;
 }
 

@@ -264,11 +264,18 @@ void require_device(const std::string& names) {
   for (const std::string& name : CLI::detail::split(names, ',')) {
     std::string known;
     bool found = false;
+    std::string unusable;
     for (const DeviceDescription& device : present) {
-      found = found || is_named(device, name);
+      const bool named = is_named(device, name);
+      if (!device.unusable.empty()) {
+        if (named) unusable = device.unusable;
+        continue;
+      }
+      found = found || named;
       known += (known.empty() ? "" : ", ") + device.name;
     }
     if (found) continue;
+    if (!unusable.empty()) throw Failure(kExitDevice, unusable);
     throw Failure(kExitDevice, fmt::format("there is no device '{}'; this machine has: {}", name,
                                            known.empty() ? "none" : known));
   }
@@ -288,7 +295,7 @@ std::optional<int64_t> memory_of(std::string_view text, const std::string& names
   }
   const std::string first = names.substr(0, names.find(','));
   for (const DeviceDescription& device : devices(first.substr(0, first.find(':')))) {
-    if (!is_named(device, first)) continue;
+    if (!is_named(device, first) || !device.unusable.empty()) continue;
     return static_cast<int64_t>(static_cast<double>(device.memory_free) * percent / 100);
   }
   return std::nullopt;

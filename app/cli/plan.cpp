@@ -134,6 +134,7 @@ void print_table(const MemoryReport& memory) {
 
 int plan(PlanArgs& args) {
   const LoadOptions load = load_options(args.model);
+  require_device(load.device);
   const MemoryReport memory = must(plan_model(args.model.path, load));
   Json json = to_json(memory);
   if (!args.json) {

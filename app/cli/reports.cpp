@@ -1,4 +1,8 @@
 // infer info, devices: what a model holds, what the machine has.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
@@ -83,22 +87,43 @@ void declare_devices(CLI::App& app, DevicesArgs& args) {
   app.add_flag("--json", args.json, "Print JSON on stdout");
 }
 
+/// "shared_memory_bytes" 32768 as "shared memory 32.0 KiB".
+std::string limit_text(std::string name, int64_t value) {
+  constexpr std::string_view kBytes = "_bytes";
+  const bool bytes = name.ends_with(kBytes);
+  if (bytes) name.resize(name.size() - kBytes.size());
+  std::ranges::replace(name, '_', ' ');
+  return name + ' ' + (bytes ? human_bytes(value) : std::to_string(value));
+}
+
 int list_devices(DevicesArgs& args) {
   Json list = Json::array();
+  set_verbosity(Verbosity::info);  // why a back end has none
   for (const DeviceDescription& device : devices()) {
+    Json limits = Json::object();
+    std::vector<std::string> shown = device.features;
+    for (const auto& [name, value] : device.limits) {
+      limits[name] = value;
+      shown.push_back(limit_text(name, value));
+    }
     if (args.json) {
       list.push_back({{"name", device.name},
                       {"description", device.description},
                       {"memory_total", device.memory_total},
                       {"memory_free", device.memory_free},
                       {"threads", device.threads},
-                      {"isa", device.isa}});
+                      {"isa", device.isa},
+                      {"unusable", device.unusable},
+                      {"limits", limits},
+                      {"features", device.features}});
       continue;
     }
     note("{:<10} {}", device.name, device.description);
     note("{:<10} memory {} of {} free", "", human_bytes(device.memory_free),
          human_bytes(device.memory_total));
     if (device.threads > 0) note("{:<10} {} threads, {}", "", device.threads, device.isa);
+    if (!shown.empty()) note("{:<10} {}", "", fmt::join(shown, ", "));
+    if (!device.unusable.empty()) note("{:<10} {}", "", device.unusable);
   }
   if (args.json) print_json(list);
   return kExitOk;

@@ -17,23 +17,65 @@ constexpr uint32_t kLanes = 128;
 constexpr uint32_t kChains = 8;
 constexpr uint32_t kMacs = 4;  // of an instruction
 
-/// Nanoseconds of a dispatch as the host sees it; negative on failure.
-int64_t time_of(Context& context, Pipelines& pipelines, VkPipeline pipeline, uint32_t groups,
-                const Push& push) {
+/// What submitting takes is little beside this, in nanoseconds.
+constexpr int64_t kEnough = 20'000'000;
+constexpr uint32_t kMostRounds = 1 << 20;
+
+/// Nanoseconds of what `record` records, as the host sees it; negative on failure.
+template <typename Record>
+int64_t time_of(Context& context, const Record& record) {
   Commands commands(context);
   if (!commands.create().ok() || !commands.begin(true).ok()) return -1;
-  const VolkDeviceTable& vk = context.vk();
-  vk.vkCmdBindPipeline(commands.handle(), VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
-  vk.vkCmdPushConstants(commands.handle(), pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                        sizeof(push), &push);
-  vk.vkCmdDispatch(commands.handle(), groups, 1, 1);
+  record(commands.handle());
   if (!commands.end().ok()) return -1;
   const int64_t start = profile_clock();
   if (!commands.submit().ok() || !commands.wait().ok()) return -1;
   return profile_clock() - start;
 }
 
+/// Of ever more rounds, until they take long enough, the highest rate; `amount`: of one round.
+template <typename Record>
+double best_rate(Context& context, double amount, uint32_t rounds, const Record& record) {
+  double best = 0;
+  for (;; rounds *= 2) {
+    const int64_t ns =
+        time_of(context, [&](VkCommandBuffer commands) { record(commands, rounds); });
+    if (ns <= 0) return 0;
+    best = std::max(best, amount * rounds / static_cast<double>(ns));
+    if (ns >= kEnough || rounds >= kMostRounds) return best;
+  }
+}
+
 }  // namespace
+
+double measure_copy_bandwidth(Context& context) {
+  int64_t bytes = int64_t{context.physical().processor ? 64 : 256} << 20;
+  const auto allocate = [&] {
+    return RawBuffer::create(context, bytes, 0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
+  };
+  auto from = allocate();
+  auto to = allocate();
+  for (constexpr int64_t kLeast = int64_t{8} << 20; !from || !to;) {  // beside a model
+    bytes /= 2;
+    if (bytes < kLeast) return 0;
+    from = allocate();
+    to = allocate();
+  }
+  const auto copy = [&](VkCommandBuffer commands, uint32_t rounds) {
+    const VkBufferCopy region{0, 0, static_cast<VkDeviceSize>(bytes)};
+    for (uint32_t i = 0; i < rounds; ++i) {
+      full_barrier(context, commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                   VK_PIPELINE_STAGE_TRANSFER_BIT);
+      context.vk().vkCmdCopyBuffer(commands, (*from)->handle(), (*to)->handle(), 1, &region);
+    }
+  };
+  constexpr int kRounds = 3;
+  double best = 0;
+  for (int i = 0; i < kRounds; ++i) {
+    best = std::max(best, best_rate(context, 2.0 * static_cast<double>(bytes), 1, copy));
+  }
+  return best;
+}
 
 double measure_integer_rate(Context& context, Pipelines& pipelines) {
   if (!context.physical().integer_dots) return 0;
@@ -44,18 +86,15 @@ double measure_integer_rate(Context& context, Pipelines& pipelines) {
                         VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
   const Result<VkPipeline> pipeline = pipelines.get("int_rate", {});
   if (!results || !pipeline) return 0;
-  constexpr int64_t kEnough = 20'000'000;  // ns: what submitting takes is little beside it
-  constexpr uint32_t kMostRounds = 1 << 20;
-  Push push{(*results)->address(), 16};
-  double best = 0;
-  for (;;) {
-    const int64_t ns = time_of(context, pipelines, *pipeline, groups, push);
-    if (ns <= 0) return 0;
-    best = std::max(best, static_cast<double>(push.rounds) * groups * kLanes * kChains * kMacs /
-                              static_cast<double>(ns));
-    if (ns >= kEnough || push.rounds >= kMostRounds) return best;
-    push.rounds *= 2;
-  }
+  const auto dispatch = [&](VkCommandBuffer commands, uint32_t rounds) {
+    const VolkDeviceTable& vk = context.vk();
+    const Push push{(*results)->address(), rounds};
+    vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, *pipeline);
+    vk.vkCmdPushConstants(commands, pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                          sizeof(push), &push);
+    vk.vkCmdDispatch(commands, groups, 1, 1);
+  };
+  return best_rate(context, static_cast<double>(groups) * kLanes * kChains * kMacs, 16, dispatch);
 }
 
 }  // namespace infer::vulkan

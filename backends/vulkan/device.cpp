@@ -47,13 +47,11 @@ Place place_of(const MemoryRef& at) {
 std::vector<DeviceInfo> list() {
   const auto instance = Instance::get();
   if (!instance) {
-    log(LogLevel::debug, "{}", instance.error().message());
+    log(LogLevel::info, "{}", instance.error().message());
     return {};
   }
   std::vector<DeviceInfo> infos;
-  for (const PhysicalDevice& device : (*instance)->devices()) {
-    if (device.usable.ok()) infos.push_back(device.info());
-  }
+  for (const PhysicalDevice& device : (*instance)->devices()) infos.push_back(device.info());
   return infos;
 }
 
@@ -92,18 +90,8 @@ DeviceInfo VulkanDevice::info() const { return context_->physical().info(); }
 
 /// Copies within the device read and write as fast as memory lets them.
 Ceilings VulkanDevice::measure_ceilings() {
-  constexpr int64_t kBytes = int64_t{64} << 20;
-  constexpr int kRounds = 4;
-  const auto from = alloc(kBytes, Purpose::scratch);
-  const auto to = alloc(kBytes, Purpose::scratch);
   Ceilings found;
-  if (!from || !to) return found;
-  for (int round = 0; round < kRounds; ++round) {
-    const int64_t start = profile_clock();
-    if (!copy({from->get(), 0}, {to->get(), 0}, kBytes).ok()) return found;
-    const auto ns = static_cast<double>(profile_clock() - start);
-    found.read_bandwidth_gb_s = std::max(found.read_bandwidth_gb_s, 2.0 * kBytes / ns);
-  }
+  found.read_bandwidth_gb_s = measure_copy_bandwidth(*context_);
   found.int8_mac_g_s = measure_integer_rate(*context_, *pipelines_);
   return found;
 }

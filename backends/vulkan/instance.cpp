@@ -209,6 +209,18 @@ DeviceInfo PhysicalDevice::info() const {
   } else if (type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU) {
     info.memory = MemoryKind::shared;
   }
+  info.usable = usable;
+  if (!usable.ok()) return info;
+  info.limits = {{"largest_allocation_bytes", largest_allocation},
+                 {"shared_memory_bytes", limits.maxComputeSharedMemorySize},
+                 {"workgroup", limits.maxComputeWorkGroupInvocations},
+                 {"subgroup", subgroup}};
+  if (memory_budget) info.features.emplace_back("memory budget");
+  if (integer_dots) {
+    info.features.emplace_back(fast_integer_dots ? "integer dot products"
+                                                 : "integer dot products (not accelerated)");
+  }
+  if (timestamp_bits > 0) info.features.emplace_back("timestamps");
   return info;
 }
 

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <thread>
 
+#include "backends/vulkan/exact_code.h"
 #include "backends/vulkan/pipeline_file.h"
 #include "engine/core/log.h"
 #include "engine/core/thread_pool.h"
@@ -108,9 +109,10 @@ Result<VkPipeline> Pipelines::make(const Key& key) {
   }
   const Shader& shader = *it;
   const VolkDeviceTable& vk = context_.vk();
+  const std::vector<uint32_t> exact = exact_code(shader.code);
   VkShaderModuleCreateInfo code{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-  code.codeSize = shader.code.size_bytes();
-  code.pCode = shader.code.data();
+  code.codeSize = exact.size() * sizeof(uint32_t);
+  code.pCode = exact.data();
   VkShaderModule module = VK_NULL_HANDLE;
   INFER_CHECK_R(context_.check(vk.vkCreateShaderModule(context_.device(), &code, nullptr, &module),
                                shader.name));

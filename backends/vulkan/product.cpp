@@ -14,7 +14,7 @@ struct MatrixPush {
   uint32_t n, first_tile;
   StridePush y_strides, residual_strides;
   float factor;
-  uint32_t unused;
+  uint32_t given;
   std::array<uint32_t, 4> planes;
 };
 struct Push {
@@ -178,11 +178,16 @@ void record_product(const NodeCall& call, const ProductCall& in) {
   std::vector<MatrixPush> weights;
   uint32_t tiles = 0;
   for (const ProductWeight& weight : in.weights) {
-    weights.push_back({weight.w.address, weight.bias.address, weight.scale.address,
+    // Drivers may read ahead of the question whether there is anything.
+    const auto or_weight = [&](const Operand& x) {
+      return x.given() ? x.address : weight.w.address;
+    };
+    weights.push_back({weight.w.address, or_weight(weight.bias), or_weight(weight.scale),
                        weight.y.address, in.residual.address, weight.w.size(1), tiles,
                        weight.y.given() ? strides_of(weight.y) : StridePush{},
                        in.residual.given() ? strides_of(in.residual) : StridePush{},
-                       in.add != nullptr ? in.add->scale : 1.0f, 0,
+                       in.add != nullptr ? in.add->scale : 1.0f,
+                       (weight.bias.given() ? 1u : 0u) | (weight.scale.given() ? 2u : 0u),
                        plane_offsets(weight.w.value->desc)});
     if (in.glu != nullptr && weights.size() == 2) break;
     tiles += static_cast<uint32_t>(div_ceil<int64_t>(weight.w.dim(1), tile_rows));

@@ -39,6 +39,10 @@ struct DeviceInfo {
   int32_t threads = 0;            ///< of a CPU
   std::string isa;                ///< instruction set of the kernels in use
   std::vector<std::string> isas;  ///< those built in, whether or not they run here
+  Status usable;                  ///< unsupported, with what it lacks
+  /// What it does not go beyond, by name; those that end in "_bytes" are bytes.
+  std::vector<std::pair<std::string, int64_t>> limits;
+  std::vector<std::string> features;  ///< what it has besides what is needed
 };
 
 /// What the machine can do at most, measured. See infer/infer.hpp, BenchReport.

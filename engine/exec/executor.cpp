@@ -264,9 +264,13 @@ Status Executor::bring(const CompiledStep& step, const CompiledSegment& segment,
       // Nothing else looks at what is being written.
       INFER_CHECK(source.read(at, {const_cast<std::byte*>(place), bytes}));
     } else {
-      moved_.resize(bytes);
-      INFER_CHECK(source.read(at, moved_));
-      INFER_CHECK(target.write(moved_, to));
+      constexpr size_t kPiece = size_t{1} << 20;  // so little that no plan has to count it
+      for (size_t done = 0; done < bytes; done += moved_.size()) {
+        moved_.resize(std::min(bytes - done, kPiece));
+        const auto offset = static_cast<int64_t>(done);
+        INFER_CHECK(source.read({at.buffer, at.offset + offset}, moved_));
+        INFER_CHECK(target.write(moved_, {to.buffer, to.offset + offset}));
+      }
     }
   }
   return {};

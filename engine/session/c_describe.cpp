@@ -94,7 +94,7 @@ infer_status infer_device_list_create(infer_device_list** list) {
     made->devices = infer::devices();
     for (const infer::DeviceDescription& d : made->devices) {
       made->items.push_back({d.name.c_str(), d.description.c_str(), d.isa.c_str(), d.memory_total,
-                             d.memory_free, d.threads});
+                             d.memory_free, d.threads, d.unusable.c_str()});
     }
     *list = made.release();
     return {};

@@ -137,7 +137,15 @@ bool Vocabulary::is_end_of_generation(int32_t token) const {
 int32_t Vocabulary::size() const { return impl_->tokenizer->vocab_size(); }
 
 DeviceDescription describe(const DeviceInfo& info) {
-  return {info.name, info.description, info.memory_total, info.memory_free, info.threads, info.isa};
+  return {info.name,
+          info.description,
+          info.memory_total,
+          info.memory_free,
+          info.threads,
+          info.isa,
+          info.usable.ok() ? std::string() : info.usable.message(),
+          info.limits,
+          info.features};
 }
 
 std::vector<DeviceDescription> devices(const std::string& kind) {

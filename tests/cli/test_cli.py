@@ -129,12 +129,49 @@ def test_layers_without_a_gpu(tmp_path):
     assert b"-ngl 3 without a GPU" in done.stderr
     fails(2, "plan", "-m", MODEL, "-ngl", "-1")
     fails(2, "plan", "-m", MODEL, "--fallback", "abacus")
+    fails(5, "plan", "-m", MODEL, "--device", "abacus", "--fallback", "cpu", says="abacus")
 
 
 def vulkan():
     names = [d["name"] for d in json.loads(infer("devices", "--json").stdout)]
     if "vulkan:0" not in names:
         pytest.skip("no Vulkan device")
+
+
+def test_devices_tell_their_limits():
+    vulkan()
+    device = json.loads(infer("devices", "--json").stdout)[1]
+    assert device["limits"]["largest_allocation_bytes"] > 0 and device["limits"]["subgroup"] > 0
+    assert device["unusable"] == ""
+    assert b"largest allocation" in infer("devices").stderr
+
+
+@pytest.mark.parametrize("missing", ["loader", "driver"])
+def test_without_vulkan(tmp_path, missing):
+    vulkan()
+    environment = dict(os.environ)
+    if missing == "loader":  # what is found under its name is none
+        for name in ("libvulkan.so.1", "libvulkan.so"):
+            (tmp_path / name).write_bytes(b"")
+        environment["LD_LIBRARY_PATH"] = str(tmp_path)
+    else:
+        environment["VK_ICD_FILENAMES"] = environment["VK_DRIVER_FILES"] = str(tmp_path / "none")
+    says = b"libvulkan.so.1 was not found" if missing == "loader" else b"vulkan"
+
+    def run(*arguments):
+        return subprocess.run([INFER, *map(str, arguments)], capture_output=True, timeout=60,
+                              env=environment)
+
+    done = run("devices", "--json")
+    assert done.returncode == 0
+    assert [d["name"] for d in json.loads(done.stdout)] == ["cpu"]
+    assert says in done.stderr
+    tokens = ("eval", "-m", MODEL, "--tokens", "1,2", "--logits", tmp_path / "out")
+    done = run(*tokens, "--device", "vulkan")
+    assert done.returncode == 5 and b"vulkan" in done.stderr
+    done = run(*tokens, "--device", "vulkan", "--fallback", "cpu")
+    assert done.returncode == 0 and says in done.stderr
+    assert (tmp_path / "out").stat().st_size > 0
 
 
 def test_layers_on_a_gpu():

@@ -1,29 +1,13 @@
 // Weights on devices whose buffers are limited in size.
 #include <doctest.h>
 
-#include <algorithm>
-
-#include "engine/exec/executor.h"
-#include "engine/kv/kv_cache.h"
-#include "engine/model/checkpoint.h"
-#include "tests/support.h"
+#include "tests/steps.h"
 #include "tests/test_device.h"
 
 namespace infer {
 namespace {
 
-struct Opened {
-  std::unique_ptr<WeightSource> source;
-  std::unique_ptr<Model> model;
-  std::unique_ptr<WeightTable> weights;
-
-  explicit Opened(const std::string& path)
-      : source(open_weights(path).value()),
-        model(create_model(*source).value()),
-        weights(std::make_unique<WeightTable>(*source)) {}
-};
-
-const std::string kModel = test::data_path("golden/llama-q4_0.gguf");
+constexpr const char* kModel = "llama-q4_0";
 
 PlanRequest small_steps() {
   PlanRequest request;
@@ -33,35 +17,18 @@ PlanRequest small_steps() {
   return request;
 }
 
-Result<MemoryPlan> planned(const Opened& opened, Device& device) {
+Result<MemoryPlan> planned(const test::StepModel& opened, Device& device) {
   Device* const devices[] = {&device};
-  return plan_memory(*opened.model, *opened.weights, devices, small_steps());
+  return opened.plan(devices, small_steps());
 }
 
-/// Logits of four tokens.
-std::vector<float> logits(const Opened& opened, Device& device, const MemoryPlan& plan) {
+std::vector<float> logits(const test::StepModel& opened, Device& device, const MemoryPlan& plan) {
   Device* const devices[] = {&device};
-  const auto executor =
-      Executor::create(*opened.model, *opened.weights, devices, small_steps(), plan, {}).value();
-  const auto cache =
-      KvCache::create(devices, plan.kv_layout, plan.kv_pages, {plan.context}).value();
-  const KvCache::SequenceId id = cache->add_sequence();
-  REQUIRE(cache->reserve(id, 4).ok());
-  StepBatch batch;
-  for (int32_t i = 0; i < 4; ++i) {
-    batch.tokens.push_back(i + 1);
-    batch.positions.push_back(i);
-    batch.slots.push_back(i);
-    batch.sequences.push_back(0);
-    batch.output_rows.push_back(i);
-  }
-  batch.pages = cache->pages({&id, 1});
-  const auto found = executor->run(batch).value();
-  return {found.begin(), found.end()};
+  return test::step_logits(opened, devices, small_steps(), plan, 4, 4);
 }
 
 TEST_CASE("weights that one buffer cannot hold lie in several, and compute the same") {
-  const Opened opened(kModel);
+  const test::StepModel opened(kModel);
   test::TestDevice device("small");
   const auto whole = planned(opened, device).value();
   REQUIRE(whole.devices[0].weight_buffers.size() == 1);
@@ -82,7 +49,7 @@ TEST_CASE("weights that one buffer cannot hold lie in several, and compute the s
 }
 
 TEST_CASE("a tensor that no buffer holds is named, with both sizes") {
-  const Opened opened(kModel);
+  const test::StepModel opened(kModel);
   test::TestDevice device("small");
   device.largest = 4096;
   const auto plan = planned(opened, device);

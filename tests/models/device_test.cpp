@@ -8,23 +8,12 @@
 
 #include "engine/backend/device.h"
 #include "infer/infer.hpp"
+#include "tests/devices.h"
 #include "tests/models/golden.h"
 #include "tests/support.h"
 
 namespace infer::test {
 namespace {
-
-/// Names of the devices besides the CPU; a SKIPPED line for a back end that has none here.
-std::vector<std::string> other_devices() {
-  std::vector<std::string> names;
-  for (const BackendDef* backend : all_backends()) {
-    if (std::string(backend->name) == "cpu") continue;
-    const std::vector<DeviceInfo> present = backend->list();
-    if (present.empty()) skipped(std::string(backend->name) + ": no such device here");
-    for (const DeviceInfo& info : present) names.push_back(info.name);
-  }
-  return names;
-}
 
 TEST_CASE(
     "devices: logits equal the exact reference within the limit of the weights' type, and "

@@ -7,21 +7,17 @@
 
 #include "engine/backend/device.h"
 #include "infer/infer.hpp"
+#include "tests/devices.h"
 #include "tests/models/golden.h"
 #include "tests/support.h"
 
 namespace infer::test {
 namespace {
 
-/// A device besides the CPU; empty with a SKIPPED line where there is none.
+/// A device besides the CPU; empty where there is none.
 std::string other_device() {
-  for (const BackendDef* backend : all_backends()) {
-    if (std::string(backend->name) == "cpu") continue;
-    const std::vector<DeviceInfo> present = backend->list();
-    if (!present.empty()) return present[0].name;
-  }
-  skipped("no device besides the CPU");
-  return {};
+  const std::vector<std::string> others = other_devices();
+  return others.empty() ? std::string() : others[0];
 }
 
 LoadOptions on(const std::string& device, int32_t layers) {
@@ -98,6 +94,23 @@ TEST_CASE("placement: chunks and single steps give the same bits") {
       const std::vector<float> logits = evaluate(model, options);
       REQUIRE(logits.size() == reference.size());
       CHECK(std::memcmp(logits.data(), reference.data(), logits.size() * sizeof(float)) == 0);
+    }
+  }
+}
+
+TEST_CASE("placement: speculation changes no token, wherever the layers are") {
+  const std::string device = other_device();
+  if (device.empty()) return;
+  for (const GoldenModel& model : some_models()) {
+    for (const int32_t n : {1, 99}) {
+      INFO(model.name << " " << n);
+      LoadOptions load = on(device, n);
+      const std::vector<int32_t> plain = greedy(model, load);
+      load.drafters = {"ngram"};
+      CHECK(greedy(model, load) == plain);
+      load.drafters = {"model"};
+      load.draft_model = model.path;
+      CHECK(greedy(model, load) == plain);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "infer/infer.hpp"
+#include "tests/devices.h"
 #include "tests/support.h"
 
 using namespace infer;
@@ -46,6 +47,15 @@ TEST_CASE("the greedy text of a trained model is the recorded one") {
   LoadOptions mapped;
   mapped.mmap = true;
   CHECK(prompt + complete(*model, mapped, prompt, options) == expected);
+  for (const std::string& device : other_devices()) {
+    for (const int32_t layers : {-1, 2}) {
+      INFO(device << " " << layers);
+      LoadOptions load;
+      load.device = device;
+      load.gpu_layers = layers;
+      CHECK(prompt + complete(*model, load, prompt, options) == expected);
+    }
+  }
 }
 
 TEST_CASE("sampled text depends on the seed alone") {

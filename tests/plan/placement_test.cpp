@@ -4,29 +4,13 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/exec/executor.h"
-#include "engine/kv/kv_cache.h"
-#include "engine/model/checkpoint.h"
-#include "tests/support.h"
+#include "tests/steps.h"
 #include "tests/test_device.h"
 
 namespace infer {
 namespace {
 
-struct Opened {
-  std::unique_ptr<WeightSource> source;
-  std::unique_ptr<Model> model;
-  std::unique_ptr<WeightTable> weights;
-
-  explicit Opened(const std::string& name)
-      : source(open_weights(test::data_path("golden/" + name + ".gguf")).value()),
-        model(create_model(*source).value()),
-        weights(std::make_unique<WeightTable>(*source)) {}
-
-  Result<MemoryPlan> plan(std::span<Device* const> devices, const PlanRequest& request) const {
-    return plan_memory(*model, *weights, devices, request);
-  }
-};
+using test::StepModel;
 
 PlanRequest asked(int64_t offload = -1) {
   PlanRequest request;
@@ -38,35 +22,14 @@ PlanRequest asked(int64_t offload = -1) {
   return request;
 }
 
-std::vector<float> logits(const Opened& opened, std::span<Device* const> devices,
+std::vector<float> logits(const StepModel& opened, std::span<Device* const> devices,
                           const MemoryPlan& plan) {
-  const auto executor =
-      Executor::create(*opened.model, *opened.weights, devices, asked(), plan, {}).value();
-  const auto cache =
-      KvCache::create(devices, plan.kv_layout, plan.kv_pages, {plan.context}).value();
-  const KvCache::SequenceId id = cache->add_sequence();
-  std::vector<float> all;
-  for (int32_t first = 0; first < 4; first += 2) {
-    REQUIRE(cache->reserve(id, 2).ok());
-    StepBatch batch;
-    for (int32_t i = first; i < first + 2; ++i) {
-      batch.tokens.push_back(i + 1);
-      batch.positions.push_back(i);
-      batch.slots.push_back(i);
-      batch.sequences.push_back(0);
-      batch.output_rows.push_back(i - first);
-    }
-    batch.pages = cache->pages({&id, 1});
-    const auto found = executor->run(batch).value();
-    all.insert(all.end(), found.begin(), found.end());
-    cache->commit(id, std::vector<int32_t>{1, 2, 3, 4}, 2);
-  }
-  return all;
+  return test::step_logits(opened, devices, asked(), plan, 4, 2);
 }
 
 TEST_CASE("placement: each number of layers on devices that the host does not see is the same") {
   for (const char* name : {"llama-q4_0", "gpt-oss-mxfp4", "deepseek2-lite-f32", "olmo3-f32"}) {
-    const Opened opened(name);
+    const StepModel opened(name);
     test::TestDevice host("cpu");
     test::TestDevice one("one");
     test::TestDevice two("two");
@@ -84,8 +47,28 @@ TEST_CASE("placement: each number of layers on devices that the host does not se
   }
 }
 
+TEST_CASE("placement: what crosses between devices that the host does not see goes in pieces") {
+  const StepModel opened("olmo3-f32");
+  PlanRequest request = asked(3);
+  const auto rows = static_cast<int32_t>((int64_t{1} << 18) / opened.model->info().embedding + 9);
+  request.context = request.max_rows = rows;
+  test::TestDevice host("cpu");
+  test::TestDevice one("one");
+  test::TestDevice two("two");
+  Device* const alone[] = {&host};
+  Device* const devices[] = {&host, &one, &two};
+  const auto results = [&](std::span<Device* const> on) {
+    return test::step_logits(opened, on, request, opened.plan(on, request).value(), rows, rows);
+  };
+  const std::vector<float> expected = results(alone);
+  REQUIRE(!expected.empty());
+  one.visible = two.visible = false;
+  one.free = two.free = int64_t{1} << 30;
+  CHECK(results(devices) == expected);
+}
+
 TEST_CASE("placement: as many layers as fit, and not one more") {
-  const Opened opened("olmo3-f32");
+  const StepModel opened("olmo3-f32");
   test::TestDevice host("cpu");
   test::TestDevice gpu("gpu");
   Device* const devices[] = {&host, &gpu};
@@ -111,7 +94,7 @@ TEST_CASE("placement: as many layers as fit, and not one more") {
 }
 
 TEST_CASE("placement: the context that is asked for counts where its layers are") {
-  const Opened opened("olmo3-f32");
+  const StepModel opened("olmo3-f32");
   test::TestDevice host("cpu");
   test::TestDevice gpu("gpu");
   Device* const devices[] = {&host, &gpu};
@@ -147,7 +130,7 @@ TEST_CASE("placement: devices share layers by their free memory, in their order"
 }
 
 TEST_CASE("placement: one device named twice has one memory") {
-  const Opened opened("olmo3-f32");
+  const StepModel opened("olmo3-f32");
   test::TestDevice host("cpu");
   test::TestDevice one("gpu");
   test::TestDevice two("gpu");
@@ -162,7 +145,7 @@ TEST_CASE("placement: one device named twice has one memory") {
 }
 
 TEST_CASE("placement: what a device cannot compute stays with the host, and is said") {
-  const Opened opened("olmo3-f32");
+  const StepModel opened("olmo3-f32");
   test::TestDevice host("cpu");
   test::TestDevice gpu("gpu");
   gpu.visible = false;

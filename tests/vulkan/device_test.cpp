@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/vulkan/device.h"
 #include "engine/jobs/conformance.h"
+#include "infer/infer.hpp"
 #include "tests/support.h"
 
 namespace infer::vulkan {
@@ -21,6 +24,13 @@ std::unique_ptr<Device> open_first() {
   if (device) return *std::move(device);
   test::skipped("vulkan: " + device.error().message());
   return nullptr;
+}
+
+std::vector<DeviceInfo> listed() {
+  const auto backends = all_backends();
+  const auto found = std::ranges::find_if(
+      backends, [](const BackendDef* b) { return std::string(b->name) == "vulkan"; });
+  return (*found)->list();
 }
 
 TEST_CASE("the validation layer is content") {
@@ -114,6 +124,113 @@ TEST_CASE("what does not fit is out of memory, and the device goes on") {
   CHECK(huge.error().code() == StatusCode::out_of_memory);
   CHECK(huge.error().message().find("vulkan:0") != std::string::npos);
   CHECK(device->alloc(1000, Purpose::kv).has_value());
+}
+
+/// Bytes that the driver has given, by allocation.
+struct Given {
+  std::mutex mutex;
+  std::map<VkDeviceMemory, VkDeviceSize> bytes;
+  PFN_vkAllocateMemory allocate = nullptr;
+  PFN_vkFreeMemory free = nullptr;
+
+  int64_t sum() {
+    const std::lock_guard lock(mutex);
+    int64_t sum = 0;
+    for (const auto& [memory, size] : bytes) sum += static_cast<int64_t>(size);
+    return sum;
+  }
+};
+
+Given& given() {
+  static Given state;
+  return state;
+}
+
+VkResult VKAPI_PTR allocate(VkDevice device, const VkMemoryAllocateInfo* info,
+                            const VkAllocationCallbacks* callbacks, VkDeviceMemory* memory) {
+  const VkResult result = given().allocate(device, info, callbacks, memory);
+  const std::lock_guard lock(given().mutex);
+  if (result == VK_SUCCESS) given().bytes[*memory] = info->allocationSize;
+  return result;
+}
+
+void VKAPI_PTR free_memory(VkDevice device, VkDeviceMemory memory,
+                           const VkAllocationCallbacks* callbacks) {
+  given().free(device, memory, callbacks);
+  const std::lock_guard lock(given().mutex);
+  given().bytes.erase(memory);
+}
+
+TEST_CASE("what the driver gives is what was planned, but for 1 % or 16 MiB") {
+  if (open_first() == nullptr) return;
+  intercept({nullptr, [](VolkDeviceTable& functions) {
+               given().allocate = std::exchange(functions.vkAllocateMemory, allocate);
+               given().free = std::exchange(functions.vkFreeMemory, free_memory);
+             }});
+  for (const char* name : {"llama-q4_0", "gpt-oss-mxfp4"}) {
+    INFO(name);
+    LoadOptions load;
+    load.device = "vulkan";
+    load.context = 64 << 10;
+    load.batch_rows = 512;
+    const std::string path = test::data_path("golden/" + std::string(name) + ".gguf");
+    const auto engine = Engine::load(path, load);
+    REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
+    const auto session = (*engine)->open_session().value();
+    std::vector<int32_t> tokens(600);  // two programs, and one of each smaller bucket
+    for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i % 60) + 1;
+    for (size_t rows = tokens.size(); rows > 0; rows /= 2) {
+      const Status status = session->evaluate(std::span(tokens).first(rows), {});
+      REQUIRE_MESSAGE(status.ok(), status.message());
+    }
+    int64_t planned = 0;
+    for (const DeviceMemoryReport& device : (*engine)->memory().devices) {
+      if (!device.device.starts_with("vulkan")) continue;
+      planned += device.weights + device.kv + device.activations + device.scratch;
+    }
+    CHECK(planned > int64_t{4} << 20);
+    CHECK(given().sum() >= planned);
+    CHECK(given().sum() <= planned + std::max(planned / 100, int64_t{16} << 20));
+  }
+  CHECK(given().sum() == 0);
+  intercept({});
+}
+
+TEST_CASE("what bounds a device and what it has is listed") {
+  if (open_first() == nullptr) return;
+  const std::vector<DeviceInfo> devices = listed();
+  REQUIRE(!devices.empty());
+  const auto limit = [&](const char* name) {
+    for (const auto& [known, value] : devices[0].limits) {
+      if (known == name) return value;
+    }
+    return int64_t{-1};
+  };
+  CHECK(limit("largest_allocation_bytes") >= int64_t{1} << 28);
+  CHECK(limit("shared_memory_bytes") >= 16 << 10);  // the least that Vulkan allows
+  CHECK(limit("workgroup") >= 128);
+  CHECK(limit("subgroup") >= 4);
+}
+
+/// As a driver without 64-bit integers.
+void VKAPI_PTR no_int64(VkPhysicalDevice, VkPhysicalDeviceFeatures2* features) {
+  features->features = {};
+}
+
+TEST_CASE("a device that lacks a feature is listed with the reason, and refused") {
+  if (open_first() == nullptr) return;
+  intercept({[] { vkGetPhysicalDeviceFeatures2 = no_int64; }, nullptr});
+  const std::vector<DeviceInfo> devices = listed();
+  const auto device = open_device("vulkan:0", {});
+  const auto best = open_device("vulkan", {});
+  intercept({});
+  REQUIRE(!devices.empty());
+  CHECK(devices[0].usable.code() == StatusCode::unsupported);
+  CHECK(devices[0].usable.message().find("64-bit integers in shaders") != std::string::npos);
+  REQUIRE(!device.has_value());
+  CHECK(device.error().message() == devices[0].usable.message());
+  CHECK(!best.has_value());
+  CHECK(open_first() != nullptr);
 }
 
 TEST_CASE("a device that is not there is not found") {

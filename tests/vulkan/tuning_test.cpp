@@ -282,10 +282,10 @@ TEST_CASE("tunings: sequences that decode together get the bits they get alone")
   if (!present()) return;
   for (const NamedTuning& t : tunings()) {
     if (!can_be(t)) continue;
-    INFO(t.name);
+    INFO(std::string(t.name));
     const Forced forced(t.tuning);
     for (const DType type : {DType::q4_0, DType::q6_k, DType::f16}) {
-      INFO(dtype_info(type).ident);
+      INFO(std::string(dtype_info(type).ident));
       const std::vector<float> all = products(type, 33);
       for (const int64_t rows : {1, 2, 3, 16}) {
         const std::vector<float> some = products(type, rows);

@@ -8,6 +8,7 @@ usage() {
 usage: tools/bench/cpu.sh [options]
   -m SHAPE:TYPE,...  models (default: tinyllama-1.1b in q4_0, q4_k_m, q6_k and q8_0, llama-24m in q4_0)
   -p, -n, -d, -b, -r, -t  as those of 'infer bench' (default: -p 256,512 -n 32 -d 0,4096 -b 1,4 -r 3)
+  -D DEVICE          as 'infer bench --device' (default: cpu)
   -q                 quick: llama-24m alone, shallow
   -B                 do not build; use build/release/infer as it is
   -o DIR             keep the JSON of each model there
@@ -17,8 +18,8 @@ TEXT
 
 models=tinyllama-1.1b:q4_0,tinyllama-1.1b:q4_k_m,tinyllama-1.1b:q6_k,tinyllama-1.1b:q8_0,llama-24m:q4_0
 prompts=256,512 generations=32 depths=0,4096 batches=1,4 repeats=3 threads=0
-build=yes results=''
-while getopts m:p:n:d:b:r:t:qBo: option; do
+build=yes results='' device=cpu
+while getopts m:p:n:d:b:r:t:D:qBo: option; do
   case $option in
     m) models=$OPTARG ;;
     p) prompts=$OPTARG ;;
@@ -27,6 +28,7 @@ while getopts m:p:n:d:b:r:t:qBo: option; do
     b) batches=$OPTARG ;;
     r) repeats=$OPTARG ;;
     t) threads=$OPTARG ;;
+    D) device=$OPTARG ;;
     q) models=llama-24m:q4_0 depths=0 ;;
     B) build=no ;;
     o) results=$(realpath -m -- "$OPTARG") ;;
@@ -47,6 +49,7 @@ trap 'rm -rf "$folder"' EXIT
 
 compiler=$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' build/release/CMakeCache.txt)
 echo "machine:  $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) processors"
+[[ $device == cpu ]] || "$infer" devices 2>&1
 echo "compiler: $("$compiler" --version | head -n 1)"
 echo "source:   $(git describe --always --dirty 2>/dev/null || echo unknown)"
 echo
@@ -61,7 +64,7 @@ for model in "${wanted[@]}"; do
   "$infer" synth "$shape" "$file" --type "$type" -q
   json=$folder/$shape-$type.json
   "$infer" bench -m "$file" -p "$prompts" -n "$generations" -d "$depths" -b "$batches" \
-    -r "$repeats" -t "$threads" --json >"$json"
+    -r "$repeats" -t "$threads" --device "$device" --json >"$json"
   python3 - "$shape $type" "$json" <<'PYTHON'
 import json
 import sys

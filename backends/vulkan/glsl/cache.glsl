@@ -41,8 +41,8 @@ vec4 four_of(uint type, bool whole, uint64_t row, uint i, uint end) {
     return some;
   }
   if (type == kF32) {
-    return vec4(uintBitsToFloat(unpackUint2x32(Pair(row + i * 4).v)),
-                uintBitsToFloat(unpackUint2x32(Pair(row + i * 4 + 8).v)));
+    return vec4(uintBitsToFloat(unpackUint2x32(U64(row + i * 4).v)),
+                uintBitsToFloat(unpackUint2x32(U64(row + i * 4 + 8).v)));
   }
   if (type == kF16 || type == kBf16) {
     const uvec2 words = unpackUint2x32(U64(row + i * 2).v);

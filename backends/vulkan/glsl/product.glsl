@@ -33,7 +33,7 @@ struct Matrix {
   uint n, first_tile;
   Strides y_strides, residual_strides;
   float factor;
-  uint unused;
+  uint given;     // 1: a bias, 2: a scale; where there is none, the address is another valid one
   uvec4 planes;  // of 1 and up: offset from w in units of 16 bytes
 };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Matrices {
@@ -101,7 +101,7 @@ uint64_t pair_at(uint64_t from, uint i) {
   return packUint2x32(floatBitsToUint(vec2(first, second)));
 #endif
   if (kNorm != 0) return packUint2x32(floatBitsToUint(vec2(normed[i], normed[i + 1])));
-  return Pair(from + uint64_t(i) * 4).v;
+  return packUint2x32(Pair(from + uint64_t(i) * 4).v);
 }
 
 vec4 four_at(uint64_t from, uint i) {
@@ -139,8 +139,10 @@ void quantise(uint64_t from, uint i, uint t, out int word, out float scale, out 
   sum += subgroupShuffleXor(sum, 2);
 }
 
-// The product of a piece of a row with that of a column, of the sums of their two runs.
-float piece_product(ivec2 sums, vec2 scale, vec2 least, float a_scale, ivec2 a_sums) {
+// `sum` and the product of a piece of a row with that of a column, of the sums of their two runs.
+// A product is never followed by a mere sum: there are drivers that join the two, precise or not,
+// in one shader and not in another.
+float add_piece(float sum, ivec2 sums, vec2 scale, vec2 least, float a_scale, ivec2 a_sums) {
   sums -= OFFSET * a_sums;
 #ifdef SINGLE
   precise float all = scale.x * float(sums.x + sums.y);
@@ -152,15 +154,15 @@ float piece_product(ivec2 sums, vec2 scale, vec2 least, float a_scale, ivec2 a_s
   all = fma(-least.x, float(a_sums.x), all);
   all = fma(-least.y, float(a_sums.y), all);
 #endif
-  return all * a_scale;
+  return fma(all, a_scale, sum);
 }
 #endif
 
 // The sum of a row, with the scale and bias of its matrix.
 float finished(Matrix of, float sum, uint matrix, uint result) {
   precise float all = sum;
-  if (of.scale != 0) all *= F32(of.scale).v[matrix];
-  if (of.bias != 0) all += F32(of.bias).v[matrix * of.n + result];
+  if ((of.given & 2) != 0) all *= F32(of.scale).v[matrix];
+  if ((of.given & 1) != 0) all += F32(of.bias).v[matrix * of.n + result];
   return all;
 }
 
@@ -172,8 +174,7 @@ void finish(Matrix of, Matrix second, float sum, float up, uint matrix, uvec2 co
   precise float all = finished(of, sum, matrix, result);
   if (kAfter == 1) {
     const uint from = at(of.residual_strides, column.x, column.y) + result;
-    const precise float scaled = of.factor * all;
-    all = F32(of.residual).v[from] + scaled;
+    all = fma(of.factor, all, F32(of.residual).v[from]);
   }
   if (kAfter >= 2) {
     all = activated(kAfter - 2, alpha, limit, all, finished(second, up, matrix, result));

@@ -10,5 +10,5 @@ float roped(uint style, F32 x, uint from, uint i, uint pairs, F32 table, Strides
   const uint angle = at(strides, pair, r);
   const float c = table.v[angle];
   const float s = table.v[angle + 1];
-  return first ? own * c - other * s : other * s + own * c;
+  return first ? fma(own, c, -(other * s)) : fma(own, c, other * s);
 }

@@ -13,6 +13,6 @@ layout(push_constant, scalar) uniform Push {
 void main() {
   uvec3 i;
   if (!element(shape, step, i)) return;
-  const precise float scaled = scale * b.v[at(b_strides, i.y, i.z) + i.x];
-  y.v[at(shape, i.y, i.z) + i.x] = a.v[at(a_strides, i.y, i.z) + i.x] + scaled;
+  y.v[at(shape, i.y, i.z) + i.x] =
+      fma(scale, b.v[at(b_strides, i.y, i.z) + i.x], a.v[at(a_strides, i.y, i.z) + i.x]);
 }

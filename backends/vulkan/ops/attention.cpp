@@ -131,6 +131,12 @@ class Attention {
         {div_ceil<int64_t>(y().dim(0), 64), y().dim(1), y().dim(2)});
   }
 
+  bool whole_queries() const {
+    const Operand& q = call_.inputs[0];
+    return q.address % 8 == 0 && q.value->desc.stride[1] % 8 == 0 &&
+           whole(DType::f32, shape_.k_dim, q.value->desc.stride[2]);
+  }
+
   void record_tiles() const {
     const bool handed = call_.tuning.handed_keys;
     const uint32_t lanes = call_.tuning.tile_queries;
@@ -138,7 +144,11 @@ class Attention {
     std::vector<uint32_t> all = constants(lanes * parts);
     all.insert(all.end(), {whole(kv_.k_type, shape_.k_dim, at_.k_row) ? 1u : 0u,
                            whole(kv_.v_type, shape_.v_dim, at_.v_row) ? 1u : 0u});
-    if (!handed) all.insert(all.end(), {lanes, parts});
+    if (handed) {
+      all.push_back(whole_queries() ? 1 : 0);
+    } else {
+      all.insert(all.end(), {lanes, parts});
+    }
     call_.recorder.dispatch(handed ? "attention_handed" : "attention_tile", all, push(),
                             {shape_.heads, div_ceil<int64_t>(rows_ * group_, lanes), 1});
   }

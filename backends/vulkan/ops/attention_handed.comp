@@ -22,9 +22,10 @@ layout(constant_id = 3) const uint kKeyDim = 1;
 layout(constant_id = 4) const uint kValueDim = 1;
 layout(constant_id = 5) const uint kAcross = 0;
 layout(constant_id = 6) const uint kSinks = 0;
-// Keys or values are whole in the sense of four_of.
+// Keys, values or queries are whole in the sense of four_of.
 layout(constant_id = 7) const uint kKeysWhole = 0;
 layout(constant_id = 8) const uint kValuesWhole = 0;
+layout(constant_id = 9) const uint kQueriesWhole = 0;
 
 layout(push_constant, scalar) uniform Push {
   Step step;
@@ -62,11 +63,7 @@ uint element(uint n) { return n / 4 * kFours + 4 * lane + n % 4; }
 
 // Elements i to i + 3 of the lane's query.
 vec4 four_of_query(uint64_t query, uint i) {
-  if (kKeyDim % 4 == 0) {
-    return vec4(uintBitsToFloat(unpackUint2x32(Pair(query + i * 4).v)),
-                uintBitsToFloat(unpackUint2x32(Pair(query + i * 4 + 8).v)));
-  }
-  return four_of(kF32, false, query, i, key_dim);
+  return four_of(kF32, kQueriesWhole != 0, query, i, key_dim);
 }
 
 void score_page(uint64_t keys, uint64_t query, inout float score[kScores]) {

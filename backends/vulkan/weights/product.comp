@@ -146,7 +146,8 @@ void main() {
               sums.x += dot4(q[t], a[c][t]);
               sums.y += dot4(q[t + 4], a[c][t + 4]);
             }
-            sum[r * kColumns + c] += piece_product(sums, scale, least, a_scales[c], a_sums[c]);
+            sum[r * kColumns + c] =
+                add_piece(sum[r * kColumns + c], sums, scale, least, a_scales[c], a_sums[c]);
           }
         }
       }

@@ -126,8 +126,8 @@ void main() {
         const ivec2 a_sums = column_sums[own_column + c];
         [[unroll]] for (uint r = 0; r < kOwnRows; ++r) {
           const uint o = r * kOwnColumns + c;
-          sum[o] += piece_product(sums[o], row_scales[own_row + r], row_least[own_row + r], a_scale,
-                                  a_sums);
+          sum[o] = add_piece(sum[o], sums[o], row_scales[own_row + r], row_least[own_row + r],
+                             a_scale, a_sums);
         }
       }
 #else

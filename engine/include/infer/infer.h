@@ -105,7 +105,8 @@ typedef struct infer_device {
   const char* isa;         /* of a CPU: the instruction set of the kernels chosen */
   int64_t memory_total;
   int64_t memory_free;
-  int32_t threads; /* of a CPU: what the process may use */
+  int32_t threads;      /* of a CPU: what the process may use */
+  const char* unusable; /* why it cannot be used; empty: it can */
 } infer_device;
 
 /* What this machine has, by the back ends in this build. */

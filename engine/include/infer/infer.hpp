@@ -53,8 +53,12 @@ struct DeviceDescription {
   std::string description;  ///< the processor's name
   int64_t memory_total = 0;
   int64_t memory_free = 0;
-  int32_t threads = 0;  ///< of a CPU: what the process may use
-  std::string isa;      ///< of a CPU: instruction set of the kernels chosen
+  int32_t threads = 0;   ///< of a CPU: what the process may use
+  std::string isa;       ///< of a CPU: instruction set of the kernels chosen
+  std::string unusable;  ///< why it cannot be used; empty: it can
+  /// What it does not go beyond, by name ("subgroup"); those that end in "_bytes" are bytes.
+  std::vector<std::pair<std::string, int64_t>> limits;
+  std::vector<std::string> features;  ///< what makes it faster or known better, where it has that
 };
 
 /// What this machine has, by the back ends in this build; of one kind ("cpu", "vulkan") alone if it

@@ -113,9 +113,7 @@ class Planner {
     const ValueId gate = result(call.nodes[0]);
     const ValueId up = result(call.nodes[1]);
     // Tiles have no registers left for a second matrix.
-    const bool tiled =
-        node(call.nodes[0]).op() == OpId::Matmul && tuning_.tiles(desc(gate).shape[2]);
-    if (tiled || by_matrices(call.nodes[0])) return false;
+    if (tuning_.tiles(desc(gate).shape[2]) || by_matrices(call.nodes[0])) return false;
     return node(next).inputs[0] == gate && node(next).inputs[1] == up && used_once(gate) &&
            used_once(up) && desc(gate).shape == desc(up).shape;
   }

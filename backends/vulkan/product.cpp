@@ -13,8 +13,14 @@ namespace {
 /// weights/tile.comp
 constexpr uint32_t kTileRows = 128;
 constexpr int64_t kTileColumns = 32;
-/// Columns of activations that share the decoded weights.
-constexpr int64_t kColumns = 4;
+/// ops/moe_group.comp
+struct GroupPush {
+  VkDeviceAddress step, ids, groups;
+  uint32_t rows;
+  uint32_t ids_stride;
+  uint32_t places;
+};
+constexpr int64_t kMostExperts = 1024;
 /// Bytes of shared memory that a product takes beside normalised activations, at most.
 constexpr int64_t kSharedBeside = 11 << 10;
 
@@ -27,7 +33,54 @@ bool aligned(const Operand& x) {
          x.value->desc.stride[2] % 16 == 0;
 }
 
+/// Columns that share decoded weights: no more than there are, but for the sake of few shaders.
+int64_t columns_together(const Tuning& tuning, MatrixOf matrix, int64_t columns,
+                         const ProductCall& in) {
+  if (matrix == MatrixOf::by_ids) return 1;  // the experts of two rows are not the same
+  if (matrix == MatrixOf::by_groups) {
+    columns = columns * in.ids.dim(0) / in.weights[0].w.dim(2) / 4;  // of which one group is ragged
+  }
+  for (const int64_t wide : {1, 4}) {
+    if (columns <= wide) return wide;
+  }
+  return tuning.columns;
+}
+
+/// What a product with experts makes of its places [used, 1, rows]: groups of so many at most,
+/// which share an expert.
+struct ExpertGroups {
+  int64_t most = 1;     ///< groups
+  int64_t places = 0;   ///< where they begin, in numbers of four bytes
+  int64_t numbers = 0;  ///< all
+};
+
+ExpertGroups expert_groups(int64_t used, int64_t rows, int64_t experts, int64_t columns) {
+  const int64_t places = used * rows;
+  ExpertGroups groups;
+  groups.most = div_ceil(places, columns) + std::min(experts, places);
+  groups.places = 4 + 4 * groups.most;
+  groups.numbers = groups.places + 2 * places;
+  return groups;
+}
+
 }  // namespace
+
+bool product_groups(const Tuning& tuning, int64_t rows, int64_t experts) {
+  return rows > tuning.single_rows && experts <= kMostExperts;
+}
+
+int64_t product_scratch_bytes(const Segment& segment, const Tuning& tuning) {
+  int64_t most = 0;
+  for (const Node& node : segment.nodes()) {
+    if (node.op() != OpId::MoeMatmul) continue;
+    const auto& ids = segment.graph->value(node.inputs[2]).desc.shape;
+    const int64_t experts = segment.graph->value(node.inputs[1]).desc.shape[2];
+    if (!product_groups(tuning, ids[2], experts)) continue;
+    const ExpertGroups groups = expert_groups(ids[0], ids[2], experts, 1);
+    most = std::max(most, groups.numbers * int64_t{sizeof(int32_t)});
+  }
+  return most;
+}
 
 Status product_supports(const NodeView&) { return {}; }
 
@@ -95,18 +148,36 @@ void record_product(const NodeCall& call, const ProductCall& in) {
   const Operand& w = in.weights[0].w;
   const Operand& y = in.weights[0].y;
   const int64_t columns = y.dim(2);
-  // The experts of two rows are not the same.
-  const int64_t wide = in.matrix == MatrixOf::by_ids || columns == 1 ? 1 : kColumns;
+  const bool grouped = in.matrix == MatrixOf::by_ids && product_groups(tuning, columns, w.dim(2));
+  const MatrixOf matrix = grouped ? MatrixOf::by_groups : in.matrix;
+  const int64_t wide = columns_together(tuning, matrix, columns, in);
   const uint32_t lanes = call.device.subgroup;
   // Heads' own matrices (multi-head latent attention) are few: they stay exact, as on a CPU.
   const std::string type(dtype_info(w.value->desc.type).ident);
   const bool integer =
       tuning.integer && in.matrix != MatrixOf::by_place && has_shader("product_int_" + type);
-  const bool tiled = tuning.tiles(columns) && in.matrix == MatrixOf::only && in.norm == nullptr &&
-                     in.glu == nullptr;
+  const bool tiled = tuning.tiles(columns) && (matrix == MatrixOf::only || grouped) &&
+                     in.norm == nullptr && in.glu == nullptr;
   int64_t most_rows = 0;
   for (const ProductWeight& weight : in.weights) most_rows = std::max(most_rows, weight.w.dim(1));
   const uint32_t tall = most_rows > lanes ? tuning.tall : 1;
+
+  VkDeviceAddress ids = in.ids.address;
+  int64_t groups = 0;
+  if (grouped) {
+    const int64_t used = in.ids.dim(0);
+    const int64_t together = tiled ? kTileColumns : wide;
+    const ExpertGroups made = expert_groups(used, columns, w.dim(2), together);
+    const uint32_t constants[] = {w.size(2), static_cast<uint32_t>(used),
+                                  static_cast<uint32_t>(together)};
+    call.recorder.dispatch("moe_group", constants,
+                           GroupPush{call.step, ids, call.scratch, shape_of(y).rows,
+                                     in.ids.stride(2), static_cast<uint32_t>(made.places)},
+                           {1, 1, 1});
+    call.recorder.barrier();
+    ids = call.scratch;
+    groups = made.most;
+  }
 
   const int64_t tile_rows = tiled ? int64_t{kTileRows} : int64_t{lanes} * tall;
 
@@ -118,7 +189,7 @@ void record_product(const NodeCall& call, const ProductCall& in) {
                                 tuning.parts,
                                 static_cast<uint32_t>(wide),
                                 tall,
-                                static_cast<uint32_t>(in.matrix),
+                                static_cast<uint32_t>(matrix),
                                 tuning.handed ? 1u : 0u,
                                 aligned(in.x) ? 1u : 0u,
                                 norm,
@@ -127,7 +198,7 @@ void record_product(const NodeCall& call, const ProductCall& in) {
   const ProductPush push{call.step,
                          call.recorder.keep(std::as_bytes(std::span(weights))),
                          in.x.address,
-                         in.ids.address,
+                         ids,
                          in.norm_weight.address,
                          w.size(0),
                          w.size(2),
@@ -142,13 +213,15 @@ void record_product(const NodeCall& call, const ProductCall& in) {
   const std::string shader =
       (tiled ? "tile_" : "product_") + std::string(integer ? "int_" : "") + type;
   if (tiled) {
-    call.recorder.dispatch(shader, constants, push, {tiles, div_ceil(columns, kTileColumns), 1});
+    call.recorder.dispatch(shader, constants, push,
+                           {tiles, grouped ? groups : div_ceil(columns, kTileColumns), 1});
     return;
   }
   call.recorder.dispatch(
       shader, constants, push,
       {std::min<int64_t>(tiles, norm != 0 ? tuning.normed_groups : tuning.groups),
-       div_ceil(columns, wide), in.matrix == MatrixOf::only ? 1 : y.dim(1)});
+       grouped ? groups : div_ceil(columns, wide),
+       matrix == MatrixOf::by_ids || matrix == MatrixOf::by_place ? y.dim(1) : 1});
 }
 
 }  // namespace infer::vulkan

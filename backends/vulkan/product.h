@@ -9,7 +9,12 @@
 namespace infer::vulkan {
 
 /// Which of a weight's matrices meets a column.
-enum class MatrixOf : uint32_t { only, by_ids, by_place };
+enum class MatrixOf : uint32_t { only, by_ids, by_place, by_groups };
+
+/// Whether the columns of a product with so many rows are grouped by experts first.
+bool product_groups(const Tuning& tuning, int64_t rows, int64_t experts);
+/// Bytes of work space for the groups of a segment's products, one call at a time.
+int64_t product_scratch_bytes(const Segment& segment, const Tuning& tuning);
 
 /// Unsupported where the shader of the type is missing.
 Status product_supports(const NodeView& node);

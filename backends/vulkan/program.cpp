@@ -196,8 +196,8 @@ class VulkanProgram final : public Program, private Recorder {
     if (call.stores(n)) {
       for (const ValueId id : node.outputs) add(id, access.writes);
     }
-    const bool uses_scratch =
-        node.op() == OpId::Attention || uses_matrices(graph_, node, segment_.roles, tuning_);
+    const bool uses_scratch = node.op() == OpId::Attention || node.op() == OpId::MoeMatmul ||
+                              uses_matrices(graph_, node, segment_.roles, tuning_);
     if (uses_scratch && scratch_ != 0) access.writes.push_back({scratch_, scratch_ + 1});
     if (const int32_t layer = cache_layer(node); layer >= 0) {
       (node.op() == OpId::KvStore ? access.writes : access.reads).push_back(cache_of(layer));
@@ -365,8 +365,8 @@ class VulkanProgram final : public Program, private Recorder {
 }  // namespace
 
 int64_t scratch_bytes(const Segment& segment, const PhysicalDevice& device, const Tuning& tuning) {
-  return std::max(attention_scratch_bytes(segment, tuning),
-                  matrix_scratch_bytes(segment, device, tuning));
+  return std::max({attention_scratch_bytes(segment, tuning), product_scratch_bytes(segment, tuning),
+                   matrix_scratch_bytes(segment, device, tuning)});
 }
 
 Result<std::unique_ptr<Program>> compile_program(Context& context, Pipelines& pipelines,

@@ -21,6 +21,13 @@ struct Tuning {
   uint32_t row_lanes = 256;      ///< invocations that share a row of a norm
   /// Steps of so few rows share out a row's keys among workgroups.
   int64_t split_rows = 16;
+  /// Queries (heads of rows) that share keys and values where rows are more than that; 0: none do.
+  uint32_t tile_queries = 32;
+  /// They do so as a subgroup, which has as many lanes (4, 8 or 16), else through shared memory.
+  bool handed_keys = false;
+  int64_t columns = 8;  ///< that share decoded weights in a product, at most
+  /// Products with experts group the places of more rows by expert.
+  int64_t single_rows = 16;
   /// Products of more columns go through tiles in shared memory.
   int64_t vector_columns = 16;
   bool tile = true;

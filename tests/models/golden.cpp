@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tests/support.h"
 
@@ -50,24 +51,35 @@ std::vector<GoldenModel> golden_models() {
 }
 
 std::vector<float> evaluate(const GoldenModel& model, EvaluateOptions options) {
+  const size_t piece = options.step_by_step ? 1 : model.tokens.size();
+  return evaluate_in_pieces(model, std::move(options), {&piece, 1}).front();
+}
+
+std::vector<std::vector<float>> evaluate_in_pieces(const GoldenModel& model,
+                                                   EvaluateOptions options,
+                                                   std::span<const size_t> pieces) {
   options.load.cache_type_k = options.cache;
   options.load.cache_type_v = options.cache_v != nullptr ? options.cache_v : options.cache;
   options.load.output_rows = std::min(options.load.batch_rows, 64);
   const Result<std::unique_ptr<Engine>> engine = Engine::load(model.path, options.load);
   REQUIRE_MESSAGE(engine.has_value(), (engine ? std::string() : engine.error().message()));
-  const std::unique_ptr<Session> session = (*engine)->open_session().value();
-  std::vector<float> all;
-  const auto take = [&](int64_t, std::span<const float> logits) {
-    all.insert(all.end(), logits.begin(), logits.end());
-    return true;
-  };
-  const std::span<const int32_t> tokens(model.tokens);
-  const size_t step = options.step_by_step ? 1 : tokens.size();
-  for (size_t at = 0; at < tokens.size(); at += step) {
-    const Status status = session->evaluate(tokens.subspan(at, step), take);
-    REQUIRE_MESSAGE(status.ok(), status.message());
+  std::vector<std::vector<float>> results;
+  for (const size_t piece : pieces) {
+    const std::unique_ptr<Session> session = (*engine)->open_session().value();
+    std::vector<float> all;
+    const auto take = [&](int64_t, std::span<const float> logits) {
+      all.insert(all.end(), logits.begin(), logits.end());
+      return true;
+    };
+    const std::span<const int32_t> tokens(model.tokens);
+    for (size_t at = 0; at < tokens.size(); at += piece) {
+      const Status status =
+          session->evaluate(tokens.subspan(at, std::min(piece, tokens.size() - at)), take);
+      REQUIRE_MESSAGE(status.ok(), status.message());
+    }
+    results.push_back(std::move(all));
   }
-  return all;
+  return results;
 }
 
 }  // namespace infer::test

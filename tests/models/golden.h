@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,5 +30,9 @@ struct EvaluateOptions {
 
 /// Logits of every position; a failure fails the test.
 std::vector<float> evaluate(const GoldenModel& model, EvaluateOptions options);
+/// Likewise of several sessions of one engine, each with its number of tokens to a call.
+std::vector<std::vector<float>> evaluate_in_pieces(const GoldenModel& model,
+                                                   EvaluateOptions options,
+                                                   std::span<const size_t> pieces);
 
 }  // namespace infer::test

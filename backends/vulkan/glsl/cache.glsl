@@ -16,6 +16,53 @@ uint64_t page_of(StepKind kind, uint sequence, uint slot) {
 // Elements of a block of the type.
 uint cache_block(uint type) { return type == kQ8_0 || type == kQ4_0 ? 32 : 1; }
 
+// Element i of a key or value at `row`.
+float element_of(uint type, uint64_t row, uint i) {
+  if (type == kF32) return F32(row).v[i];
+  if (type == kF16) return half_of(uint(U16(row).v[i]));
+  if (type == kBf16) return uintBitsToFloat(uint(U16(row).v[i]) << 16);
+  if (type == kQ8_0) {
+    const uint64_t block = row + i / 32 * 34;
+    return float(int(uint(U8(block).v[2 + i % 32]) << 24) >> 24) * half_of(uint(U16(block).v[0]));
+  }
+  const uint64_t block = row + i / 32 * 18;
+  const uint level = (uint(U8(block).v[2 + i % 16]) >> (i % 32 / 16 * 4)) & 15;
+  return float(int(level) - 8) * half_of(uint(U16(block).v[0]));
+}
+
+// Elements i to i + 3, where i is a multiple of 4; zeros from `end` on. `whole`: there is none of
+// these, and what is not stored in blocks begins at a multiple of 8 bytes.
+vec4 four_of(uint type, bool whole, uint64_t row, uint i, uint end) {
+  if (!whole) {
+    vec4 some = vec4(0);
+    [[unroll]] for (uint e = 0; e < 4; ++e) {
+      if (i + e < end) some[e] = element_of(type, row, i + e);
+    }
+    return some;
+  }
+  if (type == kF32) {
+    return vec4(uintBitsToFloat(unpackUint2x32(Pair(row + i * 4).v)),
+                uintBitsToFloat(unpackUint2x32(Pair(row + i * 4 + 8).v)));
+  }
+  if (type == kF16 || type == kBf16) {
+    const uvec2 words = unpackUint2x32(Pair(row + i * 2).v);
+    if (type == kF16) return vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y));
+    return uintBitsToFloat(uvec4(words.x << 16, words.x & 0xffff0000u, words.y << 16,
+                                 words.y & 0xffff0000u));
+  }
+  const bool wide = type == kQ8_0;
+  U16 block = U16(row + i / 32 * (wide ? 34 : 18));
+  const uint at = 1 + i % (wide ? 32 : 16) / 2;
+  const uint word = uint(block.v[at]) | uint(block.v[at + 1]) << 16;
+  ivec4 levels;
+  if (wide) {
+    levels = (ivec4(word) << ivec4(24, 16, 8, 0)) >> 24;
+  } else {
+    levels = ivec4((uvec4(word) >> (uvec4(0, 8, 16, 24) + i % 32 / 16 * 4)) & 15) - 8;
+  }
+  return vec4(levels) * half_of(uint(block.v[0]));
+}
+
 // engine/core/half.h: to the nearest, halves to even.
 uint f32_to_f16(float f) {
   const uint bits = floatBitsToUint(f);

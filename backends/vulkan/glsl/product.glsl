@@ -11,7 +11,8 @@ layout(constant_id = 1) const uint kLanes = 32;  // of a subgroup
 layout(constant_id = 2) const uint kParts = 1;
 layout(constant_id = 3) const uint kColumns = 1;
 layout(constant_id = 4) const uint kRows = 1;
-// Which matrix of a weight: 0 the only one, 1 by ids, 2 by the column's place along d1.
+// Which matrix of a weight: 0 the only one, 1 by ids, 2 by the column's place along d1, 3 by ids of
+// columns that are grouped by them (ops/moe_group.comp).
 layout(constant_id = 5) const uint kMatrix = 0;
 // Activations are loaded by the lanes together and handed round.
 layout(constant_id = 6) const uint kHanded = 0;
@@ -54,6 +55,40 @@ layout(push_constant, scalar) uniform Push {
 };
 
 shared float normed[kNormed];
+
+// Columns that are computed together: `count` of them.
+struct Columns {
+  uint matrix, count;
+  uint place, first;  // of neighbours
+  uint list;          // of grouped ones, where in ids: place and column of each
+};
+
+// None: count 0.
+Columns columns_of(uint most) {
+  Columns of = Columns(0, 0, gl_WorkGroupID.z, gl_WorkGroupID.y * most, 0);
+  if (kMatrix == 3) {
+    if (gl_WorkGroupID.y >= uint(ids.v[0])) return of;
+    const uint group = 4 + gl_WorkGroupID.y * 4;
+    of.matrix = uint(ids.v[group]);
+    of.list = uint(ids.v[group + 1]);
+    of.count = uint(ids.v[group + 2]);
+    return of;
+  }
+  const uint all = step.rows[rows];
+  if (of.first < all) of.count = min(all - of.first, most);
+  if (kMatrix == 1 && of.count > 0) {
+    of.matrix = min(uint(ids.v[of.first * ids_stride + of.place]), matrices - 1);
+  }
+  if (kMatrix == 2) of.matrix = of.place;
+  return of;
+}
+
+// Place and column of the c-th one; beyond the end those of the last.
+uvec2 column_of(Columns of, uint c) {
+  c = min(c, of.count - 1);
+  if (kMatrix != 3) return uvec2(of.place, of.first + c);
+  return uvec2(ids.v[of.list + 2 * c], ids.v[of.list + 2 * c + 1]);
+}
 
 // Columns, by address or in shared memory.
 float activation(uint64_t from, uint i) { return kNorm != 0 ? normed[i] : F32(from).v[i]; }
@@ -135,17 +170,16 @@ float finished(Matrix of, float sum, uint matrix, uint result) {
 }
 
 // Puts a result in its place, with what follows it. `second` and `up`: the weight of the other
-// factor of an activation and its sum. Weights are read once by the caller: some drivers would read
-// them again for every result.
-void finish(Matrix of, Matrix second, float sum, float up, uint matrix, uint place, uint column,
-            uint result) {
+// factor of an activation and its sum. `column`: its place and itself. Weights are read once by the
+// caller: some drivers would read them again for every result.
+void finish(Matrix of, Matrix second, float sum, float up, uint matrix, uvec2 column, uint result) {
   precise float all = finished(of, sum, matrix, result);
   if (kAfter == 1) {
-    const uint from = at(of.residual_strides, place, column) + result;
+    const uint from = at(of.residual_strides, column.x, column.y) + result;
     all = fma(of.factor, all, F32(of.residual).v[from]);
   }
   if (kAfter >= 2) {
     all = activated(kAfter - 2, alpha, limit, all, finished(second, up, matrix, result));
   }
-  F32(of.y).v[at(of.y_strides, place, column) + result] = all;
+  F32(of.y).v[at(of.y_strides, column.x, column.y) + result] = all;
 }

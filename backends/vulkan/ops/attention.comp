@@ -41,17 +41,25 @@ shared float query[kHeads * kKeyDim];
 shared float weights[2][kHeads * kLanes];
 shared float maxima[2][kHeads * kLanes];  // of each subgroup
 
-float element_of(uint type, uint64_t row, uint i) {
-  if (type == kF32) return F32(row).v[i];
-  if (type == kF16) return half_of(uint(U16(row).v[i]));
-  if (type == kBf16) return uintBitsToFloat(uint(U16(row).v[i]) << 16);
-  if (type == kQ8_0) {
-    const uint64_t block = row + i / 32 * 34;
-    return float(int(uint(U8(block).v[2 + i % 32]) << 24) >> 24) * half_of(uint(U16(block).v[0]));
+float eight(float x[8]) { return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7])); }
+
+// Sums over the tokens of a page, the same for all: neighbours added, then neighbouring sums, …: an
+// order that is no device's own, and which attention_tile.comp has as well.
+void tree_sums(float x[kHeads], out float sums[kHeads]) {
+  const uint lane = gl_LocalInvocationIndex;
+  float some[8];
+  barrier();  // others may still read the weights
+  [[unroll]] for (uint h = 0; h < kHeads; ++h) weights[0][h * kLanes + lane] = x[h];
+  barrier();
+  if (lane < kHeads * 8) {
+    [[unroll]] for (uint i = 0; i < 8; ++i) some[i] = weights[0][lane * 8 + i];
+    weights[1][lane] = eight(some);
   }
-  const uint64_t block = row + i / 32 * 18;
-  const uint level = (uint(U8(block).v[2 + i % 16]) >> (i % 32 / 16 * 4)) & 15;
-  return float(int(level) - 8) * half_of(uint(U16(block).v[0]));
+  barrier();
+  [[unroll]] for (uint h = 0; h < kHeads; ++h) {
+    [[unroll]] for (uint i = 0; i < 8; ++i) some[i] = weights[1][h * 8 + i];
+    sums[h] = eight(some);
+  }
 }
 
 void main() {
@@ -159,9 +167,10 @@ void main() {
     turn ^= 1;
     if (p + 1 < next_chunk && p + 1 < pages) continue;
 
+    float sums[kHeads];
+    tree_sums(chunk_sum, sums);
     [[unroll]] for (uint h = 0; h < kHeads; ++h) {
-      barrier();  // others may still read what the last reduction left
-      const float all = sum_of(chunk_sum[h], 0);
+      const float all = sums[h];
       if (kSplit != 0) {
         const uint to = ((r * gl_NumWorkGroups.x * kHeads + first_head + h) * kChunks + chunk) *
                         (kValueDim + 2);

@@ -1,6 +1,8 @@
 #include "backends/vulkan/attention.h"
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include "backends/vulkan/cache.h"
 #include "engine/core/checked.h"
@@ -8,6 +10,7 @@
 namespace infer::vulkan {
 namespace {
 
+/// ops/attention.comp; the shaders of tiles have all but the last one.
 struct Push {
   VkDeviceAddress step, q, slots, sequences, sinks, y;
   StridePush q_strides, y_strides;
@@ -29,8 +32,12 @@ struct MergePush {
 
 /// glsl/merge.glsl
 constexpr int64_t kChunks = 32;
-/// Query heads that share the keys that a workgroup loads, at most.
+/// Query heads of a row that share the keys that a workgroup loads, at most.
 constexpr int64_t kMostHeads = 4;
+/// Elements of a value that parts of a tile's workgroup have registers for, and of all parts
+/// together.
+constexpr int64_t kMostMix = 64;
+constexpr int64_t kMostTileMix = 1024;
 
 int64_t heads_together(int64_t group) {
   int64_t heads = std::min(group, kMostHeads);
@@ -38,45 +45,123 @@ int64_t heads_together(int64_t group) {
   return heads;
 }
 
-void record(const NodeCall& call) {
-  const auto& p = call.params<op::Attention>();
-  const auto layer = static_cast<size_t>(p.kv_layer);
-  const KvGeometry& kv = call.graph.kv();
-  const KvLayerShape& shape = kv.layers[layer];
-  const KvLayerLayout& at = call.kv_layout.layers[layer];
-  const Operand& q = call.inputs[0];
-  const Operand& slots = call.inputs[1];
-  const Operand& sinks = call.inputs[3];
-  const Operand& y = call.outputs[0];
-  const int64_t group = q.dim(1) / shape.heads;
-  const int64_t heads = heads_together(group);
-  const bool split = call.tuning.splits(q.dim(2));
-  const auto v_dim = static_cast<uint32_t>(shape.v_dim);
-  const uint32_t constants[] = {*cache_type(kv.k_type),
-                                *cache_type(kv.v_type),
-                                static_cast<uint32_t>(shape.k_dim),
-                                v_dim,
-                                at.k_element > 0 ? 1u : 0u,
-                                sinks.given() ? 1u : 0u,
-                                static_cast<uint32_t>(heads),
-                                split ? 1u : 0u};
-  call.recorder.dispatch(
-      "attention", constants,
-      Push{call.step, q.address, slots.address, call.inputs[2].address, sinks.address, y.address,
-           strides_of(q), strides_of(y), static_cast<uint32_t>(group),
-           static_cast<uint32_t>(at.kind), static_cast<uint32_t>(at.k_offset),
-           static_cast<uint32_t>(at.v_offset), static_cast<uint32_t>(at.k_row),
-           static_cast<uint32_t>(at.v_row), p.scale, p.softcap, static_cast<uint32_t>(p.window),
-           q.size(0), call.scratch},
-      {q.dim(1) / heads, q.dim(2), split ? kChunks : 1});
-  if (!split) return;
-  call.recorder.barrier();
-  const uint32_t merge[] = {0, v_dim, sinks.given() ? 1u : 0u};
-  call.recorder.dispatch("attention_merge", merge,
-                         MergePush{call.step, call.scratch, slots.address, sinks.address, y.address,
-                                   strides_of(y), static_cast<uint32_t>(p.window)},
-                         {div_ceil<int64_t>(y.dim(0), 64), y.dim(1), y.dim(2)});
+/// Rows of `dim` elements can be loaded in fours (glsl/cache.glsl: four_of).
+bool whole(DType type, int64_t dim, int64_t row_bytes) {
+  return dim % 4 == 0 && (is_quantised(type) || row_bytes % 8 == 0);
 }
+
+/// One of the three that record a node.
+class Attention {
+ public:
+  explicit Attention(const NodeCall& call)
+      : call_(call),
+        params_(call.params<op::Attention>()),
+        kv_(call.graph.kv()),
+        shape_(kv_.layers[static_cast<size_t>(params_.kv_layer)]),
+        at_(call.kv_layout.layers[static_cast<size_t>(params_.kv_layer)]),
+        rows_(call.inputs[0].dim(2)),
+        group_(call.inputs[0].dim(1) / shape_.heads) {}
+
+  void record() const {
+    const Tuning& tuning = call_.tuning;
+    if (tuning.splits(rows_)) {
+      record_rows(kChunks);
+      record_merge();
+    } else if (tuning.tile_queries > 0 && shape_.v_dim <= kMostTileMix) {
+      record_tiles();
+    } else {
+      record_rows(1);
+    }
+  }
+
+ private:
+  const Operand& slots() const { return call_.inputs[1]; }
+  const Operand& sinks() const { return call_.inputs[3]; }
+  const Operand& y() const { return call_.outputs[0]; }
+
+  Push push() const {
+    const Operand& q = call_.inputs[0];
+    return {call_.step,
+            q.address,
+            slots().address,
+            call_.inputs[2].address,
+            sinks().address,
+            y().address,
+            strides_of(q),
+            strides_of(y()),
+            static_cast<uint32_t>(group_),
+            static_cast<uint32_t>(at_.kind),
+            static_cast<uint32_t>(at_.k_offset),
+            static_cast<uint32_t>(at_.v_offset),
+            static_cast<uint32_t>(at_.k_row),
+            static_cast<uint32_t>(at_.v_row),
+            params_.scale,
+            params_.softcap,
+            static_cast<uint32_t>(params_.window),
+            q.size(0),
+            call_.scratch};
+  }
+
+  /// Constants 0 and up, of which 1 is the number of lanes where the shader does not fix it.
+  std::vector<uint32_t> constants(std::optional<uint32_t> lanes) const {
+    std::vector<uint32_t> all{*cache_type(kv_.k_type)};
+    if (lanes) all.push_back(*lanes);
+    all.insert(all.end(), {*cache_type(kv_.v_type), static_cast<uint32_t>(shape_.k_dim),
+                           static_cast<uint32_t>(shape_.v_dim), at_.k_element > 0 ? 1u : 0u,
+                           sinks().given() ? 1u : 0u});
+    return all;
+  }
+
+  void record_rows(int64_t chunks) const {
+    const int64_t heads = heads_together(group_);
+    std::vector<uint32_t> all = constants(std::nullopt);
+    all.insert(all.end(), {static_cast<uint32_t>(heads), chunks > 1 ? 1u : 0u});
+    call_.recorder.dispatch("attention", all, push(),
+                            {shape_.heads * group_ / heads, rows_, chunks});
+  }
+
+  void record_merge() const {
+    call_.recorder.barrier();
+    const uint32_t constants[] = {0, static_cast<uint32_t>(shape_.v_dim),
+                                  sinks().given() ? 1u : 0u};
+    call_.recorder.dispatch(
+        "attention_merge", constants,
+        MergePush{call_.step, call_.scratch, slots().address, sinks().address, y().address,
+                  strides_of(y()), static_cast<uint32_t>(params_.window)},
+        {div_ceil<int64_t>(y().dim(0), 64), y().dim(1), y().dim(2)});
+  }
+
+  bool whole_queries() const {
+    const Operand& q = call_.inputs[0];
+    return q.address % 8 == 0 && q.value->desc.stride[1] % 8 == 0 &&
+           whole(DType::f32, shape_.k_dim, q.value->desc.stride[2]);
+  }
+
+  void record_tiles() const {
+    const bool handed = call_.tuning.handed_keys;
+    const uint32_t lanes = call_.tuning.tile_queries;
+    const uint32_t parts = handed ? 1 : shape_.v_dim > 4 * kMostMix ? 8 : 4;
+    std::vector<uint32_t> all = constants(lanes * parts);
+    all.insert(all.end(), {whole(kv_.k_type, shape_.k_dim, at_.k_row) ? 1u : 0u,
+                           whole(kv_.v_type, shape_.v_dim, at_.v_row) ? 1u : 0u});
+    if (handed) {
+      all.push_back(whole_queries() ? 1 : 0);
+    } else {
+      all.insert(all.end(), {lanes, parts});
+    }
+    call_.recorder.dispatch(handed ? "attention_handed" : "attention_tile", all, push(),
+                            {shape_.heads, div_ceil<int64_t>(rows_ * group_, lanes), 1});
+  }
+
+  const NodeCall& call_;
+  const op::Attention& params_;
+  const KvGeometry& kv_;
+  const KvLayerShape& shape_;
+  const KvLayerLayout& at_;
+  int64_t rows_, group_;
+};
+
+void record(const NodeCall& call) { Attention(call).record(); }
 
 }  // namespace
 

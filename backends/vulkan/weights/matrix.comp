@@ -165,7 +165,7 @@ void main() {
                          (int(floatBitsToUint(norm.v[column]) >> 23) - 127);
         precise float all = staged[stage + e] * power_of_two(back / 2);
         all *= power_of_two(back - back / 2);
-        finish(of, of, all, 0.0, 0, 0, column, result);
+        finish(of, of, all, 0.0, 0, uvec2(0, column), result);
       }
     }
   }

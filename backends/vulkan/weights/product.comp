@@ -52,6 +52,15 @@ void load(uint64_t from, uint i, uint lane, out vec2 a[16]) {
     a[p] = uintBitsToFloat(unpackUint2x32(subgroupBroadcast(own[p / kLanes], p % kLanes)));
   }
 }
+
+float add_piece(float v[32], vec2 a[16], float sum) {
+  precise float all = sum;
+  [[unroll]] for (uint p = 0; p < 16; ++p) {
+    all = fma(v[2 * p], a[p].x, all);
+    all = fma(v[2 * p + 1], a[p].y, all);
+  }
+  return all;
+}
 #endif
 #endif
 
@@ -69,21 +78,19 @@ void main() {
   tables = step.tables;
   const uint lane = gl_SubgroupInvocationID;
   const uint part = gl_SubgroupID;
-  const uint count = step.rows[rows];
-  const uint first_column = gl_WorkGroupID.y * kColumns;
-  if (first_column >= count) return;
-  const uint place = gl_WorkGroupID.z;
-  uint matrix = 0;
-  if (kMatrix == 1) matrix = min(uint(ids.v[first_column * ids_stride + place]), matrices - 1);
-  if (kMatrix == 2) matrix = place;
+  const Columns columns = columns_of(kColumns);
+  if (columns.count == 0) return;
+  const uint matrix = columns.matrix;
 
   // Read once: some drivers would read push constants again and again inside the loops.
   const uint depth = k;
+  uvec2 column[kColumns];
   uint64_t x_at[kColumns];
   [[unroll]] for (uint c = 0; c < kColumns; ++c) {
-    x_at[c] = uint64_t(x) + uint64_t(at(x_strides, place, min(first_column + c, count - 1))) * 4;
+    column[c] = column_of(columns, c);
+    x_at[c] = uint64_t(x) + uint64_t(at(x_strides, column[c].x, column[c].y)) * 4;
   }
-  if (kNorm != 0) normalise(at(x_strides, 0, first_column));
+  if (kNorm != 0) normalise(at(x_strides, 0, columns.first));
   const uint pieces = (depth + kPiece - 1) / kPiece;
   const uint stretch = (pieces + kParts - 1) / kParts;
   const uint first_piece = part * stretch;
@@ -164,15 +171,25 @@ void main() {
         }
       }
 #else
-      vec2 a[kColumns][16];
-      [[unroll]] for (uint c = 0; c < kColumns; ++c) load(x_at[c], i, lane, a[c]);
-      [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) {
-        float v[32];
-        decode(row[r], i, v);
+      // The fewer of rows and columns are in registers all at once.
+      if (kColumns > kWeights * kRows) {
+        float v[kWeights * kRows][32];
+        [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) decode(row[r], i, v[r]);
         [[unroll]] for (uint c = 0; c < kColumns; ++c) {
-          [[unroll]] for (uint p = 0; p < 16; ++p) {
-            sum[r * kColumns + c] = fma(v[2 * p], a[c][p].x, sum[r * kColumns + c]);
-            sum[r * kColumns + c] = fma(v[2 * p + 1], a[c][p].y, sum[r * kColumns + c]);
+          vec2 a[16];
+          load(x_at[c], i, lane, a);
+          [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) {
+            sum[r * kColumns + c] = add_piece(v[r], a, sum[r * kColumns + c]);
+          }
+        }
+      } else {
+        vec2 a[kColumns][16];
+        [[unroll]] for (uint c = 0; c < kColumns; ++c) load(x_at[c], i, lane, a[c]);
+        [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) {
+          float v[32];
+          decode(row[r], i, v);
+          [[unroll]] for (uint c = 0; c < kColumns; ++c) {
+            sum[r * kColumns + c] = add_piece(v, a[c], sum[r * kColumns + c]);
           }
         }
       }
@@ -195,10 +212,9 @@ void main() {
       const uint result = first_row + r * kLanes;
       if (result >= n) break;
       [[unroll]] for (uint c = 0; c < kColumns; ++c) {
-        const uint column = first_column + c;
-        if (column >= count) break;
+        if (c >= columns.count) break;
         const float up = kWeights > 1 ? sum[((kWeights - 1) * kRows + r) * kColumns + c] : 0.0;
-        finish(of, second, sum[r * kColumns + c], up, matrix, place, column, result);
+        finish(of, second, sum[r * kColumns + c], up, matrix, column[c], result);
       }
     }
   }

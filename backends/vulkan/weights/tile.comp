@@ -72,9 +72,8 @@ void main() {
   elements_of_row = k;
   tables = step.tables;
   const uint lane = gl_LocalInvocationIndex;
-  const uint count = step.rows[rows];
-  const uint first_column = gl_WorkGroupID.y * kTileColumns;
-  if (first_column >= count) return;
+  const Columns columns = columns_of(kTileColumns);
+  if (columns.count == 0) return;
   const uint tile = gl_WorkGroupID.x;
   uint which = 0;
   while (which + 1 < weight_count && tile >= weights.v[which + 1].first_tile) ++which;
@@ -82,7 +81,7 @@ void main() {
   const uint n = of.n;
   const uint first_row = (tile - of.first_tile) * kTileRows;
   const Planes planes = Planes(of.w, of.planes);
-  const Row row = row_at(planes, k, n, 0, min(first_row + lane, n - 1));
+  const Row row = row_at(planes, k, n, columns.matrix, min(first_row + lane, n - 1));
   const uint own_row = lane % 16 * kOwnRows;
   const uint own_column = lane / 16 * kOwnColumns;
 
@@ -90,8 +89,8 @@ void main() {
   const uint kRounds = kTileColumns * 8 / kTileRows;
   uint64_t x_at[kRounds];
   [[unroll]] for (uint j = 0; j < kRounds; ++j) {
-    const uint column = min(first_column + (lane + j * kTileRows) / 8, count - 1);
-    x_at[j] = uint64_t(x) + uint64_t(at(x_strides, 0, column)) * 4;
+    const uvec2 column = column_of(columns, (lane + j * kTileRows) / 8);
+    x_at[j] = uint64_t(x) + uint64_t(at(x_strides, column.x, column.y)) * 4;
   }
   const uint pieces = (k + kPiece - 1) / kPiece;
   const uint stretch = (pieces + kParts - 1) / kParts;
@@ -152,9 +151,9 @@ void main() {
   [[unroll]] for (uint r = 0; r < kOwnRows; ++r) {
     const uint result = first_row + own_row + r;
     [[unroll]] for (uint c = 0; c < kOwnColumns; ++c) {
-      const uint column = first_column + own_column + c;
-      if (result < n && column < count) {
-        finish(of, of, total[r * kOwnColumns + c], 0.0, 0, 0, column, result);
+      if (result < n && own_column + c < columns.count) {
+        finish(of, of, total[r * kOwnColumns + c], 0.0, columns.matrix,
+               column_of(columns, own_column + c), result);
       }
     }
   }

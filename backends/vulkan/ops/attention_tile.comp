@@ -1,0 +1,265 @@
+#version 460
+#include "backends/vulkan/glsl/common.glsl"
+#include "backends/vulkan/glsl/math.glsl"
+#include "backends/vulkan/glsl/cache.glsl"
+#include "backends/vulkan/glsl/merge.glsl"
+
+// Attention of many rows: a workgroup takes kLanes queries of one key head, rows and in them the heads
+// of its group, so that the keys and values of a page are read once for all of them, into shared
+// memory. Lane l of each of the kParts parts has query l; a part computes the scores of a stretch of
+// a page's tokens, and mixes a stretch of the values' elements. All is summed in the order of
+// attention.comp, so that a row has the same bits by either.
+layout(local_size_x_id = 1) in;
+layout(constant_id = 2) const uint kValueType = 0;
+layout(constant_id = 3) const uint kKeyDim = 1;
+layout(constant_id = 4) const uint kValueDim = 1;
+layout(constant_id = 5) const uint kAcross = 0;
+layout(constant_id = 6) const uint kSinks = 0;
+// Keys or values are whole in the sense of four_of.
+layout(constant_id = 7) const uint kKeysWhole = 0;
+layout(constant_id = 8) const uint kValuesWhole = 0;
+layout(constant_id = 9) const uint kLanes = 32;
+layout(constant_id = 10) const uint kParts = 4;
+
+layout(push_constant, scalar) uniform Push {
+  Step step;
+  F32 q;
+  I32 slots, sequences;
+  F32 sinks, y;
+  Strides q_strides, y_strides;
+  uint group;  // query heads of a key's head
+  uint kind;
+  uint k_offset, v_offset, k_row, v_row;
+  float scale, softcap;
+  uint window;
+  uint key_dim;  // as kKeyDim, but no constant: drivers would unroll loops over it
+};
+
+const uint kTokens = kPageTokens / kParts;                   // of a part
+const uint kMix = (kValueDim + 4 * kParts - 1) / (4 * kParts) * 4;  // elements of a part
+const uint kThreads = kLanes * kParts;
+// A piece of keys or values in shared memory, in fours: kSlice elements of each key of a page, or so
+// many tokens' values.
+const uint kSlice = 32;
+const uint kPieceFours = kSlice * kPageTokens / 4;
+const uint kValueFours = kMix * kParts / 4;
+const uint kSliceTokens =
+    kPieceFours / kValueFours < kPageTokens ? kPieceFours / kValueFours : kPageTokens;
+
+#define kNone uintBitsToFloat(0xff800000u)
+
+shared float weights[kPageTokens * kLanes];
+shared vec4 piece[kPieceFours];
+shared float queries[kSlice * kLanes];
+shared float exchanged[2 * kParts * kLanes];
+
+uint lane;
+uint part;
+
+// x is needed from the other parts: what they gave at the same turn, in their order.
+void give(float x, uint turn) {
+  exchanged[(turn * kParts + part) * kLanes + lane] = x;
+  barrier();
+}
+float given(uint other, uint turn) { return exchanged[(turn * kParts + other) * kLanes + lane]; }
+
+// The scores of the part's tokens.
+void score_page(uint64_t keys, uint64_t query, inout float score[kTokens]) {
+  const uint thread = gl_LocalInvocationIndex;
+  uint from = 0;
+  [[dont_unroll]] do {
+    barrier();
+    for (uint j = thread; j < kPieceFours; j += kThreads) {
+      if (kAcross != 0) {
+        const uint i = from + j / (kPageTokens / 4);
+        vec4 k = vec4(0);
+        if (i < key_dim) {
+          k = four_of(kCacheType, true, keys, i * kPageTokens + j % (kPageTokens / 4) * 4, 0);
+        }
+        piece[j] = k;
+      } else {
+        const uint t = j % kPageTokens;
+        const uint i = j / kPageTokens * 4;
+        vec4 k = vec4(0);
+        if (from + i < key_dim) {
+          k = four_of(kCacheType, kKeysWhole != 0, keys + t * k_row, from + i, key_dim);
+        }
+        [[unroll]] for (uint e = 0; e < 4; ++e) {
+          piece[(i + e) * (kPageTokens / 4) + t / 4][t % 4] = k[e];
+        }
+      }
+    }
+    for (uint i = part; i < kSlice; i += kParts) {
+      queries[i * kLanes + lane] = from + i < key_dim ? F32(query).v[from + i] : 0.0;
+    }
+    barrier();
+    [[dont_unroll]] for (uint i = 0; i < kSlice; ++i) {
+      const float x = queries[i * kLanes + lane];
+      [[unroll]] for (uint t = 0; t < kTokens; t += 4) {
+        const vec4 k = piece[(i * kPageTokens + part * kTokens + t) / 4];
+        [[unroll]] for (uint e = 0; e < 4; ++e) score[t + e] = fma(x, k[e], score[t + e]);
+      }
+    }
+    from += kSlice;
+  } while (from < key_dim);
+}
+
+// Takes in the values of the tokens before `end`, each where the lane sees it: where its distance
+// from `start` is below `seen`.
+void mix_page(uint64_t values, uint end, uint start, uint seen, inout float mix[kMix]) {
+  const uint thread = gl_LocalInvocationIndex;
+  uint from = 0;
+  [[dont_unroll]] do {
+    barrier();
+    for (uint j = thread; j < kSliceTokens * kValueFours; j += kThreads) {
+      const uint t = from + j / kValueFours;
+      const uint d = j % kValueFours * 4;
+      vec4 v = vec4(0);
+      if (t < end && d < kValueDim) {
+        v = four_of(kValueType, kValuesWhole != 0, values + t * v_row, d, kValueDim);
+      }
+      piece[j] = v;
+    }
+    barrier();
+    const uint last = min(from + kSliceTokens, end);
+    [[dont_unroll]] for (uint t = from; t < last; ++t) {
+      const float weight = weights[t * kLanes + lane];
+      const bool takes = t - start < seen;
+      [[unroll]] for (uint d = 0; d < kMix; d += 4) {
+        const vec4 v = piece[(t - from) * kValueFours + (part * kMix + d) / 4];
+        [[unroll]] for (uint e = 0; e < 4; ++e) {
+          const float more = fma(weight, v[e], mix[d + e]);
+          mix[d + e] = takes ? more : mix[d + e];
+        }
+      }
+    }
+    from += kSliceTokens;
+  } while (from < end);
+}
+
+// Neighbours added, then neighbouring sums, …: of all tokens of a page.
+float tree_sum(float x[kTokens]) {
+  [[unroll]] for (uint n = kTokens / 2; n > 0; n /= 2) {
+    [[unroll]] for (uint i = 0; i < n; ++i) x[i] = x[2 * i] + x[2 * i + 1];
+  }
+  give(x[0], 1);
+  float sums[kParts];
+  [[unroll]] for (uint p = 0; p < kParts; ++p) sums[p] = given(p, 1);
+  [[unroll]] for (uint n = kParts / 2; n > 0; n /= 2) {
+    [[unroll]] for (uint i = 0; i < n; ++i) sums[i] = sums[2 * i] + sums[2 * i + 1];
+  }
+  return sums[0];
+}
+
+// Rows [begin, end) of one sequence; `row` and `head` are the lane's, which `takes` part or not.
+void attend(uint begin, uint end, uint row, uint head, bool takes) {
+  const uint kv_head = gl_WorkGroupID.x;
+  const uint sequence = uint(sequences.v[begin]);
+  uint first_page = 0xffffffffu;
+  uint last_slot = 0;
+  for (uint r = begin; r < end; ++r) {
+    const uint slot = uint(slots.v[r]);
+    first_page = min(first_page, first_seen(slot, window) / kPageTokens);
+    last_slot = max(last_slot, slot);
+  }
+  const uint slot = uint(slots.v[row]);
+  const uint first = first_seen(slot, window);
+  const uint pages = pages_seen(first, slot);
+  const uint pages_of_chunk = chunk_pages(pages);
+  const uint64_t query = uint64_t(q) + uint64_t(at(q_strides, head, row)) * 4;
+
+  // Merged, and of a chunk.
+  float most = kSinks != 0 ? sinks.v[head] : kNone;
+  float sum = kSinks != 0 ? 1.0 : 0.0;
+  float mix[kMix];
+  float chunk_most = kNone;
+  float chunk_sum[kTokens];
+  float chunk_mix[kMix];
+  [[unroll]] for (uint d = 0; d < kMix; ++d) mix[d] = chunk_mix[d] = 0;
+  [[unroll]] for (uint t = 0; t < kTokens; ++t) chunk_sum[t] = 0;
+
+  uint next_chunk = pages_of_chunk;  // the lane's page that begins it
+  uint page = first_page;
+  [[dont_unroll]] do {
+    const uint start = page * kPageTokens;
+    const uint p = page - first / kPageTokens;  // the lane's: huge before its first
+    const bool here = takes && p < pages;
+    const uint64_t memory = page_of(step.kinds[kind], sequence, start);
+    float score[kTokens];
+    [[unroll]] for (uint t = 0; t < kTokens; ++t) score[t] = 0;
+    const uint64_t keys = memory + k_offset + kv_head * kPageTokens * k_row;
+    score_page(keys, query, score);
+    // Of the page's tokens the lane sees those from `early` on, `count` of them.
+    const uint early = first > start ? first - start : 0;
+    const uint count = here ? min(slot - start + 1, kPageTokens) - early : 0;
+    float largest = kNone;
+    [[unroll]] for (uint t = 0; t < kTokens; ++t) {
+      score[t] *= scale;
+      if (softcap > 0) score[t] = softcap * tanh_of(score[t] / softcap);
+      if (part * kTokens + t - early >= count) score[t] = kNone;
+      largest = max(largest, score[t]);
+    }
+    float now = chunk_most;
+    give(largest, 0);
+    [[unroll]] for (uint other = 0; other < kParts; ++other) now = max(now, given(other, 0));
+    const float shrink = here ? exp_of(chunk_most - now) : 1.0;
+    chunk_most = now;
+    [[unroll]] for (uint t = 0; t < kTokens; ++t) {
+      const bool seen = part * kTokens + t - early < count;
+      score[t] = seen ? exp_of(score[t] - now) : 0.0;
+      chunk_sum[t] = fma(chunk_sum[t], shrink, score[t]);
+      weights[(part * kTokens + t) * kLanes + lane] = score[t];
+    }
+    [[unroll]] for (uint d = 0; d < kMix; ++d) chunk_mix[d] *= shrink;
+    const uint64_t values = memory + v_offset + kv_head * kPageTokens * v_row;
+    const uint last = min(last_slot - start + 1, kPageTokens);
+    mix_page(values, last, early, count, chunk_mix);
+
+    const bool ends = here && (p + 1 == next_chunk || p + 1 == pages);
+    const float all = tree_sum(chunk_sum);
+    float merged_most = most;
+    float merged_sum = sum;
+    float keep, add;
+    merge(merged_most, merged_sum, chunk_most, all, keep, add);
+    if (ends) {
+      most = merged_most;
+      sum = merged_sum;
+      chunk_most = kNone;
+      next_chunk = p + 1 + pages_of_chunk;
+    }
+    [[unroll]] for (uint t = 0; t < kTokens; ++t) chunk_sum[t] = ends ? 0.0 : chunk_sum[t];
+    [[unroll]] for (uint d = 0; d < kMix; ++d) {
+      const float merged = merged_mix(mix[d], keep, chunk_mix[d], add);
+      mix[d] = ends ? merged : mix[d];
+      chunk_mix[d] = ends ? 0.0 : chunk_mix[d];
+    }
+    ++page;
+  } while (page <= last_slot / kPageTokens);
+
+  if (!takes) return;
+  F32 to = F32(uint64_t(y) + uint64_t(at(y_strides, head, row) + part * kMix) * 4);
+  [[unroll]] for (uint d = 0; d < kMix; ++d) {
+    if (part * kMix + d < kValueDim) to.v[d] = mix[d] / sum;
+  }
+}
+
+void main() {
+  lane = gl_LocalInvocationIndex % kLanes;
+  part = gl_LocalInvocationIndex / kLanes;
+  const uint all = step.rows[0] * group;
+  const uint first_query = gl_WorkGroupID.y * kLanes;
+  if (first_query >= all) return;
+  const uint query = min(first_query + lane, all - 1);
+  const uint row = query / group;
+  const uint head = gl_WorkGroupID.x * group + query % group;
+  const uint end = (min(first_query + kLanes, all) - 1) / group + 1;
+  // Runs of rows of one sequence.
+  uint begin = first_query / group;
+  [[dont_unroll]] do {
+    uint next = begin + 1;
+    while (next < end && sequences.v[next] == sequences.v[begin]) ++next;
+    attend(begin, next, row, head,
+           row >= begin && row < next && first_query + lane < all);
+    begin = next;
+  } while (begin < end);
+}

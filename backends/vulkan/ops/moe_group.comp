@@ -1,0 +1,64 @@
+#version 460
+#include "backends/vulkan/glsl/common.glsl"
+
+// The places of rows at which experts are used, sorted by expert and cut into groups of at most kMost
+// for the products to compute together (glsl/product.glsl: kMatrix 3). One workgroup. Places of one
+// expert have no order, as what becomes of one does not depend on its group.
+const uint kLanes = 64;
+layout(local_size_x = kLanes) in;
+layout(constant_id = 0) const uint experts = 1;
+layout(constant_id = 1) const uint used = 1;
+layout(constant_id = 2) const uint kMost = 1;
+
+layout(push_constant, scalar) uniform Push {
+  Step step;
+  I32 ids;
+  I32 groups;
+  uint rows;
+  uint ids_stride;
+  uint places;  // where in `groups` they begin
+};
+
+shared uint counts[experts];
+shared uint places_before[experts];
+shared uint groups_before[experts];
+
+uint expert_of(uint i) {
+  return min(uint(ids.v[i / used * ids_stride + i % used]), experts - 1);
+}
+
+void main() {
+  const uint lane = gl_LocalInvocationIndex;
+  const uint all = step.rows[rows] * used;
+  for (uint e = lane; e < experts; e += kLanes) counts[e] = 0;
+  barrier();
+  for (uint i = lane; i < all; i += kLanes) atomicAdd(counts[expert_of(i)], 1);
+  barrier();
+  if (lane == 0) {
+    uint place = 0;
+    uint group = 0;
+    for (uint e = 0; e < experts; ++e) {
+      places_before[e] = place;
+      groups_before[e] = group;
+      place += counts[e];
+      group += (counts[e] + kMost - 1) / kMost;
+    }
+    groups.v[0] = int(group);
+  }
+  barrier();
+  for (uint e = lane; e < experts; e += kLanes) {
+    uint to = 4 + groups_before[e] * 4;
+    for (uint done = 0; done < counts[e]; done += kMost) {
+      groups.v[to] = int(e);
+      groups.v[to + 1] = int(places + 2 * (places_before[e] + done));
+      groups.v[to + 2] = int(min(counts[e] - done, kMost));
+      to += 4;
+    }
+  }
+  barrier();
+  for (uint i = lane; i < all; i += kLanes) {
+    const uint to = places + 2 * atomicAdd(places_before[expert_of(i)], 1);
+    groups.v[to] = int(i % used);
+    groups.v[to + 1] = int(i / used);
+  }
+}

@@ -7,19 +7,11 @@
 
 #include "backends/cpu/kernels.h"
 #include "engine/quant/quant.h"
+#include "tests/random_values.h"
 #include "tests/support.h"
 
 namespace infer {
 namespace {
-
-std::vector<float> values(int64_t count, uint64_t state) {
-  std::vector<float> x(static_cast<size_t>(count));
-  for (float& value : x) {
-    state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth's MMIX generator
-    value = static_cast<float>(state >> 40) / static_cast<float>(1 << 23) - 1.0f;
-  }
-  return x;
-}
 
 /// Every `block` elements rotated by the kernel of an instruction set.
 std::vector<float> rotated(const cpu::IsaKernels& isa, const std::vector<float>& x, int64_t block) {
@@ -66,8 +58,8 @@ TEST_CASE("hadamard: twice is nothing, and scores stay what they are") {
   on_every_isa([](const cpu::IsaKernels& isa) {
     for (int64_t block = 1; block <= 1024; block *= 2) {
       CAPTURE(block);
-      const std::vector<float> q = values(3 * 1024, 1);
-      const std::vector<float> k = values(3 * 1024, 2);
+      const std::vector<float> q = test::random_values(3 * 1024, 1);
+      const std::vector<float> k = test::random_values(3 * 1024, 2);
       CHECK(test::nmse(rotated(isa, rotated(isa, q, block), block), q) < 1e-12);
       CHECK(test::nmse(scores(rotated(isa, q, block), rotated(isa, k, block), 1024),
                        scores(q, k, 1024)) < 1e-11);
@@ -77,7 +69,7 @@ TEST_CASE("hadamard: twice is nothing, and scores stay what they are") {
 
 TEST_CASE("hadamard: what it makes is nearly normal, of which Q4_0 keeps all but 0.7 %") {
   on_every_isa([](const cpu::IsaKernels& isa) {
-    std::vector<float> x = values(1 << 16, 5);
+    std::vector<float> x = test::random_values(1 << 16, 5);
     for (size_t i = 0; i < x.size(); i += 50) x[i] *= 30.0f;
     const std::vector<float> y = rotated(isa, x, 1024);
     CHECK(test::nmse(stored_q4_0(y), y) < 7.5e-3);
@@ -90,8 +82,8 @@ TEST_CASE("hadamard: keys with large channels lose less in Q4_0") {
   on_every_isa([](const cpu::IsaKernels& isa) {
     for (const auto& [dim, block] : {std::pair{64, 64}, {128, 128}, {192, 64}, {576, 64}}) {
       CAPTURE(dim);
-      std::vector<float> k = values(kKeys * dim, 3);
-      const std::vector<float> q = values(kKeys * dim, 4);
+      std::vector<float> k = test::random_values(kKeys * dim, 3);
+      const std::vector<float> q = test::random_values(kKeys * dim, 4);
       // Of every 32 channels one is twenty times as large, as trained models have them.
       for (size_t i = 5; i < k.size(); i += 32) k[i] *= 20.0f;
       const std::vector<float> exact = scores(q, k, static_cast<size_t>(dim));

@@ -1,0 +1,170 @@
+// Attention over a cache, step by step, on any device: what tests of its order have in common.
+#pragma once
+
+#include <doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/backend/device.h"
+#include "engine/core/checked.h"
+#include "engine/ops/op.h"
+#include "tests/random_values.h"
+
+namespace infer::test {
+
+struct AttentionSetup {
+  const char* name;
+  int64_t heads;
+  KvLayerShape kv;
+  DType type;
+  int64_t tokens;  ///< of each sequence
+  float softcap = 0;
+  int32_t from = 0;  ///< slots before it are stored, and nothing asks from there
+};
+
+/// A row of a step.
+struct RowId {
+  int32_t sequence;
+  int32_t slot;
+};
+using Steps = std::vector<std::vector<RowId>>;
+
+/// Stores the keys and values of all tokens and attends to them, step by step.
+class AttentionRun {
+ public:
+  /// `buckets`: rows of programs, ascending. The setup outlives it.
+  AttentionRun(const AttentionSetup& setup, int32_t sequences, std::vector<int64_t> buckets,
+               std::unique_ptr<Device> device)
+      : setup_(setup),
+        sequences_(sequences),
+        buckets_(std::move(buckets)),
+        device_(std::move(device)) {
+    layout_ = canonical_kv_layout({{setup.kv}, setup.type, setup.type});
+    pages_ = div_ceil<int64_t>(setup.tokens, kPageTokens);
+    // A cache of bytes that are no numbers: what no token has written must not be seen.
+    const std::vector<std::byte> none(
+        static_cast<size_t>(sequences_ * pages_ * layout_.kinds[0].page_bytes), std::byte{0xff});
+    cache_ = device_->alloc(static_cast<int64_t>(none.size()), Purpose::kv).value();
+    REQUIRE(device_->write(none, {cache_.get(), 0}).ok());
+    for (int32_t page = 0; page < sequences_ * pages_; ++page) table_.push_back(page);
+    const auto make = [&](int64_t d0, int64_t heads, uint64_t seed) {
+      return random_values(d0 * heads * setup.tokens * sequences_, seed);
+    };
+    data_ = {make(setup.kv.k_dim, setup.heads, 1), make(setup.kv.k_dim, setup.kv.heads, 2),
+             make(setup.kv.v_dim, setup.kv.heads, 3)};
+  }
+
+  /// Results of all rows, [sequence][slot][head][v_dim].
+  std::vector<float> results(const Steps& steps) {
+    std::vector<float> all(
+        static_cast<size_t>(setup_.kv.v_dim * setup_.heads * setup_.tokens * sequences_));
+    for (const std::vector<RowId>& step : stored_before()) run(step, false, all);
+    for (const std::vector<RowId>& step : steps) run(step, true, all);
+    return all;
+  }
+
+ private:
+  /// The slots of all sequences before setup.from.
+  Steps stored_before() const {
+    Steps steps;
+    for (int32_t sequence = 0; sequence < sequences_; ++sequence) {
+      for (int32_t slot = 0; slot < setup_.from; ++slot) {
+        if (slot % buckets_.back() == 0) steps.emplace_back();
+        steps.back().push_back({sequence, slot});
+      }
+    }
+    return steps;
+  }
+
+  void run(const std::vector<RowId>& step, bool attend, std::vector<float>& all) {
+    const auto rows = static_cast<int64_t>(step.size());
+    REQUIRE(rows <= buckets_.back());
+    compile(*std::ranges::lower_bound(buckets_, rows), attend);
+    std::vector<int32_t> slots;
+    std::vector<int32_t> sequences;
+    std::vector<float> inputs[3];
+    for (const RowId& row : step) {
+      slots.push_back(row.slot);
+      sequences.push_back(row.sequence);
+      for (size_t i = 0; i < 3; ++i) {
+        const auto width = static_cast<int64_t>(data_[i].size()) / (setup_.tokens * sequences_);
+        const auto first = data_[i].begin() + place(row) * width;
+        inputs[i].insert(inputs[i].end(), first, first + width);
+      }
+    }
+    std::vector<const std::byte*> bound(graph_->values().size(), nullptr);
+    for (size_t id = 0; id < bound.size(); ++id) {
+      const Value& value = graph_->values()[id];
+      if (value.kind != Value::Kind::input) continue;
+      const void* data = value.input == StepInput::slots ? slots.data()
+                         : value.input == StepInput::sequences
+                             ? static_cast<void*>(sequences.data())
+                             : inputs[value.index].data();
+      bound[id] = static_cast<const std::byte*>(data);
+    }
+    std::byte* slab = cache_->address();
+    const KvPages pages{&slab, static_cast<int32_t>(table_.size()), layout_.kinds[0].page_bytes,
+                        table_.data(), static_cast<int32_t>(pages_)};
+    REQUIRE(program_->run({rows, rows, bound, {&pages, 1}}).ok());
+    if (!attend) return;
+    const int64_t width = setup_.kv.v_dim * setup_.heads;
+    std::vector<float> found(static_cast<size_t>(rows * width));
+    REQUIRE(device_->read({output_.get(), 0}, std::as_writable_bytes(std::span(found))).ok());
+    for (int64_t r = 0; r < rows; ++r) {
+      std::copy_n(found.begin() + r * width, width,
+                  all.begin() + place(step[static_cast<size_t>(r)]) * width);
+    }
+  }
+
+  int64_t place(const RowId& row) const { return row.sequence * setup_.tokens + row.slot; }
+
+  void compile(int64_t rows, bool attend) {
+    if (compiled_ == std::pair(rows, attend)) return;
+    compiled_ = {rows, attend};
+    GraphBuilder g(infer_outputs, rows, rows, {{setup_.kv}, setup_.type, setup_.type});
+    const auto input = [&](int32_t index, int64_t dim, int64_t heads) {
+      return g.data_input(index, tensor(DType::f32, dim, heads, rows), Rows::tokens);
+    };
+    const ValueId q = input(0, setup_.kv.k_dim, setup_.heads);
+    const ValueId k = input(1, setup_.kv.k_dim, setup_.kv.heads);
+    const ValueId v = setup_.kv.v_in_k ? g.slice(k, 0, setup_.kv.v_dim)
+                                       : input(2, setup_.kv.v_dim, setup_.kv.heads);
+    const ValueId slots = g.input(StepInput::slots);
+    const ValueId sequences = g.input(StepInput::sequences);
+    g.add_all(op::KvStore{0}, {k, v, slots, sequences});
+    const float scale = 2.0f / std::sqrt(static_cast<float>(setup_.kv.k_dim));
+    g.output(g.add(op::Attention{0, scale, setup_.softcap, setup_.kv.window},
+                   {q, slots, sequences, kNoValue}));
+    program_.reset();
+    graph_ = std::make_unique<Graph>(g.finish().value());
+    const Segment segment{graph_.get(), 0, attend ? 2 : 1};
+    const ValueId out = graph_->outputs().front();
+    output_ = device_->alloc(graph_->value(out).desc.extent_bytes(), Purpose::activations).value();
+    scratch_ =
+        device_->alloc(std::max<int64_t>(device_->scratch_bytes(segment), 64), Purpose::scratch)
+            .value();
+    std::vector<MemoryRef> memory(graph_->values().size());
+    memory[static_cast<size_t>(out)] = {output_.get(), 0};
+    program_ = device_->compile({segment, memory, {scratch_.get(), 0}}).value();
+  }
+
+  const AttentionSetup& setup_;
+  int32_t sequences_;
+  std::vector<int64_t> buckets_;
+  std::unique_ptr<Device> device_;
+  KvLayout layout_;
+  int64_t pages_ = 0;
+  std::unique_ptr<Buffer> cache_;
+  std::vector<int32_t> table_;
+  std::vector<std::vector<float>> data_;
+  std::pair<int64_t, bool> compiled_{0, false};
+  std::unique_ptr<Graph> graph_;
+  std::unique_ptr<Buffer> output_, scratch_;
+  std::unique_ptr<Program> program_;
+};
+
+}  // namespace infer::test

@@ -33,6 +33,7 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<Instance> insta
     matrices.cooperative_matrix = VK_TRUE;
     v12.shaderFloat16 = VK_TRUE;
     v12.vulkanMemoryModel = VK_TRUE;
+    v12.vulkanMemoryModelDeviceScope = VK_TRUE;  // that of atomics in the other shaders
   }
   v12.storageBuffer8BitAccess = VK_TRUE;
   v12.bufferDeviceAddress = VK_TRUE;

@@ -101,6 +101,7 @@ void find_integer_dots(PhysicalDevice& device, uint32_t version, VkSubgroupFeatu
 void find_matrices(PhysicalDevice& device, const VkPhysicalDeviceVulkan12Features& v12) {
   constexpr MatrixShape kShapes[] = {{16, 16, 16}, {8, 16, 16}, {8, 8, 8}};
   if (v12.shaderFloat16 == VK_FALSE || v12.vulkanMemoryModel == VK_FALSE ||
+      v12.vulkanMemoryModelDeviceScope == VK_FALSE ||
       !has_extension(device.handle, kMatrixExtension)) {
     return;
   }

@@ -106,7 +106,7 @@ TEST_CASE("tunings: operations") {
         op->cases(cases);
         for (const OpCase& c : cases) {
           if (!wanted(t.tuning, name, c.name)) continue;
-          INFO(t.name << ": " << name << " " << c.name);
+          INFO(std::string(t.name) << ": " << std::string(name) << " " << c.name);
           const Status status = run_case(**device, *op, c, false);
           CHECK_MESSAGE(status.ok(), status.message());
           ++run;
@@ -159,7 +159,7 @@ TEST_CASE("tunings: whole models, and the same bits by chunks and steps") {
     const Forced forced(t.tuning);
     for (const test::GoldenModel& model : test::golden_models()) {
       if (!wanted_model(t.tuning, model.name)) continue;
-      INFO(t.name << " " << model.name);
+      INFO(std::string(t.name) << " " << model.name);
       test::EvaluateOptions options;
       options.load.device = "vulkan";
       const size_t pieces[] = {model.tokens.size(), 3, 1};

@@ -15,13 +15,6 @@ namespace infer::test {
 
 std::string data_path(const std::string& name) { return std::string(INFER_TEST_DATA "/") + name; }
 
-std::optional<std::string> shared_path(const std::string& name) {
-  std::string path = std::string(INFER_SHARED_TESTDATA "/") + name;
-  if (std::filesystem::exists(path)) return path;
-  skipped("shared test data " + name + " is absent");
-  return std::nullopt;
-}
-
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   REQUIRE_MESSAGE(file.good(), path);

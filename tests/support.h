@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,10 +10,6 @@ namespace infer::test {
 
 /// The path of a file in tests/data.
 std::string data_path(const std::string& name);
-
-/// The path of a file in the shared test data, or nothing (and a SKIPPED line on stderr that names
-/// it) where that is absent.
-std::optional<std::string> shared_path(const std::string& name);
 
 /// Whole files; a failure fails the test.
 std::string read_text(const std::string& path);

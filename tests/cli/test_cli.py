@@ -12,7 +12,6 @@ import pytest
 
 from program import INFER, ROOT, fails, infer
 
-SHARED = pathlib.Path(os.environ.get("INFER_SHARED_TESTDATA", ROOT.parent / "shared" / "testdata"))
 MODEL = ROOT / "tests" / "data" / "golden" / "llama-q4_0.gguf"
 COMMANDS = ["run", "chat", "eval", "perplexity", "info", "devices", "plan", "bench", "tokenize",
             "detokenize", "template", "selftest", "convert", "synth", "completion"]
@@ -30,10 +29,7 @@ def talking_model(tmp_path_factory):
 
 
 def golden(name):
-    for folder in (ROOT / "tests" / "data" / "golden", SHARED / "golden"):
-        if (folder / f"{name}.gguf").exists():
-            return folder / name
-    pytest.skip(f"golden model {name} is absent")
+    return ROOT / "tests" / "data" / "golden" / name
 
 
 # Usage

@@ -31,8 +31,6 @@ void collect(const std::string& dir, std::vector<GoldenModel>& models) {
   std::ranges::sort(paths);
   for (const std::filesystem::path& path : paths) {
     const std::string stem = path.stem().string();
-    const bool known = std::ranges::find(models, stem, &GoldenModel::name) != models.end();
-    if (known) continue;
     const std::string base = dir + "/" + stem;
     const auto json = nlohmann::json::parse(read_text(base + ".json"));
     models.push_back({stem, path.string(), base + ".f32",
@@ -45,7 +43,6 @@ void collect(const std::string& dir, std::vector<GoldenModel>& models) {
 std::vector<GoldenModel> golden_models() {
   std::vector<GoldenModel> models;
   collect(data_path("golden"), models);
-  if (const auto shared = shared_path("golden")) collect(*shared, models);
   REQUIRE(!models.empty());
   return models;
 }

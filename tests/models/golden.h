@@ -1,4 +1,4 @@
-// The models of tests/data/golden and of the shared test data, and their exact logits.
+// The models of tests/data/golden and their exact logits.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct GoldenModel {
   double limit;  ///< of the normalised squared error with 8-bit activations
 };
 
-/// Those in tests/data, then those of the shared data (a SKIPPED line where that is absent).
+/// All of them, sorted by name.
 std::vector<GoldenModel> golden_models();
 
 struct EvaluateOptions {

@@ -23,9 +23,7 @@ from tests.models.reference import gguf  # noqa: E402
 
 if not os.environ.get("INFER_BIN"):
     pytest.skip("INFER_BIN does not name the program", allow_module_level=True)
-VOCABULARIES = pathlib.Path(os.environ.get("INFER_SHARED_TESTDATA", "")) / "vocab"
-if not VOCABULARIES.is_dir():
-    pytest.skip("INFER_SHARED_TESTDATA does not name the shared test data", allow_module_level=True)
+VOCABULARIES = pathlib.Path(__file__).parents[1] / "data" / "vocab"
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
@@ -297,7 +295,7 @@ def test_merges_that_are_not_sentencepiece(tmp_path):
     t.train_from_iterator([text], trainers.BpeTrainer(vocab_size=400, special_tokens=["<unk>", "<s>"],
                                                       show_progress=False))
     folder = directory(tmp_path / "m", t, t.get_vocab_size())
-    agree(folder, t, text, "quantised weights weights", "\u4e00 unknown \u4e01\u4e02", " x  y")
+    agree(folder, t, text, "quantised weights tokens", "\u4e00 unknown \u4e01\u4e02", " x  y")
     done = infer("convert", folder, tmp_path / "out.gguf")
     assert done.returncode == 3 and b"no name in GGUF" in done.stderr
 

@@ -12,13 +12,19 @@ using namespace infer::test;
 
 namespace {
 
-std::string complete(const std::string& path, const LoadOptions& load, const std::string& prompt,
-                     const GenerateOptions& options) {
-  const Result<std::unique_ptr<Engine>> engine = Engine::load(path, load);
+const std::string kDemo = INFER_SOURCE_DIR "/app/demo/infer-demo.gguf";
+
+std::unique_ptr<Engine> open(const std::string& path, const LoadOptions& load) {
+  Result<std::unique_ptr<Engine>> engine = Engine::load(path, load);
   REQUIRE_MESSAGE(engine.has_value(), (engine ? std::string() : engine.error().message()));
-  const auto tokens = (*engine)->tokenize(prompt, TokenizeOptions{});
+  return *std::move(engine);
+}
+
+std::string complete(Engine& engine, const std::string& prompt,
+                     const GenerateOptions& options) {
+  const auto tokens = engine.tokenize(prompt, TokenizeOptions{});
   REQUIRE(tokens.has_value());
-  const std::unique_ptr<Session> session = (*engine)->open_session().value();
+  const std::unique_ptr<Session> session = engine.open_session().value();
   std::string text;
   const auto result = session->generate(*tokens, options, [&](int32_t, std::string_view piece) {
     text += piece;
@@ -31,46 +37,47 @@ std::string complete(const std::string& path, const LoadOptions& load, const std
 }  // namespace
 
 TEST_CASE("the greedy text of a trained model is the recorded one") {
-  const auto model = shared_path("real/dreams-260k.gguf");
-  if (!model) return;
-  const auto recorded = nlohmann::json::parse(read_text(*shared_path("real/dreams-260k.json")));
-  GenerateOptions options;
-  options.max_tokens = recorded.at("max_tokens").get<int32_t>();
-  options.sampling.temperature = 0.0f;
-  const auto prompt = recorded.at("prompt").get<std::string>();
-  const auto expected = recorded.at("text_with_prompt").get<std::string>();
-  for (const int threads : {1, 2, 7}) {
-    LoadOptions load;
-    load.threads = threads;
-    CHECK(prompt + complete(*model, load, prompt, options) == expected);
-  }
-  LoadOptions mapped;
-  mapped.mmap = true;
-  CHECK(prompt + complete(*model, mapped, prompt, options) == expected);
+  // Recorded in float64 by tests/models/reference/make_continuations.py.
+  const auto recorded = nlohmann::json::parse(read_text(data_path("demo_continuations.json")));
+  std::vector<LoadOptions> loads(4);
+  for (size_t i = 0; i < 3; ++i) loads[i].threads = std::vector{1, 2, 7}[i];
+  loads[3].mmap = true;
   for (const std::string& device : other_devices()) {
     for (const int32_t layers : {-1, 2}) {
-      INFO(device << " " << layers);
-      LoadOptions load;
-      load.device = device;
-      load.gpu_layers = layers;
-      CHECK(prompt + complete(*model, load, prompt, options) == expected);
+      loads.emplace_back();
+      loads.back().device = device;
+      loads.back().gpu_layers = layers;
+    }
+  }
+  for (const LoadOptions& load : loads) {
+    INFO(load.device << ", " << load.threads << " threads, " << load.gpu_layers << " layers");
+    const std::unique_ptr<Engine> engine = open(kDemo, load);
+    for (const nlohmann::json& text : recorded) {
+      const auto prompt = text.at("prompt").get<std::string>();
+      INFO(prompt);
+      CHECK(engine->tokenize(prompt, {}).value() ==
+            text.at("prompt_tokens").get<std::vector<int32_t>>());
+      GenerateOptions options;
+      options.max_tokens = static_cast<int32_t>(text.at("tokens").size());
+      options.sampling.temperature = 0.0f;
+      CHECK(complete(*engine, prompt, options) == text.at("text").get<std::string>());
     }
   }
 }
 
 TEST_CASE("sampled text depends on the seed alone") {
-  const auto model = shared_path("real/dreams-260k.gguf");
-  if (!model) return;
   GenerateOptions options;
   options.max_tokens = 60;
+  options.ignore_end = true;
   options.sampling.seed = 11;
+  options.sampling.temperature = 1.2f;
   options.sampling.repeat_penalty = 1.1f;
   LoadOptions load;
   load.threads = 1;
-  const std::string text = complete(*model, load, "The sea", options);
+  const std::string text = complete(*open(kDemo, load), "The sea", options);
   load.threads = 3;
   load.batch_rows = 2;
-  CHECK(complete(*model, load, "The sea", options) == text);
+  CHECK(complete(*open(kDemo, load), "The sea", options) == text);
   options.sampling.seed = 12;
-  CHECK(complete(*model, load, "The sea", options) != text);
+  CHECK(complete(*open(kDemo, load), "The sea", options) != text);
 }

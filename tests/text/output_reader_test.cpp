@@ -195,8 +195,6 @@ TEST_CASE("other forms") {
 }
 
 TEST_CASE("formats of published templates") {
-  const auto folder = test::shared_path("templates");
-  if (!folder) return;
   const std::pair<const char*, std::string_view> kExpected[] = {
       {"openai-gpt-oss-120b", "harmony"},
       {"deepseek-ai-DeepSeek-V3.2", "dsml"},
@@ -218,7 +216,7 @@ TEST_CASE("formats of published templates") {
       {"google-gemma-2-2b-it", "plain"},
   };
   for (const auto& [name, format] : kExpected) {
-    const std::string source = test::read_text(*folder + "/" + name + ".jinja");
+    const std::string source = test::read_text(test::data_path(std::string("templates/") + name + ".jinja"));
     CHECK_MESSAGE(find_output_format(source).name == format, name);
   }
 }

@@ -1,4 +1,4 @@
-"""A small GGUF v3 reader and writer for the reference models: F32, F16, MXFP4 and (only read) Q8_0.
+"""A small GGUF v3 reader and writer for the reference models: F32, F16, BF16, MXFP4 and (only read) Q8_0.
 
 Arrays have numpy's order of dimensions, the reverse of the file's: a weight [k, n] is (n, k) here.
 """
@@ -11,7 +11,7 @@ U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
 SCALARS = {U8: "B", I8: "b", U16: "H", I16: "h", U32: "I", I32: "i", F32: "f", BOOL: "?",
            U64: "Q", I64: "q", F64: "d"}
 ALIGNMENT = 32
-TENSOR_F32, TENSOR_F16, TENSOR_Q8_0, TENSOR_MXFP4 = 0, 1, 8, 39
+TENSOR_F32, TENSOR_F16, TENSOR_Q8_0, TENSOR_BF16, TENSOR_MXFP4 = 0, 1, 8, 30, 39
 
 # FP4 E2M1 by code (OCP Microscaling Formats 1.0, section 5.3.3).
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
@@ -38,6 +38,19 @@ class Mxfp4:
         return (E2M1[codes] * scale).reshape(self.shape)
 
 
+class Bf16:
+    """The upper halves of float32 values, rounded to nearest, ties to even."""
+
+    def __init__(self, values):
+        bits = np.asarray(values, "<f4").view("<u4").astype(np.uint64)
+        self.halves = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2")
+        self.shape = self.halves.shape
+
+    @staticmethod
+    def values(halves):
+        return (halves.astype("<u4") << 16).view("<f4").astype(np.float64)
+
+
 def _string(text):
     data = text.encode()
     return struct.pack("<Q", len(data)) + data
@@ -57,20 +70,30 @@ def _value(value, kind):
     return struct.pack("<IQ", item, len(value)) + b"".join(_value(v, item) for v in value)
 
 
+def _tensor(tensor):
+    """(type number, bytes)."""
+    if isinstance(tensor, Mxfp4):
+        return TENSOR_MXFP4, tensor.blocks.tobytes()
+    if isinstance(tensor, Bf16):
+        return TENSOR_BF16, tensor.halves.tobytes()
+    if tensor.dtype == np.float16:
+        return TENSOR_F16, tensor.astype("<f2").tobytes()
+    return TENSOR_F32, np.asarray(tensor, "<f4").tobytes()
+
+
 def write(path, metadata, tensors):
     """metadata: key → bool, int, float, str or a list of one of these. tensors: name → an array
-    (written as F32) or Mxfp4."""
+    (float16 is written as F16, all else as F32), Bf16 or Mxfp4."""
     out = bytearray(struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(metadata)))
     for key, value in metadata.items():
         kind = _type_of(value)
         out += _string(key) + struct.pack("<I", kind) + _value(value, kind)
     data = bytearray()
     for name, tensor in tensors.items():
-        packed = isinstance(tensor, Mxfp4)
-        raw = tensor.blocks.tobytes() if packed else np.asarray(tensor, "<f4").tobytes()
+        kind, raw = _tensor(tensor)
         out += _string(name) + struct.pack("<I", len(tensor.shape))
         out += struct.pack(f"<{len(tensor.shape)}Q", *reversed(tensor.shape))
-        out += struct.pack("<IQ", TENSOR_MXFP4 if packed else TENSOR_F32, len(data))
+        out += struct.pack("<IQ", kind, len(data))
         data += raw + bytes(-len(raw) % ALIGNMENT)
     out += bytes(-len(out) % ALIGNMENT)
     with open(path, "wb") as file:
@@ -127,6 +150,9 @@ def read(path):
             blocks = np.frombuffer(cursor.data, np.uint8, count // 32 * 34, at).reshape(-1, 34)
             scales = blocks[:, :2].copy().view("<f2").astype(np.float64)
             tensors[name] = (scales * blocks[:, 2:].view(np.int8)).reshape(shape)
+        elif kind == TENSOR_BF16:
+            halves = np.frombuffer(cursor.data, "<u2", count, at)
+            tensors[name] = Bf16.values(halves).reshape(shape)
         else:
             dtype = {TENSOR_F32: "<f4", TENSOR_F16: "<f2"}[kind]
             flat = np.frombuffer(cursor.data, dtype, count, at)

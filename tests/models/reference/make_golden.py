@@ -197,14 +197,17 @@ def gpt_oss(name):
 
 
 def phi3(name):
-    long = name.startswith("phi3-long")
+    """-long, -short: LongRoPE, by whether the context exceeds the original one."""
+    long, scaled = name.startswith("phi3-long"), name != "phi3-f32"
+    keys = {"rope__scaling__original_context_length": 32 if long else 128,
+            "rope__scaling__attn_factor": 1.19} if scaled else {}
     m = Builder(name, "phi3", 30, 2, 4, 2, 12, context=2048 if long else 128,
                 feed_forward_length=44, rope__dimension_count=10, attention__sliding_window=21,
-                rope__scaling__original_context_length=32 if long else 128,
-                rope__scaling__attn_factor=1.19)
+                **keys)
     m.embedding()
-    m.tensors["rope_factors_short.weight"] = m.rng.uniform(1.0, 1.5, 5)
-    m.tensors["rope_factors_long.weight"] = m.rng.uniform(2.0, 30.0, 5)
+    if scaled:
+        m.tensors["rope_factors_short.weight"] = m.rng.uniform(1.0, 1.5, 5)
+        m.tensors["rope_factors_long.weight"] = m.rng.uniform(2.0, 30.0, 5)
     for layer in range(m.layers):
         m.norm(f"blk.{layer}.attn_norm", m.width)
         m.matrix(f"blk.{layer}.attn_qkv", (4 + 2 * 2) * 12, m.width, gain=1.5)
@@ -213,18 +216,83 @@ def phi3(name):
     return m
 
 
+def plain_layers(m, inner, bias="", head_norms=False):
+    """Pre-norm attention, then a gated feed-forward. head_norms: of queries and keys, by head."""
+    for layer in range(m.layers):
+        m.attention(layer, bias=bias)
+        if head_norms:
+            m.norm(f"blk.{layer}.attn_q_norm", m.head_dim)
+            m.norm(f"blk.{layer}.attn_k_norm", m.head_dim)
+        if m.metadata.get(m.metadata["general.architecture"] + ".expert_count"):
+            m.norm(f"blk.{layer}.ffn_norm", m.width)
+            m.experts(layer, 5, inner)
+        else:
+            m.feed_forward(layer, inner)
+    return m
+
+
 def llama(name):
-    scaling = {"rope__scaling__type": "linear", "rope__scaling__factor": 3.5}
+    """-f16, -bf16: matrices of that type, with rows of whole 32s. -odd: three query heads to one of
+    keys. -tied: the embedding is the output. llama3: factors for RoPE. mixtral: experts."""
+    if name in ("llama-f16", "llama-bf16"):
+        m = plain_layers(Builder(name, "llama", 64, 2, 4, 2, 16, feed_forward_length=96), 96)
+        m.embedding()
+        rounded = np.float16 if name == "llama-f16" else gguf.Bf16
+        for key, value in m.tensors.items():
+            if value.ndim == 2:
+                m.tensors[key] = rounded(value)
+        return m
+    heads, kv_heads = (3, 1) if "odd" in name else (4, 2)
+    keys = {"feed_forward_length": 42}
+    if "mixtral" in name:
+        keys |= {"expert_count": 5, "expert_used_count": 2}
+    if "linear" in name:
+        keys |= {"rope__scaling__type": "linear", "rope__scaling__factor": 3.5}
     if "yarn" in name:
-        scaling = {"rope__scaling__type": "yarn", "rope__scaling__factor": 4.0,
-                   "rope__scaling__original_context_length": 32,
-                   "rope__scaling__yarn_beta_fast": 4.0, "rope__scaling__yarn_beta_slow": 0.5,
-                   "rope__scaling__yarn_ext_factor": 0.8, "rope__scaling__attn_factor": 0.9}
-    m = Builder(name, "llama", 30, 2, 3, 1, 12, feed_forward_length=42, **scaling)
+        keys |= {"rope__scaling__type": "yarn", "rope__scaling__factor": 4.0,
+                 "rope__scaling__original_context_length": 32,
+                 "rope__scaling__yarn_beta_fast": 4.0, "rope__scaling__yarn_beta_slow": 0.5,
+                 "rope__scaling__yarn_ext_factor": 0.8, "rope__scaling__attn_factor": 0.9}
+    if "linear" in name or "yarn" in name:
+        heads, kv_heads = 3, 1
+    if name.startswith("llama3"):
+        keys |= {"rope__freq_base": 500000.0}
+    m = Builder(name, "llama", 30, 2, heads, kv_heads, 12, **keys)
+    m.embedding(tied="tied" in name, spread=0.7 if "tied" in name else 1.0)
+    if name.startswith("llama3"):
+        m.tensors["rope_freqs.weight"] = m.rng.uniform(1.0, 8.0, 6)
+    return plain_layers(m, 42)
+
+
+def qwen(name):
+    """Qwen2 has biases, Qwen3 norms of heads that are wider than the model divided by their number."""
+    arch = name.split("-")[0]
+    keys = {"feed_forward_length": 38, "rope__freq_base": 1e6}
+    if arch == "qwen3moe":
+        keys |= {"expert_count": 5, "expert_used_count": 3, "expert_feed_forward_length": 14}
+    m = Builder(name, arch, 30, 2, 4, 2, 10 if arch == "qwen2" else 18, **keys)
+    m.metadata[f"{arch}.attention.layer_norm_rms_epsilon"] = 1e-6
     m.embedding()
+    return plain_layers(m, 14 if arch == "qwen3moe" else 38,
+                        bias="qkv" if arch == "qwen2" else "", head_norms=arch != "qwen2")
+
+
+def gemma(name):
+    arch = name.split("-")[0]
+    third = arch == "gemma3"  # norms of heads and two bases of RoPE in place of soft caps
+    keys = {"rope__freq_base": 1e6} if third else {"attn_logit_softcapping": 5.0,
+                                                   "final_logit_softcapping": 3.0}
+    m = Builder(name, arch, 30, 7 if third else 4, 4, 2, 14, feed_forward_length=38,
+                attention__sliding_window=9, **keys)
+    m.embedding(tied=True, spread=0.3)
     for layer in range(m.layers):
         m.attention(layer)
-        m.feed_forward(layer, 42)
+        if third:
+            m.norm(f"blk.{layer}.attn_q_norm", m.head_dim)
+            m.norm(f"blk.{layer}.attn_k_norm", m.head_dim)
+        m.norm(f"blk.{layer}.post_attention_norm", m.width)
+        m.feed_forward(layer, 38)
+        m.norm(f"blk.{layer}.post_ffw_norm", m.width)
     return m
 
 
@@ -297,7 +365,10 @@ MODELS = {
     "smollm3-f32": smollm3, "olmo2-f32": olmo2, "olmo3-f32": olmo3, "granite-f32": granite,
     "granitemoe-f32": granitemoe, "glm4-f32": glm4, "gpt-oss-f32": gpt_oss,
     "gpt-oss-mxfp4": gpt_oss, "phi3-long-f32": phi3, "phi3-short-f32": phi3,
-    "llama-yarn-f32": llama, "llama-linear-f32": llama, "deepseek2-v3-f32": deepseek2,
+    "phi3-f32": phi3, "llama-f32": llama, "llama-odd-f32": llama, "llama-tied-f32": llama,
+    "llama-f16": llama, "llama-bf16": llama, "llama3-f32": llama, "mixtral-f32": llama,
+    "qwen2-f32": qwen, "qwen3-f32": qwen, "qwen3moe-f32": qwen, "gemma2-f32": gemma,
+    "gemma3-f32": gemma, "llama-yarn-f32": llama, "llama-linear-f32": llama, "deepseek2-v3-f32": deepseek2,
     "deepseek2-v2-f32": deepseek2, "deepseek2-lite-f32": deepseek2, "seed-oss-f32": seed_oss,
 }
 

@@ -12,8 +12,14 @@
 namespace infer::gguf {
 namespace {
 
-/// Real headers stay below 40 MB; the limit bounds the memory that a hostile one can ask for.
+/// Real headers stay below 40 MB, with some hundred keys, some thousand tensors and, in the largest
+/// vocabularies, a million strings. The limits bound the memory that a hostile one can ask for: an
+/// empty string takes 8 bytes of the file and 32 of memory, a number of one byte may become one of 8.
 constexpr uint64_t kMaxHeaderBytes = uint64_t{1} << 28;
+constexpr uint64_t kMaxKeyValues = uint64_t{1} << 20;
+constexpr uint64_t kMaxTensors = uint64_t{1} << 20;
+constexpr uint64_t kMaxStrings = uint64_t{1} << 22;   // of all arrays together
+constexpr uint64_t kMaxElements = uint64_t{1} << 24;  // of one array
 constexpr uint64_t kMinKeyValueBytes = 8 + 1 + 4 + 1;        // length, key, type, value
 constexpr uint64_t kMinTensorBytes = 8 + 1 + 4 + 0 + 4 + 8;  // length, name, rank, type, offset
 
@@ -68,6 +74,10 @@ class HeaderReader {
                  fmt::format(text, std::forward<Args>(args)...));
   }
 
+  Status at_most(uint64_t most, uint64_t found) const {
+    return found <= most ? Status() : bad("expected at most {}", most);
+  }
+
   Status read_counts() {
     std::array<char, 4> magic{};
     INFER_CHECK(in_.read_number(magic));
@@ -81,8 +91,10 @@ class HeaderReader {
     INFER_CHECK(in_.read_number(tensors_));
     INFER_CHECK(in_.read_number(key_values_));
     in_.set_subject(fmt::format("{} metadata keys", key_values_));
+    INFER_CHECK(at_most(kMaxKeyValues, key_values_));
     INFER_CHECK(in_.require(key_values_, kMinKeyValueBytes));
     in_.set_subject(fmt::format("{} tensors", tensors_));
+    INFER_CHECK(at_most(kMaxTensors, tensors_));
     return in_.require(tensors_, kMinTensorBytes);
   }
 
@@ -131,6 +143,9 @@ class HeaderReader {
     uint64_t count = 0;
     INFER_CHECK(in_.read_number(type));
     INFER_CHECK(in_.read_number(count));
+    if (count > kMaxElements) {
+      return bad("expected an array of at most {} elements, found {}", kMaxElements, count);
+    }
     switch (static_cast<ValueType>(type)) {
       case ValueType::u8: return read_numbers<uint8_t>(count, out);
       case ValueType::i8: return read_numbers<int8_t>(count, out);
@@ -184,6 +199,10 @@ class HeaderReader {
 
   Status read_strings(uint64_t count, MetaValue& out) {
     INFER_CHECK(in_.require(count, sizeof(uint64_t)));
+    strings_ += count;  // no overflow: a header holds fewer
+    if (strings_ > kMaxStrings) {
+      return bad("expected at most {} strings in all arrays, found {}", kMaxStrings, strings_);
+    }
     auto& values = out.emplace<std::vector<std::string>>();
     values.reserve(count);
     for (uint64_t i = 0; i < count; ++i) INFER_CHECK(in_.read_string(values.emplace_back()));
@@ -290,6 +309,7 @@ class HeaderReader {
   const File& file_;
   Cursor in_;
   uint64_t tensors_ = 0;
+  uint64_t strings_ = 0;
   uint64_t key_values_ = 0;
   uint64_t alignment_ = kDefaultAlignment;
 };

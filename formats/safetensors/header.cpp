@@ -70,11 +70,16 @@ class HeaderJson {
   bool string(std::string& text) {
     if (list_ != nullptr || depth_ != 2) return wrong("a string");
     if (in_metadata_) {
+      if (metadata.size() == kMaxEntries) {
+        return bad(fmt::format("__metadata__: expected at most {} keys", kMaxEntries));
+      }
       metadata.emplace_back(std::move(key_), std::move(text));
       return true;
     }
+    Said& tensor = tensors.back();
     if (key_ != "dtype") return wrong("a string");
-    tensors.back().type = std::move(text);
+    if (tensor.type) return twice();
+    tensor.type = std::move(text);
     return true;
   }
   bool binary(std::vector<uint8_t>&) { return wrong("binary data"); }
@@ -87,19 +92,15 @@ class HeaderJson {
   bool end_object() {
     --depth_;
     if (depth_ == 1) in_metadata_ = false;
-    keys_.clear();
     return true;
   }
   bool start_array(size_t) {
     if (depth_ != 2 || in_metadata_ || list_ != nullptr) return wrong("an array");
     Said& tensor = tensors.back();
-    if (key_ == "shape") {
-      list_ = &tensor.shape.emplace();
-    } else if (key_ == "data_offsets") {
-      list_ = &tensor.offsets.emplace();
-    } else {
-      return wrong("an array");
-    }
+    if (key_ != "shape" && key_ != "data_offsets") return wrong("an array");
+    auto& list = key_ == "shape" ? tensor.shape : tensor.offsets;
+    if (list) return twice();
+    list_ = &list.emplace();
     return true;
   }
   bool end_array() {
@@ -113,14 +114,15 @@ class HeaderJson {
       }
       in_metadata_ = name == "__metadata__";
       subject_ = in_metadata_ ? "__metadata__" : fmt::format("tensor '{}'", printable(name));
-      if (!in_metadata_) tensors.push_back({std::move(name), {}, {}, {}});
+      if (in_metadata_) return true;
+      if (tensors.size() == kMaxEntries) {
+        return bad(fmt::format("expected at most {} tensors", kMaxEntries));
+      }
+      tensors.push_back({std::move(name), {}, {}, {}});
       return true;
     }
-    if (!keys_.insert(name).second) {
-      return bad(fmt::format("{}: '{}' appears twice", subject_, printable(name)));
-    }
     key_ = std::move(name);
-    return true;
+    return !in_metadata_ || metadata_keys_.insert(key_).second || twice();
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::json::exception&) {
     return bad(fmt::format("the header is no valid JSON at its byte {}", position));
@@ -128,12 +130,16 @@ class HeaderJson {
 
  private:
   static constexpr size_t kMaxNumbers = 16;
+  /// Of tensors, and of keys of the metadata: real files have some tens of thousands. With the
+  /// limit on the header's bytes it bounds the memory that a hostile one can ask for.
+  static constexpr size_t kMaxEntries = size_t{1} << 20;
 
   std::string where() const { return key_.empty() ? subject_ : subject_ + ": " + printable(key_); }
   bool bad(std::string what) {
     problem = std::move(what);
     return false;
   }
+  bool twice() { return bad(fmt::format("{}: '{}' appears twice", subject_, printable(key_))); }
   bool wrong(const char* found) {
     if (depth_ == 0)
       return bad(fmt::format("expected the header to be an object, found {}", found));
@@ -150,7 +156,7 @@ class HeaderJson {
   std::string key_;
   std::vector<uint64_t>* list_ = nullptr;
   std::unordered_set<std::string> names_;
-  std::unordered_set<std::string> keys_;  // of the object at depth 2
+  std::unordered_set<std::string> metadata_keys_;
 };
 
 class Reader {

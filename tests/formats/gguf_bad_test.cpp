@@ -109,17 +109,55 @@ TEST_CASE("claims beyond the file are refused before memory is taken for them") 
 TEST_CASE("a header of absurd size is refused, though the file may hold it") {
   const TempDir dir;
   const std::string path = dir.path("bad.gguf");
+  const auto refused_in_a_hole = [&](const RawGguf& file, uint64_t size, const char* why) {
+    CAPTURE(why);
+    write_bytes(path, bytes_of(file.bytes()));
+    std::filesystem::resize_file(path, size);
+    largest_request = 0;
+    const auto source = open_model(path);
+    CHECK(largest_request < kEnoughToRefuse);
+    REQUIRE_FALSE(source);
+    CHECK_MESSAGE(source.error().message().find(why) != std::string::npos,
+                  source.error().message());
+  };
+  constexpr uint64_t kHole = uint64_t{1} << 40;
+  const auto array = [](uint32_t type, uint64_t count) {
+    return RawGguf().value("a", 9, Bytes().u32(type).u64(count));
+  };
+  refused_in_a_hole(RawGguf().value("a", 8, Bytes().u64(uint64_t{1} << 34)), kHole,
+                    "a header may take");
+  refused_in_a_hole(array(8, uint64_t{1} << 34), kHole, "an array of at most 16777216 elements");
+  // Within the header's bytes: what costs is the memory for each empty string and each number.
+  constexpr uint64_t kWithin = uint64_t{1} << 28;
+  refused_in_a_hole(array(8, 5'000'000), kWithin, "at most 4194304 strings in all arrays");
+  for (const uint32_t one_byte : {0, 1, 7}) {
+    refused_in_a_hole(array(one_byte, 20'000'000), kWithin, "an array of at most 16777216");
+  }
+  RawGguf many;
+  many.key_count = 10'000'000;
+  refused_in_a_hole(many, kWithin, "10000000 metadata keys: expected at most 1048576");
+  many.key_count = 0;
+  many.tensor_count = 10'000'000;
+  refused_in_a_hole(many, kWithin, "10000000 tensors: expected at most 1048576");
+}
+
+TEST_CASE("the limit on strings counts all arrays") {
+  // Four arrays, each half of what all may hold. Empty strings are eight zero bytes.
+  constexpr uint64_t kHalf = uint64_t{1} << 21;
   RawGguf file;
-  file.value("a", 9, Bytes().u32(8).u64(uint64_t{1} << 34));
+  for (const char* key : {"a", "b", "c", "d"}) {
+    Bytes strings = Bytes().u32(8).u64(kHalf);
+    strings.data.append(kHalf * sizeof(uint64_t), '\0');
+    file.value(key, 9, strings);
+  }
+  const TempDir dir;
+  const std::string path = dir.path("bad.gguf");
   write_bytes(path, bytes_of(file.bytes()));
-  std::error_code failed;
-  std::filesystem::resize_file(path, uint64_t{1} << 40, failed);  // a hole
-  if (failed) return skipped("no sparse files here");
-  largest_request = 0;
   const auto source = open_model(path);
-  CHECK(largest_request < kEnoughToRefuse);
   REQUIRE_FALSE(source);
-  CHECK(source.error().message().find("a header may take") != std::string::npos);
+  CHECK_MESSAGE(source.error().message().find("key 'c': expected at most 4194304 strings") !=
+                    std::string::npos,
+                source.error().message());
 }
 
 TEST_CASE("keys and values are checked") {

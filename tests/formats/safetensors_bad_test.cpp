@@ -123,6 +123,36 @@ TEST_CASE("names appear once") {
   refused(R"({"":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1, "no name");
 }
 
+TEST_CASE("a header's time and memory grow with its length alone") {
+  // Many keys of metadata, then many tensors: what is kept of the keys is not gone through again
+  // for each tensor.
+  std::string header = R"({"__metadata__":{)";
+  for (int i = 0; i < 600'000; ++i) header += fmt::format("{}\"{}\":\"\"", i == 0 ? "" : ",", i);
+  header += "}";
+  for (int i = 0; i < 40'000; ++i) {
+    header += fmt::format(R"(,"t{}":{{"dtype":"U8","shape":[1],"data_offsets":[{},{}]}})", i, i,
+                          i + 1);
+  }
+  const TempDir dir;
+  const std::string path = dir.path("many.safetensors");
+  write_bytes(path, bytes_of(safetensors_bytes(header + "}", 40'000)));
+  const auto start = std::chrono::steady_clock::now();
+  const auto source = safetensors::open_source(path);
+  REQUIRE_MESSAGE(source, source.error().message());
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
+
+  std::string keys = R"({"__metadata__":{)";
+  for (int i = 0; i <= 1 << 20; ++i) keys += fmt::format("{}\"{}\":\"\"", i == 0 ? "" : ",", i);
+  write_bytes(path, bytes_of(safetensors_bytes(keys + "}}", 0)));
+  CHECK(says(safetensors::open_source(path).error(), "__metadata__: expected at most 1048576 keys"));
+  std::string tensors = "{";
+  for (int i = 0; i <= 1 << 20; ++i) {
+    tensors += fmt::format(R"({}"{}":{{}})", i == 0 ? "" : ",", i);
+  }
+  write_bytes(path, bytes_of(safetensors_bytes(tensors + "}", 0)));
+  CHECK(says(safetensors::open_source(path).error(), "expected at most 1048576 tensors"));
+}
+
 TEST_CASE("types, shapes and places are checked") {
   refused(tensor("F31", "[1]", "[0,4]"), 4, "dtype 'F31' is not known", StatusCode::unsupported);
   refused(tensor("F32", "[1,1,1,1,1]", "[0,4]"), 4, "at most 4 dimensions, found 5",

@@ -91,6 +91,7 @@ Result<std::vector<int32_t>> Conversation::new_tokens(const std::string& text) {
 }
 
 Result<Answer> Conversation::answer(const GenerateOptions& options, const EventFn& on_event) {
+  cancelled_ = false;
   Json variables = variables_;
   variables["messages"] = messages_;
   const auto text =
@@ -102,6 +103,11 @@ Result<Answer> Conversation::answer(const GenerateOptions& options, const EventF
   if (!prompt) return tl::unexpected(prompt.error());
 
   Answer answer;
+  if (cancelled_) {
+    answer.result.reason = FinishReason::cancelled;
+    messages_.push_back(message_of(answer));
+    return answer;
+  }
   answer.computed_tokens = static_cast<int64_t>(prompt->size());
   std::string raw;
   std::vector<int32_t> generated;
@@ -127,7 +133,7 @@ Result<Answer> Conversation::answer(const GenerateOptions& options, const EventF
   const auto result = session_->generate(*prompt, own, [&](int32_t token, std::string_view piece) {
     if (token >= 0) generated.push_back(token);
     raw += piece;
-    return take((*parser)->push(piece));
+    return take((*parser)->push(piece)) && !cancelled_;
   });
   if (!result) {
     spoken_.clear();

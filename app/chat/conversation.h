@@ -5,6 +5,7 @@
 // earlier reasoning, for instance), all from the first token that differs.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -41,8 +42,12 @@ class Conversation {
   /// Generates the answer to the messages and appends it to them, also one that was ended early.
   /// After a failure they are as before.
   Result<Answer> answer(const GenerateOptions& options, const EventFn& on_event);
-  /// For cancel().
-  Session& session() { return *session_; }
+  /// Ends a running answer() soon, also while the template is rendered; the answer then has what was
+  /// said until then. Any thread, and a signal handler.
+  void cancel() {
+    cancelled_ = true;
+    session_->cancel();
+  }
   /// Tokens of the last answer and all before it.
   int64_t length() const { return session_->length(); }
 
@@ -57,6 +62,7 @@ class Conversation {
   Json messages_ = Json::array();
   std::unique_ptr<ChatTemplate> template_;
   std::unique_ptr<Session> session_;
+  std::atomic<bool> cancelled_{false};
   std::string spoken_;         ///< the text of the tokens held, special ones spelt out
   std::vector<int32_t> held_;  ///< the session's tokens
 };

@@ -114,12 +114,10 @@ std::optional<int64_t> parse_size(std::string_view text) {
 std::optional<std::vector<int32_t>> parse_tokens(std::string_view text) {
   const size_t start = text.find_first_not_of(" \t\r\n");
   if (start != std::string_view::npos && (text[start] == '[' || text[start] == '{')) {
-    const Json json = Json::parse(text, nullptr, false);
-    if (json.is_object()) {
-      const auto found = json.find("tokens");
-      return found == json.end() ? std::nullopt : tokens_of(*found);
-    }
-    return tokens_of(json);
+    const std::optional<Json> json = parse_json(text);
+    if (!json || !json->is_object()) return json ? tokens_of(*json) : std::nullopt;
+    const auto found = json->find("tokens");
+    return found == json->end() ? std::nullopt : tokens_of(*found);
   }
   std::vector<int32_t> tokens;
   for (size_t at = 0; at < text.size();) {
@@ -136,6 +134,21 @@ std::optional<std::vector<int32_t>> parse_tokens(std::string_view text) {
     at = end;
   }
   return tokens;
+}
+
+std::optional<Json> parse_json(std::string_view text) {
+  // The library copies and prints values by recursion: deep ones would use up the stack.
+  constexpr int kMaxLevels = 100;
+  bool deep = false;
+  Json parsed = Json::parse(
+      text,
+      [&deep](int depth, Json::parse_event_t, const Json&) {
+        deep = deep || depth > kMaxLevels;
+        return !deep;
+      },
+      false);
+  if (deep || parsed.is_discarded()) return std::nullopt;
+  return parsed;
 }
 
 std::string read_input(const std::string& path) {
@@ -197,7 +210,7 @@ void declare_running(CLI::App& app, ModelArgs& args, const char* step_names) {
       ->type_name("N")
       ->check(CLI::Range(1, 65536))
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  const CLI::IsMember cache_types({"auto", "f32", "f16", "q8_0", "q4_0"});
+  const CLI::IsMember cache_types({"auto", "f32", "bf16", "f16", "q8_0", "q4_0"});
   app.add_option("--ctk,--cache-type-k", load.cache_type_k, "Type of cached keys (also -ctk)")
       ->check(cache_types)
       ->capture_default_str();

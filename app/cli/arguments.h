@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ std::optional<int64_t> parse_size(std::string_view text);
 /// Ids from a JSON array, an object {"tokens": [...]}, or numbers apart by white space or commas.
 /// Nothing if the text is something else or an id does not fit into 32 bits.
 std::optional<std::vector<int32_t>> parse_tokens(std::string_view text);
+
+/// A JSON text of at most 100 levels. Nothing if it is something else.
+std::optional<nlohmann::ordered_json> parse_json(std::string_view text);
 
 /// A whole file, "-" for stdin. Throws Failure with the code of a bad input file.
 std::string read_input(const std::string& path);

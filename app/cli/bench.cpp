@@ -265,7 +265,7 @@ int run(BenchArgs& args) {
   args.bench.load = load_options(args.model);
   if (drafts) return run_speculation(args);
   args.bench.trace = !args.trace.empty();
-  if (args.bench.trace) require_writable(args.trace);
+  if (args.bench.trace) require_output("--trace", args.trace, args.paths);
   const BenchReport report = must(bench(args.paths, args.bench));
   if (args.bench.trace) replace_file(args.trace, report.trace);
   if (args.json) {

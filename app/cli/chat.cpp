@@ -73,16 +73,18 @@ std::string history_file() {
 
 Json variables_of(const ChatArgs& args) {
   if (args.template_variables.empty()) return Json::object();
-  Json variables = Json::parse(args.template_variables, nullptr, false);
-  if (!variables.is_object()) usage("--chat-template-kwargs: expected a JSON object");
-  return variables;
+  std::optional<Json> variables = parse_json(args.template_variables);
+  if (!variables || !variables->is_object()) {
+    usage("--chat-template-kwargs: expected a JSON object of at most 100 levels");
+  }
+  return *std::move(variables);
 }
 
 /// What an answer looks like while it comes.
 class AnswerView {
  public:
   AnswerView(bool json, bool show_reasoning)
-      : json_(json), show_reasoning_(show_reasoning), dim_(isatty(STDOUT_FILENO) == 1) {}
+      : json_(json), show_reasoning_(show_reasoning), terminal_(isatty(STDOUT_FILENO) == 1) {}
 
   bool show(const OutputEvent& event) {
     using Kind = OutputEvent::Kind;
@@ -107,13 +109,13 @@ class AnswerView {
  private:
   bool write(const std::string& text, bool reasoning) {
     if (text.empty()) return true;
-    if (dim_ && reasoning != dimmed_) {
+    if (terminal_ && reasoning != dimmed_) {
       write_out(reasoning ? "\033[2m" : "\033[0m");
       if (!reasoning && !line_empty_) write_out("\n");
     }
-    dimmed_ = dim_ && reasoning;
+    dimmed_ = terminal_ && reasoning;
     line_empty_ = text.back() == '\n';
-    return write_out(text);
+    return write_out(terminal_ ? without_controls(text) : text);
   }
   static bool show_json(const OutputEvent& event) {
     using Kind = OutputEvent::Kind;
@@ -131,7 +133,7 @@ class AnswerView {
 
   bool json_;
   bool show_reasoning_;
-  bool dim_;
+  bool terminal_;  // reasoning is dimmed there, and nothing said can control it
   bool dimmed_ = false;
   bool line_empty_ = true;
 };
@@ -173,7 +175,7 @@ void answer(Chat& chat, const ChatArgs& args) {
   const bool terminal = isatty(STDOUT_FILENO) == 1;
   AnswerView view(args.json, args.reasoning == "show" || (args.reasoning == "auto" && terminal));
   const Result<chat::Answer> done = [&] {
-    const InterruptScope scope(&chat.conversation->session());
+    const InterruptScope scope([&] { chat.conversation->cancel(); });
     return chat.conversation->answer(chat.generate, [&](const OutputEvent& event) {
       return view.show(event) && !interrupted();
     });

@@ -17,13 +17,27 @@ namespace {
 
 bool has_role(const Json& message, const char* role) { return message.value("role", "") == role; }
 
-/// Removes the last message of the person and all after it; returns its text.
-std::string take_back(Json& messages) {
+/// What a message says: its content, or the texts in it where it is a list of parts.
+std::string text_of(const Json& message) {
+  const auto content = message.find("content");
+  if (content == message.end()) return {};
+  if (content->is_string()) return content->get<std::string>();
+  std::string text;
+  if (!content->is_array()) return text;
+  for (const Json& part : *content) {
+    const auto found = part.is_object() ? part.find("text") : part.end();
+    if (found != part.end() && found->is_string()) text += found->get<std::string>();
+  }
+  return text;
+}
+
+/// Removes the last message of the person and all after it; returns that message.
+Json take_back(Json& messages) {
   for (size_t i = messages.size(); i-- > 0;) {
     if (!has_role(messages[i], "user")) continue;
-    std::string text = messages[i].value("content", "");
+    Json taken = std::move(messages[i]);
     messages.erase(messages.begin() + static_cast<ptrdiff_t>(i), messages.end());
-    return text;
+    return taken;
   }
   refuse("there is no message to take back");
 }
@@ -36,8 +50,9 @@ CommandResult system(Chat& chat, const std::string& text) {
 }
 
 CommandResult regenerate(Chat& chat, const std::string&) {
-  const std::string text = take_back(chat.conversation->messages());
-  chat.conversation->messages().push_back({{"role", "user"}, {"content", text}});
+  Json& messages = chat.conversation->messages();
+  Json message = take_back(messages);
+  messages.push_back(std::move(message));
   // With the same seed it would say the same again.
   std::optional<uint64_t>& seed = chat.generate.sampling.seed;
   if (seed) ++*seed;
@@ -47,7 +62,7 @@ CommandResult regenerate(Chat& chat, const std::string&) {
 CommandResult edit(Chat& chat, const std::string& text) {
   Json& messages = chat.conversation->messages();
   const Json before = messages;
-  const std::string old = take_back(messages);
+  const std::string old = text_of(take_back(messages));
   std::optional<std::string> changed = text;
   if (text.empty()) {
     if (!chat.reader->interactive()) {
@@ -84,16 +99,27 @@ CommandResult save(Chat& chat, const std::string& path) {
   return CommandResult::read;
 }
 
+bool is_message(const Json& message) {
+  if (!message.is_object()) return false;
+  const auto role = message.find("role");
+  const auto content = message.find("content");
+  return role != message.end() && role->is_string() &&
+         (content == message.end() || content->is_string() || content->is_null() ||
+          (content->is_array() && std::ranges::all_of(*content, &Json::is_object)));
+}
+
 CommandResult load(Chat& chat, const std::string& path) {
   if (path.empty()) refuse("/load: expected the name of a file");
-  Json file = Json::parse(read_input(path), nullptr, false);
-  const bool fits =
-      file.is_object() && file.contains("messages") && file["messages"].is_array() &&
-      std::ranges::all_of(file["messages"], [](const Json& message) {
-        return message.is_object() && message.contains("role") && message["role"].is_string();
-      });
-  if (!fits) refuse(path + ": expected {\"messages\": [{\"role\": …, \"content\": …}, …]}");
-  chat.conversation->messages() = file["messages"];
+  std::optional<Json> file = parse_json(read_input(path));
+  const bool fits = file && file->is_object() && file->contains("messages") &&
+                    (*file)["messages"].is_array() &&
+                    std::ranges::all_of((*file)["messages"], is_message);
+  if (!fits) {
+    refuse(path +
+           ": expected {\"messages\": [{\"role\": …, \"content\": …}, …]} of at most 100 levels, "
+           "each content a text, a list of parts or null");
+  }
+  chat.conversation->messages() = std::move((*file)["messages"]);
   return CommandResult::read;
 }
 

@@ -4,6 +4,7 @@
 #include "cli/failure.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/output_file.h"
 #include "cli/progress.h"
 
 namespace infer::cli {
@@ -33,6 +34,7 @@ void declare(CLI::App& app, ConvertArgs& args) {
 }
 
 int run(ConvertArgs& args) {
+  require_output("output", args.path, {args.model});
   Progress bar("converting", !args.quiet);
   args.convert.progress = [&bar](double done) {
     bar.update(done);

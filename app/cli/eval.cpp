@@ -1,17 +1,13 @@
 // infer eval: the logits after every token of a sequence.
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <cstdio>
-#include <system_error>
 
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/output_file.h"
 
 namespace infer::cli {
 namespace {
@@ -60,50 +56,6 @@ std::vector<int32_t> read_tokens(const EvalArgs& args) {
                                           args.tokens_file));
 }
 
-/// The file of logits. What is there of a file that was not completed is removed.
-class LogitsFile {
- public:
-  explicit LogitsFile(const std::string& path) : path_(path) {
-    file_ = std::fopen(path.c_str(), "wbe");
-    if (file_ == nullptr) throw failure();
-  }
-  ~LogitsFile() {
-    if (file_ == nullptr) return;
-    struct stat info {};
-    const bool regular = fstat(fileno(file_), &info) == 0 && S_ISREG(info.st_mode);
-    (void)std::fclose(file_);
-    if (regular) (void)std::remove(path_.c_str());
-  }
-  LogitsFile(const LogitsFile&) = delete;
-  LogitsFile& operator=(const LogitsFile&) = delete;
-
-  bool write(std::span<const float> row) {
-    failed_ = failed_ || std::fwrite(row.data(), sizeof(float), row.size(), file_) != row.size();
-    if (failed_) error_ = errno;
-    return !failed_;
-  }
-  void finish() {
-    if (failed_) {
-      errno = error_;
-      throw failure();
-    }
-    std::FILE* file = std::exchange(file_, nullptr);
-    if (std::fclose(file) != 0) throw failure();
-  }
-  bool failed() const { return failed_; }
-
- private:
-  Failure failure() const {
-    return {kExitRuntime,
-            fmt::format("{}: cannot write: {}", path_, std::generic_category().message(errno))};
-  }
-
-  std::string path_;
-  std::FILE* file_ = nullptr;
-  bool failed_ = false;
-  int error_ = 0;
-};
-
 int run(EvalArgs& args) {
   require_model(args.model);
   if (args.logits.empty()) usage("no output given: use --logits FILE");
@@ -115,6 +67,7 @@ int run(EvalArgs& args) {
   load.output_rows = std::min(load.batch_rows, 64);
   if (load.context == 0) load.context = static_cast<int64_t>(tokens.size());
 
+  require_output("--logits", args.logits, {args.model.path, load.draft_model, args.tokens_file});
   const std::unique_ptr<Engine> engine = load_engine(args.model);
   for (const int32_t token : tokens) {
     if (token < 0 || token >= engine->vocabulary_size()) {
@@ -122,18 +75,20 @@ int run(EvalArgs& args) {
     }
   }
   const std::unique_ptr<Session> session = must(engine->open_session());
-  LogitsFile file(args.logits);
+  OutputFile file(args.logits);
   int64_t rows = 0;
   const Status status = [&] {
-    const InterruptScope scope(session.get());
+    const InterruptScope scope([&] { session->cancel(); });
     return session->evaluate(tokens, [&](int64_t, std::span<const float> logits) {
       ++rows;
-      return file.write(logits) && !interrupted();
+      const std::span<const std::byte> bytes = std::as_bytes(logits);
+      return file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()}) &&
+             !interrupted();
     });
   }();
   if (interrupted()) return kExitInterrupted;
   if (!file.failed()) must(status);
-  file.finish();
+  file.commit();
   if (args.json) {
     print_json(
         {{"tokens", rows}, {"vocabulary", engine->vocabulary_size()}, {"logits", args.logits}});

@@ -4,19 +4,22 @@
 
 #include <atomic>
 #include <csignal>
+#include <thread>
+#include <utility>
 
 #include "cli/failure.h"
 
 namespace infer::cli {
 namespace {
 
-std::atomic<bool> in_scope{false};
+std::atomic<const InterruptScope*> current_scope{nullptr};
+std::atomic<int> handlers_running{0};  // those that may hold current_scope
 std::atomic<bool> was_interrupted{false};
-std::atomic<Session*> current_session{nullptr};
 std::atomic<void (*)()> hook_outside{nullptr};
 std::atomic<void (*)()> hook_ending{nullptr};
 static_assert(std::atomic<bool>::is_always_lock_free);
-static_assert(std::atomic<Session*>::is_always_lock_free);
+static_assert(std::atomic<int>::is_always_lock_free);
+static_assert(std::atomic<const InterruptScope*>::is_always_lock_free);
 static_assert(std::atomic<void (*)()>::is_always_lock_free);
 
 [[noreturn]] void end(int code) {
@@ -25,14 +28,16 @@ static_assert(std::atomic<void (*)()>::is_always_lock_free);
 }
 
 extern "C" void on_interrupt(int) {
-  if (!in_scope.load()) {
-    const auto outside = hook_outside.load();
-    if (outside == nullptr) end(kExitInterrupted);
+  ++handlers_running;
+  if (const InterruptScope* scope = current_scope.load()) {
+    if (was_interrupted.exchange(true)) end(kExitInterrupted);
+    scope->cancel();
+  } else if (const auto outside = hook_outside.load()) {
     outside();
-    return;
+  } else {
+    end(kExitInterrupted);
   }
-  if (was_interrupted.exchange(true)) end(kExitInterrupted);
-  if (Session* session = current_session.load()) session->cancel();
+  --handlers_running;
 }
 
 extern "C" void on_bus_error(int) {
@@ -67,14 +72,14 @@ void set_interrupt_hooks(InterruptHooks hooks) {
   hook_ending = hooks.ending;
 }
 
-InterruptScope::InterruptScope(Session* session) {
-  current_session = session;
-  in_scope = true;
+InterruptScope::InterruptScope(std::function<void()> cancel) : cancel_(std::move(cancel)) {
+  current_scope = this;
 }
 
 InterruptScope::~InterruptScope() {
-  in_scope = false;
-  current_session = nullptr;
+  current_scope = nullptr;
+  // A handler on another thread may have seen this scope just before. One on this thread has ended.
+  while (handlers_running.load() > 0) std::this_thread::yield();
 }
 
 }  // namespace infer::cli

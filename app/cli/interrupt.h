@@ -2,7 +2,7 @@
 // work to end by itself; a second Ctrl-C ends the program at once.
 #pragma once
 
-#include "infer/infer.hpp"
+#include <functional>
 
 namespace infer::cli {
 
@@ -23,14 +23,22 @@ struct InterruptHooks {
 };
 void set_interrupt_hooks(InterruptHooks hooks);
 
-/// Work that ends by itself after Ctrl-C: because the session given is cancelled, or because it
-/// looks at interrupted() often. One scope at a time.
+/// Work that ends by itself after Ctrl-C: because `cancel` asks it to, or because it looks at
+/// interrupted() often. `cancel` is called in a signal handler, on any thread, once at most: it
+/// calls Session::cancel() or sets an atomic flag, and nothing else. One scope at a time.
 class InterruptScope {
  public:
-  explicit InterruptScope(Session* session = nullptr);
+  explicit InterruptScope(std::function<void()> cancel = {});
   ~InterruptScope();
   InterruptScope(const InterruptScope&) = delete;
   InterruptScope& operator=(const InterruptScope&) = delete;
+
+  void cancel() const {
+    if (cancel_) cancel_();
+  }
+
+ private:
+  std::function<void()> cancel_;
 };
 
 }  // namespace infer::cli

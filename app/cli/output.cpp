@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -16,6 +17,24 @@
 
 namespace infer::cli {
 namespace {
+
+/// A line on stderr, with whatever control characters it has.
+void print_raw(const std::string& line) {
+  erase_progress();
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  std::fputc('\n', stderr);
+}
+
+/// "infer: tag: message" in one line, the tag in colour where that is allowed.
+void print_tagged(const char* tag, const char* color, std::string_view message) {
+  std::string line;
+  for (const char c : message) line += c == '\n' || c == '\r' ? ' ' : c;
+  line = printable(line, 4096);
+  while (line.ends_with(' ')) line.pop_back();
+  const bool colored = colors_allowed();
+  print_raw(fmt::format("infer: {}{}:{} {}", colored ? color : "", tag, colored ? "\033[0m" : "",
+                        line));
+}
 
 /// errno of the write to stdout that failed; 0: none did.
 std::atomic<int> stdout_failure{0};
@@ -57,10 +76,17 @@ void print_json(const Json& json) {
   check_out();
 }
 
-void print_line(const std::string& line) {
-  erase_progress();
-  std::fwrite(line.data(), 1, line.size(), stderr);
-  std::fputc('\n', stderr);
+void print_line(const std::string& line) { print_raw(without_controls(line)); }
+
+std::string without_controls(std::string_view text) {
+  std::string shown;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find_first_of("\n\t", begin), text.size());
+    shown += printable(text.substr(begin, end - begin), std::string::npos);
+    if (end < text.size()) shown += text[end];
+    begin = end + 1;
+  }
+  return shown;
 }
 
 std::string printable(std::string_view text, size_t most) {
@@ -87,13 +113,15 @@ bool colors_allowed() {
   return stderr_is_terminal() && (no_color == nullptr || *no_color == '\0');
 }
 
-void print_error(std::string_view message) {
-  const bool color = colors_allowed();
-  std::string line;
-  for (const char c : message) line += c == '\n' || c == '\r' ? ' ' : c;
-  line = printable(line, 4096);
-  while (line.ends_with(' ')) line.pop_back();
-  note("infer: {}error:{} {}", color ? "\033[1;31m" : "", color ? "\033[0m" : "", line);
+void print_error(std::string_view message) { print_tagged("error", "\033[1;31m", message); }
+
+void print_log(Verbosity verbosity, std::string_view message) {
+  switch (verbosity) {
+    case Verbosity::quiet: return print_error(message);
+    case Verbosity::warnings: return print_tagged("warning", "\033[1;33m", message);
+    case Verbosity::info: return print_tagged("info", "\033[32m", message);
+    case Verbosity::debug: return print_tagged("debug", "\033[36m", message);
+  }
 }
 
 std::string human_bytes(int64_t bytes) {

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "infer/infer.hpp"
+
 namespace infer::cli {
 
 using Json = nlohmann::ordered_json;
@@ -24,16 +26,21 @@ void check_out();
 /// One object or array and a line feed; bytes that are not UTF-8 become U+FFFD.
 void print_json(const Json& json);
 
-/// One line on stderr.
+/// A line on stderr, or several. Control characters are escaped, but for line feeds and tabs: what
+/// comes from a file, such as a model's name, cannot move the cursor or change the terminal.
 void print_line(const std::string& line);
 template <typename... Args>
 void note(fmt::format_string<Args...> text, Args&&... args) {
   print_line(fmt::format(text, std::forward<Args>(args)...));
 }
-/// Text from a file for a terminal: control characters escaped, cut after about `most` bytes.
+/// As print_line() shows a text.
+std::string without_controls(std::string_view text);
+/// Text from a file within a line: control characters escaped, cut after about `most` bytes.
 std::string printable(std::string_view text, size_t most = 1000);
 /// "infer: error: …" on stderr, in one line; in colour on a terminal unless NO_COLOR is set.
 void print_error(std::string_view message);
+/// A message of the library, likewise. For set_log_callback().
+void print_log(Verbosity verbosity, std::string_view message);
 bool stderr_is_terminal();
 /// On a terminal, unless NO_COLOR is set (no-color.org).
 bool colors_allowed();

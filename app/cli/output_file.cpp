@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "cli/failure.h"
 
@@ -32,26 +33,84 @@ fs::path target_of(const std::string& path) {
   return failed ? fs::path(path) : target;
 }
 
+/// The name without "-00001-of-00003.gguf", which all parts of a split model share; empty if it is
+/// none.
+std::string split_name(const std::string& name) {
+  constexpr std::string_view kPattern = "-ddddd-of-ddddd.gguf";
+  if (name.size() < kPattern.size()) return {};
+  const std::string_view end = std::string_view(name).substr(name.size() - kPattern.size());
+  for (size_t i = 0; i < kPattern.size(); ++i) {
+    const bool digit = end[i] >= '0' && end[i] <= '9';
+    if (kPattern[i] == 'd' ? !digit : kPattern[i] != end[i]) return {};
+  }
+  return name.substr(0, name.size() - kPattern.size());
+}
+
+/// Whether `file` is the input, lies in it, or is another part of the split model it belongs to.
+bool is_part_of(const fs::path& file, const std::string& input) {
+  std::error_code failed;
+  const auto same = [&](const fs::path& other) { return fs::equivalent(file, other, failed); };
+  if (same(input)) return true;
+  const bool folder = fs::is_directory(input, failed);
+  const std::string split = folder ? "" : split_name(fs::path(input).filename().string());
+  if (!folder && split.empty()) return false;
+  fs::path beside = folder ? fs::path(input) : fs::path(input).parent_path();
+  if (beside.empty()) beside = ".";
+  for (fs::directory_iterator at(beside, failed), end; !failed && at != end; at.increment(failed)) {
+    const bool part = folder || split_name(at->path().filename().string()) == split;
+    std::error_code ignored;
+    if (part && fs::equivalent(file, at->path(), ignored)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-void require_writable(const std::string& path) {
-  const fs::path folder = target_of(path).parent_path();
+void require_output(std::string_view flag, const std::string& path,
+                    const std::vector<std::string>& inputs) {
+  const fs::path target = target_of(path);
+  for (const std::string& input : inputs) {
+    if (input.empty() || input == "-") continue;
+    if (is_part_of(target, input)) {
+      usage(fmt::format("{}: {}: is read as {}; give another name", flag, path, input));
+    }
+  }
+  const fs::path folder = target.parent_path();
   const std::string name = folder.empty() ? "." : folder.string();
   if (access(name.c_str(), W_OK | X_OK) != 0) throw cannot("write", path, errno);
 }
 
+OutputFile::OutputFile(const std::string& path)
+    : path_(path),
+      target_(target_of(path).string()),
+      part_(fmt::format("{}.{}.part", target_, getpid())) {
+  file_ = std::fopen(part_.c_str(), "wbxe");
+  if (file_ == nullptr) throw cannot("create a file beside it", path, errno);
+}
+
+OutputFile::~OutputFile() {
+  if (file_ != nullptr) (void)std::fclose(file_);
+  if (!part_.empty()) (void)std::remove(part_.c_str());
+}
+
+bool OutputFile::write(std::span<const char> bytes) {
+  if (code_ == 0 && std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
+    code_ = errno;
+  }
+  return code_ == 0;
+}
+
+void OutputFile::commit() {
+  if (std::fclose(std::exchange(file_, nullptr)) != 0 && code_ == 0) code_ = errno;
+  if (code_ == 0 && std::rename(part_.c_str(), target_.c_str()) != 0) code_ = errno;
+  if (code_ != 0) throw cannot("write", path_, code_);
+  part_.clear();
+}
+
 void replace_file(const std::string& path, std::string_view content) {
-  const std::string target = target_of(path).string();
-  const std::string part = fmt::format("{}.{}.part", target, getpid());
-  std::FILE* file = std::fopen(part.c_str(), "wbxe");
-  if (file == nullptr) throw cannot("create a file beside it", path, errno);
-  const bool written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
-  int code = written ? 0 : errno;
-  if (std::fclose(file) != 0 && code == 0) code = errno;
-  if (code == 0 && std::rename(part.c_str(), target.c_str()) != 0) code = errno;
-  if (code == 0) return;
-  (void)std::remove(part.c_str());
-  throw cannot("write", path, code);
+  OutputFile file(path);
+  file.write(content);
+  file.commit();
 }
 
 }  // namespace infer::cli

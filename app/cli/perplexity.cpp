@@ -4,6 +4,7 @@
 #include "cli/failure.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/output_file.h"
 
 namespace infer::cli {
 namespace {
@@ -56,6 +57,10 @@ Json report(const PerplexityReport& r) {
 int run(PerplexityArgs& args) {
   if (args.file.empty()) usage("no text given: use -f FILE");
   choose_model(args.model);
+  if (!args.options.save.empty()) {
+    require_output("--save-base", args.options.save,
+                   {args.model.path, args.model.load.draft_model, args.file, args.options.base});
+  }
   const std::string text = read_input(args.file);
   LoadOptions& load = args.model.load;
   if (load.context == 0) load.context = args.options.chunk;

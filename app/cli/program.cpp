@@ -93,6 +93,7 @@ int run_program(int argc, char** argv) {
   try {
     prepare_streams();
     handle_signals();
+    set_log_callback(print_log);
     return run_command(argc, argv);
   } catch (const Failure& failure) {
     if (failure.exit_code() == kExitInterrupted) {

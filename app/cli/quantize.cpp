@@ -77,6 +77,7 @@ int run_quantize(QuantizeArgs& args) {
     }
     args.options.tensor_types.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
   }
+  require_output("output", args.output, {args.input, args.options.importance});
   if (args.quiet) set_log_callback([](Verbosity, std::string_view) {});
   Progress bar("quantising", !args.quiet);
   args.options.progress = [&bar](double done) {
@@ -131,7 +132,8 @@ void declare_imatrix(CLI::App& app, ImatrixArgs& args) {
 int run_imatrix(ImatrixArgs& args) {
   require_model(args.model);
   if (args.file.empty()) usage("no text given: use -f FILE");
-  require_writable(args.output);
+  require_output("--output", args.output,
+                 {args.model.path, args.model.load.draft_model, args.file});
   const std::string text = read_input(args.file);
   args.options.load = load_options(args.model);
   args.options.dataset = args.file;

@@ -1,4 +1,5 @@
 // infer run: completes a raw prompt, with several seeds at once if so asked.
+#include <system_error>
 #include <thread>
 
 #include "cli/arguments.h"
@@ -115,17 +116,34 @@ void complete(Completion& completion, std::span<const int32_t> prompt, GenerateO
 void complete_all(Engine& engine, std::vector<Completion>& completions,
                   std::span<const int32_t> prompt, const GenerateOptions& options,
                   const std::vector<std::optional<uint64_t>>& seeds) {
-  GenerateOptions prompt_alone;
-  prompt_alone.max_tokens = 0;
-  must(must(engine.open_session())->generate(prompt, prompt_alone, {}));
-  std::vector<std::thread> threads;
+  {
+    GenerateOptions prompt_alone;
+    prompt_alone.max_tokens = 0;
+    const std::unique_ptr<Session> session = must(engine.open_session());
+    const InterruptScope scope([&] { session->cancel(); });
+    must(session->generate(prompt, prompt_alone, {}));
+  }
+  if (interrupted()) throw Failure(kExitInterrupted, "interrupted");
+  const auto cancel_all = [&] {
+    for (const Completion& completion : completions) completion.session->cancel();
+  };
+  const InterruptScope scope(cancel_all);
+  std::vector<std::jthread> threads;
   for (size_t i = 0; i < completions.size(); ++i) {
     GenerateOptions own = options;
     own.sampling.seed = seeds[i];
-    threads.emplace_back(
-        [&completions, i, prompt, own] { complete(completions[i], prompt, own, false); });
+    try {
+      threads.emplace_back(
+          [&completions, i, prompt, own] { complete(completions[i], prompt, own, false); });
+    } catch (const std::system_error& failure) {
+      cancel_all();
+      threads.clear();
+      throw Failure(kExitRuntime,
+                    fmt::format("-s: cannot start a thread for seed {} of {}: {}; give fewer seeds "
+                                "at once",
+                                i + 1, completions.size(), failure.code().message()));
+    }
   }
-  for (std::thread& thread : threads) thread.join();
 }
 
 void summarise(const Completion& completion) {
@@ -155,11 +173,10 @@ int run(RunArgs& args) {
   std::vector<Completion> completions(seeds.size());
   for (Completion& completion : completions) completion.session = must(engine->open_session());
   if (seeds.size() == 1) {
-    const InterruptScope scope(completions[0].session.get());
+    const InterruptScope scope([&] { completions[0].session->cancel(); });
     args.generate.sampling.seed = seeds[0];
     complete(completions[0], tokens, args.generate, !args.json);
   } else {
-    const InterruptScope scope;
     complete_all(*engine, completions, tokens, args.generate, seeds);
   }
   Json reports = Json::array();

@@ -4,6 +4,7 @@
 #include "cli/failure.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/output_file.h"
 #include "cli/progress.h"
 
 namespace infer::cli {
@@ -46,6 +47,7 @@ void declare(CLI::App& app, SynthArgs& args) {
 }
 
 int run(SynthArgs& args) {
+  require_output("output", args.path, {args.synth.vocabulary});
   Progress bar("writing", !args.quiet);
   args.synth.progress = [&bar](double done) {
     bar.update(done);

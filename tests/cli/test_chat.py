@@ -1,11 +1,22 @@
 """infer chat, driven through pipes: turns, commands, events."""
 
 import json
+import os
+import pty
+import signal
 import subprocess
+import sys
+import time
 
+import numpy as np
 import pytest
 
-from program import INFER, fails, infer
+from program import INFER, ROOT, fails, infer
+
+sys.path.insert(0, str(ROOT))
+
+from tests.models.reference import gguf  # noqa: E402
+
 
 @pytest.fixture
 def chat(model, template, tmp_path):
@@ -113,3 +124,86 @@ def test_a_closed_stdout_ends_it(model, template):
     process.stdin.write(b"One\nTwo\n")
     process.stdin.close()
     assert process.wait(timeout=60) == 0
+
+
+PARTS = [{"role": "user", "content": [{"type": "text", "text": "One "}, {"type": "image"},
+                                      {"type": "text", "text": "and two"}]},
+         {"role": "assistant", "content": "Yes"}]
+
+
+def test_messages_of_several_parts_can_be_taken_back(chat, tmp_path):
+    loaded, saved = tmp_path / "loaded.json", tmp_path / "saved.json"
+    loaded.write_text(json.dumps({"messages": PARTS}))
+    chat([f"/load {loaded}", "/undo", f"/save {saved}"])
+    assert json.loads(saved.read_text())["messages"] == []
+    chat([f"/load {loaded}", "/regenerate", f"/save {saved}"])
+    assert json.loads(saved.read_text())["messages"][0] == PARTS[0]
+    chat([f"/load {loaded}", "/edit Three", f"/save {saved}"])
+    assert json.loads(saved.read_text())["messages"][0] == {"role": "user", "content": "Three"}
+    chat([f"/load {loaded}", "/history"])
+
+
+@pytest.mark.parametrize("messages", [
+    "[" * 200000, '[{"role": "user", "content": 3}]', '[{"role": "user", "content": [1]}]',
+    '[{"role": 1}]', '[{"role": "user", "content": [{"a": ' + "[" * 150 + "]" * 150 + "}]}]", "{}"],
+                         ids=["deep", "number", "part", "role", "deep part", "no list"])
+def test_a_conversation_that_is_none_is_refused(chat, tmp_path, messages):
+    path = tmp_path / "bad.json"
+    path.write_text('{"messages": ' + messages + "}")
+    done = chat([f"/load {path}", "/undo"], code=1, json_events=False)
+    assert b"expected {" in done.stderr
+    variables = '{"x": ' + "[" * 150 + "]" * 150 + "}"
+    done = chat(["One"], "--chat-template-kwargs", variables, code=2, json_events=False)
+    assert b"100 levels" in done.stderr
+
+
+def test_ctrl_c_ends_an_answer_whose_template_is_slow(model, tmp_path):
+    """The first Ctrl-C counts while the template is rendered: nothing is generated then."""
+    slow = tmp_path / "slow.jinja"
+    slow.write_text("{% if messages|length > 1 %}{% for i in range(600) %}{% for j in range(600) %}"
+                    "{% if i * j == -1 %}x{% endif %}{% endfor %}{% endfor %}{% endif %}"
+                    "{% for m in messages %}{{ m.content }}</s>{% endfor %}")
+    arguments = ["chat", "-m", model, "--template", slow, "-n", 300, "--json", "-t", 1]
+    found = []
+    for delay in 5 * (0.04, 0.02, 0.03, 0.08, 0.12):  # how long rendering takes is the machine's
+        process = subprocess.Popen([INFER, *map(str, arguments)], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        process.stdin.write(b"One\n")
+        process.stdin.flush()
+        events = map(json.loads, process.stdout)
+        assert next(e for e in events if e["event"] == "end")["finish_reason"] != "cancelled"
+        process.stdin.write(b"Two\n")
+        process.stdin.flush()
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        process.stdin.close()
+        found += [(e["finish_reason"], e["generated_tokens"]) for e in events if e["event"] == "end"]
+        process.wait(timeout=60)
+        process.stdout.close()
+        if ("cancelled", 0) in found:
+            return
+    raise AssertionError(found)
+
+
+def test_a_models_name_cannot_control_the_terminal(template, tmp_path):
+    metadata, tensors = gguf.read(ROOT / "tests" / "data" / "bigram.gguf")
+    metadata["general.name"] = "\033]0;owned\007\x9b2Jname"
+    path = tmp_path / "named.gguf"
+    gguf.write(path, metadata, {name: np.asarray(t) for name, t in tensors.items()})
+    terminal, inside = pty.openpty()
+    process = subprocess.Popen(
+        [INFER, "chat", "-m", str(path), "--template", str(template), "-n", "1"],
+        stdin=inside, stdout=inside, stderr=inside, start_new_session=True)
+    os.close(inside)
+    seen = b""
+    deadline = time.monotonic() + 60
+    while b"Ctrl-D leaves" not in seen and time.monotonic() < deadline:
+        seen += os.read(terminal, 4096)
+    process.kill()
+    process.wait()
+    os.close(terminal)
+    assert b"name" in seen and b"\\x1b]0;owned\\x07" in seen, seen
+    assert b"\033]0;" not in seen and b"\x07" not in seen and b"\xc2\x9b" not in seen
+    for command in ("info", "plan"):
+        done = infer(command, "-m", path)
+        assert done.returncode == 0 and b"\033" not in done.stdout + done.stderr

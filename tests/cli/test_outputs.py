@@ -1,0 +1,78 @@
+"""Files that commands write: never in place of what they read, in full or not at all."""
+
+import os
+import shutil
+
+import pytest
+
+from program import ROOT, fails, infer
+
+GOLDEN = ROOT / "tests" / "data" / "golden"
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "m.gguf"
+    shutil.copy(GOLDEN / "llama-f32.gguf", path)
+    return path
+
+
+def test_logits_never_replace_what_is_read(model, tmp_path):
+    before = model.read_bytes()
+    hard, soft = tmp_path / "hard.gguf", tmp_path / "soft.gguf"
+    os.link(model, hard)
+    soft.symlink_to(model)
+    for name in (model, hard, soft, tmp_path / "." / "m.gguf"):
+        fails(2, "eval", "-m", model, "--tokens", "1,2", "--logits", name, says="is read as")
+    tokens = tmp_path / "tokens"
+    tokens.write_text("1,2")
+    fails(2, "eval", "-m", model, "--tokens-file", tokens, "--logits", tokens, says="--logits")
+    fails(2, "eval", "-m", model, "-md", hard, "--tokens", "1", "--logits", hard, says="--logits")
+    assert model.read_bytes() == before and tokens.read_text() == "1,2"
+
+
+def test_no_output_replaces_an_input(model, tmp_path):
+    text = tmp_path / "text"
+    text.write_text("t3 t4 " * 400)
+    before = model.read_bytes()
+    for arguments in (["quantize", model, model, "q8_0"],
+                      ["imatrix", "-m", model, "-f", text, "-o", model],
+                      ["imatrix", "-m", model, "-f", text, "-o", text],
+                      ["perplexity", "-m", model, "-f", text, "--save-base", model],
+                      ["perplexity", "-m", model, "-f", text, "--save-base", text],
+                      ["bench", "-m", model, "-p", 4, "-n", 1, "-r", 1, "--trace", model],
+                      ["synth", "custom", model, "--vocab", model]):
+        fails(2, *arguments, says="is read as")
+    assert model.read_bytes() == before
+    imatrix = tmp_path / "i.gguf"
+    imatrix.write_bytes(b"anything")
+    fails(2, "quantize", model, imatrix, "q8_0", "--imatrix", imatrix, says="is read as")
+
+
+def test_no_output_replaces_a_file_of_a_directory(tmp_path):
+    folder = tmp_path / "hf"
+    shutil.copytree(GOLDEN / "hf-nf4", folder)
+    for name in ("config.json", "model.safetensors"):
+        fails(2, "convert", folder, folder / name, says="is read as")
+        fails(2, "eval", "-m", folder, "--tokens", "1", "--logits", folder / name, says="--logits")
+    done = infer("convert", folder, folder / "new.gguf")
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_no_output_replaces_another_part_of_a_split_model(tmp_path):
+    first, second = (tmp_path / f"m-0000{n}-of-00002.gguf" for n in (1, 2))
+    shutil.copy(GOLDEN / "llama-f32.gguf", first)
+    second.write_bytes(b"the other part")
+    fails(2, "eval", "-m", first, "--tokens", "1", "--logits", second, says="is read as")
+    assert second.read_bytes() == b"the other part"
+
+
+def test_logits_are_there_in_full_or_not_at_all(model, tmp_path):
+    out = tmp_path / "out.f32"
+    out.write_bytes(b"old")
+    # The file is as it was where the run fails on its way.
+    fails(4, "eval", "-m", model, "--tokens", ",".join(["1"] * 50), "-c", 8, "--logits", out)
+    assert out.read_bytes() == b"old"
+    assert infer("eval", "-m", model, "--tokens", "1,2", "--logits", out).returncode == 0
+    assert out.stat().st_size > 3
+    assert not list(tmp_path.glob("*.part"))

@@ -42,8 +42,8 @@ class Conversation {
   /// Generates the answer to the messages and appends it to them, also one that was ended early.
   /// After a failure they are as before.
   Result<Answer> answer(const GenerateOptions& options, const EventFn& on_event);
-  /// Ends a running answer() soon, also while the template is rendered; the answer then has what was
-  /// said until then. Any thread, and a signal handler.
+  /// Ends a running answer() soon, also while the template is rendered; the answer then has what
+  /// was said until then. Any thread, and a signal handler.
   void cancel() {
     cancelled_ = true;
     session_->cancel();

@@ -32,8 +32,8 @@ void print_tagged(const char* tag, const char* color, std::string_view message) 
   line = printable(line, 4096);
   while (line.ends_with(' ')) line.pop_back();
   const bool colored = colors_allowed();
-  print_raw(fmt::format("infer: {}{}:{} {}", colored ? color : "", tag, colored ? "\033[0m" : "",
-                        line));
+  print_raw(
+      fmt::format("infer: {}{}:{} {}", colored ? color : "", tag, colored ? "\033[0m" : "", line));
 }
 
 /// errno of the write to stdout that failed; 0: none did.

@@ -71,17 +71,20 @@ void apply_process_limits(HostMemory& memory) {
   memory.stack = kTouchedStack;
   const int64_t stack_limit = limit_of(RLIMIT_STACK);
   const int64_t stack = stack_limit < 0 ? kUnlimitedStack : stack_limit;
-  const auto apply = [&](int64_t limit, int64_t used) {
+  const auto apply = [&](int64_t limit, int64_t used, int64_t planned) {
     if (limit < 0) return;
     memory.total = std::min(memory.total, limit);
     if (std::max<int64_t>(0, limit - used) >= memory.available) return;
     memory.available = std::max<int64_t>(0, limit - used);
-    memory.held = used;
+    memory.held = planned;
   };
   const int64_t data = limit_of(RLIMIT_DATA);
   const int64_t space = limit_of(RLIMIT_AS);
-  apply(data, pages[5] * page);
-  apply(space, pages[0] * page);
+  const int64_t data_used = pages[5] * page;
+  apply(data, data_used, data_used);
+  // A plan counts the data and the code in memory as the process's. The rest of the code and of the
+  // libraries counts as addresses too.
+  apply(space, pages[0] * page, data_used + pages[2] * page);
   if (data >= 0 || space >= 0) memory.stack = stack;
 }
 

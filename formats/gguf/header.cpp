@@ -14,12 +14,13 @@ namespace {
 
 /// Real headers stay below 40 MB, with some hundred keys, some thousand tensors and, in the largest
 /// vocabularies, a million strings. The limits bound the memory that a hostile one can ask for: an
-/// empty string takes 8 bytes of the file and 32 of memory, a number of one byte may become one of 8.
+/// empty string takes 8 bytes of the file and 32 of memory, a number of one byte may become one
+/// of 8.
 constexpr uint64_t kMaxHeaderBytes = uint64_t{1} << 28;
 constexpr uint64_t kMaxKeyValues = uint64_t{1} << 20;
 constexpr uint64_t kMaxTensors = uint64_t{1} << 20;
-constexpr uint64_t kMaxStrings = uint64_t{1} << 22;   // of all arrays together
-constexpr uint64_t kMaxElements = uint64_t{1} << 24;  // of one array
+constexpr uint64_t kMaxStrings = uint64_t{1} << 22;          // of all arrays together
+constexpr uint64_t kMaxElements = uint64_t{1} << 24;         // of one array
 constexpr uint64_t kMinKeyValueBytes = 8 + 1 + 4 + 1;        // length, key, type, value
 constexpr uint64_t kMinTensorBytes = 8 + 1 + 4 + 0 + 4 + 8;  // length, name, rank, type, offset
 

@@ -130,8 +130,8 @@ TEST_CASE("a header's time and memory grow with its length alone") {
   for (int i = 0; i < 600'000; ++i) header += fmt::format("{}\"{}\":\"\"", i == 0 ? "" : ",", i);
   header += "}";
   for (int i = 0; i < 40'000; ++i) {
-    header += fmt::format(R"(,"t{}":{{"dtype":"U8","shape":[1],"data_offsets":[{},{}]}})", i, i,
-                          i + 1);
+    header +=
+        fmt::format(R"(,"t{}":{{"dtype":"U8","shape":[1],"data_offsets":[{},{}]}})", i, i, i + 1);
   }
   const TempDir dir;
   const std::string path = dir.path("many.safetensors");
@@ -144,7 +144,8 @@ TEST_CASE("a header's time and memory grow with its length alone") {
   std::string keys = R"({"__metadata__":{)";
   for (int i = 0; i <= 1 << 20; ++i) keys += fmt::format("{}\"{}\":\"\"", i == 0 ? "" : ",", i);
   write_bytes(path, bytes_of(safetensors_bytes(keys + "}}", 0)));
-  CHECK(says(safetensors::open_source(path).error(), "__metadata__: expected at most 1048576 keys"));
+  CHECK(
+      says(safetensors::open_source(path).error(), "__metadata__: expected at most 1048576 keys"));
   std::string tensors = "{";
   for (int i = 0; i <= 1 << 20; ++i) {
     tensors += fmt::format(R"({}"{}":{{}})", i == 0 ? "" : ",", i);

@@ -20,8 +20,7 @@ std::unique_ptr<Engine> open(const std::string& path, const LoadOptions& load) {
   return *std::move(engine);
 }
 
-std::string complete(Engine& engine, const std::string& prompt,
-                     const GenerateOptions& options) {
+std::string complete(Engine& engine, const std::string& prompt, const GenerateOptions& options) {
   const auto tokens = engine.tokenize(prompt, TokenizeOptions{});
   REQUIRE(tokens.has_value());
   const std::unique_ptr<Session> session = engine.open_session().value();

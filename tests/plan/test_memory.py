@@ -97,6 +97,30 @@ def limited(path, options, budget, plan_only=False):
 
 
 @pytest.mark.skipif(sanitised(), reason="a sanitizer takes memory of its own")
+def test_a_limit_on_addresses_is_what_is_planned_for(models):
+    """Under RLIMIT_AS: what the plan says fits runs, what does not is refused, and nothing else."""
+    def under(limit, command, *options):
+        return subprocess.run([INFER, command, "-m", str(models["llama-24m"]), "-t", "2", *options],
+                              capture_output=True, timeout=120,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS,
+                                                                    (limit, limit)))
+    codes = set()
+    for mib in (40, 64, 80, 100, 150, 200, 300, 500, 1000, 3000):
+        planned = under(mib * MIB, "plan", "--json", "--reserve", "0")
+        ran = under(mib * MIB, "run", "--reserve", "0", "-p", "abc abc", "-n", "3", "--temp", "0", "-q")
+        told = (mib, planned.stderr.decode()[-300:], ran.stderr.decode()[-300:])
+        assert planned.returncode in (0, 4, 5), told  # 5: not even threads
+        assert ran.returncode == planned.returncode, told
+        codes.add(ran.returncode)
+        if planned.returncode == 0:
+            said = json.loads(planned.stdout)
+            assert said["total"] <= mib * MIB, told
+        else:
+            assert ran.stderr.decode().splitlines()[-1].startswith("infer: error: "), told
+    assert {0, 4} <= codes
+
+
+@pytest.mark.skipif(sanitised(), reason="a sanitizer takes memory of its own")
 def test_what_fits_runs_within_the_plan(models):
     chance = random.Random(11)
     fitted = 0

@@ -216,7 +216,8 @@ TEST_CASE("formats of published templates") {
       {"google-gemma-2-2b-it", "plain"},
   };
   for (const auto& [name, format] : kExpected) {
-    const std::string source = test::read_text(test::data_path(std::string("templates/") + name + ".jinja"));
+    const std::string source =
+        test::read_text(test::data_path(std::string("templates/") + name + ".jinja"));
     CHECK_MESSAGE(find_output_format(source).name == format, name);
   }
 }

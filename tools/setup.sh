@@ -1,16 +1,25 @@
 #!/usr/bin/env bash
-# Installs what building and testing needs on Debian 12; with --all, what fuzzing and the checks of
-# format and style need as well; with --arm, what building for AArch64 and testing under QEMU needs.
+# Installs what building needs on Debian 12; with --tests, what the tests need as well; with --all, what
+# fuzzing and the checks of style need besides; with --arm, what building for AArch64 and testing under
+# QEMU needs besides the tests.
 set -euo pipefail
 
 packages=(
   g++ cmake ninja-build pkg-config
   libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libexpected-dev
-  libvulkan-dev libvulkan-volk-dev glslc mesa-vulkan-drivers vulkan-validationlayers
-  doctest-dev libutf8proc-dev libpcre2-dev libxxhash-dev libedit-dev
+  libvulkan-dev libvulkan-volk-dev glslc
+  libutf8proc-dev libpcre2-dev libxxhash-dev libedit-dev
+)
+tests=(
+  mesa-vulkan-drivers vulkan-validationlayers doctest-dev clang-format fish zsh
   python3 python3-pytest python3-numpy python3-jinja2 python3-jsonschema
 )
-if [ "${1:-}" = --all ]; then packages+=(clang-19 libclang-rt-19-dev libfuzzer-19-dev clang-format clang-tidy); fi
+case "${1:-}" in
+  "") ;;
+  --tests | --arm) packages+=("${tests[@]}") ;;
+  --all) packages+=("${tests[@]}" clang-19 libclang-rt-19-dev libfuzzer-19-dev clang-tidy) ;;
+  *) echo "usage: tools/setup.sh [--tests | --all | --arm]" >&2; exit 2 ;;
+esac
 if [ "${1:-}" = --arm ]; then
   # Of the other libraries only headers are used, which are the same for every processor.
   packages+=(

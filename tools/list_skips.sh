@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Lists what the last run of the tests skipped, from ctest's log (default: that of the release build).
+# Fails if something was skipped for another reason than what the processor or the GPU lacks, or a
+# package of PyPI that a test compares with.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+log=${1:-build/release/Testing/Temporary/LastTest.log}
+[ -e "$log" ] || { echo "$log: no log of ctest; run the tests first" >&2; exit 2; }
+
+skips=$(grep -aE '^SKIPPED' "$log" | sort | uniq -c || true)
+if [ -z "$skips" ]; then echo "No test was skipped."; exit 0; fi
+
+peers='torch|transformers|tokenizers|safetensors(\.torch)?|bitsandbytes|gguf|llama_cpp'
+allowed="could not import '($peers)'|the Python package ($peers) is missing"
+allowed+="|no Vulkan device|no such device here|SKIPPED: vulkan: |the device has no "
+allowed+="|SKIPPED: (avx|neon)[a-z0-9_]*: "
+echo "Skipped:"
+echo "$skips"
+if others=$(grep -vE "$allowed" <<<"$skips"); then
+  echo "These were skipped for another reason than the machine or a package of PyPI:" >&2
+  echo "$others" >&2
+  exit 1
+fi

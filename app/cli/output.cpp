@@ -78,6 +78,10 @@ void print_json(const Json& json) {
 
 void print_line(const std::string& line) { print_raw(without_controls(line)); }
 
+void print_formatted(fmt::string_view text, fmt::format_args args) {
+  print_line(fmt::vformat(text, args));
+}
+
 std::string without_controls(std::string_view text) {
   std::string shown;
   for (size_t begin = 0; begin < text.size();) {

@@ -1,7 +1,7 @@
 // What is written where: stdout holds generated text or JSON and nothing else, stderr the rest.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -29,9 +29,10 @@ void print_json(const Json& json);
 /// A line on stderr, or several. Control characters are escaped, but for line feeds and tabs: what
 /// comes from a file, such as a model's name, cannot move the cursor or change the terminal.
 void print_line(const std::string& line);
+void print_formatted(fmt::string_view text, fmt::format_args args);
 template <typename... Args>
 void note(fmt::format_string<Args...> text, Args&&... args) {
-  print_line(fmt::format(text, std::forward<Args>(args)...));
+  print_formatted(text, fmt::make_format_args(args...));
 }
 /// As print_line() shows a text.
 std::string without_controls(std::string_view text);

@@ -1,4 +1,6 @@
 // infer tokenize, detokenize: text to ids and back, with a model's vocabulary.
+#include <fmt/ranges.h>
+
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/failure.h"

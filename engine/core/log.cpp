@@ -61,4 +61,8 @@ void log_message(LogLevel level, std::string_view message) {
   }
 }
 
+void log_formatted(LogLevel level, fmt::string_view text, fmt::format_args args) {
+  log_message(level, fmt::vformat(text, args));
+}
+
 }  // namespace infer

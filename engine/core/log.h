@@ -2,7 +2,7 @@
 // to stderr. Messages are for people: no secrets, no prompt text.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <functional>
 #include <string_view>
@@ -21,10 +21,11 @@ void set_log_level(LogLevel level);
 LogLevel log_level();
 
 void log_message(LogLevel level, std::string_view message);
+void log_formatted(LogLevel level, fmt::string_view text, fmt::format_args args);
 
 template <typename... Args>
 void log(LogLevel level, fmt::format_string<Args...> text, Args&&... args) {
-  if (level >= log_level()) log_message(level, fmt::format(text, std::forward<Args>(args)...));
+  if (level >= log_level()) log_formatted(level, text, fmt::make_format_args(args...));
 }
 
 }  // namespace infer

@@ -19,4 +19,13 @@ const char* status_code_name(StatusCode code) {
   return "unknown";
 }
 
+Status formatted_error(StatusCode code, fmt::string_view text, fmt::format_args args) {
+  return {code, fmt::vformat(text, args)};
+}
+
+tl::unexpected<Status> formatted_failure(StatusCode code, fmt::string_view text,
+                                         fmt::format_args args) {
+  return tl::unexpected<Status>(formatted_error(code, text, args));
+}
+
 }  // namespace infer

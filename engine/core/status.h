@@ -1,22 +1,27 @@
 // Building and passing on failures. The types themselves are public: infer/status.hpp.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "infer/status.hpp"
 
 namespace infer {
 
+/// What error() and fail() share, compiled once.
+Status formatted_error(StatusCode code, fmt::string_view text, fmt::format_args args);
+tl::unexpected<Status> formatted_failure(StatusCode code, fmt::string_view text,
+                                         fmt::format_args args);
+
 /// A failure with a formatted message, to be returned from a Result or Status function.
 template <typename... Args>
 tl::unexpected<Status> fail(StatusCode code, fmt::format_string<Args...> text, Args&&... args) {
-  return tl::unexpected<Status>(Status(code, fmt::format(text, std::forward<Args>(args)...)));
+  return formatted_failure(code, text, fmt::make_format_args(args...));
 }
 
 /// The same as a bare Status.
 template <typename... Args>
 Status error(StatusCode code, fmt::format_string<Args...> text, Args&&... args) {
-  return Status(code, fmt::format(text, std::forward<Args>(args)...));
+  return formatted_error(code, text, fmt::make_format_args(args...));
 }
 
 }  // namespace infer

@@ -1,6 +1,7 @@
 #include "cli/output_file.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -40,12 +41,14 @@ void require_writable(const std::string& path) {
   if (access(name.c_str(), W_OK | X_OK) != 0) throw cannot("write", path, errno);
 }
 
-void replace_file(const std::string& path, std::string_view content) {
+void replace_file(const std::string& path, std::string_view content, bool user_only) {
   const std::string target = target_of(path).string();
   const std::string part = fmt::format("{}.{}.part", target, getpid());
   std::FILE* file = std::fopen(part.c_str(), "wbxe");
   if (file == nullptr) throw cannot("create a file beside it", path, errno);
-  const bool written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
+  const bool hidden = !user_only || fchmod(fileno(file), S_IRUSR | S_IWUSR) == 0;
+  const bool written =
+      hidden && std::fwrite(content.data(), 1, content.size(), file) == content.size();
   int code = written ? 0 : errno;
   if (std::fclose(file) != 0 && code == 0) code = errno;
   if (code == 0 && std::rename(part.c_str(), target.c_str()) != 0) code = errno;

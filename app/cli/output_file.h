@@ -10,8 +10,8 @@ namespace infer::cli {
 /// its end.
 void require_writable(const std::string& path);
 
-/// Writes a file beside it and puts that in its place. Only a regular file is ever replaced. Throws
-/// Failure; nothing has changed then.
-void replace_file(const std::string& path, std::string_view content);
+/// Writes a file beside it and puts that in its place. Only a regular file is ever replaced.
+/// `user_only`: nobody but the user may read it. Throws Failure; nothing has changed then.
+void replace_file(const std::string& path, std::string_view content, bool user_only = false);
 
 }  // namespace infer::cli

@@ -1,6 +1,8 @@
 #include "engine/spec/retokenizing_drafter.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 
 namespace infer {
 namespace {
@@ -8,6 +10,24 @@ namespace {
 /// Text before the end that is tokenised again when more comes: a word that was not complete may
 /// become other tokens.
 constexpr size_t kReadAgain = 48;
+/// Text that is searched for the beginning of a word, in bytes. Where there is none, tokens made
+/// from the middle of a word may differ from those of the whole text: that is worth less than the
+/// time to read all of it again.
+constexpr size_t kLongestWord = 128;
+/// What a measurement of time weighs beside the ones before.
+constexpr double kNews = 0.2;
+/// Tokens of a history whose reading takes as long as what is done whatever their number is.
+constexpr double kReadAtLeast = 16;
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void follow(double& average, double value) {
+  average = average == 0 ? value : average + kNews * (value - average);
+}
 
 SamplingParams greedy() {
   SamplingParams params;
@@ -16,13 +36,17 @@ SamplingParams greedy() {
 }
 
 /// A place at or before `at` where a word begins, so that what is tokenised from there on is as in
-/// the whole text; 0 if there is none.
+/// the whole text. If there is none within kLongestWord bytes, a place where a character begins.
 size_t word_start(std::string_view text, size_t at) {
-  for (at = std::min(at, text.size()); at > 0; --at) {
+  at = std::min(at, text.size());
+  const size_t first = at > kLongestWord ? at - kLongestWord : 0;
+  for (; at > first; --at) {
     const bool space = at < text.size() && (text[at] == ' ' || text[at] == '\n');
     if (space && text[at - 1] != ' ' && text[at - 1] != '\n') return at;
   }
-  return 0;
+  const auto continues = [&](size_t i) { return (static_cast<uint8_t>(text[i]) & 0xc0) == 0x80; };
+  for (int i = 0; i < 3 && at > 0 && continues(at); ++i) --at;
+  return at;
 }
 
 /// Tokens that end at or before `bytes`.
@@ -52,7 +76,8 @@ RetokenizingDrafter::RetokenizingDrafter(std::shared_ptr<DraftModel> model,
       sampler_(greedy()) {}
 
 /// Brings a sequence up to its history.
-Status RetokenizingDrafter::read(Held& held, std::span<const int32_t> history) const {
+Status RetokenizingDrafter::read(Held& held, std::span<const int32_t> history) {
+  const Clock::time_point start = Clock::now();
   const auto same =
       static_cast<size_t>(std::ranges::mismatch(held.history, history).in1 - held.history.begin());
   held.history.resize(same);
@@ -70,17 +95,19 @@ Status RetokenizingDrafter::read(Held& held, std::span<const int32_t> history) c
   if (kept == 0 || held.ends[kept - 1] != from) from = kept == 0 ? 0 : held.ends[kept - 1];
   held.tokens.resize(kept);
   held.ends.resize(kept);
+  const std::string_view changed = std::string_view(held.text).substr(from);
+  encoded_bytes_ += std::ssize(changed);
   INFER_TRY_S(const std::vector<int32_t> rest,
-              draft_tokenizer_->encode(std::string_view(held.text).substr(from),
-                                       {kept == 0 && draft_tokenizer_->adds_bos(), true}));
+              draft_tokenizer_->encode(changed, {kept == 0 && draft_tokenizer_->adds_bos(), true}));
   append(*draft_tokenizer_, rest, held.tokens, held.ends);
+  const auto news = static_cast<double>(history.size() - same);
+  follow(read_seconds_, seconds_since(start) / (news + kReadAtLeast));
   return {};
 }
 
 /// The text drafted so far in tokens of the model: all but the last, which more text may change.
 Status RetokenizingDrafter::translate(const Held& held, std::string_view drafted,
-                                      std::span<const DraftToken> draft,
-                                      DraftRequest& request) const {
+                                      std::span<const DraftToken> draft, DraftRequest& request) {
   request.tokens.clear();
   // From a word's beginning, so that the first drafted bytes may complete a token of the history
   // no other way than the model's own tokens do.
@@ -89,6 +116,7 @@ Status RetokenizingDrafter::translate(const Held& held, std::string_view drafted
   const size_t begin = first == 0 ? 0 : held.history_ends[first - 1];
   std::string text = held.text.substr(begin);
   text += drafted;
+  encoded_bytes_ += std::ssize(text);
   INFER_TRY_S(std::vector<int32_t> tokens, tokenizer_->encode(text, {false, true}));
   const std::span<const int32_t> before = std::span(held.history).subspan(first);
   if (tokens.size() <= before.size() || !std::equal(before.begin(), before.end(), tokens.begin())) {
@@ -122,6 +150,7 @@ Status RetokenizingDrafter::draft(DraftRequest& request, Held& held) {
   if (!ready) return {};
   std::string drafted;
   std::vector<DraftToken> draft;
+  double text_seconds = 0;
   sampler_.begin(held.tokens, 0, nullptr);
   while (std::ssize(request.tokens) < request.most) {
     INFER_TRY_S(const auto logits, model_->next({&request.id, 1}));
@@ -130,13 +159,21 @@ Status RetokenizingDrafter::draft(DraftRequest& request, Held& held) {
     if (token.token < 0) break;
     draft.push_back(token);
     drafted += draft_tokenizer_->piece(token.token);
+    const Clock::time_point start = Clock::now();
     INFER_CHECK(translate(held, drafted, draft, request));
+    text_seconds += seconds_since(start);
     // Without a token yet the draft is still too short to say.
     const bool enough = !request.tokens.empty() && request.go_on && !request.go_on(request);
     if (enough || std::ssize(draft) >= 4 * request.most) break;
     model_->append(request.id, token.token);
   }
   model_->rest(request.id);
+  if (draft.empty()) return {};
+  const auto made = static_cast<double>(draft.size());
+  follow(text_seconds_, text_seconds / made);
+  // The last one only shows that the one before it is complete.
+  const auto proposed = static_cast<double>(request.tokens.size());
+  if (proposed > 0) follow(made_for_each_, std::max(made - 1, 1.0) / proposed);
   return {};
 }
 
@@ -151,11 +188,14 @@ double RetokenizingDrafter::seconds(int64_t id, std::span<const int32_t> history
                                     int64_t tokens) const {
   const auto found = sequences_.find(id);
   int64_t length = std::ssize(history);
+  int64_t unread = length;
   if (found != sequences_.end()) {
     length += std::ssize(found->second.tokens) - std::ssize(found->second.history);
+    unread = std::max<int64_t>(0, unread - std::ssize(found->second.history));
   }
-  // The last drafted token only shows that the one before it is complete.
-  return model_->seconds(id, length, tokens + 1);
+  const double made = std::ceil(static_cast<double>(tokens) * std::max(made_for_each_, 1.0)) + 1;
+  return model_->seconds(id, length, static_cast<int64_t>(made)) + made * text_seconds_ +
+         (static_cast<double>(unread) + kReadAtLeast) * read_seconds_;
 }
 
 void RetokenizingDrafter::forget(int64_t id) {

@@ -97,7 +97,7 @@ bool Scheduler::preempt() {
 
 void Scheduler::shift(Sequence& sequence) {
   const auto size = static_cast<int64_t>(sequence.tokens.size());
-  const int64_t keep = std::min(sequence.keep, cache_->context() - 2);
+  const int64_t keep = std::min(sequence.keep, std::max<int64_t>(0, cache_->context() - 2));
   const int64_t rest = std::max<int64_t>(1, (cache_->context() - keep) / 2);
   const auto first = sequence.tokens.begin() + keep;
   const int64_t dropped = size - keep - rest;
@@ -174,7 +174,7 @@ void Scheduler::plan_step() {
   // First of all, since it decides in which round a sequence is taken.
   for (Sequence* sequence : order_) {
     const auto size = static_cast<int64_t>(sequence->tokens.size());
-    if (size > cache_->context() && sequence->keep >= 0 && cache_->context() > 2) shift(*sequence);
+    if (size > cache_->context() && sequence->keep >= 0) shift(*sequence);
   }
   // Sequences that generate come first, so that prompts of others do not make them wait; but the
   // one whose turn it is gets at least a row and a result, so that they do not make it wait either.
@@ -319,8 +319,11 @@ void Scheduler::move_to(Executor& executor, KvCache& cache, int64_t max_rows, in
   retry();
 }
 
-bool Scheduler::recovered(const Status& failure) {
-  return failure.code() == StatusCode::device && recover_ && recover_(failure);
+/// A step has failed. Moves on to another device, or ends every sequence.
+void Scheduler::recover(const Status& failure) {
+  const bool may = failure.code() == StatusCode::device && recover_;
+  const Status left = may ? recover_(failure) : failure;
+  if (!left.ok()) finish_all(left);
 }
 
 void Scheduler::step() {
@@ -341,7 +344,7 @@ bool Scheduler::compute_step() {
   if (active_.size() > 1) std::ranges::rotate(active_, active_.begin() + 1);
   plan_step();
   if (const Status lost = std::exchange(lost_, {}); !lost.ok()) {
-    if (!recovered(lost)) finish_all(lost);
+    recover(lost);
     return false;
   }
   if (parts_.empty()) {
@@ -354,7 +357,7 @@ bool Scheduler::compute_step() {
   const auto start = std::chrono::steady_clock::now();
   const Result<std::span<const float>> logits = executor_->run(batch_, recorder_);
   if (!logits) {
-    if (!recovered(logits.error())) finish_all(logits.error());
+    recover(logits.error());
     return false;
   }
   if (!items_.empty()) {

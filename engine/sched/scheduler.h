@@ -82,9 +82,9 @@ class Scheduler {
   /// Computes on something else from now on. Of all sequences that are active the new cache holds
   /// nothing, so that their tokens are computed again.
   void move_to(Executor& executor, KvCache& cache, int64_t max_rows, int64_t max_outputs);
-  /// Asked when a device has failed, before that ends the sequences: whether it has called
-  /// move_to().
-  void set_recovery(std::function<bool(const Status& failure)> recover) {
+  /// Asked when a device has failed, before that ends the sequences. Ok: it has called move_to().
+  /// Else the sequences end with what it returns.
+  void set_recovery(std::function<Status(const Status& failure)> recover) {
     recover_ = std::move(recover);
   }
   /// Computes one step. Sequences that end are told and removed. What is recorded of a step in
@@ -131,7 +131,7 @@ class Scheduler {
   bool tell(Sequence& sequence, int64_t token, std::span<const float> logits, Status& status);
   void finish(Sequence* sequence, Status status);
 
-  bool recovered(const Status& failure);
+  void recover(const Status& failure);
 
   Executor* executor_;
   KvCache* cache_;
@@ -148,7 +148,7 @@ class Scheduler {
   Speculator* speculator_ = nullptr;
   std::vector<Speculator::Item> items_;  ///< of a step with nothing but tokens that follow
   StepRecorder* recorder_ = nullptr;
-  std::function<bool(const Status&)> recover_;
+  std::function<Status(const Status&)> recover_;
   Status lost_;  ///< a device failed while a step was planned
   uint64_t arrivals_ = 0;
 };

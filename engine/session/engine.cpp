@@ -51,7 +51,7 @@ DeviceMemoryReport report_of(const OpenedModel& opened, size_t d) {
   r.kv = bytes(Purpose::kv);
   r.activations = bytes(Purpose::activations);
   r.scratch = bytes(Purpose::scratch);
-  r.other = bytes(Purpose::host) + bytes(Purpose::process);
+  r.other = bytes(Purpose::host) + bytes(Purpose::process) + plan.drafters + plan.grammars;
   for (const MemoryBudget& budget : opened.plan.budgets) {
     // The last one that names it is its own where it has one.
     if (std::ranges::find(budget.devices, static_cast<int32_t>(d)) != budget.devices.end()) {
@@ -78,6 +78,8 @@ MemoryReport report(const OpenedModel& opened, int64_t draft) {
   r.cache_type_v = dtype_info(plan.v_type).name;
   r.spilled = plan.spilled;
   r.draft = draft;
+  r.drafters = plan.drafters();
+  r.grammars = plan.grammars();
   r.total = plan.total() + draft;
   r.available = plan.available();
   r.context = plan.context;
@@ -289,6 +291,52 @@ Status Engine::Impl::check_cache_size(int64_t bytes, std::span<const int32_t> pa
   return {};
 }
 
+Status Engine::Impl::plan_grammars() {
+  Status status;
+  call([&] {
+    const std::lock_guard lock(placed_mutex);
+    status = broken;
+    if (!status.ok() || opened.plan.grammars() > 0) return;
+    const MemoryBudget& budget = opened.plan.budgets[0];
+    const int64_t left =
+        std::min(cache_budget(budget) - cache_bytes(budget), free_for_cache(budget));
+    if (left < Grammars::kMostBytes) {
+      status = error(StatusCode::does_not_fit,
+                     "grammars and schemas may take {}, and {} has {} left; plan for them when the "
+                     "model is loaded (--grammars), or leave more memory free",
+                     format_bytes(Grammars::kMostBytes), budget.name, format_bytes(left));
+      return;
+    }
+    opened.plan.devices[0].grammars = opened.request.grammar_bytes = Grammars::kMostBytes;
+  });
+  return status;
+}
+
+Status Engine::Impl::resize_cache(int64_t bytes) {
+  INFER_CHECK(usable());
+  const MemoryPlan& plan = opened.plan;
+  int64_t fits = 0;  // tokens
+  int64_t too_many = int64_t{INT32_MAX} + 1;
+  while (fits + 1 < too_many) {
+    const int64_t middle = (fits + too_many) / 2;
+    const int64_t need = kv_bytes(plan.kv_layout, middle, opened.request.sequences, plan.max_rows);
+    (need <= bytes ? fits : too_many) = middle;
+  }
+  std::vector<int32_t> pages;
+  for (const KvKind& kind : plan.kv_layout.kinds) {
+    pages.push_back(
+        static_cast<int32_t>(kv_pages(kind, fits, opened.request.sequences, plan.max_rows)));
+  }
+  INFER_CHECK(check_cache_size(bytes, pages));
+  cache_cap = bytes;
+  Status status;
+  do {
+    status = cache->resize(pages);
+  } while (status.code() == StatusCode::does_not_fit && scheduler->preempt());
+  scheduler->retry();
+  return status;
+}
+
 KvCache::SequenceId Engine::Impl::add_sequence() {
   KvCache::SequenceId id = 0;
   call([&] { id = cache->add_sequence(); });
@@ -333,8 +381,16 @@ Engine::~Engine() = default;
 Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path,
                                                          const LoadOptions& options) {
   return guarded([&]() -> Result<std::unique_ptr<Impl>> {
-    auto impl = std::make_unique<Impl>();
     INFER_TRY(OpenedModels models, OpenedModels::open(path, options));
+    return load(path, std::move(models), options);
+  });
+}
+
+Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path,
+                                                         OpenedModels models,
+                                                         const LoadOptions& options) {
+  return guarded([&]() -> Result<std::unique_ptr<Impl>> {
+    auto impl = std::make_unique<Impl>();
     impl->opened = std::move(models.main);
     impl->draft = std::move(models.draft);
     OpenedModel& opened = impl->opened;
@@ -369,6 +425,7 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path
     impl->scheduler = std::make_unique<Scheduler>(
         *impl->executor, *impl->cache, opened.request.max_rows, opened.request.max_outputs);
     impl->scheduler->set_speculator(impl->speculator.get());
+    impl->drafts = impl->speculator != nullptr;
     impl->grows = options.context == 0;
     impl->set_growth();
     if (options.fallback == "cpu" && opened.devices.size() > 1) {
@@ -395,8 +452,12 @@ Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const Load
       impl = Impl::load(path, rest);
     }
     INFER_CHECK_R(impl ? Status() : impl.error());
-    return std::unique_ptr<Engine>(new Engine(*std::move(impl)));
+    return Impl::wrap(*std::move(impl));
   });
+}
+
+std::unique_ptr<Engine> Engine::Impl::wrap(std::unique_ptr<Impl> impl) {
+  return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 
 const ModelDescription& Engine::model() const { return impl_->description; }
@@ -413,30 +474,8 @@ Status Engine::resize_cache(int64_t bytes) {
     if (bytes < 0) {
       return error(StatusCode::invalid_argument, "a cache of {} bytes: expected at least 0", bytes);
     }
-    const MemoryPlan& plan = impl_->opened.plan;
-    int64_t fits = 0;  // tokens
-    int64_t too_many = int64_t{INT32_MAX} + 1;
-    while (fits + 1 < too_many) {
-      const int64_t middle = (fits + too_many) / 2;
-      const int64_t need =
-          kv_bytes(plan.kv_layout, middle, impl_->opened.request.sequences, plan.max_rows);
-      (need <= bytes ? fits : too_many) = middle;
-    }
-    std::vector<int32_t> pages;
-    for (const KvKind& kind : plan.kv_layout.kinds) {
-      pages.push_back(static_cast<int32_t>(
-          kv_pages(kind, fits, impl_->opened.request.sequences, plan.max_rows)));
-    }
     Status status;
-    impl_->call([&] {
-      status = impl_->check_cache_size(bytes, pages);
-      if (!status.ok()) return;
-      impl_->cache_cap = bytes;
-      do {
-        status = impl_->cache->resize(pages);
-      } while (status.code() == StatusCode::does_not_fit && impl_->scheduler->preempt());
-      impl_->scheduler->retry();
-    });
+    impl_->call([&] { status = impl_->resize_cache(bytes); });
     return status;
   });
 }
@@ -459,7 +498,8 @@ MemoryReport Engine::memory() const {
     r.activations += own.activations;
     r.scratch += own.scratch;
   }
-  r.total = r.weights + r.kv + r.activations + r.scratch + r.host + r.process + r.draft;
+  r.total = r.weights + r.kv + r.activations + r.scratch + r.host + r.process + r.draft +
+            r.drafters + r.grammars;
   return r;
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <future>
 
 #include "engine/sample/logprobs.h"
@@ -47,11 +48,16 @@ struct Session::Impl {
   explicit Impl(Engine::Impl& e) : engine(e) { sequence.kv = engine.add_sequence(); }
   ~Impl() { engine.remove_sequence(sequence.kv); }
 
+  /// First of all in a call that computes: from here on a cancel counts.
+  Status enter() {
+    sequence.cancelled.store(false);
+    return engine.usable();
+  }
+
   /// Appends tokens, computes until done and waits. Of tokens that were not computed only those
   /// held before remain.
   Status run(std::span<const int32_t> tokens, bool every_logit,
              std::function<bool(int64_t, std::span<const float>)> on_logits) {
-    sequence.cancelled.store(false);
     sequence.reused = 0;
     const int64_t vocabulary = engine.opened.model->info().vocabulary;
     for (const int32_t token : tokens) {
@@ -102,9 +108,10 @@ struct Session::Impl {
 
   /// What the last `count` tokens are may serve other sequences' drafts.
   void teach(int64_t count) {
-    if (!engine.speculator || count == 0) return;
+    if (!engine.drafts || count == 0) return;
     const auto from = std::max<int64_t>(0, static_cast<int64_t>(sequence.tokens.size()) - count);
     engine.call([&] {
+      if (!engine.speculator) return;
       // A generation that is done does not fail for it.
       const Status learnt = guarded([&]() -> Status {
         engine.speculator->learn(sequence.kv, sequence.tokens, from);
@@ -118,6 +125,7 @@ struct Session::Impl {
   /// On the scheduler's thread: checks that the tokens fit the context; with nothing to compute,
   /// the last token is computed once more for its logits.
   Status make_room() {
+    INFER_CHECK(engine.usable());
     const auto size = static_cast<int64_t>(sequence.tokens.size());
     const int64_t context = engine.cache->context();
     if (size > context && sequence.keep < 0) {
@@ -134,6 +142,7 @@ Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Engine::open_session() {
   return guarded([&]() -> Result<std::unique_ptr<Session>> {
+    INFER_CHECK_R(impl_->usable());
     return std::unique_ptr<Session>(new Session(std::make_unique<Session::Impl>(*impl_)));
   });
 }
@@ -159,6 +168,7 @@ struct Generation {
   const GenerateOptions& options;
   const TokenFn& on_token;
   const Tokenizer& tokenizer;
+  Grammars& grammars;
   Sequence& sequence;
   GenerateResult& result;
   SamplerChain chain;
@@ -171,16 +181,17 @@ struct Generation {
   Clock::time_point start = Clock::now();
   Clock::time_point generating = start;
 
-  Generation(const GenerateOptions& o, const TokenFn& callback, const Tokenizer& t, Sequence& s,
+  Generation(const GenerateOptions& o, const TokenFn& callback, Engine::Impl& engine, Sequence& s,
              const SamplingParams& params, std::unique_ptr<Constraint> c, GenerateResult& r)
       : options(o),
         on_token(callback),
-        tokenizer(t),
+        tokenizer(*engine.tokenizer),
+        grammars(*engine.grammars),
         sequence(s),
         result(r),
         chain(params),
         constraint(std::move(c)),
-        decoder(t, {o.special_text}),
+        decoder(*engine.tokenizer, {o.special_text}),
         stops(o.stop) {}
 
   bool tell(int32_t token, const std::string& text) {
@@ -213,6 +224,14 @@ struct Generation {
     const int32_t token =
         chain.sample(logits, {std::span(sequence.tokens), place}, constraint.get());
     const bool allowed = constraint == nullptr || constraint->accept(token);
+    if (constraint != nullptr) grammars.trim();
+    const auto is_number = [](float x) { return std::isfinite(x); };
+    if (token < 0 && std::ranges::any_of(logits, is_number)) {
+      failure =
+          error(StatusCode::invalid_argument, "no token may come next: logit_bias forbids all{}",
+                constraint == nullptr ? "" : " that the grammar allows");
+      return false;
+    }
     if (token < 0 || !allowed) {
       failure = error(StatusCode::bad_file,
                       "the model's logits are not numbers: its weights are damaged, or hold values "
@@ -262,9 +281,13 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
     Engine::Impl& engine = impl_->engine;
     GenerateResult& result = impl_->statistics;
     result = {};
+    INFER_CHECK_R(impl_->enter());
     INFER_TRY(
         const SamplingParams params,
         resolve_sampling(options.sampling, engine.opened.source->metadata(), *engine.tokenizer));
+    if (!options.grammar.empty() || !options.json_schema.empty()) {
+      INFER_CHECK_R(engine.plan_grammars());
+    }
     INFER_TRY(std::unique_ptr<Constraint> constraint, engine.grammars->constraint(options));
     result.seed = params.seed;
     result.prompt_tokens = static_cast<int64_t>(prompt.size());
@@ -284,9 +307,8 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
     }
     const ShiftsContext shifts(sequence,
                                options.overflow == ContextOverflow::shift ? options.keep : -1);
-    Generation g(options, on_token, *engine.tokenizer, sequence, params, std::move(constraint),
-                 result);
-    if (engine.speculator && options.draft_tokens != 0) g.allow_drafts(params);
+    Generation g(options, on_token, engine, sequence, params, std::move(constraint), result);
+    if (engine.drafts && options.draft_tokens != 0) g.allow_drafts(params);
     const Drafts drafts(sequence, g.drafting ? &*g.drafting : nullptr);
     const Status status =
         impl_->run(prompt, false, [&](int64_t, std::span<const float> x) { return g.step(x); });
@@ -323,6 +345,7 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
 
 Status Session::evaluate(std::span<const int32_t> tokens, const LogitsFn& on_logits) {
   return guarded([&]() -> Status {
+    INFER_CHECK(impl_->enter());
     if (tokens.empty()) return {};
     const int64_t held = length();
     Status failure;
@@ -369,6 +392,7 @@ Status Session::truncate(int64_t length) {
       return error(StatusCode::invalid_argument, "a length of 0 to {} is expected, found {}",
                    this->length(), length);
     }
+    INFER_CHECK(impl_->engine.usable());
     impl_->shorten(length);
     return {};
   });

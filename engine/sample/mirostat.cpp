@@ -40,12 +40,8 @@ void MirostatState::cut(std::vector<Candidate>& candidates, int64_t vocabulary) 
   if (settings_.version == 1) {
     const double s = zipf_exponent(candidates);
     const double epsilon = s - 1;
-    const double log_size = std::log(static_cast<double>(vocabulary));
     const double sum = 1 - std::pow(static_cast<double>(vocabulary), -epsilon);
-    // The quotient has the limit 1 / log_size where epsilon is 0.
-    const double quotient =
-        sum != 0 ? epsilon * std::exp2(limit_) / sum : std::exp2(limit_) / log_size;
-    const double k = std::pow(quotient, 1 / s);
+    const double k = std::pow(epsilon * std::exp2(limit_) / sum, 1 / s);
     if (k > 1) keep = static_cast<size_t>(std::min(k, static_cast<double>(candidates.size())));
   } else {
     const double total = total_weight(candidates, best);

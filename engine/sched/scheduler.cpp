@@ -55,6 +55,7 @@ void Scheduler::finish(Sequence* sequence, Status status) {
   cache_->set_in_use(sequence->kv, false);
   retry();
   // The owner may reuse or free the sequence as soon as it is told.
+  sequence->ready = nullptr;
   const std::function<void(Status)> on_done = std::move(sequence->on_done);
   on_done(std::move(status));
 }
@@ -171,6 +172,12 @@ void Scheduler::plan_step() {
   rows_ = 0;
   outputs_ = 0;
   order_ = active_;  // finish() changes active_
+  // All are asked before any is taken: what one of them needs may keep another from being ready.
+  for (int round = 0; round < 2; ++round) {
+    for (Sequence* sequence : order_) {
+      sequence->ready_ = !sequence->ready || sequence->ready(order_.size() == 1);
+    }
+  }
   // First of all, since it decides in which round a sequence is taken.
   for (Sequence* sequence : order_) {
     const auto size = static_cast<int64_t>(sequence->tokens.size());
@@ -178,13 +185,15 @@ void Scheduler::plan_step() {
   }
   // Sequences that generate come first, so that prompts of others do not make them wait; but the
   // one whose turn it is gets at least a row and a result, so that they do not make it wait either.
-  const auto turn = std::ranges::find_if(order_, [](const Sequence* s) { return !s->waiting_; });
+  const auto turn =
+      std::ranges::find_if(order_, [](const Sequence* s) { return !s->waiting_ && s->ready_; });
   int64_t kept = turn != order_.end() && pending(**turn) > 1 ? 1 : 0;
   for (const bool decoding : {true, false}) {
     for (Sequence* sequence : order_) {
       // take() may have ended it in the first round: its owner may have freed it since.
       if (std::ranges::find(active_, sequence) == active_.end()) continue;
-      if ((pending(*sequence) == 1) != decoding || sequence->waiting_) continue;
+      if ((pending(*sequence) == 1) != decoding || sequence->waiting_ || !sequence->ready_)
+        continue;
       if (!decoding) kept = 0;  // in this round it comes first
       if (rows_ + kept >= max_rows_) continue;
       take(sequence, max_rows_ - kept - rows_, max_outputs_ - kept - outputs_);
@@ -334,6 +343,7 @@ void Scheduler::step() {
 
 /// False if there was nothing to compute, or it failed.
 bool Scheduler::compute_step() {
+  stalled_ = false;
   for (size_t i = active_.size(); i-- > 0;) {
     if (active_[i]->cancelled.load(std::memory_order_relaxed)) {
       finish(active_[i], error(StatusCode::cancelled, "cancelled"));
@@ -348,6 +358,7 @@ bool Scheduler::compute_step() {
     return false;
   }
   if (parts_.empty()) {
+    stalled_ = std::ranges::any_of(active_, [](const Sequence* s) { return !s->ready_; });
     retry();
     return false;
   }

@@ -43,6 +43,9 @@ struct Sequence {
   /// one step. Null: one after another.
   Drafting* drafting = nullptr;
 
+  /// Asked before each step: whether its logits could be taken at once. If not, it sits the step
+  /// out. `alone`: no other sequence is active. Empty: always.
+  std::function<bool(bool alone)> ready;
   /// Told the logits after tokens[position]. May append tokens to go on; false ends the sequence.
   std::function<bool(int64_t position, std::span<const float> logits)> on_logits;
   /// Told once, when the sequence leaves the scheduler: ok; cancelled; does_not_fit when the
@@ -63,6 +66,7 @@ struct Sequence {
   friend class Scheduler;
   uint64_t arrival_ = 0;
   bool waiting_ = false;  ///< for another to end
+  bool ready_ = true;     ///< in the step being built
 };
 
 /// One thread.
@@ -90,6 +94,8 @@ class Scheduler {
   /// Computes one step. Sequences that end are told and removed. What is recorded of a step in
   /// which nothing was computed is dropped.
   void step();
+  /// Whether the last step() computed nothing because no sequence was ready.
+  bool stalled() const { return stalled_; }
   /// Makes the youngest sequence that holds pages wait; false if at most one holds any.
   bool preempt();
   /// There may be room for those that wait.
@@ -151,6 +157,7 @@ class Scheduler {
   std::function<Status(const Status&)> recover_;
   Status lost_;  ///< a device failed while a step was planned
   uint64_t arrivals_ = 0;
+  bool stalled_ = false;
 };
 
 }  // namespace infer

@@ -164,8 +164,11 @@ void Engine::Impl::serve() {
     Call* calls = nullptr;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock,
-                 [&] { return stop_ || calls_ != nullptr || !submitted_.empty() || ready(); });
+      wake_.wait(lock, [&] {
+        const bool stalled = scheduler->stalled() && !woken_;
+        return stop_ || calls_ != nullptr || !submitted_.empty() || (ready() && !stalled);
+      });
+      woken_ = false;
       stopping = stop_;
       calls = std::exchange(calls_, nullptr);
       submitted.swap(submitted_);
@@ -369,6 +372,14 @@ void Engine::Impl::submit(Sequence* sequence) {
   {
     const std::lock_guard lock(mutex_);
     submitted_.push_back(sequence);
+  }
+  wake_.notify_all();
+}
+
+void Engine::Impl::wake() {
+  {
+    const std::lock_guard lock(mutex_);
+    woken_ = true;
   }
   wake_.notify_all();
 }

@@ -107,6 +107,11 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   void call(const std::function<void()>& fn);
   /// Gives a sequence to the scheduler; its on_done tells when it is back.
   void submit(Sequence* sequence);
+  /// A sequence that was not ready may be by now. Any thread.
+  void wake();
+  /// Held while a mask is computed beside the scheduler's thread: one at a time bounds what they
+  /// take.
+  std::mutex mask_mutex;
 
   // Of the sessions' sequences.
   KvCache::SequenceId add_sequence();
@@ -172,6 +177,7 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   std::condition_variable answered_;
   Call* calls_ = nullptr;  ///< the last one first
   std::vector<Sequence*> submitted_;
+  bool woken_ = false;  ///< since the last step began
   bool stop_ = false;
   bool held_ = false;  ///< on the scheduler's thread
   std::thread thread_;

@@ -226,3 +226,35 @@ TEST_CASE("grammars are planned for: with the rest, or when the first is used") 
     CHECK(tokens_of(*session, kPrompt, sampled(5)).size() == 5);
   }
 }
+
+TEST_CASE("sessions under one grammar, and under others, get the tokens of one alone") {
+  const auto engine = load();
+  Engine::Impl& impl = engine->impl();
+  const auto grammar = [](size_t i) {
+    return i % 2 == 0 ? std::string("root ::= ([a-m]+ [n-z]* \" \"?)+")
+                      : "root ::= ([a-z]{1," + std::to_string(i + 2) + "} [ .,])+";
+  };
+  constexpr size_t kSessions = 6;
+  std::vector<std::vector<int32_t>> expected;
+  const auto how = [&](size_t i) {
+    GenerateOptions options = held_to(grammar(i), 40);
+    options.sampling.seed = i;
+    if (i == 5) options.sampling.temperature = 0.0f;
+    return options;
+  };
+  for (size_t i = 0; i < kSessions; ++i) {
+    expected.push_back(tokens_of(*open(*engine), kPrompt, how(i)));
+    CHECK(expected.back().size() == 40);
+  }
+  for (int round = 0; round < 4; ++round) {
+    impl.grammars = std::make_unique<Grammars>(impl.tokenizer);  // no mask is known
+    std::vector<std::unique_ptr<Session>> sessions;
+    for (size_t i = 0; i < kSessions; ++i) sessions.push_back(open(*engine));
+    std::vector<std::future<std::vector<int32_t>>> calls;
+    for (size_t i = 0; i < kSessions; ++i) {
+      calls.push_back(std::async(std::launch::async,
+                                 [&, i] { return tokens_of(*sessions[i], kPrompt, how(i)); }));
+    }
+    for (size_t i = 0; i < kSessions; ++i) CHECK(calls[i].get() == expected[i]);
+  }
+}

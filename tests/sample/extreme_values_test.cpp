@@ -202,15 +202,3 @@ TEST_CASE("the ends of every sampler's range leave a token, and one that the def
     CHECK(chain.sample(logits, {history, 500}) != 1);
   }
 }
-
-TEST_CASE("mirostat 1 where the exponent of Zipf's law is exactly 1") {
-  // Two candidates that are log 2 apart: the exponent is 1, and k is 2^limit / log of the size.
-  MirostatState state({1, 2.0f, 0.1f});
-  std::vector<Candidate> candidates{{0, 0.0f}, {1, 0.0f}};
-  candidates[0].logit = static_cast<float>(std::log(2.0));
-  for (const int64_t vocabulary : {int64_t{4}, int64_t{100}}) {
-    std::vector<Candidate> left = candidates;
-    state.cut(left, vocabulary);
-    CHECK(left.size() == 2);  // 2^4 / log 100 = 3.5
-  }
-}

@@ -24,6 +24,7 @@ class MaskTable {
   const TokenTrie& trie() const { return *trie_; }
   /// The tokens that lead from the set to others.
   std::shared_ptr<const TokenMask> mask(Matcher::SetId set);
+  bool knows_mask(Matcher::SetId set) const { return masks_.contains(set); }
   /// The set with the bytes of a token more, or kDead.
   Matcher::SetId step(Matcher::SetId set, int32_t token);
   /// Whether it has grown beyond what one may hold.
@@ -105,6 +106,7 @@ class MaskCache {
       : grammar_(std::move(grammar)), trie_(std::move(trie)), bytes_(grammar_->bytes()) {}
 
   std::mutex mutex;
+  std::atomic<int32_t> announced{0};  ///< masks that other threads will compute or are computing
 
   /// Made anew if there is none.
   MaskTable& table();

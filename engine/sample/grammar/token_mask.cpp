@@ -39,6 +39,7 @@ class GrammarConstraint final : public Constraint {
   }
   GrammarConstraint& operator=(const GrammarConstraint&) = delete;
   ~GrammarConstraint() override {
+    end_announcement();
     const std::lock_guard lock(cache().mutex);
     place_.reset();
   }
@@ -54,7 +55,21 @@ class GrammarConstraint final : public Constraint {
     return allowed;
   }
 
+  void announce_mask() override {
+    if (!std::exchange(announced_, true)) ++cache().announced;
+  }
+
+  bool mask_is_known() const override {
+    if (cache().announced > 0) return false;
+    const std::unique_lock lock(cache().mutex, std::try_to_lock);
+    if (!lock.owns_lock()) return false;
+    if (ended_) return true;
+    const Matcher::SetId set = place_->set();
+    return cache().table().knows_mask(set);
+  }
+
   const TokenMask& mask() override {
+    const Announced over{*this};
     const std::lock_guard lock(cache().mutex);
     if (ended_) {
       mask_ = std::make_shared<const TokenMask>(cache().trie().vocab_size());
@@ -102,19 +117,29 @@ class GrammarConstraint final : public Constraint {
   }
 
  private:
+  /// Ends an announcement, however mask() ends.
+  struct Announced {
+    GrammarConstraint& constraint;
+    ~Announced() { constraint.end_announcement(); }
+  };
+
   MaskCache& cache() const { return *grammar_->cache_; }
+  void end_announcement() {
+    if (std::exchange(announced_, false)) --cache().announced;
+  }
 
   std::shared_ptr<TokenGrammar> grammar_;
   std::optional<MaskCache::Place> place_;  ///< always there, but while it is made and removed
   bool ended_ = false;
+  bool announced_ = false;  ///< not of copies
   std::shared_ptr<const TokenMask> mask_;
 };
 
 size_t TokenGrammar::bytes() const { return sizeof(*this) + cache_->bytes(); }
 
 void TokenGrammar::give_up_tables() {
-  const std::lock_guard lock(cache_->mutex);
-  cache_->give_up();
+  const std::unique_lock lock(cache_->mutex, std::try_to_lock);
+  if (lock.owns_lock()) cache_->give_up();
 }
 
 std::unique_ptr<Constraint> make_constraint(std::shared_ptr<TokenGrammar> grammar) {

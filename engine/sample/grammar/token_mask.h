@@ -34,7 +34,8 @@ class TokenGrammar {
 
   /// Memory in use, about, but for the vocabulary's trie.
   size_t bytes() const;
-  /// Gives back the memory of masks and tables: they are computed again when they are needed.
+  /// Gives back the memory of masks and tables: they are computed again when they are needed. Not
+  /// while another thread uses them.
   void give_up_tables();
 
  private:

@@ -338,9 +338,10 @@ TEST_CASE("a device is lost, and memory runs out while the CPU takes over") {
   struct Lost {
     EngineThatFails made = load_on_device(load_options());
     std::unique_ptr<Session> session = open(*made.engine);
+    GenerateOptions options = generate_options();
   };
   const auto generate = [](Lost& lost) {
-    return code_of(lost.session->generate(kPrompt, generate_options(), {}));
+    return code_of(lost.session->generate(kPrompt, lost.options, {}));
   };
   const auto run = [&](Lost& lost) {
     lost.made.lose();
@@ -355,7 +356,7 @@ TEST_CASE("a device is lost, and memory runs out while the CPU takes over") {
     const auto another = lost.made.engine->open_session();
     if (another.has_value() != usable.ok()) CHECK(another.has_value() == usable.ok());
     if (!usable.ok()) return;
-    const std::vector<int32_t> tokens = tokens_of(**another, kPrompt, generate_options());
+    const std::vector<int32_t> tokens = tokens_of(**another, kPrompt, lost.options);
     if (tokens != expected_tokens()) CHECK(tokens == expected_tokens());
   };
   exhaust([] { return Lost(); }, run, check);

@@ -223,7 +223,7 @@ TEST_CASE("a useless drafter that takes longer than it says is tried as seldom a
   std::vector<std::unique_ptr<Drafter>> drafters;
   drafters.emplace_back(drafter);
   constexpr double kStep = 2e-3;
-  Speculator speculator(std::move(drafters), StepCosts(kStep, kFurther));
+  Speculator speculator(std::move(drafters), StepCosts(kStep, kStep * kFurther));
   Drafting drafting{SamplingParams{}};
   drafting.wanted = 1 << 30;
   const std::vector<int32_t> history(10, 1);

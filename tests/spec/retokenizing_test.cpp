@@ -89,9 +89,9 @@ TEST_CASE("the time that drafting is said to take is near what it takes") {
   const OtherVocabulary models(20000);
   double reckoned = 0;
   double taken = 0;
-  models.propose(letters(4000, "abcdefghij klmnop", 17), 60,
+  models.propose(letters(12000, "abcdefghij", 10), 40,
                  [&](size_t step, int64_t, double said, double took) {
-                   if (step < 20) return;
+                   if (step < 15) return;
                    reckoned += said;
                    taken += took;
                  });

@@ -54,10 +54,10 @@ class RetokenizingDrafter final : public Drafter {
   std::unordered_map<int64_t, Held> sequences_;
   int64_t encoded_bytes_ = 0;
   // Averages that follow what is measured; 0: not known.
-  double read_seconds_ = 0;  ///< of reading a token of a history
-  double text_seconds_ = 0;  ///< of turning a draft into tokens, for each token of the draft model
-  double model_factor_ = 0;  ///< time of the model's steps over what the model says: tokens that
-                             ///< were tokenised otherwise are computed again
+  double read_seconds_ = 0;   ///< of reading a token of a history
+  double text_seconds_ = 0;   ///< of turning a draft into tokens, for each token of the draft model
+  double model_factor_ = 0;   ///< time of the model's steps over what the model says: tokens that
+                              ///< were tokenised otherwise are computed again
   double made_for_each_ = 0;  ///< tokens of the draft model for a token proposed
 };
 

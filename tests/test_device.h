@@ -1,7 +1,8 @@
 // A CPU that plays another device: with a name, limits and memory of its own choice, which the host
-// sees only if it says so.
+// sees only if it says so, and which can be lost.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,6 +21,9 @@ class TestDevice final : public Device {
   bool visible = true;          ///< its memory, to the host
   int64_t free = -1;            ///< bytes of memory of its own; −1: the host's
   int32_t refused_layer = -1;   ///< of which it cannot compute anything
+  /// Set from any thread, also when the device is gone: from then on whatever it is asked to do
+  /// fails.
+  const std::shared_ptr<std::atomic<bool>> lost = std::make_shared<std::atomic<bool>>(false);
 
   DeviceInfo info() const override {
     DeviceInfo info = cpu_->info();
@@ -48,6 +52,7 @@ class TestDevice final : public Device {
   int64_t alignment() const override { return cpu_->alignment(); }
   int64_t largest_buffer() const override { return largest; }
   Result<std::unique_ptr<Buffer>> alloc(int64_t bytes, Purpose purpose) override {
+    INFER_CHECK_R(alive());
     if (bytes > largest) return fail(StatusCode::out_of_memory, "{} bytes at once", bytes);
     return cpu_->alloc(bytes, purpose);
   }
@@ -59,22 +64,42 @@ class TestDevice final : public Device {
     return cpu_->adopt(desc, bytes);
   }
   Result<std::unique_ptr<Program>> compile(const CompileSpec& spec) override {
-    return cpu_->compile(spec);
+    INFER_CHECK_R(alive());
+    auto program = std::make_unique<TestProgram>(*this);
+    INFER_TRY(program->on_cpu, cpu_->compile(spec));
+    return program;
   }
   const std::byte* view(const MemoryRef& from) const override {
     return visible ? cpu_->view(from) : nullptr;
   }
   Status read(const MemoryRef& from, std::span<std::byte> to) override {
+    INFER_CHECK(alive());
     return cpu_->read(from, to);
   }
   Status write(std::span<const std::byte> from, const MemoryRef& to) override {
+    INFER_CHECK(alive());
     return cpu_->write(from, to);
   }
   Status copy(const MemoryRef& from, const MemoryRef& to, int64_t bytes) override {
+    INFER_CHECK(alive());
     return cpu_->copy(from, to, bytes);
   }
 
  private:
+  struct TestProgram final : Program {
+    explicit TestProgram(const TestDevice& on) : device(on) {}
+    Status run(const Bindings& bindings) override {
+      INFER_CHECK(device.alive());
+      return on_cpu->run(bindings);
+    }
+    const TestDevice& device;
+    std::unique_ptr<Program> on_cpu;
+  };
+
+  Status alive() const {
+    return *lost ? error(StatusCode::device, "{} was lost", name_) : Status();
+  }
+
   std::string name_;
   std::unique_ptr<Device> cpu_;
 };

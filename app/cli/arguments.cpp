@@ -234,6 +234,8 @@ void declare_running(CLI::App& app, ModelArgs& args, const char* step_names) {
                  "Where to go on if the device fails, while loading or later: cpu")
       ->type_name("DEVICE")
       ->check(CLI::IsMember({"cpu"}));
+  app.add_flag("--grammars", load.grammars,
+               "Plan the memory of grammars and schemas with the rest, not when the first is used");
   app.add_flag("--spill", load.spill,
                "As --mmap, and drop the weights of a layer from memory once it has used them");
   app.add_option("--memory", args.memory,

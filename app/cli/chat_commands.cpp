@@ -95,7 +95,7 @@ CommandResult clear(Chat& chat, const std::string&) {
 CommandResult save(Chat& chat, const std::string& path) {
   if (path.empty()) refuse("/save: expected the name of a file");
   const Json file = {{"messages", chat.conversation->messages()}};
-  replace_file(path, file.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  replace_file(path, file.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", true);
   return CommandResult::read;
 }
 

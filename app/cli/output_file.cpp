@@ -1,6 +1,7 @@
 #include "cli/output_file.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -80,12 +81,13 @@ void require_output(std::string_view flag, const std::string& path,
   if (access(name.c_str(), W_OK | X_OK) != 0) throw cannot("write", path, errno);
 }
 
-OutputFile::OutputFile(const std::string& path)
+OutputFile::OutputFile(const std::string& path, bool user_only)
     : path_(path),
       target_(target_of(path).string()),
       part_(fmt::format("{}.{}.part", target_, getpid())) {
   file_ = std::fopen(part_.c_str(), "wbxe");
   if (file_ == nullptr) throw cannot("create a file beside it", path, errno);
+  if (user_only && fchmod(fileno(file_), S_IRUSR | S_IWUSR) != 0) code_ = errno;
 }
 
 OutputFile::~OutputFile() {
@@ -107,8 +109,8 @@ void OutputFile::commit() {
   part_.clear();
 }
 
-void replace_file(const std::string& path, std::string_view content) {
-  OutputFile file(path);
+void replace_file(const std::string& path, std::string_view content, bool user_only) {
+  OutputFile file(path, user_only);
   file.write(content);
   file.commit();
 }

@@ -17,10 +17,11 @@ void require_output(std::string_view flag, const std::string& path,
                     const std::vector<std::string>& inputs);
 
 /// Writes beside the file and puts that in its place with commit(). Only a regular file is ever
-/// replaced. All functions throw Failure; nothing has changed then.
+/// replaced. `user_only`: nobody but the user may read it. All functions throw Failure; nothing has
+/// changed then.
 class OutputFile {
  public:
-  explicit OutputFile(const std::string& path);
+  explicit OutputFile(const std::string& path, bool user_only = false);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -39,6 +40,6 @@ class OutputFile {
 };
 
 /// The whole of a file.
-void replace_file(const std::string& path, std::string_view content);
+void replace_file(const std::string& path, std::string_view content, bool user_only = false);
 
 }  // namespace infer::cli

@@ -89,6 +89,8 @@ Json to_json(const MemoryReport& memory) {
           {"host", memory.host},
           {"process", memory.process},
           {"draft", memory.draft},
+          {"drafters", memory.drafters},
+          {"grammars", memory.grammars},
           {"total", memory.total},
           {"available", memory.available},
           {"context", memory.context},
@@ -115,6 +117,8 @@ void print_table(const MemoryReport& memory) {
   line("host", memory.host, "inputs of a step, sampling, tokens");
   line("process", memory.process, "code, vocabulary, graphs, stacks");
   if (memory.draft > 0) line("draft", memory.draft, "all of the model that drafts");
+  if (memory.drafters > 0) line("drafters", memory.drafters, "texts that drafters keep");
+  if (memory.grammars > 0) line("grammars", memory.grammars, "grammars and their tables, at most");
   line("total", memory.total);
   line("available", memory.available);
   note("  context      {} tokens in {} pages of {}, keys {}, values {}", memory.context,

@@ -10,6 +10,7 @@
 
 #include "engine/core/atomic_file.h"
 #include "engine/core/file.h"
+#include "engine/core/log.h"
 
 namespace infer::vulkan {
 namespace {
@@ -63,6 +64,11 @@ std::vector<std::byte> read_pipelines(const PhysicalDevice& device) {
   if (path.empty()) return {};
   const Result<File> file = File::open(path);
   if (!file || file->size() < sizeof(Header) || file->size() > kMostBytes) return {};
+  // The driver parses these bytes, and it trusts them.
+  if (const Status trusted = file->written_by_user(); !trusted.ok()) {
+    log(LogLevel::warning, "kept compiled shaders are not used: {}", trusted.message());
+    return {};
+  }
   std::vector<std::byte> all(file->size());
   if (!file->read_at(0, all).ok()) return {};
   Header header;
@@ -77,9 +83,17 @@ Status write_pipelines(const PhysicalDevice& device, std::span<const std::byte> 
   const std::string path = pipeline_file(device);
   if (path.empty()) return {};
   std::error_code failed;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  // Nobody else may write here, whatever the umask is: read_pipelines() looks at that.
+  std::filesystem::create_directories(folder, failed);
+  if (!failed) {
+    using std::filesystem::perms;
+    std::filesystem::permissions(folder, perms::group_write | perms::others_write,
+                                 std::filesystem::perm_options::remove, failed);
+  }
   if (failed) return error(StatusCode::io, "{}: {}", path, failed.message());
-  INFER_TRY_S(const std::unique_ptr<AtomicFile> file, AtomicFile::create(path));
+  INFER_TRY_S(const std::unique_ptr<AtomicFile> file,
+              AtomicFile::create(path, AtomicFile::Access::user_only));
   const Header header = header_of(device, data);
   INFER_CHECK(file->write(std::as_bytes(std::span(&header, 1))));
   INFER_CHECK(file->write(data));

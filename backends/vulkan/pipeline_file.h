@@ -15,7 +15,8 @@ namespace infer::vulkan {
 std::string pipeline_file(const PhysicalDevice& device);
 
 /// What write_pipelines has put into the file of this device and driver; nothing where there is no
-/// file, or another's, or a damaged one.
+/// file, or another's, or a damaged one. Nothing either, with a line in the log, where others than
+/// the user and root could have written it.
 std::vector<std::byte> read_pipelines(const PhysicalDevice& device);
 
 /// As a whole or not at all, with the folder if need be.

@@ -33,7 +33,10 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Context& context) {
 
 Pipelines::~Pipelines() {
   const VolkDeviceTable& vk = context_.vk();
-  if (!made_.empty()) save();
+  try {
+    if (!made_.empty()) save();
+  } catch (...) {  // no memory, or the file system fails: the shaders are compiled again next time
+  }
   for (const auto& [key, pipeline] : made_) {
     vk.vkDestroyPipeline(context_.device(), pipeline, nullptr);
   }

@@ -18,8 +18,8 @@ constexpr size_t kBufferBytes = size_t{1} << 20;
 
 }  // namespace
 
-Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path) {
-  std::unique_ptr<AtomicFile> file(new AtomicFile(path));
+Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path, Access access) {
+  std::unique_ptr<AtomicFile> file(new AtomicFile(path, access));
   file->buffer_.reserve(kBufferBytes);
   INFER_CHECK_R(file->open());
   return file;
@@ -52,7 +52,10 @@ Status AtomicFile::open() {
     }
   }
   constexpr mode_t kAccess = 0777;
-  const mode_t mode = replaces ? info.st_mode & kAccess : 0666;
+  constexpr mode_t kUserOnly = 0600;
+  const bool is_private = access_ == Access::user_only;
+  const mode_t usual = replaces ? info.st_mode & kAccess : 0666;
+  const mode_t mode = is_private ? kUserOnly : usual;
   constexpr int kAttempts = 100;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::string name = fmt::format("{}.{}-{}.part", path_, ::getpid(), attempt);
@@ -60,7 +63,8 @@ Status AtomicFile::open() {
     if (fd_ >= 0) {
       temporary_ = std::move(name);
       // The process may be set to create files with fewer rights than the old one had.
-      if (replaces && ::fchmod(fd_, mode) != 0) return system_failure("keep its mode", errno);
+      if ((replaces || is_private) && ::fchmod(fd_, mode) != 0)
+        return system_failure("keep its mode", errno);
       return {};
     }
     if (errno != EEXIST) break;

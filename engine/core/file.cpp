@@ -17,6 +17,19 @@ constexpr uint64_t kMaxFileBytes = uint64_t{1} << 56;  // element counts stay we
 
 std::string reason(int code) { return std::generic_category().message(code); }
 
+Status check_writers(const std::string& path, const struct stat& info) {
+  if (info.st_uid != ::geteuid() && info.st_uid != 0) {
+    return error(StatusCode::invalid_argument, "{}: it belongs to user {}, not to this one or root",
+                 path, info.st_uid);
+  }
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return error(StatusCode::invalid_argument,
+                 "{}: others may write to it (mode {:o}); expected its owner alone", path,
+                 info.st_mode & 07777u);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
@@ -58,6 +71,20 @@ Result<File> File::open(const std::string& path) {
 
 File::~File() {
   if (fd_ >= 0) ::close(fd_);
+}
+
+Status File::written_by_user() const {
+  struct stat info {};
+  if (fstat(fd_, &info) != 0) {
+    return error(StatusCode::io, "{}: cannot examine: {}", path_, reason(errno));
+  }
+  INFER_CHECK(check_writers(path_, info));
+  const size_t slash = path_.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
+  if (::stat(folder.c_str(), &info) != 0) {
+    return error(StatusCode::io, "{}: cannot examine: {}", folder, reason(errno));
+  }
+  return check_writers(folder, info);
 }
 
 Status File::read_at(uint64_t offset, std::span<std::byte> out) const {

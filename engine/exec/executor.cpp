@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "engine/core/checked.h"
 #include "engine/ops/op.h"
@@ -45,7 +46,8 @@ Result<CompiledStep*> ProgramCache::get(int64_t rows, Roles roles) {
 }
 
 void ProgramCache::close() {
-  for (auto& [key, step] : programs_) step.segments.clear();
+  closed_ = std::exchange(programs_, {});
+  for (auto& [key, step] : closed_) step.segments.clear();
   make_ = [](int64_t, Roles) -> Result<CompiledStep> {
     return fail(StatusCode::device, "the device has failed before");
   };

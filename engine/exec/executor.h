@@ -74,12 +74,14 @@ class ProgramCache {
   explicit ProgramCache(Make make) : make_(std::move(make)) {}
   Result<CompiledStep*> get(int64_t rows, Roles roles);
   size_t size() const { return programs_.size(); }
-  /// Drops all programs but not their graphs, and makes no more.
+  /// Drops all programs but not their graphs. From then on get() fails with StatusCode::device.
   void close();
 
  private:
+  using Programs = std::map<std::pair<int64_t, Roles>, CompiledStep>;
   Make make_;
-  std::map<std::pair<int64_t, Roles>, CompiledStep> programs_;
+  Programs programs_;
+  Programs closed_;  ///< without their segments
 };
 
 /// One thread.
@@ -102,7 +104,8 @@ class Executor {
   /// nothing.
   void observe(ProductObserver observer) { observer_ = std::move(observer); }
 
-  /// Gives back all that it has on devices: nothing can be run any more. Graphs stay.
+  /// Gives back all that it has on devices. Graphs stay. run() fails with StatusCode::device from
+  /// then on.
   void release();
 
   /// Whether rows' results depend on their roles, on some device.

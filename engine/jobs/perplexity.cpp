@@ -148,7 +148,8 @@ class Measurement {
                              static_cast<int64_t>(vocabulary_)));
     }
     if (options_.save.empty()) return {};
-    INFER_TRY_S(save_, AtomicFile::create(options_.save));
+    // The file holds the text's tokens.
+    INFER_TRY_S(save_, AtomicFile::create(options_.save, AtomicFile::Access::user_only));
     BaseHeader header{};
     std::memcpy(header.magic, kMagic, sizeof(kMagic));
     header.version = 1;

@@ -231,6 +231,8 @@ class Planner {
         if (&budget == budgets.data()) {
           need +=
               process + host_bytes(model_.info(), request.max_rows, request.max_outputs, context);
+          need +=
+              request.drafter_bytes + context * request.drafter_token_bytes + request.grammar_bytes;
         }
         return need <= budget.available;
       };
@@ -288,6 +290,8 @@ class Planner {
       if (bucket.rows <= rows) of(host, Purpose::process) += bucket.program;
     }
     of(host, Purpose::host) = host_bytes(model_.info(), rows, plan.max_outputs, 0);
+    host.drafters = request.drafter_bytes;
+    host.grammars = request.grammar_bytes;
     for (size_t d = 0; d < devices_.size(); ++d) {
       INFER_CHECK_R(plan_device(request, rows, d, plan));
     }
@@ -358,7 +362,7 @@ class Planner {
     for (const MemoryBudget& budget : plan.budgets) {
       costs.push_back(kv_cost(placed_.layout, budget, request, context, plan.max_rows));
     }
-    costs[0] += token_bytes(context);
+    costs[0] += token_bytes(context) + context * request.drafter_token_bytes;
     return costs;
   }
 
@@ -415,6 +419,7 @@ class Planner {
           longest_context(request, plan, 1));
     }
     of(plan.devices[0], Purpose::host) += token_bytes(plan.context);
+    plan.devices[0].drafters += plan.context * request.drafter_token_bytes;
     for (const KvKind& kind : placed_.layout.kinds) {
       const int64_t pages = kv_pages(kind, plan.context, request.sequences, plan.max_rows);
       plan.kv_pages.push_back(static_cast<int32_t>(pages));
@@ -441,7 +446,7 @@ class Planner {
 }  // namespace
 
 int64_t DevicePlan::total() const {
-  int64_t sum = 0;
+  int64_t sum = drafters + grammars;
   for (const int64_t b : bytes) sum += b;
   return sum;
 }

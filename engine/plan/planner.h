@@ -37,6 +37,11 @@ struct PlanRequest {
   int64_t offload = -1;  ///< layers (and the output as one more) that are not on the first device
                          ///< of several, the last ones; −1: as many as fit
   bool beside = false;   ///< the process itself is in another model's plan
+  /// On the host beside all that: what drafters keep, in all and for each token of the context, and
+  /// what grammars may take.
+  int64_t drafter_bytes = 0;
+  int64_t drafter_token_bytes = 0;
+  int64_t grammar_bytes = 0;
   /// Every node is a program of its own, so that what it is given can be looked at before it runs:
   /// Executor::observe.
   bool observed = false;
@@ -45,6 +50,8 @@ struct PlanRequest {
 /// What a plan puts on one device.
 struct DevicePlan {
   int64_t bytes[kPurposeCount] = {};
+  int64_t drafters = 0;  ///< what they keep besides the model that drafts
+  int64_t grammars = 0;
   std::vector<WeightPlace> weight_places;  ///< by index of the source's weights
   /// Bytes of each of the weights' buffers: as few as Device::largest_buffer() allows.
   std::vector<int64_t> weight_buffers;
@@ -72,6 +79,8 @@ struct MemoryPlan {
   // Sums over devices.
   int64_t bytes(Purpose purpose) const;
   int64_t total() const;
+  int64_t drafters() const { return devices[0].drafters; }
+  int64_t grammars() const { return devices[0].grammars; }
   int64_t available() const;
   /// Of the devices of a budget; of kv alone or all.
   int64_t used(const MemoryBudget& budget) const;

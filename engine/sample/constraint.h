@@ -55,6 +55,11 @@ class Constraint {
   /// ambiguity exceeds the limits of the implementation some may be missing. Never empty before an
   /// end-of-generation token was accepted. Valid until the next call that is not const.
   virtual const TokenMask& mask() = 0;
+  /// mask() will be called next, on another thread than those that use other constraints of the
+  /// same grammar. Until it has returned mask_is_known() is false for all of them.
+  virtual void announce_mask() {}
+  /// Whether mask() returns at once. False also while another thread computes one of this grammar.
+  virtual bool mask_is_known() const { return true; }
   /// Appends a token. False, and nothing changes, if it is not allowed.
   virtual bool accept(int32_t token) = 0;
   /// The text may end here: end-of-generation tokens are allowed.

@@ -1,5 +1,6 @@
 // Edits of a few tokens' logits where they are not the first in the chain.
 #include <algorithm>
+#include <limits>
 
 #include "engine/sample/sampler.h"
 
@@ -16,7 +17,9 @@ class EditSampler final : public Sampler {
     if (changes.empty()) return;
     for (Candidate& c : candidates) {
       const auto change = std::ranges::lower_bound(changes, c.id, {}, &LogitChange::token);
-      if (change != changes.end() && change->token == c.id) c.logit = changed(c.logit, *change);
+      if (change == changes.end() || change->token != c.id) continue;
+      using Limits = std::numeric_limits<float>;
+      c.logit = std::clamp(changed(c.logit, *change), Limits::lowest(), Limits::max());
     }
   }
 

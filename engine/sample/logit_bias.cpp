@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "engine/sample/sampler.h"
 
@@ -10,6 +11,7 @@ class LogitBiasEdit final : public LogitEdit {
   explicit LogitBiasEdit(std::vector<LogitBias> biases) {
     std::ranges::stable_sort(biases, {}, &LogitBias::token);
     for (const LogitBias& b : biases) {
+      if (b.bias == std::numeric_limits<float>::infinity()) continue;
       if (!changes_.empty() && changes_.back().token == b.token) {
         changes_.back().add += b.bias;
       } else {

@@ -79,6 +79,9 @@ std::vector<Step> usual_order() {
 SamplerChain::SamplerChain(const SamplingParams& params)
     : params_(params), mirostat_(params.mirostat) {
   if (!params.logit_bias.empty()) edits_.push_back(make_logit_bias(params.logit_bias));
+  for (const LogitBias& b : params.logit_bias) {
+    if (b.bias == std::numeric_limits<float>::infinity()) forced_.push_back(b.token);
+  }
   for (const Step step : params.order) add(step);
   if (params.mirostat.version > 0 || active_.empty()) return;
   if (active_[0] == Step::top_k) shortcut_ = Shortcut::top_k;
@@ -175,6 +178,23 @@ std::span<const float> SamplerChain::masked(std::span<const float> logits, const
   return edited_;
 }
 
+/// Makes all but the forced tokens impossible, if one of those may come next.
+bool SamplerChain::force(std::span<const float>& logits, const Constraint* constraint) {
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  constexpr float kLeast = -1e30f;  // for a logit that would forbid it
+  bool any = false;
+  for (const int32_t token : forced_) {
+    if (token < 0 || static_cast<size_t>(token) >= logits.size()) continue;
+    if (constraint != nullptr && !constraint->allows(token)) continue;
+    if (!any) only_forced_.assign(logits.size(), kNever);
+    any = true;
+    const float logit = logits[static_cast<size_t>(token)];
+    only_forced_[static_cast<size_t>(token)] = std::isfinite(logit) ? logit : kLeast;
+  }
+  if (any) logits = only_forced_;
+  return any;
+}
+
 bool SamplerChain::greedy() const {
   return params_.temperature.value <= 0 && params_.temperature.range <= 0;
 }
@@ -182,6 +202,7 @@ bool SamplerChain::greedy() const {
 int32_t SamplerChain::sample(std::span<const float> logits, const SampleContext& context,
                              Constraint* constraint) {
   logits = edited(logits, context);
+  if (force(logits, constraint)) constraint = nullptr;  // which has been asked
   const int32_t token = choose(logits, context, constraint);
   if (token >= 0) chosen_ = logits[static_cast<size_t>(token)];
   return token;

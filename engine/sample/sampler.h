@@ -55,9 +55,9 @@ std::unique_ptr<LogitEdit> make_penalties(const Penalties& penalties);
 
 struct LogitBias {
   int32_t token;
-  float bias;  ///< −infinity forbids the token
+  float bias;  ///< −infinity forbids the token; +infinity: see SamplerChain
 };
-/// Adds to the logits of some tokens.
+/// Adds to the logits of some tokens. Biases of +infinity are passed over.
 std::unique_ptr<LogitEdit> make_logit_bias(std::vector<LogitBias> biases);
 
 /// "Don't repeat yourself" (p-e-w 2024): where the last n tokens stood in the history before, what
@@ -176,7 +176,9 @@ struct SamplingParams {
   uint64_t seed = 0;
 };
 
-/// Logit bias, the steps in their order, then the draw. What is drawn is what the samplers one
+/// Logit bias, the steps in their order, then the draw. Where tokens have a bias of +infinity all
+/// others are impossible: of several the chain chooses by their logits. Such tokens that the
+/// constraint does not allow do not count. What is drawn is what the samplers one
 /// after another would leave and gumbel_noise decide; tokens that cannot be drawn are passed over
 /// early.
 class SamplerChain {
@@ -207,6 +209,7 @@ class SamplerChain {
   bool greedy() const;
   std::span<const float> edited(std::span<const float> logits, const SampleContext& context);
   std::span<const float> masked(std::span<const float> logits, const TokenMask& mask);
+  bool force(std::span<const float>& logits, const Constraint* constraint);
   int32_t choose(std::span<const float> logits, const SampleContext& context,
                  Constraint* constraint);
   /// Fills candidates_ with all that the samplers from the one returned on may leave and the draw
@@ -222,7 +225,9 @@ class SamplerChain {
   std::vector<Step> active_;  ///< what they are
   Shortcut shortcut_ = Shortcut::none;
   MirostatState mirostat_;
+  std::vector<int32_t> forced_;  ///< tokens with a bias of +infinity
   std::vector<float> edited_;
+  std::vector<float> only_forced_;
   std::vector<LogitChange> changes_;
   LogitBlocks blocks_;
   std::vector<Candidate> candidates_;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "engine/sample/sampler.h"
 
@@ -24,8 +25,18 @@ class TemperatureSampler final : public Sampler {
       keep_best(candidates);
       return;
     }
+    constexpr float kLeast = std::numeric_limits<float>::lowest();
     const float inverse = 1.0f / value;
-    for (Candidate& c : candidates) c.logit *= inverse;
+    const float best = std::ranges::max(candidates, {}, &Candidate::logit).logit;
+    if (std::isfinite(best * inverse)) {
+      for (Candidate& c : candidates) c.logit = std::max(c.logit * inverse, kLeast);
+      return;
+    }
+    // The quotients are beyond float: what counts is how far each is from the best.
+    for (Candidate& c : candidates) {
+      const double behind = (double{c.logit} - best) / value;
+      c.logit = static_cast<float>(std::max(behind, double{kLeast}));
+    }
   }
 
  private:

@@ -55,6 +55,7 @@ void Scheduler::finish(Sequence* sequence, Status status) {
   cache_->set_in_use(sequence->kv, false);
   retry();
   // The owner may reuse or free the sequence as soon as it is told.
+  sequence->ready = nullptr;
   const std::function<void(Status)> on_done = std::move(sequence->on_done);
   on_done(std::move(status));
 }
@@ -97,7 +98,7 @@ bool Scheduler::preempt() {
 
 void Scheduler::shift(Sequence& sequence) {
   const auto size = static_cast<int64_t>(sequence.tokens.size());
-  const int64_t keep = std::min(sequence.keep, cache_->context() - 2);
+  const int64_t keep = std::min(sequence.keep, std::max<int64_t>(0, cache_->context() - 2));
   const int64_t rest = std::max<int64_t>(1, (cache_->context() - keep) / 2);
   const auto first = sequence.tokens.begin() + keep;
   const int64_t dropped = size - keep - rest;
@@ -171,20 +172,28 @@ void Scheduler::plan_step() {
   rows_ = 0;
   outputs_ = 0;
   order_ = active_;  // finish() changes active_
+  // All are asked before any is taken: what one of them needs may keep another from being ready.
+  for (int round = 0; round < 2; ++round) {
+    for (Sequence* sequence : order_) {
+      sequence->ready_ = !sequence->ready || sequence->ready(order_.size() == 1);
+    }
+  }
   // First of all, since it decides in which round a sequence is taken.
   for (Sequence* sequence : order_) {
     const auto size = static_cast<int64_t>(sequence->tokens.size());
-    if (size > cache_->context() && sequence->keep >= 0 && cache_->context() > 2) shift(*sequence);
+    if (size > cache_->context() && sequence->keep >= 0) shift(*sequence);
   }
   // Sequences that generate come first, so that prompts of others do not make them wait; but the
   // one whose turn it is gets at least a row and a result, so that they do not make it wait either.
-  const auto turn = std::ranges::find_if(order_, [](const Sequence* s) { return !s->waiting_; });
+  const auto turn =
+      std::ranges::find_if(order_, [](const Sequence* s) { return !s->waiting_ && s->ready_; });
   int64_t kept = turn != order_.end() && pending(**turn) > 1 ? 1 : 0;
   for (const bool decoding : {true, false}) {
     for (Sequence* sequence : order_) {
       // take() may have ended it in the first round: its owner may have freed it since.
       if (std::ranges::find(active_, sequence) == active_.end()) continue;
-      if ((pending(*sequence) == 1) != decoding || sequence->waiting_) continue;
+      if ((pending(*sequence) == 1) != decoding || sequence->waiting_ || !sequence->ready_)
+        continue;
       if (!decoding) kept = 0;  // in this round it comes first
       if (rows_ + kept >= max_rows_) continue;
       take(sequence, max_rows_ - kept - rows_, max_outputs_ - kept - outputs_);
@@ -319,8 +328,11 @@ void Scheduler::move_to(Executor& executor, KvCache& cache, int64_t max_rows, in
   retry();
 }
 
-bool Scheduler::recovered(const Status& failure) {
-  return failure.code() == StatusCode::device && recover_ && recover_(failure);
+/// A step has failed. Moves on to another device, or ends every sequence.
+void Scheduler::recover(const Status& failure) {
+  const bool may = failure.code() == StatusCode::device && recover_;
+  const Status left = may ? recover_(failure) : failure;
+  if (!left.ok()) finish_all(left);
 }
 
 void Scheduler::step() {
@@ -331,6 +343,7 @@ void Scheduler::step() {
 
 /// False if there was nothing to compute, or it failed.
 bool Scheduler::compute_step() {
+  stalled_ = false;
   for (size_t i = active_.size(); i-- > 0;) {
     if (active_[i]->cancelled.load(std::memory_order_relaxed)) {
       finish(active_[i], error(StatusCode::cancelled, "cancelled"));
@@ -341,10 +354,11 @@ bool Scheduler::compute_step() {
   if (active_.size() > 1) std::ranges::rotate(active_, active_.begin() + 1);
   plan_step();
   if (const Status lost = std::exchange(lost_, {}); !lost.ok()) {
-    if (!recovered(lost)) finish_all(lost);
+    recover(lost);
     return false;
   }
   if (parts_.empty()) {
+    stalled_ = std::ranges::any_of(active_, [](const Sequence* s) { return !s->ready_; });
     retry();
     return false;
   }
@@ -354,7 +368,7 @@ bool Scheduler::compute_step() {
   const auto start = std::chrono::steady_clock::now();
   const Result<std::span<const float>> logits = executor_->run(batch_, recorder_);
   if (!logits) {
-    if (!recovered(logits.error())) finish_all(logits.error());
+    recover(logits.error());
     return false;
   }
   if (!items_.empty()) {

@@ -43,6 +43,9 @@ struct Sequence {
   /// one step. Null: one after another.
   Drafting* drafting = nullptr;
 
+  /// Asked before each step: whether its logits could be taken at once. If not, it sits the step
+  /// out. `alone`: no other sequence is active. Empty: always.
+  std::function<bool(bool alone)> ready;
   /// Told the logits after tokens[position]. May append tokens to go on; false ends the sequence.
   std::function<bool(int64_t position, std::span<const float> logits)> on_logits;
   /// Told once, when the sequence leaves the scheduler: ok; cancelled; does_not_fit when the
@@ -63,6 +66,7 @@ struct Sequence {
   friend class Scheduler;
   uint64_t arrival_ = 0;
   bool waiting_ = false;  ///< for another to end
+  bool ready_ = true;     ///< in the step being built
 };
 
 /// One thread.
@@ -82,14 +86,16 @@ class Scheduler {
   /// Computes on something else from now on. Of all sequences that are active the new cache holds
   /// nothing, so that their tokens are computed again.
   void move_to(Executor& executor, KvCache& cache, int64_t max_rows, int64_t max_outputs);
-  /// Asked when a device has failed, before that ends the sequences: whether it has called
-  /// move_to().
-  void set_recovery(std::function<bool(const Status& failure)> recover) {
+  /// Asked when a device has failed, before that ends the sequences. Ok: it has called move_to().
+  /// Else the sequences end with what it returns.
+  void set_recovery(std::function<Status(const Status& failure)> recover) {
     recover_ = std::move(recover);
   }
   /// Computes one step. Sequences that end are told and removed. What is recorded of a step in
   /// which nothing was computed is dropped.
   void step();
+  /// Whether the last step() computed nothing because no sequence was ready.
+  bool stalled() const { return stalled_; }
   /// Makes the youngest sequence that holds pages wait; false if at most one holds any.
   bool preempt();
   /// There may be room for those that wait.
@@ -131,7 +137,7 @@ class Scheduler {
   bool tell(Sequence& sequence, int64_t token, std::span<const float> logits, Status& status);
   void finish(Sequence* sequence, Status status);
 
-  bool recovered(const Status& failure);
+  void recover(const Status& failure);
 
   Executor* executor_;
   KvCache* cache_;
@@ -148,9 +154,10 @@ class Scheduler {
   Speculator* speculator_ = nullptr;
   std::vector<Speculator::Item> items_;  ///< of a step with nothing but tokens that follow
   StepRecorder* recorder_ = nullptr;
-  std::function<bool(const Status&)> recover_;
+  std::function<Status(const Status&)> recover_;
   Status lost_;  ///< a device failed while a step was planned
   uint64_t arrivals_ = 0;
+  bool stalled_ = false;
 };
 
 }  // namespace infer

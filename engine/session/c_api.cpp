@@ -64,9 +64,9 @@ Result<std::span<const int32_t>> token_span(const int32_t* tokens, size_t count)
 }
 
 infer_memory memory_of(const infer::MemoryReport& r) {
-  return {r.weights,   r.kv,         r.activations,     r.scratch, r.total,
-          r.available, r.context,    r.page_bytes,      r.pages,   r.host,
-          r.process,   r.batch_rows, r.spilled ? 1 : 0, r.draft,   r.gpu_layers};
+  return {r.weights,         r.kv,         r.activations, r.scratch,  r.total,   r.available,
+          r.context,         r.page_bytes, r.pages,       r.host,     r.process, r.batch_rows,
+          r.spilled ? 1 : 0, r.draft,      r.gpu_layers,  r.drafters, r.grammars};
 }
 
 std::vector<std::string> parts_of(std::string_view text, char separator) {
@@ -109,6 +109,7 @@ Result<infer::LoadOptions> load_options(const infer_load_options* given) {
   text(to.quantize, o.quantize);
   to.gpu_layers = o.gpu_layers;
   text(to.fallback, o.fallback);
+  to.grammars = o.grammars != 0;
   if (o.drafters != nullptr) to.drafters = parts_of(o.drafters, ';');
   if (o.progress != nullptr) {
     to.progress = [call = o.progress, user = o.progress_user](double done) {

@@ -51,7 +51,7 @@ DeviceMemoryReport report_of(const OpenedModel& opened, size_t d) {
   r.kv = bytes(Purpose::kv);
   r.activations = bytes(Purpose::activations);
   r.scratch = bytes(Purpose::scratch);
-  r.other = bytes(Purpose::host) + bytes(Purpose::process);
+  r.other = bytes(Purpose::host) + bytes(Purpose::process) + plan.drafters + plan.grammars;
   for (const MemoryBudget& budget : opened.plan.budgets) {
     // The last one that names it is its own where it has one.
     if (std::ranges::find(budget.devices, static_cast<int32_t>(d)) != budget.devices.end()) {
@@ -78,6 +78,8 @@ MemoryReport report(const OpenedModel& opened, int64_t draft) {
   r.cache_type_v = dtype_info(plan.v_type).name;
   r.spilled = plan.spilled;
   r.draft = draft;
+  r.drafters = plan.drafters();
+  r.grammars = plan.grammars();
   r.total = plan.total() + draft;
   r.available = plan.available();
   r.context = plan.context;
@@ -162,8 +164,11 @@ void Engine::Impl::serve() {
     Call* calls = nullptr;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock,
-                 [&] { return stop_ || calls_ != nullptr || !submitted_.empty() || ready(); });
+      wake_.wait(lock, [&] {
+        const bool stalled = scheduler->stalled() && !woken_;
+        return stop_ || calls_ != nullptr || !submitted_.empty() || (ready() && !stalled);
+      });
+      woken_ = false;
       stopping = stop_;
       calls = std::exchange(calls_, nullptr);
       submitted.swap(submitted_);
@@ -219,76 +224,6 @@ void Engine::Impl::answer(Call* calls) {
   }
 }
 
-int64_t Engine::Impl::cache_budget(const MemoryBudget& budget) const {
-  const MemoryPlan& plan = opened.plan;
-  return budget.available - (plan.used(budget) - plan.used(budget, Purpose::kv));
-}
-
-int64_t Engine::Impl::free_for_cache(const MemoryBudget& budget) const {
-  int64_t free = INT64_MAX;
-  for (const int32_t device : budget.devices) {
-    const DeviceInfo info = opened.devices[static_cast<size_t>(device)]->info();
-    if (info.name == budget.name) free = info.memory_free - budget.reserve;
-  }
-  for (const int32_t device : budget.devices) {
-    // Memory of a device's own is taken when it is allocated, that of the host when it is touched.
-    const Device& on = *opened.devices[static_cast<size_t>(device)];
-    if (on.info().memory != MemoryKind::own) free -= cache->untouched_bytes(device);
-  }
-  return free;
-}
-
-int64_t Engine::Impl::cache_bytes(const MemoryBudget& budget) const {
-  int64_t bytes = 0;
-  for (const int32_t device : budget.devices) {
-    bytes += opened.devices[static_cast<size_t>(device)]->allocated(Purpose::kv);
-  }
-  return bytes;
-}
-
-bool Engine::Impl::grow_cache(size_t kind) {
-  // Refused growth is no failure: the sequence waits, or others give their pages up.
-  const Status grown = guarded([&]() -> Status {
-    const int64_t page = cache->page_bytes(kind);
-    int64_t allowed = cache_cap;
-    for (const std::unique_ptr<Device>& device : opened.devices) {
-      allowed -= device->allocated(Purpose::kv);
-    }
-    int64_t pages = std::min<int64_t>(cache->growth(kind), allowed / page);
-    for (const MemoryBudget& budget : opened.plan.budgets) {
-      const int32_t place = cache->kind(kind).place;
-      if (std::ranges::find(budget.devices, place) == budget.devices.end()) continue;
-      pages = std::min(pages, (cache_budget(budget) - cache_bytes(budget)) / page);
-      if (pages > 0) pages = std::min(pages, free_for_cache(budget) / page);
-    }
-    if (pages <= 0) return {StatusCode::does_not_fit, ""};
-    return cache->grow(kind, static_cast<int32_t>(pages));
-  });
-  return grown.ok();
-}
-
-Status Engine::Impl::check_cache_size(int64_t bytes, std::span<const int32_t> pages) const {
-  int64_t all = 0;
-  for (size_t k = 0; k < pages.size(); ++k) all += pages[k] * cache->page_bytes(k);
-  for (const MemoryBudget& budget : opened.plan.budgets) {
-    int64_t elsewhere = all;
-    for (size_t k = 0; k < pages.size(); ++k) {
-      const int32_t place = cache->kind(k).place;
-      if (std::ranges::find(budget.devices, place) == budget.devices.end()) continue;
-      elsewhere -= pages[k] * cache->page_bytes(k);
-    }
-    const int64_t here = bytes - elsewhere;
-    const int64_t now = cache_bytes(budget);
-    if (elsewhere == all || here <= now) continue;
-    const int64_t most = std::min(cache_budget(budget), now + free_for_cache(budget));
-    if (here <= most) continue;
-    return error(
-        StatusCode::does_not_fit, "a cache of {} does not fit: {} has {} of it and could have {}",
-        format_bytes(bytes), budget.name, format_bytes(now), format_bytes(std::max(now, most)));
-  }
-  return {};
-}
-
 KvCache::SequenceId Engine::Impl::add_sequence() {
   KvCache::SequenceId id = 0;
   call([&] { id = cache->add_sequence(); });
@@ -325,6 +260,14 @@ void Engine::Impl::submit(Sequence* sequence) {
   wake_.notify_all();
 }
 
+void Engine::Impl::wake() {
+  {
+    const std::lock_guard lock(mutex_);
+    woken_ = true;
+  }
+  wake_.notify_all();
+}
+
 // The public object.
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -333,8 +276,16 @@ Engine::~Engine() = default;
 Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path,
                                                          const LoadOptions& options) {
   return guarded([&]() -> Result<std::unique_ptr<Impl>> {
-    auto impl = std::make_unique<Impl>();
     INFER_TRY(OpenedModels models, OpenedModels::open(path, options));
+    return load(path, std::move(models), options);
+  });
+}
+
+Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path,
+                                                         OpenedModels models,
+                                                         const LoadOptions& options) {
+  return guarded([&]() -> Result<std::unique_ptr<Impl>> {
+    auto impl = std::make_unique<Impl>();
     impl->opened = std::move(models.main);
     impl->draft = std::move(models.draft);
     OpenedModel& opened = impl->opened;
@@ -369,6 +320,7 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path
     impl->scheduler = std::make_unique<Scheduler>(
         *impl->executor, *impl->cache, opened.request.max_rows, opened.request.max_outputs);
     impl->scheduler->set_speculator(impl->speculator.get());
+    impl->drafts = impl->speculator != nullptr;
     impl->grows = options.context == 0;
     impl->set_growth();
     if (options.fallback == "cpu" && opened.devices.size() > 1) {
@@ -395,8 +347,12 @@ Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const Load
       impl = Impl::load(path, rest);
     }
     INFER_CHECK_R(impl ? Status() : impl.error());
-    return std::unique_ptr<Engine>(new Engine(*std::move(impl)));
+    return Impl::wrap(*std::move(impl));
   });
+}
+
+std::unique_ptr<Engine> Engine::Impl::wrap(std::unique_ptr<Impl> impl) {
+  return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 
 const ModelDescription& Engine::model() const { return impl_->description; }
@@ -413,30 +369,8 @@ Status Engine::resize_cache(int64_t bytes) {
     if (bytes < 0) {
       return error(StatusCode::invalid_argument, "a cache of {} bytes: expected at least 0", bytes);
     }
-    const MemoryPlan& plan = impl_->opened.plan;
-    int64_t fits = 0;  // tokens
-    int64_t too_many = int64_t{INT32_MAX} + 1;
-    while (fits + 1 < too_many) {
-      const int64_t middle = (fits + too_many) / 2;
-      const int64_t need =
-          kv_bytes(plan.kv_layout, middle, impl_->opened.request.sequences, plan.max_rows);
-      (need <= bytes ? fits : too_many) = middle;
-    }
-    std::vector<int32_t> pages;
-    for (const KvKind& kind : plan.kv_layout.kinds) {
-      pages.push_back(static_cast<int32_t>(
-          kv_pages(kind, fits, impl_->opened.request.sequences, plan.max_rows)));
-    }
     Status status;
-    impl_->call([&] {
-      status = impl_->check_cache_size(bytes, pages);
-      if (!status.ok()) return;
-      impl_->cache_cap = bytes;
-      do {
-        status = impl_->cache->resize(pages);
-      } while (status.code() == StatusCode::does_not_fit && impl_->scheduler->preempt());
-      impl_->scheduler->retry();
-    });
+    impl_->call([&] { status = impl_->resize_cache(bytes); });
     return status;
   });
 }
@@ -459,7 +393,8 @@ MemoryReport Engine::memory() const {
     r.activations += own.activations;
     r.scratch += own.scratch;
   }
-  r.total = r.weights + r.kv + r.activations + r.scratch + r.host + r.process + r.draft;
+  r.total = r.weights + r.kv + r.activations + r.scratch + r.host + r.process + r.draft +
+            r.drafters + r.grammars;
   return r;
 }
 

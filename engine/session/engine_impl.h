@@ -80,7 +80,7 @@ struct Vocabulary::Impl {
 /// exported like the class that it is nested in.
 struct __attribute__((visibility("hidden"))) Engine::Impl {
   OpenedModel opened;
-  std::unique_ptr<OpenedModel> draft;  ///< the model that drafts; null: none
+  std::unique_ptr<OpenedModel> draft;  ///< the model that drafts; null: none, or a device failed
   ModelDescription description;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::unique_ptr<Vocabulary> vocabulary;
@@ -88,11 +88,18 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   std::unique_ptr<Executor> executor;
   std::unique_ptr<KvCache> cache;
   KvOptions cache_options;
-  std::unique_ptr<Speculator> speculator;  ///< null: no drafters
+  /// Null: no drafters, or a device failed. On the scheduler's thread.
+  std::unique_ptr<Speculator> speculator;
+  bool drafts = false;  ///< whether drafters were loaded
   std::unique_ptr<Scheduler> scheduler;
 
   ~Impl();
   static Result<std::unique_ptr<Impl>> load(const std::string& path, const LoadOptions& options);
+  /// The same of models that are open and planned.
+  static Result<std::unique_ptr<Impl>> load(const std::string& path, OpenedModels models,
+                                            const LoadOptions& options);
+  /// The public object.
+  static std::unique_ptr<Engine> wrap(std::unique_ptr<Impl> impl);
   void start();
 
   /// Runs `fn` on the scheduler's thread between steps and waits for it; what it throws comes out.
@@ -100,16 +107,26 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   void call(const std::function<void()>& fn);
   /// Gives a sequence to the scheduler; its on_done tells when it is back.
   void submit(Sequence* sequence);
+  /// A sequence that was not ready may be by now. Any thread.
+  void wake();
+  /// Held while a mask is computed beside the scheduler's thread: one at a time bounds what they
+  /// take.
+  std::mutex mask_mutex;
 
   // Of the sessions' sequences.
   KvCache::SequenceId add_sequence();
   void remove_sequence(KvCache::SequenceId id);
 
   /// Where a device has failed: loads the model on the CPU, where every sequence goes on from its
-  /// tokens. On the scheduler's thread. False, with a message, if that fails too.
-  bool fall_back(const Status& failure);
-  /// Held while devices and plan change, and by other threads that look at them.
+  /// tokens. On the scheduler's thread. If that fails too, the engine is of no use any more: the
+  /// failure is what usable() says from then on.
+  Status fall_back(const Status& failure);
+  /// Ok, or why nothing can be computed any more: what every call that would compute, save or
+  /// change the cache fails with. Any thread.
+  Status usable() const;
+  /// Held while devices, plan, draft and broken change, and by other threads that look at them.
   mutable std::mutex placed_mutex;
+  Status broken;  ///< by a fallback that failed
   /// Of devices that failed: steps that were recorded refer to their graphs.
   std::vector<std::unique_ptr<Executor>> former;
 
@@ -130,6 +147,10 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   int64_t cache_bytes(const MemoryBudget& budget) const;
   /// Whether the cache may have `bytes`, as these numbers of pages by kind. does_not_fit.
   Status check_cache_size(int64_t bytes, std::span<const int32_t> pages) const;
+  /// Makes room for grammars in the plan, if it has none yet. does_not_fit. Any thread.
+  Status plan_grammars();
+  /// Engine::resize_cache().
+  Status resize_cache(int64_t bytes);
   /// A step of growth of one kind of pages, if that may be.
   bool grow_cache(size_t kind);
   /// Lets the cache grow, if it may.
@@ -156,6 +177,7 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   std::condition_variable answered_;
   Call* calls_ = nullptr;  ///< the last one first
   std::vector<Sequence*> submitted_;
+  bool woken_ = false;  ///< since the last step began
   bool stop_ = false;
   bool held_ = false;  ///< on the scheduler's thread
   std::thread thread_;

@@ -1,4 +1,6 @@
 // Going on on the CPU when another device has failed.
+#include <utility>
+
 #include "engine/core/log.h"
 #include "engine/session/engine_impl.h"
 
@@ -10,8 +12,14 @@ Status move_to_cpu(Engine::Impl& engine) {
   OpenedModel& opened = engine.opened;
   MemoryPlan& plan = opened.plan;
   const KvOptions& options = engine.cache_options;
-  // What the failed devices hold goes first: they may share the CPU's memory.
-  INFER_TRY_S(auto empty, KvCache::create(opened.device_list(), {}, {}, {options.context, false}));
+  // What drafts may be on the same device, and was measured with it.
+  engine.scheduler->set_speculator(nullptr);
+  engine.speculator.reset();
+  engine.draft.reset();
+  engine.former.reserve(engine.former.size() + 1);
+  // What the failed devices hold goes before anything is planned: they may share the CPU's memory.
+  Device* const cpu[] = {opened.devices[0].get()};
+  INFER_TRY_S(auto empty, KvCache::create(cpu, {}, {}, {options.context, false}));
   empty->take_sequences(*engine.cache);
   engine.scheduler->move_to(*engine.executor, *empty, 1, 1);
   engine.cache = std::move(empty);
@@ -23,18 +31,19 @@ Status move_to_cpu(Engine::Impl& engine) {
   plan.kv_layout = {};
   plan.kv_pages.clear();
   plan.placement = {};
+  plan.devices[0].drafters = 0;
 
   PlanRequest request = opened.request;
   request.offload = 0;
   request.context = plan.context;
   request.others.clear();
-  const std::vector<Device*> devices = opened.device_list();
-  INFER_TRY_S(MemoryPlan planned, plan_memory(*opened.model, *opened.weights, devices, request));
+  request.drafter_bytes = request.drafter_token_bytes = 0;
+  INFER_TRY_S(MemoryPlan planned, plan_memory(*opened.model, *opened.weights, cpu, request));
   request.max_rows = planned.max_rows;
   request.max_outputs = planned.max_outputs;
   INFER_TRY_S(auto executor,
-              Executor::create(*opened.model, *opened.weights, devices, request, planned, {}));
-  INFER_TRY_S(auto cache, KvCache::create(devices, planned.kv_layout, planned.kv_pages, options));
+              Executor::create(*opened.model, *opened.weights, cpu, request, planned, {}));
+  INFER_TRY_S(auto cache, KvCache::create(cpu, planned.kv_layout, planned.kv_pages, options));
   cache->take_sequences(*engine.cache);
   engine.scheduler->move_to(*executor, *cache, request.max_rows, request.max_outputs);
   plan = std::move(planned);
@@ -52,16 +61,28 @@ void Engine::Impl::set_growth() {
   cache->set_growth([this](size_t kind) { return grow_cache(kind); });
 }
 
-bool Engine::Impl::fall_back(const Status& failure) {
-  if (opened.devices.size() < 2) return false;  // the CPU itself
-  log(LogLevel::warning, "{}; all goes on on the CPU", failure.message());
-  // What drafts may be on the same device, and was measured with it.
-  scheduler->set_speculator(nullptr);
+Status Engine::Impl::fall_back(const Status& failure) {
   const std::lock_guard lock(placed_mutex);
+  INFER_CHECK(broken);
+  if (opened.devices.size() < 2) return failure;  // the CPU itself
+  log(LogLevel::warning, "{}; all goes on on the CPU", failure.message());
   const Status moved = guarded([&] { return move_to_cpu(*this); });
-  if (moved.ok()) return true;
-  log(LogLevel::error, "the CPU cannot go on: {}", moved.message());
-  return false;
+  if (moved.ok()) return {};
+  broken = out_of_memory();  // in case the message cannot be made
+  static_cast<void>(guarded([&]() -> Status {
+    broken = error(StatusCode::device,
+                   "a device failed ({}), and the CPU cannot go on: {}. Load the model again, with "
+                   "a smaller context or on another device",
+                   failure.message(), moved.message());
+    log(LogLevel::error, "{}", broken.message());
+    return {};
+  }));
+  return broken;
+}
+
+Status Engine::Impl::usable() const {
+  const std::lock_guard lock(placed_mutex);
+  return broken;
 }
 
 }  // namespace infer

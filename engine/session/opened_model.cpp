@@ -4,6 +4,7 @@
 
 #include "engine/model/checkpoint.h"
 #include "engine/quant/quant.h"
+#include "engine/session/grammars.h"
 #include "engine/session/speculation.h"
 #include "engine/spec/draft_policy.h"
 
@@ -78,6 +79,12 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
     request.max_outputs = std::max<int64_t>(request.max_outputs, 1 + kMostDrafted);
   }
   request.max_outputs = std::min<int64_t>(request.max_outputs, options.batch_rows);
+  if (beside == nullptr) {
+    const DrafterMemory drafters = drafter_memory(drafters_of(options), options.parallel);
+    request.drafter_bytes = drafters.bytes;
+    request.drafter_token_bytes = drafters.token_bytes;
+    request.grammar_bytes = options.grammars ? Grammars::kMostBytes : 0;
+  }
   request.memory_limit = options.memory_limit;
   request.sequences = options.parallel;
   request.fewer_rows = options.fewer_rows;

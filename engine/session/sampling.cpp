@@ -98,6 +98,24 @@ class Breakers {
   std::unordered_map<int32_t, bool> known_;
 };
 
+Status check_biases(std::vector<LogitBias> biases) {
+  constexpr float kMost = 1e30f;
+  for (const LogitBias& b : biases) {
+    if (std::isinf(b.bias) || std::fabs(b.bias) <= kMost) continue;
+    return error(StatusCode::invalid_argument,
+                 "logit_bias: expected -1e30 to 1e30 or infinity for token {}, found {}", b.token,
+                 b.bias);
+  }
+  std::erase_if(biases, [](const LogitBias& b) { return !std::isinf(b.bias); });
+  std::ranges::sort(biases, {}, &LogitBias::token);
+  for (size_t i = 1; i < biases.size(); ++i) {
+    if (biases[i].token != biases[i - 1].token || biases[i].bias == biases[i - 1].bias) continue;
+    return error(StatusCode::invalid_argument, "logit_bias: token {} is both forbidden and forced",
+                 biases[i].token);
+  }
+  return {};
+}
+
 Status check_ranges(const SamplingParams& p) {
   INFER_CHECK(check("temperature", p.temperature.value, 0, kLarge));
   INFER_CHECK(check("dynamic_range", p.temperature.range, 0, kLarge));
@@ -120,13 +138,7 @@ Status check_ranges(const SamplingParams& p) {
   INFER_CHECK(check("dry_base", p.dry.base, 1, kLarge));
   INFER_CHECK(check("dry_allowed_length", p.dry.allowed, 1, INT32_MAX));
   INFER_CHECK(check("dry_penalty_last", p.dry.last, -1, INT32_MAX));
-  for (const LogitBias& b : p.logit_bias) {
-    if (std::isnan(b.bias)) {
-      return error(StatusCode::invalid_argument, "logit_bias: the bias of token {} is not a number",
-                   b.token);
-    }
-  }
-  return {};
+  return check_biases(p.logit_bias);
 }
 
 }  // namespace

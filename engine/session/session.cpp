@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <chrono>
-#include <future>
+#include <cmath>
+#include <condition_variable>
+#include <mutex>
 
 #include "engine/sample/logprobs.h"
 #include "engine/sample/sampler.h"
@@ -18,6 +20,74 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
+
+/// How long the scheduler's thread waits for a mask before other sequences go on without this one.
+/// Most masks are computed within it.
+constexpr std::chrono::milliseconds kMaskWait(2);
+
+/// The thread that called generate() or evaluate(). While the scheduler's thread computes steps, it
+/// computes the masks that its own sequence needs, so that a slow one holds up nobody else.
+class Caller {
+ public:
+  /// `constraint` may be null.
+  explicit Caller(Constraint* constraint) : constraint_(constraint) {}
+
+  /// On the scheduler's thread: Sequence::ready.
+  bool ready(bool alone) {
+    std::unique_lock lock(mutex_);
+    if (wanted_) return false;
+    // A failure comes again where the mask is used.
+    if (alone || failed_ || constraint_->mask_is_known()) return true;
+    constraint_->announce_mask();
+    wanted_ = true;
+    changed_.notify_all();
+    changed_.wait_for(lock, kMaskWait, [&] { return !wanted_; });
+    return !wanted_ && (failed_ || constraint_->mask_is_known());
+  }
+  /// On the scheduler's thread.
+  void end(Status status) {
+    const std::lock_guard lock(mutex_);
+    status_ = std::move(status);
+    ended_ = true;
+    changed_.notify_all();
+  }
+  /// Returns what end() is told.
+  Status wait(Engine::Impl& engine) {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return wanted_ || ended_; });
+      if (ended_) return std::move(status_);
+      lock.unlock();
+      const bool made = compute(engine.mask_mutex);
+      lock.lock();
+      failed_ = !made;
+      wanted_ = false;
+      changed_.notify_all();
+      lock.unlock();
+      engine.wake();
+      lock.lock();
+    }
+  }
+
+ private:
+  bool compute(std::mutex& one_at_a_time) const {
+    try {
+      const std::lock_guard lock(one_at_a_time);
+      constraint_->mask();
+    } catch (const std::exception&) {  // no memory
+      return false;
+    }
+    return true;
+  }
+
+  Constraint* constraint_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool wanted_ = false;  ///< a mask
+  bool failed_ = false;  ///< to compute it
+  bool ended_ = false;
+  Status status_;
+};
 
 }  // namespace
 
@@ -47,11 +117,16 @@ struct Session::Impl {
   explicit Impl(Engine::Impl& e) : engine(e) { sequence.kv = engine.add_sequence(); }
   ~Impl() { engine.remove_sequence(sequence.kv); }
 
-  /// Appends tokens, computes until done and waits. Of tokens that were not computed only those
-  /// held before remain.
-  Status run(std::span<const int32_t> tokens, bool every_logit,
-             std::function<bool(int64_t, std::span<const float>)> on_logits) {
+  /// First of all in a call that computes: from here on a cancel counts.
+  Status enter() {
     sequence.cancelled.store(false);
+    return engine.usable();
+  }
+
+  /// Appends tokens, computes until done and waits. Of tokens that were not computed only those
+  /// held before remain. `masks`: whose masks are needed; may be null.
+  Status run(std::span<const int32_t> tokens, bool every_logit, Constraint* masks,
+             std::function<bool(int64_t, std::span<const float>)> on_logits) {
     sequence.reused = 0;
     const int64_t vocabulary = engine.opened.model->info().vocabulary;
     for (const int32_t token : tokens) {
@@ -64,9 +139,8 @@ struct Session::Impl {
     if (tokens.empty() && held == 0) {
       return error(StatusCode::invalid_argument, "there is no token to start from");
     }
-    // Shared: this thread may be gone before set_value() has quite returned.
-    const auto done = std::make_shared<std::promise<Status>>();
-    std::future<Status> answer = done->get_future();
+    // Shared: this thread may be gone before end() has quite returned.
+    const auto caller = std::make_shared<Caller>(masks);
     try {
       sequence.tokens.insert(sequence.tokens.end(), tokens.begin(), tokens.end());
       Status room;
@@ -78,18 +152,20 @@ struct Session::Impl {
       sequence.every_logit = every_logit;
       sequence.results_from = static_cast<int64_t>(held);
       sequence.on_logits = std::move(on_logits);
-      sequence.on_done = [this, done, held](Status status) {
+      sequence.ready = nullptr;
+      if (masks != nullptr) sequence.ready = [caller](bool alone) { return caller->ready(alone); };
+      sequence.on_done = [this, caller, held](Status status) {
         const auto computed = static_cast<size_t>(sequence.computed);
         const size_t kept = std::min(held, sequence.tokens.size());  // a shift leaves fewer
         sequence.cut(std::max(computed, kept));
-        done->set_value(std::move(status));
+        caller->end(std::move(status));
       };
       engine.submit(&sequence);
     } catch (...) {
       sequence.cut(held);
       throw;
     }
-    return answer.get();
+    return caller->wait(engine);
   }
 
   void shorten(int64_t length) {
@@ -102,9 +178,10 @@ struct Session::Impl {
 
   /// What the last `count` tokens are may serve other sequences' drafts.
   void teach(int64_t count) {
-    if (!engine.speculator || count == 0) return;
+    if (!engine.drafts || count == 0) return;
     const auto from = std::max<int64_t>(0, static_cast<int64_t>(sequence.tokens.size()) - count);
     engine.call([&] {
+      if (!engine.speculator) return;
       // A generation that is done does not fail for it.
       const Status learnt = guarded([&]() -> Status {
         engine.speculator->learn(sequence.kv, sequence.tokens, from);
@@ -118,6 +195,7 @@ struct Session::Impl {
   /// On the scheduler's thread: checks that the tokens fit the context; with nothing to compute,
   /// the last token is computed once more for its logits.
   Status make_room() {
+    INFER_CHECK(engine.usable());
     const auto size = static_cast<int64_t>(sequence.tokens.size());
     const int64_t context = engine.cache->context();
     if (size > context && sequence.keep < 0) {
@@ -134,6 +212,7 @@ Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Engine::open_session() {
   return guarded([&]() -> Result<std::unique_ptr<Session>> {
+    INFER_CHECK_R(impl_->usable());
     return std::unique_ptr<Session>(new Session(std::make_unique<Session::Impl>(*impl_)));
   });
 }
@@ -159,6 +238,7 @@ struct Generation {
   const GenerateOptions& options;
   const TokenFn& on_token;
   const Tokenizer& tokenizer;
+  Grammars& grammars;
   Sequence& sequence;
   GenerateResult& result;
   SamplerChain chain;
@@ -171,16 +251,17 @@ struct Generation {
   Clock::time_point start = Clock::now();
   Clock::time_point generating = start;
 
-  Generation(const GenerateOptions& o, const TokenFn& callback, const Tokenizer& t, Sequence& s,
+  Generation(const GenerateOptions& o, const TokenFn& callback, Engine::Impl& engine, Sequence& s,
              const SamplingParams& params, std::unique_ptr<Constraint> c, GenerateResult& r)
       : options(o),
         on_token(callback),
-        tokenizer(t),
+        tokenizer(*engine.tokenizer),
+        grammars(*engine.grammars),
         sequence(s),
         result(r),
         chain(params),
         constraint(std::move(c)),
-        decoder(t, {o.special_text}),
+        decoder(*engine.tokenizer, {o.special_text}),
         stops(o.stop) {}
 
   bool tell(int32_t token, const std::string& text) {
@@ -213,6 +294,14 @@ struct Generation {
     const int32_t token =
         chain.sample(logits, {std::span(sequence.tokens), place}, constraint.get());
     const bool allowed = constraint == nullptr || constraint->accept(token);
+    if (constraint != nullptr) grammars.trim();
+    const auto is_number = [](float x) { return std::isfinite(x); };
+    if (token < 0 && std::ranges::any_of(logits, is_number)) {
+      failure =
+          error(StatusCode::invalid_argument, "no token may come next: logit_bias forbids all{}",
+                constraint == nullptr ? "" : " that the grammar allows");
+      return false;
+    }
     if (token < 0 || !allowed) {
       failure = error(StatusCode::bad_file,
                       "the model's logits are not numbers: its weights are damaged, or hold values "
@@ -262,9 +351,13 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
     Engine::Impl& engine = impl_->engine;
     GenerateResult& result = impl_->statistics;
     result = {};
+    INFER_CHECK_R(impl_->enter());
     INFER_TRY(
         const SamplingParams params,
         resolve_sampling(options.sampling, engine.opened.source->metadata(), *engine.tokenizer));
+    if (!options.grammar.empty() || !options.json_schema.empty()) {
+      INFER_CHECK_R(engine.plan_grammars());
+    }
     INFER_TRY(std::unique_ptr<Constraint> constraint, engine.grammars->constraint(options));
     result.seed = params.seed;
     result.prompt_tokens = static_cast<int64_t>(prompt.size());
@@ -284,12 +377,13 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
     }
     const ShiftsContext shifts(sequence,
                                options.overflow == ContextOverflow::shift ? options.keep : -1);
-    Generation g(options, on_token, *engine.tokenizer, sequence, params, std::move(constraint),
-                 result);
-    if (engine.speculator && options.draft_tokens != 0) g.allow_drafts(params);
+    Generation g(options, on_token, engine, sequence, params, std::move(constraint), result);
+    if (engine.drafts && options.draft_tokens != 0) g.allow_drafts(params);
     const Drafts drafts(sequence, g.drafting ? &*g.drafting : nullptr);
-    const Status status =
-        impl_->run(prompt, false, [&](int64_t, std::span<const float> x) { return g.step(x); });
+    // Without sampling a mask is needed only where the most likely token is not allowed.
+    const bool greedy = params.temperature.value <= 0 && params.temperature.range <= 0;
+    const Status status = impl_->run(prompt, false, greedy ? nullptr : g.constraint.get(),
+                                     [&](int64_t, std::span<const float> x) { return g.step(x); });
     result.reused_tokens = sequence.reused;
     result.shifted_tokens = sequence.shifted - shifted;
     if (g.drafting) result.speculation = statistics_of(g.drafting->statistics);
@@ -323,14 +417,16 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
 
 Status Session::evaluate(std::span<const int32_t> tokens, const LogitsFn& on_logits) {
   return guarded([&]() -> Status {
+    INFER_CHECK(impl_->enter());
     if (tokens.empty()) return {};
     const int64_t held = length();
     Status failure;
-    Status status = impl_->run(tokens, true, [&](int64_t position, std::span<const float> logits) {
+    const auto tell = [&](int64_t position, std::span<const float> logits) {
       // The last token of a generation may still have to be computed; nobody asked for its logits.
       if (position < held || !on_logits) return true;
       return call_back(failure, [&] { return on_logits(position, logits); });
-    });
+    };
+    Status status = impl_->run(tokens, true, nullptr, tell);
     if (!failure.ok()) status = failure;
     if (!status.ok() && status.code() != StatusCode::cancelled) impl_->shorten(held);
     return status;
@@ -369,6 +465,7 @@ Status Session::truncate(int64_t length) {
       return error(StatusCode::invalid_argument, "a length of 0 to {} is expected, found {}",
                    this->length(), length);
     }
+    INFER_CHECK(impl_->engine.usable());
     impl_->shorten(length);
     return {};
   });

@@ -12,6 +12,8 @@ namespace {
 
 /// What measuring a model's steps may take, in seconds.
 constexpr double kMeasureSeconds = 0.5;
+/// Sessions that drafters keep the texts of at most.
+constexpr int64_t kMostSessions = 1024;
 
 /// Vocabularies of one family differ at their ends, in unused tokens that round up their size.
 bool same_vocabulary(const WeightSource& one, const WeightSource& other) {
@@ -53,6 +55,20 @@ std::vector<std::string> drafters_of(const LoadOptions& options) {
   return {"suffix", "model"};
 }
 
+DrafterMemory drafter_memory(std::span<const std::string> names, int64_t sessions) {
+  sessions = std::min(sessions, kMostSessions);
+  DrafterMemory memory;
+  if (std::ranges::find(names, "suffix") != names.end()) {
+    memory.bytes += SuffixDrafter::most_bytes(0, sessions);
+    memory.token_bytes +=
+        SuffixDrafter::most_bytes(1, sessions) - SuffixDrafter::most_bytes(0, sessions);
+  }
+  if (std::ranges::find(names, "model") != names.end()) {
+    memory.token_bytes += sessions * RetokenizingDrafter::kTokenBytes;
+  }
+  return memory;
+}
+
 Result<std::unique_ptr<Speculator>> create_speculator(const OpenedModel& main,
                                                       const OpenedModel* draft, Executor& executor,
                                                       KvCache& cache, const LoadOptions& options,
@@ -66,7 +82,8 @@ Result<std::unique_ptr<Speculator>> create_speculator(const OpenedModel& main,
     if (name == "ngram") {
       drafters.push_back(std::make_unique<NgramDrafter>());
     } else if (name == "suffix") {
-      drafters.push_back(std::make_unique<SuffixDrafter>());
+      drafters.push_back(std::make_unique<SuffixDrafter>(
+          main.plan.context, std::min(main.request.sequences, kMostSessions)));
     } else if (name == "model" && draft != nullptr) {
       INFER_TRY(std::unique_ptr<Drafter> model, load_draft(*draft, main, tokenizer));
       drafters.push_back(std::move(model));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,14 @@ namespace infer {
 
 /// LoadOptions::drafters, or what they are by default.
 std::vector<std::string> drafters_of(const LoadOptions& options);
+
+/// What drafters keep of texts, besides the model that drafts.
+struct DrafterMemory {
+  int64_t bytes = 0;        ///< however long the context is
+  int64_t token_bytes = 0;  ///< for each token of the context
+};
+/// Of drafters with these names, in an engine in which so many sessions generate at once.
+DrafterMemory drafter_memory(std::span<const std::string> names, int64_t sessions);
 
 /// Loads the model that drafts, if there is one, and measures both. Null if nobody is to draft.
 /// invalid_argument for drafters that do not exist, or as loading fails.

@@ -69,12 +69,13 @@ Result<uint64_t> fingerprint_of(const Engine::Impl& engine) {
   return model_fingerprint(engine.opened);
 }
 
-PageForm form_of(const Engine::Impl& engine) {
+Result<PageForm> form_of(const Engine::Impl& engine) {
   const std::lock_guard lock(engine.placed_mutex);
+  INFER_CHECK_R(engine.broken);  // there is no cache then
   const PlanRequest& request = engine.opened.request;
-  return {
+  return PageForm(
       canonical_kv_layout({engine.opened.model->info().kv_layers, request.k_type, request.v_type}),
-      engine.opened.plan.kv_layout};
+      engine.opened.plan.kv_layout);
 }
 
 /// Calls fn(places, bytes) for parts of the places and as large a buffer as their pages are.
@@ -286,7 +287,7 @@ Result<uint64_t> check_rest(Reader& reader) {
 Result<std::unique_ptr<AtomicFile>> write_state(Engine::Impl& engine, const std::string& path,
                                                 uint64_t fingerprint, const SessionState& state,
                                                 KvCache::SequenceId id, bool with_pages) {
-  PageForm form = form_of(engine);
+  INFER_TRY(PageForm form, form_of(engine));
   Head head;
   Header& header = head.header;
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
@@ -307,7 +308,8 @@ Result<std::unique_ptr<AtomicFile>> write_state(Engine::Impl& engine, const std:
   }
   header.checksum = checksum_of(header);
 
-  INFER_TRY(std::unique_ptr<AtomicFile> file, AtomicFile::create(path));
+  INFER_TRY(std::unique_ptr<AtomicFile> file,
+            AtomicFile::create(path, AtomicFile::Access::user_only));
   XXH3_state_t hash;
   XXH3_64bits_reset(&hash);
   const auto put = [&](auto data) {
@@ -366,7 +368,7 @@ Status save_state(Engine::Impl& engine, const std::string& path, const SessionSt
 Result<SessionState> restore_state(Engine::Impl& engine, const std::string& path,
                                    KvCache::SequenceId id) {
   INFER_TRY(Reader reader, Reader::open(path));
-  PageForm form = form_of(engine);
+  INFER_TRY(PageForm form, form_of(engine));
   INFER_TRY(const Head head, read_head(reader, engine, form));
   SessionState state;
   state.shifted = head.header.shifted;
@@ -389,7 +391,12 @@ Result<SessionState> restore_state(Engine::Impl& engine, const std::string& path
   const int64_t cached = head.header.cached;
   Status room;
   engine.call([&] {
-    form = form_of(engine);
+    Result<PageForm> now = form_of(engine);
+    if (!now) {
+      room = now.error();
+      return;
+    }
+    form = *std::move(now);
     std::vector<int64_t> first(form.kept_kinds());
     for (size_t k = 0; k < form.kinds(); ++k) {
       for (const size_t part : form.parts(k)) first[part] = head.first[k];

@@ -14,9 +14,13 @@
 
 namespace infer {
 
-/// Proposes the most likely text. Draws cannot be shared: they belong to tokens.
+/// Proposes the most likely text. Draws cannot be shared: they belong to tokens. The time for a
+/// token is bounded, however long a text goes on without spaces.
 class RetokenizingDrafter final : public Drafter {
  public:
+  /// Memory that a sequence of n tokens takes here and in the draft model's lists: n times this.
+  static constexpr int64_t kTokenBytes = 96;
+
   RetokenizingDrafter(std::shared_ptr<DraftModel> model,
                       std::shared_ptr<const Tokenizer> draft_tokenizer,
                       std::shared_ptr<const Tokenizer> tokenizer);
@@ -25,6 +29,8 @@ class RetokenizingDrafter final : public Drafter {
   Status propose(std::span<DraftRequest* const> requests) override;
   double seconds(int64_t id, std::span<const int32_t> history, int64_t tokens) const override;
   void forget(int64_t id) override;
+  /// Bytes of text that have been tokenised so far: its time besides the model's, without a clock.
+  int64_t encoded_bytes() const { return encoded_bytes_; }
 
  private:
   /// What is known of a sequence: both kinds of tokens of the same text.
@@ -36,16 +42,23 @@ class RetokenizingDrafter final : public Drafter {
     std::vector<size_t> ends;     ///< likewise
   };
 
-  Status read(Held& held, std::span<const int32_t> history) const;
+  Status read(Held& held, std::span<const int32_t> history);
   Status draft(DraftRequest& request, Held& held);
   Status translate(const Held& held, std::string_view drafted, std::span<const DraftToken> draft,
-                   DraftRequest& request) const;
+                   DraftRequest& request);
 
   std::shared_ptr<DraftModel> model_;
   std::shared_ptr<const Tokenizer> draft_tokenizer_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   DraftSampler sampler_;
   std::unordered_map<int64_t, Held> sequences_;
+  int64_t encoded_bytes_ = 0;
+  // Averages that follow what is measured; 0: not known.
+  double read_seconds_ = 0;   ///< of reading a token of a history
+  double text_seconds_ = 0;   ///< of turning a draft into tokens, for each token of the draft model
+  double model_factor_ = 0;   ///< time of the model's steps over what the model says: tokens that
+                              ///< were tokenised otherwise are computed again
+  double made_for_each_ = 0;  ///< tokens of the draft model for a token proposed
 };
 
 }  // namespace infer

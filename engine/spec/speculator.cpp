@@ -135,6 +135,8 @@ bool Speculator::probe(const Item& item, size_t drafter, double drafting) {
   ++step_.rows;
   if (drafting > 0) {
     costly_.push_back({item, drafter, 1, true, 1});
+    costly_.back().probe = true;
+    costly_.back().reckoned = drafting;
   } else {
     item.drafting->proposal.assign(1, request_.tokens[0]);
   }
@@ -179,7 +181,15 @@ void Speculator::propose_costly() {
     if (requests.empty()) continue;
     const Clock::time_point start = Clock::now();
     const Status status = drafters_[i]->propose(requests);
-    draft_seconds_ += std::chrono::duration<double>(Clock::now() - start).count();
+    const double taken = std::chrono::duration<double>(Clock::now() - start).count();
+    draft_seconds_ += taken;
+    // What was only tried counts with the time that it did take, where that was more.
+    const double each = taken / static_cast<double>(requests.size());
+    for (const Costly& costly : costly_) {
+      if (costly.drafter == i && costly.probe) {
+        probe_seconds_ += std::max(0.0, each - costly.reckoned);
+      }
+    }
     if (status.ok()) continue;
     for (DraftRequest* request : requests) request->tokens.clear();
   }

@@ -90,6 +90,8 @@ class Speculator {
     bool settled;         ///< whatever comes is verified
     int64_t planned = 0;  ///< tokens of the step's plan
     double gain = 0;      ///< of them, expected
+    bool probe = false;   ///< proposed only to learn
+    double reckoned = 0;  ///< seconds that a probe's drafting was to take
     DraftRequest request{};
   };
 

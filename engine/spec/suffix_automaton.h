@@ -20,6 +20,11 @@ class SuffixAutomaton {
   /// Put between texts that are kept apart: occurs in no text that a cursor reads, hence no match
   /// crosses one.
   static constexpr int32_t kBorder = -1;
+  /// Memory of n tokens: less than (n + kFirstTokens) · kTokenBytes, and for a moment while it
+  /// grows n · kGrowingBytes more.
+  static constexpr int64_t kTokenBytes = 101;
+  static constexpr int64_t kFirstTokens = 16;
+  static constexpr int64_t kGrowingBytes = 48;
 
   /// text()[end − length, end).
   struct Match {

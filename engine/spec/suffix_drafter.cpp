@@ -12,10 +12,13 @@ namespace {
 /// Tokens of a history that are read again when what was learnt has changed: longer matches than
 /// this are seen only as they grow.
 constexpr size_t kReadAgain = 64;
+/// Calls of propose() after which a sequence that none of them was about may lose its automaton.
+constexpr int64_t kIdle = 64;
 
 }  // namespace
 
 Status SuffixDrafter::propose(std::span<DraftRequest* const> requests) {
+  ++clock_;
   for (DraftRequest* const request : requests) {
     try {
       Sequence& sequence = sequences_[request->id];
@@ -30,14 +33,49 @@ Status SuffixDrafter::propose(std::span<DraftRequest* const> requests) {
   return {};
 }
 
+/// Whether the sequence may have so many tokens. Takes the room of idle sequences if need be.
+bool SuffixDrafter::make_room(Sequence& sequence, int64_t tokens) {
+  while (charged_ - sequence.charged + charge(tokens) > most_tokens_) {
+    Sequence* idle = nullptr;
+    for (auto& [id, other] : sequences_) {
+      if (other.charged == 0 || clock_ - other.last_use < kIdle) continue;
+      if (idle == nullptr || other.last_use < idle->last_use) idle = &other;
+    }
+    if (idle == nullptr) return false;
+    clear(*idle);
+  }
+  charged_ += charge(tokens) - sequence.charged;
+  sequence.charged = charge(tokens);
+  return true;
+}
+
+void SuffixDrafter::clear(Sequence& sequence) {
+  sequence.own.clear();
+  sequence.learnt = -1;  // the whole history is read again: by the other cursors, too
+  charged_ -= std::exchange(sequence.charged, 0);
+}
+
+void SuffixDrafter::forget(int64_t id) {
+  const auto found = sequences_.find(id);
+  if (found == sequences_.end()) return;
+  charged_ -= found->second.charged;
+  sequences_.erase(found);
+}
+
 void SuffixDrafter::read(Sequence& sequence, std::span<const int32_t> history) {
+  sequence.last_use = clock_;
   const std::span<const int32_t> known = sequence.own.text();
   if (known.size() > history.size() || !std::equal(known.begin(), known.end(), history.begin())) {
     sequence.own.clear();
     sequence.learnt = -1;
   }
   size_t unread = history.size() - sequence.own.text().size();
-  for (const int32_t token : history.last(unread)) sequence.own.extend(token);
+  if (make_room(sequence, std::ssize(history))) {
+    for (const int32_t token : history.last(unread)) sequence.own.extend(token);
+  } else {
+    clear(sequence);
+    unread = history.size();
+  }
 
   if (sequence.learnt != learnt_ || unread > kReadAgain) {
     sequence.earlier = {};

@@ -233,3 +233,50 @@ TEST_CASE("fewer rows than asked for, where that is no power of two: steps are a
     if (!result) break;
   }
 }
+
+namespace {
+
+/// A sequence that goes to the scheduler by hand; it ends with the first logits.
+struct Loose {
+  Engine::Impl& engine;
+  Sequence sequence;
+  std::atomic<bool> ready{false};
+  std::atomic<int> asked{0};
+  std::promise<Status> done;
+
+  explicit Loose(Engine& e) : engine(e.impl()) {
+    sequence.kv = engine.add_sequence();
+    sequence.tokens = kPrompt;
+    sequence.ready = [this](bool) {
+      ++asked;
+      return ready.load();
+    };
+    sequence.on_logits = [](int64_t, std::span<const float>) { return false; };
+    sequence.on_done = [this](Status status) { done.set_value(std::move(status)); };
+    engine.submit(&sequence);
+  }
+  ~Loose() { engine.remove_sequence(sequence.kv); }
+};
+
+}  // namespace
+
+TEST_CASE("who is not ready sits out: others go on, and the engine sleeps where there are none") {
+  const auto engine = load();
+  Loose first(*engine);
+  const std::vector<int32_t> expected = tokens_of(*open(*load()), kPrompt, sampled(20));
+  CHECK(tokens_of(*open(*engine), kPrompt, sampled(20)) == expected);
+  CHECK(first.asked >= 20);
+  {
+    Loose second(*engine);
+    wait_for_sequences(*engine, 2);
+    const int before = first.asked + second.asked;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    CHECK(first.asked + second.asked - before <= 8);  // what was under way
+    second.ready = true;
+    engine->impl().wake();
+    CHECK(second.done.get_future().get().ok());
+  }
+  first.ready = true;
+  engine->impl().wake();
+  CHECK(first.done.get_future().get().ok());
+}

@@ -1,5 +1,7 @@
 // The C++ API: what sessions promise when they end, fail, are cut, or run at once.
 #include <atomic>
+#include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <thread>
 
@@ -233,4 +235,118 @@ TEST_CASE("the vocabulary of an engine and of its file are the same") {
   CHECK(engine->vocabulary().size() == Vocabulary::load(kModel).value()->size());
   CHECK(engine->device().name == "cpu");
   CHECK(engine->device().threads == 2);
+}
+
+TEST_CASE("a context of any length shifts on request") {
+  for (const int64_t context : {1, 2, 3, 4}) {
+    for (const int32_t keep : {0, 1, 2, 9}) {
+      CAPTURE(context);
+      CAPTURE(keep);
+      const auto engine = load(1, context);
+      GenerateOptions options = sampled(20);
+      options.overflow = ContextOverflow::shift;
+      options.keep = keep;
+      for (const std::vector<int32_t>& prompt : {std::vector<int32_t>{1}, kPrompt}) {
+        const auto session = open(*engine);
+        const auto result = session->generate(prompt, options, {});
+        REQUIRE_MESSAGE(result.has_value(), result.error().message());
+        CHECK(result->generated_tokens == 20);
+        CHECK(result->reason == FinishReason::length);
+        CHECK(session->length() <= context + 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("sampling options that make no sense are refused by name, all others give a token") {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  using Field = std::optional<float> SamplingOptions::*;
+  const std::pair<const char*, Field> fields[] = {
+      {"temperature", &SamplingOptions::temperature},
+      {"top_p", &SamplingOptions::top_p},
+      {"min_p", &SamplingOptions::min_p},
+      {"typical_p", &SamplingOptions::typical_p},
+      {"top_n_sigma", &SamplingOptions::top_n_sigma},
+      {"dynamic_range", &SamplingOptions::dynamic_range},
+      {"dynamic_exponent", &SamplingOptions::dynamic_exponent},
+      {"xtc_probability", &SamplingOptions::xtc_probability},
+      {"xtc_threshold", &SamplingOptions::xtc_threshold},
+      {"mirostat_target", &SamplingOptions::mirostat_target},
+      {"mirostat_rate", &SamplingOptions::mirostat_rate},
+      {"repeat_penalty", &SamplingOptions::repeat_penalty},
+      {"frequency_penalty", &SamplingOptions::frequency_penalty},
+      {"presence_penalty", &SamplingOptions::presence_penalty},
+      {"dry_multiplier", &SamplingOptions::dry_multiplier},
+      {"dry_base", &SamplingOptions::dry_base}};
+  const auto engine = load(1);
+  for (const auto& [name, field] : fields) {
+    CAPTURE(name);
+    for (const float value : {kNan, kInf, -kInf, 3e38f, -3e38f, 1e6f, -1e6f, 1.0f, 0.0f, -0.0f,
+                              1e-38f, 1.4e-45f, -1e-38f}) {
+      CAPTURE(value);
+      for (const int32_t mirostat : {0, 1, 2}) {
+        GenerateOptions options = sampled(6);
+        options.sampling.mirostat = mirostat;
+        options.sampling.dry_multiplier = 0.5f;
+        options.sampling.*field = value;
+        const auto session = open(*engine);
+        const auto result = session->generate(kPrompt, options, {});
+        if (result) {
+          CHECK(std::isfinite(value));
+          CHECK(result->generated_tokens == 6);
+          continue;
+        }
+        CHECK(result.error().code() == StatusCode::invalid_argument);
+        CHECK(result.error().message().find(name) != std::string::npos);
+      }
+    }
+  }
+}
+
+TEST_CASE("biases: what forbids all tokens, or is no number, is refused with what is wrong") {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const auto engine = load(1);
+  const auto refused = [&](const std::vector<std::pair<int32_t, float>>& biases,
+                           const std::string& grammar = "") {
+    GenerateOptions options = sampled(5);
+    options.grammar = grammar;
+    std::string messages;
+    for (const float temperature : {0.0f, 1.0f}) {
+      options.sampling.temperature = temperature;
+      options.sampling.logit_bias = biases;
+      const auto session = open(*engine);
+      const auto result = session->generate(kPrompt, options, {});
+      REQUIRE(!result.has_value());
+      CHECK(result.error().code() == StatusCode::invalid_argument);
+      CHECK(result.error().message().find("logit_bias") != std::string::npos);
+      CHECK(session->length() == 0);
+    }
+  };
+  refused({{5, kNan}});
+  refused({{5, -kNan}, {6, 1.0f}});
+  refused({{5, 2e30f}});
+  refused({{5, -3e38f}});
+  refused({{5, kInf}, {6, 1.0f}, {5, -kInf}});
+  std::vector<std::pair<int32_t, float>> all;
+  for (int32_t token = 0; token < engine->vocabulary_size(); ++token)
+    all.emplace_back(token, -kInf);
+  refused(all);
+  refused(all, "root ::= [a-z]+");
+
+  // Forced, whatever the temperature; a grammar comes before it.
+  for (const float temperature : {0.0f, 1.0f}) {
+    GenerateOptions options = sampled(5);
+    options.sampling.temperature = temperature;
+    options.sampling.logit_bias = {{77, kInf}};
+    CHECK(tokens_of(*open(*engine), kPrompt, options) == std::vector<int32_t>(5, 77));
+    options.grammar = "root ::= [a-z]+";
+    GenerateOptions without = options;
+    without.sampling.logit_bias.clear();
+    const int32_t digit = engine->tokenize("7", {false, true}).value().back();
+    options.sampling.logit_bias = {{digit, kInf}};
+    CHECK(tokens_of(*open(*engine), kPrompt, options) ==
+          tokens_of(*open(*engine), kPrompt, without));
+  }
 }

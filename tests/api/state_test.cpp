@@ -94,6 +94,21 @@ TEST_CASE("a restored session generates what the saved one would have generated"
   }
 }
 
+TEST_CASE("a saved session is for its user alone") {
+  const TempDir folder;
+  const std::string path = folder.path("session");
+  const auto engine = load();
+  const auto session = open(*engine);
+  REQUIRE(session->evaluate(kPrompt, {}).ok());
+  for (int round = 0; round < 2; ++round) {
+    REQUIRE(session->save(path).ok());
+    struct stat info {};
+    REQUIRE(::stat(path.c_str(), &info) == 0);
+    CHECK((info.st_mode & 0777) == 0600);
+    REQUIRE(::chmod(path.c_str(), 0666) == 0);
+  }
+}
+
 TEST_CASE("a damaged or foreign file changes nothing") {
   const TempDir folder;
   const std::string path = folder.path("session");

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/core/file.h"
 #include "tests/support.h"
 
 using namespace infer;
@@ -12,8 +13,9 @@ using namespace infer::test;
 
 namespace {
 
-Status write(const std::string& path, const std::string& text) {
-  Result<std::unique_ptr<AtomicFile>> file = AtomicFile::create(path);
+Status write(const std::string& path, const std::string& text,
+             AtomicFile::Access access = AtomicFile::Access::as_usual) {
+  Result<std::unique_ptr<AtomicFile>> file = AtomicFile::create(path, access);
   if (!file) return file.error();
   if (Status status = (*file)->write(bytes_of(text)); !status.ok()) return status;
   return (*file)->commit();
@@ -40,6 +42,52 @@ TEST_CASE("who may read and write a file stays as it was") {
     CHECK(read_text(path) == "changed");
   }
   ::umask(mask);
+}
+
+TEST_CASE("a private file is the user's alone, whatever was there before") {
+  const TempDir folder;
+  const std::string path = folder.path("file");
+  for (const mode_t mask : {0, 022, 0277}) {
+    const mode_t before = ::umask(mask);
+    ::unlink(path.c_str());
+    CHECK(write(path, "new", AtomicFile::Access::user_only).ok());
+    CHECK(mode_of(path) == 0600);
+    REQUIRE(::chmod(path.c_str(), 0664) == 0);
+    CHECK(write(path, "changed", AtomicFile::Access::user_only).ok());
+    CHECK(mode_of(path) == 0600);
+    ::umask(before);
+  }
+}
+
+TEST_CASE("a file that others may write is not trusted") {
+  const TempDir folder;
+  const std::string inner = folder.path("inner");
+  REQUIRE(::mkdir(inner.c_str(), 0700) == 0);
+  const std::string path = inner + "/file";
+  CHECK(write(path, "text").ok());
+  const auto trusted = [&] { return File::open(path).value().written_by_user(); };
+  for (const mode_t mode : {0600, 0644, 0400}) {
+    REQUIRE(::chmod(path.c_str(), mode) == 0);
+    CHECK(trusted().ok());
+  }
+  for (const mode_t mode : {0620, 0602, 0666}) {
+    REQUIRE(::chmod(path.c_str(), mode) == 0);
+    CHECK(trusted().code() == StatusCode::invalid_argument);
+    CHECK(trusted().message().find(path) != std::string::npos);
+  }
+  REQUIRE(::chmod(path.c_str(), 0600) == 0);
+  for (const mode_t mode : {0770, 0707, 0777}) {
+    REQUIRE(::chmod(inner.c_str(), mode) == 0);
+    CHECK(trusted().code() == StatusCode::invalid_argument);
+  }
+  REQUIRE(::chmod(inner.c_str(), 0755) == 0);
+  CHECK(trusted().ok());
+  if (::geteuid() != 0) return;  // only root can give a file away
+  REQUIRE(::chown(path.c_str(), 12345, 12345) == 0);
+  CHECK(trusted().message().find("12345") != std::string::npos);
+  REQUIRE(::chown(path.c_str(), 0, 0) == 0);
+  REQUIRE(::chown(inner.c_str(), 12345, 12345) == 0);
+  CHECK(trusted().code() == StatusCode::invalid_argument);
 }
 
 TEST_CASE("a link stays and leads to the new file; one that leads nowhere is refused") {

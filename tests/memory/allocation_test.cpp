@@ -11,6 +11,7 @@
 #include "engine/session/engine_impl.h"
 #include "infer/infer.h"
 #include "infer/infer.hpp"
+#include "tests/api/lost_device.h"
 #include "tests/api/model.h"
 #include "tests/memory/failing_allocator.h"
 
@@ -330,6 +331,36 @@ TEST_CASE("a context that was to be shifted is not, once the call has failed") {
     return shifting;
   };
   exhaust(prepare, run, check);
+}
+
+TEST_CASE("a device is lost, and memory runs out while the CPU takes over") {
+  set_log_callback([](Verbosity, std::string_view) {});
+  struct Lost {
+    EngineThatFails made = load_on_device(load_options());
+    std::unique_ptr<Session> session = open(*made.engine);
+    GenerateOptions options = generate_options();
+  };
+  const auto generate = [](Lost& lost) {
+    return code_of(lost.session->generate(kPrompt, lost.options, {}));
+  };
+  const auto run = [&](Lost& lost) {
+    lost.made.lose();
+    const StatusCode code = generate(lost);
+    const bool broken = !lost.made.engine->impl().usable().ok();
+    return code == StatusCode::device && broken ? StatusCode::out_of_memory : code;
+  };
+  const auto check = [&](Lost& lost) {
+    const Status usable = lost.made.engine->impl().usable();
+    const StatusCode code = generate(lost);
+    if (code != usable.code()) CHECK(code == usable.code());
+    const auto another = lost.made.engine->open_session();
+    if (another.has_value() != usable.ok()) CHECK(another.has_value() == usable.ok());
+    if (!usable.ok()) return;
+    const std::vector<int32_t> tokens = tokens_of(**another, kPrompt, lost.options);
+    if (tokens != expected_tokens()) CHECK(tokens == expected_tokens());
+  };
+  exhaust([] { return Lost(); }, run, check);
+  set_log_callback({});
 }
 
 TEST_CASE("closing takes no memory") {

@@ -85,6 +85,33 @@ def test_programs_and_vocabularies_are_planned_for(tmp_path, options):
     assert said["total"] - used <= max(said["total"] // 100, 16 * MIB), said
 
 
+def test_drafters_and_grammars_have_lines_of_their_own(models):
+    path = models["llama-24m"]
+    plain = plan(path, "-c", 2048)
+    assert plain["drafters"] == plain["grammars"] == 0
+    assert plain["total"] == sum(plain[line] for line in LINES)
+    # A text of the whole context, for each of four sessions, and two of 2^18 tokens.
+    drafts = plan(path, "-c", 2048, "--drafter", "suffix")
+    assert drafts["drafters"] > 101 * (4 * 2048 + 2 * (1 << 18))
+    assert drafts["drafters"] < 150 * (4 * 2048 + 2 * (1 << 18))
+    longer = plan(path, "-c", 4096, "--drafter", "suffix")
+    assert longer["drafters"] - drafts["drafters"] > 101 * 4 * 2048
+    model = plan(path, "-c", 2048, "-md", path)
+    assert model["drafters"] > drafts["drafters"] and model["draft"] > 0
+    grammars = plan(path, "-c", 2048, "--grammars")
+    assert 160 * MIB < grammars["grammars"] < 512 * MIB
+    for said in (drafts, model, grammars):
+        assert said["total"] == (sum(said[line] for line in LINES) + said["draft"] +
+                                 said["drafters"] + said["grammars"]), said
+    assert grammars["total"] == plain["total"] + grammars["grammars"]
+    budget = plain["total"] + 8 * MIB
+    plan(path, "-c", 2048, "--memory", budget)
+    for options in (["--drafter", "suffix"], ["--grammars"]):
+        fails(4, "plan", "-m", path, "-c", 2048, "--memory", budget, *options)
+    table = infer("plan", "-m", path, "-c", 2048, "--grammars", "--drafter", "suffix")
+    assert b"drafters" in table.stderr and b"grammars" in table.stderr
+
+
 def limited(path, options, budget, plan_only=False):
     command = [INFER, "plan" if plan_only else "run", "-m", str(path), *map(str, options),
                "--memory", str(budget), "--reserve", "0", "-t", "2"]
@@ -118,6 +145,24 @@ def test_a_limit_on_addresses_is_what_is_planned_for(models):
         else:
             assert ran.stderr.decode().splitlines()[-1].startswith("infer: error: "), told
     assert {0, 4} <= codes
+
+
+@pytest.mark.skipif(sanitised(), reason="a sanitizer takes memory of its own")
+def test_drafters_and_grammars_run_within_the_plan(models):
+    path = models["llama-24m"]
+    schema = '{"type": "array", "items": {"type": "string", "maxLength": 200}}'
+    for options, more in ((["--drafter", "suffix"], ["--spec", "4"]),
+                          (["--grammars"], ["-j", schema])):
+        options += ["-c", 2048, "-b", 128]
+        done = limited(path, options, 1 << 40, plan_only=True)
+        assert done.returncode == 0, done.stderr.decode()
+        total = json.loads(done.stdout)["total"]
+        command = [INFER, "run", "-m", path, *options, *more, "--memory", total, "--reserve", 0,
+                   "-t", 2, "-p", "abc abc", "-n", 1500, "--ignore-eos", "-s", 1]
+        done = subprocess.run([str(word) for word in command], capture_output=True, timeout=300,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA,
+                                                                    (total, total)))
+        assert done.returncode == 0, (options, done.stderr.decode())
 
 
 @pytest.mark.skipif(sanitised(), reason="a sanitizer takes memory of its own")

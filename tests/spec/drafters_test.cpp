@@ -93,7 +93,7 @@ int64_t longest(const Tokens& text, const Tokens& history) {
 std::vector<std::unique_ptr<Drafter>> both() {
   std::vector<std::unique_ptr<Drafter>> drafters;
   drafters.push_back(std::make_unique<NgramDrafter>());
-  drafters.push_back(std::make_unique<SuffixDrafter>());
+  drafters.push_back(std::make_unique<SuffixDrafter>(1 << 20, 4));
   return drafters;
 }
 
@@ -188,7 +188,7 @@ TEST_CASE("histories that are shortened, changed, and others") {
   // Every proposal is right whatever happened to the histories in between.
   std::mt19937 random(2);
   for (int round = 0; round < 20; ++round) {
-    SuffixDrafter drafter;
+    SuffixDrafter drafter(1 << 20, 4);
     std::map<int64_t, Tokens> histories;
     std::vector<Tokens> learnt;
     const uint32_t alphabet = 2 + random() % 20;
@@ -240,7 +240,7 @@ TEST_CASE("histories that are shortened, changed, and others") {
 }
 
 TEST_CASE("what one sequence made serves another") {
-  SuffixDrafter drafter;
+  SuffixDrafter drafter(1 << 20, 4);
   const Tokens prompt = range(0, 20);
   const Tokens made = range(100, 200);
   CHECK(draft(drafter, prompt + made, 10, 1).empty());
@@ -265,7 +265,7 @@ TEST_CASE("what one sequence made serves another") {
   drafter.learn(12, range(490, 510), 0);
   CHECK(tokens_of(draft(drafter, {500, 501}, 2, 11)) == Tokens{502, 503});
   CHECK(tokens_of(draft(drafter, {500, 501, 502}, 2, 11)) == Tokens{503, 504});
-  SuffixDrafter other;
+  SuffixDrafter other(1 << 20, 4);
   other.learn(1, made, 0);
   CHECK(tokens_of(draft(other, {150, 151}, 1, 2)) == Tokens{152});
   other.unlearn();
@@ -278,7 +278,7 @@ TEST_CASE("what one sequence made serves another") {
 }
 
 TEST_CASE("several sequences in one call") {
-  SuffixDrafter drafter;
+  SuffixDrafter drafter(1 << 20, 4);
   const Tokens a = {1, 2, 3, 1, 2};
   const Tokens b = {1, 2, 4, 1, 2};
   DraftRequest first;
@@ -296,7 +296,7 @@ TEST_CASE("several sequences in one call") {
 }
 
 TEST_CASE("memory: sequences until they are forgotten, two generations of what was learnt") {
-  SuffixDrafter drafter;
+  SuffixDrafter drafter(1 << 20, 4);
   const int64_t empty = drafter.bytes();
   std::mt19937 random(3);
   const Tokens history = random_tokens(random, 20000, 50000);
@@ -334,6 +334,34 @@ TEST_CASE("memory: sequences until they are forgotten, two generations of what w
   CHECK(drafter.bytes() < kBound);
 }
 
+TEST_CASE("memory: however many sequences there are, what was planned is not exceeded") {
+  constexpr int64_t kLength = 3000;
+  SuffixDrafter drafter(kLength, 2);
+  constexpr int64_t kOwn = SuffixDrafter::most_bytes(kLength, 2) - SuffixDrafter::most_bytes(0, 0);
+  std::mt19937 random(8);
+  const Tokens half = random_tokens(random, kLength / 2, 50000);
+  const Tokens history = half + half;  // ends as it did before
+  for (int64_t id = 0; id < 20; ++id) {
+    // The first two have room; the others are still given something to copy once those are idle.
+    const size_t found = draft(drafter, history, 4, id).size();
+    CHECK(found == (id < 2 ? 4 : 0));
+    CHECK(drafter.bytes() <= kOwn);
+  }
+  size_t later = 0;
+  for (int i = 0; i < 200; ++i) {
+    later = draft(drafter, history, 4, 7).size();
+    CHECK(drafter.bytes() <= kOwn);
+  }
+  CHECK(later == 4);
+  // Whoever lost its automaton is read again.
+  for (int i = 0; i < 200; ++i) draft(drafter, history, 4, 7);
+  CHECK(draft(drafter, history, 4, 0).size() == 4);
+  for (int64_t id = 0; id < 20; ++id) drafter.forget(id);
+  CHECK(draft(drafter, history, 4, 30).size() == 4);
+  CHECK(draft(drafter, history, 4, 31).size() == 4);
+  CHECK(drafter.bytes() <= kOwn);
+}
+
 TEST_CASE("a long generation that copies, its proposals taken") {
   constexpr size_t kTokens = 100000;
   std::mt19937 random(4);
@@ -341,7 +369,7 @@ TEST_CASE("a long generation that copies, its proposals taken") {
   for (size_t i = 2000; i < kTokens; ++i) {
     if (random() % 200 != 0) truth[i] = truth[i - 2000];
   }
-  SuffixDrafter drafter;
+  SuffixDrafter drafter(1 << 20, 4);
   size_t known = 2000;
   int64_t steps = 0;
   for (; known < kTokens; ++steps) {

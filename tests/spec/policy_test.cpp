@@ -2,6 +2,7 @@
 // are good, useless, or change.
 #include <doctest.h>
 
+#include <chrono>
 #include <cmath>
 #include <random>
 
@@ -183,6 +184,65 @@ TEST_CASE("a drafter that becomes useless, and useful again, is noticed") {
     CHECK(simulation.run(0.0, 2000) >= 0.95);
     CHECK(simulation.run(0.9, 10000) > 0.7 * best_fixed(0.9, cost + kFurther));
   }
+}
+
+TEST_CASE("a useless drafter costs half a per cent at most once that is known") {
+  for (const double cost : {0.0, 0.05, 0.2, 0.4}) {
+    CAPTURE(cost);
+    Simulation simulation(cost);
+    simulation.run(0.0, 5000);  // until it is known
+    CHECK(simulation.run(0.0, 50000) >= 0.995);
+  }
+}
+
+namespace {
+
+/// Says that a token costs next to nothing and takes far longer.
+class LateDrafter final : public Drafter {
+ public:
+  static constexpr double kSeconds = 2e-3;
+  const char* name() const override { return "late"; }
+  Status propose(std::span<DraftRequest* const> requests) override {
+    for (DraftRequest* request : requests) {
+      const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(kSeconds);
+      while (std::chrono::steady_clock::now() < end) {
+      }
+      request->tokens.push_back({1, 4});
+    }
+    ++calls;
+    return {};
+  }
+  double seconds(int64_t, std::span<const int32_t>, int64_t) const override { return 1e-9; }
+  int64_t calls = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a useless drafter that takes longer than it says is tried as seldom as that asks for") {
+  auto* const drafter = new LateDrafter;
+  std::vector<std::unique_ptr<Drafter>> drafters;
+  drafters.emplace_back(drafter);
+  constexpr double kStep = 2e-3;
+  Speculator speculator(std::move(drafters), StepCosts(kStep, kStep * kFurther));
+  Drafting drafting{SamplingParams{}};
+  drafting.wanted = 1 << 30;
+  const std::vector<int32_t> history(10, 1);
+  const auto run = [&](int steps) {
+    for (int i = 0; i < steps; ++i) {
+      const Speculator::Item item{&drafting, history, 1000};
+      speculator.propose({&item, 1}, 0, 33);
+      const auto count = static_cast<double>(drafting.proposal.size());
+      speculator.ran(1 + static_cast<int64_t>(count), kStep * (1 + kFurther * count));
+      speculator.verified(drafting, 0);
+    }
+  };
+  run(2000);
+  const int64_t before = drafter->calls;
+  constexpr int kSteps = 20000;
+  run(kSteps);
+  const auto calls = static_cast<double>(drafter->calls - before);
+  CHECK(calls > 0);
+  CHECK(calls * LateDrafter::kSeconds <= 0.006 * kStep * kSteps);
 }
 
 TEST_CASE("a fixed number is a fixed number") {

@@ -11,6 +11,7 @@
 
 #include "backends/vulkan/device.h"
 #include "engine/jobs/conformance.h"
+#include "infer/infer.hpp"
 #include "tests/support.h"
 
 namespace infer::vulkan {
@@ -98,6 +99,34 @@ TEST_CASE("pipelines: a damaged file is none") {
   }
   REQUIRE(write_pipelines(device, some_data()).ok());
   CHECK(read_pipelines(device) == some_data());
+}
+
+TEST_CASE("pipelines: what others could have written is not given to the driver") {
+  namespace fs = std::filesystem;
+  const test::TempDir folder;
+  const CacheHome home(folder.path("cache"));
+  const PhysicalDevice device = some_device();
+  REQUIRE(write_pipelines(device, some_data()).ok());
+  const fs::path path = pipeline_file(device);
+  CHECK((fs::status(path).permissions() & fs::perms::all) ==
+        (fs::perms::owner_read | fs::perms::owner_write));
+  std::vector<std::string> lines;
+  set_log_callback([&](Verbosity, std::string_view line) { lines.emplace_back(line); });
+  for (const fs::path& open : {path, path.parent_path()}) {
+    lines.clear();
+    const fs::perms before = fs::status(open).permissions();
+    fs::permissions(open, fs::perms::others_write, fs::perm_options::add);
+    CHECK(read_pipelines(device).empty());
+    CHECK(lines.size() == 1);
+    fs::permissions(open, before);
+    CHECK(read_pipelines(device) == some_data());
+  }
+  // What is written next is trusted again.
+  fs::permissions(path, fs::perms::group_write, fs::perm_options::add);
+  fs::permissions(path.parent_path(), fs::perms::group_write, fs::perm_options::add);
+  REQUIRE(write_pipelines(device, some_data()).ok());
+  CHECK(read_pipelines(device) == some_data());
+  set_log_callback({});
 }
 
 TEST_CASE("pipelines: where nothing can be written, nothing is") {

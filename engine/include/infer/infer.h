@@ -156,6 +156,8 @@ typedef struct infer_load_options {
                          ones and the output as one more; the CPU the rest; -1: as many as fit */
   const char* fallback; /* "cpu": where another device fails, the CPU goes on alone; null: it is a
                            failure */
+  int32_t grammars; /* nonzero: plan the memory of grammars and schemas with the rest; else it is
+                       planned for when a session first asks for one */
 } infer_load_options;
 
 /* Sets the defaults; struct_size is sizeof(infer_load_options). */
@@ -177,6 +179,8 @@ typedef struct infer_memory {
   int32_t spilled;    /* weights are read from the file layer by layer */
   int64_t draft;      /* all of the model that drafts */
   int64_t gpu_layers; /* layers that are not on the CPU, the output counted as one more */
+  int64_t drafters;   /* texts that drafters keep */
+  int64_t grammars;   /* grammars and their tables; 0: not planned for yet */
 } infer_memory;
 
 /* What loading would use, reads the header alone. Null options: the defaults.
@@ -318,7 +322,8 @@ typedef struct infer_session infer_session;
 
 typedef struct infer_logit_bias {
   int32_t token;
-  float bias; /* added to the token's logit; -infinity forbids it */
+  float bias; /* added to the token's logit, -1e30 to 1e30; -infinity forbids it; +infinity forbids
+                 all tokens without it, as long as a grammar allows one that has it */
 } infer_logit_bias;
 
 typedef struct infer_logprob {
@@ -442,7 +447,10 @@ INFER_API infer_status infer_session_truncate(infer_session* session, int64_t le
 INFER_API int64_t infer_session_length(const infer_session* session);
 /* Tokens until the context is full. */
 INFER_API int64_t infer_session_room(const infer_session* session);
-/* Ends the call that is running, soon; no effect if none is. Any thread; async-signal-safe. */
+/* Ends the infer_generate() or infer_evaluate() that is running, soon. A call is running from the
+ * moment it is entered: a cancel also counts while its grammar is compiled (the call ends when that
+ * is done), while it waits for its turn and while its prompt is computed. No effect if none is
+ * running. Any thread; async-signal-safe. */
 INFER_API void infer_session_cancel(infer_session* session);
 
 #ifdef __cplusplus

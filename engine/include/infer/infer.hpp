@@ -80,8 +80,10 @@ struct LoadOptions {
   /// −1: as many as fit.
   int32_t gpu_layers = -1;
   /// "cpu": where another device fails, while loading or later, the CPU goes on alone: the model is
-  /// loaded there, and what sessions hold is computed again. A warning says so. Empty: it is a
-  /// failure, and later every session's next call fails too.
+  /// loaded there, and what sessions hold is computed again. A warning says so. Nothing drafts from
+  /// then on. If the CPU has no room for the model, all running calls and all later ones fail at
+  /// once with StatusCode::device and a message that says why. Empty: it is a failure, and later
+  /// every session's next call fails too.
   std::string fallback;
   int32_t threads = 0;  ///< of the CPU; 0: all that the process may use
   int64_t context = 0;  ///< tokens that a session may have, and of the cache that all share; 0:
@@ -116,6 +118,10 @@ struct LoadOptions {
   /// A small model file; with another vocabulary its text is tokenised anew, which takes longer and
   /// is accepted less. Empty: none.
   std::string draft_model;
+  /// Plan the memory of grammars and JSON schemas with the rest (MemoryReport::grammars). Else it
+  /// is planned for when a session first asks for one, and that call fails with does_not_fit if
+  /// there is no room by then.
+  bool grammars = false;
   ProgressFn progress;
 };
 
@@ -126,13 +132,14 @@ struct DeviceMemoryReport {
   int64_t kv = 0;
   int64_t activations = 0;
   int64_t scratch = 0;
-  int64_t other = 0;      ///< host and process, of the CPU
+  int64_t other = 0;      ///< host, process, drafters and grammars, of the CPU
   int64_t available = 0;  ///< of the device's memory; devices without their own share the CPU's
   std::string computes;   ///< "layers 12 to 23, output"; empty: nothing
 };
 
-/// Memory that a model will use, or uses. What is planned is what is allocated; `host` and
-/// `process`, what the library and its process hold besides, are estimated from above.
+/// Memory that a model will use, or uses. What is planned is what is allocated; `host`, `process`,
+/// `drafters` and `grammars`, what the library and its process hold besides, are estimated from
+/// above.
 struct MemoryReport {
   std::string device;  ///< names of those that compute something
   int64_t weights = 0;
@@ -142,6 +149,8 @@ struct MemoryReport {
   int64_t host = 0;         ///< inputs of a step, RoPE tables, sampling, tokens
   int64_t process = 0;      ///< code, metadata, vocabulary, graphs, stacks
   int64_t draft = 0;        ///< all of the model that drafts
+  int64_t drafters = 0;     ///< texts that drafters keep; 0 without drafters
+  int64_t grammars = 0;     ///< grammars and their tables, of all sessions; 0: not planned for yet
   int64_t total = 0;
   int64_t available = 0;   ///< what the devices had less the reserve, or the limit given for each
   int64_t context = 0;     ///< tokens
@@ -328,7 +337,10 @@ struct SamplingOptions {
   std::optional<int32_t> dry_penalty_last;    ///< −1: all; tokens looked back on
   /// Sequences end at tokens that hold one of these: newline, colon, quotation mark, asterisk.
   std::optional<std::vector<std::string>> dry_breakers;
-  std::vector<std::pair<int32_t, float>> logit_bias;  ///< added to the logits of tokens
+  /// Added to the logits of tokens: −1e30 to 1e30; −infinity forbids a token; +infinity forbids all
+  /// tokens without it (as long as a grammar allows one that has it), and among those that have it
+  /// the logits decide.
+  std::vector<std::pair<int32_t, float>> logit_bias;
   /// The order of the samplers; those not named are off. Empty: penalties, dry, top_n_sigma, top_k,
   /// typical_p, top_p, min_p, xtc, temperature.
   std::vector<std::string> samplers;
@@ -467,8 +479,11 @@ class INFER_API Session {
   int64_t room() const;
   /// Of the last generate(), also of one that failed; zeros before.
   const GenerateResult& statistics() const;
-  /// Ends a running call soon, with FinishReason::cancelled or StatusCode::cancelled; without
-  /// effect on later ones. From any thread; async-signal-safe.
+  /// Ends the generate() or evaluate() that is running, soon, with FinishReason::cancelled or
+  /// StatusCode::cancelled. A call is running from the moment it is entered: a cancel also counts
+  /// while a grammar is compiled (the call ends when that is done), while the call waits for its
+  /// turn and while the prompt is computed. Where no call is running it has no effect. From any
+  /// thread; async-signal-safe.
   void cancel();
 
  private:

@@ -62,6 +62,11 @@ class CompiledGrammar {
   uint32_t start_rule() const { return start_rule_; }
   /// Nested calls at any time.
   uint32_t max_depth() const { return max_depth_; }
+  /// Memory in use.
+  size_t bytes() const {
+    return sizeof(*this) + states_.capacity() * sizeof(State) + edges_.capacity() * sizeof(Edge) +
+           calls_.capacity() * sizeof(Call) + rules_.capacity() * sizeof(Rule);
+  }
   /// Whether any text contains this byte.
   bool uses_byte(uint8_t byte) const { return used_bytes_[byte]; }
 

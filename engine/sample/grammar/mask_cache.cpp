@@ -1,6 +1,7 @@
 #include "engine/sample/grammar/mask_cache.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace infer {
 namespace {
@@ -34,6 +35,8 @@ bool MaskTable::out_of_work() const {
 }
 
 bool MaskTable::full() const { return matcher_.bytes() > kMaxMatcherBytes; }
+
+size_t MaskTable::bytes() const { return matcher_.bytes() + mask_bytes_ + state_bytes_; }
 
 Matcher::SetId MaskTable::step(Matcher::SetId set, int32_t token) {
   const std::string_view bytes = trie_->bytes(token);
@@ -281,6 +284,45 @@ MaskTable::StateTokens MaskTable::tell_apart(uint32_t state) {
   for (const uint32_t i : open) out.doubts[i].skip = static_cast<uint32_t>(out.doubts.size());
   out.usable = true;
   return out;
+}
+
+MaskTable& MaskCache::table() {
+  if (!table_) table_ = std::make_unique<MaskTable>(grammar_, trie_);
+  return *table_;
+}
+
+void MaskCache::give_up() {
+  if (!table_) return;
+  for (Place* place = places_; place != nullptr; place = place->before_) {
+    if (!place->free_) place->free_ = table_->matcher().export_configs(place->set_);
+  }
+  table_.reset();
+  note_bytes();
+}
+
+MaskCache::Place::Place(MaskCache& cache) : cache_(cache) {
+  set_ = cache.table().matcher().start();
+  before_ = std::exchange(cache.places_, this);
+  if (before_ != nullptr) before_->after_ = this;
+}
+
+MaskCache::Place::Place(const Place& other)
+    : cache_(other.cache_), set_(other.set_), free_(other.free_) {
+  before_ = std::exchange(cache_.places_, this);
+  if (before_ != nullptr) before_->after_ = this;
+}
+
+MaskCache::Place::~Place() {
+  if (before_ != nullptr) before_->after_ = after_;
+  (after_ != nullptr ? after_->before_ : cache_.places_) = before_;
+}
+
+Matcher::SetId MaskCache::Place::set() const {
+  if (free_) {
+    set_ = cache_.table().matcher().import_configs(*free_);
+    free_.reset();
+  }
+  return set_;
 }
 
 }  // namespace infer

@@ -1,8 +1,10 @@
 // The masks of one grammar over one vocabulary, computed when they are first needed.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -22,10 +24,13 @@ class MaskTable {
   const TokenTrie& trie() const { return *trie_; }
   /// The tokens that lead from the set to others.
   std::shared_ptr<const TokenMask> mask(Matcher::SetId set);
+  bool knows_mask(Matcher::SetId set) const { return masks_.contains(set); }
   /// The set with the bytes of a token more, or kDead.
   Matcher::SetId step(Matcher::SetId set, int32_t token);
   /// Whether it has grown beyond what one may hold.
   bool full() const;
+  /// Memory in use, about.
+  size_t bytes() const;
 
  private:
   /// A subtree of the trie to try with the real stack, or a node on the way to one.
@@ -71,24 +76,60 @@ class MaskTable {
   uint64_t work_limit_ = 0;
 };
 
-/// Hands out the table that is in use, which is replaced when it is full; sequences carry their
-/// state over when they next come by. `mutex` guards all tables.
+/// The one table of a grammar and the places that sequences have in it. A table that is full, or
+/// whose memory is needed, is given up: places are kept in a form of their own then, and carried
+/// over to the next table when they are next used. `mutex` guards all but bytes().
 class MaskCache {
  public:
+  /// Where a sequence's text stands. Made, used and removed with the mutex held.
+  class Place {
+   public:
+    explicit Place(MaskCache& cache);
+    Place(const Place& other);
+    ~Place();
+    Place& operator=(const Place&) = delete;
+
+    /// In the table of the cache.
+    Matcher::SetId set() const;
+    void move_to(Matcher::SetId set) { set_ = set; }
+
+   private:
+    friend class MaskCache;
+    MaskCache& cache_;
+    mutable Matcher::SetId set_ = Matcher::kDead;
+    mutable std::optional<Matcher::FreeSet> free_;  ///< instead of set_, while there is no table
+    Place* before_ = nullptr;                       ///< in the list of all places
+    Place* after_ = nullptr;
+  };
+
   MaskCache(std::shared_ptr<const CompiledGrammar> grammar, std::shared_ptr<const TokenTrie> trie)
-      : grammar_(std::move(grammar)), trie_(std::move(trie)) {}
+      : grammar_(std::move(grammar)), trie_(std::move(trie)), bytes_(grammar_->bytes()) {}
 
   std::mutex mutex;
+  std::atomic<int32_t> announced{0};  ///< masks that other threads will compute or are computing
 
-  std::shared_ptr<MaskTable> table() {
-    if (!table_ || table_->full()) table_ = std::make_shared<MaskTable>(grammar_, trie_);
-    return table_;
+  /// Made anew if there is none.
+  MaskTable& table();
+  /// Gives the table up if it is full.
+  void renew() {
+    if (table_ && table_->full()) give_up();
+  }
+  void give_up();
+  const TokenTrie& trie() const { return *trie_; }
+
+  /// Memory of the grammar and its table, as it was when note_bytes() was last called. Any thread.
+  size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  void note_bytes() {
+    const size_t table = table_ ? table_->bytes() : 0;
+    bytes_.store(grammar_->bytes() + table, std::memory_order_relaxed);
   }
 
  private:
   std::shared_ptr<const CompiledGrammar> grammar_;
   std::shared_ptr<const TokenTrie> trie_;
-  std::shared_ptr<MaskTable> table_;
+  std::unique_ptr<MaskTable> table_;
+  Place* places_ = nullptr;  ///< the newest
+  std::atomic<size_t> bytes_;
 };
 
 }  // namespace infer

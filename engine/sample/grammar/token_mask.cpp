@@ -1,5 +1,6 @@
 #include "engine/sample/grammar/token_mask.h"
 
+#include <optional>
 #include <utility>
 
 #include "engine/sample/grammar/mask_cache.h"
@@ -29,24 +30,54 @@ class GrammarConstraint final : public Constraint {
  public:
   explicit GrammarConstraint(std::shared_ptr<TokenGrammar> grammar) : grammar_(std::move(grammar)) {
     const std::lock_guard lock(cache().mutex);
-    table_ = cache().table();
-    set_ = table_->matcher().start();
+    place_.emplace(cache());
+  }
+  GrammarConstraint(const GrammarConstraint& other)
+      : Constraint(other), grammar_(other.grammar_), ended_(other.ended_), mask_(other.mask_) {
+    const std::lock_guard lock(cache().mutex);
+    place_.emplace(*other.place_);
+  }
+  GrammarConstraint& operator=(const GrammarConstraint&) = delete;
+  ~GrammarConstraint() override {
+    end_announcement();
+    const std::lock_guard lock(cache().mutex);
+    place_.reset();
   }
 
   bool allows(int32_t token) const override {
     if (ended_) return false;
     const std::lock_guard lock(cache().mutex);
-    if (table_->trie().is_eog(token)) return table_->matcher().complete(set_);
-    return table_->step(set_, token) != Matcher::kDead;
+    const Matcher::SetId set = place_->set();
+    MaskTable& table = cache().table();
+    const bool allowed = cache().trie().is_eog(token) ? table.matcher().complete(set)
+                                                      : table.step(set, token) != Matcher::kDead;
+    cache().note_bytes();
+    return allowed;
+  }
+
+  void announce_mask() override {
+    if (!std::exchange(announced_, true)) ++cache().announced;
+  }
+
+  bool mask_is_known() const override {
+    if (cache().announced > 0) return false;
+    const std::unique_lock lock(cache().mutex, std::try_to_lock);
+    if (!lock.owns_lock()) return false;
+    if (ended_) return true;
+    const Matcher::SetId set = place_->set();
+    return cache().table().knows_mask(set);
   }
 
   const TokenMask& mask() override {
+    const Announced over{*this};
     const std::lock_guard lock(cache().mutex);
     if (ended_) {
-      mask_ = std::make_shared<const TokenMask>(table_->trie().vocab_size());
+      mask_ = std::make_shared<const TokenMask>(cache().trie().vocab_size());
     } else {
-      renew();
-      mask_ = table_->mask(set_);
+      cache().renew();
+      const Matcher::SetId set = place_->set();
+      mask_ = cache().table().mask(set);
+      cache().note_bytes();
     }
     return *mask_;
   }
@@ -54,25 +85,31 @@ class GrammarConstraint final : public Constraint {
   bool accept(int32_t token) override {
     if (ended_) return false;
     const std::lock_guard lock(cache().mutex);
-    renew();
-    if (table_->trie().is_eog(token)) {
-      ended_ = table_->matcher().complete(set_);
+    cache().renew();
+    const Matcher::SetId set = place_->set();
+    MaskTable& table = cache().table();
+    if (cache().trie().is_eog(token)) {
+      ended_ = table.matcher().complete(set);
       return ended_;
     }
-    const Matcher::SetId next = table_->step(set_, token);
+    const Matcher::SetId next = table.step(set, token);
+    cache().note_bytes();
     if (next == Matcher::kDead) return false;
-    set_ = next;
+    place_->move_to(next);
     return true;
   }
 
   bool complete() const override {
     const std::lock_guard lock(cache().mutex);
-    return table_->matcher().complete(set_);
+    const Matcher::SetId set = place_->set();
+    return cache().table().matcher().complete(set);
   }
 
   bool must_end() const override {
     const std::lock_guard lock(cache().mutex);
-    return table_->matcher().complete(set_) && table_->matcher().configs(set_).empty();
+    const Matcher::SetId set = place_->set();
+    Matcher& matcher = cache().table().matcher();
+    return matcher.complete(set) && matcher.configs(set).empty();
   }
 
   std::unique_ptr<Constraint> clone() const override {
@@ -80,23 +117,30 @@ class GrammarConstraint final : public Constraint {
   }
 
  private:
-  MaskCache& cache() const { return *grammar_->cache_; }
+  /// Ends an announcement, however mask() ends.
+  struct Announced {
+    GrammarConstraint& constraint;
+    ~Announced() { constraint.end_announcement(); }
+  };
 
-  /// Moves to the table in use where the old one is full.
-  void renew() {
-    if (!table_->full()) return;
-    const std::shared_ptr<MaskTable> next = cache().table();
-    if (next == table_) return;
-    set_ = next->matcher().import_configs(table_->matcher().export_configs(set_));
-    table_ = next;
+  MaskCache& cache() const { return *grammar_->cache_; }
+  void end_announcement() {
+    if (std::exchange(announced_, false)) --cache().announced;
   }
 
   std::shared_ptr<TokenGrammar> grammar_;
-  std::shared_ptr<MaskTable> table_;
-  Matcher::SetId set_ = Matcher::kDead;
+  std::optional<MaskCache::Place> place_;  ///< always there, but while it is made and removed
   bool ended_ = false;
+  bool announced_ = false;  ///< not of copies
   std::shared_ptr<const TokenMask> mask_;
 };
+
+size_t TokenGrammar::bytes() const { return sizeof(*this) + cache_->bytes(); }
+
+void TokenGrammar::give_up_tables() {
+  const std::unique_lock lock(cache_->mutex, std::try_to_lock);
+  if (lock.owns_lock()) cache_->give_up();
+}
 
 std::unique_ptr<Constraint> make_constraint(std::shared_ptr<TokenGrammar> grammar) {
   return std::make_unique<GrammarConstraint>(std::move(grammar));

@@ -17,10 +17,13 @@ namespace infer {
 class MaskCache;
 
 /// A grammar with the masks that its sequences have needed so far, for one vocabulary. Safe from
-/// several threads; the masks and the matcher's tables stay
-/// within about 64 MiB, and of very ambiguous grammars within 160.
+/// several threads.
 class TokenGrammar {
  public:
+  /// More than its masks and the matcher's tables take. They stay within about 64 MiB; those of
+  /// very ambiguous grammars may need this much.
+  static constexpr int64_t kMostTableBytes = int64_t{160} << 20;
+
   /// unsupported where the vocabulary lacks a token for a single byte that the grammar uses: a text
   /// could then begin that no token continues.
   static Result<std::shared_ptr<TokenGrammar>> create(
@@ -28,6 +31,12 @@ class TokenGrammar {
   ~TokenGrammar();
   TokenGrammar(const TokenGrammar&) = delete;
   TokenGrammar& operator=(const TokenGrammar&) = delete;
+
+  /// Memory in use, about, but for the vocabulary's trie.
+  size_t bytes() const;
+  /// Gives back the memory of masks and tables: they are computed again when they are needed. Not
+  /// while another thread uses them.
+  void give_up_tables();
 
  private:
   friend class GrammarConstraint;

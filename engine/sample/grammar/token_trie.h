@@ -52,6 +52,11 @@ class TokenTrie {
   /// The bytes of a token that is in the trie, else nothing.
   std::string_view bytes(int32_t token) const;
   size_t longest() const { return longest_; }
+  /// Memory in use.
+  size_t bytes() const {
+    return sizeof(*this) + nodes_.capacity() * sizeof(Node) + text_.capacity() +
+           (eog_.capacity() + tokens_.capacity() + offsets_.capacity()) * sizeof(int32_t);
+  }
   /// Whether there is a token of this byte alone.
   bool has_byte(uint8_t byte) const { return single_[byte]; }
 

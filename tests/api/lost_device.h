@@ -1,0 +1,42 @@
+// An engine on a device that plays another than the CPU and can be lost.
+#pragma once
+
+#include "tests/api/model.h"
+#include "tests/test_device.h"
+
+namespace infer::test {
+
+struct EngineThatFails {
+  std::shared_ptr<std::atomic<bool>> lost;
+  std::unique_ptr<Engine> engine;
+
+  void lose() const { lost->store(true); }
+  /// The CPU gets no room for the model when it is needed.
+  void leave_no_room() const {
+    Engine::Impl& impl = engine->impl();
+    impl.call([&] { impl.opened.request.memory_limit = 1 << 20; });
+  }
+};
+
+/// All layers are on that device; the CPU may go on.
+inline EngineThatFails load_on_device(LoadOptions options = {}) {
+  options.fallback = "cpu";
+  options.threads = options.threads == 0 ? 2 : options.threads;
+  if (options.context == 0) options.context = 512;
+  OpenedModels models;
+  models.main = OpenedModel::open(kModel, options).value();
+  OpenedModel& main = models.main;
+  auto device = std::make_unique<TestDevice>("test:0");
+  device->free = int64_t{1} << 30;
+  EngineThatFails made;
+  made.lost = device->lost;
+  main.devices.push_back(std::move(device));
+  main.plan = plan_memory(*main.model, *main.weights, main.device_list(), main.request).value();
+  REQUIRE(main.plan.placement.offloaded() > 0);
+  auto impl = Engine::Impl::load(kModel, std::move(models), options);
+  REQUIRE_MESSAGE(impl.has_value(), impl.error().message());
+  made.engine = Engine::Impl::wrap(*std::move(impl));
+  return made;
+}
+
+}  // namespace infer::test

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "engine/core/checked.h"
@@ -143,8 +144,14 @@ Status caught(StatusCode code, const char* before, const char* what) noexcept {
 
 // The thread that computes.
 
-void Engine::Impl::start() {
-  thread_ = std::thread([this] { serve(); });
+Status Engine::Impl::start() {
+  try {
+    thread_ = std::thread([this] { serve(); });
+    return {};
+  } catch (const std::system_error& failure) {
+    return error(StatusCode::device, "cannot start the thread that computes: {}",
+                 failure.code().message());
+  }
 }
 
 Engine::Impl::~Impl() {
@@ -327,7 +334,7 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path
       impl->scheduler->set_recovery(
           [&engine = *impl](const Status& failure) { return engine.fall_back(failure); });
     }
-    impl->start();
+    INFER_CHECK_R(impl->start());
     return impl;
   });
 }

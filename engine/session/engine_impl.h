@@ -100,7 +100,7 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
                                             const LoadOptions& options);
   /// The public object.
   static std::unique_ptr<Engine> wrap(std::unique_ptr<Impl> impl);
-  void start();
+  Status start();
 
   /// Runs `fn` on the scheduler's thread between steps and waits for it; what it throws comes out.
   /// Takes no memory, so that what has to be given back can be given back when there is none.

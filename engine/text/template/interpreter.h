@@ -108,6 +108,15 @@ class Interpreter {
   Result<bool> test(std::string_view name, const Value& value, Arguments arguments);
   /// Fails if nothing may be made that is that large.
   Status check_size(int64_t bytes) const;
+  /// Appends to a text that is being made, if there may be one that long.
+  Status append(std::string& text, std::string_view part);
+  Status append_times(std::string& text, std::string_view part, int64_t times);
+  /// `text` with HTML's entities, see escape_html.
+  Result<std::string> escaped(std::string_view text);
+  /// Fails once the budget is spent.
+  Status check_budget() const { return budget_.spent() ? budget_.failure() : Status(); }
+  /// A text's characters. Charges for taking it apart.
+  Result<std::u32string> characters(std::string_view text);
   /// raise_exception(): the message stays as it is.
   Result<Value> raise_from_template(std::string message);
 
@@ -130,6 +139,8 @@ class Interpreter {
   Status write(std::string_view text);
   void enter(const Loads& loads);
   Value& slot(Slot slot);
+  std::shared_ptr<Activation> activation(const Function& function,
+                                         const std::shared_ptr<Activation>& outer);
   void capture();
 
   // calls.cpp

@@ -8,7 +8,7 @@ packages=(
   libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libexpected-dev
   libvulkan-dev libvulkan-volk-dev glslc mesa-vulkan-drivers vulkan-validationlayers
   doctest-dev libutf8proc-dev libpcre2-dev libxxhash-dev libedit-dev
-  python3 python3-pytest python3-numpy python3-jinja2 python3-jsonschema
+  locales python3 python3-pytest python3-numpy python3-jinja2 python3-jsonschema
 )
 if [ "${1:-}" = --all ]; then packages+=(clang-19 libclang-rt-19-dev libfuzzer-19-dev clang-format clang-tidy); fi
 if [ "${1:-}" = --arm ]; then

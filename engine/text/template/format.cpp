@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "engine/core/ascii.h"
 #include "engine/text/template/characters.h"
 #include "engine/text/template/numbers.h"
 #include "engine/text/template/repr.h"
@@ -63,7 +64,7 @@ std::string grouped(const std::string& digits, char separator, size_t every) {
 }
 
 std::string upper_ascii(std::string text) {
-  for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  for (char& c : text) c = ascii_upper(c);
   return text;
 }
 

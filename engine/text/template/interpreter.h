@@ -67,8 +67,9 @@ struct Iterator : Object {
 
 class Interpreter {
  public:
-  /// `now`: seconds since 1970 of the local clock, for strftime_now.
-  Interpreter(const Ast& ast, int64_t now) : ast_(ast), now_(now) {}
+  /// `now`: seconds since 1970 of the local clock, for strftime_now. `most_work`: see Budget.
+  Interpreter(const Ast& ast, int64_t now, int64_t most_work = Budget::kWork)
+      : ast_(ast), now_(now), budget_(most_work) {}
   ~Interpreter();
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;

@@ -67,7 +67,7 @@ Status Budget::failure() const {
                  kBytes >> 20);
   }
   return error(StatusCode::invalid_argument, "the template takes more than {} steps",
-               kWork / kStep);
+               most_work_ / kStep);
 }
 
 std::optional<Value> Object::attribute(Interpreter&, std::string_view) { return std::nullopt; }

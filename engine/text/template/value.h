@@ -40,6 +40,9 @@ class Budget {
   static constexpr int64_t kWork = 6'000'000 * kStep;  ///< units; about half a second
   static constexpr int kNesting = 200;                 ///< of values in values
 
+  /// `most_work`: units that may be charged.
+  explicit Budget(int64_t most_work = kWork) : most_work_(most_work) {}
+
   /// Notes a new value of so many bytes and charges for making it.
   void take(int64_t bytes) {
     bytes_ += bytes;
@@ -49,7 +52,7 @@ class Budget {
   /// Charges units (≥ 0). False when there have been too many.
   bool work(int64_t units) {
     if (__builtin_add_overflow(work_, units, &work_)) work_ = INT64_MAX;
-    return work_ <= kWork;
+    return work_ <= most_work_;
   }
   /// Charges `count` things at `each` units a thing. False when there have been too many.
   bool work(size_t count, int64_t each) {
@@ -60,12 +63,13 @@ class Budget {
   bool step() { return work(kStep); }
   void nest(int depth) { too_deep_ = too_deep_ || depth > kNesting; }
   bool fits(int64_t bytes) const { return bytes <= kOutput && bytes_ + bytes <= kBytes; }
-  bool spent() const { return work_ > kWork || bytes_ > kBytes || too_deep_; }
+  bool spent() const { return work_ > most_work_ || bytes_ > kBytes || too_deep_; }
   /// Why, once spent().
   Status failure() const;
   int64_t units() const { return work_; }
 
  private:
+  int64_t most_work_;
   int64_t bytes_ = 0;
   int64_t work_ = 0;
   bool too_deep_ = false;

@@ -16,9 +16,11 @@ namespace {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr double kSeconds = 60;
 constexpr int64_t kBytes = int64_t{8} << 30;
+constexpr size_t kEach = 8;
 #else
 constexpr double kSeconds = 2;
 constexpr int64_t kBytes = 1'000'000'000;
+constexpr size_t kEach = 1;
 #endif
 
 double thread_seconds() {
@@ -64,10 +66,12 @@ std::string spelt_out(const nlohmann::json& parts) {
 }  // namespace
 
 std::vector<Hostile> read_hostile(const std::string& file, const std::string& source,
-                                  const std::string& input) {
+                                  const std::string& input, size_t at_least) {
   std::vector<Hostile> all;
-  for (const nlohmann::json& entry :
-       nlohmann::json::parse(read_text(data_path("hostile/" + file)))) {
+  const auto entries = nlohmann::json::parse(read_text(data_path("hostile/" + file)));
+  CHECK(entries.size() >= at_least);
+  for (size_t i = 0; i < entries.size(); i += kEach) {
+    const nlohmann::json& entry = entries[i];
     all.push_back({entry["name"], spelt_out(entry[source]),
                    entry.contains(input) ? spelt_out(entry[input]) : ""});
   }

@@ -14,7 +14,8 @@ int main(int argc, char** argv) {
   setenv("LOCPATH", INFER_TEST_LOCALES, 1);
   const char* const made = std::setlocale(LC_ALL, "de_DE.UTF-8");
   if (made == nullptr || std::string_view(std::localeconv()->decimal_point) != ",") {
-    infer::test::skipped("a locale with decimal commas: localedef or the package locales is absent");
+    infer::test::skipped(
+        "a locale with decimal commas: localedef or the package locales is absent");
   } else {
     std::locale::global(std::locale("de_DE.UTF-8"));  // that of C++'s streams
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "engine/core/file.h"
 #include "engine/text/unicode.h"
@@ -14,12 +15,12 @@ namespace {
 
 constexpr size_t kMaxRules = 64;
 constexpr size_t kMaxPatternBytes = 16384;
-constexpr uint32_t kUsualSteps = 400;     // at one place, without being charged for
-constexpr uint32_t kMaxSteps = 100'000;   // at one place
-constexpr int64_t kWorkPerByte = 256;     // units for one text, see Work
+constexpr uint32_t kUsualSteps = 400;    // at one place, without being charged for
+constexpr uint32_t kMaxSteps = 100'000;  // at one place
+constexpr int64_t kWorkPerByte = 256;    // units for one text, see Work
 constexpr int64_t kWorkPerText = 1 << 20;
 constexpr uint32_t kMaxHeap = 16 * 1024;  // KiB, of one match
-constexpr uint32_t kMaxNesting = 100;     // of parentheses
+constexpr uint32_t kMaxNesting = 150;     // of parentheses, those that the translation adds too
 
 /// Unicode's White_Space: PCRE2 counts U+180E as well.
 constexpr std::string_view kSpaces =
@@ -32,23 +33,41 @@ constexpr std::string_view kWord = "\\p{L}\\p{M}\\p{N}\\p{Pc}";
 constexpr uint32_t kAttempt = 1;  // an attempt to match at one place
 constexpr uint32_t kBefore = 2;   // before a repetition of one character
 constexpr uint32_t kAfter = 3;    // after it
+constexpr uint32_t kPassed = 4;   // after some atoms, and in each round of a counted group
+constexpr uint32_t kFirst = 5;    // after the first repetition of an alternative of the pattern
+
+constexpr int kAtoms = 32;  // between callouts
 
 /// What matching in one text has used. PCRE2's match limit counts the steps of one attempt. It
-/// counts neither what a repetition of a character runs over (`a*` is one step) nor attempts. So
-/// the patterns have callouts: around each such repetition, and where an attempt begins.
+/// does not count what a repetition of a character runs over (`a*` is one step), literal
+/// characters, rounds of a counted group, nor attempts. So the patterns have callouts at these.
 struct Work {
   int64_t left = 0;    // units: bytes run over, attempts, steps beyond the usual number
   size_t last = 0;     // where the last callout was
   size_t attempt = 0;  // where the attempt began
+  // A first repetition began where the attempt did, which saves a callout. If it gives some of its
+  // characters back, only these are charged.
+  size_t first_end = 0;
+  size_t first_pattern = SIZE_MAX;
 };
 
 int on_callout(pcre2_callout_block* block, void* data) {
   Work& work = *static_cast<Work*>(data);
   const size_t at = block->current_position;
-  if (block->callout_number == kAttempt) work.attempt = at;
+  if (block->callout_number == kAttempt) {
+    work.attempt = at;
+    work.first_pattern = SIZE_MAX;
+  }
+  if (block->callout_number == kFirst) {
+    const bool again = work.first_pattern == block->pattern_position && at < work.first_end;
+    work.left -= static_cast<int64_t>(again ? work.first_end - at : at - work.attempt);
+    work.first_end = at;
+    work.first_pattern = block->pattern_position;
+  }
   if (block->callout_number == kAfter) {
     work.left -= static_cast<int64_t>(at > work.last ? at - work.last : work.last - at);
   }
+  if (block->callout_number == kPassed) work.left -= kAtoms;
   work.last = at;
   return --work.left < 0 ? PCRE2_ERROR_CALLOUT : 0;
 }
@@ -93,6 +112,7 @@ class Translator {
         repetition();
       } else {
         begin_atom();
+        if (c == '|' && groups_.empty()) first_ = true;
         put(decode_utf8(in_, at_).size);
       }
     }
@@ -102,6 +122,7 @@ class Translator {
  private:
   static std::string callout(uint32_t number) { return fmt::format("(?C{})", number); }
   void begin_atom() {
+    if (++atoms_ % kAtoms == 0) out += callout(kPassed);
     atom_ = out.size();
     group_ = false;
   }
@@ -165,6 +186,7 @@ class Translator {
   }
 
   void open() {
+    first_ = false;
     groups_.push_back(out.size());
     const std::string_view rest = in_.substr(at_);
     if (rest.starts_with("(?")) {
@@ -187,9 +209,10 @@ class Translator {
 
   /// Copies `count` bytes that repeat the last atom. What repeats a group takes a step each time.
   void repeat(size_t count) {
-    if (!group_) out.insert(atom_, callout(kBefore));
+    const bool first = std::exchange(first_, false);
+    if (!group_ && !first) out.insert(atom_, callout(kBefore));
     put(count);
-    if (!group_) out += callout(kAfter);
+    if (!group_) out += callout(first ? kFirst : kAfter);
   }
 
   void repetition() {
@@ -208,6 +231,10 @@ class Translator {
     }
     const bool plus = end + 1 < in_.size() && in_[end + 1] == '+';
     const bool lazy = end + 1 < in_.size() && in_[end + 1] == '?';
+    if (group_) {
+      out.insert(atom_, "(?:" + callout(kPassed));
+      out += ')';
+    }
     if (plus) out.insert(atom_, "(?:");
     const size_t begin = atom_;
     if (plus) atom_ += 3;
@@ -223,6 +250,8 @@ class Translator {
   bool class_ = false;
   size_t atom_ = 0;     // where in `out` what a repetition would repeat begins
   bool group_ = false;  // whether that is a group
+  bool first_ = true;   // whether no group nor repetition has been in this alternative
+  int atoms_ = 0;
   std::vector<size_t> groups_;
 };
 
@@ -300,7 +329,7 @@ Result<RegexSplitter> RegexSplitter::create(const std::vector<SplitRule>& rules,
   if (!context) throw std::bad_alloc();
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   pcre2_set_max_pattern_length(context.get(), 16 * kMaxPatternBytes);
-  pcre2_set_parens_nest_limit(context.get(), kMaxNesting + 1);  // and the one around all
+  pcre2_set_parens_nest_limit(context.get(), kMaxNesting);
   if (rules.size() > kMaxRules) {
     return fail(StatusCode::unsupported, "{}: its pre_tokenizer: more than {} steps", source,
                 kMaxRules);

@@ -9,8 +9,7 @@ namespace {
 
 TEST_CASE("hostile templates end soon and in little memory") {
   const std::vector<test::Hostile> all =
-      test::read_hostile("templates.json", "template", "variables");
-  CHECK(all.size() >= 170);
+      test::read_hostile("templates.json", "template", "variables", 170);
   for (const test::Hostile& hostile : all) {
     test::check_bounded(hostile, [&] {
       const auto program = TemplateProgram::parse(hostile.source);
@@ -26,7 +25,8 @@ TEST_CASE("hostile templates end soon and in little memory") {
       CHECK((code == StatusCode::bad_file || code == StatusCode::invalid_argument ||
              code == StatusCode::unsupported));
       CHECK(message.size() < 1000);
-      CHECK(message.starts_with("template, line "));
+      CHECK((message.starts_with("template, line ") ||
+             message.starts_with("the variables are not JSON: ")));
     });
   }
 }

@@ -86,19 +86,24 @@ void too_long(const std::string& pattern, const std::string& text) {
   const auto words = splitter->split(text);
   REQUIRE_FALSE(words);
   CHECK(words.error().code() == StatusCode::unsupported);
-  CHECK(words.error().message() ==
-        "t.json: the pattern '" + pattern + "' of its pre_tokenizer takes too long for this text");
+  CHECK(words.error().message().starts_with("t.json: the pattern '"));
+  CHECK(words.error().message().ends_with("' of its pre_tokenizer takes too long for this text"));
 }
 
 TEST_CASE("work beyond a limit for the text is an error") {
   // Steps of one attempt.
-  too_long("(a|a)*(a|a)*(a|a)*b", std::string(3000, 'a'));
+  too_long("(a|a)*(a|a)*(a|a)*b", std::string(3000, 'a') + "cb");
   // What repetitions run over at each place, ahead and in the match itself.
   const std::string run(100'000, 'a');
-  for (const char* pattern : {"(?!a*b)a", "(?!a*b)c", "a*b|a", "a+?b|a", "(?>a*)b|a", "a{3,}+b|a",
-                              "[^b]*b|a", "\\p{L}+\\s|a", ".*b|a", "(?i:a*)b|a", "(?:é|a*)b|a"}) {
+  for (const char* pattern :
+       {"(?!a*b)a", "(?!a*b)[ac]", "a*b|a", "a+?b|a", "(?>a*)b|a", "a{3,}+b|a", "[^b]*b|a",
+        "\\p{L}+\\s|a", ".*b|a", "(?i:a*)b|a", "(?:é|a*)b|a"}) {
     too_long(pattern, run);
   }
+  // Literal characters, and rounds of groups.
+  too_long(std::string(10'000, 'a') + "b|a", run);
+  too_long("(?:){1000}a", run);
+  too_long("(?:a?){1000}b|a", run);
 }
 
 TEST_CASE("a place may take many steps") {
@@ -118,8 +123,7 @@ TEST_CASE("repetitions of characters of several bytes") {
 }
 
 TEST_CASE("hostile patterns end soon and in little memory") {
-  const std::vector<test::Hostile> all = test::read_hostile("patterns.json", "pattern", "text");
-  CHECK(all.size() >= 30);
+  const std::vector<test::Hostile> all = test::read_hostile("patterns.json", "pattern", "text", 30);
   for (const test::Hostile& hostile : all) {
     test::check_bounded(hostile, [&] {
       const auto splitter = RegexSplitter::create({{hostile.source}}, "t.json");

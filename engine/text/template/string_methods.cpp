@@ -46,6 +46,7 @@ Result<Value> stripped(Call& call, bool left, bool right) {
   if (!call.has(0) || call[0].is(Kind::none)) {
     if (right) rest = strip_right(rest);
     if (left) rest.remove_prefix(skip_spaces(rest, 0));
+    call.in.budget().work(text.size() - rest.size(), Budget::kLoop);
   } else {
     INFER_TRY(const std::string given, argument(call, 0));
     INFER_TRY(std::u32string set, call.in.characters(given));

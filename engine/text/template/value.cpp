@@ -53,7 +53,7 @@ int key_order(Budget& budget, const Value& a, const Value& b) {
 }
 
 bool equal_texts(Budget& budget, std::string_view a, std::string_view b) {
-  return a.size() == b.size() && compare_texts(budget, a, b) == 0;
+  return a.size() == b.size() && compare_texts(budget, a, b) == 0 && !budget.spent();
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return add(Value::list(&budget_, std::move(close().values))); }
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception& e) override {
-    failure_ = fmt::format("byte {}: {}", position, e.what());
+    failure_ = fmt::format("byte {}: {}", position, shortened(e.what()));
     return false;
   }
 

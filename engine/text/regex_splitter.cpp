@@ -30,44 +30,41 @@ constexpr std::string_view kSpaces =
 constexpr std::string_view kWord = "\\p{L}\\p{M}\\p{N}\\p{Pc}";
 
 // Numbers of callouts.
-constexpr uint32_t kAttempt = 1;  // an attempt to match at one place
-constexpr uint32_t kBefore = 2;   // before a repetition of one character
-constexpr uint32_t kAfter = 3;    // after it
-constexpr uint32_t kPassed = 4;   // after some atoms, and in each round of a counted group
-constexpr uint32_t kFirst = 5;    // after the first repetition of an alternative of the pattern
+constexpr uint32_t kBefore = 1;  // before a repetition of one character
+constexpr uint32_t kAfter = 2;   // after it
+constexpr uint32_t kPassed = 3;  // after some atoms, and in each round of a counted group
+constexpr uint32_t kFirst = 4;   // after the first repetition of an alternative of the pattern
 
 constexpr int kAtoms = 32;  // between callouts
 
 /// What matching in one text has used. PCRE2's match limit counts the steps of one attempt. It
 /// does not count what a repetition of a character runs over (`a*` is one step), literal
-/// characters, rounds of a counted group, nor attempts. So the patterns have callouts at these.
+/// characters, and rounds of a counted group. So the patterns have callouts at these.
 struct Work {
-  int64_t left = 0;    // units: bytes run over, attempts, steps beyond the usual number
-  size_t last = 0;     // where the last callout was
-  size_t attempt = 0;  // where the attempt began
-  // A first repetition began where the attempt did, which saves a callout. If it gives some of its
-  // characters back, only these are charged.
+  int64_t left = 0;  // units: bytes run over, steps beyond the usual number
+  size_t last = 0;   // where the last callout was
+  // A first repetition begins about where the attempt does, which saves a callout. If it gives some
+  // of its characters back, only these are charged.
+  size_t first_start = SIZE_MAX;
   size_t first_end = 0;
-  size_t first_pattern = SIZE_MAX;
+  size_t first_pattern = 0;
 };
 
 int on_callout(pcre2_callout_block* block, void* data) {
   Work& work = *static_cast<Work*>(data);
   const size_t at = block->current_position;
-  if (block->callout_number == kAttempt) {
-    work.attempt = at;
-    work.first_pattern = SIZE_MAX;
-  }
   if (block->callout_number == kFirst) {
-    const bool again = work.first_pattern == block->pattern_position && at < work.first_end;
-    work.left -= static_cast<int64_t>(again ? work.first_end - at : at - work.attempt);
+    const bool again = work.first_start == block->start_match &&
+                       work.first_pattern == block->pattern_position && at < work.first_end;
+    work.left -= static_cast<int64_t>(again ? work.first_end - at : at - block->start_match);
+    work.first_start = block->start_match;
     work.first_end = at;
     work.first_pattern = block->pattern_position;
-  }
-  if (block->callout_number == kAfter) {
+  } else if (block->callout_number == kAfter) {
     work.left -= static_cast<int64_t>(at > work.last ? at - work.last : work.last - at);
+  } else if (block->callout_number == kPassed) {
+    work.left -= kAtoms;
   }
-  if (block->callout_number == kPassed) work.left -= kAtoms;
   work.last = at;
   return --work.left < 0 ? PCRE2_ERROR_CALLOUT : 0;
 }
@@ -81,7 +78,6 @@ class Translator {
   const char* problem = nullptr;
 
   void run() {
-    out = callout(kAttempt) + "(?:";
     for (at_ = 0; at_ < in_.size() && problem == nullptr;) {
       const char c = in_[at_];
       if (c == '\\') {
@@ -116,7 +112,6 @@ class Translator {
         put(decode_utf8(in_, at_).size);
       }
     }
-    out += ')';
   }
 
  private:
@@ -296,8 +291,14 @@ struct RegexSplitter::Scratch {
     while (at < text.size()) {
       int found = run(at, kUsualSteps, 0);
       if (found != PCRE2_ERROR_MATCHLIMIT) return found;
-      // The place that needs more steps is tried alone, and charged for.
-      const size_t place = work.attempt;
+      // The place that needs more steps is looked for, tried alone and charged for.
+      size_t place = at;
+      const auto next = [&] { place += decode_utf8(text, place).size; };
+      while (place < text.size() &&
+             (found = run(place, kUsualSteps, PCRE2_ANCHORED)) == PCRE2_ERROR_NOMATCH) {
+        next();
+      }
+      if (found != PCRE2_ERROR_MATCHLIMIT) return found;
       for (const uint32_t steps : {8 * kUsualSteps, 64 * kUsualSteps, kMaxSteps}) {
         work.left -= steps;
         if (work.left < 0) return PCRE2_ERROR_MATCHLIMIT;
@@ -305,7 +306,8 @@ struct RegexSplitter::Scratch {
         if (found != PCRE2_ERROR_MATCHLIMIT) break;
       }
       if (found != PCRE2_ERROR_NOMATCH) return found;
-      at = place + decode_utf8(text, place).size;
+      next();
+      at = place;
     }
     return PCRE2_ERROR_NOMATCH;
   }

@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
         "a locale with decimal commas: localedef or the package locales is absent");
   } else {
     std::locale::global(std::locale("de_DE.UTF-8"));  // that of C++'s streams
+    std::setlocale(LC_MESSAGES, "C");                 // the tests know the system's English errors
   }
   return doctest::Context(argc, argv).run();
 }

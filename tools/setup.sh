@@ -12,7 +12,7 @@ packages=(
 )
 tests=(
   mesa-vulkan-drivers vulkan-validationlayers doctest-dev clang-format fish zsh
-  python3 python3-pytest python3-numpy python3-jinja2 python3-jsonschema
+  locales python3 python3-pytest python3-numpy python3-jinja2 python3-jsonschema
 )
 case "${1:-}" in
   "") ;;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <fstream>
 #include <string>
 
@@ -65,7 +66,11 @@ int64_t limit_of(int resource) {
 void apply_process_limits(HostMemory& memory) {
   int64_t pages[6] = {};  // of /proc/self/statm: size, resident, shared, text, library, data
   std::ifstream statm("/proc/self/statm");
-  for (int64_t& count : pages) statm >> count;
+  for (int64_t& count : pages) {
+    std::string digits;
+    statm >> digits;
+    std::from_chars(digits.data(), digits.data() + digits.size(), count);
+  }
   const int64_t page = sysconf(_SC_PAGESIZE);
   memory.held = pages[1] * page;
   memory.stack = kTouchedStack;

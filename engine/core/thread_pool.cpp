@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -52,11 +53,15 @@ void wait_a_little(const std::atomic<T>& value, T old, int spins) {
 /// CPUs that a cgroup v2 quota leaves, 0 if there is none.
 int cgroup_cpus() {
   std::ifstream file("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (!(file >> quota >> period) || quota == "max" || period <= 0) return 0;
-  const double cpus = std::strtod(quota.c_str(), nullptr) / period;
-  return cpus > 0 ? std::max(1, static_cast<int>(std::lround(cpus))) : 0;
+  std::string quota_text, period_text;  // microseconds; no quota is "max"
+  file >> quota_text >> period_text;
+  int64_t quota = 0, period = 0;
+  const auto read = [](const std::string& text, int64_t& to) {
+    return std::from_chars(text.data(), text.data() + text.size(), to).ec == std::errc() && to > 0;
+  };
+  if (!read(quota_text, quota) || !read(period_text, period)) return 0;
+  const double cpus = static_cast<double>(quota) / static_cast<double>(period);
+  return std::max(1, static_cast<int>(std::lround(cpus)));
 }
 
 }  // namespace

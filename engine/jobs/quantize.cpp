@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 
+#include "engine/core/ascii.h"
 #include "engine/core/log.h"
 #include "engine/core/thread_pool.h"
 #include "engine/jobs/importance.h"
@@ -24,10 +25,7 @@ constexpr int64_t kGrainElements = 1 << 15;        ///< that a thread takes at a
 constexpr const char* kCopy = "COPY";
 
 bool equal_in_any_case(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](char x, char y) {
-    return std::tolower(static_cast<unsigned char>(x)) ==
-           std::tolower(static_cast<unsigned char>(y));
-  });
+  return std::ranges::equal(a, b, [](char x, char y) { return ascii_lower(x) == ascii_lower(y); });
 }
 
 /// Whether the pattern matches from the text's beginning to any place in it; linear in their

@@ -1,9 +1,9 @@
 #include "engine/jobs/type_mix.h"
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 
+#include "engine/core/ascii.h"
 #include "engine/quant/quant.h"
 #include "infer/infer.hpp"
 
@@ -46,7 +46,7 @@ const NamedMix* find_mix(std::string_view name) {
 }
 
 std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : text) c = ascii_lower(c);
   return text;
 }
 
@@ -264,7 +264,7 @@ std::vector<std::string> type_mix_names() {
   std::vector<std::string> names;
   const auto add = [&](std::string_view name) {
     std::string upper(name);
-    for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    for (char& c : upper) c = ascii_upper(c);
     names.push_back(std::move(upper));
   };
   for (const DTypeInfo& info : all_dtypes()) {

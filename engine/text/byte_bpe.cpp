@@ -155,7 +155,7 @@ class ByteBpe : public TextEncoder {
 
   Status build(const TokenizerSpec& spec);
 
-  void encode(std::string_view text, bool fresh, std::vector<int32_t>& out) const override {
+  Status encode(std::string_view text, bool fresh, std::vector<int32_t>& out) const override {
     std::string composed;
     if (compose_ && compose(text, composed)) text = composed;
     std::string escaped;
@@ -168,16 +168,18 @@ class ByteBpe : public TextEncoder {
     }
     Workspace work;
     if (splitter_) {
-      for (const RegexSplitter::Word word : splitter_->split(text)) {
+      INFER_TRY_S(const std::vector<RegexSplitter::Word> words, splitter_->split(text));
+      for (const RegexSplitter::Word word : words) {
         encode_word(text.substr(word.begin, word.end - word.begin), work, out);
       }
-      return;
+      return {};
     }
     uint32_t begin = 0;
     for (const uint32_t end : split_words(rules_, text)) {
       encode_word(text.substr(begin, end - begin), work, out);
       begin = end;
     }
+    return {};
   }
 
   std::string piece(std::string_view token) const override {

@@ -44,8 +44,12 @@ OutputReader::OutputReader(std::string_view template_source, std::string_view pr
 
 void OutputReader::push(std::string_view text, std::vector<OutputEvent>& events) {
   events_ = &events;
-  pending_ += text;
-  while (step(false)) {
+  // In pieces: taking a section out of pending_ moves what follows it.
+  constexpr size_t kPiece = size_t{1} << 14;
+  for (size_t at = 0; at < text.size(); at += kPiece) {
+    pending_ += text.substr(at, kPiece);
+    while (step(false)) {
+    }
   }
 }
 
@@ -118,12 +122,12 @@ size_t OutputReader::partial(const std::vector<std::string_view>& marks) const {
   return longest;
 }
 
-const std::string_view* OutputReader::first(const std::vector<std::string_view>& marks,
-                                            size_t& at) const {
+const std::string_view* OutputReader::first(const std::vector<std::string_view>& marks, size_t& at,
+                                            size_t from) const {
   const std::string_view* found = nullptr;
   at = std::string::npos;
   for (const std::string_view& mark : marks) {
-    const size_t here = pending_.find(mark);
+    const size_t here = pending_.find(mark, from);
     if (here < at) {
       at = here;
       found = &mark;
@@ -134,7 +138,8 @@ const std::string_view* OutputReader::first(const std::vector<std::string_view>&
 
 /// The beginning of an answer that may be nothing but a call.
 bool OutputReader::step_probe(bool last) {
-  const size_t begins = pending_.find_first_not_of(kSpace);
+  const size_t begins = pending_.find_first_not_of(kSpace, searched_);
+  searched_ = std::min(begins, pending_.size());
   if (begins != std::string::npos && pending_[begins] == '{' && may_be_call(pending_)) {
     if (!last) return false;
     const std::string text = std::exchange(pending_, {});
@@ -240,8 +245,11 @@ bool OutputReader::step_header(bool last) {
 }
 
 bool OutputReader::step_message_call(bool last) {
+  constexpr size_t kLongestMark = 16;
   size_t end = 0;
-  const std::string_view* mark = first(content_marks_, end);
+  const std::string_view* mark =
+      first(content_marks_, end, searched_ - std::min(searched_, kLongestMark));
+  searched_ = pending_.size();
   if (mark == nullptr && !last) return false;
   const std::string body = pending_.substr(0, end);
   const bool header = mark != nullptr && (*mark == "<|start|>" || *mark == "<|channel|>");

@@ -38,8 +38,9 @@ class OutputReader {
   bool emit_calls(const std::optional<std::vector<ToolCall>>& calls);
   /// How much of the end of pending_ may be the beginning of a mark.
   size_t partial(const std::vector<std::string_view>& marks) const;
-  /// The first of the marks in pending_, and where; null if there is none.
-  const std::string_view* first(const std::vector<std::string_view>& marks, size_t& at) const;
+  /// The first of the marks in pending_ from `from` on, and where; null if there is none.
+  const std::string_view* first(const std::vector<std::string_view>& marks, size_t& at,
+                                size_t from = 0) const;
   /// Passes on what stands before the first mark and takes the mark; false: none is there yet.
   bool take_mark(const std::vector<std::string_view>& marks, OutputEvent::Kind kind, bool last,
                  std::string_view& mark);
@@ -53,7 +54,7 @@ class OutputReader {
   const ToolSection* section_ = nullptr;
   std::string opening_;    // of the section of calls or the message, as it came
   std::string recipient_;  // of a message that is a call
-  size_t searched_ = 0;    // of pending_, without the closing mark
+  size_t searched_ = 0;    // of pending_, without what is looked for
   std::vector<std::string_view> content_marks_;
   std::vector<std::string_view> reasoning_marks_;
   std::vector<OutputEvent>* events_ = nullptr;

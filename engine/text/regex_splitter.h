@@ -13,8 +13,8 @@
 
 namespace infer {
 
-/// Immutable, safe from several threads. A match that takes more steps than a limit ends the
-/// cutting of the piece it is in: what is left of it is one word.
+/// Immutable, safe from several threads. The work for one text is bounded in proportion to its
+/// length, whatever the patterns.
 class RegexSplitter {
  public:
   /// The patterns are in Oniguruma's syntax, as the library `tokenizers` has them. unsupported,
@@ -29,17 +29,19 @@ class RegexSplitter {
   struct Word {
     uint32_t begin, end;
   };
-  /// The words in order. What is not UTF-8 is no part of a match.
-  std::vector<Word> split(std::string_view text) const;
+  /// The words in order. What is not UTF-8 is no part of a match. unsupported, naming the source
+  /// and the pattern, where a pattern needs more work than a text of that length may take.
+  Result<std::vector<Word>> split(std::string_view text) const;
 
  private:
   struct Step;
   struct Scratch;
-  explicit RegexSplitter(std::vector<Step> steps);
-  static void cut(const Step& step, std::string_view text, Word piece, Scratch& scratch,
+  RegexSplitter(std::vector<Step> steps, std::string source);
+  static bool cut(const Step& step, std::string_view text, Word piece, Scratch& scratch,
                   std::vector<Word>& out);
 
   std::vector<Step> steps_;
+  std::string source_;
 };
 
 }  // namespace infer

@@ -28,12 +28,13 @@ class SentencepieceBpe : public TextEncoder {
     }
   }
 
-  void encode(std::string_view text, bool fresh, std::vector<int32_t>& out) const override {
-    if (text.empty()) return;
+  Status encode(std::string_view text, bool fresh, std::vector<int32_t>& out) const override {
+    if (text.empty()) return {};
     const bool prefix = fresh && space_prefix_ && !(unless_space_ && begins_with_space(text));
     std::string escaped(prefix ? kSpaceMark : std::string_view());
     escaped += escape_spaces(text);
     merge(escaped, out);
+    return {};
   }
 
   std::string piece(std::string_view token) const override { return unescape_spaces(token); }

@@ -22,7 +22,8 @@ class TextEncoder {
   virtual ~TextEncoder() = default;
 
   /// Appends the ids of `text`. `fresh`: it begins the input or follows a special token.
-  virtual void encode(std::string_view text, bool fresh, std::vector<int32_t>& out) const = 0;
+  /// unsupported if a pattern of the model needs too long for the text.
+  virtual Status encode(std::string_view text, bool fresh, std::vector<int32_t>& out) const = 0;
 
   /// The bytes that a normal token with this spelling stands for.
   virtual std::string piece(std::string_view token) const = 0;

@@ -123,18 +123,19 @@ void Tokenizer::build_pieces() {
   }
 }
 
-void Tokenizer::encode_text(std::string_view text, bool parse_special,
-                            std::vector<int32_t>& out) const {
+Status Tokenizer::encode_text(std::string_view text, bool parse_special,
+                              std::vector<int32_t>& out) const {
   bool fresh = true;
   for (size_t pos = 0; pos < text.size();) {
     const SpecialMatcher::Hit hit = matcher_.find(text, pos, parse_special);
     const size_t end = hit.id == kNoToken ? text.size() : hit.text_end;
-    if (end > pos) encoder_->encode(text.substr(pos, end - pos), fresh, out);
-    if (hit.id == kNoToken) return;
+    if (end > pos) INFER_CHECK(encoder_->encode(text.substr(pos, end - pos), fresh, out));
+    if (hit.id == kNoToken) return {};
     out.push_back(hit.id);
     fresh = !spec_.prefix_at_start_only;
     pos = hit.text_begin;
   }
+  return {};
 }
 
 Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
@@ -151,7 +152,7 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, EncodeOpti
   std::vector<int32_t> ids;
   ids.reserve(text.size() / 4 + 8);
   if (options.add_special && special_.add_bos) ids.push_back(special_.prefix);
-  encode_text(text, options.parse_special, ids);
+  INFER_CHECK_R(encode_text(text, options.parse_special, ids));
   if (options.add_special && special_.add_eos) ids.push_back(special_.suffix);
   return ids;
 }

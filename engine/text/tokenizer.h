@@ -96,7 +96,7 @@ class Tokenizer {
   Status build();
   void build_pieces();
   bool in_range(int32_t id) const { return id >= 0 && id < vocab_size(); }
-  void encode_text(std::string_view text, bool parse_special, std::vector<int32_t>& out) const;
+  Status encode_text(std::string_view text, bool parse_special, std::vector<int32_t>& out) const;
 
   TokenizerSpec spec_;
   SpecialRules special_;

@@ -42,9 +42,10 @@ class Unigram : public TextEncoder {
     unknown_score_ = worst - kUnknownPenalty;
   }
 
-  void encode(std::string_view text, bool, std::vector<int32_t>& out) const override {
+  Status encode(std::string_view text, bool, std::vector<int32_t>& out) const override {
     const std::string normalised = normalise(text);
     if (!normalised.empty()) best_path(normalised, out);
+    return {};
   }
 
   std::string piece(std::string_view token) const override { return unescape_spaces(token); }

@@ -52,7 +52,7 @@ class Wordpiece : public TextEncoder {
     tokens_ = ByteTrie(std::move(entries));
   }
 
-  void encode(std::string_view text, bool, std::vector<int32_t>& out) const override {
+  Status encode(std::string_view text, bool, std::vector<int32_t>& out) const override {
     std::string word(kSpaceMark);
     const auto finish_word = [&] {
       if (word.size() > kSpaceMark.size()) encode_word(word, out);
@@ -73,6 +73,7 @@ class Wordpiece : public TextEncoder {
       if (!is_dropped(c.code)) normalise(c.code, put);
     }
     finish_word();
+    return {};
   }
 
   std::string piece(std::string_view token) const override { return unescape_spaces(token); }

@@ -2,7 +2,9 @@
 #include "engine/text/output_reader.h"
 
 #include <doctest.h>
+#include <time.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -54,6 +56,28 @@ void check(const Output& got, const std::string& reasoning, const std::string& c
   CHECK_EQ(got.reasoning, reasoning);
   CHECK_EQ(got.content, content);
   CHECK_EQ(got.calls, calls);
+}
+
+double thread_seconds() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+/// The least time of several for reading `text` in pieces of 4 bytes.
+double reading_time(std::string_view source, const std::string& text) {
+  double least = 1e9;
+  for (int run = 0; run < 3; ++run) {
+    const double begin = thread_seconds();
+    OutputReader reader(source, "");
+    std::vector<OutputEvent> events;
+    for (size_t at = 0; at < text.size(); at += 4) {
+      reader.push(std::string_view(text).substr(at, 4), events);
+    }
+    reader.finish(events);
+    least = std::min(least, thread_seconds() - begin);
+  }
+  return least;
 }
 
 constexpr std::string_view kHermes = "<tool_call> <think>";
@@ -192,6 +216,55 @@ TEST_CASE("other forms") {
         "", "", "functions.f:0|f|{};");
   check(read("<|tool_call|>", "<|tool_call|>[{\"name\": \"f\", \"arguments\": {}}]"), "", "",
         "|f|{};");
+}
+
+TEST_CASE("the time to read grows as the text does") {
+  // A text that stays undecided must not be looked through anew for each piece. Work that grows
+  // with the square takes 64 times as long for 8 times the length.
+  const std::string harmony = "<|channel|>commentary to=functions.f<|message|>";
+  const std::pair<std::string_view, std::string> all[] = {
+      {"<|channel|> <|message|>", harmony + "{\"a\": \""},
+      {"<|start_header_id|> \"parameters\"", ""},
+      {"<|start_header_id|> \"parameters\"", "{\"name\":"},
+      {kHermes, "<tool_call>"},
+      {kHermes, ""},
+  };
+  for (const auto& [source, start] : all) {
+    for (const char fill : {' ', 'x', '<'}) {
+      CAPTURE(source);
+      CAPTURE(start);
+      CAPTURE(fill);
+      constexpr size_t kSize = 50'000;
+      double ratio = 0;
+      for (int attempt = 0; attempt < 4; ++attempt) {  // a busy machine can spoil one
+        const double small = reading_time(source, start + std::string(kSize, fill));
+        ratio = reading_time(source, start + std::string(8 * kSize, fill)) / small;
+        if (ratio < 25) break;
+      }
+      CHECK(ratio < 25);
+    }
+  }
+  // Many sections in one piece.
+  const auto sections = [](size_t count) {
+    std::string text;
+    for (size_t i = 0; i < count; ++i) text += "<think>a</think>b";
+    return text;
+  };
+  const auto whole = [&](size_t count) {
+    const std::string text = sections(count);
+    const double begin = thread_seconds();
+    OutputReader reader(kHermes, "");
+    std::vector<OutputEvent> events;
+    reader.push(text, events);
+    reader.finish(events);
+    return thread_seconds() - begin;
+  };
+  double ratio = 0;
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    ratio = whole(80'000) / whole(10'000);
+    if (ratio < 25) break;
+  }
+  CHECK(ratio < 25);
 }
 
 TEST_CASE("formats of published templates") {

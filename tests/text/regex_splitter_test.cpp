@@ -4,6 +4,7 @@
 #include <doctest.h>
 
 #include "engine/text/pretokenizer.h"
+#include "tests/hostile.h"
 
 using namespace infer;
 
@@ -14,8 +15,10 @@ using Words = std::vector<std::string>;
 Words words(const std::vector<SplitRule>& rules, std::string_view text) {
   const auto splitter = RegexSplitter::create(rules, "t.json");
   REQUIRE_MESSAGE(splitter, splitter.error().message());
+  const auto found = splitter->split(text);
+  REQUIRE_MESSAGE(found, found.error().message());
   Words out;
-  for (const auto [begin, end] : splitter->split(text)) {
+  for (const auto [begin, end] : *found) {
     out.emplace_back(text.substr(begin, end - begin));
   }
   return out;
@@ -61,7 +64,7 @@ TEST_CASE("expressions mean what they do in Oniguruma") {
   CHECK(words("\\w+", SplitBehaviour::isolated, "e\u0301-") == Words{"e\u0301", "-"});
   CHECK(words("^a", SplitBehaviour::isolated, "ba\na") == Words{"ba\n", "a"});
   for (const char* pattern : {"[a&&b]", "[a[b]]", "[]a]", "(", "\\", "(?R)", "(?m)a", "(?C1)",
-                              "\\Ga", "\\Ca", "(*ACCEPT)", "\\p{Nope}"}) {
+                              "\\Ga", "\\Ca", "(*ACCEPT)", "\\p{Nope}", "(a*)\\1", "\\X", "a)"}) {
     refused(pattern);
   }
   refused(std::string(20'000, 'a'));
@@ -75,9 +78,61 @@ TEST_CASE("what is not UTF-8 is no part of a match") {
               "ab\xe2\x82") == Words{"a", "\xff\xfe", "a", "b", "\xe2\x82"});
 }
 
-TEST_CASE("a match that takes too long ends") {
-  const std::string text(3000, 'a');
-  CHECK(words("(a|a)*(a|a)*(a|a)*b", SplitBehaviour::isolated, text) == Words{text});
+/// Cutting `text` fails because the pattern takes too long.
+void too_long(const std::string& pattern, const std::string& text) {
+  CAPTURE(pattern);
+  const auto splitter = RegexSplitter::create({{pattern}}, "t.json");
+  REQUIRE_MESSAGE(splitter, splitter.error().message());
+  const auto words = splitter->split(text);
+  REQUIRE_FALSE(words);
+  CHECK(words.error().code() == StatusCode::unsupported);
+  CHECK(words.error().message().starts_with("t.json: the pattern '"));
+  CHECK(words.error().message().ends_with("' of its pre_tokenizer takes too long for this text"));
+}
+
+TEST_CASE("work beyond a limit for the text is an error") {
+  // Steps of one attempt.
+  too_long("(a|a)*(a|a)*(a|a)*b", std::string(3000, 'a') + "cb");
+  // What repetitions run over at each place, ahead and in the match itself.
+  const std::string run(100'000, 'a');
+  for (const char* pattern :
+       {"(?!a*b)a", "(?!a*b)[ac]", "a*b|a", "a+?b|a", "(?>a*)b|a", "a{3,}+b|a", "[^b]*b|a",
+        "\\p{L}+\\s|a", ".*b|a", "(?i:a*)b|a", "(?:é|a*)b|a"}) {
+    too_long(pattern, run);
+  }
+  // Literal characters, and rounds of groups.
+  too_long(std::string(10'000, 'a') + "b|a", run);
+  too_long("(?:){1000}a", run);
+  too_long("(?:a?){1000}b|a", run);
+}
+
+TEST_CASE("a place may take many steps") {
+  const std::string text = std::string(3000, 'a') + 'c';
+  CHECK(words("(a|b)+", SplitBehaviour::isolated, text) == Words{std::string(3000, 'a'), "c"});
+  // Where no match begins although it took many steps, one may begin further on.
+  CHECK(words("(a|b)+d|c", SplitBehaviour::isolated, std::string(300, 'a') + "c") ==
+        Words{std::string(300, 'a'), "c"});
+}
+
+TEST_CASE("repetitions of characters of several bytes") {
+  CHECK(words("é+", SplitBehaviour::isolated, "ééa") == Words{"éé", "a"});
+  CHECK(words("é{2}+", SplitBehaviour::isolated, "ééééa") == Words{"éééé", "a"});
+  CHECK(words("a{1,2}?", SplitBehaviour::isolated, "aa") == Words{"a", "a"});
+  CHECK(words("a{", SplitBehaviour::isolated, "a{a") == Words{"a{", "a"});
+  CHECK(words("[+*]+", SplitBehaviour::isolated, "+*a") == Words{"+*", "a"});
+}
+
+TEST_CASE("hostile patterns end soon and in little memory") {
+  const std::vector<test::Hostile> all = test::read_hostile("patterns.json", "pattern", "text", 30);
+  for (const test::Hostile& hostile : all) {
+    test::check_bounded(hostile, [&] {
+      const auto splitter = RegexSplitter::create({{hostile.source}}, "t.json");
+      if (!splitter) return;
+      const auto words = splitter->split(hostile.input);
+      CAPTURE(hostile.name);
+      if (words) CHECK(words->back().end == hostile.input.size());
+    });
+  }
 }
 
 TEST_CASE("rules are known by their name") {

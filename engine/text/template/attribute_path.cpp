@@ -44,7 +44,7 @@ Status sort_by_keys(Interpreter& in, std::vector<Keyed>& entries, bool reverse) 
 
 }  // namespace
 
-Result<AttributePath> AttributePath::parse(const Value& attribute) {
+Result<AttributePath> AttributePath::parse(Budget& budget, const Value& attribute) {
   AttributePath path;
   if (!attribute.is(Kind::string)) {
     path.parts_.push_back(attribute);
@@ -58,7 +58,9 @@ Result<AttributePath> AttributePath::parse(const Value& attribute) {
     const auto [end, ec] = std::from_chars(part.data(), part.data() + part.size(), index);
     const bool number =
         !part.empty() && part[0] != '-' && ec == std::errc() && end == part.data() + part.size();
-    path.parts_.push_back(number ? Value::of(index) : Value::string(nullptr, std::string(part)));
+    path.parts_.push_back(number ? Value::of(index) : Value::string(&budget, std::string(part)));
+    budget.step();
+    if (budget.spent()) return tl::unexpected(budget.failure());
     if (dot == rest.size()) return path;
     rest.remove_prefix(dot + 1);
   }
@@ -76,7 +78,10 @@ Result<Value> AttributePath::get(Interpreter& in, const Value& object,
 }
 
 Value folded(Interpreter& in, const Value& value) {
-  return value.is(Kind::string) ? in.string(lower(value.text()), value.markup()) : value;
+  if (!value.is(Kind::string)) return value;
+  // Once the budget is spent the work is not done.
+  if (!in.budget().work(value.text().size(), Budget::kCharacter)) return value;
+  return in.string(lower(value.text()), value.markup());
 }
 
 Result<Value> sorted(Call& call) {
@@ -86,19 +91,23 @@ Result<Value> sorted(Call& call) {
     while (true) {
       const size_t comma = std::min(rest.find(','), rest.size());
       INFER_TRY(AttributePath path,
-                AttributePath::parse(Value::string(nullptr, std::string(rest.substr(0, comma)))));
+                AttributePath::parse(
+                    call.in.budget(),
+                    Value::string(&call.in.budget(), std::string(rest.substr(0, comma)))));
       paths.push_back(std::move(path));
       if (comma == rest.size()) break;
       rest.remove_prefix(comma + 1);
     }
   } else if (call.has(2) && !call[2].is(Kind::none)) {
-    INFER_TRY(AttributePath path, AttributePath::parse(call[2]));
+    INFER_TRY(AttributePath path, AttributePath::parse(call.in.budget(), call[2]));
     paths.push_back(std::move(path));
   }
   const bool fold = !call.truth(1);
   INFER_TRY(const Elements items, call.in.elements(call.self));
   std::vector<Keyed> entries;
   for (const Value& item : items) {
+    call.in.budget().work(Budget::kStep + sizeof(Keyed));
+    INFER_CHECK_R(call.in.check_budget());
     Keyed entry{{}, item};
     if (paths.empty()) entry.keys.push_back(fold ? folded(call.in, item) : item);
     for (const AttributePath& path : paths) {
@@ -124,6 +133,8 @@ Result<Value> dict_sorted(Call& call) {
   std::vector<Keyed> entries;
   for (const auto& [key, value] : call.self.dict().entries) {
     const Value& sort_key = by == "key" ? key : value;
+    call.in.budget().work(Budget::kStep + sizeof(Keyed));
+    INFER_CHECK_R(call.in.check_budget());
     entries.push_back({{fold ? folded(call.in, sort_key) : sort_key}, call.in.tuple({key, value})});
   }
   INFER_CHECK_R(sort_by_keys(call.in, entries, call.truth(2)));
@@ -133,12 +144,14 @@ Result<Value> dict_sorted(Call& call) {
 }
 
 Result<Value> grouped(Call& call) {
-  INFER_TRY(const AttributePath path, AttributePath::parse(call[0]));
+  INFER_TRY(const AttributePath path, AttributePath::parse(call.in.budget(), call[0]));
   const Value otherwise = call.has(1) ? call[1] : Value();
   const bool fold = !call.truth(2);
   INFER_TRY(const Elements items, call.in.elements(call.self));
   std::vector<Keyed> entries;
   for (const Value& item : items) {
+    call.in.budget().work(Budget::kStep + sizeof(Keyed));
+    INFER_CHECK_R(call.in.check_budget());
     INFER_TRY(const Value key, path.get(call.in, item, otherwise));
     entries.push_back({{fold ? folded(call.in, key) : key}, item});
   }

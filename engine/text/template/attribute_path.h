@@ -9,7 +9,7 @@ namespace infer::jinja {
 
 class AttributePath {
  public:
-  static Result<AttributePath> parse(const Value& attribute);
+  static Result<AttributePath> parse(Budget& budget, const Value& attribute);
   /// What stands there; `otherwise`, if given, in place of what is undefined.
   Result<Value> get(Interpreter& in, const Value& object, const Value& otherwise = {}) const;
 

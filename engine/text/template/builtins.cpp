@@ -56,13 +56,15 @@ Status bind(const Builtin& builtin, Call& call) {
   return {};
 }
 
-/// What reading a value costs.
-int64_t cost(const Value& value) {
-  if (value.is(Kind::string)) return static_cast<int64_t>(value.text().size() / 64);
-  if (value.is(Kind::list) || value.is(Kind::tuple)) {
-    return static_cast<int64_t>(value.items().size() / 4);
+/// Charges for reading a value in bulk.
+void charge_reading(Budget& budget, const Value& value) {
+  if (value.is(Kind::string)) {
+    budget.work(value.text().size(), 1);
+  } else if (value.is(Kind::list) || value.is(Kind::tuple)) {
+    budget.work(value.items().size(), Budget::kCharacter);
+  } else if (value.is(Kind::dict)) {
+    budget.work(value.dict().entries.size(), Budget::kCharacter);
   }
-  return value.is(Kind::dict) ? static_cast<int64_t>(value.dict().entries.size() / 4) : 0;
 }
 
 }  // namespace
@@ -84,9 +86,7 @@ Result<int64_t> Call::integer(size_t i, int64_t otherwise) const {
   return raise("'{}' object cannot be interpreted as an integer", value.type_name());
 }
 
-void Call::charge_characters() const {
-  if (self.is(Kind::string)) in.budget().work(static_cast<int64_t>(self.text().size() / 4));
-}
+size_t Call::text_bytes() const { return self.is(Kind::string) ? self.text().size() : 0; }
 
 bool Call::truth(size_t i, bool otherwise) const {
   return bound[i].is(Kind::missing) ? otherwise : bound[i].truth();
@@ -118,10 +118,15 @@ const Builtin* find_method(const Value& value, std::string_view name) {
 
 Result<Value> run_builtin(Interpreter& in, const Builtin& builtin, const Value& self,
                           Arguments arguments) {
-  int64_t work = 1 + cost(self);
-  for (const Value& value : arguments.positional) work += cost(value);
-  for (const auto& [name, value] : arguments.named) work += cost(value);
-  if (!in.budget().work(work)) return tl::unexpected(in.budget().failure());
+  Budget& budget = in.budget();
+  budget.step();
+  budget.work(arguments.positional.size() + arguments.named.size(), Budget::kValue);
+  if (builtin.cost == Cost::reading) {
+    charge_reading(budget, self);
+    for (const Value& value : arguments.positional) charge_reading(budget, value);
+    for (const auto& [name, value] : arguments.named) charge_reading(budget, value);
+  }
+  if (budget.spent()) return tl::unexpected(budget.failure());
   Call call{in, self, std::move(arguments), {}};
   if (builtin.parameters != "*") {
     INFER_CHECK_R(bind(builtin, call));

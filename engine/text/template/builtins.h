@@ -31,12 +31,18 @@ struct Call {
   const Value& operator[](size_t i) const { return bound[i]; }
   /// An argument as a number, with what it is if not given. Fails for other types.
   Result<int64_t> integer(size_t i, int64_t otherwise = 0) const;
-  /// Charges for looking at every character of the operand, a string.
-  void charge_characters() const;
+  /// Bytes of the operand's text, 0 if it is no string.
+  size_t text_bytes() const;
   /// As bool() sees it.
   bool truth(size_t i, bool otherwise = false) const;
   /// An argument that has to be a string.
   Result<std::string> text(size_t i, std::string_view otherwise = "") const;
+};
+
+/// Who charges for what a builtin does.
+enum class Cost : uint8_t {
+  reading,  ///< its caller: for reading its operand and arguments once in bulk
+  own,      ///< itself: it takes constant time, or charges for what it reads
 };
 
 struct Builtin {
@@ -45,6 +51,7 @@ struct Builtin {
   /// after a slash only by position. "*": any arguments, unchecked.
   std::string_view parameters;
   Result<Value> (*run)(Call& call);
+  Cost cost = Cost::reading;
 };
 
 // Null if there is none.

@@ -72,12 +72,15 @@ Result<Arguments> Interpreter::arguments(const CallArguments& from) {
     to.positional.push_back(std::move(value));
   }
   for (const auto& [name, expr] : from.named) {
+    budget_.work(name.size(), 1);
     INFER_TRY(Value value, eval(*expr));
     to.named.emplace_back(name, std::move(value));
   }
   if (from.more != nullptr) {
     INFER_TRY(const Value more, eval(*from.more));
     INFER_TRY(const Elements items, elements(more));
+    budget_.work(items.size(), Budget::kValue);
+    INFER_CHECK_R(check_budget());
     to.positional.insert(to.positional.end(), items.begin(), items.end());
   }
   if (from.more_named != nullptr) {
@@ -85,12 +88,17 @@ Result<Arguments> Interpreter::arguments(const CallArguments& from) {
     if (!more.is(Kind::dict)) return raise("argument after ** must be a mapping");
     for (const auto& [key, value] : more.dict().entries) {
       if (!key.is(Kind::string)) return raise("keywords must be strings");
+      if (!budget_.work(key.text().size(), 1)) return tl::unexpected(budget_.failure());
       to.named.emplace_back(key.text(), value);
     }
   }
   for (size_t i = 1; i < to.named.size(); ++i) {
     const auto end = to.named.begin() + static_cast<ptrdiff_t>(i);
-    if (!budget_.work(static_cast<int64_t>(i))) return tl::unexpected(budget_.failure());
+    // Names of one length are compared to the end.
+    budget_.work(i, Budget::kCharacter);
+    if (!budget_.work(i, static_cast<int64_t>(end->first.size()))) {
+      return tl::unexpected(budget_.failure());
+    }
     if (std::any_of(to.named.begin(), end, [&](const auto& a) { return a.first == end->first; })) {
       return raise("got multiple values for keyword argument '{}'", shortened(end->first));
     }
@@ -115,9 +123,11 @@ Result<Value> Interpreter::call_macro(const Stmt& stmt, const std::shared_ptr<Ac
   if (arguments.positional.size() > count && function.varargs.index < 0) {
     return raise("macro '{}' takes not more than {} argument(s)", function.name, count);
   }
-  auto frame = std::make_shared<Activation>();
-  frame->slots.resize(static_cast<size_t>(function.slots));
-  frame->outer = scope;
+  // A parameter is looked for in all named arguments.
+  budget_.work((arguments.named.size() + 1) * count, Budget::kCharacter);
+  for (const std::string& parameter : function.parameters) budget_.work(parameter.size(), 1);
+  INFER_CHECK_R(check_budget());
+  std::shared_ptr<Activation> frame = activation(function, scope);
   const auto set = [&](Slot slot, Value value) {
     frame->slots[static_cast<size_t>(slot.index)] = std::move(value);
   };

@@ -48,14 +48,6 @@ bool lower_case(char32_t code) {
   return (char_class(code) & kLl) != 0 || code == 0xaa || code == 0xba;
 }
 
-void add_upper(std::u32string& out, char32_t code) {
-  if (const Special* s = special(code)) {
-    out += s->upper;
-  } else {
-    out += static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(code)));
-  }
-}
-
 void add_title(std::u32string& out, char32_t code) {
   if (const Special* s = special(code)) {
     out += s->title;
@@ -78,17 +70,6 @@ bool final_sigma(std::u32string_view text, size_t at) {
   return after == text.size() || !cased(text[after]);
 }
 
-void add_lower(std::u32string& out, std::u32string_view text, size_t at) {
-  const char32_t code = text[at];
-  if (code == 0x130) {
-    out += U"i\u0307";
-  } else if (code == 0x3a3) {
-    out += final_sigma(text, at) ? char32_t{0x3c2} : char32_t{0x3c3};
-  } else {
-    out += static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code)));
-  }
-}
-
 template <typename Test>
 bool all(std::string_view text, Test test) {
   for (size_t pos = 0; pos < text.size();) {
@@ -109,6 +90,25 @@ bool digit(char32_t code) {
 }
 
 }  // namespace
+
+void add_upper(std::u32string& out, char32_t code) {
+  if (const Special* s = special(code)) {
+    out += s->upper;
+  } else {
+    out += static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(code)));
+  }
+}
+
+void add_lower(std::u32string& out, std::u32string_view text, size_t at) {
+  const char32_t code = text[at];
+  if (code == 0x130) {
+    out += U"i\u0307";
+  } else if (code == 0x3a3) {
+    out += final_sigma(text, at) ? char32_t{0x3c2} : char32_t{0x3c3};
+  } else {
+    out += static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code)));
+  }
+}
 
 bool is_space(char32_t code) {
   return (code >= 9 && code <= 13) || (code >= 0x1c && code <= 0x20) || code == 0x85 ||
@@ -136,10 +136,15 @@ size_t skip_spaces(std::string_view text, size_t pos) {
   return pos;
 }
 
+size_t last_character(std::string_view text) {
+  size_t at = text.size() - 1;
+  while (at > 0 && (text[at] & 0xc0) == 0x80) --at;
+  return at;
+}
+
 std::string_view strip_right(std::string_view text) {
   while (!text.empty()) {
-    size_t at = text.size() - 1;
-    while (at > 0 && (text[at] & 0xc0) == 0x80) --at;
+    const size_t at = last_character(text);
     if (!is_space(decode_utf8(text, at).code)) break;
     text = text.substr(0, at);
   }
@@ -154,6 +159,10 @@ size_t byte_offset(std::string_view text, int64_t index) {
     --index;
   }
   return pos;
+}
+
+int64_t count_code_points(std::string_view text) {
+  return std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; });
 }
 
 std::u32string decode(std::string_view text) {

@@ -18,12 +18,20 @@ bool is_printable(char32_t code);
 /// The first position from `pos` on without white space.
 size_t skip_spaces(std::string_view text, size_t pos);
 std::string_view strip_right(std::string_view text);
+/// Where the last character of a text begins that is not empty.
+size_t last_character(std::string_view text);
 
 /// Where the `index`-th code point begins; the size if there are fewer.
 size_t byte_offset(std::string_view text, int64_t index);
+int64_t count_code_points(std::string_view text);
 /// Every code point of a text that is UTF-8.
 std::u32string decode(std::string_view text);
 std::string encode(std::u32string_view text);
+
+/// Appends a character in upper case, which may be several.
+void add_upper(std::u32string& out, char32_t code);
+/// Appends text[at] in lower case. The characters around it decide about a final sigma.
+void add_lower(std::u32string& out, std::u32string_view text, size_t at);
 
 /// Python's str.upper() and so on. Of the special cases of Unicode those without conditions are
 /// known for upper case in Latin script, and the final sigma.

@@ -95,9 +95,15 @@ constexpr Builtin kTuple[] = {
 };
 
 constexpr Builtin kDict[] = {
-    {"get", "/key default?", get}, {"keys", "", keys},        {"values", "", values},
-    {"items", "", items},          {"copy", "", copy},        {"clear", "*", nullptr},
-    {"pop", "*", nullptr},         {"popitem", "*", nullptr}, {"setdefault", "*", nullptr},
+    {"get", "/key default?", get, Cost::own},
+    {"keys", "", keys},
+    {"values", "", values},
+    {"items", "", items},
+    {"copy", "", copy},
+    {"clear", "*", nullptr},
+    {"pop", "*", nullptr},
+    {"popitem", "*", nullptr},
+    {"setdefault", "*", nullptr},
     {"update", "*", nullptr},
 };
 

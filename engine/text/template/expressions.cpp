@@ -8,7 +8,7 @@ namespace infer::jinja {
 Result<Value> Interpreter::eval(const Expr& expr) {
   if (expr.kind == ExprKind::constant) return expr.value;
   if (expr.kind == ExprKind::name) return eval_name(expr);
-  if (!budget_.work(1) || budget_.spent()) return tl::unexpected(budget_.failure());
+  if (!budget_.step() || budget_.spent()) return tl::unexpected(budget_.failure());
   const Depth depth(*this);
   if (depth.too_deep()) return depth.failure();
   return evaluate(expr);
@@ -42,7 +42,7 @@ Result<Value> Interpreter::evaluate(const Expr& expr) {
 }
 
 Result<Value> Interpreter::eval_name(const Expr& expr) {
-  budget_.work(1);
+  budget_.work(Budget::kStep + expr.slot.hops);
   const Value& value = slot(expr.slot);
   if (!value.is(Kind::missing)) return value;
   return undefined("'" + expr.name + "' is undefined");
@@ -129,7 +129,7 @@ Result<Value> Interpreter::eval_binary(const Expr& expr) {
   INFER_TRY(Value left, eval(*chain.back()->a));
   for (size_t i = chain.size(); i-- > 0;) {
     INFER_TRY(const Value right, eval(*chain[i]->b));
-    if (!budget_.work(1) || budget_.spent()) return tl::unexpected(budget_.failure());
+    if (!budget_.step() || budget_.spent()) return tl::unexpected(budget_.failure());
     line_ = chain[i]->line;
     INFER_TRY(left, binary(*this, chain[i]->op, left, right));
   }
@@ -147,12 +147,11 @@ Result<Value> Interpreter::eval_concat(const Expr& expr) {
   for (const Expr* item : expr.items) {
     INFER_TRY(const Value value, eval(*item));
     if (value.is(Kind::string)) {
-      text += value.text();
+      INFER_CHECK_R(append(text, value.text()));
     } else {
       INFER_TRY(const std::string part, str(value));
-      text += part;
+      INFER_CHECK_R(append(text, part));
     }
-    INFER_CHECK_R(check_size(static_cast<int64_t>(text.size())));
   }
   return string(std::move(text));
 }

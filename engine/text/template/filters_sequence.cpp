@@ -1,6 +1,7 @@
 // Filters of sequences. What is a generator in Python is an Iterator here.
 #include <algorithm>
 
+#include "engine/core/checked.h"
 #include "engine/text/template/attribute_path.h"
 #include "engine/text/template/characters.h"
 #include "engine/text/template/interpreter.h"
@@ -41,8 +42,7 @@ Result<Value> list(Call& call) {
 
 Result<Value> reverse(Call& call) {
   if (call.self.is(Kind::string)) {
-    call.charge_characters();
-    std::u32string text = decode(call.self.text());
+    INFER_TRY(std::u32string text, call.in.characters(call.self.text()));
     std::ranges::reverse(text);
     return call.in.string(encode(text), call.self.markup());
   }
@@ -62,7 +62,7 @@ Result<Value> join(Call& call) {
   }
   std::optional<AttributePath> path;
   if (call.has(1) && !call[1].is(Kind::none)) {
-    INFER_TRY(path, AttributePath::parse(call[1]));
+    INFER_TRY(path, AttributePath::parse(call.in.budget(), call[1]));
   }
   INFER_TRY(const Elements items, call.in.elements(call.self));
   std::string out;
@@ -73,10 +73,8 @@ Result<Value> join(Call& call) {
       INFER_TRY(value, path->get(call.in, item));
     }
     INFER_TRY(const std::string part, call.in.str(value));
-    if (!first) out += between;
-    first = false;
-    out += part;
-    INFER_CHECK_R(call.in.check_size(static_cast<int64_t>(out.size())));
+    if (!std::exchange(first, false)) INFER_CHECK_R(call.in.append(out, between));
+    INFER_CHECK_R(call.in.append(out, part));
   }
   return call.in.string(std::move(out));
 }
@@ -84,7 +82,7 @@ Result<Value> join(Call& call) {
 Result<Value> sum(Call& call) {
   std::optional<AttributePath> path;
   if (call.has(0) && !call[0].is(Kind::none)) {
-    INFER_TRY(path, AttributePath::parse(call[0]));
+    INFER_TRY(path, AttributePath::parse(call.in.budget(), call[0]));
   }
   INFER_TRY(const Elements items, call.in.elements(call.self));
   Value total = call.has(1) ? call[1] : Value::of(int64_t{0});
@@ -103,7 +101,7 @@ Result<Value> sum(Call& call) {
 Result<Value> extreme(Call& call, bool largest) {
   std::optional<AttributePath> path;
   if (call.has(1) && !call[1].is(Kind::none)) {
-    INFER_TRY(path, AttributePath::parse(call[1]));
+    INFER_TRY(path, AttributePath::parse(call.in.budget(), call[1]));
   }
   INFER_TRY(const Elements items, call.in.elements(call.self));
   if (items.size() == 0) return call.in.undefined("No aggregated item, sequence was empty.");
@@ -116,6 +114,7 @@ Result<Value> extreme(Call& call, bool largest) {
       INFER_TRY(key, path->get(call.in, item));
     }
     if (fold) key = folded(call.in, key);
+    INFER_CHECK_R(call.in.check_budget());
     bool better = !best_key;
     if (best_key) {
       INFER_TRY(better, largest ? less(call.in.budget(), *best_key, key)
@@ -155,7 +154,7 @@ Result<Value> unique(Call& call) {
   const bool fold = !call.truth(0);
   std::optional<AttributePath> path;
   if (call.has(1) && !call[1].is(Kind::none)) {
-    INFER_TRY(path, AttributePath::parse(call[1]));
+    INFER_TRY(path, AttributePath::parse(call.in.budget(), call[1]));
   }
   return call.in.iterator("generator",
                           [self, fold, path](Interpreter& in) -> Result<std::vector<Value>> {
@@ -167,6 +166,8 @@ Result<Value> unique(Call& call) {
                                 INFER_TRY(key, path->get(in, all[i]));
                               }
                               if (fold) key = folded(in, key);
+                              in.budget().work(3 * Budget::kValue);
+                              INFER_CHECK_R(in.check_budget());
                               if (!hashable(key))
                                 return raise("unhashable type: '{}'", key.type_name());
                               keyed.emplace_back(std::move(key),
@@ -192,27 +193,32 @@ Result<Value> batch(Call& call) {
   INFER_TRY(const int64_t count, call.integer(0));
   const Value self = call.self;
   const Value fill = call.has(1) ? call[1] : Value::none();
-  return call.in.iterator(
-      "generator",
-      [self, fill, count](Interpreter& in) -> Result<std::vector<Value>> {
-        INFER_TRY(const Elements all, in.elements(self));
-        std::vector<Value> rows;
-        std::vector<Value> row;
-        for (const Value& item : all) {
-          if (static_cast<int64_t>(row.size()) == count) {
-            rows.push_back(in.list(std::exchange(row, {})));
-          }
-          row.push_back(item);
-        }
-        if (row.empty()) return rows;
-        if (!fill.is(Kind::none) && static_cast<int64_t>(row.size()) < count) {
-          INFER_CHECK_R(in.check_size(count * static_cast<int64_t>(sizeof(Value))));
-          row.resize(static_cast<size_t>(count), fill);
-        }
-        rows.push_back(in.list(std::move(row)));
-        return rows;
-      },
-      {self, fill});
+  return call.in.iterator("generator",
+                          [self, fill, count](Interpreter& in) -> Result<std::vector<Value>> {
+                            INFER_TRY(const Elements all, in.elements(self));
+                            std::vector<Value> rows;
+                            std::vector<Value> row;
+                            for (const Value& item : all) {
+                              if (static_cast<int64_t>(row.size()) == count) {
+                                in.budget().step();
+                                INFER_CHECK_R(in.check_budget());
+                                rows.push_back(in.list(std::exchange(row, {})));
+                              }
+                              row.push_back(item);
+                            }
+                            if (row.empty()) return rows;
+                            if (!fill.is(Kind::none) && static_cast<int64_t>(row.size()) < count) {
+                              const auto bytes =
+                                  checked_mul(count, static_cast<int64_t>(sizeof(Value)));
+                              if (!bytes)
+                                return raise("a batch of {} elements is too large", count);
+                              INFER_CHECK_R(in.check_size(*bytes));
+                              row.resize(static_cast<size_t>(count), fill);
+                            }
+                            rows.push_back(in.list(std::move(row)));
+                            return rows;
+                          },
+                          {self, fill});
 }
 
 Result<Value> slices(Call& call) {
@@ -225,7 +231,10 @@ Result<Value> slices(Call& call) {
                             if (count == 0) return raise("integer division or modulo by zero");
                             std::vector<Value> columns;
                             if (count < 0) return columns;
-                            INFER_CHECK_R(in.check_size(count * 100));
+                            constexpr int64_t kColumnBytes = 128;  // of an empty list, at least
+                            const auto bytes = checked_mul(count, kColumnBytes);
+                            if (!bytes) return raise("{} slices are too many", count);
+                            INFER_CHECK_R(in.check_size(*bytes));
                             const size_t parts = static_cast<size_t>(count);
                             const size_t each = all.size() / parts;
                             const size_t longer = all.size() % parts;
@@ -237,6 +246,8 @@ Result<Value> slices(Call& call) {
                               begin = end;
                               if (!fill.is(Kind::none) && i >= longer) column.push_back(fill);
                               columns.push_back(in.list(std::move(column)));
+                              in.budget().step();
+                              INFER_CHECK_R(in.check_budget());
                             }
                             return columns;
                           },
@@ -263,7 +274,7 @@ Result<Value> map(Call& call) {
       if (!arguments.named.empty()) {
         return raise("Unexpected keyword argument '{}'", shortened(arguments.named[0].first));
       }
-      INFER_TRY(path, AttributePath::parse(attribute));
+      INFER_TRY(path, AttributePath::parse(in.budget(), attribute));
     } else {
       filter = arguments.positional[0];
       if (!filter.is(Kind::string)) return raise("map needs the name of a filter");
@@ -301,7 +312,7 @@ Result<Value> select(Call& call) {
     std::optional<AttributePath> path;
     if (by_attribute) {
       if (positional.empty()) return raise("Missing parameter for attribute name");
-      INFER_TRY(path, AttributePath::parse(positional[0]));
+      INFER_TRY(path, AttributePath::parse(in.budget(), positional[0]));
       positional.erase(positional.begin());
     }
     std::optional<std::string> test;
@@ -321,7 +332,7 @@ Result<Value> select(Call& call) {
         INFER_TRY(holds, in.test(*test, value, arguments));
       }
       if (holds == keeps) kept.push_back(item);
-      if (!in.budget().work(1)) return tl::unexpected(in.budget().failure());
+      if (!in.budget().step()) return tl::unexpected(in.budget().failure());
     }
     return kept;
   };
@@ -329,15 +340,15 @@ Result<Value> select(Call& call) {
 }
 
 constexpr Builtin kFilters[] = {
-    {"first", "", first},
-    {"last", "", last},
+    {"first", "", first, Cost::own},
+    {"last", "", last, Cost::own},
     {"list", "", list},
     {"reverse", "", reverse},
     {"join", "d? attribute?", join},
     {"sum", "attribute? start?", sum},
     {"min", "case_sensitive? attribute?", minimum},
     {"max", "case_sensitive? attribute?", maximum},
-    {"items", "", items},
+    {"items", "", items, Cost::own},
     {"unique", "case_sensitive? attribute?", unique},
     {"batch", "linecount fill_with?", batch},
     {"slice", "slices fill_with?", slices},

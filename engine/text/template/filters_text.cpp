@@ -18,32 +18,32 @@ Result<Value> soft(Call& call) {
 
 template <std::string (*change)(std::string_view)>
 Result<Value> changed(Call& call) {
-  call.charge_characters();
   INFER_TRY(const Value text, soft(call));
+  call.in.budget().work(text.text().size(), Budget::kCharacter);
+  INFER_CHECK_R(call.in.check_budget());
   return call.in.string(change(text.text()), text.markup());
 }
 
 /// Jinja's own title(): words begin after white space, hyphens and opening brackets.
 std::string title_words(std::string_view text) {
+  const std::u32string characters = decode(text);
+  const std::u32string_view all = characters;
   std::u32string out;
-  bool begins = true;
-  std::u32string word;
-  const auto flush = [&] {
-    if (word.empty()) return;
-    const std::u32string_view view = word;
-    out += decode(upper(encode(view.substr(0, 1)))) + decode(lower(encode(view.substr(1))));
-    word.clear();
-    begins = false;
+  size_t begin = 0;  // of the word
+  const auto flush = [&](size_t end) {
+    if (end == begin) return;
+    const std::u32string_view word = all.substr(begin, end - begin);
+    add_upper(out, word[0]);
+    for (size_t i = 1; i < word.size(); ++i) add_lower(out, word.substr(1), i - 1);
   };
-  for (const char32_t c : decode(text)) {
-    if (is_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<') {
-      flush();
-      out += c;
-    } else {
-      word += c;
-    }
+  for (size_t i = 0; i < all.size(); ++i) {
+    const char32_t c = all[i];
+    if (!is_space(c) && c != '-' && c != '(' && c != '{' && c != '[' && c != '<') continue;
+    flush(i);
+    out += c;
+    begin = i + 1;
   }
-  flush();
+  flush(all.size());
   return encode(out);
 }
 
@@ -75,12 +75,15 @@ Result<Value> replace(Call& call) {
 
 Result<Value> escape(Call& call) {
   INFER_TRY(const Value text, soft(call));
-  return text.markup() ? text : call.in.string(escape_html(text.text()), true);
+  if (text.markup()) return text;
+  INFER_TRY(std::string escaped, call.in.escaped(text.text()));
+  return call.in.string(std::move(escaped), true);
 }
 
 Result<Value> force_escape(Call& call) {
   INFER_TRY(const std::string text, call.in.str(call.self));
-  return call.in.string(escape_html(text), true);
+  INFER_TRY(std::string escaped, call.in.escaped(text));
+  return call.in.string(std::move(escaped), true);
 }
 
 Result<Value> safe(Call& call) {
@@ -104,11 +107,11 @@ Result<Value> format(Call& call) {
 }
 
 Result<Value> word_count(Call& call) {
-  call.charge_characters();
   INFER_TRY(const Value text, soft(call));
+  INFER_TRY(const std::u32string characters, call.in.characters(text.text()));
   int64_t count = 0;
   bool within = false;
-  for (const char32_t c : decode(text.text())) {
+  for (const char32_t c : characters) {
     const bool word = is_word(c);
     if (word && !within) ++count;
     within = word;
@@ -118,6 +121,8 @@ Result<Value> word_count(Call& call) {
 
 Result<Value> strip_tags(Call& call) {
   INFER_TRY(const std::string text, call.in.str(call.self));
+  call.in.budget().work(text.size(), Budget::kCharacter);
+  INFER_CHECK_R(call.in.check_budget());
   std::string bare;
   size_t at = 0;
   while (at < text.size()) {
@@ -155,7 +160,10 @@ Result<Value> strip_tags(Call& call) {
   return call.in.string(std::move(out));
 }
 
-std::string quoted(std::string_view text, bool in_query) {
+Result<std::string> quoted(Interpreter& in, std::string_view text, bool in_query) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  in.budget().work(text.size(), Budget::kLoop);
+  INFER_CHECK_R(in.check_budget());
   std::string out;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -166,26 +174,31 @@ std::string quoted(std::string_view text, bool in_query) {
     } else if (c == ' ' && in_query) {
       out += '+';
     } else {
-      out += fmt::format("%{:02X}", byte);
+      out += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
     }
   }
   return out;
 }
 
 Result<Value> url_encode(Call& call) {
-  call.charge_characters();
   const Value& self = call.self;
   const bool pairs = self.is(Kind::dict) || self.is(Kind::list) || self.is(Kind::tuple);
   if (!pairs) {
     INFER_TRY(const std::string text, call.in.str(self));
-    return call.in.string(quoted(text, false));
+    INFER_TRY(std::string path, quoted(call.in, text, false));
+    return call.in.string(std::move(path));
   }
   std::string query;
   const auto add = [&](const Value& key, const Value& value) -> Status {
     INFER_TRY_S(const std::string name, call.in.str(key));
     INFER_TRY_S(const std::string text, call.in.str(value));
-    query += (query.empty() ? "" : "&") + quoted(name, true) + "=" + quoted(text, true);
-    return {};
+    INFER_TRY_S(const std::string left, quoted(call.in, name, true));
+    INFER_TRY_S(const std::string right, quoted(call.in, text, true));
+    call.in.budget().step();
+    INFER_CHECK(call.in.append(query, query.empty() ? "" : "&"));
+    INFER_CHECK(call.in.append(query, left));
+    INFER_CHECK(call.in.append(query, "="));
+    return call.in.append(query, right);
   };
   if (self.is(Kind::dict)) {
     for (const auto& [key, value] : self.dict().entries) INFER_CHECK_R(add(key, value));
@@ -209,8 +222,14 @@ Result<Value> xml_attributes(Call& call) {
       return raise("Invalid character in attribute name: '{}'", shortened(name));
     }
     INFER_TRY(const std::string text, call.in.str(value));
-    if (!out.empty()) out += ' ';
-    out += escape_html(name) + "=\"" + escape_html(text) + "\"";
+    INFER_TRY(const std::string left, call.in.escaped(name));
+    INFER_TRY(const std::string right, call.in.escaped(text));
+    call.in.budget().step();
+    INFER_CHECK_R(call.in.append(out, out.empty() ? "" : " "));
+    INFER_CHECK_R(call.in.append(out, left));
+    INFER_CHECK_R(call.in.append(out, "=\""));
+    INFER_CHECK_R(call.in.append(out, right));
+    INFER_CHECK_R(call.in.append(out, "\""));
   }
   if (call.truth(0, true) && !out.empty()) out = " " + out;
   return call.in.string(std::move(out));
@@ -222,7 +241,11 @@ Result<Value> file_size(Call& call) {
   const bool binary = call.truth(0);
   const double base = binary ? 1024 : 1000;
   if (bytes == 1) return call.in.string("1 Byte");
-  if (bytes < base) return call.in.string(fmt::format("{} Bytes", static_cast<int64_t>(bytes)));
+  if (!(std::fabs(bytes) < 9.2e18)) {
+    if (!(bytes >= base)) return raise("filesizeformat: the number is out of range");
+  } else if (bytes < base) {
+    return call.in.string(fmt::format("{} Bytes", static_cast<int64_t>(bytes)));
+  }
   constexpr std::string_view kPrefixes = "kMGTPEZY";
   double unit = base;
   std::string out;

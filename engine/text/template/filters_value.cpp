@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "engine/core/checked.h"
 #include "engine/text/template/characters.h"
 #include "engine/text/template/depth.h"
 #include "engine/text/template/numbers.h"
@@ -41,6 +42,7 @@ Result<Value> to_int(Call& call) {
   if (self.is_integral()) return Value::of(self.integer());
   if (self.is(Kind::big_integer)) return self;
   if (self.is(Kind::undefined)) return raise("{}", self.text());
+  call.in.budget().work(call.text_bytes(), Budget::kLoop);
   if (self.is(Kind::string)) {
     INFER_TRY(const std::optional<int64_t> whole,
               parse_integer(self.text(), static_cast<int>(base)));
@@ -62,6 +64,7 @@ Result<Value> to_int(Call& call) {
 Result<Value> to_float(Call& call) {
   if (call.self.is_number()) return Value::of(call.self.number());
   if (call.self.is(Kind::undefined)) return raise("{}", call.self.text());
+  call.in.budget().work(call.text_bytes(), Budget::kLoop);
   if (call.self.is(Kind::string)) {
     if (const auto number = parse_real(call.self.text())) return Value::of(*number);
   }
@@ -73,10 +76,9 @@ double round_to(double value, int64_t digits) {
   if (!std::isfinite(value) || digits > 320) return value;
   if (digits < -310) return std::copysign(0.0, value);
   if (digits >= 0) {
-    char buffer[800];
-    const int size = std::snprintf(buffer, sizeof(buffer), "%.*f", static_cast<int>(digits), value);
-    return size > 0 && size < static_cast<int>(sizeof(buffer)) ? std::strtod(buffer, nullptr)
-                                                               : value;
+    const double magnitude = std::fabs(value);
+    const std::string text = real_digits(magnitude, 'f', static_cast<int>(digits), false);
+    return std::copysign(decimal_number(text).value_or(magnitude), value);
   }
   const double unit = std::pow(10.0, static_cast<double>(-digits));
   return std::nearbyint(value / unit) * unit;
@@ -95,9 +97,12 @@ Result<Value> round_number(Call& call) {
     for (int64_t i = 0; i < -precision; ++i) unit *= 10;
     const int64_t value = call.self.integer();
     const int64_t rest = ((value % unit) + unit) % unit;
-    const int64_t below = value - rest;
-    const bool up = rest * 2 > unit || (rest * 2 == unit && (below / unit) % 2 != 0);
-    return Value::of(up ? below + unit : below);
+    const auto below = checked_add(value, -rest);
+    if (!below) return raise("an integer has more than 64 bits");
+    const bool up = rest * 2 > unit || (rest * 2 == unit && (*below / unit) % 2 != 0);
+    const auto rounded = up ? checked_add(*below, unit) : below;
+    if (!rounded) return raise("an integer has more than 64 bits");
+    return Value::of(*rounded);
   }
   if (method != "ceil" && method != "floor") return raise("method must be common, ceil or floor");
   const double unit = std::pow(10.0, static_cast<double>(precision));
@@ -125,13 +130,13 @@ Result<Value> random_item(Call&) {
 constexpr Builtin kFilters[] = {
     {"abs", "", absolute},
     {"attr", "name", attr},
-    {"default", "default_value? boolean?", otherwise},
-    {"d", "default_value? boolean?", otherwise},
+    {"default", "default_value? boolean?", otherwise, Cost::own},
+    {"d", "default_value? boolean?", otherwise, Cost::own},
     {"int", "default? base?", to_int},
     {"float", "default?", to_float},
     {"round", "precision? method?", round_number},
-    {"length", "", length},
-    {"count", "", length},
+    {"length", "", length, Cost::own},
+    {"count", "", length, Cost::own},
     {"pprint", "", pretty},
     {"random", "", random_item},
 };

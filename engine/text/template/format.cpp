@@ -4,14 +4,16 @@
 #include <charconv>
 #include <cmath>
 
+#include "engine/core/ascii.h"
 #include "engine/text/template/characters.h"
+#include "engine/text/template/numbers.h"
 #include "engine/text/template/repr.h"
 #include "engine/text/unicode.h"
 
 namespace infer::jinja {
 namespace {
 
-constexpr int kMaxPrecision = 1000;  // digits; a double has no more than 767 that differ from 0
+constexpr int64_t kMaxPrecision = 1000;  // digits; a double has no more than 767 that differ from 0
 
 struct Spec {
   std::u32string fill = U" ";
@@ -25,29 +27,29 @@ struct Spec {
   char type = 0;
 };
 
+tl::unexpected<Status> too_wide() { return raise("a width in a format is too large"); }
+
 Result<int64_t> small_number(std::string_view text, size_t& at) {
   int64_t value = 0;
   while (at < text.size() && text[at] >= '0' && text[at] <= '9') {
     value = value * 10 + (text[at++] - '0');
-    if (value > Budget::kOutput) return raise("a width in a format is too large");
+    if (value > Budget::kOutput) return too_wide();
   }
   return value;
 }
 
-/// The digits of a real number by one of e f g, as C's printf.
-std::string real_digits(double value, char type, int64_t precision, bool alternate) {
-  const auto digits =
-      static_cast<int>(std::min<int64_t>(precision < 0 ? 6 : precision, kMaxPrecision));
-  char buffer[kMaxPrecision + 400];
-  const char form[] = {'%', alternate ? '#' : '.', '.', '*', type, 0};
-  const std::string with = alternate ? std::string(form) : std::string("%.*") + type;
-  const int size = std::snprintf(buffer, sizeof(buffer), with.c_str(), digits, value);
-  return {buffer, static_cast<size_t>(std::max(size, 0))};
+/// The digits of a real number ≥ 0 by one of e f g, as C's printf.
+std::string printed(double value, char type, int64_t precision, bool alternate) {
+  const int64_t digits = std::min(precision < 0 ? 6 : precision, kMaxPrecision);
+  return real_digits(value, type, static_cast<int>(digits), alternate);
 }
 
-std::string in_base(int64_t value, int base) {
+/// The digits of a number without its sign.
+std::string digits_in_base(int64_t value, int base) {
+  const auto bits = static_cast<uint64_t>(value);
   char buffer[70];
-  const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value, base);
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof(buffer), value < 0 ? 0 - bits : bits, base);
   return {buffer, static_cast<size_t>(end.ptr - buffer)};
 }
 
@@ -62,37 +64,40 @@ std::string grouped(const std::string& digits, char separator, size_t every) {
 }
 
 std::string upper_ascii(std::string text) {
-  for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  for (char& c : text) c = ascii_upper(c);
   return text;
 }
 
 /// Puts sign and prefix, digits and the filling together.
-Result<std::string> aligned(Interpreter& in, const Spec& spec, const std::string& prefix,
-                            const std::string& body, char natural) {
-  const auto size = static_cast<int64_t>(decode(prefix).size() + decode(body).size());
+Result<std::string> aligned(Interpreter& in, const Spec& spec, std::string_view prefix,
+                            std::string_view body, char natural) {
+  const int64_t size = count_code_points(prefix) + count_code_points(body);
   const int64_t missing = std::max<int64_t>(spec.width - size, 0);
-  INFER_CHECK_R(in.check_size(missing * 4 + static_cast<int64_t>(body.size())));
   const std::string unit = encode(spec.fill);
-  const auto fill = [&](int64_t count) {
-    std::string out;
-    for (int64_t i = 0; i < count; ++i) out += unit;
-    return out;
-  };
-  switch (spec.align != 0 ? spec.align : natural) {
-    case '<': return prefix + body + fill(missing);
-    case '^': return fill(missing / 2) + prefix + body + fill(missing - missing / 2);
-    case '=': return prefix + fill(missing) + body;
-    default: return fill(missing) + prefix + body;
-  }
+  const char align = spec.align != 0 ? spec.align : natural;
+  const int64_t before = align == '^' ? missing / 2 : align == '<' || align == '=' ? 0 : missing;
+  const int64_t within = align == '=' ? missing : 0;
+  std::string out;
+  INFER_CHECK_R(in.append_times(out, unit, before));
+  out += prefix;
+  INFER_CHECK_R(in.append_times(out, unit, within));
+  INFER_CHECK_R(in.append(out, body));
+  INFER_CHECK_R(in.append_times(out, unit, missing - before - within));
+  return out;
+}
+
+/// The first characters of a text, all of them if `count` is negative.
+std::string_view first_characters(Interpreter& in, std::string_view text, int64_t count) {
+  if (count < 0) return text;
+  const size_t size = byte_offset(text, count);
+  in.budget().work(size, Budget::kLoop);
+  return text.substr(0, size);
 }
 
 Result<std::string> format_integer(Interpreter& in, int64_t value, Spec spec) {
   std::string digits;
   std::string prefix = value < 0 ? "-" : spec.sign == '-' ? "" : std::string(1, spec.sign);
-  const auto magnitude = [&](int base) {
-    std::string text = in_base(value, base);
-    return text.starts_with('-') ? text.substr(1) : text;
-  };
+  const auto magnitude = [&](int base) { return digits_in_base(value, base); };
   size_t every = 4;
   switch (spec.type) {
     case 'b': digits = magnitude(2); break;
@@ -125,15 +130,15 @@ Result<std::string> format_real(Interpreter& in, double value, const Spec& spec)
   } else if (spec.type == 0) {
     digits = repr_real(magnitude);
     if (spec.precision >= 0) {
-      digits = real_digits(magnitude, 'g', std::max<int64_t>(spec.precision, 1), spec.alternate);
+      digits = printed(magnitude, 'g', std::max<int64_t>(spec.precision, 1), spec.alternate);
       if (digits.find_first_of(".en") == std::string::npos) digits += ".0";
     }
   } else if (spec.type == '%') {
-    digits = real_digits(magnitude * 100, 'f', spec.precision, spec.alternate) + "%";
+    digits = printed(magnitude * 100, 'f', spec.precision, spec.alternate) + "%";
   } else if (type == 'n' || type == 'g') {
-    digits = real_digits(magnitude, 'g', spec.precision == 0 ? 1 : spec.precision, spec.alternate);
+    digits = printed(magnitude, 'g', spec.precision == 0 ? 1 : spec.precision, spec.alternate);
   } else {
-    digits = real_digits(magnitude, type, spec.precision, spec.alternate);
+    digits = printed(magnitude, type, spec.precision, spec.alternate);
   }
   if (spec.type >= 'A' && spec.type <= 'Z') digits = upper_ascii(digits);
   if (spec.group != 0) {
@@ -200,9 +205,11 @@ Result<int64_t> whole_number(const Value& value, char type) {
 Result<std::string> convert(Interpreter& in, const Value& value, Spec spec, bool left, char type) {
   spec.align = left ? '<' : '>';
   if (type == 's' || type == 'r' || type == 'a') {
-    INFER_TRY(std::string text, type == 's' ? in.str(value) : in.repr(value));
-    if (spec.precision >= 0) text.resize(byte_offset(text, spec.precision));
-    return aligned(in, spec, "", text, '>');
+    if (type == 's' && value.is(Kind::string)) {
+      return aligned(in, spec, "", first_characters(in, value.text(), spec.precision), '>');
+    }
+    INFER_TRY(const std::string text, type == 's' ? in.str(value) : in.repr(value));
+    return aligned(in, spec, "", first_characters(in, text, spec.precision), '>');
   }
   if (type == 'c') {
     if (value.is(Kind::string) && value.code_points() == 1) {
@@ -222,12 +229,12 @@ Result<std::string> convert(Interpreter& in, const Value& value, Spec spec, bool
     spec.type = type == 'x' || type == 'X' || type == 'o' ? type : 'd';
     const int64_t digits = std::exchange(spec.precision, -1);
     if (digits < 0) return format_integer(in, number, spec);
-    Spec bare;
-    bare.type = spec.type;
-    bare.width = digits;
-    bare.fill = U"0";
-    bare.align = '=';
-    INFER_TRY(std::string text, format_integer(in, number < 0 ? -number : number, bare));
+    std::string text = digits_in_base(number, type == 'o' ? 8 : spec.type == 'd' ? 10 : 16);
+    if (type == 'X') text = upper_ascii(std::move(text));
+    const int64_t zeros = digits - static_cast<int64_t>(text.size());
+    std::string filled;
+    INFER_CHECK_R(in.append_times(filled, "0", zeros));
+    text = filled + text;
     return aligned(in, spec,
                    number < 0         ? "-"
                    : spec.sign == '-' ? ""
@@ -256,9 +263,7 @@ Result<std::string> format_spec(Interpreter& in, const Value& value, std::string
       return raise("'=' alignment not allowed in string format specifier");
     }
     if (spec.align == '=') spec.align = '<';
-    std::string shown = value.text();
-    if (spec.precision >= 0) shown.resize(byte_offset(shown, spec.precision));
-    return aligned(in, spec, "", shown, '<');
+    return aligned(in, spec, "", first_characters(in, value.text(), spec.precision), '<');
   }
   const bool real_type =
       spec.type != 0 && std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos;
@@ -277,6 +282,8 @@ Result<std::string> format_spec(Interpreter& in, const Value& value, std::string
 
 Result<Value> format_percent(Interpreter& in, const Value& text, const Value& values) {
   const std::string& format = text.text();
+  in.budget().work(format.size(), Budget::kLoop);
+  INFER_CHECK_R(in.check_budget());
   std::string out;
   size_t next = 0;
   const bool many = values.is(Kind::tuple);
@@ -303,7 +310,7 @@ Result<Value> format_percent(Interpreter& in, const Value& text, const Value& va
         open += format[i] == '(' ? 1 : format[i] == ')' ? -1 : 0;
       if (open > 0) return raise("incomplete format key");
       const std::string key = format.substr(begin, i - begin - 1);
-      const Value* found = values.dict().find(key);
+      const Value* found = values.dict().find(in.budget(), key);
       if (found == nullptr) return raise("key '{}' is not there", shortened(key));
       value = *found;
       by_name = true;
@@ -332,6 +339,7 @@ Result<Value> format_percent(Interpreter& in, const Value& text, const Value& va
         INFER_TRY_S(const Value given, take());
         if (!given.is_integral()) return raise("* wants int").value();
         to = given.integer();
+        if (to > Budget::kOutput || to < -Budget::kOutput) return too_wide().value();
         return {};
       }
       INFER_TRY_S(to, small_number(format, i));
@@ -340,7 +348,7 @@ Result<Value> format_percent(Interpreter& in, const Value& text, const Value& va
     INFER_CHECK_R(number(spec.width));
     if (spec.width < 0) {
       left = true;
-      spec.width = spec.width < -Budget::kOutput ? Budget::kOutput : -spec.width;
+      spec.width = -spec.width;
     }
     if (i < format.size() && format[i] == '.') {
       ++i;
@@ -357,11 +365,12 @@ Result<Value> format_percent(Interpreter& in, const Value& text, const Value& va
       INFER_TRY(value, take());
     }
     if (text.markup() && value.is(Kind::string) && !value.markup()) {
-      value = in.string(escape_html(value.text()), true);
+      INFER_TRY(std::string escaped, in.escaped(value.text()));
+      value = in.string(std::move(escaped), true);
     }
+    in.budget().step();
     INFER_TRY(const std::string part, convert(in, value, spec, left, format[i]));
-    out += part;
-    INFER_CHECK_R(in.check_size(static_cast<int64_t>(out.size())));
+    INFER_CHECK_R(in.append(out, part));
   }
   const bool unused = many ? next < values.items().size() : next == 0 && !by_name;
   if (unused && !values.is(Kind::dict) && !values.is(Kind::list)) {

@@ -14,6 +14,8 @@ class Braces {
 
   Status run(std::string_view text, std::string& out, int level) {
     if (level > 2) return raise("Max string recursion exceeded").value();
+    in_.budget().work(text.size(), Budget::kLoop);
+    INFER_CHECK(in_.check_budget());
     for (size_t i = 0; i < text.size(); ++i) {
       const char c = text[i];
       const bool doubled = i + 1 < text.size() && text[i + 1] == c;
@@ -27,7 +29,6 @@ class Braces {
       } else {
         INFER_CHECK(field(text, i, out, level));
       }
-      INFER_CHECK(in_.check_size(static_cast<int64_t>(out.size())));
     }
     return {};
   }
@@ -35,6 +36,7 @@ class Braces {
  private:
   /// `i` is at the opening brace and ends at the closing one.
   Status field(std::string_view text, size_t& i, std::string& out, int level) {
+    in_.budget().step();
     size_t end = i + 1;
     for (int open = 1; open > 0; ++end) {
       if (end >= text.size()) return raise("expected '}}' before end of string").value();
@@ -62,8 +64,7 @@ class Braces {
     std::string spec;
     if (inside.starts_with(':')) INFER_CHECK(run(inside.substr(1), spec, level + 1));
     INFER_TRY_S(const std::string formatted, format_spec(in_, value, spec));
-    out += formatted;
-    return {};
+    return in_.append(out, formatted);
   }
 
   Result<Value> lookup(std::string_view path) {
@@ -83,6 +84,9 @@ class Braces {
       }
       value = arguments_.positional[index];
     } else {
+      in_.budget().work(arguments_.named.size(),
+                        Budget::kCharacter + static_cast<int64_t>(first.size()));
+      INFER_CHECK_R(in_.check_budget());
       const auto at = std::ranges::find(arguments_.named, first,
                                         [](const auto& a) { return std::string_view(a.first); });
       if (at == arguments_.named.end()) return raise("key '{}' is not there", shortened(first));

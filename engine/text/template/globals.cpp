@@ -18,11 +18,6 @@ Result<Value> range(Call& call) {
   INFER_TRY(const int64_t step, call.integer(2, 1));
   if (!call.has(1)) start = 0;
   if (step == 0) return raise("range() arg 3 must not be zero");
-  constexpr int64_t kBound = int64_t{1} << 60;
-  if (start > kBound || start < -kBound || stop > kBound || stop < -kBound || step > kBound ||
-      step < -kBound) {
-    return raise("the bounds of a range are too large");
-  }
   return make_range(call.in, start, stop, step);
 }
 
@@ -32,6 +27,9 @@ Result<Value> dict(Call& call) {
   if (!call.given.positional.empty()) {
     const Value& from = call.given.positional[0];
     if (from.is(Kind::dict)) {
+      if (!call.in.budget().work(from.dict().entries.size(), 2 * Budget::kValue)) {
+        return tl::unexpected(call.in.budget().failure());
+      }
       entries = from.dict().entries;
     } else {
       INFER_TRY(const Elements pairs, call.in.elements(from));
@@ -156,7 +154,9 @@ Result<Value> strftime_now(Call& call) {
   const locale_t english = newlocale(LC_ALL_MASK, "C", nullptr);
   if (english == nullptr) return raise("strftime_now: the C locale is not available");
   plain += '.';  // so that an empty result is told from a failure
-  std::string out(plain.size() * 64 + 256, '\0');
+  const size_t room = plain.size() * 64 + 256;
+  call.in.budget().work(room, 1);
+  std::string out(room, '\0');
   const size_t size = strftime_l(out.data(), out.size(), plain.c_str(), &time, english);
   freelocale(english);
   if (size == 0) return raise("strftime_now: the format is not valid");
@@ -189,7 +189,7 @@ std::string Range::repr() const {
 Result<std::optional<std::vector<Value>>> Range::elements(Interpreter& in) {
   std::vector<Value> all;
   const int64_t count = size();
-  if (!in.budget().work(count / 16)) return tl::unexpected(in.budget().failure());
+  if (!in.budget().work(count * Budget::kLoop)) return tl::unexpected(in.budget().failure());
   all.reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) all.push_back(Value::of(at(i)));
   return all;
@@ -197,6 +197,11 @@ Result<std::optional<std::vector<Value>>> Range::elements(Interpreter& in) {
 
 Result<Value> make_range(Interpreter& in, int64_t start, int64_t stop, int64_t step) {
   const auto made = std::make_shared<Range>(&in.budget(), start, stop, step);
+  // So that no position in it, nor a slice of it, overflows.
+  constexpr int64_t kBound = int64_t{1} << 60;
+  for (const int64_t number : {start, stop, step}) {
+    if (number > kBound || number < -kBound) return raise("the bounds of a range are too large");
+  }
   if (made->size() > kMaxRange) {
     return raise("Range too big. The sandbox blocks ranges larger than MAX_RANGE ({}).", kMaxRange);
   }

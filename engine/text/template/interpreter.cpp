@@ -1,6 +1,8 @@
 // Statements.
 #include "engine/text/template/interpreter.h"
 
+#include "engine/core/checked.h"
+#include "engine/text/template/characters.h"
 #include "engine/text/template/depth.h"
 
 namespace infer::jinja {
@@ -23,6 +25,11 @@ Result<std::string> Interpreter::run(const Value& variables) {
   const Result<Flow> done = body(ast_.body);
   frame_->slots.clear();
   if (done) return text;
+  if (budget_.spent()) {
+    // What failed may only be a consequence.
+    return fail(StatusCode::invalid_argument, "template, line {}: {}", line_,
+                budget_.failure().message());
+  }
   if (raised_) return tl::unexpected(done.error());
   return fail(done.error().code(), "template, line {}: {}", line_, done.error().message());
 }
@@ -30,6 +37,41 @@ Result<std::string> Interpreter::run(const Value& variables) {
 Status Interpreter::check_size(int64_t bytes) const {
   if (budget_.fits(bytes)) return {};
   return error(StatusCode::invalid_argument, "a value of {} bytes is too large", bytes);
+}
+
+Status Interpreter::append(std::string& text, std::string_view part) {
+  budget_.work(part.size(), 1);
+  INFER_CHECK(check_budget());
+  INFER_CHECK(check_size(static_cast<int64_t>(text.size() + part.size())));
+  text += part;
+  return {};
+}
+
+Status Interpreter::append_times(std::string& text, std::string_view part, int64_t times) {
+  if (times <= 0 || part.empty()) return {};
+  const auto bytes = checked_mul(static_cast<int64_t>(part.size()), times);
+  if (!bytes) return raise("a text is too large").value();
+  budget_.work(*bytes);
+  INFER_CHECK(check_budget());
+  const auto size = checked_add(static_cast<int64_t>(text.size()), *bytes);
+  if (!size) return raise("a text is too large").value();
+  INFER_CHECK(check_size(*size));
+  text.reserve(static_cast<size_t>(*size));
+  for (int64_t i = 0; i < times; ++i) text += part;
+  return {};
+}
+
+Result<std::string> Interpreter::escaped(std::string_view text) {
+  constexpr int64_t kLongest = 6;  // bytes in place of one, or the loop's cost
+  budget_.work(text.size(), kLongest);
+  INFER_CHECK_R(check_budget());
+  return escape_html(text);
+}
+
+Result<std::u32string> Interpreter::characters(std::string_view text) {
+  budget_.work(text.size(), Budget::kCharacter);
+  INFER_CHECK_R(check_budget());
+  return decode(text);
 }
 
 Result<Value> Interpreter::raise_from_template(std::string message) {
@@ -76,12 +118,13 @@ Value& Interpreter::slot(Slot slot) {
 
 void Interpreter::enter(const Loads& loads) {
   for (const Load& load : loads) {
+    budget_.work(Budget::kValue + load.outer.hops);
     Value& to = slot(load.to);
     switch (load.from) {
       case Load::From::nothing: to = Value(); break;
       case Load::From::outer: to = slot(load.outer); break;
       case Load::From::context: {
-        const Value* found = variables_.dict().find(load.name);
+        const Value* found = variables_.dict().find(budget_, load.name);
         const Builtin* global = found == nullptr ? find_global(load.name) : nullptr;
         to = found != nullptr    ? *found
              : global != nullptr ? global_function(*this, *global)
@@ -92,6 +135,17 @@ void Interpreter::enter(const Loads& loads) {
   }
 }
 
+/// The variables of a call of `function`.
+std::shared_ptr<Activation> Interpreter::activation(const Function& function,
+                                                    const std::shared_ptr<Activation>& outer) {
+  const auto slots = static_cast<size_t>(function.slots);
+  budget_.work(sizeof(Activation) + slots * sizeof(Value), 1);
+  auto made = std::make_shared<Activation>();
+  made->slots.resize(slots);
+  made->outer = outer;
+  return made;
+}
+
 void Interpreter::capture() {
   if (frame_->captured) return;
   frame_->captured = true;
@@ -99,7 +153,7 @@ void Interpreter::capture() {
 }
 
 Status Interpreter::write(std::string_view text) {
-  budget_.work(static_cast<int64_t>(text.size() / 64));
+  budget_.work(text.size(), 1);
   if (out_->size() + text.size() > static_cast<size_t>(Budget::kOutput)) {
     return error(StatusCode::invalid_argument, "the text is longer than {} MiB",
                  Budget::kOutput >> 20);
@@ -118,7 +172,7 @@ Result<Interpreter::Flow> Interpreter::body(const Body& body) {
 
 Result<Interpreter::Flow> Interpreter::statement(const Stmt& stmt) {
   line_ = stmt.line;
-  if (!budget_.work(1) || budget_.spent()) return tl::unexpected(budget_.failure());
+  if (!budget_.step() || budget_.spent()) return tl::unexpected(budget_.failure());
   const Depth depth(*this);
   if (depth.too_deep()) return depth.failure();
   switch (stmt.kind) {

@@ -67,8 +67,9 @@ struct Iterator : Object {
 
 class Interpreter {
  public:
-  /// `now`: seconds since 1970 of the local clock, for strftime_now.
-  Interpreter(const Ast& ast, int64_t now) : ast_(ast), now_(now) {}
+  /// `now`: seconds since 1970 of the local clock, for strftime_now. `most_work`: see Budget.
+  Interpreter(const Ast& ast, int64_t now, int64_t most_work = Budget::kWork)
+      : ast_(ast), now_(now), budget_(most_work) {}
   ~Interpreter();
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
@@ -108,6 +109,15 @@ class Interpreter {
   Result<bool> test(std::string_view name, const Value& value, Arguments arguments);
   /// Fails if nothing may be made that is that large.
   Status check_size(int64_t bytes) const;
+  /// Appends to a text that is being made, if there may be one that long.
+  Status append(std::string& text, std::string_view part);
+  Status append_times(std::string& text, std::string_view part, int64_t times);
+  /// `text` with HTML's entities, see escape_html.
+  Result<std::string> escaped(std::string_view text);
+  /// Fails once the budget is spent.
+  Status check_budget() const { return budget_.spent() ? budget_.failure() : Status(); }
+  /// A text's characters. Charges for taking it apart.
+  Result<std::u32string> characters(std::string_view text);
   /// raise_exception(): the message stays as it is.
   Result<Value> raise_from_template(std::string message);
 
@@ -130,6 +140,8 @@ class Interpreter {
   Status write(std::string_view text);
   void enter(const Loads& loads);
   Value& slot(Slot slot);
+  std::shared_ptr<Activation> activation(const Function& function,
+                                         const std::shared_ptr<Activation>& outer);
   void capture();
 
   // calls.cpp

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/text/template/characters.h"
+#include "engine/text/template/numbers.h"
 #include "engine/text/unicode.h"
 
 namespace infer::jinja {
@@ -288,7 +289,7 @@ class Lexer {
     std::erase(digits, '_');
     add(TokenKind::number, "");
     if (real) {
-      tokens_.back().number = Value::of(std::strtod(digits.c_str(), nullptr));
+      tokens_.back().number = Value::of(decimal_number(digits).value_or(0));
     } else {
       const char* first = digits.c_str() + (base == 10 ? 0 : 2);
       int64_t value = 0;

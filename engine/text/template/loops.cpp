@@ -171,9 +171,7 @@ Result<Value> Interpreter::recurse(const Stmt& stmt, const std::shared_ptr<Activ
                                    const Value& iterable, int depth) {
   const Depth nesting(*this);
   if (nesting.too_deep()) return nesting.failure();
-  auto frame = std::make_shared<Activation>();
-  frame->slots.resize(static_cast<size_t>(stmt.function->slots));
-  frame->outer = scope;
+  std::shared_ptr<Activation> frame = activation(*stmt.function, scope);
   const std::shared_ptr<Activation> caller = std::exchange(frame_, std::move(frame));
   std::string text;
   std::string* const out = std::exchange(out_, &text);
@@ -186,7 +184,7 @@ Result<Value> Interpreter::recurse(const Stmt& stmt, const std::shared_ptr<Activ
 
 Result<Interpreter::Flow> Interpreter::loop(const Stmt& stmt, const Value& iterable, int depth) {
   INFER_TRY(Elements items, elements(iterable));
-  budget_.work(static_cast<int64_t>(items.size() / 16));
+  budget_.work(items.size(), Budget::kLoop);
   Source::Accepts accepts;
   if (stmt.test != nullptr) {
     capture();  // the loop's variable may come to hold the scope that holds it
@@ -221,7 +219,7 @@ Result<Interpreter::Flow> Interpreter::loop(const Stmt& stmt, const Value& itera
   while (flow != Flow::break_loop) {
     INFER_TRY(const std::optional<Value> item, source->next());
     if (!item) break;
-    if (!budget_.work(1) || budget_.spent()) return tl::unexpected(budget_.failure());
+    if (!budget_.step() || budget_.spent()) return tl::unexpected(budget_.failure());
     enter(stmt.loads);
     if (variable != nullptr) {
       variable->advance(*item);

@@ -114,20 +114,16 @@ Result<Value> repeat(Interpreter& in, const Value& what, int64_t times) {
   times = std::max<int64_t>(times, 0);
   if (what.is(Kind::string)) {
     const std::string& text = what.text();
-    const auto bytes = checked_mul(static_cast<int64_t>(text.size()), times);
-    if (!bytes) return raise("a repeated string is too large");
-    INFER_CHECK_R(in.check_size(*bytes));
     std::string repeated;
-    repeated.reserve(static_cast<size_t>(*bytes));
-    if (!text.empty()) {
-      for (int64_t i = 0; i < times; ++i) repeated += text;
-    }
+    INFER_CHECK_R(in.append_times(repeated, text, times));
     return in.string(std::move(repeated), what.markup());
   }
   const std::vector<Value>& items = what.items();
   const auto bytes = checked_mul(static_cast<int64_t>(items.size() * sizeof(Value)), times);
   if (!bytes) return raise("a repeated list is too large");
   INFER_CHECK_R(in.check_size(*bytes));
+  in.budget().work(*bytes);
+  INFER_CHECK_R(in.check_budget());
   std::vector<Value> repeated;
   repeated.reserve(items.size() * static_cast<size_t>(times));
   if (!items.empty()) {

@@ -1,11 +1,13 @@
 // What Python's types do: attributes, subscripts, slices, iteration, `in`, len().
 #include <algorithm>
 
+#include "engine/core/checked.h"
 #include "engine/text/template/attribute_path.h"
 #include "engine/text/template/characters.h"
 #include "engine/text/template/depth.h"
 #include "engine/text/template/range.h"
 #include "engine/text/template/repr.h"
+#include "engine/text/template/search.h"
 
 namespace infer::jinja {
 namespace {
@@ -46,7 +48,7 @@ std::optional<Value> python_attribute(Interpreter& in, const Value& object, std:
 std::optional<Value> python_item(Interpreter& in, const Value& object, const Value& key) {
   if (object.is(Kind::dict)) {
     if (!hashable(key)) return std::nullopt;
-    const Value* found = key.is(Kind::string) ? object.dict().find(key.text())
+    const Value* found = key.is(Kind::string) ? object.dict().find(in.budget(), key.text())
                                               : object.dict().find(in.budget(), key);
     return found == nullptr ? std::nullopt : std::optional<Value>(*found);
   }
@@ -71,7 +73,7 @@ std::optional<Value> python_item(Interpreter& in, const Value& object, const Val
   if (size == static_cast<int64_t>(text.size())) {
     return in.string(std::string(1, text[static_cast<size_t>(index)]), object.markup());
   }
-  in.budget().work(static_cast<int64_t>(text.size() / 32));
+  in.budget().work(text.size(), Budget::kLoop);
   const size_t from = byte_offset(text, index);
   const size_t bytes = byte_offset(std::string_view(text).substr(from), 1);
   return in.string(text.substr(from, bytes), object.markup());
@@ -91,16 +93,18 @@ Result<int64_t> bound(const Value& value, int64_t otherwise, int64_t size, bool 
 }  // namespace
 
 Result<Value> Interpreter::attribute(const Value& object, std::string_view name) {
+  budget_.step();
   if (object.is(Kind::undefined)) return raise("{}", object.text());
   if (std::optional<Value> found = python_attribute(*this, object, name)) return *std::move(found);
   if (object.is(Kind::dict)) {
-    const Value* entry = object.dict().find(name);
+    const Value* entry = object.dict().find(budget_, name);
     if (entry != nullptr) return *entry;
   }
   return undefined(fmt::format("'{}' has no attribute '{}'", described(object), shortened(name)));
 }
 
 Result<Value> Interpreter::item(const Value& object, const Value& key) {
+  budget_.step();
   if (object.is(Kind::undefined)) return raise("{}", object.text());
   if (std::optional<Value> found = python_item(*this, object, key)) return *std::move(found);
   if (!key.is(Kind::string)) {
@@ -133,30 +137,36 @@ Result<Value> Interpreter::slice(const Value& object, const Value& start, const 
   }
   INFER_TRY(const int64_t from, bound(start, by > 0 ? 0 : size - 1, size, by < 0));
   INFER_TRY(const int64_t to, bound(stop, by > 0 ? size : -1, size, by < 0));
-  if (range != nullptr)
-    return make_range(*this, range->at(from), range->at(to), range->step() * by);
-  std::vector<int64_t> indices;
-  for (int64_t i = from; by > 0 ? i < to : i > to; i += by) indices.push_back(i);
-  budget_.work(static_cast<int64_t>(indices.size() / 16));
+  if (range != nullptr) {
+    const auto pace = checked_mul(range->step(), by);
+    if (!pace) return raise("the bounds of a range are too large");
+    return make_range(*this, range->at(from), range->at(to), *pace);
+  }
+  const int64_t count = (by > 0) == (from < to) && from != to
+                            ? (std::abs(to - from) + std::abs(by) - 1) / std::abs(by)
+                            : 0;
   if (is_list) {
+    budget_.work(count * Budget::kLoop);
     std::vector<Value> items;
-    items.reserve(indices.size());
-    for (const int64_t i : indices) items.push_back(object.items()[static_cast<size_t>(i)]);
+    items.reserve(static_cast<size_t>(count));
+    for (int64_t k = 0; k < count; ++k) {
+      items.push_back(object.items()[static_cast<size_t>(from + k * by)]);
+    }
     return object.is(Kind::list) ? list(std::move(items)) : tuple(std::move(items));
   }
   const std::string& text = object.text();
   if (by == 1) {
     if (from >= to) return string("", object.markup());
     const bool ascii = size == static_cast<int64_t>(text.size());
+    if (!ascii) budget_.work(text.size(), Budget::kLoop);
     const size_t first = ascii ? static_cast<size_t>(from) : byte_offset(text, from);
     const size_t bytes = ascii ? static_cast<size_t>(to - from)
                                : byte_offset(std::string_view(text).substr(first), to - from);
-    budget_.work(static_cast<int64_t>(ascii ? 0 : text.size() / 32));
     return string(text.substr(first, bytes), object.markup());
   }
-  const std::u32string characters = decode(text);
+  INFER_TRY(const std::u32string all, characters(text));
   std::u32string taken;
-  for (const int64_t i : indices) taken += characters[static_cast<size_t>(i)];
+  for (int64_t k = 0; k < count; ++k) taken += all[static_cast<size_t>(from + k * by)];
   return string(encode(taken), object.markup());
 }
 
@@ -166,12 +176,15 @@ Result<Elements> Interpreter::elements(const Value& value) {
     case Kind::list:
     case Kind::tuple: return Elements(value.object());
     case Kind::undefined: break;
-    case Kind::string:
-      for (const char32_t code : decode(value.text())) {
+    case Kind::string: {
+      INFER_TRY(const std::u32string all, characters(value.text()));
+      for (const char32_t code : all) {
         items.push_back(string(encode(std::u32string_view(&code, 1))));
-        if (!budget_.work(1)) return tl::unexpected(budget_.failure());
+        budget_.step();
+        INFER_CHECK_R(check_budget());
       }
       break;
+    }
     case Kind::dict:
       for (const auto& [key, entry] : value.dict().entries) items.push_back(key);
       break;
@@ -209,8 +222,7 @@ Result<bool> Interpreter::contains(const Value& container, const Value& value) {
     if (!value.is(Kind::string)) {
       return raise("'in <string>' requires string as left operand, not {}", value.type_name());
     }
-    budget_.work(static_cast<int64_t>(container.text().size() / 64));
-    return container.text().find(value.text()) != std::string::npos;
+    return find_text(budget_, container.text(), value.text()) != std::string_view::npos;
   }
   if (container.is(Kind::dict)) {
     if (!hashable(value)) return raise("unhashable type: '{}'", value.type_name());
@@ -230,7 +242,10 @@ Result<bool> Interpreter::contains(const Value& container, const Value& value) {
 }
 
 Result<std::string> Interpreter::str(const Value& value) {
-  if (value.is(Kind::string)) return value.text();
+  if (value.is(Kind::string)) {
+    budget_.work(value.text().size(), 1);
+    return value.text();
+  }
   if (value.is(Kind::undefined)) return std::string();
   return repr(value);
 }

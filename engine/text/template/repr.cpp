@@ -7,12 +7,23 @@
 #include <cmath>
 
 #include "engine/text/template/characters.h"
+#include "engine/text/unicode.h"
 
 namespace infer::jinja {
 namespace {
 
 bool too_long(Budget& budget, const std::string& out) {
-  return !budget.work(1) || out.size() > static_cast<size_t>(Budget::kOutput);
+  return !budget.step() || out.size() > static_cast<size_t>(Budget::kOutput);
+}
+
+/// Appends a number's last hexadecimal digits.
+void append_hex(std::string& out, uint32_t number, int digits) {
+  for (int i = digits - 1; i >= 0; --i) out += "0123456789abcdef"[(number >> (4 * i)) & 15];
+}
+
+/// Appends a part whose length no limit on values bounds.
+void put(Budget& budget, std::string_view part, std::string& out) {
+  if (budget.work(part.size(), 1)) out += part;
 }
 
 void write(Budget& budget, const Value& value, std::string& out, int level);
@@ -38,41 +49,47 @@ void write_entries(Budget& budget, const std::vector<std::pair<Value, Value>>& e
   }
 }
 
-void json_text(std::string_view text, bool ensure_ascii, std::string& out) {
-  out += '"';
-  if (!ensure_ascii || is_ascii(text)) {
-    for (const char c : text) {
-      switch (c) {
-        case '"': out += "\\\""; break;
-        case '\\': out += "\\\\"; break;
-        case '\n': out += "\\n"; break;
-        case '\r': out += "\\r"; break;
-        case '\t': out += "\\t"; break;
-        case '\f': out += "\\f"; break;
-        case '\b': out += "\\b"; break;
-        default:
-          if (static_cast<unsigned char>(c) < 0x20) {
-            out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-          } else if (ensure_ascii && c == 0x7f) {
-            out += c;
-          } else {
-            out += c;
-          }
-      }
-    }
+void json_character(char32_t code, bool ensure_ascii, std::string& out) {
+  switch (code) {
+    case '"': out += "\\\""; return;
+    case '\\': out += "\\\\"; return;
+    case '\n': out += "\\n"; return;
+    case '\r': out += "\\r"; return;
+    case '\t': out += "\\t"; return;
+    case '\f': out += "\\f"; return;
+    case '\b': out += "\\b"; return;
+    default: break;
+  }
+  if (code >= 0x20 && (code < 0x80 || !ensure_ascii)) {
+    append_utf8(out, code);
+  } else if (code < 0x10000) {
+    out += "\\u";
+    append_hex(out, code, 4);
   } else {
-    for (const char32_t code : decode(text)) {
-      if (code < 0x80) {
-        std::string one;
-        json_text(std::string(1, static_cast<char>(code)), true, one);
-        out.append(one, 1, one.size() - 2);
-      } else if (code < 0x10000) {
-        out += fmt::format("\\u{:04x}", static_cast<uint32_t>(code));
-      } else {
-        const uint32_t rest = code - 0x10000;
-        out += fmt::format("\\u{:04x}\\u{:04x}", 0xd800 + (rest >> 10), 0xdc00 + (rest & 0x3ff));
-      }
+    const uint32_t rest = code - 0x10000;
+    out += "\\u";
+    append_hex(out, 0xd800 + (rest >> 10), 4);
+    out += "\\u";
+    append_hex(out, 0xdc00 + (rest & 0x3ff), 4);
+  }
+}
+
+void json_text(Budget& budget, std::string_view text, bool ensure_ascii, std::string& out) {
+  constexpr int64_t kLongest = 6;  // bytes in place of one
+  if (!budget.work(text.size(), kLongest)) return;
+  out += '"';
+  for (size_t at = 0; at < text.size();) {
+    // Runs that stay as they are, as most of a text does.
+    size_t end = at;
+    while (end < text.size() && static_cast<unsigned char>(text[end]) >= 0x20 && text[end] != '"' &&
+           text[end] != '\\' && (static_cast<unsigned char>(text[end]) < 0x80 || !ensure_ascii)) {
+      ++end;
     }
+    out += text.substr(at, end - at);
+    if (end == text.size()) break;
+    const Utf8Char c = decode_utf8(text, end);
+    json_character(c.code, ensure_ascii, out);
+    at = end + c.size;
   }
   out += '"';
 }
@@ -96,9 +113,9 @@ class JsonWriter {
       case Kind::none: out_ += "null"; return {};
       case Kind::boolean: out_ += v.boolean() ? "true" : "false"; return {};
       case Kind::integer: out_ += fmt::format("{}", v.integer()); return {};
-      case Kind::big_integer: out_ += v.text(); return {};
+      case Kind::big_integer: put(budget_, v.text(), out_); return {};
       case Kind::real: out_ += json_real(v.number()); return {};
-      case Kind::string: json_text(v.text(), style_.ensure_ascii, out_); return {};
+      case Kind::string: json_text(budget_, v.text(), style_.ensure_ascii, out_); return {};
       case Kind::list:
       case Kind::tuple: {
         if (v.items().empty()) {
@@ -121,7 +138,7 @@ class JsonWriter {
 
  private:
   void separate(bool& first, int level) {
-    if (!first) out_ += style_.item_separator;
+    if (!first) put(budget_, style_.item_separator, out_);
     first = false;
     line(level);
   }
@@ -129,7 +146,7 @@ class JsonWriter {
   void line(int level) {
     if (!style_.pretty) return;
     out_ += '\n';
-    for (int i = 0; i < level; ++i) out_ += style_.indent;
+    for (int i = 0; i < level; ++i) put(budget_, style_.indent, out_);
   }
 
   void close(int level, char closer) {
@@ -142,6 +159,7 @@ class JsonWriter {
       out_ += "{}";
       return {};
     }
+    budget_.work(dict.entries.size(), Budget::kValue);
     std::vector<const std::pair<Value, Value>*> entries;
     for (const auto& entry : dict.entries) entries.push_back(&entry);
     if (style_.sort_keys) {
@@ -158,18 +176,18 @@ class JsonWriter {
     for (const auto* entry : entries) {
       separate(first, level + 1);
       INFER_TRY_S(const std::string name, key(entry->first));
-      json_text(name, style_.ensure_ascii, out_);
-      out_ += style_.key_separator;
+      json_text(budget_, name, style_.ensure_ascii, out_);
+      put(budget_, style_.key_separator, out_);
       INFER_CHECK(value(entry->second, level + 1));
     }
     close(level, '}');
     return {};
   }
 
-  static Result<std::string> key(const Value& key) {
+  Result<std::string> key(const Value& key) {
     switch (key.kind()) {
       case Kind::string:
-      case Kind::big_integer: return key.text();
+      case Kind::big_integer: budget_.work(key.text().size(), 1); return key.text();
       case Kind::none: return "null";
       case Kind::boolean: return key.boolean() ? "true" : "false";
       case Kind::integer: return fmt::format("{}", key.integer());
@@ -193,12 +211,11 @@ void write(Budget& budget, const Value& value, std::string& out, int level) {
     case Kind::none: out += "None"; return;
     case Kind::boolean: out += value.boolean() ? "True" : "False"; return;
     case Kind::integer: out += fmt::format("{}", value.integer()); return;
-    case Kind::big_integer: out += value.text(); return;
+    case Kind::big_integer: put(budget, value.text(), out); return;
     case Kind::real: out += repr_real(value.number()); return;
     case Kind::string:
       if (value.markup()) out += "Markup(";
-      budget.work(static_cast<int64_t>(value.text().size() / 16));
-      repr_text(value.text(), out);
+      repr_text(budget, value.text(), out);
       if (value.markup()) out += ')';
       return;
     case Kind::list:
@@ -222,7 +239,7 @@ void write(Budget& budget, const Value& value, std::string& out, int level) {
       for (const auto& [name, attribute] : value.as<Namespace>()->attributes) {
         if (!first) out += ", ";
         first = false;
-        repr_text(name, out);
+        repr_text(budget, name, out);
         out += ": ";
         write(budget, attribute, out, level + 1);
       }
@@ -230,7 +247,7 @@ void write(Budget& budget, const Value& value, std::string& out, int level) {
       return;
     }
     case Kind::callable:
-    case Kind::object: out += value.object()->repr(); return;
+    case Kind::object: put(budget, value.object()->repr(), out); return;
   }
 }
 
@@ -269,11 +286,15 @@ std::string repr_real(double value) {
   return out + digits.substr(0, whole) + "." + digits.substr(whole);
 }
 
-void repr_text(std::string_view text, std::string& out) {
+void repr_text(Budget& budget, std::string_view text, std::string& out) {
+  if (!budget.work(text.size(), Budget::kCharacter)) return;
   const bool single = text.find('\'') != std::string_view::npos;
   const char quote = single && text.find('"') == std::string_view::npos ? '"' : '\'';
   out += quote;
-  for (const char32_t code : decode(text)) {
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Char c = decode_utf8(text, at);
+    const char32_t code = c.code;
+    at += c.size;
     if (code == static_cast<char32_t>(quote) || code == '\\') {
       out += '\\';
       out += static_cast<char>(code);
@@ -284,13 +305,16 @@ void repr_text(std::string_view text, std::string& out) {
     } else if (code == '\t') {
       out += "\\t";
     } else if (is_printable(code)) {
-      out += encode(std::u32string_view(&code, 1));
+      append_utf8(out, code);
     } else if (code < 0x100) {
-      out += fmt::format("\\x{:02x}", static_cast<uint32_t>(code));
+      out += "\\x";
+      append_hex(out, code, 2);
     } else if (code < 0x10000) {
-      out += fmt::format("\\u{:04x}", static_cast<uint32_t>(code));
+      out += "\\u";
+      append_hex(out, code, 4);
     } else {
-      out += fmt::format("\\U{:08x}", static_cast<uint32_t>(code));
+      out += "\\U";
+      append_hex(out, code, 8);
     }
   }
   out += quote;

@@ -11,7 +11,7 @@ namespace infer::jinja {
 /// Python's repr of a float: the shortest digits that read back the same.
 std::string repr_real(double value);
 /// Python's repr of a string, in quotes.
-void repr_text(std::string_view text, std::string& out);
+void repr_text(Budget& budget, std::string_view text, std::string& out);
 
 /// Appends repr(value); stops when the budget is spent or the text far too long.
 void write_repr(Budget& budget, const Value& value, std::string& out);

@@ -31,13 +31,14 @@ void names_of(const Expr* expr, const OnName& on_name, bool as_target = false) {
 /// Which of some special names a body reads before it assigns them, in all that is within it.
 class Uses {
  public:
-  explicit Uses(std::set<std::string> names) : open_(std::move(names)) {}
+  Uses(std::set<std::string> names, Effort& effort) : open_(std::move(names)), effort_(effort) {}
 
   bool read(const std::string& name) const { return read_.contains(name); }
 
   void body(const Body& body) {
     for (const Stmt* stmt : body) {
-      if (open_.empty()) return;
+      effort_.take(1);
+      if (open_.empty() || effort_.spent()) return;
       statement(*stmt);
     }
   }
@@ -47,6 +48,7 @@ class Uses {
     names_of(
         expr,
         [&](const std::string& name, bool stores) {
+          effort_.take(1);
           if (open_.erase(name) > 0 && !stores) read_.insert(name);
         },
         target);
@@ -74,6 +76,7 @@ class Uses {
 
   std::set<std::string> open_;
   std::set<std::string> read_;
+  Effort& effort_;
 };
 
 class Resolver {
@@ -81,10 +84,12 @@ class Resolver {
   explicit Resolver(Ast& ast) : ast_(ast) {}
 
   Status run() {
-    Symbols symbols(nullptr, 0, ast_.root);
+    Symbols symbols(nullptr, 0, ast_.root, effort_);
     collect(symbols, ast_.body);
     ast_.root.loads = symbols.loads();
-    return body(ast_.body, symbols, false);
+    INFER_CHECK(body(ast_.body, symbols, false));
+    if (!effort_.spent()) return {};
+    return syntax_error(1, "too many names in blocks within one another").value();
   }
 
  private:
@@ -169,6 +174,9 @@ class Resolver {
   }
 
   Status statement(Stmt& stmt, Symbols& symbols, bool soft) {
+    if (effort_.spent()) {
+      return syntax_error(stmt.line, "too many names in blocks within one another").value();
+    }
     switch (stmt.kind) {
       case StmtKind::loop: return loop(stmt, symbols, soft);
       case StmtKind::branch:
@@ -181,7 +189,7 @@ class Resolver {
         INFER_CHECK(assigned(stmt.target, symbols));
         return expression(stmt.expr, symbols, soft);
       case StmtKind::assign_body: {
-        Symbols inner(&symbols, symbols.function(), symbols.owner());
+        Symbols inner(&symbols, symbols.function(), symbols.owner(), effort_);
         collect(inner, stmt.body);
         collect(inner, stmt.expr);
         stmt.loads = inner.loads();
@@ -190,7 +198,7 @@ class Resolver {
         return expression(stmt.expr, inner, false);
       }
       case StmtKind::filter: {
-        Symbols inner(&symbols, symbols.function(), symbols.owner());
+        Symbols inner(&symbols, symbols.function(), symbols.owner(), effort_);
         collect(inner, stmt.body);
         collect(inner, stmt.expr);
         stmt.loads = inner.loads();
@@ -198,7 +206,7 @@ class Resolver {
         return expression(stmt.expr, inner, false);
       }
       case StmtKind::scope: {
-        Symbols inner(&symbols, symbols.function(), symbols.owner());
+        Symbols inner(&symbols, symbols.function(), symbols.owner(), effort_);
         collect(inner, stmt.body);
         stmt.loads = inner.loads();
         return body(stmt.body, inner, false);
@@ -216,7 +224,7 @@ class Resolver {
   }
 
   Status with(Stmt& stmt, Symbols& symbols, bool soft) {
-    Symbols inner(&symbols, symbols.function(), symbols.owner());
+    Symbols inner(&symbols, symbols.function(), symbols.owner(), effort_);
     for (const auto& [to, value] : stmt.bindings) parameters(inner, to);
     collect(inner, stmt.body);
     stmt.loads = inner.loads();
@@ -245,7 +253,7 @@ class Resolver {
     }
     ++loops_;
     if (stmt.test != nullptr) {
-      Symbols test(&symbols, depth, *owner);
+      Symbols test(&symbols, depth, *owner, effort_);
       parameters(test, stmt.target);
       collect(test, stmt.test);
       stmt.test_loads = test.loads();
@@ -253,8 +261,8 @@ class Resolver {
       INFER_CHECK(expression(stmt.test_target, test, false));
       INFER_CHECK(expression(stmt.test, test, false));
     }
-    Symbols inner(&symbols, depth, *owner);
-    Uses uses({"loop"});
+    Symbols inner(&symbols, depth, *owner, effort_);
+    Uses uses({"loop"}, effort_);
     uses.body(stmt.body);
     if (stmt.recursive || uses.read("loop")) {
       inner.declare("loop");
@@ -266,7 +274,7 @@ class Resolver {
     INFER_CHECK(assigned(stmt.target, inner));
     INFER_CHECK(body(stmt.body, inner, false));
     --loops_;
-    Symbols otherwise(&symbols, depth, *owner);
+    Symbols otherwise(&symbols, depth, *owner, effort_);
     collect(otherwise, stmt.otherwise);
     stmt.else_loads = otherwise.loads();
     return body(stmt.otherwise, otherwise, false);
@@ -275,14 +283,14 @@ class Resolver {
   /// The body of a macro or call block, a function of its own.
   Status function(Stmt& stmt, Symbols& symbols) {
     Function& function = *stmt.function;
-    Symbols inner(&symbols, symbols.function() + 1, function);
+    Symbols inner(&symbols, symbols.function() + 1, function, effort_);
     for (const std::string& name : function.parameters) {
       inner.declare(name);
       function.parameter_slots.push_back(slot(inner, name));
     }
     for (const Expr* value : function.defaults) collect(inner, value);
     collect(inner, stmt.body);
-    Uses uses({"caller", "kwargs", "varargs"});
+    Uses uses({"caller", "kwargs", "varargs"}, effort_);
     uses.body(stmt.body);
     for (const auto& [name, to] :
          {std::pair{"caller", &function.caller}, std::pair{"kwargs", &function.kwargs},
@@ -331,6 +339,7 @@ class Resolver {
   }
 
   Ast& ast_;
+  Effort effort_;
   int loops_ = 0;
 };
 

@@ -1,10 +1,11 @@
 // Methods of strings that make strings or judge them.
 #include <algorithm>
-#include <set>
 
 #include "engine/text/template/characters.h"
 #include "engine/text/template/format.h"
 #include "engine/text/template/interpreter.h"
+#include "engine/text/template/search.h"
+#include "engine/text/unicode.h"
 
 namespace infer::jinja {
 namespace {
@@ -17,40 +18,57 @@ Value like(const Call& call, std::string text) {
 /// A string argument; markup escapes what is not.
 Result<std::string> argument(const Call& call, size_t i) {
   INFER_TRY(std::string text, call.text(i));
-  return call.self.markup() && call.has(i) && !call[i].markup() ? escape_html(text) : text;
+  const bool plain = call.self.markup() && call.has(i) && !call[i].markup();
+  return plain ? call.in.escaped(text) : text;
+}
+
+/// Charges for taking the operand apart into characters.
+Status charge_characters(Call& call) {
+  call.in.budget().work(call.text_bytes(), Budget::kCharacter);
+  return call.in.check_budget();
 }
 
 template <std::string (*change)(std::string_view)>
 Result<Value> changed(Call& call) {
-  call.charge_characters();
+  INFER_CHECK_R(charge_characters(call));
   return like(call, change(call.self.text()));
 }
 
 template <bool (*judge)(std::string_view)>
 Result<Value> judged(Call& call) {
-  call.charge_characters();
+  INFER_CHECK_R(charge_characters(call));
   return Value::of(judge(call.self.text()));
 }
 
 Result<Value> stripped(Call& call, bool left, bool right) {
-  const std::string& text = call.self.text();
+  const std::string_view text = call.self.text();
+  std::string_view rest = text;
   if (!call.has(0) || call[0].is(Kind::none)) {
-    std::string_view rest = right ? strip_right(text) : std::string_view(text);
+    if (right) rest = strip_right(rest);
     if (left) rest.remove_prefix(skip_spaces(rest, 0));
-    return rest.size() == text.size() ? call.self : like(call, std::string(rest));
+    call.in.budget().work(text.size() - rest.size(), Budget::kLoop);
+  } else {
+    INFER_TRY(const std::string given, argument(call, 0));
+    INFER_TRY(std::u32string set, call.in.characters(given));
+    std::ranges::sort(set);
+    // Only what goes is looked at, and one character more.
+    const auto goes = [&](char32_t c) {
+      call.in.budget().work(Budget::kStep);
+      return std::ranges::binary_search(set, c);
+    };
+    while (left && !rest.empty()) {
+      const Utf8Char c = decode_utf8(rest, 0);
+      if (!goes(c.code)) break;
+      rest.remove_prefix(c.size);
+    }
+    while (right && !rest.empty()) {
+      const size_t last = last_character(rest);
+      if (!goes(decode_utf8(rest, last).code)) break;
+      rest = rest.substr(0, last);
+    }
+    INFER_CHECK_R(call.in.check_budget());
   }
-  call.charge_characters();
-  INFER_TRY(const std::string given, argument(call, 0));
-  std::set<char32_t> set;
-  for (const char32_t c : decode(given)) set.insert(c);
-  const auto goes = [&](char32_t c) { return set.contains(c); };
-  const std::u32string characters = decode(text);
-  size_t begin = 0;
-  size_t end = characters.size();
-  while (left && begin < end && goes(characters[begin])) ++begin;
-  while (right && end > begin && goes(characters[end - 1])) --end;
-  if (begin == 0 && end == characters.size()) return call.self;
-  return like(call, encode(std::u32string_view(characters).substr(begin, end - begin)));
+  return rest.size() == text.size() ? call.self : like(call, std::string(rest));
 }
 
 Result<Value> strip(Call& call) { return stripped(call, true, true); }
@@ -61,33 +79,30 @@ Result<Value> replace(Call& call) {
   INFER_TRY(const std::string from, argument(call, 0));
   INFER_TRY(const std::string to, argument(call, 1));
   INFER_TRY(int64_t count, call.integer(2, -1));
-  const std::string& text = call.self.text();
+  count = std::max<int64_t>(count, -1);  // below zero: all
+  Budget& budget = call.in.budget();
+  const std::string_view text = call.self.text();
   std::string out;
   size_t at = 0;
-  if (from.empty()) {
-    // Between all characters, and at both ends.
-    for (size_t pos = 0; count != 0; --count) {
-      out += to;
-      if (pos == text.size()) {
-        at = pos;
-        break;
-      }
-      const size_t next = pos + byte_offset(std::string_view(text).substr(pos), 1);
-      out.append(text, pos, next - pos);
-      at = pos = next;
-      INFER_CHECK_R(call.in.check_size(static_cast<int64_t>(out.size())));
-    }
-    return like(call, out + text.substr(at));
-  }
   for (; count != 0; --count) {
-    const size_t found = text.find(from, at);
-    if (found == std::string::npos) break;
-    out.append(text, at, found - at);
-    out += to;
+    budget.step();
+    if (from.empty()) {
+      // Between all characters, and at both ends.
+      INFER_CHECK_R(call.in.append(out, to));
+      if (at == text.size()) break;
+      const size_t size = byte_offset(text.substr(at), 1);
+      out += text.substr(at, size);
+      at += size;
+      continue;
+    }
+    const size_t found = find_text(budget, text, from, at);
+    INFER_CHECK_R(call.in.check_budget());
+    if (found == std::string_view::npos) break;
+    INFER_CHECK_R(call.in.append(out, text.substr(at, found - at)));
+    INFER_CHECK_R(call.in.append(out, to));
     at = found + from.size();
-    INFER_CHECK_R(call.in.check_size(static_cast<int64_t>(out.size())));
   }
-  out.append(text, at);
+  INFER_CHECK_R(call.in.append(out, text.substr(at)));
   return like(call, std::move(out));
 }
 
@@ -99,10 +114,13 @@ Result<Value> join(Call& call) {
     if (!item.is(Kind::string)) {
       return raise("join: expected str instance, {} found", item.type_name());
     }
-    if (!first) out += call.self.text();
-    first = false;
-    out += call.self.markup() && !item.markup() ? escape_html(item.text()) : item.text();
-    INFER_CHECK_R(call.in.check_size(static_cast<int64_t>(out.size())));
+    if (!std::exchange(first, false)) INFER_CHECK_R(call.in.append(out, call.self.text()));
+    if (call.self.markup() && !item.markup()) {
+      INFER_TRY(const std::string escaped, call.in.escaped(item.text()));
+      INFER_CHECK_R(call.in.append(out, escaped));
+    } else {
+      INFER_CHECK_R(call.in.append(out, item.text()));
+    }
   }
   return like(call, std::move(out));
 }
@@ -117,14 +135,14 @@ Result<Value> padded(Call& call, int64_t (*before)(int64_t padding, int64_t widt
       return raise("The fill character must be exactly one character long");
     }
   }
+  if (width <= call.self.code_points()) return call.self;
+  INFER_CHECK_R(call.in.check_size(width));
   const int64_t padding = width - call.self.code_points();
-  if (padding <= 0) return call.self;
-  INFER_CHECK_R(call.in.check_size(padding > Budget::kOutput ? padding : padding * 4));
   const int64_t left = before(padding, width);
   std::string out;
-  for (int64_t i = 0; i < left; ++i) out += fill;
-  out += call.self.text();
-  for (int64_t i = left; i < padding; ++i) out += fill;
+  INFER_CHECK_R(call.in.append_times(out, fill, left));
+  INFER_CHECK_R(call.in.append(out, call.self.text()));
+  INFER_CHECK_R(call.in.append_times(out, fill, padding - left));
   return like(call, std::move(out));
 }
 
@@ -144,9 +162,9 @@ Result<Value> rjust(Call& call) {
 
 Result<Value> zfill(Call& call) {
   INFER_TRY(const int64_t width, call.integer(0));
+  if (width <= call.self.code_points()) return call.self;
+  INFER_CHECK_R(call.in.check_size(width));
   const int64_t padding = width - call.self.code_points();
-  if (padding <= 0) return call.self;
-  INFER_CHECK_R(call.in.check_size(padding));
   std::string out = call.self.text();
   const bool sign = out.starts_with('-') || out.starts_with('+');
   out.insert(sign ? 1 : 0, static_cast<size_t>(padding), '0');
@@ -168,21 +186,24 @@ Result<Value> remove_suffix(Call& call) {
 
 Result<Value> expand_tabs(Call& call) {
   INFER_TRY(const int64_t size, call.integer(0, 8));
-  INFER_CHECK_R(call.in.check_size(size));
-  std::u32string out;
+  INFER_CHECK_R(charge_characters(call));
+  std::string out;
   int64_t column = 0;
-  for (const char32_t c : decode(call.self.text())) {
-    if (c == '\t') {
+  const std::string_view text = call.self.text();
+  for (size_t at = 0; at < text.size();) {
+    const size_t bytes = byte_offset(text.substr(at), 1);
+    const std::string_view c = text.substr(at, bytes);
+    at += bytes;
+    if (c == "\t") {
       const int64_t spaces = size > 0 ? size - column % size : 0;
-      out.append(static_cast<size_t>(spaces), U' ');
+      INFER_CHECK_R(call.in.append_times(out, " ", spaces));
       column += spaces;
     } else {
       out += c;
-      column = c == '\n' || c == '\r' ? 0 : column + 1;
+      column = c == "\n" || c == "\r" ? 0 : column + 1;
     }
-    INFER_CHECK_R(call.in.check_size(static_cast<int64_t>(out.size()) * 4));
   }
-  return like(call, encode(out));
+  return like(call, std::move(out));
 }
 
 Result<Value> format(Call& call) { return format_braces(call.in, call.self, call.given); }

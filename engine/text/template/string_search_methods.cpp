@@ -4,12 +4,23 @@
 #include "engine/text/template/characters.h"
 #include "engine/text/template/interpreter.h"
 #include "engine/text/template/lines.h"
+#include "engine/text/template/search.h"
 
 namespace infer::jinja {
 namespace {
 
 Value part(const Call& call, std::string_view text) {
   return call.in.string(std::string(text), call.self.markup());
+}
+
+Result<Value> list_of(const Call& call, const std::vector<std::string_view>& parts) {
+  std::vector<Value> items;
+  items.reserve(parts.size());
+  for (const std::string_view p : parts) {
+    INFER_CHECK_R(call.in.check_budget());
+    items.push_back(part(call, p));
+  }
+  return call.in.list(std::move(items));
 }
 
 /// The part of the text that optional bounds leave, by code points.
@@ -34,23 +45,30 @@ Result<Window> window(const Call& call, size_t first) {
   w.valid = begin <= end;
   if (!w.valid) return w;
   const std::string_view text = call.self.text();
+  if (begin == 0 && end == size) {
+    w.text = text;
+    return w;
+  }
+  call.in.budget().work(text.size(), Budget::kLoop);
   const size_t from = byte_offset(text, begin);
   w.text = text.substr(from, byte_offset(text.substr(from), end - begin));
   w.offset = begin;
   return w;
 }
 
-int64_t code_points(std::string_view text) {
-  return std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; });
+size_t find_text(Call& call, std::string_view text, std::string_view what, bool from_right) {
+  return from_right ? find_last_text(call.in.budget(), text, what)
+                    : find_text(call.in.budget(), text, what);
 }
 
 Result<std::optional<int64_t>> located(Call& call, bool from_right) {
   INFER_TRY(const std::string what, call.text(0));
   INFER_TRY(const Window in, window(call, 1));
   if (!in.valid) return std::nullopt;
-  const size_t at = from_right ? in.text.rfind(what) : in.text.find(what);
+  const size_t at = find_text(call, in.text, what, from_right);
+  INFER_CHECK_R(call.in.check_budget());
   if (at == std::string_view::npos) return std::nullopt;
-  return in.offset + code_points(in.text.substr(0, at));
+  return in.offset + count_code_points(in.text.substr(0, at));
 }
 
 template <bool from_right>
@@ -70,12 +88,15 @@ Result<Value> count(Call& call) {
   INFER_TRY(const std::string what, call.text(0));
   INFER_TRY(const Window in, window(call, 1));
   if (!in.valid) return Value::of(int64_t{0});
-  if (what.empty()) return Value::of(code_points(in.text) + 1);
+  if (what.empty()) return Value::of(count_code_points(in.text) + 1);
   int64_t found = 0;
-  for (size_t at = in.text.find(what); at != std::string_view::npos;
-       at = in.text.find(what, at + what.size())) {
+  Budget& budget = call.in.budget();
+  for (size_t at = find_text(budget, in.text, what); at != std::string_view::npos;
+       at = find_text(budget, in.text, what, at + what.size())) {
+    budget.work(Budget::kValue);
     ++found;
   }
+  INFER_CHECK_R(call.in.check_budget());
   return Value::of(found);
 }
 
@@ -89,6 +110,9 @@ Result<Value> affix(Call& call, bool prefix) {
       return raise("{} first arg must be str or a tuple of str, not {}",
                    prefix ? "startswith" : "endswith", value.type_name());
     }
+    call.in.budget().work(Budget::kCharacter);
+    call.in.budget().work(std::min(in.text.size(), value.text().size()), 1);
+    INFER_CHECK_R(call.in.check_budget());
     matches = matches || (in.valid && (prefix ? in.text.starts_with(value.text())
                                               : in.text.ends_with(value.text())));
   }
@@ -98,11 +122,12 @@ Result<Value> affix(Call& call, bool prefix) {
 Result<Value> starts_with(Call& call) { return affix(call, true); }
 Result<Value> ends_with(Call& call) { return affix(call, false); }
 
-/// Words apart by white space, at most `most` divisions.
-std::vector<std::string_view> words(std::string_view text, int64_t most) {
+/// Words apart by white space, at most `most` divisions. Stops once the budget is spent.
+std::vector<std::string_view> words(Budget& budget, std::string_view text, int64_t most) {
   std::vector<std::string_view> parts;
+  if (!budget.work(text.size(), Budget::kLoop)) return parts;
   size_t pos = skip_spaces(text, 0);
-  while (pos < text.size()) {
+  while (pos < text.size() && budget.step()) {
     if (most-- == 0) {
       parts.push_back(text.substr(pos));  // with the white space at its end
       return parts;
@@ -120,10 +145,12 @@ std::vector<std::string_view> words(std::string_view text, int64_t most) {
 }
 
 /// The same from the right.
-std::vector<std::string_view> words_from_right(std::string_view text, int64_t most) {
+std::vector<std::string_view> words_from_right(Budget& budget, std::string_view text,
+                                               int64_t most) {
   std::vector<std::string_view> parts;
+  if (!budget.work(text.size(), Budget::kLoop)) return parts;
   text = strip_right(text);
-  while (!text.empty()) {
+  while (!text.empty() && budget.step()) {
     if (most-- == 0) {
       parts.push_back(text);  // with the white space at its beginning
       break;
@@ -143,17 +170,19 @@ std::vector<std::string_view> words_from_right(std::string_view text, int64_t mo
 }
 
 Result<Value> divided(Call& call, bool from_right) {
-  INFER_TRY(const int64_t most, call.integer(1, -1));
+  INFER_TRY(int64_t most, call.integer(1, -1));
+  most = std::max<int64_t>(most, -1);  // below zero: all
+  Budget& budget = call.in.budget();
   const std::string_view text = call.self.text();
   std::vector<std::string_view> parts;
   if (!call.has(0) || call[0].is(Kind::none)) {
-    parts = from_right ? words_from_right(text, most) : words(text, most);
+    parts = from_right ? words_from_right(budget, text, most) : words(budget, text, most);
   } else {
     INFER_TRY(const std::string by, call.text(0));
     if (by.empty()) return raise("empty separator");
     std::string_view rest = text;
-    for (int64_t left = most; left != 0; --left) {
-      const size_t at = from_right ? rest.rfind(by) : rest.find(by);
+    for (int64_t left = most; left != 0 && budget.step(); --left) {
+      const size_t at = find_text(call, rest, by, from_right);
       if (at == std::string_view::npos) break;
       parts.push_back(from_right ? rest.substr(at + by.size()) : rest.substr(0, at));
       rest = from_right ? rest.substr(0, at) : rest.substr(at + by.size());
@@ -161,12 +190,7 @@ Result<Value> divided(Call& call, bool from_right) {
     parts.push_back(rest);
     if (from_right) std::ranges::reverse(parts);
   }
-  std::vector<Value> items;
-  for (const std::string_view p : parts) {
-    items.push_back(part(call, p));
-    if (!call.in.budget().work(1)) return tl::unexpected(call.in.budget().failure());
-  }
-  return call.in.list(std::move(items));
+  return list_of(call, parts);
 }
 
 Result<Value> split(Call& call) { return divided(call, false); }
@@ -176,7 +200,8 @@ Result<Value> partitioned(Call& call, bool from_right) {
   INFER_TRY(const std::string by, call.text(0));
   if (by.empty()) return raise("empty separator");
   const std::string_view text = call.self.text();
-  const size_t at = from_right ? text.rfind(by) : text.find(by);
+  const size_t at = find_text(call, text, by, from_right);
+  INFER_CHECK_R(call.in.check_budget());
   if (at == std::string_view::npos) {
     if (from_right) return call.in.tuple({part(call, ""), part(call, ""), call.self});
     return call.in.tuple({call.self, part(call, ""), part(call, "")});
@@ -189,12 +214,7 @@ Result<Value> partition(Call& call) { return partitioned(call, false); }
 Result<Value> rpartition(Call& call) { return partitioned(call, true); }
 
 Result<Value> split_into_lines(Call& call) {
-  std::vector<Value> items;
-  for (const std::string_view line : split_lines(call.self.text(), call.truth(0))) {
-    items.push_back(part(call, line));
-    if (!call.in.budget().work(1)) return tl::unexpected(call.in.budget().failure());
-  }
-  return call.in.list(std::move(items));
+  return list_of(call, split_lines(call.in.budget(), call.self.text(), call.truth(0)));
 }
 
 constexpr Builtin kMethods[] = {
@@ -203,8 +223,8 @@ constexpr Builtin kMethods[] = {
     {"index", "/sub start? end?", index<false>},
     {"rindex", "/sub start? end?", index<true>},
     {"count", "/sub start? end?", count},
-    {"startswith", "/prefix start? end?", starts_with},
-    {"endswith", "/suffix start? end?", ends_with},
+    {"startswith", "/prefix start? end?", starts_with, Cost::own},
+    {"endswith", "/suffix start? end?", ends_with, Cost::own},
     {"split", "sep? maxsplit?", split},
     {"rsplit", "sep? maxsplit?", rsplit},
     {"partition", "/sep", partition},

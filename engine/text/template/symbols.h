@@ -1,6 +1,7 @@
 // The names of one scope while they are resolved. For scopes.cpp alone.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <map>
 #include <set>
@@ -21,15 +22,23 @@ struct Begin {
   Place outer;
 };
 
+/// What resolving may still cost: scopes within one another multiply the work of their names.
+/// Beyond it the names are wrong, and the resolver fails.
+struct Effort {
+  int64_t left = 4'000'000;
+  void take(size_t count) { left -= static_cast<int64_t>(count); }
+  bool spent() const { return left < 0; }
+};
+
 /// The names of a scope. A branch of an `if` is an overlay that sees the scope below it and is
 /// merged into it at its end.
 class Symbols {
  public:
-  Symbols(Symbols* parent, int function, Function& owner)
-      : parent_(parent), function_(function), owner_(&owner) {}
+  Symbols(Symbols* parent, int function, Function& owner, Effort& effort)
+      : parent_(parent), function_(function), owner_(&owner), effort_(&effort) {}
 
   Symbols overlay() {
-    Symbols branch(parent_, function_, *owner_);
+    Symbols branch(parent_, function_, *owner_, *effort_);
     branch.base_ = this;
     return branch;
   }
@@ -59,7 +68,10 @@ class Symbols {
   /// A name that only some branches assign begins as it is outside of the scope.
   void merge(std::initializer_list<Symbols*> branches) {
     std::set<std::string> assigned;
+    if (effort_->spent()) return;
     for (const Symbols* branch : branches) {
+      constexpr size_t kName = 8;  // tree operations for each name
+      effort_->take(kName * (branch->places_.size() + branch->stores_.size()));
       for (const std::string& name : branch->stores_) {
         if (!stored(name)) assigned.insert(name);
       }
@@ -96,6 +108,7 @@ class Symbols {
  private:
   const Place* find_own(const std::string& name) const {
     for (const Symbols* s = this; s != nullptr; s = s->base_) {
+      effort_->take(1);
       const auto at = s->places_.find(name);
       if (at != s->places_.end()) return &at->second;
     }
@@ -128,6 +141,7 @@ class Symbols {
   Symbols* base_ = nullptr;
   int function_;
   Function* owner_;
+  Effort* effort_;
   std::map<std::string, Place> places_;
   std::map<std::string, Begin> begins_;
   std::map<std::string, Place> variables_;

@@ -65,11 +65,13 @@ Result<Value> divisible(Call& call) { return remainder_is(call, call[0], 0); }
 
 Result<Value> lower_case(Call& call) {
   INFER_TRY(const std::string text, call.in.str(call.self));
+  call.in.budget().work(text.size(), Budget::kCharacter);
   return Value::of(is_lower(text));
 }
 
 Result<Value> upper_case(Call& call) {
   INFER_TRY(const std::string text, call.in.str(call.self));
+  call.in.budget().work(text.size(), Budget::kCharacter);
   return Value::of(is_upper(text));
 }
 
@@ -104,45 +106,45 @@ Result<Value> ordered(Call& call) {
 }
 
 constexpr Builtin kTests[] = {
-    {"defined", "", defined},
-    {"undefined", "", is_kind<Kind::undefined>},
-    {"none", "", is_kind<Kind::none>},
-    {"boolean", "", is_kind<Kind::boolean>},
-    {"true", "", is_true},
-    {"false", "", is_false},
-    {"integer", "", integer},
-    {"float", "", is_kind<Kind::real>},
-    {"number", "", number},
-    {"string", "", is_kind<Kind::string>},
-    {"mapping", "", is_kind<Kind::dict>},
-    {"sequence", "", sequence},
-    {"iterable", "", iterable},
-    {"callable", "", callable},
+    {"defined", "", defined, Cost::own},
+    {"undefined", "", is_kind<Kind::undefined>, Cost::own},
+    {"none", "", is_kind<Kind::none>, Cost::own},
+    {"boolean", "", is_kind<Kind::boolean>, Cost::own},
+    {"true", "", is_true, Cost::own},
+    {"false", "", is_false, Cost::own},
+    {"integer", "", integer, Cost::own},
+    {"float", "", is_kind<Kind::real>, Cost::own},
+    {"number", "", number, Cost::own},
+    {"string", "", is_kind<Kind::string>, Cost::own},
+    {"mapping", "", is_kind<Kind::dict>, Cost::own},
+    {"sequence", "", sequence, Cost::own},
+    {"iterable", "", iterable, Cost::own},
+    {"callable", "", callable, Cost::own},
     {"odd", "", odd},
     {"even", "", even},
     {"divisibleby", "num", divisible},
     {"lower", "", lower_case},
     {"upper", "", upper_case},
-    {"sameas", "other", same},
-    {"escaped", "", escaped},
-    {"filter", "", known_filter},
-    {"test", "", known_test},
-    {"in", "seq", contained},
-    {"eq", "/other", equals},
-    {"==", "/other", equals},
-    {"equalto", "/other", equals},
-    {"ne", "/other", differs},
-    {"!=", "/other", differs},
-    {"lt", "/other", ordered<false, false>},
-    {"<", "/other", ordered<false, false>},
-    {"lessthan", "/other", ordered<false, false>},
-    {"le", "/other", ordered<false, true>},
-    {"<=", "/other", ordered<false, true>},
-    {"gt", "/other", ordered<true, false>},
-    {">", "/other", ordered<true, false>},
-    {"greaterthan", "/other", ordered<true, false>},
-    {"ge", "/other", ordered<true, true>},
-    {">=", "/other", ordered<true, true>},
+    {"sameas", "other", same, Cost::own},
+    {"escaped", "", escaped, Cost::own},
+    {"filter", "", known_filter, Cost::own},
+    {"test", "", known_test, Cost::own},
+    {"in", "seq", contained, Cost::own},
+    {"eq", "/other", equals, Cost::own},
+    {"==", "/other", equals, Cost::own},
+    {"equalto", "/other", equals, Cost::own},
+    {"ne", "/other", differs, Cost::own},
+    {"!=", "/other", differs, Cost::own},
+    {"lt", "/other", ordered<false, false>, Cost::own},
+    {"<", "/other", ordered<false, false>, Cost::own},
+    {"lessthan", "/other", ordered<false, false>, Cost::own},
+    {"le", "/other", ordered<false, true>, Cost::own},
+    {"<=", "/other", ordered<false, true>, Cost::own},
+    {"gt", "/other", ordered<true, false>, Cost::own},
+    {">", "/other", ordered<true, false>, Cost::own},
+    {"greaterthan", "/other", ordered<true, false>, Cost::own},
+    {"ge", "/other", ordered<true, true>, Cost::own},
+    {">=", "/other", ordered<true, true>, Cost::own},
 };
 
 }  // namespace

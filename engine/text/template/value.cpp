@@ -1,8 +1,13 @@
 #include "engine/text/template/value.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <numeric>
+
+#include "engine/text/template/characters.h"
+#include "engine/text/template/numbers.h"
 
 namespace infer::jinja {
 namespace {
@@ -24,15 +29,15 @@ int key_rank(const Value& key) {
 
 int sign(auto a, auto b) { return a < b ? -1 : a > b ? 1 : 0; }
 
-int key_order(Budget* budget, const Value& a, const Value& b) {
-  if (budget != nullptr && !budget->work(1)) return 0;
+int key_order(Budget& budget, const Value& a, const Value& b) {
+  if (!budget.step()) return 0;
   if (const int ranks = sign(key_rank(a), key_rank(b)); ranks != 0) return ranks;
   switch (key_rank(a)) {
     case 2:
       return a.is_integral() && b.is_integral() ? sign(a.integer(), b.integer())
                                                 : sign(a.number(), b.number());
     case 3:
-    case 4: return sign(a.text().compare(b.text()), 0);
+    case 4: return compare_texts(budget, a.text(), b.text());
     case 5: {
       const std::vector<Value>& x = a.items();
       const std::vector<Value>& y = b.items();
@@ -47,8 +52,8 @@ int key_order(Budget* budget, const Value& a, const Value& b) {
   }
 }
 
-int64_t count_code_points(std::string_view text) {
-  return std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; });
+bool equal_texts(Budget& budget, std::string_view a, std::string_view b) {
+  return a.size() == b.size() && compare_texts(budget, a, b) == 0 && !budget.spent();
 }
 
 }  // namespace
@@ -61,7 +66,8 @@ Status Budget::failure() const {
     return error(StatusCode::invalid_argument, "the template's values need more than {} MiB",
                  kBytes >> 20);
   }
-  return error(StatusCode::invalid_argument, "the template takes more than {} steps", kWork);
+  return error(StatusCode::invalid_argument, "the template takes more than {} steps",
+               most_work_ / kStep);
 }
 
 std::optional<Value> Object::attribute(Interpreter&, std::string_view) { return std::nullopt; }
@@ -92,13 +98,14 @@ Dict::Dict(Budget* budget, std::vector<std::pair<Value, Value>> given)
     : Object(budget, static_cast<int64_t>(given.size() * (2 * sizeof(Value) + 4)) + 96) {
   std::vector<uint32_t> order(given.size());
   std::iota(order.begin(), order.end(), uint32_t{0});
-  std::ranges::stable_sort(order, [&](uint32_t a, uint32_t b) {
-    return key_order(budget, given[a].first, given[b].first) < 0;
-  });
+  const auto compared = [&](uint32_t a, uint32_t b) {
+    return key_order(*budget, given[a].first, given[b].first);
+  };
+  std::ranges::stable_sort(order, [&](uint32_t a, uint32_t b) { return compared(a, b) < 0; });
   // Of each run of equal keys the first entry stays, with the value of the last.
   std::vector<bool> dropped(given.size());
   for (size_t i = 1, first = 0; i < order.size(); ++i) {
-    if (key_order(budget, given[order[first]].first, given[order[i]].first) != 0) {
+    if (compared(order[first], order[i]) != 0) {
       first = i;
       continue;
     }
@@ -106,6 +113,7 @@ Dict::Dict(Budget* budget, std::vector<std::pair<Value, Value>> given)
     dropped[order[i]] = true;
   }
   std::vector<uint32_t> moved(given.size());
+  entries.reserve(given.size());
   for (size_t i = 0; i < given.size(); ++i) {
     moved[i] = static_cast<uint32_t>(entries.size());
     if (!dropped[i]) entries.push_back(std::move(given[i]));
@@ -121,24 +129,25 @@ Dict::Dict(Budget* budget, std::vector<std::pair<Value, Value>> given)
 
 const Value* Dict::find(Budget& budget, const Value& key) const {
   const auto at = std::ranges::lower_bound(
-      order_, 0, {}, [&](uint32_t i) { return key_order(&budget, entries[i].first, key); });
-  if (at == order_.end() || key_order(&budget, entries[*at].first, key) != 0) return nullptr;
+      order_, 0, {}, [&](uint32_t i) { return key_order(budget, entries[i].first, key); });
+  if (at == order_.end() || key_order(budget, entries[*at].first, key) != 0) return nullptr;
   return &entries[*at].second;
 }
 
-const Value* Dict::find(std::string_view key) const {
-  const int rank = key_rank(Value::string(nullptr, ""));
-  const auto at = std::ranges::lower_bound(order_, 0, {}, [&](uint32_t i) {
+const Value* Dict::find(Budget& budget, std::string_view key) const {
+  constexpr int kTextRank = 4;
+  const auto order_of = [&](uint32_t i) {
     const Value& entry = entries[i].first;
-    const int ranks = sign(key_rank(entry), rank);
-    return ranks != 0 ? ranks : sign(std::string_view(entry.text()).compare(key), 0);
-  });
-  if (at == order_.end()) return nullptr;
-  const auto& [found, value] = entries[*at];
-  return found.is(Kind::string) && found.text() == key ? &value : nullptr;
+    const int ranks = sign(key_rank(entry), kTextRank);
+    return ranks != 0 ? ranks : compare_texts(budget, entry.text(), key);
+  };
+  const auto at = std::ranges::lower_bound(order_, 0, {}, order_of);
+  if (at == order_.end() || order_of(*at) != 0) return nullptr;
+  return &entries[*at].second;
 }
 
 void Namespace::set(const std::string& name, Value value) {
+  charge_search(name);
   const auto [at, added] = index_.try_emplace(name, attributes.size());
   if (!added) {
     attributes[at->second].second = std::move(value);
@@ -150,7 +159,13 @@ void Namespace::set(const std::string& name, Value value) {
   attributes.emplace_back(name, std::move(value));
 }
 
+/// Each of the comparisons of a search in the tree may read the whole name.
+void Namespace::charge_search(std::string_view name) const {
+  budget()->work(name.size(), static_cast<int64_t>(std::bit_width(attributes.size())));
+}
+
 const Value* Namespace::find(std::string_view name) const {
+  charge_search(name);
   const auto at = index_.find(name);
   return at == index_.end() ? nullptr : &attributes[at->second].second;
 }
@@ -228,7 +243,7 @@ bool Value::is_number() const {
 
 double Value::number() const {
   if (kind_ == Kind::real) return real_;
-  if (kind_ == Kind::big_integer) return std::strtod(text().c_str(), nullptr);
+  if (kind_ == Kind::big_integer) return decimal_number(text()).value_or(0);
   return static_cast<double>(integer_);
 }
 
@@ -299,11 +314,26 @@ bool identical(const Value& a, const Value& b) {
   }
 }
 
+int compare_texts(Budget& budget, std::string_view a, std::string_view b) {
+  // In pieces, so that texts that differ early cost little.
+  constexpr size_t kPiece = 4096;
+  const size_t common = std::min(a.size(), b.size());
+  for (size_t at = 0; at < common; at += kPiece) {
+    const size_t size = std::min(kPiece, common - at);
+    if (!budget.work(static_cast<int64_t>(size))) return 0;
+    const int order = std::memcmp(a.data() + at, b.data() + at, size);
+    if (order != 0) return order;
+  }
+  return sign(a.size(), b.size());
+}
+
 bool equal(Budget& budget, const Value& a, const Value& b) {
-  if (!budget.work(1)) return false;
+  if (!budget.step()) return false;
   if (a.is_number() && b.is_number()) {
     if (a.is_integral() && b.is_integral()) return a.integer() == b.integer();
-    if (a.is(Kind::big_integer) && b.is(Kind::big_integer)) return a.text() == b.text();
+    if (a.is(Kind::big_integer) && b.is(Kind::big_integer)) {
+      return equal_texts(budget, a.text(), b.text());
+    }
     if (a.is(Kind::big_integer) != b.is(Kind::big_integer) && !a.is(Kind::real) &&
         !b.is(Kind::real)) {
       return false;
@@ -314,12 +344,7 @@ bool equal(Budget& budget, const Value& a, const Value& b) {
   switch (a.kind()) {
     case Kind::undefined:
     case Kind::none: return true;
-    case Kind::string: {
-      if (a.object() == b.object()) return true;
-      const bool same = a.text() == b.text();
-      if (same) budget.work(static_cast<int64_t>(a.text().size() / 256));
-      return same;
-    }
+    case Kind::string: return a.object() == b.object() || equal_texts(budget, a.text(), b.text());
     case Kind::list:
     case Kind::tuple:
       if (a.object() == b.object()) return true;
@@ -342,13 +367,13 @@ bool equal(Budget& budget, const Value& a, const Value& b) {
 }
 
 Result<bool> less(Budget& budget, const Value& a, const Value& b) {
-  if (!budget.work(1)) return false;
+  if (!budget.step()) return false;
   if (a.is_number() && b.is_number()) {
     if (a.is_integral() && b.is_integral()) return a.integer() < b.integer();
     return a.number() < b.number();
   }
   if (a.is(Kind::string) && b.is(Kind::string)) {
-    return a.text() < b.text();  // the order of UTF-8 is that of code points
+    return compare_texts(budget, a.text(), b.text()) < 0;
   }
   if (a.kind() == b.kind() && (a.is(Kind::list) || a.is(Kind::tuple))) {
     const std::vector<Value>& x = a.items();

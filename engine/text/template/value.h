@@ -19,33 +19,57 @@ namespace infer::jinja {
 class Interpreter;
 class Value;
 
-/// What one rendering may use. Going beyond it is noted here and found at the interpreter's next
-/// step, so that makers of values need not fail one by one; whoever makes something that may be
-/// much larger than what it is made of asks fits() first. One thread.
+/// What one rendering may use: the one place that bounds its time and memory.
+///
+/// Work is counted in units. One unit pays for one byte that is copied, compared or searched in
+/// bulk; slower work on a byte costs more units, see the constants. Every operation whose cost is
+/// not constant charges its units before it does the work. Since a byte of memory is written only
+/// after at least one unit was charged for it, kWork also bounds the memory of one rendering.
+///
+/// Going beyond a limit is noted here and found at the interpreter's next step, so that makers of
+/// values need not fail one by one. Whoever makes something that may be much larger than what it is
+/// made of asks fits() first. One thread.
 class Budget {
  public:
   static constexpr int64_t kBytes = int64_t{256} << 20;  ///< values alive at once
   static constexpr int64_t kOutput = int64_t{64} << 20;  ///< bytes of one text
-  static constexpr int64_t kWork = 6'000'000;            ///< steps; about half a second
-  static constexpr int kNesting = 200;                   ///< of values in values
+  static constexpr int64_t kStep = 64;       ///< units of one expression, statement or comparison
+  static constexpr int64_t kLoop = 4;        ///< units of a byte in a loop over bytes
+  static constexpr int64_t kCharacter = 16;  ///< units of a byte of text taken by code points
+  static constexpr int64_t kValue = 32;      ///< units of copying one value
+  static constexpr int64_t kWork = 6'000'000 * kStep;  ///< units; about half a second
+  static constexpr int kNesting = 200;                 ///< of values in values
 
+  /// `most_work`: units that may be charged.
+  explicit Budget(int64_t most_work = kWork) : most_work_(most_work) {}
+
+  /// Notes a new value of so many bytes and charges for making it.
   void take(int64_t bytes) {
     bytes_ += bytes;
-    work(bytes / 64);
+    work(bytes);
   }
   void give(int64_t bytes) { bytes_ -= bytes; }
-  /// Steps done. False when there have been too many.
-  bool work(int64_t steps) {
-    work_ += steps;
-    return work_ <= kWork;
+  /// Charges units (≥ 0). False when there have been too many.
+  bool work(int64_t units) {
+    if (__builtin_add_overflow(work_, units, &work_)) work_ = INT64_MAX;
+    return work_ <= most_work_;
   }
+  /// Charges `count` things at `each` units a thing. False when there have been too many.
+  bool work(size_t count, int64_t each) {
+    int64_t units = 0;
+    if (__builtin_mul_overflow(count, each, &units)) units = INT64_MAX;
+    return work(units);
+  }
+  bool step() { return work(kStep); }
   void nest(int depth) { too_deep_ = too_deep_ || depth > kNesting; }
   bool fits(int64_t bytes) const { return bytes <= kOutput && bytes_ + bytes <= kBytes; }
-  bool spent() const { return work_ > kWork || bytes_ > kBytes || too_deep_; }
+  bool spent() const { return work_ > most_work_ || bytes_ > kBytes || too_deep_; }
   /// Why, once spent().
   Status failure() const;
+  int64_t units() const { return work_; }
 
  private:
+  int64_t most_work_;
   int64_t bytes_ = 0;
   int64_t work_ = 0;
   bool too_deep_ = false;
@@ -182,8 +206,9 @@ struct Sequence : Object {
 /// Entries in the order of insertion.
 struct Dict : Object {
   Dict(Budget* budget, std::vector<std::pair<Value, Value>> given);
+  // Null if it is not there, or the budget is spent.
   const Value* find(Budget& budget, const Value& key) const;
-  const Value* find(std::string_view key) const;
+  const Value* find(Budget& budget, std::string_view key) const;
 
   std::vector<std::pair<Value, Value>> entries;
 
@@ -204,6 +229,8 @@ struct Namespace : Object {
   std::vector<std::pair<std::string, Value>> attributes;
 
  private:
+  void charge_search(std::string_view name) const;
+
   int64_t held_ = 0;
   std::map<std::string, size_t, std::less<>> index_;
 };
@@ -211,6 +238,9 @@ struct Namespace : Object {
 /// Whether a value may be a key.
 bool hashable(const Value& value);
 bool equal(Budget& budget, const Value& a, const Value& b);
+/// The order of two texts by bytes, which for UTF-8 is that of code points: negative, 0, positive.
+/// Charges what it reads; 0 once the budget is spent.
+int compare_texts(Budget& budget, std::string_view a, std::string_view b);
 /// a < b as Python orders; fails where it does not.
 Result<bool> less(Budget& budget, const Value& a, const Value& b);
 /// Python's `is`.

@@ -20,8 +20,9 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     return add(Value::big_integer(&budget_, fmt::format("{}", u)));
   }
   bool number_float(number_float_t d, const string_t& digits) override {
-    // An integer of more than 64 bits comes as a float, too.
-    if (digits.find_first_of(".eE") == std::string::npos) {
+    // An integer of more than 64 bits comes as a float, too. In a real number's digits the point
+    // may be the sign that the locale of the process has for it.
+    if (digits.find_first_not_of("-0123456789") == std::string::npos) {
       return add(Value::big_integer(&budget_, digits));
     }
     return add(Value::of(d));
@@ -45,7 +46,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return add(Value::list(&budget_, std::move(close().values))); }
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception& e) override {
-    failure_ = fmt::format("byte {}: {}", position, e.what());
+    failure_ = fmt::format("byte {}: {}", position, shortened(e.what()));
     return false;
   }
 

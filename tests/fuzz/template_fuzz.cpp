@@ -1,0 +1,90 @@
+// libFuzzer: looks for templates whose cost is not charged to their budget.
+//
+// The input is a template. Its rendering has a small budget. Two things are compared with the units
+// it was charged: the bytes it allocated, which are the same each time, and the processor time of
+// this thread. Time is noisy: only a time that stays far out of proportion in several runs counts.
+#include <sanitizer/allocator_interface.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "engine/text/template/interpreter.h"
+#include "engine/text/template/parser.h"
+#include "engine/text/template/variables.h"
+
+namespace {
+
+constexpr int64_t kUnits = 4'000'000;
+// Of an optimised build without sanitizers a unit takes 1 to 3 ns. Here it takes up to 30 times as
+// long. What is not charged grows without bound, so that a wide margin finds it all the same.
+constexpr double kSecondsPerUnit = 200e-9;
+constexpr double kSeconds = 0.1;
+constexpr int kRuns = 4;
+// Texts are built in pieces and moved while they grow.
+constexpr int64_t kBytesPerUnit = 16;
+constexpr int64_t kBytes = 1 << 20;
+
+constexpr std::string_view kVariables = R"({"messages": [{"role": "system", "content": "a b"},
+  {"role": "user", "content": "\u20ac\n<x>"}, {"role": "assistant", "content": null,
+  "tool_calls": [{"function": {"name": "f", "arguments": {"k": [1, 2.5, true]}}}]}],
+  "tools": [{"type": "function", "function": {"name": "f"}}], "s": "text", "n": 7, "d": {"a": 1}})";
+
+int64_t allocated = 0;
+
+void on_malloc(const volatile void*, size_t bytes) { allocated += static_cast<int64_t>(bytes); }
+void on_free(const volatile void*) {}
+
+double thread_seconds() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+struct Cost {
+  int64_t units;
+  int64_t bytes;
+  double seconds;
+};
+
+Cost rendered(const infer::jinja::Ast& ast) {
+  const int64_t before = allocated;
+  const double begin = thread_seconds();
+  int64_t units = 0;
+  {
+    infer::jinja::Interpreter interpreter(ast, 0, kUnits);
+    const auto variables = infer::jinja::read_variables(interpreter.budget(), kVariables);
+    if (!variables) std::abort();
+    const auto text = interpreter.run(*variables);
+    if (!text && text.error().message().empty()) std::abort();
+    units = interpreter.budget().units();
+  }
+  return {std::min(units, kUnits), allocated - before, thread_seconds() - begin};
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const int kInstalled = __sanitizer_install_malloc_and_free_hooks(on_malloc, on_free);
+  if (kInstalled == 0) std::abort();
+  const auto ast = infer::jinja::parse({reinterpret_cast<const char*>(data), size});
+  if (!ast) {
+    if (ast.error().message().empty()) std::abort();
+    return 0;
+  }
+  Cost cost = rendered(**ast);
+  const double enough = kSeconds + kSecondsPerUnit * static_cast<double>(cost.units);
+  for (int run = 1; run < kRuns && cost.seconds > enough; ++run) {
+    cost.seconds = std::min(cost.seconds, rendered(**ast).seconds);
+  }
+  if (cost.seconds > enough || cost.bytes > kBytes + kBytesPerUnit * cost.units) {
+    std::fprintf(stderr, "%lld units were charged for %lld bytes and %.3f s\n",
+                 static_cast<long long>(cost.units), static_cast<long long>(cost.bytes),
+                 cost.seconds);
+    std::abort();
+  }
+  return 0;
+}

@@ -1,5 +1,6 @@
 // The compiled part of fmt, once for the whole library: Debian has no static library of it, and
-// with FMT_HEADER_ONLY every unit would compile all of it. As fmt's own src/format.cc, for char alone.
+// with FMT_HEADER_ONLY every unit would compile all of it. As fmt's own src/format.cc, for char
+// alone.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -17,6 +17,7 @@ struct State {
   bool lost = false;
   std::string failed;
   std::atomic<int64_t> live{0};
+  std::atomic<size_t> pipeline_bytes{0};
 };
 
 State& state() {
@@ -106,6 +107,16 @@ VKAPI_ATTR void VKAPI_CALL counted_free(VkDevice device, VkDeviceMemory memory,
   release(device, memory, callbacks);
 }
 
+PFN_vkGetPipelineCacheData pipeline_data = nullptr;
+
+VKAPI_ATTR VkResult VKAPI_CALL claimed_pipeline_data(VkDevice device, VkPipelineCache cache,
+                                                     size_t* bytes, void* data) {
+  const size_t claimed = state().pipeline_bytes;
+  if (claimed == 0 || data != nullptr) return pipeline_data(device, cache, bytes, data);
+  *bytes = claimed;
+  return VK_SUCCESS;
+}
+
 void stand_in_device(VolkDeviceTable& vk) {
   allocate = vk.vkAllocateMemory;
   release = vk.vkFreeMemory;
@@ -126,6 +137,8 @@ void stand_in_device(VolkDeviceTable& vk) {
   stand<FailvkCreatePipelineLayout>(vk.vkCreatePipelineLayout);
   stand<FailvkCreatePipelineCache>(vk.vkCreatePipelineCache);
   stand<FailvkGetPipelineCacheData>(vk.vkGetPipelineCacheData);
+  pipeline_data = vk.vkGetPipelineCacheData;
+  vk.vkGetPipelineCacheData = claimed_pipeline_data;
   stand<FailvkCreateShaderModule>(vk.vkCreateShaderModule);
   stand<FailvkCreateComputePipelines>(vk.vkCreateComputePipelines);
   stand<FailvkCreateQueryPool>(vk.vkCreateQueryPool);
@@ -165,6 +178,8 @@ void FailingCalls::lose() {
   const std::lock_guard lock(state().mutex);
   state().lost = true;
 }
+
+void FailingCalls::claim_pipeline_bytes(size_t bytes) { state().pipeline_bytes = bytes; }
 
 int64_t FailingCalls::calls() const {
   const std::lock_guard lock(state().mutex);

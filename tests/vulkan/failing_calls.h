@@ -2,6 +2,7 @@
 // of them fail.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -21,6 +22,9 @@ class FailingCalls {
   void fail_after(int64_t before);
   /// Every device is lost from now on, until the next fail_after().
   void lose();
+  /// What the driver says that compiled pipelines take, to whoever asks for their size alone. 0:
+  /// the truth.
+  void claim_pipeline_bytes(size_t bytes);
   int64_t calls() const;
   /// The function that failed; empty if none did.
   std::string failed() const;

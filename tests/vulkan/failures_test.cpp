@@ -208,6 +208,16 @@ TEST_CASE("a device that is lost without a fallback ends what runs, with a messa
   CHECK(engine->memory().weights > 0);
 }
 
+TEST_CASE("no memory for the compiled shaders that are to be kept fails nothing") {
+  if (no_device()) return;
+  test::FailingCalls calls;
+  calls.claim_pipeline_bytes(SIZE_MAX / 2);  // asked for while the device is closed
+  const Result<std::vector<int32_t>> tokens = generate(small_steps());
+  calls.claim_pipeline_bytes(0);
+  REQUIRE_MESSAGE(tokens.has_value(), tokens.error().message());
+  CHECK(tokens->size() == 4);
+}
+
 TEST_CASE("a fallback is the CPU or nothing; where there is no such device it is taken at once") {
   LoadOptions load = small_steps();
   load.fallback = "abacus";

@@ -122,6 +122,6 @@ def test_fish_completes(tmp_path):
     assert ask("infer com") == ["completion"]
     assert ask("infer --ver") == ["--version"]
     assert ask("infer run --repeat-l") == ["--repeat-last-n"]
-    assert set(ask("infer run -ctk ")) == {"f32", "bf16", "f16", "q8_0", "q4_0"}
+    assert set(ask("infer run -ctk ")) == {"auto", "f32", "bf16", "f16", "q8_0", "q4_0"}
     assert ask("infer synth llama-2") == ["llama-24m"]
     assert ask("infer run -m inf") == ["infer.fish"]

@@ -13,7 +13,7 @@
 namespace infer::test {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef INFER_SANITIZED
 constexpr double kSeconds = 60;
 constexpr int64_t kBytes = int64_t{8} << 30;
 constexpr size_t kEach = 8;

@@ -1,4 +1,5 @@
 // infer run: completes a raw prompt, with several seeds at once if so asked.
+#include <atomic>
 #include <system_error>
 #include <thread>
 
@@ -89,9 +90,10 @@ Json report(const Completion& done) {
   return json;
 }
 
-/// Blocks until done. `shown`: the text goes to stdout as it comes.
+/// Blocks until done. `shown`: the text goes to stdout as it comes. `stop`, if there is one, ends
+/// it soon once it is set.
 void complete(Completion& completion, std::span<const int32_t> prompt, GenerateOptions options,
-              bool shown) {
+              bool shown, const std::atomic<bool>* stop = nullptr) {
   options.on_logprobs = [&](std::span<const std::pair<int32_t, float>> logprobs) {
     // JSON has no infinity: null.
     const auto entry = [](const std::pair<int32_t, float>& p) {
@@ -107,7 +109,7 @@ void complete(Completion& completion, std::span<const int32_t> prompt, GenerateO
     // −1: the rest of a text that ends within a character.
     if (token >= 0) completion.tokens.push_back(token);
     completion.text += piece;
-    return (!shown || write_out(piece)) && !interrupted();
+    return (!shown || write_out(piece)) && !interrupted() && (stop == nullptr || !*stop);
   };
   completion.result = completion.session->generate(prompt, options, on_token);
 }
@@ -128,14 +130,15 @@ void complete_all(Engine& engine, std::vector<Completion>& completions,
     for (const Completion& completion : completions) completion.session->cancel();
   };
   const InterruptScope scope(cancel_all);
+  std::atomic<bool> stop{false};  // for those that have not begun: a cancel is nothing to them
   std::vector<std::jthread> threads;
   for (size_t i = 0; i < completions.size(); ++i) {
     GenerateOptions own = options;
     own.sampling.seed = seeds[i];
     try {
-      threads.emplace_back(
-          [&completions, i, prompt, own] { complete(completions[i], prompt, own, false); });
+      threads.emplace_back([&, i, own] { complete(completions[i], prompt, own, false, &stop); });
     } catch (const std::system_error& failure) {
+      stop = true;
       cancel_all();
       threads.clear();
       throw Failure(kExitRuntime,

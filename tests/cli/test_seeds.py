@@ -27,6 +27,20 @@ def test_threads_that_cannot_start_are_a_failure_with_a_message(model):
     assert 1 in codes or 4 in codes
 
 
+def test_texts_that_have_begun_end_when_another_cannot_start(model):
+    """Where a thread fails to start the others do not go on to their ends."""
+    failed = 0
+    for mib in range(300, 1500, 100):
+        limit = mib << 20
+        done = infer("run", "-m", model, "-p", "abc", "-n", 1000000, "--ignore-eos", "-c", 64,
+                     "--context-shift", "-t", 1, "-s", SEEDS, "-q", timeout=60,
+                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+        failed += b"cannot start a thread for seed" in done.stderr
+        if failed == 2:
+            return
+    assert failed > 0
+
+
 def test_the_first_ctrl_c_ends_a_prompt_of_several_seeds(tmp_path_factory):
     """The prompt takes long: it has to be given up, not computed to its end."""
     path = tmp_path_factory.mktemp("slow") / "slow.gguf"

@@ -132,6 +132,36 @@ inline std::unique_ptr<Constraint> constraint(std::shared_ptr<const CompiledGram
   return *std::move(made);
 }
 
+/// What hostile grammars are tried with: pieces that run along what they repeat.
+inline const SmallVocabulary& hostile_vocabulary() {
+  static const SmallVocabulary kVocabulary({"aaaaaaaaaaaaaaaa", "abababababababab", "((((((((",
+                                            "\"\"", "[[[[[[[[", "{\"a\":", "aaaa", "bbbb",
+                                            "0000000000"});
+  return kVocabulary;
+}
+
+/// A grammar is refused with a reason; one that compiles must also be usable: some tokens, each
+/// with a mask that is not empty.
+template <typename Compiled>
+void try_out(const Compiled& compiled) {
+  if (!compiled) {
+    CHECK(!compiled.error().message().empty());
+    CHECK(compiled.error().message().size() < 2000);
+    CHECK((compiled.error().code() == StatusCode::unsupported ||
+           compiled.error().code() == StatusCode::invalid_argument));
+    return;
+  }
+  const auto c = constraint(*compiled, hostile_vocabulary().trie);
+  Random random(1);
+  for (int step = 0; step < 40; ++step) {
+    const std::vector<int32_t> allowed = tokens_of(c->mask());
+    REQUIRE(!allowed.empty());
+    const int32_t token = allowed[random.below(static_cast<uint32_t>(allowed.size()))];
+    REQUIRE(c->accept(token));
+    if (token == hostile_vocabulary().eog) return;
+  }
+}
+
 /// A text drawn token by token from the masks. From `long_after` tokens on it prefers what ends.
 inline std::string random_text(Constraint& constraint, const SmallVocabulary& vocabulary,
                                Random& random, int long_after = 60) {

@@ -19,42 +19,14 @@ std::string repeat(const std::string& text, size_t times) {
   return out;
 }
 
-const SmallVocabulary& vocabulary() {
-  static const SmallVocabulary kVocabulary({"aaaaaaaaaaaaaaaa", "abababababababab", "((((((((",
-                                            "\"\"", "[[[[[[[[", "{\"a\":", "aaaa", "bbbb",
-                                            "0000000000"});
-  return kVocabulary;
-}
-
-/// A grammar that compiles must also be usable: some tokens, each with a mask that is not empty.
-template <typename Compiled>
-void try_out(const std::string& what, const Compiled& compiled) {
-  CAPTURE(what);
-  if (!compiled) {
-    CHECK(!compiled.error().message().empty());
-    CHECK(compiled.error().message().size() < 2000);
-    CHECK((compiled.error().code() == StatusCode::unsupported ||
-           compiled.error().code() == StatusCode::invalid_argument));
-    return;
-  }
-  const auto c = constraint(*compiled, vocabulary().trie);
-  Random random(1);
-  for (int step = 0; step < 40; ++step) {
-    const std::vector<int32_t> allowed = tokens_of(c->mask());
-    REQUIRE(!allowed.empty());
-    const int32_t token = allowed[random.below(static_cast<uint32_t>(allowed.size()))];
-    REQUIRE(c->accept(token));
-    if (token == vocabulary().eog) return;
-  }
-}
-
 /// Time is printed where it is long and bounded loosely: sanitizers and busy machines are slow.
 template <typename Compile>
 void survive(const std::string& what, const Compile& compile) {
   const auto begin = std::chrono::steady_clock::now();
   const auto compiled = compile();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  try_out(what, compiled);
+  CAPTURE(what);
+  try_out(compiled);
   const std::chrono::duration<double> all = std::chrono::steady_clock::now() - begin;
   if (all.count() > 0.3) {
     MESSAGE(what << ": compiled in " << took.count() << " s, used after " << all.count() << " s, "
@@ -213,10 +185,13 @@ TEST_CASE("bytes that are no schema and no grammar") {
       json[random.below(static_cast<uint32_t>(json.size()))] = static_cast<char>(random.below(256));
       text[random.below(static_cast<uint32_t>(text.size()))] = static_cast<char>(random.below(256));
     }
-    try_out(json, compile_json_schema(json));
-    try_out(text, compile_gbnf(text));
-    try_out("cut", compile_json_schema(sample.substr(0, static_cast<size_t>(i) % sample.size())));
-    try_out("cut", compile_gbnf(rules.substr(0, static_cast<size_t>(i) % rules.size())));
+    CAPTURE(i);
+    CAPTURE(json);
+    CAPTURE(text);
+    try_out(compile_json_schema(json));
+    try_out(compile_gbnf(text));
+    try_out(compile_json_schema(sample.substr(0, static_cast<size_t>(i) % sample.size())));
+    try_out(compile_gbnf(rules.substr(0, static_cast<size_t>(i) % rules.size())));
   }
 }
 

@@ -150,6 +150,8 @@ PFN_vkCreateInstance create_instance = nullptr;
 }  // namespace
 
 FailingCalls::FailingCalls() {
+  fail_after(-1);
+  claim_pipeline_bytes(0);
   (void)volkInitialize();  // finds the global functions, which instances are made with
   create_instance = vkCreateInstance;
   stand<FailvkCreateInstance>(vkCreateInstance);

@@ -12,7 +12,7 @@ namespace infer::vulkan::test {
 /// opened.
 class FailingCalls {
  public:
-  FailingCalls();
+  FailingCalls();  // no call fails
   ~FailingCalls();
   FailingCalls(const FailingCalls&) = delete;
   FailingCalls& operator=(const FailingCalls&) = delete;

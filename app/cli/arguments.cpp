@@ -48,6 +48,16 @@ bool is_named(const DeviceDescription& device, const std::string& name) {
 
 }  // namespace
 
+std::vector<std::string> parts_of(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
 bool is_single_dash_name(std::string_view name) {
   constexpr std::string_view kNames[] = {"ub", "ctk", "ctv", "ngl", "sys", "st", "jf", "md"};
   return is_one_of(name, kNames);
@@ -169,95 +179,80 @@ std::string read_input(const std::string& path) {
   return text;
 }
 
-void declare_model(CLI::App& app, ModelArgs& args) {
-  app.add_option("-m,--model", args.path, "Model file; run, chat and perplexity have one built in")
-      ->type_name("FILE");
+void declare_model(Options options, ModelArgs& args) {
+  options.add("-m,--model", "FILE", args.path,
+              "Model file; run, chat and perplexity have one built in");
 }
 
-void declare_device(CLI::App& app, LoadOptions& load) {
-  app.add_option("--device", load.device,
-                 "Device to run on, or several parted by commas; see 'infer devices'")
-      ->type_name("DEVICE")
-      ->capture_default_str();
-  app.add_option("-t,--threads", load.threads, "CPU threads; 0: all that the process may use")
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--isa", load.isa, "Instruction set of the CPU's kernels, e.g. avx2, scalar")
-      ->type_name("NAME");
-  app.add_flag("--exact", load.exact, "Keep activations in float32");
+void declare_device(Options options, LoadOptions& load) {
+  options
+      .add("--device", "DEVICE", load.device,
+           "Device to run on, or several, separated by commas; see 'infer devices'")
+      .show_default();
+  options.add("-t,--threads", "N", load.threads, "CPU threads; 0: all that the process may use")
+      .show_default();
+  options.add("--isa", "NAME", load.isa, "Instruction set of the CPU's kernels, e.g. avx2, scalar");
+  options.flag("--exact", load.exact, "Keep activations in float32");
 }
 
-void declare_load(CLI::App& app, ModelArgs& args) {
-  declare_model(app, args);
-  declare_running(app, args);
+void declare_load(Options options, ModelArgs& args) {
+  declare_model(options, args);
+  declare_running(options, args);
 }
 
-void declare_running(CLI::App& app, ModelArgs& args, const char* step_names) {
+void declare_running(Options options, ModelArgs& args, const char* step_names) {
   LoadOptions& load = args.load;
-  declare_device(app, load);
-  app.add_option("-c,--ctx-size", load.context, "Tokens of cache; 0: what fits")
-      ->type_name("N")
-      ->capture_default_str();
+  declare_device(options, load);
+  options.add("-c,--ctx-size", "N", load.context, "Tokens of cache; 0: what fits").show_default();
   // llama.cpp tells a logical from a physical batch. A step here is one batch: the names are one.
-  app.add_option_function<int32_t>(
-         step_names,
-         [&load](const int32_t& rows) {
-           load.batch_rows = rows;
-           load.fewer_rows = false;
-         },
-         "Tokens that one step computes at most (also -ub); without it fewer than 512 where memory "
-         "is short")
-      ->type_name("N")
-      ->check(CLI::Range(1, 65536))
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  const CLI::IsMember cache_types({"auto", "f32", "bf16", "f16", "q8_0", "q4_0"});
-  app.add_option("--ctk,--cache-type-k", load.cache_type_k, "Type of cached keys (also -ctk)")
-      ->check(cache_types)
-      ->capture_default_str();
-  app.add_option("--ctv,--cache-type-v", load.cache_type_v, "Type of cached values (also -ctv)")
-      ->check(cache_types)
-      ->capture_default_str();
-  app.add_option(
-         "--quantize", load.quantize,
-         "Make matrices that are not quantised this type while loading, e.g. nf4, q8_0 (not "
-         "the embedding and the output)")
-      ->type_name("TYPE");
-  app.add_flag("--no-repack,--mmap", load.mmap,
+  options
+      .add(step_names, "N", args.step_tokens,
+           "Tokens that one step computes at most (also -ub); without it fewer than 512 where "
+           "memory "
+           "is short")
+      .range(1, 65536)
+      .last_counts();
+  const std::vector<std::string> cache_types{"auto", "f32", "bf16", "f16", "q8_0", "q4_0"};
+  options.add("--ctk,--cache-type-k", "TYPE", load.cache_type_k, "Type of cached keys (also -ctk)")
+      .one_of(cache_types)
+      .show_default();
+  options
+      .add("--ctv,--cache-type-v", "TYPE", load.cache_type_v, "Type of cached values (also -ctv)")
+      .one_of(cache_types)
+      .show_default();
+  options.add("--quantize", "TYPE", load.quantize,
+              "Make matrices that are not quantised this type while loading, e.g. nf4, q8_0 (not "
+              "the embedding and the output)");
+  options.flag("--no-repack,--mmap", load.mmap,
                "Use the weights as they lie in the mapped file: loads at once, runs slower");
-  app.add_option(
-         "--ngl,--n-gpu-layers", load.gpu_layers,
-         "Layers that the GPU of --device computes, the last ones and the output as one more; "
-         "without it as many as fit (also -ngl)")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--fallback", load.fallback,
-                 "Where to go on if the device fails, while loading or later: cpu")
-      ->type_name("DEVICE")
-      ->check(CLI::IsMember({"cpu"}));
-  app.add_flag("--grammars", load.grammars,
+  options
+      .add("--ngl,--n-gpu-layers", "N", load.gpu_layers,
+           "Layers that the GPU of --device computes, the last ones and the output as one more; "
+           "without it as many as fit (also -ngl)")
+      .not_negative();
+  options
+      .add("--fallback", "DEVICE", load.fallback,
+           "Where to go on if the device fails, while loading or later: cpu")
+      .one_of({"cpu"});
+  options.flag("--grammars", load.grammars,
                "Plan the memory of grammars and schemas with the rest, not when the first is used");
-  app.add_flag("--spill", load.spill,
+  options.flag("--spill", load.spill,
                "As --mmap, and drop the weights of a layer from memory once it has used them");
-  app.add_option("--memory", args.memory,
-                 "Memory to use at most, e.g. 8G, 512M, 50% of what is free; 'plan' believes more "
-                 "than is free")
-      ->type_name("SIZE|PERCENT");
-  app.add_option("--reserve", args.reserve,
-                 "Free memory to leave alone; without it 5 %, at least 256M")
-      ->type_name("SIZE");
-  app.add_option("--md,--model-draft,--draft-model", load.draft_model,
-                 "A small model that drafts, best with the same vocabulary (also -md)")
-      ->type_name("FILE");
-  app.add_option(
-         "--drafter", load.drafters,
-         "Who proposes tokens that the model checks several at a time: ngram, suffix, model; "
-         "without it suffix and model where there is a draft model. They change no token")
-      ->type_name("NAME,…")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::IsMember({"ngram", "suffix", "model"}));
-  app.add_flag("-q,--quiet", args.quiet, "Only errors on stderr");
-  app.add_flag("-v,--verbose", args.verbose, "Say on stderr what is done");
+  options.add("--memory", "SIZE|PERCENT", args.memory,
+              "Memory to use at most, e.g. 8G, 512M, 50% of what is free; 'plan' believes more "
+              "than is free");
+  options.add("--reserve", "SIZE", args.reserve,
+              "Free memory to leave alone; without it 5 %, at least 256M");
+  options.add("--md,--model-draft,--draft-model", "FILE", load.draft_model,
+              "A small model that drafts, best with the same vocabulary (also -md)");
+  options
+      .add("--drafter", "NAME,…", load.drafters,
+           "Who proposes tokens that the model checks several at a time: ngram, suffix, model; "
+           "without it suffix and model where there is a draft model. They change no token")
+      .separated_by_commas()
+      .one_of({"ngram", "suffix", "model"});
+  options.flag("-q,--quiet", args.quiet, "Only errors on stderr");
+  options.flag("-v,--verbose", args.verbose, "Say on stderr what is done");
 }
 
 void require_model(const ModelArgs& args) {
@@ -276,7 +271,7 @@ void require_device(const std::string& names) {
   // Always there; and to look for others loads their drivers, which take memory.
   if (is_cpu(names)) return;
   const std::vector<DeviceDescription> present = devices();
-  for (const std::string& name : CLI::detail::split(names, ',')) {
+  for (const std::string& name : parts_of(names, ',')) {
     std::string known;
     bool found = false;
     std::string unusable;
@@ -321,6 +316,10 @@ std::optional<int64_t> memory_of(std::string_view text, const std::string& names
 LoadOptions load_options(const ModelArgs& args) {
   require_model(args);
   LoadOptions load = args.load;
+  if (args.step_tokens) {
+    load.batch_rows = *args.step_tokens;
+    load.fewer_rows = false;
+  }
   if (load.fallback.empty()) require_device(load.device);
   if (load.context < 0) usage("--ctx-size: expected 0 or more tokens");
   if (load.threads < 0) usage("--threads: expected 0 or more");

@@ -1,7 +1,6 @@
 // Arguments that several commands share, and how they are read.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -10,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/options.h"
 #include "infer/infer.hpp"
 
 namespace infer::cli {
@@ -23,6 +23,9 @@ bool is_single_dash_name(std::string_view name);
 
 /// "4096", "512M", "8G", "1.5GiB": bytes, in powers of 1024. Nothing if it is something else.
 std::optional<int64_t> parse_size(std::string_view text);
+
+/// What stands between the separators; of an empty text nothing.
+std::vector<std::string> parts_of(std::string_view text, char separator);
 
 /// Ids from a JSON array, an object {"tokens": [...]}, or numbers apart by white space or commas.
 /// Nothing if the text is something else or an id does not fit into 32 bits.
@@ -38,6 +41,7 @@ std::string read_input(const std::string& path);
 struct ModelArgs {
   std::string path;
   LoadOptions load;
+  std::optional<int32_t> step_tokens;
   std::string memory;
   std::string reserve;
   bool quiet = false;
@@ -46,16 +50,16 @@ struct ModelArgs {
 
 /// -m. Whether it was given is checked by require_model, whose message helps more than the
 /// parser's.
-void declare_model(CLI::App& app, ModelArgs& args);
+void declare_model(Options options, ModelArgs& args);
 /// --device, -t, --isa, --exact.
-void declare_device(CLI::App& app, LoadOptions& load);
+void declare_device(Options options, LoadOptions& load);
 /// How a loaded model runs: those of declare_device, -c, -ctk, -ctv, -ngl, --mmap, --spill,
 /// --memory, --reserve,
 /// --quiet, --verbose, and the tokens of a step under these names.
 inline constexpr const char* kStepNames = "-b,--batch-size,--ub,--ubatch-size";
-void declare_running(CLI::App& app, ModelArgs& args, const char* step_names = kStepNames);
+void declare_running(Options options, ModelArgs& args, const char* step_names = kStepNames);
 /// declare_model and declare_running.
-void declare_load(CLI::App& app, ModelArgs& args);
+void declare_load(Options options, ModelArgs& args);
 
 void require_model(const ModelArgs& args);
 /// Takes the built-in model where none was given.

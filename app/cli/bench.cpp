@@ -25,44 +25,32 @@ struct BenchArgs {
   float temperature = 0;
 };
 
-void declare(CLI::App& app, BenchArgs& args) {
+void declare(Options options, BenchArgs& args) {
   BenchOptions& bench = args.bench;
-  app.add_option("-m,--model", args.paths,
-                 "Model file (needed); several are measured in turns, each with a flag of its own")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
-  declare_running(app, args.model, "--ub,--ubatch-size,--batch-size");
+  options.add("-m,--model", "FILE", args.paths,
+              "Model file (needed); several are measured in turns, each with a flag of its own");
+  declare_running(options, args.model, "--ub,--ubatch-size,--batch-size");
   constexpr int kMost = 1 << 20;
   const auto list = [&](const char* name, std::vector<int32_t>& to, int least, int most,
                         const char* what) {
-    app.add_option(name, to, what)
-        ->type_name("N,…")
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->check(CLI::Range(least, most))
-        ->capture_default_str();
+    options.add(name, "N,…", to, what).separated_by_commas().range(least, most).show_default();
   };
   list("-p,--n-prompt", bench.prompt_tokens, 1, kMost, "Tokens of the prompts to measure");
   list("-n,--n-gen", bench.generate_tokens, 1, kMost, "Tokens to generate");
   list("-d,--n-depth", bench.depths, 0, kMost, "Tokens in the context before either");
   list("-b,--n-parallel", bench.batches, 1, 1024, "Sequences that generate together");
-  app.add_option("-r,--repetitions", bench.repeats, "Times to repeat")
-      ->type_name("N")
-      ->check(CLI::Range(1, kMost))
-      ->capture_default_str();
-  app.add_flag("--profile", bench.profile, "Say what the time of the operations is");
-  app.add_option("--trace", args.trace, "Write when what ran on which thread, for Perfetto")
-      ->type_name("FILE");
-  app.add_flag("--json", args.json, "Print JSON on stdout");
-  app.add_option("-f,--file", args.texts,
-                 "With drafters: a text to continue; several, each with a flag of its own")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
-  app.add_option("--temp", args.temperature, "With drafters: the temperature")
-      ->type_name("T")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  declare_speculation(app, args.speculation);
+  options.add("-r,--repetitions", "N", bench.repeats, "Times to repeat")
+      .range(1, kMost)
+      .show_default();
+  options.flag("--profile", bench.profile, "Say what the time of the operations is");
+  options.add("--trace", "FILE", args.trace, "Write when what ran on which thread, for Perfetto");
+  options.flag("--json", args.json, "Print JSON on stdout");
+  options.add("-f,--file", "FILE", args.texts,
+              "With drafters: a text to continue; several, each with a flag of its own");
+  options.add("--temp", "T", args.temperature, "With drafters: the temperature")
+      .not_negative()
+      .show_default();
+  declare_speculation(options, args.speculation);
 }
 
 /// What drafters gain on texts, -n tokens after each, in turns with plain decoding.
@@ -278,8 +266,8 @@ int run(BenchArgs& args) {
 
 }  // namespace
 
-void add_bench(CLI::App& app, Action& action) {
-  add_command(app, action, "bench", "Measure speed against the machine's ceilings", declare, run);
+void add_bench(Parser& parser) {
+  add_command(parser, "bench", "Measure speed against the machine's ceilings", declare, run);
 }
 
 }  // namespace infer::cli

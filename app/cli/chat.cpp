@@ -34,34 +34,32 @@ struct ChatArgs {
   bool json = false;
 };
 
-void declare(CLI::App& app, ChatArgs& args) {
-  declare_load(app, args.model);
-  app.add_option("-p,--prompt", args.prompt, "The first message")->type_name("TEXT");
-  app.add_option("--sys,--system-prompt", args.system, "What the model is told to be")
-      ->type_name("TEXT");
-  app.add_option("-n,--n-predict", args.generate.max_tokens,
-                 "Most tokens of an answer; -1: until it ends")
-      ->type_name("N")
-      ->check(CLI::Range(-1, std::numeric_limits<int32_t>::max()))
-      ->capture_default_str();
-  app.add_flag("--st,--single-turn", args.single_turn, "End after the first answer");
-  app.add_option("--reasoning", args.reasoning,
-                 "Whether what the model thinks before it answers is shown: on a terminal, always, "
-                 "never")
-      ->type_name("auto|show|hide")
-      ->check(CLI::IsMember({"auto", "show", "hide"}))
-      ->capture_default_str();
-  app.add_option("--template", args.template_file, "Jinja chat template in place of the model's")
-      ->type_name("FILE");
-  app.add_option("--chat-template-kwargs", args.template_variables,
-                 "Further variables of the template, as a JSON object")
-      ->type_name("JSON");
-  declare_sampling(app, args.sampling);
-  declare_constraint(app, args.constraint);
-  declare_speculation(app, args.speculation);
-  app.add_flag("--context-shift", args.shift,
+void declare(Options options, ChatArgs& args) {
+  declare_load(options, args.model);
+  options.add("-p,--prompt", "TEXT", args.prompt, "The first message");
+  options.add("--sys,--system-prompt", "TEXT", args.system, "What the model is told to be");
+  options
+      .add("-n,--n-predict", "N", args.generate.max_tokens,
+           "Most tokens of an answer; -1: until it ends")
+      .range(-1, std::numeric_limits<int32_t>::max())
+      .show_default();
+  options.flag("--st,--single-turn", args.single_turn, "End after the first answer");
+  options
+      .add("--reasoning", "auto|show|hide", args.reasoning,
+           "Whether what the model thinks before it answers is shown: on a terminal, always, "
+           "never")
+      .one_of({"auto", "show", "hide"})
+      .show_default();
+  options.add("--template", "FILE", args.template_file,
+              "Jinja chat template in place of the model's");
+  options.add("--chat-template-kwargs", "JSON", args.template_variables,
+              "Further variables of the template, as a JSON object");
+  declare_sampling(options, args.sampling);
+  declare_constraint(options, args.constraint);
+  declare_speculation(options, args.speculation);
+  options.flag("--context-shift", args.shift,
                "When the context is full, drop the earlier half of it and go on");
-  app.add_flag("--json", args.json, "Print an event a line: {\"event\": \"content\", …}");
+  options.flag("--json", args.json, "Print an event a line: {\"event\": \"content\", …}");
 }
 
 std::string history_file() {
@@ -255,8 +253,8 @@ int run(ChatArgs& args) {
 
 }  // namespace
 
-void add_chat(CLI::App& app, Action& action) {
-  add_command(app, action, "chat", "Converse in the terminal", declare, run);
+void add_chat(Parser& parser) {
+  add_command(parser, "chat", "Converse in the terminal", declare, run);
 }
 
 }  // namespace infer::cli

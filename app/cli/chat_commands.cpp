@@ -144,16 +144,16 @@ CommandResult stats(Chat& chat, const std::string&) {
 
 /// The flags of the command line that can change between answers.
 struct Settings {
-  CLI::App app{"settings", "/set"};
+  Parser parser{"/set", "settings"};
   SamplingArgs sampling;
   std::optional<int32_t> max_tokens;
 
   Settings() {
-    app.set_help_flag();
-    declare_sampling(app, sampling);
-    app.add_option("-n,--n-predict", max_tokens, "Most tokens of an answer; -1: until it ends")
-        ->type_name("N")
-        ->check(CLI::Range(-1, std::numeric_limits<int32_t>::max()));
+    parser.remove_help_flag();
+    const Options options = parser.options();
+    declare_sampling(options, sampling);
+    options.add("-n,--n-predict", "N", max_tokens, "Most tokens of an answer; -1: until it ends")
+        .range(-1, std::numeric_limits<int32_t>::max());
   }
 };
 
@@ -166,15 +166,14 @@ CommandResult set(Chat& chat, const std::string& text) {
   Settings settings;
   if (text.empty()) {
     print_line("/set takes flags of the command line, such as /set --temp 0.7 --top-k 40:");
-    print_line(settings.app.help());
+    print_line(settings.parser.help());
     return CommandResult::read;
   }
   std::istringstream words(text);
   std::vector<std::string> arguments{std::istream_iterator<std::string>(words), {}};
-  std::ranges::reverse(arguments);
   try {
-    settings.app.parse(arguments);
-  } catch (const CLI::ParseError& e) {
+    settings.parser.parse(arguments);
+  } catch (const Failure& e) {
     refuse(std::string("/set: ") + e.what());
   }
   const SamplingOptions given = sampling_options(settings.sampling);

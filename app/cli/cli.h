@@ -1,43 +1,37 @@
 // The command line: one file a command or small family; each adds its commands to the parser.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <functional>
 #include <memory>
+
+#include "cli/options.h"
 
 namespace infer::cli {
 
 /// Parses, runs the command and returns the exit code. Lets no exception out.
 int run_program(int argc, char** argv);
 
-/// What the command that was named will do; returns the exit code, throws Failure.
-using Action = std::function<int()>;
-
 // Each file of commands defines one of these; program.cpp calls them in the order of the help.
-void add_run(CLI::App& app, Action& action);
-void add_chat(CLI::App& app, Action& action);
-void add_eval(CLI::App& app, Action& action);
-void add_perplexity(CLI::App& app, Action& action);
-void add_reports(CLI::App& app, Action& action);  // info, devices
-void add_plan(CLI::App& app, Action& action);
-void add_bench(CLI::App& app, Action& action);
-void add_text(CLI::App& app, Action& action);  // tokenize, detokenize
-void add_template(CLI::App& app, Action& action);
-void add_selftest(CLI::App& app, Action& action);
-void add_convert(CLI::App& app, Action& action);
-void add_synth(CLI::App& app, Action& action);
-void add_quantize(CLI::App& app, Action& action);  // quantize, imatrix
-void add_completion(CLI::App& app, Action& action);
+void add_run(Parser& parser);
+void add_chat(Parser& parser);
+void add_eval(Parser& parser);
+void add_perplexity(Parser& parser);
+void add_reports(Parser& parser);  // info, devices
+void add_plan(Parser& parser);
+void add_bench(Parser& parser);
+void add_text(Parser& parser);  // tokenize, detokenize
+void add_template(Parser& parser);
+void add_selftest(Parser& parser);
+void add_convert(Parser& parser);
+void add_synth(Parser& parser);
+void add_quantize(Parser& parser);  // quantize, imatrix
+void add_completion(Parser& parser);
 
 /// Adds a command whose arguments are an Args: `declare` names its options, `run` does it.
 template <typename Args>
-CLI::App& add_command(CLI::App& app, Action& action, const char* name, const char* description,
-                      void (*declare)(CLI::App&, Args&), int (*run)(Args&)) {
-  CLI::App* command = app.add_subcommand(name, description);
+void add_command(Parser& parser, const char* name, const char* description,
+                 void (*declare)(Options, Args&), int (*run)(Args&)) {
   const auto args = std::make_shared<Args>();
-  declare(*command, *args);
-  command->callback([&action, args, run] { action = [args, run] { return run(*args); }; });
-  return *command;
+  declare(parser.add_command(name, description, [args, run] { return run(*args); }), *args);
 }
 
 }  // namespace infer::cli

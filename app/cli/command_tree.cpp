@@ -1,5 +1,6 @@
 #include "cli/command_tree.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "cli/arguments.h"
@@ -71,7 +72,8 @@ CommandHint command_hint(const CLI::App& app) {
 
 }  // namespace
 
-std::vector<CommandHint> command_tree(const CLI::App& app) {
+std::vector<CommandHint> command_tree(const Parser& parser) {
+  const CLI::App& app = parser.app();
   std::vector<CommandHint> tree{command_hint(app)};
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     tree.push_back(command_hint(*command));

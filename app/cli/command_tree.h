@@ -1,9 +1,10 @@
 // The commands and options as the parser knows them, in the form that completion scripts need.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+#include "cli/options.h"
 
 namespace infer::cli {
 
@@ -30,6 +31,6 @@ struct CommandHint {
 };
 
 /// The program itself (its name and options), then every command.
-std::vector<CommandHint> command_tree(const CLI::App& app);
+std::vector<CommandHint> command_tree(const Parser& parser);
 
 }  // namespace infer::cli

@@ -238,32 +238,25 @@ std::string fish_script(const Tree& tree) {
   return script;
 }
 
-struct CompletionArgs {
-  const CLI::App* program = nullptr;
-  std::string shell;
-};
-
-void declare(CLI::App& app, CompletionArgs& args) {
-  args.program = app.get_parent();
-  app.add_option("shell", args.shell, "Shell that will read the script")
-      ->required()
-      ->type_name("SHELL")
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-}
-
-int run(CompletionArgs& args) {
-  const Tree tree = command_tree(*args.program);
-  write_out(args.shell == "bash"  ? bash_script(tree)
-            : args.shell == "zsh" ? zsh_script(tree)
-                                  : fish_script(tree));
+int run(const Parser& parser, const std::string& shell) {
+  const Tree tree = command_tree(parser);
+  write_out(shell == "bash"  ? bash_script(tree)
+            : shell == "zsh" ? zsh_script(tree)
+                             : fish_script(tree));
   check_out();
   return kExitOk;
 }
 
 }  // namespace
 
-void add_completion(CLI::App& app, Action& action) {
-  add_command(app, action, "completion", "Print a script that completes in a shell", declare, run);
+void add_completion(Parser& parser) {
+  const auto shell = std::make_shared<std::string>();
+  parser
+      .add_command("completion", "Print a script that completes in a shell",
+                   [&parser, shell] { return run(parser, *shell); })
+      .add("shell", "SHELL", *shell, "Shell that will read the script")
+      .required()
+      .one_of({"bash", "zsh", "fish"});
 }
 
 }  // namespace infer::cli

@@ -18,19 +18,19 @@ struct ConvertArgs {
   bool quiet = false;
 };
 
-void declare(CLI::App& app, ConvertArgs& args) {
-  app.add_option("model", args.model, "Hugging Face directory, or its only safetensors file")
-      ->required()
-      ->type_name("FILE");
-  app.add_option("output", args.path, "GGUF file to write")->required()->type_name("FILE");
-  app.add_option("--to,--type", args.convert.type,
-                 "Type of the matrices; auto: as they are stored (norms and biases are F32). NF4 "
-                 "stays what it is, which no other program reads: take bf16 for those, or 'infer "
-                 "quantize'")
-      ->check(CLI::IsMember({"auto", "f32", "f16", "bf16"}))
-      ->capture_default_str();
-  app.add_flag("--json", args.json, "Print what was written as a JSON object");
-  app.add_flag("-q,--quiet", args.quiet, "Only errors on stderr");
+void declare(Options options, ConvertArgs& args) {
+  options.add("model", "FILE", args.model, "Hugging Face directory, or its only safetensors file")
+      .required();
+  options.add("output", "FILE", args.path, "GGUF file to write").required();
+  options
+      .add("--to,--type", "TYPE", args.convert.type,
+           "Type of the matrices; auto: as they are stored (norms and biases are F32). NF4 "
+           "stays what it is, which no other program reads: take bf16 for those, or 'infer "
+           "quantize'")
+      .one_of({"auto", "f32", "f16", "bf16"})
+      .show_default();
+  options.flag("--json", args.json, "Print what was written as a JSON object");
+  options.flag("-q,--quiet", args.quiet, "Only errors on stderr");
 }
 
 int run(ConvertArgs& args) {
@@ -62,9 +62,8 @@ int run(ConvertArgs& args) {
 
 }  // namespace
 
-void add_convert(CLI::App& app, Action& action) {
-  add_command(app, action, "convert", "Write a Hugging Face directory as a GGUF file", declare,
-              run);
+void add_convert(Parser& parser) {
+  add_command(parser, "convert", "Write a Hugging Face directory as a GGUF file", declare, run);
 }
 
 }  // namespace infer::cli

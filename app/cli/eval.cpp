@@ -27,21 +27,17 @@ struct EvalArgs {
   bool json = false;
 };
 
-void declare(CLI::App& app, EvalArgs& args) {
-  declare_load(app, args.model);
-  CLI::Option* tokens =
-      app.add_option("--tokens", args.tokens, "Token ids, e.g. 1,2,3")->type_name("IDS");
-  app.add_option("--tokens-file", args.tokens_file,
-                 "Token ids from a file: a JSON array, {\"tokens\": [...]} or a list; '-': stdin")
-      ->type_name("FILE")
-      ->excludes(tokens);
-  app.add_option("--logits", args.logits,
-                 "Where to write float32 logits, row-major [tokens, vocabulary]")
-      ->type_name("FILE");
-  app.add_option("--chunk", args.chunk, "Tokens that one step computes at most")
-      ->type_name("N")
-      ->check(CLI::Range(1, 65536));
-  app.add_flag("--json", args.json, "Print what was written as a JSON object");
+void declare(Options options, EvalArgs& args) {
+  declare_load(options, args.model);
+  const Option tokens = options.add("--tokens", "IDS", args.tokens, "Token ids, e.g. 1,2,3");
+  options
+      .add("--tokens-file", "FILE", args.tokens_file,
+           "Token ids from a file: a JSON array, {\"tokens\": [...]} or a list; '-': stdin")
+      .excludes(tokens);
+  options.add("--logits", "FILE", args.logits,
+              "Where to write float32 logits, row-major [tokens, vocabulary]");
+  options.add("--chunk", "N", args.chunk, "Tokens that one step computes at most").range(1, 65536);
+  options.flag("--json", args.json, "Print what was written as a JSON object");
 }
 
 std::vector<int32_t> read_tokens(const EvalArgs& args) {
@@ -100,9 +96,8 @@ int run(EvalArgs& args) {
 
 }  // namespace
 
-void add_eval(CLI::App& app, Action& action) {
-  add_command(app, action, "eval", "Write the logits after every token of a sequence", declare,
-              run);
+void add_eval(Parser& parser) {
+  add_command(parser, "eval", "Write the logits after every token of a sequence", declare, run);
 }
 
 }  // namespace infer::cli

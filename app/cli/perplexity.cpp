@@ -16,27 +16,24 @@ struct PerplexityArgs {
   bool json = false;
 };
 
-void declare(CLI::App& app, PerplexityArgs& args) {
-  declare_load(app, args.model);
-  app.add_option("-f,--file", args.file, "The text; '-': stdin")->type_name("FILE");
-  app.add_option("--chunk", args.options.chunk,
-                 "Tokens that are evaluated together; the second half of them counts")
-      ->type_name("N")
-      ->check(CLI::Range(4, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--chunks", args.options.chunks, "Chunks at most; 0: all")
-      ->type_name("N")
-      ->check(CLI::Range(0, std::numeric_limits<int32_t>::max()))
-      ->capture_default_str();
-  app.add_option("--save-base", args.options.save,
-                 "Write the distributions, to compare other models with")
-      ->type_name("FILE");
-  app.add_option("--kl-base", args.options.base,
-                 "Kullback-Leibler divergence from the model that this file was saved of")
-      ->type_name("FILE");
-  app.add_flag("--special", args.options.parse_special,
+void declare(Options options, PerplexityArgs& args) {
+  declare_load(options, args.model);
+  options.add("-f,--file", "FILE", args.file, "The text; '-': stdin");
+  options
+      .add("--chunk", "N", args.options.chunk,
+           "Tokens that are evaluated together; the second half of them counts")
+      .range(4, 1 << 20)
+      .show_default();
+  options.add("--chunks", "N", args.options.chunks, "Chunks at most; 0: all")
+      .range(0, std::numeric_limits<int32_t>::max())
+      .show_default();
+  options.add("--save-base", "FILE", args.options.save,
+              "Write the distributions, to compare other models with");
+  options.add("--kl-base", "FILE", args.options.base,
+              "Kullback-Leibler divergence from the model that this file was saved of");
+  options.flag("--special", args.options.parse_special,
                "Special tokens spelt out in the text are such tokens, not plain text");
-  app.add_flag("--json", args.json, "Print a JSON object");
+  options.flag("--json", args.json, "Print a JSON object");
 }
 
 Json report(const PerplexityReport& r) {
@@ -97,8 +94,8 @@ int run(PerplexityArgs& args) {
 
 }  // namespace
 
-void add_perplexity(CLI::App& app, Action& action) {
-  add_command(app, action, "perplexity", "How well a model foresees a text", declare, run);
+void add_perplexity(Parser& parser) {
+  add_command(parser, "perplexity", "How well a model foresees a text", declare, run);
 }
 
 }  // namespace infer::cli

@@ -16,11 +16,11 @@ struct PlanArgs {
   bool json = false;
 };
 
-void declare_plan(CLI::App& app, PlanArgs& args) {
-  declare_load(app, args.model);
-  app.add_flag("--check", args.check,
+void declare_plan(Options options, PlanArgs& args) {
+  declare_load(options, args.model);
+  options.flag("--check", args.check,
                "Load the model, fill the context and generate a token; report what was used");
-  app.add_flag("--json", args.json, "Print JSON on stdout");
+  options.flag("--json", args.json, "Print JSON on stdout");
 }
 
 /// What a model did use.
@@ -163,8 +163,8 @@ int plan(PlanArgs& args) {
 
 }  // namespace
 
-void add_plan(CLI::App& app, Action& action) {
-  add_command(app, action, "plan", "What loading a model would use", declare_plan, plan);
+void add_plan(Parser& parser) {
+  add_command(parser, "plan", "What loading a model would use", declare_plan, plan);
 }
 
 }  // namespace infer::cli

@@ -28,63 +28,44 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-[[noreturn]] void unknown_command(const CLI::App& app, const std::string& name) {
+[[noreturn]] void unknown_command(const Parser& parser, const std::string& name) {
   std::string nearest;
   size_t best = 3;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    const size_t distance = edit_distance(name, command->get_name());
+  for (const std::string& command : parser.commands()) {
+    const size_t distance = edit_distance(name, command);
     if (distance < best) {
       best = distance;
-      nearest = command->get_name();
+      nearest = command;
     }
   }
   usage(fmt::format("unknown command '{}'{}; 'infer --help' lists the commands", name,
                     nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest)));
 }
 
-void declare(CLI::App& app, Action& action) {
-  app.set_version_flag("--version", std::string("infer ") + version());
-  app.require_subcommand(1);
-  app.get_formatter()->column_width(36);
-  for (const auto add :
-       {add_run, add_chat, add_eval, add_perplexity, add_reports, add_plan, add_bench, add_text,
-        add_template, add_selftest, add_convert, add_quantize, add_synth, add_completion}) {
-    add(app, action);
+Action parse(Parser& parser, const std::vector<std::string>& arguments) {
+  if (arguments.empty()) {
+    print_line(parser.help());
+    usage("no command given");
+  }
+  const std::string& first = arguments[0];
+  const bool command = !first.starts_with('-');
+  if (command && std::ranges::count(parser.commands(), first) == 0) unknown_command(parser, first);
+  try {
+    return parser.parse(arguments);
+  } catch (const Failure& e) {
+    usage(fmt::format("{}; see 'infer {}--help'", e.what(), command ? first + " " : ""));
   }
 }
 
 int run_command(int argc, char** argv) {
-  CLI::App app("Runs quantised language models.", "infer");
-  Action action;
-  declare(app, action);
-  std::vector<std::string> arguments = normalise_arguments(argc, argv);
-  std::string command;
-  if (!arguments.empty() && !arguments[0].starts_with('-')) {
-    command = arguments[0];
-    const auto all = app.get_subcommands([](const CLI::App*) { return true; });
-    if (std::ranges::none_of(all, [&](const CLI::App* c) { return c->get_name() == command; })) {
-      unknown_command(app, command);
-    }
+  Parser parser("infer", "Runs quantised language models.");
+  parser.set_version(std::string("infer ") + version());
+  for (const auto add :
+       {add_run, add_chat, add_eval, add_perplexity, add_reports, add_plan, add_bench, add_text,
+        add_template, add_selftest, add_convert, add_quantize, add_synth, add_completion}) {
+    add(parser);
   }
-  if (arguments.empty()) {
-    print_line(app.help());
-    usage("no command given");
-  }
-  std::ranges::reverse(arguments);  // as CLI11 wants them
-  try {
-    app.parse(arguments);
-  } catch (const CLI::Success& asked) {  // --help, --version
-    std::ostringstream text;
-    app.exit(asked, text, text);
-    std::string shown = text.str();
-    while (shown.ends_with('\n')) shown.pop_back();
-    print_line(shown);
-    return kExitOk;
-  } catch (const CLI::ParseError& e) {
-    const std::string help = command.empty() ? "infer --help" : "infer " + command + " --help";
-    usage(fmt::format("{}; see '{}'", e.what(), help));
-  }
-  return action();
+  return parse(parser, normalise_arguments(argc, argv))();
 }
 
 }  // namespace

@@ -20,32 +20,26 @@ struct QuantizeArgs {
   bool quiet = false;
 };
 
-void declare_quantize(CLI::App& app, QuantizeArgs& args) {
-  QuantizeOptions& options = args.options;
-  app.add_option("input", args.input, "Model to read")->required()->type_name("FILE");
-  app.add_option("output", args.output, "GGUF file to write")->required()->type_name("FILE");
-  app.add_option("type", options.type, "Type of the weights, or a mix of types")
-      ->required()
-      ->type_name("TYPE")
-      ->check(CLI::IsMember(quantize_types(), CLI::ignore_case));
-  app.add_option("--imatrix", options.importance,
-                 "Importance matrix, of 'infer imatrix' or llama.cpp")
-      ->type_name("FILE");
-  app.add_option("--output-tensor-type", options.output_type, "Type of the output matrix")
-      ->type_name("TYPE");
-  app.add_option("--token-embedding-type", options.embedding_type, "Type of the token embedding")
-      ->type_name("TYPE");
-  app.add_option("--tensor-type", args.tensor_types,
-                 "Type of the weights whose names contain a pattern with * and ?; repeatable")
-      ->type_name("PATTERN=TYPE");
-  app.add_flag("--pure", options.pure, "All matrices get one type: no mix");
-  app.add_flag("--allow-requantize", options.allow_requantize,
+void declare_quantize(Options options, QuantizeArgs& args) {
+  QuantizeOptions& quantize = args.options;
+  options.add("input", "FILE", args.input, "Model to read").required();
+  options.add("output", "FILE", args.output, "GGUF file to write").required();
+  options.add("type", "TYPE", quantize.type, "Type of the weights, or a mix of types")
+      .required()
+      .one_of_ignoring_case(quantize_types());
+  options.add("--imatrix", "FILE", quantize.importance,
+              "Importance matrix, of 'infer imatrix' or llama.cpp");
+  options.add("--output-tensor-type", "TYPE", quantize.output_type, "Type of the output matrix");
+  options.add("--token-embedding-type", "TYPE", quantize.embedding_type,
+              "Type of the token embedding");
+  options.add("--tensor-type", "PATTERN=TYPE", args.tensor_types,
+              "Type of the weights whose names contain a pattern with * and ?; repeatable");
+  options.flag("--pure", quantize.pure, "All matrices get one type: no mix");
+  options.flag("--allow-requantize", quantize.allow_requantize,
                "Quantise weights again that are quantised already");
-  app.add_option("-t,--threads", options.threads, "Threads; 0: all that are there")
-      ->type_name("N")
-      ->check(CLI::Range(0, 64));
-  app.add_flag("--json", args.json, "Print a JSON object");
-  app.add_flag("-q,--quiet", args.quiet, "Only errors on stderr");
+  options.add("-t,--threads", "N", quantize.threads, "Threads; 0: all that are there").range(0, 64);
+  options.flag("--json", args.json, "Print a JSON object");
+  options.flag("-q,--quiet", args.quiet, "Only errors on stderr");
 }
 
 Json report(const QuantizeArgs& args, const QuantizeReport& r, double seconds) {
@@ -109,24 +103,19 @@ struct ImatrixArgs {
   bool json = false;
 };
 
-void declare_imatrix(CLI::App& app, ImatrixArgs& args) {
-  declare_load(app, args.model);
-  app.add_option("-f,--file", args.file, "A text like those the model is for; '-': stdin")
-      ->type_name("FILE");
-  app.add_option("-o,--output", args.output, "GGUF file to write")
-      ->type_name("FILE")
-      ->capture_default_str();
-  app.add_option("--chunk", args.options.chunk, "Tokens that are evaluated together")
-      ->type_name("N")
-      ->check(CLI::Range(4, 1 << 16))
-      ->capture_default_str();
-  app.add_option("--chunks", args.options.chunks, "Chunks at most; 0: all")
-      ->type_name("N")
-      ->check(CLI::Range(0, std::numeric_limits<int32_t>::max()))
-      ->capture_default_str();
-  app.add_flag("--special", args.options.parse_special,
+void declare_imatrix(Options options, ImatrixArgs& args) {
+  declare_load(options, args.model);
+  options.add("-f,--file", "FILE", args.file, "A text like those the model is for; '-': stdin");
+  options.add("-o,--output", "FILE", args.output, "GGUF file to write").show_default();
+  options.add("--chunk", "N", args.options.chunk, "Tokens that are evaluated together")
+      .range(4, 1 << 16)
+      .show_default();
+  options.add("--chunks", "N", args.options.chunks, "Chunks at most; 0: all")
+      .range(0, std::numeric_limits<int32_t>::max())
+      .show_default();
+  options.flag("--special", args.options.parse_special,
                "Special tokens spelt out in the text are such tokens, not plain text");
-  app.add_flag("--json", args.json, "Print a JSON object");
+  options.flag("--json", args.json, "Print a JSON object");
 }
 
 int run_imatrix(ImatrixArgs& args) {
@@ -166,11 +155,11 @@ int run_imatrix(ImatrixArgs& args) {
 
 }  // namespace
 
-void add_quantize(CLI::App& app, Action& action) {
-  add_command(app, action, "quantize", "Write a model with weights of other types",
-              declare_quantize, run_quantize);
-  add_command(app, action, "imatrix", "Measure which weights matter most, for quantize",
-              declare_imatrix, run_imatrix);
+void add_quantize(Parser& parser) {
+  add_command(parser, "quantize", "Write a model with weights of other types", declare_quantize,
+              run_quantize);
+  add_command(parser, "imatrix", "Measure which weights matter most, for quantize", declare_imatrix,
+              run_imatrix);
 }
 
 }  // namespace infer::cli

@@ -17,10 +17,10 @@ struct InfoArgs {
   bool json = false;
 };
 
-void declare_info(CLI::App& app, InfoArgs& args) {
-  app.add_option("model,-m,--model", args.model.path, "Model file (needed)")->type_name("FILE");
-  app.add_flag("--tensors", args.tensors, "List the tensors too (with --json they always are)");
-  app.add_flag("--json", args.json, "Print JSON on stdout");
+void declare_info(Options options, InfoArgs& args) {
+  options.add("model,-m,--model", "FILE", args.model.path, "Model file (needed)");
+  options.flag("--tensors", args.tensors, "List the tensors too (with --json they always are)");
+  options.flag("--json", args.json, "Print JSON on stdout");
 }
 
 Json to_json(const ModelDescription& model) {
@@ -83,8 +83,8 @@ struct DevicesArgs {
   bool json = false;
 };
 
-void declare_devices(CLI::App& app, DevicesArgs& args) {
-  app.add_flag("--json", args.json, "Print JSON on stdout");
+void declare_devices(Options options, DevicesArgs& args) {
+  options.flag("--json", args.json, "Print JSON on stdout");
 }
 
 /// "shared_memory_bytes" 32768 as "shared memory 32.0 KiB".
@@ -131,9 +131,9 @@ int list_devices(DevicesArgs& args) {
 
 }  // namespace
 
-void add_reports(CLI::App& app, Action& action) {
-  add_command(app, action, "info", "What a model file holds", declare_info, info);
-  add_command(app, action, "devices", "What this machine has", declare_devices, list_devices);
+void add_reports(Parser& parser) {
+  add_command(parser, "info", "What a model file holds", declare_info, info);
+  add_command(parser, "devices", "What this machine has", declare_devices, list_devices);
 }
 
 }  // namespace infer::cli

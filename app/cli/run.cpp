@@ -27,36 +27,33 @@ struct RunArgs {
   bool json = false;
 };
 
-void declare(CLI::App& app, RunArgs& args) {
-  declare_load(app, args.model);
-  CLI::Option* prompt = app.add_option("-p,--prompt", args.prompt, "The prompt")->type_name("TEXT");
-  app.add_option("-f,--file", args.file, "Read the prompt from a file, to the byte; '-': stdin")
-      ->type_name("FILE")
-      ->excludes(prompt);
-  app.add_option("-n,--n-predict", args.generate.max_tokens,
-                 "Tokens to generate; -1: until the end of the text")
-      ->type_name("N")
-      ->check(CLI::Range(-1, std::numeric_limits<int32_t>::max()))
-      ->capture_default_str();
-  declare_sampling(app, args.sampling);
-  app.add_option("-r,--stop,--reverse-prompt", args.generate.stop,
-                 "End before this text. May be given several times")
-      ->type_name("TEXT")
-      ->allow_extra_args(false);
-  declare_constraint(app, args.constraint);
-  declare_speculation(app, args.speculation);
-  app.add_option("--logprobs", args.generate.logprobs,
-                 "With --json: log-probabilities of every token and of the N most likely")
-      ->type_name("N")
-      ->check(CLI::Range(0, std::numeric_limits<int32_t>::max()));
-  app.add_flag("--ignore-eos", args.generate.ignore_end, "Go on past end-of-text tokens");
-  app.add_flag("--context-shift", args.shift,
+void declare(Options options, RunArgs& args) {
+  declare_load(options, args.model);
+  const Option prompt = options.add("-p,--prompt", "TEXT", args.prompt, "The prompt");
+  options
+      .add("-f,--file", "FILE", args.file, "Read the prompt from a file, to the byte; '-': stdin")
+      .excludes(prompt);
+  options
+      .add("-n,--n-predict", "N", args.generate.max_tokens,
+           "Tokens to generate; -1: until the end of the text")
+      .range(-1, std::numeric_limits<int32_t>::max())
+      .show_default();
+  declare_sampling(options, args.sampling);
+  options.add("-r,--stop,--reverse-prompt", "TEXT", args.generate.stop,
+              "End before this text. May be given several times");
+  declare_constraint(options, args.constraint);
+  declare_speculation(options, args.speculation);
+  options
+      .add("--logprobs", "N", args.generate.logprobs,
+           "With --json: log-probabilities of every token and of the N most likely")
+      .range(0, std::numeric_limits<int32_t>::max());
+  options.flag("--ignore-eos", args.generate.ignore_end, "Go on past end-of-text tokens");
+  options.flag("--context-shift", args.shift,
                "When the context is full, drop the earlier half of it and go on");
-  app.add_option("--keep", args.generate.keep, "First tokens that --context-shift never drops")
-      ->type_name("N")
-      ->check(CLI::Range(0, std::numeric_limits<int32_t>::max()))
-      ->capture_default_str();
-  app.add_flag("--json", args.json, "Print one JSON object in place of the text");
+  options.add("--keep", "N", args.generate.keep, "First tokens that --context-shift never drops")
+      .range(0, std::numeric_limits<int32_t>::max())
+      .show_default();
+  options.flag("--json", args.json, "Print one JSON object in place of the text");
 }
 
 /// One completion.
@@ -205,8 +202,6 @@ int run(RunArgs& args) {
 
 }  // namespace
 
-void add_run(CLI::App& app, Action& action) {
-  add_command(app, action, "run", "Complete a prompt", declare, run);
-}
+void add_run(Parser& parser) { add_command(parser, "run", "Complete a prompt", declare, run); }
 
 }  // namespace infer::cli

@@ -46,16 +46,6 @@ std::optional<std::pair<int32_t, float>> parse_bias(std::string_view text) {
   return std::pair(token, negative ? -bias : bias);
 }
 
-std::vector<std::string> parts_of(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(separator), text.size());
-    parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
-
 /// Not CLI::Range, which lets NaN through.
 template <typename T>
 void require_range(const char* flag, const std::optional<T>& value, double low, double high) {
@@ -66,14 +56,13 @@ void require_range(const char* flag, const std::optional<T>& value, double low, 
 
 }  // namespace
 
-void declare_sampling(CLI::App& app, SamplingArgs& args) {
+void declare_sampling(Options options, SamplingArgs& args) {
   SamplingOptions& o = args.options;
-  app.add_option("-s,--seed", args.seeds,
-                 "Seed; equal seeds give equal text; -1: a fresh one. Several, with ',' between, "
-                 "give as many texts")
-      ->type_name("N[,N...]");
+  options.add("-s,--seed", "N[,N...]", args.seeds,
+              "Seed; equal seeds give equal text; -1: a fresh one. Several, with ',' between, "
+              "give as many texts");
   const auto number = [&](const char* name, auto& to, const char* unit, const char* what) {
-    app.add_option(name, to, what)->type_name(unit);
+    options.add(name, unit, to, what);
   };
   number("--temp,--temperature", o.temperature, "X", "Temperature; 0: most likely token");
   number("--top-k", o.top_k, "K", "Sample among the K most likely; 0: all");
@@ -103,20 +92,15 @@ void declare_sampling(CLI::App& app, SamplingArgs& args) {
   number("--dry-base", o.dry_base, "X", "The more so by this factor for every token of it");
   number("--dry-allowed-length", o.dry_allowed_length, "N", "Tokens that may be repeated freely");
   number("--dry-penalty-last-n", o.dry_penalty_last, "N", "Tokens looked back on; -1: all");
-  app.add_option("--dry-sequence-breaker", args.dry_breakers,
-                 "Sequences end at tokens with this text, in place of newline, ':', '\"' and '*'; "
-                 "'none': nowhere. May be given several times")
-      ->type_name("TEXT")
-      ->allow_extra_args(false);
-  app.add_option("--samplers", args.samplers,
-                 "Order of the samplers, those left out are off: names of penalties, dry, "
-                 "top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temperature with ';' between")
-      ->type_name("NAMES");
-  app.add_option("-l,--logit-bias", args.logit_bias,
-                 "Added to the logit of a token, e.g. 15043+1 or 15043-1; 15043-inf forbids it. "
-                 "May be given several times")
-      ->type_name("TOKEN(+|-)BIAS")
-      ->allow_extra_args(false);
+  options.add("--dry-sequence-breaker", "TEXT", args.dry_breakers,
+              "Sequences end at tokens with this text, in place of newline, ':', '\"' and '*'; "
+              "'none': nowhere. May be given several times");
+  options.add("--samplers", "NAMES", args.samplers,
+              "Order of the samplers, those left out are off: names of penalties, dry, "
+              "top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temperature with ';' between");
+  options.add("-l,--logit-bias", "TOKEN(+|-)BIAS", args.logit_bias,
+              "Added to the logit of a token, e.g. 15043+1 or 15043-1; 15043-inf forbids it. "
+              "May be given several times");
 }
 
 std::vector<std::optional<uint64_t>> seeds_of(const SamplingArgs& args) {
@@ -169,21 +153,15 @@ SamplingOptions sampling_options(const SamplingArgs& args) {
   return o;
 }
 
-void declare_constraint(CLI::App& app, ConstraintArgs& args) {
-  std::vector<CLI::Option*> options{
-      app.add_option("--grammar", args.grammar, "Hold the text to this GBNF grammar")
-          ->type_name("TEXT"),
-      app.add_option("--grammar-file", args.grammar_file, "The same from a file")
-          ->type_name("FILE"),
-      app.add_option("-j,--json-schema", args.schema,
-                     "Hold the text to JSON of this schema; '{}': any")
-          ->type_name("TEXT"),
-      app.add_option("--json-schema-file,--jf", args.schema_file, "The same from a file")
-          ->type_name("FILE")};
-  for (CLI::Option* option : options) {
-    for (CLI::Option* other : options) {
-      if (other != option) option->excludes(other);
-    }
+void declare_constraint(Options options, ConstraintArgs& args) {
+  const std::vector<Option> sources{
+      options.add("--grammar", "TEXT", args.grammar, "Hold the text to this GBNF grammar"),
+      options.add("--grammar-file", "FILE", args.grammar_file, "The same from a file"),
+      options.add("-j,--json-schema", "TEXT", args.schema,
+                  "Hold the text to JSON of this schema; '{}': any"),
+      options.add("--json-schema-file,--jf", "FILE", args.schema_file, "The same from a file")};
+  for (size_t i = 0; i < sources.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) sources[i].excludes(sources[j]);
   }
 }
 

@@ -1,12 +1,12 @@
 // How a token is chosen: the flags of every command that generates.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/options.h"
 #include "infer/infer.hpp"
 
 namespace infer::cli {
@@ -21,7 +21,7 @@ struct SamplingArgs {
 };
 
 /// -s, --temp, --top-k and all the others.
-void declare_sampling(CLI::App& app, SamplingArgs& args);
+void declare_sampling(Options options, SamplingArgs& args);
 
 /// The seeds given, at least one; nothing stands for a fresh one. Throws Failure (usage).
 std::vector<std::optional<uint64_t>> seeds_of(const SamplingArgs& args);
@@ -36,7 +36,7 @@ struct ConstraintArgs {
   std::string schema;
 };
 /// --grammar, --grammar-file, -j/--json-schema, --json-schema-file.
-void declare_constraint(CLI::App& app, ConstraintArgs& args);
+void declare_constraint(Options options, ConstraintArgs& args);
 /// Reads the files. Throws Failure.
 void read_constraint(const ConstraintArgs& args, GenerateOptions& options);
 

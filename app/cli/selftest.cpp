@@ -14,11 +14,11 @@ struct SelftestArgs {
   bool json = false;
 };
 
-void declare(CLI::App& app, SelftestArgs& args) {
-  declare_device(app, args.load);
-  app.add_option("--op", args.only, "Only this operation, e.g. matmul")->type_name("NAME");
-  app.add_flag("-v,--verbose", args.verbose, "Say on stderr what is unsupported and why");
-  app.add_flag("--json", args.json, "Print JSON on stdout");
+void declare(Options options, SelftestArgs& args) {
+  declare_device(options, args.load);
+  options.add("--op", "NAME", args.only, "Only this operation, e.g. matmul");
+  options.flag("-v,--verbose", args.verbose, "Say on stderr what is unsupported and why");
+  options.flag("--json", args.json, "Print JSON on stdout");
 }
 
 int run(SelftestArgs& args) {
@@ -45,8 +45,8 @@ int run(SelftestArgs& args) {
 
 }  // namespace
 
-void add_selftest(CLI::App& app, Action& action) {
-  add_command(app, action, "selftest", "Check every operation on this machine", declare, run);
+void add_selftest(Parser& parser) {
+  add_command(parser, "selftest", "Check every operation on this machine", declare, run);
 }
 
 }  // namespace infer::cli

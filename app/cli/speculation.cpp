@@ -6,13 +6,11 @@
 
 namespace infer::cli {
 
-void declare_speculation(CLI::App& app, SpeculationArgs& args) {
-  app.add_option(
-         "--spec", args.mode,
-         "Tokens that the drafters propose at a time: auto (as many as make it fastest, "
-         "perhaps none), off, or a number. Alone it takes the drafter 'suffix', and with the "
-         "built-in model its draft model")
-      ->type_name("auto|off|N");
+void declare_speculation(Options options, SpeculationArgs& args) {
+  options.add("--spec", "auto|off|N", args.mode,
+              "Tokens that the drafters propose at a time: auto (as many as make it fastest, "
+              "perhaps none), off, or a number. Alone it takes the drafter 'suffix', and with the "
+              "built-in model its draft model");
 }
 
 void apply_speculation(const SpeculationArgs& args, ModelArgs& model, GenerateOptions& generate) {

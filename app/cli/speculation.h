@@ -10,7 +10,7 @@ struct SpeculationArgs {
   std::string mode;
 };
 
-void declare_speculation(CLI::App& app, SpeculationArgs& args);
+void declare_speculation(Options options, SpeculationArgs& args);
 /// What the flags mean for loading and generating, before choose_model(). Throws Failure (usage).
 void apply_speculation(const SpeculationArgs& args, ModelArgs& model, GenerateOptions& generate);
 

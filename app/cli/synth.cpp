@@ -16,21 +16,18 @@ struct SynthArgs {
   bool quiet = false;
 };
 
-void declare(CLI::App& app, SynthArgs& args) {
+void declare(Options options, SynthArgs& args) {
   SynthOptions& synth = args.synth;
-  app.add_option("shape", synth.shape, "Shape of the model")
-      ->required()
-      ->type_name("SHAPE")
-      ->check(CLI::IsMember(synth_shapes()));
-  app.add_option("output", args.path, "GGUF file to write")->required()->type_name("FILE");
-  app.add_option("--type", synth.type, "Type of the weights, or a mix such as q4_k_m")
-      ->type_name("TYPE")
-      ->capture_default_str();
-  app.add_option("--vocab", synth.vocabulary, "GGUF file to take the vocabulary from")
-      ->type_name("FILE");
-  app.add_option("-s,--seed", synth.seed, "Seed")->type_name("N")->capture_default_str();
+  options.add("shape", "SHAPE", synth.shape, "Shape of the model")
+      .required()
+      .one_of(synth_shapes());
+  options.add("output", "FILE", args.path, "GGUF file to write").required();
+  options.add("--type", "TYPE", synth.type, "Type of the weights, or a mix such as q4_k_m")
+      .show_default();
+  options.add("--vocab", "FILE", synth.vocabulary, "GGUF file to take the vocabulary from");
+  options.add("-s,--seed", "N", synth.seed, "Seed").show_default();
   const auto size = [&](const char* name, int64_t& to, const char* what) {
-    app.add_option(name, to, what)->type_name("N")->check(CLI::Range(1, 1 << 30));
+    options.add(name, "N", to, what).range(1, 1 << 30);
   };
   size("--layers", synth.layers, "Layers (this and the following replace the shape's own)");
   size("--embedding", synth.embedding, "Width");
@@ -43,7 +40,7 @@ void declare(CLI::App& app, SynthArgs& args) {
   size("--experts-used", synth.experts_used, "Experts used for a token");
   size("--expert-feed-forward", synth.expert_feed_forward, "Width of an expert");
   size("--context", synth.context, "Context length");
-  app.add_flag("-q,--quiet", args.quiet, "Only errors on stderr");
+  options.flag("-q,--quiet", args.quiet, "Only errors on stderr");
 }
 
 int run(SynthArgs& args) {
@@ -65,8 +62,8 @@ int run(SynthArgs& args) {
 
 }  // namespace
 
-void add_synth(CLI::App& app, Action& action) {
-  add_command(app, action, "synth", "Write a model of random weights", declare, run);
+void add_synth(Parser& parser) {
+  add_command(parser, "synth", "Write a model of random weights", declare, run);
 }
 
 }  // namespace infer::cli

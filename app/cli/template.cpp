@@ -14,15 +14,13 @@ struct TemplateArgs {
   bool json = false;
 };
 
-void declare(CLI::App& app, TemplateArgs& args) {
-  declare_model(app, args.model);
-  app.add_option("--template", args.source, "Jinja template to use in place of a model's")
-      ->type_name("FILE");
-  app.add_option("-i,--input", args.input,
-                 "JSON object with the template's variables (messages, tools, bos_token, "
-                 "add_generation_prompt, …) and `now`, the time of strftime_now; '-': stdin")
-      ->type_name("FILE");
-  app.add_flag("--json", args.json, "Print one JSON object: text");
+void declare(Options options, TemplateArgs& args) {
+  declare_model(options, args.model);
+  options.add("--template", "FILE", args.source, "Jinja template to use in place of a model's");
+  options.add("-i,--input", "FILE", args.input,
+              "JSON object with the template's variables (messages, tools, bos_token, "
+              "add_generation_prompt, …) and `now`, the time of strftime_now; '-': stdin");
+  options.flag("--json", args.json, "Print one JSON object: text");
 }
 
 /// The input as it lies in the file: read again and written anew it would lose large integers.
@@ -96,8 +94,8 @@ int run(TemplateArgs& args) {
 
 }  // namespace
 
-void add_template(CLI::App& app, Action& action) {
-  add_command(app, action, "template", "Render a chat template", declare, run);
+void add_template(Parser& parser) {
+  add_command(parser, "template", "Render a chat template", declare, run);
 }
 
 }  // namespace infer::cli

@@ -17,14 +17,13 @@ struct TextArgs {
   bool json = false;
 };
 
-void declare_tokenize(CLI::App& app, TextArgs& args) {
-  declare_model(app, args.model);
-  app.add_option("-f,--file", args.file, "Text to read, to the byte; '-': stdin")
-      ->type_name("FILE")
-      ->capture_default_str();
-  app.add_flag("--no-bos", args.no_bos, "Add no special tokens");
-  app.add_flag("--no-special", args.no_special, "Take special tokens in the text as plain text");
-  app.add_flag("--json", args.json, "Print one JSON array");
+void declare_tokenize(Options options, TextArgs& args) {
+  declare_model(options, args.model);
+  options.add("-f,--file", "FILE", args.file, "Text to read, to the byte; '-': stdin")
+      .show_default();
+  options.flag("--no-bos", args.no_bos, "Add no special tokens");
+  options.flag("--no-special", args.no_special, "Take special tokens in the text as plain text");
+  options.flag("--json", args.json, "Print one JSON array");
 }
 
 int run_tokenize(TextArgs& args) {
@@ -42,12 +41,12 @@ int run_tokenize(TextArgs& args) {
   return kExitOk;
 }
 
-void declare_detokenize(CLI::App& app, TextArgs& args) {
-  declare_model(app, args.model);
-  app.add_option("-f,--file", args.file,
-                 "Ids to read: a JSON array, or numbers apart by spaces or commas; '-': stdin")
-      ->type_name("FILE")
-      ->capture_default_str();
+void declare_detokenize(Options options, TextArgs& args) {
+  declare_model(options, args.model);
+  options
+      .add("-f,--file", "FILE", args.file,
+           "Ids to read: a JSON array, or numbers apart by spaces or commas; '-': stdin")
+      .show_default();
 }
 
 int run_detokenize(TextArgs& args) {
@@ -72,9 +71,9 @@ int run_detokenize(TextArgs& args) {
 
 }  // namespace
 
-void add_text(CLI::App& app, Action& action) {
-  add_command(app, action, "tokenize", "Text to token ids", declare_tokenize, run_tokenize);
-  add_command(app, action, "detokenize", "Token ids to text", declare_detokenize, run_detokenize);
+void add_text(Parser& parser) {
+  add_command(parser, "tokenize", "Text to token ids", declare_tokenize, run_tokenize);
+  add_command(parser, "detokenize", "Token ids to text", declare_detokenize, run_detokenize);
 }
 
 }  // namespace infer::cli

@@ -59,7 +59,7 @@ const ${result}& ${name}_${isa}() {
 }  // namespace infer::cpu
 ")
   set_source_files_properties(${path} PROPERTIES
-    COMPILE_OPTIONS "${_infer_cpu_flags_${isa}};-Wno-unused-function")
+    COMPILE_OPTIONS "${_infer_cpu_flags_${isa}};-Wno-unused-function" SKIP_PRECOMPILE_HEADERS ON)
   set(${out} ${path} PARENT_SCOPE)
 endfunction()
 

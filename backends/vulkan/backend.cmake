@@ -61,16 +61,15 @@ void main() { store_sum(staged[0], filled(float(to_half(2.0))), kRowMajor, 16, M
   set(${half} "" PARENT_SCOPE)
 endfunction()
 
-# Compiles a shader to <name>.inc, a list of words for an array. Further arguments: options instead of
-# -O.
+# Compiles a shader to <name>.spv. Further arguments: options instead of -O.
 function(_infer_vulkan_shader name source)
-  set(out ${INFER_GENERATED}/vulkan/${name}.inc)
+  set(out ${INFER_GENERATED}/vulkan/${name}.spv)
   set(options -O)
   if(ARGN)
     set(options ${ARGN})
   endif()
   add_custom_command(OUTPUT ${out}
-    COMMAND ${GLSLC} ${options} --target-env=vulkan1.2 -fshader-stage=compute -mfmt=num -Werror
+    COMMAND ${GLSLC} ${options} --target-env=vulkan1.2 -fshader-stage=compute -Werror
             -I ${CMAKE_SOURCE_DIR} -MD -MF ${out}.d -MT ${out} -o ${out} ${source}
     DEPENDS ${source} DEPFILE ${out}.d VERBATIM COMMENT "Shader ${name}")
 endfunction()
@@ -165,23 +164,31 @@ function(infer_add_vulkan target)
     endforeach()
   endif()
 
-  set(arrays "")
+  # The assembler takes the files as they are, which a compiler would take seconds for.
+  set(symbols "")
   set(entries "")
-  set(included "")
+  set(embedded "")
   foreach(name IN LISTS names)
-    string(APPEND arrays "const uint32_t k_${name}[] = {\n#include \"vulkan/${name}.inc\"\n};\n")
-    string(APPEND entries "      {\"${name}\", k_${name}},\n")
-    list(APPEND included ${INFER_GENERATED}/vulkan/${name}.inc)
+    set(file ${INFER_GENERATED}/vulkan/${name}.spv)
+    string(APPEND symbols "SHADER(${name}, \"${file}\")\n")
+    string(APPEND entries "      {\"${name}\", {infer_shader_${name}, infer_shader_${name}_end}},\n")
+    list(APPEND embedded ${file})
   endforeach()
   infer_write_if_changed(${INFER_GENERATED}/vulkan_shaders.cpp
 "// Generated from the shaders in backends/vulkan; see backends/vulkan/backend.cmake.
 #include \"backends/vulkan/pipelines.h\"
 
-namespace infer::vulkan {
-namespace {
+#define SHADER(name, file)                                         \\
+  asm(\".section .rodata.shaders, \\\"a\\\"\\n\"                         \\
+      \".balign 4\\n\"                                               \\
+      \"infer_shader_\" #name \":\\n\"                                 \\
+      \".incbin \\\"\" file \"\\\"\\n\"                                 \\
+      \"infer_shader_\" #name \"_end:\\n\"                             \\
+      \".previous\\n\");                                             \\
+  extern \"C\" const uint32_t infer_shader_##name[], infer_shader_##name##_end[];
 
-${arrays}
-}  // namespace
+${symbols}
+namespace infer::vulkan {
 
 std::span<const Shader> all_shaders() {
   static const Shader table[] = {
@@ -192,7 +199,7 @@ ${entries}  };
 }  // namespace infer::vulkan
 ")
   set_source_files_properties(${INFER_GENERATED}/vulkan_shaders.cpp PROPERTIES
-    OBJECT_DEPENDS "${included}")
+    OBJECT_DEPENDS "${embedded}" SKIP_PRECOMPILE_HEADERS ON)
 
   set(declarations "")
   set(op_entries "")

@@ -22,27 +22,6 @@ namespace {
 
 constexpr int64_t kTokens = 6;
 
-/// All of a few; of many the first ones, and some of the rest. Programs built with a sanitizer,
-/// which run many times as long, get fewer.
-std::vector<int64_t> chosen(int64_t total) {
-#ifdef INFER_SANITIZED
-  constexpr int64_t kAll = 400;
-  constexpr int64_t kFirst = 60;
-#else
-  constexpr int64_t kAll = 4000;
-  constexpr int64_t kFirst = 300;
-#endif
-  constexpr int64_t kMore = 120;
-  std::vector<int64_t> points;
-  for (int64_t i = 0; i < total; ++i) {
-    if (i < kFirst || total <= kAll || (i - kFirst) % (1 + (total - kFirst) / kMore) == 0 ||
-        i + 10 > total) {
-      points.push_back(i);
-    }
-  }
-  return points;
-}
-
 struct Outcome {
   bool thrown = false;
   StatusCode code = StatusCode::ok;
@@ -77,7 +56,42 @@ int64_t open_files() {
   return std::distance(begin(files), end(files));
 }
 
-/// Lets every allocation of `run` fail. `prepare` makes, before it, what `run` works on and `check`
+/// The first and the last allocation of every place alone, and the first with all after it.
+struct Points {
+  std::vector<int64_t> one, rest;
+};
+
+/// Programs built with a sanitizer, which run many times as long, get some of them.
+std::vector<int64_t> sorted_some(std::vector<int64_t> points) {
+  std::ranges::sort(points);
+  points.erase(std::ranges::unique(points).begin(), points.end());
+#ifdef INFER_SANITIZED
+  const size_t step = 1 + points.size() / 200;
+  std::vector<int64_t> some;
+  for (size_t i = 0; i < points.size(); i += step) some.push_back(points[i]);
+  return some;
+#else
+  return points;
+#endif
+}
+
+/// Numbers of the allocations of `run` that are to fail.
+template <typename Prepare, typename Run, typename Check>
+Points failing_points(Prepare prepare, Run run, Check check) {
+  auto object = prepare();
+  note_allocations();
+  const StatusCode code = run(object);
+  Places places = distinct_allocations();
+  REQUIRE(code == StatusCode::ok);
+  check(object);
+  Points points;
+  points.rest = sorted_some(places.first);
+  places.first.insert(places.first.end(), places.last.begin(), places.last.end());
+  points.one = sorted_some(places.first);
+  return points;
+}
+
+/// Lets the allocations of `run` fail. `prepare` makes, before it, what `run` works on and `check`
 /// looks at after it, with all the memory there is.
 template <typename Prepare, typename Run, typename Check>
 void exhaust(Prepare prepare, Run run, Check check) {
@@ -91,16 +105,16 @@ void exhaust(Prepare prepare, Run run, Check check) {
     return outcome;
   };
   int64_t total = 0;
-  for (int i = 0; i < 2; ++i) {  // the first time fills what is made once and kept
-    const Outcome outcome = whole(INT64_MAX - 1, Failing::one, total);
-    REQUIRE(!outcome.thrown);
-    REQUIRE(outcome.code == StatusCode::ok);
-  }
-  REQUIRE(total > 0);
+  // The first time fills what is made once and kept.
+  const Outcome good = whole(INT64_MAX - 1, Failing::one, total);
+  REQUIRE(!good.thrown);
+  REQUIRE(good.code == StatusCode::ok);
+  const Points points = failing_points(prepare, run, check);
+  REQUIRE(!points.one.empty());
   const int64_t files = open_files();
   int64_t refused = 0;
   for (const Failing failing : {Failing::one, Failing::rest}) {
-    for (const int64_t first : chosen(total)) {
+    for (const int64_t first : failing == Failing::one ? points.one : points.rest) {
       const int64_t before = live_allocations();
       int64_t asked = 0;
       const Outcome outcome = whole(first, failing, asked);

@@ -1,10 +1,14 @@
 #include "tests/memory/failing_allocator.h"
 
+#include <execinfo.h>
+
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <limits>
+#include <mutex>
 #include <new>
 
 namespace infer::test {
@@ -20,8 +24,45 @@ std::atomic<int64_t> g_end{kNever};
 /// Blocks of aligned_alloc, which alone are counted when they are freed.
 std::array<std::atomic<void*>, 256> g_aligned{};
 
+/// A chain of calls that asked for memory, and the first and the last number of what it asked for.
+struct Chain {
+  uint64_t hash = 0;  ///< 0: an empty place
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+std::atomic<bool> g_noting{false};
+std::mutex g_chains_mutex;
+std::array<Chain, 1 << 14> g_chains;
+
+/// Takes no memory by the functions that are counted here.
+void note(int64_t number) {
+  // Of containers' own functions there are up to four. Whole stacks would tell apart the branches
+  // of a recursion.
+  constexpr int kMostCalls = 8;
+  void* calls[kMostCalls];
+  const int depth = backtrace(calls, kMostCalls);
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (int i = 0; i < depth; ++i) {
+    hash = (hash ^ reinterpret_cast<uintptr_t>(calls[i])) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 29;
+  }
+  hash |= 1;
+  const std::lock_guard lock(g_chains_mutex);
+  size_t at = hash % g_chains.size();
+  for (size_t tried = 0; g_chains[at].hash != 0 && g_chains[at].hash != hash; ++tried) {
+    if (tried == g_chains.size()) std::abort();  // more of them than this test has any use for
+    at = (at + 1) % g_chains.size();
+  }
+  Chain& chain = g_chains[at];
+  if (chain.hash == 0) chain = {hash, number, number};
+  chain.first = std::min(chain.first, number);
+  chain.last = std::max(chain.last, number);
+}
+
 bool allowed() {
   const int64_t number = g_asked.fetch_add(1);
+  if (g_noting.load()) note(number);
   return number < g_first.load() || number >= g_end.load();
 }
 
@@ -33,6 +74,23 @@ void fail_allocation(int64_t first, Failing failing) {
   g_asked.store(0);
   g_end.store(failing == Failing::one ? first + 1 : kNever);
   g_first.store(first);
+}
+
+void note_allocations() {
+  g_chains.fill({});
+  g_asked.store(0);
+  g_noting.store(true);
+}
+
+Places distinct_allocations() {
+  g_noting.store(false);
+  Places places;
+  for (const Chain& chain : g_chains) {
+    if (chain.hash == 0) continue;
+    places.first.push_back(chain.first);
+    places.last.push_back(chain.last);
+  }
+  return places;
 }
 
 int64_t stop_failing() {

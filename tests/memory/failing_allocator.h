@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace infer::test {
 
@@ -16,6 +17,16 @@ int64_t live_allocations();
 
 /// From now on allocation number `first`, counted from 0, fails.
 void fail_allocation(int64_t first, Failing failing);
+
+/// From now on notes where allocations are asked for, until distinct_allocations().
+void note_allocations();
+
+/// The numbers, counted from 0 since note_allocations(), of what each place that asks for memory
+/// asked for first and last. A place is the innermost calls on the stack.
+struct Places {
+  std::vector<int64_t> first, last;
+};
+Places distinct_allocations();
 
 /// Lets everything succeed again and counts from 0; how many were asked for since the last call of
 /// either function.

@@ -332,13 +332,13 @@ Status run_case(Device& device, const OpDef& op, const OpCase& op_case, bool exa
   return {};
 }
 
-SelftestReport run_conformance(Device& device, bool exact, const std::string& only) {
+SelftestReport run_conformance(Device& device, bool exact, const WantedCase& wanted) {
   SelftestReport report;
   for (const OpDef* op : all_ops()) {
-    if (!only.empty() && only != op->name) continue;
     std::vector<OpCase> cases;
     op->cases(cases);
     for (const OpCase& c : cases) {
+      if (!wanted(*op, c)) continue;
       const Status status = run_case(device, *op, c, exact);
       const std::string name = fmt::format("{} {}{}", op->name, c.name, exact ? " (exact)" : "");
       if (status.ok()) {
@@ -353,6 +353,12 @@ SelftestReport run_conformance(Device& device, bool exact, const std::string& on
     }
   }
   return report;
+}
+
+SelftestReport run_conformance(Device& device, bool exact, const std::string& only) {
+  return run_conformance(device, exact, [&](const OpDef& op, const OpCase&) {
+    return only.empty() || only == op.name;
+  });
 }
 
 }  // namespace infer

@@ -2,6 +2,7 @@
 // selftest and tests/ops.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "engine/backend/device.h"
@@ -19,7 +20,11 @@ namespace infer {
 /// Else: the device failed.
 Status run_case(Device& device, const OpDef& op, const OpCase& op_case, bool exact);
 
-/// All cases of one operation (by name) or, if empty, of all. Unsupported ones are logged.
+using WantedCase = std::function<bool(const OpDef&, const OpCase&)>;
+
+/// All cases that are wanted. Unsupported ones are logged.
+SelftestReport run_conformance(Device& device, bool exact, const WantedCase& wanted);
+/// Those of one operation (by name) or, if empty, of all.
 SelftestReport run_conformance(Device& device, bool exact, const std::string& only = "");
 
 }  // namespace infer

@@ -9,6 +9,7 @@
 #include "engine/backend/device.h"
 #include "infer/infer.hpp"
 #include "tests/devices.h"
+#include "tests/kept_devices.h"
 #include "tests/models/golden.h"
 #include "tests/support.h"
 
@@ -19,6 +20,7 @@ TEST_CASE(
     "devices: logits equal the exact reference within the limit of the weights' type, and "
     "chunks and single steps give the same bits") {
   constexpr double kExact = 1e-10;
+  const KeptDevices kept;
   for (const std::string& device : other_devices()) {
     size_t number = 0;
     for (const GoldenModel& model : golden_models()) {
@@ -49,6 +51,7 @@ TEST_CASE(
 }
 
 TEST_CASE("devices: what is planned is what is allocated") {
+  const KeptDevices kept;
   for (const std::string& device : other_devices()) {
     for (const GoldenModel& model : golden_models()) {
       INFO(device << " " << model.name);

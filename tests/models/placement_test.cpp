@@ -8,6 +8,7 @@
 #include "engine/backend/device.h"
 #include "infer/infer.hpp"
 #include "tests/devices.h"
+#include "tests/kept_devices.h"
 #include "tests/models/golden.h"
 #include "tests/support.h"
 
@@ -63,6 +64,7 @@ std::vector<int32_t> greedy(const GoldenModel& model, const LoadOptions& load) {
 TEST_CASE("placement: any number of layers elsewhere gives the logits and the CPU's greedy text") {
   const std::string device = other_device();
   if (device.empty()) return;
+  const KeptDevices kept;
   for (const GoldenModel& model : some_models()) {
     const std::vector<float> reference = read_f32(model.logits);
     const std::vector<int32_t> text = greedy(model, on("cpu", -1));
@@ -83,6 +85,7 @@ TEST_CASE("placement: any number of layers elsewhere gives the logits and the CP
 TEST_CASE("placement: chunks and single steps give the same bits") {
   const std::string device = other_device();
   if (device.empty()) return;
+  const KeptDevices kept;
   for (const GoldenModel& model : some_models()) {
     INFO(model.name);
     EvaluateOptions whole;
@@ -101,6 +104,7 @@ TEST_CASE("placement: chunks and single steps give the same bits") {
 TEST_CASE("placement: speculation changes no token, wherever the layers are") {
   const std::string device = other_device();
   if (device.empty()) return;
+  const KeptDevices kept;
   for (const GoldenModel& model : some_models()) {
     for (const int32_t n : {1, 99}) {
       INFO(model.name << " " << n);
@@ -118,6 +122,7 @@ TEST_CASE("placement: speculation changes no token, wherever the layers are") {
 TEST_CASE("placement: each device holds what was planned for it") {
   const std::string device = other_device();
   if (device.empty()) return;
+  const KeptDevices kept;
   for (const GoldenModel& model : some_models()) {
     for (const std::string& names : {device, device + "," + device}) {
       for (const int32_t n : {0, 1, 2, 99}) {
@@ -141,6 +146,7 @@ TEST_CASE("placement: each device holds what was planned for it") {
 TEST_CASE("placement: two devices share the layers, and the text is the CPU's") {
   const std::string device = other_device();
   if (device.empty()) return;
+  const KeptDevices kept;
   for (const GoldenModel& model : some_models()) {
     INFO(model.name);
     const std::string names = device + "," + device;
@@ -166,6 +172,7 @@ std::vector<int32_t> long_text(const GoldenModel& model, int32_t seed) {
 TEST_CASE("placement: a session is saved and goes on wherever its layers are") {
   const std::string device = other_device();
   if (device.empty()) return;
+  const KeptDevices kept;
   const TempDir dir;
   for (const GoldenModel& model : some_models()) {
     const std::vector<int32_t> tokens = long_text(model, 1);
@@ -206,6 +213,7 @@ TEST_CASE("placement: a session is saved and goes on wherever its layers are") {
 TEST_CASE("placement: what sessions share lies on every device") {
   const std::string device = other_device();
   if (device.empty()) return;
+  const KeptDevices kept;
   for (const GoldenModel& model : some_models()) {
     INFO(model.name);
     const std::vector<int32_t> tokens = long_text(model, 2);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace infer::vulkan::test {
 
@@ -26,6 +27,9 @@ class FailingCalls {
   /// the truth.
   void claim_pipeline_bytes(size_t bytes);
   int64_t calls() const;
+  /// Numbers, from 0 in ascending order, of the first of these calls from each place, and of the
+  /// last if `last`. A place is a function and the innermost calls on the stack.
+  std::vector<int64_t> places(bool last) const;
   /// The function that failed; empty if none did.
   std::string failed() const;
   /// Allocations of memory that were not freed.

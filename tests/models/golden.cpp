@@ -40,6 +40,11 @@ void collect(const std::string& dir, std::vector<GoldenModel>& models) {
 
 }  // namespace
 
+bool is_another_type(const GoldenModel& model) {
+  return model.name.starts_with("llama-") && !model.name.ends_with("-f32") &&
+         model.name != "llama-q4_k";
+}
+
 std::vector<GoldenModel> golden_models() {
   std::vector<GoldenModel> models;
   collect(data_path("golden"), models);

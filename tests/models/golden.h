@@ -18,6 +18,10 @@ struct GoldenModel {
   double limit;  ///< of the normalised squared error with 8-bit activations
 };
 
+/// Whether it is llama-q4_k with its weights in another type. That changes products alone, and not
+/// how steps are made.
+bool is_another_type(const GoldenModel& model);
+
 /// All of them, sorted by name.
 std::vector<GoldenModel> golden_models();
 

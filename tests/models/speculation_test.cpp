@@ -128,7 +128,8 @@ void compare(const std::string& path, const std::string& draft, const LoadOption
 
 TEST_CASE("with any drafter the tokens of every architecture are those without") {
   Totals totals;
-  const std::vector<GoldenModel> models = golden_models();
+  std::vector<GoldenModel> models = golden_models();
+  std::erase_if(models, is_another_type);
   int64_t other_drafts = 0;
   for (size_t m = 0; m < models.size(); ++m) {
     CAPTURE(models[m].name);

@@ -8,10 +8,10 @@ import pytest
 from program import ROOT, infer
 
 SCHEMAS = json.loads((ROOT / "tests" / "data" / "schemas.json").read_text())
-SEEDS = "1,2,3,4,5"
+SEEDS = "1,2,3"
 PROMPT = "Give me a JSON object with name and age."
 # Most documents end well before this many tokens; what does not is not judged.
-TOKENS = 300
+TOKENS = 200
 
 
 def wrong(schema, text):
@@ -46,7 +46,7 @@ def test_what_ends_is_valid(tmp_path):
         schemas_ended += ended > before
     print(f"{len(SCHEMAS)} schemas, {texts} texts, {ended} ended, of {schemas_ended} schemas")
     assert not faults, "\n".join(faults)
-    assert texts == 5 * len(SCHEMAS)
+    assert texts == 3 * len(SCHEMAS)
     # Without ends nothing would have been judged; 903 of 1085 and 202 of 217 when this was written.
     assert ended >= 0.6 * texts
     assert schemas_ended >= 0.8 * len(SCHEMAS)

@@ -232,27 +232,5 @@ TEST_CASE("a fallback is the CPU or nothing; where there is no such device it is
   CHECK((*engine)->device().name == "cpu");
 }
 
-TEST_CASE("the validation layer is content with whole models, on one device and on two") {
-  if (no_device()) return;
-  const Validation validation;
-  if (!validation.there) return;
-  for (const char* name : {"llama-q4_k", "gpt-oss-mxfp4", "deepseek2-lite-f32", "olmo3-f32"}) {
-    for (const char* device : {"vulkan:0", "vulkan:0,vulkan:0"}) {
-      for (const int32_t layers : {99, 1}) {
-        LoadOptions load = small_steps();
-        load.device = device;
-        load.gpu_layers = layers;
-        load.batch_rows = 8;
-        const std::string path = infer::test::data_path("golden/" + std::string(name) + ".gguf");
-        const auto engine = Engine::load(path, load);
-        REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
-        const auto session = (*engine)->open_session().value();
-        CHECK(session->evaluate(std::vector<int32_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, {}).ok());
-        CHECK(session->evaluate(std::vector<int32_t>{11}, {}).ok());
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace infer::vulkan

@@ -77,18 +77,26 @@ bool can_be(const NamedTuning& t) {
   return true;
 }
 
+bool has_integer_shader(const std::string& type) {
+  return std::ranges::any_of(all_shaders(),
+                             [&](const Shader& s) { return "product_int_" + type == s.name; });
+}
+
 /// Enough of an operation's cases to meet every type and every form of shader once.
 bool wanted(const Tuning& t, const std::string& op, const std::string& name) {
   const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
   const bool product_op = op == "matmul" || op == "moe_matmul" || op == "head_matmul";
   if (op != "rms_norm" && op != "attention" && !product_op) return false;
-  if (op == "attention") return t.split_rows > 0 && !t.integer && t.fuse && has("grouped");
+  if (op == "attention") return t.split_rows > 0 && !t.integer && t.fuse && has("grouped 8:2");
   if (op == "rms_norm" || has("product")) return true;
   if (!t.fuse) return false;
   if (op == "matmul" && t.matrices) return has("n 50") || has("n 7");
-  if (op == "matmul") return has(t.tile ? "n 50 rows 33" : "n 7 rows 1");
-  // The type is the same code in all products: here a few are enough.
+  // The types are the same code in all products: a few are enough, but for tiles, and for the types
+  // that have a shader of integers.
   const bool common = has("f32") || has("f16") || has("q4_0") || has("q6_k") || has("iq2_xs");
+  const std::string type = name.substr(0, name.find(' '));
+  if (op == "matmul" && t.integer && !common && !has_integer_shader(type)) return false;
+  if (op == "matmul") return has(t.tile ? "n 50 rows 33" : "n 7 rows 1");
   if (op == "moe_matmul" && t.single_rows < 33 && has("rows 33")) return common;
   return common && has("rows 3") && !has("rows 33");
 }
@@ -110,11 +118,6 @@ TEST_CASE("tunings: operations") {
     CHECK(report.unsupported == 0);
     CHECK(report.passed > 20);
   }
-}
-
-bool has_integer_shader(const std::string& type) {
-  return std::ranges::any_of(all_shaders(),
-                             [&](const Shader& s) { return "product_int_" + type == s.name; });
 }
 
 TEST_CASE("tunings: exact activations are not rounded") {
@@ -150,9 +153,10 @@ bool wanted_model(const Tuning& t, const std::string& name) {
   if (std::ranges::find(kModels, name) == kModels.end()) return false;
   const bool plain = name.ends_with("f32") || name.ends_with("f16");  // never rounded
   // The two differ from llama-q4_k in their shaders of integers alone.
-  if (name == "llama-q4_0" || name == "llama-q8_0") return t.integer;
+  if (name == "llama-q4_0" || name == "llama-q8_0") return t.integer && t.tile;
   if (t.integer && t.tile) return !plain;
-  return t.fuse || name == "llama-q4_k" || name == "gpt-oss-mxfp4" || name == "qwen3moe-f32";
+  return (t.fuse && !t.integer) || name == "llama-q4_k" || name == "gpt-oss-mxfp4" ||
+         name == "qwen3moe-f32";
 }
 
 TEST_CASE("tunings: whole models, and the same bits by chunks and steps") {

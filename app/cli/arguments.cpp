@@ -153,10 +153,10 @@ std::string read_filled_input(const std::string& path) {
   return text;
 }
 
-std::string read_input_or_pipe(const std::string& path, const char* what, const char* flags) {
+std::string read_input_or_pipe(const std::string& path, const char* what, const char* hint) {
   if (!path.empty()) return read_input(path);
   std::string text = isatty(STDIN_FILENO) == 1 ? std::string() : read_input("-");
-  if (text.empty()) usage(fmt::format("no {} given: use {}, or a pipe", what, flags));
+  if (text.empty()) usage(fmt::format("no {} given: {}", what, hint));
   return text;
 }
 

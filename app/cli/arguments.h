@@ -34,8 +34,8 @@ std::string read_input(const std::string& path);
 /// The same, which has to hold something.
 std::string read_filled_input(const std::string& path);
 /// The same; without a path what comes through a pipe. If nothing does, throws Failure (usage),
-/// which says what is missing and the flags that give it.
-std::string read_input_or_pipe(const std::string& path, const char* what, const char* flags);
+/// which says what is missing and how to give it.
+std::string read_input_or_pipe(const std::string& path, const char* what, const char* hint);
 /// \n, \t, \r, \\, \", \' and \xNN as what they stand for; any other stays as it is.
 std::string unescaped(std::string_view text);
 

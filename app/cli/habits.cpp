@@ -76,6 +76,7 @@ constexpr Habit kHabits[] = {
     {"-sys --system-prompt -sysf --system-prompt-file --chat-template --chat-template-file "
      "--template",
      Takes::value, true, "a prompt is completed as it is; 'infer chat' converses", "run"},
+    {"--format", Takes::value, true, "-j '{}' holds the text to JSON, -j SCHEMA to a schema"},
     {"-dev", Takes::value, true, "the flag is --device; 'infer devices' lists them"},
     {"--list-devices", Takes::nothing, true, "use 'infer devices'"},
     {"-i --interactive -if --interactive-first -mli --multiline-input", Takes::nothing, true,

@@ -56,7 +56,7 @@ Json report(const PerplexityReport& r) {
 }
 
 int run(PerplexityArgs& args) {
-  const std::string text = read_input_or_pipe(args.file, "text", "-f FILE");
+  const std::string text = read_input_or_pipe(args.file, "text", "use -f FILE or a pipe");
   choose_model(args.model);
   if (!args.options.save.empty()) {
     require_output("--save-base", args.options.save,

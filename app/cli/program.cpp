@@ -28,6 +28,18 @@ int print_version() {
 [[noreturn]] void unknown_command(const Parser& parser, const std::string& name) {
   const std::vector<std::string> commands = parser.commands();
   std::string hint = did_you_mean(name, commands);
+  // What ollama and llama.cpp call them.
+  constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
+      {"show", "info"},
+      {"cli", "chat"},
+      {"llama-cli", "chat"},
+      {"create", "convert"},
+      {"simple", "run"},
+      {"llama-bench", "bench"},
+      {"llama-quantize", "quantize"}};
+  for (const auto& [theirs, ours] : kElsewhere) {
+    if (name == theirs) hint = fmt::format("; here that is 'infer {}'", ours);
+  }
   std::error_code ignored;
   if (hint.empty() && std::filesystem::exists(name, ignored)) {
     hint = fmt::format("; for a model: infer run {}, infer chat {}", name, name);
@@ -111,7 +123,7 @@ int run_program(int argc, char** argv) {
     handle_signals();
     set_log_callback(print_log);
     const int code = run_command({argv + std::min(argc, 1), argv + argc});
-    check_out();
+    if (code == kExitOk) check_out();
     return code;
   } catch (const Failure& failure) {
     if (is_interrupt(failure.exit_code())) {
@@ -119,7 +131,8 @@ int run_program(int argc, char** argv) {
       return failure.exit_code();
     }
     print_error(failure.what());
-    return failure.exit_code();
+    // Where a signal ended it, what fails then is a consequence.
+    return interrupted() ? interrupt_code() : failure.exit_code();
   } catch (const std::bad_alloc&) {
     print_error("out of memory");
     return kExitDoesNotFit;

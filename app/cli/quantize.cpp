@@ -175,7 +175,7 @@ int run_imatrix(ImatrixArgs& args) {
   require_model(args.model);
   require_output("--output", args.output,
                  {args.model.path, args.model.load.draft_model, args.file});
-  const std::string text = read_input_or_pipe(args.file, "text", "-f FILE");
+  const std::string text = read_input_or_pipe(args.file, "text", "use -f FILE or a pipe");
   args.options.load = load_options(args.model);
   args.options.dataset = args.file;
   Progress bar("measuring", !args.model.quiet);

@@ -175,7 +175,8 @@ void summarise(const Completion& completion) {
 std::string prompt_of(const RunArgs& args) {
   if (args.prompt) return *args.prompt;
   if (args.prompt_word) return *args.prompt_word;
-  return read_input_or_pipe(args.file, "prompt", "-p TEXT, -f FILE");
+  return read_input_or_pipe(args.file, "prompt",
+                            "use -p TEXT, -f FILE or a pipe; 'infer chat' converses");
 }
 
 int run(RunArgs& args) {

@@ -3,6 +3,7 @@ is said where something is wrong."""
 
 import json
 import os
+import re
 import resource
 import subprocess
 
@@ -131,6 +132,37 @@ def test_flags_that_would_compute_something_else_are_refused(flags, says):
     assert f"error: {flags[0]}: " in text
 
 
+def documented(heading):
+    """Flags of a section of the document; of a table those of the first column."""
+    text = (ROOT / "docs" / "from-llama.cpp.md").read_text().split(f"\n## {heading}\n")[1]
+    lines = text.split("\n## ")[0].splitlines()
+    first = [line.split("|")[1] if line.startswith("|") else line for line in lines]
+    spans = re.findall(r"`([^`]+)`", "\n".join(first))
+    return [flag for span in spans for flag in span.split() if re.fullmatch(r"-[\w-]+", flag)]
+
+
+def test_the_document_of_flags_is_true():
+    helps = "".join(infer(c, "--help").stdout.decode() for c in ("run", "chat", "bench"))
+    same = documented("The same")
+    assert len(same) > 40
+    for flag in same:
+        known = re.search(rf"(?<![\w-]){flag}(?![\w-])", helps)
+        assert known or 0 in [infer(c, flag, "-h").returncode for c in ("run", "chat")], flag
+    for heading in ("Accepted, and so anyway", "Accepted, with a line that says what is done instead"):
+        for flag in documented(heading):
+            # With a value or without one.
+            done = [infer("plan", "-m", MODEL, flag, *value) for value in ([], ["1", "--json"])]
+            assert 0 in [d.returncode for d in done], (flag, done)
+    refused = documented("Refused, with what to do")
+    assert len(refused) > 15
+    for flag in refused:
+        for command in ("run", "chat"):
+            done = infer(command, "-m", MODEL, flag, "x")
+            if f"error: {flag}: ".encode() in done.stderr:
+                break
+        assert done.returncode == 2 and f"error: {flag}: ".encode() in done.stderr, flag
+
+
 def test_all_layers_in_words():
     told = infer("eval", "-m", MODEL, "--tokens", 1, "--logits", "-", "-ngl", "all").stderr
     assert b"-ngl all without a GPU" in told
@@ -194,6 +226,8 @@ def test_logits_may_go_to_stdout(tmp_path):
     (["plan", MODEL, "--ctx", "1"], "did you mean '--ctx-size'?"),
     (["chat", "--chat-template", "chatlm"], "did you mean 'chatml'?"),
     (["-m", "x"], "a command comes first"),
+    (["show", "x"], "'infer info'"),
+    (["run", "-m", MODEL], "'infer chat' converses"),
     ([MODEL], "infer run"),
     ([*RUN, "-p", "x", "--temp", "1e30"], "0 to 1000000"),
     ([*RUN, "-p", "x", "-n", "1.5"], "expected a whole number, found '1.5'"),
@@ -221,7 +255,7 @@ def test_the_help_names_samplers_as_errors_do():
 
 
 @pytest.mark.parametrize("arguments", [
-    ["template", "--chat-template", "chatml", "-i", MODEL],
+    ["template", "-m", MODEL, "-i", MODEL],
     [*RUN, "-p", "x", "-j", "{"], [*RUN, "-p", "x", "-j", '{"type": 5}'],
     ["chat", "--chat-template-kwargs", "{"],
 ])

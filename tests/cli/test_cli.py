@@ -509,6 +509,9 @@ def test_text_of_a_file_cannot_steer_the_terminal(tmp_path):
     assert done.returncode == 0
     assert b"\x1b" not in done.stdout and b"\x00" not in done.stdout
     assert b"\\x1b[31m\\x00\\x0aabc" in done.stdout
+    # JSON has a spelling of its own for them.
+    about = json.loads(infer("info", path, "--json").stdout)
+    assert about["name"] == about["metadata"]["general.name"] == "\x1b[31m\x00\nabc"
 
 
 def test_logits_that_are_no_numbers_are_an_error(tmp_path):

@@ -29,8 +29,8 @@ OptionHint option_hint(const CLI::Option& option, const Declared& declared) {
     hint.names.push_back((declared.single_dash.contains(name) ? "-" : "--") + name);
   }
   // Short ones first.
-  std::ranges::stable_partition(hint.names,
-                                [](const std::string& name) { return !name.starts_with("--"); });
+  std::stable_partition(hint.names.begin(), hint.names.end(),
+                        [](const std::string& name) { return !name.starts_with("--"); });
   if (option.get_positional()) hint.place = option.get_name(true);
   hint.description = option.get_description();
   hint.group = option.get_group();
@@ -51,6 +51,7 @@ CommandHint hint_of(const CLI::App& app, const Parser& parser) {
   CommandHint command{app.get_name(), app.get_description(), {}, {}, {}};
   for (const CLI::Option* option : app.get_options()) {
     OptionHint hint = option_hint(*option, declared);
+    if (hint.value_name == "COMMAND") hint.value = {ValueHint::Kind::choice, parser.commands()};
     if (option->get_positional()) command.positionals.push_back(hint);
     if (option->nonpositional()) command.options.push_back(std::move(hint));
   }

@@ -116,10 +116,12 @@ std::string described(const OptionHint& option) {
       text += (text.ends_with(": ") ? "" : ", ") + choice;
     }
   }
-  if (!option.default_value.empty()) text += fmt::format(" (default: {})", option.default_value);
-  if (option.repeatable && option.description.find("several") == std::string::npos) {
-    text += " (may be given several times)";
-  }
+  std::string value = option.default_value;
+  std::erase_if(value, [](char c) { return c == '[' || c == ']'; });  // around a list
+  if (!value.empty()) text += fmt::format(" (default: {})", value);
+  // Where neither the description nor the value's name says so.
+  const bool says_so = told("several") || told("repeatable") || told("…");
+  if (option.repeatable && !says_so) text += " (may be given several times)";
   return text;
 }
 
@@ -137,7 +139,7 @@ std::string help_text(const CommandHint& command) {
     for (const OptionHint& option : command.options) {
       if (option.group == heading) entries += entry(names_of(option), described(option));
     }
-    if (!entries.empty()) text += "\n" + heading + ":\n" + entries;
+    if (!entries.empty()) text.append("\n").append(heading).append(":\n").append(entries);
   }
   text += examples_text(command.examples);
   text.pop_back();

@@ -68,9 +68,9 @@ class Options {
   /// "-p,--prompt", a flag with a value; "input", a value in its place; or "model,-m,--model",
   /// either. A name of several letters may stand after one dash ("-ngl"); it is then known after
   /// two as well. `value` is what the help calls the value; names with a meaning for completion:
-  /// FILE, DEVICE, TYPE. `to` receives it, and lives as long as the parser. T: a string, a number,
-  /// an optional of these, or a list, to which every flag adds one value. Of several flags for one
-  /// value the last counts.
+  /// FILE, DEVICE, TYPE, COMMAND. `to` receives it, and lives as long as the parser. T: a string, a
+  /// number, an optional of these, or a list, to which every flag adds one value. Of several flags
+  /// for one value the last counts.
   template <typename T>
   Option add(const char* names, const char* value, T& to, const char* description) const;
   /// A flag without a value: true where it is given, false where it is given as "!--no-flag".

@@ -95,6 +95,7 @@ def test_the_prompt_may_come_through_a_pipe(tmp_path):
     assert said(*RUN, stdin=b"Once upon")[0] == said(*RUN, "-p", "Once upon")[0]
     text = b"Once upon a time there was a cat. " * 40
     measured = said("perplexity", DEMO, "--chunk", 32, stdin=text)[0]
+    assert measured.startswith(b"perplexity ")
     assert measured == said("perplexity", DEMO, "--chunk", 32, "-f", "-", stdin=text)[0]
     fails(2, *RUN, stdin=b"", says="no prompt")
 

@@ -101,6 +101,7 @@ def test_bash_completes_values(complete):
     assert complete("run", "-n", "") == []
     assert {"q4_k_m", "f16"} <= set(complete("synth", "--type", ""))
     assert complete("completion", "z") == ["zsh"]
+    assert complete("help", "ru") == complete("man", "ru") == ["run"]
 
 
 def test_bash_completes_positionals_in_their_order(complete):

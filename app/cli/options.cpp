@@ -168,7 +168,7 @@ Option Options::add(const char* names, const char* value, T& to, const char* des
   CLI::Option* option =
       app_->add_option(names_for_parser(names, declared_->single_dash), to, description)
           ->type_name(value);
-  if (!group_.empty()) option->group(group_);
+  if (group_ != nullptr) option->group(group_);
   if constexpr (Held<T>::is_list) {
     option->allow_extra_args(false);  // otherwise a list would take all words that follow
   } else {
@@ -196,7 +196,7 @@ template Option Options::add(const char*, const char*, std::vector<int32_t>&, co
 void Options::flag(const char* names, bool& to, const char* description) const {
   CLI::Option* option =
       app_->add_flag(names_for_parser(names, declared_->single_dash), to, description);
-  if (!group_.empty()) option->group(group_);
+  if (group_ != nullptr) option->group(group_);
 }
 
 void Options::example(const char* line, const char* what) const {

@@ -62,7 +62,8 @@ class Options {
  public:
   Options(CLI::App* app, Declared* declared) : app_(app), declared_(declared) {}
 
-  /// The same command; what is declared with the result stands under this heading of the help.
+  /// The same command; what is declared with the result stands under this heading of the help,
+  /// which is a constant.
   Options group(const char* heading) const;
 
   /// "-p,--prompt", a flag with a value; "input", a value in its place; or "model,-m,--model",
@@ -81,7 +82,7 @@ class Options {
  private:
   CLI::App* app_;
   Declared* declared_;
-  std::string group_;
+  const char* group_ = nullptr;
 };
 
 /// Takes a command line apart.

@@ -1,5 +1,6 @@
 // infer run: completes a raw prompt, with several seeds at once if so asked.
 #include <atomic>
+#include <new>
 #include <system_error>
 #include <thread>
 
@@ -149,7 +150,18 @@ void complete_all(Engine& engine, std::vector<Completion>& completions,
     GenerateOptions own = options;
     own.sampling.seed = seeds[i];
     try {
-      threads.emplace_back([&, i, own] { complete(completions[i], prompt, own, false, &stop); });
+      threads.emplace_back([&, i, own] {
+        try {
+          complete(completions[i], prompt, own, false, &stop);
+        } catch (const std::bad_alloc&) {
+          completions[i].result =
+              tl::unexpected(Status(StatusCode::out_of_memory, "out of memory"));
+        }
+      });
+    } catch (const std::bad_alloc&) {
+      stop = true;
+      cancel_all();
+      throw;
     } catch (const std::system_error& failure) {
       stop = true;
       cancel_all();

@@ -249,7 +249,8 @@ class Quantizer {
 
   /// A pattern without a weight is a mistake in it.
   Status check_patterns() const {
-    for (const auto& [pattern, type] : request_.patterns) {
+    for (const auto& request : request_.patterns) {
+      const std::string& pattern = request.first;
       const bool found = std::ranges::any_of(source_.weights(), [&](const Weight& weight) {
         return may_be_quantised(weight) && contains_pattern(weight.name, pattern);
       });

@@ -1,5 +1,5 @@
-# cmake --install: components Runtime (the program, the shared library) and Development (headers,
-# both libraries, CMake package, pkg-config file). Nothing in them names the build machine or the
+# cmake --install: components Runtime (the program, its manual pages and completion scripts, the
+# shared library) and Development (headers, both libraries, CMake package, pkg-config file). Nothing in them names the build machine or the
 # prefix, so an installed tree may be moved.
 include(CMakePackageConfigHelpers)
 
@@ -24,6 +24,27 @@ install(DIRECTORY engine/include/infer DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         COMPONENT Development FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 if(TARGET infer_app)
   install(TARGETS infer_app RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT Runtime)
+  # The program writes its manual pages and completion scripts itself, where it can run.
+  if(NOT INFER_SANITIZE AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
+    set(written ${CMAKE_BINARY_DIR}/written)
+    add_custom_command(TARGET infer_app POST_BUILD
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${written}/man
+      COMMAND infer_app man --folder ${written}/man
+      COMMAND infer_app completion bash --output ${written}/infer
+      COMMAND infer_app completion zsh --output ${written}/_infer
+      COMMAND infer_app completion fish --output ${written}/infer.fish
+      VERBATIM)
+    install(DIRECTORY ${written}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
+            COMPONENT Runtime FILES_MATCHING PATTERN "*.1")
+    foreach(pair IN ITEMS infer=bash-completion/completions _infer=zsh/site-functions
+                          infer.fish=fish/vendor_completions.d)
+      string(REPLACE "=" ";" pair ${pair})
+      list(GET pair 0 file)
+      list(GET pair 1 folder)
+      install(FILES ${written}/${file} DESTINATION ${CMAKE_INSTALL_DATADIR}/${folder}
+              COMPONENT Runtime)
+    endforeach()
+  endif()
 endif()
 
 install(EXPORT inferTargets NAMESPACE infer:: DESTINATION ${INFER_CMAKE_DIR}

@@ -1,5 +1,7 @@
 #include "cli/arguments.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -15,11 +17,6 @@
 
 namespace infer::cli {
 namespace {
-
-template <size_t N>
-bool is_one_of(std::string_view text, const std::string_view (&names)[N]) {
-  return std::ranges::find(names, text) != std::end(names);
-}
 
 bool is_separator(char c) {
   return c == ',' || c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';
@@ -56,44 +53,6 @@ std::vector<std::string> parts_of(std::string_view text, char separator) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return parts;
-}
-
-bool is_single_dash_name(std::string_view name) {
-  constexpr std::string_view kNames[] = {"ub", "ctk", "ctv", "ngl", "sys", "st", "jf", "md"};
-  return is_one_of(name, kNames);
-}
-
-std::vector<std::string> normalise_arguments(int argc, char** argv) {
-  constexpr std::string_view kFreeText[] = {"-p",
-                                            "--prompt",
-                                            "-f",
-                                            "--file",
-                                            "-m",
-                                            "--model",
-                                            "--sys",
-                                            "--system-prompt",
-                                            "-r",
-                                            "--stop",
-                                            "--reverse-prompt",
-                                            "--grammar",
-                                            "-j",
-                                            "--json-schema",
-                                            "--dry-sequence-breaker",
-                                            "--chat-template-kwargs",
-                                            "--template"};
-  std::vector<std::string> arguments;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    const bool value = !arguments.empty() && is_one_of(arguments.back(), kFreeText);
-    const bool known = argument.starts_with('-') && is_single_dash_name(argument.substr(1));
-    // The parser would take an unknown "-fa" for "-f a".
-    const bool word =
-        argument.size() > 2 && argument[0] == '-' &&
-        std::ranges::all_of(argument.substr(1), [](char c) { return c >= 'a' && c <= 'z'; });
-    if (word && !known && !value) usage(fmt::format("unknown option '{}'", argument));
-    arguments.emplace_back(!value && known ? "-" : "").append(argument);
-  }
-  return arguments;
 }
 
 std::optional<int64_t> parse_size(std::string_view text) {
@@ -161,6 +120,13 @@ std::optional<Json> parse_json(std::string_view text) {
   return parsed;
 }
 
+void require_readable(const std::string& path) {
+  if (access(path.c_str(), F_OK) == 0 && access(path.c_str(), R_OK) != 0) {
+    throw Failure(kExitBadFile,
+                  fmt::format("{}: cannot open: {}", path, std::generic_category().message(errno)));
+  }
+}
+
 std::string read_input(const std::string& path) {
   const auto failed = [&](const char* what, int code) {
     return Failure(kExitBadFile, fmt::format("{}: cannot {}: {}", path == "-" ? "stdin" : path,
@@ -179,17 +145,59 @@ std::string read_input(const std::string& path) {
   return text;
 }
 
+std::string read_filled_input(const std::string& path) {
+  std::string text = read_input(path);
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+    throw Failure(kExitBadFile, (path == "-" ? "stdin" : path) + ": is empty");
+  }
+  return text;
+}
+
+std::string read_input_or_pipe(const std::string& path, const char* what, const char* hint) {
+  if (!path.empty()) return read_input(path);
+  std::string text = isatty(STDIN_FILENO) == 1 ? std::string() : read_input("-");
+  if (text.empty()) usage(fmt::format("no {} given: {}", what, hint));
+  return text;
+}
+
+std::string unescaped(std::string_view text) {
+  constexpr std::string_view kEscapes = "ntr\\\"'";
+  constexpr std::string_view kMeant = "\n\t\r\\\"'";
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const size_t known = text[i] == '\\' && i + 1 < text.size() ? kEscapes.find(text[i + 1])
+                                                                : std::string_view::npos;
+    uint8_t byte = 0;
+    const char* const digits = text.data() + std::min(i + 2, text.size());
+    const char* const end = text.data() + std::min(i + 4, text.size());
+    if (known != std::string_view::npos) {
+      plain += kMeant[known];
+      ++i;
+    } else if (text.substr(i).starts_with("\\x") && end - digits == 2 &&
+               std::from_chars(digits, end, byte, 16).ptr == end) {
+      plain += static_cast<char>(byte);
+      i += 3;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
 void declare_model(Options options, ModelArgs& args) {
-  options.add("-m,--model", "FILE", args.path,
-              "Model file; run, chat and perplexity have one built in");
+  options.group(kModelGroup)
+      .add("model,-m,--model", "FILE", args.path,
+           "Model file or directory; run, chat and perplexity have one built in");
 }
 
 void declare_device(Options options, LoadOptions& load) {
+  options = options.group(kMemoryGroup);
   options
       .add("--device", "DEVICE", load.device,
            "Device to run on, or several, separated by commas; see 'infer devices'")
       .show_default();
-  options.add("-t,--threads", "N", load.threads, "CPU threads; 0: all that the process may use")
+  options
+      .add("-t,--threads", "N", load.threads, "CPU threads; 0 or -1: all that the process may use")
       .show_default();
   options.add("--isa", "NAME", load.isa, "Instruction set of the CPU's kernels, e.g. avx2, scalar");
   options.flag("--exact", load.exact, "Keep activations in float32");
@@ -201,35 +209,32 @@ void declare_load(Options options, ModelArgs& args) {
 }
 
 void declare_running(Options options, ModelArgs& args, const char* step_names) {
+  const Options all = options;
+  options = options.group(kMemoryGroup);
   LoadOptions& load = args.load;
   declare_device(options, load);
   options.add("-c,--ctx-size", "N", load.context, "Tokens of cache; 0: what fits").show_default();
   // llama.cpp tells a logical from a physical batch. A step here is one batch: the names are one.
   options
       .add(step_names, "N", args.step_tokens,
-           "Tokens that one step computes at most (also -ub); without it fewer than 512 where "
-           "memory "
-           "is short")
-      .range(1, 65536)
-      .last_counts();
+           "Tokens that one step computes at most; without it 512, fewer where memory is short")
+      .range(1, 65536);
   const std::vector<std::string> cache_types{"auto", "f32", "bf16", "f16", "q8_0", "q4_0"};
-  options.add("--ctk,--cache-type-k", "TYPE", load.cache_type_k, "Type of cached keys (also -ctk)")
+  options.add("-ctk,--cache-type-k", "TYPE", load.cache_type_k, "Type of cached keys")
       .one_of(cache_types)
       .show_default();
-  options
-      .add("--ctv,--cache-type-v", "TYPE", load.cache_type_v, "Type of cached values (also -ctv)")
+  options.add("-ctv,--cache-type-v", "TYPE", load.cache_type_v, "Type of cached values")
       .one_of(cache_types)
       .show_default();
   options.add("--quantize", "TYPE", load.quantize,
               "Make matrices that are not quantised this type while loading, e.g. nf4, q8_0 (not "
               "the embedding and the output)");
-  options.flag("--no-repack,--mmap", load.mmap,
-               "Use the weights as they lie in the mapped file: loads at once, runs slower");
-  options
-      .add("--ngl,--n-gpu-layers", "N", load.gpu_layers,
-           "Layers that the GPU of --device computes, the last ones and the output as one more; "
-           "without it as many as fit (also -ngl)")
-      .not_negative();
+  options.flag("--mmap,--no-repack,!--no-mmap", load.mmap,
+               "Use the weights as they lie in the mapped file: loads at once, runs slower; "
+               "--no-mmap: not");
+  options.add("-ngl,--gpu-layers,--n-gpu-layers", "N", args.gpu_layers,
+              "Layers that the GPU of --device computes, the last ones and the output as one more; "
+              "all; or auto, as without it: as many as fit");
   options
       .add("--fallback", "DEVICE", load.fallback,
            "Where to go on if the device fails, while loading or later: cpu")
@@ -243,16 +248,18 @@ void declare_running(Options options, ModelArgs& args, const char* step_names) {
               "than is free");
   options.add("--reserve", "SIZE", args.reserve,
               "Free memory to leave alone; without it 5 %, at least 256M");
-  options.add("--md,--model-draft,--draft-model", "FILE", load.draft_model,
-              "A small model that drafts, best with the same vocabulary (also -md)");
-  options
+  const Options speculation = all.group(kSpeculationGroup);
+  speculation.add("-md,--model-draft,--draft-model", "FILE", load.draft_model,
+                  "A small model that drafts, best with the same vocabulary");
+  speculation
       .add("--drafter", "NAME,…", load.drafters,
            "Who proposes tokens that the model checks several at a time: ngram, suffix, model; "
            "without it suffix and model where there is a draft model. They change no token")
       .separated_by_commas()
       .one_of({"ngram", "suffix", "model"});
-  options.flag("-q,--quiet", args.quiet, "Only errors on stderr");
-  options.flag("-v,--verbose", args.verbose, "Say on stderr what is done");
+  const Options output = all.group(kOutputGroup);
+  output.flag("-q,--quiet", args.quiet, "Only errors on stderr");
+  output.flag("-v,--verbose", args.verbose, "Say on stderr what is done");
 }
 
 void require_model(const ModelArgs& args) {
@@ -260,11 +267,21 @@ void require_model(const ModelArgs& args) {
 }
 
 void choose_model(ModelArgs& args) {
+  if (args.path.empty() && !args.quiet) note("no model given (-m FILE): this is the built-in one");
+  choose_model_silently(args);
+}
+
+void choose_model_silently(ModelArgs& args) {
   if (!args.path.empty()) return;
   args.path = must(demo::model_path());
   if (std::ranges::count(args.load.drafters, "model") > 0 && args.load.draft_model.empty()) {
     args.load.draft_model = must(demo::draft_path());
   }
+}
+
+int32_t thread_count(int32_t given) {
+  if (given < -1) usage(fmt::format("--threads: expected -1 or more, found {}", given));
+  return std::max(given, 0);
 }
 
 void require_device(const std::string& names) {
@@ -311,6 +328,20 @@ std::optional<int64_t> memory_of(std::string_view text, const std::string& names
   return std::nullopt;
 }
 
+/// "20", "all", "auto".
+int32_t gpu_layers_of(const std::string& text) {
+  constexpr int32_t kAll = 1 << 20;
+  if (text == "auto") return -1;
+  if (text == "all") return kAll;
+  int32_t layers = -1;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, layers);
+  if (parsed.ec != std::errc() || parsed.ptr != end || layers < 0) {
+    usage(fmt::format("-ngl: expected a number of layers, all or auto, found '{}'", text));
+  }
+  return layers;
+}
+
 }  // namespace
 
 LoadOptions load_options(const ModelArgs& args) {
@@ -322,7 +353,8 @@ LoadOptions load_options(const ModelArgs& args) {
   }
   if (load.fallback.empty()) require_device(load.device);
   if (load.context < 0) usage("--ctx-size: expected 0 or more tokens");
-  if (load.threads < 0) usage("--threads: expected 0 or more");
+  load.threads = thread_count(load.threads);
+  if (!args.gpu_layers.empty()) load.gpu_layers = gpu_layers_of(args.gpu_layers);
   if (!args.memory.empty()) {
     const std::optional<int64_t> bytes = memory_of(args.memory, load.device);
     if (!bytes || *bytes == 0) {
@@ -354,10 +386,10 @@ LoadOptions load_options(const ModelArgs& args) {
 std::unique_ptr<Engine> load_engine(const ModelArgs& args) {
   const LoadOptions load = load_options(args);
   if (load.gpu_layers > 0 && is_cpu(load.device) && !args.quiet) {
-    note("-ngl {} without a GPU: all runs on the CPU; --device names one", load.gpu_layers);
+    note("-ngl {} without a GPU: all runs on the CPU; --device names one", args.gpu_layers);
   }
   const InterruptScope scope;
-  return must(Engine::load(args.path, load));
+  return must_read(Engine::load(args.path, load));
 }
 
 }  // namespace infer::cli

@@ -14,13 +14,6 @@
 
 namespace infer::cli {
 
-/// Rewrites the flags of several letters after a single dash that users of llama.cpp know, and
-/// which CLI11 would read as bundles of single letters: -ub, -ctk, -ctv, -ngl become --ub and so
-/// on. The text that follows a flag which takes free text is left alone.
-std::vector<std::string> normalise_arguments(int argc, char** argv);
-/// Whether a long name ("ub") is also known after a single dash.
-bool is_single_dash_name(std::string_view name);
-
 /// "4096", "512M", "8G", "1.5GiB": bytes, in powers of 1024. Nothing if it is something else.
 std::optional<int64_t> parse_size(std::string_view text);
 
@@ -34,36 +27,59 @@ std::optional<std::vector<int32_t>> parse_tokens(std::string_view text);
 /// A JSON text of at most 100 levels. Nothing if it is something else.
 std::optional<nlohmann::ordered_json> parse_json(std::string_view text);
 
+/// Throws Failure with the code of a bad input file if it is there and cannot be opened.
+void require_readable(const std::string& path);
 /// A whole file, "-" for stdin. Throws Failure with the code of a bad input file.
 std::string read_input(const std::string& path);
+/// The same, which has to hold something.
+std::string read_filled_input(const std::string& path);
+/// The same; without a path what comes through a pipe. If nothing does, throws Failure (usage),
+/// which says what is missing and how to give it.
+std::string read_input_or_pipe(const std::string& path, const char* what, const char* hint);
+/// \n, \t, \r, \\, \", \' and \xNN as what they stand for; any other stays as it is.
+std::string unescaped(std::string_view text);
+
+// Headings of the help; help.cpp has their order.
+inline constexpr const char* kModelGroup = "Model";
+inline constexpr const char* kMemoryGroup = "Memory and devices";
+inline constexpr const char* kTemplateGroup = "Chat template";
+inline constexpr const char* kSamplingGroup = "Sampling";
+inline constexpr const char* kConstraintGroup = "Constraint";
+inline constexpr const char* kSpeculationGroup = "Speculation";
+inline constexpr const char* kOutputGroup = "Output";
 
 /// Which model, and how it is loaded.
 struct ModelArgs {
   std::string path;
   LoadOptions load;
   std::optional<int32_t> step_tokens;
+  std::string gpu_layers;
   std::string memory;
   std::string reserve;
   bool quiet = false;
   bool verbose = false;
 };
 
-/// -m. Whether it was given is checked by require_model, whose message helps more than the
-/// parser's.
+/// The model, with -m or as the first word. Whether it was given is checked by require_model, whose
+/// message helps more than the parser's.
 void declare_model(Options options, ModelArgs& args);
 /// --device, -t, --isa, --exact.
 void declare_device(Options options, LoadOptions& load);
 /// How a loaded model runs: those of declare_device, -c, -ctk, -ctv, -ngl, --mmap, --spill,
-/// --memory, --reserve,
-/// --quiet, --verbose, and the tokens of a step under these names.
-inline constexpr const char* kStepNames = "-b,--batch-size,--ub,--ubatch-size";
+/// --memory, --reserve, --quiet, --verbose and the rest, with the tokens of a step under these
+/// names.
+inline constexpr const char* kStepNames = "-b,-ub,--batch-size,--ubatch-size";
 void declare_running(Options options, ModelArgs& args, const char* step_names = kStepNames);
 /// declare_model and declare_running.
 void declare_load(Options options, ModelArgs& args);
 
 void require_model(const ModelArgs& args);
-/// Takes the built-in model where none was given.
+/// Takes the built-in model where none was given, and says so unless it is to be quiet.
 void choose_model(ModelArgs& args);
+/// The same without a word.
+void choose_model_silently(ModelArgs& args);
+/// -t as the library has it: 0 is all, which here is −1 as well. Throws Failure (usage).
+int32_t thread_count(int32_t given);
 /// Throws Failure (device) unless the machine has it.
 void require_device(const std::string& name);
 /// Checks the arguments and completes the options: memory, device, verbosity, progress on a

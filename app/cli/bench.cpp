@@ -27,16 +27,17 @@ struct BenchArgs {
 
 void declare(Options options, BenchArgs& args) {
   BenchOptions& bench = args.bench;
-  options.add("-m,--model", "FILE", args.paths,
-              "Model file (needed); several are measured in turns, each with a flag of its own");
-  declare_running(options, args.model, "--ub,--ubatch-size,--batch-size");
+  options.group(kModelGroup)
+      .add("model,-m,--model", "FILE", args.paths,
+           "Model file (needed); several are measured in turns");
+  declare_running(options, args.model, "-ub,--ubatch-size,--batch-size");
   constexpr int kMost = 1 << 20;
   const auto list = [&](const char* name, std::vector<int32_t>& to, int least, int most,
                         const char* what) {
     options.add(name, "N,…", to, what).separated_by_commas().range(least, most).show_default();
   };
-  list("-p,--n-prompt", bench.prompt_tokens, 1, kMost, "Tokens of the prompts to measure");
-  list("-n,--n-gen", bench.generate_tokens, 1, kMost, "Tokens to generate");
+  list("-p,--n-prompt", bench.prompt_tokens, 0, kMost, "Tokens of the prompts to measure; 0: none");
+  list("-n,--n-gen", bench.generate_tokens, 0, kMost, "Tokens to generate; 0: none");
   list("-d,--n-depth", bench.depths, 0, kMost, "Tokens in the context before either");
   list("-b,--n-parallel", bench.batches, 1, 1024, "Sequences that generate together");
   options.add("-r,--repetitions", "N", bench.repeats, "Times to repeat")
@@ -44,13 +45,16 @@ void declare(Options options, BenchArgs& args) {
       .show_default();
   options.flag("--profile", bench.profile, "Say what the time of the operations is");
   options.add("--trace", "FILE", args.trace, "Write when what ran on which thread, for Perfetto");
-  options.flag("--json", args.json, "Print JSON on stdout");
+  options.group(kOutputGroup).flag("--json", args.json, "Print JSON");
   options.add("-f,--file", "FILE", args.texts,
               "With drafters: a text to continue; several, each with a flag of its own");
   options.add("--temp", "T", args.temperature, "With drafters: the temperature")
       .not_negative()
       .show_default();
   declare_speculation(options, args.speculation);
+  options.example("infer bench model.gguf -p 256,512 -n 32 -d 0,4096", "prompts and generations");
+  options.example("infer bench model.gguf -md small.gguf -f text.txt -n 500",
+                  "what a draft model gains");
 }
 
 /// What drafters gain on texts, -n tokens after each, in turns with plain decoding.
@@ -63,11 +67,11 @@ int run_speculation(BenchArgs& args) {
   options.tokens = args.bench.generate_tokens.front();
   for (const std::string& file : args.texts) options.prompts.push_back(read_input(file));
   const std::vector<SpeculationBenchResult> results =
-      must(bench_speculation(args.model.path, options));
+      must_read(bench_speculation(args.model.path, options));
   Json json = Json::array();
   if (!args.json) {
-    note("  {:<24} {:>10} {:>10} {:>7} {:>9}  {:>8}  {:>8}  {}", "text", "plain", "drafted", "", "",
-         "expected", "accepted", "by place");
+    say("  {:<24} {:>10} {:>10} {:>7} {:>9}  {:>8}  {:>8}  {}", "text", "plain", "drafted", "", "",
+        "expected", "accepted", "by place");
   }
   for (size_t i = 0; i < results.size(); ++i) {
     const SpeculationBenchResult& r = results[i];
@@ -87,9 +91,9 @@ int run_speculation(BenchArgs& args) {
       places += fmt::format(" {:.2f}", static_cast<double>(s.places[p].accepted) /
                                            static_cast<double>(s.places[p].reached));
     }
-    note("  {:<24} {:>10.2f} {:>10.2f} {:>6.2f}x ± {:>4.1f} %  {:>7.2f}x  {:>4}/{:<4}{}",
-         printable(args.texts[i], 24), r.plain_tokens_per_s, r.tokens_per_s, r.speedup,
-         r.spread * 100, r.expected, s.accepted, s.drafted, places);
+    say("  {:<24} {:>10.2f} {:>10.2f} {:>6.2f}x ± {:>4.1f} %  {:>7.2f}x  {:>4}/{:<4}{}",
+        printable(args.texts[i], 24), r.plain_tokens_per_s, r.tokens_per_s, r.speedup,
+        r.spread * 100, r.expected, s.accepted, s.drafted, places);
   }
   if (args.json) print_json(json);
   return kExitOk;
@@ -164,19 +168,20 @@ Json result_json(const BenchResult& r) {
 
 /// The first measurement of each phase stands where a single one does.
 Json to_json(const BenchReport& report) {
-  const auto first = [&](bool prefill) {
-    return rate_json(*std::ranges::find(report.results, prefill, &BenchResult::prefill));
-  };
   Json json = {{"model", report.models.front().path},
                {"device", report.device},
                {"threads", report.threads},
                {"read_bandwidth_gb_s", report.read_bandwidth_gb_s},
                {"int8_mac_g_s", report.int8_mac_g_s},
-               {"weights_bytes", report.models.front().weights_bytes},
-               {"prefill", first(true)},
-               {"decode", first(false)}};
+               {"weights_bytes", report.models.front().weights_bytes}};
+  bool several = false;
+  for (const bool prefill : {true, false}) {  // -p 0 and -n 0 leave one of them out
+    const auto first = std::ranges::find(report.results, prefill, &BenchResult::prefill);
+    if (first != report.results.end()) json[prefill ? "prefill" : "decode"] = rate_json(*first);
+    several = several || std::ranges::count(report.results, prefill, &BenchResult::prefill) > 1;
+  }
   if (report.prompt_mac_g_s > 0) json["prompt_mac_g_s"] = report.prompt_mac_g_s;
-  if (report.results.size() == 2) return json;
+  if (!several) return json;
   json["models"] = Json::array();
   for (const BenchModel& model : report.models) {
     json["models"].push_back({{"model", model.path}, {"weights_bytes", model.weights_bytes}});
@@ -194,47 +199,47 @@ std::string line_name(const BenchReport& report, size_t result) {
 }
 
 void print_profile(const BenchResult& r, const std::string& name) {
-  note("");
-  note("  {:<46} {:>7} {:>10} {:>6} {:>10} {:>9} {:>9}", "where the time of " + name + " went",
-       "calls", "ms", "share", "MB", "M MAC", "ceiling");
+  say("");
+  say("  {:<46} {:>7} {:>10} {:>6} {:>10} {:>9} {:>9}", "where the time of " + name + " went",
+      "calls", "ms", "share", "MB", "M MAC", "ceiling");
   for (const BenchOperation& o : r.profile) {
     const std::string of = o.bound == BenchBound::none
                                ? ""
                                : fmt::format("{:.1f} % {}", o.fraction * 100,
                                              o.bound == BenchBound::bandwidth ? "B" : "A");
-    note("  {:<46} {:>7} {:>10.2f} {:>4.1f} % {:>10.2f} {:>9.1f} {:>9}", printable(o.name, 200),
-         o.calls, o.seconds * 1e3, o.share * 100, o.bytes * 1e-6, o.macs * 1e-6, of);
+    say("  {:<46} {:>7} {:>10.2f} {:>4.1f} % {:>10.2f} {:>9.1f} {:>9}", printable(o.name, 200),
+        o.calls, o.seconds * 1e3, o.share * 100, o.bytes * 1e-6, o.macs * 1e-6, of);
   }
   const double dispatches = a_step(r, &BenchOperation::dispatches);
   if (dispatches == 0) return;
-  note("  a step: {:.1f} dispatches, {:.1f} barriers", dispatches,
-       a_step(r, &BenchOperation::barriers));
+  say("  a step: {:.1f} dispatches, {:.1f} barriers", dispatches,
+      a_step(r, &BenchOperation::barriers));
 }
 
 void print(const BenchReport& report) {
   for (size_t m = 0; m < report.models.size(); ++m) {
     const BenchModel& model = report.models[m];
-    note("{}{} on {}, {} threads; weights {} a token",
-         report.models.size() > 1 ? fmt::format("[{}] ", m + 1) : "", printable(model.path),
-         report.device, report.threads, human_bytes(model.weights_bytes));
+    say("{}{} on {}, {} threads; weights {} a token",
+        report.models.size() > 1 ? fmt::format("[{}] ", m + 1) : "", printable(model.path),
+        report.device, report.threads, human_bytes(model.weights_bytes));
   }
-  note("ceilings: {:.1f} GB/s read (B), {:.0f} G int8 multiply-accumulates/s (A)",
-       report.read_bandwidth_gb_s, report.int8_mac_g_s);
+  say("ceilings: {:.1f} GB/s read (B), {:.0f} G int8 multiply-accumulates/s (A)",
+      report.read_bandwidth_gb_s, report.int8_mac_g_s);
   if (report.prompt_mac_g_s > 0) {
-    note("of prompts (A): {:.0f} G float16 multiply-accumulates/s", report.prompt_mac_g_s);
+    say("of prompts (A): {:.0f} G float16 multiply-accumulates/s", report.prompt_mac_g_s);
   }
   size_t width = 4;
   for (size_t i = 0; i < report.results.size(); ++i) {
     width = std::max(width, line_name(report, i).size());
   }
-  note("  {:<{}}  {:>10} {:>9}  {:>12}  {}", "test", width, "tokens/s", "", "a sequence",
-       "of the ceiling");
+  say("  {:<{}}  {:>10} {:>9}  {:>12}  {}", "test", width, "tokens/s", "", "a sequence",
+      "of the ceiling");
   for (size_t i = 0; i < report.results.size(); ++i) {
     const BenchResult& r = report.results[i];
-    note("  {:<{}}  {:>10.2f} ± {:>5.1f} %  {:>12}  {:.1f} % {}", line_name(report, i), width,
-         r.tokens_per_s, r.spread * 100,
-         r.batch > 1 ? fmt::format("{:.2f}", r.tokens_per_s / r.batch) : "", r.fraction * 100,
-         bound_name(r.bound));
+    say("  {:<{}}  {:>10.2f} ± {:>5.1f} %  {:>12}  {:.1f} % {}", line_name(report, i), width,
+        r.tokens_per_s, r.spread * 100,
+        r.batch > 1 ? fmt::format("{:.2f}", r.tokens_per_s / r.batch) : "", r.fraction * 100,
+        bound_name(r.bound));
   }
   for (size_t i = 0; i < report.results.size(); ++i) {
     if (!report.results[i].profile.empty()) print_profile(report.results[i], line_name(report, i));
@@ -250,11 +255,16 @@ int run(BenchArgs& args) {
     usage("with drafters bench continues texts: -f FILE, at least one");
   }
   if (!drafts && !args.texts.empty()) usage("-f: needs drafters (--drafter, -md or --spec)");
+  std::erase(args.bench.prompt_tokens, 0);
+  std::erase(args.bench.generate_tokens, 0);
+  if (args.bench.generate_tokens.empty() && (drafts || args.bench.prompt_tokens.empty())) {
+    usage("-n 0: leaves nothing to measure");
+  }
   args.bench.load = load_options(args.model);
   if (drafts) return run_speculation(args);
   args.bench.trace = !args.trace.empty();
   if (args.bench.trace) require_output("--trace", args.trace, args.paths);
-  const BenchReport report = must(bench(args.paths, args.bench));
+  const BenchReport report = must_read(bench(args.paths, args.bench));
   if (args.bench.trace) replace_file(args.trace, report.trace);
   if (args.json) {
     print_json(to_json(report));

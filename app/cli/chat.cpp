@@ -6,6 +6,7 @@
 #include "chat/conversation.h"
 #include "cli/arguments.h"
 #include "cli/chat_commands.h"
+#include "cli/chat_templates.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
 #include "cli/interrupt.h"
@@ -22,7 +23,9 @@ struct ChatArgs {
   ModelArgs model;
   std::optional<std::string> prompt;
   std::string system;
-  std::string template_file;
+  std::string system_file;
+  bool escape = false;
+  TemplateArgs chat_template;
   std::string template_variables;
   std::string reasoning = "auto";
   SamplingArgs sampling;
@@ -36,30 +39,39 @@ struct ChatArgs {
 
 void declare(Options options, ChatArgs& args) {
   declare_load(options, args.model);
-  options.add("-p,--prompt", "TEXT", args.prompt, "The first message");
-  options.add("--sys,--system-prompt", "TEXT", args.system, "What the model is told to be");
+  options.add("-p,--prompt", "TEXT", args.prompt, "The first message").may_be_empty();
+  const Option system =
+      options.add("-sys,--system-prompt", "TEXT", args.system, "What the model is told to be")
+          .may_be_empty();
+  options.add("-sysf,--system-prompt-file", "FILE", args.system_file, "The same from a file")
+      .excludes(system);
+  options.flag("-e,--escape,!--no-escape", args.escape,
+               "\\n, \\t, \\\\, \\\", \\' and \\xNN in -p and -sys stand for those characters");
   options
-      .add("-n,--n-predict", "N", args.generate.max_tokens,
+      .add("-n,--n-predict,--predict", "N", args.generate.max_tokens,
            "Most tokens of an answer; -1: until it ends")
-      .range(-1, std::numeric_limits<int32_t>::max())
+      .range(-2, std::numeric_limits<int32_t>::max())
       .show_default();
-  options.flag("--st,--single-turn", args.single_turn, "End after the first answer");
+  options.flag("-st,--single-turn", args.single_turn, "End after the first answer");
   options
       .add("--reasoning", "auto|show|hide", args.reasoning,
            "Whether what the model thinks before it answers is shown: on a terminal, always, "
            "never")
       .one_of({"auto", "show", "hide"})
       .show_default();
-  options.add("--template", "FILE", args.template_file,
-              "Jinja chat template in place of the model's");
-  options.add("--chat-template-kwargs", "JSON", args.template_variables,
-              "Further variables of the template, as a JSON object");
+  declare_template(options, args.chat_template);
+  options.group(kTemplateGroup)
+      .add("--chat-template-kwargs", "JSON", args.template_variables,
+           "Further variables of the template, as a JSON object");
   declare_sampling(options, args.sampling);
   declare_constraint(options, args.constraint);
   declare_speculation(options, args.speculation);
   options.flag("--context-shift", args.shift,
                "When the context is full, drop the earlier half of it and go on");
-  options.flag("--json", args.json, "Print an event a line: {\"event\": \"content\", …}");
+  options.example("infer chat model.gguf -sys \"Be brief.\"", "converse");
+  options.example("infer chat model.gguf -p \"What is GGUF?\" -st", "one answer");
+  options.group(kOutputGroup)
+      .flag("--json", args.json, "Print an event a line: {\"event\": \"content\", …}");
 }
 
 std::string history_file() {
@@ -213,12 +225,21 @@ int run(ChatArgs& args) {
   if (args.shift) args.generate.overflow = ContextOverflow::shift;
   const Json variables = variables_of(args);
   apply_speculation(args.speculation, args.model, args.generate);
-  choose_model(args.model);
-  const std::string source =
-      args.template_file.empty() ? std::string() : read_input(args.template_file);
+  if (args.generate.max_tokens == -2) {
+    args.generate.max_tokens = -1;
+    args.generate.overflow = ContextOverflow::stop;
+  }
+  if (!args.system_file.empty()) args.system = read_input(args.system_file);
+  if (args.escape && args.system_file.empty()) args.system = unescaped(args.system);
+  if (args.escape && args.prompt) args.prompt = unescaped(*args.prompt);
+  choose_model_silently(args.model);
+  const std::string source = template_source(args.chat_template);
+  if (const std::string stop = template_stop(args.chat_template); !stop.empty()) {
+    args.generate.stop.push_back(stop);
+  }
 
   const std::unique_ptr<Engine> engine = load_engine(args.model);
-  if (interrupted()) throw Failure(kExitInterrupted, "interrupted");
+  if (interrupted()) throw Failure(interrupt_code(), "interrupted");
   Chat chat;  // its session goes before the engine
   require_biased_tokens(args.generate.sampling, engine->vocabulary_size());
   chat.engine = engine.get();
@@ -241,10 +262,11 @@ int run(ChatArgs& args) {
       if (!take_line(chat, args, *line)) break;
     } catch (const Failure& failure) {
       // A turn that fails does not end the conversation of a person, who sees why.
-      if (!reader.interactive() || failure.exit_code() == kExitInterrupted) throw;
+      if (!reader.interactive() || is_interrupt(failure.exit_code())) throw;
       print_error(failure.what());
       failed = true;
     }
+    if (interrupted()) return interrupt_code();
     line.reset();
     if (args.single_turn) break;
   }

@@ -25,6 +25,7 @@ void add_convert(Parser& parser);
 void add_synth(Parser& parser);
 void add_quantize(Parser& parser);  // quantize, imatrix
 void add_completion(Parser& parser);
+void add_manual(Parser& parser);
 
 /// Adds a command whose arguments are an Args: `declare` names its options, `run` does it.
 template <typename Args>

@@ -3,70 +3,63 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "cli/arguments.h"
 #include "infer/infer.hpp"
 
 namespace infer::cli {
 namespace {
 
-/// The members of CLI::IsMember, which CLI11 gives as part of the type: "TEXT:{f32,f16}".
-std::vector<std::string> members(const std::string& type) {
-  std::vector<std::string> found;
-  const size_t open = type.find(":{");
-  const size_t close = type.rfind('}');
-  if (open == std::string::npos || close == std::string::npos) return found;
-  for (size_t at = open + 2; at < close;) {
-    const size_t end = std::min(type.find(',', at), close);
-    found.push_back(type.substr(at, end - at));
-    at = end + 1;
-  }
-  return found;
-}
-
-ValueHint value_hint(const std::string& type) {
+ValueHint value_hint(const CLI::Option& option, const Declared& declared) {
   using Kind = ValueHint::Kind;
-  if (std::vector<std::string> fixed = members(type); !fixed.empty()) {
-    return {Kind::choice, std::move(fixed)};
+  if (const auto fixed = declared.choices.find(&option); fixed != declared.choices.end()) {
+    return {Kind::choice, fixed->second};
   }
+  const std::string type = option.get_type_name();
   if (type == "FILE") return {Kind::file, {}};
-  // What one would not restrict on the command line, but can list.
-  std::vector<std::string> names;
-  if (type == "DEVICE") {
-    for (const DeviceDescription& device : devices()) names.push_back(device.name);
-  } else if (type == "TYPE") {
-    names = synth_types();
-  }
-  if (names.empty()) return {};
-  return {Kind::choice, std::move(names)};
+  // What one would not restrict on the command line, but can list. Of devices the kinds: a script
+  // may be installed on other machines than the one that it was made on.
+  if (type == "DEVICE") return {Kind::choice, {"cpu", "vulkan"}};
+  if (type == "TYPE") return {Kind::choice, synth_types()};
+  return {};
 }
 
-OptionHint option_hint(const CLI::Option& option) {
+OptionHint option_hint(const CLI::Option& option, const Declared& declared) {
   OptionHint hint;
   for (const std::string& name : option.get_snames()) hint.names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) {
-    hint.names.push_back("--" + name);
-    if (is_single_dash_name(name)) hint.names.push_back("-" + name);
+    hint.names.push_back((declared.single_dash.contains(name) ? "-" : "--") + name);
   }
+  // Short ones first.
+  std::stable_partition(hint.names.begin(), hint.names.end(),
+                        [](const std::string& name) { return !name.starts_with("--"); });
+  if (option.get_positional()) hint.place = option.get_name(true);
   hint.description = option.get_description();
+  hint.group = option.get_group();
+  hint.default_value = option.get_default_str();
   // Takes values in several places, e.g. --logit-bias.
   hint.repeatable = option.get_items_expected_max() > 1;
+  hint.required = option.get_required();
+  hint.may_be_empty = declared.may_be_empty.contains(&option);
   if (option.get_items_expected_max() == 0) return hint;  // a flag
-  const std::string type = option.get_type_name();
-  hint.value = value_hint(type);
-  hint.value_name = type.substr(0, type.find(':'));
+  hint.value = value_hint(option, declared);
+  hint.lists_choices = declared.choices.contains(&option);
+  hint.value_name = option.get_type_name();
   return hint;
 }
 
-CommandHint command_hint(const CLI::App& app) {
-  CommandHint command{app.get_name(), app.get_description(), {}, {}};
+CommandHint hint_of(const CLI::App& app, const Parser& parser) {
+  const Declared& declared = parser.declared();
+  CommandHint command{app.get_name(), app.get_description(), {}, {}, {}};
   for (const CLI::Option* option : app.get_options()) {
-    OptionHint hint = option_hint(*option);
-    if (option->get_positional()) {
-      command.positionals.push_back(hint);
-      command.positionals.back().names.clear();
-    }
+    OptionHint hint = option_hint(*option, declared);
+    if (hint.value_name == "COMMAND") hint.value = {ValueHint::Kind::choice, parser.commands()};
+    if (option->get_positional()) command.positionals.push_back(hint);
     if (option->nonpositional()) command.options.push_back(std::move(hint));
   }
+  if (parser.has_help_flag()) {
+    command.options.push_back({{"-h", "--help"}, "", "Print this help", kOwnGroup});
+  }
+  const auto examples = declared.examples.find(&app);
+  if (examples != declared.examples.end()) command.examples = examples->second;
   return command;
 }
 
@@ -74,11 +67,16 @@ CommandHint command_hint(const CLI::App& app) {
 
 std::vector<CommandHint> command_tree(const Parser& parser) {
   const CLI::App& app = parser.app();
-  std::vector<CommandHint> tree{command_hint(app)};
+  std::vector<CommandHint> tree{hint_of(app, parser)};
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    tree.push_back(command_hint(*command));
+    tree.push_back(hint_of(*command, parser));
   }
   return tree;
+}
+
+CommandHint command_hint(const Parser& parser, const std::string& name) {
+  const CLI::App& app = parser.app();
+  return hint_of(name.empty() ? app : *app.get_subcommand(name), parser);
 }
 
 }  // namespace infer::cli

@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 #include "cli/command_tree.h"
 #include "cli/failure.h"
-#include "cli/output.h"
+#include "cli/output_file.h"
 
 namespace infer::cli {
 namespace {
@@ -238,25 +238,31 @@ std::string fish_script(const Tree& tree) {
   return script;
 }
 
-int run(const Parser& parser, const std::string& shell) {
+struct CompletionArgs {
+  std::string shell;
+  std::string output = "-";
+};
+
+int run(const Parser& parser, const CompletionArgs& args) {
   const Tree tree = command_tree(parser);
-  write_out(shell == "bash"  ? bash_script(tree)
-            : shell == "zsh" ? zsh_script(tree)
-                             : fish_script(tree));
-  check_out();
+  replace_file(args.output, args.shell == "bash"  ? bash_script(tree)
+                            : args.shell == "zsh" ? zsh_script(tree)
+                                                  : fish_script(tree));
   return kExitOk;
 }
 
 }  // namespace
 
 void add_completion(Parser& parser) {
-  const auto shell = std::make_shared<std::string>();
-  parser
-      .add_command("completion", "Print a script that completes in a shell",
-                   [&parser, shell] { return run(parser, *shell); })
-      .add("shell", "SHELL", *shell, "Shell that will read the script")
+  const auto args = std::make_shared<CompletionArgs>();
+  const Options options =
+      parser.add_command("completion", "Print a script that completes in a shell",
+                         [&parser, args] { return run(parser, *args); });
+  options.add("shell", "SHELL", args->shell, "Shell that will read the script")
       .required()
       .one_of({"bash", "zsh", "fish"});
+  options.add("-o,--output", "FILE", args->output, "Where to write it; '-': stdout").show_default();
+  options.example("source <(infer completion bash)", "complete in this shell");
 }
 
 }  // namespace infer::cli

@@ -31,9 +31,11 @@ void declare(Options options, ConvertArgs& args) {
       .show_default();
   options.flag("--json", args.json, "Print what was written as a JSON object");
   options.flag("-q,--quiet", args.quiet, "Only errors on stderr");
+  options.example("infer convert Llama-3.2-1B/ llama-3.2-1b.gguf --to bf16", "as a GGUF file");
 }
 
 int run(ConvertArgs& args) {
+  require_readable(args.model);
   require_output("output", args.path, {args.model});
   Progress bar("converting", !args.quiet);
   args.convert.progress = [&bar](double done) {

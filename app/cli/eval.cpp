@@ -35,9 +35,11 @@ void declare(Options options, EvalArgs& args) {
            "Token ids from a file: a JSON array, {\"tokens\": [...]} or a list; '-': stdin")
       .excludes(tokens);
   options.add("--logits", "FILE", args.logits,
-              "Where to write float32 logits, row-major [tokens, vocabulary]");
+              "Where to write float32 logits, row-major [tokens, vocabulary]; '-': stdout");
   options.add("--chunk", "N", args.chunk, "Tokens that one step computes at most").range(1, 65536);
-  options.flag("--json", args.json, "Print what was written as a JSON object");
+  options.group(kOutputGroup).flag("--json", args.json, "Print what was written as a JSON object");
+  options.example("infer eval -m model.gguf --tokens 1,2,3 --logits out.f32",
+                  "logits of every position of three tokens");
 }
 
 std::vector<int32_t> read_tokens(const EvalArgs& args) {
@@ -63,7 +65,11 @@ int run(EvalArgs& args) {
   load.output_rows = std::min(load.batch_rows, 64);
   if (load.context == 0) load.context = static_cast<int64_t>(tokens.size());
 
-  require_output("--logits", args.logits, {args.model.path, load.draft_model, args.tokens_file});
+  const bool to_stdout = args.logits == "-";
+  if (to_stdout && args.json) usage("--logits -: --json goes to stdout as well");
+  if (!to_stdout) {
+    require_output("--logits", args.logits, {args.model.path, load.draft_model, args.tokens_file});
+  }
   const std::unique_ptr<Engine> engine = load_engine(args.model);
   for (const int32_t token : tokens) {
     if (token < 0 || token >= engine->vocabulary_size()) {
@@ -82,7 +88,7 @@ int run(EvalArgs& args) {
              !interrupted();
     });
   }();
-  if (interrupted()) return kExitInterrupted;
+  if (interrupted()) return interrupt_code();
   if (!file.failed()) must(status);
   file.commit();
   if (args.json) {

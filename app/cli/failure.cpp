@@ -1,5 +1,7 @@
 #include "cli/failure.h"
 
+#include "cli/interrupt.h"
+
 namespace infer::cli {
 
 int exit_code(StatusCode code) {
@@ -12,12 +14,14 @@ int exit_code(StatusCode code) {
     case StatusCode::does_not_fit:
     case StatusCode::out_of_memory: return kExitDoesNotFit;
     case StatusCode::device: return kExitDevice;
-    case StatusCode::cancelled: return kExitInterrupted;
+    case StatusCode::cancelled: return interrupt_code();
     case StatusCode::io:
     case StatusCode::internal: return kExitRuntime;
   }
   return kExitRuntime;
 }
+
+bool is_interrupt(int exit_code) { return exit_code > 128; }
 
 void usage(const std::string& message) { throw Failure(kExitUsage, message); }
 

@@ -15,8 +15,10 @@ inline constexpr int kExitUsage = 2;
 inline constexpr int kExitBadFile = 3;  ///< the model or an input file
 inline constexpr int kExitDoesNotFit = 4;
 inline constexpr int kExitDevice = 5;
-inline constexpr int kExitInterrupted = 130;
+inline constexpr int kExitInterrupted = 130;  ///< or 129, 143: see interrupt_code()
 
+/// Whether it is the code of a program that a signal ended.
+bool is_interrupt(int exit_code);
 /// The exit code of a failure of the library.
 int exit_code(StatusCode code);
 
@@ -42,6 +44,14 @@ template <typename T>
 T must(Result<T> result) {
   if (!result) must(result.error());
   return *std::move(result);
+}
+/// The same of what only reads: an input that the system cannot read is a bad one.
+template <typename T>
+T must_read(Result<T> result) {
+  if (!result && result.error().code() == StatusCode::io) {
+    throw Failure(kExitBadFile, result.error().message());
+  }
+  return must(std::move(result));
 }
 
 }  // namespace infer::cli

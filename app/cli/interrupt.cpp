@@ -13,29 +13,32 @@ namespace infer::cli {
 namespace {
 
 std::atomic<const InterruptScope*> current_scope{nullptr};
-std::atomic<int> handlers_running{0};  // those that may hold current_scope
-std::atomic<bool> was_interrupted{false};
+std::atomic<int> handlers_running{0};     // those that may hold current_scope
+std::atomic<int> interrupting_signal{0};  // the first one
+std::atomic<const char*> unfinished_file{nullptr};
 std::atomic<void (*)()> hook_outside{nullptr};
 std::atomic<void (*)()> hook_ending{nullptr};
-static_assert(std::atomic<bool>::is_always_lock_free);
+static_assert(std::atomic<const char*>::is_always_lock_free);
 static_assert(std::atomic<int>::is_always_lock_free);
 static_assert(std::atomic<const InterruptScope*>::is_always_lock_free);
 static_assert(std::atomic<void (*)()>::is_always_lock_free);
 
 [[noreturn]] void end(int code) {
   if (const auto ending = hook_ending.load()) ending();
+  if (const char* file = unfinished_file.load()) (void)unlink(file);
   _exit(code);
 }
 
-extern "C" void on_interrupt(int) {
+extern "C" void on_interrupt(int signal) {
   ++handlers_running;
+  const auto outside = hook_outside.load();
   if (const InterruptScope* scope = current_scope.load()) {
-    if (was_interrupted.exchange(true)) end(kExitInterrupted);
+    if (interrupting_signal.exchange(signal) != 0) end(128 + signal);
     scope->cancel();
-  } else if (const auto outside = hook_outside.load()) {
+  } else if (outside != nullptr && signal == SIGINT) {
     outside();
   } else {
-    end(kExitInterrupted);
+    end(128 + signal);
   }
   --handlers_running;
 }
@@ -60,12 +63,26 @@ void handle(int signal, void (*handler)(int)) {
 
 void handle_signals() {
   handle(SIGINT, on_interrupt);
+  handle(SIGTERM, on_interrupt);
+  struct sigaction hangup {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) handle(SIGHUP, on_interrupt);
   handle(SIGBUS, on_bus_error);
 }
 
-bool interrupted() { return was_interrupted.load(); }
+bool interrupted() { return interrupting_signal.load() != 0; }
 
-void forget_interrupt() { was_interrupted = false; }
+int interrupt_code() {
+  const int signal = interrupting_signal.load();
+  return signal == 0 ? kExitInterrupted : 128 + signal;
+}
+
+void forget_interrupt() {
+  int expected = SIGINT;
+  interrupting_signal.compare_exchange_strong(expected, 0);
+}
+
+void set_unfinished_file(const char* path) { unfinished_file = path; }
 
 void set_interrupt_hooks(InterruptHooks hooks) {
   hook_outside = hooks.outside;

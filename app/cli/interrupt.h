@@ -1,19 +1,26 @@
-// Signals. Ctrl-C outside of a scope ends the program at once with 130. Inside one it asks the
-// work to end by itself; a second Ctrl-C ends the program at once.
+// Signals. Ctrl-C, SIGTERM and SIGHUP outside of a scope end the program at once with 130, 143 and
+// 129. Inside one they ask the work to end by itself; a second one ends the program at once.
 #pragma once
 
 #include <functional>
 
 namespace infer::cli {
 
-/// Installs the handler of SIGINT, and one of SIGBUS: a model file that is mapped (--mmap) and cut
-/// short while in use ends the program with a message in place of a core dump.
+/// Installs the handlers of these (of SIGHUP only where it is not ignored, as nohup has it), and
+/// one of SIGBUS: a model file that is mapped (--mmap) and cut short while in use ends the program
+/// with a message in place of a core dump.
 void handle_signals();
 
-/// Whether Ctrl-C was pressed in a scope. Any thread.
+/// Whether one of the three came in a scope. Any thread.
 bool interrupted();
-/// What Ctrl-C asked for is done: the next one is a first one again. Outside of a scope.
+/// 128 and the signal's number: the exit code after such an end.
+int interrupt_code();
+/// What Ctrl-C asked for is done: the next one is a first one again. Outside of a scope. SIGTERM
+/// and SIGHUP are not forgotten.
 void forget_interrupt();
+/// A file that a handler which ends the program removes before; null: none. The text lives until
+/// the next call.
+void set_unfinished_file(const char* path);
 
 /// For a program that reads lines from a terminal in modes of its own; both are called in a signal
 /// handler, on any thread. Null: nothing else than said above.
@@ -23,8 +30,8 @@ struct InterruptHooks {
 };
 void set_interrupt_hooks(InterruptHooks hooks);
 
-/// Work that ends by itself after Ctrl-C: because `cancel` asks it to, or because it looks at
-/// interrupted() often. `cancel` is called in a signal handler, on any thread, once at most: it
+/// Work that ends by itself after such a signal: because `cancel` asks it to, or because it looks
+/// at interrupted() often. `cancel` is called in a signal handler, on any thread, once at most: it
 /// calls Session::cancel() or sets an atomic flag, and nothing else. One scope at a time.
 class InterruptScope {
  public:

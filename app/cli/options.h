@@ -3,8 +3,11 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -17,21 +20,33 @@ namespace infer::cli {
 /// What a command does; returns the exit code, throws Failure.
 using Action = std::function<int()>;
 
+/// A command line and what it does.
+using Example = std::pair<std::string, std::string>;
+
+/// What was declared and CLI11 does not keep.
+struct Declared {
+  std::set<std::string> single_dash;  ///< names of several letters after one dash: "ngl"
+  std::set<const CLI::Option*> may_be_empty;
+  std::map<const CLI::Option*, std::vector<std::string>> choices;
+  std::map<const CLI::App*, std::vector<Example>> examples;
+};
+
 /// An option that was declared, to say more about it. Copies mean the same option.
 class Option {
  public:
-  explicit Option(CLI::Option* option) : option_(option) {}
+  Option(CLI::Option* option, Declared* declared) : option_(option), declared_(declared) {}
 
   /// The value, or every value of a list, is a whole number from `low` to `high`.
   Option range(int64_t low, int64_t high) const;
   /// The value is a number, 0 or more.
   Option not_negative() const;
+  /// An empty value is one. Otherwise it is refused.
+  Option may_be_empty() const;
   Option one_of(std::vector<std::string> choices) const;
-  Option one_of_ignoring_case(std::vector<std::string> choices) const;
+  /// What the help lists and completion offers; other values are taken as well.
+  Option suggests(std::vector<std::string> choices) const;
   /// Several values may follow one flag, with commas between.
   Option separated_by_commas() const;
-  /// Of several flags the last counts. Otherwise two are refused, but for lists.
-  Option last_counts() const;
   Option required() const;
   Option excludes(Option other) const;
   /// The help shows what the variable holds now.
@@ -39,24 +54,35 @@ class Option {
 
  private:
   CLI::Option* option_;
+  Declared* declared_;
 };
 
 /// The options of one command. Copies mean the same command.
 class Options {
  public:
-  explicit Options(CLI::App* app) : app_(app) {}
+  Options(CLI::App* app, Declared* declared) : app_(app), declared_(declared) {}
 
-  /// "-p,--prompt", a flag with a value; or "input", a value in its place. `value` is what the help
-  /// calls the value; names with a meaning for completion: FILE, DEVICE, TYPE. `to` receives it,
-  /// and lives as long as the parser. T: a string, a number, an optional of these, or a list, to
-  /// which every flag adds one value.
+  /// The same command; what is declared with the result stands under this heading of the help,
+  /// which is a constant.
+  Options group(const char* heading) const;
+
+  /// "-p,--prompt", a flag with a value; "input", a value in its place; or "model,-m,--model",
+  /// either. A name of several letters may stand after one dash ("-ngl"); it is then known after
+  /// two as well. `value` is what the help calls the value; names with a meaning for completion:
+  /// FILE, DEVICE, TYPE, COMMAND. `to` receives it, and lives as long as the parser. T: a string, a
+  /// number, an optional of these, or a list, to which every flag adds one value. Of several flags
+  /// for one value the last counts.
   template <typename T>
   Option add(const char* names, const char* value, T& to, const char* description) const;
-  /// A flag without a value: true where it is given.
+  /// A flag without a value: true where it is given, false where it is given as "!--no-flag".
   void flag(const char* names, bool& to, const char* description) const;
+  /// For the end of the help and the manual.
+  void example(const char* line, const char* what) const;
 
  private:
   CLI::App* app_;
+  Declared* declared_;
+  const char* group_ = nullptr;
 };
 
 /// Takes a command line apart.
@@ -67,25 +93,28 @@ class Parser {
   Parser(const Parser&) = delete;
   Parser& operator=(const Parser&) = delete;
 
-  /// Those before any command.
+  /// Those of lines without a command.
   Options options();
-  /// A command, of which exactly one has to be given.
   Options add_command(const char* name, const char* description, Action run);
   /// The names of the commands, in the order of the help.
   std::vector<std::string> commands() const;
-  /// Adds --version, which prints this.
-  void set_version(const std::string& version);
+
   void remove_help_flag();
 
-  /// What the command does that is named; for --help and --version what prints them. Throws Failure
-  /// (usage).
-  Action parse(std::vector<std::string> arguments);
+  /// What the command does that the first word names, or what prints its help. A parser without
+  /// commands only sets its options. Throws Failure (usage).
+  Action parse(const std::vector<std::string>& words);
+  /// The options of a parser without commands.
   std::string help() const;
 
   const CLI::App& app() const { return *app_; }
+  const Declared& declared() const { return declared_; }
+  bool has_help_flag() const { return has_help_flag_; }
 
  private:
   std::unique_ptr<CLI::App> app_;
+  Declared declared_;
+  bool has_help_flag_ = true;
   Action chosen_;
 };
 

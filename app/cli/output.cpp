@@ -47,6 +47,7 @@ void prepare_streams() {
     if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) (void)open("/dev/null", O_RDWR);
   }
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 bool write_out(std::string_view bytes) {
@@ -74,6 +75,22 @@ void check_out() {
 void print_json(const Json& json) {
   write_out(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   check_out();
+}
+
+std::string json_failure(const Json::exception& failure) {
+  // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
+  const std::string_view text = failure.what();
+  const size_t end = text.find("] ");
+  return printable(end == std::string_view::npos ? text : text.substr(end + 2));
+}
+
+void say_line(const std::string& line) {
+  erase_progress();
+  write_out(without_controls(line) + "\n");
+}
+
+void say_formatted(fmt::string_view text, fmt::format_args args) {
+  say_line(fmt::vformat(text, args));
 }
 
 void print_line(const std::string& line) { print_raw(without_controls(line)); }

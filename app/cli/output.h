@@ -1,4 +1,5 @@
-// What is written where: stdout holds generated text or JSON and nothing else, stderr the rest.
+// What is written where: stdout holds what was asked for (generated text, a report, help, or JSON),
+// stderr progress, timings, warnings and errors.
 #pragma once
 
 #include <fmt/core.h>
@@ -15,7 +16,8 @@ namespace infer::cli {
 using Json = nlohmann::ordered_json;
 
 /// Opens /dev/null for each of stdin, stdout, stderr that is closed, so that no file of ours takes
-/// its number and receives what is meant for it; and lets a closed pipe be an error of write().
+/// its number and receives what is meant for it; and lets a closed pipe and a file beyond the
+/// allowed size be errors of write().
 void prepare_streams();
 
 /// Writes all of it to stdout, unbuffered. False once stdout cannot be written; then nothing more
@@ -25,16 +27,27 @@ bool write_out(std::string_view bytes);
 void check_out();
 /// One object or array and a line feed; bytes that are not UTF-8 become U+FFFD.
 void print_json(const Json& json);
+/// What is wrong with a text that is not JSON, and where.
+std::string json_failure(const Json::exception& failure);
 
-/// A line on stderr, or several. Control characters are escaped, but for line feeds and tabs: what
-/// comes from a file, such as a model's name, cannot move the cursor or change the terminal.
+/// A line of a report on stdout, or several, as without_controls() shows them, into files and pipes
+/// as well.
+void say_line(const std::string& line);
+void say_formatted(fmt::string_view text, fmt::format_args args);
+template <typename... Args>
+void say(fmt::format_string<Args...> text, Args&&... args) {
+  say_formatted(text, fmt::make_format_args(args...));
+}
+
+/// A line on stderr, or several, likewise.
 void print_line(const std::string& line);
 void print_formatted(fmt::string_view text, fmt::format_args args);
 template <typename... Args>
 void note(fmt::format_string<Args...> text, Args&&... args) {
   print_formatted(text, fmt::make_format_args(args...));
 }
-/// As print_line() shows a text.
+/// Control characters are escaped, but for line feeds and tabs: what comes from a file, such as a
+/// model's name, cannot move the cursor or change the terminal.
 std::string without_controls(std::string_view text);
 /// Text from a file within a line: control characters escaped, cut after about `most` bytes.
 std::string printable(std::string_view text, size_t most = 1000);

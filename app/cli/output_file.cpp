@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "cli/failure.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
 
 namespace infer::cli {
 namespace {
@@ -69,6 +71,12 @@ bool is_part_of(const fs::path& file, const std::string& input) {
 
 void require_output(std::string_view flag, const std::string& path,
                     const std::vector<std::string>& inputs) {
+  if (path == "-") {
+    usage(
+        fmt::format("{}: this cannot go to stdout, it needs a file that can be written at any "
+                    "place; ./- is a file of that name",
+                    flag));
+  }
   const fs::path target = target_of(path);
   for (const std::string& input : inputs) {
     if (input.empty() || input == "-") continue;
@@ -78,24 +86,31 @@ void require_output(std::string_view flag, const std::string& path,
   }
   const fs::path folder = target.parent_path();
   const std::string name = folder.empty() ? "." : folder.string();
+  if (access(name.c_str(), F_OK) != 0) {
+    throw Failure(kExitRuntime, fmt::format("{}: there is no folder {}", path, name));
+  }
   if (access(name.c_str(), W_OK | X_OK) != 0) throw cannot("write", path, errno);
 }
 
-OutputFile::OutputFile(const std::string& path, bool user_only)
-    : path_(path),
-      target_(target_of(path).string()),
-      part_(fmt::format("{}.{}.part", target_, getpid())) {
+OutputFile::OutputFile(const std::string& path, bool user_only) : path_(path) {
+  if (path == "-") return;
+  target_ = target_of(path).string();
+  part_ = fmt::format("{}.{}.part", target_, getpid());
   file_ = std::fopen(part_.c_str(), "wbxe");
   if (file_ == nullptr) throw cannot("create a file beside it", path, errno);
+  set_unfinished_file(part_.c_str());
   if (user_only && fchmod(fileno(file_), S_IRUSR | S_IWUSR) != 0) code_ = errno;
 }
 
 OutputFile::~OutputFile() {
   if (file_ != nullptr) (void)std::fclose(file_);
   if (!part_.empty()) (void)std::remove(part_.c_str());
+  set_unfinished_file(nullptr);
 }
 
 bool OutputFile::write(std::span<const char> bytes) {
+  if (file_ == nullptr && !write_out({bytes.data(), bytes.size()})) code_ = EPIPE;
+  if (file_ == nullptr) return code_ == 0;
   if (code_ == 0 && std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
     code_ = errno;
   }
@@ -103,9 +118,11 @@ bool OutputFile::write(std::span<const char> bytes) {
 }
 
 void OutputFile::commit() {
+  if (file_ == nullptr) return check_out();
   if (std::fclose(std::exchange(file_, nullptr)) != 0 && code_ == 0) code_ = errno;
   if (code_ == 0 && std::rename(part_.c_str(), target_.c_str()) != 0) code_ = errno;
   if (code_ != 0) throw cannot("write", path_, code_);
+  set_unfinished_file(nullptr);
   part_.clear();
 }
 

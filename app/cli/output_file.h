@@ -11,14 +11,14 @@ namespace infer::cli {
 
 /// Throws Failure unless a file of this name can be written: what takes long should not fail at its
 /// end. Usage if it is one of the `inputs` under any name (the same file by device and inode): a
-/// file, a file within a directory, or another part of a split model. `flag` says in messages what
-/// names the output. Empty inputs and "-" are skipped.
+/// file, a file within a directory, or another part of a split model; or if it is "-". `flag` says
+/// in messages what names the output. Empty inputs and those that are "-" are skipped.
 void require_output(std::string_view flag, const std::string& path,
                     const std::vector<std::string>& inputs);
 
-/// Writes beside the file and puts that in its place with commit(). Only a regular file is ever
-/// replaced. `user_only`: nobody but the user may read it. All functions throw Failure; nothing has
-/// changed then.
+/// Writes beside the file and puts that in its place with commit(); "-": to stdout at once. Only a
+/// regular file is ever replaced. `user_only`: nobody but the user may read it. All functions throw
+/// Failure; nothing has changed then.
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path, bool user_only = false);

@@ -18,7 +18,8 @@ struct PerplexityArgs {
 
 void declare(Options options, PerplexityArgs& args) {
   declare_load(options, args.model);
-  options.add("-f,--file", "FILE", args.file, "The text; '-': stdin");
+  options.add("-f,--file", "FILE", args.file,
+              "The text; '-': stdin, as without this flag if that is no terminal");
   options
       .add("--chunk", "N", args.options.chunk,
            "Tokens that are evaluated together; the second half of them counts")
@@ -33,7 +34,10 @@ void declare(Options options, PerplexityArgs& args) {
               "Kullback-Leibler divergence from the model that this file was saved of");
   options.flag("--special", args.options.parse_special,
                "Special tokens spelt out in the text are such tokens, not plain text");
-  options.flag("--json", args.json, "Print a JSON object");
+  options.group(kOutputGroup).flag("--json", args.json, "Print a JSON object");
+  options.example("infer perplexity -m model.gguf -f text.txt", "how well it foresees a text");
+  options.example("infer perplexity -m small.gguf -f text.txt --kl-base base.kl",
+                  "how far it is from the model of --save-base base.kl");
 }
 
 Json report(const PerplexityReport& r) {
@@ -52,13 +56,12 @@ Json report(const PerplexityReport& r) {
 }
 
 int run(PerplexityArgs& args) {
-  if (args.file.empty()) usage("no text given: use -f FILE");
+  const std::string text = read_input_or_pipe(args.file, "text", "use -f FILE or a pipe");
   choose_model(args.model);
   if (!args.options.save.empty()) {
     require_output("--save-base", args.options.save,
                    {args.model.path, args.model.load.draft_model, args.file, args.options.base});
   }
-  const std::string text = read_input(args.file);
   LoadOptions& load = args.model.load;
   if (load.context == 0) load.context = args.options.chunk;
   load.batch_rows = std::min(load.batch_rows, args.options.chunk);
@@ -73,21 +76,20 @@ int run(PerplexityArgs& args) {
     const InterruptScope scope;
     return perplexity(*engine, text, args.options);
   }();
-  if (interrupted()) return kExitInterrupted;
+  if (interrupted()) return interrupt_code();
   const PerplexityReport done = must(result);
   if (args.json) {
     print_json(report(done));
     return kExitOk;
   }
-  print_line(fmt::format("perplexity {:.4f} ± {:.4f} over {} tokens", done.perplexity,
-                         done.perplexity_error, done.tokens));
+  say("perplexity {:.4f} ± {:.4f} over {} tokens", done.perplexity, done.perplexity_error,
+      done.tokens);
   if (done.divergence) {
     const PerplexityReport::Divergence& d = *done.divergence;
-    print_line(fmt::format(
-        "divergence from the base (perplexity {:.4f}): mean {:.6f} ± {:.6f}, median {:.6f}, 99 % "
+    say("divergence from the base (perplexity {:.4f}): mean {:.6f} ± {:.6f}, median {:.6f}, 99 % "
         "below {:.6f}, largest {:.6f}; the same most likely token in {:.2f} %",
         d.base_perplexity, d.mean, d.mean_error, d.median, d.percentile_99, d.largest,
-        100 * d.same_top));
+        100 * d.same_top);
   }
   return kExitOk;
 }

@@ -20,7 +20,9 @@ void declare_plan(Options options, PlanArgs& args) {
   declare_load(options, args.model);
   options.flag("--check", args.check,
                "Load the model, fill the context and generate a token; report what was used");
-  options.flag("--json", args.json, "Print JSON on stdout");
+  options.group(kOutputGroup).flag("--json", args.json, "Print JSON");
+  options.example("infer plan model.gguf -c 8192 --memory 8G",
+                  "whether it runs in 8 GiB with a context of 8192 tokens");
 }
 
 /// What a model did use.
@@ -45,7 +47,7 @@ int64_t process_status(const std::string& name) {
 Used check(const std::string& path, LoadOptions load, const MemoryReport& planned) {
   Used used;
   load.context = planned.context;
-  const std::unique_ptr<Engine> engine = must(Engine::load(path, load));
+  const std::unique_ptr<Engine> engine = must_read(Engine::load(path, load));
   used.loading = process_status("VmHWM");
   const std::unique_ptr<Session> session = must(engine->open_session());
   const int32_t vocabulary = engine->vocabulary_size();
@@ -108,7 +110,7 @@ Json to_json(const MemoryReport& memory) {
 
 void print_table(const MemoryReport& memory) {
   const auto line = [](const char* what, int64_t bytes, const char* note_ = "") {
-    note("  {:<12} {:>14}  {:<12}{}", what, bytes, human_bytes(bytes), note_);
+    say("  {:<12} {:>14}  {:<12}{}", what, bytes, human_bytes(bytes), note_);
   };
   line("weights", memory.weights, memory.spilled ? "at a time; the rest stays in the file" : "");
   line("cache", memory.kv);
@@ -121,28 +123,28 @@ void print_table(const MemoryReport& memory) {
   if (memory.grammars > 0) line("grammars", memory.grammars, "grammars and their tables, at most");
   line("total", memory.total);
   line("available", memory.available);
-  note("  context      {} tokens in {} pages of {}, keys {}, values {}", memory.context,
-       memory.pages, human_bytes(memory.page_bytes), memory.cache_type_k, memory.cache_type_v);
-  note("  batch        {} tokens a step", memory.batch_rows);
+  say("  context      {} tokens in {} pages of {}, keys {}, values {}", memory.context,
+      memory.pages, human_bytes(memory.page_bytes), memory.cache_type_k, memory.cache_type_v);
+  say("  batch        {} tokens a step", memory.batch_rows);
   if (memory.devices.size() < 2) return;
-  note("  placement    {} of {} layers and output on other devices than the CPU", memory.gpu_layers,
-       memory.layers + 1);
+  say("  placement    {} of {} layers and output on other devices than the CPU", memory.gpu_layers,
+      memory.layers + 1);
   for (const DeviceMemoryReport& device : memory.devices) {
     const int64_t total =
         device.weights + device.kv + device.activations + device.scratch + device.other;
-    note("  {:<12} {:>14}  {:<12}{}", device.device, total, human_bytes(total),
-         device.computes.empty() ? "computes nothing" : device.computes);
+    say("  {:<12} {:>14}  {:<12}{}", device.device, total, human_bytes(total),
+        device.computes.empty() ? "computes nothing" : device.computes);
   }
-  for (const std::string& refused : memory.refused) note("  {}", refused);
+  for (const std::string& refused : memory.refused) say("  {}", refused);
 }
 
 int plan(PlanArgs& args) {
   const LoadOptions load = load_options(args.model);
   require_device(load.device);
-  const MemoryReport memory = must(plan_model(args.model.path, load));
+  const MemoryReport memory = must_read(plan_model(args.model.path, load));
   Json json = to_json(memory);
   if (!args.json) {
-    note("{} on {}", args.model.path, memory.device);
+    say("{} on {}", args.model.path, memory.device);
     print_table(memory);
   }
   if (args.check) {
@@ -151,10 +153,10 @@ int plan(PlanArgs& args) {
     json["used"]["resident_loading"] = used.loading;
     json["used"]["resident"] = used.peak;
     if (!args.json) {
-      note("used");
+      say("used");
       print_table(used.memory);
-      note("  resident     {} at most, {} while loading", human_bytes(used.peak),
-           human_bytes(used.loading));
+      say("  resident     {} at most, {} while loading", human_bytes(used.peak),
+          human_bytes(used.loading));
     }
   }
   if (args.json) print_json(json);

@@ -1,71 +1,118 @@
 // Parses the command line, runs the command, and turns whatever happens into an exit code.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <new>
-#include <numeric>
 
-#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
+#include "cli/help.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/words.h"
+#include "infer/infer.hpp"
 
 namespace infer::cli {
 namespace {
 
-/// Levenshtein 1966.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, replaced}));
-    }
-  }
-  return row.back();
+constexpr const char* kProgramOptions[] = {"-h", "--help", "-V", "--version"};
+
+int print_version() {
+  say("infer {}", version());
+  return kExitOk;
 }
 
 [[noreturn]] void unknown_command(const Parser& parser, const std::string& name) {
-  std::string nearest;
-  size_t best = 3;
-  for (const std::string& command : parser.commands()) {
-    const size_t distance = edit_distance(name, command);
-    if (distance < best) {
-      best = distance;
-      nearest = command;
-    }
+  const std::vector<std::string> commands = parser.commands();
+  std::string hint = did_you_mean(name, commands);
+  // What ollama and llama.cpp call them.
+  constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
+      {"show", "info"},
+      {"cli", "chat"},
+      {"llama-cli", "chat"},
+      {"create", "convert"},
+      {"simple", "run"},
+      {"llama-bench", "bench"},
+      {"llama-quantize", "quantize"}};
+  for (const auto& [theirs, ours] : kElsewhere) {
+    if (name == theirs) hint = fmt::format("; here that is 'infer {}'", ours);
   }
-  usage(fmt::format("unknown command '{}'{}; 'infer --help' lists the commands", name,
-                    nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest)));
+  std::error_code ignored;
+  if (hint.empty() && std::filesystem::exists(name, ignored)) {
+    hint = fmt::format("; for a model: infer run {}, infer chat {}", name, name);
+  }
+  usage(fmt::format("unknown command '{}'{} 'infer --help' lists the commands", name,
+                    hint.ends_with('?') ? hint : hint + ";"));
 }
 
-Action parse(Parser& parser, const std::vector<std::string>& arguments) {
-  if (arguments.empty()) {
-    print_line(parser.help());
-    usage("no command given");
+/// Help and version: words that are no commands of their own, or in place of one.
+bool run_without_command(const Parser& parser, const std::vector<std::string>& words) {
+  const std::string& first = words[0];
+  if (first == "-V" || first == "--version") {
+    print_version();
+    return true;
   }
-  const std::string& first = arguments[0];
-  const bool command = !first.starts_with('-');
-  if (command && std::ranges::count(parser.commands(), first) == 0) unknown_command(parser, first);
-  try {
-    return parser.parse(arguments);
-  } catch (const Failure& e) {
-    usage(fmt::format("{}; see 'infer {}--help'", e.what(), command ? first + " " : ""));
+  if (first == "-h" || first == "--help") {
+    say_line(program_help(command_tree(parser)));
+    return true;
   }
+  if (!first.starts_with('-')) return false;
+  const std::vector<std::string> names(std::begin(kProgramOptions), std::end(kProgramOptions));
+  const std::string hint = did_you_mean(first, names);
+  usage(fmt::format("unknown option '{}'{} 'infer --help' lists the commands", first,
+                    hint.empty() ? "; a command comes first, such as infer run -m FILE;" : hint));
 }
 
-int run_command(int argc, char** argv) {
+int run_help(const Parser& parser, const std::string& command) {
+  if (command.empty()) {
+    say_line(program_help(command_tree(parser)));
+    return kExitOk;
+  }
+  const std::vector<std::string> commands = parser.commands();
+  if (std::ranges::count(commands, command) == 0) unknown_command(parser, command);
+  say_line(help_text(command_hint(parser, command)));
+  return kExitOk;
+}
+
+void add_help(Parser& parser) {
+  const auto command = std::make_shared<std::string>();
+  parser
+      .add_command("help", "Say what a command takes",
+                   [&parser, command] { return run_help(parser, *command); })
+      .add("command", "COMMAND", *command, "Command; without it the list of commands");
+  parser.add_command("version", "Print the version", print_version);
+}
+
+int run_command(const std::vector<std::string>& words) {
   Parser parser("infer", "Runs quantised language models.");
-  parser.set_version(std::string("infer ") + version());
-  for (const auto add :
-       {add_run, add_chat, add_eval, add_perplexity, add_reports, add_plan, add_bench, add_text,
-        add_template, add_selftest, add_convert, add_quantize, add_synth, add_completion}) {
+  for (const auto add : {add_run, add_chat, add_eval, add_perplexity, add_reports, add_plan,
+                         add_bench, add_text, add_template, add_selftest, add_convert, add_quantize,
+                         add_synth, add_completion, add_manual, add_help}) {
     add(parser);
   }
-  return parse(parser, normalise_arguments(argc, argv))();
+  bool version_asked = false;
+  parser.options().flag("-V,--version", version_asked, "Print the version");
+  parser.options().example("infer chat", "converse with the built-in model");
+  parser.options().example("infer run model.gguf \"Once upon a time\"", "complete a prompt");
+  if (words.empty()) {
+    print_line(program_help(command_tree(parser)));
+    usage("no command given");
+  }
+  if (run_without_command(parser, words)) return kExitOk;
+  const std::vector<std::string> commands = parser.commands();
+  if (std::ranges::count(commands, words[0]) == 0) unknown_command(parser, words[0]);
+  Action action;
+  try {
+    action = parser.parse(words);
+  } catch (const Failure& e) {
+    const std::string message = e.what();
+    usage(fmt::format("{}{} 'infer {} --help'", message, message.ends_with('?') ? " See" : "; see",
+                      words[0]));
+  }
+  return action();
 }
 
 }  // namespace
@@ -75,14 +122,17 @@ int run_program(int argc, char** argv) {
     prepare_streams();
     handle_signals();
     set_log_callback(print_log);
-    return run_command(argc, argv);
+    const int code = run_command({argv + std::min(argc, 1), argv + argc});
+    if (code == kExitOk) check_out();
+    return code;
   } catch (const Failure& failure) {
-    if (failure.exit_code() == kExitInterrupted) {
+    if (is_interrupt(failure.exit_code())) {
       erase_progress();
-      return kExitInterrupted;
+      return failure.exit_code();
     }
     print_error(failure.what());
-    return failure.exit_code();
+    // Where a signal ended it, what fails then is a consequence.
+    return interrupted() ? interrupt_code() : failure.exit_code();
   } catch (const std::bad_alloc&) {
     print_error("out of memory");
     return kExitDoesNotFit;

@@ -1,9 +1,12 @@
 // infer quantize: a model with weights of other types. infer imatrix: what of them matters most.
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
 
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
+#include "cli/help.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/output_file.h"
@@ -16,6 +19,7 @@ struct QuantizeArgs {
   QuantizeOptions options;
   std::string input, output;
   std::vector<std::string> tensor_types;
+  bool force = false;
   bool json = false;
   bool quiet = false;
 };
@@ -23,10 +27,10 @@ struct QuantizeArgs {
 void declare_quantize(Options options, QuantizeArgs& args) {
   QuantizeOptions& quantize = args.options;
   options.add("input", "FILE", args.input, "Model to read").required();
-  options.add("output", "FILE", args.output, "GGUF file to write").required();
+  options.add("output", "FILE", args.output,
+              "GGUF file to write; without it a name with the type in it, beside the input");
   options.add("type", "TYPE", quantize.type, "Type of the weights, or a mix of types")
-      .required()
-      .one_of_ignoring_case(quantize_types());
+      .suggests(quantize_types());
   options.add("--imatrix", "FILE", quantize.importance,
               "Importance matrix, of 'infer imatrix' or llama.cpp");
   options.add("--output-tensor-type", "TYPE", quantize.output_type, "Type of the output matrix");
@@ -37,9 +41,54 @@ void declare_quantize(Options options, QuantizeArgs& args) {
   options.flag("--pure", quantize.pure, "All matrices get one type: no mix");
   options.flag("--allow-requantize", quantize.allow_requantize,
                "Quantise weights again that are quantised already");
-  options.add("-t,--threads", "N", quantize.threads, "Threads; 0: all that are there").range(0, 64);
+  options.flag("--force", args.force, "Replace a file although its name was not given");
+  options.add("-t,--threads", "N", quantize.threads, "Threads; 0 or -1: all that are there")
+      .range(-1, 64);
   options.flag("--json", args.json, "Print a JSON object");
   options.flag("-q,--quiet", args.quiet, "Only errors on stderr");
+  options.example("infer quantize model-f16.gguf Q4_K_M", "write model-Q4_K_M.gguf");
+  options.example("infer quantize model-f16.gguf small.gguf IQ3_M --imatrix imatrix.gguf",
+                  "with what 'infer imatrix' measured");
+}
+
+/// The type as it is usually written. Throws Failure (usage).
+std::string type_named(const std::string& name) {
+  const std::vector<std::string> types = quantize_types();
+  if (std::ranges::count(types, upper(name)) > 0) return upper(name);
+  std::string known;
+  for (const std::string& type : types) known += (known.empty() ? "" : ", ") + type;
+  usage(fmt::format("type: expected one of {}, found '{}'", known, name));
+}
+
+/// "models/llama-f16.gguf" and Q4_K_M: "models/llama-Q4_K_M.gguf".
+std::string derived_output(const std::string& input, const std::string& type) {
+  const std::filesystem::path path = std::filesystem::path(input + "/").parent_path();
+  std::string name = path.extension() == ".gguf" ? path.stem().string() : path.filename().string();
+  // The first of several parts.
+  constexpr std::string_view kPart = "-00001-of-00001";
+  if (const size_t part = name.rfind("-of-");
+      part != std::string::npos && part >= 6 && name.size() - part == kPart.size() - 6) {
+    name.resize(part - 6);
+  }
+  for (const std::string_view old : {"-F32", "-F16", "-BF16"}) {
+    if (upper(name).ends_with(old)) {
+      name.resize(name.size() - old.size());
+      break;
+    }
+  }
+  return (path.parent_path() / fmt::format("{}-{}.gguf", name, type)).string();
+}
+
+/// `infer quantize IN TYPE` leaves out the output.
+void complete_names(QuantizeArgs& args) {
+  const bool derived = args.options.type.empty();
+  if (derived && args.output.empty()) usage("expected a type, such as Q4_K_M");
+  args.options.type = type_named(derived ? args.output : args.options.type);
+  if (!derived) return;
+  args.output = derived_output(args.input, args.options.type);
+  if (std::filesystem::exists(args.output) && !args.force) {
+    throw Failure(kExitRuntime, args.output + ": exists; --force replaces it, or give a name");
+  }
 }
 
 Json report(const QuantizeArgs& args, const QuantizeReport& r, double seconds) {
@@ -71,6 +120,9 @@ int run_quantize(QuantizeArgs& args) {
     }
     args.options.tensor_types.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
   }
+  complete_names(args);
+  args.options.threads = thread_count(args.options.threads);
+  require_readable(args.input);
   require_output("output", args.output, {args.input, args.options.importance});
   if (args.quiet) set_log_callback([](Verbosity, std::string_view) {});
   Progress bar("quantising", !args.quiet);
@@ -115,15 +167,15 @@ void declare_imatrix(Options options, ImatrixArgs& args) {
       .show_default();
   options.flag("--special", args.options.parse_special,
                "Special tokens spelt out in the text are such tokens, not plain text");
-  options.flag("--json", args.json, "Print a JSON object");
+  options.group(kOutputGroup).flag("--json", args.json, "Print a JSON object");
+  options.example("infer imatrix -m model-f16.gguf -f text.txt", "write imatrix.gguf");
 }
 
 int run_imatrix(ImatrixArgs& args) {
   require_model(args.model);
-  if (args.file.empty()) usage("no text given: use -f FILE");
   require_output("--output", args.output,
                  {args.model.path, args.model.load.draft_model, args.file});
-  const std::string text = read_input(args.file);
+  const std::string text = read_input_or_pipe(args.file, "text", "use -f FILE or a pipe");
   args.options.load = load_options(args.model);
   args.options.dataset = args.file;
   Progress bar("measuring", !args.model.quiet);

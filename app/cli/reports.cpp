@@ -2,6 +2,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 #include "cli/arguments.h"
 #include "cli/cli.h"
@@ -18,14 +20,38 @@ struct InfoArgs {
 };
 
 void declare_info(Options options, InfoArgs& args) {
-  options.add("model,-m,--model", "FILE", args.model.path, "Model file (needed)");
+  declare_model(options, args.model);
   options.flag("--tensors", args.tensors, "List the tensors too (with --json they always are)");
-  options.flag("--json", args.json, "Print JSON on stdout");
+  options.flag("--json", args.json, "Print JSON");
+  options.example("infer info model.gguf | less", "what a model file holds");
+}
+
+struct OfType {
+  int64_t tensors = 0;
+  int64_t bytes = 0;
+};
+
+/// What the file holds of every type, that with most bytes first.
+std::vector<std::pair<std::string, OfType>> types_of(const ModelDescription& model) {
+  std::map<std::string, OfType> held;
+  for (const TensorDescription& tensor : model.tensors) {
+    OfType& of = held[tensor.type];
+    ++of.tensors;
+    of.bytes += tensor.bytes;
+  }
+  std::vector<std::pair<std::string, OfType>> types(held.begin(), held.end());
+  std::ranges::stable_sort(types, std::greater(),
+                           [](const auto& type) { return type.second.bytes; });
+  return types;
 }
 
 Json to_json(const ModelDescription& model) {
   Json metadata = Json::object();
   for (const auto& [key, value] : model.metadata) metadata[key] = value;
+  Json types = Json::object();
+  for (const auto& [type, held] : types_of(model)) {
+    types[type] = {{"tensors", held.tensors}, {"bytes", held.bytes}};
+  }
   Json tensors = Json::array();
   for (const TensorDescription& t : model.tensors) {
     tensors.push_back({{"name", t.name}, {"type", t.type}, {"shape", t.shape}, {"bytes", t.bytes}});
@@ -34,6 +60,7 @@ Json to_json(const ModelDescription& model) {
           {"name", model.name},
           {"architecture", model.architecture},
           {"file_type", model.file_type},
+          {"types", std::move(types)},
           {"parameters", model.parameters},
           {"weight_bytes", model.weight_bytes},
           {"vocabulary", model.vocabulary},
@@ -48,32 +75,35 @@ Json to_json(const ModelDescription& model) {
 
 int info(InfoArgs& args) {
   require_model(args.model);
-  const ModelDescription model = must(describe_model(args.model.path));
+  const ModelDescription model = must_read(describe_model(args.model.path));
   if (args.json) {
     print_json(to_json(model));
     return kExitOk;
   }
-  note("{}", model.path);
-  if (!model.name.empty()) note("  name          {}", printable(model.name));
-  note("  architecture  {}", printable(model.architecture));
-  note("  type          {}", model.file_type);
-  note("  parameters    {}", model.parameters);
-  note("  weights       {} in {} tensors", human_bytes(model.weight_bytes), model.tensors.size());
-  note("  vocabulary    {}", model.vocabulary);
-  note("  context       {} tokens", model.context);
-  note("  embedding     {}", model.embedding);
-  note("  layers        {}", model.layers);
-  note("  tokenizer     {}", printable(model.tokenizer));
-  note("  chat template {}", model.chat_template.empty()
-                                 ? std::string("none")
-                                 : fmt::format("{} bytes", model.chat_template.size()));
-  note("metadata");
+  say("{}", model.path);
+  if (!model.name.empty()) say("  name          {}", printable(model.name));
+  say("  architecture  {}", printable(model.architecture));
+  say("  type          {}", model.file_type);
+  say("  parameters    {}", model.parameters);
+  say("  weights       {} in {} tensors", human_bytes(model.weight_bytes), model.tensors.size());
+  for (const auto& [type, held] : types_of(model)) {
+    say("    {:<11} {} in {} tensors", type, human_bytes(held.bytes), held.tensors);
+  }
+  say("  vocabulary    {}", model.vocabulary);
+  say("  context       {} tokens", model.context);
+  say("  embedding     {}", model.embedding);
+  say("  layers        {}", model.layers);
+  say("  tokenizer     {}", printable(model.tokenizer));
+  say("  chat template {}", model.chat_template.empty()
+                                ? std::string("none")
+                                : fmt::format("{} bytes", model.chat_template.size()));
+  say("metadata");
   for (const auto& [key, value] : model.metadata)
-    note("  {} = {}", printable(key), printable(value));
+    say("  {} = {}", printable(key), printable(value));
   if (args.tensors) {
-    note("tensors");
+    say("tensors");
     for (const TensorDescription& t : model.tensors) {
-      note("  {:<32} {:<8} [{}]", printable(t.name), t.type, fmt::join(t.shape, ", "));
+      say("  {:<32} {:<8} [{}]", printable(t.name), t.type, fmt::join(t.shape, ", "));
     }
   }
   return kExitOk;
@@ -84,7 +114,7 @@ struct DevicesArgs {
 };
 
 void declare_devices(Options options, DevicesArgs& args) {
-  options.flag("--json", args.json, "Print JSON on stdout");
+  options.flag("--json", args.json, "Print JSON");
 }
 
 /// "shared_memory_bytes" 32768 as "shared memory 32.0 KiB".
@@ -118,12 +148,12 @@ int list_devices(DevicesArgs& args) {
                       {"features", device.features}});
       continue;
     }
-    note("{:<10} {}", device.name, device.description);
-    note("{:<10} memory {} of {} free", "", human_bytes(device.memory_free),
-         human_bytes(device.memory_total));
-    if (device.threads > 0) note("{:<10} {} threads, {}", "", device.threads, device.isa);
-    if (!shown.empty()) note("{:<10} {}", "", fmt::join(shown, ", "));
-    if (!device.unusable.empty()) note("{:<10} {}", "", device.unusable);
+    say("{:<10} {}", device.name, device.description);
+    say("{:<10} memory {} of {} free", "", human_bytes(device.memory_free),
+        human_bytes(device.memory_total));
+    if (device.threads > 0) say("{:<10} {} threads, {}", "", device.threads, device.isa);
+    if (!shown.empty()) say("{:<10} {}", "", fmt::join(shown, ", "));
+    if (!device.unusable.empty()) say("{:<10} {}", "", device.unusable);
   }
   if (args.json) print_json(list);
   return kExitOk;

@@ -1,5 +1,6 @@
 // infer run: completes a raw prompt, with several seeds at once if so asked.
 #include <atomic>
+#include <new>
 #include <system_error>
 #include <thread>
 
@@ -18,7 +19,9 @@ namespace {
 struct RunArgs {
   ModelArgs model;
   std::optional<std::string> prompt;
+  std::optional<std::string> prompt_word;
   std::string file;
+  bool escape = false;
   SamplingArgs sampling;
   GenerateOptions generate;
   ConstraintArgs constraint;
@@ -29,21 +32,31 @@ struct RunArgs {
 
 void declare(Options options, RunArgs& args) {
   declare_load(options, args.model);
-  const Option prompt = options.add("-p,--prompt", "TEXT", args.prompt, "The prompt");
+  const Option word =
+      options.add("prompt", "TEXT", args.prompt_word, "The prompt, after the model").may_be_empty();
+  const Option prompt =
+      options.add("-p,--prompt", "TEXT", args.prompt, "The prompt").may_be_empty().excludes(word);
   options
-      .add("-f,--file", "FILE", args.file, "Read the prompt from a file, to the byte; '-': stdin")
-      .excludes(prompt);
+      .add(
+          "-f,--file,-bf,--binary-file", "FILE", args.file,
+          "Read the prompt from a file, to the byte; '-': stdin, as without a prompt if that is no "
+          "terminal")
+      .excludes(prompt)
+      .excludes(word);
+  options.flag("-e,--escape,!--no-escape", args.escape,
+               "\\n, \\t, \\\\, \\\", \\' and \\xNN in the prompt stand for those characters");
   options
-      .add("-n,--n-predict", "N", args.generate.max_tokens,
-           "Tokens to generate; -1: until the end of the text")
-      .range(-1, std::numeric_limits<int32_t>::max())
+      .add("-n,--n-predict,--predict", "N", args.generate.max_tokens,
+           "Tokens to generate; -1: until the end of the text; -2: that, or a full context")
+      .range(-2, std::numeric_limits<int32_t>::max())
       .show_default();
   declare_sampling(options, args.sampling);
   options.add("-r,--stop,--reverse-prompt", "TEXT", args.generate.stop,
               "End before this text. May be given several times");
   declare_constraint(options, args.constraint);
   declare_speculation(options, args.speculation);
-  options
+  const Options output = options.group(kOutputGroup);
+  output
       .add("--logprobs", "N", args.generate.logprobs,
            "With --json: log-probabilities of every token and of the N most likely")
       .range(0, std::numeric_limits<int32_t>::max());
@@ -53,7 +66,11 @@ void declare(Options options, RunArgs& args) {
   options.add("--keep", "N", args.generate.keep, "First tokens that --context-shift never drops")
       .range(0, std::numeric_limits<int32_t>::max())
       .show_default();
-  options.flag("--json", args.json, "Print one JSON object in place of the text");
+  output.flag("--json", args.json, "Print one JSON object in place of the text");
+  options.example("infer run model.gguf \"Once upon a time\" -n 100 --temp 0.7",
+                  "complete a prompt, with at most 100 tokens");
+  options.example("infer run -m model.gguf -f prompt.txt -s 1,2,3 --json",
+                  "three texts from the prompt in a file, as JSON");
 }
 
 /// One completion.
@@ -122,7 +139,7 @@ void complete_all(Engine& engine, std::vector<Completion>& completions,
     const InterruptScope scope([&] { session->cancel(); });
     must(session->generate(prompt, prompt_alone, {}));
   }
-  if (interrupted()) throw Failure(kExitInterrupted, "interrupted");
+  if (interrupted()) throw Failure(interrupt_code(), "interrupted");
   const auto cancel_all = [&] {
     for (const Completion& completion : completions) completion.session->cancel();
   };
@@ -133,7 +150,18 @@ void complete_all(Engine& engine, std::vector<Completion>& completions,
     GenerateOptions own = options;
     own.sampling.seed = seeds[i];
     try {
-      threads.emplace_back([&, i, own] { complete(completions[i], prompt, own, false, &stop); });
+      threads.emplace_back([&, i, own] {
+        try {
+          complete(completions[i], prompt, own, false, &stop);
+        } catch (const std::bad_alloc&) {
+          completions[i].result =
+              tl::unexpected(Status(StatusCode::out_of_memory, "out of memory"));
+        }
+      });
+    } catch (const std::bad_alloc&) {
+      stop = true;
+      cancel_all();
+      throw;
     } catch (const std::system_error& failure) {
       stop = true;
       cancel_all();
@@ -156,15 +184,26 @@ void summarise(const Completion& completion) {
            : "");
 }
 
+std::string prompt_of(const RunArgs& args) {
+  if (args.prompt) return *args.prompt;
+  if (args.prompt_word) return *args.prompt_word;
+  return read_input_or_pipe(args.file, "prompt",
+                            "use -p TEXT, -f FILE or a pipe; 'infer chat' converses");
+}
+
 int run(RunArgs& args) {
   args.generate.sampling = sampling_options(args.sampling);
   const std::vector<std::optional<uint64_t>> seeds = seeds_of(args.sampling);
   read_constraint(args.constraint, args.generate);
   if (args.shift) args.generate.overflow = ContextOverflow::shift;
+  if (args.generate.max_tokens == -2) {
+    args.generate.max_tokens = -1;
+    args.generate.overflow = ContextOverflow::stop;
+  }
   apply_speculation(args.speculation, args.model, args.generate);
+  std::string prompt = prompt_of(args);
+  if (args.escape) prompt = unescaped(prompt);
   choose_model(args.model);
-  if (!args.prompt && args.file.empty()) usage("no prompt given: use -p TEXT or -f FILE");
-  const std::string prompt = args.prompt ? *args.prompt : read_input(args.file);
 
   args.model.load.parallel = std::max(args.model.load.parallel, static_cast<int32_t>(seeds.size()));
   const std::unique_ptr<Engine> engine = load_engine(args.model);
@@ -197,7 +236,7 @@ int run(RunArgs& args) {
     if (line_open) print_line("");
     for (const Completion& completion : completions) summarise(completion);
   }
-  return interrupted() ? kExitInterrupted : kExitOk;
+  return interrupted() ? interrupt_code() : kExitOk;
 }
 
 }  // namespace

@@ -50,13 +50,15 @@ std::optional<std::pair<int32_t, float>> parse_bias(std::string_view text) {
 template <typename T>
 void require_range(const char* flag, const std::optional<T>& value, double low, double high) {
   if (!value || (static_cast<double>(*value) >= low && static_cast<double>(*value) <= high)) return;
-  usage(high >= kMost ? fmt::format("{}: expected {} or more, found {}", flag, low, *value)
-                      : fmt::format("{}: expected {} to {}, found {}", flag, low, high, *value));
+  const bool endless = high >= INT32_MAX && static_cast<double>(*value) < low;
+  usage(endless ? fmt::format("{}: expected {} or more, found {}", flag, low, *value)
+                : fmt::format("{}: expected {} to {}, found {}", flag, low, high, *value));
 }
 
 }  // namespace
 
 void declare_sampling(Options options, SamplingArgs& args) {
+  options = options.group(kSamplingGroup);
   SamplingOptions& o = args.options;
   options.add("-s,--seed", "N[,N...]", args.seeds,
               "Seed; equal seeds give equal text; -1: a fresh one. Several, with ',' between, "
@@ -97,7 +99,7 @@ void declare_sampling(Options options, SamplingArgs& args) {
               "'none': nowhere. May be given several times");
   options.add("--samplers", "NAMES", args.samplers,
               "Order of the samplers, those left out are off: names of penalties, dry, "
-              "top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temperature with ';' between");
+              "top_n_sigma, top_k, typical_p, top_p, min_p, xtc, temperature with ';' between");
   options.add("-l,--logit-bias", "TOKEN(+|-)BIAS", args.logit_bias,
               "Added to the logit of a token, e.g. 15043+1 or 15043-1; 15043-inf forbids it. "
               "May be given several times");
@@ -154,20 +156,22 @@ SamplingOptions sampling_options(const SamplingArgs& args) {
 }
 
 void declare_constraint(Options options, ConstraintArgs& args) {
+  options = options.group(kConstraintGroup);
   const std::vector<Option> sources{
       options.add("--grammar", "TEXT", args.grammar, "Hold the text to this GBNF grammar"),
       options.add("--grammar-file", "FILE", args.grammar_file, "The same from a file"),
       options.add("-j,--json-schema", "TEXT", args.schema,
                   "Hold the text to JSON of this schema; '{}': any"),
-      options.add("--json-schema-file,--jf", "FILE", args.schema_file, "The same from a file")};
+      options.add("-jf,--json-schema-file", "FILE", args.schema_file, "The same from a file")};
   for (size_t i = 0; i < sources.size(); ++i) {
     for (size_t j = 0; j < i; ++j) sources[i].excludes(sources[j]);
   }
 }
 
 void read_constraint(const ConstraintArgs& args, GenerateOptions& options) {
-  options.grammar = args.grammar_file.empty() ? args.grammar : read_input(args.grammar_file);
-  options.json_schema = args.schema_file.empty() ? args.schema : read_input(args.schema_file);
+  options.grammar = args.grammar_file.empty() ? args.grammar : read_filled_input(args.grammar_file);
+  options.json_schema =
+      args.schema_file.empty() ? args.schema : read_filled_input(args.schema_file);
 }
 
 void require_biased_tokens(const SamplingOptions& options, int32_t vocabulary_size) {

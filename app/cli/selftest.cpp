@@ -18,11 +18,13 @@ void declare(Options options, SelftestArgs& args) {
   declare_device(options, args.load);
   options.add("--op", "NAME", args.only, "Only this operation, e.g. matmul");
   options.flag("-v,--verbose", args.verbose, "Say on stderr what is unsupported and why");
-  options.flag("--json", args.json, "Print JSON on stdout");
+  options.example("infer selftest --device vulkan", "whether a driver computes right");
+  options.flag("--json", args.json, "Print JSON");
 }
 
 int run(SelftestArgs& args) {
   require_device(args.load.device);
+  args.load.threads = thread_count(args.load.threads);
   if (args.verbose) set_verbosity(Verbosity::info);
   const SelftestReport report = must(selftest(args.load, args.only));
   if (args.json) {
@@ -33,12 +35,12 @@ int run(SelftestArgs& args) {
                 {"failures", report.failures},
                 {"untested", report.untested}});
   } else {
-    for (const std::string& failure : report.failures) note("failed: {}", failure);
+    for (const std::string& failure : report.failures) say("failed: {}", failure);
     for (const std::string& isa : report.untested) {
-      note("untested: the kernels for {}, which this machine does not have", isa);
+      say("untested: the kernels for {}, which this machine does not have", isa);
     }
-    note("{}: {} passed, {} failed, {} unsupported", args.load.device, report.passed, report.failed,
-         report.unsupported);
+    say("{}: {} passed, {} failed, {} unsupported", args.load.device, report.passed, report.failed,
+        report.unsupported);
   }
   return report.failed == 0 ? kExitOk : kExitRuntime;
 }

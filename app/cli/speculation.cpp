@@ -7,10 +7,11 @@
 namespace infer::cli {
 
 void declare_speculation(Options options, SpeculationArgs& args) {
-  options.add("--spec", "auto|off|N", args.mode,
-              "Tokens that the drafters propose at a time: auto (as many as make it fastest, "
-              "perhaps none), off, or a number. Alone it takes the drafter 'suffix', and with the "
-              "built-in model its draft model");
+  options.group(kSpeculationGroup)
+      .add("--spec", "auto|off|N", args.mode,
+           "Tokens that the drafters propose at a time: auto (as many as make it fastest, "
+           "perhaps none), off, or a number. Alone it takes the drafter 'suffix', and with the "
+           "built-in model its draft model");
 }
 
 void apply_speculation(const SpeculationArgs& args, ModelArgs& model, GenerateOptions& generate) {

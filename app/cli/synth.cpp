@@ -41,6 +41,7 @@ void declare(Options options, SynthArgs& args) {
   size("--expert-feed-forward", synth.expert_feed_forward, "Width of an expert");
   size("--context", synth.context, "Context length");
   options.flag("-q,--quiet", args.quiet, "Only errors on stderr");
+  options.example("infer synth tinyllama-1.1b model.gguf --type q4_k_m", "to measure its speed");
 }
 
 int run(SynthArgs& args) {

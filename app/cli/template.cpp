@@ -1,5 +1,6 @@
 // infer template: renders a chat template.
 #include "cli/arguments.h"
+#include "cli/chat_templates.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
 #include "cli/output.h"
@@ -7,20 +8,21 @@
 namespace infer::cli {
 namespace {
 
-struct TemplateArgs {
+struct RenderArgs {
   ModelArgs model;
-  std::string source;
+  TemplateArgs chat_template;
   std::string input;
   bool json = false;
 };
 
-void declare(Options options, TemplateArgs& args) {
+void declare(Options options, RenderArgs& args) {
   declare_model(options, args.model);
-  options.add("--template", "FILE", args.source, "Jinja template to use in place of a model's");
+  declare_template(options, args.chat_template);
   options.add("-i,--input", "FILE", args.input,
               "JSON object with the template's variables (messages, tools, bos_token, "
               "add_generation_prompt, …) and `now`, the time of strftime_now; '-': stdin");
   options.flag("--json", args.json, "Print one JSON object: text");
+  options.example("infer template -m model.gguf --input chat.json", "a conversation as its prompt");
 }
 
 /// The input as it lies in the file: read again and written anew it would lose large integers.
@@ -35,7 +37,7 @@ Input read_variables(const std::string& path) {
   try {
     input.variables = Json::parse(input.text);
   } catch (const Json::exception& e) {
-    throw Failure(kExitBadFile, fmt::format("{}: not JSON: {}", name, e.what()));
+    throw Failure(kExitBadFile, fmt::format("{}: not JSON: {}", name, json_failure(e)));
   }
   if (!input.variables.is_object()) {
     throw Failure(kExitBadFile, fmt::format("{}: expected one JSON object", name));
@@ -56,21 +58,19 @@ void add_special_tokens(Input& input, const Vocabulary& vocabulary) {
   input.text.insert(input.text.find('{') + 1, added);
 }
 
-int run(TemplateArgs& args) {
-  if (args.source.empty() == args.model.path.empty()) {
+int run(RenderArgs& args) {
+  std::string source = template_source(args.chat_template);
+  if (source.empty() == args.model.path.empty()) {
     usage("expected either a model (-m) or a template (--template)");
   }
   if (args.input.empty()) usage("no variables given: --input FILE");
   Input input = read_variables(args.input);
-  std::string source;
-  if (args.source.empty()) {
-    source = must(describe_model(args.model.path)).chat_template;
+  if (source.empty()) {
+    source = must_read(describe_model(args.model.path)).chat_template;
     if (source.empty()) {
       throw Failure(kExitBadFile, args.model.path + ": the model has no chat template");
     }
-    add_special_tokens(input, *must(Vocabulary::load(args.model.path)));
-  } else {
-    source = read_input(args.source);
+    add_special_tokens(input, *must_read(Vocabulary::load(args.model.path)));
   }
   std::string now;
   if (const auto given = input.variables.find("now"); given != input.variables.end()) {

@@ -101,7 +101,7 @@ Terminal::Terminal() {
   handle(SIGWINCH, on_resize);
   handle(SIGTSTP, on_stop);
   handle(SIGCONT, on_resume);
-  for (const int signal : {SIGHUP, SIGQUIT, SIGTERM}) handle(signal, on_end);
+  handle(SIGQUIT, on_end);  // SIGHUP and SIGTERM: interrupt.h
 }
 
 Terminal::~Terminal() {

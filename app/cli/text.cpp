@@ -11,6 +11,7 @@ namespace {
 
 struct TextArgs {
   ModelArgs model;
+  std::optional<std::string> prompt;
   std::string file = "-";
   bool no_bos = false;
   bool no_special = false;
@@ -19,17 +20,20 @@ struct TextArgs {
 
 void declare_tokenize(Options options, TextArgs& args) {
   declare_model(options, args.model);
+  const Option prompt = options.add("-p,--prompt", "TEXT", args.prompt, "The text").may_be_empty();
   options.add("-f,--file", "FILE", args.file, "Text to read, to the byte; '-': stdin")
-      .show_default();
+      .show_default()
+      .excludes(prompt);
   options.flag("--no-bos", args.no_bos, "Add no special tokens");
   options.flag("--no-special", args.no_special, "Take special tokens in the text as plain text");
   options.flag("--json", args.json, "Print one JSON array");
+  options.example("infer tokenize model.gguf -p \"Once upon a time\"", "the ids of a text");
 }
 
 int run_tokenize(TextArgs& args) {
   require_model(args.model);
-  const std::string text = read_input(args.file);
-  const std::unique_ptr<Vocabulary> vocabulary = must(Vocabulary::load(args.model.path));
+  const std::string text = args.prompt ? *args.prompt : read_input(args.file);
+  const std::unique_ptr<Vocabulary> vocabulary = must_read(Vocabulary::load(args.model.path));
   const std::vector<int32_t> tokens =
       must(vocabulary->tokenize(text, {!args.no_bos, !args.no_special}));
   if (args.json) {
@@ -58,7 +62,7 @@ int run_detokenize(TextArgs& args) {
                               "spaces",
                               args.file == "-" ? "stdin" : args.file));
   }
-  const std::unique_ptr<Vocabulary> vocabulary = must(Vocabulary::load(args.model.path));
+  const std::unique_ptr<Vocabulary> vocabulary = must_read(Vocabulary::load(args.model.path));
   for (const int32_t token : *tokens) {
     if (token < 0 || token >= vocabulary->size()) {
       usage(fmt::format("token {} is not one of the model's {}", token, vocabulary->size()));

@@ -95,7 +95,13 @@ Result<std::unique_ptr<Device>> open(int32_t index, const DeviceOptions& options
   try {
     return std::make_unique<CpuDevice>(*chosen, options);
   } catch (const std::system_error& e) {
-    return fail(StatusCode::device, "cpu: cannot start {} threads: {}", options.threads, e.what());
+    // Each takes memory for its stack, and this is how the system says that there is none.
+    const bool refused = e.code() == std::errc::resource_unavailable_try_again;
+    return fail(
+        refused ? StatusCode::out_of_memory : StatusCode::device,
+        "cpu: cannot start {} threads: {}{}",
+        options.threads > 0 ? options.threads : available_threads(), e.code().message(),
+        refused ? "; there is no memory for their stacks, or the system allows no more" : "");
   }
 }
 

@@ -180,21 +180,22 @@ class Bench {
 
 Status check(const std::vector<std::string>& paths, const BenchOptions& options) {
   const auto good = [](const std::vector<int32_t>& counts, int32_t least) {
-    return !counts.empty() && std::ranges::min(counts) >= least;
+    return counts.empty() || std::ranges::min(counts) >= least;
   };
   if (!paths.empty() && options.repeats >= 1 && good(options.prompt_tokens, 1) &&
-      good(options.generate_tokens, 1) && good(options.batches, 1) && good(options.depths, 0)) {
+      good(options.generate_tokens, 1) && good(options.batches, 1) && good(options.depths, 0) &&
+      !tests_of(options).empty()) {
     return {};
   }
   return error(StatusCode::invalid_argument,
-               "expected at least one model, and lists of at least one prompt token, one token to "
-               "generate, one sequence and a depth of 0, with one repeat");
+               "expected at least one model, and lists of at least one prompt token or one token "
+               "to generate, one sequence and a depth of 0, with one repeat");
 }
 
 /// Room for what every session may hold at once.
 LoadOptions load_options(const BenchOptions& options) {
   const auto most = [](const std::vector<int32_t>& counts) {
-    return int64_t{std::ranges::max(counts)};
+    return counts.empty() ? int64_t{0} : int64_t{std::ranges::max(counts)};
   };
   LoadOptions load = options.load;
   load.prefix_reuse = false;  // every repetition computes all

@@ -166,8 +166,11 @@ Result<ImportanceMatrix> load_importance(const std::string& path) {
   std::array<char, 4> magic{};
   {
     std::error_code code;
-    if (!std::filesystem::is_regular_file(path, code)) {
+    if (!std::filesystem::exists(path, code)) {
       return fail(StatusCode::not_found, "{}: no such file", path);
+    }
+    if (!std::filesystem::is_regular_file(path, code)) {
+      return fail(StatusCode::bad_file, "{}: expected a regular file, the importance matrix", path);
     }
     std::ifstream file(path, std::ios::binary);
     if (!file) return fail(StatusCode::io, "{}: cannot be read", path);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <map>
 #include <mutex>
 #include <optional>
 
@@ -140,6 +141,19 @@ Result<MixModel> mix_model(const WeightSource& source, const std::string& arch, 
   return model;
 }
 
+/// Weights of which there is the same to say.
+struct Weights {
+  std::string first;
+  int64_t count = 0;
+
+  void add(const std::string& name) {
+    if (count++ == 0) first = name;
+  }
+  std::string text() const {
+    return count > 1 ? fmt::format("{} and {} more", first, count - 1) : first;
+  }
+};
+
 /// A weight and what becomes of it.
 struct Planned {
   const Weight* weight;
@@ -185,6 +199,9 @@ class Quantizer {
     INFER_TRY_S(const auto arch, source_.metadata().get_string("general.architecture"));
     INFER_TRY_S(const MixModel model,
                 mix_model(source_, arch.value_or(""), !options_.importance.empty()));
+    INFER_CHECK(check_patterns());
+    warn_of_type(model);
+    std::map<std::string, Weights> replaced;  // by what became of them
     const bool tied = source_.find("output.weight") == nullptr;
     for (const Weight& weight : source_.weights()) {
       DType wanted = weight.desc.type;
@@ -200,14 +217,22 @@ class Quantizer {
                      path_, weight.name, dtype_info(weight.desc.type).name, dtype_info(fits).name);
       }
       if (fits != wanted) {
-        log(LogLevel::warning, "{}: rows of {} are no whole blocks of {}: {} is taken instead",
-            weight.name, weight.desc.shape[0], dtype_info(wanted).name, dtype_info(fits).name);
+        replaced[fmt::format("rows of {} are no whole blocks of {}: {} is taken instead",
+                             weight.desc.shape[0], dtype_info(wanted).name, dtype_info(fits).name)]
+            .add(weight.name);
       }
       planned_.push_back({&weight, desc, wanted, {}});
       total_ += desc.extent_bytes();
       if (is_quantised(fits) && fits != weight.desc.type) {
         INFER_CHECK(find_importance(planned_.back()));
       }
+    }
+    for (const auto& [what, weights] : replaced) {
+      log(LogLevel::warning, "{}: {}", weights.text(), what);
+    }
+    if (unmeasured_.count > 0) {
+      log(LogLevel::warning, "{}: the importance matrix says nothing of {}", unmeasured_.text(),
+          unmeasured_.count > 1 ? "them" : "it");
     }
     const bool used = std::ranges::any_of(
         planned_, [](const Planned& planned) { return !planned.importance.empty(); });
@@ -220,6 +245,36 @@ class Quantizer {
                    options_.importance);
     }
     return {};
+  }
+
+  /// A pattern without a weight is a mistake in it.
+  Status check_patterns() const {
+    for (const auto& request : request_.patterns) {
+      const std::string& pattern = request.first;
+      const bool found = std::ranges::any_of(source_.weights(), [&](const Weight& weight) {
+        return may_be_quantised(weight) && contains_pattern(weight.name, pattern);
+      });
+      if (found) continue;
+      return error(StatusCode::invalid_argument,
+                   "{}: the pattern '{}' is of no weight that can have another type", path_,
+                   pattern);
+    }
+    return {};
+  }
+
+  /// What most would not expect of the type.
+  void warn_of_type(const MixModel& model) const {
+    if (!request_.mix) return;
+    if (request_.mix->is_of_experts() && model.experts == 0) {
+      log(LogLevel::warning, "{} is of experts, and the model has none: all becomes {}",
+          options_.type, dtype_info(request_.mix->base()).name);
+    }
+    if (request_.mix->needs_importance() && !model.importance) {
+      log(LogLevel::warning,
+          "{} without an importance matrix loses much; 'infer imatrix' makes one, --imatrix takes "
+          "it",
+          options_.type);
+    }
   }
 
   DType type_of(const Weight& weight, const MixModel& model, bool tied) const {
@@ -247,7 +302,7 @@ class Quantizer {
     if (found == matrix_.entries.end()) {
       // Tables are looked up, not multiplied: there is nothing to measure.
       if (weight.name != "token_embd.weight") {
-        log(LogLevel::warning, "{}: the importance matrix says nothing of it", weight.name);
+        unmeasured_.add(weight.name);
       }
       return {};
     }
@@ -416,6 +471,7 @@ class Quantizer {
   ThreadPool pool_;
   ImportanceMatrix matrix_;
   std::vector<Planned> planned_;
+  Weights unmeasured_;  // that the importance matrix does not have
   std::vector<std::byte> panel_;
   int64_t total_ = 0;
   int64_t done_ = 0;

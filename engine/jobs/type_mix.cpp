@@ -209,6 +209,10 @@ DType TypeMix::of_embedding() const {
   }
 }
 
+bool TypeMix::needs_importance() const {
+  return is_one_of(kind_, kTwoBits) || is_one_of(kind_, {Kind::q2_k_s, Kind::iq3_xxs});
+}
+
 int32_t TypeMix::file_type() const {
   if (kind_ != Kind::uniform) return std::ranges::find(kMixes, kind_, &NamedMix::kind)->file_type;
   switch (base_) {

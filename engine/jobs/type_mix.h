@@ -62,6 +62,10 @@ class TypeMix {
   /// Of the output matrix, or of an embedding in its place.
   DType of_output() const;
   DType of_embedding() const;
+  /// Whether it is a type for experts, and the rest of a model gets another.
+  bool is_of_experts() const { return kind_ == Kind::mxfp4; }
+  /// Whether it is so coarse that it needs to be known which weights matter.
+  bool needs_importance() const;
   /// The number for general.file_type (enum llama_ftype of llama.h); −1: it has none.
   int32_t file_type() const;
 

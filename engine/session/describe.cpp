@@ -46,6 +46,48 @@ std::string text_or_empty(const Metadata& metadata, std::string_view key) {
   return found && *found ? **found : std::string();
 }
 
+/// The name of general.file_type (enum llama_ftype of llama.h); empty if there is none.
+std::string file_type_name(const Metadata& metadata) {
+  constexpr std::pair<int64_t, std::string_view> kNames[] = {{0, "F32"},
+                                                             {1, "F16"},
+                                                             {2, "Q4_0"},
+                                                             {3, "Q4_1"},
+                                                             {7, "Q8_0"},
+                                                             {8, "Q5_0"},
+                                                             {9, "Q5_1"},
+                                                             {10, "Q2_K - Medium"},
+                                                             {11, "Q3_K - Small"},
+                                                             {12, "Q3_K - Medium"},
+                                                             {13, "Q3_K - Large"},
+                                                             {14, "Q4_K - Small"},
+                                                             {15, "Q4_K - Medium"},
+                                                             {16, "Q5_K - Small"},
+                                                             {17, "Q5_K - Medium"},
+                                                             {18, "Q6_K"},
+                                                             {19, "IQ2_XXS"},
+                                                             {20, "IQ2_XS"},
+                                                             {21, "Q2_K - Small"},
+                                                             {22, "IQ3_XS"},
+                                                             {23, "IQ3_XXS"},
+                                                             {24, "IQ1_S"},
+                                                             {25, "IQ4_NL"},
+                                                             {26, "IQ3_S"},
+                                                             {27, "IQ3_M"},
+                                                             {28, "IQ2_S"},
+                                                             {29, "IQ2_M"},
+                                                             {30, "IQ4_XS"},
+                                                             {31, "IQ1_M"},
+                                                             {32, "BF16"},
+                                                             {36, "TQ1_0"},
+                                                             {37, "TQ2_0"},
+                                                             {38, "MXFP4 - Experts"}};
+  const auto number = metadata.get_int("general.file_type", 0, INT32_MAX);
+  if (!number || !*number) return {};
+  const auto found =
+      std::ranges::find(kNames, **number, &std::pair<int64_t, std::string_view>::first);
+  return found == std::end(kNames) ? std::string() : std::string(found->second);
+}
+
 }  // namespace
 
 ModelDescription describe(const std::string& path, const WeightSource& source) {
@@ -67,7 +109,8 @@ ModelDescription describe(const std::string& path, const WeightSource& source) {
                          {weight.desc.shape.begin(), weight.desc.shape.begin() + rank},
                          bytes});
   }
-  if (!bytes_by_type.empty()) {
+  d.file_type = file_type_name(metadata);
+  if (d.file_type.empty() && !bytes_by_type.empty()) {
     const auto most = std::ranges::max_element(bytes_by_type, {}, [](auto& e) { return e.second; });
     d.file_type = dtype_info(most->first).name;
   }

@@ -149,8 +149,9 @@ Status Engine::Impl::start() {
     thread_ = std::thread([this] { serve(); });
     return {};
   } catch (const std::system_error& failure) {
-    return error(StatusCode::device, "cannot start the thread that computes: {}",
-                 failure.code().message());
+    const bool refused = failure.code() == std::errc::resource_unavailable_try_again;
+    return error(refused ? StatusCode::out_of_memory : StatusCode::device,
+                 "cannot start the thread that computes: {}", failure.code().message());
   }
 }
 

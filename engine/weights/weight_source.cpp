@@ -24,6 +24,10 @@ Result<std::unique_ptr<WeightSource>> open_model(const std::string& path) {
     return fail(StatusCode::io, "{}: cannot open: {}", path,
                 std::generic_category().message(errno));
   }
+  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+    return fail(StatusCode::bad_file,
+                "{}: expected a model file or a directory, found a pipe, device or socket", path);
+  }
   std::string names;
   for (const FormatDef* format : all_formats()) {
     if (format->recognise(path)) return format->open(path);

@@ -24,10 +24,12 @@ def script(shell):
 def commands():
     """Every command of the help with the long options of its own help."""
     def shown(*arguments):
-        return infer(*arguments, "--help").stderr.decode()
-    names = re.findall(r"^  (\w+) ", shown().split("Subcommands:")[1], re.M)
+        return infer(*arguments, "--help").stdout.decode()
+    names = re.findall(r"^  (\w+) ", shown().split("Commands:")[1].split("\n\n")[0], re.M)
     assert len(names) > 5
-    return {name: re.findall(r"--[\w-]+", shown(name).split("Options:")[1]) for name in names}
+    entries = {name: re.findall(r"^  -.*", shown(name).split("Options:")[1], re.M) for name in names}
+    return {name: re.findall(r"--[\w-]+", "\n".join(re.split("  +", e.strip())[0] for e in lines))
+            for name, lines in entries.items()}
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -94,11 +96,12 @@ def test_bash_completes_values(complete):
     assert complete("run", "--model", "mod") == ["model.gguf"]
     assert complete("run", "-m", "an") == ["another model.gguf"]
     assert "cpu" in complete("run", "-m", "model.gguf", "--device", "")
-    for flag in ("-ctk", "--ctk", "--cache-type-v"):
+    for flag in ("-ctk", "--cache-type-k", "--cache-type-v"):
         assert complete("run", flag, "q") == ["q8_0", "q4_0"]
     assert complete("run", "-n", "") == []
     assert {"q4_k_m", "f16"} <= set(complete("synth", "--type", ""))
     assert complete("completion", "z") == ["zsh"]
+    assert complete("help", "ru") == complete("man", "ru") == ["run"]
 
 
 def test_bash_completes_positionals_in_their_order(complete):

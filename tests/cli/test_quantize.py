@@ -3,6 +3,7 @@
 import array
 import json
 import math
+import re
 import resource
 import shutil
 import signal
@@ -23,9 +24,9 @@ TEXT = " ".join(f"{w} {w}{v} {v}" for w in ("a", "ca", "e", "zu", "do") for v in
 
 def types():
     """Named by the program itself, so that a new type is tested as soon as it is there."""
-    text = infer("quantize", "--help").stderr.decode()
-    names = text[text.index(":{") + 2:]
-    return names[:names.index("}")].replace("\n", "").replace(" ", "").split(",")
+    text = infer("quantize", "--help").stdout.decode()
+    names = text[text.index("a mix of types:") + 15:]
+    return "".join(names[:names.index("\n\n")].split()).split(",")
 
 
 def synth(path, *options, type="f32", layers=2, width=256, tokens=600):
@@ -71,6 +72,27 @@ def described(path):
 
 def types_of(path):
     return {t["name"]: t["type"] for t in described(path)["tensors"]}
+
+
+@pytest.mark.parametrize("type, name", [("Q4_K_M", "Q4_K - Medium"), ("Q4_0", "Q4_0"),
+                                        ("Q3_K_S", "Q3_K - Small"), ("MXFP4", "MXFP4 - Experts")])
+def test_info_names_the_type_of_the_file(type, name, source, tmp_path):
+    path = tmp_path / "q.gguf"
+    quantize(source, path, type)
+    about = described(path)
+    assert about["file_type"] == name
+    held = {}
+    for tensor in about["tensors"]:
+        of = held.setdefault(tensor["type"], {"tensors": 0, "bytes": 0})
+        of["tensors"] += 1
+        of["bytes"] += tensor["bytes"]
+    assert about["types"] == held
+    sizes = [of["bytes"] for of in about["types"].values()]
+    assert sizes == sorted(sizes, reverse=True)
+    text = infer("info", path).stdout.decode()
+    assert f"type          {name}\n" in text
+    for type, of in held.items():
+        assert re.search(rf"^    {type} +\S+ \S+ in {of['tensors']} tensors$", text, re.M), type
 
 
 @pytest.mark.parametrize("type", types())
@@ -156,6 +178,57 @@ def test_rows_that_are_no_whole_blocks_get_another_type(tmp_path):
         assert t["blk.0.ffn_up.weight"] == rows96 and t["blk.0.ffn_down.weight"] == rows272
         assert "blk.0.ffn_down.weight: rows of 272 are no whole blocks of" in done.stderr.decode()
         assert nmse(logits(path), logits(source)) < 0.2
+
+
+def warnings(*arguments):
+    done = infer("quantize", *arguments)
+    assert done.returncode == 0, done.stderr.decode()
+    return [line for line in done.stderr.decode().splitlines() if "warning: " in line]
+
+
+def test_one_line_of_warning_for_weights_alike(tmp_path):
+    source = synth(tmp_path / "odd.gguf", layers=5, width=96)
+    one, other = warnings(source, tmp_path / "q.gguf", "Q4_0", "--tensor-type", "ffn_up=Q4_K")
+    assert "blk.0.ffn_up.weight and 4 more: rows of 96 are no whole blocks of Q4_K" in one
+    assert "output.weight: rows of 96 are no whole blocks of Q6_K" in other
+
+
+def test_a_type_that_is_not_what_one_expects_is_told(source, experts, tmp_path):
+    out = tmp_path / "q.gguf"
+    assert "model has none" in warnings(source, out, "MXFP4")[0]
+    assert warnings(experts, out, "MXFP4") == []
+    for type in ("IQ2_XXS", "iq2_xs", "IQ2_S", "Q2_K_S"):
+        assert "without an importance matrix" in warnings(source, out, type)[0]
+    imatrix(source, tmp_path / "i.gguf", text=TEXT * 8)
+    assert not any("without" in w for w in warnings(source, out, "Q2_K_S", "--imatrix",
+                                                    tmp_path / "i.gguf"))
+    assert warnings(source, out, "Q4_K_M") == []
+
+
+def test_a_pattern_without_a_weight_is_an_error(source, tmp_path):
+    fails(2, "quantize", source, tmp_path / "q.gguf", "Q4_0", "--tensor-type", "ffn_upp=Q8_0",
+          says="ffn_upp")
+    fails(2, "quantize", source, tmp_path / "q.gguf", "Q4_0", "--tensor-type", "_norm=Q8_0",
+          says="_norm")
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_name_for_the_output_is_made(source, tmp_path):
+    for name, made in (("m.gguf", "m-Q4_0.gguf"), ("m-f16.gguf", "m-Q4_0.gguf"),
+                       ("M-BF16.gguf", "M-Q4_0.gguf"), ("m.v1", "m.v1-Q4_0.gguf")):
+        folder = tmp_path / name.replace(".", "_")
+        folder.mkdir()
+        shutil.copy(source, folder / name)
+        assert warnings(folder / name, "q4_0") == []
+        assert {p.name for p in folder.iterdir()} == {name, made}
+        before = (folder / made).read_bytes()
+        (folder / made).write_bytes(b"mine")
+        fails(1, "quantize", folder / name, "q4_0", says="--force")
+        assert (folder / made).read_bytes() == b"mine"
+        warnings(folder / name, "q4_0", "--force")
+        assert (folder / made).read_bytes() == before
+    fails(2, "quantize", source, says="type")
+    fails(2, "quantize", source, tmp_path / "other.gguf", says="Q4_K_M")
 
 
 def test_what_is_quantised_is_not_quantised_again_by_accident(source, tmp_path):

@@ -23,9 +23,10 @@ def described(path):
 
 def shapes():
     """Named by the program itself, so that a new shape is tested as soon as it is there."""
-    text = infer("synth", "--help").stderr.decode()
-    names = text[text.index(":{") + 2:]
-    return [name for name in names[:names.index("}")].split(",") if name != "custom"]
+    text = infer("synth", "--help").stdout.decode()
+    names = text[text.index("Shape of the model:") + 19:]
+    names = "".join(names[:names.index("\n  OUTPUT")].split()).split(",")
+    return [name for name in names if name != "custom"]
 
 
 def small(shape, path, **sizes):

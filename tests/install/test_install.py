@@ -134,6 +134,23 @@ def test_soname_and_dependencies(libdir):
     assert all(allowed.fullmatch(n) for n in needed), needed
 
 
+def test_manual_pages_and_completion_scripts(prefix):
+    program = prefix / "bin/infer"
+    if not program.exists():
+        pytest.skip("this build leaves the program out")
+    share = prefix / "share"
+    pages = sorted(path.name for path in (share / "man/man1").iterdir())
+    commands = run(program, "help").stdout.split("Commands:\n")[1].split("\n\n")[0].splitlines()
+    assert pages == sorted(["infer.1", *(f"infer-{c.split()[0]}.1" for c in commands)])
+    assert (share / "man/man1/infer-run.1").read_text() == run(program, "man", "run").stdout
+    for shell, path in (("bash", "bash-completion/completions/infer"),
+                        ("zsh", "zsh/site-functions/_infer"),
+                        ("fish", "fish/vendor_completions.d/infer.fish")):
+        text = (share / path).read_text()
+        assert text == run(program, "completion", shell).stdout
+        assert str(SOURCE) not in text and "--top-k" in text.replace("-l top-k", "--top-k")
+
+
 def test_nothing_names_the_build_machine(prefix, libdir):
     texts = [libdir / "pkgconfig/infer.pc", *(libdir / "cmake/infer").glob("*.cmake")]
     assert len(texts) >= 4

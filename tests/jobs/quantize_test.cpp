@@ -235,6 +235,15 @@ TEST_CASE("patterns of names decide by the first that matches") {
   CHECK(type_of(name, {{"ffn*weight", "Q4_0"}}) == "Q4_0");
   CHECK(type_of(name, {{"b?k.?.ffn", "Q4_0"}}) == "Q4_0");
   CHECK(type_of(name, {{"*", "Q4_0"}}) == "Q4_0");
-  CHECK(type_of(name, {{"weight?", "Q4_0"}, {"ffn_down", "Q4_0"}, {"fn?up.b", "Q4_0"}}) == "Q8_0");
+  CHECK(type_of(name, {{"ffn_down", "Q4_0"}}) == "Q8_0");
   CHECK(type_of("blk.0.ffn_norm.weight", {{"*", "Q4_0"}}) == "F32");
+  for (const char* const none : {"weight?", "fn?up.b", "ffn_norm"}) {  // or none that may change
+    QuantizeOptions options;
+    options.type = "Q8_0";
+    options.tensor_types = {{"*", "Q4_0"}, {none, "Q4_0"}};
+    const Result<QuantizeReport> report = quantize(source, folder.path("none.gguf"), options);
+    REQUIRE(!report);
+    CHECK(report.error().code() == StatusCode::invalid_argument);
+    CHECK(report.error().message().find(none) != std::string::npos);
+  }
 }

@@ -49,7 +49,7 @@ trap 'rm -rf "$folder"' EXIT
 
 compiler=$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' build/release/CMakeCache.txt)
 echo "machine:  $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) processors"
-[[ $device == cpu ]] || "$infer" devices 2>&1
+[[ $device == cpu ]] || "$infer" devices
 echo "compiler: $("$compiler" --version | head -n 1)"
 echo "source:   $(git describe --always --dirty 2>/dev/null || echo unknown)"
 echo

@@ -195,7 +195,7 @@ typedef struct infer_model {
   const char* path;
   const char* name;
   const char* architecture;
-  const char* file_type;     /* the type that most of the weights have */
+  const char* file_type;     /* what the file says, "Q4_K - Medium"; else what most weights have */
   const char* tokenizer;     /* kind and pre-tokenizer */
   const char* chat_template; /* Jinja source */
   int64_t parameters;

@@ -178,7 +178,7 @@ struct ModelDescription {
   std::string path;
   std::string name;  ///< general.name, may be empty
   std::string architecture;
-  std::string file_type;  ///< the type that most of the weights have
+  std::string file_type;  ///< what the file says, "Q4_K - Medium"; else what most weights have
   int64_t parameters = 0;
   int64_t weight_bytes = 0;  ///< in the file
   int64_t vocabulary = 0;

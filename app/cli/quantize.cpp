@@ -1,4 +1,4 @@
-// infer quantize: a model with weights of other types. infer imatrix: what of them matters most.
+// infer quantize: a model with weights of other types. infer imatrix: which of them matter most.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>

@@ -231,7 +231,7 @@ class Quantizer {
       log(LogLevel::warning, "{}: {}", weights.text(), what);
     }
     if (unmeasured_.count > 0) {
-      log(LogLevel::warning, "{}: the importance matrix says nothing of {}", unmeasured_.text(),
+      log(LogLevel::warning, "{}: the importance matrix has nothing about {}", unmeasured_.text(),
           unmeasured_.count > 1 ? "them" : "it");
     }
     const bool used = std::ranges::any_of(
@@ -256,8 +256,7 @@ class Quantizer {
       });
       if (found) continue;
       return error(StatusCode::invalid_argument,
-                   "{}: the pattern '{}' is of no weight that can have another type", path_,
-                   pattern);
+                   "{}: the pattern '{}' matches no weight whose type can change", path_, pattern);
     }
     return {};
   }
@@ -266,8 +265,9 @@ class Quantizer {
   void warn_of_type(const MixModel& model) const {
     if (!request_.mix) return;
     if (request_.mix->is_of_experts() && model.experts == 0) {
-      log(LogLevel::warning, "{} is of experts, and the model has none: all becomes {}",
-          options_.type, dtype_info(request_.mix->base()).name);
+      log(LogLevel::warning,
+          "{} is for the weights of experts; this model has none, so all become {}", options_.type,
+          dtype_info(request_.mix->base()).name);
     }
     if (request_.mix->needs_importance() && !model.importance) {
       log(LogLevel::warning,

@@ -187,7 +187,9 @@ std::string unescaped(std::string_view text) {
 void declare_model(Options options, ModelArgs& args) {
   options.group(kModelGroup)
       .add("model,-m,--model", "FILE", args.path,
-           "Model file or directory; run, chat and perplexity have one built in");
+           "Model file or directory, or part of a name that 'infer list' lists; run, chat and "
+           "perplexity have one built in")
+      .replaced_by(model_path_of);
 }
 
 void declare_device(Options options, LoadOptions& load) {
@@ -249,8 +251,10 @@ void declare_running(Options options, ModelArgs& args, const char* step_names) {
   options.add("--reserve", "SIZE", args.reserve,
               "Free memory to leave alone; without it 5 %, at least 256M");
   const Options speculation = all.group(kSpeculationGroup);
-  speculation.add("-md,--model-draft,--draft-model", "FILE", load.draft_model,
-                  "A small model that drafts, best with the same vocabulary");
+  speculation
+      .add("-md,--model-draft,--draft-model", "FILE", load.draft_model,
+           "A small model that drafts, best with the same vocabulary")
+      .replaced_by(model_path_of);
   speculation
       .add("--drafter", "NAME,…", load.drafters,
            "Who proposes tokens that the model checks several at a time: ngram, suffix, model; "

@@ -60,6 +60,10 @@ struct ModelArgs {
   bool verbose = false;
 };
 
+/// The path of a model that is given by its path, or by a part of its name if it is one of those
+/// that 'infer list' lists. Throws Failure (usage) where several are.
+std::string model_path_of(const std::string& given);
+
 /// The model, with -m or as the first word. Whether it was given is checked by require_model, whose
 /// message helps more than the parser's.
 void declare_model(Options options, ModelArgs& args);

@@ -29,7 +29,8 @@ void declare(Options options, BenchArgs& args) {
   BenchOptions& bench = args.bench;
   options.group(kModelGroup)
       .add("model,-m,--model", "FILE", args.paths,
-           "Model file (needed); several are measured in turns");
+           "Model file (needed); several are measured in turns")
+      .replaced_by(model_path_of);
   declare_running(options, args.model, "-ub,--ubatch-size,--batch-size");
   constexpr int kMost = 1 << 20;
   const auto list = [&](const char* name, std::vector<int32_t>& to, int least, int most,

@@ -141,6 +141,15 @@ Option Option::separated_by_commas() const {
   return *this;
 }
 
+Option Option::replaced_by(std::string (*change)(const std::string&)) const {
+  const auto replace = [change](std::string& value) {
+    value = change(value);
+    return std::string();
+  };
+  option_->transform(CLI::Validator(replace, ""));
+  return *this;
+}
+
 Option Option::required() const {
   option_->required();
   return *this;

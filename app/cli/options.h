@@ -47,6 +47,8 @@ class Option {
   Option suggests(std::vector<std::string> choices) const;
   /// Several values may follow one flag, with commas between.
   Option separated_by_commas() const;
+  /// What is kept of every value is what `change` makes of it, which may throw Failure.
+  Option replaced_by(std::string (*change)(const std::string& value)) const;
   Option required() const;
   Option excludes(Option other) const;
   /// The help shows what the variable holds now.

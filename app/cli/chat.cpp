@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <new>
 
 #include "chat/conversation.h"
 #include "cli/arguments.h"
@@ -58,7 +59,7 @@ void declare(Options options, ChatArgs& args) {
   declare_constraint(options, args.constraint);
   declare_speculation(options, args.speculation);
   options.flag("--context-shift", args.shift,
-               "When the context is full, drop the earlier half of it and go on");
+               "When the context is full, leave out the oldest turns and go on");
   options.flag("--json", args.json, "Print an event a line: {\"event\": \"content\", …}");
 }
 
@@ -147,6 +148,7 @@ Json statistics(const chat::Answer& answer, const Chat& chat) {
           {"generated_tokens", r.generated_tokens},
           {"generate_seconds", r.generate_seconds},
           {"first_token_seconds", r.first_token_seconds},
+          {"dropped_messages", answer.dropped_messages},
           {"context_used", chat.conversation->length()},
           {"context", chat.engine->memory().context},
           {"memory_bytes", chat.engine->memory().total},
@@ -162,10 +164,24 @@ std::string summary(const chat::Answer& answer, const Chat& chat) {
       r.generated_tokens, generate_rate(r), r.prompt_tokens, prompt_rate(r), r.first_token_seconds,
       chat.conversation->length(), memory.context, human_bytes(memory.total),
       speculation_summary(r.speculation),
-      r.reason == FinishReason::context     ? "; stopped: the context is full"
+      r.reason == FinishReason::context
+          ? "; stopped: the context is full (/clear, a larger -c or --context-shift)"
       : r.reason == FinishReason::cancelled ? "; stopped"
       : r.reason == FinishReason::length    ? "; stopped: -n"
                                             : "");
+}
+
+/// Says what helps where the context is full.
+[[noreturn]] void fail(const chat::Conversation& conversation, const Status& status) {
+  using TooLong = chat::Conversation::TooLong;
+  std::string text = status.message();
+  if (conversation.too_long() != TooLong::nothing) text += "; the conversation is as before. ";
+  if (conversation.too_long() == TooLong::messages) {
+    text += "/undo, /clear, a larger -c or --context-shift make room";
+  } else if (conversation.too_long() == TooLong::last_turn) {
+    text += "A shorter message or a larger -c helps";
+  }
+  throw Failure(exit_code(status.code()), text);
 }
 
 /// Answers the messages as they stand.
@@ -181,10 +197,13 @@ void answer(Chat& chat, const ChatArgs& args) {
   forget_interrupt();
   view.end();
   if (!done) {
-    if (args.json) print_json({{"event", "error"}, {"message", done.error().message()}});
-    must(done.error());
+    fail(*chat.conversation, done.error());
   }
   check_out();
+  if (done->dropped_messages > 0 && !chat.told_of_dropped && !args.model.quiet) {
+    note("the context is full: from here on the model does not see the oldest messages");
+    chat.told_of_dropped = true;
+  }
   chat.last = summary(*done, chat);
   if (args.json) {
     print_json(statistics(*done, chat));
@@ -193,9 +212,11 @@ void answer(Chat& chat, const ChatArgs& args) {
   }
 }
 
-/// A message or a command; false where the conversation ends.
+/// A message or a command; false where the conversation ends. After a failure the messages are as
+/// before.
 bool take_line(Chat& chat, const ChatArgs& args, const std::string& line) {
   if (line.find_first_not_of(" \t\r\n") == std::string::npos) return true;
+  const Json before = chat.conversation->messages();
   CommandResult result = CommandResult::answer;
   if (line.starts_with('/')) {
     result = run_chat_command(chat, line);
@@ -203,11 +224,46 @@ bool take_line(Chat& chat, const ChatArgs& args, const std::string& line) {
     chat.conversation->messages().push_back({{"role", "user"}, {"content", line}});
   }
   if (result == CommandResult::leave) return false;
-  if (result == CommandResult::answer) answer(chat, args);
+  if (result == CommandResult::read) return true;
+  try {
+    answer(chat, args);
+  } catch (const Failure&) {
+    chat.conversation->messages() = before;
+    throw;
+  }
   return true;
 }
 
-int run(ChatArgs& args) {
+/// Only JSON has this besides the line on stderr.
+void tell_failure(const ChatArgs& args, int code, const std::string& message) {
+  if (!args.json) return;
+  const Json event = {{"event", "error"}, {"message", message}, {"code", code}};
+  write_out(event.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+/// Lines until the end; whether an answer failed.
+bool converse(Chat& chat, const ChatArgs& args) {
+  bool failed = false;
+  std::optional<std::string> line = args.prompt;
+  for (;;) {
+    if (!line) line = chat.reader->read("> ");
+    if (!line) break;
+    try {
+      if (!take_line(chat, args, *line)) break;
+    } catch (const Failure& failure) {
+      // A turn that fails does not end the conversation of a person, who sees why.
+      if (!chat.reader->interactive() || failure.exit_code() == kExitInterrupted) throw;
+      tell_failure(args, failure.exit_code(), failure.what());
+      print_error(failure.what());
+      failed = true;
+    }
+    line.reset();
+    if (args.single_turn) break;
+  }
+  return failed;
+}
+
+int run_chat(ChatArgs& args) {
   args.generate.sampling = sampling_options(args.sampling);
   read_constraint(args.constraint, args.generate);
   if (args.shift) args.generate.overflow = ContextOverflow::shift;
@@ -232,23 +288,21 @@ int run(ChatArgs& args) {
         fmt::format("{} · /help lists the commands, Ctrl-D leaves",
                     engine->model().name.empty() ? engine->model().path : engine->model().name));
   }
-  bool failed = false;
-  std::optional<std::string> line = args.prompt;
-  for (;;) {
-    if (!line) line = reader.read("> ");
-    if (!line) break;
-    try {
-      if (!take_line(chat, args, *line)) break;
-    } catch (const Failure& failure) {
-      // A turn that fails does not end the conversation of a person, who sees why.
-      if (!reader.interactive() || failure.exit_code() == kExitInterrupted) throw;
-      print_error(failure.what());
-      failed = true;
+  return converse(chat, args) ? kExitRuntime : kExitOk;
+}
+
+int run(ChatArgs& args) {
+  try {
+    return run_chat(args);
+  } catch (const Failure& failure) {
+    if (failure.exit_code() != kExitInterrupted) {
+      tell_failure(args, failure.exit_code(), failure.what());
     }
-    line.reset();
-    if (args.single_turn) break;
+    throw;
+  } catch (const std::bad_alloc&) {
+    tell_failure(args, kExitDoesNotFit, "out of memory");
+    throw;
   }
-  return failed ? kExitRuntime : kExitOk;
 }
 
 }  // namespace

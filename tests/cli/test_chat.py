@@ -116,6 +116,23 @@ def test_failures_say_what_is_wrong(model, template, tmp_path):
     fails(2, "chat", "-m", model, "--template", template, "-j", "{\"type\": 3}", stdin=b"x\n")
 
 
+def test_every_failure_is_an_event(model, template, tmp_path):
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 200)
+    plain = ["-m", model, "--template", template]
+    cases = [(3, ["-m", tmp_path / "none.gguf"], "x"), (3, ["-m", model], "x"),
+             (2, [*plain, "--temp", -1], "x"), (2, [*plain, "--chat-template-kwargs", "1"], "x"),
+             (2, [*plain, "-l", "99999+1"], "x"), (1, plain, "/nonsense"),
+             (1, plain, f"/load {deep}"), (3, plain, "/load /nonexistent"),
+             (4, [*plain, "-c", 64], "word " * 400), (4, [*plain, "--memory", "1K"], "x")]
+    for code, arguments, line in cases:
+        done = infer("chat", "--json", *arguments, stdin=line.encode() + b"\n")
+        assert done.returncode == code, done.stderr.decode()
+        events = [json.loads(e) for e in done.stdout.splitlines()]
+        assert [e["event"] for e in events] == ["error"] and events[0]["code"] == code
+        assert done.stderr.decode().endswith(events[0]["message"] + "\n")
+
+
 def test_a_closed_stdout_ends_it(model, template):
     process = subprocess.Popen(
         [INFER, "chat", "-m", str(model), "--template", str(template), "-n", "50"],

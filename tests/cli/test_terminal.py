@@ -189,6 +189,24 @@ def test_ctrl_c_gives_up_a_line(terminal):
     assert t.end() == 0
 
 
+def test_a_full_context_is_left_again(terminal):
+    """The message without an answer is taken back, and what went before is as it was."""
+    t = terminal("-n", 6, "--temp", 0, "-c", 128)
+    t.expect("> ")
+    t.send("Hello\n")
+    t.expect(STATISTICS)
+    for command, says in [("Given back ", r"the context is full[^\r]*/undo[^\r]*--context-shift"),
+                          ("/edit ", r"the message is too long[^\r]*shorter")]:
+        t.send(command + "word " * 200 + "\n")
+        t.expect(r"error:\S* " + says)
+        t.send("/history\n")
+        assert t.expect(r"user: [^\x1b]*assistant: [^\x1b]*> ")[0].count("user: ") == 1
+    t.send("/regenerate\n")
+    t.expect(STATISTICS)
+    t.send("/exit\n")
+    t.end()
+
+
 def test_a_signal_counts_wherever_it_comes(terminal):
     t = terminal()
     t.expect("> ")

@@ -214,14 +214,14 @@ void answer(Chat& chat, const ChatArgs& args) {
 
 /// A message or a command; false where the conversation ends. After a failure the messages are as
 /// before.
-bool take_line(Chat& chat, const ChatArgs& args, const std::string& line) {
-  if (line.find_first_not_of(" \t\r\n") == std::string::npos) return true;
+bool take_line(Chat& chat, const ChatArgs& args, const LineReader::Line& line) {
+  if (line.text.find_first_not_of(" \t\r\n") == std::string::npos) return true;
   const Json before = chat.conversation->messages();
   CommandResult result = CommandResult::answer;
-  if (line.starts_with('/')) {
-    result = run_chat_command(chat, line);
+  if (line.text.starts_with('/') && !line.quoted) {
+    result = run_chat_command(chat, line.text);
   } else {
-    chat.conversation->messages().push_back({{"role", "user"}, {"content", line}});
+    chat.conversation->messages().push_back({{"role", "user"}, {"content", line.text}});
   }
   if (result == CommandResult::leave) return false;
   if (result == CommandResult::read) return true;
@@ -244,7 +244,8 @@ void tell_failure(const ChatArgs& args, int code, const std::string& message) {
 /// Lines until the end; whether an answer failed.
 bool converse(Chat& chat, const ChatArgs& args) {
   bool failed = false;
-  std::optional<std::string> line = args.prompt;
+  std::optional<LineReader::Line> line;
+  if (args.prompt) line = LineReader::Line{*args.prompt};
   for (;;) {
     if (!line) line = chat.reader->read("> ");
     if (!line) break;
@@ -280,7 +281,7 @@ int run_chat(ChatArgs& args) {
   chat.engine = engine.get();
   chat.conversation = must(chat::Conversation::open(*engine, source, variables));
   chat.generate = args.generate;
-  LineReader reader(history_file());
+  LineReader reader(history_file(), "Ctrl-D or /exit leaves");
   chat.reader = &reader;
   if (!args.system.empty()) set_system(chat, args.system);
   if (reader.interactive() && !args.model.quiet) {

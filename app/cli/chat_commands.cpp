@@ -63,19 +63,20 @@ CommandResult edit(Chat& chat, const std::string& text) {
   Json& messages = chat.conversation->messages();
   const Json before = messages;
   const std::string old = text_of(take_back(messages));
-  std::optional<std::string> changed = text;
+  std::string changed = text;
   if (text.empty()) {
     if (!chat.reader->interactive()) {
       messages = before;
       refuse("/edit: expected the new text");
     }
-    changed = chat.reader->read("edit> ", old);
+    const std::optional<LineReader::Line> line = chat.reader->read("edit> ", old);
+    changed = line ? line->text : std::string();
   }
-  if (!changed || changed->empty()) {
+  if (changed.empty()) {
     messages = before;
     return CommandResult::read;
   }
-  messages.push_back({{"role", "user"}, {"content", *changed}});
+  messages.push_back({{"role", "user"}, {"content", changed}});
   return CommandResult::answer;
 }
 

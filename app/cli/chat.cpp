@@ -1,7 +1,6 @@
 // infer chat: a conversation in the terminal, or driven by a script through a pipe.
 #include <unistd.h>
 
-#include <cstdlib>
 #include <new>
 
 #include "chat/conversation.h"
@@ -32,6 +31,7 @@ struct ChatArgs {
   GenerateOptions generate;
   bool shift = false;
   bool single_turn = false;
+  bool no_history = false;
   bool json = false;
 };
 
@@ -60,14 +60,8 @@ void declare(Options options, ChatArgs& args) {
   declare_speculation(options, args.speculation);
   options.flag("--context-shift", args.shift,
                "When the context is full, leave out the oldest turns and go on");
+  options.flag("--no-history", args.no_history, "Keep no file of the lines typed");
   options.flag("--json", args.json, "Print an event a line: {\"event\": \"content\", …}");
-}
-
-std::string history_file() {
-  const char* state = std::getenv("XDG_STATE_HOME");
-  if (state != nullptr && *state != '\0') return std::string(state) + "/infer_history";
-  const char* home = std::getenv("HOME");
-  return home == nullptr || *home == '\0' ? std::string() : std::string(home) + "/.infer_history";
 }
 
 Json variables_of(const ChatArgs& args) {
@@ -218,10 +212,13 @@ bool take_line(Chat& chat, const ChatArgs& args, const LineReader::Line& line) {
   if (line.text.find_first_not_of(" \t\r\n") == std::string::npos) return true;
   const Json before = chat.conversation->messages();
   CommandResult result = CommandResult::answer;
-  if (line.text.starts_with('/') && !line.quoted) {
+  const bool slash = line.text.starts_with('/') && !line.quoted;
+  const bool escaped = slash && line.text.starts_with("//");
+  if (slash && !escaped) {
     result = run_chat_command(chat, line.text);
   } else {
-    chat.conversation->messages().push_back({{"role", "user"}, {"content", line.text}});
+    chat.conversation->messages().push_back(
+        {{"role", "user"}, {"content", escaped ? line.text.substr(1) : line.text}});
   }
   if (result == CommandResult::leave) return false;
   if (result == CommandResult::read) return true;
@@ -229,6 +226,7 @@ bool take_line(Chat& chat, const ChatArgs& args, const LineReader::Line& line) {
     answer(chat, args);
   } catch (const Failure&) {
     chat.conversation->messages() = before;
+    chat.failed = true;
     throw;
   }
   return true;
@@ -241,9 +239,8 @@ void tell_failure(const ChatArgs& args, int code, const std::string& message) {
   write_out(event.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-/// Lines until the end; whether an answer failed.
-bool converse(Chat& chat, const ChatArgs& args) {
-  bool failed = false;
+/// Lines until the end.
+void converse(Chat& chat, const ChatArgs& args) {
   std::optional<LineReader::Line> line;
   if (args.prompt) line = LineReader::Line{*args.prompt};
   for (;;) {
@@ -256,12 +253,10 @@ bool converse(Chat& chat, const ChatArgs& args) {
       if (!chat.reader->interactive() || failure.exit_code() == kExitInterrupted) throw;
       tell_failure(args, failure.exit_code(), failure.what());
       print_error(failure.what());
-      failed = true;
     }
     line.reset();
     if (args.single_turn) break;
   }
-  return failed;
 }
 
 int run_chat(ChatArgs& args) {
@@ -281,7 +276,7 @@ int run_chat(ChatArgs& args) {
   chat.engine = engine.get();
   chat.conversation = must(chat::Conversation::open(*engine, source, variables));
   chat.generate = args.generate;
-  LineReader reader(history_file(), "Ctrl-D or /exit leaves");
+  LineReader reader(!args.no_history, "Ctrl-D or /exit leaves");
   chat.reader = &reader;
   if (!args.system.empty()) set_system(chat, args.system);
   if (reader.interactive() && !args.model.quiet) {
@@ -289,7 +284,8 @@ int run_chat(ChatArgs& args) {
         fmt::format("{} · /help lists the commands, Ctrl-D leaves",
                     engine->model().name.empty() ? engine->model().path : engine->model().name));
   }
-  return converse(chat, args) ? kExitRuntime : kExitOk;
+  converse(chat, args);
+  return chat.failed ? kExitRuntime : kExitOk;
 }
 
 int run(ChatArgs& args) {

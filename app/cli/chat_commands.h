@@ -16,6 +16,7 @@ struct Chat {
   std::unique_ptr<chat::Conversation> conversation;
   GenerateOptions generate;
   std::string last;              ///< what is said of the last answer
+  bool failed = false;           ///< an answer did, not only a command
   bool told_of_dropped = false;  ///< that the model does not see all messages
 };
 

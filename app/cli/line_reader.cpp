@@ -10,6 +10,7 @@
 #include <iostream>
 
 #include "cli/failure.h"
+#include "cli/history_file.h"
 #include "cli/keys.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
@@ -65,8 +66,11 @@ struct LineReader::Editor {
     el_get(line, EL_EDITOR, &editor);
     emacs = editor != nullptr && std::string_view(editor) == "emacs";
     set_modes();
+    // Between lines as well: a paste during an answer is the next line.
+    if (edits && emacs && !terminal_is_dumb()) Terminal::mark_pastes(true);
   }
   ~Editor() {
+    Terminal::mark_pastes(false);
     history_end(history);
     el_end(line);
   }
@@ -184,7 +188,7 @@ struct LineReader::Editor {
   }
 };
 
-LineReader::LineReader(std::string history_file, std::string leaving)
+LineReader::LineReader(bool keeps_history, std::string leaving)
     : interactive_(isatty(STDIN_FILENO) == 1 && stderr_is_terminal()),
       leaving_(std::move(leaving)) {
   if (!interactive_) return;
@@ -192,7 +196,7 @@ LineReader::LineReader(std::string history_file, std::string leaving)
   if (std::setlocale(LC_CTYPE, "") == nullptr || MB_CUR_MAX == 1) {
     std::setlocale(LC_CTYPE, "C.UTF-8");
   }
-  editor_ = std::make_unique<Editor>(std::move(history_file));
+  editor_ = std::make_unique<Editor>(keeps_history ? history_file() : std::string());
 }
 
 LineReader::~LineReader() = default;
@@ -214,11 +218,8 @@ LineReader::Outcome LineReader::read_one(std::string_view prompt, std::string_vi
   editor.bytes.clear();
   // Before the prompt, which tells whoever sees it that the keys are the editor's.
   el_set(editor.line, EL_PREP_TERM, 1);
-  const bool marks = editor.edits && editor.emacs && !terminal_is_dumb();
-  if (marks) Terminal::mark_pastes(true);
   int count = 0;
   const char* line = el_gets(editor.line, &count);
-  if (marks) Terminal::mark_pastes(false);
   if (editor.outcome == Outcome::given_up) {
     el_reset(editor.line);
     print_line("^C");

@@ -11,9 +11,9 @@ namespace infer::cli {
 /// One at a time, one thread. Prompts and what is typed go to stderr.
 class LineReader {
  public:
-  /// `history_file`: kept from run to run; empty: not kept. Only of a terminal. `leaving`: a line
-  /// that says how to leave, shown after a Ctrl-C that gives up nothing.
-  LineReader(std::string history_file, std::string leaving);
+  /// `keeps_history`: what is typed at a terminal is kept from run to run, in history_file().
+  /// `leaving`: a line that says how to leave, shown after a Ctrl-C that gives up nothing.
+  LineReader(bool keeps_history, std::string leaving);
   ~LineReader();
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;

@@ -48,16 +48,32 @@ def test_unknown_keys_type_nothing(terminal, tmp_path):
 
 def test_a_paste_is_one_message(terminal, tmp_path):
     t = terminal("-n", 2, "--temp", 0)
-    t.expect("\x1b\\[\\?2004h> ")
+    t.expect("\x1b\\[\\?2004h")
+    t.expect("> ")
     t.send("See: \x1b[200~def f():\r\tif x:\r    return 'é\\\\'\r\r/exit \\\x1b[201~")
     t.expect(r"(?s)See: .*def f\(\):\r\n +if x:\r\n    return 'é\\\\'\r\n\r\n/exit")
     t.send(" now\n")
-    t.expect("\x1b\\[\\?2004l")
     t.expect(STATISTICS)
     t.send("\x1b[200~/a line\rmore\\\x1b[201~\x01\x1b[3~\n")  # it ends with a backslash
     t.expect(STATISTICS)
     assert said(t, tmp_path) == ["See: def f():\n\tif x:\n    return 'é\\\\'\n\n/exit \\ now",
                                  "a line\nmore\\"]
+    t.send("/exit\n")
+    assert t.end() == 0 and t.log.endswith("\x1b[?2004l")
+
+
+def test_a_paste_during_an_answer_is_the_next_message(terminal, tmp_path):
+    t = terminal("-n", 100000, "--temp", 1, "--context-shift", "--logit-bias", "2-inf")
+    t.expect("> ")
+    t.send("Hello\n")
+    t.expect(r"\S[^\r\n]{200}")
+    t.send("\x1b[200~one\rtwo\x1b[201~\n/set -n 2\n\x03")
+    t.expect("; stopped")
+    t.expect(r"> one\r\ntwo")
+    t.expect(r"\S[^\r\n]{200}")
+    t.send("\x03")
+    t.expect("; stopped")
+    assert said(t, tmp_path) == ["Hello", "one\ntwo"]
 
 
 def test_a_large_paste_and_broken_bytes(terminal, tmp_path):

@@ -43,8 +43,52 @@ def test_lines_are_edited_and_remembered(terminal, tmp_path):
     t.send("/nonsense\n")
     t.expect("unknown command")
     t.send("\x04")
-    assert t.end() == 1
-    assert "Hello" in (tmp_path / ".infer_history").read_text()
+    assert t.end() == 0
+    history = tmp_path / ".local" / "state" / "infer" / "history"
+    assert "Hello" in history.read_text()
+    assert history.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("variable", [None, "XDG_STATE_HOME"])
+def test_an_older_history_is_moved(terminal, tmp_path, variable):
+    state = tmp_path / "state" if variable else tmp_path / ".local" / "state"
+    old = state / "infer_history" if variable else tmp_path / ".infer_history"
+    old.parent.mkdir(exist_ok=True)
+    old.write_text("_HiStOrY_V2_\nEarlier\n")
+    old.chmod(0o644)
+    t = terminal(environment={variable: str(state)} if variable else None)
+    t.expect("> ")
+    t.send("\x1b[A")
+    t.expect("Earlier")
+    t.send("\x15\x04")
+    assert t.end() == 0
+    history = state / "infer" / "history"
+    assert not old.exists() and history.stat().st_mode & 0o777 == 0o600
+
+
+def test_no_history_is_kept_where_none_is_wanted(terminal, tmp_path):
+    t = terminal("-n", 6, "--temp", 0, "--no-history")
+    t.expect("> ")
+    t.send("Hello\n")
+    t.expect(STATISTICS)
+    t.send("\x1b[A")  # but within the program
+    t.expect("Hello")
+    t.send("\x15\x04")
+    assert t.end() == 0
+    assert not [p.name for p in tmp_path.rglob("*history*")]
+
+
+def test_ctrl_c_on_an_empty_line_says_how_to_leave(terminal):
+    t = terminal()
+    t.expect_prompt()
+    t.send("\x03")
+    t.expect(r"\^C\r\n[^\r]*Ctrl-D")
+    t.expect_prompt()
+    t.send("something\x03")
+    t.expect(r"\^C")
+    t.send("/bye\n")
+    assert t.end() == 0
+    assert t.log.count("leaves") == 2  # and in the first line
 
 
 def test_ctrl_c_gives_up_a_line(terminal):
@@ -188,6 +232,7 @@ def test_the_terminal_is_left_as_it_was(terminal, how, code):
         os.kill(t.pid, how)
     assert t.end() == code
     assert t.modes() == t.modes_before
+    assert "\x1b[?2004h" in t.log and t.log.endswith("\x1b[?2004l")
 
 
 def test_it_can_be_stopped_and_go_on(terminal):

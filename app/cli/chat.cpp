@@ -1,6 +1,4 @@
 // infer chat: a conversation in the terminal, or driven by a script through a pipe.
-#include <unistd.h>
-
 #include <new>
 
 #include "chat/conversation.h"
@@ -77,7 +75,10 @@ Json variables_of(const ChatArgs& args) {
 class AnswerView {
  public:
   AnswerView(bool json, bool show_reasoning)
-      : json_(json), show_reasoning_(show_reasoning), terminal_(isatty(STDOUT_FILENO) == 1) {}
+      : json_(json),
+        show_reasoning_(show_reasoning),
+        terminal_(stdout_is_terminal()),
+        dims_(stdout_colors_allowed()) {}
 
   bool show(const OutputEvent& event) {
     using Kind = OutputEvent::Kind;
@@ -93,8 +94,8 @@ class AnswerView {
   /// The end of an answer: a line of its own for what follows.
   void end() {
     if (json_) return;
-    if (dimmed_) write_out("\033[0m");
-    dimmed_ = false;
+    if (reasons_ && dims_) write_out("\033[0m");
+    reasons_ = false;
     if (!line_empty_) write_out("\n");
     line_empty_ = true;
   }
@@ -102,13 +103,13 @@ class AnswerView {
  private:
   bool write(const std::string& text, bool reasoning) {
     if (text.empty()) return true;
-    if (terminal_ && reasoning != dimmed_) {
-      write_out(reasoning ? "\033[2m" : "\033[0m");
+    if (terminal_ && reasoning != reasons_) {
+      if (dims_) write_out(reasoning ? "\033[2m" : "\033[0m");
       if (!reasoning && !line_empty_) write_out("\n");
     }
-    dimmed_ = terminal_ && reasoning;
+    reasons_ = terminal_ && reasoning;
     line_empty_ = text.back() == '\n';
-    return write_out(terminal_ ? without_controls(text) : text);
+    return write_text(text);
   }
   static bool show_json(const OutputEvent& event) {
     using Kind = OutputEvent::Kind;
@@ -126,8 +127,9 @@ class AnswerView {
 
   bool json_;
   bool show_reasoning_;
-  bool terminal_;  // reasoning is dimmed there, and nothing said can control it
-  bool dimmed_ = false;
+  bool terminal_;
+  bool dims_;             // reasoning, on a terminal
+  bool reasons_ = false;  // on a terminal: what was written last
   bool line_empty_ = true;
 };
 
@@ -180,8 +182,8 @@ std::string summary(const chat::Answer& answer, const Chat& chat) {
 
 /// Answers the messages as they stand.
 void answer(Chat& chat, const ChatArgs& args) {
-  const bool terminal = isatty(STDOUT_FILENO) == 1;
-  AnswerView view(args.json, args.reasoning == "show" || (args.reasoning == "auto" && terminal));
+  AnswerView view(args.json,
+                  args.reasoning == "show" || (args.reasoning == "auto" && stdout_is_terminal()));
   const Result<chat::Answer> done = [&] {
     const InterruptScope scope([&] { chat.conversation->cancel(); });
     return chat.conversation->answer(chat.generate, [&](const OutputEvent& event) {

@@ -140,6 +140,7 @@ int plan(PlanArgs& args) {
   const LoadOptions load = load_options(args.model);
   require_device(load.device);
   const MemoryReport memory = must(plan_model(args.model.path, load));
+  warn_of_context(args.model, must(describe_model(args.model.path)).context);
   Json json = to_json(memory);
   if (!args.json) {
     note("{} on {}", args.model.path, memory.device);

@@ -129,6 +129,20 @@ def test_a_full_context_is_left_again(terminal):
     t.end()
 
 
+def test_an_answer_that_failed_leaves_no_trace(terminal):
+    """What the session gave up for it is computed again."""
+    used = []
+    for failing in ([], ["/edit " + "word " * 400]):
+        t = terminal("-n", 0, "-c", 512)  # the text of tokens might have others
+        for line in ["Hello", "How are you?", *failing, "And then?"]:
+            t.expect("> ")
+            t.send(line + "\n")
+            t.expect("too long|is full" if line in failing else STATISTICS)
+        t.send("/stats\n")
+        used.append(t.expect(r"context (\d+) of 512")[1])
+    assert used[0] == used[1]
+
+
 def test_a_signal_counts_wherever_it_comes(terminal):
     t = terminal()
     t.expect("> ")

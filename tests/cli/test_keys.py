@@ -134,3 +134,5 @@ def test_terminals_that_mark_no_pastes(terminal, tmp_path, how):
     t.send("/exit\n")
     t.end()
     assert "\x1b[?2004" not in t.log
+    if how == "dumb":
+        assert "\x1b" not in t.log

@@ -1,5 +1,7 @@
 #include "chat/conversation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace infer::chat {
@@ -22,6 +24,27 @@ Json message_of(const Answer& answer) {
     message["tool_calls"].push_back(std::move(entry));
   }
   return message;
+}
+
+bool has_role(const Json& message, const char* role) { return message.value("role", "") == role; }
+
+/// How many messages stand before the first turn.
+size_t system_messages(const Json& messages) {
+  size_t count = 0;
+  while (count < messages.size() &&
+         (has_role(messages[count], "system") || has_role(messages[count], "developer"))) {
+    ++count;
+  }
+  return count;
+}
+
+/// Where turns begin, but for the first one: nothing is dropped before that.
+std::vector<size_t> turns_after_first(const Json& messages) {
+  std::vector<size_t> turns;
+  for (size_t i = system_messages(messages) + 1; i < messages.size(); ++i) {
+    if (has_role(messages[i], "user")) turns.push_back(i);
+  }
+  return turns;
 }
 
 }  // namespace
@@ -55,6 +78,37 @@ Result<std::unique_ptr<Conversation>> Conversation::open(Engine& engine, std::st
   return made;
 }
 
+void Conversation::forget_dropped() {
+  const size_t first = system_messages(messages_);
+  const size_t end = first + dropped_.size();
+  bool same = end < messages_.size() && has_role(messages_[end], "user");
+  for (size_t i = first; same && i < end; ++i) same = messages_[i] == dropped_[i - first];
+  if (!same) dropped_ = Json::array();
+}
+
+Json Conversation::seen() const {
+  Json messages = messages_;
+  const auto first = messages.begin() + static_cast<ptrdiff_t>(system_messages(messages_));
+  messages.erase(first, first + static_cast<ptrdiff_t>(dropped_.size()));
+  return messages;
+}
+
+Result<std::string> Conversation::render() const {
+  Json variables = variables_;
+  variables["messages"] = seen();
+  return template_->render(variables.dump(-1, ' ', false, Json::error_handler_t::replace), "");
+}
+
+Result<std::vector<int32_t>> Conversation::all_tokens(const std::string& text) const {
+  const SpecialTokenIds ids = engine_.vocabulary().special();
+  const std::string bos = spelling(engine_.vocabulary(), ids.bos);
+  const bool has_bos = !bos.empty() && text.starts_with(bos);
+  auto all = engine_.tokenize(text, {!has_bos, true});
+  // A last token that ends a text does not belong before an answer.
+  if (all && !has_bos && ids.adds_eos && !all->empty() && all->back() == ids.eos) all->pop_back();
+  return all;
+}
+
 /// The tokens to append to the session, of which it keeps what the text begins with.
 Result<std::vector<int32_t>> Conversation::new_tokens(const std::string& text) {
   if (static_cast<int64_t>(held_.size()) != session_->length()) spoken_.clear();
@@ -71,18 +125,14 @@ Result<std::vector<int32_t>> Conversation::new_tokens(const std::string& text) {
     if (!plain) return plain;
     if (!tokens->empty() && (plain->empty() || plain->front() != tokens->front())) return tokens;
   }
-  const SpecialTokenIds ids = engine_.vocabulary().special();
-  const std::string bos = spelling(engine_.vocabulary(), ids.bos);
-  const bool has_bos = !bos.empty() && text.starts_with(bos);
-  auto all = engine_.tokenize(text, {!has_bos, true});
+  auto all = all_tokens(text);
   if (!all) return all;
-  // A last token that ends a text does not belong before an answer.
-  if (!has_bos && ids.adds_eos && !all->empty() && all->back() == ids.eos) all->pop_back();
   size_t same = 0;
   if (static_cast<int64_t>(held_.size()) == session_->length()) {
     const size_t most = std::min(held_.size(), all->empty() ? 0 : all->size() - 1);
     while (same < most && held_[same] == (*all)[same]) ++same;
   }
+  spoken_.clear();  // of what is held only a part is left
   if (const Status status = session_->truncate(static_cast<int64_t>(same)); !status.ok()) {
     return tl::unexpected(status);
   }
@@ -90,25 +140,82 @@ Result<std::vector<int32_t>> Conversation::new_tokens(const std::string& text) {
   return std::vector<int32_t>(all->begin() + static_cast<ptrdiff_t>(same), all->end());
 }
 
+Status Conversation::drop_turns(int64_t most) {
+  const size_t first = system_messages(messages_);
+  const std::vector<size_t> turns = turns_after_first(messages_);
+  const auto drop = [&](size_t turn) {
+    dropped_ = Json::array();
+    for (size_t i = first; i < turns[turn]; ++i) dropped_.push_back(messages_[i]);
+  };
+  // The more is dropped, the fewer tokens are left: the turn to begin with is found by halving.
+  size_t low = 0;
+  size_t high = turns.size();
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    drop(middle);
+    const auto text = render();
+    if (!text) return text.error();
+    const auto tokens = all_tokens(*text);
+    if (!tokens) return tokens.error();
+    if (static_cast<int64_t>(tokens->size()) <= most) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  if (!turns.empty()) drop(std::min(low, turns.size() - 1));
+  return {};
+}
+
+Result<Conversation::Prompt> Conversation::prompt(const GenerateOptions& options) {
+  const bool shift = options.overflow == ContextOverflow::shift;
+  const int64_t context = engine_.memory().context;
+  const int64_t room =
+      options.max_tokens < 0 ? context / 4 : std::min<int64_t>(options.max_tokens, context / 2);
+  forget_dropped();
+  if (!shift) dropped_ = Json::array();
+  Prompt prompt;
+  for (bool again = false;; again = true) {
+    auto text = render();
+    if (!text) return tl::unexpected(text.error());
+    prompt.text = *std::move(text);
+    auto tokens = new_tokens(prompt.text);
+    if (!tokens) return tl::unexpected(tokens.error());
+    prompt.tokens = *std::move(tokens);
+    prompt.length = static_cast<int64_t>(held_.size() + prompt.tokens.size());
+    if (!shift || again || prompt.length + room <= context) break;
+    // Half of the context at most: with fewer turns dropped, the next ones would have to be dropped
+    // at every answer, and what is left computed anew each time.
+    const Status dropped = drop_turns(std::min(context - room, context / 2));
+    if (!dropped.ok()) return tl::unexpected(dropped);
+  }
+  if (prompt.length <= context) return prompt;
+  const bool alone = shift || turns_after_first(messages_).empty();
+  too_long_ = alone ? TooLong::last_turn : TooLong::messages;
+  return tl::unexpected(
+      Status(StatusCode::does_not_fit,
+             fmt::format("{} {} tokens, and the context holds {}",
+                         alone ? "the message is too long: with it the model is given"
+                               : "the context is full: the messages have",
+                         prompt.length, context)));
+}
+
 Result<Answer> Conversation::answer(const GenerateOptions& options, const EventFn& on_event) {
   cancelled_ = false;
-  Json variables = variables_;
-  variables["messages"] = messages_;
-  const auto text =
-      template_->render(variables.dump(-1, ' ', false, Json::error_handler_t::replace), "");
-  if (!text) return tl::unexpected(text.error());
-  auto parser = OutputParser::create(source_, *text);
-  if (!parser) return tl::unexpected(parser.error());
-  const auto prompt = new_tokens(*text);
+  too_long_ = TooLong::nothing;
+  const auto prompt = this->prompt(options);
   if (!prompt) return tl::unexpected(prompt.error());
+  auto parser = OutputParser::create(source_, prompt->text);
+  if (!parser) return tl::unexpected(parser.error());
 
   Answer answer;
+  answer.dropped_messages = static_cast<int64_t>(dropped_.size());
   if (cancelled_) {
     answer.result.reason = FinishReason::cancelled;
     messages_.push_back(message_of(answer));
     return answer;
   }
-  answer.computed_tokens = static_cast<int64_t>(prompt->size());
+  answer.computed_tokens = static_cast<int64_t>(prompt->tokens.size());
   std::string raw;
   std::vector<int32_t> generated;
   Status failure;
@@ -130,11 +237,14 @@ Result<Answer> Conversation::answer(const GenerateOptions& options, const EventF
   };
   GenerateOptions own = options;
   own.special_text = true;
-  const auto result = session_->generate(*prompt, own, [&](int32_t token, std::string_view piece) {
-    if (token >= 0) generated.push_back(token);
-    raw += piece;
-    return take((*parser)->push(piece)) && !cancelled_;
-  });
+  // Where an answer is longer than its room, it loses its own beginning and not what it answers.
+  own.keep = static_cast<int32_t>(std::min<int64_t>(prompt->length, INT32_MAX));
+  const auto result =
+      session_->generate(prompt->tokens, own, [&](int32_t token, std::string_view piece) {
+        if (token >= 0) generated.push_back(token);
+        raw += piece;
+        return take((*parser)->push(piece)) && !cancelled_;
+      });
   if (!result) {
     spoken_.clear();
     held_.clear();
@@ -143,9 +253,9 @@ Result<Answer> Conversation::answer(const GenerateOptions& options, const EventF
   take((*parser)->finish());
   if (!failure.ok()) return tl::unexpected(failure);
   answer.result = *result;
-  held_.insert(held_.end(), prompt->begin(), prompt->end());
+  held_.insert(held_.end(), prompt->tokens.begin(), prompt->tokens.end());
   held_.insert(held_.end(), generated.begin(), generated.end());
-  spoken_ = *text + raw;
+  spoken_ = prompt->text + raw;
   messages_.push_back(message_of(answer));
   return answer;
 }

@@ -387,13 +387,40 @@ LoadOptions load_options(const ModelArgs& args) {
   return load;
 }
 
+void warn_of_context(const ModelArgs& args, int64_t trained) {
+  if (args.quiet || trained <= 0 || args.load.context <= trained) return;
+  print_log(Verbosity::warnings,
+            fmt::format("-c {} is more than the {} tokens that the model was trained for: what it "
+                        "says beyond them may make little sense",
+                        args.load.context, trained));
+}
+
+namespace {
+
+/// What the CPU does and how. Of other devices the library says what they compute.
+void tell_choice(const Engine& engine) {
+  const DeviceDescription device = engine.device();
+  if (device.isa.empty()) return;
+  std::string computes = "nothing";
+  for (const DeviceMemoryReport& report : engine.memory().devices) {
+    if (report.device == device.name && !report.computes.empty()) computes = report.computes;
+  }
+  print_log(Verbosity::info, fmt::format("{}: {} kernels, {} threads; computes {}", device.name,
+                                         device.isa, device.threads, computes));
+}
+
+}  // namespace
+
 std::unique_ptr<Engine> load_engine(const ModelArgs& args) {
   const LoadOptions load = load_options(args);
   if (load.gpu_layers > 0 && is_cpu(load.device) && !args.quiet) {
     note("-ngl {} without a GPU: all runs on the CPU; --device names one", args.gpu_layers);
   }
   const InterruptScope scope;
-  return must_read(Engine::load(args.path, load));
+  std::unique_ptr<Engine> engine = must_read(Engine::load(args.path, load));
+  warn_of_context(args, engine->model().context);
+  if (args.verbose && !args.quiet) tell_choice(*engine);
+  return engine;
 }
 
 }  // namespace infer::cli

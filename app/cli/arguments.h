@@ -89,7 +89,10 @@ void require_device(const std::string& name);
 /// Checks the arguments and completes the options: memory, device, verbosity, progress on a
 /// terminal.
 LoadOptions load_options(const ModelArgs& args);
-/// Loads the model; Ctrl-C ends it. Throws Failure.
+/// Warns where -c is more than the tokens that the model was trained for.
+void warn_of_context(const ModelArgs& args, int64_t trained);
+/// Loads the model; Ctrl-C ends it. Throws Failure. Says what may surprise, and with -v what was
+/// chosen.
 std::unique_ptr<Engine> load_engine(const ModelArgs& args);
 
 }  // namespace infer::cli

@@ -1,7 +1,5 @@
 // infer chat: a conversation in the terminal, or driven by a script through a pipe.
-#include <unistd.h>
-
-#include <cstdlib>
+#include <new>
 
 #include "chat/conversation.h"
 #include "cli/arguments.h"
@@ -34,6 +32,7 @@ struct ChatArgs {
   GenerateOptions generate;
   bool shift = false;
   bool single_turn = false;
+  bool no_history = false;
   bool json = false;
 };
 
@@ -67,18 +66,12 @@ void declare(Options options, ChatArgs& args) {
   declare_constraint(options, args.constraint);
   declare_speculation(options, args.speculation);
   options.flag("--context-shift", args.shift,
-               "When the context is full, drop the earlier half of it and go on");
+               "When the context is full, leave out the oldest turns and go on");
+  options.flag("--no-history", args.no_history, "Keep no file of the lines typed");
   options.example("infer chat model.gguf -sys \"Be brief.\"", "converse");
   options.example("infer chat model.gguf -p \"What is GGUF?\" -st", "one answer");
   options.group(kOutputGroup)
       .flag("--json", args.json, "Print an event a line: {\"event\": \"content\", …}");
-}
-
-std::string history_file() {
-  const char* state = std::getenv("XDG_STATE_HOME");
-  if (state != nullptr && *state != '\0') return std::string(state) + "/infer_history";
-  const char* home = std::getenv("HOME");
-  return home == nullptr || *home == '\0' ? std::string() : std::string(home) + "/.infer_history";
 }
 
 Json variables_of(const ChatArgs& args) {
@@ -94,7 +87,10 @@ Json variables_of(const ChatArgs& args) {
 class AnswerView {
  public:
   AnswerView(bool json, bool show_reasoning)
-      : json_(json), show_reasoning_(show_reasoning), terminal_(isatty(STDOUT_FILENO) == 1) {}
+      : json_(json),
+        show_reasoning_(show_reasoning),
+        terminal_(stdout_is_terminal()),
+        dims_(stdout_colors_allowed()) {}
 
   bool show(const OutputEvent& event) {
     using Kind = OutputEvent::Kind;
@@ -110,8 +106,8 @@ class AnswerView {
   /// The end of an answer: a line of its own for what follows.
   void end() {
     if (json_) return;
-    if (dimmed_) write_out("\033[0m");
-    dimmed_ = false;
+    if (reasons_ && dims_) write_out("\033[0m");
+    reasons_ = false;
     if (!line_empty_) write_out("\n");
     line_empty_ = true;
   }
@@ -119,13 +115,13 @@ class AnswerView {
  private:
   bool write(const std::string& text, bool reasoning) {
     if (text.empty()) return true;
-    if (terminal_ && reasoning != dimmed_) {
-      write_out(reasoning ? "\033[2m" : "\033[0m");
+    if (terminal_ && reasoning != reasons_) {
+      if (dims_) write_out(reasoning ? "\033[2m" : "\033[0m");
       if (!reasoning && !line_empty_) write_out("\n");
     }
-    dimmed_ = terminal_ && reasoning;
+    reasons_ = terminal_ && reasoning;
     line_empty_ = text.back() == '\n';
-    return write_out(terminal_ ? without_controls(text) : text);
+    return write_text(text);
   }
   static bool show_json(const OutputEvent& event) {
     using Kind = OutputEvent::Kind;
@@ -143,8 +139,9 @@ class AnswerView {
 
   bool json_;
   bool show_reasoning_;
-  bool terminal_;  // reasoning is dimmed there, and nothing said can control it
-  bool dimmed_ = false;
+  bool terminal_;
+  bool dims_;             // reasoning, on a terminal
+  bool reasons_ = false;  // on a terminal: what was written last
   bool line_empty_ = true;
 };
 
@@ -159,6 +156,7 @@ Json statistics(const chat::Answer& answer, const Chat& chat) {
           {"generated_tokens", r.generated_tokens},
           {"generate_seconds", r.generate_seconds},
           {"first_token_seconds", r.first_token_seconds},
+          {"dropped_messages", answer.dropped_messages},
           {"context_used", chat.conversation->length()},
           {"context", chat.engine->memory().context},
           {"memory_bytes", chat.engine->memory().total},
@@ -174,16 +172,30 @@ std::string summary(const chat::Answer& answer, const Chat& chat) {
       r.generated_tokens, generate_rate(r), r.prompt_tokens, prompt_rate(r), r.first_token_seconds,
       chat.conversation->length(), memory.context, human_bytes(memory.total),
       speculation_summary(r.speculation),
-      r.reason == FinishReason::context     ? "; stopped: the context is full"
+      r.reason == FinishReason::context
+          ? "; stopped: the context is full (/clear, a larger -c or --context-shift)"
       : r.reason == FinishReason::cancelled ? "; stopped"
       : r.reason == FinishReason::length    ? "; stopped: -n"
                                             : "");
 }
 
+/// Says what helps where the context is full.
+[[noreturn]] void fail(const chat::Conversation& conversation, const Status& status) {
+  using TooLong = chat::Conversation::TooLong;
+  std::string text = status.message();
+  if (conversation.too_long() != TooLong::nothing) text += "; the conversation is as before. ";
+  if (conversation.too_long() == TooLong::messages) {
+    text += "/undo, /clear, a larger -c or --context-shift make room";
+  } else if (conversation.too_long() == TooLong::last_turn) {
+    text += "A shorter message or a larger -c helps";
+  }
+  throw Failure(exit_code(status.code()), text);
+}
+
 /// Answers the messages as they stand.
 void answer(Chat& chat, const ChatArgs& args) {
-  const bool terminal = isatty(STDOUT_FILENO) == 1;
-  AnswerView view(args.json, args.reasoning == "show" || (args.reasoning == "auto" && terminal));
+  AnswerView view(args.json,
+                  args.reasoning == "show" || (args.reasoning == "auto" && stdout_is_terminal()));
   const Result<chat::Answer> done = [&] {
     const InterruptScope scope([&] { chat.conversation->cancel(); });
     return chat.conversation->answer(chat.generate, [&](const OutputEvent& event) {
@@ -193,10 +205,13 @@ void answer(Chat& chat, const ChatArgs& args) {
   forget_interrupt();
   view.end();
   if (!done) {
-    if (args.json) print_json({{"event", "error"}, {"message", done.error().message()}});
-    must(done.error());
+    fail(*chat.conversation, done.error());
   }
   check_out();
+  if (done->dropped_messages > 0 && !chat.told_of_dropped && !args.model.quiet) {
+    note("the context is full: from here on the model does not see the oldest messages");
+    chat.told_of_dropped = true;
+  }
   chat.last = summary(*done, chat);
   if (args.json) {
     print_json(statistics(*done, chat));
@@ -205,21 +220,60 @@ void answer(Chat& chat, const ChatArgs& args) {
   }
 }
 
-/// A message or a command; false where the conversation ends.
-bool take_line(Chat& chat, const ChatArgs& args, const std::string& line) {
-  if (line.find_first_not_of(" \t\r\n") == std::string::npos) return true;
+/// A message or a command; false where the conversation ends. After a failure the messages are as
+/// before.
+bool take_line(Chat& chat, const ChatArgs& args, const LineReader::Line& line) {
+  if (line.text.find_first_not_of(" \t\r\n") == std::string::npos) return true;
+  const Json before = chat.conversation->messages();
   CommandResult result = CommandResult::answer;
-  if (line.starts_with('/')) {
-    result = run_chat_command(chat, line);
+  const bool slash = line.text.starts_with('/') && !line.quoted;
+  const bool escaped = slash && line.text.starts_with("//");
+  if (slash && !escaped) {
+    result = run_chat_command(chat, line.text);
   } else {
-    chat.conversation->messages().push_back({{"role", "user"}, {"content", line}});
+    chat.conversation->messages().push_back(
+        {{"role", "user"}, {"content", escaped ? line.text.substr(1) : line.text}});
   }
   if (result == CommandResult::leave) return false;
-  if (result == CommandResult::answer) answer(chat, args);
+  if (result == CommandResult::read) return true;
+  try {
+    answer(chat, args);
+  } catch (const Failure&) {
+    chat.conversation->messages() = before;
+    chat.failed = true;
+    throw;
+  }
   return true;
 }
 
-int run(ChatArgs& args) {
+/// Only JSON has this besides the line on stderr.
+void tell_failure(const ChatArgs& args, int code, const std::string& message) {
+  if (!args.json) return;
+  const Json event = {{"event", "error"}, {"message", message}, {"code", code}};
+  write_out(event.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+/// Lines until the end.
+void converse(Chat& chat, const ChatArgs& args) {
+  std::optional<LineReader::Line> line;
+  if (args.prompt) line = LineReader::Line{*args.prompt};
+  for (;;) {
+    if (!line) line = chat.reader->read("> ");
+    if (!line) break;
+    try {
+      if (!take_line(chat, args, *line)) break;
+    } catch (const Failure& failure) {
+      // A turn that fails does not end the conversation of a person, who sees why.
+      if (!chat.reader->interactive() || is_interrupt(failure.exit_code())) throw;
+      tell_failure(args, failure.exit_code(), failure.what());
+      print_error(failure.what());
+    }
+    line.reset();
+    if (args.single_turn || interrupted()) break;
+  }
+}
+
+int run_chat(ChatArgs& args) {
   args.generate.sampling = sampling_options(args.sampling);
   read_constraint(args.constraint, args.generate);
   if (args.shift) args.generate.overflow = ContextOverflow::shift;
@@ -245,7 +299,7 @@ int run(ChatArgs& args) {
   chat.engine = engine.get();
   chat.conversation = must(chat::Conversation::open(*engine, source, variables));
   chat.generate = args.generate;
-  LineReader reader(history_file());
+  LineReader reader(!args.no_history, "Ctrl-D or /exit leaves");
   chat.reader = &reader;
   if (!args.system.empty()) set_system(chat, args.system);
   if (reader.interactive() && !args.model.quiet) {
@@ -253,24 +307,23 @@ int run(ChatArgs& args) {
         fmt::format("{} · /help lists the commands, Ctrl-D leaves",
                     engine->model().name.empty() ? engine->model().path : engine->model().name));
   }
-  bool failed = false;
-  std::optional<std::string> line = args.prompt;
-  for (;;) {
-    if (!line) line = reader.read("> ");
-    if (!line) break;
-    try {
-      if (!take_line(chat, args, *line)) break;
-    } catch (const Failure& failure) {
-      // A turn that fails does not end the conversation of a person, who sees why.
-      if (!reader.interactive() || is_interrupt(failure.exit_code())) throw;
-      print_error(failure.what());
-      failed = true;
+  converse(chat, args);
+  if (interrupted()) return interrupt_code();
+  return chat.failed ? kExitRuntime : kExitOk;
+}
+
+int run(ChatArgs& args) {
+  try {
+    return run_chat(args);
+  } catch (const Failure& failure) {
+    if (!is_interrupt(failure.exit_code())) {
+      tell_failure(args, failure.exit_code(), failure.what());
     }
-    if (interrupted()) return interrupt_code();
-    line.reset();
-    if (args.single_turn) break;
+    throw;
+  } catch (const std::bad_alloc&) {
+    tell_failure(args, kExitDoesNotFit, "out of memory");
+    throw;
   }
-  return failed ? kExitRuntime : kExitOk;
 }
 
 }  // namespace

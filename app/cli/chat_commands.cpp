@@ -1,14 +1,13 @@
 #include "cli/chat_commands.h"
 
 #include <algorithm>
-#include <iterator>
-#include <sstream>
 
 #include "cli/arguments.h"
+#include "cli/chat_settings.h"
 #include "cli/failure.h"
+#include "cli/history_file.h"
 #include "cli/output.h"
 #include "cli/output_file.h"
-#include "cli/sampling.h"
 
 namespace infer::cli {
 namespace {
@@ -63,19 +62,20 @@ CommandResult edit(Chat& chat, const std::string& text) {
   Json& messages = chat.conversation->messages();
   const Json before = messages;
   const std::string old = text_of(take_back(messages));
-  std::optional<std::string> changed = text;
+  std::string changed = text;
   if (text.empty()) {
     if (!chat.reader->interactive()) {
       messages = before;
       refuse("/edit: expected the new text");
     }
-    changed = chat.reader->read("edit> ", old);
+    const std::optional<LineReader::Line> line = chat.reader->read("edit> ", old);
+    changed = line ? line->text : std::string();
   }
-  if (!changed || changed->empty()) {
+  if (changed.empty()) {
     messages = before;
     return CommandResult::read;
   }
-  messages.push_back({{"role", "user"}, {"content", *changed}});
+  messages.push_back({{"role", "user"}, {"content", changed}});
   return CommandResult::answer;
 }
 
@@ -92,7 +92,8 @@ CommandResult clear(Chat& chat, const std::string&) {
   return CommandResult::read;
 }
 
-CommandResult save(Chat& chat, const std::string& path) {
+CommandResult save(Chat& chat, const std::string& name) {
+  const std::string path = expanded(name);
   if (path.empty()) refuse("/save: expected the name of a file");
   const Json file = {{"messages", chat.conversation->messages()}};
   replace_file(path, file.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", true);
@@ -108,18 +109,22 @@ bool is_message(const Json& message) {
           (content->is_array() && std::ranges::all_of(*content, &Json::is_object)));
 }
 
-CommandResult load(Chat& chat, const std::string& path) {
+CommandResult load(Chat& chat, const std::string& name) {
+  const std::string path = expanded(name);
   if (path.empty()) refuse("/load: expected the name of a file");
   std::optional<Json> file = parse_json(read_input(path));
-  const bool fits = file && file->is_object() && file->contains("messages") &&
-                    (*file)["messages"].is_array() &&
-                    std::ranges::all_of((*file)["messages"], is_message);
-  if (!fits) {
-    refuse(path +
-           ": expected {\"messages\": [{\"role\": …, \"content\": …}, …]} of at most 100 levels, "
-           "each content a text, a list of parts or null");
+  Json messages;
+  if (file && file->is_array()) {
+    messages = *std::move(file);
+  } else if (file && file->is_object() && file->contains("messages")) {
+    messages = std::move((*file)["messages"]);
   }
-  chat.conversation->messages() = std::move((*file)["messages"]);
+  if (!messages.is_array() || !std::ranges::all_of(messages, is_message)) {
+    refuse(path +
+           ": expected {\"messages\": [{\"role\": …, \"content\": …}, …]} or the list alone, of at "
+           "most 100 levels, each content a text, a list of parts or null");
+  }
+  chat.conversation->messages() = std::move(messages);
   return CommandResult::read;
 }
 
@@ -142,62 +147,12 @@ CommandResult stats(Chat& chat, const std::string&) {
   return CommandResult::read;
 }
 
-/// The flags of the command line that can change between answers.
-struct Settings {
-  Parser parser{"/set", "settings"};
-  SamplingArgs sampling;
-  std::optional<int32_t> max_tokens;
-
-  Settings() {
-    parser.remove_help_flag();
-    const Options options = parser.options();
-    declare_sampling(options, sampling);
-    options.add("-n,--n-predict", "N", max_tokens, "Most tokens of an answer; -1: until it ends")
-        .range(-1, std::numeric_limits<int32_t>::max());
-  }
-};
-
-template <typename T>
-void override_with(std::optional<T>& setting, const std::optional<T>& given) {
-  if (given) setting = given;
-}
-
 CommandResult set(Chat& chat, const std::string& text) {
-  Settings settings;
   if (text.empty()) {
-    print_line("/set takes flags of the command line, such as /set --temp 0.7 --top-k 40:");
-    print_line(settings.parser.help());
-    return CommandResult::read;
+    show_settings(chat.generate, chat.engine->model());
+  } else {
+    change_settings(chat.generate, text);
   }
-  std::istringstream words(text);
-  std::vector<std::string> arguments{std::istream_iterator<std::string>(words), {}};
-  try {
-    settings.parser.parse(arguments);
-  } catch (const Failure& e) {
-    refuse(std::string("/set: ") + e.what());
-  }
-  const SamplingOptions given = sampling_options(settings.sampling);
-  SamplingOptions& o = chat.generate.sampling;
-  for (const auto field :
-       {&SamplingOptions::temperature, &SamplingOptions::top_p, &SamplingOptions::min_p,
-        &SamplingOptions::typical_p, &SamplingOptions::top_n_sigma, &SamplingOptions::dynamic_range,
-        &SamplingOptions::dynamic_exponent, &SamplingOptions::xtc_probability,
-        &SamplingOptions::xtc_threshold, &SamplingOptions::mirostat_target,
-        &SamplingOptions::mirostat_rate, &SamplingOptions::repeat_penalty,
-        &SamplingOptions::frequency_penalty, &SamplingOptions::presence_penalty,
-        &SamplingOptions::dry_multiplier, &SamplingOptions::dry_base}) {
-    override_with(o.*field, given.*field);
-  }
-  for (const auto field :
-       {&SamplingOptions::top_k, &SamplingOptions::mirostat, &SamplingOptions::penalty_last,
-        &SamplingOptions::dry_allowed_length, &SamplingOptions::dry_penalty_last}) {
-    override_with(o.*field, given.*field);
-  }
-  override_with(o.dry_breakers, given.dry_breakers);
-  override_with(o.seed, given.seed);
-  if (!given.samplers.empty()) o.samplers = given.samplers;
-  if (!given.logit_bias.empty()) o.logit_bias = given.logit_bias;
-  if (settings.max_tokens) chat.generate.max_tokens = *settings.max_tokens;
   return CommandResult::read;
 }
 
@@ -220,16 +175,25 @@ constexpr Command kCommands[] = {
     {"history", "", "the messages so far", history},
     {"save", "FILE", "write the messages to a file, as JSON", save},
     {"load", "FILE", "go on from such a file", load},
-    {"set", "[FLAGS]", "change settings, such as --temp 0.7; without flags: list them", set},
+    {"set", "[FLAGS]", "change settings, such as --temp 0.7; without flags: show them", set},
     {"stats", "", "speed and memory", stats},
-    {"exit", "", "leave; Ctrl-D does so too", leave},
+    {"exit", "", "leave; so do /quit, /bye and Ctrl-D", leave},
 };
+
+struct Alias {
+  const char* name;
+  const char* command;
+};
+
+constexpr Alias kAliases[] = {{"quit", "exit"}, {"bye", "exit"}, {"?", "help"}};
 
 CommandResult help(Chat&, const std::string&) {
   for (const Command& c : kCommands) {
     print_line(fmt::format("  {:22} {}", fmt::format("/{} {}", c.name, c.argument), c.what));
   }
-  print_line("A line that ends with \\ goes on with the next. Ctrl-C ends an answer.");
+  print_line(
+      "A line that ends with \\ goes on with the next; \"\"\" begins and ends a message of several "
+      "lines.\n//text is a message that begins with one slash. Ctrl-C ends an answer.");
   return CommandResult::read;
 }
 
@@ -237,10 +201,13 @@ CommandResult help(Chat&, const std::string&) {
 
 CommandResult run_chat_command(Chat& chat, const std::string& line) {
   const size_t end = std::min(line.find_first_of(" \t"), line.size());
-  const std::string name = line.substr(1, end - 1);
+  std::string name = line.substr(1, end - 1);
   const size_t begin = std::min(line.find_first_not_of(" \t", end), line.size());
   std::string argument = line.substr(begin);
   argument.erase(argument.find_last_not_of(" \t\r\n") + 1);
+  for (const Alias& alias : kAliases) {
+    if (name == alias.name) name = alias.command;
+  }
   for (const Command& c : kCommands) {
     if (name == c.name) return c.run(chat, argument);
   }

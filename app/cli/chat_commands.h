@@ -15,7 +15,9 @@ struct Chat {
   LineReader* reader = nullptr;
   std::unique_ptr<chat::Conversation> conversation;
   GenerateOptions generate;
-  std::string last;  ///< what is said of the last answer
+  std::string last;              ///< what is said of the last answer
+  bool failed = false;           ///< an answer did, not only a command
+  bool told_of_dropped = false;  ///< that the model does not see all messages
 };
 
 /// What follows a command: the messages as they stand are answered, the next line is read, or the

@@ -9,6 +9,9 @@
 #include <cwchar>
 #include <iostream>
 
+#include "cli/failure.h"
+#include "cli/history_file.h"
+#include "cli/keys.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
 
@@ -16,6 +19,16 @@ namespace infer::cli {
 namespace {
 
 constexpr int kHistoryLines = 1000;
+constexpr std::string_view kQuotes = "\"\"\"";
+constexpr const char* kMorePrompt = "... ";
+
+/// Whether the text ends with """, but for white space, which is cut off then.
+bool ends_quoted(std::string& text) {
+  const size_t end = text.find_last_not_of(" \t\r") + 1;
+  if (!std::string_view(text).substr(0, end).ends_with(kQuotes)) return false;
+  text.resize(end);
+  return true;
+}
 
 }  // namespace
 
@@ -28,7 +41,11 @@ struct LineReader::Editor {
   std::string history_file;
   Outcome outcome = Outcome::line;
   bool edits = false;  ///< ~/.editrc may want the terminal as it is
-  std::string start;   ///< stands in the line before anything is typed
+  bool emacs = false;  ///< the keys are those of emacs: in vi's Esc is a key of its own
+  bool idle = false;   ///< Ctrl-C came where nothing was typed
+  Keys keys;
+  std::string bytes;  ///< that were received and not read
+  std::string start;  ///< stands in the line before anything is typed
 
   explicit Editor(std::string file)
       : line(el_init("infer", stdin, stderr, stderr)),
@@ -43,10 +60,17 @@ struct LineReader::Editor {
     el_set(line, EL_SIGNAL, 0);
     el_set(line, EL_HIST, ::history, history);
     el_set(line, EL_GETCFN, &Editor::next_character);
+    bind_keys();
     el_source(line, nullptr);  // the person's own ~/.editrc
+    const char* editor = nullptr;
+    el_get(line, EL_EDITOR, &editor);
+    emacs = editor != nullptr && std::string_view(editor) == "emacs";
     set_modes();
+    // Between lines as well: a paste during an answer is the next line.
+    if (edits && emacs && !terminal_is_dumb()) Terminal::mark_pastes(true);
   }
   ~Editor() {
+    Terminal::mark_pastes(false);
     history_end(history);
     el_end(line);
   }
@@ -59,6 +83,28 @@ struct LineReader::Editor {
     return *static_cast<Editor*>(self);
   }
   static char* show_prompt(EditLine* line) { return of(line).prompt.data(); }
+
+  void bind_keys() {
+    el_set(line, EL_ADDFN, "infer-paste", "insert what was pasted", &Editor::insert_paste);
+    el_set(line, EL_ADDFN, "infer-nothing", "do nothing", &Editor::do_nothing);
+    constexpr std::pair<const char*, const char*> kKeys[] = {
+        {Keys::kUp, "ed-prev-history"},         {Keys::kDown, "ed-next-history"},
+        {Keys::kRight, "ed-next-char"},         {Keys::kLeft, "ed-prev-char"},
+        {Keys::kHome, "ed-move-to-beg"},        {Keys::kEnd, "ed-move-to-end"},
+        {Keys::kDelete, "ed-delete-next-char"}, {Keys::kDeleteWord, "em-delete-next-word"},
+        {Keys::kWordRight, "em-next-word"},     {Keys::kWordLeft, "ed-prev-word"},
+        {Keys::kPaste, "infer-paste"},          {Keys::kNothing, "infer-nothing"}};
+    for (const auto& [key, function] : kKeys) {
+      el_set(line, EL_BIND, ("\033" + std::string(key)).c_str(), function, nullptr);
+    }
+  }
+
+  static unsigned char insert_paste(EditLine* line, int) {
+    const std::string text = of(line).keys.take_paste();
+    if (text.empty()) return CC_NORM;
+    return el_insertstr(line, text.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
+  }
+  static unsigned char do_nothing(EditLine*, int) { return CC_NORM; }
 
   /// Between lines the terminal gathers no lines either: what is typed then goes through the
   /// editor like the rest, Ctrl-D included, and is not shown twice. Ctrl-C is a signal between
@@ -81,12 +127,17 @@ struct LineReader::Editor {
     *character = L'\0';
     self.insert_start();
     while (self.outcome == Outcome::line) {
+      while (!self.bytes.empty()) {
+        const char next = self.bytes.front();
+        self.bytes.erase(0, 1);
+        if (decode(next, state, character)) return 1;
+      }
       char byte = 0;
       switch (self.terminal.next(byte)) {
         case Terminal::Event::byte:
-          if (self.decode(byte, state, character)) return 1;
+          self.bytes = self.emacs ? self.keys.push(byte) : std::string(1, byte);
           break;
-        case Terminal::Event::interrupt: self.outcome = Outcome::given_up; break;
+        case Terminal::Event::interrupt: self.give_up(); break;
         case Terminal::Event::closed: self.outcome = Outcome::end; break;
         case Terminal::Event::resized: el_resize(line); break;
         case Terminal::Event::resumed:
@@ -98,6 +149,12 @@ struct LineReader::Editor {
     }
     errno = EINTR;
     return self.outcome == Outcome::end ? 0 : -1;
+  }
+
+  void give_up() {
+    outcome = Outcome::given_up;
+    const LineInfo* typed = el_line(line);
+    idle = typed->lastchar == typed->buffer;
   }
 
   /// Not through el_push(), which would take line ends and control characters as keys.
@@ -131,14 +188,15 @@ struct LineReader::Editor {
   }
 };
 
-LineReader::LineReader(std::string history_file)
-    : interactive_(isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1) {
+LineReader::LineReader(bool keeps_history, std::string leaving)
+    : interactive_(isatty(STDIN_FILENO) == 1 && stderr_is_terminal()),
+      leaving_(std::move(leaving)) {
   if (!interactive_) return;
   // Characters are of more bytes than one even where the environment names no locale.
   if (std::setlocale(LC_CTYPE, "") == nullptr || MB_CUR_MAX == 1) {
     std::setlocale(LC_CTYPE, "C.UTF-8");
   }
-  editor_ = std::make_unique<Editor>(std::move(history_file));
+  editor_ = std::make_unique<Editor>(keeps_history ? history_file() : std::string());
 }
 
 LineReader::~LineReader() = default;
@@ -156,6 +214,8 @@ LineReader::Outcome LineReader::read_one(std::string_view prompt, std::string_vi
   editor.outcome = Outcome::line;
   Terminal::forget_resumed();
   editor.start = start;
+  editor.keys.reset();
+  editor.bytes.clear();
   // Before the prompt, which tells whoever sees it that the keys are the editor's.
   el_set(editor.line, EL_PREP_TERM, 1);
   int count = 0;
@@ -174,19 +234,57 @@ LineReader::Outcome LineReader::read_one(std::string_view prompt, std::string_vi
   return Outcome::line;
 }
 
-std::optional<std::string> LineReader::read(std::string_view prompt, std::string_view start) {
-  std::string text;
-  Outcome outcome = read_one(prompt, start, text);
-  if (outcome == Outcome::end) return std::nullopt;
-  while (outcome == Outcome::line && text.ends_with('\\')) {
-    std::string more;
-    outcome = read_one("... ", {}, more);
+LineReader::Outcome LineReader::read_continued(std::string& text) {
+  // A line end within what was read at once was pasted: that is a text as it is.
+  std::string_view last = text;
+  std::string more;
+  while (last.ends_with('\\') && last.find('\n') == std::string_view::npos) {
+    const Outcome outcome = read_one(kMorePrompt, {}, more);
+    if (outcome == Outcome::given_up) return outcome;
     text.back() = '\n';
     text += more;
+    if (outcome == Outcome::end) break;
+    last = more;
   }
-  if (outcome == Outcome::given_up) return std::string();
-  if (editor_ != nullptr) editor_->remember(text);
-  return text;
+  return Outcome::line;
+}
+
+LineReader::Outcome LineReader::read_quoted(Line& line) {
+  std::string text = line.text.substr(kQuotes.size());
+  std::string more;
+  bool ended = ends_quoted(text);
+  // Such as """One""" and more: no quotation, but a text that begins with one.
+  if (!ended && text.find(kQuotes) != std::string::npos) return Outcome::line;
+  while (!ended) {
+    const Outcome outcome = read_one(kMorePrompt, {}, more);
+    if (outcome == Outcome::end && !interactive_) {
+      throw Failure(kExitRuntime, "the input ended before the \"\"\" that ends a message");
+    }
+    if (outcome != Outcome::line) return outcome;
+    ended = ends_quoted(more);
+    text += "\n" + more;
+  }
+  text.resize(text.size() - kQuotes.size());
+  if (text.starts_with('\n')) text.erase(0, 1);
+  if (text.ends_with('\n')) text.pop_back();
+  line = {std::move(text), true};
+  return Outcome::line;
+}
+
+std::optional<LineReader::Line> LineReader::read(std::string_view prompt, std::string_view start) {
+  Line line;
+  Outcome outcome = read_one(prompt, start, line.text);
+  if (outcome == Outcome::given_up && editor_->idle && !leaving_.empty()) print_line(leaving_);
+  if (outcome == Outcome::line) {
+    outcome = line.text.starts_with(kQuotes) ? read_quoted(line) : read_continued(line.text);
+  }
+  if (outcome == Outcome::end) return std::nullopt;
+  if (outcome == Outcome::given_up) return Line();
+  if (editor_ != nullptr) {
+    editor_->remember(line.quoted ? std::string(kQuotes) + line.text + std::string(kQuotes)
+                                  : line.text);
+  }
+  return line;
 }
 
 }  // namespace infer::cli

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
+#include <utf8proc.h>
 
 #include <algorithm>
 #include <atomic>
@@ -36,6 +37,33 @@ void print_tagged(const char* tag, const char* color, std::string_view message) 
       fmt::format("infer: {}{}:{} {}", colored ? color : "", tag, colored ? "\033[0m" : "", line));
 }
 
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+
+struct Character {
+  int32_t code;  ///< −1: a byte that belongs to no character
+  size_t size;   ///< bytes
+};
+
+/// Of a text that is not empty.
+Character first_character(std::string_view text) {
+  utf8proc_int32_t code = -1;
+  const utf8proc_ssize_t size =
+      utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                       static_cast<utf8proc_ssize_t>(text.size()), &code);
+  if (size <= 0) return {-1, 1};
+  return {code, static_cast<size_t>(size)};
+}
+
+/// Embeddings, overrides and isolates (UAX #9): with them a text looks other than it is.
+bool changes_direction(int32_t code) {
+  return (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+bool colors_wanted() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return (no_color == nullptr || *no_color == '\0') && !terminal_is_dumb();
+}
+
 /// errno of the write to stdout that failed; 0: none did.
 std::atomic<int> stdout_failure{0};
 
@@ -63,6 +91,11 @@ bool write_out(std::string_view bytes) {
     }
   }
   return stdout_failure.load() == 0;
+}
+
+bool write_text(std::string_view text) {
+  if (stdout_is_terminal()) return write_out(without_controls(text));
+  return write_out(text);
 }
 
 void check_out() {
@@ -112,27 +145,45 @@ std::string without_controls(std::string_view text) {
 
 std::string printable(std::string_view text, size_t most) {
   std::string shown;
-  for (size_t i = 0; i < text.size(); ++i) {
+  while (!text.empty()) {
     if (shown.size() >= most) return shown + "…";
-    const auto c = static_cast<unsigned char>(text[i]);
-    // C1 controls are the two bytes c2 80 to c2 9f.
-    const bool c1 =
-        c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
-    if (c < 0x20 || c == 0x7f || c1) {
-      shown += fmt::format("\\x{:02x}", c1 ? static_cast<unsigned char>(text[++i]) : c);
+    const Character c = first_character(text);
+    if (c.code < 0) {
+      shown += kReplacement;
+    } else if (c.code < 0x20 || (c.code >= 0x7f && c.code < 0xa0)) {
+      shown += fmt::format("\\x{:02x}", c.code);
+    } else if (changes_direction(c.code)) {
+      shown += fmt::format("\\u{:04x}", c.code);
     } else {
-      shown += text[i];
+      shown += text.substr(0, c.size);
     }
+    text.remove_prefix(c.size);
   }
   return shown;
 }
 
+std::string valid_utf8(std::string_view text) {
+  std::string valid;
+  while (!text.empty()) {
+    const Character c = first_character(text);
+    valid += c.code < 0 ? kReplacement : text.substr(0, c.size);
+    text.remove_prefix(c.size);
+  }
+  return valid;
+}
+
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) == 1; }
 
-bool colors_allowed() {
-  const char* no_color = std::getenv("NO_COLOR");
-  return stderr_is_terminal() && (no_color == nullptr || *no_color == '\0');
+bool stdout_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
+
+bool terminal_is_dumb() {
+  const char* terminal = std::getenv("TERM");
+  return terminal != nullptr && std::string_view(terminal) == "dumb";
 }
+
+bool colors_allowed() { return stderr_is_terminal() && colors_wanted(); }
+
+bool stdout_colors_allowed() { return stdout_is_terminal() && colors_wanted(); }
 
 void print_error(std::string_view message) { print_tagged("error", "\033[1;31m", message); }
 

@@ -23,6 +23,8 @@ void prepare_streams();
 /// Writes all of it to stdout, unbuffered. False once stdout cannot be written; then nothing more
 /// is. Any thread, one at a time.
 bool write_out(std::string_view bytes);
+/// Text that a model or a file gives, to stdout: to the byte, but on a terminal without_controls().
+bool write_text(std::string_view text);
 /// After the last write: throws Failure if stdout failed for another reason than its reader's end.
 void check_out();
 /// One object or array and a line feed; bytes that are not UTF-8 become U+FFFD.
@@ -46,18 +48,27 @@ template <typename... Args>
 void note(fmt::format_string<Args...> text, Args&&... args) {
   print_formatted(text, fmt::make_format_args(args...));
 }
-/// Control characters are escaped, but for line feeds and tabs: what comes from a file, such as a
-/// model's name, cannot move the cursor or change the terminal.
+
+/// Text that cannot control the terminal or change its direction, wherever it comes from: control
+/// characters but line feeds and tabs are escaped ("\\x1b"), so are those that embed, override or
+/// isolate a direction ("\\u202e"), and bytes that are not UTF-8 become U+FFFD.
 std::string without_controls(std::string_view text);
-/// Text from a file within a line: control characters escaped, cut after about `most` bytes.
+/// The same within a line: line feeds and tabs escaped as well, cut after about `most` bytes.
 std::string printable(std::string_view text, size_t most = 1000);
+/// Bytes that are not UTF-8 become U+FFFD.
+std::string valid_utf8(std::string_view text);
 /// "infer: error: …" on stderr, in one line; in colour on a terminal unless NO_COLOR is set.
 void print_error(std::string_view message);
 /// A message of the library, likewise. For set_log_callback().
 void print_log(Verbosity verbosity, std::string_view message);
 bool stderr_is_terminal();
-/// On a terminal, unless NO_COLOR is set (no-color.org).
+bool stdout_is_terminal();
+/// Whether the terminal has no control sequences (TERM=dumb).
+bool terminal_is_dumb();
+/// On stderr and dimmed text on stdout, where that is a terminal: unless NO_COLOR is set
+/// (no-color.org) or the terminal is dumb.
 bool colors_allowed();
+bool stdout_colors_allowed();
 
 /// "4.12 GiB".
 std::string human_bytes(int64_t bytes);

@@ -142,6 +142,7 @@ int plan(PlanArgs& args) {
   const LoadOptions load = load_options(args.model);
   require_device(load.device);
   const MemoryReport memory = must_read(plan_model(args.model.path, load));
+  warn_of_context(args.model, must_read(describe_model(args.model.path)).context);
   Json json = to_json(memory);
   if (!args.json) {
     say("{} on {}", args.model.path, memory.device);

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <string_view>
 
 #include "cli/output.h"
@@ -42,9 +41,7 @@ void erase_progress() {
 
 Progress::Progress(std::string label, bool wanted)
     : label_(std::move(label)), start_(std::chrono::steady_clock::now()) {
-  const char* terminal = std::getenv("TERM");
-  const bool dumb = terminal != nullptr && std::string_view(terminal) == "dumb";
-  shown_ = wanted && !dumb && stderr_is_terminal();
+  shown_ = wanted && stderr_is_terminal() && !terminal_is_dumb();
 }
 
 Progress::~Progress() {

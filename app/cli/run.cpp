@@ -75,6 +75,7 @@ void declare(Options options, RunArgs& args) {
 
 /// One completion.
 struct Completion {
+  const Vocabulary* vocabulary = nullptr;
   std::unique_ptr<Session> session;
   std::optional<Result<GenerateResult>> result;
   std::string text;
@@ -104,18 +105,26 @@ Json report(const Completion& done) {
   return json;
 }
 
+Json logprob_entry(const Vocabulary& vocabulary, const std::pair<int32_t, float>& p) {
+  const std::string_view piece = vocabulary.piece(p.first);
+  Json entry = {{"token", p.first}, {"text", valid_utf8(piece)}};
+  if (entry["text"] != piece) {  // no whole characters
+    entry["bytes"] = Json::array();
+    for (const char c : piece) entry["bytes"].push_back(static_cast<unsigned char>(c));
+  }
+  entry["logprob"] = p.second;  // JSON has no infinity: null
+  return entry;
+}
+
 /// Blocks until done. `shown`: the text goes to stdout as it comes. `stop`, if there is one, ends
 /// it soon once it is set.
 void complete(Completion& completion, std::span<const int32_t> prompt, GenerateOptions options,
               bool shown, const std::atomic<bool>* stop = nullptr) {
   options.on_logprobs = [&](std::span<const std::pair<int32_t, float>> logprobs) {
-    // JSON has no infinity: null.
-    const auto entry = [](const std::pair<int32_t, float>& p) {
-      return Json{{"token", p.first}, {"logprob", p.second}};
-    };
-    Json token = entry(logprobs[0]);
+    const Vocabulary& vocabulary = *completion.vocabulary;
+    Json token = logprob_entry(vocabulary, logprobs[0]);
     token["top"] = Json::array();
-    for (const auto& p : logprobs.subspan(1)) token["top"].push_back(entry(p));
+    for (const auto& p : logprobs.subspan(1)) token["top"].push_back(logprob_entry(vocabulary, p));
     completion.logprobs.push_back(std::move(token));
     return true;
   };
@@ -123,7 +132,7 @@ void complete(Completion& completion, std::span<const int32_t> prompt, GenerateO
     // −1: the rest of a text that ends within a character.
     if (token >= 0) completion.tokens.push_back(token);
     completion.text += piece;
-    return (!shown || write_out(piece)) && !interrupted() && (stop == nullptr || !*stop);
+    return (!shown || write_text(piece)) && !interrupted() && (stop == nullptr || !*stop);
   };
   completion.result = completion.session->generate(prompt, options, on_token);
 }
@@ -210,7 +219,10 @@ int run(RunArgs& args) {
   require_biased_tokens(args.generate.sampling, engine->vocabulary_size());
   const std::vector<int32_t> tokens = must(engine->tokenize(prompt, TokenizeOptions{}));
   std::vector<Completion> completions(seeds.size());
-  for (Completion& completion : completions) completion.session = must(engine->open_session());
+  for (Completion& completion : completions) {
+    completion.vocabulary = &engine->vocabulary();
+    completion.session = must(engine->open_session());
+  }
   if (seeds.size() == 1) {
     const InterruptScope scope([&] { completions[0].session->cancel(); });
     args.generate.sampling.seed = seeds[0];
@@ -225,7 +237,7 @@ int run(RunArgs& args) {
     if (args.json) {
       reports.push_back(report(completion));
     } else if (seeds.size() > 1) {
-      write_out(completion.text + "\n");
+      write_text(completion.text + "\n");
     } else {
       line_open = !completion.text.empty() && completion.text.back() != '\n';
     }

@@ -86,7 +86,7 @@ int run(RenderArgs& args) {
   if (args.json) {
     print_json({{"text", *text}});
   } else {
-    write_out(*text);
+    write_text(*text);
     check_out();
   }
   return kExitOk;

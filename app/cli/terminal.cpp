@@ -22,6 +22,7 @@ std::atomic<int> wake_write{-1};
 std::atomic<bool> was_interrupted{false};
 std::atomic<bool> was_resized{false};
 std::atomic<bool> was_resumed{false};
+std::atomic<bool> pastes_marked{false};
 termios modes_before{};
 termios modes_between{};
 
@@ -31,10 +32,28 @@ void wake() {
   errno = failure;
 }
 
-void set_modes(const termios& modes) {
-  // From the background this would stop the program.
+/// From the background a change of the terminal would stop the program.
+bool in_background() {
   const pid_t front = tcgetpgrp(STDIN_FILENO);
-  if (front < 0 || front == getpgrp()) (void)tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+  return front >= 0 && front != getpgrp();
+}
+
+void set_modes(const termios& modes) {
+  if (!in_background()) (void)tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+}
+
+/// Where pastes are marked at all.
+void set_paste_marks(bool on) {
+  if (!pastes_marked.load() || in_background()) return;
+  constexpr char kOn[] = "\033[?2004h";
+  constexpr char kOff[] = "\033[?2004l";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, on ? kOn : kOff, sizeof(kOn) - 1);
+}
+
+/// As the terminal was before the program.
+void restore() {
+  set_paste_marks(false);
+  set_modes(modes_before);
 }
 
 void on_interrupt() {
@@ -42,7 +61,7 @@ void on_interrupt() {
   wake();
 }
 
-void on_ending() { set_modes(modes_before); }
+void on_ending() { restore(); }
 
 extern "C" void on_resize(int) {
   was_resized = true;
@@ -53,7 +72,7 @@ extern "C" void on_stop(int signal) {
   const int failure = errno;
   termios modes{};
   (void)tcgetattr(STDIN_FILENO, &modes);
-  set_modes(modes_before);
+  restore();
   // By the default action, which does nothing where nobody could continue the program.
   struct sigaction ours {};
   struct sigaction plain {};
@@ -72,13 +91,14 @@ extern "C" void on_stop(int signal) {
 extern "C" void on_resume(int) {
   const int failure = errno;
   set_modes(modes_between);
+  set_paste_marks(true);
   was_resumed = true;
   wake();
   errno = failure;
 }
 
 extern "C" void on_end(int signal) {
-  set_modes(modes_before);
+  restore();
   (void)std::signal(signal, SIG_DFL);
   (void)raise(signal);  // comes when this returns
 }
@@ -130,6 +150,12 @@ void Terminal::keep_modes() {
   if (gathered && ioctl(STDIN_FILENO, FIONREAD, &waiting) == 0 && waiting > 0) {
     cooked_ = static_cast<size_t>(waiting);
   }
+}
+
+void Terminal::mark_pastes(bool on) {
+  if (on) pastes_marked = true;
+  set_paste_marks(on);
+  pastes_marked = on;
 }
 
 void Terminal::forget_resumed() { was_resumed = false; }

@@ -22,6 +22,10 @@ class Terminal {
   /// The modes as they are now hold between lines: they return after the program was stopped.
   void keep_modes();
 
+  /// Has the terminal mark what is pasted (bracketed paste), until that is switched off or the
+  /// program is stopped or ended. See Keys.
+  static void mark_pastes(bool on);
+
   enum class Event {
     byte,
     interrupt,  ///< Ctrl-C, by key or by signal

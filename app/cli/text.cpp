@@ -68,7 +68,7 @@ int run_detokenize(TextArgs& args) {
       usage(fmt::format("token {} is not one of the model's {}", token, vocabulary->size()));
     }
   }
-  write_out(vocabulary->detokenize(*tokens));
+  write_text(vocabulary->detokenize(*tokens));
   check_out();
   return kExitOk;
 }

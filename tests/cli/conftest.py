@@ -2,6 +2,7 @@
 
 import pytest
 
+from at_terminal import Terminal
 from program import infer
 
 TEMPLATE = """{%- for m in messages -%}
@@ -24,3 +25,17 @@ def template(tmp_path_factory):
     path = tmp_path_factory.mktemp("template") / "plain.jinja"
     path.write_text(TEMPLATE)
     return path
+
+
+@pytest.fixture
+def terminal(model, template, tmp_path):
+    all_of_them = []
+
+    def start(*arguments, **options):
+        t = Terminal("chat", "-m", model, "--template", template,
+                     *(arguments or ("-n", 6, "--temp", 0)), home=tmp_path, **options)
+        all_of_them.append(t)
+        return t
+    yield start
+    for t in all_of_them:
+        t.clean()

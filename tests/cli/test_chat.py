@@ -78,6 +78,50 @@ def test_commands(chat, tmp_path):
     assert b"expected the new text" in chat(["One", "/edit"], code=1, json_events=False).stderr
 
 
+@pytest.mark.parametrize("leave", ["/exit", "/quit", "/bye"])
+def test_other_names_of_commands(chat, leave):
+    events = chat(["One", leave, "Two"])
+    assert len(ends(events)) == 1
+    assert b"/regenerate" in chat(["/?"], json_events=False).stderr
+
+
+def test_a_message_may_begin_with_a_slash(chat, tmp_path):
+    saved = tmp_path / "saved.json"
+    chat(["//etc/passwd is what?", f"/save {saved}"])
+    assert json.loads(saved.read_text())["messages"][0]["content"] == "/etc/passwd is what?"
+
+
+def test_files_may_be_named_from_home(chat, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    messages = [{"role": "user", "content": "One"}, {"role": "assistant", "content": "Two"}]
+    (tmp_path / "list.json").write_text(json.dumps(messages))
+    chat(["/load ~/list.json", "/save ~/saved.json"])
+    assert json.loads((tmp_path / "saved.json").read_text())["messages"] == messages
+
+
+def test_settings_are_shown(model, chat, tmp_path):
+    def shown(lines, *arguments):
+        said = chat([*lines, "/set"], *arguments, json_events=False).stderr.decode()
+        rows = [line.split() for line in said[said.index("They are now"):].splitlines()[1:]]
+        return {row[0]: row[1:] for row in rows}
+
+    first = shown([], "--top-k", "7", "-l", "5-inf")
+    assert first["--temp"] == ["0"] and first["--top-k"] == ["7"] and first["--n-predict"] == ["8"]
+    assert first["--top-p"] == ["0.95", "by", "default"] and first["--logit-bias"] == ["5-inf"]
+    later = shown(["/set --temp 0.25 -n 3 -s 9 --samplers top_k;temperature"])
+    assert later["--temp"] == ["0.25"] and later["--n-predict"] == ["3"] and later["--seed"] == ["9"]
+    assert later["--samplers"] == ["top_k;temperature"]
+
+
+def test_suggestions_of_the_model_are_shown(template, tmp_path):
+    metadata, tensors = gguf.read(ROOT / "tests" / "data" / "bigram.gguf")
+    metadata["general.sampling.top_k"] = 13
+    path = tmp_path / "suggests.gguf"
+    gguf.write(path, metadata, {name: np.asarray(t) for name, t in tensors.items()})
+    done = infer("chat", "-m", path, "--template", template, stdin=b"/set\n")
+    assert done.returncode == 0 and b"13       of the model" in done.stderr
+
+
 def test_settings_hold_from_the_next_answer_on(chat):
     first, second = ends(chat(["One", "/set -n 3", "Two"]))
     assert first["generated_tokens"] == 8 and second["generated_tokens"] == 3
@@ -114,6 +158,23 @@ def test_failures_say_what_is_wrong(model, template, tmp_path):
     fails(2, "chat", "-m", model, "--template", template, "--chat-template-kwargs", "[1]",
           says="JSON object")
     fails(2, "chat", "-m", model, "--template", template, "-j", "{\"type\": 3}", stdin=b"x\n")
+
+
+def test_every_failure_is_an_event(model, template, tmp_path):
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 200)
+    plain = ["-m", model, "--template", template]
+    cases = [(3, ["-m", tmp_path / "none.gguf"], "x"), (3, ["-m", model], "x"),
+             (2, [*plain, "--temp", -1], "x"), (2, [*plain, "--chat-template-kwargs", "1"], "x"),
+             (2, [*plain, "-l", "99999+1"], "x"), (1, plain, "/nonsense"),
+             (1, plain, f"/load {deep}"), (3, plain, "/load /nonexistent"),
+             (4, [*plain, "-c", 64], "word " * 400), (4, [*plain, "--memory", "1K"], "x")]
+    for code, arguments, line in cases:
+        done = infer("chat", "--json", *arguments, stdin=line.encode() + b"\n")
+        assert done.returncode == code, done.stderr.decode()
+        events = [json.loads(e) for e in done.stdout.splitlines()]
+        assert [e["event"] for e in events] == ["error"] and events[0]["code"] == code
+        assert done.stderr.decode().endswith(events[0]["message"] + "\n")
 
 
 def test_a_closed_stdout_ends_it(model, template):

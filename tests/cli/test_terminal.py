@@ -2,8 +2,6 @@
 
 import fcntl
 import os
-import re
-import select
 import signal
 import struct
 import termios
@@ -11,131 +9,11 @@ import time
 
 import pytest
 
-from program import INFER
+from at_terminal import STATISTICS
 
 END_OF_TEXT = 2
 ENDLESS = ["-n", 10000000, "--temp", 1, "-s", 3, "--samplers", "temperature", "--context-shift",
            "--logit-bias", f"{END_OF_TEXT}-inf"]
-STATISTICS = r"\[\d+ tokens at [^\r]*; memory [^\r]*\]"
-
-
-class Terminal:
-    """The program at a terminal of its own; all waits have an end."""
-
-    def __init__(self, *arguments, home, ignored=(), stoppable=False):
-        self.fd, terminal = os.openpty()
-        self.modes_before = self.modes()
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                os.close(self.fd)
-                os.login_tty(terminal)
-                os.environ.update(HOME=str(home), TERM="xterm", LANG="C.UTF-8")
-                os.environ.pop("XDG_STATE_HOME", None)
-                for one in ignored:
-                    signal.signal(one, signal.SIG_IGN)
-                if stoppable:
-                    act_as_a_shell()
-                os.execv(INFER, [INFER, "chat", *map(str, arguments)])
-            finally:
-                os._exit(127)
-        os.close(terminal)
-        self.seen = ""
-
-    def modes(self):
-        return termios.tcgetattr(self.fd)
-
-    def receive(self, deadline, what):
-        """False at the end of the output."""
-        left = deadline - time.monotonic()
-        assert left > 0, f"expected {what}, found {self.seen[-2000:]!r}"
-        if not select.select([self.fd], [], [], left)[0]:
-            return True
-        try:
-            data = os.read(self.fd, 65536)
-        except OSError:
-            return False
-        self.seen += data.decode(errors="replace")
-        return bool(data)
-
-    def expect(self, pattern, seconds=60):
-        deadline = time.monotonic() + seconds
-        while not (found := re.search(pattern, self.seen)):
-            if len(self.seen) > 100000:
-                self.seen = self.seen[-10000:]
-            assert self.receive(deadline, repr(pattern)), f"the end, after {self.seen!r}"
-        self.seen = self.seen[found.end():]
-        return found
-
-    def expect_prompt(self):
-        """A new line that is being read: once the key is shown the terminal is the editor's."""
-        self.expect("> ")
-        self.send("#")
-        self.expect("#")
-        self.send("\x7f")
-
-    def send(self, text):
-        os.write(self.fd, text.encode())
-
-    def end(self, seconds=60):
-        deadline = time.monotonic() + seconds
-        while self.receive(deadline, "the end"):
-            pass
-        return self.wait(deadline)
-
-    def wait(self, deadline):
-        while True:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self.pid = 0
-                return os.waitstatus_to_exitcode(status)
-            assert time.monotonic() < deadline, "the program does not end"
-            time.sleep(0.01)
-
-    def close(self):
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
-
-    def clean(self):
-        if self.pid:
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
-        self.close()
-
-
-def act_as_a_shell():
-    """Returns in a process that can be stopped, of which the caller sees to what a shell does."""
-    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-    pid = os.fork()
-    if pid == 0:
-        os.setpgid(0, 0)
-        os.tcsetpgrp(0, os.getpid())
-        signal.signal(signal.SIGTTOU, signal.SIG_DFL)
-        return
-    while True:
-        _, status = os.waitpid(pid, os.WUNTRACED)
-        if not os.WIFSTOPPED(status):
-            os._exit(os.waitstatus_to_exitcode(status))
-        os.tcsetpgrp(0, os.getpid())
-        gathers = termios.tcgetattr(0)[3] & termios.ICANON != 0
-        os.write(1, b"stopped, lines\r\n" if gathers else b"stopped, keys\r\n")
-        os.tcsetpgrp(0, pid)
-        os.kill(pid, signal.SIGCONT)
-
-
-@pytest.fixture
-def terminal(model, template, tmp_path):
-    all_of_them = []
-
-    def start(*arguments, **options):
-        t = Terminal("-m", model, "--template", template,
-                     *(arguments or ("-n", 6, "--temp", 0)), home=tmp_path, **options)
-        all_of_them.append(t)
-        return t
-    yield start
-    for t in all_of_them:
-        t.clean()
 
 
 def test_lines_are_edited_and_remembered(terminal, tmp_path):
@@ -165,8 +43,52 @@ def test_lines_are_edited_and_remembered(terminal, tmp_path):
     t.send("/nonsense\n")
     t.expect("unknown command")
     t.send("\x04")
-    assert t.end() == 1
-    assert "Hello" in (tmp_path / ".infer_history").read_text()
+    assert t.end() == 0
+    history = tmp_path / ".local" / "state" / "infer" / "history"
+    assert "Hello" in history.read_text()
+    assert history.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("variable", [None, "XDG_STATE_HOME"])
+def test_an_older_history_is_moved(terminal, tmp_path, variable):
+    state = tmp_path / "state" if variable else tmp_path / ".local" / "state"
+    old = state / "infer_history" if variable else tmp_path / ".infer_history"
+    old.parent.mkdir(exist_ok=True)
+    old.write_text("_HiStOrY_V2_\nEarlier\n")
+    old.chmod(0o644)
+    t = terminal(environment={variable: str(state)} if variable else None)
+    t.expect("> ")
+    t.send("\x1b[A")
+    t.expect("Earlier")
+    t.send("\x15\x04")
+    assert t.end() == 0
+    history = state / "infer" / "history"
+    assert not old.exists() and history.stat().st_mode & 0o777 == 0o600
+
+
+def test_no_history_is_kept_where_none_is_wanted(terminal, tmp_path):
+    t = terminal("-n", 6, "--temp", 0, "--no-history")
+    t.expect("> ")
+    t.send("Hello\n")
+    t.expect(STATISTICS)
+    t.send("\x1b[A")  # but within the program
+    t.expect("Hello")
+    t.send("\x15\x04")
+    assert t.end() == 0
+    assert not [p.name for p in tmp_path.rglob("*history*")]
+
+
+def test_ctrl_c_on_an_empty_line_says_how_to_leave(terminal):
+    t = terminal()
+    t.expect_prompt()
+    t.send("\x03")
+    t.expect(r"\^C\r\n[^\r]*Ctrl-D")
+    t.expect_prompt()
+    t.send("something\x03")
+    t.expect(r"\^C")
+    t.send("/bye\n")
+    assert t.end() == 0
+    assert t.log.count("leaves") == 2  # and in the first line
 
 
 def test_ctrl_c_gives_up_a_line(terminal):
@@ -187,6 +109,38 @@ def test_ctrl_c_gives_up_a_line(terminal):
     assert "given up" not in t.expect(r"(user: [^\r]*\s+)+assistant")[0]
     t.send("\x04")
     assert t.end() == 0
+
+
+def test_a_full_context_is_left_again(terminal):
+    """The message without an answer is taken back, and what went before is as it was."""
+    t = terminal("-n", 6, "--temp", 0, "-c", 128)
+    t.expect("> ")
+    t.send("Hello\n")
+    t.expect(STATISTICS)
+    for command, says in [("Given back ", r"the context is full[^\r]*/undo[^\r]*--context-shift"),
+                          ("/edit ", r"the message is too long[^\r]*shorter")]:
+        t.send(command + "word " * 200 + "\n")
+        t.expect(r"error:\S* " + says)
+        t.send("/history\n")
+        assert t.expect(r"(?s)user: .*?assistant: .*?> ")[0].count("user: ") == 1
+    t.send("/regenerate\n")
+    t.expect(STATISTICS)
+    t.send("/exit\n")
+    t.end()
+
+
+def test_an_answer_that_failed_leaves_no_trace(terminal):
+    """What the session gave up for it is computed again."""
+    used = []
+    for failing in ([], ["/edit " + "word " * 400]):
+        t = terminal("-n", 0, "-c", 512)  # the text of tokens might have others
+        for line in ["Hello", "How are you?", *failing, "And then?"]:
+            t.expect("> ")
+            t.send(line + "\n")
+            t.expect("too long|is full" if line in failing else STATISTICS)
+        t.send("/stats\n")
+        used.append(t.expect(r"context (\d+) of 512")[1])
+    assert used[0] == used[1]
 
 
 def test_a_signal_counts_wherever_it_comes(terminal):
@@ -292,6 +246,7 @@ def test_the_terminal_is_left_as_it_was(terminal, how, code):
         os.kill(t.pid, how)
     assert t.end() == code
     assert t.modes() == t.modes_before
+    assert "\x1b[?2004h" in t.log and t.log.endswith("\x1b[?2004l")
 
 
 def test_it_can_be_stopped_and_go_on(terminal):

@@ -1,0 +1,52 @@
+#include "cli/history_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+namespace infer::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder that a variable names; empty: none. XDG wants relative ones ignored.
+fs::path folder_of(const char* variable) {
+  const char* value = std::getenv(variable);
+  const fs::path folder = value == nullptr ? "" : value;
+  return folder.is_absolute() ? folder : fs::path();
+}
+
+}  // namespace
+
+std::string history_file() {
+  const fs::path home = folder_of("HOME");
+  const fs::path state = folder_of("XDG_STATE_HOME");
+  if (home.empty() && state.empty()) return {};
+  const fs::path folder = (state.empty() ? home / ".local" / "state" : state) / "infer";
+  const fs::path file = folder / "history";
+  std::error_code failed;
+  if (fs::create_directories(folder, failed)) {
+    fs::permissions(folder, fs::perms::owner_all, failed);
+  }
+  if (!fs::exists(file, failed)) {
+    const fs::path before = state.empty() ? home / ".infer_history" : state / "infer_history";
+    fs::rename(before, file, failed);  // most often there is none
+  }
+  const int opened = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (opened < 0) return {};
+  const bool own = fchmod(opened, S_IRUSR | S_IWUSR) == 0;
+  close(opened);
+  return own ? file.string() : std::string();
+}
+
+std::string expanded(const std::string& path) {
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || (path != "~" && !path.starts_with("~/"))) return path;
+  return home + path.substr(1);
+}
+
+}  // namespace infer::cli

@@ -73,7 +73,7 @@ def test_names_in_files(template, at_terminal, tmp_path):
     t.expect("Ctrl-D leaves")
     assert "\\u202eeman\\u2066" in t.log and "\u202e" not in t.log
     for command in ("info", "plan"):
-        said = infer(command, "-m", path).stderr
+        said = infer(command, "-m", path).stdout
         assert b"name\xef\xbf\xbd.gguf" in said and b"\xff" not in said
         assert b"\xe2\x80\xae" not in said
 

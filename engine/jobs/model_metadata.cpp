@@ -1,6 +1,5 @@
 #include "engine/jobs/model_metadata.h"
 
-#include "engine/core/log.h"
 #include "engine/text/pretokenizer.h"
 #include "engine/weights/tokenizer_keys.h"
 
@@ -15,8 +14,7 @@ Result<Metadata> model_metadata(const WeightSource& source) {
     if (!spec.pre.empty()) {
       const bool whole = spec.words->ignore_merges;
       if (find_pretokenizer(spec.pre)->ignore_merges != whole) {
-        log(LogLevel::warning, "{}: ignore_merges is {}, which '{}' in GGUF is not", spec.source,
-            whole, spec.pre);
+        spec.ignore_merges = whole ? 1 : 0;
       }
       spec.words.reset();
     }

@@ -401,7 +401,9 @@ Result<std::unique_ptr<TextEncoder>> make_byte_bpe(const TokenizerSpec& spec) {
   if (spec.merges.empty()) {
     return fail(StatusCode::bad_file, "{}: tokenizer.ggml.merges is missing or empty", spec.source);
   }
-  auto encoder = std::make_unique<ByteBpe>(spec, *rules, std::nullopt);
+  PreTokenizer own = *rules;
+  if (spec.ignore_merges >= 0) own.ignore_merges = spec.ignore_merges != 0;
+  auto encoder = std::make_unique<ByteBpe>(spec, own, std::nullopt);
   INFER_CHECK_R(encoder->build(spec));
   return encoder;
 }

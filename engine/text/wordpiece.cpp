@@ -1,8 +1,10 @@
 // WordPiece (BERT): the text is cleaned, lower-cased and rid of accents, cut at white space,
 // punctuation and ideographs, and each word is taken apart into the longest tokens from the left.
-// Files spell the beginning of a word ▁ and leave out the ## of what continues it.
+// Files spell the beginning of a word ▁ and leave out the ## of what continues it, so that a ▁ in
+// the text itself must not be taken for the beginning of a word.
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <array>
 
 #include "engine/text/byte_trie.h"
@@ -42,21 +44,31 @@ class Wordpiece : public TextEncoder {
   explicit Wordpiece(const TokenizerSpec& spec)
       : unknown_(unknown_token(spec)),
         lowercase_(spec.lowercase != 0),
-        strip_accents_(spec.strip_accents < 0 ? lowercase_ : spec.strip_accents != 0) {
-    std::vector<std::pair<std::string_view, int32_t>> entries;
+        strip_accents_(spec.strip_accents < 0 ? lowercase_ : spec.strip_accents != 0),
+        most_chars_(static_cast<size_t>(std::max(spec.max_word_chars, 0))) {
+    std::vector<std::pair<std::string_view, int32_t>> begins, continues;
     for (size_t i = 0; i < spec.tokens.size(); ++i) {
       const auto id = static_cast<int32_t>(i);
       if (!is_text_token(spec, id) || spec.tokens[i].size() > kMaxTokenBytes) continue;
-      entries.emplace_back(spec.tokens[i], id);
+      const std::string_view token = spec.tokens[i];
+      const bool begin = token.starts_with(kSpaceMark) && token.size() > kSpaceMark.size();
+      if (begin) {
+        begins.emplace_back(token.substr(kSpaceMark.size()), id);
+      } else {
+        continues.emplace_back(token, id);
+      }
     }
-    tokens_ = ByteTrie(std::move(entries));
+    begins_ = ByteTrie(std::move(begins));
+    continues_ = ByteTrie(std::move(continues));
   }
 
   Status encode(std::string_view text, bool, std::vector<int32_t>& out) const override {
-    std::string word(kSpaceMark);
+    std::string word;
+    size_t chars = 0;
     const auto finish_word = [&] {
-      if (word.size() > kSpaceMark.size()) encode_word(word, out);
-      word.resize(kSpaceMark.size());
+      if (!word.empty()) encode_word(word, chars, out);
+      word.clear();
+      chars = 0;
     };
     const auto put = [&](char32_t c) {
       const uint32_t classes = char_class(c);
@@ -65,6 +77,7 @@ class Wordpiece : public TextEncoder {
           (classes & kPunctuation) != 0 || split::is_ascii_punctuation(c) || is_cjk(c);
       if (apart) finish_word();
       append_utf8(word, c);
+      ++chars;
       if (apart) finish_word();
     };
     for (size_t pos = 0; pos < text.size();) {
@@ -102,10 +115,15 @@ class Wordpiece : public TextEncoder {
     }
   }
 
-  void encode_word(std::string_view word, std::vector<int32_t>& out) const {
+  void encode_word(std::string_view word, size_t chars, std::vector<int32_t>& out) const {
     const size_t before = out.size();
+    if (chars > most_chars_) {
+      if (unknown_ != kNoToken) out.push_back(unknown_);
+      return;
+    }
     for (size_t pos = 0; pos < word.size();) {
-      const ByteTrie::Match match = tokens_.longest_prefix(word.substr(pos));
+      const ByteTrie& tokens = pos == 0 ? begins_ : continues_;
+      const ByteTrie::Match match = tokens.longest_prefix(word.substr(pos));
       if (match.value < 0) {
         // A word that cannot be taken apart completely is unknown as a whole.
         out.resize(before);
@@ -117,10 +135,12 @@ class Wordpiece : public TextEncoder {
     }
   }
 
-  ByteTrie tokens_;
+  ByteTrie begins_;     ///< tokens that begin a word, without their ▁
+  ByteTrie continues_;  ///< tokens within a word
   int32_t unknown_;
   bool lowercase_;
   bool strip_accents_;
+  size_t most_chars_;  ///< of a word
 };
 
 }  // namespace

@@ -29,9 +29,24 @@ constexpr TokenizerFlagKey kFlagKeys[] = {
     {"tokenizer.ggml.remove_extra_whitespaces", &TokenizerSpec::remove_extra_whitespaces},
     {"tokenizer.ggml.normalizer.lowercase", &TokenizerSpec::lowercase},
     {"tokenizer.ggml.normalizer.strip_accents", &TokenizerSpec::strip_accents},
+    {"infer.tokenizer.ignore_merges", &TokenizerSpec::ignore_merges},
+};
+
+constexpr OwnFlagKey kOwnFlagKeys[] = {
+    {"infer.tokenizer.nfc", &TokenizerSpec::compose},
+    {"infer.tokenizer.prefix_at_start_only", &TokenizerSpec::prefix_at_start_only},
+    {"infer.tokenizer.prefix_unless_space", &TokenizerSpec::prefix_unless_space},
+};
+
+constexpr OwnIdsKey kOwnIdsKeys[] = {
+    {"infer.tokenizer.strips_left", &TokenizerSpec::strips_left},
+    {"infer.tokenizer.strips_right", &TokenizerSpec::strips_right},
 };
 
 }  // namespace
+
+std::span<const OwnFlagKey> own_flag_keys() { return kOwnFlagKeys; }
+std::span<const OwnIdsKey> own_ids_keys() { return kOwnIdsKeys; }
 
 std::span<const TokenIdKey> token_id_keys() { return kIdKeys; }
 std::span<const TokenizerFlagKey> tokenizer_flag_keys() { return kFlagKeys; }
@@ -64,6 +79,13 @@ Status add_tokenizer_keys(const TokenizerSpec& spec, Metadata& metadata) {
     const int8_t flag = spec.*entry.field;
     if (flag >= 0) metadata.set(entry.key, flag != 0);
   }
+  for (const OwnFlagKey& entry : kOwnFlagKeys) {
+    if (spec.*entry.field) metadata.set(entry.key, true);
+  }
+  for (const OwnIdsKey& entry : kOwnIdsKeys) {
+    if (!(spec.*entry.field).empty()) metadata.set(entry.key, spec.*entry.field);
+  }
+  if (spec.max_word_chars != kMaxWordChars) metadata.set(kMaxWordCharsKey, spec.max_word_chars);
   return {};
 }
 

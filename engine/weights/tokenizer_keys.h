@@ -22,6 +22,21 @@ struct TokenizerFlagKey {
 };
 std::span<const TokenizerFlagKey> tokenizer_flag_keys();
 
+/// What a tokenizer.json says that GGUF has no keys for. The keys are our own and are written only
+/// where a value is not the default.
+struct OwnFlagKey {
+  const char* key;
+  bool TokenizerSpec::*field;
+};
+std::span<const OwnFlagKey> own_flag_keys();
+/// Lists of token ids.
+struct OwnIdsKey {
+  const char* key;
+  std::vector<int32_t> TokenizerSpec::*field;
+};
+std::span<const OwnIdsKey> own_ids_keys();
+inline constexpr const char* kMaxWordCharsKey = "infer.tokenizer.max_input_chars_per_word";
+
 /// Adds the keys of a vocabulary, as llama.cpp's converter writes them: the inverse of what reads
 /// a GGUF file's. Chat templates are left out. unsupported for a `spec` whose `words` have no name.
 Status add_tokenizer_keys(const TokenizerSpec& spec, Metadata& metadata);

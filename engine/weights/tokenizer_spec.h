@@ -21,6 +21,9 @@ enum class TokenType : uint8_t {
 
 inline constexpr int32_t kNoToken = -1;
 
+/// BERT's max_input_chars_per_word.
+inline constexpr int32_t kMaxWordChars = 100;
+
 /// What becomes of the matches of a regular expression in a text, and of what lies between them.
 enum class SplitBehaviour : uint8_t {
   isolated,    ///< each a word
@@ -70,11 +73,14 @@ struct TokenizerSpec {
   int8_t remove_extra_whitespaces = -1;
   int8_t lowercase = -1, strip_accents = -1;  ///< tokenizer.ggml.normalizer.*, for "bert"
 
-  // What GGUF has no keys for.
+  // What GGUF has no keys for: written under keys of our own (tokenizer_keys.h).
+  int8_t ignore_merges = -1;          ///< "gpt2" with `pre`: −1: as `pre` says
   bool prefix_at_start_only = false;  ///< no space of its own for what follows a special token
   bool prefix_unless_space = false;   ///< nor for what begins with a space
   std::vector<int32_t> strips_left, strips_right;  ///< tokens that take the white space around them
   bool compose = false;                            ///< "gpt2": texts are put into Unicode's form C
+  /// "bert": longer words, in characters, become the unknown token.
+  int32_t max_word_chars = kMaxWordChars;
 
   std::string chat_template;  ///< Jinja source, or empty
   std::vector<std::pair<std::string, std::string>> named_chat_templates;

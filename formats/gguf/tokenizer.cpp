@@ -95,6 +95,22 @@ Status read_ids(const Metadata& metadata, TokenizerSpec& spec) {
   return {};
 }
 
+/// What `convert` keeps of a tokenizer.json under keys of our own.
+Status read_own_keys(const Metadata& metadata, TokenizerSpec& spec) {
+  for (const OwnFlagKey& entry : own_flag_keys()) {
+    INFER_TRY_S(const auto flag, metadata.get_bool(entry.key));
+    if (flag) spec.*entry.field = *flag;
+  }
+  const auto last = static_cast<int64_t>(spec.tokens.size()) - 1;
+  for (const OwnIdsKey& entry : own_ids_keys()) {
+    INFER_TRY_S(const auto ids, metadata.get_ints(entry.key, 0, last));
+    if (ids) (spec.*entry.field).assign(ids->begin(), ids->end());
+  }
+  INFER_TRY_S(const auto most, metadata.get_int(kMaxWordCharsKey, 0, INT32_MAX));
+  if (most) spec.max_word_chars = static_cast<int32_t>(*most);
+  return {};
+}
+
 Status read_templates(const Metadata& metadata, TokenizerSpec& spec) {
   constexpr std::string_view kKey = "tokenizer.chat_template";
   constexpr std::string_view kNamed = "tokenizer.chat_template.";
@@ -115,6 +131,7 @@ Status read_vocabulary(const Metadata& metadata, TokenizerSpec& spec) {
   INFER_TRY_S(const auto* merges, metadata.get_strings("tokenizer.ggml.merges"));
   if (merges != nullptr) spec.merges = *merges;
   INFER_CHECK(read_charsmap(metadata, spec));
+  INFER_CHECK(read_own_keys(metadata, spec));
   return read_ids(metadata, spec);
 }
 

@@ -316,6 +316,9 @@ void read_wordpiece(const JsonPlace& model, const TextSteps& steps, TokenizerSpe
   spec.model = "bert";
   spec.lowercase = steps.lowercase;
   spec.strip_accents = steps.strip_accents;
+  if (const JsonPlace most = model.at("max_input_chars_per_word"); most.present()) {
+    spec.max_word_chars = static_cast<int32_t>(most.integer(0, INT32_MAX));
+  }
   for (size_t id = 0; id < spec.tokens.size(); ++id) {
     std::string& token = spec.tokens[id];
     if (spec.types[id] != TokenType::normal) continue;

@@ -153,6 +153,73 @@ TEST_CASE("the keys of a vocabulary are read as they were written") {
   CHECK(again->add_bos == spec.add_bos);
 }
 
+TEST_CASE("what GGUF has no keys for is kept under keys of our own, and ids are the directory's") {
+  const auto read_again = [](const TokenizerSpec& spec) {
+    Metadata metadata("x.gguf");
+    REQUIRE(add_tokenizer_keys(spec, metadata).ok());
+    auto again = gguf::read_tokenizer(metadata);
+    REQUIRE_MESSAGE(again, again.error().message());
+    return *std::move(again);
+  };
+  const auto ids = [](const TokenizerSpec& spec, std::string_view text) {
+    auto tokenizer = Tokenizer::create(spec);
+    REQUIRE_MESSAGE(tokenizer, tokenizer.error().message());
+    return (*tokenizer)->encode(text, {false, true}).value();
+  };
+  // e and a combining acute become é before the merges see them.
+  TokenizerSpec nfc = Directory(R"({"normalizer":{"type":"NFC"},"added_tokens":[
+      {"id":5,"content":"<x>","lstrip":true,"rstrip":true}],"pre_tokenizer":)" +
+                                std::string(kByteLevel) + R"(,"model":)" +
+                                bpe(R"("Ã":0,"©":1,"Ã©":2,"e":3,"Ġ":4)", R"("Ã ©")") + "}")
+                          .spec();
+  nfc.words.reset();
+  nfc.pre = "gpt-2";
+  const TokenizerSpec nfc_again = read_again(nfc);
+  CHECK(ids(nfc, "e\u0301 <x> e") == std::vector<int32_t>{2, 5, 3});
+  CHECK(ids(nfc_again, "e\u0301 <x> e") == std::vector<int32_t>{2, 5, 3});
+  nfc.ignore_merges = 1;
+  CHECK(read_again(nfc).ignore_merges == 1);
+
+  const std::string vocab = R"("<unk>":0,"a":1,"b":2,"ab":3,"▁":4)";
+  const TokenizerSpec marks =
+      Directory(file_of(bpe(vocab, R"("a b")", R"(,"fuse_unk":true,"unk_token":"<unk>")"), kMarks))
+          .spec();
+  CHECK(ids(marks, " a") == std::vector<int32_t>{4, 1});
+  CHECK(ids(read_again(marks), " a") == std::vector<int32_t>{4, 1});
+
+  const TokenizerSpec bert = Directory(R"({"normalizer":{"type":"BertNormalizer"},
+      "pre_tokenizer":{"type":"BertPreTokenizer"},"model":{"type":"WordPiece","unk_token":"[UNK]",
+        "max_input_chars_per_word":5,"vocab":{"[UNK]":0,"a":1,"##a":2}}})")
+                                 .spec();
+  CHECK(bert.max_word_chars == 5);
+  const TokenizerSpec bert_again = read_again(bert);
+  CHECK(ids(bert_again, "aaaaa aaaaaa") == std::vector<int32_t>{1, 2, 2, 2, 2, 0});
+
+  Metadata bad("x.gguf");
+  REQUIRE(add_tokenizer_keys(bert, bad).ok());
+  bad.set("infer.tokenizer.strips_left", std::vector<int32_t>{3});
+  const auto refused_ids = gguf::read_tokenizer(bad);
+  REQUIRE_FALSE(refused_ids);
+  CHECK(refused_ids.error().message().find("infer.tokenizer.strips_left") != std::string::npos);
+}
+
+TEST_CASE("WordPiece: long words are unknown, and a ▁ in the text is a character") {
+  TokenizerSpec spec;
+  spec.source = "tiny.gguf";
+  spec.model = "bert";
+  spec.unknown = 0;
+  spec.tokens = {"[UNK]", "▁a", "a", "▁b", "▁▁", "b"};
+  const auto tokenizer = Tokenizer::create(spec);
+  REQUIRE_MESSAGE(tokenizer, tokenizer.error().message());
+  const auto ids = [&](std::string_view text) {
+    return (*tokenizer)->encode(text, {false, false}).value();
+  };
+  CHECK(ids(std::string(100, 'a')).size() == 100);
+  CHECK(ids(std::string(101, 'a') + " b") == std::vector<int32_t>{0, 3});
+  CHECK(ids("▁b") == std::vector<int32_t>{4, 5});
+  CHECK(ids("a▁b") == std::vector<int32_t>{0});  // there is no ##▁
+}
+
 TEST_CASE("Unigram and WordPiece") {
   const TokenizerSpec t5 =
       Directory(R"({"normalizer":{"type":"Precompiled","precompiled_charsmap":"AAAAAQ=="},

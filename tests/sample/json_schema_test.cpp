@@ -159,6 +159,62 @@ TEST_CASE("ranges allow exactly the integers within") {
   }
 }
 
+TEST_CASE("branches of oneOf that overlap leave what exactly one allows") {
+  struct Row {
+    std::string schema;
+    std::vector<std::string> yes, no;
+  };
+  const std::vector<Row> rows = {
+      // 1.0 is an integer, and so is what a double rounds to one.
+      {R"({"oneOf": [{"type": "integer"}, {"type": "number"}]})",
+       {"0.5", "-12.25", "0.01", "123456789012.125"},
+       {"1", "0", "1.0", "-2.00", "1e2", "1234567890123456.5", "1.0000000000000001"}},
+      {R"({"oneOf": [{"type": "integer"}, {"type": "number", "exclusiveMaximum": 1.5}]})",
+       {"2", "100", "0.5", "-1.25", "1.49"},
+       {"1", "0", "-3", "1.5", "1.75", "2.5"}},
+      {R"({"type": "number", "not": {"type": "integer"}, "minimum": 1})", {"1.5"}, {"1", "0.5"}},
+      {R"({"if": {"type": "integer"}, "then": {"const": 3}, "else": {"type": "number"}})",
+       {"3", "0.5"},
+       {"1", "4", "1.0", "null"}},
+      {R"({"oneOf": [{"const": 1}, {"type": "integer"}]})",
+       {"0", "2", "-1", "10", "11"},
+       {"1", "0.5"}},
+      {R"({"type": "number", "not": {"enum": [1, 2.5]}})",
+       {"0", "2", "2.4", "2.51", "1.1", "3"},
+       {"1", "2.5", "2.50", "1.0"}},
+      {R"({"oneOf": [{"enum": [1, 2, "a"]}, {"enum": [2, 3, "a"]}]})",
+       {"1", "3"},
+       {"2", "\"a\"", "4"}},
+      {R"({"oneOf": [{"enum": [[1], {"a": 1}]}, {"enum": [[1.0], {"b": 2}]}]})",
+       {R"({"a":1})", R"({"b":2})"},
+       {"[1]", "[1.0]"}},
+      {R"({"oneOf": [{"type": "null"}, {"type": ["string", "null"], "maxLength": 1}]})",
+       {"\"a\"", "\"\""},
+       {"null", "\"ab\""}},
+      {R"({"oneOf": [{"const": []}, {"type": "array", "maxItems": 1, "items": {"type": "null"}}]})",
+       {"[null]"},
+       {"[]", "[null,null]"}},
+      {R"({"type": "object", "not": {"const": {}}, "properties": {"a": {"type": "null"}}})",
+       {R"({"a":null})"},
+       {"{}"}},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.schema);
+    const auto grammar = schema(row.schema);
+    for (const std::string& text : row.yes) CHECK_MESSAGE(accepts(grammar, text), text);
+    for (const std::string& text : row.no) CHECK_MESSAGE(!accepts(grammar, text), text);
+  }
+  refused(R"({"not": {"const": [1]}})", StatusCode::unsupported, "the opposite of");
+}
+
+TEST_CASE("a byte order mark before a schema or a grammar is no part of it") {
+  CHECK(accepts(schema("\xef\xbb\xbf{\"type\": \"null\"}"), "null"));
+  CHECK(accepts(gbnf("\xef\xbb\xbfroot ::= \"yes\""), "yes"));
+  const auto twice = compile_gbnf("\xef\xbb\xbf\xef\xbb\xbfroot ::= \"yes\"");
+  REQUIRE(!twice);
+  CHECK(twice.error().message().find("line 1, column 1") != std::string::npos);
+}
+
 TEST_CASE("what cannot be promised is refused by place and keyword") {
   constexpr auto kBad = StatusCode::invalid_argument;
   constexpr auto kNot = StatusCode::unsupported;

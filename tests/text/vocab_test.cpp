@@ -103,6 +103,20 @@ TEST_CASE("Llama 2: special tokens, bytes and what is no UTF-8") {
   }
 }
 
+TEST_CASE("BERT: Hangul is taken apart into its letters") {
+  const auto tokenizer = open_tokenizer(test::data_path("vocab/bert-bge.gguf"));
+  const auto ids = [&](const char* text) {
+    return tokenizer->encode(text, {.add_special = false}).value();
+  };
+  using Ids = std::vector<int32_t>;
+  // The ids are those of the library `tokenizers`: stripping accents puts a text into Unicode's
+  // form D first, in which a syllable is two or three letters. llama.cpp leaves syllables whole.
+  CHECK(ids("한국어") == Ids{1469, 30006, 30021, 29991, 30014, 30020, 29999, 30008});
+  CHECK(ids("안녕하세요 세계") == Ids{1463, 30006, 30021, 29992, 30010, 30025, 30005, 30006, 29997,
+                                      30009, 29999, 30013, 100});
+  CHECK(ids("서울 2024") == Ids{1461, 30008, 29999, 30014, 30022, 16798, 2549});
+}
+
 TEST_CASE("BERT: cleaning, accents, ideographs and unknown words") {
   const auto tokenizer = open_tokenizer(test::data_path("vocab/bert-bge.gguf"));
   const auto ids = [&](const char* text) {

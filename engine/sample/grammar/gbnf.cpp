@@ -393,7 +393,7 @@ Result<std::shared_ptr<const CompiledGrammar>> compile_gbnf(std::string_view tex
     return fail(StatusCode::unsupported, "the grammar has {} bytes; at most {} are read",
                 text.size(), kMaxGbnfBytes);
   }
-  Parser parser(text);
+  Parser parser(without_byte_order_mark(text));
   INFER_CHECK_R(parser.parse());
   return parser.compile();
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/sample/grammar/schema_compiler.h"
+#include "engine/sample/grammar/text_cursor.h"
 
 namespace infer {
 namespace {
@@ -73,7 +74,7 @@ Status SchemaCompiler::emit(const Shape& s, RuleId rule) {
   for (const auto& [type, word] : kWords) {
     if ((s.types & type) != 0) graph(rule).literal(RuleGraph::kStart, word, RuleGraph::kEnd);
   }
-  if ((s.types & kInteger) != 0) INFER_CHECK(emit_numbers(s, rule));
+  if ((s.types & kAnyNumber) != 0) INFER_CHECK(emit_numbers(s, rule));
   if ((s.types & kString) != 0) INFER_CHECK(emit_strings(s, rule));
   if ((s.types & kArray) != 0) INFER_CHECK(emit_array(s, rule));
   if ((s.types & kObject) != 0) INFER_CHECK(emit_object(s, rule));
@@ -94,10 +95,12 @@ Status SchemaCompiler::emit_values(const Shape& s, RuleId rule) {
 Status SchemaCompiler::emit_numbers(const Shape& s, RuleId rule) {
   NumberSpec spec;
   spec.fractions = (s.types & kFraction) != 0 && s.multiple_of == 1;
+  spec.integers = (s.types & kInteger) != 0;
   spec.lower = s.lower;
   spec.upper = s.upper;
   spec.multiple_of = s.multiple_of;
-  if (!s.lower && !s.upper && s.multiple_of == 1) {
+  if (!spec.integers && !spec.fractions) return {};
+  if (!s.lower && !s.upper && s.multiple_of == 1 && spec.integers) {
     graph(rule).call(RuleGraph::kStart, numbers_[spec.fractions], RuleGraph::kEnd);
     return {};
   }
@@ -170,7 +173,7 @@ Result<CharDfa> SchemaCompiler::language_of(const Shape& s, CharDfa base) {
 
 Result<std::shared_ptr<const CompiledGrammar>> compile_json_schema(std::string_view json) {
   SchemaDocument document;
-  INFER_CHECK_R(document.parse(json));
+  INFER_CHECK_R(document.parse(without_byte_order_mark(json)));
   return SchemaCompiler(document).compile();
 }
 

@@ -127,6 +127,8 @@ class MagnitudeGraph {
     uint8_t fraction = 0;  ///< and after it
     bool zero = false;     ///< the part before the point is 0
     bool point = false;
+    bool fractional =
+        false;  ///< a digit after the point is not 0; only where integers are not allowed
     int8_t low = 0, high = 0;  ///< as of the digits so far, equally many of both
     uint32_t rest = 0;         ///< modulo multiple_of
     auto operator<=>(const Key&) const = default;
@@ -158,6 +160,7 @@ class MagnitudeGraph {
 
   bool may_end(const Key& key) const {
     if (key.whole == 0 || (key.point && key.fraction == 0) || key.rest != 0) return false;
+    if (!spec_.integers && !key.fractional) return false;
     const int low = order_at_end(key, key.low, low_.value);
     if (low < 0 || (low == 0 && low_.exclusive)) return false;
     if (!high_) return true;
@@ -182,6 +185,7 @@ class MagnitudeGraph {
       if (key.point) {
         next.low = after_digit(key.low, digit, low_.value.fraction, key.fraction);
         if (high_) next.high = after_digit(key.high, digit, high_->value.fraction, key.fraction);
+        next.fractional = key.fractional || (!spec_.integers && digit != '0');
         ++next.fraction;
       } else {
         next.low = after_digit(key.low, digit, low_.value.whole, key.whole);
@@ -287,7 +291,7 @@ int compare(const Decimal& a, const Decimal& b) {
 }
 
 bool emit_number(RuleGraph& graph, uint32_t from, const NumberSpec& spec, uint32_t to) {
-  if (!spec.lower && !spec.upper && spec.multiple_of == 1) {
+  if (!spec.lower && !spec.upper && spec.multiple_of == 1 && spec.integers) {
     emit_any_number(graph, from, spec.fractions, to);
     return true;
   }

@@ -36,12 +36,14 @@ struct NumberSpec {
     bool exclusive = false;
   };
   bool fractions = true;  ///< false: integers alone, written without fraction and exponent
+  bool integers = true;   ///< false: numbers that are no integers alone (1.0 is one)
   std::optional<Bound> lower, upper;
   uint64_t multiple_of = 1;  ///< other than 1: integers alone
 };
 
 /// Digits of what is written: before and after the point, and of both together where there is a
-/// bound, so that reading the number as a double rounds it past none.
+/// bound or no integer is allowed, so that reading the number as a double rounds it past no bound
+/// and to no integer.
 inline constexpr uint32_t kMaxWholeDigits = 16;
 inline constexpr uint32_t kMaxFractionDigits = 16;
 inline constexpr uint32_t kMaxBoundedDigits = 15;

@@ -332,6 +332,27 @@ Status KeywordReader::apply_schemas() {
   return {};
 }
 
+/// Drops from lists of values those that another branch allows, whatever formats say. Shapes whose
+/// list ends are dropped too.
+Status KeywordReader::drop_values(Shapes other, Shapes& shapes) {
+  for (Shape& s : other) s.formats.clear();
+  for (Shape& s : shapes) {
+    if (!s.values) continue;
+    std::vector<const Json*> kept;
+    for (const Json* v : *s.values) {
+      bool shared = false;
+      for (const Shape& o : other) {
+        if (shared) break;
+        INFER_TRY_S(shared, maker_.allows(o, *v));
+      }
+      if (!shared) kept.push_back(v);
+    }
+    s.values = std::move(kept);
+  }
+  std::erase_if(shapes, [](const Shape& s) { return s.values && s.values->empty(); });
+  return {};
+}
+
 /// Branches that no value shares are as in anyOf. Of others each is taken without the rest, where
 /// that can be written.
 Status KeywordReader::apply_one_of() {
@@ -349,8 +370,18 @@ Status KeywordReader::apply_one_of() {
     Shapes alone = shapes[i];
     for (size_t j = 0; j < branches.size(); ++j) {
       if (i == j) continue;
+      INFER_CHECK(drop_values(shapes[j], alone));
+      // What lists its values is apart from the other branch now.
+      const auto listed =
+          std::ranges::stable_partition(alone, [](const Shape& s) { return !s.values; });
+      Shapes values(std::make_move_iterator(listed.begin()), std::make_move_iterator(listed.end()));
+      alone.erase(listed.begin(), listed.end());
+      const auto join = [&] { alone.insert(alone.end(), values.begin(), values.end()); };
       INFER_TRY_S(const bool apart, maker_.disjoint(alone, shapes[j]));
-      if (apart) continue;
+      if (apart) {
+        join();
+        continue;
+      }
       const Result<Shapes> rest = maker_.shapes(maker_.document_.negation(branches[j]));
       if (!rest) {
         return refused("oneOf", "branches " + std::to_string(i) + " and " + std::to_string(j) +
@@ -359,6 +390,7 @@ Status KeywordReader::apply_one_of() {
             .value();
       }
       INFER_TRY_S(alone, maker_.intersect(alone, *rest, schema_));
+      join();
     }
     one.insert(one.end(), alone.begin(), alone.end());
   }

@@ -41,6 +41,7 @@ class KeywordReader {
   Status apply(const Shapes& other);
   Status apply_schemas();
   Status apply_one_of();
+  Status drop_values(Shapes other, Shapes& shapes);
   Status apply_condition();
   Status apply_dependents();
 

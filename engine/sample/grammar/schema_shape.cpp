@@ -420,9 +420,11 @@ Result<Shapes> ShapeMaker::negate(const Shape& s, NodeId at, std::string_view ke
   };
   if (s.types != kAnyType) add(static_cast<uint8_t>(~s.types));
   if (s.values) {
-    // All but these; of numbers, arrays and objects too many others look the same.
+    // All but these. Of arrays and objects only the empty ones leave what can be written.
     std::vector<std::string> texts;
+    std::vector<Decimal> numbers;
     uint8_t scalars = 0;
+    bool empty_array = false, empty_object = false;
     for (const Json* v : *s.values) {
       const uint8_t type = type_of(*v);
       if ((type & s.types) == 0) continue;
@@ -430,11 +432,30 @@ Result<Shapes> ShapeMaker::negate(const Shape& s, NodeId at, std::string_view ke
         texts.push_back(v->get<std::string>());
       } else if ((type & (kNull | kBoolean)) != 0) {
         scalars |= type;
+      } else if (const auto d = v->is_number() ? decimal_of(*v) : std::nullopt; d) {
+        numbers.push_back(*d);
+      } else if (v->is_structured() && v->empty()) {
+        (v->is_array() ? empty_array : empty_object) = true;
       } else {
-        return refuse("a number, array or object");
+        return refuse("a number out of range, an array or an object");
       }
     }
-    add(static_cast<uint8_t>(s.types & ~scalars & ~kString));
+    if (numbers.size() > kMaxShapes) return refuse("so many numbers");
+    uint8_t apart = scalars | kString;
+    if (!numbers.empty()) apart |= kAnyNumber;
+    if (empty_array) add(kArray).min_items = 1;
+    if (empty_object) add(kObject).min_members = 1;
+    if (empty_array) apart |= kArray;
+    if (empty_object) apart |= kObject;
+    add(static_cast<uint8_t>(s.types & ~apart));
+    // Numbers: what lies between two of them, before the first and behind the last.
+    std::ranges::sort(numbers,
+                      [](const Decimal& a, const Decimal& b) { return compare(a, b) < 0; });
+    for (size_t i = 0; !numbers.empty() && i <= numbers.size(); ++i) {
+      Shape& between = add(static_cast<uint8_t>(s.types & kAnyNumber));
+      if (i > 0) between.lower = {numbers[i - 1], true};
+      if (i < numbers.size()) between.upper = {numbers[i], true};
+    }
     if ((s.types & kString) != 0) {
       add(kString).languages.push_back(
           std::make_shared<const CharDfa>(CharDfa::of(texts).complement()));

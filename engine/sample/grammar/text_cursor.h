@@ -6,6 +6,13 @@
 
 namespace infer {
 
+/// The text without the mark that some editors write at the start of UTF-8.
+inline std::string_view without_byte_order_mark(std::string_view text) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+  return text;
+}
+
 /// A base class. Looks and moves ahead byte by byte; the text outlives it.
 class TextCursor {
  protected:

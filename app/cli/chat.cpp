@@ -48,7 +48,7 @@ void declare(Options options, ChatArgs& args) {
                "\\n, \\t, \\\\, \\\", \\' and \\xNN in -p and -sys stand for those characters");
   options
       .add("-n,--n-predict,--predict", "N", args.generate.max_tokens,
-           "Most tokens of an answer; -1: until it ends")
+           "Most tokens of an answer; -1: until it ends; -2: that, or a full context")
       .range(-2, std::numeric_limits<int32_t>::max())
       .show_default();
   options.flag("-st,--single-turn", args.single_turn, "End after the first answer");

@@ -6,7 +6,7 @@
 namespace infer::cli {
 
 /// "infer/history" in $XDG_STATE_HOME, else in ~/.local/state. Makes the folder and the file, which
-/// nobody but the user may read, and moves a file there that an earlier version left elsewhere.
+/// only the user can read, and moves a file there that an earlier version left elsewhere.
 /// Empty where that cannot be done: then nothing is kept.
 std::string history_file();
 

@@ -22,7 +22,7 @@ class Keys {
   static constexpr const char* kWordRight = "[1;5C";
   static constexpr const char* kWordLeft = "[1;5D";
   static constexpr const char* kDeleteWord = "[3;5~";
-  static constexpr const char* kPaste = "[200~";   ///< pasted() is there
+  static constexpr const char* kPaste = "[200~";   ///< take_paste() has the text
   static constexpr const char* kNothing = "\x1f";  ///< a key that does nothing
 
   /// The bytes to read now: often the byte itself, none within a sequence or a paste.

@@ -71,9 +71,10 @@ std::string model_path_of(const std::string& given) {
   for (size_t i = 0; i < std::min(found.size(), kNamed); ++i) {
     names += (i == 0 ? "" : ", ") + found[i].name;
   }
-  throw Failure(kExitUsage,
-                fmt::format("'{}' is in the names of {} models: {}{}; give more of one", given,
-                            found.size(), names, found.size() > kNamed ? ", …" : ""));
+  throw Failure(
+      kExitUsage,
+      fmt::format("'{}' is in the names of {} models: {}{}; give a longer part of one of them",
+                  given, found.size(), names, found.size() > kNamed ? ", …" : ""));
 }
 
 void add_list(Parser& parser) {

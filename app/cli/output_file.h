@@ -17,7 +17,7 @@ void require_output(std::string_view flag, const std::string& path,
                     const std::vector<std::string>& inputs);
 
 /// Writes beside the file and puts that in its place with commit(); "-": to stdout at once. Only a
-/// regular file is ever replaced. `user_only`: nobody but the user may read it. All functions throw
+/// regular file is ever replaced. `user_only`: only the user can read it. All functions throw
 /// Failure; nothing has changed then.
 class OutputFile {
  public:

@@ -26,7 +26,7 @@ struct QuantizeArgs {
 
 void declare_quantize(Options options, QuantizeArgs& args) {
   QuantizeOptions& quantize = args.options;
-  options.add("input", "FILE", args.input, "Model to read").replaced_by(model_path_of).required();
+  options.add("input", "FILE", args.input, "Model to read").required();
   options.add("output", "FILE", args.output,
               "GGUF file to write; without it a name with the type in it, beside the input");
   options.add("type", "TYPE", quantize.type, "Type of the weights, or a mix of types")

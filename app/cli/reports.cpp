@@ -69,6 +69,7 @@ Json to_json(const ModelDescription& model) {
           {"layers", model.layers},
           {"tokenizer", model.tokenizer},
           {"chat_template", model.chat_template},
+          {"unsupported", model.unsupported},
           {"metadata", std::move(metadata)},
           {"tensors", std::move(tensors)}};
 }
@@ -97,6 +98,7 @@ int info(InfoArgs& args) {
   say("  chat template {}", model.chat_template.empty()
                                 ? std::string("none")
                                 : fmt::format("{} bytes", model.chat_template.size()));
+  if (!model.unsupported.empty()) say("  cannot run    {}", printable(model.unsupported));
   say("metadata");
   for (const auto& [key, value] : model.metadata)
     say("  {} = {}", printable(key), printable(value));

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "engine/core/file.h"
+
 namespace infer {
 
-Result<std::unique_ptr<Model>> create_model(const WeightSource& source) {
+Result<const ArchDef*> architecture_of(const WeightSource& source) {
   const Metadata& metadata = source.metadata();
   INFER_TRY(const std::optional<std::string> name, metadata.get_string("general.architecture"));
   if (!name) {
@@ -14,12 +16,17 @@ Result<std::unique_ptr<Model>> create_model(const WeightSource& source) {
   std::string known;
   for (const ArchDef* arch : all_architectures()) {
     for (const char* candidate : arch->names) {
-      if (*name == candidate) return arch->create(source);
+      if (*name == candidate) return arch;
       known += (known.empty() ? "" : ", ") + std::string(candidate);
     }
   }
   return fail(StatusCode::unsupported, "{}: architecture '{}' is not supported; supported: {}",
-              metadata.source(), *name, known);
+              metadata.source(), printable(*name), known);
+}
+
+Result<std::unique_ptr<Model>> create_model(const WeightSource& source) {
+  INFER_TRY(const ArchDef* arch, architecture_of(source));
+  return arch->create(source);
 }
 
 }  // namespace infer

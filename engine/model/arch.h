@@ -54,7 +54,12 @@ struct ArchDef {
 /// Generated from the files in models/.
 std::span<const ArchDef* const> all_architectures();
 
-/// Reads the model that a source holds. unsupported: names its architecture and lists the known.
+/// The architecture that a source's `general.architecture` names. bad_file without that key;
+/// unsupported names it and lists those that are known.
+Result<const ArchDef*> architecture_of(const WeightSource& source);
+
+/// Reads the model that a source holds. Beside the architecture's own failures those of
+/// architecture_of.
 Result<std::unique_ptr<Model>> create_model(const WeightSource& source);
 
 }  // namespace infer

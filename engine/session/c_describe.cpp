@@ -46,7 +46,7 @@ void describe_in_c(ModelDescription description, infer_description& to) {
               d.file_type.c_str(), d.tokenizer.c_str(), d.chat_template.c_str(),
               d.parameters,        d.weight_bytes,      d.vocabulary,
               d.context,           d.embedding,         d.layers,
-              d.metadata.size(),   d.tensors.size()};
+              d.metadata.size(),   d.tensors.size(),    d.unsupported.c_str()};
   to.tensors.clear();
   for (const TensorDescription& t : d.tensors) {
     to.tensors.push_back({t.name.c_str(), t.type.c_str(), t.shape.data(), t.shape.size(), t.bytes});

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "engine/core/log.h"
+#include "engine/model/arch.h"
 #include "engine/model/checkpoint.h"
 #include "engine/session/engine_impl.h"
 #include "engine/text/stream_decoder.h"
@@ -88,6 +89,24 @@ std::string file_type_name(const Metadata& metadata) {
   return found == std::end(kNames) ? std::string() : std::string(found->second);
 }
 
+/// What a Hugging Face checkpoint of an unknown architecture says of itself, in the names that most
+/// configurations use.
+void describe_checkpoint(const Metadata& metadata, ModelDescription& d) {
+  const auto names = metadata.get_strings("hf.config.architectures");
+  if (names && *names != nullptr && !(*names)->empty()) d.architecture = (*names)->front();
+  d.chat_template = text_or_empty(metadata, "hf.tokenizer_config.chat_template");
+  const auto number = [&](const std::string& key) -> int64_t {
+    for (const char* section : {"hf.config.", "hf.config.text_config."}) {
+      const auto found = metadata.get_int(section + key, 0, INT64_MAX);
+      if (found && *found) return **found;
+    }
+    return 0;
+  };
+  d.context = number("max_position_embeddings");
+  d.embedding = number("hidden_size");
+  d.layers = number("num_hidden_layers");
+}
+
 }  // namespace
 
 ModelDescription describe(const std::string& path, const WeightSource& source) {
@@ -131,8 +150,22 @@ ModelDescription describe(const std::string& path, const WeightSource& source) {
 
 Result<ModelDescription> describe_model(const std::string& path) {
   return guarded([&]() -> Result<ModelDescription> {
-    INFER_TRY(const std::unique_ptr<WeightSource> source, open_weights(path));
-    return describe(path, *source);
+    const auto source = open_weights(path);
+    if (source) {
+      ModelDescription d = describe(path, **source);
+      if (const auto known = architecture_of(**source); !known) {
+        d.unsupported = known.error().message();
+      }
+      return d;
+    }
+    if (source.error().code() != StatusCode::unsupported) return tl::unexpected(source.error());
+    // What is stored can be said of any architecture.
+    const auto stored = open_model(path);
+    if (!stored) return tl::unexpected(source.error());
+    ModelDescription d = describe(path, **stored);
+    describe_checkpoint((*stored)->metadata(), d);
+    d.unsupported = source.error().message();
+    return d;
   });
 }
 
@@ -141,9 +174,18 @@ Vocabulary::~Vocabulary() = default;
 
 Result<std::unique_ptr<Vocabulary>> Vocabulary::load(const std::string& path) {
   return guarded([&]() -> Result<std::unique_ptr<Vocabulary>> {
-    INFER_TRY(const std::unique_ptr<WeightSource> source, open_weights(path));
     auto impl = std::make_unique<Impl>();
-    INFER_TRY(impl->tokenizer, Tokenizer::create(source->tokenizer()));
+    if (const auto source = open_weights(path)) {
+      INFER_TRY(impl->tokenizer, Tokenizer::create((*source)->tokenizer()));
+    } else {
+      // A vocabulary needs neither the weights nor an architecture that is known.
+      const Result<TokenizerSpec> alone = open_vocabulary(path);
+      if (!alone && alone.error().code() == StatusCode::not_found) {
+        return tl::unexpected(source.error());
+      }
+      if (!alone) return tl::unexpected(alone.error());
+      INFER_TRY(impl->tokenizer, Tokenizer::create(*alone));
+    }
     return std::unique_ptr<Vocabulary>(new Vocabulary(std::move(impl)));
   });
 }

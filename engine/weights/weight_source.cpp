@@ -36,6 +36,15 @@ Result<std::unique_ptr<WeightSource>> open_model(const std::string& path) {
   return fail(StatusCode::bad_file, "{}: not a model file: expected one of {}", path, names);
 }
 
+Result<TokenizerSpec> open_vocabulary(const std::string& path) {
+  for (const FormatDef* format : all_formats()) {
+    if (format->vocabulary == nullptr) continue;
+    Result<TokenizerSpec> found = format->vocabulary(path);
+    if (found || found.error().code() != StatusCode::not_found) return found;
+  }
+  return fail(StatusCode::not_found, "{}: no vocabulary", path);
+}
+
 Result<std::unique_ptr<WeightSink>> create_model(std::string_view format, const std::string& path,
                                                  const Metadata& metadata) {
   std::string names;

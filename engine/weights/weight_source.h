@@ -63,6 +63,9 @@ struct FormatDef {
   /// Begins a file of this format with this metadata; null where the format cannot be written.
   Result<std::unique_ptr<WeightSink>> (*create)(const std::string& path,
                                                 const Metadata& metadata) = nullptr;
+  /// The vocabulary alone, with whatever weights or none beside it; null where it is part of the
+  /// model's file. not_found if the path has none.
+  Result<TokenizerSpec> (*vocabulary)(const std::string& path) = nullptr;
 };
 
 /// Generated from the folders in formats/.
@@ -71,6 +74,10 @@ std::span<const FormatDef* const> all_formats();
 /// Opens a model with the format that recognises it. not_found if there is no such path, bad_file
 /// naming what was expected if no format knows it.
 Result<std::unique_ptr<WeightSource>> open_model(const std::string& path);
+
+/// The vocabulary of a path whose weights are absent or not supported, where a format can read it
+/// alone. not_found if none can.
+Result<TokenizerSpec> open_vocabulary(const std::string& path);
 
 /// Begins a model file in the format of this name ("GGUF"). invalid_argument naming the formats
 /// that can be written if it is none of them, else what the format's create() gives.

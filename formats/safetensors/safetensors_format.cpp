@@ -8,7 +8,7 @@ const FormatDef& safetensors_format();
 
 const FormatDef& safetensors_format() {
   static constexpr FormatDef def{"safetensors", safetensors::recognise, safetensors::open_source,
-                                 create_safetensors};
+                                 create_safetensors, safetensors::open_vocabulary};
   return def;
 }
 

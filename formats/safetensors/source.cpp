@@ -356,4 +356,15 @@ Result<std::unique_ptr<WeightSource>> open_source(const std::string& path) {
   return Opener(path).open();
 }
 
+Result<TokenizerSpec> open_vocabulary(const std::string& path) {
+  if (!is_file(path + "/tokenizer.json")) {
+    return fail(StatusCode::not_found, "{}: no tokenizer.json", path);
+  }
+  Metadata config(path);
+  if (const std::string file = path + "/" + kConfig; is_file(file)) {
+    INFER_CHECK_R(read_json_file(file, "hf.config.", config));
+  }
+  return read_tokenizer(path, config);
+}
+
 }  // namespace infer::safetensors

@@ -99,7 +99,7 @@ def test_a_model_by_a_part_of_its_name(home, tmp_path, monkeypatch):
     assert report["path"] == str(tmp_path / "own" / "Tiny-Q8_0.gguf")
     assert infer("eval", "-m", "tiny-q4", "--tokens", "1,2", "--logits", tmp_path / "l").returncode == 0
     assert fails(2, "info", "tiny").strip() == (
-        "infer: error: 'tiny' is in the names of 2 models: Tiny-Q4_0, Tiny-Q8_0; give more of one; "
+        "infer: error: 'tiny' is in the names of 2 models: Tiny-Q4_0, Tiny-Q8_0; give a longer part of one of them; "
         "see 'infer info --help'")
     # One that is called exactly that is meant, and a file of that name comes before all.
     put(tmp_path / "own" / "tiny.gguf")

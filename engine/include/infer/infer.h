@@ -206,6 +206,7 @@ typedef struct infer_model {
   int64_t layers;
   size_t metadata_count;
   size_t tensor_count;
+  const char* unsupported; /* why this build cannot run it; empty: nothing in the header says so */
 } infer_model;
 
 typedef struct infer_tensor {
@@ -216,8 +217,8 @@ typedef struct infer_tensor {
   int64_t bytes;
 } infer_tensor;
 
-/* What a model file holds; reads its header alone. Works also for a model that this build cannot
- * run; numbers that are not known are 0 then. */
+/* What a model file holds; reads its header alone. Works also for a model whose architecture this
+ * build does not know; numbers that are not known are 0 then. */
 INFER_API infer_status infer_description_create(const char* path, infer_description** description);
 INFER_API void infer_description_free(infer_description* description);
 INFER_API const infer_model* infer_description_model(const infer_description* description);

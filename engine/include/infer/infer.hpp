@@ -189,10 +189,11 @@ struct ModelDescription {
   std::string chat_template;  ///< Jinja source, may be empty
   std::vector<std::pair<std::string, std::string>> metadata;  ///< keys and shortened values
   std::vector<TensorDescription> tensors;
+  std::string unsupported;  ///< why this build cannot run it; empty: nothing in the header says so
 };
 
-/// What a model file holds; reads its header alone. Also describes a model that this build cannot
-/// run (then the fields from `vocabulary` to `layers` are 0 where unknown).
+/// What a model file holds; reads its header alone. Also describes a model whose architecture this
+/// build does not know: `unsupported` says so, and what is not known is 0 or empty.
 INFER_API Result<ModelDescription> describe_model(const std::string& path);
 
 /// What loading would use; reads the header alone. does_not_fit: the message says whether the
@@ -218,7 +219,8 @@ struct SpecialTokenIds {
   bool adds_eos = false;  ///< and `eos` after it
 };
 
-/// The vocabulary of a model: that of an Engine, or loaded alone from a model file. Immutable.
+/// The vocabulary of a model: that of an Engine, or loaded alone from a model file or a directory
+/// with a tokenizer.json, of whatever architecture. Immutable.
 class INFER_API Vocabulary {
  public:
   static Result<std::unique_ptr<Vocabulary>> load(const std::string& path);

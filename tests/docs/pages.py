@@ -87,6 +87,21 @@ def missing_files(page, root):
     return wrong
 
 
+def flags_of(text):
+    """Flags of the program: in spans that begin with one, and in lines of blocks that call it."""
+    prose, blocks = taken_apart(text)
+    said = [span.split()[0] for _, span in SPAN.findall(prose) if re.match(r"--?[a-zA-Z]", span)]
+    for info, code in blocks:
+        if not info.startswith("sh"):
+            continue
+        code = re.sub(r"'[^']*'|\"[^\"]*\"", "TEXT", code)
+        for command in re.split(r"[|&;\n]+", re.sub(r"#.*", "", code)):
+            words = command.split()
+            if words[:1] == ["infer"]:
+                said += words
+    return {re.match(r"[\w-]+", word)[0] for word in said if re.match(r"--?[a-zA-Z]", word)}
+
+
 def runnable_blocks(text):
     return [code for info, code in taken_apart(text)[1] if info == RUNNABLE]
 

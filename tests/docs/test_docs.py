@@ -15,6 +15,7 @@ import pages
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INFER = os.environ.get("INFER_BIN", str(ROOT / "build" / "release" / "infer"))
 DEMO = ROOT / "app" / "demo"
+OTHERS = {"-DINFER_VULKAN"}  # flags of CMake
 PAGES = sorted({ROOT / "README.md", ROOT / "examples" / "README.md",
                 *(ROOT / "docs").rglob("*.md"), *(ROOT / "tools").rglob("*.md")})
 
@@ -38,7 +39,34 @@ def test_the_index_names_every_page():
     assert {p.name for p in (ROOT / "docs").glob("*.md")} - {"README.md"} <= linked
 
 
-def test_a_page_is_what_it_should_be():
+@pytest.fixture(scope="session")
+def helps():
+    """The help of every command, and of all."""
+    def help_of(*command):
+        return subprocess.run([INFER, "help", *command], check=True, capture_output=True).stdout.decode()
+    commands = re.findall(r"^  ([a-z]+) {2,}", help_of().split("\nOptions:")[0], re.MULTILINE)
+    assert len(commands) > 15
+    return {command: help_of(command) for command in commands}
+
+
+def test_every_command_is_documented(helps):
+    text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    table = text.split("\n## Commands\n")[1].split("\n## ")[0]
+    assert [command for command in helps if f"`infer {command}" not in table] == []
+
+
+def test_flags_that_are_named_exist(helps):
+    known = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", "".join(helps.values())))
+    assert "--gpu-layers" in known and "--no-such-flag" not in known
+    # Pages in tools are about other programs; from-llama.cpp.md has a test of its own.
+    looked_at = [page for page in PAGES
+                 if ROOT / "tools" not in page.parents and page.name != "from-llama.cpp.md"]
+    wrong = {str(page.relative_to(ROOT)): sorted(pages.flags_of(page.read_text()) - known - OTHERS)
+             for page in looked_at}
+    assert {page: flags for page, flags in wrong.items() if flags} == {}
+
+
+def test_the_front_door_is_short():
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 160, "README.md is the front door: what is more belongs in docs/"
 
@@ -139,6 +167,15 @@ def test_dead_links_are_found(made_up, tmp_path, text):
 ])
 def test_names_of_files_are_found(made_up, tmp_path, text, count):
     assert len(pages.missing_files(made_up(text), tmp_path)) == count
+
+
+@pytest.mark.parametrize("text, flags", [
+    ("`--temp 0.7`, `-n`", {"--temp", "-n"}), ("--temp", set()), ("`a --temp`", set()),
+    ("```sh\ninfer run -p \"-x\" -n 5 # -y\ncp -r a b | infer chat --json\n```", {"-p", "-n", "--json"}),
+    ("```c\ninfer --none\n```", set()), ("`--spec=auto`", {"--spec"}), ("`−1`, `-1`", set()),
+])
+def test_flags_are_found(text, flags):
+    assert pages.flags_of(text) == flags
 
 
 @pytest.mark.parametrize("block, count", [

@@ -35,7 +35,7 @@ PICTURES = {
 COLUMNS = 96
 LINE_HEIGHT, CHARACTER_WIDTH, MARGIN = 20, 8.43, 16
 STYLE = """\
-    text { font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; white-space: pre }
+    text { font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace }
     .command { fill: #ffffff; font-weight: bold }
     .stdout { fill: #d0d7de }
     .stderr { fill: #8b949e }
@@ -87,7 +87,8 @@ def svg(lines):
              f"{html.escape(line.rstrip(), quote=False)}</text>"
              for i, (kind, line) in enumerate(lines) if line.strip()]
     return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" '
+        f'viewBox="0 0 {width} {height}" width="{width}">',
         "  <style>", STYLE, "  </style>",
         f'  <rect width="{width}" height="{height}" rx="8" fill="#161b22"/>', *drawn, "</svg>", ""])
 

@@ -44,7 +44,7 @@ def helps():
     """The help of every command, and of all."""
     def help_of(*command):
         return subprocess.run([INFER, "help", *command], check=True, capture_output=True).stdout.decode()
-    commands = re.findall(r"^  ([a-z]+) {2,}", help_of().split("\nOptions:")[0], re.MULTILINE)
+    commands = re.findall(r"^  ([a-z]+) {2,}", help_of().split("Options:")[0], re.MULTILINE)
     assert len(commands) > 15
     return {command: help_of(command) for command in commands}
 
@@ -53,6 +53,28 @@ def test_every_command_is_documented(helps):
     text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     table = text.split("\n## Commands\n")[1].split("\n## ")[0]
     assert [command for command in helps if f"`infer {command}" not in table] == []
+
+
+def listed(text, begin, end):
+    """The words between two texts of a help, wherever its lines are broken."""
+    return " ".join(text.split()).split(begin)[1].split(end)[0].strip().split(", ")
+
+
+def test_lists_in_the_pages_are_complete(helps):
+    models = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    for path in sorted((ROOT / "models").glob("*.cpp")):
+        names = re.findall(r"(?:kNames|kCheckpoints)\[\] = \{([^}]*)\}", path.read_text())
+        assert len(names) == 2, path
+        for name in re.findall(r'"([^"]+)"', "".join(names)):
+            assert f"`{name}`" in models, f"{path.name}: {name}"
+    for name in listed(helps["chat"], "by name or as Jinja:", "--template,"):
+        assert re.search(rf"(?<![\w-]){name}(?![\w-])", models), name
+    quantising = (ROOT / "docs" / "quantising.md").read_text(encoding="utf-8")
+    for name in listed(helps["quantize"], "a mix of types:", "Options:"):
+        assert re.search(rf"(?<!\w){name}(?!\w)", quantising), name
+    exits = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8").split("\n## Exit codes\n")[1]
+    for code in re.findall(r"kExit\w+ = (\d+);", (ROOT / "app/cli/failure.h").read_text()):
+        assert re.search(rf"^\| {code}\b", exits, re.MULTILINE), code
 
 
 def test_flags_that_are_named_exist(helps):

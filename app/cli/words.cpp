@@ -132,6 +132,7 @@ class Reader {
                         shown.starts_with('-') ? "the flag" : "it"));
     }
     by_flag_.push_back(option.names.back());
+    if (!option.in_place_of.empty()) by_flag_.push_back(option.in_place_of);
     given_.words.push_back(parser_name(option.names.back()));
     given_.words.push_back(value);
   }

@@ -200,14 +200,14 @@ Result<int64_t> download(const Connection& connection, const HubCache& cache, co
     const int64_t from = part.size();
     Exchange exchange{url};
     if (from > 0) exchange.headers.push_back(fmt::format("Range: bytes={}-", from));
-    bool restart = false;
+    bool refused = false;
     Status wrong;
     exchange.begin = [&](const Answer& answer) {
       if (answer.status == 206 && from > 0) {
-        restart = !is_rest(answer.header("content-range"), from, file.bytes);
-        return !restart;
+        refused = !is_rest(answer.header("content-range"), from, file.bytes);
+        return !refused;
       }
-      restart = from > 0 && (answer.status == 416 || answer.status == 200);
+      refused = from > 0 && answer.status == 416;
       if (answer.status != 200) return false;
       const std::string length = answer.header("content-length");
       if (!length.empty() && length != std::to_string(file.bytes)) {
@@ -216,6 +216,7 @@ Result<int64_t> download(const Connection& connection, const HubCache& cache, co
         return false;
       }
       if (from > 0) part.clear();
+      restarts += from > 0 ? 1 : 0;
       return part.status().ok();
     };
     exchange.data = [&](std::span<const char> bytes) {
@@ -229,7 +230,7 @@ Result<int64_t> download(const Connection& connection, const HubCache& cache, co
     Transfer result = request(connection, std::move(exchange));
     if (!wrong.ok()) return named(wrong);
     if (!part.status().ok() || part.whole()) break;
-    if (restart) {
+    if (refused) {
       part.clear();
       if (++restarts <= kMaxRestarts) continue;
     }

@@ -89,7 +89,11 @@ std::string path_of_hub(const HubArgs& args, bool quiet) {
 
 hub::Pulled pull_model(const hub::ModelName& wanted, const std::string& token, bool quiet) {
   const InterruptScope scope;
-  hub::Connection connection = must(hub::connect(token));
+  Result<hub::Connection> connected = hub::connect(token);
+  if (!connected && connected.error().code() == StatusCode::not_found) {
+    throw Failure(kExitBadFile, wanted.repository + ": " + connected.error().message());
+  }
+  hub::Connection connection = must(std::move(connected));
   connection.stop = [] { return interrupted(); };
   if (!quiet) connection.note = [](const std::string& line) { note("{}", line); };
   Progress bar("downloading", !quiet);

@@ -61,8 +61,10 @@ void Progress::update(double done, std::string_view detail) {
   const bool changed = percent != drawn_ || (!detail.empty() && now - drawn_at_ >= kRedraw);
   if (!changed || now - start_ < kDelay) return;
   // "loading [####    ]  50 %", one column short of the edge, where some terminals would wrap.
+  const int room = terminal_columns() - 1;
+  if (static_cast<int>(label_.size() + detail.size()) + 10 > room) detail = {};
   const int text = static_cast<int>(label_.size() + detail.size()) + 10;
-  const int bar = std::clamp(terminal_columns() - 1 - text, 0, kMaxBar);
+  const int bar = std::clamp(room - text, 0, kMaxBar);
   const int filled = bar * percent / 100;
   const bool color = colors_allowed();
   const std::string line =

@@ -13,7 +13,7 @@ namespace infer::hub {
 namespace {
 
 constexpr int kMaxRedirects = 10;
-constexpr int kMaxFailures = 5;  // in a row
+constexpr int kMaxFailures = 4;  // in a row
 constexpr std::chrono::milliseconds kFirstWait{500};
 constexpr int kLongestWaitSeconds = 60;
 constexpr std::chrono::milliseconds kTick{50};

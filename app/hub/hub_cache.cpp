@@ -84,11 +84,6 @@ HubCache::HubCache(const std::string& repository) {
 }
 
 Status HubCache::prepare() const {
-  if (hub_cache_folder().empty()) {
-    return {StatusCode::io,
-            "there is no folder for downloads: neither HF_HUB_CACHE, HF_HOME, XDG_CACHE_HOME nor "
-            "HOME is set"};
-  }
   for (const fs::path& path : {blobs_, snapshots_, folder_ / "refs", locks_}) {
     std::error_code failed;
     fs::create_directories(path, failed);

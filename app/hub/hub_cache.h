@@ -26,6 +26,7 @@ std::filesystem::path hub_home();
 /// The folders and files of one repository.
 class HubCache {
  public:
+  /// hub_cache_folder() is not empty.
   explicit HubCache(const std::string& repository);
 
   std::filesystem::path blob(const std::string& hash) const { return blobs_ / hash; }

@@ -115,6 +115,11 @@ Result<Connection> connect(const std::string& token) {
 }
 
 Result<Pulled> pull(const Connection& connection, const ModelName& wanted, const PullWatch& watch) {
+  if (hub_cache_folder().empty()) {
+    return tl::unexpected(Status(StatusCode::io,
+                                 "there is no folder for downloads: neither HF_HUB_CACHE, HF_HOME, "
+                                 "XDG_CACHE_HOME nor HOME is set"));
+  }
   const Result<std::vector<HubFile>> files = list_files(connection, wanted.repository);
   if (!files) return tl::unexpected(files.error());
   const Result<Chosen> chosen = choose(wanted, *files);

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import threading
+import time
 import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -100,8 +101,10 @@ class Handler(BaseHTTPRequestHandler):
         if self.command == "HEAD":
             return
         end = start + hub.cuts.pop(0) if hub.cuts else len(content)
-        self.wfile.write(content[start:end])
-        self.wfile.flush()
+        for at in range(start, end, hub.piece):
+            self.wfile.write(content[at:min(at + hub.piece, end)])
+            self.wfile.flush()
+            time.sleep(hub.pause)
         hub.sent += min(end, len(content)) - start
         if end < len(content):
             hub.halted.set()
@@ -124,6 +127,7 @@ class Hub(ThreadingHTTPServer):
         self.ranges = True
         self.cuts = []  # after so many bytes the next answers end
         self.sent = 0  # bytes of files
+        self.piece, self.pause = 1 << 20, 0  # bytes at a time, and seconds after each
         self.halted, self.proceed = threading.Event(), threading.Event()
         self.proceed.set()
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02},

@@ -346,6 +346,14 @@ def test_room_is_asked_for_before(hub):
     assert hub.fetched() == [] and blobs(hub) == {}
 
 
+def test_no_folder_to_download_to(hub, monkeypatch):
+    hub.put("a.gguf", SMALL)
+    monkeypatch.delenv("HOME")
+    fails(1, "pull", REPO, says="no folder for downloads")
+    fails(1, "run", "-hf", REPO, "-p", "x", says="no folder for downloads")
+    assert hub.requests == [] and infer("list").returncode == 0
+
+
 def test_two_at_once_share_the_work(hub):
     hub.put("a.gguf", NOISE)
     hub.cuts = [100_000]

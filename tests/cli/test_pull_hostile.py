@@ -206,7 +206,7 @@ def test_pages_without_end(hub):
 def test_offline(hub, monkeypatch, name):
     hub.put("a.gguf", SMALL)
     monkeypatch.setenv(name, "1")
-    fails(3, "pull", REPO, says=f"{name} is set")
+    fails(3, "pull", REPO, says=f"{REPO}: nothing is downloaded: {name} is set")
     fails(3, "run", "-hf", REPO, "-p", "x", says=f"{name} is set")
     assert hub.requests == []
     monkeypatch.setenv(name, "0")

@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "demo/demo_model.h"
+#include "hub/bounded_json.h"
 
 namespace infer::cli {
 namespace {
@@ -107,18 +108,8 @@ std::optional<std::vector<int32_t>> parse_tokens(std::string_view text) {
 }
 
 std::optional<Json> parse_json(std::string_view text) {
-  // The library copies and prints values by recursion: deep ones would use up the stack.
   constexpr int kMaxLevels = 100;
-  bool deep = false;
-  Json parsed = Json::parse(
-      text,
-      [&deep](int depth, Json::parse_event_t, const Json&) {
-        deep = deep || depth > kMaxLevels;
-        return !deep;
-      },
-      false);
-  if (deep || parsed.is_discarded()) return std::nullopt;
-  return parsed;
+  return hub::parse_bounded<Json>(text, kMaxLevels);
 }
 
 void require_readable(const std::string& path) {

@@ -4,8 +4,9 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string_view>
+
+#include "hub/bounded_json.h"
 
 namespace infer::hub {
 namespace {
@@ -18,19 +19,6 @@ constexpr size_t kMaxFiles = 100'000;
 constexpr int kMaxLevels = 20;
 /// 32 TiB: the sum of as many as are listed fits into 64 bits.
 constexpr int64_t kMaxFileBytes = int64_t{1} << 45;
-
-std::optional<Json> parse(const std::string& text) {
-  bool deep = false;
-  Json parsed = Json::parse(
-      text,
-      [&deep](int depth, Json::parse_event_t, const Json&) {
-        deep = deep || depth > kMaxLevels;
-        return !deep;
-      },
-      false);
-  if (deep || parsed.is_discarded()) return std::nullopt;
-  return parsed;
-}
 
 std::string text_of(const Json& object, const char* key) {
   const auto found = object.find(key);
@@ -130,7 +118,7 @@ Result<std::vector<HubFile>> list_files(const Connection& connection,
     Answer answer;
     const Result<std::string> text = get_text(connection, url, kMaxPageBytes, repository, answer);
     if (!text) return tl::unexpected(text.error());
-    const std::optional<Json> list = parse(*text);
+    const std::optional<Json> list = parse_bounded<Json>(*text, kMaxLevels);
     if (!list || !list->is_array()) return tl::unexpected(wrong(repository, "a JSON array"));
     entries += list->size();
     if (entries > kMaxFiles) return tl::unexpected(wrong(repository, "fewer files"));

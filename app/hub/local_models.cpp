@@ -10,6 +10,7 @@
 #include <system_error>
 #include <tuple>
 
+#include "hub/bounded_json.h"
 #include "hub/hub_cache.h"
 #include "hub/hub_files.h"
 
@@ -22,6 +23,7 @@ namespace fs = std::filesystem;
 constexpr int kMaxDepth = 5;
 constexpr int64_t kMaxEntries = 200'000;
 constexpr std::streamsize kMaxManifestBytes = 1 << 20;
+constexpr int kMaxLevels = 20;
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -122,9 +124,10 @@ void add_ollama(const fs::path& folder, std::vector<LocalModel>& models) {
     std::ifstream stream(file, std::ios::binary);
     stream.read(text.data(), kMaxManifestBytes);
     text.resize(static_cast<size_t>(stream.gcount()));
-    const auto manifest = nlohmann::json::parse(text, nullptr, false);
-    const auto layers = manifest.is_object() ? manifest.find("layers") : manifest.end();
-    if (!manifest.is_object() || layers == manifest.end() || !layers->is_array()) return;
+    const auto manifest = parse_bounded<nlohmann::json>(text, kMaxLevels);
+    if (!manifest || !manifest->is_object()) return;
+    const auto layers = manifest->find("layers");
+    if (layers == manifest->end() || !layers->is_array()) return;
     for (const auto& layer : *layers) {
       if (!layer.is_object() || !layer.contains("mediaType") || !layer.contains("digest")) continue;
       if (layer["mediaType"] != "application/vnd.ollama.image.model") continue;

@@ -59,7 +59,7 @@ std::vector<HubFile> files_of(const fs::path& snapshot) {
 }  // namespace
 
 fs::path hub_home() {
-  if (const fs::path home = variable("HF_HOME"); !home.empty()) return home;
+  if (fs::path home = variable("HF_HOME"); !home.empty()) return home;
   if (const fs::path cache = variable("XDG_CACHE_HOME"); !cache.empty()) {
     return cache / "huggingface";
   }
@@ -150,6 +150,7 @@ std::vector<std::string> snapshots_of(const fs::path& folder) {
     return std::pair(a.second == main, a) > std::pair(b.second == main, b);
   });
   std::vector<std::string> commits;
+  commits.reserve(found.size());
   for (auto& [time, commit] : found) commits.push_back(std::move(commit));
   return commits;
 }

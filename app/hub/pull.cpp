@@ -48,7 +48,7 @@ std::string token_of_file() {
 std::string find_token(const std::string& given) {
   for (const std::string& token :
        {given, variable("HF_TOKEN"), variable("HUGGING_FACE_HUB_TOKEN")}) {
-    if (const std::string text = trimmed(token); !text.empty()) return text;
+    if (std::string text = trimmed(token); !text.empty()) return text;
   }
   return trimmed(token_of_file());
 }

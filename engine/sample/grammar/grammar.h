@@ -4,7 +4,9 @@
 // UTF-8 is compiled to its bytes, so that a token may end inside a character.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -127,8 +129,11 @@ class RuleGraph {
   void literal(uint32_t from, std::string_view text, uint32_t to) {
     epsilon(literal(from, text), to);
   }
-  /// Reads one character of the set in UTF-8.
-  void characters(uint32_t from, const CodePointSet& set, uint32_t to);
+  /// Nodes behind the first byte of a character, by where they lead and the bytes on the way.
+  using CharacterRests = std::map<std::array<uint32_t, 3>, uint32_t>;
+  /// Reads one character of the set in UTF-8. Calls that are given the same `shared` share nodes.
+  void characters(uint32_t from, const CodePointSet& set, uint32_t to,
+                  CharacterRests* shared = nullptr);
 
   std::string name;
   uint32_t nodes = 2;
@@ -139,9 +144,10 @@ class RuleGraph {
   std::vector<Call> calls;
 
  private:
-  void utf8_range(uint32_t from, const uint8_t* low, const uint8_t* high, uint32_t size,
-                  uint32_t to);
-  void continuation(uint32_t from, uint32_t size, uint32_t to);
+  struct Utf8Range;
+  void utf8_range(uint32_t from, const Utf8Range& range, uint32_t to, CharacterRests* shared);
+  void utf8_lead(uint32_t from, uint32_t first, uint32_t last, const Utf8Range& rest, uint32_t to,
+                 CharacterRests* shared);
 
   uint32_t* size_;
 };

@@ -122,14 +122,17 @@ class Determiniser {
         cut[e.last + 1u] = true;
       }
     }
+    std::ranges::sort(edges, {}, &RuleGraph::Bytes::first);
+    size_t next = 0;
+    std::vector<RuleGraph::Bytes> open;  // those that read `first`
     for (uint32_t first = 0; first < 256;) {
       uint32_t end = first + 1;
       while (end < 256 && !cut[end]) ++end;
+      std::erase_if(open, [&](const RuleGraph::Bytes& e) { return e.last < first; });
+      for (; next < edges.size() && edges[next].first == first; ++next) open.push_back(edges[next]);
       Set targets;
-      for (const RuleGraph::Bytes& e : edges) {
-        if (e.first <= first && first <= e.last) targets.push_back(e.to);
-      }
-      work_ -= static_cast<int64_t>(edges.size());
+      for (const RuleGraph::Bytes& e : open) targets.push_back(e.to);
+      work_ -= static_cast<int64_t>(open.size());
       if (!targets.empty()) {
         std::ranges::sort(targets);
         targets.erase(std::ranges::unique(targets).begin(), targets.end());

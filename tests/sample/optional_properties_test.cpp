@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "engine/sample/grammar/matcher.h"
+#include "tests/hostile.h"
 #include "tests/sample/grammar_support.h"
 
 using namespace infer;
@@ -262,5 +263,69 @@ TEST_CASE("masks of optional properties are what a plain recogniser says, and fe
       }
     }
     CHECK(matcher.work() < 20'000);
+  }
+}
+
+TEST_CASE("hostile objects end within bounds of time and memory") {
+  const auto properties = [](int count, auto&& name, const Json& value) {
+    Json out = {{"type", "object"}, {"additionalProperties", false}};
+    out["properties"] = Json::object();
+    // As a list: the type itself looks for each name among all others.
+    Json::object_t::Container& list = out["properties"].get_ref<Json::object_t&>();
+    for (int i = 0; i < count; ++i) list.emplace_back(name(i), value);
+    return out;
+  };
+  const auto short_name = [](int i) { return std::to_string(i); };
+  const auto random_name = [](int i) {
+    constexpr std::string_view kDigits =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    Random random(static_cast<uint64_t>(i));
+    std::string out;
+    for (int n = 0; n < 12; ++n) out += kDigits[random.below(64)];
+    return out + std::to_string(i);
+  };
+  const Json integer = {{"type", "integer"}};
+  std::vector<std::pair<std::string, Json>> all;
+  for (const int count : {3000, 5000, 10'000}) {
+    all.emplace_back("short names", properties(count, short_name, integer));
+    all.emplace_back("random names", properties(count, random_name, integer));
+    all.emplace_back("long names", properties(count, number_name, integer));
+    all.push_back(all.back());
+    all.back().second["additionalProperties"] = true;
+  }
+  all.emplace_back("each the beginning of the next",
+                   properties(
+                       1200, [](int i) { return std::string(1u + i, 'a'); }, integer));
+  all.emplace_back("in nests", properties(75, short_name, properties(250, short_name, integer)));
+  all.emplace_back("in too many nests",
+                   properties(250, short_name, properties(250, short_name, true)));
+  Json nests = properties(250, number_name, {{"$ref", "#/$defs/0"}});
+  for (int i = 0; i < 20; ++i) {
+    nests["$defs"][std::to_string(i)] =
+        properties(250, number_name, {{"$ref", "#/$defs/" + std::to_string((i + 1) % 20)}});
+  }
+  all.emplace_back("in nests of references", nests);
+  Json counted = properties(1000, number_name, integer);
+  counted["maxProperties"] = 500;
+  all.emplace_back("at most half of them", counted);
+  counted["minProperties"] = 400;
+  all.emplace_back("about half of them", counted);
+  Json any;
+  for (int i = 0; i < 40; ++i) {
+    any["anyOf"].push_back(properties(250 + i, number_name, {{"$ref", "#/$defs/x"}}));
+  }
+  any["$defs"]["x"] = integer;
+  all.emplace_back("alike in many alternatives", any);
+  Json depends = properties(1000, number_name, integer);
+  for (int i = 0; i < 8; ++i) {
+    depends["dependentRequired"][number_name(100 * i)] = {number_name(100 * i + 50)};
+  }
+  all.emplace_back("dependent ones", depends);
+  Json patterns = properties(1000, number_name, integer);
+  patterns["patternProperties"] = {{"^x", true}, {"y$", true}};
+  all.emplace_back("beside patterns", patterns);
+  for (const auto& [name, json] : all) {
+    CAPTURE(name);
+    check_bounded({name, "", ""}, [text = json.dump()] { try_out(compile_json_schema(text)); });
   }
 }

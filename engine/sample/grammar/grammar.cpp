@@ -1,6 +1,8 @@
 // Making the graphs; grammar_compiler.cpp compiles them.
 #include "engine/sample/grammar/grammar.h"
 
+#include <algorithm>
+
 namespace infer {
 namespace {
 
@@ -30,6 +32,14 @@ bool all_equal(const uint8_t* bytes, uint32_t size, uint8_t value) {
 }
 
 }  // namespace
+
+uint32_t CompiledGrammar::after_token(uint32_t state, int32_t token) const {
+  const std::span<const TokenEdge> edges = token_edges(state);
+  const auto at = std::ranges::lower_bound(edges, token, {}, &TokenEdge::token);
+  if (at != edges.end() && at->token == token) return at->target;
+  const bool others = !edges.empty() && edges.back().token == kOtherTokens;
+  return others ? edges.back().target : kNone;
+}
 
 uint32_t RuleGraph::literal(uint32_t from, std::string_view text) {
   for (const char c : text) {

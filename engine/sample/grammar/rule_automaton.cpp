@@ -43,6 +43,7 @@ class Determiniser {
       : epsilons_(graph.epsilons, graph.nodes),
         bytes_(graph.byte_edges, graph.nodes),
         calls_(graph.calls, graph.nodes),
+        tokens_(graph.tokens, graph.nodes),
         marks_(graph.nodes),
         work_(work) {}
 
@@ -55,6 +56,7 @@ class Determiniser {
       finish(i, set);
       byte_moves(i, set);
       call_moves(i, set);
+      token_moves(i, set);
     }
     return true;
   }
@@ -76,6 +78,7 @@ class Determiniser {
         }
       }
       call_moves(i, set);
+      token_moves(i, set);
     }
   }
 
@@ -102,7 +105,8 @@ class Determiniser {
     std::ranges::sort(set);
     // Nodes with empty moves alone make no difference.
     std::erase_if(set, [this](uint32_t node) {
-      return node != RuleGraph::kEnd && bytes_.of(node).empty() && calls_.of(node).empty();
+      return node != RuleGraph::kEnd && bytes_.of(node).empty() && calls_.of(node).empty() &&
+             tokens_.of(node).empty();
     });
     const auto [entry, fresh] = ids_.try_emplace(set, static_cast<uint32_t>(sets_.size()));
     if (fresh) {
@@ -122,6 +126,7 @@ class Determiniser {
         cut[e.last + 1u] = true;
       }
     }
+    if (edges.empty()) return;
     std::ranges::sort(edges, {}, &RuleGraph::Bytes::first);
     size_t next = 0;
     std::vector<RuleGraph::Bytes> open;  // those that read `first`
@@ -168,9 +173,47 @@ class Determiniser {
     }
   }
 
+  /// Always deterministic: an edge for each token that is named, and one for all others.
+  void token_moves(size_t state, const Set& set) {
+    std::vector<RuleGraph::Token> named;
+    std::vector<RuleGraph::Token> negated;
+    std::vector<int32_t> tokens;
+    for (const uint32_t node : set) {
+      for (const RuleGraph::Token& t : tokens_.of(node)) {
+        (t.negated ? negated : named).push_back(t);
+        tokens.push_back(t.token);
+      }
+    }
+    if (tokens.empty()) return;
+    if (!negated.empty()) tokens.push_back(CompiledGrammar::kOtherTokens);
+    std::ranges::sort(tokens);
+    tokens.erase(std::ranges::unique(tokens).begin(), tokens.end());
+    std::ranges::sort(named, {}, &RuleGraph::Token::token);
+    size_t next = 0;
+    for (const int32_t token : tokens) {
+      Set targets;
+      for (; next < named.size() && named[next].token == token; ++next) {
+        targets.push_back(named[next].to);
+      }
+      for (const RuleGraph::Token& t : negated) {
+        if (t.token != token) targets.push_back(t.to);
+      }
+      work_ -= static_cast<int64_t>(1 + targets.size() + negated.size());
+      if (work_ <= 0) return;
+      uint32_t target = CompiledGrammar::kNone;
+      if (!targets.empty()) {
+        std::ranges::sort(targets);
+        targets.erase(std::ranges::unique(targets).begin(), targets.end());
+        target = state_of(std::move(targets));
+      }
+      out_.states[state].tokens.push_back({token, target});
+    }
+  }
+
   ByNode<RuleGraph::Epsilon> epsilons_;
   ByNode<RuleGraph::Bytes> bytes_;
   ByNode<RuleGraph::Call> calls_;
+  ByNode<RuleGraph::Token> tokens_;
   std::vector<uint32_t> marks_;
   uint32_t stamp_ = 0;
   int64_t& work_;

@@ -290,7 +290,7 @@ TEST_CASE(
     const auto session = open(**drafted);
     for (const int32_t tokens : {5, -1, 0}) {
       CHECK(run(*session, seed, tokens) == expected.back());
-      if (tokens == 5) CHECK(session->statistics().drafted > 0);
+      if (tokens == 5) CHECK(session->statistics().speculation.drafted > 0);
       REQUIRE(session->truncate(0).ok());
     }
   }

@@ -230,6 +230,34 @@ TEST_CASE("counts of properties beside hundreds of optional ones") {
   CHECK(sizes.contains(4));
 }
 
+TEST_CASE("more properties than there may be: no object, or one that cannot be promised") {
+  // An optional member whose value is impossible is left out.
+  const auto grammar = schema(
+      R"({"properties": {"a": {"type": "object", "minProperties": 1, "additionalProperties": false},
+          "b": {"type": "object", "minProperties": 3, "properties": {"c": {"type": "null"}},
+                "additionalProperties": false}, "d": {"type": "null"}}, "type": "object"})");
+  Matcher matcher(grammar);
+  CHECK(accepts(matcher, R"({"d":null})"));
+  CHECK(accepts(matcher, "{}"));
+  CHECK_FALSE(accepts(matcher, R"({"a":{}})"));
+  const auto refused = compile_json_schema(
+      R"({"type": "object", "minProperties": 2, "properties": {"a": {"type": "null"}}})");
+  REQUIRE(!refused);
+  CHECK(refused.error().code() == StatusCode::unsupported);
+  CHECK(refused.error().message().find("minProperties") != std::string::npos);
+}
+
+TEST_CASE("a grammar that is too large is refused with its limit") {
+  std::string names;
+  for (int i = 0; i < 1200; ++i) {
+    names += fmt::format(R"({}"{}": true)", i == 0 ? "" : ",", std::string(1u + i, 'a'));
+  }
+  const auto refused = compile_json_schema(R"({"properties": {)" + names + "}}");
+  REQUIRE(!refused);
+  CHECK(refused.error().code() == StatusCode::unsupported);
+  CHECK(refused.error().message().find("400000 states and edges") != std::string::npos);
+}
+
 TEST_CASE("masks of optional properties are what a plain recogniser says, and few ways are open") {
   const SmallVocabulary v({"\"property_of", "_a_very_long", "_kind_",      "_kind_1", "12",
                            "\": ",          "\": 1",        ", \"",        "{\"",     "}",

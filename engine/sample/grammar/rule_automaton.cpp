@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <unordered_map>
 
 namespace infer {
@@ -21,7 +22,9 @@ struct SetHash {
 template <typename Edge>
 class ByNode {
  public:
-  ByNode(const std::vector<Edge>& edges, uint32_t nodes) : begins_(nodes + 1), edges_(edges) {
+  ByNode(const std::vector<Edge>& edges, uint32_t nodes) : edges_(edges) {
+    if (edges.empty()) return;
+    begins_.resize(nodes + 1);
     for (const Edge& e : edges) ++begins_[e.from + 1];
     for (uint32_t i = 0; i < nodes; ++i) begins_[i + 1] += begins_[i];
     std::ranges::sort(edges_, [](const Edge& a, const Edge& b) {
@@ -29,12 +32,35 @@ class ByNode {
     });
   }
   std::span<const Edge> of(uint32_t node) const {
+    if (begins_.empty()) return {};
     return {edges_.data() + begins_[node], edges_.data() + begins_[node + 1]};
   }
 
  private:
-  std::vector<uint32_t> begins_;
+  std::vector<uint32_t> begins_;  ///< empty where there are no edges
   std::vector<Edge> edges_;
+};
+
+/// Where the edges that leave a state begin, and where they have ended.
+class Cuts {
+ public:
+  void add(const RuleGraph::Bytes& e) {
+    add(e.first);
+    if (e.last < 255) add(e.last + 1u);
+  }
+  /// The first one from this byte on, or 256.
+  uint32_t next(uint32_t byte) const {
+    for (; byte < 256; byte = (byte | 63) + 1) {
+      const uint64_t rest = words_[byte / 64] >> (byte % 64);
+      if (rest != 0) return byte + static_cast<uint32_t>(std::countr_zero(rest));
+    }
+    return 256;
+  }
+
+ private:
+  void add(uint32_t byte) { words_[byte / 64] |= uint64_t{1} << (byte % 64); }
+
+  std::array<uint64_t, 4> words_{};
 };
 
 class Determiniser {
@@ -118,21 +144,19 @@ class Determiniser {
 
   void byte_moves(size_t state, const Set& set) {
     std::vector<RuleGraph::Bytes> edges;
-    std::array<bool, 257> cut{};
+    Cuts cuts;
     for (const uint32_t node : set) {
       for (const RuleGraph::Bytes& e : bytes_.of(node)) {
         edges.push_back(e);
-        cut[e.first] = true;
-        cut[e.last + 1u] = true;
+        cuts.add(e);
       }
     }
     if (edges.empty()) return;
     std::ranges::sort(edges, {}, &RuleGraph::Bytes::first);
     size_t next = 0;
     std::vector<RuleGraph::Bytes> open;  // those that read `first`
-    for (uint32_t first = 0; first < 256;) {
-      uint32_t end = first + 1;
-      while (end < 256 && !cut[end]) ++end;
+    for (uint32_t first = cuts.next(0); first < 256;) {
+      const uint32_t end = cuts.next(first + 1);
       std::erase_if(open, [&](const RuleGraph::Bytes& e) { return e.last < first; });
       for (; next < edges.size() && edges[next].first == first; ++next) open.push_back(edges[next]);
       Set targets;

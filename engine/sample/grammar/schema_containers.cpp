@@ -202,7 +202,10 @@ Status SchemaCompiler::emit_object(const Shape& s, RuleId rule) {
   if (s.min_members > s.max_members) return {};
   INFER_TRY_S(const Members members, members_of(s));
   if (!members.possible) return {};
-  if (s.min_members > members.all.listed.size() + (members.all.others.empty() ? 0 : 1)) {
+  const bool others = !members.all.others.empty();
+  if (s.min_members > members.all.listed.size() + (others ? 1 : 0)) {
+    // The schema itself allows none where all others are excluded.
+    if (!others && ShapeMaker::allows_other_members(s)) return {};
     return refused("minProperties", "that so many members have different names cannot be promised")
         .value();
   }

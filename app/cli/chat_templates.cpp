@@ -19,7 +19,9 @@ struct NamedTemplate {
   std::string_view stop;    // what ends an answer, if it is no token that ends texts anyway
 };
 
-// The names are llama.cpp's where it has them.
+// The names are llama.cpp's where it has them. The formats are the models' own, which llama.cpp does
+// not always follow. A model's published template may contradict the code that it was trained with
+// (openchat's system message, vicuna): then the code decides. No default system prompt is added.
 constexpr NamedTemplate kTemplates[] = {
     {"alpaca", R"({{ bos_token }}
 {%- for m in messages -%}
@@ -38,7 +40,8 @@ constexpr NamedTemplate kTemplates[] = {
     {"command-r", R"({{ bos_token }}
 {%- for m in messages -%}
 {%- set role = {'system': 'SYSTEM', 'user': 'USER'}.get(m.role, 'CHATBOT') -%}
-{{ '<|START_OF_TURN_TOKEN|><|' + role + '_TOKEN|>' + m.content | trim + '<|END_OF_TURN_TOKEN|>' }}
+{%- set content = m.content if m.role == 'system' else m.content | trim -%}
+{{ '<|START_OF_TURN_TOKEN|><|' + role + '_TOKEN|>' + content + '<|END_OF_TURN_TOKEN|>' }}
 {%- endfor -%}
 {%- if add_generation_prompt -%}
 {{ '<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>' }}
@@ -63,10 +66,10 @@ constexpr NamedTemplate kTemplates[] = {
 {%- if add_generation_prompt -%}{{ 'Assistant:' }}{%- endif -%})",
      "<｜end▁of▁sentence｜>"},
     {"deepseek3", R"({{ bos_token }}
+{{- messages | selectattr('role', 'equalto', 'system') | map(attribute='content') | join('\n\n') }}
 {%- for m in messages -%}
-{%- if m.role == 'system' -%}{{ m.content + '\n\n' }}
-{%- elif m.role == 'user' -%}{{ '<｜User｜>' + m.content }}
-{%- else -%}{{ '<｜Assistant｜>' + m.content + '<｜end▁of▁sentence｜>' }}
+{%- if m.role == 'user' -%}{{ '<｜User｜>' + m.content }}
+{%- elif m.role != 'system' -%}{{ '<｜Assistant｜>' + m.content + '<｜end▁of▁sentence｜>' }}
 {%- endif -%}
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{ '<｜Assistant｜>' }}{%- endif -%})",
@@ -74,7 +77,7 @@ constexpr NamedTemplate kTemplates[] = {
     {"gemma", R"({{ bos_token }}
 {%- set said = namespace(system='') -%}
 {%- for m in messages -%}
-{%- if m.role == 'system' -%}{%- set said.system = m.content | trim + '\n\n' -%}
+{%- if m.role == 'system' -%}{%- set said.system = m.content + '\n\n' -%}
 {%- else -%}
 {{ '<start_of_turn>' + ('model' if m.role == 'assistant' else m.role) + '\n' }}
 {{- (said.system if m.role == 'user' else '') + m.content | trim + '<end_of_turn>\n' }}
@@ -93,9 +96,9 @@ constexpr NamedTemplate kTemplates[] = {
     {"llama2", R"({%- set said = namespace(system='') -%}
 {%- for m in messages -%}
 {%- if m.role == 'system' -%}
-{%- set said.system = '<<SYS>>\n' + m.content | trim + '\n<</SYS>>\n\n' -%}
+{%- set said.system = '<<SYS>>\n' + m.content + '\n<</SYS>>\n\n' -%}
 {%- elif m.role == 'user' -%}
-{{ bos_token + '[INST] ' + said.system + m.content | trim + ' [/INST]' }}
+{{ bos_token + '[INST] ' + (said.system + m.content) | trim + ' [/INST]' }}
 {%- set said.system = '' -%}
 {%- else -%}{{ ' ' + m.content | trim + ' ' + eos_token }}
 {%- endif -%}
@@ -111,7 +114,8 @@ constexpr NamedTemplate kTemplates[] = {
      "<|eot_id|>"},
     {"llama4", R"({{ bos_token }}
 {%- for m in messages -%}
-{{ '<|header_start|>' + m.role + '<|header_end|>\n\n' + m.content | trim + '<|eot|>' }}
+{%- set content = m.content | trim if m.role == 'system' else m.content -%}
+{{ '<|header_start|>' + m.role + '<|header_end|>\n\n' + content + '<|eot|>' }}
 {%- endfor -%}
 {%- if add_generation_prompt -%}
 {{ '<|header_start|>assistant<|header_end|>\n\n' }}
@@ -129,24 +133,30 @@ constexpr NamedTemplate kTemplates[] = {
 {%- endfor -%})",
      "[INST]"},
     {"mistral-v3", R"({{ bos_token }}
-{%- set said = namespace(system='') -%}
+{%- set said = namespace(system='', last_user=-1) -%}
 {%- for m in messages -%}
 {%- if m.role == 'system' -%}{%- set said.system = m.content + '\n\n' -%}
-{%- elif m.role == 'user' -%}
-{{ '[INST] ' + said.system + m.content + '[/INST]' }}
-{%- set said.system = '' -%}
-{%- else -%}{{ ' ' + m.content + eos_token }}
+{%- elif m.role == 'user' -%}{%- set said.last_user = loop.index0 -%}
+{%- endif -%}
+{%- endfor -%}
+{%- for m in messages -%}
+{%- if m.role == 'user' -%}
+{{ '[INST] ' + (said.system if loop.index0 == said.last_user else '') + m.content + '[/INST]' }}
+{%- elif m.role != 'system' -%}{{ ' ' + m.content | trim + eos_token }}
 {%- endif -%}
 {%- endfor -%})",
      "[INST]"},
     {"mistral-v3-tekken", R"({{ bos_token }}
-{%- set said = namespace(system='') -%}
+{%- set said = namespace(system='', last_user=-1) -%}
 {%- for m in messages -%}
 {%- if m.role == 'system' -%}{%- set said.system = m.content + '\n\n' -%}
-{%- elif m.role == 'user' -%}
-{{ '[INST]' + said.system + m.content + '[/INST]' }}
-{%- set said.system = '' -%}
-{%- else -%}{{ m.content + eos_token }}
+{%- elif m.role == 'user' -%}{%- set said.last_user = loop.index0 -%}
+{%- endif -%}
+{%- endfor -%}
+{%- for m in messages -%}
+{%- if m.role == 'user' -%}
+{{ '[INST]' + (said.system if loop.index0 == said.last_user else '') + m.content + '[/INST]' }}
+{%- elif m.role != 'system' -%}{{ m.content + eos_token }}
 {%- endif -%}
 {%- endfor -%})",
      "[INST]"},
@@ -169,7 +179,7 @@ constexpr NamedTemplate kTemplates[] = {
     {"phi3", R"({%- for m in messages -%}
 {{ '<|' + m.role + '|>\n' + m.content + '<|end|>\n' }}
 {%- endfor -%}
-{%- if add_generation_prompt -%}{{ '<|assistant|>\n' }}{%- endif -%})",
+{%- if add_generation_prompt -%}{{ '<|assistant|>\n' }}{%- else -%}{{ eos_token }}{%- endif -%})",
      "<|end|>"},
     {"phi4", R"({%- for m in messages -%}
 {{ '<|im_start|>' + m.role + '<|im_sep|>' + m.content + '<|im_end|>' }}
@@ -178,9 +188,9 @@ constexpr NamedTemplate kTemplates[] = {
      "<|im_end|>"},
     {"vicuna", R"({{ bos_token }}
 {%- for m in messages -%}
-{%- if m.role == 'system' -%}{{ m.content + '\n\n' }}
-{%- elif m.role == 'user' -%}{{ 'USER: ' + m.content + '\n' }}
-{%- else -%}{{ 'ASSISTANT: ' + m.content + eos_token + '\n' }}
+{%- if m.role == 'system' -%}{{ m.content + ' ' }}
+{%- elif m.role == 'user' -%}{{ 'USER: ' + m.content + ' ' }}
+{%- else -%}{{ 'ASSISTANT: ' + m.content + eos_token }}
 {%- endif -%}
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{ 'ASSISTANT:' }}{%- endif -%})",

@@ -19,9 +19,10 @@ struct NamedTemplate {
   std::string_view stop;    // what ends an answer, if it is no token that ends texts anyway
 };
 
-// The names are llama.cpp's where it has them. The formats are the models' own, which llama.cpp does
-// not always follow. A model's published template may contradict the code that it was trained with
-// (openchat's system message, vicuna): then the code decides. No default system prompt is added.
+// The names are llama.cpp's where it has them. The formats are the models' own, which llama.cpp
+// does not always follow. A model's published template may contradict the code that it was trained
+// with (openchat's system message, vicuna): then the code decides. No default system prompt is
+// added.
 constexpr NamedTemplate kTemplates[] = {
     {"alpaca", R"({{ bos_token }}
 {%- for m in messages -%}

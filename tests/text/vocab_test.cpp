@@ -110,7 +110,7 @@ TEST_CASE("BERT: Hangul is taken apart into its letters") {
   };
   using Ids = std::vector<int32_t>;
   // The ids are those of the library `tokenizers`: stripping accents puts a text into Unicode's
-  // form D first, in which a syllable is two or three letters. llama.cpp leaves syllables whole.
+  // form D first, in which a syllable is two or three letters. llama.cpp keeps only the first one.
   CHECK(ids("한국어") == Ids{1469, 30006, 30021, 29991, 30014, 30020, 29999, 30008});
   CHECK(ids("안녕하세요 세계") == Ids{1463, 30006, 30021, 29992, 30010, 30025, 30005, 30006, 29997,
                                       30009, 29999, 30013, 100});

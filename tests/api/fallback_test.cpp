@@ -41,14 +41,14 @@ void check_broken(const Result<T>& result) {
 
 TEST_CASE("the CPU goes on where a device is lost, with the same tokens") {
   const Quiet quiet;
-  const std::vector<int32_t> expected = tokens_of(*open(*load()), kPrompt, sampled(20));
+  const std::vector<int32_t> expected = tokens_of(*open(*load()), kPrompt, sampled(100));
   const EngineThatFails made = load_on_device();
   const auto session = open(*made.engine);
   const auto idle = open(*made.engine);
   REQUIRE(idle->evaluate(kPrompt, {}).ok());
   CHECK(made.engine->memory().device == "test:0");
   std::vector<int32_t> tokens;
-  const auto result = session->generate(kPrompt, sampled(20), [&](int32_t token, auto) {
+  const auto result = session->generate(kPrompt, sampled(100), [&](int32_t token, auto) {
     tokens.push_back(token);
     if (tokens.size() == 5) made.lose();
     return true;
@@ -56,7 +56,7 @@ TEST_CASE("the CPU goes on where a device is lost, with the same tokens") {
   REQUIRE_MESSAGE(result.has_value(), result.error().message());
   CHECK(tokens == expected);
   CHECK(made.engine->memory().device == "cpu");
-  CHECK(tokens_of(*idle, {}, sampled(20)) == expected);
+  CHECK(tokens_of(*idle, {}, sampled(100)) == expected);
 }
 
 TEST_CASE("a fallback that fails: every running call and every later one fails at once") {

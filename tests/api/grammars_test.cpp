@@ -1,5 +1,5 @@
 // Grammars of an engine's sessions: compiled beside what goes on, within bounds of memory.
-#include "engine/session/grammars.h"
+#include "engine/generate/grammars.h"
 
 #include <atomic>
 #include <chrono>

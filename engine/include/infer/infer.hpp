@@ -436,6 +436,17 @@ struct GenerateResult {
 /// thread; what it returns does not matter.
 using TokenFn = std::function<bool(int32_t token, std::string_view text)>;
 
+/// What a generation that was started has to tell.
+struct GenerateEvent {
+  bool finished = false;  ///< the last event: `status` and `result`; else a token
+  int32_t token = -1;     ///< −1: text alone, which was held back until the end
+  std::string text;       ///< that the token completed; whole UTF-8 characters, may be empty
+  /// With GenerateOptions::logprobs, as on_logprobs is told them.
+  std::vector<std::pair<int32_t, float>> log_probabilities;
+  Status status;  ///< what generate() would have failed with
+  GenerateResult result;
+};
+
 /// Told the logits [vocabulary] after the token at `position` of the session, valid during the
 /// call. Return false to end.
 using LogitsFn = std::function<bool(int64_t position, std::span<const float> logits)>;
@@ -457,6 +468,19 @@ class INFER_API Session {
   /// the prompt.
   Result<GenerateResult> generate(std::span<const int32_t> prompt, const GenerateOptions& options,
                                   const TokenFn& on_token);
+  /// Begins what generate() does and returns at once; next() gives the tokens. Fails as generate()
+  /// does for arguments; what comes later is the last event's status. The options' callbacks are
+  /// not called. `on_event`, if any, is called when an event waits after none did: on one of the
+  /// engine's threads, so it returns at once and does not use the session (it may wake an event
+  /// loop). Until the last event has been taken other calls that use the session fail with
+  /// invalid_argument. 32 tokens wait at most: then the generation waits for next(), and others go
+  /// on.
+  Status start(std::span<const int32_t> prompt, const GenerateOptions& options,
+               std::function<void()> on_event = {});
+  /// The next event of what was started, or nothing if none comes within the time (0: what waits
+  /// already; infinity: as long as it takes). invalid_argument if nothing was started or the last
+  /// event has been taken.
+  Result<std::optional<GenerateEvent>> next(double timeout_seconds);
   /// Appends the tokens and gives the logits after each of them, in order. Blocks until done. A
   /// callback that returns false ends it with success, cancel() with StatusCode::cancelled;
   /// length() then says how far it came, at least past the tokens whose logits were given.
@@ -490,6 +514,7 @@ class INFER_API Session {
 
  private:
   friend class Engine;
+  friend struct SessionAccess;
   struct Impl;
   explicit Session(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

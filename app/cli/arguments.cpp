@@ -10,10 +10,12 @@
 #include <system_error>
 
 #include "cli/failure.h"
+#include "cli/hub_options.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "demo/demo_model.h"
+#include "hub/bounded_json.h"
 
 namespace infer::cli {
 namespace {
@@ -106,18 +108,8 @@ std::optional<std::vector<int32_t>> parse_tokens(std::string_view text) {
 }
 
 std::optional<Json> parse_json(std::string_view text) {
-  // The library copies and prints values by recursion: deep ones would use up the stack.
   constexpr int kMaxLevels = 100;
-  bool deep = false;
-  Json parsed = Json::parse(
-      text,
-      [&deep](int depth, Json::parse_event_t, const Json&) {
-        deep = deep || depth > kMaxLevels;
-        return !deep;
-      },
-      false);
-  if (deep || parsed.is_discarded()) return std::nullopt;
-  return parsed;
+  return hub::parse_bounded<Json>(text, kMaxLevels);
 }
 
 void require_readable(const std::string& path) {
@@ -185,11 +177,20 @@ std::string unescaped(std::string_view text) {
 }
 
 void declare_model(Options options, ModelArgs& args) {
-  options.group(kModelGroup)
-      .add("model,-m,--model", "FILE", args.path,
-           "Model file or directory, or part of a name that 'infer list' lists; run, chat and "
-           "perplexity have one built in")
-      .replaced_by(model_path_of);
+  const Option model =
+      options.group(kModelGroup)
+          .add("model,-m,--model", "FILE", args.path,
+               "Model file or directory, or part of a name that 'infer list' lists; run, chat and "
+               "perplexity have one built in")
+          .replaced_by(model_path_of);
+  declare_hub(options, args.hub).in_place_of(model);
+  options.before_running([&args] {
+    if (!args.hub.model.empty() && !args.path.empty()) {
+      usage("-m and -hf: each names the model; leave one out");
+    }
+    const std::string path = path_of_hub(args.hub, args.quiet);
+    if (!path.empty()) args.path = path;
+  });
 }
 
 void declare_device(Options options, LoadOptions& load) {
@@ -255,6 +256,16 @@ void declare_running(Options options, ModelArgs& args, const char* step_names) {
       .add("-md,--model-draft,--draft-model", "FILE", load.draft_model,
            "A small model that drafts, best with the same vocabulary")
       .replaced_by(model_path_of);
+  speculation.add("-hfd,-hfrd,--hf-repo-draft", "USER/REPO[:QUANT]", args.draft_hub,
+                  "The same as -hf has it");
+  options.before_running([&args] {
+    if (args.draft_hub.empty()) return;
+    if (!args.load.draft_model.empty()) {
+      usage("-md and -hfd: each names the draft model; leave one out");
+    }
+    const HubArgs hub{args.draft_hub, "", args.hub.token, args.hub.offline};
+    args.load.draft_model = path_of_hub(hub, args.quiet);
+  });
   speculation
       .add("--drafter", "NAME,…", load.drafters,
            "Who proposes tokens that the model checks several at a time: ngram, suffix, model; "

@@ -48,9 +48,19 @@ inline constexpr const char* kConstraintGroup = "Constraint";
 inline constexpr const char* kSpeculationGroup = "Speculation";
 inline constexpr const char* kOutputGroup = "Output";
 
+/// Which model of the hub, and how to come by it.
+struct HubArgs {
+  std::string model;  ///< USER/REPO[:QUANT]
+  std::string file;
+  std::string token;
+  bool offline = false;
+};
+
 /// Which model, and how it is loaded.
 struct ModelArgs {
   std::string path;
+  HubArgs hub;
+  std::string draft_hub;  ///< a draft model by its name on the hub
   LoadOptions load;
   std::optional<int32_t> step_tokens;
   std::string gpu_layers;
@@ -64,8 +74,8 @@ struct ModelArgs {
 /// that 'infer list' lists. Throws Failure (usage) where several are.
 std::string model_path_of(const std::string& given);
 
-/// The model, with -m or as the first word. Whether it was given is checked by require_model, whose
-/// message helps more than the parser's.
+/// The model, with -m or as the first word, or with -hf. Whether it was given is checked by
+/// require_model, whose message helps more than the parser's.
 void declare_model(Options options, ModelArgs& args);
 /// --device, -t, --isa, --exact.
 void declare_device(Options options, LoadOptions& load);

@@ -4,6 +4,7 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
+#include "cli/hub_options.h"
 #include "cli/output.h"
 #include "cli/output_file.h"
 #include "cli/sampling.h"
@@ -31,6 +32,11 @@ void declare(Options options, BenchArgs& args) {
       .add("model,-m,--model", "FILE", args.paths,
            "Model file (needed); several are measured in turns")
       .replaced_by(model_path_of);
+  declare_hub(options, args.model.hub);
+  options.before_running([&args] {
+    const std::string path = path_of_hub(args.model.hub, args.model.quiet);
+    if (!path.empty()) args.paths.push_back(path);
+  });
   declare_running(options, args.model, "-ub,--ubatch-size,--batch-size");
   constexpr int kMost = 1 << 20;
   const auto list = [&](const char* name, std::vector<int32_t>& to, int least, int most,

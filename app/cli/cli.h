@@ -17,6 +17,7 @@ void add_eval(Parser& parser);
 void add_perplexity(Parser& parser);
 void add_reports(Parser& parser);  // info, devices
 void add_list(Parser& parser);
+void add_pull(Parser& parser);
 void add_plan(Parser& parser);
 void add_bench(Parser& parser);
 void add_text(Parser& parser);  // tokenize, detokenize

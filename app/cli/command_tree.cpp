@@ -22,15 +22,25 @@ ValueHint value_hint(const CLI::Option& option, const Declared& declared) {
   return {};
 }
 
-OptionHint option_hint(const CLI::Option& option, const Declared& declared) {
-  OptionHint hint;
-  for (const std::string& name : option.get_snames()) hint.names.push_back("-" + name);
+std::vector<std::string> names_of(const CLI::Option& option, const Declared& declared) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) {
-    hint.names.push_back((declared.single_dash.contains(name) ? "-" : "--") + name);
+    names.push_back((declared.single_dash.contains(name) ? "-" : "--") + name);
   }
   // Short ones first.
-  std::stable_partition(hint.names.begin(), hint.names.end(),
+  std::stable_partition(names.begin(), names.end(),
                         [](const std::string& name) { return !name.starts_with("--"); });
+  return names;
+}
+
+OptionHint option_hint(const CLI::Option& option, const Declared& declared) {
+  OptionHint hint;
+  hint.names = names_of(option, declared);
+  const auto replaced = declared.in_place_of.find(&option);
+  if (replaced != declared.in_place_of.end()) {
+    hint.in_place_of = names_of(*replaced->second, declared).back();
+  }
   if (option.get_positional()) hint.place = option.get_name(true);
   hint.description = option.get_description();
   hint.group = option.get_group();
@@ -56,7 +66,7 @@ CommandHint hint_of(const CLI::App& app, const Parser& parser) {
     if (option->nonpositional()) command.options.push_back(std::move(hint));
   }
   if (parser.has_help_flag()) {
-    command.options.push_back({{"-h", "--help"}, "", "Print this help", kOwnGroup});
+    command.options.push_back({{"-h", "--help"}, "", "", "Print this help", kOwnGroup});
   }
   const auto examples = declared.examples.find(&app);
   if (examples != declared.examples.end()) command.examples = examples->second;

@@ -19,6 +19,7 @@ struct ValueHint {
 struct OptionHint {
   std::vector<std::string> names;  ///< as typed: "-m", "--model", "-ub"; none: a positional alone
   std::string place;               ///< "model": also, or only, a word without a flag; else empty
+  std::string in_place_of;  ///< a name of the option that is not expected where this is given
   std::string description;
   std::string group;          ///< the heading of the help
   std::string value_name;     ///< "FILE"; empty for a flag

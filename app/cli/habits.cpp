@@ -23,8 +23,7 @@ struct Habit {
 constexpr Habit kHabits[] = {
     // As it is.
     {"-fa --flash-attn", Takes::switch_value, false, nullptr},
-    {"--jinja --warmup --no-warmup --perf --no-perf --offline --simple-io", Takes::nothing, false,
-     nullptr},
+    {"--jinja --warmup --no-warmup --perf --no-perf --simple-io", Takes::nothing, false, nullptr},
     {"-cb --cont-batching --no-context-shift -dio --direct-io -ndio --no-direct-io", Takes::nothing,
      false, nullptr},
     {"--no-display-prompt --log-disable --log-prefix --log-timestamps", Takes::nothing, false,

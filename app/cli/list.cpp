@@ -59,6 +59,7 @@ int run(ListArgs& args) {
 }  // namespace
 
 std::string model_path_of(const std::string& given) {
+  if (given.empty()) return given;
   std::error_code failed;
   const bool absent = !std::filesystem::exists(given, failed) && !failed;
   if (!absent || given.starts_with('/') || given.starts_with('.') || given.ends_with(".gguf")) {

@@ -160,6 +160,11 @@ Option Option::excludes(Option other) const {
   return *this;
 }
 
+Option Option::in_place_of(Option other) const {
+  declared_->in_place_of[option_] = other.option_;
+  return *this;
+}
+
 Option Option::show_default() const {
   option_->capture_default_str();
   return *this;
@@ -208,6 +213,10 @@ void Options::flag(const char* names, bool& to, const char* description) const {
   if (group_ != nullptr) option->group(group_);
 }
 
+void Options::before_running(std::function<void()> prepare) const {
+  declared_->before_running[app_].push_back(std::move(prepare));
+}
+
 void Options::example(const char* line, const char* what) const {
   declared_->examples[app_].emplace_back(line, what);
 }
@@ -225,7 +234,12 @@ Options Parser::add_command(const char* name, const char* description, Action ru
   app_->require_subcommand(1);
   CLI::App* command = app_->add_subcommand(name, description);
   command->set_help_flag();
-  command->callback([this, run = std::move(run)] { chosen_ = run; });
+  command->callback([this, command, run = std::move(run)] {
+    chosen_ = [prepare = declared_.before_running[command], run] {
+      for (const auto& step : prepare) step();
+      return run();
+    };
+  });
   return {command, &declared_};
 }
 

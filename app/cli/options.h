@@ -29,6 +29,8 @@ struct Declared {
   std::set<const CLI::Option*> may_be_empty;
   std::map<const CLI::Option*, std::vector<std::string>> choices;
   std::map<const CLI::App*, std::vector<Example>> examples;
+  std::map<const CLI::Option*, const CLI::Option*> in_place_of;
+  std::map<const CLI::App*, std::vector<std::function<void()>>> before_running;
 };
 
 /// An option that was declared, to say more about it. Copies mean the same option.
@@ -51,6 +53,8 @@ class Option {
   Option replaced_by(std::string (*change)(const std::string& value)) const;
   Option required() const;
   Option excludes(Option other) const;
+  /// Where this one is given, no word without a flag is a value of the other.
+  Option in_place_of(Option other) const;
   /// The help shows what the variable holds now.
   Option show_default() const;
 
@@ -78,6 +82,8 @@ class Options {
   Option add(const char* names, const char* value, T& to, const char* description) const;
   /// A flag without a value: true where it is given, false where it is given as "!--no-flag".
   void flag(const char* names, bool& to, const char* description) const;
+  /// Called once the line has been read, before the command runs; may throw Failure.
+  void before_running(std::function<void()> prepare) const;
   /// For the end of the help and the manual.
   void example(const char* line, const char* what) const;
 

@@ -15,6 +15,7 @@ namespace {
 
 /// Work that takes less passes without a bar: a line that flickers helps nobody.
 constexpr std::chrono::milliseconds kDelay{300};
+constexpr std::chrono::milliseconds kRedraw{250};
 constexpr int kMaxBar = 40;
 
 /// Columns that the bar's line covers; 0: none is drawn.
@@ -48,7 +49,7 @@ Progress::~Progress() {
   if (drawn_ >= 0) erase_progress();
 }
 
-void Progress::update(double done) {
+void Progress::update(double done, std::string_view detail) {
   if (!shown_) return;
   const int percent = static_cast<int>(std::clamp(done, 0.0, 1.0) * 100);
   if (done >= 1) {
@@ -56,16 +57,24 @@ void Progress::update(double done) {
     drawn_ = -1;
     return;
   }
-  if (percent == drawn_ || std::chrono::steady_clock::now() - start_ < kDelay) return;
+  const auto now = std::chrono::steady_clock::now();
+  const bool changed = percent != drawn_ || (!detail.empty() && now - drawn_at_ >= kRedraw);
+  if (!changed || now - start_ < kDelay) return;
   // "loading [####    ]  50 %", one column short of the edge, where some terminals would wrap.
-  const int text = static_cast<int>(label_.size()) + 10;
-  const int bar = std::clamp(terminal_columns() - 1 - text, 0, kMaxBar);
+  const int room = terminal_columns() - 1;
+  if (static_cast<int>(label_.size() + detail.size()) + 10 > room) detail = {};
+  const int text = static_cast<int>(label_.size() + detail.size()) + 10;
+  const int bar = std::clamp(room - text, 0, kMaxBar);
   const int filled = bar * percent / 100;
   const bool color = colors_allowed();
-  write_error(fmt::format("\r{} [{}{:#>{}}{}{:{}}] {:>3} %", label_, color ? "\033[32m" : "", "",
-                          filled, color ? "\033[0m" : "", "", bar - filled, percent));
-  columns_drawn = text + bar;
+  const std::string line =
+      fmt::format("{} [{}{:#>{}}{}{:{}}] {:>3} %{}", label_, color ? "\033[32m" : "", "", filled,
+                  color ? "\033[0m" : "", "", bar - filled, percent, detail);
+  // What a longer line before left is covered.
+  write_error(fmt::format("\r{}{:{}}", line, "", std::max(columns_drawn - text - bar, 0)));
+  columns_drawn = std::max(columns_drawn, text + bar);
   drawn_ = percent;
+  drawn_at_ = now;
 }
 
 }  // namespace infer::cli

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 namespace infer::cli {
 
@@ -17,14 +18,16 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// `done` from 0 to 1; 1 erases the bar. Draws only what has changed.
-  void update(double done);
+  /// `done` from 0 to 1; 1 erases the bar. `detail` stands behind the bar. Draws only what has
+  /// changed, with a detail a few times a second.
+  void update(double done, std::string_view detail = {});
 
  private:
   std::string label_;
   bool shown_;
   int drawn_ = -1;  ///< percent on the line; −1: none
   std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point drawn_at_;
 };
 
 /// Erases the bar that is drawn, if any: before anything else is written to stderr.

@@ -131,6 +131,12 @@ class Reader {
       usage(fmt::format("{}: the value is empty; leave {} out, or give a value", shown,
                         shown.starts_with('-') ? "the flag" : "it"));
     }
+    const std::string& other = option.in_place_of;
+    if (!other.empty() && std::ranges::count(by_flag_, other) == 0) {
+      // With a value, if an empty one, the parser expects no word there either.
+      by_flag_.push_back(other);
+      given_.words.insert(given_.words.end(), {parser_name(other), ""});
+    }
     by_flag_.push_back(option.names.back());
     given_.words.push_back(parser_name(option.names.back()));
     given_.words.push_back(value);

@@ -6,8 +6,13 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <tuple>
+
+#include "hub/bounded_json.h"
+#include "hub/hub_cache.h"
+#include "hub/hub_files.h"
 
 namespace infer::hub {
 namespace {
@@ -18,6 +23,7 @@ namespace fs = std::filesystem;
 constexpr int kMaxDepth = 5;
 constexpr int64_t kMaxEntries = 200'000;
 constexpr std::streamsize kMaxManifestBytes = 1 << 20;
+constexpr int kMaxLevels = 20;
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -51,20 +57,6 @@ int64_t bytes_of(const fs::path& file) {
   return failed ? 0 : static_cast<int64_t>(bytes);
 }
 
-/// The number of a split file and of how many: "name-00002-of-00005.gguf"; nothing of another.
-std::optional<std::pair<std::string, int>> split_part(const std::string& stem) {
-  constexpr size_t kTail = sizeof("-00001-of-00002") - 1;
-  if (stem.size() <= kTail) return std::nullopt;
-  const std::string tail = stem.substr(stem.size() - kTail);
-  const auto digits = [&](size_t at) {
-    return std::ranges::all_of(tail.substr(at, 5), [](char c) { return c >= '0' && c <= '9'; });
-  };
-  if (tail[0] != '-' || tail.substr(6, 4) != "-of-" || !digits(1) || !digits(10)) {
-    return std::nullopt;
-  }
-  return std::pair(stem.substr(0, stem.size() - kTail), std::atoi(tail.substr(1, 5).c_str()));
-}
-
 /// The GGUF files below a folder; of a split one its first part, with the bytes of all.
 void add_files(const fs::path& folder, const std::string& source, std::vector<LocalModel>& models) {
   std::vector<std::pair<std::string, int64_t>> parts;  // whole path without the number
@@ -72,11 +64,11 @@ void add_files(const fs::path& folder, const std::string& source, std::vector<Lo
   for_each_file(folder, [&](const fs::path& file) {
     const std::string stem = file.stem().string();
     if (lower(file.extension().string()) != ".gguf" || lower(stem).starts_with("mmproj")) return;
-    const auto part = split_part(stem);
-    if (part) parts.emplace_back((file.parent_path() / part->first).string(), bytes_of(file));
-    if (part && part->second != 1) return;
+    const std::optional<SplitPart> part = split_part(stem);
+    if (part) parts.emplace_back((file.parent_path() / part->name).string(), bytes_of(file));
+    if (part && part->number != 1) return;
     if (part) firsts.emplace_back(models.size(), parts.back().first);
-    const fs::path named = file.parent_path() / (part ? part->first : stem);
+    const fs::path named = file.parent_path() / (part ? part->name : stem);
     models.push_back(
         {named.lexically_relative(folder).string(), file.string(), source, bytes_of(file)});
   });
@@ -88,7 +80,8 @@ void add_files(const fs::path& folder, const std::string& source, std::vector<Lo
   }
 }
 
-/// models--ORG--REPO/snapshots/REVISION: GGUF files, or a directory of safetensors.
+/// models--ORG--REPO/snapshots/COMMIT: GGUF files, or a directory of safetensors. Of a file that is
+/// in several commits the newest counts.
 void add_hub_cache(const fs::path& cache, std::vector<LocalModel>& models) {
   std::error_code failed;
   for (fs::directory_iterator it(cache, failed), end; !failed && it != end; it.increment(failed)) {
@@ -96,22 +89,25 @@ void add_hub_cache(const fs::path& cache, std::vector<LocalModel>& models) {
     if (!name.starts_with("models--")) continue;
     name.erase(0, sizeof("models--") - 1);
     if (const size_t at = name.find("--"); at != std::string::npos) name.replace(at, 2, "/");
-    std::error_code none;
-    for (fs::directory_iterator snapshot(it->path() / "snapshots", none), last;
-         !none && snapshot != last; snapshot.increment(none)) {
+    std::set<std::string> seen;
+    const auto add = [&](LocalModel model) {
+      if (seen.insert(model.name).second) models.push_back(std::move(model));
+    };
+    for (const std::string& commit : snapshots_of(it->path())) {
+      const fs::path snapshot = it->path() / "snapshots" / commit;
       std::vector<LocalModel> files;
-      add_files(snapshot->path(), "Hugging Face", files);
+      add_files(snapshot, "Hugging Face", files);
       for (LocalModel& file : files) {
         file.name.insert(0, name + "/");
-        models.push_back(std::move(file));
+        add(std::move(file));
       }
       int64_t bytes = 0;
-      for_each_file(snapshot->path(), [&](const fs::path& file) {
+      for_each_file(snapshot, [&](const fs::path& file) {
         if (file.extension() == ".safetensors") bytes += bytes_of(file);
       });
       std::error_code absent;
-      if (bytes > 0 && fs::exists(snapshot->path() / "config.json", absent)) {
-        models.push_back({name, snapshot->path().string(), "Hugging Face", bytes});
+      if (bytes > 0 && fs::exists(snapshot / "config.json", absent)) {
+        add({name, snapshot.string(), "Hugging Face", bytes});
       }
     }
   }
@@ -128,9 +124,10 @@ void add_ollama(const fs::path& folder, std::vector<LocalModel>& models) {
     std::ifstream stream(file, std::ios::binary);
     stream.read(text.data(), kMaxManifestBytes);
     text.resize(static_cast<size_t>(stream.gcount()));
-    const auto manifest = nlohmann::json::parse(text, nullptr, false);
-    const auto layers = manifest.is_object() ? manifest.find("layers") : manifest.end();
-    if (!manifest.is_object() || layers == manifest.end() || !layers->is_array()) return;
+    const auto manifest = parse_bounded<nlohmann::json>(text, kMaxLevels);
+    if (!manifest || !manifest->is_object()) return;
+    const auto layers = manifest->find("layers");
+    if (layers == manifest->end() || !layers->is_array()) return;
     for (const auto& layer : *layers) {
       if (!layer.is_object() || !layer.contains("mediaType") || !layer.contains("digest")) continue;
       if (layer["mediaType"] != "application/vnd.ollama.image.model") continue;
@@ -169,7 +166,7 @@ std::vector<LocalModel> local_models() {
   add_files(home / ".lmstudio" / "models", "LM Studio", models);
   add_files(cache / "lm-studio" / "models", "LM Studio", models);
   add_files(set_or("LLAMA_CACHE", cache / "llama.cpp"), "llama.cpp", models);
-  add_hub_cache(set_or("HF_HUB_CACHE", set_or("HF_HOME", cache / "huggingface") / "hub"), models);
+  add_hub_cache(hub_cache_folder(), models);
   const fs::path system = "/usr/share/ollama/.ollama/models";
   const fs::path ollama = set_or("OLLAMA_MODELS", home / ".ollama" / "models");
   add_ollama(ollama, models);

@@ -12,8 +12,8 @@ namespace infer {
 Grammars::Grammars(std::shared_ptr<const Tokenizer> tokenizer, int64_t most, Compile compile)
     : tokenizer_(std::move(tokenizer)), most_(most), compile_(std::move(compile)) {
   if (compile_) return;
-  compile_ = [](bool is_schema, const std::string& text) {
-    return is_schema ? compile_json_schema(text) : compile_gbnf(text);
+  compile_ = [vocabulary = tokenizer_](bool is_schema, const std::string& text) {
+    return is_schema ? compile_json_schema(text) : compile_gbnf(text, vocabulary.get());
   };
 }
 

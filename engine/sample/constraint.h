@@ -22,6 +22,10 @@ class TokenMask {
     return token >= 0 && token < size_ && ((words_[word(token)] >> (token & 63)) & 1) != 0;
   }
   void set(int32_t token) { words_[word(token)] |= uint64_t{1} << (token & 63); }
+  void set_all() {
+    for (uint64_t& word : words_) word = ~uint64_t{0};
+    if (size_ % 64 != 0) words_.back() = (uint64_t{1} << (size_ % 64)) - 1;
+  }
   void reset(int32_t token) { words_[word(token)] &= ~(uint64_t{1} << (token & 63)); }
   /// Adds the tokens of a mask of the same vocabulary.
   void add(const TokenMask& other) {

@@ -258,3 +258,53 @@ TEST_CASE("sessions under one grammar, and under others, get the tokens of one a
     for (size_t i = 0; i < kSessions; ++i) CHECK(calls[i].get() == expected[i]);
   }
 }
+
+TEST_CASE(
+    "grammars that name tokens: what is written, and the same with drafts and beside others") {
+  // Control tokens, any tokens, one by its id, and text around them.
+  const std::string grammar =
+      "root ::= <s> block+ text*\n"
+      "block ::= <[300]> (!<[300]>){1,6} <[300]> | \"a\" <s> [a-z]{1,3} | <s> !<s>\n"
+      "text ::= [a-z ] | <[262]> | <unk>";
+  const auto run = [&](Session& session, uint64_t seed, int32_t draft_tokens) {
+    GenerateOptions options = held_to(grammar, 60);
+    options.sampling.seed = seed;
+    if (seed == 0) options.sampling.temperature = 0.0f;
+    options.draft_tokens = draft_tokens;
+    return tokens_of(session, kPrompt, options);
+  };
+  const auto plain = load();
+  LoadOptions load_options;
+  load_options.threads = 2;
+  load_options.context = 512;
+  load_options.draft_model = kModel;
+  load_options.drafters = {"model", "suffix", "ngram"};
+  const auto drafted = Engine::load(kModel, load_options);
+  REQUIRE_MESSAGE(drafted.has_value(), drafted.error().message());
+  std::vector<std::vector<int32_t>> expected;
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    CAPTURE(seed);
+    expected.push_back(run(*open(*plain), seed, 0));
+    REQUIRE(expected.back().size() > 3);
+    CHECK(expected.back()[0] == 1);
+    const auto session = open(**drafted);
+    for (const int32_t tokens : {5, -1, 0}) {
+      CHECK(run(*session, seed, tokens) == expected.back());
+      if (tokens == 5) CHECK(session->statistics().speculation.drafted > 0);
+      REQUIRE(session->truncate(0).ok());
+    }
+  }
+  std::vector<std::unique_ptr<Session>> sessions;
+  std::vector<std::future<std::vector<int32_t>>> calls;
+  for (size_t i = 0; i < expected.size(); ++i) sessions.push_back(open(**drafted));
+  for (size_t i = 0; i < expected.size(); ++i) {
+    calls.push_back(std::async(std::launch::async,
+                               [&, i] { return run(*sessions[i], i, i % 2 == 0 ? 4 : -1); }));
+  }
+  for (size_t i = 0; i < expected.size(); ++i) CHECK(calls[i].get() == expected[i]);
+
+  const auto refused = open(*plain)->generate(kPrompt, held_to("root ::= <nothing>", 5), {});
+  REQUIRE(!refused.has_value());
+  CHECK(refused.error().code() == StatusCode::invalid_argument);
+  CHECK(refused.error().message().find("line 1, column 10") != std::string::npos);
+}

@@ -3,7 +3,14 @@
 import pytest
 
 from at_terminal import Terminal
+from hub_server import Hub
 from program import infer
+
+# What could lead downloads, or the search for models, somewhere else.
+HUB_NAMES = ("HF_HUB_CACHE", "HF_HOME", "HF_TOKEN", "HF_TOKEN_PATH", "HUGGING_FACE_HUB_TOKEN",
+             "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "MODEL_ENDPOINT", "XDG_CACHE_HOME", "INFER_MODELS",
+             "LLAMA_CACHE", "OLLAMA_MODELS", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "http_proxy",
+             "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY")
 
 TEMPLATE = """{%- for m in messages -%}
 <|{{ m.role }}|>{{ m.content }}</s>
@@ -39,3 +46,30 @@ def terminal(model, template, tmp_path):
     yield start
     for t in all_of_them:
         t.clean()
+
+
+@pytest.fixture
+def servers():
+    """Starts servers that speak the hub's API."""
+    started = []
+
+    def start():
+        started.append(Hub())
+        return started[-1]
+    yield start
+    for server in started:
+        server.close()
+
+
+@pytest.fixture
+def hub(servers, tmp_path, monkeypatch):
+    """The hub that the program asks, and an empty home folder."""
+    for name in HUB_NAMES:
+        monkeypatch.delenv(name, raising=False)
+    # OpenSSL asks for a locale; with this variable glibc loses some bytes then, which counts as a leak.
+    monkeypatch.delenv("LOCPATH", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    hub = servers()
+    monkeypatch.setenv("HF_ENDPOINT", hub.url)
+    hub.folder = tmp_path / "home" / ".cache" / "huggingface" / "hub" / "models--org--tiny-GGUF"
+    return hub

@@ -66,6 +66,30 @@ def test_schemas_of_all_kinds(model, tmp_path):
     assert ended > 0
 
 
+def test_hundreds_of_optional_properties(model, tmp_path):
+    names = [f"property_{i}" for i in range(250)]
+    schema = {"type": "object", "properties": {name: {"type": "boolean"} for name in names},
+              "required": names[200:202], "additionalProperties": False}
+    path = tmp_path / "schema.json"
+    path.write_text(json.dumps(schema))
+    ended = 0
+    for done in run(model, "--json-schema-file", path, "-s", "1,2,3,4", "-n", 1500):
+        if done["finish_reason"] != "stop":
+            continue
+        ended += 1
+        value = json.loads(done["text"])
+        jsonschema.validate(value, schema)
+        assert list(value) == sorted(value, key=names.index)
+    assert ended > 0
+
+
+def test_a_grammar_names_tokens(model):
+    for seed in range(4):
+        done = run(model, "--grammar", 'root ::= <s> (!<[5]>){3} <[5]> "yes"', "-s", seed, "-n", 100)
+        assert done["finish_reason"] == "stop"
+        assert done["text"].endswith("yes")
+
+
 def test_the_end_counts_even_where_it_is_ignored(model):
     done = run(model, "--grammar", 'root ::= "a"+', "--ignore-eos", "-n", 400, "-s", 2)
     assert set(done["text"]) == {"a"}
@@ -74,6 +98,8 @@ def test_the_end_counts_even_where_it_is_ignored(model):
 @pytest.mark.parametrize("arguments, says", [
     (["--grammar", "root ::= ("], ""),
     (["--grammar", "root ::= root 'x'"], ""),
+    (["--grammar", "root ::= <[99999]>"], "line 1, column 10: the vocabulary has"),
+    (["--grammar", "root ::= !<no such token>"], "line 1, column 11: <no such token> is not one"),
     (["-j", "{"], ""),
     (["-j", '{"type": "nonsense"}'], "type"),
     (["-j", '{"uniqueItems": true, "type": "array"}'], "uniqueItems"),

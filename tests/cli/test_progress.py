@@ -2,12 +2,14 @@
 
 import os
 import pty
+import re
 import select
 import subprocess
 import time
 
 import pytest
 
+from hub_server import REPO
 from program import INFER, infer
 
 # Enough numbers to encode that no machine is done before a bar may show.
@@ -36,7 +38,7 @@ def on_terminal(*arguments, **environment):
             break
         seen += part
     os.close(master)
-    assert process.communicate(timeout=120)[0] == b"" or arguments[0] == "bench"
+    assert process.communicate(timeout=120)[0] == b"" or arguments[0] in ("bench", "pull")
     assert process.returncode == 0, seen
     return seen.decode()
 
@@ -98,3 +100,16 @@ def test_no_bar_for_what_is_quick(tmp_path):
     assert "[" not in text
     text = on_terminal("bench", "-m", tmp_path / "m.gguf", "-p", "4", "-n", "2", "-r", "1")
     assert text == ""
+
+
+def test_a_download_says_how_much_came_and_how_fast(hub):
+    hub.put("a.gguf", b"x" * 300_000)
+    hub.piece, hub.pause = 20_000, 0.15
+    shown = on_terminal("pull", REPO)
+    assert re.search(r"\rdownloading \[\S*#.* %  [\d.]+ KiB of 292.97 KiB, [\d.]+ KiB/s, 0:00:0\d left",
+                     shown), shown
+    lines = [line.strip() for line in visible(shown)]
+    assert [line for line in lines if line] == [f"{REPO}: downloading 292.97 KiB",
+                                                f"{REPO}: downloaded"]
+    hub.put("b-Q8_0.gguf", b"y" * 300_000)
+    assert on_terminal("pull", REPO, "-q") == ""

@@ -437,7 +437,7 @@ def test_the_older_format_of_importance_is_read(source, tmp_path):
 def test_importance_helps_a_trained_model(tmp_path):
     """The built-in one: how far the distributions over a text move that was not measured."""
     source = ROOT / "app" / "demo" / "infer-demo.gguf"
-    text = (ROOT / "README.md").read_text()[:16000]
+    text = (ROOT / "tests" / "data" / "demo_heldout.txt").read_text()[:16000]
     held = tmp_path / "held.txt"
     held.write_text(text[len(text) // 2:])
     path, base, small = tmp_path / "imatrix.gguf", tmp_path / "base", tmp_path / "q.gguf"

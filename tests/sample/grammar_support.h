@@ -24,8 +24,21 @@ namespace infer::test {
 class Recogniser {
  public:
   Recogniser(const CompiledGrammar& grammar, std::string_view text)
-      : grammar_(grammar), text_(text) {
-    whole_ = ends(grammar.start_rule(), 0).contains(text.size());
+      : grammar_(grammar), text_(text.begin(), text.end()) {
+    whole_ = ends(grammar.start_rule(), 0).contains(text_.size());
+  }
+  /// The text of these tokens, each of which may be read as such instead.
+  Recogniser(const CompiledGrammar& grammar, const std::vector<int32_t>& tokens,
+             const TokenTrie& trie)
+      : grammar_(grammar) {
+    for (const int32_t token : tokens) {
+      const size_t begin = text_.size();
+      const std::string_view bytes = trie.bytes(token);
+      text_.insert(text_.end(), bytes.begin(), bytes.end());
+      if (bytes.empty()) text_.push_back(kNoByte);
+      tokens_[begin] = {token, text_.size()};
+    }
+    whole_ = ends(grammar.start_rule(), 0).contains(text_.size());
   }
   bool whole() const { return whole_; }
   /// Whether some text begins so.
@@ -52,9 +65,20 @@ class Recogniser {
       if (r.counted && state == r.start && count >= r.max) continue;
       for (const auto& e : grammar_.edges(state)) {
         if (pos == text_.size()) break;
+        if (text_[pos] == kNoByte) break;
         const auto byte = static_cast<uint8_t>(text_[pos]);
         if (byte < e.first || byte > e.last) continue;
         add(e.target, pos + 1, r.counted && e.target == r.start ? count + 1 : count);
+      }
+      if (const auto at = tokens_.find(pos); at != tokens_.end()) {
+        const auto [token, end] = at->second;
+        uint32_t target = CompiledGrammar::kNone;
+        for (const auto& e : grammar_.token_edges(state)) {
+          if (e.token != token && e.token != CompiledGrammar::kOtherTokens) continue;
+          target = e.target;
+          break;
+        }
+        if (target != CompiledGrammar::kNone) add(target, end, count);
       }
       for (const auto& c : grammar_.calls(state)) {
         const std::set<size_t> inner = ends(c.rule, pos);
@@ -71,7 +95,11 @@ class Recogniser {
   }
 
   const CompiledGrammar& grammar_;
-  std::string_view text_;
+  static constexpr int kNoByte = 1000;  ///< stands for a token that is no text
+
+  std::vector<int> text_;
+  std::map<size_t, std::pair<int32_t, size_t>>
+      tokens_;  ///< by where they begin: and where they end
   std::map<std::pair<uint32_t, size_t>, std::set<size_t>> known_;
   bool whole_ = false;
   bool prefix_ = false;

@@ -204,7 +204,7 @@ TEST_CASE("what is no grammar is refused with its place") {
   refused("root ::= root \"a\" | \"b\"", kBad, "left-recursive");
   refused("root ::= a\na ::= b? c\nb ::= \"x\"\nc ::= a \"y\" | \"z\"", kBad, "left-recursive");
   refused("root ::= \"a\" root", kBad, "no text matches");
-  refused("root ::= <think>", StatusCode::unsupported, "tokens by name");
+  refused("root ::= <think>", StatusCode::unsupported, "tokens need a vocabulary");
   refused("root ::= \"a\"{0,1000000}", StatusCode::unsupported, "100000");
 }
 

@@ -26,7 +26,17 @@ std::vector<Document> documents() {
         i == 0 ? "" : ", ", i * 37, i);
   }
   list += "]";
+  std::string many = R"({"type": "object", "additionalProperties": false, "properties": {)";
+  std::string some = "{";
+  for (int i = 0; i < 1000; ++i) {
+    many += fmt::format(R"({}"{}_{}": {{"type": "integer"}})", i == 0 ? "" : ", ",
+                        i % 3 == 0 ? "price" : "a longer name", i * 37 % 1000);
+    if (i % 40 != 7) continue;
+    some += fmt::format(R"({}"{}_{}": {})", i == 7 ? "" : ", ",
+                        i % 3 == 0 ? "price" : "a longer name", i * 37 % 1000, i);
+  }
   return {
+      {"many optional properties", many + "}}", some + "}"},
       {"person",
        R"({"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer",
            "minimum": 0, "maximum": 150}, "email": {"type": "string", "format": "email"},

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/sample/grammar/text_cursor.h"
+#include "engine/text/tokenizer.h"
 #include "engine/text/unicode.h"
 
 namespace infer {
@@ -18,11 +19,13 @@ constexpr uint32_t kCountedFrom = 32;
 
 /// An expression; children by index, so that nesting costs no recursion to destroy.
 struct Expr {
-  enum class Kind : uint8_t { literal, characters, rule, sequence, choice, repeat };
+  enum class Kind : uint8_t { literal, characters, rule, token, sequence, choice, repeat };
   Kind kind;
   std::string text;           ///< literal, UTF-8
   CodePointSet set;           ///< characters
   uint32_t rule = 0;          ///< rule
+  int32_t token = 0;          ///< token
+  bool negated = false;       ///< token: any but this one
   uint32_t min = 0, max = 0;  ///< repeat
   std::vector<uint32_t> children{};
 };
@@ -40,17 +43,17 @@ int hex_value(char c) {
 }
 
 /// For messages.
-std::string title(std::string_view name) {
+std::string shortened(std::string_view name) {
   constexpr size_t kLongest = 64;
-  std::string out = "the rule ";
-  out += name.substr(0, kLongest);
-  if (name.size() > kLongest) out += "…";
-  return out;
+  return std::string(name.substr(0, kLongest)) + (name.size() > kLongest ? "…" : "");
 }
+
+std::string title(std::string_view name) { return "the rule " + shortened(name); }
 
 class Parser : TextCursor {
  public:
-  explicit Parser(std::string_view text) : TextCursor(text) {}
+  Parser(std::string_view text, const Tokenizer* tokenizer)
+      : TextCursor(text), tokenizer_(tokenizer) {}
 
   Status parse() {
     skip_space(true);
@@ -189,7 +192,7 @@ class Parser : TextCursor {
         const std::string_view n = name();
         element = add({.kind = Kind::rule, .rule = rule_id(n)});
       } else if (c == '<' || c == '!') {
-        return tl::unexpected(failure("tokens by name are not supported", StatusCode::unsupported));
+        INFER_TRY(element, token());
       } else {
         break;
       }
@@ -305,6 +308,48 @@ class Parser : TextCursor {
     return add(std::move(out));
   }
 
+  /// <[id]>, <spelling>, or any token but that.
+  Result<uint32_t> token() {
+    Expr out{Kind::token};
+    out.negated = take('!');
+    const size_t begin = pos_;
+    if (!take('<')) return tl::unexpected(failure("a token in < > is expected here"));
+    const auto refuse = [&](const std::string& what,
+                            StatusCode code = StatusCode::invalid_argument) {
+      pos_ = begin;
+      return tl::unexpected(failure(what, code));
+    };
+    if (tokenizer_ == nullptr) {
+      return refuse("tokens need a vocabulary, and there is none", StatusCode::unsupported);
+    }
+    if (take('[')) {
+      int64_t id = 0;
+      const size_t digits = pos_;
+      for (; peek() >= '0' && peek() <= '9' && id <= INT32_MAX; ++pos_) {
+        id = id * 10 + (peek() - '0');
+      }
+      if (pos_ == digits) return tl::unexpected(failure("the id of a token is expected here"));
+      if (id >= tokenizer_->vocab_size()) {
+        return refuse("the vocabulary has " + std::to_string(tokenizer_->vocab_size()) +
+                      " tokens, counted from 0, and none with this id");
+      }
+      if (!take("]>")) return tl::unexpected(failure("]> is expected here"));
+      out.token = static_cast<int32_t>(id);
+    } else {
+      while (!at_end() && peek() != '>' && peek() != '\n' && peek() != '\r') ++pos_;
+      if (!take('>')) return refuse("the closing > is missing");
+      const std::string_view spelling = text_.substr(begin, pos_ - begin);
+      out.token = tokenizer_->token_to_id(spelling);
+      if (out.token == kNoToken) {
+        return refuse(shortened(spelling) + " is not one token of this vocabulary");
+      }
+    }
+    if (tokenizer_->is_eog(out.token)) {
+      return refuse("this token ends the text: leave it out, it may come where root is complete");
+    }
+    return add(std::move(out));
+  }
+
   Result<uint32_t> characters() {
     ++pos_;
     const bool negated = take('^');
@@ -333,6 +378,7 @@ class Parser : TextCursor {
       case Kind::literal: graph.literal(from, e.text, to); break;
       case Kind::characters: graph.characters(from, e.set, to); break;
       case Kind::rule: graph.call(from, e.rule, to); break;
+      case Kind::token: graph.token(from, e.token, e.negated, to); break;
       case Kind::choice:
         for (const uint32_t child : e.children) emit(child, rule, from, to);
         break;
@@ -378,6 +424,7 @@ class Parser : TextCursor {
     builder_.graph(rule).epsilon(from, to);
   }
 
+  const Tokenizer* tokenizer_;  ///< null: there is no vocabulary
   std::vector<Expr> exprs_;
   std::unordered_map<std::string, uint32_t> ids_;
   std::vector<std::string> names_;
@@ -388,12 +435,13 @@ class Parser : TextCursor {
 
 }  // namespace
 
-Result<std::shared_ptr<const CompiledGrammar>> compile_gbnf(std::string_view text) {
+Result<std::shared_ptr<const CompiledGrammar>> compile_gbnf(std::string_view text,
+                                                            const Tokenizer* tokenizer) {
   if (text.size() > kMaxGbnfBytes) {
     return fail(StatusCode::unsupported, "the grammar has {} bytes; at most {} are read",
                 text.size(), kMaxGbnfBytes);
   }
-  Parser parser(without_byte_order_mark(text));
+  Parser parser(without_byte_order_mark(text), tokenizer);
   INFER_CHECK_R(parser.parse());
   return parser.compile();
 }

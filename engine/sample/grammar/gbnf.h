@@ -6,8 +6,13 @@
 // Rules: name ::= alternatives separated by |. Elements: "literal", [characters] with ranges and
 // [^…] for all others, . for any character, names, ( groups ); each may be followed by * + ? {m}
 // {m,} {m,n}. Escapes: \n \r \t \" \\ \[ \] \- \^ \xHH \uHHHH \UHHHHHHHH, always a code point. A
-// rule ends with its line, except inside groups and around |. Tokens by name (<name>, <[id]>) are
-// refused.
+// rule ends with its line, except inside groups and around |.
+//
+// Elements are tokens also: <[1000]> is the token with this id, <name> the one that is spelt so in
+// the vocabulary, brackets included, !<[1000]> and !<name> any token but that. Such an element
+// reads one token whatever its bytes, also a control token. It begins where a token begins: what
+// stands before it has to end there. No element reads a token that ends a text: that may come where
+// root is complete.
 #pragma once
 
 #include <memory>
@@ -18,14 +23,18 @@
 
 namespace infer {
 
+class Tokenizer;
+
 /// Bounds on the text; the compiled size is bounded by kMaxGrammarSize.
 inline constexpr size_t kMaxGbnfBytes = size_t{1} << 20;
 inline constexpr uint32_t kMaxGbnfNesting = 200;
 inline constexpr uint32_t kMaxGbnfRepeat = 100'000;
 
 /// Errors: invalid_argument with line and column for text that is no grammar, for rules that are
-/// not there or twice, for left recursion and for a grammar that no text matches; unsupported
-/// beyond the limits and for tokens by name.
-Result<std::shared_ptr<const CompiledGrammar>> compile_gbnf(std::string_view text);
+/// not there or twice, for tokens that are not in the vocabulary or end a text, for left recursion
+/// and for a grammar that no text matches; unsupported beyond the limits. Without a tokenizer
+/// tokens are refused as unsupported. The tokenizer is used during the call alone.
+Result<std::shared_ptr<const CompiledGrammar>> compile_gbnf(std::string_view text,
+                                                            const Tokenizer* tokenizer = nullptr);
 
 }  // namespace infer

@@ -4,7 +4,9 @@
 // UTF-8 is compiled to its bytes, so that a token may end inside a character.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,11 +35,18 @@ class CompiledGrammar {
     uint32_t rule;
     uint32_t target;  ///< kNone: nothing follows in the calling rule
   };
+  /// A token that is read as such, whatever its bytes. Tokens that end a text never are.
+  struct TokenEdge {
+    int32_t token;    ///< kOtherTokens: each token without an edge of its own in this state
+    uint32_t target;  ///< kNone: the token is not read
+  };
+  static constexpr int32_t kOtherTokens = INT32_MAX;
   struct State {
     uint32_t edges_begin, calls_begin;
-    uint32_t rule : 30;
+    uint32_t rule : 29;
     uint32_t is_final : 1;
-    uint32_t height;  ///< nested calls that completing the rule from here takes at least
+    uint32_t reads_tokens : 1;  ///< there are token edges
+    uint32_t height;            ///< nested calls that completing the rule from here takes at least
   };
   /// A counted rule is a loop: its start is where a round begins and where the last one ends, from
   /// `min` to `max` rounds. Other rules have max 0.
@@ -55,6 +64,15 @@ class CompiledGrammar {
     return {calls_.data() + states_[state].calls_begin,
             calls_.data() + states_[state + 1].calls_begin};
   }
+  /// By token, each once; kOtherTokens last.
+  std::span<const TokenEdge> token_edges(uint32_t state) const {
+    if (states_[state].reads_tokens == 0) return {};
+    return {token_edges_.data() + token_edges_begin_[state],
+            token_edges_.data() + token_edges_begin_[state + 1]};
+  }
+  /// Where the token leads to, kNone if it is not read. Not for tokens that end a text.
+  uint32_t after_token(uint32_t state, int32_t token) const;
+  bool reads_tokens() const { return !token_edges_.empty(); }
   const State& state(uint32_t state) const { return states_[state]; }
   const Rule& rule(uint32_t rule) const { return rules_[rule]; }
   const Rule& rule_of(uint32_t state) const { return rules_[states_[state].rule]; }
@@ -65,7 +83,9 @@ class CompiledGrammar {
   /// Memory in use.
   size_t bytes() const {
     return sizeof(*this) + states_.capacity() * sizeof(State) + edges_.capacity() * sizeof(Edge) +
-           calls_.capacity() * sizeof(Call) + rules_.capacity() * sizeof(Rule);
+           calls_.capacity() * sizeof(Call) + rules_.capacity() * sizeof(Rule) +
+           token_edges_.capacity() * sizeof(TokenEdge) +
+           token_edges_begin_.capacity() * sizeof(uint32_t);
   }
   /// Whether any text contains this byte.
   bool uses_byte(uint8_t byte) const { return used_bytes_[byte]; }
@@ -77,6 +97,8 @@ class CompiledGrammar {
   std::vector<State> states_;  ///< and one more at the end
   std::vector<Edge> edges_;    ///< of a state: sorted where the state is deterministic
   std::vector<Call> calls_;
+  std::vector<TokenEdge> token_edges_;
+  std::vector<uint32_t> token_edges_begin_;  ///< by state and one more; empty without token edges
   std::vector<Rule> rules_;
   std::vector<bool> used_bytes_;
   uint32_t start_rule_ = 0;
@@ -100,6 +122,11 @@ class RuleGraph {
   struct Call {
     uint32_t from, to, rule;
   };
+  struct Token {
+    uint32_t from, to;
+    int32_t token;
+    bool negated;  ///< any token but this one
+  };
 
   RuleGraph(std::string name, uint32_t& size) : name(std::move(name)), size_(&size) {}
 
@@ -122,13 +149,20 @@ class RuleGraph {
     ++*size_;
     calls.push_back({from, to, rule});
   }
+  void token(uint32_t from, int32_t token, bool negated, uint32_t to) {
+    ++*size_;
+    tokens.push_back({from, to, token, negated});
+  }
   /// Reads `text`; returns the node behind it.
   uint32_t literal(uint32_t from, std::string_view text);
   void literal(uint32_t from, std::string_view text, uint32_t to) {
     epsilon(literal(from, text), to);
   }
-  /// Reads one character of the set in UTF-8.
-  void characters(uint32_t from, const CodePointSet& set, uint32_t to);
+  /// Nodes behind the first byte of a character, by where they lead and the bytes on the way.
+  using CharacterRests = std::map<std::array<uint32_t, 3>, uint32_t>;
+  /// Reads one character of the set in UTF-8. Calls that are given the same `shared` share nodes.
+  void characters(uint32_t from, const CodePointSet& set, uint32_t to,
+                  CharacterRests* shared = nullptr);
 
   std::string name;
   uint32_t nodes = 2;
@@ -137,11 +171,13 @@ class RuleGraph {
   std::vector<Epsilon> epsilons;
   std::vector<Bytes> byte_edges;
   std::vector<Call> calls;
+  std::vector<Token> tokens;
 
  private:
-  void utf8_range(uint32_t from, const uint8_t* low, const uint8_t* high, uint32_t size,
-                  uint32_t to);
-  void continuation(uint32_t from, uint32_t size, uint32_t to);
+  struct Utf8Range;
+  void utf8_range(uint32_t from, const Utf8Range& range, uint32_t to, CharacterRests* shared);
+  void utf8_lead(uint32_t from, uint32_t first, uint32_t last, const Utf8Range& rest, uint32_t to,
+                 CharacterRests* shared);
 
   uint32_t* size_;
 };
@@ -158,7 +194,8 @@ class GrammarBuilder {
   /// `name` appears in messages.
   RuleId add_rule(std::string name);
   /// `min` to `max` (CompiledGrammar::kNone: any number of) characters that the graph reads from
-  /// kStart to kEnd. The graph calls no rules, and no text of it is the beginning of another.
+  /// kStart to kEnd. The graph calls no rules, reads no tokens as such, and no text of it is the
+  /// beginning of another.
   RuleId add_counted_rule(std::string name, uint32_t min, uint32_t max);
   /// Valid until the next rule is added.
   RuleGraph& graph(RuleId rule) { return graphs_[rule]; }

@@ -69,7 +69,10 @@ class GrammarCompiler {
           starts_[c.rule] = 0;
           pending.push_back(c.rule);
         }
-        size += 1 + state.edges.size() + state.calls.size();
+        for (auto& t : state.tokens) {
+          if (t.target != kNone) t.target += base;
+        }
+        size += 1 + state.edges.size() + state.calls.size() + state.tokens.size();
         states_.push_back(std::move(state));
         rules_.push_back(rule);
       }
@@ -79,7 +82,8 @@ class GrammarCompiler {
   }
 
   bool nothing_follows(uint32_t state) const {
-    return states_[state].is_final && states_[state].edges.empty() && states_[state].calls.empty();
+    const RuleAutomaton::State& s = states_[state];
+    return s.is_final && s.edges.empty() && s.calls.empty() && s.tokens.empty();
   }
 
   bool skippable(uint32_t rule) const { return !graphs_[rule].counted || graphs_[rule].min == 0; }
@@ -95,6 +99,9 @@ class GrammarCompiler {
     for (uint32_t s = 0; s < n; ++s) {
       if (by_bytes) {
         for (const auto& e : states_[s].edges) readers[e.target].push_back(s);
+        for (const auto& t : states_[s].tokens) {
+          if (t.target != kNone) readers[t.target].push_back(s);
+        }
       }
       for (const auto& c : states_[s].calls) {
         returns[c.target].push_back({s, c});
@@ -135,6 +142,14 @@ class GrammarCompiler {
       std::erase_if(state.calls, [&](const auto& c) {
         return heights[c.target] == kNone || heights[starts_[c.rule]] == kNone;
       });
+      for (auto& t : state.tokens) {
+        if (t.target != kNone && heights[t.target] == kNone) t.target = kNone;
+      }
+      // One that is not read matters where all others are.
+      const bool others = !state.tokens.empty() &&
+                          state.tokens.back().token == CompiledGrammar::kOtherTokens &&
+                          state.tokens.back().target != kNone;
+      if (!others) std::erase_if(state.tokens, [](const auto& t) { return t.target == kNone; });
     }
   }
 
@@ -194,7 +209,8 @@ class GrammarCompiler {
     for (uint32_t s = 0; s < states_.size(); ++s) {
       g->states_.push_back({static_cast<uint32_t>(g->edges_.size()),
                             static_cast<uint32_t>(g->calls_.size()), rules_[s],
-                            states_[s].is_final ? 1u : 0u, heights[s]});
+                            states_[s].is_final ? 1u : 0u, states_[s].tokens.empty() ? 0u : 1u,
+                            heights[s]});
       for (const auto& e : states_[s].edges) {
         g->edges_.push_back(e);
         for (uint32_t b = e.first; b <= e.last; ++b) g->used_bytes_[b] = true;
@@ -205,8 +221,18 @@ class GrammarCompiler {
       }
     }
     g->states_.push_back({static_cast<uint32_t>(g->edges_.size()),
-                          static_cast<uint32_t>(g->calls_.size()), 0, 0, 0});
+                          static_cast<uint32_t>(g->calls_.size()), 0, 0, 0, 0});
+    add_token_edges(*g);
     return g;
+  }
+
+  void add_token_edges(CompiledGrammar& g) const {
+    for (const RuleAutomaton::State& state : states_) {
+      g.token_edges_begin_.push_back(static_cast<uint32_t>(g.token_edges_.size()));
+      g.token_edges_.insert(g.token_edges_.end(), state.tokens.begin(), state.tokens.end());
+    }
+    g.token_edges_begin_.push_back(static_cast<uint32_t>(g.token_edges_.size()));
+    if (g.token_edges_.empty()) g.token_edges_begin_ = {};
   }
 
   const std::vector<RuleGraph>& graphs_;

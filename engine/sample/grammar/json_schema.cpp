@@ -23,8 +23,13 @@ Result<std::shared_ptr<const CompiledGrammar>> SchemaCompiler::compile() {
     at_ = schemas.empty() ? document_.root() : schemas.front();
     INFER_TRY(const Shapes shapes, maker_.shapes(schemas));
     for (const Shape& s : shapes) INFER_CHECK_R(emit(s, rule));
-    if (builder_.too_large() || values_.size() > kMaxSchemaNodes) {
-      return refused("schema", "the grammar of it is too large");
+    if (builder_.too_large()) {
+      return refused("schema", "the grammar of it is too large: more than " +
+                                   std::to_string(kMaxGrammarSize) + " states and edges");
+    }
+    if (values_.size() > kMaxSchemaNodes) {
+      return refused("schema", "the grammar of it is too large: more than " +
+                                   std::to_string(kMaxSchemaNodes) + " kinds of values");
     }
   }
   auto compiled = builder_.compile(start, kMaxDepth);

@@ -67,25 +67,42 @@ struct Escape {
 constexpr Escape kShort[] = {{'"', '"'},  {'\\', '\\'}, {'\b', 'b'}, {'\f', 'f'},
                              {'\n', 'n'}, {'\r', 'r'},  {'\t', 't'}};
 
-/// A character of the set, escaped where it has to be.
-void emit_needed(RuleGraph& graph, uint32_t from, const CodePointSet& set, uint32_t to) {
-  graph.characters(from, set.intersected(plain_characters()), to);
-  const CodePointSet escaped = set.intersected(plain_characters().complement());
-  if (escaped.empty()) return;
-  const uint32_t slash = graph.node();
-  graph.byte(from, '\\', slash);
-  for (const CodePointRange& r : escaped.ranges()) {
-    for (char32_t c = r.first; c <= r.last; ++c) {
-      const auto* short_form = std::ranges::find(kShort, c, &Escape::code);
-      if (short_form != std::end(kShort)) graph.byte(slash, short_form->letter, to);
-      if (c >= 0x20) continue;
-      const uint32_t nibble = graph.literal(slash, c < 0x10 ? "u000" : "u001");
-      const char* digit = "0123456789abcdef";
-      graph.byte(nibble, digit[c & 15], to);
-      if ((c & 15) >= 10) graph.byte(nibble, static_cast<char>(digit[c & 15] & ~0x20), to);
+/// Characters of sets, escaped where they have to be. What is alike behind the first byte is there
+/// once.
+class NeededEscapes {
+ public:
+  explicit NeededEscapes(RuleGraph& graph) : graph_(graph) {}
+
+  void emit(uint32_t from, const CodePointSet& set, uint32_t to) {
+    graph_.characters(from, set.intersected(plain_characters()), to, &rests_);
+    const CodePointSet escaped = set.intersected(plain_characters().complement());
+    if (escaped.empty()) return;
+    std::pair<std::vector<char32_t>, uint32_t> key{{}, to};
+    for (const CodePointRange& r : escaped.ranges()) {
+      for (char32_t c = r.first; c <= r.last; ++c) key.first.push_back(c);
     }
+    const auto [it, fresh] = slashes_.try_emplace(std::move(key), 0);
+    if (fresh) it->second = graph_.node();
+    graph_.byte(from, '\\', it->second);
+    if (!fresh) return;
+    for (const char32_t c : it->first.first) emit_escape(it->second, c, to);
   }
-}
+
+ private:
+  void emit_escape(uint32_t slash, char32_t c, uint32_t to) {
+    const auto* short_form = std::ranges::find(kShort, c, &Escape::code);
+    if (short_form != std::end(kShort)) graph_.byte(slash, short_form->letter, to);
+    if (c >= 0x20) return;
+    const uint32_t nibble = graph_.literal(slash, c < 0x10 ? "u000" : "u001");
+    const char* digit = "0123456789abcdef";
+    graph_.byte(nibble, digit[c & 15], to);
+    if ((c & 15) >= 10) graph_.byte(nibble, static_cast<char>(digit[c & 15] & ~0x20), to);
+  }
+
+  RuleGraph& graph_;
+  RuleGraph::CharacterRests rests_;
+  std::map<std::pair<std::vector<char32_t>, uint32_t>, uint32_t> slashes_;
+};
 
 int compare_digits(const std::string& a, const std::string& b) {
   if (a.size() != b.size()) return a.size() < b.size() ? -1 : 1;
@@ -333,6 +350,7 @@ void emit_character(RuleGraph& graph, uint32_t from, uint32_t to) {
 }
 
 void emit_string_body(RuleGraph& graph, uint32_t from, const CharDfa& characters, uint32_t to) {
+  NeededEscapes needed(graph);
   std::vector<uint32_t> nodes;
   for (size_t i = 0; i < characters.states().size(); ++i) nodes.push_back(graph.node());
   graph.epsilon(from, nodes[0]);
@@ -342,9 +360,15 @@ void emit_string_body(RuleGraph& graph, uint32_t from, const CharDfa& characters
     std::map<uint32_t, std::vector<CodePointRange>> by_target;
     for (const CharDfa::Edge& e : state.edges) by_target[e.target].push_back({e.first, e.last});
     for (auto& [target, ranges] : by_target) {
-      emit_needed(graph, nodes[i], CodePointSet(std::move(ranges)), nodes[target]);
+      needed.emit(nodes[i], CodePointSet(std::move(ranges)), nodes[target]);
     }
   }
+}
+
+void emit_colon(RuleGraph& graph, uint32_t from, uint32_t value) {
+  const uint32_t colon = graph.literal(from, ":");
+  graph.call(graph.literal(colon, " "), value, RuleGraph::kEnd);
+  graph.call(colon, value, RuleGraph::kEnd);
 }
 
 void emit_white_space(RuleGraph& graph, uint32_t from, uint32_t to) {

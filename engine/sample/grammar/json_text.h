@@ -56,6 +56,8 @@ bool emit_number(RuleGraph& graph, uint32_t from, const NumberSpec& spec, uint32
 void emit_character(RuleGraph& graph, uint32_t from, uint32_t to);
 /// The inside of a string whose characters the automaton reads.
 void emit_string_body(RuleGraph& graph, uint32_t from, const CharDfa& characters, uint32_t to);
+/// A colon and the value that the rule reads, to the end of the graph.
+void emit_colon(RuleGraph& graph, uint32_t from, uint32_t value);
 /// What may stand after , { [ and before } ].
 void emit_white_space(RuleGraph& graph, uint32_t from, uint32_t to);
 

@@ -39,13 +39,15 @@ bool MaskTable::full() const { return matcher_.bytes() > kMaxMatcherBytes; }
 size_t MaskTable::bytes() const { return matcher_.bytes() + mask_bytes_ + state_bytes_; }
 
 Matcher::SetId MaskTable::step(Matcher::SetId set, int32_t token) {
+  if (token < 0 || token >= trie_->vocab_size()) return Matcher::kDead;
   const std::string_view bytes = trie_->bytes(token);
-  if (bytes.empty()) return Matcher::kDead;
+  Matcher::SetId by_bytes = bytes.empty() ? Matcher::kDead : set;
   for (const char c : bytes) {
-    set = matcher_.step(set, static_cast<uint8_t>(c));
-    if (set == Matcher::kDead) break;
+    by_bytes = matcher_.step(by_bytes, static_cast<uint8_t>(c));
+    if (by_bytes == Matcher::kDead) break;
   }
-  return set;
+  if (!matcher_.grammar().reads_tokens()) return by_bytes;
+  return matcher_.join_token(set, token, by_bytes);
 }
 
 std::shared_ptr<const TokenMask> MaskTable::mask(Matcher::SetId set) {
@@ -103,6 +105,9 @@ std::shared_ptr<const TokenMask> MaskTable::compute(Matcher::SetId set) {
   const std::vector<Matcher::Config> configs(span.begin(), span.end());
   if (matcher_.complete(set)) {
     for (const int32_t token : trie_->eog()) mask->set(token);
+  }
+  if (matcher_.grammar().reads_tokens()) {
+    for (const Matcher::Config& c : configs) add_named(c, *mask);
   }
   const bool together =
       configs.size() > kFewConfigs ||
@@ -168,6 +173,27 @@ void MaskTable::add_known(const Matcher::Config& config, TokenMask& mask) {
   TokenMask some = known.allowed;
   for (auto it = known.rounds.begin(); it != fits; ++it) some.reset(it->token);
   mask.add(some);
+}
+
+/// Adds the tokens that the state reads as such.
+void MaskTable::add_named(const Matcher::Config& config, TokenMask& mask) {
+  const auto edges = matcher_.grammar().token_edges(config.state);
+  if (edges.empty()) return;
+  const auto read = [&](const CompiledGrammar::TokenEdge& e) {
+    return e.target != CompiledGrammar::kNone && matcher_.may_go_on(e.target, config.stack);
+  };
+  const bool others = edges.back().token == CompiledGrammar::kOtherTokens;
+  const auto named = edges.first(edges.size() - (others ? 1 : 0));
+  if (others && read(edges.back())) {
+    TokenMask rest(trie_->vocab_size());
+    rest.set_all();
+    for (const int32_t token : trie_->eog()) rest.reset(token);
+    for (const auto& e : named) rest.reset(e.token);
+    mask.add(rest);
+  }
+  for (const auto& e : named) {
+    if (read(e)) mask.set(e.token);
+  }
 }
 
 /// Adds the tokens of nodes [first, end) that lead on from the sets above them.

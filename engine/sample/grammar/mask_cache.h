@@ -25,7 +25,7 @@ class MaskTable {
   /// The tokens that lead from the set to others.
   std::shared_ptr<const TokenMask> mask(Matcher::SetId set);
   bool knows_mask(Matcher::SetId set) const { return masks_.contains(set); }
-  /// The set with the bytes of a token more, or kDead.
+  /// The set with a token more, or kDead.
   Matcher::SetId step(Matcher::SetId set, int32_t token);
   /// Whether it has grown beyond what one may hold.
   bool full() const;
@@ -61,6 +61,7 @@ class MaskTable {
   bool known_apart(const Matcher::Config& config);
   bool reads_after(const Matcher::Config& config);
   void add_known(const Matcher::Config& config, TokenMask& mask);
+  void add_named(const Matcher::Config& config, TokenMask& mask);
   void try_subtree(uint32_t first, uint32_t end, TokenMask& mask);
   void try_doubts(const std::vector<Doubt>& doubts, TokenMask& mask);
   bool narrow(uint32_t state) const;

@@ -64,11 +64,7 @@ bool Matcher::first_visit(const Config& config) {
 }
 
 void Matcher::visit(const Config& config) {
-  // Deeper than this no text could be completed within the limit of nested calls.
-  if (stacks_[config.stack].depth + grammar_->state(config.state).height > grammar_->max_depth()) {
-    return;
-  }
-  pending_.push_back(config);
+  if (may_go_on(config.state, config.stack)) pending_.push_back(config);
 }
 
 bool Matcher::may_leave(const Config& config) const {
@@ -106,7 +102,9 @@ void Matcher::close(const Config& first) {
     const bool last_round = rule.counted && config.stack != kUnknownStack &&
                             config.state == rule.start && config.count >= rule.max &&
                             rule.max != CompiledGrammar::kNone;
-    if (!last_round && !grammar_->edges(config.state).empty()) made_.push_back(config);
+    const bool reads =
+        !grammar_->edges(config.state).empty() || grammar_->state(config.state).reads_tokens != 0;
+    if (!last_round && reads) made_.push_back(config);
     for (const CompiledGrammar::Call& call : grammar_->calls(config.state)) {
       const uint32_t callee = grammar_->rule(call.rule).start;
       if (call.target == CompiledGrammar::kNone) {
@@ -178,6 +176,23 @@ Matcher::SetId Matcher::make_step(SetId set, uint8_t byte) {
   }
   (*from.next)[byte] = result;
   return result;
+}
+
+Matcher::SetId Matcher::join_token(SetId set, int32_t token, SetId by_bytes) {
+  std::vector<Config> targets;
+  for (const Config& c : configs(set)) {
+    const uint32_t target = grammar_->after_token(c.state, token);
+    if (target != CompiledGrammar::kNone) targets.push_back({target, 0, c.stack});
+    ++work_;
+  }
+  if (targets.empty()) return by_bytes;
+  begin();
+  const std::span<const Config> others = configs(by_bytes);
+  made_.assign(others.begin(), others.end());
+  made_complete_ = complete(by_bytes);
+  made_escaped_ = escaped(by_bytes);
+  for (const Config& target : targets) close(target);
+  return intern();
 }
 
 Matcher::SetId Matcher::start() {

@@ -64,6 +64,14 @@ class Matcher {
     return make_step(set, byte);
   }
 
+  /// The set where `token` was read as such from `set`, joined with `by_bytes`: the set where it
+  /// was read by its bytes.
+  SetId join_token(SetId set, int32_t token, SetId by_bytes);
+  /// Whether a text can be completed from the state with the stack below it.
+  bool may_go_on(uint32_t state, uint32_t stack) const {
+    return stacks_[stack].depth + grammar_->state(state).height <= grammar_->max_depth();
+  }
+
   std::span<const Config> configs(SetId set) const {
     return {configs_.data() + sets_[set].begin, sets_[set].size};
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <unordered_map>
 
 namespace infer {
@@ -21,7 +22,9 @@ struct SetHash {
 template <typename Edge>
 class ByNode {
  public:
-  ByNode(const std::vector<Edge>& edges, uint32_t nodes) : begins_(nodes + 1), edges_(edges) {
+  ByNode(const std::vector<Edge>& edges, uint32_t nodes) : edges_(edges) {
+    if (edges.empty()) return;
+    begins_.resize(nodes + 1);
     for (const Edge& e : edges) ++begins_[e.from + 1];
     for (uint32_t i = 0; i < nodes; ++i) begins_[i + 1] += begins_[i];
     std::ranges::sort(edges_, [](const Edge& a, const Edge& b) {
@@ -29,12 +32,35 @@ class ByNode {
     });
   }
   std::span<const Edge> of(uint32_t node) const {
+    if (begins_.empty()) return {};
     return {edges_.data() + begins_[node], edges_.data() + begins_[node + 1]};
   }
 
  private:
-  std::vector<uint32_t> begins_;
+  std::vector<uint32_t> begins_;  ///< empty where there are no edges
   std::vector<Edge> edges_;
+};
+
+/// Where the edges that leave a state begin, and where they have ended.
+class Cuts {
+ public:
+  void add(const RuleGraph::Bytes& e) {
+    add(e.first);
+    if (e.last < 255) add(e.last + 1u);
+  }
+  /// The first one from this byte on, or 256.
+  uint32_t next(uint32_t byte) const {
+    for (; byte < 256; byte = (byte | 63) + 1) {
+      const uint64_t rest = words_[byte / 64] >> (byte % 64);
+      if (rest != 0) return byte + static_cast<uint32_t>(std::countr_zero(rest));
+    }
+    return 256;
+  }
+
+ private:
+  void add(uint32_t byte) { words_[byte / 64] |= uint64_t{1} << (byte % 64); }
+
+  std::array<uint64_t, 4> words_{};
 };
 
 class Determiniser {
@@ -43,6 +69,7 @@ class Determiniser {
       : epsilons_(graph.epsilons, graph.nodes),
         bytes_(graph.byte_edges, graph.nodes),
         calls_(graph.calls, graph.nodes),
+        tokens_(graph.tokens, graph.nodes),
         marks_(graph.nodes),
         work_(work) {}
 
@@ -55,6 +82,7 @@ class Determiniser {
       finish(i, set);
       byte_moves(i, set);
       call_moves(i, set);
+      token_moves(i, set);
     }
     return true;
   }
@@ -76,6 +104,7 @@ class Determiniser {
         }
       }
       call_moves(i, set);
+      token_moves(i, set);
     }
   }
 
@@ -102,7 +131,8 @@ class Determiniser {
     std::ranges::sort(set);
     // Nodes with empty moves alone make no difference.
     std::erase_if(set, [this](uint32_t node) {
-      return node != RuleGraph::kEnd && bytes_.of(node).empty() && calls_.of(node).empty();
+      return node != RuleGraph::kEnd && bytes_.of(node).empty() && calls_.of(node).empty() &&
+             tokens_.of(node).empty();
     });
     const auto [entry, fresh] = ids_.try_emplace(set, static_cast<uint32_t>(sets_.size()));
     if (fresh) {
@@ -114,22 +144,24 @@ class Determiniser {
 
   void byte_moves(size_t state, const Set& set) {
     std::vector<RuleGraph::Bytes> edges;
-    std::array<bool, 257> cut{};
+    Cuts cuts;
     for (const uint32_t node : set) {
       for (const RuleGraph::Bytes& e : bytes_.of(node)) {
         edges.push_back(e);
-        cut[e.first] = true;
-        cut[e.last + 1u] = true;
+        cuts.add(e);
       }
     }
-    for (uint32_t first = 0; first < 256;) {
-      uint32_t end = first + 1;
-      while (end < 256 && !cut[end]) ++end;
+    if (edges.empty()) return;
+    std::ranges::sort(edges, {}, &RuleGraph::Bytes::first);
+    size_t next = 0;
+    std::vector<RuleGraph::Bytes> open;  // those that read `first`
+    for (uint32_t first = cuts.next(0); first < 256;) {
+      const uint32_t end = cuts.next(first + 1);
+      std::erase_if(open, [&](const RuleGraph::Bytes& e) { return e.last < first; });
+      for (; next < edges.size() && edges[next].first == first; ++next) open.push_back(edges[next]);
       Set targets;
-      for (const RuleGraph::Bytes& e : edges) {
-        if (e.first <= first && first <= e.last) targets.push_back(e.to);
-      }
-      work_ -= static_cast<int64_t>(edges.size());
+      for (const RuleGraph::Bytes& e : open) targets.push_back(e.to);
+      work_ -= static_cast<int64_t>(open.size());
       if (!targets.empty()) {
         std::ranges::sort(targets);
         targets.erase(std::ranges::unique(targets).begin(), targets.end());
@@ -165,9 +197,47 @@ class Determiniser {
     }
   }
 
+  /// Always deterministic: an edge for each token that is named, and one for all others.
+  void token_moves(size_t state, const Set& set) {
+    std::vector<RuleGraph::Token> named;
+    std::vector<RuleGraph::Token> negated;
+    std::vector<int32_t> tokens;
+    for (const uint32_t node : set) {
+      for (const RuleGraph::Token& t : tokens_.of(node)) {
+        (t.negated ? negated : named).push_back(t);
+        tokens.push_back(t.token);
+      }
+    }
+    if (tokens.empty()) return;
+    if (!negated.empty()) tokens.push_back(CompiledGrammar::kOtherTokens);
+    std::ranges::sort(tokens);
+    tokens.erase(std::ranges::unique(tokens).begin(), tokens.end());
+    std::ranges::sort(named, {}, &RuleGraph::Token::token);
+    size_t next = 0;
+    for (const int32_t token : tokens) {
+      Set targets;
+      for (; next < named.size() && named[next].token == token; ++next) {
+        targets.push_back(named[next].to);
+      }
+      for (const RuleGraph::Token& t : negated) {
+        if (t.token != token) targets.push_back(t.to);
+      }
+      work_ -= static_cast<int64_t>(1 + targets.size() + negated.size());
+      if (work_ <= 0) return;
+      uint32_t target = CompiledGrammar::kNone;
+      if (!targets.empty()) {
+        std::ranges::sort(targets);
+        targets.erase(std::ranges::unique(targets).begin(), targets.end());
+        target = state_of(std::move(targets));
+      }
+      out_.states[state].tokens.push_back({token, target});
+    }
+  }
+
   ByNode<RuleGraph::Epsilon> epsilons_;
   ByNode<RuleGraph::Bytes> bytes_;
   ByNode<RuleGraph::Call> calls_;
+  ByNode<RuleGraph::Token> tokens_;
   std::vector<uint32_t> marks_;
   uint32_t stamp_ = 0;
   int64_t& work_;

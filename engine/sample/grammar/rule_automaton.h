@@ -13,6 +13,7 @@ struct RuleAutomaton {
   struct State {
     std::vector<CompiledGrammar::Edge> edges;
     std::vector<CompiledGrammar::Call> calls;
+    std::vector<CompiledGrammar::TokenEdge> tokens;
     bool is_final = false;
   };
   std::vector<State> states;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/sample/grammar/grammar.h"
+#include "engine/sample/grammar/object_graph.h"
 #include "engine/sample/grammar/schema_shape.h"
 
 namespace infer {
@@ -41,28 +42,21 @@ class SchemaCompiler {
   Result<CharDfa> language_of(const Shape& s, CharDfa base);
   Status most_items(const Shape& s, size_t prefix, uint64_t& most);
 
-  /// What the members of an object may be, in the order in which they are written.
-  struct Member {
-    RuleId rule;
-    bool required;
-  };
   struct Members {
     bool possible = true;  ///< false: a required one is not
-    std::vector<Member> listed;
-    std::vector<RuleId> others;  ///< any number of times, after the listed ones
+    ObjectMembers all;
   };
   Result<Members> members_of(const Shape& s);
   Status add_others(const Shape& s, const std::vector<std::string>& listed, Members& members);
   /// The names that propertyNames allows.
   Result<CharDfa> names_of(const Shape& s);
-  RuleId member(const std::string& name, RuleId value);
-  void emit_colon(RuleId rule, uint32_t from, RuleId value);
+  Result<CharDfa> other_names(const Shape& s, const std::vector<std::string>& listed);
 
   SchemaDocument& document_;
   ShapeMaker maker_;
   GrammarBuilder builder_;
+  NameRules names_{builder_};
   std::map<Conjunction, RuleId> values_;
-  std::map<std::pair<std::string, RuleId>, RuleId> members_;
   std::vector<std::pair<Conjunction, RuleId>> pending_;
   NodeId at_ = 0;  ///< for messages
   RuleId space_ = 0, text_ = 0;

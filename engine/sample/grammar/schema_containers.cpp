@@ -1,17 +1,15 @@
 // Arrays and objects.
 #include <algorithm>
 #include <array>
-#include <map>
-#include <tuple>
+#include <set>
 
 #include "engine/sample/grammar/schema_compiler.h"
 
 namespace infer {
 namespace {
 
-/// Items and members that are counted one by one.
+/// Items that are counted one by one.
 constexpr uint64_t kMaxCounted = 4096;
-constexpr size_t kMaxObjectNodes = 50'000;
 /// Of patternProperties: each subset of them may have names of its own.
 constexpr size_t kMaxPatterns = 6;
 
@@ -84,22 +82,6 @@ Status SchemaCompiler::emit_array(const Shape& s, RuleId rule) {
   return {};
 }
 
-void SchemaCompiler::emit_colon(RuleId rule, uint32_t from, RuleId value) {
-  RuleGraph& g = graph(rule);
-  const uint32_t colon = g.literal(from, ":");
-  g.call(g.literal(colon, " "), value, RuleGraph::kEnd);
-  g.call(colon, value, RuleGraph::kEnd);
-}
-
-SchemaCompiler::RuleId SchemaCompiler::member(const std::string& name, RuleId value) {
-  const auto it = members_.find({name, value});
-  if (it != members_.end()) return it->second;
-  const RuleId rule = builder_.add_rule("a member");
-  members_.emplace(std::pair(name, value), rule);
-  emit_colon(rule, graph(rule).literal(RuleGraph::kStart, Json(name).dump()), value);
-  return rule;
-}
-
 Result<CharDfa> SchemaCompiler::names_of(const Shape& s) {
   if (s.names.empty()) return CharDfa::all();
   Conjunction schemas = s.names;
@@ -124,6 +106,19 @@ Result<CharDfa> SchemaCompiler::names_of(const Shape& s) {
   return all;
 }
 
+/// The names that may be written but for those of `listed` and those that are excluded.
+Result<CharDfa> SchemaCompiler::other_names(const Shape& s,
+                                            const std::vector<std::string>& listed) {
+  std::vector<std::string> excluded = listed;
+  excluded.insert(excluded.end(), s.absent.begin(), s.absent.end());
+  CharDfa names = CharDfa::of(excluded).complement();
+  if (s.names.empty()) return names;
+  INFER_TRY(const CharDfa allowed, names_of(s));
+  auto both = names.intersected(allowed, maker_.char_work());
+  if (!both) return refused("propertyNames", both.error().message());
+  return both;
+}
+
 /// Names that are not listed, apart by which patterns they match.
 Status SchemaCompiler::add_others(const Shape& s, const std::vector<std::string>& listed,
                                   Members& members) {
@@ -136,29 +131,28 @@ Status SchemaCompiler::add_others(const Shape& s, const std::vector<std::string>
     return refused("patternProperties", "more than 6 of them are not supported").value();
   }
   const bool any_name = listed.empty() && s.absent.empty() && s.names.empty() && patterns.empty();
-  std::vector<std::string> excluded = listed;
-  excluded.insert(excluded.end(), s.absent.begin(), s.absent.end());
-  CharDfa names = CharDfa::of(excluded).complement();
-  if (!any_name) {
-    INFER_TRY_S(const CharDfa allowed, names_of(s));
-    auto both = names.intersected(allowed, maker_.char_work());
-    if (!both) return refused("propertyNames", both.error().message()).value();
-    names = *std::move(both);
-  }
+  std::optional<CharDfa> names;
   for (uint32_t bits = 0; bits < uint32_t{1} << patterns.size(); ++bits) {
     // Where nothing is said of names that match no pattern, there are none.
     if (bits == 0 && !ShapeMaker::allows_other_members(s)) continue;
     std::vector<bool> matching(patterns.size());
-    CharDfa language = names;
+    for (size_t i = 0; i < patterns.size(); ++i) matching[i] = ((bits >> i) & 1) != 0;
+    const Conjunction schemas = ShapeMaker::other_member(s, matching);
+    if (std::ranges::any_of(schemas, [this](NodeId id) { return document_.is_false(id); })) {
+      continue;
+    }
+    if (!names) {
+      INFER_TRY_S(names, other_names(s, listed));
+    }
+    CharDfa language = *names;
     for (size_t i = 0; i < patterns.size(); ++i) {
-      matching[i] = ((bits >> i) & 1) != 0;
       auto part = language.intersected(matching[i] ? *patterns[i] : patterns[i]->complement(),
                                        maker_.char_work());
       if (!part) return refused("patternProperties", part.error().message()).value();
       language = *std::move(part);
     }
     if (language.empty()) continue;
-    const RuleId inner = value(ShapeMaker::other_member(s, matching));
+    const RuleId inner = value(schemas);
     const RuleId rule = builder_.add_rule("a member");
     const uint32_t name = graph(rule).node();
     if (any_name) {
@@ -166,8 +160,8 @@ Status SchemaCompiler::add_others(const Shape& s, const std::vector<std::string>
     } else {
       emit_quoted(language, rule, RuleGraph::kStart, name);
     }
-    emit_colon(rule, name, inner);
-    members.others.push_back(rule);
+    emit_colon(graph(rule), name, inner);
+    members.all.others.push_back(rule);
   }
   return {};
 }
@@ -185,6 +179,8 @@ Result<SchemaCompiler::Members> SchemaCompiler::members_of(const Shape& s) {
   }
   const std::set<std::string> required(s.required.begin(), s.required.end());
   Members members;
+  members.all.least = s.min_members;
+  members.all.most = s.max_members;
   CharDfa names = CharDfa::all();
   if (!s.names.empty()) {
     INFER_TRY(names, names_of(s));
@@ -196,80 +192,25 @@ Result<SchemaCompiler::Members> SchemaCompiler::members_of(const Shape& s) {
       continue;
     }
     const RuleId inner = value(maker_.member(s, name));
-    members.listed.push_back({member(name, inner), needed});
+    members.all.listed.push_back({Json(name).dump(), inner, needed});
   }
   INFER_CHECK_R(add_others(s, order, members));
   return members;
 }
 
-/// One node for each place in the order and each count that matters.
 Status SchemaCompiler::emit_object(const Shape& s, RuleId rule) {
   if (s.min_members > s.max_members) return {};
   INFER_TRY_S(const Members members, members_of(s));
   if (!members.possible) return {};
-  const size_t n = members.listed.size();
-  if (s.min_members > n + (members.others.empty() ? 0 : 1)) {
+  const bool others = !members.all.others.empty();
+  if (s.min_members > members.all.listed.size() + (others ? 1 : 0)) {
+    // The schema itself allows none where all others are excluded.
+    if (!others && ShapeMaker::allows_other_members(s)) return {};
     return refused("minProperties", "that so many members have different names cannot be promised")
         .value();
   }
-  // Without a maximum it matters only whether there is a member before.
-  const bool limited = s.max_members < (members.others.empty() ? n : kUnlimited);
-  const uint64_t most = limited ? std::min(s.max_members, kMaxCounted) : 1;
-
-  struct Place {
-    size_t index;           ///< the listed members before are decided
-    uint64_t written = 0;   ///< up to `most`
-    uint64_t distinct = 0;  ///< names that surely differ, up to min_members
-    bool other = false;     ///< one that is not listed is among them
-    auto operator<=>(const Place&) const = default;
-  };
-  std::map<Place, uint32_t> nodes;
-  std::vector<Place> pending;
-  const uint32_t open = graph(rule).literal(RuleGraph::kStart, "{");
-  const uint32_t closing = graph(rule).node();
-  const uint32_t close = graph(rule).node();
-  graph(rule).call(closing, space_, close);
-  graph(rule).byte(close, '}', RuleGraph::kEnd);
-  const auto node_of = [&](const Place& place) {
-    const auto [it, fresh] = nodes.try_emplace(place, 0);
-    if (fresh) {
-      it->second = graph(rule).node();
-      pending.push_back(place);
-    }
-    return it->second;
-  };
-  graph(rule).epsilon(open, node_of({0}));
-  while (!pending.empty()) {
-    if (nodes.size() > kMaxObjectNodes) {
-      return refused("minProperties/maxProperties", "too many combinations").value();
-    }
-    if (builder_.too_large()) return {};
-    const Place at = pending.back();
-    pending.pop_back();
-    const uint32_t here = nodes[at];
-    Place next = at;
-    if (at.index == n) {
-      if (at.distinct >= s.min_members) {
-        if (at.written == 0) graph(rule).byte(here, '}', RuleGraph::kEnd);
-        if (at.written > 0) graph(rule).epsilon(here, closing);
-      }
-    } else {
-      ++next.index;
-      if (!members.listed[at.index].required) graph(rule).epsilon(here, node_of(next));
-    }
-    if ((limited && at.written == most) || (at.index == n && members.others.empty())) continue;
-    const uint32_t before = at.written == 0 ? here : graph(rule).literal(here, ",");
-    const uint32_t begin = graph(rule).node();
-    graph(rule).call(before, space_, begin);
-    next.written = std::min(at.written + 1, most);
-    if (at.index < n || !at.other) next.distinct = std::min(at.distinct + 1, s.min_members);
-    next.other = at.index == n;
-    const uint32_t target = node_of(next);
-    if (at.index < n) {
-      graph(rule).call(begin, members.listed[at.index].rule, target);
-      continue;
-    }
-    for (const RuleId other : members.others) graph(rule).call(begin, other, target);
+  if (!infer::emit_object(builder_, names_, rule, space_, members.all)) {
+    return refused("minProperties/maxProperties", "too many combinations").value();
   }
   return {};
 }

@@ -31,6 +31,11 @@ class SchemaDocument {
     bool negated;         ///< stands for the values that the schema does not allow
   };
   const Node& node(NodeId id) const { return nodes_[id]; }
+  /// Whether it is written as the schema that no value satisfies.
+  bool is_false(NodeId id) const {
+    const Json& json = *nodes_[id].json;
+    return json.is_boolean() && json.get<bool>() == nodes_[id].negated;
+  }
   NodeId root() { return intern(&root_, ""); }
   /// The subschema at a step or two below a node, e.g. "properties", "name".
   NodeId child(NodeId parent, const Json& json, std::string_view step,

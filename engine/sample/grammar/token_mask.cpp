@@ -7,6 +7,33 @@
 
 namespace infer {
 
+namespace {
+
+/// Whether each token is one of the vocabulary, and some token is read where there are edges.
+Status check_token_edges(std::span<const CompiledGrammar::TokenEdge> edges,
+                         const TokenTrie& tokens) {
+  if (edges.empty()) return {};
+  const bool others = edges.back().token == CompiledGrammar::kOtherTokens;
+  const auto named = edges.first(edges.size() - (others ? 1 : 0));
+  bool any = false;
+  for (const auto& e : named) {
+    if (e.token < 0 || e.token >= tokens.vocab_size() || tokens.is_eog(e.token)) {
+      return error(StatusCode::invalid_argument,
+                   "the grammar names the token {}, which is none of this vocabulary, or ends a "
+                   "text",
+                   e.token);
+    }
+    any = any || e.target != CompiledGrammar::kNone;
+  }
+  if (any || named.size() + tokens.eog().size() < static_cast<size_t>(tokens.vocab_size())) {
+    return {};
+  }
+  return error(StatusCode::unsupported,
+               "the grammar excludes all tokens of this vocabulary at the same place");
+}
+
+}  // namespace
+
 TokenGrammar::TokenGrammar(std::shared_ptr<const CompiledGrammar> grammar,
                            std::shared_ptr<const TokenTrie> tokens)
     : cache_(std::make_unique<MaskCache>(std::move(grammar), std::move(tokens))) {}
@@ -22,6 +49,9 @@ Result<std::shared_ptr<TokenGrammar>> TokenGrammar::create(
                 "this vocabulary cannot write every text of the grammar: it has no token for the "
                 "byte 0x{:02x}",
                 byte);
+  }
+  for (uint32_t state = 0; state < grammar->state_count(); ++state) {
+    INFER_CHECK_R(check_token_edges(grammar->token_edges(state), *tokens));
   }
   return std::shared_ptr<TokenGrammar>(new TokenGrammar(std::move(grammar), std::move(tokens)));
 }

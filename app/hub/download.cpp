@@ -1,0 +1,259 @@
+#include "hub/download.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <memory>
+#include <system_error>
+#include <thread>
+
+#include "hub/hasher.h"
+
+namespace infer::hub {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMaxRestarts = 3;
+
+/// A file descriptor that is closed at the end.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) (void)close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return number_; }
+
+ private:
+  int number_;
+};
+
+Status cannot(const char* what, const fs::path& path, int code) {
+  return {StatusCode::io, fmt::format("{}: cannot {}: {}", path.string(), what,
+                                      std::generic_category().message(code))};
+}
+
+int64_t size_of(const fs::path& path) {
+  struct stat status {};
+  const bool there = stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+  return there ? status.st_size : -1;
+}
+
+fs::path part_of(const HubCache& cache, const HubFile& file) {
+  return cache.blob(file.hash + ".incomplete");
+}
+
+/// Whether the path still names the open file: the one who held a lock may have removed it.
+bool is_named(int descriptor, const fs::path& path) {
+  struct stat open_file {};
+  struct stat named {};
+  return fstat(descriptor, &open_file) == 0 && stat(path.c_str(), &named) == 0 &&
+         open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+}
+
+/// The lock of a file; waits for whoever holds it.
+Result<std::unique_ptr<Descriptor>> take_lock(const Connection& connection, const fs::path& path,
+                                              const std::string& what) {
+  for (bool told = false;;) {
+    auto file =
+        std::make_unique<Descriptor>(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+    if (file->get() < 0) return tl::unexpected(cannot("open", path, errno));
+    while (flock(file->get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK && errno != EINTR) {
+        return tl::unexpected(cannot("lock", path, errno));
+      }
+      if (!told && connection.note) {
+        connection.note(what + ": another program downloads it; waiting");
+      }
+      told = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      if (connection.stop()) return tl::unexpected(Status(StatusCode::cancelled, "interrupted"));
+    }
+    if (is_named(file->get(), path)) return file;
+  }
+}
+
+/// Whether a Content-Range ("bytes 5-9/10") is what is missing of a file of that many bytes.
+bool is_rest(const std::string& range, int64_t from, int64_t bytes) {
+  return range == fmt::format("bytes {}-{}/{}", from, bytes - 1, bytes) ||
+         range == fmt::format("bytes {}-{}/*", from, bytes - 1);
+}
+
+/// A file that grows, with the hash of what it holds.
+class Part {
+ public:
+  Part(const HubFile& file, const fs::path& path)
+      : file_(file),
+        path_(path),
+        out_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
+    if (out_.get() < 0) status_ = cannot("open", path, errno);
+  }
+
+  int64_t size() const { return size_; }
+  bool whole() const { return size_ == file_.bytes; }
+  const Status& status() const { return status_; }
+
+  /// Takes over what an earlier attempt left, and hashes it.
+  void take_over(const Connection& connection) {
+    if (size_of(path_) > file_.bytes) clear();
+    std::vector<char> bytes(1 << 20);
+    while (status_.ok() && !connection.stop()) {
+      const ssize_t count = read(out_.get(), bytes.data(), bytes.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) status_ = cannot("read", path_, errno);
+      if (count <= 0) return;
+      hash_->add({bytes.data(), static_cast<size_t>(count)});
+      size_ += count;
+    }
+  }
+
+  void clear() {
+    hash_ = std::make_unique<Hasher>(file_.hash.size(), file_.bytes);
+    size_ = 0;
+    if (ftruncate(out_.get(), 0) != 0 || lseek(out_.get(), 0, SEEK_SET) != 0) {
+      status_ = cannot("write", path_, errno);
+    }
+  }
+
+  /// False where that is too much or cannot be written; status() then says why.
+  bool add(std::span<const char> bytes) {
+    if (static_cast<int64_t>(bytes.size()) > file_.bytes - size_) {
+      status_ = {StatusCode::bad_file,
+                 fmt::format("the server sends more than the {} bytes of the file", file_.bytes)};
+      return false;
+    }
+    while (!bytes.empty()) {
+      const ssize_t count = write(out_.get(), bytes.data(), bytes.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) {
+        status_ = cannot("write", path_, count < 0 ? errno : ENOSPC);
+        return false;
+      }
+      hash_->add(bytes.subspan(0, static_cast<size_t>(count)));
+      bytes = bytes.subspan(static_cast<size_t>(count));
+      size_ += count;
+    }
+    return true;
+  }
+
+  void remove() const { (void)unlink(path_.c_str()); }
+
+  /// Checks the hash and gives the file its name.
+  Status commit(const fs::path& to, const std::string& what) {
+    const std::string found = hash_->finish();
+    if (found != file_.hash) {
+      remove();
+      return {StatusCode::bad_file,
+              fmt::format("{}: what came has the hash {}, expected {}; it was removed", what, found,
+                          file_.hash)};
+    }
+    if (fsync(out_.get()) != 0) return cannot("write", path_, errno);
+    if (std::rename(path_.c_str(), to.c_str()) != 0) return cannot("write", to, errno);
+    const Descriptor folder(open(to.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (folder.get() >= 0) (void)fsync(folder.get());
+    return {};
+  }
+
+ private:
+  const HubFile& file_;
+  fs::path path_;
+  Descriptor out_;
+  Status status_;
+  int64_t size_ = 0;
+  std::unique_ptr<Hasher> hash_ = std::make_unique<Hasher>(file_.hash.size(), file_.bytes);
+};
+
+}  // namespace
+
+int64_t bytes_present(const HubCache& cache, const HubFile& file) {
+  if (size_of(cache.blob(file.hash)) == file.bytes) return file.bytes;
+  return std::clamp<int64_t>(size_of(part_of(cache, file)), 0, file.bytes);
+}
+
+Result<int64_t> download(const Connection& connection, const HubCache& cache, const HubFile& file,
+                         const std::string& url, const std::string& what,
+                         const std::function<void(int64_t)>& progress) {
+  const fs::path blob = cache.blob(file.hash);
+  if (size_of(blob) == file.bytes) return 0;
+  const auto lock = take_lock(connection, cache.lock(file.hash), what);
+  if (!lock) return tl::unexpected(lock.error());
+  if (size_of(blob) == file.bytes) return 0;  // whoever held the lock has made it
+  Part part(file, part_of(cache, file));
+  if (part.status().ok()) part.take_over(connection);
+  int64_t fetched = 0;
+  int restarts = 0;
+  const auto named = [&](const Status& status) {
+    return tl::unexpected(Status(status.code(), what + ": " + status.message()));
+  };
+  for (Attempts attempts(connection); part.status().ok() && !part.whole();) {
+    progress(part.size());
+    const int64_t from = part.size();
+    Exchange exchange{url};
+    if (from > 0) exchange.headers.push_back(fmt::format("Range: bytes={}-", from));
+    bool refused = false;
+    Status wrong;
+    exchange.begin = [&](const Answer& answer) {
+      if (answer.status == 206 && from > 0) {
+        refused = !is_rest(answer.header("content-range"), from, file.bytes);
+        return !refused;
+      }
+      refused = from > 0 && answer.status == 416;
+      if (answer.status != 200) return false;
+      const std::string length = answer.header("content-length");
+      if (!length.empty() && length != std::to_string(file.bytes)) {
+        wrong = {StatusCode::bad_file,
+                 fmt::format("the server's file has {} bytes, expected {}", length, file.bytes)};
+        return false;
+      }
+      if (from > 0) part.clear();
+      restarts += from > 0 ? 1 : 0;
+      return part.status().ok();
+    };
+    exchange.data = [&](std::span<const char> bytes) {
+      const int64_t before = part.size();
+      const bool added = part.add(bytes);
+      fetched += part.size() - before;
+      if (part.size() > before) attempts.progressed();
+      progress(part.size());
+      return added;
+    };
+    Transfer result = request(connection, std::move(exchange));
+    if (!wrong.ok()) return named(wrong);
+    if (!part.status().ok() || part.whole()) break;
+    if (refused) {
+      part.clear();
+      if (++restarts <= kMaxRestarts) continue;
+    }
+    if (result.end == End::complete) {
+      result.end = End::interrupted;
+      result.problem = fmt::format("it ended after {} of {} bytes", part.size(), file.bytes);
+    }
+    if (restarts > kMaxRestarts || !attempts.again(result)) {
+      return tl::unexpected(failure_of(connection, result, what));
+    }
+  }
+  if (!part.status().ok()) {
+    if (part.status().code() == StatusCode::bad_file) {
+      part.remove();
+      return named(part.status());
+    }
+    return tl::unexpected(
+        Status(part.status().code(), part.status().message() +
+                                         "; what came is kept, and the same command goes on from "
+                                         "there"));
+  }
+  if (const Status done = part.commit(blob, what); !done.ok()) return tl::unexpected(done);
+  return fetched;
+}
+
+}  // namespace infer::hub

@@ -65,7 +65,7 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   static std::unique_ptr<Engine> wrap(std::unique_ptr<Impl> impl);
   /// Null while it is loaded.
   std::unique_ptr<EngineThread> thread;
-  Background compilers{8};  ///< of grammars
+  Background compilers{64};  ///< of grammars
   Background masks{1};      ///< one at a time bounds what they take
 
   // Of the sessions' sequences.

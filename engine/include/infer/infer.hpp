@@ -10,11 +10,11 @@
 //
 // Threads. An Engine and a Vocabulary may be used from any thread; a Session has one caller at a
 // time, only cancel() may come from any thread or a signal handler. Callbacks of a session run on
-// the engine's own thread, which serves all sessions: they must neither block nor call what waits
-// for that thread, which is everything of a session but length(), statistics() and cancel(),
-// opening and closing sessions, and Engine::resize_cache(): that would wait for ever. A callback
-// that throws ends its call with StatusCode::invalid_argument and the exception's message
-// (std::bad_alloc: out_of_memory). Every callback may be empty.
+// the thread that called it, while the engine's own thread goes on: one that takes long delays its
+// own session alone. It may use the engine and other sessions; of its own session length(),
+// statistics() and cancel(). A callback that throws ends its call with
+// StatusCode::invalid_argument and the exception's message (std::bad_alloc: out_of_memory). Every
+// callback may be empty.
 #pragma once
 
 #include <cstdint>
@@ -432,8 +432,8 @@ struct GenerateResult {
 
 /// A generated token and the text that it completed (whole UTF-8 characters; may be empty). Return
 /// false to end. If the text ends within a character (which becomes U+FFFD) or with what might have
-/// been the beginning of a stop string, a last call with token −1 brings that, on the caller's
-/// thread; what it returns does not matter.
+/// been the beginning of a stop string, a last call with token −1 brings that; what it returns does
+/// not matter.
 using TokenFn = std::function<bool(int32_t token, std::string_view text)>;
 
 /// What a generation that was started has to tell.
@@ -507,9 +507,8 @@ class INFER_API Session {
   const GenerateResult& statistics() const;
   /// Ends the generate() or evaluate() that is running, soon, with FinishReason::cancelled or
   /// StatusCode::cancelled. A call is running from the moment it is entered: a cancel also counts
-  /// while a grammar is compiled (the call ends when that is done), while the call waits for its
-  /// turn and while the prompt is computed. Where no call is running it has no effect. From any
-  /// thread; async-signal-safe.
+  /// while a grammar is compiled, while the call waits for its turn and while the prompt is
+  /// computed. Where no call is running it has no effect. From any thread; async-signal-safe.
   void cancel();
 
  private:

@@ -15,6 +15,8 @@
 
 namespace infer {
 
+class ThreadPool;
+
 /// What memory is used for: the planner's lines. `host` is what the engine keeps beside a device
 /// for its steps, `process` the program itself: code, vocabulary, graphs, stacks.
 enum class Purpose : uint8_t { weights, kv, activations, scratch, host, process };
@@ -117,6 +119,8 @@ class Device {
 
   virtual DeviceInfo info() const = 0;
   virtual Ceilings measure_ceilings() = 0;
+  /// Of a processor: its threads, free for others while none of its programs runs. Else null.
+  virtual ThreadPool* threads() const { return nullptr; }
 
   /// Ok, or unsupported with the reason.
   virtual Status capability(const Graph& graph, const Node& node) const = 0;

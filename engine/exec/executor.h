@@ -110,6 +110,8 @@ class Executor {
 
   /// Whether rows' results depend on their roles, on some device.
   bool two_classes() const { return two_classes_; }
+  /// The host's threads, which compute nothing between runs; null if no device has any.
+  ThreadPool* threads() const { return devices_.front()->threads(); }
   /// What a step of this shape reads and multiplies, however many rows it has.
   Work work(const StepShape& step) const { return step_work(*decode_graph_, step); }
   size_t programs() const { return programs_.size(); }

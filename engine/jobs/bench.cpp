@@ -56,8 +56,8 @@ std::vector<int32_t> random_tokens(int64_t count, int32_t vocabulary, int32_t se
 /// No steps while it lives.
 class Hold {
  public:
-  explicit Hold(Engine::Impl& engine) : engine_(engine) { engine_.hold(true); }
-  ~Hold() { engine_.hold(false); }
+  explicit Hold(Engine::Impl& engine) : engine_(engine) { engine_.thread->hold(true); }
+  ~Hold() { engine_.thread->hold(false); }
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
 
@@ -75,7 +75,7 @@ class Recording {
 
  private:
   void set(StepRecorder* recorder) {
-    engine_.call([&] { engine_.scheduler->set_recorder(recorder); });
+    engine_.thread->call([&] { engine_.scheduler->set_recorder(recorder); });
   }
   Engine::Impl& engine_;
 };
@@ -163,7 +163,7 @@ class Bench {
       }
       for (int32_t waiting = 0; waiting + ended < test.batch;) {
         std::this_thread::sleep_for(std::chrono::microseconds(100));
-        engine().call([&] { waiting = static_cast<int32_t>(engine().scheduler->active()); });
+        engine().thread->call([&] { waiting = static_cast<int32_t>(engine().scheduler->active()); });
       }
     }
     double longest = 0;
@@ -217,7 +217,7 @@ LoadOptions load_options(const BenchOptions& options) {
 /// The larger of both, each on its own.
 void raise(Ceilings& ceilings, Bench& bench) {
   Engine::Impl& engine = bench.engine();
-  engine.call([&] {
+  engine.thread->call([&] {
     const Ceilings now = engine.device().measure_ceilings();
     ceilings.read_bandwidth_gb_s = std::max(ceilings.read_bandwidth_gb_s, now.read_bandwidth_gb_s);
     ceilings.int8_mac_g_s = std::max(ceilings.int8_mac_g_s, now.int8_mac_g_s);

@@ -22,7 +22,7 @@ Result<Generated> generate(Engine& engine, std::span<const int32_t> prompt,
   INFER_TRY(const std::unique_ptr<Session> session, engine.open_session());
   // The text has been generated before, which is not what is measured.
   Engine::Impl& impl = engine.impl();
-  impl.call([&] {
+  impl.thread->call([&] {
     if (impl.speculator) impl.speculator->unlearn();
   });
   INFER_TRY(done.result, session->generate(prompt, options, [&](int32_t token, std::string_view) {

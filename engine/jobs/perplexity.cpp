@@ -256,8 +256,8 @@ Result<PerplexityReport> perplexity(Engine& engine, std::string_view text,
       Status failure;
       // The logits of the last token have nothing to be held against.
       chunk.pop_back();
-      const Status status =
-          session->evaluate(chunk, [&](int64_t position, std::span<const float> logits) {
+      const Status status = SessionAccess::evaluate_in_place(
+          *session, chunk, [&](int64_t position, std::span<const float> logits) {
             if (position < first) return true;
             failure = measurement.add(logits, begin[position + 1]);
             return failure.ok();

@@ -1,9 +1,12 @@
 #include "engine/sched/scheduler.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <new>
 #include <utility>
+
+#include "engine/core/thread_pool.h"
 
 namespace infer {
 
@@ -55,9 +58,7 @@ void Scheduler::finish(Sequence* sequence, Status status) {
   cache_->set_in_use(sequence->kv, false);
   retry();
   // The owner may reuse or free the sequence as soon as it is told.
-  sequence->ready = nullptr;
-  const std::function<void(Status)> on_done = std::move(sequence->on_done);
-  on_done(std::move(status));
+  sequence->consumer->done(std::move(status));
 }
 
 void Scheduler::finish_all(const Status& status) {
@@ -146,6 +147,7 @@ void Scheduler::take(Sequence* sequence, int64_t rows, int64_t outputs) {
   int64_t count = 0;
   int64_t results = 0;
   const bool generated = sequence->is_generated(first);
+  outputs = std::min(outputs, sequence->consumer->room());
   for (; count < std::min(pending(*sequence), rows); ++count) {
     if (executor_->two_classes() && sequence->is_generated(first + count) != generated) break;
     const int64_t wanted = wants_result(*sequence, first + count) ? 1 : 0;
@@ -175,7 +177,7 @@ void Scheduler::plan_step() {
   // All are asked before any is taken: what one of them needs may keep another from being ready.
   for (int round = 0; round < 2; ++round) {
     for (Sequence* sequence : order_) {
-      sequence->ready_ = !sequence->ready || sequence->ready(order_.size() == 1);
+      sequence->ready_ = sequence->consumer->ready(order_.size() == 1);
     }
   }
   // First of all, since it decides in which round a sequence is taken.
@@ -266,58 +268,76 @@ void Scheduler::fill_batch() {
   batch_.pages = cache_->pages(ids_);
 }
 
-bool Scheduler::tell(Sequence& sequence, int64_t token, std::span<const float> logits,
-                     Status& status) {
-  try {
-    return sequence.on_logits(token, logits);
-  } catch (const std::bad_alloc&) {
-    status = Status(StatusCode::out_of_memory, "out of memory");  // takes no memory itself
-    return false;
+/// The consumer takes the rows of a part. A proposed token counts if it is the one that the
+/// consumer has chosen: then the row after it is what a step of its own would have computed.
+void Scheduler::consume_rows(Part& part) {
+  Sequence& sequence = *part.sequence;
+  const auto results = static_cast<size_t>(part.results + part.drafted);
+  if (results == 0) return;
+  const size_t vocabulary = part.logits.size() / results;
+  const int64_t end = part.first + part.count;
+  // What this part's rows were taken for: step() lets the sequence grow.
+  const int64_t from = sequence.every_logit ? std::max(sequence.results_from, sequence.computed)
+                                            : static_cast<int64_t>(sequence.tokens.size()) - 1;
+  size_t row = 0;
+  int32_t chosen = -1;
+  const auto take = [&](int64_t token) {
+    sequence.reserve_one();  // first: no token that was told is lost
+    const Outcome outcome =
+        sequence.consumer->step({part.logits.subspan(row++ * vocabulary, vocabulary), token,
+                                 sequence.tokens, sequence.shifted});
+    part.goes_on = outcome.goes_on;
+    chosen = outcome.token;
+    if (outcome.goes_on && chosen >= 0) sequence.append_generated(chosen);
+  };
+  for (int64_t t = std::max(part.first, from); t < end && part.goes_on; ++t) take(t);
+  while (part.goes_on && part.accepted < part.drafted &&
+         chosen == sequence.drafting->proposal[static_cast<size_t>(part.accepted)].token) {
+    take(end + part.accepted);
+    ++part.accepted;
   }
 }
 
-/// `logits`: of this part. Whether the sequence goes on.
-bool Scheduler::deliver_part(const Part& part, std::span<const float> logits, Status& status) {
+void Scheduler::consume(Part& part) {
+  try {
+    consume_rows(part);
+  } catch (const std::bad_alloc&) {
+    part.goes_on = false;
+    part.failure = Status(StatusCode::out_of_memory, "out of memory");  // takes no memory itself
+  }
+}
+
+/// What the consumer has accepted becomes part of the sequence's cache; one that ends is told.
+void Scheduler::commit(Part& part) {
   Sequence& sequence = *part.sequence;
-  const auto results = static_cast<size_t>(part.results + part.drafted);
-  const size_t vocabulary = results == 0 ? 0 : logits.size() / results;
-  const int64_t end = part.first + part.count;
-  // What this part's rows were taken for: on_logits() changes the sequence.
-  const int64_t from = sequence.every_logit ? std::max(sequence.results_from, sequence.computed)
-                                            : static_cast<int64_t>(sequence.tokens.size()) - 1;
-  sequence.computed = std::max(sequence.computed, end);
-  cache_->commit(sequence.kv, keys(sequence), part.count);
-  bool go_on = true;
-  size_t row = 0;
-  for (int64_t t = std::max(part.first, from); t < end && go_on; ++t, ++row) {
-    go_on = tell(sequence, t, logits.subspan(row * vocabulary, vocabulary), status);
-  }
-  // A proposed token counts if it is the one that the sequence has got now: then the row after it
-  // is what a step of its own would have computed.
-  int64_t accepted = 0;
-  while (go_on && accepted < part.drafted &&
-         sequence.tokens.back() ==
-             sequence.drafting->proposal[static_cast<size_t>(accepted)].token) {
-    go_on = tell(sequence, end + accepted, logits.subspan(row * vocabulary, vocabulary), status);
-    ++accepted;
-    ++row;
-  }
-  cache_->commit(sequence.kv, keys(sequence), accepted);
-  sequence.computed = std::max(sequence.computed, end + accepted);
+  const int64_t count = part.count + part.accepted;
+  sequence.computed = std::max(sequence.computed, part.first + count);
+  cache_->commit(sequence.kv, keys(sequence), count);
   if (!items_.empty() && sequence.drafting != nullptr) {
-    speculator_->verified(*sequence.drafting, accepted);
+    speculator_->verified(*sequence.drafting, part.accepted);
   }
-  return go_on && pending(sequence) > 0;
+  if (!part.goes_on || pending(sequence) == 0) finish(&sequence, std::move(part.failure));
 }
 
 void Scheduler::deliver(std::span<const float> logits) {
   const size_t vocabulary = outputs_ == 0 ? 0 : logits.size() / static_cast<size_t>(outputs_);
-  for (const Part& part : parts_) {
+  size_t sampled = 0;
+  for (Part& part : parts_) {
     const size_t own = static_cast<size_t>(part.results + part.drafted) * vocabulary;
-    Status status;
-    if (!deliver_part(part, logits.first(own), status)) finish(part.sequence, std::move(status));
+    part.logits = logits.first(own);
     logits = logits.subspan(own);
+    if (own > 0) ++sampled;
   }
+  ThreadPool* const threads = executor_->threads();
+  if (sampled > 1 && threads != nullptr && threads->size() > 1) {
+    std::atomic<size_t> next{0};
+    threads->run([&](int) {
+      for (size_t p = next++; p < parts_.size(); p = next++) consume(parts_[p]);
+    });
+  } else {
+    for (Part& part : parts_) consume(part);
+  }
+  for (Part& part : parts_) commit(part);
 }
 
 void Scheduler::move_to(Executor& executor, KvCache& cache, int64_t max_rows, int64_t max_outputs) {

@@ -18,6 +18,7 @@
 
 #include "engine/core/status.h"
 #include "engine/exec/executor.h"
+#include "engine/generate/outcome.h"
 #include "engine/kv/kv_cache.h"
 #include "engine/spec/speculator.h"
 
@@ -39,18 +40,10 @@ struct Sequence {
   int64_t keep = -1;
   int64_t shifted = 0;  ///< tokens dropped by that
   int64_t reused = 0;   ///< tokens that the cache knew already
-  /// Where tokens may be proposed for it: then on_logits is told the logits after several tokens in
+  /// Where tokens may be proposed for it: then the consumer takes the rows after several tokens in
   /// one step. Null: one after another.
   Drafting* drafting = nullptr;
-
-  /// Asked before each step: whether its logits could be taken at once. If not, it sits the step
-  /// out. `alone`: no other sequence is active. Empty: always.
-  std::function<bool(bool alone)> ready;
-  /// Told the logits after tokens[position]. May append tokens to go on; false ends the sequence.
-  std::function<bool(int64_t position, std::span<const float> logits)> on_logits;
-  /// Told once, when the sequence leaves the scheduler: ok; cancelled; does_not_fit when the
-  /// context is full; or a failure.
-  std::function<void(Status)> on_done;
+  Consumer* consumer = nullptr;  ///< takes its results
   std::atomic<bool> cancelled{false};
 
   /// Makes room for one token more, so that append_generated() does not fail.
@@ -111,6 +104,11 @@ class Scheduler {
     int64_t count;
     int64_t results;
     int64_t drafted = 0;  ///< further rows and results: tokens proposed to follow
+    // When they have been computed:
+    std::span<const float> logits{};  ///< of its results
+    int64_t accepted = 0;             ///< proposed tokens that were what the consumer chose
+    bool goes_on = true;
+    Status failure{};
   };
   /// Whether a part's rows were generated.
   static bool made_by_model(const Part& part) { return part.sequence->is_generated(part.first); }
@@ -133,8 +131,9 @@ class Scheduler {
   void shift(Sequence& sequence);
   void fill_batch();
   void deliver(std::span<const float> logits);
-  bool deliver_part(const Part& part, std::span<const float> logits, Status& status);
-  bool tell(Sequence& sequence, int64_t token, std::span<const float> logits, Status& status);
+  static void consume(Part& part);
+  static void consume_rows(Part& part);
+  void commit(Part& part);
   void finish(Sequence* sequence, Status status);
 
   void recover(const Status& failure);

@@ -77,7 +77,7 @@ Status Engine::Impl::check_cache_size(int64_t bytes, std::span<const int32_t> pa
 
 Status Engine::Impl::plan_grammars() {
   Status status;
-  call([&] {
+  thread->call([&] {
     const std::lock_guard lock(placed_mutex);
     status = broken;
     if (!status.ok() || opened.plan.grammars() > 0) return;

@@ -134,146 +134,48 @@ Result<MemoryReport> plan_model(const std::string& path, const LoadOptions& opti
   });
 }
 
-Status caught(StatusCode code, const char* before, const char* what) noexcept {
-  try {
-    return {code, std::string(before) + what};
-  } catch (...) {
-    return out_of_memory();
-  }
-}
-
-// The thread that computes.
-
-Status Engine::Impl::start() {
-  try {
-    thread_ = std::thread([this] { serve(); });
-    return {};
-  } catch (const std::system_error& failure) {
-    const bool refused = failure.code() == std::errc::resource_unavailable_try_again;
-    return error(refused ? StatusCode::out_of_memory : StatusCode::device,
-                 "cannot start the thread that computes: {}", failure.code().message());
-  }
-}
+// The sessions' sequences.
 
 Engine::Impl::~Impl() {
-  if (!thread_.joinable()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  wake_.notify_all();
-  thread_.join();
-}
-
-void Engine::Impl::serve() {
-  std::vector<Sequence*> submitted;  // kept: a step allocates nothing here
-  for (;;) {
-    bool stopping = false;
-    Call* calls = nullptr;
-    {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] {
-        const bool stalled = scheduler->stalled() && !woken_;
-        return stop_ || calls_ != nullptr || !submitted_.empty() || (ready() && !stalled);
-      });
-      woken_ = false;
-      stopping = stop_;
-      calls = std::exchange(calls_, nullptr);
-      submitted.swap(submitted_);
-    }
-    answer(calls);
-    for (Sequence* sequence : submitted) {
-      Status status = guarded([&]() -> Status {
-        scheduler->add(sequence);
-        return {};
-      });
-      if (status.ok()) continue;
-      const std::function<void(Status)> on_done = std::move(sequence->on_done);
-      on_done(std::move(status));
-    }
-    submitted.clear();
-    if (stopping) break;
-    if (!ready()) continue;
-    const Status status = guarded([&]() -> Status {
-      scheduler->step();
-      return {};
-    });
-    if (!status.ok()) end_all(status);
-  }
-  // Closing takes memory only if there is somebody to be told why.
-  if (!scheduler->idle()) end_all(caught(StatusCode::cancelled, "", "the engine was closed"));
-}
-
-void Engine::Impl::end_all(const Status& status) {
-  const Status ended = guarded([&]() -> Status {
-    scheduler->finish_all(status);
-    return {};
-  });
-  // A sequence whose copy of the message could not be made is still there.
-  if (!ended.ok()) scheduler->finish_all(out_of_memory());
-}
-
-void Engine::Impl::answer(Call* calls) {
-  Call* next = nullptr;  // in the order in which they came
-  while (calls != nullptr) {
-    Call* const before = std::exchange(calls->before, next);
-    next = std::exchange(calls, before);
-  }
-  while (next != nullptr) {
-    Call& call = *std::exchange(next, next->before);
-    try {
-      call.fn();
-    } catch (...) {
-      call.failure = std::current_exception();
-    }
-    const std::lock_guard lock(mutex_);
-    call.done = true;  // from here on the call may be gone
-    answered_.notify_all();
-  }
+  // What is compiled or computed in the background calls the thread.
+  compilers.stop();
+  masks.stop();
+  thread.reset();
 }
 
 KvCache::SequenceId Engine::Impl::add_sequence() {
   KvCache::SequenceId id = 0;
-  call([&] { id = cache->add_sequence(); });
+  thread->call([&] { id = cache->add_sequence(); });
   return id;
 }
 
 void Engine::Impl::remove_sequence(KvCache::SequenceId id) {
-  call([&] {
+  thread->call([&] {
     if (speculator) speculator->forget(id);
     cache->remove_sequence(id);
   });
 }
 
-void Engine::Impl::hold(bool held) {
-  call([&] { held_ = held; });
+Status Engine::Impl::make_room(const Sequence& sequence) {
+  INFER_CHECK(usable());
+  const auto size = static_cast<int64_t>(sequence.tokens.size());
+  const int64_t context = cache->context();
+  if (size > context && sequence.keep < 0) {
+    return error(StatusCode::does_not_fit, "{} tokens do not fit: the context holds {}", size,
+                 context);
+  }
+  if (size == cache->length(sequence.kv)) cache->rollback(sequence.kv, size - 1);
+  return {};
 }
 
-void Engine::Impl::call(const std::function<void()>& fn) {
-  Call call{fn};
-  {
-    std::unique_lock lock(mutex_);
-    call.before = std::exchange(calls_, &call);
-    wake_.notify_all();
-    answered_.wait(lock, [&] { return call.done; });
-  }
-  if (call.failure) std::rethrow_exception(call.failure);
-}
-
-void Engine::Impl::submit(Sequence* sequence) {
-  {
-    const std::lock_guard lock(mutex_);
-    submitted_.push_back(sequence);
-  }
-  wake_.notify_all();
-}
-
-void Engine::Impl::wake() {
-  {
-    const std::lock_guard lock(mutex_);
-    woken_ = true;
-  }
-  wake_.notify_all();
+void Engine::Impl::teach(const Sequence& sequence, int64_t count) {
+  if (!speculator || count == 0) return;
+  const auto from = std::max<int64_t>(0, static_cast<int64_t>(sequence.tokens.size()) - count);
+  // A generation that is done does not fail for it.
+  static_cast<void>(guarded([&]() -> Status {
+    speculator->learn(sequence.kv, sequence.tokens, from);
+    return {};
+  }));
 }
 
 // The public object.
@@ -335,7 +237,8 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path
       impl->scheduler->set_recovery(
           [&engine = *impl](const Status& failure) { return engine.fall_back(failure); });
     }
-    INFER_CHECK_R(impl->start());
+    impl->thread = std::make_unique<EngineThread>(*impl->scheduler);
+    INFER_CHECK_R(impl->thread->start());
     return impl;
   });
 }
@@ -378,7 +281,7 @@ Status Engine::resize_cache(int64_t bytes) {
       return error(StatusCode::invalid_argument, "a cache of {} bytes: expected at least 0", bytes);
     }
     Status status;
-    impl_->call([&] { status = impl_->resize_cache(bytes); });
+    impl_->thread->call([&] { status = impl_->resize_cache(bytes); });
     return status;
   });
 }

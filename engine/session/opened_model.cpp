@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "engine/generate/grammars.h"
 #include "engine/model/checkpoint.h"
 #include "engine/quant/quant.h"
-#include "engine/session/grammars.h"
 #include "engine/session/speculation.h"
 #include "engine/spec/draft_policy.h"
 

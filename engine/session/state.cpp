@@ -95,7 +95,7 @@ Status for_each_part(const PageForm& form, std::span<const PagePlace> places, Fn
   return {};
 }
 
-/// Calls copy(place, bytes) for pages and their places in a buffer, on the scheduler's thread.
+/// Calls copy(place, bytes) for pages and their places in a buffer, on the engine's thread.
 /// False if the sequence no longer has its `length` tokens there: others needed the memory.
 template <typename Copy>
 Result<bool> copy_part(Engine::Impl& engine, const PageForm& form, KvCache::SequenceId id,
@@ -103,7 +103,7 @@ Result<bool> copy_part(Engine::Impl& engine, const PageForm& form, KvCache::Sequ
                        std::span<std::byte> buffer, Copy copy) {
   bool there = false;
   Status status;
-  engine.call([&] {
+  engine.thread->call([&] {
     there = engine.cache->length(id) == length;
     for (size_t i = 0; there && i < places.size() && status.ok(); ++i) {
       const auto bytes = static_cast<size_t>(form.page_bytes(places[i].kind));
@@ -299,7 +299,7 @@ Result<std::unique_ptr<AtomicFile>> write_state(Engine::Impl& engine, const std:
   header.seed = state.seed;
   head.first.resize(form.kinds());
   if (with_pages) {
-    engine.call([&] {
+    engine.thread->call([&] {
       const KvCache& cache = *engine.cache;
       if (cache.kinds() != form.kept_kinds()) return;  // it has moved to another device: empty
       header.cached = cache.length(id);
@@ -390,7 +390,7 @@ Result<SessionState> restore_state(Engine::Impl& engine, const std::string& path
 
   const int64_t cached = head.header.cached;
   Status room;
-  engine.call([&] {
+  engine.thread->call([&] {
     Result<PageForm> now = form_of(engine);
     if (!now) {
       room = now.error();

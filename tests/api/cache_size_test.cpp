@@ -30,7 +30,7 @@ TEST_CASE("the cache grows before sessions lose what they hold") {
   }
   Engine::Impl& impl = (*engine)->impl();
   int64_t cached = 0;
-  impl.call([&] { cached = impl.cache->length(0); });
+  impl.thread->call([&] { cached = impl.cache->length(0); });
   CHECK(cached == context - 10);
 }
 

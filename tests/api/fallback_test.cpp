@@ -41,14 +41,14 @@ void check_broken(const Result<T>& result) {
 
 TEST_CASE("the CPU goes on where a device is lost, with the same tokens") {
   const Quiet quiet;
-  const std::vector<int32_t> expected = tokens_of(*open(*load()), kPrompt, sampled(20));
+  const std::vector<int32_t> expected = tokens_of(*open(*load()), kPrompt, sampled(100));
   const EngineThatFails made = load_on_device();
   const auto session = open(*made.engine);
   const auto idle = open(*made.engine);
   REQUIRE(idle->evaluate(kPrompt, {}).ok());
   CHECK(made.engine->memory().device == "test:0");
   std::vector<int32_t> tokens;
-  const auto result = session->generate(kPrompt, sampled(20), [&](int32_t token, auto) {
+  const auto result = session->generate(kPrompt, sampled(100), [&](int32_t token, auto) {
     tokens.push_back(token);
     if (tokens.size() == 5) made.lose();
     return true;
@@ -56,7 +56,7 @@ TEST_CASE("the CPU goes on where a device is lost, with the same tokens") {
   REQUIRE_MESSAGE(result.has_value(), result.error().message());
   CHECK(tokens == expected);
   CHECK(made.engine->memory().device == "cpu");
-  CHECK(tokens_of(*idle, {}, sampled(20)) == expected);
+  CHECK(tokens_of(*idle, {}, sampled(100)) == expected);
 }
 
 TEST_CASE("a fallback that fails: every running call and every later one fails at once") {
@@ -118,9 +118,9 @@ TEST_CASE("nobody drafts after a fallback, and what drafted is gone") {
   options.drafters = {"suffix", "ngram"};
   const EngineThatFails made = load_on_device(options);
   CHECK(made.engine->memory().drafters > 0);
-  const std::vector<int32_t> expected = tokens_of(*open(*load()), kPrompt, sampled(30));
+  const std::vector<int32_t> expected = tokens_of(*open(*load()), kPrompt, sampled(100));
   const auto session = open(*made.engine);
-  GenerateOptions how = sampled(30);
+  GenerateOptions how = sampled(100);
   how.draft_tokens = 4;
   std::vector<int32_t> tokens;
   const auto result = session->generate(kPrompt, how, [&](int32_t token, auto) {
@@ -136,7 +136,7 @@ TEST_CASE("nobody drafts after a fallback, and what drafted is gone") {
 
 TEST_CASE("the cache is resized while a device fails") {
   const Quiet quiet;
-  const std::vector<int32_t> expected = tokens_of(*open(*load()), kPrompt, sampled(60));
+  const std::vector<int32_t> expected = tokens_of(*open(*load()), kPrompt, sampled(200));
   for (int round = 0; round < 10; ++round) {
     const EngineThatFails made = load_on_device();
     const auto session = open(*made.engine);
@@ -153,7 +153,7 @@ TEST_CASE("the cache is resized while a device fails") {
       }
     });
     std::vector<int32_t> tokens;
-    const auto result = session->generate(kPrompt, sampled(60), [&](int32_t token, auto) {
+    const auto result = session->generate(kPrompt, sampled(200), [&](int32_t token, auto) {
       tokens.push_back(token);
       if (tokens.size() == 20) made.lose();
       return true;

@@ -14,7 +14,7 @@ struct EngineThatFails {
   /// The CPU gets no room for the model when it is needed.
   void leave_no_room() const {
     Engine::Impl& impl = engine->impl();
-    impl.call([&] { impl.opened.request.memory_limit = 1 << 20; });
+    impl.thread->call([&] { impl.opened.request.memory_limit = 1 << 20; });
   }
 };
 

@@ -44,7 +44,7 @@ inline GenerateOptions sampled(int32_t tokens, uint64_t seed = 7) {
 /// Waits until so many sequences are with the scheduler of an engine that holds them.
 inline void wait_for_sequences(Engine& engine, size_t count) {
   for (size_t active = 0; active < count;) {
-    engine.impl().call([&] { active = engine.impl().scheduler->active(); });
+    engine.impl().thread->call([&] { active = engine.impl().scheduler->active(); });
     std::this_thread::yield();
   }
 }

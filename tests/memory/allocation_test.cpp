@@ -183,7 +183,7 @@ const std::vector<int32_t>& expected_tokens() {
 /// Once its sessions are closed the cache has no sequence, and nobody holds a page.
 void check_nothing_held(Loaded& loaded) {
   Engine::Impl& engine = loaded.engine->impl();
-  engine.call([&] {
+  engine.thread->call([&] {
     bool held = engine.cache->sequences() > 0;
     for (size_t k = 0; k < engine.cache->kinds(); ++k) held |= engine.cache->held(k) > 0;
     if (held) CHECK(!held);
@@ -304,7 +304,7 @@ TEST_CASE("pages that go to a folder and come back, a cache that grows") {
     Loaded loaded{Engine::load(kModel, options).value(), generate_options()};
     // What nobody holds has to leave memory at once.
     Engine::Impl& engine = loaded.engine->impl();
-    engine.call([&] { REQUIRE(engine.cache->resize(std::vector<int32_t>{2}).ok()); });
+    engine.thread->call([&] { REQUIRE(engine.cache->resize(std::vector<int32_t>{2}).ok()); });
     return loaded;
   };
   std::vector<int32_t> prompt(100);
@@ -312,7 +312,7 @@ TEST_CASE("pages that go to a folder and come back, a cache that grows") {
   const auto run = [&](Loaded& loaded) {
     for (const int32_t first : {3, 4, 3}) {
       Engine::Impl& engine = loaded.engine->impl();
-      engine.call([&] { engine.cache->clear_kept(); });
+      engine.thread->call([&] { engine.cache->clear_kept(); });
       const auto session = loaded.engine->open_session();
       if (!session) return session.error().code();
       prompt[0] = first;

@@ -20,11 +20,10 @@
  * one caller at a time; only infer_session_cancel() may come from any thread or signal handler.
  * Freeing an object while another thread uses it is an error of the caller.
  *
- * Callbacks get the user pointer given with them. Those of a session run on the engine's own
- * thread, which serves all its sessions: they must not block, nor call what waits for that thread,
- * which is anything of a session but infer_session_cancel() and infer_session_length(), opening and
- * freeing sessions and engines, and infer_engine_resize_cache(): that would wait for ever. They
- * return nonzero to go on and 0 to end.
+ * Callbacks get the user pointer given with them. Those of a session run on the thread that called
+ * it, while the engine's own thread goes on: one that takes long delays its own session alone. They
+ * may use the engine and other sessions; of their own session infer_session_cancel() and
+ * infer_session_length(). They return nonzero to go on and 0 to end.
  *
  * Text is UTF-8. Text that comes in has a length in bytes and may hold zero bytes; names and paths
  * end with a zero byte. Text that is handed to a token callback consists of whole characters.

@@ -10,11 +10,11 @@
 //
 // Threads. An Engine and a Vocabulary may be used from any thread; a Session has one caller at a
 // time, only cancel() may come from any thread or a signal handler. Callbacks of a session run on
-// the engine's own thread, which serves all sessions: they must neither block nor call what waits
-// for that thread, which is everything of a session but length(), statistics() and cancel(),
-// opening and closing sessions, and Engine::resize_cache(): that would wait for ever. A callback
-// that throws ends its call with StatusCode::invalid_argument and the exception's message
-// (std::bad_alloc: out_of_memory). Every callback may be empty.
+// the thread that called it, while the engine's own thread goes on: one that takes long delays its
+// own session alone. It may use the engine and other sessions; of its own session length(),
+// statistics() and cancel(). A callback that throws ends its call with
+// StatusCode::invalid_argument and the exception's message (std::bad_alloc: out_of_memory). Every
+// callback may be empty.
 #pragma once
 
 #include <cstdint>
@@ -432,9 +432,20 @@ struct GenerateResult {
 
 /// A generated token and the text that it completed (whole UTF-8 characters; may be empty). Return
 /// false to end. If the text ends within a character (which becomes U+FFFD) or with what might have
-/// been the beginning of a stop string, a last call with token −1 brings that, on the caller's
-/// thread; what it returns does not matter.
+/// been the beginning of a stop string, a last call with token −1 brings that; what it returns does
+/// not matter.
 using TokenFn = std::function<bool(int32_t token, std::string_view text)>;
+
+/// What a generation that was started has to tell.
+struct GenerateEvent {
+  bool finished = false;  ///< the last event: `status` and `result`; else a token
+  int32_t token = -1;     ///< −1: text alone, which was held back until the end
+  std::string text;       ///< that the token completed; whole UTF-8 characters, may be empty
+  /// With GenerateOptions::logprobs, as on_logprobs is told them.
+  std::vector<std::pair<int32_t, float>> log_probabilities;
+  Status status;  ///< what generate() would have failed with
+  GenerateResult result;
+};
 
 /// Told the logits [vocabulary] after the token at `position` of the session, valid during the
 /// call. Return false to end.
@@ -457,6 +468,19 @@ class INFER_API Session {
   /// the prompt.
   Result<GenerateResult> generate(std::span<const int32_t> prompt, const GenerateOptions& options,
                                   const TokenFn& on_token);
+  /// Begins what generate() does and returns at once; next() gives the tokens. Fails as generate()
+  /// does for arguments; what comes later is the last event's status. The options' callbacks are
+  /// not called. `on_event`, if any, is called when an event waits after none did: on one of the
+  /// engine's threads, so it returns at once and does not use the session (it may wake an event
+  /// loop). Until the last event has been taken other calls that use the session fail with
+  /// invalid_argument. 32 tokens wait at most: then the generation waits for next(), and others go
+  /// on.
+  Status start(std::span<const int32_t> prompt, const GenerateOptions& options,
+               std::function<void()> on_event = {});
+  /// The next event of what was started, or nothing if none comes within the time (0: what waits
+  /// already; infinity: as long as it takes). invalid_argument if nothing was started or the last
+  /// event has been taken.
+  Result<std::optional<GenerateEvent>> next(double timeout_seconds);
   /// Appends the tokens and gives the logits after each of them, in order. Blocks until done. A
   /// callback that returns false ends it with success, cancel() with StatusCode::cancelled;
   /// length() then says how far it came, at least past the tokens whose logits were given.
@@ -483,13 +507,13 @@ class INFER_API Session {
   const GenerateResult& statistics() const;
   /// Ends the generate() or evaluate() that is running, soon, with FinishReason::cancelled or
   /// StatusCode::cancelled. A call is running from the moment it is entered: a cancel also counts
-  /// while a grammar is compiled (the call ends when that is done), while the call waits for its
-  /// turn and while the prompt is computed. Where no call is running it has no effect. From any
-  /// thread; async-signal-safe.
+  /// while a grammar is compiled, while the call waits for its turn and while the prompt is
+  /// computed. Where no call is running it has no effect. From any thread; async-signal-safe.
   void cancel();
 
  private:
   friend class Engine;
+  friend struct SessionAccess;
   struct Impl;
   explicit Session(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

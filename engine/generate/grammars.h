@@ -45,6 +45,9 @@ class Grammars {
   /// Gives up what exceeds the limit: grammars that nobody uses, the longest unused first, then the
   /// tables of others. Called after each token that a grammar had a part in.
   void trim();
+  /// Held while a step asks a constraint for what is not known yet: one such call at a time adds to
+  /// the tables.
+  std::mutex& step_mutex() { return step_mutex_; }
   /// Memory in use, about.
   int64_t bytes() const;
 
@@ -66,6 +69,7 @@ class Grammars {
   std::shared_ptr<const Tokenizer> tokenizer_;
   int64_t most_;
   Compile compile_;
+  std::mutex step_mutex_;
   mutable std::mutex mutex_;
   std::condition_variable compiled_;
   std::shared_ptr<const TokenTrie> tokens_;

@@ -1,4 +1,4 @@
-#include "engine/session/grammars.h"
+#include "engine/generate/grammars.h"
 
 #include <algorithm>
 #include <utility>

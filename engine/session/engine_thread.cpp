@@ -1,0 +1,130 @@
+#include "engine/session/engine_thread.h"
+
+#include <system_error>
+#include <utility>
+
+#include "engine/session/guarded.h"
+
+namespace infer {
+
+Status EngineThread::start() {
+  try {
+    thread_ = std::thread([this] { serve(); });
+    return {};
+  } catch (const std::system_error& failure) {
+    const bool refused = failure.code() == std::errc::resource_unavailable_try_again;
+    return error(refused ? StatusCode::out_of_memory : StatusCode::device,
+                 "cannot start the thread that computes: {}", failure.code().message());
+  }
+}
+
+EngineThread::~EngineThread() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void EngineThread::serve() {
+  std::vector<Sequence*> submitted;  // kept: a step allocates nothing here
+  for (;;) {
+    bool stopping = false;
+    Call* calls = nullptr;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [&] {
+        const bool stalled = scheduler_.stalled() && !woken_;
+        return stop_ || calls_ != nullptr || !submitted_.empty() || (ready() && !stalled);
+      });
+      woken_ = false;
+      stopping = stop_;
+      calls = std::exchange(calls_, nullptr);
+      submitted.swap(submitted_);
+    }
+    answer(calls);
+    for (Sequence* sequence : submitted) take_in(sequence);
+    submitted.clear();
+    if (stopping) break;
+    if (!ready()) continue;
+    const Status status = guarded([&]() -> Status {
+      scheduler_.step();
+      return {};
+    });
+    if (!status.ok()) end_all(status);
+  }
+  // Closing takes memory only if there is somebody to be told why.
+  if (!scheduler_.idle()) end_all(caught(StatusCode::cancelled, "", "the engine was closed"));
+}
+
+void EngineThread::take_in(Sequence* sequence) {
+  Status status = guarded([&]() -> Status {
+    INFER_CHECK(sequence->consumer->begin());
+    scheduler_.add(sequence);
+    return {};
+  });
+  if (!status.ok()) sequence->consumer->done(std::move(status));
+}
+
+void EngineThread::end_all(const Status& status) {
+  const Status ended = guarded([&]() -> Status {
+    scheduler_.finish_all(status);
+    return {};
+  });
+  // A sequence whose copy of the message could not be made is still there.
+  if (!ended.ok()) scheduler_.finish_all(out_of_memory());
+}
+
+void EngineThread::answer(Call* calls) {
+  Call* next = nullptr;  // in the order in which they came
+  while (calls != nullptr) {
+    Call* const before = std::exchange(calls->before, next);
+    next = std::exchange(calls, before);
+  }
+  while (next != nullptr) {
+    Call& call = *std::exchange(next, next->before);
+    try {
+      call.fn();
+    } catch (...) {
+      call.failure = std::current_exception();
+    }
+    const std::lock_guard lock(mutex_);
+    call.done = true;  // from here on the call may be gone
+    answered_.notify_all();
+  }
+}
+
+void EngineThread::hold(bool held) {
+  call([&] { held_ = held; });
+}
+
+void EngineThread::call(const std::function<void()>& fn) {
+  Call call{fn};
+  {
+    std::unique_lock lock(mutex_);
+    call.before = std::exchange(calls_, &call);
+    wake_.notify_all();
+    answered_.wait(lock, [&] { return call.done; });
+  }
+  if (call.failure) std::rethrow_exception(call.failure);
+}
+
+void EngineThread::submit(Sequence* sequence) {
+  {
+    const std::lock_guard lock(mutex_);
+    submitted_.push_back(sequence);
+  }
+  wake_.notify_all();
+}
+
+void EngineThread::wake() {
+  {
+    const std::lock_guard lock(mutex_);
+    woken_ = true;
+  }
+  wake_.notify_all();
+}
+
+}  // namespace infer

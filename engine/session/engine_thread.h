@@ -1,0 +1,65 @@
+// The thread that computes an engine's steps.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "engine/sched/scheduler.h"
+
+namespace infer {
+
+/// Runs a scheduler's steps while there is something to compute, and in between what other threads
+/// ask for. All functions from any thread.
+class EngineThread {
+ public:
+  /// The scheduler outlives it.
+  explicit EngineThread(Scheduler& scheduler) : scheduler_(scheduler) {}
+  /// Ends the sequences that are still computed, as cancelled.
+  ~EngineThread();
+  EngineThread(const EngineThread&) = delete;
+  EngineThread& operator=(const EngineThread&) = delete;
+
+  /// out_of_memory or device if the system gives no thread.
+  Status start();
+  /// Runs `fn` there between steps and waits for it; what it throws comes out. Takes no memory, so
+  /// that what has to be given back can be given back when there is none.
+  void call(const std::function<void()>& fn);
+  /// Gives a sequence to the scheduler; its consumer is told when it is back.
+  void submit(Sequence* sequence);
+  /// A sequence that was not ready may be by now.
+  void wake();
+  /// While held, sequences are taken in but no step is computed, so that several begin together.
+  void hold(bool held);
+
+ private:
+  /// A call() that is waited for; it lies on its caller's stack.
+  struct Call {
+    const std::function<void()>& fn;
+    Call* before = nullptr;
+    bool done = false;
+    std::exception_ptr failure;
+  };
+
+  void serve();
+  void answer(Call* calls);
+  void take_in(Sequence* sequence);
+  void end_all(const Status& status);
+  bool ready() const { return !held_ && !scheduler_.idle(); }
+
+  Scheduler& scheduler_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable answered_;
+  Call* calls_ = nullptr;  ///< the last one first
+  std::vector<Sequence*> submitted_;
+  bool woken_ = false;  ///< since the last step began
+  bool stop_ = false;
+  bool held_ = false;  ///< on the thread
+  std::thread thread_;
+};
+
+}  // namespace infer

@@ -1,0 +1,228 @@
+#include "engine/session/generate_run.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace infer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// How long the engine's thread waits for a mask before other sequences go on without this one.
+/// Most masks are computed within it.
+constexpr std::chrono::milliseconds kMaskWait(2);
+/// How often a reader looks whether it was cancelled while a grammar is compiled: cancel() may come
+/// from a signal handler and cannot wake it.
+constexpr std::chrono::milliseconds kCancelPoll(10);
+
+}  // namespace
+
+GenerateRun::GenerateRun(Engine::Impl& engine, Sequence& sequence, std::vector<int32_t> prompt,
+                         GenerateOptions options, const SamplingParams& params,
+                         std::function<void()> on_event)
+    : engine_(engine),
+      sequence_(sequence),
+      options_(std::move(options)),
+      prompt_(std::move(prompt)),
+      on_event_(std::move(on_event)),
+      generation_(options_, *engine.tokenizer, *engine.grammars, params),
+      held_(sequence.tokens.size()),
+      shifted_(sequence.shifted) {
+  result_.seed = params.seed;
+  result_.prompt_tokens = static_cast<int64_t>(prompt_.size());
+  result_.reason = FinishReason::length;
+}
+
+void GenerateRun::launch() {
+  if (options_.grammar.empty() && options_.json_schema.empty()) return submit();
+  preparing_ = true;
+  engine_.compilers.run([self = shared_from_this()] { self->prepare(); });
+}
+
+/// Compiles the grammar, on a thread of its own.
+void GenerateRun::prepare() {
+  Status status = guarded([&]() -> Status {
+    INFER_CHECK(engine_.plan_grammars());
+    INFER_TRY_S(std::unique_ptr<Constraint> constraint, engine_.grammars->constraint(options_));
+    generation_.set_constraint(std::move(constraint));
+    return {};
+  });
+  {
+    const std::lock_guard lock(mutex_);
+    preparing_ = false;
+    if (abandoned_) return;
+  }
+  if (status.ok()) {
+    status = guarded([&]() -> Status {
+      submit();
+      return {};
+    });
+  }
+  if (!status.ok()) {
+    status_ = std::move(status);
+    finish();
+  }
+}
+
+/// Takes the sequence back as it was, and throws, if there is no memory.
+void GenerateRun::submit() {
+  try {
+    sequence_.tokens.insert(sequence_.tokens.end(), prompt_.begin(), prompt_.end());
+    sequence_.reused = 0;
+    sequence_.every_logit = false;
+    sequence_.results_from = static_cast<int64_t>(held_);
+    sequence_.keep = options_.overflow == ContextOverflow::shift ? options_.keep : -1;
+    if (engine_.drafts && options_.draft_tokens != 0) {
+      sequence_.drafting = generation_.allow_drafts(sequence_.kv);
+    }
+    sequence_.consumer = this;
+    engine_.thread->submit(&sequence_);
+  } catch (...) {
+    settle({});
+    sequence_.cut(held_);
+    throw;
+  }
+}
+
+void GenerateRun::finish_empty() { finished_ = true; }
+
+Status GenerateRun::begin() { return engine_.make_room(sequence_); }
+
+/// The engine waits until the reader has taken something.
+bool GenerateRun::starve() {
+  starved_ = true;
+  return false;
+}
+
+bool GenerateRun::ready(bool alone) {
+  std::unique_lock lock(mutex_);
+  if (count_ >= kMostWaiting) return starve();
+  // A reader that ends the generation at a token finds the session as it was with that token.
+  const bool shifts = sequence_.keep >= 0 &&
+                      static_cast<int64_t>(sequence_.tokens.size()) > engine_.cache->context();
+  if (shifts && count_ > 0) return starve();
+  if (!generation_.wants_mask()) return true;
+  if (computing_mask_) return false;
+  Constraint& constraint = *generation_.constraint();
+  // A failure comes again where the mask is used.
+  if (alone || mask_failed_ || constraint.mask_is_known()) return true;
+  constraint.announce_mask();
+  computing_mask_ = true;
+  const Status begun = guarded([&]() -> Status {
+    engine_.masks.run([self = shared_from_this()] { self->compute_mask(); });
+    return {};
+  });
+  if (!begun.ok()) {
+    computing_mask_ = false;
+    mask_failed_ = true;
+    return true;
+  }
+  changed_.wait_for(lock, kMaskWait, [&] { return !computing_mask_; });
+  return !computing_mask_ && (mask_failed_ || constraint.mask_is_known());
+}
+
+void GenerateRun::compute_mask() {
+  const Status made = guarded([&]() -> Status {
+    generation_.constraint()->mask();
+    return {};
+  });
+  {
+    const std::lock_guard lock(mutex_);
+    mask_failed_ = !made.ok();
+    computing_mask_ = false;
+    changed_.notify_all();
+  }
+  engine_.thread->wake();
+}
+
+Outcome GenerateRun::step(const LogitRow& row) {
+  GenerationStep made = generation_.step(row);
+  const int32_t token = made.made.token;
+  if (!made.failure.ok()) failure_ = std::move(made.failure);
+  if (made.has_token) put(std::move(made.made), static_cast<int64_t>(row.tokens.size()) + 1);
+  return {token, made.goes_on};
+}
+
+void GenerateRun::put(GeneratedToken made, int64_t length) {
+  const std::lock_guard lock(mutex_);
+  const bool first = count_ == 0;
+  told_[(first_ + count_++) % told_.size()] = {std::move(made), length};
+  changed_.notify_all();
+  if (first && on_event_) on_event_();
+}
+
+/// The sequence leaves the run.
+void GenerateRun::settle(Status status) {
+  sequence_.drafting = nullptr;
+  sequence_.keep = -1;
+  sequence_.consumer = nullptr;
+  if (!failure_.ok()) status = std::move(failure_);
+  if (status.code() == StatusCode::cancelled) {
+    result_.reason = FinishReason::cancelled;
+  } else if (status.code() == StatusCode::does_not_fit && result_.generated_tokens > 0) {
+    result_.reason = FinishReason::context;
+  } else {
+    status_ = std::move(status);
+  }
+}
+
+void GenerateRun::done(Status status) {
+  const std::shared_ptr<GenerateRun> self = shared_from_this();  // the reader may let go of it
+  const auto computed = static_cast<size_t>(sequence_.computed);
+  const size_t kept = std::min(held_, sequence_.tokens.size());  // a shift leaves fewer
+  sequence_.cut(std::max(computed, kept));
+  const Status reported = guarded([&]() -> Status {
+    generation_.report(result_);
+    return {};
+  });
+  if (!reported.ok() && status.ok()) status = out_of_memory();
+  result_.reused_tokens = sequence_.reused;
+  result_.shifted_tokens = sequence_.shifted - shifted_;
+  settle(std::move(status));
+  if (status_.ok() && result_.generated_tokens > 0) {
+    // The last token has been told but not computed: it is the first of the next call.
+    const int64_t expected = static_cast<int64_t>(held_) + result_.prompt_tokens +
+                             result_.generated_tokens - result_.shifted_tokens;
+    if (static_cast<int64_t>(sequence_.tokens.size()) < expected) {
+      sequence_.append_generated(generation_.last());
+    }
+    engine_.teach(sequence_, result_.generated_tokens);
+  }
+  finish();
+}
+
+void GenerateRun::finish() {
+  const std::lock_guard lock(mutex_);
+  finished_ = true;
+  changed_.notify_all();
+  // Within the lock: not after the reader has been told that it has finished.
+  if (count_ == 0 && on_event_) on_event_();
+}
+
+GenerateRun::Next GenerateRun::next(Told& told, Clock::time_point deadline) {
+  std::unique_lock lock(mutex_);
+  const auto has_news = [&] { return count_ > 0 || finished_; };
+  while (preparing_ && !has_news() && Clock::now() < deadline) {
+    if (sequence_.cancelled.load(std::memory_order_relaxed)) {
+      abandoned_ = finished_ = true;
+      result_.reason = FinishReason::cancelled;
+      break;
+    }
+    changed_.wait_until(lock, std::min(deadline, Clock::now() + kCancelPoll));
+  }
+  if (deadline == Clock::time_point::max()) {
+    changed_.wait(lock, has_news);
+  } else if (!changed_.wait_until(lock, deadline, has_news)) {
+    return Next::nothing;
+  }
+  if (count_ == 0) return Next::finished;
+  told = std::move(told_[first_]);
+  first_ = (first_ + 1) % told_.size();
+  --count_;
+  const bool starved = std::exchange(starved_, false);
+  lock.unlock();
+  if (starved) engine_.thread->wake();
+  return Next::token;
+}
+
+}  // namespace infer

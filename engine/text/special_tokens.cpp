@@ -5,6 +5,7 @@
 
 #include "engine/core/log.h"
 #include "engine/text/text_encoder.h"
+#include "engine/text/unicode.h"
 
 namespace infer {
 namespace {
@@ -37,7 +38,33 @@ int32_t find_special(const TokenizerSpec& spec, const TokenMap& by_text,
   return kNoToken;
 }
 
-bool is_white(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+/// Bytes of the white space, as Unicode has it, that `text` begins with.
+size_t leading_white(std::string_view text) {
+  size_t size = 0;
+  while (size < text.size()) {
+    const Utf8Char c = decode_utf8(text, size);
+    if (!c.valid || (char_class(c.code) & kSpace) == 0) break;
+    size += c.size;
+  }
+  return size;
+}
+
+/// Of that which it ends with.
+size_t trailing_white(std::string_view text) {
+  constexpr size_t kLongest = 3;  // of a white character
+  size_t size = 0;
+  for (size_t bytes = 1; bytes <= std::min(kLongest, text.size() - size);) {
+    const size_t at = text.size() - size - bytes;
+    const Utf8Char c = decode_utf8(text, at);
+    if (c.valid && c.size == bytes && (char_class(c.code) & kSpace) != 0) {
+      size += bytes;
+      bytes = 1;
+    } else {
+      ++bytes;
+    }
+  }
+  return size;
+}
 
 /// Phi-3 vocabularies are Llama's with these added; the file does not say that they strip.
 bool looks_like_phi3(const TokenizerSpec& spec, const TokenMap& by_text) {
@@ -223,10 +250,10 @@ SpecialMatcher::Hit SpecialMatcher::find(std::string_view text, size_t pos, bool
     if (match.value < 0) continue;
     Hit hit{i, i + match.size, i, i + match.size, match.value};
     if (contains(strips_left_, hit.id)) {
-      while (hit.text_end > pos && is_white(text[hit.text_end - 1])) --hit.text_end;
+      hit.text_end -= trailing_white(text.substr(pos, hit.text_end - pos));
     }
     if (contains(strips_right_, hit.id)) {
-      while (hit.text_begin < text.size() && is_white(text[hit.text_begin])) ++hit.text_begin;
+      hit.text_begin += leading_white(text.substr(hit.text_begin));
     }
     return hit;
   }

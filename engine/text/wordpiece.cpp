@@ -15,6 +15,9 @@
 namespace infer {
 namespace {
 
+constexpr char32_t kDottedI = 0x130;   // LATIN CAPITAL LETTER I WITH DOT ABOVE
+constexpr char32_t kDotAbove = 0x307;  // COMBINING DOT ABOVE
+
 // Longer tokens are left out: it bounds the work per character against a hostile file.
 constexpr size_t kMaxTokenBytes = 512;
 
@@ -100,6 +103,10 @@ class Wordpiece : public TextEncoder {
       return lowercase_ ? static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(x)))
                         : x;
     };
+    if (!strip_accents_ && lowercase_ && c == kDottedI) {
+      put(U'i');
+      return put(kDotAbove);  // the only letter whose small form is two characters
+    }
     if (!strip_accents_ || c < 0x80) return put(lower(c));
     // Canonical decompositions are at most four characters long; marks need not be put in order,
     // as those that could be out of order are dropped.

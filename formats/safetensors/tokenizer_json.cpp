@@ -36,14 +36,14 @@ class Reader {
   void read(int64_t vocab_size) {
     const JsonPlace model = root_.at("model");
     read_vocabulary(model, spec);
-    added_tokens(root_.at("added_tokens"), vocab_size);
+    TextSteps steps = read_text_steps(root_);
+    added_tokens(root_.at("added_tokens"), vocab_size, steps.space_marks);
     fill(vocab_size);
     by_text_.reserve(spec.tokens.size());
     for (size_t i = 0; i < spec.tokens.size(); ++i) {
       if (spec.types[i] == TokenType::unused) continue;
       by_text_.emplace(spec.tokens[i], static_cast<int32_t>(i));
     }
-    TextSteps steps = read_text_steps(root_);
     special_tokens();
     surroundings(model.at("type").text(""));
     const std::string type = type_of(model);
@@ -67,7 +67,7 @@ class Reader {
     return model.at("merges").present() ? "BPE" : "";
   }
 
-  void added_tokens(const JsonPlace& list, int64_t vocab_size) {
+  void added_tokens(const JsonPlace& list, int64_t vocab_size, bool space_marks) {
     const auto in_model = static_cast<int64_t>(spec.tokens.size());
     for (size_t i = 0; i < list.size(); ++i) {
       const JsonPlace token = list.at(i);
@@ -93,7 +93,8 @@ class Reader {
       }
       const bool special = token.at("special").flag(false);
       // User-defined tokens are looked for before spaces become ▁: this one is not to match spaces.
-      if (taken && !special && text.find(kSpaceMark) != std::string::npos) continue;
+      const bool has_mark = space_marks && text.find(kSpaceMark) != std::string::npos;
+      if (taken && !special && has_mark) continue;
       spec.tokens[at] = text;
       spec.types[at] = special ? TokenType::control : TokenType::user_defined;
       if (token.at("lstrip").flag(false)) spec.strips_left.push_back(static_cast<int32_t>(id));

@@ -177,8 +177,18 @@ TEST_CASE("what GGUF has no keys for is kept under keys of our own, and ids are 
   const TokenizerSpec nfc_again = read_again(nfc);
   CHECK(ids(nfc, "e\u0301 <x> e") == std::vector<int32_t>{2, 5, 3});
   CHECK(ids(nfc_again, "e\u0301 <x> e") == std::vector<int32_t>{2, 5, 3});
+  // White space as Unicode has it: next line, no-break space, line separator, ideographic space.
+  CHECK(ids(nfc, "e\u3000\u0085 <x>\u00a0\u2028\te") == std::vector<int32_t>{3, 5, 3});
+  CHECK(ids(nfc, "\u3000<x>\u3000<x>\u3000") == std::vector<int32_t>{5, 5});
   nfc.ignore_merges = 1;
   CHECK(read_again(nfc).ignore_merges == 1);
+
+  // ▁ is an ordinary character where spaces are spelt otherwise.
+  const TokenizerSpec hole = Directory(R"({"added_tokens":[{"id":2,"content":"<a▁b>"}],
+      "pre_tokenizer":)" + std::string(kByteLevel) +
+                                       R"(,"model":)" + bpe(R"("a":0,"b":1,"<a▁b>":2)", "") + "}")
+                                 .spec();
+  CHECK(ids(hole, "a<a▁b>b") == std::vector<int32_t>{0, 2, 1});
 
   const std::string vocab = R"("<unk>":0,"a":1,"b":2,"ab":3,"▁":4)";
   const TokenizerSpec marks =
@@ -192,6 +202,13 @@ TEST_CASE("what GGUF has no keys for is kept under keys of our own, and ids are 
         "max_input_chars_per_word":5,"vocab":{"[UNK]":0,"a":1,"##a":2}}})")
                                  .spec();
   CHECK(bert.max_word_chars == 5);
+  const TokenizerSpec turkish =
+      Directory(R"({"normalizer":{"type":"BertNormalizer","lowercase":true,"strip_accents":false},
+      "pre_tokenizer":{"type":"BertPreTokenizer"},"model":{"type":"WordPiece","unk_token":"[UNK]",
+        "vocab":{"[UNK]":0,"i":1,"##\u0307":2,"##s":3}}})")
+          .spec();
+  CHECK(ids(turkish, "\u0130s") == std::vector<int32_t>{1, 2, 3});
+  CHECK(ids(turkish, "IS") == std::vector<int32_t>{1, 3});
   const TokenizerSpec bert_again = read_again(bert);
   CHECK(ids(bert_again, "aaaaa aaaaaa") == std::vector<int32_t>{1, 2, 2, 2, 2, 0});
 

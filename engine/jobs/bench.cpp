@@ -163,7 +163,8 @@ class Bench {
       }
       for (int32_t waiting = 0; waiting + ended < test.batch;) {
         std::this_thread::sleep_for(std::chrono::microseconds(100));
-        engine().thread->call([&] { waiting = static_cast<int32_t>(engine().scheduler->active()); });
+        engine().thread->call(
+            [&] { waiting = static_cast<int32_t>(engine().scheduler->active()); });
       }
     }
     double longest = 0;

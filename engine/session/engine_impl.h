@@ -66,7 +66,7 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   /// Null while it is loaded.
   std::unique_ptr<EngineThread> thread;
   Background compilers{64};  ///< of grammars
-  Background masks{1};      ///< one at a time bounds what they take
+  Background masks{1};       ///< one at a time bounds what they take
 
   // Of the sessions' sequences.
   KvCache::SequenceId add_sequence();

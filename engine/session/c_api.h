@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/core/status.h"
@@ -18,6 +22,18 @@ struct infer_description {
   std::vector<infer_tensor> tensors;
 };
 
+struct infer_vocabulary {
+  std::unique_ptr<infer::Vocabulary> owned;
+  const infer::Vocabulary* vocabulary = nullptr;
+};
+
+/// The engine itself is shared with the sessions, so that it outlives them.
+struct infer_engine {
+  std::shared_ptr<infer::Engine> engine;
+  infer_vocabulary vocabulary;
+  infer_description description;
+};
+
 namespace infer::c {
 
 /// Keeps the message of a failure for infer_last_error() on this thread.
@@ -30,6 +46,12 @@ template <typename Body>
 infer_status checked(Body&& body) {
   return record(guarded(std::forward<Body>(body)));
 }
+
+/// invalid_argument for a null pointer with a count, and for more tokens than int32_t counts.
+Result<std::span<const int32_t>> token_span(const int32_t* tokens, size_t count);
+
+/// "a;b" with ';': {"a", "b"}.
+std::vector<std::string> parts_of(std::string_view text, char separator);
 
 /// Fills `to` from a description.
 void describe_in_c(ModelDescription description, infer_description& to);

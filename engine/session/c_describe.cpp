@@ -39,6 +39,26 @@ Status null_argument(const char* what) {
   return error(StatusCode::invalid_argument, "{} is a null pointer", what);
 }
 
+Result<std::span<const int32_t>> token_span(const int32_t* tokens, size_t count) {
+  if (tokens == nullptr && count > 0) {
+    return tl::unexpected(null_argument("the array of tokens"));
+  }
+  if (count > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
+    return fail(StatusCode::invalid_argument, "{} tokens are too many", count);
+  }
+  return std::span(tokens, count);
+}
+
+std::vector<std::string> parts_of(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    parts.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
 void describe_in_c(ModelDescription description, infer_description& to) {
   to.description = std::move(description);
   const ModelDescription& d = to.description;

@@ -1,4 +1,5 @@
 // The C API: statuses, buffers, structures that grow, null pointers, ownership.
+#include <atomic>
 #include <cstring>
 
 #include "infer/infer.h"
@@ -75,6 +76,49 @@ TEST_CASE("C: the same tokens as the C++ API, and statistics") {
   infer_session_free(session);
 }
 
+TEST_CASE("C: a generation that is started tells the same by events") {
+  const auto expected = tokens_of(*open(*load()), kPrompt, sampled(12));
+  infer_engine* engine = load_c();
+  infer_session* session = nullptr;
+  REQUIRE(infer_session_open(engine, &session) == INFER_OK);
+  infer_engine_free(engine);
+  infer_event event;
+  int32_t taken = -1;
+  CHECK(infer_session_next(session, 0, &event, sizeof(event), &taken) == INFER_INVALID_ARGUMENT);
+  infer_generate_options options = generate_c(12);
+  options.logprobs = 2;
+  std::atomic<int> woken{0};
+  const infer_event_fn wake = [](void* user) { ++*static_cast<std::atomic<int>*>(user); };
+  REQUIRE(infer_session_start(session, kPrompt.data(), kPrompt.size(), &options, wake, &woken) ==
+          INFER_OK);
+  CHECK(infer_session_truncate(session, 0) == INFER_INVALID_ARGUMENT);
+  std::vector<int32_t> tokens;
+  for (;;) {
+    REQUIRE(infer_session_next(session, 60, &event, sizeof(event), &taken) == INFER_OK);
+    REQUIRE(taken == 1);
+    if (event.finished != 0) break;
+    CHECK(std::strlen(event.text) == event.text_length);
+    if (event.token < 0) continue;
+    tokens.push_back(event.token);
+    REQUIRE(event.logprob_count == 3);
+    CHECK(event.logprobs[0].token == event.token);
+  }
+  CHECK(tokens == expected);
+  CHECK(event.status == INFER_OK);
+  CHECK(event.message == std::string());
+  CHECK(woken > 0);
+  CHECK(infer_session_next(session, 0, &event, sizeof(event), &taken) == INFER_INVALID_ARGUMENT);
+
+  options.grammar = "root ::= nothing";
+  REQUIRE(infer_session_start(session, nullptr, 0, &options, nullptr, nullptr) == INFER_OK);
+  REQUIRE(infer_session_next(session, 60, &event, sizeof(event), &taken) == INFER_OK);
+  REQUIRE(taken == 1);
+  CHECK(event.finished == 1);
+  CHECK(event.status == INFER_INVALID_ARGUMENT);
+  CHECK(std::strstr(event.message, "nothing") != nullptr);
+  infer_session_free(session);
+}
+
 TEST_CASE("C: null pointers are refused by name, never followed") {
   infer_memory memory;
   infer_session* session = nullptr;
@@ -93,6 +137,9 @@ TEST_CASE("C: null pointers are refused by name, never followed") {
   CHECK(infer_session_open(nullptr, &session) == INFER_INVALID_ARGUMENT);
   CHECK(infer_generate(nullptr, nullptr, 0, nullptr, nullptr, nullptr) == INFER_INVALID_ARGUMENT);
   CHECK(infer_evaluate(nullptr, nullptr, 0, nullptr, nullptr) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_session_start(nullptr, nullptr, 0, nullptr, nullptr, nullptr) ==
+        INFER_INVALID_ARGUMENT);
+  CHECK(infer_session_next(nullptr, 0, nullptr, 0, nullptr) == INFER_INVALID_ARGUMENT);
   CHECK(infer_session_truncate(nullptr, 0) == INFER_INVALID_ARGUMENT);
   CHECK(infer_session_statistics(nullptr, nullptr, 0) == INFER_INVALID_ARGUMENT);
   CHECK(infer_engine_memory(nullptr, &memory, sizeof(memory)) == INFER_INVALID_ARGUMENT);

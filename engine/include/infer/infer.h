@@ -426,6 +426,34 @@ INFER_API void infer_session_free(infer_session* session);
 INFER_API infer_status infer_generate(infer_session* session, const int32_t* prompt,
                                       size_t prompt_count, const infer_generate_options* options,
                                       infer_token_fn on_token, void* user);
+/* Called when an event waits after none did, on one of the engine's threads: it returns at once and
+ * does not use the session. It may wake an event loop. */
+typedef void (*infer_event_fn)(void* user);
+/* What a generation that was started has to tell. Pointers are valid until the session is asked for
+ * the next event. */
+typedef struct infer_event {
+  int32_t finished; /* nonzero: the last event, with `status`; else a token */
+  int32_t token;    /* -1: text alone, which was held back until the end */
+  const char* text; /* that the token completed, whole UTF-8 characters */
+  size_t text_length;
+  const infer_logprob* logprobs; /* with infer_generate_options::logprobs */
+  size_t logprob_count;
+  infer_status status; /* what infer_generate() would have returned */
+  const char* message; /* of that failure; "" if there is none */
+} infer_event;
+/* Begins what infer_generate() does and returns at once. The callback may be null; on_logprobs is
+ * not called. Until the last event has been taken, calls that use the session otherwise fail with
+ * INFER_INVALID_ARGUMENT. 32 tokens wait at most: then the generation waits for infer_session_next()
+ * and others go on. */
+INFER_API infer_status infer_session_start(infer_session* session, const int32_t* prompt,
+                                           size_t prompt_count,
+                                           const infer_generate_options* options,
+                                           infer_event_fn on_event, void* user);
+/* Takes the next event, or waits for it that long (0: not at all; infinity: as long as it takes).
+ * `taken` becomes 1, or 0 if none came. INFER_INVALID_ARGUMENT if nothing was started or the last
+ * event has been taken. `event_size` is sizeof(infer_event). */
+INFER_API infer_status infer_session_next(infer_session* session, double timeout_seconds,
+                                          infer_event* event, size_t event_size, int32_t* taken);
 /* Of the last infer_generate(), also if that failed; zeros before. */
 INFER_API infer_status infer_session_statistics(const infer_session* session,
                                                 infer_statistics* statistics,
@@ -448,9 +476,9 @@ INFER_API int64_t infer_session_length(const infer_session* session);
 /* Tokens until the context is full. */
 INFER_API int64_t infer_session_room(const infer_session* session);
 /* Ends the infer_generate() or infer_evaluate() that is running, soon. A call is running from the
- * moment it is entered: a cancel also counts while its grammar is compiled (the call ends when that
- * is done), while it waits for its turn and while its prompt is computed. No effect if none is
- * running. Any thread; async-signal-safe. */
+ * moment it is entered: a cancel also counts while its grammar is compiled, while it waits for its
+ * turn and while its prompt is computed. No effect if none is running. Any thread;
+ * async-signal-safe. */
 INFER_API void infer_session_cancel(infer_session* session);
 
 #ifdef __cplusplus

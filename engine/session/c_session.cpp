@@ -1,0 +1,261 @@
+// The C API of sessions: options of a generation, and what it tells.
+#include <functional>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "engine/session/c_api.h"
+
+using infer::Result;
+using infer::Status;
+using infer::c::checked;
+using infer::c::null_argument;
+using infer::c::parts_of;
+using infer::c::read_options;
+using infer::c::token_span;
+using infer::c::write_struct;
+
+static_assert(INFER_FINISH_CANCELLED == static_cast<int>(infer::FinishReason::cancelled));
+
+struct infer_session {
+  std::shared_ptr<infer::Engine> engine;
+  std::unique_ptr<infer::Session> session;
+  // What the event last taken points to.
+  infer::GenerateEvent event;
+  std::vector<infer_logprob> log_probabilities;
+};
+
+namespace {
+
+/// Written so that a NaN is passed on, to be refused.
+template <typename T>
+void set_unless_negative(std::optional<T>& to, T value) {
+  if (!(value < 0)) to = value;
+}
+
+Result<infer::GenerateOptions> generate_options(const infer_generate_options* given) {
+  infer_generate_options o;
+  infer_generate_options_init(&o, sizeof(o));
+  INFER_CHECK_R(read_options(given, o));
+  infer::GenerateOptions to;
+  to.max_tokens = o.max_tokens;
+  to.ignore_end = o.ignore_end != 0;
+  set_unless_negative(to.sampling.temperature, o.temperature);
+  set_unless_negative(to.sampling.top_p, o.top_p);
+  set_unless_negative(to.sampling.min_p, o.min_p);
+  set_unless_negative(to.sampling.top_k, o.top_k);
+  if (o.has_seed != 0) to.sampling.seed = o.seed;
+  set_unless_negative(to.sampling.typical_p, o.typical_p);
+  set_unless_negative(to.sampling.repeat_penalty, o.repeat_penalty);
+  to.sampling.frequency_penalty = o.frequency_penalty;
+  to.sampling.presence_penalty = o.presence_penalty;
+  if (o.penalty_last != -2) to.sampling.penalty_last = o.penalty_last;
+  if (o.logit_bias_count > 0 && o.logit_bias == nullptr)
+    return tl::unexpected(null_argument("logit_bias"));
+  for (size_t i = 0; i < o.logit_bias_count; ++i) {
+    to.sampling.logit_bias.emplace_back(o.logit_bias[i].token, o.logit_bias[i].bias);
+  }
+  if (o.shift_context != 0) to.overflow = infer::ContextOverflow::shift;
+  to.keep = o.keep;
+  to.draft_tokens = o.draft_tokens;
+  if (o.stop_count > 0 && o.stop == nullptr) return tl::unexpected(null_argument("stop"));
+  for (size_t i = 0; i < o.stop_count; ++i) {
+    if (o.stop[i] == nullptr) return tl::unexpected(null_argument("a stop string"));
+    to.stop.emplace_back(o.stop[i]);
+  }
+  to.logprobs = o.logprobs;
+  if (o.on_logprobs != nullptr) {
+    to.on_logprobs = [tell = o.on_logprobs, user = o.logprobs_user](const auto& logprobs) {
+      std::vector<infer_logprob> all;
+      for (const auto& [token, value] : logprobs) all.push_back({token, value});
+      return tell(user, all.data(), all.size()) != 0;
+    };
+  }
+  set_unless_negative(to.sampling.xtc_probability, o.xtc_probability);
+  set_unless_negative(to.sampling.xtc_threshold, o.xtc_threshold);
+  set_unless_negative(to.sampling.mirostat, o.mirostat);
+  set_unless_negative(to.sampling.mirostat_target, o.mirostat_target);
+  set_unless_negative(to.sampling.mirostat_rate, o.mirostat_rate);
+  set_unless_negative(to.sampling.top_n_sigma, o.top_n_sigma);
+  set_unless_negative(to.sampling.dynamic_range, o.dynamic_range);
+  set_unless_negative(to.sampling.dynamic_exponent, o.dynamic_exponent);
+  set_unless_negative(to.sampling.dry_multiplier, o.dry_multiplier);
+  set_unless_negative(to.sampling.dry_base, o.dry_base);
+  set_unless_negative(to.sampling.dry_allowed_length, o.dry_allowed_length);
+  to.sampling.dry_penalty_last = o.dry_penalty_last;
+  to.special_text = o.special_text != 0;
+  if (o.grammar != nullptr) to.grammar = o.grammar;
+  if (o.json_schema != nullptr) to.json_schema = o.json_schema;
+  if (o.samplers != nullptr) to.sampling.samplers = parts_of(o.samplers, ';');
+  return to;
+}
+
+}  // namespace
+
+void infer_generate_options_init(infer_generate_options* options, size_t struct_size) {
+  infer_generate_options o = {};
+  o.struct_size = struct_size;
+  o.max_tokens = -1;
+  o.temperature = -1;
+  o.top_p = -1;
+  o.min_p = -1;
+  o.top_k = -1;
+  o.typical_p = -1;
+  o.repeat_penalty = -1;
+  o.penalty_last = -2;
+  o.logprobs = -1;
+  o.draft_tokens = -1;
+  o.xtc_probability = o.xtc_threshold = -1;
+  o.mirostat = -1;
+  o.mirostat_target = o.mirostat_rate = -1;
+  o.top_n_sigma = o.dynamic_range = o.dynamic_exponent = -1;
+  o.dry_multiplier = o.dry_base = -1;
+  o.dry_allowed_length = -1;
+  o.dry_penalty_last = -1;
+  write_struct(o, options, struct_size);
+}
+
+infer_status infer_session_open(infer_engine* engine, infer_session** session) {
+  return checked([&]() -> Status {
+    if (engine == nullptr) return null_argument("engine");
+    if (session == nullptr) return null_argument("session");
+    auto made = std::make_unique<infer_session>();
+    made->engine = engine->engine;
+    INFER_TRY_S(made->session, engine->engine->open_session());
+    *session = made.release();
+    return {};
+  });
+}
+
+void infer_session_free(infer_session* session) { delete session; }
+
+infer_status infer_generate(infer_session* session, const int32_t* prompt, size_t prompt_count,
+                            const infer_generate_options* options, infer_token_fn on_token,
+                            void* user) {
+  return checked([&]() -> Status {
+    if (session == nullptr) return null_argument("session");
+    INFER_TRY_S(const std::span<const int32_t> tokens, token_span(prompt, prompt_count));
+    INFER_TRY_S(const infer::GenerateOptions generate, generate_options(options));
+    infer::TokenFn tell;
+    if (on_token != nullptr) {
+      tell = [&](int32_t token, std::string_view text) {
+        return on_token(user, token, text.data(), text.size()) != 0;
+      };
+    }
+    const auto result = session->session->generate(tokens, generate, tell);
+    return result ? Status() : result.error();
+  });
+}
+
+infer_status infer_session_start(infer_session* session, const int32_t* prompt, size_t prompt_count,
+                                 const infer_generate_options* options, infer_event_fn on_event,
+                                 void* user) {
+  return checked([&]() -> Status {
+    if (session == nullptr) return null_argument("session");
+    INFER_TRY_S(const std::span<const int32_t> tokens, token_span(prompt, prompt_count));
+    INFER_TRY_S(const infer::GenerateOptions generate, generate_options(options));
+    std::function<void()> wake;
+    if (on_event != nullptr) wake = [on_event, user] { on_event(user); };
+    return session->session->start(tokens, generate, std::move(wake));
+  });
+}
+
+infer_status infer_session_next(infer_session* session, double timeout_seconds, infer_event* event,
+                                size_t event_size, int32_t* taken) {
+  return checked([&]() -> Status {
+    if (session == nullptr) return null_argument("session");
+    if (event == nullptr) return null_argument("event");
+    if (taken == nullptr) return null_argument("taken");
+    INFER_TRY_S(std::optional<infer::GenerateEvent> next, session->session->next(timeout_seconds));
+    *taken = next ? 1 : 0;
+    if (!next) return {};
+    infer::GenerateEvent& kept = session->event;
+    kept = *std::move(next);
+    session->log_probabilities.clear();
+    for (const auto& [token, value] : kept.log_probabilities) {
+      session->log_probabilities.push_back({token, value});
+    }
+    const infer_event told = {kept.finished ? 1 : 0,
+                              kept.token,
+                              kept.text.data(),
+                              kept.text.size(),
+                              session->log_probabilities.data(),
+                              session->log_probabilities.size(),
+                              static_cast<infer_status>(kept.status.code()),
+                              kept.status.ok() ? "" : kept.status.message().c_str()};
+    write_struct(told, event, event_size);
+    return {};
+  });
+}
+
+infer_status infer_session_statistics(const infer_session* session, infer_statistics* statistics,
+                                      size_t statistics_size) {
+  return checked([&]() -> Status {
+    if (session == nullptr) return null_argument("session");
+    if (statistics == nullptr) return null_argument("statistics");
+    const infer::GenerateResult& r = session->session->statistics();
+    write_struct(
+        infer_statistics{r.prompt_tokens, r.generated_tokens, r.prompt_seconds, r.generate_seconds,
+                         r.first_token_seconds, r.seed, static_cast<int32_t>(r.reason),
+                         r.reused_tokens, r.shifted_tokens, r.speculation.drafted,
+                         r.speculation.accepted, r.speculation.draft_seconds},
+        statistics, statistics_size);
+    return {};
+  });
+}
+
+infer_status infer_evaluate(infer_session* session, const int32_t* tokens, size_t count,
+                            infer_logits_fn on_logits, void* user) {
+  return checked([&]() -> Status {
+    if (session == nullptr) return null_argument("session");
+    INFER_TRY_S(const std::span<const int32_t> ids, token_span(tokens, count));
+    infer::LogitsFn tell;
+    if (on_logits != nullptr) {
+      tell = [&](int64_t position, std::span<const float> logits) {
+        return on_logits(user, position, logits.data(), logits.size()) != 0;
+      };
+    }
+    return session->session->evaluate(ids, tell);
+  });
+}
+
+infer_status infer_session_save(infer_session* session, const char* path) {
+  return checked([&]() -> Status {
+    if (session == nullptr) return null_argument("session");
+    if (path == nullptr) return null_argument("path");
+    return session->session->save(path);
+  });
+}
+
+infer_status infer_session_restore(infer_session* session, const char* path) {
+  return checked([&]() -> Status {
+    if (session == nullptr) return null_argument("session");
+    if (path == nullptr) return null_argument("path");
+    return session->session->restore(path);
+  });
+}
+
+infer_status infer_session_truncate(infer_session* session, int64_t length) {
+  return checked([&]() -> Status {
+    if (session == nullptr) return null_argument("session");
+    return session->session->truncate(length);
+  });
+}
+
+int64_t infer_session_length(const infer_session* session) {
+  return session == nullptr ? 0 : session->session->length();
+}
+
+int64_t infer_session_room(const infer_session* session) {
+  int64_t room = 0;
+  checked([&]() -> Status {
+    if (session == nullptr) return null_argument("session");
+    room = session->session->room();
+    return {};
+  });
+  return room;
+}
+
+void infer_session_cancel(infer_session* session) {
+  if (session != nullptr) session->session->cancel();
+}

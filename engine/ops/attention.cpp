@@ -132,7 +132,7 @@ void cases(std::vector<OpCase>& all) {
   // Heads of 32 and 64 elements meet every type of cache. What a shape adds is the same code for
   // all types: the others meet two, and together every type.
   const std::vector<DType> every{DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0};
-  const std::vector<DType> f32_q8_0{DType::f32, DType::q8_0};
+  const std::vector<DType> f32_f16_q8_0{DType::f32, DType::f16, DType::q8_0};
   const std::vector<DType> f16_q8_0{DType::f16, DType::q8_0};
   const std::vector<DType> bf16_q4_0{DType::bf16, DType::q4_0};
   const std::pair<Shape, std::vector<DType>> shapes[] = {
@@ -140,7 +140,7 @@ void cases(std::vector<OpCase>& all) {
       {{"grouped 8:2", 8, {2, 64, 64}, {0, 0.125f}}, every},
       {{"grouped 8:1", 8, {1, 128, 96}, {0, 0.09f}}, bf16_q4_0},
       {{"odd group 7:1", 7, {1, 32, 32}, {0, 0.18f}}, every},
-      {{"odd group 3:1", 3, {1, 96, 64}, {0, 0.1f}}, f32_q8_0},
+      {{"odd group 3:1", 3, {1, 96, 64}, {0, 0.1f}}, f32_f16_q8_0},
       {{"window 5", 4, {4, 32, 32, 5}, {0, 0.18f, 0.0f, 5}}, every},
       {{"window 70", 4, {2, 32, 32, 70}, {0, 0.18f, 0.0f, 70}}, every},
       {{"softcap", 4, {2, 64, 64}, {0, 0.125f, 2.0f}}, every},

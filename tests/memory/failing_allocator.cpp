@@ -37,9 +37,9 @@ std::array<Chain, 1 << 14> g_chains;
 
 /// Takes no memory by the functions that are counted here.
 void note(int64_t number) {
-  // Of containers' own functions there are up to four. Whole stacks would tell apart the branches
-  // of a recursion.
-  constexpr int kMostCalls = 8;
+  // Enough to tell a step of the model that drafts from one of the model itself. Whole stacks would
+  // tell apart the branches of a recursion.
+  constexpr int kMostCalls = 14;
   void* calls[kMostCalls];
   const int depth = backtrace(calls, kMostCalls);
   uint64_t hash = 0xcbf29ce484222325u;

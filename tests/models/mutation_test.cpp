@@ -171,7 +171,8 @@ TEST_CASE("bit flips and truncations of a configuration give a typed error or a 
   };
   for (const char* name : {"config.json", "generation_config.json"}) {
     const std::string original = read_text(directory.dir.path(name));
-    for (size_t bit = 0; bit < 8 * original.size(); bit += 3) {  // two or three of each byte
+    // All of the first byte, two or three of each other one.
+    for (size_t bit = 0; bit < 8 * original.size(); bit += bit < 8 ? 1 : 3) {
       INFO(name, " bit ", bit);
       std::string file = original;
       file[bit / 8] = static_cast<char>(file[bit / 8] ^ (1 << bit % 8));
@@ -182,6 +183,17 @@ TEST_CASE("bit flips and truncations of a configuration give a typed error or a 
       INFO(name, " of size ", size);
       directory.write(name, original.substr(0, size));
       open();
+    }
+    // Every number becomes a value of another type.
+    const std::string_view digits = "0123456789.-e";
+    for (size_t at = 0; (at = original.find_first_of("0123456789", at)) != std::string::npos;) {
+      const size_t end = original.find_first_not_of(digits, at);
+      for (const char* other : {"true", "[true]", "[[1]]"}) {
+        INFO(name, " number at ", at, " is ", other);
+        directory.write(name, original.substr(0, at) + other + original.substr(end));
+        open();
+      }
+      at = end;
     }
     directory.write(name, original);
   }

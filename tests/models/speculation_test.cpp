@@ -129,7 +129,9 @@ void compare(const std::string& path, const std::string& draft, const LoadOption
 TEST_CASE("with any drafter the tokens of every architecture are those without") {
   Totals totals;
   std::vector<GoldenModel> models = golden_models();
-  std::erase_if(models, is_another_type);
+  // Texts of two of the other types end within a character, and go on after an end token.
+  size_t others = 0;
+  std::erase_if(models, [&](const GoldenModel& m) { return is_another_type(m) && ++others > 2; });
   int64_t other_drafts = 0;
   for (size_t m = 0; m < models.size(); ++m) {
     CAPTURE(models[m].name);

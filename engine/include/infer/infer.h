@@ -443,7 +443,7 @@ typedef struct infer_event {
 } infer_event;
 /* Begins what infer_generate() does and returns at once. The callback may be null; on_logprobs is
  * not called. Until the last event has been taken, calls that use the session otherwise fail with
- * INFER_INVALID_ARGUMENT. 32 tokens wait at most: then the generation waits for infer_session_next()
+ * INFER_INVALID_ARGUMENT. 32 tokens wait at most: then the generation waits for the next call
  * and others go on. */
 INFER_API infer_status infer_session_start(infer_session* session, const int32_t* prompt,
                                            size_t prompt_count,

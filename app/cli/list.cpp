@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/failure.h"
 #include "cli/output.h"
+#include "hub/hub_files.h"
 #include "hub/local_models.h"
 
 namespace infer::cli {
@@ -67,7 +68,15 @@ std::string model_path_of(const std::string& given) {
   }
   const std::vector<hub::LocalModel> found = hub::find_models(given);
   if (found.size() == 1) return found[0].path;
-  if (found.empty()) return given;  // what opens it says that it is not there
+  if (found.empty()) {
+    if (given.find('/') == std::string::npos || !hub::parse_model_name(given)) {
+      return given;  // what opens it says that it is not there
+    }
+    throw Failure(kExitBadFile,
+                  fmt::format("{}: no such file or directory, and no model of that name on this "
+                              "machine; '-hf {}' takes it from Hugging Face",
+                              given, given));
+  }
   std::string names;
   for (size_t i = 0; i < std::min(found.size(), kNamed); ++i) {
     names += (i == 0 ? "" : ", ") + found[i].name;

@@ -109,6 +109,7 @@ int run_command(const std::vector<std::string>& words) {
   try {
     action = parser.parse(words);
   } catch (const Failure& e) {
+    if (e.exit_code() != kExitUsage) throw;
     const std::string message = e.what();
     usage(fmt::format("{}{} 'infer {} --help'", message, message.ends_with('?') ? " See" : "; see",
                       words[0]));

@@ -101,6 +101,9 @@ def test_a_model_by_a_part_of_its_name(home, tmp_path, monkeypatch):
     assert fails(2, "info", "tiny").strip() == (
         "infer: error: 'tiny' is in the names of 2 models: Tiny-Q4_0, Tiny-Q8_0; give a longer part of one of them; "
         "see 'infer info --help'")
+    # What could be a repository of the hub is not downloaded unasked.
+    fails(3, "info", "org/absent:Q4_K_M", says="'-hf org/absent:Q4_K_M' takes it from Hugging Face")
+    assert "-hf" not in fails(3, "info", "absent")
     # One that is called exactly that is meant, and a file of that name comes before all.
     put(tmp_path / "own" / "tiny.gguf")
     assert json.loads(infer("info", "tiny", "--json").stdout)["path"].endswith("tiny.gguf")

@@ -14,7 +14,7 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kPanelBytes = int64_t{16} << 20;  ///< encoded bytes made at a time
+constexpr int64_t kSynthBytes = int64_t{16} << 20;  ///< encoded bytes made at a time
 
 uint64_t mix(uint64_t z) {  // the finaliser of SplitMix64 (Steele, Lea, Flood 2014)
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -70,7 +70,7 @@ class Writer {
   Status write_tensor(WeightSink& sink, const SynthTensor& tensor, uint64_t key) {
     const int64_t rows = tensor.desc.rows();
     const int64_t row_bytes = tensor.desc.row_bytes();
-    const int64_t most = std::clamp<int64_t>(kPanelBytes / row_bytes, 1, rows);
+    const int64_t most = std::clamp<int64_t>(kSynthBytes / row_bytes, 1, rows);
     panel_.resize(static_cast<size_t>(most * row_bytes));
     for (int64_t first = 0; first < rows; first += most) {
       const int64_t count = std::min(most, rows - first);

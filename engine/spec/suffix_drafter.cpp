@@ -11,7 +11,7 @@ namespace {
 
 /// Tokens of a history that are read again when what was learnt has changed: longer matches than
 /// this are seen only as they grow.
-constexpr size_t kReadAgain = 64;
+constexpr size_t kTokensReadAgain = 64;
 /// Calls of propose() after which a sequence that none of them was about may lose its automaton.
 constexpr int64_t kIdle = 64;
 
@@ -77,10 +77,10 @@ void SuffixDrafter::read(Sequence& sequence, std::span<const int32_t> history) {
     unread = history.size();
   }
 
-  if (sequence.learnt != learnt_ || unread > kReadAgain) {
+  if (sequence.learnt != learnt_ || unread > kTokensReadAgain) {
     sequence.earlier = {};
     sequence.learnt = learnt_;
-    unread = std::min(history.size(), kReadAgain);
+    unread = std::min(history.size(), kTokensReadAgain);
   }
   for (size_t i = 0; i < earlier_.size(); ++i) {
     for (const int32_t token : history.last(unread)) {

@@ -9,12 +9,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Calls = std::optional<std::vector<ToolCall>>;
 
-constexpr std::string_view kSpace = " \t\r\n";
-
 std::string_view trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(kSpace);
+  const size_t first = text.find_first_not_of(kWhiteSpace);
   if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+  return text.substr(first, text.find_last_not_of(kWhiteSpace) - first + 1);
 }
 
 std::optional<Json> read_json(std::string_view text) {
@@ -38,7 +36,8 @@ std::optional<std::string_view> take_until(std::string_view& text, std::string_v
 
 /// Takes a mark and the white space around it off the front.
 bool take(std::string_view& text, std::string_view mark) {
-  const std::string_view rest = text.substr(std::min(text.find_first_not_of(kSpace), text.size()));
+  const std::string_view rest =
+      text.substr(std::min(text.find_first_not_of(kWhiteSpace), text.size()));
   if (!rest.starts_with(mark)) return false;
   text = rest.substr(mark.size());
   return true;
@@ -46,7 +45,7 @@ bool take(std::string_view& text, std::string_view mark) {
 
 /// The beginning of `text` up to where one JSON object or array ends.
 std::optional<std::string_view> take_json(std::string_view& text) {
-  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  text.remove_prefix(std::min(text.find_first_not_of(kWhiteSpace), text.size()));
   if (text.empty() || (text[0] != '{' && text[0] != '[')) return std::nullopt;
   int depth = 0;
   bool quoted = false;

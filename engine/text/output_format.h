@@ -29,6 +29,9 @@
 
 namespace infer {
 
+/// White space around sections, calls and values: that of JSON.
+inline constexpr std::string_view kWhiteSpace = " \t\r\n";
+
 /// Calls within one section, or nothing where the text is not well formed.
 using ParseCalls = std::optional<std::vector<ToolCall>> (*)(std::string_view text);
 

@@ -5,14 +5,13 @@
 namespace infer {
 namespace {
 
-constexpr std::string_view kSpace = " \t\r\n";
 constexpr size_t kMaxHeader = 512;  // bytes of what stands before <|message|>
 
 /// Whether a text may go on to be {"name": … or one of its like.
 bool may_be_call(std::string_view text) {
   std::string bare;
   for (const char c : text.substr(0, 64)) {
-    if (kSpace.find(c) == std::string_view::npos) bare += c;
+    if (kWhiteSpace.find(c) == std::string_view::npos) bare += c;
   }
   return std::ranges::any_of(
       std::initializer_list<std::string_view>{"{\"name\":", "{\"type\":\"function\"",
@@ -36,7 +35,7 @@ OutputReader::OutputReader(std::string_view template_source, std::string_view pr
   if (reasoning_ != nullptr) {
     content_marks_.push_back(reasoning_->open);
     reasoning_marks_ = {reasoning_->close};
-    prompt = prompt.substr(0, prompt.find_last_not_of(kSpace) + 1);
+    prompt = prompt.substr(0, prompt.find_last_not_of(kWhiteSpace) + 1);
     if (prompt.ends_with(reasoning_->open)) begin(Mode::reasoning);
   }
   if (format_.bare_json && mode_ == Mode::content) mode_ = Mode::probe;
@@ -82,11 +81,11 @@ void OutputReader::begin(Mode mode) {
 
 void OutputReader::emit(OutputEvent::Kind kind, std::string_view text) {
   if (skip_space_) {
-    text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+    text.remove_prefix(std::min(text.find_first_not_of(kWhiteSpace), text.size()));
     if (text.empty()) return;
     skip_space_ = false;
   }
-  const size_t end = text.find_last_not_of(kSpace) + 1;
+  const size_t end = text.find_last_not_of(kWhiteSpace) + 1;
   if (end > 0) {
     std::string whole = std::exchange(space_, {});
     whole += text.substr(0, end);
@@ -138,7 +137,7 @@ const std::string_view* OutputReader::first(const std::vector<std::string_view>&
 
 /// The beginning of an answer that may be nothing but a call.
 bool OutputReader::step_probe(bool last) {
-  const size_t begins = pending_.find_first_not_of(kSpace, searched_);
+  const size_t begins = pending_.find_first_not_of(kWhiteSpace, searched_);
   searched_ = std::min(begins, pending_.size());
   if (begins != std::string::npos && pending_[begins] == '{' && may_be_call(pending_)) {
     if (!last) return false;
@@ -225,7 +224,7 @@ bool OutputReader::step_header(bool last) {
     // No message: text that does not keep to the format.
     const std::string text = std::exchange(pending_, {});
     mode_ = Mode::content;
-    if (text.find_first_not_of(kSpace) != std::string::npos) give_back(text);
+    if (text.find_first_not_of(kWhiteSpace) != std::string::npos) give_back(text);
     return false;
   }
   opening_ = pending_.substr(0, end + kMessage.size());
@@ -256,9 +255,10 @@ bool OutputReader::step_message_call(bool last) {
   const size_t size = mark == nullptr ? pending_.size() : header ? end : end + mark->size();
   const std::string whole = opening_ + pending_.substr(0, size);
   pending_.erase(0, size);
-  const size_t from = body.find_first_not_of(kSpace);
+  const size_t from = body.find_first_not_of(kWhiteSpace);
   const std::string arguments =
-      from == std::string::npos ? "" : body.substr(from, body.find_last_not_of(kSpace) - from + 1);
+      from == std::string::npos ? ""
+                                : body.substr(from, body.find_last_not_of(kWhiteSpace) - from + 1);
   if (is_json(arguments)) {
     emit_calls(std::vector<ToolCall>{{"", recipient_, arguments}});
   } else {

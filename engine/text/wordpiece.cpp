@@ -19,7 +19,7 @@ constexpr char32_t kDottedI = 0x130;   // LATIN CAPITAL LETTER I WITH DOT ABOVE
 constexpr char32_t kDotAbove = 0x307;  // COMBINING DOT ABOVE
 
 // Longer tokens are left out: it bounds the work per character against a hostile file.
-constexpr size_t kMaxTokenBytes = 512;
+constexpr size_t kMaxPieceBytes = 512;
 
 /// The blocks that BERT takes apart into single characters.
 bool is_cjk(char32_t c) {
@@ -52,7 +52,7 @@ class Wordpiece : public TextEncoder {
     std::vector<std::pair<std::string_view, int32_t>> begins, continues;
     for (size_t i = 0; i < spec.tokens.size(); ++i) {
       const auto id = static_cast<int32_t>(i);
-      if (!is_text_token(spec, id) || spec.tokens[i].size() > kMaxTokenBytes) continue;
+      if (!is_text_token(spec, id) || spec.tokens[i].size() > kMaxPieceBytes) continue;
       const std::string_view token = spec.tokens[i];
       const bool begin = token.starts_with(kSpaceMark) && token.size() > kSpaceMark.size();
       if (begin) {

@@ -13,8 +13,8 @@ namespace infer::safetensors {
 namespace {
 
 constexpr int64_t kMaxBlock = 1 << 20;
-constexpr int64_t kBlock = Codec<DType::nf4>::kElements;
-static_assert(kBlock == Codec<DType::fp4>::kElements);
+constexpr int64_t kCodeBlock = Codec<DType::nf4>::kElements;
+static_assert(kCodeBlock == Codec<DType::fp4>::kElements);
 
 /// What quant_state says.
 struct State {
@@ -78,21 +78,21 @@ class BitsAndBytesTensor final : public AssembledTensor {
   }
 
   Status read_blocks(int64_t first, int64_t count, std::byte* out) const {
-    std::vector<uint8_t> codes(static_cast<size_t>(count * kBlock / 2));
-    INFER_CHECK(read_part(codes_, first * kBlock / 2, count * kBlock / 2, codes.data()));
+    std::vector<uint8_t> codes(static_cast<size_t>(count * kCodeBlock / 2));
+    INFER_CHECK(read_part(codes_, first * kCodeBlock / 2, count * kCodeBlock / 2, codes.data()));
     std::vector<float> scales;
-    INFER_CHECK(read_scales(first * kBlock, count * kBlock, scales));
+    INFER_CHECK(read_scales(first * kCodeBlock, count * kCodeBlock, scales));
     using Block = Codec<DType::nf4>::Block;
-    const int64_t first_scale = first * kBlock / state_.block;
+    const int64_t first_scale = first * kCodeBlock / state_.block;
     for (int64_t b = 0; b < count; ++b, out += sizeof(Block)) {
       const float scale =
-          scales[static_cast<size_t>((first + b) * kBlock / state_.block - first_scale)];
+          scales[static_cast<size_t>((first + b) * kCodeBlock / state_.block - first_scale)];
       const auto bits = std::bit_cast<uint32_t>(scale);
       Block block;
       block.absmax[0] = static_cast<uint16_t>(bits);
       block.absmax[1] = static_cast<uint16_t>(bits >> 16);
-      for (int i = 0; i < kBlock / 2; ++i) {
-        const int64_t from = b * kBlock + i / 16 * 32 + i % 16;
+      for (int i = 0; i < kCodeBlock / 2; ++i) {
+        const int64_t from = b * kCodeBlock + i / 16 * 32 + i % 16;
         block.qs[i] = static_cast<uint8_t>(code(codes, from) | code(codes, from + 16) << 4);
       }
       std::memcpy(out, &block, sizeof(block));
@@ -174,7 +174,7 @@ Result<Assembled> assemble(PartTable& parts, const std::string& name, const Stor
             parts.take(name + ".absmax", {nested ? DType::i8 : DType::f32}, scales));
   INFER_TRY(const StoredTensor* levels, parts.take(name + ".quant_map", {DType::f32}, 16));
   INFER_CHECK_R(check_levels(*levels, type));
-  const bool whole = state.shape[0] % kBlock == 0 && state.block % kBlock == 0;
+  const bool whole = state.shape[0] % kCodeBlock == 0 && state.block % kCodeBlock == 0;
   const DType made = whole ? type : DType::f32;
   auto tensor = std::make_unique<BitsAndBytesTensor>(state, made, *codes, *absmax);
   if (nested) {

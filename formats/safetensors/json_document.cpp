@@ -9,9 +9,9 @@
 namespace infer::safetensors {
 namespace {
 
-constexpr uint64_t kMaxFileBytes = uint64_t{256} << 20;
-constexpr size_t kMaxValues = 6'000'000;
-constexpr size_t kMaxLevels = 32;
+constexpr uint64_t kMaxDocumentBytes = uint64_t{256} << 20;
+constexpr size_t kMaxDocumentValues = 6'000'000;
+constexpr size_t kMaxDocumentLevels = 32;
 
 /// Builds the tree within limits. The functions are those nlohmann's parser calls; a false ends it.
 class TreeBuilder {
@@ -48,8 +48,8 @@ class TreeBuilder {
 
   /// Where the value goes: to the key read last, or to the end of the array.
   Json* put(Json&& value) {
-    if (++values_ > kMaxValues) {
-      bad(fmt::format("has more than {} values", kMaxValues));
+    if (++values_ > kMaxDocumentValues) {
+      bad(fmt::format("has more than {} values", kMaxDocumentValues));
       return nullptr;
     }
     if (open_.empty()) {
@@ -71,7 +71,8 @@ class TreeBuilder {
   }
   bool open(Json&& empty) {
     if (open_.empty() && !empty.is_object()) return bad("expected an object");
-    if (open_.size() == kMaxLevels) return bad(fmt::format("has more than {} levels", kMaxLevels));
+    if (open_.size() == kMaxDocumentLevels)
+      return bad(fmt::format("has more than {} levels", kMaxDocumentLevels));
     Json* const place = put(std::move(empty));
     if (place != nullptr) open_.push_back(place);
     return place != nullptr;
@@ -95,9 +96,9 @@ const Json& nothing() {
 
 Result<Json> read_json_document(const std::string& path) {
   INFER_TRY(const File file, File::open(path));
-  if (file.size() > kMaxFileBytes) {
+  if (file.size() > kMaxDocumentBytes) {
     return fail(StatusCode::bad_file, "{}: expected at most {} bytes, found {}", path,
-                kMaxFileBytes, file.size());
+                kMaxDocumentBytes, file.size());
   }
   std::string text(file.size(), '\0');
   INFER_CHECK_R(file.read_at(0, std::as_writable_bytes(std::span(text))));

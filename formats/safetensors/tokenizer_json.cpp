@@ -23,10 +23,10 @@ Result<Json> read_beside(const std::string& directory, const char* name) {
   return read_json_document(path);
 }
 
-class Reader {
+class TokenizerReader {
  public:
-  Reader(const Json& tokenizer, const Json& config, const Json& special, JsonProblem& problem,
-         JsonProblem& config_problem)
+  TokenizerReader(const Json& tokenizer, const Json& config, const Json& special,
+                  JsonProblem& problem, JsonProblem& config_problem)
       : root_(tokenizer, problem),
         config_(config, config_problem),
         special_(special, config_problem) {}
@@ -207,7 +207,7 @@ Result<TokenizerSpec> read_tokenizer(const std::string& directory, const Metadat
     if (found && vocab_size == 0) vocab_size = *found;
   }
   JsonProblem problem{path, {}}, config_problem{directory + "/tokenizer_config.json", {}};
-  Reader reader(tokenizer, tokenizer_config, special, problem, config_problem);
+  TokenizerReader reader(tokenizer, tokenizer_config, special, problem, config_problem);
   reader.spec.source = path;
   reader.read(vocab_size);
   if (!problem.ok()) return tl::unexpected(std::move(problem.status));

@@ -1,0 +1,21 @@
+# Sources of one folder that are compiled together, up to eight at a time: headers and templates that they
+# share are compiled once. Names in their anonymous namespaces must differ within a folder.
+option(INFER_UNITY "Compile several sources of a folder together" ON)
+
+# infer_compile_together(TARGET FOLDER...)
+function(infer_compile_together target)
+  if(NOT INFER_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  foreach(folder IN LISTS ARGN)
+    file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+    set(number 0)
+    foreach(source IN LISTS sources)
+      math(EXPR group "${number} / 8")
+      string(REPLACE "/" "_" name ${folder}_${group})
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${name})
+      math(EXPR number "${number} + 1")
+    endforeach()
+  endforeach()
+endfunction()

@@ -38,9 +38,15 @@ def most_included():
     return [(name, source[name]) for name, _ in count.most_common(MOST_INCLUDED) if name in source]
 
 
+def compiles(unit, source):
+    """Whether a unit is this source, or several that are compiled together and it is among them."""
+    return unit == source or (
+        "Unity" in unit.parts and f'#include "{source}"' in unit.read_text(encoding="utf-8"))
+
+
 def command_of(build, source):
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        if entry["file"] == str(source):
+        if compiles(pathlib.Path(entry["file"]), source):
             words = shlex.split(entry["command"])
             first = next(i for i, word in enumerate(words) if re.search(r"(c|g|clang)\+\+", word))
             flags = [word for word in words[first + 1:] if word.startswith(("-D", "-I", "-std", "-m"))]

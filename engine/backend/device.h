@@ -1,4 +1,8 @@
-// What a back end is: devices that hold memory and compile segments of a graph into programs.
+// The contract of a back end. A back end lists and opens devices. A device allocates memory and
+// compiles segments of a graph into programs.
+//
+// Sizes and offsets are bytes unless a comment says otherwise. A pointer never passes ownership; a
+// unique_ptr does.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +21,18 @@ namespace infer {
 
 class ThreadPool;
 
-/// What memory is used for: the planner's lines. `host` is what the engine keeps beside a device
-/// for its steps, `process` the program itself: code, vocabulary, graphs, stacks.
+/// What memory is used for. `infer plan` prints a line for each. `host`: what the engine keeps in
+/// host memory for its steps (host_bytes.h). `process`: the program itself, that is code,
+/// vocabulary, graphs and the threads' stacks.
 enum class Purpose : uint8_t { weights, kv, activations, scratch, host, process };
 inline constexpr int kPurposeCount = 6;
 const char* purpose_name(Purpose purpose);
 
-/// Whose memory a device allocates.
+/// Which memory a device allocates from.
 enum class MemoryKind : uint8_t {
-  host,    ///< the host's, as far as the host has any: a processor
-  shared,  ///< the host's, with a limit of its own: integrated graphics
-  own,
+  host,    ///< the host's memory (a processor)
+  shared,  ///< the host's memory, up to the device's own limit (integrated graphics)
+  own,     ///< the device's own memory (a graphics card)
 };
 
 struct DeviceInfo {
@@ -36,166 +41,179 @@ struct DeviceInfo {
   int64_t memory_total = 0;  ///< bytes
   int64_t memory_free = 0;   ///< bytes available now
   MemoryKind memory = MemoryKind::own;
-  int64_t memory_held = 0;        ///< bytes of a host that this process has taken of it already
-  int64_t thread_stack = 0;       ///< bytes that a thread's stack takes of a host's memory
-  int32_t threads = 0;            ///< of a CPU
-  std::string isa;                ///< instruction set of the kernels in use
-  std::vector<std::string> isas;  ///< those built in, whether or not they run here
-  Status usable;                  ///< unsupported, with what it lacks
-  /// What it does not go beyond, by name; those that end in "_bytes" are bytes.
+  int64_t memory_held = 0;        ///< CPU: bytes of host memory that this process uses already
+  int64_t thread_stack = 0;       ///< CPU: bytes of host memory for the stack of each thread
+  int32_t threads = 0;            ///< CPU: threads that compute
+  std::string isa;                ///< CPU: instruction set of the kernels in use
+  std::vector<std::string> isas;  ///< CPU: instruction sets built in, runnable here or not
+  Status usable;                  ///< ok, or unsupported with the feature that the device lacks
+  /// The device's limits by name. A name that ends in "_bytes" has a value in bytes.
   std::vector<std::pair<std::string, int64_t>> limits;
-  std::vector<std::string> features;  ///< what it has besides what is needed
+  std::vector<std::string> features;  ///< optional features that the device has
 };
 
-/// What the machine can do at most, measured. See infer/infer.hpp, BenchReport.
+/// Measured limits of the device. infer/infer.hpp, BenchReport, says how each is used.
 struct Ceilings {
-  double read_bandwidth_gb_s = 0;
-  double int8_mac_g_s = 0;
-  double prompt_mac_g_s = 0;  ///< of float16 factors, where prompts are a class of their own
+  double read_bandwidth_gb_s = 0;  ///< 10⁹ bytes a second
+  double int8_mac_g_s = 0;         ///< 10⁹ multiply-accumulates of int8 a second
+  /// 10⁹ multiply-accumulates of float16 a second; 0 unless the device computes prompts in a
+  /// numeric class of their own (Device::two_classes).
+  double prompt_mac_g_s = 0;
 };
 
-/// Device memory, freed with the object; the device's accounting follows.
+/// Device memory. The destructor frees it and lowers Device::allocated().
 class Buffer {
  public:
   virtual ~Buffer() = default;
-  virtual int64_t size() const = 0;
-  /// As kernels address it; on a CPU a host pointer.
+  virtual int64_t size() const = 0;  ///< bytes
+  /// The address that kernels use. On a CPU it is a host pointer; elsewhere the host must not read
+  /// or write through it.
   virtual std::byte* address() const = 0;
 };
 
-/// Where a value's memory starts.
+/// The memory of a value: a buffer and the byte at which the value starts.
 struct MemoryRef {
-  Buffer* buffer = nullptr;
-  int64_t offset = 0;
+  Buffer* buffer = nullptr;  ///< not owned
+  int64_t offset = 0;        ///< bytes
 };
 
-/// What a step gives to a program. Pointers are to host memory and stay valid during run().
+/// The inputs of one run. The caller keeps all of them valid until run() returns.
 struct Bindings {
-  int64_t rows = 0;
-  int64_t outputs = 0;
-  /// By ValueId of the graph; null for values that are no input.
+  int64_t rows = 0;     ///< tokens of this step, at most Graph::max_rows()
+  int64_t outputs = 0;  ///< rows whose results are wanted, at most Graph::max_outputs()
+  /// By ValueId of the graph: host memory. Null for a value that is not an input.
   std::span<const std::byte* const> inputs;
-  /// By kind. Slab addresses are those of this device; block tables lie in host memory.
+  /// By kind of the KvLayout. Slab addresses are this device's; block tables are in host memory.
   std::span<const KvPages> pages;
-  /// Told when each phase ran; null: nobody is, and it costs nothing.
+  /// Receives the times of each phase. Null: no times are taken.
   Profiler* profiler = nullptr;
-  /// Rows that were generated: the first ones. Only where the segment's roles are `both` does it
-  /// say more than they do.
+  /// The first `generated` rows are tokens that the model made; the rest were given. Used only if
+  /// the segment mixes roles (`Roles::both`).
   int64_t generated = 0;
 };
 
-/// A compiled segment. One run at a time.
+/// A compiled segment. It does one run at a time. It must not outlive its device or the memory and
+/// the graph that it was compiled with.
 class Program {
  public:
   virtual ~Program() = default;
-  /// Returns when the results can be read. Status: device or out_of_memory.
+  /// Runs the segment and returns when its results can be read. Errors: device, out_of_memory.
   virtual Status run(const Bindings& bindings) = 0;
 };
 
 struct CompileSpec {
   Segment segment;
-  /// By ValueId, for weights and results; views and inputs have none.
+  /// By ValueId. Weights and stored results have memory; views and inputs have none.
   std::span<const MemoryRef> memory;
-  MemoryRef scratch;
-  /// Weights are adopted from a mapped file that memory cannot hold: those of a layer are to leave
-  /// it once they have been used.
+  MemoryRef scratch;  ///< work space of scratch_bytes(segment) or more
+  /// The weights are a mapped file that is larger than memory. The program drops the pages of each
+  /// layer's weights after it has used them.
   bool spill = false;
 };
 
-/// A reader of a stored weight's bytes: fills the span from a byte offset.
+/// Reads the stored bytes of a weight: fills `out` with the bytes from `offset` on.
 using ReadFn = std::function<Status(uint64_t offset, std::span<std::byte> out)>;
 
-/// When a node is computed, and whether its results are put into memory: those that never leave the
-/// call that computes them need none.
+/// When a node runs, and whether its results need memory.
 struct NodePhase {
   int32_t phase = 0;
-  bool stored = true;
+  bool stored = true;  ///< false: the results stay inside one kernel call and need no memory
 };
 
-/// One device. Allocation and compilation are for one thread at a time; queries for any.
+/// One device. Only one thread at a time may allocate, load, copy or compile. Any thread may call
+/// the const queries at any time.
 class Device {
  public:
   virtual ~Device() = default;
 
   virtual DeviceInfo info() const = 0;
   virtual Ceilings measure_ceilings() = 0;
-  /// Of a processor: its threads, free for others while none of its programs runs. Else null.
+  /// The threads of a CPU. Others may use them while no program of the device runs. Null if the
+  /// device is not a CPU.
   virtual ThreadPool* threads() const { return nullptr; }
 
-  /// Ok, or unsupported with the reason.
+  /// Ok if the device can run the node; otherwise unsupported, with the reason.
   virtual Status capability(const Graph& graph, const Node& node) const = 0;
 
-  /// Whether a row's results depend on its role: prompts are computed in a class of their own.
+  /// True if tokens of a prompt are computed in another numeric class than generated tokens. A
+  /// row's results then depend on its role (Roles).
   virtual bool two_classes() const { return false; }
 
-  /// Bytes that a weight takes in the layout this device wants; a multiple of its alignment.
+  /// Bytes of a weight in this device's layout: a multiple of alignment().
   virtual int64_t packed_bytes(const TensorDesc& desc) const = 0;
-  /// Bytes of work space that a segment needs at its full rows.
+  /// Bytes of work space for a segment at the most rows that its graph allows.
   virtual int64_t scratch_bytes(const Segment& segment) const = 0;
-  /// For each node of a segment the phase it is computed in, from 0 and never falling. The nodes of
-  /// one phase may run at once and in any order that their data allow, so whatever one of them
-  /// reads or makes keeps its memory through the phase. What is used outside of the segment is
-  /// stored.
+  /// The phase of each node of a segment. Phases start at 0 and never decrease. Nodes of one phase
+  /// may run at the same time, in any order that their data allows. Therefore every value that a
+  /// node of a phase reads or makes keeps its memory until the phase ends. A result used outside
+  /// the segment is always stored.
   virtual std::vector<NodePhase> phases(const Segment& segment) const = 0;
-  /// Every offset in a buffer is a multiple of this, in bytes; a power of two.
+  /// Bytes. Every offset in a buffer is a multiple of this. A power of two.
   virtual int64_t alignment() const = 0;
 
-  /// Bytes that one buffer may have.
+  /// Bytes of the largest buffer that alloc() can make.
   virtual int64_t largest_buffer() const { return INT64_MAX; }
-  /// out_of_memory or device on failure. Contents are undefined.
+  /// Allocates memory with undefined contents. Errors: out_of_memory, device.
   virtual Result<std::unique_ptr<Buffer>> alloc(int64_t bytes, Purpose purpose) = 0;
-  /// Bytes allocated now for a purpose.
+  /// Bytes now allocated for a purpose. Adopted memory does not count.
   virtual int64_t allocated(Purpose purpose) const = 0;
 
-  /// Reads a weight, packs it and puts it at its place.
+  /// Reads a weight, packs it into this device's layout and stores it at `to`. Errors: those of
+  /// `read`, device, out_of_memory.
   virtual Status load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) = 0;
-  /// Whether devices of this kind compute with weights as they lie in a mapped file: those opened
-  /// without DeviceOptions::repack adopt them.
+  /// True if devices of this kind can use weights directly in a mapped file. A device must be
+  /// opened with DeviceOptions::repack = false for that.
   virtual bool adopts() const { return false; }
-  /// A buffer over existing host memory, or null where this device cannot use it as it is.
+  /// Wraps existing host memory in a buffer without copying; the memory must outlive the buffer.
+  /// Null if this device cannot use the bytes as they are.
   virtual std::unique_ptr<Buffer> adopt(const TensorDesc& desc,
                                         std::span<const std::byte> bytes) = 0;
 
+  /// Compiles a segment. Errors: unsupported if capability() refuses a node; device; out_of_memory.
   virtual Result<std::unique_ptr<Program>> compile(const CompileSpec& spec) = 0;
-  /// Results where they lie, valid until the next run; null if the host cannot read them there.
+  /// A host pointer to results in place, valid until the next run. Null if the host cannot read
+  /// this device's memory; use read() then.
   virtual const std::byte* view(const MemoryRef& from) const {
     (void)from;
     return nullptr;
   }
-  /// Copies to the host, from the host, and within the device between places that do not overlap.
+  /// Copies from the device to the host. Like write() and copy() it returns when the copy is done.
   virtual Status read(const MemoryRef& from, std::span<std::byte> to) = 0;
+  /// Copies from the host to the device.
   virtual Status write(std::span<const std::byte> from, const MemoryRef& to) = 0;
+  /// Copies within the device. The two ranges must not overlap.
   virtual Status copy(const MemoryRef& from, const MemoryRef& to, int64_t bytes) = 0;
 };
 
-/// The roles for which steps on these devices need programs of their own: `generated` alone where
-/// none of them has two classes.
+/// The roles that need programs of their own on these devices. Without a device of two numeric
+/// classes there is one: `generated`.
 std::span<const Roles> roles_of_programs(std::span<Device* const> devices);
 
 struct DeviceOptions {
-  int32_t threads = 0;  ///< of a CPU; 0: all that the process may use
+  int32_t threads = 0;  ///< CPU: how many; 0: as many as the process may use
   bool exact = false;   ///< activations stay float32 in products with quantised weights
-  bool repack = true;   ///< weights may be laid out anew; else adopt() takes them as they are
-  std::string isa;      ///< kernels of this instruction set; empty: the best that runs here
-  /// A device of the same back end that computes only while this one does not, and outlives it: its
-  /// threads serve both. Null: threads of its own.
+  bool repack = true;   ///< weights are packed into the device's layout; false: see adopts()
+  std::string isa;      ///< CPU: kernels of this instruction set; empty: the best that runs here
+  /// Another device of the same back end, whose threads this one shares. The two never compute at
+  /// the same time. The other outlives this one. Null: this device has threads of its own.
   Device* beside = nullptr;
 };
 
-/// A back end: one folder in backends/ each.
+/// A back end. Each is a folder in backends/.
 struct BackendDef {
   const char* name;  ///< "cpu"
-  /// The devices present, without opening them.
+  /// Lists the devices present without opening them.
   std::vector<DeviceInfo> (*list)();
-  /// not_found, invalid_argument or device on failure. −1: the best there is.
+  /// Opens the device with this index; −1: the best one. Errors: not_found, invalid_argument,
+  /// unsupported, device, out_of_memory.
   Result<std::unique_ptr<Device>> (*open)(int32_t index, const DeviceOptions& options);
 };
 
-/// Generated from the folders in backends/.
+/// All back ends. CMake generates the list from the folders in backends/.
 std::span<const BackendDef* const> all_backends();
 
-/// Opens a device by name: "cpu", "vulkan:1", "vulkan" for the best of several. not_found lists
-/// what there is.
+/// Opens a device by name: "cpu", "vulkan:1", or "vulkan" for the best one. Errors: not_found for
+/// an unknown back end, with those of this build; otherwise those of BackendDef::open.
 Result<std::unique_ptr<Device>> open_device(const std::string& name, const DeviceOptions& options);
 
 }  // namespace infer

@@ -1,5 +1,5 @@
-// Runs steps of one model: weights, arenas and programs on the devices that its layers are placed
-// on.
+// Runs the steps of one model. The Executor owns its weights, its memory for intermediate results
+// and its compiled programs, on each device that has a part of the model.
 #pragma once
 
 #include <functional>
@@ -19,27 +19,27 @@
 
 namespace infer {
 
-/// The rows of one step. All vectors but output_rows have one entry a row.
+/// The rows of one step. Each vector has one entry for each row, except output_rows.
 struct StepBatch {
-  std::vector<int32_t> tokens;
-  std::vector<int32_t> positions;  ///< for RoPE
-  std::vector<int32_t> slots;      ///< place in the sequence's pages
-  std::vector<int32_t> sequences;  ///< row of the block tables
-  std::vector<int32_t> output_rows;
-  std::span<const KvPages> pages;  ///< by kind
-  int64_t generated = 0;           ///< rows that the model made itself: the first ones
+  std::vector<int32_t> tokens;       ///< token ids
+  std::vector<int32_t> positions;    ///< for RoPE
+  std::vector<int32_t> slots;        ///< place in the sequence, from 0: selects page and slot
+  std::vector<int32_t> sequences;    ///< row of the block tables
+  std::vector<int32_t> output_rows;  ///< indices of the rows that return logits
+  std::span<const KvPages> pages;    ///< by kind (KvCache::pages)
+  int64_t generated = 0;             ///< the first rows: tokens that the model made itself
 
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
   StepShape shape() const;
   void clear();
 };
 
-/// A stretch of a step on one device.
+/// Consecutive nodes of a step that one device computes.
 struct CompiledSegment {
-  /// A value that another device made and this one reads.
+  /// A value that another device made. It is copied to this device before the segment runs.
   struct Arrival {
     ValueId value;
-    int32_t from;  ///< device
+    int32_t from;  ///< number of the other device
   };
   std::unique_ptr<Program> program;
   int32_t device = 0;
@@ -47,34 +47,38 @@ struct CompiledSegment {
   std::vector<Arrival> arrivals;
 };
 
-/// A graph, and the programs that compute it one after another.
+/// A graph and the programs that compute it, in order.
 struct CompiledStep {
   std::unique_ptr<Graph> graph;
-  std::vector<CompiledSegment> segments;       ///< one for each node, where nodes are observed
+  std::vector<CompiledSegment> segments;       ///< one per node if PlanRequest::observed
   std::vector<std::vector<MemoryRef>> memory;  ///< by device and ValueId
-  int32_t output_device = 0;                   ///< that made the logits
-  std::vector<ValueId> inputs;                 ///< those that the host gives at every run
-  std::vector<const std::byte*> pointers;      ///< to them, by ValueId
+  int32_t output_device = 0;                   ///< number of the device that makes the logits
+  std::vector<ValueId> inputs;                 ///< values that the host sets before every run
+  std::vector<const std::byte*> pointers;      ///< by ValueId: host memory of these inputs
 };
 
-/// A product of activations with a weight, before it is computed.
+/// A product of activations and a weight, shown before it is computed. The memory of both tensors
+/// is valid during the call.
 struct ObservedProduct {
   OpId op;                ///< Matmul, MoeMatmul or HeadMatmul
   int32_t weight;         ///< index of the source's weights
-  TensorRef activations;  ///< f32 [k, d1, rows], as the operation takes them
-  TensorRef experts;      ///< of MoeMatmul: i32 [used, 1, rows]; else without data
+  TensorRef activations;  ///< f32 [k, d1, rows]: the first input of the operation
+  TensorRef experts;      ///< MoeMatmul: the chosen experts, i32 [used, 1, rows]; else no data
 };
-/// May fail, which ends the step.
+/// Receives products. If it fails, the step fails with its status.
 using ProductObserver = std::function<Status(const ObservedProduct&)>;
 
-/// Keeps one program per row bucket and roles; on a miss builds the graph and compiles it.
+/// Compiled steps by number of rows (row_bucket()) and roles. Not thread-safe.
 class ProgramCache {
  public:
   using Make = std::function<Result<CompiledStep>(int64_t rows, Roles roles)>;
   explicit ProgramCache(Make make) : make_(std::move(make)) {}
+  /// Returns the step, calling Make on the first use. The pointer is valid until close(). Errors:
+  /// those of Make.
   Result<CompiledStep*> get(int64_t rows, Roles roles);
   size_t size() const { return programs_.size(); }
-  /// Drops all programs but not their graphs. From then on get() fails with StatusCode::device.
+  /// Frees all programs; their graphs stay valid. Later calls of get() fail with
+  /// StatusCode::device.
   void close();
 
  private:
@@ -84,35 +88,40 @@ class ProgramCache {
   Programs closed_;  ///< without their segments
 };
 
-/// One thread.
+/// Not thread-safe: one thread makes all calls. The model, the weight table and the devices outlive
+/// the executor, or for the devices its release().
 class Executor {
  public:
-  /// Allocates what the plan of these devices says and loads the weights. `progress` gets 0 to 1
-  /// and may cancel.
+  /// Allocates the memory of the plan, loads the weights and compiles the program for one row. The
+  /// plan was made for this request and these devices. `progress` (may be empty) is called with the
+  /// done share of the weights, 0 to 1; if it returns false, loading ends with cancelled. Other
+  /// errors: those of Device, of reading the file, and bad_file for RoPE factors.
   static Result<std::unique_ptr<Executor>> create(const Model& model, const WeightTable& weights,
                                                   std::span<Device* const> devices,
                                                   const PlanRequest& request,
                                                   const MemoryPlan& plan,
                                                   const std::function<bool(double)>& progress);
 
-  /// Computes a step of 1 to max_rows rows. `logits` gets [vocabulary] for every output row, in
-  /// their order; it stays valid until the next run. `recorder`, if any, is in a step.
+  /// Computes a step of 1 to max_rows rows. Returns the logits, [vocabulary] for each output row in
+  /// the order of output_rows. They are valid until the next run. `recorder`, if not null, is
+  /// between begin_step() and end_step(). Errors: device, out_of_memory, those of the observer, and
+  /// internal for a step larger than planned.
   Result<std::span<const float>> run(const StepBatch& batch, StepRecorder* recorder = nullptr);
 
-  /// Tells of every product of every step from now on, in the order of the graph. The request was
-  /// planned with PlanRequest::observed; without it steps know nothing of observers, which cost
-  /// nothing.
+  /// Shows every product of all later steps to the observer, in the order of the graph. Works only
+  /// if the model was planned with PlanRequest::observed.
   void observe(ProductObserver observer) { observer_ = std::move(observer); }
 
-  /// Gives back all that it has on devices. Graphs stay. run() fails with StatusCode::device from
-  /// then on.
+  /// Frees all memory and programs on the devices. Graphs stay valid. Later runs fail with
+  /// StatusCode::device.
   void release();
 
-  /// Whether rows' results depend on their roles, on some device.
+  /// True if on some device the results of a row depend on its role (Device::two_classes).
   bool two_classes() const { return two_classes_; }
-  /// The host's threads, which compute nothing between runs; null if no device has any.
+  /// The threads of the first device (Device::threads), or null. They are idle between runs. Not
+  /// after release().
   ThreadPool* threads() const { return devices_.front()->threads(); }
-  /// What a step of this shape reads and multiplies, however many rows it has.
+  /// Bytes read and multiply-accumulates of a step of this shape, for any number of rows.
   Work work(const StepShape& step) const { return step_work(*decode_graph_, step); }
   size_t programs() const { return programs_.size(); }
 
@@ -134,7 +143,7 @@ class Executor {
   void fill_rope_tables(const StepBatch& batch);
   void point_to_inputs(CompiledStep& step, const StepBatch& batch) const;
 
-  /// What the executor has on one device.
+  /// The executor's memory on one device.
   struct OnDevice {
     std::vector<std::unique_ptr<Buffer>> weight_buffers;
     std::vector<MemoryRef> weights;  ///< by index of the source's weights
@@ -150,14 +159,14 @@ class Executor {
   std::vector<OnDevice> on_;                     ///< by device
   std::vector<RopeAngles> ropes_;                ///< by RoPE kind
   std::vector<std::vector<float>> rope_tables_;  ///< by RoPE kind, of the step
-  std::vector<float> logits_;                    ///< of devices whose memory the host cannot read
-  std::vector<std::byte> moved_;                 ///< between two such devices
+  std::vector<float> logits_;                    ///< copy, if the host cannot read them in place
+  std::vector<std::byte> moved_;                 ///< a piece on its way from one device to another
   bool two_classes_ = false;
-  bool spilled_ = false;  ///< weights leave memory layer by layer
+  bool spilled_ = false;  ///< MemoryPlan::spilled
   ProductObserver observer_;
-  std::vector<std::byte> shown_, shown_experts_;  ///< what the observer sees, where the host has to
-                                                  ///< be given a copy
-  const Graph* decode_graph_ = nullptr;           ///< of the program of single tokens
+  // Copies for the observer, if the host cannot read the device's memory:
+  std::vector<std::byte> shown_, shown_experts_;
+  const Graph* decode_graph_ = nullptr;  ///< graph of the program for one row
   ProgramCache programs_;
 };
 

@@ -1,15 +1,17 @@
-// The key–value cache: pages of 64 tokens, and each sequence's tables of them, one for each kind of
-// layers. reserve → (a step writes) → commit, or rollback.
+// The key–value cache. Its memory is divided into pages of 64 tokens. Each sequence has one table
+// of pages for each kind of layer (KvKind). A step works in this order: reserve(), then the step
+// writes keys and values, then commit() keeps them or rollback() drops them.
 //
-// A full page is known by the tokens it holds and those before it, so that sequences that begin
-// alike share pages, and what a sequence leaves behind serves later ones until the memory is needed
-// (vLLM, Kwon et al. 2023; SGLang's radix tree, Zheng et al. 2024). What is shared is never
-// written: who goes on from the middle of such a page gets a copy. Since a row's keys and values
-// depend on the tokens up to it alone, this changes no result.
+// Prefix reuse: a full page is identified by its tokens and all tokens before it. Sequences that
+// start with the same tokens share these pages. Pages of an ended sequence are kept for later
+// sequences until the memory is needed (vLLM, Kwon et al. 2023; SGLang's radix tree, Zheng et al.
+// 2024). A shared page is never written: a sequence that continues in the middle of one first gets
+// a copy. Keys and values of a token depend only on the tokens up to it, so sharing changes no
+// result.
 //
-// Where pages do not suffice the cache grows if it may. Otherwise sequences that are not in use
-// give theirs up, the longest unused first; their length is then 0, and their tokens are computed
-// again.
+// If there are too few pages, the cache first grows, if it may. Otherwise it takes all pages from a
+// sequence that is not in use, the one unused for longest first. The length of that sequence
+// becomes 0, and its tokens must be recomputed.
 #pragma once
 
 #include <cstdint>
@@ -25,108 +27,115 @@
 namespace infer {
 
 struct KvOptions {
-  int64_t context = 0;  ///< tokens that one sequence may have
+  int64_t context = 0;  ///< tokens: the longest sequence
   bool reuse = true;    ///< keep full pages for later sequences
-  /// Where full pages go that have to leave memory, up to so many bytes; empty: they are lost, and
-  /// computed again.
+  /// Full pages that are evicted from memory are written to files in this folder. Empty: their
+  /// contents are lost and have to be recomputed.
   std::string folder;
-  int64_t folder_bytes = 0;
+  int64_t folder_bytes = 0;  ///< bytes that the files may have
 };
 
-/// One thread.
+/// Not thread-safe: one thread makes all calls. A SequenceId comes from add_sequence() or fork()
+/// and is valid until remove_sequence(). Token counts are int64_t; page numbers count from 0.
 class KvCache {
  public:
   using SequenceId = int32_t;
 
-  /// Allocates pages[k] pages of each kind of the layout, on the device that the kind names by
-  /// number. out_of_memory or device on failure.
+  /// Allocates pages[k] pages of kind k of the layout, on devices[KvKind::place]. The devices
+  /// outlive the cache. Errors: out_of_memory, device; io if the folder cannot be used.
   static Result<std::unique_ptr<KvCache>> create(std::span<Device* const> devices,
                                                  const KvLayout& layout,
                                                  std::span<const int32_t> pages,
                                                  const KvOptions& options);
 
+  /// Adds an empty sequence that is not in use.
   SequenceId add_sequence();
-  /// A sequence with the same contents, sharing all pages.
+  /// Adds a sequence with the committed tokens of `id`. The two share all pages.
   SequenceId fork(SequenceId id);
   void remove_sequence(SequenceId id);
-  /// Takes over the sequences of another cache, with nothing in them. That one has none then.
+  /// Moves all sequences of another cache to this one, which has none yet. Their ids stay; their
+  /// tokens are dropped, so every length becomes 0. The other cache is left without sequences.
   void take_sequences(KvCache& other);
-  /// Sequences in use keep their pages, whoever needs some.
+  /// A sequence in use never loses its pages to another one.
   void set_in_use(SequenceId id, bool in_use);
 
-  /// Takes over the pages known to hold the first tokens, at most `limit` of them: for a sequence
-  /// of length 0. Returns its new length. As far as they are there, also those pages come that a
-  /// rollback by kKvRollback needs.
+  /// Finds full pages that hold the first tokens of `keys`, for a sequence of length 0, and makes
+  /// them the start of the sequence: at most `limit` tokens, a whole number of pages. Returns the
+  /// new length, 0 if there are none. Windowed kinds also get the earlier pages that a rollback by
+  /// kKvRollback needs, if these still exist.
   int64_t reuse(SequenceId id, const PageKeys& keys, int64_t limit);
-  /// Makes room for `count` tokens more than are committed. does_not_fit if the pages are not there
-  /// even after growing and without all that is kept and not in use; nothing in use has changed
-  /// then.
+  /// Makes room for `count` tokens after the committed ones. Errors: does_not_fit if the context is
+  /// full, or if there are too few pages even after growing and after taking those that are kept or
+  /// not in use; device. On does_not_fit no sequence in use has changed.
   Status reserve(SequenceId id, int64_t count);
-  /// The first `count` of those reserved have been written. keys: all of the sequence's, at least
-  /// as many as are then committed.
+  /// Commits the first `count` reserved tokens, which a step has written. `keys` has at least all
+  /// tokens committed so far and these.
   void commit(SequenceId id, const PageKeys& keys, int64_t count);
-  /// Forgets all beyond `length` tokens, and what was reserved. Where a window's pages before that
-  /// length are gone already, all is forgotten. Returns the length left.
+  /// Drops all tokens from `length` on, and the reserved room. Returns the new length. It is 0 if a
+  /// windowed kind has already freed a page that a token at `length` would see.
   int64_t rollback(SequenceId id, int64_t length);
 
-  /// The first page of a kind that the sequence has still; the last is that of its last token.
+  /// The first page of a kind that the sequence still has. Its last page is that of its last token.
   int64_t first_page(SequenceId id, size_t kind) const { return table(id).kinds[kind].first; }
-  /// Copies one of its pages out and in.
+  /// Copies a page of the sequence, page_bytes(kind) bytes, to host memory or from it.
   Status read_page(SequenceId id, size_t kind, int64_t page, std::span<std::byte> to) const;
   Status write_page(SequenceId id, size_t kind, int64_t page, std::span<const std::byte> from);
-  /// Room for `length` tokens that are computed already, for a sequence of length 0: from the page
-  /// first[kind] on of each kind. Their contents are for the caller to write; they serve this
-  /// sequence alone. does_not_fit as for reserve(); on failure it is as it was.
+  /// Gives a sequence of length 0 pages for `length` tokens computed elsewhere, in each kind from
+  /// page first[kind] on. The caller then writes these pages with write_page(). Other sequences
+  /// never reuse them. Errors: does_not_fit, as for reserve(); the sequence is then unchanged.
   Status restore(SequenceId id, int64_t length, std::span<const int64_t> first);
 
+  /// Committed tokens.
   int64_t length(SequenceId id) const { return table(id).length; }
-  /// Whether it has pages, be they written or reserved alone.
+  /// True if the sequence has pages, written or only reserved.
   bool holds_pages(SequenceId id) const { return table(id).reserved > 0; }
   /// Tokens that one sequence may have.
   int64_t context() const { return options_.context; }
 
-  /// The pages as a step over these sequences sees them, by kind; valid until the next call of
-  /// pages(), reserve() or resize(). Row i of the tables belongs to ids[i].
+  /// The tables of pages for a step over these sequences, by kind. Row i of each table is that of
+  /// ids[i]. Valid until the next call of pages(), reserve(), grow() or resize().
   std::span<const KvPages> pages(std::span<const SequenceId> ids);
 
-  /// Grows or shrinks to these numbers of pages. Growing moves nothing; shrinking first gives up
-  /// what is kept, then what is not in use. does_not_fit if more is in use; what had been done till
-  /// then stays.
+  /// Grows or shrinks kind k to pages[k] pages. Growing moves no data. Shrinking first takes pages
+  /// that are kept, then those of sequences not in use. Errors: does_not_fit if sequences in use
+  /// hold more pages; out_of_memory, device. On failure the kinds changed so far stay changed.
   Status resize(std::span<const int32_t> pages);
-  /// Adds pages of one kind. out_of_memory or device on failure.
+  /// Adds pages of one kind. Errors: out_of_memory, device.
   Status grow(size_t kind, int32_t pages);
-  /// Pages of a kind that it is worth growing by.
+  /// A good number of pages to grow a kind by: one slab.
   int32_t growth(size_t kind) const { return pools_[kind].slab_pages(size(kind)); }
-  /// Asked to grow() a kind of which there are too few pages, before sequences lose theirs; whether
-  /// it did. Does not throw.
+  /// Sets a function that is called when a kind has too few pages, before any sequence loses its
+  /// own. It may call grow() and returns whether it did. It must not throw.
   void set_growth(std::function<bool(size_t kind)> grow) { grow_ = std::move(grow); }
   size_t kinds() const { return kinds_.size(); }
   const KvKind& kind(size_t kind) const { return kinds_[kind]; }
   int64_t page_bytes(size_t kind) const { return pools_[kind].page_bytes(); }
+  /// All pages of a kind.
   int32_t size(size_t kind) const { return pools_[kind].size(); }
+  /// Pages of a kind that no sequence holds: free or kept.
   int32_t available(size_t kind) const { return pools_[kind].available(); }
-  /// Pages of a kind held by sequences, among them those shared (counted once).
+  /// Pages of a kind that sequences hold. A shared page counts once.
   int32_t held(size_t kind) const { return pools_[kind].held(); }
   size_t sequences() const { return tables_.size(); }
-  /// Bytes of pages on a device that no sequence has had yet, so that the system still counts them
-  /// as free.
+  /// Bytes of the pages on device number `place` that no sequence has had yet. The system may still
+  /// count them as free memory.
   int64_t untouched_bytes(int32_t place) const;
-  /// Forgets what nobody holds.
+  /// Frees the kept pages: full pages that no sequence holds.
   void clear_kept();
 
  private:
-  /// A sequence's pages of one kind. Those before `first` were let go: −1.
+  /// A sequence's pages of one kind. Pages before `first` have been freed: −1.
   struct Pages {
     std::vector<int32_t> ids;
     int64_t first = 0;
   };
   struct Table {
     std::vector<Pages> kinds;
-    std::vector<PrefixNode*> nodes;  ///< of the full pages, as far as they are known to the tree
+    std::vector<PrefixNode*> nodes;  ///< of the full pages in the prefix tree: the leading ones
     int64_t length = 0;              ///< tokens committed
-    int64_t reserved = 0;            ///< tokens there is room for
+    int64_t reserved = 0;            ///< tokens there is room for, the committed ones included
     bool in_use = false;
-    bool restored = false;  ///< what it holds was not computed here: nobody else is to have it
+    bool restored = false;  ///< its pages come from restore(): no other sequence may reuse them
     uint64_t last_use = 0;
   };
 
@@ -134,10 +143,10 @@ class KvCache {
 
   Table& table(SequenceId id) { return tables_.at(id); }
   const Table& table(SequenceId id) const { return tables_.at(id); }
-  /// Makes pages of a kind available: by growing, else from a sequence that is not in use.
+  /// Makes pages of a kind available: grows, or takes those of a sequence that is not in use.
   bool make_available(size_t kind, const Table& keep);
   bool drop_unused(const Table* keep);
-  /// The page that is to be written next; −1 if that is a new one.
+  /// The page that the next token is written to; −1 if that will be a new page.
   int32_t tail(const Table& table, size_t kind) const;
   bool others_hold_tail(const Table& table, size_t kind) const;
   Status copy_tail(Table& table, size_t kind);

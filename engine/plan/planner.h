@@ -1,5 +1,5 @@
-// Memory known before it is used: pure functions that return bytes and allocate nothing. What is
-// planned here is what engine/exec and engine/kv then allocate.
+// Plans memory before any is used. These are pure functions: they return bytes and allocate nothing
+// on a device. engine/exec and engine/kv later allocate exactly these numbers.
 #pragma once
 
 #include <cstdint>
@@ -17,47 +17,46 @@
 
 namespace infer {
 
-/// How large steps and the cache are to be.
+/// The sizes asked for, and the limits of memory.
 struct PlanRequest {
-  int64_t context = 0;  ///< tokens; 0: chosen
+  int64_t context = 0;  ///< tokens; 0: the planner chooses
   DType k_type = DType::f16;
   DType v_type = DType::f16;
-  bool k_auto = false;  ///< q8_0 instead where a context asked for fits only so
-  bool v_auto = false;
-  int64_t max_rows = 512;       ///< tokens a step
-  bool fewer_rows = false;      ///< instead, where that many do not fit
-  int64_t max_outputs = 16;     ///< rows a step returns logits for
-  int64_t sequences = 4;        ///< at once, each with windows of its own
-  int64_t memory_limit = 0;     ///< bytes of each memory; 0: what it has free, less the reserve
-  bool pretend = false;         ///< the limit may exceed what is free
-  int64_t reserve = -1;         ///< bytes of what is free to leave alone; −1: default_reserve()
-  bool weights_mapped = false;  ///< weights stay in the file's pages
-  bool spill = false;           ///< mapped weights of a layer are dropped once it has used them
-  std::vector<int64_t> others;  ///< by device: bytes planned for something else
-  int64_t offload = -1;  ///< layers (and the output as one more) that are not on the first device
-                         ///< of several, the last ones; −1: as many as fit
-  bool beside = false;   ///< the process itself is in another model's plan
-  /// On the host beside all that: what drafters keep, in all and for each token of the context, and
-  /// what grammars may take.
-  int64_t drafter_bytes = 0;
-  int64_t drafter_token_bytes = 0;
-  int64_t grammar_bytes = 0;
-  /// Every node is a program of its own, so that what it is given can be looked at before it runs:
-  /// Executor::observe.
+  bool k_auto = false;          ///< keys may be q8_0 if the plan does not fit with k_type
+  bool v_auto = false;          ///< likewise values
+  int64_t max_rows = 512;       ///< tokens in one step
+  bool fewer_rows = false;      ///< steps may be shorter if max_rows does not fit
+  int64_t max_outputs = 16;     ///< rows of one step that return logits
+  int64_t sequences = 4;        ///< at the same time; each has its own sliding windows
+  int64_t memory_limit = 0;     ///< bytes in each budget; 0: its free memory minus the reserve
+  bool pretend = false;         ///< memory_limit may exceed the free memory
+  int64_t reserve = -1;         ///< bytes of free memory left unused; −1: default_reserve()
+  bool weights_mapped = false;  ///< weights stay in the mapped file
+  bool spill = false;           ///< each layer's mapped weights leave memory after their use
+  std::vector<int64_t> others;  ///< by device: bytes already planned for other models
+  /// Number of layers not on the first device: the last ones. The output counts as one more layer.
+  /// −1: as many as fit. Unused with one device.
+  int64_t offload = -1;
+  bool beside = false;  ///< another model's plan already counts the process itself
+  // Further host memory, in bytes:
+  int64_t drafter_bytes = 0;        ///< of the drafters
+  int64_t drafter_token_bytes = 0;  ///< of the drafters, for each token of the context
+  int64_t grammar_bytes = 0;        ///< most that grammars may take
+  /// Compiles each node into a program of its own, as Executor::observe() needs.
   bool observed = false;
 };
 
-/// What a plan puts on one device.
+/// The plan of one device.
 struct DevicePlan {
-  int64_t bytes[kPurposeCount] = {};
-  int64_t drafters = 0;  ///< what they keep besides the model that drafts
-  int64_t grammars = 0;
+  int64_t bytes[kPurposeCount] = {};       ///< by Purpose
+  int64_t drafters = 0;                    ///< bytes of the drafters, without a draft model
+  int64_t grammars = 0;                    ///< bytes
   std::vector<WeightPlace> weight_places;  ///< by index of the source's weights
-  /// Bytes of each of the weights' buffers: as few as Device::largest_buffer() allows.
+  /// Bytes of each buffer of weights. There are as few as Device::largest_buffer() allows.
   std::vector<int64_t> weight_buffers;
-  bool mapped = false;  ///< its weights stay in the file's pages: adopted
+  bool mapped = false;  ///< weights are adopted from the mapped file (Device::adopt)
 
-  int64_t total() const;
+  int64_t total() const;  ///< bytes of all purposes, drafters and grammars
 };
 
 struct MemoryPlan {
@@ -65,54 +64,61 @@ struct MemoryPlan {
   KvLayout kv_layout;             ///< kinds by device
   std::vector<int32_t> kv_pages;  ///< by kind
   Placement placement;
-  std::vector<DevicePlan> devices;
-  std::vector<MemoryBudget> budgets;  ///< the host's first
+  std::vector<DevicePlan> devices;    ///< the host's processor first, if there are several
+  std::vector<MemoryBudget> budgets;  ///< that of the first device first
 
-  // What was chosen.
+  // The planner's choices:
   int64_t max_rows = 0;
   int64_t max_outputs = 0;
   DType k_type = DType::f16;
   DType v_type = DType::f16;
-  bool spilled = false;      ///< the weights' line is what of them is in memory at a time
-  int64_t file_weights = 0;  ///< bytes of all weights as they lie in the file
+  bool spilled = false;      ///< `weights` counts only the layers resident at once, not all
+  int64_t file_weights = 0;  ///< bytes of all weights in the file
 
   // Sums over devices.
   int64_t bytes(Purpose purpose) const;
   int64_t total() const;
   int64_t drafters() const { return devices[0].drafters; }
   int64_t grammars() const { return devices[0].grammars; }
-  int64_t available() const;
-  /// Of the devices of a budget; of kv alone or all.
+  int64_t available() const;  ///< of all budgets; memory in two budgets counts once
+
+  /// Bytes planned for the devices of a budget: all of them, or those of one purpose.
   int64_t used(const MemoryBudget& budget) const;
   int64_t used(const MemoryBudget& budget, Purpose purpose) const;
 };
 
-/// What devices need for a step's results and work space.
+/// Memory of one step's results and work space.
 struct StepMemory {
   struct OfDevice {
     ArenaPlan arena;
-    int64_t scratch = 0;
+    int64_t scratch = 0;  ///< bytes
   };
   std::vector<OfDevice> devices;
 };
+/// Plans the memory of one step whose nodes have been placed.
 StepMemory plan_step(const Graph& graph, std::span<const PlacedSegment> segments,
                      std::span<Device* const> devices);
 
-/// The graph of one step with these rows and outputs. A layer's cache is where the layer is.
+/// Builds the graph of one step: `rows` tokens in, logits for `outputs` of these rows out. The
+/// cache of a layer is on the device of the layer. Errors: bad_file, unsupported.
 Result<Graph> build_graph(const Model& model, const WeightTable& weights, int64_t rows,
                           int64_t outputs, DType k_type, DType v_type,
                           const Placement& placement = {});
 
-/// Plans one device, or several of which the first is the host's processor. Without a number of
-/// layers for the others they get as many of the last ones as fit, together with their part of the
-/// cache. Where not all fits, rows of a step are given up first (if allowed: nothing that is
-/// computed depends on them), then the cache's types (if automatic). bad_file or unsupported if the
-/// model cannot be built or the first device cannot run a node (with the reason); does_not_fit says
-/// whether weights or context are too large and what would fit.
+/// Plans the memory of a model on one or several devices. Of several, the first is the host's
+/// processor. If PlanRequest::offload is −1, the other devices get as many of the last layers as
+/// fit, together with the cache of these layers.
+///
+/// If the plan does not fit, the planner first tries shorter steps (if fewer_rows; no result
+/// depends on the length of a step), then q8_0 for the cache (if k_auto or v_auto).
+///
+/// Errors: bad_file if the model cannot be built; unsupported, with the reason, if the first device
+/// cannot run a node; does_not_fit, which says what is too large, the weights or the context, and
+/// what would fit instead.
 Result<MemoryPlan> plan_memory(const Model& model, const WeightTable& weights,
                                std::span<Device* const> devices, const PlanRequest& request);
 
-/// The smallest power of two that holds `rows`, at most `max_rows`: programs are kept per bucket.
+/// Rows of the program that serves a step of `rows` rows: the next power of two, at most max_rows.
 int64_t row_bucket(int64_t rows, int64_t max_rows);
 
 }  // namespace infer

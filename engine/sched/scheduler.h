@@ -1,13 +1,15 @@
-// Continuous batching: every step takes decode rows and chunks of prompts from the active
-// sequences, as many as the step's rows allow.
+// Continuous batching. Each step mixes decode rows and chunks of prompts of the active sequences,
+// up to the step's limits of rows and results.
 //
-// Where the cache has too few pages for all, the youngest sequences wait: their pages are given up
-// (full ones stay known as long as nobody needs them) and computed again when another has ended.
-// The oldest always goes on, so that all come to an end; one that never ends, shifting its context,
-// keeps those from running for which there is no room beside it. A row's results depend on its
-// tokens alone: waiting changes none. Where devices have two numeric classes they depend on the
-// tokens' roles as well, which tokens keep: a sequence's rows in a step are of one role, and those
-// that were generated come first.
+// If the cache runs out of pages, the youngest sequences are preempted: their pages are freed and
+// recomputed later. Full pages stay in the prefix cache until the space is needed. The oldest
+// sequence is never preempted for another, so every sequence ends. There is one exception: a
+// sequence that shifts its context may never end. Sequences that do not fit beside it then wait.
+//
+// The results of a row depend only on the tokens up to it, so preemption changes no result. On
+// devices with two numeric classes (Device::two_classes) results also depend on the roles of the
+// tokens. A token keeps its role. There, all rows of a sequence in one step have the same role, and
+// the rows of generated tokens come first in the step.
 #pragma once
 
 #include <atomic>
@@ -24,32 +26,39 @@
 
 namespace infer {
 
-/// One sequence's tokens and what is to be done with them. Owned by its session; while it is active
-/// only the scheduler's thread touches it, except for `cancelled`.
+/// The tokens of one sequence and how to compute them. Its owner (a session) hands it to the
+/// scheduler with add() and gets it back with Consumer::done(). In between only the scheduler's
+/// thread uses it. Any thread may set `cancelled` at any time.
 struct Sequence {
-  KvCache::SequenceId kv = 0;
-  std::vector<int32_t> tokens;  ///< those in the cache, then those to compute
-  std::vector<bool> generated;  ///< by token, whether the model made it; those beyond the end were
-                                ///< given. It is kept when tokens are computed again
-  int64_t computed = 0;         ///< tokens, the first ones, that have been computed once, before a
-                                ///< shift at other positions; some perhaps again to be
-  bool every_logit = false;     ///< results for every token rather than for the last to compute
-  int64_t results_from = 0;     ///< with every_logit: the first token whose results are wanted
-  /// When the context is full: −1: the sequence ends; else the first `keep` tokens and the later
-  /// half of the rest stay and are computed anew at their new positions, and it goes on.
+  KvCache::SequenceId kv = 0;   ///< the sequence in the scheduler's cache
+  std::vector<int32_t> tokens;  ///< tokens already in the cache, then tokens to compute
+  /// By token: true if the model made it. Tokens beyond the end of this vector were given. It does
+  /// not change when tokens are recomputed.
+  std::vector<bool> generated;
+  /// Number of leading tokens computed at least once. After a shift or preemption some of them may
+  /// have to be recomputed.
+  int64_t computed = 0;
+  /// True: results for each token from `results_from` on, but for none of the first `computed`
+  /// tokens. False: results for the last token only.
+  bool every_logit = false;
+  int64_t results_from = 0;
+  /// What to do when the context is full. −1: end the sequence with does_not_fit. Otherwise shift
+  /// it: keep the first `keep` tokens and the last of the others, as many as half of the remaining
+  /// context holds; drop the tokens in between; recompute the tokens that moved.
   int64_t keep = -1;
-  int64_t shifted = 0;  ///< tokens dropped by that
-  int64_t reused = 0;   ///< tokens that the cache knew already
-  /// Where tokens may be proposed for it: then the consumer takes the rows after several tokens in
-  /// one step. Null: one after another.
+  int64_t shifted = 0;  ///< tokens dropped by shifts so far
+  int64_t reused = 0;   ///< tokens never computed for it, since the cache held them already
+  /// Not null: the scheduler may verify drafted tokens for this sequence. The consumer then gets
+  /// several rows in one step. Null: at most one generated token per step.
   Drafting* drafting = nullptr;
-  Consumer* consumer = nullptr;  ///< takes its results
+  Consumer* consumer = nullptr;  ///< gets the results; not owned
   std::atomic<bool> cancelled{false};
 
-  /// Makes room for one token more, so that append_generated() does not fail.
+  /// Makes room for one more token, so that the next append_generated() cannot fail. May throw
+  /// std::bad_alloc.
   void reserve_one();
   void append_generated(int32_t token);
-  /// Forgets tokens from `length` on. Does not fail.
+  /// Removes the tokens from index `length` on. Cannot fail.
   void cut(size_t length);
   bool is_generated(int64_t token) const {
     return token < static_cast<int64_t>(generated.size()) && generated[static_cast<size_t>(token)];
@@ -58,59 +67,64 @@ struct Sequence {
  private:
   friend class Scheduler;
   uint64_t arrival_ = 0;
-  bool waiting_ = false;  ///< for another to end
-  bool ready_ = true;     ///< in the step being built
+  bool waiting_ = false;  ///< preempted: not computed until retry()
+  bool ready_ = true;     ///< its consumer can take results in the step being built
 };
 
-/// One thread.
+/// Not thread-safe: one thread makes all calls. It calls the consumers from that thread and, for
+/// Consumer::step, also from the threads of Executor::threads().
 class Scheduler {
  public:
-  /// Steps hold at most max_rows rows and max_outputs results.
+  /// A step has at most max_rows rows and max_outputs results. The executor and the cache outlive
+  /// the scheduler, or are replaced by move_to().
   Scheduler(Executor& executor, KvCache& cache, int64_t max_rows, int64_t max_outputs);
 
-  /// The sequence has at least one token to compute.
+  /// Starts a sequence. It has at least one token to compute.
   void add(Sequence* sequence);
   bool idle() const { return active_.empty(); }
   size_t active() const { return active_.size(); }
-  /// Proposes tokens for sequences that have a Drafting; it outlives the scheduler. Null: nobody.
+  /// Sets the speculator, which drafts tokens for each sequence with a Drafting. It outlives the
+  /// scheduler. Null: no drafts.
   void set_speculator(Speculator* speculator) { speculator_ = speculator; }
-  /// Told what every step does from now on; null: nobody is. It outlives that.
+  /// Records every later step; null: stop. The recorder lives until the next set_recorder().
   void set_recorder(StepRecorder* recorder) { recorder_ = recorder; }
-  /// Computes on something else from now on. Of all sequences that are active the new cache holds
-  /// nothing, so that their tokens are computed again.
+  /// Uses another executor and another cache from now on. The new cache has the same sequences, but
+  /// empty (KvCache::take_sequences), so the tokens of all active sequences are recomputed.
   void move_to(Executor& executor, KvCache& cache, int64_t max_rows, int64_t max_outputs);
-  /// Asked when a device has failed, before that ends the sequences. Ok: it has called move_to().
-  /// Else the sequences end with what it returns.
+  /// Sets what to do when a step fails with StatusCode::device. Ok means that `recover` has called
+  /// move_to(), and the sequences continue. Otherwise every sequence ends with the status that
+  /// `recover` returned. Without `recover` every sequence ends with the failure itself.
   void set_recovery(std::function<Status(const Status& failure)> recover) {
     recover_ = std::move(recover);
   }
-  /// Computes one step. Sequences that end are told and removed. What is recorded of a step in
-  /// which nothing was computed is dropped.
+  /// Computes one step. A sequence that ends is removed, then its Consumer::done() is called. A
+  /// step that computed nothing is not recorded.
   void step();
-  /// Whether the last step() computed nothing because no sequence was ready.
+  /// True if the last step() computed nothing because the consumer of some sequence was not ready.
   bool stalled() const { return stalled_; }
-  /// Makes the youngest sequence that holds pages wait; false if at most one holds any.
+  /// Preempts the youngest sequence that holds pages. False, without effect, if fewer than two
+  /// sequences hold pages.
   bool preempt();
-  /// There may be room for those that wait.
+  /// Lets preempted sequences compute again, since there may be room now.
   void retry();
   /// Ends every sequence with this status.
   void finish_all(const Status& status);
 
  private:
-  /// A sequence's rows in the step being built.
+  /// The rows of one sequence in the step being built.
   struct Part {
     Sequence* sequence;
-    int64_t first;  ///< token
-    int64_t count;
+    int64_t first;  ///< index of the first token
+    int64_t count;  ///< tokens, without drafted ones
     int64_t results;
-    int64_t drafted = 0;  ///< further rows and results: tokens proposed to follow
-    // When they have been computed:
-    std::span<const float> logits{};  ///< of its results
-    int64_t accepted = 0;             ///< proposed tokens that were what the consumer chose
+    int64_t drafted = 0;  ///< drafted tokens: each is one more row with a result
+    // Set once the step has been computed:
+    std::span<const float> logits{};  ///< [results + drafted, vocabulary]
+    int64_t accepted = 0;             ///< drafted tokens equal to the tokens that were chosen
     bool goes_on = true;
     Status failure{};
   };
-  /// Whether a part's rows were generated.
+  /// Whether the model made the tokens of this part.
   static bool made_by_model(const Part& part) { return part.sequence->is_generated(part.first); }
   /// A sequence that ends with the step.
   struct End {
@@ -142,8 +156,8 @@ class Scheduler {
   KvCache* cache_;
   int64_t max_rows_;
   int64_t max_outputs_;
-  std::vector<Sequence*> active_;  ///< whose turn comes first
-  std::vector<Sequence*> order_;   ///< of the step being built
+  std::vector<Sequence*> active_;  ///< rotated every step: the first one has the first turn
+  std::vector<Sequence*> order_;   ///< copy of active_ for the step being built
   std::vector<Part> parts_;
   int64_t rows_ = 0;
   int64_t outputs_ = 0;
@@ -151,10 +165,10 @@ class Scheduler {
   std::vector<KvCache::SequenceId> ids_;
   std::vector<End> ends_;
   Speculator* speculator_ = nullptr;
-  std::vector<Speculator::Item> items_;  ///< of a step with nothing but tokens that follow
+  std::vector<Speculator::Item> items_;  ///< sequences with drafts; empty if a prompt is computed
   StepRecorder* recorder_ = nullptr;
   std::function<Status(const Status&)> recover_;
-  Status lost_;  ///< a device failed while a step was planned
+  Status lost_;  ///< the device failure while a step was planned; else ok
   uint64_t arrivals_ = 0;
   bool stalled_ = false;
 };

@@ -1,10 +1,10 @@
-// Speculation over the sequences of an engine: which drafter proposes how many tokens for each in a
-// step, and what came of it.
+// Speculation for all sequences of an engine. For each step and each sequence the Speculator
+// chooses a drafter and a number of tokens to draft. It learns from how many were accepted.
 //
-// The tokens are those that would come anyhow, since the model itself chooses every one of them
-// (Leviathan et al. 2023; Chen et al. 2023, here with the draws fixed beforehand); what is decided
-// here is the speed alone. For every step that number of tokens is proposed which promises the most
-// tokens a second, by the acceptance seen and the times measured so far; none is such a number.
+// Speculation changes only the speed, never a token: the model itself chooses every token
+// (Leviathan et al. 2023; Chen et al. 2023; here the random draws of the sampler are fixed
+// beforehand). The number of drafted tokens is the one with the most expected tokens a second,
+// estimated from the acceptance and the times seen so far. That number may be 0.
 #pragma once
 
 #include <memory>
@@ -20,78 +20,83 @@
 namespace infer {
 
 struct DraftStatistics {
-  int64_t drafted = 0;       ///< tokens proposed and verified
-  int64_t accepted = 0;      ///< of them
-  int64_t tokens = 0;        ///< made in steps without prompts, those accepted among them
-  double seconds = 0;        ///< those steps', drafting included; a share where there were several
-                             ///< sequences
-  double draft_seconds = 0;  ///< of it, drafting
-  double plain_seconds = 0;  ///< what they would have taken without, by the measured costs
-  /// By place in the proposal, from 0: how often all before it were accepted, and it as well.
+  int64_t drafted = 0;   ///< tokens proposed and verified
+  int64_t accepted = 0;  ///< drafted tokens that the model chose too
+  int64_t tokens = 0;    ///< tokens generated, the accepted ones included
+  // `tokens` and the times cover only the steps that propose() was called for. A step of several
+  // sequences counts in equal shares.
+  double seconds = 0;        ///< of these steps, drafting included
+  double draft_seconds = 0;  ///< of the drafting in these steps
+  double plain_seconds = 0;  ///< estimate of `seconds` for the same tokens without speculation
+  /// By place in the proposal, from 0: how often all tokens before this place were accepted.
   std::array<int64_t, kMostDrafted> reached{};
+  /// By place: how often the token at this place was accepted as well.
   std::array<int64_t, kMostDrafted> held{};
-  /// By length of the proposal: steps, tokens accepted in them, steps with a token refused.
+  /// By length of the proposal: steps, accepted tokens, and steps that refused a token.
   struct Length {
     int64_t steps, accepted, refused;
   };
   std::array<Length, kMostDrafted + 1> lengths{};
 };
 
-/// What speculation knows of one generation. Owned by who generates.
+/// The state of speculation for one generation. Owned by the code that runs the generation.
 struct Drafting {
-  int64_t id = 0;        ///< of the sequence, for the drafters
-  int64_t fixed = -1;    ///< tokens to propose, if there are so many; −1: as many as are best
-  int64_t wanted = 0;    ///< tokens that the generation may still have
-  int64_t position = 0;  ///< of the next token, for its draws
-  const Constraint* constraint = nullptr;  ///< where the text stands
+  int64_t id = 0;        ///< identifies the sequence to the drafters
+  int64_t fixed = -1;    ///< tokens to propose in every step if possible; −1: the best number
+  int64_t wanted = 0;    ///< tokens that the generation may still make
+  int64_t position = 0;  ///< of the next token: it fixes the sampler's random draws
+  const Constraint* constraint = nullptr;  ///< state of the grammar after the text so far, or null
   DraftSampler sampler;
   DraftStatistics statistics;
   std::vector<DraftAcceptance> acceptance;  ///< by drafter
 
-  // Of the step at work.
+  // The step being computed:
   std::vector<DraftToken> proposal;
-  size_t drafter = 0;  ///< whose it is
+  size_t drafter = 0;  ///< index of the drafter that made the proposal
 
   explicit Drafting(const SamplingParams& params) : sampler(params) {}
 };
 
-/// One thread.
+/// Not thread-safe: one thread makes all calls. For each step: propose(), ran(), then verified()
+/// for each sequence.
 class Speculator {
  public:
-  /// Those that cost nothing come first. `costs`: of the model's steps.
+  /// Drafters whose proposals take next to no time come first. `costs`: seconds of the model's
+  /// steps by rows.
   Speculator(std::vector<std::unique_ptr<Drafter>> drafters, const StepCosts& costs);
 
   struct Item {
     Drafting* drafting;
-    std::span<const int32_t> history;
-    int64_t room;  ///< tokens that the context has for proposals
+    std::span<const int32_t> history;  ///< all tokens of the sequence so far
+    int64_t room;                      ///< tokens that the context has left for proposals
   };
-  /// Makes the proposals for a step in which each of these sequences computes one token and what is
-  /// proposed for it, `others` compute one each, and that may have `rows` rows in all. Drafters
-  /// that fail propose nothing.
+  /// Sets Drafting::proposal of every item for one step. In that step each item computes one token
+  /// and its proposal, and `others` more sequences compute one token each. The step may have at
+  /// most `rows` rows in all. A drafter that fails proposes nothing.
   void propose(std::span<const Item> items, int64_t others, int64_t rows);
-  /// That step has been computed: it had so many rows.
+  /// The step has been computed: it had this many rows and took this long.
   void ran(int64_t rows, double seconds);
-  /// For each of its sequences: so many of the proposed tokens were what the model chose.
+  /// Called for each sequence of the step that has a Drafting: the model chose the first `accepted`
+  /// tokens of its proposal.
   void verified(Drafting& drafting, int64_t accepted);
-  /// A generation has ended, whose tokens begin at history[from].
+  /// A generation has ended. Its own tokens start at history[from].
   void learn(int64_t id, std::span<const int32_t> history, int64_t from);
-  /// Forgets what learn() was told.
+  /// Forgets everything from learn().
   void unlearn();
-  /// The sequence is gone.
+  /// The sequence no longer exists.
   void forget(int64_t id);
 
  private:
-  /// Proposals that take time: made for all sequences together.
+  /// A proposal that takes time. Each drafter makes these for all sequences in one call.
   struct Costly {
     Item item;
     size_t drafter;
     int64_t most;
-    bool settled;         ///< whatever comes is verified
-    int64_t planned = 0;  ///< tokens of the step's plan
-    double gain = 0;      ///< of them, expected
-    bool probe = false;   ///< proposed only to learn
-    double reckoned = 0;  ///< seconds that a probe's drafting was to take
+    bool settled;         ///< all tokens proposed are verified, without choosing again
+    int64_t planned = 0;  ///< tokens in the plan of the step
+    double gain = 0;      ///< planned tokens expected to be accepted
+    bool probe = false;   ///< proposed only to measure acceptance
+    double reckoned = 0;  ///< estimated seconds of drafting, of a probe
     DraftRequest request{};
   };
 
@@ -111,13 +116,13 @@ class Speculator {
   StepCosts costs_;
   std::vector<DraftAcceptance> acceptance_;  ///< by drafter, of all sequences
   double total_seconds_ = 0;                 ///< of all steps
-  double probe_seconds_ = 0;                 ///< what was proposed only to learn has taken
+  double probe_seconds_ = 0;                 ///< estimated cost of all probes
 
-  // Of the step at work.
+  // The step being computed:
   DraftStep step_;
   double draft_seconds_ = 0;
-  double step_seconds_ = 0;   ///< a sequence's share
-  double plain_seconds_ = 0;  ///< without proposals, a sequence's share
+  double step_seconds_ = 0;   ///< share of one sequence
+  double plain_seconds_ = 0;  ///< share of one sequence in a step without proposals
   int64_t sequences_ = 0;
   std::vector<Costly> costly_;
   DraftRequest request_;

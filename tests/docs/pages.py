@@ -102,6 +102,37 @@ def flags_of(text):
     return {re.match(r"[\w-]+", word)[0] for word in said if re.match(r"--?[a-zA-Z]", word)}
 
 
+def quotes_of(text):
+    """Blocks of code that name the file they are from, as (path, code): ```cpp engine/ops/add.cpp"""
+    named = [(info.split(), code) for info, code in taken_apart(text)[1]]
+    return [(words[1], code) for words, code in named if len(words) == 2 and words[1] != "runnable"]
+
+
+def wrong_quotes(page, root):
+    """Quotes that are not in their file. A line of "…" stands for lines that are left out; what
+    stands between must be lines of the file as they are, in its order."""
+    wrong = []
+    for path, code in quotes_of(page.read_text(encoding="utf-8")):
+        file = root / path
+        if not file.is_file():
+            wrong.append(f"{path}: there is no such file")
+            continue
+        lines = file.read_text(encoding="utf-8").splitlines()
+        parts, at = [[]], 0
+        for line in code.splitlines():
+            if line.strip() == "…":
+                parts.append([])
+            else:
+                parts[-1].append(line)
+        for part in filter(None, parts):
+            found = next((i for i in range(at, len(lines)) if lines[i:i + len(part)] == part), None)
+            if found is None:
+                wrong.append(f"{path}: does not have\n" + "\n".join(part))
+                break
+            at = found + len(part)
+    return wrong
+
+
 def runnable_blocks(text):
     return [code for info, code in taken_apart(text)[1] if info == RUNNABLE]
 

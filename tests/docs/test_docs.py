@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 INFER = os.environ.get("INFER_BIN", str(ROOT / "build" / "release" / "infer"))
 DEMO = ROOT / "app" / "demo"
 OTHERS = {"-DINFER_UNITY", "-DINFER_VULKAN"}  # flags of CMake
-PAGES = sorted({ROOT / "README.md", ROOT / "examples" / "README.md",
+PAGES = sorted({ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md",
                 *(ROOT / "docs").rglob("*.md"), *(ROOT / "tools").rglob("*.md")})
 
 
@@ -36,7 +36,36 @@ def test_files_that_are_named_exist(page):
 
 def test_the_index_names_every_page():
     linked = {link.partition("#")[0] for link in pages.links_of((ROOT / "docs/README.md").read_text())}
-    assert {p.name for p in (ROOT / "docs").glob("*.md")} - {"README.md"} <= linked
+    docs = ROOT / "docs"
+    assert {str(p.relative_to(docs)) for p in docs.rglob("*.md")} - {"README.md"} <= linked
+
+
+@by_name(PAGES)
+def test_code_that_is_quoted_is_in_its_file(page):
+    assert pages.wrong_quotes(page, ROOT) == []
+
+
+@pytest.mark.parametrize("page", ["operation", "type", "architecture", "back-end", "command"])
+def test_every_kind_of_addition_is_walked_through(page):
+    text = (ROOT / "docs" / "adding" / f"{page}.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert headings[0].startswith("1. ")
+    assert headings[-2:] == ["See that it works", "What the tests do by themselves"]
+    blocks = [info for info, _ in pages.taken_apart(text)[1]]
+    assert [info for info in blocks if info in ("", "cpp", "cmake", "python", "glsl")] == [], \
+        "code here is quoted, with the file it is from"
+    assert len(pages.quotes_of(text)) >= 3
+
+
+def test_usual_changes_name_their_files():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = text.split("\n## Where a change goes\n")[1].split("\n## ")[0]
+    rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| a")]
+    assert len(rows) >= 10
+    for change, files in rows:
+        named = re.findall(r"`([\w./+-]+)`", files)
+        assert any((ROOT / name).exists() for name in named), change
+        assert [name for name in named if "/" in name and not (ROOT / name).exists()] == [], change
 
 
 @pytest.fixture(scope="session")
@@ -189,6 +218,18 @@ def test_dead_links_are_found(made_up, tmp_path, text):
 ])
 def test_names_of_files_are_found(made_up, tmp_path, text, count):
     assert len(pages.missing_files(made_up(text), tmp_path)) == count
+
+
+@pytest.mark.parametrize("block, count", [
+    ("cpp engine/made.h\n  one\ntwo", 0), ("cpp engine/made.h\n  one\n…\nthree", 0),
+    ("cpp engine/made.h\n…\nthree", 0), ("cpp\nany", 0), ("sh runnable\nany", 0),
+    ("cpp engine/made.h\none", 1), ("cpp engine/made.h\n  one\nthree", 1),
+    ("cpp engine/made.h\nthree\n…\ntwo", 1), ("cpp engine/made.h\ntwo\n…\ntwo", 1),
+    ("cpp engine/none.h\n  one", 1), ("cpp engine/made.h\n  one\ntwo\nfour", 1),
+])
+def test_quotes_are_compared(made_up, tmp_path, block, count):
+    (tmp_path / "engine" / "made.h").write_text("  one\ntwo\nthree\n")
+    assert len(pages.wrong_quotes(made_up(f"```{block}\n```\n"), tmp_path)) == count
 
 
 @pytest.mark.parametrize("text, flags", [

@@ -235,9 +235,7 @@ void declare_running(Options options, ModelArgs& args, const char* step_names) {
   options.flag("--mmap,--no-repack,!--no-mmap", load.mmap,
                "Use the weights as they lie in the mapped file: loads at once, runs slower; "
                "--no-mmap: not");
-  options.add("-ngl,--gpu-layers,--n-gpu-layers", "N", args.gpu_layers,
-              "Layers that the GPU of --device computes, the last ones and the output as one more; "
-              "all; or auto, as without it: as many as fit");
+  declare_placement(options, args.placement);
   options
       .add("--fallback", "DEVICE", load.fallback,
            "Where to go on if the device fails, while loading or later: cpu")
@@ -343,20 +341,6 @@ std::optional<int64_t> memory_of(std::string_view text, const std::string& names
   return std::nullopt;
 }
 
-/// "20", "all", "auto".
-int32_t gpu_layers_of(const std::string& text) {
-  constexpr int32_t kAll = 1 << 20;
-  if (text == "auto") return -1;
-  if (text == "all") return kAll;
-  int32_t layers = -1;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, layers);
-  if (parsed.ec != std::errc() || parsed.ptr != end || layers < 0) {
-    usage(fmt::format("-ngl: expected a number of layers, all or auto, found '{}'", text));
-  }
-  return layers;
-}
-
 }  // namespace
 
 LoadOptions load_options(const ModelArgs& args) {
@@ -369,7 +353,7 @@ LoadOptions load_options(const ModelArgs& args) {
   if (load.fallback.empty()) require_device(load.device);
   if (load.context < 0) usage("--ctx-size: expected 0 or more tokens");
   load.threads = thread_count(load.threads);
-  if (!args.gpu_layers.empty()) load.gpu_layers = gpu_layers_of(args.gpu_layers);
+  apply_placement(args.placement, load);
   if (!args.memory.empty()) {
     const std::optional<int64_t> bytes = memory_of(args.memory, load.device);
     if (!bytes || *bytes == 0) {
@@ -425,10 +409,11 @@ void tell_choice(const Engine& engine) {
 std::unique_ptr<Engine> load_engine(const ModelArgs& args) {
   const LoadOptions load = load_options(args);
   if (load.gpu_layers > 0 && is_cpu(load.device) && !args.quiet) {
-    note("-ngl {} without a GPU: all runs on the CPU; --device names one", args.gpu_layers);
+    note("-ngl {} without a GPU: all runs on the CPU; --device names one",
+         args.placement.gpu_layers);
   }
   const InterruptScope scope;
-  std::unique_ptr<Engine> engine = must_read(Engine::load(args.path, load));
+  std::unique_ptr<Engine> engine = must_fit(Engine::load(args.path, load), args.path, load);
   warn_of_context(args, engine->model().context);
   if (args.verbose && !args.quiet) tell_choice(*engine);
   return engine;

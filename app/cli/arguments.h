@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/failure.h"
 #include "cli/options.h"
+#include "cli/placement.h"
 #include "infer/infer.hpp"
 
 namespace infer::cli {
@@ -63,7 +65,7 @@ struct ModelArgs {
   std::string draft_hub;  ///< a draft model by its name on the hub
   LoadOptions load;
   std::optional<int32_t> step_tokens;
-  std::string gpu_layers;
+  PlacementArgs placement;
   std::string memory;
   std::string reserve;
   bool quiet = false;
@@ -101,6 +103,14 @@ void require_device(const std::string& name);
 LoadOptions load_options(const ModelArgs& args);
 /// Warns where -c is more than the tokens that the model was trained for.
 void warn_of_context(const ModelArgs& args, int64_t trained);
+/// The value, or throws as must_read() does; if a model does not fit, the message says what would.
+template <typename T>
+T must_fit(Result<T> result, const std::string& path, const LoadOptions& options) {
+  if (!result && result.error().code() == StatusCode::does_not_fit) {
+    throw Failure(kExitDoesNotFit, result.error().message() + fitting_options(path, options));
+  }
+  return must_read(std::move(result));
+}
 /// Loads the model; Ctrl-C ends it. Throws Failure. Says what may surprise, and with -v what was
 /// chosen.
 std::unique_ptr<Engine> load_engine(const ModelArgs& args);

@@ -65,9 +65,6 @@ constexpr Habit kHabits[] = {
     {"-sm --split-mode -ts --tensor-split -mg --main-gpu", Takes::value, true,
      "name the devices, which share the layers by what memory they have free: --device "
      "vulkan:0,vulkan:1"},
-    {"-ot --override-tensor -ncmoe --n-cpu-moe", Takes::value, true,
-     "layers are placed as a whole: -ngl N"},
-    {"-cmoe --cpu-moe", Takes::nothing, true, "layers are placed as a whole: -ngl N"},
     {"-no-cnv --no-conversation", Takes::nothing, false, nullptr, "run"},
     {"-no-cnv --no-conversation", Takes::nothing, true, "use 'infer run'", "chat"},
     {"-cnv --conversation", Takes::nothing, false, nullptr, "chat"},

@@ -47,7 +47,7 @@ int64_t process_status(const std::string& name) {
 Used check(const std::string& path, LoadOptions load, const MemoryReport& planned) {
   Used used;
   load.context = planned.context;
-  const std::unique_ptr<Engine> engine = must_read(Engine::load(path, load));
+  const std::unique_ptr<Engine> engine = must_fit(Engine::load(path, load), path, load);
   used.loading = process_status("VmHWM");
   const std::unique_ptr<Session> session = must(engine->open_session());
   const int32_t vocabulary = engine->vocabulary_size();
@@ -104,6 +104,7 @@ Json to_json(const MemoryReport& memory) {
           {"spilled", memory.spilled},
           {"layers", memory.layers},
           {"gpu_layers", memory.gpu_layers},
+          {"cpu_experts", memory.cpu_experts},
           {"devices", std::move(devices)},
           {"refused", memory.refused}};
 }
@@ -127,8 +128,11 @@ void print_table(const MemoryReport& memory) {
       memory.pages, human_bytes(memory.page_bytes), memory.cache_type_k, memory.cache_type_v);
   say("  batch        {} tokens a step", memory.batch_rows);
   if (memory.devices.size() < 2) return;
-  say("  placement    {} of {} layers and output on other devices than the CPU", memory.gpu_layers,
-      memory.layers + 1);
+  say("  placement    {} of {} layers and output on other devices than the CPU{}",
+      memory.gpu_layers, memory.layers + 1,
+      memory.cpu_experts == 0
+          ? ""
+          : fmt::format("; the experts of {} of them on the CPU", memory.cpu_experts));
   for (const DeviceMemoryReport& device : memory.devices) {
     const int64_t total =
         device.weights + device.kv + device.activations + device.scratch + device.other;
@@ -141,7 +145,7 @@ void print_table(const MemoryReport& memory) {
 int plan(PlanArgs& args) {
   const LoadOptions load = load_options(args.model);
   require_device(load.device);
-  const MemoryReport memory = must_read(plan_model(args.model.path, load));
+  const MemoryReport memory = must_fit(plan_model(args.model.path, load), args.model.path, load);
   warn_of_context(args.model, must_read(describe_model(args.model.path)).context);
   Json json = to_json(memory);
   if (!args.json) {

@@ -45,7 +45,8 @@ struct Value {
   int64_t offset = 0;                   ///< of a view: bytes from the base's start
 };
 
-/// The parts of a model that can be placed on their own.
+/// The parts of a model that can be placed by themselves. `feed_forward`: of a layer with experts
+/// its norms, router and shared expert.
 enum class UnitKind : uint8_t { embedding, attention, feed_forward, experts, output };
 
 struct Unit {

@@ -74,6 +74,7 @@ ValueId experts_block(ModelBuilder& m, ValueId x, int64_t layer, const ExpertsBl
   const ValueId bias = m.optional_weight(name("exp_probs_b.bias"), {b.experts});
   const std::vector<ValueId> routed = m.g.add_all(b.route, {logits, bias});
   if (routed.size() != 2) return kNoValue;
+  m.g.set_unit({UnitKind::experts, static_cast<int32_t>(layer)});
   const auto linear = [&](ValueId in, const char* part, int64_t n) {
     return m.expert_linear(in, routed[0], name(part), n, b.experts);
   };
@@ -81,6 +82,7 @@ ValueId experts_block(ModelBuilder& m, ValueId x, int64_t layer, const ExpertsBl
   const ValueId up = linear(x, "ffn_up_exps", b.width);
   const ValueId down = linear(m.g.add(glu, {gate, up}), "ffn_down_exps", embedding);
   const ValueId mixed = m.g.add(op::MoeCombine{}, {down, routed[1]});
+  m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
   if (b.shared_width == 0) return mixed;
   return m.add(mixed, feed_forward_block(m, x, layer, b.shared_width, glu, "_shexp"));
 }

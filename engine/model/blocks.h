@@ -38,7 +38,8 @@ ValueId feed_forward_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t wi
 
 /// A router "ffn_gate_inp" (with the selection bias "exp_probs_b" where present) and the experts
 /// "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"; with shared_width > 0 a further feed-forward
-/// "ffn_*_shexp" that every token takes is added.
+/// "ffn_*_shexp" that every token takes is added. The experts and their sum are a unit of their own
+/// (UnitKind::experts); the rest belongs to the layer's feed-forward.
 struct ExpertsBlock {
   int64_t experts = 0;
   int64_t width = 0;

@@ -62,8 +62,7 @@ void DecoderModel::build(ModelBuilder& m) const {
     x = m.add(x, h, residual_scale);
 
     const bool routed = m.has(block_name(layer, "ffn_gate_inp.weight"));
-    m.g.set_unit(
-        {routed ? UnitKind::experts : UnitKind::feed_forward, static_cast<int32_t>(layer)});
+    m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
     h = norm(x, layer, ffn_norm_name, pre_norms);
     h = routed ? experts_block(m, h, layer, experts, glu)
                : feed_forward_block(m, h, layer, params.feed_forward[i], glu);

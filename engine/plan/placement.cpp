@@ -12,18 +12,14 @@
 namespace infer {
 namespace {
 
-/// Layers, then the output and the embedding.
-int64_t unit_number(const Unit& unit, int64_t layers) {
-  switch (unit.kind) {
-    case UnitKind::embedding: return layers + 1;
-    case UnitKind::output: return layers;
-    default: return unit.layer;
-  }
-}
+constexpr int64_t kLayerUnits = 3;
 
-std::string unit_name(int64_t unit, int64_t layers) {
-  if (unit > layers) return "the embedding";
-  return unit == layers ? std::string("the output") : fmt::format("layer {}", unit);
+std::string layer_unit_name(UnitKind kind, int64_t layer) {
+  switch (kind) {
+    case UnitKind::feed_forward: return fmt::format("the feed-forward part of layer {}", layer);
+    case UnitKind::experts: return fmt::format("the expert part of layer {}", layer);
+    default: return fmt::format("layer {}", layer);  // what stays where its attention stays
+  }
 }
 
 /// Why a device does not compute a node; empty if it does.
@@ -44,27 +40,97 @@ std::string refusal(const Graph& graph, const Node& node, const Device& device,
   return {};
 }
 
+/// Gives units to devices, unless these refuse.
+class Placer {
+ public:
+  Placer(const Refusals& refused, std::span<Device* const> devices, int64_t layers)
+      : refused_(refused), devices_(devices), layers_(layers) {
+    placement.layers.resize(static_cast<size_t>(layers));
+  }
+
+  void give(const Unit& unit, int32_t device, const std::string& name) {
+    if (accepts(unit, device, name)) at(unit) = device;
+  }
+
+  /// The parts of a layer. If the attention is refused, the whole layer stays: one text says so.
+  void give_layer(int32_t layer, int32_t device, bool with_experts) {
+    const Unit attention{UnitKind::attention, layer};
+    if (!accepts(attention, device, layer_unit_name(attention.kind, layer))) return;
+    at(attention) = device;
+    for (const UnitKind kind : {UnitKind::feed_forward, UnitKind::experts}) {
+      if (kind == UnitKind::experts && !with_experts) continue;
+      give({kind, layer}, device, layer_unit_name(kind, layer));
+    }
+  }
+
+  Placement placement;
+
+ private:
+  int32_t& at(const Unit& unit) {
+    if (unit.kind == UnitKind::embedding) return placement.embedding;
+    if (unit.kind == UnitKind::output) return placement.output;
+    LayerPlace& layer = placement.layers[static_cast<size_t>(unit.layer)];
+    if (unit.kind == UnitKind::attention) return layer.attention;
+    return unit.kind == UnitKind::experts ? layer.experts : layer.feed_forward;
+  }
+
+  bool accepts(const Unit& unit, int32_t device, const std::string& name) {
+    if (device == 0) return true;
+    const auto d = static_cast<size_t>(device);
+    const std::string& reason = refused_[d][static_cast<size_t>(unit_number(unit, layers_))];
+    if (reason.empty()) return true;
+    placement.refused.push_back(fmt::format("{} stays on {}: {} cannot compute {}", name,
+                                            devices_[0]->info().name, devices_[d]->info().name,
+                                            reason));
+    return false;
+  }
+
+  const Refusals& refused_;
+  std::span<Device* const> devices_;
+  int64_t layers_;
+};
+
 }  // namespace
 
-int32_t Placement::of(const Unit& unit) const {
+int64_t unit_count(int64_t layers) { return layers * kLayerUnits + 2; }
+
+int64_t unit_number(const Unit& unit, int64_t layers) {
+  const int64_t first = unit.layer * kLayerUnits;
   switch (unit.kind) {
-    case UnitKind::embedding: return embedding;
-    case UnitKind::output: return output;
-    default: return layers.empty() ? 0 : layers[static_cast<size_t>(unit.layer)];
+    case UnitKind::attention: return first;
+    case UnitKind::feed_forward: return first + 1;
+    case UnitKind::experts: return first + 2;
+    case UnitKind::output: return layers * kLayerUnits;
+    case UnitKind::embedding: break;
   }
+  return layers * kLayerUnits + 1;
+}
+
+int32_t Placement::of(const Unit& unit) const {
+  if (unit.kind == UnitKind::embedding) return embedding;
+  if (unit.kind == UnitKind::output) return output;
+  if (layers.empty()) return 0;
+  const LayerPlace& layer = layers[static_cast<size_t>(unit.layer)];
+  if (unit.kind == UnitKind::attention) return layer.attention;
+  return unit.kind == UnitKind::experts ? layer.experts : layer.feed_forward;
 }
 
 int64_t Placement::offloaded() const {
-  return std::ranges::count_if(layers, [](int32_t device) { return device > 0; }) +
+  return std::ranges::count_if(layers, [](const LayerPlace& at) { return at.attention > 0; }) +
          (output > 0 ? 1 : 0);
 }
 
-std::vector<std::vector<std::string>> refusals(const Graph& graph, int64_t layers,
-                                               std::span<Device* const> devices,
-                                               std::span<const Weight> weights) {
-  std::vector<std::vector<std::string>> refused;
+int64_t Placement::host_experts() const {
+  return std::ranges::count_if(layers, [](const LayerPlace& at) {
+    return at.attention > 0 && at.feed_forward > 0 && at.experts == 0;
+  });
+}
+
+Refusals refusals(const Graph& graph, int64_t layers, std::span<Device* const> devices,
+                  std::span<const Weight> weights) {
+  Refusals refused;
   for (const Device* device : devices) {
-    std::vector<std::string>& units = refused.emplace_back(static_cast<size_t>(layers) + 2);
+    std::vector<std::string>& units = refused.emplace_back(unit_count(layers));
     for (const Node& node : graph.nodes()) {
       std::string& reason = units[static_cast<size_t>(unit_number(node.unit, layers))];
       if (reason.empty()) reason = refusal(graph, node, *device, weights);
@@ -73,47 +139,104 @@ std::vector<std::vector<std::string>> refusals(const Graph& graph, int64_t layer
   return refused;
 }
 
-Placement place_last(int64_t count, std::span<const int64_t> bytes, std::span<const int64_t> room,
-                     const std::vector<std::vector<std::string>>& refused,
-                     std::span<Device* const> devices) {
-  const auto units = static_cast<int64_t>(bytes.size());
-  const int64_t first = units - std::clamp<int64_t>(count, 0, units);
-  Placement placement;
-  placement.layers.assign(static_cast<size_t>(units - 1), 0);
-  double total = 0;
-  for (int64_t u = first; u < units; ++u)
-    total += static_cast<double>(bytes[static_cast<size_t>(u)]);
-  double all = 0;
-  for (size_t d = 1; d < room.size(); ++d)
-    all += static_cast<double>(std::max<int64_t>(room[d], 1));
-  const auto give = [&](int64_t unit, size_t to) {
-    if (to == 0) return;
-    const std::string& reason = refused[to][static_cast<size_t>(unit)];
-    if (!reason.empty()) {
-      placement.refused.push_back(fmt::format("{} stays on {}: {} cannot compute {}",
-                                              unit_name(unit, units - 1), devices[0]->info().name,
-                                              devices[to]->info().name, reason));
-      return;
-    }
-    int32_t& at = unit == units       ? placement.embedding
-                  : unit == units - 1 ? placement.output
-                                      : placement.layers[static_cast<size_t>(unit)];
-    at = static_cast<int32_t>(to);
+Placement place_units(const PlacementRequest& request, std::span<const int64_t> bytes,
+                      std::span<const int64_t> room, const Refusals& refused,
+                      std::span<Device* const> devices) {
+  const auto layers = (static_cast<int64_t>(bytes.size()) - 2) / kLayerUnits;
+  const int64_t parts = layers + 1;  // and the output
+  const int64_t first = parts - std::clamp<int64_t>(request.layers, 0, parts);
+  const auto keeps_experts = [&](int64_t layer) { return layer < request.host_experts; };
+  const auto part_bytes = [&](int64_t part) {
+    const auto at = static_cast<size_t>(part * kLayerUnits);
+    if (part == layers) return static_cast<double>(bytes[at]);
+    return static_cast<double>(bytes[at] + bytes[at + 1] +
+                               (keeps_experts(part) ? 0 : bytes[at + 2]));
   };
-  size_t device = 1;
-  double given = 0;
-  double reach = room.size() > 1 ? static_cast<double>(std::max<int64_t>(room[1], 1)) : 0;
-  for (int64_t u = first; u < units; ++u) {
-    const auto own = static_cast<double>(bytes[static_cast<size_t>(u)]);
-    // A unit belongs where its middle lies.
-    while (device + 1 < room.size() && (given + own / 2) * all > total * reach) {
-      reach += static_cast<double>(std::max<int64_t>(room[++device], 1));
+  double total = 0;
+  for (int64_t part = first; part < parts; ++part) total += part_bytes(part);
+  const auto room_of = [&](size_t d) { return static_cast<double>(std::max<int64_t>(room[d], 1)); };
+  double all = 0;
+  for (size_t d = 1; d < room.size(); ++d) all += room_of(d);
+
+  Placer placer(refused, devices, layers);
+  if (room.size() > 1) {
+    size_t device = 1;
+    double given = 0;
+    double reach = room_of(1);
+    for (int64_t part = first; part < parts; ++part) {
+      const double own = part_bytes(part);
+      // A part belongs to the device in whose share its middle lies.
+      while (device + 1 < room.size() && (given + own / 2) * all > total * reach) {
+        reach += room_of(++device);
+      }
+      given += own;
+      const auto to = static_cast<int32_t>(device);
+      if (part == layers) {
+        placer.give({UnitKind::output, -1}, to, "the output");
+      } else {
+        placer.give_layer(static_cast<int32_t>(part), to, !keeps_experts(part));
+      }
     }
-    given += own;
-    give(u, device);
+    if (first == 0) {
+      const int32_t to = layers > 0 ? placer.placement.layers[0].attention : 1;
+      placer.give({UnitKind::embedding, -1}, to, "the embedding");
+    }
   }
-  if (first == 0) give(units, static_cast<size_t>(units > 1 ? placement.layers[0] : 1));
-  return placement;
+  if (!request.fixed.empty()) {
+    const auto fix = [&](const Unit& unit, const std::string& name) {
+      const int32_t device = request.fixed[static_cast<size_t>(unit_number(unit, layers))];
+      if (device >= 0) placer.give(unit, device, name);
+    };
+    for (int32_t layer = 0; layer < layers; ++layer) {
+      fix({UnitKind::attention, layer}, fmt::format("the attention of layer {}", layer));
+      for (const UnitKind kind : {UnitKind::feed_forward, UnitKind::experts}) {
+        fix({kind, layer}, layer_unit_name(kind, layer));
+      }
+    }
+    fix({UnitKind::output, -1}, "the output");
+    fix({UnitKind::embedding, -1}, "the embedding");
+  }
+  for (size_t layer = 0; layer < static_cast<size_t>(layers); ++layer) {
+    LayerPlace& at = placer.placement.layers[layer];
+    if (bytes[layer * kLayerUnits + 2] == 0) at.experts = at.feed_forward;
+  }
+  return std::move(placer.placement);
+}
+
+std::string parts_of(const Placement& placement, int32_t device, int64_t layers) {
+  std::string parts;
+  const auto add = [&](const std::string& part) { parts += (parts.empty() ? "" : ", ") + part; };
+  if (placement.embedding == device) add("embedding");
+  const auto place = [&](int64_t layer) {
+    return placement.layers.empty() ? LayerPlace() : placement.layers[static_cast<size_t>(layer)];
+  };
+  // Which units of a layer the device has: a bit for each.
+  const auto units = [&](int64_t layer) {
+    const LayerPlace at = place(layer);
+    return (at.attention == device ? 1 : 0) | (at.feed_forward == device ? 2 : 0) |
+           (at.experts == device ? 4 : 0);
+  };
+  for (int64_t first = 0; first < layers; ++first) {
+    const int have = units(first);
+    if (have == 0) continue;
+    int64_t last = first;
+    while (last + 1 < layers && units(last + 1) == have) ++last;
+    constexpr const char* kBefore[] = {"",
+                                       "attention of ",
+                                       "feed-forward of ",
+                                       "",
+                                       "experts of ",
+                                       "attention and experts of ",
+                                       "feed-forward of ",
+                                       ""};
+    add(fmt::format("{}{}{}", kBefore[have],
+                    first == last ? fmt::format("layer {}", first)
+                                  : fmt::format("layers {} to {}", first, last),
+                    have == 2 || have == 3 ? " without experts" : ""));
+    first = last;
+  }
+  if (placement.output == device) add("output");
+  return parts;
 }
 
 std::vector<PlacedSegment> placed_segments(const Graph& graph, const Placement& placement,

@@ -1,4 +1,6 @@
 // Which device computes which part of a model. Pure functions.
+//
+// Devices are numbers. If there are several, device 0 is the host's processor.
 #pragma once
 
 #include <cstdint>
@@ -12,41 +14,65 @@
 
 namespace infer {
 
-/// Devices by their number. Where there are several, 0 is the host's processor and those after it
-/// are what layers are given to.
+/// The devices of one layer's units.
+struct LayerPlace {
+  int32_t attention = 0;     ///< the layer's cache is there too
+  int32_t feed_forward = 0;  ///< of a layer with experts: norms, router and shared expert
+  int32_t experts = 0;       ///< of a layer without experts: the same as feed_forward
+  bool operator==(const LayerPlace&) const = default;
+};
+
 struct Placement {
   int32_t embedding = 0;
-  std::vector<int32_t> layers;  ///< by layer; none: all on device 0
+  std::vector<LayerPlace> layers;  ///< empty: all are on device 0
   int32_t output = 0;
-  /// What was meant for another device and is on device 0, with the reason.
+  /// One text for each part that another device was to compute and cannot: device 0 does. With the
+  /// reason.
   std::vector<std::string> refused;
 
   int32_t of(const Unit& unit) const;
-  /// Layers that are not on device 0, and the output counted as one more.
+  /// Layers whose attention is not on device 0. The output counts as one more layer.
   int64_t offloaded() const;
+  /// Layers whose attention is not on device 0, but whose experts are.
+  int64_t host_experts() const;
 };
 
-/// What each device cannot compute: by device, then by layer, the output and last the embedding,
-/// the reason; empty where it can.
-std::vector<std::vector<std::string>> refusals(const Graph& graph, int64_t layers,
-                                               std::span<Device* const> devices,
-                                               std::span<const Weight> weights);
+/// Units have numbers: attention, feed-forward and experts of layer 0, those of layer 1, and so on,
+/// then the output and the embedding.
+int64_t unit_count(int64_t layers);
+int64_t unit_number(const Unit& unit, int64_t layers);
 
-/// Gives the last `count` of layers and output to the devices after the first, in their order, to
-/// each a stretch in proportion to its `room` (by device; that of device 0 does not count).
-/// `bytes`: of each layer and of the output. Where all are given away the embedding goes with the
-/// first. What a device refuses stays on device 0.
-Placement place_last(int64_t count, std::span<const int64_t> bytes, std::span<const int64_t> room,
-                     const std::vector<std::vector<std::string>>& refused,
-                     std::span<Device* const> devices);
+/// By device and unit: why the device cannot compute the unit. Empty if it can.
+using Refusals = std::vector<std::vector<std::string>>;
+Refusals refusals(const Graph& graph, int64_t layers, std::span<Device* const> devices,
+                  std::span<const Weight> weights);
+
+struct PlacementRequest {
+  /// Number of layers that the devices after the first get: the last ones. The output counts as one
+  /// more layer. With all layers they get the embedding too.
+  int64_t layers = 0;
+  int64_t host_experts = 0;  ///< in the first so many layers the experts stay on device 0
+  /// By unit: its device, whatever the numbers above say; −1: as they say. Empty: none.
+  std::vector<int32_t> fixed;
+};
+
+/// Places all units. The devices after the first share the layers in order: each gets a stretch in
+/// proportion to its `room` (by device; that of device 0 does not count). `bytes`: of each unit's
+/// weights, by unit. A unit that its device refuses stays on device 0.
+Placement place_units(const PlacementRequest& request, std::span<const int64_t> bytes,
+                      std::span<const int64_t> room, const Refusals& refused,
+                      std::span<Device* const> devices);
+
+/// What a device computes, for a reader: "layers 0 to 11 without experts, output".
+std::string parts_of(const Placement& placement, int32_t device, int64_t layers);
 
 /// A stretch of nodes on one device.
 struct PlacedSegment {
   Segment segment;
   int32_t device = 0;
 };
-/// The graph's nodes in their order, in as few stretches as can be; one for each node if `each`.
-/// `roles`: of the tokens that they are for.
+/// Divides the graph's nodes, in their order, into as few stretches as possible; one for each node
+/// if `each`. `roles`: those of the step's tokens.
 std::vector<PlacedSegment> placed_segments(const Graph& graph, const Placement& placement,
                                            bool each, Roles roles = Roles::generated);
 

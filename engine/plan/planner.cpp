@@ -5,23 +5,12 @@
 
 #include "engine/core/checked.h"
 #include "engine/ops/op.h"
+#include "engine/plan/context_plan.h"
 #include "engine/plan/host_bytes.h"
+#include "engine/plan/model_units.h"
 
 namespace infer {
 namespace {
-
-/// Context when nobody asked for one: long enough for a conversation, at most what it was trained
-/// for, and no more than half of what the weights leave free.
-constexpr int64_t kDefaultContext = 4096;
-
-/// The fewest rows that a step is cut down to, and the least context worth it where none is asked.
-constexpr int64_t kFewestRows = 16;
-constexpr int64_t kShortContext = 512;
-
-int64_t& of(DevicePlan& plan, Purpose purpose) { return plan.bytes[static_cast<size_t>(purpose)]; }
-int64_t of(const DevicePlan& plan, Purpose purpose) {
-  return plan.bytes[static_cast<size_t>(purpose)];
-}
 
 /// What the programs of one row bucket add. All programs share one arena and one scratch on each
 /// device, as large as the largest need.
@@ -51,6 +40,13 @@ Bucket measure(const Graph& graph, const Placement& placement, bool observed,
   return bucket;
 }
 
+/// How much the devices after the first get.
+struct Offload {
+  int64_t layers = 0;        ///< PlacementRequest::layers
+  int64_t host_experts = 0;  ///< PlacementRequest::host_experts
+  bool operator==(const Offload&) const = default;
+};
+
 /// Plans of one model on some devices that differ in what is asked of them.
 class Planner {
  public:
@@ -60,67 +56,51 @@ class Planner {
   }
 
   Result<MemoryPlan> plan(const PlanRequest& request) {
-    PlanRequest placed = request;
-    if (devices_.size() == 1) placed.offload = 0;
-    if (placed.offload >= 0) return plan_placed(placed);
-    INFER_TRY(placed.offload, most_layers(request));
-    Result<MemoryPlan> plan = plan_placed(placed);
-    // What was reckoned may be a little less than what is needed.
-    for (int64_t fewer = 1; placed.offload > 0 && !plan; fewer *= 2) {
+    if (devices_.size() == 1) return plan_placed(request, {});
+    INFER_CHECK_R(read_units(request));
+    const std::vector<Offload> choices = offloads(request);
+    INFER_TRY(size_t choice, first_that_fits(request, choices));
+    Result<MemoryPlan> plan = plan_placed(request, choices[choice]);
+    // What was estimated may be a little less than what is needed.
+    for (size_t fewer = 1; choice + 1 < choices.size() && !plan; fewer *= 2) {
       if (plan.error().code() != StatusCode::does_not_fit) break;
-      placed.offload = std::max<int64_t>(0, placed.offload - fewer);
-      plan = plan_placed(placed);
+      choice = std::min(choice + fewer, choices.size() - 1);
+      plan = plan_placed(request, choices[choice]);
     }
     return plan;
   }
 
-  /// What would fit instead: the end of a message.
-  std::string advice(const PlanRequest& request) {
-    std::string text;
-    const auto fits = [&](const PlanRequest& changed) { return plan(changed).has_value(); };
-    PlanRequest small = request;
-    small.k_type = small.v_type = DType::q8_0;
-    const bool smaller = dtype_info(request.k_type).block_elements == 1 ||
-                         dtype_info(request.v_type).block_elements == 1;
-    if (smaller && fits(small)) text += "; with -ctk q8_0 -ctv q8_0 it fits";
-    PlanRequest fewer = request;
-    fewer.offload = -1;
-    if (request.offload > 0) {
-      if (const Result<MemoryPlan> some = plan(fewer)) {
-        text += fmt::format("; with -ngl {} it fits", some->placement.offloaded());
-      }
+ private:
+  /// What a request leaves open, most on the devices after the first to least. Before a layer stays
+  /// on the host its experts do, and those of all other layers.
+  std::vector<Offload> offloads(const PlanRequest& request) const {
+    const int64_t given = std::max<int64_t>(request.host_experts, 0);
+    if (request.offload >= 0) return {{request.offload, given}};
+    const int64_t layers = model_.info().layers;
+    std::vector<Offload> choices{{layers + 1, given}};
+    int64_t kept = given;
+    if (request.host_experts < 0 && units_->has_experts()) {
+      while (kept < layers) choices.push_back({layers + 1, ++kept});
     }
-    PlanRequest mapped = request;
-    mapped.weights_mapped = mapped.spill = true;
-    if (!request.spill && fits(mapped)) {
-      text += "; with --spill it runs, slowly, from the file";
-    }
-    PlanRequest larger = request;
-    larger.memory_limit = int64_t{1} << 60;
-    larger.pretend = true;
-    if (const Result<MemoryPlan> free = plan(larger)) {
-      text += fmt::format("; --memory {} and as much free memory would do",
-                          format_bytes(free->total() + (free->total() >> 8)));
-    }
-    return text;
+    for (int64_t n = layers; n >= 0; --n) choices.push_back({n, kept});
+    return choices;
   }
 
- private:
   /// The first that fits: with the types asked for, then with those that may be taken instead.
-  Result<MemoryPlan> plan_placed(const PlanRequest& request) {
-    Result<MemoryPlan> plan = plan_types(request);
+  Result<MemoryPlan> plan_placed(const PlanRequest& request, const Offload& offload) {
+    Result<MemoryPlan> plan = plan_types(request, offload);
     const bool other = request.k_auto || request.v_auto;
     if (plan || !other || plan.error().code() != StatusCode::does_not_fit) return plan;
     PlanRequest small = request;
     if (request.k_auto) small.k_type = DType::q8_0;
     if (request.v_auto) small.v_type = DType::q8_0;
-    Result<MemoryPlan> second = plan_types(small);
+    Result<MemoryPlan> second = plan_types(small, offload);
     if (second || second.error().code() == StatusCode::does_not_fit) return second;
     return plan;
   }
 
-  Result<MemoryPlan> plan_types(const PlanRequest& request) {
-    INFER_CHECK_R(build(request));
+  Result<MemoryPlan> plan_types(const PlanRequest& request, const Offload& offload) {
+    INFER_CHECK_R(build(request, offload));
     for (int64_t rows = request.max_rows;;) {
       Result<MemoryPlan> plan = plan_rows(request, rows);
       const int64_t fewer = row_bucket(rows, INT64_MAX) / 2;  // the next smaller power of two
@@ -130,32 +110,17 @@ class Planner {
     }
   }
 
-  /// The graph of the largest step and what it says of units, once for each pair of types.
-  Status build_graphs(const PlanRequest& request) {
+  /// Reads the model's units, once for each pair of types.
+  Status read_units(const PlanRequest& request) {
     const auto types = std::pair(request.k_type, request.v_type);
-    if (graph_ && types == types_) return {};
-    graph_.reset();
+    if (units_ && types == types_) return {};
+    units_.reset();
     buckets_.clear();
     types_ = types;
-    INFER_TRY_S(Graph graph, build_graph(model_, weights_, request.max_rows,
-                                         std::min(request.max_outputs, request.max_rows),
-                                         types.first, types.second));
-    graph_ = std::make_unique<Graph>(std::move(graph));
-    if (devices_.size() == 1) return {};
-    const int64_t layers = model_.info().layers;
-    refused_ = refusals(*graph_, layers, devices_, weights_.source().weights());
-    unit_bytes_.assign(static_cast<size_t>(layers) + 1, 0);
-    for (const Node& node : graph_->nodes()) {
-      if (node.unit.kind == UnitKind::embedding) continue;
-      const bool output = node.unit.kind == UnitKind::output;
-      const auto unit = static_cast<size_t>(output ? layers : node.unit.layer);
-      for (const ValueId id : node.inputs) {
-        if (id == kNoValue) continue;
-        const Value& value = graph_->value(graph_->storage(id));
-        if (value.kind != Value::Kind::weight) continue;
-        unit_bytes_[unit] += devices_.back()->packed_bytes(value.desc);
-      }
-    }
+    INFER_TRY_S(units_, ModelUnits::create(
+                            model_, weights_, devices_,
+                            {request.max_rows, std::min(request.max_outputs, request.max_rows),
+                             types.first, types.second}));
     return {};
   }
 
@@ -166,8 +131,9 @@ class Planner {
     KvLayout layout;
   };
 
-  Result<Placed> place(const PlanRequest& request) const {
+  Result<Placed> place(const PlanRequest& request, const Offload& offload) const {
     Placed placed;
+    const std::span<const Weight> weights = weights_.source().weights();
     if (devices_.size() > 1) {
       const std::vector<MemoryBudget> budgets = memory_budgets(infos_, asked(request, 0));
       std::vector<int64_t> room(devices_.size(), 0);
@@ -178,20 +144,17 @@ class Planner {
               budget.available / static_cast<int64_t>(budget.devices.size());
         }
       }
-      placed.placement = place_last(request.offload, unit_bytes_, room, refused_, devices_);
+      PlacementRequest wanted{offload.layers, offload.host_experts, {}};
+      INFER_TRY(wanted.fixed, units_->fixed_units(request.weight_devices, weights, infos_));
+      placed.placement = place_units(wanted, units_->bytes(), room, units_->refused(), devices_);
     }
     const std::vector<PlacedSegment> segments =
-        placed_segments(*graph_, placed.placement, request.observed);
+        placed_segments(units_->graph(), placed.placement, request.observed);
     for (size_t d = 0; d < devices_.size(); ++d) {
       INFER_TRY(placed.weights.emplace_back(),
-                place_weights(segments, static_cast<int32_t>(d), *devices_[d],
-                              weights_.source().weights()));
+                place_weights(segments, static_cast<int32_t>(d), *devices_[d], weights));
     }
-    KvGeometry kv = graph_->kv();
-    for (size_t l = 0; l < placed.placement.layers.size(); ++l) {
-      kv.layers[l].place = placed.placement.layers[l];
-    }
-    placed.layout = canonical_kv_layout(kv);
+    placed.layout = canonical_kv_layout(kv_geometry(units_->graph().kv(), placed.placement));
     for (KvKind& kind : placed.layout.kinds) {
       kind.page_bytes =
           round_up(kind.page_bytes, devices_[static_cast<size_t>(kind.place)]->alignment());
@@ -199,29 +162,29 @@ class Planner {
     return placed;
   }
 
-  /// The most layers for which the devices after the first have room, together with the cache of
-  /// the context asked for, at full rows. An estimate: every device is reckoned with the work space
+  /// The first choice for which all devices have room, together with the cache of the context asked
+  /// for, at full rows; else the last. An estimate: every device is reckoned with the work space
   /// that it would need for all layers.
-  Result<int64_t> most_layers(const PlanRequest& request) {
-    INFER_CHECK_R(build_graphs(request));
-    const auto nodes = static_cast<int32_t>(graph_->nodes().size());
+  Result<size_t> first_that_fits(const PlanRequest& request, std::span<const Offload> choices) {
+    if (choices.size() == 1) return 0;
+    const Graph& graph = units_->graph();
+    const auto nodes = static_cast<int32_t>(graph.nodes().size());
     std::vector<int64_t> space;
     for (size_t d = 0; d < devices_.size(); ++d) {
-      const PlacedSegment all{{graph_.get(), 0, nodes, roles_of_programs(devices_).back()},
+      const PlacedSegment all{{&graph, 0, nodes, roles_of_programs(devices_).back()},
                               static_cast<int32_t>(d)};
-      const StepMemory::OfDevice own = plan_step(*graph_, {&all, 1}, devices_).devices[d];
+      const StepMemory::OfDevice own = plan_step(graph, {&all, 1}, devices_).devices[d];
       space.push_back(own.arena.bytes + own.scratch);
     }
     const int64_t process =
         model_bytes(weights_.source()) + (request.beside ? 0 : program_bytes(infos_[0]));
     const std::vector<MemoryBudget> budgets = memory_budgets(infos_, asked(request, process));
-    const int64_t context = request.context > 0 ? std::min<int64_t>(request.context, INT32_MAX)
-                                                : std::min(model_.info().context, kDefaultContext);
-    PlanRequest tried = request;
-    for (tried.offload = model_.info().layers + 1; tried.offload > 0; --tried.offload) {
-      INFER_TRY(const Placed placed, place(tried));
+    const int64_t context = wanted_context(model_.info(), request);
+    for (size_t choice = 0; choice + 1 < choices.size(); ++choice) {
+      INFER_TRY(const Placed placed, place(request, choices[choice]));
+      const ContextCosts costs(model_.info(), placed.layout, request, request.max_rows);
       const auto fits = [&](const MemoryBudget& budget) {
-        int64_t need = kv_cost(placed.layout, budget, request, context, request.max_rows);
+        int64_t need = costs.cache(budget, context);
         for (const int32_t d : budget.devices) {
           const WeightsPlan& weights = placed.weights[static_cast<size_t>(d)];
           if (weights.packed == 0) continue;
@@ -236,9 +199,9 @@ class Planner {
         }
         return need <= budget.available;
       };
-      if (std::ranges::all_of(budgets, fits)) break;
+      if (std::ranges::all_of(budgets, fits)) return choice;
     }
-    return tried.offload;
+    return choices.size() - 1;
   }
 
   BudgetRequest asked(const PlanRequest& request, int64_t process) const {
@@ -246,15 +209,16 @@ class Planner {
   }
 
   /// Measures the programs of these types and this placement, once.
-  Status build(const PlanRequest& request) {
-    INFER_CHECK(build_graphs(request));
-    if (!buckets_.empty() && request.offload == offload_) return {};
+  Status build(const PlanRequest& request, const Offload& offload) {
+    INFER_CHECK(read_units(request));
+    if (!buckets_.empty() && offload == offload_) return {};
     buckets_.clear();
-    offload_ = request.offload;
-    INFER_TRY_S(placed_, place(request));
-    for (const Node& node : graph_->nodes()) {
+    offload_ = offload;
+    INFER_TRY_S(placed_, place(request, offload));
+    const Graph& largest = units_->graph();
+    for (const Node& node : largest.nodes()) {
       if (placed_.placement.of(node.unit) > 0) continue;  // what is refused was not placed there
-      const Status capable = devices_[0]->capability(*graph_, node);
+      const Status capable = devices_[0]->capability(largest, node);
       if (!capable.ok()) {
         return error(capable.code(), "{}: {} cannot run '{}' of layer {}: {}",
                      weights_.source().metadata().source(), infos_[0].name, op_def(node.op()).name,
@@ -283,19 +247,20 @@ class Planner {
     plan.v_type = request.v_type;
     plan.devices.resize(devices_.size());
     DevicePlan& host = plan.devices[0];
-    of(host, Purpose::process) =
+    host.of(Purpose::process) =
         model_bytes(weights_.source()) + (request.beside ? 0 : program_bytes(infos_[0]));
-    plan.budgets = memory_budgets(infos_, asked(request, of(host, Purpose::process)));
+    plan.budgets = memory_budgets(infos_, asked(request, host.of(Purpose::process)));
     for (const Bucket& bucket : buckets_) {
-      if (bucket.rows <= rows) of(host, Purpose::process) += bucket.program;
+      if (bucket.rows <= rows) host.of(Purpose::process) += bucket.program;
     }
-    of(host, Purpose::host) = host_bytes(model_.info(), rows, plan.max_outputs, 0);
+    host.of(Purpose::host) = host_bytes(model_.info(), rows, plan.max_outputs, 0);
     host.drafters = request.drafter_bytes;
     host.grammars = request.grammar_bytes;
     for (size_t d = 0; d < devices_.size(); ++d) {
       INFER_CHECK_R(plan_device(request, rows, d, plan));
     }
-    const std::vector<int64_t> pages = context_costs(request, plan, 1);
+    const std::vector<int64_t> pages =
+        ContextCosts(model_.info(), plan.kv_layout, request, rows).all(plan.budgets, 1);
     const auto short_of = [&] {
       for (size_t m = 0; m < pages.size(); ++m) {
         if (plan.used(plan.budgets[m]) + pages[m] > plan.budgets[m].available) return m;
@@ -304,7 +269,7 @@ class Planner {
     };
     if (host.mapped && (request.spill || short_of() == 0)) {
       plan.spilled = true;
-      of(host, Purpose::weights) = std::min(placed_.weights[0].window, placed_.weights[0].mapped);
+      host.of(Purpose::weights) = std::min(placed_.weights[0].window, placed_.weights[0].mapped);
     }
     if (const size_t m = short_of(); m < pages.size()) {
       const MemoryBudget& budget = plan.budgets[m];
@@ -315,7 +280,7 @@ class Planner {
                   format_bytes(plan.used(budget) + pages[m] - weights), budget.name,
                   format_bytes(budget.available));
     }
-    INFER_CHECK_R(choose_context(request, plan));
+    INFER_CHECK_R(choose_context(model_.info(), request, plan));
     return plan;
   }
 
@@ -326,104 +291,20 @@ class Planner {
     own.weight_places = weights.places;
     own.weight_buffers = weights.buffers;
     own.mapped = request.weights_mapped && devices_[d]->adopts();
-    of(own, Purpose::weights) = own.mapped ? weights.mapped : weights.packed;
+    own.of(Purpose::weights) = own.mapped ? weights.mapped : weights.packed;
     plan.file_weights += weights.mapped;
     for (const Bucket& bucket : buckets_) {
       if (bucket.rows > rows) break;
       const Bucket::OfDevice& need = bucket.devices[d];
-      of(own, Purpose::activations) = std::max(of(own, Purpose::activations), need.activations);
-      of(own, Purpose::scratch) = std::max(of(own, Purpose::scratch), need.scratch);
+      own.of(Purpose::activations) = std::max(own.of(Purpose::activations), need.activations);
+      own.of(Purpose::scratch) = std::max(own.of(Purpose::scratch), need.scratch);
     }
     for (const Purpose purpose : {Purpose::activations, Purpose::scratch}) {
-      if (of(own, purpose) <= devices_[d]->largest_buffer()) continue;
+      if (own.of(purpose) <= devices_[d]->largest_buffer()) continue;
       return error(StatusCode::does_not_fit,
                    "steps of {} tokens need {} of {} in one piece, {} gives at most {}", rows,
-                   format_bytes(of(own, purpose)), purpose_name(purpose), infos_[d].name,
+                   format_bytes(own.of(purpose)), purpose_name(purpose), infos_[d].name,
                    format_bytes(devices_[d]->largest_buffer()));
-    }
-    return {};
-  }
-
-  /// Bytes of the cache that lie in a budget's memory.
-  static int64_t kv_cost(const KvLayout& layout, const MemoryBudget& budget,
-                         const PlanRequest& request, int64_t context, int64_t rows) {
-    int64_t bytes = 0;
-    for (const KvKind& kind : layout.kinds) {
-      if (std::ranges::find(budget.devices, kind.place) == budget.devices.end()) continue;
-      bytes += kind.page_bytes * kv_pages(kind, context, request.sequences, rows);
-    }
-    return bytes;
-  }
-
-  /// What a context takes in each budget's memory, with the tokens in the first.
-  std::vector<int64_t> context_costs(const PlanRequest& request, const MemoryPlan& plan,
-                                     int64_t context) const {
-    std::vector<int64_t> costs;
-    for (const MemoryBudget& budget : plan.budgets) {
-      costs.push_back(kv_cost(placed_.layout, budget, request, context, plan.max_rows));
-    }
-    costs[0] += token_bytes(context) + context * request.drafter_token_bytes;
-    return costs;
-  }
-
-  int64_t token_bytes(int64_t context) const {
-    const int64_t tokens = round_up<int64_t>(context, kPageTokens);
-    return host_bytes(model_.info(), 0, 0, tokens) - host_bytes(model_.info(), 0, 0, 0);
-  }
-
-  /// The longest context of whole pages that takes at most a share of what is left, or one page.
-  int64_t longest_context(const PlanRequest& request, const MemoryPlan& plan, int64_t share) const {
-    int64_t fits = 1;
-    int64_t too_many = INT32_MAX / kPageTokens;
-    while (fits + 1 < too_many) {
-      const int64_t middle = (fits + too_many) / 2;
-      const std::vector<int64_t> costs = context_costs(request, plan, middle * kPageTokens);
-      bool all = true;
-      for (size_t m = 0; m < costs.size(); ++m) {
-        const int64_t left = plan.budgets[m].available - plan.used(plan.budgets[m]);
-        all = all && costs[m] <= left / share;
-      }
-      (all ? fits : too_many) = middle;
-    }
-    return fits * kPageTokens;
-  }
-
-  Status choose_context(const PlanRequest& request, MemoryPlan& plan) const {
-    // Slots and positions are 32-bit; beyond that the sums below could wrap as well.
-    if (request.context > INT32_MAX) {
-      return error(StatusCode::does_not_fit,
-                   "a context of {} tokens does not fit: at most {} can be counted",
-                   request.context, INT32_MAX);
-    }
-    plan.context = request.context;
-    if (plan.context <= 0) {
-      const int64_t wanted = std::min(model_.info().context, kDefaultContext);
-      plan.context = std::min(wanted, longest_context(request, plan, 2));
-      if (plan.max_rows > kFewestRows && request.fewer_rows &&
-          plan.context < std::min(wanted, kShortContext)) {
-        return error(StatusCode::does_not_fit, "a context of {} tokens does not fit", wanted);
-      }
-    }
-    const std::vector<int64_t> costs = context_costs(request, plan, plan.context);
-    for (size_t m = 0; m < costs.size(); ++m) {
-      const MemoryBudget& budget = plan.budgets[m];
-      const int64_t left = budget.available - plan.used(budget);
-      if (costs[m] <= left) continue;
-      return error(
-          StatusCode::does_not_fit,
-          "a context of {} tokens does not fit: its cache needs {}, {} is free after the "
-          "weights{}; {} tokens would fit",
-          plan.context,
-          format_bytes(kv_cost(placed_.layout, budget, request, plan.context, plan.max_rows)),
-          format_bytes(left), costs.size() > 1 ? " on " + budget.name : "",
-          longest_context(request, plan, 1));
-    }
-    of(plan.devices[0], Purpose::host) += token_bytes(plan.context);
-    plan.devices[0].drafters += plan.context * request.drafter_token_bytes;
-    for (const KvKind& kind : placed_.layout.kinds) {
-      const int64_t pages = kv_pages(kind, plan.context, request.sequences, plan.max_rows);
-      plan.kv_pages.push_back(static_cast<int32_t>(pages));
-      of(plan.devices[static_cast<size_t>(kind.place)], Purpose::kv) += pages * kind.page_bytes;
     }
     return {};
   }
@@ -432,69 +313,20 @@ class Planner {
   const WeightTable& weights_;
   std::span<Device* const> devices_;
   std::vector<DeviceInfo> infos_;
-  // Of these types:
+  // For these types:
   std::pair<DType, DType> types_;
-  std::unique_ptr<Graph> graph_;
-  std::vector<std::vector<std::string>> refused_;
-  std::vector<int64_t> unit_bytes_;  ///< of each layer's weights, and the output's
-  // And of so many layers that are not on the first device:
-  int64_t offload_ = -1;
+  std::optional<ModelUnits> units_;
+  // And for this placement:
+  Offload offload_;
   Placed placed_;
   std::vector<Bucket> buckets_;  ///< ascending rows
 };
 
 }  // namespace
 
-int64_t DevicePlan::total() const {
-  int64_t sum = drafters + grammars;
-  for (const int64_t b : bytes) sum += b;
-  return sum;
-}
-
-int64_t MemoryPlan::bytes(Purpose purpose) const {
-  int64_t sum = 0;
-  for (const DevicePlan& device : devices) sum += of(device, purpose);
-  return sum;
-}
-
-int64_t MemoryPlan::total() const {
-  int64_t sum = 0;
-  for (const DevicePlan& device : devices) sum += device.total();
-  return sum;
-}
-
-int64_t MemoryPlan::available() const {
-  int64_t sum = 0;
-  for (const MemoryBudget& budget : budgets) {
-    // What is in the first as well is counted there.
-    const bool counted =
-        &budget != budgets.data() &&
-        std::ranges::find(budgets[0].devices, budget.devices[0]) != budgets[0].devices.end();
-    if (!counted) sum += budget.available;
-  }
-  return sum;
-}
-
-int64_t MemoryPlan::used(const MemoryBudget& budget) const {
-  int64_t sum = 0;
-  for (const int32_t device : budget.devices) sum += devices[static_cast<size_t>(device)].total();
-  return sum;
-}
-
-int64_t MemoryPlan::used(const MemoryBudget& budget, Purpose purpose) const {
-  int64_t sum = 0;
-  for (const int32_t device : budget.devices) {
-    sum += of(devices[static_cast<size_t>(device)], purpose);
-  }
-  return sum;
-}
-
 Result<MemoryPlan> plan_memory(const Model& model, const WeightTable& weights,
                                std::span<Device* const> devices, const PlanRequest& request) {
-  Planner planner(model, weights, devices);
-  Result<MemoryPlan> plan = planner.plan(request);
-  if (plan || plan.error().code() != StatusCode::does_not_fit) return plan;
-  return fail(StatusCode::does_not_fit, "{}{}", plan.error().message(), planner.advice(request));
+  return Planner(model, weights, devices).plan(request);
 }
 
 }  // namespace infer

@@ -37,6 +37,13 @@ struct PlanRequest {
   /// Number of layers not on the first device: the last ones. The output counts as one more layer.
   /// −1: as many as fit. Unused with one device.
   int64_t offload = -1;
+  /// Of layers that are not on the first device, the experts of the first so many layers of the
+  /// model stay on it. −1: as few as let the layers of `offload` = −1 fit; none if `offload` is
+  /// given.
+  int64_t host_experts = -1;
+  /// By index of the source's weights: the device for the unit that uses the weight, whatever the
+  /// numbers above say; −1: as they say. Empty: none.
+  std::vector<int32_t> weight_devices;
   bool beside = false;  ///< another model's plan already counts the process itself
   // Further host memory, in bytes:
   int64_t drafter_bytes = 0;        ///< of the drafters
@@ -57,6 +64,8 @@ struct DevicePlan {
   bool mapped = false;  ///< weights are adopted from the mapped file (Device::adopt)
 
   int64_t total() const;  ///< bytes of all purposes, drafters and grammars
+  int64_t& of(Purpose purpose) { return bytes[static_cast<size_t>(purpose)]; }
+  int64_t of(Purpose purpose) const { return bytes[static_cast<size_t>(purpose)]; }
 };
 
 struct MemoryPlan {
@@ -99,6 +108,9 @@ struct StepMemory {
 StepMemory plan_step(const Graph& graph, std::span<const PlacedSegment> segments,
                      std::span<Device* const> devices);
 
+/// The same cache with each layer's part on the device of its attention.
+KvGeometry kv_geometry(KvGeometry kv, const Placement& placement);
+
 /// Builds the graph of one step: `rows` tokens in, logits for `outputs` of these rows out. The
 /// cache of a layer is on the device of the layer. Errors: bad_file, unsupported.
 Result<Graph> build_graph(const Model& model, const WeightTable& weights, int64_t rows,
@@ -107,14 +119,15 @@ Result<Graph> build_graph(const Model& model, const WeightTable& weights, int64_
 
 /// Plans the memory of a model on one or several devices. Of several, the first is the host's
 /// processor. If PlanRequest::offload is −1, the other devices get as many of the last layers as
-/// fit, together with the cache of these layers.
+/// fit, together with the cache of these layers. Before a layer stays on the host, its experts and
+/// those of all other layers do.
 ///
 /// If the plan does not fit, the planner first tries shorter steps (if fewer_rows; no result
 /// depends on the length of a step), then q8_0 for the cache (if k_auto or v_auto).
 ///
 /// Errors: bad_file if the model cannot be built; unsupported, with the reason, if the first device
-/// cannot run a node; does_not_fit, which says what is too large, the weights or the context, and
-/// what would fit instead.
+/// cannot run a node; does_not_fit, which says what is too large, the weights or the context;
+/// invalid_argument for weight_devices that divide a unit.
 Result<MemoryPlan> plan_memory(const Model& model, const WeightTable& weights,
                                std::span<Device* const> devices, const PlanRequest& request);
 

@@ -23,26 +23,6 @@ std::string names_of(const OpenedModel& opened) {
   return names;
 }
 
-/// What a device computes: "layers 0 to 11, output".
-std::string parts_of(const Placement& placement, int32_t device, size_t layers) {
-  std::string parts;
-  const auto add = [&](const std::string& part) { parts += (parts.empty() ? "" : ", ") + part; };
-  if (placement.embedding == device) add("embedding");
-  const auto is_on = [&](size_t layer) {
-    return (placement.layers.empty() ? 0 : placement.layers[layer]) == device;
-  };
-  for (size_t first = 0; first < layers; ++first) {
-    if (!is_on(first)) continue;
-    size_t last = first;
-    while (last + 1 < layers && is_on(last + 1)) ++last;
-    add(first == last ? fmt::format("layer {}", first)
-                      : fmt::format("layers {} to {}", first, last));
-    first = last;
-  }
-  if (placement.output == device) add("output");
-  return parts;
-}
-
 DeviceMemoryReport report_of(const OpenedModel& opened, size_t d) {
   const DevicePlan& plan = opened.plan.devices[d];
   const auto bytes = [&](Purpose purpose) { return plan.bytes[static_cast<size_t>(purpose)]; };
@@ -59,8 +39,8 @@ DeviceMemoryReport report_of(const OpenedModel& opened, size_t d) {
       r.available = budget.available;
     }
   }
-  r.computes = parts_of(opened.plan.placement, static_cast<int32_t>(d),
-                        static_cast<size_t>(opened.model->info().layers));
+  r.computes =
+      parts_of(opened.plan.placement, static_cast<int32_t>(d), opened.model->info().layers);
   return r;
 }
 
@@ -89,6 +69,7 @@ MemoryReport report(const OpenedModel& opened, int64_t draft) {
   for (size_t d = 0; d < plan.devices.size(); ++d) r.devices.push_back(report_of(opened, d));
   r.layers = opened.model->info().layers;
   r.gpu_layers = plan.placement.offloaded();
+  r.cpu_experts = plan.placement.host_experts();
   r.refused = plan.placement.refused;
   return r;
 }
@@ -117,7 +98,7 @@ void tell_placement(const OpenedModel& opened) {
   const Placement& placement = opened.plan.placement;
   for (const std::string& refused : placement.refused) log(LogLevel::warning, "{}", refused);
   if (opened.devices.size() == 1) return;
-  const auto layers = static_cast<size_t>(opened.model->info().layers);
+  const int64_t layers = opened.model->info().layers;
   for (size_t d = 0; d < opened.devices.size(); ++d) {
     const std::string parts = parts_of(placement, static_cast<int32_t>(d), layers);
     log(LogLevel::info, "{}: {}", opened.devices[d]->info().name,

@@ -35,6 +35,7 @@ Status move_to_cpu(Engine::Impl& engine) {
 
   PlanRequest request = opened.request;
   request.offload = 0;
+  request.weight_devices.clear();
   request.context = plan.context;
   request.others.clear();
   request.drafter_bytes = request.drafter_token_bytes = 0;

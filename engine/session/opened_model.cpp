@@ -5,6 +5,7 @@
 #include "engine/generate/grammars.h"
 #include "engine/model/checkpoint.h"
 #include "engine/quant/quant.h"
+#include "engine/session/placements.h"
 #include "engine/session/speculation.h"
 #include "engine/spec/draft_policy.h"
 
@@ -45,7 +46,8 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(const std::string& nam
     const std::string name = names.substr(begin, end - begin);
     if (name.empty()) {
       return fail(StatusCode::invalid_argument,
-                  "device '{}': expected names parted by commas, such as vulkan:0,vulkan:1", names);
+                  "device '{}': expected names separated by commas, such as vulkan:0,vulkan:1",
+                  names);
     }
     if (name != "cpu" && name != "cpu:0") others.push_back(name);
     begin = end + 1;
@@ -65,11 +67,11 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
   PlanRequest& request = opened.request;
   if (options.context < 0 || options.batch_rows < 1 || options.batch_rows > (1 << 16) ||
       options.output_rows < 1 || options.memory_limit < 0 || options.parallel < 1 ||
-      options.gpu_layers < -1) {
+      options.gpu_layers < -1 || options.cpu_experts < -1) {
     return fail(StatusCode::invalid_argument,
                 "expected a context of at least 0, a batch of 1 to 65536 rows, at least one output "
-                "row, a memory limit of at least 0, at least one sequence and at least -1 layers "
-                "for other devices");
+                "row, a memory limit of at least 0, at least one sequence, at least -1 layers for "
+                "other devices and at least -1 layers whose experts stay on the CPU");
   }
   request.context = options.context;
   request.max_rows = options.batch_rows;
@@ -91,6 +93,7 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
   request.reserve = options.reserve;
   request.pretend = pretend;
   request.offload = options.gpu_layers;
+  request.host_experts = options.cpu_experts;
   request.beside = beside != nullptr;
   request.weights_mapped = options.mmap || options.spill;
   request.spill = options.spill;
@@ -107,6 +110,11 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
   INFER_TRY(opened.devices,
             open_devices(options.device, {options.threads, options.exact, !request.weights_mapped,
                                           options.isa, beside}));
+  // A draft model is small: what is asked of single tensors is meant for the model.
+  if (beside == nullptr) {
+    INFER_TRY(request.weight_devices,
+              weight_devices(options.placements, opened.source->weights(), opened.devices));
+  }
   opened.weights = std::make_unique<WeightTable>(*opened.source);
   return opened;
 }

@@ -108,25 +108,179 @@ TEST_CASE("placement: the context that is asked for counts where its layers are"
   CHECK(plan.devices[1].total() <= gpu.free);
 }
 
+/// Attention and feed-forward take 50 bytes each, the output 100; experts, if any, as given.
+std::vector<int64_t> unit_bytes(int64_t layers, int64_t experts = 0) {
+  std::vector<int64_t> bytes;
+  for (int64_t layer = 0; layer < layers; ++layer) bytes.insert(bytes.end(), {50, 50, experts});
+  bytes.insert(bytes.end(), {100, 100});
+  return bytes;
+}
+
+int64_t count_on(const Placement& placement, int32_t device) {
+  return std::ranges::count(placement.layers, LayerPlace{device, device, device});
+}
+
 TEST_CASE("placement: devices share layers by their free memory, in their order") {
-  const std::vector<int64_t> bytes(13, 100);
-  const std::vector<std::vector<std::string>> none(3, std::vector<std::string>(14));
+  const std::vector<int64_t> bytes = unit_bytes(12);
+  const Refusals none(3, std::vector<std::string>(bytes.size()));
   test::TestDevice device("any");
   Device* const devices[] = {&device, &device, &device};
   const std::vector<int64_t> room{7, 3000, 1000};
-  const Placement all = place_last(13, bytes, room, none, devices);
+  const auto placed = [&](int64_t layers) {
+    return place_units({layers, 0, {}}, bytes, room, none, devices);
+  };
+  const Placement all = placed(13);
   CHECK(all.offloaded() == 13);
   CHECK(all.embedding == 1);
-  CHECK(std::ranges::is_sorted(all.layers));
-  CHECK(std::ranges::count(all.layers, 1) == 10);
+  CHECK(std::ranges::is_sorted(all.layers, {}, &LayerPlace::attention));
+  CHECK(count_on(all, 1) == 10);
+  CHECK(count_on(all, 2) == 2);
   CHECK(all.output == 2);
-  const Placement some = place_last(4, bytes, room, none, devices);
+  const Placement some = placed(4);
   CHECK(some.embedding == 0);
-  CHECK(std::ranges::count(some.layers, 0) == 9);
-  CHECK(std::ranges::count(some.layers, 1) == 3);
+  CHECK(count_on(some, 0) == 9);
+  CHECK(count_on(some, 1) == 3);
   CHECK(some.output == 2);
-  CHECK(place_last(0, bytes, room, none, devices).offloaded() == 0);
-  CHECK(place_last(99, bytes, room, none, devices).offloaded() == 13);
+  CHECK(placed(0).offloaded() == 0);
+  CHECK(placed(99).offloaded() == 13);
+}
+
+TEST_CASE("placement: experts stay with the host, and count for nobody's share") {
+  const std::vector<int64_t> bytes = unit_bytes(4, 1000);
+  const Refusals none(3, std::vector<std::string>(bytes.size()));
+  test::TestDevice device("any");
+  Device* const devices[] = {&device, &device, &device};
+  const std::vector<int64_t> room{0, 1000, 1000};
+  const Placement two = place_units({5, 2, {}}, bytes, room, none, devices);
+  CHECK(two.offloaded() == 5);
+  CHECK(two.host_experts() == 2);
+  // Without their experts the first two layers weigh little: the first device has three layers.
+  CHECK(two.layers[0] == LayerPlace{1, 1, 0});
+  CHECK(two.layers[1] == LayerPlace{1, 1, 0});
+  CHECK(two.layers[2] == LayerPlace{1, 1, 1});
+  CHECK(two.layers[3] == LayerPlace{2, 2, 2});
+  CHECK(parts_of(two, 0, 4) == "experts of layers 0 to 1");
+  CHECK(parts_of(two, 1, 4) == "embedding, layers 0 to 1 without experts, layer 2");
+  CHECK(parts_of(two, 2, 4) == "layer 3, output");
+  const Placement all = place_units({5, 99, {}}, bytes, room, none, devices);
+  CHECK(all.host_experts() == 4);
+  CHECK(count_on(all, 0) == 0);
+  // A layer without experts has none that could stay.
+  const Placement dense = place_units({5, 99, {}}, unit_bytes(4), room, none, devices);
+  CHECK(dense.host_experts() == 0);
+  CHECK(count_on(dense, 1) + count_on(dense, 2) == 4);
+}
+
+TEST_CASE("placement: units that are fixed go where they are told, whatever the rest does") {
+  const std::vector<int64_t> bytes = unit_bytes(3, 1000);
+  Refusals refused(2, std::vector<std::string>(bytes.size()));
+  test::TestDevice host("cpu");
+  test::TestDevice gpu("gpu");
+  Device* const devices[] = {&host, &gpu};
+  const std::vector<int64_t> room{0, 1000};
+  PlacementRequest request{0, 0, std::vector<int32_t>(bytes.size(), -1)};
+  const auto fix = [&](const Unit& unit, int32_t device) {
+    request.fixed[static_cast<size_t>(unit_number(unit, 3))] = device;
+  };
+  fix({UnitKind::attention, 1}, 1);
+  fix({UnitKind::experts, 2}, 1);
+  const Placement some = place_units(request, bytes, room, refused, devices);
+  CHECK(some.layers[0] == LayerPlace{0, 0, 0});
+  CHECK(some.layers[1] == LayerPlace{1, 0, 0});
+  CHECK(some.layers[2] == LayerPlace{0, 0, 1});
+  CHECK(some.offloaded() == 1);
+  CHECK(parts_of(some, 1, 3) == "attention of layer 1, experts of layer 2");
+  request.layers = 4;
+  fix({UnitKind::feed_forward, 0}, 0);
+  fix({UnitKind::output, -1}, 0);
+  fix({UnitKind::embedding, -1}, 0);
+  const Placement most = place_units(request, bytes, room, refused, devices);
+  CHECK(most.layers[0] == LayerPlace{1, 0, 1});
+  CHECK(most.output == 0);
+  CHECK(most.embedding == 0);
+  refused[1][static_cast<size_t>(unit_number({UnitKind::experts, 2}, 3))] = "no experts";
+  request.layers = 0;
+  const Placement less = place_units(request, bytes, room, refused, devices);
+  CHECK(less.layers[2] == LayerPlace{0, 0, 0});
+  REQUIRE(less.refused.size() == 1);
+  CHECK(less.refused[0] ==
+        "the expert part of layer 2 stays on cpu: gpu cannot compute no experts");
+}
+
+TEST_CASE("placement: experts on the host, the rest elsewhere: the same logits") {
+  for (const char* name : {"gpt-oss-mxfp4", "deepseek2-lite-f32", "qwen3moe-f32"}) {
+    const StepModel opened(name);
+    test::TestDevice host("cpu");
+    test::TestDevice one("one");
+    test::TestDevice two("two");
+    one.visible = two.visible = false;
+    one.free = two.free = int64_t{1} << 30;
+    Device* const alone[] = {&host};
+    const std::vector<float> expected = logits(opened, alone, opened.plan(alone, asked()).value());
+    Device* const devices[] = {&host, &one, &two};
+    const int64_t layers = opened.model->info().layers;
+    for (int64_t n = 0; n <= layers; ++n) {
+      INFO(name << " " << n);
+      PlanRequest request = asked(layers + 1);
+      request.host_experts = n;
+      const MemoryPlan plan = opened.plan(devices, request).value();
+      CHECK(plan.placement.offloaded() == layers + 1);
+      CHECK(plan.placement.host_experts() <= n);
+      if (n == layers) CHECK(plan.placement.host_experts() > 0);
+      CHECK(logits(opened, devices, plan) == expected);
+    }
+  }
+}
+
+TEST_CASE("placement: where not all fits, experts stay with the host before layers do") {
+  const StepModel opened("gpt-oss-mxfp4");
+  test::TestDevice host("cpu");
+  test::TestDevice gpu("gpu");
+  gpu.visible = false;
+  Device* const devices[] = {&host, &gpu};
+  const int64_t layers = opened.model->info().layers;
+  gpu.free = int64_t{1} << 30;
+  const auto needed = [&](int64_t kept) {
+    PlanRequest request = asked(layers + 1);
+    request.host_experts = kept;
+    return opened.plan(devices, request).value().devices[1].total();
+  };
+  for (int64_t kept = 0; kept <= layers; ++kept) {
+    INFO(kept);
+    gpu.free = int64_t{1} << 30;
+    gpu.free = needed(kept);
+    const MemoryPlan plan = opened.plan(devices, asked()).value();
+    CHECK(plan.devices[1].total() <= gpu.free);
+    CHECK(plan.placement.offloaded() >= layers);  // what is estimated may be a little too much
+    CHECK(plan.placement.host_experts() >= kept);
+    CHECK(plan.placement.host_experts() <= kept + 1);
+  }
+  gpu.free -= gpu.free / 3;
+  const MemoryPlan less = opened.plan(devices, asked()).value();
+  CHECK(less.placement.offloaded() < layers + 1);
+  CHECK(less.placement.host_experts() ==
+        std::ranges::count_if(less.placement.layers,
+                              [](const LayerPlace& at) { return at.attention > 0; }));
+}
+
+TEST_CASE("placement: weights of one unit for two devices are refused by name") {
+  const StepModel opened("gpt-oss-mxfp4");
+  test::TestDevice host("cpu");
+  test::TestDevice gpu("gpu");
+  Device* const devices[] = {&host, &gpu};
+  PlanRequest request = asked();
+  request.weight_devices.assign(opened.source->weights().size(), -1);
+  const auto put = [&](const char* name, int32_t device) {
+    request.weight_devices[static_cast<size_t>(opened.weights->index(name))] = device;
+  };
+  put("blk.1.ffn_up_exps.weight", 0);
+  CHECK(opened.plan(devices, request).value().placement.layers[1] == LayerPlace{1, 1, 0});
+  put("blk.1.ffn_down_exps.weight", 1);
+  const auto plan = opened.plan(devices, request);
+  REQUIRE(!plan.has_value());
+  CHECK(plan.error().code() == StatusCode::invalid_argument);
+  CHECK(plan.error().message().find(
+            "'blk.1.ffn_up_exps.weight' and 'blk.1.ffn_down_exps.weight'") != std::string::npos);
 }
 
 TEST_CASE("placement: one device named twice has one memory") {
@@ -155,8 +309,8 @@ TEST_CASE("placement: what a device cannot compute stays with the host, and is s
   const std::vector<float> expected = logits(opened, alone, opened.plan(alone, asked()).value());
   Device* const devices[] = {&host, &gpu};
   const MemoryPlan plan = opened.plan(devices, asked()).value();
-  CHECK(plan.placement.layers[0] == 1);
-  CHECK(plan.placement.layers[1] == 0);
+  CHECK(plan.placement.layers[0] == LayerPlace{1, 1, 1});
+  CHECK(plan.placement.layers[1] == LayerPlace{0, 0, 0});
   CHECK(plan.placement.output == 1);
   REQUIRE(plan.placement.refused.size() == 1);
   CHECK(plan.placement.refused[0].find("layer 1 stays on cpu") != std::string::npos);

@@ -72,6 +72,12 @@ INFER_API std::vector<DeviceDescription> devices(const std::string& kind = {});
 /// StatusCode::cancelled and has freed all that it had taken. Called on the loading thread.
 using ProgressFn = std::function<bool(double)>;
 
+/// Where tensors go whose names contain a regular expression (PCRE2).
+struct TensorPlacement {
+  std::string pattern;  ///< "ffn_.*_exps"
+  std::string device;   ///< one of LoadOptions::device, or "cpu"
+};
+
 struct LoadOptions {
   std::string device = "cpu";  ///< or others of devices(), parted by commas; "vulkan": the best
   /// With a device other than the CPU: how many layers it computes, the output counted as one more;
@@ -79,6 +85,14 @@ struct LoadOptions {
   /// layer's cache is where the layer is. Several devices share them by the memory they have free.
   /// −1: as many as fit.
   int32_t gpu_layers = -1;
+  /// In the first so many layers of the model the experts stay on the CPU, while the rest of a
+  /// layer is where gpu_layers says. −1: with gpu_layers −1 as few as let all layers fit, else
+  /// none.
+  int32_t cpu_experts = -1;
+  /// Devices for single parts, before all else. The first entry that matches one of a part's
+  /// tensors decides for the whole part: a layer's attention, its feed-forward, its experts, the
+  /// embedding or the output. invalid_argument if two tensors of a part are for different devices.
+  std::vector<TensorPlacement> placements;
   /// "cpu": where another device fails, while loading or later, the CPU goes on alone: the model is
   /// loaded there, and what sessions hold is computed again. A warning says so. Nothing drafts from
   /// then on. If the CPU has no room for the model, all running calls and all later ones fail at
@@ -163,6 +177,7 @@ struct MemoryReport {
   std::vector<DeviceMemoryReport> devices;  ///< the CPU first
   int64_t layers = 0;                       ///< of the model
   int64_t gpu_layers = 0;            ///< of them not on the CPU, the output counted as one more
+  int64_t cpu_experts = 0;           ///< of these layers those whose experts are on the CPU
   std::vector<std::string> refused;  ///< what another device was to compute and cannot, with the
                                      ///< reason: the CPU does
 };
@@ -197,8 +212,27 @@ struct ModelDescription {
 INFER_API Result<ModelDescription> describe_model(const std::string& path);
 
 /// What loading would use; reads the header alone. does_not_fit: the message says whether the
-/// weights or the context are too large, and what would fit.
+/// weights or the context are too large.
 INFER_API Result<MemoryReport> plan_model(const std::string& path, const LoadOptions& options);
+
+/// One change of the options with which a model fits.
+struct Alternative {
+  enum class Kind {
+    cache_type,  ///< keys and values as q8_0
+    context,     ///< a shorter context
+    gpu_layers,  ///< as many layers on other devices than the CPU as fit
+    spill,       ///< the weights stay in the file, which is slow
+    memory,      ///< so much memory, and as much free
+  };
+  Kind kind = Kind::memory;
+  LoadOptions options;  ///< with the change
+  MemoryReport plan;    ///< what loading with them would use
+};
+
+/// What would fit in place of options that do not: each change by itself, the least first. Empty if
+/// the options fit or if nothing helps. Reads the header alone.
+INFER_API Result<std::vector<Alternative>> alternatives(const std::string& path,
+                                                        const LoadOptions& options);
 
 // ---------------------------------------------------------------------------------------------
 // Text and generation

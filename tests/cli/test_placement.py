@@ -16,14 +16,14 @@ def test_placements_on_the_cpu_alone():
     fails(2, "plan", "-m", MODEL, "-ot", "=CPU", says="PATTERN=DEVICE")
     fails(2, "plan", "-m", MODEL, "-ot", "exps=", says="PATTERN=DEVICE")
     fails(2, "plan", "-m", MODEL, "-ot", "(=CPU", says="placement '(': not a regular expression")
-    fails(2, "plan", "-m", MODEL, "-ot", "(a*)*b=CPU", says="no tensor of the model has such a name")
+    fails(2, "plan", "-m", MODEL, "-ot", "(a*)*zz=CPU", says="no tensor of the model has such a name")
     fails(2, "plan", "-m", MODEL, "-ot", "exps=CUDA0", says="the model is loaded on cpu;")
     fails(2, "plan", "-m", MODEL, "--n-cpu-moe", "-3", says="--n-cpu-moe")
     fails(2, "plan", "-m", MODEL, "--n-cpu-moe", "few", says="--n-cpu-moe: expected a number")
 
 
 def test_a_pattern_that_never_ends_is_refused():
-    fails(2, "plan", "-m", MODEL, "-ot", "(?:.*.*)*.*.*.*.*.*.*.*x!=CPU", says="too many steps")
+    fails(2, "plan", "-m", MODEL, "-ot", r"^(.+)+(.+)+(?:!|\?)=CPU", says="too many steps")
 
 
 @pytest.mark.parametrize("flags,cpu,gpu", [

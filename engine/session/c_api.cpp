@@ -7,16 +7,7 @@
 #include "engine/session/engine_impl.h"
 #include "infer/infer.h"
 
-using infer::Result;
-using infer::Status;
-using infer::StatusCode;
-using infer::c::checked;
-using infer::c::describe_in_c;
-using infer::c::null_argument;
-using infer::c::parts_of;
-using infer::c::read_options;
-using infer::c::token_span;
-using infer::c::write_struct;
+using namespace infer::c;
 
 static_assert(INFER_INTERNAL == static_cast<int>(StatusCode::internal));
 static_assert(INFER_DOES_NOT_FIT == static_cast<int>(StatusCode::does_not_fit));

@@ -34,7 +34,12 @@ struct infer_engine {
   infer_description description;
 };
 
+/// The files of the C API use this namespace.
 namespace infer::c {
+
+using infer::Result;
+using infer::Status;
+using infer::StatusCode;
 
 /// Keeps the message of a failure for infer_last_error() on this thread.
 infer_status record(const Status& status);

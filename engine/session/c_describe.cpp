@@ -1,11 +1,7 @@
 // The C API of errors, log and descriptions: of devices and of models.
 #include "engine/session/c_api.h"
 
-using infer::Status;
-using infer::StatusCode;
-using infer::c::checked;
-using infer::c::describe_in_c;
-using infer::c::null_argument;
+using namespace infer::c;
 
 static_assert(INFER_LOG_DEBUG == static_cast<int>(infer::Verbosity::debug));
 

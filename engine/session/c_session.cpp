@@ -6,14 +6,7 @@
 
 #include "engine/session/c_api.h"
 
-using infer::Result;
-using infer::Status;
-using infer::c::checked;
-using infer::c::null_argument;
-using infer::c::parts_of;
-using infer::c::read_options;
-using infer::c::token_span;
-using infer::c::write_struct;
+using namespace infer::c;
 
 static_assert(INFER_FINISH_CANCELLED == static_cast<int>(infer::FinishReason::cancelled));
 
@@ -90,6 +83,18 @@ Result<infer::GenerateOptions> generate_options(const infer_generate_options* gi
   return to;
 }
 
+/// Reads what a generation is given and makes the call with it.
+template <typename Call>
+infer_status with_arguments(infer_session* session, const int32_t* prompt, size_t prompt_count,
+                            const infer_generate_options* options, Call call) {
+  return checked([&]() -> Status {
+    if (session == nullptr) return null_argument("session");
+    INFER_TRY_S(const std::span<const int32_t> tokens, token_span(prompt, prompt_count));
+    INFER_TRY_S(const infer::GenerateOptions generate, generate_options(options));
+    return call(*session->session, tokens, generate);
+  });
+}
+
 }  // namespace
 
 void infer_generate_options_init(infer_generate_options* options, size_t struct_size) {
@@ -132,32 +137,28 @@ void infer_session_free(infer_session* session) { delete session; }
 infer_status infer_generate(infer_session* session, const int32_t* prompt, size_t prompt_count,
                             const infer_generate_options* options, infer_token_fn on_token,
                             void* user) {
-  return checked([&]() -> Status {
-    if (session == nullptr) return null_argument("session");
-    INFER_TRY_S(const std::span<const int32_t> tokens, token_span(prompt, prompt_count));
-    INFER_TRY_S(const infer::GenerateOptions generate, generate_options(options));
-    infer::TokenFn tell;
-    if (on_token != nullptr) {
-      tell = [&](int32_t token, std::string_view text) {
-        return on_token(user, token, text.data(), text.size()) != 0;
-      };
-    }
-    const auto result = session->session->generate(tokens, generate, tell);
-    return result ? Status() : result.error();
-  });
+  infer::TokenFn tell;
+  if (on_token != nullptr) {
+    tell = [=](int32_t token, std::string_view text) {
+      return on_token(user, token, text.data(), text.size()) != 0;
+    };
+  }
+  return with_arguments(session, prompt, prompt_count, options,
+                        [&](infer::Session& s, auto tokens, const auto& generate) -> Status {
+                          const auto result = s.generate(tokens, generate, tell);
+                          return result ? Status() : result.error();
+                        });
 }
 
 infer_status infer_session_start(infer_session* session, const int32_t* prompt, size_t prompt_count,
                                  const infer_generate_options* options, infer_event_fn on_event,
                                  void* user) {
-  return checked([&]() -> Status {
-    if (session == nullptr) return null_argument("session");
-    INFER_TRY_S(const std::span<const int32_t> tokens, token_span(prompt, prompt_count));
-    INFER_TRY_S(const infer::GenerateOptions generate, generate_options(options));
-    std::function<void()> wake;
-    if (on_event != nullptr) wake = [on_event, user] { on_event(user); };
-    return session->session->start(tokens, generate, std::move(wake));
-  });
+  std::function<void()> wake;
+  if (on_event != nullptr) wake = [on_event, user] { on_event(user); };
+  return with_arguments(session, prompt, prompt_count, options,
+                        [&](infer::Session& s, auto tokens, const auto& generate) {
+                          return s.start(tokens, generate, std::move(wake));
+                        });
 }
 
 infer_status infer_session_next(infer_session* session, double timeout_seconds, infer_event* event,

@@ -47,7 +47,7 @@ struct DeviceInfo {
   std::vector<std::string> features;  ///< what it has besides what is needed
 };
 
-/// What the machine can do at most, measured. See infer/infer.hpp, BenchReport.
+/// What the machine can do at most, measured. See infer/jobs.hpp, BenchReport.
 struct Ceilings {
   double read_bandwidth_gb_s = 0;
   double int8_mac_g_s = 0;

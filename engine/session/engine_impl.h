@@ -39,6 +39,11 @@ struct SessionAccess {
                                   const LogitsFn& on_logits);
 };
 
+/// For the library's own jobs and for tests.
+struct EngineAccess {
+  static Engine::Impl& impl(Engine& engine) { return *engine.impl_; }
+};
+
 /// Owns everything of a loaded model and the thread that computes its steps. Hidden: it would be
 /// exported like the class that it is nested in.
 struct __attribute__((visibility("hidden"))) Engine::Impl {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "infer/infer.h"
+#include "infer/jobs.hpp"
 #include "tests/api/model.h"
 
 using namespace infer;

@@ -236,6 +236,18 @@ infer_status infer_session_restore(infer_session* session, const char* path) {
   });
 }
 
+infer_status infer_session_fork(infer_session* session, infer_session** fork) {
+  return checked([&]() -> Status {
+    if (session == nullptr) return null_argument("session");
+    if (fork == nullptr) return null_argument("fork");
+    auto made = std::make_unique<infer_session>();
+    made->engine = session->engine;
+    INFER_TRY_S(made->session, session->session->fork());
+    *fork = made.release();
+    return {};
+  });
+}
+
 infer_status infer_session_truncate(infer_session* session, int64_t length) {
   return checked([&]() -> Status {
     if (session == nullptr) return null_argument("session");

@@ -149,6 +149,12 @@ KvCache::SequenceId Engine::Impl::add_sequence() {
   return id;
 }
 
+KvCache::SequenceId Engine::Impl::fork_sequence(KvCache::SequenceId id) {
+  KvCache::SequenceId made = 0;
+  thread->call([&] { made = cache->fork(id); });
+  return made;
+}
+
 void Engine::Impl::remove_sequence(KvCache::SequenceId id) {
   thread->call([&] {
     if (speculator) speculator->forget(id);

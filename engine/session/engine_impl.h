@@ -75,6 +75,8 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
 
   // Of the sessions' sequences.
   KvCache::SequenceId add_sequence();
+  /// One with the same contents.
+  KvCache::SequenceId fork_sequence(KvCache::SequenceId id);
   void remove_sequence(KvCache::SequenceId id);
   // On the engine's thread:
   /// Before a sequence is computed: does_not_fit if its tokens exceed the context. With nothing to

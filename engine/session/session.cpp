@@ -53,6 +53,16 @@ struct Session::Impl {
   GenerateResult statistics;
 
   explicit Impl(Engine::Impl& e) : engine(e) { sequence.kv = engine.add_sequence(); }
+  /// Holds what the other one holds.
+  Impl(const Impl& other) : engine(other.engine) {
+    sequence.tokens = other.sequence.tokens;
+    sequence.generated = other.sequence.generated;
+    sequence.computed = other.sequence.computed;
+    sequence.shifted = other.sequence.shifted;
+    statistics.seed = other.statistics.seed;
+    sequence.kv = engine.fork_sequence(other.sequence.kv);
+  }
+  Impl& operator=(const Impl&) = delete;
   ~Impl() {
     end_run();
     engine.remove_sequence(sequence.kv);
@@ -296,6 +306,14 @@ Status Session::restore(const std::string& path) {
     impl_->statistics.seed = state.seed;
     impl_->statistics.reused_tokens = state.cached;
     return {};
+  });
+}
+
+Result<std::unique_ptr<Session>> Session::fork() {
+  return guarded([&]() -> Result<std::unique_ptr<Session>> {
+    INFER_CHECK_R(impl_->idle());
+    INFER_CHECK_R(impl_->engine.usable());
+    return std::unique_ptr<Session>(new Session(std::make_unique<Impl>(*impl_)));
   });
 }
 

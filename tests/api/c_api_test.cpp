@@ -406,3 +406,25 @@ TEST_CASE("C: descriptions and devices") {
   CHECK(std::string(infer_device_list_get(list, 0)->name) == "cpu");
   infer_device_list_free(list);
 }
+
+TEST_CASE("C: a fork generates what the session would") {
+  infer_engine* engine = load_c();
+  infer_session *session = nullptr, *copy = nullptr;
+  REQUIRE(infer_session_open(engine, &session) == INFER_OK);
+  CHECK(infer_session_fork(nullptr, &copy) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_session_fork(session, nullptr) == INFER_INVALID_ARGUMENT);
+  CHECK(copy == nullptr);
+  const infer_generate_options options = generate_c(12);
+  Seen first, one, two;
+  REQUIRE(infer_generate(session, kPrompt.data(), kPrompt.size(), &options, on_token, &first) ==
+          INFER_OK);
+  REQUIRE(infer_session_fork(session, &copy) == INFER_OK);
+  CHECK(infer_session_length(copy) == infer_session_length(session));
+  REQUIRE(infer_generate(session, nullptr, 0, &options, on_token, &one) == INFER_OK);
+  infer_session_free(session);
+  infer_engine_free(engine);  // lives on in the copy
+  REQUIRE(infer_generate(copy, nullptr, 0, &options, on_token, &two) == INFER_OK);
+  CHECK(one.tokens.size() == 12);
+  CHECK(one.tokens == two.tokens);
+  infer_session_free(copy);
+}

@@ -10,11 +10,11 @@
  * otherwise. A null pointer where an object is needed is INFER_INVALID_ARGUMENT, never a crash;
  * functions without a status then return 0, a null pointer or an empty string.
  *
- * Ownership. Handles are opaque. Whatever a function named ..._open, ..._load or ..._create gives
- * is the caller's and is given back with the ..._free function of its type, which takes null.
- * Other pointers that come out belong to the object they were asked of and live as long as it does.
- * The library keeps no pointer that it is given, beyond the call, except for callbacks. An engine
- * may be freed before its sessions: it lives on until the last of them is freed.
+ * Ownership. Handles are opaque. Whatever a function named ..._open, ..._load, ..._create or
+ * ..._fork gives is the caller's and is given back with the ..._free function of its type, which
+ * takes null. Other pointers that come out belong to the object they were asked of and live as long
+ * as it does. The library keeps no pointer that it is given, beyond the call, except for callbacks.
+ * An engine may be freed before its sessions: it lives on until the last of them is freed.
  *
  * Threads. An engine and a vocabulary may be used from any thread, several at once. A session has
  * one caller at a time; only infer_session_cancel() may come from any thread or signal handler.
@@ -469,6 +469,10 @@ INFER_API infer_status infer_session_save(infer_session* session, const char* pa
  * if it belongs to another model or type of cache, INFER_DOES_NOT_FIT if it has more tokens than
  * the context. After a failure the session is as it was. */
 INFER_API infer_status infer_session_restore(infer_session* session, const char* path);
+/* A new session that holds the same tokens. Both share the cache until one of them writes to it,
+ * and go on independently. INFER_INVALID_ARGUMENT while a generation that was started has not
+ * ended. Free it as one that was opened. */
+INFER_API infer_status infer_session_fork(infer_session* session, infer_session** fork);
 /* Forgets tokens from the end, down to `length`. */
 INFER_API infer_status infer_session_truncate(infer_session* session, int64_t length);
 /* Tokens held. */

@@ -519,6 +519,12 @@ class INFER_API Session {
   /// another way to compute. does_not_fit: it has more tokens than the context. io: it cannot be
   /// read. After a failure the session is as it was.
   Status restore(const std::string& path);
+  /// A new session that holds the same tokens. Both share the pages of the cache; a page that is
+  /// not full is copied only when one of them writes to it. They then go on independently, and each
+  /// generates what it would generate without the other. Of statistics() the new session takes over
+  /// the seed alone. invalid_argument while a generation
+  /// that start() began has not ended; out_of_memory.
+  Result<std::unique_ptr<Session>> fork();
   /// Drops tokens from the end until `length` tokens are left. invalid_argument if the session
   /// holds fewer.
   Status truncate(int64_t length);

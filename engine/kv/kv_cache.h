@@ -33,6 +33,15 @@ struct KvOptions {
   int64_t folder_bytes = 0;
 };
 
+/// Pages by who holds them, of all kinds together. total = running + idle + kept + free.
+struct PageCounts {
+  int64_t total = 0;
+  int64_t running = 0;  ///< held by sequences in use, perhaps by others as well
+  int64_t idle = 0;     ///< held by other sequences alone
+  int64_t kept = 0;     ///< held by no sequence, but known
+  int64_t free = 0;
+};
+
 /// One thread.
 class KvCache {
  public:
@@ -107,6 +116,10 @@ class KvCache {
   int32_t available(size_t kind) const { return pools_[kind].available(); }
   /// Pages of a kind held by sequences, among them those shared (counted once).
   int32_t held(size_t kind) const { return pools_[kind].held(); }
+  /// Allocates nothing.
+  PageCounts count_pages();
+  /// Whether full pages are kept for later sequences.
+  bool reuses() const { return options_.reuse; }
   size_t sequences() const { return tables_.size(); }
   /// Bytes of pages on a device that no sequence has had yet, so that the system still counts them
   /// as free.

@@ -34,6 +34,7 @@ void Scheduler::add(Sequence* sequence) {
   active_.push_back(sequence);
   sequence->arrival_ = ++arrivals_;
   sequence->waiting_ = false;
+  sequence->asked_ = false;
   cache_->set_in_use(sequence->kv, true);
 }
 
@@ -57,6 +58,7 @@ void Scheduler::finish(Sequence* sequence, Status status) {
   cache_->rollback(sequence->kv, cache_->length(sequence->kv));
   cache_->set_in_use(sequence->kv, false);
   retry();
+  tell_pages();
   // The owner may reuse or free the sequence as soon as it is told.
   sequence->consumer->done(std::move(status));
 }
@@ -140,6 +142,10 @@ void Scheduler::take(Sequence* sequence, int64_t rows, int64_t outputs) {
                               ? std::max(sequence->results_from, sequence->computed)
                               : static_cast<int64_t>(sequence->tokens.size()) - 1;
     const int64_t known = cache_->reuse(sequence->kv, keys(*sequence), limit);
+    if (!std::exchange(sequence->asked_, true) && cache_->reuses()) {
+      counts_.prefix_tokens += static_cast<int64_t>(sequence->tokens.size());
+      counts_.prefix_found += known;
+    }
     sequence->reused += std::max<int64_t>(0, known - sequence->computed);
     sequence->computed = std::max(sequence->computed, known);
   }
@@ -319,6 +325,42 @@ void Scheduler::commit(Part& part) {
   if (!part.goes_on || pending(sequence) == 0) finish(&sequence, std::move(part.failure));
 }
 
+/// Sequences whose tokens are in the cache.
+int64_t Scheduler::running() const {
+  return std::ranges::count_if(
+      active_, [&](const Sequence* sequence) { return cache_->holds_pages(sequence->kv); });
+}
+
+void Scheduler::tell_pages() {
+  if (counters_ != nullptr) counters_->set_pages(running(), cache_->count_pages());
+}
+
+/// Of the step that is computed next. What a step that failed had counted is forgotten.
+void Scheduler::count_rows() {
+  counts_ = {
+      .rows = rows_, .prefix_tokens = counts_.prefix_tokens, .prefix_found = counts_.prefix_found};
+  for (const Part& part : parts_) {
+    const Sequence& sequence = *part.sequence;
+    const int64_t again = std::clamp<int64_t>(sequence.computed - part.first, 0, part.count);
+    counts_.recomputed_tokens += again;
+    for (int64_t t = part.first + again; t < part.first + part.count; ++t) {
+      if (!sequence.is_generated(t)) ++counts_.prompt_tokens;
+    }
+    counts_.drafted += part.drafted;
+  }
+}
+
+/// Before the sequences that end with the step are told.
+void Scheduler::tell_step() {
+  for (const Part& part : parts_) counts_.accepted += part.accepted;
+  counts_.running = running();
+  if (counters_ != nullptr) {
+    counters_->step(counts_);
+    if (counters_->pages_are_old()) tell_pages();
+  }
+  counts_ = {};
+}
+
 void Scheduler::deliver(std::span<const float> logits) {
   const size_t vocabulary = outputs_ == 0 ? 0 : logits.size() / static_cast<size_t>(outputs_);
   size_t sampled = 0;
@@ -337,6 +379,7 @@ void Scheduler::deliver(std::span<const float> logits) {
   } else {
     for (Part& part : parts_) consume(part);
   }
+  tell_step();
   for (Part& part : parts_) commit(part);
 }
 
@@ -384,6 +427,7 @@ bool Scheduler::compute_step() {
   }
   propose();
   fill_batch();
+  count_rows();
   if (recorder_ != nullptr) recorder_->end_part(StepPart::schedule);
   const auto start = std::chrono::steady_clock::now();
   const Result<std::span<const float>> logits = executor_->run(batch_, recorder_);

@@ -20,6 +20,7 @@
 #include "engine/exec/executor.h"
 #include "engine/generate/outcome.h"
 #include "engine/kv/kv_cache.h"
+#include "engine/sched/counters.h"
 #include "engine/spec/speculator.h"
 
 namespace infer {
@@ -60,6 +61,7 @@ struct Sequence {
   uint64_t arrival_ = 0;
   bool waiting_ = false;  ///< for another to end
   bool ready_ = true;     ///< in the step being built
+  bool asked_ = false;    ///< whether the cache has been asked for what it begins with
 };
 
 /// One thread.
@@ -76,6 +78,10 @@ class Scheduler {
   void set_speculator(Speculator* speculator) { speculator_ = speculator; }
   /// Told what every step does from now on; null: nobody is. It outlives that.
   void set_recorder(StepRecorder* recorder) { recorder_ = recorder; }
+  /// Told of every step and of the cache's pages; outlives the scheduler. Null: nobody is.
+  void set_counters(Counters* counters) { counters_ = counters; }
+  /// Tells the counters who holds the cache's pages now. Allocates nothing.
+  void tell_pages();
   /// Computes on something else from now on. Of all sequences that are active the new cache holds
   /// nothing, so that their tokens are computed again.
   void move_to(Executor& executor, KvCache& cache, int64_t max_rows, int64_t max_outputs);
@@ -137,6 +143,9 @@ class Scheduler {
   void finish(Sequence* sequence, Status status);
 
   void recover(const Status& failure);
+  int64_t running() const;
+  void count_rows();
+  void tell_step();
 
   Executor* executor_;
   KvCache* cache_;
@@ -153,6 +162,8 @@ class Scheduler {
   Speculator* speculator_ = nullptr;
   std::vector<Speculator::Item> items_;  ///< of a step with nothing but tokens that follow
   StepRecorder* recorder_ = nullptr;
+  Counters* counters_ = nullptr;
+  StepCounts counts_;  ///< of the step being built
   std::function<Status(const Status&)> recover_;
   Status lost_;  ///< a device failed while a step was planned
   uint64_t arrivals_ = 0;

@@ -19,14 +19,6 @@ struct infer_chat_template {
 
 namespace {
 
-template <typename T>
-Status write_buffer(std::span<const T> from, T* buffer, size_t capacity, size_t* count) {
-  if (buffer == nullptr && capacity > 0) return null_argument("the buffer");
-  *count = from.size();
-  std::copy_n(from.data(), std::min(from.size(), capacity), buffer);
-  return {};
-}
-
 infer_memory memory_of(const infer::MemoryReport& r) {
   return {r.weights,         r.kv,         r.activations, r.scratch,  r.total,   r.available,
           r.context,         r.page_bytes, r.pages,       r.host,     r.process, r.batch_rows,

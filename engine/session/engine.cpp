@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -143,6 +144,11 @@ Engine::Impl::~Impl() {
   thread.reset();
 }
 
+Result<CallCount> Engine::Impl::begin_call() {
+  static_cast<void>(counters.begin_call(std::numeric_limits<int64_t>::max()));
+  return CallCount(counters);
+}
+
 KvCache::SequenceId Engine::Impl::add_sequence() {
   KvCache::SequenceId id = 0;
   thread->call([&] { id = cache->add_sequence(); });
@@ -235,6 +241,8 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path
                                                   *impl->cache, options, impl->tokenizer));
     impl->scheduler = std::make_unique<Scheduler>(
         *impl->executor, *impl->cache, opened.request.max_rows, opened.request.max_outputs);
+    impl->scheduler->set_counters(&impl->counters);
+    impl->scheduler->tell_pages();
     impl->scheduler->set_speculator(impl->speculator.get());
     impl->drafts = impl->speculator != nullptr;
     impl->grows = options.context == 0;
@@ -244,6 +252,7 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path
           [&engine = *impl](const Status& failure) { return engine.fall_back(failure); });
     }
     impl->thread = std::make_unique<EngineThread>(*impl->scheduler);
+    impl->counters.start();
     INFER_CHECK_R(impl->thread->start());
     return impl;
   });
@@ -276,10 +285,14 @@ const ModelDescription& Engine::model() const { return impl_->description; }
 
 const Vocabulary& Engine::vocabulary() const { return *impl_->vocabulary; }
 
-DeviceDescription Engine::device() const {
+std::vector<DeviceDescription> Engine::devices() const {
   const std::lock_guard lock(impl_->placed_mutex);
-  return describe(impl_->opened.main_device().info());
+  std::vector<DeviceDescription> all;
+  for (const auto& device : impl_->opened.devices) all.push_back(describe(device->info()));
+  return all;
 }
+
+EngineStatistics Engine::statistics() const { return impl_->counters.read(); }
 
 Status Engine::resize_cache(int64_t bytes) {
   return guarded([&]() -> Status {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "engine/backend/device.h"
@@ -44,6 +45,21 @@ struct EngineAccess {
   static Engine::Impl& impl(Engine& engine) { return *engine.impl_; }
 };
 
+/// A call that computes, from its admission until it has ended, as the engine's counters see it.
+class CallCount {
+ public:
+  explicit CallCount(Counters& counters) : counters_(&counters) {}
+  CallCount(CallCount&& other) noexcept : counters_(std::exchange(other.counters_, nullptr)) {}
+  CallCount& operator=(CallCount&&) = delete;
+  ~CallCount() { end(); }
+  void end() {
+    if (counters_ != nullptr) std::exchange(counters_, nullptr)->end_call();
+  }
+
+ private:
+  Counters* counters_;
+};
+
 /// Owns everything of a loaded model and the thread that computes its steps. Hidden: it would be
 /// exported like the class that it is nested in.
 struct __attribute__((visibility("hidden"))) Engine::Impl {
@@ -59,6 +75,7 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   /// Null: no drafters, or a device failed. On the engine's thread.
   std::unique_ptr<Speculator> speculator;
   bool drafts = false;  ///< whether drafters were loaded
+  Counters counters;
   std::unique_ptr<Scheduler> scheduler;
 
   ~Impl();
@@ -73,6 +90,8 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   Background compilers{64};  ///< of grammars
   Background masks{1};       ///< one at a time bounds what they take
 
+  /// A call that computes begins.
+  Result<CallCount> begin_call();
   // Of the sessions' sequences.
   KvCache::SequenceId add_sequence();
   /// One with the same contents.

@@ -90,6 +90,7 @@ void EngineThread::answer(Call* calls) {
     } catch (...) {
       call.failure = std::current_exception();
     }
+    scheduler_.tell_pages();
     const std::lock_guard lock(mutex_);
     call.done = true;  // from here on the call may be gone
     answered_.notify_all();

@@ -17,10 +17,11 @@ constexpr std::chrono::milliseconds kCancelPoll(10);
 
 }  // namespace
 
-GenerateRun::GenerateRun(Engine::Impl& engine, Sequence& sequence, std::vector<int32_t> prompt,
-                         GenerateOptions options, const SamplingParams& params,
-                         std::function<void()> on_event)
+GenerateRun::GenerateRun(Engine::Impl& engine, CallCount call, Sequence& sequence,
+                         std::vector<int32_t> prompt, GenerateOptions options,
+                         const SamplingParams& params, std::function<void()> on_event)
     : engine_(engine),
+      call_(std::move(call)),
       sequence_(sequence),
       options_(std::move(options)),
       prompt_(std::move(prompt)),
@@ -84,7 +85,10 @@ void GenerateRun::submit() {
   }
 }
 
-void GenerateRun::finish_empty() { finished_ = true; }
+void GenerateRun::finish_empty() {
+  call_.end();
+  finished_ = true;
+}
 
 Status GenerateRun::begin() { return engine_.make_room(sequence_); }
 
@@ -139,7 +143,13 @@ Outcome GenerateRun::step(const LogitRow& row) {
   GenerationStep made = generation_.step(row);
   const int32_t token = made.made.token;
   if (!made.failure.ok()) failure_ = std::move(made.failure);
-  if (made.has_token) put(std::move(made.made), static_cast<int64_t>(row.tokens.size()) + 1);
+  if (made.has_token) {
+    const bool first = made.made.generated_tokens == 1;
+    engine_.counters.token(
+        first, first ? made.made.first_token_seconds : made.made.generate_seconds - made_at_);
+    made_at_ = made.made.generate_seconds;
+    put(std::move(made.made), static_cast<int64_t>(row.tokens.size()) + 1);
+  }
   return {token, made.goes_on};
 }
 
@@ -193,6 +203,7 @@ void GenerateRun::done(Status status) {
 
 void GenerateRun::finish() {
   const std::lock_guard lock(mutex_);
+  call_.end();
   finished_ = true;
   changed_.notify_all();
   // Within the lock: not after the reader has been told that it has finished.
@@ -205,6 +216,7 @@ GenerateRun::Next GenerateRun::next(Told& told, Clock::time_point deadline) {
   while (preparing_ && !has_news() && Clock::now() < deadline) {
     if (sequence_.cancelled.load(std::memory_order_relaxed)) {
       abandoned_ = finished_ = true;
+      call_.end();
       result_.reason = FinishReason::cancelled;
       break;
     }

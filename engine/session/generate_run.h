@@ -31,7 +31,7 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
 
   /// `sequence` has the tokens held before. `on_event` is called when something waits after nothing
   /// did; may be empty.
-  GenerateRun(Engine::Impl& engine, Sequence& sequence, std::vector<int32_t> prompt,
+  GenerateRun(Engine::Impl& engine, CallCount call, Sequence& sequence, std::vector<int32_t> prompt,
               GenerateOptions options, const SamplingParams& params,
               std::function<void()> on_event);
 
@@ -71,14 +71,16 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
   void compute_mask();
 
   Engine::Impl& engine_;
+  CallCount call_;
   Sequence& sequence_;
   GenerateOptions options_;
   std::vector<int32_t> prompt_;
   std::function<void()> on_event_;
   Generation generation_;
-  size_t held_;      ///< tokens before the prompt
-  int64_t shifted_;  ///< tokens dropped before
-  Status failure_;   ///< of a step
+  size_t held_;         ///< tokens before the prompt
+  int64_t shifted_;     ///< tokens dropped before
+  Status failure_;      ///< of a step
+  double made_at_ = 0;  ///< when the last token was made, in seconds since generating began
 
   // Until finished_ these are the engine's, then the reader's.
   Status status_;

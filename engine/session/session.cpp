@@ -52,7 +52,10 @@ struct Session::Impl {
   int64_t told_length = 0;  ///< while it runs: tokens held, as far as the reader knows
   GenerateResult statistics;
 
-  explicit Impl(Engine::Impl& e) : engine(e) { sequence.kv = engine.add_sequence(); }
+  explicit Impl(Engine::Impl& e) : engine(e) {
+    sequence.kv = engine.add_sequence();
+    engine.counters.session_opened(1);
+  }
   /// Holds what the other one holds.
   Impl(const Impl& other) : engine(other.engine) {
     sequence.tokens = other.sequence.tokens;
@@ -61,11 +64,13 @@ struct Session::Impl {
     sequence.shifted = other.sequence.shifted;
     statistics.seed = other.statistics.seed;
     sequence.kv = engine.fork_sequence(other.sequence.kv);
+    engine.counters.session_opened(1);
   }
   Impl& operator=(const Impl&) = delete;
   ~Impl() {
     end_run();
     engine.remove_sequence(sequence.kv);
+    engine.counters.session_opened(-1);
   }
 
   Status idle() const {
@@ -102,7 +107,8 @@ struct Session::Impl {
     if (prompt.empty() && sequence.tokens.empty() && !nothing) {
       return error(StatusCode::invalid_argument, "there is no token to start from");
     }
-    auto made = std::make_shared<GenerateRun>(engine, sequence,
+    INFER_TRY_S(CallCount call, engine.begin_call());
+    auto made = std::make_shared<GenerateRun>(engine, std::move(call), sequence,
                                               std::vector<int32_t>(prompt.begin(), prompt.end()),
                                               options, params, std::move(on_event));
     statistics.seed = params.seed;
@@ -177,6 +183,7 @@ struct Session::Impl {
   Status evaluate(std::span<const int32_t> tokens, const LogitsFn& on_logits, bool in_place) {
     INFER_CHECK(enter(tokens));
     if (tokens.empty()) return {};
+    INFER_TRY_S(const CallCount call, engine.begin_call());
     const int64_t held = length();
     const auto evaluation = std::make_shared<EvaluateRun>(engine, sequence, on_logits, in_place);
     Status status = evaluation->run(tokens);

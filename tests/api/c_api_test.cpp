@@ -1,5 +1,6 @@
 // The C API: statuses, buffers, structures that grow, null pointers, ownership.
 #include <atomic>
+#include <cmath>
 #include <cstring>
 
 #include "infer/infer.h"
@@ -427,4 +428,61 @@ TEST_CASE("C: a fork generates what the session would") {
   CHECK(one.tokens.size() == 12);
   CHECK(one.tokens == two.tokens);
   infer_session_free(copy);
+}
+
+TEST_CASE("C: what an engine does: counts, histograms, devices") {
+  infer_engine* engine = load_c();
+  infer_session* session = nullptr;
+  REQUIRE(infer_session_open(engine, &session) == INFER_OK);
+  const infer_generate_options options = generate_c(12);
+  REQUIRE(infer_generate(session, kPrompt.data(), kPrompt.size(), &options, nullptr, nullptr) ==
+          INFER_OK);
+  infer_engine_counts counts;
+  REQUIRE(infer_engine_statistics(engine, &counts, sizeof(counts)) == INFER_OK);
+  CHECK(counts.sessions == 1);
+  CHECK(counts.prompt_tokens == static_cast<int64_t>(kPrompt.size()));
+  CHECK(counts.generated_tokens == 12);
+  CHECK(counts.steps == 12);
+  CHECK(counts.pages_idle == 1);
+  CHECK(counts.pages_total ==
+        counts.pages_running + counts.pages_idle + counts.pages_kept + counts.pages_free);
+  CHECK(infer_engine_statistics(nullptr, &counts, sizeof(counts)) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_engine_statistics(engine, nullptr, 0) == INFER_INVALID_ARGUMENT);
+
+  size_t size = 0;
+  double sum = 0;
+  REQUIRE(infer_engine_histogram(engine, INFER_STEP_ROWS, nullptr, nullptr, 0, &size, &sum) ==
+          INFER_OK);
+  CHECK(sum == static_cast<double>(kPrompt.size()) + 11);
+  std::vector<double> bounds(size);
+  std::vector<int64_t> values(size);
+  for (const int32_t which :
+       {INFER_STEP_ROWS, INFER_FIRST_TOKEN_SECONDS, INFER_NEXT_TOKEN_SECONDS}) {
+    REQUIRE(infer_engine_histogram(engine, which, nullptr, nullptr, 0, &size, &sum) == INFER_OK);
+    bounds.resize(size);
+    values.resize(size);
+    REQUIRE(infer_engine_histogram(engine, which, bounds.data(), values.data(), size, &size,
+                                   &sum) == INFER_OK);
+    CHECK(std::isinf(bounds.back()));
+    const int64_t expected[] = {12, 1, 11};
+    CHECK(values.back() == expected[which]);
+  }
+  CHECK(infer_engine_histogram(engine, 3, nullptr, nullptr, 0, &size, &sum) ==
+        INFER_INVALID_ARGUMENT);
+  CHECK(infer_engine_histogram(engine, 0, nullptr, nullptr, 1, &size, &sum) ==
+        INFER_INVALID_ARGUMENT);
+
+  infer_device_list* list = nullptr;
+  REQUIRE(infer_engine_device_list_create(engine, &list) == INFER_OK);
+  REQUIRE(infer_device_list_size(list) == 1);
+  const infer_device* device = infer_device_list_get(list, 0);
+  infer_memory memory;
+  REQUIRE(infer_engine_memory(engine, &memory, sizeof(memory)) == INFER_OK);
+  CHECK(std::string(device->name) == "cpu");
+  CHECK(device->kv == memory.kv);
+  CHECK(device->weights == memory.weights);
+  CHECK(device->other == memory.host + memory.process);
+  infer_device_list_free(list);
+  infer_session_free(session);
+  infer_engine_free(engine);
 }

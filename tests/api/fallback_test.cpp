@@ -97,9 +97,10 @@ TEST_CASE("a fallback that fails: every running call and every later one fails a
     }
     check_broken(engine.resize_cache(1 << 20));
     check_broken(engine.open_session());
+    check_broken(idle->fork());
   }
   CHECK(idle->length() == static_cast<int64_t>(kPrompt.size()));
-  CHECK(engine.device().name == "cpu");
+  CHECK(engine.devices().back().name == "cpu");
   CHECK(engine.memory().kv == 0);
 }
 

@@ -106,6 +106,12 @@ typedef struct infer_device {
   int64_t memory_free;
   int32_t threads;      /* of a CPU: what the process may use */
   const char* unusable; /* why it cannot be used; empty: it can */
+  /* Bytes that an engine uses here; 0 unless the list is infer_engine_device_list_create()'s. */
+  int64_t weights;
+  int64_t kv;          /* cache */
+  int64_t activations; /* intermediate values of a step */
+  int64_t scratch;     /* work space of kernels */
+  int64_t other;       /* on the CPU: host, process, drafters and grammars of infer_memory */
 } infer_device;
 
 /* What this machine has, by the back ends in this build. */
@@ -308,6 +314,54 @@ INFER_API const infer_description* infer_engine_description(const infer_engine* 
 /* What is allocated, by the device's own accounting. */
 INFER_API infer_status infer_engine_memory(const infer_engine* engine, infer_memory* memory,
                                            size_t memory_size);
+
+/* The devices that an engine uses, the CPU first, with the memory that it uses on each. */
+INFER_API infer_status infer_engine_device_list_create(const infer_engine* engine,
+                                                       infer_device_list** list);
+
+/* What an engine does now, and totals since it was loaded, which never fall. A call is an
+ * infer_generate(), infer_session_start() or infer_evaluate() that has not finished computing. */
+typedef struct infer_engine_counts {
+  double seconds;        /* since the engine was loaded */
+  int64_t sessions;      /* open sessions */
+  int64_t calls_running; /* calls whose tokens are in the cache */
+  int64_t calls_waiting; /* calls that wait for a grammar, for their first step or for pages */
+  int64_t calls_refused; /* total */
+  int64_t pages_total;   /* of the cache, all kinds of layers together; the sum of the next four */
+  int64_t pages_running; /* held by sessions with a running call, perhaps by others too */
+  int64_t pages_idle;    /* held only by sessions without a running call */
+  int64_t pages_kept;    /* held by no session; kept for sessions that begin with the same tokens */
+  int64_t pages_free;
+  double prompt_tokens_per_s;    /* mean of the last 5 seconds */
+  double generated_tokens_per_s; /* likewise */
+  int64_t steps;                 /* total */
+  int64_t last_step_rows;        /* rows of the latest step */
+  int64_t prompt_tokens;         /* total: given tokens that were computed */
+  int64_t recomputed_tokens;     /* total: tokens computed again, their pages had been given up */
+  int64_t generated_tokens;      /* total */
+  int64_t prefix_tokens;         /* total: tokens that calls looked up in the cache */
+  int64_t prefix_tokens_found;   /* total */
+  int64_t drafted_tokens;        /* total: proposed by drafters and verified */
+  int64_t accepted_tokens;       /* total: proposed tokens that were right */
+} infer_engine_counts;
+
+/* Never waits for a step: it may be called often. */
+INFER_API infer_status infer_engine_statistics(const infer_engine* engine,
+                                               infer_engine_counts* counts, size_t counts_size);
+
+enum {
+  INFER_STEP_ROWS = 0,           /* rows of the steps */
+  INFER_FIRST_TOKEN_SECONDS = 1, /* from a call to its first token */
+  INFER_NEXT_TOKEN_SECONDS = 2   /* from one token of a call to the next */
+};
+
+/* The distribution of some values since the engine was loaded. Writes upper bounds, ascending, and
+ * for each the number of values up to it; the last bound is infinity. The bounds never change.
+ * `count`: the number of bounds; `sum`: the sum of all values. Both buffers hold `capacity`
+ * elements. */
+INFER_API infer_status infer_engine_histogram(const infer_engine* engine, int32_t which,
+                                              double* bounds, int64_t* counts, size_t capacity,
+                                              size_t* count, double* sum);
 
 /* Makes the cache as large as whole pages of at most so many bytes are; it does not grow beyond
  * that by itself. Sessions go on, and generate the same. INFER_DOES_NOT_FIT if that is more than

@@ -549,6 +549,53 @@ class INFER_API Session {
   std::unique_ptr<Impl> impl_;
 };
 
+/// The distribution of some values. The bounds are the same at all times, so that counts of
+/// different times can be subtracted.
+struct Histogram {
+  std::vector<double> bounds;  ///< ascending
+  /// [bounds.size() + 1] Number of values that are at most bounds[i]; last the number of all
+  /// values.
+  std::vector<int64_t> counts;
+  double sum = 0;  ///< of all values
+};
+
+/// Pages of the cache by who holds them, for all kinds of layers together: total = running + idle +
+/// kept + free.
+struct CachePages {
+  int64_t total = 0;
+  int64_t running = 0;  ///< held by sessions with a running call, perhaps by others too
+  int64_t idle = 0;     ///< held only by sessions without a running call; given up if needed
+  int64_t kept = 0;     ///< held by no session; kept for sessions that begin with the same tokens
+  int64_t free = 0;
+};
+
+/// What an engine does now and what it has done since it was loaded. A call is a generate(),
+/// start() or evaluate() that has not finished computing.
+struct EngineStatistics {
+  double seconds = 0;         ///< since the engine was loaded
+  int64_t sessions = 0;       ///< open sessions
+  int64_t calls_running = 0;  ///< calls whose tokens are in the cache
+  int64_t calls_waiting = 0;  ///< calls that wait for a grammar, for their first step or for pages
+  CachePages pages;           ///< while a step runs, up to 0.1 s old
+  double prompt_tokens_per_s = 0;     ///< mean of the last 5 seconds
+  double generated_tokens_per_s = 0;  ///< likewise
+  int64_t last_step_rows = 0;         ///< rows of the latest step
+
+  // Totals. They never fall.
+  int64_t calls_refused = 0;
+  int64_t steps = 0;
+  int64_t prompt_tokens = 0;      ///< given tokens that were computed
+  int64_t recomputed_tokens = 0;  ///< tokens computed again, because their pages had been given up
+  int64_t generated_tokens = 0;   ///< also those that a caller did not take any more
+  int64_t prefix_tokens = 0;      ///< tokens that calls looked up in the cache
+  int64_t prefix_tokens_found = 0;
+  int64_t drafted_tokens = 0;   ///< proposed by drafters and verified
+  int64_t accepted_tokens = 0;  ///< proposed tokens that were right
+  Histogram step_rows;
+  Histogram first_token_seconds;  ///< from the call to its first token
+  Histogram next_token_seconds;   ///< from one token of a call to the next
+};
+
 /// A loaded model.
 class INFER_API Engine {
  public:
@@ -562,8 +609,12 @@ class INFER_API Engine {
   Engine& operator=(const Engine&) = delete;
 
   const ModelDescription& model() const;
-  /// The device in use; memory_free is the present value.
-  DeviceDescription device() const;
+  /// The devices in use, the CPU first; memory_free is the present value. After a fallback only the
+  /// CPU.
+  std::vector<DeviceDescription> devices() const;
+  /// What the engine does and has done. Never waits for a step and costs the steps nothing: it may
+  /// be called often. memory() says what the memory is used for.
+  EngineStatistics statistics() const;
   /// Sets the size of the cache to the whole pages that `bytes` hold; the cache no longer grows by
   /// itself beyond that. Growing moves nothing. Shrinking first drops pages that no session holds,
   /// then those of sessions that are not in use, then those of the youngest running sessions. All

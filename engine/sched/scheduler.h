@@ -1,18 +1,20 @@
 // Continuous batching: every step takes decode rows and chunks of prompts from the active
 // sequences, as many as the step's rows allow.
 //
-// Where the cache has too few pages for all, the youngest sequences wait: their pages are given up
-// (full ones stay known as long as nobody needs them) and computed again when another has ended.
-// The oldest always goes on, so that all come to an end; one that never ends, shifting its context,
-// keeps those from running for which there is no room beside it. A row's results depend on its
-// tokens alone: waiting changes none. Where devices have two numeric classes they depend on the
-// tokens' roles as well, which tokens keep: a sequence's rows in a step are of one role, and those
-// that were generated come first.
+// Sequences of higher priority get rows and pages first, and of equal ones the older. If the cache
+// runs out of pages, the last ones in that order are preempted: their pages are freed and
+// recomputed when another sequence has ended. Full pages stay in the prefix cache until the space
+// is needed. The first in the order always goes on, so that all come to an end; one that never
+// ends, shifting its context, keeps those from running for which there is no room beside it. A
+// row's results depend on its tokens alone: waiting changes none. Where devices have two numeric
+// classes they depend on the tokens' roles as well, which tokens keep: a sequence's rows in a step
+// are of one role, and those that were generated come first.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -39,8 +41,11 @@ struct Sequence {
   /// When the context is full: −1: the sequence ends; else the first `keep` tokens and the later
   /// half of the rest stay and are computed anew at their new positions, and it goes on.
   int64_t keep = -1;
-  int64_t shifted = 0;  ///< tokens dropped by that
-  int64_t reused = 0;   ///< tokens that the cache knew already
+  /// Tokens that it may have, if that is less than the cache's context.
+  int64_t context = std::numeric_limits<int64_t>::max();
+  int32_t priority = 0;  ///< higher ones get rows and pages first; constant while it is active
+  int64_t shifted = 0;   ///< tokens dropped by that
+  int64_t reused = 0;    ///< tokens that the cache knew already
   /// Where tokens may be proposed for it: then the consumer takes the rows after several tokens in
   /// one step. Null: one after another.
   Drafting* drafting = nullptr;
@@ -95,7 +100,8 @@ class Scheduler {
   void step();
   /// Whether the last step() computed nothing because no sequence was ready.
   bool stalled() const { return stalled_; }
-  /// Makes the youngest sequence that holds pages wait; false if at most one holds any.
+  /// Makes the last sequence (by priority and age) that holds pages wait; false if at most one
+  /// holds any.
   bool preempt();
   /// There may be room for those that wait.
   void retry();
@@ -124,15 +130,17 @@ class Scheduler {
     Status status;
   };
 
+  int64_t context(const Sequence& sequence) const;
   int64_t pending(const Sequence& sequence) const;
   PageKeys keys(const Sequence& sequence) const;
   static bool wants_result(const Sequence& sequence, int64_t token);
   bool compute_step();
   void plan_step();
+  void plan_group(std::span<Sequence* const> group);
   void propose();
   void take(Sequence* sequence, int64_t rows, int64_t outputs);
   Status make_room(Sequence* sequence, int64_t count);
-  Sequence* youngest_holder(uint64_t after) const;
+  Sequence* last_holder(const Sequence* after) const;
   void wait(Sequence* sequence);
   void shift(Sequence& sequence);
   void fill_batch();
@@ -151,7 +159,7 @@ class Scheduler {
   KvCache* cache_;
   int64_t max_rows_;
   int64_t max_outputs_;
-  std::vector<Sequence*> active_;  ///< whose turn comes first
+  std::vector<Sequence*> active_;  ///< by priority; of equal ones the one whose turn comes first
   std::vector<Sequence*> order_;   ///< of the step being built
   std::vector<Part> parts_;
   int64_t rows_ = 0;

@@ -77,6 +77,7 @@ Result<infer::GenerateOptions> generate_options(const infer_generate_options* gi
   set_unless_negative(to.sampling.dry_allowed_length, o.dry_allowed_length);
   to.sampling.dry_penalty_last = o.dry_penalty_last;
   to.special_text = o.special_text != 0;
+  to.priority = o.priority;
   if (o.grammar != nullptr) to.grammar = o.grammar;
   if (o.json_schema != nullptr) to.json_schema = o.json_schema;
   if (o.samplers != nullptr) to.sampling.samplers = parts_of(o.samplers, ';');
@@ -121,12 +122,24 @@ void infer_generate_options_init(infer_generate_options* options, size_t struct_
 }
 
 infer_status infer_session_open(infer_engine* engine, infer_session** session) {
+  return infer_session_open_with(engine, nullptr, session);
+}
+
+void infer_session_options_init(infer_session_options* options, size_t struct_size) {
+  write_struct(infer_session_options{struct_size, 0}, options, struct_size);
+}
+
+infer_status infer_session_open_with(infer_engine* engine, const infer_session_options* options,
+                                     infer_session** session) {
   return checked([&]() -> Status {
     if (engine == nullptr) return null_argument("engine");
     if (session == nullptr) return null_argument("session");
+    infer_session_options o;
+    infer_session_options_init(&o, sizeof(o));
+    INFER_CHECK(read_options(options, o));
     auto made = std::make_unique<infer_session>();
     made->engine = engine->engine;
-    INFER_TRY_S(made->session, engine->engine->open_session());
+    INFER_TRY_S(made->session, engine->engine->open_session({o.context}));
     *session = made.release();
     return {};
   });

@@ -145,7 +145,11 @@ Engine::Impl::~Impl() {
 }
 
 Result<CallCount> Engine::Impl::begin_call() {
-  static_cast<void>(counters.begin_call(std::numeric_limits<int64_t>::max()));
+  if (!counters.begin_call(most_calls)) {
+    return fail(StatusCode::busy,
+                "the engine is busy: {} calls run or wait, and it takes no more (max_waiting)",
+                most_calls);
+  }
   return CallCount(counters);
 }
 
@@ -171,7 +175,7 @@ void Engine::Impl::remove_sequence(KvCache::SequenceId id) {
 Status Engine::Impl::make_room(const Sequence& sequence) {
   INFER_CHECK(usable());
   const auto size = static_cast<int64_t>(sequence.tokens.size());
-  const int64_t context = cache->context();
+  const int64_t context = std::min(sequence.context, cache->context());
   if (size > context && sequence.keep < 0) {
     return error(StatusCode::does_not_fit, "{} tokens do not fit: the context holds {}", size,
                  context);
@@ -246,6 +250,9 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path
     impl->scheduler->set_speculator(impl->speculator.get());
     impl->drafts = impl->speculator != nullptr;
     impl->grows = options.context == 0;
+    if (options.max_waiting >= 0) {
+      impl->most_calls = int64_t{options.parallel} + options.max_waiting;
+    }
     impl->set_growth();
     if (options.fallback == "cpu" && opened.devices.size() > 1) {
       impl->scheduler->set_recovery(

@@ -1,6 +1,7 @@
 // The parts of an Engine, for the library's own jobs and sessions.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -90,7 +91,9 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   Background compilers{64};  ///< of grammars
   Background masks{1};       ///< one at a time bounds what they take
 
-  /// A call that computes begins.
+  /// Calls that may run or wait at once.
+  int64_t most_calls = std::numeric_limits<int64_t>::max();
+  /// A call that computes begins. busy.
   Result<CallCount> begin_call();
   // Of the sessions' sequences.
   KvCache::SequenceId add_sequence();

@@ -19,12 +19,14 @@ constexpr std::chrono::milliseconds kCancelPoll(10);
 
 GenerateRun::GenerateRun(Engine::Impl& engine, CallCount call, Sequence& sequence,
                          std::vector<int32_t> prompt, GenerateOptions options,
-                         const SamplingParams& params, std::function<void()> on_event)
+                         const SamplingParams& params, bool reader_decides,
+                         std::function<void()> on_event)
     : engine_(engine),
       call_(std::move(call)),
       sequence_(sequence),
       options_(std::move(options)),
       prompt_(std::move(prompt)),
+      reader_decides_(reader_decides),
       on_event_(std::move(on_event)),
       generation_(options_, *engine.tokenizer, *engine.grammars, params),
       held_(sequence.tokens.size()),
@@ -72,6 +74,7 @@ void GenerateRun::submit() {
     sequence_.reused = 0;
     sequence_.every_logit = false;
     sequence_.results_from = static_cast<int64_t>(held_);
+    sequence_.priority = options_.priority;
     sequence_.keep = options_.overflow == ContextOverflow::shift ? options_.keep : -1;
     if (engine_.drafts && options_.draft_tokens != 0) {
       sequence_.drafting = generation_.allow_drafts(sequence_.kv);
@@ -102,9 +105,10 @@ bool GenerateRun::ready(bool alone) {
   std::unique_lock lock(mutex_);
   if (count_ >= kMostWaiting) return starve();
   // A reader that ends the generation at a token finds the session as it was with that token.
-  const bool shifts = sequence_.keep >= 0 &&
-                      static_cast<int64_t>(sequence_.tokens.size()) > engine_.cache->context();
-  if (shifts && count_ > 0) return starve();
+  const int64_t context = std::min(sequence_.context, engine_.cache->context());
+  const bool shifts =
+      sequence_.keep >= 0 && static_cast<int64_t>(sequence_.tokens.size()) > context;
+  if (shifts && (count_ > 0 || deciding_)) return starve();
   if (!generation_.wants_mask()) return true;
   if (computing_mask_) return false;
   Constraint& constraint = *generation_.constraint();
@@ -212,6 +216,7 @@ void GenerateRun::finish() {
 
 GenerateRun::Next GenerateRun::next(Told& told, Clock::time_point deadline) {
   std::unique_lock lock(mutex_);
+  if (std::exchange(deciding_, false) && std::exchange(starved_, false)) engine_.thread->wake();
   const auto has_news = [&] { return count_ > 0 || finished_; };
   while (preparing_ && !has_news() && Clock::now() < deadline) {
     if (sequence_.cancelled.load(std::memory_order_relaxed)) {
@@ -231,6 +236,7 @@ GenerateRun::Next GenerateRun::next(Told& told, Clock::time_point deadline) {
   told = std::move(told_[first_]);
   first_ = (first_ + 1) % told_.size();
   --count_;
+  deciding_ = reader_decides_;
   const bool starved = std::exchange(starved_, false);
   lock.unlock();
   if (starved) engine_.thread->wake();

@@ -29,10 +29,11 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
   };
   enum class Next { token, finished, nothing };
 
-  /// `sequence` has the tokens held before. `on_event` is called when something waits after nothing
-  /// did; may be empty.
+  /// `sequence` has the tokens held before. `reader_decides`: the reader, who comes back at once,
+  /// may end the generation with each token that it takes. `on_event` is called when something
+  /// waits after nothing did; may be empty.
   GenerateRun(Engine::Impl& engine, CallCount call, Sequence& sequence, std::vector<int32_t> prompt,
-              GenerateOptions options, const SamplingParams& params,
+              GenerateOptions options, const SamplingParams& params, bool reader_decides,
               std::function<void()> on_event);
 
   /// Gives the sequence to the engine, at once or when the grammar has been compiled. Failures that
@@ -75,6 +76,7 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
   Sequence& sequence_;
   GenerateOptions options_;
   std::vector<int32_t> prompt_;
+  bool reader_decides_;
   std::function<void()> on_event_;
   Generation generation_;
   size_t held_;         ///< tokens before the prompt
@@ -96,6 +98,7 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
   bool preparing_ = false;
   bool abandoned_ = false;       ///< while it was prepared: the sequence is the session's again
   bool starved_ = false;         ///< the engine waits for the reader
+  bool deciding_ = false;        ///< the reader has a token and may end the generation with it
   bool computing_mask_ = false;  ///< beside the engine's thread
   bool mask_failed_ = false;
 };

@@ -1,51 +1,12 @@
 // The C API: statuses, buffers, structures that grow, null pointers, ownership.
 #include <atomic>
-#include <cmath>
 #include <cstring>
 
-#include "infer/infer.h"
 #include "infer/jobs.hpp"
-#include "tests/api/model.h"
+#include "tests/api/c_model.h"
 
 using namespace infer;
 using namespace infer::test;
-
-namespace {
-
-infer_engine* load_c() {
-  infer_load_options options;
-  infer_load_options_init(&options, sizeof(options));
-  options.context = 512;
-  options.threads = 2;
-  infer_engine* engine = nullptr;
-  REQUIRE(infer_engine_load(kModel.c_str(), &options, &engine) == INFER_OK);
-  REQUIRE(engine != nullptr);
-  return engine;
-}
-
-struct Seen {
-  std::vector<int32_t> tokens;
-  size_t stop_at = SIZE_MAX;
-};
-
-int on_token(void* user, int32_t token, const char* text, size_t length) {
-  auto* seen = static_cast<Seen*>(user);
-  if (token >= 0) seen->tokens.push_back(token);
-  return text != nullptr && length < 100 && seen->tokens.size() < seen->stop_at;
-}
-
-infer_generate_options generate_c(int32_t tokens) {
-  infer_generate_options options;
-  infer_generate_options_init(&options, sizeof(options));
-  options.max_tokens = tokens;
-  options.ignore_end = 1;
-  options.temperature = 1.0f;
-  options.has_seed = 1;
-  options.seed = 7;
-  return options;
-}
-
-}  // namespace
 
 TEST_CASE("C: the same tokens as the C++ API, and statistics") {
   const auto expected = tokens_of(*open(*load()), kPrompt, sampled(12));
@@ -406,83 +367,4 @@ TEST_CASE("C: descriptions and devices") {
   REQUIRE(infer_device_list_size(list) >= 1);
   CHECK(std::string(infer_device_list_get(list, 0)->name) == "cpu");
   infer_device_list_free(list);
-}
-
-TEST_CASE("C: a fork generates what the session would") {
-  infer_engine* engine = load_c();
-  infer_session *session = nullptr, *copy = nullptr;
-  REQUIRE(infer_session_open(engine, &session) == INFER_OK);
-  CHECK(infer_session_fork(nullptr, &copy) == INFER_INVALID_ARGUMENT);
-  CHECK(infer_session_fork(session, nullptr) == INFER_INVALID_ARGUMENT);
-  CHECK(copy == nullptr);
-  const infer_generate_options options = generate_c(12);
-  Seen first, one, two;
-  REQUIRE(infer_generate(session, kPrompt.data(), kPrompt.size(), &options, on_token, &first) ==
-          INFER_OK);
-  REQUIRE(infer_session_fork(session, &copy) == INFER_OK);
-  CHECK(infer_session_length(copy) == infer_session_length(session));
-  REQUIRE(infer_generate(session, nullptr, 0, &options, on_token, &one) == INFER_OK);
-  infer_session_free(session);
-  infer_engine_free(engine);  // lives on in the copy
-  REQUIRE(infer_generate(copy, nullptr, 0, &options, on_token, &two) == INFER_OK);
-  CHECK(one.tokens.size() == 12);
-  CHECK(one.tokens == two.tokens);
-  infer_session_free(copy);
-}
-
-TEST_CASE("C: what an engine does: counts, histograms, devices") {
-  infer_engine* engine = load_c();
-  infer_session* session = nullptr;
-  REQUIRE(infer_session_open(engine, &session) == INFER_OK);
-  const infer_generate_options options = generate_c(12);
-  REQUIRE(infer_generate(session, kPrompt.data(), kPrompt.size(), &options, nullptr, nullptr) ==
-          INFER_OK);
-  infer_engine_counts counts;
-  REQUIRE(infer_engine_statistics(engine, &counts, sizeof(counts)) == INFER_OK);
-  CHECK(counts.sessions == 1);
-  CHECK(counts.prompt_tokens == static_cast<int64_t>(kPrompt.size()));
-  CHECK(counts.generated_tokens == 12);
-  CHECK(counts.steps == 12);
-  CHECK(counts.pages_idle == 1);
-  CHECK(counts.pages_total ==
-        counts.pages_running + counts.pages_idle + counts.pages_kept + counts.pages_free);
-  CHECK(infer_engine_statistics(nullptr, &counts, sizeof(counts)) == INFER_INVALID_ARGUMENT);
-  CHECK(infer_engine_statistics(engine, nullptr, 0) == INFER_INVALID_ARGUMENT);
-
-  size_t size = 0;
-  double sum = 0;
-  REQUIRE(infer_engine_histogram(engine, INFER_STEP_ROWS, nullptr, nullptr, 0, &size, &sum) ==
-          INFER_OK);
-  CHECK(sum == static_cast<double>(kPrompt.size()) + 11);
-  std::vector<double> bounds(size);
-  std::vector<int64_t> values(size);
-  for (const int32_t which :
-       {INFER_STEP_ROWS, INFER_FIRST_TOKEN_SECONDS, INFER_NEXT_TOKEN_SECONDS}) {
-    REQUIRE(infer_engine_histogram(engine, which, nullptr, nullptr, 0, &size, &sum) == INFER_OK);
-    bounds.resize(size);
-    values.resize(size);
-    REQUIRE(infer_engine_histogram(engine, which, bounds.data(), values.data(), size, &size,
-                                   &sum) == INFER_OK);
-    CHECK(std::isinf(bounds.back()));
-    const int64_t expected[] = {12, 1, 11};
-    CHECK(values.back() == expected[which]);
-  }
-  CHECK(infer_engine_histogram(engine, 3, nullptr, nullptr, 0, &size, &sum) ==
-        INFER_INVALID_ARGUMENT);
-  CHECK(infer_engine_histogram(engine, 0, nullptr, nullptr, 1, &size, &sum) ==
-        INFER_INVALID_ARGUMENT);
-
-  infer_device_list* list = nullptr;
-  REQUIRE(infer_engine_device_list_create(engine, &list) == INFER_OK);
-  REQUIRE(infer_device_list_size(list) == 1);
-  const infer_device* device = infer_device_list_get(list, 0);
-  infer_memory memory;
-  REQUIRE(infer_engine_memory(engine, &memory, sizeof(memory)) == INFER_OK);
-  CHECK(std::string(device->name) == "cpu");
-  CHECK(device->kv == memory.kv);
-  CHECK(device->weights == memory.weights);
-  CHECK(device->other == memory.host + memory.process);
-  infer_device_list_free(list);
-  infer_session_free(session);
-  infer_engine_free(engine);
 }

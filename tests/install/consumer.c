@@ -48,7 +48,8 @@ int main(int argc, char** argv) {
   size_t count = 0, length = 0;
   char text[64];
   infer_engine* engine = NULL;
-  infer_session* session = NULL;
+  infer_session *session = NULL, *copy = NULL;
+  infer_engine_counts counts;
   infer_vocabulary* vocabulary = NULL;
   infer_load_options load;
   infer_generate_options generate;
@@ -89,6 +90,11 @@ int main(int argc, char** argv) {
   CHECK(infer_generate(session, prompt, 3, &generate, keep_token, &next) == INFER_OK);
   CHECK(memcmp(tokens, same, sizeof(tokens)) == 0);
   CHECK(infer_generate(NULL, prompt, 3, &generate, NULL, NULL) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_session_fork(session, &copy) == INFER_OK);
+  CHECK(infer_session_length(copy) == infer_session_length(session));
+  infer_session_free(copy);
+  CHECK(infer_engine_statistics(engine, &counts, sizeof(counts)) == INFER_OK);
+  CHECK(counts.sessions == 1 && counts.generated_tokens == 32);
   infer_session_free(session);
   infer_engine_free(engine);
 

@@ -101,6 +101,9 @@ struct LoadOptions {
   /// Sessions that generate at once. Layers with a sliding window need cache for each of them. More
   /// sessions may be open and run; if the cache does not hold them, they take turns.
   int32_t parallel = 4;
+  /// Limits the calls at one time to `parallel` running and so many waiting ones. A further
+  /// generate(), start() or evaluate() fails at once with StatusCode::busy. −1: no limit.
+  int32_t max_waiting = -1;
   bool fewer_rows = true;            ///< reduce batch_rows if the memory requires it
   std::string cache_type_k = "f16";  ///< f32, f16, q8_0, q4_0; auto: f16, or q8_0 if only that fits
   std::string cache_type_v = "f16";
@@ -404,6 +407,10 @@ struct GenerateOptions {
   /// −1: the number that is fastest by measurement, which may be 0. 0: none. Above 0: that many, at
   /// most 32, if the drafter has so many.
   int32_t draft_tokens = -1;
+  /// Calls of higher priority get the rows of a step and the pages of the cache first; among equal
+  /// ones the earlier call does. A call of lower priority waits if they need everything, and then
+  /// continues. The priority changes no token. evaluate() has priority 0.
+  int32_t priority = 0;
   SamplingOptions sampling;
 };
 
@@ -472,6 +479,12 @@ struct GenerateEvent {
 /// Gets the logits [vocabulary] after the token at `position` of the session. They are valid during
 /// the call. Return false to end the evaluation.
 using LogitsFn = std::function<bool(int64_t position, std::span<const float> logits)>;
+
+struct SessionOptions {
+  /// Tokens that the session may have at most; 0: as many as the engine's context. The session
+  /// behaves as if the engine's context were no larger.
+  int64_t context = 0;
+};
 
 /// A sequence of tokens and its part of the cache. It must not outlive its Engine. After a failed
 /// call it holds the tokens that it held before, unless noted otherwise.
@@ -582,7 +595,7 @@ struct EngineStatistics {
   int64_t last_step_rows = 0;         ///< rows of the latest step
 
   // Totals. They never fall.
-  int64_t calls_refused = 0;
+  int64_t calls_refused = 0;  ///< with StatusCode::busy
   int64_t steps = 0;
   int64_t prompt_tokens = 0;      ///< given tokens that were computed
   int64_t recomputed_tokens = 0;  ///< tokens computed again, because their pages had been given up
@@ -633,7 +646,8 @@ class INFER_API Engine {
   /// The number of logits. It may exceed the size of the vocabulary.
   int32_t vocabulary_size() const;
   /// An empty session. It takes cache only when it gets tokens.
-  Result<std::unique_ptr<Session>> open_session();
+  /// invalid_argument for options out of range.
+  Result<std::unique_ptr<Session>> open_session(const SessionOptions& options = {});
 
   struct Impl;  ///< not part of the API
 

@@ -1,5 +1,6 @@
-// The C API: forks, what an engine does, who is taken.
+// The C API: forks, what an engine does, who is taken, what generated text means.
 #include <cmath>
+#include <cstring>
 
 #include "tests/api/c_model.h"
 
@@ -127,4 +128,80 @@ TEST_CASE("C: calls beyond those that may wait are refused, sessions are bounded
   CHECK(none == nullptr);
   infer_session_free(second);
   infer_engine_free(engine);
+}
+
+TEST_CASE("C: generated text is split into reasoning, content and calls of tools") {
+  const std::string source =
+      "{{ '<think>' }}{% if tools %}<tool_call>{{ '{\"name\": 1, \"arguments\": 2}' "
+      "}}</tool_call>{% endif %}";
+  const std::string text =
+      "<think>Look it up.</think>One moment.<tool_call>{\"name\": \"find\", \"arguments\": "
+      "{\"word\": \"x\"}}</tool_call>";
+  const auto expected = [&] {
+    auto parser = OutputParser::create(source, "").value();
+    std::vector<OutputEvent> all = parser->push(text).value();
+    for (OutputEvent& event : parser->finish().value()) all.push_back(std::move(event));
+    return all;
+  }();
+  REQUIRE(expected.size() >= 3);
+  for (const size_t step : {text.size(), size_t{1}, size_t{7}}) {
+    CAPTURE(step);
+    infer_output_parser* parser = nullptr;
+    REQUIRE(infer_output_parser_create(source.data(), source.size(), "", 0, &parser) == INFER_OK);
+    CHECK(std::string(infer_output_parser_format(parser)) == "hermes");
+    std::string words[2];
+    std::vector<ToolCall> calls;
+    const auto take = [&](size_t count) {
+      for (size_t i = 0; i < count; ++i) {
+        const infer_output_event* e = infer_output_parser_event(parser, i);
+        REQUIRE(e != nullptr);
+        if (e->kind == INFER_OUTPUT_TOOL_CALL) {
+          calls.push_back({e->call_id, e->call_name, e->call_arguments});
+        } else {
+          CHECK(std::strlen(e->text) == e->text_length);
+          words[e->kind] += e->text;
+        }
+      }
+      CHECK(infer_output_parser_event(parser, count) == nullptr);
+    };
+    size_t count = 0;
+    for (size_t at = 0; at < text.size(); at += step) {
+      const size_t length = std::min(step, text.size() - at);
+      REQUIRE(infer_output_parser_push(parser, text.data() + at, length, &count) == INFER_OK);
+      take(count);
+    }
+    REQUIRE(infer_output_parser_finish(parser, &count) == INFER_OK);
+    take(count);
+    std::string known[2];
+    for (const OutputEvent& event : expected) {
+      if (event.kind != OutputEvent::Kind::tool_call) {
+        known[static_cast<size_t>(event.kind)] += event.text;
+      }
+    }
+    CHECK(words[INFER_OUTPUT_REASONING] == known[0]);
+    CHECK(words[INFER_OUTPUT_CONTENT] == known[1]);
+    CHECK(words[INFER_OUTPUT_CONTENT] == "One moment.");
+    REQUIRE(calls.size() == 1);
+    CHECK(calls[0].name == "find");
+    CHECK(calls[0].arguments == expected.back().call.arguments);
+    // The text has ended.
+    CHECK(infer_output_parser_push(parser, "x", 1, &count) == INFER_INVALID_ARGUMENT);
+    CHECK(infer_output_parser_finish(parser, &count) == INFER_INVALID_ARGUMENT);
+    infer_output_parser_free(parser);
+  }
+  infer_output_parser* parser = nullptr;
+  size_t count = 0;
+  CHECK(infer_output_parser_create(nullptr, 5, "", 0, &parser) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_output_parser_create("", 0, nullptr, 5, &parser) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_output_parser_create("", 0, "", 0, nullptr) == INFER_INVALID_ARGUMENT);
+  CHECK(parser == nullptr);
+  REQUIRE(infer_output_parser_create(nullptr, 0, nullptr, 0, &parser) == INFER_OK);
+  CHECK(std::string(infer_output_parser_format(parser)) == "plain");
+  CHECK(infer_output_parser_push(nullptr, "x", 1, &count) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_output_parser_push(parser, nullptr, 1, &count) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_output_parser_push(parser, "x", 1, nullptr) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_output_parser_event(nullptr, 0) == nullptr);
+  CHECK(std::string(infer_output_parser_format(nullptr)).empty());
+  infer_output_parser_free(parser);
+  infer_output_parser_free(nullptr);
 }

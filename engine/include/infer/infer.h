@@ -18,7 +18,7 @@
  * before its sessions: it is kept until the last of them is freed.
  *
  * Threads. Any thread may use an engine, a vocabulary or a chat template, several at once. A
- * session has one caller at a time; only infer_session_cancel() may come from
+ * session and an output parser have one caller at a time; only infer_session_cancel() may come from
  * any thread or from a signal handler. The caller must not free an object while another thread uses
  * it.
  *
@@ -286,7 +286,7 @@ INFER_API infer_status infer_special(const infer_vocabulary* vocabulary,
 INFER_API int infer_is_end_of_generation(const infer_vocabulary* vocabulary, int32_t token);
 
 /* ------------------------------------------------------------------------------------------------
- * Chat templates
+ * Chat templates, and what models answer
  */
 
 typedef struct infer_chat_template infer_chat_template;
@@ -303,6 +303,47 @@ INFER_API infer_status infer_chat_template_render(const infer_chat_template* cha
                                                   const char* variables_json, size_t json_length,
                                                   const char* now, char* text, size_t capacity,
                                                   size_t* length);
+
+/* Splits generated text into reasoning, the answer and tool calls while the text arrives. Special
+ * tokens must be spelt out in the text (special_text of infer_generate_options); pieces may break
+ * anywhere. A tool call that is not well formed is returned as content. */
+typedef struct infer_output_parser infer_output_parser;
+
+enum {
+  INFER_OUTPUT_REASONING = 0,
+  INFER_OUTPUT_CONTENT = 1,
+  INFER_OUTPUT_TOOL_CALL = 2 /* a complete call of a tool */
+};
+
+/* Strings are never null and end with a zero byte. `text` may contain others. */
+typedef struct infer_output_event {
+  int32_t kind;     /* INFER_OUTPUT_... */
+  const char* text; /* reasoning or content that follows the text of earlier events */
+  size_t text_length;
+  const char* call_id; /* as the model wrote it; often empty */
+  const char* call_name;
+  const char* call_arguments; /* JSON, most often an object */
+} infer_output_event;
+
+/* Detects the format from the source of the chat template. `prompt` is the text that the template
+ * rendered; it says whether the generated text begins inside reasoning. */
+INFER_API infer_status infer_output_parser_create(const char* template_source,
+                                                  size_t template_length, const char* prompt,
+                                                  size_t prompt_length,
+                                                  infer_output_parser** parser);
+INFER_API void infer_output_parser_free(infer_output_parser* parser);
+/* Name of the format: "hermes", "harmony", ..., "plain". */
+INFER_API const char* infer_output_parser_format(const infer_output_parser* parser);
+/* Takes more text. Its events replace those of the previous call; `count` is their number. Text
+ * that may begin a mark is held back. */
+INFER_API infer_status infer_output_parser_push(infer_output_parser* parser, const char* text,
+                                                size_t length, size_t* count);
+/* Ends the text. The remaining events replace those of the previous call. After that the parser
+ * only gives these events. */
+INFER_API infer_status infer_output_parser_finish(infer_output_parser* parser, size_t* count);
+/* An event of the latest call. It is valid until the next call. Null if there is no such index. */
+INFER_API const infer_output_event* infer_output_parser_event(const infer_output_parser* parser,
+                                                              size_t index);
 
 /* ------------------------------------------------------------------------------------------------
  * Engines: loaded models

@@ -188,7 +188,7 @@ void Scheduler::plan_step() {
   // First of all, since it decides in which round a sequence is taken.
   for (Sequence* sequence : order_) {
     const auto size = static_cast<int64_t>(sequence->tokens.size());
-    if (size > context(*sequence) && sequence->keep >= 0) shift(*sequence);
+    if (sequence->ready_ && size > context(*sequence) && sequence->keep >= 0) shift(*sequence);
   }
   const std::span<Sequence* const> all = order_;
   for (size_t first = 0; first < all.size();) {

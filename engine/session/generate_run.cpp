@@ -108,6 +108,10 @@ bool GenerateRun::ready(bool alone) {
   const int64_t context = std::min(sequence_.context, engine_.cache->context());
   const bool shifts =
       sequence_.keep >= 0 && static_cast<int64_t>(sequence_.tokens.size()) > context;
+  if (shifts && sequence_.cancelled.load(std::memory_order_relaxed)) {
+    engine_.thread->wake();  // the next step ends it
+    return false;
+  }
   if (shifts && (count_ > 0 || deciding_)) return starve();
   if (!generation_.wants_mask()) return true;
   if (computing_mask_) return false;

@@ -51,7 +51,7 @@ void check_fork(const GoldenModel& model, const LoadOptions& load) {
 
 LoadOptions small() {
   LoadOptions load;
-  load.context = 256;
+  load.context = 512;
   load.batch_rows = 32;
   load.threads = 2;
   return load;

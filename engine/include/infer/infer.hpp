@@ -500,7 +500,7 @@ class INFER_API Session {
   /// session may hold fewer tokens than before, even if the call fails later. cancel() is not a
   /// failure here. invalid_argument: ids outside the vocabulary or options out of range.
   /// unsupported: a grammar or schema that cannot be enforced. does_not_fit: no room for the
-  /// prompt.
+  /// prompt. busy: too many calls (LoadOptions::max_waiting).
   Result<GenerateResult> generate(std::span<const int32_t> prompt, const GenerateOptions& options,
                                   const TokenFn& on_token);
   /// Begins what generate() does and returns at once; next() delivers the tokens. Wrong arguments
@@ -519,7 +519,7 @@ class INFER_API Session {
   /// Appends the tokens and delivers the logits after each of them, in order. Blocks until done. A
   /// callback that returns false ends the call with success; cancel() ends it with
   /// StatusCode::cancelled. The session then holds at least the tokens whose logits were delivered;
-  /// length() says how many.
+  /// length() says how many. busy: as in generate().
   Status evaluate(std::span<const int32_t> tokens, const LogitsFn& on_logits);
   /// Writes the tokens, their part of the cache and the seed of the last generate() to a file. At
   /// any moment the file is either the old one or the complete new one. Other sessions go on
@@ -532,11 +532,11 @@ class INFER_API Session {
   /// another way to compute. does_not_fit: it has more tokens than the context. io: it cannot be
   /// read. After a failure the session is as it was.
   Status restore(const std::string& path);
-  /// A new session that holds the same tokens. Both share the pages of the cache; a page that is
-  /// not full is copied only when one of them writes to it. They then go on independently, and each
-  /// generates what it would generate without the other. Of statistics() the new session takes over
-  /// the seed alone. invalid_argument while a generation
-  /// that start() began has not ended; out_of_memory.
+  /// A new session that holds the same tokens and has the same SessionOptions. Both share the pages
+  /// of the cache; a page that is not full is copied only when one of them writes to it. They then
+  /// go on independently, and each generates what it would generate without the other. The new
+  /// session's statistics() hold only the seed. invalid_argument while a generation that start()
+  /// began has not ended; out_of_memory.
   Result<std::unique_ptr<Session>> fork();
   /// Drops tokens from the end until `length` tokens are left. invalid_argument if the session
   /// holds fewer.
@@ -544,7 +544,8 @@ class INFER_API Session {
   /// Tokens held.
   int64_t length() const;
   /// Tokens until the context is full. Sessions share the cache: if it does not hold all of them,
-  /// the youngest running ones wait, and unused sessions are computed again when they continue.
+  /// running calls of lower priority and younger ones wait, and unused sessions are computed again
+  /// when they continue.
   int64_t room() const;
   /// Statistics of the last generate(), also if it failed; zeros before the first.
   const GenerateResult& statistics() const;

@@ -394,8 +394,9 @@ namespace {
 
 /// What the CPU does and how. Of other devices the library says what they compute.
 void tell_choice(const Engine& engine) {
-  const DeviceDescription device = engine.device();
-  if (device.isa.empty()) return;
+  const std::vector<DeviceDescription> devices = engine.devices();
+  if (devices.size() > 1) return;
+  const DeviceDescription& device = devices.front();
   std::string computes = "nothing";
   for (const DeviceMemoryReport& report : engine.memory().devices) {
     if (report.device == device.name && !report.computes.empty()) computes = report.computes;

@@ -9,6 +9,7 @@
 #include "cli/output_file.h"
 #include "cli/sampling.h"
 #include "cli/speculation.h"
+#include "infer/jobs.hpp"
 
 namespace infer::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "infer/infer.hpp"
+#include "infer/jobs.hpp"
 
 namespace infer::cli {
 namespace {

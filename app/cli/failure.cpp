@@ -16,7 +16,8 @@ int exit_code(StatusCode code) {
     case StatusCode::device: return kExitDevice;
     case StatusCode::cancelled: return interrupt_code();
     case StatusCode::io:
-    case StatusCode::internal: return kExitRuntime;
+    case StatusCode::internal:
+    case StatusCode::busy: return kExitRuntime;
   }
   return kExitRuntime;
 }

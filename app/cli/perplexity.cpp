@@ -5,6 +5,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/output_file.h"
+#include "infer/jobs.hpp"
 
 namespace infer::cli {
 namespace {

@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
+#include "infer/jobs.hpp"
 
 namespace infer::cli {
 namespace {

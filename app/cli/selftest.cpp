@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/failure.h"
 #include "cli/output.h"
+#include "infer/jobs.hpp"
 
 namespace infer::cli {
 namespace {

@@ -52,7 +52,7 @@ struct DeviceInfo {
   std::vector<std::string> features;  ///< optional features that the device has
 };
 
-/// Measured limits of the device. infer/infer.hpp, BenchReport, says how each is used.
+/// Measured limits of the device. infer/jobs.hpp, BenchReport, says how each is used.
 struct Ceilings {
   double read_bandwidth_gb_s = 0;  ///< 10⁹ bytes a second
   double int8_mac_g_s = 0;         ///< 10⁹ multiply-accumulates of int8 a second

@@ -15,6 +15,7 @@ const char* status_code_name(StatusCode code) {
     case StatusCode::io: return "io";
     case StatusCode::cancelled: return "cancelled";
     case StatusCode::internal: return "internal";
+    case StatusCode::busy: return "busy";
   }
   return "unknown";
 }

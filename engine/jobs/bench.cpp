@@ -10,6 +10,7 @@
 #include "engine/core/checked.h"
 #include "engine/jobs/bench_profile.h"
 #include "engine/session/engine_impl.h"
+#include "infer/jobs.hpp"
 
 namespace infer {
 namespace {
@@ -112,7 +113,7 @@ class Bench {
     return test.tokens / result.prompt_seconds;
   }
 
-  Engine::Impl& engine() { return engine_->impl(); }
+  Engine::Impl& engine() { return EngineAccess::impl(*engine_); }
   const WeightTable& weights() { return *engine().opened.weights; }
 
  private:

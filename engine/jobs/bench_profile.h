@@ -8,7 +8,7 @@
 #include "engine/backend/device.h"
 #include "engine/exec/step_recorder.h"
 #include "engine/model/builder.h"
-#include "infer/infer.hpp"
+#include "infer/jobs.hpp"
 
 namespace infer {
 

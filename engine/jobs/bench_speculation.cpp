@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "engine/session/engine_impl.h"
+#include "infer/jobs.hpp"
 
 namespace infer {
 namespace {
@@ -21,7 +22,7 @@ Result<Generated> generate(Engine& engine, std::span<const int32_t> prompt,
   Generated done;
   INFER_TRY(const std::unique_ptr<Session> session, engine.open_session());
   // The text has been generated before, which is not what is measured.
-  Engine::Impl& impl = engine.impl();
+  Engine::Impl& impl = EngineAccess::impl(engine);
   impl.thread->call([&] {
     if (impl.speculator) impl.speculator->unlearn();
   });

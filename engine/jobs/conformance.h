@@ -7,7 +7,7 @@
 
 #include "engine/backend/device.h"
 #include "engine/ops/op.h"
-#include "infer/infer.hpp"
+#include "infer/jobs.hpp"
 
 namespace infer {
 

@@ -6,6 +6,7 @@
 
 #include "engine/core/atomic_file.h"
 #include "engine/session/engine_impl.h"
+#include "infer/jobs.hpp"
 
 namespace infer {
 namespace {

@@ -1,5 +1,6 @@
 #include "engine/jobs/conformance.h"
 #include "engine/session/engine_impl.h"
+#include "infer/jobs.hpp"
 
 namespace infer {
 namespace {

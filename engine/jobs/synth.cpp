@@ -10,6 +10,7 @@
 #include "engine/model/checkpoint.h"
 #include "engine/quant/quant.h"
 #include "engine/session/engine_impl.h"
+#include "infer/jobs.hpp"
 
 namespace infer {
 namespace {

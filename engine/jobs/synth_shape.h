@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/weights/metadata.h"
-#include "infer/infer.hpp"
+#include "infer/jobs.hpp"
 
 namespace infer {
 

@@ -5,7 +5,7 @@
 
 #include "engine/core/ascii.h"
 #include "engine/quant/quant.h"
-#include "infer/infer.hpp"
+#include "infer/jobs.hpp"
 
 namespace infer {
 namespace {

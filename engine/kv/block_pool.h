@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/backend/device.h"
@@ -27,6 +28,11 @@ class BlockPool {
   /// Pages that acquire() can still give.
   int32_t available() const { return static_cast<int32_t>(free_.size()) + kept_; }
   int32_t held() const { return size_ - available(); }
+  /// Pages that nobody holds, whose contents are known.
+  int32_t kept() const { return kept_; }
+  /// Begins to count pages: count() is true at the first call with a page since then.
+  void begin_count() { ++count_; }
+  bool count(int32_t page) { return std::exchange(at(page).counted, count_) != count_; }
   /// Ids are below this; some in between may not exist.
   int32_t id_end() const { return static_cast<int32_t>(pages_.size()); }
   /// Bytes of pages that have never been acquired: a system that gives memory when it is first
@@ -87,6 +93,7 @@ class BlockPool {
     int32_t before = -1, after = -1;  ///< in the list of kept pages
     bool exists = false;
     bool touched = false;  ///< acquired before
+    uint32_t counted = 0;
     PrefixNode* node = nullptr;
   };
   /// What shrinking leaves: whole slabs, and so many pages of the one after them.
@@ -123,6 +130,7 @@ class BlockPool {
   int32_t pages_per_slab_ = 1;
   int32_t size_ = 0;
   int32_t touched_ = 0;
+  uint32_t count_ = 0;
   std::vector<std::unique_ptr<Buffer>> slabs_;
   std::vector<std::byte*> addresses_;
   std::vector<Page> pages_;  ///< by id; ids behind the end of a short slab do not exist

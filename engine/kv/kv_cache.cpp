@@ -368,6 +368,26 @@ Status KvCache::grow(size_t kind, int32_t pages) {
   return pool.grow(pages);
 }
 
+PageCounts KvCache::count_pages() {
+  PageCounts counts;
+  for (size_t k = 0; k < pools_.size(); ++k) {
+    BlockPool& pool = pools_[k];
+    int64_t running = 0;
+    pool.begin_count();
+    for (const auto& [id, t] : tables_) {
+      if (!t.in_use) continue;
+      running += std::ranges::count_if(t.kinds[k].ids,
+                                       [&](int32_t page) { return page >= 0 && pool.count(page); });
+    }
+    counts.total += pool.size();
+    counts.running += running;
+    counts.idle += pool.held() - running;
+    counts.kept += pool.kept();
+    counts.free += pool.available() - pool.kept();
+  }
+  return counts;
+}
+
 int64_t KvCache::untouched_bytes(int32_t place) const {
   int64_t bytes = 0;
   for (size_t k = 0; k < pools_.size(); ++k) {

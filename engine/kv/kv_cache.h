@@ -35,6 +35,15 @@ struct KvOptions {
   int64_t folder_bytes = 0;  ///< bytes that the files may have
 };
 
+/// Pages by who holds them, of all kinds together. total = running + idle + kept + free.
+struct PageCounts {
+  int64_t total = 0;
+  int64_t running = 0;  ///< held by sequences in use, perhaps by others as well
+  int64_t idle = 0;     ///< held by other sequences alone
+  int64_t kept = 0;     ///< held by no sequence, but known
+  int64_t free = 0;
+};
+
 /// Not thread-safe: one thread makes all calls. A SequenceId comes from add_sequence() or fork()
 /// and is valid until remove_sequence(). Token counts are int64_t; page numbers count from 0.
 class KvCache {
@@ -116,6 +125,10 @@ class KvCache {
   int32_t available(size_t kind) const { return pools_[kind].available(); }
   /// Pages of a kind that sequences hold. A shared page counts once.
   int32_t held(size_t kind) const { return pools_[kind].held(); }
+  /// Allocates nothing.
+  PageCounts count_pages();
+  /// Whether full pages are kept for later sequences.
+  bool reuses() const { return options_.reuse; }
   size_t sequences() const { return tables_.size(); }
   /// Bytes of the pages on device number `place` that no sequence has had yet. The system may still
   /// count them as free memory.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <new>
 #include <utility>
 
@@ -10,31 +11,22 @@
 
 namespace infer {
 
-void Sequence::reserve_one() {
-  if (tokens.size() == tokens.capacity()) tokens.reserve(2 * tokens.size() + 1);
-  if (generated.capacity() <= tokens.size()) generated.reserve(2 * tokens.size() + 1);
-}
-
-void Sequence::append_generated(int32_t token) {
-  reserve_one();
-  generated.resize(tokens.size(), false);
-  tokens.push_back(token);
-  generated.push_back(true);
-}
-
-void Sequence::cut(size_t length) {
-  tokens.resize(std::min(length, tokens.size()));
-  generated.resize(std::min(length, generated.size()));
-}
-
 Scheduler::Scheduler(Executor& executor, KvCache& cache, int64_t max_rows, int64_t max_outputs)
     : executor_(&executor), cache_(&cache), max_rows_(max_rows), max_outputs_(max_outputs) {}
 
 void Scheduler::add(Sequence* sequence) {
-  active_.push_back(sequence);
+  const auto place =
+      std::ranges::upper_bound(active_, sequence->priority, std::greater<>(), &Sequence::priority);
+  active_.insert(place, sequence);
   sequence->arrival_ = ++arrivals_;
   sequence->waiting_ = false;
+  sequence->asked_ = false;
   cache_->set_in_use(sequence->kv, true);
+}
+
+/// Tokens that a sequence may have.
+int64_t Scheduler::context(const Sequence& sequence) const {
+  return std::min(sequence.context, cache_->context());
 }
 
 int64_t Scheduler::pending(const Sequence& sequence) const {
@@ -57,6 +49,7 @@ void Scheduler::finish(Sequence* sequence, Status status) {
   cache_->rollback(sequence->kv, cache_->length(sequence->kv));
   cache_->set_in_use(sequence->kv, false);
   retry();
+  tell_pages();
   // The owner may reuse or free the sequence as soon as it is told.
   sequence->consumer->done(std::move(status));
 }
@@ -65,14 +58,17 @@ void Scheduler::finish_all(const Status& status) {
   while (!active_.empty()) finish(active_.back(), status);
 }
 
-/// The youngest sequence that holds pages, of those that came after `after`.
-Sequence* Scheduler::youngest_holder(uint64_t after) const {
-  Sequence* youngest = nullptr;
+/// Of the sequences that hold pages the last by priority and age, if it comes after `after`.
+Sequence* Scheduler::last_holder(const Sequence* after) const {
+  const auto comes_after = [](const Sequence* one, const Sequence* other) {
+    return other == nullptr || (one->priority != other->priority ? one->priority < other->priority
+                                                                 : one->arrival_ > other->arrival_);
+  };
+  Sequence* last = nullptr;
   for (Sequence* sequence : active_) {
-    if (sequence->arrival_ <= after || !cache_->holds_pages(sequence->kv)) continue;
-    if (youngest == nullptr || sequence->arrival_ > youngest->arrival_) youngest = sequence;
+    if (cache_->holds_pages(sequence->kv) && comes_after(sequence, last)) last = sequence;
   }
-  return youngest;
+  return last != nullptr && comes_after(last, after) ? last : nullptr;
 }
 
 void Scheduler::wait(Sequence* sequence) {
@@ -93,14 +89,15 @@ bool Scheduler::preempt() {
   const auto holders = std::ranges::count_if(
       active_, [&](const Sequence* sequence) { return cache_->holds_pages(sequence->kv); });
   if (holders < 2) return false;
-  wait(youngest_holder(0));
+  wait(last_holder(nullptr));
   return true;
 }
 
 void Scheduler::shift(Sequence& sequence) {
   const auto size = static_cast<int64_t>(sequence.tokens.size());
-  const int64_t keep = std::min(sequence.keep, std::max<int64_t>(0, cache_->context() - 2));
-  const int64_t rest = std::max<int64_t>(1, (cache_->context() - keep) / 2);
+  const int64_t most = context(sequence);
+  const int64_t keep = std::min(sequence.keep, std::max<int64_t>(0, most - 2));
+  const int64_t rest = std::max<int64_t>(1, (most - keep) / 2);
   const auto first = sequence.tokens.begin() + keep;
   const int64_t dropped = size - keep - rest;
   sequence.tokens.erase(first, first + dropped);
@@ -115,13 +112,17 @@ void Scheduler::shift(Sequence& sequence) {
       std::min(sequence.computed, keep) + std::max<int64_t>(0, sequence.computed - keep - dropped);
 }
 
-/// Reserves, or makes sequences wait till that succeeds: younger ones, else this one.
+/// Reserves, or makes sequences wait till that succeeds: those that come after this one, else it.
 Status Scheduler::make_room(Sequence* sequence, int64_t count) {
+  const int64_t length = cache_->length(sequence->kv);
+  if (length + count > context(*sequence)) {
+    return error(StatusCode::does_not_fit, "the context is full: {} tokens after {}, it holds {}",
+                 count, length, context(*sequence));
+  }
   for (;;) {
     Status status = cache_->reserve(sequence->kv, count);
     if (status.ok() || status.code() != StatusCode::does_not_fit) return status;
-    if (cache_->length(sequence->kv) + count > cache_->context()) return status;
-    Sequence* other = youngest_holder(sequence->arrival_);
+    Sequence* other = last_holder(sequence);
     if (other != nullptr) {
       wait(other);
       continue;
@@ -140,6 +141,10 @@ void Scheduler::take(Sequence* sequence, int64_t rows, int64_t outputs) {
                               ? std::max(sequence->results_from, sequence->computed)
                               : static_cast<int64_t>(sequence->tokens.size()) - 1;
     const int64_t known = cache_->reuse(sequence->kv, keys(*sequence), limit);
+    if (!std::exchange(sequence->asked_, true) && cache_->reuses()) {
+      counts_.prefix_tokens += static_cast<int64_t>(sequence->tokens.size());
+      counts_.prefix_found += known;
+    }
     sequence->reused += std::max<int64_t>(0, known - sequence->computed);
     sequence->computed = std::max(sequence->computed, known);
   }
@@ -183,15 +188,27 @@ void Scheduler::plan_step() {
   // First of all, since it decides in which round a sequence is taken.
   for (Sequence* sequence : order_) {
     const auto size = static_cast<int64_t>(sequence->tokens.size());
-    if (size > cache_->context() && sequence->keep >= 0) shift(*sequence);
+    if (sequence->ready_ && size > context(*sequence) && sequence->keep >= 0) shift(*sequence);
   }
+  const std::span<Sequence* const> all = order_;
+  for (size_t first = 0; first < all.size();) {
+    size_t end = first + 1;
+    while (end < all.size() && all[end]->priority == all[first]->priority) ++end;
+    plan_group(all.subspan(first, end - first));
+    first = end;
+  }
+  if (executor_->two_classes()) std::ranges::stable_partition(parts_, made_by_model);
+}
+
+/// Takes rows of sequences of one priority.
+void Scheduler::plan_group(std::span<Sequence* const> group) {
   // Sequences that generate come first, so that prompts of others do not make them wait; but the
   // one whose turn it is gets at least a row and a result, so that they do not make it wait either.
   const auto turn =
-      std::ranges::find_if(order_, [](const Sequence* s) { return !s->waiting_ && s->ready_; });
-  int64_t kept = turn != order_.end() && pending(**turn) > 1 ? 1 : 0;
+      std::ranges::find_if(group, [](const Sequence* s) { return !s->waiting_ && s->ready_; });
+  int64_t kept = turn != group.end() && pending(**turn) > 1 ? 1 : 0;
   for (const bool decoding : {true, false}) {
-    for (Sequence* sequence : order_) {
+    for (Sequence* sequence : group) {
       // take() may have ended it in the first round: its owner may have freed it since.
       if (std::ranges::find(active_, sequence) == active_.end()) continue;
       if ((pending(*sequence) == 1) != decoding || sequence->waiting_ || !sequence->ready_)
@@ -201,7 +218,6 @@ void Scheduler::plan_step() {
       take(sequence, max_rows_ - kept - rows_, max_outputs_ - kept - outputs_);
     }
   }
-  if (executor_->two_classes()) std::ranges::stable_partition(parts_, made_by_model);
 }
 
 /// Where each sequence of the step computes just the token that follows, there may be proposals
@@ -219,7 +235,7 @@ void Scheduler::propose() {
       continue;
     }
     items_.push_back(
-        {part.sequence->drafting, part.sequence->tokens, cache_->context() - part.first - 1});
+        {part.sequence->drafting, part.sequence->tokens, context(*part.sequence) - part.first - 1});
   }
   if (items_.empty()) return;
   try {
@@ -337,6 +353,7 @@ void Scheduler::deliver(std::span<const float> logits) {
   } else {
     for (Part& part : parts_) consume(part);
   }
+  tell_step();
   for (Part& part : parts_) commit(part);
 }
 
@@ -369,9 +386,15 @@ bool Scheduler::compute_step() {
       finish(active_[i], error(StatusCode::cancelled, "cancelled"));
     }
   }
-  // Another sequence comes first each time: where rows or results do not suffice for all, all get
-  // their turn. No output depends on the order.
-  if (active_.size() > 1) std::ranges::rotate(active_, active_.begin() + 1);
+  // Another sequence of each priority comes first each time: where rows or results do not suffice
+  // for all, all get their turn. No output depends on the order.
+  for (auto first = active_.begin(); first != active_.end();) {
+    const auto end = std::find_if(first, active_.end(), [&](const Sequence* sequence) {
+      return sequence->priority != (*first)->priority;
+    });
+    std::rotate(first, first + 1, end);
+    first = end;
+  }
   plan_step();
   if (const Status lost = std::exchange(lost_, {}); !lost.ok()) {
     recover(lost);
@@ -384,6 +407,7 @@ bool Scheduler::compute_step() {
   }
   propose();
   fill_batch();
+  count_rows();
   if (recorder_ != nullptr) recorder_->end_part(StepPart::schedule);
   const auto start = std::chrono::steady_clock::now();
   const Result<std::span<const float>> logits = executor_->run(batch_, recorder_);

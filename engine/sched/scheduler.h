@@ -1,9 +1,10 @@
 // Continuous batching. Each step mixes decode rows and chunks of prompts of the active sequences,
 // up to the step's limits of rows and results.
 //
-// If the cache runs out of pages, the youngest sequences are preempted: their pages are freed and
-// recomputed later. Full pages stay in the prefix cache until the space is needed. The oldest
-// sequence is never preempted for another, so every sequence ends. There is one exception: a
+// Sequences of higher priority get rows and pages first; of equal priority, the older ones. If the
+// cache runs out of pages, the last sequences in that order are preempted: their pages are freed
+// and recomputed later. Full pages stay in the prefix cache until the space is needed. The first
+// sequence in that order is never preempted, so every sequence ends. There is one exception: a
 // sequence that shifts its context may never end. Sequences that do not fit beside it then wait.
 //
 // The results of a row depend only on the tokens up to it, so preemption changes no result. On
@@ -15,6 +16,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -22,6 +24,7 @@
 #include "engine/exec/executor.h"
 #include "engine/generate/outcome.h"
 #include "engine/kv/kv_cache.h"
+#include "engine/sched/counters.h"
 #include "engine/spec/speculator.h"
 
 namespace infer {
@@ -46,8 +49,11 @@ struct Sequence {
   /// it: keep the first `keep` tokens and the last of the others, as many as half of the remaining
   /// context holds; drop the tokens in between; recompute the tokens that moved.
   int64_t keep = -1;
-  int64_t shifted = 0;  ///< tokens dropped by shifts so far
-  int64_t reused = 0;   ///< tokens never computed for it, since the cache held them already
+  /// Tokens that the sequence may have, if that is less than the cache's context.
+  int64_t context = std::numeric_limits<int64_t>::max();
+  int32_t priority = 0;  ///< higher ones get rows and pages first; constant while it is active
+  int64_t shifted = 0;   ///< tokens dropped by shifts so far
+  int64_t reused = 0;    ///< tokens never computed for it, since the cache held them already
   /// Not null: the scheduler may verify drafted tokens for this sequence. The consumer then gets
   /// several rows in one step. Null: at most one generated token per step.
   Drafting* drafting = nullptr;
@@ -69,6 +75,7 @@ struct Sequence {
   uint64_t arrival_ = 0;
   bool waiting_ = false;  ///< preempted: not computed until retry()
   bool ready_ = true;     ///< its consumer can take results in the step being built
+  bool asked_ = false;    ///< the cache has been asked for what the sequence begins with
 };
 
 /// Not thread-safe: one thread makes all calls. It calls the consumers from that thread and, for
@@ -88,6 +95,11 @@ class Scheduler {
   void set_speculator(Speculator* speculator) { speculator_ = speculator; }
   /// Records every later step; null: stop. The recorder lives until the next set_recorder().
   void set_recorder(StepRecorder* recorder) { recorder_ = recorder; }
+  /// Tells the counters of every step and of the cache's pages. They outlive the scheduler. Null:
+  /// no counting.
+  void set_counters(Counters* counters) { counters_ = counters; }
+  /// Tells the counters who holds the cache's pages now. Allocates nothing.
+  void tell_pages();
   /// Uses another executor and another cache from now on. The new cache has the same sequences, but
   /// empty (KvCache::take_sequences), so the tokens of all active sequences are recomputed.
   void move_to(Executor& executor, KvCache& cache, int64_t max_rows, int64_t max_outputs);
@@ -102,8 +114,8 @@ class Scheduler {
   void step();
   /// True if the last step() computed nothing because the consumer of some sequence was not ready.
   bool stalled() const { return stalled_; }
-  /// Preempts the youngest sequence that holds pages. False, without effect, if fewer than two
-  /// sequences hold pages.
+  /// Preempts the last sequence (by priority and age) that holds pages. False, without effect, if
+  /// fewer than two sequences hold pages.
   bool preempt();
   /// Lets preempted sequences compute again, since there may be room now.
   void retry();
@@ -132,15 +144,17 @@ class Scheduler {
     Status status;
   };
 
+  int64_t context(const Sequence& sequence) const;
   int64_t pending(const Sequence& sequence) const;
   PageKeys keys(const Sequence& sequence) const;
   static bool wants_result(const Sequence& sequence, int64_t token);
   bool compute_step();
   void plan_step();
+  void plan_group(std::span<Sequence* const> group);
   void propose();
   void take(Sequence* sequence, int64_t rows, int64_t outputs);
   Status make_room(Sequence* sequence, int64_t count);
-  Sequence* youngest_holder(uint64_t after) const;
+  Sequence* last_holder(const Sequence* after) const;
   void wait(Sequence* sequence);
   void shift(Sequence& sequence);
   void fill_batch();
@@ -151,13 +165,17 @@ class Scheduler {
   void finish(Sequence* sequence, Status status);
 
   void recover(const Status& failure);
+  int64_t running() const;
+  void count_rows();
+  void tell_step();
 
   Executor* executor_;
   KvCache* cache_;
   int64_t max_rows_;
   int64_t max_outputs_;
-  std::vector<Sequence*> active_;  ///< rotated every step: the first one has the first turn
-  std::vector<Sequence*> order_;   ///< copy of active_ for the step being built
+  /// By priority. Those of equal priority are rotated every step: the first one has the first turn.
+  std::vector<Sequence*> active_;
+  std::vector<Sequence*> order_;  ///< copy of active_ for the step being built
   std::vector<Part> parts_;
   int64_t rows_ = 0;
   int64_t outputs_ = 0;
@@ -167,6 +185,8 @@ class Scheduler {
   Speculator* speculator_ = nullptr;
   std::vector<Speculator::Item> items_;  ///< sequences with drafts; empty if a prompt is computed
   StepRecorder* recorder_ = nullptr;
+  Counters* counters_ = nullptr;
+  StepCounts counts_;  ///< of the step being built
   std::function<Status(const Status&)> recover_;
   Status lost_;  ///< the device failure while a step was planned; else ok
   uint64_t arrivals_ = 0;

@@ -7,34 +7,14 @@
 #include "engine/session/engine_impl.h"
 #include "infer/infer.h"
 
-using infer::Result;
-using infer::Status;
-using infer::StatusCode;
-using infer::c::checked;
-using infer::c::describe_in_c;
-using infer::c::null_argument;
-using infer::c::parts_of;
-using infer::c::read_options;
-using infer::c::token_span;
-using infer::c::write_struct;
+using namespace infer::c;
 
 static_assert(INFER_INTERNAL == static_cast<int>(StatusCode::internal));
 static_assert(INFER_DOES_NOT_FIT == static_cast<int>(StatusCode::does_not_fit));
+static_assert(INFER_BUSY == static_cast<int>(StatusCode::busy));
 static_assert(INFER_CANCELLED == static_cast<int>(StatusCode::cancelled));
 
-struct infer_chat_template {
-  std::unique_ptr<infer::ChatTemplate> owned;
-};
-
 namespace {
-
-template <typename T>
-Status write_buffer(std::span<const T> from, T* buffer, size_t capacity, size_t* count) {
-  if (buffer == nullptr && capacity > 0) return null_argument("the buffer");
-  *count = from.size();
-  std::copy_n(from.data(), std::min(from.size(), capacity), buffer);
-  return {};
-}
 
 infer_memory memory_of(const infer::MemoryReport& r) {
   return {r.weights,         r.kv,         r.activations, r.scratch,  r.total,   r.available,
@@ -73,6 +53,7 @@ Result<infer::LoadOptions> load_options(const infer_load_options* given) {
   to.gpu_layers = o.gpu_layers;
   text(to.fallback, o.fallback);
   to.grammars = o.grammars != 0;
+  to.max_waiting = static_cast<int32_t>(std::clamp<int64_t>(o.max_waiting, -2, INT32_MAX));
   if (o.drafters != nullptr) to.drafters = parts_of(o.drafters, ';');
   if (o.progress != nullptr) {
     to.progress = [call = o.progress, user = o.progress_user](double done) {
@@ -98,6 +79,7 @@ void infer_load_options_init(infer_load_options* options, size_t struct_size) {
   o.prefix_reuse = defaults.prefix_reuse ? 1 : 0;
   o.cache_folder_limit = defaults.cache_folder_limit;
   o.gpu_layers = defaults.gpu_layers;
+  o.max_waiting = defaults.max_waiting;
   o.fewer_rows = defaults.fewer_rows ? 1 : 0;
   write_struct(o, options, struct_size);
 }
@@ -194,35 +176,6 @@ infer_status infer_special(const infer_vocabulary* vocabulary, infer_special_tok
 
 int infer_is_end_of_generation(const infer_vocabulary* vocabulary, int32_t token) {
   return vocabulary != nullptr && vocabulary->vocabulary->is_end_of_generation(token) ? 1 : 0;
-}
-
-infer_status infer_chat_template_create(const char* source, size_t length,
-                                        infer_chat_template** chat_template) {
-  return checked([&]() -> Status {
-    if (source == nullptr && length > 0) return null_argument("source");
-    if (chat_template == nullptr) return null_argument("chat_template");
-    auto made = std::make_unique<infer_chat_template>();
-    INFER_TRY_S(made->owned, infer::ChatTemplate::parse({source, length}));
-    *chat_template = made.release();
-    return {};
-  });
-}
-
-void infer_chat_template_free(infer_chat_template* chat_template) { delete chat_template; }
-
-infer_status infer_chat_template_render(const infer_chat_template* chat_template,
-                                        const char* variables_json, size_t json_length,
-                                        const char* now, char* text, size_t capacity,
-                                        size_t* length) {
-  return checked([&]() -> Status {
-    if (chat_template == nullptr) return null_argument("chat_template");
-    if (variables_json == nullptr) return null_argument("variables_json");
-    if (length == nullptr) return null_argument("length");
-    INFER_TRY_S(const std::string rendered,
-                chat_template->owned->render({variables_json, json_length},
-                                             now == nullptr ? std::string_view() : now));
-    return write_buffer(std::span(rendered), text, capacity, length);
-  });
 }
 
 infer_status infer_engine_load(const char* path, const infer_load_options* options,

@@ -27,6 +27,12 @@ struct infer_vocabulary {
   const infer::Vocabulary* vocabulary = nullptr;
 };
 
+/// Devices and the C structures that point into them. Not to be moved once filled.
+struct infer_device_list {
+  std::vector<infer::DeviceDescription> devices;
+  std::vector<infer_device> items;
+};
+
 /// The engine itself is shared with the sessions, so that it outlives them.
 struct infer_engine {
   std::shared_ptr<infer::Engine> engine;
@@ -34,7 +40,12 @@ struct infer_engine {
   infer_description description;
 };
 
+/// The files of the C API use this namespace.
 namespace infer::c {
+
+using infer::Result;
+using infer::Status;
+using infer::StatusCode;
 
 /// Keeps the message of a failure for infer_last_error() on this thread.
 infer_status record(const Status& status);
@@ -55,6 +66,18 @@ std::vector<std::string> parts_of(std::string_view text, char separator);
 
 /// Fills `to` from a description.
 void describe_in_c(ModelDescription description, infer_description& to);
+
+/// Fills `to` from descriptions, without what an engine uses.
+void list_in_c(std::vector<DeviceDescription> devices, infer_device_list& to);
+
+/// Copies to a caller's buffer what it has room for, and tells how much there is.
+template <typename T>
+Status write_buffer(std::span<const T> from, T* buffer, size_t capacity, size_t* count) {
+  if (buffer == nullptr && capacity > 0) return null_argument("the buffer");
+  *count = from.size();
+  std::copy_n(from.data(), std::min(from.size(), capacity), buffer);
+  return {};
+}
 
 /// Writes as much of `from` as the caller's structure of `size` bytes has, and zeros beyond it.
 template <typename T>

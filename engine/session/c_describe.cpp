@@ -1,18 +1,9 @@
 // The C API of errors, log and descriptions: of devices and of models.
 #include "engine/session/c_api.h"
 
-using infer::Status;
-using infer::StatusCode;
-using infer::c::checked;
-using infer::c::describe_in_c;
-using infer::c::null_argument;
+using namespace infer::c;
 
 static_assert(INFER_LOG_DEBUG == static_cast<int>(infer::Verbosity::debug));
-
-struct infer_device_list {
-  std::vector<infer::DeviceDescription> devices;
-  std::vector<infer_device> items;
-};
 
 namespace {
 
@@ -73,6 +64,14 @@ void describe_in_c(ModelDescription description, infer_description& to) {
   }
 }
 
+void list_in_c(std::vector<DeviceDescription> devices, infer_device_list& to) {
+  to.devices = std::move(devices);
+  for (const DeviceDescription& d : to.devices) {
+    to.items.push_back({d.name.c_str(), d.description.c_str(), d.isa.c_str(), d.memory_total,
+                        d.memory_free, d.threads, d.unusable.c_str()});
+  }
+}
+
 }  // namespace infer::c
 
 const char* infer_status_name(infer_status status) {
@@ -111,11 +110,7 @@ infer_status infer_device_list_create(infer_device_list** list) {
   return checked([&]() -> Status {
     if (list == nullptr) return null_argument("list");
     auto made = std::make_unique<infer_device_list>();
-    made->devices = infer::devices();
-    for (const infer::DeviceDescription& d : made->devices) {
-      made->items.push_back({d.name.c_str(), d.description.c_str(), d.isa.c_str(), d.memory_total,
-                             d.memory_free, d.threads, d.unusable.c_str()});
-    }
+    list_in_c(infer::devices(), *made);
     *list = made.release();
     return {};
   });

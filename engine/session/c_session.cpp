@@ -6,14 +6,7 @@
 
 #include "engine/session/c_api.h"
 
-using infer::Result;
-using infer::Status;
-using infer::c::checked;
-using infer::c::null_argument;
-using infer::c::parts_of;
-using infer::c::read_options;
-using infer::c::token_span;
-using infer::c::write_struct;
+using namespace infer::c;
 
 static_assert(INFER_FINISH_CANCELLED == static_cast<int>(infer::FinishReason::cancelled));
 
@@ -84,10 +77,23 @@ Result<infer::GenerateOptions> generate_options(const infer_generate_options* gi
   set_unless_negative(to.sampling.dry_allowed_length, o.dry_allowed_length);
   to.sampling.dry_penalty_last = o.dry_penalty_last;
   to.special_text = o.special_text != 0;
+  to.priority = o.priority;
   if (o.grammar != nullptr) to.grammar = o.grammar;
   if (o.json_schema != nullptr) to.json_schema = o.json_schema;
   if (o.samplers != nullptr) to.sampling.samplers = parts_of(o.samplers, ';');
   return to;
+}
+
+/// Reads what a generation is given and makes the call with it.
+template <typename Call>
+infer_status with_arguments(infer_session* session, const int32_t* prompt, size_t prompt_count,
+                            const infer_generate_options* options, Call call) {
+  return checked([&]() -> Status {
+    if (session == nullptr) return null_argument("session");
+    INFER_TRY_S(const std::span<const int32_t> tokens, token_span(prompt, prompt_count));
+    INFER_TRY_S(const infer::GenerateOptions generate, generate_options(options));
+    return call(*session->session, tokens, generate);
+  });
 }
 
 }  // namespace
@@ -116,12 +122,24 @@ void infer_generate_options_init(infer_generate_options* options, size_t struct_
 }
 
 infer_status infer_session_open(infer_engine* engine, infer_session** session) {
+  return infer_session_open_with(engine, nullptr, session);
+}
+
+void infer_session_options_init(infer_session_options* options, size_t struct_size) {
+  write_struct(infer_session_options{struct_size, 0}, options, struct_size);
+}
+
+infer_status infer_session_open_with(infer_engine* engine, const infer_session_options* options,
+                                     infer_session** session) {
   return checked([&]() -> Status {
     if (engine == nullptr) return null_argument("engine");
     if (session == nullptr) return null_argument("session");
+    infer_session_options o;
+    infer_session_options_init(&o, sizeof(o));
+    INFER_CHECK(read_options(options, o));
     auto made = std::make_unique<infer_session>();
     made->engine = engine->engine;
-    INFER_TRY_S(made->session, engine->engine->open_session());
+    INFER_TRY_S(made->session, engine->engine->open_session({o.context}));
     *session = made.release();
     return {};
   });
@@ -132,32 +150,28 @@ void infer_session_free(infer_session* session) { delete session; }
 infer_status infer_generate(infer_session* session, const int32_t* prompt, size_t prompt_count,
                             const infer_generate_options* options, infer_token_fn on_token,
                             void* user) {
-  return checked([&]() -> Status {
-    if (session == nullptr) return null_argument("session");
-    INFER_TRY_S(const std::span<const int32_t> tokens, token_span(prompt, prompt_count));
-    INFER_TRY_S(const infer::GenerateOptions generate, generate_options(options));
-    infer::TokenFn tell;
-    if (on_token != nullptr) {
-      tell = [&](int32_t token, std::string_view text) {
-        return on_token(user, token, text.data(), text.size()) != 0;
-      };
-    }
-    const auto result = session->session->generate(tokens, generate, tell);
-    return result ? Status() : result.error();
-  });
+  infer::TokenFn tell;
+  if (on_token != nullptr) {
+    tell = [=](int32_t token, std::string_view text) {
+      return on_token(user, token, text.data(), text.size()) != 0;
+    };
+  }
+  return with_arguments(session, prompt, prompt_count, options,
+                        [&](infer::Session& s, auto tokens, const auto& generate) -> Status {
+                          const auto result = s.generate(tokens, generate, tell);
+                          return result ? Status() : result.error();
+                        });
 }
 
 infer_status infer_session_start(infer_session* session, const int32_t* prompt, size_t prompt_count,
                                  const infer_generate_options* options, infer_event_fn on_event,
                                  void* user) {
-  return checked([&]() -> Status {
-    if (session == nullptr) return null_argument("session");
-    INFER_TRY_S(const std::span<const int32_t> tokens, token_span(prompt, prompt_count));
-    INFER_TRY_S(const infer::GenerateOptions generate, generate_options(options));
-    std::function<void()> wake;
-    if (on_event != nullptr) wake = [on_event, user] { on_event(user); };
-    return session->session->start(tokens, generate, std::move(wake));
-  });
+  std::function<void()> wake;
+  if (on_event != nullptr) wake = [on_event, user] { on_event(user); };
+  return with_arguments(session, prompt, prompt_count, options,
+                        [&](infer::Session& s, auto tokens, const auto& generate) {
+                          return s.start(tokens, generate, std::move(wake));
+                        });
 }
 
 infer_status infer_session_next(infer_session* session, double timeout_seconds, infer_event* event,
@@ -232,6 +246,18 @@ infer_status infer_session_restore(infer_session* session, const char* path) {
     if (session == nullptr) return null_argument("session");
     if (path == nullptr) return null_argument("path");
     return session->session->restore(path);
+  });
+}
+
+infer_status infer_session_fork(infer_session* session, infer_session** fork) {
+  return checked([&]() -> Status {
+    if (session == nullptr) return null_argument("session");
+    if (fork == nullptr) return null_argument("fork");
+    auto made = std::make_unique<infer_session>();
+    made->engine = session->engine;
+    INFER_TRY_S(made->session, session->session->fork());
+    *fork = made.release();
+    return {};
   });
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -124,10 +125,25 @@ Engine::Impl::~Impl() {
   thread.reset();
 }
 
+Result<CallCount> Engine::Impl::begin_call() {
+  if (!counters.begin_call(most_calls)) {
+    return fail(StatusCode::busy,
+                "the engine is busy: {} calls run or wait, and it takes no more (max_waiting)",
+                most_calls);
+  }
+  return CallCount(counters);
+}
+
 KvCache::SequenceId Engine::Impl::add_sequence() {
   KvCache::SequenceId id = 0;
   thread->call([&] { id = cache->add_sequence(); });
   return id;
+}
+
+KvCache::SequenceId Engine::Impl::fork_sequence(KvCache::SequenceId id) {
+  KvCache::SequenceId made = 0;
+  thread->call([&] { made = cache->fork(id); });
+  return made;
 }
 
 void Engine::Impl::remove_sequence(KvCache::SequenceId id) {
@@ -140,7 +156,7 @@ void Engine::Impl::remove_sequence(KvCache::SequenceId id) {
 Status Engine::Impl::make_room(const Sequence& sequence) {
   INFER_CHECK(usable());
   const auto size = static_cast<int64_t>(sequence.tokens.size());
-  const int64_t context = cache->context();
+  const int64_t context = std::min(sequence.context, cache->context());
   if (size > context && sequence.keep < 0) {
     return error(StatusCode::does_not_fit, "{} tokens do not fit: the context holds {}", size,
                  context);
@@ -210,15 +226,21 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path
                                                   *impl->cache, options, impl->tokenizer));
     impl->scheduler = std::make_unique<Scheduler>(
         *impl->executor, *impl->cache, opened.request.max_rows, opened.request.max_outputs);
+    impl->scheduler->set_counters(&impl->counters);
+    impl->scheduler->tell_pages();
     impl->scheduler->set_speculator(impl->speculator.get());
     impl->drafts = impl->speculator != nullptr;
     impl->grows = options.context == 0;
+    if (options.max_waiting >= 0) {
+      impl->most_calls = int64_t{options.parallel} + options.max_waiting;
+    }
     impl->set_growth();
     if (options.fallback == "cpu" && opened.devices.size() > 1) {
       impl->scheduler->set_recovery(
           [&engine = *impl](const Status& failure) { return engine.fall_back(failure); });
     }
     impl->thread = std::make_unique<EngineThread>(*impl->scheduler);
+    impl->counters.start();
     INFER_CHECK_R(impl->thread->start());
     return impl;
   });
@@ -251,10 +273,14 @@ const ModelDescription& Engine::model() const { return impl_->description; }
 
 const Vocabulary& Engine::vocabulary() const { return *impl_->vocabulary; }
 
-DeviceDescription Engine::device() const {
+std::vector<DeviceDescription> Engine::devices() const {
   const std::lock_guard lock(impl_->placed_mutex);
-  return describe(impl_->opened.main_device().info());
+  std::vector<DeviceDescription> all;
+  for (const auto& device : impl_->opened.devices) all.push_back(describe(device->info()));
+  return all;
 }
+
+EngineStatistics Engine::statistics() const { return impl_->counters.read(); }
 
 Status Engine::resize_cache(int64_t bytes) {
   return guarded([&]() -> Status {

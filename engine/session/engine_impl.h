@@ -1,8 +1,10 @@
 // The parts of an Engine, for the library's own jobs and sessions.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "engine/backend/device.h"
@@ -39,6 +41,26 @@ struct SessionAccess {
                                   const LogitsFn& on_logits);
 };
 
+/// For the library's own jobs and for tests.
+struct EngineAccess {
+  static Engine::Impl& impl(Engine& engine) { return *engine.impl_; }
+};
+
+/// A call that computes, from its admission until it has ended, as the engine's counters see it.
+class CallCount {
+ public:
+  explicit CallCount(Counters& counters) : counters_(&counters) {}
+  CallCount(CallCount&& other) noexcept : counters_(std::exchange(other.counters_, nullptr)) {}
+  CallCount& operator=(CallCount&&) = delete;
+  ~CallCount() { end(); }
+  void end() {
+    if (counters_ != nullptr) std::exchange(counters_, nullptr)->end_call();
+  }
+
+ private:
+  Counters* counters_;
+};
+
 /// Owns everything of a loaded model and the thread that computes its steps. Hidden: it would be
 /// exported like the class that it is nested in.
 struct __attribute__((visibility("hidden"))) Engine::Impl {
@@ -54,6 +76,7 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   /// Null: no drafters, or a device failed. On the engine's thread.
   std::unique_ptr<Speculator> speculator;
   bool drafts = false;  ///< whether drafters were loaded
+  Counters counters;
   std::unique_ptr<Scheduler> scheduler;
 
   ~Impl();
@@ -68,8 +91,14 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   Background compilers{64};  ///< of grammars
   Background masks{1};       ///< one at a time bounds what they take
 
+  /// Calls that may run or wait at once.
+  int64_t most_calls = std::numeric_limits<int64_t>::max();
+  /// A call that computes begins. busy.
+  Result<CallCount> begin_call();
   // Of the sessions' sequences.
   KvCache::SequenceId add_sequence();
+  /// One with the same contents.
+  KvCache::SequenceId fork_sequence(KvCache::SequenceId id);
   void remove_sequence(KvCache::SequenceId id);
   // On the engine's thread:
   /// Before a sequence is computed: does_not_fit if its tokens exceed the context. With nothing to

@@ -56,7 +56,7 @@ void EngineThread::serve() {
     if (!status.ok()) end_all(status);
   }
   // Closing takes memory only if there is somebody to be told why.
-  if (!scheduler_.idle()) end_all(caught(StatusCode::cancelled, "", "the engine was closed"));
+  if (!scheduler_.idle()) end_all(failure_of(StatusCode::cancelled, "the engine was closed"));
 }
 
 void EngineThread::take_in(Sequence* sequence) {
@@ -90,6 +90,7 @@ void EngineThread::answer(Call* calls) {
     } catch (...) {
       call.failure = std::current_exception();
     }
+    scheduler_.tell_pages();
     const std::lock_guard lock(mutex_);
     call.done = true;  // from here on the call may be gone
     answered_.notify_all();

@@ -25,7 +25,8 @@ class EngineThread {
 
   /// out_of_memory or device if the system gives no thread.
   Status start();
-  /// Runs `fn` there between steps and waits for it; what it throws comes out. Takes no memory, so
+  /// Runs `fn` there between steps and waits for it; what it throws comes out. The counters know by
+  /// then what has become of the cache's pages. Takes no memory, so
   /// that what has to be given back can be given back when there is none.
   void call(const std::function<void()>& fn);
   /// Gives a sequence to the scheduler; its consumer is told when it is back.

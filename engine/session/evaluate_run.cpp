@@ -26,6 +26,7 @@ Status EvaluateRun::run(std::span<const int32_t> tokens) {
     sequence_.every_logit = true;
     sequence_.results_from = static_cast<int64_t>(held_);
     sequence_.reused = 0;
+    sequence_.priority = 0;
     sequence_.consumer = this;
     engine_.thread->submit(&sequence_);
   } catch (...) {

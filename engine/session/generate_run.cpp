@@ -17,13 +17,16 @@ constexpr std::chrono::milliseconds kCancelPoll(10);
 
 }  // namespace
 
-GenerateRun::GenerateRun(Engine::Impl& engine, Sequence& sequence, std::vector<int32_t> prompt,
-                         GenerateOptions options, const SamplingParams& params,
+GenerateRun::GenerateRun(Engine::Impl& engine, CallCount call, Sequence& sequence,
+                         std::vector<int32_t> prompt, GenerateOptions options,
+                         const SamplingParams& params, bool reader_decides,
                          std::function<void()> on_event)
     : engine_(engine),
+      call_(std::move(call)),
       sequence_(sequence),
       options_(std::move(options)),
       prompt_(std::move(prompt)),
+      reader_decides_(reader_decides),
       on_event_(std::move(on_event)),
       generation_(options_, *engine.tokenizer, *engine.grammars, params),
       held_(sequence.tokens.size()),
@@ -71,6 +74,7 @@ void GenerateRun::submit() {
     sequence_.reused = 0;
     sequence_.every_logit = false;
     sequence_.results_from = static_cast<int64_t>(held_);
+    sequence_.priority = options_.priority;
     sequence_.keep = options_.overflow == ContextOverflow::shift ? options_.keep : -1;
     if (engine_.drafts && options_.draft_tokens != 0) {
       sequence_.drafting = generation_.allow_drafts(sequence_.kv);
@@ -84,7 +88,10 @@ void GenerateRun::submit() {
   }
 }
 
-void GenerateRun::finish_empty() { finished_ = true; }
+void GenerateRun::finish_empty() {
+  call_.end();
+  finished_ = true;
+}
 
 Status GenerateRun::begin() { return engine_.make_room(sequence_); }
 
@@ -98,9 +105,14 @@ bool GenerateRun::ready(bool alone) {
   std::unique_lock lock(mutex_);
   if (count_ >= kMostWaiting) return starve();
   // A reader that ends the generation at a token finds the session as it was with that token.
-  const bool shifts = sequence_.keep >= 0 &&
-                      static_cast<int64_t>(sequence_.tokens.size()) > engine_.cache->context();
-  if (shifts && count_ > 0) return starve();
+  const int64_t context = std::min(sequence_.context, engine_.cache->context());
+  const bool shifts =
+      sequence_.keep >= 0 && static_cast<int64_t>(sequence_.tokens.size()) > context;
+  if (shifts && sequence_.cancelled.load(std::memory_order_relaxed)) {
+    engine_.thread->wake();  // the next step ends it
+    return false;
+  }
+  if (shifts && (count_ > 0 || deciding_)) return starve();
   if (!generation_.wants_mask()) return true;
   if (computing_mask_) return false;
   Constraint& constraint = *generation_.constraint();
@@ -139,7 +151,13 @@ Outcome GenerateRun::step(const LogitRow& row) {
   GenerationStep made = generation_.step(row);
   const int32_t token = made.made.token;
   if (!made.failure.ok()) failure_ = std::move(made.failure);
-  if (made.has_token) put(std::move(made.made), static_cast<int64_t>(row.tokens.size()) + 1);
+  if (made.has_token) {
+    const bool first = made.made.generated_tokens == 1;
+    engine_.counters.token(
+        first, first ? made.made.first_token_seconds : made.made.generate_seconds - made_at_);
+    made_at_ = made.made.generate_seconds;
+    put(std::move(made.made), static_cast<int64_t>(row.tokens.size()) + 1);
+  }
   return {token, made.goes_on};
 }
 
@@ -193,6 +211,7 @@ void GenerateRun::done(Status status) {
 
 void GenerateRun::finish() {
   const std::lock_guard lock(mutex_);
+  call_.end();
   finished_ = true;
   changed_.notify_all();
   // Within the lock: not after the reader has been told that it has finished.
@@ -201,10 +220,12 @@ void GenerateRun::finish() {
 
 GenerateRun::Next GenerateRun::next(Told& told, Clock::time_point deadline) {
   std::unique_lock lock(mutex_);
+  if (std::exchange(deciding_, false) && std::exchange(starved_, false)) engine_.thread->wake();
   const auto has_news = [&] { return count_ > 0 || finished_; };
   while (preparing_ && !has_news() && Clock::now() < deadline) {
     if (sequence_.cancelled.load(std::memory_order_relaxed)) {
       abandoned_ = finished_ = true;
+      call_.end();
       result_.reason = FinishReason::cancelled;
       break;
     }
@@ -219,6 +240,7 @@ GenerateRun::Next GenerateRun::next(Told& told, Clock::time_point deadline) {
   told = std::move(told_[first_]);
   first_ = (first_ + 1) % told_.size();
   --count_;
+  deciding_ = reader_decides_;
   const bool starved = std::exchange(starved_, false);
   lock.unlock();
   if (starved) engine_.thread->wake();

@@ -29,10 +29,11 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
   };
   enum class Next { token, finished, nothing };
 
-  /// `sequence` has the tokens held before. `on_event` is called when something waits after nothing
-  /// did; may be empty.
-  GenerateRun(Engine::Impl& engine, Sequence& sequence, std::vector<int32_t> prompt,
-              GenerateOptions options, const SamplingParams& params,
+  /// `sequence` has the tokens held before. `reader_decides`: the reader, who comes back at once,
+  /// may end the generation with each token that it takes. `on_event` is called when something
+  /// waits after nothing did; may be empty.
+  GenerateRun(Engine::Impl& engine, CallCount call, Sequence& sequence, std::vector<int32_t> prompt,
+              GenerateOptions options, const SamplingParams& params, bool reader_decides,
               std::function<void()> on_event);
 
   /// Gives the sequence to the engine, at once or when the grammar has been compiled. Failures that
@@ -71,14 +72,17 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
   void compute_mask();
 
   Engine::Impl& engine_;
+  CallCount call_;
   Sequence& sequence_;
   GenerateOptions options_;
   std::vector<int32_t> prompt_;
+  bool reader_decides_;
   std::function<void()> on_event_;
   Generation generation_;
-  size_t held_;      ///< tokens before the prompt
-  int64_t shifted_;  ///< tokens dropped before
-  Status failure_;   ///< of a step
+  size_t held_;         ///< tokens before the prompt
+  int64_t shifted_;     ///< tokens dropped before
+  Status failure_;      ///< of a step
+  double made_at_ = 0;  ///< when the last token was made, in seconds since generating began
 
   // Until finished_ these are the engine's, then the reader's.
   Status status_;
@@ -94,6 +98,7 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
   bool preparing_ = false;
   bool abandoned_ = false;       ///< while it was prepared: the sequence is the session's again
   bool starved_ = false;         ///< the engine waits for the reader
+  bool deciding_ = false;        ///< the reader has a token and may end the generation with it
   bool computing_mask_ = false;  ///< beside the engine's thread
   bool mask_failed_ = false;
 };

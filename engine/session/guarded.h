@@ -1,8 +1,7 @@
 // Exceptions end here: what is thrown inside becomes a Status.
 #pragma once
 
-#include <exception>
-#include <new>
+#include <type_traits>
 #include <utility>
 
 #include "engine/core/status.h"
@@ -13,8 +12,12 @@ namespace infer {
 /// the string itself.
 inline Status out_of_memory() { return {StatusCode::out_of_memory, "out of memory"}; }
 
-/// The failure that an exception stands for; out_of_memory() if its message cannot be held.
-Status caught(StatusCode code, const char* before, const char* what) noexcept;
+/// A failure with this message; out_of_memory() if there is no memory for it.
+Status failure_of(StatusCode code, const char* message) noexcept;
+
+/// In a catch block: the failure that the exception stands for. std::bad_alloc is out_of_memory();
+/// anything else has the code given, and what() after `before` as the message.
+Status caught(StatusCode code, const char* before) noexcept;
 
 /// Runs `body`, turning std::bad_alloc into StatusCode::out_of_memory and whatever else is thrown
 /// (the system refuses a thread, for instance) into StatusCode::internal.
@@ -23,12 +26,8 @@ auto guarded(Body&& body) -> decltype(body()) {
   Status status;
   try {
     return body();
-  } catch (const std::bad_alloc&) {
-    status = out_of_memory();
-  } catch (const std::exception& e) {
-    status = caught(StatusCode::internal, "", e.what());
   } catch (...) {
-    status = caught(StatusCode::internal, "", "an exception of an unknown type");
+    status = caught(StatusCode::internal, "");
   }
   if constexpr (std::is_same_v<decltype(body()), Status>) {
     return status;
@@ -43,12 +42,8 @@ template <typename Callback>
 bool call_back(Status& failure, Callback&& callback) {
   try {
     return callback();
-  } catch (const std::bad_alloc&) {
-    failure = out_of_memory();
-  } catch (const std::exception& e) {
-    failure = caught(StatusCode::invalid_argument, "the callback threw: ", e.what());
   } catch (...) {
-    failure = caught(StatusCode::invalid_argument, "the callback threw", "");
+    failure = caught(StatusCode::invalid_argument, "the callback threw: ");
   }
   return false;
 }

@@ -67,11 +67,12 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
   PlanRequest& request = opened.request;
   if (options.context < 0 || options.batch_rows < 1 || options.batch_rows > (1 << 16) ||
       options.output_rows < 1 || options.memory_limit < 0 || options.parallel < 1 ||
-      options.gpu_layers < -1 || options.cpu_experts < -1) {
+      options.gpu_layers < -1 || options.cpu_experts < -1 || options.max_waiting < -1) {
     return fail(StatusCode::invalid_argument,
                 "expected a context of at least 0, a batch of 1 to 65536 rows, at least one output "
                 "row, a memory limit of at least 0, at least one sequence, at least -1 layers for "
-                "other devices and at least -1 layers whose experts stay on the CPU");
+                "other devices, at least -1 layers whose experts stay on the CPU and at least -1 "
+                "calls that wait");
   }
   request.context = options.context;
   request.max_rows = options.batch_rows;

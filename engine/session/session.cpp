@@ -52,10 +52,27 @@ struct Session::Impl {
   int64_t told_length = 0;  ///< while it runs: tokens held, as far as the reader knows
   GenerateResult statistics;
 
-  explicit Impl(Engine::Impl& e) : engine(e) { sequence.kv = engine.add_sequence(); }
+  Impl(Engine::Impl& e, const SessionOptions& options) : engine(e) {
+    if (options.context > 0) sequence.context = options.context;
+    sequence.kv = engine.add_sequence();
+    engine.counters.session_opened(1);
+  }
+  /// Holds what the other one holds.
+  Impl(const Impl& other) : engine(other.engine) {
+    sequence.tokens = other.sequence.tokens;
+    sequence.generated = other.sequence.generated;
+    sequence.computed = other.sequence.computed;
+    sequence.shifted = other.sequence.shifted;
+    sequence.context = other.sequence.context;
+    statistics.seed = other.statistics.seed;
+    sequence.kv = engine.fork_sequence(other.sequence.kv);
+    engine.counters.session_opened(1);
+  }
+  Impl& operator=(const Impl&) = delete;
   ~Impl() {
     end_run();
     engine.remove_sequence(sequence.kv);
+    engine.counters.session_opened(-1);
   }
 
   Status idle() const {
@@ -79,7 +96,7 @@ struct Session::Impl {
     return {};
   }
 
-  Status start(std::span<const int32_t> prompt, const GenerateOptions& options,
+  Status start(std::span<const int32_t> prompt, const GenerateOptions& options, bool reader_decides,
                std::function<void()> on_event) {
     INFER_CHECK(idle());
     statistics = {};
@@ -92,9 +109,10 @@ struct Session::Impl {
     if (prompt.empty() && sequence.tokens.empty() && !nothing) {
       return error(StatusCode::invalid_argument, "there is no token to start from");
     }
-    auto made = std::make_shared<GenerateRun>(engine, sequence,
+    INFER_TRY_S(CallCount call, engine.begin_call());
+    auto made = std::make_shared<GenerateRun>(engine, std::move(call), sequence,
                                               std::vector<int32_t>(prompt.begin(), prompt.end()),
-                                              options, params, std::move(on_event));
+                                              options, params, reader_decides, std::move(on_event));
     statistics.seed = params.seed;
     statistics.prompt_tokens = static_cast<int64_t>(prompt.size());
     statistics.reason = FinishReason::length;
@@ -167,6 +185,7 @@ struct Session::Impl {
   Status evaluate(std::span<const int32_t> tokens, const LogitsFn& on_logits, bool in_place) {
     INFER_CHECK(enter(tokens));
     if (tokens.empty()) return {};
+    INFER_TRY_S(const CallCount call, engine.begin_call());
     const int64_t held = length();
     const auto evaluation = std::make_shared<EvaluateRun>(engine, sequence, on_logits, in_place);
     Status status = evaluation->run(tokens);
@@ -182,16 +201,20 @@ struct Session::Impl {
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Session::~Session() = default;
 
-Result<std::unique_ptr<Session>> Engine::open_session() {
+Result<std::unique_ptr<Session>> Engine::open_session(const SessionOptions& options) {
   return guarded([&]() -> Result<std::unique_ptr<Session>> {
+    if (options.context < 0) {
+      return fail(StatusCode::invalid_argument, "a context of at least 0 is expected, found {}",
+                  options.context);
+    }
     INFER_CHECK_R(impl_->usable());
-    return std::unique_ptr<Session>(new Session(std::make_unique<Session::Impl>(*impl_)));
+    return std::unique_ptr<Session>(new Session(std::make_unique<Session::Impl>(*impl_, options)));
   });
 }
 
 Status Session::start(std::span<const int32_t> prompt, const GenerateOptions& options,
                       std::function<void()> on_event) {
-  return guarded([&] { return impl_->start(prompt, options, std::move(on_event)); });
+  return guarded([&] { return impl_->start(prompt, options, false, std::move(on_event)); });
 }
 
 Result<std::optional<GenerateEvent>> Session::next(double timeout_seconds) {
@@ -224,7 +247,7 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
                                          const GenerateOptions& options, const TokenFn& on_token) {
   return guarded([&]() -> Result<GenerateResult> {
     Impl& session = *impl_;
-    INFER_CHECK_R(session.start(prompt, options, {}));
+    INFER_CHECK_R(session.start(prompt, options, true, {}));
     struct Ends {
       Impl& session;
       ~Ends() { session.end_run(); }
@@ -287,6 +310,10 @@ Status Session::restore(const std::string& path) {
     Sequence& sequence = impl_->sequence;
     CacheSequence fresh(impl_->engine);
     INFER_TRY_S(SessionState state, restore_state(impl_->engine, path, fresh.id));
+    if (static_cast<int64_t>(state.tokens.size()) > sequence.context) {
+      return error(StatusCode::does_not_fit, "{}: {} tokens do not fit: the session may have {}",
+                   path, state.tokens.size(), sequence.context);
+    }
     std::swap(fresh.id, sequence.kv);
     sequence.tokens = std::move(state.tokens);
     sequence.generated = std::move(state.generated);
@@ -296,6 +323,14 @@ Status Session::restore(const std::string& path) {
     impl_->statistics.seed = state.seed;
     impl_->statistics.reused_tokens = state.cached;
     return {};
+  });
+}
+
+Result<std::unique_ptr<Session>> Session::fork() {
+  return guarded([&]() -> Result<std::unique_ptr<Session>> {
+    INFER_CHECK_R(impl_->idle());
+    INFER_CHECK_R(impl_->engine.usable());
+    return std::unique_ptr<Session>(new Session(std::make_unique<Impl>(*impl_)));
   });
 }
 
@@ -313,7 +348,8 @@ Status Session::truncate(int64_t length) {
 }
 
 int64_t Session::room() const {
-  return std::max<int64_t>(impl_->engine.cache_options.context - length(), 0);
+  const int64_t context = std::min(impl_->sequence.context, impl_->engine.cache_options.context);
+  return std::max<int64_t>(context - length(), 0);
 }
 
 const GenerateResult& Session::statistics() const { return impl_->statistics; }

@@ -28,7 +28,7 @@ TEST_CASE("the cache grows before sessions lose what they hold") {
     sessions.push_back(open(**engine));
     REQUIRE(sessions.back()->evaluate(text(context - 10, i), {}).ok());
   }
-  Engine::Impl& impl = (*engine)->impl();
+  Engine::Impl& impl = EngineAccess::impl(**engine);
   int64_t cached = 0;
   impl.thread->call([&] { cached = impl.cache->length(0); });
   CHECK(cached == context - 10);

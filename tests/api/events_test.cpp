@@ -126,7 +126,7 @@ TEST_CASE(
   const auto engine = load(2, 2048);
   const std::vector<int32_t> expected = tokens_of(*open(*engine), kPrompt, sampled(200));
   const auto slow = open(*engine);
-  Engine::Impl& impl = engine->impl();
+  Engine::Impl& impl = EngineAccess::impl(*engine);
   const KvCache::SequenceId next = impl.add_sequence();
   impl.remove_sequence(next);
   REQUIRE(slow->start(kPrompt, sampled(200)).ok());
@@ -163,13 +163,13 @@ TEST_CASE("an event loop is woken, and waiting for an event ends in time") {
   const auto engine = load();
   const auto session = open(*engine);
   std::atomic<int> woken{0};
-  engine->impl().thread->hold(true);
+  EngineAccess::impl(*engine).thread->hold(true);
   REQUIRE(session->start(kPrompt, sampled(20), [&] { ++woken; }).ok());
   CHECK(!session->next(0).value().has_value());
   CHECK(!session->next(0.01).value().has_value());
   CHECK(!session->next(-1).value().has_value());
   CHECK(woken == 0);
-  engine->impl().thread->hold(false);
+  EngineAccess::impl(*engine).thread->hold(false);
   const int limit = 1000;
   int polled = 0;
   size_t tokens = 0;
@@ -219,7 +219,7 @@ TEST_CASE("a cancel and the end of a session end what was started") {
 TEST_CASE("a callback that ends the generation leaves the session as it was with that token") {
   const auto engine = load(2, 128);
   for (const ContextOverflow overflow : {ContextOverflow::stop, ContextOverflow::shift}) {
-    for (const int64_t stop : {1, 2, 20, 100, 119, 120, 121, 150}) {
+    for (const int64_t stop : {1, 2, 20, 100, 119, 120, 121, 124, 125, 126, 150}) {
       if (overflow == ContextOverflow::stop && stop > 119) continue;
       CAPTURE(stop);
       GenerateOptions options = sampled(400);
@@ -230,7 +230,10 @@ TEST_CASE("a callback that ends the generation leaves the session as it was with
       const auto ended = open(*engine);
       const auto result = ended->generate(kPrompt, options, [&](int32_t token, auto) {
         tokens.push_back(token);
-        return ++told < stop;
+        if (++told < stop) return true;
+        // Meanwhile the engine goes on as far as it may: it must not shift the context yet.
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        return false;
       });
       REQUIRE(result.has_value());
       CHECK(result->reason == FinishReason::cancelled);
@@ -277,8 +280,8 @@ TEST_CASE(
   CHECK(session->length() == 0);
 
   std::latch may_end{1};
-  engine->impl().grammars = std::make_unique<Grammars>(
-      engine->impl().tokenizer, Grammars::kKeptBytes,
+  EngineAccess::impl(*engine).grammars = std::make_unique<Grammars>(
+      EngineAccess::impl(*engine).tokenizer, Grammars::kKeptBytes,
       [&](bool, const std::string& text) -> Result<std::shared_ptr<const CompiledGrammar>> {
         may_end.wait();
         return compile_gbnf(text);

@@ -26,7 +26,7 @@ struct SlowGrammars {
   std::atomic<int> compiled{0};
 
   SlowGrammars() {
-    Engine::Impl& impl = engine->impl();
+    Engine::Impl& impl = EngineAccess::impl(*engine);
     impl.grammars = std::make_unique<Grammars>(
         impl.tokenizer, Grammars::kKeptBytes,
         [this](bool, const std::string& text) -> Result<std::shared_ptr<const CompiledGrammar>> {
@@ -115,7 +115,7 @@ TEST_CASE("a grammar that several ask for is compiled once; one that fails is no
 
 TEST_CASE("all grammars together stay within their limit, and give the same tokens") {
   const auto engine = load();
-  Engine::Impl& impl = engine->impl();
+  Engine::Impl& impl = EngineAccess::impl(*engine);
   const auto grammar = [](int i) {
     return "root ::= word{" + std::to_string(i + 1) +
            ",}\nword ::= [a-z]+ (\" \" | \", \" | \"\\n\")";
@@ -165,7 +165,7 @@ TEST_CASE("all grammars together stay within their limit, and give the same toke
 
 TEST_CASE("a grammar for which those in use leave no room is refused") {
   const auto engine = load();
-  Engine::Impl& impl = engine->impl();
+  Engine::Impl& impl = EngineAccess::impl(*engine);
   const auto many = [](int i) {  // a large grammar
     std::string text = "root ::= \"" + std::to_string(i) + "\"";
     for (int k = 0; k < 2000; ++k) text += " | \"w" + std::to_string(k * 7 + i) + "\"";
@@ -227,7 +227,7 @@ TEST_CASE("grammars are planned for: with the rest, or when the first is used") 
 
 TEST_CASE("sessions under one grammar, and under others, get the tokens of one alone") {
   const auto engine = load();
-  Engine::Impl& impl = engine->impl();
+  Engine::Impl& impl = EngineAccess::impl(*engine);
   const auto grammar = [](size_t i) {
     return i % 2 == 0 ? std::string("root ::= ([a-m]+ [n-z]* \" \"?)+")
                       : "root ::= ([a-z]{1," + std::to_string(i + 2) + "} [ .,])+";

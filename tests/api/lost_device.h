@@ -13,7 +13,7 @@ struct EngineThatFails {
   void lose() const { lost->store(true); }
   /// The CPU gets no room for the model when it is needed.
   void leave_no_room() const {
-    Engine::Impl& impl = engine->impl();
+    Engine::Impl& impl = EngineAccess::impl(*engine);
     impl.thread->call([&] { impl.opened.request.memory_limit = 1 << 20; });
   }
 };

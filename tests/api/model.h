@@ -44,7 +44,8 @@ inline GenerateOptions sampled(int32_t tokens, uint64_t seed = 7) {
 /// Waits until so many sequences are with the scheduler of an engine that holds them.
 inline void wait_for_sequences(Engine& engine, size_t count) {
   for (size_t active = 0; active < count;) {
-    engine.impl().thread->call([&] { active = engine.impl().scheduler->active(); });
+    EngineAccess::impl(engine).thread->call(
+        [&] { active = EngineAccess::impl(engine).scheduler->active(); });
     std::this_thread::yield();
   }
 }

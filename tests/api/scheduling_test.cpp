@@ -36,7 +36,7 @@ TEST_CASE("two prompts of one step for which the cache has no room: one waits, n
   const auto engine = load_with(512, 512);
   const auto one = open(*engine);
   const auto two = open(*engine);
-  engine->impl().thread->hold(true);
+  EngineAccess::impl(*engine).thread->hold(true);
   const auto run = [](Session& session, int32_t seed) {
     const auto result = session.generate(text(300, seed), sampled(5), {});
     return result ? std::string("ok") : result.error().message();
@@ -44,7 +44,7 @@ TEST_CASE("two prompts of one step for which the cache has no room: one waits, n
   auto first = std::async(std::launch::async, [&] { return run(*one, 1); });
   auto second = std::async(std::launch::async, [&] { return run(*two, 2); });
   wait_for_sequences(*engine, 2);
-  engine->impl().thread->hold(false);
+  EngineAccess::impl(*engine).thread->hold(false);
   CHECK(first.get() == "ok");
   CHECK(second.get() == "ok");
 }
@@ -60,7 +60,7 @@ TEST_CASE("cancelled while a shifted context is computed anew: no token that was
   GenerateOptions options = sampled(200);
   options.overflow = ContextOverflow::shift;
   options.keep = 10;
-  engine->impl().thread->hold(true);
+  EngineAccess::impl(*engine).thread->hold(true);
   auto first = std::async(std::launch::async, [&] {
     return shifting
         ->generate(prompt, options,
@@ -82,7 +82,7 @@ TEST_CASE("cancelled while a shifted context is computed anew: no token that was
         .has_value();
   });
   wait_for_sequences(*engine, 2);
-  engine->impl().thread->hold(false);
+  EngineAccess::impl(*engine).thread->hold(false);
   CHECK(first.get());
   CHECK(second.get());
   const GenerateResult& result = shifting->statistics();
@@ -153,7 +153,7 @@ TEST_CASE("prompts and logits get their turn while others generate as much as a 
     const auto running = open(**engine);
     const auto other = open(**engine);
     std::atomic<int> told{0};
-    (*engine)->impl().thread->hold(true);
+    EngineAccess::impl(**engine).thread->hold(true);
     auto first = std::async(std::launch::async, [&] {
       return running
           ->generate({{5}}, sampled(400),
@@ -174,7 +174,7 @@ TEST_CASE("prompts and logits get their turn while others generate as much as a 
           .ok();
     });
     wait_for_sequences(**engine, 2);
-    (*engine)->impl().thread->hold(false);
+    EngineAccess::impl(**engine).thread->hold(false);
     CHECK(first.get());
     CHECK(second.get());
     CHECK(at.load() < 50);  // its first logits came while the other generated
@@ -186,7 +186,7 @@ TEST_CASE("logits come also beside more sessions that generate than a step holds
   std::vector<std::unique_ptr<Session>> generating;
   std::vector<std::future<bool>> running;
   std::atomic<int> told{0};
-  engine->impl().thread->hold(true);
+  EngineAccess::impl(*engine).thread->hold(true);
   for (int i = 0; i < 16; ++i) generating.push_back(open(*engine));  // before threads look at them
   for (int i = 0; i < 16; ++i) {
     running.push_back(std::async(std::launch::async, [&, i] {
@@ -211,7 +211,7 @@ TEST_CASE("logits come also beside more sessions that generate than a step holds
         .ok();
   });
   wait_for_sequences(*engine, 17);
-  engine->impl().thread->hold(false);
+  EngineAccess::impl(*engine).thread->hold(false);
   CHECK(logits.get());
   for (auto& each : running) CHECK(each.get());
   CHECK(at.load() < 8 * 17 + 16);  // a row in every round of all
@@ -244,7 +244,7 @@ struct Loose final : Consumer {
   std::atomic<int> asked{0};
   std::promise<Status> ended;
 
-  explicit Loose(Engine& e) : engine(e.impl()) {
+  explicit Loose(Engine& e) : engine(EngineAccess::impl(e)) {
     sequence.kv = engine.add_sequence();
     sequence.tokens = kPrompt;
     sequence.consumer = this;
@@ -274,10 +274,10 @@ TEST_CASE("who is not ready sits out: others go on, and the engine sleeps where 
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     CHECK(first.asked + second.asked - before <= 8);  // what was under way
     second.may_go = true;
-    engine->impl().thread->wake();
+    EngineAccess::impl(*engine).thread->wake();
     CHECK(second.ended.get_future().get().ok());
   }
   first.may_go = true;
-  engine->impl().thread->wake();
+  EngineAccess::impl(*engine).thread->wake();
   CHECK(first.ended.get_future().get().ok());
 }

@@ -233,8 +233,8 @@ TEST_CASE("the vocabulary of an engine and of its file are the same") {
   CHECK((*vocabulary)->piece(ids->back()) == " Hello");
   const auto engine = load();
   CHECK(engine->vocabulary().size() == Vocabulary::load(kModel).value()->size());
-  CHECK(engine->device().name == "cpu");
-  CHECK(engine->device().threads == 2);
+  CHECK(engine->devices().back().name == "cpu");
+  CHECK(engine->devices().back().threads == 2);
 }
 
 TEST_CASE("a context of any length shifts on request") {

@@ -409,7 +409,8 @@ TEST_CASE("a saved session holds nothing of others that had its pages before") {
         const auto engine = load(model, type, 64);
         if (used) {
           CHECK(tokens_of(*open(*engine), text(60, 2), sampled(4)).size() == 4);
-          engine->impl().thread->call([&] { engine->impl().cache->clear_kept(); });
+          EngineAccess::impl(*engine).thread->call(
+              [&] { EngineAccess::impl(*engine).cache->clear_kept(); });
         }
         const auto session = open(*engine);
         CHECK(tokens_of(*session, text(5, 1), sampled(2)).size() == 2);

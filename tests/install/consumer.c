@@ -40,15 +40,22 @@ static int keep_token(void* user, int32_t token, const char* text, size_t length
   return 1;
 }
 
+static const char kTemplate[] = "<tool_call></tool_call>";
+static const char kAnswer[] =
+    "Yes.<tool_call>{\"name\": \"find\", \"arguments\": {}}</tool_call>";
+
 int main(int argc, char** argv) {
   const int32_t prompt[] = {1, 300, 262};
   int32_t tokens[16] = {0}, same[16] = {0}, ids[32];
   int32_t* next = tokens;
   int calls = 0;
-  size_t count = 0, length = 0;
+  int tool_calls = 0;
+  size_t count = 0, length = 0, i;
   char text[64];
   infer_engine* engine = NULL;
-  infer_session* session = NULL;
+  infer_session *session = NULL, *copy = NULL;
+  infer_engine_counts counts;
+  infer_output_parser* parser = NULL;
   infer_vocabulary* vocabulary = NULL;
   infer_load_options load;
   infer_generate_options generate;
@@ -89,8 +96,27 @@ int main(int argc, char** argv) {
   CHECK(infer_generate(session, prompt, 3, &generate, keep_token, &next) == INFER_OK);
   CHECK(memcmp(tokens, same, sizeof(tokens)) == 0);
   CHECK(infer_generate(NULL, prompt, 3, &generate, NULL, NULL) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_session_fork(session, &copy) == INFER_OK);
+  CHECK(infer_session_length(copy) == infer_session_length(session));
+  infer_session_free(copy);
+  CHECK(infer_engine_statistics(engine, &counts, sizeof(counts)) == INFER_OK);
+  CHECK(counts.sessions == 1 && counts.generated_tokens == 32);
   infer_session_free(session);
   infer_engine_free(engine);
+
+  CHECK(infer_output_parser_create(kTemplate, strlen(kTemplate), "", 0, &parser) == INFER_OK);
+  CHECK(infer_output_parser_push(parser, kAnswer, strlen(kAnswer), &count) == INFER_OK);
+  for (i = 0; i < count; ++i) {
+    const infer_output_event* event = infer_output_parser_event(parser, i);
+    if (event->kind == INFER_OUTPUT_CONTENT) CHECK(strcmp(event->text, "Yes.") == 0);
+    if (event->kind != INFER_OUTPUT_TOOL_CALL) continue;
+    CHECK(strcmp(event->call_name, "find") == 0);
+    CHECK(strcmp(event->call_arguments, "{}") == 0);
+    ++tool_calls;
+  }
+  CHECK(tool_calls == 1);
+  CHECK(infer_output_parser_finish(parser, &count) == INFER_OK && count == 0);
+  infer_output_parser_free(parser);
 
   CHECK(infer_vocabulary_load(argv[2], &vocabulary) == INFER_OK);
   CHECK(infer_tokenize(vocabulary, "Hello", 5, 0, ids, 32, &count) == INFER_OK);

@@ -1,7 +1,7 @@
 // What a C++ program may expect of the installed library. Prints "all right" or the first failure.
 #include <cstdio>
 #include <cstdlib>
-#include <infer/infer.hpp>
+#include <infer/jobs.hpp>
 
 #define CHECK(condition)                                  \
   do {                                                    \
@@ -43,6 +43,11 @@ int main(int argc, char** argv) {
   CHECK(result && tokens.size() == 8);
   const std::vector<int32_t> bad{-1};
   CHECK((*session)->evaluate(bad, {}).code() == infer::StatusCode::invalid_argument);
+
+  CHECK(!infer::synth_shapes().empty());
+  infer::PerplexityOptions text;
+  CHECK(infer::perplexity(**engine, "too short", text).error().code() ==
+        infer::StatusCode::invalid_argument);
 
   const auto vocabulary = infer::Vocabulary::load(argv[2]);
   CHECK(vocabulary);

@@ -12,7 +12,7 @@
 #include "engine/jobs/importance.h"
 #include "engine/jobs/type_mix.h"
 #include "engine/quant/quant.h"
-#include "infer/infer.hpp"
+#include "infer/jobs.hpp"
 #include "tests/support.h"
 
 using namespace infer;

@@ -182,7 +182,7 @@ const std::vector<int32_t>& expected_tokens() {
 
 /// Once its sessions are closed the cache has no sequence, and nobody holds a page.
 void check_nothing_held(Loaded& loaded) {
-  Engine::Impl& engine = loaded.engine->impl();
+  Engine::Impl& engine = EngineAccess::impl(*loaded.engine);
   engine.thread->call([&] {
     bool held = engine.cache->sequences() > 0;
     for (size_t k = 0; k < engine.cache->kinds(); ++k) held |= engine.cache->held(k) > 0;
@@ -303,7 +303,7 @@ TEST_CASE("pages that go to a folder and come back, a cache that grows") {
     options.cache_folder = folder.path("");
     Loaded loaded{Engine::load(kModel, options).value(), generate_options()};
     // What nobody holds has to leave memory at once.
-    Engine::Impl& engine = loaded.engine->impl();
+    Engine::Impl& engine = EngineAccess::impl(*loaded.engine);
     engine.thread->call([&] { REQUIRE(engine.cache->resize(std::vector<int32_t>{2}).ok()); });
     return loaded;
   };
@@ -311,7 +311,7 @@ TEST_CASE("pages that go to a folder and come back, a cache that grows") {
   for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<int32_t>(3 + i % 50);
   const auto run = [&](Loaded& loaded) {
     for (const int32_t first : {3, 4, 3}) {
-      Engine::Impl& engine = loaded.engine->impl();
+      Engine::Impl& engine = EngineAccess::impl(*loaded.engine);
       engine.thread->call([&] { engine.cache->clear_kept(); });
       const auto session = loaded.engine->open_session();
       if (!session) return session.error().code();
@@ -366,11 +366,11 @@ TEST_CASE("a device is lost, and memory runs out while the CPU takes over") {
   const auto run = [&](Lost& lost) {
     lost.made.lose();
     const StatusCode code = generate(lost);
-    const bool broken = !lost.made.engine->impl().usable().ok();
+    const bool broken = !EngineAccess::impl(*lost.made.engine).usable().ok();
     return code == StatusCode::device && broken ? StatusCode::out_of_memory : code;
   };
   const auto check = [&](Lost& lost) {
-    const Status usable = lost.made.engine->impl().usable();
+    const Status usable = EngineAccess::impl(*lost.made.engine).usable();
     const StatusCode code = generate(lost);
     if (code != usable.code()) CHECK(code == usable.code());
     const auto another = lost.made.engine->open_session();

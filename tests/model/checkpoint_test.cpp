@@ -9,7 +9,7 @@
 
 #include "engine/model/checkpoint.h"
 #include "engine/quant/quant.h"
-#include "infer/infer.hpp"
+#include "infer/jobs.hpp"
 #include "tests/support.h"
 
 using namespace infer;

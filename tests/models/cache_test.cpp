@@ -9,6 +9,7 @@
 #include "engine/model/builder.h"
 #include "engine/ops/op.h"
 #include "engine/session/engine_impl.h"
+#include "infer/jobs.hpp"
 #include "tests/models/golden.h"
 #include "tests/support.h"
 

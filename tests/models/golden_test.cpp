@@ -87,7 +87,8 @@ TEST_CASE("what is planned is what is allocated, and one program serves every de
           session->generate(prompt, generate, [](int32_t, std::string_view) { return true; });
       REQUIRE(result.has_value());
       CHECK(result->generated_tokens == 40);
-      CHECK((*engine)->impl().executor->programs() == 2);  // the prompt's and that of single tokens
+      CHECK(EngineAccess::impl(**engine).executor->programs() ==
+            2);  // the prompt's and that of single tokens
     }
   }
 }

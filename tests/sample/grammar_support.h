@@ -168,6 +168,18 @@ inline const SmallVocabulary& hostile_vocabulary() {
   return kVocabulary;
 }
 
+/// Accepts random tokens of the masks, at most so many and none after `end`. No mask is empty.
+inline void walk(Constraint& constraint, int32_t end, int steps) {
+  Random random(1);
+  for (int step = 0; step < steps; ++step) {
+    const std::vector<int32_t> allowed = tokens_of(constraint.mask());
+    REQUIRE(!allowed.empty());
+    const int32_t token = allowed[random.below(static_cast<uint32_t>(allowed.size()))];
+    REQUIRE(constraint.accept(token));
+    if (token == end) return;
+  }
+}
+
 /// A grammar is refused with a reason; one that compiles must also be usable: some tokens, each
 /// with a mask that is not empty.
 template <typename Compiled>
@@ -179,15 +191,7 @@ void try_out(const Compiled& compiled) {
            compiled.error().code() == StatusCode::invalid_argument));
     return;
   }
-  const auto c = constraint(*compiled, hostile_vocabulary().trie);
-  Random random(1);
-  for (int step = 0; step < 40; ++step) {
-    const std::vector<int32_t> allowed = tokens_of(c->mask());
-    REQUIRE(!allowed.empty());
-    const int32_t token = allowed[random.below(static_cast<uint32_t>(allowed.size()))];
-    REQUIRE(c->accept(token));
-    if (token == hostile_vocabulary().eog) return;
-  }
+  walk(*constraint(*compiled, hostile_vocabulary().trie), hostile_vocabulary().eog, 40);
 }
 
 /// A text drawn token by token from the masks. From `long_after` tokens on it prefers what ends.

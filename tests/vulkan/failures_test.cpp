@@ -177,7 +177,7 @@ TEST_CASE("a device that is lost while sessions run: all of them go on on the CP
     CHECK(warnings.size() == 1);
     CHECK(warnings[0].find("lost") != std::string::npos);
     CHECK(engine->memory().device == "cpu");
-    CHECK(engine->device().name == "cpu");
+    CHECK(engine->devices().back().name == "cpu");
     CHECK(driver.live() == 0);
     const std::vector<int32_t> second = run(*idle, {});
     CHECK(first == second);
@@ -229,7 +229,7 @@ TEST_CASE("a fallback is the CPU or nothing; where there is no such device it is
   const auto engine = Engine::load(kModel, load);
   set_verbosity(Verbosity::warnings);
   REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
-  CHECK((*engine)->device().name == "cpu");
+  CHECK((*engine)->devices().back().name == "cpu");
 }
 
 }  // namespace

@@ -102,8 +102,8 @@ TEST_CASE("roles: tokens keep theirs where they are computed again") {
   }
   // Nobody is in use: all pages are lost.
   const auto drop = [](Engine& engine) {
-    engine.impl().thread->call([&] {
-      KvCache& cache = *engine.impl().cache;
+    EngineAccess::impl(engine).thread->call([&] {
+      KvCache& cache = *EngineAccess::impl(engine).cache;
       std::vector<int32_t> before;
       for (size_t k = 0; k < cache.kinds(); ++k) before.push_back(cache.size(k));
       CHECK(cache.resize(std::vector<int32_t>(cache.kinds(), 1)).ok());

@@ -23,6 +23,7 @@ enum class StatusCode : int32_t {
   io = 8,                ///< the system failed to read or write
   cancelled = 9,         ///< the caller cancelled
   internal = 10,         ///< a defect in the library
+  busy = 11,             ///< more calls than the engine takes; try again later
 };
 
 /// Name of a code, e.g. "bad_file". A constant of the library.

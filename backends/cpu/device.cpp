@@ -155,8 +155,8 @@ std::vector<NodePhase> CpuDevice::phases(const Segment& segment) const {
   int32_t current = 0;
   for (const Phase& phase : plan_phases(segment, context_)) {
     if (phase.barrier) ++current;
-    for (int32_t n = phase.first(); n <= phase.last(); ++n) {
-      of_node[static_cast<size_t>(n - segment.begin)] = {current, phase.stores(n)};
+    for (int32_t n = phase.call.begin(); n < phase.call.end(); ++n) {
+      of_node[static_cast<size_t>(n - segment.begin)] = {current, phase.call.stores(n)};
     }
   }
   return of_node;

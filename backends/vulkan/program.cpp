@@ -68,7 +68,7 @@ class VulkanProgram final : public Program, private Recorder {
   Status prepare_pipelines() {
     std::set<Pipelines::Key> keys;
     wanted_ = &keys;
-    for (const Call& call : calls_) record(call);
+    for (const FusedCall& call : calls_) record(call);
     wanted_ = nullptr;
     hazards_.clear();
     return pipelines_.prepare(keys);
@@ -95,7 +95,7 @@ class VulkanProgram final : public Program, private Recorder {
                              static_cast<uint32_t>(calls_.size()) + 1);
     }
     write_time();
-    for (const Call& call : calls_) {
+    for (const FusedCall& call : calls_) {
       counts_.emplace_back();
       record(call);
       write_time();
@@ -108,9 +108,8 @@ class VulkanProgram final : public Program, private Recorder {
 
   /// The same work recorded once more, with the time after every call.
   Status prepare_profile() {
-    for (const Call& call : calls_) {
-      const std::vector<int32_t> covered = call.covered();
-      nodes_.insert(nodes_.end(), covered.begin(), covered.end());
+    for (const FusedCall& call : calls_) {
+      for (int32_t n = call.begin(); n < call.end(); ++n) nodes_.push_back(n);
     }
     if (context_.physical().timestamp_bits > 0) {
       VkQueryPoolCreateInfo create{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
@@ -155,7 +154,7 @@ class VulkanProgram final : public Program, private Recorder {
     };
     std::span<const int32_t> nodes = nodes_;  // of the calls from the i-th on
     for (size_t i = 0; i < calls_.size(); ++i) {
-      const size_t count = calls_[i].covered().size();
+      const auto count = static_cast<size_t>(calls_[i].end() - calls_[i].begin());
       const int64_t done = time_of(i + 1);
       profiler.record({nodes.first(count), 0, time_of(i), done, done, counts_[i].dispatches,
                        counts_[i].barriers});
@@ -183,7 +182,7 @@ class VulkanProgram final : public Program, private Recorder {
     std::vector<Range> reads, writes;
   };
 
-  void add_access(const Call& call, int32_t n, Access& access) const {
+  void add_access(const FusedCall& call, int32_t n, Access& access) const {
     const Node& node = graph_.nodes()[static_cast<size_t>(n)];
     const auto add = [&](ValueId id, std::vector<Range>& to) {
       if (id == kNoValue || graph_.value(graph_.storage(id)).kind != Value::Kind::result) return;
@@ -204,20 +203,21 @@ class VulkanProgram final : public Program, private Recorder {
     }
   }
 
-  void record(const Call& call) {
+  void record(const FusedCall& call) {
     Access access;
-    for (const int32_t n : call.covered()) add_access(call, n, access);
-    if (call.norm >= 0 && !call.makes_norm) add_access(call, call.norm, access);
+    for (const int32_t n : computed_nodes(call)) add_access(call, n, access);
     if (hazards_.before(access.reads, access.writes)) {
       barrier();
       hazards_.clear();
     }
     hazards_.add(access.reads, access.writes);
-    if (call.ropes) return record_ropes(call);
-    if (call.norm >= 0 || call.glu >= 0 || call.add >= 0 || call.nodes.size() > 1) {
-      return record_products(call);
+    if (!call.fused()) {
+      with_node(call.nodes[0], [&](const NodeCall& c) { vulkan_op(c.node.op()).record(c); });
+    } else if (call.kind == FusedCall::Kind::products) {
+      record_products(call);
+    } else {
+      record_ropes(call);
     }
-    with_node(call.nodes[0], [&](const NodeCall& c) { vulkan_op(c.node.op()).record(c); });
   }
 
   template <typename Use>
@@ -231,7 +231,7 @@ class VulkanProgram final : public Program, private Recorder {
                  step_->address(), scratch_, segment_.roles, *this});
   }
 
-  void record_products(const Call& call) {
+  void record_products(const FusedCall& call) {
     ProductCall product;
     for (const int32_t n : call.nodes) {
       with_node(n, [&](const NodeCall& c) {
@@ -263,7 +263,7 @@ class VulkanProgram final : public Program, private Recorder {
     with_node(call.nodes[0], [&](const NodeCall& c) { record_product(c, product); });
   }
 
-  void record_ropes(const Call& call) {
+  void record_ropes(const FusedCall& call) {
     RopeStoreCall in;
     with_node(call.nodes[0], [&](const NodeCall& c) {
       in.rope = &c.params<op::Rope>();
@@ -343,7 +343,7 @@ class VulkanProgram final : public Program, private Recorder {
   KvLayout kv_layout_;
   std::vector<MemoryRef> memory_;
   VkDeviceAddress scratch_ = 0;
-  std::vector<Call> calls_;
+  std::vector<FusedCall> calls_;
   std::unique_ptr<StepMemory> step_;
   std::vector<std::unique_ptr<RawBuffer>> kept_;
   int64_t kept_used_ = 0;  ///< bytes of the last one

@@ -38,7 +38,8 @@ class Rules final : public FusionRules {
 /// Places the barriers between calls.
 class Planner {
  public:
-  Planner(const Segment& segment, const CpuContext& context) : graph_(*segment.graph) {
+  Planner(const Segment& segment, const CpuContext& context)
+      : graph_(*segment.graph), ops_(*context.ops) {
     for (FusedCall& call : fused_calls(segment, Rules(graph_, context))) {
       phases_.push_back({std::move(call)});
     }
@@ -69,7 +70,8 @@ class Planner {
 
   Part part_of(const Phase& phase) const {
     const Node& n = first_node(phase);
-    const Sharing sharing = cpu_op(n.op()).sharing;
+    const CpuOp* op = ops_.find(n.op());
+    const Sharing sharing = op == nullptr ? Sharing::whole : op->sharing;
     if (sharing == Sharing::whole || phase.call.nodes.size() > 1) return {};
     const Value& value = graph_.value(n.outputs.empty() ? n.inputs[0] : n.outputs[0]);
     const auto& shape = value.desc.shape;
@@ -103,6 +105,7 @@ class Planner {
   }
 
   const Graph& graph_;
+  const OpTable<CpuOp>& ops_;
   std::vector<Phase> phases_;
 };
 

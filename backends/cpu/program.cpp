@@ -82,7 +82,8 @@ class CpuProgram final : public Program {
   void add(const Phase& phase, std::span<const MemoryRef> memory) {
     const FusedCall& of = phase.call;
     const Node& first = node(of.nodes[0]);
-    Call call{&cpu_op(first.op()), &first.params, phase.barrier, {}, {}, {}, {}, {}, {}, -1};
+    Call call{
+        context_.ops->find(first.op()), &first.params, phase.barrier, {}, {}, {}, {}, {}, {}, -1};
     for (int32_t n = of.begin(); n < of.end(); ++n) call.nodes.push_back(n);
     if (of.norm >= 0) call.fused.norm = &std::get<op::RmsNorm>(node(of.norm).params);
     if (of.glu >= 0) call.fused.glu = &std::get<op::Glu>(node(of.glu).params);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "backends/vulkan/memory.h"
+#include "backends/vulkan/op.h"
 #include "backends/vulkan/pipelines.h"
 #include "backends/vulkan/transfer.h"
 #include "backends/vulkan/tuning.h"
@@ -14,8 +15,9 @@ namespace infer::vulkan {
 
 class VulkanDevice final : public Device {
  public:
-  /// `exact`: activations stay float32.
-  static Result<std::unique_ptr<Device>> open(int32_t index, bool exact);
+  /// `exact`: activations stay float32. `ops` outlives the device.
+  static Result<std::unique_ptr<Device>> open(int32_t index, bool exact,
+                                              const OpTable<VulkanOp>& ops = vulkan_ops());
 
   DeviceInfo info() const override;
   Ceilings measure_ceilings() override;
@@ -39,10 +41,12 @@ class VulkanDevice final : public Device {
 
  private:
   VulkanDevice() = default;
+  Target target() const { return {context_->physical(), tuning_, *ops_}; }
 
   // In the order in which they are made.
   std::unique_ptr<Context> context_;
   Tuning tuning_;
+  const OpTable<VulkanOp>* ops_ = nullptr;
   std::unique_ptr<Heap> heap_;
   std::unique_ptr<Transfer> transfer_;
   std::unique_ptr<Pipelines> pipelines_;

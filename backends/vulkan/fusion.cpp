@@ -11,8 +11,11 @@ namespace {
 /// What the shaders of products take (product.h), and that of rope and store.
 class Rules final : public FusionRules {
  public:
-  Rules(const Segment& segment, const PhysicalDevice& device, const Tuning& tuning)
-      : graph_(*segment.graph), roles_(segment.roles), device_(device), tuning_(tuning) {}
+  Rules(const Segment& segment, const Target& target)
+      : graph_(*segment.graph),
+        roles_(segment.roles),
+        device_(target.device),
+        tuning_(target.tuning) {}
 
   bool may_meet(const Node& node, const Node& next) const override {
     return node.unit == next.unit;
@@ -52,10 +55,9 @@ class Rules final : public FusionRules {
 
 }  // namespace
 
-std::vector<FusedCall> plan_calls(const Segment& segment, const PhysicalDevice& device,
-                                  const Tuning& tuning) {
-  if (!tuning.fuse) return fused_calls(segment, FusionRules());
-  return fused_calls(segment, Rules(segment, device, tuning));
+std::vector<FusedCall> plan_calls(const Segment& segment, const Target& target) {
+  if (!target.tuning.fuse) return fused_calls(segment, FusionRules());
+  return fused_calls(segment, Rules(segment, target));
 }
 
 std::vector<int32_t> computed_nodes(const FusedCall& call) {
@@ -65,20 +67,13 @@ std::vector<int32_t> computed_nodes(const FusedCall& call) {
   return nodes;
 }
 
-int32_t cache_layer(const Node& node) {
-  if (const auto* store = std::get_if<op::KvStore>(&node.params)) return store->kv_layer;
-  if (const auto* attention = std::get_if<op::Attention>(&node.params)) return attention->kv_layer;
-  return -1;
-}
-
-std::vector<NodePhase> plan_phases(const Segment& segment, const PhysicalDevice& device,
-                                   const Tuning& tuning) {
+std::vector<NodePhase> plan_phases(const Segment& segment, const Target& target) {
   const Graph& graph = *segment.graph;
   std::vector<NodePhase> phases(segment.nodes().size());
   std::set<ValueId> made;    // in the running phase
   std::set<int32_t> stored;  // layers whose cache it writes
   int32_t current = 0;
-  for (const FusedCall& call : plan_calls(segment, device, tuning)) {
+  for (const FusedCall& call : plan_calls(segment, target)) {
     const std::vector<int32_t> nodes = computed_nodes(call);
     std::set<ValueId> own;
     std::set<int32_t> own_stored;
@@ -95,7 +90,7 @@ std::vector<NodePhase> plan_phases(const Segment& segment, const PhysicalDevice&
       const int32_t layer = cache_layer(node);
       if (layer < 0) continue;
       waits = waits || stored.contains(layer);
-      if (node.op() == OpId::KvStore) own_stored.insert(layer);
+      if (target.cache_use(node) == CacheUse::writes) own_stored.insert(layer);
     }
     if (waits) {
       ++current;

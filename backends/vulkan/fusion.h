@@ -12,20 +12,15 @@ namespace infer::vulkan {
 
 /// The calls of a segment's nodes, in order, covering each node once. Nodes of different units are
 /// not put into one call. Nothing is fused unless the tuning says so.
-std::vector<FusedCall> plan_calls(const Segment& segment, const PhysicalDevice& device,
-                                  const Tuning& tuning);
+std::vector<FusedCall> plan_calls(const Segment& segment, const Target& target);
 
 /// The nodes whose values a call reads and makes, by index: those it covers, and a norm that it
 /// computes anew.
 std::vector<int32_t> computed_nodes(const FusedCall& call);
 
-/// The layer whose cache a node reads or writes; -1: none.
-int32_t cache_layer(const Node& node);
-
 /// For each node of the segment the phase that it is computed in: one begins where a call reads
 /// what another of the running phase makes. Between phases there is a barrier, within one there is
 /// none.
-std::vector<NodePhase> plan_phases(const Segment& segment, const PhysicalDevice& device,
-                                   const Tuning& tuning);
+std::vector<NodePhase> plan_phases(const Segment& segment, const Target& target);
 
 }  // namespace infer::vulkan

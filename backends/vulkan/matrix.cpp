@@ -34,16 +34,10 @@ bool uses_matrices(const Graph& graph, const Node& node, Roles roles, const Tuni
          graph.value(node.outputs[0]).rows == Rows::tokens && !chooses_experts(graph, node);
 }
 
-int64_t matrix_scratch_bytes(const Segment& segment, const PhysicalDevice& device,
-                             const Tuning& tuning) {
-  int64_t bytes = 0;
-  for (const Node& node : segment.nodes()) {
-    if (!uses_matrices(*segment.graph, node, segment.roles, tuning)) continue;
-    const auto& shape = segment.graph->value(node.inputs[0]).desc.shape;
-    const int64_t column = padded(shape[0], device, tuning) * 2 + int64_t{sizeof(float)};
-    bytes = std::max(bytes, shape[2] * column);
-  }
-  return bytes;
+int64_t matrix_scratch(const NodeView& node, const Tuning& tuning, Roles roles) {
+  if (!uses_matrices(node.graph, node.node, roles, tuning)) return 0;
+  const auto& shape = node.input(0)->desc.shape;
+  return shape[2] * (padded(shape[0], node.device, tuning) * 2 + int64_t{sizeof(float)});
 }
 
 void record_matrix_product(const NodeCall& call, const ProductCall& in) {

@@ -69,20 +69,18 @@ bool product_groups(const Tuning& tuning, int64_t rows, int64_t experts) {
   return rows > tuning.single_rows && experts <= kMostExperts;
 }
 
-int64_t product_scratch_bytes(const Segment& segment, const Tuning& tuning) {
-  int64_t most = 0;
-  for (const Node& node : segment.nodes()) {
-    if (node.op() != OpId::MoeMatmul) continue;
-    const auto& ids = segment.graph->value(node.inputs[2]).desc.shape;
-    const int64_t experts = segment.graph->value(node.inputs[1]).desc.shape[2];
-    if (!product_groups(tuning, ids[2], experts)) continue;
-    const ExpertGroups groups = expert_groups(ids[0], ids[2], experts, 1);
-    most = std::max(most, groups.numbers * int64_t{sizeof(int32_t)});
-  }
-  return most;
+int64_t expert_scratch(const NodeView& node, const Tuning& tuning, Roles) {
+  const auto& ids = node.input(2)->desc.shape;
+  const int64_t experts = node.input(1)->desc.shape[2];
+  if (!product_groups(tuning, ids[2], experts)) return 0;
+  return expert_groups(ids[0], ids[2], experts, 1).numbers * int64_t{sizeof(int32_t)};
 }
 
-Status product_supports(const NodeView&) { return {}; }
+Status product_supports(const NodeView& node) {
+  const std::string type(dtype_info(node.input(1)->desc.type).ident);
+  if (has_shader("product_" + type)) return {};
+  return error(StatusCode::unsupported, "there are no shaders for weights of type {}", type);
+}
 
 uint32_t what_follows(const ProductCall& in) {
   return in.glu != nullptr ? 2 + static_cast<uint32_t>(in.glu->kind) : in.add != nullptr ? 1 : 0;

@@ -5,10 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "backends/vulkan/attention.h"
 #include "backends/vulkan/fusion.h"
 #include "backends/vulkan/hazards.h"
-#include "backends/vulkan/matrix.h"
 #include "backends/vulkan/product.h"
 #include "backends/vulkan/rope_store.h"
 #include "backends/vulkan/step_memory.h"
@@ -26,18 +24,18 @@ Range cache_of(int32_t layer) {
 
 class VulkanProgram final : public Program, private Recorder {
  public:
-  VulkanProgram(Context& context, Pipelines& pipelines, const Tuning& tuning,
+  VulkanProgram(Context& context, Pipelines& pipelines, const Target& target,
                 const CompileSpec& spec)
       : context_(context),
         pipelines_(pipelines),
-        tuning_(tuning),
+        target_(target),
         segment_(spec.segment),
         graph_(*spec.segment.graph),
         kv_layout_(canonical_kv_layout(graph_.kv())),
         memory_(spec.memory.begin(), spec.memory.end()),
-        calls_(plan_calls(segment_, context.physical(), tuning)),
+        calls_(plan_calls(segment_, target)),
         commands_(context) {
-    if (scratch_bytes(segment_, context.physical(), tuning) > 0) {
+    if (scratch_bytes(segment_, target) > 0) {
       scratch_ = reinterpret_cast<uintptr_t>(spec.scratch.buffer->address()) +
                  static_cast<VkDeviceAddress>(spec.scratch.offset);
     }
@@ -195,11 +193,13 @@ class VulkanProgram final : public Program, private Recorder {
     if (call.stores(n)) {
       for (const ValueId id : node.outputs) add(id, access.writes);
     }
-    const bool uses_scratch = node.op() == OpId::Attention || node.op() == OpId::MoeMatmul ||
-                              uses_matrices(graph_, node, segment_.roles, tuning_);
-    if (uses_scratch && scratch_ != 0) access.writes.push_back({scratch_, scratch_ + 1});
-    if (const int32_t layer = cache_layer(node); layer >= 0) {
-      (node.op() == OpId::KvStore ? access.writes : access.reads).push_back(cache_of(layer));
+    if (target_.scratch_bytes(graph_, node, segment_.roles) > 0) {
+      access.writes.push_back({scratch_, scratch_ + 1});
+    }
+    switch (target_.cache_use(node)) {
+      case CacheUse::none: break;
+      case CacheUse::reads: access.reads.push_back(cache_of(cache_layer(node))); break;
+      case CacheUse::writes: access.writes.push_back(cache_of(cache_layer(node))); break;
     }
   }
 
@@ -212,7 +212,8 @@ class VulkanProgram final : public Program, private Recorder {
     }
     hazards_.add(access.reads, access.writes);
     if (!call.fused()) {
-      with_node(call.nodes[0], [&](const NodeCall& c) { vulkan_op(c.node.op()).record(c); });
+      with_node(call.nodes[0],
+                [&](const NodeCall& c) { target_.ops.find(c.node.op())->record(c); });
     } else if (call.kind == FusedCall::Kind::products) {
       record_products(call);
     } else {
@@ -227,7 +228,7 @@ class VulkanProgram final : public Program, private Recorder {
     std::vector<Operand> outputs;
     for (const ValueId id : node.inputs) inputs.push_back(operand(id));
     for (const ValueId id : node.outputs) outputs.push_back(operand(id));
-    use(NodeCall{graph_, node, inputs, outputs, kv_layout_, context_.physical(), tuning_,
+    use(NodeCall{graph_, node, inputs, outputs, kv_layout_, target_.device, target_.tuning,
                  step_->address(), scratch_, segment_.roles, *this});
   }
 
@@ -337,7 +338,7 @@ class VulkanProgram final : public Program, private Recorder {
 
   Context& context_;
   Pipelines& pipelines_;
-  const Tuning& tuning_;
+  Target target_;
   Segment segment_;
   const Graph& graph_;
   KvLayout kv_layout_;
@@ -364,15 +365,18 @@ class VulkanProgram final : public Program, private Recorder {
 
 }  // namespace
 
-int64_t scratch_bytes(const Segment& segment, const PhysicalDevice& device, const Tuning& tuning) {
-  return std::max({attention_scratch_bytes(segment, tuning), product_scratch_bytes(segment, tuning),
-                   matrix_scratch_bytes(segment, device, tuning)});
+int64_t scratch_bytes(const Segment& segment, const Target& target) {
+  int64_t most = 0;
+  for (const Node& node : segment.nodes()) {
+    most = std::max(most, target.scratch_bytes(*segment.graph, node, segment.roles));
+  }
+  return most;
 }
 
 Result<std::unique_ptr<Program>> compile_program(Context& context, Pipelines& pipelines,
-                                                 const Tuning& tuning, VkDeviceAddress tables,
+                                                 const Target& target, VkDeviceAddress tables,
                                                  const CompileSpec& spec) {
-  auto program = std::make_unique<VulkanProgram>(context, pipelines, tuning, spec);
+  auto program = std::make_unique<VulkanProgram>(context, pipelines, target, spec);
   INFER_CHECK_R(program->record(tables));
   return program;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backends/vulkan/device.h"
+#include "engine/jobs/conformance.h"
 #include "infer/infer.hpp"
 #include "tests/support.h"
 
@@ -189,6 +190,22 @@ TEST_CASE("a device that lacks a feature is listed with the reason, and refused"
   CHECK(device.error().message() == devices[0].usable.message());
   CHECK(!best.has_value());
   CHECK(open_first() != nullptr);
+}
+
+TEST_CASE("an operation that is not in the table is unsupported, and the others go on") {
+  if (open_first() == nullptr) return;
+  std::vector<const VulkanOp*> rest;
+  for (const VulkanOp* op : all_vulkan_ops()) {
+    if (op->id != OpId::Softcap) rest.push_back(op);
+  }
+  const OpTable<VulkanOp> table(rest);
+  const auto device = VulkanDevice::open(0, false, table).value();
+  const SelftestReport missing = run_conformance(*device, false, "softcap");
+  CHECK(missing.unsupported > 0);
+  CHECK(missing.passed + missing.failed == 0);
+  const SelftestReport others = run_conformance(*device, false, "scale");
+  CHECK(others.passed > 0);
+  CHECK(others.failed + others.unsupported == 0);
 }
 
 TEST_CASE("a device that is not there is not found") {

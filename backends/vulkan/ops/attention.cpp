@@ -1,10 +1,10 @@
-#include "backends/vulkan/attention.h"
-
+// Attention: few rows are split along the keys, many share them in tiles.
 #include <algorithm>
 #include <optional>
 #include <vector>
 
 #include "backends/vulkan/cache.h"
+#include "backends/vulkan/op.h"
 #include "engine/core/checked.h"
 
 namespace infer::vulkan {
@@ -163,21 +163,17 @@ class Attention {
 
 void record(const NodeCall& call) { Attention(call).record(); }
 
-}  // namespace
-
-int64_t attention_scratch_bytes(const Segment& segment, const Tuning& tuning) {
-  int64_t most = 0;
-  for (const Node& node : segment.nodes()) {
-    if (node.op() != OpId::Attention) continue;
-    const auto& shape = segment.graph->value(node.outputs[0]).desc.shape;
-    const int64_t rows = std::min(shape[2], tuning.split_rows);
-    most = std::max(most, (shape[0] + 2) * kChunks * shape[1] * rows * int64_t{sizeof(float)});
-  }
-  return most;
+/// For the parts of rows that are split along the keys.
+int64_t scratch(const NodeView& node, const Tuning& tuning, Roles) {
+  const auto& shape = node.graph.value(node.node.outputs[0]).desc.shape;
+  const int64_t rows = std::min(shape[2], tuning.split_rows);
+  return (shape[0] + 2) * kChunks * shape[1] * rows * int64_t{sizeof(float)};
 }
 
+}  // namespace
+
 const VulkanOp& attention_vulkan() {
-  static const VulkanOp op{OpId::Attention, cache_supports, record};
+  static const VulkanOp op{OpId::Attention, cache_supports, record, scratch, CacheUse::reads};
   return op;
 }
 

@@ -37,7 +37,7 @@ void record(const NodeCall& call) {
 }  // namespace
 
 const VulkanOp& kv_store_vulkan() {
-  static const VulkanOp op{OpId::KvStore, cache_supports, record};
+  static const VulkanOp op{OpId::KvStore, cache_supports, record, nullptr, CacheUse::writes};
   return op;
 }
 

@@ -47,31 +47,28 @@ void record_matrix_product(const NodeCall& call, const ProductCall& in) {
   const int64_t columns = in.x.dim(2);
   const int64_t stride = padded(in.x.dim(0), call.device, tuning);
   const VkDeviceAddress back = call.scratch + static_cast<VkDeviceAddress>(columns * stride * 2);
-  const uint32_t lanes_of_column[] = {tuning.row_lanes};
-  call.recorder.dispatch("to_half", lanes_of_column,
-                         HalfPush{call.step, in.x.address, call.scratch, back, in.x.size(0),
-                                  static_cast<uint32_t>(stride), strides_of(in.x)},
+  call.recorder.dispatch("to_half", WorkgroupConstants{.workgroup = tuning.row_lanes},
+                         HalfPush{.step = call.step,
+                                  .x = in.x.address,
+                                  .y = call.scratch,
+                                  .back = back,
+                                  .k = in.x.size(0),
+                                  .stride = static_cast<uint32_t>(stride),
+                                  .x_strides = strides_of(in.x)},
                          {1, columns, 1});
   call.recorder.barrier();
 
   const auto [weights, tiles] = pushed_weights(in, tuning.matrix_tile);
-  const uint32_t lanes = tuning.matrix_lanes(call.device);
-  const uint32_t constants[] = {lanes,
-                                call.device.subgroup,
-                                1,
-                                1,
-                                1,
-                                static_cast<uint32_t>(MatrixOf::only),
-                                0,
-                                1,
-                                0,
-                                1,
-                                what_follows(in),
-                                tuning.matrix_tile,
-                                tuning.matrix_tile,
-                                tuning.matrix_own_rows / shape.m,
-                                tuning.matrix_own_columns / shape.n,
-                                tuning.matrix_pieces(call.device)};
+  const ProductConstants constants{.workgroup = tuning.matrix_lanes(call.device),
+                                   .lanes = call.device.subgroup,
+                                   .matrix = static_cast<uint32_t>(MatrixOf::only),
+                                   .aligned = 1,
+                                   .after = what_follows(in),
+                                   .tile_rows = tuning.matrix_tile,
+                                   .tile_columns = tuning.matrix_tile,
+                                   .own_rows = tuning.matrix_own_rows / shape.m,
+                                   .own_columns = tuning.matrix_own_columns / shape.n,
+                                   .pieces = tuning.matrix_pieces(call.device)};
   ProductPush push{};
   push.step = call.step;
   push.weights = call.recorder.keep(std::as_bytes(std::span(weights)));

@@ -11,6 +11,7 @@
 #include <string>
 #include <type_traits>
 
+#include "backends/vulkan/constants.h"
 #include "backends/vulkan/instance.h"
 #include "backends/vulkan/pipelines.h"
 #include "backends/vulkan/tuning.h"
@@ -54,16 +55,18 @@ class Recorder {
  public:
   virtual ~Recorder() = default;
 
-  /// `push` is what the shader's push constants say; `constants` its specialisation constants.
-  template <typename Push>
-  void dispatch(const std::string& shader, std::span<const uint32_t> constants, const Push& push,
+  /// `push` is what the shader's push constants say; `constants` its specialisation constants, a
+  /// struct of constants.h.
+  template <typename Constants, typename Push>
+  void dispatch(const std::string& shader, const Constants& constants, const Push& push,
                 const Groups& groups) {
     static_assert(std::is_trivially_copyable_v<Push> && sizeof(Push) <= kPushBytes);
-    add(shader, constants, {reinterpret_cast<const std::byte*>(&push), sizeof(Push)}, groups);
+    add(shader, by_id(constants), {reinterpret_cast<const std::byte*>(&push), sizeof(Push)},
+        groups);
   }
   template <typename Push>
   void dispatch(const std::string& shader, const Push& push, const Groups& groups) {
-    dispatch(shader, {}, push, groups);
+    dispatch(shader, NoConstants(), push, groups);
   }
 
   /// What follows sees what came before: between the dispatches of one node.

@@ -62,8 +62,11 @@ Result<std::unique_ptr<Device>> open(int32_t index, const DeviceOptions& options
 }  // namespace
 
 Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index, bool exact,
-                                                   const OpTable<VulkanOp>& ops) {
-  INFER_TRY(const std::shared_ptr<Instance> instance, Instance::get());
+                                                   const VulkanOptions& own) {
+  std::shared_ptr<Instance> instance = own.instance;
+  if (instance == nullptr) {
+    INFER_TRY(instance, Instance::get());
+  }
   const auto& all = instance->devices();
   if (index < 0) index = best_device(all);
   if (index < 0 || static_cast<size_t>(index) >= all.size()) {
@@ -71,10 +74,10 @@ Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index, bool exact,
                 std::max(index, 0), all.size());
   }
   std::unique_ptr<VulkanDevice> device(new VulkanDevice());
-  device->ops_ = &ops;
+  device->ops_ = own.ops != nullptr ? own.ops : &vulkan_ops();
   INFER_TRY(device->context_, Context::create(instance, all[static_cast<size_t>(index)]));
   const PhysicalDevice& physical = device->context_->physical();
-  device->tuning_ = forced_tuning().value_or(Tuning::of(physical));
+  device->tuning_ = own.tuning.value_or(Tuning::of(physical));
   if (exact || !physical.integer_dots) device->tuning_.integer = false;
   if (exact || !device->tuning_.can_use_matrices(physical)) device->tuning_.matrices = false;
   device->heap_ = std::make_unique<Heap>(*device->context_);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 
 #include "backends/vulkan/memory.h"
 #include "backends/vulkan/op.h"
@@ -13,11 +14,18 @@
 
 namespace infer::vulkan {
 
+/// What this back end's own tests ask of a device.
+struct VulkanOptions {
+  std::shared_ptr<Instance> instance;      ///< null: Instance::get()
+  std::optional<Tuning> tuning;            ///< nothing: what suits the device
+  const OpTable<VulkanOp>* ops = nullptr;  ///< null: all; outlives the device
+};
+
 class VulkanDevice final : public Device {
  public:
-  /// `exact`: activations stay float32. `ops` outlives the device.
+  /// `exact`: activations stay float32.
   static Result<std::unique_ptr<Device>> open(int32_t index, bool exact,
-                                              const OpTable<VulkanOp>& ops = vulkan_ops());
+                                              const VulkanOptions& own = {});
 
   DeviceInfo info() const override;
   Ceilings measure_ceilings() override;

@@ -57,10 +57,14 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   std::unique_ptr<Scheduler> scheduler;
 
   ~Impl();
-  static Result<std::unique_ptr<Impl>> load(const std::string& path, const LoadOptions& options);
+  static Result<std::unique_ptr<Impl>> load(const std::string& path, const LoadOptions& options,
+                                            const OpenDevice& open);
   /// The same of models that are open and planned.
   static Result<std::unique_ptr<Impl>> load(const std::string& path, OpenedModels models,
                                             const LoadOptions& options);
+  /// Engine::load() with another way to open devices.
+  static Result<std::unique_ptr<Engine>> open(const std::string& path, const LoadOptions& options,
+                                              const OpenDevice& open);
   /// The public object.
   static std::unique_ptr<Engine> wrap(std::unique_ptr<Impl> impl);
   /// Null while it is loaded.

@@ -21,9 +21,8 @@ const test::ModelCounts kUnfused[] = {
 };
 
 void check(const Tuning& tuning, const test::ModelCounts& expected) {
-  const Forced forced(tuning);
-  const auto engine = Engine::load(test::data_path("golden/" + expected.name + ".gguf"),
-                                   test::options_of_counts("vulkan"));
+  const auto engine = load_tuned(test::data_path("golden/" + expected.name + ".gguf"),
+                                 test::options_of_counts("vulkan"), tuning);
   REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
   test::check_counts(expected, **engine);
 }

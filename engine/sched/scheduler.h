@@ -112,11 +112,6 @@ class Scheduler {
   };
   /// Whether a part's rows were generated.
   static bool made_by_model(const Part& part) { return part.sequence->is_generated(part.first); }
-  /// A sequence that ends with the step.
-  struct End {
-    Sequence* sequence;
-    Status status;
-  };
 
   int64_t pending(const Sequence& sequence) const;
   PageKeys keys(const Sequence& sequence) const;
@@ -149,7 +144,6 @@ class Scheduler {
   int64_t outputs_ = 0;
   StepBatch batch_;
   std::vector<KvCache::SequenceId> ids_;
-  std::vector<End> ends_;
   Speculator* speculator_ = nullptr;
   std::vector<Speculator::Item> items_;  ///< of a step with nothing but tokens that follow
   StepRecorder* recorder_ = nullptr;

@@ -75,7 +75,7 @@ Sequence* Scheduler::youngest_holder(uint64_t after) const {
   return youngest;
 }
 
-void Scheduler::wait(Sequence* sequence) {
+void Scheduler::preempt(Sequence* sequence) {
   cache_->rollback(sequence->kv, 0);
   sequence->waiting_ = true;
   const auto part = std::ranges::find(parts_, sequence, &Part::sequence);
@@ -93,7 +93,7 @@ bool Scheduler::preempt() {
   const auto holders = std::ranges::count_if(
       active_, [&](const Sequence* sequence) { return cache_->holds_pages(sequence->kv); });
   if (holders < 2) return false;
-  wait(youngest_holder(0));
+  preempt(youngest_holder(0));
   return true;
 }
 
@@ -115,7 +115,7 @@ void Scheduler::shift(Sequence& sequence) {
       std::min(sequence.computed, keep) + std::max<int64_t>(0, sequence.computed - keep - dropped);
 }
 
-/// Reserves, or makes sequences wait till that succeeds: younger ones, else this one.
+/// Reserves, and preempts sequences until that succeeds: younger ones, else this one.
 Status Scheduler::make_room(Sequence* sequence, int64_t count) {
   for (;;) {
     Status status = cache_->reserve(sequence->kv, count);
@@ -123,13 +123,13 @@ Status Scheduler::make_room(Sequence* sequence, int64_t count) {
     if (cache_->length(sequence->kv) + count > cache_->context()) return status;
     Sequence* other = youngest_holder(sequence->arrival_);
     if (other != nullptr) {
-      wait(other);
+      preempt(other);
       continue;
     }
     const bool alone = std::ranges::none_of(
         active_, [&](const Sequence* s) { return s != sequence && cache_->holds_pages(s->kv); });
     if (alone) return status;
-    wait(sequence);
+    preempt(sequence);
     return {};
   }
 }

@@ -122,7 +122,7 @@ class Scheduler {
   void take(Sequence* sequence, int64_t rows, int64_t outputs);
   Status make_room(Sequence* sequence, int64_t count);
   Sequence* youngest_holder(uint64_t after) const;
-  void wait(Sequence* sequence);
+  void preempt(Sequence* sequence);
   void shift(Sequence& sequence);
   void fill_batch();
   void deliver(std::span<const float> logits);

@@ -156,7 +156,7 @@ void Engine::Impl::remove_sequence(KvCache::SequenceId id) {
   });
 }
 
-Status Engine::Impl::make_room(const Sequence& sequence) {
+Status Engine::Impl::prepare_sequence(const Sequence& sequence) {
   INFER_CHECK(usable());
   const auto size = static_cast<int64_t>(sequence.tokens.size());
   const int64_t context = cache->context();

@@ -78,7 +78,7 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   // On the engine's thread:
   /// Before a sequence is computed: does_not_fit if its tokens exceed the context. With nothing to
   /// compute, the last token is computed once more for its logits.
-  Status make_room(const Sequence& sequence);
+  Status prepare_sequence(const Sequence& sequence);
   /// What the last `count` tokens are may serve other sequences' drafts.
   void teach(const Sequence& sequence, int64_t count);
 

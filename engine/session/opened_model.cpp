@@ -104,7 +104,7 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
 
   INFER_TRY(const std::optional<DType> matrices, matrix_type(options.quantize));
   INFER_TRY(opened.source, open_weights(path, matrices));
-  INFER_TRY(opened.model, create_model(*opened.source));
+  INFER_TRY(opened.model, read_model(*opened.source));
   INFER_TRY(opened.devices, open_devices(options.device,
                                          {options.threads, options.exact, !request.weights_mapped,
                                           options.isa, beside},

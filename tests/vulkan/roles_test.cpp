@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "tests/api/model.h"
-#include "tests/models/golden.h"
+#include "tests/golden/golden.h"
 #include "tests/vulkan/one_node.h"
 
 namespace infer::vulkan {

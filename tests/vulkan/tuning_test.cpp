@@ -14,8 +14,8 @@
 #include "backends/vulkan/device.h"
 #include "backends/vulkan/pipelines.h"
 #include "engine/jobs/conformance.h"
+#include "tests/golden/golden.h"
 #include "tests/kept_devices.h"
-#include "tests/models/golden.h"
 #include "tests/support.h"
 #include "tests/vulkan/one_node.h"
 

@@ -53,7 +53,7 @@ void decode_q4_0(float* y, const StoredQ4_0* blocks, int64_t n) {
   }
 }
 
-int64_t stored_bytes(DType type, int64_t n) {
+int64_t cache_bytes(DType type, int64_t n) {
   switch (type) {
     case DType::f32: return n * 4;
     case DType::q8_0: return n / 32 * int64_t{sizeof(StoredQ8_0)};
@@ -93,7 +93,7 @@ void decode(const CacheRows& rows, int64_t begin, int64_t end, const Slice& s, f
   const int64_t share = s.n * rows.stride / rows.dim;  // bytes of a row
   const int64_t before = s.begin * rows.stride / rows.dim * kPageTokens;
   fetch(rows, before + begin * share, before + end * share);
-  const int64_t offset = stored_bytes(rows.type, s.begin);
+  const int64_t offset = cache_bytes(rows.type, s.begin);
   switch (rows.type) {
     case DType::f32:
       decode_rows<float>(rows, begin, end, offset, s, to, [](float* y, const float* x, int64_t n) {

@@ -1,4 +1,4 @@
-#include "tests/models/golden.h"
+#include "tests/golden/golden.h"
 
 #include <doctest.h>
 

@@ -9,7 +9,7 @@
 #include "engine/model/builder.h"
 #include "engine/ops/op.h"
 #include "engine/session/engine_impl.h"
-#include "tests/models/golden.h"
+#include "tests/golden/golden.h"
 #include "tests/support.h"
 
 using namespace infer;

@@ -8,7 +8,7 @@
 
 #include "engine/session/engine_impl.h"
 #include "infer/infer.hpp"
-#include "tests/models/golden.h"
+#include "tests/golden/golden.h"
 #include "tests/support.h"
 
 using namespace infer;

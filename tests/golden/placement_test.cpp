@@ -8,8 +8,8 @@
 #include "engine/backend/device.h"
 #include "infer/infer.hpp"
 #include "tests/devices.h"
+#include "tests/golden/golden.h"
 #include "tests/kept_devices.h"
-#include "tests/models/golden.h"
 #include "tests/support.h"
 
 namespace infer::test {

@@ -130,8 +130,7 @@ class Device {
 
   /// Bytes that a weight takes in the layout this device wants; a multiple of its alignment.
   virtual int64_t packed_bytes(const TensorDesc& desc) const = 0;
-  /// Bytes of work space that a segment needs at its full rows. This and phases() are asked of
-  /// nodes that the device cannot compute as well, before layers are placed.
+  /// Bytes of work space that a segment needs at its full rows.
   virtual int64_t scratch_bytes(const Segment& segment) const = 0;
   /// For each node of a segment the phase it is computed in, from 0 and never falling. The nodes of
   /// one phase may run at once and in any order that their data allow, so whatever one of them

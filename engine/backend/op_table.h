@@ -1,5 +1,8 @@
 // The operations that a back end has. Op is the back end's own description of one: it has a member
 // `id`. An operation without an entry is unsupported, so a back end may have any part of them.
+//
+// Device::phases() and scratch_bytes() are also asked of nodes that the device cannot compute:
+// planning looks at the whole graph before layers are placed.
 #pragma once
 
 #include <array>

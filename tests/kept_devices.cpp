@@ -142,20 +142,22 @@ void stand_in(VolkDeviceTable& vk) {
 
 }  // namespace
 
+std::shared_ptr<vulkan::Instance> kept_instance() { return state().instance; }
+
 KeptDevices::KeptDevices() {
-  State& s = state();
-  vulkan::intercept({[&s] {
-                       s.create_device = vkCreateDevice;
-                       vkCreateDevice = open;
-                     },
-                     stand_in});
   // Devices are the instance's, which would go with the last of those that are open.
-  if (const auto instance = vulkan::Instance::get(); instance) s.instance = *instance;
+  const auto instance = vulkan::Instance::create({.on_message = on_validation_message,
+                                                  .replace =
+                                                      [](vulkan::InstanceFunctions& vk) {
+                                                        state().create_device = vk.vkCreateDevice;
+                                                        vk.vkCreateDevice = open;
+                                                      },
+                                                  .replace_of_device = stand_in});
+  if (instance) state().instance = *instance;
 }
 
 KeptDevices::~KeptDevices() {
   State& s = state();
-  vulkan::intercept({});
   for (const Kept& kept : s.devices) {
     for (const auto& [key, pipeline] : kept.pipelines) {
       kept.driver.vkDestroyPipeline(kept.handle, pipeline, nullptr);

@@ -22,7 +22,7 @@ struct StepModel {
 
   explicit StepModel(const std::string& name)
       : source(open_weights(data_path("golden/" + name + ".gguf")).value()),
-        model(create_model(*source).value()),
+        model(read_model(*source).value()),
         weights(std::make_unique<WeightTable>(*source)) {}
 
   Result<MemoryPlan> plan(std::span<Device* const> devices, const PlanRequest& request) const {

@@ -1,30 +1,30 @@
-// Keeps Vulkan's validation layer on while test cases run: what it says fails the case.
+#include "tests/validation.h"
+
 #include <doctest.h>
 
+#include <charconv>
+#include <mutex>
 #include <string>
 
-#include "backends/vulkan/instance.h"
+#include "tests/kept_devices.h"
 #include "tests/support.h"
 
 namespace infer::test {
 namespace {
 
-void on_message(const std::string& message) {
-  ADD_FAIL_CHECK_AT("the validation layer", 0, message);
-}
-
+/// Says once where nothing is watched.
 struct Validation final : doctest::IReporter {
   explicit Validation(const doctest::ContextOptions&) {}
 
   void test_run_start() override {
-    if (!vulkan::validate(on_message)) {
+    if (!vulkan::Instance::can_validate()) {
       skipped("the validation layer is not installed (Debian: vulkan-validationlayers)");
     }
   }
-  void test_case_start(const doctest::TestCaseData&) override { vulkan::validate(on_message); }
-  void test_run_end(const doctest::TestRunStats&) override { vulkan::validate(nullptr); }
 
   void report_query(const doctest::QueryData&) override {}
+  void test_run_end(const doctest::TestRunStats&) override {}
+  void test_case_start(const doctest::TestCaseData&) override {}
   void test_case_reenter(const doctest::TestCaseData&) override {}
   void test_case_end(const doctest::CurrentTestCaseStats&) override {}
   void test_case_exception(const doctest::TestCaseException&) override {}
@@ -38,5 +38,37 @@ struct Validation final : doctest::IReporter {
 }  // namespace
 
 REGISTER_LISTENER("validation", 1, Validation);
+
+void on_validation_message(const std::string& message) {
+  ADD_FAIL_CHECK_AT("the validation layer", 0, message);
+}
+
+Result<std::shared_ptr<vulkan::Instance>> watched_instance() {
+  static std::mutex mutex;
+  static std::weak_ptr<vulkan::Instance> shared;
+  const std::lock_guard lock(mutex);
+  if (auto kept = kept_instance()) return kept;
+  if (auto alive = shared.lock()) return alive;
+  INFER_TRY(auto made, vulkan::Instance::create({.on_message = on_validation_message}));
+  shared = made;
+  return made;
+}
+
+OpenDevice opener(const vulkan::VulkanOptions& own) {
+  return [own](const std::string& name,
+               const DeviceOptions& options) -> Result<std::unique_ptr<Device>> {
+    const std::string backend = "vulkan";
+    if (!name.starts_with(backend)) return open_device(name, options);
+    int32_t index = -1;  // the best
+    if (name.size() > backend.size() + 1) {
+      std::from_chars(name.data() + backend.size() + 1, name.data() + name.size(), index);
+    }
+    vulkan::VulkanOptions watched = own;
+    if (watched.instance == nullptr) {
+      INFER_TRY(watched.instance, watched_instance());
+    }
+    return vulkan::VulkanDevice::open(index, options.exact, watched);
+  };
+}
 
 }  // namespace infer::test

@@ -114,16 +114,12 @@ const RowKernel* CpuContext::row_kernel(DType weights) const {
 
 int CpuContext::threads() const { return pool->size(); }
 
-const CpuOp& cpu_op(OpId id) {
-  static const auto table = [] {
-    std::array<const CpuOp*, kOpCount> by_id{};
-    for (const CpuOp* op : all_cpu_ops()) by_id[static_cast<size_t>(op->id)] = op;
-    return by_id;
-  }();
-  return *table[static_cast<size_t>(id)];
+const OpTable<CpuOp>& cpu_ops() {
+  static const OpTable<CpuOp> table(all_cpu_ops());
+  return table;
 }
 
-CpuDevice::CpuDevice(const IsaKernels& isa, const DeviceOptions& options)
+CpuDevice::CpuDevice(const IsaKernels& isa, const DeviceOptions& options, const OpTable<CpuOp>& ops)
     : own_pool_(options.beside != nullptr
                     ? nullptr
                     : std::make_unique<ThreadPool>(options.threads > 0 ? options.threads
@@ -131,7 +127,7 @@ CpuDevice::CpuDevice(const IsaKernels& isa, const DeviceOptions& options)
       context_{&isa,
                own_pool_ ? own_pool_.get()
                          : static_cast<const CpuDevice*>(options.beside)->context_.pool,
-               options.exact, options.repack},
+               options.exact, options.repack, &ops},
       info_(describe(isa, context_.threads())) {}
 
 DeviceInfo CpuDevice::info() const {
@@ -143,7 +139,8 @@ DeviceInfo CpuDevice::info() const {
 Ceilings CpuDevice::measure_ceilings() { return measure(context_); }
 
 Status CpuDevice::capability(const Graph& graph, const Node& node) const {
-  return cpu_op(node.op()).supports({graph, node});
+  INFER_CHECK(context_.ops->check(node.op(), "cpu"));
+  return context_.ops->find(node.op())->supports({graph, node});
 }
 
 int64_t CpuDevice::packed_bytes(const TensorDesc& desc) const {
@@ -155,8 +152,8 @@ std::vector<NodePhase> CpuDevice::phases(const Segment& segment) const {
   int32_t current = 0;
   for (const Phase& phase : plan_phases(segment, context_)) {
     if (phase.barrier) ++current;
-    for (int32_t n = phase.first(); n <= phase.last(); ++n) {
-      of_node[static_cast<size_t>(n - segment.begin)] = {current, phase.stores(n)};
+    for (int32_t n = phase.call.begin(); n < phase.call.end(); ++n) {
+      of_node[static_cast<size_t>(n - segment.begin)] = {current, phase.call.stores(n)};
     }
   }
   return of_node;
@@ -165,7 +162,8 @@ std::vector<NodePhase> CpuDevice::phases(const Segment& segment) const {
 int64_t CpuDevice::scratch_bytes(const Segment& segment) const {
   int64_t most = 0;
   for (const Node& node : segment.nodes()) {
-    most = std::max(most, cpu_op(node.op()).scratch({*segment.graph, node}, context_));
+    const CpuOp* op = context_.ops->find(node.op());
+    if (op != nullptr) most = std::max(most, op->scratch({*segment.graph, node}, context_));
   }
   return round_up(most, kAlignment);
 }

@@ -12,7 +12,9 @@ namespace infer::cpu {
 
 class CpuDevice final : public Device {
  public:
-  CpuDevice(const IsaKernels& isa, const DeviceOptions& options);
+  /// `ops` outlives the device.
+  CpuDevice(const IsaKernels& isa, const DeviceOptions& options,
+            const OpTable<CpuOp>& ops = cpu_ops());
 
   DeviceInfo info() const override;
   Ceilings measure_ceilings() override;

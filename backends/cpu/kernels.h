@@ -12,6 +12,7 @@
 
 #include "backends/cpu/attention_kernels.h"
 #include "backends/cpu/row_kernel.h"
+#include "engine/backend/op_table.h"
 #include "engine/core/dtype.h"
 #include "engine/core/status.h"
 #include "engine/graph/graph.h"
@@ -73,12 +74,15 @@ struct NodeView {
   }
 };
 
+struct CpuOp;
+
 /// What holds for a whole device.
 struct CpuContext {
   const IsaKernels* isa;
   ThreadPool* pool;
   bool exact;   ///< activations stay float32
   bool repack;  ///< weights may be laid out anew
+  const OpTable<CpuOp>* ops;
 
   const RowKernel* row_kernel(DType weights) const;
   int threads() const;
@@ -128,7 +132,7 @@ struct CpuOp {
 };
 
 std::span<const CpuOp* const> all_cpu_ops();
-const CpuOp& cpu_op(OpId id);
+const OpTable<CpuOp>& cpu_ops();
 
 /// For operations without conditions or scratch.
 inline Status always_supported(const NodeView&) { return {}; }

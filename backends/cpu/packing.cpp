@@ -100,8 +100,6 @@ int64_t PackedLayout::block_bytes() const {
   return bytes;
 }
 
-bool can_pack(DType type) { return fields_of(type) != nullptr; }
-
 void pack_group(const PackedLayout& layout, const std::byte* from, int64_t stride, int64_t count,
                 std::byte* to) {
   const Fields& fields = *fields_of(layout.desc.type);

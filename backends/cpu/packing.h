@@ -30,9 +30,6 @@ struct PackedLayout {
   int64_t bytes() const { return matrix_bytes() * desc.shape[2] * desc.shape[3]; }
 };
 
-/// Whether rows of this type can be interleaved.
-bool can_pack(DType type);
-
 /// Interleaves `count` ≤ `rows` rows, `stride` bytes apart in `from`, into one group at `to`.
 void pack_group(const PackedLayout& layout, const std::byte* from, int64_t stride, int64_t count,
                 std::byte* to);

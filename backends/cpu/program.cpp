@@ -80,21 +80,23 @@ class CpuProgram final : public Program {
   const Node& node(int32_t n) const { return graph_.nodes()[static_cast<size_t>(n)]; }
 
   void add(const Phase& phase, std::span<const MemoryRef> memory) {
-    const Node& first = node(phase.nodes[0]);
-    Call call{&cpu_op(first.op()), &first.params, phase.barrier, {}, {}, {}, {}, {}, {}, -1};
-    for (int32_t n = phase.first(); n <= phase.last(); ++n) call.nodes.push_back(n);
-    if (phase.norm >= 0) call.fused.norm = &std::get<op::RmsNorm>(node(phase.norm).params);
-    if (phase.glu >= 0) call.fused.glu = &std::get<op::Glu>(node(phase.glu).params);
-    if (phase.add >= 0) call.fused.add = &std::get<op::Add>(node(phase.add).params);
+    const FusedCall& of = phase.call;
+    const Node& first = node(of.nodes[0]);
+    Call call{
+        context_.ops->find(first.op()), &first.params, phase.barrier, {}, {}, {}, {}, {}, {}, -1};
+    for (int32_t n = of.begin(); n < of.end(); ++n) call.nodes.push_back(n);
+    if (of.norm >= 0) call.fused.norm = &std::get<op::RmsNorm>(node(of.norm).params);
+    if (of.glu >= 0) call.fused.glu = &std::get<op::Glu>(node(of.glu).params);
+    if (of.add >= 0) call.fused.add = &std::get<op::Add>(node(of.add).params);
 
     const auto add_input = [&](ValueId id) {
       add_operand(id, memory, call.inputs, call.input_operands);
     };
-    if (first.op() == OpId::Matmul || first.op() == OpId::MoeMatmul) {
-      add_input(phase.norm >= 0 ? node(phase.norm).inputs[0] : first.inputs[0]);
+    if (of.kind == FusedCall::Kind::products) {
+      add_input(of.norm >= 0 ? node(of.norm).inputs[0] : first.inputs[0]);
       const bool experts = first.op() == OpId::MoeMatmul;
       if (experts) add_input(first.inputs[2]);
-      for (const int32_t n : phase.nodes) {
+      for (const int32_t n : of.nodes) {
         const auto& in = node(n).inputs;
         add_input(in[1]);
         add_input(in[experts ? 3 : 2]);
@@ -104,21 +106,17 @@ class CpuProgram final : public Program {
       for (const ValueId id : first.inputs) add_input(id);
     }
     // What Fused refers to lies behind the operation's own inputs.
-    if (phase.norm >= 0) {
-      add_input(node(phase.norm).inputs[1]);
+    if (of.norm >= 0) {
+      add_input(node(of.norm).inputs[1]);
       call.fused.norm_weight = call.inputs.back();
     }
-    if (phase.add >= 0) add_input(node(phase.add).inputs[0]);
+    if (of.add >= 0) add_input(node(of.add).inputs[0]);
 
-    const auto add_results = [&](int32_t n) {
+    for (int32_t n = of.nodes[0]; n < of.end(); ++n) {
+      if (!of.stores(n)) continue;
       for (const ValueId id : node(n).outputs) {
         add_operand(id, memory, call.outputs, call.output_operands);
       }
-    };
-    if (phase.last() == phase.nodes.back()) {
-      for (const int32_t n : phase.nodes) add_results(n);
-    } else {
-      add_results(phase.last());
     }
     calls_.push_back(std::move(call));
   }

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "backends/vulkan/constants.h"
 #include "backends/vulkan/memory.h"
 #include "engine/backend/profiler.h"
 
@@ -110,8 +111,8 @@ double measure_matrix_rate(Context& context, Pipelines& pipelines) {
   constexpr uint32_t kMostSubgroups = 16;
   const uint32_t subgroups = std::min(kLanes / context.physical().subgroup, kMostSubgroups);
   if (!shape.given() || subgroups == 0) return 0;
-  const uint32_t lanes[] = {subgroups * context.physical().subgroup};
-  return measure(context, pipelines, "matrix_rate_" + shape.name(), lanes,
+  const WorkgroupConstants constants{.workgroup = subgroups * context.physical().subgroup};
+  return measure(context, pipelines, "matrix_rate_" + shape.name(), by_id(constants),
                  static_cast<double>(subgroups) * kChains * shape.m * shape.n * shape.k);
 }
 

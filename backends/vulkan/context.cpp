@@ -54,10 +54,12 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<Instance> insta
   create.pQueueCreateInfos = &queue;
   create.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
   create.ppEnabledExtensionNames = extensions.data();
-  INFER_CHECK_R(context->check(vkCreateDevice(physical.handle, &create, nullptr, &context->device_),
-                               "cannot open the device"));
+  INFER_CHECK_R(context->check(
+      physical.vk->vkCreateDevice(physical.handle, &create, nullptr, &context->device_),
+      "cannot open the device"));
   volkLoadDeviceTable(&context->vk_, context->device_);
-  intercept_device(context->vk_);
+  const InstanceOptions& options = context->instance_->options();
+  if (options.replace_of_device) options.replace_of_device(context->vk_);
   context->vk_.vkGetDeviceQueue(context->device_, physical.queue_family, 0, &context->queue_);
   return context;
 }

@@ -61,8 +61,12 @@ Result<std::unique_ptr<Device>> open(int32_t index, const DeviceOptions& options
 
 }  // namespace
 
-Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index, bool exact) {
-  INFER_TRY(const std::shared_ptr<Instance> instance, Instance::get());
+Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index, bool exact,
+                                                   const VulkanOptions& own) {
+  std::shared_ptr<Instance> instance = own.instance;
+  if (instance == nullptr) {
+    INFER_TRY(instance, Instance::get());
+  }
   const auto& all = instance->devices();
   if (index < 0) index = best_device(all);
   if (index < 0 || static_cast<size_t>(index) >= all.size()) {
@@ -70,9 +74,10 @@ Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index, bool exact) {
                 std::max(index, 0), all.size());
   }
   std::unique_ptr<VulkanDevice> device(new VulkanDevice());
+  device->ops_ = own.ops != nullptr ? own.ops : &vulkan_ops();
   INFER_TRY(device->context_, Context::create(instance, all[static_cast<size_t>(index)]));
   const PhysicalDevice& physical = device->context_->physical();
-  device->tuning_ = forced_tuning().value_or(Tuning::of(physical));
+  device->tuning_ = own.tuning.value_or(Tuning::of(physical));
   if (exact || !physical.integer_dots) device->tuning_.integer = false;
   if (exact || !device->tuning_.can_use_matrices(physical)) device->tuning_.matrices = false;
   device->heap_ = std::make_unique<Heap>(*device->context_);
@@ -99,6 +104,7 @@ Ceilings VulkanDevice::measure_ceilings() {
 }
 
 Status VulkanDevice::capability(const Graph& graph, const Node& node) const {
+  INFER_CHECK(ops_->check(node.op(), "vulkan"));
   for (const ValueId id : node.inputs) {
     if (id == kNoValue) continue;
     const Value& storage = graph.value(graph.storage(id));
@@ -106,7 +112,7 @@ Status VulkanDevice::capability(const Graph& graph, const Node& node) const {
       return error(StatusCode::unsupported, "a part of a weight as an operand");
     }
   }
-  return vulkan_op(node.op()).supports({graph, node, context_->physical()});
+  return ops_->find(node.op())->supports({graph, node, context_->physical()});
 }
 
 int64_t VulkanDevice::packed_bytes(const TensorDesc& desc) const {
@@ -114,11 +120,11 @@ int64_t VulkanDevice::packed_bytes(const TensorDesc& desc) const {
 }
 
 int64_t VulkanDevice::scratch_bytes(const Segment& segment) const {
-  return vulkan::scratch_bytes(segment, context_->physical(), tuning_);
+  return vulkan::scratch_bytes(segment, target());
 }
 
 std::vector<NodePhase> VulkanDevice::phases(const Segment& segment) const {
-  return plan_phases(segment, context_->physical(), tuning_);
+  return plan_phases(segment, target());
 }
 
 int64_t VulkanDevice::largest_buffer() const {
@@ -154,7 +160,7 @@ Result<std::unique_ptr<Program>> VulkanDevice::compile(const CompileSpec& spec) 
   for (const Node& node : spec.segment.nodes()) {
     INFER_CHECK_R(capability(*spec.segment.graph, node));
   }
-  return compile_program(*context_, *pipelines_, tuning_, tables_->address(), spec);
+  return compile_program(*context_, *pipelines_, target(), tables_->address(), spec);
 }
 
 Status VulkanDevice::read(const MemoryRef& from, std::span<std::byte> to) {

@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 
 #include "backends/vulkan/memory.h"
+#include "backends/vulkan/op.h"
 #include "backends/vulkan/pipelines.h"
 #include "backends/vulkan/transfer.h"
 #include "backends/vulkan/tuning.h"
@@ -12,10 +14,18 @@
 
 namespace infer::vulkan {
 
+/// What this back end's own tests ask of a device.
+struct VulkanOptions {
+  std::shared_ptr<Instance> instance;      ///< null: Instance::get()
+  std::optional<Tuning> tuning;            ///< nothing: what suits the device
+  const OpTable<VulkanOp>* ops = nullptr;  ///< null: all; outlives the device
+};
+
 class VulkanDevice final : public Device {
  public:
   /// `exact`: activations stay float32.
-  static Result<std::unique_ptr<Device>> open(int32_t index, bool exact);
+  static Result<std::unique_ptr<Device>> open(int32_t index, bool exact,
+                                              const VulkanOptions& own = {});
 
   DeviceInfo info() const override;
   Ceilings measure_ceilings() override;
@@ -39,10 +49,12 @@ class VulkanDevice final : public Device {
 
  private:
   VulkanDevice() = default;
+  Target target() const { return {context_->physical(), tuning_, *ops_}; }
 
   // In the order in which they are made.
   std::unique_ptr<Context> context_;
   Tuning tuning_;
+  const OpTable<VulkanOp>* ops_ = nullptr;
   std::unique_ptr<Heap> heap_;
   std::unique_ptr<Transfer> transfer_;
   std::unique_ptr<Pipelines> pipelines_;

@@ -16,25 +16,23 @@ constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
 /// Where a device has several sizes of subgroup: the one most hardware has.
 constexpr uint32_t kUsualSubgroup = 32;
 
-struct Shared {
-  std::mutex mutex;
-  std::weak_ptr<Instance> instance;
-  std::function<void(const std::string&)> message;
-  Interception interception;
-};
-
-Shared& shared() {
-  static Shared state;
-  return state;
+/// Volk finds its global functions, one instance at a time.
+std::mutex& loader_mutex() {
+  static std::mutex mutex;
+  return mutex;
 }
 
 VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT,
                                           VkDebugUtilsMessageTypeFlagsEXT,
                                           const VkDebugUtilsMessengerCallbackDataEXT* data,
                                           void* user) {
-  const auto& message = *static_cast<std::function<void(const std::string&)>*>(user);
-  if (message) message(data->pMessage);
+  static_cast<const InstanceOptions*>(user)->on_message(data->pMessage);
   return VK_FALSE;
+}
+
+bool has_loader() {
+  static const bool found = volkInitialize() == VK_SUCCESS;
+  return found;
 }
 
 bool has_layer(const char* name) {
@@ -46,11 +44,11 @@ bool has_layer(const char* name) {
       layers, [&](const VkLayerProperties& l) { return std::strcmp(l.layerName, name) == 0; });
 }
 
-bool has_extension(VkPhysicalDevice device, const char* name) {
+bool has_extension(const PhysicalDevice& device, const char* name) {
   uint32_t count = 0;
-  vkEnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr);
+  device.vk->vkEnumerateDeviceExtensionProperties(device.handle, nullptr, &count, nullptr);
   std::vector<VkExtensionProperties> all(count);
-  vkEnumerateDeviceExtensionProperties(device, nullptr, &count, all.data());
+  device.vk->vkEnumerateDeviceExtensionProperties(device.handle, nullptr, &count, all.data());
   return std::ranges::any_of(
       all, [&](const VkExtensionProperties& e) { return std::strcmp(e.extensionName, name) == 0; });
 }
@@ -58,9 +56,9 @@ bool has_extension(VkPhysicalDevice device, const char* name) {
 /// The first family that computes, preferably one that does not draw as well.
 bool find_queue(PhysicalDevice& device) {
   uint32_t count = 0;
-  vkGetPhysicalDeviceQueueFamilyProperties(device.handle, &count, nullptr);
+  device.vk->vkGetPhysicalDeviceQueueFamilyProperties(device.handle, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
-  vkGetPhysicalDeviceQueueFamilyProperties(device.handle, &count, families.data());
+  device.vk->vkGetPhysicalDeviceQueueFamilyProperties(device.handle, &count, families.data());
   bool found = false;
   for (uint32_t i = 0; i < count; ++i) {
     if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
@@ -78,17 +76,17 @@ bool find_queue(PhysicalDevice& device) {
 void find_integer_dots(PhysicalDevice& device, uint32_t version, VkSubgroupFeatureFlags subgroup) {
   device.integer_dots_extend = version < VK_API_VERSION_1_3;
   if (device.integer_dots_extend &&
-      !has_extension(device.handle, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) {
+      !has_extension(device, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) {
     return;
   }
   VkPhysicalDeviceShaderIntegerDotProductFeatures feature{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES};
   VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &feature};
-  vkGetPhysicalDeviceFeatures2(device.handle, &features);
+  device.vk->vkGetPhysicalDeviceFeatures2(device.handle, &features);
   VkPhysicalDeviceShaderIntegerDotProductProperties speed{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES};
   VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &speed};
-  vkGetPhysicalDeviceProperties2(device.handle, &properties);
+  device.vk->vkGetPhysicalDeviceProperties2(device.handle, &properties);
   constexpr uint32_t kLeastLanes = 8;  // that round 32 activations together
   device.integer_dots = feature.shaderIntegerDotProduct != VK_FALSE &&
                         (subgroup & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0 &&
@@ -101,15 +99,13 @@ void find_integer_dots(PhysicalDevice& device, uint32_t version, VkSubgroupFeatu
 void find_matrices(PhysicalDevice& device, const VkPhysicalDeviceVulkan12Features& v12) {
   constexpr MatrixShape kShapes[] = {{16, 16, 16}, {8, 16, 16}, {8, 8, 8}};
   if (v12.shaderFloat16 == VK_FALSE || v12.vulkanMemoryModel == VK_FALSE ||
-      v12.vulkanMemoryModelDeviceScope == VK_FALSE ||
-      !has_extension(device.handle, kMatrixExtension)) {
+      v12.vulkanMemoryModelDeviceScope == VK_FALSE || !has_extension(device, kMatrixExtension)) {
     return;
   }
   CooperativeMatrixFeatures feature;
   VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &feature};
-  vkGetPhysicalDeviceFeatures2(device.handle, &features);
-  const auto list = reinterpret_cast<ListCooperativeMatrices>(vkGetInstanceProcAddr(
-      volkGetLoadedInstance(), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
+  device.vk->vkGetPhysicalDeviceFeatures2(device.handle, &features);
+  const auto list = reinterpret_cast<ListCooperativeMatrices>(device.vk->list_matrices);
   if (feature.cooperative_matrix == VK_FALSE || list == nullptr) return;
   uint32_t count = 0;
   if (list(device.handle, &count, nullptr) != VK_SUCCESS) return;
@@ -140,7 +136,7 @@ Status check_features(PhysicalDevice& device, uint32_t version) {
   VkPhysicalDeviceFeatures2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v11};
   const bool size_control = version >= VK_API_VERSION_1_3;
   if (size_control) v12.pNext = &sizes;
-  vkGetPhysicalDeviceFeatures2(device.handle, &all);
+  device.vk->vkGetPhysicalDeviceFeatures2(device.handle, &all);
   if (all.features.shaderInt64 == VK_FALSE) return missing("64-bit integers in shaders");
   if (v11.storageBuffer16BitAccess == VK_FALSE) return missing("16-bit storage");
   if (v12.storageBuffer8BitAccess == VK_FALSE) return missing("8-bit storage");
@@ -158,7 +154,7 @@ Status check_features(PhysicalDevice& device, uint32_t version) {
   VkPhysicalDeviceSubgroupProperties subgroup{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES,
                                               &largest};
   VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &subgroup};
-  vkGetPhysicalDeviceProperties2(device.handle, &properties);
+  device.vk->vkGetPhysicalDeviceProperties2(device.handle, &properties);
   // Of drivers older than Vulkan 1.3 nothing is known about buffers.
   const VkDeviceSize buffer = buffers.maxBufferSize > 0 ? buffers.maxBufferSize : VK_WHOLE_SIZE;
   device.largest_allocation = static_cast<int64_t>(
@@ -182,12 +178,13 @@ Status check_features(PhysicalDevice& device, uint32_t version) {
   return {};
 }
 
-PhysicalDevice describe(VkPhysicalDevice handle) {
+PhysicalDevice describe(const InstanceFunctions& vk, VkPhysicalDevice handle) {
   PhysicalDevice device;
+  device.vk = &vk;
   device.handle = handle;
   VkPhysicalDeviceDriverProperties driver{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
   VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &driver};
-  vkGetPhysicalDeviceProperties2(handle, &properties);
+  vk.vkGetPhysicalDeviceProperties2(handle, &properties);
   device.description =
       fmt::format("{}, {}", properties.properties.deviceName,
                   driver.driverInfo[0] != '\0' ? driver.driverInfo : driver.driverName);
@@ -197,8 +194,8 @@ PhysicalDevice describe(VkPhysicalDevice handle) {
   device.type = properties.properties.deviceType;
   device.processor = properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
   device.limits = properties.properties.limits;
-  vkGetPhysicalDeviceMemoryProperties(handle, &device.memory);
-  device.memory_budget = has_extension(handle, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  vk.vkGetPhysicalDeviceMemoryProperties(handle, &device.memory);
+  device.memory_budget = has_extension(device, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   return device;
 }
 
@@ -222,7 +219,7 @@ int64_t PhysicalDevice::memory_free() const {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
   VkPhysicalDeviceMemoryProperties2 now{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2,
                                         &budget};
-  vkGetPhysicalDeviceMemoryProperties2(handle, &now);
+  vk->vkGetPhysicalDeviceMemoryProperties2(handle, &now);
   VkDeviceSize left = 0;
   for (uint32_t i = 0; i < memory.memoryHeapCount; ++i) {
     if (!is_local(memory.memoryHeaps[i])) continue;
@@ -280,29 +277,40 @@ int32_t best_device(std::span<const PhysicalDevice> devices) {
 }
 
 Result<std::shared_ptr<Instance>> Instance::get() {
-  Shared& state = shared();
-  const std::lock_guard lock(state.mutex);
-  if (std::shared_ptr<Instance> alive = state.instance.lock()) return alive;
-  std::shared_ptr<Instance> made(new Instance());
-  INFER_CHECK_R(made->create());
-  state.instance = made;
+  static std::mutex mutex;
+  static std::weak_ptr<Instance> shared;
+  const std::lock_guard lock(mutex);
+  if (std::shared_ptr<Instance> alive = shared.lock()) return alive;
+  INFER_TRY(std::shared_ptr<Instance> made, create({}));
+  shared = made;
   return made;
 }
 
-Status Instance::create() {
-  static const VkResult loaded = volkInitialize();
-  if (loaded != VK_SUCCESS) {
+Result<std::shared_ptr<Instance>> Instance::create(InstanceOptions options) {
+  std::shared_ptr<Instance> made(new Instance(std::move(options)));
+  INFER_CHECK_R(made->make());
+  return made;
+}
+
+bool Instance::can_validate() {
+  const std::lock_guard lock(loader_mutex());
+  return has_loader() && has_layer(kValidationLayer);
+}
+
+Status Instance::make() {
+  const std::lock_guard lock(loader_mutex());
+  if (!has_loader()) {
     return error(StatusCode::device,
                  "vulkan: the loader libvulkan.so.1 was not found (Debian: libvulkan1)");
   }
-  const bool validated = shared().message != nullptr && has_layer(kValidationLayer);
+  const bool validated = options_.on_message != nullptr && has_layer(kValidationLayer);
   VkDebugUtilsMessengerCreateInfoEXT messages{
       VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT};
   messages.messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT |
                              VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
   messages.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT;
   messages.pfnUserCallback = on_message;
-  messages.pUserData = &shared().message;
+  messages.pUserData = &options_;
   const char* const extension = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
   VkApplicationInfo application{VK_STRUCTURE_TYPE_APPLICATION_INFO};
   application.pApplicationName = "infer";
@@ -320,8 +328,14 @@ Status Instance::create() {
     return failure(made, "vulkan", "cannot make an instance; is a driver installed?");
   }
   volkLoadInstanceOnly(handle_);
-  if (shared().interception.instance) shared().interception.instance();
-  if (validated) vkCreateDebugUtilsMessengerEXT(handle_, &messages, nullptr, &messenger_);
+#define INFER_FIND(name) \
+  vk_.name = reinterpret_cast<PFN_##name>(vkGetInstanceProcAddr(handle_, #name));
+  INFER_VULKAN_INSTANCE_FUNCTIONS(INFER_FIND)
+#undef INFER_FIND
+  vk_.list_matrices =
+      vkGetInstanceProcAddr(handle_, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
+  if (options_.replace) options_.replace(vk_);
+  if (validated) vk_.vkCreateDebugUtilsMessengerEXT(handle_, &messages, nullptr, &messenger_);
   return find_devices();
 }
 
@@ -330,17 +344,18 @@ Status Instance::find_devices() {
   std::vector<VkPhysicalDevice> handles;
   VkResult found = VK_INCOMPLETE;  // one may come in between
   while (found == VK_INCOMPLETE) {
-    found = vkEnumeratePhysicalDevices(handle_, &count, nullptr);
+    found = vk_.vkEnumeratePhysicalDevices(handle_, &count, nullptr);
     handles.resize(count);
-    if (found == VK_SUCCESS) found = vkEnumeratePhysicalDevices(handle_, &count, handles.data());
+    if (found == VK_SUCCESS)
+      found = vk_.vkEnumeratePhysicalDevices(handle_, &count, handles.data());
   }
   if (found != VK_SUCCESS) return failure(found, "vulkan", "cannot list devices");
   handles.resize(count);
   for (VkPhysicalDevice handle : handles) {
     VkPhysicalDeviceProperties properties;
-    vkGetPhysicalDeviceProperties(handle, &properties);
+    vk_.vkGetPhysicalDeviceProperties(handle, &properties);
     if (properties.apiVersion < VK_API_VERSION_1_1) continue;
-    PhysicalDevice device = describe(handle);
+    PhysicalDevice device = describe(vk_, handle);
     if (!find_queue(device)) continue;
     device.name = fmt::format("vulkan:{}", devices_.size());
     device.usable = check_features(device, properties.apiVersion);
@@ -350,25 +365,10 @@ Status Instance::find_devices() {
 }
 
 Instance::~Instance() {
-  if (messenger_ != VK_NULL_HANDLE) vkDestroyDebugUtilsMessengerEXT(handle_, messenger_, nullptr);
-  if (handle_ != VK_NULL_HANDLE) vkDestroyInstance(handle_, nullptr);
-}
-
-bool validate(std::function<void(const std::string&)> message) {
-  Shared& state = shared();
-  const std::lock_guard lock(state.mutex);
-  state.message = std::move(message);
-  return volkInitialize() == VK_SUCCESS && has_layer(kValidationLayer);
-}
-
-void intercept(Interception interception) {
-  Shared& state = shared();
-  const std::lock_guard lock(state.mutex);
-  state.interception = std::move(interception);
-}
-
-void intercept_device(VolkDeviceTable& functions) {
-  if (shared().interception.device) shared().interception.device(functions);
+  if (messenger_ != VK_NULL_HANDLE) {
+    vk_.vkDestroyDebugUtilsMessengerEXT(handle_, messenger_, nullptr);
+  }
+  if (handle_ != VK_NULL_HANDLE) vk_.vkDestroyInstance(handle_, nullptr);
 }
 
 Status failure(VkResult result, const std::string& device, const char* what) {

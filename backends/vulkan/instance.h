@@ -8,12 +8,35 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/backend/device.h"
 #include "engine/core/status.h"
 
 namespace infer::vulkan {
+
+/// Functions of one instance. Volk's global ones are those of the instance that was made last.
+#define INFER_VULKAN_INSTANCE_FUNCTIONS(F)    \
+  F(vkDestroyInstance)                        \
+  F(vkEnumeratePhysicalDevices)               \
+  F(vkEnumerateDeviceExtensionProperties)     \
+  F(vkGetPhysicalDeviceProperties)            \
+  F(vkGetPhysicalDeviceProperties2)           \
+  F(vkGetPhysicalDeviceFeatures2)             \
+  F(vkGetPhysicalDeviceQueueFamilyProperties) \
+  F(vkGetPhysicalDeviceMemoryProperties)      \
+  F(vkGetPhysicalDeviceMemoryProperties2)     \
+  F(vkCreateDevice)                           \
+  F(vkCreateDebugUtilsMessengerEXT)           \
+  F(vkDestroyDebugUtilsMessengerEXT)
+struct InstanceFunctions {
+#define INFER_MEMBER(name) PFN_##name name = nullptr;
+  INFER_VULKAN_INSTANCE_FUNCTIONS(INFER_MEMBER)
+#undef INFER_MEMBER
+  /// VK_KHR_cooperative_matrix; null where the loader does not know it.
+  PFN_vkVoidFunction list_matrices = nullptr;
+};
 
 /// A device and a version of its driver, as its compiled pipelines belong to them.
 struct DriverIdentity {
@@ -35,6 +58,7 @@ struct MatrixShape {
 
 /// What a physical device can do, as far as the back end asks.
 struct PhysicalDevice {
+  const InstanceFunctions* vk = nullptr;
   VkPhysicalDevice handle = VK_NULL_HANDLE;
   std::string name;         ///< "vulkan:0"
   std::string description;  ///< device and driver
@@ -65,40 +89,46 @@ struct PhysicalDevice {
 /// others before processors, then the one with most memory. −1: none is usable.
 int32_t best_device(std::span<const PhysicalDevice> devices);
 
-/// Shared by all devices that are open; made anew once the last of them is gone.
+/// What a test asks of an instance.
+struct InstanceOptions {
+  /// Gets the warnings and errors of the validation layer, if that is installed. Null: without it.
+  std::function<void(const std::string&)> on_message;
+  /// Stand between the back end and the driver: each is called when the functions that it may
+  /// replace have just been found.
+  std::function<void(InstanceFunctions& functions)> replace;
+  std::function<void(VolkDeviceTable& functions)> replace_of_device;
+};
+
 class Instance {
  public:
-  /// device: there is no loader, or it makes no instance.
+  /// The one that all devices share that are opened without one of their own. It is made anew once
+  /// the last of them is gone. device: there is no loader, or it makes no instance.
   static Result<std::shared_ptr<Instance>> get();
+  /// One of the caller's own.
+  static Result<std::shared_ptr<Instance>> create(InstanceOptions options);
+  /// Whether the validation layer is installed.
+  static bool can_validate();
   ~Instance();
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
   /// All with a queue for computing, usable or not, in the loader's order.
   const std::vector<PhysicalDevice>& devices() const { return devices_; }
+  const InstanceFunctions& vk() const { return vk_; }
+  const InstanceOptions& options() const { return options_; }
 
  private:
-  Instance() = default;
-  Status create();
+  explicit Instance(InstanceOptions options) : options_(std::move(options)) {}
+  Status make();
   Status find_devices();
+
+  InstanceOptions options_;
+  InstanceFunctions vk_;
 
   VkInstance handle_ = VK_NULL_HANDLE;
   VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
   std::vector<PhysicalDevice> devices_;
 };
-
-/// For tests: instances made from here on carry the validation layer, which tells its warnings and
-/// errors to `message`. False where the layer is not installed. Null turns it off again.
-bool validate(std::function<void(const std::string&)> message);
-
-/// For tests: functions that stand between this back end and the driver. Each is called when the
-/// functions it may replace have just been found: volk's global ones, those of a device.
-struct Interception {
-  std::function<void()> instance;
-  std::function<void(VolkDeviceTable& functions)> device;
-};
-void intercept(Interception interception);
-void intercept_device(VolkDeviceTable& functions);
 
 /// What a Vulkan call that failed comes to: out_of_memory or device.
 Status failure(VkResult result, const std::string& device, const char* what);

@@ -34,16 +34,10 @@ bool uses_matrices(const Graph& graph, const Node& node, Roles roles, const Tuni
          graph.value(node.outputs[0]).rows == Rows::tokens && !chooses_experts(graph, node);
 }
 
-int64_t matrix_scratch_bytes(const Segment& segment, const PhysicalDevice& device,
-                             const Tuning& tuning) {
-  int64_t bytes = 0;
-  for (const Node& node : segment.nodes()) {
-    if (!uses_matrices(*segment.graph, node, segment.roles, tuning)) continue;
-    const auto& shape = segment.graph->value(node.inputs[0]).desc.shape;
-    const int64_t column = padded(shape[0], device, tuning) * 2 + int64_t{sizeof(float)};
-    bytes = std::max(bytes, shape[2] * column);
-  }
-  return bytes;
+int64_t matrix_scratch(const NodeView& node, const Tuning& tuning, Roles roles) {
+  if (!uses_matrices(node.graph, node.node, roles, tuning)) return 0;
+  const auto& shape = node.input(0)->desc.shape;
+  return shape[2] * (padded(shape[0], node.device, tuning) * 2 + int64_t{sizeof(float)});
 }
 
 void record_matrix_product(const NodeCall& call, const ProductCall& in) {
@@ -53,31 +47,28 @@ void record_matrix_product(const NodeCall& call, const ProductCall& in) {
   const int64_t columns = in.x.dim(2);
   const int64_t stride = padded(in.x.dim(0), call.device, tuning);
   const VkDeviceAddress back = call.scratch + static_cast<VkDeviceAddress>(columns * stride * 2);
-  const uint32_t lanes_of_column[] = {tuning.row_lanes};
-  call.recorder.dispatch("to_half", lanes_of_column,
-                         HalfPush{call.step, in.x.address, call.scratch, back, in.x.size(0),
-                                  static_cast<uint32_t>(stride), strides_of(in.x)},
+  call.recorder.dispatch("to_half", WorkgroupConstants{.workgroup = tuning.row_lanes},
+                         HalfPush{.step = call.step,
+                                  .x = in.x.address,
+                                  .y = call.scratch,
+                                  .back = back,
+                                  .k = in.x.size(0),
+                                  .stride = static_cast<uint32_t>(stride),
+                                  .x_strides = strides_of(in.x)},
                          {1, columns, 1});
   call.recorder.barrier();
 
   const auto [weights, tiles] = pushed_weights(in, tuning.matrix_tile);
-  const uint32_t lanes = tuning.matrix_lanes(call.device);
-  const uint32_t constants[] = {lanes,
-                                call.device.subgroup,
-                                1,
-                                1,
-                                1,
-                                static_cast<uint32_t>(MatrixOf::only),
-                                0,
-                                1,
-                                0,
-                                1,
-                                what_follows(in),
-                                tuning.matrix_tile,
-                                tuning.matrix_tile,
-                                tuning.matrix_own_rows / shape.m,
-                                tuning.matrix_own_columns / shape.n,
-                                tuning.matrix_pieces(call.device)};
+  const ProductConstants constants{.workgroup = tuning.matrix_lanes(call.device),
+                                   .lanes = call.device.subgroup,
+                                   .matrix = static_cast<uint32_t>(MatrixOf::only),
+                                   .aligned = 1,
+                                   .after = what_follows(in),
+                                   .tile_rows = tuning.matrix_tile,
+                                   .tile_columns = tuning.matrix_tile,
+                                   .own_rows = tuning.matrix_own_rows / shape.m,
+                                   .own_columns = tuning.matrix_own_columns / shape.n,
+                                   .pieces = tuning.matrix_pieces(call.device)};
   ProductPush push{};
   push.step = call.step;
   push.weights = call.recorder.keep(std::as_bytes(std::span(weights)));

@@ -10,9 +10,8 @@ namespace infer::vulkan {
 /// small errors.
 bool uses_matrices(const Graph& graph, const Node& node, Roles roles, const Tuning& tuning);
 
-/// Bytes of work space for the activations of a segment's products, one at a time.
-int64_t matrix_scratch_bytes(const Segment& segment, const PhysicalDevice& device,
-                             const Tuning& tuning);
+/// VulkanOp::scratch of a product: for its activations, if it goes through matrices.
+int64_t matrix_scratch(const NodeView& node, const Tuning& tuning, Roles roles);
 
 /// The products of the step's tokens from the first of a prompt on.
 void record_matrix_product(const NodeCall& call, const ProductCall& product);

@@ -4,13 +4,20 @@
 
 namespace infer::vulkan {
 
-const VulkanOp& vulkan_op(OpId id) {
-  static const auto table = [] {
-    std::array<const VulkanOp*, kOpCount> by_id{};
-    for (const VulkanOp* op : all_vulkan_ops()) by_id[static_cast<size_t>(op->id)] = op;
-    return by_id;
-  }();
-  return *table[static_cast<size_t>(id)];
+const OpTable<VulkanOp>& vulkan_ops() {
+  static const OpTable<VulkanOp> table(all_vulkan_ops());
+  return table;
+}
+
+int64_t Target::scratch_bytes(const Graph& graph, const Node& node, Roles roles) const {
+  const VulkanOp* op = ops.find(node.op());
+  if (op == nullptr || op->scratch == nullptr) return 0;
+  return op->scratch({graph, node, device}, tuning, roles);
+}
+
+CacheUse Target::cache_use(const Node& node) const {
+  const VulkanOp* op = ops.find(node.op());
+  return op == nullptr ? CacheUse::none : op->cache;
 }
 
 ShapePush shape_of(const Operand& result) {

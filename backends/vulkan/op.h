@@ -11,9 +11,11 @@
 #include <string>
 #include <type_traits>
 
+#include "backends/vulkan/constants.h"
 #include "backends/vulkan/instance.h"
 #include "backends/vulkan/pipelines.h"
 #include "backends/vulkan/tuning.h"
+#include "engine/backend/op_table.h"
 #include "engine/graph/graph.h"
 
 namespace infer::vulkan {
@@ -53,16 +55,18 @@ class Recorder {
  public:
   virtual ~Recorder() = default;
 
-  /// `push` is what the shader's push constants say; `constants` its specialisation constants.
-  template <typename Push>
-  void dispatch(const std::string& shader, std::span<const uint32_t> constants, const Push& push,
+  /// `push` is what the shader's push constants say; `constants` its specialisation constants, a
+  /// struct of constants.h.
+  template <typename Constants, typename Push>
+  void dispatch(const std::string& shader, const Constants& constants, const Push& push,
                 const Groups& groups) {
     static_assert(std::is_trivially_copyable_v<Push> && sizeof(Push) <= kPushBytes);
-    add(shader, constants, {reinterpret_cast<const std::byte*>(&push), sizeof(Push)}, groups);
+    add(shader, by_id(constants), {reinterpret_cast<const std::byte*>(&push), sizeof(Push)},
+        groups);
   }
   template <typename Push>
   void dispatch(const std::string& shader, const Push& push, const Groups& groups) {
-    dispatch(shader, {}, push, groups);
+    dispatch(shader, NoConstants(), push, groups);
   }
 
   /// What follows sees what came before: between the dispatches of one node.
@@ -95,15 +99,33 @@ struct NodeCall {
   }
 };
 
+/// What an operation does with the cache of its layer (cache_layer).
+enum class CacheUse : uint8_t { none, reads, writes };
+
 struct VulkanOp {
   OpId id;
   /// Ok, or unsupported with the reason.
   Status (*supports)(const NodeView& node);
   void (*record)(const NodeCall& call);
+  /// Bytes of work space. A node that needs none returns 0. Null: none of them needs any.
+  int64_t (*scratch)(const NodeView& node, const Tuning& tuning, Roles roles) = nullptr;
+  CacheUse cache = CacheUse::none;
 };
 
 std::span<const VulkanOp* const> all_vulkan_ops();
-const VulkanOp& vulkan_op(OpId id);
+const OpTable<VulkanOp>& vulkan_ops();
+
+/// What segments are compiled for.
+struct Target {
+  const PhysicalDevice& device;
+  const Tuning& tuning;
+  const OpTable<VulkanOp>& ops;
+
+  // Nothing of what there is no operation for.
+  /// Bytes of work space of one node.
+  int64_t scratch_bytes(const Graph& graph, const Node& node, Roles roles) const;
+  CacheUse cache_use(const Node& node) const;
+};
 
 inline Status always_supported(const NodeView&) { return {}; }
 

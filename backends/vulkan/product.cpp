@@ -63,26 +63,80 @@ ExpertGroups expert_groups(int64_t used, int64_t rows, int64_t experts, int64_t 
   return groups;
 }
 
+/// How a product is computed, if not by cooperative matrices.
+struct ProductShader {
+  std::string name;
+  bool tiled = false;
+  MatrixOf matrix = MatrixOf::only;
+  int64_t columns = 1;          ///< of a workgroup
+  int64_t decoded_columns = 1;  ///< that share decoded weights, where it is not tiled
+  uint32_t tall = 1;            ///< rows of a lane, likewise
+};
+
+ProductShader choose_shader(const NodeCall& call, const ProductCall& in) {
+  const Tuning& tuning = call.tuning;
+  const DType type = in.weights[0].w.value->desc.type;
+  const int64_t columns = in.weights[0].y.dim(2);
+  ProductShader shader;
+  shader.matrix = in.matrix;
+  if (in.matrix == MatrixOf::by_ids && product_groups(tuning, columns, in.weights[0].w.dim(2))) {
+    shader.matrix = MatrixOf::by_groups;
+  }
+  const bool shared = shader.matrix == MatrixOf::only || shader.matrix == MatrixOf::by_groups;
+  shader.tiled = tuning.tiles(columns) && shared && in.norm == nullptr && in.glu == nullptr;
+  shader.decoded_columns = columns_together(tuning, shader.matrix, columns, in);
+  shader.columns = shader.tiled ? kTileColumns : shader.decoded_columns;
+  int64_t most_rows = 0;
+  for (const ProductWeight& weight : in.weights) most_rows = std::max(most_rows, weight.w.dim(1));
+  shader.tall = most_rows > call.device.subgroup ? tuning.tall : 1;
+  const std::string ident(dtype_info(type).ident);
+  // Heads' own matrices (multi-head latent attention) are few: they stay exact, as on a CPU.
+  const bool integer =
+      tuning.integer && in.matrix != MatrixOf::by_place && has_shader("product_int_" + ident);
+  shader.name = (shader.tiled ? "tile_" : "product_") + std::string(integer ? "int_" : "") + ident;
+  return shader;
+}
+
+/// Sorts the places of a product with experts into groups in the work space, of so many columns at
+/// most. Returns how many groups there may be.
+int64_t record_groups(const NodeCall& call, const ProductCall& in, int64_t columns) {
+  const Operand& w = in.weights[0].w;
+  const Operand& y = in.weights[0].y;
+  const int64_t used = in.ids.dim(0);
+  const ExpertGroups groups = expert_groups(used, y.dim(2), w.dim(2), columns);
+  call.recorder.dispatch("moe_group",
+                         MoeGroupConstants{.experts = w.size(2),
+                                           .used = static_cast<uint32_t>(used),
+                                           .most = static_cast<uint32_t>(columns)},
+                         GroupPush{.step = call.step,
+                                   .ids = in.ids.address,
+                                   .groups = call.scratch,
+                                   .rows = shape_of(y).rows,
+                                   .ids_stride = in.ids.stride(2),
+                                   .places = static_cast<uint32_t>(groups.places)},
+                         {1, 1, 1});
+  call.recorder.barrier();
+  return groups.most;
+}
+
 }  // namespace
 
 bool product_groups(const Tuning& tuning, int64_t rows, int64_t experts) {
   return rows > tuning.single_rows && experts <= kMostExperts;
 }
 
-int64_t product_scratch_bytes(const Segment& segment, const Tuning& tuning) {
-  int64_t most = 0;
-  for (const Node& node : segment.nodes()) {
-    if (node.op() != OpId::MoeMatmul) continue;
-    const auto& ids = segment.graph->value(node.inputs[2]).desc.shape;
-    const int64_t experts = segment.graph->value(node.inputs[1]).desc.shape[2];
-    if (!product_groups(tuning, ids[2], experts)) continue;
-    const ExpertGroups groups = expert_groups(ids[0], ids[2], experts, 1);
-    most = std::max(most, groups.numbers * int64_t{sizeof(int32_t)});
-  }
-  return most;
+int64_t expert_scratch(const NodeView& node, const Tuning& tuning, Roles) {
+  const auto& ids = node.input(2)->desc.shape;
+  const int64_t experts = node.input(1)->desc.shape[2];
+  if (!product_groups(tuning, ids[2], experts)) return 0;
+  return expert_groups(ids[0], ids[2], experts, 1).numbers * int64_t{sizeof(int32_t)};
 }
 
-Status product_supports(const NodeView&) { return {}; }
+Status product_supports(const NodeView& node) {
+  const std::string type(dtype_info(node.input(1)->desc.type).ident);
+  if (has_shader("product_" + type)) return {};
+  return error(StatusCode::unsupported, "there are no shaders for weights of type {}", type);
+}
 
 uint32_t what_follows(const ProductCall& in) {
   return in.glu != nullptr ? 2 + static_cast<uint32_t>(in.glu->kind) : in.add != nullptr ? 1 : 0;
@@ -92,12 +146,19 @@ PushedWeights pushed_weights(const ProductCall& in, int64_t tile_rows) {
   std::vector<MatrixPush> weights;
   uint32_t tiles = 0;
   for (const ProductWeight& weight : in.weights) {
-    weights.push_back({weight.w.address, weight.bias.address, weight.scale.address,
-                       weight.y.address, in.residual.address, weight.w.size(1), tiles,
-                       weight.y.given() ? strides_of(weight.y) : StridePush{},
-                       in.residual.given() ? strides_of(in.residual) : StridePush{},
-                       in.add != nullptr ? in.add->scale : 1.0f, 0,
-                       plane_offsets(weight.w.value->desc)});
+    weights.push_back(
+        {.w = weight.w.address,
+         .bias = weight.bias.address,
+         .scale = weight.scale.address,
+         .y = weight.y.address,
+         .residual = in.residual.address,
+         .n = weight.w.size(1),
+         .first_tile = tiles,
+         .y_strides = weight.y.given() ? strides_of(weight.y) : StridePush{},
+         .residual_strides = in.residual.given() ? strides_of(in.residual) : StridePush{},
+         .factor = in.add != nullptr ? in.add->scale : 1.0f,
+         .unused = 0,
+         .planes = plane_offsets(weight.w.value->desc)});
     if (in.glu != nullptr && weights.size() == 2) break;
     tiles += static_cast<uint32_t>(div_ceil<int64_t>(weight.w.dim(1), tile_rows));
   }
@@ -147,81 +208,54 @@ void record_product(const NodeCall& call, const ProductCall& in) {
   const Tuning& tuning = call.tuning;
   const Operand& w = in.weights[0].w;
   const Operand& y = in.weights[0].y;
-  const int64_t columns = y.dim(2);
-  const bool grouped = in.matrix == MatrixOf::by_ids && product_groups(tuning, columns, w.dim(2));
-  const MatrixOf matrix = grouped ? MatrixOf::by_groups : in.matrix;
-  const int64_t wide = columns_together(tuning, matrix, columns, in);
-  const uint32_t lanes = call.device.subgroup;
-  // Heads' own matrices (multi-head latent attention) are few: they stay exact, as on a CPU.
-  const std::string type(dtype_info(w.value->desc.type).ident);
-  const bool integer =
-      tuning.integer && in.matrix != MatrixOf::by_place && has_shader("product_int_" + type);
-  const bool tiled = tuning.tiles(columns) && (matrix == MatrixOf::only || grouped) &&
-                     in.norm == nullptr && in.glu == nullptr;
-  int64_t most_rows = 0;
-  for (const ProductWeight& weight : in.weights) most_rows = std::max(most_rows, weight.w.dim(1));
-  const uint32_t tall = most_rows > lanes ? tuning.tall : 1;
-
+  const ProductShader shader = choose_shader(call, in);
   VkDeviceAddress ids = in.ids.address;
-  int64_t groups = 0;
-  if (grouped) {
-    const int64_t used = in.ids.dim(0);
-    const int64_t together = tiled ? kTileColumns : wide;
-    const ExpertGroups made = expert_groups(used, columns, w.dim(2), together);
-    const uint32_t constants[] = {w.size(2), static_cast<uint32_t>(used),
-                                  static_cast<uint32_t>(together)};
-    call.recorder.dispatch("moe_group", constants,
-                           GroupPush{call.step, ids, call.scratch, shape_of(y).rows,
-                                     in.ids.stride(2), static_cast<uint32_t>(made.places)},
-                           {1, 1, 1});
-    call.recorder.barrier();
+  int64_t groups = div_ceil(y.dim(2), shader.columns);
+  if (shader.matrix == MatrixOf::by_groups) {
+    groups = record_groups(call, in, shader.columns);
     ids = call.scratch;
-    groups = made.most;
   }
 
-  const int64_t tile_rows = tiled ? int64_t{kTileRows} : int64_t{lanes} * tall;
-
+  const uint32_t lanes = call.device.subgroup;
+  const int64_t tile_rows = shader.tiled ? int64_t{kTileRows} : int64_t{lanes} * shader.tall;
   const auto [weights, tiles] = pushed_weights(in, tile_rows);
   const uint32_t norm = in.norm == nullptr ? 0 : in.norm_weight.given() ? 2 : 1;
-  const uint32_t after = what_follows(in);
-  const uint32_t constants[] = {tiled ? kTileRows : lanes * tuning.parts,
-                                lanes,
-                                tuning.parts,
-                                static_cast<uint32_t>(wide),
-                                tall,
-                                static_cast<uint32_t>(matrix),
-                                tuning.handed ? 1u : 0u,
-                                aligned(in.x) ? 1u : 0u,
-                                norm,
-                                norm != 0 ? w.size(0) : 1,
-                                after};
-  const ProductPush push{call.step,
-                         call.recorder.keep(std::as_bytes(std::span(weights))),
-                         in.x.address,
-                         ids,
-                         in.norm_weight.address,
-                         w.size(0),
-                         w.size(2),
-                         tiles,
-                         in.glu != nullptr ? 1 : static_cast<uint32_t>(weights.size()),
-                         strides_of(in.x),
-                         in.ids.given() ? in.ids.stride(2) : 0,
-                         by_matrices ? kGeneratedRows : shape_of(y).rows,
-                         in.norm != nullptr ? in.norm->eps : 0.0f,
-                         in.glu != nullptr ? in.glu->alpha : 0.0f,
-                         in.glu != nullptr ? in.glu->limit : 0.0f};
-  const std::string shader =
-      (tiled ? "tile_" : "product_") + std::string(integer ? "int_" : "") + type;
-  if (tiled) {
-    call.recorder.dispatch(shader, constants, push,
-                           {tiles, grouped ? groups : div_ceil(columns, kTileColumns), 1});
+  const ProductConstants constants{.workgroup = shader.tiled ? kTileRows : lanes * tuning.parts,
+                                   .lanes = lanes,
+                                   .parts = tuning.parts,
+                                   .columns = static_cast<uint32_t>(shader.decoded_columns),
+                                   .rows = shader.tall,
+                                   .matrix = static_cast<uint32_t>(shader.matrix),
+                                   .handed = tuning.handed ? 1u : 0u,
+                                   .aligned = aligned(in.x) ? 1u : 0u,
+                                   .norm = norm,
+                                   .normed = norm != 0 ? w.size(0) : 1,
+                                   .after = what_follows(in)};
+  const ProductPush push{
+      .step = call.step,
+      .weights = call.recorder.keep(std::as_bytes(std::span(weights))),
+      .x = in.x.address,
+      .ids = ids,
+      .norm = in.norm_weight.address,
+      .k = w.size(0),
+      .matrices = w.size(2),
+      .tiles = tiles,
+      .weight_count = in.glu != nullptr ? 1 : static_cast<uint32_t>(weights.size()),
+      .x_strides = strides_of(in.x),
+      .ids_stride = in.ids.given() ? in.ids.stride(2) : 0,
+      .rows = by_matrices ? kGeneratedRows : shape_of(y).rows,
+      .eps = in.norm != nullptr ? in.norm->eps : 0.0f,
+      .alpha = in.glu != nullptr ? in.glu->alpha : 0.0f,
+      .limit = in.glu != nullptr ? in.glu->limit : 0.0f};
+  if (shader.tiled) {
+    call.recorder.dispatch(shader.name, constants, push, {tiles, groups, 1});
     return;
   }
+  const bool by_place = shader.matrix == MatrixOf::by_ids || shader.matrix == MatrixOf::by_place;
   call.recorder.dispatch(
-      shader, constants, push,
-      {std::min<int64_t>(tiles, norm != 0 ? tuning.normed_groups : tuning.groups),
-       grouped ? groups : div_ceil(columns, wide),
-       matrix == MatrixOf::by_ids || matrix == MatrixOf::by_place ? y.dim(1) : 1});
+      shader.name, constants, push,
+      {std::min<int64_t>(tiles, norm != 0 ? tuning.normed_groups : tuning.groups), groups,
+       by_place ? y.dim(1) : 1});
 }
 
 }  // namespace infer::vulkan

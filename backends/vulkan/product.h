@@ -13,10 +13,10 @@ enum class MatrixOf : uint32_t { only, by_ids, by_place, by_groups };
 
 /// Whether the columns of a product with so many rows are grouped by experts first.
 bool product_groups(const Tuning& tuning, int64_t rows, int64_t experts);
-/// Bytes of work space for the groups of a segment's products, one call at a time.
-int64_t product_scratch_bytes(const Segment& segment, const Tuning& tuning);
+/// VulkanOp::scratch of a product with experts: for their groups.
+int64_t expert_scratch(const NodeView& node, const Tuning& tuning, Roles roles);
 
-/// Unsupported where the shader of the type is missing.
+/// Unsupported where there are no shaders for the weight's type.
 Status product_supports(const NodeView& node);
 
 /// A weight and what it makes.

@@ -5,10 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "backends/vulkan/attention.h"
 #include "backends/vulkan/fusion.h"
 #include "backends/vulkan/hazards.h"
-#include "backends/vulkan/matrix.h"
 #include "backends/vulkan/product.h"
 #include "backends/vulkan/rope_store.h"
 #include "backends/vulkan/step_memory.h"
@@ -26,18 +24,18 @@ Range cache_of(int32_t layer) {
 
 class VulkanProgram final : public Program, private Recorder {
  public:
-  VulkanProgram(Context& context, Pipelines& pipelines, const Tuning& tuning,
+  VulkanProgram(Context& context, Pipelines& pipelines, const Target& target,
                 const CompileSpec& spec)
       : context_(context),
         pipelines_(pipelines),
-        tuning_(tuning),
+        target_(target),
         segment_(spec.segment),
         graph_(*spec.segment.graph),
         kv_layout_(canonical_kv_layout(graph_.kv())),
         memory_(spec.memory.begin(), spec.memory.end()),
-        calls_(plan_calls(segment_, context.physical(), tuning)),
+        calls_(plan_calls(segment_, target)),
         commands_(context) {
-    if (scratch_bytes(segment_, context.physical(), tuning) > 0) {
+    if (scratch_bytes(segment_, target) > 0) {
       scratch_ = reinterpret_cast<uintptr_t>(spec.scratch.buffer->address()) +
                  static_cast<VkDeviceAddress>(spec.scratch.offset);
     }
@@ -68,7 +66,7 @@ class VulkanProgram final : public Program, private Recorder {
   Status prepare_pipelines() {
     std::set<Pipelines::Key> keys;
     wanted_ = &keys;
-    for (const Call& call : calls_) record(call);
+    for (const FusedCall& call : calls_) record(call);
     wanted_ = nullptr;
     hazards_.clear();
     return pipelines_.prepare(keys);
@@ -95,7 +93,7 @@ class VulkanProgram final : public Program, private Recorder {
                              static_cast<uint32_t>(calls_.size()) + 1);
     }
     write_time();
-    for (const Call& call : calls_) {
+    for (const FusedCall& call : calls_) {
       counts_.emplace_back();
       record(call);
       write_time();
@@ -108,9 +106,8 @@ class VulkanProgram final : public Program, private Recorder {
 
   /// The same work recorded once more, with the time after every call.
   Status prepare_profile() {
-    for (const Call& call : calls_) {
-      const std::vector<int32_t> covered = call.covered();
-      nodes_.insert(nodes_.end(), covered.begin(), covered.end());
+    for (const FusedCall& call : calls_) {
+      for (int32_t n = call.begin(); n < call.end(); ++n) nodes_.push_back(n);
     }
     if (context_.physical().timestamp_bits > 0) {
       VkQueryPoolCreateInfo create{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
@@ -155,7 +152,7 @@ class VulkanProgram final : public Program, private Recorder {
     };
     std::span<const int32_t> nodes = nodes_;  // of the calls from the i-th on
     for (size_t i = 0; i < calls_.size(); ++i) {
-      const size_t count = calls_[i].covered().size();
+      const auto count = static_cast<size_t>(calls_[i].end() - calls_[i].begin());
       const int64_t done = time_of(i + 1);
       profiler.record({nodes.first(count), 0, time_of(i), done, done, counts_[i].dispatches,
                        counts_[i].barriers});
@@ -183,7 +180,7 @@ class VulkanProgram final : public Program, private Recorder {
     std::vector<Range> reads, writes;
   };
 
-  void add_access(const Call& call, int32_t n, Access& access) const {
+  void add_access(const FusedCall& call, int32_t n, Access& access) const {
     const Node& node = graph_.nodes()[static_cast<size_t>(n)];
     const auto add = [&](ValueId id, std::vector<Range>& to) {
       if (id == kNoValue || graph_.value(graph_.storage(id)).kind != Value::Kind::result) return;
@@ -196,28 +193,32 @@ class VulkanProgram final : public Program, private Recorder {
     if (call.stores(n)) {
       for (const ValueId id : node.outputs) add(id, access.writes);
     }
-    const bool uses_scratch = node.op() == OpId::Attention || node.op() == OpId::MoeMatmul ||
-                              uses_matrices(graph_, node, segment_.roles, tuning_);
-    if (uses_scratch && scratch_ != 0) access.writes.push_back({scratch_, scratch_ + 1});
-    if (const int32_t layer = cache_layer(node); layer >= 0) {
-      (node.op() == OpId::KvStore ? access.writes : access.reads).push_back(cache_of(layer));
+    if (target_.scratch_bytes(graph_, node, segment_.roles) > 0) {
+      access.writes.push_back({scratch_, scratch_ + 1});
+    }
+    switch (target_.cache_use(node)) {
+      case CacheUse::none: break;
+      case CacheUse::reads: access.reads.push_back(cache_of(cache_layer(node))); break;
+      case CacheUse::writes: access.writes.push_back(cache_of(cache_layer(node))); break;
     }
   }
 
-  void record(const Call& call) {
+  void record(const FusedCall& call) {
     Access access;
-    for (const int32_t n : call.covered()) add_access(call, n, access);
-    if (call.norm >= 0 && !call.makes_norm) add_access(call, call.norm, access);
+    for (const int32_t n : computed_nodes(call)) add_access(call, n, access);
     if (hazards_.before(access.reads, access.writes)) {
       barrier();
       hazards_.clear();
     }
     hazards_.add(access.reads, access.writes);
-    if (call.ropes) return record_ropes(call);
-    if (call.norm >= 0 || call.glu >= 0 || call.add >= 0 || call.nodes.size() > 1) {
-      return record_products(call);
+    if (!call.fused()) {
+      with_node(call.nodes[0],
+                [&](const NodeCall& c) { target_.ops.find(c.node.op())->record(c); });
+    } else if (call.kind == FusedCall::Kind::products) {
+      record_products(call);
+    } else {
+      record_ropes(call);
     }
-    with_node(call.nodes[0], [&](const NodeCall& c) { vulkan_op(c.node.op()).record(c); });
   }
 
   template <typename Use>
@@ -227,11 +228,11 @@ class VulkanProgram final : public Program, private Recorder {
     std::vector<Operand> outputs;
     for (const ValueId id : node.inputs) inputs.push_back(operand(id));
     for (const ValueId id : node.outputs) outputs.push_back(operand(id));
-    use(NodeCall{graph_, node, inputs, outputs, kv_layout_, context_.physical(), tuning_,
+    use(NodeCall{graph_, node, inputs, outputs, kv_layout_, target_.device, target_.tuning,
                  step_->address(), scratch_, segment_.roles, *this});
   }
 
-  void record_products(const Call& call) {
+  void record_products(const FusedCall& call) {
     ProductCall product;
     for (const int32_t n : call.nodes) {
       with_node(n, [&](const NodeCall& c) {
@@ -263,7 +264,7 @@ class VulkanProgram final : public Program, private Recorder {
     with_node(call.nodes[0], [&](const NodeCall& c) { record_product(c, product); });
   }
 
-  void record_ropes(const Call& call) {
+  void record_ropes(const FusedCall& call) {
     RopeStoreCall in;
     with_node(call.nodes[0], [&](const NodeCall& c) {
       in.rope = &c.params<op::Rope>();
@@ -337,13 +338,13 @@ class VulkanProgram final : public Program, private Recorder {
 
   Context& context_;
   Pipelines& pipelines_;
-  const Tuning& tuning_;
+  Target target_;
   Segment segment_;
   const Graph& graph_;
   KvLayout kv_layout_;
   std::vector<MemoryRef> memory_;
   VkDeviceAddress scratch_ = 0;
-  std::vector<Call> calls_;
+  std::vector<FusedCall> calls_;
   std::unique_ptr<StepMemory> step_;
   std::vector<std::unique_ptr<RawBuffer>> kept_;
   int64_t kept_used_ = 0;  ///< bytes of the last one
@@ -364,15 +365,18 @@ class VulkanProgram final : public Program, private Recorder {
 
 }  // namespace
 
-int64_t scratch_bytes(const Segment& segment, const PhysicalDevice& device, const Tuning& tuning) {
-  return std::max({attention_scratch_bytes(segment, tuning), product_scratch_bytes(segment, tuning),
-                   matrix_scratch_bytes(segment, device, tuning)});
+int64_t scratch_bytes(const Segment& segment, const Target& target) {
+  int64_t most = 0;
+  for (const Node& node : segment.nodes()) {
+    most = std::max(most, target.scratch_bytes(*segment.graph, node, segment.roles));
+  }
+  return most;
 }
 
 Result<std::unique_ptr<Program>> compile_program(Context& context, Pipelines& pipelines,
-                                                 const Tuning& tuning, VkDeviceAddress tables,
+                                                 const Target& target, VkDeviceAddress tables,
                                                  const CompileSpec& spec) {
-  auto program = std::make_unique<VulkanProgram>(context, pipelines, tuning, spec);
+  auto program = std::make_unique<VulkanProgram>(context, pipelines, target, spec);
   INFER_CHECK_R(program->record(tables));
   return program;
 }

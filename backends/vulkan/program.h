@@ -11,12 +11,12 @@
 namespace infer::vulkan {
 
 /// Bytes of work space that a segment's program needs, for one node at a time.
-int64_t scratch_bytes(const Segment& segment, const PhysicalDevice& device, const Tuning& tuning);
+int64_t scratch_bytes(const Segment& segment, const Target& target);
 
-/// `tuning` has to outlive the program. `tables`: tables.h. device, out_of_memory or unsupported on
-/// failure.
+/// What `target` refers to outlives the program. `tables`: tables.h. device, out_of_memory or
+/// unsupported on failure.
 Result<std::unique_ptr<Program>> compile_program(Context& context, Pipelines& pipelines,
-                                                 const Tuning& tuning, VkDeviceAddress tables,
+                                                 const Target& target, VkDeviceAddress tables,
                                                  const CompileSpec& spec);
 
 }  // namespace infer::vulkan

@@ -23,25 +23,36 @@ void record_rope_store(const NodeCall& call, const RopeStoreCall& in) {
   const KvLayerLayout& at = call.kv_layout.layers[static_cast<size_t>(in.kv_layer)];
   // Values that lie in their keys are stored with them.
   const bool values = at.v_offset != at.k_offset;
-  const uint32_t constants[] = {*cache_type(kv.k_type),
-                                *cache_type(kv.v_type),
-                                static_cast<uint32_t>(in.rope->style),
-                                in.table.size(1),
-                                in.q.size(1),
-                                in.k.size(1),
-                                in.k.size(0),
-                                in.v.size(0),
-                                static_cast<uint32_t>(at.k_row),
-                                static_cast<uint32_t>(at.v_row),
-                                at.k_element > 0 ? 1u : 0u};
-  call.recorder.dispatch(
-      "rope_store", constants,
-      Push{call.step, in.q.address, in.k.address, in.v.address, in.table.address, in.y.address,
-           in.slots.address, in.sequences.address, strides_of(in.q), strides_of(in.k),
-           strides_of(in.v), strides_of(in.y), strides_of(in.table), static_cast<uint32_t>(at.kind),
-           static_cast<uint32_t>(at.k_offset), static_cast<uint32_t>(at.v_offset)},
-      {div_ceil<int64_t>(std::max(in.k.dim(0), in.v.dim(0)), 64),
-       in.q.dim(1) + in.k.dim(1) * (values ? 2 : 1), in.q.dim(2)});
+  const RopeStoreConstants constants{.key_type = *cache_type(kv.k_type),
+                                     .value_type = *cache_type(kv.v_type),
+                                     .style = static_cast<uint32_t>(in.rope->style),
+                                     .pairs = in.table.size(1),
+                                     .query_heads = in.q.size(1),
+                                     .kv_heads = in.k.size(1),
+                                     .key_dim = in.k.size(0),
+                                     .value_dim = in.v.size(0),
+                                     .key_row = static_cast<uint32_t>(at.k_row),
+                                     .value_row = static_cast<uint32_t>(at.v_row),
+                                     .across = at.k_element > 0 ? 1u : 0u};
+  call.recorder.dispatch("rope_store", constants,
+                         Push{.step = call.step,
+                              .q = in.q.address,
+                              .k = in.k.address,
+                              .v = in.v.address,
+                              .table = in.table.address,
+                              .y = in.y.address,
+                              .slots = in.slots.address,
+                              .sequences = in.sequences.address,
+                              .q_strides = strides_of(in.q),
+                              .k_strides = strides_of(in.k),
+                              .v_strides = strides_of(in.v),
+                              .y_strides = strides_of(in.y),
+                              .table_strides = strides_of(in.table),
+                              .kind = static_cast<uint32_t>(at.kind),
+                              .k_offset = static_cast<uint32_t>(at.k_offset),
+                              .v_offset = static_cast<uint32_t>(at.v_offset)},
+                         {div_ceil<int64_t>(std::max(in.k.dim(0), in.v.dim(0)), 64),
+                          in.q.dim(1) + in.k.dim(1) * (values ? 2 : 1), in.q.dim(2)});
 }
 
 }  // namespace infer::vulkan

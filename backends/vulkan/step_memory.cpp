@@ -33,11 +33,9 @@ StepMemory::StepMemory(Context& context, const Segment& segment, VkDeviceAddress
     for (const ValueId id : node.inputs) {
       if (id != kNoValue) read[static_cast<size_t>(graph_.storage(id))] = true;
     }
-    const auto use = [&](int32_t layer) {
+    if (const int32_t layer = cache_layer(node); layer >= 0) {
       kinds_[static_cast<size_t>(kv_layout_.layers[static_cast<size_t>(layer)].kind)] = true;
-    };
-    if (const auto* store = std::get_if<op::KvStore>(&node.params)) use(store->kv_layer);
-    if (const auto* attention = std::get_if<op::Attention>(&node.params)) use(attention->kv_layer);
+    }
   }
   bytes_ = static_cast<int64_t>(sizeof(StepHeader) + kv_layout_.kinds.size() * sizeof(StepKind));
   for (size_t id = 0; id < graph_.values().size(); ++id) {

@@ -1,27 +1,12 @@
 #include "backends/vulkan/tuning.h"
 
 #include <algorithm>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "backends/vulkan/pipelines.h"
 
 namespace infer::vulkan {
-namespace {
-
-struct Forced {
-  std::mutex mutex;
-  std::optional<Tuning> tuning;
-};
-
-Forced& forced() {
-  static Forced state;
-  return state;
-}
-
-}  // namespace
-
 bool Tuning::can_use_matrices(const PhysicalDevice& device) const {
   const std::string shaders = "matrix_" + device.matrices.name();
   const bool built = std::ranges::any_of(all_shaders(), [&](const Shader& shader) {
@@ -79,16 +64,6 @@ Tuning Tuning::of(const PhysicalDevice& device) {
     tuning.row_lanes = device.subgroup;
   }
   return tuning;
-}
-
-void force_tuning(std::optional<Tuning> tuning) {
-  const std::lock_guard lock(forced().mutex);
-  forced().tuning = tuning;
-}
-
-std::optional<Tuning> forced_tuning() {
-  const std::lock_guard lock(forced().mutex);
-  return forced().tuning;
 }
 
 }  // namespace infer::vulkan

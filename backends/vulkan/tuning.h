@@ -1,10 +1,10 @@
-// How shaders use a device. A device gets what suits its kind; tests set other values, so that
-// every path is executed on whatever is at hand. Which one is taken changes speed, and with `parts`
-// and `integer` the order or the precision of sums; never what a batch or a chunk does to a row.
+// How shaders use a device. A device gets what suits its kind; tests open devices with other values
+// (VulkanOptions), so that every path is executed on whatever is at hand. Which one is taken
+// changes speed, and with `parts` and `integer` the order or the precision of sums; never what a
+// batch or a chunk does to a row.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "backends/vulkan/instance.h"
 
@@ -57,9 +57,5 @@ struct Tuning {
   /// What suits a device.
   static Tuning of(const PhysicalDevice& device);
 };
-
-/// For tests: devices opened from here on are used so. Nothing: as suits them.
-void force_tuning(std::optional<Tuning> tuning);
-std::optional<Tuning> forced_tuning();
 
 }  // namespace infer::vulkan

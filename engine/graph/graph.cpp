@@ -7,6 +7,27 @@ const Value kNothing{};
 
 }  // namespace
 
+const char* op_name(OpId id) {
+  static constexpr const char* kNames[] = {
+#define INFER_OP(type, name) #name,
+#include "engine/graph/ops.def"
+#undef INFER_OP
+  };
+  return kNames[static_cast<size_t>(id)];
+}
+
+int32_t cache_layer(const Node& node) {
+  return std::visit(
+      [](const auto& params) -> int32_t {
+        if constexpr (requires { params.kv_layer; }) {
+          return params.kv_layer;
+        } else {
+          return -1;
+        }
+      },
+      node.params);
+}
+
 GraphBuilder::GraphBuilder(InferOutputs infer, int64_t max_rows, int64_t max_outputs, KvGeometry kv)
     : infer_(infer) {
   graph_.max_rows_ = max_rows;

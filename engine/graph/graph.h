@@ -64,6 +64,9 @@ struct Node {
   OpId op() const { return op_id(params); }
 };
 
+/// The layer whose cache a node reads or writes; -1: none.
+int32_t cache_layer(const Node& node);
+
 /// Immutable once built; made by GraphBuilder.
 class Graph {
  public:

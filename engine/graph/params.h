@@ -171,6 +171,9 @@ using AllParams = OpVariant<void
 /// An operation with its parameters. The type held says which operation it is.
 using OpParams = detail::AllParams;
 
+/// As in ops.def: "rms_norm".
+const char* op_name(OpId id);
+
 inline OpId op_id(const OpParams& params) { return static_cast<OpId>(params.index()); }
 
 inline constexpr int kOpCount = static_cast<int>(std::variant_size_v<OpParams>);

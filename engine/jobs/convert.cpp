@@ -27,7 +27,7 @@ Result<std::optional<DType>> matrices_of(const std::string& type) {
 
 /// What would fail when the model is loaded fails here, before anything is written.
 Status check_model(const WeightSource& source) {
-  INFER_TRY_S(const std::unique_ptr<Model> model, create_model(source));
+  INFER_TRY_S(const std::unique_ptr<Model> model, read_model(source));
   const WeightTable weights(source);
   INFER_TRY_S(const Graph graph, build_graph(*model, weights, 1, 1, DType::f16, DType::f16));
   return {};
@@ -66,7 +66,7 @@ Result<ConvertReport> run_convert(const std::string& model, const std::string& o
   ConvertReport report;
   const auto architecture = source->metadata().get_string("general.architecture");
   if (architecture && *architecture) report.architecture = **architecture;
-  INFER_TRY(const std::unique_ptr<WeightSink> sink, create_model("GGUF", output, metadata));
+  INFER_TRY(const std::unique_ptr<WeightSink> sink, create_model_file("GGUF", output, metadata));
   std::map<DType, int64_t> types;
   for (const Weight& weight : source->weights()) {
     INFER_CHECK_R(sink->declare(weight.name, weight.desc));

@@ -190,7 +190,7 @@ Status save_importance(const std::string& path, const ImportanceMatrix& matrix) 
   metadata.set("imatrix.datasets", matrix.datasets);
   metadata.set("imatrix.chunk_count", static_cast<uint32_t>(matrix.chunks));
   metadata.set("imatrix.chunk_size", static_cast<uint32_t>(matrix.chunk_tokens));
-  INFER_TRY_S(const std::unique_ptr<WeightSink> sink, create_model("GGUF", path, metadata));
+  INFER_TRY_S(const std::unique_ptr<WeightSink> sink, create_model_file("GGUF", path, metadata));
   for (const auto& [name, entry] : matrix.entries) {
     INFER_CHECK(
         sink->declare(name + std::string(kSums), tensor(DType::f32, entry.columns, entry.experts)));

@@ -176,7 +176,7 @@ class Quantizer {
     INFER_CHECK_R(load_matrix());
     INFER_CHECK_R(plan());
     INFER_TRY(const Metadata metadata, this->metadata());
-    INFER_TRY(const std::unique_ptr<WeightSink> sink, create_model("GGUF", output, metadata));
+    INFER_TRY(const std::unique_ptr<WeightSink> sink, create_model_file("GGUF", output, metadata));
     for (const Planned& planned : planned_) {
       INFER_CHECK_R(sink->declare(planned.weight->name, planned.desc));
     }

@@ -55,7 +55,7 @@ class Writer {
 
   Status write(const std::string& path, const std::vector<SynthTensor>& tensors,
                const Metadata& metadata) {
-    INFER_TRY_S(const std::unique_ptr<WeightSink> sink, create_model("GGUF", path, metadata));
+    INFER_TRY_S(const std::unique_ptr<WeightSink> sink, create_model_file("GGUF", path, metadata));
     for (const SynthTensor& tensor : tensors) {
       INFER_CHECK(sink->declare(tensor.name, tensor.desc));
       total_ += tensor.desc.extent_bytes();

@@ -24,7 +24,7 @@ Result<const ArchDef*> architecture_of(const WeightSource& source) {
               metadata.source(), printable(*name), known);
 }
 
-Result<std::unique_ptr<Model>> create_model(const WeightSource& source) {
+Result<std::unique_ptr<Model>> read_model(const WeightSource& source) {
   INFER_TRY(const ArchDef* arch, architecture_of(source));
   return arch->create(source);
 }

@@ -60,6 +60,6 @@ Result<const ArchDef*> architecture_of(const WeightSource& source);
 
 /// Reads the model that a source holds. Beside the architecture's own failures those of
 /// architecture_of.
-Result<std::unique_ptr<Model>> create_model(const WeightSource& source);
+Result<std::unique_ptr<Model>> read_model(const WeightSource& source);
 
 }  // namespace infer

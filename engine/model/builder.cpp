@@ -75,11 +75,6 @@ ValueId ModelBuilder::weight(const std::string& name, std::initializer_list<int6
   return optional_weight(name, shape);
 }
 
-int64_t ModelBuilder::weight_dim(const std::string& name, int dim) const {
-  const int32_t index = weights_.index(name);
-  return index < 0 ? 0 : weights_.weight(index).desc.shape[static_cast<size_t>(dim)];
-}
-
 ValueId ModelBuilder::embed_tokens(float scale) {
   g.set_unit({UnitKind::embedding, -1});
   const ValueId table = weight("token_embd.weight", {info_.embedding, info_.vocabulary});

@@ -42,8 +42,6 @@ class ModelBuilder {
   /// The same, or kNoValue if there is none of that name.
   ValueId optional_weight(const std::string& name, std::initializer_list<int64_t> shape);
   bool has(const std::string& name) const { return weights_.index(name) >= 0; }
-  /// shape[0] and on of a weight, zero if it is missing.
-  int64_t weight_dim(const std::string& name, int dim) const;
 
   /// The step's tokens through "token_embd.weight".
   ValueId embed_tokens(float scale = 1.0f);

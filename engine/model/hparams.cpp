@@ -50,10 +50,6 @@ int64_t HparamReader::get_int(const std::string& key, int64_t absent, int64_t mi
   return take(metadata().get_int(prefix_ + key, min, max), key, &absent);
 }
 
-double HparamReader::need_float(const std::string& key) {
-  return take<double>(metadata().get_float(prefix_ + key), key, nullptr);
-}
-
 double HparamReader::get_float(const std::string& key, double absent) {
   return take(metadata().get_float(prefix_ + key), key, &absent);
 }

@@ -21,7 +21,6 @@ class HparamReader {
 
   int64_t need_int(const std::string& key, int64_t min, int64_t max);
   int64_t get_int(const std::string& key, int64_t absent, int64_t min, int64_t max);
-  double need_float(const std::string& key);
   double get_float(const std::string& key, double absent);
   bool get_bool(const std::string& key, bool absent);
   std::string get_string(const std::string& key, const std::string& absent);

@@ -71,7 +71,7 @@ Sequence* Scheduler::last_holder(const Sequence* after) const {
   return last != nullptr && comes_after(last, after) ? last : nullptr;
 }
 
-void Scheduler::wait(Sequence* sequence) {
+void Scheduler::preempt(Sequence* sequence) {
   cache_->rollback(sequence->kv, 0);
   sequence->waiting_ = true;
   const auto part = std::ranges::find(parts_, sequence, &Part::sequence);
@@ -89,7 +89,7 @@ bool Scheduler::preempt() {
   const auto holders = std::ranges::count_if(
       active_, [&](const Sequence* sequence) { return cache_->holds_pages(sequence->kv); });
   if (holders < 2) return false;
-  wait(last_holder(nullptr));
+  preempt(last_holder(nullptr));
   return true;
 }
 
@@ -112,7 +112,7 @@ void Scheduler::shift(Sequence& sequence) {
       std::min(sequence.computed, keep) + std::max<int64_t>(0, sequence.computed - keep - dropped);
 }
 
-/// Reserves, or makes sequences wait till that succeeds: those that come after this one, else it.
+/// Reserves, and preempts sequences until that succeeds: those that come after this one, else it.
 Status Scheduler::make_room(Sequence* sequence, int64_t count) {
   const int64_t length = cache_->length(sequence->kv);
   if (length + count > context(*sequence)) {
@@ -124,13 +124,13 @@ Status Scheduler::make_room(Sequence* sequence, int64_t count) {
     if (status.ok() || status.code() != StatusCode::does_not_fit) return status;
     Sequence* other = last_holder(sequence);
     if (other != nullptr) {
-      wait(other);
+      preempt(other);
       continue;
     }
     const bool alone = std::ranges::none_of(
         active_, [&](const Sequence* s) { return s != sequence && cache_->holds_pages(s->kv); });
     if (alone) return status;
-    wait(sequence);
+    preempt(sequence);
     return {};
   }
 }

@@ -138,11 +138,6 @@ class Scheduler {
   };
   /// Whether the model made the tokens of this part.
   static bool made_by_model(const Part& part) { return part.sequence->is_generated(part.first); }
-  /// A sequence that ends with the step.
-  struct End {
-    Sequence* sequence;
-    Status status;
-  };
 
   int64_t context(const Sequence& sequence) const;
   int64_t pending(const Sequence& sequence) const;
@@ -155,7 +150,7 @@ class Scheduler {
   void take(Sequence* sequence, int64_t rows, int64_t outputs);
   Status make_room(Sequence* sequence, int64_t count);
   Sequence* last_holder(const Sequence* after) const;
-  void wait(Sequence* sequence);
+  void preempt(Sequence* sequence);
   void shift(Sequence& sequence);
   void fill_batch();
   void deliver(std::span<const float> logits);
@@ -181,7 +176,6 @@ class Scheduler {
   int64_t outputs_ = 0;
   StepBatch batch_;
   std::vector<KvCache::SequenceId> ids_;
-  std::vector<End> ends_;
   Speculator* speculator_ = nullptr;
   std::vector<Speculator::Item> items_;  ///< sequences with drafts; empty if a prompt is computed
   StepRecorder* recorder_ = nullptr;

@@ -153,7 +153,7 @@ void Engine::Impl::remove_sequence(KvCache::SequenceId id) {
   });
 }
 
-Status Engine::Impl::make_room(const Sequence& sequence) {
+Status Engine::Impl::prepare_sequence(const Sequence& sequence) {
   INFER_CHECK(usable());
   const auto size = static_cast<int64_t>(sequence.tokens.size());
   const int64_t context = std::min(sequence.context, cache->context());
@@ -181,9 +181,10 @@ Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path,
-                                                         const LoadOptions& options) {
+                                                         const LoadOptions& options,
+                                                         const OpenDevice& open) {
   return guarded([&]() -> Result<std::unique_ptr<Impl>> {
-    INFER_TRY(OpenedModels models, OpenedModels::open(path, options));
+    INFER_TRY(OpenedModels models, OpenedModels::open(path, options, false, open));
     return load(path, std::move(models), options);
   });
 }
@@ -247,21 +248,27 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path
 }
 
 Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, const LoadOptions& options) {
+  return Impl::open(path, options, open_device);
+}
+
+Result<std::unique_ptr<Engine>> Engine::Impl::open(const std::string& path,
+                                                   const LoadOptions& options,
+                                                   const OpenDevice& open) {
   return guarded([&]() -> Result<std::unique_ptr<Engine>> {
     if (!options.fallback.empty() && options.fallback != "cpu") {
       return fail(StatusCode::invalid_argument, "fallback '{}': expected cpu or nothing",
                   options.fallback);
     }
-    Result<std::unique_ptr<Impl>> impl = Impl::load(path, options);
+    Result<std::unique_ptr<Impl>> impl = load(path, options, open);
     const bool other = options.device != "cpu" && options.device != "cpu:0";
     if (!impl && other && options.fallback == "cpu" && is_of_device(impl.error().code())) {
       log(LogLevel::warning, "{}; all goes on on the CPU", impl.error().message());
       LoadOptions rest = options;
       rest.device = "cpu";
-      impl = Impl::load(path, rest);
+      impl = load(path, rest, open);
     }
     INFER_CHECK_R(impl ? Status() : impl.error());
-    return Impl::wrap(*std::move(impl));
+    return wrap(*std::move(impl));
   });
 }
 

@@ -80,10 +80,14 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   std::unique_ptr<Scheduler> scheduler;
 
   ~Impl();
-  static Result<std::unique_ptr<Impl>> load(const std::string& path, const LoadOptions& options);
+  static Result<std::unique_ptr<Impl>> load(const std::string& path, const LoadOptions& options,
+                                            const OpenDevice& open);
   /// The same of models that are open and planned.
   static Result<std::unique_ptr<Impl>> load(const std::string& path, OpenedModels models,
                                             const LoadOptions& options);
+  /// Engine::load() with another way to open devices.
+  static Result<std::unique_ptr<Engine>> open(const std::string& path, const LoadOptions& options,
+                                              const OpenDevice& open);
   /// The public object.
   static std::unique_ptr<Engine> wrap(std::unique_ptr<Impl> impl);
   /// Null while it is loaded.
@@ -103,7 +107,7 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   // On the engine's thread:
   /// Before a sequence is computed: does_not_fit if its tokens exceed the context. With nothing to
   /// compute, the last token is computed once more for its logits.
-  Status make_room(const Sequence& sequence);
+  Status prepare_sequence(const Sequence& sequence);
   /// What the last `count` tokens are may serve other sequences' drafts.
   void teach(const Sequence& sequence, int64_t count);
 

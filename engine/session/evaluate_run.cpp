@@ -68,7 +68,7 @@ bool EvaluateRun::tell(int64_t position, std::span<const float> logits) {
   return wanted;
 }
 
-Status EvaluateRun::begin() { return engine_.make_room(sequence_); }
+Status EvaluateRun::begin() { return engine_.prepare_sequence(sequence_); }
 
 bool EvaluateRun::ready(bool /*alone*/) {
   const std::lock_guard lock(mutex_);

@@ -93,7 +93,7 @@ void GenerateRun::finish_empty() {
   finished_ = true;
 }
 
-Status GenerateRun::begin() { return engine_.make_room(sequence_); }
+Status GenerateRun::begin() { return engine_.prepare_sequence(sequence_); }
 
 /// The engine waits until the reader has taken something.
 bool GenerateRun::starve() {

@@ -39,7 +39,8 @@ Result<std::optional<DType>> matrix_type(const std::string& name) {
 /// The devices of a list "vulkan:0,vulkan:1". The CPU comes first where there is another, for what
 /// is not placed there.
 Result<std::vector<std::unique_ptr<Device>>> open_devices(const std::string& names,
-                                                          const DeviceOptions& options) {
+                                                          const DeviceOptions& options,
+                                                          const OpenDevice& open) {
   std::vector<std::string> others;
   for (size_t begin = 0; begin <= names.size();) {
     const size_t end = std::min(names.find(',', begin), names.size());
@@ -53,16 +54,16 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(const std::string& nam
     begin = end + 1;
   }
   std::vector<std::unique_ptr<Device>> devices;
-  INFER_TRY(devices.emplace_back(), open_device("cpu", options));
+  INFER_TRY(devices.emplace_back(), open("cpu", options));
   for (const std::string& name : others) {
-    INFER_TRY(devices.emplace_back(), open_device(name, options));
+    INFER_TRY(devices.emplace_back(), open(name, options));
   }
   return devices;
 }
 
 /// Both plans' options are checked here.
 Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options, bool pretend,
-                             Device* beside) {
+                             Device* beside, const OpenDevice& open) {
   OpenedModel opened;
   PlanRequest& request = opened.request;
   if (options.context < 0 || options.batch_rows < 1 || options.batch_rows > (1 << 16) ||
@@ -107,10 +108,11 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
 
   INFER_TRY(const std::optional<DType> matrices, matrix_type(options.quantize));
   INFER_TRY(opened.source, open_weights(path, matrices));
-  INFER_TRY(opened.model, create_model(*opened.source));
-  INFER_TRY(opened.devices,
-            open_devices(options.device, {options.threads, options.exact, !request.weights_mapped,
-                                          options.isa, beside}));
+  INFER_TRY(opened.model, read_model(*opened.source));
+  INFER_TRY(opened.devices, open_devices(options.device,
+                                         {options.threads, options.exact, !request.weights_mapped,
+                                          options.isa, beside},
+                                         open));
   // A draft model is small: what is asked of single tensors is meant for the model.
   if (beside == nullptr) {
     INFER_TRY(request.weight_devices,
@@ -148,16 +150,16 @@ std::vector<int64_t> OpenedModel::planned_bytes() const {
 
 Result<OpenedModel> OpenedModel::open(const std::string& path, const LoadOptions& options,
                                       bool pretend, bool observed) {
-  INFER_TRY(OpenedModel opened, open_one(path, options, pretend, nullptr));
+  INFER_TRY(OpenedModel opened, open_one(path, options, pretend, nullptr, open_device));
   opened.request.observed = observed;
   INFER_CHECK_R(infer::plan(opened));
   return opened;
 }
 
 Result<OpenedModels> OpenedModels::open(const std::string& path, const LoadOptions& options,
-                                        bool pretend) {
+                                        bool pretend, const OpenDevice& open) {
   OpenedModels models;
-  INFER_TRY(models.main, open_one(path, options, pretend, nullptr));
+  INFER_TRY(models.main, open_one(path, options, pretend, nullptr, open));
   OpenedModel& main = models.main;
   const PlanRequest asked = main.request;
   INFER_CHECK_R(infer::plan(main));
@@ -167,7 +169,7 @@ Result<OpenedModels> OpenedModels::open(const std::string& path, const LoadOptio
   small.output_rows = 16;
   small.spill = false;
   INFER_TRY(OpenedModel draft,
-            open_one(options.draft_model, small, pretend, main.devices[0].get()));
+            open_one(options.draft_model, small, pretend, main.devices[0].get(), open));
   models.draft = std::make_unique<OpenedModel>(std::move(draft));
   const PlanRequest asked_small = models.draft->request;
   // A context for both: first the draft for the longest that there may be, which is what it takes

@@ -1,6 +1,7 @@
 // A model whose header has been read, on devices that are open: what planning and loading need.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -10,6 +11,10 @@
 #include "infer/infer.hpp"
 
 namespace infer {
+
+/// Opens a device by its name: open_device(), or what a test opens in its place.
+using OpenDevice = std::function<Result<std::unique_ptr<Device>>(const std::string& name,
+                                                                 const DeviceOptions& options)>;
 
 struct OpenedModel {
   std::unique_ptr<WeightSource> source;
@@ -40,7 +45,7 @@ struct OpenedModels {
   std::unique_ptr<OpenedModel> draft;  ///< on threads of the first one's CPU, which outlives it
 
   static Result<OpenedModels> open(const std::string& path, const LoadOptions& options,
-                                   bool pretend = false);
+                                   bool pretend = false, const OpenDevice& open = open_device);
   /// Bytes of the model that drafts.
   int64_t draft_bytes() const { return draft == nullptr ? 0 : draft->plan.total(); }
 };

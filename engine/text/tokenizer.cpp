@@ -176,11 +176,6 @@ int32_t Tokenizer::token_to_id(std::string_view text) const {
   return it == by_text_.end() ? kNoToken : it->second;
 }
 
-std::string_view Tokenizer::token_text(int32_t id) const {
-  return in_range(id) ? std::string_view(spec_.tokens[static_cast<size_t>(id)])
-                      : std::string_view();
-}
-
 TokenType Tokenizer::type(int32_t id) const {
   return in_range(id) ? token_type(spec_, id) : TokenType::unused;
 }

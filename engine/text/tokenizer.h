@@ -61,8 +61,6 @@ class Tokenizer {
 
   /// The id of the token with this spelling in the vocabulary file, or kNoToken.
   int32_t token_to_id(std::string_view text) const;
-  /// The spelling in the vocabulary file.
-  std::string_view token_text(int32_t id) const;
   TokenType type(int32_t id) const;
 
   int32_t vocab_size() const { return static_cast<int32_t>(spec_.tokens.size()); }

@@ -155,14 +155,6 @@ Result<std::optional<std::vector<float>>> Metadata::get_floats(std::string_view 
       *value);
 }
 
-Result<std::optional<std::vector<bool>>> Metadata::get_bools(std::string_view key) const {
-  const MetaValue* value = find(key);
-  if (value == nullptr) return std::optional<std::vector<bool>>();
-  if (const bool* v = std::get_if<bool>(value)) return std::optional(std::vector<bool>{*v});
-  if (const auto* v = std::get_if<std::vector<bool>>(value)) return std::optional(*v);
-  return mismatch(source_, key, "a bool or an array of bool", *value);
-}
-
 Result<const std::vector<std::string>*> Metadata::get_strings(std::string_view key) const {
   const MetaValue* value = find(key);
   if (value == nullptr) return nullptr;

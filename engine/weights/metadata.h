@@ -52,7 +52,6 @@ class Metadata {
   Result<std::optional<std::vector<int64_t>>> get_ints(std::string_view key, int64_t min,
                                                        int64_t max) const;
   Result<std::optional<std::vector<float>>> get_floats(std::string_view key) const;
-  Result<std::optional<std::vector<bool>>> get_bools(std::string_view key) const;
   /// The strings in place, null if the key is absent.
   Result<const std::vector<std::string>*> get_strings(std::string_view key) const;
 

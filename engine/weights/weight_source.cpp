@@ -45,8 +45,9 @@ Result<TokenizerSpec> open_vocabulary(const std::string& path) {
   return fail(StatusCode::not_found, "{}: no vocabulary", path);
 }
 
-Result<std::unique_ptr<WeightSink>> create_model(std::string_view format, const std::string& path,
-                                                 const Metadata& metadata) {
+Result<std::unique_ptr<WeightSink>> create_model_file(std::string_view format,
+                                                      const std::string& path,
+                                                      const Metadata& metadata) {
   std::string names;
   for (const FormatDef* def : all_formats()) {
     if (def->create == nullptr) continue;

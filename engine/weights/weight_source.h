@@ -81,7 +81,8 @@ Result<TokenizerSpec> open_vocabulary(const std::string& path);
 
 /// Begins a model file in the format of this name ("GGUF"). invalid_argument naming the formats
 /// that can be written if it is none of them, else what the format's create() gives.
-Result<std::unique_ptr<WeightSink>> create_model(std::string_view format, const std::string& path,
-                                                 const Metadata& metadata);
+Result<std::unique_ptr<WeightSink>> create_model_file(std::string_view format,
+                                                      const std::string& path,
+                                                      const Metadata& metadata);
 
 }  // namespace infer

@@ -135,11 +135,11 @@ TEST_CASE("a model copied through the writer keeps its bytes") {
 
 TEST_CASE("a format is chosen by name to write in") {
   const TempDir dir;
-  const auto other = create_model("parchment", dir.path("m"), Metadata());
+  const auto other = create_model_file("parchment", dir.path("m"), Metadata());
   REQUIRE_FALSE(other);
   CHECK(other.error().code() == StatusCode::invalid_argument);
   CHECK(other.error().message().find("expected one of GGUF") != std::string::npos);
-  const auto sink = create_model("GGUF", dir.path("m"), Metadata());
+  const auto sink = create_model_file("GGUF", dir.path("m"), Metadata());
   REQUIRE(sink.has_value());
   REQUIRE((*sink)->begin().ok());
   REQUIRE((*sink)->finish().ok());

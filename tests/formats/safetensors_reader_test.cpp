@@ -218,7 +218,7 @@ TEST_CASE("what is written reads the same") {
   metadata.set("name", std::string("a \"name\"\n"));
   metadata.set("count", uint32_t{7});
   metadata.set("list", std::vector<int32_t>{1, -2});
-  auto sink = create_model("safetensors", path, metadata);
+  auto sink = create_model_file("safetensors", path, metadata);
   REQUIRE_MESSAGE(sink.has_value(), sink.error().message());
   const DType types[] = {DType::f64, DType::f32, DType::f16, DType::bf16,
                          DType::i64, DType::i32, DType::i16, DType::i8};
@@ -256,7 +256,7 @@ TEST_CASE("what is written reads the same") {
 TEST_CASE("the writer refuses what does not match") {
   const TempDir dir;
   const std::string path = dir.path("w.safetensors");
-  const auto sink = [&] { return create_model("safetensors", path, Metadata(path)).value(); };
+  const auto sink = [&] { return create_model_file("safetensors", path, Metadata(path)).value(); };
   const std::vector<std::byte> four(4);
   auto s = sink();
   CHECK(s->declare("q", tensor(DType::q4_0, 32)).code() == StatusCode::unsupported);

@@ -9,6 +9,7 @@
 
 #include "engine/core/thread_pool.h"
 #include "tests/devices.h"
+#include "tests/validation.h"
 
 namespace infer {
 namespace {
@@ -136,7 +137,7 @@ TEST_CASE("every operation on every device") {
         for (const bool exact : {false, true}) {
           CAPTURE(info.name);
           CAPTURE(count);
-          const auto device = open_device(info.name, {.threads = count, .exact = exact});
+          const auto device = test::open_watched(info.name, {.threads = count, .exact = exact});
           REQUIRE_MESSAGE(device.has_value(), info.name);
           const auto wanted = [&](const OpDef& op, const OpCase& c) {
             if (exact && !is_product(op)) return false;  // nothing else is rounded

@@ -153,6 +153,13 @@ inline std::shared_ptr<const CompiledGrammar> schema(const std::string& text) {
   return *grammar;
 }
 
+/// The constraint of a sequence that shares nothing with others.
+inline Result<std::unique_ptr<Constraint>> make_constraint(
+    std::shared_ptr<const CompiledGrammar> grammar, std::shared_ptr<const TokenTrie> trie) {
+  INFER_TRY(auto shared, TokenGrammar::create(std::move(grammar), std::move(trie)));
+  return infer::make_constraint(std::move(shared));
+}
+
 inline std::unique_ptr<Constraint> constraint(std::shared_ptr<const CompiledGrammar> grammar,
                                               std::shared_ptr<const TokenTrie> trie) {
   auto made = make_constraint(std::move(grammar), std::move(trie));

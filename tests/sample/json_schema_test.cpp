@@ -138,10 +138,9 @@ TEST_CASE("what schemas allow can be written") {
   CHECK_FALSE(accepts(lengths, "\"\xf0\x9f\x98\x80\""));
   CHECK_FALSE(accepts(lengths, R"("\ud83d\ude00")"));
   CHECK_FALSE(accepts(lengths, "\"abcd\""));
-  const auto object = compile_json_object();
-  REQUIRE(object);
-  CHECK(accepts(*object, R"({"a": [1, {"b": null}], "": true})"));
-  CHECK_FALSE(accepts(*object, "[]"));
+  const auto object = schema(R"({"type": "object"})");
+  CHECK(accepts(object, R"({"a": [1, {"b": null}], "": true})"));
+  CHECK_FALSE(accepts(object, "[]"));
 }
 
 TEST_CASE("ranges allow exactly the integers within") {

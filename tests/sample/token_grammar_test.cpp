@@ -149,7 +149,7 @@ TEST_CASE("masks of grammars with tokens are what a plain recogniser says of eac
           const bool expected = Recogniser(*grammar, next, *v.trie).prefix();
           next.pop_back();
           if (mask.test(token) != expected || c->allows(token) != expected) {
-            FAIL_CHECK("token " << v.tokenizer->token_text(token));
+            FAIL_CHECK("token " << v.tokenizer->piece(token));
           }
         }
         CHECK(mask.test(v.eos) == Recogniser(*grammar, so_far, *v.trie).whole());

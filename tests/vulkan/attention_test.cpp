@@ -60,8 +60,7 @@ Steps mixed(int32_t from, int64_t tokens) {
 
 /// On a device that is used so.
 test::AttentionRun run_on(const AttentionSetup& setup, const Tuning& tuning) {
-  const Forced forced(tuning);
-  return {setup, kSequences, {16, 200}, open_device("vulkan", {}).value()};
+  return {setup, kSequences, {16, 200}, open_tuned(tuning).value()};
 }
 
 /// Rows on their own: whole or split along the keys. Tiles through a subgroup or shared memory,

@@ -11,15 +11,18 @@
 #include <vector>
 
 #include "backends/vulkan/device.h"
+#include "engine/jobs/conformance.h"
 #include "infer/infer.hpp"
+#include "tests/kept_devices.h"
 #include "tests/support.h"
+#include "tests/validation.h"
 
 namespace infer::vulkan {
 namespace {
 
 /// The first device; null with a SKIPPED line where there is none.
 std::unique_ptr<Device> open_first() {
-  Result<std::unique_ptr<Device>> device = open_device("vulkan", {});
+  Result<std::unique_ptr<Device>> device = test::open_watched("vulkan");
   if (device) return *std::move(device);
   test::skipped("vulkan: " + device.error().message());
   return nullptr;
@@ -121,10 +124,16 @@ void VKAPI_PTR free_memory(VkDevice device, VkDeviceMemory memory,
 
 TEST_CASE("what the driver gives is what was planned, but for 1 % or 16 MiB") {
   if (open_first() == nullptr) return;
-  intercept({nullptr, [](VolkDeviceTable& functions) {
-               given().allocate = std::exchange(functions.vkAllocateMemory, allocate);
-               given().free = std::exchange(functions.vkFreeMemory, free_memory);
-             }});
+  VulkanOptions own;
+  own.instance = Instance::create({.on_message = test::on_validation_message,
+                                   .replace_of_device =
+                                       [](VolkDeviceTable& functions) {
+                                         given().allocate =
+                                             std::exchange(functions.vkAllocateMemory, allocate);
+                                         given().free =
+                                             std::exchange(functions.vkFreeMemory, free_memory);
+                                       }})
+                     .value();
   for (const char* name : {"llama-q4_0", "gpt-oss-mxfp4"}) {
     INFO(name);
     LoadOptions load;
@@ -132,7 +141,7 @@ TEST_CASE("what the driver gives is what was planned, but for 1 % or 16 MiB") {
     load.context = 64 << 10;
     load.batch_rows = 512;
     const std::string path = test::data_path("golden/" + std::string(name) + ".gguf");
-    const auto engine = Engine::load(path, load);
+    const auto engine = Engine::Impl::open(path, load, test::opener(own));
     REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
     const auto session = (*engine)->open_session().value();
     std::vector<int32_t> tokens(600);  // two programs, and one of each smaller bucket
@@ -151,7 +160,6 @@ TEST_CASE("what the driver gives is what was planned, but for 1 % or 16 MiB") {
     CHECK(given().sum() <= planned + std::max(planned / 100, int64_t{16} << 20));
   }
   CHECK(given().sum() == 0);
-  intercept({});
 }
 
 TEST_CASE("what bounds a device and what it has is listed") {
@@ -177,23 +185,62 @@ void VKAPI_PTR no_int64(VkPhysicalDevice, VkPhysicalDeviceFeatures2* features) {
 
 TEST_CASE("a device that lacks a feature is listed with the reason, and refused") {
   if (open_first() == nullptr) return;
-  intercept({[] { vkGetPhysicalDeviceFeatures2 = no_int64; }, nullptr});
-  const std::vector<DeviceInfo> devices = listed();
-  const auto device = open_device("vulkan:0", {});
-  const auto best = open_device("vulkan", {});
-  intercept({});
-  REQUIRE(!devices.empty());
-  CHECK(devices[0].usable.code() == StatusCode::unsupported);
-  CHECK(devices[0].usable.message().find("64-bit integers in shaders") != std::string::npos);
+  VulkanOptions own;
+  own.instance = Instance::create({.replace = [](InstanceFunctions& functions) {
+                   functions.vkGetPhysicalDeviceFeatures2 = no_int64;
+                 }}).value();
+  const auto device = test::opener(own)("vulkan:0", {});
+  const auto best = test::opener(own)("vulkan", {});
+  REQUIRE(!own.instance->devices().empty());
+  const DeviceInfo listed = own.instance->devices()[0].info();
+  CHECK(listed.usable.code() == StatusCode::unsupported);
+  CHECK(listed.usable.message().find("64-bit integers in shaders") != std::string::npos);
   REQUIRE(!device.has_value());
-  CHECK(device.error().message() == devices[0].usable.message());
+  CHECK(device.error().message() == listed.usable.message());
   CHECK(!best.has_value());
-  CHECK(open_first() != nullptr);
+  CHECK(open_first() != nullptr);  // others know nothing of it
+}
+
+TEST_CASE("an operation that is not in the table is unsupported, and the others go on") {
+  if (open_first() == nullptr) return;
+  std::vector<const VulkanOp*> rest;
+  for (const VulkanOp* op : all_vulkan_ops()) {
+    if (op->id != OpId::Softcap) rest.push_back(op);
+  }
+  const OpTable<VulkanOp> table(rest);
+  const auto device = test::opener({.ops = &table})("vulkan:0", {}).value();
+  const SelftestReport missing = run_conformance(*device, false, "softcap");
+  CHECK(missing.unsupported > 0);
+  CHECK(missing.passed + missing.failed == 0);
+  const SelftestReport others = run_conformance(*device, false, "scale");
+  CHECK(others.passed > 0);
+  CHECK(others.failed + others.unsupported == 0);
+}
+
+TEST_CASE("what the validation layer says is told to whoever made the instance") {
+  if (open_first() == nullptr) return;
+  if (!Instance::can_validate()) return test::skipped("the validation layer is not installed");
+  std::vector<std::string> said, others;
+  const auto listening = [](std::vector<std::string>& to) {
+    return Instance::create({.on_message = [&to](const std::string& text) { to.push_back(text); }})
+        .value();
+  };
+  const std::shared_ptr<Instance> instance = listening(said);
+  const std::shared_ptr<Instance> other = listening(others);
+  const int32_t best = best_device(instance->devices());
+  const auto context =
+      Context::create(instance, instance->devices()[static_cast<size_t>(best)]).value();
+  VkBufferCreateInfo empty{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};  // has no size
+  VkBuffer buffer = VK_NULL_HANDLE;
+  context->vk().vkCreateBuffer(context->device(), &empty, nullptr, &buffer);
+  context->vk().vkDestroyBuffer(context->device(), buffer, nullptr);
+  CHECK(!said.empty());
+  CHECK(others.empty());
 }
 
 TEST_CASE("a device that is not there is not found") {
   if (open_first() == nullptr) return;
-  const auto device = open_device("vulkan:99", {});
+  const auto device = test::open_watched("vulkan:99");
   REQUIRE(!device.has_value());
   CHECK(device.error().code() == StatusCode::not_found);
 }

@@ -172,16 +172,23 @@ FailingCalls::FailingCalls() {
   (void)volkInitialize();  // finds the global functions, which instances are made with
   create_instance = vkCreateInstance;
   stand<FailvkCreateInstance>(vkCreateInstance);
-  intercept({[] {
-               stand<FailvkEnumeratePhysicalDevices>(vkEnumeratePhysicalDevices);
-               stand<FailvkCreateDevice>(vkCreateDevice);
-             },
-             stand_in_device});
 }
 
-FailingCalls::~FailingCalls() {
-  vkCreateInstance = create_instance;
-  intercept({});
+FailingCalls::~FailingCalls() { vkCreateInstance = create_instance; }
+
+OpenDevice FailingCalls::opener(std::function<void(const std::string&)> on_message) const {
+  const auto replace = [](InstanceFunctions& functions) {
+    stand<FailvkEnumeratePhysicalDevices>(functions.vkEnumeratePhysicalDevices);
+    stand<FailvkCreateDevice>(functions.vkCreateDevice);
+  };
+  const InstanceOptions options{std::move(on_message), replace, stand_in_device};
+  return [options](const std::string& name,
+                   const DeviceOptions& device) -> Result<std::unique_ptr<Device>> {
+    if (!name.starts_with("vulkan")) return open_device(name, device);
+    VulkanOptions own;
+    INFER_TRY(own.instance, Instance::create(options));
+    return infer::test::opener(own)(name, device);
+  };
 }
 
 void FailingCalls::fail_after(int64_t before) {

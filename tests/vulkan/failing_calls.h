@@ -4,19 +4,25 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "tests/validation.h"
+
 namespace infer::vulkan::test {
 
-/// While it lives the back end calls the driver through it. One at a time, before any device is
-/// opened.
+/// While it lives instances are made through it. One at a time.
 class FailingCalls {
  public:
   FailingCalls();  // no call fails
   ~FailingCalls();
   FailingCalls(const FailingCalls&) = delete;
   FailingCalls& operator=(const FailingCalls&) = delete;
+
+  /// Opens devices of instances of their own, whose calls to the driver go through here.
+  /// `on_message`: InstanceOptions.
+  OpenDevice opener(std::function<void(const std::string&)> on_message = nullptr) const;
 
   /// The call after `before` others fails as its function may; a device that is lost stays lost.
   /// -1: none. Counts from 0 again.

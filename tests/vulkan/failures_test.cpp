@@ -24,17 +24,17 @@ const std::vector<int32_t> kPrompt{1, 300, 262, 290};
 class Validation {
  public:
   Validation() {
-    there = validate([this](const std::string& message) {
-      const std::lock_guard lock(mutex_);
-      messages_.push_back(message);
-    });
-    if (!there) infer::test::skipped("the validation layer is not installed");
+    if (!Instance::can_validate()) infer::test::skipped("the validation layer is not installed");
   }
   ~Validation() {
-    validate(nullptr);
     for (const std::string& message : messages_) FAIL_CHECK(message);
   }
-  bool there = false;
+  auto listener() {
+    return [this](const std::string& message) {
+      const std::lock_guard lock(mutex_);
+      messages_.push_back(message);
+    };
+  }
 
  private:
   std::mutex mutex_;
@@ -62,8 +62,8 @@ LoadOptions small_steps() {
 }
 
 /// Loads, generates greedily and closes.
-Result<std::vector<int32_t>> generate(const LoadOptions& load) {
-  INFER_TRY(const std::unique_ptr<Engine> engine, Engine::load(kModel, load));
+Result<std::vector<int32_t>> generate(const LoadOptions& load, const OpenDevice& open) {
+  INFER_TRY(const std::unique_ptr<Engine> engine, Engine::Impl::open(kModel, load, open));
   INFER_TRY(const std::unique_ptr<Session> session, engine->open_session());
   GenerateOptions options;
   options.max_tokens = 4;
@@ -81,9 +81,10 @@ Result<std::vector<int32_t>> generate(const LoadOptions& load) {
 
 TEST_CASE("each call that fails comes to a typed failure, and nothing is leaked") {
   if (no_device()) return;
-  const Validation validation;
+  Validation validation;
   test::FailingCalls driver;
-  const Result<std::vector<int32_t>> expected = generate(small_steps());
+  const OpenDevice open = driver.opener(validation.listener());
+  const Result<std::vector<int32_t>> expected = generate(small_steps(), open);
   REQUIRE_MESSAGE(expected.has_value(), expected.error().message());
   const int64_t calls = driver.calls();
   const std::vector<int64_t> places = driver.places(true);
@@ -93,7 +94,7 @@ TEST_CASE("each call that fails comes to a typed failure, and nothing is leaked"
   std::set<std::string> functions;
   for (const int64_t n : places) {
     driver.fail_after(n);
-    const Result<std::vector<int32_t>> made = generate(small_steps());
+    const Result<std::vector<int32_t>> made = generate(small_steps(), open);
     INFO("call " << n << " of " << calls << ": " << driver.failed());
     functions.insert(driver.failed());
     CHECK(driver.live() == 0);
@@ -107,29 +108,30 @@ TEST_CASE("each call that fails comes to a typed failure, and nothing is leaked"
   }
   CHECK(functions.size() >= 18);
   driver.fail_after(-1);
-  CHECK(generate(small_steps()).value() == *expected);
+  CHECK(generate(small_steps(), open).value() == *expected);
 }
 
 TEST_CASE("with a fallback the CPU goes on, whatever fails") {
   if (no_device()) return;
   LoadOptions on_cpu = small_steps();
   on_cpu.device = "cpu";
-  const std::vector<int32_t> expected = generate(on_cpu).value();
+  const std::vector<int32_t> expected = generate(on_cpu, open_device).value();
   std::vector<std::string> warnings;
   set_log_callback([&](Verbosity, std::string_view text) { warnings.emplace_back(text); });
   {
-    const Validation validation;
+    Validation validation;
     test::FailingCalls driver;
+    const OpenDevice open = driver.opener(validation.listener());
     LoadOptions load = small_steps();
     load.fallback = "cpu";
     driver.fail_after(-1);
-    CHECK(generate(load).value() == expected);
+    CHECK(generate(load, open).value() == expected);
     const int64_t calls = driver.calls();
     CHECK(warnings.empty());
     for (const int64_t n : driver.places(false)) {
       driver.fail_after(n);
       warnings.clear();
-      const Result<std::vector<int32_t>> made = generate(load);
+      const Result<std::vector<int32_t>> made = generate(load, open);
       INFO("call " << n << " of " << calls << ": " << driver.failed());
       CHECK(driver.live() == 0);
       // Where memory runs out in the midst of generating, that is a failure.
@@ -155,7 +157,7 @@ TEST_CASE("a device that is lost while sessions run: all of them go on on the CP
     test::FailingCalls driver;
     LoadOptions load = small_steps();
     load.fallback = "cpu";
-    const auto engine = Engine::load(kModel, load).value();
+    const auto engine = Engine::Impl::open(kModel, load, driver.opener()).value();
     const auto used = engine->open_session().value();
     const auto idle = engine->open_session().value();
     GenerateOptions options;
@@ -197,7 +199,7 @@ TEST_CASE("a device that is lost while sessions run: all of them go on on the CP
 TEST_CASE("a device that is lost without a fallback ends what runs, with a message") {
   if (no_device()) return;
   test::FailingCalls driver;
-  const auto engine = Engine::load(kModel, small_steps()).value();
+  const auto engine = Engine::Impl::open(kModel, small_steps(), driver.opener()).value();
   const auto session = engine->open_session().value();
   driver.lose();
   for (int round = 0; round < 2; ++round) {  // and each later call
@@ -212,7 +214,7 @@ TEST_CASE("no memory for the compiled shaders that are to be kept fails nothing"
   if (no_device()) return;
   test::FailingCalls calls;
   calls.claim_pipeline_bytes(SIZE_MAX / 2);  // asked for while the device is closed
-  const Result<std::vector<int32_t>> tokens = generate(small_steps());
+  const Result<std::vector<int32_t>> tokens = generate(small_steps(), calls.opener());
   REQUIRE_MESSAGE(tokens.has_value(), tokens.error().message());
   CHECK(tokens->size() == 4);
 }

@@ -58,7 +58,8 @@ struct Product {
       }
     }
     const Stored weights{type == DType::bf16 ? bytes_of(halves) : bytes_of(w)};
-    return computed(graph, y, kRows, weights, {bytes_of(x)}, roles, generated);
+    const std::unique_ptr<Device> device = open_tuned(with_matrices({})).value();
+    return computed(*device, graph, y, kRows, weights, {bytes_of(x)}, roles, generated);
   }
 
   /// The largest normalised squared error of a column, and of a row of weights.
@@ -130,7 +131,6 @@ TEST_CASE("matrices: in every shader they have the types that they are meant to 
 
 TEST_CASE("matrices: activations far beyond float16, of each row by itself") {
   if (!has_matrices()) return;
-  const Forced forced(with_matrices({}));
   Product product;
   const float sizes[] = {1e6f, 1e-6f, 1e30f, 1e-30f, 1.0f, 0.0f, 65504.0f};
   for (int64_t r = 0; r < kRows; ++r) scale(product.x, r, sizes[static_cast<size_t>(r) % 7]);
@@ -145,7 +145,6 @@ TEST_CASE("matrices: activations far beyond float16, of each row by itself") {
 
 TEST_CASE("matrices: weights far beyond float16, at the beginning of a row or later") {
   if (!has_matrices()) return;
-  const Forced forced(with_matrices({}));
   for (const DType type : {DType::f32, DType::bf16}) {
     Product product;
     product.type = type;
@@ -162,7 +161,6 @@ TEST_CASE("matrices: weights far beyond float16, at the beginning of a row or la
 
 TEST_CASE("matrices: infinities and NaNs come through and stay in their rows") {
   if (!has_matrices()) return;
-  const Forced forced(with_matrices({}));
   Product product;
   const std::vector<float> before = product.compute(Roles::prompt);
   product.x[3 * kDepth + 5] = std::numeric_limits<float>::infinity();
@@ -184,7 +182,6 @@ TEST_CASE("matrices: infinities and NaNs come through and stay in their rows") {
 
 TEST_CASE("matrices: a row's bits follow its role, wherever it lies in a step") {
   if (!has_matrices()) return;
-  const Forced forced(with_matrices({}));
   Product product;
   const std::vector<float> prompt = product.compute(Roles::prompt);
   const std::vector<float> generated = product.compute(Roles::generated);

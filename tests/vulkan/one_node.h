@@ -1,4 +1,4 @@
-// Devices of a forced tuning, and graphs of one node on them.
+// Devices that are used in a way of the test's choice, and graphs of one node on them.
 #pragma once
 
 #include <doctest.h>
@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,20 +13,23 @@
 #include "engine/backend/device.h"
 #include "engine/ops/op.h"
 #include "tests/support.h"
+#include "tests/validation.h"
 
 namespace infer::vulkan {
 
-/// Devices that are opened while it lives are used so.
-class Forced {
- public:
-  explicit Forced(const Tuning& tuning) { force_tuning(tuning); }
-  ~Forced() { force_tuning(std::nullopt); }
-  Forced(const Forced&) = delete;
-  Forced& operator=(const Forced&) = delete;
-};
+/// The best device, used so.
+inline Result<std::unique_ptr<Device>> open_tuned(const Tuning& tuning, bool exact = false) {
+  return test::opener({.tuning = tuning})("vulkan", {.exact = exact});
+}
+
+inline Result<std::unique_ptr<Engine>> load_tuned(const std::string& path,
+                                                  const LoadOptions& options,
+                                                  const Tuning& tuning) {
+  return Engine::Impl::open(path, options, test::opener({.tuning = tuning}));
+}
 
 inline bool present() {
-  const Result<std::unique_ptr<Device>> device = open_device("vulkan", {});
+  const Result<std::unique_ptr<Device>> device = test::open_watched("vulkan");
   if (!device) test::skipped("vulkan: " + device.error().message());
   return device.has_value();
 }
@@ -43,8 +45,8 @@ inline Tuning with_matrices(Tuning tuning) {
 /// Whether the device can; a SKIPPED line where not.
 inline bool has_matrices() {
   if (!present()) return false;
-  const PhysicalDevice& device = Instance::get().value()->devices().front();
-  const bool can = with_matrices(Tuning()).can_use_matrices(device);
+  const std::shared_ptr<Instance> instance = test::watched_instance().value();
+  const bool can = with_matrices(Tuning()).can_use_matrices(instance->devices().front());
   if (!can) test::skipped("vulkan: no cooperative matrices of a shape that shaders have");
   return can;
 }
@@ -52,11 +54,12 @@ inline bool has_matrices() {
 /// Bytes of a graph's weights and inputs by their numbers.
 using Stored = std::vector<std::vector<std::byte>>;
 
-/// What a graph of one node makes of them. `generated`: the first rows, where roles are `both`.
-inline std::vector<float> computed(const Graph& graph, ValueId y, int64_t rows,
+/// What a graph of one node makes of them on a device. `generated`: the first rows, where roles are
+/// `both`.
+inline std::vector<float> computed(Device& on, const Graph& graph, ValueId y, int64_t rows,
                                    const Stored& weights, const Stored& data,
                                    Roles roles = Roles::generated, int64_t generated = 0) {
-  const std::unique_ptr<Device> device = open_device("vulkan", {}).value();
+  Device* const device = &on;
   std::vector<std::unique_ptr<Buffer>> buffers;
   std::vector<MemoryRef> memory(graph.values().size());
   std::vector<const std::byte*> inputs(graph.values().size(), nullptr);
@@ -93,11 +96,10 @@ inline std::vector<float> computed(const Graph& graph, ValueId y, int64_t rows,
   return found;
 }
 
-inline std::vector<float> computed(CaseBuilder& builder, ValueId y, int64_t rows,
-                                   Roles roles = Roles::generated, int64_t generated = 0) {
+inline std::vector<float> computed(Device& on, CaseBuilder& builder, ValueId y, int64_t rows) {
   builder.graph().output(y);
   const Graph graph = builder.finish().value();
-  return computed(graph, y, rows, builder.weights(), builder.inputs(), roles, generated);
+  return computed(on, graph, y, rows, builder.weights(), builder.inputs());
 }
 
 }  // namespace infer::vulkan

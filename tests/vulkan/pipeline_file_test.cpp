@@ -13,6 +13,7 @@
 #include "engine/jobs/conformance.h"
 #include "infer/infer.hpp"
 #include "tests/support.h"
+#include "tests/validation.h"
 
 namespace infer::vulkan {
 namespace {
@@ -137,7 +138,7 @@ TEST_CASE("pipelines: where nothing can be written, nothing is") {
     const CacheHome home(folder.path("file"));
     CHECK(write_pipelines(device, some_data()).code() == StatusCode::io);
     CHECK(read_pipelines(device).empty());
-    if (const auto opened = open_device("vulkan", {})) {
+    if (const auto opened = test::open_watched("vulkan")) {
       CHECK(run_conformance(**opened, false, "scale").failed == 0);
     }
   }
@@ -148,7 +149,7 @@ TEST_CASE("pipelines: a device keeps what it compiled, and bears a damaged file"
   const test::TempDir folder;
   const CacheHome home(folder.path("cache"));
   const auto run = [] {
-    const auto device = open_device("vulkan", {});
+    const auto device = test::open_watched("vulkan");
     if (!device) {
       test::skipped("vulkan: " + device.error().message());
       return false;

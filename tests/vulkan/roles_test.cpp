@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "tests/api/model.h"
-#include "tests/models/golden.h"
+#include "tests/golden/golden.h"
 #include "tests/vulkan/one_node.h"
 
 namespace infer::vulkan {
@@ -29,7 +29,7 @@ LoadOptions options_of(int64_t context, int32_t rows) {
 }
 
 std::unique_ptr<Engine> load_with(const LoadOptions& options) {
-  auto engine = Engine::load(kModel, options);
+  auto engine = load_tuned(kModel, options, with_matrices({}));
   REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
   return *std::move(engine);
 }
@@ -59,7 +59,6 @@ std::vector<int32_t> prompt_of(size_t i) {
 
 TEST_CASE("roles: sequences that come while others generate change nothing") {
   if (!has_matrices()) return;
-  const Forced forced(with_matrices({}));
   constexpr size_t kSequences = 3;
   std::vector<Text> alone;
   {
@@ -88,7 +87,6 @@ TEST_CASE("roles: sequences that come while others generate change nothing") {
 
 TEST_CASE("roles: tokens keep theirs where they are computed again") {
   if (!has_matrices()) return;
-  const Forced forced(with_matrices({}));
   const std::string file = (std::filesystem::temp_directory_path() / "infer-roles-test").string();
   const std::vector<int32_t> second = text(11, 5);
   Text first_turn, second_turn, undisturbed;
@@ -124,7 +122,6 @@ TEST_CASE("roles: tokens keep theirs where they are computed again") {
 
 TEST_CASE("roles: a shifted context is the same beside others") {
   if (!has_matrices()) return;
-  const Forced forced(with_matrices({}));
   GenerateOptions shifting = sampled(150);
   shifting.overflow = ContextOverflow::shift;
   shifting.keep = 5;
@@ -143,7 +140,6 @@ TEST_CASE("roles: a shifted context is the same beside others") {
 
 TEST_CASE("roles: a text that was generated is another prefix than the same text given") {
   if (!has_matrices()) return;
-  const Forced forced(with_matrices({}));
   const std::vector<int32_t> prompt = text(70, 4);
   std::vector<int32_t> given = prompt;
   const auto engine = load_with(options_of(512, 64));
@@ -165,7 +161,6 @@ TEST_CASE("roles: a text that was generated is another prefix than the same text
 
 TEST_CASE("roles: drafts change no token") {
   if (!has_matrices()) return;
-  const Forced forced(with_matrices({}));
   const auto plain = load_with(options_of(256, 64));
   const Text expected = generate(*open(*plain), text(40, 6), sampled(60));
   LoadOptions drafting = options_of(256, 64);
@@ -184,9 +179,8 @@ TEST_CASE("roles: drafts change no token") {
 
 TEST_CASE("roles: exact computation has one class, and no rate of another") {
   if (!has_matrices()) return;
-  const Forced forced(with_matrices({}));
-  const auto device = open_device("vulkan", {}).value();
-  const auto exact = open_device("vulkan", {.exact = true}).value();
+  const auto device = open_tuned(with_matrices({})).value();
+  const auto exact = open_tuned(with_matrices({}), true).value();
   CHECK(device->two_classes());
   CHECK_FALSE(exact->two_classes());
   CHECK(device->measure_ceilings().prompt_mac_g_s > 0);

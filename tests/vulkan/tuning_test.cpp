@@ -1,4 +1,4 @@
-// Every path of the shaders on the device at hand, whatever suits it: tunings are forced.
+// Every path of the shaders on the device at hand, whatever suits it.
 #include "backends/vulkan/tuning.h"
 
 #include <doctest.h>
@@ -14,8 +14,8 @@
 #include "backends/vulkan/device.h"
 #include "backends/vulkan/pipelines.h"
 #include "engine/jobs/conformance.h"
+#include "tests/golden/golden.h"
 #include "tests/kept_devices.h"
-#include "tests/models/golden.h"
 #include "tests/support.h"
 #include "tests/vulkan/one_node.h"
 
@@ -63,7 +63,7 @@ std::vector<NamedTuning> tunings() {
 
 /// Whether the device has what a tuning uses; a SKIPPED line where it has not.
 bool can_be(const NamedTuning& t) {
-  const auto instance = Instance::get();
+  const auto instance = test::watched_instance();
   REQUIRE(instance.has_value());
   const PhysicalDevice& device = (*instance)->devices().front();
   const auto skip = [&](const char* what) {
@@ -105,8 +105,7 @@ TEST_CASE("tunings: operations") {
   if (!present()) return;
   for (const NamedTuning& t : tunings()) {
     if (!can_be(t)) continue;
-    const Forced forced(t.tuning);
-    const auto device = open_device("vulkan", {});
+    const auto device = open_tuned(t.tuning);
     REQUIRE(device.has_value());
     CHECK((*device)->two_classes() == t.tuning.matrices);
     const SelftestReport report = run_conformance(
@@ -124,9 +123,8 @@ TEST_CASE("tunings: exact activations are not rounded") {
   Tuning integer = gpu_like();
   integer.integer = true;
   if (!present() || !can_be({"exact", integer})) return;
-  const Forced forced(integer);
-  const auto exact = open_device("vulkan", {.exact = true});
-  const auto fast = open_device("vulkan", {});
+  const auto exact = open_tuned(integer, true);
+  const auto fast = open_tuned(integer);
   REQUIRE(exact.has_value());
   REQUIRE(fast.has_value());
   const OpDef& matmul = op_def(OpId::Matmul);
@@ -141,6 +139,27 @@ TEST_CASE("tunings: exact activations are not rounded") {
     if (!run_case(**fast, matmul, c, true).ok()) ++rounded;  // beyond what exact ones are allowed
   }
   CHECK(rounded >= 6);  // Q4_0, Q4_K, Q5_K, Q6_K, Q8_0, IQ4_NL
+}
+
+TEST_CASE("two devices of one process are used in different ways at once") {
+  if (!present()) return;
+  Tuning unfused = gpu_like();
+  unfused.fuse = false;
+  const std::unique_ptr<Device> fusing = open_tuned(gpu_like()).value();
+  const std::unique_ptr<Device> plain = open_tuned(unfused).value();
+  const std::unique_ptr<Device> usual = test::open_watched("vulkan").value();
+  OpCase c;
+  CaseBuilder builder(c, 1);
+  GraphBuilder& g = builder.graph();
+  const ValueId x = builder.activations(64);
+  const ValueId y =
+      g.add(op::Matmul{}, {x, builder.weight(DType::f32, 64, 64), kNoValue, kNoValue});
+  g.output(g.add(op::Add{}, {x, y}));
+  const Graph graph = builder.finish().value();
+  const Segment segment{&graph, 0, 2};
+  CHECK_FALSE(fusing->phases(segment)[0].stored);
+  CHECK(plain->phases(segment)[0].stored);
+  CHECK_FALSE(usual->phases(segment)[0].stored);
 }
 
 /// Every form of attention, of experts and of products, and types with and without integers.
@@ -164,12 +183,12 @@ TEST_CASE("tunings: whole models, and the same bits by chunks and steps") {
   const test::KeptDevices kept;
   for (const NamedTuning& t : tunings()) {
     if (!can_be(t)) continue;
-    const Forced forced(t.tuning);
     for (const test::GoldenModel& model : test::golden_models()) {
       if (!wanted_model(t.tuning, model.name)) continue;
       INFO(std::string(t.name) << " " << model.name);
       test::EvaluateOptions options;
       options.load.device = "vulkan";
+      options.open = test::opener({.tuning = t.tuning});
       const size_t pieces[] = {model.tokens.size(), 3, 1};
       const std::vector<std::vector<float>> all = test::evaluate_in_pieces(model, options, pieces);
       const std::vector<float>& whole = all[0];
@@ -186,18 +205,19 @@ TEST_CASE("tunings: whole models, and the same bits by chunks and steps") {
 }
 
 /// A product of random data with so many rows, of which the first are the same for any number.
-std::vector<float> products(DType type, int64_t rows) {
+std::vector<float> products(Device& on, DType type, int64_t rows) {
   OpCase c;
   c.rows = rows;
   CaseBuilder builder(c, 7);
   const ValueId w = builder.weight(type, 512, 50);
   const ValueId x = builder.activations(512);
   const ValueId y = builder.graph().add(op::Matmul{}, {x, w, kNoValue, kNoValue});
-  return computed(builder, y, rows);
+  return computed(on, builder, y, rows);
 }
 
 TEST_CASE("rows that are longer than a staging buffer holds of a group") {
   if (!present()) return;
+  const std::unique_ptr<Device> device = test::open_watched("vulkan").value();
   for (const int64_t width : {70021, 31}) {
     OpCase c;
     c.rows = 40;
@@ -205,7 +225,7 @@ TEST_CASE("rows that are longer than a staging buffer holds of a group") {
     const ValueId table = builder.weight(DType::bf16, width, 37);
     const ValueId tokens = builder.indices(1, 37);
     const ValueId y = builder.graph().add(op::Embed{}, {tokens, table});
-    const std::vector<float> found = computed(builder, y, c.rows);
+    const std::vector<float> found = computed(*device, builder, y, c.rows);
     const std::byte* stored = builder.weights()[0].data();
     const auto* ids = reinterpret_cast<const int32_t*>(builder.inputs()[0].data());
     int64_t wrong = 0;
@@ -228,12 +248,12 @@ TEST_CASE("tunings: sequences that decode together get the bits they get alone")
   for (const NamedTuning& t : tunings()) {
     if (!can_be(t)) continue;
     INFO(std::string(t.name));
-    const Forced forced(t.tuning);
+    const std::unique_ptr<Device> device = open_tuned(t.tuning).value();
     for (const DType type : {DType::q4_0, DType::q6_k, DType::f16}) {
       INFO(std::string(dtype_info(type).ident));
-      const std::vector<float> all = products(type, 33);
+      const std::vector<float> all = products(*device, type, 33);
       for (const int64_t rows : {1, 2, 3, 16}) {
-        const std::vector<float> some = products(type, rows);
+        const std::vector<float> some = products(*device, type, rows);
         CHECK(std::memcmp(some.data(), all.data(), some.size() * sizeof(float)) == 0);
       }
     }

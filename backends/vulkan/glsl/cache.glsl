@@ -1,7 +1,7 @@
 // Keys and values in their pages.
 const uint kPageTokens = 64;
 
-layout(constant_id = 0) const uint kCacheType = 0;
+// Types as cache.cpp numbers them.
 const uint kF32 = 0;
 const uint kF16 = 1;
 const uint kBf16 = 2;

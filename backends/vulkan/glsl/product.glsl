@@ -1,33 +1,19 @@
-// What the shaders of products share: constants and push constants (product.cpp), columns of
-// activations and their rounding, what is done with a sum.
+// What the shaders of products share: constants (product.def), push constants (product_push.h),
+// columns of activations and their rounding, what is done with a sum.
 #include "backends/vulkan/glsl/activation.glsl"
 #extension GL_KHR_shader_subgroup_basic : require
 #ifdef INTEGER
 #extension GL_KHR_shader_subgroup_shuffle : require
 #endif
 
-layout(local_size_x_id = 0) in;
-layout(constant_id = 1) const uint kLanes = 32;  // of a subgroup
-layout(constant_id = 2) const uint kParts = 1;
-layout(constant_id = 3) const uint kColumns = 1;
-layout(constant_id = 4) const uint kRows = 1;
-// Which matrix of a weight: 0 the only one, 1 by ids, 2 by the column's place along d1, 3 by ids of
-// columns that are grouped by them (ops/moe_group.comp).
-layout(constant_id = 5) const uint kMatrix = 0;
-// Activations are loaded by the lanes together and handed round.
-layout(constant_id = 6) const uint kHanded = 0;
-// Every column begins at a multiple of 16 bytes.
-layout(constant_id = 7) const uint kAligned = 0;
-// 0: no norm before; 1: one, 2: and weights of it. Only with a single column.
-layout(constant_id = 8) const uint kNorm = 0;
-layout(constant_id = 9) const uint kNormed = 1;  // elements of that column
-// What follows: 0 nothing, 1 a sum, 2 and up: a Glu of kind kAfter - 2 of two weights.
-layout(constant_id = 10) const uint kAfter = 0;
+#define WORKGROUP_SIZE(id, field, value) layout(local_size_x_id = id) in;
+#include "backends/vulkan/glsl/constants.glsl"
+#include "backends/vulkan/glsl/product.def"
 
 const uint kWeights = kAfter >= 2 ? 2 : 1;  // that a lane has rows of
 const uint kSumsOfLane = kWeights * kRows * kColumns;
 
-// product.cpp: MatrixPush
+// product_push.h: MatrixPush
 struct Matrix {
   uint64_t w, bias, scale, y, residual;
   uint n, first_tile;

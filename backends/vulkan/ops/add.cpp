@@ -15,8 +15,14 @@ void record(const NodeCall& call) {
   const Operand& b = call.inputs[1];
   const Operand& y = call.outputs[0];
   call.recorder.dispatch("add",
-                         Push{call.step, a.address, b.address, y.address, shape_of(y),
-                              strides_of(a), strides_of(b), call.params<op::Add>().scale},
+                         Push{.step = call.step,
+                              .a = a.address,
+                              .b = b.address,
+                              .y = y.address,
+                              .shape = shape_of(y),
+                              .a_strides = strides_of(a),
+                              .b_strides = strides_of(b),
+                              .scale = call.params<op::Add>().scale},
                          elements_of(y));
 }
 

@@ -10,13 +10,9 @@
 // (merge.glsl) the weights of a page are relative to the largest score so far (Milakov and
 // Gimelshein 2018). With kSplit each workgroup along z computes one chunk and leaves it in memory to
 // attention_merge.comp.
-layout(constant_id = 1) const uint kValueType = 0;
-layout(constant_id = 2) const uint kKeyDim = 1;
-layout(constant_id = 3) const uint kValueDim = 1;
-layout(constant_id = 4) const uint kAcross = 0;
-layout(constant_id = 5) const uint kSinks = 0;
-layout(constant_id = 6) const uint kHeads = 1;
-layout(constant_id = 7) const uint kSplit = 0;
+#define WORKGROUP_SIZE(id, field, value)
+#include "backends/vulkan/glsl/constants.glsl"
+#include "backends/vulkan/ops/attention.def"
 
 layout(push_constant, scalar) uniform Push {
   Step step;
@@ -114,14 +110,14 @@ void main() {
       const uint64_t keys = page + k_offset + kv_head * kPageTokens * k_row;
       if (kAcross != 0) {
         [[dont_unroll]] for (uint i = 0; i < key_dim; ++i) {
-          const float element = element_of(kCacheType, keys, i * kPageTokens + lane);
+          const float element = element_of(kKeyType, keys, i * kPageTokens + lane);
           [[unroll]] for (uint h = 0; h < kHeads; ++h) {
             score[h] = fma(query[h * kKeyDim + i], element, score[h]);
           }
         }
       } else {
         [[dont_unroll]] for (uint i = 0; i < key_dim; ++i) {
-          const float element = element_of(kCacheType, keys + lane * k_row, i);
+          const float element = element_of(kKeyType, keys + lane * k_row, i);
           [[unroll]] for (uint h = 0; h < kHeads; ++h) {
             score[h] = fma(query[h * kKeyDim + i], element, score[h]);
           }

@@ -1,10 +1,8 @@
-#include "backends/vulkan/attention.h"
-
+// Attention: few rows are split along the keys, many share them in tiles.
 #include <algorithm>
-#include <optional>
-#include <vector>
 
 #include "backends/vulkan/cache.h"
+#include "backends/vulkan/op.h"
 #include "engine/core/checked.h"
 
 namespace infer::vulkan {
@@ -81,54 +79,57 @@ class Attention {
 
   Push push() const {
     const Operand& q = call_.inputs[0];
-    return {call_.step,
-            q.address,
-            slots().address,
-            call_.inputs[2].address,
-            sinks().address,
-            y().address,
-            strides_of(q),
-            strides_of(y()),
-            static_cast<uint32_t>(group_),
-            static_cast<uint32_t>(at_.kind),
-            static_cast<uint32_t>(at_.k_offset),
-            static_cast<uint32_t>(at_.v_offset),
-            static_cast<uint32_t>(at_.k_row),
-            static_cast<uint32_t>(at_.v_row),
-            params_.scale,
-            params_.softcap,
-            static_cast<uint32_t>(params_.window),
-            q.size(0),
-            call_.scratch};
+    return {.step = call_.step,
+            .q = q.address,
+            .slots = slots().address,
+            .sequences = call_.inputs[2].address,
+            .sinks = sinks().address,
+            .y = y().address,
+            .q_strides = strides_of(q),
+            .y_strides = strides_of(y()),
+            .group = static_cast<uint32_t>(group_),
+            .kind = static_cast<uint32_t>(at_.kind),
+            .k_offset = static_cast<uint32_t>(at_.k_offset),
+            .v_offset = static_cast<uint32_t>(at_.v_offset),
+            .k_row = static_cast<uint32_t>(at_.k_row),
+            .v_row = static_cast<uint32_t>(at_.v_row),
+            .scale = params_.scale,
+            .softcap = params_.softcap,
+            .window = static_cast<uint32_t>(params_.window),
+            .key_dim = q.size(0),
+            .chunks = call_.scratch};
   }
 
-  /// Constants 0 and up, of which 1 is the number of lanes where the shader does not fix it.
-  std::vector<uint32_t> constants(std::optional<uint32_t> lanes) const {
-    std::vector<uint32_t> all{*cache_type(kv_.k_type)};
-    if (lanes) all.push_back(*lanes);
-    all.insert(all.end(), {*cache_type(kv_.v_type), static_cast<uint32_t>(shape_.k_dim),
-                           static_cast<uint32_t>(shape_.v_dim), at_.k_element > 0 ? 1u : 0u,
-                           sinks().given() ? 1u : 0u});
-    return all;
+  /// Those that follow from the cache and the node alone.
+  AttentionConstants constants() const {
+    return {.key_type = *cache_type(kv_.k_type),
+            .value_type = *cache_type(kv_.v_type),
+            .key_dim = static_cast<uint32_t>(shape_.k_dim),
+            .value_dim = static_cast<uint32_t>(shape_.v_dim),
+            .across = at_.k_element > 0 ? 1u : 0u,
+            .sinks = sinks().given() ? 1u : 0u};
   }
 
   void record_rows(int64_t chunks) const {
     const int64_t heads = heads_together(group_);
-    std::vector<uint32_t> all = constants(std::nullopt);
-    all.insert(all.end(), {static_cast<uint32_t>(heads), chunks > 1 ? 1u : 0u});
+    AttentionConstants all = constants();
+    all.heads = static_cast<uint32_t>(heads);
+    all.split = chunks > 1 ? 1 : 0;
     call_.recorder.dispatch("attention", all, push(),
                             {shape_.heads * group_ / heads, rows_, chunks});
   }
 
   void record_merge() const {
     call_.recorder.barrier();
-    const uint32_t constants[] = {0, static_cast<uint32_t>(shape_.v_dim),
-                                  sinks().given() ? 1u : 0u};
-    call_.recorder.dispatch(
-        "attention_merge", constants,
-        MergePush{call_.step, call_.scratch, slots().address, sinks().address, y().address,
-                  strides_of(y()), static_cast<uint32_t>(params_.window)},
-        {div_ceil<int64_t>(y().dim(0), 64), y().dim(1), y().dim(2)});
+    call_.recorder.dispatch("attention_merge", constants(),
+                            MergePush{.step = call_.step,
+                                      .chunks = call_.scratch,
+                                      .slots = slots().address,
+                                      .sinks = sinks().address,
+                                      .y = y().address,
+                                      .y_strides = strides_of(y()),
+                                      .window = static_cast<uint32_t>(params_.window)},
+                            {div_ceil<int64_t>(y().dim(0), 64), y().dim(1), y().dim(2)});
   }
 
   bool whole_queries() const {
@@ -139,18 +140,15 @@ class Attention {
 
   void record_tiles() const {
     const bool handed = call_.tuning.handed_keys;
-    const uint32_t lanes = call_.tuning.tile_queries;
-    const uint32_t parts = handed ? 1 : shape_.v_dim > 4 * kMostMix ? 8 : 4;
-    std::vector<uint32_t> all = constants(lanes * parts);
-    all.insert(all.end(), {whole(kv_.k_type, shape_.k_dim, at_.k_row) ? 1u : 0u,
-                           whole(kv_.v_type, shape_.v_dim, at_.v_row) ? 1u : 0u});
-    if (handed) {
-      all.push_back(whole_queries() ? 1 : 0);
-    } else {
-      all.insert(all.end(), {lanes, parts});
-    }
+    AttentionConstants all = constants();
+    all.queries = call_.tuning.tile_queries;
+    all.parts = handed ? 1 : shape_.v_dim > 4 * kMostMix ? 8 : 4;
+    all.workgroup = all.queries * all.parts;
+    all.keys_whole = whole(kv_.k_type, shape_.k_dim, at_.k_row) ? 1 : 0;
+    all.values_whole = whole(kv_.v_type, shape_.v_dim, at_.v_row) ? 1 : 0;
+    all.queries_whole = handed && whole_queries() ? 1 : 0;
     call_.recorder.dispatch(handed ? "attention_handed" : "attention_tile", all, push(),
-                            {shape_.heads, div_ceil<int64_t>(rows_ * group_, lanes), 1});
+                            {shape_.heads, div_ceil<int64_t>(rows_ * group_, all.queries), 1});
   }
 
   const NodeCall& call_;
@@ -163,21 +161,17 @@ class Attention {
 
 void record(const NodeCall& call) { Attention(call).record(); }
 
-}  // namespace
-
-int64_t attention_scratch_bytes(const Segment& segment, const Tuning& tuning) {
-  int64_t most = 0;
-  for (const Node& node : segment.nodes()) {
-    if (node.op() != OpId::Attention) continue;
-    const auto& shape = segment.graph->value(node.outputs[0]).desc.shape;
-    const int64_t rows = std::min(shape[2], tuning.split_rows);
-    most = std::max(most, (shape[0] + 2) * kChunks * shape[1] * rows * int64_t{sizeof(float)});
-  }
-  return most;
+/// For the parts of rows that are split along the keys.
+int64_t scratch(const NodeView& node, const Tuning& tuning, Roles) {
+  const auto& shape = node.graph.value(node.node.outputs[0]).desc.shape;
+  const int64_t rows = std::min(shape[2], tuning.split_rows);
+  return (shape[0] + 2) * kChunks * shape[1] * rows * int64_t{sizeof(float)};
 }
 
+}  // namespace
+
 const VulkanOp& attention_vulkan() {
-  static const VulkanOp op{OpId::Attention, cache_supports, record};
+  static const VulkanOp op{OpId::Attention, cache_supports, record, scratch, CacheUse::reads};
   return op;
 }
 

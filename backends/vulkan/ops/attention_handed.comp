@@ -15,17 +15,9 @@
 // bits by either.
 //
 // Loops over registers have no other loop in them: drivers would not unroll them.
-layout(local_size_x_id = 1) in;
-layout(constant_id = 1) const uint kLanes = 8;
-layout(constant_id = 2) const uint kValueType = 0;
-layout(constant_id = 3) const uint kKeyDim = 1;
-layout(constant_id = 4) const uint kValueDim = 1;
-layout(constant_id = 5) const uint kAcross = 0;
-layout(constant_id = 6) const uint kSinks = 0;
-// Keys, values or queries are whole in the sense of four_of.
-layout(constant_id = 7) const uint kKeysWhole = 0;
-layout(constant_id = 8) const uint kValuesWhole = 0;
-layout(constant_id = 9) const uint kQueriesWhole = 0;
+#define WORKGROUP_SIZE(id, field, value) layout(local_size_x_id = id) in;
+#include "backends/vulkan/glsl/constants.glsl"
+#include "backends/vulkan/ops/attention.def"
 
 layout(push_constant, scalar) uniform Push {
   Step step;
@@ -41,7 +33,7 @@ layout(push_constant, scalar) uniform Push {
   uint key_dim;  // as kKeyDim, but no constant: drivers would unroll loops over it
 };
 
-const uint kQueries = kLanes;
+const uint kLanes = kQueries;
 const uint kFours = 4 * kLanes;                            // elements that the lanes load at once
 const uint kTokens = kPageTokens / kLanes;                 // of a lane
 const uint kMix = (kValueDim + kFours - 1) / kFours * 4;   // elements of a lane
@@ -76,7 +68,7 @@ void score_page(uint64_t keys, uint64_t query, inout float score[kScores]) {
         [[unroll]] for (uint n = 0; n < kTokens; n += 4) {
           vec4 some = vec4(0);
           if (kKeyDim % 4 == 0 || i + e < key_dim) {
-            some = four_of(kCacheType, true, keys, (i + e) * kPageTokens + token(n), 0);
+            some = four_of(kKeyType, true, keys, (i + e) * kPageTokens + token(n), 0);
           }
           [[unroll]] for (uint j = 0; j < 4; ++j) k[e * kTokens + n + j] = some[j];
         }
@@ -84,7 +76,7 @@ void score_page(uint64_t keys, uint64_t query, inout float score[kScores]) {
     } else {  // four elements of a token
       [[unroll]] for (uint n = 0; n < kTokens; ++n) {
         const vec4 some =
-            four_of(kCacheType, kKeysWhole != 0, keys + token(n) * k_row, i, key_dim);
+            four_of(kKeyType, kKeysWhole != 0, keys + token(n) * k_row, i, key_dim);
         [[unroll]] for (uint e = 0; e < 4; ++e) k[e * kTokens + n] = some[e];
       }
     }

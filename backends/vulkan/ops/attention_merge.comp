@@ -6,8 +6,9 @@
 
 // The chunks of attention.comp, merged in their order: an invocation an element of a head.
 layout(local_size_x = 64) in;
-layout(constant_id = 1) const uint kValueDim = 1;
-layout(constant_id = 2) const uint kSinks = 0;
+#define WORKGROUP_SIZE(id, field, value)
+#include "backends/vulkan/glsl/constants.glsl"
+#include "backends/vulkan/ops/attention.def"
 
 layout(push_constant, scalar) uniform Push {
   Step step;

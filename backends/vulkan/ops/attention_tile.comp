@@ -9,17 +9,9 @@
 // memory. Lane l of each of the kParts parts has query l; a part computes the scores of a stretch of
 // a page's tokens, and mixes a stretch of the values' elements. All is summed in the order of
 // attention.comp, so that a row has the same bits by either.
-layout(local_size_x_id = 1) in;
-layout(constant_id = 2) const uint kValueType = 0;
-layout(constant_id = 3) const uint kKeyDim = 1;
-layout(constant_id = 4) const uint kValueDim = 1;
-layout(constant_id = 5) const uint kAcross = 0;
-layout(constant_id = 6) const uint kSinks = 0;
-// Keys or values are whole in the sense of four_of.
-layout(constant_id = 7) const uint kKeysWhole = 0;
-layout(constant_id = 8) const uint kValuesWhole = 0;
-layout(constant_id = 9) const uint kLanes = 32;
-layout(constant_id = 10) const uint kParts = 4;
+#define WORKGROUP_SIZE(id, field, value) layout(local_size_x_id = id) in;
+#include "backends/vulkan/glsl/constants.glsl"
+#include "backends/vulkan/ops/attention.def"
 
 layout(push_constant, scalar) uniform Push {
   Step step;
@@ -35,6 +27,7 @@ layout(push_constant, scalar) uniform Push {
   uint key_dim;  // as kKeyDim, but no constant: drivers would unroll loops over it
 };
 
+const uint kLanes = kQueries;  // of a part
 const uint kTokens = kPageTokens / kParts;                   // of a part
 const uint kMix = (kValueDim + 4 * kParts - 1) / (4 * kParts) * 4;  // elements of a part
 const uint kThreads = kLanes * kParts;
@@ -74,7 +67,7 @@ void score_page(uint64_t keys, uint64_t query, inout float score[kTokens]) {
         const uint i = from + j / (kPageTokens / 4);
         vec4 k = vec4(0);
         if (i < key_dim) {
-          k = four_of(kCacheType, true, keys, i * kPageTokens + j % (kPageTokens / 4) * 4, 0);
+          k = four_of(kKeyType, true, keys, i * kPageTokens + j % (kPageTokens / 4) * 4, 0);
         }
         piece[j] = k;
       } else {
@@ -82,7 +75,7 @@ void score_page(uint64_t keys, uint64_t query, inout float score[kTokens]) {
         const uint i = j / kPageTokens * 4;
         vec4 k = vec4(0);
         if (from + i < key_dim) {
-          k = four_of(kCacheType, kKeysWhole != 0, keys + t * k_row, from + i, key_dim);
+          k = four_of(kKeyType, kKeysWhole != 0, keys + t * k_row, from + i, key_dim);
         }
         [[unroll]] for (uint e = 0; e < 4; ++e) {
           piece[(i + e) * (kPageTokens / 4) + t / 4][t % 4] = k[e];

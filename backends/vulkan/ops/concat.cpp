@@ -15,8 +15,14 @@ void record(const NodeCall& call) {
   const Operand& b = call.inputs[1];
   const Operand& y = call.outputs[0];
   call.recorder.dispatch("concat",
-                         Push{call.step, a.address, b.address, y.address, shape_of(y),
-                              strides_of(a), strides_of(b), a.size(0)},
+                         Push{.step = call.step,
+                              .a = a.address,
+                              .b = b.address,
+                              .y = y.address,
+                              .shape = shape_of(y),
+                              .a_strides = strides_of(a),
+                              .b_strides = strides_of(b),
+                              .width = a.size(0)},
                          elements_of(y));
 }
 

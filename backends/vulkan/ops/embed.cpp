@@ -20,9 +20,16 @@ void record(const NodeCall& call) {
   const std::string shader = "embed_" + std::string(dtype_info(table.value->desc.type).ident);
   constexpr int64_t kGroup = 64 * 32;  // weights of a workgroup
   call.recorder.dispatch(shader,
-                         Push{call.step, table.address, tokens.address, y.address, table.size(0),
-                              table.size(1), y.stride(2), shape_of(y).rows,
-                              call.params<op::Embed>().scale, plane_offsets(table.value->desc)},
+                         Push{.step = call.step,
+                              .w = table.address,
+                              .tokens = tokens.address,
+                              .y = y.address,
+                              .width = table.size(0),
+                              .vocabulary = table.size(1),
+                              .y_stride = y.stride(2),
+                              .rows = shape_of(y).rows,
+                              .factor = call.params<op::Embed>().scale,
+                              .planes = plane_offsets(table.value->desc)},
                          {div_ceil(table.dim(0), kGroup), y.dim(2), 1});
 }
 

@@ -15,10 +15,17 @@ void record(const NodeCall& call) {
   const Operand& gate = call.inputs[0];
   const Operand& up = call.inputs[1];
   const Operand& y = call.outputs[0];
-  const uint32_t constants[] = {static_cast<uint32_t>(params.kind)};
+  const GluConstants constants{.kind = static_cast<uint32_t>(params.kind)};
   call.recorder.dispatch("glu", constants,
-                         Push{call.step, gate.address, up.address, y.address, shape_of(y),
-                              strides_of(gate), strides_of(up), params.alpha, params.limit},
+                         Push{.step = call.step,
+                              .gate = gate.address,
+                              .up = up.address,
+                              .y = y.address,
+                              .shape = shape_of(y),
+                              .gate_strides = strides_of(gate),
+                              .up_strides = strides_of(up),
+                              .alpha = params.alpha,
+                              .limit = params.limit},
                          elements_of(y));
 }
 

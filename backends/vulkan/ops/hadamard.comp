@@ -3,8 +3,8 @@
 
 // One workgroup a row of d0, in shared memory: log2(block) rounds of sums and differences.
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const uint block = 1;
-layout(constant_id = 1) const uint width = 1;  // d0
+#include "backends/vulkan/glsl/constants.glsl"
+#include "backends/vulkan/ops/hadamard.def"
 
 layout(push_constant, scalar) uniform Push {
   Step step;
@@ -14,7 +14,7 @@ layout(push_constant, scalar) uniform Push {
   float factor;  // 1 / √block
 };
 
-shared float values[width];
+shared float values[kWidth];
 
 void main() {
   const uint i1 = gl_WorkGroupID.y;
@@ -22,10 +22,10 @@ void main() {
   if (i2 >= step.rows[shape.rows]) return;
   const uint from = at(x_strides, i1, i2);
   const uint to = at(shape, i1, i2);
-  for (uint i = gl_LocalInvocationID.x; i < width; i += 64) values[i] = x.v[from + i];
-  for (uint stride = 1; stride < block; stride *= 2) {
+  for (uint i = gl_LocalInvocationID.x; i < kWidth; i += 64) values[i] = x.v[from + i];
+  for (uint stride = 1; stride < kBlock; stride *= 2) {
     barrier();
-    for (uint p = gl_LocalInvocationID.x; p < width / 2; p += 64) {
+    for (uint p = gl_LocalInvocationID.x; p < kWidth / 2; p += 64) {
       const uint i = p / stride * 2 * stride + p % stride;
       const float a = values[i];
       const float b = values[i + stride];
@@ -34,5 +34,5 @@ void main() {
     }
   }
   barrier();
-  for (uint i = gl_LocalInvocationID.x; i < width; i += 64) y.v[to + i] = values[i] * factor;
+  for (uint i = gl_LocalInvocationID.x; i < kWidth; i += 64) y.v[to + i] = values[i] * factor;
 }

@@ -23,10 +23,15 @@ void record(const NodeCall& call) {
   const Operand& x = call.inputs[0];
   const Operand& y = call.outputs[0];
   const int64_t block = call.params<op::Hadamard>().block;
-  const uint32_t constants[] = {static_cast<uint32_t>(block), x.size(0)};
+  const HadamardConstants constants{.block = static_cast<uint32_t>(block), .width = x.size(0)};
   const float factor = 1.0f / std::sqrt(static_cast<float>(block));
   call.recorder.dispatch("hadamard", constants,
-                         Push{call.step, x.address, y.address, shape_of(y), strides_of(x), factor},
+                         Push{.step = call.step,
+                              .x = x.address,
+                              .y = y.address,
+                              .shape = shape_of(y),
+                              .x_strides = strides_of(x),
+                              .factor = factor},
                          {1, y.dim(1), y.dim(2)});
 }
 

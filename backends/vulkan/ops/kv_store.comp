@@ -3,6 +3,7 @@
 #include "backends/vulkan/glsl/cache.glsl"
 
 layout(local_size_x = 64) in;
+layout(constant_id = 0) const uint kCacheType = 0;
 
 layout(push_constant, scalar) uniform Push {
   Step step;

@@ -19,14 +19,20 @@ void record(const NodeCall& call) {
   const KvLayerLayout& at = call.kv_layout.layers[layer];
   const auto store = [&](const Operand& x, DType type, int64_t offset, int64_t stride,
                          int64_t element) {
-    const uint32_t constants[] = {*cache_type(type)};
+    const KvStoreConstants constants{.type = *cache_type(type)};
     const int64_t units = x.dim(0) / dtype_info(type).block_elements;
-    call.recorder.dispatch(
-        "kv_store", constants,
-        Push{call.step, x.address, call.inputs[2].address, call.inputs[3].address, strides_of(x),
-             x.size(0), static_cast<uint32_t>(at.kind), static_cast<uint32_t>(offset),
-             static_cast<uint32_t>(stride), static_cast<uint32_t>(element)},
-        {div_ceil<int64_t>(units, 64), x.dim(1), x.dim(2)});
+    call.recorder.dispatch("kv_store", constants,
+                           Push{.step = call.step,
+                                .x = x.address,
+                                .slots = call.inputs[2].address,
+                                .sequences = call.inputs[3].address,
+                                .x_strides = strides_of(x),
+                                .dim = x.size(0),
+                                .kind = static_cast<uint32_t>(at.kind),
+                                .offset = static_cast<uint32_t>(offset),
+                                .stride = static_cast<uint32_t>(stride),
+                                .element = static_cast<uint32_t>(element)},
+                           {div_ceil<int64_t>(units, 64), x.dim(1), x.dim(2)});
   };
   const KvGeometry& kv = call.graph.kv();
   store(call.inputs[0], kv.k_type, at.k_offset, at.k_row, at.k_element);
@@ -37,7 +43,7 @@ void record(const NodeCall& call) {
 }  // namespace
 
 const VulkanOp& kv_store_vulkan() {
-  static const VulkanOp op{OpId::KvStore, cache_supports, record};
+  static const VulkanOp op{OpId::KvStore, cache_supports, record, nullptr, CacheUse::writes};
   return op;
 }
 

@@ -1,9 +1,10 @@
+#include "backends/vulkan/matrix.h"
 #include "backends/vulkan/product.h"
 
 namespace infer::vulkan {
 
 const VulkanOp& matmul_vulkan() {
-  static const VulkanOp op{OpId::Matmul, product_supports, record_single_product};
+  static const VulkanOp op{OpId::Matmul, product_supports, record_single_product, matrix_scratch};
   return op;
 }
 

@@ -15,8 +15,14 @@ void record(const NodeCall& call) {
   const Operand& weights = call.inputs[1];
   const Operand& y = call.outputs[0];
   call.recorder.dispatch("moe_combine",
-                         Push{call.step, x.address, weights.address, y.address, shape_of(y),
-                              strides_of(x), strides_of(weights), x.size(1)},
+                         Push{.step = call.step,
+                              .x = x.address,
+                              .weights = weights.address,
+                              .y = y.address,
+                              .shape = shape_of(y),
+                              .x_strides = strides_of(x),
+                              .weight_strides = strides_of(weights),
+                              .used = x.size(1)},
                          elements_of(y));
 }
 

@@ -6,9 +6,8 @@
 // expert have no order, as what becomes of one does not depend on its group.
 const uint kLanes = 64;
 layout(local_size_x = kLanes) in;
-layout(constant_id = 0) const uint experts = 1;
-layout(constant_id = 1) const uint used = 1;
-layout(constant_id = 2) const uint kMost = 1;
+#include "backends/vulkan/glsl/constants.glsl"
+#include "backends/vulkan/ops/moe_group.def"
 
 layout(push_constant, scalar) uniform Push {
   Step step;
@@ -19,25 +18,25 @@ layout(push_constant, scalar) uniform Push {
   uint places;  // where in `groups` they begin
 };
 
-shared uint counts[experts];
-shared uint places_before[experts];
-shared uint groups_before[experts];
+shared uint counts[kExperts];
+shared uint places_before[kExperts];
+shared uint groups_before[kExperts];
 
 uint expert_of(uint i) {
-  return min(uint(ids.v[i / used * ids_stride + i % used]), experts - 1);
+  return min(uint(ids.v[i / kUsed * ids_stride + i % kUsed]), kExperts - 1);
 }
 
 void main() {
   const uint lane = gl_LocalInvocationIndex;
-  const uint all = step.rows[rows] * used;
-  for (uint e = lane; e < experts; e += kLanes) counts[e] = 0;
+  const uint all = step.rows[rows] * kUsed;
+  for (uint e = lane; e < kExperts; e += kLanes) counts[e] = 0;
   barrier();
   for (uint i = lane; i < all; i += kLanes) atomicAdd(counts[expert_of(i)], 1);
   barrier();
   if (lane == 0) {
     uint place = 0;
     uint group = 0;
-    for (uint e = 0; e < experts; ++e) {
+    for (uint e = 0; e < kExperts; ++e) {
       places_before[e] = place;
       groups_before[e] = group;
       place += counts[e];
@@ -46,7 +45,7 @@ void main() {
     groups.v[0] = int(group);
   }
   barrier();
-  for (uint e = lane; e < experts; e += kLanes) {
+  for (uint e = lane; e < kExperts; e += kLanes) {
     uint to = 4 + groups_before[e] * 4;
     for (uint done = 0; done < counts[e]; done += kMost) {
       groups.v[to] = int(e);
@@ -58,7 +57,7 @@ void main() {
   barrier();
   for (uint i = lane; i < all; i += kLanes) {
     const uint to = places + 2 * atomicAdd(places_before[expert_of(i)], 1);
-    groups.v[to] = int(i % used);
-    groups.v[to + 1] = int(i / used);
+    groups.v[to] = int(i % kUsed);
+    groups.v[to + 1] = int(i / kUsed);
   }
 }

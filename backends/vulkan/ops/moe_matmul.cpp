@@ -3,7 +3,8 @@
 namespace infer::vulkan {
 
 const VulkanOp& moe_matmul_vulkan() {
-  static const VulkanOp op{OpId::MoeMatmul, product_supports, record_single_product};
+  static const VulkanOp op{OpId::MoeMatmul, product_supports, record_single_product,
+                           expert_scratch};
   return op;
 }
 

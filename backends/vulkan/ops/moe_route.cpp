@@ -27,16 +27,26 @@ void record(const NodeCall& call) {
   const Operand& bias = call.inputs[1];
   const Operand& ids = call.outputs[0];
   const Operand& weights = call.outputs[1];
-  const uint32_t constants[] = {logits.size(0), static_cast<uint32_t>(p.groups),
-                                static_cast<uint32_t>(p.gating), bias.given() ? 1u : 0u,
-                                static_cast<uint32_t>(p.used)};
-  call.recorder.dispatch(
-      "moe_route", constants,
-      Push{call.step, logits.address, bias.address, ids.address, weights.address,
-           shape_of(ids).rows, logits.stride(2), ids.stride(2), weights.stride(2),
-           p.normalise ? 1u : 0u, static_cast<uint32_t>(p.groups_used),
-           static_cast<uint32_t>(p.group_best), p.scale},
-      {ids.dim(2), 1, 1});
+  const MoeRouteConstants constants{.experts = logits.size(0),
+                                    .groups = static_cast<uint32_t>(p.groups),
+                                    .gating = static_cast<uint32_t>(p.gating),
+                                    .biased = bias.given() ? 1u : 0u,
+                                    .used = static_cast<uint32_t>(p.used)};
+  call.recorder.dispatch("moe_route", constants,
+                         Push{.step = call.step,
+                              .logits = logits.address,
+                              .bias = bias.address,
+                              .ids = ids.address,
+                              .weights = weights.address,
+                              .rows = shape_of(ids).rows,
+                              .logits_stride = logits.stride(2),
+                              .ids_stride = ids.stride(2),
+                              .weights_stride = weights.stride(2),
+                              .normalise = p.normalise ? 1u : 0u,
+                              .groups_used = static_cast<uint32_t>(p.groups_used),
+                              .group_best = static_cast<uint32_t>(p.group_best),
+                              .factor = p.scale},
+                         {ids.dim(2), 1, 1});
 }
 
 }  // namespace

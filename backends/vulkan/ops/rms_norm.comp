@@ -2,8 +2,9 @@
 #include "backends/vulkan/glsl/common.glsl"
 #include "backends/vulkan/glsl/norm.glsl"
 
-layout(local_size_x_id = 1) in;
-layout(constant_id = 0) const uint weighted = 0;
+#define WORKGROUP_SIZE(id, field, value) layout(local_size_x_id = id) in;
+#include "backends/vulkan/glsl/constants.glsl"
+#include "backends/vulkan/ops/rms_norm.def"
 
 layout(push_constant, scalar) uniform Push {
   Step step;
@@ -23,6 +24,6 @@ void main() {
   const float factor = norm_factor(x, from, shape.d0, eps);
   for (uint i = gl_LocalInvocationIndex; i < shape.d0; i += gl_WorkGroupSize.x) {
     const float value = normed_value(x.v[from + i], factor);
-    y.v[to + i] = weighted != 0 ? weighted_value(value, weight.v[i]) : value;
+    y.v[to + i] = kWeighted != 0 ? weighted_value(value, weight.v[i]) : value;
   }
 }

@@ -18,10 +18,15 @@ void record(const NodeCall& call) {
   const Operand& y = call.outputs[0];
   const uint32_t lanes =
       std::min(call.tuning.row_lanes, x.size(0) < 512 ? 64u : 256u);  // heads are short
-  const uint32_t constants[] = {weight.given() ? 1u : 0u, lanes};
+  const RmsNormConstants constants{.workgroup = lanes, .weighted = weight.given() ? 1u : 0u};
   call.recorder.dispatch("rms_norm", constants,
-                         Push{call.step, x.address, weight.address, y.address, shape_of(y),
-                              strides_of(x), call.params<op::RmsNorm>().eps},
+                         Push{.step = call.step,
+                              .x = x.address,
+                              .weight = weight.address,
+                              .y = y.address,
+                              .shape = shape_of(y),
+                              .x_strides = strides_of(x),
+                              .eps = call.params<op::RmsNorm>().eps},
                          {1, y.dim(1), y.dim(2)});
 }
 

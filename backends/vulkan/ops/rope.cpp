@@ -14,10 +14,16 @@ void record(const NodeCall& call) {
   const Operand& x = call.inputs[0];
   const Operand& table = call.inputs[1];
   const Operand& y = call.outputs[0];
-  const uint32_t constants[] = {static_cast<uint32_t>(call.params<op::Rope>().style)};
+  const RopeConstants constants{.style = static_cast<uint32_t>(call.params<op::Rope>().style)};
   call.recorder.dispatch("rope", constants,
-                         Push{call.step, x.address, table.address, y.address, shape_of(y),
-                              strides_of(x), strides_of(table), table.size(1)},
+                         Push{.step = call.step,
+                              .x = x.address,
+                              .table = table.address,
+                              .y = y.address,
+                              .shape = shape_of(y),
+                              .x_strides = strides_of(x),
+                              .table_strides = strides_of(table),
+                              .pairs = table.size(1)},
                          elements_of(y));
 }
 

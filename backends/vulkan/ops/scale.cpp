@@ -14,8 +14,12 @@ void record(const NodeCall& call) {
   const Operand& x = call.inputs[0];
   const Operand& y = call.outputs[0];
   call.recorder.dispatch("scale",
-                         Push{call.step, x.address, y.address, shape_of(y), strides_of(x),
-                              call.params<op::Scale>().factor},
+                         Push{.step = call.step,
+                              .x = x.address,
+                              .y = y.address,
+                              .shape = shape_of(y),
+                              .x_strides = strides_of(x),
+                              .factor = call.params<op::Scale>().factor},
                          elements_of(y));
 }
 

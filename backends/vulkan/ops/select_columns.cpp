@@ -14,8 +14,13 @@ void record(const NodeCall& call) {
   const Operand& x = call.inputs[0];
   const Operand& y = call.outputs[0];
   call.recorder.dispatch("select_columns",
-                         Push{call.step, x.address, call.inputs[1].address, y.address, shape_of(y),
-                              strides_of(x), static_cast<int32_t>(x.dim(0))},
+                         Push{.step = call.step,
+                              .x = x.address,
+                              .indices = call.inputs[1].address,
+                              .y = y.address,
+                              .shape = shape_of(y),
+                              .x_strides = strides_of(x),
+                              .width = static_cast<int32_t>(x.dim(0))},
                          elements_of(y));
 }
 

@@ -12,10 +12,14 @@ struct Push {
 void record(const NodeCall& call) {
   const Operand& x = call.inputs[0];
   const Operand& y = call.outputs[0];
-  call.recorder.dispatch(
-      "select_rows",
-      Push{call.step, x.address, call.inputs[1].address, y.address, shape_of(y), strides_of(x)},
-      elements_of(y));
+  call.recorder.dispatch("select_rows",
+                         Push{.step = call.step,
+                              .x = x.address,
+                              .indices = call.inputs[1].address,
+                              .y = y.address,
+                              .shape = shape_of(y),
+                              .x_strides = strides_of(x)},
+                         elements_of(y));
 }
 
 }  // namespace

@@ -14,8 +14,12 @@ void record(const NodeCall& call) {
   const Operand& x = call.inputs[0];
   const Operand& y = call.outputs[0];
   call.recorder.dispatch("softcap",
-                         Push{call.step, x.address, y.address, shape_of(y), strides_of(x),
-                              call.params<op::Softcap>().cap},
+                         Push{.step = call.step,
+                              .x = x.address,
+                              .y = y.address,
+                              .shape = shape_of(y),
+                              .x_strides = strides_of(x),
+                              .cap = call.params<op::Softcap>().cap},
                          elements_of(y));
 }
 

@@ -9,12 +9,6 @@
 // column has one of its own. Neither depends on what else is computed.
 #include "backends/vulkan/glsl/product.glsl"
 
-layout(constant_id = 11) const uint kTileRows = 32;
-layout(constant_id = 12) const uint kTileColumns = 32;
-layout(constant_id = 13) const uint kOwnRows = 1;
-layout(constant_id = 14) const uint kOwnColumns = 1;
-layout(constant_id = 15) const uint kPieces = 1;  // of a step; the lanes are kPieces * kTileRows
-
 const uint kQuads = kPieces * 8;     // of a row or a column in a step, four values each
 const uint kStride = kQuads + 2;     // in quads: rows of 16 bytes begin at different banks
 const uint kOwn = kOwnRows * kOwnColumns;

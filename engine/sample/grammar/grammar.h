@@ -199,7 +199,6 @@ class GrammarBuilder {
   RuleId add_counted_rule(std::string name, uint32_t min, uint32_t max);
   /// Valid until the next rule is added.
   RuleGraph& graph(RuleId rule) { return graphs_[rule]; }
-  size_t rule_count() const { return graphs_.size(); }
   /// Whether the grammar has grown beyond kMaxGrammarSize: what makes it may stop, compile() will
   /// refuse.
   bool too_large() const { return size_ > kMaxGrammarSize; }

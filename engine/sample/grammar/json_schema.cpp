@@ -182,8 +182,4 @@ Result<std::shared_ptr<const CompiledGrammar>> compile_json_schema(std::string_v
   return SchemaCompiler(document).compile();
 }
 
-Result<std::shared_ptr<const CompiledGrammar>> compile_json_object() {
-  return compile_json_schema(R"({"type": "object"})");
-}
-
 }  // namespace infer

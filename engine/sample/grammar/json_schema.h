@@ -35,7 +35,4 @@ inline constexpr uint32_t kMaxSchemaNesting = 256;
 /// unsupported for what is refused.
 Result<std::shared_ptr<const CompiledGrammar>> compile_json_schema(std::string_view json);
 
-/// Any JSON object.
-Result<std::shared_ptr<const CompiledGrammar>> compile_json_object();
-
 }  // namespace infer

@@ -176,10 +176,4 @@ std::unique_ptr<Constraint> make_constraint(std::shared_ptr<TokenGrammar> gramma
   return std::make_unique<GrammarConstraint>(std::move(grammar));
 }
 
-Result<std::unique_ptr<Constraint>> make_constraint(std::shared_ptr<const CompiledGrammar> grammar,
-                                                    std::shared_ptr<const TokenTrie> tokens) {
-  INFER_TRY(auto shared, TokenGrammar::create(std::move(grammar), std::move(tokens)));
-  return make_constraint(std::move(shared));
-}
-
 }  // namespace infer

@@ -49,8 +49,4 @@ class TokenGrammar {
 /// The constraint of a sequence whose text is still empty.
 std::unique_ptr<Constraint> make_constraint(std::shared_ptr<TokenGrammar> grammar);
 
-/// The same, sharing nothing with other sequences. Errors as TokenGrammar::create.
-Result<std::unique_ptr<Constraint>> make_constraint(std::shared_ptr<const CompiledGrammar> grammar,
-                                                    std::shared_ptr<const TokenTrie> tokens);
-
 }  // namespace infer

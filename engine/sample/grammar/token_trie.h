@@ -45,10 +45,6 @@ class TokenTrie {
   std::span<const int32_t> tokens_at(uint32_t node) const {
     return {tokens_.data() + nodes_[node].tokens, tokens_.data() + nodes_[node + 1].tokens};
   }
-  /// Of the node and all below it.
-  std::span<const int32_t> tokens_within(uint32_t node) const {
-    return {tokens_.data() + nodes_[node].tokens, tokens_.data() + nodes_[nodes_[node].end].tokens};
-  }
   /// The bytes of a token that is in the trie, else nothing.
   std::string_view bytes(int32_t token) const;
   size_t longest() const { return longest_; }

@@ -8,7 +8,7 @@
 #include "infer/infer.hpp"
 #include "tests/devices.h"
 #include "tests/kept_devices.h"
-#include "tests/models/golden.h"
+#include "tests/golden/golden.h"
 
 namespace infer::test {
 namespace {

@@ -162,7 +162,7 @@ TEST_CASE("bit flips and truncations of a configuration give a typed error or a 
   int opened = 0;
   const auto open = [&] {
     const auto source = open_weights(directory.dir.path(""));
-    const auto model = source ? create_model(**source) : tl::unexpected(source.error());
+    const auto model = source ? read_model(**source) : tl::unexpected(source.error());
     if (model) ++opened;
     if (!model) {
       CHECK(model.error().code() != StatusCode::internal);

@@ -1,4 +1,4 @@
-#include "tests/models/golden.h"
+#include "tests/golden/golden.h"
 
 #include <doctest.h>
 
@@ -63,7 +63,8 @@ std::vector<std::vector<float>> evaluate_in_pieces(const GoldenModel& model,
   options.load.cache_type_k = options.cache;
   options.load.cache_type_v = options.cache_v != nullptr ? options.cache_v : options.cache;
   options.load.output_rows = std::min(options.load.batch_rows, 64);
-  const Result<std::unique_ptr<Engine>> engine = Engine::load(model.path, options.load);
+  const Result<std::unique_ptr<Engine>> engine =
+      Engine::Impl::open(model.path, options.load, options.open);
   REQUIRE_MESSAGE(engine.has_value(), (engine ? std::string() : engine.error().message()));
   std::vector<std::vector<float>> results;
   for (const size_t piece : pieces) {

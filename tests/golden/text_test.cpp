@@ -36,7 +36,7 @@ std::string complete(Engine& engine, const std::string& prompt, const GenerateOp
 }  // namespace
 
 TEST_CASE("the greedy text of a trained model is the recorded one") {
-  // Recorded in float64 by tests/models/reference/make_continuations.py.
+  // Recorded in float64 by tests/golden/reference/make_continuations.py.
   const auto recorded = nlohmann::json::parse(read_text(data_path("demo_continuations.json")));
   std::vector<LoadOptions> loads(4);
   for (size_t i = 0; i < 3; ++i) loads[i].threads = std::vector{1, 2, 7}[i];

@@ -10,7 +10,7 @@
 #include "engine/ops/op.h"
 #include "engine/session/engine_impl.h"
 #include "infer/jobs.hpp"
-#include "tests/models/golden.h"
+#include "tests/golden/golden.h"
 #include "tests/support.h"
 
 using namespace infer;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "infer/infer.hpp"
+#include "tests/validation.h"
 
 namespace infer::test {
 
@@ -30,6 +31,7 @@ struct EvaluateOptions {
   const char* cache = "f32";      ///< type of keys and values
   const char* cache_v = nullptr;  ///< of values, where it is another
   bool step_by_step = false;      ///< one evaluate() call a token
+  OpenDevice open = opener();
 };
 
 /// Logits of every position; a failure fails the test.

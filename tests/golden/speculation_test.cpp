@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "infer/infer.hpp"
-#include "tests/models/golden.h"
+#include "tests/golden/golden.h"
 #include "tests/support.h"
 
 using namespace infer;

@@ -55,7 +55,7 @@ void write_checkpoint(const TempDir& dir, const std::string& config,
                       const std::vector<Given>& tensors) {
   write_bytes(dir.path("config.json"), bytes_of(config));
   const std::string path = dir.path("model.safetensors");
-  const auto sink = create_model("safetensors", path, Metadata(path)).value();
+  const auto sink = create_model_file("safetensors", path, Metadata(path)).value();
   std::vector<std::byte> data;
   for (const Given& t : tensors) {
     const TensorDesc desc = make_tensor(t.type, t.shape).value();
@@ -362,7 +362,7 @@ TEST_CASE("a golden model as a checkpoint has the same logits to the bit") {
     return name;
   };
   const std::string path = dir.path("model.safetensors");
-  const auto sink = create_model("safetensors", path, Metadata(path)).value();
+  const auto sink = create_model_file("safetensors", path, Metadata(path)).value();
   std::vector<std::byte> data;
   for (const Weight& weight : source->weights()) {
     REQUIRE(sink->declare(name_of(weight.name), weight.desc).ok());

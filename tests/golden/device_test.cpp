@@ -9,8 +9,8 @@
 #include "engine/backend/device.h"
 #include "infer/infer.hpp"
 #include "tests/devices.h"
+#include "tests/golden/golden.h"
 #include "tests/kept_devices.h"
-#include "tests/models/golden.h"
 #include "tests/support.h"
 
 namespace infer::test {
@@ -62,7 +62,7 @@ TEST_CASE("devices: what is planned is what is allocated") {
       options.context = 300;
       const Result<MemoryReport> planned = plan_model(model.path, options);
       REQUIRE(planned.has_value());
-      const Result<std::unique_ptr<Engine>> engine = Engine::load(model.path, options);
+      const Result<std::unique_ptr<Engine>> engine = load_watched(model.path, options);
       REQUIRE(engine.has_value());
       const MemoryReport used = (*engine)->memory();
       CHECK(used.weights == planned->weights);

@@ -8,7 +8,7 @@
 
 #include "engine/session/engine_impl.h"
 #include "infer/infer.hpp"
-#include "tests/models/golden.h"
+#include "tests/golden/golden.h"
 #include "tests/support.h"
 
 using namespace infer;
@@ -70,7 +70,7 @@ TEST_CASE("what is planned is what is allocated, and one program serves every de
       options.context = context;
       const Result<MemoryReport> planned = plan_model(model.path, options);
       REQUIRE(planned.has_value());
-      const Result<std::unique_ptr<Engine>> engine = Engine::load(model.path, options);
+      const Result<std::unique_ptr<Engine>> engine = load_watched(model.path, options);
       REQUIRE(engine.has_value());
       const MemoryReport used = (*engine)->memory();
       CHECK(used.weights == planned->weights);

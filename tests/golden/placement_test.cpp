@@ -8,8 +8,8 @@
 #include "engine/backend/device.h"
 #include "infer/infer.hpp"
 #include "tests/devices.h"
+#include "tests/golden/golden.h"
 #include "tests/kept_devices.h"
-#include "tests/models/golden.h"
 #include "tests/support.h"
 
 namespace infer::test {
@@ -44,7 +44,7 @@ std::vector<GoldenModel> some_models() {
 }
 
 std::vector<int32_t> greedy(const GoldenModel& model, const LoadOptions& load) {
-  const auto engine = Engine::load(model.path, load);
+  const auto engine = load_watched(model.path, load);
   REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
   const auto session = (*engine)->open_session().value();
   std::vector<int32_t> made;
@@ -128,7 +128,7 @@ TEST_CASE("placement: each device holds what was planned for it") {
       for (const int32_t n : {0, 1, 2, 99}) {
         INFO(model.name << " on " << names << " " << n);
         const MemoryReport plan = plan_model(model.path, on(names, n)).value();
-        const auto engine = Engine::load(model.path, on(names, n));
+        const auto engine = load_watched(model.path, on(names, n));
         REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
         const MemoryReport used = (*engine)->memory();
         REQUIRE(used.devices.size() == plan.devices.size());
@@ -188,14 +188,14 @@ TEST_CASE("placement: a session is saved and goes on wherever its layers are") {
     };
     const std::string path = dir.path("session");
     for (const int32_t from : {0, 1, 99}) {
-      const auto saving = Engine::load(model.path, on(device, from)).value();
+      const auto saving = load_watched(model.path, on(device, from)).value();
       const auto saved = saving->open_session().value();
       REQUIRE(saved->evaluate(tokens, {}).ok());
       REQUIRE(saved->save(path).ok());
       const std::vector<float> expected = next(*saved);
       for (const int32_t to : {0, 1, 2, 99}) {
         INFO(model.name << " from " << from << " to " << to);
-        const auto engine = Engine::load(model.path, on(device, to)).value();
+        const auto engine = load_watched(model.path, on(device, to)).value();
         const auto session = engine->open_session().value();
         const Status status = session->restore(path);
         REQUIRE_MESSAGE(status.ok(), status.message());
@@ -228,7 +228,7 @@ TEST_CASE("placement: what sessions share lies on every device") {
                   .ok());
       return last;
     };
-    const auto engine = Engine::load(model.path, on(device, 2)).value();
+    const auto engine = load_watched(model.path, on(device, 2)).value();
     const auto first = engine->open_session().value();
     REQUIRE(first->evaluate(tokens, {}).ok());
     const auto copy = engine->open_session().value();

@@ -66,7 +66,7 @@ std::vector<std::byte> read_pipelines(const PhysicalDevice& device) {
   if (!file || file->size() < sizeof(Header) || file->size() > kMostBytes) return {};
   // The driver parses these bytes, and it trusts them.
   if (const Status trusted = file->written_by_user(); !trusted.ok()) {
-    log(LogLevel::warning, "kept compiled shaders are not used: {}", trusted.message());
+    log(LogLevel::warning, "the saved compiled shaders are not used: {}", trusted.message());
     return {};
   }
   std::vector<std::byte> all(file->size());

@@ -79,8 +79,8 @@ bool Grammars::settle(const std::shared_ptr<Entry>& entry) {
   if (entry->grammar != nullptr) {
     entry->failure =
         error(StatusCode::does_not_fit,
-              "no room for this grammar of {}: those of other running calls have "
-              "nearly all of the {} that grammars may take",
+              "this grammar needs {}, but the grammars of other running calls take nearly all of "
+              "the {} that grammars may use; try again when a call has ended",
               format_bytes(static_cast<int64_t>(entry->grammar->bytes())), format_bytes(most_));
     entry->grammar.reset();
   }

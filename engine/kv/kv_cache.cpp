@@ -174,8 +174,9 @@ Status KvCache::copy_tail(Table& t, size_t kind) {
 Status KvCache::reserve(SequenceId id, int64_t count) {
   Table& t = table(id);
   if (t.length + count > options_.context) {
-    return error(StatusCode::does_not_fit, "the context is full: {} tokens after {}, it holds {}",
-                 count, t.length, options_.context);
+    return error(StatusCode::does_not_fit,
+                 "the context is full: {} more tokens after {}, it holds {}", count, t.length,
+                 options_.context);
   }
   const int64_t wanted = pages_for(t.length + count);
   for (size_t k = 0; k < pools_.size(); ++k) {

@@ -93,13 +93,13 @@ class Planner {
     PlanRequest mapped = request;
     mapped.weights_mapped = mapped.spill = true;
     if (!request.spill && fits(mapped)) {
-      text += "; with --spill it runs, slowly, from the file";
+      text += "; with --spill it runs from the file, slowly";
     }
     PlanRequest larger = request;
     larger.memory_limit = int64_t{1} << 60;
     larger.pretend = true;
     if (const Result<MemoryPlan> free = plan(larger)) {
-      text += fmt::format("; --memory {} and as much free memory would do",
+      text += fmt::format("; it fits with --memory {} if that much memory is free",
                           format_bytes(free->total() + (free->total() >> 8)));
     }
     return text;
@@ -309,11 +309,12 @@ class Planner {
     if (const size_t m = short_of(); m < pages.size()) {
       const MemoryBudget& budget = plan.budgets[m];
       const int64_t weights = plan.used(budget, Purpose::weights);
-      return fail(StatusCode::does_not_fit,
-                  "the weights do not fit: they need {}{} and {} of work space, {} has {} free",
-                  format_bytes(weights), plan.spilled ? " at a time" : "",
-                  format_bytes(plan.used(budget) + pages[m] - weights), budget.name,
-                  format_bytes(budget.available));
+      return fail(
+          StatusCode::does_not_fit,
+          "the weights do not fit: they need {}{}, and {} more for the work space; {} has {} free",
+          format_bytes(weights), plan.spilled ? " at a time" : "",
+          format_bytes(plan.used(budget) + pages[m] - weights), budget.name,
+          format_bytes(budget.available));
     }
     INFER_CHECK_R(choose_context(request, plan));
     return plan;
@@ -337,7 +338,7 @@ class Planner {
     for (const Purpose purpose : {Purpose::activations, Purpose::scratch}) {
       if (of(own, purpose) <= devices_[d]->largest_buffer()) continue;
       return error(StatusCode::does_not_fit,
-                   "steps of {} tokens need {} of {} in one piece, {} gives at most {}", rows,
+                   "steps of {} tokens need a buffer of {} for {}, {} allows at most {}", rows,
                    format_bytes(of(own, purpose)), purpose_name(purpose), infos_[d].name,
                    format_bytes(devices_[d]->largest_buffer()));
     }
@@ -392,8 +393,8 @@ class Planner {
     // Slots and positions are 32-bit; beyond that the sums below could wrap as well.
     if (request.context > INT32_MAX) {
       return error(StatusCode::does_not_fit,
-                   "a context of {} tokens does not fit: at most {} can be counted",
-                   request.context, INT32_MAX);
+                   "a context of {} tokens does not fit: the limit is {} tokens", request.context,
+                   INT32_MAX);
     }
     plan.context = request.context;
     if (plan.context <= 0) {

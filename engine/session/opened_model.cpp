@@ -45,7 +45,8 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(const std::string& nam
     const std::string name = names.substr(begin, end - begin);
     if (name.empty()) {
       return fail(StatusCode::invalid_argument,
-                  "device '{}': expected names parted by commas, such as vulkan:0,vulkan:1", names);
+                  "device '{}': expected names separated by commas, such as vulkan:0,vulkan:1",
+                  names);
     }
     if (name != "cpu" && name != "cpu:0") others.push_back(name);
     begin = end + 1;

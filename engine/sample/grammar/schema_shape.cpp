@@ -409,7 +409,7 @@ Result<Shapes> ShapeMaker::negate(const Shape& s, NodeId at, std::string_view ke
   const auto refuse = [&](std::string_view what) {
     return document_.failure(
         StatusCode::unsupported, at, keyword,
-        std::string("the opposite of ") + std::string(what) + " cannot be promised");
+        std::string("the opposite of ") + std::string(what) + " cannot be guaranteed");
   };
   Shapes out;
   const auto add = [&](uint8_t types) -> Shape& {

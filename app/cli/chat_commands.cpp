@@ -16,7 +16,7 @@ namespace {
 
 bool has_role(const Json& message, const char* role) { return message.value("role", "") == role; }
 
-/// What a message says: its content, or the texts in it where it is a list of parts.
+/// The text of a message: its content, or the joined texts if the content is a list of parts.
 std::string text_of(const Json& message) {
   const auto content = message.find("content");
   if (content == message.end()) return {};

@@ -61,7 +61,7 @@ bool is_named(int descriptor, const fs::path& path) {
          open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
 }
 
-/// The lock of a file; waits for whoever holds it.
+/// The lock of a file. Waits while another process holds it.
 Result<std::unique_ptr<Descriptor>> take_lock(const Connection& connection, const fs::path& path,
                                               const std::string& what) {
   for (bool told = false;;) {

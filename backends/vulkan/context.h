@@ -57,7 +57,7 @@ class Commands {
   Commands& operator=(const Commands&) = delete;
 
   Status create();
-  /// Begins recording anew; `once`: it will be submitted once.
+  /// Begins a new recording. `once`: it will be submitted only once.
   Status begin(bool once);
   Status end();
   Status submit();

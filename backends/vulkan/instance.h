@@ -55,7 +55,7 @@ struct PhysicalDevice {
   int64_t largest_allocation = 0;
   Status usable;  ///< unsupported, with the feature that is missing
 
-  /// Bytes of device-local memory, and of them those that may be allocated now.
+  /// Bytes of device-local memory: all, and those that may be allocated now.
   int64_t memory_total() const;
   int64_t memory_free() const;
   DeviceInfo info() const;
@@ -65,7 +65,8 @@ struct PhysicalDevice {
 /// others before processors, then the one with most memory. −1: none is usable.
 int32_t best_device(std::span<const PhysicalDevice> devices);
 
-/// Shared by all devices that are open; made anew once the last of them is gone.
+/// Shared by all open devices. When the last device is closed, it is destroyed; the next device
+/// creates a new one.
 class Instance {
  public:
   /// device: there is no loader, or it makes no instance.

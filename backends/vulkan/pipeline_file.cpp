@@ -84,7 +84,7 @@ Status write_pipelines(const PhysicalDevice& device, std::span<const std::byte> 
   if (path.empty()) return {};
   std::error_code failed;
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  // Nobody else may write here, whatever the umask is: read_pipelines() looks at that.
+  // No other user may write here, whatever the umask is: read_pipelines() checks that.
   std::filesystem::create_directories(folder, failed);
   if (!failed) {
     using std::filesystem::perms;

@@ -141,7 +141,7 @@ Result<MixModel> mix_model(const WeightSource& source, const std::string& arch, 
   return model;
 }
 
-/// Weights of which there is the same to say.
+/// Weights that share a message.
 struct Weights {
   std::string first;
   int64_t count = 0;

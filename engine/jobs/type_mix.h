@@ -11,7 +11,7 @@
 
 namespace infer {
 
-/// What of a model decides over the types of its weights.
+/// The properties of a model that decide the types of its weights.
 struct MixModel {
   std::string_view arch;
   int64_t layers = 0;

@@ -10,8 +10,8 @@
 namespace infer {
 namespace {
 
-/// Context when nobody asked for one: long enough for a conversation, at most what it was trained
-/// for, and no more than half of what the weights leave free.
+/// The default context: long enough for a conversation, at most the context that the model was
+/// trained for, and at most half of the memory that the weights leave free.
 constexpr int64_t kDefaultContext = 4096;
 
 /// The fewest rows that a step is cut down to, and the least context worth it where none is asked.
@@ -106,7 +106,7 @@ class Planner {
   }
 
  private:
-  /// The first that fits: with the types asked for, then with those that may be taken instead.
+  /// The first plan that fits: with the cache types asked for, then with q8_0 if that is allowed.
   Result<MemoryPlan> plan_placed(const PlanRequest& request) {
     Result<MemoryPlan> plan = plan_types(request);
     const bool other = request.k_auto || request.v_auto;

@@ -63,7 +63,7 @@ struct FormatDef {
   /// Begins a file of this format with this metadata; null where the format cannot be written.
   Result<std::unique_ptr<WeightSink>> (*create)(const std::string& path,
                                                 const Metadata& metadata) = nullptr;
-  /// The vocabulary alone, with whatever weights or none beside it; null where it is part of the
+  /// Reads only the vocabulary, whatever weights are in the path; null if it is part of the
   /// model's file. not_found if the path has none.
   Result<TokenizerSpec> (*vocabulary)(const std::string& path) = nullptr;
 };

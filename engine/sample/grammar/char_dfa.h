@@ -83,7 +83,7 @@ class CharNfa {
   }
   bool too_large() const { return nodes_.size() > kMaxNodes; }
 
-  /// The strings of which a part matches where `anywhere`, else those that match as a whole.
+  /// The strings that match as a whole, or, with `anywhere`, those with a part that matches.
   Result<CharDfa> determinise(bool anywhere, CharWork& work) const;
 
  private:

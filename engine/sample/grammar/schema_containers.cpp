@@ -106,7 +106,7 @@ Result<CharDfa> SchemaCompiler::names_of(const Shape& s) {
   return all;
 }
 
-/// The names that may be written but for those of `listed` and those that are excluded.
+/// The names that may be written, except those of `listed` and the excluded ones.
 Result<CharDfa> SchemaCompiler::other_names(const Shape& s,
                                             const std::vector<std::string>& listed) {
   std::vector<std::string> excluded = listed;

@@ -19,7 +19,7 @@ constexpr size_t kMaxComparisons = 4'000'000;
 
 void add_all(auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); }
 
-/// The stricter of two bounds, of which `sign` 1 is a lower one.
+/// The stricter of two bounds. `sign` 1: lower bounds.
 void tighten(std::optional<NumberSpec::Bound>& bound, const std::optional<NumberSpec::Bound>& other,
              int sign) {
   if (!other) return;

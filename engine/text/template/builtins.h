@@ -58,7 +58,7 @@ struct Builtin {
 const Builtin* find_filter(std::string_view name);
 const Builtin* find_test(std::string_view name);
 const Builtin* find_global(std::string_view name);
-/// A method of the value's type. Those that would change the value have no `run`.
+/// A method of the value's type. Methods that would change the value have no `run`.
 const Builtin* find_method(const Value& value, std::string_view name);
 
 Result<Value> run_builtin(Interpreter& in, const Builtin& builtin, const Value& self,

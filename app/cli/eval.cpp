@@ -12,7 +12,7 @@
 namespace infer::cli {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "logits are written as they lie");
+static_assert(std::endian::native == std::endian::little, "logits are written as in memory");
 
 struct EvalArgs {
   EvalArgs() {

@@ -13,7 +13,7 @@
 
 namespace infer::safetensors {
 
-static_assert(std::endian::native == std::endian::little, "files are read as they lie");
+static_assert(std::endian::native == std::endian::little, "files are read as in memory");
 
 namespace {
 

@@ -69,7 +69,7 @@ class LatentModel final : public DecoderModel {
     absorbed_ = weight_index(r.source(), "blk.0.attn_k_b.weight") >= 0;
     q_latent_ = r.get_int("attention.q_lora_rank", 0, 0, kMaxWidth);
     latent_ = r.need_int("attention.kv_lora_rank", 1, kMaxWidth);
-    // Files with parted projections describe what is cached in key_length, and a head in _mla.
+    // In files with split projections key_length describes what is cached, and _mla a head.
     key_ = r.get_int("attention.key_length_mla", params.head_dim, 1, kMaxWidth);
     value_ = r.get_int("attention.value_length_mla", params.value_dim, 1, kMaxWidth);
     RopeSpec& rope = info_.ropes[0];

@@ -109,7 +109,7 @@ Result<std::vector<int32_t>> Conversation::all_tokens(const std::string& text) c
   return all;
 }
 
-/// The tokens to append to the session, of which it keeps what the text begins with.
+/// The tokens to append to the session. The session keeps its tokens that the text starts with.
 Result<std::vector<int32_t>> Conversation::new_tokens(const std::string& text) {
   if (static_cast<int64_t>(held_.size()) != session_->length()) spoken_.clear();
   const auto tokens_of = [&](std::string_view part, bool parse_special) {

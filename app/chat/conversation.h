@@ -1,8 +1,9 @@
-// A conversation with a model: messages rendered by its chat template, answers taken apart.
+// A conversation with a model. The chat template renders the messages to text; answers are split
+// into reasoning, content and calls of tools.
 //
-// The session keeps what it has computed: where the rendered text only grows, as most templates
-// have it, a turn computes its own tokens alone; where a template rewrites the past (leaves out
-// earlier reasoning, for instance), all from the first token that differs.
+// The session keeps the tokens it has computed. With most templates the rendered text only grows,
+// so a turn computes only its own tokens. If a template changes earlier text (for example, leaves
+// out earlier reasoning), a turn computes everything from the first token that differs.
 #pragma once
 
 #include <atomic>
@@ -22,39 +23,41 @@ struct Answer {
   GenerateResult result;
   std::string content, reasoning;
   std::vector<ToolCall> calls;
-  int64_t computed_tokens = 0;   ///< of the prompt: what the session did not hold already
-  int64_t dropped_messages = 0;  ///< the oldest ones, which the model did not see
+  int64_t computed_tokens = 0;   ///< tokens of the prompt that the session had to compute
+  int64_t dropped_messages = 0;  ///< oldest messages that the model did not see
 };
 
-/// Told the parts of an answer as they come; return false to end it.
+/// Receives the parts of an answer as they come. Returns false to end the answer.
 using EventFn = std::function<bool(const OutputEvent&)>;
 
-/// One thread. Functions that fail return Status or Result.
+/// Not thread-safe, except cancel().
 class Conversation {
  public:
-  /// `source`: the chat template; empty: the model's, and bad_file if that has none. `variables`:
-  /// an object with further variables of the template. The engine outlives it.
+  /// `source`: the chat template; empty: that of the model. `variables`: an object with further
+  /// variables for the template. The engine outlives the conversation. Errors: bad_file if the
+  /// model has no template.
   static Result<std::unique_ptr<Conversation>> open(Engine& engine, std::string source,
                                                     Json variables);
 
-  /// {"role", "content", …} each. A caller may change them at any time.
+  /// The messages, each {"role", "content", …}. The caller may change them between calls.
   Json& messages() { return messages_; }
   const Json& messages() const { return messages_; }
-  /// Generates the answer to the messages and appends it to them, also one that was ended early.
-  /// After a failure they are as before. does_not_fit: the messages fill the context. With
-  /// ContextOverflow::shift the model then sees less of them: the oldest turns are left out whole
-  /// (a message of the user and all up to the next one), but not the system message and not the
-  /// last turn. messages() keeps them all. It is a failure only if the last turn alone does not
-  /// fit.
+  /// Generates the answer to the messages and appends it, even if it was ended early. After a
+  /// failure the messages are unchanged. Errors: does_not_fit if the messages fill the context.
+  ///
+  /// With ContextOverflow::shift the model then sees fewer messages: whole turns are left out, the
+  /// oldest first. A turn is a message of the user and everything up to the next one. The system
+  /// message and the last turn always stay. messages() keeps all of them. It fails only if the last
+  /// turn alone does not fit.
   Result<Answer> answer(const GenerateOptions& options, const EventFn& on_event);
-  /// Ends a running answer() soon, also while the template is rendered; the answer then has what
-  /// was said until then. Any thread, and a signal handler.
+  /// Ends a running answer() soon, even while the template is rendered. The answer then has the
+  /// text generated so far. May be called from any thread and from a signal handler.
   void cancel() {
     cancelled_ = true;
     session_->cancel();
   }
-  /// What was too long for the context when the last answer() failed with does_not_fit: the
-  /// messages together, or the last turn alone. Nothing: it failed for another reason, or did not.
+  /// The reason if the last answer() failed with does_not_fit: all messages together are too long,
+  /// or the last turn alone is. `nothing` in all other cases.
   enum class TooLong { nothing, messages, last_turn };
   TooLong too_long() const { return too_long_; }
   /// Tokens of the last answer and all before it.
@@ -63,17 +66,17 @@ class Conversation {
  private:
   Conversation(Engine& engine, std::string source, Json variables);
 
-  /// What an answer continues.
+  /// The text that an answer continues.
   struct Prompt {
     std::string text;
-    std::vector<int32_t> tokens;  ///< those that the session does not hold
-    int64_t length = 0;           ///< all tokens of the text
+    std::vector<int32_t> tokens;  ///< tokens that the session does not hold yet
+    int64_t length = 0;           ///< number of all tokens of the text
   };
-  /// Drops turns where that is wanted and needed.
+  /// Drops turns if the options allow it and it is necessary.
   Result<Prompt> prompt(const GenerateOptions& options);
-  /// A caller may have changed the messages: what was dropped counts only if they begin with it.
+  /// Clears dropped_ if the messages no longer begin with it, since the caller may change them.
   void forget_dropped();
-  /// The messages but those of `dropped_`.
+  /// The messages without dropped_.
   Json seen() const;
   /// The text that the model continues.
   Result<std::string> render() const;
@@ -91,8 +94,8 @@ class Conversation {
   std::unique_ptr<Session> session_;
   std::atomic<bool> cancelled_{false};
   TooLong too_long_ = TooLong::nothing;
-  std::string spoken_;         ///< the text of the tokens held, special ones spelt out
-  std::vector<int32_t> held_;  ///< the session's tokens
+  std::string spoken_;         ///< text of held_, with special tokens spelt out
+  std::vector<int32_t> held_;  ///< tokens that the session holds
 };
 
 }  // namespace infer::chat

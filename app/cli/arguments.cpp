@@ -220,7 +220,7 @@ void declare_running(Options options, ModelArgs& args, const char* step_names) {
   // llama.cpp tells a logical from a physical batch. A step here is one batch: the names are one.
   options
       .add(step_names, "N", args.step_tokens,
-           "Tokens that one step computes at most; without it 512, fewer where memory is short")
+           "Most tokens computed in one step; default 512, fewer if memory is short")
       .range(1, 65536);
   const std::vector<std::string> cache_types{"auto", "f32", "bf16", "f16", "q8_0", "q4_0"};
   options.add("-ctk,--cache-type-k", "TYPE", load.cache_type_k, "Type of cached keys")
@@ -230,32 +230,32 @@ void declare_running(Options options, ModelArgs& args, const char* step_names) {
       .one_of(cache_types)
       .show_default();
   options.add("--quantize", "TYPE", load.quantize,
-              "Make matrices that are not quantised this type while loading, e.g. nf4, q8_0 (not "
-              "the embedding and the output)");
+              "Quantise the matrices to this type while loading, e.g. nf4, q8_0 (except the "
+              "embedding, the output and those already quantised)");
   options.flag("--mmap,--no-repack,!--no-mmap", load.mmap,
-               "Use the weights as they lie in the mapped file: loads at once, runs slower; "
-               "--no-mmap: not");
+               "Map the file and use its weights unchanged: loads at once, runs slower; --no-mmap "
+               "turns it off");
   declare_placement(options, args.placement);
   options
       .add("--fallback", "DEVICE", load.fallback,
-           "Where to go on if the device fails, while loading or later: cpu")
+           "Device to continue on if this one fails, while loading or later: cpu")
       .one_of({"cpu"});
   options.flag("--grammars", load.grammars,
-               "Plan the memory of grammars and schemas with the rest, not when the first is used");
+               "Plan memory for grammars and schemas when loading, not when the first is used");
   options.flag("--spill", load.spill,
-               "As --mmap, and drop the weights of a layer from memory once it has used them");
+               "Like --mmap, but drop each layer's weights from memory after their use");
   options.add("--memory", "SIZE|PERCENT", args.memory,
-              "Memory to use at most, e.g. 8G, 512M, 50% of what is free; 'plan' believes more "
-              "than is free");
+              "Most memory to use, e.g. 8G, 512M, or 50% of the free memory; 'plan' also takes "
+              "more than is free");
   options.add("--reserve", "SIZE", args.reserve,
-              "Free memory to leave alone; without it 5 %, at least 256M");
+              "Free memory to leave unused; default 5 %, at least 256M");
   const Options speculation = all.group(kSpeculationGroup);
   speculation
       .add("-md,--model-draft,--draft-model", "FILE", load.draft_model,
            "A small model that drafts, best with the same vocabulary")
       .replaced_by(model_path_of);
   speculation.add("-hfd,-hfrd,--hf-repo-draft", "USER/REPO[:QUANT]", args.draft_hub,
-                  "The same as -hf has it");
+                  "The draft model, from the Hugging Face hub as with -hf");
   options.before_running([&args] {
     if (args.draft_hub.empty()) return;
     if (!args.load.draft_model.empty()) {
@@ -266,8 +266,8 @@ void declare_running(Options options, ModelArgs& args, const char* step_names) {
   });
   speculation
       .add("--drafter", "NAME,…", load.drafters,
-           "Who proposes tokens that the model checks several at a time: ngram, suffix, model; "
-           "without it suffix and model where there is a draft model. They change no token")
+           "What drafts tokens, which the model then checks several at a time: ngram, suffix, "
+           "model; default with a draft model: suffix and model. Drafts change no token")
       .separated_by_commas()
       .one_of({"ngram", "suffix", "model"});
   const Options output = all.group(kOutputGroup);
@@ -384,10 +384,9 @@ LoadOptions load_options(const ModelArgs& args) {
 
 void warn_of_context(const ModelArgs& args, int64_t trained) {
   if (args.quiet || trained <= 0 || args.load.context <= trained) return;
-  print_log(Verbosity::warnings,
-            fmt::format("-c {} is more than the {} tokens that the model was trained for: what it "
-                        "says beyond them may make little sense",
-                        args.load.context, trained));
+  print_log(Verbosity::warnings, fmt::format("-c {} is more than the {} tokens that the model was "
+                                             "trained for: text beyond them may make little sense",
+                                             args.load.context, trained));
 }
 
 namespace {
@@ -410,8 +409,10 @@ void tell_choice(const Engine& engine) {
 std::unique_ptr<Engine> load_engine(const ModelArgs& args) {
   const LoadOptions load = load_options(args);
   if (load.gpu_layers > 0 && is_cpu(load.device) && !args.quiet) {
-    note("-ngl {} without a GPU: all runs on the CPU; --device names one",
-         args.placement.gpu_layers);
+    note(
+        "-ngl {} has no effect without a GPU: everything runs on the CPU; choose a GPU with "
+        "--device",
+        args.placement.gpu_layers);
   }
   const InterruptScope scope;
   std::unique_ptr<Engine> engine = must_fit(Engine::load(args.path, load), args.path, load);

@@ -19,26 +19,26 @@ namespace infer::cli {
 /// "4096", "512M", "8G", "1.5GiB": bytes, in powers of 1024. Nothing if it is something else.
 std::optional<int64_t> parse_size(std::string_view text);
 
-/// What stands between the separators; of an empty text nothing.
+/// The parts between the separators. None if the text is empty.
 std::vector<std::string> parts_of(std::string_view text, char separator);
 
-/// Ids from a JSON array, an object {"tokens": [...]}, or numbers apart by white space or commas.
+/// Ids from a JSON array, an object {"tokens": [...]}, or numbers separated by spaces or commas.
 /// Nothing if the text is something else or an id does not fit into 32 bits.
 std::optional<std::vector<int32_t>> parse_tokens(std::string_view text);
 
 /// A JSON text of at most 100 levels. Nothing if it is something else.
 std::optional<nlohmann::ordered_json> parse_json(std::string_view text);
 
-/// Throws Failure with the code of a bad input file if it is there and cannot be opened.
+/// Throws Failure with the code of a bad input file if the file exists but cannot be opened.
 void require_readable(const std::string& path);
 /// A whole file, "-" for stdin. Throws Failure with the code of a bad input file.
 std::string read_input(const std::string& path);
-/// The same, which has to hold something.
+/// The same, for a file that must not be empty.
 std::string read_filled_input(const std::string& path);
-/// The same; without a path what comes through a pipe. If nothing does, throws Failure (usage),
-/// which says what is missing and how to give it.
+/// The same; without a path reads from the pipe on stdin. If there is no pipe, throws Failure
+/// (usage), which says what is missing and how to give it.
 std::string read_input_or_pipe(const std::string& path, const char* what, const char* hint);
-/// \n, \t, \r, \\, \", \' and \xNN as what they stand for; any other stays as it is.
+/// Replaces \n, \t, \r, \\, \", \' and \xNN by the characters they stand for. Others stay.
 std::string unescaped(std::string_view text);
 
 // Headings of the help; help.cpp has their order.
@@ -50,7 +50,7 @@ inline constexpr const char* kConstraintGroup = "Constraint";
 inline constexpr const char* kSpeculationGroup = "Speculation";
 inline constexpr const char* kOutputGroup = "Output";
 
-/// Which model of the hub, and how to come by it.
+/// A model of the hub, and how to get it.
 struct HubArgs {
   std::string model;  ///< USER/REPO[:QUANT]
   std::string file;
@@ -58,7 +58,7 @@ struct HubArgs {
   bool offline = false;
 };
 
-/// Which model, and how it is loaded.
+/// A model, and how to load it.
 struct ModelArgs {
   std::string path;
   HubArgs hub;
@@ -72,36 +72,37 @@ struct ModelArgs {
   bool verbose = false;
 };
 
-/// The path of a model that is given by its path, or by a part of its name if it is one of those
-/// that 'infer list' lists. Throws Failure (usage) where several are.
+/// The path of a model that was given by path or by a part of a name that 'infer list' shows.
+/// Throws Failure (usage) if several names match.
 std::string model_path_of(const std::string& given);
 
-/// The model, with -m or as the first word, or with -hf. Whether it was given is checked by
-/// require_model, whose message helps more than the parser's.
+/// Declares the model: -m, or the first word, or -hf. require_model() checks later that one was
+/// given, with a better message than the parser's.
 void declare_model(Options options, ModelArgs& args);
-/// --device, -t, --isa, --exact.
+/// Declares --device, -t, --isa, --exact.
 void declare_device(Options options, LoadOptions& load);
-/// How a loaded model runs: those of declare_device, -c, -ctk, -ctv, -ngl, --mmap, --spill,
-/// --memory, --reserve, --quiet, --verbose and the rest, with the tokens of a step under these
-/// names.
+/// Declares how a loaded model runs: the options of declare_device(), -c, -ctk, -ctv, -ngl, --mmap,
+/// --spill, --memory, --reserve, --quiet, --verbose and so on. `step_names`: names of the option
+/// for the tokens of a step.
 inline constexpr const char* kStepNames = "-b,-ub,--batch-size,--ubatch-size";
 void declare_running(Options options, ModelArgs& args, const char* step_names = kStepNames);
 /// declare_model and declare_running.
 void declare_load(Options options, ModelArgs& args);
 
 void require_model(const ModelArgs& args);
-/// Takes the built-in model where none was given, and says so unless it is to be quiet.
+/// Takes the built-in model if none was given, and says so, unless --quiet was given.
 void choose_model(ModelArgs& args);
-/// The same without a word.
+/// The same without a message.
 void choose_model_silently(ModelArgs& args);
-/// -t as the library has it: 0 is all, which here is −1 as well. Throws Failure (usage).
+/// The library's number of threads for -t: both 0 and −1 give 0, which means all. Throws Failure
+/// (usage).
 int32_t thread_count(int32_t given);
-/// Throws Failure (device) unless the machine has it.
+/// Throws Failure (device) if the machine does not have the device.
 void require_device(const std::string& name);
 /// Checks the arguments and completes the options: memory, device, verbosity, progress on a
 /// terminal.
 LoadOptions load_options(const ModelArgs& args);
-/// Warns where -c is more than the tokens that the model was trained for.
+/// Warns if -c is more than the context that the model was trained for.
 void warn_of_context(const ModelArgs& args, int64_t trained);
 /// The value, or throws as must_read() does; if a model does not fit, the message says what would.
 template <typename T>
@@ -111,8 +112,8 @@ T must_fit(Result<T> result, const std::string& path, const LoadOptions& options
   }
   return must_read(std::move(result));
 }
-/// Loads the model; Ctrl-C ends it. Throws Failure. Says what may surprise, and with -v what was
-/// chosen.
+/// Loads the model. Ctrl-C ends the loading. Throws Failure. Prints notes about surprising choices,
+/// and with -v all choices.
 std::unique_ptr<Engine> load_engine(const ModelArgs& args);
 
 }  // namespace infer::cli

@@ -46,16 +46,17 @@ void declare(Options options, BenchArgs& args) {
   };
   list("-p,--n-prompt", bench.prompt_tokens, 0, kMost, "Tokens of the prompts to measure; 0: none");
   list("-n,--n-gen", bench.generate_tokens, 0, kMost, "Tokens to generate; 0: none");
-  list("-d,--n-depth", bench.depths, 0, kMost, "Tokens in the context before either");
+  list("-d,--n-depth", bench.depths, 0, kMost,
+       "Tokens already in the context before each measurement");
   list("-b,--n-parallel", bench.batches, 1, 1024, "Sequences that generate together");
   options.add("-r,--repetitions", "N", bench.repeats, "Times to repeat")
       .range(1, kMost)
       .show_default();
-  options.flag("--profile", bench.profile, "Say what the time of the operations is");
-  options.add("--trace", "FILE", args.trace, "Write when what ran on which thread, for Perfetto");
+  options.flag("--profile", bench.profile, "Print the time of each operation");
+  options.add("--trace", "FILE", args.trace, "Write a timeline of all threads, for Perfetto");
   options.group(kOutputGroup).flag("--json", args.json, "Print JSON");
   options.add("-f,--file", "FILE", args.texts,
-              "With drafters: a text to continue; several, each with a flag of its own");
+              "With drafters: a text to continue; repeat the flag for more texts");
   options.add("--temp", "T", args.temperature, "With drafters: the temperature")
       .not_negative()
       .show_default();
@@ -260,13 +261,13 @@ int run(BenchArgs& args) {
   apply_speculation(args.speculation, args.model, args.generate);
   const bool drafts = !args.model.load.drafters.empty() || !args.model.load.draft_model.empty();
   if (drafts && args.texts.empty()) {
-    usage("with drafters bench continues texts: -f FILE, at least one");
+    usage("drafters are measured on texts: give at least one -f FILE");
   }
   if (!drafts && !args.texts.empty()) usage("-f: needs drafters (--drafter, -md or --spec)");
   std::erase(args.bench.prompt_tokens, 0);
   std::erase(args.bench.generate_tokens, 0);
   if (args.bench.generate_tokens.empty() && (drafts || args.bench.prompt_tokens.empty())) {
-    usage("-n 0: leaves nothing to measure");
+    usage("-n 0 leaves nothing to measure");
   }
   args.bench.load = load_options(args.model);
   if (drafts) return run_speculation(args);

@@ -48,14 +48,13 @@ void declare(Options options, ChatArgs& args) {
                "\\n, \\t, \\\\, \\\", \\' and \\xNN in -p and -sys stand for those characters");
   options
       .add("-n,--n-predict,--predict", "N", args.generate.max_tokens,
-           "Most tokens of an answer; -1: until it ends; -2: that, or a full context")
+           "Most tokens of an answer; -1: until it ends; -2: until it ends or the context is full")
       .range(-2, std::numeric_limits<int32_t>::max())
       .show_default();
   options.flag("-st,--single-turn", args.single_turn, "End after the first answer");
   options
       .add("--reasoning", "auto|show|hide", args.reasoning,
-           "Whether what the model thinks before it answers is shown: on a terminal, always, "
-           "never")
+           "When to show what the model thinks before its answer: on a terminal, always or never")
       .one_of({"auto", "show", "hide"})
       .show_default();
   declare_template(options, args.chat_template);
@@ -66,12 +65,12 @@ void declare(Options options, ChatArgs& args) {
   declare_constraint(options, args.constraint);
   declare_speculation(options, args.speculation);
   options.flag("--context-shift", args.shift,
-               "When the context is full, leave out the oldest turns and go on");
-  options.flag("--no-history", args.no_history, "Keep no file of the lines typed");
+               "When the context is full, drop the oldest turns and continue");
+  options.flag("--no-history", args.no_history, "Do not keep typed lines in a history file");
   options.example("infer chat model.gguf -sys \"Be brief.\"", "converse");
   options.example("infer chat model.gguf -p \"What is GGUF?\" -st", "one answer");
   options.group(kOutputGroup)
-      .flag("--json", args.json, "Print an event a line: {\"event\": \"content\", …}");
+      .flag("--json", args.json, "Print JSON, one event per line: {\"event\": \"content\", …}");
 }
 
 Json variables_of(const ChatArgs& args) {

@@ -16,7 +16,7 @@ namespace {
 
 bool has_role(const Json& message, const char* role) { return message.value("role", "") == role; }
 
-/// What a message says: its content, or the texts in it where it is a list of parts.
+/// The text of a message: its content, or the joined texts if the content is a list of parts.
 std::string text_of(const Json& message) {
   const auto content = message.find("content");
   if (content == message.end()) return {};
@@ -167,14 +167,14 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"help", "", "this list", help},
-    {"system", "[TEXT]", "what the model is told to be; without text: nothing", system},
+    {"system", "[TEXT]", "set the system message; without text: remove it", system},
     {"regenerate", "", "another answer to the last message", regenerate},
     {"edit", "[TEXT]", "change the last message, and answer that", edit},
     {"undo", "", "take back the last message and its answer", undo},
-    {"clear", "", "begin anew, with the same system message", clear},
+    {"clear", "", "start again, with the same system message", clear},
     {"history", "", "the messages so far", history},
     {"save", "FILE", "write the messages to a file, as JSON", save},
-    {"load", "FILE", "go on from such a file", load},
+    {"load", "FILE", "continue from a file that /save wrote", load},
     {"set", "[FLAGS]", "change settings, such as --temp 0.7; without flags: show them", set},
     {"stats", "", "speed and memory", stats},
     {"exit", "", "leave; so do /quit, /bye and Ctrl-D", leave},
@@ -192,8 +192,8 @@ CommandResult help(Chat&, const std::string&) {
     print_line(fmt::format("  {:22} {}", fmt::format("/{} {}", c.name, c.argument), c.what));
   }
   print_line(
-      "A line that ends with \\ goes on with the next; \"\"\" begins and ends a message of several "
-      "lines.\n//text is a message that begins with one slash. Ctrl-C ends an answer.");
+      "A line that ends with \\ continues on the next line; \"\"\" begins and ends a message of "
+      "several lines.\n//text is a message that begins with one slash. Ctrl-C ends an answer.");
   return CommandResult::read;
 }
 

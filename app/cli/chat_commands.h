@@ -15,16 +15,15 @@ struct Chat {
   LineReader* reader = nullptr;
   std::unique_ptr<chat::Conversation> conversation;
   GenerateOptions generate;
-  std::string last;              ///< what is said of the last answer
-  bool failed = false;           ///< an answer did, not only a command
-  bool told_of_dropped = false;  ///< that the model does not see all messages
+  std::string last;              ///< speed and memory of the last answer
+  bool failed = false;           ///< an answer failed (not only a command)
+  bool told_of_dropped = false;  ///< the user knows that the model does not see all messages
 };
 
-/// What follows a command: the messages as they stand are answered, the next line is read, or the
-/// conversation ends.
+/// What to do after a command: answer the messages, read the next line, or end the conversation.
 enum class CommandResult { answer, read, leave };
 
-/// Throws Failure for a command that is not known, or that cannot be done.
+/// Runs a command. Throws Failure if it is unknown or fails.
 CommandResult run_chat_command(Chat& chat, const std::string& line);
 
 /// Sets the system message, or removes it if the text is empty.

@@ -25,9 +25,8 @@ void declare(Options options, ConvertArgs& args) {
   options.add("output", "FILE", args.path, "GGUF file to write").required();
   options
       .add("--to,--type", "TYPE", args.convert.type,
-           "Type of the matrices; auto: as they are stored (norms and biases are F32). NF4 "
-           "stays what it is, which no other program reads: take bf16 for those, or 'infer "
-           "quantize'")
+           "Type of the matrices; auto: as stored (norms and biases become F32). NF4 stays NF4, "
+           "which other programs cannot read: for them choose bf16, or use 'infer quantize'")
       .one_of({"auto", "f32", "f16", "bf16"})
       .show_default();
   options.flag("--json", args.json, "Print what was written as a JSON object");

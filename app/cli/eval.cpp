@@ -12,7 +12,7 @@
 namespace infer::cli {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "logits are written as they lie");
+static_assert(std::endian::native == std::endian::little, "logits are written as in memory");
 
 struct EvalArgs {
   EvalArgs() {
@@ -36,7 +36,7 @@ void declare(Options options, EvalArgs& args) {
       .excludes(tokens);
   options.add("--logits", "FILE", args.logits,
               "Where to write float32 logits, row-major [tokens, vocabulary]; '-': stdout");
-  options.add("--chunk", "N", args.chunk, "Tokens that one step computes at most").range(1, 65536);
+  options.add("--chunk", "N", args.chunk, "Most tokens computed in one step").range(1, 65536);
   options.group(kOutputGroup).flag("--json", args.json, "Print what was written as a JSON object");
   options.example("infer eval -m model.gguf --tokens 1,2,3 --logits out.f32",
                   "logits of every position of three tokens");
@@ -50,7 +50,7 @@ std::vector<int32_t> read_tokens(const EvalArgs& args) {
   if (args.tokens_file.empty()) usage("no tokens given: use --tokens IDS or --tokens-file FILE");
   if (auto tokens = parse_tokens(read_input(args.tokens_file))) return *std::move(tokens);
   throw Failure(kExitBadFile, fmt::format("{}: expected token ids: a JSON array, an object with "
-                                          "\"tokens\", or numbers apart by commas or spaces",
+                                          "\"tokens\", or numbers separated by commas or spaces",
                                           args.tokens_file));
 }
 
@@ -66,7 +66,8 @@ int run(EvalArgs& args) {
   if (load.context == 0) load.context = static_cast<int64_t>(tokens.size());
 
   const bool to_stdout = args.logits == "-";
-  if (to_stdout && args.json) usage("--logits -: --json goes to stdout as well");
+  if (to_stdout && args.json)
+    usage("--logits - and --json both write to stdout; give --logits a file");
   if (!to_stdout) {
     require_output("--logits", args.logits, {args.model.path, load.draft_model, args.tokens_file});
   }

@@ -1,5 +1,5 @@
-// Flags of llama.cpp's programs that are no flags here: what they ask for is done anyway, or there
-// is another way to it. They are accepted, or refused with that way.
+// Flags of llama.cpp's programs that do not exist here. If the program does anyway what the flag
+// asks for, the flag is accepted. Otherwise it is refused, with another way to get it.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace infer::cli {
 
-/// Whether `name` is such a flag of a command that loads a model. `value` is what stood after '=';
-/// otherwise a value that the flag takes is words[at], and `at` moves past it. Prints a line where
-/// the flag does nothing that its user would not notice. Throws Failure (usage) where going on
-/// would do something else than was asked for.
+/// True if `name` is such a flag of a command that loads a model. `value`: the text after '=', if
+/// there is one; otherwise the flag's value is words[at], and `at` moves past it. Prints a line if
+/// the flag has no effect that the user would notice. Throws Failure (usage) if continuing would do
+/// something else than the flag asks for.
 bool take_habit(const std::string& command, const std::string& name,
                 const std::optional<std::string>& value, std::span<const std::string> words,
                 size_t& at);

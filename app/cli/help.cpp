@@ -157,7 +157,7 @@ std::string program_help(const std::vector<CommandHint>& tree) {
     text += fmt::format("  {:<14}", names_of(option)) + wrapped(described(option), 16) + "\n";
   }
   text += examples_text(tree[0].examples);
-  return text + "\n'infer help COMMAND' says what a command takes.";
+  return text + "\n'infer help COMMAND' shows the options of a command.";
 }
 
 }  // namespace infer::cli

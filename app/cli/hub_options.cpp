@@ -49,10 +49,11 @@ void declare_hub_access(Options options, HubArgs& args) {
 }
 
 Option declare_hub(Options options, HubArgs& args) {
-  const Option name = options.group(kModelGroup)
-                          .add("-hf,-hfr,--hf-repo", "USER/REPO[:QUANT]", args.model,
-                               "Model of the Hugging Face hub, downloaded unless it is there; "
-                               "QUANT: Q8_0, …, without it Q4_K_M, else Q8_0, else the first file");
+  const Option name =
+      options.group(kModelGroup)
+          .add("-hf,-hfr,--hf-repo", "USER/REPO[:QUANT]", args.model,
+               "Model of the Hugging Face hub, downloaded if it is not yet on this machine; QUANT: "
+               "Q8_0, …; without it Q4_K_M, else Q8_0, else the first file");
   declare_hub_access(options, args);
   options.group(kModelGroup).flag("--offline", args.offline, "Download nothing");
   return name;
@@ -80,9 +81,8 @@ std::string path_of_hub(const HubArgs& args, bool quiet) {
   const hub::ModelName wanted = wanted_of(args);
   if (std::optional<std::string> path = hub::find_in_cache(wanted)) return *std::move(path);
   if (args.offline) {
-    throw Failure(
-        kExitBadFile,
-        fmt::format("{}: is not there, and nothing is downloaded with --offline", args.model));
+    throw Failure(kExitBadFile,
+                  fmt::format("{}: has not been downloaded, and --offline forbids it", args.model));
   }
   return pull_model(wanted, args.token, quiet).path;
 }
@@ -113,7 +113,7 @@ hub::Pulled pull_model(const hub::ModelName& wanted, const std::string& token, b
   Result<hub::Pulled> pulled = hub::pull(connection, wanted, watch);
   erase_progress();
   if (!pulled && pulled.error().code() == StatusCode::cancelled && begun && !quiet) {
-    note("{}: interrupted; what came is kept, and the same command goes on from there",
+    note("{}: interrupted; the downloaded part is kept, and the same command continues from there",
          wanted.repository);
   }
   hub::Pulled done = must(std::move(pulled));

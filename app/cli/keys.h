@@ -1,17 +1,17 @@
-// What a terminal sends for keys that are no characters, and for a paste.
+// Decodes what a terminal sends for keys that are not characters, and for pasted text.
 #pragma once
 
 #include <string>
 
 namespace infer::cli {
 
-/// Takes a terminal's bytes, and gives those that the editor is to read in their place. Keys come
-/// as sequences after Esc ("\033[1;5C" for Ctrl-Right) that differ from terminal to terminal. Those
-/// that are known leave in one form, whatever modifiers the terminal added; of others nothing is
-/// left. (An editor would take the end of one that it does not know for text.) One thread.
+/// Translates a terminal's bytes into bytes for the line editor. Special keys come as sequences
+/// after Esc ("\033[1;5C" for Ctrl-Right) that differ between terminals. A known key becomes one
+/// form, whatever modifiers the terminal added. An unknown one is dropped, since the editor would
+/// take its end for text. Not thread-safe.
 class Keys {
  public:
-  // After the Esc, which is passed on at once.
+  // The sequences after Esc. The Esc itself is passed on at once.
   static constexpr const char* kUp = "[A";
   static constexpr const char* kDown = "[B";
   static constexpr const char* kRight = "[C";
@@ -25,12 +25,12 @@ class Keys {
   static constexpr const char* kPaste = "[200~";   ///< take_paste() has the text
   static constexpr const char* kNothing = "\x1f";  ///< a key that does nothing
 
-  /// The bytes to read now: often the byte itself, none within a sequence or a paste.
+  /// The bytes that the editor reads now: often the byte itself, none inside a sequence or a paste.
   std::string push(char byte);
-  /// The text pasted last, in UTF-8, with '\n' for line ends; forgets it. Terminals mark a paste
-  /// (bracketed paste) so that its line ends are not taken for the Enter key.
+  /// Returns the last pasted text once, in UTF-8, with '\n' for line ends. The terminal marks
+  /// pasted text (bracketed paste), so that its line ends are not taken for the Enter key.
   std::string take_paste();
-  /// A new line: what was begun is forgotten.
+  /// A new line begins: drops an unfinished sequence.
   void reset();
 
  private:

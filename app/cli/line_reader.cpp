@@ -216,7 +216,7 @@ LineReader::Outcome LineReader::read_one(std::string_view prompt, std::string_vi
   editor.start = start;
   editor.keys.reset();
   editor.bytes.clear();
-  // Before the prompt, which tells whoever sees it that the keys are the editor's.
+  // Before the prompt: once it is visible, keys must reach the editor.
   el_set(editor.line, EL_PREP_TERM, 1);
   int count = 0;
   const char* line = el_gets(editor.line, &count);

@@ -8,11 +8,11 @@
 
 namespace infer::cli {
 
-/// One at a time, one thread. Prompts and what is typed go to stderr.
+/// Not thread-safe, and only one object at a time. Prompts and typed text go to stderr.
 class LineReader {
  public:
-  /// `keeps_history`: what is typed at a terminal is kept from run to run, in history_file().
-  /// `leaving`: a line that says how to leave, shown after a Ctrl-C that gives up nothing.
+  /// `keeps_history`: typed lines are saved in history_file() for later runs. `leaving`: a line
+  /// that says how to leave, shown after a Ctrl-C on an empty line.
   LineReader(bool keeps_history, std::string leaving);
   ~LineReader();
   LineReader(const LineReader&) = delete;
@@ -22,14 +22,15 @@ class LineReader {
   bool interactive() const { return interactive_; }
   struct Line {
     std::string text;
-    bool quoted = false;  ///< it stood between """ and """
+    bool quoted = false;  ///< it was between """ and """
   };
-  /// The next line without its end; nothing at the end of the input. `start`: text that stands
-  /// there already. Ctrl-C gives up the line: it is empty then. A line that ends with a backslash
-  /// goes on with the next; one that begins with """ goes on until a line ends with """, and throws
-  /// Failure where piped input ends before; Ctrl-C gives up all of it. What is pasted at a terminal
-  /// is part of the line, with its line ends. What is typed between two calls is kept for the next,
-  /// and not shown before.
+  /// The next line without its line end; nothing at the end of the input. `start`: text to begin
+  /// the line with.
+  ///
+  /// A line that ends with a backslash continues on the next one. A line that begins with """
+  /// continues until a line ends with """; if piped input ends before, throws Failure. Ctrl-C drops
+  /// everything entered so far, and the result is an empty line. Pasted text is part of the line,
+  /// with its line ends. Text typed between two calls is kept for the next call and shown then.
   std::optional<Line> read(std::string_view prompt, std::string_view start = {});
 
  private:

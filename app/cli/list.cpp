@@ -25,7 +25,7 @@ void declare(Options options, ListArgs& args) {
   options.add("name", "NAME", args.name, "Only models with this in their names");
   options.flag("--json", args.json, "Print JSON");
   options.example("infer list", "the models of other programs on this machine");
-  options.example("infer run -m llama3.2:1b -p Once", "one of them, by a part of its name");
+  options.example("infer run -m llama3.2:1b -p Once", "use one of them, by a part of its name");
 }
 
 int run(ListArgs& args) {
@@ -43,8 +43,8 @@ int run(ListArgs& args) {
   }
   if (models.empty()) {
     note(
-        "no model{} in the folders of LM Studio, llama.cpp, Hugging Face and ollama; INFER_MODELS "
-        "names others",
+        "no model{} in the folders of LM Studio, llama.cpp, Hugging Face and ollama; set "
+        "INFER_MODELS to search other folders",
         args.name.empty() ? "" : " of that name");
   }
   size_t width = 0;
@@ -81,10 +81,9 @@ std::string model_path_of(const std::string& given) {
   for (size_t i = 0; i < std::min(found.size(), kNamed); ++i) {
     names += (i == 0 ? "" : ", ") + found[i].name;
   }
-  throw Failure(
-      kExitUsage,
-      fmt::format("'{}' is in the names of {} models: {}{}; give a longer part of one of them",
-                  given, found.size(), names, found.size() > kNamed ? ", …" : ""));
+  throw Failure(kExitUsage,
+                fmt::format("'{}' matches {} models: {}{}; give a longer part of the name", given,
+                            found.size(), names, found.size() > kNamed ? ", …" : ""));
 }
 
 void add_list(Parser& parser) {

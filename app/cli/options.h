@@ -23,7 +23,7 @@ using Action = std::function<int()>;
 /// A command line and what it does.
 using Example = std::pair<std::string, std::string>;
 
-/// What was declared and CLI11 does not keep.
+/// Declarations that CLI11 does not keep.
 struct Declared {
   std::set<std::string> single_dash;  ///< names of several letters after one dash: "ngl"
   std::set<const CLI::Option*> may_be_empty;
@@ -33,7 +33,7 @@ struct Declared {
   std::map<const CLI::App*, std::vector<std::function<void()>>> before_running;
 };
 
-/// An option that was declared, to say more about it. Copies mean the same option.
+/// A declared option, with functions that add to its declaration. Copies refer to the same option.
 class Option {
  public:
   Option(CLI::Option* option, Declared* declared) : option_(option), declared_(declared) {}
@@ -42,20 +42,20 @@ class Option {
   Option range(int64_t low, int64_t high) const;
   /// The value is a number, 0 or more.
   Option not_negative() const;
-  /// An empty value is one. Otherwise it is refused.
+  /// Allows an empty value, which is refused otherwise.
   Option may_be_empty() const;
   Option one_of(std::vector<std::string> choices) const;
-  /// What the help lists and completion offers; other values are taken as well.
+  /// Sets the values that the help lists and completion offers. Other values are allowed too.
   Option suggests(std::vector<std::string> choices) const;
-  /// Several values may follow one flag, with commas between.
+  /// Several values may follow one flag, separated by commas.
   Option separated_by_commas() const;
-  /// What is kept of every value is what `change` makes of it, which may throw Failure.
+  /// Replaces each value by change(value), which may throw Failure.
   Option replaced_by(std::string (*change)(const std::string& value)) const;
   Option required() const;
   Option excludes(Option other) const;
-  /// Where this one is given, no word without a flag is a value of the other.
+  /// If this option is given, a word without a flag is never a value of the other option.
   Option in_place_of(Option other) const;
-  /// The help shows what the variable holds now.
+  /// The help shows the present value of the variable as the default.
   Option show_default() const;
 
  private:
@@ -63,13 +63,13 @@ class Option {
   Declared* declared_;
 };
 
-/// The options of one command. Copies mean the same command.
+/// The options of one command. Copies refer to the same command.
 class Options {
  public:
   Options(CLI::App* app, Declared* declared) : app_(app), declared_(declared) {}
 
-  /// The same command; what is declared with the result stands under this heading of the help,
-  /// which is a constant.
+  /// The same command; options declared with the result are under this heading of the help. The
+  /// text must be a constant.
   Options group(const char* heading) const;
 
   /// "-p,--prompt", a flag with a value; "input", a value in its place; or "model,-m,--model",
@@ -80,11 +80,12 @@ class Options {
   /// for one value the last counts.
   template <typename T>
   Option add(const char* names, const char* value, T& to, const char* description) const;
-  /// A flag without a value: true where it is given, false where it is given as "!--no-flag".
+  /// A flag without a value. It sets `to` to true. A name written "!--no-flag" sets it to false.
   void flag(const char* names, bool& to, const char* description) const;
-  /// Called once the line has been read, before the command runs; may throw Failure.
+  /// Calls `prepare` after the command line was read and before the command runs. It may throw
+  /// Failure.
   void before_running(std::function<void()> prepare) const;
-  /// For the end of the help and the manual.
+  /// Adds an example to the end of the help and of the manual page.
   void example(const char* line, const char* what) const;
 
  private:
@@ -101,7 +102,7 @@ class Parser {
   Parser(const Parser&) = delete;
   Parser& operator=(const Parser&) = delete;
 
-  /// Those of lines without a command.
+  /// The options of a line without a command.
   Options options();
   Options add_command(const char* name, const char* description, Action run);
   /// The names of the commands, in the order of the help.
@@ -109,8 +110,8 @@ class Parser {
 
   void remove_help_flag();
 
-  /// What the command does that the first word names, or what prints its help. A parser without
-  /// commands only sets its options. Throws Failure (usage).
+  /// Parses the words. Returns the action of the command that the first word names, or one that
+  /// prints its help. A parser without commands only sets its options. Throws Failure (usage).
   Action parse(const std::vector<std::string>& words);
   /// The options of a parser without commands.
   std::string help() const;

@@ -72,16 +72,15 @@ bool is_part_of(const fs::path& file, const std::string& input) {
 void require_output(std::string_view flag, const std::string& path,
                     const std::vector<std::string>& inputs) {
   if (path == "-") {
-    usage(
-        fmt::format("{}: this cannot go to stdout, it needs a file that can be written at any "
-                    "place; ./- is a file of that name",
-                    flag));
+    usage(fmt::format(
+        "{}: this cannot be written to stdout, only to a file; for a file named '-', give ./-",
+        flag));
   }
   const fs::path target = target_of(path);
   for (const std::string& input : inputs) {
     if (input.empty() || input == "-") continue;
     if (is_part_of(target, input)) {
-      usage(fmt::format("{}: {}: is read as {}; give another name", flag, path, input));
+      usage(fmt::format("{}: {}: is the input {}; give another name", flag, path, input));
     }
   }
   const fs::path folder = target.parent_path();
@@ -97,7 +96,7 @@ OutputFile::OutputFile(const std::string& path, bool user_only) : path_(path) {
   target_ = target_of(path).string();
   part_ = fmt::format("{}.{}.part", target_, getpid());
   file_ = std::fopen(part_.c_str(), "wbxe");
-  if (file_ == nullptr) throw cannot("create a file beside it", path, errno);
+  if (file_ == nullptr) throw cannot("create a file in its folder", path, errno);
   set_unfinished_file(part_.c_str());
   if (user_only && fchmod(fileno(file_), S_IRUSR | S_IWUSR) != 0) code_ = errno;
 }

@@ -1,4 +1,4 @@
-// Files that commands write: there in full or not at all, and never in place of what is read.
+// Files that commands write. They appear complete or not at all, and never replace an input.
 #pragma once
 
 #include <cstdio>
@@ -9,16 +9,16 @@
 
 namespace infer::cli {
 
-/// Throws Failure unless a file of this name can be written: what takes long should not fail at its
-/// end. Usage if it is one of the `inputs` under any name (the same file by device and inode): a
-/// file, a file within a directory, or another part of a split model; or if it is "-". `flag` says
-/// in messages what names the output. Empty inputs and those that are "-" are skipped.
+/// Throws Failure if a file of this name cannot be written, so that long work does not fail at its
+/// end. The failure is one of usage if the path is "-" or one of the `inputs` under any name (same
+/// device and inode): a file, a file in a directory, or another part of a split model. `flag`: the
+/// flag that names the output, for messages. Empty inputs and "-" are skipped.
 void require_output(std::string_view flag, const std::string& path,
                     const std::vector<std::string>& inputs);
 
-/// Writes beside the file and puts that in its place with commit(); "-": to stdout at once. Only a
-/// regular file is ever replaced. `user_only`: only the user can read it. All functions throw
-/// Failure; nothing has changed then.
+/// Writes a temporary file in the same folder; commit() renames it. For "-" writes directly to
+/// stdout. Only a regular file is ever replaced. `user_only`: only the user can read the file. All
+/// functions throw Failure; the old file is then unchanged.
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path, bool user_only = false);
@@ -32,8 +32,8 @@ class OutputFile {
   void commit();
 
  private:
-  std::string path_;    // as it was given
-  std::string target_;  // where a link leads
+  std::string path_;    // as given
+  std::string target_;  // the file that path_ leads to, if it is a link
   std::string part_;
   std::FILE* file_ = nullptr;
   int code_ = 0;  // errno of the first failure

@@ -20,23 +20,23 @@ struct PerplexityArgs {
 void declare(Options options, PerplexityArgs& args) {
   declare_load(options, args.model);
   options.add("-f,--file", "FILE", args.file,
-              "The text; '-': stdin, as without this flag if that is no terminal");
+              "File with the text; '-': stdin, which is also read without this flag if it is a "
+              "pipe or a file");
   options
-      .add("--chunk", "N", args.options.chunk,
-           "Tokens that are evaluated together; the second half of them counts")
+      .add("--chunk", "N", args.options.chunk, "Tokens in a chunk; only its second half is counted")
       .range(4, 1 << 20)
       .show_default();
-  options.add("--chunks", "N", args.options.chunks, "Chunks at most; 0: all")
+  options.add("--chunks", "N", args.options.chunks, "Most chunks; 0: all")
       .range(0, std::numeric_limits<int32_t>::max())
       .show_default();
   options.add("--save-base", "FILE", args.options.save,
-              "Write the distributions, to compare other models with");
+              "Write the distributions, to compare other models against them");
   options.add("--kl-base", "FILE", args.options.base,
-              "Kullback-Leibler divergence from the model that this file was saved of");
+              "Print the Kullback-Leibler divergence from the model that wrote this file");
   options.flag("--special", args.options.parse_special,
-               "Special tokens spelt out in the text are such tokens, not plain text");
+               "Read the spelling of special tokens in the text as these tokens");
   options.group(kOutputGroup).flag("--json", args.json, "Print a JSON object");
-  options.example("infer perplexity -m model.gguf -f text.txt", "how well it foresees a text");
+  options.example("infer perplexity -m model.gguf -f text.txt", "how well it predicts a text");
   options.example("infer perplexity -m small.gguf -f text.txt --kl-base base.kl",
                   "how far it is from the model of --save-base base.kl");
 }
@@ -98,7 +98,7 @@ int run(PerplexityArgs& args) {
 }  // namespace
 
 void add_perplexity(Parser& parser) {
-  add_command(parser, "perplexity", "How well a model foresees a text", declare, run);
+  add_command(parser, "perplexity", "Measure how well a model predicts a text", declare, run);
 }
 
 }  // namespace infer::cli

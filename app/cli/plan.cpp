@@ -119,7 +119,7 @@ void print_table(const MemoryReport& memory) {
   line("scratch", memory.scratch, "work space of kernels");
   line("host", memory.host, "inputs of a step, sampling, tokens");
   line("process", memory.process, "code, vocabulary, graphs, stacks");
-  if (memory.draft > 0) line("draft", memory.draft, "all of the model that drafts");
+  if (memory.draft > 0) line("draft", memory.draft, "the whole draft model");
   if (memory.drafters > 0) line("drafters", memory.drafters, "texts that drafters keep");
   if (memory.grammars > 0) line("grammars", memory.grammars, "grammars and their tables, at most");
   line("total", memory.total);

@@ -80,7 +80,7 @@ int run_help(const Parser& parser, const std::string& command) {
 void add_help(Parser& parser) {
   const auto command = std::make_shared<std::string>();
   parser
-      .add_command("help", "Say what a command takes",
+      .add_command("help", "Show the options of a command",
                    [&parser, command] { return run_help(parser, *command); })
       .add("command", "COMMAND", *command, "Command; without it the list of commands");
   parser.add_command("version", "Print the version", print_version);

@@ -1,5 +1,5 @@
-// A line on stderr that says how far something long is: only on a terminal, only once it has taken
-// a while, gone when it is done.
+// A progress bar on stderr. It appears only on a terminal, only after a while, and is erased at the
+// end.
 #pragma once
 
 #include <chrono>
@@ -11,15 +11,15 @@ namespace infer::cli {
 /// One bar at a time; one thread at a time.
 class Progress {
  public:
-  /// `label` says what is done, e.g. "loading". A bar that is not wanted is never drawn; nor is one
-  /// where stderr is no terminal or one that cannot rewrite its line (TERM=dumb).
+  /// `label` says what the program does, e.g. "loading". The bar is never drawn if it is not
+  /// wanted, if stderr is not a terminal, or if the terminal cannot rewrite its line (TERM=dumb).
   Progress(std::string label, bool wanted);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// `done` from 0 to 1; 1 erases the bar. `detail` stands behind the bar. Draws only what has
-  /// changed, with a detail a few times a second.
+  /// `done` goes from 0 to 1; 1 erases the bar. `detail` is shown after the bar. Draws only if
+  /// something has changed; with a detail, only a few times a second.
   void update(double done, std::string_view detail = {});
 
  private:

@@ -16,11 +16,11 @@ struct PullArgs {
 void declare(Options options, PullArgs& args) {
   options.group(kModelGroup)
       .add("repository,-hf,-hfr,--hf-repo", "USER/REPO[:QUANT]", args.hub.model,
-           "Which model of the hub. QUANT: Q8_0, …, a word of a GGUF file's name; without it "
-           "Q4_K_M, else Q8_0, else the first file; of a repository without GGUF files the "
-           "directory of safetensors. All parts of a split file");
+           "Model on the hub. QUANT is a word in the name of a GGUF file, such as Q8_0; without it "
+           "Q4_K_M, else Q8_0, else the first file. If the repository has no GGUF file: its "
+           "directory of safetensors. All parts of a split file are downloaded");
   declare_hub_access(options, args.hub);
-  options.flag("--json", args.json, "Print what is there as a JSON object");
+  options.flag("--json", args.json, "Print the downloaded files as a JSON object");
   options.flag("-q,--quiet", args.quiet, "Only errors on stderr");
   options.example("infer pull Qwen/Qwen3-0.6B-GGUF:Q8_0", "into Hugging Face's cache");
   options.example("infer run -hf Qwen/Qwen3-0.6B-GGUF:Q8_0 \"Once upon a time\"",

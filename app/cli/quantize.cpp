@@ -29,11 +29,11 @@ void declare_quantize(Options options, QuantizeArgs& args) {
   QuantizeOptions& quantize = args.options;
   options.add("input", "FILE", args.input, "Model to read").required();
   options.add("output", "FILE", args.output,
-              "GGUF file to write; without it a name with the type in it, beside the input");
+              "GGUF file to write; default: in the folder of the input, with the type in its name");
   options.add("type", "TYPE", quantize.type, "Type of the weights, or a mix of types")
       .suggests(quantize_types());
   options.add("--imatrix", "FILE", quantize.importance,
-              "Importance matrix, of 'infer imatrix' or llama.cpp");
+              "Importance matrix made by 'infer imatrix' or llama.cpp");
   options.add("--output-tensor-type", "TYPE", quantize.output_type, "Type of the output matrix");
   options.add("--token-embedding-type", "TYPE", quantize.embedding_type,
               "Type of the token embedding");
@@ -41,9 +41,10 @@ void declare_quantize(Options options, QuantizeArgs& args) {
               "Type of the weights whose names contain a pattern with * and ?; repeatable");
   options.flag("--pure", quantize.pure, "All matrices get one type: no mix");
   options.flag("--allow-requantize", quantize.allow_requantize,
-               "Quantise weights again that are quantised already");
-  options.flag("--force", args.force, "Replace a file although its name was not given");
-  options.add("-t,--threads", "N", quantize.threads, "Threads; 0 or -1: all that are there")
+               "Quantise weights even if they are already quantised");
+  options.flag("--force", args.force, "Replace a file even if its name was not given");
+  options
+      .add("-t,--threads", "N", quantize.threads, "Threads; 0 or -1: all that the process may use")
       .range(-1, 64);
   options.flag("--json", args.json, "Print a JSON object");
   options.flag("-q,--quiet", args.quiet, "Only errors on stderr");
@@ -158,16 +159,17 @@ struct ImatrixArgs {
 
 void declare_imatrix(Options options, ImatrixArgs& args) {
   declare_load(options, args.model);
-  options.add("-f,--file", "FILE", args.file, "A text like those the model is for; '-': stdin");
+  options.add("-f,--file", "FILE", args.file,
+              "File with text like that the model will read; '-': stdin");
   options.add("-o,--output", "FILE", args.output, "GGUF file to write").show_default();
-  options.add("--chunk", "N", args.options.chunk, "Tokens that are evaluated together")
+  options.add("--chunk", "N", args.options.chunk, "Tokens in a chunk")
       .range(4, 1 << 16)
       .show_default();
-  options.add("--chunks", "N", args.options.chunks, "Chunks at most; 0: all")
+  options.add("--chunks", "N", args.options.chunks, "Most chunks; 0: all")
       .range(0, std::numeric_limits<int32_t>::max())
       .show_default();
   options.flag("--special", args.options.parse_special,
-               "Special tokens spelt out in the text are such tokens, not plain text");
+               "Read the spelling of special tokens in the text as these tokens");
   options.group(kOutputGroup).flag("--json", args.json, "Print a JSON object");
   options.example("infer imatrix -m model-f16.gguf -f text.txt", "write imatrix.gguf");
 }
@@ -199,7 +201,7 @@ int run_imatrix(ImatrixArgs& args) {
   } else if (!args.model.quiet) {
     note("{}: importance of {} weights over {} tokens", args.output, done.weights, done.tokens);
     if (done.experts_unused > 0) {
-      note("{} experts met none of the tokens: a longer or more varied text would serve better",
+      note("{} experts saw none of the tokens: use a longer or more varied text",
            done.experts_unused);
     }
   }

@@ -37,17 +37,17 @@ void declare(Options options, RunArgs& args) {
   const Option prompt =
       options.add("-p,--prompt", "TEXT", args.prompt, "The prompt").may_be_empty().excludes(word);
   options
-      .add(
-          "-f,--file,-bf,--binary-file", "FILE", args.file,
-          "Read the prompt from a file, to the byte; '-': stdin, as without a prompt if that is no "
-          "terminal")
+      .add("-f,--file,-bf,--binary-file", "FILE", args.file,
+           "Read the prompt from a file, byte for byte; '-': stdin, which is also read without a "
+           "prompt if it is a pipe or a file")
       .excludes(prompt)
       .excludes(word);
   options.flag("-e,--escape,!--no-escape", args.escape,
                "\\n, \\t, \\\\, \\\", \\' and \\xNN in the prompt stand for those characters");
   options
       .add("-n,--n-predict,--predict", "N", args.generate.max_tokens,
-           "Tokens to generate; -1: until the end of the text; -2: that, or a full context")
+           "Most tokens to generate; -1: until the text ends; -2: until it ends or the context is "
+           "full")
       .range(-2, std::numeric_limits<int32_t>::max())
       .show_default();
   declare_sampling(options, args.sampling);
@@ -60,10 +60,12 @@ void declare(Options options, RunArgs& args) {
       .add("--logprobs", "N", args.generate.logprobs,
            "With --json: log-probabilities of every token and of the N most likely")
       .range(0, std::numeric_limits<int32_t>::max());
-  options.flag("--ignore-eos", args.generate.ignore_end, "Go on past end-of-text tokens");
+  options.flag("--ignore-eos", args.generate.ignore_end, "Continue past end-of-text tokens");
   options.flag("--context-shift", args.shift,
-               "When the context is full, drop the earlier half of it and go on");
-  options.add("--keep", "N", args.generate.keep, "First tokens that --context-shift never drops")
+               "When the context is full, drop its earlier half and continue");
+  options
+      .add("--keep", "N", args.generate.keep,
+           "How many of the first tokens --context-shift never drops")
       .range(0, std::numeric_limits<int32_t>::max())
       .show_default();
   output.flag("--json", args.json, "Print one JSON object in place of the text");

@@ -61,45 +61,50 @@ void declare_sampling(Options options, SamplingArgs& args) {
   options = options.group(kSamplingGroup);
   SamplingOptions& o = args.options;
   options.add("-s,--seed", "N[,N...]", args.seeds,
-              "Seed; equal seeds give equal text; -1: a fresh one. Several, with ',' between, "
-              "give as many texts");
+              "Seed; equal seeds give equal text; -1: a random seed. Several, separated by ',', "
+              "give a text each");
   const auto number = [&](const char* name, auto& to, const char* unit, const char* what) {
     options.add(name, unit, to, what);
   };
   number("--temp,--temperature", o.temperature, "X", "Temperature; 0: most likely token");
   number("--top-k", o.top_k, "K", "Sample among the K most likely; 0: all");
-  number("--top-p", o.top_p, "P", "Sample among the likeliest of this total; 1: all");
-  number("--min-p", o.min_p, "P", "Least likelihood beside the most likely; 0: any");
+  number("--top-p", o.top_p, "P",
+         "Sample among the most likely tokens that together have probability P; 1: all");
+  number("--min-p", o.min_p, "P",
+         "Exclude tokens less than P times as likely as the most likely; 0: none");
   number("--typical,--typical-p", o.typical_p, "P",
-         "Sample among the most typical of this total; 1: all");
+         "Sample among the most typical tokens that together have probability P; 1: all");
   number("--repeat-penalty", o.repeat_penalty, "X", "Makes recent tokens less likely; 1: off");
   number("--repeat-last-n", o.penalty_last, "N", "Tokens that count as recent; 0: none, -1: all");
-  number("--presence-penalty", o.presence_penalty, "X", "Taken once off a recent token's logit");
+  number("--presence-penalty", o.presence_penalty, "X",
+         "Subtracted once from the logit of a recent token");
   number("--frequency-penalty", o.frequency_penalty, "X",
-         "Taken off a recent token's logit for every occurrence");
+         "Subtracted from the logit of a recent token for each occurrence");
   number("--top-nsigma,--top-n-sigma", o.top_n_sigma, "N",
          "Sample among logits within N standard deviations of the largest; 0: all");
   number("--xtc-probability", o.xtc_probability, "P",
-         "How often all top choices but the least likely are excluded; 0: off");
+         "Probability of excluding all top choices but the least likely; 0: off");
   number("--xtc-threshold", o.xtc_threshold, "P", "Likelihood of a top choice; above 0.5: off");
   number("--dynatemp-range", o.dynamic_range, "X",
-         "Temperature follows the entropy, from --temp less X to --temp plus X; 0: off");
-  number("--dynatemp-exp", o.dynamic_exponent, "X", "How it follows: entropy to this power");
+         "Vary the temperature with the entropy, from --temp minus X to --temp plus X; 0: off");
+  number("--dynatemp-exp", o.dynamic_exponent, "X", "Exponent of the entropy for --dynatemp-range");
   number("--mirostat", o.mirostat, "0|1|2",
-         "Hold the surprise of the text, in place of what removes tokens; 0: off");
-  number("--mirostat-ent", o.mirostat_target, "BITS", "Surprise that --mirostat holds");
+         "Keep the surprise of the text constant, instead of using samplers that remove tokens; 0: "
+         "off");
+  number("--mirostat-ent", o.mirostat_target, "BITS", "Surprise that --mirostat keeps to");
   number("--mirostat-lr", o.mirostat_rate, "X", "Learning rate of --mirostat");
   number("--dry-multiplier", o.dry_multiplier, "X",
-         "Makes what would repeat a sequence of tokens less likely; 0: off");
-  number("--dry-base", o.dry_base, "X", "The more so by this factor for every token of it");
-  number("--dry-allowed-length", o.dry_allowed_length, "N", "Tokens that may be repeated freely");
-  number("--dry-penalty-last-n", o.dry_penalty_last, "N", "Tokens looked back on; -1: all");
+         "Make tokens less likely that would repeat a sequence; 0: off");
+  number("--dry-base", o.dry_base, "X",
+         "The penalty grows by this factor with each token of the repeat");
+  number("--dry-allowed-length", o.dry_allowed_length, "N", "Length of a repeat without penalty");
+  number("--dry-penalty-last-n", o.dry_penalty_last, "N", "Tokens to look back; -1: all");
   options.add("--dry-sequence-breaker", "TEXT", args.dry_breakers,
-              "Sequences end at tokens with this text, in place of newline, ':', '\"' and '*'; "
-              "'none': nowhere. May be given several times");
+              "Tokens with this text end a repeated sequence, instead of newline, ':', '\"' and "
+              "'*'; 'none': no token does. May be given several times");
   options.add("--samplers", "NAMES", args.samplers,
-              "Order of the samplers, those left out are off: names of penalties, dry, "
-              "top_n_sigma, top_k, typical_p, top_p, min_p, xtc, temperature with ';' between");
+              "Samplers in order, separated by ';'; samplers left out are off: penalties, dry, "
+              "top_n_sigma, top_k, typical_p, top_p, min_p, xtc, temperature");
   options.add("-l,--logit-bias", "TOKEN(+|-)BIAS", args.logit_bias,
               "Added to the logit of a token, e.g. 15043+1 or 15043-1; 15043-inf forbids it. "
               "May be given several times");
@@ -108,7 +113,7 @@ void declare_sampling(Options options, SamplingArgs& args) {
 std::vector<std::optional<uint64_t>> seeds_of(const SamplingArgs& args) {
   std::vector<std::optional<uint64_t>> seeds;
   for (const std::string& seed : parts_of(args.seeds, ',')) seeds.push_back(parse_seed(seed));
-  if (seeds.size() > 256) usage("--seed: at most 256 seeds are expected");
+  if (seeds.size() > 256) usage("--seed: expected at most 256 seeds");
   if (seeds.empty()) seeds.emplace_back();
   return seeds;
 }
@@ -158,10 +163,11 @@ SamplingOptions sampling_options(const SamplingArgs& args) {
 void declare_constraint(Options options, ConstraintArgs& args) {
   options = options.group(kConstraintGroup);
   const std::vector<Option> sources{
-      options.add("--grammar", "TEXT", args.grammar, "Hold the text to this GBNF grammar"),
+      options.add("--grammar", "TEXT", args.grammar,
+                  "Generate only text that matches this GBNF grammar"),
       options.add("--grammar-file", "FILE", args.grammar_file, "The same from a file"),
       options.add("-j,--json-schema", "TEXT", args.schema,
-                  "Hold the text to JSON of this schema; '{}': any"),
+                  "Generate only JSON that matches this schema; '{}': any JSON"),
       options.add("-jf,--json-schema-file", "FILE", args.schema_file, "The same from a file")};
   for (size_t i = 0; i < sources.size(); ++i) {
     for (size_t j = 0; j < i; ++j) sources[i].excludes(sources[j]);

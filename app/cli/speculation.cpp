@@ -9,9 +9,9 @@ namespace infer::cli {
 void declare_speculation(Options options, SpeculationArgs& args) {
   options.group(kSpeculationGroup)
       .add("--spec", "auto|off|N", args.mode,
-           "Tokens that the drafters propose at a time: auto (as many as make it fastest, "
-           "perhaps none), off, or a number. Alone it takes the drafter 'suffix', and with the "
-           "built-in model its draft model");
+           "Tokens to draft at a time: auto (as many as are fastest, possibly none), off, or a "
+           "number. Without --drafter and -md it uses the drafter 'suffix', and with the built-in "
+           "model its draft model");
 }
 
 void apply_speculation(const SpeculationArgs& args, ModelArgs& model, GenerateOptions& generate) {

@@ -1,4 +1,4 @@
-// What is said of a generation.
+// Statistics of a generation, for the user.
 #pragma once
 
 #include "infer/infer.hpp"
@@ -15,7 +15,7 @@ inline const char* finish_name(FinishReason reason) {
   return "unknown";
 }
 
-/// Tokens a second of the prompt; those that were found in the cache count as well.
+/// Tokens a second of the prompt. Tokens found in the cache count too.
 inline double prompt_rate(const GenerateResult& r) {
   return r.prompt_seconds > 0 ? static_cast<double>(r.prompt_tokens) / r.prompt_seconds : 0;
 }

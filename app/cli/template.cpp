@@ -25,7 +25,7 @@ void declare(Options options, RenderArgs& args) {
   options.example("infer template -m model.gguf --input chat.json", "a conversation as its prompt");
 }
 
-/// The input as it lies in the file: read again and written anew it would lose large integers.
+/// The input, byte for byte: parsing it and writing it again would lose large integers.
 struct Input {
   std::string text;
   Json variables;

@@ -73,7 +73,7 @@ extern "C" void on_stop(int signal) {
   termios modes{};
   (void)tcgetattr(STDIN_FILENO, &modes);
   restore();
-  // By the default action, which does nothing where nobody could continue the program.
+  // By the default action, which does nothing if no shell could continue the program.
   struct sigaction ours {};
   struct sigaction plain {};
   plain.sa_handler = SIG_DFL;

@@ -1,5 +1,5 @@
-// The terminal while lines are edited on it: bytes and signals in one order, and the modes that it
-// had before are put back however the program ends.
+// The terminal while lines are edited on it. Delivers bytes and signals in one order. Restores the
+// terminal's modes however the program ends.
 #pragma once
 
 #include <csignal>
@@ -8,34 +8,34 @@
 
 namespace infer::cli {
 
-/// stdin, a terminal. One at a time, one thread; while it exists Ctrl-C outside of an
-/// InterruptScope is an event and does not end the program.
+/// stdin, which is a terminal. Not thread-safe, and only one object at a time. While it exists,
+/// Ctrl-C outside an InterruptScope is an event and does not end the program.
 class Terminal {
  public:
-  /// Notes the modes, which are put back before the program is stopped or ended by a signal.
+  /// Saves the terminal's modes. They are restored before a signal stops or ends the program.
   Terminal();
-  /// Leaves the modes as they are.
+  /// Does not change the modes.
   ~Terminal();
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  /// The modes as they are now hold between lines: they return after the program was stopped.
+  /// Makes the present modes those between lines: they are set again after the program was stopped.
   void keep_modes();
 
-  /// Has the terminal mark what is pasted (bracketed paste), until that is switched off or the
-  /// program is stopped or ended. See Keys.
+  /// Makes the terminal mark pasted text (bracketed paste; see Keys). Switched off by false, and
+  /// when the program is stopped or ends.
   static void mark_pastes(bool on);
 
   enum class Event {
     byte,
     interrupt,  ///< Ctrl-C, by key or by signal
     resized,
-    resumed,  ///< after the program was stopped: what was on the screen may be gone
+    resumed,  ///< the program continues after a stop; the screen may have changed
     closed,   ///< the end of the input, or the terminal is gone
   };
-  /// Waits for the next event. Nothing that comes between two calls is lost.
+  /// Waits for the next event. Nothing between two calls is lost.
   Event next(char& byte);
-  /// What is drawn anew anyway need not be drawn again.
+  /// Drops a pending `resumed` event, for callers that redraw anyway.
   static void forget_resumed();
 
  private:

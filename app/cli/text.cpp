@@ -49,7 +49,7 @@ void declare_detokenize(Options options, TextArgs& args) {
   declare_model(options, args.model);
   options
       .add("-f,--file", "FILE", args.file,
-           "Ids to read: a JSON array, or numbers apart by spaces or commas; '-': stdin")
+           "Ids to read: a JSON array, or numbers separated by spaces or commas; '-': stdin")
       .show_default();
 }
 
@@ -57,10 +57,11 @@ int run_detokenize(TextArgs& args) {
   require_model(args.model);
   const auto tokens = parse_tokens(read_input(args.file));
   if (!tokens) {
-    throw Failure(kExitBadFile,
-                  fmt::format("{}: expected token ids: a JSON array, or numbers apart by commas or "
-                              "spaces",
-                              args.file == "-" ? "stdin" : args.file));
+    throw Failure(
+        kExitBadFile,
+        fmt::format(
+            "{}: expected token ids: a JSON array, or numbers separated by commas or spaces",
+            args.file == "-" ? "stdin" : args.file));
   }
   const std::unique_ptr<Vocabulary> vocabulary = must_read(Vocabulary::load(args.model.path));
   for (const int32_t token : *tokens) {

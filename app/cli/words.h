@@ -1,6 +1,6 @@
-// The words of a command line, before the parser sees them: which are flags, which their values,
-// and which stand for themselves. What the parser would misread is settled here: names of several
-// letters after one dash, values that look like flags, empty values, flags of other programs.
+// Prepares the words of a command line for the parser. Tells flags, their values and positional
+// arguments apart. Handles what the parser would misread: names of several letters after one dash,
+// values that look like flags, empty values, flags of other programs.
 #pragma once
 
 #include <span>
@@ -17,11 +17,12 @@ struct CanonicalWords {
   bool help = false;               ///< --help was given; nothing else counts
 };
 
-/// The words after a command's name. Throws Failure (usage) for a flag that is not known, one
-/// without its value, an empty value where none may be, a word too many.
+/// Takes the words after the command's name. Throws Failure (usage) for an unknown flag, a missing
+/// value, an empty value where none is allowed, and for more words than expected.
 CanonicalWords canonical_words(const CommandHint& command, std::span<const std::string> words);
 
-/// The candidate that was probably meant, or nothing: at most two letters differ, or it goes on.
+/// The candidate that was probably meant, or nothing. It differs from `word` in at most two
+/// letters, or starts with it.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 /// ", did you mean 'run'?" or nothing.
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);

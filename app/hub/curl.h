@@ -13,7 +13,7 @@
 
 namespace infer::hub {
 
-/// The head of an answer.
+/// Status and headers of an answer.
 struct Answer {
   int status = 0;
   std::map<std::string, std::string> headers;  ///< names in small letters; of equal ones the last

@@ -61,7 +61,7 @@ bool is_named(int descriptor, const fs::path& path) {
          open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
 }
 
-/// The lock of a file; waits for whoever holds it.
+/// The lock of a file. Waits while another process holds it.
 Result<std::unique_ptr<Descriptor>> take_lock(const Connection& connection, const fs::path& path,
                                               const std::string& what) {
   for (bool told = false;;) {
@@ -154,8 +154,8 @@ class Part {
     if (found != file_.hash) {
       remove();
       return {StatusCode::bad_file,
-              fmt::format("{}: what came has the hash {}, expected {}; it was removed", what, found,
-                          file_.hash)};
+              fmt::format("{}: the downloaded file has the hash {}, expected {}; it was removed",
+                          what, found, file_.hash)};
     }
     if (fsync(out_.get()) != 0) return cannot("write", path_, errno);
     if (std::rename(path_.c_str(), to.c_str()) != 0) return cannot("write", to, errno);
@@ -236,7 +236,8 @@ Result<int64_t> download(const Connection& connection, const HubCache& cache, co
     }
     if (result.end == End::complete) {
       result.end = End::interrupted;
-      result.problem = fmt::format("it ended after {} of {} bytes", part.size(), file.bytes);
+      result.problem =
+          fmt::format("the download ended after {} of {} bytes", part.size(), file.bytes);
     }
     if (restarts > kMaxRestarts || !attempts.again(result)) {
       return tl::unexpected(failure_of(connection, result, what));
@@ -248,9 +249,9 @@ Result<int64_t> download(const Connection& connection, const HubCache& cache, co
       return named(part.status());
     }
     return tl::unexpected(
-        Status(part.status().code(), part.status().message() +
-                                         "; what came is kept, and the same command goes on from "
-                                         "there"));
+        Status(part.status().code(),
+               part.status().message() +
+                   "; the downloaded part is kept, and the same command continues from there"));
   }
   if (const Status done = part.commit(blob, what); !done.ok()) return tl::unexpected(done);
   return fetched;

@@ -1,5 +1,5 @@
-// One file of the hub into the cache: resumed where an earlier attempt ended, checked while it
-// comes, there whole and right or not at all.
+// Downloads one file of the hub into the cache. It continues where an earlier attempt ended and
+// checks the hash meanwhile. The file appears only when it is complete and its hash is right.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace infer::hub {
 
-/// Bytes of the file's blob that are there already, whole or as a part.
+/// Bytes of the file that the cache already has, complete or not.
 int64_t bytes_present(const HubCache& cache, const HubFile& file);
 
-/// Returns the bytes that came over the network: 0 if the blob is there. `what` is what messages
-/// call the file. `progress` is told how many bytes of the file are there. Another download of the
-/// same file at once is waited for. A part stays where a download ends early, except where it is
-/// wrong: then it is removed. Fails with cancelled, io, not_found or bad_file.
+/// Returns the number of bytes downloaded, 0 if the file was complete. `what` names the file in
+/// messages. `progress` gets the number of bytes that the cache has. If another process downloads
+/// the same file, waits for it. If the download ends early, the part is kept; if its contents are
+/// wrong, it is removed. Errors: cancelled, io, not_found, bad_file.
 Result<int64_t> download(const Connection& connection, const HubCache& cache, const HubFile& file,
                          const std::string& url, const std::string& what,
                          const std::function<void(int64_t)>& progress);

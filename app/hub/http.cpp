@@ -73,7 +73,7 @@ Transfer request(const Connection& connection, Exchange exchange) {
   const auto refused = [](const char* why) { return Transfer{End::failed, why, {}}; };
   const std::optional<Url> endpoint = parse_url("", connection.endpoint);
   std::optional<Url> url = parse_url("", exchange.url);
-  if (!endpoint || !url) return refused("the address is no URL of http or https");
+  if (!endpoint || !url) return refused("the address is not an http or https URL");
   const std::vector<std::string> headers = exchange.headers;
   const auto begin = exchange.begin;
   exchange.begin = [&](const Answer& answer) {
@@ -101,7 +101,7 @@ Transfer request(const Connection& connection, Exchange exchange) {
     const std::string location = result.answer.header("location");
     const std::optional<Url> next =
         location.empty() ? std::nullopt : parse_url(url->whole, location);
-    if (!next) return refused("the server redirects to what is no URL of http or https");
+    if (!next) return refused("the server redirects to something that is not an http or https URL");
     if (exchange.head && next->origin != endpoint->origin) return result;
     if (url->scheme == "https" && next->scheme != "https") {
       return refused("the server redirects from https to http");
@@ -160,10 +160,9 @@ Status failure_of(const Connection& connection, const Transfer& transfer, const 
     case End::no_connection:
       return {StatusCode::io, fmt::format("{}: cannot reach {}: {}", what, host, transfer.problem)};
     case End::certificate:
-      return {StatusCode::io,
-              fmt::format("{}: {} does not prove who it is: {}; CURL_CA_BUNDLE names a file of "
-                          "certificates to trust",
-                          what, host, transfer.problem)};
+      return {StatusCode::io, fmt::format("{}: the certificate of {} cannot be trusted: {}; "
+                                          "CURL_CA_BUNDLE names a file of certificates to trust",
+                                          what, host, transfer.problem)};
     case End::interrupted:
       return {StatusCode::io, fmt::format("{}: the connection to {} was interrupted: {}", what,
                                           host, transfer.problem)};

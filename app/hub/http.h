@@ -1,5 +1,4 @@
-// Requests to the hub: redirects, the token, repeated attempts. Nothing here knows what is asked
-// for.
+// Requests to the hub: redirects, the token, repeated attempts.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +10,24 @@
 
 namespace infer::hub {
 
-/// Whom to ask, and what to tell the user meanwhile.
+/// The server, and how to reach the user meanwhile.
 struct Connection {
-  std::string endpoint;        ///< "https://huggingface.co", without a slash at its end
-  std::string token;           ///< sent to the endpoint's scheme, host and port alone; empty: none
-  std::function<bool()> stop;  ///< true ends what is under way (cancelled)
-  std::function<void(const std::string&)> note;  ///< a line for the user
+  std::string endpoint;        ///< "https://huggingface.co", without a slash at the end
+  std::string token;           ///< sent only to the endpoint's scheme, host and port; empty: none
+  std::function<bool()> stop;  ///< returns true to end the request (cancelled)
+  std::function<void(const std::string&)> note;  ///< shows a line to the user
 };
 
-/// Waits between attempts, longer after each, until too many in a row came to nothing.
+/// Decides about further attempts and waits between them, longer after each.
 class Attempts {
  public:
   explicit Attempts(const Connection& connection) : connection_(connection) {}
 
-  /// Whether to try again after this end; it has waited then. What an answer of 429 or 503 asks for
-  /// in Retry-After is waited for, unless that is too long.
+  /// Whether to try again after this failure. If so, it has waited already: for the time of
+  /// Retry-After if the status is 429 or 503, unless that is too long.
   bool again(const Transfer& failed);
-  /// Bytes have come: the next failure is a first one, and a server that is not reached any more
-  /// may come back.
+  /// Bytes have arrived: the next failure counts as the first one. A server that can no longer be
+  /// reached is then tried again as well.
   void progressed();
 
  private:
@@ -37,23 +36,23 @@ class Attempts {
   bool reached_ = false;
 };
 
-/// The answer after redirects: at most ten, to http and https alone, never from https to http.
-/// Headers of the hub (X-Repo-Commit, X-Linked-Etag, X-Linked-Size) are those of the first answer
-/// that has them. `begin` and `data` see the last answer alone. The token is left out wherever the
-/// origin is not the endpoint's. With `head` a redirect to another origin is the answer: a store of
-/// files may refuse such a request.
+/// Sends a request and follows redirects: at most ten, only to http and https, never from https to
+/// http. The hub's headers (X-Repo-Commit, X-Linked-Etag, X-Linked-Size) are taken from the first
+/// answer that has them. `begin` and `data` see only the last answer. The token is sent only to the
+/// endpoint's origin. With `head` a redirect to another origin is not followed but returned, since
+/// a file store may refuse such a request.
 Transfer request(const Connection& connection, Exchange exchange);
 
-/// The body of an answer of 200, at most `most` bytes, after as many attempts as it takes. `what`
-/// is what a failure names. `answer` receives the headers.
+/// The body of an answer with status 200, at most `most` bytes, after repeated attempts. `what`
+/// names the request in messages. `answer` receives the headers.
 Result<std::string> get_text(const Connection& connection, const std::string& url, size_t most,
                              const std::string& what, Answer& answer);
-/// The head alone: of an answer of 200, or of a redirect to another host.
+/// Only the headers: of an answer with status 200, or of a redirect to another host.
 Result<Answer> get_head(const Connection& connection, const std::string& url,
                         const std::string& what);
 
-/// What such an end means, in words for the user. `what` is the repository, with a file if it is
-/// about one: "org/repo", "org/repo: model.gguf".
+/// The error for a failed transfer, with a message for the user. `what`: the repository, and the
+/// file if there is one: "org/repo", "org/repo: model.gguf".
 Status failure_of(const Connection& connection, const Transfer& transfer, const std::string& what);
 
 }  // namespace infer::hub

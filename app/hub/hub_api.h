@@ -1,4 +1,4 @@
-// What the hub says of a repository. Its answers are checked as those of a stranger.
+// What the hub says about a repository. Its answers are not trusted: all of them are checked.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace infer::hub {
 
-/// The files of the newest commit: of model files and what belongs to them the names can become
-/// paths, the hashes are hashes. Other files are left out. Fails with bad_file.
+/// The model files of the newest commit and the files that belong to them. Their names are safe as
+/// paths, and their hashes are hashes. Other files are left out. Errors: bad_file.
 Result<std::vector<HubFile>> list_files(const Connection& connection,
                                         const std::string& repository);
 
-/// The newest commit, which must hold the file as it was listed.
+/// The newest commit. It must hold the file as it was listed.
 Result<std::string> find_commit(const Connection& connection, const std::string& repository,
                                 const HubFile& file);
 

@@ -166,7 +166,7 @@ Result<Chosen> choose_folder(const ModelName& wanted, const std::vector<HubFile>
   }
   if (weights.empty() || !has("config.json") || !has("tokenizer.json")) {
     return tl::unexpected(not_found(fmt::format(
-        "{}: has no GGUF file, and not all of config.json, tokenizer.json and safetensors files",
+        "{}: has no GGUF file, and lacks config.json, tokenizer.json or the safetensors files",
         wanted.repository)));
   }
   for (const HubFile& file : weights) {
@@ -299,9 +299,10 @@ Result<Chosen> choose(const ModelName& wanted, const std::vector<HubFile>& files
                               wanted.quant, listed(models, false))));
   }
   if (found.size() > 1) {
-    return tl::unexpected(Status(StatusCode::invalid_argument,
-                                 fmt::format("{}: several files are meant: {}; -hff FILE names one",
-                                             wanted.repository, listed(found, true))));
+    return tl::unexpected(
+        Status(StatusCode::invalid_argument,
+               fmt::format("{}: several files match: {}; choose one with -hff FILE",
+                           wanted.repository, listed(found, true))));
   }
   return with_parts(wanted, *found.front(), files);
 }

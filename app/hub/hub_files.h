@@ -20,7 +20,7 @@ struct HubFile {
   std::string hash;
 };
 
-/// What is wanted of a repository.
+/// A model that the user asks for.
 struct ModelName {
   std::string repository;  ///< "USER/REPO"
   std::string quant;       ///< what follows the colon; empty: none
@@ -55,10 +55,10 @@ struct Chosen {
   std::string model;
 };
 
-/// The files of the model that is wanted. Without a quantisation and a file: the GGUF file of
-/// Q4_K_M, else Q8_0, else the first; where there is no GGUF file, what the engine reads of a
-/// Hugging Face directory. All parts of a split file. Fails with not_found, and lists what there
-/// is.
+/// The files of the model that the user asks for, with all parts of a split file. Without a
+/// quantisation and a file: the GGUF file of Q4_K_M, else of Q8_0, else the first one. If there is
+/// no GGUF file: the files of a Hugging Face directory that the engine reads. Errors: not_found,
+/// which lists the existing files.
 Result<Chosen> choose(const ModelName& wanted, const std::vector<HubFile>& files);
 
 }  // namespace infer::hub

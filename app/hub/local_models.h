@@ -16,17 +16,17 @@ struct LocalModel {
   int64_t bytes = 0;   ///< of all its files
 };
 
-/// What is there, by source and then by name. Looks into:
+/// All models, sorted by source and then by name. Looks into these folders:
 ///   INFER_MODELS                                           folders with ':' between
 ///   ~/.lmstudio/models, ~/.cache/lm-studio/models          LM Studio
 ///   LLAMA_CACHE, else ~/.cache/llama.cpp                   llama.cpp
 ///   HF_HUB_CACHE, else HF_HOME/hub, else ~/.cache/huggingface/hub   Hugging Face
 ///   OLLAMA_MODELS, else ~/.ollama/models, /usr/share/ollama/.ollama/models   ollama
-/// XDG_CACHE_HOME stands for ~/.cache where it is set. What cannot be read is left out.
+/// If XDG_CACHE_HOME is set, it replaces ~/.cache. Files that cannot be read are left out.
 std::vector<LocalModel> local_models();
 
-/// Those whose name has `part` in it, whatever the case of letters; where one is called exactly
-/// that, it alone.
+/// The models whose name contains `part`, in any case of letters. If a name equals `part`, only
+/// that model.
 std::vector<LocalModel> find_models(std::string_view part);
 
 }  // namespace infer::hub

@@ -109,7 +109,7 @@ Result<Connection> connect(const std::string& token) {
   const auto printable = [](char c) { return c > ' ' && c <= '~'; };
   if (!std::ranges::all_of(connection.token, printable)) {
     return refused(StatusCode::invalid_argument,
-                   "the token for the hub holds characters that no token has");
+                   "the token for the hub has characters that are not allowed in a token");
   }
   return connection;
 }

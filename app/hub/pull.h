@@ -1,5 +1,5 @@
-// Models of the hub by their names: what is there already, and what has to come over the network.
-// Nothing else in the program opens a connection.
+// Models of the hub by their names: finds them in the cache or downloads them. No other part of the
+// program opens a connection.
 #pragma once
 
 #include <cstdint>

@@ -34,7 +34,7 @@ struct PackedLayout {
 void pack_group(const PackedLayout& layout, const std::byte* from, int64_t stride, int64_t count,
                 std::byte* to);
 
-/// Row `row` of a group as it lay in the file, but for rounded scales.
+/// Restores row `row` of a group to its form in the file, except for rounded scales.
 void unpack_row(const PackedLayout& layout, const std::byte* group, int64_t row, std::byte* to);
 
 }  // namespace infer::cpu

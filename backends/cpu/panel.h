@@ -7,12 +7,12 @@
 
 namespace infer::cpu {
 
-/// Columns of k activations (k a multiple of 32) as the kernels stream them: for each 32 of k a
-/// chunk with
+/// Columns of k activations (k a multiple of 32) in the order in which the kernels read them. Each
+/// 32 elements of k are a chunk of
 ///   int8 q[columns][32] · float d[columns] · float s[columns] · int16 sums[columns][2] ·
 ///   int32 negated_sum[columns]
-/// where x ≈ d·q, s = d·Σq, sums holds Σq of either half and negated_sum −Σq. Where an activation
-/// is infinite or no number, d and s are none.
+/// where x ≈ d·q, s = d·Σq, `sums` has Σq of each half, and `negated_sum` is −Σq. If one of the 32
+/// activations is infinite or NaN, d and s are NaN.
 struct Panel {
   std::byte* data;
   int64_t columns;
@@ -45,7 +45,7 @@ struct PanelChunk {
     return reinterpret_cast<int32_t*>(data + columns * 44) + column;
   }
 
-  /// Makes `column` what column `its` of another chunk is.
+  /// Copies column `its` of another chunk to `column`.
   void take(int64_t column, const PanelChunk& other, int64_t its) const {
     std::memcpy(q(column), other.q(its), 32);
     *d(column) = *other.d(its);

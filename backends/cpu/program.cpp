@@ -23,7 +23,7 @@ struct Call {
   Fused fused;
   std::vector<TensorRef> inputs, outputs;
   std::vector<Operand> input_operands, output_operands;
-  std::vector<int32_t> nodes;  ///< what of the graph it computes
+  std::vector<int32_t> nodes;  ///< graph nodes that this call computes
   int32_t layer = -1;          ///< of the spill: begins with this call
 };
 

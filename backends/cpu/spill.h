@@ -1,4 +1,4 @@
-// Weights of a mapped file that memory cannot hold: read ahead and dropped layer by layer.
+// Weights of a mapped file that is larger than memory: reads layers ahead and drops them after use.
 #pragma once
 
 #include <cstddef>
@@ -7,20 +7,20 @@
 
 namespace infer::cpu {
 
-/// The mapped stretches that each layer of a program uses, in the order of the layers. Dropping a
-/// stretch that is still read is safe: its pages are read from the file again.
+/// The mapped parts that each layer of a program uses, in the order of the layers. Dropping a part
+/// while it is still in use is safe: the system reads its pages from the file again.
 class Spill {
  public:
   /// Begins the next layer; returns its number.
   size_t add_layer();
-  /// A weight of the last layer; `ahead`: to be read before the layer begins.
+  /// Adds a weight to the last layer. `ahead`: read it before the layer begins.
   void add(const std::byte* data, int64_t bytes, bool ahead);
-  /// After the last: joins what lies side by side.
+  /// Called after the last layer: joins adjacent parts.
   void finish();
 
-  /// A layer begins: drops the one before it and asks for the one behind it. By one thread.
+  /// A layer begins: drops the previous one and starts reading the next one. Called by one thread.
   void enter(size_t layer) const;
-  /// The run ends: drops the last layer and asks for the first.
+  /// The run ends: drops the last layer and starts reading the first one.
   void leave() const;
 
  private:

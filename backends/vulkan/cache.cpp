@@ -17,7 +17,7 @@ Status cache_supports(const NodeView& node) {
   for (const DType type : {node.graph.kv().k_type, node.graph.kv().v_type}) {
     if (cache_type(type)) continue;
     return error(StatusCode::unsupported,
-                 "a cache of type {}; there are f32, f16, bf16, q8_0 and q4_0",
+                 "a cache of type {} is not supported; expected f32, f16, bf16, q8_0 or q4_0",
                  dtype_info(type).ident);
   }
   return {};

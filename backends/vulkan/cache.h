@@ -7,10 +7,11 @@
 
 namespace infer::vulkan {
 
-/// As glsl/cache.glsl numbers them; none: not supported.
+/// The number of a type in glsl/cache.glsl; nothing if it is not supported.
 std::optional<uint32_t> cache_type(DType type);
 
-/// Unsupported, naming the type, where keys or values are of another.
+/// Fails (unsupported), with the name of the type, if the type of keys or of values is not
+/// supported.
 Status cache_supports(const NodeView& node);
 
 }  // namespace infer::vulkan

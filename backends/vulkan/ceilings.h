@@ -1,18 +1,18 @@
-// What a device can do at most, measured.
+// The measured limits of a device.
 #pragma once
 
 #include "backends/vulkan/pipelines.h"
 
 namespace infer::vulkan {
 
-/// Bytes read and written a second, in GB/s, by copies of more than caches hold; 0 if that fails.
+/// Bytes read and written per second, in GB/s, by copies larger than the caches; 0 on failure.
 double measure_copy_bandwidth(Context& context);
 
-/// Multiply-accumulates of bytes a second, in 1e9; 0 where there is no instruction for them or a
-/// call fails.
+/// 10⁹ multiply-accumulates of bytes per second; 0 if the device has no instruction for them, and
+/// on failure.
 double measure_integer_rate(Context& context, Pipelines& pipelines);
 
-/// Those of the device's cooperative matrices; 0 where it has none.
+/// The same for the device's cooperative matrices; 0 if it has none.
 double measure_matrix_rate(Context& context, Pipelines& pipelines);
 
 }  // namespace infer::vulkan

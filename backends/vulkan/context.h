@@ -23,7 +23,7 @@ class Context {
   VkDevice device() const { return device_; }
   const VolkDeviceTable& vk() const { return vk_; }
 
-  /// Ok, or the failure of a call.
+  /// The Status of a Vulkan call's result.
   Status check(VkResult result, const char* what) const {
     return result == VK_SUCCESS ? Status() : failure(result, physical_.name, what);
   }
@@ -31,8 +31,8 @@ class Context {
   Status submit(VkCommandBuffer commands, VkFence fence);
   Status wait(VkFence fence);
 
-  /// The index of a memory type out of `allowed` with all of `required`, and of `preferred` as many
-  /// as there are; -1 where there is none.
+  /// The index of a memory type out of `allowed` that has all `required` properties and as many of
+  /// `preferred` as possible; -1 if there is none.
   int32_t memory_type(uint32_t allowed, VkMemoryPropertyFlags required,
                       VkMemoryPropertyFlags preferred) const;
 
@@ -57,11 +57,11 @@ class Commands {
   Commands& operator=(const Commands&) = delete;
 
   Status create();
-  /// Begins recording anew; `once`: it will be submitted once.
+  /// Begins a new recording. `once`: it will be submitted only once.
   Status begin(bool once);
   Status end();
   Status submit();
-  /// Returns once what was submitted is done; at once where nothing was.
+  /// Waits until the submitted commands are done. Returns at once if there are none.
   Status wait();
   VkCommandBuffer handle() const { return handle_; }
 
@@ -73,7 +73,7 @@ class Commands {
   bool submitted_ = false;
 };
 
-/// Everything written before is seen by everything after, in these stages.
+/// A barrier: commands after it see all writes of the commands before it, in these stages.
 void full_barrier(const Context& context, VkCommandBuffer commands, VkPipelineStageFlags before,
                   VkPipelineStageFlags after);
 

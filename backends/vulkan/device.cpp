@@ -109,7 +109,7 @@ Status VulkanDevice::capability(const Graph& graph, const Node& node) const {
     if (id == kNoValue) continue;
     const Value& storage = graph.value(graph.storage(id));
     if (storage.kind == Value::Kind::weight && graph.storage(id) != id) {
-      return error(StatusCode::unsupported, "a part of a weight as an operand");
+      return error(StatusCode::unsupported, "a part of a weight as an operand is not supported");
     }
   }
   return ops_->find(node.op())->supports({graph, node, context_->physical()});

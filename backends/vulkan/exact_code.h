@@ -1,4 +1,4 @@
-// The arithmetic of shaders as it is written.
+// Makes drivers compute the arithmetic of shaders exactly as it is written.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace infer::vulkan {
 
-/// SPIR-V in which every floating-point operation is marked NoContraction, as if all variables were
-/// `precise`: no driver joins operations or changes their order, so that several shaders with the
-/// same sums get the same bits. (glslc keeps `precise` except where its optimiser unrolls loops.)
+/// Marks every floating-point operation of a SPIR-V module NoContraction, as if all variables were
+/// `precise`. Then no driver joins or reorders operations, and different shaders with the same sums
+/// give the same bits. (glslc keeps `precise`, except where its optimiser unrolls loops.)
 /// Source: the SPIR-V specification, 2.3 (layout), 3.20 (decorations).
 std::vector<uint32_t> exact_code(std::span<const uint32_t> code);
 

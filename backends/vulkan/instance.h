@@ -79,7 +79,7 @@ struct PhysicalDevice {
   int64_t largest_allocation = 0;
   Status usable;  ///< unsupported, with the feature that is missing
 
-  /// Bytes of device-local memory, and of them those that may be allocated now.
+  /// Bytes of device-local memory: all, and those that may be allocated now.
   int64_t memory_total() const;
   int64_t memory_free() const;
   DeviceInfo info() const;
@@ -99,6 +99,8 @@ struct InstanceOptions {
   std::function<void(VolkDeviceTable& functions)> replace_of_device;
 };
 
+/// Shared by all open devices. When the last device is closed, it is destroyed; the next device
+/// creates a new one.
 class Instance {
  public:
   /// The one that all devices share that are opened without one of their own. It is made anew once

@@ -18,8 +18,8 @@ Result<std::unique_ptr<RawBuffer>> RawBuffer::create(Context& context, int64_t b
   const PhysicalDevice& physical = context.physical();
   if (bytes > physical.largest_allocation) {
     return fail(StatusCode::out_of_memory,
-                "{}: {} bytes at once are more than its driver gives: {}", physical.name, bytes,
-                physical.largest_allocation);
+                "{}: a buffer of {} bytes exceeds the limit of its driver, {}", physical.name,
+                bytes, physical.largest_allocation);
   }
   const VolkDeviceTable& vk = context.vk();
   std::unique_ptr<RawBuffer> made(new RawBuffer(context, bytes));

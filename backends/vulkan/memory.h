@@ -1,4 +1,4 @@
-// Device memory: a few large blocks that are handed out in parts, and small host-visible buffers.
+// Device memory: a few large blocks that are divided into parts, and small host-visible buffers.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ inline constexpr int64_t kAlignment = 128;
 /// One VkBuffer with memory of its own and an address for shaders.
 class RawBuffer {
  public:
-  /// out_of_memory or device. `required` and `preferred`: properties of the memory.
+  /// `required` and `preferred`: properties of the memory. Errors: out_of_memory, device.
   static Result<std::unique_ptr<RawBuffer>> create(Context& context, int64_t bytes,
                                                    VkMemoryPropertyFlags required,
                                                    VkMemoryPropertyFlags preferred);
@@ -50,16 +50,16 @@ struct Part {
   int64_t bytes = 0;
 };
 
-/// Hands out parts of blocks: the smallest gap that fits, else a new block. Large requests get a
-/// block of their own size, so that no more is taken than was planned; small ones share blocks.
-/// Blocks that are empty go back to the driver. Thread-safe.
+/// Allocates parts of blocks: the smallest gap that fits, otherwise a part of a new block. A large
+/// request gets a block of its own size, so that no more memory is used than planned. Small
+/// requests share blocks. Empty blocks are freed. Thread-safe.
 class Heap {
  public:
   explicit Heap(Context& context) : context_(context) {}
 
   Result<Part> allocate(int64_t bytes);
   void release(const Part& part);
-  /// Bytes taken of the driver.
+  /// Bytes allocated from the driver.
   int64_t held() const;
   int64_t blocks() const;
 

@@ -66,7 +66,7 @@ std::vector<std::byte> read_pipelines(const PhysicalDevice& device) {
   if (!file || file->size() < sizeof(Header) || file->size() > kMostBytes) return {};
   // The driver parses these bytes, and it trusts them.
   if (const Status trusted = file->written_by_user(); !trusted.ok()) {
-    log(LogLevel::warning, "kept compiled shaders are not used: {}", trusted.message());
+    log(LogLevel::warning, "the saved compiled shaders are not used: {}", trusted.message());
     return {};
   }
   std::vector<std::byte> all(file->size());
@@ -84,7 +84,7 @@ Status write_pipelines(const PhysicalDevice& device, std::span<const std::byte> 
   if (path.empty()) return {};
   std::error_code failed;
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  // Nobody else may write here, whatever the umask is: read_pipelines() looks at that.
+  // No other user may write here, whatever the umask is: read_pipelines() checks that.
   std::filesystem::create_directories(folder, failed);
   if (!failed) {
     using std::filesystem::perms;

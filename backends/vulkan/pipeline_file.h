@@ -1,5 +1,5 @@
-// What a driver has compiled, kept between runs in the user's cache folder: one file for a device
-// and a version of its driver.
+// Saves the code that a driver has compiled in the user's cache folder: one file for each device
+// and version of its driver.
 #pragma once
 
 #include <span>
@@ -10,16 +10,16 @@
 
 namespace infer::vulkan {
 
-/// $XDG_CACHE_HOME/infer, or ~/.cache/infer, and the file's name in it; empty where the user has no
-/// such folder.
+/// The path of the file, in $XDG_CACHE_HOME/infer or ~/.cache/infer. Empty if the user has no such
+/// folder.
 std::string pipeline_file(const PhysicalDevice& device);
 
-/// What write_pipelines has put into the file of this device and driver; nothing where there is no
-/// file, or another's, or a damaged one. Nothing either, with a line in the log, where others than
-/// the user and root could have written it.
+/// The data that write_pipelines() saved for this device and driver. Nothing if there is no file,
+/// or if it is damaged or of another device. Also nothing, with a line in the log, if other users
+/// than root could have written the file.
 std::vector<std::byte> read_pipelines(const PhysicalDevice& device);
 
-/// As a whole or not at all, with the folder if need be.
+/// Writes the file completely or not at all. Makes the folder if necessary.
 Status write_pipelines(const PhysicalDevice& device, std::span<const std::byte> data);
 
 }  // namespace infer::vulkan

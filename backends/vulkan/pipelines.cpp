@@ -54,7 +54,7 @@ void Pipelines::save() const {
   data.resize(bytes);
   if (data == read_pipelines(context_.physical())) return;
   const Status written = write_pipelines(context_.physical(), data);
-  if (!written.ok()) log(LogLevel::info, "compiled shaders are not kept: {}", written.message());
+  if (!written.ok()) log(LogLevel::info, "compiled shaders are not saved: {}", written.message());
 }
 
 Result<VkPipeline> Pipelines::get(const std::string& shader, std::span<const uint32_t> constants) {

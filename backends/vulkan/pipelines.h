@@ -1,4 +1,4 @@
-// The shaders embedded in the program and the pipelines made of them.
+// The shaders embedded in the program, and the pipelines made from them.
 #pragma once
 
 #include <map>
@@ -22,12 +22,12 @@ struct Shader {
 /// Generated from the shaders in this folder.
 std::span<const Shader> all_shaders();
 
-/// All pipelines have one layout: no descriptors, and so many bytes of push constants, which is
-/// what every device has.
+/// All pipelines have the same layout: no descriptors, and this many bytes of push constants, the
+/// number that every device supports.
 inline constexpr uint32_t kPushBytes = 128;
 
-/// Made when first asked for and kept; what the driver compiles is kept between runs
-/// (pipeline_file.h). Thread-safe.
+/// Pipelines are made at the first request and kept. The code compiled by the driver is saved for
+/// later runs (pipeline_file.h). Thread-safe.
 class Pipelines {
  public:
   /// A shader with its specialisation constants 0, 1, …
@@ -40,7 +40,7 @@ class Pipelines {
 
   VkPipelineLayout layout() const { return layout_; }
   Result<VkPipeline> get(const std::string& shader, std::span<const uint32_t> constants);
-  /// Makes those of `keys` that are not there yet, several at once.
+  /// Makes the missing pipelines of `keys`, on several threads.
   Status prepare(const std::set<Key>& keys);
 
  private:

@@ -1,4 +1,4 @@
-// The rope of queries and keys and the store of keys and values as one dispatch.
+// RoPE of queries and keys and storing keys and values, in one dispatch.
 #pragma once
 
 #include "backends/vulkan/op.h"

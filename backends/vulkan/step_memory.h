@@ -1,5 +1,6 @@
-// What a step gives to a recorded program, in memory that the host writes and shaders read at fixed
-// addresses: counts of rows, where each kind of cache pages lies, and the inputs of the graph.
+// The inputs of a recorded program for one step: counts of rows, the places of the cache pages of
+// each kind, and the inputs of the graph. The host writes them to memory that shaders read at fixed
+// addresses.
 #pragma once
 
 #include <memory>
@@ -10,7 +11,7 @@
 
 namespace infer::vulkan {
 
-/// One thread.
+/// Not thread-safe.
 class StepMemory {
  public:
   /// `tables`: tables.h.
@@ -19,11 +20,11 @@ class StepMemory {
 
   /// glsl/common.glsl: Step.
   VkDeviceAddress address() const { return buffer_->address(); }
-  /// Of an input of the graph that a node of the segment reads.
+  /// The address of an input of the graph. A node of the segment reads the input.
   VkDeviceAddress input(ValueId id) const {
     return buffer_->address() + static_cast<VkDeviceAddress>(offsets_[static_cast<size_t>(id)]);
   }
-  /// Writes all of it. Nothing that reads it may be running.
+  /// Writes all inputs. No program that reads them may be running.
   Status write(const Bindings& bindings);
 
  private:

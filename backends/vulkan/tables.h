@@ -1,5 +1,5 @@
-// The codebooks of the IQ types in device memory, where shaders look entries up: u16 arrays one
-// after another, from the places that glsl/iq.glsl names.
+// The codebooks of the IQ types for shaders, in device memory: u16 arrays one after another, at the
+// offsets in glsl/iq.glsl.
 #pragma once
 
 #include <cstdint>

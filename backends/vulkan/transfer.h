@@ -28,16 +28,16 @@ class Transfer {
   Status read(const Place& from, std::span<std::byte> to);
   Status copy(const Place& from, const Place& to, int64_t bytes);
 
-  /// A stretch of a staging buffer and where it goes.
+  /// A part of a staging buffer and its target.
   struct Region {
     int64_t staged = 0;  ///< offset in the staging buffer
     Place to;
     int64_t bytes = 0;
   };
-  /// Makes the next part of an upload in `out` (kStaging bytes) and says where it goes; no regions:
-  /// there is nothing more.
+  /// Makes the next part of an upload in `out` (kStaging bytes) and returns its targets. No
+  /// regions: the upload is complete.
   using Fill = std::function<Status(std::span<std::byte> out, std::vector<Region>& regions)>;
-  /// While one part is copied the next is made.
+  /// Makes the next part while the previous one is copied.
   Status upload(const Fill& fill);
 
  private:

@@ -1,4 +1,4 @@
-// What a program tells about its run: when each of its phases began and ended on each thread.
+// Times of a program's run: when each phase started and ended on each thread.
 #pragma once
 
 #include <chrono>
@@ -14,19 +14,19 @@ inline int64_t profile_clock() {
       .count();
 }
 
-/// One thread's part of one phase: a call of a kernel, which may cover several nodes.
+/// The part of one thread in one phase: one call of a kernel, which may compute several nodes.
 struct PhaseEvent {
-  std::span<const int32_t> nodes;  ///< indices in the graph; lives as long as the program
+  std::span<const int32_t> nodes;  ///< graph nodes that the call computes; valid with the program
   int32_t thread = 0;
   int64_t start_ns = 0;
-  int64_t worked_ns = 0;   ///< this thread's own part was done
-  int64_t end_ns = 0;      ///< the next phase begins: past the barrier, where there is one
-  int32_t dispatches = 0;  ///< of shaders, on devices that are sent commands
-  int32_t barriers = 0;    ///< likewise, those that such a device waits at
+  int64_t worked_ns = 0;   ///< end of this thread's own work
+  int64_t end_ns = 0;      ///< start of the next phase, after the barrier if there is one
+  int32_t dispatches = 0;  ///< GPU: dispatches of shaders
+  int32_t barriers = 0;    ///< GPU: barriers between dispatches
 };
 
-/// Receives the events of a run, phase by phase. record() is called by all threads at once, each
-/// with its own number.
+/// Receives the events of a run. All threads call record() at the same time, each with its own
+/// PhaseEvent::thread and in the order of the phases.
 class Profiler {
  public:
   virtual ~Profiler() = default;

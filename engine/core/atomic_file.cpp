@@ -36,7 +36,7 @@ Status AtomicFile::open() {
   if (::lstat(path_.c_str(), &info) == 0) {
     const bool link = S_ISLNK(info.st_mode);
     if (link && ::stat(path_.c_str(), &info) != 0) {
-      return error(StatusCode::io, "{}: a link that leads nowhere: {}", path_,
+      return error(StatusCode::io, "{}: a link to a file that does not exist: {}", path_,
                    std::generic_category().message(errno));
     }
     if (!S_ISREG(info.st_mode)) {
@@ -69,7 +69,7 @@ Status AtomicFile::open() {
     }
     if (errno != EEXIST) break;
   }
-  return system_failure("create a file beside it", errno);
+  return system_failure("create a file in its folder", errno);
 }
 
 Status AtomicFile::write(std::span<const std::byte> data) {

@@ -1,4 +1,4 @@
-// A file that is there in full or not at all.
+// Writes a file so that it appears complete or not at all.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,26 @@
 
 namespace infer {
 
-/// Writes beside the file and puts that in its place at the end: whenever the process ends, the old
-/// file or the new one is there. Access says who may read and write the new one.
-/// Only a regular file is ever replaced; a symbolic link to one stays and leads to the new file,
-/// one that leads nowhere is refused. Other hard links keep the old file. Failures are io, name the
-/// file, and stay.
+/// Writes a temporary file in the same folder and renames it at the end. Whenever the process ends,
+/// either the old file or the new one exists. Only a regular file is ever replaced. A symbolic link
+/// to a file stays and then leads to the new file; a link to a missing file is refused. Other hard
+/// links keep the old file. Errors: io, with the name of the file. After a failure every further
+/// call fails.
 class AtomicFile {
  public:
   enum class Access : uint8_t {
-    as_usual,  ///< a new file: what the process's umask allows; a replaced one: as before
-    user_only  ///< the user alone, whatever the old file allowed: for what holds the user's text
+    as_usual,  ///< a new file: as the process's umask allows; a replaced one: as before
+    user_only  ///< only the user, whatever the old file allowed; for files with the user's text
   };
   static Result<std::unique_ptr<AtomicFile>> create(const std::string& path,
                                                     Access access = Access::as_usual);
-  /// Without commit() nothing has changed.
+  /// Without commit() the old file is unchanged.
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
   Status write(std::span<const std::byte> data);
-  /// Once, at the end. The file outlasts a power cut then.
+  /// Called once, at the end. Afterwards the file survives a power cut.
   Status commit();
   bool committed() const { return temporary_.empty(); }
 

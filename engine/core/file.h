@@ -33,9 +33,9 @@ class File {
   /// Bytes, when it was opened.
   uint64_t size() const { return size_; }
 
-  /// Ok if nobody but the user and root could have written it: the file and its folder belong to
-  /// one of the two, and neither may be written by group or others. invalid_argument, which says
-  /// what is wrong, or io.
+  /// Ok if only the user and root could have written the file: the file and its folder belong to
+  /// one of the two, and neither is writable for group or others. Errors: invalid_argument, which
+  /// says what is wrong; io.
   Status written_by_user() const;
 
   /// Fills `out` from `offset`. bad_file if the file ends before that, io if the system fails.

@@ -27,7 +27,7 @@ inline void pause() {
 
 // A hundred pauses take 1 to 3 µs, about as long as threads of equal work are apart. Who waits
 // longer yields, for the other threads may have been put on the same processor; yielding comes back
-// at once where nobody else wants it.
+// at once if no other thread wants it.
 constexpr int kPauses = 100;
 constexpr int kYields = 50;
 

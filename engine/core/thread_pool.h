@@ -18,9 +18,9 @@ inline constexpr int kMaxThreads = 64;
 /// kMaxThreads.
 int available_threads();
 
-/// Runs a callable on n threads at once: the caller is thread 0, the others wait spinning for a
-/// while and then asleep. One job at a time; run() is called by one thread at a time.
-/// An exception in a job ends every thread's part at its next barrier and is rethrown by run().
+/// Runs a job on n threads at once. The caller of run() is thread 0; the others wait for jobs,
+/// first spinning and then asleep. One job at a time; only one thread at a time may call run(). If
+/// a job throws, the other threads stop at their next barrier, and run() rethrows the exception.
 class ThreadPool {
  public:
   /// `threads` is clamped to 1..kMaxThreads. Throws std::system_error if threads cannot be made.
@@ -38,7 +38,8 @@ class ThreadPool {
             &job);
   }
 
-  /// Inside a job: waits until every thread of it is here. All threads must call it equally often.
+  /// Called inside a job: waits until all threads have called it. Each thread must call it equally
+  /// often.
   void barrier();
 
  private:

@@ -1,5 +1,5 @@
-// Records what steps do and when: the parts of a step on the host's side one after another, and
-// within the computation the phases of the program on every thread.
+// Records the times of steps: the parts of a step on the host one after another, and within the
+// part `compute` the phases of the program on every thread.
 #pragma once
 
 #include <array>
@@ -11,12 +11,12 @@
 
 namespace infer {
 
-/// The parts of a step in their order; each begins where the one before ends.
+/// The parts of a step in their order. Each begins when the one before ends.
 enum class StepPart : uint8_t {
-  schedule,  ///< which rows, and their vectors
-  inputs,    ///< the program, RoPE tables, pointers
-  compute,   ///< the program's run
-  results,   ///< logits to where the host reads them
+  schedule,  ///< choosing the rows and filling their vectors
+  inputs,    ///< getting the program, filling RoPE tables, setting pointers
+  compute,   ///< running the program
+  results,   ///< copying logits to the host
   sample,    ///< samplers, text, callbacks
 };
 inline constexpr int kStepParts = 5;
@@ -36,13 +36,13 @@ struct RecordedStep {
   int64_t end(StepPart part) const { return end_ns[static_cast<size_t>(part)]; }
 };
 
-/// One thread, except for record(). A step that is not ended is dropped by the next one.
+/// Not thread-safe, except record(). If a step is not ended, the next begin_step() drops it.
 class StepRecorder final : public Profiler {
  public:
   explicit StepRecorder(int32_t threads) { step_.phases.resize(static_cast<size_t>(threads)); }
 
   void begin_step();
-  /// What is about to be computed.
+  /// Sets the graph and the shape of the step, before it is computed.
   void describe(const Graph& graph, StepShape shape);
   void end_part(StepPart part);
   void end_step();

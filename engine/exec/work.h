@@ -1,5 +1,5 @@
-// What a step has to read and to multiply, from its graph alone: the figures that measured times
-// are held against.
+// The work of a step, computed from its graph: bytes to read and multiply-accumulates. Measured
+// times are compared with it.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ struct RowRange {
   int64_t count = 1;
 };
 
-/// The rows of a step as far as its work depends on them.
+/// The properties of a step's rows that its work depends on.
 struct StepShape {
-  std::vector<RowRange> parts;  ///< one a sequence
+  std::vector<RowRange> parts;  ///< one per sequence
   int64_t outputs = 0;
 
   int64_t rows() const;
 };
 
-/// Bytes and multiply-accumulates (MACs) that computing needs at least, in numbers of which a few
-/// are expectations (see node_work), hence double.
+/// Least bytes and multiply-accumulates (MACs) that are necessary. Some are expected values (see
+/// node_work), therefore double.
 struct Work {
-  double weight_bytes = 0;      ///< weights read, each once a step
-  double cache_bytes = 0;       ///< keys and values read, each once a step
+  double weight_bytes = 0;      ///< weights, each read once per step
+  double cache_bytes = 0;       ///< keys and values, each read once per step
   double activation_bytes = 0;  ///< intermediate values, inputs and cache entries read and written
   double weight_macs = 0;
   double attention_macs = 0;
@@ -37,9 +37,9 @@ struct Work {
   Work& operator+=(const Work& other);
 };
 
-/// The work of one node. Keys beyond an attention's window are not read; values that lie in their
-/// keys' bytes are read with them. Of experts, as many are read as the rows meet on average when
-/// every row chooses by chance: E·(1 − (1 − used/E)^rows) of E.
+/// The work of one node. Keys beyond the window of an attention are not read. Values that share the
+/// bytes of their keys are read with them. Of E experts, the number read is that expected if every
+/// row chooses at random: E·(1 − (1 − used/E)^rows).
 Work node_work(const Graph& graph, const Node& node, const StepShape& step);
 
 /// The sum over all nodes.

@@ -21,10 +21,10 @@
 
 namespace infer {
 
-/// A token, what it completed, and how far the generation is with it.
+/// A generated token, and the state of the generation after it.
 struct GeneratedToken {
   int32_t token = -1;
-  std::string text;  ///< whole UTF-8 characters; may be empty
+  std::string text;  ///< the text that it completes: whole UTF-8 characters, possibly none
   std::vector<LogProbability> log_probabilities;
   int64_t generated_tokens = 0;
   double prompt_seconds = 0;
@@ -32,41 +32,42 @@ struct GeneratedToken {
   double first_token_seconds = 0;
 };
 
-/// What one row of logits led to.
+/// The result of one row of logits.
 struct GenerationStep {
-  bool has_token = false;  ///< whether `made` is to be told
+  bool has_token = false;  ///< `made` holds a token for the reader
   GeneratedToken made;
-  bool goes_on = false;  ///< the token is computed next, then comes another
+  bool goes_on = false;  ///< true: the token is computed next, and another one follows
   Status failure;
 };
 
-/// Samples, holds the text to a grammar, decodes, looks for stop strings and counts. One thread at
-/// a time; different generations of one engine on different threads.
+/// Samples, applies the grammar, decodes, looks for stop strings and counts. One thread at a time.
+/// Different generations of one engine may be on different threads.
 class Generation {
  public:
-  /// What it refers to outlives it.
+  /// All references must outlive the object.
   Generation(const GenerateOptions& options, const Tokenizer& tokenizer, Grammars& grammars,
              const SamplingParams& params);
 
-  /// Before the first step. Null: no constraint.
+  /// Called before the first step. Null: no constraint.
   void set_constraint(std::unique_ptr<Constraint> constraint);
   Constraint* constraint() { return constraint_.get(); }
-  /// Whether the next step will want the constraint's mask: without sampling it is needed only
-  /// where the most likely token is not allowed.
+  /// True if the next step will need the constraint's mask. Greedy decoding needs it only if the
+  /// most likely token is not allowed.
   bool wants_mask() const { return constraint_ != nullptr && !greedy_; }
-  /// Where tokens may be proposed for it. Null: no drafters are asked.
+  /// Allows drafted tokens for this generation. `sequence`: its id for the drafters. Returns the
+  /// state of the drafts, which lives as long as the generation.
   Drafting* allow_drafts(int64_t sequence);
 
   /// Chooses the token after the last of row.tokens.
   GenerationStep step(const LogitRow& row);
-  /// The text that is held back, at the end.
+  /// At the end: the text that was held back.
   std::string rest();
 
   FinishReason reason() const { return reason_; }
   int64_t generated_tokens() const { return counts_.generated_tokens; }
-  /// The last token that a step made: not part of the sequence yet if the sequence ended with it.
+  /// The last token of step(). If the sequence ended with it, it is not part of the sequence.
   int32_t last() const { return last_; }
-  /// Writes the counts, times and what speculation did.
+  /// Writes the counts, the times and the statistics of speculation.
   void report(GenerateResult& result) const;
 
  private:

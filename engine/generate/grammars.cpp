@@ -51,7 +51,7 @@ Result<std::shared_ptr<TokenGrammar>> Grammars::find(bool is_schema, const std::
     entry = std::make_shared<Entry>(Entry{is_schema, text, nullptr, {}, false});
     entries_.push_front(entry);
   }
-  // Whoever waits for it is told whatever happens.
+  // Threads that wait for it are told in every case.
   Result<std::shared_ptr<TokenGrammar>> made = nullptr;
   try {
     made = make(is_schema, text);
@@ -79,8 +79,8 @@ bool Grammars::settle(const std::shared_ptr<Entry>& entry) {
   if (entry->grammar != nullptr) {
     entry->failure =
         error(StatusCode::does_not_fit,
-              "no room for this grammar of {}: those of other running calls have "
-              "nearly all of the {} that grammars may take",
+              "this grammar needs {}, but the grammars of other running calls take nearly all of "
+              "the {} that grammars may use; try again when a call has ended",
               format_bytes(static_cast<int64_t>(entry->grammar->bytes())), format_bytes(most_));
     entry->grammar.reset();
   }
@@ -114,7 +114,7 @@ void Grammars::trim() {
 bool Grammars::trim_locked(const TokenGrammar* keep) {
   std::erase_if(dropped_, [](const std::weak_ptr<TokenGrammar>& weak) { return weak.expired(); });
   int64_t excess = bytes_locked() - most_;
-  // Those that nobody uses. A thread that waited for one may take it even now: hence `dropped_`.
+  // Unused ones. A thread that waited for one may still take it now: hence `dropped_`.
   for (auto it = entries_.end(); it != entries_.begin();) {
     if (excess <= 0 && entries_.size() <= kMostKept) return true;
     --it;

@@ -1,4 +1,4 @@
-// The grammars that an engine's sessions generate under.
+// The grammars of an engine's sessions.
 #pragma once
 
 #include <condition_variable>
@@ -17,38 +17,40 @@
 
 namespace infer {
 
-/// Keeps those last used, so that equal requests compile once and share their masks. Any thread. A
-/// grammar is compiled on the thread that asks for it: only those who ask for the same one wait.
+/// Keeps the last used grammars, so that equal requests compile once and share their masks.
+/// Thread-safe. A grammar is compiled on the thread that asks for it; other threads wait only if
+/// they ask for the same grammar.
 ///
-/// Memory: all grammars with their tables, those of running calls among them, take at most `most`
-/// bytes, and beyond that what was added since trim(): by one call of a constraint less than
+/// Memory: after trim() all grammars with their tables, including those in use, take at most `most`
+/// bytes. Until the next trim() they may grow: one call of a constraint adds less than
 /// TokenGrammar::kMostTableBytes.
 class Grammars {
  public:
   using Compile = std::function<Result<std::shared_ptr<const CompiledGrammar>>(
       bool is_schema, const std::string& text)>;
 
-  /// For `most`, and what all take then.
+  /// The default of `most`.
   static constexpr int64_t kKeptBytes = int64_t{96} << 20;
+  /// The most memory that grammars then take at any time.
   static constexpr int64_t kMostBytes = kKeptBytes + TokenGrammar::kMostTableBytes;
-  /// Grammars kept at most, but for those of running calls.
+  /// Most grammars kept, not counting those in use.
   static constexpr size_t kMostKept = 32;
 
-  /// Without `compile`: compile_gbnf() and compile_json_schema().
+  /// `compile` is for tests. Empty: compile_gbnf() and compile_json_schema().
   explicit Grammars(std::shared_ptr<const Tokenizer> tokenizer, int64_t most = kKeptBytes,
                     Compile compile = {});
 
-  /// The constraint that the options ask for; null if they ask for none. invalid_argument for text
-  /// that is no grammar or schema, or where both are given; unsupported for what cannot be held to;
-  /// does_not_fit where running calls have grammars that leave no room for it.
+  /// The constraint that the options ask for; null if they ask for none. Errors: invalid_argument
+  /// for a text that is not a grammar or schema, or if both are given; unsupported for a grammar
+  /// that cannot be enforced; does_not_fit if the grammars in use leave no room for this one.
   Result<std::unique_ptr<Constraint>> constraint(const GenerateOptions& options);
-  /// Gives up what exceeds the limit: grammars that nobody uses, the longest unused first, then the
-  /// tables of others. Called after each token that a grammar had a part in.
+  /// Frees memory above the limit: first unused grammars, the one unused for longest first, then
+  /// the tables of the others. Called after each token chosen under a grammar.
   void trim();
-  /// Held while a step asks a constraint for what is not known yet: one such call at a time adds to
-  /// the tables.
+  /// Held while a step asks a constraint for something not computed yet, so that only one such call
+  /// at a time adds to the tables.
   std::mutex& step_mutex() { return step_mutex_; }
-  /// Memory in use, about.
+  /// Bytes in use, approximately.
   int64_t bytes() const;
 
  private:
@@ -74,7 +76,7 @@ class Grammars {
   std::condition_variable compiled_;
   std::shared_ptr<const TokenTrie> tokens_;
   std::list<std::shared_ptr<Entry>> entries_;         ///< the last used first
-  std::vector<std::weak_ptr<TokenGrammar>> dropped_;  ///< of them those that somebody uses still
+  std::vector<std::weak_ptr<TokenGrammar>> dropped_;  ///< removed from entries_ but still in use
 };
 
 }  // namespace infer

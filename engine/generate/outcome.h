@@ -1,5 +1,5 @@
-// What becomes of the logits of a step: whoever a sequence is computed for takes them, row by row,
-// and says what follows.
+// The consumer of a sequence takes its logits row by row and says what follows: the next token, or
+// the end.
 #pragma once
 
 #include <cstdint>
@@ -13,37 +13,37 @@ namespace infer {
 /// The logits after one token of a sequence.
 struct LogitRow {
   std::span<const float> logits;    ///< [vocabulary]; valid during the call
-  int64_t position = 0;             ///< of that token in the sequence
-  std::span<const int32_t> tokens;  ///< all of the sequence
-  int64_t shifted = 0;              ///< tokens that stood before them and were dropped
+  int64_t position = 0;             ///< index of that token in `tokens`
+  std::span<const int32_t> tokens;  ///< all tokens of the sequence
+  int64_t shifted = 0;              ///< tokens dropped from the front by context shifts
 };
 
-/// What a row led to.
+/// The answer of a consumer to a row.
 struct Outcome {
-  int32_t token = -1;    ///< generated: the sequence goes on with it; −1: none
-  bool goes_on = false;  ///< else the sequence ends, and `token` does not belong to it
+  int32_t token = -1;    ///< the generated token, which the sequence continues with; −1: none
+  bool goes_on = false;  ///< false: the sequence ends, and `token` is not part of it
 };
 
-/// Whoever a sequence is computed for. All calls come from the engine's threads, one at a time.
+/// Takes the results of one sequence. All calls come from the engine's threads, one at a time.
 class Consumer {
  public:
   virtual ~Consumer() = default;
 
-  /// Before the sequence is taken in. A failure is what done() is told at once.
+  /// Called before the sequence is added. If it fails, the sequence ends: done() gets the failure.
   virtual Status begin() { return {}; }
-  /// Asked before each step: whether it could take results at once. If not, the sequence sits the
-  /// step out. `alone`: no other sequence is active.
+  /// Called before each step. Returns whether the consumer can take results now. If not, the
+  /// sequence skips the step. `alone`: no other sequence is active.
   virtual bool ready(bool alone) {
     (void)alone;
     return true;
   }
-  /// Rows that it can take in the next step.
+  /// Rows that the consumer can take in the next step.
   virtual int64_t room() const { return std::numeric_limits<int64_t>::max(); }
-  /// Takes a row. Several consumers take theirs at the same time, on different threads. May throw
-  /// std::bad_alloc, which ends the sequence with out_of_memory.
+  /// Takes one row. Different consumers take rows at the same time, on different threads. If it
+  /// throws std::bad_alloc, the sequence ends with out_of_memory.
   virtual Outcome step(const LogitRow& row) = 0;
-  /// Told once, when the sequence has left the scheduler: ok; cancelled; does_not_fit when the
-  /// context is full; or a failure. Does not throw. The sequence is its owner's again.
+  /// Called once, when the sequence has left the scheduler and belongs to its owner again. Status:
+  /// ok; cancelled; does_not_fit if the context is full; or a failure. Must not throw.
   virtual void done(Status status) = 0;
 };
 

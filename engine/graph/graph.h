@@ -1,4 +1,5 @@
-// The computation of one step as data: values and the nodes that make them, in topological order.
+// The computation of one step as data: values, and the nodes that compute them. Nodes are in
+// topological order.
 #pragma once
 
 #include <cstdint>
@@ -16,37 +17,38 @@ namespace infer {
 using ValueId = int32_t;
 inline constexpr ValueId kNoValue = -1;
 
-/// What the host gives a program at every run. Types and shapes are those of graph/params.h.
+/// An input that the host gives to a program at every run. graph/params.h says how operations use
+/// them.
 enum class StepInput : uint8_t {
   tokens,       ///< i32 [1, 1, rows] token ids
-  slots,        ///< i32 [1, 1, rows] place in the row's sequence, from 0
-  sequences,    ///< i32 [1, 1, rows] which block table
-  output_rows,  ///< i32 [1, 1, outputs] the rows whose results are wanted
-  rope_table,   ///< f32 [2, pairs, rows]; `index` says which of the model's RoPE kinds
-  data,         ///< anything, in conformance cases; `index` numbers them
+  slots,        ///< i32 [1, 1, rows] place of the token in its sequence, from 0
+  sequences,    ///< i32 [1, 1, rows] number of the block table
+  output_rows,  ///< i32 [1, 1, outputs] rows that return results
+  rope_table,   ///< f32 [2, pairs, rows]; `index` selects one of the model's RoPE kinds
+  data,         ///< input number `index` of a conformance case, of any shape
 };
 
-/// Which count of the step shape[2] of a value follows.
+/// What shape[2] of a value counts.
 enum class Rows : uint8_t {
-  fixed,    ///< none: weights
+  fixed,    ///< not rows of the step: a weight
   tokens,   ///< the tokens of the step
-  outputs,  ///< the rows whose results are wanted
+  outputs,  ///< the rows of the step that return results
 };
 
-/// A tensor of the graph. shape[2] of a value with rows is the most that the graph was built for.
+/// A tensor of the graph. If it has rows, shape[2] is the largest number that the graph allows.
 struct Value {
   enum class Kind : uint8_t { input, weight, result, view };
   Kind kind = Kind::result;
   Rows rows = Rows::fixed;
   TensorDesc desc;
-  StepInput input = StepInput::tokens;  ///< of an input
-  int32_t index = 0;                    ///< of an input or a weight: which
-  ValueId base = kNoValue;              ///< of a view: never itself a view
-  int64_t offset = 0;                   ///< of a view: bytes from the base's start
+  StepInput input = StepInput::tokens;  ///< input: which kind
+  int32_t index = 0;                    ///< weight: its number; input: see StepInput
+  ValueId base = kNoValue;              ///< view: the value it is part of, never a view itself
+  int64_t offset = 0;                   ///< view: bytes from the start of the base
 };
 
-/// The parts of a model that can be placed by themselves. `feed_forward`: of a layer with experts
-/// its norms, router and shared expert.
+/// The parts of a model that can each be on another device. `feed_forward`: in a layer with experts
+/// the norms, the router and the shared expert.
 enum class UnitKind : uint8_t { embedding, attention, feed_forward, experts, output };
 
 struct Unit {
@@ -57,7 +59,7 @@ struct Unit {
 
 struct Node {
   OpParams params;
-  std::vector<ValueId> inputs;  ///< kNoValue where an optional one is not given
+  std::vector<ValueId> inputs;  ///< kNoValue for an optional input that is left out
   std::vector<ValueId> outputs;
   Unit unit;
 
@@ -73,9 +75,9 @@ class Graph {
   const std::vector<Value>& values() const { return values_; }
   const std::vector<Node>& nodes() const { return nodes_; }
   const Value& value(ValueId id) const { return values_[static_cast<size_t>(id)]; }
-  /// The value that holds a view's memory, or the value itself.
+  /// The value whose memory this value uses: the base of a view, otherwise the value itself.
   ValueId storage(ValueId id) const { return value(id).base == kNoValue ? id : value(id).base; }
-  /// What the host reads after a run.
+  /// The values that the host reads after a run.
   const std::vector<ValueId>& outputs() const { return outputs_; }
   int64_t max_rows() const { return max_rows_; }
   int64_t max_outputs() const { return max_outputs_; }
@@ -91,17 +93,17 @@ class Graph {
   KvGeometry kv_;
 };
 
-/// The tokens of a step by where they come from: the model's own, be they proposed or chosen, or
-/// what it was given. A device that has two numeric classes (Device::two_classes) may compute the
-/// latter faster and less exactly. Elsewhere nobody asks, and programs are made for `generated`.
+/// The origin of a step's tokens. `generated`: the model chose or drafted them. `prompt`: they were
+/// given. `both`: some of each. A device with two numeric classes (Device::two_classes) may compute
+/// prompts faster and less exactly. All other devices use `generated` for every token.
 enum class Roles : uint8_t { generated, prompt, both };
 
-/// Nodes [begin, end) of a graph that one device runs.
+/// Nodes [begin, end) of a graph, run by one device.
 struct Segment {
   const Graph* graph = nullptr;
   int32_t begin = 0;
   int32_t end = 0;
-  Roles roles = Roles::generated;  ///< that the tokens have, or some of each
+  Roles roles = Roles::generated;  ///< of the tokens in a run
 
   std::span<const Node> nodes() const {
     return std::span(graph->nodes())
@@ -109,10 +111,10 @@ struct Segment {
   }
 };
 
-/// The inputs of a node as an operation sees them: null where an optional one is not given.
+/// The inputs of a node; null for an optional input that is left out.
 using InputDescs = std::span<const Value* const>;
 
-/// What an operation makes: validated and inferred by engine/ops.
+/// A result of an operation. engine/ops checks the inputs and infers it.
 struct OutputDesc {
   TensorDesc desc;
   Rows rows = Rows::tokens;
@@ -120,32 +122,34 @@ struct OutputDesc {
 using InferOutputs = Result<std::vector<OutputDesc>> (*)(const OpParams&, InputDescs,
                                                          const KvGeometry&);
 
-/// Builds a Graph. The first failure is kept, later calls do nothing and return kNoValue, and
-/// finish() reports it: graph code reads without a check on every line.
+/// Builds a Graph. The first failure is kept; later calls do nothing and return kNoValue, and
+/// finish() returns the failure. So code that builds a graph needs no check on every line.
 class GraphBuilder {
  public:
-  /// `infer` validates nodes and infers what they make (ops/op.h: infer_outputs).
+  /// `infer` checks a node and infers its results (ops/op.h: infer_outputs).
   GraphBuilder(InferOutputs infer, int64_t max_rows, int64_t max_outputs, KvGeometry kv);
 
-  /// The step input, made once however often it is asked for.
+  /// The value of a step input. Equal calls return the same value.
   ValueId input(StepInput kind, int32_t index = 0, int64_t pairs = 0);
-  /// A conformance case's own input.
+  /// An input of a conformance case.
   ValueId data_input(int32_t index, const TensorDesc& desc, Rows rows);
   ValueId weight(int32_t index, const TensorDesc& desc);
 
   /// Elements [begin, begin + length) of d0, as [length, d1, rows].
   ValueId slice(ValueId x, int64_t begin, int64_t length);
-  /// d0 split into heads: [n, 1, rows] → [n / heads, heads, rows].
+  /// Splits d0 into heads: [n, 1, rows] → [n / heads, heads, rows].
   ValueId split_heads(ValueId x, int64_t heads);
-  /// The reverse: [d, heads, rows] → [d·heads, 1, rows]; x must be contiguous within a row.
+  /// The reverse: [d, heads, rows] → [d·heads, 1, rows]. x must be contiguous within a row.
   ValueId merge_heads(ValueId x);
 
+  /// Adds a node and returns its results.
   std::vector<ValueId> add_all(OpParams params, std::vector<ValueId> inputs);
-  /// An operation of one output.
+  /// Adds a node with one result.
   ValueId add(OpParams params, std::vector<ValueId> inputs);
+  /// Marks a value that the host reads after a run.
   void output(ValueId x);
 
-  /// Nodes added from here on belong to this unit.
+  /// Assigns the nodes added from now on to this unit.
   void set_unit(Unit unit) { unit_ = unit; }
   void set_error(Status status);
   const Status& status() const { return status_; }

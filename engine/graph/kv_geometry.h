@@ -16,11 +16,11 @@ struct KvLayerShape {
   int32_t heads = 0;   ///< key–value heads
   int32_t k_dim = 0;   ///< elements of a key
   int32_t v_dim = 0;   ///< elements of a value
-  int32_t window = 0;  ///< tokens seen back, itself included; 0: all
-  /// Values are the first v_dim elements of the keys (multi-head latent attention): where both are
-  /// stored alike they share their bytes.
+  int32_t window = 0;  ///< tokens that a token sees, itself included; 0: all
+  /// A value is the first v_dim elements of its key (multi-head latent attention). If keys and
+  /// values have the same type, they share their bytes.
   bool v_in_k = false;
-  int32_t place = 0;  ///< which of several devices keeps it
+  int32_t place = 0;  ///< number of the device that keeps it
 };
 
 /// All layers of one model and the types they are stored in.
@@ -30,30 +30,33 @@ struct KvGeometry {
   DType v_type = DType::f16;
 };
 
-/// Layers that look back equally far share their pages, on each device: those of a window let their
-/// pages go as they fall behind it.
+/// A kind of layer: layers of one device with the same window. They share their pages. A kind with
+/// a window frees its pages as they fall behind the window.
 struct KvKind {
-  int32_t window = 0;  ///< tokens seen back, the token itself included; 0: all
+  int32_t window = 0;  ///< tokens that a token sees, itself included; 0: all
   int64_t page_bytes = 0;
-  int32_t place = 0;  ///< which of several devices keeps them
+  int32_t place = 0;  ///< number of the device that keeps the pages
 };
 
-/// Where a layer lies in a page of its kind, in bytes. Keys are [heads][kPageTokens][k_row], values
-/// [heads][kPageTokens][v_row]. Keys that lie across are [heads][k_dim][kPageTokens] elements,
-/// which is how scores are computed, for a vector of keys at a time; they take the same memory.
-/// Shared values have the keys' offset and row, so that v_row may be more than a value takes, and
-/// storing one writes the bytes that its key has there already.
+/// Where the keys and values of a layer are in a page of its kind, in bytes.
+///
+/// Keys are [heads][kPageTokens][k_row] bytes, values [heads][kPageTokens][v_row] bytes. Transposed
+/// keys (k_element > 0) are [heads][k_dim][kPageTokens] elements, because a kernel computes the
+/// scores of a vector of keys at once; they take the same memory. Values that are part of their
+/// keys (v_in_k) have the offset and the row of the keys. Then v_row is the size of a key, and
+/// storing a value writes the bytes that its key has there already.
 struct KvLayerLayout {
   int32_t kind = 0;
   int64_t k_offset = 0;
   int64_t v_offset = 0;
   int64_t k_row = 0;      ///< bytes of one key
   int64_t v_row = 0;      ///< bytes of one value
-  int64_t k_element = 0;  ///< bytes of an element of a key that lies across; 0: it does not
+  int64_t k_element = 0;  ///< bytes of an element of transposed keys; 0: they are not transposed
 };
 
-/// The canonical pages: layers of a kind one after another, keys before values, each aligned to 64
-/// bytes. Keys lie across unless they are stored in blocks or shared with values.
+/// The canonical layout of pages: the layers of a kind follow one another, each with keys before
+/// values, aligned to 64 bytes. Keys are transposed unless their type has blocks or they share
+/// their bytes with values.
 struct KvLayout {
   std::vector<KvKind> kinds;
   std::vector<KvLayerLayout> layers;
@@ -61,21 +64,23 @@ struct KvLayout {
 
 KvLayout canonical_kv_layout(const KvGeometry& geometry);
 
-/// Pages behind a window stay for this many tokens more, so that as many can be taken back.
+/// Pages behind a window are kept for this many more tokens, so that a sequence can be rolled back
+/// by as many.
 inline constexpr int64_t kKvRollback = 64;
 
-/// Pages of one kind that hold `context` tokens of at most `sequences` sequences together, in steps
-/// of up to `rows` tokens.
+/// Pages of one kind for `context` tokens in all, of at most `sequences` sequences, if a step has
+/// up to `rows` tokens.
 int64_t kv_pages(const KvKind& kind, int64_t context, int64_t sequences, int64_t rows);
-/// Bytes of all kinds of pages, likewise.
+/// Bytes of the pages of all kinds.
 int64_t kv_bytes(const KvLayout& layout, int64_t context, int64_t sequences, int64_t rows);
 
-/// The pages of one kind as a step sees them. Page p lies in slab p / pages_per_slab.
+/// The pages of one kind for one step. Page p is number p % pages_per_slab of slab
+/// p / pages_per_slab.
 struct KvPages {
   std::byte* const* slabs = nullptr;
   int32_t pages_per_slab = 1;
   int64_t page_bytes = 0;
-  /// [sequences][table_stride] page ids; those of pages behind the window are not valid.
+  /// [sequences][table_stride] page ids. Ids of pages behind the window are not valid.
   const int32_t* block_tables = nullptr;
   int32_t table_stride = 0;
 

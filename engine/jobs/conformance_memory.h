@@ -49,7 +49,7 @@ class GuardedBuffer {
 };
 
 /// Cache pages of one kind for a case on both sides: two to a slab, in descending order and
-/// sequences taking turns, behind the tables of a page that nobody may touch.
+/// sequences taking turns. After them the tables name a page that must not be touched.
 class KvArena {
  public:
   static Result<KvArena> make(Device& device, int64_t page_bytes, int32_t sequences,

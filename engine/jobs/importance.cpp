@@ -116,8 +116,8 @@ class OldReader {
 
  private:
   Status cut() const {
-    return error(StatusCode::bad_file, "{}: ends before its last entry, or is no importance matrix",
-                 path_);
+    return error(StatusCode::bad_file,
+                 "{}: ends before its last entry, or is not an importance matrix", path_);
   }
   Status bytes(void* to, size_t count) {
     if (count > left_ || !file_.read(static_cast<char*>(to), static_cast<std::streamsize>(count))) {
@@ -179,7 +179,7 @@ Result<ImportanceMatrix> load_importance(const std::string& path) {
   const bool gguf = std::string_view(magic.data(), magic.size()) == "GGUF";
   INFER_TRY(ImportanceMatrix matrix, gguf ? load_gguf(path) : OldReader(path).read());
   if (matrix.entries.empty()) {
-    return fail(StatusCode::bad_file, "{}: there is no importance of any weight in it", path);
+    return fail(StatusCode::bad_file, "{}: holds the importance of no weight", path);
   }
   return matrix;
 }

@@ -1,10 +1,10 @@
-// Importance matrices: how much an error in each column of each weight matters, measured as the
-// mean of the squared activations that the column is multiplied with. A weight that large values
-// meet has to be kept more exactly.
+// Importance matrices: how much an error in each column of each weight matters. The measure is the
+// mean of the squared activations that are multiplied with the column: a weight that is multiplied
+// with large values has to be stored more exactly.
 //
-// Files are those of llama.cpp: GGUF with general.type "imatrix" and, for each matrix, the sums
-// NAME.in_sum2 [columns, experts] and how many activations they are of, NAME.counts [1, experts],
-// both F32. Its older format ("imatrix.dat") is read too.
+// The files are those of llama.cpp: GGUF with general.type "imatrix". For each matrix NAME.in_sum2
+// [columns, experts] has the sums and NAME.counts [1, experts] the number of activations, both F32.
+// The older format ("imatrix.dat") is read too.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct ImportanceEntry {
   std::vector<float> sums;    ///< [columns, experts] of squares
   std::vector<float> counts;  ///< [experts] activations
 
-  /// Mean squares [columns, experts]; ones for an expert that no activation met.
+  /// Mean squares [columns, experts]; 1 for all columns of an expert without activations.
   std::vector<float> means() const;
 };
 
@@ -33,11 +33,11 @@ struct ImportanceMatrix {
   std::map<std::string, ImportanceEntry> entries;  ///< by the weight's name
 };
 
-/// not_found, io; bad_file naming the entry where a shape, a count or a value (negative, NaN,
-/// infinite) makes no sense, or if nothing is in it.
+/// Reads a file. Errors: not_found, io; bad_file, with the entry, for an invalid shape, count or
+/// value (negative, NaN, infinite), and for a file without entries.
 Result<ImportanceMatrix> load_importance(const std::string& path);
 
-/// Writes the GGUF form; the file is there in full or not at all. io.
+/// Writes a GGUF file, which appears complete or not at all. Errors: io.
 Status save_importance(const std::string& path, const ImportanceMatrix& matrix);
 
 }  // namespace infer

@@ -43,7 +43,7 @@ class Collector {
         const float* values = product.activations.row<float>(x.shape[1] == 1 ? 0 : i, row);
         if (!add_row(sums, matrix, std::span(values, static_cast<size_t>(columns)))) {
           return error(StatusCode::bad_file,
-                       "{}: what tensor '{}' is multiplied with is not finite for this text",
+                       "{}: the inputs of tensor '{}' are not finite for this text",
                        weights_.source().metadata().source(), weight.name);
         }
       }

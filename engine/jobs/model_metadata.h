@@ -1,4 +1,4 @@
-// Metadata of a model that is to be written again.
+// Metadata for writing a model again.
 #pragma once
 
 #include "engine/core/status.h"
@@ -6,8 +6,9 @@
 
 namespace infer {
 
-/// A source's metadata with the keys of its vocabulary, if it has one and they are not there yet
-/// (a checkpoint's is in files of its own). unsupported where they cannot say what it is.
+/// The metadata of a source, with the keys of its vocabulary added if they are missing (a
+/// checkpoint has its vocabulary in other files). Errors: unsupported if GGUF's keys cannot
+/// describe it.
 Result<Metadata> model_metadata(const WeightSource& source);
 
 }  // namespace infer

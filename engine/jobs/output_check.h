@@ -1,4 +1,4 @@
-// Jobs that write a model from a model must not write over what they read.
+// Jobs that write a model from a model must not overwrite their input.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace infer {
 
-/// invalid_argument if `output` is the model at `input`, by whatever name, another part of its
-/// split set, or one of the files of the checkpoint that it is or belongs to.
+/// Fails (invalid_argument) if `output` is the model at `input` under any name, another part of the
+/// same split model, or a file of the same checkpoint.
 Status check_output(const std::string& input, const std::string& output);
 
 }  // namespace infer

@@ -142,7 +142,7 @@ Result<MixModel> mix_model(const WeightSource& source, const std::string& arch, 
   return model;
 }
 
-/// Weights of which there is the same to say.
+/// Weights that share a message.
 struct Weights {
   std::string first;
   int64_t count = 0;
@@ -213,12 +213,12 @@ class Quantizer {
       if (fits != weight.desc.type && is_quantised(weight.desc.type) &&
           !options_.allow_requantize) {
         return error(StatusCode::unsupported,
-                     "{}: tensor '{}' is quantised already ({}): quantising it again adds its "
-                     "errors to those of {}; --allow-requantize does it all the same",
+                     "{}: tensor '{}' is already quantised ({}): quantising it again adds the "
+                     "errors of {}; --allow-requantize does it anyway",
                      path_, weight.name, dtype_info(weight.desc.type).name, dtype_info(fits).name);
       }
       if (fits != wanted) {
-        replaced[fmt::format("rows of {} are no whole blocks of {}: {} is taken instead",
+        replaced[fmt::format("rows of {} elements are not whole blocks of {}: using {} instead",
                              weight.desc.shape[0], dtype_info(wanted).name, dtype_info(fits).name)]
             .add(weight.name);
       }

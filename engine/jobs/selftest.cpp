@@ -11,7 +11,7 @@ Status check_op_name(const std::string& only) {
     if (only.empty() || only == op->name) return {};
     names += (names.empty() ? "" : ", ") + std::string(op->name);
   }
-  return error(StatusCode::invalid_argument, "there is no operation '{}'; there are: {}", only,
+  return error(StatusCode::invalid_argument, "unknown operation '{}'; expected one of {}", only,
                names);
 }
 

@@ -125,7 +125,7 @@ Result<int64_t> copy_vocabulary(const std::string& path, Metadata& metadata) {
     if (key.starts_with("tokenizer.")) metadata.set(key, value);
   }
   const auto tokens = static_cast<int64_t>(source->tokenizer().tokens.size());
-  if (tokens == 0) return fail(StatusCode::bad_file, "{}: there is no vocabulary in it", path);
+  if (tokens == 0) return fail(StatusCode::bad_file, "{}: has no vocabulary", path);
   return tokens;
 }
 

@@ -1,4 +1,4 @@
-// What a synthetic model consists of: tensors, keys, a vocabulary.
+// The contents of a synthetic model: tensors, keys, a vocabulary.
 #pragma once
 
 #include <string>

@@ -49,7 +49,7 @@ Result<SynthShape> synth_shape(const SynthOptions& o) {
   const auto all = all_synth_shapes();
   const auto found = std::ranges::find(all, o.shape, &SynthShape::name);
   if (found == all.end()) {
-    return fail(StatusCode::invalid_argument, "there is no shape '{}'; there are: {}", o.shape,
+    return fail(StatusCode::invalid_argument, "unknown shape '{}'; expected one of {}", o.shape,
                 fmt::join(synth_shapes(), ", "));
   }
   SynthShape s = *found;

@@ -244,10 +244,10 @@ Result<DType> parse_weight_type(const std::string& name) {
   }
   if (type && !is_no_weight(*type)) {
     return fail(StatusCode::unsupported,
-                "weights of type {} can be read but not made; those that can are {}", name, names);
+                "weights of type {} can be read but not written; expected one of {}", name, names);
   }
-  return fail(StatusCode::invalid_argument, "'{}' is no type of weights; expected one of {}", name,
-              names);
+  return fail(StatusCode::invalid_argument, "'{}' is not a type of weights; expected one of {}",
+              name, names);
 }
 
 Result<TypeMix> parse_synth_type(const std::string& name) {

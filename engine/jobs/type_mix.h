@@ -1,4 +1,4 @@
-// Which element type each weight of a model gets.
+// The element type of each weight of a quantised model.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace infer {
 
-/// What of a model decides over the types of its weights.
+/// The properties of a model that decide the types of its weights.
 struct MixModel {
   std::string_view arch;
   int64_t layers = 0;
   int64_t experts = 0;
   int64_t heads_per_kv_head = 1;
-  bool importance = false;  ///< an importance matrix is at hand
+  bool importance = false;  ///< there is an importance matrix
 };
 
-/// One type for all matrices, or one of the mixes that llama.cpp's quantiser has made common: more
-/// bits where an error costs most, by the part of a block and its layer.
+/// One type for all matrices, or one of the usual mixes of llama.cpp's quantiser: more bits for the
+/// parts of a block and the layers where an error costs most.
 class TypeMix {
  public:
   enum class Kind : uint8_t {
@@ -53,18 +53,18 @@ class TypeMix {
   explicit TypeMix(DType base) : base_(base) {}
   TypeMix(Kind kind, DType base) : kind_(kind), base_(base) {}
 
-  /// Of most matrices.
+  /// The type of most matrices.
   DType base() const { return base_; }
 
-  /// The type of a block's matrix, e.g. "attn_v", "ffn_down_exps", before its row length is looked
-  /// at.
+  /// The type of a block's matrix, e.g. "attn_v", "ffn_down_exps", regardless of its row length
+  /// (see fitting_type()).
   DType of_block(const MixModel& model, std::string_view part, int64_t layer) const;
-  /// Of the output matrix, or of an embedding in its place.
+  /// The type of the output matrix, or of the embedding if that is the output.
   DType of_output() const;
   DType of_embedding() const;
-  /// Whether it is a type for experts, and the rest of a model gets another.
+  /// True if the type is only for experts and the rest of the model gets another type.
   bool is_of_experts() const { return kind_ == Kind::mxfp4; }
-  /// Whether it is so coarse that it needs to be known which weights matter.
+  /// True if the type is so coarse that it needs an importance matrix.
   bool needs_importance() const;
   /// The number for general.file_type (enum llama_ftype of llama.h); −1: it has none.
   int32_t file_type() const;
@@ -79,9 +79,9 @@ class TypeMix {
   DType base_ = DType::q4_0;
 };
 
-/// What `infer synth` takes: an element type (then all matrices have it but the output, which has
-/// 6 bits at least) or the name of a mix that is no type. invalid_argument if it is none for
-/// weights, unsupported if it can be read but not made.
+/// The types of `infer synth`: an element type (for all matrices; the output has at least 6 bits)
+/// or the name of a mix that is not also a type. Errors: invalid_argument for other names;
+/// unsupported for a type that can only be read.
 Result<TypeMix> parse_synth_type(const std::string& name);
 
 /// What `infer quantize` takes, in either case: the name of a mix, also where it is a type's too,

@@ -7,7 +7,7 @@ namespace infer {
 namespace {
 
 /// Slabs are at most this large, and a sixteenth of the pool, so that it grows and shrinks in
-/// steps. Where that is twice as much as they have, those that come are larger.
+/// steps. If that is twice the present size of slabs, new slabs are larger.
 constexpr int64_t kSlabBytes = int64_t{64} << 20;
 constexpr int64_t kSlabs = 16;
 constexpr int32_t kWiden = 2;

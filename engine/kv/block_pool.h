@@ -1,4 +1,4 @@
-// The pages of one kind: slabs of device memory, who holds each page, and which may be taken back.
+// The pages of one kind: slabs of device memory, and the state of each page.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,10 @@ namespace infer {
 
 struct PrefixNode;
 
-/// A page is free; held, by one reference or more; or kept: nobody holds it, but its contents are
-/// known to be those of a prefix node and stay until the page is needed. Kept pages are taken back
-/// in the order in which they were let go. Only widening, growing and shrinking allocate.
+/// A page is free, held or kept. A held page has one or more references. A kept page has no
+/// references, but its contents belong to a prefix node and stay until the page is needed. Kept
+/// pages are evicted in the order in which they were released. Only widen(), grow() and shrink()
+/// allocate memory. Not thread-safe.
 class BlockPool {
  public:
   /// A pool without pages. page_bytes: a multiple of the device's alignment.
@@ -33,46 +34,47 @@ class BlockPool {
   /// Begins to count pages: count() is true at the first call with a page since then.
   void begin_count() { ++count_; }
   bool count(int32_t page) { return std::exchange(at(page).counted, count_) != count_; }
-  /// Ids are below this; some in between may not exist.
+  /// All ids are below this. Some ids below it may not exist.
   int32_t id_end() const { return static_cast<int32_t>(pages_.size()); }
-  /// Bytes of pages that have never been acquired: a system that gives memory when it is first
-  /// written still counts them as free.
+  /// Bytes of pages that have never been acquired. A system that gives memory on the first write
+  /// still counts them as free.
   int64_t untouched_bytes() const { return (size_ - touched_) * page_bytes_; }
 
-  /// Pages of a slab in a pool of this size.
+  /// Pages in a slab of a pool of this size.
   int32_t slab_pages(int32_t pages) const;
-  /// Prepares for growing to so many pages: where slabs are to be much larger than before, pages
-  /// get other ids, renumbered(). Their memory stays where it is. May throw std::bad_alloc,
-  /// changing nothing.
+  /// Prepares for growing to this many pages. If slabs become much larger, the pages get new ids
+  /// (renumbered()); no data moves. May throw std::bad_alloc; nothing has changed then.
   void widen(int32_t pages);
   static int32_t renumbered(int32_t page, int32_t pages_per_slab_before, int32_t pages_per_slab) {
     return page < 0 ? page
                     : page / pages_per_slab_before * pages_per_slab + page % pages_per_slab_before;
   }
-  /// Adds pages in new slabs; those that exist stay where they are. out_of_memory or device on
-  /// failure, with nothing changed.
+  /// Adds pages in new slabs; existing pages do not move. Errors: out_of_memory, device; nothing
+  /// has changed then.
   Status grow(int32_t pages);
-  /// Gives back memory until at most `pages` pages are left, the kept ones first; then moves held
-  /// pages together: `moved(from, to)` is told of each. does_not_fit if more are held. The slab
-  /// that stays in part is allocated anew, or goes as a whole where there is no memory for that.
+  /// Shrinks to at most `pages` pages: evicts kept pages, moves held pages together, and frees the
+  /// slabs at the end. Calls moved(from, to) for each page moved. A slab that is only partly needed
+  /// is allocated again in its new size; if there is no memory for that, it is freed as a whole.
+  /// Errors: does_not_fit if more pages are held; device.
   template <typename Moved>
   Status shrink(int32_t pages, Moved moved);
 
-  /// A page with one reference; −1 if none is available. Where it had been kept, its node has lost
-  /// it.
+  /// Returns a page with one reference, or −1 if none is available. If the page was kept, it is
+  /// evicted from its node.
   int32_t acquire();
+  /// Adds a reference.
   void retain(int32_t page);
-  /// After the last reference the page is free, or kept if it belongs to a node.
+  /// Removes a reference. Without references the page is free, or kept if it has a node.
   void release(int32_t page);
 
   int32_t references(int32_t page) const { return at(page).references; }
   PrefixNode* node(int32_t page) const { return at(page).node; }
-  /// The node whose contents a held page has.
+  /// Sets the node whose contents a held page has; null: none.
   void set_node(int32_t page, PrefixNode* node) { at(page).node = node; }
-  /// Told when a kept page is taken from its node, while its contents are there still; does not
-  /// throw.
+  /// Sets a function that is called when a kept page is evicted, before its contents are lost. It
+  /// must not throw.
   void on_evict(std::function<void(PrefixNode*, int32_t page)> told) { told_ = std::move(told); }
-  /// Forgets all that is kept.
+  /// Evicts all kept pages.
   void clear_kept();
 
   // Contents of pages, of page_bytes() each.
@@ -96,12 +98,12 @@ class BlockPool {
     uint32_t counted = 0;
     PrefixNode* node = nullptr;
   };
-  /// What shrinking leaves: whole slabs, and so many pages of the one after them.
+  /// The result of shrinking: whole slabs, and a part of the slab after them.
   struct Cut {
-    size_t slabs = 0;
-    int32_t rest = 0;
-    int32_t left = 0;                ///< pages in all
-    std::unique_ptr<Buffer> buffer;  ///< for the rest
+    size_t slabs = 0;                ///< whole slabs that stay
+    int32_t rest = 0;                ///< pages that stay of the slab after them
+    int32_t left = 0;                ///< pages that stay in all
+    std::unique_ptr<Buffer> buffer;  ///< new memory for the rest
   };
 
   MemoryRef memory(int32_t page) const;
@@ -115,12 +117,12 @@ class BlockPool {
   void unkeep(int32_t page);
   void evict_oldest();
   Result<Cut> plan_cut(int32_t pages);
-  /// Takes the free pages from `first` on out of the stack, or puts them back.
+  /// Removes the free pages from `first` on from the stack, or puts them back.
   void hide_free(int32_t first);
   void show_free(int32_t first);
-  /// Once no page behind the cut is in use: copies the rest and gives back all else.
+  /// Copies the rest and frees all slabs behind the cut. No page behind the cut is in use.
   Status cut_off(Cut& cut);
-  /// Drops the slabs from `first` on, in which no page is held or kept.
+  /// Frees the slabs from `first` on. No page in them is held or kept.
   void drop_slabs(size_t first);
   void drop_page(int32_t page);
   Status move(int32_t from, int32_t to);

@@ -73,7 +73,7 @@ bool KnownPages::read_stored(const PrefixNode* node, size_t kind, int32_t page) 
     return stores_[kind]->get(node->stored[kind]) &&
            pools_[kind].write(stores_[kind]->buffer(), page).ok();
   } catch (const std::bad_alloc&) {
-    return false;  // a message that nobody would have read
+    return false;  // no memory for the error message, which is not needed
   }
 }
 

@@ -1,5 +1,5 @@
-// What is known of pages: which of them hold which tokens, in memory and in files, so that what one
-// sequence computed serves others.
+// The prefix cache: finds the pages that hold given tokens, in memory or in a file, so that pages
+// computed for one sequence serve others.
 #pragma once
 
 #include <cstdint>
@@ -14,42 +14,43 @@
 
 namespace infer {
 
-/// The first page that a token at slot `length`, or one up to `margin` slots earlier, sees.
+/// The first page that a token at slot `length` - `margin` sees. Later tokens see no earlier page.
 int64_t first_seen_page(const KvKind& kind, int64_t length, int64_t margin);
 
-/// One thread.
+/// Not thread-safe.
 class KnownPages {
  public:
-  /// The pools, by kind, outlive it. They tell it what they evict.
+  /// The pools, by kind, outlive it. They report every page that they evict.
   KnownPages(const std::vector<KvKind>& kinds, std::vector<BlockPool>& pools);
   KnownPages(const KnownPages&) = delete;
   KnownPages& operator=(const KnownPages&) = delete;
 
-  /// Pages that have to leave memory go into files in this folder, up to so many bytes. io if none
-  /// can be made there.
+  /// From now on writes evicted pages to files in this folder, up to `bytes` bytes in all. Errors:
+  /// io.
   Status open_stores(const std::string& folder, int64_t bytes);
 
-  /// The nodes of the longest beginning of the tokens, at most `limit` pages, of which all pages
-  /// that the next token sees are there, in memory or outside.
+  /// The longest known prefix of the tokens, at most `limit` pages: its nodes in order. Every page
+  /// that the token after the prefix sees exists, in memory or in a file.
   std::vector<PrefixNode*> find(const PageKeys& keys, int64_t limit) const;
   bool has(const PrefixNode* node, size_t kind) const {
     return node->pages[kind] >= 0 || node->stored[kind] >= 0;
   }
-  /// The node's page in memory, with one reference more; −1 if it cannot be brought there.
+  /// Returns the node's page with one more reference, after reading it from the file if necessary.
+  /// −1 if there is no page in memory for it.
   int32_t fetch(PrefixNode* node, size_t kind);
 
-  /// The child of a node (null: of the root) with these tokens, used once more. May throw
-  /// std::bad_alloc, changing nothing.
+  /// Adds a user to the child of a node (null: of the root) with these tokens, and returns the
+  /// child. Adds the child if there is none. May throw std::bad_alloc; nothing has changed then.
   PrefixNode* use(PrefixNode* parent, PageTokens tokens);
   void use(PrefixNode* node) { ++node->users; }
-  /// The opposite.
+  /// Removes a user. A node without users, pages and children is deleted.
   void leave(PrefixNode* node);
-  /// A held page has the node's contents: makes it known, or gives it back and returns the one that
-  /// is known already, held instead.
+  /// Registers a held page that has the node's contents, and returns it. If the node has such a
+  /// page already, releases `page` and returns the other one, held.
   int32_t learn(PrefixNode* node, size_t kind, int32_t page);
-  /// A held page that is known is to be written.
+  /// Unregisters a held page, because it is about to be written.
   void forget(size_t kind, int32_t page);
-  /// Pages of a pool have other ids.
+  /// The pool of this kind has changed the ids of its pages (BlockPool::widen).
   void renumbered(size_t kind);
 
  private:

@@ -174,8 +174,9 @@ Status KvCache::copy_tail(Table& t, size_t kind) {
 Status KvCache::reserve(SequenceId id, int64_t count) {
   Table& t = table(id);
   if (t.length + count > options_.context) {
-    return error(StatusCode::does_not_fit, "the context is full: {} tokens after {}, it holds {}",
-                 count, t.length, options_.context);
+    return error(StatusCode::does_not_fit,
+                 "the context is full: {} more tokens after {}, it holds {}", count, t.length,
+                 options_.context);
   }
   const int64_t wanted = pages_for(t.length + count);
   for (size_t k = 0; k < pools_.size(); ++k) {
@@ -198,8 +199,8 @@ Status KvCache::reserve(SequenceId id, int64_t count) {
     std::vector<int32_t>& ids = t.kinds[k].ids;
     if (others_hold_tail(t, k)) INFER_CHECK(copy_tail(t, k));
     while (static_cast<int64_t>(ids.size()) < wanted) ids.push_back(pools_[k].acquire());
-    // Nobody else holds the tail, but others may know it as it is: they keep it where there is a
-    // page for a copy.
+    // No other sequence holds the tail, but the prefix cache may know it. It stays there if there
+    // is a page for a copy.
     const int32_t own = tail(t, k);
     if (own < 0 || pools_[k].node(own) == nullptr) continue;
     if (pools_[k].available() > 0) {
@@ -220,7 +221,8 @@ void KvCache::commit(SequenceId id, const PageKeys& keys, int64_t count) {
   let_go_behind_windows(t);
 }
 
-/// Makes the full pages known, or takes those that are known already instead of the own ones.
+/// Registers the full pages in the prefix cache. If an equal page is known already, uses that one
+/// and releases the own.
 void KvCache::learn(Table& t, const PageKeys& keys) {
   while (static_cast<int64_t>(t.nodes.size() + 1) * kPageTokens <= t.length) {
     const size_t p = t.nodes.size();
@@ -264,7 +266,7 @@ void KvCache::forget(Table& t, int64_t length) {
   t.length = t.reserved = length;
   if (length == 0) t.restored = false;
   const auto keep = static_cast<size_t>(pages_for(length));
-  // From the end, so that of what is kept the last page of a text goes first.
+  // From the end: kept pages are evicted in this order, so the last page of a text goes first.
   for (size_t k = 0; k < pools_.size(); ++k) {
     Pages& pages = t.kinds[k];
     while (pages.ids.size() > keep) {

@@ -1,4 +1,4 @@
-// Pages that left memory: in a file without a name, the oldest giving way to new ones.
+// A file for pages that left memory. The file has no name. The oldest pages make room for new ones.
 #pragma once
 
 #include <cstddef>
@@ -14,23 +14,24 @@ namespace infer {
 
 struct PrefixNode;
 
-/// Pages of one kind. Allocates nothing once created. One thread.
+/// Pages of one kind. Allocates no memory after create(). Not thread-safe.
 class PageStore {
  public:
-  /// In a folder, for up to `slots` pages. io if no file can be made there.
+  /// Creates the file in a folder, for up to `slots` pages. Errors: io.
   static Result<std::unique_ptr<PageStore>> create(const std::string& folder, int64_t page_bytes,
                                                    int32_t slots);
   ~PageStore();
   PageStore(const PageStore&) = delete;
   PageStore& operator=(const PageStore&) = delete;
 
-  /// Room for a page's bytes, to be filled before put().
+  /// Memory for one page. The caller fills it before put().
   std::span<std::byte> buffer() { return buffer_; }
-  /// The node whose page has to go before put() finds a slot; null if there is a free one.
+  /// If all slots are taken: the node of the oldest page, which has to be dropped before put().
+  /// Null if a slot is free.
   PrefixNode* oldest() const;
-  /// Writes the buffer for a node. Its slot, or −1 if the system refuses.
+  /// Writes the buffer into a slot for this node. Returns the slot, or −1 if writing failed.
   int32_t put(PrefixNode* node);
-  /// Reads a slot into the buffer; false if the system refuses.
+  /// Reads a slot into the buffer. False if reading failed.
   bool get(int32_t slot);
   void drop(int32_t slot);
 

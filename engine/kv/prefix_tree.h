@@ -1,6 +1,6 @@
-// Which pages hold which tokens: a tree whose paths from the root are token sequences, a page of
-// them to a node. So that a page computed once serves every sequence that begins with the same
-// tokens.
+// Which pages hold which tokens. Each node of the tree stands for the tokens of one page. A path
+// from the root is a sequence of tokens. A page computed once thus serves every sequence that
+// starts with the same tokens.
 #pragma once
 
 #include <array>
@@ -16,13 +16,14 @@ namespace infer {
 
 using PageTokens = std::span<const int32_t, kPageTokens>;
 
-/// A sequence's tokens as its pages are known by. Where results depend on roles, a token that was
-/// generated counts as another than the same one that was given. Both outlive it.
+/// Identifies the pages of a sequence by its tokens. With `generated`, a generated token differs
+/// from the same token given in a prompt, since devices with two numeric classes compute them
+/// differently. Does not own the vectors.
 class PageKeys {
  public:
   PageKeys(std::span<const int32_t> tokens) : tokens_(tokens) {}
   PageKeys(const std::vector<int32_t>& tokens) : tokens_(tokens) {}
-  /// `generated`: by token; those beyond its end were given.
+  /// `generated`: by token. Tokens beyond its end were given.
   PageKeys(std::span<const int32_t> tokens, const std::vector<bool>& generated)
       : tokens_(tokens), generated_(&generated) {}
 
@@ -38,13 +39,14 @@ struct PrefixNode {
   PrefixNode* parent = nullptr;
   uint64_t hash = 0;  ///< of all tokens from the root to here
   std::array<int32_t, kPageTokens> tokens{};
-  std::vector<int32_t> pages;   ///< by kind; −1 where there is none
-  std::vector<int32_t> stored;  ///< by kind, slots of pages outside of memory; −1 likewise
+  std::vector<int32_t> pages;   ///< by kind: page in memory, or −1
+  std::vector<int32_t> stored;  ///< by kind: slot of the PageStore, or −1
   int32_t children = 0;
-  int32_t users = 0;  ///< sequences that begin with these tokens
+  int32_t users = 0;  ///< sequences that start with these tokens
 };
 
-/// Tokens are compared, hashes only find them: equal paths are equal texts. One thread.
+/// Finds nodes by hash, then compares the tokens themselves, so equal hashes never mix up two
+/// texts. Not thread-safe.
 class PrefixTree {
  public:
   explicit PrefixTree(size_t kinds);
@@ -52,10 +54,11 @@ class PrefixTree {
   const PrefixNode* root() const { return &root_; }
   /// The child with these tokens, or null.
   PrefixNode* find(const PrefixNode* parent, PageTokens tokens) const;
-  /// The same; made without pages if there is none. May throw std::bad_alloc, changing nothing.
+  /// The child with these tokens. If there is none, adds one without pages. May throw
+  /// std::bad_alloc; the tree is then unchanged.
   PrefixNode* find_or_add(PrefixNode* parent, PageTokens tokens);
-  /// Removes the node, and those above it, while they have neither pages, stored or not, children
-  /// nor users.
+  /// Removes the node if it has no page (in memory or stored), no children and no users. Then does
+  /// the same with its parent, and so on.
   void prune(PrefixNode* node);
 
  private:

@@ -55,7 +55,7 @@ struct ArchDef {
 std::span<const ArchDef* const> all_architectures();
 
 /// The architecture that a source's `general.architecture` names. bad_file without that key;
-/// unsupported names it and lists those that are known.
+/// unsupported names it and lists the known ones.
 Result<const ArchDef*> architecture_of(const WeightSource& source);
 
 /// Reads the model that a source holds. Beside the architecture's own failures those of

@@ -39,7 +39,7 @@ class ModelBuilder {
 
   /// A weight of exactly this shape: bad_file naming the tensor if it is missing or different.
   ValueId weight(const std::string& name, std::initializer_list<int64_t> shape);
-  /// The same, or kNoValue if there is none of that name.
+  /// The same, or kNoValue if the model has no weight of that name.
   ValueId optional_weight(const std::string& name, std::initializer_list<int64_t> shape);
   bool has(const std::string& name) const { return weights_.index(name) >= 0; }
 
@@ -61,9 +61,9 @@ class ModelBuilder {
   /// keys of type Q4_0, q and k are rotated before: builder.cpp.
   ValueId attention(ValueId q, ValueId k, ValueId v, const op::Attention& params,
                     ValueId sinks = kNoValue);
-  /// Keeps only the rows whose results are wanted.
+  /// Keeps only the rows that return results.
   ValueId select_outputs(ValueId x);
-  /// Final projection: "output.weight", or the token table where that is absent.
+  /// Final projection: "output.weight", or the token table if the model has no such weight.
   ValueId output_logits(ValueId x);
 
  private:

@@ -163,7 +163,7 @@ void CheckpointMap::add(MappedTensor tensor, DType stored, std::span<const int64
   if (is_quantised(stored)) {
     for (TensorView& part : tensor.parts) {
       const auto blocks = part.in_blocks(dtype_info(stored).block_elements);
-      if (!blocks) return refuse("floating point, as its columns are taken apart");
+      if (!blocks) return refuse("floating point, because its columns have to be split");
       part = *blocks;
     }
   }

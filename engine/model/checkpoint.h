@@ -77,10 +77,9 @@ class CheckpointMap {
   /// Empty if absent; a single number is a list of one.
   std::vector<float> get_floats(const std::string& key);
   std::vector<int64_t> get_ints(const std::string& key);
-  /// What a key is taken to be where config.json leaves it out, as it may what is a default of the
-  /// family's.
+  /// Sets the value of a key that config.json leaves out because it is the family's default.
   void assume(const std::string& key, MetaValue value);
-  /// A failure (unsupported) unless it holds: the model would compute something else.
+  /// Fails (unsupported) unless `holds`, since the engine would compute something else.
   void require(bool holds, const std::string& what);
   void fail_with(Status status);
 
@@ -101,7 +100,7 @@ class CheckpointMap {
   void require_no_window();
   /// A failure unless layer_types, where given, has sliding layers just where `sliding` says.
   void require_layer_types(bool (*sliding)(int64_t layer));
-  /// Embedding, final norm and output, which is left out where it is the embedding.
+  /// Embedding, final norm and output. The output is left out if it is the embedding.
   void ends(Change norms = Change::none);
   /// Tensors of every layer that has them, with their biases.
   void layers(std::initializer_list<TensorName> names);
@@ -134,7 +133,7 @@ class CheckpointMap {
   /// are bytes, as mapped_source.h says.
   TensorView view_mxfp4(const std::string& codes, const std::string& scales);
   void put_mxfp4(const std::string& to, const TensorView& blocks, const std::string& scales);
-  /// A tensor in its shape, where it is there.
+  /// Copies a tensor in its shape, if the checkpoint has it.
   void copy(const std::string& from, const std::string& to, Change change = Change::none);
   /// The experts of a layer: one tensor each (`in`.0.gate_proj.weight) or all in one
   /// (`in`.gate_up_proj with the gate's rows before the others, `in`.down_proj).

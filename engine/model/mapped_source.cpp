@@ -215,8 +215,8 @@ Result<std::span<const std::byte>> MappedSource::map(const TensorPlace& place,
   const auto size = static_cast<uint64_t>(tensor.desc.extent_bytes());
   if (size > kMaxKept) {
     return fail(StatusCode::unsupported,
-                "{}: tensor '{}' is stored in another layout and cannot be used as it lies in the "
-                "file: convert the model for that",
+                "{}: tensor '{}' cannot be mapped, because it is stored in another layout: load "
+                "without --mmap, or convert the model",
                 metadata_.source(), tensor.name);
   }
   const std::lock_guard lock(mutex_);

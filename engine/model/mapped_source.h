@@ -1,4 +1,5 @@
-// A model under other names: weights put together from those of another source as they are read.
+// A model under other names: each weight is assembled from weights of another source when it is
+// read.
 #pragma once
 
 #include <map>
@@ -16,10 +17,10 @@ namespace infer {
 inline constexpr int64_t kMxfp4CodeBytes = 16;
 
 /// One weight of a MappedSource. Exactly one of these makes it:
-///   values                     given outright (F32)
+///   values                     the values themselves (F32)
 ///   parts without scales       elements of the views, one view after the other, plus `add`,
-///                              rounded to the type of `desc` where that is another; views of
-///                              quantised weights have blocks for units
+///                              rounded to the type of `desc` if that differs; the units of views
+///                              of quantised weights are blocks
 ///   parts and scales           MXFP4: every unit of the views is 16 bytes of codes of weights 2j
 ///                              and 2j + 1 (low and high nibble of byte j), and of `scales` at the
 ///                              same unit one byte, the exponent (as gpt-oss is published)
@@ -33,8 +34,8 @@ struct MappedTensor {
   std::vector<float> values;
 };
 
-/// Reading takes bounded memory, whatever is read. Immutable apart from what map() keeps; safe from
-/// several threads.
+/// Reading takes bounded memory, whatever its size. Thread-safe. Immutable, except for the weights
+/// that map() keeps.
 class MappedSource final : public WeightSource {
  public:
   MappedSource(std::unique_ptr<WeightSource> raw, Metadata metadata, TokenizerSpec tokenizer,
@@ -45,8 +46,8 @@ class MappedSource final : public WeightSource {
   const TokenizerSpec& tokenizer() const override { return tokenizer_; }
 
   Status read(const TensorPlace& place, uint64_t offset, std::span<std::byte> out) const override;
-  /// Weights that are stored as they are wanted lie in their file; small ones that are not (1 MiB:
-  /// norms, biases) are read and kept; larger ones are unsupported.
+  /// A weight that is stored unchanged is mapped in its file. Others are read and kept if they have
+  /// at most 1 MiB (norms, biases); larger ones are unsupported.
   Result<std::span<const std::byte>> map(const TensorPlace& place, uint64_t bytes) const override;
 
  private:

@@ -1,4 +1,4 @@
-// Which weights are matrices, and the type they get where one is asked for while loading.
+// Which weights are matrices, and the type they get if the user asks for one while loading.
 #pragma once
 
 #include <memory>
@@ -9,17 +9,17 @@
 
 namespace infer {
 
-/// Whether a weight (by its name in the model) is multiplied with, or looked up in; else it is
-/// added to or multiplied with activations, or chooses experts.
+/// True for a weight (by its name in the model) that is a factor of a matrix product or a table to
+/// look up in. False for norms, biases, scales and routers.
 bool is_matrix(const std::string& name, std::span<const int64_t> shape);
 
-/// The type that a matrix gets where `wanted` is asked for, which has an encoder. To a quantised
-/// type neither the embedding and the output are changed (as in bitsandbytes), nor what is
-/// quantised already or has rows of no whole blocks.
+/// The type that a matrix gets if the user asks for `wanted`, a type with an encoder. If `wanted`
+/// is quantised, these keep their type: the embedding and the output (as in bitsandbytes), matrices
+/// that are already quantised, and matrices whose rows are not whole blocks.
 DType matrix_type(const std::string& name, DType stored, std::span<const int64_t> shape,
                   DType wanted);
 
-/// A model whose matrices have that type as they are read.
+/// A source whose matrices are converted to that type when they are read.
 std::unique_ptr<WeightSource> with_matrices(std::unique_ptr<WeightSource> raw, DType wanted);
 
 }  // namespace infer

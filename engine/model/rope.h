@@ -18,19 +18,19 @@ struct RopeSpec {
   bool yarn = false;            ///< mixes scaled and unscaled angles by wavelength
   double beta_fast = 32.0;      ///< YaRN: rotations over the original context that stay unscaled
   double beta_slow = 1.0;       ///< YaRN: rotations that are scaled in full
-  double extrapolation = 1.0;   ///< YaRN: share of the unscaled angle where it is used in full
+  double extrapolation = 1.0;   ///< YaRN: largest share of the unscaled angle
   double original_context = 0;  ///< tokens the model was first trained with
   bool yarn_rounding = true;    ///< YaRN: bounds of the mix rounded to whole pairs
   int32_t factors = -1;         ///< index of a weight f32 [pairs] that divides the frequencies
   int32_t long_factors = -1;    ///< the one used instead for a context beyond the original one
 };
 
-/// Whether a model loaded for so many tokens uses the factors for long contexts.
+/// True if a model loaded with this context (tokens) uses the factors for long contexts.
 inline bool uses_long_factors(const RopeSpec& spec, int64_t context) {
   return spec.long_factors >= 0 && static_cast<double>(context) > spec.original_context;
 }
 
-/// The angles of one kind. What does not depend on the position is worked out once. Immutable.
+/// The angles of one kind. Everything independent of the position is computed once. Immutable.
 class RopeAngles {
  public:
   /// `factors`: the values of the spec's weight, or empty.

@@ -1,4 +1,4 @@
-// Which elements of a stored tensor make up another one, and in which order.
+// Selects elements of a stored tensor, in order, as another tensor.
 #pragma once
 
 #include <array>
@@ -10,9 +10,8 @@
 
 namespace infer {
 
-/// A rectangular view over the elements of one tensor; dimension 0 runs fastest. The functions give
-/// changed views; what they are asked for has to lie within the view. Units are elements, or
-/// whatever else the tensor is seen as a row of.
+/// A rectangular view of one tensor; dimension 0 varies fastest. The functions return changed
+/// views; their arguments must be within the view. Units are elements, or blocks (in_blocks()).
 struct TensorView {
   int32_t weight = -1;  ///< index in the source's weights()
   int64_t offset = 0;
@@ -21,7 +20,7 @@ struct TensorView {
 
   int64_t size() const { return shape[0] * shape[1] * shape[2] * shape[3]; }
 
-  /// All of a tensor, as if it had this shape.
+  /// A view of a whole tensor, with this shape.
   static TensorView whole(int32_t weight, std::array<int64_t, kMaxDims> shape) {
     TensorView view{weight, 0, shape, {}};
     int64_t step = 1;
@@ -45,7 +44,8 @@ struct TensorView {
     view.stride[dim] *= step;
     return view;
   }
-  /// The same in blocks of `elements` along dimension 0, where the view is made up of whole ones.
+  /// The same view in units of blocks of `elements` along dimension 0. Nothing if the view does not
+  /// consist of whole blocks.
   std::optional<TensorView> in_blocks(int64_t elements) const {
     TensorView view = *this;
     if (stride[0] != 1 || shape[0] % elements != 0 || offset % elements != 0) return std::nullopt;

@@ -1,5 +1,5 @@
-// What an operation is: validation, inferred shapes, a scalar reference and conformance cases.
-// Each engine/ops/<op>.cpp defines  const OpDef& <op>_op().
+// The definition of an operation: checks of a node, inferred results, a scalar reference and
+// conformance cases. Each engine/ops/<op>.cpp defines  const OpDef& <op>_op().
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace infer {
 
-/// One call of a scalar reference.
+/// One call of a scalar reference. All memory is the host's.
 struct RefCall {
   const OpParams& params;
   std::span<const TensorRef> inputs;
@@ -23,21 +23,21 @@ struct RefCall {
   std::span<const KvPages> pages;  ///< by kind
 };
 
-/// A conformance case: a small graph and random data for it. Every device compiles the graph and is
-/// compared with the references run node by node.
+/// A conformance case: a small graph and random data for it. Every device compiles and runs the
+/// graph; its results are compared with those of the references, run node by node.
 struct OpCase {
   std::string name;
   int64_t rows = 1;
   int64_t outputs = 1;
   KvGeometry kv;
-  /// Builds the nodes; weights and data inputs are numbered from 0 in the order of their making.
+  /// Adds the nodes. Weights and data inputs are numbered from 0 in the order of the calls.
   std::function<void(class CaseBuilder&)> build;
   /// Normalised squared error allowed between float32 results (Σ(x−ref)²/Σref²).
   double tolerance = 1e-11;
   int32_t sequences = 1;
 };
 
-/// Makes the inputs of a case: random data of fixed seeds.
+/// Makes the inputs of a case: random data from fixed seeds.
 class CaseBuilder {
  public:
   CaseBuilder(const OpCase& op_case, uint64_t seed);
@@ -68,27 +68,27 @@ class CaseBuilder {
 struct OpDef {
   OpId id;
   const char* name;
-  InferOutputs infer;
-  void (*reference)(const RefCall&);
-  void (*cases)(std::vector<OpCase>&);
+  InferOutputs infer;                   ///< checks a node and infers its results
+  void (*reference)(const RefCall&);    ///< computes in double where it sums
+  void (*cases)(std::vector<OpCase>&);  ///< adds the conformance cases
 };
 
-/// Generated from the files in engine/ops; in no particular order.
+/// All operations, in no particular order. CMake generates the list from the files in engine/ops.
 std::span<const OpDef* const> all_ops();
 const OpDef& op_def(OpId id);
 
-/// Validates a node and infers its outputs by its operation's own rule.
+/// Checks a node and infers its results with OpDef::infer of its operation.
 Result<std::vector<OutputDesc>> infer_outputs(const OpParams& params, InputDescs inputs,
                                               const KvGeometry& kv);
 
-// For the rules in engine/ops.
+// For OpDef::infer in engine/ops/<op>.cpp.
 
-/// Fails (internal) unless there are `count` inputs and those at `required` are given.
+/// Fails (internal) unless there are `count` inputs and those at `required` are not left out.
 Status check_inputs(const char* op, InputDescs inputs, size_t count,
                     std::initializer_list<size_t> required);
-/// Fails (internal) unless the condition holds, naming the operation and the inputs' shapes.
+/// Fails (internal) unless `good`, with the operation and the shapes of the inputs.
 Status check_shape(const char* op, bool good, const char* expected, InputDescs inputs);
-/// A contiguous result.
+/// A contiguous result [d0, d1, rows] with as many rows as `rows_of`.
 OutputDesc made(DType type, int64_t d0, int64_t d1, const Value& rows_of);
 
 }  // namespace infer

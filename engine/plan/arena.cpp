@@ -67,7 +67,7 @@ class Placed {
     }
   }
 
-  /// Those that live at some time of `item`'s life, by offset; valid until the next call.
+  /// The items whose lifetime overlaps that of `item`, by offset; valid until the next call.
   std::span<const Item* const> beside(const Item& item) {
     found_ = alive_[static_cast<size_t>(item.first)];
     for (int32_t p = item.first + 1; p <= item.last; ++p) {

@@ -74,7 +74,7 @@ Status choose_context(const ModelInfo& info, const PlanRequest& request, MemoryP
   // Slots and positions are 32-bit; beyond that the sums below could wrap as well.
   if (request.context > INT32_MAX) {
     return error(StatusCode::does_not_fit,
-                 "a context of {} tokens does not fit: at most {} can be counted", request.context,
+                 "a context of {} tokens does not fit: the limit is {} tokens", request.context,
                  INT32_MAX);
   }
   const ContextCosts costs(info, plan.kv_layout, request, plan.max_rows);

@@ -33,7 +33,7 @@ std::string refusal(const Graph& graph, const Node& node, const Device& device,
     if (value.kind != Value::Kind::weight) continue;
     const int64_t bytes = round_up(device.packed_bytes(value.desc), device.alignment());
     if (bytes <= device.largest_buffer()) continue;
-    return fmt::format("tensor '{}' needs {} in one piece, the device gives at most {}",
+    return fmt::format("tensor '{}' needs a buffer of {}, the device allows at most {}",
                        weights[static_cast<size_t>(value.index)].name, format_bytes(bytes),
                        format_bytes(device.largest_buffer()));
   }

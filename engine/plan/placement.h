@@ -66,13 +66,13 @@ Placement place_units(const PlacementRequest& request, std::span<const int64_t> 
 /// What a device computes, for a reader: "layers 0 to 11 without experts, output".
 std::string parts_of(const Placement& placement, int32_t device, int64_t layers);
 
-/// A stretch of nodes on one device.
+/// Consecutive nodes on one device.
 struct PlacedSegment {
   Segment segment;
   int32_t device = 0;
 };
-/// Divides the graph's nodes, in their order, into as few stretches as possible; one for each node
-/// if `each`. `roles`: those of the step's tokens.
+/// Divides the graph's nodes, in order, into as few segments as possible; into one for each node if
+/// `each`. `roles`: the roles of all segments.
 std::vector<PlacedSegment> placed_segments(const Graph& graph, const Placement& placement,
                                            bool each, Roles roles = Roles::generated);
 

@@ -86,7 +86,7 @@ class Planner {
     return choices;
   }
 
-  /// The first that fits: with the types asked for, then with those that may be taken instead.
+  /// The first plan that fits: with the cache types asked for, then with q8_0 if that is allowed.
   Result<MemoryPlan> plan_placed(const PlanRequest& request, const Offload& offload) {
     Result<MemoryPlan> plan = plan_types(request, offload);
     const bool other = request.k_auto || request.v_auto;
@@ -274,11 +274,12 @@ class Planner {
     if (const size_t m = short_of(); m < pages.size()) {
       const MemoryBudget& budget = plan.budgets[m];
       const int64_t weights = plan.used(budget, Purpose::weights);
-      return fail(StatusCode::does_not_fit,
-                  "the weights do not fit: they need {}{} and {} of work space, {} has {} free",
-                  format_bytes(weights), plan.spilled ? " at a time" : "",
-                  format_bytes(plan.used(budget) + pages[m] - weights), budget.name,
-                  format_bytes(budget.available));
+      return fail(
+          StatusCode::does_not_fit,
+          "the weights do not fit: they need {}{}, and {} more for the work space; {} has {} free",
+          format_bytes(weights), plan.spilled ? " at a time" : "",
+          format_bytes(plan.used(budget) + pages[m] - weights), budget.name,
+          format_bytes(budget.available));
     }
     INFER_CHECK_R(choose_context(model_.info(), request, plan));
     return plan;
@@ -302,7 +303,7 @@ class Planner {
     for (const Purpose purpose : {Purpose::activations, Purpose::scratch}) {
       if (own.of(purpose) <= devices_[d]->largest_buffer()) continue;
       return error(StatusCode::does_not_fit,
-                   "steps of {} tokens need {} of {} in one piece, {} gives at most {}", rows,
+                   "steps of {} tokens need a buffer of {} for {}, {} allows at most {}", rows,
                    format_bytes(own.of(purpose)), purpose_name(purpose), infos_[d].name,
                    format_bytes(devices_[d]->largest_buffer()));
     }

@@ -19,7 +19,7 @@ Status add_weight(WeightsPlan& plan, const Value& value, const Device& device,
   if (place.buffer >= 0) return {};
   const int64_t bytes = round_up(device.packed_bytes(value.desc), device.alignment());
   if (bytes > device.largest_buffer()) {
-    return error(StatusCode::does_not_fit, "tensor '{}' needs {} in one piece, {} gives at most {}",
+    return error(StatusCode::does_not_fit, "tensor '{}' needs a buffer of {}, {} allows at most {}",
                  weights[index].name, format_bytes(bytes), device.info().name,
                  format_bytes(device.largest_buffer()));
   }

@@ -1,4 +1,4 @@
-// Where each device's weights lie.
+// Places the weights of each device in its buffers.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,23 @@
 
 namespace infer {
 
-/// Where a weight lies: in which of the weights' buffers, −1 if the device does not use it.
+/// The place of a weight.
 struct WeightPlace {
-  int32_t buffer = -1;
-  int64_t offset = 0;
+  int32_t buffer = -1;  ///< index of the buffer; −1: the device does not use the weight
+  int64_t offset = 0;   ///< bytes
 };
 
-/// Weights of one device, packed one after another; and as they lie in the file: all of them, and
-/// the most that two layers in a row use.
+/// The weights of one device.
 struct WeightsPlan {
   std::vector<WeightPlace> places;  ///< by index of the source's weights
-  std::vector<int64_t> buffers;     ///< bytes of each
-  int64_t packed = 0;
-  int64_t mapped = 0;
-  int64_t window = 0;
+  std::vector<int64_t> buffers;     ///< bytes of each buffer
+  int64_t packed = 0;               ///< bytes of all, in the device's layout
+  int64_t mapped = 0;               ///< bytes of all in the file
+  int64_t window = 0;               ///< bytes in the file of the largest two consecutive layers
 };
 
-/// The weights that the nodes of one device read. does_not_fit, with its name, for a tensor that is
-/// larger than a buffer of the device may be.
+/// Places the weights that the nodes of device `number` read. Errors: does_not_fit, with the name
+/// of the tensor, if one is larger than the device's largest buffer.
 Result<WeightsPlan> place_weights(std::span<const PlacedSegment> segments, int32_t number,
                                   const Device& device, std::span<const Weight> weights);
 

@@ -1,9 +1,9 @@
-// What the quantisers share: how much an error of each weight counts, and the search for the scale
-// (or the scale and offset) that leaves the least weighted squared error.
+// Shared by the quantisers: the weight of each value's error, and the search for the scale (or the
+// scale and offset) with the least weighted squared error.
 //
-// For fixed levels the best scale is a least-squares solution, and for a fixed scale the best
-// levels are the nearest ones. Each search starts from a handful of scales around the one that
-// spans the range and alternates between the two from the best of them (Lloyd 1982).
+// For fixed levels the best scale is a least-squares solution; for a fixed scale the best levels
+// are the nearest ones. Each search tries several scales around the one that spans the range. From
+// the best of them it alternates between the two rules (Lloyd 1982).
 //
 // Values are in units of their block's largest, so that no sum overflows or vanishes.
 #pragma once
@@ -34,20 +34,20 @@ inline F4 round4(F4 v) {
   return (v + kShift) - kShift;
 }
 
-/// How an error counts beside the importance of its column, if that is known: by √(2σ² + x²), where
-/// σ² is the mean of the block's squares, or (without importance) by σ²/2 + x². Large weights
-/// matter more than their share of the sum of squares says, as llama.cpp's quantisers have found;
-/// types whose levels are symmetric need the stronger emphasis.
+/// The factor by which the error of a value x counts, besides the importance of its column. `root`,
+/// and always if the importance is known: √(2σ² + x²), where σ² is the mean of the block's squares.
+/// `square`: σ²/2 + x². Large weights matter more than their share of the sum of squares, as
+/// llama.cpp's quantisers have found. Types with symmetric levels need the stronger emphasis.
 enum class Emphasis : uint8_t { root, square };
 
-/// Values of a block and how much their errors count.
+/// The values of a block and the weights of their errors.
 template <int N>
 struct SearchBlock {
   alignas(16) float x[N];  ///< in −1..1
   alignas(16) float w[N];  ///< ≥ 0, below 2
-  float size = 0;          ///< what x = 1 stands for
+  float size = 0;          ///< the value that x = 1 stands for
 
-  /// `importance` of each value, ≥ 0, or null. False where all values vanish in a binary16 scale.
+  /// `importance`: of each value, ≥ 0, or null. False if all values vanish in a binary16 scale.
   bool set(const float* in, const float* importance, Emphasis emphasis) {
     limit_values(in, x, N);
     size = std::fabs(extreme_of(x, N));

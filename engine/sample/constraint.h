@@ -1,4 +1,4 @@
-// What a generated text may be: the tokens that are allowed next, as the text grows.
+// Restricts a generated text: says which tokens are allowed next, as the text grows.
 #pragma once
 
 #include <bit>
@@ -48,29 +48,30 @@ class TokenMask {
   std::vector<uint64_t> words_;
 };
 
-/// The state of one sequence. One thread at a time; constraints of the same grammar may be used by
-/// several threads at once, each by one.
+/// The state of a constraint after the text of one sequence. One thread at a time. Constraints of
+/// the same grammar may be used by different threads at the same time.
 class Constraint {
  public:
   virtual ~Constraint() = default;
   /// Whether `token` may come next, without computing the whole mask.
   virtual bool allows(int32_t token) const = 0;
-  /// All tokens that may come next: as allows() says of each, except that of a grammar whose
-  /// ambiguity exceeds the limits of the implementation some may be missing. Never empty before an
-  /// end-of-generation token was accepted. Valid until the next call that is not const.
+  /// The set of all tokens for which allows() is true. Exception: if a grammar is more ambiguous
+  /// than the implementation's limits, some may be missing. Never empty before an end-of-generation
+  /// token was accepted. Valid until the next non-const call.
   virtual const TokenMask& mask() = 0;
-  /// mask() will be called next, on another thread than those that use other constraints of the
-  /// same grammar. Until it has returned mask_is_known() is false for all of them.
+  /// Announces that mask() will be called next, on a thread of its own. Until that call returns,
+  /// mask_is_known() is false for all constraints of the same grammar.
   virtual void announce_mask() {}
-  /// Whether mask() returns at once. False also while another thread computes one of this grammar.
+  /// True if mask() returns at once. False also while another thread computes a mask of the same
+  /// grammar.
   virtual bool mask_is_known() const { return true; }
-  /// Appends a token. False, and nothing changes, if it is not allowed.
+  /// Appends a token. Returns false, without any change, if the token is not allowed.
   virtual bool accept(int32_t token) = 0;
-  /// The text may end here: end-of-generation tokens are allowed.
+  /// True if the text may end here, that is, end-of-generation tokens are allowed.
   virtual bool complete() const = 0;
-  /// The text is complete and nothing but its end may follow.
+  /// True if the text must end here.
   virtual bool must_end() const = 0;
-  /// A state of its own at the same place, e.g. to look ahead with drafted tokens.
+  /// An independent copy of the state, for example to look ahead with drafted tokens.
   virtual std::unique_ptr<Constraint> clone() const = 0;
 };
 

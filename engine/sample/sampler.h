@@ -1,9 +1,9 @@
-// Choosing a token: a chain of samplers narrows the candidates, then one draw decides.
+// Chooses a token: a chain of samplers narrows the candidates, then one draw decides.
 //
-// Draws are counter-based: the noise of a candidate depends on (seed, position, token) alone, by
-// the Gumbel-max method (Gumbel 1954; Maddison et al. 2014): argmax(logit + g) is distributed as
-// the softmax. So equal seeds give equal tokens whatever the batching, and a drafter that uses the
-// same noise agrees as often as can be.
+// The draw uses the Gumbel-max method (Gumbel 1954; Maddison et al. 2014): argmax(logit + noise)
+// has the distribution of the softmax. The noise of a candidate depends only on (seed, position,
+// token). So equal seeds give equal tokens, however tokens are batched. A drafter that uses the
+// same noise agrees with the model as often as possible.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@
 
 namespace infer {
 
-/// What a sampler may look at besides the candidates.
+/// Input of the samplers besides the candidates.
 struct SampleContext {
   std::span<const int32_t> history;  ///< the sequence's tokens so far
-  int64_t position = 0;              ///< of the token to choose, which its draws depend on
+  int64_t position = 0;              ///< of the token to choose; selects the noise
 };
 
 /// How the logit x of a token changes: to (x > 0 ? x / repeat : x·repeat) + add.
@@ -34,11 +34,12 @@ struct LogitChange {
 
 float changed(float logit, const LogitChange& change);
 
-/// Changes the logits of a few tokens, whatever the others are.
+/// Changes the logits of a few tokens, independently of the other logits.
 class LogitEdit {
  public:
   virtual ~LogitEdit() = default;
-  /// Replaces `to`: in order of tokens, none twice; some may be outside the vocabulary.
+  /// Sets `to` to the changes, ordered by token, each token at most once. Some tokens may be
+  /// outside the vocabulary.
   virtual void changes(const SampleContext& context, std::vector<LogitChange>& to) const = 0;
 };
 
@@ -48,7 +49,7 @@ struct Penalties {
   float repeat = 1.0f;     ///< divides positive and multiplies negative logits (Keskar et al. 2019)
   float frequency = 0.0f;  ///< subtracted for every occurrence
   float presence = 0.0f;   ///< subtracted once
-  int32_t last = 64;       ///< tokens looked back on; −1: all
+  int32_t last = 64;       ///< tokens to look back; −1: all
 };
 /// Makes the tokens of the recent history less likely.
 std::unique_ptr<LogitEdit> make_penalties(const Penalties& penalties);
@@ -57,17 +58,17 @@ struct LogitBias {
   int32_t token;
   float bias;  ///< −infinity forbids the token; +infinity: see SamplerChain
 };
-/// Adds to the logits of some tokens. Biases of +infinity are passed over.
+/// Adds to the logits of some tokens. Ignores biases of +infinity, which SamplerChain handles.
 std::unique_ptr<LogitEdit> make_logit_bias(std::vector<LogitBias> biases);
 
-/// "Don't repeat yourself" (p-e-w 2024): where the last n tokens stood in the history before, what
-/// followed them there loses multiplier·base^(n − allowed) for n ≥ allowed.
+/// "Don't repeat yourself" (p-e-w 2024): if the last n ≥ allowed tokens occurred earlier in the
+/// history, the token that followed them there loses multiplier·base^(n − allowed).
 struct Dry {
   float multiplier = 0.0f;  ///< 0: off
   float base = 1.75f;
-  int32_t allowed = 2;  ///< tokens that may be repeated freely
-  int32_t last = -1;    ///< tokens looked back on; −1: all
-  /// Whether repetitions are not followed across a token; empty: across all.
+  int32_t allowed = 2;  ///< length of a repeat without penalty
+  int32_t last = -1;    ///< tokens to look back; −1: all
+  /// True for tokens that end a repeated sequence. Empty: no token does.
   std::function<bool(int32_t token)> breaks;
 };
 std::unique_ptr<LogitEdit> make_dry(Dry dry);
@@ -79,15 +80,16 @@ class Sampler {
   virtual void apply(std::vector<Candidate>& candidates, const SampleContext& context) const = 0;
 };
 
-// Each in its own file. They need no order among the candidates and promise none.
+// Each in its own file. The candidates may be in any order, before and after.
 
 /// Keeps the k largest.
 std::unique_ptr<Sampler> make_top_k(int32_t k);
 /// Keeps the smallest set of the most likely whose probability reaches p (Holtzman et al. 2020).
 std::unique_ptr<Sampler> make_top_p(float p);
-/// Cuts candidates, of which `best` is the largest logit, after the most likely whose sum of
-/// exp(logit − best) reaches `enough`. `unsure` if `surely` as well is not reached there, and where
-/// the sum does not even reach `enough`, `open`; either leaves all candidates, in some order.
+/// Keeps the fewest most likely candidates whose sum of exp(logit − best) reaches `enough`. `best`
+/// is the largest logit. `cut`: done. `unsure`: their sum is below `surely`. `open`: the sum of all
+/// candidates is below `enough`. After `unsure` and `open` all candidates are still there, in any
+/// order.
 enum class Nucleus : uint8_t { cut, unsure, open };
 Nucleus cut_nucleus(std::vector<Candidate>& candidates, float best, double enough, double surely);
 /// Keeps the tokens whose information is nearest the expected one until their probability reaches p
@@ -97,30 +99,30 @@ std::unique_ptr<Sampler> make_typical(float p);
 std::unique_ptr<Sampler> make_min_p(float p);
 /// Keeps logits within n standard deviations of all logits from the largest (Tang et al. 2024).
 std::unique_ptr<Sampler> make_top_n_sigma(float n);
-/// "Exclude top choices" (p-e-w 2024): with probability `chance`, of the tokens that are at least
-/// `threshold` likely only the least likely stays.
+/// "Exclude top choices" (p-e-w 2024): with probability `chance`, removes all tokens that are at
+/// least `threshold` likely, except the least likely of them.
 struct Xtc {
   float chance = 0.0f;     ///< 0: off
-  float threshold = 0.1f;  ///< above one half there is nothing to remove
+  float threshold = 0.1f;  ///< above one half nothing is ever removed
 };
 std::unique_ptr<Sampler> make_xtc(const Xtc& xtc, uint64_t seed);
 
 struct Temperature {
   float value = 0.8f;  ///< 0: the most likely token
-  /// Where above 0 the temperature goes from value − range (not below 0) where one token is certain
-  /// to value + range where all are alike, as the entropy's share of its largest to the power of
-  /// `exponent` (dynamic temperature, kalomaze 2023).
+  /// If above 0, the temperature varies from max(0, value − range), when one token is certain, to
+  /// value + range, when all are equally likely. In between it follows (entropy / largest entropy)
+  /// to the power of `exponent` (dynamic temperature, kalomaze 2023).
   float range = 0.0f;
   float exponent = 1.0f;
 };
-/// Divides logits by the temperature; where that is 0 the most likely token alone stays.
+/// Divides logits by the temperature. At temperature 0 keeps only the most likely token.
 std::unique_ptr<Sampler> make_temperature(const Temperature& temperature);
-/// The same for the edits that come after other samplers.
+/// A sampler that applies an edit, for edits that come after other samplers.
 std::unique_ptr<Sampler> make_edit_sampler(std::unique_ptr<LogitEdit> edit);
 
-/// Holds the surprise (−log2 of the probability) of the tokens drawn near a target (Basu et al.
-/// 2021): version 1 derives from it how many candidates to keep, version 2 removes those that are
-/// more surprising than a limit which follows what was drawn.
+/// Keeps the surprise (−log2 of the probability) of the drawn tokens near a target (Basu et al.
+/// 2021). Version 1 derives the number of candidates to keep. Version 2 removes candidates whose
+/// surprise is above a limit, which is adjusted after each draw.
 struct Mirostat {
   int32_t version = 0;  ///< 0: off
   float target = 5.0f;
@@ -130,9 +132,9 @@ class MirostatState {
  public:
   explicit MirostatState(const Mirostat& settings)
       : settings_(settings), limit_(2 * settings.target) {}
-  /// Of a vocabulary of that size; the candidates are then in descending order.
+  /// Removes candidates and sorts the rest, largest logit first. `vocabulary`: number of tokens.
   void cut(std::vector<Candidate>& candidates, int64_t vocabulary) const;
-  /// Told which of the candidates that cut() left was drawn.
+  /// Adjusts the limit: `token` was drawn from the candidates that cut() left.
   void drawn(const std::vector<Candidate>& candidates, int32_t token);
 
  private:
@@ -152,15 +154,15 @@ enum class Step : uint8_t {
   xtc,
   temperature
 };
-/// As written in options and model files ("typ_p" and "temp" count as well); nothing if unknown.
+/// The step with this name in options and model files; "typ_p" and "temp" are known too. Nothing if
+/// unknown.
 std::optional<Step> step_of(std::string_view name);
-/// All of them, as they are listed.
+/// All steps, in the order of the enum.
 std::vector<Step> usual_order();
 
-/// Settings, all resolved.
+/// All settings of a chain.
 struct SamplingParams {
-  /// Each at most once; what is not named is left out, except that a temperature of 0 always
-  /// counts.
+  /// Each step at most once. Steps left out are off, except that a temperature of 0 always applies.
   std::vector<Step> order = usual_order();
   Temperature temperature;
   int32_t top_k = 0;         ///< 0: off
@@ -169,39 +171,41 @@ struct SamplingParams {
   float typical_p = 1.0f;    ///< ≥ 1: off
   float top_n_sigma = 0.0f;  ///< 0: off
   Xtc xtc;
-  Mirostat mirostat;  ///< instead of all steps but penalties, dry and temperature
+  Mirostat mirostat;  ///< replaces all steps except penalties, dry and temperature
   Penalties penalties;
   Dry dry;
   std::vector<LogitBias> logit_bias;
   uint64_t seed = 0;
 };
 
-/// Logit bias, the steps in their order, then the draw. Where tokens have a bias of +infinity all
-/// others are impossible: of several the chain chooses by their logits. Such tokens that the
-/// constraint does not allow do not count. What is drawn is what the samplers one
-/// after another would leave and gumbel_noise decide; tokens that cannot be drawn are passed over
-/// early.
+/// Applies the logit bias, then the steps in their order, then draws.
+///
+/// If some tokens have a bias of +infinity, only these can be drawn; the chain chooses among them
+/// by their logits. Such a token does not count if the constraint does not allow it.
+///
+/// The result equals running the samplers one after another and drawing with gumbel_noise(). The
+/// chain only skips tokens early that could not be drawn anyway. Not thread-safe.
 class SamplerChain {
  public:
   explicit SamplerChain(const SamplingParams& params);
 
-  /// The token for context.position of the sequence. Logits that are not a number never win; −1 if
-  /// none is a number. With a constraint, as if the tokens that it does not allow had a probability
-  /// of 0; it is not told the token.
+  /// Chooses the token for context.position. NaN logits are never chosen; −1 if all are NaN. With a
+  /// constraint, tokens that it does not allow have probability 0. The caller tells the constraint
+  /// about the token (Constraint::accept).
   int32_t sample(std::span<const float> logits, const SampleContext& context,
                  Constraint* constraint = nullptr);
 
   uint64_t seed() const { return params_.seed; }
-  /// How likely the token last chosen was by the logits alone, edits and constraint counted, before
-  /// any sampler. The logits given then are still there.
+  /// Probability of the last chosen token by the logits after edits and constraint, before any
+  /// sampler. The logits given to sample() must still be valid.
   float last_probability() const;
 
  private:
-  /// Which tokens may be passed over.
+  /// How tokens can be skipped early.
   enum class Shortcut : uint8_t {
     none,
-    top_k,  ///< that sampler is the first
-    floor,  ///< the samplers are top-p, min-p and temperature, in this order, or some of them
+    top_k,  ///< the first sampler is top-k
+    floor,  ///< all samplers are of top-p, min-p and temperature, in this order
   };
 
   void add(Step step);
@@ -212,8 +216,8 @@ class SamplerChain {
   bool force(std::span<const float>& logits, const Constraint* constraint);
   int32_t choose(std::span<const float> logits, const SampleContext& context,
                  Constraint* constraint);
-  /// Fills candidates_ with all that the samplers from the one returned on may leave and the draw
-  /// choose.
+  /// Fills candidates_ with every token that could be drawn. Returns the index of the first sampler
+  /// that still has to run.
   size_t choose_candidates();
   size_t choose_all();
   bool choose_nucleus(float floor);
@@ -222,7 +226,7 @@ class SamplerChain {
   SamplingParams params_;
   std::vector<std::unique_ptr<LogitEdit>> edits_;  ///< before all samplers
   std::vector<std::unique_ptr<Sampler>> samplers_;
-  std::vector<Step> active_;  ///< what they are
+  std::vector<Step> active_;  ///< the steps of samplers_
   Shortcut shortcut_ = Shortcut::none;
   MirostatState mirostat_;
   std::vector<int32_t> forced_;  ///< tokens with a bias of +infinity
@@ -236,7 +240,8 @@ class SamplerChain {
 
 /// Standard Gumbel noise of a token at a position.
 double gumbel_noise(uint64_t seed, int64_t position, int32_t token);
-/// Even in (0, 1), and independent of the noise: for a sampler's own decision at a position.
+/// A uniform number in (0, 1), independent of gumbel_noise(), for a sampler's own decision at a
+/// position.
 double uniform_draw(uint64_t seed, int64_t position);
 
 }  // namespace infer

@@ -33,7 +33,7 @@ int64_t Scheduler::pending(const Sequence& sequence) const {
   return static_cast<int64_t>(sequence.tokens.size()) - cache_->length(sequence.kv);
 }
 
-/// What a sequence's pages are known by.
+/// The keys that identify a sequence's pages in the prefix cache.
 PageKeys Scheduler::keys(const Sequence& sequence) const {
   return executor_->two_classes() ? PageKeys(sequence.tokens, sequence.generated)
                                   : PageKeys(sequence.tokens);
@@ -107,12 +107,13 @@ void Scheduler::shift(Sequence& sequence) {
   sequence.shifted += dropped;
   cache_->rollback(sequence.kv, keep);
   retry();
-  // Those that stay have been computed once as before, though at other positions.
+  // The tokens that stay count as computed once, though at other positions.
   sequence.computed =
       std::min(sequence.computed, keep) + std::max<int64_t>(0, sequence.computed - keep - dropped);
 }
 
-/// Reserves, and preempts sequences until that succeeds: those that come after this one, else it.
+/// Reserves room. If there is none, preempts sequences that come after this one until there is, or
+/// this one.
 Status Scheduler::make_room(Sequence* sequence, int64_t count) {
   const int64_t length = cache_->length(sequence->kv);
   if (length + count > context(*sequence)) {
@@ -179,13 +180,14 @@ void Scheduler::plan_step() {
   rows_ = 0;
   outputs_ = 0;
   order_ = active_;  // finish() changes active_
-  // All are asked before any is taken: what one of them needs may keep another from being ready.
+  // All consumers are asked before a sequence is taken, and asked twice: a mask that one of them
+  // needs may keep another from being ready.
   for (int round = 0; round < 2; ++round) {
     for (Sequence* sequence : order_) {
       sequence->ready_ = sequence->consumer->ready(order_.size() == 1);
     }
   }
-  // First of all, since it decides in which round a sequence is taken.
+  // Shifts come first, since they decide in which round below a sequence is taken.
   for (Sequence* sequence : order_) {
     const auto size = static_cast<int64_t>(sequence->tokens.size());
     if (sequence->ready_ && size > context(*sequence) && sequence->keep >= 0) shift(*sequence);
@@ -202,8 +204,8 @@ void Scheduler::plan_step() {
 
 /// Takes rows of sequences of one priority.
 void Scheduler::plan_group(std::span<Sequence* const> group) {
-  // Sequences that generate come first, so that prompts of others do not make them wait; but the
-  // one whose turn it is gets at least a row and a result, so that they do not make it wait either.
+  // Sequences that generate come first, so that prompts do not delay them. But the sequence whose
+  // turn it is gets at least one row and one result, so that they do not delay it either.
   const auto turn =
       std::ranges::find_if(group, [](const Sequence* s) { return !s->waiting_ && s->ready_; });
   int64_t kept = turn != group.end() && pending(**turn) > 1 ? 1 : 0;
@@ -220,8 +222,8 @@ void Scheduler::plan_group(std::span<Sequence* const> group) {
   }
 }
 
-/// Where each sequence of the step computes just the token that follows, there may be proposals
-/// for those after it. Prompts use the machine better than rows that may be in vain.
+/// Adds drafted tokens, if every sequence of the step computes just its next token. A step with a
+/// prompt gets none: prompts use the machine better than rows that may be wasted.
 void Scheduler::propose() {
   items_.clear();
   if (speculator_ == nullptr) return;
@@ -248,7 +250,7 @@ void Scheduler::propose() {
     if (part.sequence->drafting == nullptr) continue;
     std::vector<DraftToken>& proposal = part.sequence->drafting->proposal;
     const auto count = static_cast<int64_t>(proposal.size());
-    // Where there are no pages for it none of the others has to give up its own.
+    // If there are no pages for the draft, it is dropped; no other sequence is preempted for it.
     if (count > 0 && !cache_->reserve(part.sequence->kv, 1 + count).ok()) proposal.clear();
     part.drafted = static_cast<int64_t>(proposal.size());
     rows_ += part.drafted;
@@ -284,8 +286,8 @@ void Scheduler::fill_batch() {
   batch_.pages = cache_->pages(ids_);
 }
 
-/// The consumer takes the rows of a part. A proposed token counts if it is the one that the
-/// consumer has chosen: then the row after it is what a step of its own would have computed.
+/// Gives the rows of a part to the consumer. A drafted token is accepted if the consumer chose the
+/// same token. The row after it is then the row that a step of its own would have computed.
 void Scheduler::consume_rows(Part& part) {
   Sequence& sequence = *part.sequence;
   const auto results = static_cast<size_t>(part.results + part.drafted);
@@ -323,7 +325,7 @@ void Scheduler::consume(Part& part) {
   }
 }
 
-/// What the consumer has accepted becomes part of the sequence's cache; one that ends is told.
+/// Commits the accepted tokens to the cache. Ends the sequence if it is finished.
 void Scheduler::commit(Part& part) {
   Sequence& sequence = *part.sequence;
   const int64_t count = part.count + part.accepted;
@@ -365,7 +367,7 @@ void Scheduler::move_to(Executor& executor, KvCache& cache, int64_t max_rows, in
   retry();
 }
 
-/// A step has failed. Moves on to another device, or ends every sequence.
+/// Handles a failed step: recovers on another device, or ends every sequence.
 void Scheduler::recover(const Status& failure) {
   const bool may = failure.code() == StatusCode::device && recover_;
   const Status left = may ? recover_(failure) : failure;
@@ -386,8 +388,8 @@ bool Scheduler::compute_step() {
       finish(active_[i], error(StatusCode::cancelled, "cancelled"));
     }
   }
-  // Another sequence of each priority comes first each time: where rows or results do not suffice
-  // for all, all get their turn. No output depends on the order.
+  // Another sequence of each priority comes first in each step. So if there are too few rows or
+  // results for all, each gets its turn. No output depends on the order.
   for (auto first = active_.begin(); first != active_.end();) {
     const auto end = std::find_if(first, active_.end(), [&](const Sequence* sequence) {
       return sequence->priority != (*first)->priority;

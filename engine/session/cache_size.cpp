@@ -68,9 +68,10 @@ Status Engine::Impl::check_cache_size(int64_t bytes, std::span<const int32_t> pa
     if (elsewhere == all || here <= now) continue;
     const int64_t most = std::min(cache_budget(budget), now + free_for_cache(budget));
     if (here <= most) continue;
-    return error(
-        StatusCode::does_not_fit, "a cache of {} does not fit: {} has {} of it and could have {}",
-        format_bytes(bytes), budget.name, format_bytes(now), format_bytes(std::max(now, most)));
+    return error(StatusCode::does_not_fit,
+                 "a cache of {} does not fit: its part on {} is {} now and may be at most {}",
+                 format_bytes(bytes), budget.name, format_bytes(now),
+                 format_bytes(std::max(now, most)));
   }
   return {};
 }
@@ -86,8 +87,8 @@ Status Engine::Impl::plan_grammars() {
         std::min(cache_budget(budget) - cache_bytes(budget), free_for_cache(budget));
     if (left < Grammars::kMostBytes) {
       status = error(StatusCode::does_not_fit,
-                     "grammars and schemas may take {}, and {} has {} left; plan for them when the "
-                     "model is loaded (--grammars), or leave more memory free",
+                     "grammars and schemas may need {}, but {} has only {} left; plan for them "
+                     "when the model is loaded (--grammars), or free some memory",
                      format_bytes(Grammars::kMostBytes), budget.name, format_bytes(left));
       return;
     }

@@ -82,8 +82,8 @@ void warn_of_spill(const OpenedModel& opened) {
   const MemoryPlan& plan = opened.plan;
   if (!plan.spilled) return;
   log(LogLevel::warning,
-      "the weights ({}) are read from the file for every step, {} of them in memory at a time: "
-      "about {:.1f} s a token from a disk of 1 GB/s",
+      "every step reads the weights ({}) from the file, {} at a time: about {:.1f} s a token from "
+      "a disk of 1 GB/s",
       format_bytes(plan.file_weights), format_bytes(plan.bytes(Purpose::weights)),
       static_cast<double>(plan.file_weights) / kDiskBytesPerSecond);
 }
@@ -262,7 +262,7 @@ Result<std::unique_ptr<Engine>> Engine::Impl::open(const std::string& path,
     Result<std::unique_ptr<Impl>> impl = load(path, options, open);
     const bool other = options.device != "cpu" && options.device != "cpu:0";
     if (!impl && other && options.fallback == "cpu" && is_of_device(impl.error().code())) {
-      log(LogLevel::warning, "{}; all goes on on the CPU", impl.error().message());
+      log(LogLevel::warning, "{}; continuing on the CPU", impl.error().message());
       LoadOptions rest = options;
       rest.device = "cpu";
       impl = load(path, rest, open);

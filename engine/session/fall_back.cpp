@@ -66,14 +66,14 @@ Status Engine::Impl::fall_back(const Status& failure) {
   const std::lock_guard lock(placed_mutex);
   INFER_CHECK(broken);
   if (opened.devices.size() < 2) return failure;  // the CPU itself
-  log(LogLevel::warning, "{}; all goes on on the CPU", failure.message());
+  log(LogLevel::warning, "{}; continuing on the CPU", failure.message());
   const Status moved = guarded([&] { return move_to_cpu(*this); });
   if (moved.ok()) return {};
   broken = out_of_memory();  // in case the message cannot be made
   static_cast<void>(guarded([&]() -> Status {
     broken = error(StatusCode::device,
-                   "a device failed ({}), and the CPU cannot go on: {}. Load the model again, with "
-                   "a smaller context or on another device",
+                   "a device failed ({}), and the CPU cannot take over: {}. Load the model again, "
+                   "with a smaller context or on another device",
                    failure.message(), moved.message());
     log(LogLevel::error, "{}", broken.message());
     return {};

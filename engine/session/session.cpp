@@ -78,7 +78,7 @@ struct Session::Impl {
   Status idle() const {
     if (run == nullptr) return {};
     return {StatusCode::invalid_argument,
-            "the session generates: take its events until it has finished, or cancel it"};
+            "the session is still generating: take its events until it has finished, or cancel it"};
   }
 
   /// First of all in a call that computes: from here on a cancel counts.
@@ -107,7 +107,8 @@ struct Session::Impl {
     INFER_CHECK(check(options));
     const bool nothing = options.max_tokens == 0 && prompt.empty();
     if (prompt.empty() && sequence.tokens.empty() && !nothing) {
-      return error(StatusCode::invalid_argument, "there is no token to start from");
+      return error(StatusCode::invalid_argument,
+                   "the session and the prompt are empty: give at least one token");
     }
     INFER_TRY_S(CallCount call, engine.begin_call());
     auto made = std::make_shared<GenerateRun>(engine, std::move(call), sequence,
@@ -220,7 +221,7 @@ Status Session::start(std::span<const int32_t> prompt, const GenerateOptions& op
 Result<std::optional<GenerateEvent>> Session::next(double timeout_seconds) {
   return guarded([&]() -> Result<std::optional<GenerateEvent>> {
     if (impl_->run == nullptr) {
-      return fail(StatusCode::invalid_argument, "nothing was started that has not finished");
+      return fail(StatusCode::invalid_argument, "no generation is running: start one first");
     }
     GenerateRun::Told told;
     const GenerateRun::Next next = impl_->next(told, deadline_after(timeout_seconds));
@@ -338,7 +339,7 @@ Status Session::truncate(int64_t length) {
   return guarded([&]() -> Status {
     INFER_CHECK(impl_->idle());
     if (length < 0 || length > this->length()) {
-      return error(StatusCode::invalid_argument, "a length of 0 to {} is expected, found {}",
+      return error(StatusCode::invalid_argument, "length: expected 0 to {}, found {}",
                    this->length(), length);
     }
     INFER_CHECK(impl_->engine.usable());

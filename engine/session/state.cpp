@@ -236,8 +236,8 @@ Result<Head> read_head(Reader& reader, const Engine::Impl& engine, const PageFor
   }
   if (header.tokens < 0 || header.cached < 0 || header.cached > header.tokens ||
       header.shifted < 0 || header.shifted > kMostShifted) {
-    return fail(StatusCode::bad_file, "{}: {} tokens, {} of them cached, after {} dropped", path,
-                header.tokens, header.cached, header.shifted);
+    return fail(StatusCode::bad_file, "{}: the header is damaged: {} tokens, {} cached, {} dropped",
+                path, header.tokens, header.cached, header.shifted);
   }
   // The last token of a generation that filled the context is held and not computed.
   const int64_t context = engine.cache_options.context;
@@ -253,8 +253,9 @@ Result<Head> read_head(Reader& reader, const Engine::Impl& engine, const PageFor
     const KvKind& kind = form.layout().kinds[k];
     if (head.first[k] < first_seen_page(kind, header.cached, kKvRollback) ||
         head.first[k] > first_seen_page(kind, header.cached, 0)) {
-      return fail(StatusCode::bad_file, "{}: pages of {} tokens from {} on", path, header.cached,
-                  head.first[k]);
+      return fail(StatusCode::bad_file,
+                  "{}: the header is damaged: {} cached tokens, but pages from {} on", path,
+                  header.cached, head.first[k]);
     }
     size += static_cast<int64_t>(sizeof(int64_t)) +
             (div_ceil<int64_t>(header.cached, kPageTokens) - head.first[k]) * form.page_bytes(k);

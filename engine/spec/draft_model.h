@@ -1,4 +1,4 @@
-// A small model beside the one that it drafts for: its steps, and its cache of each sequence.
+// A small model that drafts for a larger one: its steps and its own cache.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 
 namespace infer {
 
-/// One thread.
+/// Not thread-safe.
 class DraftModel {
  public:
-  /// Steps hold at most max_rows rows and max_outputs results.
+  /// A step has at most max_rows rows and max_outputs results.
   DraftModel(std::unique_ptr<Executor> executor, std::unique_ptr<KvCache> cache, int64_t vocabulary,
              int64_t max_rows, int64_t max_outputs, const StepCosts& costs)
       : executor_(std::move(executor)),
@@ -31,26 +31,27 @@ class DraftModel {
   int64_t max_outputs() const { return max_outputs_; }
   int64_t context() const { return cache_->context(); }
 
-  /// Makes a sequence hold `tokens`, at least one, and computes all but the last few. False if
-  /// there is no room for them or it cannot read one. What it has of them is not computed again.
+  /// Sets the tokens of a sequence (at least one) and computes all but the last few. Tokens already
+  /// computed are not computed again. False if there is no room, or if a token is not in this
+  /// model's vocabulary.
   Result<bool> prepare(int64_t id, std::span<const int32_t> tokens);
-  /// Computes what prepare() and append() left of these sequences, at most max_outputs() of them:
-  /// the logits [vocabulary] after each one's last token, in their order, valid until the next
-  /// call. A sequence that finds no room gets an empty span.
+  /// Computes the remaining tokens of these sequences, at most max_outputs() sequences. Returns the
+  /// logits [vocabulary] after the last token of each, in order, valid until the next call. The
+  /// span of a sequence without room is empty.
   Result<std::vector<std::span<const float>>> next(std::span<const int64_t> ids);
+  /// Adds a token, which next() will compute.
   void append(int64_t id, int32_t token) { sequences_.at(id).tokens.push_back(token); }
-  /// Others may have its pages until prepare() is called again.
+  /// Lets other sequences take the pages of this one until the next prepare().
   void rest(int64_t id);
   void forget(int64_t id);
 
-  /// Seconds until `count` tokens after the first `length` are there, one after another, by what is
-  /// known.
+  /// Estimated seconds to draft `count` tokens, one after another, after the first `length` tokens.
   double seconds(int64_t id, int64_t length, int64_t count) const;
 
  private:
   struct Held {
     KvCache::SequenceId kv = 0;
-    std::vector<int32_t> tokens;  ///< the first ones, up to the cache's length, are computed
+    std::vector<int32_t> tokens;  ///< computed up to the length of the cache's sequence
   };
 
   /// Rows of one sequence that next() may have to compute.
@@ -63,7 +64,7 @@ class DraftModel {
   int64_t max_rows_;
   int64_t max_outputs_;
   StepCosts costs_;
-  double token_seconds_ = 0;  ///< of many computed at once; 0: not known
+  double token_seconds_ = 0;  ///< seconds of one token if many are computed at once; 0: not known
   std::unordered_map<int64_t, Held> sequences_;
   StepBatch batch_;
   std::vector<KvCache::SequenceId> ids_;

@@ -1,4 +1,4 @@
-// How many tokens to propose: as many as make the most tokens a second, none among them.
+// How many tokens to draft: the number, possibly 0, with the most expected tokens a second.
 #pragma once
 
 #include <array>
@@ -10,10 +10,10 @@
 
 namespace infer {
 
-/// Tokens proposed at most for one sequence in one step.
+/// Most tokens drafted for one sequence in one step.
 inline constexpr int64_t kMostDrafted = 32;
 
-/// How often something came true; what lies back counts less.
+/// A success rate in which older observations count less.
 struct DraftRate {
   double accepted = 0;
   double tried = 0;
@@ -26,21 +26,22 @@ struct DraftRate {
     accepted *= keep;
     tried *= keep;
   }
-  /// As if `weight` more had been tried, `prior` of which came true.
+  /// The rate, with `weight` more tries of success rate `prior` added.
   double value(double prior, double weight) const {
     return (accepted + prior * weight) / (tried + weight);
   }
 };
 
-/// How often tokens of one drafter are accepted if all before them were: by their sign, and by
-/// their place in the proposal.
+/// How often a drafter's token is accepted if all tokens before it were. Kept by the token's sign
+/// (DraftToken) and by its place in the proposal.
 class DraftAcceptance {
  public:
-  /// `keep`: what an observation still counts when the next proposal has been verified, whether or
-  /// not that tells more of the same: what is not tried any more is forgotten, and so tried again.
+  /// `keep`: factor by which the weight of all observations falls with each verified proposal. Old
+  /// observations fade even if nothing new is observed for their sign or place, so that it is tried
+  /// again some time.
   explicit DraftAcceptance(double keep = 0.97) : keep_(keep) {}
 
-  /// Of the proposal the first `accepted` tokens were right, and the next one, if any, wrong.
+  /// The first `accepted` tokens of the proposal were right, and the next one, if any, was wrong.
   void add(std::span<const DraftToken> proposal, int64_t accepted);
   const DraftRate& sign(int32_t sign) const { return signs_[static_cast<size_t>(sign)]; }
   /// From 0.
@@ -52,12 +53,12 @@ class DraftAcceptance {
   std::array<DraftRate, kMostDrafted> places_{};
 };
 
-/// What one sequence and all of them together have shown.
+/// Estimates of acceptance from the observations of one sequence and of all sequences together.
 class DraftOdds {
  public:
   DraftOdds(const DraftAcceptance& own, const DraftAcceptance& all) : own_(own), all_(all) {}
   double of_sign(int32_t sign) const;
-  /// Of a place, given that of the one before it (anything for the first).
+  /// The estimate for a place. `before`: the estimate for the place before it; unused for place 0.
   double of_place(int64_t place, double before) const;
 
  private:
@@ -65,22 +66,21 @@ class DraftOdds {
   const DraftAcceptance& all_;
 };
 
-/// A step as it stands: `rows` rows, which give `tokens` tokens and take `seconds`, drafting
-/// included.
+/// A planned step.
 struct DraftStep {
   int64_t rows = 0;
-  double tokens = 0;
-  double seconds = 0;
+  double tokens = 0;   ///< expected
+  double seconds = 0;  ///< expected, drafting included
 
   double rate() const { return tokens / seconds; }
 };
 
-/// The step with some tokens more to verify: joint[i] is the chance that the first i + 1 of them
-/// are right, drafting[i] the seconds that proposing the first i + 1 takes (empty: none).
 struct DraftChoice {
-  int64_t count = 0;
-  DraftStep step;
+  int64_t count = 0;  ///< tokens to draft
+  DraftStep step;     ///< the step with them
 };
+/// Chooses how many drafted tokens to add to a step. joint[i]: probability that the first i + 1
+/// tokens are right. drafting[i]: seconds to draft the first i + 1 tokens; empty: no time.
 DraftChoice best_draft(const DraftStep& step, const StepCosts& costs, std::span<const double> joint,
                        std::span<const double> drafting);
 

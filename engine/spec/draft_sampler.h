@@ -1,4 +1,4 @@
-// Choosing drafted tokens the way the model will choose its own.
+// Chooses drafted tokens in the same way as the model will choose its own.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,19 @@
 
 namespace infer {
 
-/// Of one generation. Draws with the same noise as the model will at that position: where the two
-/// have probabilities p and q the same token comes with a chance near 1 − ½ Σ |p − q|, the most
-/// that is possible (Daliri et al. 2025, coupling by Gumbel noise).
+/// The sampler of one generation. At each position it uses the same random noise as the model will.
+/// If drafter and model have probabilities p and q, they choose the same token with a probability
+/// near 1 − ½ Σ |p − q|, which is the highest possible (Daliri et al. 2025, coupling by Gumbel
+/// noise).
 class DraftSampler {
  public:
   explicit DraftSampler(const SamplingParams& params) : chain_(params) {}
 
-  /// A proposal begins that follows `history`. `position`: of its first token, for the draws.
-  /// `constraint`: where the generation stands, or null.
+  /// Begins a proposal after `history`. `position`: position of its first token, which selects the
+  /// noise. `constraint`: state of the grammar after `history`, or null.
   void begin(std::span<const int32_t> history, int64_t position, const Constraint* constraint);
-  /// The next token by these logits, its sign telling how probable it is; −1 where none may follow.
+  /// Chooses the next token from these logits. Its sign says how probable it is. −1 if the
+  /// constraint allows no token.
   DraftToken next(std::span<const float> logits);
 
  private:

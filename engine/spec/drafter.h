@@ -1,5 +1,5 @@
-// Drafters propose tokens that may follow a sequence; the model then checks several in one step.
-// Which ones are proposed changes no output, only the speed.
+// Drafters propose tokens that may follow a sequence. The model then checks several of them in one
+// step. Proposals change the speed but never the output.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace infer {
 
 class DraftSampler;
 
-/// Levels of sureness that a drafter tells apart, 0 to kDraftSigns − 1. What they mean is its own
-/// matter: how often tokens of a level are accepted is learnt while it runs.
+/// Number of confidence levels of a drafter: 0 to kDraftSigns − 1. Each drafter defines its own
+/// levels. How often tokens of a level are accepted is learnt at run time.
 inline constexpr int32_t kDraftSigns = 8;
 
 struct DraftToken {
@@ -22,42 +22,42 @@ struct DraftToken {
   int32_t sign = 0;
 };
 
-/// What is asked for one sequence. The caller fills all but `tokens`.
+/// A request for one sequence. The caller fills all fields except `tokens`.
 struct DraftRequest {
   int64_t id = 0;                    ///< of the sequence
-  std::span<const int32_t> history;  ///< its tokens, at least one: what is proposed follows them
-  int64_t most = 0;                  ///< tokens to propose at most, ≥ 1
-  /// Draws like the model will; for drafters that have probabilities. May be null.
+  std::span<const int32_t> history;  ///< all tokens of the sequence, at least one
+  int64_t most = 0;                  ///< most tokens to propose, ≥ 1
+  /// Draws with the same random numbers as the model will, for drafters that have probabilities.
+  /// May be null.
   DraftSampler* sampler = nullptr;
-  /// Asked after each token put into `tokens` whether to propose another; empty: up to `most`. For
-  /// drafters to which a token costs something.
+  /// Called after each token added to `tokens`: whether to propose another one. Empty: propose
+  /// `most`. For drafters whose tokens take time.
   std::function<bool(const DraftRequest&)> go_on;
 
-  std::vector<DraftToken> tokens;  ///< the proposal, perhaps none
+  std::vector<DraftToken> tokens;  ///< result: the proposal, possibly empty
 };
 
-/// One kind of drafter, for all sequences of an engine. One thread.
+/// One kind of drafter. It serves all sequences of an engine. Not thread-safe.
 class Drafter {
  public:
   virtual ~Drafter() = default;
   /// A constant: "ngram", "suffix", "model".
   virtual const char* name() const = 0;
-  /// Proposes for several sequences, each at most once. Fails with device or out_of_memory; what
-  /// the requests hold then does not count.
+  /// Makes proposals for several different sequences. Errors: device, out_of_memory; the caller
+  /// then ignores the requests' tokens.
   virtual Status propose(std::span<DraftRequest* const> requests) = 0;
-  /// Seconds that proposing `tokens` tokens for that sequence will take, as far as is known; 0 for
-  /// what takes next to nothing.
+  /// Estimated seconds to propose `tokens` tokens for a sequence; 0 for next to nothing.
   virtual double seconds(int64_t id, std::span<const int32_t> history, int64_t tokens) const {
     (void)id, (void)history, (void)tokens;
     return 0;
   }
-  /// A generation has ended: what it made, from history[from] on, may serve other sequences.
+  /// A generation has ended. Its tokens, from history[from] on, may serve other sequences.
   virtual void learn(int64_t id, std::span<const int32_t> history, int64_t from) {
     (void)id, (void)history, (void)from;
   }
-  /// Forgets what it was taught by learn(): for measurements that repeat a text.
+  /// Forgets everything from learn(). Measurements that repeat a text need this.
   virtual void unlearn() {}
-  /// The sequence is gone.
+  /// The sequence no longer exists.
   virtual void forget(int64_t id) { (void)id; }
 };
 

@@ -1,5 +1,5 @@
-// What drafters share that look for an earlier occurrence of the latest tokens and propose what
-// followed there.
+// Shared by the drafters that look for an earlier occurrence of the latest tokens and propose the
+// tokens that followed there.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace infer {
 /// Shorter matches are mere chance.
 inline constexpr int64_t kShortestMatch = 2;
 
-/// The sign of a token after `length` ≥ 2 that match or were copied: 0 to 7 for 2, 3, 4, 5–6, 7–9,
-/// 10–15, 16–31 and more.
+/// The sign of a token that follows `length` ≥ 2 matched or copied tokens: 0 to 7 for 2, 3, 4, 5–6,
+/// 7–9, 10–15, 16–31 and more.
 constexpr int32_t match_sign(int64_t length) {
   constexpr int64_t kFrom[kDraftSigns - 1] = {3, 4, 5, 7, 10, 16, 32};
   int32_t sign = 0;
@@ -21,9 +21,10 @@ constexpr int32_t match_sign(int64_t length) {
   return sign;
 }
 
-/// Proposes what follows text[0, end), the last `length` tokens of which are those of the history,
-/// up to the first token below 0. Where the text is the history itself, its end is followed by what
-/// is proposed: a text that repeats itself goes on repeating itself.
+/// Proposes the tokens that follow text[0, end), up to the first token below 0. The last `length`
+/// tokens of text[0, end) equal the end of the history. If the text is the history itself and the
+/// copy reaches its end, it continues with the tokens proposed so far, so that a repeating text
+/// keeps repeating.
 inline void propose_copy(std::span<const int32_t> text, int64_t end, int64_t length,
                          bool is_history, DraftRequest& request) {
   for (int64_t next = end; std::ssize(request.tokens) < request.most; ++next) {

@@ -8,10 +8,11 @@
 
 namespace infer {
 
-/// Computes a sequence only when it is asked to propose for it: first all that it has missed.
+/// Computes the tokens of a sequence only when it is asked for a proposal: first all tokens added
+/// since the last one.
 class ModelDrafter final : public Drafter {
  public:
-  /// `vocabulary`: of the model that it drafts for; tokens beyond it are not proposed.
+  /// `vocabulary`: size of the main model's vocabulary. Tokens beyond it are never proposed.
   ModelDrafter(std::shared_ptr<DraftModel> model, int64_t vocabulary)
       : model_(std::move(model)), vocabulary_(vocabulary) {}
 

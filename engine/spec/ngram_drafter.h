@@ -1,14 +1,14 @@
-// A drafter without state: what followed when the latest tokens were last seen (prompt look-up
-// decoding, Saxena 2023).
+// A drafter without state. It proposes the tokens that followed the last earlier occurrence of the
+// latest tokens (prompt look-up decoding, Saxena 2023).
 #pragma once
 
 #include "engine/spec/drafter.h"
 
 namespace infer {
 
-/// Looks for the longest suffix of the history, of 2 to 8 tokens, that occurs earlier in its last
-/// kLookBack tokens, the latest occurrence of it, and copies on from there up to the history's end.
-/// The sign tells the length of the match: match_sign().
+/// Finds the longest suffix of the history, of 2 to 8 tokens, that occurs earlier in the last
+/// kLookBack tokens. Copies from behind its latest occurrence up to the end of the history. The
+/// sign of a token is match_sign() of the matched length.
 class NgramDrafter final : public Drafter {
  public:
   static constexpr int64_t kLookBack = 16384;

@@ -14,11 +14,11 @@
 
 namespace infer {
 
-/// Proposes the most likely text. Draws cannot be shared: they belong to tokens. The time for a
-/// token is bounded, however long a text goes on without spaces.
+/// Proposes the most likely text. It cannot share random draws with the model, since draws belong
+/// to tokens. The time for a token is bounded even for long texts without spaces.
 class RetokenizingDrafter final : public Drafter {
  public:
-  /// Memory that a sequence of n tokens takes here and in the draft model's lists: n times this.
+  /// Bytes for each token of a sequence, here and in the lists of the draft model.
   static constexpr int64_t kTokenBytes = 96;
 
   RetokenizingDrafter(std::shared_ptr<DraftModel> model,
@@ -29,11 +29,11 @@ class RetokenizingDrafter final : public Drafter {
   Status propose(std::span<DraftRequest* const> requests) override;
   double seconds(int64_t id, std::span<const int32_t> history, int64_t tokens) const override;
   void forget(int64_t id) override;
-  /// Bytes of text that have been tokenised so far: its time besides the model's, without a clock.
+  /// Bytes of text tokenised so far: a measure of the time besides the model's.
   int64_t encoded_bytes() const { return encoded_bytes_; }
 
  private:
-  /// What is known of a sequence: both kinds of tokens of the same text.
+  /// A sequence: the tokens of the same text in both vocabularies.
   struct Held {
     std::vector<int32_t> history;
     std::vector<size_t> history_ends;  ///< bytes of the text up to and with each

@@ -143,7 +143,7 @@ bool Speculator::probe(const Item& item, size_t drafter, double drafting) {
   return true;
 }
 
-/// Whether one token more, of which only the average is known, would raise the rate.
+/// Whether one more token would raise the rate. Only its average acceptance is known.
 bool Speculator::worth_another(const Costly& costly) const {
   const Drafting& drafting = *costly.item.drafting;
   const DraftRequest& request = costly.request;

@@ -41,7 +41,7 @@ StepCosts::StepCosts(double first, double further) {
 
 Result<StepCosts> StepCosts::measure(Executor& executor, KvCache& cache, int64_t rows,
                                      double seconds) {
-  constexpr int kRepeats = 3;  // of which the first compiles the program
+  constexpr int kRepeats = 3;  // the first one compiles the program
   StepCosts costs;
   const KvCache::SequenceId id = cache.add_sequence();
   Status status;

@@ -1,4 +1,5 @@
-// What steps of a model cost by their rows: measured when it is loaded, corrected by every step.
+// The time of a model's steps by their number of rows. Measured when the model is loaded, and
+// corrected by every step.
 #pragma once
 
 #include <array>
@@ -10,23 +11,24 @@
 
 namespace infer {
 
-/// Seconds of a step of n rows, each of which gives logits. Never falls with n.
+/// Seconds of a step of n rows if every row returns logits. Never decreases with n.
 class StepCosts {
  public:
-  static constexpr int64_t kRows = 64;  ///< beyond them the last rows' slope goes on
+  static constexpr int64_t kRows = 64;  ///< beyond these, extrapolated with the slope of the last
 
-  /// One row takes `first` seconds and each further one `further`: where nothing was measured.
+  /// Without a measurement: `first` seconds for one row and `further` for each further row.
   explicit StepCosts(double first = 1, double further = 0);
 
-  /// Times steps of 1, 2, 4, … up to `rows` rows at the beginning of a context, at most for about
-  /// `seconds`; what that leaves out is as the last two say. Fails as steps do.
+  /// Times steps of 1, 2, 4, … up to `rows` rows at the beginning of a context, for about `seconds`
+  /// at most. Larger steps are extrapolated from the last two. Errors: those of Executor::run.
   static Result<StepCosts> measure(Executor& executor, KvCache& cache, int64_t rows,
                                    double seconds);
 
   /// rows ≥ 1.
   double seconds(int64_t rows) const;
-  /// A step of so many rows took that long: corrects this size and those near it, and a little all
-  /// of them, since a longer context or a busier machine changes all.
+  /// Learns from a step: it had this many rows and took this long. Corrects this size and its
+  /// neighbours, and all other sizes a little, since a longer context or a busier machine changes
+  /// all sizes.
   void update(int64_t rows, double seconds);
 
  private:

@@ -14,14 +14,13 @@ namespace infer {
 /// n transitions beyond the first of a state, of 16 bytes and 16 in the table that finds them, and
 /// the text, 4; with room to grow into less than 101 n bytes. Texts with Zipf's frequencies and
 /// some repetition were measured at 60 to 70 n. extend() may throw std::bad_alloc; then only
-/// clear() makes the automaton of use again. One thread.
+/// clear() makes the automaton usable again. Not thread-safe.
 class SuffixAutomaton {
  public:
-  /// Put between texts that are kept apart: occurs in no text that a cursor reads, hence no match
-  /// crosses one.
+  /// A separator between texts. No text that a cursor reads contains it, so no match crosses one.
   static constexpr int32_t kBorder = -1;
-  /// Memory of n tokens: less than (n + kFirstTokens) · kTokenBytes, and for a moment while it
-  /// grows n · kGrowingBytes more.
+  /// Bytes for n tokens: less than (n + kFirstTokens) · kTokenBytes. While it grows, for a moment
+  /// n · kGrowingBytes more.
   static constexpr int64_t kTokenBytes = 101;
   static constexpr int64_t kFirstTokens = 16;
   static constexpr int64_t kGrowingBytes = 48;
@@ -32,9 +31,9 @@ class SuffixAutomaton {
     int64_t end = 0;
   };
 
-  /// The longest suffix of another text that occurs in this one. Default constructed: nothing of it
-  /// was read. Remains valid while the automaton grows, but a longer suffix that occurs since then
-  /// is not noticed.
+  /// The longest suffix of another text that occurs in this one. By default no token has been read.
+  /// A cursor stays valid while the automaton grows, but does not notice a longer suffix that
+  /// occurs since then.
   struct Cursor {
     int32_t state = 0;
     int32_t length = 0;
@@ -43,35 +42,35 @@ class SuffixAutomaton {
   SuffixAutomaton();
 
   void extend(int32_t token);
-  /// Makes it empty and gives memory back; cannot fail. Cursors are of no use then.
+  /// Empties the automaton and frees its memory. Cannot fail. Cursors become invalid.
   void clear();
 
   std::span<const int32_t> text() const { return text_; }
-  /// The longest suffix of the text that occurred earlier in it, perhaps overlapping, and an
-  /// earlier occurrence. That is the latest, except that where a text has many repeated suffixes,
-  /// only the longest 16 count as having occurred there (among those that occur equally often, only
-  /// the longest is counted).
+  /// The longest suffix of the text that occurred earlier in it (the two may overlap), and an
+  /// earlier occurrence. Usually that is the latest one. But if the text has many repeated
+  /// suffixes, only the longest 16 of each position are tracked; of suffixes that occur equally
+  /// often, only the longest one.
   Match repeated() const;
 
   /// Reads the next token of the cursor's text. Amortised constant time.
   void advance(Cursor& cursor, int32_t token) const;
-  /// What the cursor stands for and an occurrence of it, the latest as for repeated(); but one at a
-  /// border or at the end of the text only where there is no other.
+  /// The suffix of the cursor and an occurrence of it, the latest as for repeated(). An occurrence
+  /// before a border or at the end of the text is returned only if there is no other.
   Match match(const Cursor& cursor) const;
-  /// Leaves of the cursor's suffix the longest that occurs more often than it. Not of an empty one.
+  /// Shortens the cursor's suffix to the longest one that occurs more often. It must not be empty.
   void shorten(Cursor& cursor) const;
 
   /// Memory held.
   int64_t bytes() const;
   int64_t states() const { return static_cast<int64_t>(states_.size()); }
-  /// States, links and transitions that extend() has made or changed: its time, without a clock.
+  /// States, links and transitions that extend() has made or changed: a measure of its time.
   int64_t steps() const { return steps_; }
 
  private:
   static constexpr int32_t kNone = -1;
 
-  /// Stands for strings that end at the same positions: the longest and its suffixes, down to those
-  /// that `link` stands for.
+  /// The strings that end at the same positions: the longest one and its suffixes, except those of
+  /// the state `link`.
   struct State {
     int32_t length = 0;  ///< of its longest string
     int32_t link =

@@ -1,6 +1,6 @@
-// A drafter that continues the longest suffix of a sequence that was seen before, in the sequence
-// itself or in what earlier ones generated, at any distance: suffix automata as in "SAM Decoding"
-// (Hu et al. 2024).
+// A drafter that finds the longest suffix of a sequence that occurred before, at any distance, in
+// the sequence itself or in text generated earlier, and proposes the tokens that followed. It uses
+// suffix automata as in "SAM Decoding" (Hu et al. 2024).
 #pragma once
 
 #include <array>
@@ -11,23 +11,25 @@
 
 namespace infer {
 
-/// Copies what followed the latest earlier occurrence, up to the end of the text that it is in (the
-/// end of its own text is followed by what is proposed); the
-/// sequence's own text where the matches are equally long. The sign tells the length of the match:
-/// match_sign().
+/// Copies the tokens after the latest earlier occurrence, up to the end of that text. If it is the
+/// sequence's own text, the copy continues with the tokens proposed so far. If the matches in own
+/// and earlier text are equally long, uses the own text. The sign of a token is match_sign() of the
+/// length of the match.
 ///
-/// Memory: a SuffixAutomaton for each sequence, until forget(), and two of at most kEarlierTokens
-/// for what was learnt; when the newer is full, the older is dropped. All is within most_bytes() of
-/// what the constructor is given: where the sequences have more tokens than that allows, those that
-/// were not asked about for some time are read again when they are, and of the others some are not
-/// continued from their own text. Time: amortised constant for
-/// a new token of a history and a comparison of memory for the others. A history that was shortened
-/// or changed is read again.
+/// Memory: one SuffixAutomaton for each sequence until forget(), and two of at most kEarlierTokens
+/// for learnt text; when the newer one is full, the older one is dropped. All stays within
+/// most_bytes() of the constructor's arguments. If the sequences have more tokens than that, the
+/// automata of sequences not used for some time are dropped and built again when needed; some other
+/// sequences are then not continued from their own text.
+///
+/// Time: amortised constant for each new token of a history, plus a comparison with the old tokens.
+/// A history that was shortened or changed is read again.
 class SuffixDrafter final : public Drafter {
  public:
   static constexpr int64_t kEarlierTokens = 1 << 18;
 
-  /// For so many sequences at once of so many tokens each, or others that take no more.
+  /// For `sequences` sequences at once of `tokens` tokens each, or any others that take no more
+  /// memory.
   SuffixDrafter(int64_t tokens, int64_t sequences) : most_tokens_(charge(tokens) * sequences) {}
   static constexpr int64_t most_bytes(int64_t tokens, int64_t sequences) {
     return charge(tokens) * sequences * SuffixAutomaton::kTokenBytes +
@@ -38,8 +40,7 @@ class SuffixDrafter final : public Drafter {
   const char* name() const override { return "suffix"; }
   /// Fails with out_of_memory.
   Status propose(std::span<DraftRequest* const> requests) override;
-  /// Of more than kEarlierTokens tokens only the last. Where memory is short, all that was learnt
-  /// is dropped.
+  /// Learns at most the last kEarlierTokens tokens. If memory is short, drops all learnt text.
   void learn(int64_t id, std::span<const int32_t> history, int64_t from) override;
   void unlearn() override;
   void forget(int64_t id) override;

@@ -1,23 +1,27 @@
-// The forms in which models write reasoning and calls of tools, found in the source of a chat
-// template.
+// The formats in which models write reasoning and calls of tools. The source of the chat template
+// shows which one a model uses.
 //
-// | format | calls of tools |
-// |---|---|
-// | harmony (gpt-oss) | messages `<|channel|>NAME<|message|>…<|end|>`: analysis is reasoning, final
-// and commentary content, `to=functions.NAME` a call | | dsml (DeepSeek V3.2, V4) |
-// `<｜DSML｜invoke name="…"><｜DSML｜parameter name="…" string="true">…` within
-// `<｜DSML｜function_calls>` or `…tool_calls>` | | deepseek (V3, R1) |
-// `<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME`, JSON in a code block; V3.1:
-// `NAME<｜tool▁sep｜>JSON` | | mistral | `[TOOL_CALLS]` with a JSON array, or `NAME[ARGS]JSON` for
-// each | | kimi | `<|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>JSON` | | seed,
-// qwen-xml | `<function=NAME><parameter=KEY>VALUE</parameter></function>` in `<seed:tool_call>`,
-// `<tool_call>` | | glm | `<tool_call>NAME`, then `<arg_key>`, `<arg_value>` | | granite |
-// `<|tool_call|>` and a JSON array | | hermes (Hermes, Qwen 2.5 and 3, …) | `<tool_call>{"name": …,
-// "arguments": …}</tool_call>` | | llama3 | an answer that is `{"name": …, "parameters": …}` and
-// nothing else, perhaps after `<|python_tag|>` | | plain | none |
+// The formats and how a call is written in them:
 //
-// Values of the forms without JSON are strings; where such a text is JSON of another type (a
-// number, true, an object, …), it is that, unless the form says which it is.
+// - harmony (gpt-oss): messages `<|channel|>NAME<|message|>…<|end|>`. The channel "analysis" is
+//   reasoning; "final" and "commentary" are content; `to=functions.NAME` is a call.
+// - dsml (DeepSeek V3.2, V4): `<｜DSML｜invoke name="…"><｜DSML｜parameter name="…"
+//   string="true">…` within `<｜DSML｜function_calls>` or `…tool_calls>`.
+// - deepseek (V3, R1): `<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME`, then JSON in a code
+//   block. V3.1: `NAME<｜tool▁sep｜>JSON`.
+// - mistral: `[TOOL_CALLS]` with a JSON array, or `NAME[ARGS]JSON` for each call.
+// - kimi: `<|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>JSON`.
+// - seed, qwen-xml: `<function=NAME><parameter=KEY>VALUE</parameter></function>` in
+//   `<seed:tool_call>` or `<tool_call>`.
+// - glm: `<tool_call>NAME`, then `<arg_key>`, `<arg_value>`.
+// - granite: `<|tool_call|>` and a JSON array.
+// - hermes (Hermes, Qwen 2.5 and 3, …): `<tool_call>{"name": …, "arguments": …}</tool_call>`.
+// - llama3: an answer that is only `{"name": …, "parameters": …}`, possibly after
+//   `<|python_tag|>`.
+// - plain: no calls.
+//
+// In the formats without JSON a value is text. If the text is JSON of another type (a number, true,
+// an object, …), the value has that type, unless the format itself names the type.
 #pragma once
 
 #include <optional>

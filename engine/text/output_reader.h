@@ -9,16 +9,16 @@
 
 namespace infer {
 
-/// Events do not depend on how the text is divided into pieces, but for where texts are divided.
-/// White space around sections is theirs and left out; a text without sections comes as it is. One
-/// thread.
+/// The events do not depend on how the text is divided into pieces, except for the places where
+/// their texts are divided. White space around sections is left out. A text without sections is
+/// passed on unchanged. Not thread-safe.
 class OutputReader {
  public:
-  /// `prompt`: reasoning that it opened at its end goes on in the output.
+  /// `prompt`: if it ends within reasoning, the output continues this reasoning.
   OutputReader(std::string_view template_source, std::string_view prompt);
 
   void push(std::string_view text, std::vector<OutputEvent>& events);
-  /// No more text comes.
+  /// Called at the end of the text.
   void finish(std::vector<OutputEvent>& events);
   std::string_view format() const { return format_.name; }
 

@@ -32,8 +32,8 @@ struct PreTokenizer {
 /// Null for a name that is not known. "" is the default one.
 const PreTokenizer* find_pretokenizer(std::string_view name);
 
-/// The name whose rules cut words where `words` does; "" if there is none. Where several do, one
-/// with the same ignore_merges, and of these the first.
+/// The name of a pre-tokenizer that cuts words in the same places as `words`; "" if there is none.
+/// If several do, the first one with the same ignore_merges, or else the first one.
 std::string_view find_name(const WordRules& words);
 
 /// All names, separated by ", ".

@@ -1,5 +1,5 @@
-// Cutting a text into words by regular expressions that nobody has written a matcher for, with
-// PCRE2.
+// Cuts a text into words by regular expressions, with PCRE2. For patterns without a matcher of
+// their own in split_rules.h.
 #pragma once
 
 #include <cstdint>

@@ -194,7 +194,8 @@ SpecialRules resolve_special_tokens(TokenizerSpec& spec, const TokenMap& by_text
   const auto check = [&](bool& add, int32_t id, int8_t asked, std::string_view key) {
     if (!add || id != kNoToken) return;
     if (asked == 1)
-      log(LogLevel::warning, "{}: {} is set, but there is no such token", spec.source, key);
+      log(LogLevel::warning, "{}: {} is set, but the vocabulary has no such token", spec.source,
+          key);
     add = false;
   };
   check(rules.add_bos, rules.prefix, spec.add_bos, "tokenizer.ggml.add_bos_token");

@@ -48,7 +48,7 @@ class SpecialMatcher {
 
   struct Hit {
     size_t begin = 0, end = 0;            ///< the token's spelling, bytes
-    size_t text_end = 0, text_begin = 0;  ///< where the text before it ends and goes on after it
+    size_t text_end = 0, text_begin = 0;  ///< end of the text before it, start of the text after
     int32_t id = kNoToken;                ///< kNoToken: no further token
   };
   /// The first token at or after `pos`. With `control` false only user-defined ones count.

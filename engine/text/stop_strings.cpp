@@ -8,7 +8,7 @@ StopStrings::StopStrings(std::vector<std::string> strings) : strings_(std::move(
   std::erase_if(strings_, [](const std::string& s) { return s.empty(); });
 }
 
-/// Finds the string that begins first; of those that begin together the longest.
+/// Finds the string that begins first; if several begin there, the longest.
 size_t StopStrings::search() {
   size_t first = std::string::npos;
   for (const std::string& string : strings_) {

@@ -7,18 +7,19 @@
 
 namespace infer {
 
-/// One thread. Text that may be the beginning of a string is held back until that is certain.
+/// Holds back text that may be the beginning of a stop string, until that is decided. Not
+/// thread-safe.
 class StopStrings {
  public:
-  /// Empty strings count for nothing.
+  /// Empty strings are ignored.
   explicit StopStrings(std::vector<std::string> strings);
 
-  /// Takes more text; returns what surely comes before any of the strings. Nothing more comes out
-  /// once one was found.
+  /// Takes more text. Returns the text that is certainly not part of a stop string. Once one was
+  /// found, returns nothing more.
   std::string push(std::string_view text);
-  /// The end: what was held back, up to a string in it.
+  /// At the end: returns the text that was held back, up to a stop string in it.
   std::string finish();
-  /// Whether one of the strings was found. The text before it has come out, it has not.
+  /// True if a stop string was found. The text before it has been returned, the string has not.
   bool found() const { return found_ != nullptr; }
 
  private:

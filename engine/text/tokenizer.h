@@ -33,9 +33,8 @@ struct DecodeOptions {
 /// Longest text that encode() takes, in bytes.
 inline constexpr size_t kMaxTextBytes = size_t{64} << 20;
 
-/// Immutable: all calls are safe from several threads at once. Time and memory of encode() grow as
-/// n log n with the bytes of the text, whatever they are; bytes that are not UTF-8 are tokenised as
-/// bytes where the vocabulary has tokens for them.
+/// Immutable and thread-safe. For any text of n bytes, encode() takes time and memory in the order
+/// of n log n. Bytes that are not UTF-8 become tokens of single bytes, if the vocabulary has them.
 class Tokenizer {
  public:
   /// The tokenizer of `spec`. Errors: unsupported for a tokenizer or pre-tokenizer that is not

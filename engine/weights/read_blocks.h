@@ -1,4 +1,4 @@
-// Reading any bytes of a tensor whose source makes whole blocks.
+// Reads any bytes of a tensor whose source can only make whole blocks.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace infer {
 
 /// Fills `out` from byte `offset` of a row of blocks of `block_bytes` each, by calls of
 ///   Status make(int64_t first, int64_t count, std::byte* to)
-/// for at most `most` blocks and memory aligned as a float is: where `out` is not, or begins or
-/// ends within a block, blocks are made beside.
+/// for at most `most` blocks at a time. `to` is always aligned like a float. If `out` is not
+/// aligned, or begins or ends within a block, the blocks are made in a buffer and copied.
 template <typename Make>
 Status read_blocks(uint64_t offset, std::span<std::byte> out, int64_t block_bytes, int64_t most,
                    Make make) {

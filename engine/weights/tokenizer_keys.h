@@ -1,4 +1,4 @@
-// GGUF's keys of a vocabulary (`tokenizer.*`), for those that read and those that write them.
+// GGUF's keys of a vocabulary (`tokenizer.*`), for readers and writers.
 #pragma once
 
 #include <span>

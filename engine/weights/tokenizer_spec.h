@@ -24,16 +24,16 @@ inline constexpr int32_t kNoToken = -1;
 /// BERT's max_input_chars_per_word.
 inline constexpr int32_t kMaxWordChars = 100;
 
-/// What becomes of the matches of a regular expression in a text, and of what lies between them.
+/// How a text is divided into words at the matches of a regular expression.
 enum class SplitBehaviour : uint8_t {
-  isolated,    ///< each a word
+  isolated,    ///< each match is a word, and so is each text between matches
   previous,    ///< a match ends the word it follows
   next,        ///< a match begins the word that follows
-  contiguous,  ///< as isolated, but matches side by side are one word
-  matches,     ///< only matches are words, the rest is dropped
+  contiguous,  ///< as isolated, but adjacent matches are one word
+  matches,     ///< only matches are words; the rest is dropped
 };
 
-/// One step of cutting a text into words, each step within the words of the last.
+/// One step of dividing a text into words. Each step divides the words of the step before.
 struct SplitRule {
   std::string pattern;  ///< in Oniguruma's syntax
   SplitBehaviour behaviour = SplitBehaviour::isolated;
@@ -42,8 +42,8 @@ struct SplitRule {
 /// A pre-tokenizer that has no name in GGUF.
 struct WordRules {
   std::vector<SplitRule> steps;
-  bool ignore_merges = false;  ///< a word that is a token is that token, whatever the merges say
-  /// Merges work on characters, with ▁ for spaces, not on bytes.
+  bool ignore_merges = false;  ///< a word that is a token becomes that token, without merges
+  /// True: merges work on characters, with ▁ for spaces. False: on bytes.
   bool characters = false;
   bool fuse_unknown = false;  ///< a run of unknown characters is one token
 };

@@ -17,7 +17,7 @@
 
 namespace infer {
 
-/// Where a stored tensor lies: an opaque place the source understands.
+/// The place of a stored tensor. Only its source can interpret it.
 struct TensorPlace {
   uint32_t file = 0;    ///< which file of a split set
   uint64_t offset = 0;  ///< bytes from its start
@@ -50,37 +50,37 @@ class WeightSource {
   virtual Result<std::span<const std::byte>> map(const TensorPlace& place,
                                                  uint64_t bytes) const = 0;
 
-  /// Null if there is none of that name. Linear.
+  /// The weight with this name, or null. Takes linear time.
   const Weight* find(std::string_view name) const;
 };
 
 /// A file format. One folder in formats/ each; the build lists them (all_formats).
 struct FormatDef {
   const char* name;  ///< "GGUF"
-  /// Whether the path looks like this format: by its first bytes or its files, never by name alone.
+  /// True if the path looks like this format, by its first bytes or its files, never only by name.
   bool (*recognise)(const std::string& path);
   Result<std::unique_ptr<WeightSource>> (*open)(const std::string& path);
-  /// Begins a file of this format with this metadata; null where the format cannot be written.
+  /// Begins a file of this format with this metadata. Null if the format cannot be written.
   Result<std::unique_ptr<WeightSink>> (*create)(const std::string& path,
                                                 const Metadata& metadata) = nullptr;
-  /// The vocabulary alone, with whatever weights or none beside it; null where it is part of the
+  /// Reads only the vocabulary, whatever weights are in the path; null if it is part of the
   /// model's file. not_found if the path has none.
   Result<TokenizerSpec> (*vocabulary)(const std::string& path) = nullptr;
 };
 
-/// Generated from the folders in formats/.
+/// All formats. CMake generates the list from the folders in formats/.
 std::span<const FormatDef* const> all_formats();
 
-/// Opens a model with the format that recognises it. not_found if there is no such path, bad_file
-/// naming what was expected if no format knows it.
+/// Opens a model with the format that recognises it. Errors: not_found if the path does not exist;
+/// bad_file, with what was expected, if no format recognises it; those of the format.
 Result<std::unique_ptr<WeightSource>> open_model(const std::string& path);
 
-/// The vocabulary of a path whose weights are absent or not supported, where a format can read it
-/// alone. not_found if none can.
+/// The vocabulary of a path whose weights are missing or not supported. Errors: not_found if no
+/// format can read the vocabulary alone.
 Result<TokenizerSpec> open_vocabulary(const std::string& path);
 
-/// Begins a model file in the format of this name ("GGUF"). invalid_argument naming the formats
-/// that can be written if it is none of them, else what the format's create() gives.
+/// Begins a model file in the format with this name ("GGUF"). Errors: invalid_argument, with the
+/// formats that can be written, if it is none of them; those of FormatDef::create.
 Result<std::unique_ptr<WeightSink>> create_model_file(std::string_view format,
                                                       const std::string& path,
                                                       const Metadata& metadata);

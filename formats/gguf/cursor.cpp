@@ -5,7 +5,7 @@
 
 namespace infer::gguf {
 
-static_assert(std::endian::native == std::endian::little, "GGUF is read as it lies in the file");
+static_assert(std::endian::native == std::endian::little, "GGUF is read as it is in the file");
 
 namespace {
 

@@ -14,14 +14,14 @@
 
 namespace infer::gguf {
 
-/// Reads a header from front to back through a buffer. Nothing is read, and no memory taken, beyond
-/// what the file was seen to hold. The file outlives the cursor. One thread.
+/// Reads a header from front to back through a buffer. It never reads, or allocates memory for,
+/// more than the file holds. The file outlives the cursor. Not thread-safe.
 class Cursor {
  public:
   /// Reads at most the first `limit` bytes.
   Cursor(const File& file, uint64_t limit);
 
-  /// What is being read, for messages: "key 'general.name'".
+  /// Sets the name of the present item, for messages: "key 'general.name'".
   void set_subject(std::string subject) { subject_ = std::move(subject); }
   const std::string& subject() const { return subject_; }
   const std::string& path() const { return file_.path(); }

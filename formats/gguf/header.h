@@ -54,7 +54,7 @@ struct Header {
 /// Reads the header only, however large the file.
 Result<Header> read_header(const File& file);
 
-/// NF4 has a number of our own in GGUF, which counts only in files that say so with this key.
+/// NF4 has a type number of our own in GGUF. It is valid only in files with this key.
 inline constexpr const char* kNf4Key = "infer.nf4.version";
 inline constexpr int64_t kNf4Version = 1;
 

@@ -110,7 +110,7 @@ class Opener {
   }
 
  private:
-  /// The number of NF4 is nobody else's business: without the key it may mean anything.
+  /// The type number of NF4 is this project's own: without the key it may mean anything.
   Status check_nf4(const Metadata& metadata) const {
     const auto nf4 = std::ranges::find_if(
         weights_, [](const Weight& weight) { return weight.desc.type == DType::nf4; });

@@ -8,10 +8,10 @@
 
 namespace infer::gguf {
 
-/// Opens a model by its only or its first file; the further parts of a split model lie beside it as
-/// PREFIX-00002-of-0000N.gguf. The keys `split.*` are not part of the metadata given out, since
-/// what is opened is whole. not_found, io, bad_file or unsupported, naming the file and what is
-/// wrong.
+/// Opens a model by its only file, or by the first file of a split model. The further parts are in
+/// the same folder as PREFIX-00002-of-0000N.gguf. The metadata has no keys `split.*`, since the
+/// source stands for the whole model. Errors: not_found, io, bad_file or unsupported, with the file
+/// and what is wrong.
 Result<std::unique_ptr<WeightSource>> open_source(const std::string& path);
 
 }  // namespace infer::gguf

@@ -1,5 +1,5 @@
-// Weights that a checkpoint keeps as several tensors: codes, their scales, and what belongs to
-// these. bitsandbytes.cpp and packed_int4.cpp recognise them by their names.
+// Weights that a checkpoint stores as several tensors: codes, scales and more. bitsandbytes.cpp and
+// packed_int4.cpp recognise them by their names.
 #pragma once
 
 #include <initializer_list>
@@ -37,7 +37,8 @@ struct Assembled {
   std::unique_ptr<AssembledTensor> tensor;
 };
 
-/// The tensors of a checkpoint by name. What was taken as a part of another weight is none itself.
+/// The tensors of a checkpoint by name. A tensor taken as part of another weight is no weight
+/// itself.
 class PartTable {
  public:
   PartTable(const Metadata& metadata, const std::vector<StoredTensor>& tensors);
@@ -47,8 +48,8 @@ class PartTable {
   bool is_taken(size_t index) const { return taken_[index]; }
   /// Takes the tensor; null if there is none of that name.
   const StoredTensor* take(const std::string& name);
-  /// Takes a tensor of one of these types with that many elements: bad_file if it is missing or
-  /// another. 0: any number but none.
+  /// Takes a tensor of one of these types with this many elements; 0: any number above 0. Errors:
+  /// bad_file if it is missing or different.
   Result<const StoredTensor*> take(const std::string& name, std::initializer_list<DType> types,
                                    int64_t elements);
   /// Whether `name` is BASE + `ending`, and BASE.
@@ -81,7 +82,7 @@ Status read_part(const StoredTensor& tensor, int64_t first, int64_t count, T* ou
 }
 
 /// NF4 and FP4 of bitsandbytes: for each W with `W.quant_state.bitsandbytes__nf4` (or fp4) a weight
-/// W of that type, or of F32 where rows or blocks of scales are no whole 64 weights.
+/// W of that type, or of F32 if rows or blocks of scales are not multiples of 64 weights.
 Result<std::vector<Assembled>> assemble_bitsandbytes(PartTable& parts);
 
 /// GPTQ and AWQ of 4 bits: for each W.qweight a weight W.weight of type Q4_0 where all zero points

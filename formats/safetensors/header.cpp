@@ -13,7 +13,7 @@
 
 namespace infer::safetensors {
 
-static_assert(std::endian::native == std::endian::little, "files are read as they lie");
+static_assert(std::endian::native == std::endian::little, "files are read as in memory");
 
 namespace {
 
@@ -125,7 +125,7 @@ class HeaderJson {
     return !in_metadata_ || metadata_keys_.insert(key_).second || twice();
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::json::exception&) {
-    return bad(fmt::format("the header is no valid JSON at its byte {}", position));
+    return bad(fmt::format("the header is not valid JSON at its byte {}", position));
   }
 
  private:
@@ -191,8 +191,8 @@ class Reader {
     uint64_t length = 0;
     if (file_.size() < sizeof(length)) {
       return bad(
-          "expected the length of a header in its first 8 bytes, found {} bytes: it was cut "
-          "short or is no safetensors file",
+          "expected the length of a header in its first 8 bytes, found {} bytes: it was cut short "
+          "or is not a safetensors file",
           file_.size());
     }
     INFER_CHECK_R(file_.read_at(0, std::as_writable_bytes(std::span(&length, 1))));

@@ -37,7 +37,7 @@ class TreeBuilder {
     return true;
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::json::exception&) {
-    return bad(fmt::format("is no valid JSON at its byte {}", position));
+    return bad(fmt::format("is not valid JSON at its byte {}", position));
   }
 
  private:

@@ -29,8 +29,8 @@ struct JsonProblem {
 /// The same of a text; `where` names it in messages.
 Result<Json> parse_json(const std::string& where, const std::string& text);
 
-/// A place in a document: its value and its path. Look-ups that fail are kept in the JsonProblem,
-/// the first of them, and give what is empty; null counts as absent.
+/// A place in a document: its value and its path. The first failed look-up is kept in the
+/// JsonProblem; failed look-ups return something empty. null counts as absent.
 class JsonPlace {
  public:
   JsonPlace(const Json& value, JsonProblem& problem, std::string path = "")
@@ -40,11 +40,12 @@ class JsonPlace {
   const std::string& path() const { return path_; }
   bool present() const { return !value_->is_null(); }
 
-  /// The value of a key, absent if there is none; a failure if this is present and no object.
+  /// The value of a key; an absent place if there is none. Fails if this place has a value that is
+  /// not an object.
   JsonPlace at(const std::string& key) const;
   /// An element of an array that has it.
   JsonPlace at(size_t index) const;
-  /// Elements of the array, 0 if absent; a failure if it is none.
+  /// Number of elements of the array; 0 if it is absent. Fails if the value is not an array.
   size_t size() const;
 
   // Absent values give the second argument, where there is none that is a failure.

@@ -51,7 +51,7 @@ class Flattener {
     return check_path();
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::json::exception&) {
-    return bad(fmt::format("is no valid JSON at its byte {}", position));
+    return bad(fmt::format("is not valid JSON at its byte {}", position));
   }
 
  private:

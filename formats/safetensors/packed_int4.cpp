@@ -59,7 +59,7 @@ class PackedInt4Tensor final : public AssembledTensor {
         type_(type) {}
 
   Status read(int64_t first, int64_t count, std::byte* out) const override {
-    // Rows of which eight share a number are unpacked together.
+    // Eight rows share a number and are unpacked together.
     const int64_t blocks = shape_.k / kBlock;
     const int64_t bytes = dtype_info(type_).block_bytes;
     const int64_t most = std::clamp<int64_t>((int64_t{1} << 20) / shape_.k / 8 * 8, 8, 256);

@@ -123,13 +123,13 @@ class SafetensorsSource final : public WeightSource {
     const auto element = static_cast<uint64_t>(dtype_info(weight.desc.type).block_bytes);
     if (origin.assembled != nullptr || stored.widen != Widen::none ||
         stored.offset % element != 0) {
-      return fail(StatusCode::unsupported,
-                  "{}: tensor '{}' cannot be used as it lies in the file ({}): read it, or convert "
-                  "the model",
-                  origin.stored.file->path(), printable(weight.name),
-                  origin.assembled != nullptr   ? "its codes and scales lie apart"
-                  : stored.widen != Widen::none ? "an 8-bit type"
-                                                : "it is not aligned");
+      return fail(
+          StatusCode::unsupported,
+          "{}: tensor '{}' cannot be mapped ({}): load without --mmap, or convert the model",
+          origin.stored.file->path(), printable(weight.name),
+          origin.assembled != nullptr   ? "its codes and scales are separate tensors"
+          : stored.widen != Widen::none ? "an 8-bit type"
+                                        : "it is not aligned");
     }
     INFER_TRY(const std::byte* start, files_[origin.stored.file_index]->mapping());
     return std::span(start + stored.offset, static_cast<size_t>(bytes));
@@ -237,8 +237,8 @@ class Opener {
     const bool plain = !shard.empty() && shard != "." && shard != ".." &&
                        shard.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
     if (!plain) {
-      return error(StatusCode::bad_file, "{}: expected names of files beside it, found '{}'", index,
-                   printable(shard));
+      return error(StatusCode::bad_file, "{}: expected names of files in its folder, found '{}'",
+                   index, printable(shard));
     }
     const Status status = add_file(directory + "/" + shard);
     if (status.code() != StatusCode::not_found) return status;
@@ -283,7 +283,7 @@ class Opener {
 
   Status add_weight(const std::string& name, const TensorDesc& desc, Origin origin) {
     if (!weight_names_.insert(name).second) {
-      return error(StatusCode::bad_file, "{}: tensor '{}' is there in two forms",
+      return error(StatusCode::bad_file, "{}: tensor '{}' is stored in two forms",
                    metadata_.source(), printable(name));
     }
     weights_.push_back({name, desc, {0, weights_.size()}});

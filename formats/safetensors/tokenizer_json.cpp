@@ -157,7 +157,9 @@ class TokenizerReader {
       const int32_t id = find(texts.front());
       const bool fits = texts.size() == 1 && id != kNoToken && (role == kNoToken || role == id);
       if (!fits) {
-        log(LogLevel::warning, "{}: what the file has {} every text is left to the chat template",
+        log(LogLevel::warning,
+            "{}: the tokens that the file adds {} every text are not added; the chat template must "
+            "add them",
             spec.source, where);
         return;
       }
@@ -191,9 +193,8 @@ Result<TokenizerSpec> read_tokenizer(const std::string& directory, const Metadat
     none.model = "none";
     if (is_file(directory + "/tokenizer.model")) {
       log(LogLevel::warning,
-          "{}: there is a tokenizer.model but no tokenizer.json, so the model takes and gives "
-          "token "
-          "ids alone",
+          "{}: has a tokenizer.model but no tokenizer.json, so the model takes and gives only "
+          "token ids",
           directory);
     }
     return none;

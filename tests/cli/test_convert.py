@@ -75,7 +75,7 @@ def test_what_is_refused(checkpoint, tmp_path):
     fails(2, "convert", checkpoint, says="output")
     fails(2, "convert", checkpoint, out, "--type", "q4_0", says="q4_0")
     for own in ("config.json", "model.safetensors"):
-        fails(2, "convert", checkpoint, checkpoint / own, says="is read as")
+        fails(2, "convert", checkpoint, checkpoint / own, says="is the input")
     fails(1, "convert", checkpoint, tmp_path / "absent" / "out.gguf", says="absent")
     fails(3, "convert", tmp_path / "absent", out, says="absent")
     fails(3, "convert", tmp_path, out, says="not a model file")

@@ -99,7 +99,7 @@ def test_a_model_by_a_part_of_its_name(home, tmp_path, monkeypatch):
     assert report["path"] == str(tmp_path / "own" / "Tiny-Q8_0.gguf")
     assert infer("eval", "-m", "tiny-q4", "--tokens", "1,2", "--logits", tmp_path / "l").returncode == 0
     assert fails(2, "info", "tiny").strip() == (
-        "infer: error: 'tiny' is in the names of 2 models: Tiny-Q4_0, Tiny-Q8_0; give a longer part of one of them; "
+        "infer: error: 'tiny' matches 2 models: Tiny-Q4_0, Tiny-Q8_0; give a longer part of the name; "
         "see 'infer info --help'")
     # What could be a repository of the hub is not downloaded unasked.
     fails(3, "info", "org/absent:Q4_K_M", says="'-hf org/absent:Q4_K_M' takes it from Hugging Face")

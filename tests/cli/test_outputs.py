@@ -23,7 +23,7 @@ def test_logits_never_replace_what_is_read(model, tmp_path):
     os.link(model, hard)
     soft.symlink_to(model)
     for name in (model, hard, soft, tmp_path / "." / "m.gguf"):
-        fails(2, "eval", "-m", model, "--tokens", "1,2", "--logits", name, says="is read as")
+        fails(2, "eval", "-m", model, "--tokens", "1,2", "--logits", name, says="is the input")
     tokens = tmp_path / "tokens"
     tokens.write_text("1,2")
     fails(2, "eval", "-m", model, "--tokens-file", tokens, "--logits", tokens, says="--logits")
@@ -42,18 +42,18 @@ def test_no_output_replaces_an_input(model, tmp_path):
                       ["perplexity", "-m", model, "-f", text, "--save-base", text],
                       ["bench", "-m", model, "-p", 4, "-n", 1, "-r", 1, "--trace", model],
                       ["synth", "custom", model, "--vocab", model]):
-        fails(2, *arguments, says="is read as")
+        fails(2, *arguments, says="is the input")
     assert model.read_bytes() == before
     imatrix = tmp_path / "i.gguf"
     imatrix.write_bytes(b"anything")
-    fails(2, "quantize", model, imatrix, "q8_0", "--imatrix", imatrix, says="is read as")
+    fails(2, "quantize", model, imatrix, "q8_0", "--imatrix", imatrix, says="is the input")
 
 
 def test_no_output_replaces_a_file_of_a_directory(tmp_path):
     folder = tmp_path / "hf"
     shutil.copytree(GOLDEN / "hf-nf4", folder)
     for name in ("config.json", "model.safetensors"):
-        fails(2, "convert", folder, folder / name, says="is read as")
+        fails(2, "convert", folder, folder / name, says="is the input")
         fails(2, "eval", "-m", folder, "--tokens", "1", "--logits", folder / name, says="--logits")
     done = infer("convert", folder, folder / "new.gguf")
     assert done.returncode == 0, done.stderr.decode()
@@ -63,7 +63,7 @@ def test_no_output_replaces_another_part_of_a_split_model(tmp_path):
     first, second = (tmp_path / f"m-0000{n}-of-00002.gguf" for n in (1, 2))
     shutil.copy(GOLDEN / "llama-f32.gguf", first)
     second.write_bytes(b"the other part")
-    fails(2, "eval", "-m", first, "--tokens", "1", "--logits", second, says="is read as")
+    fails(2, "eval", "-m", first, "--tokens", "1", "--logits", second, says="is the input")
     assert second.read_bytes() == b"the other part"
 
 

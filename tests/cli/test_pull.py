@@ -77,7 +77,7 @@ def test_what_is_chosen_where_nothing_is_said(hub):
         assert pulled(REPO)["path"].endswith(path)
     fails(3, "pull", REPO + ":Q3_K_M", says="has no GGUF file of Q3_K_M; it has Q2_K, Q5_0, Q6_K, Q8_0")
     hub.put("other-Q8_0.gguf", b"x")
-    fails(2, "pull", REPO + ":Q8_0", says="several files are meant: other-Q8_0.gguf, t-Q8_0.gguf")
+    fails(2, "pull", REPO + ":Q8_0", says="several files match: other-Q8_0.gguf, t-Q8_0.gguf")
     assert pulled(REPO, "-hff", "other-Q8_0.gguf")["path"].endswith("/other-Q8_0.gguf")
     fails(3, "pull", REPO, "-hff", "absent.gguf", says="no file absent.gguf; its models are a-Q2_K.gguf, a-Q5")
 
@@ -107,7 +107,7 @@ def test_a_directory_of_safetensors(hub):
     assert str(folder).encode() in done.stderr and len(hub.requests) == before
     fails(3, "pull", REPO + ":Q4_0", says="has no GGUF files")
     del hub.files[REPO, "tokenizer.json"]
-    fails(3, "pull", REPO, says="not all of config.json, tokenizer.json")
+    fails(3, "pull", REPO, says="lacks config.json, tokenizer.json")
 
 
 def test_pull_takes_the_newer_version_and_hf_what_is_there(hub):
@@ -166,7 +166,7 @@ def test_a_signal_keeps_what_came(hub, number, code):
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == code and out == b""
-    assert b"the same command goes on" in err and b"error" not in err
+    assert b"the same command continues" in err and b"error" not in err
     assert blobs(hub) == {part.name: NOISE[:100_000]}
     hub.proceed.set()
     assert pulled(REPO)["downloaded"] == 200_000
@@ -233,7 +233,7 @@ def test_a_wrong_part_is_removed(hub):
     hub.put("a.gguf", NOISE)
     leave_part(hub, b"\0" * 1000)
     text = fails(3, "pull", REPO, says=f"expected {sha256(NOISE)}; it was removed")
-    assert "a.gguf: what came has the hash" in text
+    assert "a.gguf: the downloaded file has the hash" in text
     assert blobs(hub) == {} and not (hub.folder / "snapshots" / COMMIT).exists()
     assert pulled(REPO)["downloaded"] == len(NOISE)
 
@@ -269,7 +269,7 @@ def test_a_small_file_is_checked_as_well(hub):
         hub.put(name, name.encode())
     hub.hook = lambda handler: (handler.command == "GET" and handler.path.endswith("/config.json") and
                                 (handler.answer(200, b"config.jsoN") or True))
-    fails(3, "pull", REPO, says="config.json: what came has the hash")
+    fails(3, "pull", REPO, says="config.json: the downloaded file has the hash")
     assert git_hash(b"config.json") not in blobs(hub)
 
 
@@ -331,7 +331,7 @@ def test_a_full_disk(hub):
 
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-    fails(1, "pull", REPO, says="what came is kept", preexec_fn=limit)
+    fails(1, "pull", REPO, says="the downloaded part is kept", preexec_fn=limit)
     assert blobs(hub) == {sha256(NOISE) + ".incomplete": NOISE[:100_000]}
     assert pulled(REPO)["downloaded"] == 200_000
 

@@ -66,7 +66,7 @@ def test_redirects_without_end(hub):
 def test_redirects_to_something_else(hub, to):
     hub.put("a.gguf", SMALL)
     redirect(hub, to)
-    fails(1, "pull", REPO, says="redirects to what is no URL of http or https")
+    fails(1, "pull", REPO, says="redirects to something that is not an http or https URL")
     assert sha256(SMALL) not in blobs(hub)
 
 
@@ -97,7 +97,7 @@ def test_certificates_are_checked(hub, servers, certificate, monkeypatch):
     secure.put("a.gguf", SMALL)
     secure.url = secure.url.replace("http:", "https:")
     monkeypatch.setenv("HF_ENDPOINT", secure.url)
-    fails(1, "pull", REPO, says="does not prove who it is")
+    fails(1, "pull", REPO, says="cannot be trusted")
     assert secure.requests == []
     monkeypatch.setenv("CURL_CA_BUNDLE", str(certificate))
     secure.cdn = plain

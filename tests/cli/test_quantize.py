@@ -176,7 +176,7 @@ def test_rows_that_are_no_whole_blocks_get_another_type(tmp_path):
         assert done.returncode == 0, done.stderr.decode()
         t = types_of(path)
         assert t["blk.0.ffn_up.weight"] == rows96 and t["blk.0.ffn_down.weight"] == rows272
-        assert "blk.0.ffn_down.weight: rows of 272 are no whole blocks of" in done.stderr.decode()
+        assert "blk.0.ffn_down.weight: rows of 272 elements are not whole blocks of" in done.stderr.decode()
         assert nmse(logits(path), logits(source)) < 0.2
 
 
@@ -189,8 +189,8 @@ def warnings(*arguments):
 def test_one_line_of_warning_for_weights_alike(tmp_path):
     source = synth(tmp_path / "odd.gguf", layers=5, width=96)
     one, other = warnings(source, tmp_path / "q.gguf", "Q4_0", "--tensor-type", "ffn_up=Q4_K")
-    assert "blk.0.ffn_up.weight and 4 more: rows of 96 are no whole blocks of Q4_K" in one
-    assert "output.weight: rows of 96 are no whole blocks of Q6_K" in other
+    assert "blk.0.ffn_up.weight and 4 more: rows of 96 elements are not whole blocks of Q4_K" in one
+    assert "output.weight: rows of 96 elements are not whole blocks of Q6_K" in other
 
 
 def test_a_type_that_is_not_what_one_expects_is_told(source, experts, tmp_path):

@@ -90,9 +90,9 @@ TEST_CASE("lengths beyond the file or the format are refused") {
 }
 
 TEST_CASE("headers that are not what the format says are refused by name") {
-  refused("", 0, "no valid JSON");
-  refused("{", 0, "no valid JSON at its byte");
-  refused("{}}", 0, "no valid JSON");
+  refused("", 0, "not valid JSON");
+  refused("{", 0, "not valid JSON at its byte");
+  refused("{}}", 0, "not valid JSON");
   refused("[]", 0, "expected the header to be an object, found an array");
   refused("1", 0, "expected the header to be an object");
   refused("null", 0, "expected the header to be an object");
@@ -108,7 +108,7 @@ TEST_CASE("headers that are not what the format says are refused by name") {
   refused(R"({"t":{"other":[1]}})", 0, "other");
   refused(R"({"__metadata__":{"a":1}})", 0, "__metadata__: a: expected strings");
   refused(R"({"__metadata__":{"a":["b"]}})", 0, "__metadata__");
-  refused("{\"\xff\":{}}", 0, "no valid JSON");
+  refused("{\"\xff\":{}}", 0, "not valid JSON");
   refused(std::string(100'000, '['), 0, "expected the header to be an object");
   refused(R"({"t":{"shape":[)" + std::string(100'000, '['), 0, "found an array");
   const Status status = refusal(safetensors_bytes(R"({"\u001b[2J":{}})", 0));
@@ -231,13 +231,13 @@ TEST_CASE("every bit flip of a header gives a typed error or a source that reads
 TEST_CASE("what an index may name") {
   const std::string shard = safetensors_bytes(tensor("U8", "[1]", "[0,1]"), 1);
   const std::pair<const char*, const char*> cases[] = {
-      {R"("t":"../s.safetensors")", "names of files beside it"},
-      {R"("t":"/etc/passwd")", "names of files beside it"},
-      {R"("t":"a/b")", "names of files beside it"},
-      {R"("t":"..")", "names of files beside it"},
-      {R"("t":".")", "names of files beside it"},
-      {R"("t":"")", "names of files beside it"},
-      {R"("t":"a\u0000b")", "names of files beside it"},
+      {R"("t":"../s.safetensors")", "names of files in its folder"},
+      {R"("t":"/etc/passwd")", "names of files in its folder"},
+      {R"("t":"a/b")", "names of files in its folder"},
+      {R"("t":"..")", "names of files in its folder"},
+      {R"("t":".")", "names of files in its folder"},
+      {R"("t":"")", "names of files in its folder"},
+      {R"("t":"a\u0000b")", "names of files in its folder"},
       {R"("t":1)", "expected the name of a file"},
       {R"("t":["s.safetensors"])", "expected the name of a file"},
       {"", "found none"},
@@ -278,8 +278,8 @@ TEST_CASE("what lies beside the weights is read within bounds") {
   for (int i = 0; i < 400'001; ++i) many += "1,";
   many += "1]}";
   const std::pair<std::string, const char*> cases[] = {
-      {"", "no valid JSON"},
-      {"{", "no valid JSON"},
+      {"", "not valid JSON"},
+      {"{", "not valid JSON"},
       {"[]", "expected an object"},
       {"7", "expected an object"},
       {"null", "expected an object"},
@@ -289,8 +289,8 @@ TEST_CASE("what lies beside the weights is read within bounds") {
       {R"({"a":1,"a":2})", "'hf.config.a' appears twice"},
       {R"({"a":{"b":1},"a.b":2})", "'hf.config.a.b' appears twice"},
       {R"({")" + std::string(600, 'k') + R"(":1})", "at most 512 bytes of keys"},
-      {R"({"a":Infinity})", "no valid JSON"},
-      {R"({"a":1e999})", "no valid JSON"},
+      {R"({"a":Infinity})", "not valid JSON"},
+      {R"({"a":1e999})", "not valid JSON"},
   };
   for (const auto& [text, why] : cases) {
     CAPTURE(text.substr(0, 80));

@@ -270,11 +270,11 @@ TEST_CASE("Unigram and WordPiece") {
 }
 
 TEST_CASE("what a tokenizer.json has in the wrong place is named") {
-  refused("", "no valid JSON");
+  refused("", "not valid JSON");
   refused("[]", "expected an object");
-  refused("{", "no valid JSON at its byte");
+  refused("{", "not valid JSON at its byte");
   refused(R"({"a":1,"a":2})", "'a' appears twice");
-  refused("{\"a\":\"\xff\"}", "no valid JSON");
+  refused("{\"a\":\"\xff\"}", "not valid JSON");
   refused(R"({"a":)" + std::string(1000, '['), "levels");
   refused("{}", "'model.vocab': expected a vocabulary, found nothing");
   refused(R"({"model":1})", "'model': expected an object, found 1");

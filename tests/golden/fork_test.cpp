@@ -7,8 +7,8 @@
 
 #include "infer/infer.hpp"
 #include "tests/devices.h"
-#include "tests/kept_devices.h"
 #include "tests/golden/golden.h"
+#include "tests/kept_devices.h"
 
 namespace infer::test {
 namespace {

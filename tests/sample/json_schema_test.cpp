@@ -226,7 +226,7 @@ TEST_CASE("what cannot be promised is refused by place and keyword") {
   refused(R"({"properties": {"a/b": {"multipleOf": 0.1}}})", kNot,
           "schema #/properties/a~1b: multipleOf");
   refused(R"({"allOf": [{"$ref": "http://example.com/x"}]})", kNot, "#/allOf/0: $ref");
-  refused(R"({"$ref": "#/nowhere"})", kBad, "leads nowhere");
+  refused(R"({"$ref": "#/nowhere"})", kBad, "refers to nothing");
   refused(R"({"$ref": "#"})", kBad, "refers to itself");
   refused(R"({"anyOf": [{"$ref": "#"}, {"type": "null"}]})", kBad, "refers to itself");
   refused(R"({"$dynamicRef": "#x"})", kNot, "$dynamicRef");

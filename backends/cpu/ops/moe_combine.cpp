@@ -18,7 +18,7 @@ void run(const CpuCall& call) {
 
 }  // namespace
 
-// Shared by stretches, but not by those that made x, which has more heads: whole.
+// Shared by stretches. But x has more heads and was shared in other stretches, hence `whole`.
 const CpuOp& moe_combine_cpu() {
   static const CpuOp op{OpId::MoeCombine, Sharing::whole, always_supported, no_scratch, run};
   return op;

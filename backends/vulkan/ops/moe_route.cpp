@@ -17,7 +17,7 @@ constexpr int64_t kMostExperts = 1024;
 Status supports(const NodeView& node) {
   const int64_t experts = node.input(0)->desc.shape[0];
   if (experts <= kMostExperts) return {};
-  return error(StatusCode::unsupported, "{} experts, at most {} can be chosen among", experts,
+  return error(StatusCode::unsupported, "{} experts; at most {} are supported", experts,
                kMostExperts);
 }
 

@@ -1,5 +1,5 @@
-// Sets of strings as deterministic automata over characters: what patterns, lengths, formats and
-// lists of names are combined in before they become rules.
+// Sets of strings as deterministic automata over characters. Patterns, lengths, formats and lists
+// of names are combined in this form before they become rules.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace infer {
 /// Most states of an automaton.
 inline constexpr size_t kMaxCharStates = 5000;
 
-/// What may be spent on automata, in steps of some tens of nanoseconds. Whoever makes many shares
-/// it among them, so that all together are bounded.
+/// The work allowed for automata, in steps of some tens of nanoseconds. Automata of one schema
+/// share one object, so that their total work is bounded.
 struct CharWork {
   int64_t left = 8'000'000;
 };
 
-/// State 0 is the start. What no edge reads leads nowhere.
+/// State 0 is the start. A character that no edge of the state reads is not in the set.
 class CharDfa {
  public:
   struct Edge {
@@ -39,7 +39,7 @@ class CharDfa {
   /// The strings of `min` to `max` characters (kNoMaximum: any number of them).
   static constexpr uint32_t kNoMaximum = UINT32_MAX;
   static Result<CharDfa> of_length(uint32_t min, uint32_t max);
-  /// These strings, valid UTF-8.
+  /// Exactly these strings, which are valid UTF-8.
   static CharDfa of(const std::vector<std::string>& strings);
 
   const std::vector<State>& states() const { return states_; }
@@ -48,10 +48,10 @@ class CharDfa {
   bool empty() const;
 
   CharDfa complement() const;
-  /// unsupported beyond the limits.
+  /// Errors of these two: unsupported if a limit is exceeded.
   Result<CharDfa> intersected(const CharDfa& other, CharWork& work) const;
   Result<CharDfa> united(const CharDfa& other, CharWork& work) const;
-  /// Without states that lead nowhere.
+  /// The same set, without states that lead to no final state.
   CharDfa trimmed() const;
 
  private:
@@ -61,8 +61,8 @@ class CharDfa {
   std::vector<State> states_;
 };
 
-/// A nondeterministic automaton with the assertions ^ and $, from which patterns are made. Node 0
-/// is the start, node 1 the end.
+/// A nondeterministic automaton with the assertions ^ and $, for building patterns. Node 0 is the
+/// start, node 1 the end.
 class CharNfa {
  public:
   static constexpr uint32_t kStart = 0;
@@ -83,7 +83,7 @@ class CharNfa {
   }
   bool too_large() const { return nodes_.size() > kMaxNodes; }
 
-  /// The strings of which a part matches where `anywhere`, else those that match as a whole.
+  /// The strings that match as a whole, or, with `anywhere`, those with a part that matches.
   Result<CharDfa> determinise(bool anywhere, CharWork& work) const;
 
  private:

@@ -142,7 +142,7 @@ class Parser : TextCursor {
     skip_space(true);
     INFER_TRY_S(bodies_[id], choice(false, 0));
     if (!at_end() && peek() != '\n' && peek() != '\r') {
-      return failure(peek() == ')' ? "there is no ( to this )" : "this does not belong to a rule");
+      return failure(peek() == ')' ? "this ) has no matching (" : "this does not belong to a rule");
     }
     return {};
   }
@@ -241,7 +241,8 @@ class Parser : TextCursor {
           skip_space(false);
         }
         if (!take('}')) return tl::unexpected(failure("} is expected here"));
-        if (repeat.min > repeat.max) return tl::unexpected(failure("the least exceeds the most"));
+        if (repeat.min > repeat.max)
+          return tl::unexpected(failure("the minimum exceeds the maximum"));
       } else {
         return element;
       }

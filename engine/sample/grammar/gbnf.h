@@ -8,11 +8,11 @@
 // {m,} {m,n}. Escapes: \n \r \t \" \\ \[ \] \- \^ \xHH \uHHHH \UHHHHHHHH, always a code point. A
 // rule ends with its line, except inside groups and around |.
 //
-// Elements are tokens also: <[1000]> is the token with this id, <name> the one that is spelt so in
-// the vocabulary, brackets included, !<[1000]> and !<name> any token but that. Such an element
-// reads one token whatever its bytes, also a control token. It begins where a token begins: what
-// stands before it has to end there. No element reads a token that ends a text: that may come where
-// root is complete.
+// An element can also be a token: <[1000]> is the token with this id, <name> the token with this
+// spelling in the vocabulary (brackets included), !<[1000]> and !<name> any other token. Such an
+// element reads one whole token, whatever its bytes, also a control token. It starts where a token
+// starts, so the text before it must end with a token. No element reads a token that ends a text;
+// such a token is allowed when root is complete.
 #pragma once
 
 #include <memory>
@@ -30,10 +30,10 @@ inline constexpr size_t kMaxGbnfBytes = size_t{1} << 20;
 inline constexpr uint32_t kMaxGbnfNesting = 200;
 inline constexpr uint32_t kMaxGbnfRepeat = 100'000;
 
-/// Errors: invalid_argument with line and column for text that is no grammar, for rules that are
-/// not there or twice, for tokens that are not in the vocabulary or end a text, for left recursion
-/// and for a grammar that no text matches; unsupported beyond the limits. Without a tokenizer
-/// tokens are refused as unsupported. The tokenizer is used during the call alone.
+/// Errors: invalid_argument, with line and column, for a text that is not a grammar, missing or
+/// repeated rules, tokens that are not in the vocabulary or end a text, left recursion, and a
+/// grammar that no text matches; unsupported if a limit is exceeded, and for tokens without a
+/// tokenizer. The tokenizer is used only during the call.
 Result<std::shared_ptr<const CompiledGrammar>> compile_gbnf(std::string_view text,
                                                             const Tokenizer* tokenizer = nullptr);
 

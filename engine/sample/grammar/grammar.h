@@ -1,4 +1,4 @@
-// The common form of grammars: rules over bytes that call each other, each one an automaton.
+// The common form of grammars: rules over bytes. Each rule is an automaton and may call others.
 //
 // A recursive transition network (Woods 1970): the automata read bytes and call rules; text in
 // UTF-8 is compiled to its bytes, so that a token may end inside a character.
@@ -21,8 +21,8 @@ namespace infer {
 /// Most states and edges of one grammar, all rules together.
 inline constexpr uint32_t kMaxGrammarSize = 400'000;
 
-/// Immutable; safe from several threads. Made by GrammarBuilder::compile. Every state can be
-/// completed: from each some text leads to the end of its rule within `height` further calls.
+/// Immutable and thread-safe. Made by GrammarBuilder::compile. Every state can be completed: some
+/// text leads from it to the end of its rule within `height` further calls.
 class CompiledGrammar {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
@@ -35,7 +35,7 @@ class CompiledGrammar {
     uint32_t rule;
     uint32_t target;  ///< kNone: nothing follows in the calling rule
   };
-  /// A token that is read as such, whatever its bytes. Tokens that end a text never are.
+  /// Reads one whole token, independently of its bytes. Never a token that ends a text.
   struct TokenEdge {
     int32_t token;    ///< kOtherTokens: each token without an edge of its own in this state
     uint32_t target;  ///< kNone: the token is not read
@@ -46,10 +46,10 @@ class CompiledGrammar {
     uint32_t rule : 29;
     uint32_t is_final : 1;
     uint32_t reads_tokens : 1;  ///< there are token edges
-    uint32_t height;            ///< nested calls that completing the rule from here takes at least
+    uint32_t height;            ///< least nested calls for completing the rule from here
   };
-  /// A counted rule is a loop: its start is where a round begins and where the last one ends, from
-  /// `min` to `max` rounds. Other rules have max 0.
+  /// A counted rule is a loop of `min` to `max` rounds. Every round begins at its start, and the
+  /// last one ends there. Other rules have max 0.
   struct Rule {
     uint32_t start;
     uint32_t min, max;  ///< max kNone: any number
@@ -64,13 +64,13 @@ class CompiledGrammar {
     return {calls_.data() + states_[state].calls_begin,
             calls_.data() + states_[state + 1].calls_begin};
   }
-  /// By token, each once; kOtherTokens last.
+  /// Sorted by token, each token once; kOtherTokens is last.
   std::span<const TokenEdge> token_edges(uint32_t state) const {
     if (states_[state].reads_tokens == 0) return {};
     return {token_edges_.data() + token_edges_begin_[state],
             token_edges_.data() + token_edges_begin_[state + 1]};
   }
-  /// Where the token leads to, kNone if it is not read. Not for tokens that end a text.
+  /// The state after the token; kNone if it is not read. Not for tokens that end a text.
   uint32_t after_token(uint32_t state, int32_t token) const;
   bool reads_tokens() const { return !token_edges_.empty(); }
   const State& state(uint32_t state) const { return states_[state]; }
@@ -105,8 +105,8 @@ class CompiledGrammar {
   uint32_t max_depth_ = 0;
 };
 
-/// The automaton of one rule while it is being made; nondeterministic. Node 0 is where it starts,
-/// node 1 where it ends.
+/// The automaton of one rule while it is being built; nondeterministic. Node 0 is the start, node 1
+/// the end.
 class RuleGraph {
  public:
   static constexpr uint32_t kStart = 0;
@@ -158,9 +158,9 @@ class RuleGraph {
   void literal(uint32_t from, std::string_view text, uint32_t to) {
     epsilon(literal(from, text), to);
   }
-  /// Nodes behind the first byte of a character, by where they lead and the bytes on the way.
+  /// Nodes after the first byte of a character, by their target and the bytes that lead there.
   using CharacterRests = std::map<std::array<uint32_t, 3>, uint32_t>;
-  /// Reads one character of the set in UTF-8. Calls that are given the same `shared` share nodes.
+  /// Reads one character of the set in UTF-8. Calls with the same `shared` share nodes.
   void characters(uint32_t from, const CodePointSet& set, uint32_t to,
                   CharacterRests* shared = nullptr);
 
@@ -193,19 +193,19 @@ class GrammarBuilder {
 
   /// `name` appears in messages.
   RuleId add_rule(std::string name);
-  /// `min` to `max` (CompiledGrammar::kNone: any number of) characters that the graph reads from
-  /// kStart to kEnd. The graph calls no rules, reads no tokens as such, and no text of it is the
-  /// beginning of another.
+  /// Adds a rule of `min` to `max` repetitions of what its graph reads from kStart to kEnd; `max`
+  /// CompiledGrammar::kNone: any number. The graph calls no rules and reads no whole tokens, and no
+  /// text of it is the beginning of another.
   RuleId add_counted_rule(std::string name, uint32_t min, uint32_t max);
   /// Valid until the next rule is added.
   RuleGraph& graph(RuleId rule) { return graphs_[rule]; }
-  /// Whether the grammar has grown beyond kMaxGrammarSize: what makes it may stop, compile() will
-  /// refuse.
+  /// True if the grammar exceeds kMaxGrammarSize. The caller may then stop, since compile() will
+  /// fail.
   bool too_large() const { return size_ > kMaxGrammarSize; }
 
-  /// `max_depth`: nested calls at any time, at least those of the shortest text. invalid_argument
-  /// for a left-recursive grammar (naming a rule of the cycle) and one that no text matches;
-  /// unsupported beyond the limits.
+  /// `max_depth`: most nested calls at any time; raised if the shortest text needs more than half
+  /// of them. Errors: invalid_argument for a left-recursive grammar (with a rule of the cycle) and
+  /// for one that no text matches; unsupported if a limit is exceeded.
   Result<std::shared_ptr<const CompiledGrammar>> compile(RuleId start, uint32_t max_depth) const;
 
  private:

@@ -8,8 +8,8 @@
 
 namespace infer {
 
-/// What `format` says of it. `unknown` formats say nothing (the standard leaves their meaning
-/// open); of `refused` ones the standard says something that is not made here.
+/// How a `format` is treated. `unknown`: it restricts nothing, since the standard does not define
+/// it. `refused`: the standard defines it, but it is not implemented here.
 enum class FormatKind : uint8_t { known, unknown, refused };
 FormatKind format_kind(std::string_view name);
 

@@ -24,18 +24,18 @@ Result<std::shared_ptr<const CompiledGrammar>> SchemaCompiler::compile() {
     INFER_TRY(const Shapes shapes, maker_.shapes(schemas));
     for (const Shape& s : shapes) INFER_CHECK_R(emit(s, rule));
     if (builder_.too_large()) {
-      return refused("schema", "the grammar of it is too large: more than " +
+      return refused("schema", "its grammar is too large: more than " +
                                    std::to_string(kMaxGrammarSize) + " states and edges");
     }
     if (values_.size() > kMaxSchemaNodes) {
-      return refused("schema", "the grammar of it is too large: more than " +
+      return refused("schema", "its grammar is too large: more than " +
                                    std::to_string(kMaxSchemaNodes) + " kinds of values");
     }
   }
   auto compiled = builder_.compile(start, kMaxDepth);
   if (!compiled && compiled.error().code() == StatusCode::invalid_argument) {
     return document_.failure(StatusCode::invalid_argument, document_.root(), "schema",
-                             "no value satisfies it within the limits of what is written");
+                             "no value satisfies it within the size limits");
   }
   return compiled;
 }
@@ -165,7 +165,7 @@ Result<CharDfa> SchemaCompiler::language_of(const Shape& s, CharDfa base) {
   if (s.min_length == 0 && s.max_length == kUnlimited) return base;
   // Less than what is allowed is written where the limit is beyond the states there may be.
   constexpr uint64_t kLongest = 1000;
-  if (s.min_length > kLongest) return refused("minLength", "too large beside a pattern");
+  if (s.min_length > kLongest) return refused("minLength", "too large together with a pattern");
   auto lengths = CharDfa::of_length(
       static_cast<uint32_t>(s.min_length),
       s.max_length == kUnlimited

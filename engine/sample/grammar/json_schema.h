@@ -1,22 +1,26 @@
 // JSON schemas (draft 2020-12) as grammars of the texts that validate.
 //
-// Whatever the grammar writes parses and validates; what cannot be promised is refused, naming the
-// JSON pointer and the keyword. The grammar may write less than the schema allows:
-//  - properties come in the order of the schema, those of `required` alone after the others; white
-//    space and numbers are bounded (json_text.h), nesting is bounded;
-//  - where `properties` or `patternProperties` is given and additionalProperties is not, there are
-//    no others; where prefixItems is given and items is not, there are no more;
-//  - names outside of `properties` may come several times, as JSON allows; for minProperties they
-//    count as one.
-// Understood: boolean schemas, type, enum, const; minimum, maximum, exclusive…, multipleOf (whole);
-// minLength, maxLength, pattern, format; items, prefixItems, minItems, maxItems, contains (one,
-// alone), uniqueItems (up to one item); properties, required, additionalProperties,
+// Every text of the grammar is valid JSON and satisfies the schema. A schema for which this cannot
+// be guaranteed is refused, with the JSON pointer and the keyword. The grammar may allow less than
+// the schema:
+//  - Properties come in the order of the schema. Names that only `required` lists come after them.
+//    White space, numbers (json_text.h) and nesting are bounded.
+//  - With `properties` or `patternProperties` but without additionalProperties there are no other
+//    members. With prefixItems but without items there are no further items.
+//  - A name outside `properties` may come several times, as JSON allows; minProperties counts it
+//    once.
+//
+// Supported: boolean schemas, type, enum, const; minimum, maximum, exclusive…, multipleOf (whole
+// numbers); minLength, maxLength, pattern, format; items, prefixItems, minItems, maxItems, contains
+// (only one, alone), uniqueItems (up to one item); properties, required, additionalProperties,
 // patternProperties, propertyNames, minProperties, maxProperties, dependentRequired,
 // dependentSchemas; $ref within the document (also recursive), $defs, $anchor; allOf, anyOf; oneOf
-// where its branches can be told apart or the opposite of one be written, `not` and if/then/else
-// where the opposite can be. Refused: references to other documents, $dynamicRef, unevaluatedItems
-// and unevaluatedProperties beside other applicators, and what exceeds the limits. Other keywords
-// are ignored, as the draft says; OpenAPI's nullable is one (null is then not written).
+// if its branches exclude each other or can be negated; `not` and if/then/else if the schema can be
+// negated.
+//
+// Refused: references to other documents, $dynamicRef, unevaluatedItems and unevaluatedProperties
+// together with other applicators, and schemas beyond the limits. Other keywords are ignored, as
+// the draft says. OpenAPI's nullable is one of them, so null is not allowed then.
 #pragma once
 
 #include <memory>
@@ -31,8 +35,8 @@ namespace infer {
 inline constexpr size_t kMaxSchemaBytes = size_t{1} << 20;
 inline constexpr uint32_t kMaxSchemaNesting = 256;
 
-/// Errors: invalid_argument for what is no JSON or no schema and for one that no value satisfies;
-/// unsupported for what is refused.
+/// Errors: invalid_argument for a text that is not JSON or not a schema, and for a schema that no
+/// value satisfies; unsupported for a schema that is refused.
 Result<std::shared_ptr<const CompiledGrammar>> compile_json_schema(std::string_view json);
 
 }  // namespace infer

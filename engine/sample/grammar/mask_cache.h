@@ -14,7 +14,7 @@
 
 namespace infer {
 
-/// The matcher of a grammar with what is known of tokens in its states. One thread at a time.
+/// The matcher of a grammar, with the tokens known to be allowed in its states. Not thread-safe.
 class MaskTable {
  public:
   MaskTable(std::shared_ptr<const CompiledGrammar> grammar, std::shared_ptr<const TokenTrie> trie)
@@ -22,10 +22,10 @@ class MaskTable {
 
   Matcher& matcher() { return matcher_; }
   const TokenTrie& trie() const { return *trie_; }
-  /// The tokens that lead from the set to others.
+  /// The tokens that may follow in the set.
   std::shared_ptr<const TokenMask> mask(Matcher::SetId set);
   bool knows_mask(Matcher::SetId set) const { return masks_.contains(set); }
-  /// The set with a token more, or kDead.
+  /// The set after one more token, or kDead.
   Matcher::SetId step(Matcher::SetId set, int32_t token);
   /// Whether it has grown beyond what one may hold.
   bool full() const;
@@ -43,9 +43,9 @@ class MaskTable {
     uint32_t rounds;  ///< of a counted rule that the token begins, of which the last may be partial
     int32_t token;
   };
-  /// The tokens in a state whatever called its rule.
+  /// The tokens of a state that are allowed whatever rule called its rule.
   struct StateTokens {
-    bool usable = false;         ///< false where telling them apart exceeds the limits
+    bool usable = false;         ///< false if finding them exceeds the limits
     uint32_t reach = 0;          ///< nested calls above the state's own
     TokenMask allowed;           ///< without words where `few` lists them
     std::vector<int32_t> few;    ///< the tokens allowed
@@ -77,12 +77,12 @@ class MaskTable {
   uint64_t work_limit_ = 0;
 };
 
-/// The one table of a grammar and the places that sequences have in it. A table that is full, or
-/// whose memory is needed, is given up: places are kept in a form of their own then, and carried
-/// over to the next table when they are next used. `mutex` guards all but bytes().
+/// The table of a grammar, and the states of the sequences that use it. A table is dropped when it
+/// is full or its memory is needed. The states are then kept in a free form, and enter the next
+/// table at their next use. `mutex` guards everything except bytes().
 class MaskCache {
  public:
-  /// Where a sequence's text stands. Made, used and removed with the mutex held.
+  /// The state of a sequence. Made, used and removed with the mutex held.
   class Place {
    public:
     explicit Place(MaskCache& cache);
@@ -90,7 +90,7 @@ class MaskCache {
     ~Place();
     Place& operator=(const Place&) = delete;
 
-    /// In the table of the cache.
+    /// The state in the present table, which is made if there is none.
     Matcher::SetId set() const;
     void move_to(Matcher::SetId set) { set_ = set; }
 
@@ -109,16 +109,16 @@ class MaskCache {
   std::mutex mutex;
   std::atomic<int32_t> announced{0};  ///< masks that other threads will compute or are computing
 
-  /// Made anew if there is none.
+  /// The table; makes a new one if there is none.
   MaskTable& table();
-  /// Gives the table up if it is full.
+  /// Drops the table if it is full.
   void renew() {
     if (table_ && table_->full()) give_up();
   }
   void give_up();
   const TokenTrie& trie() const { return *trie_; }
 
-  /// Memory of the grammar and its table, as it was when note_bytes() was last called. Any thread.
+  /// Bytes of the grammar and its table at the last note_bytes(). Any thread.
   size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   void note_bytes() {
     const size_t table = table_ ? table_->bytes() : 0;

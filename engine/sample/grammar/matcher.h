@@ -1,4 +1,4 @@
-// Which bytes may follow: all ways to read a text by a grammar, followed at once.
+// Which bytes may follow: follows all ways to read a text by a grammar at once.
 //
 // A pushdown automaton simulated nondeterministically: a configuration is a state of the grammar, a
 // count of rounds and a stack of calls to return to. Stacks share their lower parts (Tomita 1985),
@@ -17,20 +17,20 @@
 
 namespace infer {
 
-/// Grows with use (bytes()), never shrinks; its owner starts a new one and carries configurations
-/// over with export_configs and import_configs. Not for several threads at once.
+/// Grows with use (bytes()) and never shrinks. To free memory, its owner starts a new one and moves
+/// configurations with export_configs and import_configs. Not thread-safe.
 ///
-/// Of a grammar with more than kMaxConfigs ways to read a text some are dropped. What is left is
-/// still read by the grammar, and every set that is not kDead can be completed.
+/// If a text can be read in more than kMaxConfigs ways, some of them are dropped. The rest are
+/// still ways of the grammar, and every set except kDead can be completed.
 class Matcher {
  public:
   using SetId = uint32_t;
-  /// No text of the grammar begins so.
+  /// The empty set: no text of the grammar begins in this way.
   static constexpr SetId kDead = 0;
   static constexpr size_t kMaxConfigs = 512;
 
-  /// The stack of a whole text, and one of which the lower part is not known: what is returned to
-  /// there counts as an escape.
+  /// The stack of a whole text, and a stack whose lower part is unknown. Returning to the unknown
+  /// part counts as an escape.
   static constexpr uint32_t kEmptyStack = 0;
   static constexpr uint32_t kUnknownStack = 1;
 
@@ -54,7 +54,7 @@ class Matcher {
   explicit Matcher(std::shared_ptr<const CompiledGrammar> grammar);
 
   SetId start();
-  /// The set with one byte more, or kDead.
+  /// The set after one more byte, or kDead.
   SetId step(SetId set, uint8_t byte) {
     Set& from = sets_[set];
     if (from.next) {
@@ -64,8 +64,8 @@ class Matcher {
     return make_step(set, byte);
   }
 
-  /// The set where `token` was read as such from `set`, joined with `by_bytes`: the set where it
-  /// was read by its bytes.
+  /// The set after `token`, read from `set` as a whole token, joined with `by_bytes`, the set after
+  /// its bytes.
   SetId join_token(SetId set, int32_t token, SetId by_bytes);
   /// Whether a text can be completed from the state with the stack below it.
   bool may_go_on(uint32_t state, uint32_t stack) const {
@@ -75,21 +75,21 @@ class Matcher {
   std::span<const Config> configs(SetId set) const {
     return {configs_.data() + sets_[set].begin, sets_[set].size};
   }
-  /// The text may end here.
+  /// True if the text may end here.
   bool complete(SetId set) const { return sets_[set].complete; }
-  /// A configuration has returned to the unknown part of its stack.
+  /// True if a configuration has returned to the unknown part of its stack.
   bool escaped(SetId set) const { return sets_[set].escaped; }
   uint32_t depth(uint32_t stack) const { return stacks_[stack].depth; }
-  /// Nested calls that completing the set takes, if it is done by the worst of its configurations.
+  /// Nested calls for completing the worst configuration of the set.
   uint32_t reach(SetId set) const { return sets_[set].reach; }
 
-  /// The set of `config` alone: what its edges read, without what it could return to or call.
+  /// The set of only `config`: its edges, without the rules that it could call or return to.
   SetId only(const Config& config);
-  /// The same with nothing known of what called its rule. Counted rules have no limits there.
+  /// The same with an unknown caller. Counted rules then have no limits.
   SetId isolated(uint32_t state) { return only({state, 0, kUnknownStack}); }
-  /// The set of these, as they are.
+  /// The set of exactly these configurations.
   SetId set_of(std::vector<Config> configs, bool complete);
-  /// What follows the rule of `config`: the set after returning from it.
+  /// The set after returning from the rule of `config`.
   SetId returned(const Config& config);
 
   FreeSet export_configs(SetId set) const;
@@ -98,7 +98,7 @@ class Matcher {
   const CompiledGrammar& grammar() const { return *grammar_; }
   /// Configurations visited so far, a measure of the time spent.
   uint64_t work() const { return work_; }
-  /// Memory in use, about.
+  /// Bytes in use, approximately.
   size_t bytes() const;
 
  private:

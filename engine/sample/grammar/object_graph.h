@@ -1,8 +1,8 @@
-// The members of an object as a graph whose size is about that of their names.
+// The members of an object as a graph of about the size of their names.
 //
-// After a member any of the names behind it may follow, up to the next required one. From member to
-// member this set loses one name. The sets are versions of one trie of which each shares with the
-// next all nodes but those along one name (a persistent tree: Driscoll et al. 1989).
+// After a member, any later name may follow, up to the next required one. From member to member
+// this set loses one name. The sets are versions of one trie: each shares all nodes with the next,
+// except those along one name (a persistent tree: Driscoll et al. 1989).
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace infer {
 
-/// Rules that read what names have in common, made when they are first asked for.
+/// Rules for the common parts of names, made at the first request.
 class NameRules {
  public:
   explicit NameRules(GrammarBuilder& builder) : builder_(builder) {}
@@ -31,7 +31,7 @@ class NameRules {
   std::map<std::pair<std::string, uint32_t>, uint32_t> members_;
 };
 
-/// What the members of an object may be, in the order in which they are written.
+/// The members that an object may have, in the order in which they are written.
 struct ObjectMembers {
   struct Listed {
     std::string text;  ///< the name as JSON, in quotes; all are different
@@ -44,8 +44,8 @@ struct ObjectMembers {
   uint64_t most = UINT64_MAX;    ///< members
 };
 
-/// Adds an object to the rule. `space`: the rule of white space. False where the combinations of
-/// members that `least` and `most` tell apart are too many.
+/// Adds an object to the rule. `space`: the rule of white space. False if `least` and `most` lead
+/// to too many combinations of members.
 bool emit_object(GrammarBuilder& builder, NameRules& names, uint32_t rule, uint32_t space,
                  const ObjectMembers& members);
 

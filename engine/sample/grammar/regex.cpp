@@ -109,7 +109,7 @@ class Parser : TextCursor {
 
   Result<CharDfa> compile() {
     INFER_TRY(const uint32_t root, choice(0));
-    if (pos_ < text_.size()) return failed("there is no ( to this )");
+    if (pos_ < text_.size()) return failed("this ) has no matching (");
     emit(root, CharNfa::kStart, CharNfa::kEnd);
     return nfa_.determinise(/*anywhere=*/true, work_);
   }
@@ -163,7 +163,7 @@ class Parser : TextCursor {
         return group(depth);
       }
       if (peek() == '?') {
-        return take("?=") || take("?!") ? refused("lookahead is") : failed("this is no group");
+        return take("?=") || take("?!") ? refused("lookahead is") : failed("this is not a group");
       }
       return group(depth);
     }
@@ -230,7 +230,7 @@ class Parser : TextCursor {
         }
       }
       ++pos_;
-      if (repeat.min > repeat.max) return failed("the least exceeds the most");
+      if (repeat.min > repeat.max) return failed("the minimum exceeds the maximum");
     } else {
       return atom;
     }

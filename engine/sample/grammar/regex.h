@@ -11,13 +11,13 @@ namespace infer {
 inline constexpr size_t kMaxPatternBytes = 16'384;
 inline constexpr uint32_t kMaxPatternNesting = 200;
 
-/// The strings of which some part matches `pattern`. Alternatives, groups (also named and
+/// The strings that contain a match of `pattern`. Understood: alternatives, groups (also named and
 /// non-capturing), ^ and $, classes, \d \w \s and their complements, \p{…} for general categories,
 /// escapes, and repetitions (greedy or not is the same here).
 ///
-/// Where implementations differ about \d, \w and \s beyond ASCII, a string is in the set if all
-/// agree that it matches. Errors: invalid_argument for what is no pattern, unsupported for
-/// lookaround, backreferences, \b, other properties, and beyond the limits.
+/// Implementations differ about \d, \w and \s beyond ASCII. A string is in the set only if all of
+/// them agree that it matches. Errors: invalid_argument for a text that is not a pattern;
+/// unsupported for lookaround, backreferences, \b, other properties, and if a limit is exceeded.
 Result<CharDfa> compile_regex(std::string_view pattern, CharWork& work);
 
 }  // namespace infer

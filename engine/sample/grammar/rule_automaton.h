@@ -20,8 +20,8 @@ struct RuleAutomaton {
 };
 
 /// Removes the empty moves and makes the bytes deterministic (subset construction, Rabin & Scott
-/// 1959; a call is a letter). Where that would take many times the states of the graph, bytes stay
-/// nondeterministic. `work` counts down; at 0 the automaton is incomplete and to be refused.
+/// 1959; a call is a letter). If that needs many times the states of the graph, the bytes stay
+/// nondeterministic. `work` counts down; at 0 the automaton is incomplete and must be refused.
 RuleAutomaton make_rule_automaton(const RuleGraph& graph, int64_t& work);
 
 }  // namespace infer

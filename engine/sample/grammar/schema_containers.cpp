@@ -30,7 +30,7 @@ Status SchemaCompiler::most_items(const Shape& s, size_t prefix, uint64_t& most)
   }
   if (s.unique_items && most > 1) {
     return refused("uniqueItems",
-                   "that items differ cannot be promised, unless maxItems is 1 or less")
+                   "it cannot be guaranteed that items differ, unless maxItems is 1 or less")
         .value();
   }
   if (most != kUnlimited) most = std::min(most, std::max(kMaxCounted, s.min_items));
@@ -106,7 +106,7 @@ Result<CharDfa> SchemaCompiler::names_of(const Shape& s) {
   return all;
 }
 
-/// The names that may be written but for those of `listed` and those that are excluded.
+/// The names that may be written, except those of `listed` and the excluded ones.
 Result<CharDfa> SchemaCompiler::other_names(const Shape& s,
                                             const std::vector<std::string>& listed) {
   std::vector<std::string> excluded = listed;
@@ -206,7 +206,8 @@ Status SchemaCompiler::emit_object(const Shape& s, RuleId rule) {
   if (s.min_members > members.all.listed.size() + (others ? 1 : 0)) {
     // The schema itself allows none where all others are excluded.
     if (!others && ShapeMaker::allows_other_members(s)) return {};
-    return refused("minProperties", "that so many members have different names cannot be promised")
+    return refused("minProperties",
+                   "it cannot be guaranteed that so many members have different names")
         .value();
   }
   if (!infer::emit_object(builder_, names_, rule, space_, members.all)) {

@@ -184,7 +184,7 @@ Result<NodeId> SchemaDocument::resolve(NodeId at, const std::string& ref) {
       if (index < json->size()) next = &(*json)[index];
     }
     if (next == nullptr) {
-      return failure(StatusCode::invalid_argument, at, "$ref", "it leads nowhere");
+      return failure(StatusCode::invalid_argument, at, "$ref", "it refers to nothing");
     }
     json = next;
   }

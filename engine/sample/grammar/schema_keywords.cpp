@@ -138,8 +138,7 @@ Status KeywordReader::read_numbers() {
     return invalid("multipleOf", "not a number above 0").value();
   }
   if (!decimal->is_integer()) {
-    return refused("multipleOf",
-                   "multiples of what is no integer depend on how the validator rounds")
+    return refused("multipleOf", "multiples of a fraction depend on how the validator rounds")
         .value();
   }
   if (limit_of(*decimal) > UINT32_MAX) return refused("multipleOf", "too large").value();
@@ -153,7 +152,7 @@ Status KeywordReader::read_count(const char* keyword, uint64_t& out) {
   if (value == nullptr) return {};
   const auto decimal = value->is_number() ? decimal_of(*value) : std::nullopt;
   if (!decimal || decimal->negative || !decimal->is_integer()) {
-    return invalid(keyword, "not a number of things").value();
+    return invalid(keyword, "not a count").value();
   }
   out = limit_of(*decimal);
   return {};
@@ -276,7 +275,7 @@ Status KeywordReader::read_unevaluated() {
   for (const std::string_view applicator : kApplicators) {
     if (find(applicator) == nullptr) continue;
     return refused(properties != nullptr ? "unevaluatedProperties" : "unevaluatedItems",
-                   "beside other applicators it is not supported")
+                   "not supported together with other applicators")
         .value();
   }
   // Alone it says what additionalProperties and items say.

@@ -19,7 +19,7 @@ constexpr size_t kMaxComparisons = 4'000'000;
 
 void add_all(auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); }
 
-/// The stricter of two bounds, of which `sign` 1 is a lower one.
+/// The stricter of two bounds. `sign` 1: lower bounds.
 void tighten(std::optional<NumberSpec::Bound>& bound, const std::optional<NumberSpec::Bound>& other,
              int sign) {
   if (!other) return;
@@ -409,7 +409,7 @@ Result<Shapes> ShapeMaker::negate(const Shape& s, NodeId at, std::string_view ke
   const auto refuse = [&](std::string_view what) {
     return document_.failure(
         StatusCode::unsupported, at, keyword,
-        std::string("the opposite of ") + std::string(what) + " cannot be promised");
+        std::string("the opposite of ") + std::string(what) + " cannot be guaranteed");
   };
   Shapes out;
   const auto add = [&](uint8_t types) -> Shape& {

@@ -1,4 +1,4 @@
-// What the parsers of grammars and patterns share: a place in a text.
+// A place in a text, shared by the parsers of grammars and patterns.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class TextCursor {
 
   bool at_end() const { return pos_ >= text_.size(); }
   char peek() const { return at_end() ? '\0' : text_[pos_]; }
-  /// Passes over what is given, if it is what comes.
+  /// If the text continues with `c` or `s`, moves past it and returns true.
   bool take(char c) {
     if (at_end() || text_[pos_] != c) return false;
     ++pos_;

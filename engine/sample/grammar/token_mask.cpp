@@ -19,8 +19,7 @@ Status check_token_edges(std::span<const CompiledGrammar::TokenEdge> edges,
   for (const auto& e : named) {
     if (e.token < 0 || e.token >= tokens.vocab_size() || tokens.is_eog(e.token)) {
       return error(StatusCode::invalid_argument,
-                   "the grammar names the token {}, which is none of this vocabulary, or ends a "
-                   "text",
+                   "the grammar names the token {}, which is not in this vocabulary or ends a text",
                    e.token);
     }
     any = any || e.target != CompiledGrammar::kNone;

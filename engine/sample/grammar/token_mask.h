@@ -1,8 +1,8 @@
 // Which tokens of a vocabulary a grammar allows next.
 //
-// After Dong et al. 2024 (XGrammar): for each state of the grammar the tokens are told apart, once,
-// into those that it allows or forbids whatever called its rule, and the few that return from the
-// rule and depend on that; only these are tried with the real stack.
+// After Dong et al. 2024 (XGrammar): each state of the grammar divides the tokens once. Most are
+// allowed or forbidden whatever rule called the state's rule. A few return from the rule, so they
+// depend on the caller. Only these are tried with the real stack.
 #pragma once
 
 #include <memory>
@@ -16,26 +16,25 @@ namespace infer {
 
 class MaskCache;
 
-/// A grammar with the masks that its sequences have needed so far, for one vocabulary. Safe from
-/// several threads.
+/// A grammar for one vocabulary, with the masks that its sequences have needed so far. Thread-safe.
 class TokenGrammar {
  public:
-  /// More than its masks and the matcher's tables take. They stay within about 64 MiB; those of
-  /// very ambiguous grammars may need this much.
+  /// An upper bound of the bytes of the masks and of the matcher's tables. Usually they stay within
+  /// about 64 MiB; very ambiguous grammars may need this much.
   static constexpr int64_t kMostTableBytes = int64_t{160} << 20;
 
-  /// unsupported where the vocabulary lacks a token for a single byte that the grammar uses: a text
-  /// could then begin that no token continues.
+  /// Errors: unsupported if the vocabulary has no token for a single byte that the grammar uses. A
+  /// text could otherwise begin that no token continues.
   static Result<std::shared_ptr<TokenGrammar>> create(
       std::shared_ptr<const CompiledGrammar> grammar, std::shared_ptr<const TokenTrie> tokens);
   ~TokenGrammar();
   TokenGrammar(const TokenGrammar&) = delete;
   TokenGrammar& operator=(const TokenGrammar&) = delete;
 
-  /// Memory in use, about, but for the vocabulary's trie.
+  /// Bytes in use, approximately, without the vocabulary's trie.
   size_t bytes() const;
-  /// Gives back the memory of masks and tables: they are computed again when they are needed. Not
-  /// while another thread uses them.
+  /// Frees the masks and tables. They are computed again when needed. Not while another thread uses
+  /// them.
   void give_up_tables();
 
  private:
@@ -46,7 +45,7 @@ class TokenGrammar {
   std::unique_ptr<MaskCache> cache_;
 };
 
-/// The constraint of a sequence whose text is still empty.
+/// A constraint for a sequence whose text is still empty.
 std::unique_ptr<Constraint> make_constraint(std::shared_ptr<TokenGrammar> grammar);
 
 }  // namespace infer

@@ -12,13 +12,13 @@
 
 namespace infer {
 
-/// Immutable; safe from several threads. Nodes are in depth-first order, so that a subtree is a
-/// range of nodes and of tokens and leaving it out is one step.
+/// Immutable and thread-safe. Nodes are in depth-first order. So a subtree is a range of nodes and
+/// of tokens, and skipping it is one step.
 class TokenTrie {
  public:
   struct Node {
-    uint32_t end;     ///< the first node behind the subtree
-    uint32_t tokens;  ///< those that end here are tokens()[node(i).tokens, node(i + 1).tokens)
+    uint32_t end;     ///< the first node after the subtree
+    uint32_t tokens;  ///< tokens()[node(i).tokens, node(i + 1).tokens) end at node i
     uint16_t depth;   ///< bytes before this one
     uint8_t byte;
   };
@@ -27,12 +27,13 @@ class TokenTrie {
     int32_t token;
   };
 
-  /// Longest token that is taken in, in bytes; longer ones are never allowed.
+  /// Longest token in the trie, in bytes. Longer tokens are never allowed.
   static constexpr size_t kMaxPieceBytes = 1024;
 
-  /// Of the tokens that are text: no control, unknown or unused ones, none without bytes.
+  /// The trie of a tokenizer's text tokens: no control, unknown, unused or empty ones.
   static std::shared_ptr<const TokenTrie> of(const Tokenizer& tokenizer);
-  /// Of these pieces; tokens at the same bytes are all kept. `eog`: the tokens that end a text.
+  /// The trie of these pieces. Several tokens may have the same bytes. `eog`: the tokens that end a
+  /// text.
   TokenTrie(std::vector<Piece> pieces, std::vector<int32_t> eog, int32_t vocab_size);
 
   int32_t vocab_size() const { return vocab_size_; }
@@ -45,15 +46,15 @@ class TokenTrie {
   std::span<const int32_t> tokens_at(uint32_t node) const {
     return {tokens_.data() + nodes_[node].tokens, tokens_.data() + nodes_[node + 1].tokens};
   }
-  /// The bytes of a token that is in the trie, else nothing.
+  /// The bytes of a token; empty if it is not in the trie.
   std::string_view bytes(int32_t token) const;
   size_t longest() const { return longest_; }
-  /// Memory in use.
+  /// Bytes in use.
   size_t bytes() const {
     return sizeof(*this) + nodes_.capacity() * sizeof(Node) + text_.capacity() +
            (eog_.capacity() + tokens_.capacity() + offsets_.capacity()) * sizeof(int32_t);
   }
-  /// Whether there is a token of this byte alone.
+  /// True if a token consists of only this byte.
   bool has_byte(uint8_t byte) const { return single_[byte]; }
 
  private:

@@ -1,5 +1,6 @@
-// What templates can call without defining it: filters, tests, methods of Python's types, global
-// functions. Each is one entry of a table, in the file of its kind; the tables are the only lists.
+// The functions that templates can call without defining them: filters, tests, methods of Python's
+// types, global functions. Each is one entry of the table in the file of its kind. There are no
+// other lists.
 #pragma once
 
 #include <span>
@@ -39,16 +40,16 @@ struct Call {
   Result<std::string> text(size_t i, std::string_view otherwise = "") const;
 };
 
-/// Who charges for what a builtin does.
+/// Which code charges for the work of a builtin.
 enum class Cost : uint8_t {
-  reading,  ///< its caller: for reading its operand and arguments once in bulk
-  own,      ///< itself: it takes constant time, or charges for what it reads
+  reading,  ///< its caller, for reading the operand and the arguments once
+  own,      ///< the builtin itself: it takes constant time, or charges for what it reads
 };
 
 struct Builtin {
   std::string_view name;
-  /// Names of the parameters, apart by spaces, those that may be left out with a question mark;
-  /// after a slash only by position. "*": any arguments, unchecked.
+  /// Names of the parameters, separated by spaces. A question mark follows an optional one. A slash
+  /// precedes those that are only passed by position. "*": any arguments, unchecked.
   std::string_view parameters;
   Result<Value> (*run)(Call& call);
   Cost cost = Cost::reading;
@@ -58,7 +59,7 @@ struct Builtin {
 const Builtin* find_filter(std::string_view name);
 const Builtin* find_test(std::string_view name);
 const Builtin* find_global(std::string_view name);
-/// A method of the value's type. Those that would change the value have no `run`.
+/// A method of the value's type. Methods that would change the value have no `run`.
 const Builtin* find_method(const Value& value, std::string_view name);
 
 Result<Value> run_builtin(Interpreter& in, const Builtin& builtin, const Value& self,

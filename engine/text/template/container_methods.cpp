@@ -1,4 +1,4 @@
-// Methods of lists, tuples and dicts. Those that would change them are refused by the sandbox.
+// Methods of lists, tuples and dicts. The sandbox refuses methods that would change them.
 #include <algorithm>
 
 #include "engine/text/template/interpreter.h"

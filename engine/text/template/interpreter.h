@@ -1,6 +1,7 @@
-// Renders a resolved template: one object a rendering, one thread. Semantics are those of Jinja2 in
-// an ImmutableSandboxedEnvironment with the default Undefined. Fails with invalid_argument: what
-// the template raises, what Python would raise, and limits (Budget, kMaxCallDepth).
+// Renders a resolved template. One object per rendering; not thread-safe. The semantics are those
+// of Jinja2 in an ImmutableSandboxedEnvironment with the default Undefined. Errors:
+// invalid_argument, if the template raises, if Python would raise, and if a limit is exceeded
+// (Budget, kMaxCallDepth).
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
 // From tokens to the syntax tree, by Jinja's grammar with the extensions loopcontrols (break,
-// continue) and {% generation %}. What another file would be needed for (import, include, extends,
-// block) is unsupported.
+// continue) and {% generation %}. Statements that need another file (import, include, extends,
+// block) are unsupported.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
-// Values of the template language: those of Python that templates can meet, immutable except for
-// namespaces and the few objects that count (iterators, cyclers). Memory and work are charged to
-// the budget of the rendering that made them.
+// Values of the template language: the values of Python that templates use. They are immutable,
+// except namespaces and objects with a position (iterators, cyclers). Memory and work are charged
+// to the budget of the rendering that makes them.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ namespace infer::jinja {
 class Interpreter;
 class Value;
 
-/// What one rendering may use: the one place that bounds its time and memory.
+/// The time and memory that one rendering may use.
 ///
 /// Work is counted in units. One unit pays for one byte that is copied, compared or searched in
 /// bulk; slower work on a byte costs more units, see the constants. Every operation whose cost is
 /// not constant charges its units before it does the work. Since a byte of memory is written only
 /// after at least one unit was charged for it, kWork also bounds the memory of one rendering.
 ///
-/// Going beyond a limit is noted here and found at the interpreter's next step, so that makers of
-/// values need not fail one by one. Whoever makes something that may be much larger than what it is
-/// made of asks fits() first. One thread.
+/// If a limit is exceeded, this is recorded here, and the interpreter fails at its next step. So
+/// functions that make values need no failures of their own. A function whose result may be much
+/// larger than its inputs calls fits() first. Not thread-safe.
 class Budget {
  public:
   static constexpr int64_t kBytes = int64_t{256} << 20;  ///< values alive at once
@@ -43,18 +43,18 @@ class Budget {
   /// `most_work`: units that may be charged.
   explicit Budget(int64_t most_work = kWork) : most_work_(most_work) {}
 
-  /// Notes a new value of so many bytes and charges for making it.
+  /// Records a new value of this many bytes and charges for making it.
   void take(int64_t bytes) {
     bytes_ += bytes;
     work(bytes);
   }
   void give(int64_t bytes) { bytes_ -= bytes; }
-  /// Charges units (≥ 0). False when there have been too many.
+  /// Charges units (≥ 0). False if there are too many.
   bool work(int64_t units) {
     if (__builtin_add_overflow(work_, units, &work_)) work_ = INT64_MAX;
     return work_ <= most_work_;
   }
-  /// Charges `count` things at `each` units a thing. False when there have been too many.
+  /// Charges `count` times `each` units. False if there are too many.
   bool work(size_t count, int64_t each) {
     int64_t units = 0;
     if (__builtin_mul_overflow(count, each, &units)) units = INT64_MAX;
@@ -64,7 +64,7 @@ class Budget {
   void nest(int depth) { too_deep_ = too_deep_ || depth > kNesting; }
   bool fits(int64_t bytes) const { return bytes <= kOutput && bytes_ + bytes <= kBytes; }
   bool spent() const { return work_ > most_work_ || bytes_ > kBytes || too_deep_; }
-  /// Why, once spent().
+  /// The reason, once spent().
   Status failure() const;
   int64_t units() const { return work_; }
 
@@ -75,7 +75,7 @@ class Budget {
   bool too_deep_ = false;
 };
 
-/// What a value of a kind without a small representation points to.
+/// The object behind a value that does not fit into Value itself.
 class Object {
  public:
   Object(Budget* budget, int64_t bytes) : budget_(budget), bytes_(bytes) {
@@ -90,16 +90,16 @@ class Object {
   /// Python's name of the type. Of kinds `object` and `callable`.
   virtual std::string_view type_name() const { return "object"; }
   virtual std::string repr() const { return "<" + std::string(type_name()) + ">"; }
-  /// object.name; nothing if there is none.
+  /// The attribute object.name; nothing if there is none.
   virtual std::optional<Value> attribute(Interpreter& in, std::string_view name);
-  /// The elements, where it can be iterated.
+  /// The elements; nothing if the object cannot be iterated.
   virtual Result<std::optional<std::vector<Value>>> elements(Interpreter& in);
-  /// len(), where it has one.
+  /// len(); nothing if the object has no length.
   virtual std::optional<int64_t> length() const { return std::nullopt; }
   /// len() of what has it, and [] besides.
   virtual bool is_sequence() const { return false; }
 
-  /// Notes values that it holds, see depth().
+  /// Records values that it holds, see depth().
   void hold(const Value& value);
   void hold(const std::vector<Value>& values);
   /// How many values are within one another.

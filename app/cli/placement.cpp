@@ -27,13 +27,13 @@ int32_t layers_of(const char* flag, const std::string& text) {
 }  // namespace
 
 void declare_placement(Options options, PlacementArgs& args) {
+  options.add("-ngl,--gpu-layers,--n-gpu-layers", "N", args.gpu_layers,
+              "How many of the last layers the GPU of --device computes; the output counts as one; "
+              "all; or auto (default): as many as fit");
   options.add(
-      "-ngl,--gpu-layers,--n-gpu-layers", "N", args.gpu_layers,
-      "Layers that the GPU of --device computes: the last ones, and the output as one more; "
-      "all; or auto, as without it: as many as fit");
-  options.add("-ncmoe,--n-cpu-moe", "N", args.n_cpu_moe,
-              "The experts of the first N layers stay on the CPU; all; or auto, as without it: as "
-              "few as let all layers fit");
+      "-ncmoe,--n-cpu-moe", "N", args.n_cpu_moe,
+      "The experts of the first N layers stay on the CPU; all; or auto (default): as few as "
+      "let all layers fit");
   options.flag("-cmoe,--cpu-moe", args.cpu_moe, "The same as --n-cpu-moe all");
   options.add("-ot,--override-tensor", "PATTERN=DEVICE", args.overrides,
               "The device for the part of a layer (attention, feed-forward, experts) that has a "
@@ -70,9 +70,9 @@ std::string fitting_options(const std::string& path, const LoadOptions& options)
             "devices than the CPU",
             alternative.plan.gpu_layers, alternative.plan.layers + 1);
         break;
-      case Alternative::Kind::spill: text += "; with --spill it runs, slowly, from the file"; break;
+      case Alternative::Kind::spill: text += "; with --spill it runs from the file, slowly"; break;
       case Alternative::Kind::memory:
-        text += fmt::format("; --memory {} and as much free memory would do",
+        text += fmt::format("; it fits with --memory {} if that much memory is free",
                             human_bytes(alternative.options.memory_limit));
         break;
     }

@@ -15,7 +15,7 @@ from program import INFER, ROOT, fails, infer
 
 sys.path.insert(0, str(ROOT))
 
-from tests.models.reference import gguf  # noqa: E402
+from tests.golden.reference import gguf  # noqa: E402
 
 
 @pytest.fixture

@@ -392,7 +392,7 @@ def test_importance_bad_requests(source, tmp_path):
 def test_the_sums_are_those_of_the_activations(tmp_path):
     """The first layer's input is known: the embeddings of the tokens, normalised."""
     np = pytest.importorskip("numpy")
-    from tests.models.reference import gguf
+    from tests.golden.reference import gguf
     source = synth(tmp_path / "f32.gguf", layers=1)
     path = tmp_path / "imatrix.gguf"
     report = imatrix(source, path, "--chunk", 50)

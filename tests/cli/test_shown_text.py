@@ -11,7 +11,7 @@ from program import ROOT, infer
 
 sys.path.insert(0, str(ROOT))
 
-from tests.models.reference import gguf  # noqa: E402
+from tests.golden.reference import gguf  # noqa: E402
 
 # An escape sequence, a carriage return, a C1 control, an override, an isolate, a character of
 # several tokens, a line end and a tab.

@@ -21,8 +21,8 @@ pytest.importorskip("transformers")
 safetensors = pytest.importorskip("safetensors.torch")
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
-from tests.models.reference import from_transformers  # noqa: E402
-from tests.models.reference.model import nmse  # noqa: E402
+from tests.golden.reference import from_transformers  # noqa: E402
+from tests.golden.reference.model import nmse  # noqa: E402
 
 if not os.environ.get("INFER_BIN"):
     pytest.skip("INFER_BIN does not name the program", allow_module_level=True)

@@ -13,7 +13,7 @@ np = pytest.importorskip("numpy")
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.models.reference import gguf  # noqa: E402
+from tests.golden.reference import gguf  # noqa: E402
 
 if not os.environ.get("INFER_BIN"):
     pytest.skip("INFER_BIN does not name the program", allow_module_level=True)

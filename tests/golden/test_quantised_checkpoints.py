@@ -17,7 +17,7 @@ transformers = pytest.importorskip("transformers")
 safetensors = pytest.importorskip("safetensors.torch")
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
-from tests.models.reference.model import nmse  # noqa: E402
+from tests.golden.reference.model import nmse  # noqa: E402
 
 if not os.environ.get("INFER_BIN"):
     pytest.skip("INFER_BIN does not name the program", allow_module_level=True)

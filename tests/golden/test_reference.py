@@ -10,7 +10,7 @@ np = pytest.importorskip("numpy")
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.models.reference.model import Model, nmse  # noqa: E402
+from tests.golden.reference.model import Model, nmse  # noqa: E402
 
 
 def golden():

@@ -19,7 +19,7 @@ from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normaliz
                         pre_tokenizers, processors, trainers)
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
-from tests.models.reference import gguf  # noqa: E402
+from tests.golden.reference import gguf  # noqa: E402
 
 if not os.environ.get("INFER_BIN"):
     pytest.skip("INFER_BIN does not name the program", allow_module_level=True)

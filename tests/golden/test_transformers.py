@@ -16,8 +16,8 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
-from tests.models.reference import from_transformers, gguf  # noqa: E402
-from tests.models.reference.model import Model, nmse  # noqa: E402
+from tests.golden.reference import from_transformers, gguf  # noqa: E402
+from tests.golden.reference.model import Model, nmse  # noqa: E402
 
 LIMIT = 1e-10
 

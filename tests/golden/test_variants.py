@@ -11,8 +11,8 @@ import pytest
 np = pytest.importorskip("numpy")
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
-from tests.models.reference import gguf, make_golden  # noqa: E402
-from tests.models.reference.model import Model, nmse  # noqa: E402
+from tests.golden.reference import gguf, make_golden  # noqa: E402
+from tests.golden.reference.model import Model, nmse  # noqa: E402
 
 if not os.environ.get("INFER_BIN"):
     pytest.skip("INFER_BIN does not name the program", allow_module_level=True)

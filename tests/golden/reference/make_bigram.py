@@ -1,5 +1,5 @@
 """Makes tests/data/bigram.gguf, a trained model whose vocabulary is not the built-in model's:
-python3 -m tests.models.reference.make_bigram
+python3 -m tests.golden.reference.make_bigram
 
 Its pieces are SentencePiece's: single characters, and the beginnings of frequent words. It has
 learnt from tests/data/demo_heldout.txt which piece follows which. Embeddings are one-hot and the

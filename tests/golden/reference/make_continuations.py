@@ -1,5 +1,5 @@
 """Makes tests/data/demo_continuations.json, what the built-in model says in float64:
-python3 -m tests.models.reference.make_continuations
+python3 -m tests.golden.reference.make_continuations
 
 Needs the package `tokenizers`. A prompt is refused here if some token is nearly as likely as the
 best one: 8-bit activations might then choose the other.

@@ -1,5 +1,5 @@
 """Makes the tiny random models of tests/data/golden and their exact logits:
-python3 -m tests.models.reference.make_golden DIRECTORY [NAME…]
+python3 -m tests.golden.reference.make_golden DIRECTORY [NAME…]
 
 Every configuration is awkward on purpose: odd sizes, windows shorter than the sequence, factors
 that are not 1, biases, and RoPE mixes that lie between two pairs.

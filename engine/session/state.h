@@ -1,9 +1,6 @@
 // Sessions in files: tokens and cache pages under a checksum.
 //
-// Little endian: the header of state.cpp; for each kind of pages the first that is there, int64;
-// tokens, int32 each, all bits inverted of those that the model made itself; then the pages, kind
-// by kind, in the canonical layout whatever devices keep them, zero where they hold nothing; last
-// the XXH3-64 of all before. Pages are copied on the engine's thread, a few at a time between
+// state_file.h has the format. Pages are copied on the engine's thread, a few at a time between
 // steps; everything else is done on the caller's.
 #pragma once
 

@@ -99,7 +99,8 @@ std::string calls_of(const Graph& graph, const FusionRules& rules, int32_t begin
     if (call.norm >= 0 && !call.makes_norm) text += "n ";
     for (int32_t n = call.begin(); n < call.end(); ++n) {
       text += n == call.begin() ? "" : " ";
-      text += call.stores(n) ? std::to_string(n) : "(" + std::to_string(n) + ")";
+      const std::string number = std::to_string(n);
+      text += call.stores(n) ? number : '(' + number + ')';
     }
     CHECK(call.fused() == (call.norm >= 0 || call.end() - call.begin() > 1));
   }

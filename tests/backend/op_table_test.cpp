@@ -85,7 +85,7 @@ TEST_CASE("what a device has no operation for stays on the CPU, with the reason"
   CHECK(refused.starts_with("the output stays on cpu"));
   CHECK(refused.find("has no operation 'softcap'") != std::string::npos);
   CHECK(plan->placement.output == 0);
-  CHECK(plan->placement.layers[0] == 1);
+  CHECK(plan->placement.layers[0] == LayerPlace{1, 1, 1});
 
   const std::unique_ptr<Device> alone = cpu.open();
   Device* const list[] = {alone.get()};

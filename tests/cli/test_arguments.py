@@ -166,7 +166,7 @@ def test_the_document_of_flags_is_true():
 
 def test_all_layers_in_words():
     told = infer("eval", "-m", MODEL, "--tokens", 1, "--logits", "-", "-ngl", "all").stderr
-    assert b"-ngl all without a GPU" in told
+    assert b"-ngl all has no effect without a GPU" in told
     for name in ("-ngl", "--gpu-layers", "--n-gpu-layers"):
         assert len(fails(2, "plan", MODEL, name, "some", says="all or auto")) < 200
 

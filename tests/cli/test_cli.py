@@ -114,7 +114,7 @@ def test_an_unknown_device():
 def test_layers_without_a_gpu(tmp_path):
     done = infer("eval", "-m", MODEL, "--tokens", "1,2", "--logits", tmp_path / "out", "-ngl", 3)
     assert done.returncode == 0
-    assert b"-ngl 3 without a GPU" in done.stderr
+    assert b"-ngl 3 has no effect without a GPU" in done.stderr
     fails(2, "plan", "-m", MODEL, "-ngl", "-1")
     fails(2, "plan", "-m", MODEL, "--fallback", "abacus")
     fails(5, "plan", "-m", MODEL, "--device", "abacus", "--fallback", "cpu", says="abacus")

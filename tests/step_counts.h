@@ -39,7 +39,7 @@ struct ModelCounts {
 };
 
 inline ModelCounts count_steps(const std::string& name, Engine& engine) {
-  Engine::Impl& impl = engine.impl();
+  Engine::Impl& impl = EngineAccess::impl(engine);
   StepRecorder recorder(std::max(impl.device().info().threads, 1));
   const auto record = [&](StepRecorder* to) {
     impl.thread->call([&] { impl.scheduler->set_recorder(to); });

@@ -140,7 +140,8 @@ TEST_CASE("C: generated text is split into reasoning, content and calls of tools
   const auto expected = [&] {
     auto parser = OutputParser::create(source, "").value();
     std::vector<OutputEvent> all = parser->push(text).value();
-    for (OutputEvent& event : parser->finish().value()) all.push_back(std::move(event));
+    std::vector<OutputEvent> last = parser->finish().value();
+    for (OutputEvent& event : last) all.push_back(std::move(event));
     return all;
   }();
   REQUIRE(expected.size() >= 3);

@@ -13,7 +13,7 @@ namespace infer {
 namespace {
 
 constexpr uint32_t kNoLimit = CompiledGrammar::kNone;
-constexpr uint32_t kMaxDepth = 1024;
+constexpr uint32_t kMaxRuleDepth = 1024;
 /// Rounds of a repetition of characters from which it is counted instead of written out.
 constexpr uint32_t kCountedFrom = 32;
 
@@ -75,7 +75,7 @@ class Parser : TextCursor {
     for (uint32_t i = 0; i < names_.size() && !builder_.too_large(); ++i) {
       emit(bodies_[i], i, RuleGraph::kStart, RuleGraph::kEnd);
     }
-    return builder_.compile(find_rule("root"), kMaxDepth);
+    return builder_.compile(find_rule("root"), kMaxRuleDepth);
   }
 
  private:

@@ -10,7 +10,7 @@ namespace infer {
 namespace {
 
 /// Nested calls of rules, about three to a container.
-constexpr uint32_t kMaxDepth = 128;
+constexpr uint32_t kMaxSchemaDepth = 128;
 
 }  // namespace
 
@@ -32,7 +32,7 @@ Result<std::shared_ptr<const CompiledGrammar>> SchemaCompiler::compile() {
                                    std::to_string(kMaxSchemaNodes) + " kinds of values");
     }
   }
-  auto compiled = builder_.compile(start, kMaxDepth);
+  auto compiled = builder_.compile(start, kMaxSchemaDepth);
   if (!compiled && compiled.error().code() == StatusCode::invalid_argument) {
     return document_.failure(StatusCode::invalid_argument, document_.root(), "schema",
                              "no value satisfies it within the size limits");

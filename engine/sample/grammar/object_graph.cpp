@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kNone = CompiledGrammar::kNone;
 /// Members that are counted one by one.
-constexpr uint64_t kMaxCounted = 4096;
+constexpr uint64_t kMaxCountedMembers = 4096;
 constexpr size_t kMaxPlaces = 50'000;
 /// Bytes from which on what several names have in common is a rule of its own, so that a version of
 /// the trie takes one call instead of a copy.
@@ -124,7 +124,7 @@ class ObjectGraph {
         size_(members.listed.size()),
         next_required_(size_ + 1, size_) {
     limited_ = members.most < (members.others.empty() ? size_ : UINT64_MAX);
-    if (limited_) most_ = std::min(members.most, kMaxCounted);
+    if (limited_) most_ = std::min(members.most, kMaxCountedMembers);
     for (size_t i = size_; i-- > 0;) {
       next_required_[i] = members.listed[i].required ? i : next_required_[i + 1];
     }

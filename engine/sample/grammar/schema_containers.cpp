@@ -9,7 +9,7 @@ namespace infer {
 namespace {
 
 /// Items that are counted one by one.
-constexpr uint64_t kMaxCounted = 4096;
+constexpr uint64_t kMaxCountedItems = 4096;
 /// Of patternProperties: each subset of them may have names of its own.
 constexpr size_t kMaxPatterns = 6;
 
@@ -24,7 +24,7 @@ Status SchemaCompiler::most_items(const Shape& s, size_t prefix, uint64_t& most)
   if (!rest_said && s.contains.empty()) {
     most = std::min(most, std::max<uint64_t>(prefix, s.min_items));
   }
-  if (s.min_items > kMaxCounted) return refused("minItems", "too large").value();
+  if (s.min_items > kMaxCountedItems) return refused("minItems", "too large").value();
   if (s.contains.size() > 1) {
     return refused("contains", "two of them for one array are not supported").value();
   }
@@ -33,7 +33,7 @@ Status SchemaCompiler::most_items(const Shape& s, size_t prefix, uint64_t& most)
                    "it cannot be guaranteed that items differ, unless maxItems is 1 or less")
         .value();
   }
-  if (most != kUnlimited) most = std::min(most, std::max(kMaxCounted, s.min_items));
+  if (most != kUnlimited) most = std::min(most, std::max(kMaxCountedItems, s.min_items));
   return {};
 }
 

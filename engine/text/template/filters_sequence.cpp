@@ -130,7 +130,7 @@ Result<Value> extreme(Call& call, bool largest) {
 Result<Value> minimum(Call& call) { return extreme(call, false); }
 Result<Value> maximum(Call& call) { return extreme(call, true); }
 
-Result<Value> items(Call& call) {
+Result<Value> items_of(Call& call) {
   if (call.self.is(Kind::undefined)) {
     return call.in.iterator(
         "generator",
@@ -339,7 +339,7 @@ Result<Value> select(Call& call) {
   return call.in.iterator("generator", compute, held);
 }
 
-constexpr Builtin kFilters[] = {
+constexpr Builtin kSequenceFilters[] = {
     {"first", "", first, Cost::own},
     {"last", "", last, Cost::own},
     {"list", "", list},
@@ -348,7 +348,7 @@ constexpr Builtin kFilters[] = {
     {"sum", "attribute? start?", sum},
     {"min", "case_sensitive? attribute?", minimum},
     {"max", "case_sensitive? attribute?", maximum},
-    {"items", "", items, Cost::own},
+    {"items", "", items_of, Cost::own},
     {"unique", "case_sensitive? attribute?", unique},
     {"batch", "linecount fill_with?", batch},
     {"slice", "slices fill_with?", slices},
@@ -364,6 +364,6 @@ constexpr Builtin kFilters[] = {
 
 }  // namespace
 
-std::span<const Builtin> sequence_filters() { return kFilters; }
+std::span<const Builtin> sequence_filters() { return kSequenceFilters; }
 
 }  // namespace infer::jinja

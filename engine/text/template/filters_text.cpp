@@ -289,7 +289,7 @@ Result<Value> to_json(Call& call) {
   return call.in.string(std::move(out));
 }
 
-constexpr Builtin kFilters[] = {
+constexpr Builtin kTextFilters[] = {
     {"upper", "", changed<upper>},
     {"lower", "", changed<lower>},
     {"capitalize", "", changed<capitalize>},
@@ -313,6 +313,6 @@ constexpr Builtin kFilters[] = {
 
 }  // namespace
 
-std::span<const Builtin> text_filters() { return kFilters; }
+std::span<const Builtin> text_filters() { return kTextFilters; }
 
 }  // namespace infer::jinja

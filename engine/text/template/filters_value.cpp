@@ -127,7 +127,7 @@ Result<Value> random_item(Call&) {
   return fail(StatusCode::unsupported, "the filter 'random': equal input gives equal text here");
 }
 
-constexpr Builtin kFilters[] = {
+constexpr Builtin kValueFilters[] = {
     {"abs", "", absolute},
     {"attr", "name", attr},
     {"default", "default_value? boolean?", otherwise, Cost::own},
@@ -143,6 +143,6 @@ constexpr Builtin kFilters[] = {
 
 }  // namespace
 
-std::span<const Builtin> value_filters() { return kFilters; }
+std::span<const Builtin> value_filters() { return kValueFilters; }
 
 }  // namespace infer::jinja

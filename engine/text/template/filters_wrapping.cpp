@@ -156,7 +156,7 @@ Result<Value> word_wrap(Call& call) {
   return in.string(std::move(out));
 }
 
-constexpr Builtin kFilters[] = {
+constexpr Builtin kWrappingFilters[] = {
     {"indent", "width? first? blank?", indent},
     {"truncate", "length? killwords? end? leeway?", truncate},
     {"wordwrap", "width? break_long_words? wrapstring? break_on_hyphens?", word_wrap},
@@ -164,6 +164,6 @@ constexpr Builtin kFilters[] = {
 
 }  // namespace
 
-std::span<const Builtin> wrapping_filters() { return kFilters; }
+std::span<const Builtin> wrapping_filters() { return kWrappingFilters; }
 
 }  // namespace infer::jinja

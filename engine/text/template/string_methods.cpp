@@ -212,7 +212,7 @@ Result<Value> unsupported(Call&) {
   return fail(StatusCode::unsupported, "this method of strings is not supported in templates");
 }
 
-constexpr Builtin kMethods[] = {
+constexpr Builtin kStringMethods[] = {
     {"upper", "", changed<upper>},
     {"lower", "", changed<lower>},
     {"title", "", changed<title>},
@@ -252,6 +252,6 @@ constexpr Builtin kMethods[] = {
 
 }  // namespace
 
-std::span<const Builtin> string_methods() { return kMethods; }
+std::span<const Builtin> string_methods() { return kStringMethods; }
 
 }  // namespace infer::jinja

@@ -217,7 +217,7 @@ Result<Value> split_into_lines(Call& call) {
   return list_of(call, split_lines(call.in.budget(), call.self.text(), call.truth(0)));
 }
 
-constexpr Builtin kMethods[] = {
+constexpr Builtin kSearchMethods[] = {
     {"find", "/sub start? end?", find<false>},
     {"rfind", "/sub start? end?", find<true>},
     {"index", "/sub start? end?", index<false>},
@@ -234,6 +234,6 @@ constexpr Builtin kMethods[] = {
 
 }  // namespace
 
-std::span<const Builtin> string_search_methods() { return kMethods; }
+std::span<const Builtin> string_search_methods() { return kSearchMethods; }
 
 }  // namespace infer::jinja

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,10 +19,12 @@ class TestDevice final : public Device {
   explicit TestDevice(std::string name, const DeviceOptions& options = {1})
       : name_(std::move(name)), cpu_(open_device("cpu", options).value()) {}
 
-  int64_t largest = INT64_MAX;  ///< bytes of a buffer
-  bool visible = true;          ///< its memory, to the host
-  int64_t free = -1;            ///< bytes of memory of its own; −1: the host's
-  int32_t refused_layer = -1;   ///< of which it cannot compute anything
+  int64_t largest = INT64_MAX;                    ///< bytes of a buffer
+  bool visible = true;                            ///< its memory, to the host
+  int64_t free = -1;                              ///< bytes of memory of its own; −1: the host's
+  int32_t refused_layer = -1;                     ///< of which it cannot compute anything
+  bool computes_beside = false;                   ///< while the thread that submits goes on
+  std::function<void(const Segment&)> on_submit;  ///< called when a program of the segment starts
   /// Set from any thread, also when the device is gone: from then on whatever it is asked to do
   /// fails.
   const std::shared_ptr<std::atomic<bool>> lost = std::make_shared<std::atomic<bool>>(false);
@@ -36,6 +40,7 @@ class TestDevice final : public Device {
     return info;
   }
   Ceilings measure_ceilings() override { return {}; }
+  bool asynchronous() const override { return computes_beside; }
   Status capability(const Graph& graph, const Node& node) const override {
     if (refused_layer >= 0 && node.unit.layer == refused_layer) {
       return {StatusCode::unsupported, "not this layer"};
@@ -65,7 +70,7 @@ class TestDevice final : public Device {
   }
   Result<std::unique_ptr<Program>> compile(const CompileSpec& spec) override {
     INFER_CHECK_R(alive());
-    auto program = std::make_unique<TestProgram>(*this);
+    auto program = std::make_unique<TestProgram>(*this, spec.segment);
     INFER_TRY(program->on_cpu, cpu_->compile(spec));
     return program;
   }
@@ -87,13 +92,21 @@ class TestDevice final : public Device {
 
  private:
   struct TestProgram final : Program {
-    explicit TestProgram(const TestDevice& on) : device(on) {}
-    Status run(const Bindings& bindings) override {
+    TestProgram(const TestDevice& on, const Segment& of) : device(on), segment(of) {}
+    ~TestProgram() override { static_cast<void>(wait()); }
+    Status submit(const Bindings& bindings) override {
       INFER_CHECK(device.alive());
-      return on_cpu->run(bindings);
+      if (device.on_submit) device.on_submit(segment);
+      if (!device.computes_beside) return on_cpu->run(bindings);
+      running = std::async(std::launch::async, [this, bindings] { return on_cpu->run(bindings); });
+      return {};
     }
+    Status wait() override { return running.valid() ? running.get() : Status(); }
+
     const TestDevice& device;
+    Segment segment;
     std::unique_ptr<Program> on_cpu;
+    std::future<Status> running;
   };
 
   Status alive() const {

@@ -30,6 +30,7 @@ class VulkanDevice final : public Device {
   DeviceInfo info() const override;
   Ceilings measure_ceilings() override;
   Status capability(const Graph& graph, const Node& node) const override;
+  bool asynchronous() const override { return true; }
   bool two_classes() const override { return tuning_.matrices; }
   int64_t packed_bytes(const TensorDesc& desc) const override;
   int64_t scratch_bytes(const Segment& segment) const override;

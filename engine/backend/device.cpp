@@ -17,6 +17,11 @@ const char* purpose_name(Purpose purpose) {
   return "unknown";
 }
 
+Status Program::run(const Bindings& bindings) {
+  INFER_CHECK(submit(bindings));
+  return wait();
+}
+
 Result<std::unique_ptr<Device>> open_device(const std::string& name, const DeviceOptions& options) {
   const size_t colon = name.find(':');
   const std::string backend_name = name.substr(0, colon);

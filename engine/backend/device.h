@@ -77,7 +77,7 @@ struct MemoryRef {
   int64_t offset = 0;        ///< bytes
 };
 
-/// The inputs of one run. The caller keeps all of them valid until run() returns.
+/// The inputs of one run. The caller keeps all of them valid until Program::wait() returns.
 struct Bindings {
   int64_t rows = 0;     ///< tokens of this step, at most Graph::max_rows()
   int64_t outputs = 0;  ///< rows whose results are wanted, at most Graph::max_outputs()
@@ -97,8 +97,14 @@ struct Bindings {
 class Program {
  public:
   virtual ~Program() = default;
-  /// Runs the segment and returns when its results can be read. Errors: device, out_of_memory.
-  virtual Status run(const Bindings& bindings) = 0;
+  /// Starts a run. The programs of a device run in the order in which they are submitted. Until
+  /// wait() returns, nothing else uses the memory of the run's inputs and results, apart from later
+  /// programs of the same device. Errors: device, out_of_memory; then there is no run to wait for.
+  virtual Status submit(const Bindings& bindings) = 0;
+  /// Returns when the run is done and its results can be read. Errors: device, out_of_memory.
+  virtual Status wait() = 0;
+  /// Both.
+  Status run(const Bindings& bindings);
 };
 
 struct CompileSpec {
@@ -131,6 +137,10 @@ class Device {
   /// The threads of a CPU. Others may use them while no program of the device runs. Null if the
   /// device is not a CPU.
   virtual ThreadPool* threads() const { return nullptr; }
+
+  /// True if Program::submit() returns while the device still computes; false if it computes
+  /// before it returns.
+  virtual bool asynchronous() const { return false; }
 
   /// Ok if the device can run the node; otherwise unsupported, with the reason.
   virtual Status capability(const Graph& graph, const Node& node) const = 0;

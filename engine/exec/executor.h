@@ -45,6 +45,9 @@ struct CompiledSegment {
   int32_t device = 0;
   int32_t begin = 0;  ///< first node
   std::vector<Arrival> arrivals;
+  /// The next segment needs nothing of this one, and its device computes while the host runs this
+  /// one: it is submitted first.
+  bool next_goes_first = false;
 };
 
 /// A graph and the programs that compute it, in order.
@@ -136,6 +139,9 @@ class Executor {
   Result<CompiledStep> compile(int64_t rows, Roles roles);
   Roles roles_of(const StepBatch& batch) const;
   Status run_segments(CompiledStep& step, const Bindings& bindings);
+  Status submit(CompiledSegment& segment, const Bindings& bindings);
+  Status finish(int32_t device);
+  Status finish_all();
   Status bring(const CompiledStep& step, const CompiledSegment& segment, const Bindings& bindings);
   Status show(const CompiledStep& step, const CompiledSegment& segment, const Bindings& bindings);
   Result<TensorRef> fetch(const CompiledStep& step, int32_t device, ValueId id,
@@ -157,6 +163,7 @@ class Executor {
   PlanRequest request_;
   Placement placement_;
   std::vector<OnDevice> on_;                     ///< by device
+  std::vector<std::vector<Program*>> running_;   ///< by device: submitted and not waited for
   std::vector<RopeAngles> ropes_;                ///< by RoPE kind
   std::vector<std::vector<float>> rope_tables_;  ///< by RoPE kind, of the step
   std::vector<float> logits_;                    ///< copy, if the host cannot read them in place

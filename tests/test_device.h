@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <future>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,6 +24,8 @@ class TestDevice final : public Device {
   bool visible = true;                            ///< its memory, to the host
   int64_t free = -1;                              ///< bytes of memory of its own; −1: the host's
   int32_t refused_layer = -1;                     ///< of which it cannot compute anything
+  bool searches = false;                          ///< finds the largest values of rows
+  int64_t searched = 0;                           ///< how often it did
   bool computes_beside = false;                   ///< while the thread that submits goes on
   std::function<void(const Segment&)> on_submit;  ///< called when a program of the segment starts
   /// Set from any thread, also when the device is gone: from then on whatever it is asked to do
@@ -80,6 +83,24 @@ class TestDevice final : public Device {
   Status read(const MemoryRef& from, std::span<std::byte> to) override {
     INFER_CHECK(alive());
     return cpu_->read(from, to);
+  }
+  bool finds_largest() const override { return searches; }
+  Status near_largest(const MemoryRef& values, int64_t columns, int64_t rows, float reach,
+                      std::vector<std::vector<IndexedValue>>& found) override {
+    INFER_CHECK(alive());
+    ++searched;
+    const auto* row = reinterpret_cast<const float*>(cpu_->view(values));
+    found.assign(static_cast<size_t>(rows), {});
+    for (std::vector<IndexedValue>& list : found) {
+      float best = -std::numeric_limits<float>::infinity();
+      for (int64_t i = 0; i < columns; ++i) best = row[i] > best ? row[i] : best;
+      for (int64_t i = columns; i-- > 0;) {
+        if (row[i] >= best - reach) list.push_back({static_cast<int32_t>(i), row[i]});
+      }
+      if (static_cast<int64_t>(list.size()) > kMostListed) list.clear();
+      row += columns;
+    }
+    return {};
   }
   Status write(std::span<const std::byte> from, const MemoryRef& to) override {
     INFER_CHECK(alive());

@@ -61,6 +61,12 @@ struct Ceilings {
   double prompt_mac_g_s = 0;
 };
 
+/// A value of a row and its index there.
+struct IndexedValue {
+  int32_t index;
+  float value;
+};
+
 /// Device memory. The destructor frees it and lowers Device::allocated().
 class Buffer {
  public:
@@ -189,6 +195,15 @@ class Device {
   }
   /// Copies from the device to the host. Like write() and copy() it returns when the copy is done.
   virtual Status read(const MemoryRef& from, std::span<std::byte> to) = 0;
+  /// True if near_largest() works here and moves less than read() would.
+  virtual bool finds_largest() const { return false; }
+  /// Finds in each row of f32 values [columns, 1, rows] those that are at most `reach` (finite, 0
+  /// or more) below the row's largest. Sets found[row] to them, in any order; to nothing if they
+  /// are more than the device lists (at least kMostListed), or the row has no number. Errors: those
+  /// of read(); unsupported unless finds_largest().
+  virtual Status near_largest(const MemoryRef& values, int64_t columns, int64_t rows, float reach,
+                              std::vector<std::vector<IndexedValue>>& found);
+  static constexpr int64_t kMostListed = 256;
   /// Copies from the host to the device.
   virtual Status write(std::span<const std::byte> from, const MemoryRef& to) = 0;
   /// Copies within the device. The two ranges must not overlap.

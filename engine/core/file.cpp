@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <optional>
 #include <system_error>
 
 namespace infer {
@@ -31,6 +32,16 @@ struct MemoryFiles {
 MemoryFiles& memory_files() {
   static MemoryFiles files;
   return files;
+}
+
+/// The bytes of a path that memory_file() gave.
+std::optional<std::span<const std::byte>> in_memory(std::string_view path) {
+  if (!path.starts_with(kMemory)) return std::nullopt;
+  MemoryFiles& files = memory_files();
+  const std::lock_guard lock(files.mutex);
+  const auto found = files.by_path.find(path);
+  if (found == files.by_path.end()) return std::nullopt;
+  return found->second;
 }
 
 Status check_writers(const std::string& path, const struct stat& info) {
@@ -70,18 +81,13 @@ std::string memory_file(std::string_view name, std::span<const std::byte> bytes)
   return path;
 }
 
-bool is_memory_path(std::string_view path) { return path.starts_with(kMemory); }
+bool is_memory_path(std::string_view path) { return in_memory(path).has_value(); }
 
 Result<File> File::open(const std::string& path) {
-  if (is_memory_path(path)) {
-    MemoryFiles& files = memory_files();
-    const std::lock_guard lock(files.mutex);
-    // Otherwise it may be a file whose name begins so.
-    if (const auto found = files.by_path.find(path); found != files.by_path.end()) {
-      File file(-1, path, found->second.size());
-      file.memory_ = found->second.data();
-      return file;
-    }
+  if (const auto bytes = in_memory(path)) {
+    File file(-1, path, bytes->size());
+    file.memory_ = bytes->data();
+    return file;
   }
   File file(-1, path, 0);  // first what may throw, so that nothing stays open
   // Without O_NONBLOCK, opening a pipe would wait for a writer.

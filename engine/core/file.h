@@ -21,7 +21,7 @@ std::string printable(std::string_view text);
 /// Gives bytes in memory a path, "memory:" and the name, that File::open() takes. The bytes stay as
 /// they are until the process ends. The same name again means the new bytes. Any thread.
 std::string memory_file(std::string_view name, std::span<const std::byte> bytes);
-/// Whether a path is one of these.
+/// True if memory_file() gave this path.
 bool is_memory_path(std::string_view path);
 
 /// A regular file or bytes in memory (memory_file()), open for reading. Reads are safe from several

@@ -35,6 +35,7 @@ void StepBatch::clear() {
   sequences.clear();
   output_rows.clear();
   generated = 0;
+  needed = {};
 }
 
 Result<CompiledStep*> ProgramCache::get(int64_t rows, Roles roles) {
@@ -245,8 +246,9 @@ Result<CompiledStep> Executor::compile(int64_t rows, Roles roles) {
               devices_[d]->compile(
                   {placed.segment, step.memory[d], {on_[d].scratch.get(), 0}, spilled_ && d == 0}));
   }
-  const ValueId output = step.graph->storage(step.graph->outputs().front());
-  step.output_device = maker[static_cast<size_t>(output)];
+  for (const ValueId id : step.graph->outputs()) {
+    step.output_devices.push_back(maker[static_cast<size_t>(step.graph->storage(id))]);
+  }
   return step;
 }
 
@@ -427,22 +429,19 @@ Result<std::span<const float>> Executor::run(const StepBatch& batch, StepRecorde
     return tl::unexpected(std::move(status));
   }
   if (recorder != nullptr) recorder->end_part(StepPart::compute);
-  INFER_TRY(const std::span<const float> logits, read_logits(*step, outputs));
+  INFER_TRY(const std::span<const float> logits, read_logits(*step, outputs, batch.needed));
   if (recorder != nullptr) recorder->end_part(StepPart::results);
   return logits;
 }
 
-Result<std::span<const float>> Executor::read_logits(const CompiledStep& step, int64_t outputs) {
-  const auto count = static_cast<size_t>(outputs * model_.info().vocabulary);
-  if (count == 0) return std::span<const float>();
-  const auto d = static_cast<size_t>(step.output_device);
-  const MemoryRef& at = step.memory[d][static_cast<size_t>(step.graph->outputs().front())];
-  if (const std::byte* seen = devices_[d]->view(at); seen != nullptr) {
-    return std::span(reinterpret_cast<const float*>(seen), count);
-  }
-  logits_.resize(count);
-  INFER_CHECK_R(devices_[d]->read(at, std::as_writable_bytes(std::span(logits_))));
-  return std::span<const float>(logits_);
+Result<std::span<const float>> Executor::read_logits(const CompiledStep& step, int64_t outputs,
+                                                     const LogitsNeeded& needed) {
+  const ValueId id = step.graph->output("logits");
+  const std::vector<ValueId>& all = step.graph->outputs();
+  const auto d = static_cast<size_t>(
+      step.output_devices[static_cast<size_t>(std::ranges::find(all, id) - all.begin())]);
+  return reader_.read(*devices_[d], step.memory[d][static_cast<size_t>(id)],
+                      model_.info().vocabulary, outputs, needed);
 }
 
 }  // namespace infer

@@ -19,10 +19,11 @@ std::vector<int32_t> text(const std::string& path, LoadOptions options) {
   const std::unique_ptr<Engine> engine = Engine::load(path, options).value();
   const std::unique_ptr<Session> session = engine->open_session().value();
   std::vector<int32_t> tokens;
-  const auto done = session->generate(test::kPrompt, test::sampled(24), [&](int32_t token, std::string_view) {
-    tokens.push_back(token);
-    return true;
-  });
+  const auto done =
+      session->generate(test::kPrompt, test::sampled(24), [&](int32_t token, std::string_view) {
+        tokens.push_back(token);
+        return true;
+      });
   REQUIRE(done.has_value());
   return tokens;
 }

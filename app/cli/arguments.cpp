@@ -286,9 +286,9 @@ void choose_model(ModelArgs& args) {
 
 void choose_model_silently(ModelArgs& args) {
   if (!args.path.empty()) return;
-  args.path = must(demo::model_path());
+  args.path = demo::model_path();
   if (std::ranges::count(args.load.drafters, "model") > 0 && args.load.draft_model.empty()) {
-    args.load.draft_model = must(demo::draft_path());
+    args.load.draft_model = demo::draft_path();
   }
 }
 

@@ -4,13 +4,10 @@
 
 #include <string>
 
-#include "infer/status.hpp"
-
 namespace infer::demo {
 
-/// A path from which the library reads the model, valid as long as the process. Fails with io where
-/// the system has no files in memory.
-Result<std::string> model_path();
-Result<std::string> draft_path();
+/// A path from which the library reads the model (memory_model()).
+std::string model_path();
+std::string draft_path();
 
 }  // namespace infer::demo

@@ -40,7 +40,9 @@ class CpuProgram final : public Program {
     if (spec.spill) plan_spill(spec.memory);
   }
 
-  Status run(const Bindings& bindings) override {
+  Status wait() override { return {}; }
+
+  Status submit(const Bindings& bindings) override {
     for (Call& call : calls_) {
       bind(call.inputs, call.input_operands, bindings);
       bind(call.outputs, call.output_operands, bindings);

@@ -48,6 +48,9 @@ struct GluConstants {
 struct KvStoreConstants {
   uint32_t type;  ///< cache_type()
 };
+struct NearLargestConstants {
+  uint32_t listed;  ///< 1: the second pass
+};
 struct WorkgroupConstants {
   uint32_t workgroup;
 };

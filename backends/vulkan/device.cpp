@@ -89,6 +89,7 @@ Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index, bool exact,
             RawBuffer::create(*device->context_, static_cast<int64_t>(bytes.size()), 0,
                               VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT));
   INFER_CHECK_R(device->transfer_->write(bytes, {device->tables_->handle(), 0}));
+  device->near_largest_ = std::make_unique<NearLargest>(*device->context_, *device->pipelines_);
   return device;
 }
 
@@ -165,6 +166,13 @@ Result<std::unique_ptr<Program>> VulkanDevice::compile(const CompileSpec& spec) 
 
 Status VulkanDevice::read(const MemoryRef& from, std::span<std::byte> to) {
   return transfer_->read(place_of(from), to);
+}
+
+Status VulkanDevice::near_largest(const MemoryRef& values, int64_t columns, int64_t rows,
+                                  float reach, std::vector<std::vector<IndexedValue>>& found) {
+  const auto base = reinterpret_cast<uintptr_t>(values.buffer->address());
+  return near_largest_->find(base + static_cast<VkDeviceAddress>(values.offset), columns, rows,
+                             reach, found);
 }
 
 Status VulkanDevice::write(std::span<const std::byte> from, const MemoryRef& to) {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "backends/vulkan/memory.h"
+#include "backends/vulkan/near_largest.h"
 #include "backends/vulkan/op.h"
 #include "backends/vulkan/pipelines.h"
 #include "backends/vulkan/transfer.h"
@@ -30,6 +31,7 @@ class VulkanDevice final : public Device {
   DeviceInfo info() const override;
   Ceilings measure_ceilings() override;
   Status capability(const Graph& graph, const Node& node) const override;
+  bool asynchronous() const override { return true; }
   bool two_classes() const override { return tuning_.matrices; }
   int64_t packed_bytes(const TensorDesc& desc) const override;
   int64_t scratch_bytes(const Segment& segment) const override;
@@ -42,6 +44,9 @@ class VulkanDevice final : public Device {
   std::unique_ptr<Buffer> adopt(const TensorDesc& desc, std::span<const std::byte> bytes) override;
   Result<std::unique_ptr<Program>> compile(const CompileSpec& spec) override;
   Status read(const MemoryRef& from, std::span<std::byte> to) override;
+  bool finds_largest() const override { return tuning_.near_largest; }
+  Status near_largest(const MemoryRef& values, int64_t columns, int64_t rows, float reach,
+                      std::vector<std::vector<IndexedValue>>& found) override;
   Status write(std::span<const std::byte> from, const MemoryRef& to) override;
   Status copy(const MemoryRef& from, const MemoryRef& to, int64_t bytes) override;
 
@@ -59,6 +64,7 @@ class VulkanDevice final : public Device {
   std::unique_ptr<Transfer> transfer_;
   std::unique_ptr<Pipelines> pipelines_;
   std::unique_ptr<RawBuffer> tables_;  ///< tables.h
+  std::unique_ptr<NearLargest> near_largest_;
   std::atomic<int64_t> allocated_[kPurposeCount]{};
 };
 

@@ -54,7 +54,8 @@ Tuning Tuning::of(const PhysicalDevice& device) {
     tuning.handed = true;
     tuning.split_rows = 0;
     tuning.tile = false;
-    tuning.matrices = false;  // it has no instruction for them
+    tuning.near_largest = false;  // its memory is as near to the host
+    tuning.matrices = false;      // it has no instruction for them
     tuning.matrix_tile = 32;
     tuning.matrix_own_rows = tuning.matrix_own_columns = 16;
     tuning.handed_keys = device.subgroup >= 4 && device.subgroup <= 16;

@@ -32,6 +32,7 @@ struct Tuning {
   /// Above this many columns, products use tiles in shared memory (if `tile`).
   int64_t vector_columns = 16;
   bool tile = true;
+  bool near_largest = true;  ///< the device finds the logits that matter (Device::near_largest)
   bool fuse = true;
   bool integer = false;  ///< activations are rounded to bytes if the type has such a shader
   /// Tokens of prompts have a numeric class of their own (Roles): their products use cooperative

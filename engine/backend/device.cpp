@@ -17,6 +17,16 @@ const char* purpose_name(Purpose purpose) {
   return "unknown";
 }
 
+Status Program::run(const Bindings& bindings) {
+  INFER_CHECK(submit(bindings));
+  return wait();
+}
+
+Status Device::near_largest(const MemoryRef&, int64_t, int64_t, float,
+                            std::vector<std::vector<IndexedValue>>&) {
+  return error(StatusCode::unsupported, "{} does not search rows of values", info().name);
+}
+
 Result<std::unique_ptr<Device>> open_device(const std::string& name, const DeviceOptions& options) {
   const size_t colon = name.find(':');
   const std::string backend_name = name.substr(0, colon);

@@ -61,6 +61,12 @@ struct Ceilings {
   double prompt_mac_g_s = 0;
 };
 
+/// A value of a row and its index there.
+struct IndexedValue {
+  int32_t index;
+  float value;
+};
+
 /// Device memory. The destructor frees it and lowers Device::allocated().
 class Buffer {
  public:
@@ -77,7 +83,7 @@ struct MemoryRef {
   int64_t offset = 0;        ///< bytes
 };
 
-/// The inputs of one run. The caller keeps all of them valid until run() returns.
+/// The inputs of one run. The caller keeps all of them valid until Program::wait() returns.
 struct Bindings {
   int64_t rows = 0;     ///< tokens of this step, at most Graph::max_rows()
   int64_t outputs = 0;  ///< rows whose results are wanted, at most Graph::max_outputs()
@@ -97,8 +103,14 @@ struct Bindings {
 class Program {
  public:
   virtual ~Program() = default;
-  /// Runs the segment and returns when its results can be read. Errors: device, out_of_memory.
-  virtual Status run(const Bindings& bindings) = 0;
+  /// Starts a run. The programs of a device run in the order in which they are submitted. Until
+  /// wait() returns, nothing else uses the memory of the run's inputs and results, apart from later
+  /// programs of the same device. Errors: device, out_of_memory; then there is no run to wait for.
+  virtual Status submit(const Bindings& bindings) = 0;
+  /// Returns when the run is done and its results can be read. Errors: device, out_of_memory.
+  virtual Status wait() = 0;
+  /// Both.
+  Status run(const Bindings& bindings);
 };
 
 struct CompileSpec {
@@ -131,6 +143,10 @@ class Device {
   /// The threads of a CPU. Others may use them while no program of the device runs. Null if the
   /// device is not a CPU.
   virtual ThreadPool* threads() const { return nullptr; }
+
+  /// True if Program::submit() returns while the device still computes; false if it computes
+  /// before it returns.
+  virtual bool asynchronous() const { return false; }
 
   /// Ok if the device can run the node; otherwise unsupported, with the reason.
   virtual Status capability(const Graph& graph, const Node& node) const = 0;
@@ -179,6 +195,15 @@ class Device {
   }
   /// Copies from the device to the host. Like write() and copy() it returns when the copy is done.
   virtual Status read(const MemoryRef& from, std::span<std::byte> to) = 0;
+  /// True if near_largest() works here and moves less than read() would.
+  virtual bool finds_largest() const { return false; }
+  /// Finds in each row of f32 values [columns, 1, rows] those that are at most `reach` (finite, 0
+  /// or more) below the row's largest. Sets found[row] to them, in any order; to nothing if they
+  /// are more than the device lists (at least kMostListed), or the row has no number. Errors: those
+  /// of read(); unsupported unless finds_largest().
+  virtual Status near_largest(const MemoryRef& values, int64_t columns, int64_t rows, float reach,
+                              std::vector<std::vector<IndexedValue>>& found);
+  static constexpr int64_t kMostListed = 256;
   /// Copies from the host to the device.
   virtual Status write(std::span<const std::byte> from, const MemoryRef& to) = 0;
   /// Copies within the device. The two ranges must not overlap.

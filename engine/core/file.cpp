@@ -7,6 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <optional>
 #include <system_error>
 
 namespace infer {
@@ -16,6 +20,29 @@ constexpr size_t kMaxReadBytes = size_t{1} << 30;      // Linux moves a little u
 constexpr uint64_t kMaxFileBytes = uint64_t{1} << 56;  // element counts stay well inside int64_t
 
 std::string reason(int code) { return std::generic_category().message(code); }
+
+constexpr std::string_view kMemory = "memory:";
+
+/// Bytes in memory by path.
+struct MemoryFiles {
+  std::mutex mutex;
+  std::map<std::string, std::span<const std::byte>, std::less<>> by_path;
+};
+
+MemoryFiles& memory_files() {
+  static MemoryFiles files;
+  return files;
+}
+
+/// The bytes of a path that memory_file() gave.
+std::optional<std::span<const std::byte>> in_memory(std::string_view path) {
+  if (!path.starts_with(kMemory)) return std::nullopt;
+  MemoryFiles& files = memory_files();
+  const std::lock_guard lock(files.mutex);
+  const auto found = files.by_path.find(path);
+  if (found == files.by_path.end()) return std::nullopt;
+  return found->second;
+}
 
 Status check_writers(const std::string& path, const struct stat& info) {
   if (info.st_uid != ::geteuid() && info.st_uid != 0) {
@@ -46,7 +73,22 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string memory_file(std::string_view name, std::span<const std::byte> bytes) {
+  std::string path = std::string(kMemory) + std::string(name);
+  MemoryFiles& files = memory_files();
+  const std::lock_guard lock(files.mutex);
+  files.by_path[path] = bytes;
+  return path;
+}
+
+bool is_memory_path(std::string_view path) { return in_memory(path).has_value(); }
+
 Result<File> File::open(const std::string& path) {
+  if (const auto bytes = in_memory(path)) {
+    File file(-1, path, bytes->size());
+    file.memory_ = bytes->data();
+    return file;
+  }
   File file(-1, path, 0);  // first what may throw, so that nothing stays open
   // Without O_NONBLOCK, opening a pipe would wait for a writer.
   file.fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -74,6 +116,7 @@ File::~File() {
 }
 
 Status File::written_by_user() const {
+  if (memory_ != nullptr) return {};
   struct stat info {};
   if (fstat(fd_, &info) != 0) {
     return error(StatusCode::io, "{}: cannot examine: {}", path_, reason(errno));
@@ -91,6 +134,10 @@ Status File::read_at(uint64_t offset, std::span<std::byte> out) const {
   if (offset > size_ || out.size() > size_ - offset) {
     return error(StatusCode::bad_file, "{}: {} bytes at byte {} are beyond its end at {}", path_,
                  out.size(), offset, size_);
+  }
+  if (memory_ != nullptr) {
+    std::memcpy(out.data(), memory_ + offset, out.size());
+    return {};
   }
   while (!out.empty()) {
     const ssize_t got =
@@ -115,6 +162,7 @@ MappedFile::~MappedFile() {
 }
 
 Result<const std::byte*> MappedFile::mapping() const {
+  if (file_.memory() != nullptr) return file_.memory();
   const std::lock_guard lock(mutex_);
   if (mapping_ == nullptr) {
     void* address =

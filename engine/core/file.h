@@ -18,17 +18,30 @@ namespace infer {
 /// 80 characters.
 std::string printable(std::string_view text);
 
-/// A regular file, open for reading. Reads are safe from several threads.
+/// Gives bytes in memory a path, "memory:" and the name, that File::open() takes. The bytes stay as
+/// they are until the process ends. The same name again means the new bytes. Any thread.
+std::string memory_file(std::string_view name, std::span<const std::byte> bytes);
+/// True if memory_file() gave this path.
+bool is_memory_path(std::string_view path);
+
+/// A regular file or bytes in memory (memory_file()), open for reading. Reads are safe from several
+/// threads.
 class File {
  public:
   /// not_found, io, or bad_file where the path is something other than a regular file.
   static Result<File> open(const std::string& path);
   File(File&& other) noexcept
-      : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)), size_(other.size_) {}
+      : fd_(std::exchange(other.fd_, -1)),
+        path_(std::move(other.path_)),
+        size_(other.size_),
+        memory_(other.memory_) {}
   File& operator=(File&&) = delete;
   ~File();
 
+  /// −1 if the bytes are in memory.
   int fd() const { return fd_; }
+  /// The bytes if they are in memory, otherwise null.
+  const std::byte* memory() const { return memory_; }
   const std::string& path() const { return path_; }
   /// Bytes, when it was opened.
   uint64_t size() const { return size_; }
@@ -47,9 +60,11 @@ class File {
   int fd_;
   std::string path_;
   uint64_t size_;
+  const std::byte* memory_ = nullptr;
 };
 
-/// A file, mapped when first asked for. Safe from several threads.
+/// A file, mapped when first asked for; bytes in memory are used where they are. Safe from several
+/// threads.
 class MappedFile {
  public:
   explicit MappedFile(File file) : file_(std::move(file)) {}

@@ -35,6 +35,7 @@ void StepBatch::clear() {
   sequences.clear();
   output_rows.clear();
   generated = 0;
+  needed = {};
 }
 
 Result<CompiledStep*> ProgramCache::get(int64_t rows, Roles roles) {
@@ -61,6 +62,7 @@ Executor::Executor(const Model& model, const WeightTable& weights, std::span<Dev
       request_(request),
       placement_(plan.placement),
       on_(devices.size()),
+      running_(devices.size()),
       two_classes_(roles_of_programs(devices).size() > 1),
       spilled_(plan.spilled),
       programs_([this](int64_t rows, Roles roles) { return compile(rows, roles); }) {}
@@ -208,12 +210,15 @@ Result<CompiledStep> Executor::compile(int64_t rows, Roles roles) {
     }
   }
   std::vector<int32_t> maker(values.size(), -1);  // device, by ValueId
+  std::vector<size_t> made_by(values.size(), 0);  // segment, by ValueId
   std::vector<std::vector<bool>> there(devices_.size(), std::vector<bool>(values.size(), false));
   for (const PlacedSegment& placed : segments) {
     const auto d = static_cast<size_t>(placed.device);
+    const size_t number = step.segments.size();
     CompiledSegment& made = step.segments.emplace_back();
     made.device = placed.device;
     made.begin = placed.segment.begin;
+    bool needs_last = false;
     for (const Node& node : placed.segment.nodes()) {
       for (const ValueId id : node.inputs) {
         if (id == kNoValue) continue;
@@ -221,16 +226,29 @@ Result<CompiledStep> Executor::compile(int64_t rows, Roles roles) {
         const int32_t from = maker[static_cast<size_t>(storage)];
         if (from < 0 || from == placed.device || there[d][static_cast<size_t>(storage)]) continue;
         there[d][static_cast<size_t>(storage)] = true;
+        needs_last = needs_last || made_by[static_cast<size_t>(storage)] + 1 == number;
         made.arrivals.push_back({storage, from});
       }
-      for (const ValueId id : node.outputs) maker[static_cast<size_t>(id)] = placed.device;
+      for (const ValueId id : node.outputs) {
+        maker[static_cast<size_t>(id)] = placed.device;
+        made_by[static_cast<size_t>(id)] = number;
+      }
+    }
+    if (number > 0 && !needs_last && !request_.observed) {
+      CompiledSegment& last = step.segments[number - 1];
+      const auto asynchronous = [&](const CompiledSegment& segment) {
+        return devices_[static_cast<size_t>(segment.device)]->asynchronous();
+      };
+      last.next_goes_first =
+          last.device != made.device && !asynchronous(last) && asynchronous(made);
     }
     INFER_TRY(made.program,
               devices_[d]->compile(
                   {placed.segment, step.memory[d], {on_[d].scratch.get(), 0}, spilled_ && d == 0}));
   }
-  const ValueId output = step.graph->storage(step.graph->outputs().front());
-  step.output_device = maker[static_cast<size_t>(output)];
+  for (const ValueId id : step.graph->outputs()) {
+    step.output_devices.push_back(maker[static_cast<size_t>(step.graph->storage(id))]);
+  }
   return step;
 }
 
@@ -240,13 +258,45 @@ void Executor::release() {
   devices_.clear();
 }
 
-Status Executor::run_segments(CompiledStep& step, const Bindings& bindings) {
-  for (const CompiledSegment& segment : step.segments) {
-    INFER_CHECK(bring(step, segment, bindings));
-    if (request_.observed && observer_) INFER_CHECK(show(step, segment, bindings));
-    INFER_CHECK(segment.program->run(bindings));
-  }
+Status Executor::submit(CompiledSegment& segment, const Bindings& bindings) {
+  INFER_CHECK(segment.program->submit(bindings));
+  running_[static_cast<size_t>(segment.device)].push_back(segment.program.get());
   return {};
+}
+
+/// Waits for all programs of a device; returns the first failure.
+Status Executor::finish(int32_t device) {
+  Status first;
+  for (Program* program : running_[static_cast<size_t>(device)]) {
+    if (Status status = program->wait(); first.ok()) first = std::move(status);
+  }
+  running_[static_cast<size_t>(device)].clear();
+  return first;
+}
+
+Status Executor::finish_all() {
+  Status first;
+  for (size_t d = 0; d < running_.size(); ++d) {
+    if (Status status = finish(static_cast<int32_t>(d)); first.ok()) first = std::move(status);
+  }
+  return first;
+}
+
+Status Executor::run_segments(CompiledStep& step, const Bindings& bindings) {
+  const bool observed = request_.observed && observer_;
+  for (size_t s = 0; s < step.segments.size(); ++s) {
+    CompiledSegment& segment = step.segments[s];
+    // Before the next one runs: its results may lie where these values do.
+    INFER_CHECK(bring(step, segment, bindings));
+    if (segment.next_goes_first) {
+      CompiledSegment& next = step.segments[++s];
+      INFER_CHECK(bring(step, next, bindings));
+      INFER_CHECK(submit(next, bindings));
+    }
+    if (observed) INFER_CHECK(show(step, segment, bindings));
+    INFER_CHECK(submit(segment, bindings));
+  }
+  return finish_all();
 }
 
 /// Copies what other devices made for a segment: the rows of this step.
@@ -259,6 +309,8 @@ Status Executor::bring(const CompiledStep& step, const CompiledSegment& segment,
     if (value.rows == Rows::tokens) desc.shape[2] = bindings.rows;
     if (desc.elements() == 0) continue;
     const auto bytes = static_cast<size_t>(desc.extent_bytes());
+    INFER_CHECK(finish(from));
+    INFER_CHECK(finish(segment.device));
     Device& source = *devices_[static_cast<size_t>(from)];
     Device& target = *devices_[static_cast<size_t>(segment.device)];
     const MemoryRef& at = step.memory[static_cast<size_t>(from)][static_cast<size_t>(id)];
@@ -371,24 +423,25 @@ Result<std::span<const float>> Executor::run(const StepBatch& batch, StepRecorde
   }
   const Bindings bindings{batch.rows(), outputs,  step->pointers,
                           batch.pages,  recorder, batch.generated};
-  INFER_CHECK_R(run_segments(*step, bindings));
+  if (Status status = run_segments(*step, bindings); !status.ok()) {
+    // Nothing may still read the inputs.
+    static_cast<void>(finish_all());
+    return tl::unexpected(std::move(status));
+  }
   if (recorder != nullptr) recorder->end_part(StepPart::compute);
-  INFER_TRY(const std::span<const float> logits, read_logits(*step, outputs));
+  INFER_TRY(const std::span<const float> logits, read_logits(*step, outputs, batch.needed));
   if (recorder != nullptr) recorder->end_part(StepPart::results);
   return logits;
 }
 
-Result<std::span<const float>> Executor::read_logits(const CompiledStep& step, int64_t outputs) {
-  const auto count = static_cast<size_t>(outputs * model_.info().vocabulary);
-  if (count == 0) return std::span<const float>();
-  const auto d = static_cast<size_t>(step.output_device);
-  const MemoryRef& at = step.memory[d][static_cast<size_t>(step.graph->outputs().front())];
-  if (const std::byte* seen = devices_[d]->view(at); seen != nullptr) {
-    return std::span(reinterpret_cast<const float*>(seen), count);
-  }
-  logits_.resize(count);
-  INFER_CHECK_R(devices_[d]->read(at, std::as_writable_bytes(std::span(logits_))));
-  return std::span<const float>(logits_);
+Result<std::span<const float>> Executor::read_logits(const CompiledStep& step, int64_t outputs,
+                                                     const LogitsNeeded& needed) {
+  const ValueId id = step.graph->output("logits");
+  const std::vector<ValueId>& all = step.graph->outputs();
+  const auto d = static_cast<size_t>(
+      step.output_devices[static_cast<size_t>(std::ranges::find(all, id) - all.begin())]);
+  return reader_.read(*devices_[d], step.memory[d][static_cast<size_t>(id)],
+                      model_.info().vocabulary, outputs, needed);
 }
 
 }  // namespace infer

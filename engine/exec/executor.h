@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/backend/device.h"
+#include "engine/exec/logit_reader.h"
 #include "engine/exec/step_recorder.h"
 #include "engine/exec/work.h"
 #include "engine/graph/tensor_ref.h"
@@ -28,6 +29,7 @@ struct StepBatch {
   std::vector<int32_t> output_rows;  ///< indices of the rows that return logits
   std::span<const KvPages> pages;    ///< by kind (KvCache::pages)
   int64_t generated = 0;             ///< the first rows: tokens that the model made itself
+  LogitsNeeded needed;               ///< of every output row
 
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
   StepShape shape() const;
@@ -45,6 +47,9 @@ struct CompiledSegment {
   int32_t device = 0;
   int32_t begin = 0;  ///< first node
   std::vector<Arrival> arrivals;
+  /// The next segment needs nothing of this one, and its device computes while the host runs this
+  /// one: it is submitted first.
+  bool next_goes_first = false;
 };
 
 /// A graph and the programs that compute it, in order.
@@ -52,7 +57,7 @@ struct CompiledStep {
   std::unique_ptr<Graph> graph;
   std::vector<CompiledSegment> segments;       ///< one per node if PlanRequest::observed
   std::vector<std::vector<MemoryRef>> memory;  ///< by device and ValueId
-  int32_t output_device = 0;                   ///< number of the device that makes the logits
+  std::vector<int32_t> output_devices;         ///< of Graph::outputs(): who makes each
   std::vector<ValueId> inputs;                 ///< values that the host sets before every run
   std::vector<const std::byte*> pointers;      ///< by ValueId: host memory of these inputs
 };
@@ -102,8 +107,9 @@ class Executor {
                                                   const MemoryPlan& plan,
                                                   const std::function<bool(double)>& progress);
 
-  /// Computes a step of 1 to max_rows rows. Returns the logits, [vocabulary] for each output row in
-  /// the order of output_rows. They are valid until the next run. `recorder`, if not null, is
+  /// Computes a step of 1 to max_rows rows. Returns the graph's output "logits", [vocabulary] for
+  /// each output row in the order of output_rows. Logits that are not needed may be −infinity. They
+  /// are valid until the next run. `recorder`, if not null, is
   /// between begin_step() and end_step(). Errors: device, out_of_memory, those of the observer, and
   /// internal for a step larger than planned.
   Result<std::span<const float>> run(const StepBatch& batch, StepRecorder* recorder = nullptr);
@@ -132,10 +138,14 @@ class Executor {
   Status load_weights(const MemoryPlan& plan, const std::function<bool(double)>& progress);
   Status load_weight(const DevicePlan& plan, size_t device, size_t weight);
   Status load_ropes(int64_t context);
-  Result<std::span<const float>> read_logits(const CompiledStep& step, int64_t outputs);
+  Result<std::span<const float>> read_logits(const CompiledStep& step, int64_t outputs,
+                                             const LogitsNeeded& needed);
   Result<CompiledStep> compile(int64_t rows, Roles roles);
   Roles roles_of(const StepBatch& batch) const;
   Status run_segments(CompiledStep& step, const Bindings& bindings);
+  Status submit(CompiledSegment& segment, const Bindings& bindings);
+  Status finish(int32_t device);
+  Status finish_all();
   Status bring(const CompiledStep& step, const CompiledSegment& segment, const Bindings& bindings);
   Status show(const CompiledStep& step, const CompiledSegment& segment, const Bindings& bindings);
   Result<TensorRef> fetch(const CompiledStep& step, int32_t device, ValueId id,
@@ -157,10 +167,11 @@ class Executor {
   PlanRequest request_;
   Placement placement_;
   std::vector<OnDevice> on_;                     ///< by device
+  std::vector<std::vector<Program*>> running_;   ///< by device: submitted and not waited for
   std::vector<RopeAngles> ropes_;                ///< by RoPE kind
   std::vector<std::vector<float>> rope_tables_;  ///< by RoPE kind, of the step
-  std::vector<float> logits_;                    ///< copy, if the host cannot read them in place
-  std::vector<std::byte> moved_;                 ///< a piece on its way from one device to another
+  LogitReader reader_;
+  std::vector<std::byte> moved_;  ///< a piece on its way from one device to another
   bool two_classes_ = false;
   bool spilled_ = false;  ///< MemoryPlan::spilled
   ProductObserver observer_;

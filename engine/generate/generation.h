@@ -54,6 +54,10 @@ class Generation {
   /// True if the next step will need the constraint's mask. Greedy decoding needs it only if the
   /// most likely token is not allowed.
   bool wants_mask() const { return constraint_ != nullptr && !greedy_; }
+  /// What of a row decides the next token.
+  LogitsNeeded needed() const {
+    return constraint_ != nullptr || options_.logprobs >= 0 ? LogitsNeeded() : chain_.needed();
+  }
   /// Allows drafted tokens for this generation. `sequence`: its id for the drafters. Returns the
   /// state of the drafts, which lives as long as the generation.
   Drafting* allow_drafts(int64_t sequence);

@@ -7,12 +7,14 @@
 #include <span>
 
 #include "engine/core/status.h"
+#include "engine/exec/logits_needed.h"
 
 namespace infer {
 
 /// The logits after one token of a sequence.
 struct LogitRow {
-  std::span<const float> logits;    ///< [vocabulary]; valid during the call
+  /// [vocabulary]; those that the consumer does not need may be −infinity. Valid during the call.
+  std::span<const float> logits;
   int64_t position = 0;             ///< index of that token in `tokens`
   std::span<const int32_t> tokens;  ///< all tokens of the sequence
   int64_t shifted = 0;              ///< tokens dropped from the front by context shifts
@@ -39,6 +41,8 @@ class Consumer {
   }
   /// Rows that the consumer can take in the next step.
   virtual int64_t room() const { return std::numeric_limits<int64_t>::max(); }
+  /// What of each row decides the outcome of the next step.
+  virtual LogitsNeeded needed() const { return {}; }
   /// Takes one row. Different consumers take rows at the same time, on different threads. If it
   /// throws std::bad_alloc, the sequence ends with out_of_memory.
   virtual Outcome step(const LogitRow& row) = 0;

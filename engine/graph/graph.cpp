@@ -160,8 +160,17 @@ ValueId GraphBuilder::add(OpParams params, std::vector<ValueId> inputs) {
   return made.empty() ? kNoValue : made.front();
 }
 
-void GraphBuilder::output(ValueId x) {
-  if (status_.ok()) graph_.outputs_.push_back(x);
+void GraphBuilder::output(ValueId x, std::string name) {
+  if (!status_.ok()) return;
+  graph_.outputs_.push_back(x);
+  graph_.output_names_.push_back(std::move(name));
+}
+
+ValueId Graph::output(std::string_view name) const {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (output_names_[i] == name) return outputs_[i];
+  }
+  return kNoValue;
 }
 
 Result<Graph> GraphBuilder::finish() {

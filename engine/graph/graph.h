@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/core/status.h"
@@ -79,6 +80,8 @@ class Graph {
   ValueId storage(ValueId id) const { return value(id).base == kNoValue ? id : value(id).base; }
   /// The values that the host reads after a run.
   const std::vector<ValueId>& outputs() const { return outputs_; }
+  /// The output with this name; kNoValue if there is none.
+  ValueId output(std::string_view name) const;
   int64_t max_rows() const { return max_rows_; }
   int64_t max_outputs() const { return max_outputs_; }
   const KvGeometry& kv() const { return kv_; }
@@ -88,6 +91,7 @@ class Graph {
   std::vector<Value> values_;
   std::vector<Node> nodes_;
   std::vector<ValueId> outputs_;
+  std::vector<std::string> output_names_;  ///< of outputs_
   int64_t max_rows_ = 0;
   int64_t max_outputs_ = 0;
   KvGeometry kv_;
@@ -146,8 +150,8 @@ class GraphBuilder {
   std::vector<ValueId> add_all(OpParams params, std::vector<ValueId> inputs);
   /// Adds a node with one result.
   ValueId add(OpParams params, std::vector<ValueId> inputs);
-  /// Marks a value that the host reads after a run.
-  void output(ValueId x);
+  /// Marks a value that the host reads after a run. `name`: see Graph::output.
+  void output(ValueId x, std::string name = {});
 
   /// Assigns the nodes added from now on to this unit.
   void set_unit(Unit unit) { unit_ = unit; }

@@ -73,7 +73,7 @@ void DecoderModel::build(ModelBuilder& m) const {
   x = m.output_logits(x);
   if (logit_scale != 1.0f) x = m.g.add(op::Scale{logit_scale}, {x});
   if (logit_softcap > 0) x = m.g.add(op::Softcap{logit_softcap}, {x});
-  m.g.output(x);
+  m.g.output(x, "logits");
 }
 
 }  // namespace infer

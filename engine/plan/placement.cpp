@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <set>
+#include <utility>
 
 #include "engine/core/checked.h"
 #include "engine/ops/op.h"
@@ -242,12 +243,28 @@ std::string parts_of(const Placement& placement, int32_t device, int64_t layers)
 std::vector<PlacedSegment> placed_segments(const Graph& graph, const Placement& placement,
                                            bool each, Roles roles) {
   std::vector<PlacedSegment> placed;
+  std::vector<int32_t> maker(graph.values().size(), -1);  // segment, by ValueId
+  std::set<std::pair<int32_t, ValueId>> brought;          // to which device
+  int32_t waits_for = -1;  // latest segment of another device that the present one waits for
   for (int32_t n = 0; n < static_cast<int32_t>(graph.nodes().size()); ++n) {
-    const int32_t device = placement.of(graph.nodes()[static_cast<size_t>(n)].unit);
-    if (each || placed.empty() || placed.back().device != device) {
+    const Node& node = graph.nodes()[static_cast<size_t>(n)];
+    const int32_t device = placement.of(node.unit);
+    int32_t latest = -1;
+    for (const ValueId id : node.inputs) {
+      if (id == kNoValue) continue;
+      const ValueId storage = graph.storage(id);
+      const int32_t made = maker[static_cast<size_t>(storage)];
+      if (made < 0 || placed[static_cast<size_t>(made)].device == device) continue;
+      if (brought.emplace(device, storage).second) latest = std::max(latest, made);
+    }
+    if (each || placed.empty() || placed.back().device != device || latest > waits_for) {
       placed.push_back({{&graph, n, n, roles}, device});
+      waits_for = latest;
     }
     placed.back().segment.end = n + 1;
+    for (const ValueId id : node.outputs) {
+      maker[static_cast<size_t>(id)] = static_cast<int32_t>(placed.size()) - 1;
+    }
   }
   return placed;
 }

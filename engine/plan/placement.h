@@ -71,8 +71,10 @@ struct PlacedSegment {
   Segment segment;
   int32_t device = 0;
 };
-/// Divides the graph's nodes, in order, into as few segments as possible; into one for each node if
-/// `each`. `roles`: the roles of all segments.
+/// Divides the graph's nodes, in order, into segments: one for each node if `each`, otherwise as
+/// few as possible. But no node waits for a value of another device that only a later node of its
+/// segment needs: a segment ends before a node that needs a later result of another device than
+/// those before it. `roles`: the roles of all segments.
 std::vector<PlacedSegment> placed_segments(const Graph& graph, const Placement& placement,
                                            bool each, Roles roles = Roles::generated);
 

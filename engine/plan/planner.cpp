@@ -267,7 +267,7 @@ class Planner {
       }
       return pages.size();
     };
-    if (host.mapped && (request.spill || short_of() == 0)) {
+    if (host.mapped && !request.in_memory && (request.spill || short_of() == 0)) {
       plan.spilled = true;
       host.of(Purpose::weights) = std::min(placed_.weights[0].window, placed_.weights[0].mapped);
     }

@@ -32,6 +32,7 @@ struct PlanRequest {
   bool pretend = false;         ///< memory_limit may exceed the free memory
   int64_t reserve = -1;         ///< bytes of free memory left unused; −1: default_reserve()
   bool weights_mapped = false;  ///< weights stay in the mapped file
+  bool in_memory = false;       ///< the mapped weights are in no file: they never leave memory
   bool spill = false;           ///< each layer's mapped weights leave memory after their use
   std::vector<int64_t> others;  ///< by device: bytes already planned for other models
   /// Number of layers not on the first device: the last ones. The output counts as one more layer.

@@ -199,6 +199,18 @@ bool SamplerChain::greedy() const {
   return params_.temperature.value <= 0 && params_.temperature.range <= 0;
 }
 
+LogitsNeeded SamplerChain::needed() const {
+  constexpr int64_t kMostCounted = 256;  // more are seldom near the best
+  if (!edits_.empty() || params_.mirostat.version > 0) return {};
+  if (greedy()) return {0, 1};
+  if (shortcut_ == Shortcut::top_k && params_.top_k <= kMostCounted) return {16, params_.top_k};
+  if (shortcut_ == Shortcut::floor && has(Step::min_p) && !has(Step::top_p)) {
+    // A little further than the sampler looks, because the device rounds as well.
+    return {1.0f - 1.001f * std::log(std::min(params_.min_p, 1.0f)), 1};
+  }
+  return {};
+}
+
 int32_t SamplerChain::sample(std::span<const float> logits, const SampleContext& context,
                              Constraint* constraint) {
   logits = edited(logits, context);

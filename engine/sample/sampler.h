@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/exec/logits_needed.h"
 #include "engine/sample/constraint.h"
 #include "engine/sample/logit_blocks.h"
 
@@ -194,6 +195,9 @@ class SamplerChain {
   /// about the token (Constraint::accept).
   int32_t sample(std::span<const float> logits, const SampleContext& context,
                  Constraint* constraint = nullptr);
+
+  /// What sample() needs of a row to choose the same token, if there is no constraint.
+  LogitsNeeded needed() const;
 
   uint64_t seed() const { return params_.seed; }
   /// Probability of the last chosen token by the logits after edits and constraint, before any

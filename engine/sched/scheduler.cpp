@@ -261,7 +261,11 @@ void Scheduler::propose() {
 void Scheduler::fill_batch() {
   batch_.clear();
   ids_.clear();
+  batch_.needed = {0, 1};
   for (const Part& part : parts_) {
+    if (part.results + part.drafted > 0) {
+      batch_.needed = batch_.needed.with(part.sequence->consumer->needed());
+    }
     const auto table = static_cast<int32_t>(ids_.size());
     ids_.push_back(part.sequence->kv);
     for (int64_t t = part.first; t < part.first + part.count; ++t) {

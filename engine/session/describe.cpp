@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/core/file.h"
 #include "engine/core/log.h"
 #include "engine/model/arch.h"
 #include "engine/model/checkpoint.h"
@@ -146,6 +147,10 @@ ModelDescription describe(const std::string& path, const WeightSource& source) {
   d.chat_template = spec.chat_template;
   for (const auto& [key, value] : metadata.values()) d.metadata.emplace_back(key, shorten(value));
   return d;
+}
+
+std::string memory_model(const std::string& name, std::span<const std::byte> bytes) {
+  return memory_file(name, bytes);
 }
 
 Result<ModelDescription> describe_model(const std::string& path) {

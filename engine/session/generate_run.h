@@ -59,6 +59,7 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
 
   Status begin() override;
   bool ready(bool alone) override;
+  LogitsNeeded needed() const override { return generation_.needed(); }
   Outcome step(const LogitRow& row) override;
   void done(Status status) override;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/core/file.h"
 #include "engine/generate/grammars.h"
 #include "engine/model/checkpoint.h"
 #include "engine/quant/quant.h"
@@ -99,6 +100,7 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
   request.beside = beside != nullptr;
   request.weights_mapped = options.mmap || options.spill;
   request.spill = options.spill;
+  request.in_memory = is_memory_path(path);
   request.k_auto = options.cache_type_k == "auto";
   request.v_auto = options.cache_type_v == "auto";
   INFER_TRY(request.k_type, cache_type(request.k_auto ? "f16" : options.cache_type_k));

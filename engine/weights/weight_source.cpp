@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "engine/core/file.h"
+
 namespace infer {
 
 const Weight* WeightSource::find(std::string_view name) const {
@@ -15,7 +17,22 @@ const Weight* WeightSource::find(std::string_view name) const {
   return it == all.end() ? nullptr : &*it;
 }
 
+namespace {
+
+/// With the first format that recognises it.
+Result<std::unique_ptr<WeightSource>> open_known(const std::string& path) {
+  std::string names;
+  for (const FormatDef* format : all_formats()) {
+    if (format->recognise(path)) return format->open(path);
+    names += names.empty() ? format->name : std::string(", ") + format->name;
+  }
+  return fail(StatusCode::bad_file, "{}: not a model file: expected one of {}", path, names);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<WeightSource>> open_model(const std::string& path) {
+  if (is_memory_path(path)) return open_known(path);
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) {
     return fail(StatusCode::not_found, "{}: no such file or directory", path);
@@ -28,12 +45,7 @@ Result<std::unique_ptr<WeightSource>> open_model(const std::string& path) {
     return fail(StatusCode::bad_file,
                 "{}: expected a model file or a directory, found a pipe, device or socket", path);
   }
-  std::string names;
-  for (const FormatDef* format : all_formats()) {
-    if (format->recognise(path)) return format->open(path);
-    names += names.empty() ? format->name : std::string(", ") + format->name;
-  }
-  return fail(StatusCode::bad_file, "{}: not a model file: expected one of {}", path, names);
+  return open_known(path);
 }
 
 Result<TokenizerSpec> open_vocabulary(const std::string& path) {

@@ -66,8 +66,9 @@ class SpoiltDevice final : public Device {
           memory_(spec.memory.begin(), spec.memory.end()),
           scratch_(spec.scratch),
           spoil_(std::move(spoil)) {}
-    Status run(const Bindings& bindings) override {
-      INFER_CHECK(program_->run(bindings));
+    Status submit(const Bindings& bindings) override { return program_->submit(bindings); }
+    Status wait() override {
+      INFER_CHECK(program_->wait());
       spoil_({segment_, memory_, scratch_});
       return {};
     }

@@ -232,6 +232,64 @@ TEST_CASE("placement: experts on the host, the rest elsewhere: the same logits")
   }
 }
 
+TEST_CASE("placement: devices that compute beside the host wait for what they need, and no more") {
+  for (const char* name : {"deepseek2-lite-f32", "granitemoe-f32", "olmo3-f32"}) {
+    const StepModel opened(name);
+    test::TestDevice host("cpu");
+    test::TestDevice one("one");
+    test::TestDevice two("two");
+    one.visible = false;
+    one.free = two.free = int64_t{1} << 30;
+    one.computes_beside = two.computes_beside = true;
+    Device* const alone[] = {&host};
+    const std::vector<float> expected = logits(opened, alone, opened.plan(alone, asked()).value());
+    Device* const devices[] = {&host, &one, &two};
+    const int64_t layers = opened.model->info().layers;
+    for (int64_t n = 0; n <= layers + 1; ++n) {
+      for (const int64_t kept : {int64_t{0}, layers}) {
+        INFO(name << " " << n << " " << kept);
+        PlanRequest request = asked(n);
+        request.host_experts = kept;
+        CHECK(logits(opened, devices, opened.plan(devices, request).value()) == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("placement: a shared expert is computed while the host computes the experts") {
+  const StepModel opened("granitemoe-f32");
+  test::TestDevice host("cpu");
+  test::TestDevice gpu("gpu");
+  gpu.visible = false;
+  gpu.free = int64_t{1} << 30;
+  gpu.computes_beside = true;
+  std::vector<std::pair<std::string, Unit>> started;  // who starts, with what
+  const auto note = [&](const char* who) {
+    return [&started, who](const Segment& segment) {
+      started.emplace_back(who, segment.nodes()[0].unit);
+    };
+  };
+  host.on_submit = note("host");
+  gpu.on_submit = note("gpu");
+  Device* const devices[] = {&host, &gpu};
+  PlanRequest request = asked(opened.model->info().layers + 1);
+  request.host_experts = opened.model->info().layers;
+  const MemoryPlan plan = opened.plan(devices, request).value();
+  started.clear();
+  CHECK(!test::step_logits(opened, devices, asked(), plan, 1, 1).empty());
+  int overlapped = 0;
+  for (size_t i = 1; i < started.size(); ++i) {
+    if (started[i].first != "host") continue;
+    CHECK(started[i].second.kind == UnitKind::experts);
+    // The shared expert has started before the host is busy with the experts.
+    CHECK(started[i - 1].first == "gpu");
+    CHECK(started[i - 1].second.kind == UnitKind::feed_forward);
+    CHECK(started[i - 1].second.layer == started[i].second.layer);
+    ++overlapped;
+  }
+  CHECK(overlapped == opened.model->info().layers);
+}
+
 TEST_CASE("placement: where not all fits, experts stay with the host before layers do") {
   const StepModel opened("gpt-oss-mxfp4");
   test::TestDevice host("cpu");

@@ -128,6 +128,62 @@ TEST_CASE("what is drawn is what the definition says") {
   }
 }
 
+/// The row with only what is needed, if that is enough; otherwise as it is.
+std::vector<float> reduced(const std::vector<float>& logits, const LogitsNeeded& needed) {
+  const int32_t best = naive_best(logits);
+  if (needed.all() || best < 0) return logits;
+  std::vector<float> row(logits.size(), -kInf);
+  int64_t kept = 0;
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (!(logits[i] >= logits[static_cast<size_t>(best)] - needed.reach)) continue;
+    if (!std::isfinite(logits[i])) return logits;
+    row[i] = logits[i];
+    ++kept;
+  }
+  return kept < needed.least ? logits : row;
+}
+
+TEST_CASE("what is not needed of a row does not change what is drawn") {
+  int64_t shorter = 0;
+  for (const size_t size : {1, 2, 300, 1000}) {
+    for (const std::vector<float>& logits : many_logits(size, size)) {
+      for (SamplingParams p : settings()) {
+        p.seed = size;
+        SamplerChain whole(p);
+        SamplerChain part(p);
+        const std::vector<float> row = reduced(logits, part.needed());
+        if (row != logits) ++shorter;
+        for (int64_t position = 0; position < 5; ++position) {
+          if (part.sample(row, {{}, position}) == whole.sample(logits, {{}, position})) continue;
+          FAIL_CHECK(size << " tokens, temperature " << p.temperature.value << ", top_k " << p.top_k
+                          << ", typical_p " << p.typical_p << ", top_p " << p.top_p << ", min_p "
+                          << p.min_p);
+        }
+      }
+    }
+  }
+  CHECK(shorter > 1000);
+}
+
+TEST_CASE("all logits are needed for whatever looks at all of them") {
+  const auto needs_all = [](auto set) {
+    SamplingParams p;
+    p.top_k = 40;
+    set(p);
+    return SamplerChain(p).needed().all();
+  };
+  CHECK_FALSE(needs_all([](SamplingParams&) {}));
+  CHECK_FALSE(needs_all([](SamplingParams& p) { p.temperature.value = 0; }));
+  CHECK(needs_all([](SamplingParams& p) { p.penalties.repeat = 1.1f; }));
+  CHECK(needs_all([](SamplingParams& p) { p.dry.multiplier = 0.8f; }));
+  CHECK(needs_all([](SamplingParams& p) { p.logit_bias = {{3, 1.0f}}; }));
+  CHECK(needs_all([](SamplingParams& p) { p.mirostat.version = 2; }));
+  CHECK(needs_all([](SamplingParams& p) { p.top_n_sigma = 1; }));
+  CHECK(needs_all([](SamplingParams& p) { p.order = {Step::top_p, Step::top_k}; }));
+  CHECK(needs_all([](SamplingParams& p) { p.top_k = 0; }));
+  CHECK(needs_all([](SamplingParams& p) { p.top_k = 5000; }));
+}
+
 TEST_CASE("of a large vocabulary, too") {
   for (const std::vector<float>& logits : many_logits(150001, 3)) {
     for (const auto& [top_p, min_p] :

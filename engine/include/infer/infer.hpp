@@ -234,6 +234,11 @@ INFER_API Result<ModelDescription> describe_model(const std::string& path);
 /// fit.
 INFER_API Result<MemoryReport> plan_model(const std::string& path, const LoadOptions& options);
 
+/// Gives a GGUF file in memory a path, "memory:" and the name, that all functions here take for a
+/// model. `bytes` must stay as they are until the process ends; weights are read from there, and
+/// with LoadOptions::mmap used in place. The same name again means the new bytes. Any thread.
+INFER_API std::string memory_model(const std::string& name, std::span<const std::byte> bytes);
+
 /// One change of the options with which a model fits.
 struct Alternative {
   enum class Kind {

@@ -1,0 +1,28 @@
+// The place at the lower end of the chat where the user writes.
+#pragma once
+
+#include <string>
+
+#include "gui/state/chat_state.h"
+
+namespace infer::gui {
+
+class Composer {
+ public:
+  explicit Composer(ChatState& chat) : chat_(chat) {}
+  /// Height in pixels that draw() takes at this width.
+  float height() const;
+  void draw();
+  void focus() { focus_ = true; }
+
+ private:
+  void draw_full_context();
+
+  ChatState& chat_;
+  std::string draft_;
+  std::string counted_;  ///< the draft that was counted last
+  int64_t counted_revision_ = -1;
+  bool focus_ = true;
+};
+
+}  // namespace infer::gui

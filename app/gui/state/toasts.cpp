@@ -1,0 +1,40 @@
+#include "gui/state/toasts.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace infer::gui {
+
+void Toasts::set_time(double now) {
+  now_ = now;
+  std::erase_if(toasts_, [now](const Toast& toast) { return toast.until <= now; });
+}
+
+void Toasts::tell(std::string text, std::string action, std::function<void()> act) {
+  add({0, false, std::move(text), std::move(action), std::move(act), now_ + kSeconds});
+}
+
+void Toasts::fail(const Status& status) {
+  if (status.code() != StatusCode::cancelled) fail(status.message());
+}
+
+void Toasts::fail(std::string text) {
+  add({0, true, std::move(text), {}, {}, std::numeric_limits<double>::infinity()});
+}
+
+void Toasts::add(Toast toast) {
+  // The same failure again says nothing new.
+  std::erase_if(toasts_, [&](const Toast& other) {
+    return other.is_error && toast.is_error && other.text == toast.text;
+  });
+  toast.id = ++last_id_;
+  toasts_.push_back(std::move(toast));
+  if (toasts_.size() > kMost) toasts_.erase(toasts_.begin());
+}
+
+void Toasts::close(int64_t id) {
+  std::erase_if(toasts_, [id](const Toast& toast) { return toast.id == id; });
+}
+
+}  // namespace infer::gui

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "conversations/export.h"
+#include "conversations/import.h"
+
 namespace infer::gui {
 namespace {
 
@@ -205,6 +208,31 @@ void ChatState::empty_trash() {
                 refresh();
                 toasts_.tell(std::to_string(*count) + " conversations were deleted for good.");
               });
+}
+
+void ChatState::import(const std::string& path) {
+  store_.call([path](Store& store) { return conversations::import_file(store, path); },
+              [this, path](const Result<conversations::ImportReport>& report) {
+                if (!report) return toasts_.fail(report.error());
+                refresh();
+                toasts_.tell(std::to_string(report->conversations) + " conversations of " +
+                             report->format + " were imported.");
+              });
+}
+
+void ChatState::export_to(const std::string& path, std::vector<Id> conversations) {
+  store_.call(
+      [path, conversations = std::move(conversations)](Store& store) -> Status {
+        if (!path.ends_with(".md")) return conversations::export_file(store, conversations, path);
+        if (conversations.size() != 1) {
+          return {StatusCode::invalid_argument, "Markdown holds one conversation: choose one"};
+        }
+        return conversations::export_markdown_file(store, conversations.front(), path);
+      },
+      [this, path](const Status& status) {
+        if (!status.ok()) return toasts_.fail(status);
+        toasts_.tell("Written to " + path + ".");
+      });
 }
 
 void ChatState::search(std::string query) {

@@ -1,0 +1,192 @@
+#include "gui/app.h"
+
+#include <imgui/imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "gui/keys.h"
+#include "gui/panes/toast_view.h"
+#include "gui/theme.h"
+#include "gui/ui/ui.h"
+
+namespace infer::gui {
+namespace {
+
+constexpr float kLeastFont = 10;
+constexpr float kLargestFont = 32;
+
+const std::vector<std::string>& page_names() {
+  static const std::vector<std::string> names{"Chat", "Models", "Insight", "Tools", "Settings"};
+  return names;
+}
+
+std::string percent(double share) {
+  return std::to_string(static_cast<int>(std::lround(share * 100))) + " %";
+}
+
+}  // namespace
+
+App::App(Window& window, AppOptions options)
+    : window_(window),
+      options_(std::move(options)),
+      engine_([this] { window_.wake(); }),
+      store_(options_.store,
+             {.open = {},
+              .opened =
+                  [this](const Status& status, const conversations::OpenReport& report) {
+                    if (!status.ok()) return toasts_.fail(status);
+                    if (!report.set_aside.empty()) {
+                      toasts_.fail("The file of the conversations was damaged (" + report.damage +
+                                   "). It was moved to " + report.set_aside + "; " +
+                                   std::to_string(report.recovered_conversations) +
+                                   " conversations were recovered.");
+                    }
+                    chat_.refresh();
+                  },
+              .save_failed = [this](const Status& status) { toasts_.fail(status); },
+              .wake = [this] { window_.wake(); }}),
+      chat_(store_, engine_, toasts_),
+      models_(engine_, toasts_),
+      chat_pane_(chat_, models_, fonts_) {
+  if (!options_.model.empty()) models_.load(options_.model, options_.load);
+}
+
+App::~App() = default;
+
+void App::set_scale(float scale) {
+  scale_ = scale;
+  fonts_due_ = true;
+}
+
+void App::rebuild_fonts() {
+  apply_theme(ThemeKind::dark, scale_);
+  fonts_.build(std::round(font_size_ * scale_));
+}
+
+bool App::prepare() {
+  if (!fonts_due_ && !fonts_.incomplete()) return false;
+  fonts_due_ = false;
+  rebuild_fonts();
+  return true;
+}
+
+void App::poll() {
+  toasts_.set_time(ImGui::GetTime());
+  store_.poll();
+  engine_.poll([this](const EngineEvent& event) { see(event); });
+}
+
+void App::see(const EngineEvent& event) {
+  models_.see(event);
+  chat_.see(event);
+  if (std::holds_alternative<Loaded>(event)) chat_.set_model(models_.name());
+  if (std::holds_alternative<Unloaded>(event)) chat_.set_model({});
+}
+
+void App::drop(const std::vector<std::string>& paths) {
+  // Conversations are imported, everything else is taken for a model.
+  for (const std::string& path : paths) {
+    if (path.ends_with(".json")) {
+      chat_.import(path);
+    } else {
+      page_ = Page::models;
+      models_.plan(path);
+    }
+  }
+}
+
+bool App::may_close() { return true; }
+
+void App::take_shortcuts() {
+  const std::pair<Shortcut, Page> pages[] = {{Shortcut::page_chat, Page::chat},
+                                             {Shortcut::page_models, Page::models},
+                                             {Shortcut::page_insight, Page::insight},
+                                             {Shortcut::page_tools, Page::tools},
+                                             {Shortcut::page_settings, Page::settings}};
+  for (const auto& [shortcut, page] : pages) {
+    if (is_pressed(shortcut)) page_ = page;
+  }
+  if (is_pressed(Shortcut::open_model)) page_ = Page::models;
+  if (is_pressed(Shortcut::help)) help_due_ = true;
+  if (is_pressed(Shortcut::quit)) window_.close();
+  const float step = is_pressed(Shortcut::larger_font)    ? 1.0f
+                     : is_pressed(Shortcut::smaller_font) ? -1.0f
+                                                          : 0.0f;
+  if (step != 0) {
+    font_size_ = std::clamp(font_size_ + step, kLeastFont, kLargestFont);
+    fonts_due_ = true;
+  }
+  if (page_ != Page::chat) return;
+  chat_pane_.take_shortcuts();
+}
+
+void App::draw() {
+  take_shortcuts();
+  ImGui::SetNextWindowPos({0, 0});
+  ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
+  ImGui::Begin("infer", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoBringToFrontOnFocus |
+                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoMove);
+  draw_top();
+  if (ui::Area area("page", 0, 0); area) {
+    switch (page_) {
+      case Page::chat: chat_pane_.draw(); break;
+      case Page::models:
+      case Page::insight:
+      case Page::tools:
+      case Page::settings: break;
+    }
+  }
+  draw_help();
+  ImGui::End();
+  draw_toasts(toasts_);
+  if (!toasts_.all().empty()) window_.redraw_within(1);
+}
+
+void App::draw_top() {
+  const ui::Scope scope("top");
+  auto page = static_cast<size_t>(page_);
+  if (ui::segments("page", page, page_names())) page_ = static_cast<Page>(page);
+  ImGui::SameLine();
+  draw_model_badge();
+  ImGui::Separator();
+}
+
+void App::draw_model_badge() {
+  std::string label;
+  switch (models_.phase()) {
+    case ModelState::Phase::none: label = "No model is loaded"; break;
+    case ModelState::Phase::loaded: label = models_.name(); break;
+    case ModelState::Phase::loading:
+      label = short_name(models_.loading_path()) +
+              (models_.is_waiting() ? ": waits for answers"
+                                    : ": loading " + percent(models_.progress()));
+      break;
+  }
+  const float width =
+      ImGui::CalcTextSize(label.c_str()).x + ImGui::GetStyle().FramePadding.x * 2 + 2;
+  const float room = ImGui::GetContentRegionAvail().x;
+  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0f, room - width));
+  if (ui::button("model", label, ui::Tone::quiet, std::min(width, room))) page_ = Page::models;
+}
+
+void App::draw_help() {
+  if (std::exchange(help_due_, false)) ui::open_dialog("help");
+  if (ui::Dialog dialog("help", "Keys", ImGui::GetFontSize() * 30); dialog) {
+    if (ImGui::BeginTable("keys", 2)) {
+      for (const ShortcutHelp& help : shortcuts()) {
+        ImGui::TableNextRow();
+        ImGui::TableNextColumn();
+        ui::text(help.keys);
+        ImGui::TableNextColumn();
+        ui::text(help.does, help.keys);
+      }
+      ImGui::EndTable();
+    }
+    if (ui::button("close", "Close", ui::Tone::primary)) ui::Dialog::close();
+  }
+}
+
+}  // namespace infer::gui

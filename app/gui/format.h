@@ -1,0 +1,18 @@
+// Numbers as the window shows them: the same as on the command line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace infer::gui {
+
+/// "512 B", "1.5 KiB", "24.0 GiB".
+std::string bytes_text(int64_t bytes);
+/// "12.3", "123", "1234": three figures that count.
+std::string figures(double value);
+/// "3 s", "2 min 5 s".
+std::string seconds_text(double seconds);
+/// "7.2 billion", "135 million".
+std::string count_text(int64_t count);
+
+}  // namespace infer::gui

@@ -28,9 +28,21 @@ std::string percent(double share) {
 
 }  // namespace
 
+LoadOptions load_options(const Settings& settings) {
+  LoadOptions options;
+  if (!settings.device.empty()) options.device = settings.device;
+  options.threads = settings.threads;
+  options.memory_limit = settings.memory_limit;
+  options.reserve = settings.reserve;
+  options.context = settings.context;
+  options.cache_type_k = options.cache_type_v = settings.cache_type;
+  return options;
+}
+
 App::App(Window& window, AppOptions options)
     : window_(window),
       options_(std::move(options)),
+      settings_(options_.settings, [this] { window_.wake(); }),
       engine_([this] { window_.wake(); }),
       store_(options_.store,
              {.open = {},
@@ -47,10 +59,22 @@ App::App(Window& window, AppOptions options)
                   },
               .save_failed = [this](const Status& status) { toasts_.fail(status); },
               .wake = [this] { window_.wake(); }}),
+      library_([this] { window_.wake(); }),
+      monitor_([this] { window_.wake(); }),
       chat_(store_, engine_, toasts_),
       models_(engine_, toasts_),
-      chat_pane_(chat_, models_, fonts_) {
-  if (!options_.model.empty()) models_.load(options_.model, options_.load);
+      jobs_(engine_, toasts_),
+      chat_pane_(chat_, fonts_),
+      models_pane_(library_, models_, settings_, [this] { window_.wake(); }),
+      insight_pane_(engine_, models_, jobs_, metrics_),
+      tools_pane_(jobs_, models_),
+      settings_pane_(settings_) {
+  for (const std::string& problem : settings_.problems()) toasts_.fail(problem);
+  seen_ = settings_.get();
+  models_.options() = load_options(seen_);
+  library_.set_favourites(seen_.favourites);
+  if (options_.scans) library_.scan(seen_.folders);
+  if (!options_.model.empty()) models_.load(options_.model, models_.options());
 }
 
 App::~App() = default;
@@ -60,29 +84,69 @@ void App::set_scale(float scale) {
   fonts_due_ = true;
 }
 
-void App::rebuild_fonts() {
-  apply_theme(ThemeKind::dark, scale_);
-  fonts_.build(std::round(font_size_ * scale_));
-}
-
 bool App::prepare() {
+  follow_settings();
   if (!fonts_due_ && !fonts_.incomplete()) return false;
   fonts_due_ = false;
-  rebuild_fonts();
+  apply_theme(theme_of(seen_.theme), scale_);
+  fonts_.build(std::round(seen_.font_size * scale_));
+  chat_pane_.restyle();
   return true;
+}
+
+/// The look follows the settings at once; loading does so with the next model.
+void App::follow_settings() {
+  const Settings& now = settings_.get();
+  if (now == seen_) return;
+  if (now.theme != seen_.theme || now.font_size != seen_.font_size) fonts_due_ = true;
+  const LoadOptions changed = load_options(now);
+  LoadOptions& next = models_.options();
+  next.device = changed.device;
+  next.threads = changed.threads;
+  next.memory_limit = changed.memory_limit;
+  next.reserve = changed.reserve;
+  seen_ = now;
 }
 
 void App::poll() {
   toasts_.set_time(ImGui::GetTime());
   store_.poll();
   engine_.poll([this](const EngineEvent& event) { see(event); });
+  settings_.poll([this](const Status& status) { toasts_.fail(status); });
+  library_.poll();
+  models_pane_.poll();
+  monitor_.poll([this](const SystemSample& sample) { insight_pane_.add(sample); });
 }
 
 void App::see(const EngineEvent& event) {
   models_.see(event);
   chat_.see(event);
-  if (std::holds_alternative<Loaded>(event)) chat_.set_model(models_.name());
+  jobs_.see(event);
+  if (const auto* loaded = std::get_if<Loaded>(&event)) {
+    chat_.set_model(models_.name());
+    metrics_.clear();
+    if (!loaded->model->path.starts_with("memory:")) {
+      Settings settings = settings_.get();
+      add_recent(settings, loaded->model->path);
+      settings_.set(std::move(settings));
+    }
+  }
   if (std::holds_alternative<Unloaded>(event)) chat_.set_model({});
+}
+
+/// While the insight is seen, and while something runs, a sample a second.
+void App::sample() {
+  const std::optional<EngineStatistics> statistics = engine_.statistics();
+  const bool seen = page_ == Page::insight;
+  monitor_.run(seen);
+  if (!statistics) return;
+  const double now = ImGui::GetTime();
+  const bool busy = statistics->calls_running > 0;
+  if (metrics_.is_due(now) && (seen || busy)) {
+    metrics_.add(now, *statistics, models_.memory());
+    if (seen) models_.ask_memory();
+  }
+  if (seen) window_.redraw_within(Metrics::kInterval);
 }
 
 void App::drop(const std::vector<std::string>& paths) {
@@ -108,15 +172,19 @@ void App::take_shortcuts() {
   for (const auto& [shortcut, page] : pages) {
     if (is_pressed(shortcut)) page_ = page;
   }
-  if (is_pressed(Shortcut::open_model)) page_ = Page::models;
+  if (is_pressed(Shortcut::open_model)) {
+    page_ = Page::models;
+    models_pane_.focus();
+  }
   if (is_pressed(Shortcut::help)) help_due_ = true;
   if (is_pressed(Shortcut::quit)) window_.close();
   const float step = is_pressed(Shortcut::larger_font)    ? 1.0f
                      : is_pressed(Shortcut::smaller_font) ? -1.0f
                                                           : 0.0f;
   if (step != 0) {
-    font_size_ = std::clamp(font_size_ + step, kLeastFont, kLargestFont);
-    fonts_due_ = true;
+    Settings settings = settings_.get();
+    settings.font_size = std::clamp(settings.font_size + step, kLeastFont, kLargestFont);
+    settings_.set(std::move(settings));
   }
   if (page_ != Page::chat) return;
   chat_pane_.take_shortcuts();
@@ -124,6 +192,7 @@ void App::take_shortcuts() {
 
 void App::draw() {
   take_shortcuts();
+  sample();
   ImGui::SetNextWindowPos({0, 0});
   ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
   ImGui::Begin("infer", nullptr,
@@ -133,10 +202,10 @@ void App::draw() {
   if (ui::Area area("page", 0, 0); area) {
     switch (page_) {
       case Page::chat: chat_pane_.draw(); break;
-      case Page::models:
-      case Page::insight:
-      case Page::tools:
-      case Page::settings: break;
+      case Page::models: models_pane_.draw(); break;
+      case Page::insight: insight_pane_.draw(); break;
+      case Page::tools: tools_pane_.draw(); break;
+      case Page::settings: settings_pane_.draw(); break;
     }
   }
   draw_help();

@@ -8,8 +8,17 @@
 #include "conversations/async_store.h"
 #include "gui/fonts.h"
 #include "gui/host/engine_host.h"
+#include "gui/host/model_library.h"
+#include "gui/host/settings_store.h"
+#include "gui/host/system_monitor.h"
 #include "gui/panes/chat_pane.h"
+#include "gui/panes/insight_pane.h"
+#include "gui/panes/models_pane.h"
+#include "gui/panes/settings_pane.h"
+#include "gui/panes/tools_pane.h"
 #include "gui/state/chat_state.h"
+#include "gui/state/job_state.h"
+#include "gui/state/metrics.h"
 #include "gui/state/model_state.h"
 #include "gui/state/toasts.h"
 #include "gui/window.h"
@@ -17,10 +26,14 @@
 namespace infer::gui {
 
 struct AppOptions {
-  std::string model;  ///< loaded at the start
-  LoadOptions load;
-  std::string store;  ///< file of the conversations
+  std::string model;      ///< loaded at the start; empty: none
+  std::string store;      ///< file of the conversations
+  std::string settings;   ///< file of the settings; empty: none is kept
+  bool scans = true;      ///< looks for models in the folders of other programs
 };
+
+/// How models are loaded with these settings.
+LoadOptions load_options(const Settings& settings);
 
 enum class Page { chat, models, insight, tools, settings };
 
@@ -38,6 +51,7 @@ class App final : public WindowClient {
 
   ChatState& chat() { return chat_; }
   ModelState& models() { return models_; }
+  SettingsStore& settings() { return settings_; }
   void show(Page page) { page_ = page; }
 
  private:
@@ -45,23 +59,32 @@ class App final : public WindowClient {
   void draw_top();
   void draw_model_badge();
   void draw_help();
-  void draw_startup_notice();
   void take_shortcuts();
-  void rebuild_fonts();
+  void follow_settings();
+  void sample();
 
   Window& window_;
   AppOptions options_;
   Toasts toasts_;
+  SettingsStore settings_;
   EngineHost engine_;
   conversations::AsyncStore store_;
+  ModelLibrary library_;
+  SystemMonitor monitor_;
   ChatState chat_;
   ModelState models_;
+  JobState jobs_;
+  Metrics metrics_;
   Fonts fonts_;
   ChatPane chat_pane_;
+  ModelsPane models_pane_;
+  InsightPane insight_pane_;
+  ToolsPane tools_pane_;
+  SettingsPane settings_pane_;
 
   Page page_ = Page::chat;
   float scale_ = 1;
-  float font_size_ = 15;  ///< in units
+  Settings seen_;  ///< the settings that the look follows
   bool fonts_due_ = false;
   bool help_due_ = false;
 };

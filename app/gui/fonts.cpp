@@ -182,7 +182,7 @@ void Fonts::build(float pixels) {
                                         static_cast<int>(built_in[f].end - built_in[f].begin),
                                         height, &config, ranges);
     };
-    faces_[f] = add(kFirst);
+    fonts_[f] = add(kFirst);
     config.MergeMode = true;
     config.OversampleH = 1;
     for (const Extra& extra : extras_) {

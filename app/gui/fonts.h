@@ -11,7 +11,7 @@ struct ImFont;
 
 namespace infer::gui {
 
-enum class Face { text, bold, code };
+enum class FontKind { text, bold, code };
 
 /// Rasterised fonts of one size. One thread.
 class Fonts {
@@ -31,7 +31,7 @@ class Fonts {
   /// Whether build() would add letters.
   bool incomplete() const;
 
-  ImFont* face(Face face) const { return faces_[static_cast<size_t>(face)]; }
+  ImFont* font(FontKind kind) const { return fonts_[static_cast<size_t>(kind)]; }
   float pixels() const { return pixels_; }
 
  private:
@@ -39,7 +39,7 @@ class Fonts {
   struct Extra;  // a font of the system, and the characters taken from it
   void find_wanted();
 
-  ImFont* faces_[3] = {};
+  ImFont* fonts_[3] = {};
   float pixels_ = 0;
   std::vector<uint64_t> known_;   // a bit for each character of the plane: present or hopeless
   std::vector<uint16_t> wanted_;  // seen and not looked for yet

@@ -90,6 +90,10 @@ class ChatState {
 
   /// The messages that are shown, the first one first. Valid until the next call that is not const.
   const std::vector<ShownMessage>& shown() const { return shown_; }
+  /// The versions of a message, the oldest first.
+  std::vector<Id> siblings(Id message) const {
+    return tree_ ? tree_->siblings(message) : std::vector<Id>();
+  }
   /// Grows when shown() has changed other than by an answer that grows.
   int64_t revision() const { return revision_; }
   /// Whether there is a model and no answer is being generated here.

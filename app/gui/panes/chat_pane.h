@@ -1,0 +1,32 @@
+// The page of the chat: list of conversations, messages, the place to write, settings.
+#pragma once
+
+#include "gui/panes/chat_options.h"
+#include "gui/panes/composer.h"
+#include "gui/panes/sidebar.h"
+#include "gui/panes/transcript.h"
+
+namespace infer::gui {
+
+class ChatPane {
+ public:
+  ChatPane(ChatState& chat, Fonts& fonts)
+      : chat_(chat), sidebar_(chat), transcript_(chat, fonts), composer_(chat), options_(chat) {}
+  void draw();
+  void take_shortcuts();
+  void restyle() { transcript_.restyle(); }
+
+ private:
+  void draw_export();
+
+  ChatState& chat_;
+  Sidebar sidebar_;
+  Transcript transcript_;
+  Composer composer_;
+  ChatOptions options_;
+  bool shows_options_ = false;
+  Id exporting_ = 0;
+  std::string export_path_;
+};
+
+}  // namespace infer::gui

@@ -1,0 +1,290 @@
+#include "gui/panes/insight_pane.h"
+
+#include <imgui/imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "gui/format.h"
+#include "gui/panes/plan_view.h"
+#include "gui/panes/plot_style.h"
+#include "gui/plot/histogram.h"
+#include "gui/plot/line_plot.h"
+#include "gui/plot/page_map.h"
+#include "gui/theme.h"
+#include "gui/ui/ui.h"
+
+namespace infer::gui {
+namespace {
+
+/// Seconds that the plots show.
+constexpr double kShown = 120;
+/// Operations in the list: the others take next to nothing.
+constexpr size_t kMostOperations = 24;
+
+std::string percent(double share) { return figures(share * 100) + " %"; }
+
+float plot_height() { return ImGui::GetFontSize() * 10; }
+
+/// Values of a histogram that counts cumulatively, as one bar for each bound.
+std::vector<double> bars_of(const infer::Histogram& h) {
+  std::vector<double> bars;
+  int64_t before = 0;
+  for (const int64_t count : h.counts) {
+    bars.push_back(static_cast<double>(count - before));
+    before = count;
+  }
+  return bars;
+}
+
+}  // namespace
+
+void InsightPane::draw() {
+  const ui::Scope scope("insight");
+  const std::optional<EngineStatistics> statistics = engine_.statistics();
+  if (!statistics || models_.loaded() == nullptr) {
+    ui::faint("Load a model to see where memory and time go.", "hint");
+    draw_machine();
+    return;
+  }
+  if (ui::Area area("all", 0, 0); area) {
+    draw_badges(*statistics);
+    draw_speed(*statistics);
+    draw_memory();
+    draw_cache(*statistics);
+    draw_latencies(*statistics);
+    draw_speculation(*statistics);
+    draw_machine();
+    draw_operations();
+  }
+}
+
+/// What makes the model slower than it could be, and what to do.
+void InsightPane::draw_badges(const EngineStatistics&) {
+  const ui::Scope scope("badges");
+  const Loaded& loaded = *models_.loaded();
+  const auto badge = [](const char* name, const std::string& text) {
+    ui::notice(ui::Tone::plain, "! " + text, name);
+  };
+  if (loaded.memory.spilled) {
+    badge("spilled",
+          "The weights do not fit into memory and are read from the file for every token. Close "
+          "other programs, or load a smaller type of this model.");
+  }
+  const auto cpu = std::ranges::find(loaded.devices, std::string("cpu"), &DeviceDescription::name);
+  if (cpu != loaded.devices.end() && loaded.options.threads > 0 &&
+      loaded.options.threads < cpu->threads) {
+    badge("threads", "Only " + std::to_string(loaded.options.threads) + " of " +
+                         std::to_string(cpu->threads) +
+                         " threads are used. Leave the number of threads empty under Settings.");
+  }
+  if (!loaded.memory.refused.empty()) badge("refused", loaded.memory.refused.front());
+  if (loaded.memory.gpu_layers > 0 && loaded.memory.gpu_layers < loaded.memory.layers) {
+    badge("layers", std::to_string(loaded.memory.layers - loaded.memory.gpu_layers) +
+                        " layers do not fit into the graphics card's memory and run on the CPU. A "
+                        "shorter context or a smaller cache type makes room.");
+  }
+  if (!latest_) return;
+  if (latest_->cpu_throttled.value_or(0) > 0) {
+    badge("cpu hot", "The processor is too hot and was slowed down. Better cooling makes it faster.");
+  }
+  for (const GpuSample& gpu : latest_->gpus) {
+    if (gpu.throttled && !gpu.throttled->empty()) {
+      badge("gpu throttled", gpu.name + " is slowed down: " + *gpu.throttled + ".");
+    }
+  }
+}
+
+void InsightPane::line_plot(const char* name, const std::vector<std::string>& series, Unit unit,
+                            double now) {
+  std::vector<PlotSeries> lines;
+  for (const std::string& one : series) {
+    if (!metrics_.of(one).empty()) lines.push_back({one, metrics_.of(one), 0});
+  }
+  LinePlot plot;
+  plot.series = lines;
+  plot.unit = unit;
+  plot.begin = now - kShown;
+  plot.end = now;
+  plot.longest_gap = 3 * Metrics::kInterval;
+  draw_line_plot(name, plot, {ImGui::GetContentRegionAvail().x, plot_height()}, plot_style());
+  ui::add_last_item("plot", name, {});
+}
+
+void InsightPane::draw_speed(const EngineStatistics& s) {
+  ui::heading("Speed");
+  ui::text("Answers " + figures(s.generated_tokens_per_s) + " tokens/s, prompts " +
+               figures(s.prompt_tokens_per_s) + " tokens/s; " + std::to_string(s.calls_running) +
+               " running, " + std::to_string(s.calls_waiting) + " waiting",
+           "speed");
+  line_plot("tokens/s", {"answer", "prompt"}, Unit::tokens_per_second, metrics_.last());
+  ui::faint(std::to_string(s.prompt_tokens) + " tokens of prompts computed, " +
+                std::to_string(s.prefix_tokens_found) + " of " + std::to_string(s.prefix_tokens) +
+                " found in the cache; " + std::to_string(s.generated_tokens) + " generated",
+            "totals");
+}
+
+void InsightPane::draw_memory() {
+  ui::heading("Memory");
+  draw_memory_bars(models_.memory(), "memory");
+  line_plot("memory over time", {"weights", "keys and values", "work space"}, Unit::bytes,
+            metrics_.last());
+}
+
+void InsightPane::draw_cache(const EngineStatistics& s) {
+  ui::heading("Cache of keys and values");
+  const CachePages& pages = s.pages;
+  cells_.clear();
+  const auto fill = [this](int64_t count, uint8_t state) {
+    cells_.insert(cells_.end(), static_cast<size_t>(std::max<int64_t>(count, 0)), state);
+  };
+  fill(pages.free, 0);
+  fill(pages.kept, 1);
+  fill(pages.idle, 2);
+  fill(pages.running, 3);
+  std::ranges::reverse(cells_);
+  const Theme& t = theme();
+  const PageState states[] = {{"free", packed(t.series[5])},
+                              {"kept for the same beginning", packed(t.series[4])},
+                              {"of conversations that rest", packed(t.series[0])},
+                              {"of running answers", packed(t.series[1])}};
+  PageMap map;
+  map.cells = cells_;
+  map.states = states;
+  draw_page_map("pages", map, {ImGui::GetContentRegionAvail().x, plot_height()}, plot_style());
+  ui::add_last_item("map", "pages", std::to_string(pages.total));
+  const int64_t page = models_.memory().page_bytes;
+  ui::text(std::to_string(pages.total) + " pages of " + bytes_text(page) + " (64 tokens each): " +
+               std::to_string(pages.running) + " running, " + std::to_string(pages.idle) +
+               " resting, " + std::to_string(pages.kept) + " kept, " + std::to_string(pages.free) +
+               " free",
+           "page counts");
+  if (page <= 0) return;
+  ui::label("Pages", ImGui::GetFontSize() * 8);
+  int64_t wanted = resizing_ ? cache_bytes_ / page : pages.total;
+  const int64_t most = std::max<int64_t>(pages.total * 2, 64);
+  if (ui::slider("cache size", wanted, 1, most)) {
+    cache_bytes_ = wanted * page;
+    resizing_ = true;
+  }
+  if (resizing_ && ImGui::IsItemDeactivated()) {
+    models_.resize_cache(cache_bytes_);
+    resizing_ = false;
+  }
+  ui::faint("The size can be changed at any time; conversations keep what they have.");
+}
+
+void InsightPane::draw_latencies(const EngineStatistics& s) {
+  const auto draw = [](const char* name, const char* title, const infer::Histogram& h) {
+    if (h.counts.empty() || h.counts.back() == 0) return;
+    ui::text(title);
+    const std::vector<double> bars = bars_of(h);
+    Histogram plot;
+    plot.counts = bars;
+    plot.low = 0;
+    plot.high = static_cast<double>(bars.size());
+    plot.unit = Unit::count;
+    draw_histogram(name, plot, {ImGui::GetContentRegionAvail().x, plot_height() * 0.7f},
+                   plot_style());
+    const auto count = static_cast<double>(h.counts.back());
+    ui::faint("mean " + figures(h.sum / count * 1000) + " ms of " + figures(count), name);
+  };
+  if (!ui::fold("latencies", "Time to the first token and between tokens")) return;
+  draw("first token", "Time to the first token", s.first_token_seconds);
+  draw("next token", "Time from one token to the next", s.next_token_seconds);
+}
+
+void InsightPane::draw_speculation(const EngineStatistics& s) {
+  if (s.drafted_tokens == 0) return;
+  ui::heading("Speculation");
+  const double share =
+      static_cast<double>(s.accepted_tokens) / static_cast<double>(s.drafted_tokens);
+  ui::text(std::to_string(s.accepted_tokens) + " of " + std::to_string(s.drafted_tokens) +
+               " proposed tokens were right (" + percent(share) + ")",
+           "speculation");
+}
+
+void InsightPane::draw_machine() {
+  if (!latest_) return;
+  const ui::Scope scope("machine");
+  ui::heading("This machine");
+  const SystemSample& m = *latest_;
+  const auto line = [](const char* label, const std::string& value) {
+    ui::label(label, ImGui::GetFontSize() * 12);
+    ui::text(value, label);
+  };
+  if (m.machine_cpu) line("Processor", percent(*m.machine_cpu));
+  if (m.process_resident) line("This program", bytes_text(*m.process_resident));
+  if (m.memory_available && m.memory_total) {
+    line("Free memory", bytes_text(*m.memory_available) + " of " + bytes_text(*m.memory_total));
+  }
+  if (m.cpu_celsius) line("Temperature", figures(*m.cpu_celsius) + " °C");
+  if (m.cpu_mhz) line("Clock", figures(*m.cpu_mhz / 1000) + " GHz");
+  if (m.cpu_watts) {
+    line("Power", figures(*m.cpu_watts) + " W");
+  } else if (!m.no_energy.empty()) {
+    ui::faint(m.no_energy, "no energy");
+  }
+  for (size_t i = 0; i < m.gpus.size(); ++i) {
+    const GpuSample& gpu = m.gpus[i];
+    const ui::Scope one("gpu", static_cast<int64_t>(i));
+    std::string text;
+    const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+    if (gpu.busy) add(percent(*gpu.busy) + " busy");
+    if (gpu.memory_used && gpu.memory_total) {
+      add(bytes_text(*gpu.memory_used) + " of " + bytes_text(*gpu.memory_total));
+    }
+    if (gpu.celsius) add(figures(*gpu.celsius) + " °C");
+    if (gpu.watts) add(figures(*gpu.watts) + " W");
+    if (gpu.core_mhz) add(figures(*gpu.core_mhz) + " MHz");
+    line(gpu.name.c_str(), text);
+  }
+}
+
+void InsightPane::draw_operations() {
+  const ui::Scope scope("operations");
+  ui::heading("Time by operation");
+  {
+    const ui::Disabled disabled(jobs_.is_running());
+    if (ui::button("measure", "Measure now")) {
+      BenchJob job;
+      job.models = {models_.loaded()->model->path};
+      job.options.load = models_.loaded()->options;
+      job.options.load.context = 0;
+      job.options.prompt_tokens = {128};
+      job.options.generate_tokens = {16};
+      job.options.repeats = 1;
+      job.options.profile = true;
+      jobs_.start("Measuring operations", std::move(job));
+    }
+  }
+  const JobEnded* const last = jobs_.last();
+  const auto* const report = last == nullptr ? nullptr : std::get_if<BenchReport>(&last->report);
+  if (report == nullptr) return;
+  for (size_t r = 0; r < report->results.size(); ++r) {
+    const BenchResult& result = report->results[r];
+    if (result.profile.empty()) continue;
+    const ui::Scope one(result.prefill ? "prompt" : "answer");
+    ui::text(result.prefill ? "A prompt" : "An answer");
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    const double most = result.profile.front().share;
+    for (size_t i = 0; i < std::min(result.profile.size(), kMostOperations); ++i) {
+      const BenchOperation& operation = result.profile[i];
+      const ImVec2 at = ImGui::GetCursorScreenPos();
+      const float width = ImGui::GetContentRegionAvail().x;
+      const auto share = static_cast<float>(most > 0 ? operation.share / most : 0);
+      draw.AddRectFilled(at, {at.x + width * share, at.y + ImGui::GetTextLineHeight()},
+                         packed(theme().accent, 0.35f), 2 * scale());
+      std::string text = operation.name + "  " + percent(operation.share);
+      if (operation.bound != BenchBound::none) {
+        text += ", " + percent(operation.fraction) +
+                (operation.bound == BenchBound::bandwidth ? " of the memory's speed"
+                                                          : " of the arithmetic");
+      }
+      ui::text(text, "operation");
+    }
+  }
+}
+
+}  // namespace infer::gui

@@ -1,0 +1,196 @@
+#include "gui/panes/plan_view.h"
+
+#include <imgui/imgui.h>
+
+#include <algorithm>
+
+#include "gui/format.h"
+#include "gui/panes/plot_style.h"
+#include "gui/plot/stacked_bar.h"
+#include "gui/theme.h"
+#include "gui/ui/ui.h"
+
+namespace infer::gui {
+namespace {
+
+const std::vector<std::string> kCacheTypes{"f16", "q8_0", "q4_0", "f32", "auto"};
+
+/// Grows in steps of the same ratio: contexts are rarely wanted to the token.
+constexpr int64_t kMostContext = int64_t{1} << 20;
+
+float label_width() { return ImGui::GetFontSize() * 11; }
+
+std::string label_of(const Alternative& alternative) {
+  const LoadOptions& o = alternative.options;
+  switch (alternative.kind) {
+    case Alternative::Kind::cache_type:
+      return "Keys and values as " + o.cache_type_k + " (context " +
+             std::to_string(alternative.plan.context) + ")";
+    case Alternative::Kind::context: return "A context of " + std::to_string(o.context) + " tokens";
+    case Alternative::Kind::gpu_layers:
+      return std::to_string(o.gpu_layers) + " layers on " + o.device + ", the others on the CPU";
+    case Alternative::Kind::spill: return "Weights stay in the file (slow)";
+    case Alternative::Kind::memory: return "With " + bytes_text(o.memory_limit) + " of free memory";
+  }
+  return {};
+}
+
+}  // namespace
+
+void draw_memory_bars(const MemoryReport& memory, const char* name) {
+  const ui::Scope scope(name);
+  const PlotTheme style = plot_style();
+  const Theme& t = theme();
+  for (const DeviceMemoryReport& device : memory.devices) {
+    const ui::Scope one(device.device);
+    const int64_t work = device.activations + device.scratch;
+    const int64_t used = device.weights + device.kv + work + device.other;
+    std::string label = device.device + ": " + bytes_text(used) + " of " +
+                        bytes_text(device.available) + " free";
+    if (!device.computes.empty()) label += ", computes " + device.computes;
+    ui::wrapped(label, "label");
+    const BarPart parts[] = {
+        {"weights", static_cast<double>(device.weights), packed(t.series[0])},
+        {"keys and values", static_cast<double>(device.kv), packed(t.series[1])},
+        {"work space", static_cast<double>(work), packed(t.series[2])},
+        {"program and draft", static_cast<double>(device.other), packed(t.series[3])},
+        {"free", static_cast<double>(std::max<int64_t>(0, device.available - used)),
+         packed(t.series[5])},
+    };
+    StackedBar bar{parts, static_cast<double>(device.available), Unit::bytes};
+    draw_stacked_bar("bar", bar, ImGui::GetContentRegionAvail().x, style);
+    ui::add_last_item("bar", "weights", bytes_text(device.weights));
+    ui::add_last_item("bar", "kv", bytes_text(device.kv));
+    ui::add_last_item("bar", "work", bytes_text(work));
+    ImGui::Dummy({0, 6 * scale()});
+  }
+}
+
+void PlanView::draw() {
+  const ui::Scope scope("plan");
+  if (models_.planned_path().empty()) {
+    draw_loaded();
+    return;
+  }
+  ui::heading(short_name(models_.planned_path()), "title");
+  const Planned* const planned = models_.planned();
+  if (planned == nullptr) return ui::faint("Reading the file …", "reading");
+  if (planned->model != nullptr) draw_facts(*planned->model);
+  if (planned->model == nullptr) {
+    ui::notice(ui::Tone::danger, planned->status.message(), "failure");
+    if (ui::button("close", "Close")) models_.close_plan();
+    return;
+  }
+  if (draw_options()) models_.plan_again();
+  ImGui::Dummy({0, 6 * scale()});
+  if (planned->status.ok()) {
+    ui::notice(ui::Tone::primary,
+               planned->plan.spilled
+                   ? "Fits, but the weights have to be read from the file again and again: slow."
+                   : "Fits: " + bytes_text(planned->plan.total) + ", context " +
+                         std::to_string(planned->plan.context) + " tokens.",
+               "verdict");
+    draw_memory(*planned);
+  } else {
+    ui::notice(ui::Tone::danger, planned->status.message(), "verdict");
+    draw_alternatives(*planned);
+  }
+  const bool loading = models_.phase() == ModelState::Phase::loading;
+  {
+    const ui::Disabled disabled(!planned->status.ok() || models_.is_planning() || loading);
+    if (ui::button("load", "Load", ui::Tone::primary)) models_.load_planned();
+  }
+  ImGui::SameLine();
+  if (ui::button("close", "Close")) models_.close_plan();
+  if (loading) {
+    ui::progress("progress", models_.progress(),
+                 models_.is_waiting() ? "waits for answers to end"
+                                      : figures(models_.progress() * 100) + " %");
+    if (ui::button("cancel", "Cancel", ui::Tone::danger)) models_.cancel_load();
+  }
+}
+
+void PlanView::draw_facts(const ModelDescription& model) {
+  std::string text = model.architecture + ", " + model.file_type + ", " +
+                     count_text(model.parameters) + " parameters, " + bytes_text(model.weight_bytes) +
+                     " of weights, trained for " + std::to_string(model.context) + " tokens";
+  ui::faint(text, "facts");
+  if (!model.unsupported.empty()) {
+    ui::notice(ui::Tone::danger, "This version cannot run it: " + model.unsupported, "unsupported");
+  }
+}
+
+bool PlanView::draw_options() {
+  LoadOptions& options = models_.options();
+  const Planned& planned = *models_.planned();
+  bool changed = false;
+  ui::label("Context, tokens", label_width());
+  int64_t context = options.context > 0 ? options.context : planned.plan.context;
+  const int64_t most = std::clamp<int64_t>(planned.model->context, 256, kMostContext);
+  context = std::clamp<int64_t>(context, 256, most);
+  if (ui::slider("context", context, 256, most)) {
+    options.context = context / 64 * 64;
+    changed = true;
+  }
+  ui::label("Keys and values", label_width());
+  const auto found = std::ranges::find(kCacheTypes, options.cache_type_k);
+  auto type = static_cast<size_t>(found == kCacheTypes.end() ? 0 : found - kCacheTypes.begin());
+  if (ui::choice("cache type", type, kCacheTypes)) {
+    options.cache_type_k = options.cache_type_v = kCacheTypes[type];
+    changed = true;
+  }
+  if (planned.plan.devices.size() > 1) {
+    ui::label("Layers on GPUs", label_width());
+    int64_t layers = options.gpu_layers >= 0 ? options.gpu_layers : planned.plan.gpu_layers;
+    if (ui::slider("gpu layers", layers, 0, std::max<int64_t>(planned.model->layers + 1, 1))) {
+      options.gpu_layers = static_cast<int32_t>(layers);
+      changed = true;
+    }
+  }
+  ui::label("Tokens a step", label_width());
+  int64_t rows = options.batch_rows;
+  if (ui::slider("batch", rows, 16, 2048)) {
+    options.batch_rows = static_cast<int32_t>(rows);
+    changed = true;
+  }
+  ui::label("Draft model", label_width());
+  draft_ = options.draft_model;
+  if (ui::input("draft", draft_, {.hint = "path of a small model, or nothing", .enter_ends = true})) {
+    options.draft_model = draft_;
+    changed = true;
+  }
+  return changed;
+}
+
+void PlanView::draw_memory(const Planned& planned) { draw_memory_bars(planned.plan, "memory"); }
+
+void PlanView::draw_alternatives(const Planned& planned) {
+  const ui::Scope scope("alternatives");
+  if (!planned.alternatives.empty()) ui::text("It would fit with:");
+  for (size_t i = 0; i < planned.alternatives.size(); ++i) {
+    const Alternative& alternative = planned.alternatives[i];
+    const ui::Scope one("alternative", static_cast<int64_t>(i));
+    if (alternative.kind == Alternative::Kind::memory) {
+      ui::text(label_of(alternative), "need");
+    } else if (ui::button("apply", label_of(alternative))) {
+      models_.apply(alternative);
+      return;
+    }
+  }
+}
+
+void PlanView::draw_loaded() {
+  const Loaded* const loaded = models_.loaded();
+  if (loaded == nullptr) {
+    ui::faint("Choose a model to see what it needs.", "hint");
+    if (!models_.failure().empty()) ui::notice(ui::Tone::danger, models_.failure(), "failure");
+    return;
+  }
+  ui::heading(models_.name(), "title");
+  draw_facts(*loaded->model);
+  ui::faint("Loaded in " + seconds_text(loaded->seconds) + ". In use now:", "loaded");
+  draw_memory_bars(models_.memory(), "memory");
+  if (ui::button("unload", "Unload")) models_.unload();
+}
+
+}  // namespace infer::gui

@@ -1,0 +1,31 @@
+// What loading a model would use, before it is loaded: memory of every device by purpose, the options
+// that change it, and what would fit if it does not.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gui/state/model_state.h"
+
+namespace infer::gui {
+
+class PlanView {
+ public:
+  explicit PlanView(ModelState& models) : models_(models) {}
+  void draw();
+
+ private:
+  void draw_facts(const ModelDescription& model);
+  bool draw_options();
+  void draw_memory(const Planned& planned);
+  void draw_alternatives(const Planned& planned);
+  void draw_loaded();
+
+  ModelState& models_;
+  std::string draft_;
+};
+
+/// A bar for each device, with the name of what is on it. `scope`: names the bars for tests.
+void draw_memory_bars(const MemoryReport& memory, const char* scope);
+
+}  // namespace infer::gui

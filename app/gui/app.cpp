@@ -199,7 +199,8 @@ void App::draw() {
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoBringToFrontOnFocus |
                    ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoMove);
   draw_top();
-  if (ui::Area area("page", 0, 0); area) {
+  static constexpr const char* kNames[] = {"chat", "models", "insight", "tools", "settings"};
+  if (ui::Area area(kNames[static_cast<size_t>(page_)], 0, 0); area) {
     switch (page_) {
       case Page::chat: chat_pane_.draw(); break;
       case Page::models: models_pane_.draw(); break;

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
+#include <utility>
 
 #include "gui/glfw_library.h"
 #include "gui/open_gl.h"
@@ -17,7 +17,7 @@
 namespace infer::gui {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kNever = Window::kForever;
 /// Frames are at least this far apart, in seconds, where the screen does not wait itself.
 constexpr double kFrame = 1.0 / 75;
 constexpr int kLeastWidth = 640;
@@ -139,11 +139,6 @@ double Window::seconds_until_due(double most_wait) const {
   const double now = glfwGetTime();
   if (frames_due_ > 0) return std::min(most_wait, std::max(0.0, last_frame_ + kFrame - now));
   return std::min(most_wait, std::max(0.0, due_at_ - now));
-}
-
-void Window::run(WindowClient& client) {
-  while (turn(client, kNever)) {
-  }
 }
 
 bool Window::turn(WindowClient& client, double most_wait) {

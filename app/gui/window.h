@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,8 +48,7 @@ class Window {
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 
-  /// Runs until the window is closed.
-  void run(WindowClient& client);
+  static constexpr double kForever = std::numeric_limits<double>::infinity();
   /// Waits for at most `most_wait` seconds until something happens, then draws if that is needed.
   /// False once the window is closed. Returns at once if something has happened.
   bool turn(WindowClient& client, double most_wait);

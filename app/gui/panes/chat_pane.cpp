@@ -24,7 +24,6 @@ void ChatPane::take_shortcuts() {
 }
 
 void ChatPane::draw() {
-  const ui::Scope scope("chat");
   const float font = ImGui::GetFontSize();
   const float width = ImGui::GetContentRegionAvail().x;
   const float list = std::clamp(width * 0.2f, font * 11, font * 18);

@@ -41,7 +41,6 @@ std::vector<double> bars_of(const infer::Histogram& h) {
 }  // namespace
 
 void InsightPane::draw() {
-  const ui::Scope scope("insight");
   const std::optional<EngineStatistics> statistics = engine_.statistics();
   if (!statistics || models_.loaded() == nullptr) {
     ui::faint("Load a model to see where memory and time go.", "hint");

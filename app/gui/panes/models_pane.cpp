@@ -29,7 +29,6 @@ void ModelsPane::choose(const std::string& path) {
 }
 
 void ModelsPane::draw() {
-  const ui::Scope scope("models");
   const float width = ImGui::GetContentRegionAvail().x;
   const float left = std::max(width * 0.42f, std::min(width, ImGui::GetFontSize() * 22));
   if (ui::Area area("left", left, 0); area) {

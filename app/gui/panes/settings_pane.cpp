@@ -32,7 +32,6 @@ bool number(const char* name, int64_t& value, int64_t unset, const char* hint, d
 }  // namespace
 
 void SettingsPane::draw() {
-  const ui::Scope scope("settings");
   if (!read_) {
     read_ = true;
     system_prompt_ = store_.get().system_prompt;

@@ -77,7 +77,6 @@ void draw(const std::monostate&) {}
 }  // namespace
 
 void ToolsPane::draw() {
-  const ui::Scope scope("tools");
   ui::segments("tool", tool_, {"Benchmark", "Selftest", "Quantise", "Convert", "Importance"});
   ImGui::Dummy({0, ImGui::GetFontSize() / 2});
   if (ui::Area area("form", 0, 0); area) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "conversations/export.h"
+#include "conversations/export_file.h"
 #include "conversations/import.h"
 
 namespace infer::gui {

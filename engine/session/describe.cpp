@@ -6,7 +6,7 @@
 
 #include "engine/core/log.h"
 #include "engine/model/arch.h"
-#include "engine/model/checkpoint.h"
+#include "engine/model/open_weights.h"
 #include "engine/session/engine_impl.h"
 #include "engine/text/stream_decoder.h"
 

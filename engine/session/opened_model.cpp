@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engine/generate/grammars.h"
-#include "engine/model/checkpoint.h"
+#include "engine/model/open_weights.h"
 #include "engine/quant/quant.h"
 #include "engine/session/placements.h"
 #include "engine/session/speculation.h"

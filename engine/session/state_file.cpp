@@ -16,8 +16,9 @@ namespace infer {
 namespace {
 
 constexpr char kMagic[8] = {'I', 'N', 'F', 'E', 'R', 'S', 'E', 'S'};
-constexpr uint32_t kVersion = 4;  // 3: keys lie across; 4: roles of tokens
-/// More tokens than any session has ever dropped; with those it holds the sum stays countable.
+constexpr uint32_t kVersion =
+    4;  // since 3 keys are stored transposed, since 4 with roles of tokens
+/// More tokens than any session drops. Added to the tokens that it holds, no overflow.
 constexpr int64_t kMostShifted = int64_t{1} << 48;
 
 uint64_t checksum_of(const StateHeader& header) {
@@ -113,7 +114,7 @@ Result<StateHead> StateReader::read_head(uint64_t fingerprint, int64_t context,
     return fail(StatusCode::bad_file, "{}: the header is damaged: {} tokens, {} cached, {} dropped",
                 path_, header.tokens, header.cached, header.shifted);
   }
-  // The last token of a generation that filled the context is held and not computed.
+  // One more: if a generation filled the context, its last token is held but not computed.
   if (header.tokens > context + 1) {
     return fail(StatusCode::does_not_fit, "{}: {} tokens do not fit: the context holds {}", path_,
                 header.tokens, context);

@@ -1,7 +1,5 @@
 #include "cli/arguments.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -11,11 +9,13 @@
 
 #include "cli/failure.h"
 #include "cli/hub_options.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "demo/demo_model.h"
 #include "hub/bounded_json.h"
+#include "platform/files.h"
+#include "platform/interrupt.h"
+#include "platform/streams.h"
 
 namespace infer::cli {
 namespace {
@@ -113,9 +113,9 @@ std::optional<Json> parse_json(std::string_view text) {
 }
 
 void require_readable(const std::string& path) {
-  if (access(path.c_str(), F_OK) == 0 && access(path.c_str(), R_OK) != 0) {
-    throw Failure(kExitBadFile,
-                  fmt::format("{}: cannot open: {}", path, std::generic_category().message(errno)));
+  if (const int refused = platform::check_readable(path)) {
+    throw Failure(kExitBadFile, fmt::format("{}: cannot open: {}", path,
+                                            std::generic_category().message(refused)));
   }
 }
 
@@ -147,7 +147,7 @@ std::string read_filled_input(const std::string& path) {
 
 std::string read_input_or_pipe(const std::string& path, const char* what, const char* hint) {
   if (!path.empty()) return read_input(path);
-  std::string text = isatty(STDIN_FILENO) == 1 ? std::string() : read_input("-");
+  std::string text = platform::stdin_is_terminal() ? std::string() : read_input("-");
   if (text.empty()) usage(fmt::format("no {} given: {}", what, hint));
   return text;
 }
@@ -377,7 +377,7 @@ LoadOptions load_options(const ModelArgs& args) {
   if (args.quiet) set_verbosity(Verbosity::quiet);
   load.progress = [bar = std::make_shared<Progress>("loading", !args.quiet)](double done) {
     bar->update(done);
-    return !interrupted();
+    return !platform::interrupted();
   };
   return load;
 }
@@ -414,7 +414,7 @@ std::unique_ptr<Engine> load_engine(const ModelArgs& args) {
         "--device",
         args.placement.gpu_layers);
   }
-  const InterruptScope scope;
+  const platform::InterruptScope scope;
   std::unique_ptr<Engine> engine = must_fit(Engine::load(args.path, load), args.path, load);
   warn_of_context(args, engine->model().context);
   if (args.verbose && !args.quiet) tell_choice(*engine);

@@ -109,7 +109,7 @@ infer_status infer_vocabulary_load(const char* path, infer_vocabulary** vocabula
 }
 
 void infer_vocabulary_free(infer_vocabulary* vocabulary) {
-  // That of an engine is part of the engine.
+  // The vocabulary of an engine is freed with the engine.
   if (vocabulary != nullptr && vocabulary->owned != nullptr) delete vocabulary;
 }
 

@@ -1,4 +1,4 @@
-// The C API of sessions: options of a generation, and what it tells.
+// The C API of sessions: options of a generation, and its events.
 #include <functional>
 #include <limits>
 #include <optional>
@@ -13,14 +13,14 @@ static_assert(INFER_FINISH_CANCELLED == static_cast<int>(infer::FinishReason::ca
 struct infer_session {
   std::shared_ptr<infer::Engine> engine;
   std::unique_ptr<infer::Session> session;
-  // What the event last taken points to.
+  // The last event points into this.
   infer::GenerateEvent event;
   std::vector<infer_logprob> log_probabilities;
 };
 
 namespace {
 
-/// Written so that a NaN is passed on, to be refused.
+/// Passes a NaN on, so that it is refused.
 template <typename T>
 void set_unless_negative(std::optional<T>& to, T value) {
   if (!(value < 0)) to = value;
@@ -84,7 +84,7 @@ Result<infer::GenerateOptions> generate_options(const infer_generate_options* gi
   return to;
 }
 
-/// Reads what a generation is given and makes the call with it.
+/// Reads the arguments of a generation and makes the call with them.
 template <typename Call>
 infer_status with_arguments(infer_session* session, const int32_t* prompt, size_t prompt_count,
                             const infer_generate_options* options, Call call) {

@@ -4,7 +4,7 @@
 
 #include "engine/core/file.h"
 #include "engine/generate/grammars.h"
-#include "engine/model/checkpoint.h"
+#include "engine/model/open_weights.h"
 #include "engine/quant/quant.h"
 #include "engine/session/placements.h"
 #include "engine/session/speculation.h"
@@ -21,7 +21,7 @@ Result<DType> cache_type(const std::string& name) {
               "cache type '{}': expected auto, f32, f16, bf16, q8_0 or q4_0", name);
 }
 
-/// What matrices are made while loading: a type that is made quickly.
+/// The type that matrices are quantised to while loading, by its name. Nothing if there is no name.
 Result<std::optional<DType>> matrix_type(const std::string& name) {
   if (name.empty()) return std::nullopt;
   std::string names;
@@ -37,8 +37,8 @@ Result<std::optional<DType>> matrix_type(const std::string& name) {
               names);
 }
 
-/// The devices of a list "vulkan:0,vulkan:1". The CPU comes first where there is another, for what
-/// is not placed there.
+/// The devices of a list "vulkan:0,vulkan:1". If one is not the CPU, the CPU comes first, for what
+/// is not placed on the others.
 Result<std::vector<std::unique_ptr<Device>>> open_devices(const std::string& names,
                                                           const DeviceOptions& options,
                                                           const OpenDevice& open) {
@@ -62,7 +62,7 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(const std::string& nam
   return devices;
 }
 
-/// Both plans' options are checked here.
+/// Checks the options of a model or a draft model, and opens it.
 Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options, bool pretend,
                              Device* beside, const OpenDevice& open) {
   OpenedModel opened;
@@ -79,7 +79,7 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
   request.context = options.context;
   request.max_rows = options.batch_rows;
   request.max_outputs = options.output_rows;
-  // A sequence may have as many tokens verified in a step as can be proposed for it.
+  // One step can verify as many tokens of a sequence as a drafter can propose.
   if (!drafters_of(options).empty() && beside == nullptr) {
     request.max_outputs = std::max<int64_t>(request.max_outputs, 1 + kMostDrafted);
   }
@@ -115,7 +115,7 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
                                          {options.threads, options.exact, !request.weights_mapped,
                                           options.isa, beside},
                                          open));
-  // A draft model is small: what is asked of single tensors is meant for the model.
+  // Placements of single tensors are for the main model, not for its draft model.
   if (beside == nullptr) {
     INFER_TRY(request.weight_devices,
               weight_devices(options.placements, opened.source->weights(), opened.devices));
@@ -124,7 +124,7 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
   return opened;
 }
 
-/// Plans, and asks from then on for what was chosen.
+/// Plans, and puts what was chosen into the request.
 Status plan(OpenedModel& opened) {
   PlanRequest& request = opened.request;
   INFER_TRY_S(opened.plan,
@@ -174,8 +174,8 @@ Result<OpenedModels> OpenedModels::open(const std::string& path, const LoadOptio
             open_one(options.draft_model, small, pretend, main.devices[0].get(), open));
   models.draft = std::make_unique<OpenedModel>(std::move(draft));
   const PlanRequest asked_small = models.draft->request;
-  // A context for both: first the draft for the longest that there may be, which is what it takes
-  // at most, then the model with what that leaves.
+  // Both models get the same context. First plan the draft model for the longest possible one, then
+  // the model with the memory that is left, then the draft model for the context of the model.
   for (int round = 0; round < 2; ++round) {
     models.draft->request = asked_small;
     models.draft->request.context =

@@ -10,8 +10,8 @@ namespace {
 
 constexpr double kLarge = 1e6;
 
-/// What the caller asked for, else what the model suggests, else what `to` holds. A suggestion of
-/// the wrong type or out of range is the file's fault.
+/// Sets `to` to what the caller asked for, else to what the model suggests, else leaves it. A
+/// suggestion of the wrong type or out of range is bad_file.
 template <typename T>
 Status choose(T& to, const std::optional<T>& asked, const Metadata& metadata, const char* name,
               double low, double high) {
@@ -51,8 +51,8 @@ Status add_step(std::vector<Step>& order, std::string_view name) {
   return {};
 }
 
-/// The samplers' order. Of a model's suggestion, names that are not known here are passed over: it
-/// may be newer.
+/// Sets the order of the samplers. Unknown names in a model's suggestion are skipped, since the
+/// model may be newer than this program.
 Status choose_order(SamplingParams& p, const SamplingOptions& o, const Metadata& metadata) {
   if (!o.samplers.empty()) {
     p.order.clear();
@@ -74,7 +74,7 @@ Status choose_order(SamplingParams& p, const SamplingOptions& o, const Metadata&
   return {};
 }
 
-/// Whether a token's text holds one of the strings; looks each token up once.
+/// Tells whether a token's text contains one of the strings. Looks each token up once.
 class Breakers {
  public:
   Breakers(std::vector<std::string> strings, const Tokenizer& tokenizer)

@@ -5,6 +5,7 @@
 #include "engine/generate/grammars.h"
 #include "engine/model/checkpoint.h"
 #include "engine/quant/quant.h"
+#include "engine/session/option_range.h"
 #include "engine/session/placements.h"
 #include "engine/session/speculation.h"
 #include "engine/spec/draft_policy.h"
@@ -66,15 +67,9 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
                              Device* beside, const OpenDevice& open) {
   OpenedModel opened;
   PlanRequest& request = opened.request;
-  if (options.context < 0 || options.batch_rows < 1 || options.batch_rows > (1 << 16) ||
-      options.output_rows < 1 || options.memory_limit < 0 || options.parallel < 1 ||
-      options.gpu_layers < -1 || options.cpu_experts < -1 || options.max_waiting < -1) {
-    return fail(StatusCode::invalid_argument,
-                "expected a context of at least 0, a batch of 1 to 65536 rows, at least one output "
-                "row, a memory limit of at least 0, at least one sequence, at least -1 layers for "
-                "other devices, at least -1 layers whose experts stay on the CPU and at least -1 "
-                "calls that wait");
-  }
+#define INFER_LOAD_NUMBER(type, name, preset, low, high, ...) \
+  INFER_CHECK_R(check_option(#name, options.name, low, high));
+#include "infer/load_options.def"
   request.context = options.context;
   request.max_rows = options.batch_rows;
   request.max_outputs = options.output_rows;

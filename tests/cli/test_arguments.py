@@ -107,7 +107,7 @@ def test_the_prompt_may_come_through_a_pipe(tmp_path):
     ["--no-mmap"], ["--mmap", "--no-mmap"], ["-no-cnv"], ["--no-conversation"],
     ["--no-display-prompt"], ["--jinja"], ["--no-warmup"], ["--log-disable"], ["-t", -1],
     ["--threads", -1], ["-ngl", "auto"], ["--n-predict", 4], ["--predict", 4],
-    ["--no-context-shift"], ["-cb"], ["--color"],
+    ["--no-context-shift"], ["-cb"], ["--color"], ["--check-tensors"],
 ])
 def test_flags_that_change_nothing(flags):
     assert said(*RUN, "-p", "Once upon", *flags) [0] == said(*RUN, "-p", "Once upon")[0]
@@ -115,7 +115,7 @@ def test_flags_that_change_nothing(flags):
 
 
 @pytest.mark.parametrize("flags", [["--mlock"], ["-tb", 2], ["--threads-batch", 2], ["--no-jinja"],
-                                   ["--numa", "distribute"], ["--check-tensors"]])
+                                   ["--numa", "distribute"]])
 def test_flags_that_are_told_to_do_nothing(flags):
     out, err = said(*RUN, "-p", "Once upon", *flags)
     assert out == said(*RUN, "-p", "Once upon")[0]

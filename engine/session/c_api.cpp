@@ -27,34 +27,22 @@ Result<infer::LoadOptions> load_options(const infer_load_options* given) {
   infer_load_options_init(&o, sizeof(o));
   INFER_CHECK_R(read_options(given, o));
   infer::LoadOptions to;
-  const auto text = [](std::string& field, const char* value) {
-    if (value != nullptr) field = value;
-  };
-  text(to.device, o.device);
-  text(to.cache_type_k, o.cache_type_k);
-  text(to.cache_type_v, o.cache_type_v);
-  text(to.isa, o.isa);
-  to.context = o.context;
-  to.memory_limit = o.memory_limit;
-  to.threads = o.threads;
-  to.batch_rows = o.batch_rows;
-  to.output_rows = o.output_rows;
-  to.exact = o.exact != 0;
-  to.mmap = o.mmap != 0;
-  to.spill = o.spill != 0;
-  to.reserve = o.reserve;
-  to.parallel = o.parallel;
-  to.prefix_reuse = o.prefix_reuse != 0;
-  text(to.cache_folder, o.cache_folder);
-  to.cache_folder_limit = o.cache_folder_limit;
-  to.fewer_rows = o.fewer_rows != 0;
-  text(to.draft_model, o.draft_model);
-  text(to.quantize, o.quantize);
-  to.gpu_layers = o.gpu_layers;
-  text(to.fallback, o.fallback);
-  to.grammars = o.grammars != 0;
-  to.max_waiting = static_cast<int32_t>(std::clamp<int64_t>(o.max_waiting, -2, INT32_MAX));
-  if (o.drafters != nullptr) to.drafters = parts_of(o.drafters, ';');
+#define INFER_LOAD_TEXT(name, ...) \
+  if (o.name != nullptr) to.name = o.name;
+#define INFER_LOAD_LIST(name, ...) \
+  if (o.name != nullptr) to.name = parts_of(o.name, ';');
+#define INFER_LOAD_NUMBER(type, name, ...) to.name = o.name;
+#define INFER_LOAD_FLAG(name, ...) to.name = o.name != 0;
+#include "infer/load_options.def"
+  if (o.placement_count > 0 && o.placements == nullptr) {
+    return tl::unexpected(null_argument("placements"));
+  }
+  for (const infer_tensor_placement& place : std::span(o.placements, o.placement_count)) {
+    if (place.pattern == nullptr || place.device == nullptr) {
+      return tl::unexpected(null_argument("a placement"));
+    }
+    to.placements.push_back({place.pattern, place.device});
+  }
   if (o.progress != nullptr) {
     to.progress = [call = o.progress, user = o.progress_user](double done) {
       return call(user, done) != 0;
@@ -67,20 +55,11 @@ Result<infer::LoadOptions> load_options(const infer_load_options* given) {
 
 void infer_load_options_init(infer_load_options* options, size_t struct_size) {
   infer_load_options o = {};
-  const infer::LoadOptions defaults;
   o.struct_size = struct_size;
-  o.device = "cpu";
-  o.cache_type_k = "f16";
-  o.cache_type_v = "f16";
-  o.batch_rows = defaults.batch_rows;
-  o.output_rows = defaults.output_rows;
-  o.reserve = defaults.reserve;
-  o.parallel = defaults.parallel;
-  o.prefix_reuse = defaults.prefix_reuse ? 1 : 0;
-  o.cache_folder_limit = defaults.cache_folder_limit;
-  o.gpu_layers = defaults.gpu_layers;
-  o.max_waiting = defaults.max_waiting;
-  o.fewer_rows = defaults.fewer_rows ? 1 : 0;
+#define INFER_LOAD_TEXT(name, preset, ...) o.name = preset[0] == 0 ? nullptr : preset;
+#define INFER_LOAD_NUMBER(type, name, preset, ...) o.name = preset;
+#define INFER_LOAD_FLAG(name, preset, ...) o.name = preset ? 1 : 0;
+#include "infer/load_options.def"
   write_struct(o, options, struct_size);
 }
 

@@ -13,6 +13,19 @@ static_assert(INFER_INTERNAL == static_cast<int>(StatusCode::internal));
 static_assert(INFER_DOES_NOT_FIT == static_cast<int>(StatusCode::does_not_fit));
 static_assert(INFER_BUSY == static_cast<int>(StatusCode::busy));
 static_assert(INFER_CANCELLED == static_cast<int>(StatusCode::cancelled));
+static_assert(INFER_FITS_MEMORY == static_cast<int>(infer::Alternative::Kind::memory));
+
+/// Alternatives and the C structures that point into them. Not to be moved once filled.
+struct infer_alternative_list {
+  struct Item {
+    infer::LoadOptions options;
+    std::vector<std::string> lists;  ///< options that are lists, each as one text
+    infer_load_options c_options;
+    infer_memory memory;
+    infer_alternative alternative;
+  };
+  std::vector<std::unique_ptr<Item>> items;
+};
 
 namespace {
 
@@ -20,6 +33,16 @@ infer_memory memory_of(const infer::MemoryReport& r) {
   return {r.weights,         r.kv,         r.activations, r.scratch,  r.total,   r.available,
           r.context,         r.page_bytes, r.pages,       r.host,     r.process, r.batch_rows,
           r.spilled ? 1 : 0, r.draft,      r.gpu_layers,  r.drafters, r.grammars};
+}
+
+/// "a;b" of {"a", "b"} with ';'.
+std::string joined(const std::vector<std::string>& parts, char separator) {
+  std::string text;
+  for (const std::string& part : parts) {
+    if (!text.empty()) text += separator;
+    text += part;
+  }
+  return text;
 }
 
 Result<infer::LoadOptions> load_options(const infer_load_options* given) {
@@ -51,6 +74,23 @@ Result<infer::LoadOptions> load_options(const infer_load_options* given) {
   return to;
 }
 
+/// Copies the rows of load_options.def. Texts point into `item`.
+void options_in_c(infer_alternative_list::Item& item) {
+  const infer::LoadOptions& from = item.options;
+  infer_load_options& to = item.c_options;
+  to.struct_size = sizeof(to);
+#define INFER_LOAD_LIST(name, ...) item.lists.push_back(joined(from.name, ';'));
+#include "infer/load_options.def"
+  size_t list = 0;
+#define INFER_LOAD_TEXT(name, ...) to.name = from.name.empty() ? nullptr : from.name.c_str();
+#define INFER_LOAD_LIST(name, ...)                                         \
+  to.name = item.lists[list].empty() ? nullptr : item.lists[list].c_str(); \
+  ++list;
+#define INFER_LOAD_NUMBER(type, name, ...) to.name = from.name;
+#define INFER_LOAD_FLAG(name, ...) to.name = from.name ? 1 : 0;
+#include "infer/load_options.def"
+}
+
 }  // namespace
 
 void infer_load_options_init(infer_load_options* options, size_t struct_size) {
@@ -73,6 +113,42 @@ infer_status infer_plan(const char* path, const infer_load_options* options, inf
     write_struct(memory_of(report), memory, memory_size);
     return {};
   });
+}
+
+infer_status infer_alternative_list_create(const char* path, const infer_load_options* options,
+                                           infer_alternative_list** list) {
+  return checked([&]() -> Status {
+    if (path == nullptr) return null_argument("path");
+    if (list == nullptr) return null_argument("list");
+    infer_load_options given;
+    infer_load_options_init(&given, sizeof(given));
+    INFER_CHECK(read_options(options, given));
+    INFER_TRY_S(const infer::LoadOptions load, load_options(options));
+    INFER_TRY_S(std::vector<infer::Alternative> found, infer::alternatives(path, load));
+    auto made = std::make_unique<infer_alternative_list>();
+    for (infer::Alternative& alternative : found) {
+      auto item = std::make_unique<infer_alternative_list::Item>();
+      item->options = std::move(alternative.options);
+      item->c_options = given;
+      options_in_c(*item);
+      item->memory = memory_of(alternative.plan);
+      item->alternative = {static_cast<int32_t>(alternative.kind), &item->c_options, &item->memory};
+      made->items.push_back(std::move(item));
+    }
+    *list = made.release();
+    return {};
+  });
+}
+
+void infer_alternative_list_free(infer_alternative_list* list) { delete list; }
+
+size_t infer_alternative_list_size(const infer_alternative_list* list) {
+  return list == nullptr ? 0 : list->items.size();
+}
+
+const infer_alternative* infer_alternative_list_get(const infer_alternative_list* list,
+                                                    size_t index) {
+  return index < infer_alternative_list_size(list) ? &list->items[index]->alternative : nullptr;
 }
 
 infer_status infer_vocabulary_load(const char* path, infer_vocabulary** vocabulary) {

@@ -93,6 +93,63 @@ TEST_CASE("C: every number of sampling arrives, and unset it is as absent") {
   infer_engine_free(engine);
 }
 
+TEST_CASE("C: what would fit in place of options that do not") {
+  infer_alternative_list* list = nullptr;
+  const auto path = kModel.c_str();
+  REQUIRE(infer_alternative_list_create(path, nullptr, &list) == INFER_OK);
+  CHECK(infer_alternative_list_size(list) == 0);  // it fits
+  CHECK(infer_alternative_list_get(list, 0) == nullptr);
+  infer_alternative_list_free(list);
+  infer_load_options options;
+  infer_load_options_init(&options, sizeof(options));
+  int user = 0;
+  options.progress_user = &user;
+  options.drafters = "ngram;suffix";
+  options.context = 1 << 20;
+  const Result<MemoryReport> least = [&] {
+    LoadOptions shorter;
+    shorter.context = 2048;
+    shorter.drafters = {"ngram", "suffix"};
+    return plan_model(kModel, shorter);
+  }();
+  REQUIRE(least.has_value());
+  options.memory_limit = least->total;
+  infer_memory memory;
+  REQUIRE(infer_plan(path, &options, &memory, sizeof(memory)) == INFER_DOES_NOT_FIT);
+  REQUIRE(infer_alternative_list_create(path, &options, &list) == INFER_OK);
+  LoadOptions same;
+  same.drafters = {"ngram", "suffix"};
+  same.context = options.context;
+  same.memory_limit = options.memory_limit;
+  const auto expected = alternatives(kModel, same);
+  REQUIRE(expected.has_value());
+  REQUIRE(infer_alternative_list_size(list) == expected->size());
+  bool shorter = false;
+  for (size_t i = 0; i < expected->size(); ++i) {
+    const infer_alternative* alternative = infer_alternative_list_get(list, i);
+    REQUIRE(alternative != nullptr);
+    CHECK(alternative->kind == static_cast<int32_t>((*expected)[i].kind));
+    CHECK(alternative->memory->total == (*expected)[i].plan.total);
+    CHECK(alternative->options->context == (*expected)[i].options.context);
+    CHECK(std::string(alternative->options->drafters) == options.drafters);
+    CHECK(std::string(alternative->options->device) == "cpu");
+    CHECK(alternative->options->progress_user == &user);
+    shorter = shorter || alternative->kind == INFER_FITS_CONTEXT;
+    if (alternative->kind == INFER_FITS_MEMORY) continue;  // needs that much free
+    CHECK(infer_plan(path, alternative->options, &memory, sizeof(memory)) == INFER_OK);
+    CHECK(memory.total <= options.memory_limit);
+  }
+  CHECK(shorter);
+  CHECK(infer_alternative_list_get(list, expected->size()) == nullptr);
+  infer_alternative_list_free(list);
+  infer_alternative_list_free(nullptr);
+  CHECK(infer_alternative_list_size(nullptr) == 0);
+  CHECK(infer_alternative_list_create(nullptr, nullptr, &list) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_alternative_list_create(path, nullptr, nullptr) == INFER_INVALID_ARGUMENT);
+  options.struct_size = 0;
+  CHECK(infer_alternative_list_create(path, &options, &list) == INFER_INVALID_ARGUMENT);
+}
+
 TEST_CASE("C: fields of options keep their places") {
   if constexpr (sizeof(void*) == 8) {
     CHECK(offsetof(infer_generate_options, temperature) == 132);

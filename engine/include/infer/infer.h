@@ -186,6 +186,35 @@ typedef struct infer_memory {
 INFER_API infer_status infer_plan(const char* path, const infer_load_options* options,
                                   infer_memory* memory, size_t memory_size);
 
+enum {
+  INFER_FITS_CACHE_TYPE = 0, /* keys and values as q8_0 */
+  INFER_FITS_CONTEXT = 1,    /* a shorter context */
+  INFER_FITS_GPU_LAYERS = 2, /* as many layers on other devices than the CPU as fit */
+  INFER_FITS_SPILL = 3,      /* the weights stay in the file, which is slow */
+  INFER_FITS_MEMORY = 4      /* so much memory, and as much free */
+};
+
+/* One change of the options with which a model fits. */
+typedef struct infer_alternative {
+  int32_t kind;                      /* INFER_FITS_... */
+  const infer_load_options* options; /* with the change; `progress`, its user pointer and
+                                        `placements` are those that were given */
+  const infer_memory* memory;        /* what loading with them would use */
+} infer_alternative;
+
+typedef struct infer_alternative_list infer_alternative_list;
+
+/* What would fit in place of options that do not: each change by itself, the least first. Empty if
+ * the options fit or if nothing helps. Reads only the file's header. Null options: the defaults. */
+INFER_API infer_status infer_alternative_list_create(const char* path,
+                                                     const infer_load_options* options,
+                                                     infer_alternative_list** list);
+INFER_API void infer_alternative_list_free(infer_alternative_list* list);
+INFER_API size_t infer_alternative_list_size(const infer_alternative_list* list);
+/* Null if there is no such index. */
+INFER_API const infer_alternative* infer_alternative_list_get(const infer_alternative_list* list,
+                                                              size_t index);
+
 typedef struct infer_description infer_description;
 
 /* Strings may be empty but are never null. */

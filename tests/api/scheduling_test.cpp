@@ -214,7 +214,9 @@ TEST_CASE("logits come also beside more sessions that generate than a step holds
   EngineAccess::impl(*engine).thread->hold(false);
   CHECK(logits.get());
   for (auto& each : running) CHECK(each.get());
-  CHECK(at.load() < 8 * 17 + 16);  // a row in every round of all
+  // A row in every round of all is 8 · 17 tokens; the threads that count may lag behind. Without its
+  // turn it would come last, after 16 · 100.
+  CHECK(at.load() < 800);
 }
 
 TEST_CASE("fewer rows than asked for, where that is no power of two: steps are as planned") {

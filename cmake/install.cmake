@@ -21,7 +21,7 @@ install(TARGETS infer_lib infer_shared EXPORT inferTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Runtime
   NAMELINK_COMPONENT Development)
 install(DIRECTORY engine/include/infer DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        COMPONENT Development FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+        COMPONENT Development FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.def")
 if(TARGET infer_app)
   install(TARGETS infer_app RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT Runtime)
   # The program writes its manual pages and completion scripts itself, where it can run.

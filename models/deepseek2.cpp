@@ -8,6 +8,8 @@
 // projection is moved over to the query (V2, appendix C): every head attends to the latent vectors
 // themselves, which are all that the cache stores. In the second keys and values are written out.
 #include "engine/model/checkpoint.h"
+#include "engine/model/checkpoint_experts.h"
+#include "engine/model/checkpoint_rope.h"
 #include "engine/model/decoder.h"
 
 #include <algorithm>
@@ -152,20 +154,20 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 /// the latent vectors.
 void map_latent(CheckpointMap& m) {
   constexpr int64_t kMaxWidth = 1 << 20;
-  const int64_t latent = m.need_int("kv_lora_rank", 1, kMaxWidth);
-  const int64_t nope = m.need_int("qk_nope_head_dim", 1, kMaxWidth);
-  const int64_t rope = m.need_int("qk_rope_head_dim", 1, kMaxWidth);
-  const int64_t value = m.need_int("v_head_dim", 1, kMaxWidth);
-  if (const int64_t rank = m.get_int("q_lora_rank", 0, 0, kMaxWidth); rank > 0) {
-    m.set_int("attention.q_lora_rank", rank);
+  const int64_t latent = m.config.need_int("kv_lora_rank", 1, kMaxWidth);
+  const int64_t nope = m.config.need_int("qk_nope_head_dim", 1, kMaxWidth);
+  const int64_t rope = m.config.need_int("qk_rope_head_dim", 1, kMaxWidth);
+  const int64_t value = m.config.need_int("v_head_dim", 1, kMaxWidth);
+  if (const int64_t rank = m.config.get_int("q_lora_rank", 0, 0, kMaxWidth); rank > 0) {
+    m.keys.set_int("attention.q_lora_rank", rank);
   }
-  m.set_int("attention.kv_lora_rank", latent);
-  m.set_int("attention.head_count_kv", 1);
+  m.keys.set_int("attention.kv_lora_rank", latent);
+  m.keys.set_int("attention.head_count_kv", 1);
   // What is cached, then what a head has.
-  m.set_int("attention.key_length", latent + rope);
-  m.set_int("attention.value_length", latent);
-  m.set_int("attention.key_length_mla", nope + rope);
-  m.set_int("attention.value_length_mla", value);
+  m.keys.set_int("attention.key_length", latent + rope);
+  m.keys.set_int("attention.value_length", latent);
+  m.keys.set_int("attention.key_length_mla", nope + rope);
+  m.keys.set_int("attention.value_length_mla", value);
   m.layers({{"self_attn.q_proj", "attn_q"},
             {"self_attn.q_a_proj", "attn_q_a"},
             {"self_attn.q_a_layernorm", "attn_q_a_norm"},
@@ -174,48 +176,50 @@ void map_latent(CheckpointMap& m) {
             {"self_attn.kv_a_layernorm", "attn_kv_a_norm"},
             {"self_attn.o_proj", "attn_output"}});
   for (int64_t i = 0; i < m.layer_count(); ++i) {
-    const TensorView both =
-        m.view(m.layer(i, "self_attn.kv_b_proj.weight"), {latent, nope + value, m.head_count()});
-    m.put(block_name(i, "attn_k_b.weight"), both.sliced(1, 0, nope).swapped(0, 1));
-    m.put(block_name(i, "attn_v_b.weight"), both.sliced(1, nope, value));
+    const TensorView both = m.tensors.view(layer_name(i, "self_attn.kv_b_proj.weight"),
+                                           {latent, nope + value, m.head_count()});
+    m.tensors.put(block_name(i, "attn_k_b.weight"), both.sliced(1, 0, nope).swapped(0, 1));
+    m.tensors.put(block_name(i, "attn_v_b.weight"), both.sliced(1, nope, value));
   }
-  const std::string section = m.rope_section();
-  const double multiplier = m.get_float(section + "mscale_all_dim", 0.0);
-  m.require(m.get_float(section + "mscale", multiplier) == multiplier,
-            "an mscale other than mscale_all_dim");
-  m.require(m.get_bool("rope_interleave", true), "rope_interleave false");
-  if (multiplier != 0) m.set_float("rope.scaling.yarn_log_multiplier", 0.1 * multiplier);
+  const std::string section = rope_section(m.config);
+  const double multiplier = m.config.get_float(section + "mscale_all_dim", 0.0);
+  m.config.require(m.config.get_float(section + "mscale", multiplier) == multiplier,
+                   "an mscale other than mscale_all_dim");
+  m.config.require(m.config.get_bool("rope_interleave", true), "rope_interleave false");
+  if (multiplier != 0) m.keys.set_float("rope.scaling.yarn_log_multiplier", 0.1 * multiplier);
 }
 
 void map_experts(CheckpointMap& m, bool third) {
-  const int64_t experts = m.need_int("n_routed_experts", 1, 65536);
-  const int64_t dense = m.get_int("first_k_dense_replace", 0, 0, m.layer_count());
-  m.require(m.get_int("moe_layer_freq", 1, 1, 1 << 20) == 1, "this moe_layer_freq");
-  m.set_int("leading_dense_block_count", dense);
-  m.set_int("expert_count", experts);
-  m.set_int("expert_used_count", m.need_int("num_experts_per_tok", 1, experts));
-  m.set_int("expert_feed_forward_length", m.need_int("moe_intermediate_size", 1, 1 << 20));
-  m.set_int("expert_shared_count", m.get_int("n_shared_experts", 0, 0, 1024));
-  m.set_float("expert_weights_scale", m.get_float("routed_scaling_factor", 1.0));
-  m.set_bool("expert_weights_norm", m.get_bool("norm_topk_prob", third));
-  const std::string scoring = m.get_string("scoring_func", third ? "sigmoid" : "softmax");
-  m.require(scoring == "sigmoid" || scoring == "softmax", "this scoring_func");
-  m.set_int("expert_gating_func", scoring == "sigmoid" ? 2 : 1);
-  const std::string choice = m.get_string("topk_method", third ? "noaux_tc" : "greedy");
-  m.require(choice == "noaux_tc" || choice == "greedy" || choice == "group_limited_greedy",
-            "this topk_method");
-  if (const int64_t groups = m.get_int("n_group", 0, 0, experts);
+  const int64_t experts = m.config.need_int("n_routed_experts", 1, 65536);
+  const int64_t dense = m.config.get_int("first_k_dense_replace", 0, 0, m.layer_count());
+  m.config.require(m.config.get_int("moe_layer_freq", 1, 1, 1 << 20) == 1, "this moe_layer_freq");
+  m.keys.set_int("leading_dense_block_count", dense);
+  m.keys.set_int("expert_count", experts);
+  m.keys.set_int("expert_used_count", m.config.need_int("num_experts_per_tok", 1, experts));
+  m.keys.set_int("expert_feed_forward_length",
+                 m.config.need_int("moe_intermediate_size", 1, 1 << 20));
+  m.keys.set_int("expert_shared_count", m.config.get_int("n_shared_experts", 0, 0, 1024));
+  m.keys.set_float("expert_weights_scale", m.config.get_float("routed_scaling_factor", 1.0));
+  m.keys.set_bool("expert_weights_norm", m.config.get_bool("norm_topk_prob", third));
+  const std::string scoring = m.config.get_string("scoring_func", third ? "sigmoid" : "softmax");
+  m.config.require(scoring == "sigmoid" || scoring == "softmax", "this scoring_func");
+  m.keys.set_int("expert_gating_func", scoring == "sigmoid" ? 2 : 1);
+  const std::string choice = m.config.get_string("topk_method", third ? "noaux_tc" : "greedy");
+  m.config.require(choice == "noaux_tc" || choice == "greedy" || choice == "group_limited_greedy",
+                   "this topk_method");
+  if (const int64_t groups = m.config.get_int("n_group", 0, 0, experts);
       groups > 0 && choice != "greedy") {
-    m.set_int("expert_group_count", groups);
-    m.set_int("expert_group_used_count", m.need_int("topk_group", 1, groups));
+    m.keys.set_int("expert_group_count", groups);
+    m.keys.set_int("expert_group_used_count", m.config.need_int("topk_group", 1, groups));
   }
   m.layers({{"mlp.gate", "ffn_gate_inp"},
             {"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
             {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
             {"mlp.shared_experts.down_proj", "ffn_down_shexp"}});
   for (int64_t i = dense; i < m.layer_count(); ++i) {
-    m.copy(m.layer(i, "mlp.gate.e_score_correction_bias"), block_name(i, "exp_probs_b.bias"));
-    m.experts(i, "mlp.experts", experts, {});
+    m.tensors.copy(layer_name(i, "mlp.gate.e_score_correction_bias"),
+                   block_name(i, "exp_probs_b.bias"));
+    add_experts(m.tensors, i, "mlp.experts", experts);
   }
 }
 
@@ -225,10 +229,10 @@ void map(CheckpointMap& m) {
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
   map_latent(m);
   m.feed_forward();
-  map_experts(m, m.checkpoint() == "DeepseekV3ForCausalLM");
+  map_experts(m, m.config.checkpoint() == "DeepseekV3ForCausalLM");
   // Layers that predict further tokens, and hold a second embedding, are not used.
-  for (int64_t i = 0; i < m.get_int("num_nextn_predict_layers", 0, 0, 64); ++i) {
-    m.ignore_prefix(m.layer(m.layer_count() + i, ""));
+  for (int64_t i = 0; i < m.config.get_int("num_nextn_predict_layers", 0, 0, 64); ++i) {
+    m.tensors.ignore_prefix(layer_name(m.layer_count() + i, ""));
   }
 }
 

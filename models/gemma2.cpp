@@ -1,6 +1,7 @@
 // Gemma 2: embeddings scaled by √width, norms before and after each part, GELU, soft caps on scores
 // and logits, every other layer with a sliding window. Gemma Team 2024.
 #include "engine/model/checkpoint.h"
+#include "engine/model/checkpoint_window.h"
 #include "engine/model/decoder.h"
 
 #include <cmath>
@@ -31,13 +32,16 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 
 void map(CheckpointMap& m) {
   m.begin({.architecture = "gemma2", .activation = "gelu_pytorch_tanh"});
-  m.require_layer_types([](int64_t layer) { return layer % 2 == 0; });
-  m.require(!m.get_bool("use_bidirectional_attention", false), "use_bidirectional_attention");
-  m.set_int("attention.sliding_window", m.get_int("sliding_window", 4096, 1, INT32_MAX));
+  require_layer_types(m, [](int64_t layer) { return layer % 2 == 0; });
+  m.config.require(!m.config.get_bool("use_bidirectional_attention", false),
+                   "use_bidirectional_attention");
+  m.keys.set_int("attention.sliding_window",
+                 m.config.get_int("sliding_window", 4096, 1, INT32_MAX));
   // transformers always writes these two; null is none.
-  m.set_float("attn_logit_softcapping", m.get_float("attn_logit_softcapping", 0.0));
-  m.set_float("final_logit_softcapping", m.get_float("final_logit_softcapping", 0.0));
-  m.set_float("attention.scale", 1.0 / std::sqrt(m.get_float("query_pre_attn_scalar", 256)));
+  m.keys.set_float("attn_logit_softcapping", m.config.get_float("attn_logit_softcapping", 0.0));
+  m.keys.set_float("final_logit_softcapping", m.config.get_float("final_logit_softcapping", 0.0));
+  m.keys.set_float("attention.scale",
+                   1.0 / std::sqrt(m.config.get_float("query_pre_attn_scalar", 256)));
   m.ends(Change::add_one);
   m.layers({{"input_layernorm", "attn_norm", Change::add_one},
             {"post_attention_layernorm", "post_attention_norm", Change::add_one},

@@ -1,6 +1,7 @@
 // Gemma 3 (text): as Gemma 2 without soft caps, with an RMSNorm on every q and k head; five layers
 // with a sliding window and their own RoPE base to one that sees everything. Gemma Team 2025.
 #include "engine/model/checkpoint.h"
+#include "engine/model/checkpoint_window.h"
 #include "engine/model/decoder.h"
 
 #include <cmath>
@@ -38,27 +39,32 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 
 void map(CheckpointMap& m) {
   // The configurations of the models that also see name what is not a default alone.
-  m.assume("num_attention_heads", int64_t{8});
-  m.assume("num_key_value_heads", int64_t{4});
-  m.assume("head_dim", int64_t{256});
-  m.assume("max_position_embeddings", int64_t{131072});
-  m.assume("hidden_activation", std::string("gelu_pytorch_tanh"));
-  m.assume("rope_theta", 1e6);
+  m.config.assume("num_attention_heads", int64_t{8});
+  m.config.assume("num_key_value_heads", int64_t{4});
+  m.config.assume("head_dim", int64_t{256});
+  m.config.assume("max_position_embeddings", int64_t{131072});
+  m.config.assume("hidden_activation", std::string("gelu_pytorch_tanh"));
+  m.config.assume("rope_theta", 1e6);
   m.begin({.architecture = "gemma3", .activation = "gelu_pytorch_tanh"});
   for (const char* part : {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
                            "model.multi_modal_projector."}) {
-    m.ignore_prefix(part);
+    m.tensors.ignore_prefix(part);
   }
-  m.require_layer_types([](int64_t layer) { return layer % 6 < 5; });
-  m.require(m.get_int("sliding_window_pattern", 6, 0, INT32_MAX) == 6,
-            "this sliding_window_pattern");
-  m.require(!m.get_bool("use_bidirectional_attention", false), "use_bidirectional_attention");
-  m.require(m.get_float("attn_logit_softcapping", 0.0) == 0, "attn_logit_softcapping");
-  m.set_int("attention.sliding_window", m.get_int("sliding_window", 4096, 1, INT32_MAX));
-  m.set_float("rope.freq_base_swa", m.get_float("rope_parameters.sliding_attention.rope_theta",
-                                                m.get_float("rope_local_base_freq", 10000.0)));
-  m.set_float("final_logit_softcapping", m.get_float("final_logit_softcapping", 0.0));
-  m.set_float("attention.scale", 1.0 / std::sqrt(m.get_float("query_pre_attn_scalar", 256)));
+  require_layer_types(m, [](int64_t layer) { return layer % 6 < 5; });
+  m.config.require(m.config.get_int("sliding_window_pattern", 6, 0, INT32_MAX) == 6,
+                   "this sliding_window_pattern");
+  m.config.require(!m.config.get_bool("use_bidirectional_attention", false),
+                   "use_bidirectional_attention");
+  m.config.require(m.config.get_float("attn_logit_softcapping", 0.0) == 0,
+                   "attn_logit_softcapping");
+  m.keys.set_int("attention.sliding_window",
+                 m.config.get_int("sliding_window", 4096, 1, INT32_MAX));
+  m.keys.set_float("rope.freq_base_swa",
+                   m.config.get_float("rope_parameters.sliding_attention.rope_theta",
+                                      m.config.get_float("rope_local_base_freq", 10000.0)));
+  m.keys.set_float("final_logit_softcapping", m.config.get_float("final_logit_softcapping", 0.0));
+  m.keys.set_float("attention.scale",
+                   1.0 / std::sqrt(m.config.get_float("query_pre_attn_scalar", 256)));
   m.ends(Change::add_one);
   m.layers({{"input_layernorm", "attn_norm", Change::add_one},
             {"post_attention_layernorm", "post_attention_norm", Change::add_one},

@@ -14,7 +14,7 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 }
 
 void map(CheckpointMap& m) {
-  m.assume("partial_rotary_factor", 0.5);
+  m.config.assume("partial_rotary_factor", 0.5);
   m.begin({.architecture = "glm4"});
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"},

@@ -2,6 +2,7 @@
 // every other layer with a sliding window; YaRN without rounding of its bounds.
 // OpenAI, gpt-oss model card 2025.
 #include "engine/model/checkpoint.h"
+#include "engine/model/checkpoint_window.h"
 #include "engine/model/decoder.h"
 
 #include <cmath>
@@ -27,54 +28,57 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 /// An expert's gate and up rows alternate. Published models hold them as MXFP4, in rows; others as
 /// floating point, transposed.
 void map_experts(CheckpointMap& m, int64_t layer) {
-  const std::string from = m.layer(layer, "mlp.experts.");
+  const std::string from = layer_name(layer, "mlp.experts.");
   const std::string to = block_name(layer, "ffn_");
   const auto put_halves = [&](const char* part, const TensorView& both, size_t dim, auto put) {
     const int64_t count = both.shape[dim] / 2;
     put(to + "gate_exps" + part, both.sliced(dim, 0, count, 2));
     put(to + "up_exps" + part, both.sliced(dim, 1, count, 2));
   };
-  if (m.has_tensor(from + "gate_up_proj_blocks")) {
+  if (m.tensors.has(from + "gate_up_proj_blocks")) {
     const std::string scales = from + "gate_up_proj_scales";
-    put_halves(
-        ".weight", m.view_mxfp4(from + "gate_up_proj_blocks", scales), 1,
-        [&](const std::string& name, const TensorView& half) { m.put_mxfp4(name, half, scales); });
-    m.put_mxfp4(to + "down_exps.weight",
-                m.view_mxfp4(from + "down_proj_blocks", from + "down_proj_scales"),
-                from + "down_proj_scales");
+    put_halves(".weight", m.tensors.view_mxfp4(from + "gate_up_proj_blocks", scales), 1,
+               [&](const std::string& name, const TensorView& half) {
+                 m.tensors.put_mxfp4(name, half, scales);
+               });
+    m.tensors.put_mxfp4(to + "down_exps.weight",
+                        m.tensors.view_mxfp4(from + "down_proj_blocks", from + "down_proj_scales"),
+                        from + "down_proj_scales");
   } else {
     const auto whole = [&](const std::string& name) {
-      const auto shape = m.shape_of(name);
-      return m.view(name, {shape[0], shape[1], shape[2]});
+      const auto shape = m.tensors.shape_of(name);
+      return m.tensors.view(name, {shape[0], shape[1], shape[2]});
     };
-    put_halves(
-        ".weight", whole(from + "gate_up_proj"), 0,
-        [&](const std::string& name, const TensorView& half) { m.put(name, half.swapped(0, 1)); });
-    m.put(to + "down_exps.weight", whole(from + "down_proj").swapped(0, 1));
+    put_halves(".weight", whole(from + "gate_up_proj"), 0,
+               [&](const std::string& name, const TensorView& half) {
+                 m.tensors.put(name, half.swapped(0, 1));
+               });
+    m.tensors.put(to + "down_exps.weight", whole(from + "down_proj").swapped(0, 1));
   }
-  const auto shape = m.shape_of(from + "gate_up_proj_bias");
-  put_halves(".bias", m.view(from + "gate_up_proj_bias", {shape[0], shape[1]}), 0,
-             [&](const std::string& name, const TensorView& half) { m.put(name, half); });
-  m.copy(from + "down_proj_bias", to + "down_exps.bias");
+  const auto shape = m.tensors.shape_of(from + "gate_up_proj_bias");
+  put_halves(".bias", m.tensors.view(from + "gate_up_proj_bias", {shape[0], shape[1]}), 0,
+             [&](const std::string& name, const TensorView& half) { m.tensors.put(name, half); });
+  m.tensors.copy(from + "down_proj_bias", to + "down_exps.bias");
 }
 
 void map(CheckpointMap& m) {
   m.begin({.architecture = "gpt-oss", .quantisation = "mxfp4", .yarn_rounding = false});
-  m.require_layer_types([](int64_t layer) { return layer % 2 == 0; });
-  m.require(m.get_float("swiglu_limit", 7.0) == 7.0, "this swiglu_limit");
-  m.require(std::fabs(m.get_float("swiglu_alpha", 1.702) - 1.702) < 1e-6, "this swiglu_alpha");
-  m.set_int("attention.sliding_window", m.get_int("sliding_window", 128, 1, INT32_MAX));
-  const int64_t experts = m.need_int("num_local_experts", 1, 65536);
-  m.set_int("expert_count", experts);
-  m.set_int("expert_used_count", m.get_int("num_experts_per_tok", 4, 1, experts));
-  m.set_int("expert_feed_forward_length", m.need_int("intermediate_size", 1, 1 << 20));
+  require_layer_types(m, [](int64_t layer) { return layer % 2 == 0; });
+  m.config.require(m.config.get_float("swiglu_limit", 7.0) == 7.0, "this swiglu_limit");
+  m.config.require(std::fabs(m.config.get_float("swiglu_alpha", 1.702) - 1.702) < 1e-6,
+                   "this swiglu_alpha");
+  m.keys.set_int("attention.sliding_window", m.config.get_int("sliding_window", 128, 1, INT32_MAX));
+  const int64_t experts = m.config.need_int("num_local_experts", 1, 65536);
+  m.keys.set_int("expert_count", experts);
+  m.keys.set_int("expert_used_count", m.config.get_int("num_experts_per_tok", 4, 1, experts));
+  m.keys.set_int("expert_feed_forward_length", m.config.need_int("intermediate_size", 1, 1 << 20));
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"},
             {"post_attention_layernorm", "post_attention_norm"},
             {"mlp.router", "ffn_gate_inp"}});
   m.attention();
   for (int64_t i = 0; i < m.layer_count(); ++i) {
-    m.copy(m.layer(i, "self_attn.sinks"), block_name(i, "attn_sinks.weight"));
+    m.tensors.copy(layer_name(i, "self_attn.sinks"), block_name(i, "attn_sinks.weight"));
     map_experts(m, i);
   }
 }

@@ -26,31 +26,31 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 /// The experts' gate and up projections are one tensor, as are those of the expert that every token
 /// takes.
 void map_experts(CheckpointMap& m) {
-  const int64_t experts = m.need_int("num_local_experts", 1, 65536);
-  m.set_int("expert_count", experts);
-  m.set_int("expert_used_count", m.need_int("num_experts_per_tok", 1, experts));
+  const int64_t experts = m.config.need_int("num_local_experts", 1, 65536);
+  m.keys.set_int("expert_count", experts);
+  m.keys.set_int("expert_used_count", m.config.need_int("num_experts_per_tok", 1, experts));
   m.layers({{"block_sparse_moe.router.layer", "ffn_gate_inp"},
             {"block_sparse_moe.output_linear", "ffn_down_exps"},
             {"shared_mlp.output_linear", "ffn_down_shexp"}});
-  const int64_t shared = m.get_int("shared_intermediate_size", 0, 0, 1 << 20);
-  if (shared > 0) m.set_int("expert_shared_feed_forward_length", shared);
+  const int64_t shared = m.config.get_int("shared_intermediate_size", 0, 0, 1 << 20);
+  if (shared > 0) m.keys.set_int("expert_shared_feed_forward_length", shared);
   for (int64_t i = 0; i < m.layer_count(); ++i) {
     const std::string to = block_name(i, "ffn_");
-    m.split_rows(m.layer(i, "block_sparse_moe.input_linear.weight"), to + "gate_exps.weight",
-                 to + "up_exps.weight");
+    m.tensors.split_rows(layer_name(i, "block_sparse_moe.input_linear.weight"),
+                         to + "gate_exps.weight", to + "up_exps.weight");
     if (shared == 0) continue;
-    m.split_rows(m.layer(i, "shared_mlp.input_linear.weight"), to + "gate_shexp.weight",
-                 to + "up_shexp.weight");
+    m.tensors.split_rows(layer_name(i, "shared_mlp.input_linear.weight"), to + "gate_shexp.weight",
+                         to + "up_shexp.weight");
   }
 }
 
 void map(CheckpointMap& m) {
-  const bool routed = m.checkpoint() != "GraniteForCausalLM";
+  const bool routed = m.config.checkpoint() != "GraniteForCausalLM";
   m.begin({.architecture = routed ? "granitemoe" : "granite"});
-  m.set_float("embedding_scale", m.get_float("embedding_multiplier", 1.0));
-  m.set_float("residual_scale", m.get_float("residual_multiplier", 1.0));
-  m.set_float("attention.scale", m.get_float("attention_multiplier", 1.0));
-  m.set_float("logit_scale", m.get_float("logits_scaling", 1.0));
+  m.keys.set_float("embedding_scale", m.config.get_float("embedding_multiplier", 1.0));
+  m.keys.set_float("residual_scale", m.config.get_float("residual_multiplier", 1.0));
+  m.keys.set_float("attention.scale", m.config.get_float("attention_multiplier", 1.0));
+  m.keys.set_float("logit_scale", m.config.get_float("logits_scaling", 1.0));
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
   m.attention(true);

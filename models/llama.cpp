@@ -2,6 +2,8 @@
 // (Llama 3.1 divides its frequencies by "rope_freqs"), SwiGLU or experts chosen by softmax.
 // Touvron et al. 2023; Dubey et al. 2024; Jiang et al. 2023 and 2024.
 #include "engine/model/checkpoint.h"
+#include "engine/model/checkpoint_experts.h"
+#include "engine/model/checkpoint_window.h"
 #include "engine/model/decoder.h"
 
 namespace infer {
@@ -24,16 +26,18 @@ void map(CheckpointMap& m) {
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
   m.attention(true);
   m.feed_forward();
-  if (m.checkpoint() == "LlamaForCausalLM") return;
-  if (const int64_t window = m.window(); window > 0) m.set_int("attention.sliding_window", window);
-  const int64_t experts = m.get_int("num_local_experts", 0, 0, 65536);
+  if (m.config.checkpoint() == "LlamaForCausalLM") return;
+  if (const int64_t window = window_of(m.config); window > 0)
+    m.keys.set_int("attention.sliding_window", window);
+  const int64_t experts = m.config.get_int("num_local_experts", 0, 0, 65536);
   if (experts == 0) return;
-  m.set_int("expert_count", experts);
-  m.set_int("expert_used_count", m.need_int("num_experts_per_tok", 1, experts));
+  m.keys.set_int("expert_count", experts);
+  m.keys.set_int("expert_used_count", m.config.need_int("num_experts_per_tok", 1, experts));
   m.layers({{"block_sparse_moe.gate", "ffn_gate_inp"}, {"mlp.gate", "ffn_gate_inp"}});
   for (int64_t i = 0; i < m.layer_count(); ++i) {
-    const bool merged = m.has_tensor(m.layer(i, "mlp.experts.gate_up_proj"));
-    m.experts(i, merged ? "mlp.experts" : "block_sparse_moe.experts", experts, {"w1", "w3", "w2"});
+    const bool merged = m.tensors.has(layer_name(i, "mlp.experts.gate_up_proj"));
+    add_experts(m.tensors, i, merged ? "mlp.experts" : "block_sparse_moe.experts", experts,
+                {"w1", "w3", "w2"});
   }
 }
 

@@ -2,6 +2,7 @@
 // half-split RoPE. OLMo 3 has a sliding window, without RoPE scaling, in three of four layers.
 // OLMo Team 2025.
 #include "engine/model/checkpoint.h"
+#include "engine/model/checkpoint_window.h"
 #include "engine/model/decoder.h"
 
 namespace infer {
@@ -29,9 +30,9 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 
 void map(CheckpointMap& m) {
   m.begin({.architecture = "olmo2"});
-  if (m.checkpoint() == "Olmo3ForCausalLM") {
-    m.require_layer_types([](int64_t layer) { return (layer + 1) % 4 != 0; });
-    m.set_int("attention.sliding_window", m.need_int("sliding_window", 1, INT32_MAX));
+  if (m.config.checkpoint() == "Olmo3ForCausalLM") {
+    require_layer_types(m, [](int64_t layer) { return (layer + 1) % 4 != 0; });
+    m.keys.set_int("attention.sliding_window", m.config.need_int("sliding_window", 1, INT32_MAX));
   }
   m.ends();
   m.layers({{"post_attention_layernorm", "post_attention_norm"},

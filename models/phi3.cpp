@@ -2,6 +2,8 @@
 // frequencies are divided by one set of factors for short contexts and another for long ones
 // (LongRoPE, Ding et al. 2024). Abdin et al. 2024.
 #include "engine/model/checkpoint.h"
+#include "engine/model/checkpoint_rope.h"
+#include "engine/model/checkpoint_window.h"
 #include "engine/model/decoder.h"
 
 #include <cmath>
@@ -26,7 +28,8 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 
 void map(CheckpointMap& m) {
   m.begin({.architecture = "phi3", .long_rope = true});
-  if (const int64_t window = m.window(); window > 0) m.set_int("attention.sliding_window", window);
+  if (const int64_t window = window_of(m.config); window > 0)
+    m.keys.set_int("attention.sliding_window", window);
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"},
             {"post_attention_layernorm", "ffn_norm"},
@@ -34,28 +37,31 @@ void map(CheckpointMap& m) {
             {"self_attn.o_proj", "attn_output"},
             {"mlp.gate_up_proj", "ffn_up"},
             {"mlp.down_proj", "ffn_down"}});
-  const std::string section = m.rope_section();
+  const std::string section = rope_section(m.config);
   const std::string type =
-      m.get_string(section + "rope_type", m.get_string(section + "type", "default"));
+      m.config.get_string(section + "rope_type", m.config.get_string(section + "type", "default"));
   if (type != "longrope" && type != "su") return;
-  const int64_t context = m.need_int("max_position_embeddings", 1, INT32_MAX);
-  const int64_t original = m.get_int(
+  const int64_t context = m.config.need_int("max_position_embeddings", 1, INT32_MAX);
+  const int64_t original = m.config.get_int(
       "original_max_position_embeddings",
-      m.get_int(section + "original_max_position_embeddings", context, 1, INT32_MAX), 1, INT32_MAX);
+      m.config.get_int(section + "original_max_position_embeddings", context, 1, INT32_MAX), 1,
+      INT32_MAX);
   // cos and sin grow with the stretch of the context, as the paper found best.
   const double stretch = static_cast<double>(context) / static_cast<double>(original);
   const double magnitude =
       stretch <= 1 ? 1.0
                    : std::sqrt(1 + std::log(stretch) / std::log(static_cast<double>(original)));
-  m.set_int("rope.scaling.original_context_length", original);
-  m.set_float("rope.scaling.attn_factor", m.get_float(section + "attention_factor", magnitude));
+  m.keys.set_int("rope.scaling.original_context_length", original);
+  m.keys.set_float("rope.scaling.attn_factor",
+                   m.config.get_float(section + "attention_factor", magnitude));
   for (const char* which : {"long", "short"}) {
-    std::vector<float> factors = m.get_floats(section + which + "_factor");
+    std::vector<float> factors = m.config.get_floats(section + which + "_factor");
     if (static_cast<int64_t>(factors.size()) != m.rope_pairs()) {
-      m.fail_with(error(StatusCode::bad_file, "{}: {}{}_factor: expected {} numbers, found {}",
-                        m.source(), section, which, m.rope_pairs(), factors.size()));
+      m.config.fail_with(error(StatusCode::bad_file,
+                               "{}: {}{}_factor: expected {} numbers, found {}", m.config.source(),
+                               section, which, m.rope_pairs(), factors.size()));
     }
-    m.put_values(std::string("rope_factors_") + which + ".weight", std::move(factors));
+    m.tensors.put_values(std::string("rope_factors_") + which + ".weight", std::move(factors));
   }
 }
 

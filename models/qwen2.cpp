@@ -1,6 +1,7 @@
 // Qwen 2 and 2.5: the plain decoder with half-split RoPE and biases on q, k and v.
 // Yang et al. 2024.
 #include "engine/model/checkpoint.h"
+#include "engine/model/checkpoint_window.h"
 #include "engine/model/decoder.h"
 
 namespace infer {
@@ -14,7 +15,7 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 
 void map(CheckpointMap& m) {
   m.begin({.architecture = "qwen2"});
-  m.require_no_window();
+  require_no_window(m);
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
   m.attention();

@@ -2,6 +2,8 @@
 // head; in the expert models each feed-forward is a choice by softmax, the weights of the chosen
 // ones summing to one. Yang et al. 2025.
 #include "engine/model/checkpoint.h"
+#include "engine/model/checkpoint_experts.h"
+#include "engine/model/checkpoint_window.h"
 #include "engine/model/decoder.h"
 
 namespace infer {
@@ -15,9 +17,9 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 }
 
 void map(CheckpointMap& m) {
-  const bool routed = m.checkpoint() == "Qwen3MoeForCausalLM";
+  const bool routed = m.config.checkpoint() == "Qwen3MoeForCausalLM";
   m.begin({.architecture = routed ? "qwen3moe" : "qwen3"});
-  m.require_no_window();
+  require_no_window(m);
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"},
             {"post_attention_layernorm", "ffn_norm"},
@@ -26,16 +28,19 @@ void map(CheckpointMap& m) {
   m.attention();
   m.feed_forward();
   if (!routed) return;
-  const bool renamed = !m.has("num_experts");  // by transformers 5
-  const int64_t experts = m.need_int(renamed ? "num_local_experts" : "num_experts", 1, 65536);
-  m.require(m.get_bool("norm_topk_prob", false), "norm_topk_prob false");
-  m.set_int("expert_count", experts);
-  m.set_int("expert_used_count", m.need_int("num_experts_per_tok", 1, experts));
-  m.set_int("expert_feed_forward_length", m.need_int("moe_intermediate_size", 1, 1 << 20));
+  const bool renamed = !m.config.has("num_experts");  // by transformers 5
+  const int64_t experts =
+      m.config.need_int(renamed ? "num_local_experts" : "num_experts", 1, 65536);
+  m.config.require(m.config.get_bool("norm_topk_prob", false), "norm_topk_prob false");
+  m.keys.set_int("expert_count", experts);
+  m.keys.set_int("expert_used_count", m.config.need_int("num_experts_per_tok", 1, experts));
+  m.keys.set_int("expert_feed_forward_length",
+                 m.config.need_int("moe_intermediate_size", 1, 1 << 20));
   m.layers({{"mlp.gate", "ffn_gate_inp"}});
   for (int64_t i = 0; i < m.layer_count(); ++i) {
     // mlp_only_layers have a feed-forward instead.
-    if (m.has_tensor(m.layer(i, "mlp.gate.weight"))) m.experts(i, "mlp.experts", experts, {});
+    if (m.tensors.has(layer_name(i, "mlp.gate.weight")))
+      add_experts(m.tensors, i, "mlp.experts", experts);
   }
 }
 

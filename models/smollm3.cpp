@@ -1,6 +1,7 @@
 // SmolLM3: the plain decoder with interleaved RoPE, left out in every fourth layer (NoPE, Yang et
 // al. 2025). Bakouch et al. 2025.
 #include "engine/model/checkpoint.h"
+#include "engine/model/checkpoint_window.h"
 #include "engine/model/decoder.h"
 
 namespace infer {
@@ -15,11 +16,12 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 
 void map(CheckpointMap& m) {
   m.begin({.architecture = "smollm3"});
-  m.require_no_window();
-  m.require(m.get_int("no_rope_layer_interval", 4, 0, 1024) == 4, "this no_rope_layer_interval");
-  const std::vector<int64_t> rotated = m.get_ints("no_rope_layers");  // 1: a layer with RoPE
+  require_no_window(m);
+  m.config.require(m.config.get_int("no_rope_layer_interval", 4, 0, 1024) == 4,
+                   "this no_rope_layer_interval");
+  const std::vector<int64_t> rotated = m.config.get_ints("no_rope_layers");  // 1: a layer with RoPE
   for (size_t i = 0; i < rotated.size(); ++i) {
-    m.require(rotated[i] == ((i + 1) % 4 != 0 ? 1 : 0), "this order of no_rope_layers");
+    m.config.require(rotated[i] == ((i + 1) % 4 != 0 ? 1 : 0), "this order of no_rope_layers");
   }
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});

@@ -9,7 +9,7 @@
 
 #include "engine/exec/executor.h"
 #include "engine/kv/kv_cache.h"
-#include "engine/model/checkpoint.h"
+#include "engine/model/open_weights.h"
 #include "tests/support.h"
 
 namespace infer::test {

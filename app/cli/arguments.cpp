@@ -1,7 +1,5 @@
 #include "cli/arguments.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -11,11 +9,13 @@
 
 #include "cli/failure.h"
 #include "cli/hub_options.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "demo/demo_model.h"
 #include "hub/bounded_json.h"
+#include "platform/files.h"
+#include "platform/interrupt.h"
+#include "platform/streams.h"
 
 namespace infer::cli {
 namespace {
@@ -113,9 +113,9 @@ std::optional<Json> parse_json(std::string_view text) {
 }
 
 void require_readable(const std::string& path) {
-  if (access(path.c_str(), F_OK) == 0 && access(path.c_str(), R_OK) != 0) {
-    throw Failure(kExitBadFile,
-                  fmt::format("{}: cannot open: {}", path, std::generic_category().message(errno)));
+  if (const int refused = platform::check_readable(path)) {
+    throw Failure(kExitBadFile, fmt::format("{}: cannot open: {}", path,
+                                            std::generic_category().message(refused)));
   }
 }
 
@@ -147,7 +147,7 @@ std::string read_filled_input(const std::string& path) {
 
 std::string read_input_or_pipe(const std::string& path, const char* what, const char* hint) {
   if (!path.empty()) return read_input(path);
-  std::string text = isatty(STDIN_FILENO) == 1 ? std::string() : read_input("-");
+  std::string text = platform::stdin_is_terminal() ? std::string() : read_input("-");
   if (text.empty()) usage(fmt::format("no {} given: {}", what, hint));
   return text;
 }
@@ -193,86 +193,9 @@ void declare_model(Options options, ModelArgs& args) {
   });
 }
 
-void declare_device(Options options, LoadOptions& load) {
-  options = options.group(kMemoryGroup);
-  options
-      .add("--device", "DEVICE", load.device,
-           "Device to run on, or several, separated by commas; see 'infer devices'")
-      .show_default();
-  options
-      .add("-t,--threads", "N", load.threads, "CPU threads; 0 or -1: all that the process may use")
-      .show_default();
-  options.add("--isa", "NAME", load.isa, "Instruction set of the CPU's kernels, e.g. avx2, scalar");
-  options.flag("--exact", load.exact, "Keep activations in float32");
-}
-
 void declare_load(Options options, ModelArgs& args) {
   declare_model(options, args);
   declare_running(options, args);
-}
-
-void declare_running(Options options, ModelArgs& args, const char* step_names) {
-  const Options all = options;
-  options = options.group(kMemoryGroup);
-  LoadOptions& load = args.load;
-  declare_device(options, load);
-  options.add("-c,--ctx-size", "N", load.context, "Tokens of cache; 0: what fits").show_default();
-  // llama.cpp tells a logical from a physical batch. A step here is one batch: the names are one.
-  options
-      .add(step_names, "N", args.step_tokens,
-           "Most tokens computed in one step; default 512, fewer if memory is short")
-      .range(1, 65536);
-  const std::vector<std::string> cache_types{"auto", "f32", "bf16", "f16", "q8_0", "q4_0"};
-  options.add("-ctk,--cache-type-k", "TYPE", load.cache_type_k, "Type of cached keys")
-      .one_of(cache_types)
-      .show_default();
-  options.add("-ctv,--cache-type-v", "TYPE", load.cache_type_v, "Type of cached values")
-      .one_of(cache_types)
-      .show_default();
-  options.add("--quantize", "TYPE", load.quantize,
-              "Quantise the matrices to this type while loading, e.g. nf4, q8_0 (except the "
-              "embedding, the output and those already quantised)");
-  options.flag("--mmap,--no-repack,!--no-mmap", load.mmap,
-               "Map the file and use its weights unchanged: loads at once, runs slower; --no-mmap "
-               "turns it off");
-  declare_placement(options, args.placement);
-  options
-      .add("--fallback", "DEVICE", load.fallback,
-           "Device to continue on if this one fails, while loading or later: cpu")
-      .one_of({"cpu"});
-  options.flag("--grammars", load.grammars,
-               "Plan memory for grammars and schemas when loading, not when the first is used");
-  options.flag("--spill", load.spill,
-               "Like --mmap, but drop each layer's weights from memory after their use");
-  options.add("--memory", "SIZE|PERCENT", args.memory,
-              "Most memory to use, e.g. 8G, 512M, or 50% of the free memory; 'plan' also takes "
-              "more than is free");
-  options.add("--reserve", "SIZE", args.reserve,
-              "Free memory to leave unused; default 5 %, at least 256M");
-  const Options speculation = all.group(kSpeculationGroup);
-  speculation
-      .add("-md,--model-draft,--draft-model", "FILE", load.draft_model,
-           "A small model that drafts, best with the same vocabulary")
-      .replaced_by(model_path_of);
-  speculation.add("-hfd,-hfrd,--hf-repo-draft", "USER/REPO[:QUANT]", args.draft_hub,
-                  "The draft model, from the Hugging Face hub as with -hf");
-  options.before_running([&args] {
-    if (args.draft_hub.empty()) return;
-    if (!args.load.draft_model.empty()) {
-      usage("-md and -hfd: each names the draft model; leave one out");
-    }
-    const HubArgs hub{args.draft_hub, "", args.hub.token, args.hub.offline};
-    args.load.draft_model = path_of_hub(hub, args.quiet);
-  });
-  speculation
-      .add("--drafter", "NAME,…", load.drafters,
-           "What drafts tokens, which the model then checks several at a time: ngram, suffix, "
-           "model; default with a draft model: suffix and model. Drafts change no token")
-      .separated_by_commas()
-      .one_of({"ngram", "suffix", "model"});
-  const Options output = all.group(kOutputGroup);
-  output.flag("-q,--quiet", args.quiet, "Only errors on stderr");
-  output.flag("-v,--verbose", args.verbose, "Say on stderr what is done");
 }
 
 void require_model(const ModelArgs& args) {
@@ -351,7 +274,6 @@ LoadOptions load_options(const ModelArgs& args) {
     load.fewer_rows = false;
   }
   if (load.fallback.empty()) require_device(load.device);
-  if (load.context < 0) usage("--ctx-size: expected 0 or more tokens");
   load.threads = thread_count(load.threads);
   apply_placement(args.placement, load);
   if (!args.memory.empty()) {
@@ -377,7 +299,7 @@ LoadOptions load_options(const ModelArgs& args) {
   if (args.quiet) set_verbosity(Verbosity::quiet);
   load.progress = [bar = std::make_shared<Progress>("loading", !args.quiet)](double done) {
     bar->update(done);
-    return !interrupted();
+    return !platform::interrupted();
   };
   return load;
 }
@@ -414,7 +336,7 @@ std::unique_ptr<Engine> load_engine(const ModelArgs& args) {
         "--device",
         args.placement.gpu_layers);
   }
-  const InterruptScope scope;
+  const platform::InterruptScope scope;
   std::unique_ptr<Engine> engine = must_fit(Engine::load(args.path, load), args.path, load);
   warn_of_context(args, engine->model().context);
   if (args.verbose && !args.quiet) tell_choice(*engine);

@@ -83,9 +83,8 @@ void declare_model(Options options, ModelArgs& args);
 void declare_device(Options options, LoadOptions& load);
 /// Declares how a loaded model runs: the options of declare_device(), -c, -ctk, -ctv, -ngl, --mmap,
 /// --spill, --memory, --reserve, --quiet, --verbose and so on. `step_names`: names of the option
-/// for the tokens of a step.
-inline constexpr const char* kStepNames = "-b,-ub,--batch-size,--ubatch-size";
-void declare_running(Options options, ModelArgs& args, const char* step_names = kStepNames);
+/// for the tokens of a step; null: those of load_options.def.
+void declare_running(Options options, ModelArgs& args, const char* step_names = nullptr);
 /// declare_model and declare_running.
 void declare_load(Options options, ModelArgs& args);
 

@@ -7,12 +7,13 @@
 #include "cli/chat_templates.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
-#include "cli/interrupt.h"
 #include "cli/line_reader.h"
 #include "cli/output.h"
 #include "cli/sampling.h"
 #include "cli/speculation.h"
 #include "cli/statistics.h"
+#include "platform/interrupt.h"
+#include "platform/streams.h"
 
 namespace infer::cli {
 namespace {
@@ -88,7 +89,7 @@ class AnswerView {
   AnswerView(bool json, bool show_reasoning)
       : json_(json),
         show_reasoning_(show_reasoning),
-        terminal_(stdout_is_terminal()),
+        terminal_(platform::stdout_is_terminal()),
         dims_(stdout_colors_allowed()) {}
 
   bool show(const OutputEvent& event) {
@@ -193,15 +194,15 @@ std::string summary(const chat::Answer& answer, const Chat& chat) {
 
 /// Answers the messages as they stand.
 void answer(Chat& chat, const ChatArgs& args) {
-  AnswerView view(args.json,
-                  args.reasoning == "show" || (args.reasoning == "auto" && stdout_is_terminal()));
+  AnswerView view(args.json, args.reasoning == "show" ||
+                                 (args.reasoning == "auto" && platform::stdout_is_terminal()));
   const Result<chat::Answer> done = [&] {
-    const InterruptScope scope([&] { chat.conversation->cancel(); });
+    const platform::InterruptScope scope([&] { chat.conversation->cancel(); });
     return chat.conversation->answer(chat.generate, [&](const OutputEvent& event) {
-      return view.show(event) && !interrupted();
+      return view.show(event) && !platform::interrupted();
     });
   }();
-  forget_interrupt();
+  platform::forget_interrupt();
   view.end();
   if (!done) {
     fail(*chat.conversation, done.error());
@@ -268,7 +269,7 @@ void converse(Chat& chat, const ChatArgs& args) {
       print_error(failure.what());
     }
     line.reset();
-    if (args.single_turn || interrupted()) break;
+    if (args.single_turn || platform::interrupted()) break;
   }
 }
 
@@ -292,7 +293,7 @@ int run_chat(ChatArgs& args) {
   }
 
   const std::unique_ptr<Engine> engine = load_engine(args.model);
-  if (interrupted()) throw Failure(interrupt_code(), "interrupted");
+  if (platform::interrupted()) throw Failure(platform::interrupt_code(), "interrupted");
   Chat chat;  // its session goes before the engine
   require_biased_tokens(args.generate.sampling, engine->vocabulary_size());
   chat.engine = engine.get();
@@ -307,7 +308,7 @@ int run_chat(ChatArgs& args) {
                     engine->model().name.empty() ? engine->model().path : engine->model().name));
   }
   converse(chat, args);
-  if (interrupted()) return interrupt_code();
+  if (platform::interrupted()) return platform::interrupt_code();
   return chat.failed ? kExitRuntime : kExitOk;
 }
 

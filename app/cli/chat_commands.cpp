@@ -5,9 +5,9 @@
 #include "cli/arguments.h"
 #include "cli/chat_settings.h"
 #include "cli/failure.h"
-#include "cli/history_file.h"
 #include "cli/output.h"
 #include "cli/output_file.h"
+#include "platform/history_file.h"
 
 namespace infer::cli {
 namespace {
@@ -93,7 +93,7 @@ CommandResult clear(Chat& chat, const std::string&) {
 }
 
 CommandResult save(Chat& chat, const std::string& name) {
-  const std::string path = expanded(name);
+  const std::string path = platform::expanded(name);
   if (path.empty()) refuse("/save: expected the name of a file");
   const Json file = {{"messages", chat.conversation->messages()}};
   replace_file(path, file.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", true);
@@ -110,7 +110,7 @@ bool is_message(const Json& message) {
 }
 
 CommandResult load(Chat& chat, const std::string& name) {
-  const std::string path = expanded(name);
+  const std::string path = platform::expanded(name);
   if (path.empty()) refuse("/load: expected the name of a file");
   std::optional<Json> file = parse_json(read_input(path));
   Json messages;

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <limits>
 #include <sstream>
-#include <variant>
+#include <string_view>
 #include <vector>
 
 #include "cli/failure.h"
@@ -16,40 +16,6 @@
 
 namespace infer::cli {
 namespace {
-
-/// A number among the settings.
-struct Setting {
-  const char* flag;
-  std::variant<std::optional<float> SamplingOptions::*, std::optional<int32_t> SamplingOptions::*>
-      field;
-  const char* suggestion;  ///< the model's key after "general.sampling."; null: models have none
-  const char* preset;      ///< holds where neither says anything
-};
-
-using S = SamplingOptions;
-const Setting kSettings[] = {
-    {"--temp", &S::temperature, "temp", "0.8"},
-    {"--top-k", &S::top_k, "top_k", "0"},
-    {"--top-p", &S::top_p, "top_p", "0.95"},
-    {"--min-p", &S::min_p, "min_p", "0.05"},
-    {"--typical", &S::typical_p, nullptr, "1"},
-    {"--top-nsigma", &S::top_n_sigma, nullptr, "0"},
-    {"--dynatemp-range", &S::dynamic_range, nullptr, "0"},
-    {"--dynatemp-exp", &S::dynamic_exponent, nullptr, "1"},
-    {"--xtc-probability", &S::xtc_probability, "xtc_probability", "0"},
-    {"--xtc-threshold", &S::xtc_threshold, "xtc_threshold", "0.1"},
-    {"--mirostat", &S::mirostat, "mirostat", "0"},
-    {"--mirostat-ent", &S::mirostat_target, "mirostat_tau", "5"},
-    {"--mirostat-lr", &S::mirostat_rate, "mirostat_eta", "0.1"},
-    {"--repeat-penalty", &S::repeat_penalty, "penalty_repeat", "1"},
-    {"--repeat-last-n", &S::penalty_last, "penalty_last_n", "64"},
-    {"--presence-penalty", &S::presence_penalty, nullptr, "0"},
-    {"--frequency-penalty", &S::frequency_penalty, nullptr, "0"},
-    {"--dry-multiplier", &S::dry_multiplier, nullptr, "0"},
-    {"--dry-base", &S::dry_base, nullptr, "1.75"},
-    {"--dry-allowed-length", &S::dry_allowed_length, nullptr, "2"},
-    {"--dry-penalty-last-n", &S::dry_penalty_last, nullptr, "-1"},
-};
 
 /// The flags that can change between answers.
 struct Flags {
@@ -66,25 +32,24 @@ struct Flags {
   }
 };
 
-void show(const char* flag, const std::string& value, const char* whose = "") {
+void show(std::string_view flag, const std::string& value, const char* whose = "") {
   print_line(fmt::format("  {:22} {:8} {}", flag, value, whose));
 }
 
-void show(const Setting& setting, const SamplingOptions& options, const ModelDescription& model) {
-  std::string value;
-  std::visit(
-      [&](auto field) {
-        if (options.*field) value = fmt::format("{}", *(options.*field));
-      },
-      setting.field);
-  if (!value.empty()) return show(setting.flag, value);
-  if (setting.suggestion != nullptr) {
-    const std::string key = std::string("general.sampling.") + setting.suggestion;
-    const auto found =
-        std::ranges::find(model.metadata, key, &std::pair<std::string, std::string>::first);
-    if (found != model.metadata.end()) return show(setting.flag, found->second, "of the model");
+/// A number as it was set, else as the model suggests it, else `preset`. `suggestion`: the model's
+/// key after "general.sampling."; empty: models have none.
+template <typename T>
+void show(std::string_view flags, const std::optional<T>& value, T preset,
+          std::string_view suggestion, const ModelDescription& model) {
+  const std::string flag(first_name(flags));
+  if (value) return show(flag, fmt::to_string(*value));
+  const std::string key = "general.sampling." + std::string(suggestion);
+  const auto found =
+      std::ranges::find(model.metadata, key, &std::pair<std::string, std::string>::first);
+  if (!suggestion.empty() && found != model.metadata.end()) {
+    return show(flag, found->second, "of the model");
   }
-  show(setting.flag, setting.preset, "by default");
+  show(flag, fmt::to_string(preset), "by default");
 }
 
 }  // namespace
@@ -101,13 +66,9 @@ void change_settings(GenerateOptions& options, const std::string& text) {
     throw Failure(kExitRuntime, std::string("/set: ") + e.what());
   }
   SamplingOptions& o = options.sampling;
-  for (const Setting& setting : kSettings) {
-    std::visit(
-        [&](auto field) {
-          if (given.*field) o.*field = given.*field;
-        },
-        setting.field);
-  }
+#define INFER_SAMPLING(type, name, ...) \
+  if (given.name) o.name = given.name;
+#include "infer/samplers.def"
   if (given.dry_breakers) o.dry_breakers = given.dry_breakers;
   if (given.seed) o.seed = given.seed;
   if (!given.samplers.empty()) o.samplers = given.samplers;
@@ -122,7 +83,9 @@ void show_settings(const GenerateOptions& options, const ModelDescription& model
   const SamplingOptions& o = options.sampling;
   show("--n-predict", std::to_string(options.max_tokens));
   show("--seed", o.seed ? std::to_string(*o.seed) : "-1", o.seed ? "" : "a fresh one each time");
-  for (const Setting& setting : kSettings) show(setting, o, model);
+#define INFER_SAMPLING(type, name, preset, low, high, key, flags, ...) \
+  show<type>(flags, o.name, preset, key, model);
+#include "infer/samplers.def"
   if (!o.samplers.empty()) show("--samplers", fmt::format("{}", fmt::join(o.samplers, ";")));
   for (const auto& [token, bias] : o.logit_bias) {
     show("--logit-bias", fmt::format("{}{:+}", token, bias));

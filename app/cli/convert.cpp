@@ -2,11 +2,11 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "infer/jobs.hpp"
+#include "platform/interrupt.h"
 
 namespace infer::cli {
 namespace {
@@ -40,10 +40,10 @@ int run(ConvertArgs& args) {
   Progress bar("converting", !args.quiet);
   args.convert.progress = [&bar](double done) {
     bar.update(done);
-    return !interrupted();
+    return !platform::interrupted();
   };
   Result<ConvertReport> result = [&] {
-    const InterruptScope scope;
+    const platform::InterruptScope scope;
     return convert(args.model, args.path, args.convert);
   }();
   erase_progress();

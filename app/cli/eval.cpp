@@ -5,9 +5,9 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/output_file.h"
+#include "platform/interrupt.h"
 
 namespace infer::cli {
 namespace {
@@ -81,15 +81,15 @@ int run(EvalArgs& args) {
   OutputFile file(args.logits);
   int64_t rows = 0;
   const Status status = [&] {
-    const InterruptScope scope([&] { session->cancel(); });
+    const platform::InterruptScope scope([&] { session->cancel(); });
     return session->evaluate(tokens, [&](int64_t, std::span<const float> logits) {
       ++rows;
       const std::span<const std::byte> bytes = std::as_bytes(logits);
       return file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()}) &&
-             !interrupted();
+             !platform::interrupted();
     });
   }();
-  if (interrupted()) return interrupt_code();
+  if (platform::interrupted()) return platform::interrupt_code();
   if (!file.failed()) must(status);
   file.commit();
   if (args.json) {

@@ -1,6 +1,6 @@
 #include "cli/failure.h"
 
-#include "cli/interrupt.h"
+#include "platform/interrupt.h"
 
 namespace infer::cli {
 
@@ -14,7 +14,7 @@ int exit_code(StatusCode code) {
     case StatusCode::does_not_fit:
     case StatusCode::out_of_memory: return kExitDoesNotFit;
     case StatusCode::device: return kExitDevice;
-    case StatusCode::cancelled: return interrupt_code();
+    case StatusCode::cancelled: return platform::interrupt_code();
     case StatusCode::io:
     case StatusCode::internal:
     case StatusCode::busy: return kExitRuntime;

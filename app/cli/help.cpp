@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 
 #include "cli/arguments.h"
+#include "platform/folders.h"
 
 namespace infer::cli {
 namespace {
@@ -14,9 +14,9 @@ namespace {
 constexpr size_t kNamesWidth = 26;
 
 size_t columns() {
-  const char* set = std::getenv("COLUMNS");
+  const std::string set = platform::variable("COLUMNS");
   size_t width = 0;
-  if (set != nullptr) (void)std::from_chars(set, set + std::string_view(set).size(), width);
+  (void)std::from_chars(set.data(), set.data() + set.size(), width);
   return width == 0 ? 80 : std::clamp<size_t>(width, 50, 200);
 }
 

@@ -6,9 +6,9 @@
 #include <chrono>
 
 #include "cli/failure.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "platform/interrupt.h"
 
 namespace infer::cli {
 namespace {
@@ -88,13 +88,13 @@ std::string path_of_hub(const HubArgs& args, bool quiet) {
 }
 
 hub::Pulled pull_model(const hub::ModelName& wanted, const std::string& token, bool quiet) {
-  const InterruptScope scope;
+  const platform::InterruptScope scope;
   Result<hub::Connection> connected = hub::connect(token);
   if (!connected && connected.error().code() == StatusCode::not_found) {
     throw Failure(kExitBadFile, wanted.repository + ": " + connected.error().message());
   }
   hub::Connection connection = must(std::move(connected));
-  connection.stop = [] { return interrupted(); };
+  connection.stop = [] { return platform::interrupted(); };
   if (!quiet) connection.note = [](const std::string& line) { note("{}", line); };
   Progress bar("downloading", !quiet);
   Rate rate;

@@ -1,7 +1,6 @@
 #include "cli/line_reader.h"
 
 #include <histedit.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <clocale>
@@ -10,10 +9,11 @@
 #include <iostream>
 
 #include "cli/failure.h"
-#include "cli/history_file.h"
 #include "cli/keys.h"
 #include "cli/output.h"
-#include "cli/terminal.h"
+#include "platform/history_file.h"
+#include "platform/streams.h"
+#include "platform/terminal.h"
 
 namespace infer::cli {
 namespace {
@@ -33,7 +33,7 @@ bool ends_quoted(std::string& text) {
 }  // namespace
 
 struct LineReader::Editor {
-  Terminal terminal;  ///< outlives the editor, which puts the modes back
+  platform::Terminal terminal;  ///< outlives the editor, which puts the modes back
   EditLine* line;
   History* history;
   HistEvent event{};
@@ -67,10 +67,10 @@ struct LineReader::Editor {
     emacs = editor != nullptr && std::string_view(editor) == "emacs";
     set_modes();
     // Between lines as well: a paste during an answer is the next line.
-    if (edits && emacs && !terminal_is_dumb()) Terminal::mark_pastes(true);
+    if (edits && emacs && !terminal_is_dumb()) platform::Terminal::mark_pastes(true);
   }
   ~Editor() {
-    Terminal::mark_pastes(false);
+    platform::Terminal::mark_pastes(false);
     history_end(history);
     el_end(line);
   }
@@ -134,13 +134,13 @@ struct LineReader::Editor {
       }
       char byte = 0;
       switch (self.terminal.next(byte)) {
-        case Terminal::Event::byte:
+        case platform::Terminal::Event::byte:
           self.bytes = self.emacs ? self.keys.push(byte) : std::string(1, byte);
           break;
-        case Terminal::Event::interrupt: self.give_up(); break;
-        case Terminal::Event::closed: self.outcome = Outcome::end; break;
-        case Terminal::Event::resized: el_resize(line); break;
-        case Terminal::Event::resumed:
+        case platform::Terminal::Event::interrupt: self.give_up(); break;
+        case platform::Terminal::Event::closed: self.outcome = Outcome::end; break;
+        case platform::Terminal::Event::resized: el_resize(line); break;
+        case platform::Terminal::Event::resumed:
           el_set(line, EL_PREP_TERM, 0);
           el_set(line, EL_PREP_TERM, 1);
           el_set(line, EL_REFRESH);
@@ -189,14 +189,14 @@ struct LineReader::Editor {
 };
 
 LineReader::LineReader(bool keeps_history, std::string leaving)
-    : interactive_(isatty(STDIN_FILENO) == 1 && stderr_is_terminal()),
+    : interactive_(platform::stdin_is_terminal() && platform::stderr_is_terminal()),
       leaving_(std::move(leaving)) {
   if (!interactive_) return;
   // Characters are of more bytes than one even where the environment names no locale.
   if (std::setlocale(LC_CTYPE, "") == nullptr || MB_CUR_MAX == 1) {
     std::setlocale(LC_CTYPE, "C.UTF-8");
   }
-  editor_ = std::make_unique<Editor>(keeps_history ? history_file() : std::string());
+  editor_ = std::make_unique<Editor>(keeps_history ? platform::history_file() : std::string());
 }
 
 LineReader::~LineReader() = default;
@@ -212,7 +212,7 @@ LineReader::Outcome LineReader::read_one(std::string_view prompt, std::string_vi
   Editor& editor = *editor_;
   editor.prompt = prompt;
   editor.outcome = Outcome::line;
-  Terminal::forget_resumed();
+  platform::Terminal::forget_resumed();
   editor.start = start;
   editor.keys.reset();
   editor.bytes.clear();

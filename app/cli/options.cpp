@@ -93,6 +93,8 @@ std::string with_typed_names(std::string message, const std::set<std::string>& s
 
 }  // namespace
 
+std::string_view first_name(std::string_view names) { return names.substr(0, names.find(',')); }
+
 Option Option::range(int64_t low, int64_t high) const {
   option_->check([low, high](const std::string& text) {
     int64_t value = 0;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,9 @@ using Action = std::function<int()>;
 
 /// A command line and what it does.
 using Example = std::pair<std::string, std::string>;
+
+/// "--temp" of "--temp,--temperature": the name in messages.
+std::string_view first_name(std::string_view names);
 
 /// Declarations that CLI11 does not keep.
 struct Declared {

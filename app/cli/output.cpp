@@ -1,20 +1,17 @@
 #include "cli/output.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <unistd.h>
 #include <utf8proc.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <system_error>
 
 #include "cli/failure.h"
 #include "cli/progress.h"
+#include "platform/folders.h"
+#include "platform/streams.h"
 
 namespace infer::cli {
 namespace {
@@ -59,42 +56,20 @@ bool changes_direction(int32_t code) {
   return (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
-bool colors_wanted() {
-  const char* no_color = std::getenv("NO_COLOR");
-  return (no_color == nullptr || *no_color == '\0') && !terminal_is_dumb();
-}
+bool colors_wanted() { return platform::variable("NO_COLOR").empty() && !terminal_is_dumb(); }
 
 /// errno of the write to stdout that failed; 0: none did.
 std::atomic<int> stdout_failure{0};
 
 }  // namespace
 
-void prepare_streams() {
-  for (int fd = 0; fd <= 2; ++fd) {
-    // open() takes the lowest free number, which is this one.
-    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) (void)open("/dev/null", O_RDWR);
-  }
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);
-}
-
 bool write_out(std::string_view bytes) {
-  while (!bytes.empty() && stdout_failure.load() == 0) {
-    const ssize_t done = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
-    if (done >= 0) {
-      bytes.remove_prefix(static_cast<size_t>(done));
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {  // a pipe that does not block
-      pollfd ready{STDOUT_FILENO, POLLOUT, 0};
-      (void)poll(&ready, 1, -1);
-    } else if (errno != EINTR) {
-      stdout_failure = errno;
-    }
-  }
+  if (stdout_failure.load() == 0) stdout_failure = platform::write_stdout(bytes);
   return stdout_failure.load() == 0;
 }
 
 bool write_text(std::string_view text) {
-  if (stdout_is_terminal()) return write_out(without_controls(text));
+  if (platform::stdout_is_terminal()) return write_out(without_controls(text));
   return write_out(text);
 }
 
@@ -172,18 +147,11 @@ std::string valid_utf8(std::string_view text) {
   return valid;
 }
 
-bool stderr_is_terminal() { return isatty(STDERR_FILENO) == 1; }
+bool terminal_is_dumb() { return platform::variable("TERM") == "dumb"; }
 
-bool stdout_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
+bool colors_allowed() { return platform::stderr_is_terminal() && colors_wanted(); }
 
-bool terminal_is_dumb() {
-  const char* terminal = std::getenv("TERM");
-  return terminal != nullptr && std::string_view(terminal) == "dumb";
-}
-
-bool colors_allowed() { return stderr_is_terminal() && colors_wanted(); }
-
-bool stdout_colors_allowed() { return stdout_is_terminal() && colors_wanted(); }
+bool stdout_colors_allowed() { return platform::stdout_is_terminal() && colors_wanted(); }
 
 void print_error(std::string_view message) { print_tagged("error", "\033[1;31m", message); }
 

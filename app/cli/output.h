@@ -15,11 +15,6 @@ namespace infer::cli {
 
 using Json = nlohmann::ordered_json;
 
-/// Opens /dev/null for each of stdin, stdout, stderr that is closed, so that no file of ours takes
-/// its number and receives what is meant for it; and lets a closed pipe and a file beyond the
-/// allowed size be errors of write().
-void prepare_streams();
-
 /// Writes all of it to stdout, unbuffered. False once stdout cannot be written; then nothing more
 /// is. Any thread, one at a time.
 bool write_out(std::string_view bytes);
@@ -61,8 +56,6 @@ std::string valid_utf8(std::string_view text);
 void print_error(std::string_view message);
 /// A message of the library, likewise. For set_log_callback().
 void print_log(Verbosity verbosity, std::string_view message);
-bool stderr_is_terminal();
-bool stdout_is_terminal();
 /// Whether the terminal has no control sequences (TERM=dumb).
 bool terminal_is_dumb();
 /// On stderr and dimmed text on stdout, where that is a terminal: unless NO_COLOR is set

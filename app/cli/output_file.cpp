@@ -1,8 +1,6 @@
 #include "cli/output_file.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -11,8 +9,9 @@
 #include <utility>
 
 #include "cli/failure.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
+#include "platform/files.h"
+#include "platform/interrupt.h"
 
 namespace infer::cli {
 namespace {
@@ -85,26 +84,27 @@ void require_output(std::string_view flag, const std::string& path,
   }
   const fs::path folder = target.parent_path();
   const std::string name = folder.empty() ? "." : folder.string();
-  if (access(name.c_str(), F_OK) != 0) {
+  std::error_code unknown;
+  if (!fs::exists(name, unknown)) {
     throw Failure(kExitRuntime, fmt::format("{}: there is no folder {}", path, name));
   }
-  if (access(name.c_str(), W_OK | X_OK) != 0) throw cannot("write", path, errno);
+  if (const int refused = platform::check_writable(name)) throw cannot("write", path, refused);
 }
 
 OutputFile::OutputFile(const std::string& path, bool user_only) : path_(path) {
   if (path == "-") return;
   target_ = target_of(path).string();
-  part_ = fmt::format("{}.{}.part", target_, getpid());
+  part_ = fmt::format("{}.{}.part", target_, platform::process_id());
   file_ = std::fopen(part_.c_str(), "wbxe");
   if (file_ == nullptr) throw cannot("create a file in its folder", path, errno);
-  set_unfinished_file(part_.c_str());
-  if (user_only && fchmod(fileno(file_), S_IRUSR | S_IWUSR) != 0) code_ = errno;
+  platform::set_unfinished_file(part_.c_str());
+  if (user_only) code_ = platform::make_private(file_);
 }
 
 OutputFile::~OutputFile() {
   if (file_ != nullptr) (void)std::fclose(file_);
   if (!part_.empty()) (void)std::remove(part_.c_str());
-  set_unfinished_file(nullptr);
+  platform::set_unfinished_file(nullptr);
 }
 
 bool OutputFile::write(std::span<const char> bytes) {
@@ -119,9 +119,11 @@ bool OutputFile::write(std::span<const char> bytes) {
 void OutputFile::commit() {
   if (file_ == nullptr) return check_out();
   if (std::fclose(std::exchange(file_, nullptr)) != 0 && code_ == 0) code_ = errno;
-  if (code_ == 0 && std::rename(part_.c_str(), target_.c_str()) != 0) code_ = errno;
+  std::error_code failed;
+  if (code_ == 0) fs::rename(part_, target_, failed);
+  if (failed) code_ = failed.value();
   if (code_ != 0) throw cannot("write", path_, code_);
-  set_unfinished_file(nullptr);
+  platform::set_unfinished_file(nullptr);
   part_.clear();
 }
 

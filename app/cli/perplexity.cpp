@@ -2,10 +2,11 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/output_file.h"
 #include "infer/jobs.hpp"
+#include "platform/interrupt.h"
+#include "platform/streams.h"
 
 namespace infer::cli {
 namespace {
@@ -68,16 +69,16 @@ int run(PerplexityArgs& args) {
   load.batch_rows = std::min(load.batch_rows, args.options.chunk);
   load.output_rows = std::min(load.batch_rows, 64);
   const std::unique_ptr<Engine> engine = load_engine(args.model);
-  const bool progress = stderr_is_terminal() && !args.model.quiet;
+  const bool progress = platform::stderr_is_terminal() && !args.model.quiet;
   args.options.on_chunk = [&](int64_t done, int64_t of, double so_far) {
     if (progress) print_line(fmt::format("chunk {} of {}: {:.4f}", done, of, so_far));
-    return !interrupted();
+    return !platform::interrupted();
   };
   const Result<PerplexityReport> result = [&] {
-    const InterruptScope scope;
+    const platform::InterruptScope scope;
     return perplexity(*engine, text, args.options);
   }();
-  if (interrupted()) return interrupt_code();
+  if (platform::interrupted()) return platform::interrupt_code();
   const PerplexityReport done = must(result);
   if (args.json) {
     print_json(report(done));

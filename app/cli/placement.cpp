@@ -27,13 +27,6 @@ int32_t layers_of(const char* flag, const std::string& text) {
 }  // namespace
 
 void declare_placement(Options options, PlacementArgs& args) {
-  options.add("-ngl,--gpu-layers,--n-gpu-layers", "N", args.gpu_layers,
-              "How many of the last layers the GPU of --device computes; the output counts as one; "
-              "all; or auto (default): as many as fit");
-  options.add(
-      "-ncmoe,--n-cpu-moe", "N", args.n_cpu_moe,
-      "The experts of the first N layers stay on the CPU; all; or auto (default): as few as "
-      "let all layers fit");
   options.flag("-cmoe,--cpu-moe", args.cpu_moe, "The same as --n-cpu-moe all");
   options.add("-ot,--override-tensor", "PATTERN=DEVICE", args.overrides,
               "The device for the part of a layer (attention, feed-forward, experts) that has a "

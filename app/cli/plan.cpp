@@ -1,11 +1,11 @@
 // infer plan: what loading a model would use, and with --check what it does use.
 #include <algorithm>
-#include <fstream>
 
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
 #include "cli/output.h"
+#include "platform/files.h"
 
 namespace infer::cli {
 namespace {
@@ -32,23 +32,13 @@ struct Used {
   int64_t peak = 0;     ///< bytes; by the end
 };
 
-/// Bytes of a line of /proc/self/status, 0 where there is none.
-int64_t process_status(const std::string& name) {
-  std::ifstream status("/proc/self/status");
-  std::string line;
-  while (std::getline(status, line)) {
-    if (line.starts_with(name + ":")) return std::stoll(line.substr(name.size() + 1)) * 1024;
-  }
-  return 0;
-}
-
 /// Fills the whole context, so that every page of the cache is touched, with prompts of 1, 2, 4 and
 /// so on tokens first, so that steps of all sizes are prepared; then samples.
 Used check(const std::string& path, LoadOptions load, const MemoryReport& planned) {
   Used used;
   load.context = planned.context;
   const std::unique_ptr<Engine> engine = must_fit(Engine::load(path, load), path, load);
-  used.loading = process_status("VmHWM");
+  used.loading = platform::peak_resident_bytes();
   const std::unique_ptr<Session> session = must(engine->open_session());
   const int32_t vocabulary = engine->vocabulary_size();
   // All but the place of the first token generated.
@@ -67,7 +57,7 @@ Used check(const std::string& path, LoadOptions load, const MemoryReport& planne
   }
   must(session->generate(rest, options, {}));
   used.memory = engine->memory();
-  used.peak = process_status("VmHWM");
+  used.peak = platform::peak_resident_bytes();
   return used;
 }
 

@@ -9,11 +9,12 @@
 #include "cli/cli.h"
 #include "cli/failure.h"
 #include "cli/help.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/words.h"
 #include "infer/infer.hpp"
+#include "platform/interrupt.h"
+#include "platform/streams.h"
 
 namespace infer::cli {
 namespace {
@@ -121,8 +122,11 @@ int run_command(const std::vector<std::string>& words) {
 
 int run_program(int argc, char** argv) {
   try {
-    prepare_streams();
-    handle_signals();
+    platform::prepare_streams();
+    platform::handle_signals(
+        {"infer: error: the model file was cut short or could not be read while it was mapped; "
+         "without --mmap it is read into memory\n",
+         kExitBadFile});
     set_log_callback(print_log);
     const int code = run_command({argv + std::min(argc, 1), argv + argc});
     if (code == kExitOk) check_out();
@@ -134,7 +138,7 @@ int run_program(int argc, char** argv) {
     }
     print_error(failure.what());
     // Where a signal ended it, what fails then is a consequence.
-    return interrupted() ? interrupt_code() : failure.exit_code();
+    return platform::interrupted() ? platform::interrupt_code() : failure.exit_code();
   } catch (const std::bad_alloc&) {
     print_error("out of memory");
     return kExitDoesNotFit;

@@ -1,14 +1,13 @@
 #include "cli/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <string_view>
 
 #include "cli/output.h"
+#include "platform/streams.h"
 
 namespace infer::cli {
 namespace {
@@ -20,11 +19,6 @@ constexpr int kMaxBar = 40;
 
 /// Columns that the bar's line covers; 0: none is drawn.
 int columns_drawn = 0;
-
-int terminal_columns() {
-  winsize size{};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
 
 void write_error(std::string_view text) {
   (void)std::fwrite(text.data(), 1, text.size(), stderr);
@@ -42,7 +36,7 @@ void erase_progress() {
 
 Progress::Progress(std::string label, bool wanted)
     : label_(std::move(label)), start_(std::chrono::steady_clock::now()) {
-  shown_ = wanted && stderr_is_terminal() && !terminal_is_dumb();
+  shown_ = wanted && platform::stderr_is_terminal() && !terminal_is_dumb();
 }
 
 Progress::~Progress() {
@@ -61,7 +55,7 @@ void Progress::update(double done, std::string_view detail) {
   const bool changed = percent != drawn_ || (!detail.empty() && now - drawn_at_ >= kRedraw);
   if (!changed || now - start_ < kDelay) return;
   // "loading [####    ]  50 %", one column short of the edge, where some terminals would wrap.
-  const int room = terminal_columns() - 1;
+  const int room = platform::terminal_columns() - 1;
   if (static_cast<int>(label_.size() + detail.size()) + 10 > room) detail = {};
   const int text = static_cast<int>(label_.size() + detail.size()) + 10;
   const int bar = std::clamp(room - text, 0, kMaxBar);

@@ -7,11 +7,11 @@
 #include "cli/cli.h"
 #include "cli/failure.h"
 #include "cli/help.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "infer/jobs.hpp"
+#include "platform/interrupt.h"
 
 namespace infer::cli {
 namespace {
@@ -130,11 +130,11 @@ int run_quantize(QuantizeArgs& args) {
   Progress bar("quantising", !args.quiet);
   args.options.progress = [&bar](double done) {
     bar.update(done);
-    return !interrupted();
+    return !platform::interrupted();
   };
   const auto start = std::chrono::steady_clock::now();
   const Result<QuantizeReport> result = [&] {
-    const InterruptScope scope;
+    const platform::InterruptScope scope;
     return quantize(args.input, args.output, args.options);
   }();
   erase_progress();
@@ -184,10 +184,10 @@ int run_imatrix(ImatrixArgs& args) {
   Progress bar("measuring", !args.model.quiet);
   args.options.on_chunk = [&bar](int64_t done, int64_t of) {
     bar.update(static_cast<double>(done) / static_cast<double>(of));
-    return !interrupted();
+    return !platform::interrupted();
   };
   const Result<ImportanceReport> result = [&] {
-    const InterruptScope scope;
+    const platform::InterruptScope scope;
     return measure_importance(args.model.path, text, args.output, args.options);
   }();
   erase_progress();

@@ -7,11 +7,11 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/sampling.h"
 #include "cli/speculation.h"
 #include "cli/statistics.h"
+#include "platform/interrupt.h"
 
 namespace infer::cli {
 namespace {
@@ -134,7 +134,7 @@ void complete(Completion& completion, std::span<const int32_t> prompt, GenerateO
     // −1: the rest of a text that ends within a character.
     if (token >= 0) completion.tokens.push_back(token);
     completion.text += piece;
-    return (!shown || write_text(piece)) && !interrupted() && (stop == nullptr || !*stop);
+    return (!shown || write_text(piece)) && !platform::interrupted() && (stop == nullptr || !*stop);
   };
   completion.result = completion.session->generate(prompt, options, on_token);
 }
@@ -147,14 +147,14 @@ void complete_all(Engine& engine, std::vector<Completion>& completions,
     GenerateOptions prompt_alone;
     prompt_alone.max_tokens = 0;
     const std::unique_ptr<Session> session = must(engine.open_session());
-    const InterruptScope scope([&] { session->cancel(); });
+    const platform::InterruptScope scope([&] { session->cancel(); });
     must(session->generate(prompt, prompt_alone, {}));
   }
-  if (interrupted()) throw Failure(interrupt_code(), "interrupted");
+  if (platform::interrupted()) throw Failure(platform::interrupt_code(), "interrupted");
   const auto cancel_all = [&] {
     for (const Completion& completion : completions) completion.session->cancel();
   };
-  const InterruptScope scope(cancel_all);
+  const platform::InterruptScope scope(cancel_all);
   std::atomic<bool> stop{false};  // for those that have not begun: a cancel is nothing to them
   std::vector<std::jthread> threads;
   for (size_t i = 0; i < completions.size(); ++i) {
@@ -226,7 +226,7 @@ int run(RunArgs& args) {
     completion.session = must(engine->open_session());
   }
   if (seeds.size() == 1) {
-    const InterruptScope scope([&] { completions[0].session->cancel(); });
+    const platform::InterruptScope scope([&] { completions[0].session->cancel(); });
     args.generate.sampling.seed = seeds[0];
     complete(completions[0], tokens, args.generate, !args.json);
   } else {
@@ -250,7 +250,7 @@ int run(RunArgs& args) {
     if (line_open) print_line("");
     for (const Completion& completion : completions) summarise(completion);
   }
-  return interrupted() ? interrupt_code() : kExitOk;
+  return platform::interrupted() ? platform::interrupt_code() : kExitOk;
 }
 
 }  // namespace

@@ -14,8 +14,15 @@
 namespace infer::cli {
 namespace {
 
-/// What the engine takes at most; beyond any use.
-constexpr double kMost = 1e6;
+/// "penalties, dry, top_k": all steps.
+std::string step_names() {
+  std::string names =
+#define INFER_SAMPLER(name, makes, with_mirostat) #name ", "
+#include "infer/samplers.def"
+      "";
+  names.resize(names.size() - 2);
+  return names;
+}
 
 std::optional<uint64_t> parse_seed(const std::string& text) {
   if (text.empty() || text == "-1") return std::nullopt;
@@ -48,8 +55,11 @@ std::optional<std::pair<int32_t, float>> parse_bias(std::string_view text) {
 
 /// Not CLI::Range, which lets NaN through.
 template <typename T>
-void require_range(const char* flag, const std::optional<T>& value, double low, double high) {
+void require_range(std::string_view flags, std::string_view unit, const std::optional<T>& value,
+                   double low, double high) {
+  if (unit == "P") high = std::min(high, 1.0);
   if (!value || (static_cast<double>(*value) >= low && static_cast<double>(*value) <= high)) return;
+  const std::string_view flag = first_name(flags);
   const bool endless = high >= INT32_MAX && static_cast<double>(*value) < low;
   usage(endless ? fmt::format("{}: expected {} or more, found {}", flag, low, *value)
                 : fmt::format("{}: expected {} to {}, found {}", flag, low, high, *value));
@@ -63,48 +73,15 @@ void declare_sampling(Options options, SamplingArgs& args) {
   options.add("-s,--seed", "N[,N...]", args.seeds,
               "Seed; equal seeds give equal text; -1: a random seed. Several, separated by ',', "
               "give a text each");
-  const auto number = [&](const char* name, auto& to, const char* unit, const char* what) {
-    options.add(name, unit, to, what);
-  };
-  number("--temp,--temperature", o.temperature, "X", "Temperature; 0: most likely token");
-  number("--top-k", o.top_k, "K", "Sample among the K most likely; 0: all");
-  number("--top-p", o.top_p, "P",
-         "Sample among the most likely tokens that together have probability P; 1: all");
-  number("--min-p", o.min_p, "P",
-         "Exclude tokens less than P times as likely as the most likely; 0: none");
-  number("--typical,--typical-p", o.typical_p, "P",
-         "Sample among the most typical tokens that together have probability P; 1: all");
-  number("--repeat-penalty", o.repeat_penalty, "X", "Makes recent tokens less likely; 1: off");
-  number("--repeat-last-n", o.penalty_last, "N", "Tokens that count as recent; 0: none, -1: all");
-  number("--presence-penalty", o.presence_penalty, "X",
-         "Subtracted once from the logit of a recent token");
-  number("--frequency-penalty", o.frequency_penalty, "X",
-         "Subtracted from the logit of a recent token for each occurrence");
-  number("--top-nsigma,--top-n-sigma", o.top_n_sigma, "N",
-         "Sample among logits within N standard deviations of the largest; 0: all");
-  number("--xtc-probability", o.xtc_probability, "P",
-         "Probability of excluding all top choices but the least likely; 0: off");
-  number("--xtc-threshold", o.xtc_threshold, "P", "Likelihood of a top choice; above 0.5: off");
-  number("--dynatemp-range", o.dynamic_range, "X",
-         "Vary the temperature with the entropy, from --temp minus X to --temp plus X; 0: off");
-  number("--dynatemp-exp", o.dynamic_exponent, "X", "Exponent of the entropy for --dynatemp-range");
-  number("--mirostat", o.mirostat, "0|1|2",
-         "Keep the surprise of the text constant, instead of using samplers that remove tokens; 0: "
-         "off");
-  number("--mirostat-ent", o.mirostat_target, "BITS", "Surprise that --mirostat keeps to");
-  number("--mirostat-lr", o.mirostat_rate, "X", "Learning rate of --mirostat");
-  number("--dry-multiplier", o.dry_multiplier, "X",
-         "Make tokens less likely that would repeat a sequence; 0: off");
-  number("--dry-base", o.dry_base, "X",
-         "The penalty grows by this factor with each token of the repeat");
-  number("--dry-allowed-length", o.dry_allowed_length, "N", "Length of a repeat without penalty");
-  number("--dry-penalty-last-n", o.dry_penalty_last, "N", "Tokens to look back; -1: all");
+#define INFER_SAMPLING(type, name, preset, low, high, key, flags, value, help) \
+  options.add(flags, value, o.name, help);
+#include "infer/samplers.def"
   options.add("--dry-sequence-breaker", "TEXT", args.dry_breakers,
               "Tokens with this text end a repeated sequence, instead of newline, ':', '\"' and "
               "'*'; 'none': no token does. May be given several times");
-  options.add("--samplers", "NAMES", args.samplers,
-              "Samplers in order, separated by ';'; samplers left out are off: penalties, dry, "
-              "top_n_sigma, top_k, typical_p, top_p, min_p, xtc, temperature");
+  const std::string order =
+      "Samplers in order, separated by ';'; samplers left out are off: " + step_names();
+  options.add("--samplers", "NAMES", args.samplers, order.c_str());
   options.add("-l,--logit-bias", "TOKEN(+|-)BIAS", args.logit_bias,
               "Added to the logit of a token, e.g. 15043+1 or 15043-1; 15043-inf forbids it. "
               "May be given several times");
@@ -122,26 +99,9 @@ SamplingOptions sampling_options(const SamplingArgs& args) {
   SamplingOptions o = args.options;
   o.seed = seeds_of(args).front();
   if (o.top_k && *o.top_k < 0) o.top_k = 0;  // as in llama.cpp: off
-  require_range("--temp", o.temperature, 0, kMost);
-  require_range("--top-p", o.top_p, 0, 1);
-  require_range("--min-p", o.min_p, 0, 1);
-  require_range("--typical", o.typical_p, 0, 1);
-  require_range("--repeat-penalty", o.repeat_penalty, 0.001, kMost);
-  require_range("--repeat-last-n", o.penalty_last, -1, INT32_MAX);
-  require_range("--presence-penalty", o.presence_penalty, -1000, 1000);
-  require_range("--frequency-penalty", o.frequency_penalty, -1000, 1000);
-  require_range("--top-nsigma", o.top_n_sigma, 0, kMost);
-  require_range("--xtc-probability", o.xtc_probability, 0, 1);
-  require_range("--xtc-threshold", o.xtc_threshold, 0, 1);
-  require_range("--dynatemp-range", o.dynamic_range, 0, kMost);
-  require_range("--dynatemp-exp", o.dynamic_exponent, 0, kMost);
-  require_range("--mirostat", o.mirostat, 0, 2);
-  require_range("--mirostat-ent", o.mirostat_target, 0, kMost);
-  require_range("--mirostat-lr", o.mirostat_rate, 0, kMost);
-  require_range("--dry-multiplier", o.dry_multiplier, 0, kMost);
-  require_range("--dry-base", o.dry_base, 1, kMost);
-  require_range("--dry-allowed-length", o.dry_allowed_length, 1, INT32_MAX);
-  require_range("--dry-penalty-last-n", o.dry_penalty_last, -1, INT32_MAX);
+#define INFER_SAMPLING(type, name, preset, low, high, key, flags, value, help) \
+  require_range(flags, value, o.name, low, high);
+#include "infer/samplers.def"
   if (!args.dry_breakers.empty()) {
     o.dry_breakers = args.dry_breakers;
     std::erase(*o.dry_breakers, "none");

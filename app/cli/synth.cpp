@@ -2,11 +2,11 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "infer/jobs.hpp"
+#include "platform/interrupt.h"
 
 namespace infer::cli {
 namespace {
@@ -50,10 +50,10 @@ int run(SynthArgs& args) {
   Progress bar("writing", !args.quiet);
   args.synth.progress = [&bar](double done) {
     bar.update(done);
-    return !interrupted();
+    return !platform::interrupted();
   };
   const Status status = [&] {
-    const InterruptScope scope;
+    const platform::InterruptScope scope;
     return synth(args.path, args.synth);
   }();
   erase_progress();

@@ -3,7 +3,6 @@
 // With its checks of types curl_easy_setopt is a macro that calls the linked function.
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -12,6 +11,8 @@
 #include <utility>
 
 #include "infer/infer.hpp"
+#include "platform/folders.h"
+#include "platform/library.h"
 
 namespace infer::hub {
 namespace {
@@ -42,18 +43,15 @@ struct Library {
 Library curl;  // filled by open_curl()
 
 Status load_library() {
-  void* handle = nullptr;
-  for (const char* name : {"libcurl.so.4", "libcurl-gnutls.so.4"}) {
-    handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (handle != nullptr) break;
-  }
+  void* const handle = platform::open_library({"libcurl.so.4", "libcurl-gnutls.so.4"});
   if (handle == nullptr) {
     return {StatusCode::io,
             "downloading needs libcurl, which is not on this machine; Debian and Ubuntu have it in "
             "the package libcurl4, Fedora in libcurl"};
   }
   const auto find = [handle](const char* name, auto& function) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
+        platform::find_function(handle, name));
     return function != nullptr;
   };
   const bool all =
@@ -152,12 +150,9 @@ End end_of(CURLcode code, const State& state) {
 }
 
 /// The file of certificates that the environment names, as the program curl takes it.
-const char* certificates() {
-  for (const char* name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
-    const char* value = std::getenv(name);
-    if (value != nullptr && *value != '\0') return value;
-  }
-  return nullptr;
+std::string certificates() {
+  const std::string bundle = platform::variable("CURL_CA_BUNDLE");
+  return bundle.empty() ? platform::variable("SSL_CERT_FILE") : bundle;
 }
 
 }  // namespace
@@ -207,7 +202,8 @@ Transfer transfer(const Exchange& exchange) {
   set(CURLOPT_XFERINFOFUNCTION, &on_progress);
   set(CURLOPT_XFERINFODATA, static_cast<void*>(&state));
   set(CURLOPT_NOPROGRESS, 0L);
-  if (const char* file = certificates()) set(CURLOPT_CAINFO, file);
+  const std::string file = certificates();
+  if (!file.empty()) set(CURLOPT_CAINFO, file.c_str());
   const CURLcode code = curl.easy_perform(handle.get());
   if (code == CURLE_OK) (void)state.begin();  // an answer without a body
   result.end = end_of(code, state);

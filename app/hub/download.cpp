@@ -1,10 +1,6 @@
 #include "hub/download.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +11,7 @@
 #include <thread>
 
 #include "hub/hasher.h"
+#include "platform/files.h"
 
 namespace infer::hub {
 namespace {
@@ -23,20 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr int kMaxRestarts = 3;
 
-/// A file descriptor that is closed at the end.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) (void)close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return number_; }
-
- private:
-  int number_;
-};
+using platform::OpenFile;
 
 Status cannot(const char* what, const fs::path& path, int code) {
   return {StatusCode::io, fmt::format("{}: cannot {}: {}", path.string(), what,
@@ -44,34 +28,24 @@ Status cannot(const char* what, const fs::path& path, int code) {
 }
 
 int64_t size_of(const fs::path& path) {
-  struct stat status {};
-  const bool there = stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
-  return there ? status.st_size : -1;
+  std::error_code failed;
+  if (!fs::is_regular_file(path, failed)) return -1;
+  const uintmax_t bytes = fs::file_size(path, failed);
+  return failed ? -1 : static_cast<int64_t>(bytes);
 }
 
 fs::path part_of(const HubCache& cache, const HubFile& file) {
   return cache.blob(file.hash + ".incomplete");
 }
 
-/// Whether the path still names the open file: the one who held a lock may have removed it.
-bool is_named(int descriptor, const fs::path& path) {
-  struct stat open_file {};
-  struct stat named {};
-  return fstat(descriptor, &open_file) == 0 && stat(path.c_str(), &named) == 0 &&
-         open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
-}
-
 /// The lock of a file. Waits while another process holds it.
-Result<std::unique_ptr<Descriptor>> take_lock(const Connection& connection, const fs::path& path,
-                                              const std::string& what) {
+Result<std::unique_ptr<OpenFile>> take_lock(const Connection& connection, const fs::path& path,
+                                            const std::string& what) {
   for (bool told = false;;) {
-    auto file =
-        std::make_unique<Descriptor>(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-    if (file->get() < 0) return tl::unexpected(cannot("open", path, errno));
-    while (flock(file->get(), LOCK_EX | LOCK_NB) != 0) {
-      if (errno != EWOULDBLOCK && errno != EINTR) {
-        return tl::unexpected(cannot("lock", path, errno));
-      }
+    auto file = std::make_unique<OpenFile>(path, 0644, true);
+    if (file->failure() != 0) return tl::unexpected(cannot("open", path, file->failure()));
+    while (const int failed = file->try_lock()) {
+      if (failed != EWOULDBLOCK) return tl::unexpected(cannot("lock", path, failed));
       if (!told && connection.note) {
         connection.note(what + ": another program downloads it; waiting");
       }
@@ -79,7 +53,8 @@ Result<std::unique_ptr<Descriptor>> take_lock(const Connection& connection, cons
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       if (connection.stop()) return tl::unexpected(Status(StatusCode::cancelled, "interrupted"));
     }
-    if (is_named(file->get(), path)) return file;
+    // Whoever held the lock may have removed the file.
+    if (file->is_named(path)) return file;
   }
 }
 
@@ -93,10 +68,8 @@ bool is_rest(const std::string& range, int64_t from, int64_t bytes) {
 class Part {
  public:
   Part(const HubFile& file, const fs::path& path)
-      : file_(file),
-        path_(path),
-        out_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
-    if (out_.get() < 0) status_ = cannot("open", path, errno);
+      : file_(file), path_(path), out_(path, 0666, false) {
+    if (out_.failure() != 0) status_ = cannot("open", path, out_.failure());
   }
 
   int64_t size() const { return size_; }
@@ -108,21 +81,18 @@ class Part {
     if (size_of(path_) > file_.bytes) clear();
     std::vector<char> bytes(1 << 20);
     while (status_.ok() && !connection.stop()) {
-      const ssize_t count = read(out_.get(), bytes.data(), bytes.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) status_ = cannot("read", path_, errno);
-      if (count <= 0) return;
-      hash_->add({bytes.data(), static_cast<size_t>(count)});
-      size_ += count;
+      size_t count = 0;
+      if (const int failed = out_.read(bytes, count)) status_ = cannot("read", path_, failed);
+      if (count == 0) return;
+      hash_->add({bytes.data(), count});
+      size_ += static_cast<int64_t>(count);
     }
   }
 
   void clear() {
     hash_ = std::make_unique<Hasher>(file_.hash.size(), file_.bytes);
     size_ = 0;
-    if (ftruncate(out_.get(), 0) != 0 || lseek(out_.get(), 0, SEEK_SET) != 0) {
-      status_ = cannot("write", path_, errno);
-    }
+    if (const int failed = out_.clear()) status_ = cannot("write", path_, failed);
   }
 
   /// False where that is too much or cannot be written; status() then says why.
@@ -133,20 +103,22 @@ class Part {
       return false;
     }
     while (!bytes.empty()) {
-      const ssize_t count = write(out_.get(), bytes.data(), bytes.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) {
-        status_ = cannot("write", path_, count < 0 ? errno : ENOSPC);
+      size_t count = 0;
+      if (const int failed = out_.write(bytes, count)) {
+        status_ = cannot("write", path_, failed);
         return false;
       }
-      hash_->add(bytes.subspan(0, static_cast<size_t>(count)));
-      bytes = bytes.subspan(static_cast<size_t>(count));
-      size_ += count;
+      hash_->add(bytes.subspan(0, count));
+      bytes = bytes.subspan(count);
+      size_ += static_cast<int64_t>(count);
     }
     return true;
   }
 
-  void remove() const { (void)unlink(path_.c_str()); }
+  void remove() const {
+    std::error_code ignored;
+    fs::remove(path_, ignored);
+  }
 
   /// Checks the hash and gives the file its name.
   Status commit(const fs::path& to, const std::string& what) {
@@ -157,17 +129,18 @@ class Part {
               fmt::format("{}: the downloaded file has the hash {}, expected {}; it was removed",
                           what, found, file_.hash)};
     }
-    if (fsync(out_.get()) != 0) return cannot("write", path_, errno);
-    if (std::rename(path_.c_str(), to.c_str()) != 0) return cannot("write", to, errno);
-    const Descriptor folder(open(to.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (folder.get() >= 0) (void)fsync(folder.get());
+    if (const int failed = out_.sync()) return cannot("write", path_, failed);
+    std::error_code failed;
+    fs::rename(path_, to, failed);
+    if (failed) return cannot("write", to, failed.value());
+    platform::sync_folder(to.parent_path());
     return {};
   }
 
  private:
   const HubFile& file_;
   fs::path path_;
-  Descriptor out_;
+  OpenFile out_;
   Status status_;
   int64_t size_ = 0;
   std::unique_ptr<Hasher> hash_ = std::make_unique<Hasher>(file_.hash.size(), file_.bytes);

@@ -1,25 +1,22 @@
 #include "hub/hub_cache.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <fstream>
 #include <system_error>
+
+#include "platform/files.h"
+#include "platform/folders.h"
 
 namespace infer::hub {
 namespace {
 
 namespace fs = std::filesystem;
+using platform::variable;
 
 constexpr size_t kMaxFiles = 10'000;
-
-fs::path variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? fs::path() : fs::path(value);
-}
 
 Status cannot(const char* what, const fs::path& path, const std::error_code& code) {
   return {StatusCode::io, fmt::format("{}: cannot {}: {}", path.string(), what, code.message())};
@@ -28,7 +25,9 @@ Status cannot(const char* what, const fs::path& path, const std::error_code& cod
 std::error_code last_error() { return {errno, std::generic_category()}; }
 
 /// The name of a file beside this one, of this process alone.
-fs::path beside(const fs::path& path) { return path.string() + fmt::format(".{}.part", getpid()); }
+fs::path beside(const fs::path& path) {
+  return path.string() + fmt::format(".{}.part", platform::process_id());
+}
 
 std::string first_line(const fs::path& path) {
   std::string line;
@@ -60,11 +59,8 @@ std::vector<HubFile> files_of(const fs::path& snapshot) {
 
 fs::path hub_home() {
   if (fs::path home = variable("HF_HOME"); !home.empty()) return home;
-  if (const fs::path cache = variable("XDG_CACHE_HOME"); !cache.empty()) {
-    return cache / "huggingface";
-  }
-  const fs::path home = variable("HOME");
-  return home.empty() ? home : home / ".cache" / "huggingface";
+  const fs::path cache = platform::cache_folder();
+  return cache.empty() ? cache : cache / "huggingface";
 }
 
 fs::path hub_cache_folder() {
@@ -100,14 +96,14 @@ Status HubCache::link(const std::string& commit, const HubFile& file) const {
   const fs::path target = blob(file.hash).lexically_relative(path.parent_path());
   if (fs::read_symlink(path, failed) == target && !failed) return {};
   const fs::path part = beside(path);
-  (void)unlink(part.c_str());
-  if (symlink(target.c_str(), part.c_str()) != 0) return cannot("create", path, last_error());
-  if (std::rename(part.c_str(), path.c_str()) != 0) {
-    const std::error_code code = last_error();
-    (void)unlink(part.c_str());
-    return cannot("create", path, code);
-  }
-  return {};
+  std::error_code ignored;
+  fs::remove(part, ignored);
+  fs::create_symlink(target, part, failed);
+  if (failed) return cannot("create", path, failed);
+  fs::rename(part, path, failed);
+  if (!failed) return {};
+  fs::remove(part, ignored);
+  return cannot("create", path, failed);
 }
 
 Status HubCache::set_main(const std::string& commit) const {
@@ -117,12 +113,14 @@ Status HubCache::set_main(const std::string& commit) const {
   std::ofstream file(part, std::ios::binary | std::ios::trunc);
   file << commit;
   file.close();
-  if (!file || std::rename(part.c_str(), path.c_str()) != 0) {
-    const std::error_code code = last_error();
-    (void)unlink(part.c_str());
-    return cannot("write", path, code);
+  std::error_code failed = last_error();
+  if (file) {
+    fs::rename(part, path, failed);
+    if (!failed) return {};
   }
-  return {};
+  std::error_code ignored;
+  fs::remove(part, ignored);
+  return cannot("write", path, failed);
 }
 
 std::optional<std::string> HubCache::find(const ModelName& wanted) const {

@@ -1,7 +1,6 @@
 #include "hub/local_models.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -13,22 +12,19 @@
 #include "hub/bounded_json.h"
 #include "hub/hub_cache.h"
 #include "hub/hub_files.h"
+#include "platform/folders.h"
 
 namespace infer::hub {
 namespace {
 
 namespace fs = std::filesystem;
+using platform::variable;
 
 // A folder may be anything, also a whole disk.
 constexpr int kMaxDepth = 5;
 constexpr int64_t kMaxEntries = 200'000;
 constexpr std::streamsize kMaxManifestBytes = 1 << 20;
 constexpr int kMaxLevels = 20;
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string() : value;
-}
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -156,20 +152,23 @@ std::vector<LocalModel> local_models() {
     if (end > 0) add_files(own.substr(0, end), "INFER_MODELS", models);
     own.erase(0, end + 1);
   }
-  const fs::path home = variable("HOME");
-  const std::string xdg_cache = variable("XDG_CACHE_HOME");
-  const fs::path cache = xdg_cache.empty() ? home / ".cache" : fs::path(xdg_cache);
+  const fs::path home = platform::home_folder();
+  const fs::path cache = platform::cache_folder();
+  // Without such a folder nothing is in it: the path is not to begin where the program runs.
+  const auto in = [](const fs::path& folder, const char* path) {
+    return folder.empty() ? folder : folder / path;
+  };
   const auto set_or = [](const char* name, const fs::path& usual) {
     const std::string value = variable(name);
     return value.empty() ? usual : fs::path(value);
   };
-  add_files(home / ".lmstudio" / "models", "LM Studio", models);
-  add_files(cache / "lm-studio" / "models", "LM Studio", models);
-  add_files(set_or("LLAMA_CACHE", cache / "llama.cpp"), "llama.cpp", models);
+  add_files(in(home, ".lmstudio/models"), "LM Studio", models);
+  add_files(in(cache, "lm-studio/models"), "LM Studio", models);
+  add_files(set_or("LLAMA_CACHE", in(cache, "llama.cpp")), "llama.cpp", models);
   add_hub_cache(hub_cache_folder(), models);
   const fs::path system = "/usr/share/ollama/.ollama/models";
-  const fs::path ollama = set_or("OLLAMA_MODELS", home / ".ollama" / "models");
-  add_ollama(ollama, models);
+  const fs::path ollama = set_or("OLLAMA_MODELS", in(home, ".ollama/models"));
+  if (!ollama.empty()) add_ollama(ollama, models);
   if (ollama != system) add_ollama(system, models);
   const auto order = [](const LocalModel& model) { return std::tie(model.source, model.name); };
   std::ranges::stable_sort(models,

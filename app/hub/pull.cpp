@@ -1,28 +1,24 @@
 #include "hub/pull.h"
 
 #include <fmt/format.h>
-#include <sys/statvfs.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "hub/download.h"
 #include "hub/hub_api.h"
 #include "hub/hub_cache.h"
+#include "platform/folders.h"
 
 namespace infer::hub {
 namespace {
 
 namespace fs = std::filesystem;
+using platform::variable;
 
 constexpr size_t kMaxTokenBytes = 4096;
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string() : value;
-}
 
 bool is_set(const char* name) {
   std::string value = variable(name);
@@ -59,9 +55,10 @@ std::string size_text(int64_t bytes) {
 
 /// Fails where the disk has no room for that many bytes more.
 Status require_space(const fs::path& folder, int64_t bytes) {
-  struct statvfs disk {};
-  if (bytes == 0 || statvfs(folder.c_str(), &disk) != 0) return {};
-  const double free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
+  std::error_code unknown;
+  const fs::space_info disk = fs::space(folder, unknown);
+  if (bytes == 0 || unknown) return {};
+  const auto free = static_cast<double>(disk.available);
   const double missing = static_cast<double>(bytes) - free;
   if (missing <= 0) return {};
   return {StatusCode::io,

@@ -4,13 +4,12 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 
 #include "backends/cpu/fusion.h"
-#include "backends/cpu/host_memory.h"
-#include "backends/cpu/processor.h"
 #include "backends/cpu/product.h"
 #include "engine/core/checked.h"
+#include "engine/core/platform/memory.h"
+#include "engine/core/platform/processor.h"
 
 namespace infer::cpu {
 namespace {
@@ -53,7 +52,7 @@ const IsaKernels* best_isa() {
 }
 
 void apply_memory(DeviceInfo& info) {
-  const HostMemory memory = host_memory();
+  const os::HostMemory memory = os::host_memory();
   info.memory_total = memory.total;
   info.memory_free = memory.available;
   info.memory_held = memory.held;
@@ -62,10 +61,9 @@ void apply_memory(DeviceInfo& info) {
 }
 
 DeviceInfo describe(const IsaKernels& isa, int threads) {
-  std::ifstream cpuinfo("/proc/cpuinfo");
   DeviceInfo info;
   info.name = "cpu";
-  info.description = processor_name(cpuinfo);
+  info.description = os::processor_name();
   info.threads = threads;
   info.isa = isa.name;
   for (const IsaKernels& each : all_isas()) info.isas.emplace_back(each.name);

@@ -1,8 +1,8 @@
 // The CPU back end's tables: kernels by instruction set and operations. The lists themselves are
 // generated from file names (backend.cmake).
 //
-// Every kernel's result for one column depends on that column alone and is summed in one fixed
-// order, so that batch size, chunking and thread count change no bit.
+// A kernel computes each column from that column alone, and sums in one fixed order. So batch size,
+// chunking and thread count change no bit.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class ThreadPool;
 
 namespace infer::cpu {
 
-/// Float32 vector primitives of one instruction set. No alignment is needed.
+/// Float32 vector functions of one instruction set. Their arguments need no alignment.
 struct VecOps {
   /// y[c·pitch + r] = Σ w[r·stride + i]·x[c][i] over 0 ≤ i < n for 0 ≤ r < rows, 0 ≤ c < columns.
   void (*dot_rows)(const float* w, int64_t stride, int64_t rows, int64_t n, const float* const* x,
@@ -43,12 +43,12 @@ struct VecOps {
   void (*f16_to_f32)(float* y, const uint16_t* x, int64_t n);
   void (*f32_to_f16)(uint16_t* y, const float* x, int64_t n);
   void (*bf16_to_f32)(float* y, const uint16_t* x, int64_t n);
-  /// Rounds k activations into a column of a panel.
+  /// Rounds k activations to 8 bits and writes them into a column of a panel.
   void (*quantise)(const float* x, int64_t k, const Panel& panel, int64_t column);
-  /// Reads all of `bytes` (a multiple of 256) with the widest loads; for measuring bandwidth.
+  /// Reads `bytes` bytes (a multiple of 256) with the widest loads. Measures bandwidth.
   uint64_t (*read_all)(const std::byte* data, int64_t bytes);
-  /// Multiply-accumulates done by `rounds` of unsigned × signed 8-bit products in registers, for
-  /// measuring their rate; null where the set has no such instruction.
+  /// Computes `rounds` products of unsigned × signed bytes in registers. Returns the number of
+  /// multiply-accumulates. Measures their rate; null if the set has no such instruction.
   int64_t (*int8_products)(int64_t rounds);
   const AttentionOps* attention;
 };
@@ -60,11 +60,11 @@ struct IsaKernels {
   std::vector<const RowKernel*> rows;
 };
 
-/// From the baseline to the widest; whether a set runs here is for isa_runs_here to say.
+/// All sets that are built in, from the baseline to the widest.
 std::span<const IsaKernels> all_isas();
 bool isa_runs_here(std::string_view name);
 
-/// What a node looks like to an operation's checks.
+/// A node as an operation's checks see it.
 struct NodeView {
   const Graph& graph;
   const Node& node;
@@ -76,24 +76,24 @@ struct NodeView {
 
 struct CpuOp;
 
-/// What holds for a whole device.
+/// Settings and tables of a device.
 struct CpuContext {
   const IsaKernels* isa;
   ThreadPool* pool;
   bool exact;   ///< activations stay float32
-  bool repack;  ///< weights may be laid out anew
+  bool repack;  ///< weights may be packed
   const OpTable<CpuOp>* ops;
 
   const RowKernel* row_kernel(DType weights) const;
   int threads() const;
 };
 
-/// What a product does besides: fusion.h. Null where it does not.
+/// What is computed together with a product (fusion.h). Null: nothing.
 struct Fused {
   const op::RmsNorm* norm = nullptr;  ///< of the activations
   const op::Glu* glu = nullptr;       ///< of the results of two matrices
   const op::Add* add = nullptr;       ///< of the result to a residual
-  TensorRef norm_weight;              ///< without data: none
+  TensorRef norm_weight;              ///< has no data if there is none
   TensorRef residual;
 };
 
@@ -114,9 +114,9 @@ struct CpuCall {
   int threads() const { return context.threads(); }
 };
 
-/// How an operation is shared among the threads: what needs no barrier before it.
+/// How threads share an operation. It decides where a barrier is needed between two operations.
 enum class Sharing : uint8_t {
-  whole,      ///< any thread may need what any other made
+  whole,      ///< a thread may read what any other thread made
   rows,       ///< by rows (d1, rows) of its result: for_each_row
   stretches,  ///< by stretches of its result: for_each_stretch
 };
@@ -134,7 +134,7 @@ struct CpuOp {
 std::span<const CpuOp* const> all_cpu_ops();
 const OpTable<CpuOp>& cpu_ops();
 
-/// For operations without conditions or scratch.
+/// For operations that are always supported, or need no scratch.
 inline Status always_supported(const NodeView&) { return {}; }
 inline int64_t no_scratch(const NodeView&, const CpuContext&) { return 0; }
 

@@ -1,11 +1,10 @@
 #include "backends/cpu/product.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "engine/core/checked.h"
+#include "engine/core/platform/processor.h"
 #include "engine/quant/quant.h"
 
 namespace infer::cpu {
@@ -17,7 +16,7 @@ constexpr int64_t kDecodedRows = 4;
 /// Half of a core's second-level cache, for the columns of a tile.
 int64_t columns_cache() {
   static const int64_t bytes = [] {
-    const long whole = sysconf(_SC_LEVEL2_CACHE_SIZE);  // 0 where the system does not say
+    const int64_t whole = os::level2_cache_bytes();
     return std::clamp<int64_t>(whole > 0 ? whole : 512 << 10, 256 << 10, 2 << 20) / 2;
   }();
   return bytes;

@@ -1,9 +1,8 @@
 #include "backends/cpu/spill.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
+
+#include "engine/core/platform/mapping.h"
 
 namespace infer::cpu {
 
@@ -14,13 +13,12 @@ size_t Spill::add_layer() {
 
 void Spill::add(const std::byte* data, int64_t bytes, bool ahead) {
   // Whole pages, which a mapping consists of: not one byte beyond it is touched.
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto page = static_cast<uintptr_t>(os::page_bytes());
   const uintptr_t at = reinterpret_cast<uintptr_t>(data);
   const uintptr_t begin = at / page * page;
   const uintptr_t end = (at + static_cast<uintptr_t>(bytes) + page - 1) / page * page;
-  // madvise() takes the pages as writable although it only drops them.
   layers_.back().push_back(
-      {reinterpret_cast<std::byte*>(begin), static_cast<int64_t>(end - begin), ahead});
+      {reinterpret_cast<const std::byte*>(begin), static_cast<int64_t>(end - begin), ahead});
 }
 
 void Spill::finish() {
@@ -52,15 +50,13 @@ void Spill::leave() const {
   ask(layers_.front());
 }
 
-// Both are advice: what the system does not follow costs time or memory, nothing else.
-
 void Spill::drop(const Layer& layer) {
-  for (const Stretch& s : layer) madvise(s.begin, static_cast<size_t>(s.bytes), MADV_DONTNEED);
+  for (const Stretch& s : layer) os::drop_pages(s.begin, static_cast<size_t>(s.bytes));
 }
 
 void Spill::ask(const Layer& layer) {
   for (const Stretch& s : layer) {
-    if (s.ahead) madvise(s.begin, static_cast<size_t>(s.bytes), MADV_WILLNEED);
+    if (s.ahead) os::read_pages(s.begin, static_cast<size_t>(s.bytes));
   }
 }
 

@@ -25,7 +25,7 @@ class Spill {
 
  private:
   struct Stretch {
-    std::byte* begin;
+    const std::byte* begin;
     int64_t bytes;
     bool ahead;
   };

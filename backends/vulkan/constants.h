@@ -1,5 +1,5 @@
-// Specialisation constants of shaders, by name: a struct for each file of them. The files are read
-// by both languages, so that names and ids stand in one place:
+// Specialisation constants of shaders, by name. Each .def file of constants becomes a struct. C++
+// and GLSL both read the file, so that names and ids stand in one place:
 //   CONSTANT(id, name in the shaders, field of the struct, default)
 //   WORKGROUP_SIZE(id, field of the struct, default)   the shaders' local_size_x_id
 // Ids count from 0 in the order of the lines. A shader ignores those that it does not use.
@@ -38,7 +38,7 @@ struct HadamardConstants {
 #undef CONSTANT
 #undef WORKGROUP_SIZE
 
-// Of shaders with a single one.
+// For shaders with a single constant.
 struct RopeConstants {
   uint32_t style;  ///< op::Rope::Style
 };

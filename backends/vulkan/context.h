@@ -1,4 +1,4 @@
-// An open logical device: its functions, its one queue, and what a command buffer needs.
+// An open logical device: its functions, its only queue, and command buffers.
 #pragma once
 
 #include <volk.h>

@@ -1,4 +1,4 @@
-// VK_KHR_cooperative_matrix, as the registry of Vulkan has it: headers before 1.3.255 do not.
+// VK_KHR_cooperative_matrix, from the registry of Vulkan. Headers before 1.3.255 lack it.
 #pragma once
 
 #include <volk.h>

@@ -15,10 +15,10 @@
 
 namespace infer::vulkan {
 
-/// What this back end's own tests ask of a device.
+/// How this back end's tests open a device.
 struct VulkanOptions {
   std::shared_ptr<Instance> instance;      ///< null: Instance::get()
-  std::optional<Tuning> tuning;            ///< nothing: what suits the device
+  std::optional<Tuning> tuning;            ///< none: the values that suit it
   const OpTable<VulkanOp>* ops = nullptr;  ///< null: all; outlives the device
 };
 
@@ -56,7 +56,7 @@ class VulkanDevice final : public Device {
   VulkanDevice() = default;
   Target target() const { return {context_->physical(), tuning_, *ops_}; }
 
-  // In the order in which they are made.
+  // Later members use earlier ones, so they are destroyed first.
   std::unique_ptr<Context> context_;
   Tuning tuning_;
   const OpTable<VulkanOp>* ops_ = nullptr;

@@ -1,5 +1,5 @@
-// Which nodes of a graph become one call, each of which is one dispatch or, of some operations, a
-// few; and which calls may run at once.
+// Which nodes of a graph become one call, and which calls may run at once. A call is one dispatch,
+// or a few for some operations.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,12 @@ namespace infer::vulkan {
 /// not put into one call. Nothing is fused unless the tuning says so.
 std::vector<FusedCall> plan_calls(const Segment& segment, const Target& target);
 
-/// The nodes whose values a call reads and makes, by index: those it covers, and a norm that it
-/// computes anew.
+/// The nodes that a call computes, by index: those that it covers, and a norm that it computes
+/// again.
 std::vector<int32_t> computed_nodes(const FusedCall& call);
 
-/// For each node of the segment the phase that it is computed in: one begins where a call reads
-/// what another of the running phase makes. Between phases there is a barrier, within one there is
-/// none.
+/// The phase of each node of the segment. A new phase begins where a call reads what another call
+/// of the current phase makes. There is a barrier between two phases, and none within a phase.
 std::vector<NodePhase> plan_phases(const Segment& segment, const Target& target);
 
 }  // namespace infer::vulkan

@@ -1,5 +1,5 @@
-// The Vulkan loader, an instance of it and the devices that it shows. The loader is opened at run
-// time: where there is none, there are no devices, and the failure says why.
+// The Vulkan loader, an instance and its devices. The loader is opened at run time. If there is
+// none, there are no devices, and the failure says why.
 #pragma once
 
 #include <volk.h>
@@ -16,7 +16,7 @@
 
 namespace infer::vulkan {
 
-/// Functions of one instance. Volk's global ones are those of the instance that was made last.
+/// Functions of one instance. (Volk's global functions belong to the newest instance.)
 #define INFER_VULKAN_INSTANCE_FUNCTIONS(F)    \
   F(vkDestroyInstance)                        \
   F(vkEnumeratePhysicalDevices)               \
@@ -34,11 +34,11 @@ struct InstanceFunctions {
 #define INFER_MEMBER(name) PFN_##name name = nullptr;
   INFER_VULKAN_INSTANCE_FUNCTIONS(INFER_MEMBER)
 #undef INFER_MEMBER
-  /// VK_KHR_cooperative_matrix; null where the loader does not know it.
+  /// Of VK_KHR_cooperative_matrix; null if the loader does not know it.
   PFN_vkVoidFunction list_matrices = nullptr;
 };
 
-/// A device and a version of its driver, as its compiled pipelines belong to them.
+/// A device and its driver's version. Compiled pipelines are valid for these alone.
 struct DriverIdentity {
   uint32_t vendor = 0;
   uint32_t device = 0;
@@ -56,7 +56,7 @@ struct MatrixShape {
   std::string name() const { return fmt::format("{}x{}x{}", m, n, k); }
 };
 
-/// What a physical device can do, as far as the back end asks.
+/// A physical device, and the features that the back end uses.
 struct PhysicalDevice {
   const InstanceFunctions* vk = nullptr;
   VkPhysicalDevice handle = VK_NULL_HANDLE;
@@ -67,19 +67,19 @@ struct PhysicalDevice {
   uint32_t queue_family = 0;
   uint32_t timestamp_bits = 0;
   uint32_t subgroup = 0;         ///< lanes of a subgroup in all shaders
-  bool choose_subgroup = false;  ///< pipelines have to ask for that size
+  bool choose_subgroup = false;  ///< pipelines have to request this size
   DriverIdentity driver;
   VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_OTHER;
-  bool processor = false;            ///< a CPU: no more at once than it has cores
+  bool processor = false;            ///< a CPU: runs no more workgroups at once than it has cores
   bool memory_budget = false;        ///< VK_EXT_memory_budget
   bool integer_dots = false;         ///< products of packed bytes, with shuffles to prepare them
   bool fast_integer_dots = false;    ///< by an instruction for them
   bool integer_dots_extend = false;  ///< they are an extension: before Vulkan 1.3
-  MatrixShape matrices;              ///< none where it has none of a shape that shaders have
+  MatrixShape matrices;              ///< none if it has no shape that the shaders support
   int64_t largest_allocation = 0;
   Status usable;  ///< unsupported, with the feature that is missing
 
-  /// Bytes of device-local memory: all, and those that may be allocated now.
+  /// Bytes of device-local memory: the total, and what can be allocated now.
   int64_t memory_total() const;
   int64_t memory_free() const;
   DeviceInfo info() const;
@@ -89,12 +89,12 @@ struct PhysicalDevice {
 /// others before processors, then the one with most memory. −1: none is usable.
 int32_t best_device(std::span<const PhysicalDevice> devices);
 
-/// What a test asks of an instance.
+/// How a test makes an instance.
 struct InstanceOptions {
   /// Gets the warnings and errors of the validation layer, if that is installed. Null: without it.
   std::function<void(const std::string&)> on_message;
-  /// Stand between the back end and the driver: each is called when the functions that it may
-  /// replace have just been found.
+  /// These can replace functions of the driver. Each is called as soon as the functions have been
+  /// found.
   std::function<void(InstanceFunctions& functions)> replace;
   std::function<void(VolkDeviceTable& functions)> replace_of_device;
 };
@@ -103,10 +103,10 @@ struct InstanceOptions {
 /// creates a new one.
 class Instance {
  public:
-  /// The one that all devices share that are opened without one of their own. It is made anew once
-  /// the last of them is gone. device: there is no loader, or it makes no instance.
+  /// The instance that devices share if they are not given another. Made again after the last of
+  /// these devices is closed. Errors: device if there is no loader, or it makes no instance.
   static Result<std::shared_ptr<Instance>> get();
-  /// One of the caller's own.
+  /// An instance for the caller alone.
   static Result<std::shared_ptr<Instance>> create(InstanceOptions options);
   /// Whether the validation layer is installed.
   static bool can_validate();
@@ -114,7 +114,7 @@ class Instance {
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
-  /// All with a queue for computing, usable or not, in the loader's order.
+  /// All devices with a queue for computing, usable or not, in the loader's order.
   const std::vector<PhysicalDevice>& devices() const { return devices_; }
   const InstanceFunctions& vk() const { return vk_; }
   const InstanceOptions& options() const { return options_; }
@@ -132,7 +132,7 @@ class Instance {
   std::vector<PhysicalDevice> devices_;
 };
 
-/// What a Vulkan call that failed comes to: out_of_memory or device.
+/// The Status of a Vulkan call that failed: out_of_memory or device.
 Status failure(VkResult result, const std::string& device, const char* what);
 
 }  // namespace infer::vulkan

@@ -1,8 +1,8 @@
-// What an operation is to this back end: whether it can be computed, and the dispatches that do.
+// An operation of this back end: whether it is supported, and its dispatches.
 // Each backends/vulkan/ops/<op>.cpp defines  const VulkanOp& <op>_vulkan().
 //
-// Every result for one row is summed in one order that depends on that row alone, so that batch
-// size and chunking change no bit.
+// Each row is summed in an order that depends on that row alone. So batch size and chunking change
+// no bit.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace infer::vulkan {
 
-/// What a node looks like to an operation's checks.
+/// A node as an operation's checks see it.
 struct NodeView {
   const Graph& graph;
   const Node& node;
@@ -31,7 +31,7 @@ struct NodeView {
   }
 };
 
-/// A tensor of a node and where it lies. Without a value: an optional input that is not given.
+/// A tensor of a node, and its place in memory. No value: an optional input that is absent.
 struct Operand {
   const Value* value = nullptr;
   VkDeviceAddress address = 0;
@@ -39,7 +39,7 @@ struct Operand {
   bool given() const { return value != nullptr; }
   int64_t dim(size_t i) const { return value->desc.shape[i]; }
   uint32_t size(size_t i) const { return static_cast<uint32_t>(value->desc.shape[i]); }
-  /// Of values of four bytes: elements from one [.., i, ..] to the next.
+  /// For values of four bytes: the stride of a dimension, in elements.
   uint32_t stride(size_t i) const { return static_cast<uint32_t>(value->desc.stride[i] / 4); }
 };
 
@@ -50,13 +50,13 @@ struct Groups {
   int64_t z = 1;
 };
 
-/// Takes the dispatches of a program in their order.
+/// Receives the dispatches of a program in their order.
 class Recorder {
  public:
   virtual ~Recorder() = default;
 
-  /// `push` is what the shader's push constants say; `constants` its specialisation constants, a
-  /// struct of constants.h.
+  /// `push`: the shader's push constants. `constants`: its specialisation constants, a struct of
+  /// constants.h.
   template <typename Constants, typename Push>
   void dispatch(const std::string& shader, const Constants& constants, const Push& push,
                 const Groups& groups) {
@@ -69,9 +69,9 @@ class Recorder {
     dispatch(shader, NoConstants(), push, groups);
   }
 
-  /// What follows sees what came before: between the dispatches of one node.
+  /// A barrier between two dispatches of one node: the second one sees what the first one wrote.
   virtual void barrier() = 0;
-  /// Data that shaders read at the address, as long as the program lives.
+  /// Keeps data as long as the program lives. Shaders read it at the returned address.
   virtual VkDeviceAddress keep(std::span<const std::byte> data) = 0;
 
  private:
@@ -121,7 +121,7 @@ struct Target {
   const Tuning& tuning;
   const OpTable<VulkanOp>& ops;
 
-  // Nothing of what there is no operation for.
+  // Both return 0 or none if there is no operation for the node.
   /// Bytes of work space of one node.
   int64_t scratch_bytes(const Graph& graph, const Node& node, Roles roles) const;
   CacheUse cache_use(const Node& node) const;

@@ -11,8 +11,8 @@
 
 namespace infer::vulkan {
 
-/// Packs a weight part by part. A part fits a staging buffer: it is a number of whole groups of
-/// rows, or, if the rows are too long for that, some blocks of one group.
+/// Packs a weight in parts that fit a staging buffer. A part is several whole groups of rows or, if
+/// the rows are too long for that, some blocks of one group.
 class Packer {
  public:
   /// `read` has to outlive it.

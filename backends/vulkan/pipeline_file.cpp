@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
 #include "engine/core/atomic_file.h"
 #include "engine/core/file.h"
 #include "engine/core/log.h"
+#include "engine/core/platform/folders.h"
 
 namespace infer::vulkan {
 namespace {
@@ -43,16 +43,8 @@ Header header_of(const PhysicalDevice& device, std::span<const std::byte> data) 
 }  // namespace
 
 std::string pipeline_file(const PhysicalDevice& device) {
-  std::filesystem::path folder;
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  if (cache != nullptr && cache[0] == '/') {
-    folder = cache;
-  } else if (home != nullptr && home[0] == '/') {
-    folder = std::filesystem::path(home) / ".cache";
-  } else {
-    return {};
-  }
+  const std::filesystem::path folder = os::cache_folder();
+  if (folder.empty()) return {};
   const DriverIdentity& driver = device.driver;
   return folder / "infer" /
          fmt::format("vulkan-{:04x}-{:04x}-{:016x}.pipelines", driver.vendor, driver.device,

@@ -15,8 +15,8 @@ namespace infer::vulkan {
 std::string pipeline_file(const PhysicalDevice& device);
 
 /// The data that write_pipelines() saved for this device and driver. Nothing if there is no file,
-/// or if it is damaged or of another device. Also nothing, with a line in the log, if other users
-/// than root could have written the file.
+/// or if it is damaged or of another device. Also nothing, with a line in the log, if a user other
+/// than this one and root could have written the file.
 std::vector<std::byte> read_pipelines(const PhysicalDevice& device);
 
 /// Writes the file completely or not at all. Makes the folder if necessary.

@@ -1,4 +1,4 @@
-// What the shaders of products are given.
+// The push constants of products.
 #pragma once
 
 #include <vector>
@@ -26,7 +26,7 @@ struct ProductPush {
   float alpha, limit;
 };
 
-/// The weights of a call and their tiles of so many rows; the partner of an activation has none.
+/// The weights of a call and their tiles of `tile_rows` rows. The two of a Glu share theirs.
 struct PushedWeights {
   std::vector<MatrixPush> weights;
   uint32_t tiles = 0;

@@ -10,11 +10,11 @@
 
 namespace infer::vulkan {
 
-/// Bytes of work space that a segment's program needs, for one node at a time.
+/// Bytes of work space of a segment's program. Its nodes use the same bytes one after another.
 int64_t scratch_bytes(const Segment& segment, const Target& target);
 
-/// What `target` refers to outlives the program. `tables`: tables.h. device, out_of_memory or
-/// unsupported on failure.
+/// What `target` refers to outlives the program. `tables`: tables.h. Errors: device, out_of_memory,
+/// unsupported.
 Result<std::unique_ptr<Program>> compile_program(Context& context, Pipelines& pipelines,
                                                  const Target& target, VkDeviceAddress tables,
                                                  const CompileSpec& spec);

@@ -1,15 +1,8 @@
 #include "engine/core/atomic_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <system_error>
 #include <utility>
+
+#include "engine/core/platform/files.h"
 
 namespace infer {
 namespace {
@@ -26,50 +19,51 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path, 
 }
 
 AtomicFile::~AtomicFile() {
-  if (fd_ >= 0) ::close(fd_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  os::close_file(fd_);
+  if (!temporary_.empty()) os::remove_file(temporary_.c_str());
 }
 
 Status AtomicFile::open() {
-  struct stat info {};
-  bool replaces = false;
-  if (::lstat(path_.c_str(), &info) == 0) {
-    const bool link = S_ISLNK(info.st_mode);
-    if (link && ::stat(path_.c_str(), &info) != 0) {
+  os::Answer<os::FileInfo> old = os::examine_link(path_);
+  const bool replaces = old.has_value();
+  if (replaces) {
+    const bool link = old->kind == os::FileKind::link;
+    if (link) old = os::examine(path_);
+    if (!old) {
       return error(StatusCode::io, "{}: a link to a file that does not exist: {}", path_,
-                   std::generic_category().message(errno));
+                   old.error().message());
     }
-    if (!S_ISREG(info.st_mode)) {
+    if (old->kind != os::FileKind::regular) {
       return error(StatusCode::io, "{}: expected a regular file or none, found {}", path_,
-                   S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket");
+                   old->kind == os::FileKind::folder ? "a folder" : "a device, pipe or socket");
     }
-    replaces = true;
     if (link) {
-      const std::unique_ptr<char, decltype(&std::free)> target(::realpath(path_.c_str(), nullptr),
-                                                               &std::free);
-      if (target == nullptr) return system_failure("follow the link", errno);
-      path_ = target.get();
+      os::Answer<std::string> target = os::resolved(path_);
+      if (!target) return system_failure("follow the link", target.error());
+      path_ = *std::move(target);
     }
   }
-  constexpr mode_t kAccess = 0777;
-  constexpr mode_t kUserOnly = 0600;
+  constexpr uint32_t kUserOnly = 0600;
   const bool is_private = access_ == Access::user_only;
-  const mode_t usual = replaces ? info.st_mode & kAccess : 0666;
-  const mode_t mode = is_private ? kUserOnly : usual;
+  const uint32_t usual = replaces ? old->rights : 0666;
+  const uint32_t rights = is_private ? kUserOnly : usual;
   constexpr int kAttempts = 100;
+  std::error_code failed;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    std::string name = fmt::format("{}.{}-{}.part", path_, ::getpid(), attempt);
-    fd_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (fd_ >= 0) {
+    std::string name = fmt::format("{}.{}-{}.part", path_, os::process_id(), attempt);
+    const os::Answer<int> created = os::create_file(name, rights);
+    if (created) {
+      fd_ = *created;
       temporary_ = std::move(name);
       // The process may be set to create files with fewer rights than the old one had.
-      if ((replaces || is_private) && ::fchmod(fd_, mode) != 0)
-        return system_failure("keep its mode", errno);
-      return {};
+      if (!replaces && !is_private) return {};
+      failed = os::set_rights(fd_, rights);
+      return failed ? system_failure("keep its mode", failed) : Status();
     }
-    if (errno != EEXIST) break;
+    failed = created.error();
+    if (failed != std::errc::file_exists) break;
   }
-  return system_failure("create a file in its folder", errno);
+  return system_failure("create a file in its folder", failed);
 }
 
 Status AtomicFile::write(std::span<const std::byte> data) {
@@ -83,18 +77,20 @@ Status AtomicFile::write(std::span<const std::byte> data) {
 Status AtomicFile::commit() {
   INFER_CHECK(failure_);
   INFER_CHECK(flush());
-  if (::fsync(fd_) != 0) return system_failure("write", errno);
-  const int closed = ::close(std::exchange(fd_, -1));
-  if (closed != 0) return system_failure("write", errno);
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return system_failure("replace", errno);
+  if (const std::error_code failed = os::sync(fd_)) return system_failure("write", failed);
+  const std::error_code closed = os::close_file(std::exchange(fd_, -1));
+  if (closed) return system_failure("write", closed);
+  const std::error_code renamed = os::rename_over(temporary_.c_str(), path_.c_str());
+  if (renamed) return system_failure("replace", renamed);
   temporary_.clear();
-  sync_folder();
+  // The file itself is safe already: a failure to make its new name last is none.
+  const size_t slash = path_.rfind('/');
+  os::sync_folder(slash == std::string::npos ? "." : path_.substr(0, slash + 1));
   return {};
 }
 
-Status AtomicFile::system_failure(const char* what, int code) {
-  failure_ = error(StatusCode::io, "{}: cannot {}: {}", path_, what,
-                   std::generic_category().message(code));
+Status AtomicFile::system_failure(const char* what, std::error_code code) {
+  failure_ = error(StatusCode::io, "{}: cannot {}: {}", path_, what, code.message());
   return failure_;
 }
 
@@ -105,25 +101,12 @@ Status AtomicFile::flush() {
 }
 
 Status AtomicFile::write_out(std::span<const std::byte> data) {
-  constexpr size_t kMaxWriteBytes = size_t{1} << 30;
   while (!data.empty()) {
-    const ssize_t done = ::write(fd_, data.data(), std::min(data.size(), kMaxWriteBytes));
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return system_failure("write", errno);
-    data = data.subspan(static_cast<size_t>(done));
+    const os::Answer<size_t> done = os::write(fd_, data);
+    if (!done) return system_failure("write", done.error());
+    data = data.subspan(*done);
   }
   return {};
-}
-
-/// Makes the new name last through a power cut. The file itself is safe already, so a file system
-/// that cannot do this is no failure.
-void AtomicFile::sync_folder() const {
-  const size_t slash = path_.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
-  ::fsync(fd);
-  ::close(fd);
 }
 
 }  // namespace infer

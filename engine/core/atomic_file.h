@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "engine/core/status.h"
@@ -38,10 +39,9 @@ class AtomicFile {
  private:
   AtomicFile(std::string path, Access access) : path_(std::move(path)), access_(access) {}
   Status open();
-  Status system_failure(const char* what, int code);
+  Status system_failure(const char* what, std::error_code code);
   Status flush();
   Status write_out(std::span<const std::byte> data);
-  void sync_folder() const;
 
   std::string path_;
   Access access_;

@@ -1,25 +1,17 @@
 #include "engine/core/file.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <optional>
-#include <system_error>
+
+#include "engine/core/platform/files.h"
+#include "engine/core/platform/mapping.h"
 
 namespace infer {
 namespace {
 
-constexpr size_t kMaxReadBytes = size_t{1} << 30;      // Linux moves a little under 2 GiB a call
 constexpr uint64_t kMaxFileBytes = uint64_t{1} << 56;  // element counts stay well inside int64_t
-
-std::string reason(int code) { return std::generic_category().message(code); }
 
 constexpr std::string_view kMemory = "memory:";
 
@@ -42,19 +34,6 @@ std::optional<std::span<const std::byte>> in_memory(std::string_view path) {
   const auto found = files.by_path.find(path);
   if (found == files.by_path.end()) return std::nullopt;
   return found->second;
-}
-
-Status check_writers(const std::string& path, const struct stat& info) {
-  if (info.st_uid != ::geteuid() && info.st_uid != 0) {
-    return error(StatusCode::invalid_argument, "{}: it belongs to user {}, not to this one or root",
-                 path, info.st_uid);
-  }
-  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return error(StatusCode::invalid_argument,
-                 "{}: others may write to it (mode {:o}); expected its owner alone", path,
-                 info.st_mode & 07777u);
-  }
-  return {};
 }
 
 }  // namespace
@@ -90,20 +69,21 @@ Result<File> File::open(const std::string& path) {
     return file;
   }
   File file(-1, path, 0);  // first what may throw, so that nothing stays open
-  // Without O_NONBLOCK, opening a pipe would wait for a writer.
-  file.fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file.fd_ < 0) {
-    const StatusCode code = errno == ENOENT ? StatusCode::not_found : StatusCode::io;
-    return fail(code, "{}: cannot open: {}", path, reason(errno));
+  const os::Answer<int> opened = os::open_to_read(path);
+  if (!opened) {
+    const bool absent = opened.error() == std::errc::no_such_file_or_directory;
+    return fail(absent ? StatusCode::not_found : StatusCode::io, "{}: cannot open: {}", path,
+                opened.error().message());
   }
-  struct stat info {};
-  if (fstat(file.fd_, &info) != 0) {
-    return fail(StatusCode::io, "{}: cannot examine: {}", path, reason(errno));
+  file.fd_ = *opened;
+  const os::Answer<os::FileInfo> info = os::examine(file.fd_);
+  if (!info) {
+    return fail(StatusCode::io, "{}: cannot examine: {}", path, info.error().message());
   }
-  if (!S_ISREG(info.st_mode)) {
+  if (info->kind != os::FileKind::regular) {
     return fail(StatusCode::bad_file, "{}: expected a regular file", path);
   }
-  file.size_ = static_cast<uint64_t>(info.st_size);
+  file.size_ = info->bytes;
   if (file.size_ > kMaxFileBytes) {
     return fail(StatusCode::bad_file, "{}: {} bytes exceed the largest size supported, {}", path,
                 file.size_, kMaxFileBytes);
@@ -111,23 +91,13 @@ Result<File> File::open(const std::string& path) {
   return file;
 }
 
-File::~File() {
-  if (fd_ >= 0) ::close(fd_);
-}
+File::~File() { os::close_file(fd_); }
 
 Status File::written_by_user() const {
   if (memory_ != nullptr) return {};
-  struct stat info {};
-  if (fstat(fd_, &info) != 0) {
-    return error(StatusCode::io, "{}: cannot examine: {}", path_, reason(errno));
-  }
-  INFER_CHECK(check_writers(path_, info));
+  INFER_CHECK(os::check_writers(path_, fd_));
   const size_t slash = path_.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-  if (::stat(folder.c_str(), &info) != 0) {
-    return error(StatusCode::io, "{}: cannot examine: {}", folder, reason(errno));
-  }
-  return check_writers(folder, info);
+  return os::check_writers(slash == std::string::npos ? "." : path_.substr(0, slash + 1));
 }
 
 Status File::read_at(uint64_t offset, std::span<std::byte> out) const {
@@ -140,40 +110,39 @@ Status File::read_at(uint64_t offset, std::span<std::byte> out) const {
     return {};
   }
   while (!out.empty()) {
-    const ssize_t got =
-        pread(fd_, out.data(), std::min(out.size(), kMaxReadBytes), static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      return error(StatusCode::io, "{}: cannot read at byte {}: {}", path_, offset, reason(errno));
+    const os::Answer<size_t> got = os::read_at(fd_, out, offset);
+    if (!got) {
+      return error(StatusCode::io, "{}: cannot read at byte {}: {}", path_, offset,
+                   got.error().message());
     }
-    if (got == 0) {
+    if (*got == 0) {
       return error(StatusCode::bad_file,
                    "{}: was cut short while in use: it had {} bytes and now ends at or before {}",
                    path_, size_, offset);
     }
-    offset += static_cast<uint64_t>(got);
-    out = out.subspan(static_cast<size_t>(got));
+    offset += *got;
+    out = out.subspan(*got);
   }
   return {};
 }
 
 MappedFile::~MappedFile() {
-  if (mapping_ != nullptr) munmap(mapping_, static_cast<size_t>(file_.size()));
+  if (mapping_ != nullptr) os::unmap(mapping_, static_cast<size_t>(file_.size()));
 }
 
 Result<const std::byte*> MappedFile::mapping() const {
   if (file_.memory() != nullptr) return file_.memory();
   const std::lock_guard lock(mutex_);
   if (mapping_ == nullptr) {
-    void* address =
-        mmap(nullptr, static_cast<size_t>(file_.size()), PROT_READ, MAP_PRIVATE, file_.fd(), 0);
-    if (address == MAP_FAILED) {
+    const os::Answer<const std::byte*> mapped =
+        os::map_file(file_.fd(), static_cast<size_t>(file_.size()));
+    if (!mapped) {
       return fail(StatusCode::io, "{}: cannot map {} bytes: {}", file_.path(), file_.size(),
-                  reason(errno));
+                  mapped.error().message());
     }
-    mapping_ = address;
+    mapping_ = *mapped;
   }
-  return static_cast<const std::byte*>(mapping_);
+  return mapping_;
 }
 
 }  // namespace infer

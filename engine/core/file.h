@@ -79,7 +79,7 @@ class MappedFile {
  private:
   File file_;
   mutable std::mutex mutex_;
-  mutable void* mapping_ = nullptr;
+  mutable const std::byte* mapping_ = nullptr;
 };
 
 }  // namespace infer

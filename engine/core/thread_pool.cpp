@@ -1,15 +1,9 @@
 #include "engine/core/thread_pool.h"
 
-#include <sched.h>
-
 #include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <cstdio>
-#include <fstream>
-#include <string>
 
 #include "engine/core/checked.h"
+#include "engine/core/platform/processor.h"
 
 namespace infer {
 namespace {
@@ -50,29 +44,9 @@ void wait_a_little(const std::atomic<T>& value, T old, int spins) {
   }
 }
 
-/// CPUs that a cgroup v2 quota leaves, 0 if there is none.
-int cgroup_cpus() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  std::string quota_text, period_text;  // microseconds; no quota is "max"
-  file >> quota_text >> period_text;
-  int64_t quota = 0, period = 0;
-  const auto read = [](const std::string& text, int64_t& to) {
-    return std::from_chars(text.data(), text.data() + text.size(), to).ec == std::errc() && to > 0;
-  };
-  if (!read(quota_text, quota) || !read(period_text, period)) return 0;
-  const double cpus = static_cast<double>(quota) / static_cast<double>(period);
-  return std::max(1, static_cast<int>(std::lround(cpus)));
-}
-
 }  // namespace
 
-int available_threads() {
-  int count = static_cast<int>(std::thread::hardware_concurrency());
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) count = CPU_COUNT(&set);
-  if (const int quota = cgroup_cpus(); quota > 0) count = std::min(count, quota);
-  return std::clamp(count, 1, kMaxThreads);
-}
+int available_threads() { return std::min(os::usable_processors(), kMaxThreads); }
 
 ThreadPool::ThreadPool(int threads) : size_(std::clamp(threads, 1, kMaxThreads)) {
   threads_.reserve(static_cast<size_t>(size_ - 1));

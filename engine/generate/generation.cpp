@@ -36,7 +36,7 @@ Generation::Generation(const GenerateOptions& options, const Tokenizer& tokenize
       grammars_(grammars),
       params_(params),
       chain_(params),
-      greedy_(params.temperature.value <= 0 && params.temperature.range <= 0),
+      greedy_(params.greedy()),
       decoder_(tokenizer, {options.special_text}),
       stops_(options.stop) {}
 

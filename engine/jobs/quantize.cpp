@@ -14,7 +14,7 @@
 #include "engine/jobs/model_metadata.h"
 #include "engine/jobs/output_check.h"
 #include "engine/jobs/type_mix.h"
-#include "engine/model/checkpoint.h"
+#include "engine/model/open_weights.h"
 #include "engine/quant/quant.h"
 #include "engine/session/engine_impl.h"
 #include "infer/jobs.hpp"

@@ -7,7 +7,7 @@
 
 #include "engine/core/thread_pool.h"
 #include "engine/jobs/synth_model.h"
-#include "engine/model/checkpoint.h"
+#include "engine/model/open_weights.h"
 #include "engine/quant/quant.h"
 #include "engine/session/engine_impl.h"
 #include "infer/jobs.hpp"

@@ -1,28 +1,20 @@
 #include "engine/kv/page_store.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdlib>
-#include <system_error>
+#include "engine/core/platform/files.h"
 
 namespace infer {
 namespace {
 
-/// Calls transfer(fd, data, size, offset) until all is done; the number of the failure, 0 if none.
-template <typename Data, typename Transfer>
-int transfer_all(int fd, Data* data, size_t size, int64_t offset, Transfer transfer) {
-  while (size > 0) {
-    const ssize_t done = transfer(fd, data, size, offset);
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return errno;
-    if (done == 0) return EIO;
-    data += done;
-    size -= static_cast<size_t>(done);
-    offset += done;
+/// Calls transfer(fd, bytes, offset) until all is done. Whether it was.
+template <typename Byte, typename Transfer>
+bool transfer_all(int fd, std::span<Byte> bytes, uint64_t offset, Transfer transfer) {
+  while (!bytes.empty()) {
+    const os::Answer<size_t> done = transfer(fd, bytes, offset);
+    if (!done || *done == 0) return false;
+    bytes = bytes.subspan(*done);
+    offset += *done;
   }
-  return 0;
+  return true;
 }
 
 }  // namespace
@@ -31,13 +23,12 @@ Result<std::unique_ptr<PageStore>> PageStore::create(const std::string& folder, 
                                                      int32_t slots) {
   // First what may throw, so that it leaves no file open.
   std::unique_ptr<PageStore> store(new PageStore(page_bytes, slots));
-  std::string name = folder + "/infer-cache-XXXXXX";
-  store->fd_ = ::mkostemp(name.data(), O_CLOEXEC);
-  if (store->fd_ < 0) {
+  const os::Answer<int> created = os::create_nameless(folder);
+  if (!created) {
     return fail(StatusCode::io, "{}: cannot create a file there: {}", folder,
-                std::generic_category().message(errno));
+                created.error().message());
   }
-  ::unlink(name.c_str());
+  store->fd_ = *created;
   return store;
 }
 
@@ -47,9 +38,7 @@ PageStore::PageStore(int64_t page_bytes, int32_t slots)
   for (int32_t slot = slots - 1; slot >= 0; --slot) free_.push_back(slot);
 }
 
-PageStore::~PageStore() {
-  if (fd_ >= 0) ::close(fd_);
-}
+PageStore::~PageStore() { os::close_file(fd_); }
 
 PrefixNode* PageStore::oldest() const {
   if (!free_.empty() || oldest_ < 0) return nullptr;
@@ -59,8 +48,7 @@ PrefixNode* PageStore::oldest() const {
 int32_t PageStore::put(PrefixNode* node) {
   if (free_.empty()) return -1;
   const int32_t slot = free_.back();
-  const int64_t offset = slot * static_cast<int64_t>(buffer_.size());
-  if (transfer_all(fd_, buffer_.data(), buffer_.size(), offset, ::pwrite) != 0) return -1;
+  if (!transfer_all(fd_, std::span(buffer_), place_of(slot), os::write_at)) return -1;
   free_.pop_back();
   at(slot) = {node, newest_, -1};
   (newest_ < 0 ? oldest_ : at(newest_).after) = slot;
@@ -69,8 +57,7 @@ int32_t PageStore::put(PrefixNode* node) {
 }
 
 bool PageStore::get(int32_t slot) {
-  const int64_t offset = slot * static_cast<int64_t>(buffer_.size());
-  return transfer_all(fd_, buffer_.data(), buffer_.size(), offset, ::pread) == 0;
+  return transfer_all(fd_, std::span(buffer_), place_of(slot), os::read_at);
 }
 
 void PageStore::drop(int32_t slot) {

@@ -42,6 +42,7 @@ class PageStore {
   };
   PageStore(int64_t page_bytes, int32_t slots);
   Slot& at(int32_t slot) { return slots_[static_cast<size_t>(slot)]; }
+  uint64_t place_of(int32_t slot) const { return static_cast<uint64_t>(slot) * buffer_.size(); }
 
   int fd_ = -1;
   std::vector<std::byte> buffer_;

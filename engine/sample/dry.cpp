@@ -6,41 +6,45 @@
 namespace infer {
 namespace {
 
+/// "Don't repeat yourself" (p-e-w 2024): if the last n ≥ allowed tokens occurred earlier in the
+/// history, the token that followed them there loses multiplier·base^(n − allowed).
 class DryEdit final : public LogitEdit {
  public:
-  explicit DryEdit(Dry dry) : dry_(std::move(dry)) {}
+  explicit DryEdit(const SamplingParams& p)
+      : multiplier_(p.dry_multiplier),
+        base_(p.dry_base),
+        allowed_(static_cast<size_t>(std::max(p.dry_allowed_length, 1))),
+        last_(p.dry_penalty_last),
+        breaks_(p.dry_breaks) {}
 
   void changes(const SampleContext& context, std::vector<LogitChange>& to) const override {
     to.clear();
     // The newest token first: what repeats is then a common beginning.
-    const size_t seen = dry_.last < 0
-                            ? context.history.size()
-                            : std::min(context.history.size(), static_cast<size_t>(dry_.last));
+    const size_t seen = last_ < 0 ? context.history.size()
+                                  : std::min(context.history.size(), static_cast<size_t>(last_));
     const std::vector<int32_t> x(context.history.rbegin(),
                                  context.history.rbegin() + static_cast<ptrdiff_t>(seen));
     size_t most = 0;
     while (most < x.size() && !breaks(x[most])) ++most;
-    const auto allowed = static_cast<size_t>(std::max(dry_.allowed, 1));
-    if (most < allowed) return;
+    if (most < allowed_) return;
 
     const std::vector<size_t> same = common_beginnings(x);
     std::vector<std::pair<int32_t, size_t>> followers;  // and how long what they follow is
     for (size_t i = 1; i < x.size(); ++i) {
       const size_t length = std::min(same[i], most);
-      if (length >= allowed && !breaks(x[i - 1])) followers.emplace_back(x[i - 1], length);
+      if (length >= allowed_ && !breaks(x[i - 1])) followers.emplace_back(x[i - 1], length);
     }
     std::ranges::sort(followers);
     for (size_t i = 0; i < followers.size(); ++i) {
       const auto& [token, length] = followers[i];
       if (i + 1 < followers.size() && followers[i + 1].first == token) continue;
-      const double penalty =
-          dry_.multiplier * std::pow(double{dry_.base}, static_cast<double>(length - allowed));
+      const double penalty = multiplier_ * std::pow(base_, static_cast<double>(length - allowed_));
       to.push_back({token, 1.0f, -static_cast<float>(std::min(penalty, 1e30))});
     }
   }
 
  private:
-  bool breaks(int32_t token) const { return dry_.breaks && dry_.breaks(token); }
+  bool breaks(int32_t token) const { return breaks_ && breaks_(token); }
 
   /// How many elements from i on equal those from 0 on (the Z algorithm, Gusfield 1997).
   static std::vector<size_t> common_beginnings(const std::vector<int32_t>& x) {
@@ -58,11 +62,18 @@ class DryEdit final : public LogitEdit {
     return z;
   }
 
-  Dry dry_;
+  float multiplier_;
+  double base_;
+  size_t allowed_;  ///< length of a repeat without penalty
+  int32_t last_;    ///< tokens to look back; −1: all
+  std::function<bool(int32_t token)> breaks_;
 };
 
 }  // namespace
 
-std::unique_ptr<LogitEdit> make_dry(Dry dry) { return std::make_unique<DryEdit>(std::move(dry)); }
+std::unique_ptr<LogitEdit> dry_step(const SamplingParams& params) {
+  if (!(params.dry_multiplier > 0) || params.dry_penalty_last == 0) return nullptr;
+  return std::make_unique<DryEdit>(params);
+}
 
 }  // namespace infer

@@ -11,7 +11,7 @@ class EditSampler final : public Sampler {
  public:
   explicit EditSampler(std::unique_ptr<LogitEdit> edit) : edit_(std::move(edit)) {}
 
-  void apply(std::vector<Candidate>& candidates, const SampleContext& context) const override {
+  void apply(std::vector<Candidate>& candidates, const SampleContext& context) override {
     std::vector<LogitChange> changes;
     edit_->changes(context, changes);
     if (changes.empty()) return;

@@ -6,11 +6,12 @@
 namespace infer {
 namespace {
 
+/// Keeps those at least p times as likely as the most likely (Nguyen et al. 2024).
 class MinP final : public Sampler {
  public:
   explicit MinP(float p) : log_p_(std::log(p)) {}
 
-  void apply(std::vector<Candidate>& candidates, const SampleContext&) const override {
+  void apply(std::vector<Candidate>& candidates, const SampleContext&) override {
     const float least = std::ranges::max(candidates, {}, &Candidate::logit).logit + log_p_;
     std::erase_if(candidates, [least](const Candidate& c) { return c.logit < least; });
   }
@@ -21,6 +22,9 @@ class MinP final : public Sampler {
 
 }  // namespace
 
-std::unique_ptr<Sampler> make_min_p(float p) { return std::make_unique<MinP>(std::min(p, 1.0f)); }
+std::unique_ptr<Sampler> min_p_step(const SamplingParams& params) {
+  if (!(params.min_p > 0)) return nullptr;
+  return std::make_unique<MinP>(std::min(params.min_p, 1.0f));
+}
 
 }  // namespace infer

@@ -51,17 +51,10 @@ float changed(float logit, const LogitChange& change) {
 }
 
 std::optional<Step> step_of(std::string_view name) {
-  static constexpr std::pair<std::string_view, Step> kNames[] = {{"penalties", Step::penalties},
-                                                                 {"dry", Step::dry},
-                                                                 {"top_n_sigma", Step::top_n_sigma},
-                                                                 {"top_k", Step::top_k},
-                                                                 {"typical_p", Step::typical_p},
-                                                                 {"typ_p", Step::typical_p},
-                                                                 {"top_p", Step::top_p},
-                                                                 {"min_p", Step::min_p},
-                                                                 {"xtc", Step::xtc},
-                                                                 {"temperature", Step::temperature},
-                                                                 {"temp", Step::temperature}};
+  static constexpr std::pair<std::string_view, Step> kNames[] = {
+#define INFER_SAMPLER(name, makes, with_mirostat) {#name, Step::name},
+#include "infer/samplers.def"
+      {"typ_p", Step::typical_p}, {"temp", Step::temperature}};
   for (const auto& [known, step] : kNames) {
     if (known == name) return step;
   }
@@ -69,25 +62,35 @@ std::optional<Step> step_of(std::string_view name) {
 }
 
 std::vector<Step> usual_order() {
-  std::vector<Step> order;
-  for (int step = 0; step <= static_cast<int>(Step::temperature); ++step) {
-    order.push_back(static_cast<Step>(step));
-  }
-  return order;
+  return {
+#define INFER_SAMPLER(name, makes, with_mirostat) Step::name,
+#include "infer/samplers.def"
+  };
 }
 
-SamplerChain::SamplerChain(const SamplingParams& params)
-    : params_(params), mirostat_(params.mirostat) {
+SamplerChain::SamplerChain(const SamplingParams& params) : params_(params) {
   if (!params.logit_bias.empty()) edits_.push_back(make_logit_bias(params.logit_bias));
   for (const LogitBias& b : params.logit_bias) {
     if (b.bias == std::numeric_limits<float>::infinity()) forced_.push_back(b.token);
   }
-  for (const Step step : params.order) add(step);
-  if (params.mirostat.version > 0 || active_.empty()) return;
+  for (const Step step : params.order) {
+    switch (step) {
+#define INFER_SAMPLER(name, makes, with_mirostat)                                    \
+  case Step::name:                                                                   \
+    if (with_mirostat || params.mirostat == 0) add(Step::name, name##_step(params)); \
+    break;
+#include "infer/samplers.def"
+    }
+  }
+  if (params.mirostat != 0) {
+    samplers_.push_back(make_mirostat(params));
+    return;
+  }
+  if (active_.empty()) return;
   if (active_[0] == Step::top_k) shortcut_ = Shortcut::top_k;
   constexpr Step kBelow[] = {Step::top_p, Step::min_p, Step::temperature};
   if (std::ranges::is_sorted(active_) && std::ranges::includes(kBelow, active_) &&
-      params.temperature.range <= 0) {
+      params.dynamic_range <= 0) {
     shortcut_ = Shortcut::floor;
   }
 }
@@ -96,56 +99,19 @@ bool SamplerChain::has(Step step) const {
   return std::ranges::find(active_, step) != active_.end();
 }
 
-void SamplerChain::add(Step step) {
-  const SamplingParams& p = params_;
-  const auto edit = [&](std::unique_ptr<LogitEdit> made) {
-    if (samplers_.empty()) {
-      edits_.push_back(std::move(made));
-    } else {
-      active_.push_back(step);
-      samplers_.push_back(make_edit_sampler(std::move(made)));
-    }
-  };
-  const auto sampler = [&](std::unique_ptr<Sampler> made) {
-    active_.push_back(step);
-    samplers_.push_back(std::move(made));
-  };
-  const Penalties& penalties = p.penalties;
-  const bool all = p.mirostat.version == 0;
-  switch (step) {
-    case Step::penalties:
-      if (penalties.last != 0 &&
-          (penalties.repeat != 1 || penalties.frequency != 0 || penalties.presence != 0)) {
-        edit(make_penalties(penalties));
-      }
-      break;
-    case Step::dry:
-      if (p.dry.multiplier > 0 && p.dry.last != 0) edit(make_dry(p.dry));
-      break;
-    case Step::top_n_sigma:
-      if (all && p.top_n_sigma > 0) sampler(make_top_n_sigma(p.top_n_sigma));
-      break;
-    case Step::top_k:
-      if (all && p.top_k > 0) sampler(make_top_k(p.top_k));
-      break;
-    case Step::typical_p:
-      if (all && p.typical_p < 1) sampler(make_typical(p.typical_p));
-      break;
-    case Step::top_p:
-      if (all && p.top_p < 1) sampler(make_top_p(p.top_p));
-      break;
-    case Step::min_p:
-      if (all && p.min_p > 0) sampler(make_min_p(p.min_p));
-      break;
-    case Step::xtc:
-      if (all && p.xtc.chance > 0 && p.xtc.threshold <= 0.5f) sampler(make_xtc(p.xtc, p.seed));
-      break;
-    case Step::temperature:
-      if (p.temperature.value != 1 || p.temperature.range > 0) {
-        sampler(make_temperature(p.temperature));
-      }
-      break;
+void SamplerChain::add(Step step, std::unique_ptr<LogitEdit> edit) {
+  if (edit == nullptr) return;
+  if (samplers_.empty()) {
+    edits_.push_back(std::move(edit));
+  } else {
+    add(step, make_edit_sampler(std::move(edit)));
   }
+}
+
+void SamplerChain::add(Step step, std::unique_ptr<Sampler> sampler) {
+  if (sampler == nullptr) return;
+  active_.push_back(step);
+  samplers_.push_back(std::move(sampler));
 }
 
 std::span<const float> SamplerChain::edited(std::span<const float> logits,
@@ -195,14 +161,10 @@ bool SamplerChain::force(std::span<const float>& logits, const Constraint* const
   return any;
 }
 
-bool SamplerChain::greedy() const {
-  return params_.temperature.value <= 0 && params_.temperature.range <= 0;
-}
-
 LogitsNeeded SamplerChain::needed() const {
   constexpr int64_t kMostCounted = 256;  // more are seldom near the best
-  if (!edits_.empty() || params_.mirostat.version > 0) return {};
-  if (greedy()) return {0, 1};
+  if (!edits_.empty() || params_.mirostat != 0) return {};
+  if (params_.greedy()) return {0, 1};
   if (shortcut_ == Shortcut::top_k && params_.top_k <= kMostCounted) return {16, params_.top_k};
   if (shortcut_ == Shortcut::floor && has(Step::min_p) && !has(Step::top_p)) {
     // A little further than the sampler looks, because the device rounds as well.
@@ -226,9 +188,9 @@ float SamplerChain::last_probability() const {
 
 int32_t SamplerChain::choose(std::span<const float> logits, const SampleContext& context,
                              Constraint* constraint) {
-  if (constraint != nullptr && !greedy()) logits = masked(logits, constraint->mask());
+  if (constraint != nullptr && !params_.greedy()) logits = masked(logits, constraint->mask());
   blocks_.scan(logits);
-  if (greedy()) {
+  if (params_.greedy()) {
     const int32_t best = blocks_.first_best();
     if (constraint == nullptr || constraint->allows(best)) return best;
     blocks_.scan(masked(logits, constraint->mask()));
@@ -236,11 +198,11 @@ int32_t SamplerChain::choose(std::span<const float> logits, const SampleContext&
   }
   const size_t done = choose_candidates();
   if (candidates_.empty()) return blocks_.first_best();
-  for (size_t i = done; i < samplers_.size(); ++i) samplers_[i]->apply(candidates_, context);
-  if (params_.mirostat.version == 0) return draw(context.position);
-  mirostat_.cut(candidates_, static_cast<int64_t>(logits.size()));
+  SampleContext own = context;
+  own.vocabulary = static_cast<int64_t>(logits.size());
+  for (size_t i = done; i < samplers_.size(); ++i) samplers_[i]->apply(candidates_, own);
   const int32_t token = draw(context.position);
-  mirostat_.drawn(candidates_, token);
+  for (const std::unique_ptr<Sampler>& sampler : samplers_) sampler->drawn(candidates_, token);
   return token;
 }
 
@@ -251,7 +213,7 @@ size_t SamplerChain::choose_all() {
 }
 
 size_t SamplerChain::choose_candidates() {
-  const float temperature = has(Step::temperature) ? params_.temperature.value : 1.0f;
+  const float temperature = has(Step::temperature) ? params_.temperature : 1.0f;
   const float best = blocks_.best();
   // Divided by the temperature, too: as the sampler does it.
   if (!std::isfinite(best) || !std::isfinite(best * (1.0f / temperature))) return choose_all();

@@ -15,12 +15,18 @@ void keep_best(std::vector<Candidate>& candidates) {
   candidates.assign(1, best);
 }
 
+/// Divides logits by the temperature. At temperature 0 keeps only the most likely token.
+///
+/// If the range is above 0, the temperature varies from max(0, value − range), when one token is
+/// certain, to value + range, when all are equally likely. In between it follows (entropy / largest
+/// entropy) to the power of `exponent` (dynamic temperature, kalomaze 2023).
 class TemperatureSampler final : public Sampler {
  public:
-  explicit TemperatureSampler(const Temperature& t) : t_(t) {}
+  explicit TemperatureSampler(const SamplingParams& p)
+      : value_(p.temperature), range_(p.dynamic_range), exponent_(p.dynamic_exponent) {}
 
-  void apply(std::vector<Candidate>& candidates, const SampleContext&) const override {
-    const float value = t_.range > 0 ? dynamic(candidates) : t_.value;
+  void apply(std::vector<Candidate>& candidates, const SampleContext&) override {
+    const float value = range_ > 0 ? dynamic(candidates) : value_;
     if (!(value > 0)) {
       keep_best(candidates);
       return;
@@ -41,8 +47,8 @@ class TemperatureSampler final : public Sampler {
 
  private:
   float dynamic(const std::vector<Candidate>& candidates) const {
-    const float low = std::max(0.0f, t_.value - t_.range);
-    if (candidates.size() < 2) return t_.value;
+    const float low = std::max(0.0f, value_ - range_);
+    if (candidates.size() < 2) return value_;
     const float best = std::ranges::max(candidates, {}, &Candidate::logit).logit;
     double total = 0;
     double weighted = 0;
@@ -55,17 +61,19 @@ class TemperatureSampler final : public Sampler {
     const double entropy = std::log(total) - weighted / total;
     const double share =
         std::clamp(entropy / std::log(static_cast<double>(candidates.size())), 0.0, 1.0);
-    return low +
-           (t_.value + t_.range - low) * static_cast<float>(std::pow(share, double{t_.exponent}));
+    return low + (value_ + range_ - low) * static_cast<float>(std::pow(share, double{exponent_}));
   }
 
-  Temperature t_;
+  float value_;
+  float range_;
+  float exponent_;
 };
 
 }  // namespace
 
-std::unique_ptr<Sampler> make_temperature(const Temperature& temperature) {
-  return std::make_unique<TemperatureSampler>(temperature);
+std::unique_ptr<Sampler> temperature_step(const SamplingParams& params) {
+  if (params.temperature == 1 && !(params.dynamic_range > 0)) return nullptr;
+  return std::make_unique<TemperatureSampler>(params);
 }
 
 }  // namespace infer

@@ -6,11 +6,12 @@
 namespace infer {
 namespace {
 
+/// Keeps logits within n standard deviations of all logits from the largest (Tang et al. 2024).
 class TopNSigma final : public Sampler {
  public:
   explicit TopNSigma(float n) : n_(n) {}
 
-  void apply(std::vector<Candidate>& candidates, const SampleContext&) const override {
+  void apply(std::vector<Candidate>& candidates, const SampleContext&) override {
     const float best = std::ranges::max(candidates, {}, &Candidate::logit).logit;
     double sum = 0;
     double squares = 0;
@@ -32,6 +33,9 @@ class TopNSigma final : public Sampler {
 
 }  // namespace
 
-std::unique_ptr<Sampler> make_top_n_sigma(float n) { return std::make_unique<TopNSigma>(n); }
+std::unique_ptr<Sampler> top_n_sigma_step(const SamplingParams& params) {
+  if (!(params.top_n_sigma > 0)) return nullptr;
+  return std::make_unique<TopNSigma>(params.top_n_sigma);
+}
 
 }  // namespace infer

@@ -6,11 +6,12 @@
 namespace infer {
 namespace {
 
+/// Keeps the smallest set of the most likely whose probability reaches p (Holtzman et al. 2020).
 class TopP final : public Sampler {
  public:
   explicit TopP(float p) : p_(p) {}
 
-  void apply(std::vector<Candidate>& candidates, const SampleContext&) const override {
+  void apply(std::vector<Candidate>& candidates, const SampleContext&) override {
     const float best = std::ranges::max(candidates, {}, &Candidate::logit).logit;
     double total = 0;
     for (const Candidate& c : candidates) total += std::exp(double{c.logit} - best);
@@ -49,6 +50,9 @@ Nucleus cut_nucleus(std::vector<Candidate>& candidates, float best, double enoug
   return Nucleus::open;
 }
 
-std::unique_ptr<Sampler> make_top_p(float p) { return std::make_unique<TopP>(p); }
+std::unique_ptr<Sampler> top_p_step(const SamplingParams& params) {
+  if (!(params.top_p < 1)) return nullptr;
+  return std::make_unique<TopP>(params.top_p);
+}
 
 }  // namespace infer

@@ -6,17 +6,21 @@
 namespace infer {
 namespace {
 
+/// "Exclude top choices" (p-e-w 2024): with probability `xtc_probability`, removes all tokens that
+/// are at least `xtc_threshold` likely, except the least likely of them. Above a threshold of one
+/// half nothing is ever removed.
 class XtcSampler final : public Sampler {
  public:
-  XtcSampler(const Xtc& xtc, uint64_t seed) : xtc_(xtc), seed_(seed) {}
+  explicit XtcSampler(const SamplingParams& p)
+      : chance_(p.xtc_probability), threshold_(p.xtc_threshold), seed_(p.seed) {}
 
-  void apply(std::vector<Candidate>& candidates, const SampleContext& context) const override {
-    if (uniform_draw(seed_, context.position) >= double{xtc_.chance}) return;
+  void apply(std::vector<Candidate>& candidates, const SampleContext& context) override {
+    if (uniform_draw(seed_, context.position) >= chance_) return;
     const float best = std::ranges::max(candidates, {}, &Candidate::logit).logit;
     double total = 0;
     for (const Candidate& c : candidates) total += std::exp(double{c.logit} - best);
     const auto likely = [&](const Candidate& c) {
-      return std::exp(double{c.logit} - best) >= double{xtc_.threshold} * total;
+      return std::exp(double{c.logit} - best) >= threshold_ * total;
     };
     const Candidate* least = nullptr;
     for (const Candidate& c : candidates) {
@@ -32,14 +36,16 @@ class XtcSampler final : public Sampler {
   }
 
  private:
-  Xtc xtc_;
+  double chance_;
+  double threshold_;
   uint64_t seed_;
 };
 
 }  // namespace
 
-std::unique_ptr<Sampler> make_xtc(const Xtc& xtc, uint64_t seed) {
-  return std::make_unique<XtcSampler>(xtc, seed);
+std::unique_ptr<Sampler> xtc_step(const SamplingParams& params) {
+  if (!(params.xtc_probability > 0 && params.xtc_threshold <= 0.5f)) return nullptr;
+  return std::make_unique<XtcSampler>(params);
 }
 
 }  // namespace infer

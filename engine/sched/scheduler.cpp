@@ -1,13 +1,10 @@
 #include "engine/sched/scheduler.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <new>
 #include <utility>
-
-#include "engine/core/thread_pool.h"
 
 namespace infer {
 
@@ -288,79 +285,6 @@ void Scheduler::fill_batch() {
     if (made_by_model(part)) batch_.generated = batch_.rows();
   }
   batch_.pages = cache_->pages(ids_);
-}
-
-/// Gives the rows of a part to the consumer. A drafted token is accepted if the consumer chose the
-/// same token. The row after it is then the row that a step of its own would have computed.
-void Scheduler::consume_rows(Part& part) {
-  Sequence& sequence = *part.sequence;
-  const auto results = static_cast<size_t>(part.results + part.drafted);
-  if (results == 0) return;
-  const size_t vocabulary = part.logits.size() / results;
-  const int64_t end = part.first + part.count;
-  // What this part's rows were taken for: step() lets the sequence grow.
-  const int64_t from = sequence.every_logit ? std::max(sequence.results_from, sequence.computed)
-                                            : static_cast<int64_t>(sequence.tokens.size()) - 1;
-  size_t row = 0;
-  int32_t chosen = -1;
-  const auto take = [&](int64_t token) {
-    sequence.reserve_one();  // first: no token that was told is lost
-    const Outcome outcome =
-        sequence.consumer->step({part.logits.subspan(row++ * vocabulary, vocabulary), token,
-                                 sequence.tokens, sequence.shifted});
-    part.goes_on = outcome.goes_on;
-    chosen = outcome.token;
-    if (outcome.goes_on && chosen >= 0) sequence.append_generated(chosen);
-  };
-  for (int64_t t = std::max(part.first, from); t < end && part.goes_on; ++t) take(t);
-  while (part.goes_on && part.accepted < part.drafted &&
-         chosen == sequence.drafting->proposal[static_cast<size_t>(part.accepted)].token) {
-    take(end + part.accepted);
-    ++part.accepted;
-  }
-}
-
-void Scheduler::consume(Part& part) {
-  try {
-    consume_rows(part);
-  } catch (const std::bad_alloc&) {
-    part.goes_on = false;
-    part.failure = Status(StatusCode::out_of_memory, "out of memory");  // takes no memory itself
-  }
-}
-
-/// Commits the accepted tokens to the cache. Ends the sequence if it is finished.
-void Scheduler::commit(Part& part) {
-  Sequence& sequence = *part.sequence;
-  const int64_t count = part.count + part.accepted;
-  sequence.computed = std::max(sequence.computed, part.first + count);
-  cache_->commit(sequence.kv, keys(sequence), count);
-  if (!items_.empty() && sequence.drafting != nullptr) {
-    speculator_->verified(*sequence.drafting, part.accepted);
-  }
-  if (!part.goes_on || pending(sequence) == 0) finish(&sequence, std::move(part.failure));
-}
-
-void Scheduler::deliver(std::span<const float> logits) {
-  const size_t vocabulary = outputs_ == 0 ? 0 : logits.size() / static_cast<size_t>(outputs_);
-  size_t sampled = 0;
-  for (Part& part : parts_) {
-    const size_t own = static_cast<size_t>(part.results + part.drafted) * vocabulary;
-    part.logits = logits.first(own);
-    logits = logits.subspan(own);
-    if (own > 0) ++sampled;
-  }
-  ThreadPool* const threads = executor_->threads();
-  if (sampled > 1 && threads != nullptr && threads->size() > 1) {
-    std::atomic<size_t> next{0};
-    threads->run([&](int) {
-      for (size_t p = next++; p < parts_.size(); p = next++) consume(parts_[p]);
-    });
-  } else {
-    for (Part& part : parts_) consume(part);
-  }
-  tell_step();
-  for (Part& part : parts_) commit(part);
 }
 
 void Scheduler::move_to(Executor& executor, KvCache& cache, int64_t max_rows, int64_t max_outputs) {

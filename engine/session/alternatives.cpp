@@ -1,11 +1,11 @@
-// What would fit in place of what does not.
+// Which other settings would fit if the given ones do not.
 #include "engine/core/dtype.h"
 #include "engine/session/engine_impl.h"
 
 namespace infer {
 namespace {
 
-/// Whether the cache of this type would be smaller as q8_0.
+/// Whether a cache of this type would be smaller if its type were q8_0.
 bool can_shrink(const std::string& type) {
   const std::optional<DType> known = dtype_from_name(type);
   return known && dtype_info(*known).block_elements == 1;
@@ -47,7 +47,7 @@ Result<std::vector<Alternative>> alternatives(const std::string& path, const Loa
     offer(Alternative::Kind::memory, larger);
     for (auto& [kind, changed, plan] : found) {
       if (kind == Alternative::Kind::context) changed.context = plan.context;
-      // A little more than the sum: pages are whole.
+      // A little more than the sum, since the cache grows by whole pages.
       if (kind == Alternative::Kind::memory) changed.memory_limit = plan.total + (plan.total >> 8);
     }
     return found;

@@ -13,6 +13,19 @@ static_assert(INFER_INTERNAL == static_cast<int>(StatusCode::internal));
 static_assert(INFER_DOES_NOT_FIT == static_cast<int>(StatusCode::does_not_fit));
 static_assert(INFER_BUSY == static_cast<int>(StatusCode::busy));
 static_assert(INFER_CANCELLED == static_cast<int>(StatusCode::cancelled));
+static_assert(INFER_FITS_MEMORY == static_cast<int>(infer::Alternative::Kind::memory));
+
+/// Alternatives and the C structures that point into them. Not to be moved once filled.
+struct infer_alternative_list {
+  struct Item {
+    infer::LoadOptions options;
+    std::vector<std::string> lists;  ///< options that are lists, each as one text
+    infer_load_options c_options;
+    infer_memory memory;
+    infer_alternative alternative;
+  };
+  std::vector<std::unique_ptr<Item>> items;
+};
 
 namespace {
 
@@ -22,39 +35,37 @@ infer_memory memory_of(const infer::MemoryReport& r) {
           r.spilled ? 1 : 0, r.draft,      r.gpu_layers,  r.drafters, r.grammars};
 }
 
+/// "a;b" of {"a", "b"} with ';'.
+std::string joined(const std::vector<std::string>& parts, char separator) {
+  std::string text;
+  for (const std::string& part : parts) {
+    if (!text.empty()) text += separator;
+    text += part;
+  }
+  return text;
+}
+
 Result<infer::LoadOptions> load_options(const infer_load_options* given) {
   infer_load_options o;
   infer_load_options_init(&o, sizeof(o));
   INFER_CHECK_R(read_options(given, o));
   infer::LoadOptions to;
-  const auto text = [](std::string& field, const char* value) {
-    if (value != nullptr) field = value;
-  };
-  text(to.device, o.device);
-  text(to.cache_type_k, o.cache_type_k);
-  text(to.cache_type_v, o.cache_type_v);
-  text(to.isa, o.isa);
-  to.context = o.context;
-  to.memory_limit = o.memory_limit;
-  to.threads = o.threads;
-  to.batch_rows = o.batch_rows;
-  to.output_rows = o.output_rows;
-  to.exact = o.exact != 0;
-  to.mmap = o.mmap != 0;
-  to.spill = o.spill != 0;
-  to.reserve = o.reserve;
-  to.parallel = o.parallel;
-  to.prefix_reuse = o.prefix_reuse != 0;
-  text(to.cache_folder, o.cache_folder);
-  to.cache_folder_limit = o.cache_folder_limit;
-  to.fewer_rows = o.fewer_rows != 0;
-  text(to.draft_model, o.draft_model);
-  text(to.quantize, o.quantize);
-  to.gpu_layers = o.gpu_layers;
-  text(to.fallback, o.fallback);
-  to.grammars = o.grammars != 0;
-  to.max_waiting = static_cast<int32_t>(std::clamp<int64_t>(o.max_waiting, -2, INT32_MAX));
-  if (o.drafters != nullptr) to.drafters = parts_of(o.drafters, ';');
+#define INFER_LOAD_TEXT(name, ...) \
+  if (o.name != nullptr) to.name = o.name;
+#define INFER_LOAD_LIST(name, ...) \
+  if (o.name != nullptr) to.name = parts_of(o.name, ';');
+#define INFER_LOAD_NUMBER(type, name, ...) to.name = o.name;
+#define INFER_LOAD_FLAG(name, ...) to.name = o.name != 0;
+#include "infer/load_options.def"
+  if (o.placement_count > 0 && o.placements == nullptr) {
+    return tl::unexpected(null_argument("placements"));
+  }
+  for (const infer_tensor_placement& place : std::span(o.placements, o.placement_count)) {
+    if (place.pattern == nullptr || place.device == nullptr) {
+      return tl::unexpected(null_argument("a placement"));
+    }
+    to.placements.push_back({place.pattern, place.device});
+  }
   if (o.progress != nullptr) {
     to.progress = [call = o.progress, user = o.progress_user](double done) {
       return call(user, done) != 0;
@@ -63,24 +74,32 @@ Result<infer::LoadOptions> load_options(const infer_load_options* given) {
   return to;
 }
 
+/// Copies the rows of load_options.def. Texts point into `item`.
+void options_in_c(infer_alternative_list::Item& item) {
+  const infer::LoadOptions& from = item.options;
+  infer_load_options& to = item.c_options;
+  to.struct_size = sizeof(to);
+#define INFER_LOAD_LIST(name, ...) item.lists.push_back(joined(from.name, ';'));
+#include "infer/load_options.def"
+  size_t list = 0;
+#define INFER_LOAD_TEXT(name, ...) to.name = from.name.empty() ? nullptr : from.name.c_str();
+#define INFER_LOAD_LIST(name, ...)                                         \
+  to.name = item.lists[list].empty() ? nullptr : item.lists[list].c_str(); \
+  ++list;
+#define INFER_LOAD_NUMBER(type, name, ...) to.name = from.name;
+#define INFER_LOAD_FLAG(name, ...) to.name = from.name ? 1 : 0;
+#include "infer/load_options.def"
+}
+
 }  // namespace
 
 void infer_load_options_init(infer_load_options* options, size_t struct_size) {
   infer_load_options o = {};
-  const infer::LoadOptions defaults;
   o.struct_size = struct_size;
-  o.device = "cpu";
-  o.cache_type_k = "f16";
-  o.cache_type_v = "f16";
-  o.batch_rows = defaults.batch_rows;
-  o.output_rows = defaults.output_rows;
-  o.reserve = defaults.reserve;
-  o.parallel = defaults.parallel;
-  o.prefix_reuse = defaults.prefix_reuse ? 1 : 0;
-  o.cache_folder_limit = defaults.cache_folder_limit;
-  o.gpu_layers = defaults.gpu_layers;
-  o.max_waiting = defaults.max_waiting;
-  o.fewer_rows = defaults.fewer_rows ? 1 : 0;
+#define INFER_LOAD_TEXT(name, preset, ...) o.name = preset[0] == 0 ? nullptr : preset;
+#define INFER_LOAD_NUMBER(type, name, preset, ...) o.name = preset;
+#define INFER_LOAD_FLAG(name, preset, ...) o.name = preset ? 1 : 0;
+#include "infer/load_options.def"
   write_struct(o, options, struct_size);
 }
 
@@ -96,6 +115,42 @@ infer_status infer_plan(const char* path, const infer_load_options* options, inf
   });
 }
 
+infer_status infer_alternative_list_create(const char* path, const infer_load_options* options,
+                                           infer_alternative_list** list) {
+  return checked([&]() -> Status {
+    if (path == nullptr) return null_argument("path");
+    if (list == nullptr) return null_argument("list");
+    infer_load_options given;
+    infer_load_options_init(&given, sizeof(given));
+    INFER_CHECK(read_options(options, given));
+    INFER_TRY_S(const infer::LoadOptions load, load_options(options));
+    INFER_TRY_S(std::vector<infer::Alternative> found, infer::alternatives(path, load));
+    auto made = std::make_unique<infer_alternative_list>();
+    for (infer::Alternative& alternative : found) {
+      auto item = std::make_unique<infer_alternative_list::Item>();
+      item->options = std::move(alternative.options);
+      item->c_options = given;
+      options_in_c(*item);
+      item->memory = memory_of(alternative.plan);
+      item->alternative = {static_cast<int32_t>(alternative.kind), &item->c_options, &item->memory};
+      made->items.push_back(std::move(item));
+    }
+    *list = made.release();
+    return {};
+  });
+}
+
+void infer_alternative_list_free(infer_alternative_list* list) { delete list; }
+
+size_t infer_alternative_list_size(const infer_alternative_list* list) {
+  return list == nullptr ? 0 : list->items.size();
+}
+
+const infer_alternative* infer_alternative_list_get(const infer_alternative_list* list,
+                                                    size_t index) {
+  return index < infer_alternative_list_size(list) ? &list->items[index]->alternative : nullptr;
+}
+
 infer_status infer_vocabulary_load(const char* path, infer_vocabulary** vocabulary) {
   return checked([&]() -> Status {
     if (path == nullptr) return null_argument("path");
@@ -109,7 +164,7 @@ infer_status infer_vocabulary_load(const char* path, infer_vocabulary** vocabula
 }
 
 void infer_vocabulary_free(infer_vocabulary* vocabulary) {
-  // That of an engine is part of the engine.
+  // The vocabulary of an engine is freed with the engine.
   if (vocabulary != nullptr && vocabulary->owned != nullptr) delete vocabulary;
 }
 

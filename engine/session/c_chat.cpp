@@ -13,7 +13,7 @@ struct infer_output_parser {
   std::unique_ptr<infer::OutputParser> owned;
   std::string format;
   bool finished = false;
-  // Of the last call; the items point into the events.
+  // The results of the last call. The items point into the events.
   std::vector<infer::OutputEvent> events;
   std::vector<infer_output_event> items;
 };

@@ -1,4 +1,4 @@
-// The C API of sessions: options of a generation, and what it tells.
+// The C API of sessions: options of a generation, and its events.
 #include <functional>
 #include <limits>
 #include <optional>
@@ -13,17 +13,26 @@ static_assert(INFER_FINISH_CANCELLED == static_cast<int>(infer::FinishReason::ca
 struct infer_session {
   std::shared_ptr<infer::Engine> engine;
   std::unique_ptr<infer::Session> session;
-  // What the event last taken points to.
+  // The last event points into this.
   infer::GenerateEvent event;
   std::vector<infer_logprob> log_probabilities;
 };
 
 namespace {
 
+/// What a field holds that is unset: −1 if its range has no negative numbers. Otherwise a number
+/// below its range if the model may have a value, and else the preset.
+template <typename T>
+constexpr T unset(T preset, double low, std::string_view key) {
+  if (low >= 0) return -1;
+  return key.empty() ? preset : static_cast<T>(low - 1);
+}
+
 /// Written so that a NaN is passed on, to be refused.
 template <typename T>
-void set_unless_negative(std::optional<T>& to, T value) {
-  if (!(value < 0)) to = value;
+void set(std::optional<T>& to, T value, T unset, double low) {
+  const bool is_unset = low >= 0 ? value < 0 : value == unset;
+  if (!is_unset) to = value;
 }
 
 Result<infer::GenerateOptions> generate_options(const infer_generate_options* given) {
@@ -33,16 +42,10 @@ Result<infer::GenerateOptions> generate_options(const infer_generate_options* gi
   infer::GenerateOptions to;
   to.max_tokens = o.max_tokens;
   to.ignore_end = o.ignore_end != 0;
-  set_unless_negative(to.sampling.temperature, o.temperature);
-  set_unless_negative(to.sampling.top_p, o.top_p);
-  set_unless_negative(to.sampling.min_p, o.min_p);
-  set_unless_negative(to.sampling.top_k, o.top_k);
+#define INFER_SAMPLING(type, name, preset, low, high, key, ...) \
+  set<type>(to.sampling.name, o.name, unset<type>(preset, low, key), low);
+#include "infer/samplers.def"
   if (o.has_seed != 0) to.sampling.seed = o.seed;
-  set_unless_negative(to.sampling.typical_p, o.typical_p);
-  set_unless_negative(to.sampling.repeat_penalty, o.repeat_penalty);
-  to.sampling.frequency_penalty = o.frequency_penalty;
-  to.sampling.presence_penalty = o.presence_penalty;
-  if (o.penalty_last != -2) to.sampling.penalty_last = o.penalty_last;
   if (o.logit_bias_count > 0 && o.logit_bias == nullptr)
     return tl::unexpected(null_argument("logit_bias"));
   for (size_t i = 0; i < o.logit_bias_count; ++i) {
@@ -64,18 +67,6 @@ Result<infer::GenerateOptions> generate_options(const infer_generate_options* gi
       return tell(user, all.data(), all.size()) != 0;
     };
   }
-  set_unless_negative(to.sampling.xtc_probability, o.xtc_probability);
-  set_unless_negative(to.sampling.xtc_threshold, o.xtc_threshold);
-  set_unless_negative(to.sampling.mirostat, o.mirostat);
-  set_unless_negative(to.sampling.mirostat_target, o.mirostat_target);
-  set_unless_negative(to.sampling.mirostat_rate, o.mirostat_rate);
-  set_unless_negative(to.sampling.top_n_sigma, o.top_n_sigma);
-  set_unless_negative(to.sampling.dynamic_range, o.dynamic_range);
-  set_unless_negative(to.sampling.dynamic_exponent, o.dynamic_exponent);
-  set_unless_negative(to.sampling.dry_multiplier, o.dry_multiplier);
-  set_unless_negative(to.sampling.dry_base, o.dry_base);
-  set_unless_negative(to.sampling.dry_allowed_length, o.dry_allowed_length);
-  to.sampling.dry_penalty_last = o.dry_penalty_last;
   to.special_text = o.special_text != 0;
   to.priority = o.priority;
   if (o.grammar != nullptr) to.grammar = o.grammar;
@@ -84,7 +75,7 @@ Result<infer::GenerateOptions> generate_options(const infer_generate_options* gi
   return to;
 }
 
-/// Reads what a generation is given and makes the call with it.
+/// Reads the arguments of a generation and makes the call with them.
 template <typename Call>
 infer_status with_arguments(infer_session* session, const int32_t* prompt, size_t prompt_count,
                             const infer_generate_options* options, Call call) {
@@ -102,22 +93,11 @@ void infer_generate_options_init(infer_generate_options* options, size_t struct_
   infer_generate_options o = {};
   o.struct_size = struct_size;
   o.max_tokens = -1;
-  o.temperature = -1;
-  o.top_p = -1;
-  o.min_p = -1;
-  o.top_k = -1;
-  o.typical_p = -1;
-  o.repeat_penalty = -1;
-  o.penalty_last = -2;
   o.logprobs = -1;
   o.draft_tokens = -1;
-  o.xtc_probability = o.xtc_threshold = -1;
-  o.mirostat = -1;
-  o.mirostat_target = o.mirostat_rate = -1;
-  o.top_n_sigma = o.dynamic_range = o.dynamic_exponent = -1;
-  o.dry_multiplier = o.dry_base = -1;
-  o.dry_allowed_length = -1;
-  o.dry_penalty_last = -1;
+#define INFER_SAMPLING(type, name, preset, low, high, key, ...) \
+  o.name = unset<type>(preset, low, key);
+#include "infer/samplers.def"
   write_struct(o, options, struct_size);
 }
 

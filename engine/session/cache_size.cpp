@@ -17,7 +17,7 @@ int64_t Engine::Impl::free_for_cache(const MemoryBudget& budget) const {
     if (info.name == budget.name) free = info.memory_free - budget.reserve;
   }
   for (const int32_t device : budget.devices) {
-    // Memory of a device's own is taken when it is allocated, that of the host when it is touched.
+    // A device takes its own memory when it is allocated, the host when it is first written.
     const Device& on = *opened.devices[static_cast<size_t>(device)];
     if (on.info().memory != MemoryKind::own) free -= cache->untouched_bytes(device);
   }
@@ -33,7 +33,7 @@ int64_t Engine::Impl::cache_bytes(const MemoryBudget& budget) const {
 }
 
 bool Engine::Impl::grow_cache(size_t kind) {
-  // Refused growth is no failure: the sequence waits, or others give their pages up.
+  // Refusing to grow is no failure: the sequence waits, or other sequences are preempted.
   const Status grown = guarded([&]() -> Status {
     const int64_t page = cache->page_bytes(kind);
     int64_t allowed = cache_cap;

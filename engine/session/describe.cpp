@@ -7,7 +7,7 @@
 #include "engine/core/file.h"
 #include "engine/core/log.h"
 #include "engine/model/arch.h"
-#include "engine/model/checkpoint.h"
+#include "engine/model/open_weights.h"
 #include "engine/session/engine_impl.h"
 #include "engine/text/stream_decoder.h"
 
@@ -90,8 +90,8 @@ std::string file_type_name(const Metadata& metadata) {
   return found == std::end(kNames) ? std::string() : std::string(found->second);
 }
 
-/// What a Hugging Face checkpoint of an unknown architecture says of itself, in the names that most
-/// configurations use.
+/// Describes a Hugging Face checkpoint of an unknown architecture by the keys that most
+/// configurations have.
 void describe_checkpoint(const Metadata& metadata, ModelDescription& d) {
   const auto names = metadata.get_strings("hf.config.architectures");
   if (names && *names != nullptr && !(*names)->empty()) d.architecture = (*names)->front();
@@ -164,7 +164,7 @@ Result<ModelDescription> describe_model(const std::string& path) {
       return d;
     }
     if (source.error().code() != StatusCode::unsupported) return tl::unexpected(source.error());
-    // What is stored can be said of any architecture.
+    // The stored tensors can be described without knowing the architecture.
     const auto stored = open_model(path);
     if (!stored) return tl::unexpected(source.error());
     ModelDescription d = describe(path, **stored);
@@ -183,7 +183,7 @@ Result<std::unique_ptr<Vocabulary>> Vocabulary::load(const std::string& path) {
     if (const auto source = open_weights(path)) {
       INFER_TRY(impl->tokenizer, Tokenizer::create((*source)->tokenizer()));
     } else {
-      // A vocabulary needs neither the weights nor an architecture that is known.
+      // A vocabulary can be read without weights and without a known architecture.
       const Result<TokenizerSpec> alone = open_vocabulary(path);
       if (!alone && alone.error().code() == StatusCode::not_found) {
         return tl::unexpected(source.error());
@@ -265,7 +265,7 @@ void set_log_callback(std::function<void(Verbosity, std::string_view)> sink) {
                                 : level == LogLevel::info    ? Verbosity::info
                                 : level == LogLevel::warning ? Verbosity::warnings
                                                              : Verbosity::quiet;
-    // There is nobody to tell: messages come from any thread, and from the midst of work.
+    // A failure of the callback is dropped: a message may come from any thread, in any work.
     Status dropped;
     call_back(dropped, [&] {
       sink(verbosity, text);

@@ -11,7 +11,7 @@
 namespace infer {
 namespace {
 
-/// "cpu, vulkan:0": those that compute something.
+/// "cpu, vulkan:0": the devices that compute something.
 std::string names_of(const OpenedModel& opened) {
   std::string names;
   for (size_t d = 0; d < opened.devices.size(); ++d) {
@@ -35,7 +35,7 @@ DeviceMemoryReport report_of(const OpenedModel& opened, size_t d) {
   r.scratch = bytes(Purpose::scratch);
   r.other = bytes(Purpose::host) + bytes(Purpose::process) + plan.drafters + plan.grammars;
   for (const MemoryBudget& budget : opened.plan.budgets) {
-    // The last one that names it is its own where it has one.
+    // If several budgets name the device, the last one is its own.
     if (std::ranges::find(budget.devices, static_cast<int32_t>(d)) != budget.devices.end()) {
       r.available = budget.available;
     }
@@ -75,7 +75,7 @@ MemoryReport report(const OpenedModel& opened, int64_t draft) {
   return r;
 }
 
-/// What a spilled model is read at where nobody has measured: a plain solid-state disk.
+/// Assumed speed of reading a spilled model: that of a plain solid-state disk.
 constexpr double kDiskBytesPerSecond = 1e9;
 
 void warn_of_spill(const OpenedModel& opened) {
@@ -88,13 +88,13 @@ void warn_of_spill(const OpenedModel& opened) {
       static_cast<double>(plan.file_weights) / kDiskBytesPerSecond);
 }
 
-/// Whether a failure to load may be one of a device.
+/// Whether a failure to load may come from a device.
 bool is_of_device(StatusCode code) {
   return code == StatusCode::device || code == StatusCode::out_of_memory ||
          code == StatusCode::not_found || code == StatusCode::unsupported;
 }
 
-/// Nothing is computed elsewhere than was meant without a word.
+/// Logs which device computes what, so that a placement other than the wanted one is seen.
 void tell_placement(const OpenedModel& opened) {
   const Placement& placement = opened.plan.placement;
   for (const std::string& refused : placement.refused) log(LogLevel::warning, "{}", refused);
@@ -119,7 +119,7 @@ Result<MemoryReport> plan_model(const std::string& path, const LoadOptions& opti
 // The sessions' sequences.
 
 Engine::Impl::~Impl() {
-  // What is compiled or computed in the background calls the thread.
+  // First, since work in the background calls the engine's thread.
   compilers.stop();
   masks.stop();
   thread.reset();
@@ -168,7 +168,7 @@ Status Engine::Impl::prepare_sequence(const Sequence& sequence) {
 void Engine::Impl::teach(const Sequence& sequence, int64_t count) {
   if (!speculator || count == 0) return;
   const auto from = std::max<int64_t>(0, static_cast<int64_t>(sequence.tokens.size()) - count);
-  // A generation that is done does not fail for it.
+  // A failure here does not fail the generation, which is complete.
   static_cast<void>(guarded([&]() -> Status {
     speculator->learn(sequence.kv, sequence.tokens, from);
     return {};

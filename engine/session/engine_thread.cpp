@@ -29,7 +29,7 @@ EngineThread::~EngineThread() {
 }
 
 void EngineThread::serve() {
-  std::vector<Sequence*> submitted;  // kept: a step allocates nothing here
+  std::vector<Sequence*> submitted;  // outside of the loop, so that a step allocates nothing
   for (;;) {
     bool stopping = false;
     Call* calls = nullptr;
@@ -55,7 +55,7 @@ void EngineThread::serve() {
     });
     if (!status.ok()) end_all(status);
   }
-  // Closing takes memory only if there is somebody to be told why.
+  // The message takes memory, so it is made only if a sequence gets it.
   if (!scheduler_.idle()) end_all(failure_of(StatusCode::cancelled, "the engine was closed"));
 }
 
@@ -73,12 +73,12 @@ void EngineThread::end_all(const Status& status) {
     scheduler_.finish_all(status);
     return {};
   });
-  // A sequence whose copy of the message could not be made is still there.
+  // If there was no memory to copy the message, some sequences are left.
   if (!ended.ok()) scheduler_.finish_all(out_of_memory());
 }
 
 void EngineThread::answer(Call* calls) {
-  Call* next = nullptr;  // in the order in which they came
+  Call* next = nullptr;  // the oldest call first
   while (calls != nullptr) {
     Call* const before = std::exchange(calls->before, next);
     next = std::exchange(calls, before);
@@ -92,7 +92,7 @@ void EngineThread::answer(Call* calls) {
     }
     scheduler_.tell_pages();
     const std::lock_guard lock(mutex_);
-    call.done = true;  // from here on the call may be gone
+    call.done = true;  // from now on the caller may destroy it
     answered_.notify_all();
   }
 }

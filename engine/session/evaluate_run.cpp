@@ -38,7 +38,7 @@ Status EvaluateRun::run(std::span<const int32_t> tokens) {
   return ended_ && status_.code() == StatusCode::cancelled ? Status() : std::move(status_);
 }
 
-/// Until it has finished.
+/// Reads rows until the run has finished.
 void EvaluateRun::read() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -84,7 +84,7 @@ int64_t EvaluateRun::room() const {
 }
 
 Outcome EvaluateRun::step(const LogitRow& row) {
-  // The last token of a generation may still have to be computed; its logits are not asked for.
+  // The first row may be the last token of an earlier generation. Its logits are not wanted.
   if (row.position < static_cast<int64_t>(held_) || !on_logits_) return {-1, true};
   if (in_place_) return {-1, tell(row.position, row.logits)};
   size_t at = 0;
@@ -101,7 +101,7 @@ Outcome EvaluateRun::step(const LogitRow& row) {
 }
 
 void EvaluateRun::done(Status status) {
-  const std::shared_ptr<EvaluateRun> self = shared_from_this();  // the reader may let go of it
+  const std::shared_ptr<EvaluateRun> self = shared_from_this();  // the reader may release it
   sequence_.consumer = nullptr;
   const auto computed = static_cast<size_t>(sequence_.computed);
   sequence_.cut(std::max(computed, std::min(held_, sequence_.tokens.size())));

@@ -1,4 +1,4 @@
-// Going on on the CPU when another device has failed.
+// Continues on the CPU after another device has failed.
 #include <utility>
 
 #include "engine/core/log.h"
@@ -12,12 +12,12 @@ Status move_to_cpu(Engine::Impl& engine) {
   OpenedModel& opened = engine.opened;
   MemoryPlan& plan = opened.plan;
   const KvOptions& options = engine.cache_options;
-  // What drafts may be on the same device, and was measured with it.
+  // The draft model may be on the failed device, and its speed was measured there.
   engine.scheduler->set_speculator(nullptr);
   engine.speculator.reset();
   engine.draft.reset();
   engine.former.reserve(engine.former.size() + 1);
-  // What the failed devices hold goes before anything is planned: they may share the CPU's memory.
+  // Frees what the failed devices hold before planning, since they may share the CPU's memory.
   Device* const cpu[] = {opened.devices[0].get()};
   INFER_TRY_S(auto empty, KvCache::create(cpu, {}, {}, {options.context, false}));
   empty->take_sequences(*engine.cache);
@@ -65,11 +65,11 @@ void Engine::Impl::set_growth() {
 Status Engine::Impl::fall_back(const Status& failure) {
   const std::lock_guard lock(placed_mutex);
   INFER_CHECK(broken);
-  if (opened.devices.size() < 2) return failure;  // the CPU itself
+  if (opened.devices.size() < 2) return failure;  // the CPU itself has failed
   log(LogLevel::warning, "{}; continuing on the CPU", failure.message());
   const Status moved = guarded([&] { return move_to_cpu(*this); });
   if (moved.ok()) return {};
-  broken = out_of_memory();  // in case the message cannot be made
+  broken = out_of_memory();  // stays if there is no memory for the message
   static_cast<void>(guarded([&]() -> Status {
     broken = error(StatusCode::device,
                    "a device failed ({}), and the CPU cannot take over: {}. Load the model again, "

@@ -35,8 +35,8 @@ class Hash {
   XXH3_state_t state_;
 };
 
-/// Names, licences and defaults of sampling change no number in the cache, nor does how a text
-/// becomes tokens or how many files there are.
+/// Whether a key can change the numbers in the cache. Names, licences, sampling defaults, the
+/// vocabulary and the number of files cannot.
 bool matters(const std::string& key) {
   if (key == "general.architecture") return true;
   return !key.starts_with("general.") && !key.starts_with("tokenizer.") &&

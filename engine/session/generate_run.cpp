@@ -9,10 +9,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// How long the engine's thread waits for a mask before other sequences go on without this one.
-/// Most masks are computed within it.
+/// Most masks take less.
 constexpr std::chrono::milliseconds kMaskWait(2);
-/// How often a reader looks whether it was cancelled while a grammar is compiled: cancel() may come
-/// from a signal handler and cannot wake it.
+/// How often a reader checks for cancel() while a grammar is compiled. cancel() cannot wake it,
+/// since it may be called in a signal handler.
 constexpr std::chrono::milliseconds kCancelPoll(10);
 
 }  // namespace
@@ -42,7 +42,7 @@ void GenerateRun::launch() {
   engine_.compilers.run([self = shared_from_this()] { self->prepare(); });
 }
 
-/// Compiles the grammar, on a thread of its own.
+/// Compiles the grammar. Runs on a thread of its own.
 void GenerateRun::prepare() {
   Status status = guarded([&]() -> Status {
     INFER_CHECK(engine_.plan_grammars());
@@ -67,7 +67,7 @@ void GenerateRun::prepare() {
   }
 }
 
-/// Takes the sequence back as it was, and throws, if there is no memory.
+/// If there is no memory, restores the sequence and throws.
 void GenerateRun::submit() {
   try {
     sequence_.tokens.insert(sequence_.tokens.end(), prompt_.begin(), prompt_.end());
@@ -95,7 +95,7 @@ void GenerateRun::finish_empty() {
 
 Status GenerateRun::begin() { return engine_.prepare_sequence(sequence_); }
 
-/// The engine waits until the reader has taken something.
+/// Makes the sequence wait until the reader has taken something.
 bool GenerateRun::starve() {
   starved_ = true;
   return false;
@@ -104,19 +104,20 @@ bool GenerateRun::starve() {
 bool GenerateRun::ready(bool alone) {
   std::unique_lock lock(mutex_);
   if (count_ >= kMostWaiting) return starve();
-  // A reader that ends the generation at a token finds the session as it was with that token.
+  // If the reader ends the generation at a token, the session is as it was at that token. So a
+  // shift waits until the reader has taken all tokens.
   const int64_t context = std::min(sequence_.context, engine_.cache->context());
   const bool shifts =
       sequence_.keep >= 0 && static_cast<int64_t>(sequence_.tokens.size()) > context;
   if (shifts && sequence_.cancelled.load(std::memory_order_relaxed)) {
-    engine_.thread->wake();  // the next step ends it
+    engine_.thread->wake();  // the next step ends the sequence
     return false;
   }
   if (shifts && (count_ > 0 || deciding_)) return starve();
   if (!generation_.wants_mask()) return true;
   if (computing_mask_) return false;
   Constraint& constraint = *generation_.constraint();
-  // A failure comes again where the mask is used.
+  // A failed mask fails again when it is used.
   if (alone || mask_failed_ || constraint.mask_is_known()) return true;
   constraint.announce_mask();
   computing_mask_ = true;
@@ -169,7 +170,7 @@ void GenerateRun::put(GeneratedToken made, int64_t length) {
   if (first && on_event_) on_event_();
 }
 
-/// The sequence leaves the run.
+/// Detaches the sequence from the run, and sets the run's result.
 void GenerateRun::settle(Status status) {
   sequence_.drafting = nullptr;
   sequence_.keep = -1;
@@ -185,7 +186,7 @@ void GenerateRun::settle(Status status) {
 }
 
 void GenerateRun::done(Status status) {
-  const std::shared_ptr<GenerateRun> self = shared_from_this();  // the reader may let go of it
+  const std::shared_ptr<GenerateRun> self = shared_from_this();  // the reader may release it
   const auto computed = static_cast<size_t>(sequence_.computed);
   const size_t kept = std::min(held_, sequence_.tokens.size());  // a shift leaves fewer
   sequence_.cut(std::max(computed, kept));
@@ -198,7 +199,7 @@ void GenerateRun::done(Status status) {
   result_.shifted_tokens = sequence_.shifted - shifted_;
   settle(std::move(status));
   if (status_.ok() && result_.generated_tokens > 0) {
-    // The last token has been told but not computed: it is the first of the next call.
+    // The reader has the last token, but it is not computed: the next call computes it first.
     const int64_t expected = static_cast<int64_t>(held_) + result_.prompt_tokens +
                              result_.generated_tokens - result_.shifted_tokens;
     if (static_cast<int64_t>(sequence_.tokens.size()) < expected) {
@@ -214,7 +215,7 @@ void GenerateRun::finish() {
   call_.end();
   finished_ = true;
   changed_.notify_all();
-  // Within the lock: not after the reader has been told that it has finished.
+  // Inside the lock, so that the reader cannot learn of the end before this call.
   if (count_ == 0 && on_event_) on_event_();
 }
 

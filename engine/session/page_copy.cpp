@@ -50,7 +50,7 @@ Result<bool> copy_part(Engine::Impl& engine, const PageForm& form, KvCache::Sequ
 }
 
 void clear_behind(const KvLayout& layout, size_t kind, int64_t used, std::span<std::byte> page) {
-  // Of every kPageTokens rows those behind the first `used` ones.
+  // In each group of kPageTokens rows, clear all but the first `used` ones.
   const auto clear = [&](int64_t begin, int64_t end, int64_t row) {
     for (int64_t head = begin; head + row * kPageTokens <= end; head += row * kPageTokens) {
       std::ranges::fill(page.subspan(static_cast<size_t>(head + row * used),

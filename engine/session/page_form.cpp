@@ -6,7 +6,7 @@
 namespace infer {
 namespace {
 
-/// Where a layer's part of its page ends: where the next layer of its kind begins.
+/// The end of a layer's part of its page: the beginning of the next layer of its kind.
 int64_t end_of(const KvLayout& layout, size_t layer) {
   const int32_t kind = layout.layers[layer].kind;
   for (size_t next = layer + 1; next < layout.layers.size(); ++next) {
@@ -27,7 +27,7 @@ PageForm::PageForm(KvLayout canonical, KvLayout kept)
     const auto kind = static_cast<size_t>(from.kind);
     std::vector<size_t>& parts = parts_[static_cast<size_t>(to.kind)];
     if (std::ranges::find(parts, kind) == parts.end()) parts.push_back(kind);
-    // The last layer of a device's page may be followed by what aligns the next page.
+    // After the last layer a device's page may have bytes that align the next page.
     const int64_t bytes =
         std::min(end_of(canonical_, layer) - to.k_offset, end_of(kept, layer) - from.k_offset);
     stretches_[kind].push_back({to.k_offset, from.k_offset, bytes});

@@ -11,7 +11,7 @@
 namespace infer {
 namespace {
 
-constexpr uint32_t kMaxSteps = 100'000;  // of one match: names are short
+constexpr uint32_t kMaxSteps = 100'000;  // of one match; names are short, so this is plenty
 constexpr size_t kMaxPatterns = 1024;
 
 struct FreeCode {
@@ -63,7 +63,7 @@ class Pattern {
   std::unique_ptr<pcre2_match_context, FreeContext> context_;
 };
 
-/// "Vulkan0" and "VULKAN:0" as "vulkan:0"; "CPU" and "cpu:0" as "cpu".
+/// Makes "vulkan:0" of "Vulkan0" and "VULKAN:0", and "cpu" of "CPU" and "cpu:0".
 std::string device_name(const std::string& given) {
   std::string name;
   for (const char c : given) {
@@ -82,7 +82,7 @@ Result<int32_t> device_number(const std::string& given,
   std::string known;
   for (size_t d = 0; d < devices.size(); ++d) {
     const std::string own = devices[d]->info().name;
-    // "vulkan" is the one device of that kind, if there is one.
+    // "vulkan" means the device of that kind, if there is only one.
     const bool only =
         own.starts_with(name + ":") && std::ranges::count_if(devices, [&](const auto& device) {
                                          return device->info().name.starts_with(name + ":");

@@ -5,21 +5,22 @@
 #include <random>
 #include <unordered_map>
 
+#include "engine/session/option_range.h"
+
 namespace infer {
 namespace {
 
-constexpr double kLarge = 1e6;
-
-/// What the caller asked for, else what the model suggests, else what `to` holds. A suggestion of
-/// the wrong type or out of range is the file's fault.
+/// Sets `to` to what the caller asked for, else to what the model suggests, else leaves it. A
+/// suggestion of the wrong type or out of range is bad_file.
 template <typename T>
 Status choose(T& to, const std::optional<T>& asked, const Metadata& metadata, const char* name,
-              double low, double high) {
+              std::string_view suggestion, double low, double high) {
   if (asked) {
     to = *asked;
-    return {};
+    return check_option(name, *asked, low, high);
   }
-  const std::string key = std::string("general.sampling.") + name;
+  if (suggestion.empty()) return {};
+  const std::string key = "general.sampling." + std::string(suggestion);
   INFER_TRY_S(const std::optional<double> found, metadata.get_float(key));
   if (!found) return {};
   if (!(*found >= low && *found <= high)) {
@@ -30,18 +31,20 @@ Status choose(T& to, const std::optional<T>& asked, const Metadata& metadata, co
   return {};
 }
 
-Status check(const char* name, double value, double low, double high) {
-  if (value >= low && value <= high) return {};
-  return error(StatusCode::invalid_argument, "{}: expected {} to {}, found {}", name, low, high,
-               value);
+/// "penalties, dry, top_k or temperature": all steps.
+std::string step_names() {
+  std::string names =
+#define INFER_SAMPLER(name, makes, with_mirostat) #name ", "
+#include "infer/samplers.def"
+      "";
+  names.resize(names.size() - 2);
+  return names.replace(names.rfind(','), 1, " or");
 }
 
 Status add_step(std::vector<Step>& order, std::string_view name) {
   const std::optional<Step> step = step_of(name);
   if (!step) {
-    return error(StatusCode::invalid_argument,
-                 "samplers: expected penalties, dry, top_n_sigma, top_k, typical_p, top_p, min_p, "
-                 "xtc or temperature, found '{}'",
+    return error(StatusCode::invalid_argument, "samplers: expected {}, found '{}'", step_names(),
                  name);
   }
   if (std::ranges::find(order, *step) != order.end()) {
@@ -51,8 +54,8 @@ Status add_step(std::vector<Step>& order, std::string_view name) {
   return {};
 }
 
-/// The samplers' order. Of a model's suggestion, names that are not known here are passed over: it
-/// may be newer.
+/// Sets the order of the samplers. Unknown names in a model's suggestion are skipped, since the
+/// model may be newer than this program.
 Status choose_order(SamplingParams& p, const SamplingOptions& o, const Metadata& metadata) {
   if (!o.samplers.empty()) {
     p.order.clear();
@@ -74,7 +77,7 @@ Status choose_order(SamplingParams& p, const SamplingOptions& o, const Metadata&
   return {};
 }
 
-/// Whether a token's text holds one of the strings; looks each token up once.
+/// Tells whether a token's text contains one of the strings. Looks each token up once.
 class Breakers {
  public:
   Breakers(std::vector<std::string> strings, const Tokenizer& tokenizer)
@@ -116,66 +119,20 @@ Status check_biases(std::vector<LogitBias> biases) {
   return {};
 }
 
-Status check_ranges(const SamplingParams& p) {
-  INFER_CHECK(check("temperature", p.temperature.value, 0, kLarge));
-  INFER_CHECK(check("dynamic_range", p.temperature.range, 0, kLarge));
-  INFER_CHECK(check("dynamic_exponent", p.temperature.exponent, 0, kLarge));
-  INFER_CHECK(check("top_k", p.top_k, 0, INT32_MAX));
-  INFER_CHECK(check("top_p", p.top_p, 0, kLarge));
-  INFER_CHECK(check("min_p", p.min_p, 0, 1));
-  INFER_CHECK(check("typical_p", p.typical_p, 0, kLarge));
-  INFER_CHECK(check("top_n_sigma", p.top_n_sigma, 0, kLarge));
-  INFER_CHECK(check("xtc_probability", p.xtc.chance, 0, 1));
-  INFER_CHECK(check("xtc_threshold", p.xtc.threshold, 0, 1));
-  INFER_CHECK(check("mirostat", p.mirostat.version, 0, 2));
-  INFER_CHECK(check("mirostat_target", p.mirostat.target, 0, kLarge));
-  INFER_CHECK(check("mirostat_rate", p.mirostat.rate, 0, kLarge));
-  INFER_CHECK(check("repeat_penalty", p.penalties.repeat, 1e-3, kLarge));
-  INFER_CHECK(check("frequency_penalty", p.penalties.frequency, -kLarge, kLarge));
-  INFER_CHECK(check("presence_penalty", p.penalties.presence, -kLarge, kLarge));
-  INFER_CHECK(check("penalty_last", p.penalties.last, -1, INT32_MAX));
-  INFER_CHECK(check("dry_multiplier", p.dry.multiplier, 0, kLarge));
-  INFER_CHECK(check("dry_base", p.dry.base, 1, kLarge));
-  INFER_CHECK(check("dry_allowed_length", p.dry.allowed, 1, INT32_MAX));
-  INFER_CHECK(check("dry_penalty_last", p.dry.last, -1, INT32_MAX));
-  return check_biases(p.logit_bias);
-}
-
 }  // namespace
 
 Result<SamplingParams> resolve_sampling(const SamplingOptions& o, const Metadata& metadata,
                                         const Tokenizer& tokenizer) {
   SamplingParams p;
   INFER_CHECK_R(choose_order(p, o, metadata));
-  const auto from_model = [&](auto& to, const auto& asked, const char* name, double low,
-                              double high) { return choose(to, asked, metadata, name, low, high); };
-  INFER_CHECK_R(from_model(p.temperature.value, o.temperature, "temp", 0, kLarge));
-  INFER_CHECK_R(from_model(p.top_k, o.top_k, "top_k", 0, INT32_MAX));
-  INFER_CHECK_R(from_model(p.top_p, o.top_p, "top_p", 0, kLarge));
-  INFER_CHECK_R(from_model(p.min_p, o.min_p, "min_p", 0, 1));
-  INFER_CHECK_R(from_model(p.xtc.chance, o.xtc_probability, "xtc_probability", 0, 1));
-  INFER_CHECK_R(from_model(p.xtc.threshold, o.xtc_threshold, "xtc_threshold", 0, 1));
-  INFER_CHECK_R(from_model(p.mirostat.version, o.mirostat, "mirostat", 0, 2));
-  INFER_CHECK_R(from_model(p.mirostat.target, o.mirostat_target, "mirostat_tau", 0, kLarge));
-  INFER_CHECK_R(from_model(p.mirostat.rate, o.mirostat_rate, "mirostat_eta", 0, kLarge));
-  Penalties& penalties = p.penalties;
-  INFER_CHECK_R(from_model(penalties.repeat, o.repeat_penalty, "penalty_repeat", 1e-3, kLarge));
-  INFER_CHECK_R(from_model(penalties.last, o.penalty_last, "penalty_last_n", -1, INT32_MAX));
-  penalties.frequency = o.frequency_penalty.value_or(0.0f);
-  penalties.presence = o.presence_penalty.value_or(0.0f);
-  p.temperature.range = o.dynamic_range.value_or(0.0f);
-  p.temperature.exponent = o.dynamic_exponent.value_or(1.0f);
-  p.typical_p = o.typical_p.value_or(p.typical_p);
-  p.top_n_sigma = o.top_n_sigma.value_or(0.0f);
-  p.dry.multiplier = o.dry_multiplier.value_or(0.0f);
-  p.dry.base = o.dry_base.value_or(p.dry.base);
-  p.dry.allowed = o.dry_allowed_length.value_or(p.dry.allowed);
-  p.dry.last = o.dry_penalty_last.value_or(p.dry.last);
-  p.dry.breaks =
+#define INFER_SAMPLING(type, name, preset, low, high, key, ...) \
+  INFER_CHECK_R(choose(p.name, o.name, metadata, #name, key, low, high));
+#include "infer/samplers.def"
+  p.dry_breaks =
       Breakers(o.dry_breakers.value_or(std::vector<std::string>{"\n", ":", "\"", "*"}), tokenizer);
   for (const auto& [token, bias] : o.logit_bias) p.logit_bias.push_back({token, bias});
   p.seed = o.seed ? *o.seed : (uint64_t{std::random_device{}()} << 32) | std::random_device{}();
-  INFER_CHECK_R(check_ranges(p));
+  INFER_CHECK_R(check_biases(p.logit_bias));
   return p;
 }
 

@@ -13,7 +13,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 Clock::time_point deadline_after(double seconds) {
-  // Beyond that no clock can count.
+  // Clocks cannot count further.
   constexpr double kLongest = 1e9;
   if (!(seconds < kLongest)) return Clock::time_point::max();
   const std::chrono::duration<double> wait(std::max(seconds, 0.0));
@@ -46,10 +46,10 @@ Status check(const GenerateOptions& options) {
 
 struct Session::Impl {
   Engine::Impl& engine;
-  Sequence sequence;                 ///< the engine's while something runs
+  Sequence sequence;                 ///< while something runs the engine alone uses it
   std::shared_ptr<GenerateRun> run;  ///< until its last event has been taken
   bool rest_told = false;
-  int64_t told_length = 0;  ///< while it runs: tokens held, as far as the reader knows
+  int64_t told_length = 0;  ///< while it runs: tokens held after the reader's last event
   GenerateResult statistics;
 
   Impl(Engine::Impl& e, const SessionOptions& options) : engine(e) {
@@ -57,7 +57,7 @@ struct Session::Impl {
     sequence.kv = engine.add_sequence();
     engine.counters.session_opened(1);
   }
-  /// Holds what the other one holds.
+  /// A copy of another session.
   Impl(const Impl& other) : engine(other.engine) {
     sequence.tokens = other.sequence.tokens;
     sequence.generated = other.sequence.generated;
@@ -81,7 +81,7 @@ struct Session::Impl {
             "the session is still generating: take its events until it has finished, or cancel it"};
   }
 
-  /// First of all in a call that computes: from here on a cancel counts.
+  /// The first thing in every call that computes. A cancel() after this ends the call.
   Status enter(std::span<const int32_t> tokens) {
     INFER_CHECK(idle());
     sequence.cancelled.store(false);
@@ -128,7 +128,7 @@ struct Session::Impl {
     return {};
   }
 
-  /// Waits for what comes next; what is told of it is part of the statistics from then on.
+  /// Waits for the next event, and adds it to the statistics.
   GenerateRun::Next next(GenerateRun::Told& told, Clock::time_point deadline) {
     const GenerateRun::Next next = run->next(told, deadline);
     if (next == GenerateRun::Next::token) {
@@ -141,7 +141,7 @@ struct Session::Impl {
     return next;
   }
 
-  /// Ends what runs and waits for that; nobody is told.
+  /// Ends the run and waits for its end. Its last events are dropped.
   void end_run() {
     if (run == nullptr) return;
     sequence.cancelled.store(true);
@@ -157,10 +157,10 @@ struct Session::Impl {
     engine.thread->call([&] { engine.cache->rollback(sequence.kv, length); });
     sequence.cut(static_cast<size_t>(length));
     sequence.computed = std::min(sequence.computed, length);
-    if (length == 0) sequence.shifted = 0;  // draws count from the beginning again
+    if (length == 0) sequence.shifted = 0;  // random draws are numbered from the beginning
   }
 
-  /// The run has finished: what it left becomes the session's.
+  /// After the run has finished: takes over its statistics and tokens.
   Status conclude() {
     const std::shared_ptr<GenerateRun> done = std::move(run);
     statistics = done->result();
@@ -168,7 +168,7 @@ struct Session::Impl {
     return done->status();
   }
 
-  /// The reader has ended the run with a token: the session becomes what it was with that.
+  /// After the reader has ended the run at a token: brings the session back to that token.
   void conclude_at(const GenerateRun::Told& last) {
     const GenerateResult so_far = statistics;
     const std::shared_ptr<GenerateRun> done = std::move(run);
@@ -179,7 +179,7 @@ struct Session::Impl {
     statistics.generate_seconds = so_far.generate_seconds;
     statistics.first_token_seconds = so_far.first_token_seconds;
     shorten(last.length);
-    // It has been told but perhaps not computed: then it is the first of the next call.
+    // If the token is not computed yet, the next call computes it first.
     if (length() < last.length) sequence.append_generated(last.made.token);
   }
 
@@ -254,7 +254,7 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
       ~Ends() { session.end_run(); }
     } ends{session};
     const bool tells_logprobs = options.logprobs >= 0 && options.on_logprobs;
-    Status failure;  // of a callback
+    Status failure;  // what a callback has thrown
     const auto tell = [&](int32_t token, const std::string& text) {
       return !on_token || call_back(failure, [&] { return on_token(token, text); });
     };

@@ -10,12 +10,13 @@
 namespace infer {
 namespace {
 
-/// What measuring a model's steps may take, in seconds.
+/// The most seconds that measuring a model's steps may take.
 constexpr double kMeasureSeconds = 0.5;
-/// Sessions that drafters keep the texts of at most.
+/// The most sessions whose texts the drafters keep.
 constexpr int64_t kMostSessions = 1024;
 
-/// Vocabularies of one family differ at their ends, in unused tokens that round up their size.
+/// Whether two vocabularies are the same up to their ends: within a family the ends differ, in
+/// unused tokens that round up the size.
 bool same_vocabulary(const WeightSource& one, const WeightSource& other) {
   const std::vector<std::string>& a = one.tokenizer().tokens;
   const std::vector<std::string>& b = other.tokenizer().tokens;
@@ -41,7 +42,7 @@ Result<std::unique_ptr<Drafter>> load_draft(const OpenedModel& draft, const Open
     return std::make_unique<ModelDrafter>(std::move(model), main.model->info().vocabulary);
   }
   INFER_TRY(std::shared_ptr<const Tokenizer> own, Tokenizer::create(draft.source->tokenizer()));
-  // Neither has text without a vocabulary.
+  // A model without a vocabulary has no text to exchange.
   INFER_CHECK_R(own->encode("a").has_value() ? Status() : own->encode("a").error());
   INFER_CHECK_R(tokenizer->encode("a").has_value() ? Status() : tokenizer->encode("a").error());
   return std::make_unique<RetokenizingDrafter>(std::move(model), std::move(own),
@@ -76,7 +77,7 @@ Result<std::unique_ptr<Speculator>> create_speculator(const OpenedModel& main,
   std::vector<std::unique_ptr<Drafter>> drafters;
   std::vector<std::string> names = drafters_of(options);
   if (names.empty()) return nullptr;
-  // Those that cost nothing come first.
+  // Drafters that need no model cost nothing, so they come first.
   std::ranges::stable_partition(names, [](const std::string& name) { return name != "model"; });
   for (const std::string& name : names) {
     if (name == "ngram") {

@@ -19,14 +19,14 @@ Result<uint64_t> fingerprint_of(const Engine::Impl& engine) {
 
 Result<PageForm> form_of(const Engine::Impl& engine) {
   const std::lock_guard lock(engine.placed_mutex);
-  INFER_CHECK_R(engine.broken);  // there is no cache then
+  INFER_CHECK_R(engine.broken);  // a broken engine has no cache
   const PlanRequest& request = engine.opened.request;
   return PageForm(
       canonical_kv_layout({engine.opened.model->info().kv_layers, request.k_type, request.v_type}),
       engine.opened.plan.kv_layout);
 }
 
-/// Writes the file, with pages or without. Nothing if others took the pages meanwhile.
+/// Writes the file, with pages or without. Nothing if the sequence lost pages meanwhile.
 Result<std::optional<StateWriter>> write_state(Engine::Impl& engine, const std::string& path,
                                                uint64_t fingerprint, const SessionState& state,
                                                KvCache::SequenceId id, bool with_pages) {
@@ -41,7 +41,8 @@ Result<std::optional<StateWriter>> write_state(Engine::Impl& engine, const std::
   if (with_pages) {
     engine.thread->call([&] {
       const KvCache& cache = *engine.cache;
-      if (cache.kinds() != form.kept_kinds()) return;  // it has moved to another device: empty
+      if (cache.kinds() != form.kept_kinds())
+        return;  // the cache moved to another device and is empty
       header.cached = cache.length(id);
       for (size_t k = 0; k < form.kinds(); ++k) head.first[k] = form.first_page(cache, id, k);
     });

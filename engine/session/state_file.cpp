@@ -1,28 +1,24 @@
 #include "engine/session/state_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "engine/core/checked.h"
+#include "engine/core/platform/files.h"
 #include "engine/session/page_copy.h"
 
 namespace infer {
 namespace {
 
 constexpr char kMagic[8] = {'I', 'N', 'F', 'E', 'R', 'S', 'E', 'S'};
-constexpr uint32_t kVersion = 4;  // 3: keys lie across; 4: roles of tokens
-/// More tokens than any session has ever dropped; with those it holds the sum stays countable.
+constexpr uint32_t kVersion =
+    4;  // since 3 keys are stored transposed, since 4 with roles of tokens
+/// More tokens than any session drops. Added to the tokens that it holds, no overflow.
 constexpr int64_t kMostShifted = int64_t{1} << 48;
 
 uint64_t checksum_of(const StateHeader& header) {
@@ -47,18 +43,20 @@ void Checksum::restart() { XXH3_64bits_reset(&state_->xxh); }
 
 Result<StateReader> StateReader::open(const std::string& path) {
   StateReader reader(path);  // first what may throw, so that nothing stays open
-  // Opening a pipe would otherwise wait for its writer.
-  reader.fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  struct stat info {};
-  if (reader.fd_ < 0 || ::fstat(reader.fd_, &info) != 0) {
-    return fail(errno == ENOENT ? StatusCode::not_found : StatusCode::io, "{}: {}", path,
-                std::generic_category().message(errno));
+  const os::Answer<int> opened = os::open_to_read(path);
+  reader.fd_ = opened.value_or(-1);
+  const os::Answer<os::FileInfo> info =
+      opened ? os::examine(*opened) : tl::unexpected(opened.error());
+  if (!info) {
+    const bool absent = info.error() == std::errc::no_such_file_or_directory;
+    return fail(absent ? StatusCode::not_found : StatusCode::io, "{}: {}", path,
+                info.error().message());
   }
-  if (!S_ISREG(info.st_mode)) {
+  if (info->kind != os::FileKind::regular) {
     return fail(StatusCode::io, "{}: expected a regular file, found {}", path,
-                S_ISDIR(info.st_mode) ? "a folder" : "a device, pipe or socket");
+                info->kind == os::FileKind::folder ? "a folder" : "a device, pipe or socket");
   }
-  reader.size_ = info.st_size;
+  reader.size_ = static_cast<int64_t>(info->bytes);
   return reader;
 }
 
@@ -69,9 +67,7 @@ StateReader::StateReader(StateReader&& other) noexcept
       at_(other.at_),
       hash_(std::move(other.hash_)) {}
 
-StateReader::~StateReader() {
-  if (fd_ >= 0) ::close(fd_);
-}
+StateReader::~StateReader() { os::close_file(fd_); }
 
 void StateReader::seek(int64_t at) {
   at_ = at;
@@ -80,15 +76,12 @@ void StateReader::seek(int64_t at) {
 
 Status StateReader::read(std::span<std::byte> to) {
   while (!to.empty()) {
-    const ssize_t done = ::pread(fd_, to.data(), to.size(), at_);
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) {
-      return error(StatusCode::io, "{}: {}", path_, std::generic_category().message(errno));
-    }
-    if (done == 0) return error(StatusCode::bad_file, "{}: the file ends too early", path_);
-    hash_.add(to.first(static_cast<size_t>(done)));
-    to = to.subspan(static_cast<size_t>(done));
-    at_ += done;
+    const os::Answer<size_t> done = os::read_at(fd_, to, static_cast<uint64_t>(at_));
+    if (!done) return error(StatusCode::io, "{}: {}", path_, done.error().message());
+    if (*done == 0) return error(StatusCode::bad_file, "{}: the file ends too early", path_);
+    hash_.add(to.first(*done));
+    to = to.subspan(*done);
+    at_ += static_cast<int64_t>(*done);
   }
   return {};
 }
@@ -121,7 +114,7 @@ Result<StateHead> StateReader::read_head(uint64_t fingerprint, int64_t context,
     return fail(StatusCode::bad_file, "{}: the header is damaged: {} tokens, {} cached, {} dropped",
                 path_, header.tokens, header.cached, header.shifted);
   }
-  // The last token of a generation that filled the context is held and not computed.
+  // One more: if a generation filled the context, its last token is held but not computed.
   if (header.tokens > context + 1) {
     return fail(StatusCode::does_not_fit, "{}: {} tokens do not fit: the context holds {}", path_,
                 header.tokens, context);

@@ -33,7 +33,7 @@ void follow(double& average, double value) {
 
 SamplingParams greedy() {
   SamplingParams params;
-  params.temperature.value = 0;
+  params.temperature = 0;
   return params;
 }
 

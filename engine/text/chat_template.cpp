@@ -4,6 +4,7 @@
 #include <ctime>
 #include <optional>
 
+#include "engine/core/platform/c_library.h"
 #include "engine/text/template/interpreter.h"
 #include "engine/text/template/parser.h"
 #include "engine/text/template/variables.h"
@@ -38,14 +39,7 @@ Result<int64_t> parse_time(std::string_view text) {
   time.tm_hour = fields[3];
   time.tm_min = fields[4];
   time.tm_sec = fields[5];
-  return static_cast<int64_t>(timegm(&time));
-}
-
-int64_t local_time() {
-  const time_t now = std::time(nullptr);
-  std::tm local = {};
-  if (localtime_r(&now, &local) == nullptr) return static_cast<int64_t>(now);
-  return static_cast<int64_t>(timegm(&local));
+  return os::seconds_of(time);
 }
 
 }  // namespace
@@ -62,7 +56,7 @@ Result<std::string> TemplateProgram::render(std::string_view variables,
                                             std::string_view now) const {
   int64_t seconds = 0;
   if (now.empty()) {
-    seconds = local_time();
+    seconds = os::local_time();
   } else {
     INFER_TRY(seconds, parse_time(now));
   }

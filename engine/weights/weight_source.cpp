@@ -1,13 +1,9 @@
 #include "engine/weights/weight_source.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
 
 #include "engine/core/file.h"
+#include "engine/core/platform/files.h"
 
 namespace infer {
 
@@ -33,15 +29,12 @@ Result<std::unique_ptr<WeightSource>> open_known(const std::string& path) {
 
 Result<std::unique_ptr<WeightSource>> open_model(const std::string& path) {
   if (is_memory_path(path)) return open_known(path);
-  struct stat info {};
-  if (stat(path.c_str(), &info) != 0) {
-    return fail(StatusCode::not_found, "{}: no such file or directory", path);
+  const os::Answer<os::FileInfo> info = os::examine(path);
+  if (!info) return fail(StatusCode::not_found, "{}: no such file or directory", path);
+  if (const std::error_code refused = os::check_readable(path)) {
+    return fail(StatusCode::io, "{}: cannot open: {}", path, refused.message());
   }
-  if (access(path.c_str(), R_OK) != 0) {
-    return fail(StatusCode::io, "{}: cannot open: {}", path,
-                std::generic_category().message(errno));
-  }
-  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+  if (info->kind == os::FileKind::other) {
     return fail(StatusCode::bad_file,
                 "{}: expected a model file or a directory, found a pipe, device or socket", path);
   }

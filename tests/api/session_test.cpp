@@ -258,50 +258,58 @@ TEST_CASE("a context of any length shifts on request") {
   }
 }
 
-TEST_CASE("sampling options that make no sense are refused by name, all others give a token") {
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  constexpr float kInf = std::numeric_limits<float>::infinity();
-  using Field = std::optional<float> SamplingOptions::*;
-  const std::pair<const char*, Field> fields[] = {
-      {"temperature", &SamplingOptions::temperature},
-      {"top_p", &SamplingOptions::top_p},
-      {"min_p", &SamplingOptions::min_p},
-      {"typical_p", &SamplingOptions::typical_p},
-      {"top_n_sigma", &SamplingOptions::top_n_sigma},
-      {"dynamic_range", &SamplingOptions::dynamic_range},
-      {"dynamic_exponent", &SamplingOptions::dynamic_exponent},
-      {"xtc_probability", &SamplingOptions::xtc_probability},
-      {"xtc_threshold", &SamplingOptions::xtc_threshold},
-      {"mirostat_target", &SamplingOptions::mirostat_target},
-      {"mirostat_rate", &SamplingOptions::mirostat_rate},
-      {"repeat_penalty", &SamplingOptions::repeat_penalty},
-      {"frequency_penalty", &SamplingOptions::frequency_penalty},
-      {"presence_penalty", &SamplingOptions::presence_penalty},
-      {"dry_multiplier", &SamplingOptions::dry_multiplier},
-      {"dry_base", &SamplingOptions::dry_base}};
-  const auto engine = load(1);
-  for (const auto& [name, field] : fields) {
-    CAPTURE(name);
-    for (const float value : {kNan, kInf, -kInf, 3e38f, -3e38f, 1e6f, -1e6f, 1.0f, 0.0f, -0.0f,
-                              1e-38f, 1.4e-45f, -1e-38f}) {
-      CAPTURE(value);
-      for (const int32_t mirostat : {0, 1, 2}) {
-        GenerateOptions options = sampled(6);
-        options.sampling.mirostat = mirostat;
-        options.sampling.dry_multiplier = 0.5f;
-        options.sampling.*field = value;
-        const auto session = open(*engine);
-        const auto result = session->generate(kPrompt, options, {});
-        if (result) {
-          CHECK(std::isfinite(value));
-          CHECK(result->generated_tokens == 6);
-          continue;
-        }
-        CHECK(result.error().code() == StatusCode::invalid_argument);
-        CHECK(result.error().message().find(name) != std::string::npos);
+/// Generates with every value of an option at the ends of its type and near 0.
+template <typename T>
+void try_values(Engine& engine, const char* name, std::optional<T> SamplingOptions::*field) {
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> values{Limits::lowest(), Limits::max(), -2, -1, 0, 1, 2, 1000000};
+  if constexpr (!Limits::is_integer) {
+    values.insert(values.end(), {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity(),
+                                 -1e6f, -0.0f, 1e-38f, 1.4e-45f, -1e-38f});
+  }
+  CAPTURE(name);
+  for (const T value : values) {
+    CAPTURE(value);
+    for (const int32_t mirostat : {0, 1, 2}) {
+      GenerateOptions options = sampled(6);
+      options.sampling.mirostat = mirostat;
+      options.sampling.dry_multiplier = 0.5f;
+      options.sampling.*field = value;
+      const auto session = open(engine);
+      const auto result = session->generate(kPrompt, options, {});
+      if (result) {
+        CHECK(std::isfinite(static_cast<double>(value)));
+        CHECK(result->generated_tokens == 6);
+        continue;
       }
+      CHECK(result.error().code() == StatusCode::invalid_argument);
+      CHECK(result.error().message().starts_with(std::string(name) + ": expected "));
     }
   }
+}
+
+TEST_CASE("sampling options that make no sense are refused by name, all others give a token") {
+  const auto engine = load(1);
+#define INFER_SAMPLING(type, name, ...) try_values(*engine, #name, &SamplingOptions::name);
+#include "infer/samplers.def"
+}
+
+TEST_CASE("loading options out of range are refused by name") {
+  const auto refused = [](const char* name, const LoadOptions& options) {
+    CAPTURE(name);
+    const auto plan = plan_model(kModel, options);
+    REQUIRE(!plan.has_value());
+    CHECK(plan.error().code() == StatusCode::invalid_argument);
+    CHECK(plan.error().message().starts_with(std::string(name) + ": expected "));
+  };
+  LoadOptions options;
+#define INFER_LOAD_NUMBER(type, name, preset, low, high, ...) \
+  options.name = static_cast<type>((low)-1);                  \
+  refused(#name, options);                                    \
+  options.name = preset;
+#include "infer/load_options.def"
+  options.batch_rows = 65537;
+  refused("batch_rows", options);
 }
 
 TEST_CASE("biases: what forbids all tokens, or is no number, is refused with what is wrong") {

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <random>
 
-#include "engine/model/checkpoint.h"
+#include "engine/model/open_weights.h"
 #include "engine/quant/quant.h"
 #include "infer/jobs.hpp"
 #include "tests/support.h"

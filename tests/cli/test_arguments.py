@@ -107,7 +107,7 @@ def test_the_prompt_may_come_through_a_pipe(tmp_path):
     ["--no-mmap"], ["--mmap", "--no-mmap"], ["-no-cnv"], ["--no-conversation"],
     ["--no-display-prompt"], ["--jinja"], ["--no-warmup"], ["--log-disable"], ["-t", -1],
     ["--threads", -1], ["-ngl", "auto"], ["--n-predict", 4], ["--predict", 4],
-    ["--no-context-shift"], ["-cb"], ["--color"],
+    ["--no-context-shift"], ["-cb"], ["--color"], ["--check-tensors"],
 ])
 def test_flags_that_change_nothing(flags):
     assert said(*RUN, "-p", "Once upon", *flags) [0] == said(*RUN, "-p", "Once upon")[0]
@@ -115,7 +115,7 @@ def test_flags_that_change_nothing(flags):
 
 
 @pytest.mark.parametrize("flags", [["--mlock"], ["-tb", 2], ["--threads-batch", 2], ["--no-jinja"],
-                                   ["--numa", "distribute"], ["--check-tensors"]])
+                                   ["--numa", "distribute"]])
 def test_flags_that_are_told_to_do_nothing(flags):
     out, err = said(*RUN, "-p", "Once upon", *flags)
     assert out == said(*RUN, "-p", "Once upon")[0]
@@ -307,3 +307,21 @@ def test_a_program_without_memory():
             pytest.skip("a sanitizer needs memory of its own")
         assert done.returncode == 4, done.stderr.decode()
         assert b" 0 threads" not in done.stderr
+
+
+def test_every_foreign_flag_is_foreign_somewhere():
+    text = (ROOT / "app" / "cli" / "habits.cpp").read_text(encoding="utf-8")
+    table = text.split("kHabits[] = {")[1].split("\n};")[0]
+    commands = ["run", "chat", "eval", "perplexity", "plan", "bench", "imatrix"]
+    known = {command: set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*",
+                                     re.sub(r"(?<=  ) {10,}.*|(?<=\w)  +.*", "",
+                                            infer("help", command).stdout.decode())))
+             for command in commands}
+    assert all("--gpu-layers" in flags for flags in known.values())
+    lines = re.findall(r"\{((?:\"[^\"]*\"\s*)+),\s*Takes::(.*?)\}", table, re.S)
+    assert len(lines) > 30
+    for names, rest in lines:
+        own = re.search(r",\s*\"(\w+)\"\s*$", rest)
+        for name in re.sub(r'"\s*"|"', "", names).split():
+            where = [own[1]] if own and own[1] in commands else commands
+            assert [c for c in where if name not in known[c]] != [], f"{name}: nobody gets here"

@@ -69,6 +69,17 @@ def test_every_program_s_folder_is_known(home):
     assert len(text.splitlines()) == 1
 
 
+def test_without_a_home_nothing_is_looked_for_where_the_program_runs(home, tmp_path, monkeypatch):
+    for place in (".lmstudio/models", ".cache/lm-studio/models", ".cache/llama.cpp", "llama.cpp"):
+        put(tmp_path / place / "org" / "Tiny-GGUF" / "Tiny-Q4_0.gguf")
+    put_ollama(tmp_path / ".ollama" / "models", "registry.ollama.ai/library/llama3.2/1b")
+    put_ollama(tmp_path, "registry.ollama.ai/library/llama3.2/1b")
+    monkeypatch.chdir(tmp_path)
+    for unset in (lambda: monkeypatch.setenv("HOME", ""), lambda: monkeypatch.delenv("HOME")):
+        unset()
+        assert listed() == {}
+
+
 def test_variables_name_other_folders(home, tmp_path, monkeypatch):
     for name, folder, file in (("INFER_MODELS", "own", "a.gguf"), ("LLAMA_CACHE", "llama", "b.gguf"),
                                ("HF_HOME", "hf", "hub/models--o--r/snapshots/1/c.gguf")):

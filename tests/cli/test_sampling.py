@@ -62,7 +62,7 @@ def test_log_probabilities():
     ["--xtc-probability", 0.5, "--xtc-threshold", 0.01], ["--top-nsigma", 1],
     ["--dry-multiplier", 1, "--dry-base", 1.5, "--dry-allowed-length", 1,
      "--dry-sequence-breaker", "none", "--dry-penalty-last-n", 20],
-    ["--dynatemp-range", 0.5, "--dynatemp-exp", 2],
+    ["--dynatemp-range", 0.5, "--dynatemp-exp", 2], ["--adaptive-target", 0.3],
     ["--samplers", "temperature;top_k;typ_p", "--top-k", 9, "--typical", 0.9],
 ])
 def test_samplers_give_equal_text_for_equal_seeds(arguments):

@@ -1,10 +1,12 @@
 // Who may include whom: the folders of engine/ in their order, and what app, models, formats and
-// back ends may see of it. The lists here are the rule; the sources are held against it.
+// back ends may see of it. Who may ask the operating system: two folders. The lists here are the
+// rule; the sources are held against it.
 #include <doctest.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,7 +54,9 @@ bool allowed(std::string_view file, std::string_view included) {
   const std::string_view top = part(file, 0);
   const std::string_view folder = engine_folder(included);
   if (top == "app") {
-    constexpr std::string_view kOwn[] = {"chat", "cli", "demo", "gui", "hub", "server"};
+    // What the rest stands on sees nothing of the rest.
+    if (part(file, 1) == "platform") return folder == "include" || part(included, 0) == "platform";
+    constexpr std::string_view kOwn[] = {"chat", "cli", "demo", "gui", "hub", "platform", "server"};
     return folder == "include" || is_one_of(part(included, 0), kOwn);
   }
   if (top == "tests") return true;
@@ -78,46 +82,100 @@ bool allowed(std::string_view file, std::string_view included) {
   return false;
 }
 
-/// The names in #include "…" lines.
-std::vector<std::string> includes_of(const fs::path& path) {
-  std::ifstream file(path);
-  std::vector<std::string> names;
-  for (std::string line; std::getline(file, line);) {
-    std::string_view rest = line;
-    const auto skip_blanks = [&] {
-      rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
-    };
-    const auto take = [&](std::string_view word) {
-      skip_blanks();
-      if (!rest.starts_with(word)) return false;
-      rest.remove_prefix(word.size());
-      return true;
-    };
-    if (take("#") && take("include") && take("\""))
-      names.emplace_back(rest.substr(0, rest.find('"')));
-  }
-  return names;
+/// The name in a line #include "…", or #include <…> with `quote` '<'; empty if it is none.
+std::string_view included_in(std::string_view line, char quote) {
+  const auto take = [&](std::string_view word) {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (!line.starts_with(word)) return false;
+    line.remove_prefix(word.size());
+    return true;
+  };
+  if (!take("#") || !take("include") || !take({&quote, 1})) return {};
+  return line.substr(0, line.find(quote == '<' ? '>' : quote));
 }
 
-TEST_CASE("sources include only what stands above them") {
+/// Calls see(file, line) for all lines of the project's sources, files named from its root.
+template <typename See>
+void for_each_line(const See& see) {
   constexpr std::string_view kEndings[] = {".h",  ".hpp", ".cpp", ".cc",   ".def",
                                            ".cu", ".cuh", ".inc", ".comp", ".glsl"};
   const fs::path root = INFER_SOURCE_DIR;
-  size_t seen = 0;
   for (const char* top : {"engine", "backends", "formats", "models", "app"}) {
     if (!fs::exists(root / top)) continue;
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / top)) {
       if (!entry.is_regular_file() || !is_one_of(entry.path().extension().string(), kEndings)) {
         continue;
       }
+      std::ifstream lines(entry.path());
       const std::string file = fs::relative(entry.path(), root).generic_string();
-      for (const std::string& included : includes_of(entry.path())) {
-        ++seen;
-        CHECK_MESSAGE(allowed(file, included), file, " must not include ", included);
-      }
+      for (std::string line; std::getline(lines, line);) see(file, std::string_view(line));
     }
   }
+}
+
+TEST_CASE("sources include only what stands above them") {
+  size_t seen = 0;
+  for_each_line([&](const std::string& file, std::string_view line) {
+    const std::string_view included = included_in(line, '"');
+    if (included.empty()) return;
+    ++seen;
+    CHECK_MESSAGE(allowed(file, included), file, " must not include ", included);
+  });
   CHECK(seen > 100);
+}
+
+/// What in a line of a source asks the operating system; empty: nothing does. Headers of the C++
+/// library do not, but for <csignal>. Others are libraries that are listed here, or the system's.
+std::string_view asks_system(std::string_view line) {
+  constexpr std::string_view kLibraries[] = {"CLI/CLI.hpp", "fmt/", "nlohmann/", "pcre2.h",
+                                             "spdlog/", "tl/expected.hpp", "utf8proc.h", "volk.h",
+                                             "xxhash.h",
+                                             // Of the program: terminals, downloads and hashes, as
+                                             // libraries for several systems have them.
+                                             "curl/curl.h", "histedit.h", "openssl/sha.h",
+                                             // Of the processor, whatever the system.
+                                             "arm_neon.h", "cpuid.h", "immintrin.h",
+                                             // For infer.h, which is C.
+                                             "stddef.h", "stdint.h"};
+  if (const std::string_view name = included_in(line, '<'); !name.empty()) {
+    const auto begins = [&](std::string_view library) { return name.starts_with(library); };
+    const bool standard = name.find_first_of("./") == std::string_view::npos && name != "csignal";
+    return standard || std::ranges::any_of(kLibraries, begins) ? std::string_view{} : name;
+  }
+  // In headers of the standard, or in none.
+  constexpr std::string_view kWords[] = {"getenv(",      "gmtime_r(", "localtime_r(", "timegm(",
+                                         "newlocale(",   "memmem(",   "\"/proc/",     "\"/sys/",
+                                         "std::rename(", "isatty("};
+  for (const std::string_view word : kWords) {
+    if (line.find(word) != std::string_view::npos) return word;
+  }
+  return {};
+}
+
+TEST_CASE("two folders ask the operating system") {
+  constexpr std::string_view kFolders[] = {"engine/core/platform/", "app/platform/"};
+  std::set<std::string> asking;
+  for_each_line([&](const std::string& file, std::string_view line) {
+    const std::string_view what = asks_system(line);
+    if (what.empty()) return;
+    const auto holds = [&](std::string_view folder) { return file.starts_with(folder); };
+    CHECK_MESSAGE(std::ranges::any_of(kFolders, holds), file, " asks the system: ", what);
+    asking.insert(file);
+  });
+  CHECK(asking.size() > 5);
+}
+
+TEST_CASE("what asks the operating system is known") {
+  for (const char* line :
+       {"#include <unistd.h>", "# include <sys/mman.h>", "#include <csignal>",
+        "#include <signal.h>", "#include <dlfcn.h>", "#include <windows.h>",
+        "  const char* home = std::getenv(\"HOME\");", "std::ifstream file(\"/proc/cpuinfo\");"}) {
+    CHECK_MESSAGE(!asks_system(line).empty(), line);
+  }
+  for (const char* line : {"#include <algorithm>", "#include <fmt/format.h>", "// <unistd.h>",
+                           "#include \"engine/core/platform/files.h\"", "#include <cpuid.h>"}) {
+    CHECK_MESSAGE(asks_system(line).empty(), line);
+  }
 }
 
 TEST_CASE("every folder of the engine has its place in the order") {
@@ -136,6 +194,8 @@ TEST_CASE("the rule refuses what it should") {
   CHECK_FALSE(allowed("engine/graph/graph.h", "backends/cpu/device.h"));
   CHECK_FALSE(allowed("app/cli/run.cpp", "engine/core/status.h"));
   CHECK(allowed("app/cli/run.cpp", "infer/infer.hpp"));
+  CHECK(allowed("app/cli/run.cpp", "platform/files.h"));
+  CHECK_FALSE(allowed("app/platform/files.cpp", "cli/failure.h"));
   CHECK_FALSE(allowed("models/llama.cpp", "engine/backend/device.h"));
   CHECK_FALSE(allowed("formats/gguf/header.cpp", "formats/nf4/file.h"));
   CHECK_FALSE(allowed("backends/cpu/device.cpp", "backends/cuda/device.h"));

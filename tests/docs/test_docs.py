@@ -45,7 +45,8 @@ def test_code_that_is_quoted_is_in_its_file(page):
     assert pages.wrong_quotes(page, ROOT) == []
 
 
-@pytest.mark.parametrize("page", ["operation", "type", "architecture", "back-end", "command"])
+@pytest.mark.parametrize("page", ["operation", "type", "architecture", "back-end", "command",
+                                  "sampler", "load-option"])
 def test_every_kind_of_addition_is_walked_through(page):
     text = (ROOT / "docs" / "adding" / f"{page}.md").read_text(encoding="utf-8")
     headings = re.findall(r"^## (.*)$", text, re.MULTILINE)

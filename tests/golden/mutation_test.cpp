@@ -6,7 +6,7 @@
 #include <random>
 
 #include "engine/model/arch.h"
-#include "engine/model/checkpoint.h"
+#include "engine/model/open_weights.h"
 #include "engine/weights/weight_source.h"
 #include "infer/infer.hpp"
 #include "tests/support.h"

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <random>
 
-#include "backends/cpu/host_memory.h"
+#include "engine/core/platform/memory.h"
 #include "engine/ops/op.h"
 #include "engine/plan/arena.h"
 
@@ -81,17 +81,17 @@ TEST_CASE("cgroups of both versions limit what is free, page cache counts as fre
   std::filesystem::remove_all(dir);
   std::filesystem::create_directories(dir);
   const auto write = [&](const char* name, const char* text) { std::ofstream(dir / name) << text; };
-  cpu::HostMemory memory{10000, 9000, 0, 0};
-  cpu::apply_cgroup_files(dir.string(), memory);
+  os::HostMemory memory{10000, 9000, 0, 0};
+  os::apply_cgroup_files(dir.string(), memory);
   CHECK(memory.available == 9000);  // no files
 
   write("memory.current", "3000\n");
   write("memory.max", "max\n");
-  cpu::apply_cgroup_files(dir.string(), memory);
+  os::apply_cgroup_files(dir.string(), memory);
   CHECK(memory.available == 9000);  // no limit
   write("memory.max", "5000\n");
   write("memory.stat", "anon 2000\ninactive_file 600\nactive_file 400\n");
-  cpu::apply_cgroup_files(dir.string(), memory);
+  os::apply_cgroup_files(dir.string(), memory);
   CHECK(memory.total == 5000);
   CHECK(memory.available == 3000);
 
@@ -99,7 +99,7 @@ TEST_CASE("cgroups of both versions limit what is free, page cache counts as fre
   write("memory.limit_in_bytes", "4000\n");
   write("memory.usage_in_bytes", "3900\n");
   write("memory.stat", "inactive_file 9\ntotal_inactive_file 500\ntotal_active_file 100\n");
-  cpu::apply_cgroup_files(dir.string(), memory);
+  os::apply_cgroup_files(dir.string(), memory);
   CHECK(memory.total == 4000);
   CHECK(memory.available == 700);
   std::filesystem::remove_all(dir);

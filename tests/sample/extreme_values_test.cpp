@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/sample/sampler.h"
+#include "tests/sample/steps.h"
 
 using namespace infer;
 
@@ -16,10 +17,8 @@ namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
 SamplingParams plain(float temperature = 1) {
-  SamplingParams p;
-  p.temperature.value = temperature;
-  p.top_p = 1;
-  p.min_p = 0;
+  SamplingParams p = no_steps();
+  p.temperature = temperature;
   p.seed = 3;
   return p;
 }
@@ -66,7 +65,7 @@ TEST_CASE("a bias of +infinity forces a token, at every temperature and with eve
       params.min_p = 0.3f;
       params.top_p = 0.5f;
       CHECK(draws(params, kLogits, 50) == std::map<int32_t, int>{{token, 50}});
-      params.mirostat.version = 2;
+      params.mirostat = 2;
       CHECK(draws(params, kLogits, 50) == std::map<int32_t, int>{{token, 50}});
     }
   }
@@ -76,7 +75,7 @@ TEST_CASE("of several forced tokens the logits decide") {
   SamplingParams params = plain(0);
   params.logit_bias = {{0, kInf}, {3, kInf}, {4, kInf}};
   CHECK(draws(params, kLogits, 5) == std::map<int32_t, int>{{3, 5}});
-  params.temperature.value = 1;
+  params.temperature = 1;
   const auto counts = draws(params, kLogits, 20000);
   const double share = 1 / (1 + std::exp(1.5));  // of 1 beside 2.5
   CHECK(counts.at(0) / 20000.0 == doctest::Approx(share).epsilon(0.05));
@@ -132,7 +131,7 @@ TEST_CASE("temperatures near 0 are as 0, whatever the sampler's order") {
         CHECK(draws(params, logits, 30) == std::map<int32_t, int>{{best, 30}});
       }
       SamplingParams dynamic = plain(0);
-      dynamic.temperature.range = temperature;
+      dynamic.dynamic_range = temperature;
       CHECK(draws(dynamic, logits, 30) == std::map<int32_t, int>{{best, 30}});
     }
   }
@@ -171,22 +170,25 @@ TEST_CASE("the ends of every sampler's range leave a token, and one that the def
     p.top_n_sigma = least;
     if (least > 0) check_best(p);
     p = plain();
-    p.xtc = {1, least};
+    p.xtc_probability = 1;
+    p.xtc_threshold = least;
     CHECK(draws(p, logits, 30) == std::map<int32_t, int>{{4, 30}});
     for (const int32_t version : {1, 2}) {
       for (const float rate : {0.0f, 1e-38f, 1e6f}) {
         p = plain();
-        p.mirostat = {version, least, rate};
+        p.mirostat = version;
+        p.mirostat_target = least;
+        p.mirostat_rate = rate;
         check_any(p);
-        p.mirostat.target = 1e6f;
+        p.mirostat_target = 1e6f;
         check_any(p);
       }
     }
   }
   for (const float most : {1e6f}) {
     SamplingParams p = plain(most);
-    p.temperature.range = most;
-    p.temperature.exponent = most;
+    p.dynamic_range = most;
+    p.dynamic_exponent = most;
     check_any(p);
     p = plain();
     p.min_p = 1;
@@ -195,8 +197,10 @@ TEST_CASE("the ends of every sampler's range leave a token, and one that the def
     p.top_n_sigma = most;
     check_any(p);
     p = plain();
-    p.dry = {most, most, 1, -1, {}};
-    p.penalties = {most, most, most, -1};
+    p.dry_multiplier = p.dry_base = most;
+    p.dry_allowed_length = 1;
+    p.repeat_penalty = p.frequency_penalty = p.presence_penalty = most;
+    p.penalty_last = -1;
     SamplerChain chain(p);
     const std::vector<int32_t> history(500, 1);
     CHECK(chain.sample(logits, {history, 500}) != 1);

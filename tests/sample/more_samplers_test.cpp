@@ -9,6 +9,7 @@
 
 #include "engine/sample/logprobs.h"
 #include "engine/sample/sampler.h"
+#include "tests/sample/steps.h"
 
 using namespace infer;
 
@@ -31,9 +32,9 @@ Ids ids_of(std::vector<Candidate> candidates) {
   return ids;
 }
 
-std::map<int32_t, float> dry_of(const Dry& dry, const Ids& history) {
+std::map<int32_t, float> dry_of(const SamplingParams& dry, const Ids& history) {
   std::vector<LogitChange> changes;
-  make_dry(dry)->changes({history}, changes);
+  dry_step(dry)->changes({history}, changes);
   CHECK(std::ranges::is_sorted(changes, {}, &LogitChange::token));
   std::map<int32_t, float> penalties;
   for (const LogitChange& c : changes) {
@@ -44,22 +45,24 @@ std::map<int32_t, float> dry_of(const Dry& dry, const Ids& history) {
 }
 
 /// By its definition: every earlier place whose tokens before it equal those at the end.
-std::map<int32_t, float> dry_by_definition(const Dry& dry, const Ids& history) {
+std::map<int32_t, float> dry_by_definition(const SamplingParams& dry, const Ids& history) {
   std::map<int32_t, float> penalties;
-  const Ids seen(dry.last < 0 || static_cast<size_t>(dry.last) > history.size()
-                     ? history.begin()
-                     : history.end() - dry.last,
-                 history.end());
-  const auto breaks = [&](int32_t t) { return dry.breaks && dry.breaks(t); };
+  const Ids seen(
+      dry.dry_penalty_last < 0 || static_cast<size_t>(dry.dry_penalty_last) > history.size()
+          ? history.begin()
+          : history.end() - dry.dry_penalty_last,
+      history.end());
+  const auto breaks = [&](int32_t t) { return dry.dry_breaks && dry.dry_breaks(t); };
   for (size_t next = 1; next < seen.size(); ++next) {
     size_t n = 0;
     while (n < next && seen[next - 1 - n] == seen[seen.size() - 1 - n] &&
            !breaks(seen[seen.size() - 1 - n])) {
       ++n;
     }
-    if (n < static_cast<size_t>(dry.allowed) || breaks(seen[next])) continue;
+    if (n < static_cast<size_t>(dry.dry_allowed_length) || breaks(seen[next])) continue;
     const double penalty =
-        dry.multiplier * std::pow(double{dry.base}, static_cast<double>(n) - dry.allowed);
+        dry.dry_multiplier *
+        std::pow(double{dry.dry_base}, static_cast<double>(n) - dry.dry_allowed_length);
     float& worst = penalties[seen[next]];
     worst = std::max(worst, static_cast<float>(std::min(penalty, 1e30)));
   }
@@ -69,17 +72,17 @@ std::map<int32_t, float> dry_by_definition(const Dry& dry, const Ids& history) {
 }  // namespace
 
 TEST_CASE("DRY: what would repeat a sequence loses the more the longer it is") {
-  Dry dry;
-  dry.multiplier = 1;
-  dry.base = 2;
+  SamplingParams dry;
+  dry.dry_multiplier = 1;
+  dry.dry_base = 2;
   // 1 2 3 came before 9; the end is 1 2 3 again. 2 3 8: of length 2.
   const Ids history{1, 2, 3, 9, 5, 2, 3, 8, 1, 2, 3};
   const auto found = dry_of(dry, history);
   CHECK(found == std::map<int32_t, float>{{8, 1.0f}, {9, 2.0f}});
-  dry.breaks = [](int32_t token) { return token == 2; };
+  dry.dry_breaks = [](int32_t token) { return token == 2; };
   CHECK(dry_of(dry, history).empty());  // only one token since the last break
-  dry.breaks = {};
-  dry.last = 4;
+  dry.dry_breaks = {};
+  dry.dry_penalty_last = 4;
   CHECK(dry_of(dry, history).empty());
   CHECK(dry_of(dry, {}).empty());
   CHECK(dry_of(dry, {7}).empty());
@@ -92,24 +95,25 @@ TEST_CASE("DRY agrees with its definition on random histories") {
     return (state >> 33) % n;
   };
   for (int round = 0; round < 400; ++round) {
-    Dry dry;
-    dry.multiplier = 0.5f;
-    dry.base = 1.5f;
-    dry.allowed = static_cast<int32_t>(1 + random(4));
-    dry.last = static_cast<int32_t>(random(3) == 0 ? random(40) : 1000) - (random(2) == 0 ? 1 : 0);
-    if (random(2) == 0) dry.breaks = [](int32_t token) { return token == 2; };
+    SamplingParams dry;
+    dry.dry_multiplier = 0.5f;
+    dry.dry_base = 1.5f;
+    dry.dry_allowed_length = static_cast<int32_t>(1 + random(4));
+    dry.dry_penalty_last =
+        static_cast<int32_t>(random(3) == 0 ? random(40) : 1000) - (random(2) == 0 ? 1 : 0);
+    if (random(2) == 0) dry.dry_breaks = [](int32_t token) { return token == 2; };
     Ids history(random(60));
     for (int32_t& t : history) t = static_cast<int32_t>(random(3));
-    if (dry.last == 0) continue;
+    if (dry.dry_penalty_last == 0) continue;
     CAPTURE(round);
     CHECK(dry_of(dry, history) == dry_by_definition(dry, history));
   }
 }
 
 TEST_CASE("a long repetition stays finite") {
-  Dry dry;
-  dry.multiplier = 1e6f;
-  dry.base = 1e6f;
+  SamplingParams dry;
+  dry.dry_multiplier = 1e6f;
+  dry.dry_base = 1e6f;
   const auto found = dry_of(dry, Ids(5000, 3));
   REQUIRE(found.size() == 1);
   CHECK(std::isfinite(found.at(3)));
@@ -119,7 +123,11 @@ TEST_CASE("XTC leaves the least likely of the top choices") {
   const std::vector<double> p{0.1, 0.4, 0.05, 0.3, 0.15};
   const auto left = [&](float chance, float threshold, int64_t position) {
     std::vector<Candidate> all = candidates_of(p);
-    make_xtc({chance, threshold}, 5)->apply(all, {{}, position});
+    SamplingParams params;
+    params.xtc_probability = chance;
+    params.xtc_threshold = threshold;
+    params.seed = 5;
+    xtc_step(params)->apply(all, {{}, position});
     return ids_of(all);
   };
   CHECK(left(1, 0.12f, 0) == Ids{0, 2, 4});
@@ -135,26 +143,32 @@ TEST_CASE("top-n-sigma counts standard deviations from the largest logit") {
   // Mean −1, deviation √(10/5) = 1.414 below the largest of 1.
   std::vector<Candidate> all{{0, 1}, {1, 0}, {2, -1}, {3, -2}, {4, -3}};
   std::vector<Candidate> one = all;
-  make_top_n_sigma(0.8f)->apply(one, {});
+  step_with(top_n_sigma_step, &SamplingParams::top_n_sigma, 0.8f)->apply(one, {});
   CHECK(ids_of(one) == Ids{0, 1});
-  make_top_n_sigma(2.0f)->apply(all, {});
+  step_with(top_n_sigma_step, &SamplingParams::top_n_sigma, 2.0f)->apply(all, {});
   CHECK(ids_of(all) == Ids{0, 1, 2});
 }
 
 TEST_CASE("dynamic temperature goes from its lowest where one token is certain to its highest") {
-  const auto ratio = [](double second, float range, float exponent) {
+  const auto dynamic = [](float range, float exponent) {
+    SamplingParams params = no_steps();
+    params.dynamic_range = range;
+    params.dynamic_exponent = exponent;
+    return temperature_step(params);
+  };
+  const auto ratio = [&](double second, float range, float exponent) {
     std::vector<Candidate> all{{0, 0.0f}, {1, static_cast<float>(second)}};
-    make_temperature({1.0f, range, exponent})->apply(all, {});
+    dynamic(range, exponent)->apply(all, {});
     return all.size() < 2 ? 0.0f : all[1].logit;
   };
   CHECK(ratio(0, 0.5f, 1) == 0.0f);
   CHECK(ratio(-60, 0.5f, 1) == doctest::Approx(-120).epsilon(0.01));
   std::vector<Candidate> all{{0, 1.0f}, {1, 0.0f}, {2, -1.0f}};
   // p = 0.665, 0.245, 0.090: entropy 0.8324 of log 3 = 1.0986: 0.7577.
-  make_temperature({1.0f, 0.5f, 1.0f})->apply(all, {});
+  dynamic(0.5f, 1.0f)->apply(all, {});
   CHECK(all[0].logit == doctest::Approx(1 / (0.5 + 0.7577)).epsilon(1e-3));
   std::vector<Candidate> certain{{0, 0.0f}, {1, -200.0f}};
-  make_temperature({1.0f, 2.0f, 1.0f})->apply(certain, {});
+  dynamic(2.0f, 1.0f)->apply(certain, {});
   CHECK(ids_of(certain) == Ids{0});  // a temperature of 0
 }
 
@@ -162,8 +176,9 @@ TEST_CASE("mirostat holds the surprise near its target") {
   for (const int version : {1, 2}) {
     for (const float target : {2.0f, 4.0f}) {
       SamplingParams params;
-      params.temperature.value = 1;
-      params.mirostat = {version, target, 0.1f};
+      params.temperature = 1;
+      params.mirostat = version;
+      params.mirostat_target = target;
       params.seed = 11;
       SamplerChain chain(params);
       // Zipf's law over 5000 tokens.
@@ -191,9 +206,6 @@ TEST_CASE("mirostat holds the surprise near its target") {
 }
 
 TEST_CASE("samplers in any order: what they leave one after another") {
-  const std::vector<Step> steps{Step::penalties, Step::dry,       Step::top_n_sigma,
-                                Step::top_k,     Step::typical_p, Step::top_p,
-                                Step::min_p,     Step::xtc,       Step::temperature};
   uint64_t state = 3;
   const auto random = [&](uint64_t n) {
     state = state * 6364136223846793005u + 1442695040888963407u;
@@ -202,18 +214,19 @@ TEST_CASE("samplers in any order: what they leave one after another") {
   for (int round = 0; round < 300; ++round) {
     SamplingParams p;
     p.seed = static_cast<uint64_t>(round);
-    p.order = steps;
+    p.order = usual_order();
     for (size_t i = p.order.size(); i > 1; --i) std::swap(p.order[i - 1], p.order[random(i)]);
     p.order.resize(random(p.order.size() + 1));
-    p.temperature.value = random(2) == 0 ? 0.7f : 1.3f;
+    p.temperature = random(2) == 0 ? 0.7f : 1.3f;
     p.top_k = random(2) == 0 ? 40 : 0;
     p.top_p = random(2) == 0 ? 0.9f : 1.0f;
     p.min_p = random(2) == 0 ? 0.02f : 0.0f;
     p.typical_p = random(3) == 0 ? 0.8f : 1.0f;
     p.top_n_sigma = random(3) == 0 ? 2.5f : 0.0f;
-    p.xtc = {random(2) == 0 ? 0.5f : 0.0f, 0.05f};
-    p.penalties.repeat = random(2) == 0 ? 1.3f : 1.0f;
-    p.dry.multiplier = random(2) == 0 ? 0.8f : 0.0f;
+    p.xtc_probability = random(2) == 0 ? 0.5f : 0.0f;
+    p.xtc_threshold = 0.05f;
+    p.repeat_penalty = random(2) == 0 ? 1.3f : 1.0f;
+    p.dry_multiplier = random(2) == 0 ? 0.8f : 0.0f;
     std::vector<float> logits(700);
     for (float& x : logits) x = static_cast<float>(random(20000)) * 1e-3f - 10;
     const Ids history{1, 2, 3, 4, 1, 2, 3, 9, 1, 2, 3};
@@ -221,33 +234,7 @@ TEST_CASE("samplers in any order: what they leave one after another") {
 
     std::vector<Candidate> all;
     for (size_t i = 0; i < logits.size(); ++i) all.push_back({static_cast<int32_t>(i), logits[i]});
-    for (const Step step : p.order) {
-      switch (step) {
-        case Step::penalties:
-          make_edit_sampler(make_penalties(p.penalties))->apply(all, context);
-          break;
-        case Step::dry: make_edit_sampler(make_dry(p.dry))->apply(all, context); break;
-        case Step::top_n_sigma:
-          if (p.top_n_sigma > 0) make_top_n_sigma(p.top_n_sigma)->apply(all, context);
-          break;
-        case Step::top_k:
-          if (p.top_k > 0) make_top_k(p.top_k)->apply(all, context);
-          break;
-        case Step::typical_p:
-          if (p.typical_p < 1) make_typical(p.typical_p)->apply(all, context);
-          break;
-        case Step::top_p:
-          if (p.top_p < 1) make_top_p(p.top_p)->apply(all, context);
-          break;
-        case Step::min_p:
-          if (p.min_p > 0) make_min_p(p.min_p)->apply(all, context);
-          break;
-        case Step::xtc:
-          if (p.xtc.chance > 0) make_xtc(p.xtc, p.seed)->apply(all, context);
-          break;
-        case Step::temperature: make_temperature(p.temperature)->apply(all, context); break;
-      }
-    }
+    for (const Step step : p.order) apply_step(step, p, all, context);
     const auto value = [&](const Candidate& c) {
       return c.logit + gumbel_noise(p.seed, round, c.id);
     };

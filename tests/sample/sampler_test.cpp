@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/sample/sampler.h"
+#include "tests/sample/steps.h"
 
 using namespace infer;
 
@@ -20,7 +21,7 @@ std::vector<Candidate> candidates_of(const std::vector<double>& probabilities) {
   return all;
 }
 
-std::vector<int32_t> kept(const Sampler& sampler, const std::vector<double>& probabilities) {
+std::vector<int32_t> kept(Sampler& sampler, const std::vector<double>& probabilities) {
   std::vector<Candidate> all = candidates_of(probabilities);
   sampler.apply(all, {});
   std::vector<int32_t> ids;
@@ -42,10 +43,7 @@ void edit_logits(const LogitEdit& edit, std::vector<float>& logits, const Ids& h
 }
 
 SamplingParams plain(uint64_t seed) {
-  SamplingParams p;
-  p.temperature.value = 1;
-  p.top_p = 1;
-  p.min_p = 0;
+  SamplingParams p = no_steps();
   p.seed = seed;
   return p;
 }
@@ -54,17 +52,17 @@ SamplingParams plain(uint64_t seed) {
 
 TEST_CASE("filters keep what their definitions say") {
   const std::vector<double> p{0.1, 0.4, 0.05, 0.3, 0.15};
-  CHECK(kept(*make_top_k(2), p) == Ids{1, 3});
-  CHECK(kept(*make_top_k(9), p) == Ids{0, 1, 2, 3, 4});
-  CHECK(kept(*make_top_p(0.65f), p) == Ids{1, 3});
-  CHECK(kept(*make_top_p(0.75f), p) == Ids{1, 3, 4});
-  CHECK(kept(*make_top_p(0.0f), p) == Ids{1});
-  CHECK(kept(*make_min_p(0.3f), p) == Ids{1, 3, 4});
-  CHECK(kept(*make_min_p(1.0f), p) == Ids{1});
+  CHECK(kept(*step_with(top_k_step, &SamplingParams::top_k, 2), p) == Ids{1, 3});
+  CHECK(kept(*step_with(top_k_step, &SamplingParams::top_k, 9), p) == Ids{0, 1, 2, 3, 4});
+  CHECK(kept(*step_with(top_p_step, &SamplingParams::top_p, 0.65f), p) == Ids{1, 3});
+  CHECK(kept(*step_with(top_p_step, &SamplingParams::top_p, 0.75f), p) == Ids{1, 3, 4});
+  CHECK(kept(*step_with(top_p_step, &SamplingParams::top_p, 0.0f), p) == Ids{1});
+  CHECK(kept(*step_with(min_p_step, &SamplingParams::min_p, 0.3f), p) == Ids{1, 3, 4});
+  CHECK(kept(*step_with(min_p_step, &SamplingParams::min_p, 1.0f), p) == Ids{1});
   // The entropy is 1.392; −log p: 2.30, 0.92, 3.00, 1.20, 1.90. Nearest first: 3, 1, 4, 0, 2.
-  CHECK(kept(*make_typical(0.25f), p) == Ids{3});
-  CHECK(kept(*make_typical(0.5f), p) == Ids{1, 3});
-  CHECK(kept(*make_typical(0.8f), p) == Ids{1, 3, 4});
+  CHECK(kept(*step_with(typical_p_step, &SamplingParams::typical_p, 0.25f), p) == Ids{3});
+  CHECK(kept(*step_with(typical_p_step, &SamplingParams::typical_p, 0.5f), p) == Ids{1, 3});
+  CHECK(kept(*step_with(typical_p_step, &SamplingParams::typical_p, 0.8f), p) == Ids{1, 3, 4});
 }
 
 TEST_CASE("filters agree with a full sort on larger vocabularies") {
@@ -86,21 +84,25 @@ TEST_CASE("filters agree with a full sort on larger vocabularies") {
   }
   std::ranges::sort(nucleus);
   CHECK(nucleus.size() > 256);
-  CHECK(kept(*make_top_p(0.9f), p) == nucleus);
+  CHECK(kept(*step_with(top_p_step, &SamplingParams::top_p, 0.9f), p) == nucleus);
   Ids first(100);
   std::ranges::transform(sorted.begin(), sorted.begin() + 100, first.begin(), &Candidate::id);
   std::ranges::sort(first);
-  CHECK(kept(*make_top_k(100), p) == first);
+  CHECK(kept(*step_with(top_k_step, &SamplingParams::top_k, 100), p) == first);
 }
 
 TEST_CASE("penalties and biases change logits as defined") {
   std::vector<float> logits{2, -2, 1, 0, 3};
   const std::vector<int32_t> history{4, 0, 1, 1, 9};
-  Penalties penalties{2.0f, 0.5f, 0.25f, 4};
-  edit_logits(*make_penalties(penalties), logits, history);
+  SamplingParams penalties;
+  penalties.repeat_penalty = 2.0f;
+  penalties.frequency_penalty = 0.5f;
+  penalties.presence_penalty = 0.25f;
+  penalties.penalty_last = 4;
+  edit_logits(*penalties_step(penalties), logits, history);
   CHECK(logits == std::vector<float>{2 / 2.0f - 0.75f, -2 * 2.0f - 1.25f, 1, 0, 3});
-  penalties.last = -1;
-  edit_logits(*make_penalties(penalties), logits, history);
+  penalties.penalty_last = -1;
+  edit_logits(*penalties_step(penalties), logits, history);
   CHECK(logits[4] == 3 / 2.0f - 0.75f);
   edit_logits(*make_logit_bias({{2, 1.5f}, {-1, 7}, {99, 7}}), logits);
   CHECK(logits[2] == 2.5f);
@@ -143,7 +145,7 @@ TEST_CASE("a draw does not depend on candidates that filters removed") {
 
 TEST_CASE("greedy takes the first of the largest, after the edits") {
   SamplingParams params;
-  params.temperature.value = 0;
+  params.temperature = 0;
   CHECK(SamplerChain(params).sample(std::vector<float>{1, 3, 3, 2}, {{}, 0}) == 1);
   params.logit_bias = {{3, 5.0f}};
   CHECK(SamplerChain(params).sample(std::vector<float>{1, 3, 3, 2}, {{}, 0}) == 3);
@@ -159,6 +161,6 @@ TEST_CASE("logits that are no numbers never win and never hang") {
     CHECK(chain.sample(std::vector<float>{nan, 1, -inf, nan}, {{}, i}) == 1);
   CHECK(chain.sample(std::vector<float>{nan, nan}, {{}, 0}) == -1);
   SamplingParams greedy;
-  greedy.temperature.value = 0;
+  greedy.temperature = 0;
   CHECK(SamplerChain(greedy).sample(std::vector<float>{nan, -5, nan}, {{}, 0}) == 1);
 }

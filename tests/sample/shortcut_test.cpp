@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/sample/sampler.h"
+#include "tests/sample/steps.h"
 
 namespace infer {
 namespace {
@@ -47,12 +48,8 @@ int32_t by_definition(const SamplingParams& p, const std::vector<float>& logits,
   for (size_t i = 0; i < logits.size(); ++i) {
     if (std::isfinite(logits[i])) all.push_back({static_cast<int32_t>(i), logits[i]});
   }
-  if (p.temperature.value <= 0 || all.empty()) return naive_best(logits);
-  if (p.top_k > 0) make_top_k(p.top_k)->apply(all, {});
-  if (p.typical_p < 1) make_typical(p.typical_p)->apply(all, {});
-  if (p.top_p < 1) make_top_p(p.top_p)->apply(all, {});
-  if (p.min_p > 0) make_min_p(p.min_p)->apply(all, {});
-  if (p.temperature.value != 1) make_temperature(p.temperature)->apply(all, {});
+  if (p.temperature <= 0 || all.empty()) return naive_best(logits);
+  for (const Step step : p.order) apply_step(step, p, all, {});
   double best = -std::numeric_limits<double>::infinity();
   int32_t id = all.front().id;
   for (const Candidate& c : all) {
@@ -72,7 +69,7 @@ std::vector<SamplingParams> settings() {
       for (const float top_p : {0.0f, 0.5f, 0.95f, 0.9999999f, 1.0f}) {
         for (const float min_p : {0.0f, 0.05f, 1.0f}) {
           SamplingParams p;
-          p.temperature.value = temperature;
+          p.temperature = temperature;
           p.top_k = top_k;
           p.typical_p = typical;
           p.top_p = top_p;
@@ -116,7 +113,7 @@ TEST_CASE("what is drawn is what the definition says") {
           const int32_t expected = by_definition(p, logits, position);
           if (drawn == expected) continue;
           CAPTURE(size);
-          CAPTURE(p.temperature.value);
+          CAPTURE(p.temperature);
           CAPTURE(p.top_k);
           CAPTURE(p.typical_p);
           CAPTURE(p.top_p);
@@ -155,7 +152,7 @@ TEST_CASE("what is not needed of a row does not change what is drawn") {
         if (row != logits) ++shorter;
         for (int64_t position = 0; position < 5; ++position) {
           if (part.sample(row, {{}, position}) == whole.sample(logits, {{}, position})) continue;
-          FAIL_CHECK(size << " tokens, temperature " << p.temperature.value << ", top_k " << p.top_k
+          FAIL_CHECK(size << " tokens, temperature " << p.temperature << ", top_k " << p.top_k
                           << ", typical_p " << p.typical_p << ", top_p " << p.top_p << ", min_p "
                           << p.min_p);
         }
@@ -173,11 +170,11 @@ TEST_CASE("all logits are needed for whatever looks at all of them") {
     return SamplerChain(p).needed().all();
   };
   CHECK_FALSE(needs_all([](SamplingParams&) {}));
-  CHECK_FALSE(needs_all([](SamplingParams& p) { p.temperature.value = 0; }));
-  CHECK(needs_all([](SamplingParams& p) { p.penalties.repeat = 1.1f; }));
-  CHECK(needs_all([](SamplingParams& p) { p.dry.multiplier = 0.8f; }));
+  CHECK_FALSE(needs_all([](SamplingParams& p) { p.temperature = 0; }));
+  CHECK(needs_all([](SamplingParams& p) { p.repeat_penalty = 1.1f; }));
+  CHECK(needs_all([](SamplingParams& p) { p.dry_multiplier = 0.8f; }));
   CHECK(needs_all([](SamplingParams& p) { p.logit_bias = {{3, 1.0f}}; }));
-  CHECK(needs_all([](SamplingParams& p) { p.mirostat.version = 2; }));
+  CHECK(needs_all([](SamplingParams& p) { p.mirostat = 2; }));
   CHECK(needs_all([](SamplingParams& p) { p.top_n_sigma = 1; }));
   CHECK(needs_all([](SamplingParams& p) { p.order = {Step::top_p, Step::top_k}; }));
   CHECK(needs_all([](SamplingParams& p) { p.top_k = 0; }));

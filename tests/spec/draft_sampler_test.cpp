@@ -15,7 +15,7 @@ namespace {
 SamplingParams plain_sampling(uint64_t seed) {
   SamplingParams params;
   params.order = {Step::temperature};
-  params.temperature.value = 1;
+  params.temperature = 1;
   params.seed = seed;
   return params;
 }
@@ -128,7 +128,7 @@ TEST_CASE("signs rise with the probability") {
     std::vector<float> logits(8, 0.0f);
     logits[3] = sure;
     SamplingParams params = plain_sampling(1);
-    params.temperature.value = 0;
+    params.temperature = 0;
     DraftSampler greedy(params);
     greedy.begin({}, 0, nullptr);
     const DraftToken token = greedy.next(logits);

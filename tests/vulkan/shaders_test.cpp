@@ -101,6 +101,7 @@ TEST_CASE("every specialisation constant of a shader has a field") {
       {"hadamard", by_id(HadamardConstants()).size()},
       {"glu", by_id(GluConstants()).size()},
       {"kv_store", by_id(KvStoreConstants()).size()},
+      {"near_largest", by_id(NearLargestConstants()).size()},
       {"to_half", by_id(WorkgroupConstants()).size()},
   };
   size_t met = 0;

@@ -134,43 +134,28 @@ INFER_API const infer_device* infer_device_list_get(const infer_device_list* lis
 /* Gets the progress, 0 to 1, on the thread that loads. Returns 0 to cancel. */
 typedef int (*infer_progress_fn)(void* user, double done);
 
+/* Where tensors go whose names contain a regular expression (PCRE2). */
+typedef struct infer_tensor_placement {
+  const char* pattern; /* "ffn_.*_exps" */
+  const char* device;  /* a name of the device list */
+} infer_tensor_placement;
+
 typedef struct infer_load_options {
   size_t struct_size;
-  const char* device;         /* "cpu"; names of the device list, separated by ',' */
-  const char* cache_type_k;   /* "f16"; or f32, bf16, q8_0, q4_0, auto */
-  const char* cache_type_v;   /* "f16" */
-  const char* isa;            /* force a CPU instruction set; null: the best one */
-  int64_t context;            /* tokens of the cache that all sessions share; 0: chosen to fit */
-  int64_t memory_limit;       /* use at most this much; 0: what is free */
-  int32_t threads;            /* of the CPU; 0: all that the process may use */
-  int32_t batch_rows;         /* most tokens that one step computes; 512 */
-  int32_t output_rows;        /* most rows that one step returns logits for; 16 */
-  int32_t exact;              /* nonzero: keep activations in float32 */
-  int32_t mmap;               /* nonzero: map the file; it must not shrink meanwhile */
   infer_progress_fn progress; /* may be null */
   void* progress_user;
-  int64_t reserve;      /* free memory to leave unused; -1: 5 %, at least 256 MiB */
-  int32_t spill;        /* nonzero: map the file, and drop a layer's weights after each use */
-  int32_t fewer_rows;   /* nonzero: reduce batch_rows if the memory requires it; 1 */
-  int32_t parallel;     /* sessions that generate at once with sliding windows of their own; 4 */
-  int32_t prefix_reuse; /* nonzero: sessions that begin with the same tokens share the cache; 1 */
-  const char* cache_folder;   /* folder for pages that have to leave memory; null: none */
-  int64_t cache_folder_limit; /* bytes of files there; 8 GiB */
-  const char* draft_model;    /* a small model file that proposes tokens; the model then verifies
-                                 several in one step; null: none */
-  const char* drafters; /* names of drafters, separated by ';': ngram, suffix, model; null: suffix
-                           and model if there is a draft_model, otherwise none */
-  const char* quantize; /* type to which unquantised matrices are converted while loading ("nf4",
-                           "q8_0", ...), except the embedding and the output; null: as stored */
-  int32_t gpu_layers;   /* if `device` is not the CPU: how many layers it computes, the last ones
-                           first; the output counts as one more; the CPU computes the rest; -1: as
-                           many as fit */
-  const char* fallback; /* "cpu": if another device fails, the CPU goes on alone; null: it is a
-                           failure */
-  int32_t grammars;     /* nonzero: include the memory of grammars and schemas in the plan; 0: it
-                           is planned when a session first uses one */
-  int64_t max_waiting;  /* limits the calls at one time to `parallel` and so many; a further one
-                           fails at once with INFER_BUSY; -1: no limit */
+  size_t placement_count;
+  /* Devices for parts of layers, whatever gpu_layers and cpu_experts say; read only during the
+   * call. Each tensor has the device of the first entry that matches its name. */
+  const infer_tensor_placement* placements;
+  /* load_options.def beside this header lists the options: device, context, gpu_layers and so on,
+   * with what each does, its default and its range. A text may be null, which means the default. A
+   * list is one text with ';' between. A flag is on if it is not 0. */
+#define INFER_LOAD_TEXT(name, preset, choices, group, flags, value, help) const char* name;
+#define INFER_LOAD_LIST(name, choices, group, flags, value, help) const char* name;
+#define INFER_LOAD_NUMBER(type, name, preset, low, high, group, flags, value, help) type name;
+#define INFER_LOAD_FLAG(name, preset, group, flags, help) int32_t name;
+#include "infer/load_options.def"
 } infer_load_options;
 
 /* Sets the defaults; struct_size is sizeof(infer_load_options). */
@@ -200,6 +185,35 @@ typedef struct infer_memory {
  * INFER_DOES_NOT_FIT: the message says what is too large and what would fit. */
 INFER_API infer_status infer_plan(const char* path, const infer_load_options* options,
                                   infer_memory* memory, size_t memory_size);
+
+enum {
+  INFER_FITS_CACHE_TYPE = 0, /* keys and values as q8_0 */
+  INFER_FITS_CONTEXT = 1,    /* a shorter context */
+  INFER_FITS_GPU_LAYERS = 2, /* as many layers on other devices than the CPU as fit */
+  INFER_FITS_SPILL = 3,      /* the weights stay in the file, which is slow */
+  INFER_FITS_MEMORY = 4      /* so much memory, and as much free */
+};
+
+/* One change of the options with which a model fits. */
+typedef struct infer_alternative {
+  int32_t kind;                      /* INFER_FITS_... */
+  const infer_load_options* options; /* with the change; `progress`, its user pointer and
+                                        `placements` are those that were given */
+  const infer_memory* memory;        /* what loading with them would use */
+} infer_alternative;
+
+typedef struct infer_alternative_list infer_alternative_list;
+
+/* What would fit in place of options that do not: each change by itself, the least first. Empty if
+ * the options fit or if nothing helps. Reads only the file's header. Null options: the defaults. */
+INFER_API infer_status infer_alternative_list_create(const char* path,
+                                                     const infer_load_options* options,
+                                                     infer_alternative_list** list);
+INFER_API void infer_alternative_list_free(infer_alternative_list* list);
+INFER_API size_t infer_alternative_list_size(const infer_alternative_list* list);
+/* Null if there is no such index. */
+INFER_API const infer_alternative* infer_alternative_list_get(const infer_alternative_list* list,
+                                                              size_t index);
 
 typedef struct infer_description infer_description;
 
@@ -442,18 +456,8 @@ typedef struct infer_generate_options {
   size_t struct_size;
   int32_t max_tokens; /* -1: until the end of the text or the context; 0: only the prompt */
   int32_t ignore_end; /* nonzero: continue after end-of-text tokens */
-  /* Sampling. Negative: the model's own value; without one the value noted here. */
-  float temperature;    /* 0.8; 0: the most likely token */
-  float top_p;          /* 0.95; 1: off */
-  float min_p;          /* 0.05; 0: off */
-  int32_t top_k;        /* 0: off */
-  int32_t has_seed;     /* 0: a new seed for every call */
-  uint64_t seed;        /* equal seeds give equal text, whatever the threads and other sessions */
-  float typical_p;      /* negative: 1, off */
-  float repeat_penalty; /* negative: the model's own value, otherwise 1, off */
-  float frequency_penalty; /* 0: off; subtracted for every recent occurrence of a token */
-  float presence_penalty;  /* 0: off; subtracted once for a recent token */
-  int32_t penalty_last;    /* tokens that count as recent; -1: all, -2: the model's value or 64 */
+  int32_t has_seed;   /* 0: a new seed for every call */
+  uint64_t seed;      /* equal seeds give equal text, whatever the threads and other sessions */
   size_t logit_bias_count;
   const infer_logit_bias* logit_bias; /* read only during the call */
   int32_t shift_context; /* nonzero: when the context is full, the first `keep` tokens and the later
@@ -465,22 +469,8 @@ typedef struct infer_generate_options {
   int32_t logprobs;        /* number of most likely tokens for on_logprobs; -1: not called */
   infer_logprobs_fn on_logprobs;
   void* logprobs_user;
-  /* More of sampling. Negative: the model's own value; without one the value noted here. */
-  float xtc_probability;      /* 0: off; how often top choices are excluded */
-  float xtc_threshold;        /* 0.1; probability of a top choice */
-  int32_t mirostat;           /* 0: off; version 1 or 2 */
-  float mirostat_target;      /* 5; target surprise in bits */
-  float mirostat_rate;        /* 0.1; learning rate */
-  float top_n_sigma;          /* 0: off; standard deviations from the largest logit */
-  float dynamic_range;        /* 0: off; temperature plus and minus this, by the entropy */
-  float dynamic_exponent;     /* 1 */
-  float dry_multiplier;       /* 0: off; a token that would repeat a sequence of n tokens loses
-                                 multiplier*base^(n-allowed) */
-  float dry_base;             /* 1.75 */
-  int32_t dry_allowed_length; /* 2 */
-  int32_t dry_penalty_last;   /* tokens to search for repetitions; -1: all */
-  const char* samplers; /* null: the usual order; otherwise names separated by ';': penalties, dry,
-                           top_n_sigma, top_k, typical_p, top_p, min_p, xtc, temperature */
+  const char* samplers; /* null: all of samplers.def, in its order; otherwise names separated by
+                           ';'; those not named are off */
   /* What the text must match, at most one of the two; null: anything. The text then ends when it is
    * complete. INFER_INVALID_ARGUMENT or INFER_UNSUPPORTED if that cannot be enforced. */
   const char* grammar;     /* in GBNF; the start rule is "root" */
@@ -490,6 +480,12 @@ typedef struct infer_generate_options {
                            none; otherwise that many. They change no token. */
   int32_t priority;     /* 0; calls of higher priority get the rows of a step and the pages of the
                            cache first. It changes no token. */
+  /* How a token is chosen. samplers.def beside this header lists the fields: temperature, top_k,
+   * top_p and so on, with what each does and its range. The init function leaves them unset: the
+   * model's own value then holds, and without one the value that is noted there. A negative number
+   * means unset, too, if the range has none. */
+#define INFER_SAMPLING(type, name, preset, low, high, key, flags, value, help) type name;
+#include "infer/samplers.def"
 } infer_generate_options;
 
 /* Sets the defaults; struct_size is sizeof(infer_generate_options). */

@@ -84,75 +84,19 @@ struct TensorPlacement {
   std::string device;   ///< one of LoadOptions::device, or "cpu"
 };
 
+/// How a model is loaded. load_options.def beside this header lists the options: `device`,
+/// `context`, `gpu_layers` and so on, with what each does, its default and its range.
 struct LoadOptions {
-  /// One name of devices(), or several separated by commas. "vulkan": the best Vulkan device.
-  std::string device = "cpu";
-  /// Used if `device` names another device than the CPU: how many layers that device computes. The
-  /// output counts as one more layer. The last layers go first; if all fit, the embedding goes too.
-  /// The CPU computes the rest. The cache of a layer is on the device of that layer. Several
-  /// devices share the layers in proportion to their free memory. −1: as many layers as fit.
-  int32_t gpu_layers = -1;
-  /// The experts of the first so many layers stay on the CPU; the other parts of these layers are
-  /// where gpu_layers says. −1: if gpu_layers is −1, as few as let all layers fit; otherwise none.
-  int32_t cpu_experts = -1;
-  /// Devices for parts of layers, whatever the two numbers above say. A part is a layer's
+#define INFER_LOAD_TEXT(name, preset, ...) std::string name = preset;
+#define INFER_LOAD_LIST(name, ...) std::vector<std::string> name;
+#define INFER_LOAD_NUMBER(type, name, preset, ...) type name = preset;
+#define INFER_LOAD_FLAG(name, preset, ...) bool name = preset;
+#include "infer/load_options.def"
+  /// Devices for parts of layers, whatever `gpu_layers` and `cpu_experts` say. A part is a layer's
   /// attention, its feed-forward or its experts, or the embedding, or the output; it is placed as a
   /// whole. Each tensor has the device of the first entry that matches its name. invalid_argument
   /// if two tensors of a part have different devices, or if an entry matches no tensor.
   std::vector<TensorPlacement> placements;
-  /// "cpu": if another device fails, while loading or later, the CPU goes on alone. The model is
-  /// then loaded on the CPU and the sessions' tokens are computed again; a warning says so, and
-  /// speculation ends. If the CPU has no room for the model, all running and later calls fail with
-  /// StatusCode::device and a message that says why. Empty: the failure of a device is an error,
-  /// and every later call of a session fails too.
-  std::string fallback;
-  int32_t threads = 0;  ///< of the CPU; 0: all that the process may use
-  /// Tokens that one session may have, and tokens of the cache that all sessions share. 0: as many
-  /// as fit; the cache then grows further while memory is free.
-  int64_t context = 0;
-  int32_t batch_rows = 512;  ///< most tokens that one step computes
-  int32_t output_rows = 16;  ///< most rows that one step returns logits for
-  /// Sessions that generate at once. Layers with a sliding window need cache for each of them. More
-  /// sessions may be open and run; if the cache does not hold them, they take turns.
-  int32_t parallel = 4;
-  /// Limits the calls at one time to `parallel` running and so many waiting ones. A further
-  /// generate(), start() or evaluate() fails at once with StatusCode::busy. −1: no limit.
-  int32_t max_waiting = -1;
-  bool fewer_rows = true;            ///< reduce batch_rows if the memory requires it
-  std::string cache_type_k = "f16";  ///< f32, f16, q8_0, q4_0; auto: f16, or q8_0 if only that fits
-  std::string cache_type_v = "f16";
-  bool exact = false;  ///< keep activations in float32
-  /// Type to which unquantised matrices are converted while loading: nf4, q8_0, … The embedding and
-  /// the output are not converted. Empty: weights stay as stored.
-  std::string quantize;
-  /// Use the weights in the mapped file without rearranging them. The file must not shrink
-  /// meanwhile.
-  bool mmap = false;
-  /// As mmap, and each layer's weights leave memory once the layer has used them. mmap turns this
-  /// on by itself if the weights do not fit.
-  bool spill = false;
-  std::string isa;  ///< force a CPU instruction set; empty: the best one
-  /// Use at most this much of each memory; 0: what is free. plan_model() accepts a limit above what
-  /// is free.
-  int64_t memory_limit = 0;
-  int64_t reserve = -1;      ///< free memory to leave unused; −1: 5 %, at least 256 MiB
-  bool prefix_reuse = true;  ///< share the cache between sessions that begin with the same tokens
-  /// Folder for cache pages that have to leave memory. Empty: such pages are computed again.
-  std::string cache_folder;
-  int64_t cache_folder_limit = int64_t{8} << 30;  ///< bytes there; the files end with the process
-  /// Which drafters propose tokens. The model verifies several proposed tokens in one step;
-  /// drafters change the speed and no token. "ngram": continues the last earlier match of the last
-  /// few tokens. "suffix": continues the longest match of the text's end, in this session or in
-  /// texts that other sessions generated. "model": uses draft_model. Empty: suffix and model if
-  /// there is a draft_model, otherwise none.
-  std::vector<std::string> drafters;
-  /// A small model file. If its vocabulary differs, the text is tokenised again for it; that takes
-  /// longer, and fewer tokens are accepted. Empty: none.
-  std::string draft_model;
-  /// Include the memory of grammars and JSON schemas in the plan (MemoryReport::grammars).
-  /// Otherwise that memory is planned when a session first uses a grammar; that call fails with
-  /// does_not_fit if there is no room.
-  bool grammars = false;
   ProgressFn progress;
 };
 
@@ -375,40 +319,20 @@ class INFER_API OutputParser {
 // ---------------------------------------------------------------------------------------------
 // Generation
 
-/// How a token is chosen. The model's own value (general.sampling.*) replaces an unset field;
-/// without one the value noted here applies.
+/// How a token is chosen. samplers.def beside this header lists the numbers: `temperature`,
+/// `top_k`, `top_p` and so on, with what each does, its range and the value that holds if it is
+/// unset. The model's own value (general.sampling.*) replaces an unset one before.
 struct SamplingOptions {
-  std::optional<float> temperature;        ///< 0.8; 0: the most likely token
-  std::optional<int32_t> top_k;            ///< 0: off
-  std::optional<float> top_p;              ///< 0.95; 1: off
-  std::optional<float> min_p;              ///< 0.05; 0: off
-  std::optional<float> typical_p;          ///< 1: off
-  std::optional<float> top_n_sigma;        ///< 0: off; standard deviations from the largest logit
-  std::optional<float> dynamic_range;      ///< 0: off; temperature ± this, by the entropy
-  std::optional<float> dynamic_exponent;   ///< 1; applied to entropy ÷ largest entropy
-  std::optional<float> xtc_probability;    ///< 0: off; how often top choices are excluded
-  std::optional<float> xtc_threshold;      ///< 0.1; probability of a top choice; above 0.5: off
-  std::optional<int32_t> mirostat;         ///< 0: off; version 1 or 2, replaces truncating samplers
-  std::optional<float> mirostat_target;    ///< 5; target surprise in bits
-  std::optional<float> mirostat_rate;      ///< 0.1; learning rate
-  std::optional<float> repeat_penalty;     ///< 1: off; above 1 makes recent tokens less likely
-  std::optional<float> frequency_penalty;  ///< 0; subtracted for every recent occurrence
-  std::optional<float> presence_penalty;   ///< 0; subtracted once for a recent token
-  std::optional<int32_t> penalty_last;     ///< 64; tokens that count as recent, −1: all
-  /// 0: off. A token that would repeat a sequence of n tokens loses multiplier·base^(n − allowed).
-  std::optional<float> dry_multiplier;
-  std::optional<float> dry_base;              ///< 1.75
-  std::optional<int32_t> dry_allowed_length;  ///< 2
-  std::optional<int32_t> dry_penalty_last;    ///< −1: all; tokens to search for repetitions
-  /// A repeated sequence ends at a token that contains one of these texts. Default: newline, colon,
-  /// quotation mark, asterisk.
+#define INFER_SAMPLING(type, name, ...) std::optional<type> name;
+#include "infer/samplers.def"
+  /// A repeated sequence (dry_multiplier) ends at a token that contains one of these texts.
+  /// Default: newline, colon, quotation mark, asterisk.
   std::optional<std::vector<std::string>> dry_breakers;
   /// Values added to the logits of tokens: −1e30 to 1e30. −infinity forbids a token. +infinity
   /// forbids all tokens without it, as long as a grammar allows a token that has it; the logits
   /// decide among the tokens that have it.
   std::vector<std::pair<int32_t, float>> logit_bias;
-  /// The order of the samplers; those not named are off. Empty: penalties, dry, top_n_sigma, top_k,
-  /// typical_p, top_p, min_p, xtc, temperature.
+  /// The order of the samplers; those not named are off. Empty: all of samplers.def, in its order.
   std::vector<std::string> samplers;
   std::optional<uint64_t> seed;  ///< equal seeds give equal text; unset: a new seed for every call
 };

@@ -1,9 +1,6 @@
 // Global functions: Jinja's, and those that Hugging Face adds.
-#include <locale.h>
-
-#include <ctime>
-
 #include "engine/core/checked.h"
+#include "engine/core/platform/c_library.h"
 #include "engine/text/template/depth.h"
 #include "engine/text/template/range.h"
 
@@ -148,19 +145,16 @@ Result<Value> strftime_now(Call& call) {
       plain += {'%', format[i]};
     }
   }
-  const auto seconds = static_cast<time_t>(call.in.now());
-  std::tm time = {};
-  if (gmtime_r(&seconds, &time) == nullptr) return raise("strftime_now: the time is out of range");
-  const locale_t english = newlocale(LC_ALL_MASK, "C", nullptr);
-  if (english == nullptr) return raise("strftime_now: the C locale is not available");
+  const std::optional<std::tm> time = os::utc_of(call.in.now());
+  if (!time) return raise("strftime_now: the time is out of range");
   plain += '.';  // so that an empty result is told from a failure
   const size_t room = plain.size() * 64 + 256;
   call.in.budget().work(room, 1);
   std::string out(room, '\0');
-  const size_t size = strftime_l(out.data(), out.size(), plain.c_str(), &time, english);
-  freelocale(english);
-  if (size == 0) return raise("strftime_now: the format is not valid");
-  out.resize(size - 1);
+  const std::optional<size_t> size = os::format_in_english(out, plain, *time);
+  if (!size) return raise("strftime_now: the C locale is not available");
+  if (*size == 0) return raise("strftime_now: the format is not valid");
+  out.resize(*size - 1);
   return call.in.string(std::move(out));
 }
 

@@ -1,9 +1,9 @@
 #include "engine/text/template/search.h"
 
-#include <string.h>
-
 #include <algorithm>
 #include <vector>
+
+#include "engine/core/platform/c_library.h"
 
 namespace infer::jinja {
 namespace {
@@ -39,12 +39,10 @@ size_t find_text(Budget& budget, std::string_view text, std::string_view what, s
   const size_t piece = std::max(kPiece, what.size());
   while (budget.work(what.size(), 1)) {
     const size_t size = std::min(text.size() - from, piece + what.size() - 1);
-    // glibc's memmem is linear: two-way search (Crochemore and Perrin 1991) for long needles.
-    const void* found = memmem(text.data() + from, size, what.data(), what.size());
-    if (found != nullptr) {
-      const auto at = static_cast<size_t>(static_cast<const char*>(found) - text.data());
-      budget.work(at - from, 1);
-      return at;
+    const size_t found = os::find_text(text.substr(from, size), what);
+    if (found != npos) {
+      budget.work(found, 1);
+      return from + found;
     }
     budget.work(size, 1);
     if (size == text.size() - from) return npos;

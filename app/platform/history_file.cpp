@@ -1,4 +1,4 @@
-#include "cli/history_file.h"
+#include "platform/history_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
-namespace infer::cli {
+namespace infer::platform {
 namespace {
 
 namespace fs = std::filesystem;
@@ -49,4 +49,4 @@ std::string expanded(const std::string& path) {
   return home + path.substr(1);
 }
 
-}  // namespace infer::cli
+}  // namespace infer::platform

@@ -2,11 +2,10 @@
 // terminal's modes however the program ends.
 #pragma once
 
-#include <csignal>
 #include <cstddef>
 #include <vector>
 
-namespace infer::cli {
+namespace infer::platform {
 
 /// stdin, which is a terminal. Not thread-safe, and only one object at a time. While it exists,
 /// Ctrl-C outside an InterruptScope is an event and does not end the program.
@@ -41,10 +40,7 @@ class Terminal {
  private:
   void handle(int signal, void (*handler)(int));
 
-  struct Handled {
-    int signal;
-    struct sigaction before;
-  };
+  struct Handled;
   std::vector<Handled> handled_;
   int wake_read_ = -1;
   char interrupt_key_ = 0;  ///< 0: none
@@ -52,4 +48,4 @@ class Terminal {
   char end_key_ = 0;
 };
 
-}  // namespace infer::cli
+}  // namespace infer::platform

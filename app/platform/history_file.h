@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace infer::cli {
+namespace infer::platform {
 
 /// "infer/history" in $XDG_STATE_HOME, else in ~/.local/state. Makes the folder and the file, which
 /// only the user can read, and moves a file there that an earlier version left elsewhere.
@@ -13,4 +13,4 @@ std::string history_file();
 /// A path as a shell reads it: "~" and what begins with "~/" lead to $HOME.
 std::string expanded(const std::string& path);
 
-}  // namespace infer::cli
+}  // namespace infer::platform

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace infer::cpu {
+namespace infer::os {
 
 struct HostMemory {
   int64_t total = 0;      ///< bytes: the machine's, or a lower limit's
@@ -21,4 +21,4 @@ HostMemory host_memory();
 /// pressure. Nothing changes where they are absent or set no limit. Either version.
 void apply_cgroup_files(const std::string& dir, HostMemory& memory);
 
-}  // namespace infer::cpu
+}  // namespace infer::os

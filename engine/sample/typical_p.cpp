@@ -6,11 +6,13 @@
 namespace infer {
 namespace {
 
+/// Keeps the tokens whose information is nearest the expected one until their probability reaches p
+/// (Meister et al. 2023, locally typical sampling).
 class Typical final : public Sampler {
  public:
   explicit Typical(float p) : p_(p) {}
 
-  void apply(std::vector<Candidate>& candidates, const SampleContext&) const override {
+  void apply(std::vector<Candidate>& candidates, const SampleContext&) override {
     const float best = std::ranges::max(candidates, {}, &Candidate::logit).logit;
     double total = 0;
     double weighted = 0;  // Σ p·logit, before division by the total
@@ -46,6 +48,9 @@ class Typical final : public Sampler {
 
 }  // namespace
 
-std::unique_ptr<Sampler> make_typical(float p) { return std::make_unique<Typical>(p); }
+std::unique_ptr<Sampler> typical_p_step(const SamplingParams& params) {
+  if (!(params.typical_p < 1)) return nullptr;
+  return std::make_unique<Typical>(params.typical_p);
+}
 
 }  // namespace infer

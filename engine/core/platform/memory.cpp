@@ -1,4 +1,4 @@
-#include "backends/cpu/host_memory.h"
+#include "engine/core/platform/memory.h"
 
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-namespace infer::cpu {
+namespace infer::os {
 namespace {
 
 /// The number in a file that holds one; −1 for "max", absence or anything else.
@@ -134,4 +134,4 @@ HostMemory host_memory() {
   return memory;
 }
 
-}  // namespace infer::cpu
+}  // namespace infer::os

@@ -1,11 +1,11 @@
 // The processor's name out of texts such as /proc/cpuinfo.
-#include "backends/cpu/processor.h"
+#include "engine/core/platform/processor.h"
 
 #include <doctest.h>
 
 #include <sstream>
 
-namespace infer::cpu {
+namespace infer::os {
 namespace {
 
 std::string name_in(const char* text) {
@@ -30,4 +30,4 @@ TEST_CASE("ARM processors by their cores") {
 }
 
 }  // namespace
-}  // namespace infer::cpu
+}  // namespace infer::os

@@ -1,4 +1,4 @@
-#include "cli/terminal.h"
+#include "platform/terminal.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -8,12 +8,13 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
+#include <stdexcept>
 #include <utility>
 
-#include "cli/failure.h"
-#include "cli/interrupt.h"
+#include "platform/interrupt.h"
 
-namespace infer::cli {
+namespace infer::platform {
 namespace {
 
 // What signal handlers see. They run on whichever thread the system chooses, so that a signal need
@@ -105,10 +106,15 @@ extern "C" void on_end(int signal) {
 
 }  // namespace
 
+struct Terminal::Handled {
+  int signal;
+  struct sigaction before;
+};
+
 Terminal::Terminal() {
   int pipe_ends[2];
   if (pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) != 0) {
-    throw Failure(kExitRuntime, "cannot open a pipe");
+    throw std::runtime_error("cannot open a pipe");
   }
   wake_read_ = pipe_ends[0];
   wake_write = pipe_ends[1];
@@ -189,4 +195,4 @@ Terminal::Event Terminal::next(char& byte) {
   }
 }
 
-}  // namespace infer::cli
+}  // namespace infer::platform

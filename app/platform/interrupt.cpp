@@ -1,4 +1,4 @@
-#include "cli/interrupt.h"
+#include "platform/interrupt.h"
 
 #include <unistd.h>
 
@@ -7,9 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "cli/failure.h"
-
-namespace infer::cli {
+namespace infer::platform {
 namespace {
 
 std::atomic<const InterruptScope*> current_scope{nullptr};
@@ -18,6 +16,7 @@ std::atomic<int> interrupting_signal{0};  // the first one
 std::atomic<const char*> unfinished_file{nullptr};
 std::atomic<void (*)()> hook_outside{nullptr};
 std::atomic<void (*)()> hook_ending{nullptr};
+BrokenMapping broken_mapping{};  // set before there is a handler
 static_assert(std::atomic<const char*>::is_always_lock_free);
 static_assert(std::atomic<int>::is_always_lock_free);
 static_assert(std::atomic<const InterruptScope*>::is_always_lock_free);
@@ -44,11 +43,10 @@ extern "C" void on_interrupt(int signal) {
 }
 
 extern "C" void on_bus_error(int) {
-  constexpr char kMessage[] =
-      "infer: error: the model file was cut short or could not be read while it was mapped; "
-      "without --mmap it is read into memory\n";
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
-  end(kExitBadFile);
+  const BrokenMapping& broken = broken_mapping;
+  [[maybe_unused]] const ssize_t written =
+      write(STDERR_FILENO, broken.message.data(), broken.message.size());
+  end(broken.exit_code);
 }
 
 void handle(int signal, void (*handler)(int)) {
@@ -61,7 +59,8 @@ void handle(int signal, void (*handler)(int)) {
 
 }  // namespace
 
-void handle_signals() {
+void handle_signals(const BrokenMapping& broken) {
+  broken_mapping = broken;
   handle(SIGINT, on_interrupt);
   handle(SIGTERM, on_interrupt);
   struct sigaction hangup {};
@@ -74,7 +73,7 @@ bool interrupted() { return interrupting_signal.load() != 0; }
 
 int interrupt_code() {
   const int signal = interrupting_signal.load();
-  return signal == 0 ? kExitInterrupted : 128 + signal;
+  return 128 + (signal == 0 ? SIGINT : signal);
 }
 
 void forget_interrupt() {
@@ -99,4 +98,4 @@ InterruptScope::~InterruptScope() {
   while (handlers_running.load() > 0) std::this_thread::yield();
 }
 
-}  // namespace infer::cli
+}  // namespace infer::platform

@@ -4,13 +4,19 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 
-namespace infer::cli {
+namespace infer::platform {
+
+/// How the program ends if a mapped file is cut short while it is in use (SIGBUS).
+struct BrokenMapping {
+  std::string_view message;  ///< a line for stderr; stays valid
+  int exit_code = 0;
+};
 
 /// Installs handlers for these signals, for SIGHUP only if it is not ignored (as under nohup). Also
-/// for SIGBUS: if a mapped model file (--mmap) is cut short while in use, the program ends with a
-/// message instead of a core dump.
-void handle_signals();
+/// for SIGBUS, so that there is a message instead of a core dump.
+void handle_signals(const BrokenMapping& broken);
 
 /// True if one of the three signals came in a scope. Any thread.
 bool interrupted();
@@ -49,4 +55,4 @@ class InterruptScope {
   std::function<void()> cancel_;
 };
 
-}  // namespace infer::cli
+}  // namespace infer::platform

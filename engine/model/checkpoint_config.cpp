@@ -1,0 +1,70 @@
+#include "engine/model/checkpoint_config.h"
+
+#include "engine/core/file.h"
+
+namespace infer {
+
+CheckpointConfig::CheckpointConfig(const Metadata& raw) : values_(raw) {
+  prefix_ = values_.has("hf.config.text_config.num_hidden_layers") ? "hf.config.text_config."
+                                                                   : "hf.config.";
+  const Result<const std::vector<std::string>*> names =
+      values_.get_strings("hf.config.architectures");
+  if (names && *names != nullptr) checkpoint_ = (*names)->front();
+}
+
+void CheckpointConfig::fail_with(Status status) {
+  if (status_.ok()) status_ = std::move(status);
+}
+
+void CheckpointConfig::require(bool holds, const std::string& what) {
+  if (holds) return;
+  fail_with(error(StatusCode::unsupported, "{}: {}: {} is not supported", source(),
+                  printable(checkpoint_), what));
+}
+
+bool CheckpointConfig::has(std::string_view name) const { return values_.has(key(name)); }
+
+int64_t CheckpointConfig::need_int(const std::string& name, int64_t min, int64_t max) {
+  if (!has(name)) {
+    fail_with(error(StatusCode::bad_file, "{}: key '{}' is missing", source(), key(name)));
+  }
+  return get_int(name, min, min, max);
+}
+
+int64_t CheckpointConfig::get_int(const std::string& name, int64_t absent, int64_t min,
+                                  int64_t max) {
+  return take(values_.get_int(key(name), min, max), absent);
+}
+
+double CheckpointConfig::get_float(const std::string& name, double absent) {
+  return take(values_.get_float(key(name)), absent);
+}
+
+bool CheckpointConfig::get_bool(const std::string& name, bool absent) {
+  return take(values_.get_bool(key(name)), absent);
+}
+
+std::string CheckpointConfig::get_string(const std::string& name, const std::string& absent) {
+  return take(values_.get_string(key(name)), absent);
+}
+
+std::vector<float> CheckpointConfig::get_floats(const std::string& name) {
+  return take(values_.get_floats(key(name)), {});
+}
+
+std::vector<int64_t> CheckpointConfig::get_ints(const std::string& name) {
+  return take(values_.get_ints(key(name), INT64_MIN, INT64_MAX), {});
+}
+
+const std::vector<std::string>* CheckpointConfig::get_strings(const std::string& name) {
+  const Result<const std::vector<std::string>*> found = values_.get_strings(key(name));
+  if (found) return *found;
+  fail_with(found.error());
+  return nullptr;
+}
+
+void CheckpointConfig::assume(const std::string& name, MetaValue value) {
+  if (!has(name)) values_.set(key(name), std::move(value));
+}
+
+}  // namespace infer

@@ -1,0 +1,120 @@
+#include "engine/model/checkpoint_rope.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "engine/core/file.h"
+
+namespace infer {
+namespace {
+
+/// Magnitude of YaRN with a multiplier (Peng et al. 2023, section 3.4; DeepSeek-AI 2024).
+double yarn_magnitude(double factor, double multiplier) {
+  return factor <= 1 ? 1.0 : 0.1 * multiplier * std::log(factor) + 1.0;
+}
+
+void yarn(CheckpointMap& m, const Family& family, const std::string& section, double factor) {
+  m.keys.set_string("rope.scaling.type", "yarn");
+  m.keys.set_float("rope.scaling.factor", factor);
+  const int64_t context = m.config.get_int("max_position_embeddings", 1, 1, kMaxContext);
+  m.keys.set_int("rope.scaling.original_context_length",
+                 m.config.get_int(
+                     section + "original_max_position_embeddings",
+                     m.config.get_int("original_max_position_embeddings", context, 1, kMaxContext),
+                     1, kMaxContext));
+  m.keys.set_float("rope.scaling.yarn_beta_fast", m.config.get_float(section + "beta_fast", 32.0));
+  m.keys.set_float("rope.scaling.yarn_beta_slow", m.config.get_float(section + "beta_slow", 1.0));
+  m.config.require(m.config.get_bool(section + "truncate", true) == family.yarn_rounding,
+                   "YaRN with this 'truncate'");
+  const double scale = m.config.get_float(section + "mscale", 0.0);
+  const double scale_all = m.config.get_float(section + "mscale_all_dim", 0.0);
+  if (m.config.has(section + "attention_factor")) {
+    m.keys.set_float("rope.scaling.yarn_attn_factor",
+                     m.config.get_float(section + "attention_factor", 1.0));
+  } else if (scale != 0 && scale_all != 0 && !family.yarn_on_scores) {
+    m.keys.set_float("rope.scaling.yarn_attn_factor",
+                     yarn_magnitude(factor, scale) / yarn_magnitude(factor, scale_all));
+  }
+}
+
+/// Frequencies whose waves are longer than the original context are slowed by the factor, short
+/// ones are kept, and those between are blended (Dubey et al. 2024).
+void llama3_factors(CheckpointMap& m, const std::string& section, double base, int64_t dims) {
+  const double factor = m.config.get_float(section + "factor", 8.0);
+  const double low = m.config.get_float(section + "low_freq_factor", 1.0);
+  const double high = m.config.get_float(section + "high_freq_factor", 4.0);
+  const auto context = static_cast<double>(
+      m.config.get_int(section + "original_max_position_embeddings", 8192, 1, kMaxContext));
+  if (!(high > low)) {
+    m.config.fail_with(
+        error(StatusCode::bad_file,
+              "{}: {}high_freq_factor: expected more than low_freq_factor, {}, found {}",
+              m.config.source(), section, low, high));
+    return;
+  }
+  std::vector<float> factors;
+  for (int64_t i = 0; i < dims / 2; ++i) {
+    const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(dims);
+    const double wave = 2 * std::numbers::pi * std::pow(base, exponent);
+    const double kept = std::clamp((context / wave - low) / (high - low), 0.0, 1.0);
+    factors.push_back(static_cast<float>(1 / ((1 - kept) / factor + kept)));
+  }
+  m.tensors.put_values("rope_freqs.weight", std::move(factors));
+}
+
+}  // namespace
+
+/// Where the parameters of RoPE lie: in transformers 5 with the base, by the kind of layer where
+/// there are several; before, those of scaling alone.
+std::string rope_section(const CheckpointConfig& config) {
+  for (const char* section :
+       {"rope_parameters.full_attention.", "rope_parameters.", "rope_scaling."}) {
+    const std::string begin = config.prefix() + section;
+    const auto& values = config.values().values();
+    const auto it = values.lower_bound(begin);
+    if (it != values.end() && it->first.starts_with(begin)) return section;
+  }
+  return "rope_scaling.";
+}
+
+int64_t map_rope(CheckpointMap& m, const Family& family, int64_t head_dim) {
+  const std::string section = rope_section(m.config);
+  const double base =
+      m.config.get_float(section + "rope_theta", m.config.get_float("rope_theta", 10000.0));
+  const double share = m.config.get_float(section + "partial_rotary_factor",
+                                          m.config.get_float("partial_rotary_factor", 1.0));
+  if (!(share > 0 && share <= 1)) {
+    m.config.fail_with(error(StatusCode::bad_file,
+                             "{}: partial_rotary_factor: expected 0 to 1, found {}",
+                             m.config.source(), share));
+    return 0;
+  }
+  const auto dims = static_cast<int64_t>(static_cast<double>(head_dim) * share);
+  m.keys.set_float("rope.freq_base", base);
+  m.keys.set_int("rope.dimension_count", dims);
+  const std::string type =
+      m.config.get_string(section + "rope_type", m.config.get_string(section + "type", "default"));
+  const double factor = m.config.get_float(section + "factor", 1.0);
+  if (!(factor > 0)) {
+    m.config.fail_with(error(StatusCode::bad_file, "{}: {}factor: expected more than 0, found {}",
+                             m.config.source(), section, factor));
+    return 0;
+  }
+  if (type == "linear") {
+    m.keys.set_string("rope.scaling.type", "linear");
+    m.keys.set_float("rope.scaling.factor", factor);
+  } else if (type == "yarn") {
+    yarn(m, family, section, factor);
+  } else if (type == "llama3") {
+    llama3_factors(m, section, base, dims);
+  } else {
+    // "dynamic" begins beyond the context that the model was trained for, which is the one written.
+    const bool long_short = family.long_rope && (type == "longrope" || type == "su");
+    m.config.require(type == "default" || type == "dynamic" || long_short,
+                     fmt::format("RoPE scaling '{}'", printable(type)));
+  }
+  return dims / 2;
+}
+
+}  // namespace infer

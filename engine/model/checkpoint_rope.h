@@ -1,0 +1,17 @@
+// The parameters of RoPE in a Hugging Face checkpoint.
+#pragma once
+
+#include <string>
+
+#include "engine/model/checkpoint.h"
+
+namespace infer {
+
+/// What stands before their keys: "rope_scaling." or such.
+std::string rope_section(const CheckpointConfig& config);
+
+/// Writes them as GGUF's keys and factors, for heads of so many elements. Returns the elements of a
+/// head that are rotated, halved; 0 after a failure.
+int64_t map_rope(CheckpointMap& m, const Family& family, int64_t head_dim);
+
+}  // namespace infer

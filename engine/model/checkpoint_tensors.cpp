@@ -1,0 +1,231 @@
+#include "engine/model/checkpoint_tensors.h"
+
+#include <algorithm>
+
+#include "engine/core/file.h"
+#include "engine/model/matrix_type.h"
+
+namespace infer {
+namespace {
+
+/// What may stand before "embed_tokens.weight".
+constexpr const char* kRoots[] = {"model.", "language_model.model.", "model.language_model.", ""};
+
+}  // namespace
+
+std::string layer_name(int64_t layer, const std::string& part) {
+  return fmt::format("layers.{}.{}", layer, part);
+}
+
+CheckpointTensors::CheckpointTensors(const WeightSource& raw, CheckpointConfig& config,
+                                     std::optional<DType> matrices)
+    : raw_(raw), config_(config), matrices_(matrices), used_(raw.weights().size()) {
+  const std::span<const Weight> all = raw_.weights();
+  for (size_t i = 0; i < all.size(); ++i) by_name_.emplace(all[i].name, static_cast<int32_t>(i));
+  for (const char* root : kRoots) {
+    if (!by_name_.contains(std::string(root) + "embed_tokens.weight")) continue;
+    root_ = root;
+    break;
+  }
+}
+
+void CheckpointTensors::set_heads(int64_t queries, int64_t keys) {
+  heads_ = queries;
+  kv_heads_ = keys;
+}
+
+std::string CheckpointTensors::full_name(const std::string& name) const {
+  // The output stands outside of the decoder.
+  if (!name.starts_with("lm_head.")) return root_ + name;
+  return root_ == "language_model.model." ? "language_model." + name : name;
+}
+
+int32_t CheckpointTensors::find(const std::string& name) const {
+  const auto it = by_name_.find(full_name(name));
+  return it == by_name_.end() ? -1 : it->second;
+}
+
+std::array<int64_t, kMaxDims> CheckpointTensors::shape_of(const std::string& name) const {
+  const int32_t index = find(name);
+  if (index < 0) return {1, 1, 1, 1};
+  return raw(index).desc.shape;
+}
+
+TensorView CheckpointTensors::view(const std::string& name, std::initializer_list<int64_t> shape) {
+  std::array<int64_t, kMaxDims> full{1, 1, 1, 1};
+  std::copy(shape.begin(), shape.end(), full.begin());
+  const int32_t index = find(name);
+  if (index < 0) {
+    config_.fail_with(error(StatusCode::bad_file, "{}: tensor '{}' is missing", config_.source(),
+                            printable(full_name(name))));
+    return {};
+  }
+  used_[static_cast<size_t>(index)] = true;
+  const Weight& weight = raw(index);
+  // By way of make_tensor, which checks the product.
+  const Result<TensorDesc> wanted = make_tensor(weight.desc.type, full);
+  if (!wanted || wanted->elements() != weight.desc.elements()) {
+    config_.fail_with(error(StatusCode::bad_file, "{}: tensor '{}': expected {}, found {}",
+                            config_.source(), printable(weight.name),
+                            wanted ? shape_string(*wanted) : wanted.error().message(),
+                            shape_string(weight.desc)));
+    return {};
+  }
+  return TensorView::whole(index, full);
+}
+
+void CheckpointTensors::add(MappedTensor tensor, DType stored, std::span<const int64_t> shape) {
+  if (!ok()) return;
+  constexpr DType kFloats[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
+  const bool order = tensor.name.ends_with(kColumnOrder) && stored == DType::i32;
+  const auto refuse = [&](const char* expected) {
+    config_.fail_with(error(StatusCode::unsupported, "{}: tensor '{}': expected {}, found {}",
+                            config_.source(), printable(raw(tensor.parts[0].weight).name), expected,
+                            dtype_info(stored).name));
+  };
+  if (tensor.scales < 0 && !order && !is_quantised(stored) &&
+      std::ranges::find(kFloats, stored) == std::end(kFloats)) {
+    return refuse("floating point");
+  }
+  if (is_quantised(stored)) {
+    for (TensorView& part : tensor.parts) {
+      const auto blocks = part.in_blocks(dtype_info(stored).block_elements);
+      if (!blocks) return refuse("floating point, because its columns have to be split");
+      part = *blocks;
+    }
+  }
+  DType type = DType::mxfp4;
+  if (tensor.scales < 0) type = order ? stored : type_of(tensor.name, stored, shape);
+  const Result<TensorDesc> desc = make_tensor(type, shape);
+  if (!desc) {
+    config_.fail_with(error(StatusCode::bad_file, "{}: tensor '{}': {}", config_.source(),
+                            tensor.name, desc.error().message()));
+    return;
+  }
+  tensor.desc = *desc;
+  if (desc->rows() > 1) elements_[type] += desc->elements();
+  tensors_.push_back(std::move(tensor));
+}
+
+DType CheckpointTensors::type_of(const std::string& to, DType stored,
+                                 std::span<const int64_t> shape) const {
+  if (!is_matrix(to, shape)) return DType::f32;
+  if (matrices_) return matrix_type(to, stored, shape, *matrices_);
+  return stored == DType::f64 ? DType::f32 : stored;
+}
+
+void CheckpointTensors::put(const std::string& to, const TensorView& view, Change change) {
+  if (!ok()) return;
+  const Weight& weight = raw(view.weight);
+  std::array<int64_t, kMaxDims> shape = view.shape;
+  TensorView changed = view;
+  if (change == Change::interleave_q || change == Change::interleave_k) {
+    const int64_t heads = change == Change::interleave_q ? heads_ : kv_heads_;
+    const bool matrix = view.shape[1] != 1;
+    const int64_t width = matrix ? view.shape[0] : 1;  // a bias has one element a row
+    const int64_t rows = view.size() / width;
+    if (rows % (2 * heads) != 0) {
+      config_.fail_with(error(StatusCode::bad_file,
+                              "{}: tensor '{}': expected rows for {} heads, found {}",
+                              config_.source(), printable(weight.name), heads, rows));
+      return;
+    }
+    changed = TensorView::whole(view.weight, {width, rows / heads / 2, 2, heads}).swapped(1, 2);
+  }
+  MappedTensor tensor{to, {}, {changed}};
+  if (change == Change::add_one) tensor.add = 1;
+  add(std::move(tensor), weight.desc.type, shape);
+}
+
+void CheckpointTensors::put_stacked(const std::string& to, std::vector<TensorView> parts) {
+  if (!ok() || parts.empty()) return;
+  const std::span<const Weight> all = raw_.weights();
+  const Weight& first = all[static_cast<size_t>(parts[0].weight)];
+  for (const TensorView& part : parts) {
+    const Weight& weight = all[static_cast<size_t>(part.weight)];
+    if (part.shape == parts[0].shape && weight.desc.type == first.desc.type) continue;
+    config_.fail_with(error(StatusCode::bad_file,
+                            "{}: tensor '{}': expected {} like '{}', found {}", config_.source(),
+                            printable(weight.name), to_string(first.desc), printable(first.name),
+                            to_string(weight.desc)));
+    return;
+  }
+  const std::array<int64_t, 3> shape{parts[0].shape[0], parts[0].shape[1],
+                                     static_cast<int64_t>(parts.size())};
+  add({to, {}, std::move(parts)}, first.desc.type, shape);
+}
+
+void CheckpointTensors::put_values(const std::string& to, std::vector<float> values) {
+  const std::array<int64_t, 1> shape{static_cast<int64_t>(values.size())};
+  MappedTensor tensor{to, {}, {}};
+  tensor.values = std::move(values);
+  add(std::move(tensor), DType::f32, shape);
+}
+
+TensorView CheckpointTensors::view_mxfp4(const std::string& codes, const std::string& scales) {
+  const std::array<int64_t, kMaxDims> found = shape_of(codes);
+  const std::array<int64_t, kMaxDims> blocks{found[1], found[2], found[3], 1};
+  const TensorView bytes = view(codes, {kMxfp4CodeBytes, found[1], found[2], found[3]});
+  const TensorView each = view(scales, {blocks[0], blocks[1], blocks[2]});
+  if (!ok()) return {};
+  for (const TensorView& v : {bytes, each}) {
+    const Weight& weight = raw(v.weight);
+    if (weight.desc.type == DType::i8) continue;
+    config_.fail_with(error(StatusCode::bad_file, "{}: tensor '{}': expected bytes, found {}",
+                            config_.source(), printable(weight.name), to_string(weight.desc)));
+  }
+  return TensorView::whole(bytes.weight, blocks);
+}
+
+void CheckpointTensors::put_mxfp4(const std::string& to, const TensorView& blocks,
+                                  const std::string& scales) {
+  if (!ok()) return;
+  MappedTensor tensor{to, {}, {blocks}};
+  tensor.scales = find(scales);
+  const int64_t elements = dtype_info(DType::mxfp4).block_elements;
+  const std::array<int64_t, 3> shape{blocks.shape[0] * elements, blocks.shape[1], blocks.shape[2]};
+  add(std::move(tensor), DType::i8, shape);
+}
+
+void CheckpointTensors::copy(const std::string& from, const std::string& to, Change change) {
+  const int32_t index = find(from);
+  if (index < 0) return;
+  used_[static_cast<size_t>(index)] = true;
+  put(to, TensorView::whole(index, raw(index).desc.shape), change);
+}
+
+void CheckpointTensors::split_rows(const std::string& from, const std::string& first,
+                                   const std::string& second) {
+  const std::array<int64_t, kMaxDims> shape = shape_of(from);
+  const TensorView both = view(from, {shape[0], shape[1], shape[2]});
+  if (ok() && shape[1] % 2 != 0) {
+    config_.fail_with(error(StatusCode::bad_file,
+                            "{}: tensor '{}': expected two halves, found {} rows", config_.source(),
+                            printable(full_name(from)), shape[1]));
+  }
+  put(first, both.sliced(1, 0, shape[1] / 2));
+  put(second, both.sliced(1, shape[1] / 2, shape[1] / 2));
+}
+
+bool CheckpointTensors::is_ignored(const std::string& name) const {
+  if (name.ends_with(".rotary_emb.inv_freq")) return true;  // follows from the configuration
+  return std::ranges::any_of(ignored_prefixes_, [&](const std::string& prefix) {
+    return name.starts_with(root_ + prefix) || name.starts_with(prefix);
+  });
+}
+
+void CheckpointTensors::ignore(const std::string& name) {
+  if (const int32_t index = find(name); index >= 0) used_[static_cast<size_t>(index)] = true;
+}
+
+void CheckpointTensors::require_all_used() {
+  const std::span<const Weight> all = raw_.weights();
+  for (size_t i = 0; i < all.size() && ok(); ++i) {
+    if (used_[i] || is_ignored(all[i].name)) continue;
+    config_.fail_with(error(StatusCode::unsupported, "{}: tensor '{}' has no place in a {}",
+                            config_.source(), printable(all[i].name),
+                            printable(config_.checkpoint())));
+  }
+}
+
+}  // namespace infer

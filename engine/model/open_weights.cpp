@@ -1,0 +1,38 @@
+#include "engine/model/open_weights.h"
+
+#include "engine/core/file.h"
+#include "engine/model/arch.h"
+#include "engine/model/checkpoint.h"
+#include "engine/model/matrix_type.h"
+
+namespace infer {
+
+Result<std::unique_ptr<WeightSource>> open_weights(const std::string& path,
+                                                   std::optional<DType> matrices) {
+  INFER_TRY(std::unique_ptr<WeightSource> raw, open_model(path));
+  const Metadata& metadata = raw->metadata();
+  if (!metadata.has("hf.checkpoint")) {
+    if (matrices) return with_matrices(std::move(raw), *matrices);
+    return raw;
+  }
+  INFER_TRY(const std::vector<std::string>* names, metadata.get_strings("hf.config.architectures"));
+  if (names == nullptr || names->empty()) {
+    return fail(StatusCode::bad_file, "{}: config.json: key 'architectures' is missing", path);
+  }
+  std::string known;
+  for (const ArchDef* arch : all_architectures()) {
+    for (const char* candidate : arch->checkpoints) {
+      if (names->front() == candidate) {
+        CheckpointMap map(*raw, matrices);
+        arch->map(map);
+        return map.result(std::move(raw));
+      }
+      known += (known.empty() ? "" : ", ") + std::string(candidate);
+    }
+  }
+  return fail(StatusCode::unsupported,
+              "{}: config.json: architecture '{}' is not supported; supported: {}", path,
+              printable(names->front()), known);
+}
+
+}  // namespace infer

@@ -1,0 +1,159 @@
+// The part of the store that opens the file.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+#include <utility>
+
+#include "chat/folders.h"
+#include "conversations/recovery.h"
+#include "conversations/schema.h"
+#include "conversations/store.h"
+
+namespace infer::conversations {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto kUserOnly = S_IRUSR | S_IWUSR;
+
+Status cannot(const std::string& path, const char* what, const std::string& why) {
+  return {StatusCode::io, fmt::format("{}: cannot {}: {}; check that its folder exists and may be "
+                                      "written to",
+                                      path, what, why)};
+}
+
+/// Makes the folder and an empty file that only the user can read. SQLite gives the files beside it
+/// the same permissions.
+Status make_file(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  std::error_code failed;
+  if (!folder.empty() && fs::create_directories(folder, failed)) {
+    fs::permissions(folder, fs::perms::owner_all, failed);
+  }
+  if (failed) return cannot(folder.string(), "make the folder", failed.message());
+  const int made = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kUserOnly);
+  if (made < 0) return errno == EEXIST ? Status() : cannot(path, "make the file", strerror(errno));
+  close(made);
+  sync_folder(path);
+  return {};
+}
+
+/// Every open store holds a shared lock on this file. Moving a damaged file aside needs the only
+/// one: a file must not be moved while another process has it open. The file of conversations
+/// itself cannot serve: closing it would release the locks of SQLite.
+Result<int> take_lock(const std::string& path) {
+  const std::string name = path + ".lock";
+  const int lock = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kUserOnly);
+  if (lock < 0) return tl::unexpected(cannot(name, "make the file", strerror(errno)));
+  if (flock(lock, LOCK_SH | LOCK_NB) == 0 || errno == ENOLCK || errno == EOPNOTSUPP) return lock;
+  close(lock);
+  return tl::unexpected(
+      Status(StatusCode::busy,
+             fmt::format("{}: another process is repairing the file; try again later", path)));
+}
+
+Status quick_check(Database& database) {
+  Statement row = database.prepare("PRAGMA quick_check(1)");
+  const std::string found = row.step() ? row.text(0) : "";
+  if (!row.status().ok()) return row.status();
+  if (found == "ok") return {};
+  return {StatusCode::bad_file, fmt::format("{}: the file is damaged: {}", database.path(), found)};
+}
+
+/// Changing to WAL mode is not repeated by SQLite if another process does the same.
+Status use_wal(Database& database, int busy_ms) {
+  for (int waited = 0;; waited += 10) {
+    Status done = database.execute("PRAGMA journal_mode = WAL");
+    if (done.code() != StatusCode::busy || waited >= busy_ms) return done;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+}  // namespace
+
+Result<std::string> default_path() {
+  fs::path data = chat::folder_of("XDG_DATA_HOME");
+  if (const fs::path home = chat::folder_of("HOME"); data.empty() && !home.empty()) {
+    data = home / ".local" / "share";
+  }
+  if (data.empty()) {
+    return tl::unexpected(Status(StatusCode::not_found,
+                                 "there is no place for conversations: set XDG_DATA_HOME or HOME "
+                                 "to an absolute path"));
+  }
+  return (data / "infer" / "conversations.db").string();
+}
+
+Status Store::prepare() {
+  Database& database = *database_;
+  if (Status known = check_version(database, migration_steps().size()); !known.ok()) return known;
+  if (Status sound = quick_check(database); !sound.ok()) return sound;
+  // Extra: also without WAL, which some network file systems do not have, a commit survives a power
+  // cut. Temporary tables hold texts and stay in memory.
+  Status done = database.execute(
+      "PRAGMA foreign_keys = ON; PRAGMA synchronous = EXTRA; PRAGMA temp_store = MEMORY;"
+      "PRAGMA journal_size_limit = 16777216; PRAGMA cell_size_check = ON");
+  if (done.ok()) done = use_wal(database, options_.busy_ms);
+  if (done.ok()) done = migrate(database, migration_steps());
+  if (done.ok()) done = check_schema(database);
+  if (done.ok()) done = end_interrupted();
+  if (done.ok()) database.file_is_sound();
+  return done;
+}
+
+Status Store::end_interrupted() {
+  std::vector<Id> left;
+  Statement rows = database_->prepare(
+      "SELECT id FROM messages WHERE state = 'writing' UNION SELECT message FROM pieces");
+  while (rows.step()) left.push_back(rows.integer(0));
+  if (!rows.status().ok() || left.empty()) return rows.status();
+  return write([&]() -> Status {
+    Statement stop = database_->prepare(
+        "UPDATE messages SET state = 'stopped' WHERE id = ?1 AND state = 'writing'");
+    for (const Id id : left) {
+      Status done = merge_pieces(id);
+      if (done.ok()) done = stop.bind(1, id).run();
+      if (!done.ok()) return done;
+    }
+    return {};
+  });
+}
+
+Result<std::unique_ptr<Store>> Store::open(const std::string& path, OpenReport* report,
+                                           OpenOptions options) {
+  OpenReport ignored;
+  if (report == nullptr) report = &ignored;
+  *report = {};
+  for (bool recovered = false;; recovered = true) {
+    finish_recovery(path);
+    if (Status made = make_file(path); !made.ok()) return tl::unexpected(made);
+    const Result<int> lock = take_lock(path);
+    if (!lock) return tl::unexpected(lock.error());
+    Result<std::unique_ptr<Database>> database = Database::open(path, options.busy_ms);
+    if (!database) {
+      close(*lock);
+      return tl::unexpected(database.error());
+    }
+    std::unique_ptr<Store> store(new Store(std::move(*database), options, *lock));
+    Status done = store->prepare();
+    if (done.ok()) return store;
+    if (done.code() != StatusCode::bad_file || recovered) return tl::unexpected(done);
+    store->database_.reset();
+    if (flock(*lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      return tl::unexpected(
+          Status(StatusCode::busy, fmt::format("{} Another process has the file open: close it, "
+                                               "then open the file again to repair it.",
+                                               done.message())));
+    }
+    if (Status set = recover(path, done.message(), *report); !set.ok()) return tl::unexpected(set);
+  }
+}
+
+}  // namespace infer::conversations

@@ -1,0 +1,406 @@
+// What a person does with conversations.
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "tests/conversations/helpers.h"
+
+namespace infer::conversations::test {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+/// A store in a folder of its own.
+struct Fixture {
+  infer::test::TempDir folder;
+  std::string path = folder.path("data/conversations.db");
+  Time time = 1'000;
+  std::unique_ptr<Store> store =
+      must(Store::open(path, nullptr, {.clock = [this] { return time; }}));
+
+  void reopen() {
+    store.reset();
+    store = must(Store::open(path, nullptr, {.clock = [this] { return time; }}));
+  }
+};
+
+TEST_CASE_FIXTURE(Fixture, "a conversation is created, changed and listed by last use") {
+  Conversation wanted = titled("first");
+  wanted.system_prompt = "be brief";
+  wanted.settings = R"( {"temperature": 0.5, "grammar": "root ::= \"a\""} )";
+  wanted.preset = "code";
+  const Conversation first = must(store->create(wanted));
+  CHECK(first.settings == R"({"grammar":"root ::= \"a\"","temperature":0.5})");
+  const Id second = must(store->create(titled("second"))).id;
+  CHECK(must(store->list()).front().id == second);
+  must(store->add(first.id, from_user(0, "hello")));
+  CHECK(must(store->list()).front().id == first.id);
+  must(store->set_pinned(second, true));
+  must(store->rename(second, "renamed"));
+  must(store->configure(second, "system", R"({"top_k":40})", "chat"));
+  reopen();
+  const std::vector<Conversation> all = must(store->list());
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].title == "renamed");
+  CHECK(all[0].pinned);
+  CHECK(all[0].system_prompt == "system");
+  CHECK(all[0].settings == R"({"top_k":40})");
+  CHECK(all[0].preset == "chat");
+  CHECK(all[1].system_prompt == "be brief");
+  CHECK(must(store->list(1, 1)).front().id == first.id);
+}
+
+TEST_CASE_FIXTURE(Fixture, "every field of a message is kept") {
+  const Id id = must(store->create(titled("t"))).id;
+  NewMessage wanted = from_assistant(0, std::string("text\0with zero", 14));
+  wanted.reasoning = "thought";
+  wanted.tool_calls = {{"call1", "weather", R"({"city":"Wien"})", "18 °C"}, {"", "time", "{}", ""}};
+  wanted.model = "demo";
+  wanted.statistics = {12, 34, 1234.5, 56.75, 0.125};
+  const Message made = must(store->add(id, wanted));
+  reopen();
+  const Tree tree = must(store->load(id));
+  REQUIRE(tree.messages().size() == 1);
+  Message read = tree.messages()[0];
+  CHECK(read == made);
+  CHECK(read.text == wanted.text);
+  CHECK(read.tool_calls == wanted.tool_calls);
+  CHECK(read.statistics == wanted.statistics);
+}
+
+TEST_CASE_FIXTURE(Fixture, "an edited question and a regenerated answer are alternatives") {
+  const Id id = must(store->create(titled("t"))).id;
+  const Id question = must(store->add(id, from_user(0, "q1"))).id;
+  const Id answer = must(store->add(id, from_assistant(question, "a1"))).id;
+  must(store->add(id, from_user(answer, "q2")));
+  const Message again = must(store->regenerate(answer, "demo"));
+  CHECK(again.state == State::writing);
+  CHECK(again.model == "demo");
+  must(store->append(again.id, "a1, again", ""));
+  must(store->finish(again.id, {}));
+  CHECK(shown_texts(must(store->load(id))) == Texts{"q1", "a1, again"});
+  const Id edited = must(store->edit(question, "q1, edited")).id;
+  CHECK(shown_texts(must(store->load(id))) == Texts{"q1, edited"});
+  must(store->select(question));
+  must(store->select(answer));
+  reopen();
+  const Tree tree = must(store->load(id));
+  CHECK(shown_texts(tree) == Texts{"q1", "a1", "q2"});
+  CHECK(tree.siblings(answer) == std::vector<Id>{answer, again.id});
+  CHECK(tree.siblings(question) == std::vector<Id>{question, edited});
+  CHECK(tree.path_to(again.id) == std::vector<Id>{question, again.id});
+  CHECK(tree.siblings(999).empty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "an answer is written in pieces, stopped, kept and continued") {
+  const Id id = must(store->create(titled("t"))).id;
+  NewMessage wanted = from_assistant(0, "");
+  wanted.state = State::writing;
+  const Id answer = must(store->add(id, wanted)).id;
+  must(store->append(answer, "", "think"));
+  must(store->append(answer, "one ", "ing"));
+  must(store->append(answer, "two ", ""));
+  CHECK(must(store->load(id)).find(answer)->text == "one two ");
+  must(store->finish(answer, {.state = State::stopped, .statistics = {1, 2, 3, 4, 5}}));
+  Tree tree = must(store->load(id));
+  CHECK(tree.find(answer)->state == State::stopped);
+  CHECK(tree.find(answer)->reasoning == "thinking");
+  must(store->resume(answer));
+  must(store->append(answer, "three", ""));
+  CHECK(must(store->load(id)).find(answer)->state == State::writing);
+  must(store->finish(answer, {}));
+  tree = must(store->load(id));
+  CHECK(tree.find(answer)->text == "one two three");
+  CHECK(tree.find(answer)->state == State::complete);
+}
+
+TEST_CASE_FIXTURE(Fixture, "an answer whose process ended is a stopped one with its text") {
+  const Id id = must(store->create(titled("t"))).id;
+  NewMessage wanted = from_assistant(0, "begin ");
+  wanted.state = State::writing;
+  const Id answer = must(store->add(id, wanted)).id;
+  must(store->append(answer, "end", ""));
+  CHECK(must(store->search("end")).empty());
+  reopen();
+  const Message read = *must(store->load(id)).find(answer);
+  CHECK(read.state == State::stopped);
+  CHECK(read.text == "begin end");
+  CHECK(must(store->search("end")).size() == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "what another process appends to a stopped answer is not lost") {
+  const Id id = must(store->create(titled("t"))).id;
+  NewMessage wanted = from_assistant(0, "");
+  wanted.state = State::writing;
+  const Id answer = must(store->add(id, wanted)).id;
+  must(store->append(answer, "one ", ""));
+  const std::unique_ptr<Store> other = open_store(path);
+  CHECK(must(other->load(id)).find(answer)->state == State::stopped);
+  must(store->append(answer, "two", ""));
+  CHECK(must(other->load(id)).find(answer)->text == "one two");
+  must(store->finish(answer, {}));
+  CHECK(must(other->load(id)).find(answer)->text == "one two");
+  CHECK(must(other->search("two")).size() == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "the trash gives back what it holds and is emptied by age") {
+  const Id old = must(store->create(titled("old apple"))).id;
+  const Id young = must(store->create(titled("young apple"))).id;
+  must(store->add(old, from_user(0, "pear")));
+  time = 10'000;
+  must(store->move_to_trash(old));
+  time = 20'000;
+  must(store->move_to_trash(young));
+  CHECK(must(store->list()).empty());
+  CHECK(must(store->search("apple")).empty());
+  CHECK(must(store->search("pear")).empty());
+  CHECK(must(store->trash()).size() == 2);
+  CHECK(must(store->trash()).front().id == young);
+  must(store->restore(old));
+  CHECK(must(store->search("pear")).size() == 1);
+  time = 30'000;
+  must(store->move_to_trash(old));
+  CHECK(must(store->empty_trash(25'000)) == 1);
+  CHECK(must(store->trash()).size() == 1);
+  CHECK(must(store->empty_trash(1'000'000)) == 1);
+  CHECK(store->load(old).error().code() == StatusCode::not_found);
+  CHECK(must(store->create(titled("new"))).id > young);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a message goes to the trash with all below it, and comes back") {
+  const Id id = must(store->create(titled("t"))).id;
+  const Id a = must(store->add(id, from_user(0, "a"))).id;
+  const Id b = must(store->add(id, from_assistant(a, "b"))).id;
+  const Id c = must(store->add(id, from_user(b, "c"))).id;
+  must(store->move_message_to_trash(c));
+  CHECK(shown_texts(must(store->load(id))) == Texts{"a", "b"});
+  must(store->move_message_to_trash(a));
+  CHECK(must(store->load(id)).messages().empty());
+  CHECK(must(store->search("b")).empty());
+  CHECK(store->restore_message(c).code() == StatusCode::invalid_argument);
+  CHECK(store->add(id, from_user(b, "x")).error().code() == StatusCode::not_found);
+  must(store->restore_message(a));
+  CHECK(shown_texts(must(store->load(id))) == Texts{"a", "b"});
+  must(store->restore_message(c));
+  CHECK(shown_texts(must(store->load(id))) == Texts{"a", "b", "c"});
+  must(store->move_message_to_trash(b));
+  CHECK(must(store->empty_trash(1'000'000)) == 0);
+  CHECK(store->restore_message(b).code() == StatusCode::not_found);
+  CHECK(shown_texts(must(store->load(id))) == Texts{"a"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "search finds words, beginnings of words, phrases and titles") {
+  const Id id = must(store->create(titled("Über Bären"))).id;
+  must(store->add(id, from_user(0, "The quick brown fox")));
+  NewMessage thought = from_assistant(0, "nothing");
+  thought.reasoning = "a brown thought";
+  must(store->add(id, thought));
+  const auto found = [&](const char* query) { return must(store->search(query)).size(); };
+  CHECK(found("fox quick") == 1);
+  CHECK(found("QUI") == 1);
+  CHECK(found("fox wolf") == 0);
+  CHECK(found("\"quick brown\"") == 1);
+  CHECK(found("\"brown quick\"") == 0);
+  CHECK(found("\"qui\"") == 0);
+  CHECK(found("baren") == 1);
+  const std::vector<Hit> hits = must(store->search("brown"));
+  REQUIRE(hits.size() == 2);
+  CHECK(hits[0].rank > hits[1].rank);  // in a text it counts more than in reasoning
+  CHECK(hits[0].snippet == "The quick brown fox");
+  REQUIRE(hits[0].matches.size() == 1);
+  CHECK(hits[0].snippet.substr(hits[0].matches[0].first, hits[0].matches[0].second) == "brown");
+  CHECK(hits[0].title == "Über Bären");
+  CHECK(must(store->search("brown", 1)).size() == 1);
+  CHECK(must(store->search("brown", 0)).empty());
+  const Hit title = must(store->search("über")).at(0);
+  CHECK(title.message == 0);
+  CHECK(title.conversation == id);
+  must(store->rename(id, "other"));
+  CHECK(found("baren") == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "no query is an error of syntax") {
+  const Id id = must(store->create(titled("title"))).id;
+  must(store->add(id, from_user(0, "a b AND or NOT near(x) don't C++ 日本語 ½ x_y col:umn")));
+  const std::string texts[] = {"\"",
+                               "\"\"",
+                               "*",
+                               "a*",
+                               "^a",
+                               "a AND",
+                               "NOT",
+                               "OR OR",
+                               "NEAR(a b, 2)",
+                               "col:umn",
+                               "text:a",
+                               "{text}:a",
+                               "-a",
+                               "a -b",
+                               "(",
+                               ")",
+                               "((((",
+                               "'",
+                               "'; DROP TABLE messages; --",
+                               "a\"b",
+                               "\"a",
+                               "+",
+                               "a + b",
+                               "\\",
+                               std::string("a\0b", 3),
+                               "\xff\xfe",
+                               "日本",
+                               "½",
+                               "don't",
+                               "C++",
+                               ",",
+                               std::string(100'000, '"'),
+                               std::string(100'000, 'a'),
+                               "rank",
+                               "   "};
+  for (const std::string& text : texts) {
+    const Result<std::vector<Hit>> hits = store->search(text);
+    CHECK_MESSAGE(hits.has_value(), text.substr(0, 100));
+  }
+  const auto found = [&](const char* query) { return must(store->search(query)).size(); };
+  CHECK(found("a AND") == 1);
+  CHECK(found("NOT") == 1);
+  CHECK(found("don't") == 1);
+  CHECK(found("C++") == 1);
+  CHECK(found("a -") == 1);  // what has no letter does not count
+  CHECK(found("near(x)") == 1);
+  uint64_t random = 1;
+  for (int i = 0; i < 2'000; ++i) {
+    std::string text;
+    for (int length = 0; length < 12; ++length) {
+      random = random * 6364136223846793005U + 1442695040888963407U;
+      text += "\"*()-+:^{}aANDORT \x01\x7f\xc3\xa9"[(random >> 33) % 23];
+    }
+    CHECK_MESSAGE(store->search(text).has_value(), text);
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "presets are kept by name") {
+  must(store->save_preset({"b", "system", R"({"temperature":1})"}));
+  must(store->save_preset({"a", "", "{}"}));
+  must(store->save_preset({"b", "changed", "{}"}));
+  reopen();
+  const std::vector<Preset> expected = {{"a", "", "{}"}, {"b", "changed", "{}"}};
+  CHECK(must(store->presets()) == expected);
+  must(store->delete_preset("a"));
+  CHECK(store->delete_preset("a").code() == StatusCode::not_found);
+  CHECK(store->save_preset({"", "", "{}"}).code() == StatusCode::invalid_argument);
+}
+
+TEST_CASE_FIXTURE(Fixture, "unknown ids and wrong settings are typed errors that change nothing") {
+  const Id id = must(store->create(titled("t"))).id;
+  const Id other = must(store->create(titled("u"))).id;
+  const Id message = must(store->add(other, from_user(0, "m"))).id;
+  for (const Status& failed :
+       {store->rename(99, "x"), store->set_pinned(99, true), store->move_to_trash(99),
+        store->restore(99), store->configure(99, "", "{}", ""), store->select(99),
+        store->append(99, "x", ""), store->finish(99, {}), store->resume(99),
+        store->move_message_to_trash(99), store->restore_message(99),
+        store->add(99, from_user(0, "x")).error(), store->add(id, from_user(99, "x")).error(),
+        store->add(id, from_user(message, "x")).error(), store->edit(99, "x").error(),
+        store->regenerate(99, "x").error(), store->load(99).error(),
+        store->conversation(99).error()}) {
+    CHECK(failed.code() == StatusCode::not_found);
+    CHECK(failed.message().starts_with(path));
+  }
+  for (const char* settings : {"", "[]", "1", "{", "{\"a\":}", "nul"}) {
+    CHECK(store->configure(id, "", settings, "").code() == StatusCode::invalid_argument);
+  }
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += "{\"a\":";
+  CHECK(store->configure(id, "", deep, "").code() == StatusCode::invalid_argument);
+  CHECK(must(store->list()).size() == 2);
+  CHECK(must(store->load(id)).messages().empty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "bytes that are not UTF-8 become replacement characters") {
+  const Id id = must(store->create(titled("\xff title"))).id;
+  const Message made = must(store->add(id, from_user(0, "a\xc3(\xed\xa0\x80\xf0\x9f\x98\x80")));
+  const std::string bad = "\xEF\xBF\xBD";
+  CHECK(made.text == "a" + bad + "(" + bad + bad + bad + "😀");
+  CHECK(must(store->load(id)).messages()[0].text == made.text);
+  CHECK(must(store->list())[0].title == bad + " title");
+  must(store->rename(id, std::string(999, 'a') + "é"));
+  CHECK(must(store->list())[0].title == std::string(999, 'a'));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a text above the limit is refused") {
+  const Id id = must(store->create(titled("t"))).id;
+  const std::string large(65 << 20, 'a');
+  CHECK(store->add(id, from_user(0, large)).error().code() == StatusCode::invalid_argument);
+  CHECK(must(store->load(id)).messages().empty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "a chain of 100,000 messages works") {
+  constexpr Id kCount = 100'000;
+  ImportedConversation imported;
+  for (Id i = 1; i <= kCount; ++i) {
+    Message message;
+    message.id = i;
+    message.parent = i - 1;
+    message.text = "x";
+    imported.messages.push_back(message);
+  }
+  const Id id = must(store->add_imported(imported));
+  const Tree tree = must(store->load(id));
+  CHECK(tree.shown().size() == kCount);
+  const Id first = tree.messages().front().id;
+  CHECK(tree.path_to(tree.messages().back().id).size() == kCount);
+  must(store->move_message_to_trash(first));
+  CHECK(must(store->load(id)).messages().empty());
+  must(store->restore_message(first));
+  CHECK(must(store->load(id)).messages().size() == kCount);
+  must(store->move_to_trash(id));
+  CHECK(must(store->empty_trash(1'000'000'000)) == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "times grow even if the clock is set back") {
+  const Id first = must(store->create(titled("first"))).id;
+  time = 500;
+  const Id second = must(store->create(titled("second"))).id;
+  CHECK(must(store->list()).front().id == second);
+  CHECK(must(store->conversation(second)).used_at > must(store->conversation(first)).used_at);
+}
+
+TEST_CASE_FIXTURE(Fixture, "only the user can read the files") {
+  must(store->create(titled("t")));
+  for (const char* end : {"", "-wal", "-shm", ".lock"}) {
+    struct stat status = {};
+    REQUIRE(stat((path + end).c_str(), &status) == 0);
+    CHECK_MESSAGE((status.st_mode & 0777) == 0600, end);
+  }
+}
+
+TEST_CASE("imported messages have to be a tree") {
+  Fixture fixture;
+  ImportedConversation imported;
+  imported.messages.resize(2);
+  imported.messages[0].id = 1;
+  imported.messages[1].id = 2;
+  for (const Id parent : {Id{2}, Id{3}, Id{-1}}) {
+    imported.messages[1].parent = parent;
+    CHECK(fixture.store->add_imported(imported).error().code() == StatusCode::invalid_argument);
+  }
+  CHECK(must(fixture.store->list()).empty());
+}
+
+TEST_CASE("a tree of doubtful messages has no cycles") {
+  std::vector<Message> messages(4);
+  for (Id i = 0; i < 4; ++i) messages[static_cast<size_t>(i)].id = i + 1;
+  messages[0].parent = 2;  // a later one
+  messages[1].parent = 1;
+  messages[2].parent = 77;  // none
+  messages[3].parent = 4;   // itself
+  messages[1].selected_child = 1;
+  const Tree tree({}, messages);
+  CHECK(tree.children(0) == std::vector<Id>{1, 3, 4});
+  CHECK(tree.children(1) == std::vector<Id>{2});
+  CHECK(tree.shown() == std::vector<Id>{4});
+}
+
+}  // namespace
+}  // namespace infer::conversations::test

@@ -67,6 +67,11 @@ void make_valid(std::vector<ToolCall>& calls) {
   }
 }
 
+constexpr std::string_view kInsert =
+    "INSERT INTO messages(conversation, parent, role, state, text, reasoning, tool_calls, "
+    "created_at, model, prompt_tokens, generated_tokens, prompt_rate, generate_rate, "
+    "first_token_seconds) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+
 /// All messages from ?1 down.
 constexpr std::string_view kBelow =
     "WITH RECURSIVE below(id) AS (VALUES (?1) UNION "
@@ -111,16 +116,12 @@ Result<Message> Store::message(Id id, Id* conversation) {
   return read_message(row);
 }
 
-/// Makes the texts valid and sets the id.
-Status Store::insert(Id conversation, Message& message) {
+/// Makes the texts valid and sets the id. `row`: made of kInsert; used again for many messages.
+Status Store::insert(Statement& row, Id conversation, Message& message) {
   for (std::string* text : {&message.text, &message.reasoning, &message.model}) {
     *text = valid_utf8(*text);
   }
   make_valid(message.tool_calls);
-  Statement row = database_->prepare(
-      "INSERT INTO messages(conversation, parent, role, state, text, reasoning, tool_calls, "
-      "created_at, model, prompt_tokens, generated_tokens, prompt_rate, generate_rate, "
-      "first_token_seconds) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)");
   row.bind(1, conversation)
       .bind_or_null(2, message.parent)
       .bind(3, std::string_view(role_name(message.role)))
@@ -164,7 +165,8 @@ Result<Message> Store::add(Id conversation, const NewMessage& wanted) {
       if (!parent) return parent.error();
       if (home != conversation) return not_found("message", made.parent);
     }
-    if (Status added = insert(conversation, made); !added.ok()) return added;
+    Statement row = database_->prepare(kInsert);
+    if (Status added = insert(row, conversation, made); !added.ok()) return added;
     return select_child(conversation, made.parent, made.id);
   });
   if (!done.ok()) return tl::unexpected(done);
@@ -313,6 +315,7 @@ Result<Id> Store::add_imported(const ImportedConversation& imported) {
     Result<Conversation> made = create(given);
     if (!made) return made.error();
     conversation = made->id;
+    Statement row = database_->prepare(kInsert);
     std::vector<Id> ids = {0};  // in the file, by id in `imported`
     for (const Message& message : imported.messages) {
       const auto number = static_cast<Id>(ids.size());
@@ -322,7 +325,7 @@ Result<Id> Store::add_imported(const ImportedConversation& imported) {
       }
       Message copy = message;
       copy.parent = ids[static_cast<size_t>(message.parent)];
-      if (Status added = insert(conversation, copy); !added.ok()) return added;
+      if (Status added = insert(row, conversation, copy); !added.ok()) return added;
       ids.push_back(copy.id);
     }
     const auto id_of = [&](Id id) {

@@ -67,6 +67,12 @@ Status quick_check(Database& database) {
   return {StatusCode::bad_file, fmt::format("{}: the file is damaged: {}", database.path(), found)};
 }
 
+/// A statement that is right fails with an unspecific error if the file's header is damaged.
+Status blame_file(const Status& failed) {
+  return failed.code() == StatusCode::internal ? Status(StatusCode::bad_file, failed.message())
+                                               : failed;
+}
+
 /// Changing to WAL mode is not repeated by SQLite if another process does the same.
 Status use_wal(Database& database, int busy_ms) {
   for (int waited = 0;; waited += 10) {
@@ -93,8 +99,9 @@ Result<std::string> default_path() {
 
 Status Store::prepare() {
   Database& database = *database_;
-  if (Status known = check_version(database, migration_steps().size()); !known.ok()) return known;
-  if (Status sound = quick_check(database); !sound.ok()) return sound;
+  const Status known = check_version(database, migration_steps().size());
+  if (!known.ok()) return blame_file(known);
+  if (const Status sound = quick_check(database); !sound.ok()) return blame_file(sound);
   // Extra: also without WAL, which some network file systems do not have, a commit survives a power
   // cut. Temporary tables hold texts and stay in memory.
   Status done = database.execute(

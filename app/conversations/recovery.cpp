@@ -81,8 +81,7 @@ Status copy(Database& from, Database& to, const Table& table) {
   int64_t next = 1;
   int64_t step = 1;
   int failed = 0;
-  for (;;) {
-    Statement rows = from.prepare(table.read);
+  for (Statement rows = from.prepare(table.read);; rows.reset()) {
     rows.bind(1, next);
     while (rows.step()) {
       const int64_t id = rows.integer(0);

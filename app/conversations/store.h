@@ -157,7 +157,7 @@ class Store {
   /// Ok if the last statement changed a row.
   Status require_change(Status done, const char* what, Id id);
   Result<Message> message(Id id, Id* conversation);
-  Status insert(Id conversation, Message& message);
+  Status insert(Statement& row, Id conversation, Message& message);
   Status select_child(Id conversation, Id parent, Id child);
   Status touch(Id conversation);
   Status merge_pieces(Id message);

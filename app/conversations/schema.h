@@ -21,8 +21,8 @@ Status check_version(Database& database, size_t newest);
 /// bad_file if its tables are not those of its version.
 Status migrate(Database& database, std::span<const char* const> steps);
 
-/// Whether the file has the tables, indexes and triggers of the newest version, and no other triggers
-/// or views. Errors: bad_file.
+/// Whether the file has the tables, indexes and triggers of the newest version, and no other
+/// triggers or views. Errors: bad_file.
 Status check_schema(Database& database);
 
 }  // namespace infer::conversations

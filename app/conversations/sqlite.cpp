@@ -122,23 +122,21 @@ int64_t Database::last_id() const { return sqlite3_last_insert_rowid(handle_); }
 
 int64_t Database::changes() const { return sqlite3_changes64(handle_); }
 
-Status Database::begin() {
+Status Database::begin(bool is_outer) {
   last_failure_ = SQLITE_OK;
-  Status begun = execute("BEGIN IMMEDIATE");
-  in_transaction_ = begun.ok();
+  if (!is_outer && sqlite3_get_autocommit(handle_) != 0) {
+    return {StatusCode::io, fmt::format("{}: an earlier failure has ended the transaction", path_)};
+  }
+  Status begun = execute(is_outer ? "BEGIN IMMEDIATE" : "SAVEPOINT inner");
+  in_transaction_ = !is_outer || begun.ok();
   return begun;
 }
 
-Status Database::commit() {
-  Status done = execute("COMMIT");
-  in_transaction_ = !done.ok();
-  return done;
-}
-
-void Database::roll_back() {
-  in_transaction_ = false;
-  // After some failures SQLite has rolled back already; then this fails and changes nothing.
-  sqlite3_exec(handle_, "ROLLBACK", nullptr, nullptr, nullptr);
+void Database::roll_back(bool is_outer) {
+  // After some failures, such as a full disk, SQLite has rolled back everything already. Then this
+  // fails and changes nothing.
+  sqlite3_exec(handle_, is_outer ? "ROLLBACK" : "ROLLBACK TO inner; RELEASE inner", nullptr,
+               nullptr, nullptr);
 }
 
 bool Database::index_is_damaged() const { return last_failure_ == SQLITE_CORRUPT_VTAB; }

@@ -82,14 +82,15 @@ class Database {
   int64_t changes() const;
 
   /// Runs `work` in a transaction; keeps nothing of it if it fails. Inside another transaction it
-  /// belongs to that one.
+  /// belongs to that one, which may go on after a failure.
   template <typename Work>
   Status transaction(Work&& work) {
-    if (in_transaction_) return work();
-    if (Status begun = begin(); !begun.ok()) return begun;
+    const bool is_outer = !in_transaction_;
+    if (Status begun = begin(is_outer); !begun.ok()) return begun;
     Status done = work();
-    if (done.ok()) done = commit();
-    if (!done.ok()) roll_back();
+    if (done.ok()) done = execute(is_outer ? "COMMIT" : "RELEASE inner");
+    if (!done.ok()) roll_back(is_outer);
+    if (is_outer) in_transaction_ = false;
     return done;
   }
 
@@ -102,9 +103,8 @@ class Database {
  private:
   friend class Statement;
   explicit Database(std::string path) : path_(std::move(path)) {}
-  Status begin();
-  Status commit();
-  void roll_back();
+  Status begin(bool is_outer);
+  void roll_back(bool is_outer);
 
   std::string path_;
   sqlite3* handle_ = nullptr;

@@ -19,7 +19,9 @@ size_t character(std::string_view text) {
 /// Bytes of valid characters that the text begins with.
 size_t valid_size(std::string_view text) {
   size_t size = 0;
-  while (size < text.size()) {
+  for (;;) {
+    while (size < text.size() && static_cast<unsigned char>(text[size]) < 0x80) ++size;
+    if (size == text.size()) break;
     const size_t next = character(text.substr(size));
     if (next == 0) break;
     size += next;

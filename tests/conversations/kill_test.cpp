@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <thread>
@@ -81,8 +82,11 @@ void read_lines(const std::string& lines, Acknowledged& all) {
   }
 }
 
-/// Runs the writer, kills it after the time, and returns what it told.
-std::string run_and_kill(std::chrono::microseconds after) {
+constexpr int kCannotStart = 127;
+
+/// Runs the writer, kills it after the time, and returns what it told. Nothing if no process can be
+/// started: an emulator of another processor may not do that.
+std::optional<std::string> run_and_kill(std::chrono::microseconds after) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   const pid_t child = fork();
@@ -94,7 +98,7 @@ std::string run_and_kill(std::chrono::microseconds after) {
     dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
     const std::string filter = std::string("--test-case=") + kWriter;
     execl("/proc/self/exe", "writer", filter.c_str(), "--no-skip", nullptr);
-    _exit(1);
+    _exit(kCannotStart);
   }
   close(ends[1]);
   std::string told;
@@ -110,6 +114,7 @@ std::string run_and_kill(std::chrono::microseconds after) {
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kCannotStart) return std::nullopt;
   CHECK(WIFSIGNALED(status));
   return told;
 }
@@ -125,7 +130,10 @@ TEST_CASE("nothing that was acknowledged is lost when the process is killed") {
   for (int i = 0; i < kills; ++i) {
     CAPTURE(i);
     Acknowledged all;
-    read_lines(run_and_kill(std::chrono::microseconds(random() % 40'000)), all);
+    const std::optional<std::string> told =
+        run_and_kill(std::chrono::microseconds(random() % 25'000));
+    if (!told) return infer::test::skipped("a process that is killed: it cannot be started");
+    read_lines(*told, all);
     OpenReport report;
     const std::unique_ptr<Store> store = open_store(path, &report);
     CHECK(report.set_aside.empty());

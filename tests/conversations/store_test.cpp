@@ -335,6 +335,41 @@ TEST_CASE_FIXTURE(Fixture, "a text above the limit is refused") {
   CHECK(must(store->load(id)).messages().empty());
 }
 
+TEST_CASE_FIXTURE(Fixture, "an answer above the limit of a text is kept in pieces") {
+  const Id id = must(store->create(titled("t"))).id;
+  NewMessage wanted = from_assistant(0, "");
+  wanted.state = State::writing;
+  const Id answer = must(store->add(id, wanted)).id;
+  const std::string half(40 << 20, 'a');
+  must(store->append(answer, half, ""));
+  must(store->append(answer, half, ""));
+  must(store->finish(answer, {}));
+  reopen();
+  const Message read = *must(store->load(id)).find(answer);
+  CHECK(read.text.size() == 2 * half.size());
+  CHECK(read.state == State::complete);
+}
+
+TEST_CASE_FIXTURE(Fixture, "calls together are kept together, without those that failed") {
+  const Id id = must(store->create(titled("t"))).id;
+  const Time used = must(store->conversation(id)).used_at;
+  must(store->together([&]() -> Status {
+    CHECK_FALSE(store->add(id, from_user(99, "x")).has_value());
+    return store->rename(id, "u");
+  }));
+  CHECK(must(store->conversation(id)).title == "u");
+  CHECK(must(store->conversation(id)).used_at == used);
+  const Status failed = store->together([&]() -> Status {
+    must(store->rename(id, "v"));
+    must(store->add(id, from_user(0, "x")));
+    return {StatusCode::cancelled, "no"};
+  });
+  CHECK(failed.code() == StatusCode::cancelled);
+  CHECK(must(store->conversation(id)).title == "u");
+  CHECK(must(store->load(id)).messages().empty());
+  CHECK(must(store->search("x")).empty());
+}
+
 TEST_CASE_FIXTURE(Fixture, "a chain of 100,000 messages works") {
   constexpr Id kCount = 100'000;
   ImportedConversation imported;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <thread>
@@ -64,6 +65,12 @@ Status quick_check(Database& database) {
   const std::string found = row.step() ? row.text(0) : "";
   if (!row.status().ok()) return row.status();
   if (found == "ok") return {};
+  // A page that the disk did not give is reported as one that is damaged.
+  constexpr std::string_view kCode = "error code=";
+  if (const size_t at = found.find(kCode); at != std::string::npos) {
+    const int code = std::atoi(found.c_str() + at + kCode.size());
+    if (Status failed = database.failure(code); failed.code() == StatusCode::io) return failed;
+  }
   return {StatusCode::bad_file, fmt::format("{}: the file is damaged: {}", database.path(), found)};
 }
 

@@ -132,7 +132,15 @@ Status make_new_file(const std::string& path, OpenReport& report) {
   if (Status made = migrate(**to, migration_steps()); !made.ok()) return made;
   Result<std::unique_ptr<Database>> from = Database::open(path, 0);
   if (!from) return {};  // nothing can be read
-  if (Status only = (*from)->execute("PRAGMA query_only = 1"); !only.ok()) return only;
+  // This process alone has the file: no memory need be shared, for which there may be no space.
+  Status ready = (*from)->execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA query_only = 1");
+  if (!ready.ok()) return ready;
+  // A file that cannot be read now may be readable later. One that is damaged will not be.
+  const Result<int64_t> entries = (*from)->integer("SELECT count(*) FROM sqlite_schema");
+  if (!entries && entries.error().code() != StatusCode::bad_file &&
+      entries.error().code() != StatusCode::internal) {
+    return entries.error();
+  }
   return (*to)->transaction([&] { return copy_all(**from, **to, report); });
 }
 

@@ -264,6 +264,25 @@ TEST_CASE("a damaged file that another process has open is left in its place") {
   CHECK(must(other->list()).size() == kConversations);
 }
 
+TEST_CASE("what is in the log is recovered too, and the log is kept with the damaged file") {
+  infer::test::TempDir folder;
+  const std::string path = folder.path("c.db"), killed = folder.path("killed.db");
+  make_file(path);
+  const std::unique_ptr<Store> store = open_store(path);
+  must(store->create(titled("only in the log")));
+  for (const char* end : {"", "-wal"}) fs::copy_file(path + end, killed + end);
+  std::string bytes = infer::test::read_text(killed);
+  const size_t at = bytes.find("text 4 5") / 4096 * 4096;
+  std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), 64, '\xff');
+  infer::test::write_bytes(killed, infer::test::bytes_of(bytes));
+  const std::string log = infer::test::read_text(killed + "-wal");
+  OpenReport report;
+  const std::unique_ptr<Store> recovered = open_store(killed, &report);
+  CHECK(must(recovered->search("only in the log")).size() == 1);
+  CHECK(infer::test::read_text(report.set_aside) == bytes);
+  CHECK(infer::test::read_text(report.set_aside + "-wal") == log);
+}
+
 TEST_CASE("a recovery whose process ended is completed") {
   infer::test::TempDir folder;
   const std::string path = folder.path("c.db");

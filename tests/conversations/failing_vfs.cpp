@@ -11,12 +11,17 @@ namespace infer::conversations::test {
 namespace {
 
 int64_t counted = 0;
+int64_t synced = 0;
+bool counts_reads = false;
 int64_t failing = std::numeric_limits<int64_t>::max();
 int failure = SQLITE_OK;
 bool only_reading = false;
 sqlite3_vfs* system_vfs = nullptr;
 
-int count() { return ++counted >= failing ? failure : SQLITE_OK; }
+int count(bool is_read = false) {
+  if (is_read != counts_reads) return SQLITE_OK;
+  return ++counted >= failing ? failure : SQLITE_OK;
+}
 
 /// A file of ours, with that of the system behind it.
 struct File {
@@ -34,6 +39,7 @@ int write(sqlite3_file* file, const void* data, int size, sqlite3_int64 offset) 
 }
 int sync(sqlite3_file* file, int flags) {
   if (count() != SQLITE_OK) return SQLITE_IOERR_FSYNC;
+  ++synced;
   return of(file)->real()->pMethods->xSync(of(file)->real(), flags);
 }
 int truncate(sqlite3_file* file, sqlite3_int64 size) {
@@ -46,6 +52,7 @@ int shm_map(sqlite3_file* file, int region, int size, int extend, void volatile*
 }
 int close(sqlite3_file* file) { return of(file)->real()->pMethods->xClose(of(file)->real()); }
 int read(sqlite3_file* file, void* data, int size, sqlite3_int64 offset) {
+  if (count(true) != SQLITE_OK) return SQLITE_IOERR_READ;
   return of(file)->real()->pMethods->xRead(of(file)->real(), data, size, offset);
 }
 int file_size(sqlite3_file* file, sqlite3_int64* size) {
@@ -114,9 +121,15 @@ FailingVfs::~FailingVfs() {
 }
 
 void FailingVfs::fail_at(int64_t call, int code) {
-  counted = 0;
+  counted = synced = 0;
+  counts_reads = false;
   failing = call;
   failure = code;
+}
+
+void FailingVfs::fail_read_at(int64_t call) {
+  fail_at(call, SQLITE_IOERR_READ);
+  counts_reads = true;
 }
 
 void FailingVfs::read_only() { only_reading = true; }
@@ -127,5 +140,7 @@ void FailingVfs::stop() {
 }
 
 int64_t FailingVfs::calls() const { return counted; }
+
+int64_t FailingVfs::syncs() const { return synced; }
 
 }  // namespace infer::conversations::test

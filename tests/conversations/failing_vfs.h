@@ -15,11 +15,15 @@ class FailingVfs {
 
   /// From now on counts the calls that write, and lets this one (from 1) and those after it fail.
   void fail_at(int64_t call, int code);
+  /// The same for the calls that read.
+  void fail_read_at(int64_t call);
   /// Databases are opened for reading only.
   void read_only();
   void stop();
   /// Calls that were counted.
   int64_t calls() const;
+  /// Calls that waited until data was on the disk, since the last fail_at().
+  int64_t syncs() const;
 };
 
 }  // namespace infer::conversations::test

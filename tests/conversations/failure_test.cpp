@@ -6,9 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <limits>
+#include <thread>
 
 #include "conversations/schema.h"
 #include "tests/conversations/failing_vfs.h"
@@ -19,6 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using Texts = std::vector<std::string>;
+
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 /// A message names the file and is a sentence about what to do.
 void check_message(const Status& status, const std::string& path) {
@@ -43,7 +47,7 @@ TEST_CASE("whichever call to the system fails: a typed error, and all or nothing
       CAPTURE(failing);
       const std::string path = folder.path(fmt::format("{}-{}.db", failure, failing));
       fs::copy_file(prepared, path);
-      vfs.fail_at(failing == 0 ? std::numeric_limits<int64_t>::max() : failing, failure);
+      vfs.fail_at(failing == 0 ? kNever : failing, failure);
       Status failed;
       bool is_added = false, is_appended = false;
       const auto note = [&](const Status& status) {
@@ -88,6 +92,107 @@ TEST_CASE("whichever call to the system fails: a typed error, and all or nothing
     }
     CHECK(calls > 20);
   }
+}
+
+TEST_CASE("a call that reads and fails is an error of the disk, not a damaged file") {
+  infer::test::TempDir folder;
+  const std::string path = folder.path("c.db");
+  {
+    const std::unique_ptr<Store> store = open_store(path);
+    for (int i = 0; i < 5; ++i) must(store->create(titled(std::to_string(i))));
+  }
+  FailingVfs vfs;
+  int64_t calls = 0;
+  for (int64_t failing = 0; failing <= calls; ++failing) {
+    CAPTURE(failing);
+    vfs.fail_read_at(failing == 0 ? kNever : failing);
+    OpenReport report;
+    const Result<std::unique_ptr<Store>> store = Store::open(path, &report);
+    Status failed = store ? Status() : store.error();
+    if (store) {
+      const Result<std::vector<Conversation>> all = (*store)->list();
+      if (!all) failed = all.error();
+      if (all) CHECK(all->size() == 5);
+    }
+    if (failing == 0) calls = vfs.calls();
+    vfs.stop();
+    CHECK(report.set_aside.empty());
+    if (!failed.ok()) {
+      CHECK_MESSAGE(failed.code() == StatusCode::io, failed.message());
+      check_message(failed, path);
+    }
+  }
+  CHECK(calls > 10);
+  CHECK(must(open_store(path)->list()).size() == 5);
+}
+
+TEST_CASE("a damaged file stays in its place if there is no space to repair it") {
+  infer::test::TempDir folder;
+  const std::string path = folder.path("c.db");
+  {
+    const std::unique_ptr<Store> store = open_store(path);
+    must(store->create(titled("t")));
+  }
+  {
+    const std::unique_ptr<Database> database = must(Database::open(path, 0));
+    must(database->execute("PRAGMA journal_mode = DELETE; DROP TRIGGER conversation_renamed"));
+  }
+  const std::string damaged = infer::test::read_text(path);
+  FailingVfs vfs;
+  int64_t calls = 0;
+  for (int64_t failing = 0; failing <= calls; ++failing) {
+    CAPTURE(failing);
+    infer::test::write_bytes(path, infer::test::bytes_of(damaged));
+    vfs.fail_at(failing == 0 ? kNever : failing, SQLITE_FULL);
+    OpenReport report;
+    const Result<std::unique_ptr<Store>> store = Store::open(path, &report);
+    if (failing == 0) calls = vfs.calls();
+    vfs.stop();
+    if (!store) {
+      CHECK_MESSAGE(store.error().code() == StatusCode::io, store.error().message());
+    }
+    // Later there is space, and everything is there.
+    CHECK(must(open_store(path)->list()).size() == 1);
+  }
+  CHECK(calls > 20);
+}
+
+TEST_CASE("what was acknowledged has been handed to the disk") {
+  infer::test::TempDir folder;
+  FailingVfs vfs;
+  const std::unique_ptr<Store> store = open_store(folder.path("c.db"));
+  const Id id = must(store->create(titled("t"))).id;
+  const Id message = must(store->add(id, from_user(0, "x"))).id;
+  const auto check = [&](const auto& work) {
+    vfs.fail_at(kNever, SQLITE_FULL);
+    must(work());
+    CHECK(vfs.syncs() > 0);
+  };
+  check([&] { return store->add(id, from_user(0, "y")); });
+  check([&] { return store->append(message, "z", ""); });
+  check([&] { return store->finish(message, {}); });
+  check([&] { return store->rename(id, "u"); });
+  check([&] { return store->move_to_trash(id); });
+}
+
+TEST_CASE("several processes write at once") {
+  infer::test::TempDir folder;
+  const std::string path = folder.path("c.db");
+  std::vector<std::thread> threads;
+  std::atomic<int> failures = 0;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      const Result<std::unique_ptr<Store>> store = Store::open(path, nullptr, {.busy_ms = 60'000});
+      if (!store) {
+        ++failures;
+        return;
+      }
+      for (int i = 0; i < 30; ++i) failures += (*store)->create(titled("t")).has_value() ? 0 : 1;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(failures == 0);
+  CHECK(must(open_store(path)->list()).size() == 90);
 }
 
 TEST_CASE("a limit of the file's size is a typed error") {

@@ -340,7 +340,7 @@ TEST_CASE_FIXTURE(Fixture, "an answer above the limit of a text is kept in piece
   NewMessage wanted = from_assistant(0, "");
   wanted.state = State::writing;
   const Id answer = must(store->add(id, wanted)).id;
-  const std::string half(40 << 20, 'a');
+  const std::string half(33 << 20, 'a');
   must(store->append(answer, half, ""));
   must(store->append(answer, half, ""));
   must(store->finish(answer, {}));

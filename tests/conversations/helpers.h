@@ -40,6 +40,20 @@ inline NewMessage from_assistant(Id parent, const std::string& text) {
   return {.parent = parent, .role = Role::assistant, .text = text};
 }
 
+/// A store in a folder of its own.
+struct Fixture {
+  infer::test::TempDir folder;
+  std::string path = folder.path("data/conversations.db");
+  Time time = 1'000;
+  std::unique_ptr<Store> store =
+      must(Store::open(path, nullptr, {.clock = [this] { return time; }}));
+
+  void reopen() {
+    store.reset();
+    store = must(Store::open(path, nullptr, {.clock = [this] { return time; }}));
+  }
+};
+
 /// The texts of the messages that are shown.
 inline std::vector<std::string> shown_texts(const Tree& tree) {
   std::vector<std::string> texts;

@@ -19,10 +19,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-struct Fixture {
-  infer::test::TempDir folder;
-  std::unique_ptr<Store> store = open_store(folder.path("c.db"));
-
+struct ImportFixture : Fixture {
   std::string file(const std::string& text) const {
     infer::test::write_bytes(folder.path("file.json"), infer::test::bytes_of(text));
     return folder.path("file.json");
@@ -51,7 +48,7 @@ Result<ImportReport> read(const std::string& text,
   return read_conversations(in, "file.json", sink);
 }
 
-TEST_CASE_FIXTURE(Fixture, "our own format keeps everything, to the byte") {
+TEST_CASE_FIXTURE(ImportFixture, "our own format keeps everything, to the byte") {
   Conversation wanted = titled("Títle \"quoted\"\n🍎");
   wanted.system_prompt = "be\tbrief";
   wanted.settings =
@@ -76,7 +73,7 @@ TEST_CASE_FIXTURE(Fixture, "our own format keeps everything, to the byte") {
   must(store->save_preset({"p", "system", R"({"top_k":1})"}));
   const std::string text = exported();
 
-  Fixture other;
+  ImportFixture other;
   must(other.store->create(titled("gone")));
   must(other.store->move_to_trash(1));
   const ImportReport report = must(import_file(*other.store, file(text)));
@@ -98,7 +95,7 @@ TEST_CASE_FIXTURE(Fixture, "our own format keeps everything, to the byte") {
   CHECK(export_json(*store, {99}, one).code() == StatusCode::not_found);
 }
 
-TEST_CASE_FIXTURE(Fixture, "random conversations survive export and import") {
+TEST_CASE_FIXTURE(ImportFixture, "random conversations survive export and import") {
   std::mt19937 random(5);
   for (int c = 0; c < 20; ++c) {
     const Id id = must(store->create(titled(std::to_string(c)))).id;
@@ -114,18 +111,19 @@ TEST_CASE_FIXTURE(Fixture, "random conversations survive export and import") {
     must(store->move_message_to_trash(ids[1 + random() % 20]));
   }
   const std::string text = exported();
-  Fixture other;
+  ImportFixture other;
   must(import_file(*other.store, file(text)));
   CHECK(other.exported() == text);
 }
 
-TEST_CASE_FIXTURE(Fixture, "an export that cannot be written is a typed error") {
+TEST_CASE_FIXTURE(ImportFixture, "an export that cannot be written is a typed error") {
   std::ostringstream out;
   out.setstate(std::ios::badbit);
   CHECK(export_json(*store, {}, out).code() == StatusCode::io);
 }
 
-TEST_CASE_FIXTURE(Fixture, "ChatGPT's export: the tree, thoughts, tools, hidden nodes, pictures") {
+TEST_CASE_FIXTURE(ImportFixture,
+                  "ChatGPT's export: the tree, thoughts, tools, hidden nodes, pictures") {
   const ImportReport report = must(import_file(*store, file(kChatGpt)));
   CHECK(report.format == "ChatGPT");
   const Tree tree = only();
@@ -154,7 +152,8 @@ TEST_CASE("one conversation of ChatGPT outside of an array is read too") {
   CHECK(all.at(0).conversation.title == "Deploy");
 }
 
-TEST_CASE_FIXTURE(Fixture, "LM Studio's file: versions, steps, thinking, tools, files, settings") {
+TEST_CASE_FIXTURE(ImportFixture,
+                  "LM Studio's file: versions, steps, thinking, tools, files, settings") {
   const ImportReport report = must(import_file(*store, file(kLmStudio)));
   CHECK(report.format == "LM Studio");
   const Tree tree = only();
@@ -177,7 +176,7 @@ TEST_CASE_FIXTURE(Fixture, "LM Studio's file: versions, steps, thinking, tools, 
   CHECK(report.messages == 4);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a file with an error adds nothing and says where the error is") {
+TEST_CASE_FIXTURE(ImportFixture, "a file with an error adds nothing and says where the error is") {
   struct Bad {
     std::string text, where, expected;
   };
@@ -254,7 +253,7 @@ TEST_CASE_FIXTURE(Fixture, "a file with an error adds nothing and says where the
   CHECK(import_file(*store, folder.path("")).error().code() == StatusCode::io);
 }
 
-TEST_CASE_FIXTURE(Fixture, "presets that exist are not replaced by those of a file") {
+TEST_CASE_FIXTURE(ImportFixture, "presets that exist are not replaced by those of a file") {
   must(store->save_preset({"a", "mine", "{}"}));
   must(import_file(*store, file(R"({"format":"infer-conversations","version":1,"presets":[
     {"name":"a","system_prompt":"theirs"},{"name":"b","system_prompt":"new"}]})")));
@@ -349,7 +348,7 @@ TEST_CASE("every truncation and many changes of the examples end in a result or 
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "Markdown has the messages that are shown") {
+TEST_CASE_FIXTURE(ImportFixture, "Markdown has the messages that are shown") {
   Conversation wanted = titled("Two\nlines");
   wanted.system_prompt = "be brief";
   const Id id = must(store->create(wanted)).id;

@@ -10,20 +10,6 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// A store in a folder of its own.
-struct Fixture {
-  infer::test::TempDir folder;
-  std::string path = folder.path("data/conversations.db");
-  Time time = 1'000;
-  std::unique_ptr<Store> store =
-      must(Store::open(path, nullptr, {.clock = [this] { return time; }}));
-
-  void reopen() {
-    store.reset();
-    store = must(Store::open(path, nullptr, {.clock = [this] { return time; }}));
-  }
-};
-
 TEST_CASE_FIXTURE(Fixture, "a conversation is created, changed and listed by last use") {
   Conversation wanted = titled("first");
   wanted.system_prompt = "be brief";
@@ -189,96 +175,6 @@ TEST_CASE_FIXTURE(Fixture, "a message goes to the trash with all below it, and c
   CHECK(shown_texts(must(store->load(id))) == Texts{"a"});
 }
 
-TEST_CASE_FIXTURE(Fixture, "search finds words, beginnings of words, phrases and titles") {
-  const Id id = must(store->create(titled("Über Bären"))).id;
-  must(store->add(id, from_user(0, "The quick brown fox")));
-  NewMessage thought = from_assistant(0, "nothing");
-  thought.reasoning = "a brown thought";
-  must(store->add(id, thought));
-  const auto found = [&](const char* query) { return must(store->search(query)).size(); };
-  CHECK(found("fox quick") == 1);
-  CHECK(found("QUI") == 1);
-  CHECK(found("fox wolf") == 0);
-  CHECK(found("\"quick brown\"") == 1);
-  CHECK(found("\"brown quick\"") == 0);
-  CHECK(found("\"qui\"") == 0);
-  CHECK(found("baren") == 1);
-  const std::vector<Hit> hits = must(store->search("brown"));
-  REQUIRE(hits.size() == 2);
-  CHECK(hits[0].rank > hits[1].rank);  // in a text it counts more than in reasoning
-  CHECK(hits[0].snippet == "The quick brown fox");
-  REQUIRE(hits[0].matches.size() == 1);
-  CHECK(hits[0].snippet.substr(hits[0].matches[0].first, hits[0].matches[0].second) == "brown");
-  CHECK(hits[0].title == "Über Bären");
-  CHECK(must(store->search("brown", 1)).size() == 1);
-  CHECK(must(store->search("brown", 0)).empty());
-  const Hit title = must(store->search("über")).at(0);
-  CHECK(title.message == 0);
-  CHECK(title.conversation == id);
-  must(store->rename(id, "other"));
-  CHECK(found("baren") == 0);
-}
-
-TEST_CASE_FIXTURE(Fixture, "no query is an error of syntax") {
-  const Id id = must(store->create(titled("title"))).id;
-  must(store->add(id, from_user(0, "a b AND or NOT near(x) don't C++ 日本語 ½ x_y col:umn")));
-  const std::string texts[] = {"\"",
-                               "\"\"",
-                               "*",
-                               "a*",
-                               "^a",
-                               "a AND",
-                               "NOT",
-                               "OR OR",
-                               "NEAR(a b, 2)",
-                               "col:umn",
-                               "text:a",
-                               "{text}:a",
-                               "-a",
-                               "a -b",
-                               "(",
-                               ")",
-                               "((((",
-                               "'",
-                               "'; DROP TABLE messages; --",
-                               "a\"b",
-                               "\"a",
-                               "+",
-                               "a + b",
-                               "\\",
-                               std::string("a\0b", 3),
-                               "\xff\xfe",
-                               "日本",
-                               "½",
-                               "don't",
-                               "C++",
-                               ",",
-                               std::string(100'000, '"'),
-                               std::string(100'000, 'a'),
-                               "rank",
-                               "   "};
-  for (const std::string& text : texts) {
-    const Result<std::vector<Hit>> hits = store->search(text);
-    CHECK_MESSAGE(hits.has_value(), text.substr(0, 100));
-  }
-  const auto found = [&](const char* query) { return must(store->search(query)).size(); };
-  CHECK(found("a AND") == 1);
-  CHECK(found("NOT") == 1);
-  CHECK(found("don't") == 1);
-  CHECK(found("C++") == 1);
-  CHECK(found("a -") == 1);  // what has no letter does not count
-  CHECK(found("near(x)") == 1);
-  uint64_t random = 1;
-  for (int i = 0; i < 2'000; ++i) {
-    std::string text;
-    for (int length = 0; length < 12; ++length) {
-      random = random * 6364136223846793005U + 1442695040888963407U;
-      text += "\"*()-+:^{}aANDORT \x01\x7f\xc3\xa9"[(random >> 33) % 23];
-    }
-    CHECK_MESSAGE(store->search(text).has_value(), text);
-  }
-}
-
 TEST_CASE_FIXTURE(Fixture, "presets are kept by name") {
   must(store->save_preset({"b", "system", R"({"temperature":1})"}));
   must(store->save_preset({"a", "", "{}"}));
@@ -410,17 +306,16 @@ TEST_CASE_FIXTURE(Fixture, "only the user can read the files") {
   }
 }
 
-TEST_CASE("imported messages have to be a tree") {
-  Fixture fixture;
+TEST_CASE_FIXTURE(Fixture, "imported messages have to be a tree") {
   ImportedConversation imported;
   imported.messages.resize(2);
   imported.messages[0].id = 1;
   imported.messages[1].id = 2;
   for (const Id parent : {Id{2}, Id{3}, Id{-1}}) {
     imported.messages[1].parent = parent;
-    CHECK(fixture.store->add_imported(imported).error().code() == StatusCode::invalid_argument);
+    CHECK(store->add_imported(imported).error().code() == StatusCode::invalid_argument);
   }
-  CHECK(must(fixture.store->list()).empty());
+  CHECK(must(store->list()).empty());
 }
 
 TEST_CASE("a tree of doubtful messages has no cycles") {

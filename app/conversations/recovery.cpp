@@ -132,7 +132,8 @@ Status make_new_file(const std::string& path, OpenReport& report) {
   if (Status made = migrate(**to, migration_steps()); !made.ok()) return made;
   Result<std::unique_ptr<Database>> from = Database::open(path, 0);
   if (!from) return {};  // nothing can be read
-  // This process alone has the file: no memory need be shared, for which there may be no space.
+  // Exclusive: no program that does not know our lock uses the file either. And no memory has to be
+  // shared, for which there may be no space.
   Status ready = (*from)->execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA query_only = 1");
   if (!ready.ok()) return ready;
   // A file that cannot be read now may be readable later. One that is damaged will not be.

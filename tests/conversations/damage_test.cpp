@@ -253,15 +253,31 @@ TEST_CASE("a damaged search index is built again") {
 TEST_CASE("a damaged file that another process has open is left in its place") {
   infer::test::TempDir folder;
   const std::string path = folder.path("c.db");
-  make_file(path);
-  const std::unique_ptr<Store> other = open_store(path);
+  const std::string good = make_file(path);
+  const auto check_refused = [&] {
+    OpenReport report;
+    const Result<std::unique_ptr<Store>> opened = Store::open(path, &report, {.busy_ms = 10});
+    REQUIRE_FALSE(opened.has_value());
+    CHECK_MESSAGE(opened.error().code() == StatusCode::busy, opened.error().message());
+    CHECK(report.set_aside.empty());
+  };
+  // In the same file, which is open.
+  const auto overwrite = [&](const std::string& bytes) {
+    std::fstream(path, std::ios::in | std::ios::out | std::ios::binary) << bytes;
+  };
+  {
+    const std::unique_ptr<Store> other = open_store(path);
+    CHECK(must(other->list()).size() == kConversations);
+    const std::string header = infer::test::read_text(path).substr(0, 100);
+    overwrite(std::string(100, 'x'));
+    check_refused();
+    overwrite(header);
+    CHECK(must(other->list()).size() == kConversations);
+  }
+  // A program that only knows SQLite.
   const std::unique_ptr<Database> database = must(Database::open(path, 0));
   must(database->execute("DROP TRIGGER conversation_renamed"));
-  const Result<std::unique_ptr<Store>> opened = Store::open(path, nullptr);
-  REQUIRE_FALSE(opened.has_value());
-  CHECK(opened.error().code() == StatusCode::busy);
-  CHECK(fs::exists(path));
-  CHECK(must(other->list()).size() == kConversations);
+  check_refused();
 }
 
 TEST_CASE("what is in the log is recovered too, and the log is kept with the damaged file") {

@@ -20,7 +20,8 @@ sqlite3_vfs* system_vfs = nullptr;
 
 int count(bool is_read = false) {
   if (is_read != counts_reads) return SQLITE_OK;
-  return ++counted >= failing ? failure : SQLITE_OK;
+  const bool fails = ++counted == failing || (!is_read && counted > failing);
+  return fails ? failure : SQLITE_OK;
 }
 
 /// A file of ours, with that of the system behind it.

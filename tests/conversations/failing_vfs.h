@@ -15,7 +15,7 @@ class FailingVfs {
 
   /// From now on counts the calls that write, and lets this one (from 1) and those after it fail.
   void fail_at(int64_t call, int code);
-  /// The same for the calls that read.
+  /// The same for the calls that read, of which only this one fails.
   void fail_read_at(int64_t call);
   /// Databases are opened for reading only.
   void read_only();

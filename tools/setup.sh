@@ -9,7 +9,7 @@ packages=(
   libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libexpected-dev
   libvulkan-dev libvulkan-volk-dev glslc
   libutf8proc-dev libpcre2-dev libxxhash-dev libedit-dev
-  libcurl4-openssl-dev libssl-dev
+  libcurl4-openssl-dev libssl-dev libsqlite3-dev
 )
 tests=(
   mesa-vulkan-drivers vulkan-validationlayers doctest-dev clang-format fish zsh
@@ -26,7 +26,7 @@ if [ "${1:-}" = --arm ]; then
   packages+=(
     g++-aarch64-linux-gnu qemu-user
     libstdc++6:arm64 libutf8proc-dev:arm64 libpcre2-dev:arm64 libxxhash-dev:arm64 libedit-dev:arm64
-    libcurl4-openssl-dev:arm64 libssl-dev:arm64
+    libcurl4-openssl-dev:arm64 libssl-dev:arm64 libsqlite3-dev:arm64
   )
 fi
 

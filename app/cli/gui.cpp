@@ -21,8 +21,9 @@ struct GuiArgs {
 void declare(Options options, GuiArgs& args) {
   options.add("-m,--model", "FILE", args.model,
               "A model to open; without it the built-in model. More can be opened in the window");
-  options.add("--scale", "X", args.scale,
-              "Pixels for each unit of length, e.g. 2; default: as the monitor says")
+  options
+      .add("--scale", "X", args.scale,
+           "Pixels for each unit of length, e.g. 2; default: as the monitor says")
       .range(0.5, 8);
   options.flag("--own-window", args.own_window,
                "Open a window even if another one is open; otherwise that one opens the model");

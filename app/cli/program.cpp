@@ -90,9 +90,9 @@ void add_help(Parser& parser) {
 int run_command(const std::vector<std::string>& words) {
   Parser parser("infer", "Runs quantised language models.");
   for (const auto add :
-       {add_run, add_chat, add_gui, add_eval, add_perplexity, add_reports, add_list, add_pull, add_plan,
-        add_bench, add_text, add_template, add_selftest, add_convert, add_quantize, add_synth,
-        add_completion, add_manual, add_help}) {
+       {add_run, add_chat, add_gui, add_eval, add_perplexity, add_reports, add_list, add_pull,
+        add_plan, add_bench, add_text, add_template, add_selftest, add_convert, add_quantize,
+        add_synth, add_completion, add_manual, add_help}) {
     add(parser);
   }
   bool version_asked = false;

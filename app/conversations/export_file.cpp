@@ -15,8 +15,9 @@ Status replace_file(const std::string& path, const std::function<Status(std::ost
   const std::string part = path + ".part";
   std::ofstream out(part, std::ios::binary | std::ios::trunc);
   Status status = out ? write(out)
-                      : Status(StatusCode::io, path + ": cannot be written: check that the folder "
-                                                      "exists and that you may write to it");
+                      : Status(StatusCode::io, path +
+                                                   ": cannot be written: check that the folder "
+                                                   "exists and that you may write to it");
   out.close();
   if (status.ok() && !out) {
     status = {StatusCode::io, path + ": could not be written completely: the disk may be full"};

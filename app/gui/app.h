@@ -26,10 +26,10 @@
 namespace infer::gui {
 
 struct AppOptions {
-  std::string model;      ///< loaded at the start; empty: none
-  std::string store;      ///< file of the conversations
-  std::string settings;   ///< file of the settings; empty: none is kept
-  bool scans = true;      ///< looks for models in the folders of other programs
+  std::string model;     ///< loaded at the start; empty: none
+  std::string store;     ///< file of the conversations
+  std::string settings;  ///< file of the settings; empty: none is kept
+  bool scans = true;     ///< looks for models in the folders of other programs
 };
 
 /// How models are loaded with these settings.

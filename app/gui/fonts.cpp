@@ -33,12 +33,12 @@ extern const unsigned char infer_font_code[], infer_font_code_end[];
 namespace infer::gui {
 namespace {
 
-/// What the window itself and most texts need: Latin letters, punctuation, currencies, arrows, signs
-/// of mathematics, boxes. The built-in fonts have all of it. Rasterised at the start.
-constexpr ImWchar kFirst[] = {0x0020, 0x007E, 0x00A0, 0x017F, 0x200B, 0x2027, 0x2030, 0x205E,
-                              0x20AC, 0x20AC, 0x2122, 0x2122, 0x2190, 0x2199, 0x2200, 0x2265,
-                              0x2500, 0x257F, 0x25A0, 0x25CF, 0x2605, 0x2606, 0x2713, 0x2717, 0xFFFD, 0xFFFD,
-                              0};
+/// What the window itself and most texts need: Latin letters, punctuation, currencies, arrows,
+/// signs of mathematics, boxes. The built-in fonts have all of it. Rasterised at the start.
+constexpr ImWchar kFirst[] = {0x0020, 0x007E, 0x00A0, 0x017F, 0x200B, 0x2027, 0x2030,
+                              0x205E, 0x20AC, 0x20AC, 0x2122, 0x2122, 0x2190, 0x2199,
+                              0x2200, 0x2265, 0x2500, 0x257F, 0x25A0, 0x25CF, 0x2605,
+                              0x2606, 0x2713, 0x2717, 0xFFFD, 0xFFFD, 0};
 /// Further letters that the built-in fonts have: taken by blocks when first seen.
 constexpr ImWchar kBuiltIn[][2] = {
     {0x0180, 0x024F}, {0x0250, 0x02FF}, {0x0300, 0x036F}, {0x0370, 0x03FF}, {0x0400, 0x04FF},
@@ -102,7 +102,8 @@ void Fonts::need(const std::string& text) {
       continue;
     }
     codepoint = lead & (0xFFU >> (length + 1));
-    for (int i = 1; i < length; ++i) codepoint = codepoint << 6 | (static_cast<unsigned char>(at[i]) & 63U);
+    for (int i = 1; i < length; ++i)
+      codepoint = codepoint << 6 | (static_cast<unsigned char>(at[i]) & 63U);
     need(codepoint);
     at += length;
   }

@@ -24,8 +24,8 @@ class Fonts {
   /// Builds the fonts at this height in pixels, with the letters seen so far. The texture has to be
   /// uploaded anew.
   void build(float pixels);
-  /// A character that is about to be drawn. Characters that the fonts do not have yet are looked for
-  /// among the system's fonts with the next build().
+  /// A character that is about to be drawn. Characters that the fonts do not have yet are looked
+  /// for among the system's fonts with the next build().
   void need(uint32_t codepoint);
   void need(const std::string& text);
   /// Whether build() would add letters.

@@ -36,15 +36,15 @@ Status open_library() {
             "package libglfw3 (Debian, Ubuntu), glfw (Fedora, Arch) or glfw3 (openSUSE)"};
   }
   std::string missing;
-#define GLFW_FUNCTION(result, name, parameters, arguments)                         \
-  g_##name = reinterpret_cast<result(*) parameters>(dlsym(library, #name));        \
+#define GLFW_FUNCTION(result, name, parameters, arguments)                  \
+  g_##name = reinterpret_cast<result(*) parameters>(dlsym(library, #name)); \
   if (g_##name == nullptr) missing = #name;
 #include "gui/glfw_functions.def"
 #undef GLFW_FUNCTION
   if (missing.empty()) return {};
   dlclose(library);
-  return {StatusCode::unsupported, "the installed GLFW has no function " + missing +
-                                       ": the window needs GLFW 3.3 or newer"};
+  return {StatusCode::unsupported,
+          "the installed GLFW has no function " + missing + ": the window needs GLFW 3.3 or newer"};
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "gui/app.h"
-#include "gui/host/single_instance.h"
 #include "gui/host/settings_store.h"
+#include "gui/host/single_instance.h"
 #include "gui/window.h"
 
 namespace infer::gui {

@@ -39,7 +39,8 @@ const Fontconfig* fontconfig() {
     static Fontconfig f;
     bool all = true;
     const auto find = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+      function =
+          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
       all = all && function != nullptr;
     };
     find(f.FcPatternCreate, "FcPatternCreate");

@@ -47,7 +47,8 @@ Result<std::unique_ptr<Window>> Window::open(const WindowOptions& options) {
 Status Window::create(const WindowOptions& options) {
   glfwSetErrorCallback(nullptr);
   if (glfwInit() == GLFW_FALSE) {
-    const bool display = std::getenv("DISPLAY") != nullptr || std::getenv("WAYLAND_DISPLAY") != nullptr;
+    const bool display =
+        std::getenv("DISPLAY") != nullptr || std::getenv("WAYLAND_DISPLAY") != nullptr;
     return {StatusCode::unsupported,
             display ? "the window cannot be opened: " + last_error()
                     : std::string("there is no display (DISPLAY and WAYLAND_DISPLAY are not set): "
@@ -64,9 +65,10 @@ Status Window::create(const WindowOptions& options) {
                              static_cast<int>(static_cast<float>(options.height) * scale),
                              options.title.c_str(), nullptr, nullptr);
   if (window_ == nullptr) {
-    return {StatusCode::unsupported,
-            "the window needs OpenGL 3.0, which this display does not offer (" + last_error() +
-                "): install the package libgl1-mesa-dri (Debian, Ubuntu) or mesa-dri-drivers (Fedora)"};
+    return {
+        StatusCode::unsupported,
+        "the window needs OpenGL 3.0, which this display does not offer (" + last_error() +
+            "): install the package libgl1-mesa-dri (Debian, Ubuntu) or mesa-dri-drivers (Fedora)"};
   }
   fixed_scale_ = options.scale;
   glfwSetWindowUserPointer(window_, this);
@@ -80,7 +82,7 @@ Status Window::create(const WindowOptions& options) {
   io.LogFilename = nullptr;
   io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
   io.ConfigInputTextCursorBlink = false;  // else a frame would be due twice a second
-  listen();  // before ImGui, which calls on what listened before
+  listen();                               // before ImGui, which calls on what listened before
   if (!ImGui_ImplGlfw_InitForOpenGL(window_, true) || !ImGui_ImplOpenGL3_Init("#version 130")) {
     return {StatusCode::unsupported, "OpenGL 3.0 cannot be used on this display"};
   }
@@ -93,20 +95,24 @@ Status Window::create(const WindowOptions& options) {
 /// Everything that may change what is shown makes frames due.
 void Window::listen() {
   glfwSetWindowRefreshCallback(window_, [](GLFWwindow* w) { window_of(w).something_happened(); });
-  glfwSetWindowSizeCallback(window_, [](GLFWwindow* w, int, int) { window_of(w).something_happened(); });
-  glfwSetWindowFocusCallback(window_, [](GLFWwindow* w, int) { window_of(w).something_happened(); });
-  glfwSetWindowIconifyCallback(window_, [](GLFWwindow* w, int) { window_of(w).something_happened(); });
+  glfwSetWindowSizeCallback(window_,
+                            [](GLFWwindow* w, int, int) { window_of(w).something_happened(); });
+  glfwSetWindowFocusCallback(window_,
+                             [](GLFWwindow* w, int) { window_of(w).something_happened(); });
+  glfwSetWindowIconifyCallback(window_,
+                               [](GLFWwindow* w, int) { window_of(w).something_happened(); });
   glfwSetWindowContentScaleCallback(
       window_, [](GLFWwindow* w, float, float) { window_of(w).something_happened(); });
   glfwSetWindowCloseCallback(window_, [](GLFWwindow* w) { window_of(w).something_happened(); });
   glfwSetKeyCallback(window_,
                      [](GLFWwindow* w, int, int, int, int) { window_of(w).something_happened(); });
   glfwSetCharCallback(window_, [](GLFWwindow* w, unsigned) { window_of(w).something_happened(); });
-  glfwSetMouseButtonCallback(window_,
-                             [](GLFWwindow* w, int, int, int) { window_of(w).something_happened(); });
-  glfwSetCursorPosCallback(window_,
-                           [](GLFWwindow* w, double, double) { window_of(w).something_happened(); });
-  glfwSetCursorEnterCallback(window_, [](GLFWwindow* w, int) { window_of(w).something_happened(); });
+  glfwSetMouseButtonCallback(
+      window_, [](GLFWwindow* w, int, int, int) { window_of(w).something_happened(); });
+  glfwSetCursorPosCallback(
+      window_, [](GLFWwindow* w, double, double) { window_of(w).something_happened(); });
+  glfwSetCursorEnterCallback(window_,
+                             [](GLFWwindow* w, int) { window_of(w).something_happened(); });
   glfwSetScrollCallback(window_,
                         [](GLFWwindow* w, double, double) { window_of(w).something_happened(); });
   glfwSetDropCallback(window_, [](GLFWwindow* w, int count, const char** paths) {

@@ -1,5 +1,5 @@
-// One window with OpenGL and Dear ImGui. It draws only when something happens: input, a wake-up from
-// another thread, or a time that was asked for.
+// One window with OpenGL and Dear ImGui. It draws only when something happens: input, a wake-up
+// from another thread, or a time that was asked for.
 #pragma once
 
 #include <atomic>

@@ -9,6 +9,11 @@ std::string variable(const char* name) {
   return value == nullptr ? std::string() : value;
 }
 
+std::filesystem::path folder_of(const char* name) {
+  const std::filesystem::path folder = variable(name);
+  return folder.is_absolute() ? folder : std::filesystem::path();
+}
+
 std::filesystem::path home_folder() { return variable("HOME"); }
 
 std::filesystem::path cache_folder() {

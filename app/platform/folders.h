@@ -9,6 +9,9 @@ namespace infer::platform {
 /// The value of a variable of the environment; empty if it is not set.
 std::string variable(const char* name);
 
+/// The folder that a variable names, such as XDG_DATA_HOME. Empty if there is none; the XDG base
+/// directory specification says to ignore relative ones.
+std::filesystem::path folder_of(const char* name);
 /// $HOME. Empty if it is not set.
 std::filesystem::path home_folder();
 /// $XDG_CACHE_HOME, else ~/.cache. Empty if neither is known.

@@ -64,8 +64,9 @@ void ChatOptions::draw() {
   ui::heading("The answer must match");
   changed = draw_constraint(settings) || changed;
   if (ui::fold("tools", "Tools")) {
-    ui::faint("A JSON array of functions, as in OpenAI's requests. The model may ask for them; you "
-              "give the results.");
+    ui::faint(
+        "A JSON array of functions, as in OpenAI's requests. The model may ask for them; you "
+        "give the results.");
     ui::input_lines("tools", tools_, line * 8, unused, {.hint = "[{\"type\": \"function\", …}]"});
     if (ImGui::IsItemDeactivatedAfterEdit()) {
       settings.tools = tools_;
@@ -106,8 +107,8 @@ void ChatOptions::draw_presets() {
 
 bool ChatOptions::draw_sampling(ChatSettings& settings) {
   bool changed = false;
-#define INFER_SAMPLING(type, name, preset, low, high, key, flags, value, help) \
-  if (is_usual(#name)) {                                                       \
+#define INFER_SAMPLING(type, name, preset, low, high, key, flags, value, help)                     \
+  if (is_usual(#name)) {                                                                           \
     changed = number(#name, settings.sampling.name, static_cast<double>(preset), help) || changed; \
   }
 #include "infer/samplers.def"
@@ -115,7 +116,8 @@ bool ChatOptions::draw_sampling(ChatSettings& settings) {
   double tokens = settings.max_tokens;
   bool limited = settings.max_tokens >= 0;
   if (ui::input_number("max tokens", tokens, limited, "until it ends", true)) {
-    settings.max_tokens = limited && tokens >= 0 && tokens < 1e9 ? static_cast<int32_t>(tokens) : -1;
+    settings.max_tokens =
+        limited && tokens >= 0 && tokens < 1e9 ? static_cast<int32_t>(tokens) : -1;
     changed = true;
   }
   ui::label("seed", ImGui::GetFontSize() * 9);
@@ -127,8 +129,8 @@ bool ChatOptions::draw_sampling(ChatSettings& settings) {
     changed = true;
   }
   if (!ui::fold("more", "More samplers")) return changed;
-#define INFER_SAMPLING(type, name, preset, low, high, key, flags, value, help) \
-  if (!is_usual(#name)) {                                                      \
+#define INFER_SAMPLING(type, name, preset, low, high, key, flags, value, help)                     \
+  if (!is_usual(#name)) {                                                                          \
     changed = number(#name, settings.sampling.name, static_cast<double>(preset), help) || changed; \
   }
 #include "infer/samplers.def"
@@ -136,7 +138,8 @@ bool ChatOptions::draw_sampling(ChatSettings& settings) {
 }
 
 bool ChatOptions::draw_constraint(ChatSettings& settings) {
-  bool changed = ui::segments("constraint", constraint_kind_, {"Nothing", "JSON schema", "Grammar"});
+  bool changed =
+      ui::segments("constraint", constraint_kind_, {"Nothing", "JSON schema", "Grammar"});
   if (constraint_kind_ != kNone) {
     bool unused = false;
     ui::input_lines("constraint text", constraint_, ImGui::GetTextLineHeight() * 8, unused,

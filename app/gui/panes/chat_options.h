@@ -1,4 +1,5 @@
-// The settings of the conversation that is shown: system prompt, presets, sampling, constraint, tools.
+// The settings of the conversation that is shown: system prompt, presets, sampling, constraint,
+// tools.
 #pragma once
 
 #include <string>

@@ -55,7 +55,8 @@ void ChatPane::draw_export() {
     ui::open_dialog("export");
   }
   if (ui::Dialog dialog("export", "Export the conversation", ImGui::GetFontSize() * 34); dialog) {
-    ui::faint("A name that ends in .md writes Markdown, any other one JSON, which can be imported.");
+    ui::faint(
+        "A name that ends in .md writes Markdown, any other one JSON, which can be imported.");
     ui::input("path", export_path_);
     if (ui::button("write", "Write", ui::Tone::primary) && !export_path_.empty()) {
       chat_.export_to(export_path_, {exporting_});

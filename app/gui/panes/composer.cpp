@@ -16,7 +16,8 @@ constexpr int kMostLines = 8;
 
 float Composer::height() const {
   const auto lines = 1 + std::min<std::ptrdiff_t>(std::ranges::count(draft_, '\n'), kMostLines - 1);
-  const float text = ImGui::GetTextLineHeight() * static_cast<float>(std::max<std::ptrdiff_t>(lines, 2));
+  const float text =
+      ImGui::GetTextLineHeight() * static_cast<float>(std::max<std::ptrdiff_t>(lines, 2));
   return text + ImGui::GetStyle().FramePadding.y * 2 + ImGui::GetFrameHeightWithSpacing() * 1.2f +
          (chat_.full() ? ImGui::GetFrameHeightWithSpacing() * 2.5f : 0);
 }
@@ -26,10 +27,11 @@ void Composer::draw() {
   if (chat_.full()) draw_full_context();
   bool submitted = false;
   const float below = ImGui::GetFrameHeightWithSpacing();
-  ui::input_lines("message", draft_, ImGui::GetContentRegionAvail().y - below, submitted,
-                  {.hint = chat_.model().empty() ? "Load a model to begin"
-                                                 : "Write a message. Enter sends, Shift+Enter adds a line",
-                   .focus = focus_});
+  ui::input_lines(
+      "message", draft_, ImGui::GetContentRegionAvail().y - below, submitted,
+      {.hint = chat_.model().empty() ? "Load a model to begin"
+                                     : "Write a message. Enter sends, Shift+Enter adds a line",
+       .focus = focus_});
   focus_ = false;
   if (draft_ != counted_ || chat_.revision() != counted_revision_) {
     counted_ = draft_;

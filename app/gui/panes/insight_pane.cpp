@@ -86,7 +86,8 @@ void InsightPane::draw_badges(const EngineStatistics&) {
   }
   if (!latest_) return;
   if (latest_->cpu_throttled.value_or(0) > 0) {
-    badge("cpu hot", "The processor is too hot and was slowed down. Better cooling makes it faster.");
+    badge("cpu hot",
+          "The processor is too hot and was slowed down. Better cooling makes it faster.");
   }
   for (const GpuSample& gpu : latest_->gpus) {
     if (gpu.throttled && !gpu.throttled->empty()) {
@@ -154,10 +155,10 @@ void InsightPane::draw_cache(const EngineStatistics& s) {
   draw_page_map("pages", map, {ImGui::GetContentRegionAvail().x, plot_height()}, plot_style());
   ui::add_last_item("map", "pages", std::to_string(pages.total));
   const int64_t page = models_.memory().page_bytes;
-  ui::text(std::to_string(pages.total) + " pages of " + bytes_text(page) + " (64 tokens each): " +
-               std::to_string(pages.running) + " running, " + std::to_string(pages.idle) +
-               " resting, " + std::to_string(pages.kept) + " kept, " + std::to_string(pages.free) +
-               " free",
+  ui::text(std::to_string(pages.total) + " pages of " + bytes_text(page) +
+               " (64 tokens each): " + std::to_string(pages.running) + " running, " +
+               std::to_string(pages.idle) + " resting, " + std::to_string(pages.kept) + " kept, " +
+               std::to_string(pages.free) + " free",
            "page counts");
   if (page <= 0) return;
   ui::label("Pages", ImGui::GetFontSize() * 8);
@@ -229,7 +230,9 @@ void InsightPane::draw_machine() {
     const GpuSample& gpu = m.gpus[i];
     const ui::Scope one("gpu", static_cast<int64_t>(i));
     std::string text;
-    const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+    const auto add = [&text](const std::string& part) {
+      text += (text.empty() ? "" : ", ") + part;
+    };
     if (gpu.busy) add(percent(*gpu.busy) + " busy");
     if (gpu.memory_used && gpu.memory_total) {
       add(bytes_text(*gpu.memory_used) + " of " + bytes_text(*gpu.memory_total));

@@ -67,9 +67,10 @@ void ModelsPane::draw_list() {
     const std::vector<LibraryModel> models = library_.models(filter_);
     if (library_.scanning()) ui::faint("Looking for models …", "scanning");
     if (models.empty() && !library_.scanning()) {
-      ui::faint("No models were found. Drop a GGUF file on the window, browse the folders, or add a "
-                "folder below.",
-                "none");
+      ui::faint(
+          "No models were found. Drop a GGUF file on the window, browse the folders, or add a "
+          "folder below.",
+          "none");
     }
     const float height = ImGui::GetTextLineHeight() * 2 + ImGui::GetStyle().FramePadding.y * 3;
     ImGuiListClipper clipper;
@@ -155,10 +156,9 @@ void ModelsPane::draw_folders() {
     ImGui::SameLine();
     ui::text(settings.folders[i], "path");
   }
-  const bool entered = ui::input("new", new_folder_,
-                                 {.hint = "Path of a folder",
-                                  .width = -ImGui::GetFontSize() * 4,
-                                  .enter_ends = true});
+  const bool entered = ui::input(
+      "new", new_folder_,
+      {.hint = "Path of a folder", .width = -ImGui::GetFontSize() * 4, .enter_ends = true});
   ImGui::SameLine();
   if ((ui::button("add", "Add") || entered) && !new_folder_.empty()) {
     settings.folders.push_back(new_folder_);

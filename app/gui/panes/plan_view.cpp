@@ -45,8 +45,8 @@ void draw_memory_bars(const MemoryReport& memory, const char* name) {
     const ui::Scope one(device.device);
     const int64_t work = device.activations + device.scratch;
     const int64_t used = device.weights + device.kv + work + device.other;
-    std::string label = device.device + ": " + bytes_text(used) + " of " +
-                        bytes_text(device.available) + " free";
+    std::string label =
+        device.device + ": " + bytes_text(used) + " of " + bytes_text(device.available) + " free";
     if (!device.computes.empty()) label += ", computes " + device.computes;
     ui::wrapped(label, "label");
     const BarPart parts[] = {
@@ -112,8 +112,9 @@ void PlanView::draw() {
 
 void PlanView::draw_facts(const ModelDescription& model) {
   std::string text = model.architecture + ", " + model.file_type + ", " +
-                     count_text(model.parameters) + " parameters, " + bytes_text(model.weight_bytes) +
-                     " of weights, trained for " + std::to_string(model.context) + " tokens";
+                     count_text(model.parameters) + " parameters, " +
+                     bytes_text(model.weight_bytes) + " of weights, trained for " +
+                     std::to_string(model.context) + " tokens";
   ui::faint(text, "facts");
   if (!model.unsupported.empty()) {
     ui::notice(ui::Tone::danger, "This version cannot run it: " + model.unsupported, "unsupported");
@@ -155,7 +156,8 @@ bool PlanView::draw_options() {
   }
   ui::label("Draft model", label_width());
   draft_ = options.draft_model;
-  if (ui::input("draft", draft_, {.hint = "path of a small model, or nothing", .enter_ends = true})) {
+  if (ui::input("draft", draft_,
+                {.hint = "path of a small model, or nothing", .enter_ends = true})) {
     options.draft_model = draft_;
     changed = true;
   }

@@ -1,5 +1,5 @@
-// What loading a model would use, before it is loaded: memory of every device by purpose, the options
-// that change it, and what would fit if it does not.
+// What loading a model would use, before it is loaded: memory of every device by purpose, the
+// options that change it, and what would fit if it does not.
 #pragma once
 
 #include <string>

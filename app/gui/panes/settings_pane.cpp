@@ -36,7 +36,8 @@ void SettingsPane::draw() {
     read_ = true;
     system_prompt_ = store_.get().system_prompt;
   }
-  if (ui::Area area("all", std::min(ImGui::GetContentRegionAvail().x, ImGui::GetFontSize() * 46), 0);
+  if (ui::Area area("all", std::min(ImGui::GetContentRegionAvail().x, ImGui::GetFontSize() * 46),
+                    0);
       area) {
     Settings settings = store_.get();
     bool changed = draw_look(settings);

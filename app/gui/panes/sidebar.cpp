@@ -33,7 +33,8 @@ void Sidebar::draw() {
 
 void Sidebar::draw_list() {
   const auto& list = chat_.list();
-  if (list.empty()) return ui::faint("No conversations yet. The first message begins one.", "empty");
+  if (list.empty())
+    return ui::faint("No conversations yet. The first message begins one.", "empty");
   ImGuiListClipper clipper;  // of thousands, those that are seen
   clipper.Begin(static_cast<int>(list.size()));
   while (clipper.Step()) {

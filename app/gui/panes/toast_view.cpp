@@ -20,11 +20,10 @@ void draw_toasts(Toasts& toasts) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 6 * scale());
   ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
   ImGui::PushStyleColor(ImGuiCol_WindowBg, colour(theme().panel));
-  const bool open = ImGui::Begin("toasts", nullptr,
-                                 ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
-                                     ImGuiWindowFlags_AlwaysAutoResize |
-                                     ImGuiWindowFlags_NoFocusOnAppearing |
-                                     ImGuiWindowFlags_NoSavedSettings);
+  const bool open = ImGui::Begin(
+      "toasts", nullptr,
+      ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_AlwaysAutoResize |
+          ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_NoSavedSettings);
   int64_t close = 0;
   std::function<void()> act;
   if (open) {
@@ -48,7 +47,8 @@ void draw_toasts(Toasts& toasts) {
       if (ui::button("close", "Close", ui::Tone::quiet)) close = toast.id;
     }
     // Above whatever else is drawn.
-    if (!ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup)) ImGui::BringWindowToDisplayFront(ImGui::GetCurrentWindow());
+    if (!ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup))
+      ImGui::BringWindowToDisplayFront(ImGui::GetCurrentWindow());
   }
   ImGui::End();
   ImGui::PopStyleColor();

@@ -64,7 +64,8 @@ void draw(const QuantizeReport& report) {
 
 void draw(const ConvertReport& report) {
   line("Architecture", report.architecture, "architecture");
-  line("Weights", std::to_string(report.tensors) + " tensors, " + bytes_text(report.bytes), "bytes");
+  line("Weights", std::to_string(report.tensors) + " tensors, " + bytes_text(report.bytes),
+       "bytes");
 }
 
 void draw(const ImportanceReport& report) {
@@ -104,8 +105,9 @@ bool ToolsPane::draw_start(const char* label, bool ready) {
 }
 
 void ToolsPane::draw_bench() {
-  ui::faint("Measures how fast a model reads a prompt and writes an answer, and which part of what "
-            "this machine could do that is.");
+  ui::faint(
+      "Measures how fast a model reads a prompt and writes an answer, and which part of what "
+      "this machine could do that is.");
   if (input_.empty() && models_.loaded() != nullptr) input_ = models_.loaded()->model->path;
   draw_file("model", "Model", input_, "path of a model");
   bool set = true;

@@ -57,8 +57,8 @@ void style(TextLook& look, const Fonts& fonts) {
 std::string statistics_text(const conversations::Message& message) {
   const conversations::Statistics& s = message.statistics;
   if (s.generated_tokens == 0) return {};
-  std::string text = std::to_string(s.generated_tokens) + " tokens, " +
-                     figures(s.generate_rate) + " tokens/s";
+  std::string text =
+      std::to_string(s.generated_tokens) + " tokens, " + figures(s.generate_rate) + " tokens/s";
   if (s.prompt_rate > 0) text += ", prompt " + figures(s.prompt_rate) + " tokens/s";
   if (s.first_token_seconds > 0) {
     text += ", first token after " + seconds_text(s.first_token_seconds);
@@ -131,7 +131,8 @@ void Transcript::draw() {
     Item& item = item_of(message);
     const float begin = ImGui::GetCursorPosY();
     // What is far away only takes its room.
-    const bool far = item.height > 0 && (begin + item.height < top - visible || begin > top + 2 * visible);
+    const bool far =
+        item.height > 0 && (begin + item.height < top - visible || begin > top + 2 * visible);
     if (far && message.live == nullptr) {
       ImGui::Dummy({1, item.height - ImGui::GetStyle().ItemSpacing.y});
       continue;
@@ -238,8 +239,8 @@ void Transcript::draw_branches(const ShownMessage& shown) {
 
 void Transcript::draw_reasoning(const ShownMessage& shown, Item& item, float width) {
   const bool thinking = shown.live != nullptr && shown.text().empty();
-  const std::string label = std::string(item.shows_reasoning ? "▾ " : "▸ ") +
-                            (thinking ? "Thinking …" : "Thoughts");
+  const std::string label =
+      std::string(item.shows_reasoning ? "▾ " : "▸ ") + (thinking ? "Thinking …" : "Thoughts");
   if (ui::action("reasoning", label, "Shows or hides how the model came to its answer")) {
     item.shows_reasoning = !item.shows_reasoning;
   }
@@ -254,8 +255,8 @@ void Transcript::draw_editor() {
   const ui::Scope scope("editor");
   bool submitted = false;
   const auto lines = std::clamp<std::ptrdiff_t>(std::ranges::count(edited_, '\n') + 2, 3, 16);
-  ui::input_lines("text", edited_, ImGui::GetTextLineHeight() * static_cast<float>(lines), submitted,
-                  {.focus = std::exchange(begin_edit_, false)});
+  ui::input_lines("text", edited_, ImGui::GetTextLineHeight() * static_cast<float>(lines),
+                  submitted, {.focus = std::exchange(begin_edit_, false)});
   const bool save = ui::button("save", "Save", ui::Tone::primary) || submitted;
   ImGui::SameLine();
   const bool cancel = ui::button("cancel", "Cancel");

@@ -83,8 +83,7 @@ Result<ChatSettings> settings_of(const std::string& json) {
   reader.number<type>(#name, settings.sampling.name, low, high);
 #include "infer/samplers.def"
   std::optional<int64_t> seed;
-  reader.number(
-      "seed", seed, 0, static_cast<double>(int64_t{1} << 53));
+  reader.number("seed", seed, 0, static_cast<double>(int64_t{1} << 53));
   if (seed) settings.sampling.seed = static_cast<uint64_t>(*seed);
   std::optional<int32_t> max_tokens;
   reader.number("max_tokens", max_tokens, -1, std::numeric_limits<int32_t>::max());

@@ -11,11 +11,11 @@ namespace infer::gui {
 struct ChatSettings {
   SamplingOptions sampling;
   int32_t max_tokens = -1;
-  std::string grammar;      ///< at most one of these two
+  std::string grammar;  ///< at most one of these two
   std::string json_schema;
-  std::string tools;        ///< a JSON array; empty: none
-  bool thinking = true;     ///< `enable_thinking` of templates that know it
-  bool drop_oldest = false; ///< when the context is full the oldest turns are left out
+  std::string tools;         ///< a JSON array; empty: none
+  bool thinking = true;      ///< `enable_thinking` of templates that know it
+  bool drop_oldest = false;  ///< when the context is full the oldest turns are left out
 
   GenerateOptions options() const;
   std::string template_variables() const;  ///< JSON

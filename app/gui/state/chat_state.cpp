@@ -49,7 +49,8 @@ std::vector<gui::Message> messages_of(const Tree& tree, const std::vector<Id>& p
   }
   for (const Id id : path) {
     const conversations::Message& from = *tree.find(id);
-    gui::Message message{conversations::role_name(from.role), from.text, from.reasoning, {}, {}, {}};
+    gui::Message message{
+        conversations::role_name(from.role), from.text, from.reasoning, {}, {}, {}};
     for (const conversations::ToolCall& call : from.tool_calls) {
       message.calls.push_back({call.id, call.name, call.arguments});
     }
@@ -160,14 +161,12 @@ const std::string& ChatState::title() const {
 }
 
 void ChatState::rename(Id conversation, std::string title) {
-  store_.call(
-      [conversation, title = std::move(title)](Store& store) {
-        return store.rename(conversation, title);
-      },
-      [this](const Status& status) {
-        if (!status.ok()) toasts_.fail(status);
-        refresh();
-      });
+  store_.call([conversation, title = std::move(title)](
+                  Store& store) { return store.rename(conversation, title); },
+              [this](const Status& status) {
+                if (!status.ok()) toasts_.fail(status);
+                refresh();
+              });
   if (conversation == current_) open(conversation);
 }
 
@@ -254,8 +253,8 @@ void ChatState::configure(std::string system_prompt, ChatSettings settings) {
   system_prompt_ = std::move(system_prompt);
   settings_ = std::move(settings);
   if (current_ == 0) return;
-  change([id = current_, prompt = system_prompt_, text = text_of(settings_)](
-             Store& store) -> Result<Tree> {
+  change([id = current_, prompt = system_prompt_,
+          text = text_of(settings_)](Store& store) -> Result<Tree> {
     if (Status status = store.configure(id, prompt, text, {}); !status.ok()) {
       return tl::unexpected(std::move(status));
     }
@@ -272,15 +271,13 @@ void ChatState::use_preset(const std::string& name) {
 }
 
 void ChatState::save_preset(const std::string& name) {
-  store_.call(
-      [preset = conversations::Preset{name, system_prompt_, text_of(settings_)}](Store& store) {
-        return store.save_preset(preset);
-      },
-      [this, name](const Status& status) {
-        if (!status.ok()) return toasts_.fail(status);
-        refresh();
-        toasts_.tell("The preset \"" + name + "\" is saved.");
-      });
+  store_.call([preset = conversations::Preset{name, system_prompt_, text_of(settings_)}](
+                  Store& store) { return store.save_preset(preset); },
+              [this, name](const Status& status) {
+                if (!status.ok()) return toasts_.fail(status);
+                refresh();
+                toasts_.tell("The preset \"" + name + "\" is saved.");
+              });
 }
 
 void ChatState::delete_preset(const std::string& name) {
@@ -320,8 +317,7 @@ void ChatState::generate(const Tree& tree, bool continues) {
   live.reasoning = into.reasoning;
   live_[tree.conversation().id] = std::move(live);
   if (!continues) path.pop_back();
-  const ChatSettings settings =
-      settings_of(tree.conversation().settings).value_or(ChatSettings{});
+  const ChatSettings settings = settings_of(tree.conversation().settings).value_or(ChatSettings{});
   AnswerRequest request;
   request.conversation = tree.conversation().id;
   request.form = form_of(settings);
@@ -567,10 +563,11 @@ void ChatState::see_end(const AnswerEnded& ended) {
       toasts_.fail(ended.status);
     }
   }
-  const auto finish = [conversation = ended.conversation, message = live.message, calls = live.calls,
-                       whole, drop = empty && !ended.status.ok(),
+  const auto finish = [conversation = ended.conversation, message = live.message,
+                       calls = live.calls, whole, drop = empty && !ended.status.ok(),
                        statistics = statistics_of(ended.result)](Store& store) -> Result<Tree> {
-    Status status = store.finish(message, {whole ? State::complete : State::stopped, calls, statistics});
+    Status status =
+        store.finish(message, {whole ? State::complete : State::stopped, calls, statistics});
     // Nothing came of it: the question stays, without an empty answer.
     if (status.ok() && drop) status = store.move_message_to_trash(message);
     if (!status.ok()) return tl::unexpected(std::move(status));

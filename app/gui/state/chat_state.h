@@ -31,7 +31,7 @@ struct LiveAnswer {
 /// A message as it is shown.
 struct ShownMessage {
   const conversations::Message* message = nullptr;
-  const LiveAnswer* live = nullptr;  ///< not null: its texts are these
+  const LiveAnswer* live = nullptr;    ///< not null: its texts are these
   size_t place = 0, alternatives = 1;  ///< ‹place + 1/alternatives›
 
   const std::string& text() const { return live != nullptr ? live->text : message->text; }

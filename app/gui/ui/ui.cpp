@@ -53,8 +53,8 @@ struct Colours {
 
 bool button(std::string_view name, std::string_view label, Tone tone, float width) {
   const Colours colours(tone);
-  const bool pressed = ImGui::Button(labelled(label, name).c_str(),
-                                     {width == 0 ? 0 : width_of(width), 0});
+  const bool pressed =
+      ImGui::Button(labelled(label, name).c_str(), {width == 0 ? 0 : width_of(width), 0});
   add_last_item("button", name, label);
   return pressed;
 }
@@ -135,8 +135,8 @@ bool input(std::string_view name, std::string& text, const InputOptions& options
   if (options.enter_ends) flags |= ImGuiInputTextFlags_EnterReturnsTrue;
   if (options.read_only) flags |= ImGuiInputTextFlags_ReadOnly;
   if (options.secret) flags |= ImGuiInputTextFlags_Password;
-  const bool changed = ImGui::InputTextWithHint(
-      labelled("", name).c_str(), std::string(options.hint).c_str(), &text, flags);
+  const bool changed = ImGui::InputTextWithHint(labelled("", name).c_str(),
+                                                std::string(options.hint).c_str(), &text, flags);
   add_last_item("input", name, options.secret ? std::string_view("…") : std::string_view(text),
                 ImGui::IsItemActive());
   return changed;
@@ -162,8 +162,8 @@ bool input_lines(std::string_view name, std::string& text, float height, bool& s
   if (text.empty() && !active && !options.hint.empty()) {
     const ImVec2 at = ImGui::GetItemRectMin();
     const ImVec2 padding = ImGui::GetStyle().FramePadding;
-    ImGui::GetWindowDrawList()->AddText({at.x + padding.x, at.y + padding.y},
-                                        packed(theme().faint), options.hint.data(),
+    ImGui::GetWindowDrawList()->AddText({at.x + padding.x, at.y + padding.y}, packed(theme().faint),
+                                        options.hint.data(),
                                         options.hint.data() + options.hint.size());
   }
   add_last_item("input", name, text, active);
@@ -210,8 +210,8 @@ bool row(std::string_view name, std::string_view label, bool chosen, float heigh
   const float pad = ImGui::GetStyle().FramePadding.x;
   const float y = least.y + (tall - ImGui::GetFontSize()) / 2;
   if (height <= 0) {
-    ImGui::RenderTextEllipsis(ImGui::GetWindowDrawList(), {least.x + pad, y}, {most.x - pad, most.y},
-                              most.x - pad, most.x - pad, label.data(),
+    ImGui::RenderTextEllipsis(ImGui::GetWindowDrawList(), {least.x + pad, y},
+                              {most.x - pad, most.y}, most.x - pad, most.x - pad, label.data(),
                               label.data() + label.size(), nullptr);
   }
   add_last_item("row", name, label, chosen);
@@ -219,9 +219,8 @@ bool row(std::string_view name, std::string_view label, bool chosen, float heigh
 }
 
 bool fold(std::string_view name, std::string_view label, bool open_at_first) {
-  const bool open =
-      ImGui::CollapsingHeader(labelled(label, name).c_str(),
-                              open_at_first ? ImGuiTreeNodeFlags_DefaultOpen : 0);
+  const bool open = ImGui::CollapsingHeader(labelled(label, name).c_str(),
+                                            open_at_first ? ImGuiTreeNodeFlags_DefaultOpen : 0);
   add_last_item("fold", name, label, open);
   return open;
 }
@@ -307,8 +306,8 @@ Dialog::~Dialog() {
 void Dialog::close() { ImGui::CloseCurrentPopup(); }
 
 Menu::Menu(std::string_view name, int mouse_button) : scope_(name) {
-  const bool pressed =
-      mouse_button == 0 ? ImGui::IsItemClicked(0) : ImGui::IsItemHovered() && ImGui::IsMouseReleased(1);
+  const bool pressed = mouse_button == 0 ? ImGui::IsItemClicked(0)
+                                         : ImGui::IsItemHovered() && ImGui::IsMouseReleased(1);
   if (pressed) ImGui::OpenPopup("menu");
   open_ = ImGui::BeginPopup("menu");
 }
@@ -318,9 +317,9 @@ Menu::~Menu() {
 
 bool menu_item(std::string_view name, std::string_view label, std::string_view shortcut,
                bool enabled) {
-  const bool pressed = ImGui::MenuItem(labelled(label, name).c_str(),
-                                       shortcut.empty() ? nullptr : std::string(shortcut).c_str(),
-                                       false, enabled);
+  const bool pressed =
+      ImGui::MenuItem(labelled(label, name).c_str(),
+                      shortcut.empty() ? nullptr : std::string(shortcut).c_str(), false, enabled);
   add_last_item("menu item", name, label);
   return pressed;
 }

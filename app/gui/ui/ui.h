@@ -1,6 +1,6 @@
-// The controls of the window: thin wrappers of Dear ImGui that look alike everywhere and record what
-// they draw (record.h). A control's `name` identifies it among its neighbours; its label may change
-// with the language of the text or the state.
+// The controls of the window: thin wrappers of Dear ImGui that look alike everywhere and record
+// what they draw (record.h). A control's `name` identifies it among its neighbours; its label may
+// change with the language of the text or the state.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +32,10 @@ bool choice(std::string_view name, size_t& index, const std::vector<std::string>
 bool segments(std::string_view name, size_t& index, const std::vector<std::string>& choices);
 
 struct InputOptions {
-  std::string_view hint;     ///< shown while it is empty
-  float width = -1;          ///< as button()
-  bool focus = false;        ///< takes the keyboard now
-  bool enter_ends = false;   ///< true is returned when Enter is pressed, not at every change
+  std::string_view hint;    ///< shown while it is empty
+  float width = -1;         ///< as button()
+  bool focus = false;       ///< takes the keyboard now
+  bool enter_ends = false;  ///< true is returned when Enter is pressed, not at every change
   bool read_only = false;
   bool secret = false;
 };

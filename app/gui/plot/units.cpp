@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 
 namespace infer::gui {
 namespace {
@@ -52,12 +52,14 @@ Scale scale_of(double size, Unit unit) {
   return {1, ""};
 }
 
+/// The decimal point is a dot in every locale.
 std::string printed(double value, int decimals, const char* name) {
   char text[64];
-  // Room for any double: beyond 15 digits the exponent is shown.
-  const char* format = std::abs(value) < 1e15 ? "%.*f%s" : "%.*g%s";
-  std::snprintf(text, sizeof text, format, std::clamp(decimals, 0, 9), value, name);
-  return text;
+  // Beyond 15 digits the exponent is shown.
+  const auto format =
+      std::abs(value) < 1e15 ? std::chars_format::fixed : std::chars_format::scientific;
+  const auto end = std::to_chars(text, text + sizeof text, value, format, std::clamp(decimals, 0, 9));
+  return std::string(text, end.ptr) + name;
 }
 
 /// The smallest round step of at least `least`.

@@ -139,6 +139,8 @@ TEST_CASE("plain text") {
       parsed("# T\n\n1. **a**\n   - b\n2. c\n\n> q\n\n```\nx\ny\n```\n\n|k|v|\n|-|-|\n|1|2|\n");
   CHECK_EQ(plain_text(d), "T\n\n1. a\n   - b\n2. c\n\n> q\n\nx\ny\n\nk\tv\n1\t2\n");
   CHECK_EQ(plain_text(d, {0, 0}, {0, 1}), "T");
+  CHECK_EQ(plain_text(d, {1, 0}, {1, 1}), "a");
+  CHECK_EQ(plain_text(d, {3, 1}, {1, 0}), "1. a\n   - b\n2. c");
   CHECK_EQ(plain_text(d, {5, 1}, {5, 3}), "\ny");
 }
 

@@ -3,6 +3,9 @@
 
 #include <doctest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "tests/gui/imgui_frame.h"
 #include "tests/gui/text_support.h"
 
@@ -135,7 +138,7 @@ TEST_CASE("the copy button copies the code") {
   Window w;
   w.show("```python\nreturn 1\n```\n");
   CHECK(ImGuiFrames::extent(kKeyword).vertices > 0);
-  CHECK(ImGuiFrames::extent(kCodeBack).max.x == 800);
+  CHECK(ImGuiFrames::extent(kCodeBack).max.x > 798);
   w.frames.click({780, 8}, 1, w.content);
   CHECK_EQ(w.frames.clipboard, "return 1");
   // The window may draw its own button.

@@ -87,10 +87,12 @@ std::vector<PlotPoint> thinned(std::span<const PlotPoint> points, double begin, 
     const double column = std::floor((point->time - begin) / (end - begin) * columns);
     PlotPoint first{0, kNaN}, low, high, last;
     bool gap_after = false;
+    double gap_time = 0;
     for (; point != points.end() && !gap_after; ++point) {
       if (std::floor((point->time - begin) / (end - begin) * columns) > column) break;
       if (!std::isfinite(point->value)) {
         gap_after = true;
+        gap_time = point->time;
         continue;
       }
       if (!std::isfinite(first.value)) {
@@ -114,7 +116,7 @@ std::vector<PlotPoint> thinned(std::span<const PlotPoint> points, double begin, 
         }
       }
     }
-    if (gap_after) gap(last.time);
+    if (gap_after) gap(gap_time);
     if (!thin.empty() && thin.back().time > end) break;
   }
   return thin;

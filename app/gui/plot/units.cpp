@@ -58,7 +58,8 @@ std::string printed(double value, int decimals, const char* name) {
   // Beyond 15 digits the exponent is shown.
   const auto format =
       std::abs(value) < 1e15 ? std::chars_format::fixed : std::chars_format::scientific;
-  const auto end = std::to_chars(text, text + sizeof text, value, format, std::clamp(decimals, 0, 9));
+  const auto end =
+      std::to_chars(text, text + sizeof text, value, format, std::clamp(decimals, 0, 9));
   return std::string(text, end.ptr) + name;
 }
 
@@ -98,7 +99,8 @@ Ticks nice_ticks(double low, double high, int most, Unit unit) {
     return ticks;
   }
   const double step = nice_step((high - low) / (most - 1), unit);
-  const double first = std::ceil(low / step - 1e-9);
+  if (!std::isfinite(step)) return ticks;
+  const double first = std::ceil(low / step - 1e-9), slack = (high - low) * 1e-6;
   const Scale scale = scale_of(std::max(std::abs(low), std::abs(high)), unit);
   int decimals = 0;
   for (double s = step / scale.divisor; decimals < 6 && std::abs(s - std::round(s)) > 1e-6 * s;) {
@@ -108,7 +110,8 @@ Ticks nice_ticks(double low, double high, int most, Unit unit) {
   for (int i = 0; i < most; ++i) {
     // A step that is lost in rounding (1e300 … 1e300 + 1) must not repeat a mark.
     const double value = (first + i) * step;
-    if (value > high + step * 1e-9 || (i > 0 && value <= ticks.values.back())) break;
+    if (value < low - slack) continue;
+    if (value > high + slack || (!ticks.values.empty() && value <= ticks.values.back())) break;
     ticks.values.push_back(value == 0 ? 0 : value);
     ticks.labels.push_back(printed(ticks.values.back() / scale.divisor, decimals, scale.name));
   }

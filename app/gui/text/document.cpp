@@ -52,26 +52,29 @@ void append_block(std::string& out, const Block& block, size_t begin, size_t end
 std::string plain_text(const Document& document, TextPosition from, TextPosition to) {
   std::string out;
   if (to < from) std::swap(from, to);
+  if (from.block == to.block && from.block < document.blocks.size()) {
+    const std::string& text = document.blocks[from.block].text;
+    const size_t begin = std::min<size_t>(from.offset, text.size());
+    return text.substr(begin, to.offset - begin);
+  }
   for (size_t i = from.block; i <= to.block && i < document.blocks.size(); ++i) {
     const Block& block = document.blocks[i];
     const size_t size = block.text.size();
     const size_t begin = i == from.block ? std::min<size_t>(from.offset, size) : 0;
     const size_t end = i == to.block ? std::min<size_t>(to.offset, size) : size;
     if (i > from.block) out += block.close_to_last ? "\n" : "\n\n";
-    // Within one block the selection is a piece of text, not a list.
-    if (from.block == to.block && begin > 0) {
-      out.append(block.text, begin, end - begin);
-    } else {
-      append_block(out, block, begin, end);
-    }
+    append_block(out, block, begin, end);
   }
   return out;
 }
 
 std::string plain_text(const Document& document) {
-  if (document.blocks.empty()) return {};
-  const auto last = static_cast<uint32_t>(document.blocks.size() - 1);
-  return plain_text(document, {}, {last, static_cast<uint32_t>(document.blocks[last].text.size())});
+  std::string out;
+  for (const Block& block : document.blocks) {
+    if (&block != &document.blocks.front()) out += block.close_to_last ? "\n" : "\n\n";
+    append_block(out, block, 0, block.text.size());
+  }
+  return out;
 }
 
 }  // namespace infer::gui

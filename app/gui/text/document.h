@@ -90,7 +90,7 @@ struct TextPosition {
 };
 
 /// The text from `from` to `to` without markup: list markers as "- " and "1. ", tables with tabs
-/// between cells, blocks apart by an empty line.
+/// between cells, blocks apart by an empty line. Within one block it is that piece of text alone.
 std::string plain_text(const Document& document, TextPosition from, TextPosition to);
 std::string plain_text(const Document& document);
 

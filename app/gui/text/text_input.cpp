@@ -47,6 +47,7 @@ int32_t TextView::link_at(ImVec2 point, const Measure& measure, size_t& block) {
 
 void TextView::take_mouse(ImVec2 origin, TextContext& context, const Measure& measure) {
   const bool hovered = ImGui::IsItemHovered(), active = ImGui::IsItemActive();
+  const bool released = ImGui::IsItemDeactivated();
   const ImGuiIO& io = ImGui::GetIO();
   const ImVec2 point(io.MousePos.x - origin.x, io.MousePos.y - origin.y);
   const Document& document = stream_.document();
@@ -70,7 +71,7 @@ void TextView::take_mouse(ImVec2 origin, TextContext& context, const Measure& me
       const auto shown = static_cast<int>(std::min(address.size(), kMaxTooltip));
       ImGui::SetTooltip("%.*s", shown, address.c_str());
     }
-    const bool clicked = ImGui::IsItemDeactivated() && !was_dragged_ && selection_.is_empty();
+    const bool clicked = released && !was_dragged_ && selection_.is_empty();
     if (clicked && context.actions.open_link) context.actions.open_link(address);
   } else if (hovered) {
     ImGui::SetMouseCursor(ImGuiMouseCursor_TextInput);

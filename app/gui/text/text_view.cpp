@@ -1,5 +1,7 @@
 #include "gui/text/text_view.h"
 
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -41,14 +43,17 @@ size_t& TextContext::budget() {
 void TextView::set(std::string_view bytes) {
   stream_.set(bytes);
   selection_.clear();
+  parsed_ = false;
 }
 
 std::string TextView::selected_text() {
+  if (selection_.is_empty()) return {};
   return plain_text(stream_.document(), selection_.first(), selection_.last());
 }
 
 bool TextView::follow_document(float width, TextContext& context) {
   const Document& document = stream_.document();
+  parsed_ = true;
   const bool changed = width != width_ || generation_ != context.look.generation;
   if (!changed && settled_ && revision_ == document.revision) return true;
   const FontMeasure measure(context.look, context.actions.needs);
@@ -138,6 +143,17 @@ void TextView::lay_out(Sight sight, TextContext& context) {
 }
 
 float TextView::height(float width, TextContext& context) {
+  if (!parsed_) {
+    size_t& budget = context.budget();
+    if (budget == 0) {
+      settled_ = false;
+      Block whole;
+      whole.text = stream_.source();
+      const FontMeasure measure(context.look, context.actions.needs);
+      return estimated_height(whole, width, measure, context.look.style);
+    }
+    budget -= std::min(budget, stream_.source().size());
+  }
   if (!follow_document(width, context)) lay_out({0, 0}, context);
   return height_;
 }
@@ -151,7 +167,9 @@ void TextView::draw(const char* name, float width, TextContext& context) {
 
   const FontMeasure measure(context.look, context.actions.needs);
   ImGui::PushID(name);
-  ImGui::InvisibleButton("text", {std::max(width, 1.0f), std::max(height_, 1.0f)});
+  // Buttons within the text are above it.
+  ImGui::InvisibleButton("text", {std::max(width, 1.0f), std::max(height_, 1.0f)},
+                         ImGuiButtonFlags_AllowItemOverlap);
   ImGui::SetItemAllowOverlap();
   const ImVec2 below = ImGui::GetCursorScreenPos();
   take_mouse(origin, context, measure);

@@ -48,7 +48,7 @@ struct TextContext {
 
   /// Null if the language is not known.
   const Highlighter* highlighter(std::string_view language);
-  /// Bytes out of sight that all views together may still lay out in this frame.
+  /// Bytes out of sight that all views together may still parse and lay out in this frame.
   size_t& budget();
 
  private:
@@ -69,7 +69,8 @@ class TextView {
   void finish() { stream_.finish(); }
   void set(std::string_view bytes);
 
-  /// Height in pixels at this width. Exact where it was laid out, else about right.
+  /// Height in pixels at this width. Exact where it was laid out, else about right: a conversation
+  /// that is opened is parsed and laid out over several frames.
   float height(float width, TextContext& context);
   /// Draws at ImGui's cursor as one item called `name` and moves the cursor below it. Takes the
   /// mouse, and the keys while it has the selection: Ctrl+A, Ctrl+C, Escape, shift with arrows.
@@ -130,7 +131,7 @@ class TextView {
   std::vector<Entry> entries_;
   float width_ = 0, height_ = 0;
   uint64_t generation_ = 0, revision_ = 0;
-  bool settled_ = true, was_dragged_ = false;
+  bool settled_ = true, parsed_ = false, was_dragged_ = false;
   float shift_ = 0;
   size_t copied_block_ = static_cast<size_t>(-1);
   double copied_at_ = 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "gui/text/arabic.h"
 #include "gui/text/bidi.h"
 #include "gui/text/markdown.h"
 #include "gui/text/sanitise.h"
@@ -237,6 +238,24 @@ TEST_CASE("lines with right-to-left letters are in reading order") {
   CHECK(layout.runs[0].right_to_left);
   CHECK_EQ(layout.runs[0].x + layout.runs[0].width, 200);
   CHECK_EQ(mirrored('('), ')');
+}
+
+TEST_CASE("Arabic letters join") {
+  const auto forms = [](std::string_view text) {
+    std::u32string all;
+    for (size_t at = 0; at < text.size(); at += char_at(text, at).length) {
+      all += joined_form(text, at);
+    }
+    return all;
+  };
+  // Beh in all places; a mark between letters does not part them; dal does not join what follows.
+  CHECK(forms("\u0628") == U"\uFE8F");
+  CHECK(forms("\u0628\u0628\u0628") == U"\uFE91\uFE92\uFE90");
+  CHECK(forms("\u0628\u064E\u0628") == U"\uFE91\u064E\uFE90");
+  CHECK(forms("\u0628\u062F\u0628 \u0628") == U"\uFE91\uFEAA\uFE8F \uFE8F");
+  CHECK(forms("\u0628\u0640a\u05D0") == U"\uFE91\u0640a\u05D0");
+  CHECK(letter_of_form(U'\uFE92') == U'\u0628');
+  CHECK(letter_of_form(U'a') == U'a');
 }
 
 TEST_CASE("a bidirectional line loses no character") {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "tests/gui/imgui_frame.h"
 #include "tests/gui/text_support.h"
@@ -235,6 +236,26 @@ TEST_CASE("a long message is laid out over several frames and the view does not 
   }
   CHECK(w.view.is_settled());
   CHECK(shifts > 0);
+}
+
+TEST_CASE("a conversation that is opened is parsed over several frames") {
+  Window w;
+  std::vector<std::unique_ptr<TextView>> views;
+  for (int i = 0; i < 40; ++i) {
+    views.push_back(std::make_unique<TextView>());
+    views.back()->set(repeated("Some words of a message.\n\n", 1000));
+  }
+  const auto settled = [&] {
+    float height = 0;
+    for (const auto& view : views) height += view->height(800, w.context);
+    CHECK(height > 100'000);
+    return std::ranges::count_if(views, [](const auto& view) { return view->is_settled(); });
+  };
+  ptrdiff_t count = 0;
+  w.frames.frame([&] { count = settled(); });
+  CHECK(count < 20);
+  for (int i = 0; i < 200; ++i) w.frames.frame([&] { count = settled(); });
+  CHECK_EQ(count, 40);
 }
 
 TEST_CASE("a wide table scrolls within its place") {

@@ -1,6 +1,6 @@
 // The order in which the parts of a line are read, for lines with letters of right-to-left scripts
 // (Hebrew, Arabic, …): the implicit levels of UAX 9 without explicit marks, which sanitised text
-// does not have. Arabic letters are not joined.
+// does not have. How Arabic letters join is in arabic.h.
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/text/arabic.h"
 #include "gui/text/layout_parts.h"
 #include "gui/text/utf8.h"
 #include "gui/text/wrap.h"
@@ -144,7 +145,7 @@ float cluster_width(std::string_view text, size_t begin, size_t end, Face face, 
   if (lead == '\n') return 0;
   const Char first = char_at(text, begin);
   if (begin + first.length >= end && lead < 0x80) return measure.advance(face, first.code);
-  float width = columns_of(first.code) > 0 ? measure.advance(face, first.code) : 0;
+  float width = columns_of(first.code) > 0 ? measure.advance(face, joined_form(text, begin)) : 0;
   // Emoji of several characters take the room of the first one.
   if (first.code >= 0x1F000) return width;
   for (size_t at = begin + first.length; at < end;) {

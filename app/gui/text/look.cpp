@@ -1,5 +1,6 @@
 #include "gui/text/look.h"
 
+#include "gui/text/arabic.h"
 #include "gui/text/utf8.h"
 
 namespace infer::gui {
@@ -28,6 +29,9 @@ float FontMeasure::advance(Face face, char32_t code) const {
     return f.font->GetCharAdvance(' ') * scale * static_cast<float>(columns_of(code));
   }
   if (needs_) needs_(code);
+  // A font may have the letter without its forms.
+  const char32_t letter = letter_of_form(code);
+  if (letter != code) return advance(face, letter);
   return box_width(f, code);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/text/arabic.h"
 #include "gui/text/bidi.h"
 #include "gui/text/utf8.h"
 
@@ -137,19 +138,18 @@ void Painter::table_grid(const PaintedBlock& p) {
 void Painter::lines(const PaintedBlock& p) {
   const BlockLayout& layout = p.layout;
   const ImVec2 origin(p.origin.x - p.scroll_x, p.origin.y);
-  size_t first = first_visible(layout, clip_min_.y - p.origin.y);
-  if (!layout.bands.empty()) {
-    first = first < layout.bands.size() ? layout.bands[first].first_line : layout.lines.size();
-  }
-  for (size_t i = first; i < layout.lines.size(); ++i) {
-    const Line& each = layout.lines[i];
-    const float top = origin.y + each.y;
-    // The lines of a table's row stand beside each other: later ones may begin higher.
-    if (top >= clip_max_.y) {
-      if (layout.bands.empty()) return;
-      continue;
+  const float top = clip_min_.y - origin.y, bottom = clip_max_.y - origin.y;
+  const size_t first = first_visible(layout, top);
+  for (size_t i = first; i < layout.bands.size() && layout.bands[i].y < bottom; ++i) {
+    const Band& band = layout.bands[i];
+    for (size_t n = band.first_line; n < band.first_line + band.lines; ++n) {
+      const Line& each = layout.lines[n];
+      if (each.y < bottom && each.y + each.height > top) line(p, each, origin);
     }
-    if (top + each.height > clip_min_.y) line(p, each, origin);
+  }
+  if (!layout.bands.empty()) return;
+  for (size_t i = first; i < layout.lines.size() && layout.lines[i].y < bottom; ++i) {
+    line(p, layout.lines[i], origin);
   }
 }
 
@@ -239,8 +239,10 @@ void Painter::cluster(const Block& block, size_t begin, size_t end, const Run& r
   bool is_first = true;
   for (size_t i = begin; i < end;) {
     const Char c = char_at(block.text, i);
+    char32_t code = joined_form(block.text, i);
+    if (run.right_to_left) code = mirrored(code);
     i += c.length;
-    const char32_t code = run.right_to_left ? mirrored(c.code) : c.code;
+    if (glyph_of(font, code) == nullptr) code = letter_of_form(code);
     const ImFontGlyph* glyph = is_wide_blank(code) || code < 0x20 ? nullptr : glyph_of(font, code);
     // Of an emoji made of several characters only the first one has a glyph that fits.
     const bool is_part = !is_first && code >= 0x1F000;

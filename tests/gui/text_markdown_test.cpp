@@ -76,6 +76,7 @@ TEST_CASE("inline styles") {
   CHECK_EQ(styled(parsed("see https://x.org/a_b now").blocks[0], kLink),
            Parts{"https://x.org/a_b"});
   CHECK_EQ(parsed("![](x)").blocks[0].text, "image");
+  CHECK_EQ(parsed("a ~b~ c").blocks[0].text, "a ~b~ c");
 }
 
 TEST_CASE("blocks") {

@@ -30,7 +30,8 @@ Owned<cmark_node> parse(std::string_view text) {
     return true;
   }();
   static_cast<void>(registered);
-  const Owned<cmark_parser> parser(cmark_parser_new(CMARK_OPT_DEFAULT));
+  // One tilde means "about" and strikes nothing out.
+  const Owned<cmark_parser> parser(cmark_parser_new(CMARK_OPT_STRIKETHROUGH_DOUBLE_TILDE));
   for (const char* name : {"table", "strikethrough", "autolink", "tasklist"}) {
     cmark_syntax_extension* extension = cmark_find_syntax_extension(name);
     if (extension != nullptr) cmark_parser_attach_syntax_extension(parser.get(), extension);

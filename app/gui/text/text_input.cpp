@@ -159,6 +159,7 @@ void TextView::copy_button(size_t i, ImVec2 origin, TextContext& context) {
     ImGui::SetCursorScreenPos(button.min);
     is_pressed = ImGui::InvisibleButton("copy", {5 * em, header});
     const bool copied = copied_block_ == i && ImGui::GetTime() - copied_at_ < kCopiedSeconds;
+    shows_copied_ = shows_copied_ || copied;
     const char* label = copied ? "Copied" : "Copy";
     const float size = font.size * 0.85f;
     const ImVec2 extent = font.font->CalcTextSizeA(size, FLT_MAX, 0, label);

@@ -163,6 +163,7 @@ void TextView::draw(const char* name, float width, TextContext& context) {
   ImDrawList& list = *ImGui::GetWindowDrawList();
   const Sight sight{list.GetClipRectMin().y - origin.y, list.GetClipRectMax().y - origin.y};
   shift_ = 0;
+  shows_copied_ = false;
   if (!follow_document(width, context)) lay_out(sight, context);
 
   const FontMeasure measure(context.look, context.actions.needs);

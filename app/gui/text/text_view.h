@@ -76,8 +76,9 @@ class TextView {
   /// mouse, and the keys while it has the selection: Ctrl+A, Ctrl+C, Escape, shift with arrows.
   void draw(const char* name, float width, TextContext& context);
 
-  /// Whether all of it is laid out. If not, another frame should follow soon.
-  bool is_settled() const { return settled_; }
+  /// Whether the next frame looks the same. If not, it should follow soon: something is to be laid
+  /// out, or a button says "Copied" for a moment.
+  bool is_settled() const { return settled_ && !shows_copied_; }
   /// Pixels by which text above the visible part became longer in the last draw(). The window adds
   /// them to its scroll position, so that what is read stays in its place.
   float shift() const { return shift_; }
@@ -131,7 +132,7 @@ class TextView {
   std::vector<Entry> entries_;
   float width_ = 0, height_ = 0;
   uint64_t generation_ = 0, revision_ = 0;
-  bool settled_ = true, parsed_ = false, was_dragged_ = false;
+  bool settled_ = true, parsed_ = false, shows_copied_ = false, was_dragged_ = false;
   float shift_ = 0;
   size_t copied_block_ = static_cast<size_t>(-1);
   double copied_at_ = 0;

@@ -99,6 +99,9 @@ inline std::vector<NamedText> hostile_texts(size_t bytes) {
                                                         repeated("|x|\n", bytes / 4)});
   texts.push_back({"a table of short rows", "|" + repeated("a|", 60) + "\n|" + repeated("-|", 60) +
                                                 "\n" + repeated("x\n", bytes / 2)});
+  texts.push_back({"rows of dashes below a line", "x\n" + repeated("|-|-|\n", bytes / 6)});
+  add("tables that are none", "x\n|-|-|\n");
+  add("tables of one row", "|x|\n|-|\n\n");
   std::string nested;
   for (size_t depth = 0; nested.size() < bytes; ++depth) nested += repeated("  ", depth) + "- a\n";
   texts.push_back({"a staircase of lists", std::move(nested)});

@@ -85,7 +85,7 @@ TEST_CASE("marks of other languages") {
   CHECK_EQ(pieces("bash", "echo $HOME ${x} a#b # c", Token::comment), Parts{"# c"});
   CHECK_EQ(pieces("bash", "echo $HOME ${x}", Token::meta), Parts{"$HOME", "${x}"});
   CHECK_EQ(pieces("html", "<a href=\"x\">y</a><!-- z -->", Token::keyword),
-           Parts{"<a", ">", "</a", ">"});
+           Parts{"<a", ">", "</a>"});
   CHECK_EQ(pieces("html", "<a href=\"x\">y</a>", Token::key), Parts{"href"});
   CHECK_EQ(pieces("diff", "+a\n-b\n c\n@@ 1 @@", Token::added), Parts{"+a"});
   CHECK_EQ(pieces("diff", "+a\n-b\n c\n@@ 1 @@", Token::removed), Parts{"-b"});

@@ -52,7 +52,7 @@ class CodeLayout {
     place(begin, end, is_complete);
     if (is_complete) {
       resume = {end + 1, layout_.lines.size(), layout_.runs.size(), state, false};
-    } else if (end - begin > kMaxColoured) {
+    } else if (resume.in_line || end - begin > kMaxColoured) {
       // A line without an end goes on at its last wrap, where it has no colours any more.
       const Line& last = layout_.lines.back();
       if (last.begin >= begin + kMaxColoured || resume.in_line) {

@@ -13,6 +13,7 @@ constexpr size_t kMaxNesting = 24;               ///< containers that one line m
 constexpr size_t kMaxMarks = 1000;               ///< characters of inline markup in a paragraph
 constexpr size_t kMaxWord = 2048;                ///< bytes of a word with inline markup
 constexpr size_t kMaxParagraph = 64 * 1024;      ///< bytes of a paragraph with inline markup
+constexpr size_t kMaxTables = 8;                 ///< in a paragraph
 constexpr size_t kMaxMissingCells = 20'000;      ///< cells of a table that its rows leave out
 constexpr size_t kMaxDefinitionBytes = 1 << 26;  ///< longest definition × possible uses
 
@@ -98,25 +99,26 @@ class Run {
     }
   }
 
-  /// Finds the row of dashes below a table's header.
+  /// Finds the row of dashes below a table's header. The parser reads the whole paragraph at each
+  /// row that could be one, so there must be few.
   void limit_table() {
-    for_each_line([this](size_t from, size_t to) {
-      if (is_table_) return;
+    size_t tables = 0;
+    for_each_line([&](size_t from, size_t to) {
       const std::string_view line = std::string_view(text_).substr(from, to - from);
       if (line.find('-') == std::string_view::npos ||
+          line.find_first_of("|:") == std::string_view::npos ||
           line.find_first_not_of("|:- \t>") != std::string_view::npos) {
         return;
       }
+      if (tables == kMaxTables) return mask_all(text_, from, to, "-");
       const auto pipes = static_cast<size_t>(std::ranges::count(line, '|'));
-      if (pipes == 0) return;
+      if (pipes > kMaxColumns + 1) return mask_all(text_, from, to, "-");
+      ++tables;
       const std::string_view rest = std::string_view(text_).substr(to, end_ - to);
       const auto rows = static_cast<size_t>(std::ranges::count(rest, '\n'));
       const auto cells = static_cast<size_t>(std::ranges::count(rest, '|'));
-      if (pipes > kMaxColumns + 1 || pipes * rows > kMaxMissingCells + 4 * cells) {
-        mask_all(text_, from, to, "-");
-      } else {
-        is_table_ = true;
-      }
+      if (pipes * rows > kMaxMissingCells + 4 * cells) return mask_all(text_, from, to, "-");
+      is_table_ = true;
     });
   }
 

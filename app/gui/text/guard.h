@@ -16,9 +16,10 @@ constexpr char kMathEnd = 0x1F;
 /// `text` is sanitised. Line numbers stay; columns and offsets within a line may change.
 ///
 /// The parser does not see: containers beyond 24 on a line, tables of more than kMaxColumns or of
-/// mostly missing cells, marks of inline markup beyond 1,000 in a paragraph or in a word of 2,000
-/// bytes or in a paragraph beyond 64 KiB, and link definitions that would be copied too often.
-/// LaTeX in $…$, $$…$$, \(…\) and \[…\] comes back as its source, between kMathBegin and kMathEnd.
+/// mostly missing cells or more than eight in a paragraph, marks of inline markup beyond 1,000 in a
+/// paragraph or in a word of 2,000 bytes or in a paragraph beyond 64 KiB, and link definitions that
+/// would be copied too often. LaTeX in $…$, $$…$$, \(…\) and \[…\] comes back as its source,
+/// between kMathBegin and kMathEnd.
 std::string guarded(std::string_view text);
 
 /// The text that a piece of guarded text stands for. kMathBegin and kMathEnd are left out.

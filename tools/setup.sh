@@ -9,7 +9,7 @@ packages=(
   libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libexpected-dev
   libvulkan-dev libvulkan-volk-dev glslc
   libutf8proc-dev libpcre2-dev libxxhash-dev libedit-dev
-  libcurl4-openssl-dev libssl-dev
+  libcurl4-openssl-dev libssl-dev libtomlplusplus-dev
 )
 tests=(
   mesa-vulkan-drivers vulkan-validationlayers doctest-dev clang-format fish zsh

@@ -27,7 +27,7 @@ if [ "${1:-}" = --arm ]; then
   packages+=(
     g++-aarch64-linux-gnu qemu-user
     libstdc++6:arm64 libutf8proc-dev:arm64 libpcre2-dev:arm64 libxxhash-dev:arm64 libedit-dev:arm64
-    libcurl4-openssl-dev:arm64 libssl-dev:arm64 libsqlite3-dev:arm64
+    libcurl4-openssl-dev:arm64 libssl-dev:arm64 libsqlite3-dev:arm64 libtomlplusplus-dev:arm64
   )
 fi
 

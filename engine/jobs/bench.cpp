@@ -1,6 +1,7 @@
 // Speed of prefill and decode beside what the machine can do, measured in the same run.
 #include <fmt/format.h>
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -113,6 +114,11 @@ class Bench {
     return test.tokens / result.prompt_seconds;
   }
 
+  /// Ends what is measured now. Any thread.
+  void cancel() {
+    for (const std::unique_ptr<Session>& session : sessions_) session->cancel();
+  }
+
   Engine::Impl& engine() { return EngineAccess::impl(*engine_); }
   const WeightTable& weights() { return *engine().opened.weights; }
 
@@ -140,6 +146,9 @@ class Bench {
     INFER_TRY(const GenerateResult result,
               sessions_[static_cast<size_t>(session)]->generate(
                   text, options, [](int32_t, std::string_view) { return true; }));
+    if (result.reason == FinishReason::cancelled) {
+      return fail(StatusCode::cancelled, "the benchmark was cancelled");
+    }
     if (result.generated_tokens < tokens) {
       return fail(StatusCode::does_not_fit, "the context was full after {} of {} tokens",
                   result.generated_tokens, tokens);
@@ -178,6 +187,51 @@ class Bench {
 
   std::unique_ptr<Engine> engine_;
   std::vector<std::unique_ptr<Session>> sessions_;
+};
+
+/// Tells how far a benchmark is, and cancels it, without a call in what is measured.
+class Watch {
+ public:
+  Watch(const ProgressFn& progress, std::vector<Bench>& benches, size_t measurements)
+      : progress_(progress), benches_(benches), measurements_(measurements) {
+    if (progress_) thread_ = std::jthread([this](const std::stop_token& end) { run(end); });
+  }
+
+  /// Called after each measurement.
+  Status next() {
+    ++done_;
+    if (cancelled_) return error(StatusCode::cancelled, "the benchmark was cancelled");
+    return {};
+  }
+
+ private:
+  void run(const std::stop_token& end) {
+    while (!end.stop_requested()) {
+      if (!tell()) cancelled_ = true;
+      // A cancel between two calls has no effect, hence again.
+      if (cancelled_) {
+        for (Bench& bench : benches_) bench.cancel();
+      }
+      std::this_thread::sleep_for(kWatched);
+    }
+  }
+
+  bool tell() {
+    const double share = static_cast<double>(done_) / static_cast<double>(measurements_);
+    try {
+      return progress_(std::min(share, 1.0));
+    } catch (...) {
+      return false;
+    }
+  }
+
+  static constexpr std::chrono::milliseconds kWatched{50};
+  const ProgressFn& progress_;
+  std::vector<Bench>& benches_;
+  const size_t measurements_;
+  std::atomic<size_t> done_{0};
+  std::atomic<bool> cancelled_{false};
+  std::jthread thread_;  // the last member: it uses the others
 };
 
 Status check(const std::vector<std::string>& paths, const BenchOptions& options) {
@@ -268,13 +322,17 @@ Share fraction_of(const Test& test, double tokens_per_s, Bench& bench, const Cei
 
 /// One test of all models in turns. Ceilings are not known yet: fractions follow later.
 Status run_test(const Test& test, const BenchOptions& options, std::vector<Bench>& benches,
-                std::vector<BenchResult>& results) {
+                std::vector<BenchResult>& results, Watch& watch) {
   std::vector<std::vector<double>> rates(benches.size());
-  for (Bench& bench : benches) INFER_CHECK(bench.prepare(test));
+  for (Bench& bench : benches) {
+    INFER_CHECK(bench.prepare(test));
+    INFER_CHECK(watch.next());
+  }
   for (int32_t r = 0; r < options.repeats; ++r) {
     for (size_t m = 0; m < benches.size(); ++m) {
       INFER_TRY_S(const double rate, benches[m].measure(test));
       rates[m].push_back(rate);
+      INFER_CHECK(watch.next());
     }
   }
   for (size_t m = 0; m < benches.size(); ++m) {
@@ -326,8 +384,11 @@ Result<BenchReport> run_bench(const std::vector<std::string>& paths, const Bench
   BenchReport report;
   std::vector<StepRecorder> recorders;
   TraceWriter trace;
+  const size_t measurements =
+      tests.size() * benches.size() * (static_cast<size_t>(options.repeats) + 1);
+  Watch watch(options.progress, benches, measurements);
   for (const Test& test : tests) {
-    INFER_CHECK_R(run_test(test, options, benches, report.results));
+    INFER_CHECK_R(run_test(test, options, benches, report.results, watch));
     if (!options.profile && !options.trace) continue;
     for (size_t m = 0; m < benches.size(); ++m) {
       INFER_TRY(StepRecorder recorder, record(test, benches[m]));

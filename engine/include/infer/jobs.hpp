@@ -19,6 +19,9 @@ struct BenchOptions {
   int32_t repeats = 3;
   bool profile = false;  ///< fill BenchResult::profile, from one more repetition
   bool trace = false;    ///< fill BenchReport::trace, from the same repetition
+  /// Gets the progress of measuring, 0 to 1, a few times a second on another thread. Return false
+  /// to cancel: bench() then soon fails with StatusCode::cancelled.
+  ProgressFn progress;
 };
 
 enum class BenchBound { none, bandwidth, arithmetic };
@@ -147,7 +150,8 @@ struct SelftestReport {
 
 /// Compares a device with the scalar references in every operation's conformance cases. The kernels
 /// of every instruction set that runs here are tested, unless options.isa names one. `only`: an
-/// operation's name; empty: all operations.
+/// operation's name; empty: all operations. options.progress gets the share of the cases that are
+/// done and may cancel.
 INFER_API Result<SelftestReport> selftest(const LoadOptions& options, const std::string& only);
 
 // ---------------------------------------------------------------------------------------------

@@ -31,26 +31,27 @@ std::vector<std::string> styled(const Block& block, uint8_t style) {
 
 using Parts = std::vector<std::string>;
 
-/// Spans cover the text in order; cells lie within it. What the layout relies on.
-void check_sound(const Document& document) {
-  REQUIRE_EQ(document.blocks.size(), document.ids.size());
+/// What is wrong with a document, empty if nothing is: what the layout relies on.
+std::string flaw_of(const Document& document) {
+  if (document.blocks.size() != document.ids.size()) return "blocks without numbers";
   for (const Block& block : document.blocks) {
-    REQUIRE(block.containers.size() <= kMaxContainers);
-    REQUIRE(block.columns.size() <= kMaxColumns);
-    if (block.kind == BlockKind::table) REQUIRE_EQ(block.cells.size() % block.columns.size(), 0);
+    if (block.containers.size() > kMaxContainers) return "too many containers";
+    if (block.columns.size() > kMaxColumns) return "too many columns";
+    if (block.kind == BlockKind::table && block.cells.size() % block.columns.size() != 0) {
+      return "a row with missing cells";
+    }
     for (const Cell& cell : block.cells) {
-      REQUIRE(cell.begin <= cell.end);
-      REQUIRE(cell.end <= block.text.size());
+      if (cell.begin > cell.end || cell.end > block.text.size()) return "a cell outside the text";
     }
     uint32_t at = 0;
     for (const Span& span : block.spans) {
-      REQUIRE_EQ(span.begin, at);
-      REQUIRE(span.end > span.begin);
-      REQUIRE(span.link < static_cast<int32_t>(block.links.size()));
+      if (span.begin != at || span.end <= span.begin) return "spans do not follow each other";
+      if (span.link >= static_cast<int32_t>(block.links.size())) return "a link that is not there";
       at = span.end;
     }
-    if (block.kind != BlockKind::code) REQUIRE_EQ(at, block.text.size());
+    if (block.kind != BlockKind::code && at != block.text.size()) return "text without a span";
   }
+  return {};
 }
 
 /// A block as text, for messages of failed tests.
@@ -67,7 +68,7 @@ std::string shown(const Block& block) {
 
 double seconds_to_parse(std::string_view text) {
   const auto start = std::chrono::steady_clock::now();
-  check_sound(parsed(text));
+  REQUIRE_EQ(flaw_of(parsed(text)), "");
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
@@ -164,7 +165,7 @@ TEST_CASE("text that grows gives the document of the whole text") {
       "`tick` ",  "---\n",   "===\n",     "#",          "    four\n",  "[l](u) ",     "<div>\n",
       "~~~\n",    "  ",      "*",         "[r]\n",      "é中 "};
   std::mt19937 random(3);
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < 200; ++round) {
     std::string text;
     const size_t count = 1 + random() % 60;
     for (size_t i = 0; i < count; ++i) text += parts[random() % std::size(parts)];
@@ -173,7 +174,7 @@ TEST_CASE("text that grows gives the document of the whole text") {
       const size_t piece = 1 + random() % 7;
       stream.append(std::string_view(text).substr(at, piece));
       at += piece;
-      check_sound(stream.document());
+      REQUIRE_EQ(flaw_of(stream.document()), "");
       // All but the last block, which may hold something back, is what the text so far gives.
       if (at >= text.size() || (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) continue;
       const Document so_far = parsed(std::string_view(text).substr(0, at));
@@ -181,8 +182,8 @@ TEST_CASE("text that grows gives the document of the whole text") {
       REQUIRE_EQ(stream.document().blocks.size(), so_far.blocks.size());
       for (size_t i = 0; i + 1 < so_far.blocks.size(); ++i) {
         CAPTURE(i);
-        REQUIRE_EQ(shown(stream.document().blocks[i]), shown(so_far.blocks[i]));
-        REQUIRE(stream.document().blocks[i] == so_far.blocks[i]);
+        if (stream.document().blocks[i] == so_far.blocks[i]) continue;
+        FAIL(shown(stream.document().blocks[i]), " instead of ", shown(so_far.blocks[i]));
       }
     }
     stream.finish();
@@ -191,8 +192,8 @@ TEST_CASE("text that grows gives the document of the whole text") {
     REQUIRE_EQ(stream.document().blocks.size(), whole.blocks.size());
     for (size_t i = 0; i < whole.blocks.size(); ++i) {
       CAPTURE(i);
-      REQUIRE_EQ(shown(stream.document().blocks[i]), shown(whole.blocks[i]));
-      REQUIRE(stream.document().blocks[i] == whole.blocks[i]);
+      if (stream.document().blocks[i] == whole.blocks[i]) continue;
+      FAIL(shown(stream.document().blocks[i]), " instead of ", shown(whole.blocks[i]));
     }
   }
 }
@@ -276,7 +277,7 @@ TEST_CASE("parsing a growing text is not done again and again") {
 }
 
 TEST_CASE("no text takes much longer to parse than prose") {
-  constexpr size_t kBytes = 1 << 18;
+  constexpr size_t kBytes = 1 << 16;
   const std::string prose = repeated(
       "Those 27 cats, **I'd** say,\nslept on `the` mat.\n\nAnd [so](http://on).\n", kBytes / 70);
   for (const auto& [name, text] : infer::test::hostile_texts(kBytes)) {

@@ -12,9 +12,10 @@ namespace {
 /// ops/near_largest.comp
 struct Push {
   VkDeviceAddress values, largest, lists;
-  uint32_t columns, parts, capacity;
+  uint32_t columns, part_columns, parts, capacity;
   float reach;
 };
+/// Values that a workgroup looks at.
 constexpr int64_t kPart = 4096;
 /// Values of a list. More than this are seldom of use, and all are read then.
 constexpr int64_t kCapacity = 1024;
@@ -54,6 +55,7 @@ Status NearLargest::find(VkDeviceAddress values, int64_t columns, int64_t rows, 
                   largest_->address(),
                   lists_->address(),
                   static_cast<uint32_t>(columns),
+                  static_cast<uint32_t>(kPart),
                   static_cast<uint32_t>(parts),
                   static_cast<uint32_t>(kCapacity),
                   reach};

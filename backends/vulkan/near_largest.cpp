@@ -1,7 +1,7 @@
 #include "backends/vulkan/near_largest.h"
 
-#include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "backends/vulkan/constants.h"
 #include "engine/core/checked.h"
@@ -12,9 +12,10 @@ namespace {
 /// ops/near_largest.comp
 struct Push {
   VkDeviceAddress values, largest, lists;
-  uint32_t columns, parts, capacity;
+  uint32_t columns, part_columns, parts, capacity;
   float reach;
 };
+/// Values that a workgroup looks at.
 constexpr int64_t kPart = 4096;
 /// Values of a list. More than this are seldom of use, and all are read then.
 constexpr int64_t kCapacity = 1024;
@@ -37,9 +38,12 @@ Status NearLargest::allocate(int64_t rows, int64_t parts) {
 
 Status NearLargest::find(VkDeviceAddress values, int64_t columns, int64_t rows, float reach,
                          std::vector<std::vector<IndexedValue>>& found) {
-  if (!created_) INFER_CHECK(commands_.create());
-  created_ = true;
-  INFER_CHECK(commands_.wait());
+  if (commands_ == nullptr) {
+    auto made = std::make_unique<Commands>(context_);
+    INFER_CHECK(made->create());
+    commands_ = std::move(made);
+  }
+  INFER_CHECK(commands_->wait());
   const int64_t parts = round_up(columns, kPart) / kPart;
   INFER_CHECK(allocate(rows, parts));
   const auto list = [&](int64_t row) {
@@ -47,13 +51,14 @@ Status NearLargest::find(VkDeviceAddress values, int64_t columns, int64_t rows, 
   };
   for (int64_t r = 0; r < rows; ++r) *list(r) = 0;
 
-  INFER_CHECK(commands_.begin(true));
-  const VkCommandBuffer handle = commands_.handle();
+  INFER_CHECK(commands_->begin(true));
+  const VkCommandBuffer handle = commands_->handle();
   const VolkDeviceTable& vk = context_.vk();
   const Push push{values,
                   largest_->address(),
                   lists_->address(),
                   static_cast<uint32_t>(columns),
+                  static_cast<uint32_t>(kPart),
                   static_cast<uint32_t>(parts),
                   static_cast<uint32_t>(kCapacity),
                   reach};
@@ -69,9 +74,9 @@ Status NearLargest::find(VkDeviceAddress values, int64_t columns, int64_t rows, 
     vk.vkCmdDispatch(handle, static_cast<uint32_t>(parts), static_cast<uint32_t>(rows), 1);
   }
   full_barrier(context_, handle, kCompute, kCompute | VK_PIPELINE_STAGE_HOST_BIT);
-  INFER_CHECK(commands_.end());
-  INFER_CHECK(commands_.submit());
-  INFER_CHECK(commands_.wait());
+  INFER_CHECK(commands_->end());
+  INFER_CHECK(commands_->submit());
+  INFER_CHECK(commands_->wait());
 
   found.resize(static_cast<size_t>(rows));
   for (int64_t r = 0; r < rows; ++r) {

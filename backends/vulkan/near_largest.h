@@ -13,8 +13,7 @@ namespace infer::vulkan {
 /// One thread at a time.
 class NearLargest {
  public:
-  NearLargest(Context& context, Pipelines& pipelines)
-      : context_(context), pipelines_(pipelines), commands_(context) {}
+  NearLargest(Context& context, Pipelines& pipelines) : context_(context), pipelines_(pipelines) {}
 
   /// Device::near_largest of f32 [columns, 1, rows] at this address.
   Status find(VkDeviceAddress values, int64_t columns, int64_t rows, float reach,
@@ -28,8 +27,7 @@ class NearLargest {
   // In the order in which they are made: commands end before memory goes.
   std::unique_ptr<RawBuffer> largest_;  ///< f32, of each part of each row
   std::unique_ptr<RawBuffer> lists_;    ///< mapped
-  Commands commands_;
-  bool created_ = false;
+  std::unique_ptr<Commands> commands_;
 };
 
 }  // namespace infer::vulkan

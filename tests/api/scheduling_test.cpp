@@ -49,21 +49,20 @@ TEST_CASE("two prompts of one step for which the cache has no room: one waits, n
   CHECK(second.get() == "ok");
 }
 
-TEST_CASE("cancelled while a shifted context is computed anew: no token that was told is lost") {
-  const auto engine = load_with(128, 8);
-  REQUIRE(engine->resize_cache(4 * engine->memory().kv).ok());
-  const auto shifting = open(*engine);
-  const auto other = open(*engine);
-  const std::vector<int32_t> prompt = text(100, 2);
+/// A generation that shifts its context, cancelled by another session's reader when no token came
+/// for a while. Returns whether it had shifted by then.
+bool cancelled_while_shifting(Engine& engine) {
+  const auto shifting = open(engine);
+  const auto other = open(engine);
   std::atomic<int> told{0};
   int seen = 0, still = 0;
   GenerateOptions options = sampled(200);
   options.overflow = ContextOverflow::shift;
   options.keep = 10;
-  EngineAccess::impl(*engine).thread->hold(true);
+  EngineAccess::impl(engine).thread->hold(true);
   auto first = std::async(std::launch::async, [&] {
     return shifting
-        ->generate(prompt, options,
+        ->generate(text(100, 2), options,
                    [&](int32_t token, std::string_view) {
                      told += token >= 0 ? 1 : 0;
                      return true;
@@ -81,15 +80,23 @@ TEST_CASE("cancelled while a shifted context is computed anew: no token that was
                    })
         .has_value();
   });
-  wait_for_sequences(*engine, 2);
-  EngineAccess::impl(*engine).thread->hold(false);
+  wait_for_sequences(engine, 2);
+  EngineAccess::impl(engine).thread->hold(false);
   CHECK(first.get());
   CHECK(second.get());
   const GenerateResult& result = shifting->statistics();
-  CHECK(result.reason == FinishReason::cancelled);
-  CHECK(result.shifted_tokens > 0);
   CHECK(result.generated_tokens == told);
   CHECK(shifting->length() == 100 + told - result.shifted_tokens);
+  return result.reason == FinishReason::cancelled && result.shifted_tokens > 0;
+}
+
+TEST_CASE("cancelled while a shifted context is computed anew: no token that was told is lost") {
+  const auto engine = load_with(128, 8);
+  REQUIRE(engine->resize_cache(4 * engine->memory().kv).ok());
+  // Readers may be delayed, and the cancel then comes too early or too late.
+  bool met = false;
+  for (int i = 0; i < 30 && !met; ++i) met = cancelled_while_shifting(*engine);
+  CHECK(met);
 }
 
 TEST_CASE("who waits goes on as soon as the cache has been made larger") {

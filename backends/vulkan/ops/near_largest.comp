@@ -9,21 +9,19 @@ layout(constant_id = 0) const uint kListed = 0;  // the second pass
 layout(push_constant, scalar) uniform Push {
   F32 values, largest;
   U32 lists;  // for each row: how many are near, then up to `capacity` pairs of index and value
-  uint columns, parts, capacity;
+  uint columns, part_columns, parts, capacity;
   float reach;
 };
-
-const uint kPart = 4096;
 
 // One workgroup a part of a row.
 void main() {
   const uint part = gl_WorkGroupID.x;
   const uint row = gl_WorkGroupID.y;
   const uint lane = gl_LocalInvocationIndex;
-  const uint end = min(columns, (part + 1) * kPart);
+  const uint end = min(columns, (part + 1) * part_columns);
   float most = -1.0 / 0.0;
   if (kListed == 0) {
-    for (uint i = part * kPart + lane; i < end; i += kLanes) {
+    for (uint i = part * part_columns + lane; i < end; i += kLanes) {
       const float x = values.v[row * columns + i];
       if (x > most) most = x;
     }
@@ -34,7 +32,7 @@ void main() {
   for (uint i = lane; i < parts; i += kLanes) most = max(most, largest.v[row * parts + i]);
   const float least = max_of(most, 0) - reach;
   const uint list = row * (1 + 2 * capacity);
-  for (uint i = part * kPart + lane; i < end; i += kLanes) {
+  for (uint i = part * part_columns + lane; i < end; i += kLanes) {
     const float x = values.v[row * columns + i];
     if (!(x >= least)) continue;
     const uint at = atomicAdd(lists.v[list], 1);

@@ -190,7 +190,7 @@ TEST_CASE("a request that is wrong ends with what to do") {
   pump.host.answer(request);
   CHECK(pump.wait_for<AnswerEnded>().status.code() == StatusCode::bad_file);
   request.form = {};
-  request.options.grammar = "root ::= ";
+  request.options.grammar = "root ::= (";
   pump.host.answer(request);
   CHECK(!pump.wait_for<AnswerEnded>().status.ok());
   // A model that has no template.

@@ -86,6 +86,19 @@ struct EngineHost::Impl {
   Memory memory_now(const std::function<Status(Engine&)>& change);
   void refuse(const Command& command);
 
+  /// The number of a request that makes earlier ones void, with what they told and nobody took.
+  template <typename Event>
+  int64_t next(int64_t& wanted) {
+    const std::lock_guard lock(mutex);
+    events.drop([](const EngineEvent& event) { return std::holds_alternative<Event>(event); });
+    return ++wanted;
+  }
+  /// Tells what came of a request, unless it is void.
+  void tell(EngineEvent event, int64_t number, const int64_t& wanted) {
+    const std::lock_guard lock(mutex);
+    if (number == wanted) events.push(std::move(event));
+  }
+
   EngineEvents events;
   std::mutex mutex;
   std::condition_variable changed;
@@ -93,8 +106,8 @@ struct EngineHost::Impl {
   std::deque<Command> commands;
   Flag cancelled = new_flag();  ///< of the running command
   std::atomic<bool> ending{false};
-  std::atomic<int64_t> plan_number{0};   ///< of the plan that is wanted
-  std::atomic<int64_t> count_number{0};  ///< of the count that is wanted
+  int64_t plan_number = 0;   ///< of the plan that is wanted
+  int64_t count_number = 0;  ///< of the count that is wanted
   JobRunner jobs{events};
   LatestTask plans, counts, sizes, memories, machine;
   std::thread loader{[this] { run(); }};  // the last member: it uses the others
@@ -293,15 +306,15 @@ void EngineHost::unload(Ending ending) {
 }
 
 void EngineHost::plan(PlanRequest request) {
-  const int64_t number = ++impl_->plan_number;
+  const int64_t number = impl_->next<Planned>(impl_->plan_number);
   impl_->plans.submit([impl = impl_.get(), request = std::move(request), number] {
     Planned planned = plan_of(request);
-    if (impl->plan_number == number) impl->events.push(std::move(planned));
+    impl->tell(std::move(planned), number, impl->plan_number);
   });
 }
 
 void EngineHost::cancel_plan() {
-  ++impl_->plan_number;
+  impl_->next<Planned>(impl_->plan_number);
   impl_->plans.drop();
 }
 
@@ -335,10 +348,10 @@ void EngineHost::forget(int64_t conversation) {
 }
 
 void EngineHost::count(CountRequest request) {
-  const int64_t number = ++impl_->count_number;
+  const int64_t number = impl_->next<Counted>(impl_->count_number);
   impl_->counts.submit([impl = impl_.get(), request = std::move(request), number] {
     Counted counted = impl->counted(request);
-    if (impl->count_number == number) impl->events.push(std::move(counted));
+    impl->tell(std::move(counted), number, impl->count_number);
   });
 }
 

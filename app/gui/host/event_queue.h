@@ -51,6 +51,13 @@ class EventQueue {
     if (events_.size() > most) events_.pop_front();
   }
 
+  /// Drops the waiting events of one kind.
+  template <typename Pred>
+  void drop(const Pred& pred) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(events_, pred);
+  }
+
   /// All events so far, in their order.
   std::deque<Event> take() {
     const std::lock_guard lock(mutex_);

@@ -84,7 +84,7 @@ void ModelLibrary::run_scan(const std::vector<std::string>& folders, int64_t num
     }
     changed_.notify_all();
   }
-  changes_.push(std::move(scan));
+  changes_.push(Scanned{number, std::move(scan)});
 }
 
 void ModelLibrary::describe(const std::string& path) {
@@ -152,9 +152,10 @@ FileFacts ModelLibrary::read_facts(const std::string& path) {
 bool ModelLibrary::poll() {
   std::deque<Change> changes = changes_.take();
   for (Change& change : changes) {
-    if (auto* const scan = std::get_if<hub::LocalScan>(&change)) {
-      models_ = std::move(scan->models);
-      skipped_ = std::move(scan->skipped);
+    if (auto* const scanned = std::get_if<Scanned>(&change)) {
+      if (scanned->number != scan_number_) continue;  // another one is wanted by now
+      models_ = std::move(scanned->scan.models);
+      skipped_ = std::move(scanned->scan.skipped);
       scanning_ = false;
     } else if (auto* const described = std::get_if<Described>(&change)) {
       facts_.insert_or_assign(described->path, std::move(described->facts));

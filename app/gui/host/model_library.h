@@ -90,7 +90,11 @@ class ModelLibrary {
     std::string path;
     FileFacts facts;
   };
-  using Change = std::variant<hub::LocalScan, Described>;
+  struct Scanned {
+    int64_t number = 0;
+    hub::LocalScan scan;
+  };
+  using Change = std::variant<Scanned, Described>;
 
   static Stamp stamp_of(const std::string& path);
   void run_scan(const std::vector<std::string>& folders, int64_t number);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #define TOML_EXCEPTIONS 0
+#define TOML_FLOAT_CHARCONV 1  // the shortest number, which the library takes for too new
 #include <toml++/toml.h>
 
 namespace infer::gui {

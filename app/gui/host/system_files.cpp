@@ -75,7 +75,8 @@ std::vector<fs::path> numbered(const fs::path& folder, std::string_view prefix) 
     const char* const last = name.data() + name.size();
     int64_t number = 0;
     const auto parsed = std::from_chars(first, last, number);
-    if (parsed.ec == std::errc() && parsed.ptr == last) found.emplace_back(number, it->path());
+    const bool whole = parsed.ec == std::errc() && parsed.ptr == last;
+    if (whole && *first != '-') found.emplace_back(number, it->path());
   }
   std::ranges::sort(found);
   std::vector<fs::path> paths;

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "bundle/bundle.h"
 #include "cli/failure.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -50,7 +51,8 @@ std::string split_name(const std::string& name) {
 }
 
 /// Whether `file` is the input, lies in it, or is another part of the split model it belongs to.
-bool is_part_of(const fs::path& file, const std::string& input) {
+bool is_part_of(const fs::path& file, const std::string& given) {
+  const std::string input = bundle::file_of(given);
   std::error_code failed;
   const auto same = [&](const fs::path& other) { return fs::equivalent(file, other, failed); };
   if (same(input)) return true;
@@ -114,6 +116,15 @@ bool OutputFile::write(std::span<const char> bytes) {
     code_ = errno;
   }
   return code_ == 0;
+}
+
+void OutputFile::make_executable() {
+  struct stat info {};
+  if (file_ == nullptr || code_ != 0) return;
+  const bool changed =
+      fstat(fileno(file_), &info) == 0 &&
+      fchmod(fileno(file_), (info.st_mode & 0777) | (info.st_mode & 0444) >> 2) == 0;
+  if (!changed) code_ = errno;
 }
 
 void OutputFile::commit() {

@@ -4,11 +4,10 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 
 #include "engine/core/atomic_file.h"
+#include "engine/core/cache_folder.h"
 #include "engine/core/file.h"
 #include "engine/core/log.h"
 
@@ -43,20 +42,11 @@ Header header_of(const PhysicalDevice& device, std::span<const std::byte> data) 
 }  // namespace
 
 std::string pipeline_file(const PhysicalDevice& device) {
-  std::filesystem::path folder;
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  if (cache != nullptr && cache[0] == '/') {
-    folder = cache;
-  } else if (home != nullptr && home[0] == '/') {
-    folder = std::filesystem::path(home) / ".cache";
-  } else {
-    return {};
-  }
+  const std::string folder = cache_folder();
+  if (folder.empty()) return {};
   const DriverIdentity& driver = device.driver;
-  return folder / "infer" /
-         fmt::format("vulkan-{:04x}-{:04x}-{:016x}.pipelines", driver.vendor, driver.device,
-                     XXH3_64bits(&driver, sizeof(driver)));
+  return fmt::format("{}/vulkan-{:04x}-{:04x}-{:016x}.pipelines", folder, driver.vendor,
+                     driver.device, XXH3_64bits(&driver, sizeof(driver)));
 }
 
 std::vector<std::byte> read_pipelines(const PhysicalDevice& device) {
@@ -82,16 +72,8 @@ std::vector<std::byte> read_pipelines(const PhysicalDevice& device) {
 Status write_pipelines(const PhysicalDevice& device, std::span<const std::byte> data) {
   const std::string path = pipeline_file(device);
   if (path.empty()) return {};
-  std::error_code failed;
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  // No other user may write here, whatever the umask is: read_pipelines() checks that.
-  std::filesystem::create_directories(folder, failed);
-  if (!failed) {
-    using std::filesystem::perms;
-    std::filesystem::permissions(folder, perms::group_write | perms::others_write,
-                                 std::filesystem::perm_options::remove, failed);
-  }
-  if (failed) return error(StatusCode::io, "{}: {}", path, failed.message());
+  // read_pipelines() checks that no other user may write here.
+  INFER_CHECK(make_private_folder_of(path));
   INFER_TRY_S(const std::unique_ptr<AtomicFile> file,
               AtomicFile::create(path, AtomicFile::Access::user_only));
   const Header header = header_of(device, data);

@@ -52,7 +52,7 @@ bool allowed(std::string_view file, std::string_view included) {
   const std::string_view top = part(file, 0);
   const std::string_view folder = engine_folder(included);
   if (top == "app") {
-    constexpr std::string_view kOwn[] = {"chat", "cli", "demo", "gui", "hub", "server"};
+    constexpr std::string_view kOwn[] = {"bundle", "chat", "cli", "demo", "gui", "hub", "server"};
     return folder == "include" || is_one_of(part(included, 0), kOwn);
   }
   if (top == "tests") return true;

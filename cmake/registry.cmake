@@ -4,7 +4,7 @@
 #   models/<name>.cpp         → all_architectures()     each defines  const ArchDef& <name>_arch()
 #   formats/<name>/           → all_formats()           each defines  const FormatDef& <name>_format()
 #   backends/<name>/          → all_backends()          each defines  const BackendDef& <name>_backend()
-#   backends/<name>/absent.cpp → all_absent()           each defines  const AbsentDef& <name>_absent()
+#   backends/<name>/<name>_absent.cpp → all_absent()    each defines  const AbsentDef& <name>_absent()
 
 set(INFER_GENERATED ${CMAKE_BINARY_DIR}/generated)
 
@@ -66,7 +66,7 @@ function(infer_generate_registry sources_variable)
   _infer_table(backend_table BackendDef backend all_backends ${INFER_BACKENDS})
   set(absent ${INFER_BACKENDS})
   foreach(name IN LISTS INFER_BACKENDS)
-    if(NOT EXISTS ${CMAKE_SOURCE_DIR}/backends/${name}/absent.cpp)
+    if(NOT EXISTS ${CMAKE_SOURCE_DIR}/backends/${name}/${name}_absent.cpp)
       list(REMOVE_ITEM absent ${name})
     endif()
   endforeach()

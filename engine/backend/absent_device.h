@@ -24,7 +24,7 @@ struct AbsentDef {
   std::unique_ptr<Device> (*make)(const AbsentDevice& device);
 };
 
-/// Generated from the back ends that have a file absent.cpp.
+/// Generated from the back ends that have a file <name>_absent.cpp.
 std::span<const AbsentDef* const> all_absent();
 
 }  // namespace infer

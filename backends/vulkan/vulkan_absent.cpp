@@ -15,7 +15,7 @@ constexpr uint32_t kSharedBytes = 48 << 10;
 constexpr uint32_t kInvocations = 1024;
 constexpr uint32_t kWorkgroups = 65535;
 constexpr int64_t kLargestAllocation = (int64_t{4} << 30) - (int64_t{2} << 20);
-constexpr uint32_t kLanes = 32;
+constexpr uint32_t kSubgroupLanes = 32;
 
 PhysicalDevice physical_of(const AbsentDevice& asked) {
   PhysicalDevice device;
@@ -29,7 +29,7 @@ PhysicalDevice physical_of(const AbsentDevice& asked) {
   device.limits.maxComputeWorkGroupInvocations = kInvocations;
   for (uint32_t& size : device.limits.maxComputeWorkGroupSize) size = kInvocations;
   for (uint32_t& count : device.limits.maxComputeWorkGroupCount) count = kWorkgroups;
-  device.subgroup = kLanes;
+  device.subgroup = kSubgroupLanes;
   device.choose_subgroup = true;
   device.integer_dots = device.fast_integer_dots = true;
   if (asked.matrices) device.matrices = {16, 16, 16};

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <span>
 #include <string_view>
@@ -116,6 +117,13 @@ bool makes_sense(const Footer& footer, uint64_t file) {
          file - footer.offset - footer.size == sizeof(Footer);
 }
 
+/// The path for a message.
+std::string shown(const std::string& path) {
+  std::error_code failed;
+  const std::filesystem::path own = std::filesystem::read_symlink(kOwnFile, failed);
+  return path == kOwnFile && !failed ? own.string() : path;
+}
+
 /// Bundles that have been mapped, by the path of their model.
 std::map<std::string, std::string>& mapped_files() {
   static std::map<std::string, std::string> files;
@@ -144,7 +152,7 @@ Result<std::optional<Bundle>> find(const std::string& path) {
       StatusCode::bad_file,
       fmt::format("{}: a program with a model in it whose end is damaged or missing: expected a "
                   "footer of {} bytes that fits the {} bytes of the file; copy or make it again",
-                  path, sizeof(footer), file.size())));
+                  shown(path), sizeof(footer), file.size())));
 }
 
 std::string footer_of(const Bundle& bundle) {
@@ -171,9 +179,10 @@ Result<std::string> model_path(const Bundle& bundle) {
   const auto size = static_cast<size_t>(bundle.size);
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd(), bundle.offset);
   if (address == MAP_FAILED) {
-    return tl::unexpected(Status(
-        StatusCode::io, fmt::format("{}: cannot map the model in it, {} bytes: {}", bundle.file,
-                                    bundle.size, std::generic_category().message(errno))));
+    return tl::unexpected(
+        Status(StatusCode::io,
+               fmt::format("{}: cannot map the model in it, {} bytes: {}", shown(bundle.file),
+                           bundle.size, std::generic_category().message(errno))));
   }
   // Several bundles may have models of one name.
   const std::string name = bundle.file == kOwnFile ? bundle.name : bundle.file + "/" + bundle.name;

@@ -261,7 +261,7 @@ void print(const BenchReport& report) {
                     : "");
   }
   if (!report.energy_sources.empty()) {
-    say("energy: {}, with all that runs beside", fmt::join(report.energy_sources, ", "));
+    say("energy: {}; what other programs use counts too", fmt::join(report.energy_sources, ", "));
   }
   if (!report.energy_unknown.empty()) say("energy: {}", report.energy_unknown);
   for (size_t i = 0; i < report.results.size(); ++i) {

@@ -45,7 +45,7 @@ DeviceSpeed speed_of(Device& device, bool exact, bool measure) {
   const std::string key = ceilings_key(info, exact);
   const std::string file = ceilings_file();
   std::optional<Ceilings> known = known_ceilings(file, key);
-  if (!known && measure) {
+  if (!known && measure && never_measured(info).empty()) {
     try {
       known = device.measure_ceilings();
       if (const Status kept = keep_ceilings(file, key, *known); !kept.ok()) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <string>
 
 #include "engine/core/dtype.h"
@@ -43,12 +42,11 @@ constexpr DType kMeasured[] = {DType::q4_0, DType::q4_k,   DType::q6_k,
 /// A smaller share of the arithmetic does not change what is said.
 constexpr double kLittle = 0.1;
 
-std::optional<Fractions> fractions_of(const DeviceInfo& device, const DeviceWork& work) {
+/// Of a device that is not never_measured().
+Fractions fractions_of(const DeviceInfo& device, const DeviceWork& work) {
   if (device.isa.empty()) return kAssumed;
-  const bool avx512 = device.isa.starts_with("avx512");
-  if (!avx512 && !device.isa.starts_with("avx2")) return std::nullopt;
   if (work.weight_bytes < kSmallBytes) return kSmall;
-  return avx512 ? kAvx512 : kAvx2;
+  return device.isa.starts_with("avx512") ? kAvx512 : kAvx2;
 }
 
 void add_note(SpeedEstimate& estimate, const std::string& note) {
@@ -57,19 +55,12 @@ void add_note(SpeedEstimate& estimate, const std::string& note) {
 }
 
 /// Why nothing can be said of a device; empty: something can.
-std::string reason_against(const DeviceLoad& device, bool known_fractions) {
-  if (!known_fractions) {
-    return fmt::format("nothing was measured with the {} kernels of {}", device.info.isa,
-                       device.info.name);
-  }
-  if (device.info.description.find("llvmpipe") != std::string::npos) {
-    return device.info.name + " computes on the processor, and nothing was measured there";
-  }
-  if (device.speed.source == DeviceSpeed::Source::unknown ||
-      !(device.speed.read_bandwidth_gb_s > 0)) {
-    return fmt::format("the limits of {} have not been measured", device.info.name);
-  }
-  return {};
+std::string reason_against(const DeviceLoad& device) {
+  const std::string never = never_measured(device.info);
+  const bool known =
+      device.speed.source != DeviceSpeed::Source::unknown && device.speed.read_bandwidth_gb_s > 0;
+  if (!never.empty() || known) return never;
+  return fmt::format("the limits of {} have not been measured", device.info.name);
 }
 
 /// Sums of seconds; speeds are their inverses.
@@ -116,6 +107,14 @@ void count_type(const Graph& graph, const Node& node, double macs, DeviceWork& w
 
 }  // namespace
 
+std::string never_measured(const DeviceInfo& device) {
+  if (device.description.find("llvmpipe") != std::string::npos) {
+    return device.name + " computes on the processor, and nothing was measured there";
+  }
+  if (device.isa.empty() || device.isa.starts_with("avx")) return {};
+  return fmt::format("nothing was measured with the {} kernels of {}", device.isa, device.name);
+}
+
 Result<std::vector<DeviceWork>> device_work(const OpenedModel& opened, int64_t prompt) {
   const MemoryPlan& plan = opened.plan;
   std::vector<DeviceWork> all(opened.devices.size());
@@ -156,8 +155,7 @@ SpeedEstimate estimate_speed(std::span<const DeviceLoad> devices, int64_t prompt
     const DeviceWork& work = device.work;
     if (work.first_bytes == 0 && work.prompt_macs == 0) continue;
     estimate.devices.push_back(device.speed);
-    const std::optional<Fractions> fractions = fractions_of(device.info, work);
-    const std::string against = reason_against(device, fractions.has_value());
+    const std::string against = reason_against(device);
     if (!against.empty()) {
       if (estimate.unknown.empty()) estimate.unknown = against;
       continue;
@@ -185,7 +183,7 @@ SpeedEstimate estimate_speed(std::span<const DeviceLoad> devices, int64_t prompt
                "nothing was measured with this type of weights: these are fractions of "
                "other types");
     }
-    add_device(device, *fractions, rate * 1e9, times);
+    add_device(device, fractions_of(device.info, work), rate * 1e9, times);
   }
   if (!estimate.unknown.empty()) return estimate;
   estimate.generation = rates(1, times.generation);

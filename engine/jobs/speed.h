@@ -3,12 +3,17 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/session/opened_model.h"
 #include "infer/jobs.hpp"
 
 namespace infer {
+
+/// Why no measurement says what fraction of its limits a device reaches; empty: some do, or it is a
+/// GPU, for which the fractions of processors are assumed.
+std::string never_measured(const DeviceInfo& device);
 
 /// What one device does.
 struct DeviceWork {

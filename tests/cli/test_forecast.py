@@ -17,6 +17,9 @@ MIB = 1 << 20
 def cache(tmp_path, monkeypatch):
     """An empty cache folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    unknown = plan("--no-measure")["speed"]["unknown"]
+    if "kernels" in unknown:
+        pytest.skip(unknown)
     return tmp_path / "cache" / "infer" / "ceilings"
 
 
@@ -36,8 +39,6 @@ needs_gpu_back_end = pytest.mark.skipif(not has_gpu_back_end(),
 
 def test_limits_are_measured_once(cache):
     first = plan()["speed"]
-    if "kernels" in first["unknown"]:
-        pytest.skip("these kernels have not been measured: " + first["unknown"])
     assert first["unknown"] == "" and first["prompt_tokens"] == 256
     assert first["devices"][0]["source"] == "measured"
     for part in ("generation", "generation_full_context", "prompt"):
@@ -61,7 +62,7 @@ def test_without_measuring_it_is_not_known(cache):
     speed = plan("--no-measure")["speed"]
     assert not cache.exists()
     assert speed["generation"] is speed["prompt"] is None
-    assert speed["unknown"] == "the limits of cpu have not been measured" or "kernels" in speed["unknown"]
+    assert speed["unknown"] == "the limits of cpu have not been measured"
     table = infer("plan", "-m", MODEL, *SMALL, "--no-measure").stdout.decode()
     assert "speed not known: " in table
 
@@ -83,7 +84,7 @@ def test_a_damaged_file_of_limits_is_made_again(cache, content):
     assert plan("--no-measure")["speed"]["devices"][0]["source"] == "measured"
 
 
-def test_a_cache_folder_that_cannot_be_written_is_no_failure(tmp_path, monkeypatch):
+def test_a_cache_folder_that_cannot_be_written_is_no_failure(cache, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     done = infer("plan", "-m", MODEL, *SMALL, "--json")
@@ -137,16 +138,15 @@ def test_what_does_not_fit_stays_on_the_cpu(tmp_path, cache):
     model = tmp_path / "m.gguf"
     assert infer("synth", "llama-24m", model, "--type", "f16", "-q").returncode == 0
     report = plan("--on", "64M,500GB/s", "-b", 16, model=model)
-    assert 0 < report["gpu_layers"] < report["layers"]
+    assert 0 < report["gpu_layers"] <= report["layers"]
     host, gpu = report["devices"]
     assert gpu["weights"] + gpu["kv"] + gpu["activations"] + gpu["scratch"] <= gpu["available"]
-    assert host["weights"] > 0 and "layers 0" in host["computes"]
+    assert host["weights"] > 0 and host["computes"]
     # Both compute: the times add up, so that more layers on the GPU are faster.
     speeds = [plan("--on", "1G,5000GB/s", "-ngl", n, model=model)["speed"] for n in (0, 2, 4, 99)]
-    if speeds[0]["generation"]:
-        lows = [speed["generation"]["low"] for speed in speeds]
-        assert lows == sorted(lows) and lows[0] < lows[-1]
-        assert [len(speed["devices"]) for speed in speeds] == [1, 2, 2, 1]
+    lows = [speed["generation"]["low"] for speed in speeds]
+    assert lows == sorted(lows) and lows[0] < lows[-1]
+    assert [len(speed["devices"]) for speed in speeds] == [1, 2, 2, 1]
 
 
 @needs_gpu_back_end

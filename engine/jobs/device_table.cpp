@@ -77,6 +77,7 @@ std::string nearest_names(const std::string& key) {
 std::optional<double> quantity(std::string_view text,
                                std::initializer_list<std::pair<std::string_view, double>> units,
                                double low, double high) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   double number = 0;
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, number, std::chars_format::fixed);

@@ -162,6 +162,11 @@ SpeedEstimate estimate_speed(std::span<const DeviceLoad> devices, int64_t prompt
     }
     const bool gpu = device.info.isa.empty();
     if (gpu) add_note(estimate, "no GPU has been measured: these are fractions that CPUs reach");
+    if (gpu && work.weight_bytes < kSmallBytes) {
+      add_note(estimate,
+               "so small a model will be slower on a GPU: starting a step takes longer "
+               "than reading it");
+    }
     if (device.info.isa.starts_with("avx2_")) {
       add_note(estimate, fmt::format("nothing was measured with the {} kernels: these are "
                                      "fractions of avx2",

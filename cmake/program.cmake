@@ -1,6 +1,6 @@
 # The program. Its parts are libraries of their own, so that the tests of one need no other:
 #   infer_platform       app/platform: what asks the operating system
-#   infer_services       app/chat, app/demo, app/hub
+#   infer_services       app/bundle, app/chat, app/demo, app/hub
 #   infer_conversations  app/conversations: SQLite
 #   infer_gui_host       app/gui/host: what stands behind the window, without drawing
 #   infer_gui            the rest of app/gui: Dear ImGui, where its packages are
@@ -36,7 +36,7 @@ file(GLOB DEMO_MODELS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/app/demo/*.gguf)
 set_source_files_properties(${CMAKE_SOURCE_DIR}/app/demo/demo_model.cpp PROPERTIES
   COMPILE_DEFINITIONS INFER_DEMO_FOLDER="${CMAKE_SOURCE_DIR}/app/demo"
   OBJECT_DEPENDS "${DEMO_MODELS}")
-infer_add_part(infer_services FOLDERS chat demo hub
+infer_add_part(infer_services FOLDERS bundle chat demo hub
   INCLUDES ${CURL_INCLUDE_DIR} ${OPENSSL_INCLUDE_DIR} ${UTF8PROC_INCLUDE_DIR}
   PUBLIC infer_platform nlohmann_json::nlohmann_json PRIVATE ${CRYPTO_LIBRARY} ${UTF8PROC_LIBRARY})
 infer_add_part(infer_conversations FOLDERS conversations

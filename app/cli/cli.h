@@ -25,6 +25,7 @@ void add_text(Parser& parser);  // tokenize, detokenize
 void add_template(Parser& parser);
 void add_selftest(Parser& parser);
 void add_convert(Parser& parser);
+void add_bundle(Parser& parser);
 void add_synth(Parser& parser);
 void add_quantize(Parser& parser);  // quantize, imatrix
 void add_completion(Parser& parser);

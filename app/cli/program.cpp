@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <new>
 
+#include "bundle/bundle.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
 #include "cli/help.h"
@@ -13,6 +14,7 @@
 #include "cli/progress.h"
 #include "cli/words.h"
 #include "infer/infer.hpp"
+#include "platform/input_file.h"
 #include "platform/interrupt.h"
 #include "platform/streams.h"
 
@@ -87,12 +89,19 @@ void add_help(Parser& parser) {
   parser.add_command("version", "Print the version", print_version);
 }
 
-int run_command(const std::vector<std::string>& words) {
+/// What a program with a model in it does if nothing is said; nothing for one without.
+std::vector<std::string> bundle_words() {
+  if (!must(bundle::find(platform::kOwnFile))) return {};
+  return {"chat"};  // the window, where there is a display, once the program has one
+}
+
+int run_command(const std::vector<std::string>& given) {
+  const std::vector<std::string> words = given.empty() ? bundle_words() : given;
   Parser parser("infer", "Runs quantised language models.");
-  for (const auto add :
-       {add_run, add_chat, add_gui, add_eval, add_perplexity, add_reports, add_list, add_pull,
-        add_plan, add_bench, add_text, add_template, add_selftest, add_convert, add_quantize,
-        add_synth, add_completion, add_manual, add_help}) {
+  for (const auto add : {add_run,     add_chat,     add_gui,        add_eval,    add_perplexity,
+                         add_reports, add_list,     add_pull,       add_plan,    add_bench,
+                         add_text,    add_template, add_selftest,   add_convert, add_quantize,
+                         add_bundle,  add_synth,    add_completion, add_manual,  add_help}) {
     add(parser);
   }
   bool version_asked = false;

@@ -92,6 +92,13 @@ int create_private(const std::filesystem::path& path) {
 
 int make_private(std::FILE* file) { return checked(fchmod(fileno(file), S_IRUSR | S_IWUSR)); }
 
+int make_executable(std::FILE* file) {
+  struct stat info {};
+  if (fstat(fileno(file), &info) != 0) return errno;
+  const mode_t rights = info.st_mode & 0777;
+  return checked(fchmod(fileno(file), rights | (rights & 0444) >> 2));
+}
+
 int process_id() { return getpid(); }
 
 int64_t peak_resident_bytes() {

@@ -59,6 +59,8 @@ int check_writable(const std::string& folder);
 int create_private(const std::filesystem::path& path);
 /// Only the user may read and write the open file.
 int make_private(std::FILE* file);
+/// Who may read the open file may run it as well.
+int make_executable(std::FILE* file);
 
 /// A number that no other process has now, for names of temporary files.
 int process_id();

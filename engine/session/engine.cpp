@@ -6,6 +6,7 @@
 #include "engine/core/checked.h"
 #include "engine/core/log.h"
 #include "engine/session/engine_impl.h"
+#include "engine/session/memory_report.h"
 #include "engine/session/speculation.h"
 
 namespace infer {
@@ -109,10 +110,14 @@ void tell_placement(const OpenedModel& opened) {
 
 }  // namespace
 
+MemoryReport memory_report(const OpenedModels& models) {
+  return report(models.main, models.draft_bytes());
+}
+
 Result<MemoryReport> plan_model(const std::string& path, const LoadOptions& options) {
   return guarded([&]() -> Result<MemoryReport> {
     INFER_TRY(const OpenedModels opened, OpenedModels::open(path, options, true));
-    return report(opened.main, opened.draft_bytes());
+    return memory_report(opened);
   });
 }
 

@@ -51,7 +51,11 @@ double share_of(int64_t part, int64_t all) {
 }  // namespace
 
 SystemSampler::SystemSampler(fs::path root, std::string nvml)
-    : root_(std::move(root)), nvml_name_(std::move(nvml)), energy_(root_), gpu_files_(root_) {}
+    : root_(std::move(root)),
+      nvml_name_(std::move(nvml)),
+      energy_({.sys = root_ / "sys"}),
+      energy_before_(energy_.read()),
+      gpu_files_(root_) {}
 
 SystemSampler::Ticks SystemSampler::read_ticks() const {
   const std::optional<std::string> machine = read_system_text(root_ / "proc/stat");
@@ -124,20 +128,29 @@ void SystemSampler::read_memory(SystemSample& sample) const {
   }
 }
 
+void SystemSampler::read_energy(SystemSample& sample) {
+  EnergyMeter::Reading now = energy_.read();
+  if (energy_.sources().empty()) {
+    sample.no_energy = energy_.refused().empty() ? "the system does not tell the processor's energy"
+                                                 : energy_.refused();
+    return;
+  }
+  // A counter that cannot be read now may be read again later.
+  if (const std::optional<double> used = energy_.joules(energy_before_, now)) {
+    const double seconds = std::chrono::duration<double>(now.at - energy_before_.at).count();
+    if (seconds > 0) sample.cpu_watts = *used / seconds;
+    joules_ += *used;
+    energy_before_ = std::move(now);
+  }
+  sample.cpu_joules = joules_;
+}
+
 SystemSample SystemSampler::sample() {
   SystemSample sample;
   sample.time = std::chrono::steady_clock::now();
   read_processors(sample);
   read_memory(sample);
-  EnergyMeter::Reading energy = energy_.read();
-  sample.cpu_joules = energy.joules;
-  sample.no_energy = std::move(energy.why_not);
-  const double seconds = std::chrono::duration<double>(sample.time - time_).count();
-  if (energy.joules && joules_ && seconds > 0) {
-    sample.cpu_watts = (*energy.joules - *joules_) / seconds;
-  }
-  joules_ = energy.joules;
-  time_ = sample.time;
+  read_energy(sample);
   gpu_files_.read(sample.time, sample.gpus);
   if (!std::exchange(nvml_opened_, true) && !nvml_name_.empty()) {
     nvml_ = Nvml::open(nvml_name_.c_str());

@@ -10,11 +10,11 @@
 #include <string>
 #include <thread>
 
-#include "gui/host/energy.h"
 #include "gui/host/event_queue.h"
 #include "gui/host/gpu_files.h"
 #include "gui/host/nvml.h"
 #include "gui/host/system_sample.h"
+#include "infer/energy.hpp"
 
 namespace infer::gui {
 
@@ -35,18 +35,19 @@ class SystemSampler {
   Ticks read_ticks() const;
   void read_processors(SystemSample& sample);
   void read_memory(SystemSample& sample) const;
+  void read_energy(SystemSample& sample);
   std::optional<int64_t> throttle_count() const;
 
   const std::filesystem::path root_;
   const std::string nvml_name_;
   bool nvml_opened_ = false;
   std::unique_ptr<Nvml> nvml_;
-  EnergyMeter energy_;
+  const EnergyMeter energy_;  ///< of processors; NVML and GpuFiles tell that of GPUs
+  EnergyMeter::Reading energy_before_;
+  double joules_ = 0;
   GpuFiles gpu_files_;
   Ticks ticks_;
   std::optional<int64_t> throttled_;
-  std::optional<double> joules_;
-  std::chrono::steady_clock::time_point time_;
 };
 
 struct MonitorOptions {

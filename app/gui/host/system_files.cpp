@@ -1,7 +1,6 @@
 #include "gui/host/system_files.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <fstream>
 #include <system_error>
@@ -17,11 +16,8 @@ constexpr size_t kMostNumbered = 4096;
 
 }  // namespace
 
-std::optional<std::string> read_system_text(const fs::path& path, bool* denied) {
-  errno = 0;
+std::optional<std::string> read_system_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
-  const bool refused = !file && (errno == EACCES || errno == EPERM);
-  if (denied != nullptr) *denied = refused;
   if (!file) return std::nullopt;
   std::string text(static_cast<size_t>(kMostBytes), '\0');
   file.read(text.data(), kMostBytes);

@@ -10,10 +10,8 @@
 
 namespace infer::gui {
 
-/// The first 256 KiB of a file; nothing if it cannot be read. `denied`: set to whether that is
-/// because of missing rights; may be null.
-std::optional<std::string> read_system_text(const std::filesystem::path& path,
-                                            bool* denied = nullptr);
+/// The first 256 KiB of a file; nothing if it cannot be read.
+std::optional<std::string> read_system_text(const std::filesystem::path& path);
 /// The whole number that a text begins with.
 std::optional<int64_t> number_in(std::string_view text);
 /// The same of a file.

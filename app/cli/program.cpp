@@ -89,14 +89,15 @@ void add_help(Parser& parser) {
   parser.add_command("version", "Print the version", print_version);
 }
 
-/// What a program with a model in it does if nothing is said; nothing for one without.
-std::vector<std::string> bundle_words() {
-  if (!must(bundle::find(platform::kOwnFile))) return {};
-  return {"chat"};  // the window, where there is a display, once the program has one
+/// What the program does if nothing is said; nothing for one without a model in it in a terminal.
+std::vector<std::string> words_for_none() {
+  if (platform::started_by_desktop()) return {"gui"};
+  if (must(bundle::find(platform::kOwnFile))) return {"chat"};
+  return {};
 }
 
 int run_command(const std::vector<std::string>& given) {
-  const std::vector<std::string> words = given.empty() ? bundle_words() : given;
+  const std::vector<std::string> words = given.empty() ? words_for_none() : given;
   Parser parser("infer", "Runs quantised language models.");
   for (const auto add : {add_run,     add_chat,     add_gui,        add_eval,    add_perplexity,
                          add_reports, add_list,     add_pull,       add_plan,    add_bench,

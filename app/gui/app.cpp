@@ -63,21 +63,37 @@ App::App(Window& window, AppOptions options)
       monitor_([this] { window_.wake(); }),
       chat_(store_, engine_, toasts_),
       models_(engine_, toasts_),
-      jobs_(engine_, toasts_),
+      jobs_(engine_, toasts_, [this] { window_.wake(); }),
       chat_pane_(chat_, fonts_),
       models_pane_(library_, models_, settings_, [this] { window_.wake(); }),
       insight_pane_(engine_, models_, jobs_, metrics_),
       tools_pane_(jobs_, models_),
-      settings_pane_(settings_) {
+      settings_pane_(settings_, models_) {
   for (const std::string& problem : settings_.problems()) toasts_.fail(problem);
   seen_ = settings_.get();
   models_.options() = load_options(seen_);
   library_.set_favourites(seen_.favourites);
   if (options_.scans) library_.scan(seen_.folders);
-  if (!options_.model.empty()) models_.load(options_.model, models_.options());
+  if (!options_.model.empty()) start_model();
 }
 
 App::~App() = default;
+
+/// The best device has to be known first, but not for a model that runs anywhere.
+void App::start_model() {
+  if (!seen_.device.empty() || options_.model == options_.built_in) {
+    models_.load(options_.model, models_.options());
+    return;
+  }
+  waiting_model_ = options_.model;
+  models_.ask_devices();
+}
+
+void App::choose_device() {
+  if (seen_.device.empty()) models_.options().device = models_.best_device();
+  if (waiting_model_.empty()) return;
+  models_.load(std::exchange(waiting_model_, {}), models_.options());
+}
 
 void App::set_scale(float scale) {
   scale_ = scale;
@@ -101,7 +117,7 @@ void App::follow_settings() {
   if (now.theme != seen_.theme || now.font_size != seen_.font_size) fonts_due_ = true;
   const LoadOptions changed = load_options(now);
   LoadOptions& next = models_.options();
-  next.device = changed.device;
+  next.device = now.device.empty() ? models_.best_device() : now.device;
   next.threads = changed.threads;
   next.memory_limit = changed.memory_limit;
   next.reserve = changed.reserve;
@@ -115,6 +131,7 @@ void App::poll() {
   settings_.poll([this](const Status& status) { toasts_.fail(status); });
   library_.poll();
   models_pane_.poll();
+  jobs_.poll();
   monitor_.poll([this](const SystemSample& sample) { insight_pane_.add(sample); });
 }
 
@@ -132,6 +149,7 @@ void App::see(const EngineEvent& event) {
     }
   }
   if (std::holds_alternative<Unloaded>(event)) chat_.set_model({});
+  if (std::holds_alternative<Devices>(event)) choose_device();
 }
 
 /// While the insight is seen, and while something runs, a sample a second.

@@ -27,6 +27,7 @@ namespace infer::gui {
 
 struct AppOptions {
   std::string model;     ///< loaded at the start; empty: none
+  std::string built_in;  ///< the model that is small enough for any device; empty: none
   std::string store;     ///< file of the conversations
   std::string settings;  ///< file of the settings; empty: none is kept
   bool scans = true;     ///< looks for models in the folders of other programs
@@ -61,6 +62,8 @@ class App final : public WindowClient {
   void draw_help();
   void take_shortcuts();
   void follow_settings();
+  void choose_device();
+  void start_model();
   void sample();
 
   Window& window_;
@@ -84,7 +87,8 @@ class App final : public WindowClient {
 
   Page page_ = Page::chat;
   float scale_ = 1;
-  Settings seen_;  ///< the settings that the look follows
+  Settings seen_;              ///< the settings that the look follows
+  std::string waiting_model_;  ///< loaded as soon as the devices are known
   bool fonts_due_ = false;
   bool help_due_ = false;
 };

@@ -31,6 +31,7 @@ Status run_gui(const GuiOptions& options) {
   shown = window->get();
   AppOptions app_options;
   app_options.model = options.models.empty() ? options.built_in : options.models.front();
+  app_options.built_in = options.built_in;
   app_options.store = *store;
   app_options.settings = settings_path().string();
   {

@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <utility>
 
 #include "gui/glfw_library.h"
 #include "gui/open_gl.h"
 #include "gui/ui/record.h"
+#include "platform/folders.h"
 
 namespace infer::gui {
 namespace {
@@ -48,7 +48,7 @@ Status Window::create(const WindowOptions& options) {
   glfwSetErrorCallback(nullptr);
   if (glfwInit() == GLFW_FALSE) {
     const bool display =
-        std::getenv("DISPLAY") != nullptr || std::getenv("WAYLAND_DISPLAY") != nullptr;
+        !platform::variable("DISPLAY").empty() || !platform::variable("WAYLAND_DISPLAY").empty();
     return {StatusCode::unsupported,
             display ? "the window cannot be opened: " + last_error()
                     : std::string("there is no display (DISPLAY and WAYLAND_DISPLAY are not set): "

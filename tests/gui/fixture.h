@@ -19,7 +19,8 @@ Window* shared_window();
 
 class Fixture {
  public:
-  explicit Fixture(AppOptions options = {.model = demo::model_path()}) {
+  explicit Fixture(AppOptions options = {.model = demo::model_path(),
+                                         .built_in = demo::model_path()}) {
     options.scans = false;
     if (options.store.empty()) options.store = folder.path("conversations.db");
     if (options.settings.empty()) options.settings = folder.path("settings.toml");

@@ -47,7 +47,8 @@ TEST_CASE("models: those of a folder are found, with what they are") {
   REQUIRE(f.driver->wait([&] { return f.driver->shows(row_of(alpha)); }));
   CHECK(f.driver->shows(row_of(folder + "/beta.gguf")));
   REQUIRE(f.driver->wait([&] {
-    return f.driver->text("models/left/list/" + alpha + "/facts").find("llama") != std::string::npos;
+    return f.driver->text("models/left/list/" + alpha + "/facts").find("llama") !=
+           std::string::npos;
   }));
   f.driver->fill("models/left/filter", "alp");
   REQUIRE(f.driver->wait([&] { return !f.driver->shows(row_of(folder + "/beta.gguf")); }));
@@ -105,9 +106,39 @@ TEST_CASE("models: what does not fit says what would, and a button does it") {
   const std::string apply = "models/right/plan/alternatives/alternative:0/apply";
   REQUIRE(f.driver->wait([&] { return f.driver->shows(apply); }));
   f.driver->click(apply);
+  REQUIRE(f.driver->wait(
+      [&] { return !f.app->models().is_planning() && f.app->models().planned()->status.ok(); }));
+}
+
+TEST_CASE("models: a plan for a device that is not here is as the library's, and loads nothing") {
+  NEEDS_WINDOW();
+  Fixture f({});
+  f.app->drop({kGolden});
+  REQUIRE(f.driver->wait(
+      [&] { return f.app->models().planned() != nullptr && !f.app->models().devices().empty(); }));
+  f.driver->frames(3);
+  f.driver->click("models/right/plan/device");
+  f.driver->click("models/right/plan/device/A device that is not here …");
+  f.driver->fill("models/right/plan/absent", "24G,1008GB/s");
+  f.driver->key(GLFW_KEY_ENTER);
   REQUIRE(f.driver->wait([&] {
-    return !f.app->models().is_planning() && f.app->models().planned()->status.ok();
+    return !f.app->models().is_planning() && !f.app->models().planned()->absent.empty();
   }));
+  ForecastOptions what;
+  what.on = "24G,1008GB/s";
+  const Result<Forecast> expected = forecast(kGolden, f.app->models().options(), what);
+  if (!expected) {  // a build without a back end for GPUs
+    CHECK(f.app->models().planned()->status.code() == expected.error().code());
+    return;
+  }
+  CHECK(f.app->models().planned()->plan.total == expected->memory.total);
+  CHECK(f.app->models().planned()->speed.generation.high ==
+        doctest::Approx(expected->speed.generation.high));
+  f.driver->frames(3);
+  CHECK(f.driver->text("models/right/plan/speed").find("tokens/s") != std::string::npos);
+  f.driver->click("models/right/plan/load");
+  f.driver->frames(5);
+  CHECK(f.app->models().phase() == ModelState::Phase::none);
 }
 
 TEST_CASE("models: a broken file is told in its place") {
@@ -163,10 +194,11 @@ TEST_CASE("models: folders are browsed to a file") {
   f.driver->click("models/left/where/Browse folders");
   f.driver->fill("models/left/browser/path", fs::path(folder).parent_path().string());
   f.driver->key(GLFW_KEY_ENTER);
-  REQUIRE(f.driver->wait([&] { return f.driver->shows("models/left/browser/entries/models/open"); }));
-  f.driver->click("models/left/browser/entries/models/open");
   REQUIRE(
-      f.driver->wait([&] { return f.driver->shows("models/left/browser/entries/alpha.gguf/open"); }));
+      f.driver->wait([&] { return f.driver->shows("models/left/browser/entries/models/open"); }));
+  f.driver->click("models/left/browser/entries/models/open");
+  REQUIRE(f.driver->wait(
+      [&] { return f.driver->shows("models/left/browser/entries/alpha.gguf/open"); }));
   CHECK_FALSE(f.driver->shows("models/left/browser/entries/notes.txt/open"));
   f.driver->click("models/left/browser/entries/alpha.gguf/open");
   CHECK(f.app->models().planned_path() == folder + "/alpha.gguf");

@@ -36,6 +36,28 @@ TEST_CASE("insight: without a model it says what to do") {
   CHECK(f.driver->text("insight/hint").find("Load a model") != std::string::npos);
 }
 
+TEST_CASE("insight: operations are measured, and the trace is saved") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.driver->click("top/page/Insight");
+  const std::string all = "insight/all";
+  f.driver->wait([&] { return f.driver->shows(all + "/speed"); });
+  f.driver->scroll(all + "/speed", -200);
+  f.driver->click(all + "/operations/measure");
+  REQUIRE(
+      f.driver->wait([&] { return f.driver->shows(all + "/operations/prompt/operation"); }, 60));
+  f.driver->scroll(all + "/operations/prompt/operation", -200);
+  REQUIRE(f.driver->wait([&] { return f.driver->shows(all + "/operations/timeline"); }));
+  const std::string file = f.folder.path("trace.json");
+  f.driver->fill(all + "/operations/trace file", file);
+  f.driver->click(all + "/operations/save trace");
+  REQUIRE(f.driver->wait([&] { return std::filesystem::exists(file); }));
+  std::ifstream in(file);
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  CHECK(parse_trace(text).value().lanes.size() > 1);
+}
+
 TEST_CASE("tools: a benchmark runs and reports") {
   NEEDS_WINDOW();
   Fixture f({});
@@ -139,14 +161,15 @@ TEST_CASE("manners: hostile text does not break the page") {
   NEEDS_WINDOW();
   Fixture f;
   f.wait_for_model();
-  const std::string texts[] = {std::string(1 << 20, 'x'),
-                               [] {
-                                 std::string fences;
-                                 for (int i = 0; i < 10000; ++i) fences += "```\n";
-                                 return fences;
-                               }(),
-                               std::string("\x01\x02\xff\xfe \u202e reversed \u2066") + std::string(200, '>'),
-                               std::string(2000, '|') + "\n" + std::string(2000, '-')};
+  const std::string texts[] = {
+      std::string(1 << 20, 'x'),
+      [] {
+        std::string fences;
+        for (int i = 0; i < 10000; ++i) fences += "```\n";
+        return fences;
+      }(),
+      std::string("\x01\x02\xff\xfe \u202e reversed \u2066") + std::string(200, '>'),
+      std::string(2000, '|') + "\n" + std::string(2000, '-')};
   for (const std::string& text : texts) {
     f.app->chat().start_new();
     f.app->chat().send(text);

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "gui/host/trace.h"
 #include "infer/infer.hpp"
 #include "infer/jobs.hpp"
 
@@ -55,6 +56,7 @@ struct PlanRequest {
   int64_t request = 0;  ///< the caller's number
   std::string path;
   LoadOptions options;
+  std::string on;  ///< ForecastOptions::on: a device that is not present; empty: those of `options`
 };
 
 // ---------------------------------------------------------------------------------------------
@@ -93,7 +95,9 @@ struct Planned {
   DescriptionPtr model;  ///< null: the file cannot be read
   Status status;         ///< of the plan
   MemoryReport plan;
-  std::vector<Alternative> alternatives;  ///< if it does not fit
+  SpeedEstimate speed;
+  std::string absent;                     ///< the device of PlanRequest::on; empty: none
+  std::vector<Alternative> alternatives;  ///< if it does not fit on the devices that are present
 };
 
 /// Text of one kind that follows the text of earlier events, or a whole call of a tool. Several
@@ -170,6 +174,7 @@ struct JobEnded {
   int64_t job = 0;
   Status status;
   JobReport report;
+  std::shared_ptr<const Trace> trace;  ///< of a benchmark that was asked for one; else null
   double seconds = 0;
 };
 

@@ -119,7 +119,13 @@ void JobRunner::run(int64_t number, const Job& job) {
   };
   ended.status = guarded([&]() -> Status {
     if (!go_on(0)) return {StatusCode::cancelled, "the job was cancelled"};
-    return std::visit(Doing{go_on, ended.report}, job);
+    if (Status done = std::visit(Doing{go_on, ended.report}, job); !done.ok()) return done;
+    const auto* const bench = std::get_if<BenchReport>(&ended.report);
+    if (bench == nullptr || bench->trace.empty()) return {};
+    Result<Trace> trace = parse_trace(bench->trace);
+    if (!trace) return trace.error();
+    ended.trace = std::make_shared<const Trace>(*std::move(trace));
+    return {};
   });
   ended.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   {

@@ -29,12 +29,16 @@ Planned plan_of(const PlanRequest& request) {
     Result<DescriptionPtr> described = describe(request.path);
     if (!described) return described.error();
     planned.model = *std::move(described);
-    Result<MemoryReport> plan = plan_model(request.path, options);
+    ForecastOptions what;
+    what.on = request.on;
+    Result<Forecast> plan = forecast(request.path, options, what);
     if (plan) {
-      planned.plan = *std::move(plan);
+      planned.plan = std::move(plan->memory);
+      planned.speed = std::move(plan->speed);
+      if (plan->absent) planned.absent = plan->absent->name;
       return {};
     }
-    planned.alternatives = advice(request.path, options, plan.error());
+    if (request.on.empty()) planned.alternatives = advice(request.path, options, plan.error());
     return plan.error();
   });
   return planned;

@@ -74,8 +74,7 @@ void ChatOptions::draw() {
     }
   }
   changed = ui::checkbox("thinking", "Let the model think first", settings.thinking) || changed;
-  changed = ui::checkbox("drop oldest", "Leave out the oldest when full",
-                         settings.drop_oldest) ||
+  changed = ui::checkbox("drop oldest", "Leave out the oldest when full", settings.drop_oldest) ||
             changed;
   if (changed) chat_.configure(system_prompt_, std::move(settings));
 }

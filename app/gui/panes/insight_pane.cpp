@@ -20,9 +20,6 @@ namespace {
 
 /// Seconds that the plots show.
 constexpr double kShown = 120;
-/// Operations in the list: the others take next to nothing.
-constexpr size_t kMostOperations = 24;
-
 std::string percent(double share) { return figures(share * 100) + " %"; }
 
 float plot_height() { return ImGui::GetFontSize() * 10; }
@@ -55,8 +52,26 @@ void InsightPane::draw() {
     draw_latencies(*statistics);
     draw_speculation(*statistics);
     draw_machine();
-    draw_operations();
+    operations_.draw();
   }
+}
+
+void InsightPane::add(const SystemSample& sample) {
+  double joules = sample.cpu_joules.value_or(0);
+  bool known = sample.cpu_joules.has_value();
+  for (const GpuSample& gpu : sample.gpus) {
+    joules += gpu.joules.value_or(0);
+    known = known || gpu.joules.has_value();
+  }
+  const std::optional<EngineStatistics> statistics = engine_.statistics();
+  const int64_t tokens = statistics ? statistics->generated_tokens : 0;
+  joules_each_.reset();
+  if (known && latest_ && tokens > tokens_ && joules > joules_) {
+    joules_each_ = (joules - joules_) / static_cast<double>(tokens - tokens_);
+  }
+  joules_ = joules;
+  tokens_ = tokens;
+  latest_ = sample;
 }
 
 /// What makes the model slower than it could be, and what to do.
@@ -223,6 +238,7 @@ void InsightPane::draw_machine() {
   if (m.cpu_mhz) line("Clock", figures(*m.cpu_mhz / 1000) + " GHz");
   if (m.cpu_watts) {
     line("Power", figures(*m.cpu_watts) + " W");
+    if (joules_each_) line("Energy", figures(*joules_each_) + " J a token, all programs together");
   } else if (!m.no_energy.empty()) {
     ui::faint(m.no_energy, "no energy");
   }
@@ -241,51 +257,6 @@ void InsightPane::draw_machine() {
     if (gpu.watts) add(figures(*gpu.watts) + " W");
     if (gpu.core_mhz) add(figures(*gpu.core_mhz) + " MHz");
     line(gpu.name.c_str(), text);
-  }
-}
-
-void InsightPane::draw_operations() {
-  const ui::Scope scope("operations");
-  ui::heading("Time by operation");
-  {
-    const ui::Disabled disabled(jobs_.is_running());
-    if (ui::button("measure", "Measure now")) {
-      BenchJob job;
-      job.models = {models_.loaded()->model->path};
-      job.options.load = models_.loaded()->options;
-      job.options.load.context = 0;
-      job.options.prompt_tokens = {128};
-      job.options.generate_tokens = {16};
-      job.options.repeats = 1;
-      job.options.profile = true;
-      jobs_.start("Measuring operations", std::move(job));
-    }
-  }
-  const JobEnded* const last = jobs_.last();
-  const auto* const report = last == nullptr ? nullptr : std::get_if<BenchReport>(&last->report);
-  if (report == nullptr) return;
-  for (size_t r = 0; r < report->results.size(); ++r) {
-    const BenchResult& result = report->results[r];
-    if (result.profile.empty()) continue;
-    const ui::Scope one(result.prefill ? "prompt" : "answer");
-    ui::text(result.prefill ? "A prompt" : "An answer");
-    ImDrawList& draw = *ImGui::GetWindowDrawList();
-    const double most = result.profile.front().share;
-    for (size_t i = 0; i < std::min(result.profile.size(), kMostOperations); ++i) {
-      const BenchOperation& operation = result.profile[i];
-      const ImVec2 at = ImGui::GetCursorScreenPos();
-      const float width = ImGui::GetContentRegionAvail().x;
-      const auto share = static_cast<float>(most > 0 ? operation.share / most : 0);
-      draw.AddRectFilled(at, {at.x + width * share, at.y + ImGui::GetTextLineHeight()},
-                         packed(theme().accent, 0.35f), 2 * scale());
-      std::string text = operation.name + "  " + percent(operation.share);
-      if (operation.bound != BenchBound::none) {
-        text += ", " + percent(operation.fraction) +
-                (operation.bound == BenchBound::bandwidth ? " of the memory's speed"
-                                                          : " of the arithmetic");
-      }
-      ui::text(text, "operation");
-    }
   }
 }
 

@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "gui/host/system_monitor.h"
-#include "gui/plot/timeline.h"
+#include "gui/panes/operations_view.h"
 #include "gui/state/chat_state.h"
-#include "gui/state/job_state.h"
 #include "gui/state/metrics.h"
 #include "gui/state/model_state.h"
 
@@ -17,9 +16,9 @@ namespace infer::gui {
 class InsightPane {
  public:
   InsightPane(EngineHost& engine, ModelState& models, JobState& jobs, Metrics& metrics)
-      : engine_(engine), models_(models), jobs_(jobs), metrics_(metrics) {}
+      : engine_(engine), models_(models), metrics_(metrics), operations_(models, jobs) {}
   void draw();
-  void add(const SystemSample& sample) { latest_ = sample; }
+  void add(const SystemSample& sample);
 
  private:
   void draw_badges(const EngineStatistics& statistics);
@@ -29,14 +28,16 @@ class InsightPane {
   void draw_speculation(const EngineStatistics& statistics);
   void draw_latencies(const EngineStatistics& statistics);
   void draw_machine();
-  void draw_operations();
   void line_plot(const char* name, const std::vector<std::string>& series, Unit unit, double now);
 
   EngineHost& engine_;
   ModelState& models_;
-  JobState& jobs_;
   Metrics& metrics_;
+  OperationsView operations_;
   std::optional<SystemSample> latest_;
+  double joules_ = 0;                  ///< at the latest sample, as the system counts them
+  int64_t tokens_ = 0;                 ///< generated until then
+  std::optional<double> joules_each_;  ///< for a generated token, between the last two samples
   std::vector<uint8_t> cells_;
   int64_t cache_bytes_ = 0;  ///< as the slider says
   bool resizing_ = false;

@@ -35,6 +35,21 @@ std::string label_of(const Alternative& alternative) {
   return {};
 }
 
+/// "12.3 to 20.1"; what is not known is not shown.
+std::string range_text(const SpeedRange& range) {
+  return range.high > 0 ? figures(range.low) + " to " + figures(range.high) : "unknown";
+}
+
+void draw_speed(const SpeedEstimate& speed) {
+  if (!speed.unknown.empty()) return ui::faint("Speed is not known: " + speed.unknown, "speed");
+  if (speed.generation.high <= 0) return;
+  ui::wrapped("Expected: " + range_text(speed.generation) + " tokens/s, " +
+                  range_text(speed.generation_full) + " with a full context; prompts " +
+                  range_text(speed.prompt) + " tokens/s.",
+              "speed");
+  if (!speed.note.empty()) ui::faint(speed.note, "speed note");
+}
+
 }  // namespace
 
 void draw_memory_bars(const MemoryReport& memory, const char* name) {
@@ -69,10 +84,12 @@ void draw_memory_bars(const MemoryReport& memory, const char* name) {
 void PlanView::draw() {
   const ui::Scope scope("plan");
   if (models_.planned_path().empty()) {
+    plans_away_ = false;
     draw_loaded();
     return;
   }
   ui::heading(short_name(models_.planned_path()), "title");
+  models_.ask_devices();
   const Planned* const planned = models_.planned();
   if (planned == nullptr) return ui::faint("Reading the file …", "reading");
   if (planned->model != nullptr) draw_facts(*planned->model);
@@ -90,14 +107,16 @@ void PlanView::draw() {
                    : "Fits: " + bytes_text(planned->plan.total) + ", context " +
                          std::to_string(planned->plan.context) + " tokens.",
                "verdict");
-    draw_memory(*planned);
+    draw_speed(planned->speed);
+    draw_memory_bars(planned->plan, "memory");
   } else {
     ui::notice(ui::Tone::danger, planned->status.message(), "verdict");
     draw_alternatives(*planned);
   }
   const bool loading = models_.phase() == ModelState::Phase::loading;
   {
-    const ui::Disabled disabled(!planned->status.ok() || models_.is_planning() || loading);
+    const ui::Disabled disabled(!planned->status.ok() || models_.is_planning() || loading ||
+                                !planned->absent.empty());
     if (ui::button("load", "Load", ui::Tone::primary)) models_.load_planned();
   }
   ImGui::SameLine();
@@ -121,10 +140,41 @@ void PlanView::draw_facts(const ModelDescription& model) {
   }
 }
 
+/// The devices that are here, and any other one by its name or its numbers.
+bool PlanView::draw_device() {
+  LoadOptions& options = models_.options();
+  std::vector<std::string> names, labels;
+  for (const DeviceDescription& device : models_.devices()) {
+    if (!device.unusable.empty()) continue;
+    names.push_back(device.name);
+    labels.push_back(device.name + ": " + device.description);
+  }
+  if (std::ranges::find(names, options.device) == names.end()) {
+    names.push_back(options.device);
+    labels.push_back(options.device);
+  }
+  labels.emplace_back("A device that is not here …");
+  const auto found = std::ranges::find(names, options.device);
+  size_t chosen = plans_away_ ? names.size() : static_cast<size_t>(found - names.begin());
+  ui::label("Device", label_width());
+  bool changed = ui::choice("device", chosen, labels);
+  if (changed) {
+    plans_away_ = chosen == names.size();
+    if (!plans_away_) options.device = names[chosen];
+    models_.plan_on(plans_away_ ? absent_ : "");
+  }
+  if (!plans_away_) return changed;
+  ui::label("Its name or numbers", label_width());
+  if (ui::input("absent", absent_, {.hint = "RTX 4090, or 24G,1008GB/s", .enter_ends = true})) {
+    models_.plan_on(absent_);
+  }
+  return false;
+}
+
 bool PlanView::draw_options() {
   LoadOptions& options = models_.options();
   const Planned& planned = *models_.planned();
-  bool changed = false;
+  bool changed = draw_device();
   ui::label("Context, tokens", label_width());
   int64_t context = options.context > 0 ? options.context : planned.plan.context;
   const int64_t most = std::clamp<int64_t>(planned.model->context, 256, kMostContext);
@@ -163,8 +213,6 @@ bool PlanView::draw_options() {
   }
   return changed;
 }
-
-void PlanView::draw_memory(const Planned& planned) { draw_memory_bars(planned.plan, "memory"); }
 
 void PlanView::draw_alternatives(const Planned& planned) {
   const ui::Scope scope("alternatives");

@@ -17,12 +17,14 @@ class PlanView {
  private:
   void draw_facts(const ModelDescription& model);
   bool draw_options();
-  void draw_memory(const Planned& planned);
+  bool draw_device();
   void draw_alternatives(const Planned& planned);
   void draw_loaded();
 
   ModelState& models_;
   std::string draft_;
+  std::string absent_;       ///< as it is typed
+  bool plans_away_ = false;  ///< for a device that is not present
 };
 
 /// A bar for each device, with the name of what is on it. `scope`: names the bars for tests.

@@ -69,14 +69,20 @@ bool SettingsPane::draw_loading(Settings& settings) {
   ui::faint("These hold for models that are loaded from now on.");
   bool changed = false;
   const float width = ImGui::GetFontSize() * 14;
-  if (devices_.empty()) {
-    devices_.emplace_back();
-    for (const DeviceDescription& device : devices()) devices_.push_back(device.name);
+  models_.ask_devices();
+  std::vector<std::string> names{{}};
+  std::vector<std::string> labels{"The best one (" + models_.best_device() + ")"};
+  for (const DeviceDescription& device : models_.devices()) {
+    if (!device.unusable.empty()) continue;
+    names.push_back(device.name);
+    labels.push_back(device.name + ": " + device.description);
+  }
+  if (std::ranges::find(names, settings.device) == names.end()) {
+    names.push_back(settings.device);
+    labels.push_back(settings.device);
   }
   ui::label("Device", width);
-  std::vector<std::string> labels = devices_;
-  labels[0] = "The best one";
-  changed = choose("device", settings.device, devices_, labels) || changed;
+  changed = choose("device", settings.device, names, labels) || changed;
   ui::label("Threads", width);
   int64_t threads = settings.threads;
   if (number("threads", threads, 0, "all that this process may use")) {

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "gui/host/settings_store.h"
-#include "infer/infer.hpp"
+#include "gui/state/model_state.h"
 
 namespace infer::gui {
 
 class SettingsPane {
  public:
-  explicit SettingsPane(SettingsStore& store) : store_(store) {}
+  SettingsPane(SettingsStore& store, ModelState& models) : store_(store), models_(models) {}
   void draw();
 
  private:
@@ -20,7 +20,7 @@ class SettingsPane {
   bool draw_chat(Settings& settings);
 
   SettingsStore& store_;
-  std::vector<std::string> devices_;
+  ModelState& models_;
   std::string system_prompt_;
   bool read_ = false;
 };

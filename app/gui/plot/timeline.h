@@ -8,14 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "gui/host/trace.h"
 #include "gui/plot/canvas.h"
 
 namespace infer::gui {
 
-struct TimelineSpan {
-  double begin = 0, end = 0;  ///< seconds
-  uint32_t name = 0;          ///< index in Timeline::names
-};
+using TimelineSpan = TraceSpan;
 
 struct TimelineLane {
   std::string_view name;

@@ -63,20 +63,21 @@ std::string printed(double value, int decimals, const char* name) {
   return std::string(text, end.ptr) + name;
 }
 
-/// The smallest round step of at least `least`.
-double nice_step(double least, Unit unit) {
+/// The smallest round step of at least `least`. Round is what the unit that is shown makes of it:
+/// half a minute, not 20 s.
+double nice_step(double least, Unit unit, double divisor) {
   if (unit == Unit::bytes) return std::exp2(std::ceil(std::log2(std::max(least, 1.0))));
-  if (unit == Unit::seconds && least > 10) {
-    for (const double step : {15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0,
-                              7200.0, 14400.0, 28800.0, 86400.0}) {
-      if (step >= least) return step;
+  least /= divisor;
+  if (unit == Unit::seconds && least > 10 && divisor >= 1) {
+    for (const double step : {15.0, 20.0, 30.0, 60.0}) {
+      if (step >= least) return step * divisor;
     }
   }
   const double power = std::pow(10.0, std::floor(std::log10(least)));
   for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * power >= least * (1 - 1e-9)) return factor * power;
+    if (factor * power >= least * (1 - 1e-9)) return factor * power * divisor;
   }
-  return 10 * power;
+  return 10 * power * divisor;
 }
 
 }  // namespace
@@ -98,10 +99,10 @@ Ticks nice_ticks(double low, double high, int most, Unit unit) {
   if (!std::isfinite(low) || !std::isfinite(high) || !std::isfinite(high - low) || low >= high) {
     return ticks;
   }
-  const double step = nice_step((high - low) / (most - 1), unit);
+  const Scale scale = scale_of(std::max(std::abs(low), std::abs(high)), unit);
+  const double step = nice_step((high - low) / (most - 1), unit, scale.divisor);
   if (!std::isfinite(step)) return ticks;
   const double first = std::ceil(low / step - 1e-9), slack = (high - low) * 1e-6;
-  const Scale scale = scale_of(std::max(std::abs(low), std::abs(high)), unit);
   int decimals = 0;
   for (double s = step / scale.divisor; decimals < 6 && std::abs(s - std::round(s)) > 1e-6 * s;) {
     s *= 10;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "platform/atomic_file.h"
+
 namespace infer::gui {
 
 void JobState::start(std::string title, Job job) {
@@ -10,6 +12,25 @@ void JobState::start(std::string title, Job job) {
   progress_ = 0;
   last_.reset();
   job_ = engine_.start(std::move(job));
+}
+
+void JobState::save_trace(const std::string& path) {
+  const auto* const report = last_ ? std::get_if<BenchReport>(&last_->report) : nullptr;
+  if (report == nullptr || report->trace.empty()) return;
+  saving_.submit([this, path, trace = report->trace] {
+    const std::error_code failed = platform::replace_file(path, trace);
+    saved_.push({path, failed ? failed.message() : std::string()});
+  });
+}
+
+void JobState::poll() {
+  for (const Saved& saved : saved_.take()) {
+    if (saved.failure.empty()) {
+      toasts_.tell(saved.path + " is written; open it at ui.perfetto.dev");
+    } else {
+      toasts_.fail(saved.path + ": cannot be written: " + saved.failure);
+    }
+  }
 }
 
 void JobState::see(const EngineEvent& event) {

@@ -38,12 +38,30 @@ void ModelState::plan(const std::string& path) {
   request.request = ++plan_request_;
   request.path = path;
   request.options = options_;
+  request.on = on_;
   engine_.plan(std::move(request));
+}
+
+void ModelState::plan_on(std::string device) {
+  on_ = std::move(device);
+  plan_again();
+}
+
+void ModelState::ask_devices() {
+  if (!std::exchange(devices_asked_, true)) engine_.ask_devices();
+}
+
+std::string ModelState::best_device() const {
+  for (const DeviceDescription& device : devices_) {
+    if (device.own_memory && device.unusable.empty()) return device.name;
+  }
+  return "cpu";
 }
 
 void ModelState::close_plan() {
   engine_.cancel_plan();
   plan_path_.clear();
+  on_.clear();
   planned_.reset();
 }
 
@@ -88,6 +106,9 @@ void ModelState::see(const EngineEvent& event) {
       loaded_->devices = memory->devices;
     }
     if (!memory->status.ok()) toasts_.fail(memory->status);
+  } else if (const auto* machine = std::get_if<Devices>(&event)) {
+    devices_ = machine->devices;
+    if (!machine->status.ok()) toasts_.fail(machine->status);
   }
 }
 

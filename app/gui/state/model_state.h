@@ -44,6 +44,10 @@ class ModelState {
   /// The model to plan for; empty: none.
   const std::string& planned_path() const { return plan_path_; }
   LoadOptions& options() { return options_; }
+  /// Plans for a device that is not present; see ForecastOptions::on. Empty: for those of
+  /// options().
+  void plan_on(std::string device);
+  const std::string& absent_device() const { return on_; }
   /// Plans with the options as they are now.
   void plan(const std::string& path);
   void plan_again() { plan(plan_path_); }
@@ -52,6 +56,16 @@ class ModelState {
   const Planned* planned() const { return planned_ ? &*planned_ : nullptr; }
   bool is_planning() const { return !planned_ || planned_->request != plan_request_; }
   void apply(const Alternative& alternative);
+
+  // ---- The machine
+
+  /// Asks for the devices, once: drivers are loaded for it.
+  void ask_devices();
+  /// Empty until they are known.
+  const std::vector<DeviceDescription>& devices() const { return devices_; }
+  /// Where models run if nothing else is said: a graphics card if there is one. "cpu" until the
+  /// devices are known.
+  std::string best_device() const;
 
   void see(const EngineEvent& event);
 
@@ -67,8 +81,12 @@ class ModelState {
 
   std::string plan_path_;
   LoadOptions options_;
+  std::string on_;
   int64_t plan_request_ = 0;
   std::optional<Planned> planned_;
+
+  bool devices_asked_ = false;
+  std::vector<DeviceDescription> devices_;
 };
 
 /// What a model is called where there is little room: its own name, else the last part of its path

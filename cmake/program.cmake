@@ -73,6 +73,9 @@ else()
   file(GLOB FONTS CONFIGURE_DEPENDS ${FONT_FOLDER}/DejaVuSans*.ttf)
   set_source_files_properties(${CMAKE_SOURCE_DIR}/app/gui/fonts.cpp PROPERTIES
     COMPILE_DEFINITIONS INFER_FONT_FOLDER="${FONT_FOLDER}" OBJECT_DEPENDS "${FONTS}")
+  set(ICON ${CMAKE_SOURCE_DIR}/desktop/infer-48.png)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/app/gui/window.cpp PROPERTIES
+    COMPILE_DEFINITIONS INFER_ICON="${ICON}" OBJECT_DEPENDS ${ICON})
 endif()
 
 if(INFER_APP)

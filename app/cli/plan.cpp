@@ -83,6 +83,7 @@ Json to_json(const MemoryReport& memory) {
                        {"activations", device.activations},
                        {"scratch", device.scratch},
                        {"other", device.other},
+                       {"draft", device.draft},
                        {"available", device.available},
                        {"computes", device.computes}});
   }
@@ -204,7 +205,7 @@ void print_table(const MemoryReport& memory) {
           : fmt::format("; the experts of {} of them on the CPU", memory.cpu_experts));
   for (const DeviceMemoryReport& device : memory.devices) {
     const int64_t total =
-        device.weights + device.kv + device.activations + device.scratch + device.other;
+        device.weights + device.kv + device.activations + device.scratch + device.other + device.draft;
     say("  {:<12} {:>14}  {:<12}{}", device.device, total, human_bytes(total),
         device.computes.empty() ? "computes nothing" : device.computes);
   }

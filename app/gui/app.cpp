@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "gui/host/system_theme.h"
 #include "gui/keys.h"
 #include "gui/panes/toast_view.h"
 #include "gui/theme.h"
@@ -42,6 +43,7 @@ LoadOptions load_options(const Settings& settings) {
 App::App(Window& window, AppOptions options)
     : window_(window),
       options_(std::move(options)),
+      system_is_dark_(system_prefers_dark()),
       settings_(options_.settings, [this] { window_.wake(); }),
       engine_([this] { window_.wake(); }),
       store_(options_.store,
@@ -104,7 +106,7 @@ bool App::prepare() {
   follow_settings();
   if (!fonts_due_ && !fonts_.incomplete()) return false;
   fonts_due_ = false;
-  apply_theme(theme_of(seen_.theme), scale_);
+  apply_theme(theme_of(seen_.theme, system_is_dark_), scale_);
   fonts_.build(std::round(seen_.font_size * scale_));
   chat_pane_.restyle();
   return true;

@@ -68,6 +68,7 @@ class App final : public WindowClient {
 
   Window& window_;
   AppOptions options_;
+  const bool system_is_dark_;
   Toasts toasts_;
   SettingsStore settings_;
   EngineHost engine_;

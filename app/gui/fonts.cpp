@@ -6,29 +6,13 @@
 #include <cmath>
 #include <cstring>
 
+#include "gui/embed.h"
 #include "gui/system_fonts.h"
 
-// The files of the packages, as they are.
-#define EMBED_FONT(name, file)          \
-  asm(".section .rodata.fonts, \"a\"\n" \
-      ".balign 16\n"                    \
-      ".globl " #name "\n" #name        \
-      ":\n"                             \
-      ".incbin \"" file                 \
-      "\"\n"                            \
-      ".globl " #name "_end\n" #name    \
-      "_end:\n"                         \
-      ".previous\n")
-
-EMBED_FONT(infer_font_text, INFER_FONT_FOLDER "/DejaVuSans.ttf");
-EMBED_FONT(infer_font_bold, INFER_FONT_FOLDER "/DejaVuSans-Bold.ttf");
-EMBED_FONT(infer_font_code, INFER_FONT_FOLDER "/DejaVuSansMono.ttf");
-
-extern "C" {
-extern const unsigned char infer_font_text[], infer_font_text_end[];
-extern const unsigned char infer_font_bold[], infer_font_bold_end[];
-extern const unsigned char infer_font_code[], infer_font_code_end[];
-}
+// The files of the package, as they are.
+INFER_EMBED(infer_font_text, INFER_FONT_FOLDER "/DejaVuSans.ttf");
+INFER_EMBED(infer_font_bold, INFER_FONT_FOLDER "/DejaVuSans-Bold.ttf");
+INFER_EMBED(infer_font_code, INFER_FONT_FOLDER "/DejaVuSansMono.ttf");
 
 namespace infer::gui {
 namespace {

@@ -62,9 +62,11 @@ float g_scale = 1;
 
 }  // namespace
 
-ThemeKind theme_of(std::string_view name) {
+ThemeKind theme_of(std::string_view name, bool system_is_dark) {
   if (name == "light") return ThemeKind::light;
-  return name == "contrast" ? ThemeKind::contrast : ThemeKind::dark;
+  if (name == "dark") return ThemeKind::dark;
+  if (name == "contrast") return ThemeKind::contrast;
+  return system_is_dark ? ThemeKind::dark : ThemeKind::light;
 }
 
 const Theme& theme_colours(ThemeKind kind) {

@@ -9,8 +9,8 @@ namespace infer::gui {
 
 enum class ThemeKind { light, dark, contrast };
 
-/// "light", "dark", "contrast"; anything else is dark.
-ThemeKind theme_of(std::string_view name);
+/// "light", "dark", "contrast"; anything else is as the system, which may be dark.
+ThemeKind theme_of(std::string_view name, bool system_is_dark);
 
 /// A colour: red, green, blue in 0xRRGGBB.
 using Rgb = unsigned;

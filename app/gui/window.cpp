@@ -4,15 +4,19 @@
 #include <imgui/backends/imgui_impl_glfw.h>
 #include <imgui/backends/imgui_impl_opengl3.h>
 #include <imgui/imgui.h>
+#include <stb/stb_image.h>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "gui/embed.h"
 #include "gui/glfw_library.h"
 #include "gui/open_gl.h"
 #include "gui/ui/record.h"
 #include "platform/folders.h"
+
+INFER_EMBED(infer_icon, INFER_ICON);
 
 namespace infer::gui {
 namespace {
@@ -82,7 +86,8 @@ Status Window::create(const WindowOptions& options) {
   io.LogFilename = nullptr;
   io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
   io.ConfigInputTextCursorBlink = false;  // else a frame would be due twice a second
-  listen();                               // before ImGui, which calls on what listened before
+  set_icon();
+  listen();  // before ImGui, which calls on what listened before
   if (!ImGui_ImplGlfw_InitForOpenGL(window_, true) || !ImGui_ImplOpenGL3_Init("#version 130")) {
     return {StatusCode::unsupported, "OpenGL 3.0 cannot be used on this display"};
   }
@@ -90,6 +95,18 @@ Status Window::create(const WindowOptions& options) {
   last_frame_ = -kNever;
   glfwShowWindow(window_);
   return {};
+}
+
+/// For desktops that do not take it from the program's entry in their menu.
+void Window::set_icon() {
+  const auto bytes = static_cast<int>(infer_icon_end - infer_icon);
+  GLFWimage image{};
+  int channels = 0;
+  image.pixels =
+      stbi_load_from_memory(infer_icon, bytes, &image.width, &image.height, &channels, 4);
+  if (image.pixels == nullptr) return;
+  glfwSetWindowIcon(window_, 1, &image);
+  stbi_image_free(image.pixels);
 }
 
 /// Everything that may change what is shown makes frames due.
@@ -222,6 +239,12 @@ void Window::close() {
 }
 
 void Window::set_title(const std::string& title) { glfwSetWindowTitle(window_, title.c_str()); }
+
+void Window::set_size(int width, int height, float scale) {
+  fixed_scale_ = scale;
+  glfwSetWindowSize(window_, width, height);
+  something_happened();
+}
 
 void Window::raise() {
   glfwFocusWindow(window_);

@@ -59,6 +59,8 @@ class Window {
   void redraw_within(double seconds);
   void close();
   void set_title(const std::string& title);
+  /// In pixels, `scale` of them for each unit. The system may take a while, or give another size.
+  void set_size(int width, int height, float scale);
   /// Comes to the front, or asks for attention where the system does not allow that.
   void raise();
 
@@ -74,6 +76,7 @@ class Window {
  private:
   Window() = default;
   Status create(const WindowOptions& options);
+  void set_icon();
   void listen();
   bool is_hidden() const;
   void draw_frame(WindowClient& client);

@@ -148,6 +148,16 @@ void Driver::fill(const std::string& name, const std::string& text) {
   type(text);
 }
 
+void Driver::resize(int width, int height, float scale) {
+  window_.set_size(width, height, scale);
+  const auto done = [&] {
+    const ImVec2 size = ImGui::GetIO().DisplaySize;
+    return static_cast<int>(size.x) == width && static_cast<int>(size.y) == height;
+  };
+  REQUIRE(wait(done));
+  frames(5);
+}
+
 void Driver::screenshot(const std::string& path) {
   int width = 0;
   int height = 0;

@@ -44,6 +44,8 @@ class Driver {
   void fill(const std::string& name, const std::string& text);
   void key(int glfw_key, bool control = false, bool shift = false);
 
+  /// Makes the window so many pixels large, with `scale` pixels for each unit.
+  void resize(int width, int height, float scale);
   /// Writes the last frame as PNG.
   void screenshot(const std::string& path);
 

@@ -142,7 +142,7 @@ void InsightPane::draw_speed(const EngineStatistics& s) {
 
 void InsightPane::draw_memory() {
   ui::heading("Memory");
-  draw_memory_bars(models_.memory(), "memory");
+  draw_memory_bars(models_.memory(), models_.loaded()->devices, &models_.memory(), "memory");
   line_plot("memory over time", {"weights", "keys and values", "work space"}, Unit::bytes,
             metrics_.last());
 }

@@ -3,6 +3,7 @@
 #include <imgui/imgui.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "gui/format.h"
 #include "gui/panes/plot_style.h"
@@ -40,6 +41,16 @@ std::string range_text(const SpeedRange& range) {
   return range.high > 0 ? figures(range.low) + " to " + figures(range.high) : "unknown";
 }
 
+int64_t bytes_of(const DeviceMemoryReport& device) {
+  return device.weights + device.kv + device.activations + device.scratch + device.other +
+         device.draft;
+}
+
+int64_t bytes_on(const MemoryReport& memory, const std::string& device) {
+  const auto found = std::ranges::find(memory.devices, device, &DeviceMemoryReport::device);
+  return found == memory.devices.end() ? 0 : bytes_of(*found);
+}
+
 void draw_speed(const SpeedEstimate& speed) {
   if (!speed.unknown.empty()) return ui::faint("Speed is not known: " + speed.unknown, "speed");
   if (speed.generation.high <= 0) return;
@@ -52,31 +63,46 @@ void draw_speed(const SpeedEstimate& speed) {
 
 }  // namespace
 
-void draw_memory_bars(const MemoryReport& memory, const char* name) {
+void draw_memory_bars(const MemoryReport& memory, const std::vector<DeviceDescription>& devices,
+                      const MemoryReport* loaded, const char* name) {
   const ui::Scope scope(name);
   const PlotTheme style = plot_style();
   const Theme& t = theme();
   for (const DeviceMemoryReport& device : memory.devices) {
     const ui::Scope one(device.device);
+    const int64_t used = bytes_of(device);
     const int64_t work = device.activations + device.scratch;
-    const int64_t used = device.weights + device.kv + work + device.other;
-    std::string label =
-        device.device + ": " + bytes_text(used) + " of " + bytes_text(device.available) + " free";
+    // What the system counts as used is this program's and that of all others.
+    int64_t total = device.available;
+    int64_t others = 0;
+    const auto now = std::ranges::find(devices, device.device, &DeviceDescription::name);
+    if (now != devices.end() && now->memory_total > 0) {
+      const int64_t own = loaded == nullptr ? 0 : bytes_on(*loaded, device.device);
+      total = now->memory_total;
+      others = std::max<int64_t>(0, total - now->memory_free - own);
+    }
+    const int64_t free = std::max<int64_t>(0, total - others - used);
+    std::string label = device.device + ": " + bytes_text(used) + " of " + bytes_text(total);
     if (!device.computes.empty()) label += ", computes " + device.computes;
     ui::wrapped(label, "label");
-    const BarPart parts[] = {
-        {"weights", static_cast<double>(device.weights), packed(t.series[0])},
-        {"keys and values", static_cast<double>(device.kv), packed(t.series[1])},
-        {"work space", static_cast<double>(work), packed(t.series[2])},
-        {"program and draft", static_cast<double>(device.other), packed(t.series[3])},
-        {"free", static_cast<double>(std::max<int64_t>(0, device.available - used)),
-         packed(t.series[5])},
+    const std::pair<BarPart, const char*> parts[] = {
+        {{"weights", static_cast<double>(device.weights), packed(t.series[0])}, "weights"},
+        {{"keys and values", static_cast<double>(device.kv), packed(t.series[1])}, "kv"},
+        {{"work space", static_cast<double>(work), packed(t.series[2])}, "work"},
+        {{"draft model", static_cast<double>(device.draft), packed(t.series[3])}, "draft"},
+        {{"program", static_cast<double>(device.other), packed(t.series[6])}, "other"},
+        {{"other programs", static_cast<double>(others), packed(t.series[4])}, "others"},
+        {{"free", static_cast<double>(free), packed(t.series[5])}, "free"},
     };
-    StackedBar bar{parts, static_cast<double>(device.available), Unit::bytes};
+    std::vector<BarPart> shown;
+    for (const auto& [part, part_name] : parts) {
+      if (part.value > 0) shown.push_back(part);
+    }
+    const StackedBar bar{shown, static_cast<double>(total), Unit::bytes};
     draw_stacked_bar("bar", bar, ImGui::GetContentRegionAvail().x, style);
-    ui::add_last_item("bar", "weights", bytes_text(device.weights));
-    ui::add_last_item("bar", "kv", bytes_text(device.kv));
-    ui::add_last_item("bar", "work", bytes_text(work));
+    for (const auto& [part, part_name] : parts) {
+      ui::add_last_item("bar", part_name, bytes_text(static_cast<int64_t>(part.value)));
+    }
     ImGui::Dummy({0, 6 * scale()});
   }
 }
@@ -108,7 +134,8 @@ void PlanView::draw() {
                          std::to_string(planned->plan.context) + " tokens.",
                "verdict");
     draw_speed(planned->speed);
-    draw_memory_bars(planned->plan, "memory");
+    draw_memory_bars(planned->plan, models_.devices(),
+                     models_.loaded() != nullptr ? &models_.memory() : nullptr, "memory");
   } else {
     ui::notice(ui::Tone::danger, planned->status.message(), "verdict");
     draw_alternatives(*planned);
@@ -239,7 +266,7 @@ void PlanView::draw_loaded() {
   ui::heading(models_.name(), "title");
   draw_facts(*loaded->model);
   ui::faint("Loaded in " + seconds_text(loaded->seconds) + ". In use now:", "loaded");
-  draw_memory_bars(models_.memory(), "memory");
+  draw_memory_bars(models_.memory(), loaded->devices, &models_.memory(), "memory");
   if (ui::button("unload", "Unload")) models_.unload();
 }
 

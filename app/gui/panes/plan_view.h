@@ -27,7 +27,10 @@ class PlanView {
   bool plans_away_ = false;  ///< for a device that is not present
 };
 
-/// A bar for each device, with the name of what is on it. `scope`: names the bars for tests.
-void draw_memory_bars(const MemoryReport& memory, const char* scope);
+/// A bar for each device, with the name of what is on it and what other programs use. `devices`:
+/// as they are now, with `loaded`, the model that is loaded and may be null. `scope`: names the
+/// bars for tests.
+void draw_memory_bars(const MemoryReport& memory, const std::vector<DeviceDescription>& devices,
+                      const MemoryReport* loaded, const char* scope);
 
 }  // namespace infer::gui

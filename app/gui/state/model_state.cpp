@@ -32,7 +32,10 @@ void ModelState::load_planned() {
 
 void ModelState::plan(const std::string& path) {
   if (path.empty()) return;
-  if (path != plan_path_) planned_.reset();
+  if (path != plan_path_) {
+    planned_.reset();
+    engine_.ask_devices();  // what other programs use changes
+  }
   plan_path_ = path;
   PlanRequest request;
   request.request = ++plan_request_;

@@ -109,6 +109,7 @@ struct DeviceMemoryReport {
   int64_t activations = 0;
   int64_t scratch = 0;
   int64_t other = 0;      ///< host, process, drafters and grammars; all of them are on the CPU
+  int64_t draft = 0;      ///< everything that the draft model needs here
   int64_t available = 0;  ///< in the device's memory; a device without its own shares the CPU's
   std::string computes;   ///< "layers 12 to 23, output"; empty: nothing
 };

@@ -16,7 +16,7 @@ namespace {
 
 struct GuiArgs {
   std::vector<std::string> models;
-  double scale = 0;
+  float scale = 0;
   bool own_window = false;
 };
 
@@ -38,7 +38,7 @@ void declare(Options options, GuiArgs& args) {
 int run(GuiArgs& args) {
   gui::GuiOptions options;
   options.built_in = demo::model_path();
-  options.scale = static_cast<float>(args.scale);
+  options.scale = args.scale;
   options.own_window = args.own_window;
   if (args.models.empty()) {
     if (std::string bundled = bundled_model(); !bundled.empty()) args.models = {std::move(bundled)};

@@ -97,13 +97,12 @@ void App::choose_device() {
   models_.load(std::exchange(waiting_model_, {}), models_.options());
 }
 
-void App::set_scale(float scale) {
-  scale_ = scale;
-  fonts_due_ = true;
-}
-
-bool App::prepare() {
+bool App::prepare(float scale) {
   follow_settings();
+  if (scale != scale_) {
+    scale_ = scale;
+    fonts_due_ = true;
+  }
   if (!fonts_due_ && !fonts_.incomplete()) return false;
   fonts_due_ = false;
   apply_theme(theme_of(seen_.theme, system_is_dark_), scale_);
@@ -141,6 +140,7 @@ void App::see(const EngineEvent& event) {
   models_.see(event);
   chat_.see(event);
   jobs_.see(event);
+  insight_pane_.see(event);
   if (const auto* loaded = std::get_if<Loaded>(&event)) {
     chat_.set_model(models_.name());
     metrics_.clear();
@@ -231,7 +231,8 @@ void App::draw() {
   }
   draw_help();
   ImGui::End();
-  draw_toasts(toasts_);
+  // What is typed and sent stays in reach.
+  draw_toasts(toasts_, page_ == Page::chat ? chat_pane_.composer_height() : 0);
   if (!toasts_.all().empty()) window_.redraw_within(1);
 }
 

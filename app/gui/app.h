@@ -43,9 +43,8 @@ class App final : public WindowClient {
   App(Window& window, AppOptions options);
   ~App() override;
 
-  void set_scale(float scale) override;
   void poll() override;
-  bool prepare() override;
+  bool prepare(float scale) override;
   void draw() override;
   void drop(const std::vector<std::string>& paths) override;
   bool may_close() override;
@@ -53,6 +52,7 @@ class App final : public WindowClient {
   ChatState& chat() { return chat_; }
   ModelState& models() { return models_; }
   SettingsStore& settings() { return settings_; }
+  const JobState& jobs() const { return jobs_; }
   void show(Page page) { page_ = page; }
 
  private:
@@ -87,7 +87,7 @@ class App final : public WindowClient {
   SettingsPane settings_pane_;
 
   Page page_ = Page::chat;
-  float scale_ = 1;
+  float scale_ = 0;  ///< 0: nothing was drawn yet
   Settings seen_;              ///< the settings that the look follows
   std::string waiting_model_;  ///< loaded as soon as the devices are known
   bool fonts_due_ = false;

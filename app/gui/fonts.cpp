@@ -6,13 +6,13 @@
 #include <cmath>
 #include <cstring>
 
-#include "gui/embed.h"
 #include "gui/system_fonts.h"
+#include "platform/embed.h"
 
 // The files of the package, as they are.
-INFER_EMBED(infer_font_text, INFER_FONT_FOLDER "/DejaVuSans.ttf");
-INFER_EMBED(infer_font_bold, INFER_FONT_FOLDER "/DejaVuSans-Bold.ttf");
-INFER_EMBED(infer_font_code, INFER_FONT_FOLDER "/DejaVuSansMono.ttf");
+INFER_EMBED(infer_font_text, INFER_FONT_FOLDER "/DejaVuSans.ttf", 16);
+INFER_EMBED(infer_font_bold, INFER_FONT_FOLDER "/DejaVuSans-Bold.ttf", 16);
+INFER_EMBED(infer_font_code, INFER_FONT_FOLDER "/DejaVuSansMono.ttf", 16);
 
 namespace infer::gui {
 namespace {

@@ -33,6 +33,8 @@ std::string figures(double value) {
   return format(size >= 100 ? "%.0f" : size >= 10 ? "%.1f" : "%.2f", value);
 }
 
+std::string percent_text(double share) { return figures(share * 100) + " %"; }
+
 std::string seconds_text(double seconds) {
   if (seconds < 10) return format("%.1f s", seconds);
   const auto whole = static_cast<long long>(std::llround(seconds));

@@ -10,13 +10,13 @@
 #include <cmath>
 #include <utility>
 
-#include "gui/embed.h"
 #include "gui/glfw_library.h"
 #include "gui/open_gl.h"
 #include "gui/ui/record.h"
+#include "platform/embed.h"
 #include "platform/folders.h"
 
-INFER_EMBED(infer_icon, INFER_ICON);
+INFER_EMBED(infer_icon, INFER_ICON, 16);
 
 namespace infer::gui {
 namespace {
@@ -202,11 +202,7 @@ void Window::draw_frame(WindowClient& client) {
   float y = fixed_scale_;
   if (fixed_scale_ <= 0) glfwGetWindowContentScale(window_, &x, &y);
   if (!(x > 0.25f)) x = 1;
-  if (x != scale_) {
-    scale_ = x;
-    client.set_scale(x);
-  }
-  if (client.prepare()) {
+  if (client.prepare(x)) {
     ImGui_ImplOpenGL3_DestroyFontsTexture();
     ImGui_ImplOpenGL3_CreateFontsTexture();
   }

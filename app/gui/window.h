@@ -26,12 +26,11 @@ struct WindowOptions {
 class WindowClient {
  public:
   virtual ~WindowClient() = default;
-  /// Before the first frame, and when the scale has changed: sets fonts and style.
-  virtual void set_scale(float scale) = 0;
   /// Each time the window wakes, drawn or not: takes what other threads have made.
   virtual void poll() = 0;
-  /// Before a frame: whether the texture of the fonts was made anew.
-  virtual bool prepare() = 0;
+  /// Before a frame with so many pixels for each unit: sets fonts and style if they have changed.
+  /// Returns whether the texture of the fonts was made anew.
+  virtual bool prepare(float scale) = 0;
   virtual void draw() = 0;
   /// Files were dropped on the window.
   virtual void drop(const std::vector<std::string>& paths) = 0;
@@ -89,7 +88,6 @@ class Window {
   GLFWwindow* window_ = nullptr;
   bool imgui_ = false;
   float fixed_scale_ = 0;
-  float scale_ = 0;  ///< that the client knows
   int frames_due_ = kSettling;
   double due_at_ = 0;  ///< by glfwGetTime(); infinity: none
   double last_frame_ = 0;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "backends/cpu/device.h"
-#include "backends/cpu/host_memory.h"
+#include "engine/core/platform/memory.h"
 
 namespace infer::cpu {
 namespace {
@@ -56,7 +56,7 @@ constexpr int64_t kGrain = 8 * kLine * 8;
 int64_t measured_bytes() {
   constexpr int64_t kMost = int64_t{512} << 20;
   constexpr int64_t kLeast = int64_t{32} << 20;
-  return std::clamp(host_memory().available / 4, kLeast, kMost) / kGrain * kGrain;
+  return std::clamp(os::host_memory().available / 4, kLeast, kMost) / kGrain * kGrain;
 }
 
 /// The largest amount per second of `rounds` calls of job(thread), each doing `amount` in total.

@@ -59,6 +59,10 @@ const ui::Drawn* Driver::find(const std::string& name) const {
   return nullptr;
 }
 
+bool Driver::has(const std::string& name) const {
+  return std::ranges::find(ui::record(), name, &ui::Drawn::name) != ui::record().end();
+}
+
 std::string Driver::text(const std::string& name) const {
   const ui::Drawn* drawn = find(name);
   return drawn == nullptr ? std::string() : drawn->text;
@@ -108,6 +112,15 @@ void Driver::scroll(const std::string& name, float lines) {
   hover(name);
   wheel_ = lines;
   frames(3);
+}
+
+void Driver::scroll_to(const std::string& name, const std::string& visible) {
+  hover(visible);
+  for (int i = 0; i < 100 && !shows(name); ++i) {
+    wheel_ = -1;
+    frames(3);
+  }
+  REQUIRE_MESSAGE(shows(name), name);
 }
 
 void Driver::drag(const std::string& name, float from_x, float from_y, float to_x, float to_y) {

@@ -23,6 +23,8 @@ class Driver {
   /// The thing with this name that is on the screen. Null if there is none.
   const ui::Drawn* find(const std::string& name) const;
   bool shows(const std::string& name) const { return find(name) != nullptr; }
+  /// Whether it is a part of the page, on the screen or scrolled out of sight.
+  bool has(const std::string& name) const;
   /// Its text; empty if it is not there.
   std::string text(const std::string& name) const;
   /// The names on the screen that begin so.
@@ -35,6 +37,8 @@ class Driver {
   void hover(const std::string& name);
   /// Scrolls under the pointer, which moves to the middle of the thing.
   void scroll(const std::string& name, float lines);
+  /// Scrolls down in the area of `visible`, which is on the screen, until `name` is as well.
+  void scroll_to(const std::string& name, const std::string& visible);
   /// Drags from one place of a thing to another; places are shares of its width and height.
   void drag(const std::string& name, float from_x, float from_y, float to_x, float to_y);
 

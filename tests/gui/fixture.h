@@ -44,11 +44,19 @@ class Fixture {
     REQUIRE(driver->wait([&] { return !app->chat().is_answering(); }));
     driver->frames(3);
   }
-  /// Sends a message and waits until the answer begins.
+  /// Sends a message and waits until the answer begins. A short one may have ended by then.
   void begin(const std::string& text) {
+    const conversations::Id before = last_message();
     driver->fill("chat/middle/composer/message", text);
     driver->click("chat/middle/composer/send");
-    REQUIRE(driver->wait([&] { return app->chat().is_answering(); }));
+    REQUIRE(driver->wait([&] {
+      return last_message() != before &&
+             shown().back().message->role == conversations::Role::assistant;
+    }));
+  }
+  /// Its id; 0: none is shown.
+  conversations::Id last_message() const {
+    return shown().empty() ? 0 : shown().back().message->id;
   }
   std::string message(size_t i, const std::string& what) const {
     return "chat/middle/messages/transcript/message:" +

@@ -13,6 +13,7 @@ class ImGuiFrames {
  public:
   explicit ImGuiFrames(float width = 800, float height = 600) {
     context_ = ImGui::CreateContext();
+    ImGui::SetCurrentContext(context_);
     ImGuiIO& io = ImGui::GetIO();
     io.IniFilename = nullptr;
     io.DisplaySize = {width, height};
@@ -30,7 +31,10 @@ class ImGuiFrames {
     int texture_width = 0, texture_height = 0;
     io.Fonts->GetTexDataAsAlpha8(&pixels, &texture_width, &texture_height);
   }
-  ~ImGuiFrames() { ImGui::DestroyContext(context_); }
+  ~ImGuiFrames() {
+    ImGui::DestroyContext(context_);
+    ImGui::SetCurrentContext(before_);
+  }
   ImGuiFrames(const ImGuiFrames&) = delete;
 
   /// Draws `content` in a window that fills the display without borders.
@@ -114,6 +118,7 @@ class ImGuiFrames {
   std::string clipboard;
 
  private:
+  ImGuiContext* const before_ = ImGui::GetCurrentContext();  // that of a window
   ImGuiContext* context_ = nullptr;
   float scroll_ = 0;
 };

@@ -31,7 +31,7 @@ TEST_CASE("insight: numbers are those of the engine") {
 
 TEST_CASE("insight: without a model it says what to do") {
   NEEDS_WINDOW();
-  Fixture f({});
+  Fixture f(AppOptions{});
   f.driver->click("top/page/Insight");
   CHECK(f.driver->text("insight/hint").find("Load a model") != std::string::npos);
 }
@@ -42,13 +42,14 @@ TEST_CASE("insight: operations are measured, and the trace is saved") {
   f.wait_for_model();
   f.driver->click("top/page/Insight");
   const std::string all = "insight/all";
-  f.driver->wait([&] { return f.driver->shows(all + "/speed"); });
-  f.driver->scroll(all + "/speed", -200);
+  // The first sample of the machine moves what is below it.
+  REQUIRE(f.driver->wait([&] { return f.driver->has(all + "/machine/Processor"); }));
+  f.driver->scroll_to(all + "/operations/measure", all + "/speed");
   f.driver->click(all + "/operations/measure");
-  REQUIRE(
-      f.driver->wait([&] { return f.driver->shows(all + "/operations/prompt/operation"); }, 60));
-  f.driver->scroll(all + "/operations/prompt/operation", -200);
-  REQUIRE(f.driver->wait([&] { return f.driver->shows(all + "/operations/timeline"); }));
+  REQUIRE(f.driver->wait([&] { return f.app->jobs().last() != nullptr; }, 60));
+  f.driver->scroll_to(all + "/operations/prompt/operation", all + "/operations/measure");
+  f.driver->scroll_to(all + "/operations/timeline", all + "/operations/prompt/operation");
+  f.driver->scroll_to(all + "/operations/save trace", all + "/operations/prompt/operation");
   const std::string file = f.folder.path("trace.json");
   f.driver->fill(all + "/operations/trace file", file);
   f.driver->click(all + "/operations/save trace");
@@ -60,7 +61,7 @@ TEST_CASE("insight: operations are measured, and the trace is saved") {
 
 TEST_CASE("tools: a benchmark runs and reports") {
   NEEDS_WINDOW();
-  Fixture f({});
+  Fixture f(AppOptions{});
   f.driver->click("top/page/Tools");
   f.driver->fill("tools/form/model", infer::test::data_path("golden/llama-q4_0.gguf"));
   f.driver->fill("tools/form/prompt", "8");
@@ -76,7 +77,7 @@ TEST_CASE("tools: a benchmark runs and reports") {
 
 TEST_CASE("tools: a selftest can be cancelled") {
   NEEDS_WINDOW();
-  Fixture f({});
+  Fixture f(AppOptions{});
   f.driver->click("top/page/Tools");
   f.driver->click("tools/tool/Selftest");
   f.driver->click("tools/form/start");
@@ -86,7 +87,7 @@ TEST_CASE("tools: a selftest can be cancelled") {
 
 TEST_CASE("tools: quantising writes the file, and a wrong path is told") {
   NEEDS_WINDOW();
-  Fixture f({});
+  Fixture f(AppOptions{});
   const std::string output = f.folder.path("small.gguf");
   f.driver->click("top/page/Tools");
   f.driver->click("tools/tool/Quantise");
@@ -104,7 +105,7 @@ TEST_CASE("tools: quantising writes the file, and a wrong path is told") {
 
 TEST_CASE("settings: the theme and the font change at once and stay") {
   NEEDS_WINDOW();
-  Fixture f({});
+  Fixture f(AppOptions{});
   f.driver->click("top/page/Settings");
   const ImVec4 before = ImGui::GetStyle().Colors[ImGuiCol_WindowBg];
   f.driver->click("settings/all/theme");
@@ -132,7 +133,7 @@ TEST_CASE("settings: a broken file is set aside and told") {
 
 TEST_CASE("keys: pages, help and a new conversation") {
   NEEDS_WINDOW();
-  Fixture f({});
+  Fixture f(AppOptions{});
   f.driver->key(GLFW_KEY_2, true);
   CHECK(f.driver->shows("models/left/filter"));
   f.driver->key(GLFW_KEY_5, true);

@@ -70,10 +70,13 @@ std::string conversation_file(const infer::test::TempDir& folder) {
   const std::string path = folder.path("conversation.json");
   std::ofstream(path)
       << R"({"format":"infer-conversations","version":1,"conversations":[{)"
-      << R"("title":"Primes in Python","messages":[)"
-      << R"({"id":1,"role":"user","text":"How do I find all primes below a number?"},)"
-      << R"({"id":2,"parent":1,"role":"assistant","model":"built-in","text":)" << quoted(kAnswer)
-      << R"(}]}]})";
+      << R"("title":"Primes in Python","selected_root":1,"messages":[)"
+      << R"({"id":1,"selected_child":2,"role":"user","state":"complete",)"
+      << R"("text":"How do I find all primes below a number?"},)"
+      << R"({"id":2,"parent":1,"role":"assistant","state":"complete","model":"infer-demo","text":)"
+      << quoted(kAnswer)
+      << R"(,"statistics":{"generated_tokens":312,"generate_rate":143.2,"prompt_rate":1046,)"
+      << R"("first_token_seconds":0.02}}]}]})";
   return path;
 }
 
@@ -109,7 +112,7 @@ class Camera {
 };
 
 void take_all(const Look& look, const std::string& folder) {
-  INFO(look.name);
+  INFO(std::string(look.name));
   Fixture f;
   Settings settings = f.app->settings().get();
   settings.theme = look.theme;

@@ -55,6 +55,7 @@ SystemSampler::SystemSampler(fs::path root, std::string nvml)
       nvml_name_(std::move(nvml)),
       energy_({.sys = root_ / "sys"}),
       energy_before_(energy_.read()),
+      energy_time_(energy_before_.at),
       gpu_files_(root_) {}
 
 SystemSampler::Ticks SystemSampler::read_ticks() const {
@@ -137,8 +138,9 @@ void SystemSampler::read_energy(SystemSample& sample) {
   }
   // A counter that cannot be read now may be read again later.
   if (const std::optional<double> used = energy_.joules(energy_before_, now)) {
-    const double seconds = std::chrono::duration<double>(now.at - energy_before_.at).count();
+    const double seconds = std::chrono::duration<double>(sample.time - energy_time_).count();
     if (seconds > 0) sample.cpu_watts = *used / seconds;
+    energy_time_ = sample.time;
     joules_ += *used;
     energy_before_ = std::move(now);
   }

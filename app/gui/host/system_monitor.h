@@ -44,6 +44,7 @@ class SystemSampler {
   std::unique_ptr<Nvml> nvml_;
   const EnergyMeter energy_;  ///< of processors; NVML and GpuFiles tell that of GPUs
   EnergyMeter::Reading energy_before_;
+  std::chrono::steady_clock::time_point energy_time_;  ///< of the sample that read it
   double joules_ = 0;
   GpuFiles gpu_files_;
   Ticks ticks_;

@@ -15,6 +15,7 @@ using Json = nlohmann::json;
 constexpr double kMicro = 1e-6;
 /// The trace's times have so many seconds of rounding.
 constexpr double kRounding = 2e-9;
+constexpr double kMostSeconds = 1e9;
 
 /// Threads by process and number.
 using Thread = std::pair<int64_t, int64_t>;
@@ -72,7 +73,7 @@ Result<Trace> parse_trace(std::string_view json) {
     if (kind != "X") continue;
     const double begin = time_of(event, "ts");
     const double length = time_of(event, "dur");
-    if (!std::isfinite(begin) || !(length >= 0) || !std::isfinite(begin + length)) continue;
+    if (!(length >= 0) || !(std::abs(begin) + length < kMostSeconds)) continue;
     const std::string name = text_of(event, "name");
     const auto [at, added] = numbers.try_emplace(name, static_cast<uint32_t>(trace.names.size()));
     if (added) trace.names.push_back(name);

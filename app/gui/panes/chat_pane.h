@@ -14,6 +14,7 @@ class ChatPane {
       : chat_(chat), sidebar_(chat), transcript_(chat, fonts), composer_(chat), options_(chat) {}
   void draw();
   void take_shortcuts();
+  float composer_height() const { return composer_.height(); }
   void restyle() { transcript_.restyle(); }
 
  private:

@@ -20,8 +20,6 @@ namespace {
 
 /// Seconds that the plots show.
 constexpr double kShown = 120;
-std::string percent(double share) { return figures(share * 100) + " %"; }
-
 float plot_height() { return ImGui::GetFontSize() * 10; }
 
 /// Values of a histogram that counts cumulatively, as one bar for each bound.
@@ -50,7 +48,7 @@ void InsightPane::draw() {
     draw_memory();
     draw_cache(*statistics);
     draw_latencies(*statistics);
-    draw_speculation(*statistics);
+    draw_speculation();
     draw_machine();
     operations_.draw();
   }
@@ -210,14 +208,48 @@ void InsightPane::draw_latencies(const EngineStatistics& s) {
   draw("next token", "Time from one token to the next", s.next_token_seconds);
 }
 
-void InsightPane::draw_speculation(const EngineStatistics& s) {
-  if (s.drafted_tokens == 0) return;
+void InsightPane::see(const EngineEvent& event) {
+  if (std::holds_alternative<Loaded>(event)) speculation_ = {};
+  const auto* const ended = std::get_if<AnswerEnded>(&event);
+  if (ended == nullptr) return;
+  const SpeculationStatistics& s = ended->result.speculation;
+  speculation_.drafted += s.drafted;
+  speculation_.accepted += s.accepted;
+  speculation_.tokens += s.tokens;
+  speculation_.seconds += s.seconds;
+  speculation_.draft_seconds += s.draft_seconds;
+  speculation_.plain_seconds += s.plain_seconds;
+  if (speculation_.places.size() < s.places.size()) speculation_.places.resize(s.places.size());
+  for (size_t i = 0; i < s.places.size(); ++i) {
+    speculation_.places[i].reached += s.places[i].reached;
+    speculation_.places[i].accepted += s.places[i].accepted;
+  }
+}
+
+void InsightPane::draw_speculation() {
+  const SpeculationStatistics& s = speculation_;
+  if (s.drafted == 0) return;
+  const ui::Scope scope("speculation");
   ui::heading("Speculation");
-  const double share =
-      static_cast<double>(s.accepted_tokens) / static_cast<double>(s.drafted_tokens);
-  ui::text(std::to_string(s.accepted_tokens) + " of " + std::to_string(s.drafted_tokens) +
-               " proposed tokens were right (" + percent(share) + ")",
-           "speculation");
+  ui::text(std::to_string(s.accepted) + " of " + std::to_string(s.drafted) +
+               " proposed tokens were right (" +
+               percent_text(static_cast<double>(s.accepted) / static_cast<double>(s.drafted)) + ")",
+           "shares");
+  if (s.seconds > 0 && s.plain_seconds > 0) {
+    const double gain = s.plain_seconds / s.seconds;
+    ui::text(gain >= 1 ? "It pays: answers are " + figures(gain) + " times as fast as without"
+                       : "It does not pay: answers take " + figures(1 / gain) +
+                             " times as long as without. Load the model without drafters.",
+             "pays");
+  }
+  for (size_t i = 0; i < s.places.size(); ++i) {
+    const SpeculationStatistics::Place& place = s.places[i];
+    if (place.reached == 0) continue;
+    const double share = static_cast<double>(place.accepted) / static_cast<double>(place.reached);
+    ui::progress("place " + std::to_string(i + 1), share,
+                 "token " + std::to_string(i + 1) + ": " + percent_text(share) + " of " +
+                     std::to_string(place.reached));
+  }
 }
 
 void InsightPane::draw_machine() {
@@ -229,7 +261,7 @@ void InsightPane::draw_machine() {
     ui::label(label, ImGui::GetFontSize() * 12);
     ui::text(value, label);
   };
-  if (m.machine_cpu) line("Processor", percent(*m.machine_cpu));
+  if (m.machine_cpu) line("Processor", percent_text(*m.machine_cpu));
   if (m.process_resident) line("This program", bytes_text(*m.process_resident));
   if (m.memory_available && m.memory_total) {
     line("Free memory", bytes_text(*m.memory_available) + " of " + bytes_text(*m.memory_total));
@@ -249,7 +281,7 @@ void InsightPane::draw_machine() {
     const auto add = [&text](const std::string& part) {
       text += (text.empty() ? "" : ", ") + part;
     };
-    if (gpu.busy) add(percent(*gpu.busy) + " busy");
+    if (gpu.busy) add(percent_text(*gpu.busy) + " busy");
     if (gpu.memory_used && gpu.memory_total) {
       add(bytes_text(*gpu.memory_used) + " of " + bytes_text(*gpu.memory_total));
     }

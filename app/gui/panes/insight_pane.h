@@ -19,13 +19,14 @@ class InsightPane {
       : engine_(engine), models_(models), metrics_(metrics), operations_(models, jobs) {}
   void draw();
   void add(const SystemSample& sample);
+  void see(const EngineEvent& event);
 
  private:
   void draw_badges(const EngineStatistics& statistics);
   void draw_speed(const EngineStatistics& statistics);
   void draw_memory();
   void draw_cache(const EngineStatistics& statistics);
-  void draw_speculation(const EngineStatistics& statistics);
+  void draw_speculation();
   void draw_latencies(const EngineStatistics& statistics);
   void draw_machine();
   void line_plot(const char* name, const std::vector<std::string>& series, Unit unit, double now);
@@ -38,6 +39,7 @@ class InsightPane {
   double joules_ = 0;                  ///< at the latest sample, as the system counts them
   int64_t tokens_ = 0;                 ///< generated until then
   std::optional<double> joules_each_;  ///< for a generated token, between the last two samples
+  SpeculationStatistics speculation_;  ///< of all answers since the model was loaded
   std::vector<uint8_t> cells_;
   int64_t cache_bytes_ = 0;  ///< as the slider says
   bool resizing_ = false;

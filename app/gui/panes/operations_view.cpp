@@ -16,12 +16,10 @@ namespace {
 /// Operations in the list: the others take next to nothing.
 constexpr size_t kMostOperations = 24;
 
-std::string percent(double share) { return figures(share * 100) + " %"; }
-
 std::string text_of(const BenchOperation& operation) {
-  std::string text = operation.name + "  " + percent(operation.share);
+  std::string text = operation.name + "  " + percent_text(operation.share);
   if (operation.bound == BenchBound::none) return text;
-  return text + ", " + percent(operation.fraction) +
+  return text + ", " + percent_text(operation.fraction) +
          (operation.bound == BenchBound::bandwidth ? " of the memory's speed"
                                                    : " of the arithmetic");
 }

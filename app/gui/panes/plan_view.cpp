@@ -151,7 +151,7 @@ void PlanView::draw() {
   if (loading) {
     ui::progress("progress", models_.progress(),
                  models_.is_waiting() ? "waits for answers to end"
-                                      : figures(models_.progress() * 100) + " %");
+                                      : percent_text(models_.progress()));
     if (ui::button("cancel", "Cancel", ui::Tone::danger)) models_.cancel_load();
   }
 }

@@ -27,7 +27,7 @@ void Sidebar::draw() {
       draw_list();
     }
   }
-  if (trash > 0) draw_trash();
+  draw_trash();
   draw_rename();
 }
 
@@ -93,12 +93,14 @@ void Sidebar::draw_hits() {
 }
 
 void Sidebar::draw_trash() {
-  if (ui::button("trash", "Trash (" + std::to_string(chat_.trash().size()) + ")", ui::Tone::quiet,
-                 -1)) {
+  const size_t count = chat_.trash().size();
+  if (count > 0 &&
+      ui::button("trash", "Trash (" + std::to_string(count) + ")", ui::Tone::quiet, -1)) {
     ui::open_dialog("trash list");
   }
   if (ui::Dialog dialog("trash list", "Trash", ImGui::GetFontSize() * 30); dialog) {
     if (ui::Area area("list", 0, ImGui::GetFontSize() * 16, true); area) {
+      if (count == 0) ui::faint("The trash is empty.", "empty");
       for (const conversations::Conversation& conversation : chat_.trash()) {
         const ui::Scope scope("conversation", conversation.id);
         if (ui::action("restore", "Restore")) chat_.restore(conversation.id);

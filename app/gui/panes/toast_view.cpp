@@ -10,11 +10,11 @@
 
 namespace infer::gui {
 
-void draw_toasts(Toasts& toasts) {
+void draw_toasts(Toasts& toasts, float lift) {
   if (toasts.all().empty()) return;
   const ImVec2 screen = ImGui::GetIO().DisplaySize;
   const float gap = 14 * scale();
-  ImGui::SetNextWindowPos({screen.x - gap, screen.y - gap}, ImGuiCond_Always, {1, 1});
+  ImGui::SetNextWindowPos({screen.x - gap, screen.y - gap - lift}, ImGuiCond_Always, {1, 1});
   ImGui::SetNextWindowSizeConstraints({ImGui::GetFontSize() * 16, 0},
                                       {ImGui::GetFontSize() * 30, screen.y * 0.6f});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 6 * scale());

@@ -5,6 +5,7 @@
 
 namespace infer::gui {
 
-void draw_toasts(Toasts& toasts);
+/// `lift`: pixels that stay free below them.
+void draw_toasts(Toasts& toasts, float lift);
 
 }  // namespace infer::gui

@@ -10,8 +10,6 @@
 namespace infer::gui {
 namespace {
 
-std::string percent(double share) { return figures(share * 100) + " %"; }
-
 void line(const char* label, const std::string& value, const char* name) {
   ui::label(label, ImGui::GetFontSize() * 14);
   ui::text(value, name);
@@ -39,12 +37,12 @@ void draw(const BenchReport& report) {
     ImGui::TableNextColumn();
     ui::text(figures(result.tokens_per_s), "rate");
     ImGui::TableNextColumn();
-    ui::text(percent(result.spread));
+    ui::text(percent_text(result.spread));
     ImGui::TableNextColumn();
     const char* bound = result.bound == BenchBound::bandwidth    ? " of the memory's"
                         : result.bound == BenchBound::arithmetic ? " of the arithmetic"
                                                                  : "";
-    ui::text(percent(result.fraction) + bound, "fraction");
+    ui::text(percent_text(result.fraction) + bound, "fraction");
   }
   ImGui::EndTable();
 }
@@ -179,7 +177,7 @@ void ToolsPane::draw_running() {
   if (!jobs_.is_running()) return;
   const ui::Scope scope("running");
   ui::heading(jobs_.title(), "title");
-  ui::progress("progress", jobs_.progress(), figures(jobs_.progress() * 100) + " %");
+  ui::progress("progress", jobs_.progress(), percent_text(jobs_.progress()));
   if (ui::button("cancel", "Cancel", ui::Tone::danger)) jobs_.cancel();
 }
 

@@ -7,6 +7,7 @@
 #include "gui/format.h"
 #include "gui/theme.h"
 #include "gui/ui/ui.h"
+#include "platform/browser.h"
 
 namespace infer::gui {
 namespace {
@@ -76,7 +77,8 @@ Transcript::Transcript(ChatState& chat, Fonts& fonts) : chat_(chat), fonts_(font
     return ui::action("copy", "Copy", "Copies this code");
   };
   context_.actions.open_link = [](const std::string& address) {
-    // No browser is started for what a model wrote: the address is copied.
+    // What else a model may write is no address that a browser should get.
+    if (is_web_address(address) && platform::open_in_browser(address)) return;
     ImGui::SetClipboardText(address.c_str());
   };
 }

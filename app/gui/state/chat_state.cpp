@@ -215,8 +215,10 @@ void ChatState::import(const std::string& path) {
               [this, path](const Result<conversations::ImportReport>& report) {
                 if (!report) return toasts_.fail(report.error());
                 refresh();
-                toasts_.tell(std::to_string(report->conversations) + " conversations of " +
-                             report->format + " were imported.");
+                const bool one = report->conversations == 1;
+                toasts_.tell(std::to_string(report->conversations) +
+                             (one ? " conversation of " : " conversations of ") + report->format +
+                             (one ? " was imported." : " were imported."));
               });
 }
 

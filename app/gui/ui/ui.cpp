@@ -99,13 +99,15 @@ bool choice(std::string_view name, size_t& index, const std::vector<std::string>
   add_last_item("choice", name, shown);
   bool changed = false;
   if (!open) return false;
-  const Scope scope(name);
-  for (size_t i = 0; i < choices.size(); ++i) {
-    if (ImGui::Selectable(labelled(choices[i], std::to_string(i)).c_str(), i == index)) {
-      changed = i != index;
-      index = i;
+  {
+    const Scope scope(name);  // of the list, which ends first
+    for (size_t i = 0; i < choices.size(); ++i) {
+      if (ImGui::Selectable(labelled(choices[i], std::to_string(i)).c_str(), i == index)) {
+        changed = i != index;
+        index = i;
+      }
+      add_last_item("row", choices[i], choices[i], i == index);
     }
-    add_last_item("row", choices[i], choices[i], i == index);
   }
   ImGui::EndCombo();
   return changed;

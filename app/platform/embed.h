@@ -1,10 +1,12 @@
 // Files that become a part of the program, as they are.
 #pragma once
 
-/// Declares unsigned char name[] and name_end[]. At the top of a file, outside of namespaces.
-#define INFER_EMBED(name, file)                    \
+/// Declares const unsigned char name[] and name_end[], at a multiple of `alignment` bytes. At the
+/// top of a file, outside of namespaces.
+#define INFER_EMBED(name, file, alignment)         \
   asm(".section .rodata.embedded, \"a\"\n"         \
-      ".balign 16\n"                               \
+      ".balign " #alignment                        \
+      "\n"                                         \
       ".globl " #name "\n" #name                   \
       ":\n"                                        \
       ".incbin \"" file                            \

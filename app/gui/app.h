@@ -53,6 +53,7 @@ class App final : public WindowClient {
   ModelState& models() { return models_; }
   SettingsStore& settings() { return settings_; }
   const JobState& jobs() const { return jobs_; }
+  Toasts& toasts() { return toasts_; }
   void show(Page page) { page_ = page; }
 
  private:
@@ -87,7 +88,7 @@ class App final : public WindowClient {
   SettingsPane settings_pane_;
 
   Page page_ = Page::chat;
-  float scale_ = 0;  ///< 0: nothing was drawn yet
+  float scale_ = 0;            ///< 0: nothing was drawn yet
   Settings seen_;              ///< the settings that the look follows
   std::string waiting_model_;  ///< loaded as soon as the devices are known
   bool fonts_due_ = false;

@@ -1,17 +1,19 @@
 #include "gui/format.h"
 
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
+#include <iterator>
 
 namespace infer::gui {
 namespace {
 
-template <typename... Values>
-std::string format(const char* how, Values... values) {
-  char text[64];
-  std::snprintf(text, sizeof(text), how, values...);
-  return text;
+/// The decimal point is a dot in every locale.
+std::string fixed(double value, int decimals) {
+  char text[400];
+  const auto end =
+      std::to_chars(std::begin(text), std::end(text), value, std::chars_format::fixed, decimals);
+  return {text, end.ptr};
 }
 
 }  // namespace
@@ -25,27 +27,28 @@ std::string bytes_text(int64_t bytes) {
     value /= 1024;
     ++unit;
   }
-  return format("%.1f %s", value, kUnits[unit]);
+  return fixed(value, 1) + " " + kUnits[unit];
 }
 
 std::string figures(double value) {
   const double size = std::fabs(value);
-  return format(size >= 100 ? "%.0f" : size >= 10 ? "%.1f" : "%.2f", value);
+  return fixed(value, size >= 100 ? 0 : size >= 10 ? 1 : 2);
 }
 
 std::string percent_text(double share) { return figures(share * 100) + " %"; }
 
 std::string seconds_text(double seconds) {
-  if (seconds < 10) return format("%.1f s", seconds);
+  if (seconds < 1) return fixed(seconds * 1000, 0) + " ms";
+  if (seconds < 10) return fixed(seconds, 1) + " s";
   const auto whole = static_cast<long long>(std::llround(seconds));
-  if (whole < 60) return format("%lld s", whole);
-  return format("%lld min %lld s", whole / 60, whole % 60);
+  if (whole < 60) return std::to_string(whole) + " s";
+  return std::to_string(whole / 60) + " min " + std::to_string(whole % 60) + " s";
 }
 
 std::string count_text(int64_t count) {
   const auto value = static_cast<double>(count);
-  if (value >= 1e9) return format("%.1f billion", value / 1e9);
-  if (value >= 1e6) return format("%.0f million", value / 1e6);
+  if (value >= 1e9) return fixed(value / 1e9, 1) + " billion";
+  if (value >= 1e6) return fixed(value / 1e6, 0) + " million";
   return std::to_string(count);
 }
 

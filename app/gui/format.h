@@ -12,7 +12,7 @@ std::string bytes_text(int64_t bytes);
 std::string figures(double value);
 /// Of a share from 0 to 1: "12.3 %".
 std::string percent_text(double share);
-/// "3 s", "2 min 5 s".
+/// "40 ms", "3 s", "2 min 5 s".
 std::string seconds_text(double seconds);
 /// "7.2 billion", "135 million".
 std::string count_text(int64_t count);

@@ -92,10 +92,19 @@ const ui::Drawn& Driver::must_find(const std::string& name) {
 }
 
 void Driver::hover(const std::string& name) {
-  const ui::Drawn& drawn = must_find(name);
-  x_ = (drawn.left + drawn.right) / 2;
-  y_ = (drawn.top + drawn.bottom) / 2;
-  frames(2);
+  // What comes in beside it may move it away from the pointer.
+  const auto is_under_pointer = [&] {
+    const ui::Drawn* drawn = find(name);
+    return drawn != nullptr && x_ >= drawn->left && x_ < drawn->right && y_ >= drawn->top &&
+           y_ < drawn->bottom;
+  };
+  for (int i = 0; i < 20; ++i) {
+    const ui::Drawn& drawn = must_find(name);
+    x_ = (drawn.left + drawn.right) / 2;
+    y_ = (drawn.top + drawn.bottom) / 2;
+    frames(2);
+    if (is_under_pointer()) return;
+  }
 }
 
 void Driver::click(const std::string& name, int button) {

@@ -38,8 +38,9 @@ TEST_CASE("marks stand at round values") {
            Labels{"0 GiB", "8 GiB", "16 GiB", "24 GiB"});
   CHECK_EQ(nice_ticks(-60, 0, 6, Unit::seconds).labels,
            Labels{"-60 s", "-45 s", "-30 s", "-15 s", "0 s"});
-  CHECK_EQ(nice_ticks(-120, 0, 8, Unit::seconds).labels,
-           Labels{"-2.0 min", "-1.5 min", "-1.0 min", "-0.5 min", "0.0 min"});
+  CHECK_EQ(nice_ticks(-240, 0, 9, Unit::seconds).labels,
+           Labels{"-4.0 min", "-3.5 min", "-3.0 min", "-2.5 min", "-2.0 min", "-1.5 min",
+                  "-1.0 min", "-0.5 min", "0.0 min"});
   CHECK_EQ(nice_ticks(-600, 0, 6, Unit::seconds).labels,
            Labels{"-10 min", "-8 min", "-6 min", "-4 min", "-2 min", "0 min"});
   CHECK_EQ(nice_ticks(0, 1, 5, Unit::watts).labels, Labels{"0.0 W", "0.5 W", "1.0 W"});

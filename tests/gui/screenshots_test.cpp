@@ -130,8 +130,11 @@ void take_all(const Look& look, const std::string& folder) {
   camera.take("chat");
 
   f.app->show(Page::models);
-  f.app->drop({infer::test::data_path("golden/llama-q4_0.gguf")});
+  f.app->drop({std::string(INFER_SOURCE_DIR) + "/app/demo/infer-demo.gguf"});
   REQUIRE(f.driver->wait([&] { return f.driver->shows("models/right/plan/verdict"); }));
+  for (const Toast& toast : std::vector<Toast>(f.app->toasts().all())) {
+    f.app->toasts().close(toast.id);
+  }
   camera.take("plan");
   const std::string broken = f.folder.path("broken.gguf");
   std::ofstream(broken) << "GGUF and then nothing that makes sense";
@@ -143,7 +146,7 @@ void take_all(const Look& look, const std::string& folder) {
   f.app->chat().start_new();
   f.begin("Tell me a long story about a lighthouse.");
   f.app->show(Page::insight);
-  f.driver->wait([&] { return !f.app->chat().is_answering(); }, 4);
+  f.driver->wait([&] { return !f.app->chat().is_answering(); }, 1);
   camera.take("insight");
   f.app->chat().stop();
   REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }));

@@ -165,7 +165,9 @@ void InsightPane::draw_cache(const EngineStatistics& s) {
   PageMap map;
   map.cells = cells_;
   map.states = states;
-  draw_page_map("pages", map, {ImGui::GetContentRegionAvail().x, plot_height()}, plot_style());
+  const float width = ImGui::GetContentRegionAvail().x;
+  const PlotTheme style = plot_style();
+  draw_page_map("pages", map, {width, page_map_height(map, width, plot_height(), style)}, style);
   ui::add_last_item("map", "pages", std::to_string(pages.total));
   const int64_t page = models_.memory().page_bytes;
   ui::text(std::to_string(pages.total) + " pages of " + bytes_text(page) +

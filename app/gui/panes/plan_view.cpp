@@ -149,9 +149,9 @@ void PlanView::draw() {
   ImGui::SameLine();
   if (ui::button("close", "Close")) models_.close_plan();
   if (loading) {
-    ui::progress("progress", models_.progress(),
-                 models_.is_waiting() ? "waits for answers to end"
-                                      : percent_text(models_.progress()));
+    ui::progress(
+        "progress", models_.progress(),
+        models_.is_waiting() ? "waits for answers to end" : percent_text(models_.progress()));
     if (ui::button("cancel", "Cancel", ui::Tone::danger)) models_.cancel_load();
   }
 }

@@ -73,7 +73,8 @@ Transcript::Transcript(ChatState& chat, Fonts& fonts) : chat_(chat), fonts_(font
   context_.actions.needs = [this](char32_t code) { fonts_.need(static_cast<uint32_t>(code)); };
   context_.actions.copy_button = [](const CopyButton& button) {
     const ui::Scope scope("code", static_cast<int64_t>(button.block));
-    ImGui::SetCursorScreenPos(button.min);
+    const float above = (button.max.y - button.min.y - ImGui::GetFontSize()) / 2;
+    ImGui::SetCursorScreenPos({button.min.x, button.min.y + above});
     return ui::action("copy", "Copy", "Copies this code");
   };
   context_.actions.open_link = [](const std::string& address) {

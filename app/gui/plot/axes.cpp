@@ -39,7 +39,8 @@ Axes::Axes(Canvas& canvas, ImVec2 min, ImVec2 max, AxisRange x, const Ticks& x_t
     canvas.rectangle({at, min_.y}, {at + stroke, max_.y}, theme.grid);
     // A label without room is left out.
     const float width = canvas.text_width(x_ticks.labels[i]);
-    const float left = std::clamp(at - width / 2, min.x, std::max(min.x, max.x - width));
+    // Not below the labels of the other axis, which reach lower than its line.
+    const float left = std::clamp(at - width / 2, min_.x, std::max(min_.x, max.x - width));
     if (left < free_from || width > max.x - min.x) continue;
     canvas.text({left, max_.y + canvas.px(2)}, x_ticks.labels[i], theme.faint);
     free_from = left + width + gap;

@@ -10,7 +10,30 @@ namespace {
 
 constexpr float kLargest = 16, kSmallest = 3;  ///< pixels of a square at a scale of 1
 
+std::vector<LegendEntry> legend_of(const PageMap& map, const PlotTheme& theme) {
+  std::vector<size_t> counts(map.states.size());
+  for (const uint8_t state : map.cells) {
+    if (state < counts.size()) ++counts[state];
+  }
+  std::vector<LegendEntry> legend;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    legend.push_back({std::string(map.states[i].name) + " " + std::to_string(counts[i]),
+                      theme.series_colour(i, map.states[i].colour)});
+  }
+  return legend;
+}
+
+float height_below(const std::vector<LegendEntry>& legend, float width, const PlotTheme& theme) {
+  return legend_height(legend, width, theme) + 4 * theme.scale;
+}
+
 }  // namespace
+
+float page_map_height(const PageMap& map, float width, float most, const PlotTheme& theme) {
+  const float below = height_below(legend_of(map, theme), width, theme);
+  const PageGrid grid = page_grid(map.cells.size(), width, most - below, theme.scale);
+  return std::min(most, static_cast<float>(grid.rows) * grid.side + below);
+}
 
 PageGrid page_grid(size_t cells, float width, float height, float scale) {
   PageGrid grid;
@@ -35,16 +58,8 @@ PageGrid page_grid(size_t cells, float width, float height, float scale) {
 
 int64_t draw_page_map(const char* name, const PageMap& map, ImVec2 size, const PlotTheme& theme) {
   Canvas canvas(name, size, theme);
-  std::vector<size_t> counts(map.states.size());
-  for (const uint8_t state : map.cells) {
-    if (state < counts.size()) ++counts[state];
-  }
-  std::vector<LegendEntry> legend;
-  for (size_t i = 0; i < counts.size(); ++i) {
-    legend.push_back({std::string(map.states[i].name) + " " + std::to_string(counts[i]),
-                      theme.series_colour(i, map.states[i].colour)});
-  }
-  const float below = legend_height(legend, canvas.width(), theme) + canvas.px(4);
+  const std::vector<LegendEntry> legend = legend_of(map, theme);
+  const float below = height_below(legend, canvas.width(), theme);
   const float height = std::max(1.0f, canvas.max().y - canvas.min().y - below);
   const PageGrid grid = page_grid(map.cells.size(), canvas.width(), height, theme.scale);
   const float gap = grid.side >= 4 * theme.scale ? std::max(1.0f, std::floor(theme.scale)) : 0;

@@ -32,6 +32,9 @@ struct PageGrid {
 };
 PageGrid page_grid(size_t cells, float width, float height, float scale);
 
+/// The height that draw_page_map() needs, at most `most`.
+float page_map_height(const PageMap& map, float width, float most, const PlotTheme& theme);
+
 /// Draws the squares, a legend with the number of cells in each state, and a tooltip. Returns the
 /// cell under the pointer, -1 if there is none. Where cells share a square, the state with the
 /// highest number among them is shown.

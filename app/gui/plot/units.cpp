@@ -27,7 +27,7 @@ Scale time_scale(double size) {
   if (size < 0.9995e-6) return {1e-9, " ns"};
   if (size < 0.9995e-3) return {1e-6, " µs"};
   if (size < 0.9995) return {1e-3, " ms"};
-  if (size < 120) return {1, " s"};
+  if (size < 180) return {1, " s"};
   return size < 7200 ? Scale{60, " min"} : Scale{3600, " h"};
 }
 

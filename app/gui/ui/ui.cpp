@@ -210,7 +210,7 @@ bool row(std::string_view name, std::string_view label, bool chosen, float heigh
   const ImVec2 least = ImGui::GetItemRectMin();
   const ImVec2 most = ImGui::GetItemRectMax();
   const float pad = ImGui::GetStyle().FramePadding.x;
-  const float y = least.y + (tall - ImGui::GetFontSize()) / 2;
+  const float y = (least.y + most.y - ImGui::GetFontSize()) / 2;
   if (height <= 0) {
     ImGui::RenderTextEllipsis(ImGui::GetWindowDrawList(), {least.x + pad, y},
                               {most.x - pad, most.y}, most.x - pad, most.x - pad, label.data(),

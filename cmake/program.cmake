@@ -18,7 +18,7 @@ function(infer_add_part name)
   add_library(${name} STATIC EXCLUDE_FROM_ALL ${sources})
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR}/app PRIVATE ${part_INCLUDES})
   # Nothing in the program itself is worth the optimiser's time: what computes is in the library.
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Os>)
   target_link_libraries(${name} PUBLIC infer_lib ${part_PUBLIC} PRIVATE infer_settings ${part_PRIVATE})
 endfunction()
 
@@ -70,9 +70,16 @@ else()
     PUBLIC infer_gui_host infer_conversations
     PRIVATE ${GUI_LIBRARIES} nlohmann_json::nlohmann_json Threads::Threads ${CMAKE_DL_LIBS})
   target_include_directories(infer_gui PUBLIC ${IMGUI_INCLUDE_DIR})
-  file(GLOB FONTS CONFIGURE_DEPENDS ${FONT_FOLDER}/DejaVuSans*.ttf)
-  set_source_files_properties(${CMAKE_SOURCE_DIR}/app/gui/fonts.cpp PROPERTIES
-    COMPILE_DEFINITIONS INFER_FONT_FOLDER="${FONT_FOLDER}" OBJECT_DEPENDS "${FONTS}")
+  set(FONTS "")
+  foreach(name IN ITEMS DejaVuSans DejaVuSans-Bold DejaVuSansMono)
+    set(packed ${CMAKE_BINARY_DIR}/fonts/${name}.ttf.gz)
+    add_custom_command(OUTPUT ${packed} DEPENDS ${FONT_FOLDER}/${name}.ttf
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/fonts
+      COMMAND gzip -9 -n -c ${FONT_FOLDER}/${name}.ttf > ${packed})
+    list(APPEND FONTS ${packed})
+  endforeach()
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/app/gui/font_data.cpp PROPERTIES
+    COMPILE_DEFINITIONS INFER_FONT_FOLDER="${CMAKE_BINARY_DIR}/fonts" OBJECT_DEPENDS "${FONTS}")
   set(ICON ${CMAKE_SOURCE_DIR}/desktop/infer-48.png)
   set_source_files_properties(${CMAKE_SOURCE_DIR}/app/gui/window.cpp PROPERTIES
     COMPILE_DEFINITIONS INFER_ICON="${ICON}" OBJECT_DEPENDS ${ICON})

@@ -6,13 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "gui/font_data.h"
 #include "gui/system_fonts.h"
-#include "platform/embed.h"
-
-// The files of the package, as they are.
-INFER_EMBED(infer_font_text, INFER_FONT_FOLDER "/DejaVuSans.ttf", 16);
-INFER_EMBED(infer_font_bold, INFER_FONT_FOLDER "/DejaVuSans-Bold.ttf", 16);
-INFER_EMBED(infer_font_code, INFER_FONT_FOLDER "/DejaVuSansMono.ttf", 16);
 
 namespace infer::gui {
 namespace {
@@ -47,6 +42,7 @@ struct Fonts::Extra {
   FontFile file;                ///< empty: the built-in fonts
   std::vector<ImWchar> ranges;  ///< pairs of first and last, then 0
   size_t characters = 0;
+  std::vector<unsigned char> bytes;  ///< of the file; empty if it cannot be used
 };
 
 Fonts::Fonts() : known_(kPlane / 64), system_(std::make_unique<SystemFonts>()) {
@@ -98,7 +94,10 @@ void Fonts::find_wanted() {
   std::ranges::sort(wanted_);
   const auto add = [&](const FontFile& file, ImWchar first, ImWchar last) {
     auto extra = std::ranges::find_if(extras_, [&](const Extra& e) { return e.file == file; });
-    if (extra == extras_.end()) extra = extras_.insert(extras_.end(), Extra{file, {0}, 0});
+    if (extra == extras_.end())
+      extra = extras_.insert(
+          extras_.end(),
+          Extra{file, {0}, 0, file.path.empty() ? std::vector<unsigned char>() : read_font(file)});
     extra->ranges.back() = first;
     extra->ranges.insert(extra->ranges.end(), {last, 0});
     extra->characters += static_cast<size_t>(last - first) + 1;
@@ -149,23 +148,17 @@ void Fonts::build(float pixels) {
   ImFontAtlas& atlas = *ImGui::GetIO().Fonts;
   atlas.Clear();
   atlas.TexDesiredWidth = 2048;
-  const struct {
-    const unsigned char* begin;
-    const unsigned char* end;
-    float share;  ///< of the height
-  } built_in[] = {{infer_font_text, infer_font_text_end, 1},
-                  {infer_font_bold, infer_font_bold_end, 1},
-                  {infer_font_code, infer_font_code_end, 0.94f}};
-  for (size_t f = 0; f < std::size(built_in); ++f) {
+  constexpr float kShares[] = {1, 1, 0.94f};  // of the height
+  for (size_t f = 0; f < std::size(kShares); ++f) {
+    const std::span<const unsigned char> font = built_in_font(static_cast<FontKind>(f));
     ImFontConfig config;
     config.FontDataOwnedByAtlas = false;
     config.OversampleH = pixels > 20 ? 1 : 2;
     config.PixelSnapH = false;
-    const float height = std::round(pixels * built_in[f].share);
+    const float height = std::round(pixels * kShares[f]);
     const auto add = [&](const ImWchar* ranges) {
-      return atlas.AddFontFromMemoryTTF(const_cast<unsigned char*>(built_in[f].begin),
-                                        static_cast<int>(built_in[f].end - built_in[f].begin),
-                                        height, &config, ranges);
+      return atlas.AddFontFromMemoryTTF(const_cast<unsigned char*>(font.data()),
+                                        static_cast<int>(font.size()), height, &config, ranges);
     };
     fonts_[f] = add(kFirst);
     config.MergeMode = true;
@@ -175,11 +168,12 @@ void Fonts::build(float pixels) {
         add(extra.ranges.data());
         continue;
       }
+      if (extra.bytes.empty()) continue;  // the file has gone since
       config.FontNo = extra.file.index;
-      config.FontDataOwnedByAtlas = true;
-      atlas.AddFontFromFileTTF(extra.file.path.c_str(), height, &config, extra.ranges.data());
+      atlas.AddFontFromMemoryTTF(const_cast<unsigned char*>(extra.bytes.data()),
+                                 static_cast<int>(extra.bytes.size()), height, &config,
+                                 extra.ranges.data());
       config.FontNo = 0;
-      config.FontDataOwnedByAtlas = false;
     }
   }
   atlas.Build();

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <ctime>
 #include <filesystem>
 #include <limits>
 #include <system_error>
 
 #include "conversations/schema.h"
 #include "platform/files.h"
+#include "platform/folders.h"
 
 namespace infer::conversations {
 namespace {
@@ -146,13 +146,7 @@ Status make_new_file(const std::string& path, OpenReport& report) {
 
 /// A name that is free, with the time of day.
 std::string aside(const std::string& path) {
-  char time[32] = "";
-  const std::time_t now = std::time(nullptr);
-  std::tm parts = {};
-  if (gmtime_r(&now, &parts) != nullptr) {
-    std::strftime(time, sizeof(time), "%Y%m%d-%H%M%S", &parts);
-  }
-  const std::string wanted = fmt::format("{}.damaged-{}", path, time);
+  const std::string wanted = fmt::format("{}.damaged-{}", path, platform::time_stamp());
   std::string name = wanted;
   std::error_code ignored;
   for (int i = 2; fs::exists(name, ignored) || fs::exists(name + "-wal", ignored); ++i) {

@@ -10,6 +10,8 @@ namespace infer::gui {
 std::string bytes_text(int64_t bytes);
 /// "12.3", "123", "1234": three figures that count.
 std::string figures(double value);
+/// The shortest text of a number: "0.8", "40".
+std::string plain_number(double value);
 /// Of a share from 0 to 1: "12.3 %".
 std::string percent_text(double share);
 /// "40 ms", "3 s", "2 min 5 s".

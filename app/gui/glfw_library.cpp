@@ -1,9 +1,10 @@
 #include "gui/glfw_library.h"
 
 #include <GLFW/glfw3.h>
-#include <dlfcn.h>
 
 #include <string>
+
+#include "platform/library.h"
 
 namespace {
 
@@ -24,25 +25,21 @@ namespace infer::gui {
 namespace {
 
 Status open_library() {
-  void* library = nullptr;
   // Distributions name the library after what it draws on.
-  for (const char* name : {"libglfw.so.3", "libglfw.so", "libglfw-wayland.so.3"}) {
-    library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr) break;
-  }
+  void* const library =
+      platform::open_library({"libglfw.so.3", "libglfw.so", "libglfw-wayland.so.3"});
   if (library == nullptr) {
     return {StatusCode::unsupported,
             "the window needs the library GLFW (libglfw.so.3), which is not installed: install the "
             "package libglfw3 (Debian, Ubuntu), glfw (Fedora, Arch) or glfw3 (openSUSE)"};
   }
   std::string missing;
-#define GLFW_FUNCTION(result, name, parameters, arguments)                  \
-  g_##name = reinterpret_cast<result(*) parameters>(dlsym(library, #name)); \
+#define GLFW_FUNCTION(result, name, parameters, arguments)                                    \
+  g_##name = reinterpret_cast<result(*) parameters>(platform::find_function(library, #name)); \
   if (g_##name == nullptr) missing = #name;
 #include "gui/glfw_functions.def"
 #undef GLFW_FUNCTION
   if (missing.empty()) return {};
-  dlclose(library);
   return {StatusCode::unsupported,
           "the installed GLFW has no function " + missing + ": the window needs GLFW 3.3 or newer"};
 }

@@ -1,9 +1,10 @@
 #include "gui/system_fonts.h"
 
-#include <dlfcn.h>
-#include <unistd.h>
-
 #include <string_view>
+#include <type_traits>
+
+#include "platform/files.h"
+#include "platform/library.h"
 
 namespace infer::gui {
 namespace {
@@ -34,13 +35,13 @@ struct Fontconfig {
 
 const Fontconfig* fontconfig() {
   static const Fontconfig* const opened = []() -> const Fontconfig* {
-    void* library = dlopen("libfontconfig.so.1", RTLD_NOW | RTLD_LOCAL);
+    void* library = platform::open_library({"libfontconfig.so.1"});
     if (library == nullptr) return nullptr;
     static Fontconfig f;
     bool all = true;
     const auto find = [&](auto& function, const char* name) {
-      function =
-          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
+          platform::find_function(library, name));
       all = all && function != nullptr;
     };
     find(f.FcPatternCreate, "FcPatternCreate");
@@ -99,8 +100,7 @@ FontFile SystemFonts::with(uint32_t codepoint) {
     unsigned char* path = nullptr;
     if (fc.FcPatternGetString(font, "file", 0, &path) != kResultMatch || path == nullptr) continue;
     FontFile found{reinterpret_cast<const char*>(path), 0};
-    // ImGui ends the program where a file cannot be read.
-    if (access(found.path.c_str(), R_OK) != 0) continue;
+    if (platform::check_readable(found.path) != 0) continue;
     const std::string_view name = found.path;
     if (!name.ends_with(".ttf") && !name.ends_with(".otf") && !name.ends_with(".ttc")) continue;
     int index = 0;

@@ -120,7 +120,7 @@ Manifest read_manifest(const fs::path& file, const fs::path& blobs) {
     digest[sizeof("sha256") - 1] = '-';
     std::error_code absent;
     if (!fs::is_regular_file(blobs / digest, absent)) {
-      return {fmt::format("there is no file {} of the model", (blobs / digest).string()), {}};
+      return {fmt::format("the model's file {} is missing", (blobs / digest).string()), {}};
     }
     return {{}, blobs / digest};
   }

@@ -1,4 +1,4 @@
-// Variables of the environment, and folders of the user.
+// Variables of the environment, folders of the user, and the time for names of files.
 #pragma once
 
 #include <filesystem>
@@ -16,5 +16,8 @@ std::filesystem::path folder_of(const char* name);
 std::filesystem::path home_folder();
 /// $XDG_CACHE_HOME, else ~/.cache. Empty if neither is known.
 std::filesystem::path cache_folder();
+
+/// The time in UTC, "20261123-181500". Empty if the system does not know it.
+std::string time_stamp();
 
 }  // namespace infer::platform

@@ -62,15 +62,14 @@ struct Source {
   void* device = nullptr;  ///< NVML's handle
 };
 
-}  // namespace
-
-struct EnergyMeter::State {
-  explicit State(const EnergyOptions& options);
-  ~State() {
+/// The sources that were found.
+struct Sources {
+  explicit Sources(const EnergyOptions& options);
+  ~Sources() {
     if (nvml_shutdown != nullptr) nvml_shutdown();
   }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
+  Sources(const Sources&) = delete;
+  Sources& operator=(const Sources&) = delete;
 
   void find_rapl(const std::string& sys);
   void find_hwmon(const std::string& sys);
@@ -84,14 +83,14 @@ struct EnergyMeter::State {
   int (*nvml_energy)(void* device, unsigned long long* millijoules) = nullptr;
 };
 
-EnergyMeter::State::State(const EnergyOptions& options) {
+Sources::Sources(const EnergyOptions& options) {
   find_rapl(options.sys);
   if (!options.gpus) return;
   find_hwmon(options.sys);
   if (!options.nvml.empty()) find_nvml(options.nvml);
 }
 
-void EnergyMeter::State::find_rapl(const std::string& sys) {
+void Sources::find_rapl(const std::string& sys) {
   constexpr std::string_view kZone = "intel-rapl:";
   for (const fs::path& zone : entries_of(fs::path(sys) / "class" / "powercap")) {
     const std::string folder = zone.filename().string();
@@ -113,7 +112,7 @@ void EnergyMeter::State::find_rapl(const std::string& sys) {
   }
 }
 
-void EnergyMeter::State::find_hwmon(const std::string& sys) {
+void Sources::find_hwmon(const std::string& sys) {
   for (const fs::path& monitor : entries_of(fs::path(sys) / "class" / "hwmon")) {
     const std::optional<std::string> name = small_file(monitor / "name");
     if (!name || (*name != "amdgpu" && *name != "i915" && *name != "xe")) continue;
@@ -130,7 +129,7 @@ void EnergyMeter::State::find_hwmon(const std::string& sys) {
   }
 }
 
-void EnergyMeter::State::find_nvml(const std::string& name) {
+void Sources::find_nvml(const std::string& name) {
   void* library = os::open_library(name.c_str());
   if (library == nullptr) return;
   const auto find = [&]<typename Function>(const char* symbol, Function& function) {
@@ -156,12 +155,18 @@ void EnergyMeter::State::find_nvml(const std::string& name) {
   }
 }
 
-std::optional<int64_t> EnergyMeter::State::value(const Source& source) const {
+std::optional<int64_t> Sources::value(const Source& source) const {
   if (source.kind != Source::Kind::nvml) return small_number(source.file);
   unsigned long long millijoules = 0;
   if (nvml_energy(source.device, &millijoules) != 0) return std::nullopt;
   return static_cast<int64_t>(millijoules & INT64_MAX);
 }
+
+}  // namespace
+
+struct EnergyMeter::State : Sources {
+  using Sources::Sources;
+};
 
 EnergyMeter::EnergyMeter(const EnergyOptions& options) : state_(std::make_unique<State>(options)) {}
 

@@ -158,6 +158,41 @@ TEST_CASE("manners: nothing is drawn while nothing happens") {
   CHECK(window.frames() - before <= 2);
 }
 
+/// The median time of a frame while an answer is written, in seconds.
+double frame_time(Fixture& f) {
+  f.begin("Tell me a long story about a lighthouse.");
+  std::vector<double> times;
+  for (int i = 0; i < 40; ++i) {
+    f.driver->frames(1);
+    times.push_back(test::shared_window()->frame_seconds());
+  }
+  REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }));
+  std::ranges::nth_element(times, times.begin() + 20);
+  return times[20];
+}
+
+TEST_CASE("manners: a conversation of a megabyte costs frames little") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  const double alone = frame_time(f);
+  std::string text;
+  while (text.size() < (1 << 20)) {
+    text +=
+        "## A heading\n\nSome **words** of `prose`, again and again, until the line is long "
+        "enough to be broken.\n\n```cpp\nfor (int i = 0; i < n; ++i) sum += a[i];\n```\n\n";
+  }
+  ChatSettings settings = f.app->chat().settings();
+  settings.drop_oldest = true;
+  f.app->chat().configure("", settings);
+  f.app->chat().edit(f.shown().back().message->id, text);
+  REQUIRE(f.driver->wait([&] { return f.shown().back().text().size() > (1 << 20); }));
+  f.driver->frames(20);
+  const double after = frame_time(f);
+  MESSAGE("frame alone " << alone * 1000 << " ms, below a megabyte " << after * 1000 << " ms");
+  CHECK(after < 3 * alone + 0.01);
+}
+
 TEST_CASE("manners: hostile text does not break the page") {
   NEEDS_WINDOW();
   Fixture f;

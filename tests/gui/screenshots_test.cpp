@@ -1,6 +1,7 @@
 // The main states of the window as pictures, for a person to look at. INFER_SCREENSHOTS names the
 // folder for them (tools/screenshots.sh); without it they go to a folder that is removed.
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -111,7 +112,8 @@ class Camera {
   std::string folder_;
 };
 
-void take_all(const Look& look, const std::string& folder) {
+/// `seconds`: how long answers are generated before the picture of their speed.
+void take_all(const Look& look, const std::string& folder, double seconds) {
   INFO(std::string(look.name));
   Fixture f;
   Settings settings = f.app->settings().get();
@@ -144,9 +146,13 @@ void take_all(const Look& look, const std::string& folder) {
 
   f.app->show(Page::chat);
   f.app->chat().start_new();
-  f.begin("Tell me a long story about a lighthouse.");
-  f.app->show(Page::insight);
-  f.driver->wait([&] { return !f.app->chat().is_answering(); }, 1);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  do {
+    f.app->show(Page::chat);
+    f.begin("Tell me a long story about a lighthouse.");
+    f.app->show(Page::insight);
+    f.driver->wait([&] { return !f.app->chat().is_answering(); }, 1);
+  } while (std::chrono::steady_clock::now() < end);
   camera.take("insight");
   f.app->chat().stop();
   REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }));
@@ -162,7 +168,7 @@ TEST_CASE("screenshots: the main states fit in every size and theme") {
   const infer::test::TempDir temporary;
   const std::string folder = wanted == nullptr ? temporary.path("") : std::string(wanted);
   fs::create_directories(folder);
-  for (const Look& look : kLooks) take_all(look, folder);
+  for (const Look& look : kLooks) take_all(look, folder, wanted == nullptr ? 0 : 15);
   test::shared_window()->set_size(1280, 800, 1);
 }
 

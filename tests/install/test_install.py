@@ -139,7 +139,7 @@ def test_only_the_api_is_exported(libdir):
     assert declared and {n for n in names if n.startswith("infer_")} == declared
     # Of the C++ API: only what its headers declare.
     public = "".join((SOURCE / f"engine/include/infer/{name}.hpp").read_text()
-                     for name in ["infer", "jobs", "status"])
+                     for name in ["infer", "jobs", "energy", "status"])
     for name in names:
         if name.startswith("infer::"):
             last = re.sub(r"\[abi:\w+\]", "", name).split("(")[0].split("::")[-1]

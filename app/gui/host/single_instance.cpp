@@ -36,7 +36,7 @@ std::string request_text(const OpenRequest& request) {
 Result<OpenRequest> parse_request(std::string_view text) {
   const auto bad = [] {
     return tl::unexpected(
-        Status(StatusCode::bad_file, "another process sent what is no request to open a file"));
+        Status(StatusCode::bad_file, "another process sent something else than a request to open a file"));
   };
   if (!text.starts_with(kHead)) return bad();
   text.remove_prefix(kHead.size());

@@ -2,10 +2,12 @@
 
 #include <imgui/imgui.h>
 
-#include <cstdio>
+#include <algorithm>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
+#include "gui/format.h"
 #include "gui/ui/ui.h"
 
 namespace infer::gui {
@@ -22,11 +24,12 @@ bool number(const char* name, std::optional<T>& value, double preset, const char
   ui::tooltip(help);
   double shown = value ? static_cast<double>(*value) : 0;
   bool set = value.has_value();
-  char hint[48];
-  std::snprintf(hint, sizeof(hint), "%g, or the model's", preset);
+  const std::string hint = plain_number(preset) + ", or the model's";
   if (!ui::input_number(name, shown, set, hint, std::is_integral_v<T>)) return false;
   if (set) {
-    value = static_cast<T>(shown);
+    // The library says what a number may be; here it has to be one of the type.
+    constexpr double kMost = std::is_integral_v<T> ? std::numeric_limits<T>::max() : 1e30;
+    value = static_cast<T>(std::clamp(shown, -kMost, kMost));
   } else {
     value.reset();
   }

@@ -91,6 +91,13 @@ void InsightPane::draw_badges(const EngineStatistics&) {
                          std::to_string(cpu->threads) +
                          " threads are used. Leave the number of threads empty under Settings.");
   }
+  models_.ask_devices();
+  if (const std::string best = models_.best_device(); best != "cpu" &&
+                                                      loaded.options.device == "cpu" &&
+                                                      !loaded.model->path.starts_with("memory:")) {
+    badge("device", "The model runs on the processor, and " + best +
+                        " is faster. Choose it under Models, in the plan of this model.");
+  }
   if (!loaded.memory.refused.empty()) badge("refused", loaded.memory.refused.front());
   if (loaded.memory.gpu_layers > 0 && loaded.memory.gpu_layers < loaded.memory.layers) {
     badge("layers", std::to_string(loaded.memory.layers - loaded.memory.gpu_layers) +

@@ -58,9 +58,9 @@ struct DeviceDescription {
   std::string description;  ///< name of the processor
   int64_t memory_total = 0;
   int64_t memory_free = 0;
-  int32_t threads = 0;   ///< CPU only: threads that the process may use
-  std::string isa;       ///< CPU only: instruction set of the chosen kernels
-  std::string unusable;  ///< why the device cannot be used; empty: it can
+  int32_t threads = 0;      ///< CPU only: threads that the process may use
+  std::string isa;          ///< CPU only: instruction set of the chosen kernels
+  std::string unusable;     ///< why the device cannot be used; empty: it can
   bool own_memory = false;  ///< apart from the host's: a graphics card
   /// Limits of the device by name ("subgroup"). Names that end in "_bytes" are in bytes.
   std::vector<std::pair<std::string, int64_t>> limits;

@@ -204,8 +204,8 @@ void print_table(const MemoryReport& memory) {
           ? ""
           : fmt::format("; the experts of {} of them on the CPU", memory.cpu_experts));
   for (const DeviceMemoryReport& device : memory.devices) {
-    const int64_t total =
-        device.weights + device.kv + device.activations + device.scratch + device.other + device.draft;
+    const int64_t total = device.weights + device.kv + device.activations + device.scratch +
+                          device.other + device.draft;
     say("  {:<12} {:>14}  {:<12}{}", device.device, total, human_bytes(total),
         device.computes.empty() ? "computes nothing" : device.computes);
   }

@@ -19,6 +19,10 @@ Status replace_file(const std::string& path, const std::function<Status(std::ost
                                                    ": cannot be written: check that the folder "
                                                    "exists and that you may write to it");
   out.close();
+  // Conversations are private, like the file that they come from.
+  std::error_code unknown;
+  using std::filesystem::perms;
+  std::filesystem::permissions(part, perms::owner_read | perms::owner_write, unknown);
   if (status.ok() && !out) {
     status = {StatusCode::io, path + ": could not be written completely: the disk may be full"};
   }

@@ -15,8 +15,8 @@
 namespace infer::gui {
 namespace {
 
-constexpr float kLeastFont = 10;
-constexpr float kLargestFont = 32;
+constexpr float kLeastFont = 8;  // as the settings' file allows
+constexpr float kLargestFont = 48;
 
 const std::vector<std::string>& page_names() {
   static const std::vector<std::string> names{"Chat", "Models", "Insight", "Tools", "Settings"};
@@ -38,6 +38,17 @@ LoadOptions load_options(const Settings& settings) {
   options.context = settings.context;
   options.cache_type_k = options.cache_type_v = settings.cache_type;
   return options;
+}
+
+ChatSettings chat_settings(const Settings& settings) {
+  ChatSettings chat;
+  chat.max_tokens = settings.max_tokens;
+  chat.sampling.temperature = settings.temperature;
+  chat.sampling.top_k = settings.top_k;
+  chat.sampling.top_p = settings.top_p;
+  chat.sampling.min_p = settings.min_p;
+  chat.sampling.repeat_penalty = settings.repeat_penalty;
+  return chat;
 }
 
 App::App(Window& window, AppOptions options)
@@ -70,16 +81,17 @@ App::App(Window& window, AppOptions options)
       models_pane_(library_, models_, settings_, [this] { window_.wake(); }),
       insight_pane_(engine_, models_, jobs_, metrics_),
       tools_pane_(jobs_, models_),
-      settings_pane_(settings_, models_) {
+      settings_pane_(settings_, models_, chat_) {
   for (const std::string& problem : settings_.problems()) toasts_.fail(problem);
   seen_ = settings_.get();
   models_.options() = load_options(seen_);
+  chat_.set_defaults(seen_.system_prompt, chat_settings(seen_));
   library_.set_favourites(seen_.favourites);
   if (options_.scans) library_.scan(seen_.folders);
   if (!options_.model.empty()) start_model();
 }
 
-App::~App() = default;
+App::~App() { chat_pane_.leave(); }
 
 /// The best device has to be known first, but not for a model that runs anywhere.
 void App::start_model() {
@@ -91,10 +103,18 @@ void App::start_model() {
   models_.ask_devices();
 }
 
+/// With the first answer: what is chosen later stays.
 void App::choose_device() {
-  if (seen_.device.empty()) models_.options().device = models_.best_device();
-  if (waiting_model_.empty()) return;
-  models_.load(std::exchange(waiting_model_, {}), models_.options());
+  if (std::exchange(device_chosen_, true)) return;
+  if (seen_.device.empty() && models_.best_device() != models_.options().device) {
+    models_.options().device = models_.best_device();
+    models_.plan_again();
+  }
+  const std::string waiting = std::exchange(waiting_model_, {});
+  // The user may have loaded another one meanwhile.
+  if (!waiting.empty() && models_.phase() == ModelState::Phase::none) {
+    models_.load(waiting, models_.options());
+  }
 }
 
 bool App::prepare(float scale) {
@@ -116,13 +136,29 @@ void App::follow_settings() {
   const Settings& now = settings_.get();
   if (now == seen_) return;
   if (now.theme != seen_.theme || now.font_size != seen_.font_size) fonts_due_ = true;
+  const LoadOptions before = load_options(seen_);
   const LoadOptions changed = load_options(now);
   LoadOptions& next = models_.options();
-  next.device = now.device.empty() ? models_.best_device() : now.device;
-  next.threads = changed.threads;
-  next.memory_limit = changed.memory_limit;
-  next.reserve = changed.reserve;
+  bool replan = false;
+  // What the user has chosen for a plan stays where the settings have not changed.
+  const auto follow = [&](auto LoadOptions::*option) {
+    if (before.*option == changed.*option) return;
+    next.*option = changed.*option;
+    replan = true;
+  };
+  follow(&LoadOptions::threads);
+  follow(&LoadOptions::memory_limit);
+  follow(&LoadOptions::reserve);
+  follow(&LoadOptions::context);
+  follow(&LoadOptions::cache_type_k);
+  follow(&LoadOptions::cache_type_v);
+  if (now.device != seen_.device) {
+    next.device = now.device.empty() ? models_.best_device() : now.device;
+    replan = true;
+  }
   seen_ = now;
+  chat_.set_defaults(now.system_prompt, chat_settings(now));
+  if (replan) models_.plan_again();
 }
 
 void App::poll() {
@@ -211,6 +247,7 @@ void App::take_shortcuts() {
 }
 
 void App::draw() {
+  const Page before = page_;
   take_shortcuts();
   sample();
   ImGui::SetNextWindowPos({0, 0});
@@ -219,6 +256,7 @@ void App::draw() {
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoBringToFrontOnFocus |
                    ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoMove);
   draw_top();
+  if (before == Page::chat && page_ != Page::chat) chat_pane_.leave();
   static constexpr const char* kNames[] = {"chat", "models", "insight", "tools", "settings"};
   if (ui::Area area(kNames[static_cast<size_t>(page_)], 0, 0); area) {
     switch (page_) {
@@ -233,7 +271,7 @@ void App::draw() {
   ImGui::End();
   // What is typed and sent stays in reach.
   draw_toasts(toasts_, page_ == Page::chat ? chat_pane_.composer_height() : 0);
-  if (!toasts_.all().empty()) window_.redraw_within(1);
+  if (const double next = toasts_.next_end(); next > 0) window_.redraw_within(next);
 }
 
 void App::draw_top() {

@@ -35,6 +35,8 @@ struct AppOptions {
 
 /// How models are loaded with these settings.
 LoadOptions load_options(const Settings& settings);
+/// What new conversations begin with.
+ChatSettings chat_settings(const Settings& settings);
 
 enum class Page { chat, models, insight, tools, settings };
 
@@ -88,8 +90,9 @@ class App final : public WindowClient {
   SettingsPane settings_pane_;
 
   Page page_ = Page::chat;
-  float scale_ = 0;            ///< 0: nothing was drawn yet
-  Settings seen_;              ///< the settings that the look follows
+  float scale_ = 0;  ///< 0: nothing was drawn yet
+  Settings seen_;    ///< the settings that the look follows
+  bool device_chosen_ = false;
   std::string waiting_model_;  ///< loaded as soon as the devices are known
   bool fonts_due_ = false;
   bool help_due_ = false;

@@ -1,5 +1,6 @@
 #include "gui/gui.h"
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -11,9 +12,9 @@
 namespace infer::gui {
 
 Status run_gui(const GuiOptions& options) {
-  Window* shown = nullptr;
+  std::atomic<Window*> shown = nullptr;
   const auto wake = [&shown] {
-    if (shown != nullptr) shown->wake();
+    if (Window* const window = shown; window != nullptr) window->wake();
   };
   std::unique_ptr<SingleInstance> instance;
   if (!options.own_window) {

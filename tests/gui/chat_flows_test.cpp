@@ -289,7 +289,7 @@ TEST_CASE("chat: presets are saved, used and deleted") {
   f.driver->fill("chat/right/options/preset name", "brief");
   f.driver->click("chat/right/options/save preset");
   REQUIRE(f.driver->wait([&] { return f.app->chat().presets().size() == 1; }));
-  f.app->chat().configure("", {});
+  f.app->chat().configure(f.app->chat().current(), "", {});
   f.driver->frames(3);
   f.driver->click("chat/right/options/brief/use");
   CHECK(f.app->chat().system_prompt() == "Answer briefly.");

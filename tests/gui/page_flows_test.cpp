@@ -184,7 +184,7 @@ TEST_CASE("manners: a conversation of a megabyte costs frames little") {
   }
   ChatSettings settings = f.app->chat().settings();
   settings.drop_oldest = true;
-  f.app->chat().configure("", settings);
+  f.app->chat().configure(f.app->chat().current(), "", settings);
   f.app->chat().edit(f.shown().back().message->id, text);
   REQUIRE(f.driver->wait([&] { return f.shown().back().text().size() > (1 << 20); }));
   f.driver->frames(20);

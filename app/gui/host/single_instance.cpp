@@ -35,8 +35,8 @@ std::string request_text(const OpenRequest& request) {
 
 Result<OpenRequest> parse_request(std::string_view text) {
   const auto bad = [] {
-    return tl::unexpected(
-        Status(StatusCode::bad_file, "another process sent something else than a request to open a file"));
+    return tl::unexpected(Status(
+        StatusCode::bad_file, "another process sent something else than a request to open a file"));
   };
   if (!text.starts_with(kHead)) return bad();
   text.remove_prefix(kHead.size());

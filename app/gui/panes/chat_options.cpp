@@ -15,9 +15,10 @@ namespace {
 
 enum Constraint : size_t { kNone, kSchema, kGrammar };
 
-/// A number of SamplingOptions: its name, what holds if it is empty, and what it does.
+/// A number of SamplingOptions: its name, what holds if it is empty, its range, what it does.
 template <typename T>
-bool number(const char* name, std::optional<T>& value, double preset, const char* help) {
+bool number(const char* name, std::optional<T>& value, double preset, double low, double high,
+            const char* help, std::string& problem) {
   std::string label = name;
   for (char& c : label) c = c == '_' ? ' ' : c;
   ui::label(label, ImGui::GetFontSize() * 9);
@@ -26,10 +27,14 @@ bool number(const char* name, std::optional<T>& value, double preset, const char
   bool set = value.has_value();
   const std::string hint = plain_number(preset) + ", or the model's";
   if (!ui::input_number(name, shown, set, hint, std::is_integral_v<T>)) return false;
+  problem.clear();
+  if (set && !(shown >= low && shown <= high)) {
+    problem = label + ": expected " + plain_number(low) + " to " + plain_number(high) + ", not " +
+              plain_number(shown);
+    return false;
+  }
   if (set) {
-    // The library says what a number may be; here it has to be one of the type.
-    constexpr double kMost = std::is_integral_v<T> ? std::numeric_limits<T>::max() : 1e30;
-    value = static_cast<T>(std::clamp(shown, -kMost, kMost));
+    value = static_cast<T>(shown);
   } else {
     value.reset();
   }
@@ -43,43 +48,73 @@ bool is_usual(std::string_view name) {
 
 }  // namespace
 
+void ChatOptions::read() {
+  of_ = chat_.current();
+  const ChatSettings& settings = chat_.settings();
+  system_prompt_ = chat_.system_prompt();
+  constraint_kind_ = !settings.json_schema.empty() ? kSchema
+                     : !settings.grammar.empty()   ? kGrammar
+                                                   : kNone;
+  constraint_ = settings.json_schema + settings.grammar;
+  tools_ = settings.tools;
+  settings_ = settings;
+  edited_ = false;
+  problem_.clear();
+}
+
+void ChatOptions::keep() {
+  if (!std::exchange(edited_, false)) return;
+  settings_.tools = tools_;
+  settings_.json_schema = constraint_kind_ == kSchema ? constraint_ : "";
+  settings_.grammar = constraint_kind_ == kGrammar ? constraint_ : "";
+  chat_.configure(of_, system_prompt_, settings_);
+}
+
 void ChatOptions::draw() {
   const ui::Scope scope("options");
-  ChatSettings settings = chat_.settings();
   if (of_ != chat_.current()) {
-    of_ = chat_.current();
-    system_prompt_ = chat_.system_prompt();
-    constraint_kind_ = !settings.json_schema.empty() ? kSchema
-                       : !settings.grammar.empty()   ? kGrammar
-                                                     : kNone;
-    constraint_ = settings.json_schema + settings.grammar;
-    tools_ = settings.tools;
+    keep();
+    // A new conversation that has been stored meanwhile is the same one.
+    read();
   }
-  bool unused = false;
+  if (!edited_) settings_ = chat_.settings();
+  // A field that is active belongs to its conversation.
+  ImGui::PushID(static_cast<int>(of_));
+  draw_all();
+  ImGui::PopID();
+}
+
+void ChatOptions::draw_all() {
+  bool left = false;  // a field: what it has is kept
+  const auto lines = [&](const char* name, std::string& text, float height, const char* hint) {
+    bool unused = false;
+    edited_ = ui::input_lines(name, text, height, unused, {.hint = hint}) || edited_;
+    left = ImGui::IsItemDeactivatedAfterEdit() || left;
+  };
   const float line = ImGui::GetTextLineHeight();
   ui::heading("System prompt");
-  ui::input_lines("system prompt", system_prompt_, line * 6, unused,
-                  {.hint = "How the model should answer"});
-  bool changed = ImGui::IsItemDeactivatedAfterEdit();
+  lines("system prompt", system_prompt_, line * 6, "How the model should answer");
   draw_presets();
   ui::heading("Sampling");
-  changed = draw_sampling(settings) || changed;
+  bool changed = draw_sampling();
   ui::heading("The answer must match");
-  changed = draw_constraint(settings) || changed;
+  changed = ui::segments("constraint", constraint_kind_, {"Nothing", "JSON schema", "Grammar"}) ||
+            changed;
+  if (constraint_kind_ != kNone) {
+    lines("constraint text", constraint_, line * 8,
+          constraint_kind_ == kSchema ? "{\"type\": \"object\", …}" : "root ::= \"yes\" | \"no\"");
+  }
   if (ui::fold("tools", "Tools")) {
     ui::faint(
         "A JSON array of functions, as in OpenAI's requests. The model may ask for them; you "
         "give the results.");
-    ui::input_lines("tools", tools_, line * 8, unused, {.hint = "[{\"type\": \"function\", …}]"});
-    if (ImGui::IsItemDeactivatedAfterEdit()) {
-      settings.tools = tools_;
-      changed = true;
-    }
+    lines("tools", tools_, line * 8, "[{\"type\": \"function\", …}]");
   }
-  changed = ui::checkbox("thinking", "Let the model think first", settings.thinking) || changed;
-  changed = ui::checkbox("drop oldest", "Leave out the oldest when full", settings.drop_oldest) ||
+  changed = ui::checkbox("thinking", "Let the model think first", settings_.thinking) || changed;
+  changed = ui::checkbox("drop oldest", "Leave out the oldest when full", settings_.drop_oldest) ||
             changed;
-  if (changed) chat_.configure(system_prompt_, std::move(settings));
+  edited_ = edited_ || changed;
+  if (changed || left) keep();
 }
 
 void ChatOptions::draw_presets() {
@@ -88,8 +123,9 @@ void ChatOptions::draw_presets() {
   for (const conversations::Preset& preset : presets) {
     const ui::Scope scope(preset.name);
     if (ui::button("use", preset.name)) {
+      keep();
       chat_.use_preset(preset.name);
-      of_ = -1;
+      read();
     }
     ImGui::SameLine();
     if (ui::action("delete", "×", "Deletes this preset")) {
@@ -107,52 +143,43 @@ void ChatOptions::draw_presets() {
   }
 }
 
-bool ChatOptions::draw_sampling(ChatSettings& settings) {
+bool ChatOptions::draw_sampling() {
   bool changed = false;
-#define INFER_SAMPLING(type, name, preset, low, high, key, flags, value, help)                     \
-  if (is_usual(#name)) {                                                                           \
-    changed = number(#name, settings.sampling.name, static_cast<double>(preset), help) || changed; \
+  SamplingOptions& sampling = settings_.sampling;
+#define INFER_SAMPLING(type, name, preset, low, high, key, flags, value, help)                  \
+  if (is_usual(#name)) {                                                                        \
+    changed =                                                                                   \
+        number(#name, sampling.name, static_cast<double>(preset), low, high, help, problem_) || \
+        changed;                                                                                \
   }
 #include "infer/samplers.def"
   ui::label("answer's length", ImGui::GetFontSize() * 9);
-  double tokens = settings.max_tokens;
-  bool limited = settings.max_tokens >= 0;
+  double tokens = settings_.max_tokens;
+  bool limited = settings_.max_tokens >= 0;
   if (ui::input_number("max tokens", tokens, limited, "until it ends", true)) {
-    settings.max_tokens =
+    settings_.max_tokens =
         limited && tokens >= 0 && tokens < 1e9 ? static_cast<int32_t>(tokens) : -1;
     changed = true;
   }
   ui::label("seed", ImGui::GetFontSize() * 9);
-  double seed = settings.sampling.seed ? static_cast<double>(*settings.sampling.seed) : 0;
-  bool seeded = settings.sampling.seed.has_value();
+  double seed = sampling.seed ? static_cast<double>(*sampling.seed) : 0;
+  bool seeded = sampling.seed.has_value();
   if (ui::input_number("seed", seed, seeded, "a new one each time", true)) {
-    settings.sampling.seed.reset();
-    if (seeded && seed >= 0) settings.sampling.seed = static_cast<uint64_t>(seed);
+    sampling.seed.reset();
+    if (seeded && seed >= 0) sampling.seed = static_cast<uint64_t>(seed);
     changed = true;
   }
-  if (!ui::fold("more", "More samplers")) return changed;
-#define INFER_SAMPLING(type, name, preset, low, high, key, flags, value, help)                     \
-  if (!is_usual(#name)) {                                                                          \
-    changed = number(#name, settings.sampling.name, static_cast<double>(preset), help) || changed; \
+  if (ui::fold("more", "More samplers")) {
+#define INFER_SAMPLING(type, name, preset, low, high, key, flags, value, help)                  \
+  if (!is_usual(#name)) {                                                                       \
+    changed =                                                                                   \
+        number(#name, sampling.name, static_cast<double>(preset), low, high, help, problem_) || \
+        changed;                                                                                \
   }
 #include "infer/samplers.def"
-  return changed;
-}
-
-bool ChatOptions::draw_constraint(ChatSettings& settings) {
-  bool changed =
-      ui::segments("constraint", constraint_kind_, {"Nothing", "JSON schema", "Grammar"});
-  if (constraint_kind_ != kNone) {
-    bool unused = false;
-    ui::input_lines("constraint text", constraint_, ImGui::GetTextLineHeight() * 8, unused,
-                    {.hint = constraint_kind_ == kSchema ? "{\"type\": \"object\", …}"
-                                                         : "root ::= \"yes\" | \"no\""});
-    changed = ImGui::IsItemDeactivatedAfterEdit() || changed;
   }
-  if (!changed) return false;
-  settings.json_schema = constraint_kind_ == kSchema ? constraint_ : "";
-  settings.grammar = constraint_kind_ == kGrammar ? constraint_ : "";
-  return true;
+  if (!problem_.empty()) ui::notice(ui::Tone::danger, problem_, "problem");
+  return changed;
 }
 
 }  // namespace infer::gui

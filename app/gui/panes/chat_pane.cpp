@@ -3,12 +3,35 @@
 #include <imgui/imgui.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "gui/keys.h"
 #include "gui/ui/ui.h"
 #include "platform/folders.h"
 
 namespace infer::gui {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A path in the home folder for a conversation of this title, where there is no file yet.
+std::string free_path(const std::string& title) {
+  std::string name;
+  for (const char c : title) {
+    const auto byte = static_cast<unsigned char>(c);
+    name += byte < 0x20 || byte == 0x7F || c == '/' || c == '\\' || c == ':' ? ' ' : c;
+  }
+  if (name.empty() || name.starts_with('.')) name = "conversation";
+  fs::path path = platform::home_folder() / (name + ".md");
+  std::error_code unknown;
+  for (int i = 2; fs::exists(path, unknown) && i < 1000; ++i) {
+    path = platform::home_folder() / (name + " " + std::to_string(i) + ".md");
+  }
+  return path.string();
+}
+
+}  // namespace
 
 void ChatPane::take_shortcuts() {
   if (is_pressed(Shortcut::new_conversation)) {
@@ -17,7 +40,7 @@ void ChatPane::take_shortcuts() {
   }
   if (is_pressed(Shortcut::search)) sidebar_.focus_search();
   if (is_pressed(Shortcut::rename)) sidebar_.rename_current();
-  if (is_pressed(Shortcut::options)) shows_options_ = !shows_options_;
+  if (is_pressed(Shortcut::options)) toggle_options();
   if (is_pressed(Shortcut::copy_answer)) transcript_.copy_last_answer();
   if (is_pressed(Shortcut::regenerate)) transcript_.regenerate_last();
   if (is_pressed(Shortcut::send_stop) && chat_.is_answering()) chat_.stop();
@@ -36,7 +59,7 @@ void ChatPane::draw() {
     const char* label = shows_options_ ? "Hide settings" : "Settings";
     ImGui::SameLine(ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(label).x - font);
     if (ui::action("options", label, "Settings of this conversation (Ctrl+B)")) {
-      shows_options_ = !shows_options_;
+      toggle_options();
     }
     if (ui::Area messages("messages", 0, -composer_.height()); messages) transcript_.draw();
     composer_.draw();
@@ -48,19 +71,34 @@ void ChatPane::draw() {
   draw_export();
 }
 
+void ChatPane::toggle_options() {
+  shows_options_ = !shows_options_;
+  options_.keep();
+}
+
+void ChatPane::leave() { options_.keep(); }
+
 void ChatPane::draw_export() {
   if (const Id chosen = sidebar_.take_export(); chosen != 0) {
     exporting_ = chosen;
-    export_path_ = (platform::home_folder() / "conversation.md").string();
+    export_path_ = free_path(chat_.title_of(chosen));
+    replaces_ = false;
     ui::open_dialog("export");
   }
   if (ui::Dialog dialog("export", "Export the conversation", ImGui::GetFontSize() * 34); dialog) {
     ui::faint(
         "A name that ends in .md writes Markdown, any other one JSON, which can be imported.");
-    ui::input("path", export_path_);
-    if (ui::button("write", "Write", ui::Tone::primary) && !export_path_.empty()) {
-      chat_.export_to(export_path_, {exporting_});
-      ui::Dialog::close();
+    if (ui::input("path", export_path_)) replaces_ = false;
+    if (replaces_) ui::notice(ui::Tone::danger, "There is a file of this name.", "exists");
+    if (ui::button("write", replaces_ ? "Replace it" : "Write", ui::Tone::primary) &&
+        !export_path_.empty()) {
+      std::error_code unknown;
+      if (!replaces_ && fs::exists(export_path_, unknown)) {
+        replaces_ = true;
+      } else {
+        chat_.export_to(export_path_, {exporting_});
+        ui::Dialog::close();
+      }
     }
     ImGui::SameLine();
     if (ui::button("cancel", "Cancel")) ui::Dialog::close();

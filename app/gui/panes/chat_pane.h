@@ -16,8 +16,11 @@ class ChatPane {
   void take_shortcuts();
   float composer_height() const { return composer_.height(); }
   void restyle() { transcript_.restyle(); }
+  /// Another page is shown, or the window is closed.
+  void leave();
 
  private:
+  void toggle_options();
   void draw_export();
 
   ChatState& chat_;
@@ -28,6 +31,7 @@ class ChatPane {
   bool shows_options_ = false;
   Id exporting_ = 0;
   std::string export_path_;
+  bool replaces_ = false;  ///< the user was asked, and wants the file to be replaced
 };
 
 }  // namespace infer::gui

@@ -3,6 +3,7 @@
 #include <imgui/imgui.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "gui/theme.h"
 #include "gui/ui/ui.h"
@@ -22,8 +23,21 @@ float Composer::height() const {
          (chat_.full() ? ImGui::GetFrameHeightWithSpacing() * 2.5f : 0);
 }
 
+/// A draft stays with its conversation. One for a new conversation goes with it into the list.
+void Composer::follow_conversation() {
+  if (of_ != chat_.current()) {
+    if (!draft_.empty()) drafts_[of_] = std::move(draft_);
+    of_ = chat_.current();
+    draft_ = std::exchange(drafts_[of_], {});
+  }
+  if (std::string returned = chat_.take_returned(); !returned.empty()) {
+    draft_ = draft_.empty() ? std::move(returned) : returned + "\n" + draft_;
+  }
+}
+
 void Composer::draw() {
   const ui::Scope scope("composer");
+  follow_conversation();
   if (chat_.full()) draw_full_context();
   bool submitted = false;
   const float below = ImGui::GetFrameHeightWithSpacing();
@@ -32,7 +46,7 @@ void Composer::draw() {
       {.hint = chat_.model().empty() ? "Load a model to begin"
                                      : "Write a message. Enter sends, Shift+Enter adds a line",
        .focus = focus_});
-  focus_ = false;
+  focus_ = submitted;  // Enter takes the keyboard away
   if (draft_ != counted_ || chat_.revision() != counted_revision_) {
     counted_ = draft_;
     counted_revision_ = chat_.revision();
@@ -59,11 +73,9 @@ void Composer::draw() {
   const ui::Disabled disabled(empty || !chat_.can_send());
   if (ui::button("send", "Send", ui::Tone::primary, width) ||
       (submitted && !empty && chat_.can_send())) {
-    chat_.send(draft_);
-    draft_.clear();
+    chat_.send(std::exchange(draft_, {}));
     focus_ = true;
   }
-  if (submitted) focus_ = true;  // Enter takes the keyboard away
 }
 
 void Composer::draw_full_context() {

@@ -1,6 +1,7 @@
 // The place at the lower end of the chat where the user writes.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "gui/state/chat_state.h"
@@ -14,13 +15,18 @@ class Composer {
   float height() const;
   void draw();
   void focus() { focus_ = true; }
+  /// What is typed and not sent.
+  const std::string& draft() const { return draft_; }
 
  private:
   void draw_full_context();
+  void follow_conversation();
 
   ChatState& chat_;
+  Id of_ = 0;  ///< the conversation that the draft is for
   std::string draft_;
-  std::string counted_;  ///< the draft that was counted last
+  std::map<Id, std::string> drafts_;  ///< for others
+  std::string counted_;               ///< the draft that was counted last
   int64_t counted_revision_ = -1;
   bool focus_ = true;
 };

@@ -3,13 +3,14 @@
 #include <imgui/imgui.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "gui/format.h"
 #include "gui/panes/plan_view.h"
 #include "gui/panes/plot_style.h"
-#include "gui/plot/histogram.h"
 #include "gui/plot/line_plot.h"
 #include "gui/plot/page_map.h"
 #include "gui/theme.h"
@@ -20,17 +21,20 @@ namespace {
 
 /// Seconds that the plots show.
 constexpr double kShown = 120;
+constexpr std::chrono::seconds kLongestGap{3};
 float plot_height() { return ImGui::GetFontSize() * 10; }
 
-/// Values of a histogram that counts cumulatively, as one bar for each bound.
-std::vector<double> bars_of(const infer::Histogram& h) {
-  std::vector<double> bars;
-  int64_t before = 0;
-  for (const int64_t count : h.counts) {
-    bars.push_back(static_cast<double>(count - before));
-    before = count;
+/// What the counters of both samples have counted between them. A counter that one of them does not
+/// have counts nothing.
+std::optional<double> joules_between(const SystemSample& before, const SystemSample& now) {
+  std::optional<double> sum;
+  if (before.cpu_joules && now.cpu_joules) sum = *now.cpu_joules - *before.cpu_joules;
+  for (const GpuSample& gpu : now.gpus) {
+    const auto same = std::ranges::find(before.gpus, gpu.name, &GpuSample::name);
+    if (same == before.gpus.end() || !same->joules || !gpu.joules) continue;
+    sum = sum.value_or(0) + *gpu.joules - *same->joules;
   }
-  return bars;
+  return sum;
 }
 
 }  // namespace
@@ -55,19 +59,14 @@ void InsightPane::draw() {
 }
 
 void InsightPane::add(const SystemSample& sample) {
-  double joules = sample.cpu_joules.value_or(0);
-  bool known = sample.cpu_joules.has_value();
-  for (const GpuSample& gpu : sample.gpus) {
-    joules += gpu.joules.value_or(0);
-    known = known || gpu.joules.has_value();
-  }
   const std::optional<EngineStatistics> statistics = engine_.statistics();
   const int64_t tokens = statistics ? statistics->generated_tokens : 0;
   joules_each_.reset();
-  if (known && latest_ && tokens > tokens_ && joules > joules_) {
-    joules_each_ = (joules - joules_) / static_cast<double>(tokens - tokens_);
+  // Samples far apart are of another time, while this page was not shown.
+  if (latest_ && sample.time - latest_->time < kLongestGap && tokens > tokens_) {
+    const std::optional<double> joules = joules_between(*latest_, sample);
+    if (joules && *joules > 0) joules_each_ = *joules / static_cast<double>(tokens - tokens_);
   }
-  joules_ = joules;
   tokens_ = tokens;
   latest_ = sample;
 }
@@ -99,10 +98,12 @@ void InsightPane::draw_badges(const EngineStatistics&) {
                         " is faster. Choose it under Models, in the plan of this model.");
   }
   if (!loaded.memory.refused.empty()) badge("refused", loaded.memory.refused.front());
-  if (loaded.memory.gpu_layers > 0 && loaded.memory.gpu_layers < loaded.memory.layers) {
-    badge("layers", std::to_string(loaded.memory.layers - loaded.memory.gpu_layers) +
-                        " layers do not fit into the graphics card's memory and run on the CPU. A "
-                        "shorter context or a smaller cache type makes room.");
+  // The output counts as one more.
+  const int64_t on_cpu = loaded.memory.layers + 1 - loaded.memory.gpu_layers;
+  if (loaded.memory.gpu_layers > 0 && on_cpu > 0) {
+    badge("layers", std::to_string(on_cpu) +
+                        " layers are computed by the processor. A shorter context or a smaller "
+                        "type of keys and values leaves more room on the graphics card.");
   }
   if (!latest_) return;
   if (latest_->cpu_throttled.value_or(0) > 0) {
@@ -200,17 +201,18 @@ void InsightPane::draw_cache(const EngineStatistics& s) {
 void InsightPane::draw_latencies(const EngineStatistics& s) {
   const auto draw = [](const char* name, const char* title, const infer::Histogram& h) {
     if (h.counts.empty() || h.counts.back() == 0) return;
-    ui::text(title);
-    const std::vector<double> bars = bars_of(h);
-    Histogram plot;
-    plot.counts = bars;
-    plot.low = 0;
-    plot.high = static_cast<double>(bars.size());
-    plot.unit = Unit::count;
-    draw_histogram(name, plot, {ImGui::GetContentRegionAvail().x, plot_height() * 0.7f},
-                   plot_style());
+    const ui::Scope scope(name);
     const auto count = static_cast<double>(h.counts.back());
-    ui::faint("mean " + figures(h.sum / count * 1000) + " ms of " + figures(count), name);
+    ui::text(std::string(title) + ": mean " + seconds_text(h.sum / count), "mean");
+    int64_t before = 0;
+    for (size_t i = 0; i < h.counts.size(); ++i) {
+      const int64_t here = h.counts[i] - std::exchange(before, h.counts[i]);
+      if (here == 0) continue;
+      const std::string range =
+          i < h.bounds.size() ? "up to " + seconds_text(h.bounds[i]) : "longer";
+      ui::progress("bar " + std::to_string(i), static_cast<double>(here) / count,
+                   range + ": " + std::to_string(here));
+    }
   };
   if (!ui::fold("latencies", "Time to the first token and between tokens")) return;
   draw("first token", "Time to the first token", s.first_token_seconds);
@@ -277,9 +279,9 @@ void InsightPane::draw_machine() {
   }
   if (m.cpu_celsius) line("Temperature", figures(*m.cpu_celsius) + " °C");
   if (m.cpu_mhz) line("Clock", figures(*m.cpu_mhz / 1000) + " GHz");
+  if (joules_each_) line("Energy", figures(*joules_each_) + " J a token, all programs together");
   if (m.cpu_watts) {
     line("Power", figures(*m.cpu_watts) + " W");
-    if (joules_each_) line("Energy", figures(*joules_each_) + " J a token, all programs together");
   } else if (!m.no_energy.empty()) {
     ui::faint(m.no_energy, "no energy");
   }

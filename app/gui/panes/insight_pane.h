@@ -36,8 +36,7 @@ class InsightPane {
   Metrics& metrics_;
   OperationsView operations_;
   std::optional<SystemSample> latest_;
-  double joules_ = 0;                  ///< at the latest sample, as the system counts them
-  int64_t tokens_ = 0;                 ///< generated until then
+  int64_t tokens_ = 0;                 ///< generated until the latest sample
   std::optional<double> joules_each_;  ///< for a generated token, between the last two samples
   SpeculationStatistics speculation_;  ///< of all answers since the model was loaded
   std::vector<uint8_t> cells_;

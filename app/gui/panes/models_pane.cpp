@@ -94,15 +94,16 @@ void ModelsPane::draw_model(const LibraryModel& model) {
   if (ui::row("choose", model.file.name, models_.planned_path() == model.file.path, height)) {
     choose(model.file.path);
   }
-  if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(0)) {
+  const ImVec2 least = ImGui::GetItemRectMin();
+  const ImVec2 most = ImGui::GetItemRectMax();
+  const float star = ImGui::GetFontSize() * 2;
+  const bool on_star = ImGui::GetIO().MousePos.x >= most.x - star;
+  if (ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(0) && !on_star) {
     choose(model.file.path);
     models_.load_planned();
   }
-  const ImVec2 least = ImGui::GetItemRectMin();
-  const ImVec2 most = ImGui::GetItemRectMax();
   if (model.facts == nullptr) library_.describe(model.file.path);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
-  const float star = ImGui::GetFontSize() * 2;
   const std::string size = bytes_text(model.file.bytes);
   const float size_width = ImGui::CalcTextSize(size.c_str()).x;
   const auto line = [&](float y, float right, unsigned colour, const std::string& text) {

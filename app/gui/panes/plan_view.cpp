@@ -55,9 +55,16 @@ void draw_speed(const SpeedEstimate& speed) {
   if (!speed.unknown.empty()) return ui::faint("Speed is not known: " + speed.unknown, "speed");
   if (speed.generation.high <= 0) return;
   ui::wrapped("Expected: " + range_text(speed.generation) + " tokens/s, " +
-                  range_text(speed.generation_full) + " with a full context; prompts " +
-                  range_text(speed.prompt) + " tokens/s.",
+                  range_text(speed.generation_full) + " with a full context; a prompt of " +
+                  std::to_string(speed.prompt_tokens) + " tokens " + range_text(speed.prompt) +
+                  " tokens/s.",
               "speed");
+  for (const DeviceSpeed& device : speed.devices) {
+    const bool measured = device.source == DeviceSpeed::Source::measured;
+    ui::faint("From " + figures(device.read_bandwidth_gb_s) + " GB/s of " + device.device +
+                  (measured ? ", measured here" : ", by its specification"),
+              "speed source");
+  }
   if (!speed.note.empty()) ui::faint(speed.note, "speed note");
 }
 
@@ -140,20 +147,24 @@ void PlanView::draw() {
     ui::notice(ui::Tone::danger, planned->status.message(), "verdict");
     draw_alternatives(*planned);
   }
-  const bool loading = models_.phase() == ModelState::Phase::loading;
   {
+    const bool loading = models_.phase() == ModelState::Phase::loading;
     const ui::Disabled disabled(!planned->status.ok() || models_.is_planning() || loading ||
                                 !planned->absent.empty());
     if (ui::button("load", "Load", ui::Tone::primary)) models_.load_planned();
   }
   ImGui::SameLine();
   if (ui::button("close", "Close")) models_.close_plan();
-  if (loading) {
-    ui::progress(
-        "progress", models_.progress(),
-        models_.is_waiting() ? "waits for answers to end" : percent_text(models_.progress()));
-    if (ui::button("cancel", "Cancel", ui::Tone::danger)) models_.cancel_load();
-  }
+  draw_loading();
+}
+
+void PlanView::draw_loading() {
+  if (models_.phase() != ModelState::Phase::loading) return;
+  ui::text("Loading " + short_name(models_.loading_path()), "loading");
+  ui::progress(
+      "progress", models_.progress(),
+      models_.is_waiting() ? "waits for answers to end" : percent_text(models_.progress()));
+  if (ui::button("cancel", "Cancel", ui::Tone::danger)) models_.cancel_load();
 }
 
 void PlanView::draw_facts(const ModelDescription& model) {
@@ -232,11 +243,12 @@ bool PlanView::draw_options() {
     changed = true;
   }
   ui::label("Draft model", label_width());
-  draft_ = options.draft_model;
-  if (ui::input("draft", draft_,
-                {.hint = "path of a small model, or nothing", .enter_ends = true})) {
+  ui::input("draft", draft_, {.hint = "path of a small model, or nothing"});
+  if (ImGui::IsItemDeactivatedAfterEdit()) {
     options.draft_model = draft_;
     changed = true;
+  } else if (!ImGui::IsItemActive()) {
+    draft_ = options.draft_model;
   }
   return changed;
 }
@@ -257,6 +269,7 @@ void PlanView::draw_alternatives(const Planned& planned) {
 }
 
 void PlanView::draw_loaded() {
+  draw_loading();
   const Loaded* const loaded = models_.loaded();
   if (loaded == nullptr) {
     ui::faint("Choose a model to see what it needs.", "hint");

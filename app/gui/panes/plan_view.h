@@ -19,6 +19,7 @@ class PlanView {
   bool draw_options();
   bool draw_device();
   void draw_alternatives(const Planned& planned);
+  void draw_loading();
   void draw_loaded();
 
   ModelState& models_;

@@ -3,6 +3,8 @@
 #include <imgui/imgui.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "gui/ui/ui.h"
 
@@ -43,6 +45,7 @@ void SettingsPane::draw() {
     bool changed = draw_look(settings);
     changed = draw_loading(settings) || changed;
     changed = draw_chat(settings) || changed;
+    draw_files();
     if (changed) store_.set(std::move(settings));
     for (const std::string& problem : store_.problems()) {
       ui::notice(ui::Tone::danger, problem, "problem");
@@ -86,7 +89,7 @@ bool SettingsPane::draw_loading(Settings& settings) {
   ui::label("Threads", width);
   int64_t threads = settings.threads;
   if (number("threads", threads, 0, "all that this process may use")) {
-    settings.threads = static_cast<int32_t>(std::min<int64_t>(threads, 4096));
+    settings.threads = static_cast<int32_t>(std::min<int64_t>(threads, 1024));
     changed = true;
   }
   ui::label("Context, tokens", width);
@@ -111,6 +114,29 @@ bool SettingsPane::draw_chat(Settings& settings) {
   if (!ImGui::IsItemDeactivatedAfterEdit()) return false;
   settings.system_prompt = system_prompt_;
   return true;
+}
+
+void SettingsPane::draw_files() {
+  ui::heading("All conversations");
+  ui::faint("Imports this program's JSON, and exports of ChatGPT and LM Studio.");
+  const float width = ImGui::GetFontSize() * 6;
+  const auto row = [&](const char* name, std::string& path, const char* hint, const char* label) {
+    const ui::Scope scope(name);
+    const bool entered =
+        ui::input("path", path, {.hint = hint, .width = -width, .enter_ends = true});
+    ImGui::SameLine();
+    const ui::Disabled disabled(path.empty());
+    return (ui::button("do", label, ui::Tone::plain, -1) || entered) && !path.empty();
+  };
+  if (row("import", import_, "Path of a JSON file", "Import")) chat_.import(import_);
+  if (row("export", export_, "Path of a new JSON file", "Export")) {
+    std::error_code unknown;
+    export_exists_ = std::filesystem::exists(export_, unknown);
+    if (!export_exists_) chat_.export_to(export_, {});
+  }
+  if (export_exists_) {
+    ui::notice(ui::Tone::danger, "There is a file of this name: give another one.", "exists");
+  }
 }
 
 }  // namespace infer::gui

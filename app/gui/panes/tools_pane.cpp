@@ -19,9 +19,13 @@ void draw(const BenchReport& report) {
   line("Device", report.device, "device");
   line("Memory, read", figures(report.read_bandwidth_gb_s) + " GB/s", "bandwidth");
   line("8-bit products", figures(report.int8_mac_g_s) + " · 10⁹ a second", "products");
+  if (report.prompt_mac_g_s > 0) {
+    line("16-bit products", figures(report.prompt_mac_g_s) + " · 10⁹ a second", "matrices");
+  }
+  if (!report.energy_unknown.empty()) ui::faint(report.energy_unknown, "energy");
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_RowBg | ImGuiTableFlags_BordersInnerH;
-  if (!ImGui::BeginTable("results", 4, kFlags)) return;
-  for (const char* head : {"what", "tokens/s", "spread", "of the ceiling"}) {
+  if (!ImGui::BeginTable("results", 5, kFlags)) return;
+  for (const char* head : {"what", "tokens/s", "spread", "of the ceiling", "J a token"}) {
     ImGui::TableSetupColumn(head);
   }
   ImGui::TableHeadersRow();
@@ -43,6 +47,9 @@ void draw(const BenchReport& report) {
                         : result.bound == BenchBound::arithmetic ? " of the arithmetic"
                                                                  : "";
     ui::text(percent_text(result.fraction) + bound, "fraction");
+    ImGui::TableNextColumn();
+    const double rate = result.tokens_per_s;
+    ui::text(result.watts > 0 && rate > 0 ? figures(result.watts / rate) : "unknown", "joules");
   }
   ImGui::EndTable();
 }

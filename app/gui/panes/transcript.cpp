@@ -316,7 +316,7 @@ void Transcript::draw_actions(const ShownMessage& shown) {
       chat_.regenerate(message.id);
       return;
     }
-    if (message.state == State::stopped) {
+    if (message.state == State::stopped && is_last(shown)) {
       ImGui::SameLine();
       if (ui::action("continue", "Continue", "Goes on with this answer")) {
         chat_.go_on(message.id);
@@ -324,10 +324,22 @@ void Transcript::draw_actions(const ShownMessage& shown) {
       }
     }
   }
+  if (!answer && is_last(shown)) {
+    const ui::Disabled disabled(!chat_.can_send());
+    ImGui::SameLine();
+    if (ui::action("answer", "Answer", "Generates an answer")) {
+      chat_.answer(message.id);
+      return;
+    }
+  }
   ImGui::SameLine();
   if (ui::action("delete", "Delete", "Moves this message and all after it to the trash")) {
     chat_.remove_message(message.id);
   }
+}
+
+bool Transcript::is_last(const ShownMessage& shown) const {
+  return &shown == &chat_.shown().back();
 }
 
 void Transcript::copy_last_answer() const {

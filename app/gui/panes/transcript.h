@@ -40,6 +40,7 @@ class Transcript {
   void draw_editor();
   void draw_calls(const ShownMessage& shown, Item& item);
   void draw_actions(const ShownMessage& shown);
+  bool is_last(const ShownMessage& shown) const;
   void draw_footer(const conversations::Message& message);
   void draw_welcome();
   void draw_text(const char* name, TextView& view, float width);

@@ -6,66 +6,13 @@
 #include "conversations/export.h"
 #include "conversations/export_file.h"
 #include "conversations/import.h"
+#include "gui/state/chat_messages.h"
 
 namespace infer::gui {
 namespace {
 
 using conversations::Conversation;
-using conversations::NewMessage;
-using conversations::Role;
-using conversations::State;
 using conversations::Store;
-using conversations::Tree;
-
-constexpr size_t kTitleBytes = 60;
-
-/// The first line of a text, cut between two characters.
-std::string title_of(const std::string& text) {
-  const size_t start = std::min(text.find_first_not_of(" \t\r\n"), text.size());
-  std::string title = text.substr(start, text.find_first_of("\r\n", start) - start);
-  if (title.size() <= kTitleBytes) return title.empty() ? "New conversation" : title;
-  size_t end = kTitleBytes;
-  while (end > 0 && (static_cast<unsigned char>(title[end]) & 0xC0) == 0x80) --end;
-  if (const size_t space = title.rfind(' ', end); space != std::string::npos && space > end / 2) {
-    end = space;
-  }
-  return title.substr(0, end) + "…";
-}
-
-conversations::Statistics statistics_of(const GenerateResult& result) {
-  const auto rate = [](int64_t tokens, double seconds) {
-    return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
-  };
-  return {result.prompt_tokens, result.generated_tokens,
-          rate(result.prompt_tokens - result.reused_tokens, result.prompt_seconds),
-          rate(result.generated_tokens, result.generate_seconds), result.first_token_seconds};
-}
-
-/// The messages of a conversation as the model gets them, up to and with the last of `path`.
-std::vector<gui::Message> messages_of(const Tree& tree, const std::vector<Id>& path) {
-  std::vector<gui::Message> messages;
-  if (!tree.conversation().system_prompt.empty()) {
-    messages.push_back({"system", tree.conversation().system_prompt, {}, {}, {}, {}});
-  }
-  for (const Id id : path) {
-    const conversations::Message& from = *tree.find(id);
-    gui::Message message{
-        conversations::role_name(from.role), from.text, from.reasoning, {}, {}, {}};
-    for (const conversations::ToolCall& call : from.tool_calls) {
-      message.calls.push_back({call.id, call.name, call.arguments});
-    }
-    messages.push_back(std::move(message));
-    for (const conversations::ToolCall& call : from.tool_calls) {
-      if (call.result.empty()) continue;
-      messages.push_back({"tool", call.result, {}, {}, call.id, call.name});
-    }
-  }
-  return messages;
-}
-
-ChatForm form_of(const ChatSettings& settings) {
-  return {{}, settings.tools, settings.template_variables()};
-}
 
 }  // namespace
 
@@ -91,22 +38,30 @@ void ChatState::refresh() {
 }
 
 void ChatState::change(Job job, std::function<void()> then) {
-  const int64_t number = ++opening_;
-  store_.call(std::move(job), [this, number, then = std::move(then)](Result<Tree> tree) {
-    if (!tree) return toasts_.fail(tree.error());
-    // Meanwhile the user may have opened another one.
-    if (number == opening_) show(*std::move(tree));
-    refresh();
-    if (then) then();
-  });
+  store_.call(std::move(job),
+              [this, number = navigation_, then = std::move(then)](Result<Tree> tree) {
+                if (!tree) return toasts_.fail(tree.error());
+                // Meanwhile the user may have opened another one.
+                if (number == navigation_) show(*std::move(tree));
+                refresh();
+                if (then) then();
+              });
 }
 
 void ChatState::show(Tree tree) {
   const Conversation& conversation = tree.conversation();
-  if (current_ != conversation.id) full_.reset();
+  if (current_ != conversation.id) {
+    full_.reset();
+    dropped_ = 0;
+    system_prompt_ = conversation.system_prompt;
+    Result<ChatSettings> settings = settings_of(conversation.settings);
+    if (!settings) {
+      toasts_.fail("This conversation has the usual settings, because its own cannot be read: " +
+                   settings.error().message());
+    }
+    settings_ = settings.value_or(ChatSettings());
+  }
   current_ = conversation.id;
-  system_prompt_ = conversation.system_prompt;
-  settings_ = settings_of(conversation.settings).value_or(ChatSettings{});
   tree_ = std::move(tree);
   update_shown();
 }
@@ -128,10 +83,12 @@ void ChatState::update_shown() {
 }
 
 void ChatState::open(Id conversation) {
+  ++navigation_;
   change([conversation](Store& store) { return store.load(conversation); });
 }
 
 void ChatState::open_at(Id conversation, Id message) {
+  ++navigation_;
   change([conversation, message](Store& store) -> Result<Tree> {
     const Result<Tree> tree = store.load(conversation);
     if (!tree || tree->find(message) == nullptr) return tree;
@@ -147,17 +104,36 @@ void ChatState::open_at(Id conversation, Id message) {
 }
 
 void ChatState::start_new() {
-  ++opening_;
+  ++navigation_;
   current_ = 0;
+  system_prompt_ = new_system_prompt_;
+  settings_ = new_settings_;
   tree_.reset();
   full_.reset();
   draft_tokens_ = context_used_ = 0;
   update_shown();
 }
 
+void ChatState::set_defaults(std::string system_prompt, ChatSettings settings) {
+  // A new conversation that the user has not configured follows.
+  const bool follows = current_ == 0 && system_prompt_ == new_system_prompt_ &&
+                       text_of(settings_) == text_of(new_settings_);
+  new_system_prompt_ = std::move(system_prompt);
+  new_settings_ = std::move(settings);
+  if (!follows) return;
+  system_prompt_ = new_system_prompt_;
+  settings_ = new_settings_;
+  ++revision_;
+}
+
 const std::string& ChatState::title() const {
   static const std::string none;
   return tree_ ? tree_->conversation().title : none;
+}
+
+std::string ChatState::title_of(Id conversation) const {
+  const auto found = std::ranges::find(list_, conversation, &Conversation::id);
+  return found == list_.end() ? std::string() : found->title;
 }
 
 void ChatState::rename(Id conversation, std::string title) {
@@ -251,17 +227,19 @@ void ChatState::search(std::string query) {
 
 // ---- Settings
 
-void ChatState::configure(std::string system_prompt, ChatSettings settings) {
-  system_prompt_ = std::move(system_prompt);
-  settings_ = std::move(settings);
-  if (current_ == 0) return;
-  change([id = current_, prompt = system_prompt_,
-          text = text_of(settings_)](Store& store) -> Result<Tree> {
-    if (Status status = store.configure(id, prompt, text, {}); !status.ok()) {
-      return tl::unexpected(std::move(status));
-    }
-    return store.load(id);
-  });
+void ChatState::configure(Id conversation, std::string system_prompt, ChatSettings settings) {
+  const std::string text = text_of(settings);
+  if (conversation == current_) {
+    system_prompt_ = system_prompt;
+    settings_ = std::move(settings);
+    ++revision_;
+  }
+  if (conversation == 0) return;
+  store_.call([conversation, prompt = std::move(system_prompt),
+               text](Store& store) { return store.configure(conversation, prompt, text, {}); },
+              [this](const Status& status) {
+                if (!status.ok()) toasts_.fail(status);
+              });
 }
 
 void ChatState::use_preset(const std::string& name) {
@@ -269,7 +247,7 @@ void ChatState::use_preset(const std::string& name) {
   if (preset == presets_.end()) return;
   Result<ChatSettings> settings = settings_of(preset->settings);
   if (!settings) return toasts_.fail(settings.error());
-  configure(preset->system_prompt, *std::move(settings));
+  configure(current_, preset->system_prompt, *std::move(settings));
 }
 
 void ChatState::save_preset(const std::string& name) {
@@ -292,124 +270,6 @@ void ChatState::delete_preset(const std::string& name) {
 
 // ---- Messages
 
-bool ChatState::can_send() const { return !model_.empty() && !is_answering() && !sending_; }
-
-void ChatState::answer_after(Job job, bool continues) {
-  if (!can_send()) return;
-  sending_ = true;
-  full_.reset();
-  const int64_t number = ++opening_;
-  store_.call(std::move(job), [this, number, continues](Result<Tree> tree) {
-    sending_ = false;
-    if (!tree) return toasts_.fail(tree.error());
-    generate(*tree, continues);
-    if (number == opening_) show(*std::move(tree));
-    refresh();
-  });
-}
-
-/// Generates into the last message that is shown.
-void ChatState::generate(const Tree& tree, bool continues) {
-  std::vector<Id> path = tree.shown();
-  if (path.empty()) return;
-  const conversations::Message& into = *tree.find(path.back());
-  LiveAnswer live;
-  live.message = into.id;
-  live.text = into.text;
-  live.reasoning = into.reasoning;
-  live_[tree.conversation().id] = std::move(live);
-  if (!continues) path.pop_back();
-  const ChatSettings settings = settings_of(tree.conversation().settings).value_or(ChatSettings{});
-  AnswerRequest request;
-  request.conversation = tree.conversation().id;
-  request.form = form_of(settings);
-  request.messages = messages_of(tree, path);
-  request.continues = continues;
-  request.options = settings.options();
-  engine_.answer(std::move(request));
-}
-
-void ChatState::send(std::string text) {
-  Conversation wanted;
-  wanted.title = title_of(text);
-  wanted.system_prompt = system_prompt_;
-  wanted.settings = text_of(settings_);
-  const Id parent = shown_.empty() ? 0 : shown_.back().message->id;
-  answer_after([id = current_, parent, wanted = std::move(wanted), text = std::move(text),
-                model = model_](Store& store) -> Result<Tree> {
-    Id conversation = id;
-    Status status = store.together([&]() -> Status {
-      if (conversation == 0) {
-        const Result<Conversation> made = store.create(wanted);
-        if (!made) return made.error();
-        conversation = made->id;
-      }
-      NewMessage question;
-      question.parent = parent;
-      question.text = text;
-      const auto asked = store.add(conversation, question);
-      if (!asked) return asked.error();
-      NewMessage answer;
-      answer.parent = asked->id;
-      answer.role = Role::assistant;
-      answer.state = State::writing;
-      answer.model = model;
-      const auto begun = store.add(conversation, answer);
-      return begun ? Status() : begun.error();
-    });
-    if (!status.ok()) return tl::unexpected(std::move(status));
-    return store.load(conversation);
-  });
-}
-
-void ChatState::edit(Id message, std::string text) {
-  const conversations::Message* const old = tree_ ? tree_->find(message) : nullptr;
-  if (old == nullptr) return;
-  const auto change_text = [id = current_, message, text = std::move(text), model = model_,
-                            answers = old->role == Role::user](Store& store) -> Result<Tree> {
-    Status status = store.together([&]() -> Status {
-      const auto edited = store.edit(message, text);
-      if (!edited) return edited.error();
-      if (!answers) return {};
-      NewMessage answer;
-      answer.parent = edited->id;
-      answer.role = Role::assistant;
-      answer.state = State::writing;
-      answer.model = model;
-      const auto begun = store.add(id, answer);
-      return begun ? Status() : begun.error();
-    });
-    if (!status.ok()) return tl::unexpected(std::move(status));
-    return store.load(id);
-  };
-  if (old->role == Role::user) {
-    answer_after(change_text);
-  } else {
-    change(change_text);  // an answer in the user's words
-  }
-}
-
-void ChatState::regenerate(Id message) {
-  answer_after([id = current_, message, model = model_](Store& store) -> Result<Tree> {
-    const auto begun = store.regenerate(message, model);
-    if (!begun) return tl::unexpected(begun.error());
-    return store.load(id);
-  });
-}
-
-void ChatState::go_on(Id message) {
-  answer_after(
-      [id = current_, message](Store& store) -> Result<Tree> {
-        if (Status status = store.resume(message); !status.ok()) {
-          return tl::unexpected(std::move(status));
-        }
-        return store.load(id);
-      },
-      true);
-}
-
-void ChatState::stop() { engine_.stop(current_); }
-
 void ChatState::select(Id message) {
   change([id = current_, message](Store& store) -> Result<Tree> {
     if (Status status = store.select(message); !status.ok()) {
@@ -420,9 +280,10 @@ void ChatState::select(Id message) {
 }
 
 void ChatState::remove_message(Id message) {
-  const auto reload = [this](Status (Store::*what)(Id), Id which, std::function<void()> then) {
+  const auto reload = [this, id = current_](Status (Store::*what)(Id), Id which,
+                                            std::function<void()> then) {
     change(
-        [id = current_, what, which](Store& store) -> Result<Tree> {
+        [id, what, which](Store& store) -> Result<Tree> {
           if (Status status = (store.*what)(which); !status.ok()) {
             return tl::unexpected(std::move(status));
           }
@@ -436,38 +297,6 @@ void ChatState::remove_message(Id message) {
   });
 }
 
-void ChatState::set_tool_result(Id message, size_t call, std::string result) {
-  const conversations::Message* const asks = tree_ ? tree_->find(message) : nullptr;
-  if (asks == nullptr || call >= asks->tool_calls.size()) return;
-  std::vector<conversations::ToolCall> calls = asks->tool_calls;
-  calls[call].result = std::move(result);
-  const bool complete = std::ranges::none_of(
-      calls, [](const conversations::ToolCall& c) { return c.result.empty(); });
-  const auto keep = [id = current_, message, calls, complete, statistics = asks->statistics,
-                     model = model_](Store& store) -> Result<Tree> {
-    Status status = store.together([&]() -> Status {
-      if (Status kept = store.finish(message, {State::complete, calls, statistics}); !kept.ok()) {
-        return kept;
-      }
-      if (!complete) return {};
-      NewMessage answer;
-      answer.parent = message;
-      answer.role = Role::assistant;
-      answer.state = State::writing;
-      answer.model = model;
-      const auto begun = store.add(id, answer);
-      return begun ? Status() : begun.error();
-    });
-    if (!status.ok()) return tl::unexpected(std::move(status));
-    return store.load(id);
-  };
-  if (complete) {
-    answer_after(keep);
-  } else {
-    change(keep);
-  }
-}
-
 // ---- What is being typed
 
 void ChatState::count(const std::string& draft) {
@@ -475,115 +304,19 @@ void ChatState::count(const std::string& draft) {
   CountRequest request;
   request.request = ++count_request_;
   request.form = form_of(settings_);
-  if (tree_) request.messages = messages_of(*tree_, tree_->shown());
+  if (tree_) {
+    request.messages = messages_of(*tree_, tree_->shown(), system_prompt_);
+  } else if (!system_prompt_.empty()) {
+    request.messages = {{"system", system_prompt_, {}, {}, {}, {}}};
+  }
   request.draft = draft;
   engine_.count(std::move(request));
 }
 
-// ---- A full context
-
-void ChatState::drop_oldest_and_go_on() {
-  if (!full_ || !can_send()) return;
-  const Id message = full_->message;
-  settings_.drop_oldest = true;
-  answer_after([id = current_, message, model = model_, prompt = system_prompt_,
-                text = text_of(settings_)](Store& store) -> Result<Tree> {
-    Status status = store.together([&]() -> Status {
-      if (Status kept = store.configure(id, prompt, text, {}); !kept.ok()) return kept;
-      NewMessage answer;
-      answer.parent = message;
-      answer.role = Role::assistant;
-      answer.state = State::writing;
-      answer.model = model;
-      const auto begun = store.add(id, answer);
-      return begun ? Status() : begun.error();
-    });
-    if (!status.ok()) return tl::unexpected(std::move(status));
-    return store.load(id);
-  });
-}
-
-// ---- Events
-
 void ChatState::set_model(std::string name) {
   model_ = std::move(name);
+  if (model_.empty()) context_ = 0;
   ++revision_;
-}
-
-void ChatState::see(const EngineEvent& event) {
-  if (const auto* part = std::get_if<AnswerPart>(&event)) {
-    see_part(*part);
-  } else if (const auto* ended = std::get_if<AnswerEnded>(&event)) {
-    see_end(*ended);
-  } else if (const auto* counted = std::get_if<Counted>(&event)) {
-    if (counted->request != count_request_ || !counted->status.ok()) return;
-    draft_tokens_ = counted->draft_tokens;
-    context_used_ = counted->tokens;
-    context_ = counted->context;
-  }
-}
-
-void ChatState::see_part(const AnswerPart& event) {
-  const auto found = live_.find(event.conversation);
-  if (found == live_.end()) return;
-  LiveAnswer& live = found->second;
-  ++live.revision;
-  const OutputEvent& part = event.part;
-  switch (part.kind) {
-    case OutputEvent::Kind::content:
-      live.text += part.text;
-      store_.append(live.message, part.text, {});
-      break;
-    case OutputEvent::Kind::reasoning:
-      live.reasoning += part.text;
-      store_.append(live.message, {}, part.text);
-      break;
-    case OutputEvent::Kind::tool_call:
-      live.calls.push_back({part.call.id, part.call.name, part.call.arguments, {}});
-      break;
-  }
-}
-
-void ChatState::see_end(const AnswerEnded& ended) {
-  const auto found = live_.find(ended.conversation);
-  if (found == live_.end()) return;
-  const LiveAnswer live = std::move(found->second);
-  live_.erase(found);
-  const bool whole = ended.status.ok() && ended.result.reason == FinishReason::stop;
-  const bool empty = live.text.empty() && live.reasoning.empty() && live.calls.empty();
-  const bool shown = ended.conversation == current_;
-  if (ended.context > 0) {
-    context_ = ended.context;
-    if (shown) context_used_ = ended.context_used;
-  }
-  if (!ended.status.ok()) {
-    if (ended.full != AnswerEnded::Full::nothing && shown && tree_) {
-      const conversations::Message* const answer = tree_->find(live.message);
-      full_ = FullContext{answer == nullptr ? 0 : answer->parent,
-                          ended.full == AnswerEnded::Full::last_message};
-    } else {
-      toasts_.fail(ended.status);
-    }
-  }
-  const auto finish = [conversation = ended.conversation, message = live.message,
-                       calls = live.calls, whole, drop = empty && !ended.status.ok(),
-                       statistics = statistics_of(ended.result)](Store& store) -> Result<Tree> {
-    Status status =
-        store.finish(message, {whole ? State::complete : State::stopped, calls, statistics});
-    // Nothing came of it: the question stays, without an empty answer.
-    if (status.ok() && drop) status = store.move_message_to_trash(message);
-    if (!status.ok()) return tl::unexpected(std::move(status));
-    return store.load(conversation);
-  };
-  if (shown) {
-    change(finish);
-  } else {
-    store_.call(finish, [this](const Result<Tree>& tree) {
-      if (!tree) toasts_.fail(tree.error());
-      refresh();
-    });
-  }
-  if (shown) update_shown();
 }
 
 }  // namespace infer::gui

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conversations/async_store.h"
@@ -25,7 +26,9 @@ struct LiveAnswer {
   Id message = 0;
   std::string text, reasoning;
   std::vector<conversations::ToolCall> calls;
-  int64_t revision = 0;  ///< grows with each change
+  conversations::Statistics before;  ///< of what is continued
+  int64_t revision = 0;              ///< grows with each change
+  bool ended = false;                ///< the store is about to have it
 };
 
 /// A message as it is shown.
@@ -61,6 +64,8 @@ class ChatState {
   /// 0: a new one.
   Id current() const { return current_; }
   const std::string& title() const;
+  /// Of one in the list; empty if it is not there.
+  std::string title_of(Id conversation) const;
   void rename(Id conversation, std::string title);
   void pin(Id conversation, bool pinned);
   void remove(Id conversation);
@@ -80,7 +85,10 @@ class ChatState {
 
   const std::string& system_prompt() const { return system_prompt_; }
   const ChatSettings& settings() const { return settings_; }
-  void configure(std::string system_prompt, ChatSettings settings);
+  /// `conversation`: 0 for a new one, which is stored with its first message.
+  void configure(Id conversation, std::string system_prompt, ChatSettings settings);
+  /// What new conversations begin with.
+  void set_defaults(std::string system_prompt, ChatSettings settings);
   const std::vector<conversations::Preset>& presets() const { return presets_; }
   void use_preset(const std::string& name);
   void save_preset(const std::string& name);
@@ -98,12 +106,18 @@ class ChatState {
   int64_t revision() const { return revision_; }
   /// Whether there is a model and no answer is being generated here.
   bool can_send() const;
-  bool is_answering() const { return live_.contains(current_); }
-  bool is_answering(Id conversation) const { return live_.contains(conversation); }
+  bool is_answering() const { return is_answering(current_); }
+  bool is_answering(Id conversation) const;
 
   void send(std::string text);
+  /// A text that could not be stored and is given back; empty: there is none.
+  std::string take_returned() { return std::exchange(returned_, {}); }
+  /// Stores another version. A question is answered again if there is a model that can.
   void edit(Id message, std::string text);
+  /// Answers a question that has no answer.
+  void answer(Id message);
   void regenerate(Id message);
+  /// Of the last message that is shown.
   void go_on(Id message);
   void stop();
   void select(Id message);
@@ -143,9 +157,11 @@ class ChatState {
   void update_shown();
   void generate(const conversations::Tree& tree, bool continues);
   /// Runs the job, which adds an answer or takes one up again, and generates into it.
-  void answer_after(Job job, bool continues = false);
+  /// `failed`: called if the job cannot be done.
+  void answer_after(Job job, bool continues = false, std::function<void()> failed = {});
   void see_part(const AnswerPart& part);
   void see_end(const AnswerEnded& ended);
+  void note_dropped(int64_t messages);
 
   conversations::AsyncStore& store_;
   EngineHost& engine_;
@@ -168,8 +184,12 @@ class ChatState {
   std::string model_;
   int64_t count_request_ = 0;
   int64_t draft_tokens_ = 0, context_used_ = 0, context_ = 0;
-  int64_t opening_ = 0;   ///< number of the latest change of what is shown
-  bool sending_ = false;  ///< an answer is about to be generated
+  std::string new_system_prompt_;  ///< of new conversations
+  ChatSettings new_settings_;
+  std::string returned_;
+  int64_t navigation_ = 0;  ///< grows when the user goes somewhere else
+  int64_t dropped_ = 0;     ///< messages that the model did not see, of the conversation shown
+  bool sending_ = false;    ///< an answer is about to be generated
 };
 
 }  // namespace infer::gui

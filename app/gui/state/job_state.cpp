@@ -36,6 +36,8 @@ void JobState::poll() {
 void JobState::see(const EngineEvent& event) {
   if (const auto* progress = std::get_if<JobProgress>(&event)) {
     if (progress->job == job_) progress_ = progress->done;
+  } else if (std::holds_alternative<Loaded>(event)) {
+    if (!is_running()) last_.reset();  // what was measured is of another model
   } else if (const auto* ended = std::get_if<JobEnded>(&event)) {
     if (ended->job != job_) return;
     job_ = 0;

@@ -103,12 +103,12 @@ void ModelState::see(const EngineEvent& event) {
   } else if (const auto* planned = std::get_if<Planned>(&event)) {
     if (planned->request == plan_request_ && planned->path == plan_path_) planned_ = *planned;
   } else if (const auto* memory = std::get_if<Memory>(&event)) {
+    const bool gone = phase_ != Phase::loaded;  // the question was asked before
+    if (!memory->status.ok() && !gone) toasts_.fail(memory->status);
+    if (gone || memory->devices.empty()) return;
     memory_ = memory->memory;
-    if (loaded_) {
-      loaded_->memory = memory->memory;
-      loaded_->devices = memory->devices;
-    }
-    if (!memory->status.ok()) toasts_.fail(memory->status);
+    loaded_->memory = memory->memory;
+    loaded_->devices = memory->devices;
   } else if (const auto* machine = std::get_if<Devices>(&event)) {
     devices_ = machine->devices;
     if (!machine->status.ok()) toasts_.fail(machine->status);

@@ -1,6 +1,7 @@
 #include "gui/state/toasts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -31,6 +32,12 @@ void Toasts::add(Toast toast) {
   toast.id = ++last_id_;
   toasts_.push_back(std::move(toast));
   if (toasts_.size() > kMost) toasts_.erase(toasts_.begin());
+}
+
+double Toasts::next_end() const {
+  double next = std::numeric_limits<double>::infinity();
+  for (const Toast& toast : toasts_) next = std::min(next, toast.until);
+  return std::isinf(next) ? 0 : std::max(next - now_, 0.001);
 }
 
 void Toasts::close(int64_t id) {

@@ -27,6 +27,8 @@ class Toasts {
   void fail(const Status& status);
   void fail(std::string text);
   void close(int64_t id);
+  /// Seconds until the next one goes by itself; 0: none does.
+  double next_end() const;
   const std::vector<Toast>& all() const { return toasts_; }
 
  private:

@@ -183,12 +183,19 @@ bool input_number(std::string_view name, double& value, bool& set, std::string_v
                                            std::chars_format::general, 6);
     shown.assign(digits, end.ptr);
   }
-  std::string typed = shown;
+  // Half a number is none: what is typed counts when the field is left. Only one field is active.
+  static ImGuiID typed_in = 0;
+  static std::string typed;
+  std::string text = shown;
   ImGui::SetNextItemWidth(width_of(-1));
-  const bool ended = ImGui::InputTextWithHint(labelled("", name).c_str(), std::string(hint).c_str(),
-                                              &typed, ImGuiInputTextFlags_CharsScientific);
-  add_last_item("input", name, typed, ImGui::IsItemActive());
-  if (!ended || typed == shown) return false;
+  if (ImGui::InputTextWithHint(labelled("", name).c_str(), std::string(hint).c_str(), &text,
+                               ImGuiInputTextFlags_CharsScientific)) {
+    typed_in = ImGui::GetItemID();
+    typed = text;
+  }
+  add_last_item("input", name, text, ImGui::IsItemActive());
+  if (!ImGui::IsItemDeactivatedAfterEdit() || typed_in != ImGui::GetItemID()) return false;
+  if (typed == shown) return false;
   if (typed.empty()) {
     set = false;
     return true;
@@ -198,7 +205,9 @@ bool input_number(std::string_view name, double& value, bool& set, std::string_v
   if (error != std::errc() || end != typed.data() + typed.size() || !std::isfinite(parsed)) {
     return false;
   }
-  value = whole ? std::round(std::clamp(parsed, -1e15, 1e15)) : parsed;
+  parsed = whole ? std::round(std::clamp(parsed, -1e15, 1e15)) : parsed;
+  if (set && parsed == value) return false;
+  value = parsed;
   set = true;
   return true;
 }

@@ -44,6 +44,7 @@ bool input(std::string_view name, std::string& text, const InputOptions& options
 bool input_lines(std::string_view name, std::string& text, float height, bool& submitted,
                  const InputOptions& options = {});
 /// A whole or a decimal number with what its absence means as hint. `set`: whether there is one.
+/// Changes when the field is left, and what is no number changes nothing.
 bool input_number(std::string_view name, double& value, bool& set, std::string_view hint,
                   bool whole);
 

@@ -1,10 +1,15 @@
 #include "gui/panes/transcript.h"
 
 #include <imgui/imgui.h>
+#include <imgui/imgui_internal.h>
 
 #include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <utility>
 
 #include "gui/format.h"
+#include "gui/text/sanitise.h"
 #include "gui/theme.h"
 #include "gui/ui/ui.h"
 #include "platform/browser.h"
@@ -14,6 +19,10 @@ namespace {
 
 using conversations::Role;
 using conversations::State;
+
+constexpr size_t kNameBytes = 200;
+/// Frames in which a message that was asked for has to reach its place.
+constexpr int kTargetFrames = 60;
 
 /// Fills the look of texts from the theme and the fonts.
 void style(TextLook& look, const Fonts& fonts) {
@@ -53,6 +62,22 @@ void style(TextLook& look, const Fonts& fonts) {
   token(Token::number, t.series[2]);
   look.scale = scale();
   ++look.generation;
+}
+
+/// Around a message.
+float padding() { return 10 * scale(); }
+float text_width() { return std::max(ImGui::GetContentRegionAvail().x - 2 * padding(), 50.0f); }
+
+/// Markdown that shows a text as code, whatever is in it.
+std::string fenced(const std::string& text, const char* language) {
+  size_t longest = 2;
+  for (size_t at = 0; (at = text.find('`', at)) != std::string::npos;) {
+    const size_t end = std::min(text.find_first_not_of('`', at), text.size());
+    longest = std::max(longest, end - at);
+    at = end;
+  }
+  const std::string fence(longest + 1, '`');
+  return fence + language + "\n" + text + "\n" + fence;
 }
 
 std::string statistics_text(const conversations::Message& message) {
@@ -116,47 +141,135 @@ void Transcript::feed(Item& item, const ShownMessage& shown) {
   item.finished = finished;
 }
 
-void Transcript::draw() {
+/// The height of a message that is out of sight: about right at first, exact when frames have had
+/// time for it.
+float Transcript::measure(Item& item, const ShownMessage& message, float width) {
+  const bool known =
+      item.height > 0 && item.width == width && item.generation == context_.look.generation;
+  if (known && item.text->is_settled()) return item.height;
+  settled_ = false;
+  // An estimate looks at all of the text: one is enough.
+  if (known && context_.budget() == 0) return item.height;
+  feed(item, message);
+  item.width = width;
+  item.generation = context_.look.generation;
+  return item.text->height(width, context_) + (item.rest > 0 ? item.rest : usual_rest_);
+}
+
+void Transcript::draw(bool has_keys) {
   if (conversation_ != chat_.current()) {
     conversation_ = chat_.current();
     items_.clear();
     context_.selected = nullptr;
     editing_ = 0;
     stick_ = true;
+    at_end_ = false;
+    target_ = 0;
   }
+  if (const auto target = chat_.take_target()) {
+    target_ = target->message;
+    target_frames_ = 0;
+    stick_ = target_ == 0;
+    at_end_ = false;
+  }
+  settled_ = true;
   const auto& shown = chat_.shown();
   if (shown.empty()) return draw_welcome();
   const ui::Scope scope("transcript");
   const float top = ImGui::GetScrollY();
   const float visible = ImGui::GetWindowHeight();
+  if (usual_rest_ == 0) usual_rest_ = ImGui::GetFrameHeightWithSpacing() * 2.5f;
+  if (has_keys) take_keys();
   float shift = 0;
+  std::optional<float> target;
   for (const ShownMessage& message : shown) {
     Item& item = item_of(message);
     const float begin = ImGui::GetCursorPosY();
+    const float before = item.height;
+    if (message.message->id == target_) target = begin;
+    const float width = text_width();
+    if (item.height == 0) item.height = measure(item, message, width);
     // What is far away only takes its room.
-    const bool far =
-        item.height > 0 && (begin + item.height < top - visible || begin > top + 2 * visible);
+    const bool is_above = begin + item.height < top - visible;
+    const bool far = is_above || begin > top + 2 * visible;
     if (far && message.live == nullptr) {
+      item.height = measure(item, message, width);
       ImGui::Dummy({1, item.height - ImGui::GetStyle().ItemSpacing.y});
+      if (is_above && before > 0) shift += item.height - before;
       continue;
     }
     feed(item, message);
     draw_message(message, item);
     shift += item.text->shift();
     item.height = ImGui::GetCursorPosY() - begin;
+    item.width = width;
+    item.generation = context_.look.generation;
+    // What was estimated above the sight and is drawn now moves what is read.
+    if (before > 0 && begin + before <= top) shift += item.height - before - item.text->shift();
+    settled_ = settled_ && item.text->is_settled();
   }
-  // Reading at the end keeps the end in sight; scrolling up ends that.
+  scroll(shift, target);
+}
+
+void Transcript::take_keys() {
+  const ImGuiIO& io = ImGui::GetIO();
+  // The keyboard may be moving through another part of the window.
+  if (io.NavVisible && !ImGui::IsWindowFocused(ImGuiFocusedFlags_ChildWindows)) return;
+  if (io.KeyCtrl || io.KeyShift || io.KeyAlt || ui::is_popup_open()) return;
+  const auto pressed = [](ImGuiKey key) { return ImGui::IsKeyPressed(ImGui::GetKeyIndex(key)); };
+  const float page = std::max(ImGui::GetWindowHeight() - ImGui::GetTextLineHeight() * 2,
+                              ImGui::GetTextLineHeight());
+  std::optional<float> to;
+  if (pressed(ImGuiKey_PageUp)) to = ImGui::GetScrollY() - page;
+  if (pressed(ImGuiKey_PageDown)) to = ImGui::GetScrollY() + page;
+  if (pressed(ImGuiKey_Home)) to = 0.0f;
+  if (pressed(ImGuiKey_End)) to = ImGui::GetScrollMaxY();
+  if (!to) return;
+  ImGui::NavMoveRequestCancel();  // which would move the focus as well
+  ImGui::SetScrollY(std::clamp(*to, 0.0f, ImGui::GetScrollMaxY()));
+}
+
+/// Reading at the end keeps the end in sight; moving up by whatever means ends that.
+void Transcript::scroll(float shift, std::optional<float> target) {
+  const float top = ImGui::GetScrollY();
   const float most = ImGui::GetScrollMaxY();
-  if (ImGui::GetIO().MouseWheel > 0 && ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows)) {
+  // What has been asked for in this frame: by a key, or by selecting beyond the edge.
+  const float asked = ImGui::GetCurrentWindowRead()->ScrollTarget.y;
+  const bool user = asked != FLT_MAX;
+  const bool was_at_end = std::exchange(at_end_, false);
+  const bool moved_up = user ? asked < top : was_at_end && top < most - 2;
+  if (moved_up) {
     stick_ = false;
-  } else if (top >= most - 2) {
+  } else if (target_ == 0 && top >= most - 2) {
     stick_ = true;
   }
-  if (stick_) {
+  if (user) {
+    target_ = 0;
+  } else if (stick_) {
+    at_end_ = true;
     ImGui::SetScrollY(most + ImGui::GetFontSize() * 100);
-  } else if (shift != 0) {
-    ImGui::SetScrollY(top + shift);
+  } else if (target) {
+    // Estimated heights above it become exact as it comes near.
+    const float to = std::min(*target, most);
+    const bool there = std::fabs(top - std::floor(to)) < 2;
+    if (there && target_frames_ > 2) {
+      target_ = 0;
+    } else if (++target_frames_ < kTargetFrames) {
+      settled_ = false;
+    } else {
+      target_ = 0;
+    }
+    if (!there) ImGui::SetScrollY(*target);
+  } else {
+    target_ = 0;
+    if (shift != 0) ImGui::SetScrollY(top + shift);
   }
+}
+
+size_t Transcript::laid_out_bytes() const {
+  size_t bytes = 0;
+  for (const auto& [id, item] : items_) bytes += item.text->work().laid_out_bytes;
+  return bytes;
 }
 
 void Transcript::draw_welcome() {
@@ -172,8 +285,10 @@ void Transcript::draw_welcome() {
 void Transcript::draw_message(const ShownMessage& shown, Item& item) {
   const ui::Scope scope("message", shown.message->id);
   const bool user = shown.message->role == Role::user;
-  const float pad = 10 * scale();
-  const float width = std::max(ImGui::GetContentRegionAvail().x - 2 * pad, 50.0f);
+  const float pad = padding();
+  const float width = text_width();
+  const float begin = ImGui::GetCursorPosY();
+  float text_height = 0;
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   const ImVec2 start = ImGui::GetCursorScreenPos();
   draw.ChannelsSplit(2);
@@ -185,9 +300,11 @@ void Transcript::draw_message(const ShownMessage& shown, Item& item) {
   if (editing_ == shown.message->id) {
     draw_editor();
   } else {
+    const float above = ImGui::GetCursorPosY();
     draw_text("text", *item.text, width);
+    text_height = ImGui::GetCursorPosY() - above;
   }
-  draw_calls(shown, item);
+  draw_calls(shown, item, width);
   if (shown.live == nullptr) {
     draw_footer(*shown.message);
     draw_actions(shown);
@@ -203,6 +320,8 @@ void Transcript::draw_message(const ShownMessage& shown, Item& item) {
                        packed(theme().user_message), 8 * scale());
   }
   draw.ChannelsMerge();
+  item.rest = ImGui::GetCursorPosY() - begin - text_height;
+  if (item.calls.empty() && text_height > 0) usual_rest_ = item.rest;
 }
 
 void Transcript::draw_text(const char* name, TextView& view, float width) {
@@ -217,7 +336,8 @@ void Transcript::draw_header(const ShownMessage& shown) {
   const conversations::Message& message = *shown.message;
   const bool user = message.role == Role::user;
   ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().faint));
-  ui::text(user ? "You" : message.model.empty() ? "Answer" : message.model, "author");
+  const std::string model = one_line(message.model, kNameBytes);
+  ui::text(user ? "You" : model.empty() ? "Answer" : model, "author");
   ImGui::PopStyleColor();
   if (shown.alternatives > 1) draw_branches(shown);
 }
@@ -267,27 +387,43 @@ void Transcript::draw_editor() {
   if (save || cancel) editing_ = 0;
 }
 
-void Transcript::draw_calls(const ShownMessage& shown, Item& item) {
+void Transcript::draw_calls(const ShownMessage& shown, Item& item, float width) {
   const auto& calls = shown.calls();
-  item.results.resize(calls.size());
+  item.calls.resize(calls.size());
   for (size_t i = 0; i < calls.size(); ++i) {
     const conversations::ToolCall& call = calls[i];
+    Call& kept = item.calls[i];
     const ui::Scope scope("call", static_cast<int64_t>(i));
-    ui::text("Asks for " + call.name, "name");
-    ui::faint(call.arguments, "arguments");
+    ui::text("Asks for " + one_line(call.name, kNameBytes), "name");
+    draw_code("arguments", kept.arguments, kept.arguments_bytes, call.arguments, width);
     if (!call.result.empty()) {
-      ui::wrapped("→ " + call.result, "result");
+      ui::faint("→");
+      draw_code("result", kept.result, kept.result_bytes, call.result, width);
     } else if (shown.live == nullptr) {
       bool submitted = false;
-      ui::input_lines("result", item.results[i], ImGui::GetTextLineHeight() * 3, submitted,
+      ui::input_lines("result", kept.typed, ImGui::GetTextLineHeight() * 3, submitted,
                       {.hint = "The result of this call"});
       if ((ui::button("give", "Give the result", ui::Tone::primary) || submitted) &&
-          !item.results[i].empty()) {
-        chat_.set_tool_result(shown.message->id, i, item.results[i]);
+          !kept.typed.empty()) {
+        chat_.set_tool_result(shown.message->id, i, kept.typed);
         return;
       }
     }
   }
+}
+
+/// What a tool gets and gives: of any length, and mostly JSON.
+void Transcript::draw_code(const char* name, std::unique_ptr<TextView>& view, size_t& have,
+                           const std::string& text, float width) {
+  if (text.empty()) return;
+  if (view == nullptr) view = std::make_unique<TextView>();
+  if (have != text.size()) {
+    have = text.size();
+    view->set(fenced(text, "json"));
+  }
+  const ui::Scope scope(name);  // for the button that copies
+  draw_text("code", *view, width);
+  settled_ = settled_ && view->is_settled();
 }
 
 void Transcript::draw_footer(const conversations::Message& message) {

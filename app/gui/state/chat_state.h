@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conversations/async_store.h"
@@ -94,6 +95,12 @@ class ChatState {
   std::vector<Id> siblings(Id message) const {
     return tree_ ? tree_->siblings(message) : std::vector<Id>();
   }
+  /// Where a reader wants to be: a message that was opened, or the end where an answer begins.
+  struct Target {
+    Id message = 0;  ///< 0: the end
+  };
+  /// Told once.
+  std::optional<Target> take_target() { return std::exchange(target_, std::nullopt); }
   /// Grows when shown() has changed other than by an answer that grows.
   int64_t revision() const { return revision_; }
   /// Whether there is a model and no answer is being generated here.
@@ -168,6 +175,7 @@ class ChatState {
   std::string model_;
   int64_t count_request_ = 0;
   int64_t draft_tokens_ = 0, context_used_ = 0, context_ = 0;
+  std::optional<Target> target_;
   int64_t opening_ = 0;   ///< number of the latest change of what is shown
   bool sending_ = false;  ///< an answer is about to be generated
 };

@@ -28,9 +28,9 @@ class Toasts {
   void fail(std::string text);
   void close(int64_t id);
   const std::vector<Toast>& all() const { return toasts_; }
+  static constexpr double kSeconds = 8;  ///< how long what is no error stays
 
  private:
-  static constexpr double kSeconds = 8;
   static constexpr size_t kMost = 5;
   void add(Toast toast);
 

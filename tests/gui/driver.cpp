@@ -3,6 +3,7 @@
 #include <GLFW/glfw3.h>
 #include <doctest.h>
 #include <imgui/imgui.h>
+#include <imgui/imgui_internal.h>
 #include <stb/stb_image_write.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@ namespace infer::gui::test {
 
 Driver::Driver(Window& window, WindowClient& client) : window_(window), client_(client) {
   ui::set_recording(true);
+  ImGui::ClearActiveID();  // a field of the test before, and what was typed into it
   window_.on_input = [this](ImGuiIO& io) { inject(io); };
   frames(3);
 }

@@ -23,6 +23,8 @@ using conversations::State;
 constexpr size_t kNameBytes = 200;
 /// Frames in which a message that was asked for has to reach its place.
 constexpr int kTargetFrames = 60;
+/// Beyond the end of any conversation, in pixels.
+constexpr float kEnd = 1e9f;
 
 /// Fills the look of texts from the theme and the fonts.
 void style(TextLook& look, const Fonts& fonts) {
@@ -206,7 +208,6 @@ void Transcript::draw(bool has_keys) {
     item.generation = context_.look.generation;
     // What was estimated above the sight and is drawn now moves what is read.
     if (before > 0 && begin + before <= top) shift += item.height - before - item.text->shift();
-    settled_ = settled_ && item.text->is_settled();
   }
   scroll(shift, target);
 }
@@ -247,7 +248,7 @@ void Transcript::scroll(float shift, std::optional<float> target) {
     target_ = 0;
   } else if (stick_) {
     at_end_ = true;
-    ImGui::SetScrollY(most + ImGui::GetFontSize() * 100);
+    ImGui::SetScrollY(kEnd);
   } else if (target) {
     // Estimated heights above it become exact as it comes near.
     const float to = std::min(*target, most);
@@ -327,6 +328,7 @@ void Transcript::draw_message(const ShownMessage& shown, Item& item) {
 void Transcript::draw_text(const char* name, TextView& view, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   view.draw(name, width, context_);
+  settled_ = settled_ && view.is_settled();
   if (!ui::is_recording()) return;
   const ImVec2 end = ImGui::GetCursorScreenPos();
   ui::add_rectangle("markdown", name, view.source(), at.x, at.y, at.x + width, end.y);
@@ -423,7 +425,6 @@ void Transcript::draw_code(const char* name, std::unique_ptr<TextView>& view, si
   }
   const ui::Scope scope(name);  // for the button that copies
   draw_text("code", *view, width);
-  settled_ = settled_ && view->is_settled();
 }
 
 void Transcript::draw_footer(const conversations::Message& message) {

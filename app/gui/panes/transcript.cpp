@@ -267,9 +267,11 @@ void Transcript::scroll(float shift, std::optional<float> target) {
   }
 }
 
-size_t Transcript::laid_out_bytes() const {
+size_t Transcript::worked_bytes() const {
   size_t bytes = 0;
-  for (const auto& [id, item] : items_) bytes += item.text->work().laid_out_bytes;
+  for (const auto& [id, item] : items_) {
+    bytes += item.text->work().laid_out_bytes + item.text->parsed_bytes();
+  }
   return bytes;
 }
 

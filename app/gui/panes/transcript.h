@@ -21,8 +21,8 @@ class Transcript {
   void draw(bool has_keys);
   /// Whether all of it is laid out and the place that was asked for is in sight.
   bool is_settled() const { return settled_; }
-  /// Bytes of text that were laid out so far, for tests.
-  size_t laid_out_bytes() const;
+  /// Bytes of text that were parsed or laid out so far, for tests.
+  size_t worked_bytes() const;
   void copy_last_answer() const;
   void regenerate_last();
 

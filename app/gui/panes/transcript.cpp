@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "gui/format.h"
+#include "gui/panes/text_style.h"
 #include "gui/text/sanitise.h"
 #include "gui/theme.h"
 #include "gui/ui/ui.h"
@@ -26,61 +27,9 @@ constexpr int kTargetFrames = 60;
 /// Beyond the end of any conversation, in pixels.
 constexpr float kEnd = 1e9f;
 
-/// Fills the look of texts from the theme and the fonts.
-void style(TextLook& look, const Fonts& fonts) {
-  const float size = fonts.pixels();
-  const auto set = [&](Face face, FontKind kind, float share) {
-    ImFont* const font = fonts.font(kind);
-    look.fonts[static_cast<size_t>(face)] = {font, (share == 0 ? font->FontSize : size * share)};
-  };
-  set(Face::body, FontKind::text, 1);
-  set(Face::strong, FontKind::bold, 1);
-  set(Face::emphasis, FontKind::text, 1);
-  set(Face::strong_emphasis, FontKind::bold, 1);
-  set(Face::code, FontKind::code, 0);
-  set(Face::heading1, FontKind::bold, 1.45f);
-  set(Face::heading2, FontKind::bold, 1.25f);
-  set(Face::heading3, FontKind::bold, 1.1f);
-  const Theme& t = theme();
-  TextColours& c = look.colours;
-  c.text = packed(t.text);
-  c.faint = packed(t.faint);
-  c.link = packed(t.accent);
-  c.selection = packed(t.selection);
-  c.code_background = packed(t.code);
-  c.code_header = packed(t.raised);
-  c.inline_code = packed(t.raised, 0.8f);
-  c.quote_bar = packed(t.border);
-  c.line = packed(t.border);
-  c.table_header = packed(t.raised, 0.7f);
-  c.scroll_bar = packed(t.border);
-  c.tokens.fill(packed(t.text));
-  const auto token = [&](Token which, Rgb rgb) {
-    c.tokens[static_cast<size_t>(which)] = packed(rgb);
-  };
-  token(Token::keyword, t.series[3]);
-  token(Token::string, t.series[1]);
-  token(Token::comment, t.faint);
-  token(Token::number, t.series[2]);
-  look.scale = scale();
-  ++look.generation;
-}
-
 /// Around a message.
 float padding() { return 10 * scale(); }
 float text_width() { return std::max(ImGui::GetContentRegionAvail().x - 2 * padding(), 50.0f); }
-
-/// Markdown that shows a text as code, whatever is in it.
-std::string fenced(const std::string& text, const char* language) {
-  size_t longest = 2;
-  for (size_t at = 0; (at = text.find('`', at)) != std::string::npos;) {
-    const size_t end = std::min(text.find_first_not_of('`', at), text.size());
-    longest = std::max(longest, end - at);
-    at = end;
-  }
-  const std::string fence(longest + 1, '`');
-  return fence + language + "\n" + text + "\n" + fence;
-}
 
 std::string statistics_text(const conversations::Message& message) {
   const conversations::Statistics& s = message.statistics;
@@ -111,7 +60,7 @@ Transcript::Transcript(ChatState& chat, Fonts& fonts) : chat_(chat), fonts_(font
   };
 }
 
-void Transcript::restyle() { style(context_.look, fonts_); }
+void Transcript::restyle() { style_text(context_.look, fonts_); }
 
 Transcript::Item& Transcript::item_of(const ShownMessage& shown) {
   Item& item = items_[shown.message->id];
@@ -389,44 +338,6 @@ void Transcript::draw_editor() {
   const bool cancel = ui::button("cancel", "Cancel");
   if (save && !edited_.empty()) chat_.edit(editing_, edited_);
   if (save || cancel) editing_ = 0;
-}
-
-void Transcript::draw_calls(const ShownMessage& shown, Item& item, float width) {
-  const auto& calls = shown.calls();
-  item.calls.resize(calls.size());
-  for (size_t i = 0; i < calls.size(); ++i) {
-    const conversations::ToolCall& call = calls[i];
-    Call& kept = item.calls[i];
-    const ui::Scope scope("call", static_cast<int64_t>(i));
-    ui::text("Asks for " + one_line(call.name, kNameBytes), "name");
-    draw_code("arguments", kept.arguments, kept.arguments_bytes, call.arguments, width);
-    if (!call.result.empty()) {
-      ui::faint("→");
-      draw_code("result", kept.result, kept.result_bytes, call.result, width);
-    } else if (shown.live == nullptr) {
-      bool submitted = false;
-      ui::input_lines("result", kept.typed, ImGui::GetTextLineHeight() * 3, submitted,
-                      {.hint = "The result of this call"});
-      if ((ui::button("give", "Give the result", ui::Tone::primary) || submitted) &&
-          !kept.typed.empty()) {
-        chat_.set_tool_result(shown.message->id, i, kept.typed);
-        return;
-      }
-    }
-  }
-}
-
-/// What a tool gets and gives: of any length, and mostly JSON.
-void Transcript::draw_code(const char* name, std::unique_ptr<TextView>& view, size_t& have,
-                           const std::string& text, float width) {
-  if (text.empty()) return;
-  if (view == nullptr) view = std::make_unique<TextView>();
-  if (have != text.size()) {
-    have = text.size();
-    view->set(fenced(text, "json"));
-  }
-  const ui::Scope scope(name);  // for the button that copies
-  draw_text("code", *view, width);
 }
 
 void Transcript::draw_footer(const conversations::Message& message) {

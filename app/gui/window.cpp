@@ -120,10 +120,8 @@ void Window::listen() {
   glfwSetWindowRefreshCallback(window_, [](GLFWwindow* w) { window_of(w).something_happened(); });
   glfwSetWindowSizeCallback(window_,
                             [](GLFWwindow* w, int, int) { window_of(w).something_happened(); });
-  glfwSetWindowFocusCallback(window_, [](GLFWwindow* w, int) {
-    read_layout();
-    window_of(w).something_happened();
-  });
+  glfwSetWindowFocusCallback(window_,
+                             [](GLFWwindow* w, int) { window_of(w).something_happened(); });
   glfwSetWindowIconifyCallback(window_,
                                [](GLFWwindow* w, int) { window_of(w).something_happened(); });
   glfwSetWindowContentScaleCallback(

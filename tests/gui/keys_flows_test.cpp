@@ -60,6 +60,20 @@ TEST_CASE("keys: letters are those of the keyboard's layout") {
   CHECK(f.driver->shows("models/left/filter"));
 }
 
+TEST_CASE("keys: Ctrl+Q tells about a tool that is running") {
+  NEEDS_WINDOW();
+  Fixture f(AppOptions{});
+  f.driver->click("top/page/Tools");
+  f.driver->click("tools/tool/Selftest");
+  f.driver->click("tools/form/start");
+  REQUIRE(f.app->jobs().is_running());
+  f.driver->key(GLFW_KEY_Q, true);
+  REQUIRE(f.app->toasts().all().size() == 1);
+  CHECK(f.app->toasts().all().front().text.find("is still running") != std::string::npos);
+  f.driver->click("tools/form/running/cancel");
+  REQUIRE(f.driver->wait([&] { return !f.app->jobs().is_running(); }, 60));
+}
+
 TEST_CASE("keys: letters without a Latin one are where they are in the US") {
   NEEDS_WINDOW();
   Fixture f(AppOptions{});

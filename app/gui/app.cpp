@@ -82,6 +82,7 @@ App::App(Window& window, AppOptions options)
       insight_pane_(engine_, models_, jobs_, metrics_),
       tools_pane_(jobs_, models_),
       settings_pane_(settings_, models_, chat_) {
+  ui::set_text_hook([this](std::string_view text) { fonts_.need(text); });
   for (const std::string& problem : settings_.problems()) toasts_.fail(problem);
   seen_ = settings_.get();
   models_.options() = load_options(seen_);
@@ -91,7 +92,10 @@ App::App(Window& window, AppOptions options)
   if (!options_.model.empty()) start_model();
 }
 
-App::~App() { chat_pane_.leave(); }
+App::~App() {
+  chat_pane_.leave();
+  ui::set_text_hook({});
+}
 
 /// The best device has to be known first, but not for a model that runs anywhere.
 void App::start_model() {
@@ -123,7 +127,7 @@ bool App::prepare(float scale) {
     scale_ = scale;
     fonts_due_ = true;
   }
-  if (!fonts_due_ && !fonts_.incomplete()) return false;
+  if (!fonts_due_ && !fonts_.finds_more(ImGui::GetTime())) return false;
   fonts_due_ = false;
   apply_theme(theme_of(seen_.theme, system_is_dark_), scale_);
   fonts_.build(std::round(seen_.font_size * scale_));
@@ -219,7 +223,28 @@ void App::drop(const std::vector<std::string>& paths) {
 
 bool App::may_close() { return true; }
 
+/// Ctrl+Q is close to other keys: what would be lost is told first.
+void App::quit() {
+  const double now = ImGui::GetTime();
+  const bool draft = chat_pane_.has_draft();
+  if ((!draft && !jobs_.is_running()) || now < quit_until_) return window_.close();
+  quit_until_ = now + Toasts::kSeconds;
+  toasts_.tell(std::string(draft ? "A message is not sent yet." : "A tool is still running.") +
+               " Ctrl+Q again quits.");
+}
+
 void App::take_shortcuts() {
+  const float step = is_pressed(Shortcut::larger_font)    ? 1.0f
+                     : is_pressed(Shortcut::smaller_font) ? -1.0f
+                                                          : 0.0f;
+  if (step != 0) {
+    Settings settings = settings_.get();
+    settings.font_size = std::clamp(settings.font_size + step, kLeastFont, kLargestFont);
+    settings_.set(std::move(settings));
+  }
+  if (is_pressed(Shortcut::quit)) quit();
+  // What is open has the keys; Escape closes some of it before this is called.
+  if (popup_was_open_ || ui::is_popup_open()) return;
   const std::pair<Shortcut, Page> pages[] = {{Shortcut::page_chat, Page::chat},
                                              {Shortcut::page_models, Page::models},
                                              {Shortcut::page_insight, Page::insight},
@@ -233,15 +258,6 @@ void App::take_shortcuts() {
     models_pane_.focus();
   }
   if (is_pressed(Shortcut::help)) help_due_ = true;
-  if (is_pressed(Shortcut::quit)) window_.close();
-  const float step = is_pressed(Shortcut::larger_font)    ? 1.0f
-                     : is_pressed(Shortcut::smaller_font) ? -1.0f
-                                                          : 0.0f;
-  if (step != 0) {
-    Settings settings = settings_.get();
-    settings.font_size = std::clamp(settings.font_size + step, kLeastFont, kLargestFont);
-    settings_.set(std::move(settings));
-  }
   if (page_ != Page::chat) return;
   chat_pane_.take_shortcuts();
 }
@@ -272,6 +288,11 @@ void App::draw() {
   // What is typed and sent stays in reach.
   draw_toasts(toasts_, page_ == Page::chat ? chat_pane_.composer_height() : 0);
   if (const double next = toasts_.next_end(); next > 0) window_.redraw_within(next);
+  if (page_ == Page::chat && !chat_pane_.is_settled()) window_.redraw_within(0);
+  if (const double wait = fonts_.seconds_until_due(ImGui::GetTime()); std::isfinite(wait)) {
+    window_.redraw_within(wait);
+  }
+  popup_was_open_ = ui::is_popup_open();
 }
 
 void App::draw_top() {

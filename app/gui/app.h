@@ -55,6 +55,8 @@ class App final : public WindowClient {
   ModelState& models() { return models_; }
   SettingsStore& settings() { return settings_; }
   const JobState& jobs() const { return jobs_; }
+  const Fonts& fonts() const { return fonts_; }
+  const ChatPane& chat_pane() const { return chat_pane_; }
   Toasts& toasts() { return toasts_; }
   void show(Page page) { page_ = page; }
 
@@ -64,6 +66,7 @@ class App final : public WindowClient {
   void draw_model_badge();
   void draw_help();
   void take_shortcuts();
+  void quit();
   void follow_settings();
   void choose_device();
   void start_model();
@@ -96,6 +99,8 @@ class App final : public WindowClient {
   std::string waiting_model_;  ///< loaded as soon as the devices are known
   bool fonts_due_ = false;
   bool help_due_ = false;
+  bool popup_was_open_ = false;  ///< in the last frame
+  double quit_until_ = 0;        ///< so long Ctrl+Q quits whatever is lost; seconds of the clock
 };
 
 }  // namespace infer::gui

@@ -3,11 +3,14 @@
 #include <imgui/imgui.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
-#include <cstring>
+#include <limits>
+#include <memory>
+#include <span>
+#include <utility>
 
 #include "gui/font_data.h"
-#include "gui/system_fonts.h"
 
 namespace infer::gui {
 namespace {
@@ -30,22 +33,40 @@ constexpr ImWchar kBuiltIn[][2] = {
 
 /// The largest texture that any OpenGL 3 has; letters that would exceed it are left out.
 constexpr size_t kMostExtra = 6000;
+/// Until then letters come with those around them, which are likely to follow: one rasterisation
+/// instead of many.
+constexpr size_t kMostNeighbours = kMostExtra / 2;
 constexpr uint32_t kPlane = 0x10000;
+constexpr double kInterval = 0.5;
+/// Of the time, at most this share goes into rasterising.
+constexpr double kMostShare = 0.1;
+
+double seconds_now() {
+  using Clock = std::chrono::steady_clock;
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
-struct Fonts::SystemFonts {
-  gui::SystemFonts fonts;
-};
-
 struct Fonts::Extra {
-  FontFile file;                ///< empty: the built-in fonts
-  std::vector<ImWchar> ranges;  ///< pairs of first and last, then 0
-  size_t characters = 0;
+  FontFile file;                     ///< empty: the built-in fonts
+  std::vector<ImWchar> ranges;       ///< pairs of first and last, then 0
   std::vector<unsigned char> bytes;  ///< of the file; empty if it cannot be used
+
+  bool has(uint32_t c) const {
+    for (size_t i = 0; i + 1 < ranges.size(); i += 2) {
+      if (ranges[i] <= c && c <= ranges[i + 1]) return true;
+    }
+    return false;
+  }
 };
 
-Fonts::Fonts() : known_(kPlane / 64), system_(std::make_unique<SystemFonts>()) {
+Fonts::Fonts()
+    : Fonts([system = std::make_shared<SystemFonts>()](uint32_t codepoint) {
+        return system->with(codepoint);
+      }) {}
+
+Fonts::Fonts(Finder finder) : known_(kPlane / 64), finder_(std::move(finder)) {
   for (const ImWchar* range = kFirst; *range != 0; range += 2) {
     for (uint32_t c = range[0]; c <= range[1]; ++c) known_[c / 64] |= uint64_t{1} << (c % 64);
   }
@@ -54,7 +75,17 @@ Fonts::Fonts() : known_(kPlane / 64), system_(std::make_unique<SystemFonts>()) {
 
 Fonts::~Fonts() = default;
 
-bool Fonts::incomplete() const { return !wanted_.empty(); }
+double Fonts::seconds_until_due(double now) const {
+  if (wanted_.empty()) return std::numeric_limits<double>::infinity();
+  return std::max(0.0, looked_at_ + interval_ - now);
+}
+
+bool Fonts::finds_more(double now) {
+  if (seconds_until_due(now) > 0) return false;
+  looked_at_ = now;
+  interval_ = kInterval;
+  return find_wanted();
+}
 
 void Fonts::need(uint32_t codepoint) {
   if (codepoint >= kPlane) return;  // ImGui's characters have 16 bits
@@ -65,7 +96,7 @@ void Fonts::need(uint32_t codepoint) {
   wanted_.push_back(static_cast<uint16_t>(codepoint));
 }
 
-void Fonts::need(const std::string& text) {
+void Fonts::need(std::string_view text) {
   const char* at = text.data();
   const char* const end = at + text.size();
   while (at < end) {
@@ -89,46 +120,61 @@ void Fonts::need(const std::string& text) {
   }
 }
 
-/// Sorts what was seen into the fonts that have it.
-void Fonts::find_wanted() {
+void Fonts::add(const FontFile& file, uint32_t first, uint32_t last) {
+  auto extra = std::ranges::find_if(extras_, [&](const Extra& e) { return e.file == file; });
+  if (extra == extras_.end()) {
+    extra = extras_.insert(
+        extras_.end(),
+        Extra{file, {0}, file.path.empty() ? std::vector<unsigned char>() : read_font(file)});
+  }
+  extra->ranges.back() = static_cast<ImWchar>(first);
+  extra->ranges.insert(extra->ranges.end(), {static_cast<ImWchar>(last), 0});
+  taken_ += last - first + 1;
+  for (uint32_t c = first; c <= last; ++c) known_[c / 64] |= uint64_t{1} << (c % 64);
+}
+
+/// Those of the same 256 that the system takes from the same font: a script, or a part of Chinese.
+void Fonts::add_neighbours(const FontFile& file, uint32_t codepoint) {
+  const uint32_t first = codepoint & ~0xFFU;
+  for (uint32_t c = first; c < first + 256; ++c) {
+    if (taken_ >= kMostNeighbours) return;
+    if (!is_known(c) && finder_(c) == file) add(file, c, c);
+  }
+}
+
+/// Sorts what was seen into the fonts that have it. Whether there are letters to rasterise.
+bool Fonts::find_wanted() {
+  const size_t before = taken_;
   std::ranges::sort(wanted_);
-  const auto add = [&](const FontFile& file, ImWchar first, ImWchar last) {
-    auto extra = std::ranges::find_if(extras_, [&](const Extra& e) { return e.file == file; });
-    if (extra == extras_.end())
-      extra = extras_.insert(
-          extras_.end(),
-          Extra{file, {0}, 0, file.path.empty() ? std::vector<unsigned char>() : read_font(file)});
-    extra->ranges.back() = first;
-    extra->ranges.insert(extra->ranges.end(), {last, 0});
-    extra->characters += static_cast<size_t>(last - first) + 1;
-  };
-  size_t taken = 0;
-  for (const Extra& extra : extras_) taken += extra.characters;
   for (const uint16_t c : wanted_) {
-    if (taken > kMostExtra) break;
+    if (taken_ > kMostExtra) break;
     const auto* block = std::ranges::find_if(
         kBuiltIn, [c](const ImWchar(&range)[2]) { return range[0] <= c && c <= range[1]; });
-    if (block != std::end(kBuiltIn)) {
+    const bool built_in = block != std::end(kBuiltIn);
+    const FontFile file = built_in ? FontFile{} : finder_(c);
+    if (!built_in && file.path.empty()) continue;  // drawn as the sign for unknown ones
+    // The block may have come with another of its letters.
+    const auto have = std::ranges::find_if(extras_, [&](const Extra& e) { return e.file == file; });
+    if (have != extras_.end() && have->has(c)) continue;
+    if (built_in) {
       add({}, (*block)[0], (*block)[1]);
-      for (uint32_t i = (*block)[0]; i <= (*block)[1]; ++i) {
-        known_[i / 64] |= uint64_t{1} << (i % 64);
-      }
-      taken += static_cast<size_t>((*block)[1] - (*block)[0]) + 1;
       continue;
     }
-    const FontFile file = system_->fonts.with(c);
-    if (file.path.empty()) continue;  // drawn as the sign for unknown ones
     add(file, c, c);
-    ++taken;
+    add_neighbours(file, c);
   }
-  // Blocks may have been named by several of their characters.
+  wanted_.clear();
+  if (taken_ != before) join_ranges();
+  return taken_ != before;
+}
+
+void Fonts::join_ranges() {
   for (Extra& extra : extras_) {
     std::vector<std::pair<ImWchar, ImWchar>> pairs;
     for (size_t i = 0; i + 1 < extra.ranges.size(); i += 2) {
       pairs.emplace_back(extra.ranges[i], extra.ranges[i + 1]);
     }
     std::ranges::sort(pairs);
-    pairs.erase(std::ranges::unique(pairs).begin(), pairs.end());
     extra.ranges.clear();
     for (const auto& [first, last] : pairs) {
       if (!extra.ranges.empty() && extra.ranges.back() + 1 == first) {
@@ -139,11 +185,12 @@ void Fonts::find_wanted() {
     }
     extra.ranges.push_back(0);
   }
-  wanted_.clear();
 }
 
 void Fonts::build(float pixels) {
+  const double start = seconds_now();
   find_wanted();
+  ++builds_;
   pixels_ = pixels;
   ImFontAtlas& atlas = *ImGui::GetIO().Fonts;
   atlas.Clear();
@@ -168,7 +215,8 @@ void Fonts::build(float pixels) {
         add(extra.ranges.data());
         continue;
       }
-      if (extra.bytes.empty()) continue;  // the file has gone since
+      // The other two share the glyphs of the first. Without bytes the file has gone since.
+      if (extra.bytes.empty() || f > 0) continue;
       config.FontNo = extra.file.index;
       atlas.AddFontFromMemoryTTF(const_cast<unsigned char*>(extra.bytes.data()),
                                  static_cast<int>(extra.bytes.size()), height, &config,
@@ -177,6 +225,31 @@ void Fonts::build(float pixels) {
     }
   }
   atlas.Build();
+  share_extras();
+  interval_ = std::max(kInterval, (seconds_now() - start) / kMostShare);
+}
+
+/// The system's letters are rasterised once for all three fonts: they are thousands.
+void Fonts::share_extras() {
+  const ImFont& from = *fonts_[0];
+  for (ImFont* to : {fonts_[1], fonts_[2]}) {
+    const float down = to->Ascent - from.Ascent;
+    bool added = false;
+    for (const Extra& extra : extras_) {
+      if (extra.bytes.empty()) continue;
+      for (size_t i = 0; i + 1 < extra.ranges.size(); i += 2) {
+        for (uint32_t c = extra.ranges[i]; c <= extra.ranges[i + 1]; ++c) {
+          const ImFontGlyph* const glyph = from.FindGlyphNoFallback(static_cast<ImWchar>(c));
+          if (glyph == nullptr) continue;
+          const ImFontGlyph g = *glyph;
+          to->AddGlyph(nullptr, static_cast<ImWchar>(c), g.X0, g.Y0 + down, g.X1, g.Y1 + down, g.U0,
+                       g.V0, g.U1, g.V1, g.AdvanceX);
+          added = true;
+        }
+      }
+    }
+    if (added) to->BuildLookupTable();
+  }
 }
 
 }  // namespace infer::gui

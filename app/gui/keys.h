@@ -1,6 +1,7 @@
 // Shortcuts of the window.
 #pragma once
 
+#include <functional>
 #include <span>
 
 namespace infer::gui {
@@ -13,6 +14,7 @@ enum class Shortcut {
   regenerate,
   copy_answer,
   rename,
+  menu,
   options,
   page_chat,
   page_models,
@@ -35,5 +37,10 @@ std::span<const ShortcutHelp> shortcuts();
 
 /// Whether it was pressed in this frame.
 bool is_pressed(Shortcut shortcut);
+
+/// The letters of shortcuts are those that the keyboard types, here and in ImGui's fields: called
+/// whenever another layout may be in use. `name`: what a key types without Shift by its number in
+/// GLFW, which is that of the US layout; null or empty: nothing.
+void follow_layout(const std::function<const char*(int key)>& name);
 
 }  // namespace infer::gui

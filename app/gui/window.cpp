@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "gui/glfw_library.h"
+#include "gui/keys.h"
 #include "gui/open_gl.h"
 #include "gui/ui/record.h"
 #include "platform/embed.h"
@@ -35,6 +36,10 @@ std::string last_error() {
 
 Window& window_of(GLFWwindow* window) {
   return *static_cast<Window*>(glfwGetWindowUserPointer(window));
+}
+
+void read_layout() {
+  follow_layout([](int key) { return glfwGetKeyName(key, 0); });
 }
 
 }  // namespace
@@ -91,6 +96,7 @@ Status Window::create(const WindowOptions& options) {
   if (!ImGui_ImplGlfw_InitForOpenGL(window_, true) || !ImGui_ImplOpenGL3_Init("#version 130")) {
     return {StatusCode::unsupported, "OpenGL 3.0 cannot be used on this display"};
   }
+  read_layout();
   due_at_ = kNever;
   last_frame_ = -kNever;
   glfwShowWindow(window_);
@@ -121,8 +127,11 @@ void Window::listen() {
   glfwSetWindowContentScaleCallback(
       window_, [](GLFWwindow* w, float, float) { window_of(w).something_happened(); });
   glfwSetWindowCloseCallback(window_, [](GLFWwindow* w) { window_of(w).something_happened(); });
-  glfwSetKeyCallback(window_,
-                     [](GLFWwindow* w, int, int, int, int) { window_of(w).something_happened(); });
+  // GLFW does not tell that the layout of the keyboard has changed.
+  glfwSetKeyCallback(window_, [](GLFWwindow* w, int, int, int, int) {
+    read_layout();
+    window_of(w).something_happened();
+  });
   glfwSetCharCallback(window_, [](GLFWwindow* w, unsigned) { window_of(w).something_happened(); });
   glfwSetMouseButtonCallback(
       window_, [](GLFWwindow* w, int, int, int) { window_of(w).something_happened(); });

@@ -3,15 +3,20 @@
 #include <GLFW/glfw3.h>
 #include <doctest.h>
 #include <imgui/imgui.h>
+#include <imgui/imgui_internal.h>
 #include <stb/stb_image_write.h>
 
 #include <algorithm>
 #include <chrono>
 
+#include "gui/keys.h"
+
 namespace infer::gui::test {
 
 Driver::Driver(Window& window, WindowClient& client) : window_(window), client_(client) {
   ui::set_recording(true);
+  follow_layout([](int) { return nullptr; });  // keys are those of the US, wherever tests run
+  ImGui::ClearActiveID();  // a field of the test before, and what was typed into it
   window_.on_input = [this](ImGuiIO& io) { inject(io); };
   frames(3);
 }

@@ -113,3 +113,17 @@ TEST_CASE("clusters and words") {
   const std::string joined = infer::test::repeated("👩‍", 100'000);
   CHECK(cluster_end(joined, 0, joined.size()) <= kMaxClusterBytes + 4);
 }
+
+TEST_CASE("a name is one short line") {
+  CHECK_EQ(one_line("llama 3", 100), "llama 3");
+  CHECK_EQ(one_line("", 100), "");
+  CHECK_EQ(one_line("two\r\nlines\tand a tab", 100), "two lines and a tab");
+  CHECK_EQ(one_line("12345678", 8), "12345678");
+  CHECK_EQ(one_line("123456789", 8), "12345…");
+  CHECK_EQ(one_line("ööööö", 8), "öö…");
+  CHECK_EQ(one_line("a\xC3", 100), std::string("a") + kUnknown);
+  const std::string hostile = one_line(std::string(1 << 20, '\x01') + "\xFF\n", 200);
+  CHECK(hostile.size() <= 200);
+  CHECK(is_safe(hostile));
+  CHECK(one_line(infer::test::repeated("\u200f", 1 << 20) + "x", 50) == "…");
+}

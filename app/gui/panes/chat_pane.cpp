@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "gui/keys.h"
+#include "gui/text/sanitise.h"
 #include "gui/ui/ui.h"
 #include "platform/folders.h"
 
@@ -14,6 +15,8 @@ namespace infer::gui {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr size_t kTitleBytes = 200;
 
 /// A path in the home folder for a conversation of this title, where there is no file yet.
 std::string free_path(const std::string& title) {
@@ -43,7 +46,9 @@ void ChatPane::take_shortcuts() {
   if (is_pressed(Shortcut::options)) toggle_options();
   if (is_pressed(Shortcut::copy_answer)) transcript_.copy_last_answer();
   if (is_pressed(Shortcut::regenerate)) transcript_.regenerate_last();
-  if (is_pressed(Shortcut::send_stop) && chat_.is_answering()) chat_.stop();
+  // Elsewhere Escape ends what is being typed.
+  const bool typing = ImGui::GetIO().WantTextInput && !composer_.is_active();
+  if (is_pressed(Shortcut::send_stop) && !typing && chat_.is_answering()) chat_.stop();
 }
 
 void ChatPane::draw() {
@@ -55,13 +60,18 @@ void ChatPane::draw() {
   ImGui::SameLine();
   if (ui::Area area("middle", options > 0 ? -options : 0, 0); area) {
     ImGui::AlignTextToFramePadding();
-    ui::text(chat_.current() == 0 ? "New conversation" : chat_.title(), "title");
+    ui::text(chat_.current() == 0 ? "New conversation" : one_line(chat_.title(), kTitleBytes),
+             "title");
     const char* label = shows_options_ ? "Hide settings" : "Settings";
     ImGui::SameLine(ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(label).x - font);
     if (ui::action("options", label, "Settings of this conversation (Ctrl+B)")) {
       toggle_options();
     }
-    if (ui::Area messages("messages", 0, -composer_.height()); messages) transcript_.draw();
+    if (ui::Area messages("messages", 0, -composer_.height()); messages) {
+      // An empty field to write in needs no keys that scroll.
+      transcript_.draw(!ImGui::GetIO().WantTextInput ||
+                       (composer_.is_active() && composer_.is_empty()));
+    }
     composer_.draw();
   }
   if (shows_options_) {

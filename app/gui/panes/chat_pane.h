@@ -15,9 +15,13 @@ class ChatPane {
   void draw();
   void take_shortcuts();
   float composer_height() const { return composer_.height(); }
+  bool has_draft() const { return !composer_.is_empty(); }
   void restyle() { transcript_.restyle(); }
   /// Another page is shown, or the window is closed.
   void leave();
+  /// Whether the next frame looks the same, if nothing happens.
+  bool is_settled() const { return transcript_.is_settled(); }
+  const Transcript& transcript() const { return transcript_; }
 
  private:
   void toggle_options();

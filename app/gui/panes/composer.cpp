@@ -46,6 +46,7 @@ void Composer::draw() {
       {.hint = chat_.model().empty() ? "Load a model to begin"
                                      : "Write a message. Enter sends, Shift+Enter adds a line",
        .focus = focus_});
+  active_ = ImGui::IsItemActive();
   focus_ = submitted;  // Enter takes the keyboard away
   if (draft_ != counted_ || chat_.revision() != counted_revision_) {
     counted_ = draft_;

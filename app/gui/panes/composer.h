@@ -15,8 +15,9 @@ class Composer {
   float height() const;
   void draw();
   void focus() { focus_ = true; }
-  /// What is typed and not sent.
-  const std::string& draft() const { return draft_; }
+  /// Whether it had the keyboard in the last frame.
+  bool is_active() const { return active_; }
+  bool is_empty() const { return draft_.empty(); }
 
  private:
   void draw_full_context();
@@ -29,6 +30,7 @@ class Composer {
   std::string counted_;               ///< the draft that was counted last
   int64_t counted_revision_ = -1;
   bool focus_ = true;
+  bool active_ = false;
 };
 
 }  // namespace infer::gui

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "gui/format.h"
+#include "gui/text/sanitise.h"
 #include "gui/theme.h"
 #include "gui/ui/ui.h"
 #include "platform/folders.h"
@@ -17,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostEntries = 10'000;
+constexpr size_t kNameBytes = 200;
 
 }  // namespace
 
@@ -99,7 +101,7 @@ std::string FolderBrowser::draw() {
         const Entry& entry = shown_.entries[static_cast<size_t>(i)];
         const ui::Scope one(entry.name);
         const std::string path = (fs::path(shown_.folder) / entry.name).string();
-        std::string label = entry.is_folder ? "▸ " + entry.name : entry.name;
+        std::string label = (entry.is_folder ? "▸ " : "") + one_line(entry.name, kNameBytes);
         if (entry.is_model) label += entry.is_folder ? "   model" : "   " + bytes_text(entry.bytes);
         if (!ui::row("open", label, false)) continue;
         (entry.is_model ? chosen : enter) = path;

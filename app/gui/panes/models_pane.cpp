@@ -5,19 +5,25 @@
 #include <algorithm>
 
 #include "gui/format.h"
+#include "gui/text/sanitise.h"
 #include "gui/theme.h"
 #include "gui/ui/ui.h"
 
 namespace infer::gui {
 namespace {
 
+// Of what files and their names say.
+constexpr size_t kNameBytes = 200;
+constexpr size_t kFactBytes = 60;
+constexpr size_t kReasonBytes = 500;
+
 std::string facts_text(const FileFacts& facts) {
-  if (facts.architecture.empty()) return facts.status.message();
-  std::string text = facts.architecture;
-  if (!facts.file_type.empty()) text += ", " + facts.file_type;
+  if (facts.architecture.empty()) return one_line(facts.status.message(), kReasonBytes);
+  std::string text = one_line(facts.architecture, kFactBytes);
+  if (!facts.file_type.empty()) text += ", " + one_line(facts.file_type, kFactBytes);
   if (facts.parameters > 0) text += ", " + count_text(facts.parameters) + " parameters";
   if (facts.context > 0) text += ", context " + std::to_string(facts.context);
-  if (!facts.status.ok()) text += ". " + facts.status.message();
+  if (!facts.status.ok()) text += ". " + one_line(facts.status.message(), kReasonBytes);
   return text;
 }
 
@@ -52,10 +58,12 @@ void ModelsPane::draw_filters() {
   std::vector<std::string> architectures = library_.architectures();
   architectures.insert(architectures.begin(), "All architectures");
   architecture_ = std::min(architecture_, architectures.size() - 1);
+  std::vector<std::string> labels;
+  for (const std::string& name : architectures) labels.push_back(one_line(name, kFactBytes));
   ImGui::PushItemWidth(ImGui::GetFontSize() * 12);
   ui::checkbox("favourites", "Favourites only", filter_.favourites);
   ImGui::SameLine();
-  if (ui::choice("architecture", architecture_, architectures)) {
+  if (ui::choice("architecture", architecture_, labels)) {
     filter_.architecture = architecture_ == 0 ? "" : architectures[architecture_];
   }
   ImGui::PopItemWidth();
@@ -91,7 +99,8 @@ void ModelsPane::draw_model(const LibraryModel& model) {
   const bool loaded =
       models_.loaded() != nullptr && models_.loaded()->model->path == model.file.path;
   const float start = ImGui::GetCursorPosX();
-  if (ui::row("choose", model.file.name, models_.planned_path() == model.file.path, height)) {
+  const std::string name = one_line(model.file.name, kNameBytes);
+  if (ui::row("choose", name, models_.planned_path() == model.file.path, height)) {
     choose(model.file.path);
   }
   const ImVec2 least = ImGui::GetItemRectMin();
@@ -107,6 +116,7 @@ void ModelsPane::draw_model(const LibraryModel& model) {
   const std::string size = bytes_text(model.file.bytes);
   const float size_width = ImGui::CalcTextSize(size.c_str()).x;
   const auto line = [&](float y, float right, unsigned colour, const std::string& text) {
+    ui::will_draw(text);
     const ImVec4 clip{least.x, least.y, right, most.y};
     draw.AddText(ImGui::GetFont(), ImGui::GetFontSize(), {least.x + padding.x, y}, colour,
                  text.data(), text.data() + text.size(), 0, &clip);
@@ -114,7 +124,7 @@ void ModelsPane::draw_model(const LibraryModel& model) {
   const float upper = least.y + padding.y;
   const float lower = upper + ImGui::GetTextLineHeight() + padding.y;
   const float right = most.x - star - size_width - padding.x;
-  line(upper, right, packed(loaded ? theme().accent : theme().text), model.file.name);
+  line(upper, right, packed(loaded ? theme().accent : theme().text), name);
   draw.AddText({right, upper}, packed(theme().faint), size.c_str());
   const std::string facts = model.facts == nullptr ? "…" : facts_text(*model.facts);
   const bool unusable = model.facts != nullptr && !model.facts->status.ok();
@@ -155,7 +165,7 @@ void ModelsPane::draw_folders() {
       break;
     }
     ImGui::SameLine();
-    ui::text(settings.folders[i], "path");
+    ui::text(one_line(settings.folders[i], kNameBytes), "path");
   }
   const bool entered = ui::input(
       "new", new_folder_,
@@ -167,7 +177,7 @@ void ModelsPane::draw_folders() {
     changed = true;
   }
   for (const hub::SkippedPath& skipped : library_.skipped()) {
-    ui::faint(skipped.path + ": " + skipped.reason);
+    ui::faint(one_line(skipped.path + ": " + skipped.reason, kReasonBytes));
   }
   if (!changed) return;
   library_.scan(settings.folders);

@@ -8,6 +8,7 @@
 #include "gui/format.h"
 #include "gui/panes/plot_style.h"
 #include "gui/plot/stacked_bar.h"
+#include "gui/text/sanitise.h"
 #include "gui/theme.h"
 #include "gui/ui/ui.h"
 
@@ -18,6 +19,8 @@ const std::vector<std::string> kCacheTypes{"f16", "q8_0", "q4_0", "f32", "auto"}
 
 /// Grows in steps of the same ratio: contexts are rarely wanted to the token.
 constexpr int64_t kMostContext = int64_t{1} << 20;
+/// Of what a file says about itself.
+constexpr size_t kFactBytes = 60;
 
 float label_width() { return ImGui::GetFontSize() * 11; }
 
@@ -168,10 +171,10 @@ void PlanView::draw_loading() {
 }
 
 void PlanView::draw_facts(const ModelDescription& model) {
-  std::string text = model.architecture + ", " + model.file_type + ", " +
-                     count_text(model.parameters) + " parameters, " +
-                     bytes_text(model.weight_bytes) + " of weights, trained for " +
-                     std::to_string(model.context) + " tokens";
+  std::string text = one_line(model.architecture, kFactBytes) + ", " +
+                     one_line(model.file_type, kFactBytes) + ", " + count_text(model.parameters) +
+                     " parameters, " + bytes_text(model.weight_bytes) +
+                     " of weights, trained for " + std::to_string(model.context) + " tokens";
   ui::faint(text, "facts");
   if (!model.unsupported.empty()) {
     ui::notice(ui::Tone::danger, "This version cannot run it: " + model.unsupported, "unsupported");

@@ -2,10 +2,19 @@
 
 #include <imgui/imgui.h>
 
+#include "gui/keys.h"
+#include "gui/text/sanitise.h"
 #include "gui/theme.h"
 #include "gui/ui/ui.h"
 
 namespace infer::gui {
+namespace {
+
+// Conversations are imported as well: their titles may be anything.
+constexpr size_t kTitleBytes = 200;
+constexpr size_t kSnippetBytes = 400;
+
+}  // namespace
 
 void Sidebar::draw() {
   const ui::Scope scope("conversations");
@@ -47,18 +56,36 @@ void Sidebar::draw_list() {
 void Sidebar::draw_row(const conversations::Conversation& conversation) {
   const ui::Scope scope("conversation", conversation.id);
   std::string label = conversation.pinned ? "● " : "";
-  label += conversation.title;
+  label += one_line(conversation.title, kTitleBytes);
   if (chat_.is_answering(conversation.id)) label += "  …";
+  const float start = ImGui::GetCursorPosX();
   if (ui::row("open", label, conversation.id == chat_.current())) chat_.open(conversation.id);
-  draw_menu(conversation);
-}
-
-void Sidebar::draw_menu(const conversations::Conversation& conversation) {
   const bool focused = ImGui::IsItemFocused();
   if (focused && ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_Delete))) {
     chat_.remove(conversation.id);
   }
-  if (ui::Menu menu("menu", 1); menu) {
+  bool opens = (ImGui::IsItemHovered() && ImGui::IsMouseReleased(1)) ||
+               (focused && is_pressed(Shortcut::menu));
+  const ImVec2 least = ImGui::GetItemRectMin();
+  const ImVec2 most = ImGui::GetItemRectMax();
+  const bool hovered = ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(least, most);
+  // The button stays while the keyboard is on it: the row has lost the focus then.
+  if (hovered || focused || more_ == conversation.id) {
+    const float width = ImGui::GetFontSize() * 2;
+    ImGui::SameLine(start + (most.x - least.x) - width - ImGui::GetStyle().ItemSpacing.x);
+    opens = ui::button("more", "…", ui::Tone::plain, width) || opens;
+    ui::tooltip("Rename, pin, export, delete");
+    if (ImGui::IsItemFocused()) {
+      more_ = conversation.id;
+    } else if (more_ == conversation.id) {
+      more_ = 0;
+    }
+  }
+  draw_menu(conversation, opens);
+}
+
+void Sidebar::draw_menu(const conversations::Conversation& conversation, bool opens) {
+  if (ui::Menu menu("menu", opens); menu) {
     if (ui::menu_item("rename", "Rename", "F2")) begin_rename(conversation.id, conversation.title);
     if (ui::menu_item("pin", conversation.pinned ? "Unpin" : "Pin")) {
       chat_.pin(conversation.id, !conversation.pinned);
@@ -75,7 +102,8 @@ void Sidebar::draw_hits() {
   for (size_t i = 0; i < hits.size(); ++i) {
     const conversations::Hit& hit = hits[i];
     const ui::Scope scope("hit", static_cast<int64_t>(i));
-    if (ui::row("open", hit.title, hit.conversation == chat_.current(), height)) {
+    const std::string title = one_line(hit.title, kTitleBytes);
+    if (ui::row("open", title, hit.conversation == chat_.current(), height)) {
       chat_.open_at(hit.conversation, hit.message);
     }
     const ImVec2 at = ImGui::GetItemRectMin();
@@ -84,11 +112,13 @@ void Sidebar::draw_hits() {
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const ImVec4 clip{at.x, at.y, end.x - padding.x, end.y};
     const auto line = [&](float y, unsigned colour, const std::string& text) {
+      ui::will_draw(text);
       draw.AddText(ImGui::GetFont(), ImGui::GetFontSize(), {at.x + padding.x, y}, colour,
                    text.data(), text.data() + text.size(), 0, &clip);
     };
-    line(at.y + padding.y, packed(theme().text), hit.title);
-    line(at.y + padding.y * 2 + ImGui::GetTextLineHeight(), packed(theme().faint), hit.snippet);
+    line(at.y + padding.y, packed(theme().text), title);
+    line(at.y + padding.y * 2 + ImGui::GetTextLineHeight(), packed(theme().faint),
+         one_line(hit.snippet, kSnippetBytes));
   }
 }
 
@@ -105,7 +135,7 @@ void Sidebar::draw_trash() {
         const ui::Scope scope("conversation", conversation.id);
         if (ui::action("restore", "Restore")) chat_.restore(conversation.id);
         ImGui::SameLine();
-        ui::text(conversation.title, "title");
+        ui::text(one_line(conversation.title, kTitleBytes), "title");
       }
     }
     if (ui::button("empty", "Delete all for good", ui::Tone::danger)) {
@@ -120,7 +150,7 @@ void Sidebar::draw_trash() {
 void Sidebar::begin_rename(Id conversation, const std::string& title) {
   if (conversation == 0) return;
   renaming_ = conversation;
-  new_title_ = title;
+  new_title_ = one_line(title, kTitleBytes);
   open_rename_ = true;
 }
 

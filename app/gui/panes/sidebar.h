@@ -24,7 +24,7 @@ class Sidebar {
   void draw_hits();
   void draw_trash();
   void draw_row(const conversations::Conversation& conversation);
-  void draw_menu(const conversations::Conversation& conversation);
+  void draw_menu(const conversations::Conversation& conversation, bool opens);
   void draw_rename();
   void begin_rename(Id conversation, const std::string& title);
 
@@ -35,6 +35,7 @@ class Sidebar {
   std::string new_title_;
   bool open_rename_ = false;
   Id export_ = 0;
+  Id more_ = 0;  ///< the conversation whose button "…" has the keyboard
 };
 
 }  // namespace infer::gui

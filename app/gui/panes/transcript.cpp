@@ -1,10 +1,16 @@
 #include "gui/panes/transcript.h"
 
 #include <imgui/imgui.h>
+#include <imgui/imgui_internal.h>
 
 #include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <utility>
 
 #include "gui/format.h"
+#include "gui/panes/text_style.h"
+#include "gui/text/sanitise.h"
 #include "gui/theme.h"
 #include "gui/ui/ui.h"
 #include "platform/browser.h"
@@ -15,45 +21,15 @@ namespace {
 using conversations::Role;
 using conversations::State;
 
-/// Fills the look of texts from the theme and the fonts.
-void style(TextLook& look, const Fonts& fonts) {
-  const float size = fonts.pixels();
-  const auto set = [&](Face face, FontKind kind, float share) {
-    ImFont* const font = fonts.font(kind);
-    look.fonts[static_cast<size_t>(face)] = {font, (share == 0 ? font->FontSize : size * share)};
-  };
-  set(Face::body, FontKind::text, 1);
-  set(Face::strong, FontKind::bold, 1);
-  set(Face::emphasis, FontKind::text, 1);
-  set(Face::strong_emphasis, FontKind::bold, 1);
-  set(Face::code, FontKind::code, 0);
-  set(Face::heading1, FontKind::bold, 1.45f);
-  set(Face::heading2, FontKind::bold, 1.25f);
-  set(Face::heading3, FontKind::bold, 1.1f);
-  const Theme& t = theme();
-  TextColours& c = look.colours;
-  c.text = packed(t.text);
-  c.faint = packed(t.faint);
-  c.link = packed(t.accent);
-  c.selection = packed(t.selection);
-  c.code_background = packed(t.code);
-  c.code_header = packed(t.raised);
-  c.inline_code = packed(t.raised, 0.8f);
-  c.quote_bar = packed(t.border);
-  c.line = packed(t.border);
-  c.table_header = packed(t.raised, 0.7f);
-  c.scroll_bar = packed(t.border);
-  c.tokens.fill(packed(t.text));
-  const auto token = [&](Token which, Rgb rgb) {
-    c.tokens[static_cast<size_t>(which)] = packed(rgb);
-  };
-  token(Token::keyword, t.series[3]);
-  token(Token::string, t.series[1]);
-  token(Token::comment, t.faint);
-  token(Token::number, t.series[2]);
-  look.scale = scale();
-  ++look.generation;
-}
+constexpr size_t kNameBytes = 200;
+/// Frames in which a message that was asked for has to reach its place.
+constexpr int kTargetFrames = 60;
+/// Beyond the end of any conversation, in pixels.
+constexpr float kEnd = 1e9f;
+
+/// Around a message.
+float padding() { return 10 * scale(); }
+float text_width() { return std::max(ImGui::GetContentRegionAvail().x - 2 * padding(), 50.0f); }
 
 std::string statistics_text(const conversations::Message& message) {
   const conversations::Statistics& s = message.statistics;
@@ -84,7 +60,7 @@ Transcript::Transcript(ChatState& chat, Fonts& fonts) : chat_(chat), fonts_(font
   };
 }
 
-void Transcript::restyle() { style(context_.look, fonts_); }
+void Transcript::restyle() { style_text(context_.look, fonts_); }
 
 Transcript::Item& Transcript::item_of(const ShownMessage& shown) {
   Item& item = items_[shown.message->id];
@@ -116,47 +92,136 @@ void Transcript::feed(Item& item, const ShownMessage& shown) {
   item.finished = finished;
 }
 
-void Transcript::draw() {
+/// The height of a message that is out of sight: about right at first, exact when frames have had
+/// time for it.
+float Transcript::measure(Item& item, const ShownMessage& message, float width) {
+  const bool known =
+      item.height > 0 && item.width == width && item.generation == context_.look.generation;
+  if (known && item.text->is_settled()) return item.height;
+  settled_ = false;
+  // An estimate looks at all of the text: one is enough.
+  if (known && context_.budget() == 0) return item.height;
+  feed(item, message);
+  item.width = width;
+  item.generation = context_.look.generation;
+  return item.text->height(width, context_) + (item.rest > 0 ? item.rest : usual_rest_);
+}
+
+void Transcript::draw(bool has_keys) {
   if (conversation_ != chat_.current()) {
     conversation_ = chat_.current();
     items_.clear();
     context_.selected = nullptr;
     editing_ = 0;
     stick_ = true;
+    at_end_ = false;
+    target_ = 0;
   }
+  if (const auto target = chat_.take_target()) {
+    target_ = target->message;
+    target_frames_ = 0;
+    stick_ = target_ == 0;
+    at_end_ = false;
+  }
+  settled_ = true;
   const auto& shown = chat_.shown();
   if (shown.empty()) return draw_welcome();
   const ui::Scope scope("transcript");
   const float top = ImGui::GetScrollY();
   const float visible = ImGui::GetWindowHeight();
+  if (usual_rest_ == 0) usual_rest_ = ImGui::GetFrameHeightWithSpacing() * 2.5f;
+  if (has_keys) take_keys();
   float shift = 0;
+  std::optional<float> target;
   for (const ShownMessage& message : shown) {
     Item& item = item_of(message);
     const float begin = ImGui::GetCursorPosY();
+    const float before = item.height;
+    if (message.message->id == target_) target = begin;
+    const float width = text_width();
+    if (item.height == 0) item.height = measure(item, message, width);
     // What is far away only takes its room.
-    const bool far =
-        item.height > 0 && (begin + item.height < top - visible || begin > top + 2 * visible);
+    const bool is_above = begin + item.height < top - visible;
+    const bool far = is_above || begin > top + 2 * visible;
     if (far && message.live == nullptr) {
+      item.height = measure(item, message, width);
       ImGui::Dummy({1, item.height - ImGui::GetStyle().ItemSpacing.y});
+      if (is_above && before > 0) shift += item.height - before;
       continue;
     }
     feed(item, message);
     draw_message(message, item);
     shift += item.text->shift();
     item.height = ImGui::GetCursorPosY() - begin;
+    item.width = width;
+    item.generation = context_.look.generation;
+    // What was estimated above the sight and is drawn now moves what is read.
+    if (before > 0 && begin + before <= top) shift += item.height - before - item.text->shift();
   }
-  // Reading at the end keeps the end in sight; scrolling up ends that.
+  scroll(shift, target);
+}
+
+void Transcript::take_keys() {
+  const ImGuiIO& io = ImGui::GetIO();
+  // The keyboard may be moving through another part of the window.
+  if (io.NavVisible && !ImGui::IsWindowFocused(ImGuiFocusedFlags_ChildWindows)) return;
+  if (io.KeyCtrl || io.KeyShift || io.KeyAlt || ui::is_popup_open()) return;
+  const auto pressed = [](ImGuiKey key) { return ImGui::IsKeyPressed(ImGui::GetKeyIndex(key)); };
+  const float page = std::max(ImGui::GetWindowHeight() - ImGui::GetTextLineHeight() * 2,
+                              ImGui::GetTextLineHeight());
+  std::optional<float> to;
+  if (pressed(ImGuiKey_PageUp)) to = ImGui::GetScrollY() - page;
+  if (pressed(ImGuiKey_PageDown)) to = ImGui::GetScrollY() + page;
+  if (pressed(ImGuiKey_Home)) to = 0.0f;
+  if (pressed(ImGuiKey_End)) to = ImGui::GetScrollMaxY();
+  if (!to) return;
+  ImGui::NavMoveRequestCancel();  // which would move the focus as well
+  ImGui::SetScrollY(std::clamp(*to, 0.0f, ImGui::GetScrollMaxY()));
+}
+
+/// Reading at the end keeps the end in sight; moving up by whatever means ends that.
+void Transcript::scroll(float shift, std::optional<float> target) {
+  const float top = ImGui::GetScrollY();
   const float most = ImGui::GetScrollMaxY();
-  if (ImGui::GetIO().MouseWheel > 0 && ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows)) {
+  // What has been asked for in this frame: by a key, or by selecting beyond the edge.
+  const float asked = ImGui::GetCurrentWindowRead()->ScrollTarget.y;
+  const bool user = asked != FLT_MAX;
+  const bool was_at_end = std::exchange(at_end_, false);
+  const bool moved_up = user ? asked < top : was_at_end && top < most - 2;
+  if (moved_up) {
     stick_ = false;
-  } else if (top >= most - 2) {
+  } else if (target_ == 0 && top >= most - 2) {
     stick_ = true;
   }
-  if (stick_) {
-    ImGui::SetScrollY(most + ImGui::GetFontSize() * 100);
-  } else if (shift != 0) {
-    ImGui::SetScrollY(top + shift);
+  if (user) {
+    target_ = 0;
+  } else if (stick_) {
+    at_end_ = true;
+    ImGui::SetScrollY(kEnd);
+  } else if (target) {
+    // Estimated heights above it become exact as it comes near.
+    const float to = std::min(*target, most);
+    const bool there = std::fabs(top - std::floor(to)) < 2;
+    if (there && target_frames_ > 2) {
+      target_ = 0;
+    } else if (++target_frames_ < kTargetFrames) {
+      settled_ = false;
+    } else {
+      target_ = 0;
+    }
+    if (!there) ImGui::SetScrollY(*target);
+  } else {
+    target_ = 0;
+    if (shift != 0) ImGui::SetScrollY(top + shift);
   }
+}
+
+size_t Transcript::worked_bytes() const {
+  size_t bytes = 0;
+  for (const auto& [id, item] : items_) {
+    bytes += item.text->work().laid_out_bytes + item.text->parsed_bytes();
+  }
+  return bytes;
 }
 
 void Transcript::draw_welcome() {
@@ -172,8 +237,10 @@ void Transcript::draw_welcome() {
 void Transcript::draw_message(const ShownMessage& shown, Item& item) {
   const ui::Scope scope("message", shown.message->id);
   const bool user = shown.message->role == Role::user;
-  const float pad = 10 * scale();
-  const float width = std::max(ImGui::GetContentRegionAvail().x - 2 * pad, 50.0f);
+  const float pad = padding();
+  const float width = text_width();
+  const float begin = ImGui::GetCursorPosY();
+  float text_height = 0;
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   const ImVec2 start = ImGui::GetCursorScreenPos();
   draw.ChannelsSplit(2);
@@ -185,9 +252,11 @@ void Transcript::draw_message(const ShownMessage& shown, Item& item) {
   if (editing_ == shown.message->id) {
     draw_editor();
   } else {
+    const float above = ImGui::GetCursorPosY();
     draw_text("text", *item.text, width);
+    text_height = ImGui::GetCursorPosY() - above;
   }
-  draw_calls(shown, item);
+  draw_calls(shown, item, width);
   if (shown.live == nullptr) {
     draw_footer(*shown.message);
     draw_actions(shown);
@@ -203,11 +272,14 @@ void Transcript::draw_message(const ShownMessage& shown, Item& item) {
                        packed(theme().user_message), 8 * scale());
   }
   draw.ChannelsMerge();
+  item.rest = ImGui::GetCursorPosY() - begin - text_height;
+  if (item.calls.empty() && text_height > 0) usual_rest_ = item.rest;
 }
 
 void Transcript::draw_text(const char* name, TextView& view, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   view.draw(name, width, context_);
+  settled_ = settled_ && view.is_settled();
   if (!ui::is_recording()) return;
   const ImVec2 end = ImGui::GetCursorScreenPos();
   ui::add_rectangle("markdown", name, view.source(), at.x, at.y, at.x + width, end.y);
@@ -217,7 +289,8 @@ void Transcript::draw_header(const ShownMessage& shown) {
   const conversations::Message& message = *shown.message;
   const bool user = message.role == Role::user;
   ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().faint));
-  ui::text(user ? "You" : message.model.empty() ? "Answer" : message.model, "author");
+  const std::string model = one_line(message.model, kNameBytes);
+  ui::text(user ? "You" : model.empty() ? "Answer" : model, "author");
   ImGui::PopStyleColor();
   if (shown.alternatives > 1) draw_branches(shown);
 }
@@ -265,29 +338,6 @@ void Transcript::draw_editor() {
   const bool cancel = ui::button("cancel", "Cancel");
   if (save && !edited_.empty()) chat_.edit(editing_, edited_);
   if (save || cancel) editing_ = 0;
-}
-
-void Transcript::draw_calls(const ShownMessage& shown, Item& item) {
-  const auto& calls = shown.calls();
-  item.results.resize(calls.size());
-  for (size_t i = 0; i < calls.size(); ++i) {
-    const conversations::ToolCall& call = calls[i];
-    const ui::Scope scope("call", static_cast<int64_t>(i));
-    ui::text("Asks for " + call.name, "name");
-    ui::faint(call.arguments, "arguments");
-    if (!call.result.empty()) {
-      ui::wrapped("→ " + call.result, "result");
-    } else if (shown.live == nullptr) {
-      bool submitted = false;
-      ui::input_lines("result", item.results[i], ImGui::GetTextLineHeight() * 3, submitted,
-                      {.hint = "The result of this call"});
-      if ((ui::button("give", "Give the result", ui::Tone::primary) || submitted) &&
-          !item.results[i].empty()) {
-        chat_.set_tool_result(shown.message->id, i, item.results[i]);
-        return;
-      }
-    }
-  }
 }
 
 void Transcript::draw_footer(const conversations::Message& message) {

@@ -70,7 +70,10 @@ void ChatState::answer_after(Job job, bool continues, std::function<void()> fail
                   return;
                 }
                 generate(*tree, continues);
-                if (number == navigation_) show(*std::move(tree));
+                if (number == navigation_) {
+                  show(*std::move(tree));
+                  target_ = Target{};
+                }
                 refresh();
               });
 }

@@ -89,18 +89,22 @@ void ChatState::open(Id conversation) {
 
 void ChatState::open_at(Id conversation, Id message) {
   ++navigation_;
-  change([conversation, message](Store& store) -> Result<Tree> {
-    const Result<Tree> tree = store.load(conversation);
-    if (!tree || tree->find(message) == nullptr) return tree;
-    const Status status = store.together([&]() -> Status {
-      for (const Id id : tree->path_to(message)) {
-        if (Status selected = store.select(id); !selected.ok()) return selected;
-      }
-      return {};
-    });
-    if (!status.ok()) return tl::unexpected(status);
-    return store.load(conversation);
-  });
+  change(
+      [conversation, message](Store& store) -> Result<Tree> {
+        const Result<Tree> tree = store.load(conversation);
+        if (!tree || tree->find(message) == nullptr) return tree;
+        const Status status = store.together([&]() -> Status {
+          for (const Id id : tree->path_to(message)) {
+            if (Status selected = store.select(id); !selected.ok()) return selected;
+          }
+          return {};
+        });
+        if (!status.ok()) return tl::unexpected(status);
+        return store.load(conversation);
+      },
+      [this, conversation, message] {
+        if (conversation == current_) target_ = Target{message};
+      });
 }
 
 void ChatState::start_new() {

@@ -102,6 +102,12 @@ class ChatState {
   std::vector<Id> siblings(Id message) const {
     return tree_ ? tree_->siblings(message) : std::vector<Id>();
   }
+  /// Where a reader wants to be: a message that was opened, or the end where an answer begins.
+  struct Target {
+    Id message = 0;  ///< 0: the end
+  };
+  /// Told once.
+  std::optional<Target> take_target() { return std::exchange(target_, std::nullopt); }
   /// Grows when shown() has changed other than by an answer that grows.
   int64_t revision() const { return revision_; }
   /// Whether there is a model and no answer is being generated here.
@@ -190,6 +196,7 @@ class ChatState {
   int64_t navigation_ = 0;  ///< grows when the user goes somewhere else
   int64_t dropped_ = 0;     ///< messages that the model did not see, of the conversation shown
   bool sending_ = false;    ///< an answer is about to be generated
+  std::optional<Target> target_;
 };
 
 }  // namespace infer::gui

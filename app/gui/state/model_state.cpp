@@ -2,7 +2,14 @@
 
 #include <utility>
 
+#include "gui/text/sanitise.h"
+
 namespace infer::gui {
+namespace {
+
+constexpr size_t kNameBytes = 120;
+
+}  // namespace
 
 std::string short_name(const std::string& path) {
   std::string name = path;
@@ -11,11 +18,11 @@ std::string short_name(const std::string& path) {
     name.erase(0, slash + 1);
   }
   if (name.ends_with(".gguf")) name.resize(name.size() - 5);
-  return name;
+  return one_line(name, kNameBytes);
 }
 
 std::string short_name(const ModelDescription& model) {
-  return model.name.empty() ? short_name(model.path) : model.name;
+  return model.name.empty() ? short_name(model.path) : one_line(model.name, kNameBytes);
 }
 
 void ModelState::load(const std::string& path, const LoadOptions& options) {

@@ -5,7 +5,14 @@
 #include <limits>
 #include <utility>
 
+#include "gui/text/sanitise.h"
+
 namespace infer::gui {
+namespace {
+
+constexpr size_t kTextBytes = 1000;
+
+}  // namespace
 
 void Toasts::set_time(double now) {
   now_ = now;
@@ -25,6 +32,8 @@ void Toasts::fail(std::string text) {
 }
 
 void Toasts::add(Toast toast) {
+  // Names from files may be in it.
+  toast.text = one_line(toast.text, kTextBytes);
   // The same failure again says nothing new.
   std::erase_if(toasts_, [&](const Toast& other) {
     return other.is_error && toast.is_error && other.text == toast.text;

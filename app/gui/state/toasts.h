@@ -30,9 +30,9 @@ class Toasts {
   /// Seconds until the next one goes by itself; 0: none does.
   double next_end() const;
   const std::vector<Toast>& all() const { return toasts_; }
+  static constexpr double kSeconds = 8;  ///< how long what is no error stays
 
  private:
-  static constexpr double kSeconds = 8;
   static constexpr size_t kMost = 5;
   void add(Toast toast);
 

@@ -2,6 +2,8 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
+
 #include "gui/text/utf8.h"
 
 namespace infer::gui {
@@ -119,6 +121,22 @@ std::string sanitise(std::string_view bytes) {
   sanitiser.append(bytes, out);
   sanitiser.finish(out);
   return out;
+}
+
+std::string one_line(std::string_view bytes, size_t most_bytes) {
+  constexpr std::string_view kCut = "…";
+  // Some bytes go away: a few more than may be shown are looked at.
+  const std::string_view read = bytes.substr(0, 2 * most_bytes + 64);
+  std::string line;
+  Sanitiser sanitiser;
+  sanitiser.append(read, line);
+  const bool is_cut = read.size() < bytes.size();
+  if (!is_cut) sanitiser.finish(line);
+  std::ranges::replace(line, '\n', ' ');
+  std::ranges::replace(line, '\t', ' ');
+  if (!is_cut && line.size() <= most_bytes) return line;
+  line.resize(first_bytes(line, most_bytes - std::min(most_bytes, kCut.size())).size());
+  return line.append(kCut);
 }
 
 }  // namespace infer::gui

@@ -33,4 +33,9 @@ class Sanitiser {
 
 std::string sanitise(std::string_view bytes);
 
+/// For a name that comes from a file: sanitised, line breaks and tabs as blanks, and at most so
+/// many bytes. What is longer is cut between two characters and ends in "…". Reads no more than it
+/// needs.
+std::string one_line(std::string_view bytes, size_t most_bytes);
+
 }  // namespace infer::gui

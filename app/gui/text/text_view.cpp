@@ -143,6 +143,7 @@ void TextView::lay_out(Sight sight, TextContext& context) {
 }
 
 float TextView::height(float width, TextContext& context) {
+  shows_copied_ = false;  // nobody sees it
   if (!parsed_) {
     size_t& budget = context.budget();
     if (budget == 0) {

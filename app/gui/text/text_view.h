@@ -94,6 +94,7 @@ class TextView {
     size_t lines_drawn = 0;
   };
   const Work& work() const { return work_; }
+  size_t parsed_bytes() const { return stream_.parsed_bytes(); }
 
  private:
   struct Entry {

@@ -38,6 +38,12 @@ void append_utf8(std::string& out, char32_t code) {
   out.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(count));
 }
 
+std::string_view first_bytes(std::string_view text, size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && is_continuation(text[most])) --most;
+  return text.substr(0, most);
+}
+
 size_t cluster_end(std::string_view text, size_t at, size_t end) {
   if (at + 1 >= end) return end;
   if (is_ascii(text[at]) && is_ascii(text[at + 1])) return at + 1;

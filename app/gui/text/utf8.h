@@ -29,6 +29,9 @@ inline Char char_at(std::string_view text, size_t at) {
 
 void append_utf8(std::string& out, char32_t code);
 
+/// The begin of a text, as long as `most` bytes allow, without half a character at its end.
+std::string_view first_bytes(std::string_view text, size_t most);
+
 /// Bytes that a cluster has at most. A longer one is cut: a hostile text joins a whole message into
 /// one cluster.
 constexpr size_t kMaxClusterBytes = 96;

@@ -7,14 +7,41 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
+#include "gui/text/utf8.h"
 #include "gui/theme.h"
 
 namespace infer::gui::ui {
 namespace {
 
+std::function<void(std::string_view)> g_text_hook;
+
+/// ImGui numbers the corners of the letters of one text with 16 bits.
+constexpr size_t kMostText = 12'000;
+
+/// ImGui gives a field back its first text when Escape ends it. This keeps what was typed.
+class KeptText {
+ public:
+  KeptText(const std::string& id, const std::string& text) {
+    ends_ = ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_Escape)) &&
+            ImGui::GetActiveID() == ImGui::GetID(id.c_str());
+    if (ends_) typed_ = text;
+  }
+  /// After the field was drawn. Whether Escape has ended it.
+  bool give_back(std::string& text) {
+    if (ends_) text = std::move(typed_);
+    return ends_;
+  }
+
+ private:
+  bool ends_ = false;
+  std::string typed_;
+};
+
 /// A label for ImGui: it shows no more than the text, whatever that has, and the name is the id.
 std::string labelled(std::string_view label, std::string_view name) {
+  will_draw(label);
   std::string out;
   for (const char c : label) {
     // What follows two of these would be an id.
@@ -50,6 +77,15 @@ struct Colours {
 };
 
 }  // namespace
+
+void set_text_hook(std::function<void(std::string_view)> hook) { g_text_hook = std::move(hook); }
+
+void will_draw(std::string_view text) {
+  if (!g_text_hook) return;
+  const bool ascii =
+      std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  if (!ascii) g_text_hook(text);
+}
 
 bool button(std::string_view name, std::string_view label, Tone tone, float width) {
   const Colours colours(tone);
@@ -95,6 +131,7 @@ bool slider(std::string_view name, float& value, float least, float most, const 
 bool choice(std::string_view name, size_t& index, const std::vector<std::string>& choices) {
   const std::string shown = index < choices.size() ? choices[index] : std::string();
   ImGui::SetNextItemWidth(width_of(-1));
+  will_draw(shown);
   const bool open = ImGui::BeginCombo(labelled("", name).c_str(), shown.c_str());
   add_last_item("choice", name, shown);
   bool changed = false;
@@ -137,8 +174,13 @@ bool input(std::string_view name, std::string& text, const InputOptions& options
   if (options.enter_ends) flags |= ImGuiInputTextFlags_EnterReturnsTrue;
   if (options.read_only) flags |= ImGuiInputTextFlags_ReadOnly;
   if (options.secret) flags |= ImGuiInputTextFlags_Password;
-  const bool changed = ImGui::InputTextWithHint(labelled("", name).c_str(),
-                                                std::string(options.hint).c_str(), &text, flags);
+  if (!options.secret) will_draw(text);
+  will_draw(options.hint);
+  const std::string id = labelled("", name);
+  KeptText kept(id, text);
+  bool changed =
+      ImGui::InputTextWithHint(id.c_str(), std::string(options.hint).c_str(), &text, flags);
+  if (kept.give_back(text)) changed = false;
   add_last_item("input", name, options.secret ? std::string_view("…") : std::string_view(text),
                 ImGui::IsItemActive());
   return changed;
@@ -156,10 +198,13 @@ bool input_lines(std::string_view name, std::string& text, float height, bool& s
   if (!io.KeyShift) {
     flags |= ImGuiInputTextFlags_CtrlEnterForNewLine | ImGuiInputTextFlags_EnterReturnsTrue;
   }
+  will_draw(text);
+  will_draw(options.hint);
+  KeptText kept(id, text);
   const bool returned =
       ImGui::InputTextMultiline(id.c_str(), &text, {width_of(options.width), height}, flags);
   submitted = returned && !io.KeyShift;
-  const bool changed = ImGui::IsItemEdited();
+  const bool changed = !kept.give_back(text) && ImGui::IsItemEdited();
   const bool active = ImGui::IsItemActive();
   if (text.empty() && !active && !options.hint.empty()) {
     const ImVec2 at = ImGui::GetItemRectMin();
@@ -214,6 +259,7 @@ bool input_number(std::string_view name, double& value, bool& set, std::string_v
 
 bool row(std::string_view name, std::string_view label, bool chosen, float height) {
   const float tall = height > 0 ? height : ImGui::GetFrameHeight();
+  will_draw(label);
   const bool pressed = ImGui::Selectable(labelled("", name).c_str(), chosen,
                                          ImGuiSelectableFlags_AllowItemOverlap, {0, tall});
   const ImVec2 least = ImGui::GetItemRectMin();
@@ -237,13 +283,16 @@ bool fold(std::string_view name, std::string_view label, bool open_at_first) {
 }
 
 void progress(std::string_view name, double share, std::string_view label) {
+  will_draw(label);
   ImGui::ProgressBar(static_cast<float>(std::clamp(share, 0.0, 1.0)), {width_of(-1), 0},
                      std::string(label).c_str());
   add_last_item("progress", name, label);
 }
 
 void text(std::string_view text, std::string_view name) {
-  ImGui::TextUnformatted(text.data(), text.data() + text.size());
+  const std::string_view shown = first_bytes(text, kMostText);
+  will_draw(shown);
+  ImGui::TextUnformatted(shown.data(), shown.data() + shown.size());
   if (!name.empty()) add_last_item("text", name, text);
 }
 
@@ -278,6 +327,8 @@ void notice(Tone tone, std::string_view shown, std::string_view name) {
 
 void tooltip(std::string_view shown) {
   if (!ImGui::IsItemHovered()) return;
+  shown = first_bytes(shown, kMostText);
+  will_draw(shown);
   ImGui::BeginTooltip();
   ImGui::PushTextWrapPos(ImGui::GetFontSize() * 28);
   ImGui::TextUnformatted(shown.data(), shown.data() + shown.size());
@@ -286,6 +337,7 @@ void tooltip(std::string_view shown) {
 }
 
 void label(std::string_view shown, float width) {
+  will_draw(shown);
   const float start = ImGui::GetCursorPosX();
   ImGui::AlignTextToFramePadding();
   ImGui::TextUnformatted(shown.data(), shown.data() + shown.size());
@@ -316,10 +368,10 @@ Dialog::~Dialog() {
 }
 void Dialog::close() { ImGui::CloseCurrentPopup(); }
 
-Menu::Menu(std::string_view name, int mouse_button) : scope_(name) {
-  const bool pressed = mouse_button == 0 ? ImGui::IsItemClicked(0)
-                                         : ImGui::IsItemHovered() && ImGui::IsMouseReleased(1);
-  if (pressed) ImGui::OpenPopup("menu");
+bool is_popup_open() { return ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup); }
+
+Menu::Menu(std::string_view name, bool opens) : scope_(name) {
+  if (opens) ImGui::OpenPopup("menu");
   open_ = ImGui::BeginPopup("menu");
 }
 Menu::~Menu() {

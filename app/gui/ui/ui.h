@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,12 @@
 #include "gui/ui/record.h"
 
 namespace infer::gui::ui {
+
+/// Told of every text that is about to be drawn and has letters beyond ASCII: the fonts may lack
+/// them. Empty: nobody is.
+void set_text_hook(std::function<void(std::string_view)> hook);
+/// A text that is drawn without the controls below: tells the hook.
+void will_draw(std::string_view text);
 
 enum class Tone { plain, primary, quiet, danger };
 
@@ -39,6 +46,7 @@ struct InputOptions {
   bool read_only = false;
   bool secret = false;
 };
+/// Escape ends it and keeps what was typed, here and in input_lines().
 bool input(std::string_view name, std::string& text, const InputOptions& options = {});
 /// Several lines, `height` pixels. `submitted`: Enter without Shift, which adds no line.
 bool input_lines(std::string_view name, std::string& text, float height, bool& submitted,
@@ -102,11 +110,13 @@ class Dialog {
   bool open_;
 };
 
-/// A menu that opens where the last control is, by a click of the given mouse button (0 left,
-/// 1 right).
+/// Whether a menu, a list or a dialogue is open.
+bool is_popup_open();
+
+/// A menu at the pointer, or at the last control if a key opened it. `opens`: it does so now.
 class Menu {
  public:
-  Menu(std::string_view name, int mouse_button);
+  Menu(std::string_view name, bool opens);
   ~Menu();
   Menu(const Menu&) = delete;
   Menu& operator=(const Menu&) = delete;

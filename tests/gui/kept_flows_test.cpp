@@ -114,13 +114,15 @@ TEST_CASE("chat: a system prompt that is being typed is kept when its place is l
   f.ask("Hello!");
   const Id id = f.app->chat().current();
   f.driver->key(GLFW_KEY_B, true);
-  f.driver->fill(kOptions + "system prompt", "Answer in one word.");
+  f.driver->fill(kOptions + "system prompt", "Answer in");
+  f.driver->key(GLFW_KEY_ENTER);  // a line, and the field keeps the keyboard
+  f.driver->type("one word.");
   f.driver->key(GLFW_KEY_2, true);  // another page, while the field has the keyboard
   f.driver->frames(3);
   f.restart();
   f.app->chat().open(id);
   REQUIRE(f.driver->wait([&] { return f.app->chat().current() == id; }));
-  CHECK(f.app->chat().system_prompt() == "Answer in one word.");
+  CHECK(f.app->chat().system_prompt() == "Answer in\none word.");
 }
 
 TEST_CASE("chat: a new conversation begins with the settings of all, not of the last one") {

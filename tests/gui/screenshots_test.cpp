@@ -129,14 +129,14 @@ void take_all(const Look& look, const std::string& folder, double seconds) {
   f.app->chat().open(f.app->chat().list()[0].id);
   REQUIRE(f.driver->wait([&] { return f.shown().size() == 2; }));
   f.driver->frames(5);
+  for (const Toast& toast : std::vector<Toast>(f.app->toasts().all())) {
+    f.app->toasts().close(toast.id);
+  }
   camera.take("chat");
 
   f.app->show(Page::models);
   f.app->drop({std::string(INFER_SOURCE_DIR) + "/app/demo/infer-demo.gguf"});
   REQUIRE(f.driver->wait([&] { return f.driver->shows("models/right/plan/verdict"); }));
-  for (const Toast& toast : std::vector<Toast>(f.app->toasts().all())) {
-    f.app->toasts().close(toast.id);
-  }
   camera.take("plan");
   const std::string broken = f.folder.path("broken.gguf");
   std::ofstream(broken) << "GGUF and then nothing that makes sense";
@@ -149,6 +149,7 @@ void take_all(const Look& look, const std::string& folder, double seconds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   do {
     f.app->show(Page::chat);
+    f.app->chat().start_new();
     f.begin("Tell me a long story about a lighthouse.");
     f.app->show(Page::insight);
     f.driver->wait([&] { return !f.app->chat().is_answering(); }, 1);

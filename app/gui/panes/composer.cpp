@@ -45,7 +45,8 @@ void Composer::draw() {
       "message", draft_, ImGui::GetContentRegionAvail().y - below, submitted,
       {.hint = chat_.model().empty() ? "Load a model to begin"
                                      : "Write a message. Enter sends, Shift+Enter adds a line",
-       .focus = focus_});
+       .focus = focus_,
+       .enter_submits = true});
   active_ = ImGui::IsItemActive();
   focus_ = submitted;  // Enter takes the keyboard away
   if (draft_ != counted_ || chat_.revision() != counted_revision_) {

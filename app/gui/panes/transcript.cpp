@@ -332,7 +332,7 @@ void Transcript::draw_editor() {
   bool submitted = false;
   const auto lines = std::clamp<std::ptrdiff_t>(std::ranges::count(edited_, '\n') + 2, 3, 16);
   ui::input_lines("text", edited_, ImGui::GetTextLineHeight() * static_cast<float>(lines),
-                  submitted, {.focus = std::exchange(begin_edit_, false)});
+                  submitted, {.focus = std::exchange(begin_edit_, false), .enter_submits = true});
   const bool save = ui::button("save", "Save", ui::Tone::primary) || submitted;
   ImGui::SameLine();
   const bool cancel = ui::button("cancel", "Cancel");

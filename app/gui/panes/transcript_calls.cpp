@@ -41,7 +41,7 @@ void Transcript::draw_calls(const ShownMessage& shown, Item& item, float width) 
     } else if (shown.live == nullptr) {
       bool submitted = false;
       ui::input_lines("result", kept.typed, ImGui::GetTextLineHeight() * 3, submitted,
-                      {.hint = "The result of this call"});
+                      {.hint = "The result of this call", .enter_submits = true});
       if ((ui::button("give", "Give the result", ui::Tone::primary) || submitted) &&
           !kept.typed.empty()) {
         chat_.set_tool_result(shown.message->id, i, kept.typed);

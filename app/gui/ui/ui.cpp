@@ -192,10 +192,11 @@ bool input_lines(std::string_view name, std::string& text, float height, bool& s
   const std::string id = labelled("", name);
   const ImGuiIO& io = ImGui::GetIO();
   if (options.focus) ImGui::SetKeyboardFocusHere();
-  // Enter sends and Shift+Enter adds a line, where ImGui knows Ctrl+Enter alone.
+  // ImGui knows Ctrl+Enter alone.
   ImGuiInputTextFlags flags = 0;
   if (options.read_only) flags |= ImGuiInputTextFlags_ReadOnly;
-  if (!io.KeyShift) {
+  const bool submits = options.enter_submits && !io.KeyShift;
+  if (submits) {
     flags |= ImGuiInputTextFlags_CtrlEnterForNewLine | ImGuiInputTextFlags_EnterReturnsTrue;
   }
   will_draw(text);
@@ -203,7 +204,7 @@ bool input_lines(std::string_view name, std::string& text, float height, bool& s
   KeptText kept(id, text);
   const bool returned =
       ImGui::InputTextMultiline(id.c_str(), &text, {width_of(options.width), height}, flags);
-  submitted = returned && !io.KeyShift;
+  submitted = returned && submits;
   const bool changed = !kept.give_back(text) && ImGui::IsItemEdited();
   const bool active = ImGui::IsItemActive();
   if (text.empty() && !active && !options.hint.empty()) {

@@ -45,10 +45,11 @@ struct InputOptions {
   bool enter_ends = false;  ///< true is returned when Enter is pressed, not at every change
   bool read_only = false;
   bool secret = false;
+  bool enter_submits = false;  ///< of several lines: Shift+Enter adds a line, not Enter
 };
 /// Escape ends it and keeps what was typed, here and in input_lines().
 bool input(std::string_view name, std::string& text, const InputOptions& options = {});
-/// Several lines, `height` pixels. `submitted`: Enter without Shift, which adds no line.
+/// Several lines, `height` pixels. `submitted`: by Enter, if that is an option.
 bool input_lines(std::string_view name, std::string& text, float height, bool& submitted,
                  const InputOptions& options = {});
 /// A whole or a decimal number with what its absence means as hint. `set`: whether there is one.

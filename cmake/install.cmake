@@ -1,6 +1,7 @@
-# cmake --install: components Runtime (the program, its manual pages and completion scripts, the
-# shared library) and Development (headers, both libraries, CMake package, pkg-config file). Nothing in them names the build machine or the
-# prefix, so an installed tree may be moved.
+# cmake --install: components Runtime (the program, its manual pages and completion scripts, what a
+# desktop shows of it, the shared library) and Development (headers, both libraries, CMake package,
+# pkg-config file). Nothing in them names the build machine or the prefix, so an installed tree may be
+# moved.
 include(CMakePackageConfigHelpers)
 
 set_target_properties(infer_lib PROPERTIES EXPORT_NAME static)
@@ -45,6 +46,22 @@ if(TARGET infer_app)
               COMPONENT Runtime)
     endforeach()
   endif()
+endif()
+
+# What a desktop shows of the window.
+if(TARGET infer_app AND gui_AVAILABLE)
+  set(icons ${CMAKE_INSTALL_DATADIR}/icons/hicolor)
+  install(FILES desktop/infer.desktop DESTINATION ${CMAKE_INSTALL_DATADIR}/applications
+          COMPONENT Runtime)
+  install(FILES desktop/io.infer.infer.metainfo.xml DESTINATION ${CMAKE_INSTALL_DATADIR}/metainfo
+          COMPONENT Runtime)
+  install(FILES desktop/infer-gguf.xml DESTINATION ${CMAKE_INSTALL_DATADIR}/mime/packages
+          COMPONENT Runtime)
+  install(FILES desktop/infer.svg DESTINATION ${icons}/scalable/apps COMPONENT Runtime)
+  foreach(size IN ITEMS 48 128 256)
+    install(FILES desktop/infer-${size}.png DESTINATION ${icons}/${size}x${size}/apps
+            RENAME infer.png COMPONENT Runtime)
+  endforeach()
 endif()
 
 install(EXPORT inferTargets NAMESPACE infer:: DESTINATION ${INFER_CMAKE_DIR}

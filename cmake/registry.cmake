@@ -4,6 +4,7 @@
 #   models/<name>.cpp         → all_architectures()     each defines  const ArchDef& <name>_arch()
 #   formats/<name>/           → all_formats()           each defines  const FormatDef& <name>_format()
 #   backends/<name>/          → all_backends()          each defines  const BackendDef& <name>_backend()
+#   backends/<name>/<name>_absent.cpp → all_absent()    each defines  const AbsentDef& <name>_absent()
 
 set(INFER_GENERATED ${CMAKE_BINARY_DIR}/generated)
 
@@ -63,8 +64,16 @@ function(infer_generate_registry sources_variable)
   _infer_table(model_table ArchDef arch all_architectures ${models})
   _infer_table(format_table FormatDef format all_formats ${formats})
   _infer_table(backend_table BackendDef backend all_backends ${INFER_BACKENDS})
+  set(absent ${INFER_BACKENDS})
+  foreach(name IN LISTS INFER_BACKENDS)
+    if(NOT EXISTS ${CMAKE_SOURCE_DIR}/backends/${name}/${name}_absent.cpp)
+      list(REMOVE_ITEM absent ${name})
+    endif()
+  endforeach()
+  _infer_table(absent_table AbsentDef absent all_absent ${absent})
   infer_write_if_changed(${INFER_GENERATED}/registry.cpp
 "// Generated from the names of files and folders; see cmake/registry.cmake.
+#include \"engine/backend/absent_device.h\"
 #include \"engine/backend/device.h\"
 #include \"engine/model/arch.h\"
 #include \"engine/ops/op.h\"
@@ -72,7 +81,7 @@ function(infer_generate_registry sources_variable)
 
 namespace infer {
 
-${op_table}${model_table}${format_table}${backend_table}}  // namespace infer
+${op_table}${model_table}${format_table}${backend_table}${absent_table}}  // namespace infer
 ")
   set(${sources_variable} ${${sources_variable}} ${INFER_GENERATED}/registry.cpp PARENT_SCOPE)
 endfunction()

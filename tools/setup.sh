@@ -9,10 +9,11 @@ packages=(
   libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libexpected-dev
   libvulkan-dev libvulkan-volk-dev glslc
   libutf8proc-dev libpcre2-dev libxxhash-dev libedit-dev
-  libcurl4-openssl-dev libssl-dev
+  libcurl4-openssl-dev libssl-dev libsqlite3-dev libtomlplusplus-dev
+  libimgui-dev libstb-dev libglfw3-dev libcmark-gfm-dev libcmark-gfm-extensions-dev fonts-dejavu-core
 )
 tests=(
-  mesa-vulkan-drivers vulkan-validationlayers doctest-dev clang-format fish zsh
+  mesa-vulkan-drivers vulkan-validationlayers xvfb libgl1-mesa-dri libglfw3 doctest-dev clang-format fish zsh
   locales python3 python3-pytest python3-numpy python3-jinja2 python3-jsonschema
 )
 case "${1:-}" in
@@ -26,7 +27,7 @@ if [ "${1:-}" = --arm ]; then
   packages+=(
     g++-aarch64-linux-gnu qemu-user
     libstdc++6:arm64 libutf8proc-dev:arm64 libpcre2-dev:arm64 libxxhash-dev:arm64 libedit-dev:arm64
-    libcurl4-openssl-dev:arm64 libssl-dev:arm64
+    libcurl4-openssl-dev:arm64 libssl-dev:arm64 libsqlite3-dev:arm64 libtomlplusplus-dev:arm64
   )
 fi
 

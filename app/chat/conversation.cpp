@@ -14,16 +14,28 @@ std::string spelling(const Vocabulary& vocabulary, int32_t token) {
 Json message_of(const Answer& answer) {
   Json message = {{"role", "assistant"}, {"content", answer.content}};
   if (!answer.reasoning.empty()) message["reasoning_content"] = answer.reasoning;
-  for (const ToolCall& call : answer.calls) {
-    const Json arguments = Json::parse(call.arguments, nullptr, false);
-    Json entry = {{"type", "function"},
-                  {"function",
-                   {{"name", call.name},
-                    {"arguments", arguments.is_discarded() ? Json(call.arguments) : arguments}}}};
-    if (!call.id.empty()) entry["id"] = call.id;
-    message["tool_calls"].push_back(std::move(entry));
-  }
+  for (const ToolCall& call : answer.calls) message["tool_calls"].push_back(tool_call_json(call));
   return message;
+}
+
+/// A text in a message; empty if it is none.
+std::string text_in(const Json& message, const char* key) {
+  const auto found = message.find(key);
+  return found != message.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+/// Adds what an answer goes on with.
+void extend(Json& message, const Answer& answer) {
+  message["content"] = text_in(message, "content") + answer.content;
+  for (const ToolCall& call : answer.calls) message["tool_calls"].push_back(tool_call_json(call));
+}
+
+/// `text` without white space at its ends.
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
 bool has_role(const Json& message, const char* role) { return message.value("role", "") == role; }
@@ -48,6 +60,16 @@ std::vector<size_t> turns_after_first(const Json& messages) {
 }
 
 }  // namespace
+
+Json tool_call_json(const ToolCall& call) {
+  const Json arguments = Json::parse(call.arguments, nullptr, false);
+  Json entry = {{"type", "function"},
+                {"function",
+                 {{"name", call.name},
+                  {"arguments", arguments.is_discarded() ? Json(call.arguments) : arguments}}}};
+  if (!call.id.empty()) entry["id"] = call.id;
+  return entry;
+}
 
 Conversation::Conversation(Engine& engine, std::string source, Json variables)
     : engine_(engine), source_(std::move(source)), variables_(std::move(variables)) {}
@@ -96,7 +118,32 @@ Json Conversation::seen() const {
 Result<std::string> Conversation::render() const {
   Json variables = variables_;
   variables["messages"] = seen();
-  return template_->render(variables.dump(-1, ' ', false, Json::error_handler_t::replace), "");
+  if (continues_) variables["add_generation_prompt"] = false;
+  auto text = template_->render(variables.dump(-1, ' ', false, Json::error_handler_t::replace), "");
+  if (!text || !continues_) return text;
+  // The text of the last message is the last thing but for the marks of its end. Templates may
+  // leave out white space around it.
+  const std::string content = text_in(messages_.back(), "content");
+  const std::string_view inner = trimmed(content);
+  const size_t at = text->rfind(inner);
+  if (at == std::string::npos) {
+    return tl::unexpected(
+        Status(StatusCode::unsupported,
+               "the chat template changes the text of the last answer, so that it cannot be "
+               "continued; generate it again"));
+  }
+  const std::string_view tail = std::string_view(content).substr(content.find(inner));
+  const bool whole = std::string_view(*text).substr(at).starts_with(tail);
+  text->resize(at + (whole ? tail.size() : inner.size()));
+  return text;
+}
+
+Result<int64_t> Conversation::count() const {
+  const auto text = render();
+  if (!text) return tl::unexpected(text.error());
+  const auto tokens = all_tokens(*text);
+  if (!tokens) return tl::unexpected(tokens.error());
+  return static_cast<int64_t>(tokens->size());
 }
 
 Result<std::vector<int32_t>> Conversation::all_tokens(const std::string& text) const {
@@ -112,6 +159,7 @@ Result<std::vector<int32_t>> Conversation::all_tokens(const std::string& text) c
 /// The tokens to append to the session. The session keeps its tokens that the text starts with.
 Result<std::vector<int32_t>> Conversation::new_tokens(const std::string& text) {
   if (static_cast<int64_t>(held_.size()) != session_->length()) spoken_.clear();
+  if (continues_ && !held_.empty() && text == spoken_) return std::vector<int32_t>();
   const auto tokens_of = [&](std::string_view part, bool parse_special) {
     return engine_.tokenize(part, {false, parse_special});
   };
@@ -201,7 +249,38 @@ Result<Conversation::Prompt> Conversation::prompt(const GenerateOptions& options
 }
 
 Result<Answer> Conversation::answer(const GenerateOptions& options, const EventFn& on_event) {
+  continues_ = false;
+  return generate(options, on_event);
+}
+
+Result<Answer> Conversation::continue_answer(const GenerateOptions& options,
+                                             const EventFn& on_event) {
+  if (messages_.empty() || !has_role(messages_.back(), "assistant")) {
+    return tl::unexpected(Status(StatusCode::invalid_argument,
+                                 "the last message is no answer that could be continued"));
+  }
+  const Json last = messages_.back();
+  const bool blank = trimmed(text_in(last, "content")).empty();
+  if (blank && !text_in(last, "reasoning_content").empty()) {
+    return tl::unexpected(Status(StatusCode::unsupported,
+                                 "the answer ended while the model was thinking, so that it cannot "
+                                 "be continued; generate it again"));
+  }
+  if (blank) {
+    messages_.erase(messages_.end() - 1);
+    Result<Answer> anew = answer(options, on_event);
+    if (!anew) messages_.push_back(last);
+    return anew;
+  }
+  continues_ = true;
+  Result<Answer> more = generate(options, on_event);
+  continues_ = false;
+  return more;
+}
+
+Result<Answer> Conversation::generate(const GenerateOptions& options, const EventFn& on_event) {
   cancelled_ = false;
+  if (stop_ != nullptr && *stop_) cancelled_ = true;
   too_long_ = TooLong::nothing;
   const auto prompt = this->prompt(options);
   if (!prompt) return tl::unexpected(prompt.error());
@@ -210,9 +289,16 @@ Result<Answer> Conversation::answer(const GenerateOptions& options, const EventF
 
   Answer answer;
   answer.dropped_messages = static_cast<int64_t>(dropped_.size());
+  const auto keep = [&] {
+    if (continues_) {
+      extend(messages_.back(), answer);
+    } else {
+      messages_.push_back(message_of(answer));
+    }
+  };
   if (cancelled_) {
     answer.result.reason = FinishReason::cancelled;
-    messages_.push_back(message_of(answer));
+    keep();
     return answer;
   }
   answer.computed_tokens = static_cast<int64_t>(prompt->tokens.size());
@@ -256,7 +342,7 @@ Result<Answer> Conversation::answer(const GenerateOptions& options, const EventF
   held_.insert(held_.end(), prompt->tokens.begin(), prompt->tokens.end());
   held_.insert(held_.end(), generated.begin(), generated.end());
   spoken_ = prompt->text + raw;
-  messages_.push_back(message_of(answer));
+  keep();
   return answer;
 }
 

@@ -27,6 +27,9 @@ struct Answer {
   int64_t dropped_messages = 0;  ///< oldest messages that the model did not see
 };
 
+/// An entry of a message's "tool_calls".
+Json tool_call_json(const ToolCall& call);
+
 /// Receives the parts of an answer as they come. Returns false to end the answer.
 using EventFn = std::function<bool(const OutputEvent&)>;
 
@@ -50,12 +53,22 @@ class Conversation {
   /// message and the last turn always stay. messages() keeps all of them. It fails only if the last
   /// turn alone does not fit.
   Result<Answer> answer(const GenerateOptions& options, const EventFn& on_event);
+  /// Goes on with the last message, an answer that was ended early. The result and the events have
+  /// what is new; the message gets it too. An empty message is the same as none. Otherwise as
+  /// answer(). invalid_argument if the last message is not an answer. unsupported if the template
+  /// does not show the text of that answer as it is, or if it ended while the model was thinking.
+  Result<Answer> continue_answer(const GenerateOptions& options, const EventFn& on_event);
+  /// Tokens of all messages, with what the template adds for an answer. Computes nothing.
+  Result<int64_t> count() const;
   /// Ends a running answer() soon, even while the template is rendered. The answer then has the
   /// text generated so far. May be called from any thread and from a signal handler.
   void cancel() {
     cancelled_ = true;
     session_->cancel();
   }
+  /// A call that begins while `stop` is true ends as if cancel() had been called. `stop` outlives
+  /// the conversation; null: none. For callers whose cancel() may come before the call does.
+  void watch(const std::atomic<bool>* stop) { stop_ = stop; }
   /// The reason if the last answer() failed with does_not_fit: all messages together are too long,
   /// or the last turn alone is. `nothing` in all other cases.
   enum class TooLong { nothing, messages, last_turn };
@@ -80,6 +93,7 @@ class Conversation {
   Json seen() const;
   /// The text that the model continues.
   Result<std::string> render() const;
+  Result<Answer> generate(const GenerateOptions& options, const EventFn& on_event);
   Result<std::vector<int32_t>> all_tokens(const std::string& text) const;
   Result<std::vector<int32_t>> new_tokens(const std::string& text);
   /// Drops turns until at most `most` tokens are left, or the last turn alone.
@@ -93,6 +107,8 @@ class Conversation {
   std::unique_ptr<ChatTemplate> template_;
   std::unique_ptr<Session> session_;
   std::atomic<bool> cancelled_{false};
+  const std::atomic<bool>* stop_ = nullptr;
+  bool continues_ = false;  ///< the running call goes on with the last message
   TooLong too_long_ = TooLong::nothing;
   std::string spoken_;         ///< text of held_, with special tokens spelt out
   std::vector<int32_t> held_;  ///< tokens that the session holds

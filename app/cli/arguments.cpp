@@ -7,6 +7,7 @@
 #include <limits>
 #include <system_error>
 
+#include "bundle/bundle.h"
 #include "cli/failure.h"
 #include "cli/hub_options.h"
 #include "cli/output.h"
@@ -176,6 +177,8 @@ std::string unescaped(std::string_view text) {
   return plain;
 }
 
+std::string bundled_model() { return must_read(bundle::own_model()); }
+
 void declare_model(Options options, ModelArgs& args) {
   const Option model =
       options.group(kModelGroup)
@@ -190,6 +193,7 @@ void declare_model(Options options, ModelArgs& args) {
     }
     const std::string path = path_of_hub(args.hub, args.quiet);
     if (!path.empty()) args.path = path;
+    if (args.path.empty()) args.path = bundled_model();
   });
 }
 

@@ -76,8 +76,11 @@ struct ModelArgs {
 /// Throws Failure (usage) if several names match.
 std::string model_path_of(const std::string& given);
 
-/// Declares the model: -m, or the first word, or -hf. require_model() checks later that one was
-/// given, with a better message than the parser's.
+/// The model in the program itself (infer bundle); empty: it has none. Throws Failure.
+std::string bundled_model();
+
+/// Declares the model: -m, or the first word, or -hf; otherwise the bundled one. require_model()
+/// checks later that one was given, with a better message than the parser's.
 void declare_model(Options options, ModelArgs& args);
 /// Declares --device, -t, --isa, --exact.
 void declare_device(Options options, LoadOptions& load);

@@ -1,4 +1,6 @@
 // infer bench: speed, and how near it is to what the machine can do.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "cli/arguments.h"
@@ -37,6 +39,7 @@ void declare(Options options, BenchArgs& args) {
   options.before_running([&args] {
     const std::string path = path_of_hub(args.model.hub, args.model.quiet);
     if (!path.empty()) args.paths.push_back(path);
+    if (args.paths.empty()) args.paths.push_back(bundled_model());
   });
   declare_running(options, args.model, "-ub,--ubatch-size,--batch-size");
   constexpr int kMost = 1 << 20;
@@ -156,6 +159,10 @@ Json rate_json(const BenchResult& r) {
                {"tokens_per_s", r.tokens_per_s},
                {"spread", r.spread},
                {"fraction", r.fraction}};
+  if (r.watts > 0) {
+    json["watts"] = r.watts;
+    json["joules_per_token"] = r.joules_per_token;
+  }
   if (!r.profile.empty()) {
     json["profile"] = profile_json(r);
     json["dispatches_per_step"] = a_step(r, &BenchOperation::dispatches);
@@ -190,6 +197,7 @@ Json to_json(const BenchReport& report) {
     several = several || std::ranges::count(report.results, prefill, &BenchResult::prefill) > 1;
   }
   if (report.prompt_mac_g_s > 0) json["prompt_mac_g_s"] = report.prompt_mac_g_s;
+  json["energy"] = {{"sources", report.energy_sources}, {"unknown", report.energy_unknown}};
   if (!several) return json;
   json["models"] = Json::array();
   for (const BenchModel& model : report.models) {
@@ -245,11 +253,17 @@ void print(const BenchReport& report) {
       "of the ceiling");
   for (size_t i = 0; i < report.results.size(); ++i) {
     const BenchResult& r = report.results[i];
-    say("  {:<{}}  {:>10.2f} ± {:>5.1f} %  {:>12}  {:.1f} % {}", line_name(report, i), width,
+    say("  {:<{}}  {:>10.2f} ± {:>5.1f} %  {:>12}  {:.1f} % {}{}", line_name(report, i), width,
         r.tokens_per_s, r.spread * 100,
         r.batch > 1 ? fmt::format("{:.2f}", r.tokens_per_s / r.batch) : "", r.fraction * 100,
-        bound_name(r.bound));
+        bound_name(r.bound),
+        r.watts > 0 ? fmt::format("; {:.3g} J a token, {:.1f} W", r.joules_per_token, r.watts)
+                    : "");
   }
+  if (!report.energy_sources.empty()) {
+    say("energy: {}; what other programs use counts too", fmt::join(report.energy_sources, ", "));
+  }
+  if (!report.energy_unknown.empty()) say("energy: {}", report.energy_unknown);
   for (size_t i = 0; i < report.results.size(); ++i) {
     if (!report.results[i].profile.empty()) print_profile(report.results[i], line_name(report, i));
   }

@@ -13,6 +13,7 @@ int run_program(int argc, char** argv);
 // Each file of commands defines one of these; program.cpp calls them in the order of the help.
 void add_run(Parser& parser);
 void add_chat(Parser& parser);
+void add_gui(Parser& parser);
 void add_eval(Parser& parser);
 void add_perplexity(Parser& parser);
 void add_reports(Parser& parser);  // info, devices
@@ -24,6 +25,7 @@ void add_text(Parser& parser);  // tokenize, detokenize
 void add_template(Parser& parser);
 void add_selftest(Parser& parser);
 void add_convert(Parser& parser);
+void add_bundle(Parser& parser);
 void add_synth(Parser& parser);
 void add_quantize(Parser& parser);  // quantize, imatrix
 void add_completion(Parser& parser);

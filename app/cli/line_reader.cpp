@@ -65,6 +65,7 @@ struct LineReader::Editor {
     const char* editor = nullptr;
     el_get(line, EL_EDITOR, &editor);
     emacs = editor != nullptr && std::string_view(editor) == "emacs";
+    require_room();
     set_modes();
     // Between lines as well: a paste during an answer is the next line.
     if (edits && emacs && !terminal_is_dumb()) platform::Terminal::mark_pastes(true);
@@ -139,7 +140,7 @@ struct LineReader::Editor {
           break;
         case platform::Terminal::Event::interrupt: self.give_up(); break;
         case platform::Terminal::Event::closed: self.outcome = Outcome::end; break;
-        case platform::Terminal::Event::resized: el_resize(line); break;
+        case platform::Terminal::Event::resized: self.resize(); break;
         case platform::Terminal::Event::resumed:
           el_set(line, EL_PREP_TERM, 0);
           el_set(line, EL_PREP_TERM, 1);
@@ -149,6 +150,27 @@ struct LineReader::Editor {
     }
     errno = EINTR;
     return self.outcome == Outcome::end ? 0 : -1;
+  }
+
+  /// libedit forgets where the cursor is, and would write the next character beyond what it has
+  /// allocated for the screen. So the line is drawn again at once.
+  void resize() {
+    el_resize(line);
+    require_room();
+    std::fputc('\r', stderr);
+    el_set(line, EL_REFRESH);
+  }
+
+  /// On a screen without room for a wide character libedit writes beyond what it has allocated.
+  void require_room() {
+    constexpr int kLeastColumns = 10, kLeastRows = 2;
+    const auto at_least = [this](const char* capability, int least) {
+      int value = 0;
+      if (el_get(line, EL_GETTC, capability, &value) != 0 || value >= least) return;
+      el_set(line, EL_SETTC, capability, std::to_string(least).c_str(), nullptr);
+    };
+    at_least("co", kLeastColumns);
+    at_least("li", kLeastRows);
   }
 
   void give_up() {

@@ -1,8 +1,10 @@
 // infer list: the models that other programs have downloaded. And models given by such a name.
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
+#include "bundle/bundle.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
@@ -61,6 +63,9 @@ int run(ListArgs& args) {
 
 std::string model_path_of(const std::string& given) {
   if (given.empty()) return given;
+  if (const std::optional<bundle::Bundle> found = must(bundle::find(given))) {
+    return must_read(bundle::model_path(*found));
+  }
   std::error_code failed;
   const bool absent = !std::filesystem::exists(given, failed) && !failed;
   if (!absent || given.starts_with('/') || given.starts_with('.') || given.ends_with(".gguf")) {

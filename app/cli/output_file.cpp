@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "bundle/bundle.h"
 #include "cli/failure.h"
 #include "cli/output.h"
 #include "platform/files.h"
@@ -49,7 +50,8 @@ std::string split_name(const std::string& name) {
 }
 
 /// Whether `file` is the input, lies in it, or is another part of the split model it belongs to.
-bool is_part_of(const fs::path& file, const std::string& input) {
+bool is_part_of(const fs::path& file, const std::string& given) {
+  const std::string input = bundle::file_of(given);
   std::error_code failed;
   const auto same = [&](const fs::path& other) { return fs::equivalent(file, other, failed); };
   if (same(input)) return true;
@@ -114,6 +116,10 @@ bool OutputFile::write(std::span<const char> bytes) {
     code_ = errno;
   }
   return code_ == 0;
+}
+
+void OutputFile::make_executable() {
+  if (file_ != nullptr && code_ == 0) code_ = platform::make_executable(file_);
 }
 
 void OutputFile::commit() {

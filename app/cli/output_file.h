@@ -29,6 +29,8 @@ class OutputFile {
   /// False if the file cannot be written; commit() then says why.
   bool write(std::span<const char> bytes);
   bool failed() const { return code_ != 0; }
+  /// Whoever may read the file may also run it.
+  void make_executable();
   void commit();
 
  private:

@@ -1,10 +1,12 @@
-// infer plan: what loading a model would use, and with --check what it does use.
+// infer plan: what loading a model would use and how fast it should be, and with --check what it
+// does use.
 #include <algorithm>
 
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
 #include "cli/output.h"
+#include "infer/jobs.hpp"
 #include "platform/files.h"
 
 namespace infer::cli {
@@ -12,6 +14,8 @@ namespace {
 
 struct PlanArgs {
   ModelArgs model;
+  ForecastOptions forecast;
+  bool no_measure = false;
   bool check = false;
   bool json = false;
 };
@@ -20,7 +24,16 @@ void declare_plan(Options options, PlanArgs& args) {
   declare_load(options, args.model);
   options.flag("--check", args.check,
                "Load the model, fill the context and generate a token; report what was used");
+  options.group(kMemoryGroup)
+      .add("--on", "GPU", args.forecast.on,
+           "Plan for a GPU that this machine does not have: a name such as 'RTX 4090', or its "
+           "memory, bandwidth and, if known, float16 rate: 24G,1008GB/s,330TFLOPS");
+  options.flag("--no-measure", args.no_measure,
+               "Do not measure what this machine's devices can do if that is not known yet; the "
+               "expected speed is then not known either");
   options.group(kOutputGroup).flag("--json", args.json, "Print JSON");
+  options.example("infer plan model.gguf --on \"RTX 4090\"",
+                  "what a GPU that is not here would do");
   options.example("infer plan model.gguf -c 8192 --memory 8G",
                   "whether it runs in 8 GiB with a context of 8192 tokens");
 }
@@ -70,6 +83,7 @@ Json to_json(const MemoryReport& memory) {
                        {"activations", device.activations},
                        {"scratch", device.scratch},
                        {"other", device.other},
+                       {"draft", device.draft},
                        {"available", device.available},
                        {"computes", device.computes}});
   }
@@ -99,6 +113,72 @@ Json to_json(const MemoryReport& memory) {
           {"refused", memory.refused}};
 }
 
+Json range_json(const SpeedRange& range) {
+  if (range.high <= 0) return nullptr;
+  return {{"low", range.low}, {"high", range.high}};
+}
+
+const char* source_name(DeviceSpeed::Source source) {
+  switch (source) {
+    case DeviceSpeed::Source::measured: return "measured";
+    case DeviceSpeed::Source::specification: return "specification";
+    case DeviceSpeed::Source::unknown: break;
+  }
+  return "unknown";
+}
+
+Json speed_json(const SpeedEstimate& speed) {
+  Json devices = Json::array();
+  for (const DeviceSpeed& device : speed.devices) {
+    devices.push_back({{"device", device.device},
+                       {"source", source_name(device.source)},
+                       {"read_bandwidth_gb_s", device.read_bandwidth_gb_s},
+                       {"int8_mac_g_s", device.int8_mac_g_s},
+                       {"prompt_mac_g_s", device.prompt_mac_g_s}});
+  }
+  return {{"generation", range_json(speed.generation)},
+          {"generation_full_context", range_json(speed.generation_full)},
+          {"prompt", range_json(speed.prompt)},
+          {"prompt_tokens", speed.prompt_tokens},
+          {"unknown", speed.unknown},
+          {"note", speed.note},
+          {"devices", std::move(devices)}};
+}
+
+Json absent_json(const DeviceSpecification& device) {
+  return {{"name", device.name},
+          {"prediction", true},
+          {"memory", device.memory},
+          {"read_bandwidth_gb_s", device.read_bandwidth_gb_s},
+          {"float16_tflops", device.float16_tflops},
+          {"int8_tops", device.int8_tops}};
+}
+
+/// "12.3 to 20.1": three digits are more than is known.
+std::string range_text(const SpeedRange& range) {
+  const auto number = [](double rate) {
+    return rate < 100 ? fmt::format("{:.1f}", rate) : fmt::format("{:.0f}", rate);
+  };
+  return range.high > 0 ? number(range.low) + " to " + number(range.high) : "not known";
+}
+
+void print_speed(const SpeedEstimate& speed) {
+  if (!speed.unknown.empty()) {
+    say("  expected     speed not known: {}", speed.unknown);
+    return;
+  }
+  say("  expected     {} tokens/s generated, {} with a full context", range_text(speed.generation),
+      range_text(speed.generation_full));
+  say("               {} tokens/s of a prompt of {}", range_text(speed.prompt),
+      speed.prompt_tokens);
+  for (const DeviceSpeed& device : speed.devices) {
+    const double rate = device.prompt_mac_g_s > 0 ? device.prompt_mac_g_s : device.int8_mac_g_s;
+    say("               from {:.0f} GB/s and {:.0f} G multiply-accumulates/s of {} ({})",
+        device.read_bandwidth_gb_s, rate, device.device, source_name(device.source));
+  }
+  if (!speed.note.empty()) say("               {}", speed.note);
+}
+
 void print_table(const MemoryReport& memory) {
   const auto line = [](const char* what, int64_t bytes, const char* note_ = "") {
     say("  {:<12} {:>14}  {:<12}{}", what, bytes, human_bytes(bytes), note_);
@@ -124,26 +204,46 @@ void print_table(const MemoryReport& memory) {
           ? ""
           : fmt::format("; the experts of {} of them on the CPU", memory.cpu_experts));
   for (const DeviceMemoryReport& device : memory.devices) {
-    const int64_t total =
-        device.weights + device.kv + device.activations + device.scratch + device.other;
+    const int64_t total = device.weights + device.kv + device.activations + device.scratch +
+                          device.other + device.draft;
     say("  {:<12} {:>14}  {:<12}{}", device.device, total, human_bytes(total),
         device.computes.empty() ? "computes nothing" : device.computes);
   }
   for (const std::string& refused : memory.refused) say("  {}", refused);
 }
 
+/// What is asked for is planned, or throws Failure.
+Forecast planned(const PlanArgs& args, const LoadOptions& load, bool measure) {
+  ForecastOptions what = args.forecast;
+  what.measure = measure;
+  Result<Forecast> found = forecast(args.model.path, load, what);
+  // What would fit on the devices that are here is no answer for another one.
+  return what.on.empty() ? must_fit(std::move(found), args.model.path, load)
+                         : must_read(std::move(found));
+}
+
 int plan(PlanArgs& args) {
   const LoadOptions load = load_options(args.model);
+  if (!args.forecast.on.empty()) {
+    if (args.check) usage("--check: loads the model; --on plans for a device that is not here");
+    if (load.device != "cpu") usage("--on: takes the place of --device; leave one out");
+  }
   require_device(load.device);
-  const MemoryReport memory = must_fit(plan_model(args.model.path, load), args.model.path, load);
+  // What measuring takes would count as memory that the model uses.
+  const bool measure = !args.no_measure;
+  Forecast found = planned(args, load, measure && !args.check);
   warn_of_context(args.model, must_read(describe_model(args.model.path)).context);
-  Json json = to_json(memory);
+  Json json = to_json(found.memory);
+  if (found.absent) json["absent_device"] = absent_json(*found.absent);
   if (!args.json) {
-    say("{} on {}", args.model.path, memory.device);
-    print_table(memory);
+    say("{} on {}{}", args.model.path, found.memory.device,
+        found.absent ? fmt::format("; {} is not present: a prediction from its specification",
+                                   found.absent->name)
+                     : "");
+    print_table(found.memory);
   }
   if (args.check) {
-    const Used used = check(args.model.path, load, memory);
+    const Used used = check(args.model.path, load, found.memory);
     json["used"] = to_json(used.memory);
     json["used"]["resident_loading"] = used.loading;
     json["used"]["resident"] = used.peak;
@@ -153,8 +253,17 @@ int plan(PlanArgs& args) {
       say("  resident     {} at most, {} while loading", human_bytes(used.peak),
           human_bytes(used.loading));
     }
+    if (measure) {
+      const Result<Forecast> again = forecast(args.model.path, load, args.forecast);
+      if (again) found.speed = again->speed;
+    }
   }
-  if (args.json) print_json(json);
+  json["speed"] = speed_json(found.speed);
+  if (args.json) {
+    print_json(json);
+  } else {
+    print_speed(found.speed);
+  }
   return kExitOk;
 }
 

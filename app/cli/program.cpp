@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <new>
 
+#include "bundle/bundle.h"
 #include "cli/cli.h"
 #include "cli/failure.h"
 #include "cli/help.h"
@@ -13,6 +14,7 @@
 #include "cli/progress.h"
 #include "cli/words.h"
 #include "infer/infer.hpp"
+#include "platform/input_file.h"
 #include "platform/interrupt.h"
 #include "platform/streams.h"
 
@@ -87,12 +89,20 @@ void add_help(Parser& parser) {
   parser.add_command("version", "Print the version", print_version);
 }
 
-int run_command(const std::vector<std::string>& words) {
+/// What the program does if nothing is said; nothing for one without a model in it in a terminal.
+std::vector<std::string> words_for_none() {
+  if (platform::started_by_desktop()) return {"gui"};
+  if (must(bundle::find(platform::kOwnFile))) return {"chat"};
+  return {};
+}
+
+int run_command(const std::vector<std::string>& given) {
+  const std::vector<std::string> words = given.empty() ? words_for_none() : given;
   Parser parser("infer", "Runs quantised language models.");
-  for (const auto add :
-       {add_run, add_chat, add_eval, add_perplexity, add_reports, add_list, add_pull, add_plan,
-        add_bench, add_text, add_template, add_selftest, add_convert, add_quantize, add_synth,
-        add_completion, add_manual, add_help}) {
+  for (const auto add : {add_run,     add_chat,     add_gui,        add_eval,    add_perplexity,
+                         add_reports, add_list,     add_pull,       add_plan,    add_bench,
+                         add_text,    add_template, add_selftest,   add_convert, add_quantize,
+                         add_bundle,  add_synth,    add_completion, add_manual,  add_help}) {
     add(parser);
   }
   bool version_asked = false;

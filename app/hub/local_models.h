@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,8 +13,25 @@ namespace infer::hub {
 struct LocalModel {
   std::string name;    ///< "org/repo/file" without .gguf, "llama3.2:3b"
   std::string path;    ///< a GGUF file or a Hugging Face directory
-  std::string source;  ///< the program whose folder it is: "LM Studio", "ollama"
+  std::string source;  ///< the program whose folder it is: "LM Studio", "ollama"; or a folder
   int64_t bytes = 0;   ///< of all its files
+};
+
+/// What could not be looked into, and why.
+struct SkippedPath {
+  std::string path;
+  std::string reason;
+};
+
+struct ScanOptions {
+  std::vector<std::string> folders;  ///< that are looked through besides; their models' source
+  std::function<bool()> go_on;       ///< asked often; false ends the scan. May be empty
+};
+
+struct LocalScan {
+  std::vector<LocalModel> models;
+  std::vector<SkippedPath> skipped;  ///< at most 1,000
+  bool complete = true;              ///< false: go_on ended it
 };
 
 /// All models, sorted by source and then by name. Looks into these folders:
@@ -22,7 +40,10 @@ struct LocalModel {
 ///   LLAMA_CACHE, else ~/.cache/llama.cpp                   llama.cpp
 ///   HF_HUB_CACHE, else HF_HOME/hub, else ~/.cache/huggingface/hub   Hugging Face
 ///   OLLAMA_MODELS, else ~/.ollama/models, /usr/share/ollama/.ollama/models   ollama
-/// If XDG_CACHE_HOME is set, it replaces ~/.cache. Files that cannot be read are left out.
+/// If XDG_CACHE_HOME is set, it replaces ~/.cache. Folders are followed to a depth of 5, each once,
+/// through links too. Files may come and go meanwhile.
+LocalScan scan_models(const ScanOptions& options);
+/// The same without a word about what was skipped.
 std::vector<LocalModel> local_models();
 
 /// The models whose name contains `part`, in any case of letters. If a name equals `part`, only

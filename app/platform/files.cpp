@@ -52,10 +52,14 @@ int OpenFile::clear() {
 
 int OpenFile::sync() { return checked(fsync(number_)); }
 
-int OpenFile::try_lock() {
-  const int failed = checked(flock(number_, LOCK_EX | LOCK_NB));
+int OpenFile::lock(int kind) {
+  const int failed = checked(flock(number_, kind | LOCK_NB));
   return failed == EINTR ? EWOULDBLOCK : failed;
 }
+
+int OpenFile::try_lock() { return lock(LOCK_EX); }
+
+int OpenFile::try_shared_lock() { return lock(LOCK_SH); }
 
 bool OpenFile::is_named(const std::filesystem::path& path) const {
   struct stat open_file {};
@@ -79,7 +83,21 @@ int check_writable(const std::string& folder) {
   return checked(access(folder.c_str(), W_OK | X_OK));
 }
 
+int create_private(const std::filesystem::path& path) {
+  const int made = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (made < 0) return errno;
+  (void)close(made);
+  return 0;
+}
+
 int make_private(std::FILE* file) { return checked(fchmod(fileno(file), S_IRUSR | S_IWUSR)); }
+
+int make_executable(std::FILE* file) {
+  struct stat info {};
+  if (fstat(fileno(file), &info) != 0) return errno;
+  const mode_t rights = info.st_mode & 0777;
+  return checked(fchmod(fileno(file), rights | (rights & 0444) >> 2));
+}
 
 int process_id() { return getpid(); }
 

@@ -35,10 +35,15 @@ class OpenFile {
   /// Takes the file's lock, which one process can hold until it closes the file. EWOULDBLOCK:
   /// another one has it, or try again.
   int try_lock();
+  /// Takes a lock that several processes can hold, but none beside the one of try_lock(). Either
+  /// takes the place of the other.
+  int try_shared_lock();
   /// Whether the path still names this file: another process may have removed it.
   bool is_named(const std::filesystem::path& path) const;
 
  private:
+  int lock(int kind);
+
   int number_;
   int failure_;
 };
@@ -50,8 +55,12 @@ void sync_folder(const std::filesystem::path& folder);
 int check_readable(const std::string& path);
 /// The same of creating files in a folder.
 int check_writable(const std::string& folder);
+/// Makes an empty file that only the user may read and write. EEXIST if there is one.
+int create_private(const std::filesystem::path& path);
 /// Only the user may read and write the open file.
 int make_private(std::FILE* file);
+/// Who may read the open file may run it as well.
+int make_executable(std::FILE* file);
 
 /// A number that no other process has now, for names of temporary files.
 int process_id();

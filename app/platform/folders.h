@@ -1,4 +1,4 @@
-// Variables of the environment, and folders of the user.
+// Variables of the environment, folders of the user, and the time for names of files.
 #pragma once
 
 #include <filesystem>
@@ -9,9 +9,15 @@ namespace infer::platform {
 /// The value of a variable of the environment; empty if it is not set.
 std::string variable(const char* name);
 
+/// The folder that a variable names, such as XDG_DATA_HOME. Empty if there is none; the XDG base
+/// directory specification says to ignore relative ones.
+std::filesystem::path folder_of(const char* name);
 /// $HOME. Empty if it is not set.
 std::filesystem::path home_folder();
 /// $XDG_CACHE_HOME, else ~/.cache. Empty if neither is known.
 std::filesystem::path cache_folder();
+
+/// The time in UTC, "20261123-181500". Empty if the system does not know it.
+std::string time_stamp();
 
 }  // namespace infer::platform

@@ -8,19 +8,11 @@
 #include <filesystem>
 #include <system_error>
 
+#include "platform/folders.h"
+
 namespace infer::platform {
-namespace {
 
 namespace fs = std::filesystem;
-
-/// A folder that a variable names; empty: none. XDG wants relative ones ignored.
-fs::path folder_of(const char* variable) {
-  const char* value = std::getenv(variable);
-  const fs::path folder = value == nullptr ? "" : value;
-  return folder.is_absolute() ? folder : fs::path();
-}
-
-}  // namespace
 
 std::string history_file() {
   const fs::path home = folder_of("HOME");

@@ -3,10 +3,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+
+#include "platform/folders.h"
 
 namespace infer::platform {
 
@@ -39,6 +42,14 @@ bool stdin_is_terminal() { return isatty(STDIN_FILENO) == 1; }
 bool stdout_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
 
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) == 1; }
+
+bool started_by_desktop() {
+  if (variable("DISPLAY").empty() && variable("WAYLAND_DISPLAY").empty()) return false;
+  if (stdin_is_terminal() || stdout_is_terminal() || stderr_is_terminal()) return false;
+  struct stat output {};
+  return fstat(STDOUT_FILENO, &output) == 0 && !S_ISFIFO(output.st_mode) &&
+         !S_ISREG(output.st_mode);
+}
 
 int terminal_columns() {
   winsize size{};

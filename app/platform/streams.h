@@ -17,6 +17,10 @@ bool stdin_is_terminal();
 bool stdout_is_terminal();
 bool stderr_is_terminal();
 
+/// Whether a desktop started the program, not a shell or a script: there is a display, and neither
+/// a terminal nor a pipe or file that waits for output.
+bool started_by_desktop();
+
 /// The width of the terminal that stderr is; 80 if it is none or does not say.
 int terminal_columns();
 

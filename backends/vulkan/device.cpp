@@ -61,6 +61,24 @@ Result<std::unique_ptr<Device>> open(int32_t index, const DeviceOptions& options
 
 }  // namespace
 
+Tuning restricted(Tuning tuning, const PhysicalDevice& device, bool exact) {
+  if (exact || !device.integer_dots) tuning.integer = false;
+  if (exact || !tuning.can_use_matrices(device)) tuning.matrices = false;
+  return tuning;
+}
+
+Status check_node(const Graph& graph, const Node& node, const Target& target) {
+  INFER_CHECK(target.ops.check(node.op(), "vulkan"));
+  for (const ValueId id : node.inputs) {
+    if (id == kNoValue) continue;
+    const Value& storage = graph.value(graph.storage(id));
+    if (storage.kind == Value::Kind::weight && graph.storage(id) != id) {
+      return error(StatusCode::unsupported, "a part of a weight as an operand is not supported");
+    }
+  }
+  return target.ops.find(node.op())->supports({graph, node, target.device});
+}
+
 Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index, bool exact,
                                                    const VulkanOptions& own) {
   std::shared_ptr<Instance> instance = own.instance;
@@ -77,9 +95,7 @@ Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index, bool exact,
   device->ops_ = own.ops != nullptr ? own.ops : &vulkan_ops();
   INFER_TRY(device->context_, Context::create(instance, all[static_cast<size_t>(index)]));
   const PhysicalDevice& physical = device->context_->physical();
-  device->tuning_ = own.tuning.value_or(Tuning::of(physical));
-  if (exact || !physical.integer_dots) device->tuning_.integer = false;
-  if (exact || !device->tuning_.can_use_matrices(physical)) device->tuning_.matrices = false;
+  device->tuning_ = restricted(own.tuning.value_or(Tuning::of(physical)), physical, exact);
   device->heap_ = std::make_unique<Heap>(*device->context_);
   INFER_TRY(device->transfer_, Transfer::create(*device->context_));
   INFER_TRY(device->pipelines_, Pipelines::create(*device->context_));
@@ -105,15 +121,7 @@ Ceilings VulkanDevice::measure_ceilings() {
 }
 
 Status VulkanDevice::capability(const Graph& graph, const Node& node) const {
-  INFER_CHECK(ops_->check(node.op(), "vulkan"));
-  for (const ValueId id : node.inputs) {
-    if (id == kNoValue) continue;
-    const Value& storage = graph.value(graph.storage(id));
-    if (storage.kind == Value::Kind::weight && graph.storage(id) != id) {
-      return error(StatusCode::unsupported, "a part of a weight as an operand is not supported");
-    }
-  }
-  return ops_->find(node.op())->supports({graph, node, context_->physical()});
+  return check_node(graph, node, target());
 }
 
 int64_t VulkanDevice::packed_bytes(const TensorDesc& desc) const {

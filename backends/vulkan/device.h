@@ -22,6 +22,11 @@ struct VulkanOptions {
   const OpTable<VulkanOp>* ops = nullptr;  ///< null: all; outlives the device
 };
 
+/// The tuning without what the device, or `exact`, rules out.
+Tuning restricted(Tuning tuning, const PhysicalDevice& device, bool exact);
+/// Device::capability() of a target.
+Status check_node(const Graph& graph, const Node& node, const Target& target);
+
 class VulkanDevice final : public Device {
  public:
   /// `exact`: activations stay float32.

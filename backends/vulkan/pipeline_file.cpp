@@ -5,12 +5,11 @@
 #include <xxhash.h>
 
 #include <cstring>
-#include <filesystem>
 
 #include "engine/core/atomic_file.h"
+#include "engine/core/cache_folder.h"
 #include "engine/core/file.h"
 #include "engine/core/log.h"
-#include "engine/core/platform/folders.h"
 
 namespace infer::vulkan {
 namespace {
@@ -43,12 +42,11 @@ Header header_of(const PhysicalDevice& device, std::span<const std::byte> data) 
 }  // namespace
 
 std::string pipeline_file(const PhysicalDevice& device) {
-  const std::filesystem::path folder = os::cache_folder();
+  const std::string folder = cache_folder();
   if (folder.empty()) return {};
   const DriverIdentity& driver = device.driver;
-  return folder / "infer" /
-         fmt::format("vulkan-{:04x}-{:04x}-{:016x}.pipelines", driver.vendor, driver.device,
-                     XXH3_64bits(&driver, sizeof(driver)));
+  return fmt::format("{}/vulkan-{:04x}-{:04x}-{:016x}.pipelines", folder, driver.vendor,
+                     driver.device, XXH3_64bits(&driver, sizeof(driver)));
 }
 
 std::vector<std::byte> read_pipelines(const PhysicalDevice& device) {
@@ -74,16 +72,8 @@ std::vector<std::byte> read_pipelines(const PhysicalDevice& device) {
 Status write_pipelines(const PhysicalDevice& device, std::span<const std::byte> data) {
   const std::string path = pipeline_file(device);
   if (path.empty()) return {};
-  std::error_code failed;
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  // No other user may write here, whatever the umask is: read_pipelines() checks that.
-  std::filesystem::create_directories(folder, failed);
-  if (!failed) {
-    using std::filesystem::perms;
-    std::filesystem::permissions(folder, perms::group_write | perms::others_write,
-                                 std::filesystem::perm_options::remove, failed);
-  }
-  if (failed) return error(StatusCode::io, "{}: {}", path, failed.message());
+  // read_pipelines() checks that no other user may write here.
+  INFER_CHECK(make_private_folder_of(path));
   INFER_TRY_S(const std::unique_ptr<AtomicFile> file,
               AtomicFile::create(path, AtomicFile::Access::user_only));
   const Header header = header_of(device, data);

@@ -1,6 +1,8 @@
 // Speed of prefill and decode beside what the machine can do, measured in the same run.
 #include <fmt/format.h>
+
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -9,7 +11,9 @@
 
 #include "engine/core/checked.h"
 #include "engine/jobs/bench_profile.h"
+#include "engine/jobs/known_ceilings.h"
 #include "engine/session/engine_impl.h"
+#include "infer/energy.hpp"
 #include "infer/jobs.hpp"
 
 namespace infer {
@@ -113,6 +117,11 @@ class Bench {
     return test.tokens / result.prompt_seconds;
   }
 
+  /// Ends what is measured now. Any thread.
+  void cancel() {
+    for (const std::unique_ptr<Session>& session : sessions_) session->cancel();
+  }
+
   Engine::Impl& engine() { return EngineAccess::impl(*engine_); }
   const WeightTable& weights() { return *engine().opened.weights; }
 
@@ -140,6 +149,9 @@ class Bench {
     INFER_TRY(const GenerateResult result,
               sessions_[static_cast<size_t>(session)]->generate(
                   text, options, [](int32_t, std::string_view) { return true; }));
+    if (result.reason == FinishReason::cancelled) {
+      return fail(StatusCode::cancelled, "the benchmark was cancelled");
+    }
     if (result.generated_tokens < tokens) {
       return fail(StatusCode::does_not_fit, "the context was full after {} of {} tokens",
                   result.generated_tokens, tokens);
@@ -180,6 +192,51 @@ class Bench {
   std::vector<std::unique_ptr<Session>> sessions_;
 };
 
+/// Tells how far a benchmark is, and cancels it, without a call in what is measured.
+class Watch {
+ public:
+  Watch(const ProgressFn& progress, std::vector<Bench>& benches, size_t measurements)
+      : progress_(progress), benches_(benches), measurements_(measurements) {
+    if (progress_) thread_ = std::jthread([this](const std::stop_token& end) { run(end); });
+  }
+
+  /// Called after each measurement.
+  Status next() {
+    ++done_;
+    if (cancelled_) return error(StatusCode::cancelled, "the benchmark was cancelled");
+    return {};
+  }
+
+ private:
+  void run(const std::stop_token& end) {
+    while (!end.stop_requested()) {
+      if (!tell()) cancelled_ = true;
+      // A cancel between two calls has no effect, hence again.
+      if (cancelled_) {
+        for (Bench& bench : benches_) bench.cancel();
+      }
+      std::this_thread::sleep_for(kWatched);
+    }
+  }
+
+  bool tell() {
+    const double share = static_cast<double>(done_) / static_cast<double>(measurements_);
+    try {
+      return progress_(std::min(share, 1.0));
+    } catch (...) {
+      return false;
+    }
+  }
+
+  static constexpr std::chrono::milliseconds kWatched{50};
+  const ProgressFn& progress_;
+  std::vector<Bench>& benches_;
+  const size_t measurements_;
+  std::atomic<size_t> done_{0};
+  std::atomic<bool> cancelled_{false};
+  std::jthread thread_;  // the last member: it uses the others
+};
+
 Status check(const std::vector<std::string>& paths, const BenchOptions& options) {
   const auto good = [](const std::vector<int32_t>& counts, int32_t least) {
     return counts.empty() || std::ranges::min(counts) >= least;
@@ -217,14 +274,24 @@ LoadOptions load_options(const BenchOptions& options) {
 }
 
 /// The larger of both, each on its own.
+void raise(Ceilings& ceilings, const Ceilings& other) {
+  ceilings.read_bandwidth_gb_s = std::max(ceilings.read_bandwidth_gb_s, other.read_bandwidth_gb_s);
+  ceilings.int8_mac_g_s = std::max(ceilings.int8_mac_g_s, other.int8_mac_g_s);
+  ceilings.prompt_mac_g_s = std::max(ceilings.prompt_mac_g_s, other.prompt_mac_g_s);
+}
+
 void raise(Ceilings& ceilings, Bench& bench) {
   Engine::Impl& engine = bench.engine();
-  engine.thread->call([&] {
-    const Ceilings now = engine.device().measure_ceilings();
-    ceilings.read_bandwidth_gb_s = std::max(ceilings.read_bandwidth_gb_s, now.read_bandwidth_gb_s);
-    ceilings.int8_mac_g_s = std::max(ceilings.int8_mac_g_s, now.int8_mac_g_s);
-    ceilings.prompt_mac_g_s = std::max(ceilings.prompt_mac_g_s, now.prompt_mac_g_s);
-  });
+  engine.thread->call([&] { raise(ceilings, engine.device().measure_ceilings()); });
+}
+
+/// For `infer plan`, which measures less. A folder that cannot be written is no failure.
+void keep(Ceilings ceilings, const DeviceInfo& device, bool exact) {
+  const std::string key = ceilings_key(device, exact);
+  const std::string file = ceilings_file();
+  // The highest rates seen are the ceilings.
+  raise(ceilings, known_ceilings(file, key).value_or(Ceilings()));
+  static_cast<void>(keep_ceilings(file, key, ceilings));
 }
 
 /// A prompt's arithmetic is that of its class.
@@ -266,15 +333,44 @@ Share fraction_of(const Test& test, double tokens_per_s, Bench& bench, const Cei
   return share_of_ceiling(work, seconds, ceilings);
 }
 
+/// The energy of a test's repetitions of one model.
+class TestEnergy {
+ public:
+  void add(const EnergyMeter& meter, const EnergyMeter::Reading& from,
+           const EnergyMeter::Reading& to) {
+    const std::optional<double> joules = meter.joules(from, to);
+    told_ = told_ && joules.has_value();
+    joules_ += joules.value_or(0);
+    seconds_ += std::chrono::duration<double>(to.at - from.at).count();
+  }
+  /// 0: not told, or for too short a time: RAPL counts once in a millisecond.
+  double watts() const {
+    constexpr double kLeastSeconds = 0.05;
+    return told_ && seconds_ >= kLeastSeconds ? joules_ / seconds_ : 0;
+  }
+
+ private:
+  bool told_ = true;
+  double joules_ = 0;
+  double seconds_ = 0;
+};
+
 /// One test of all models in turns. Ceilings are not known yet: fractions follow later.
-Status run_test(const Test& test, const BenchOptions& options, std::vector<Bench>& benches,
-                std::vector<BenchResult>& results) {
+Status run_test(const Test& test, const BenchOptions& options, const EnergyMeter& meter,
+                std::vector<Bench>& benches, std::vector<BenchResult>& results, Watch& watch) {
   std::vector<std::vector<double>> rates(benches.size());
-  for (Bench& bench : benches) INFER_CHECK(bench.prepare(test));
+  std::vector<TestEnergy> energy(benches.size());
+  for (Bench& bench : benches) {
+    INFER_CHECK(bench.prepare(test));
+    INFER_CHECK(watch.next());
+  }
   for (int32_t r = 0; r < options.repeats; ++r) {
     for (size_t m = 0; m < benches.size(); ++m) {
+      const EnergyMeter::Reading before = meter.read();
       INFER_TRY_S(const double rate, benches[m].measure(test));
+      energy[m].add(meter, before, meter.read());
       rates[m].push_back(rate);
+      INFER_CHECK(watch.next());
     }
   }
   for (size_t m = 0; m < benches.size(); ++m) {
@@ -287,6 +383,8 @@ Status run_test(const Test& test, const BenchOptions& options, std::vector<Bench
     result.batch = test.batch;
     result.tokens_per_s = spread.mean;
     result.spread = spread.relative;
+    result.watts = energy[m].watts();
+    result.joules_per_token = result.watts / spread.mean;
   }
   return {};
 }
@@ -324,10 +422,17 @@ Result<BenchReport> run_bench(const std::vector<std::string>& paths, const Bench
   raise(ceilings, benches.front());
   const std::vector<Test> tests = tests_of(options);
   BenchReport report;
+  const DeviceInfo device = benches.front().engine().device().info();
+  const EnergyMeter meter({.gpus = device.isa.empty()});
+  report.energy_sources = meter.sources();
+  report.energy_unknown = meter.refused();
   std::vector<StepRecorder> recorders;
   TraceWriter trace;
+  const size_t measurements =
+      tests.size() * benches.size() * (static_cast<size_t>(options.repeats) + 1);
+  Watch watch(options.progress, benches, measurements);
   for (const Test& test : tests) {
-    INFER_CHECK_R(run_test(test, options, benches, report.results));
+    INFER_CHECK_R(run_test(test, options, meter, benches, report.results, watch));
     if (!options.profile && !options.trace) continue;
     for (size_t m = 0; m < benches.size(); ++m) {
       INFER_TRY(StepRecorder recorder, record(test, benches[m]));
@@ -339,8 +444,8 @@ Result<BenchReport> run_bench(const std::vector<std::string>& paths, const Bench
     }
   }
   raise(ceilings, benches.front());
+  keep(ceilings, device, benches.front().engine().opened.exact);
 
-  const DeviceInfo device = benches.front().engine().device().info();
   report.device = device.name;
   report.threads = device.threads;
   report.read_bandwidth_gb_s = ceilings.read_bandwidth_gb_s;

@@ -332,13 +332,21 @@ Status run_case(Device& device, const OpDef& op, const OpCase& op_case, bool exa
   return {};
 }
 
-SelftestReport run_conformance(Device& device, bool exact, const WantedCase& wanted) {
+SelftestReport run_conformance(Device& device, bool exact, const WantedCase& wanted,
+                               const ProgressFn& progress) {
   SelftestReport report;
+  std::vector<std::pair<const OpDef*, std::vector<OpCase>>> all;
+  double count = 0;
+  double done = 0;
   for (const OpDef* op : all_ops()) {
-    std::vector<OpCase> cases;
+    auto& [named, cases] = all.emplace_back(op, std::vector<OpCase>());
     op->cases(cases);
+    std::erase_if(cases, [&](const OpCase& c) { return !wanted(*op, c); });
+    count += static_cast<double>(cases.size());
+  }
+  for (const auto& [op, cases] : all) {
     for (const OpCase& c : cases) {
-      if (!wanted(*op, c)) continue;
+      if (progress && !progress(done++ / count)) return report;
       const Status status = run_case(device, *op, c, exact);
       const std::string name = fmt::format("{} {}{}", op->name, c.name, exact ? " (exact)" : "");
       if (status.ok()) {
@@ -355,10 +363,12 @@ SelftestReport run_conformance(Device& device, bool exact, const WantedCase& wan
   return report;
 }
 
-SelftestReport run_conformance(Device& device, bool exact, const std::string& only) {
-  return run_conformance(device, exact, [&](const OpDef& op, const OpCase&) {
+SelftestReport run_conformance(Device& device, bool exact, const std::string& only,
+                               const ProgressFn& progress) {
+  const auto wanted = [&](const OpDef& op, const OpCase&) {
     return only.empty() || only == op.name;
-  });
+  };
+  return run_conformance(device, exact, wanted, progress);
 }
 
 }  // namespace infer

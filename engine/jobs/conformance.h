@@ -22,9 +22,12 @@ Status run_case(Device& device, const OpDef& op, const OpCase& op_case, bool exa
 
 using WantedCase = std::function<bool(const OpDef&, const OpCase&)>;
 
-/// All cases that are wanted. Unsupported ones are logged.
-SelftestReport run_conformance(Device& device, bool exact, const WantedCase& wanted);
+/// All cases that are wanted. Unsupported ones are logged. `progress` gets the share of all cases
+/// that are done; if it returns false, the rest is left out.
+SelftestReport run_conformance(Device& device, bool exact, const WantedCase& wanted,
+                               const ProgressFn& progress = {});
 /// Those of one operation (by name) or, if empty, of all.
-SelftestReport run_conformance(Device& device, bool exact, const std::string& only = "");
+SelftestReport run_conformance(Device& device, bool exact, const std::string& only = "",
+                               const ProgressFn& progress = {});
 
 }  // namespace infer

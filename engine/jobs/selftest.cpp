@@ -27,6 +27,13 @@ Result<SelftestReport> selftest(const LoadOptions& options, const std::string& o
     INFER_TRY(const std::unique_ptr<Device> device, open(options.isa, options.exact));
     std::vector<std::string> isas = device->info().isas;
     if (isas.empty() || !options.isa.empty()) isas = {options.isa};
+    const double runs = static_cast<double>(isas.size()) * (options.exact ? 1 : 2);
+    double done = 0;
+    bool cancelled = false;
+    const ProgressFn progress = [&](double of_run) {
+      cancelled = options.progress && !options.progress((done + of_run) / runs);
+      return !cancelled;
+    };
     for (const std::string& isa : isas) {
       for (const bool exact : {false, true}) {
         if (options.exact && !exact) continue;
@@ -39,7 +46,9 @@ Result<SelftestReport> selftest(const LoadOptions& options, const std::string& o
           if (!exact || options.exact) all.untested.push_back(isa);
           continue;
         }
-        SelftestReport report = run_conformance(**variant, exact, only);
+        SelftestReport report = run_conformance(**variant, exact, only, progress);
+        if (cancelled) return fail(StatusCode::cancelled, "the test was cancelled");
+        ++done;
         all.passed += report.passed;
         all.failed += report.failed;
         all.unsupported += report.unsupported;

@@ -234,6 +234,7 @@ DeviceDescription describe(const DeviceInfo& info) {
           info.threads,
           info.isa,
           info.usable.ok() ? std::string() : info.usable.message(),
+          info.memory == MemoryKind::own,
           info.limits,
           info.features};
 }

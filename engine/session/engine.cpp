@@ -6,6 +6,7 @@
 #include "engine/core/checked.h"
 #include "engine/core/log.h"
 #include "engine/session/engine_impl.h"
+#include "engine/session/memory_report.h"
 #include "engine/session/speculation.h"
 
 namespace infer {
@@ -45,7 +46,8 @@ DeviceMemoryReport report_of(const OpenedModel& opened, size_t d) {
   return r;
 }
 
-MemoryReport report(const OpenedModel& opened, int64_t draft) {
+/// `draft`: the model that drafts, null if there is none.
+MemoryReport report(const OpenedModel& opened, const OpenedModel* draft) {
   const MemoryPlan& plan = opened.plan;
   MemoryReport r;
   r.device = names_of(opened);
@@ -59,15 +61,21 @@ MemoryReport report(const OpenedModel& opened, int64_t draft) {
   r.cache_type_k = dtype_info(plan.k_type).name;
   r.cache_type_v = dtype_info(plan.v_type).name;
   r.spilled = plan.spilled;
-  r.draft = draft;
+  if (draft != nullptr) r.draft = draft->plan.total();
   r.drafters = plan.drafters();
   r.grammars = plan.grammars();
-  r.total = plan.total() + draft;
+  r.total = plan.total() + r.draft;
   r.available = plan.available();
   r.context = plan.context;
   for (const KvKind& kind : plan.kv_layout.kinds) r.page_bytes += kind.page_bytes;
   r.pages = plan.kv_pages.empty() ? 0 : std::ranges::max(plan.kv_pages);
   for (size_t d = 0; d < plan.devices.size(); ++d) r.devices.push_back(report_of(opened, d));
+  if (draft != nullptr) {
+    const std::vector<int64_t> bytes = draft->planned_bytes();
+    for (size_t d = 0; d < std::min(bytes.size(), r.devices.size()); ++d) {
+      r.devices[d].draft = bytes[d];
+    }
+  }
   r.layers = opened.model->info().layers;
   r.gpu_layers = plan.placement.offloaded();
   r.cpu_experts = plan.placement.host_experts();
@@ -109,10 +117,14 @@ void tell_placement(const OpenedModel& opened) {
 
 }  // namespace
 
+MemoryReport memory_report(const OpenedModels& models) {
+  return report(models.main, models.draft.get());
+}
+
 Result<MemoryReport> plan_model(const std::string& path, const LoadOptions& options) {
   return guarded([&]() -> Result<MemoryReport> {
     INFER_TRY(const OpenedModels opened, OpenedModels::open(path, options, true));
-    return report(opened.main, opened.draft_bytes());
+    return memory_report(opened);
   });
 }
 
@@ -303,7 +315,7 @@ Status Engine::resize_cache(int64_t bytes) {
 MemoryReport Engine::memory() const {
   const std::lock_guard lock(impl_->placed_mutex);
   const OpenedModel& opened = impl_->opened;
-  MemoryReport r = report(opened, impl_->draft == nullptr ? 0 : impl_->draft->plan.total());
+  MemoryReport r = report(opened, impl_->draft.get());
   r.weights = r.kv = r.activations = r.scratch = 0;
   for (size_t d = 0; d < opened.devices.size(); ++d) {
     const Device& device = *opened.devices[d];

@@ -11,7 +11,9 @@ TINY = ["-p", 8, "-n", 4, "-r", 2]
 # One thread: what the machine can do is measured on all of them, each for as long.
 SMALL = [*TINY, "-t", 1]
 TOP = {"model", "device", "threads", "read_bandwidth_gb_s", "int8_mac_g_s", "weights_bytes",
-       "prefill", "decode"}
+       "prefill", "decode", "energy"}
+# Where the system tells them, with the power.
+POWER = {"watts", "joules_per_token"}
 RATE = {"tokens", "tokens_per_s", "spread", "fraction"}
 
 
@@ -24,7 +26,8 @@ def bench(*arguments):
 def test_a_single_measurement_has_the_fields_that_scripts_know():
     report = bench(*SMALL)
     assert set(report) == TOP
-    assert set(report["prefill"]) == set(report["decode"]) == RATE
+    for phase in ("prefill", "decode"):
+        assert set(report[phase]) - POWER == RATE
 
 
 def test_lists_are_measured_in_every_combination():
@@ -40,6 +43,17 @@ def test_lists_are_measured_in_every_combination():
         assert result["tokens_per_s_per_sequence"] * result["batch"] == pytest.approx(
             result["tokens_per_s"])
         assert result["bound"] in ("none", "bandwidth", "arithmetic")
+
+
+def test_energy_where_the_system_tells():
+    report = bench("-p", 64, "-n", 64, "-r", 20, "-t", 1)
+    assert set(report["energy"]) == {"sources", "unknown"}
+    for phase in ("prefill", "decode"):
+        told = report[phase]
+        # Measurements that are too short have none.
+        assert not POWER & set(told) or report["energy"]["sources"]
+        if POWER <= set(told):
+            assert told["joules_per_token"] == pytest.approx(told["watts"] / told["tokens_per_s"])
 
 
 def test_models_are_measured_beside_each_other(tmp_path):
@@ -58,7 +72,7 @@ def test_the_table():
                  "-t", 2)
     assert done.returncode == 0
     lines = done.stdout.decode().splitlines()
-    shown = [line[2:].split("  ")[0] for line in lines[3:]]
+    shown = [line[2:].split("  ")[0] for line in lines[3:] if line.startswith("  ")]
     assert shown == ["pp8", "tg4", "tg4 b2", "pp8@d70", "tg4@d70", "tg4@d70 b2"]
 
 

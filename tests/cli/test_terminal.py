@@ -6,6 +6,7 @@ import signal
 import struct
 import termios
 import time
+from random import Random
 
 import pytest
 
@@ -214,6 +215,23 @@ def test_the_window_may_change_its_size(terminal):
     t.expect(STATISTICS)
     t.send("/history\n")
     t.expect(r"user:\s+(Hello\s*){3}")
+    t.send("\x04")
+    assert t.end() == 0
+
+
+def test_the_window_may_be_tiny(terminal):
+    """As narrow as one column, with wide characters, while a line is edited."""
+    t = terminal()
+    t.expect_prompt()
+    random = Random(1)
+    for _ in range(200):
+        size = random.choice([1, 2, 24]), random.choice([1, 2, 3, 5, 7, 30, 80])
+        fcntl.ioctl(t.fd, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+        t.send(random.choice(["Hel", "abc def ghi jkl mno", "\x1b[D", "\x1b[A", "\x7f", "é中"]))
+        time.sleep(0.002)
+    fcntl.ioctl(t.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    t.send("\x15/stats\n")
+    t.expect("memory")
     t.send("\x04")
     assert t.end() == 0
 

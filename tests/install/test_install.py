@@ -67,6 +67,26 @@ def check_example(program, env=None):
     assert missing.returncode == 1 and "nonexistent" in missing.stderr
 
 
+def test_desktop(prefix):
+    """What a desktop finds: the entry, its program, its icon and the type of its files."""
+    if not (prefix / "bin/infer").exists():
+        pytest.skip("a build without the program")
+    entry = prefix / "share/applications/infer.desktop"
+    if not entry.exists():
+        pytest.skip("a build without the window")
+    values = dict(line.split("=", 1) for line in entry.read_text().splitlines() if "=" in line)
+    assert values["Exec"].split()[0] == "infer" and values["Terminal"] == "false"
+    icons = prefix / "share/icons/hicolor"
+    assert (icons / f"scalable/apps/{values['Icon']}.svg").exists()
+    for size in [48, 128, 256]:
+        png = (icons / f"{size}x{size}/apps/{values['Icon']}.png").read_bytes()
+        assert int.from_bytes(png[16:20], "big") == int.from_bytes(png[20:24], "big") == size
+    mime = (prefix / "share/mime/packages/infer-gguf.xml").read_text()
+    assert values["MimeType"].rstrip(";") in mime
+    about = (prefix / "share/metainfo/io.infer.infer.metainfo.xml").read_text()
+    assert "infer.desktop" in about and "<binary>infer</binary>" in about
+
+
 @pytest.mark.parametrize("kind", ["shared", "static"])
 def test_c_with_pkg_config(prefix, libdir, sources, tmp_path, kind):
     env = dict(os.environ, PKG_CONFIG_PATH=str(libdir / "pkgconfig"))
@@ -119,7 +139,7 @@ def test_only_the_api_is_exported(libdir):
     assert declared and {n for n in names if n.startswith("infer_")} == declared
     # Of the C++ API: only what its headers declare.
     public = "".join((SOURCE / f"engine/include/infer/{name}.hpp").read_text()
-                     for name in ["infer", "jobs", "status"])
+                     for name in ["infer", "jobs", "energy", "status"])
     for name in names:
         if name.startswith("infer::"):
             last = re.sub(r"\[abi:\w+\]", "", name).split("(")[0].split("::")[-1]

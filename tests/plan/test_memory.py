@@ -134,7 +134,7 @@ def test_a_limit_on_addresses_is_what_is_planned_for(models):
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS,
                                                                     (limit, limit)))
     codes = set()
-    for mib in (40, 64, 80, 100, 150, 200, 300, 500, 1000, 3000):
+    for mib in (52, 64, 80, 100, 150, 200, 300, 500, 1000, 3000):
         planned = under(mib * MIB, "plan", "--json", "--reserve", "0")
         ran = under(mib * MIB, "run", "--reserve", "0", "-p", "abc abc", "-n", "3", "--temp", "0", "-q")
         told = (mib, planned.stderr.decode()[-300:], ran.stderr.decode()[-300:])

@@ -58,9 +58,10 @@ struct DeviceDescription {
   std::string description;  ///< name of the processor
   int64_t memory_total = 0;
   int64_t memory_free = 0;
-  int32_t threads = 0;   ///< CPU only: threads that the process may use
-  std::string isa;       ///< CPU only: instruction set of the chosen kernels
-  std::string unusable;  ///< why the device cannot be used; empty: it can
+  int32_t threads = 0;      ///< CPU only: threads that the process may use
+  std::string isa;          ///< CPU only: instruction set of the chosen kernels
+  std::string unusable;     ///< why the device cannot be used; empty: it can
+  bool own_memory = false;  ///< apart from the host's: a graphics card
   /// Limits of the device by name ("subgroup"). Names that end in "_bytes" are in bytes.
   std::vector<std::pair<std::string, int64_t>> limits;
   std::vector<std::string> features;  ///< optional abilities that the device has
@@ -108,6 +109,7 @@ struct DeviceMemoryReport {
   int64_t activations = 0;
   int64_t scratch = 0;
   int64_t other = 0;      ///< host, process, drafters and grammars; all of them are on the CPU
+  int64_t draft = 0;      ///< everything that the draft model needs here
   int64_t available = 0;  ///< in the device's memory; a device without its own shares the CPU's
   std::string computes;   ///< "layers 12 to 23, output"; empty: nothing
 };

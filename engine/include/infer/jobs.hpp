@@ -8,6 +8,72 @@
 namespace infer {
 
 // ---------------------------------------------------------------------------------------------
+// Forecasts: the plan of a model and its expected speed, also on devices that are not present
+
+/// A device by its maker's public specification.
+struct DeviceSpecification {
+  std::string name;
+  int64_t memory = 0;              ///< bytes
+  double read_bandwidth_gb_s = 0;  ///< 10⁹ bytes a second
+  double float16_tflops = 0;       ///< of matrix units with float32 sums; 0: it has none
+  double int8_tops = 0;            ///< 0: not known
+};
+
+/// The devices that ForecastOptions::on knows by name.
+INFER_API std::vector<DeviceSpecification> device_specifications();
+
+/// Tokens per second that a measurement is expected between. 0 and 0: not known.
+struct SpeedRange {
+  double low = 0;
+  double high = 0;
+};
+
+/// The limits of a device that computes a part of the model, as BenchReport has them.
+struct DeviceSpeed {
+  enum class Source { unknown, measured, specification };
+  std::string device;
+  Source source = Source::unknown;
+  double read_bandwidth_gb_s = 0;
+  double int8_mac_g_s = 0;
+  double prompt_mac_g_s = 0;  ///< of float16 matrices; 0 if prompts do not use them
+};
+
+/// What a model's speed should be, from its devices' limits and the fractions of them that
+/// measurements have reached (tools/bench/RESULTS.md). Without drafters, one sequence.
+struct SpeedEstimate {
+  SpeedRange generation;       ///< with an empty context
+  SpeedRange generation_full;  ///< at the end of a full context
+  SpeedRange prompt;           ///< of prompt_tokens tokens
+  int64_t prompt_tokens = 0;
+  std::string unknown;               ///< why there is no estimate; empty: there is one
+  std::string note;                  ///< what it assumes beyond what was measured; empty: nothing
+  std::vector<DeviceSpeed> devices;  ///< those that compute something
+};
+
+struct ForecastOptions {
+  /// Measure the limits of devices that are not known yet. That takes about half a second a device;
+  /// the result is kept in the user's cache folder.
+  bool measure = true;
+  /// A device that is not present: a name of device_specifications(), without regard to case,
+  /// blanks and the maker's words; or "24G,1008GB/s,330TFLOPS" (memory, read bandwidth, and, if
+  /// known, float16 products). It takes the place of LoadOptions::device. Empty: the devices of
+  /// LoadOptions.
+  std::string on;
+};
+
+struct Forecast {
+  MemoryReport memory;  ///< as plan_model()
+  SpeedEstimate speed;
+  std::optional<DeviceSpecification> absent;  ///< the device of ForecastOptions::on
+};
+
+/// plan_model() with the expected speed. Errors: those of plan_model(). For ForecastOptions::on
+/// also device if the name is not known (the message has the nearest ones), invalid_argument, and
+/// unsupported if this build has no back end for GPUs.
+INFER_API Result<Forecast> forecast(const std::string& path, const LoadOptions& options,
+                                    const ForecastOptions& what = {});
+
+// ---------------------------------------------------------------------------------------------
 // Benchmarks
 
 struct BenchOptions {
@@ -19,6 +85,9 @@ struct BenchOptions {
   int32_t repeats = 3;
   bool profile = false;  ///< fill BenchResult::profile, from one more repetition
   bool trace = false;    ///< fill BenchReport::trace, from the same repetition
+  /// Gets the progress of measuring, 0 to 1, a few times a second on another thread. Return false
+  /// to cancel: bench() then soon fails with StatusCode::cancelled.
+  ProgressFn progress;
 };
 
 enum class BenchBound { none, bandwidth, arithmetic };
@@ -53,6 +122,9 @@ struct BenchResult {
   double spread = 0;        ///< relative standard deviation
   double fraction = 0;
   BenchBound bound = BenchBound::none;
+  /// Mean power during the repetitions, from BenchReport::energy_sources; 0: not told.
+  double watts = 0;
+  double joules_per_token = 0;  ///< watts / tokens_per_s
   std::vector<BenchOperation> profile;
   int64_t profiled_steps = 0;  ///< steps in the profile
 };
@@ -68,6 +140,10 @@ struct BenchReport {
   double read_bandwidth_gb_s = 0;  ///< plain reads of all threads; the best before and after
   double int8_mac_g_s = 0;         ///< 32 × the rate of the 8-bit product instruction, likewise
   double prompt_mac_g_s = 0;       ///< of float16 matrices; 0 if prompts do not use them
+  /// What tells the power: "package-0" (RAPL, a processor), and, if a GPU computes, "amdgpu
+  /// hwmon3", "nvidia 0". Other programs' use counts too.
+  std::vector<std::string> energy_sources;
+  std::string energy_unknown;  ///< why a source that is there does not tell; empty: none is refused
   std::vector<BenchModel> models;
   std::vector<BenchResult> results;  ///< measurement by measurement, each for all models
   std::string trace;                 ///< JSON in Chrome's trace event format, for Perfetto
@@ -147,7 +223,8 @@ struct SelftestReport {
 
 /// Compares a device with the scalar references in every operation's conformance cases. The kernels
 /// of every instruction set that runs here are tested, unless options.isa names one. `only`: an
-/// operation's name; empty: all operations.
+/// operation's name; empty: all operations. options.progress gets the share of the cases that are
+/// done and may cancel.
 INFER_API Result<SelftestReport> selftest(const LoadOptions& options, const std::string& only);
 
 // ---------------------------------------------------------------------------------------------

@@ -1,0 +1,122 @@
+#include "conversations/async_store.h"
+
+namespace infer::conversations {
+
+AsyncStore::AsyncStore(std::string path, AsyncOptions options)
+    : path_(std::move(path)), options_(std::move(options)), thread_([this] { run(); }) {}
+
+AsyncStore::~AsyncStore() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void AsyncStore::submit(Job job) {
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back(std::move(job));
+  }
+  changed_.notify_one();
+}
+
+void AsyncStore::append(Id message, std::string_view text, std::string_view reasoning) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (texts_.empty()) save_at_ = std::chrono::steady_clock::now() + options_.save_every;
+    Text& waiting = texts_[message];
+    waiting.text += text;
+    waiting.reasoning += reasoning;
+  }
+  changed_.notify_one();
+}
+
+size_t AsyncStore::poll() {
+  std::deque<std::function<void()>> due;
+  {
+    const std::lock_guard lock(mutex_);
+    due.swap(told_);
+  }
+  for (const auto& what : due) what();
+  return due.size();
+}
+
+void AsyncStore::tell(std::function<void()> what) {
+  {
+    const std::lock_guard lock(mutex_);
+    told_.push_back(std::move(what));
+  }
+  if (options_.wake) options_.wake();
+}
+
+void AsyncStore::open() {
+  OpenReport report;
+  Result<std::unique_ptr<Store>> opened = Store::open(path_, &report, options_.open);
+  if (opened) {
+    store_ = std::move(*opened);
+  } else {
+    failure_ = opened.error();
+  }
+  if (!options_.opened) return;
+  tell([this, status = failure_, report] { options_.opened(status, report); });
+}
+
+void AsyncStore::run() {
+  open();
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (!jobs_.empty()) {
+      do_next_job(lock);
+    } else if (!texts_.empty() && (ending_ || std::chrono::steady_clock::now() >= save_at_)) {
+      save(lock);
+      if (ending_) texts_.clear();  // there is no later
+    } else if (ending_) {
+      break;
+    } else if (texts_.empty()) {
+      changed_.wait(lock);
+    } else {
+      changed_.wait_until(lock, save_at_);
+    }
+  }
+  lock.unlock();
+  store_.reset();
+}
+
+void AsyncStore::do_next_job(std::unique_lock<std::mutex>& lock) {
+  save(lock);  // the job sees what was appended before
+  Job job = std::move(jobs_.front());
+  jobs_.pop_front();
+  lock.unlock();
+  tell(job(store_.get(), failure_));
+  lock.lock();
+}
+
+void AsyncStore::save(std::unique_lock<std::mutex>& lock) {
+  Texts texts;
+  texts.swap(texts_);
+  if (texts.empty() || store_ == nullptr) return;
+  lock.unlock();
+  Status failed;
+  for (auto waiting = texts.begin(); waiting != texts.end();) {
+    const Status saved =
+        store_->append(waiting->first, waiting->second.text, waiting->second.reasoning);
+    const bool is_done = saved.ok() || saved.code() == StatusCode::not_found;
+    if (!is_done) failed = saved;
+    waiting = is_done ? texts.erase(waiting) : std::next(waiting);
+  }
+  if (!failed.ok() && !save_has_failed_ && options_.save_failed) {
+    tell([this, failed] { options_.save_failed(failed); });
+  }
+  save_has_failed_ = !failed.ok();
+  lock.lock();
+  for (auto& [message, text] : texts) {  // before what was appended meanwhile
+    Text& later = texts_[message];
+    later.text = text.text + later.text;
+    later.reasoning = text.reasoning + later.reasoning;
+  }
+  if (!texts.empty()) save_at_ = std::chrono::steady_clock::now() + options_.save_every;
+}
+
+}  // namespace infer::conversations

@@ -1,0 +1,114 @@
+// The store behind a queue: one thread does all that waits for the disk. For a window, which draws
+// between two calls and never waits.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <new>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+#include "conversations/store.h"
+
+namespace infer::conversations {
+
+struct AsyncOptions {
+  OpenOptions open;
+  /// Called in poll() once, when the file has been opened or could not be. In the latter case every
+  /// call fails with that status.
+  std::function<void(const Status&, const OpenReport&)> opened;
+  /// Called in poll() when a text that was appended could not be saved. It stays in memory and is
+  /// tried again. Further failures are not told until saving has worked again.
+  std::function<void(const Status&)> save_failed;
+  /// Called on the store's thread when poll() has something to do: a window that sleeps may be
+  /// woken.
+  std::function<void()> wake;
+  /// What is appended is saved after at most this time.
+  std::chrono::milliseconds save_every{200};
+};
+
+/// All functions may be called from any thread, except poll(): always from the same one. Only the
+/// queue's lock is taken, never for longer than a few copies.
+class AsyncStore {
+ public:
+  AsyncStore(std::string path, AsyncOptions options);
+  /// Waits until everything that was asked for has been done. What poll() has not told is dropped.
+  ~AsyncStore();
+  AsyncStore(const AsyncStore&) = delete;
+  AsyncStore& operator=(const AsyncStore&) = delete;
+
+  /// Runs `job(Store&)` on the store's thread, after all that was asked for before. It returns a
+  /// Status or a Result, which `done` gets in poll().
+  template <typename Job, typename Done>
+  void call(Job job, Done done) {
+    using Returned = std::invoke_result_t<Job, Store&>;
+    submit([job = std::move(job), done = std::move(done)](
+               Store* store, const Status& failure) mutable -> std::function<void()> {
+      Returned returned = run_job<Returned>(job, store, failure);
+      return [done = std::move(done), returned = std::move(returned)]() mutable {
+        done(std::move(returned));
+      };
+    });
+  }
+
+  /// Adds to the end of an answer, whole characters. What is asked for later with call() sees it.
+  void append(Id message, std::string_view text, std::string_view reasoning);
+
+  /// Calls the functions of all jobs that are done, in their order. Returns how many.
+  size_t poll();
+
+ private:
+  using Job = std::function<std::function<void()>(Store*, const Status&)>;
+  struct Text {
+    std::string text, reasoning;
+  };
+  using Texts = std::map<Id, Text>;
+
+  template <typename Returned, typename Work>
+  static Returned run_job(Work& job, Store* store, const Status& failure) {
+    const auto failed = [](const Status& why) -> Returned {
+      if constexpr (std::is_same_v<Returned, Status>) {
+        return why;
+      } else {
+        return tl::unexpected(why);
+      }
+    };
+    if (store == nullptr) return failed(failure);
+    try {
+      return job(*store);
+    } catch (const std::bad_alloc&) {
+      return failed({StatusCode::out_of_memory, store->path() + ": not enough memory"});
+    }
+  }
+
+  void submit(Job job);
+  void run();
+  void open();
+  /// Both with the lock held, which they release while they work.
+  void do_next_job(std::unique_lock<std::mutex>& lock);
+  void save(std::unique_lock<std::mutex>& lock);
+  void tell(std::function<void()> what);
+
+  const std::string path_;
+  const AsyncOptions options_;
+  std::unique_ptr<Store> store_;  // used by the thread alone
+  Status failure_;                // why there is no store
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;
+  Texts texts_;  // appended and not saved
+  std::chrono::steady_clock::time_point save_at_;
+  bool save_has_failed_ = false;
+  bool ending_ = false;
+  std::deque<std::function<void()>> told_;
+  std::thread thread_;  // the last member: it uses the others
+};
+
+}  // namespace infer::conversations

@@ -1,0 +1,172 @@
+// The part of the store that opens the file.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "conversations/recovery.h"
+#include "conversations/schema.h"
+#include "conversations/store.h"
+#include "platform/files.h"
+#include "platform/folders.h"
+
+namespace infer::conversations {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string reason(int code) { return std::generic_category().message(code); }
+
+Status cannot(const std::string& path, const char* what, const std::string& why) {
+  return {StatusCode::io, fmt::format("{}: cannot {}: {}; check that its folder exists and may be "
+                                      "written to",
+                                      path, what, why)};
+}
+
+/// Makes the folder and an empty file that only the user can read. SQLite gives the files beside it
+/// the same permissions.
+Status make_file(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  std::error_code failed;
+  if (!folder.empty() && fs::create_directories(folder, failed)) {
+    fs::permissions(folder, fs::perms::owner_all, failed);
+  }
+  if (failed) return cannot(folder.string(), "make the folder", failed.message());
+  const int refused = platform::create_private(path);
+  if (refused == EEXIST) return {};
+  if (refused != 0) return cannot(path, "make the file", reason(refused));
+  platform::sync_folder(folder.empty() ? "." : folder);
+  return {};
+}
+
+/// Every open store holds a shared lock on this file. Moving a damaged file aside needs the only
+/// one: a file must not be moved while another process has it open. The file of conversations
+/// itself cannot serve: closing it would release the locks of SQLite.
+Result<std::unique_ptr<platform::OpenFile>> take_lock(const std::string& path) {
+  constexpr uint32_t kUserOnly = 0600;
+  const std::string name = path + ".lock";
+  auto lock = std::make_unique<platform::OpenFile>(name, kUserOnly, true);
+  if (lock->failure() != 0) {
+    return tl::unexpected(cannot(name, "make the file", reason(lock->failure())));
+  }
+  // Where the file system has no locks, there are none.
+  const int refused = lock->try_shared_lock();
+  if (refused == 0 || refused == ENOLCK || refused == EOPNOTSUPP) return lock;
+  return tl::unexpected(
+      Status(StatusCode::busy,
+             fmt::format("{}: another process is repairing the file; try again later", path)));
+}
+
+Status quick_check(Database& database) {
+  Statement row = database.prepare("PRAGMA quick_check(1)");
+  const std::string found = row.step() ? row.text(0) : "";
+  if (!row.status().ok()) return row.status();
+  if (found == "ok") return {};
+  // A page that the disk did not give is reported as one that is damaged.
+  constexpr std::string_view kCode = "error code=";
+  if (const size_t at = found.find(kCode); at != std::string::npos) {
+    const int code = std::atoi(found.c_str() + at + kCode.size());
+    if (Status failed = database.failure(code); failed.code() == StatusCode::io) return failed;
+  }
+  return {StatusCode::bad_file, fmt::format("{}: the file is damaged: {}", database.path(), found)};
+}
+
+/// A statement that is right fails with an unspecific error if the file's header is damaged.
+Status blame_file(const Status& failed) {
+  return failed.code() == StatusCode::internal ? Status(StatusCode::bad_file, failed.message())
+                                               : failed;
+}
+
+/// Changing to WAL mode is not repeated by SQLite if another process does the same.
+Status use_wal(Database& database, int busy_ms) {
+  for (int waited = 0;; waited += 10) {
+    Status done = database.execute("PRAGMA journal_mode = WAL");
+    if (done.code() != StatusCode::busy || waited >= busy_ms) return done;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+}  // namespace
+
+Result<std::string> default_path() {
+  fs::path data = platform::folder_of("XDG_DATA_HOME");
+  if (const fs::path home = platform::folder_of("HOME"); data.empty() && !home.empty()) {
+    data = home / ".local" / "share";
+  }
+  if (data.empty()) {
+    return tl::unexpected(Status(StatusCode::not_found,
+                                 "there is no place for conversations: set XDG_DATA_HOME or HOME "
+                                 "to an absolute path"));
+  }
+  return (data / "infer" / "conversations.db").string();
+}
+
+Status Store::prepare() {
+  Database& database = *database_;
+  const Status known = check_version(database, migration_steps().size());
+  if (!known.ok()) return blame_file(known);
+  if (const Status sound = quick_check(database); !sound.ok()) return blame_file(sound);
+  // Extra: also without WAL, which some network file systems do not have, a commit survives a power
+  // cut. Temporary tables hold texts and stay in memory.
+  Status done = database.execute(
+      "PRAGMA foreign_keys = ON; PRAGMA synchronous = EXTRA; PRAGMA temp_store = MEMORY;"
+      "PRAGMA journal_size_limit = 16777216; PRAGMA cell_size_check = ON");
+  if (done.ok()) done = use_wal(database, options_.busy_ms);
+  if (done.ok()) done = migrate(database, migration_steps());
+  if (done.ok()) done = check_schema(database);
+  if (done.ok()) done = end_interrupted();
+  if (done.ok()) database.file_is_sound();
+  return done;
+}
+
+Status Store::end_interrupted() {
+  std::vector<Id> left;
+  Statement rows = database_->prepare(
+      "SELECT id FROM messages WHERE state = 'writing' UNION SELECT message FROM pieces");
+  while (rows.step()) left.push_back(rows.integer(0));
+  if (!rows.status().ok() || left.empty()) return rows.status();
+  return write([&]() -> Status {
+    Statement stop = database_->prepare(
+        "UPDATE messages SET state = 'stopped' WHERE id = ?1 AND state = 'writing'");
+    for (const Id id : left) {
+      Status done = merge_pieces(id);
+      if (done.ok()) done = stop.bind(1, id).run();
+      if (!done.ok()) return done;
+    }
+    return {};
+  });
+}
+
+Result<std::unique_ptr<Store>> Store::open(const std::string& path, OpenReport* report,
+                                           OpenOptions options) {
+  OpenReport ignored;
+  if (report == nullptr) report = &ignored;
+  *report = {};
+  for (bool recovered = false;; recovered = true) {
+    finish_recovery(path);
+    if (Status made = make_file(path); !made.ok()) return tl::unexpected(made);
+    Result<std::unique_ptr<platform::OpenFile>> taken = take_lock(path);
+    if (!taken) return tl::unexpected(taken.error());
+    platform::OpenFile& lock = **taken;
+    Result<std::unique_ptr<Database>> database = Database::open(path, options.busy_ms);
+    if (!database) return tl::unexpected(database.error());
+    std::unique_ptr<Store> store(new Store(std::move(*database), options, *std::move(taken)));
+    Status done = store->prepare();
+    if (done.ok()) return store;
+    if (done.code() != StatusCode::bad_file || recovered) return tl::unexpected(done);
+    store->database_.reset();
+    if (lock.try_lock() == EWOULDBLOCK) {
+      return tl::unexpected(
+          Status(StatusCode::busy, fmt::format("{} Another process has the file open: close it, "
+                                               "then open the file again to repair it.",
+                                               done.message())));
+    }
+    if (Status set = recover(path, done.message(), *report); !set.ok()) return tl::unexpected(set);
+  }
+}
+
+}  // namespace infer::conversations

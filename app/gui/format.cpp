@@ -1,0 +1,60 @@
+#include "gui/format.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <iterator>
+
+namespace infer::gui {
+namespace {
+
+/// The decimal point is a dot in every locale.
+std::string fixed(double value, int decimals) {
+  char text[400];
+  const auto end =
+      std::to_chars(std::begin(text), std::end(text), value, std::chars_format::fixed, decimals);
+  return {text, end.ptr};
+}
+
+}  // namespace
+
+std::string bytes_text(int64_t bytes) {
+  static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (std::llabs(bytes) < 1024) return std::to_string(bytes) + " B";
+  auto value = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  while (std::fabs(value) >= 1024 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  return fixed(value, 1) + " " + kUnits[unit];
+}
+
+std::string figures(double value) {
+  const double size = std::fabs(value);
+  return fixed(value, size >= 100 ? 0 : size >= 10 ? 1 : 2);
+}
+
+std::string plain_number(double value) {
+  char text[64];
+  return {text, std::to_chars(std::begin(text), std::end(text), value).ptr};
+}
+
+std::string percent_text(double share) { return figures(share * 100) + " %"; }
+
+std::string seconds_text(double seconds) {
+  if (seconds < 1) return fixed(seconds * 1000, 0) + " ms";
+  if (seconds < 10) return fixed(seconds, 1) + " s";
+  const auto whole = static_cast<long long>(std::llround(seconds));
+  if (whole < 60) return std::to_string(whole) + " s";
+  return std::to_string(whole / 60) + " min " + std::to_string(whole % 60) + " s";
+}
+
+std::string count_text(int64_t count) {
+  const auto value = static_cast<double>(count);
+  if (value >= 1e9) return fixed(value / 1e9, 1) + " billion";
+  if (value >= 1e6) return fixed(value / 1e6, 0) + " million";
+  return std::to_string(count);
+}
+
+}  // namespace infer::gui

@@ -1,0 +1,22 @@
+// Numbers as the window shows them: the same as on the command line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace infer::gui {
+
+/// "512 B", "1.5 KiB", "24.0 GiB".
+std::string bytes_text(int64_t bytes);
+/// "12.3", "123", "1234": three figures that count.
+std::string figures(double value);
+/// The shortest text of a number: "0.8", "40".
+std::string plain_number(double value);
+/// Of a share from 0 to 1: "12.3 %".
+std::string percent_text(double share);
+/// "40 ms", "3 s", "2 min 5 s".
+std::string seconds_text(double seconds);
+/// "7.2 billion", "135 million".
+std::string count_text(int64_t count);
+
+}  // namespace infer::gui

@@ -1,0 +1,54 @@
+#include "gui/gui.h"
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "gui/app.h"
+#include "gui/host/settings_store.h"
+#include "gui/host/single_instance.h"
+#include "gui/window.h"
+
+namespace infer::gui {
+
+Status run_gui(const GuiOptions& options) {
+  std::atomic<Window*> shown = nullptr;
+  const auto wake = [&shown] {
+    if (Window* const window = shown; window != nullptr) window->wake();
+  };
+  std::unique_ptr<SingleInstance> instance;
+  if (!options.own_window) {
+    Result<std::unique_ptr<SingleInstance>> opened =
+        SingleInstance::open(instance_folder(), {options.models}, wake);
+    if (opened && !(*opened)->first()) return {};
+    if (opened) instance = *std::move(opened);  // otherwise a window of its own will do
+  }
+  const Result<std::string> store = conversations::default_path();
+  if (!store) return store.error();
+  WindowOptions wanted;
+  wanted.scale = options.scale;
+  Result<std::unique_ptr<Window>> window = Window::open(wanted);
+  if (!window) return window.error();
+  shown = window->get();
+  AppOptions app_options;
+  app_options.model = options.models.empty() ? options.built_in : options.models.front();
+  app_options.built_in = options.built_in;
+  app_options.store = *store;
+  app_options.settings = settings_path().string();
+  {
+    App app(**window, std::move(app_options));
+    const auto open = [&](const OpenRequest& request) {
+      (*window)->raise();
+      if (!request.paths.empty()) app.drop(request.paths);
+    };
+    while ((*window)->turn(app, Window::kForever)) {
+      if (instance != nullptr) instance->poll(open);
+    }
+  }
+  // No other thread may wake a window that is gone.
+  instance.reset();
+  shown = nullptr;
+  return {};
+}
+
+}  // namespace infer::gui

@@ -1,0 +1,69 @@
+#include "gui/host/chat_json.h"
+
+#include <optional>
+#include <utility>
+
+#include "hub/bounded_json.h"
+
+namespace infer::gui {
+namespace {
+
+using chat::Json;
+
+constexpr int kMostLevels = 100;
+
+}  // namespace
+
+Json message_json(const Message& message) {
+  Json json = {{"role", message.role}, {"content", message.content}};
+  if (!message.reasoning.empty()) json["reasoning_content"] = message.reasoning;
+  for (const ToolCall& call : message.calls) {
+    json["tool_calls"].push_back(chat::tool_call_json(call));
+  }
+  if (!message.call_id.empty()) json["tool_call_id"] = message.call_id;
+  if (!message.tool.empty()) json["name"] = message.tool;
+  return json;
+}
+
+Json messages_json(const std::vector<Message>& messages) {
+  Json json = Json::array();
+  for (const Message& message : messages) json.push_back(message_json(message));
+  return json;
+}
+
+Result<Json> variables_json(const ChatForm& form) {
+  Json variables = Json::object();
+  if (!form.variables.empty()) {
+    std::optional<Json> given = hub::parse_bounded<Json>(form.variables, kMostLevels);
+    if (!given || !given->is_object()) {
+      return tl::unexpected(
+          Status(StatusCode::invalid_argument,
+                 "variables of the chat template: expected a JSON object of at most 100 levels"));
+    }
+    variables = *std::move(given);
+  }
+  if (!form.tools.empty()) {
+    std::optional<Json> tools = hub::parse_bounded<Json>(form.tools, kMostLevels);
+    if (!tools || !tools->is_array()) {
+      return tl::unexpected(Status(StatusCode::invalid_argument,
+                                   "tools: expected a JSON array of at most 100 levels"));
+    }
+    if (!tools->empty()) variables["tools"] = *std::move(tools);
+  }
+  return variables;
+}
+
+Result<std::unique_ptr<chat::Conversation>> open_conversation(Engine& engine,
+                                                              const ChatForm& form) {
+  Result<Json> variables = variables_json(form);
+  if (!variables) return tl::unexpected(variables.error());
+  if (form.chat_template.empty() && engine.model().chat_template.empty()) {
+    return tl::unexpected(
+        Status(StatusCode::bad_file, engine.model().path +
+                                         ": the model has no chat template; choose one for the "
+                                         "conversation"));
+  }
+  return chat::Conversation::open(engine, form.chat_template, *std::move(variables));
+}
+
+}  // namespace infer::gui

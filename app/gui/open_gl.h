@@ -1,0 +1,15 @@
+// The few functions of OpenGL that the window itself calls; ImGui draws everything else.
+#pragma once
+
+#include <vector>
+
+struct ImVec4;
+
+namespace infer::gui {
+
+/// The context of a window is current for both.
+void clear_screen(int width, int height, const ImVec4& colour);
+/// What was drawn, 3 bytes for each pixel, the upper row first.
+std::vector<unsigned char> read_screen(int width, int height);
+
+}  // namespace infer::gui

@@ -1,0 +1,118 @@
+#include "gui/panes/chat_pane.h"
+
+#include <imgui/imgui.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "gui/keys.h"
+#include "gui/text/sanitise.h"
+#include "gui/ui/ui.h"
+#include "platform/folders.h"
+
+namespace infer::gui {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kTitleBytes = 200;
+
+/// A path in the home folder for a conversation of this title, where there is no file yet.
+std::string free_path(const std::string& title) {
+  std::string name;
+  for (const char c : title) {
+    const auto byte = static_cast<unsigned char>(c);
+    name += byte < 0x20 || byte == 0x7F || c == '/' || c == '\\' || c == ':' ? ' ' : c;
+  }
+  if (name.empty() || name.starts_with('.')) name = "conversation";
+  fs::path path = platform::home_folder() / (name + ".md");
+  std::error_code unknown;
+  for (int i = 2; fs::exists(path, unknown) && i < 1000; ++i) {
+    path = platform::home_folder() / (name + " " + std::to_string(i) + ".md");
+  }
+  return path.string();
+}
+
+}  // namespace
+
+void ChatPane::take_shortcuts() {
+  if (is_pressed(Shortcut::new_conversation)) {
+    chat_.start_new();
+    composer_.focus();
+  }
+  if (is_pressed(Shortcut::search)) sidebar_.focus_search();
+  if (is_pressed(Shortcut::rename)) sidebar_.rename_current();
+  if (is_pressed(Shortcut::options)) toggle_options();
+  if (is_pressed(Shortcut::copy_answer)) transcript_.copy_last_answer();
+  if (is_pressed(Shortcut::regenerate)) transcript_.regenerate_last();
+  // Elsewhere Escape ends what is being typed.
+  const bool typing = ImGui::GetIO().WantTextInput && !composer_.is_active();
+  if (is_pressed(Shortcut::send_stop) && !typing && chat_.is_answering()) chat_.stop();
+}
+
+void ChatPane::draw() {
+  const float font = ImGui::GetFontSize();
+  const float width = ImGui::GetContentRegionAvail().x;
+  const float list = std::clamp(width * 0.2f, font * 11, font * 18);
+  const float options = shows_options_ ? std::clamp(width * 0.26f, font * 17, font * 24) : 0;
+  if (ui::Area area("left", list, 0); area) sidebar_.draw();
+  ImGui::SameLine();
+  if (ui::Area area("middle", options > 0 ? -options : 0, 0); area) {
+    ImGui::AlignTextToFramePadding();
+    ui::text(chat_.current() == 0 ? "New conversation" : one_line(chat_.title(), kTitleBytes),
+             "title");
+    const char* label = shows_options_ ? "Hide settings" : "Settings";
+    ImGui::SameLine(ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(label).x - font);
+    if (ui::action("options", label, "Settings of this conversation (Ctrl+B)")) {
+      toggle_options();
+    }
+    if (ui::Area messages("messages", 0, -composer_.height()); messages) {
+      // An empty field to write in needs no keys that scroll.
+      transcript_.draw(!ImGui::GetIO().WantTextInput ||
+                       (composer_.is_active() && composer_.is_empty()));
+    }
+    composer_.draw();
+  }
+  if (shows_options_) {
+    ImGui::SameLine();
+    if (ui::Area area("right", 0, 0, true); area) options_.draw();
+  }
+  draw_export();
+}
+
+void ChatPane::toggle_options() {
+  shows_options_ = !shows_options_;
+  options_.keep();
+}
+
+void ChatPane::leave() { options_.keep(); }
+
+void ChatPane::draw_export() {
+  if (const Id chosen = sidebar_.take_export(); chosen != 0) {
+    exporting_ = chosen;
+    export_path_ = free_path(chat_.title_of(chosen));
+    replaces_ = false;
+    ui::open_dialog("export");
+  }
+  if (ui::Dialog dialog("export", "Export the conversation", ImGui::GetFontSize() * 34); dialog) {
+    ui::faint(
+        "A name that ends in .md writes Markdown, any other one JSON, which can be imported.");
+    if (ui::input("path", export_path_)) replaces_ = false;
+    if (replaces_) ui::notice(ui::Tone::danger, "There is a file of this name.", "exists");
+    if (ui::button("write", replaces_ ? "Replace it" : "Write", ui::Tone::primary) &&
+        !export_path_.empty()) {
+      std::error_code unknown;
+      if (!replaces_ && fs::exists(export_path_, unknown)) {
+        replaces_ = true;
+      } else {
+        chat_.export_to(export_path_, {exporting_});
+        ui::Dialog::close();
+      }
+    }
+    ImGui::SameLine();
+    if (ui::button("cancel", "Cancel")) ui::Dialog::close();
+  }
+}
+
+}  // namespace infer::gui

@@ -1,0 +1,41 @@
+// The page of the chat: list of conversations, messages, the place to write, settings.
+#pragma once
+
+#include "gui/panes/chat_options.h"
+#include "gui/panes/composer.h"
+#include "gui/panes/sidebar.h"
+#include "gui/panes/transcript.h"
+
+namespace infer::gui {
+
+class ChatPane {
+ public:
+  ChatPane(ChatState& chat, Fonts& fonts)
+      : chat_(chat), sidebar_(chat), transcript_(chat, fonts), composer_(chat), options_(chat) {}
+  void draw();
+  void take_shortcuts();
+  float composer_height() const { return composer_.height(); }
+  bool has_draft() const { return !composer_.is_empty(); }
+  void restyle() { transcript_.restyle(); }
+  /// Another page is shown, or the window is closed.
+  void leave();
+  /// Whether the next frame looks the same, if nothing happens.
+  bool is_settled() const { return transcript_.is_settled(); }
+  const Transcript& transcript() const { return transcript_; }
+
+ private:
+  void toggle_options();
+  void draw_export();
+
+  ChatState& chat_;
+  Sidebar sidebar_;
+  Transcript transcript_;
+  Composer composer_;
+  ChatOptions options_;
+  bool shows_options_ = false;
+  Id exporting_ = 0;
+  std::string export_path_;
+  bool replaces_ = false;  ///< the user was asked, and wants the file to be replaced
+};
+
+}  // namespace infer::gui

@@ -1,0 +1,36 @@
+// The place at the lower end of the chat where the user writes.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "gui/state/chat_state.h"
+
+namespace infer::gui {
+
+class Composer {
+ public:
+  explicit Composer(ChatState& chat) : chat_(chat) {}
+  /// Height in pixels that draw() takes at this width.
+  float height() const;
+  void draw();
+  void focus() { focus_ = true; }
+  /// Whether it had the keyboard in the last frame.
+  bool is_active() const { return active_; }
+  bool is_empty() const { return draft_.empty(); }
+
+ private:
+  void draw_full_context();
+  void follow_conversation();
+
+  ChatState& chat_;
+  Id of_ = 0;  ///< the conversation that the draft is for
+  std::string draft_;
+  std::map<Id, std::string> drafts_;  ///< for others
+  std::string counted_;               ///< the draft that was counted last
+  int64_t counted_revision_ = -1;
+  bool focus_ = true;
+  bool active_ = false;
+};
+
+}  // namespace infer::gui

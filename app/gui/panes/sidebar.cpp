@@ -1,0 +1,171 @@
+#include "gui/panes/sidebar.h"
+
+#include <imgui/imgui.h>
+
+#include "gui/keys.h"
+#include "gui/text/sanitise.h"
+#include "gui/theme.h"
+#include "gui/ui/ui.h"
+
+namespace infer::gui {
+namespace {
+
+// Conversations are imported as well: their titles may be anything.
+constexpr size_t kTitleBytes = 200;
+constexpr size_t kSnippetBytes = 400;
+
+}  // namespace
+
+void Sidebar::draw() {
+  const ui::Scope scope("conversations");
+  if (ui::button("new", "+  New conversation", ui::Tone::primary, -1)) chat_.start_new();
+  if (ui::input("search", query_, {.hint = "Search all conversations", .focus = focus_search_})) {
+    chat_.search(query_);
+  }
+  focus_search_ = false;
+  if (!query_.empty() && ImGui::IsItemFocused() &&
+      ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_Escape))) {
+    query_.clear();
+    chat_.search({});
+  }
+  const float trash = chat_.trash().empty() ? 0 : ImGui::GetFrameHeightWithSpacing();
+  if (ui::Area area("list", 0, trash > 0 ? -trash : 0); area) {
+    if (chat_.is_searching()) {
+      draw_hits();
+    } else {
+      draw_list();
+    }
+  }
+  draw_trash();
+  draw_rename();
+}
+
+void Sidebar::draw_list() {
+  const auto& list = chat_.list();
+  if (list.empty())
+    return ui::faint("No conversations yet. The first message begins one.", "empty");
+  ImGuiListClipper clipper;  // of thousands, those that are seen
+  clipper.Begin(static_cast<int>(list.size()));
+  while (clipper.Step()) {
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+      draw_row(list[static_cast<size_t>(i)]);
+    }
+  }
+}
+
+void Sidebar::draw_row(const conversations::Conversation& conversation) {
+  const ui::Scope scope("conversation", conversation.id);
+  std::string label = conversation.pinned ? "● " : "";
+  label += one_line(conversation.title, kTitleBytes);
+  if (chat_.is_answering(conversation.id)) label += "  …";
+  const float start = ImGui::GetCursorPosX();
+  if (ui::row("open", label, conversation.id == chat_.current())) chat_.open(conversation.id);
+  const bool focused = ImGui::IsItemFocused();
+  if (focused && ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_Delete))) {
+    chat_.remove(conversation.id);
+  }
+  bool opens = (ImGui::IsItemHovered() && ImGui::IsMouseReleased(1)) ||
+               (focused && is_pressed(Shortcut::menu));
+  const ImVec2 least = ImGui::GetItemRectMin();
+  const ImVec2 most = ImGui::GetItemRectMax();
+  const bool hovered = ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(least, most);
+  // The button stays while the keyboard is on it: the row has lost the focus then.
+  if (hovered || focused || more_ == conversation.id) {
+    const float width = ImGui::GetFontSize() * 2;
+    ImGui::SameLine(start + (most.x - least.x) - width - ImGui::GetStyle().ItemSpacing.x);
+    opens = ui::button("more", "…", ui::Tone::plain, width) || opens;
+    ui::tooltip("Rename, pin, export, delete");
+    if (ImGui::IsItemFocused()) {
+      more_ = conversation.id;
+    } else if (more_ == conversation.id) {
+      more_ = 0;
+    }
+  }
+  draw_menu(conversation, opens);
+}
+
+void Sidebar::draw_menu(const conversations::Conversation& conversation, bool opens) {
+  if (ui::Menu menu("menu", opens); menu) {
+    if (ui::menu_item("rename", "Rename", "F2")) begin_rename(conversation.id, conversation.title);
+    if (ui::menu_item("pin", conversation.pinned ? "Unpin" : "Pin")) {
+      chat_.pin(conversation.id, !conversation.pinned);
+    }
+    if (ui::menu_item("export", "Export…")) export_ = conversation.id;
+    if (ui::menu_item("delete", "Delete", "Del")) chat_.remove(conversation.id);
+  }
+}
+
+void Sidebar::draw_hits() {
+  const auto& hits = chat_.hits();
+  if (hits.empty()) return ui::faint("Nothing found.", "nothing");
+  const float height = ImGui::GetTextLineHeight() * 2 + ImGui::GetStyle().FramePadding.y * 3;
+  for (size_t i = 0; i < hits.size(); ++i) {
+    const conversations::Hit& hit = hits[i];
+    const ui::Scope scope("hit", static_cast<int64_t>(i));
+    const std::string title = one_line(hit.title, kTitleBytes);
+    if (ui::row("open", title, hit.conversation == chat_.current(), height)) {
+      chat_.open_at(hit.conversation, hit.message);
+    }
+    const ImVec2 at = ImGui::GetItemRectMin();
+    const ImVec2 end = ImGui::GetItemRectMax();
+    const ImVec2 padding = ImGui::GetStyle().FramePadding;
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    const ImVec4 clip{at.x, at.y, end.x - padding.x, end.y};
+    const auto line = [&](float y, unsigned colour, const std::string& text) {
+      ui::will_draw(text);
+      draw.AddText(ImGui::GetFont(), ImGui::GetFontSize(), {at.x + padding.x, y}, colour,
+                   text.data(), text.data() + text.size(), 0, &clip);
+    };
+    line(at.y + padding.y, packed(theme().text), title);
+    line(at.y + padding.y * 2 + ImGui::GetTextLineHeight(), packed(theme().faint),
+         one_line(hit.snippet, kSnippetBytes));
+  }
+}
+
+void Sidebar::draw_trash() {
+  const size_t count = chat_.trash().size();
+  if (count > 0 &&
+      ui::button("trash", "Trash (" + std::to_string(count) + ")", ui::Tone::quiet, -1)) {
+    ui::open_dialog("trash list");
+  }
+  if (ui::Dialog dialog("trash list", "Trash", ImGui::GetFontSize() * 30); dialog) {
+    if (ui::Area area("list", 0, ImGui::GetFontSize() * 16, true); area) {
+      if (count == 0) ui::faint("The trash is empty.", "empty");
+      for (const conversations::Conversation& conversation : chat_.trash()) {
+        const ui::Scope scope("conversation", conversation.id);
+        if (ui::action("restore", "Restore")) chat_.restore(conversation.id);
+        ImGui::SameLine();
+        ui::text(one_line(conversation.title, kTitleBytes), "title");
+      }
+    }
+    if (ui::button("empty", "Delete all for good", ui::Tone::danger)) {
+      chat_.empty_trash();
+      ui::Dialog::close();
+    }
+    ImGui::SameLine();
+    if (ui::button("close", "Close")) ui::Dialog::close();
+  }
+}
+
+void Sidebar::begin_rename(Id conversation, const std::string& title) {
+  if (conversation == 0) return;
+  renaming_ = conversation;
+  new_title_ = one_line(title, kTitleBytes);
+  open_rename_ = true;
+}
+
+void Sidebar::draw_rename() {
+  const bool opens = std::exchange(open_rename_, false);
+  if (opens) ui::open_dialog("rename");
+  if (ui::Dialog dialog("rename", "Rename the conversation", ImGui::GetFontSize() * 26); dialog) {
+    const bool done = ui::input("title", new_title_, {.focus = opens, .enter_ends = true});
+    if ((ui::button("save", "Rename", ui::Tone::primary) || done) && !new_title_.empty()) {
+      chat_.rename(renaming_, new_title_);
+      ui::Dialog::close();
+    }
+    ImGui::SameLine();
+    if (ui::button("cancel", "Cancel")) ui::Dialog::close();
+  }
+}
+
+}  // namespace infer::gui

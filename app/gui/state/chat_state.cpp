@@ -1,0 +1,326 @@
+#include "gui/state/chat_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "conversations/export.h"
+#include "conversations/export_file.h"
+#include "conversations/import.h"
+#include "gui/state/chat_messages.h"
+
+namespace infer::gui {
+namespace {
+
+using conversations::Conversation;
+using conversations::Store;
+
+}  // namespace
+
+ChatState::ChatState(conversations::AsyncStore& store, EngineHost& engine, Toasts& toasts)
+    : store_(store), engine_(engine), toasts_(toasts) {}
+
+// ---- Conversations
+
+void ChatState::refresh() {
+  store_.call([](Store& store) { return store.list(); },
+              [this](Result<std::vector<Conversation>> list) {
+                if (!list) return toasts_.fail(list.error());
+                list_ = *std::move(list);
+              });
+  store_.call([](Store& store) { return store.trash(); },
+              [this](Result<std::vector<Conversation>> trash) {
+                if (trash) trash_ = *std::move(trash);
+              });
+  store_.call([](Store& store) { return store.presets(); },
+              [this](Result<std::vector<conversations::Preset>> presets) {
+                if (presets) presets_ = *std::move(presets);
+              });
+}
+
+void ChatState::change(Job job, std::function<void()> then) {
+  store_.call(std::move(job),
+              [this, number = navigation_, then = std::move(then)](Result<Tree> tree) {
+                if (!tree) return toasts_.fail(tree.error());
+                // Meanwhile the user may have opened another one.
+                if (number == navigation_) show(*std::move(tree));
+                refresh();
+                if (then) then();
+              });
+}
+
+void ChatState::show(Tree tree) {
+  const Conversation& conversation = tree.conversation();
+  if (current_ != conversation.id) {
+    full_.reset();
+    dropped_ = 0;
+    system_prompt_ = conversation.system_prompt;
+    Result<ChatSettings> settings = settings_of(conversation.settings);
+    if (!settings) {
+      toasts_.fail("This conversation has the usual settings, because its own cannot be read: " +
+                   settings.error().message());
+    }
+    settings_ = settings.value_or(ChatSettings());
+  }
+  current_ = conversation.id;
+  tree_ = std::move(tree);
+  update_shown();
+}
+
+void ChatState::update_shown() {
+  shown_.clear();
+  ++revision_;
+  if (!tree_) return;
+  const auto live = live_.find(current_);
+  for (const Id id : tree_->shown()) {
+    ShownMessage shown;
+    shown.message = tree_->find(id);
+    if (live != live_.end() && live->second.message == id) shown.live = &live->second;
+    const std::vector<Id>& siblings = tree_->siblings(id);
+    shown.place = static_cast<size_t>(std::ranges::find(siblings, id) - siblings.begin());
+    shown.alternatives = siblings.size();
+    shown_.push_back(shown);
+  }
+}
+
+void ChatState::open(Id conversation) {
+  ++navigation_;
+  change([conversation](Store& store) { return store.load(conversation); });
+}
+
+void ChatState::open_at(Id conversation, Id message) {
+  ++navigation_;
+  change(
+      [conversation, message](Store& store) -> Result<Tree> {
+        const Result<Tree> tree = store.load(conversation);
+        if (!tree || tree->find(message) == nullptr) return tree;
+        const Status status = store.together([&]() -> Status {
+          for (const Id id : tree->path_to(message)) {
+            if (Status selected = store.select(id); !selected.ok()) return selected;
+          }
+          return {};
+        });
+        if (!status.ok()) return tl::unexpected(status);
+        return store.load(conversation);
+      },
+      [this, conversation, message] {
+        if (conversation == current_) target_ = Target{message};
+      });
+}
+
+void ChatState::start_new() {
+  ++navigation_;
+  current_ = 0;
+  system_prompt_ = new_system_prompt_;
+  settings_ = new_settings_;
+  tree_.reset();
+  full_.reset();
+  draft_tokens_ = context_used_ = 0;
+  update_shown();
+}
+
+void ChatState::set_defaults(std::string system_prompt, ChatSettings settings) {
+  // A new conversation that the user has not configured follows.
+  const bool follows = current_ == 0 && system_prompt_ == new_system_prompt_ &&
+                       text_of(settings_) == text_of(new_settings_);
+  new_system_prompt_ = std::move(system_prompt);
+  new_settings_ = std::move(settings);
+  if (!follows) return;
+  system_prompt_ = new_system_prompt_;
+  settings_ = new_settings_;
+  ++revision_;
+}
+
+const std::string& ChatState::title() const {
+  static const std::string none;
+  return tree_ ? tree_->conversation().title : none;
+}
+
+std::string ChatState::title_of(Id conversation) const {
+  const auto found = std::ranges::find(list_, conversation, &Conversation::id);
+  return found == list_.end() ? std::string() : found->title;
+}
+
+void ChatState::rename(Id conversation, std::string title) {
+  store_.call([conversation, title = std::move(title)](
+                  Store& store) { return store.rename(conversation, title); },
+              [this](const Status& status) {
+                if (!status.ok()) toasts_.fail(status);
+                refresh();
+              });
+  if (conversation == current_) open(conversation);
+}
+
+void ChatState::pin(Id conversation, bool pinned) {
+  store_.call([=](Store& store) { return store.set_pinned(conversation, pinned); },
+              [this](const Status& status) {
+                if (!status.ok()) toasts_.fail(status);
+                refresh();
+              });
+}
+
+void ChatState::remove(Id conversation) {
+  engine_.stop(conversation);
+  engine_.forget(conversation);
+  store_.call([conversation](Store& store) { return store.move_to_trash(conversation); },
+              [this, conversation](const Status& status) {
+                if (!status.ok()) return toasts_.fail(status);
+                if (conversation == current_) start_new();
+                refresh();
+                toasts_.tell("The conversation is in the trash.", "Undo",
+                             [this, conversation] { restore(conversation); });
+              });
+}
+
+void ChatState::restore(Id conversation) {
+  store_.call([conversation](Store& store) { return store.restore(conversation); },
+              [this, conversation](const Status& status) {
+                if (!status.ok()) return toasts_.fail(status);
+                refresh();
+                open(conversation);
+              });
+}
+
+void ChatState::empty_trash() {
+  constexpr conversations::Time kEnd = INT64_MAX;
+  store_.call([](Store& store) { return store.empty_trash(kEnd); },
+              [this](const Result<int64_t>& count) {
+                if (!count) return toasts_.fail(count.error());
+                refresh();
+                toasts_.tell(std::to_string(*count) + " conversations were deleted for good.");
+              });
+}
+
+void ChatState::import(const std::string& path) {
+  store_.call([path](Store& store) { return conversations::import_file(store, path); },
+              [this, path](const Result<conversations::ImportReport>& report) {
+                if (!report) return toasts_.fail(report.error());
+                refresh();
+                const bool one = report->conversations == 1;
+                toasts_.tell(std::to_string(report->conversations) +
+                             (one ? " conversation of " : " conversations of ") + report->format +
+                             (one ? " was imported." : " were imported."));
+              });
+}
+
+void ChatState::export_to(const std::string& path, std::vector<Id> conversations) {
+  store_.call(
+      [path, conversations = std::move(conversations)](Store& store) -> Status {
+        if (!path.ends_with(".md")) return conversations::export_file(store, conversations, path);
+        if (conversations.size() != 1) {
+          return {StatusCode::invalid_argument, "Markdown holds one conversation: choose one"};
+        }
+        return conversations::export_markdown_file(store, conversations.front(), path);
+      },
+      [this, path](const Status& status) {
+        if (!status.ok()) return toasts_.fail(status);
+        toasts_.tell("Written to " + path + ".");
+      });
+}
+
+void ChatState::search(std::string query) {
+  if (query == query_) return;
+  query_ = std::move(query);
+  if (query_.empty()) return hits_.clear();
+  store_.call([query = query_](Store& store) { return store.search(query); },
+              [this, query = query_](Result<std::vector<conversations::Hit>> hits) {
+                if (query != query_) return;  // a newer one follows
+                if (!hits) return toasts_.fail(hits.error());
+                hits_ = *std::move(hits);
+              });
+}
+
+// ---- Settings
+
+void ChatState::configure(Id conversation, std::string system_prompt, ChatSettings settings) {
+  const std::string text = text_of(settings);
+  if (conversation == current_) {
+    system_prompt_ = system_prompt;
+    settings_ = std::move(settings);
+    ++revision_;
+  }
+  if (conversation == 0) return;
+  store_.call([conversation, prompt = std::move(system_prompt),
+               text](Store& store) { return store.configure(conversation, prompt, text, {}); },
+              [this](const Status& status) {
+                if (!status.ok()) toasts_.fail(status);
+              });
+}
+
+void ChatState::use_preset(const std::string& name) {
+  const auto preset = std::ranges::find(presets_, name, &conversations::Preset::name);
+  if (preset == presets_.end()) return;
+  Result<ChatSettings> settings = settings_of(preset->settings);
+  if (!settings) return toasts_.fail(settings.error());
+  configure(current_, preset->system_prompt, *std::move(settings));
+}
+
+void ChatState::save_preset(const std::string& name) {
+  store_.call([preset = conversations::Preset{name, system_prompt_, text_of(settings_)}](
+                  Store& store) { return store.save_preset(preset); },
+              [this, name](const Status& status) {
+                if (!status.ok()) return toasts_.fail(status);
+                refresh();
+                toasts_.tell("The preset \"" + name + "\" is saved.");
+              });
+}
+
+void ChatState::delete_preset(const std::string& name) {
+  store_.call([name](Store& store) { return store.delete_preset(name); },
+              [this](const Status& status) {
+                if (!status.ok()) toasts_.fail(status);
+                refresh();
+              });
+}
+
+// ---- Messages
+
+void ChatState::select(Id message) {
+  change([id = current_, message](Store& store) -> Result<Tree> {
+    if (Status status = store.select(message); !status.ok()) {
+      return tl::unexpected(std::move(status));
+    }
+    return store.load(id);
+  });
+}
+
+void ChatState::remove_message(Id message) {
+  const auto reload = [this, id = current_](Status (Store::*what)(Id), Id which,
+                                            std::function<void()> then) {
+    change(
+        [id, what, which](Store& store) -> Result<Tree> {
+          if (Status status = (store.*what)(which); !status.ok()) {
+            return tl::unexpected(std::move(status));
+          }
+          return store.load(id);
+        },
+        std::move(then));
+  };
+  reload(&Store::move_message_to_trash, message, [this, message, reload] {
+    toasts_.tell("The message and all after it are in the trash.", "Undo",
+                 [message, reload] { reload(&Store::restore_message, message, {}); });
+  });
+}
+
+// ---- What is being typed
+
+void ChatState::count(const std::string& draft) {
+  if (model_.empty()) return;
+  CountRequest request;
+  request.request = ++count_request_;
+  request.form = form_of(settings_);
+  if (tree_) {
+    request.messages = messages_of(*tree_, tree_->shown(), system_prompt_);
+  } else if (!system_prompt_.empty()) {
+    request.messages = {{"system", system_prompt_, {}, {}, {}, {}}};
+  }
+  request.draft = draft;
+  engine_.count(std::move(request));
+}
+
+void ChatState::set_model(std::string name) {
+  model_ = std::move(name);
+  if (model_.empty()) context_ = 0;
+  ++revision_;
+}
+
+}  // namespace infer::gui

@@ -1,0 +1,202 @@
+// The conversations of the window: what is shown, and what the user does with it. No drawing.
+//
+// What the user writes is in the store before the model sees it. An answer is added to the store as
+// it comes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "conversations/async_store.h"
+#include "gui/host/engine_host.h"
+#include "gui/state/chat_settings.h"
+#include "gui/state/toasts.h"
+
+namespace infer::gui {
+
+using conversations::Id;
+
+/// An answer that is being generated.
+struct LiveAnswer {
+  Id message = 0;
+  std::string text, reasoning;
+  std::vector<conversations::ToolCall> calls;
+  conversations::Statistics before;  ///< of what is continued
+  int64_t revision = 0;              ///< grows with each change
+  bool ended = false;                ///< the store is about to have it
+};
+
+/// A message as it is shown.
+struct ShownMessage {
+  const conversations::Message* message = nullptr;
+  const LiveAnswer* live = nullptr;    ///< not null: its texts are these
+  size_t place = 0, alternatives = 1;  ///< ‹place + 1/alternatives›
+
+  const std::string& text() const { return live != nullptr ? live->text : message->text; }
+  const std::string& reasoning() const {
+    return live != nullptr ? live->reasoning : message->reasoning;
+  }
+  const std::vector<conversations::ToolCall>& calls() const {
+    return live != nullptr ? live->calls : message->tool_calls;
+  }
+};
+
+class ChatState {
+ public:
+  ChatState(conversations::AsyncStore& store, EngineHost& engine, Toasts& toasts);
+
+  // ---- Conversations
+
+  /// Reads the list anew.
+  void refresh();
+  const std::vector<conversations::Conversation>& list() const { return list_; }
+  const std::vector<conversations::Conversation>& trash() const { return trash_; }
+  void open(Id conversation);
+  /// Opens a conversation so that this message is among those shown.
+  void open_at(Id conversation, Id message);
+  /// An empty one, which is stored with its first message.
+  void start_new();
+  /// 0: a new one.
+  Id current() const { return current_; }
+  const std::string& title() const;
+  /// Of one in the list; empty if it is not there.
+  std::string title_of(Id conversation) const;
+  void rename(Id conversation, std::string title);
+  void pin(Id conversation, bool pinned);
+  void remove(Id conversation);
+  void restore(Id conversation);
+  void empty_trash();
+  /// Adds the conversations of a file: the project's own, ChatGPT's or LM Studio's.
+  void import(const std::string& path);
+  /// Writes conversations to a file: as Markdown if its name ends in ".md" (one conversation), else
+  /// as JSON. No ids: all.
+  void export_to(const std::string& path, std::vector<Id> conversations);
+  /// Searches texts and titles; an empty query ends the search.
+  void search(std::string query);
+  bool is_searching() const { return !query_.empty(); }
+  const std::vector<conversations::Hit>& hits() const { return hits_; }
+
+  // ---- Settings of the conversation that is shown
+
+  const std::string& system_prompt() const { return system_prompt_; }
+  const ChatSettings& settings() const { return settings_; }
+  /// `conversation`: 0 for a new one, which is stored with its first message.
+  void configure(Id conversation, std::string system_prompt, ChatSettings settings);
+  /// What new conversations begin with.
+  void set_defaults(std::string system_prompt, ChatSettings settings);
+  const std::vector<conversations::Preset>& presets() const { return presets_; }
+  void use_preset(const std::string& name);
+  void save_preset(const std::string& name);
+  void delete_preset(const std::string& name);
+
+  // ---- Messages
+
+  /// The messages that are shown, the first one first. Valid until the next call that is not const.
+  const std::vector<ShownMessage>& shown() const { return shown_; }
+  /// The versions of a message, the oldest first.
+  std::vector<Id> siblings(Id message) const {
+    return tree_ ? tree_->siblings(message) : std::vector<Id>();
+  }
+  /// Where a reader wants to be: a message that was opened, or the end where an answer begins.
+  struct Target {
+    Id message = 0;  ///< 0: the end
+  };
+  /// Told once.
+  std::optional<Target> take_target() { return std::exchange(target_, std::nullopt); }
+  /// Grows when shown() has changed other than by an answer that grows.
+  int64_t revision() const { return revision_; }
+  /// Whether there is a model and no answer is being generated here.
+  bool can_send() const;
+  bool is_answering() const { return is_answering(current_); }
+  bool is_answering(Id conversation) const;
+
+  void send(std::string text);
+  /// A text that could not be stored and is given back; empty: there is none.
+  std::string take_returned() { return std::exchange(returned_, {}); }
+  /// Stores another version. A question is answered again if there is a model that can.
+  void edit(Id message, std::string text);
+  /// Answers a question that has no answer.
+  void answer(Id message);
+  void regenerate(Id message);
+  /// Of the last message that is shown.
+  void go_on(Id message);
+  void stop();
+  void select(Id message);
+  void remove_message(Id message);
+  /// The result of a tool that the answer asked for. When all calls have results the model goes on.
+  void set_tool_result(Id message, size_t call, std::string result);
+
+  // ---- What is being typed
+
+  void count(const std::string& draft);
+  int64_t draft_tokens() const { return draft_tokens_; }
+  int64_t context_used() const { return context_used_; }
+  int64_t context() const { return context_; }
+
+  // ---- A full context: what the user may choose from
+
+  struct FullContext {
+    Id message = 0;  ///< the answer that found no room
+    bool last_message_alone = false;
+  };
+  const std::optional<FullContext>& full() const { return full_; }
+  void drop_oldest_and_go_on();
+  void dismiss_full() { full_.reset(); }
+
+  // ---- Events
+
+  void see(const EngineEvent& event);
+  /// The model's name is stored with its answers. Empty: there is no model.
+  void set_model(std::string name);
+  const std::string& model() const { return model_; }
+
+ private:
+  using Job = std::function<Result<conversations::Tree>(conversations::Store&)>;
+  /// Runs the job, shows the conversation that it returns, then calls `then`.
+  void change(Job job, std::function<void()> then = {});
+  void show(conversations::Tree tree);
+  void update_shown();
+  void generate(const conversations::Tree& tree, bool continues);
+  /// Runs the job, which adds an answer or takes one up again, and generates into it.
+  /// `failed`: called if the job cannot be done.
+  void answer_after(Job job, bool continues = false, std::function<void()> failed = {});
+  void see_part(const AnswerPart& part);
+  void see_end(const AnswerEnded& ended);
+  void note_dropped(int64_t messages);
+
+  conversations::AsyncStore& store_;
+  EngineHost& engine_;
+  Toasts& toasts_;
+
+  std::vector<conversations::Conversation> list_, trash_;
+  std::vector<conversations::Preset> presets_;
+  std::vector<conversations::Hit> hits_;
+  std::string query_;
+
+  Id current_ = 0;
+  std::optional<conversations::Tree> tree_;
+  std::vector<ShownMessage> shown_;
+  int64_t revision_ = 0;
+  std::string system_prompt_;
+  ChatSettings settings_;
+
+  std::map<Id, LiveAnswer> live_;  ///< by conversation
+  std::optional<FullContext> full_;
+  std::string model_;
+  int64_t count_request_ = 0;
+  int64_t draft_tokens_ = 0, context_used_ = 0, context_ = 0;
+  std::string new_system_prompt_;  ///< of new conversations
+  ChatSettings new_settings_;
+  std::string returned_;
+  int64_t navigation_ = 0;  ///< grows when the user goes somewhere else
+  int64_t dropped_ = 0;     ///< messages that the model did not see, of the conversation shown
+  bool sending_ = false;    ///< an answer is about to be generated
+  std::optional<Target> target_;
+};
+
+}  // namespace infer::gui

@@ -1,0 +1,394 @@
+#include "gui/ui/ui.h"
+
+#include <imgui/imgui.h>
+#include <imgui/imgui_internal.h>
+#include <imgui/imgui_stdlib.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "gui/text/utf8.h"
+#include "gui/theme.h"
+
+namespace infer::gui::ui {
+namespace {
+
+std::function<void(std::string_view)> g_text_hook;
+
+/// ImGui numbers the corners of the letters of one text with 16 bits.
+constexpr size_t kMostText = 12'000;
+
+/// ImGui gives a field back its first text when Escape ends it. This keeps what was typed.
+class KeptText {
+ public:
+  KeptText(const std::string& id, const std::string& text) {
+    ends_ = ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_Escape)) &&
+            ImGui::GetActiveID() == ImGui::GetID(id.c_str());
+    if (ends_) typed_ = text;
+  }
+  /// After the field was drawn. Whether Escape has ended it.
+  bool give_back(std::string& text) {
+    if (ends_) text = std::move(typed_);
+    return ends_;
+  }
+
+ private:
+  bool ends_ = false;
+  std::string typed_;
+};
+
+/// A label for ImGui: it shows no more than the text, whatever that has, and the name is the id.
+std::string labelled(std::string_view label, std::string_view name) {
+  will_draw(label);
+  std::string out;
+  for (const char c : label) {
+    // What follows two of these would be an id.
+    if (c == '#' && !out.empty() && out.back() == '#') out += "\u200b";
+    out += c;
+  }
+  if (!out.empty() && out.back() == '#') out += "\u200b";
+  return out.append("###").append(name);
+}
+
+float width_of(float asked) {
+  if (asked > 0) return asked;
+  return std::max(ImGui::GetContentRegionAvail().x + (asked == -1 ? 0 : asked), 1.0f);
+}
+
+struct Colours {
+  explicit Colours(Tone tone) {
+    const Theme& t = theme();
+    const auto push = [&](Rgb fill, Rgb label, float alpha) {
+      ImGui::PushStyleColor(ImGuiCol_Button, colour(fill, alpha));
+      ImGui::PushStyleColor(ImGuiCol_ButtonHovered, colour(fill, std::max(alpha * 0.85f, 0.25f)));
+      ImGui::PushStyleColor(ImGuiCol_ButtonActive, colour(fill, std::max(alpha * 0.7f, 0.4f)));
+      ImGui::PushStyleColor(ImGuiCol_Text, colour(label));
+    };
+    switch (tone) {
+      case Tone::plain: push(t.raised, t.text, 1); break;
+      case Tone::primary: push(t.accent, t.on_accent, 1); break;
+      case Tone::quiet: push(t.raised, t.text, 0); break;
+      case Tone::danger: push(t.raised, t.danger, 1); break;
+    }
+  }
+  ~Colours() { ImGui::PopStyleColor(4); }
+};
+
+}  // namespace
+
+void set_text_hook(std::function<void(std::string_view)> hook) { g_text_hook = std::move(hook); }
+
+void will_draw(std::string_view text) {
+  if (!g_text_hook) return;
+  const bool ascii =
+      std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  if (!ascii) g_text_hook(text);
+}
+
+bool button(std::string_view name, std::string_view label, Tone tone, float width) {
+  const Colours colours(tone);
+  const bool pressed =
+      ImGui::Button(labelled(label, name).c_str(), {width == 0 ? 0 : width_of(width), 0});
+  add_last_item("button", name, label);
+  return pressed;
+}
+
+bool action(std::string_view name, std::string_view label, std::string_view hint) {
+  const Colours colours(Tone::quiet);
+  ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().faint));
+  const bool pressed = ImGui::SmallButton(labelled(label, name).c_str());
+  ImGui::PopStyleColor();
+  add_last_item("button", name, label);
+  if (!hint.empty()) tooltip(hint);
+  return pressed;
+}
+
+bool checkbox(std::string_view name, std::string_view label, bool& value) {
+  const bool changed = ImGui::Checkbox(labelled(label, name).c_str(), &value);
+  add_last_item("checkbox", name, label, value);
+  return changed;
+}
+
+bool slider(std::string_view name, int64_t& value, int64_t least, int64_t most,
+            const char* format) {
+  ImGui::SetNextItemWidth(width_of(-1));
+  const bool changed = ImGui::SliderScalar(labelled("", name).c_str(), ImGuiDataType_S64, &value,
+                                           &least, &most, format, ImGuiSliderFlags_AlwaysClamp);
+  if (is_recording()) add_last_item("slider", name, std::to_string(value));
+  return changed;
+}
+
+bool slider(std::string_view name, float& value, float least, float most, const char* format) {
+  ImGui::SetNextItemWidth(width_of(-1));
+  const bool changed = ImGui::SliderFloat(labelled("", name).c_str(), &value, least, most, format,
+                                          ImGuiSliderFlags_AlwaysClamp);
+  if (is_recording()) add_last_item("slider", name, std::to_string(value));
+  return changed;
+}
+
+bool choice(std::string_view name, size_t& index, const std::vector<std::string>& choices) {
+  const std::string shown = index < choices.size() ? choices[index] : std::string();
+  ImGui::SetNextItemWidth(width_of(-1));
+  will_draw(shown);
+  const bool open = ImGui::BeginCombo(labelled("", name).c_str(), shown.c_str());
+  add_last_item("choice", name, shown);
+  bool changed = false;
+  if (!open) return false;
+  {
+    const Scope scope(name);  // of the list, which ends first
+    for (size_t i = 0; i < choices.size(); ++i) {
+      if (ImGui::Selectable(labelled(choices[i], std::to_string(i)).c_str(), i == index)) {
+        changed = i != index;
+        index = i;
+      }
+      add_last_item("row", choices[i], choices[i], i == index);
+    }
+  }
+  ImGui::EndCombo();
+  return changed;
+}
+
+bool segments(std::string_view name, size_t& index, const std::vector<std::string>& choices) {
+  const Scope scope(name);
+  bool changed = false;
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {2 * scale(), ImGui::GetStyle().ItemSpacing.y});
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (i > 0) ImGui::SameLine();
+    const Colours colours(i == index ? Tone::primary : Tone::plain);
+    if (ImGui::Button(labelled(choices[i], std::to_string(i)).c_str())) {
+      changed = i != index;
+      index = i;
+    }
+    add_last_item("segment", choices[i], choices[i], i == index);
+  }
+  ImGui::PopStyleVar();
+  return changed;
+}
+
+bool input(std::string_view name, std::string& text, const InputOptions& options) {
+  if (options.focus) ImGui::SetKeyboardFocusHere();
+  ImGui::SetNextItemWidth(width_of(options.width));
+  ImGuiInputTextFlags flags = 0;
+  if (options.enter_ends) flags |= ImGuiInputTextFlags_EnterReturnsTrue;
+  if (options.read_only) flags |= ImGuiInputTextFlags_ReadOnly;
+  if (options.secret) flags |= ImGuiInputTextFlags_Password;
+  if (!options.secret) will_draw(text);
+  will_draw(options.hint);
+  const std::string id = labelled("", name);
+  KeptText kept(id, text);
+  bool changed =
+      ImGui::InputTextWithHint(id.c_str(), std::string(options.hint).c_str(), &text, flags);
+  if (kept.give_back(text)) changed = false;
+  add_last_item("input", name, options.secret ? std::string_view("…") : std::string_view(text),
+                ImGui::IsItemActive());
+  return changed;
+}
+
+bool input_lines(std::string_view name, std::string& text, float height, bool& submitted,
+                 const InputOptions& options) {
+  submitted = false;
+  const std::string id = labelled("", name);
+  const ImGuiIO& io = ImGui::GetIO();
+  if (options.focus) ImGui::SetKeyboardFocusHere();
+  // ImGui knows Ctrl+Enter alone.
+  ImGuiInputTextFlags flags = 0;
+  if (options.read_only) flags |= ImGuiInputTextFlags_ReadOnly;
+  const bool submits = options.enter_submits && !io.KeyShift;
+  if (submits) {
+    flags |= ImGuiInputTextFlags_CtrlEnterForNewLine | ImGuiInputTextFlags_EnterReturnsTrue;
+  }
+  will_draw(text);
+  will_draw(options.hint);
+  KeptText kept(id, text);
+  const bool returned =
+      ImGui::InputTextMultiline(id.c_str(), &text, {width_of(options.width), height}, flags);
+  submitted = returned && submits;
+  const bool changed = !kept.give_back(text) && ImGui::IsItemEdited();
+  const bool active = ImGui::IsItemActive();
+  if (text.empty() && !active && !options.hint.empty()) {
+    const ImVec2 at = ImGui::GetItemRectMin();
+    const ImVec2 padding = ImGui::GetStyle().FramePadding;
+    ImGui::GetWindowDrawList()->AddText({at.x + padding.x, at.y + padding.y}, packed(theme().faint),
+                                        options.hint.data(),
+                                        options.hint.data() + options.hint.size());
+  }
+  add_last_item("input", name, text, active);
+  return changed;
+}
+
+bool input_number(std::string_view name, double& value, bool& set, std::string_view hint,
+                  bool whole) {
+  std::string shown;
+  if (set) {
+    char digits[32];
+    const auto end = whole ? std::to_chars(digits, digits + sizeof(digits),
+                                           static_cast<int64_t>(std::llround(value)))
+                           : std::to_chars(digits, digits + sizeof(digits), value,
+                                           std::chars_format::general, 6);
+    shown.assign(digits, end.ptr);
+  }
+  // Half a number is none: what is typed counts when the field is left. Only one field is active.
+  static ImGuiID typed_in = 0;
+  static std::string typed;
+  std::string text = shown;
+  ImGui::SetNextItemWidth(width_of(-1));
+  if (ImGui::InputTextWithHint(labelled("", name).c_str(), std::string(hint).c_str(), &text,
+                               ImGuiInputTextFlags_CharsScientific)) {
+    typed_in = ImGui::GetItemID();
+    typed = text;
+  }
+  add_last_item("input", name, text, ImGui::IsItemActive());
+  if (!ImGui::IsItemDeactivatedAfterEdit() || typed_in != ImGui::GetItemID()) return false;
+  if (typed == shown) return false;
+  if (typed.empty()) {
+    set = false;
+    return true;
+  }
+  double parsed = 0;
+  const auto [end, error] = std::from_chars(typed.data(), typed.data() + typed.size(), parsed);
+  if (error != std::errc() || end != typed.data() + typed.size() || !std::isfinite(parsed)) {
+    return false;
+  }
+  parsed = whole ? std::round(std::clamp(parsed, -1e15, 1e15)) : parsed;
+  if (set && parsed == value) return false;
+  value = parsed;
+  set = true;
+  return true;
+}
+
+bool row(std::string_view name, std::string_view label, bool chosen, float height) {
+  const float tall = height > 0 ? height : ImGui::GetFrameHeight();
+  will_draw(label);
+  const bool pressed = ImGui::Selectable(labelled("", name).c_str(), chosen,
+                                         ImGuiSelectableFlags_AllowItemOverlap, {0, tall});
+  const ImVec2 least = ImGui::GetItemRectMin();
+  const ImVec2 most = ImGui::GetItemRectMax();
+  const float pad = ImGui::GetStyle().FramePadding.x;
+  const float y = (least.y + most.y - ImGui::GetFontSize()) / 2;
+  if (height <= 0) {
+    ImGui::RenderTextEllipsis(ImGui::GetWindowDrawList(), {least.x + pad, y},
+                              {most.x - pad, most.y}, most.x - pad, most.x - pad, label.data(),
+                              label.data() + label.size(), nullptr);
+  }
+  add_last_item("row", name, label, chosen);
+  return pressed;
+}
+
+bool fold(std::string_view name, std::string_view label, bool open_at_first) {
+  const bool open = ImGui::CollapsingHeader(labelled(label, name).c_str(),
+                                            open_at_first ? ImGuiTreeNodeFlags_DefaultOpen : 0);
+  add_last_item("fold", name, label, open);
+  return open;
+}
+
+void progress(std::string_view name, double share, std::string_view label) {
+  will_draw(label);
+  ImGui::ProgressBar(static_cast<float>(std::clamp(share, 0.0, 1.0)), {width_of(-1), 0},
+                     std::string(label).c_str());
+  add_last_item("progress", name, label);
+}
+
+void text(std::string_view text, std::string_view name) {
+  const std::string_view shown = first_bytes(text, kMostText);
+  will_draw(shown);
+  ImGui::TextUnformatted(shown.data(), shown.data() + shown.size());
+  if (!name.empty()) add_last_item("text", name, text);
+}
+
+void wrapped(std::string_view shown, std::string_view name) {
+  ImGui::PushTextWrapPos(0);
+  text(shown, name);
+  ImGui::PopTextWrapPos();
+}
+
+void faint(std::string_view shown, std::string_view name) {
+  ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().faint));
+  wrapped(shown, name);
+  ImGui::PopStyleColor();
+}
+
+void heading(std::string_view shown, std::string_view name) {
+  ImGui::Dummy({0, 4 * scale()});
+  ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().text));
+  ImGui::SetWindowFontScale(1.15f);
+  text(shown, name);
+  ImGui::SetWindowFontScale(1);
+  ImGui::PopStyleColor();
+}
+
+void notice(Tone tone, std::string_view shown, std::string_view name) {
+  const Theme& t = theme();
+  const Rgb rgb = tone == Tone::danger ? t.danger : tone == Tone::primary ? t.good : t.warning;
+  ImGui::PushStyleColor(ImGuiCol_Text, colour(rgb));
+  wrapped(shown, name);
+  ImGui::PopStyleColor();
+}
+
+void tooltip(std::string_view shown) {
+  if (!ImGui::IsItemHovered()) return;
+  shown = first_bytes(shown, kMostText);
+  will_draw(shown);
+  ImGui::BeginTooltip();
+  ImGui::PushTextWrapPos(ImGui::GetFontSize() * 28);
+  ImGui::TextUnformatted(shown.data(), shown.data() + shown.size());
+  ImGui::PopTextWrapPos();
+  ImGui::EndTooltip();
+}
+
+void label(std::string_view shown, float width) {
+  will_draw(shown);
+  const float start = ImGui::GetCursorPosX();
+  ImGui::AlignTextToFramePadding();
+  ImGui::TextUnformatted(shown.data(), shown.data() + shown.size());
+  ImGui::SameLine(start + (width > 0 ? width : ImGui::GetFontSize() * 10));
+}
+
+Area::Area(std::string_view name, float width, float height, bool framed) : scope_(name) {
+  visible_ = ImGui::BeginChild("area", {width, height}, framed);
+}
+Area::~Area() { ImGui::EndChild(); }
+
+void open_dialog(std::string_view name) {
+  const Scope scope(name);
+  ImGui::OpenPopup("###dialog");
+}
+
+Dialog::Dialog(std::string_view name, std::string_view title, float width) : scope_(name) {
+  const ImVec2 screen = ImGui::GetIO().DisplaySize;
+  const float wide = std::min(width, screen.x * 0.95f);
+  ImGui::SetNextWindowPos({screen.x / 2, screen.y / 2}, ImGuiCond_Always, {0.5f, 0.5f});
+  ImGui::SetNextWindowSizeConstraints({wide, 0}, {wide, screen.y * 0.95f});
+  open_ = ImGui::BeginPopupModal(labelled(title, "dialog").c_str(), nullptr,
+                                 ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoMove);
+  if (open_ && ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_Escape))) close();
+}
+Dialog::~Dialog() {
+  if (open_) ImGui::EndPopup();
+}
+void Dialog::close() { ImGui::CloseCurrentPopup(); }
+
+bool is_popup_open() { return ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup); }
+
+Menu::Menu(std::string_view name, bool opens) : scope_(name) {
+  if (opens) ImGui::OpenPopup("menu");
+  open_ = ImGui::BeginPopup("menu");
+}
+Menu::~Menu() {
+  if (open_) ImGui::EndPopup();
+}
+
+bool menu_item(std::string_view name, std::string_view label, std::string_view shortcut,
+               bool enabled) {
+  const bool pressed =
+      ImGui::MenuItem(labelled(label, name).c_str(),
+                      shortcut.empty() ? nullptr : std::string(shortcut).c_str(), false, enabled);
+  add_last_item("menu item", name, label);
+  return pressed;
+}
+
+Disabled::Disabled(bool off) : off_(off) { ImGui::BeginDisabled(off); }
+Disabled::~Disabled() { ImGui::EndDisabled(); }
+
+}  // namespace infer::gui::ui

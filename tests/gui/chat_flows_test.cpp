@@ -1,0 +1,341 @@
+// What a person does with conversations, from the first start on.
+#include <GLFW/glfw3.h>
+#include <imgui.h>
+
+#include <fstream>
+#include <sstream>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tests/gui/fixture.h"
+
+namespace infer::gui {
+namespace {
+
+using test::Fixture;
+const std::string kMessage = "chat/middle/composer/message";
+const std::string kList = "chat/left/conversations/list/";
+
+#define NEEDS_WINDOW() \
+  if (test::shared_window() == nullptr) return
+
+std::string text_of_file(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST_CASE("chat: the built-in model answers the first message") {
+  NEEDS_WINDOW();
+  Fixture f;
+  CHECK(f.driver->shows("chat/middle/messages/welcome/model"));
+  f.wait_for_model();
+  f.ask("Hello! Who are you?");
+  REQUIRE(f.shown().size() == 2);
+  CHECK(f.shown()[0].text() == "Hello! Who are you?");
+  CHECK(!f.shown()[1].text().empty());
+  CHECK(f.driver->text(f.message(1, "text")) == f.shown()[1].text());
+  CHECK(f.driver->text(f.message(1, "statistics")).find("tokens/s") != std::string::npos);
+  CHECK(f.driver->text(kMessage).empty());
+}
+
+TEST_CASE("chat: Enter sends, Shift+Enter adds a line") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.driver->fill(kMessage, "One");
+  f.driver->key(GLFW_KEY_ENTER, false, true);
+  f.driver->type("two");
+  CHECK(f.driver->text(kMessage) == "One\ntwo");
+  f.driver->key(GLFW_KEY_ENTER);
+  REQUIRE(f.driver->wait([&] { return f.shown().size() == 2 && !f.app->chat().is_answering(); }));
+  CHECK(f.shown()[0].text() == "One\ntwo");
+}
+
+TEST_CASE("chat: stop keeps what there is, continue goes on") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.begin("Tell me a long story about a lighthouse.");
+  REQUIRE(f.driver->wait([&] { return f.shown().size() == 2 && f.shown()[1].text().size() > 8; }));
+  f.driver->click("chat/middle/composer/stop");
+  REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }));
+  f.driver->frames(5);
+  const std::string kept = f.shown().at(1).text();
+  CHECK(kept.size() > 8);
+  if (f.shown()[1].message->state == conversations::State::stopped) {
+    f.driver->click(f.message(1, "continue"));
+    REQUIRE(f.driver->wait([&] { return f.app->chat().is_answering(); }));
+    REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }));
+    f.driver->frames(5);
+    CHECK(f.shown().at(1).text().starts_with(kept));
+    CHECK(f.shown().at(1).text().size() > kept.size());
+  }
+}
+
+TEST_CASE("chat: another answer is a branch, and both can be looked at") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  const std::string first = f.shown().at(1).text();
+  f.driver->click(f.message(1, "regenerate"));
+  REQUIRE(f.driver->wait([&] { return f.shown().size() == 2 && f.shown()[1].alternatives == 2; }));
+  REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }));
+  f.driver->frames(3);
+  CHECK(f.driver->text(f.message(1, "branch")) == "2/2");
+  f.driver->click(f.message(1, "previous"));
+  REQUIRE(f.driver->wait([&] { return f.shown().at(1).place == 0; }));
+  f.driver->frames(3);
+  CHECK(f.shown().at(1).text() == first);
+  CHECK(f.driver->text(f.message(1, "branch")) == "1/2");
+  f.driver->click(f.message(1, "next"));
+  REQUIRE(f.driver->wait([&] { return f.shown().at(1).place == 1; }));
+}
+
+TEST_CASE("chat: an edited question begins another branch") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  f.driver->click(f.message(0, "edit"));
+  f.driver->fill(f.message(0, "editor/text"), "What is the capital of France?");
+  f.driver->click(f.message(0, "editor/save"));
+  REQUIRE(f.driver->wait([&] {
+    return f.shown().size() == 2 && f.shown()[0].text() == "What is the capital of France?" &&
+           !f.app->chat().is_answering();
+  }));
+  f.driver->frames(3);
+  CHECK(f.shown()[0].alternatives == 2);
+  f.driver->click(f.message(0, "previous"));
+  REQUIRE(f.driver->wait([&] { return f.shown().at(0).text() == "Hello!"; }));
+  CHECK(f.shown().size() == 2);
+}
+
+TEST_CASE("chat: an edit can be given up") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  f.driver->click(f.message(0, "edit"));
+  f.driver->fill(f.message(0, "editor/text"), "Something else");
+  f.driver->click(f.message(0, "editor/cancel"));
+  CHECK(f.shown().at(0).text() == "Hello!");
+  CHECK(f.shown().at(0).alternatives == 1);
+}
+
+TEST_CASE("chat: a message is copied as it is") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  f.driver->click(f.message(1, "copy"));
+  CHECK(std::string(ImGui::GetClipboardText()) == f.shown().at(1).text());
+  f.driver->click(f.message(0, "copy"));
+  f.driver->key(GLFW_KEY_C, true, true);
+  CHECK(std::string(ImGui::GetClipboardText()) == f.shown().at(1).text());
+}
+
+TEST_CASE("chat: a deleted message comes back with undo") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  f.driver->click(f.message(1, "delete"));
+  REQUIRE(f.driver->wait([&] { return f.shown().size() == 1; }));
+  REQUIRE(f.driver->wait([&] { return !f.driver->names("toasts/").empty(); }));
+  const std::vector<std::string> names = f.driver->names("toasts/");
+  const auto undo = std::ranges::find_if(
+      names, [](const std::string& name) { return name.ends_with("/action"); });
+  REQUIRE(undo != names.end());
+  f.driver->click(*undo);
+  REQUIRE(f.driver->wait([&] { return f.shown().size() == 2; }));
+}
+
+TEST_CASE("chat: conversations are listed, opened, renamed and pinned") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  const Id first = f.app->chat().current();
+  f.driver->click("chat/left/conversations/new");
+  CHECK(f.app->chat().current() == 0);
+  CHECK(f.driver->shows("chat/middle/messages/welcome/model"));
+  f.ask("Good morning");
+  const Id second = f.app->chat().current();
+  CHECK(second != first);
+  const auto row = [](Id id) { return kList + "conversation:" + std::to_string(id) + "/open"; };
+  CHECK(f.driver->text(row(second)) == "Good morning");
+  f.driver->click(row(first));
+  REQUIRE(f.driver->wait([&] { return f.app->chat().current() == first; }));
+  CHECK(f.driver->text("chat/middle/title") == "Hello!");
+  f.driver->key(GLFW_KEY_F2);
+  f.driver->fill("chat/left/conversations/rename/title", "Greetings");
+  f.driver->click("chat/left/conversations/rename/save");
+  REQUIRE(f.driver->wait([&] { return f.driver->text("chat/middle/title") == "Greetings"; }));
+  f.driver->click(row(first), 1);
+  f.driver->click(kList + "conversation:" + std::to_string(first) + "/menu/pin");
+  REQUIRE(f.driver->wait([&] { return f.driver->text(row(first)).starts_with("●"); }));
+  CHECK(f.app->chat().list().front().id == first);
+}
+
+TEST_CASE("chat: a deleted conversation is in the trash, comes back, and goes for good") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  const Id id = f.app->chat().current();
+  const std::string entry = kList + "conversation:" + std::to_string(id);
+  f.driver->click(entry + "/open", 1);
+  f.driver->click(entry + "/menu/delete");
+  REQUIRE(f.driver->wait([&] { return f.app->chat().list().empty(); }));
+  CHECK(f.app->chat().current() == 0);
+  REQUIRE(f.driver->wait([&] { return f.driver->shows("chat/left/conversations/trash"); }));
+  f.driver->click("chat/left/conversations/trash");
+  const std::string trash = "chat/left/conversations/trash list/";
+  f.driver->click(trash + "list/conversation:" + std::to_string(id) + "/restore");
+  REQUIRE(f.driver->wait([&] { return f.app->chat().list().size() == 1; }));
+  f.driver->click(trash + "close");
+  REQUIRE(f.driver->wait([&] { return f.app->chat().current() == id; }));
+  f.app->chat().remove(id);
+  REQUIRE(f.driver->wait([&] { return f.app->chat().trash().size() == 1; }));
+  f.driver->frames(3);
+  f.driver->click("chat/left/conversations/trash");
+  f.driver->click(trash + "empty");
+  REQUIRE(f.driver->wait([&] { return f.app->chat().trash().empty(); }));
+}
+
+TEST_CASE("chat: the search finds words of all conversations and opens the place") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Do you know the word zanzibar?");
+  const Id id = f.app->chat().current();
+  f.driver->click("chat/left/conversations/new");
+  f.ask("Hello!");
+  f.driver->key(GLFW_KEY_F, true);
+  f.driver->type("zanzi");
+  REQUIRE(f.driver->wait([&] { return !f.app->chat().hits().empty(); }));
+  f.driver->frames(2);
+  f.driver->click(kList + "hit:0/open");
+  REQUIRE(f.driver->wait([&] { return f.app->chat().current() == id; }));
+  f.driver->fill("chat/left/conversations/search", "no such word anywhere");
+  REQUIRE(f.driver->wait([&] { return f.driver->shows(kList + "nothing"); }));
+}
+
+TEST_CASE("chat: everything is there after a restart") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  const std::string answer = f.shown().at(1).text();
+  const Id id = f.app->chat().current();
+  f.restart();
+  REQUIRE(f.driver->wait([&] { return f.app->chat().list().size() == 1; }));
+  f.driver->frames(2);
+  f.driver->click(kList + "conversation:" + std::to_string(id) + "/open");
+  REQUIRE(f.driver->wait([&] { return f.shown().size() == 2; }));
+  CHECK(f.shown()[1].text() == answer);
+}
+
+TEST_CASE("chat: settings belong to the conversation and decide the answer") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.driver->key(GLFW_KEY_B, true);
+  f.driver->fill("chat/right/options/temperature", "0");
+  f.driver->key(GLFW_KEY_ENTER);
+  f.driver->fill("chat/right/options/max tokens", "5");
+  f.driver->key(GLFW_KEY_ENTER);
+  CHECK(f.app->chat().settings().sampling.temperature == 0.0f);
+  CHECK(f.app->chat().settings().max_tokens == 5);
+  f.ask("Hello!");
+  CHECK(f.shown().at(1).message->statistics.generated_tokens <= 5);
+  const std::string first = f.shown().at(1).text();
+  f.driver->click(f.message(1, "regenerate"));
+  REQUIRE(f.driver->wait([&] { return f.shown().size() == 2 && f.shown()[1].alternatives == 2; }));
+  REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }));
+  f.driver->frames(3);
+  CHECK(f.shown().at(1).text() == first);
+  f.restart();
+  REQUIRE(f.driver->wait([&] { return f.app->chat().list().size() == 1; }));
+  f.app->chat().open(f.app->chat().list().front().id);
+  REQUIRE(f.driver->wait([&] { return f.shown().size() == 2; }));
+  CHECK(f.app->chat().settings().max_tokens == 5);
+}
+
+TEST_CASE("chat: an answer matches its grammar") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.driver->key(GLFW_KEY_B, true);
+  f.driver->click("chat/right/options/constraint/Grammar");
+  f.driver->fill("chat/right/options/constraint text", "root ::= \"yes\" | \"no\"");
+  f.driver->click("chat/middle/title");
+  f.ask("Is the sky blue?");
+  const std::string answer = f.shown().at(1).text();
+  CHECK((answer == "yes" || answer == "no"));
+}
+
+TEST_CASE("chat: presets are saved, used and deleted") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.driver->key(GLFW_KEY_B, true);
+  f.driver->fill("chat/right/options/system prompt", "Answer briefly.");
+  f.driver->click("chat/middle/title");
+  f.driver->fill("chat/right/options/preset name", "brief");
+  f.driver->click("chat/right/options/save preset");
+  REQUIRE(f.driver->wait([&] { return f.app->chat().presets().size() == 1; }));
+  f.app->chat().configure(f.app->chat().current(), "", {});
+  f.driver->frames(3);
+  f.driver->click("chat/right/options/brief/use");
+  CHECK(f.app->chat().system_prompt() == "Answer briefly.");
+  f.driver->click("chat/right/options/brief/delete");
+  REQUIRE(f.driver->wait([&] { return f.app->chat().presets().empty(); }));
+}
+
+TEST_CASE("chat: tokens are counted while typing") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.driver->fill(kMessage, "One two three four five");
+  REQUIRE(f.driver->wait([&] { return f.app->chat().draft_tokens() > 3; }));
+  f.driver->frames(2);
+  CHECK(f.driver->text("chat/middle/composer/tokens").find(" left") != std::string::npos);
+}
+
+TEST_CASE("chat: a conversation is exported as Markdown and as JSON, which can be imported") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  const Id id = f.app->chat().current();
+  const std::string entry = kList + "conversation:" + std::to_string(id);
+  const std::string markdown = f.folder.path("out.md");
+  const std::string json = f.folder.path("out.json");
+  for (const std::string& path : {markdown, json}) {
+    f.driver->click(entry + "/open", 1);
+    f.driver->click(entry + "/menu/export");
+    f.driver->fill("chat/export/path", path);
+    f.driver->click("chat/export/write");
+    REQUIRE(f.driver->wait([&] { return std::filesystem::exists(path); }));
+    CHECK(text_of_file(path).find("Hello!") != std::string::npos);
+  }
+  f.app->drop({json});
+  REQUIRE(f.driver->wait([&] { return f.app->chat().list().size() == 2; }));
+}
+
+TEST_CASE("chat: a file that is no export says what is wrong") {
+  NEEDS_WINDOW();
+  Fixture f;
+  const std::string path = f.folder.path("bad.json");
+  std::ofstream(path) << "{\"nothing\": 1";
+  f.app->drop({path});
+  REQUIRE(f.driver->wait([&] { return f.driver->reads("bad.json"); }));
+}
+
+}  // namespace
+}  // namespace infer::gui

@@ -1,0 +1,184 @@
+// What a person has typed or chosen is not lost, whatever happens next.
+#include <GLFW/glfw3.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/gui/fixture.h"
+
+namespace infer::gui {
+namespace {
+
+using test::Fixture;
+const std::string kMessage = "chat/middle/composer/message";
+const std::string kOptions = "chat/right/options/";
+
+#define NEEDS_WINDOW() \
+  if (test::shared_window() == nullptr) return
+
+TEST_CASE("chat: a message that cannot be stored stays where it was typed") {
+  NEEDS_WINDOW();
+  infer::test::TempDir folder;
+  AppOptions options{.model = demo::model_path(), .built_in = demo::model_path()};
+  options.store = folder.path("store");  // a folder, so no file can be opened there
+  std::filesystem::create_directories(options.store + "/in the way");
+  Fixture f(options);
+  f.wait_for_model();
+  f.driver->fill(kMessage, "Do not lose this");
+  f.driver->click("chat/middle/composer/send");
+  REQUIRE(f.driver->wait([&] { return f.driver->text(kMessage) == "Do not lose this"; }));
+  CHECK(f.driver->names("toasts/").size() > 0);
+}
+
+TEST_CASE("chat: drafts stay with their conversations") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  const Id first = f.app->chat().current();
+  f.driver->fill(kMessage, "for the first");
+  f.driver->click("chat/left/conversations/new");
+  f.driver->frames(2);
+  CHECK(f.driver->text(kMessage).empty());
+  f.app->chat().open(first);
+  REQUIRE(f.driver->wait([&] { return f.driver->text(kMessage) == "for the first"; }));
+}
+
+TEST_CASE("chat: a question that is edited without a model is kept, and answered later") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  f.app->models().unload();
+  REQUIRE(f.driver->wait([&] { return f.app->chat().model().empty(); }));
+  f.driver->click(f.message(0, "edit"));
+  f.driver->fill(f.message(0, "editor/text"), "Hello again!");
+  f.driver->click(f.message(0, "editor/save"));
+  REQUIRE(f.driver->wait([&] { return f.shown().size() == 1; }));
+  CHECK(f.shown()[0].text() == "Hello again!");
+  f.app->models().load(demo::model_path(), f.app->models().options());
+  f.wait_for_model();
+  f.driver->click(f.message(0, "answer"));
+  REQUIRE(f.driver->wait([&] { return f.shown().size() == 2 && !f.app->chat().is_answering(); }));
+  CHECK_FALSE(f.shown()[1].text().empty());
+}
+
+TEST_CASE("chat: only the last answer can be continued") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  ChatSettings settings = f.app->chat().settings();
+  settings.max_tokens = 3;
+  f.app->chat().configure(0, "", settings);
+  f.ask("Hello!");
+  CHECK(f.driver->shows(f.message(1, "continue")));
+  f.ask("And now?");
+  REQUIRE(f.shown().size() == 4);
+  CHECK_FALSE(f.driver->shows(f.message(1, "continue")));
+  const std::string first = f.shown()[1].text();
+  const std::string last = f.shown()[3].text();
+  f.app->chat().go_on(f.shown()[1].message->id);
+  f.driver->frames(10);
+  CHECK(f.shown()[1].text() == first);
+  f.driver->click(f.message(3, "continue"));
+  REQUIRE(f.driver->wait(
+      [&] { return !f.app->chat().is_answering() && f.shown()[3].text().size() > last.size(); }));
+  REQUIRE(f.driver->wait([&] { return f.shown()[3].live == nullptr; }));
+  CHECK(f.shown()[3].message->statistics.generated_tokens > 3);
+}
+
+TEST_CASE("chat: a number out of range is told, and nothing else changes") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.driver->key(GLFW_KEY_B, true);
+  f.driver->click(kOptions + "constraint/Grammar");
+  f.driver->fill(kOptions + "constraint text", "root ::= \"yes\"");
+  f.driver->click("chat/middle/title");
+  f.driver->fill(kOptions + "min_p", "5");
+  f.driver->key(GLFW_KEY_ENTER);
+  CHECK(f.driver->text(kOptions + "problem").find("0 to 1") != std::string::npos);
+  CHECK(f.app->chat().settings().grammar == "root ::= \"yes\"");
+  CHECK_FALSE(f.app->chat().settings().sampling.min_p.has_value());
+  f.driver->fill(kOptions + "min_p", "0.50");
+  f.driver->key(GLFW_KEY_ENTER);
+  CHECK(*f.app->chat().settings().sampling.min_p == doctest::Approx(0.5));
+  f.ask("Is the sky blue?");
+  CHECK(f.shown().at(1).text() == "yes");
+}
+
+TEST_CASE("chat: a system prompt that is being typed is kept when its place is left") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  const Id id = f.app->chat().current();
+  f.driver->key(GLFW_KEY_B, true);
+  f.driver->fill(kOptions + "system prompt", "Answer in");
+  f.driver->key(GLFW_KEY_ENTER);  // a line, and the field keeps the keyboard
+  f.driver->type("one word.");
+  f.driver->key(GLFW_KEY_2, true);  // another page, while the field has the keyboard
+  f.driver->frames(3);
+  f.restart();
+  f.app->chat().open(id);
+  REQUIRE(f.driver->wait([&] { return f.app->chat().current() == id; }));
+  CHECK(f.app->chat().system_prompt() == "Answer in\none word.");
+}
+
+TEST_CASE("chat: a new conversation begins with the settings of all, not of the last one") {
+  NEEDS_WINDOW();
+  Fixture f;
+  Settings settings = f.app->settings().get();
+  settings.system_prompt = "Be kind.";
+  f.app->settings().set(settings);
+  f.wait_for_model();
+  CHECK(f.app->chat().system_prompt() == "Be kind.");
+  ChatSettings own;
+  own.grammar = "root ::= \"no\"";
+  f.app->chat().configure(0, "Be brief.", own);
+  f.ask("Hello!");
+  CHECK(f.shown().at(1).text() == "no");
+  f.driver->click("chat/left/conversations/new");
+  CHECK(f.app->chat().system_prompt() == "Be kind.");
+  CHECK(f.app->chat().settings().grammar.empty());
+}
+
+TEST_CASE("chat: an export asks before it replaces a file") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  const std::string path = f.folder.path("mine.md");
+  std::ofstream(path) << "something else";
+  const std::string entry =
+      "chat/left/conversations/list/conversation:" + std::to_string(f.app->chat().current());
+  f.driver->click(entry + "/open", 1);
+  f.driver->click(entry + "/menu/export");
+  f.driver->fill("chat/export/path", path);
+  f.driver->click("chat/export/write");
+  CHECK(f.driver->shows("chat/export/exists"));
+  CHECK(std::filesystem::file_size(path) == 14);
+  f.driver->click("chat/export/write");
+  REQUIRE(f.driver->wait([&] { return std::filesystem::file_size(path) > 14; }));
+  CHECK((std::filesystem::status(path).permissions() & std::filesystem::perms::others_all) ==
+        std::filesystem::perms::none);
+}
+
+TEST_CASE("models: settings are followed, and what was chosen for the plan stays") {
+  NEEDS_WINDOW();
+  Fixture f(AppOptions{});
+  f.app->drop({infer::test::data_path("golden/llama-q4_0.gguf")});
+  REQUIRE(f.driver->wait([&] { return f.app->models().planned() != nullptr; }));
+  f.app->models().options().memory_limit = 1 << 30;
+  Settings settings = f.app->settings().get();
+  settings.context = 128;
+  settings.favourites = {"/a/model"};
+  f.app->settings().set(settings);
+  REQUIRE(f.driver->wait([&] {
+    return !f.app->models().is_planning() && f.app->models().planned()->plan.context == 128;
+  }));
+  CHECK(f.app->models().options().memory_limit == 1 << 30);
+}
+
+}  // namespace
+}  // namespace infer::gui

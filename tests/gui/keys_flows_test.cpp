@@ -1,0 +1,148 @@
+// What keys do: in fields, while something is open, and on keyboards of other countries.
+#include "gui/keys.h"
+
+#include <GLFW/glfw3.h>
+#include <imgui.h>
+
+#include "tests/gui/fixture.h"
+
+namespace infer::gui {
+namespace {
+
+using test::Fixture;
+const std::string kMessage = "chat/middle/composer/message";
+
+#define NEEDS_WINDOW() \
+  if (test::shared_window() == nullptr) return
+
+const char* us_name(int key) {
+  static char name[2];
+  const bool letter = key >= GLFW_KEY_A && key <= GLFW_KEY_Z;
+  name[0] = static_cast<char>(letter ? key - GLFW_KEY_A + 'a' : key);
+  return name;
+}
+
+/// The keyboard of France while it lives: A and Q, Z and W are exchanged, M is right of L.
+struct French {
+  French() {
+    follow_layout([](int key) -> const char* {
+      switch (key) {
+        case GLFW_KEY_Q: return "a";
+        case GLFW_KEY_A: return "q";
+        case GLFW_KEY_W: return "z";
+        case GLFW_KEY_Z: return "w";
+        case GLFW_KEY_SEMICOLON: return "m";
+        case GLFW_KEY_M: return ",";
+        case GLFW_KEY_2: return "é";
+        default: return us_name(key);
+      }
+    });
+  }
+  ~French() { follow_layout(us_name); }
+};
+
+TEST_CASE("keys: letters are those of the keyboard's layout") {
+  NEEDS_WINDOW();
+  Fixture f(AppOptions{});
+  f.driver->fill(kMessage, "abc");
+  const French keyboard;
+  f.driver->key(GLFW_KEY_Q, true);  // Ctrl+A
+  f.driver->type("new");
+  CHECK(f.driver->text(kMessage) == "new");
+  f.driver->key(GLFW_KEY_W, true);  // Ctrl+Z
+  CHECK(f.driver->text(kMessage) == "ne");
+  CHECK(f.app->toasts().all().empty());
+  f.driver->key(GLFW_KEY_A, true);  // Ctrl+Q, which tells about the draft
+  REQUIRE(f.app->toasts().all().size() == 1);
+  CHECK(f.app->toasts().all().front().text.find("Ctrl+Q again") != std::string::npos);
+  // Digits have no letter without Shift.
+  f.driver->key(GLFW_KEY_2, true);
+  CHECK(f.driver->shows("models/left/filter"));
+}
+
+TEST_CASE("keys: Ctrl+Q tells about a tool that is running") {
+  NEEDS_WINDOW();
+  Fixture f(AppOptions{});
+  f.driver->click("top/page/Tools");
+  f.driver->click("tools/tool/Selftest");
+  f.driver->click("tools/form/start");
+  REQUIRE(f.app->jobs().is_running());
+  f.driver->key(GLFW_KEY_Q, true);
+  REQUIRE(f.app->toasts().all().size() == 1);
+  CHECK(f.app->toasts().all().front().text.find("is still running") != std::string::npos);
+  f.driver->click("tools/form/running/cancel");
+  REQUIRE(f.driver->wait([&] { return !f.app->jobs().is_running(); }, 60));
+}
+
+TEST_CASE("keys: letters without a Latin one are where they are in the US") {
+  NEEDS_WINDOW();
+  Fixture f(AppOptions{});
+  f.driver->fill(kMessage, "abc");
+  follow_layout([](int key) -> const char* { return key >= GLFW_KEY_A ? "ф" : us_name(key); });
+  f.driver->key(GLFW_KEY_A, true);
+  f.driver->type("new");
+  CHECK(f.driver->text(kMessage) == "new");
+  follow_layout(us_name);
+}
+
+TEST_CASE("keys: Escape keeps what was typed and stops the answer") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.driver->fill(kMessage, "A draft of one\nor two lines");
+  f.driver->key(GLFW_KEY_ESCAPE);
+  CHECK(f.driver->text(kMessage) == "A draft of one\nor two lines");
+  CHECK_FALSE(f.driver->find(kMessage)->on);
+  f.begin("Tell me a long story about a lighthouse.");
+  f.driver->fill(kMessage, "The next one");
+  const bool answering = f.app->chat().is_answering();
+  f.driver->key(GLFW_KEY_ESCAPE);
+  REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }));
+  f.driver->frames(3);
+  CHECK(f.driver->text(kMessage) == "The next one");
+  if (answering) CHECK(f.shown().back().message->state == conversations::State::stopped);
+}
+
+TEST_CASE("keys: Escape in another field does not stop the answer") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.begin("Tell me a long story about a lighthouse.");
+  f.driver->click("chat/left/conversations/search");
+  f.driver->key(GLFW_KEY_ESCAPE);
+  REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }, 60));
+  f.driver->frames(3);
+  CHECK(f.shown().back().message->state == conversations::State::complete);
+}
+
+TEST_CASE("keys: what is open has the keys") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.begin("Tell me a long story about a lighthouse.");
+  const Id id = f.app->chat().current();
+  f.driver->key(GLFW_KEY_F1);
+  REQUIRE(f.driver->shows("help/close"));
+  f.driver->key(GLFW_KEY_2, true);
+  CHECK(f.driver->shows(kMessage));
+  f.driver->key(GLFW_KEY_N, true);
+  CHECK(f.app->chat().current() == id);
+  f.driver->key(GLFW_KEY_ESCAPE);
+  CHECK_FALSE(f.driver->shows("help/close"));
+  REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }, 60));
+  f.driver->frames(3);
+  CHECK(f.shown().back().message->state == conversations::State::complete);
+  // A list that Escape closes before a frame begins.
+  f.driver->click("chat/left/conversations/new");
+  f.begin("Tell me a long story about a lighthouse.");
+  const std::string row =
+      "chat/left/conversations/list/conversation:" + std::to_string(f.app->chat().current());
+  f.driver->click(row + "/open", 1);
+  f.driver->key(GLFW_KEY_ESCAPE);
+  REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }, 60));
+  f.driver->frames(3);
+  CHECK(f.shown().back().message->state == conversations::State::complete);
+}
+
+}  // namespace
+}  // namespace infer::gui

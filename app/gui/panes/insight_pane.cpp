@@ -172,6 +172,7 @@ void InsightPane::draw_cache(const EngineStatistics& s) {
   names.reserve(std::size(kColours));
   int64_t own = 0;  // pages that one session holds alone
   int64_t others = 0;
+  std::string owners;
   for (const SessionPages& session : s.session_pages) {
     own += session.held - session.shared;
     const int64_t conversation = engine_.conversation_of(session.session);
@@ -183,6 +184,8 @@ void InsightPane::draw_cache(const EngineStatistics& s) {
     names.push_back(title.empty() ? "a new conversation" : one_line(title, kTitleBytes));
     states.push_back({names.back(), packed(t.series[kColours[names.size() - 1]])});
     fill(session.held - session.shared, static_cast<uint8_t>(states.size() - 1));
+    owners += (owners.empty() ? "" : ", ") + names.back() + ": " + std::to_string(session.held);
+    if (session.shared > 0) owners += " (" + std::to_string(session.shared) + " shared)";
   }
   fill(others, 3);
   fill(pages.running + pages.idle - own, 2);  // each counts once
@@ -201,6 +204,7 @@ void InsightPane::draw_cache(const EngineStatistics& s) {
                std::to_string(pages.idle) + " resting, " + std::to_string(pages.kept) + " kept, " +
                std::to_string(pages.free) + " free",
            "page counts");
+  if (!owners.empty()) ui::faint("Pages of conversations: " + owners, "page owners");
   if (page <= 0) return;
   ui::label("Pages", ImGui::GetFontSize() * 8);
   int64_t wanted = resizing_ ? cache_bytes_ / page : pages.total;

@@ -567,9 +567,9 @@ struct EngineStatistics {
   int64_t calls_waiting = 0;  ///< calls that wait for a grammar, for their first step or for pages
   CachePages pages;           ///< while a step runs, up to 0.1 s old
   std::vector<SessionPages> session_pages;  ///< of sessions that hold pages, at most 64
-  double prompt_tokens_per_s = 0;     ///< mean of the last 5 seconds
-  double generated_tokens_per_s = 0;  ///< likewise
-  int64_t last_step_rows = 0;         ///< rows of the latest step
+  double prompt_tokens_per_s = 0;           ///< mean of the last 5 seconds
+  double generated_tokens_per_s = 0;        ///< likewise
+  int64_t last_step_rows = 0;               ///< rows of the latest step
 
   // Totals. They never fall.
   int64_t calls_refused = 0;  ///< with StatusCode::busy

@@ -66,10 +66,11 @@ def display():
     server = subprocess.Popen(["Xvfb", "-displayfd", str(theirs), "-screen", "0", "1280x800x24"],
                               pass_fds=[theirs], stderr=subprocess.DEVNULL)
     os.close(theirs)
-    number = os.read(ours, 16).decode().strip()
-    os.close(ours)
+    with open(ours) as told:  # to its end: a server that cannot write its line ends
+        number = told.readline().strip()
+        told.read()
     yield ":" + number
-    server.kill()
+    server.terminate()
     server.wait()
 
 

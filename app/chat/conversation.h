@@ -75,6 +75,8 @@ class Conversation {
   TooLong too_long() const { return too_long_; }
   /// Tokens of the last answer and all before it.
   int64_t length() const { return session_->length(); }
+  /// Session::number() of its session.
+  int64_t session() const { return session_->number(); }
 
  private:
   Conversation(Engine& engine, std::string source, Json variables);

@@ -51,7 +51,10 @@ int run(GuiArgs& args) {
       options.models.push_back(std::filesystem::absolute(model).string());
     }
   }
-  must(gui::run_gui(options));
+  // What is missing is a display or a library, and no fault of a file.
+  if (const Status shown = gui::run_gui(options); !shown.ok()) {
+    throw Failure(kExitRuntime, shown.message());
+  }
   return kExitOk;
 }
 

@@ -79,7 +79,7 @@ App::App(Window& window, AppOptions options)
       jobs_(engine_, toasts_, [this] { window_.wake(); }),
       chat_pane_(chat_, fonts_),
       models_pane_(library_, models_, settings_, [this] { window_.wake(); }),
-      insight_pane_(engine_, models_, jobs_, metrics_),
+      insight_pane_(engine_, models_, chat_, jobs_, metrics_),
       tools_pane_(jobs_, models_),
       settings_pane_(settings_, models_, chat_) {
   ui::set_text_hook([this](std::string_view text) { fonts_.need(text); });

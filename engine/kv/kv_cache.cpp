@@ -387,6 +387,18 @@ PageCounts KvCache::count_pages() {
     counts.kept += pool.kept();
     counts.free += pool.available() - pool.kept();
   }
+  for (const auto& [id, t] : tables_) {
+    if (counts.listed == PageCounts::kMostListed) break;
+    SequencePages pages{id};
+    for (size_t k = 0; k < pools_.size(); ++k) {
+      for (const int32_t page : t.kinds[k].ids) {
+        if (page < 0) continue;
+        ++pages.held;
+        if (pools_[k].references(page) > 1) ++pages.shared;
+      }
+    }
+    if (pages.held > 0) counts.sequences[counts.listed++] = pages;
+  }
   return counts;
 }
 

@@ -14,6 +14,7 @@
 // becomes 0, and its tokens must be recomputed.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -35,13 +36,24 @@ struct KvOptions {
   int64_t folder_bytes = 0;  ///< bytes that the files may have
 };
 
+/// Pages of one sequence, of all kinds together.
+struct SequencePages {
+  int32_t id = 0;
+  int64_t held = 0;
+  int64_t shared = 0;  ///< of these, held by other sequences as well
+};
+
 /// Pages by who holds them, of all kinds together. total = running + idle + kept + free.
 struct PageCounts {
+  static constexpr size_t kMostListed = 64;
   int64_t total = 0;
   int64_t running = 0;  ///< held by sequences in use, perhaps by others as well
   int64_t idle = 0;     ///< held by other sequences alone
   int64_t kept = 0;     ///< held by no sequence, but known
   int64_t free = 0;
+  /// Sequences that hold pages, the first `listed` entries: not more than there is room for.
+  std::array<SequencePages, kMostListed> sequences;
+  size_t listed = 0;
 };
 
 /// Not thread-safe: one thread makes all calls. A SequenceId comes from add_sequence() or fork()

@@ -94,6 +94,7 @@ EngineStatistics Counters::read() const {
   Distribution<kRowBounds> rows;
   Distribution<kTimeBounds> first_token;
   Distribution<kTimeBounds> next_token;
+  s.session_pages.reserve(PageCounts::kMostListed);
   {
     const std::lock_guard lock(mutex_);
     const Clock::time_point now = Clock::now();
@@ -112,6 +113,10 @@ EngineStatistics Counters::read() const {
     s.drafted_tokens = total_.drafted;
     s.accepted_tokens = total_.accepted;
     s.pages = {pages_.total, pages_.running, pages_.idle, pages_.kept, pages_.free};
+    for (size_t i = 0; i < pages_.listed; ++i) {
+      const SequencePages& pages = pages_.sequences[i];
+      s.session_pages.push_back({pages.id, pages.held, pages.shared});
+    }
     const int64_t time = (now - start_) / kSlotTime;
     for (const Slot& slot : slots_) {
       if (slot.time < 0 || slot.time + static_cast<int64_t>(kSlots) <= time) continue;
@@ -122,6 +127,7 @@ EngineStatistics Counters::read() const {
     first_token = first_token_;
     next_token = next_token_;
   }
+  std::ranges::sort(s.session_pages, {}, &SessionPages::session);
   // The slots reach back to the beginning of the oldest one, but not before the engine was there.
   const double slot = std::chrono::duration<double>(kSlotTime).count();
   const double slots = s.seconds / slot;

@@ -353,6 +353,8 @@ int64_t Session::room() const {
   return std::max<int64_t>(context - length(), 0);
 }
 
+int64_t Session::number() const { return impl_->sequence.kv; }
+
 const GenerateResult& Session::statistics() const { return impl_->statistics; }
 
 int64_t Session::length() const { return impl_->length(); }

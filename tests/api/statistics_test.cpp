@@ -103,6 +103,14 @@ TEST_CASE("statistics: tokens, steps, prefixes and pages of what was done") {
   CHECK(s.generated_tokens == 41);
   CHECK(s.pages.idle == 7);
   CHECK(s.sessions == 2);
+  // Each holds its own and four that both hold.
+  REQUIRE(s.session_pages.size() == 2);
+  CHECK(s.session_pages[0].session == session->number());
+  CHECK(s.session_pages[1].session == other->number());
+  CHECK(s.session_pages[0].held == 6);
+  CHECK(s.session_pages[1].held == 5);
+  CHECK(s.session_pages[0].shared == 4);
+  CHECK(s.session_pages[1].shared == 4);
   const auto copy = session->fork();
   CHECK(engine->statistics().pages.idle == 7);
   CHECK(engine->statistics().sessions == 3);

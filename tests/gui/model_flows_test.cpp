@@ -66,7 +66,7 @@ TEST_CASE("models: the plan has the numbers of the library, and loading uses the
     return planned != nullptr && planned->status.ok();
   }));
   f.driver->frames(3);
-  const Planned& planned = *f.app->models().planned();
+  const Planned planned = *f.app->models().planned();
   const MemoryReport report = plan_model(kGolden, f.app->models().options()).value();
   CHECK(planned.plan.weights == report.weights);
   CHECK(planned.plan.context == report.context);
@@ -75,6 +75,8 @@ TEST_CASE("models: the plan has the numbers of the library, and loading uses the
   f.wait_for_model();
   CHECK(f.driver->text("top/model") == f.app->models().name());
   CHECK(f.app->models().memory().weights == report.weights);
+  CHECK(f.driver->text("models/right/plan/loaded").find("Planned ") != std::string::npos);
+  CHECK(f.app->models().planned_bytes() == planned.plan.total);
 }
 
 TEST_CASE("models: options change the plan at once") {

@@ -29,6 +29,17 @@ TEST_CASE("insight: numbers are those of the engine") {
   CHECK(f.driver->shows("insight/all/tokens/s"));
 }
 
+TEST_CASE("insight: the pages of the cache have the names of their conversations") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello, zanzibar!");
+  f.driver->click("top/page/Insight");
+  REQUIRE(f.driver->wait([&] { return f.driver->has("insight/all/pages"); }));
+  const std::string& states = f.driver->text("insight/all/page owners");
+  CHECK_MESSAGE(states.find("Hello, zanzibar!: ") != std::string::npos, states);
+}
+
 TEST_CASE("insight: without a model it says what to do") {
   NEEDS_WINDOW();
   Fixture f(AppOptions{});

@@ -115,6 +115,18 @@ TEST_CASE("texts that are not TOML are errors with a line") {
   CHECK(parse_settings("a = 1\nb = = 2").error().message().starts_with("line 2: "));
 }
 
+TEST_CASE("letters beyond ASCII outside of texts are errors") {
+  for (const char* letter :
+       {"\u00e9", "\u00a0", "\u0416", "\u2003", "\u3000", "\u4e2d", "\U0001F600"}) {
+    for (const std::string& text : {std::string(letter) + " = 1", "look = " + std::string(letter),
+                                    "[" + std::string(letter) + "]"}) {
+      INFO(text);
+      const Result<ReadSettings> read = parse_settings(text);
+      if (read) CHECK(read->settings == Settings());
+    }
+  }
+}
+
 TEST_CASE("damaged texts are errors or settings within their bounds") {
   const std::string whole = *write_settings(changed(), "later = [1, {a = 2}]\n");
   std::mt19937 random(1);

@@ -142,6 +142,14 @@ void Answers::run(const TalkPtr& talk, const AnswerRequest& request) {
   on_end_();
 }
 
+int64_t Answers::conversation_of(int64_t session) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [number, talk] : talks_) {
+    if (talk->conversation != nullptr && talk->conversation->session() == session) return number;
+  }
+  return 0;
+}
+
 Result<chat::Conversation*> Answers::conversation_of(Talk& talk, const ChatForm& form) {
   {
     const std::lock_guard lock(mutex_);

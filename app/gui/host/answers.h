@@ -37,6 +37,8 @@ class Answers {
   void forget(int64_t conversation);
   /// Whether no answer is being generated and nothing waits to be.
   bool idle() const;
+  /// The conversation that a session is of; 0: none that is open.
+  int64_t conversation_of(int64_t session) const;
 
  private:
   /// A conversation. `conversation` is replaced and cancelled with the lock held, and otherwise

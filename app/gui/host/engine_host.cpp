@@ -361,6 +361,11 @@ std::optional<EngineStatistics> EngineHost::statistics() const {
   return impl_->model->engine->statistics();
 }
 
+int64_t EngineHost::conversation_of(int64_t session) const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->model == nullptr ? 0 : impl_->model->answers->conversation_of(session);
+}
+
 void EngineHost::resize_cache(int64_t bytes) {
   impl_->sizes.submit([impl = impl_.get(), bytes] {
     impl->events.push(

@@ -53,6 +53,8 @@ class EngineHost {
 
   /// What the engine does now; nothing without a model. Does not wait.
   std::optional<EngineStatistics> statistics() const;
+  /// The conversation that a session of the model is of; 0: none.
+  int64_t conversation_of(int64_t session) const;
   /// Sets the bytes of the cache: Memory. Of several calls the last one counts.
   void resize_cache(int64_t bytes);
   /// What is used now: Memory.

@@ -13,6 +13,7 @@
 #include "gui/panes/plot_style.h"
 #include "gui/plot/line_plot.h"
 #include "gui/plot/page_map.h"
+#include "gui/text/sanitise.h"
 #include "gui/theme.h"
 #include "gui/ui/ui.h"
 
@@ -21,6 +22,7 @@ namespace {
 
 /// Seconds that the plots show.
 constexpr double kShown = 120;
+constexpr size_t kTitleBytes = 40;  ///< of a conversation in the legend
 constexpr std::chrono::seconds kLongestGap{3};
 float plot_height() { return ImGui::GetFontSize() * 10; }
 
@@ -160,16 +162,35 @@ void InsightPane::draw_cache(const EngineStatistics& s) {
   const auto fill = [this](int64_t count, uint8_t state) {
     cells_.insert(cells_.end(), static_cast<size_t>(std::max<int64_t>(count, 0)), state);
   };
-  fill(pages.free, 0);
-  fill(pages.kept, 1);
-  fill(pages.idle, 2);
-  fill(pages.running, 3);
-  std::ranges::reverse(cells_);
   const Theme& t = theme();
-  const PageState states[] = {{"free", packed(t.series[5])},
-                              {"kept for the same beginning", packed(t.series[4])},
-                              {"of conversations that rest", packed(t.series[0])},
-                              {"of running answers", packed(t.series[1])}};
+  std::vector<PageState> states{{"free", packed(t.series[5])},
+                                {"kept for the same beginning", packed(t.series[4])},
+                                {"shared by conversations", packed(t.series[2])},
+                                {"of other conversations", packed(t.series[7])}};
+  constexpr size_t kColours[] = {0, 1, 3, 6};
+  std::vector<std::string> names;
+  names.reserve(std::size(kColours));
+  int64_t own = 0;  // pages that one session holds alone
+  int64_t others = 0;
+  std::string owners;
+  for (const SessionPages& session : s.session_pages) {
+    own += session.held - session.shared;
+    const int64_t conversation = engine_.conversation_of(session.session);
+    if (conversation == 0 || names.size() == std::size(kColours)) {
+      others += session.held - session.shared;
+      continue;
+    }
+    std::string title = chat_.title_of(conversation);
+    names.push_back(title.empty() ? "a new conversation" : one_line(title, kTitleBytes));
+    states.push_back({names.back(), packed(t.series[kColours[names.size() - 1]])});
+    fill(session.held - session.shared, static_cast<uint8_t>(states.size() - 1));
+    owners += (owners.empty() ? "" : ", ") + names.back() + ": " + std::to_string(session.held);
+    if (session.shared > 0) owners += " (" + std::to_string(session.shared) + " shared)";
+  }
+  fill(others, 3);
+  fill(pages.running + pages.idle - own, 2);  // each counts once
+  fill(pages.kept, 1);
+  fill(pages.free, 0);
   PageMap map;
   map.cells = cells_;
   map.states = states;
@@ -183,6 +204,7 @@ void InsightPane::draw_cache(const EngineStatistics& s) {
                std::to_string(pages.idle) + " resting, " + std::to_string(pages.kept) + " kept, " +
                std::to_string(pages.free) + " free",
            "page counts");
+  if (!owners.empty()) ui::faint("Pages of conversations: " + owners, "page owners");
   if (page <= 0) return;
   ui::label("Pages", ImGui::GetFontSize() * 8);
   int64_t wanted = resizing_ ? cache_bytes_ / page : pages.total;

@@ -15,8 +15,13 @@ namespace infer::gui {
 
 class InsightPane {
  public:
-  InsightPane(EngineHost& engine, ModelState& models, JobState& jobs, Metrics& metrics)
-      : engine_(engine), models_(models), metrics_(metrics), operations_(models, jobs) {}
+  InsightPane(EngineHost& engine, ModelState& models, ChatState& chat, JobState& jobs,
+              Metrics& metrics)
+      : engine_(engine),
+        models_(models),
+        chat_(chat),
+        metrics_(metrics),
+        operations_(models, jobs) {}
   void draw();
   void add(const SystemSample& sample);
   void see(const EngineEvent& event);
@@ -33,6 +38,7 @@ class InsightPane {
 
   EngineHost& engine_;
   ModelState& models_;
+  ChatState& chat_;
   Metrics& metrics_;
   OperationsView operations_;
   std::optional<SystemSample> latest_;

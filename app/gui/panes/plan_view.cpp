@@ -281,7 +281,12 @@ void PlanView::draw_loaded() {
   }
   ui::heading(models_.name(), "title");
   draw_facts(*loaded->model);
-  ui::faint("Loaded in " + seconds_text(loaded->seconds) + ". In use now:", "loaded");
+  std::string text = "Loaded in " + seconds_text(loaded->seconds) + ". ";
+  if (models_.planned_bytes() > 0)
+    text += "Planned " + bytes_text(models_.planned_bytes()) + ", in";
+  ui::faint(text + (models_.planned_bytes() > 0 ? " use " : "In use ") +
+                bytes_text(models_.memory().total) + ":",
+            "loaded");
   draw_memory_bars(models_.memory(), loaded->devices, &models_.memory(), "memory");
   if (ui::button("unload", "Unload")) models_.unload();
 }

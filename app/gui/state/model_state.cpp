@@ -29,12 +29,15 @@ void ModelState::load(const std::string& path, const LoadOptions& options) {
   failure_.clear();
   loading_path_ = path;
   progress_ = 0;
+  planned_bytes_ = 0;
   phase_ = Phase::loading;
   engine_.load(path, options);
 }
 
 void ModelState::load_planned() {
-  if (!plan_path_.empty()) load(plan_path_, options_);
+  if (plan_path_.empty()) return;
+  load(plan_path_, options_);
+  if (!is_planning() && planned_->status.ok()) planned_bytes_ = planned_->plan.total;
 }
 
 void ModelState::plan(const std::string& path) {
@@ -95,6 +98,7 @@ void ModelState::see(const EngineEvent& event) {
     name_ = short_name(*loaded->model);
     loading_path_.clear();
     waiting_ = false;
+    if (loaded->model->path == plan_path_) close_plan();  // what is used takes its place
   } else if (const auto* failed = std::get_if<LoadFailed>(&event)) {
     phase_ = loaded_ ? Phase::loaded : Phase::none;
     loading_path_.clear();

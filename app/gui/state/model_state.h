@@ -29,6 +29,8 @@ class ModelState {
   const std::string& failure() const { return failure_; }
   /// The memory in use, as last asked for.
   const MemoryReport& memory() const { return memory_; }
+  /// Bytes that the plan had which the user loaded; 0: it was loaded without one.
+  int64_t planned_bytes() const { return planned_bytes_; }
 
   void load(const std::string& path, const LoadOptions& options);
   /// Loads what is planned.
@@ -78,6 +80,7 @@ class ModelState {
   double progress_ = 0;
   bool waiting_ = false;
   MemoryReport memory_;
+  int64_t planned_bytes_ = 0;
 
   std::string plan_path_;
   LoadOptions options_;

@@ -509,6 +509,8 @@ class INFER_API Session {
   Status truncate(int64_t length);
   /// Tokens held.
   int64_t length() const;
+  /// Tells it from the engine's other sessions, also from those that are gone. Any thread.
+  int64_t number() const;
   /// Tokens until the context is full. Sessions share the cache: if it does not hold all of them,
   /// running calls of lower priority and younger ones wait, and unused sessions are computed again
   /// when they continue.
@@ -549,6 +551,13 @@ struct CachePages {
   int64_t free = 0;
 };
 
+/// Pages of the cache that a session holds.
+struct SessionPages {
+  int64_t session = 0;  ///< Session::number()
+  int64_t held = 0;
+  int64_t shared = 0;  ///< of these, held by other sessions as well
+};
+
 /// What an engine does now and what it has done since it was loaded. A call is a generate(),
 /// start() or evaluate() that has not finished computing.
 struct EngineStatistics {
@@ -557,9 +566,10 @@ struct EngineStatistics {
   int64_t calls_running = 0;  ///< calls whose tokens are in the cache
   int64_t calls_waiting = 0;  ///< calls that wait for a grammar, for their first step or for pages
   CachePages pages;           ///< while a step runs, up to 0.1 s old
-  double prompt_tokens_per_s = 0;     ///< mean of the last 5 seconds
-  double generated_tokens_per_s = 0;  ///< likewise
-  int64_t last_step_rows = 0;         ///< rows of the latest step
+  std::vector<SessionPages> session_pages;  ///< of sessions that hold pages, at most 64
+  double prompt_tokens_per_s = 0;           ///< mean of the last 5 seconds
+  double generated_tokens_per_s = 0;        ///< likewise
+  int64_t last_step_rows = 0;               ///< rows of the latest step
 
   // Totals. They never fall.
   int64_t calls_refused = 0;  ///< with StatusCode::busy

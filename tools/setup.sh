@@ -13,7 +13,7 @@ packages=(
   libimgui-dev libstb-dev libglfw3-dev libcmark-gfm-dev libcmark-gfm-extensions-dev fonts-dejavu-core
 )
 tests=(
-  mesa-vulkan-drivers vulkan-validationlayers xvfb libgl1-mesa-dri libglfw3 doctest-dev clang-format fish zsh
+  mesa-vulkan-drivers vulkan-validationlayers xvfb xauth libgl1-mesa-dri libglfw3 doctest-dev clang-format fish zsh
   locales python3 python3-pytest python3-numpy python3-jinja2 python3-jsonschema
 )
 case "${1:-}" in

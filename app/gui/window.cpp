@@ -243,8 +243,6 @@ void Window::close() {
   something_happened();
 }
 
-void Window::set_title(const std::string& title) { glfwSetWindowTitle(window_, title.c_str()); }
-
 void Window::set_size(int width, int height, float scale) {
   fixed_scale_ = scale;
   glfwSetWindowSize(window_, width, height);

@@ -57,7 +57,6 @@ class Window {
   /// A frame is due within so many seconds, even if nothing happens.
   void redraw_within(double seconds);
   void close();
-  void set_title(const std::string& title);
   /// In pixels, `scale` of them for each unit. The system may take a while, or give another size.
   void set_size(int width, int height, float scale);
   /// Comes to the front, or asks for attention where the system does not allow that.

@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "gui/plot/histogram.h"
 #include "gui/plot/line_plot.h"
 #include "gui/plot/page_map.h"
 #include "gui/plot/stacked_bar.h"
@@ -133,27 +132,6 @@ TEST_CASE("the point next to a time") {
   CHECK_EQ(point_near(points, 1.6, 1)->value, 3);
   CHECK(point_near(points, 9, 1) == nullptr);
   CHECK(point_near({}, 0, 1) == nullptr);
-}
-
-TEST_CASE("a histogram finds the bar under the pointer") {
-  ImGuiFrames frames(400, 300);
-  const PlotTheme theme = theme_of();
-  const std::vector<double> counts = {1, 5, NAN, -2, 3};
-  Histogram histogram{counts, 0, 5, Unit::count, colour(70)};
-  int hovered = -1;
-  const auto draw = [&] { hovered = draw_histogram("h", histogram, {400, 300}, theme); };
-  ImGui::GetIO().MousePos = {390, 150};
-  frames.frame(draw);
-  frames.frame(draw);
-  CHECK_EQ(hovered, 4);
-  CHECK(ImGuiFrames::extent(colour(70)).vertices > 8);
-  const std::vector<double> many(200'000, 1.0);
-  histogram.counts = many;
-  frames.frame(draw);
-  CHECK(ImGuiFrames::extent(colour(70)).vertices < 5000);
-  histogram.counts = {};
-  frames.frame(draw);
-  CHECK_EQ(hovered, -1);
 }
 
 TEST_CASE("a page map fits any number of cells into its area") {

@@ -34,10 +34,4 @@ const std::vector<PlotPoint>& Metrics::of(const std::string& name) const {
   return found == series_.end() ? none : found->second;
 }
 
-std::vector<std::string> Metrics::names() const {
-  std::vector<std::string> names;
-  for (const auto& [name, points] : series_) names.push_back(name);
-  return names;
-}
-
 }  // namespace infer::gui

@@ -28,7 +28,6 @@ class Metrics {
   double last() const { return last_; }
   /// The samples of a name; empty if there are none.
   const std::vector<PlotPoint>& of(const std::string& name) const;
-  std::vector<std::string> names() const;
 
  private:
   std::map<std::string, std::vector<PlotPoint>> series_;

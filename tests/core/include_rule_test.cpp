@@ -133,7 +133,7 @@ std::string_view asks_system(std::string_view line) {
       "volk.h", "xxhash.h",
       // Of the program: terminals, downloads and hashes, as
       // libraries for several systems have them.
-      "curl/curl.h", "histedit.h", "openssl/sha.h", "sqlite3.h", "toml++/toml.h", "imgui", "GLFW/",
+      "curl/curl.h", "histedit.h", "openssl/sha.h", "sqlite3.h", "toml++/", "imgui", "GLFW/",
       "cmark-gfm", "stb/",
       // Of the processor, whatever the system.
       "arm_neon.h", "cpuid.h", "immintrin.h",

@@ -305,6 +305,22 @@ Status Store::restore_message(Id id) {
   });
 }
 
+Result<std::vector<TrashedMessage>> Store::trashed_messages(int64_t most) {
+  constexpr int64_t kSnippetCharacters = 100;
+  Statement rows = database_->prepare(
+      "SELECT m.id, m.conversation, c.title, substr(m.text, 1, ?1), m.deleted_at FROM messages m "
+      "JOIN conversations c ON c.id = m.conversation LEFT JOIN messages p ON p.id = m.parent "
+      "WHERE m.deleted_at IS NOT NULL AND c.deleted_at IS NULL AND p.deleted_at IS NULL "
+      "ORDER BY m.deleted_at DESC, m.id DESC LIMIT ?2");
+  rows.bind(1, kSnippetCharacters).bind(2, most);
+  std::vector<TrashedMessage> all;
+  while (rows.step()) {
+    all.push_back({rows.integer(0), rows.integer(1), rows.text(2), rows.text(3), rows.integer(4)});
+  }
+  if (!rows.status().ok()) return tl::unexpected(rows.status());
+  return all;
+}
+
 Result<Id> Store::add_imported(const ImportedConversation& imported) {
   const Conversation& given = imported.conversation;
   const auto count = static_cast<Id>(imported.messages.size());

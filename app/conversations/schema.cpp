@@ -99,6 +99,10 @@ CREATE TRIGGER conversation_renamed AFTER UPDATE OF title ON conversations BEGIN
 END;
 )sql";
 
+constexpr const char* kVersion2 = R"sql(
+CREATE INDEX messages_in_trash ON messages(deleted_at) WHERE deleted_at IS NOT NULL;
+)sql";
+
 Status newer(const Database& database, int64_t version, size_t known) {
   return {StatusCode::unsupported,
           fmt::format("{}: the file has schema version {}, and this program knows versions up to "
@@ -109,7 +113,7 @@ Status newer(const Database& database, int64_t version, size_t known) {
 }  // namespace
 
 std::span<const char* const> migration_steps() {
-  static constexpr const char* kSteps[] = {kVersion1};
+  static constexpr const char* kSteps[] = {kVersion1, kVersion2};
   return kSteps;
 }
 

@@ -125,6 +125,9 @@ class Store {
   Status move_message_to_trash(Id message);
   /// Brings back what move_message_to_trash() moved.
   Status restore_message(Id message);
+  /// Messages that restore_message() takes, of conversations that are not in the trash, the latest
+  /// first.
+  Result<std::vector<TrashedMessage>> trashed_messages(int64_t most = 200);
 
   /// Messages and titles that contain all words of the query, or words that begin with them, the
   /// best first. Words in quotation marks are a phrase. Any text is a query. What is in the trash

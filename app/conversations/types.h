@@ -78,6 +78,17 @@ struct Conversation {
   bool operator==(const Conversation&) const = default;
 };
 
+/// A message that was moved to the trash with all below it.
+struct TrashedMessage {
+  Id id = 0;
+  Id conversation = 0;
+  std::string title;    ///< of the conversation
+  std::string snippet;  ///< how its text begins
+  Time deleted_at = 0;
+
+  bool operator==(const TrashedMessage&) const = default;
+};
+
 /// A system prompt and settings under a name.
 struct Preset {
   std::string name;

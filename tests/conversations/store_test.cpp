@@ -160,15 +160,28 @@ TEST_CASE_FIXTURE(Fixture, "a message goes to the trash with all below it, and c
   const Id c = must(store->add(id, from_user(b, "c"))).id;
   must(store->move_message_to_trash(c));
   CHECK(shown_texts(must(store->load(id))) == Texts{"a", "b"});
+  REQUIRE(must(store->trashed_messages()).size() == 1);
+  CHECK(must(store->trashed_messages())[0].id == c);
+  CHECK(must(store->trashed_messages())[0].conversation == id);
+  CHECK(must(store->trashed_messages())[0].title == "t");
+  CHECK(must(store->trashed_messages())[0].snippet == "c");
   must(store->move_message_to_trash(a));
+  REQUIRE(must(store->trashed_messages()).size() == 1);  // c needs a first
+  CHECK(must(store->trashed_messages())[0].id == a);
+  must(store->move_to_trash(id));
+  CHECK(must(store->trashed_messages()).empty());
+  must(store->restore(id));
   CHECK(must(store->load(id)).messages().empty());
   CHECK(must(store->search("b")).empty());
   CHECK(store->restore_message(c).code() == StatusCode::invalid_argument);
   CHECK(store->add(id, from_user(b, "x")).error().code() == StatusCode::not_found);
   must(store->restore_message(a));
   CHECK(shown_texts(must(store->load(id))) == Texts{"a", "b"});
+  REQUIRE(must(store->trashed_messages()).size() == 1);
+  CHECK(must(store->trashed_messages())[0].id == c);
   must(store->restore_message(c));
   CHECK(shown_texts(must(store->load(id))) == Texts{"a", "b", "c"});
+  CHECK(must(store->trashed_messages()).empty());
   must(store->move_message_to_trash(b));
   CHECK(must(store->empty_trash(1'000'000)) == 0);
   CHECK(store->restore_message(b).code() == StatusCode::not_found);

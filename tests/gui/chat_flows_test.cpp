@@ -207,6 +207,37 @@ TEST_CASE("chat: a deleted conversation is in the trash, comes back, and goes fo
   REQUIRE(f.driver->wait([&] { return f.app->chat().trash().empty(); }));
 }
 
+TEST_CASE("chat: a deleted message comes back from the trash, or goes for good") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  const Id question = f.shown().at(0).message->id;
+  const auto remove = [&] {
+    f.app->chat().remove_message(question);
+    REQUIRE(f.driver->wait([&] { return f.app->chat().trashed_messages().size() == 1; }));
+    CHECK(f.shown().empty());
+    f.driver->frames(3);
+    f.driver->click("chat/left/conversations/trash");
+  };
+  const std::string trash = "chat/left/conversations/trash list/";
+  const std::string entry = trash + "list/message:" + std::to_string(question);
+  remove();
+  CHECK(f.driver->text(entry + "/text") == "Hello!");
+  f.driver->click(entry + "/restore");
+  REQUIRE(f.driver->wait([&] { return f.shown().size() == 2; }));
+  REQUIRE(f.driver->wait([&] { return f.app->chat().trashed_messages().empty(); }));
+  CHECK(f.shown()[0].message->id == question);
+  f.driver->frames(2);
+  f.driver->click(trash + "close");
+  f.driver->frames(2);
+  remove();
+  f.driver->click(trash + "empty");
+  REQUIRE(f.driver->wait([&] { return f.app->chat().trashed_messages().empty(); }));
+  f.driver->frames(2);
+  CHECK_FALSE(f.driver->shows("chat/left/conversations/trash"));
+}
+
 TEST_CASE("chat: the search finds words of all conversations and opens the place") {
   NEEDS_WINDOW();
   Fixture f;

@@ -28,7 +28,7 @@ void Sidebar::draw() {
     query_.clear();
     chat_.search({});
   }
-  const float trash = chat_.trash().empty() ? 0 : ImGui::GetFrameHeightWithSpacing();
+  const float trash = trash_size() == 0 ? 0 : ImGui::GetFrameHeightWithSpacing();
   if (ui::Area area("list", 0, trash > 0 ? -trash : 0); area) {
     if (chat_.is_searching()) {
       draw_hits();
@@ -122,8 +122,12 @@ void Sidebar::draw_hits() {
   }
 }
 
+size_t Sidebar::trash_size() const {
+  return chat_.trash().size() + chat_.trashed_messages().size();
+}
+
 void Sidebar::draw_trash() {
-  const size_t count = chat_.trash().size();
+  const size_t count = trash_size();
   if (count > 0 &&
       ui::button("trash", "Trash (" + std::to_string(count) + ")", ui::Tone::quiet, -1)) {
     ui::open_dialog("trash list");
@@ -137,6 +141,7 @@ void Sidebar::draw_trash() {
         ImGui::SameLine();
         ui::text(one_line(conversation.title, kTitleBytes), "title");
       }
+      draw_trashed_messages();
     }
     if (ui::button("empty", "Delete all for good", ui::Tone::danger)) {
       chat_.empty_trash();
@@ -144,6 +149,18 @@ void Sidebar::draw_trash() {
     }
     ImGui::SameLine();
     if (ui::button("close", "Close")) ui::Dialog::close();
+  }
+}
+
+void Sidebar::draw_trashed_messages() {
+  for (const conversations::TrashedMessage& message : chat_.trashed_messages()) {
+    const ui::Scope scope("message", message.id);
+    if (ui::action("restore", "Restore")) chat_.restore_message(message.conversation, message.id);
+    ImGui::SameLine();
+    std::string text = one_line(message.snippet, kSnippetBytes);
+    if (text.empty()) text = "(no text)";
+    ui::text(text, "text");
+    ui::faint("    and what followed it in: " + one_line(message.title, kTitleBytes), "title");
   }
 }
 

@@ -23,6 +23,8 @@ class Sidebar {
   void draw_list();
   void draw_hits();
   void draw_trash();
+  void draw_trashed_messages();
+  size_t trash_size() const;
   void draw_row(const conversations::Conversation& conversation);
   void draw_menu(const conversations::Conversation& conversation, bool opens);
   void draw_rename();

@@ -31,6 +31,10 @@ void ChatState::refresh() {
               [this](Result<std::vector<Conversation>> trash) {
                 if (trash) trash_ = *std::move(trash);
               });
+  store_.call([](Store& store) { return store.trashed_messages(); },
+              [this](Result<std::vector<conversations::TrashedMessage>> messages) {
+                if (messages) trashed_messages_ = *std::move(messages);
+              });
   store_.call([](Store& store) { return store.presets(); },
               [this](Result<std::vector<conversations::Preset>> presets) {
                 if (presets) presets_ = *std::move(presets);
@@ -180,13 +184,21 @@ void ChatState::restore(Id conversation) {
               });
 }
 
+void ChatState::restore_message(Id conversation, Id message) {
+  store_.call([message](Store& store) { return store.restore_message(message); },
+              [this, conversation, message](const Status& status) {
+                if (!status.ok()) return toasts_.fail(status);
+                open_at(conversation, message);
+              });
+}
+
 void ChatState::empty_trash() {
   constexpr conversations::Time kEnd = INT64_MAX;
   store_.call([](Store& store) { return store.empty_trash(kEnd); },
               [this](const Result<int64_t>& count) {
                 if (!count) return toasts_.fail(count.error());
                 refresh();
-                toasts_.tell(std::to_string(*count) + " conversations were deleted for good.");
+                toasts_.tell("The trash is empty.");
               });
 }
 

@@ -56,6 +56,9 @@ class ChatState {
   void refresh();
   const std::vector<conversations::Conversation>& list() const { return list_; }
   const std::vector<conversations::Conversation>& trash() const { return trash_; }
+  const std::vector<conversations::TrashedMessage>& trashed_messages() const {
+    return trashed_messages_;
+  }
   void open(Id conversation);
   /// Opens a conversation so that this message is among those shown.
   void open_at(Id conversation, Id message);
@@ -70,6 +73,8 @@ class ChatState {
   void pin(Id conversation, bool pinned);
   void remove(Id conversation);
   void restore(Id conversation);
+  /// Brings back a message that was deleted with all after it, and shows it.
+  void restore_message(Id conversation, Id message);
   void empty_trash();
   /// Adds the conversations of a file: the project's own, ChatGPT's or LM Studio's.
   void import(const std::string& path);
@@ -174,6 +179,7 @@ class ChatState {
   Toasts& toasts_;
 
   std::vector<conversations::Conversation> list_, trash_;
+  std::vector<conversations::TrashedMessage> trashed_messages_;
   std::vector<conversations::Preset> presets_;
   std::vector<conversations::Hit> hits_;
   std::string query_;

@@ -118,6 +118,9 @@ std::span<const char* const> migration_steps() {
 }
 
 Status check_version(Database& database, size_t newest) {
+  // In this order: another process may make the tables meanwhile, and marks the file with them.
+  const Result<int64_t> tables = database.integer("SELECT count(*) FROM sqlite_schema");
+  if (!tables) return tables.error();
   const Result<int64_t> version = database.integer("PRAGMA user_version");
   if (!version) return version.error();
   const Result<int64_t> owner = database.integer("PRAGMA application_id");
@@ -126,8 +129,6 @@ Status check_version(Database& database, size_t newest) {
     const bool is_known = *version >= 0 && *version <= static_cast<int64_t>(newest);
     return is_known ? Status() : newer(database, *version, newest);
   }
-  const Result<int64_t> tables = database.integer("SELECT count(*) FROM sqlite_schema");
-  if (!tables) return tables.error();
   if (*owner == 0 && *version == 0 && *tables == 0) return {};  // a new file
   return {StatusCode::unsupported,
           fmt::format("{}: the file is a database of another program; move it away or choose "

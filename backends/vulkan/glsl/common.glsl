@@ -10,9 +10,10 @@ layout(buffer_reference, scalar, buffer_reference_align = 4) buffer F32 { float 
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer I32 { int v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer U32 { uint v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer U64x2 { u64vec2 v[]; };
-layout(buffer_reference, scalar, buffer_reference_align = 16) buffer F32x4 { vec4 v; };
+// Read only: where all lanes read the same, the subgroup can.
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer F32x4 { vec4 v; };
 // 64 bits: two neighbouring floats, or what is half as wide.
-layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Pair { uint64_t v; };
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Pair { uint64_t v; };
 layout(buffer_reference, scalar, buffer_reference_align = 2) buffer U16 { uint16_t v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 1) buffer U8 { uint8_t v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Addresses { uint64_t v[]; };

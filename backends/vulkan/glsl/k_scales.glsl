@@ -1,13 +1,15 @@
 // The 6-bit scales and offsets of Q4_K and Q5_K: engine/quant/k_scales.h. `head` holds d and dmin,
-// then the 12 bytes.
-uint packed_scale(uvec4 head, uint i) {
-  return bitfieldExtract(head[1 + i / 4], int(i % 4 * 8), 8);
-}
+// then the 12 bytes: of the first four sub-blocks the scales, then their offsets, six bits each, with
+// two bits of those of the last four above them; then four bits each of the last four.
 
-// Scale and offset of sub-block j.
-uvec2 k_scale(uvec4 head, uint j) {
-  if (j < 4) return uvec2(packed_scale(head, j) & 63, packed_scale(head, j + 4) & 63);
-  const uint low = packed_scale(head, j + 4);
-  return uvec2((low & 15) | ((packed_scale(head, j - 4) >> 6) << 4),
-               (low >> 4) | ((packed_scale(head, j) >> 6) << 4));
+// Scales and offsets of sub-blocks 2c and 2c + 1: those two, then these. A word holds four.
+uvec4 k_scales(uvec4 head, uint c) {
+  const bool last = c >= 2;
+  const uint scales = last ? (head[3] & 0x0f0f0f0fu) | ((head[1] >> 2) & 0x30303030u)
+                           : head[1] & 0x3f3f3f3fu;
+  const uint offsets = last ? ((head[3] >> 4) & 0x0f0f0f0fu) | ((head[2] >> 2) & 0x30303030u)
+                            : head[2] & 0x3f3f3f3fu;
+  const uint shift = c % 2 * 16;
+  return uvec4((scales >> shift) & 255, (scales >> shift >> 8) & 255,
+               (offsets >> shift) & 255, (offsets >> shift >> 8) & 255);
 }

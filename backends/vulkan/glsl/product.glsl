@@ -113,9 +113,9 @@ void quantise(uint64_t from, uint i, uint t, out int word, out float scale, out 
   const vec4 x = four_at(from, t < 4 ? run.x + 4 * t : run.y + 4 * t - 16);
   const uvec4 sizes = floatBitsToUint(abs(x));
   uint largest = max(max(sizes.x, sizes.y), max(sizes.z, sizes.w));
-  [[unroll]] for (uint other = 1; other < 8; other *= 2) {
-    largest = max(largest, subgroupShuffleXor(largest, other));
-  }
+  largest = max(largest, subgroupShuffleXor(largest, 1));
+  largest = max(largest, subgroupShuffleXor(largest, 2));
+  largest = max(largest, subgroupShuffleXor(largest, 4));
   const float most = uintBitsToFloat(largest);
   scale = most / 127.0;
   const float inverse = most > 1e-30 ? 127.0 / most : 0.0;

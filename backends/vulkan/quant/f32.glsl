@@ -2,5 +2,5 @@
 #define BLOCK 1
 #define PLANE0 4
 
-float decode_one(Row row, uint i) { return F32(row.p0).v[i]; }
+float decode_one(Row row, uint i) { return uintBitsToFloat(word_at(row, 0, i)); }
 #include "backends/vulkan/glsl/scalar.glsl"

@@ -25,10 +25,9 @@ void decode(Row row, uint i, out float v[32]) {
     const uint s = byte_at(row, 1, 16 * b + 8 * h + 2 * k + g);
     const float scale = d * float(s & 15);
     const float least = dmin * float(s >> 4);
-    [[unroll]] for (uint l = 0; l < 16; ++l) {
-      precise float x = scale * float((byte_of(q, l) >> (2 * k)) & 3);
-      x -= least;
-      v[16 * r + l] = x;
+    const uvec4 levels = (q >> (2 * k)) & 0x03030303u;
+    [[unroll]] for (uint l = 0; l < 16; ++l) {  // a level times the scale is exact
+      v[16 * r + l] = fma(scale, float(byte_of(levels, l)), -least);
     }
   }
 }

@@ -27,10 +27,10 @@ void decode(Row row, uint i, out float v[32]) {
     const uint low = (byte_at(row, 2, 12 * b + j % 8) >> (j / 8 * 4)) & 15;
     const uint high = (byte_at(row, 2, 12 * b + 8 + j % 4) >> (j / 4 * 2)) & 3;
     const float scale = d * float(int(low | (high << 4)) - 32);
+    const uvec4 levels = ((q >> (2 * k)) & 0x03030303u) |
+                         (((third >> (4 * h + k)) & 0x01010101u) << 2);
     [[unroll]] for (uint l = 0; l < 16; ++l) {
-      const uint level = ((byte_of(q, l) >> (2 * k)) & 3) |
-                         (((byte_of(third, l) >> (4 * h + k)) & 1) << 2);
-      v[16 * r + l] = scale * float(int(level) - 4);
+      v[16 * r + l] = scale * (float(byte_of(levels, l)) - 4.0);
     }
   }
 }

@@ -9,9 +9,11 @@ uvec2 runs(uint i) { return plain_runs(i); }
 void decode(Row row, uint i, out float v[32]) {
   const float d = half_at(row, 1, i);
   const uvec4 q = words_at(row, 0, i);
+  const uvec4 low = low_nibbles(q);
+  const uvec4 high = high_nibbles(q);
+  const float least = -8.0 * d;  // products with levels and these are exact
   [[unroll]] for (uint j = 0; j < 16; ++j) {
-    const uint b = byte_of(q, j);
-    v[j] = float(int(b & 15) - 8) * d;
-    v[j + 16] = float(int(b >> 4) - 8) * d;
+    v[j] = fma(float(byte_of(low, j)), d, least);
+    v[j + 16] = fma(float(byte_of(high, j)), d, least);
   }
 }

@@ -11,13 +11,10 @@ void decode(Row row, uint i, out float v[32]) {
   const float d = half_of(dm & 0xffffu);
   const float m = half_of(dm >> 16);
   const uvec4 q = words_at(row, 0, i);
-  [[unroll]] for (uint j = 0; j < 16; ++j) {
-    const uint b = byte_of(q, j);
-    precise float low = float(b & 15) * d;
-    precise float high = float(b >> 4) * d;
-    low += m;
-    high += m;
-    v[j] = low;
-    v[j + 16] = high;
+  const uvec4 low = low_nibbles(q);
+  const uvec4 high = high_nibbles(q);
+  [[unroll]] for (uint j = 0; j < 16; ++j) {  // a level times d is exact
+    v[j] = fma(float(byte_of(low, j)), d, m);
+    v[j + 16] = fma(float(byte_of(high, j)), d, m);
   }
 }

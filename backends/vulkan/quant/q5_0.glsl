@@ -12,11 +12,11 @@ void decode(Row row, uint i, out float v[32]) {
   const float d = half_at(row, 2, i);
   const uint fifth = word_at(row, 1, i);
   const uvec4 q = words_at(row, 0, i);
+  const uvec4 low = low_nibbles(q) | fifth_bits(fifth);
+  const uvec4 high = high_nibbles(q) | fifth_bits(fifth >> 16);
+  const float least = -16.0 * d;  // products with levels and these are exact
   [[unroll]] for (uint j = 0; j < 16; ++j) {
-    const uint b = byte_of(q, j);
-    const uint low = (b & 15) | (((fifth >> j) & 1) << 4);
-    const uint high = (b >> 4) | (((fifth >> (j + 16)) & 1) << 4);
-    v[j] = float(int(low) - 16) * d;
-    v[j + 16] = float(int(high) - 16) * d;
+    v[j] = fma(float(byte_of(low, j)), d, least);
+    v[j + 16] = fma(float(byte_of(high, j)), d, least);
   }
 }

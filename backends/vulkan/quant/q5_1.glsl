@@ -14,13 +14,10 @@ void decode(Row row, uint i, out float v[32]) {
   const float m = half_of(dm >> 16);
   const uint fifth = word_at(row, 1, i);
   const uvec4 q = words_at(row, 0, i);
-  [[unroll]] for (uint j = 0; j < 16; ++j) {
-    const uint b = byte_of(q, j);
-    precise float low = float((b & 15) | (((fifth >> j) & 1) << 4)) * d;
-    precise float high = float((b >> 4) | (((fifth >> (j + 16)) & 1) << 4)) * d;
-    low += m;
-    high += m;
-    v[j] = low;
-    v[j + 16] = high;
+  const uvec4 low = low_nibbles(q) | fifth_bits(fifth);
+  const uvec4 high = high_nibbles(q) | fifth_bits(fifth >> 16);
+  [[unroll]] for (uint j = 0; j < 16; ++j) {  // a level times d is exact
+    v[j] = fma(float(byte_of(low, j)), d, m);
+    v[j + 16] = fma(float(byte_of(high, j)), d, m);
   }
 }

@@ -21,16 +21,14 @@ void decode(Row row, uint i, out float v[32]) {
   const uvec4 fifth = words_at(row, 1, 2 * b + i % 2);
   const float d = half_of(head.x & 0xffffu);
   const float dmin = half_of(head.x >> 16);
+  const uvec4 k = k_scales(head, c);
   [[unroll]] for (uint r = 0; r < 2; ++r) {
-    const uvec2 k = k_scale(head, 2 * c + r);
-    const float scale = d * float(k.x);
-    const float least = dmin * float(k.y);
-    [[unroll]] for (uint l = 0; l < 16; ++l) {
-      const uint low = (byte_of(q, l) >> (4 * r)) & 15;
-      const uint level = low | (((byte_of(fifth, l) >> (2 * c + r)) & 1) << 4);
-      precise float x = scale * float(level);
-      x -= least;
-      v[16 * r + l] = x;
+    const float scale = d * float(k[r]);
+    const float least = dmin * float(k[2 + r]);
+    const uvec4 levels = (r == 0 ? low_nibbles(q) : high_nibbles(q)) |
+                         (((fifth >> (2 * c + r)) & 0x01010101u) << 4);
+    [[unroll]] for (uint l = 0; l < 16; ++l) {  // a level times the scale is exact
+      v[16 * r + l] = fma(scale, float(byte_of(levels, l)), -least);
     }
   }
 }

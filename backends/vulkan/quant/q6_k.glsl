@@ -25,10 +25,10 @@ void decode(Row row, uint i, out float v[32]) {
     const uint k = (i % 4) / 2 + 2 * r;
     const uint s = byte_at(row, 2, 16 * b + 8 * h + 2 * k + g);
     const float scale = d * float(int(s << 24) >> 24);
+    const uvec4 levels = (r == 0 ? low_nibbles(low) : high_nibbles(low)) |
+                         (((high >> (2 * k)) & 0x03030303u) << 4);
     [[unroll]] for (uint l = 0; l < 16; ++l) {
-      const uint level = ((byte_of(low, l) >> (4 * r)) & 15) |
-                         (((byte_of(high, l) >> (2 * k)) & 3) << 4);
-      v[16 * r + l] = scale * float(int(level) - 32);
+      v[16 * r + l] = scale * (float(byte_of(levels, l)) - 32.0);
     }
   }
 }

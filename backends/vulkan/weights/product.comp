@@ -123,7 +123,9 @@ void main() {
                  run_sums[c]);
       }
       [[unroll]] for (uint p = 0; p < kAtOnce; ++p) {
-        if (i + p >= end_piece) break;
+        // Loads do not wait for a branch: behind the end the last piece is read again, and not added.
+        const bool is_there = i + p < end_piece;
+        const uint piece = is_there ? i + p : end_piece - 1;
         int a[kColumns][8];
         float a_scales[kColumns];
         ivec2 a_sums[kColumns];
@@ -139,7 +141,7 @@ void main() {
           int q[8];
           vec2 scale;
           vec2 least;
-          levels(row[r], i + p, q, scale, least);
+          levels(row[r], piece, q, scale, least);
           [[unroll]] for (uint c = 0; c < kColumns; ++c) {
             ivec2 sums = ivec2(0);
             [[unroll]] for (uint t = 0; t < 4; ++t) {
@@ -147,7 +149,8 @@ void main() {
               sums.y += dot4(q[t + 4], a[c][t + 4]);
             }
             const uint s = r * kColumns + c;
-            sum[s] = with_piece(sum[s], sums, scale, least, a_scales[c], a_sums[c]);
+            const float more = with_piece(sum[s], sums, scale, least, a_scales[c], a_sums[c]);
+            sum[s] = is_there ? more : sum[s];
           }
         }
       }

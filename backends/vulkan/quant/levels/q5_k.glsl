@@ -7,10 +7,9 @@ void levels(Row row, uint i, out int q[8], out vec2 scale, out vec2 least) {
   const uvec4 head = words_at(row, 2, i / 8);
   const uvec4 words = words_at(row, 0, i);
   const uvec4 fifth = words_at(row, 1, 2 * (i / 8) + i % 2);
-  const uvec2 first = k_scale(head, 2 * c);
-  const uvec2 second = k_scale(head, 2 * c + 1);
-  scale = half_of(head.x & 0xffffu) * vec2(first.x, second.x);
-  least = half_of(head.x >> 16) * vec2(first.y, second.y);
+  const uvec4 k = k_scales(head, c);
+  scale = half_of(head.x & 0xffffu) * vec2(k.x, k.y);
+  least = half_of(head.x >> 16) * vec2(k.z, k.w);
   [[unroll]] for (uint t = 0; t < 4; ++t) {
     q[t] = bits_of(words[t], 0, 15) | bits_of(fifth[t], 2 * c, 1) << 4;
     q[t + 4] = bits_of(words[t], 4, 15) | bits_of(fifth[t], 2 * c + 1, 1) << 4;

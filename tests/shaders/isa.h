@@ -1,0 +1,29 @@
+// What a loop of a shader costs on AMD's processors, counted in the text of its instructions as Mesa's
+// compiler prints it ("BB3:" begins a block, "s_cbranch_scc0 BB7" is a branch).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace infer::vulkan::test {
+
+/// Instructions of one pass through a loop. Loops inside count once.
+struct LoopCost {
+  int64_t vector = 0;        ///< arithmetic of all lanes (v_…), without matrices and dot products
+  int64_t dots = 0;          ///< products of four bytes and sums of them (v_dot4…)
+  int64_t matrices = 0;      ///< products of matrices (v_wmma…)
+  int64_t scalar = 0;        ///< arithmetic and branches of the subgroup (s_…)
+  int64_t loads = 0;         ///< from memory, by lane
+  int64_t scalar_loads = 0;  ///< from memory, by subgroup
+  int64_t shared = 0;        ///< accesses of shared memory (ds_…)
+  int64_t in_flight = 0;     ///< bytes a lane that loads have asked for and none has waited for, at most
+
+  /// Those that the processor's vector units issue.
+  int64_t issued() const { return vector + dots + matrices; }
+};
+
+/// The innermost loop that loads from memory, of several the one that issues most. All zero: there is
+/// none.
+LoopCost inner_loop(std::string_view code);
+
+}  // namespace infer::vulkan::test

@@ -2,7 +2,7 @@
 # time; nothing is linked. Shaders are compiled here and embedded:
 #   ops/<op>.comp            → shader "<op>"
 #   weights/<name>.comp      → shader "<name>_<type>" for every quant/<type>.glsl
-#   quant/levels/<type>.glsl → shaders "product_int_<type>", "tile_int_<type>"
+#   quant/<type>.glsl with levels (glsl/from_levels.glsl) → also "product_int_<type>", "tile_int_<type>"
 #   weights/matrix.comp      → shader "matrix_<shape>_<type>" for every type and shape of cooperative
 #                              matrices (instance.cpp: kShapes)
 #   weights/matrix_rate.comp → shader "matrix_rate_<shape>"
@@ -106,19 +106,21 @@ function(infer_add_vulkan target)
     endforeach()
   endforeach()
 
-  # Products of integers, of the types that have them.
-  file(GLOB integer_types CONFIGURE_DEPENDS ${dir}/quant/levels/*.glsl)
-  foreach(base product tile)
-    foreach(type_path IN LISTS integer_types)
-      get_filename_component(type ${type_path} NAME_WE)
+  # Products of integers, of the types that have levels.
+  foreach(type_path IN LISTS types)
+    file(STRINGS ${type_path} levels REGEX "^void levels\\(")
+    if(NOT levels)
+      continue()
+    endif()
+    get_filename_component(type ${type_path} NAME_WE)
+    foreach(base product tile)
       set(name ${base}_int_${type})
       set(unit ${INFER_GENERATED}/vulkan/${name}.comp)
       infer_write_if_changed(${unit}
 "#version 460
 #define INTEGER
 #include \"backends/vulkan/glsl/weights.glsl\"
-#include \"backends/vulkan/glsl/levels_of.glsl\"
-#include \"backends/vulkan/quant/levels/${type}.glsl\"
+#include \"backends/vulkan/quant/${type}.glsl\"
 #include \"backends/vulkan/weights/${base}.comp\"
 ")
       _infer_vulkan_shader(${name} ${unit})

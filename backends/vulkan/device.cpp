@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/gpu/packer.h"
+#include "backends/vulkan/neighbours.h"
 #include "backends/vulkan/ceilings.h"
 #include "backends/vulkan/fusion.h"
 #include "backends/vulkan/op.h"
@@ -154,7 +155,7 @@ int64_t VulkanDevice::allocated(Purpose purpose) const {
 }
 
 Status VulkanDevice::load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) {
-  gpu::Packer packer(gpu::WeightLayout(desc), read);
+  gpu::Packer packer(weight_layout(desc), read);
   return transfer_->upload(place_of(to),
                            [&](std::span<std::byte> out, std::vector<gpu::StagedCopy>& copies) {
                              return packer.next(out, copies);

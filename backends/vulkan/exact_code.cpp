@@ -11,7 +11,13 @@ constexpr uint32_t kMemberDecorate = 72;  // both come before types and code
 constexpr uint32_t kNoContraction = 42;
 constexpr uint32_t kDecorateWords = 3;
 
-bool is_arithmetic(uint32_t opcode) {
+constexpr uint32_t kExtInst = 12;  // type, result, set, instruction
+constexpr uint32_t kFma = 50;      // of GLSL.std.450, the only set that shaders use
+
+/// Whether the instruction at `words` computes with floating-point numbers.
+bool is_arithmetic(const uint32_t* words) {
+  const uint32_t opcode = words[0] & 0xffff;
+  if (opcode == kExtInst) return words[4] == kFma;
   // FNegate, FAdd, FSub, FMul, FDiv; FRem, FMod, VectorTimesScalar; Dot
   return opcode == 127 || opcode == 129 || opcode == 131 || opcode == 133 || opcode == 136 ||
          (opcode >= 140 && opcode <= 142) || opcode == 148;
@@ -27,7 +33,7 @@ std::vector<uint32_t> exact_code(std::span<const uint32_t> code) {
     const uint32_t opcode = code[i] & 0xffff;
     if (decorations == 0 && (opcode == kDecorate || opcode == kMemberDecorate)) decorations = i;
     if (opcode == kDecorate && code[i + 2] == kNoContraction) marked.insert(code[i + 1]);
-    if (is_arithmetic(opcode) && !marked.contains(code[i + 2])) results.insert(code[i + 2]);
+    if (is_arithmetic(&code[i]) && !marked.contains(code[i + 2])) results.insert(code[i + 2]);
   }
   std::vector<uint32_t> exact(code.begin(), code.begin() + static_cast<ptrdiff_t>(decorations));
   for (const uint32_t id : results) {

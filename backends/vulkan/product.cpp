@@ -22,6 +22,15 @@ struct GroupPush {
   uint32_t places;
 };
 constexpr int64_t kMostExperts = 1024;
+/// ops/to_bytes.comp
+struct BytesPush {
+  VkDeviceAddress step, x, y;
+  uint32_t pieces, d1, rows;
+  StridePush x_strides;
+};
+constexpr int64_t kPiece = 32;       ///< activations
+constexpr int64_t kBytePiece = 48;   ///< bytes of it, rounded
+constexpr int64_t kBytesGroup = 64;  ///< invocations, of four activations each
 /// Bytes of shared memory that a product takes beside normalised activations, at most.
 constexpr int64_t kSharedBeside = 11 << 10;
 
@@ -30,8 +39,15 @@ bool has_shader(const std::string& name) {
 }
 
 bool aligned(const Operand& x) {
-  return x.address % 16 == 0 && x.value->desc.stride[1] % 16 == 0 &&
+  return x.address % 16 == 0 && x.dim(0) % 4 == 0 && x.value->desc.stride[1] % 16 == 0 &&
          x.value->desc.stride[2] % 16 == 0;
+}
+
+/// True if the shaders of a product multiply integers. Heads' own matrices (multi-head latent
+/// attention) are few: they stay exact, as on a CPU.
+bool multiplies_integers(const Tuning& tuning, DType type, MatrixOf matrix) {
+  return tuning.integer && matrix != MatrixOf::by_place &&
+         has_shader("product_int_" + std::string(dtype_info(type).ident));
 }
 
 /// Columns that share decoded weights: no more than there are, but for the sake of few shaders.
@@ -71,6 +87,7 @@ struct ProductShader {
   MatrixOf matrix = MatrixOf::only;
   int64_t columns = 1;          ///< of a workgroup
   int64_t decoded_columns = 1;  ///< that share decoded weights, where it is not tiled
+  bool rounded = false;         ///< the activations are rounded to bytes first
   uint32_t tall = 1;            ///< rows of a lane, likewise
 };
 
@@ -91,9 +108,8 @@ ProductShader choose_shader(const NodeCall& call, const ProductCall& in) {
   for (const ProductWeight& weight : in.weights) most_rows = std::max(most_rows, weight.w.dim(1));
   shader.tall = most_rows > call.device.subgroup ? tuning.tall : 1;
   const std::string ident(dtype_info(type).ident);
-  // Heads' own matrices (multi-head latent attention) are few: they stay exact, as on a CPU.
-  const bool integer =
-      tuning.integer && in.matrix != MatrixOf::by_place && has_shader("product_int_" + ident);
+  const bool integer = multiplies_integers(tuning, type, in.matrix);
+  shader.rounded = integer && (shader.tiled || shader.decoded_columns > 1);
   shader.name = (shader.tiled ? "tile_" : "product_") + std::string(integer ? "int_" : "") + ident;
   return shader;
 }
@@ -120,17 +136,48 @@ int64_t record_groups(const NodeCall& call, const ProductCall& in, int64_t colum
   return groups.most;
 }
 
+/// Where rounded activations are in the work space of a product, behind what else it keeps there.
+int64_t bytes_offset(const NodeView& node, const Tuning& tuning, Roles roles) {
+  if (node.node.op() == OpId::MoeMatmul) {
+    const auto& ids = node.input(2)->desc.shape;
+    const int64_t experts = node.input(1)->desc.shape[2];
+    if (!product_groups(tuning, ids[2], experts)) return 0;
+    return round_up<int64_t>(
+        expert_groups(ids[0], ids[2], experts, 1).numbers * int64_t{sizeof(int32_t)}, 16);
+  }
+  return round_up<int64_t>(matrix_scratch(node, tuning, roles), 16);
+}
+
+/// Rounds the activations of a product to bytes at `to`.
+void record_rounding(const NodeCall& call, const Operand& x, uint32_t rows, VkDeviceAddress to) {
+  const int64_t pieces = x.dim(0) / kPiece;
+  call.recorder.dispatch("to_bytes",
+                         BytesPush{.step = call.step,
+                                   .x = x.address,
+                                   .y = to,
+                                   .pieces = static_cast<uint32_t>(pieces),
+                                   .d1 = x.size(1),
+                                   .rows = rows,
+                                   .x_strides = strides_of(x)},
+                         {div_ceil<int64_t>(x.dim(0) / 4, kBytesGroup), x.dim(2), x.dim(1)});
+  call.recorder.barrier();
+}
+
 }  // namespace
 
 bool product_groups(const Tuning& tuning, int64_t rows, int64_t experts) {
   return rows > tuning.single_rows && experts <= kMostExperts;
 }
 
-int64_t expert_scratch(const NodeView& node, const Tuning& tuning, Roles) {
-  const auto& ids = node.input(2)->desc.shape;
-  const int64_t experts = node.input(1)->desc.shape[2];
-  if (!product_groups(tuning, ids[2], experts)) return 0;
-  return expert_groups(ids[0], ids[2], experts, 1).numbers * int64_t{sizeof(int32_t)};
+int64_t product_scratch(const NodeView& node, const Tuning& tuning, Roles roles) {
+  const int64_t others = bytes_offset(node, tuning, roles);
+  const auto& x = node.input(0)->desc.shape;
+  const bool grouped = node.node.op() == OpId::Matmul || others > 0;
+  const bool alone = node.graph.value(node.node.outputs[0]).desc.shape[2] <= 1 || !grouped;
+  if (alone || !multiplies_integers(tuning, node.input(1)->desc.type, MatrixOf::only)) {
+    return others;
+  }
+  return others + x[0] / kPiece * x[1] * x[2] * kBytePiece;
 }
 
 Status product_supports(const NodeView& node) {
@@ -198,6 +245,17 @@ void record_product(const NodeCall& call, const ProductCall& in) {
     ids = call.scratch;
   }
 
+  const uint32_t rows = by_matrices ? gpu::kGeneratedRows : shape_of(y).rows;
+  VkDeviceAddress x = in.x.address;
+  StridePush x_strides = strides_of(in.x);
+  if (shader.rounded) {
+    x = call.scratch + static_cast<VkDeviceAddress>(
+                           bytes_offset({call.graph, call.node, call.device}, tuning, call.roles));
+    record_rounding(call, in.x, rows, x);
+    const auto pieces = static_cast<uint32_t>(in.x.dim(0) / kPiece);
+    x_strides = {in.x.dim(1) > 1 ? pieces : 0, pieces * in.x.size(1)};
+  }
+
   const uint32_t lanes = call.device.subgroup;
   const int64_t tile_rows = shader.tiled ? int64_t{kTileRows} : int64_t{lanes} * shader.tall;
   const auto [weights, tiles] = pushed_weights(in, tile_rows);
@@ -216,16 +274,16 @@ void record_product(const NodeCall& call, const ProductCall& in) {
   const ProductPush push{
       .step = call.step,
       .weights = call.recorder.keep(std::as_bytes(std::span(weights))),
-      .x = in.x.address,
+      .x = x,
       .ids = ids,
       .norm = in.norm_weight.address,
       .k = w.size(0),
       .matrices = w.size(2),
       .tiles = tiles,
       .weight_count = in.glu != nullptr ? 1 : static_cast<uint32_t>(weights.size()),
-      .x_strides = strides_of(in.x),
+      .x_strides = x_strides,
       .ids_stride = in.ids.given() ? in.ids.stride(2) : 0,
-      .rows = by_matrices ? gpu::kGeneratedRows : shape_of(y).rows,
+      .rows = rows,
       .eps = in.norm != nullptr ? in.norm->eps : 0.0f,
       .alpha = in.glu != nullptr ? in.glu->alpha : 0.0f,
       .limit = in.glu != nullptr ? in.glu->limit : 0.0f};

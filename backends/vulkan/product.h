@@ -16,8 +16,9 @@ using gpu::ProductWeight;
 
 /// Whether a product with this many rows groups its columns by expert first.
 bool product_groups(const Tuning& tuning, int64_t rows, int64_t experts);
-/// VulkanOp::scratch of a product with experts: memory for their groups.
-int64_t expert_scratch(const NodeView& node, const Tuning& tuning, Roles roles);
+/// VulkanOp::scratch of a product: memory for activations in another form, and for the groups of
+/// experts.
+int64_t product_scratch(const NodeView& node, const Tuning& tuning, Roles roles);
 
 /// Unsupported if there are no shaders for the weight's type.
 Status product_supports(const NodeView& node);

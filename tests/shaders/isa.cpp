@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace infer::vulkan::test {
+namespace infer::vulkan {
 namespace {
 
 struct Code {
@@ -65,8 +65,8 @@ int64_t wait_of(std::string_view instruction) {
   const size_t at = instruction.find(kCount);
   if (at == std::string_view::npos) return -1;
   int64_t count = 0;
-  std::from_chars(instruction.data() + at + kCount.size(),
-                  instruction.data() + instruction.size(), count);
+  std::from_chars(instruction.data() + at + kCount.size(), instruction.data() + instruction.size(),
+                  count);
   return count;
 }
 
@@ -80,7 +80,8 @@ std::vector<Loop> loops_of(const Code& code) {
     const std::string_view op = opcode(code.instructions[i]);
     if (!op.starts_with("s_branch") && !op.starts_with("s_cbranch")) continue;
     const auto target = code.blocks.find(trimmed(code.instructions[i].substr(op.size())));
-    if (target != code.blocks.end() && target->second <= i) loops.push_back({target->second, i + 1});
+    if (target != code.blocks.end() && target->second <= i)
+      loops.push_back({target->second, i + 1});
   }
   return loops;
 }
@@ -91,7 +92,13 @@ bool loads_in(const Code& code, const Loop& loop) {
                      [](std::string_view line) { return is_load(opcode(line)); });
 }
 
-LoopCost cost_of(const Code& code, const Loop& loop) {
+bool is_within(const Loop& inner, const Loop& outer) {
+  return inner.begin >= outer.begin && inner.end <= outer.end &&
+         inner.end - inner.begin < outer.end - outer.begin;
+}
+
+LoopCost cost_of(const Code& code, const Loop& loop, const std::vector<Loop>& all,
+                 int64_t passes_inside) {
   LoopCost cost;
   std::deque<int64_t> outstanding;
   int64_t bytes = 0;
@@ -110,22 +117,26 @@ LoopCost cost_of(const Code& code, const Loop& loop) {
         }
       }
       if (pass > 0) continue;
+      const bool is_inside = std::ranges::any_of(all, [&](const Loop& inner) {
+        return is_within(inner, loop) && inner.begin <= i && i < inner.end;
+      });
+      const int64_t times = is_inside ? passes_inside : 1;
       if (is_load(op)) {
-        ++cost.loads;
+        cost.loads += times;
       } else if (op.starts_with("v_dot")) {
-        ++cost.dots;
+        cost.dots += times;
       } else if (op.starts_with("v_wmma")) {
-        ++cost.matrices;
+        cost.matrices += times;
       } else if (op.starts_with("v_")) {
-        ++cost.vector;
+        cost.vector += times;
       } else if (op.starts_with("ds_")) {
-        ++cost.shared;
+        cost.shared += times;
       } else if (op.starts_with("s_load") || op.starts_with("s_buffer_load")) {
-        ++cost.scalar_loads;
+        cost.scalar_loads += times;
       } else if (op.starts_with("s_") && !op.starts_with("s_waitcnt") &&
                  !op.starts_with("s_clause") && !op.starts_with("s_nop") &&
                  !op.starts_with("s_delay_alu")) {
-        ++cost.scalar;
+        cost.scalar += times;
       }
     }
   }
@@ -134,21 +145,20 @@ LoopCost cost_of(const Code& code, const Loop& loop) {
 
 }  // namespace
 
-LoopCost inner_loop(std::string_view text) {
+LoopCost inner_loop(std::string_view text, int64_t passes_inside) {
   const Code code = read(text);
-  std::vector<Loop> loops = loops_of(code);
-  std::erase_if(loops, [&](const Loop& loop) { return !loads_in(code, loop); });
+  const std::vector<Loop> all = loops_of(code);
+  std::vector<Loop> loading = all;
+  std::erase_if(loading, [&](const Loop& loop) { return !loads_in(code, loop); });
   LoopCost most;
-  for (const Loop& loop : loops) {
-    const bool is_innermost = std::ranges::none_of(loops, [&](const Loop& other) {
-      return other.begin >= loop.begin && other.end <= loop.end &&
-             other.end - other.begin < loop.end - loop.begin;
-    });
-    if (!is_innermost) continue;
-    const LoopCost cost = cost_of(code, loop);
+  for (const Loop& loop : loading) {
+    if (std::ranges::any_of(loading, [&](const Loop& other) { return is_within(other, loop); })) {
+      continue;
+    }
+    const LoopCost cost = cost_of(code, loop, all, passes_inside);
     if (cost.issued() > most.issued()) most = cost;
   }
   return most;
 }
 
-}  // namespace infer::vulkan::test
+}  // namespace infer::vulkan

@@ -1,13 +1,13 @@
-// What a loop of a shader costs on AMD's processors, counted in the text of its instructions as Mesa's
-// compiler prints it ("BB3:" begins a block, "s_cbranch_scc0 BB7" is a branch).
+// What a loop of a shader costs on AMD's processors, counted in the text of its instructions as
+// Mesa's compiler prints it ("BB3:" begins a block, "s_cbranch_scc0 BB7" is a branch).
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
-namespace infer::vulkan::test {
+namespace infer::vulkan {
 
-/// Instructions of one pass through a loop. Loops inside count once.
+/// Instructions of one pass through a loop, with all passes of loops inside.
 struct LoopCost {
   int64_t vector = 0;        ///< arithmetic of all lanes (v_…), without matrices and dot products
   int64_t dots = 0;          ///< products of four bytes and sums of them (v_dot4…)
@@ -16,14 +16,15 @@ struct LoopCost {
   int64_t loads = 0;         ///< from memory, by lane
   int64_t scalar_loads = 0;  ///< from memory, by subgroup
   int64_t shared = 0;        ///< accesses of shared memory (ds_…)
-  int64_t in_flight = 0;     ///< bytes a lane that loads have asked for and none has waited for, at most
+  int64_t in_flight =
+      0;  ///< bytes a lane that loads have asked for and none has waited for, at most
 
   /// Those that the processor's vector units issue.
   int64_t issued() const { return vector + dots + matrices; }
 };
 
-/// The innermost loop that loads from memory, of several the one that issues most. All zero: there is
-/// none.
-LoopCost inner_loop(std::string_view code);
+/// The innermost loop in which lanes load from memory, of several the one that issues most. Each
+/// loop in it is passed `passes_inside` times. All zero: there is none.
+LoopCost inner_loop(std::string_view code, int64_t passes_inside);
 
-}  // namespace infer::vulkan::test
+}  // namespace infer::vulkan

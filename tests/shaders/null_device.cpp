@@ -12,7 +12,7 @@
 #include "backends/vulkan/exact_code.h"
 #include "backends/vulkan/pipelines.h"
 
-namespace infer::vulkan::test {
+namespace infer::vulkan {
 namespace {
 
 struct State {
@@ -198,7 +198,8 @@ CompiledShader told_by_driver(VkDevice device, VkPipeline pipeline) {
   which.pipeline = pipeline;
   CompiledShader compiled;
   for (const auto& told : listed<VkPipelineExecutableStatisticKHR>(
-           VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR, [&](uint32_t* count, VkPipelineExecutableStatisticKHR* out) {
+           VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR,
+           [&](uint32_t*count, VkPipelineExecutableStatisticKHR*out) {
              driver.vkGetPipelineExecutableStatisticsKHR(device, &which, count, out);
            })) {
     compiled.statistics[told.name] = static_cast<int64_t>(told.value.u64);
@@ -230,8 +231,8 @@ VKAPI_ATTR VkResult VKAPI_CALL create_pipeline(VkDevice device, VkPipelineCache,
   VkComputePipelineCreateInfo more = *info;
   more.flags |= VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR |
                 VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
-  const VkResult result = s.driver.vkCreateComputePipelines(device, VK_NULL_HANDLE, count, &more,
-                                                            callbacks, pipeline);
+  const VkResult result =
+      s.driver.vkCreateComputePipelines(device, VK_NULL_HANDLE, count, &more, callbacks, pipeline);
   if (result != VK_SUCCESS) return result;
   const VkSpecializationInfo& given = *info->stage.pSpecializationInfo;
   std::vector<uint32_t> constants(given.dataSize / sizeof(uint32_t));
@@ -296,4 +297,6 @@ Result<std::shared_ptr<Instance>> null_instance() {
 
 const CompiledShaders& compiled_shaders() { return state().compiled; }
 
-}  // namespace infer::vulkan::test
+void forget_shaders() { state().compiled.clear(); }
+
+}  // namespace infer::vulkan

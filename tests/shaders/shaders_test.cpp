@@ -1,35 +1,202 @@
+// Shaders through the compiler of real GPUs, without the GPU. What products cost is held to the
+// table in tools/bench/RESULTS.md, which tools/bench/shaders.sh prints.
 #include <doctest.h>
+
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
 #include "tests/golden/golden.h"
+#include "tests/shaders/isa.h"
 #include "tests/shaders/null_device.h"
 #include "tests/support.h"
+#include "tests/vulkan/one_node.h"
 
-namespace infer::vulkan::test {
+namespace infer::vulkan {
 namespace {
-using namespace infer::test;
-TEST_CASE("dump") {
-  const auto instance = null_instance();
-  REQUIRE(instance.has_value());
-  for (const PhysicalDevice& d : (*instance)->devices()) std::fprintf(stderr, "%s %s %s sub %u int %d mat %s\n", d.name.c_str(), d.description.c_str(), d.usable.message().c_str(), d.subgroup, d.fast_integer_dots, d.matrices.name().c_str());
-  for (const GoldenModel& model : golden_models()) {
-    EvaluateOptions options;
+
+/// The driver that the table in RESULTS.md was made by.
+constexpr std::string_view kTableRelease = "Mesa 22.3.6";
+
+double number(const std::string& text) {
+  double value = 0;  // whatever the locale
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+/// The device, or null and a SKIPPED line.
+std::shared_ptr<Instance> compiler() {
+  const Result<std::shared_ptr<Instance>> instance = null_instance();
+  const char* const family = std::getenv("RADV_FORCE_FAMILY");
+  if (family == nullptr || !instance || (*instance)->devices().empty() ||
+      (*instance)->devices().front().description.find(family) == std::string::npos) {
+    test::skipped(
+        "no driver of Vulkan that compiles for absent AMD GPUs (Debian: "
+        "mesa-vulkan-drivers; RADV_FORCE_FAMILY names the family)");
+    return nullptr;
+  }
+  return *instance;
+}
+
+int64_t statistic(const CompiledShader& shader, const std::string& name) {
+  const auto found = shader.statistics.find(name);
+  REQUIRE(found != shader.statistics.end());
+  return found->second;
+}
+
+/// The driver's release: what it makes of a shader is the same in all runs of one.
+std::string release(const PhysicalDevice& device) {
+  const std::string& text = device.description;
+  const size_t at = text.find("Mesa ");
+  return at == std::string::npos ? "" : text.substr(at);
+}
+
+/// A product of 64 rows and 4096 elements with so many columns, compiled. `name`: of its shader.
+CompiledShader product(const std::shared_ptr<Instance>& instance, DType type, int64_t columns,
+                       std::string* name) {
+  // One that has compiled nothing yet.
+  const auto device = test::opener({.instance = instance})("vulkan:0", {});
+  REQUIRE(device.has_value());
+  OpCase c;
+  c.rows = columns;
+  CaseBuilder builder(c, 1);
+  const ValueId y = builder.graph().add(
+      op::Matmul{},
+      {builder.activations(4096), builder.weight(type, 4096, 64), kNoValue, kNoValue});
+  forget_shaders();
+  computed(**device, builder, y, columns);
+  for (const auto& [key, shader] : compiled_shaders()) {
+    if (!key.first.starts_with("product_") && !key.first.starts_with("tile_")) continue;
+    *name = key.first;
+    return shader;
+  }
+  FAIL("no product was compiled");
+  return {};
+}
+
+/// A line of the table.
+struct Cost {
+  std::string family, shader;
+  int64_t columns = 0;
+  double instructions = 0;  ///< of vectors, for 32 weights of a row and all columns
+  double share = 0;         ///< of them that multiply and add, in per cent
+  int64_t in_flight = 0;    ///< bytes of a row that loads wait for
+  int64_t registers = 0, waves = 0;
+
+  std::string text() const {
+    return fmt::format("| {} | {} | {} | {:.1f} | {:.0f} | {} | {} | {} |", family, shader, columns,
+                       instructions, share, in_flight, registers, waves);
+  }
+};
+
+Cost cost_of(const std::shared_ptr<Instance>& instance, DType type, int64_t columns) {
+  constexpr int64_t kTileRows = 128, kTileColumns = 32, kPiece = 32;  // weights/tile.comp
+  constexpr int64_t kParts = 8;  // subgroups of a workgroup that share a row
+  const uint32_t subgroup = instance->devices().front().subgroup;
+  Cost cost;
+  const CompiledShader shader = product(instance, type, columns, &cost.shader);
+  cost.family = std::getenv("RADV_FORCE_FAMILY");
+  cost.columns = columns;
+  const bool tiled = cost.shader.starts_with("tile_");
+  const bool integer = cost.shader.find("_int_") != std::string::npos;
+  const LoopCost loop = inner_loop(shader.code, kPiece / 4);
+  REQUIRE(loop.issued() > 0);
+  cost.registers = statistic(shader, "VGPRs");
+  cost.waves = statistic(shader, "Subgroups per SIMD");
+  CHECK(statistic(shader, "Spilled VGPRs") == 0);
+  CHECK(statistic(shader, "Scratch size") == 0);
+  // Of one lane: results of tile.comp, or pieces of product.comp.
+  const int64_t results = kTileColumns;  // for each of as many lanes as rows
+  const int64_t pieces = integer && !tiled ? subgroup / 8 : 1;
+  const double products =
+      static_cast<double>(tiled ? results : columns) * static_cast<double>(pieces);
+  const double useful = integer ? products * kPiece / 4 : products * kPiece;
+  const double passes = static_cast<double>(tiled ? kTileRows / subgroup : pieces);
+  cost.instructions = static_cast<double>(loop.issued()) / passes;
+  cost.share = 100 * useful / static_cast<double>(loop.issued());
+  cost.in_flight = loop.in_flight * (tiled ? 1 : kParts);
+  return cost;
+}
+
+/// The table's lines of a family.
+std::vector<Cost> stored_costs(const std::string& family) {
+  std::vector<Cost> costs;
+  std::ifstream lines(std::string(INFER_SOURCE_DIR) + "/tools/bench/RESULTS.md");
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("| " + family + " | ")) continue;
+    std::vector<std::string> cells;
+    for (size_t at = 2; at < line.size();) {
+      const size_t end = std::min(line.find(" |", at), line.size());
+      cells.push_back(line.substr(at, end - at));
+      at = end + 3;
+    }
+    REQUIRE(cells.size() == 8);
+    costs.push_back({cells[0], cells[1], std::stoll(cells[2]), number(cells[3]), number(cells[4]),
+                     std::stoll(cells[5]), std::stoll(cells[6]), std::stoll(cells[7])});
+  }
+  return costs;
+}
+
+TEST_CASE(
+    "shaders: every pipeline of the golden models is compiled for this family, and none spills") {
+  const auto instance = compiler();
+  if (instance == nullptr) return;
+  for (const test::GoldenModel& model : test::golden_models()) {
+    INFO(model.name);
+    test::EvaluateOptions options;
     options.load.device = "vulkan:0";
-    options.open = opener({.instance = *instance});
+    options.open = test::opener({.instance = instance});
     const size_t pieces[] = {3, 1, 32, model.tokens.size()};
-    evaluate_in_pieces(model, options, pieces);
+    test::evaluate_in_pieces(model, options, pieces);
   }
-  std::fprintf(stderr, "%zu\n", compiled_shaders().size());
-  const char* to = std::getenv("DUMP");
-  if (to == nullptr) return;
-  for (const auto& [key, c] : compiled_shaders()) {
-    std::string n = std::string(to) + "/" + key.first;
-    for (uint32_t v : key.second) n += "_" + std::to_string(v);
-    FILE* f = std::fopen(n.c_str(), "w");
-    for (const auto& [k, v] : c.statistics) std::fprintf(f, "%s=%ld; ", k.c_str(), long(v));
-    std::fprintf(f, "\n%s", c.code.c_str());
-    std::fclose(f);
+  CHECK(compiled_shaders().size() > 200);
+  for (const auto& [key, shader] : compiled_shaders()) {
+    INFO(key.first);
+    CHECK(key.first != "unknown");
+    CHECK_FALSE(shader.code.empty());
+    CHECK(statistic(shader, "Spilled VGPRs") == 0);
+    CHECK(statistic(shader, "Scratch size") == 0);
   }
 }
+
+TEST_CASE("shaders: products cost no more than the table says") {
+  const auto instance = compiler();
+  if (instance == nullptr) return;
+  const std::string family = std::getenv("RADV_FORCE_FAMILY");
+  const bool prints = std::getenv("INFER_PRINT_COSTS") != nullptr;
+  std::vector<Cost> stored = stored_costs(family);
+  const std::string made_by = release(instance->devices().front());
+  if (!prints && made_by != kTableRelease) {
+    test::skipped("the table of shaders is that of " + std::string(kTableRelease) +
+                  ", and this driver is " + made_by);
+    return;
+  }
+  for (const DType type : {DType::q4_0, DType::q4_k, DType::q5_k, DType::q6_k, DType::q8_0,
+                           DType::iq4_nl, DType::nf4, DType::bf16}) {
+    for (const int64_t columns : {1, 4, 8, 32}) {
+      const Cost cost = cost_of(instance, type, columns);
+      INFO(cost.text());
+      if (prints) {
+        std::printf("%s\n", cost.text().c_str());
+        continue;
+      }
+      const auto before = std::ranges::find_if(stored, [&](const Cost& s) {
+        return s.shader == cost.shader && s.columns == cost.columns;
+      });
+      REQUIRE(before != stored.end());
+      constexpr double kRounding = 0.051;
+      CHECK(cost.instructions <= before->instructions + kRounding);
+      CHECK(cost.in_flight >= before->in_flight);
+      CHECK(cost.waves >= before->waves);
+      stored.erase(before);
+    }
+  }
+  CHECK((prints || stored.empty()));
 }
-}
+
+}  // namespace
+}  // namespace infer::vulkan

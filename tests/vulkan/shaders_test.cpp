@@ -21,7 +21,11 @@ constexpr uint32_t kDecorate = 71;
 constexpr uint32_t kNoContraction = 42;
 constexpr size_t kHeaderWords = 5;
 
-bool is_arithmetic(uint32_t opcode) {
+bool is_arithmetic(const uint32_t* words) {
+  constexpr uint32_t kExtInst = 12;  // type, result, set, instruction
+  constexpr uint32_t kFma = 50;      // of GLSL.std.450
+  const uint32_t opcode = words[0] & 0xffff;
+  if (opcode == kExtInst) return words[4] == kFma;
   // FNegate, FAdd, FSub, FMul, FDiv, VectorTimesScalar, Dot
   return opcode == 127 || opcode == 129 || opcode == 131 || opcode == 133 || opcode == 136 ||
          opcode == 142 || opcode == 148;
@@ -35,7 +39,7 @@ int64_t free_operations(std::span<const uint32_t> code) {
     if (code[i] >> 16 == 0) return -1;
     const uint32_t opcode = code[i] & 0xffff;
     if (opcode == kDecorate && code[i + 2] == kNoContraction) kept.insert(code[i + 1]);
-    if (is_arithmetic(opcode)) all.insert(code[i + 2]);
+    if (is_arithmetic(&code[i])) all.insert(code[i + 2]);
   }
   int64_t free = 0;
   for (const uint32_t id : all) free += kept.contains(id) ? 0 : 1;

@@ -1,5 +1,9 @@
 // Codebooks of 16 levels: engine/quant/{iq4_levels,fp4_levels,nf4,fp4}.h. They are computed or
-// selected, for drivers turn arrays of constants into long chains of branches.
+// selected, for drivers turn arrays of constants into long chains of branches. A type names its own as
+// CODEBOOK, and decodes by codebook(), which glsl/codebook.glsl defines for each kind of shader.
+float codebook(uint code);
+uint codebook_byte(uint code);  // of products of integers
+
 float iq4_level(uint code) {
   const uint low = code < 4 ? 0xbfad9881u : 0xf6eaddcfu;
   const uint high = code < 12 ? 0x26190d01u : 0x71594535u;

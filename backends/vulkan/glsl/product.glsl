@@ -3,12 +3,18 @@
 #include "backends/vulkan/glsl/activation.glsl"
 #extension GL_KHR_shader_subgroup_basic : require
 #ifdef INTEGER
-#extension GL_KHR_shader_subgroup_shuffle : require
+#include "backends/vulkan/glsl/bytes.glsl"
+#include "backends/vulkan/glsl/dot.glsl"
+#ifndef OFFSET
+#define OFFSET 0
+#endif
 #endif
 
 #define WORKGROUP_SIZE(id, field, value) layout(local_size_x_id = id) in;
 #include "backends/vulkan/glsl/constants.glsl"
 #include "backends/vulkan/glsl/product.def"
+
+#include "backends/vulkan/glsl/codebook.glsl"
 
 const uint kWeights = kAfter >= 2 ? 2 : 1;  // that a lane has rows of
 const uint kSumsOfLane = kWeights * kRows * kColumns;
@@ -76,15 +82,32 @@ uvec2 column_of(Columns of, uint c) {
   return uvec2(ids.v[of.list + 2 * c], ids.v[of.list + 2 * c + 1]);
 }
 
+#ifdef INTEGER
+const bool kRounded = TILED || kColumns > 1;  // by ops/to_bytes.comp
+#endif
+
+// Where a column of activations begins; its strides count floats, or pieces where they are rounded.
+uint64_t column_at(uvec2 column) {
+  const uint64_t begin = at(x_strides, column.x, column.y);
+#ifdef INTEGER
+  if (kRounded) return uint64_t(x) + begin * kBytePiece;
+#endif
+  return uint64_t(x) + begin * 4;
+}
+
 // Columns, by address or in shared memory.
 float activation(uint64_t from, uint i) { return kNorm != 0 ? normed[i] : F32(from).v[i]; }
 
-// Beyond the end of a column, where weights are zero, nothing may be read.
+// Elements i to i + 1, and to i + 3. Beyond the end of a column, where weights are zero, nothing may be
+// read: the last elements stand there again, if whole quads have no others among them (kAligned).
 uint64_t pair_at(uint64_t from, uint i) {
 #ifdef RAGGED
-  const float first = i < elements_of_row ? activation(from, i) : 0.0;
-  const float second = i + 1 < elements_of_row ? activation(from, i + 1) : 0.0;
-  return packUint2x32(floatBitsToUint(vec2(first, second)));
+  if (kAligned == 0) {
+    const float first = i < elements_of_row ? activation(from, i) : 0.0;
+    const float second = i + 1 < elements_of_row ? activation(from, i + 1) : 0.0;
+    return packUint2x32(floatBitsToUint(vec2(first, second)));
+  }
+  i = min(i, elements_of_row - 2);
 #endif
   if (kNorm != 0) return packUint2x32(floatBitsToUint(vec2(normed[i], normed[i + 1])));
   if (kAligned != 0) return Pair(from + uint64_t(i) * 4).v;  // i is even
@@ -93,11 +116,14 @@ uint64_t pair_at(uint64_t from, uint i) {
 
 vec4 four_at(uint64_t from, uint i) {
 #ifdef RAGGED
-  vec4 some = vec4(0);
-  [[unroll]] for (uint t = 0; t < 4; ++t) {
-    if (i + t < elements_of_row) some[t] = activation(from, i + t);
+  if (kAligned == 0) {
+    vec4 some = vec4(0);
+    [[unroll]] for (uint t = 0; t < 4; ++t) {
+      if (i + t < elements_of_row) some[t] = activation(from, i + t);
+    }
+    return some;
   }
-  return some;
+  i = min(i, elements_of_row - 4);
 #endif
   if (kNorm != 0) return vec4(normed[i], normed[i + 1], normed[i + 2], normed[i + 3]);
   if (kAligned != 0) return F32x4(from + uint64_t(i) * 4).v;
@@ -106,40 +132,43 @@ vec4 four_at(uint64_t from, uint i) {
 }
 
 #ifdef INTEGER
-// Word t of a piece of a column in bytes: of 8 lanes each has one, and all of them the piece's scale,
-// the largest magnitude over 127. The sum of its run is in four of them. A NaN stays one in the scale.
-void quantise(uint64_t from, uint i, uint t, out int word, out float scale, out int sum) {
-  const uvec2 run = runs(i);
-  const vec4 x = four_at(from, t < 4 ? run.x + 4 * t : run.y + 4 * t - 16);
-  const uvec4 sizes = floatBitsToUint(abs(x));
-  uint largest = max(max(sizes.x, sizes.y), max(sizes.z, sizes.w));
-  largest = max(largest, subgroupShuffleXor(largest, 1));
-  largest = max(largest, subgroupShuffleXor(largest, 2));
-  largest = max(largest, subgroupShuffleXor(largest, 4));
-  const float most = uintBitsToFloat(largest);
-  scale = most / 127.0;
-  const float inverse = most > 1e-30 ? 127.0 / most : 0.0;
-  const ivec4 q = ivec4(clamp(roundEven(x * inverse), -127.0, 127.0));
-  word = (q.x & 255) | (q.y & 255) << 8 | (q.z & 255) << 16 | q.w << 24;
-  sum = q.x + q.y + q.z + q.w;
-  sum += subgroupShuffleXor(sum, 1);
-  sum += subgroupShuffleXor(sum, 2);
+// The products of the levels of a row and a column begin with this, so that OFFSET needs no more work.
+ivec2 first_sums(int first_sum, int second_sum) {
+#ifdef SINGLE
+  return ivec2(-OFFSET * (first_sum + second_sum), 0);
+#else
+  return -OFFSET * ivec2(first_sum, second_sum);
+#endif
 }
 
-// With the product of a piece of a row and that of a column, of the sums of their two runs, added.
-// Multiplications before additions are spelt out as fma here and below: `precise` alone does not
-// keep them apart, for the optimiser of shaders loses it where it unrolls loops.
-float with_piece(float sum, ivec2 sums, vec2 scale, vec2 least, float a_scale, ivec2 a_sums) {
-  sums -= OFFSET * a_sums;
+// Of word t of both.
+void add_products(inout ivec2 sums, uint t, uint levels, int q) {
 #ifdef SINGLE
-  precise float all = scale.x * float(sums.x + sums.y);
+  sums.x += dot4(int(levels), q);
 #else
-  precise float all = scale.x * float(sums.x);
-  all = fma(scale.y, float(sums.y), all);
+  if (t < 4) {
+    sums.x += dot4(int(levels), q);
+  } else {
+    sums.y += dot4(int(levels), q);
+  }
 #endif
+}
+
+// With the product of a piece of a row and that of a column added. Multiplications before additions
+// are spelt out as fma here and below: `precise` alone does not keep them apart, for the optimiser of
+// shaders loses it where it unrolls loops.
+float with_piece(float sum, ivec2 sums, vec2 scale, vec2 least, float a_scale, vec2 a_sums) {
+  precise float all = scale.x * float(sums.x);
+#ifdef SINGLE
 #ifdef LEAST
-  all = fma(-least.x, float(a_sums.x), all);
-  all = fma(-least.y, float(a_sums.y), all);
+  all = fma(-least.x, a_sums.x + a_sums.y, all);
+#endif
+#else
+  all = fma(scale.y, float(sums.y), all);
+#ifdef LEAST
+  all = fma(-least.x, a_sums.x, all);
+  all = fma(-least.y, a_sums.y, all);
+#endif
 #endif
   return fma(all, a_scale, sum);
 }

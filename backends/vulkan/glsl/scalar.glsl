@@ -1,5 +1,5 @@
 // Types of one element a block: pieces of 32 neighbours, the last of a row cut short.
-uvec2 runs(uint i) { return plain_runs(i); }
+#define RAGGED
 
 void decode(Row row, uint i, out float v[32]) {
   const uint last = elements_of_row - 1;

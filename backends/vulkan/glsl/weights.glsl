@@ -1,8 +1,6 @@
-// Weights as quant/<type>.glsl decode them: pieces of 32, in two runs of 16 neighbours each. A twin
-// defines
+// Weights as quant/<type>.glsl decode them, in pieces of 32 neighbours. A twin defines
 //   BLOCK, PLANE0 …             elements of a block and bytes of its part in each plane (packing.cpp)
-//   uvec2 runs(i)               where in the row the two runs of piece i begin
-//   void decode(row, i, out v)  the piece: v[0..15] the first run, v[16..31] the second
+//   void decode(row, i, out v)  piece i
 // in the arithmetic of engine/quant/<type>.h, so that the values are equal to the last bit.
 #include "backends/vulkan/glsl/common.glsl"
 #extension GL_KHR_shader_subgroup_ballot : require
@@ -68,6 +66,9 @@ uint byte_in(uint64_t plane, uint lane, uint i) {
 uint word_in(uint64_t plane, uint lane, uint i) {
   return U32(plane + uint64_t(i * 4) + uint64_t(lane)).v[0];
 }
+uvec2 pair_in(uint64_t plane, uint lane, uint i) {
+  return unpackUint2x32(Pair(plane + uint64_t(i * 8) + uint64_t(lane)).v);
+}
 // 128 bits in two halves: some drivers load number by number, and so halve their work.
 uvec4 words_in(uint64_t plane, uint lane, uint i) {
   const u64vec2 halves = U64x2(plane + uint64_t(i * 16) + uint64_t(lane)).v[0];
@@ -82,6 +83,9 @@ uvec4 words_in(uint64_t plane, uint lane, uint i) {
   byte_in(row.p##plane, row.l##plane, number_at(i, UNIT(PLANE##plane), TOGETHER))
 #define word_at(row, plane, i) \
   word_in(row.p##plane, row.l##plane, number_at(i, UNIT(PLANE##plane) / 4, TOGETHER))
+// Words 2i and 2i + 1 of a plane of units of 16 bytes.
+#define pair_of_words(row, plane, i) \
+  pair_in(row.p##plane, row.l##plane, number_at(i, 2, TOGETHER))
 #define words_at(row, plane, i) words_in(row.p##plane, row.l##plane, (i) * TOGETHER)
 
 // Byte i of a vector of 16.
@@ -90,17 +94,20 @@ int signed_byte_of(uvec4 words, uint i) {
   return bitfieldExtract(int(words[i / 4]), int(i % 4 * 8), 8);
 }
 
-// Half bytes of 16 bytes, each in a byte of its own: taken for four at once.
-uvec4 low_nibbles(uvec4 words) { return words & 0x0f0f0f0fu; }
-uvec4 high_nibbles(uvec4 words) { return (words >> 4) & 0x0f0f0f0fu; }
-
-// The lowest four bits, each in a byte of its own.
-uint bits_in_bytes(uint bits) { return ((bits & 15) * 0x00204081u) & 0x01010101u; }
-// 16 bits so.
-uvec4 fifth_bits(uint bits) {
-  return uvec4(bits_in_bytes(bits), bits_in_bytes(bits >> 4), bits_in_bytes(bits >> 8),
-               bits_in_bytes(bits >> 12)) << 4;
+// The levels of a piece, four to a word, from what neighbours.h stores together.
+void put_four_bits(uvec4 words, out uint q[8]) {
+  [[unroll]] for (uint w = 0; w < 4; ++w) {
+    q[w] = words[w] & 0x0f0f0f0fu;
+    q[w + 4] = (words[w] >> 4) & 0x0f0f0f0fu;
+  }
 }
-
-// Runs of types whose pieces are 32 neighbours.
-uvec2 plain_runs(uint i) { return uvec2(kPiece * i, kPiece * i + 16); }
+uint two_bits(uvec2 words, uint w) { return (words[w / 4] >> (w % 4 * 2)) & 0x03030303u; }
+void put_two_bits(uvec2 words, out uint q[8]) {
+  [[unroll]] for (uint w = 0; w < 8; ++w) q[w] = two_bits(words, w);
+}
+void add_two_bits(uvec2 words, uint shift, inout uint q[8]) {
+  [[unroll]] for (uint w = 0; w < 8; ++w) q[w] |= two_bits(words, w) << shift;
+}
+void add_one_bit(uint word, uint shift, inout uint q[8]) {
+  [[unroll]] for (uint w = 0; w < 8; ++w) q[w] |= ((word >> w) & 0x01010101u) << shift;
+}

@@ -4,7 +4,7 @@ namespace infer::vulkan {
 
 const VulkanOp& moe_matmul_vulkan() {
   static const VulkanOp op{OpId::MoeMatmul, product_supports, record_single_product,
-                           expert_scratch};
+                           product_scratch};
   return op;
 }
 

@@ -3,8 +3,6 @@
 #define PLANE0 64
 #define RAGGED
 
-uvec2 runs(uint i) { return plain_runs(i); }
-
 void decode(Row row, uint i, out float v[32]) {
   [[unroll]] for (uint w = 0; w < 4; ++w) {
     const uvec4 words = words_at(row, 0, 4 * i + w);

@@ -7,8 +7,6 @@
 #undef PLANE2
 #define PLANE2 8
 
-uvec2 runs(uint i) { return plain_runs(i); }
-
 void decode(Row row, uint i, out float v[32]) {
   const uint b = i / 8;
   const uint first = word_at(row, 2, 2 * b);

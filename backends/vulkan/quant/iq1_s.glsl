@@ -7,8 +7,6 @@
 #undef PLANE2
 #define PLANE2 2
 
-uvec2 runs(uint i) { return plain_runs(i); }
-
 void decode(Row row, uint i, out float v[32]) {
   const uint high = half_bits(row, 1, i);
   const uint low = word_at(row, 0, i);

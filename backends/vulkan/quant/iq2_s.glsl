@@ -11,8 +11,6 @@
 #undef PLANE4
 #define PLANE4 2
 
-uvec2 runs(uint i) { return plain_runs(i); }
-
 void decode(Row row, uint i, out float v[32]) {
   const uint s = byte_at(row, 3, i);
   const uint high = byte_at(row, 2, i);

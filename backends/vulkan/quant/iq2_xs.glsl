@@ -7,8 +7,6 @@
 #undef PLANE2
 #define PLANE2 2
 
-uvec2 runs(uint i) { return plain_runs(i); }
-
 void decode(Row row, uint i, out float v[32]) {
   const uvec2 levels = uvec2(word_at(row, 0, 2 * i), word_at(row, 0, 2 * i + 1));
   const uint s = byte_at(row, 1, i);

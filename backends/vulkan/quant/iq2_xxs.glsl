@@ -5,8 +5,6 @@
 #undef PLANE1
 #define PLANE1 2
 
-uvec2 runs(uint i) { return plain_runs(i); }
-
 void decode(Row row, uint i, out float v[32]) {
   const uint indices = word_at(row, 0, 2 * i);
   const uint signs = word_at(row, 0, 2 * i + 1);

@@ -11,8 +11,6 @@
 #undef PLANE4
 #define PLANE4 2
 
-uvec2 runs(uint i) { return plain_runs(i); }
-
 void decode(Row row, uint i, out float v[32]) {
   const uint s = (byte_at(row, 3, i / 2) >> (i % 2 * 4)) & 15;
   const float scale = half_at(row, 4, i / 8) * float(1 + 2 * s);

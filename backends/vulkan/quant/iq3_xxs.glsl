@@ -7,8 +7,6 @@
 #undef PLANE2
 #define PLANE2 2
 
-uvec2 runs(uint i) { return plain_runs(i); }
-
 void decode(Row row, uint i, out float v[32]) {
   const uint word = word_at(row, 1, i);
   const float scale = half_at(row, 2, i / 8) * (0.5 + float(word >> 28)) * 0.5;

@@ -1,11 +1,10 @@
 // IQ4_XS: engine/quant/iq4_xs.h.
 #include "backends/vulkan/glsl/levels.glsl"
+#define CODEBOOK iq4_level
 #define BLOCK 256
 #define PLANE0 128
 #undef PLANE1
 #define PLANE1 8
-
-uvec2 runs(uint i) { return plain_runs(i); }
 
 void decode(Row row, uint i, out float v[32]) {
   const uint b = i / 8;
@@ -18,7 +17,7 @@ void decode(Row row, uint i, out float v[32]) {
   const uvec4 q = words_at(row, 0, i);
   [[unroll]] for (uint l = 0; l < 16; ++l) {
     const uint byte = byte_of(q, l);
-    v[l] = scale * iq4_level(byte & 15);
-    v[l + 16] = scale * iq4_level(byte >> 4);
+    v[l] = scale * codebook(byte & 15);
+    v[l + 16] = scale * codebook(byte >> 4);
   }
 }

@@ -1,11 +1,10 @@
 // MXFP4: engine/quant/mxfp4.h.
 #include "backends/vulkan/glsl/levels.glsl"
+#define CODEBOOK fp4_level
 #define BLOCK 32
 #define PLANE0 16
 #undef PLANE1
 #define PLANE1 1
-
-uvec2 runs(uint i) { return plain_runs(i); }
 
 void decode(Row row, uint i, out float v[32]) {
   const uint e = byte_at(row, 1, i);
@@ -13,7 +12,7 @@ void decode(Row row, uint i, out float v[32]) {
   const uvec4 q = words_at(row, 0, i);
   [[unroll]] for (uint j = 0; j < 16; ++j) {
     const uint b = byte_of(q, j);
-    v[j] = fp4_level(b & 15) * d;
-    v[j + 16] = fp4_level(b >> 4) * d;
+    v[j] = codebook(b & 15) * d;
+    v[j + 16] = codebook(b >> 4) * d;
   }
 }

@@ -1,11 +1,10 @@
 // NVFP4: engine/quant/nvfp4.h.
 #include "backends/vulkan/glsl/levels.glsl"
+#define CODEBOOK fp4_level
 #define BLOCK 64
 #define PLANE0 32
 #undef PLANE1
 #define PLANE1 4
-
-uvec2 runs(uint i) { return plain_runs(i); }
 
 // Half of the scale, as the levels are doubled. The pattern of NaN stands for zero.
 float half_scale(uint bits) {
@@ -23,8 +22,8 @@ void decode(Row row, uint i, out float v[32]) {
     const float d = half_scale((scales >> (8 * r)) & 255);
     [[unroll]] for (uint j = 0; j < 8; ++j) {
       const uint b = byte_of(q, 8 * r + j);
-      v[16 * r + j] = fp4_level(b & 15) * d;
-      v[16 * r + j + 8] = fp4_level(b >> 4) * d;
+      v[16 * r + j] = codebook(b & 15) * d;
+      v[16 * r + j + 8] = codebook(b >> 4) * d;
     }
   }
 }

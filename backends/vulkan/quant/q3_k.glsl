@@ -7,30 +7,16 @@
 #define PLANE2 12
 #undef PLANE3
 #define PLANE3 2
+#define OFFSET 4
 
-// Piece 4h + 2g + p of a block: 16 bytes that hold runs 2p and 2p + 1 of four.
-uvec2 runs(uint i) {
-  const uint first = i / 8 * 256 + (i % 8) / 4 * 128 + (i % 2) * 64 + (i % 4) / 2 * 16;
-  return uvec2(first, first + 32);
+void levels(Row row, uint i, out uint q[8], out vec2 scale, out vec2 least) {
+  const uint p = i % 8;
+  const uint low = byte_at(row, 2, 12 * (i / 8) + p);
+  const uint upper = byte_at(row, 2, 12 * (i / 8) + 8 + p / 2) >> (p % 2 * 4);
+  const uvec2 s = uvec2((low & 15) | ((upper & 3) << 4), (low >> 4) | ((upper & 12) << 2));
+  scale = half_at(row, 3, i / 8) * vec2(ivec2(s) - 32);
+  least = vec2(0);
+  put_two_bits(pair_of_words(row, 0, i), q);
+  add_one_bit(word_at(row, 1, i), 2, q);
 }
-
-void decode(Row row, uint i, out float v[32]) {
-  const uint b = i / 8;
-  const uint h = (i % 8) / 4;
-  const uint g = (i % 4) / 2;
-  const float d = half_at(row, 3, b);
-  const uvec4 q = words_at(row, 0, 4 * b + 2 * h + g);
-  const uvec4 third = words_at(row, 1, 2 * b + g);
-  [[unroll]] for (uint r = 0; r < 2; ++r) {
-    const uint k = i % 2 * 2 + r;
-    const uint j = 8 * h + 2 * k + g;
-    const uint low = (byte_at(row, 2, 12 * b + j % 8) >> (j / 8 * 4)) & 15;
-    const uint high = (byte_at(row, 2, 12 * b + 8 + j % 4) >> (j / 4 * 2)) & 3;
-    const float scale = d * float(int(low | (high << 4)) - 32);
-    const uvec4 levels = ((q >> (2 * k)) & 0x03030303u) |
-                         (((third >> (4 * h + k)) & 0x01010101u) << 2);
-    [[unroll]] for (uint l = 0; l < 16; ++l) {
-      v[16 * r + l] = scale * (float(byte_of(levels, l)) - 4.0);
-    }
-  }
-}
+#include "backends/vulkan/glsl/from_levels.glsl"

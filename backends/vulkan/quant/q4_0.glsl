@@ -3,17 +3,12 @@
 #define PLANE0 16
 #undef PLANE1
 #define PLANE1 2
+#define OFFSET 8
+#define SINGLE
 
-uvec2 runs(uint i) { return plain_runs(i); }
-
-void decode(Row row, uint i, out float v[32]) {
-  const float d = half_at(row, 1, i);
-  const uvec4 q = words_at(row, 0, i);
-  const uvec4 low = low_nibbles(q);
-  const uvec4 high = high_nibbles(q);
-  const float least = -8.0 * d;  // products with levels and these are exact
-  [[unroll]] for (uint j = 0; j < 16; ++j) {
-    v[j] = fma(float(byte_of(low, j)), d, least);
-    v[j + 16] = fma(float(byte_of(high, j)), d, least);
-  }
+void levels(Row row, uint i, out uint q[8], out vec2 scale, out vec2 least) {
+  scale = vec2(half_at(row, 1, i));
+  least = vec2(0);
+  put_four_bits(words_at(row, 0, i), q);
 }
+#include "backends/vulkan/glsl/from_levels.glsl"

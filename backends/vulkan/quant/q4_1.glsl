@@ -3,18 +3,13 @@
 #define PLANE0 16
 #undef PLANE1
 #define PLANE1 4
+#define LEAST
+#define SINGLE
 
-uvec2 runs(uint i) { return plain_runs(i); }
-
-void decode(Row row, uint i, out float v[32]) {
+void levels(Row row, uint i, out uint q[8], out vec2 scale, out vec2 least) {
   const uint dm = word_at(row, 1, i);
-  const float d = half_of(dm & 0xffffu);
-  const float m = half_of(dm >> 16);
-  const uvec4 q = words_at(row, 0, i);
-  const uvec4 low = low_nibbles(q);
-  const uvec4 high = high_nibbles(q);
-  [[unroll]] for (uint j = 0; j < 16; ++j) {  // a level times d is exact
-    v[j] = fma(float(byte_of(low, j)), d, m);
-    v[j + 16] = fma(float(byte_of(high, j)), d, m);
-  }
+  scale = vec2(half_of(dm & 0xffffu));
+  least = vec2(-half_of(dm >> 16));
+  put_four_bits(words_at(row, 0, i), q);
 }
+#include "backends/vulkan/glsl/from_levels.glsl"

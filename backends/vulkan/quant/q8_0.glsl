@@ -3,15 +3,17 @@
 #define PLANE0 32
 #undef PLANE1
 #define PLANE1 2
+#define SIGNED
+#define SINGLE
 
-uvec2 runs(uint i) { return plain_runs(i); }
-
-void decode(Row row, uint i, out float v[32]) {
-  const float d = half_at(row, 1, i);
+void levels(Row row, uint i, out uint q[8], out vec2 scale, out vec2 least) {
   const uvec4 low = words_at(row, 0, 2 * i);
   const uvec4 high = words_at(row, 0, 2 * i + 1);
-  [[unroll]] for (uint j = 0; j < 16; ++j) {
-    v[j] = float(signed_byte_of(low, j)) * d;
-    v[j + 16] = float(signed_byte_of(high, j)) * d;
+  scale = vec2(half_at(row, 1, i));
+  least = vec2(0);
+  [[unroll]] for (uint w = 0; w < 4; ++w) {
+    q[w] = low[w];
+    q[w + 4] = high[w];
   }
 }
+#include "backends/vulkan/glsl/from_levels.glsl"

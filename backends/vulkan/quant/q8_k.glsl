@@ -4,8 +4,6 @@
 #undef PLANE1
 #define PLANE1 4
 
-uvec2 runs(uint i) { return plain_runs(i); }
-
 void decode(Row row, uint i, out float v[32]) {
   const float d = uintBitsToFloat(word_at(row, 1, i / 8));
   const uvec4 low = words_at(row, 0, 2 * i);

@@ -6,8 +6,6 @@
 #undef PLANE2
 #define PLANE2 2
 
-uvec2 runs(uint i) { return plain_runs(i); }
-
 // The digit of a byte that 3^n brings to the top.
 float digit(uint byte, uint power, float d) {
   const uint rest = (byte * power) & 255;

@@ -4,8 +4,6 @@
 #undef PLANE1
 #define PLANE1 2
 
-uvec2 runs(uint i) { return plain_runs(i); }
-
 void decode(Row row, uint i, out float v[32]) {
   const float d = half_at(row, 1, i / 8);
   const uint first = 4 * (i / 8) + (i % 8) / 4 * 2;

@@ -1,6 +1,10 @@
 // Rows of a table, a piece an invocation.
 layout(local_size_x = 64) in;
 
+#ifdef CODEBOOK
+float codebook(uint code) { return CODEBOOK(code); }
+#endif
+
 layout(push_constant, scalar) uniform Push {
   Step step;
   uint64_t w;
@@ -22,9 +26,8 @@ void main() {
   const Row row = row_at(Planes(w, planes), width, vocabulary, 0, token);
   float values[32];
   decode(row, i, values);
-  const uvec2 run = runs(i);
   [[unroll]] for (uint t = 0; t < 32; ++t) {
-    const uint to = (t < 16 ? run.x : run.y - 16) + t;
+    const uint to = i * kPiece + t;
     if (to < width) y.v[r * y_stride + to] = values[t] * factor;
   }
 }

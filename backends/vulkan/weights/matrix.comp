@@ -7,6 +7,7 @@
 // Values beyond float16: every row's weights are divided by a power of two that its first piece
 // suggests. Where a later piece would overflow it is raised, and the row's sums with it. Every
 // column has one of its own. Neither depends on what else is computed.
+#define TILED true
 #include "backends/vulkan/glsl/product.glsl"
 
 const uint kQuads = kPieces * 8;     // of a row or a column in a step, four values each
@@ -48,6 +49,7 @@ void main() {
   const uint count = step.rows[0];
   const uint first_column = step.rows[2] + gl_WorkGroupID.y * kTileColumns;
   if (first_column >= count) return;
+  load_codebook();
   const uint tile = gl_WorkGroupID.x;
   uint which = 0;
   while (which + 1 < weight_count && tile >= weights.v[which + 1].first_tile) ++which;
@@ -119,8 +121,7 @@ void main() {
     for (uint e = lane; e < kTileColumns * kPieces * 4; e += gl_WorkGroupSize.x) {
       const uint part = e % (kPieces * 4);  // 8 values
       const uint column = e / (kPieces * 4);
-      const uvec2 run = runs(i + part / 4);
-      const uint from = (part % 4 < 2 ? run.x : run.y - 16) + part % 4 * 8;
+      const uint from = i * kPiece + part * 8;
       const uint64_t at = uint64_t(x) +
                           (uint64_t(min(first_column + column, count - 1)) * x_strides.stride2 +
                            from) * 2;

@@ -2,8 +2,10 @@
 // what is fused into them (fusion.h). A lane computes kRows results of a matrix, or of a gate and its
 // partner, for kColumns columns; the kParts subgroups of a workgroup have a stretch of K each. A
 // stretch is summed element by element, then the stretches are added in their order: one order for a
-// row, however many rows and columns there are. With INTEGER, for types with a file in quant/levels,
-// pieces of activations are rounded to bytes and multiplied as integers.
+// row, however many rows and columns there are. With INTEGER, for types that
+// have levels (glsl/from_levels.glsl), activations are bytes: a single column is rounded here, several
+// are by ops/to_bytes.comp.
+#define TILED false
 #include "backends/vulkan/glsl/norm.glsl"
 #include "backends/vulkan/glsl/product.glsl"
 #extension GL_KHR_shader_subgroup_ballot : require
@@ -12,6 +14,9 @@
 // Pieces whose activations the lanes round together.
 #ifdef INTEGER
 const uint kAtOnce = kLanes / 8;
+// Of them those that are loaded together, as many as there are registers for.
+const uint kRoom = kWeights * kRows > 1 ? 2 : 4;
+const uint kAhead = kAtOnce < kRoom ? kAtOnce : kRoom;
 #else
 const uint kAtOnce = 1;
 #endif
@@ -29,24 +34,16 @@ void load(uint64_t from, uint i, uint lane, uint last, out float a[4]) {
   }
 }
 #else
-// The piece of a column, all of it in every lane.
+// The piece of a column, all of it in every lane, from where the lanes hand it round.
 void load(uint64_t from, uint i, uint lane, out vec2 a[16]) {
-  const uvec2 run = runs(i);
-  if (kHanded == 0) {
-    [[unroll]] for (uint p = 0; p < 8; ++p) {
-      const vec4 four = four_at(from, p < 4 ? run.x + 4 * p : run.y + 4 * p - 16);
-      a[2 * p] = four.xy;
-      a[2 * p + 1] = four.zw;
-    }
-    return;
-  }
+  const uint first = i * kPiece;
   // 16 / kLanes pairs a lane (at least one): pair p is in lane p % kLanes.
   uint64_t own[2];
   [[unroll]] for (uint j = 0; j < 2; ++j) {
     own[j] = 0;
     if (j * kLanes >= 16) continue;
     const uint p = min(j * kLanes + lane, 15);
-    own[j] = pair_at(from, p < 8 ? run.x + 2 * p : run.y + 2 * p - 16);
+    own[j] = pair_at(from, first + 2 * p);
   }
   [[unroll]] for (uint p = 0; p < 16; ++p) {
     a[p] = uintBitsToFloat(unpackUint2x32(subgroupBroadcast(own[p / kLanes], p % kLanes)));
@@ -80,6 +77,7 @@ void main() {
   const uint part = gl_SubgroupID;
   const Columns columns = columns_of(kColumns);
   if (columns.count == 0) return;
+  load_codebook();
   const uint matrix = columns.matrix;
 
   // Read once: some drivers would read push constants again and again inside the loops.
@@ -88,7 +86,7 @@ void main() {
   uint64_t x_at[kColumns];
   [[unroll]] for (uint c = 0; c < kColumns; ++c) {
     column[c] = column_of(columns, c);
-    x_at[c] = uint64_t(x) + uint64_t(at(x_strides, column[c].x, column[c].y)) * 4;
+    x_at[c] = column_at(column[c]);
   }
   if (kNorm != 0) normalise(at(x_strides, 0, columns.first));
   const uint pieces = (depth + kPiece - 1) / kPiece;
@@ -115,41 +113,48 @@ void main() {
     [[unroll]] for (uint s = 0; s < kSumsOfLane; ++s) sum[s] = 0;
     [[dont_unroll]] for (uint i = first_piece; i < end_piece; i += kAtOnce) {
 #ifdef INTEGER
-      int words[kColumns];
-      float scales[kColumns];
-      int run_sums[kColumns];
-      [[unroll]] for (uint c = 0; c < kColumns; ++c) {
-        quantise(x_at[c], min(i + lane / 8, pieces - 1), lane % 8, words[c], scales[c],
-                 run_sums[c]);
+      int word = 0;
+      float scale_of_piece = 0;
+      int sum_of_half = 0;
+      if (!kRounded) {
+        const uint from = min(i + lane / 8, pieces - 1) * kPiece + lane % 8 * 4;
+        quantise(four_at(x_at[0], from), word, scale_of_piece, sum_of_half);
       }
+      // All loads come first, and wait for no branch: behind the end the last piece is read again, and
+      // not added.
+      uint q[kAhead][kWeights * kRows][8];
+      vec2 scale[kAhead][kWeights * kRows];
+      vec2 least[kAhead][kWeights * kRows];
       [[unroll]] for (uint p = 0; p < kAtOnce; ++p) {
-        // Loads do not wait for a branch: behind the end the last piece is read again, and not added.
-        const bool is_there = i + p < end_piece;
-        const uint piece = is_there ? i + p : end_piece - 1;
-        int a[kColumns][8];
-        float a_scales[kColumns];
-        ivec2 a_sums[kColumns];
-        [[unroll]] for (uint c = 0; c < kColumns; ++c) {
-          [[unroll]] for (uint t = 0; t < 8; ++t) {
-            a[c][t] = subgroupBroadcast(words[c], 8 * p + t);
-          }
-          a_scales[c] = subgroupBroadcast(scales[c], 8 * p);
-          a_sums[c] = ivec2(subgroupBroadcast(run_sums[c], 8 * p),
-                            subgroupBroadcast(run_sums[c], 8 * p + 4));
-        }
-        [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) {
-          int q[8];
-          vec2 scale;
-          vec2 least;
-          levels(row[r], piece, q, scale, least);
-          [[unroll]] for (uint c = 0; c < kColumns; ++c) {
-            ivec2 sums = ivec2(0);
-            [[unroll]] for (uint t = 0; t < 4; ++t) {
-              sums.x += dot4(q[t], a[c][t]);
-              sums.y += dot4(q[t + 4], a[c][t + 4]);
+        if (p % kAhead == 0) {
+          [[unroll]] for (uint next = 0; next < kAhead; ++next) {
+            [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) {
+              levels(row[r], min(i + p + next, end_piece - 1), q[next][r], scale[next][r],
+                     least[next][r]);
             }
+          }
+        }
+        const bool is_there = i + p < end_piece;
+        const uint piece = min(i + p, end_piece - 1);
+        const uint at = p % kAhead;
+        [[unroll]] for (uint c = 0; c < kColumns; ++c) {
+          BytePiece a;
+          if (kRounded) {
+            a = BytePieces(x_at[c]).v[piece];
+          } else {
+            [[unroll]] for (uint t = 0; t < 8; ++t) a.q[t] = subgroupBroadcast(word, 8 * p + t);
+            a.scale = subgroupBroadcast(scale_of_piece, 8 * p);
+            a.first_sum = subgroupBroadcast(sum_of_half, 8 * p);
+            a.second_sum = subgroupBroadcast(sum_of_half, 8 * p + 4);
+          }
+          const ivec2 begin = first_sums(a.first_sum, a.second_sum);
+          const vec2 a_sums = vec2(a.first_sum, a.second_sum);
+          [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) {
+            ivec2 sums = begin;
+            [[unroll]] for (uint t = 0; t < 8; ++t) add_products(sums, t, q[at][r][t], a.q[t]);
             const uint s = r * kColumns + c;
-            const float more = with_piece(sum[s], sums, scale, least, a_scales[c], a_sums[c]);
+            const float more =
+                with_piece(sum[s], sums, scale[at][r], least[at][r], a.scale, a_sums);
             sum[s] = is_there ? more : sum[s];
           }
         }
@@ -174,8 +179,44 @@ void main() {
         }
       }
 #else
-      // The fewer of rows and columns are in registers all at once.
-      if (kColumns > kWeights * kRows) {
+      if (kHanded == 0) {
+        // Four elements after four: what all columns have of a piece is more than there are registers.
+#ifdef LEVELS
+        uint q[kWeights * kRows][8];
+        vec2 scale[kWeights * kRows];
+        vec2 least[kWeights * kRows];
+#else
+        float v[kWeights * kRows][32];
+#endif
+        [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) {
+#ifdef LEVELS
+          levels(row[r], i, q[r], scale[r], least[r]);
+          least[r] = least_of(scale[r], least[r]);
+#else
+          decode(row[r], i, v[r]);
+#endif
+        }
+        [[unroll]] for (uint t = 0; t < 8; ++t) {
+          vec4 w[kWeights * kRows];
+          [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) {
+            [[unroll]] for (uint e = 0; e < 4; ++e) {
+#ifdef LEVELS
+              w[r][e] = weight_of(q[r], 4 * t + e, scale[r], least[r]);
+#else
+              w[r][e] = v[r][4 * t + e];
+#endif
+            }
+          }
+          [[unroll]] for (uint c = 0; c < kColumns; ++c) {
+            const vec4 a = four_at(x_at[c], i * kPiece + 4 * t);
+            [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) {
+              const uint s = r * kColumns + c;
+              [[unroll]] for (uint e = 0; e < 4; ++e) sum[s] = fma(w[r][e], a[e], sum[s]);
+            }
+          }
+        }
+      } else if (kColumns > kWeights * kRows) {
+        // The fewer of rows and columns are in registers all at once.
         float v[kWeights * kRows][32];
         [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) decode(row[r], i, v[r]);
         [[unroll]] for (uint c = 0; c < kColumns; ++c) {

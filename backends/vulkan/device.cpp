@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
+#include "backends/gpu/packer.h"
 #include "backends/vulkan/ceilings.h"
 #include "backends/vulkan/fusion.h"
 #include "backends/vulkan/op.h"
-#include "backends/vulkan/packer.h"
-#include "backends/vulkan/packing.h"
 #include "backends/vulkan/program.h"
 #include "backends/vulkan/tables.h"
 #include "engine/core/checked.h"
@@ -125,7 +124,7 @@ Status VulkanDevice::capability(const Graph& graph, const Node& node) const {
 }
 
 int64_t VulkanDevice::packed_bytes(const TensorDesc& desc) const {
-  return round_up(WeightLayout(desc).bytes, kAlignment);
+  return round_up(gpu::WeightLayout(desc).bytes, kAlignment);
 }
 
 int64_t VulkanDevice::scratch_bytes(const Segment& segment) const {
@@ -155,10 +154,11 @@ int64_t VulkanDevice::allocated(Purpose purpose) const {
 }
 
 Status VulkanDevice::load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) {
-  Packer packer(desc, read, place_of(to));
-  return transfer_->upload([&](std::span<std::byte> out, std::vector<Transfer::Region>& regions) {
-    return packer.next(out, regions);
-  });
+  gpu::Packer packer(gpu::WeightLayout(desc), read);
+  return transfer_->upload(place_of(to),
+                           [&](std::span<std::byte> out, std::vector<gpu::StagedCopy>& copies) {
+                             return packer.next(out, copies);
+                           });
 }
 
 std::unique_ptr<Buffer> VulkanDevice::adopt(const TensorDesc&, std::span<const std::byte>) {

@@ -1,7 +1,6 @@
 #include "backends/vulkan/fusion.h"
 
-#include <set>
-
+#include "backends/gpu/phases.h"
 #include "backends/vulkan/matrix.h"
 #include "backends/vulkan/product.h"
 
@@ -60,50 +59,9 @@ std::vector<FusedCall> plan_calls(const Segment& segment, const Target& target) 
   return fused_calls(segment, Rules(segment, target));
 }
 
-std::vector<int32_t> computed_nodes(const FusedCall& call) {
-  std::vector<int32_t> nodes;
-  if (call.norm >= 0 && !call.makes_norm) nodes.push_back(call.norm);
-  for (int32_t n = call.begin(); n < call.end(); ++n) nodes.push_back(n);
-  return nodes;
-}
-
 std::vector<NodePhase> plan_phases(const Segment& segment, const Target& target) {
-  const Graph& graph = *segment.graph;
-  std::vector<NodePhase> phases(segment.nodes().size());
-  std::set<ValueId> made;    // in the running phase
-  std::set<int32_t> stored;  // layers whose cache it writes
-  int32_t current = 0;
-  for (const FusedCall& call : plan_calls(segment, target)) {
-    const std::vector<int32_t> nodes = computed_nodes(call);
-    std::set<ValueId> own;
-    std::set<int32_t> own_stored;
-    bool waits = false;
-    for (const int32_t n : nodes) {
-      for (const ValueId id : graph.nodes()[static_cast<size_t>(n)].outputs) own.insert(id);
-    }
-    for (const int32_t n : nodes) {
-      const Node& node = graph.nodes()[static_cast<size_t>(n)];
-      for (const ValueId id : node.inputs) {
-        if (id == kNoValue || own.contains(graph.storage(id))) continue;
-        waits = waits || made.contains(graph.storage(id));
-      }
-      const int32_t layer = cache_layer(node);
-      if (layer < 0) continue;
-      waits = waits || stored.contains(layer);
-      if (target.cache_use(node) == CacheUse::writes) own_stored.insert(layer);
-    }
-    if (waits) {
-      ++current;
-      made.clear();
-      stored.clear();
-    }
-    made.merge(own);
-    stored.merge(own_stored);
-    for (int32_t n = call.begin(); n < call.end(); ++n) {
-      phases[static_cast<size_t>(n - segment.begin)] = {current, call.stores(n)};
-    }
-  }
-  return phases;
+  return gpu::phases_of(segment, plan_calls(segment, target),
+                        [&](const Node& node) { return target.cache_use(node); });
 }
 
 }  // namespace infer::vulkan

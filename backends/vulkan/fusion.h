@@ -14,10 +14,6 @@ namespace infer::vulkan {
 /// not put into one call. Nothing is fused unless the tuning says so.
 std::vector<FusedCall> plan_calls(const Segment& segment, const Target& target);
 
-/// The nodes that a call computes, by index: those that it covers, and a norm that it computes
-/// again.
-std::vector<int32_t> computed_nodes(const FusedCall& call);
-
 /// The phase of each node of the segment. A new phase begins where a call reads what another call
 /// of the current phase makes. There is a barrier between two phases, and none within a phase.
 std::vector<NodePhase> plan_phases(const Segment& segment, const Target& target);

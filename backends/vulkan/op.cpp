@@ -1,7 +1,5 @@
 #include "backends/vulkan/op.h"
 
-#include "engine/core/checked.h"
-
 namespace infer::vulkan {
 
 const OpTable<VulkanOp>& vulkan_ops() {
@@ -18,19 +16,6 @@ int64_t Target::scratch_bytes(const Graph& graph, const Node& node, Roles roles)
 CacheUse Target::cache_use(const Node& node) const {
   const VulkanOp* op = ops.find(node.op());
   return op == nullptr ? CacheUse::none : op->cache;
-}
-
-ShapePush shape_of(const Operand& result) {
-  return {result.size(0), result.size(1), result.stride(1), result.stride(2),
-          result.value->rows == Rows::outputs ? 1u : 0u};
-}
-
-Groups elements_of(const Operand& result) {
-  return {div_ceil<int64_t>(result.dim(0), 64), result.dim(1), result.dim(2)};
-}
-
-StridePush strides_of(const Operand& operand) {
-  return {operand.dim(1) == 1 ? 0 : operand.stride(1), operand.stride(2)};
 }
 
 }  // namespace infer::vulkan

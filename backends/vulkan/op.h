@@ -11,6 +11,7 @@
 #include <string>
 #include <type_traits>
 
+#include "backends/gpu/operand.h"
 #include "backends/vulkan/constants.h"
 #include "backends/vulkan/instance.h"
 #include "backends/vulkan/pipelines.h"
@@ -31,24 +32,14 @@ struct NodeView {
   }
 };
 
-/// A tensor of a node, and its place in memory. No value: an optional input that is absent.
-struct Operand {
-  const Value* value = nullptr;
-  VkDeviceAddress address = 0;
-
-  bool given() const { return value != nullptr; }
-  int64_t dim(size_t i) const { return value->desc.shape[i]; }
-  uint32_t size(size_t i) const { return static_cast<uint32_t>(value->desc.shape[i]); }
-  /// For values of four bytes: the stride of a dimension, in elements.
-  uint32_t stride(size_t i) const { return static_cast<uint32_t>(value->desc.stride[i] / 4); }
-};
-
-/// Workgroups of a dispatch.
-struct Groups {
-  int64_t x = 1;
-  int64_t y = 1;
-  int64_t z = 1;
-};
+using gpu::CacheUse;
+using gpu::elements_of;
+using gpu::Groups;
+using gpu::Operand;
+using gpu::shape_of;
+using gpu::ShapePush;
+using gpu::StridePush;
+using gpu::strides_of;
 
 /// Receives the dispatches of a program in their order.
 class Recorder {
@@ -99,9 +90,6 @@ struct NodeCall {
   }
 };
 
-/// What an operation does with the cache of its layer (cache_layer).
-enum class CacheUse : uint8_t { none, reads, writes };
-
 struct VulkanOp {
   OpId id;
   /// Ok, or unsupported with the reason.
@@ -128,24 +116,5 @@ struct Target {
 };
 
 inline Status always_supported(const NodeView&) { return {}; }
-
-/// The shape of a result [d0, d1, rows], as shaders get it (glsl/common.glsl: Shape).
-struct ShapePush {
-  uint32_t d0 = 0;
-  uint32_t d1 = 0;
-  uint32_t stride1 = 0;  ///< floats
-  uint32_t stride2 = 0;
-  uint32_t rows = 0;  ///< which count of the step: 0 tokens, 1 outputs
-};
-ShapePush shape_of(const Operand& result);
-/// Workgroups of 64 elements along d0, one for each (d1, row).
-Groups elements_of(const Operand& result);
-
-/// Strides [1] and [2] of an operand, in floats; 0 along a dimension of one.
-struct StridePush {
-  uint32_t stride1 = 0;
-  uint32_t stride2 = 0;
-};
-StridePush strides_of(const Operand& operand);
 
 }  // namespace infer::vulkan

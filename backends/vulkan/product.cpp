@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
+#include "backends/gpu/step.h"
+#include "backends/gpu/weight_layout.h"
 #include "backends/vulkan/matrix.h"
-#include "backends/vulkan/packing.h"
 #include "backends/vulkan/product_push.h"
 #include "engine/core/checked.h"
 
@@ -166,9 +167,9 @@ PushedWeights pushed_weights(const ProductCall& in, int64_t tile_rows) {
 }
 
 std::array<uint32_t, 4> plane_offsets(const TensorDesc& weight) {
-  const WeightLayout layout(weight);
+  const gpu::WeightLayout layout(weight);
   std::array<uint32_t, 4> offsets{};
-  for (size_t p = 1; p < layout.planes.size(); ++p) {
+  for (size_t p = 1; p < layout.planes; ++p) {
     offsets[p - 1] = static_cast<uint32_t>(layout.offsets[p] / 16);
   }
   return offsets;
@@ -176,25 +177,6 @@ std::array<uint32_t, 4> plane_offsets(const TensorDesc& weight) {
 
 bool product_can_norm(const PhysicalDevice& device, int64_t k) {
   return k * int64_t{sizeof(float)} + kSharedBeside <= device.limits.maxComputeSharedMemorySize;
-}
-
-ProductCall product_of(const Node& node, std::span<const Operand> in,
-                       std::span<const Operand> out) {
-  ProductCall call;
-  call.x = in[0];
-  switch (node.op()) {
-    case OpId::MoeMatmul:
-      call.weights = {{in[1], in[3], in[4], out[0]}};
-      call.ids = in[2];
-      call.matrix = MatrixOf::by_ids;
-      break;
-    case OpId::HeadMatmul:
-      call.weights = {{in[1], {}, {}, out[0]}};
-      call.matrix = MatrixOf::by_place;
-      break;
-    default: call.weights = {{in[1], in[2], in[3], out[0]}};
-  }
-  return call;
 }
 
 void record_single_product(const NodeCall& call) {
@@ -243,7 +225,7 @@ void record_product(const NodeCall& call, const ProductCall& in) {
       .weight_count = in.glu != nullptr ? 1 : static_cast<uint32_t>(weights.size()),
       .x_strides = strides_of(in.x),
       .ids_stride = in.ids.given() ? in.ids.stride(2) : 0,
-      .rows = by_matrices ? kGeneratedRows : shape_of(y).rows,
+      .rows = by_matrices ? gpu::kGeneratedRows : shape_of(y).rows,
       .eps = in.norm != nullptr ? in.norm->eps : 0.0f,
       .alpha = in.glu != nullptr ? in.glu->alpha : 0.0f,
       .limit = in.glu != nullptr ? in.glu->limit : 0.0f};

@@ -36,8 +36,4 @@ PushedWeights pushed_weights(const ProductCall& product, int64_t tile_rows);
 /// glsl/product.glsl: kAfter.
 uint32_t what_follows(const ProductCall& product);
 
-/// glsl/common.glsl, Step: the index of the generated tokens' count, beside Rows' tokens and
-/// outputs.
-inline constexpr uint32_t kGeneratedRows = 2;
-
 }  // namespace infer::vulkan

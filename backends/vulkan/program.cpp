@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "backends/gpu/phases.h"
 #include "backends/vulkan/fusion.h"
-#include "backends/vulkan/hazards.h"
 #include "backends/vulkan/product.h"
 #include "backends/vulkan/rope_store.h"
 #include "backends/vulkan/step_memory.h"
@@ -14,13 +14,6 @@
 
 namespace infer::vulkan {
 namespace {
-
-/// Keys and values of a layer as one range that no memory has: nodes meet in it, whatever pages
-/// they touch.
-Range cache_of(int32_t layer) {
-  const uint64_t at = (uint64_t{1} << 63) + static_cast<uint64_t>(layer);
-  return {at, at + 1};
-}
 
 class VulkanProgram final : public Program, private Recorder {
  public:
@@ -176,37 +169,20 @@ class VulkanProgram final : public Program, private Recorder {
     return {&value, base + static_cast<VkDeviceAddress>(at.offset) + offset};
   }
 
-  /// Memory that a call's nodes read and write; what one of them makes for another is neither.
-  struct Access {
-    std::vector<Range> reads, writes;
-  };
-
-  void add_access(const FusedCall& call, int32_t n, Access& access) const {
-    const Node& node = graph_.nodes()[static_cast<size_t>(n)];
-    const auto add = [&](ValueId id, std::vector<Range>& to) {
-      if (id == kNoValue || graph_.value(graph_.storage(id)).kind != Value::Kind::result) return;
-      const Operand x = operand(id);
-      if (x.address == 0) return;
-      to.push_back(
-          {x.address, x.address + static_cast<VkDeviceAddress>(x.value->desc.extent_bytes())});
-    };
-    for (const ValueId id : node.inputs) add(id, access.reads);
-    if (call.stores(n)) {
-      for (const ValueId id : node.outputs) add(id, access.writes);
-    }
-    if (target_.scratch_bytes(graph_, node, segment_.roles) > 0) {
-      access.writes.push_back({scratch_, scratch_ + 1});
-    }
-    switch (target_.cache_use(node)) {
-      case CacheUse::none: break;
-      case CacheUse::reads: access.reads.push_back(cache_of(cache_layer(node))); break;
-      case CacheUse::writes: access.writes.push_back(cache_of(cache_layer(node))); break;
-    }
+  gpu::Access access_of(const FusedCall& call) const {
+    return gpu::access_of(
+        graph_, call,
+        {.operand = [this](ValueId id) { return operand(id); },
+         .cache_use = [this](const Node& node) { return target_.cache_use(node); },
+         .uses_scratch =
+             [this](const Node& node) {
+               return target_.scratch_bytes(graph_, node, segment_.roles) > 0;
+             }},
+        scratch_);
   }
 
   void record(const FusedCall& call) {
-    Access access;
-    for (const int32_t n : computed_nodes(call)) add_access(call, n, access);
+    const gpu::Access access = access_of(call);
     if (hazards_.before(access.reads, access.writes)) {
       barrier();
       hazards_.clear();
@@ -234,53 +210,15 @@ class VulkanProgram final : public Program, private Recorder {
   }
 
   void record_products(const FusedCall& call) {
-    ProductCall product;
-    for (const int32_t n : call.nodes) {
-      with_node(n, [&](const NodeCall& c) {
-        ProductCall single = product_of(c.node, c.inputs, c.outputs);
-        if (product.weights.empty()) {
-          product = std::move(single);
-        } else {
-          product.weights.push_back(single.weights[0]);
-        }
-      });
-    }
-    const auto node = [&](int32_t n) -> const Node& {
-      return graph_.nodes()[static_cast<size_t>(n)];
-    };
-    if (call.norm >= 0) {
-      product.norm = &std::get<op::RmsNorm>(node(call.norm).params);
-      product.x = operand(node(call.norm).inputs[0]);
-      product.norm_weight = operand(node(call.norm).inputs[1]);
-    }
-    if (call.glu >= 0) {
-      product.glu = &std::get<op::Glu>(node(call.glu).params);
-      product.weights[0].y = operand(node(call.glu).outputs[0]);
-    }
-    if (call.add >= 0) {
-      product.add = &std::get<op::Add>(node(call.add).params);
-      product.residual = operand(node(call.add).inputs[0]);
-      product.weights[0].y = operand(node(call.add).outputs[0]);
-    }
+    const ProductCall product =
+        gpu::products_of(graph_, call, [this](ValueId id) { return operand(id); });
     with_node(call.nodes[0], [&](const NodeCall& c) { record_product(c, product); });
   }
 
   void record_ropes(const FusedCall& call) {
-    RopeStoreCall in;
-    with_node(call.nodes[0], [&](const NodeCall& c) {
-      in.rope = &c.params<op::Rope>();
-      in.q = c.inputs[0];
-      in.table = c.inputs[1];
-      in.y = c.outputs[0];
-    });
-    with_node(call.nodes[1], [&](const NodeCall& c) { in.k = c.inputs[0]; });
-    with_node(call.nodes[2], [&](const NodeCall& c) {
-      in.kv_layer = c.params<op::KvStore>().kv_layer;
-      in.v = c.inputs[1];
-      in.slots = c.inputs[2];
-      in.sequences = c.inputs[3];
-      record_rope_store(c, in);
-    });
+    const RopeStoreCall in =
+        gpu::ropes_of(graph_, call, [this](ValueId id) { return operand(id); });
+    with_node(call.nodes[2], [&](const NodeCall& c) { record_rope_store(c, in); });
   }
 
   void barrier() override {
@@ -360,7 +298,7 @@ class VulkanProgram final : public Program, private Recorder {
   std::vector<Counts> counts_;  ///< by call
   VkQueryPool queries_ = VK_NULL_HANDLE;
   std::unique_ptr<Commands> profiled_;
-  Hazards hazards_;
+  gpu::Hazards hazards_;
   Status status_;
 };
 

@@ -9,7 +9,7 @@ namespace infer::vulkan {
 namespace {
 
 /// ops/rope_store.comp
-struct Push {
+struct RopeStorePush {
   VkDeviceAddress step, q, k, v, table, y, slots, sequences;
   StridePush q_strides, k_strides, v_strides, y_strides, table_strides;
   uint32_t kind;
@@ -35,22 +35,22 @@ void record_rope_store(const NodeCall& call, const RopeStoreCall& in) {
                                      .value_row = static_cast<uint32_t>(at.v_row),
                                      .across = at.k_element > 0 ? 1u : 0u};
   call.recorder.dispatch("rope_store", constants,
-                         Push{.step = call.step,
-                              .q = in.q.address,
-                              .k = in.k.address,
-                              .v = in.v.address,
-                              .table = in.table.address,
-                              .y = in.y.address,
-                              .slots = in.slots.address,
-                              .sequences = in.sequences.address,
-                              .q_strides = strides_of(in.q),
-                              .k_strides = strides_of(in.k),
-                              .v_strides = strides_of(in.v),
-                              .y_strides = strides_of(in.y),
-                              .table_strides = strides_of(in.table),
-                              .kind = static_cast<uint32_t>(at.kind),
-                              .k_offset = static_cast<uint32_t>(at.k_offset),
-                              .v_offset = static_cast<uint32_t>(at.v_offset)},
+                         RopeStorePush{.step = call.step,
+                                       .q = in.q.address,
+                                       .k = in.k.address,
+                                       .v = in.v.address,
+                                       .table = in.table.address,
+                                       .y = in.y.address,
+                                       .slots = in.slots.address,
+                                       .sequences = in.sequences.address,
+                                       .q_strides = strides_of(in.q),
+                                       .k_strides = strides_of(in.k),
+                                       .v_strides = strides_of(in.v),
+                                       .y_strides = strides_of(in.y),
+                                       .table_strides = strides_of(in.table),
+                                       .kind = static_cast<uint32_t>(at.kind),
+                                       .k_offset = static_cast<uint32_t>(at.k_offset),
+                                       .v_offset = static_cast<uint32_t>(at.v_offset)},
                          {div_ceil<int64_t>(std::max(in.k.dim(0), in.v.dim(0)), 64),
                           in.q.dim(1) + in.k.dim(1) * (values ? 2 : 1), in.q.dim(2)});
 }

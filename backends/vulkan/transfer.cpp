@@ -20,8 +20,8 @@ VkBufferCopy region(int64_t from, int64_t to, int64_t bytes) {
 Result<std::unique_ptr<Transfer>> Transfer::create(Context& context) {
   std::unique_ptr<Transfer> made(new Transfer(context));
   for (Slot& slot : made->slots_) {
-    INFER_TRY(slot.staging,
-              RawBuffer::create_mapped(context, kStaging, VK_MEMORY_PROPERTY_HOST_CACHED_BIT));
+    INFER_TRY(slot.staging, RawBuffer::create_mapped(context, gpu::kStagingBytes,
+                                                     VK_MEMORY_PROPERTY_HOST_CACHED_BIT));
     slot.commands = std::make_unique<Commands>(context);
     INFER_CHECK_R(slot.commands->create());
   }
@@ -39,19 +39,21 @@ Status Transfer::run(Slot& slot, std::span<const VkBufferCopy> copies, VkBuffer 
   return slot.commands->submit();
 }
 
-Status Transfer::upload(const Fill& fill) {
+Status Transfer::upload(const Place& to, const gpu::StagingFill& fill) {
   const std::lock_guard lock(mutex_);
-  std::vector<Region> regions;
+  std::vector<gpu::StagedCopy> parts;
   std::vector<VkBufferCopy> copies;
   const auto step = [&](Slot& slot, bool& more) -> Status {
     INFER_CHECK(slot.commands->wait());
-    regions.clear();
-    INFER_CHECK(fill({slot.staging->data(), static_cast<size_t>(kStaging)}, regions));
-    more = !regions.empty();
+    parts.clear();
+    INFER_CHECK(fill({slot.staging->data(), static_cast<size_t>(gpu::kStagingBytes)}, parts));
+    more = !parts.empty();
     if (!more) return {};
     copies.clear();
-    for (const Region& r : regions) copies.push_back(region(r.staged, r.to.offset, r.bytes));
-    return run(slot, copies, slot.staging->handle(), regions[0].to.buffer);
+    for (const gpu::StagedCopy& part : parts) {
+      copies.push_back(region(part.staged, to.offset + part.to, part.bytes));
+    }
+    return run(slot, copies, slot.staging->handle(), to.buffer);
   };
   Status status;
   bool more = true;
@@ -65,11 +67,11 @@ Status Transfer::upload(const Fill& fill) {
 Status Transfer::write(std::span<const std::byte> from, const Place& to) {
   int64_t done = 0;
   const auto total = static_cast<int64_t>(from.size());
-  return upload([&](std::span<std::byte> out, std::vector<Region>& regions) {
-    const int64_t bytes = std::min(total - done, kStaging);
+  return upload(to, [&](std::span<std::byte> out, std::vector<gpu::StagedCopy>& parts) {
+    const int64_t bytes = std::min(total - done, gpu::kStagingBytes);
     if (bytes == 0) return Status();
     std::memcpy(out.data(), from.data() + done, static_cast<size_t>(bytes));
-    regions.push_back({0, {to.buffer, to.offset + done}, bytes});
+    parts.push_back({0, done, bytes});
     done += bytes;
     return Status();
   });
@@ -80,7 +82,7 @@ Status Transfer::read(const Place& from, std::span<std::byte> to) {
   Slot& slot = slots_[0];
   const auto total = static_cast<int64_t>(to.size());
   for (int64_t done = 0; done < total;) {
-    const int64_t bytes = std::min(total - done, kStaging);
+    const int64_t bytes = std::min(total - done, gpu::kStagingBytes);
     const VkBufferCopy copy = region(from.offset + done, 0, bytes);
     INFER_CHECK(run(slot, {&copy, 1}, from.buffer, slot.staging->handle()));
     INFER_CHECK(slot.commands->wait());

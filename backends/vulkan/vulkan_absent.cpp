@@ -1,9 +1,9 @@
 // A GPU that is not present: the queries of planning, with the limits that GPUs of today have.
 #include "engine/backend/absent_device.h"
 
+#include "backends/gpu/weight_layout.h"
 #include "backends/vulkan/device.h"
 #include "backends/vulkan/fusion.h"
-#include "backends/vulkan/packing.h"
 #include "backends/vulkan/program.h"
 #include "engine/core/checked.h"
 
@@ -51,7 +51,7 @@ class AbsentVulkanDevice final : public Device {
     return check_node(graph, node, target());
   }
   int64_t packed_bytes(const TensorDesc& desc) const override {
-    return round_up(WeightLayout(desc).bytes, kAlignment);
+    return round_up(gpu::WeightLayout(desc).bytes, kAlignment);
   }
   int64_t scratch_bytes(const Segment& segment) const override {
     return vulkan::scratch_bytes(segment, target());

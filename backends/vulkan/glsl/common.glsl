@@ -17,7 +17,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 2) buffer U16 { uint16
 layout(buffer_reference, scalar, buffer_reference_align = 1) buffer U8 { uint8_t v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Addresses { uint64_t v[]; };
 
-// What the host writes before each step (step_memory.cpp).
+// What the host writes before each step (backends/gpu/step.h).
 struct StepKind {
   uint64_t table;
   uint stride;
@@ -29,7 +29,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer St
   StepKind kinds[];
 };
 
-// op.h: ShapePush, StridePush
+// backends/gpu/push.h: ShapePush, StridePush
 struct Shape {
   uint d0, d1, stride1, stride2, rows;
 };

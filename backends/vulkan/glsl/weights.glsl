@@ -17,7 +17,7 @@ const uint kPiece = 32;
 uint elements_of_row;
 uint64_t tables;
 
-// Planes of kTogether rows lie side by side (packing.h): unit u of such a row is at
+// Planes of kTogether rows lie side by side (backends/gpu/weight_layout.h): unit u of such a row is at
 // (u * kTogether + row) * unit from the group's begin. Types of one element a block lie row by row.
 #define TOGETHER (BLOCK == 1 ? 1 : 32)
 #define UNIT(plane_bytes) ((plane_bytes) % 16 == 0 ? 16 : (plane_bytes))

@@ -1,14 +1,13 @@
-#include "backends/vulkan/packer.h"
+#include "backends/gpu/packer.h"
 
 #include <algorithm>
 
 #include "engine/core/checked.h"
 
-namespace infer::vulkan {
+namespace infer::gpu {
 
-Packer::Packer(const TensorDesc& desc, const ReadFn& read, const Place& to)
-    : layout_(desc), read_(read), to_(to) {
-  constexpr int64_t kRoom = Transfer::kStaging - 16 * kMaxPlanes;
+Packer::Packer(const WeightLayout& layout, const ReadFn& read) : layout_(layout), read_(read) {
+  constexpr int64_t kRoom = kStagingBytes - 16 * kMaxPlanes;
   if (layout_.groups == 0) return;
   most_blocks_ = std::clamp<int64_t>(kRoom / layout_.group_block_bytes(), 1, layout_.row_blocks);
   most_groups_ = most_blocks_ < layout_.row_blocks
@@ -16,24 +15,24 @@ Packer::Packer(const TensorDesc& desc, const ReadFn& read, const Place& to)
                      : kRoom / (layout_.group_block_bytes() * layout_.row_blocks);
 }
 
-Status Packer::next(std::span<std::byte> out, std::vector<Transfer::Region>& regions) {
+Status Packer::next(std::span<std::byte> out, std::vector<StagedCopy>& copies) {
   const int64_t groups = std::min(most_groups_, layout_.groups - group_);
   if (groups <= 0) return {};
   const int64_t blocks = std::min(most_blocks_, layout_.row_blocks - block_);
   std::array<int64_t, kMaxPlanes> starts{};
   int64_t staged = 0;
-  for (size_t p = 0; p < layout_.planes.size(); ++p) {
-    const int64_t block_bytes = layout_.group_block_bytes(p);
+  for (size_t p = 0; p < layout_.planes; ++p) {
+    const int64_t block_bytes = layout_.plane_bytes[p];
     const int64_t bytes = groups * blocks * block_bytes;
     const int64_t at = (group_ * layout_.row_blocks + block_) * block_bytes;
     starts[p] = staged;
-    regions.push_back({staged, {to_.buffer, to_.offset + layout_.offsets[p] + at}, bytes});
+    copies.push_back({staged, layout_.offsets[p] + at, bytes});
     staged = round_up<int64_t>(staged + bytes, 16);
   }
   for (int64_t g = 0; g < groups; ++g) {
     INFER_CHECK(pack(group_ + g, blocks, out, starts));
-    for (size_t p = 0; p < layout_.planes.size(); ++p) {
-      starts[p] += blocks * layout_.group_block_bytes(p);
+    for (size_t p = 0; p < layout_.planes; ++p) {
+      starts[p] += blocks * layout_.plane_bytes[p];
     }
   }
   block_ += blocks;
@@ -60,8 +59,8 @@ Status Packer::pack(int64_t group, int64_t blocks, std::span<std::byte> out,
           std::span(stored_).subspan(static_cast<size_t>(r * stride), static_cast<size_t>(bytes))));
     }
   }
-  pack_group(layout_, stored_.data(), stride, rows, blocks, out.data(), starts);
+  layout_.pack(layout_, stored_.data(), stride, rows, blocks, out.data(), starts);
   return {};
 }
 
-}  // namespace infer::vulkan
+}  // namespace infer::gpu

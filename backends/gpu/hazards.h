@@ -1,12 +1,12 @@
-// Where a recorded program needs a barrier: a node touches memory that the nodes since the last
-// barrier wrote, or writes memory that they read.
+// Where a program needs a barrier or a dependency: a node touches memory that the nodes since the
+// last barrier wrote, or writes memory that they read.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
-namespace infer::vulkan {
+namespace infer::gpu {
 
 /// Memory [begin, end) by device address.
 struct Range {
@@ -41,4 +41,4 @@ class Hazards {
   std::vector<Range> read_, written_;
 };
 
-}  // namespace infer::vulkan
+}  // namespace infer::gpu

@@ -5,21 +5,21 @@
 #include <span>
 #include <vector>
 
-#include "backends/vulkan/packing.h"
-#include "backends/vulkan/transfer.h"
+#include "backends/gpu/staging.h"
+#include "backends/gpu/weight_layout.h"
 #include "engine/backend/device.h"
 
-namespace infer::vulkan {
+namespace infer::gpu {
 
 /// Packs a weight in parts that fit a staging buffer. A part is several whole groups of rows or, if
 /// the rows are too long for that, some blocks of one group.
 class Packer {
  public:
   /// `read` has to outlive it.
-  Packer(const TensorDesc& desc, const ReadFn& read, const Place& to);
+  Packer(const WeightLayout& layout, const ReadFn& read);
 
-  /// Transfer::Fill.
-  Status next(std::span<std::byte> out, std::vector<Transfer::Region>& regions);
+  /// StagingFill: offsets are those from the weight's start.
+  Status next(std::span<std::byte> out, std::vector<StagedCopy>& copies);
 
  private:
   Status pack(int64_t group, int64_t blocks, std::span<std::byte> out,
@@ -27,7 +27,6 @@ class Packer {
 
   WeightLayout layout_;
   const ReadFn& read_;
-  Place to_;
   int64_t most_blocks_ = 0;
   int64_t most_groups_ = 0;
   int64_t group_ = 0;
@@ -35,4 +34,4 @@ class Packer {
   std::vector<std::byte> stored_;
 };
 
-}  // namespace infer::vulkan
+}  // namespace infer::gpu

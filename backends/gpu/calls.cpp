@@ -1,0 +1,83 @@
+#include "backends/gpu/calls.h"
+
+#include <utility>
+
+namespace infer::gpu {
+namespace {
+
+std::vector<Operand> operands(std::span<const ValueId> ids, const OperandOf& operand) {
+  std::vector<Operand> all;
+  for (const ValueId id : ids) all.push_back(operand(id));
+  return all;
+}
+
+}  // namespace
+
+ProductCall product_of(const Node& node, std::span<const Operand> in,
+                       std::span<const Operand> out) {
+  ProductCall call;
+  call.x = in[0];
+  switch (node.op()) {
+    case OpId::MoeMatmul:
+      call.weights = {{in[1], in[3], in[4], out[0]}};
+      call.ids = in[2];
+      call.matrix = MatrixOf::by_ids;
+      break;
+    case OpId::HeadMatmul:
+      call.weights = {{in[1], {}, {}, out[0]}};
+      call.matrix = MatrixOf::by_place;
+      break;
+    default: call.weights = {{in[1], in[2], in[3], out[0]}};
+  }
+  return call;
+}
+
+ProductCall products_of(const Graph& graph, const FusedCall& call, const OperandOf& operand) {
+  const auto node = [&](int32_t n) -> const Node& { return graph.nodes()[static_cast<size_t>(n)]; };
+  ProductCall product;
+  for (const int32_t n : call.nodes) {
+    ProductCall single =
+        product_of(node(n), operands(node(n).inputs, operand), operands(node(n).outputs, operand));
+    if (product.weights.empty()) {
+      product = std::move(single);
+    } else {
+      product.weights.push_back(single.weights[0]);
+    }
+  }
+  if (call.norm >= 0) {
+    product.norm = &std::get<op::RmsNorm>(node(call.norm).params);
+    product.x = operand(node(call.norm).inputs[0]);
+    product.norm_weight = operand(node(call.norm).inputs[1]);
+  }
+  if (call.glu >= 0) {
+    product.glu = &std::get<op::Glu>(node(call.glu).params);
+    product.weights[0].y = operand(node(call.glu).outputs[0]);
+  }
+  if (call.add >= 0) {
+    product.add = &std::get<op::Add>(node(call.add).params);
+    product.residual = operand(node(call.add).inputs[0]);
+    product.weights[0].y = operand(node(call.add).outputs[0]);
+  }
+  return product;
+}
+
+RopeStoreCall ropes_of(const Graph& graph, const FusedCall& call, const OperandOf& operand) {
+  const auto node = [&](size_t i) -> const Node& {
+    return graph.nodes()[static_cast<size_t>(call.nodes[i])];
+  };
+  const Node& queries = node(0);
+  const Node& store = node(2);
+  RopeStoreCall in;
+  in.rope = &std::get<op::Rope>(queries.params);
+  in.q = operand(queries.inputs[0]);
+  in.table = operand(queries.inputs[1]);
+  in.y = operand(queries.outputs[0]);
+  in.k = operand(node(1).inputs[0]);
+  in.kv_layer = std::get<op::KvStore>(store.params).kv_layer;
+  in.v = operand(store.inputs[1]);
+  in.slots = operand(store.inputs[2]);
+  in.sequences = operand(store.inputs[3]);
+  return in;
+}
+
+}  // namespace infer::gpu

@@ -1,0 +1,53 @@
+// Calls that compute several nodes (engine/backend/fusion.h) with the operands of their nodes
+// brought together, as the kernels of products and of rope and store take them.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "backends/gpu/operand.h"
+#include "engine/backend/fusion.h"
+
+namespace infer::gpu {
+
+/// How the matrix of a weight is chosen for a column.
+enum class MatrixOf : uint32_t { only, by_ids, by_place, by_groups };
+
+/// A weight and its result.
+struct ProductWeight {
+  Operand w, bias, scale, y;
+};
+
+/// One dispatch: weights of the same type and K, multiplied with the same activations.
+struct ProductCall {
+  std::vector<ProductWeight> weights;
+  Operand x, ids;
+  MatrixOf matrix = MatrixOf::only;
+  const op::RmsNorm* norm = nullptr;  ///< of x, first; with the next weight if it has data
+  Operand norm_weight;
+  const op::Glu* glu = nullptr;  ///< of the results of two weights, written to y of the first
+  const op::Add* add = nullptr;  ///< of the residual and the result of the weight, written to y
+  Operand residual;
+};
+
+/// Rope of queries and keys, and storing keys and values.
+struct RopeStoreCall {
+  const op::Rope* rope = nullptr;
+  int32_t kv_layer = 0;
+  Operand q, k, v, table, slots, sequences;
+  Operand y;  ///< queries
+};
+
+/// A matmul, moe_matmul or head_matmul as a call. What is fused with it is added later.
+ProductCall product_of(const Node& node, std::span<const Operand> inputs,
+                       std::span<const Operand> outputs);
+
+/// The operand of a value, as the program places it.
+using OperandOf = std::function<Operand(ValueId)>;
+
+/// A call of kind products, or of rope_and_store.
+ProductCall products_of(const Graph& graph, const FusedCall& call, const OperandOf& operand);
+RopeStoreCall ropes_of(const Graph& graph, const FusedCall& call, const OperandOf& operand);
+
+}  // namespace infer::gpu

@@ -105,9 +105,10 @@ function(infer_add_cuda target)
            "      {\"${name}\", {infer_cuda_${name}, infer_cuda_${name}_end}},\n")
     list(APPEND embedded ${file})
   endforeach()
+  set_property(GLOBAL PROPERTY INFER_CUDA_FATBINS "${embedded}")
   infer_write_if_changed(${INFER_GENERATED}/cuda_modules.cpp
 "// Generated from the kernels in backends/cuda; see backends/cuda/backend.cmake.
-#include \"backends/cuda/modules.h\"
+#include \"backends/cuda/module.h\"
 
 #define MODULE(name, file)                                         \\
   asm(\".section .rodata.cuda, \\\"a\\\"\\n\"                            \\

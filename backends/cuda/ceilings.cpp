@@ -63,21 +63,21 @@ double measure_copy_bandwidth(Context& context) {
 }
 
 double measure_integer_rate(Context& context, Modules& modules) {
-  constexpr int kThreads = 128;
   constexpr int kMacs = 4;                // of an instruction
   constexpr int kBlocksOfProcessor = 16;  // as many threads as it keeps
   const int64_t blocks = int64_t{context.gpu().multiprocessors} * kBlocksOfProcessor;
-  const auto results = RawBuffer::create(context, blocks * kThreads * int64_t{sizeof(int32_t)});
+  const auto results =
+      RawBuffer::create(context, blocks * kIntRateThreads * int64_t{sizeof(int32_t)});
   const Result<CUfunction> kernel = modules.get("int_rate", 0);
   if (!results || !kernel) return 0;
   const auto launch = [&](uint32_t rounds) {
     IntRateParams params{(*results)->address(), rounds, 0};
     void* all[] = {&params};
-    return context.cu().cuLaunchKernel(*kernel, static_cast<unsigned>(blocks), 1, 1, kThreads, 1, 1,
-                                       0, context.stream(), all, nullptr);
+    return context.cu().cuLaunchKernel(*kernel, static_cast<unsigned>(blocks), 1, 1,
+                                       kIntRateThreads, 1, 1, 0, context.stream(), all, nullptr);
   };
-  return best_rate(context, static_cast<double>(blocks) * kThreads * kIntRateChains * kMacs, 16,
-                   launch);
+  return best_rate(context, static_cast<double>(blocks) * kIntRateThreads * kIntRateChains * kMacs,
+                   16, launch);
 }
 
 }  // namespace infer::cuda

@@ -2,14 +2,22 @@
 // depend on each other.
 #include "backends/cuda/int_rate.h"
 
-extern "C" __global__ void int_rate(const __grid_constant__ infer::cuda::IntRateParams p) {
-  const int index = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  int sums[infer::cuda::kIntRateChains];
-  for (int c = 0; c < infer::cuda::kIntRateChains; ++c) sums[c] = index + c;
+#include "backends/cuda/device/math.h"
+#include "backends/cuda/device/memory.h"
+
+namespace infer::cuda {
+
+INFER_KERNEL(int_rate, IntRateParams, kIntRateThreads, 1) {
+  const uint32_t index = block_x() * kIntRateThreads + thread();
+  int32_t sums[kIntRateChains];
+  for (int c = 0; c < kIntRateChains; ++c) sums[c] = static_cast<int32_t>(index) + c;
   for (uint32_t r = 0; r < p.rounds; ++r) {
-    for (int& sum : sums) sum = __dp4a(sum, index, sum);
+    for (int32_t& sum : sums) sum = dot4(static_cast<uint32_t>(sum), index, sum);
   }
-  int all = 0;
-  for (const int sum : sums) all ^= sum;
-  reinterpret_cast<int*>(p.y)[index] = all;
+  int32_t all = 0;
+  for (const int32_t sum : sums) all ^= sum;
+  const Global<int32_t> results(p.y);
+  results[index] = all;
 }
+
+}  // namespace infer::cuda

@@ -13,5 +13,6 @@ struct IntRateParams {
 static_assert(sizeof(IntRateParams) == 16);
 
 inline constexpr int kIntRateChains = 8;
+inline constexpr int kIntRateThreads = 128;  ///< of a block
 
 }  // namespace infer::cuda

@@ -1,27 +1,14 @@
-// The kernels embedded in the program, and the functions that the driver makes of them.
+// The functions that the driver makes of the embedded kernels.
 #pragma once
 
 #include <map>
 #include <mutex>
-#include <span>
 #include <string>
-#include <string_view>
 
 #include "backends/cuda/context.h"
+#include "backends/cuda/module.h"
 
 namespace infer::cuda {
-
-struct Module {
-  const char* name;                 ///< "attention", "product_q4_0"
-  std::span<const std::byte> code;  ///< a fatbin
-};
-
-/// Generated from the kernels in this folder.
-std::span<const Module> all_cuda_modules();
-
-/// The module that a kernel is in; null: none. The kernel's name is the module's, or goes on behind
-/// it with an underscore.
-const Module* module_of(std::string_view kernel);
 
 /// Modules are loaded at the first request for one of their kernels, and kept. Thread-safe.
 class Modules {

@@ -11,8 +11,8 @@
 
 namespace infer::cuda {
 
-/// What `target` refers to outlives the program. `tables`: gpu/tables.h. Errors: device, out_of_memory,
-/// unsupported.
+/// What `target` refers to outlives the program. `tables`: gpu/tables.h. Errors: device,
+/// out_of_memory, unsupported.
 Result<std::unique_ptr<Program>> compile_program(Context& context, Modules& modules,
                                                  const Target& target, uint64_t tables,
                                                  const CompileSpec& spec);

@@ -94,7 +94,7 @@ Status CudaDevice::capability(const Graph& graph, const Node& node) const {
 }
 
 int64_t CudaDevice::packed_bytes(const TensorDesc& desc) const {
-  return round_up(layout_of(desc).bytes, kAlignment);
+  return round_up(weight_layout(desc).bytes, kAlignment);
 }
 
 int64_t CudaDevice::scratch_bytes(const Segment& segment) const {
@@ -114,7 +114,7 @@ int64_t CudaDevice::allocated(Purpose purpose) const {
 }
 
 Status CudaDevice::load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) {
-  gpu::Packer packer(layout_of(desc), read);
+  gpu::Packer packer(weight_layout(desc), read);
   return transfer_->upload(address_of(to),
                            [&](std::span<std::byte> out, std::vector<gpu::StagedCopy>& copies) {
                              return packer.next(out, copies);

@@ -2,6 +2,6 @@
 
 namespace infer::cuda {
 
-gpu::WeightLayout layout_of(const TensorDesc& desc) { return gpu::WeightLayout(desc); }
+gpu::WeightLayout weight_layout(const TensorDesc& desc) { return gpu::WeightLayout(desc); }
 
 }  // namespace infer::cuda

@@ -5,6 +5,6 @@
 
 namespace infer::cuda {
 
-gpu::WeightLayout layout_of(const TensorDesc& desc);
+gpu::WeightLayout weight_layout(const TensorDesc& desc);
 
 }  // namespace infer::cuda

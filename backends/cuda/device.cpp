@@ -72,6 +72,7 @@ Result<std::unique_ptr<Device>> CudaDevice::open(int32_t index, bool exact,
   INFER_TRY(device->tables_,
             RawBuffer::create(*device->context_, static_cast<int64_t>(bytes.size())));
   INFER_CHECK_R(device->transfer_->write(bytes, device->tables_->address()));
+  device->near_largest_ = std::make_unique<NearLargest>(*device->context_, *device->modules_);
   return device;
 }
 
@@ -134,6 +135,11 @@ Result<std::unique_ptr<Program>> CudaDevice::compile(const CompileSpec& spec) {
 
 Status CudaDevice::read(const MemoryRef& from, std::span<std::byte> to) {
   return transfer_->read(address_of(from), to);
+}
+
+Status CudaDevice::near_largest(const MemoryRef& values, int64_t columns, int64_t rows, float reach,
+                                std::vector<std::vector<IndexedValue>>& found) {
+  return near_largest_->find(address_of(values), columns, rows, reach, found);
 }
 
 Status CudaDevice::write(std::span<const std::byte> from, const MemoryRef& to) {

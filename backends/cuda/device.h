@@ -7,6 +7,7 @@
 
 #include "backends/cuda/memory.h"
 #include "backends/cuda/modules.h"
+#include "backends/cuda/near_largest.h"
 #include "backends/cuda/op.h"
 #include "backends/cuda/transfer.h"
 #include "engine/backend/device.h"
@@ -43,6 +44,9 @@ class CudaDevice final : public Device {
   std::unique_ptr<Buffer> adopt(const TensorDesc& desc, std::span<const std::byte> bytes) override;
   Result<std::unique_ptr<Program>> compile(const CompileSpec& spec) override;
   Status read(const MemoryRef& from, std::span<std::byte> to) override;
+  bool finds_largest() const override { return tuning_.near_largest; }
+  Status near_largest(const MemoryRef& values, int64_t columns, int64_t rows, float reach,
+                      std::vector<std::vector<IndexedValue>>& found) override;
   Status write(std::span<const std::byte> from, const MemoryRef& to) override;
   Status copy(const MemoryRef& from, const MemoryRef& to, int64_t bytes) override;
 
@@ -60,6 +64,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Transfer> transfer_;
   std::unique_ptr<Modules> modules_;
   std::unique_ptr<RawBuffer> tables_;  ///< gpu/tables.h
+  std::unique_ptr<NearLargest> near_largest_;
   std::atomic<int64_t> allocated_[kPurposeCount]{};
 };
 

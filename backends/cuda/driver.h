@@ -36,6 +36,7 @@ namespace infer::cuda {
   F(cuMemcpyHtoDAsync)              \
   F(cuMemcpyDtoHAsync)              \
   F(cuMemcpyDtoDAsync)              \
+  F(cuMemsetD32Async)               \
   F(cuStreamCreate)                 \
   F(cuStreamDestroy)                \
   F(cuStreamSynchronize)            \

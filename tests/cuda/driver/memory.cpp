@@ -246,6 +246,19 @@ INFER_CU cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstre
   });
 }
 
+INFER_CU cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
+  constexpr const char* kName = "cuMemsetD32Async";
+  INFER_BEGIN_IN(kName, CUDA_ERROR_LAUNCH_FAILED)
+  auto* const target = reinterpret_cast<uint32_t*>(to);
+  INFER_EXPECT(kName, to % sizeof(uint32_t) == 0);
+  INFER_EXPECT(kName,
+               state.find(target, static_cast<int64_t>(count * sizeof(uint32_t))) != nullptr);
+  return add_work(state, kName, stream, [target, value, count] {
+    std::fill_n(target, count, value);
+    return CUDA_SUCCESS;
+  });
+}
+
 INFER_CU cuStreamCreate(CUstream* stream, unsigned) {
   INFER_BEGIN_IN("cuStreamCreate", CUDA_ERROR_OUT_OF_MEMORY)
   *stream = state.make<CUstream_st>();

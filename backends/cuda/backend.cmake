@@ -10,7 +10,7 @@ option(INFER_CUDA "Build the CUDA back end where nvcc is found" ON)
 set(INFER_CUDA_ARCHITECTURES "sm_80;sm_86;sm_89;sm_90a;sm_120;compute_75;compute_90" CACHE STRING
     "What kernels are compiled for: sm_<n> is machine code, compute_<n> is PTX for later GPUs")
 # tools/setup.sh --cuda puts the compiler there.
-set(_infer_cuda_own ${CMAKE_SOURCE_DIR}/build/cuda)
+set(_infer_cuda_own ${CMAKE_SOURCE_DIR}/build/cuda/nvidia/cu13)
 find_program(NVCC nvcc HINTS /usr/local/cuda/bin ${_infer_cuda_own}/bin)
 set(cuda_AVAILABLE FALSE)
 if(NOT INFER_CUDA)

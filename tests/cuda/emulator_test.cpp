@@ -34,9 +34,8 @@ Run run(const char* name, uint32_t threads, Wrong wrong, uint64_t seed, uint32_t
   REQUIRE(kernel != nullptr);
   REQUIRE(kernel->param_bytes == sizeof(params));
   made.fault = emulator::launch(
-      *kernel,
-      {.grid = {blocks, 1, 1}, .threads = threads, .seed = seed, .workers = workers}, memory,
-      &params);
+      *kernel, {.grid = {blocks, 1, 1}, .threads = threads, .seed = seed, .workers = workers},
+      memory, &params);
   return made;
 }
 
@@ -176,8 +175,8 @@ TEST_CASE("mma of bytes is a plain product") {
         }
       }
     }
-    const std::vector<int32_t> d = multiplied(is_signed ? "mma_32" : "mma_16", fragments_a,
-                                              fragments_b, c);
+    const std::vector<int32_t> d =
+        multiplied(is_signed ? "mma_32" : "mma_16", fragments_a, fragments_b, c);
     for (uint32_t l = 0; l < 32; ++l) {
       for (uint32_t i = 0; i < 4; ++i) {
         const uint32_t row = (l >> 2) + (i >= 2 ? 8 : 0);

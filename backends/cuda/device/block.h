@@ -10,12 +10,15 @@
 
 #include <cstdint>
 
+/// Joins two names, macros expanded.
+#define INFER_JOIN_(a, b) a##b
+#define INFER_JOIN(a, b) INFER_JOIN_(a, b)
 #define INFER_DEVICE __device__ __forceinline__
 
 /// A kernel of this name with one parameter `p`. `most_threads`: of a block. `blocks`: that a
 /// multiprocessor should be able to hold at once.
 #define INFER_KERNEL(name, Params, most_threads, blocks)               \
-  extern "C" __global__ void __launch_bounds__(most_threads, blocks) \
+  extern "C" __global__ void __launch_bounds__(most_threads, blocks)   \
       name(const __grid_constant__ Params p)
 
 namespace infer::cuda {

@@ -114,4 +114,15 @@ INFER_DEVICE void store_unit(uint32_t type, const float (&x)[32], uint64_t row, 
   if (type == kCacheQ4_0) store_q4_0(x, Global<uint16_t>(row + i * 18));
 }
 
+/// Unit i of a head of the keys or values that a page holds from `at` on.
+INFER_DEVICE void store_in_page(uint32_t type, const float (&x)[32], uint64_t at, uint32_t head,
+                                uint32_t slot, uint32_t stride, uint32_t across, uint32_t i) {
+  const uint32_t token = slot % kPageTokens;
+  if (across != 0) {
+    store_unit(type, x, at + head * kPageTokens * stride, i * kPageTokens + token);
+  } else {
+    store_unit(type, x, at + (head * kPageTokens + token) * stride, i);
+  }
+}
+
 }  // namespace infer::cuda

@@ -14,6 +14,9 @@
 #include "tests/cuda/emulator/emulator.h"
 
 #define INFER_CUDA_EMULATED 1
+/// Joins two names, macros expanded.
+#define INFER_JOIN_(a, b) a##b
+#define INFER_JOIN(a, b) INFER_JOIN_(a, b)
 #define INFER_DEVICE inline
 
 namespace infer::emulator {
@@ -82,7 +85,9 @@ struct alignas(8) float2 {
 };
 
 // ---- block.h
-#define INFER_KERNEL(name, Params, most_threads, blocks)                                    \
+#define INFER_KERNEL(name, Params, most_threads, blocks) \
+  INFER_EMULATED_KERNEL(name, Params, most_threads)
+#define INFER_EMULATED_KERNEL(name, Params, most_threads)                                   \
   static void name##_body(const Params& p);                                                 \
   static const ::infer::emulator::Registration name##_registration(                         \
       #name, sizeof(Params), most_threads,                                                  \

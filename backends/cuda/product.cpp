@@ -218,23 +218,16 @@ int64_t expert_scratch(const NodeView& node, const Tuning&, Roles) {
 /// Every type has kernels, in either of the two layouts.
 Status product_supports(const NodeView&) { return {}; }
 
-bool product_takes(const NodeView& product, const Node& with, const Tuning& tuning, Roles) {
-  const auto& w = product.input(1)->desc;
-  const bool by_place = product.node.op() == OpId::HeadMatmul;
-  switch (with.op()) {
+bool product_takes(const NodeView& product, OpId with, const Tuning&, Roles) {
+  const bool fragments = has_fragments(product.input(1)->desc.type);
+  const auto& shape = product.graph.value(product.node.outputs[0]).desc.shape;
+  switch (with) {
     // Each of the norm's products computes it anew: worth it for few rows.
-    case OpId::RmsNorm:
-      return has_fragments(w.type) &&
-             product.graph.value(product.node.outputs[0]).desc.shape[2] <= kFloatColumns;
-    case OpId::Glu: return has_fragments(w.type);
-    case OpId::Add: return true;
-    default: break;
+    case OpId::RmsNorm: return fragments && shape[2] <= kFloatColumns;
+    case OpId::Glu: return fragments;
+    case OpId::HeadMatmul: return false;  // each has its own heads
+    default: return true;
   }
-  (void)tuning;
-  const auto& next = product.graph.value(with.inputs[1]).desc;
-  const auto rows = [&](const Node& node) { return product.graph.value(node.outputs[0]).rows; };
-  return !by_place && next.type == w.type && next.shape[2] == w.shape[2] &&
-         rows(with) == rows(product.node);
 }
 
 void record_single_product(const NodeCall& call) {

@@ -12,7 +12,7 @@ namespace infer::cuda {
 Status product_supports(const NodeView& node);
 void record_single_product(const NodeCall& call);
 void record_products(const NodeCall& call, const ProductCall& product);
-bool product_takes(const NodeView& product, const Node& with, const Tuning& tuning, Roles roles);
+bool product_takes(const NodeView& product, OpId with, const Tuning& tuning, Roles roles);
 /// Memory for the groups of a product with experts.
 int64_t expert_scratch(const NodeView& node, const Tuning& tuning, Roles roles);
 

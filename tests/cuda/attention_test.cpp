@@ -61,8 +61,7 @@ TEST_CASE("attention: steps and chunks change no bit") {
   };
   for (const AttentionSetup& setup : setups) {
     CAPTURE(setup.name);
-    const std::vector<float> whole =
-        run_on(setup, 0, in_turn(setup.from, setup.tokens, 190));
+    const std::vector<float> whole = run_on(setup, 0, in_turn(setup.from, setup.tokens, 190));
     CHECK(std::ranges::all_of(whole, [](float x) { return std::isfinite(x); }));
     uint64_t seed = 5;
     for (const size_t rows : {size_t{190}, size_t{13}}) {

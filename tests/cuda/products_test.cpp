@@ -115,8 +115,8 @@ TEST_CASE("products are those of rounded activations, and columns do not depend 
     CAPTURE(dtype_info(type).ident);
     const int64_t block = dtype_info(type).block_elements;
     // Several chunks of activations for 8 columns; stretches of K that are not full; one block.
-    for (const Product& of : {Product{block * (block == 256 ? 19 : 72), 21, 8}, Product{block, 5, 1},
-                              Product{block * 11, 33, 33}}) {
+    for (const Product& of : {Product{block * (block == 256 ? 19 : 72), 21, 8},
+                              Product{block, 5, 1}, Product{block * 11, 33, 33}}) {
       CAPTURE(of.k);
       const std::vector<float> y = product(*device, type, of);
       // NF4's and FP4's levels have 15 bits.

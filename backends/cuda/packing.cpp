@@ -18,14 +18,13 @@ using Codes = uint8_t[kTileRows][kMostElements];
 
 /// How the codes of a tile become the words of a lane.
 enum class Words : uint8_t {
-  bytes,    ///< a register is a word
-  pairs,    ///< word r: register r of the first product in the low nibbles, of the second in the high
-  runs,     ///< word r: the same in the low and the high half, nibble i for byte i
-  sixes,    ///< words 3m …: register r < 3 of product m in the upper six bits of the bytes of word r;
-            ///< in the two below, register 3: its upper bits in word 0
-  twos,     ///< word m: register r of product m in bits 2r, 2r + 1 of the bytes
+  bytes,  ///< a register is a word
+  pairs,  ///< word r: register r of the first product in the low nibbles, of the second in the high
+  runs,   ///< word r: the same in the low and the high half, nibble i for byte i
+  sixes,  ///< words 3m …: register r < 3 of product m in the upper six bits of the bytes of word r;
+          ///< in the two below, register 3: its upper bits in word 0
+  twos,  ///< word m: register r of product m in bits 2r, 2r + 1 of the bytes
 };
-
 
 /// What a type's blocks are made of.
 struct Form {
@@ -177,33 +176,33 @@ void scales_q3_k(const uint8_t* const* blocks, int64_t rows, uint8_t* const* pla
 }
 
 const Form* form_of(DType type) {
-  static constexpr Form kQ40{64,    Words::pairs, 4, false, nibbles_of_two<18, 2, 8>,
-                             scales_of<2, 0, 18, 2>, {64, 0, 0}};
-  static constexpr Form kQ41{64,    Words::pairs, 4, false, nibbles_of_two<20, 4, 0>,
-                             scales_of<4, 0, 20, 2>, {128, 0, 0}};
-  static constexpr Form kQ50{64,   Words::pairs, 4, true, fives_of_two<22, 2>,
-                             scales_of<2, 0, 22, 2>, {64, 0, 0}};
-  static constexpr Form kQ51{64,   Words::pairs, 4, true, fives_of_two<24, 4>,
-                             scales_of<4, 0, 24, 2>, {128, 0, 0}};
-  static constexpr Form kQ80{64,    Words::bytes, 8, false, bytes_of_two,
-                             scales_of<2, 0, 34, 2>, {64, 0, 0}};
-  static constexpr Form kQ4K{256,   Words::pairs, 4, false, codes_q4_k,
-                             scales_of<16, 0, 0, 1>, {256, 0, 0}};
-  static constexpr Form kQ5K{256,  Words::pairs, 4, true, codes_q5_k,
-                             scales_of<16, 0, 0, 1>, {256, 0, 0}};
+  static constexpr Form kQ40{
+      64, Words::pairs, 4, false, nibbles_of_two<18, 2, 8>, scales_of<2, 0, 18, 2>, {64, 0, 0}};
+  static constexpr Form kQ41{
+      64, Words::pairs, 4, false, nibbles_of_two<20, 4, 0>, scales_of<4, 0, 20, 2>, {128, 0, 0}};
+  static constexpr Form kQ50{
+      64, Words::pairs, 4, true, fives_of_two<22, 2>, scales_of<2, 0, 22, 2>, {64, 0, 0}};
+  static constexpr Form kQ51{
+      64, Words::pairs, 4, true, fives_of_two<24, 4>, scales_of<4, 0, 24, 2>, {128, 0, 0}};
+  static constexpr Form kQ80{64,           Words::bytes,           8,         false,
+                             bytes_of_two, scales_of<2, 0, 34, 2>, {64, 0, 0}};
+  static constexpr Form kQ4K{256,        Words::pairs,           4,          false,
+                             codes_q4_k, scales_of<16, 0, 0, 1>, {256, 0, 0}};
+  static constexpr Form kQ5K{256,        Words::pairs,           4,          true,
+                             codes_q5_k, scales_of<16, 0, 0, 1>, {256, 0, 0}};
   static constexpr Form kQ6K{256, Words::sixes, 6, false, codes_q6_k, scales_q6_k, {256, 32, 0}};
   static constexpr Form kQ2K{256, Words::twos, 2, false, codes_q2_k, scales_q2_k, {256, 64, 0}};
   static constexpr Form kQ3K{256, Words::twos, 2, true, codes_q3_k, scales_q3_k, {192, 32, 0}};
-  static constexpr Form kIq4Nl{64,    Words::runs, 4, false, nibbles_of_two<18, 2, 0>,
-                               scales_of<2, 0, 18, 2>, {64, 0, 0}};
-  static constexpr Form kIq4Xs{256,   Words::runs, 4, false, codes_iq4_xs,
-                               scales_of<8, 0, 0, 1>, {128, 0, 0}};
-  static constexpr Form kMxfp4{64,    Words::runs, 4, false, nibbles_of_two<17, 1, 0>,
-                               scales_of<1, 0, 17, 2>, {32, 0, 0}};
-  static constexpr Form kAbsmax{64,    Words::runs, 4, false, codes_absmax,
-                                scales_of<4, 0, 0, 1>, {64, 0, 0}};
-  static constexpr Form kNvfp4{64,    Words::runs, 4, false, codes_nvfp4,
-                               scales_of<4, 0, 0, 1>, {64, 0, 0}};
+  static constexpr Form kIq4Nl{
+      64, Words::runs, 4, false, nibbles_of_two<18, 2, 0>, scales_of<2, 0, 18, 2>, {64, 0, 0}};
+  static constexpr Form kIq4Xs{256,          Words::runs,           4,          false,
+                               codes_iq4_xs, scales_of<8, 0, 0, 1>, {128, 0, 0}};
+  static constexpr Form kMxfp4{
+      64, Words::runs, 4, false, nibbles_of_two<17, 1, 0>, scales_of<1, 0, 17, 2>, {32, 0, 0}};
+  static constexpr Form kAbsmax{64,           Words::runs,           4,         false,
+                                codes_absmax, scales_of<4, 0, 0, 1>, {64, 0, 0}};
+  static constexpr Form kNvfp4{64,          Words::runs,           4,         false,
+                               codes_nvfp4, scales_of<4, 0, 0, 1>, {64, 0, 0}};
   switch (type) {
     case DType::q4_0: return &kQ40;
     case DType::q4_1: return &kQ41;

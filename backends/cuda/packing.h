@@ -1,8 +1,9 @@
 // The layouts of weights for the kernels of this back end.
 //
-// Types of the fragment layout are multiplied by tensor cores (device/mma.h). 16 rows and 64 elements
-// of K are a tile: a lane of a warp loads with one or two vector loads what it needs of the tile as
-// registers of A, so that no element has to change lanes. For element k of row r of a tile:
+// Types of the fragment layout are multiplied by tensor cores (device/mma.h). 16 rows and 64
+// elements of K are a tile: a lane of a warp loads with one or two vector loads what it needs of
+// the tile as registers of A, so that no element has to change lanes. For element k of row r of a
+// tile:
 //   lane     4·(r mod 8) + (k mod 16) / 4
 //   register 2·(k / 16 mod 2) + r / 8 of product k / 32; byte k mod 4
 // The scales of rows g and g + 8 lie side by side in a plane of their own: the lanes 4g … 4g + 3

@@ -85,7 +85,8 @@ Choice choose(const NodeCall& call, const ProductCall& in) {
     choice.matrix = MatrixOf::by_groups;
   }
   if (choice.matrix != MatrixOf::by_ids) {  // the experts of two rows are not the same
-    choice.columns = std::min(integer ? kProductColumns : kFloatColumns, std::max<int64_t>(rows, 1));
+    choice.columns =
+        std::min(integer ? kProductColumns : kFloatColumns, std::max<int64_t>(rows, 1));
   }
   choice.tile_rows = choice.fragments ? kTileRows : 32;
   const auto columns = static_cast<uint32_t>(choice.columns);
@@ -182,8 +183,8 @@ void launch(const NodeCall& call, const ProductCall& in, const Choice& choice, u
     params.weights[i] = matrix_params(in, in.weights[first + i]);
     params.weights[i].first_tile = params.tiles;
     if (in.glu != nullptr && i == 1) break;  // it has the tiles of the first
-    params.tiles += static_cast<uint32_t>(
-        div_ceil<int64_t>(in.weights[first + i].w.dim(1), choice.tile_rows));
+    params.tiles +=
+        static_cast<uint32_t>(div_ceil<int64_t>(in.weights[first + i].w.dim(1), choice.tile_rows));
   }
   const bool by_place = choice.matrix == MatrixOf::by_ids || choice.matrix == MatrixOf::by_place;
   const int64_t places = by_place ? y.dim(1) : 1;

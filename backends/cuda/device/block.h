@@ -17,8 +17,8 @@
 
 /// A kernel of this name with one parameter `p`. `most_threads`: of a block. `blocks`: that a
 /// multiprocessor should be able to hold at once.
-#define INFER_KERNEL(name, Params, most_threads, blocks)               \
-  extern "C" __global__ void __launch_bounds__(most_threads, blocks)   \
+#define INFER_KERNEL(name, Params, most_threads, blocks)             \
+  extern "C" __global__ void __launch_bounds__(most_threads, blocks) \
       name(const __grid_constant__ Params p)
 
 namespace infer::cuda {

@@ -58,8 +58,7 @@ INFER_DEVICE uint32_t finite_half_bits(float x) {
 }
 
 INFER_DEVICE uint32_t cache_level(float x, float low, float high) {
-  return static_cast<uint32_t>(
-      static_cast<int32_t>(least_of(most_of(rounded(x), low), high)));
+  return static_cast<uint32_t>(static_cast<int32_t>(least_of(most_of(rounded(x), low), high)));
 }
 
 /// The value of largest magnitude.

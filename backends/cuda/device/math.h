@@ -1,5 +1,6 @@
-// Arithmetic. Kernels are compiled without joining multiplications and additions (-fmad=false): what
-// is to be one operation is spelt out as fused(). So the host's compiler and nvcc give the same bits.
+// Arithmetic. Kernels are compiled without joining multiplications and additions (-fmad=false):
+// what is to be one operation is spelt out as fused(). So the host's compiler and nvcc give the
+// same bits.
 #pragma once
 
 #ifndef INFER_CUDA_EMULATED
@@ -21,6 +22,13 @@ INFER_DEVICE uint32_t half_bits(float x) {
   uint16_t bits;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
   return bits;
+}
+/// The value in a register: the compiler does not know it, so that it does not make it anew for
+/// every use.
+INFER_DEVICE int32_t opaque(int32_t x) {
+  int32_t y;
+  asm volatile("mov.b32 %0, %1;" : "=r"(y) : "r"(x));
+  return y;
 }
 /// a·b + c, rounded once.
 INFER_DEVICE float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }

@@ -1,5 +1,5 @@
-// The factor of a row's norm (op::RmsNorm), by all threads of a block of any size: 256 sums of every
-// 256th square, then 16 of 16 of them, then all.
+// The factor of a row's norm (op::RmsNorm), by all threads of a block of any size: 256 sums of
+// every 256th square, then 16 of 16 of them, then all.
 #pragma once
 
 #include "backends/cuda/device/math.h"

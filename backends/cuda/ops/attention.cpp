@@ -47,8 +47,8 @@ Status supports(const NodeView& node) {
   const KvLayerShape& shape = shape_of_layer(node.graph, node.node);
   if (shape.v_dim <= kMostValue && shape.k_dim <= kMostKey) return {};
   return error(StatusCode::unsupported,
-               "keys of {} and values of {} elements; at most {} and {} are supported",
-               shape.k_dim, shape.v_dim, kMostKey, kMostValue);
+               "keys of {} and values of {} elements; at most {} and {} are supported", shape.k_dim,
+               shape.v_dim, kMostKey, kMostValue);
 }
 
 void record(const NodeCall& call) {
@@ -112,8 +112,7 @@ void record(const NodeCall& call) {
                                             .v_dim = params.v_dim,
                                             .window = params.window,
                                             .unused = 0},
-                       {div_ceil<int64_t>(y.dim(0), kMergeThreads), y.dim(1), rows},
-                       kMergeThreads);
+                       {div_ceil<int64_t>(y.dim(0), kMergeThreads), y.dim(1), rows}, kMergeThreads);
 }
 
 /// For the chunks of rows that are split along the keys.

@@ -12,8 +12,7 @@ namespace infer::cuda {
 
 /// Elements i to i + 3 of a key or value at `row`, i a multiple of 4; zeros from `end` on. `whole`:
 /// there are none of these, and rows of elements without blocks begin at multiples of 8 bytes.
-INFER_DEVICE float4 four_of(uint32_t type, uint32_t whole, uint64_t row, uint32_t i,
-                            uint32_t end) {
+INFER_DEVICE float4 four_of(uint32_t type, uint32_t whole, uint64_t row, uint32_t i, uint32_t end) {
   float4 v{0, 0, 0, 0};
   if (whole == 0) {
     if (i < end) v.x = cache_element(type, row, i);
@@ -124,10 +123,10 @@ INFER_DEVICE void attend(const AttentionParams& p) {
   const uint32_t mixes_at = p.k_dim * kHeads * 4;
   const SharedPtr<float> mixes =
       dynamic_shared<float>(mixes_at, kAttentionWarps * kHeads * p.v_dim);
-  const SharedPtr<float> merged = dynamic_shared<float>(
-      mixes_at + kAttentionWarps * kHeads * p.v_dim * 4, kHeads * p.v_dim);
-  INFER_SHARED(float, partial, kAttentionWarps * kHeads * kPageTokens);
-  INFER_SHARED(float, weights, kHeads * kPageTokens);
+  const SharedPtr<float> merged =
+      dynamic_shared<float>(mixes_at + kAttentionWarps * kHeads * p.v_dim * 4, kHeads * p.v_dim);
+  INFER_SHARED(float, partial, kAttentionWarps* kHeads* kPageTokens);
+  INFER_SHARED(float, weights, kHeads* kPageTokens);
   INFER_SHARED(float, shrinks, kHeads);
   INFER_SHARED(float, chunk_mosts, kHeads);
   INFER_SHARED(float, chunk_sums, kHeads);
@@ -255,7 +254,7 @@ INFER_DEVICE void attend(const AttentionParams& p) {
     }
     if (page + 1 < next_chunk && page + 1 < pages) continue;
 
-    // The chunk ends: the warps' mixes are added in order.
+      // The chunk ends: the warps' mixes are added in order.
 #pragma unroll
     for (uint32_t h = 0; h < kHeads; ++h) {
 #pragma unroll
@@ -281,8 +280,9 @@ INFER_DEVICE void attend(const AttentionParams& p) {
       if (h >= heads) break;
       const float chunk_most = chunk_mosts[h];
       const float chunk_sum = chunk_sums[h];
-      const Global<float> to(p.chunks + ((uint64_t{row} * p.heads + first_head + h) * kChunks +
-                                         chunk) * (p.v_dim + 2) * 4);
+      const Global<float> to(p.chunks +
+                             ((uint64_t{row} * p.heads + first_head + h) * kChunks + chunk) *
+                                 (p.v_dim + 2) * 4);
       const Merging m = merge(all_most[h], all_sum[h], chunk_most, chunk_sum);
       if (p.split != 0 && thread() == 0) {
         to[0] = chunk_sum;
@@ -314,9 +314,9 @@ INFER_DEVICE void attend(const AttentionParams& p) {
   }
 }
 
-#define INFER_ATTENTION(heads, fours)                                                       \
+#define INFER_ATTENTION(heads, fours)                                                \
   INFER_KERNEL(attention_##heads##_##fours, AttentionParams, kAttentionThreads, 1) { \
-    attend<heads, fours>(p);                                                                \
+    attend<heads, fours>(p);                                                         \
   }
 INFER_ATTENTION(1, 1)
 INFER_ATTENTION(2, 1)

@@ -1,9 +1,9 @@
 // Attention: a block computes up to 4 heads of a row that share their keys and values.
 //
-// The pages that a row sees are shared out among at most kChunks chunks of equally many neighbouring
-// pages, which depends on the row's own place alone. Each chunk has its largest score, the sum of its
-// weights and the mix of its values, both relative to that score. Chunks are merged in their order,
-// either by the block that computed them all, or by attention_merge.
+// The pages that a row sees are shared out among at most kChunks chunks of equally many
+// neighbouring pages, which depends on the row's own place alone. Each chunk has its largest score,
+// the sum of its weights and the mix of its values, both relative to that score. Chunks are merged
+// in their order, either by the block that computed them all, or by attention_merge.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ struct AttentionParams {
   uint64_t sinks;   ///< 0: none
   uint64_t chunks;  ///< f32 [2 + v_dim, kChunks, heads, rows]: sum, largest score and mix
   gpu::StridePush q_strides, y_strides;
-  uint32_t heads;         ///< of queries
-  uint32_t group;         ///< heads of queries for one of keys
-  uint32_t group_blocks;  ///< blocks for those
-  uint32_t kind;          ///< of pages
+  uint32_t heads;                             ///< of queries
+  uint32_t group;                             ///< heads of queries for one of keys
+  uint32_t group_blocks;                      ///< blocks for those
+  uint32_t kind;                              ///< of pages
   uint32_t k_offset, v_offset, k_row, v_row;  ///< bytes
   uint32_t k_type, v_type;                    ///< CacheType
   uint32_t k_dim, v_dim;

@@ -10,15 +10,15 @@ void record(const NodeCall& call) {
   const Operand& b = call.inputs[1];
   const Operand& y = call.outputs[0];
   call.recorder.launch("concat",
-      ConcatParams{.step = call.step,
-.a = a.address,
-.b = b.address,
-.y = y.address,
-.shape = shape_of(y),
-.a_strides = strides_of(a),
-.b_strides = strides_of(b),
-.width = a.size(0)},
-      elements_of(y, kElementThreads), kElementThreads);
+                       ConcatParams{.step = call.step,
+                                    .a = a.address,
+                                    .b = b.address,
+                                    .y = y.address,
+                                    .shape = shape_of(y),
+                                    .a_strides = strides_of(a),
+                                    .b_strides = strides_of(b),
+                                    .width = a.size(0)},
+                       elements_of(y, kElementThreads), kElementThreads);
 }
 
 }  // namespace

@@ -11,17 +11,17 @@ void record(const NodeCall& call) {
   const Operand& up = call.inputs[1];
   const Operand& y = call.outputs[0];
   call.recorder.launch("glu",
-      GluParams{.step = call.step,
-.gate = gate.address,
-.up = up.address,
-.y = y.address,
-.shape = shape_of(y),
-.gate_strides = strides_of(gate),
-.up_strides = strides_of(up),
-.kind = static_cast<uint32_t>(params.kind),
-.alpha = params.alpha,
-.limit = params.limit},
-      elements_of(y, kElementThreads), kElementThreads);
+                       GluParams{.step = call.step,
+                                 .gate = gate.address,
+                                 .up = up.address,
+                                 .y = y.address,
+                                 .shape = shape_of(y),
+                                 .gate_strides = strides_of(gate),
+                                 .up_strides = strides_of(up),
+                                 .kind = static_cast<uint32_t>(params.kind),
+                                 .alpha = params.alpha,
+                                 .limit = params.limit},
+                       elements_of(y, kElementThreads), kElementThreads);
 }
 
 }  // namespace

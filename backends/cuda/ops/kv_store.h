@@ -1,4 +1,5 @@
-// Storing keys or values in their pages, and rope of queries and keys with both stores in one launch.
+// Storing keys or values in their pages, and rope of queries and keys with both stores in one
+// launch.
 #pragma once
 
 #include <cstdint>

@@ -9,13 +9,13 @@ void record(const NodeCall& call) {
   const Operand& x = call.inputs[0];
   const Operand& y = call.outputs[0];
   call.recorder.launch("scale",
-      ScaleParams{.step = call.step,
-.x = x.address,
-.y = y.address,
-.shape = shape_of(y),
-.x_strides = strides_of(x),
-.factor = call.params<op::Scale>().factor},
-      elements_of(y, kElementThreads), kElementThreads);
+                       ScaleParams{.step = call.step,
+                                   .x = x.address,
+                                   .y = y.address,
+                                   .shape = shape_of(y),
+                                   .x_strides = strides_of(x),
+                                   .factor = call.params<op::Scale>().factor},
+                       elements_of(y, kElementThreads), kElementThreads);
 }
 
 }  // namespace

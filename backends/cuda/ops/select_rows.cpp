@@ -9,14 +9,14 @@ void record(const NodeCall& call) {
   const Operand& x = call.inputs[0];
   const Operand& y = call.outputs[0];
   call.recorder.launch("select_rows",
-      SelectRowsParams{.step = call.step,
-.x = x.address,
-.indices = call.inputs[1].address,
-.y = y.address,
-.shape = shape_of(y),
-.x_strides = strides_of(x),
-.unused = 0},
-      elements_of(y, kElementThreads), kElementThreads);
+                       SelectRowsParams{.step = call.step,
+                                        .x = x.address,
+                                        .indices = call.inputs[1].address,
+                                        .y = y.address,
+                                        .shape = shape_of(y),
+                                        .x_strides = strides_of(x),
+                                        .unused = 0},
+                       elements_of(y, kElementThreads), kElementThreads);
 }
 
 }  // namespace

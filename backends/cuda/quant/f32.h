@@ -21,7 +21,9 @@ struct Fields {
 
 namespace infer::cuda::INFER_TYPE {
 
-INFER_DEVICE float decode_one(const Row& row, uint32_t i) { return Global<const float>(row.plane[0])[i]; }
+INFER_DEVICE float decode_one(const Row& row, uint32_t i) {
+  return Global<const float>(row.plane[0])[i];
+}
 
 }  // namespace infer::cuda::INFER_TYPE
 

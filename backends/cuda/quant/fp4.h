@@ -36,14 +36,13 @@ struct Weights : OrdinaryWeights {
     constexpr Levels kLow{{0x00aba900u, 0xc02b8055u, 0x00555700u, 0x40d580abu}};
     table_runs(raw.codes, part == 0 ? kHigh : kLow, a);
   }
-  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2],
-                                  float (&)[2][2]) {
+  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2], float (&)[2][2]) {
     scale[0][0] = scale[0][1] = float_of(raw.scales.x);
     scale[1][0] = scale[1][1] = float_of(raw.scales.y);
   }
   INFER_DEVICE static float level(uint32_t code) {
-    const float a = code % 4 < 2 ? (code % 2 == 0 ? 0.0f : 0.0625f / 12)
-                                 : (code % 2 == 0 ? 8.0f / 12 : 1.0f);
+    const float a =
+        code % 4 < 2 ? (code % 2 == 0 ? 0.0f : 0.0625f / 12) : (code % 2 == 0 ? 8.0f / 12 : 1.0f);
     const float b = code % 4 < 2 ? (code % 2 == 0 ? 4.0f / 12 : 6.0f / 12)
                                  : (code % 2 == 0 ? 2.0f / 12 : 3.0f / 12);
     const float size = (code & 4) == 0 ? a : b;

@@ -21,7 +21,9 @@ struct Fields {
 
 namespace infer::cuda::INFER_TYPE {
 
-INFER_DEVICE float decode_one(const Row& row, uint32_t i) { return static_cast<float>(static_cast<int32_t>(half_word<0>(row, i) << 16) >> 16); }
+INFER_DEVICE float decode_one(const Row& row, uint32_t i) {
+  return static_cast<float>(static_cast<int32_t>(half_word<0>(row, i) << 16) >> 16);
+}
 
 }  // namespace infer::cuda::INFER_TYPE
 

@@ -21,7 +21,9 @@ struct Fields {
 
 namespace infer::cuda::INFER_TYPE {
 
-INFER_DEVICE float decode_one(const Row& row, uint32_t i) { return static_cast<float>(static_cast<int32_t>(word_at<0>(row, i))); }
+INFER_DEVICE float decode_one(const Row& row, uint32_t i) {
+  return static_cast<float>(static_cast<int32_t>(word_at<0>(row, i)));
+}
 
 }  // namespace infer::cuda::INFER_TYPE
 

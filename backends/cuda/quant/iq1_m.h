@@ -29,8 +29,8 @@ INFER_DEVICE void decode(const Row& row, uint32_t i, float (&v)[32]) {
   const uint32_t b = i / 8;
   const uint32_t first = word_at<2>(row, 2 * b);
   const uint32_t second = word_at<2>(row, 2 * b + 1);
-  const uint32_t d_bits = ((first >> 12) & 15) | ((first >> 28) << 4) | (((second >> 12) & 15) << 8) |
-                      ((second >> 28) << 12);
+  const uint32_t d_bits = ((first >> 12) & 15) | ((first >> 28) << 4) |
+                          (((second >> 12) & 15) << 8) | ((second >> 28) << 12);
   const float d = half_of(d_bits);
   const uint32_t scales = half_word<2>(row, 4 * b + (i % 8) / 2);
   const uint32_t low = word_at<0>(row, i);

@@ -31,7 +31,8 @@ INFER_DEVICE void decode(const Row& row, uint32_t i, float (&v)[32]) {
   const float scale = half_at<1>(row, i / 8) * (0.5f + static_cast<float>(signs >> 28)) * 0.25f;
 #pragma unroll
   for (uint32_t l = 0; l < 4; ++l) {
-    put_iq2(grid_entry(row, kIq2XxsGrid, (indices >> (8 * l)) & 255), iq_signs(signs >> (7 * l)), scale, 8 * l, v);
+    put_iq2(grid_entry(row, kIq2XxsGrid, (indices >> (8 * l)) & 255), iq_signs(signs >> (7 * l)),
+            scale, 8 * l, v);
   }
 }
 

@@ -33,12 +33,14 @@ INFER_DEVICE void decode(const Row& row, uint32_t i, float (&v)[32]) {
   const uint2 low{word_at<0>(row, 2 * i), word_at<0>(row, 2 * i + 1)};
 #pragma unroll
   for (uint32_t l = 0; l < 8; ++l) {
-    const uint32_t index = ((part_of(low, l / 4) >> (8 * (l % 4))) & 255) | (((high >> l) & 1) << 8);
+    const uint32_t index =
+        ((part_of(low, l / 4) >> (8 * (l % 4))) & 255) | (((high >> l) & 1) << 8);
     const uint32_t signs = all_signs >> (4 * l);
     const uint32_t entry = grid_entry(row, kIq3SGrid, index);
 #pragma unroll
     for (uint32_t t = 0; t < 4; ++t) {
-      v[4 * l + t] = with_sign(scale * static_cast<float>(iq3_s_level((entry >> (4 * t)) & 7)), signs, t);
+      v[4 * l + t] =
+          with_sign(scale * static_cast<float>(iq3_s_level((entry >> (4 * t)) & 7)), signs, t);
     }
   }
 }

@@ -36,7 +36,8 @@ INFER_DEVICE void decode(const Row& row, uint32_t i, float (&v)[32]) {
     const uint32_t entry = grid_entry(row, kIq3XxsGrid, index);
 #pragma unroll
     for (uint32_t t = 0; t < 4; ++t) {
-      v[4 * l + t] = with_sign(scale * static_cast<float>(iq3_xxs_level((entry >> (4 * t)) & 7)), signs, t);
+      v[4 * l + t] =
+          with_sign(scale * static_cast<float>(iq3_xxs_level((entry >> (4 * t)) & 7)), signs, t);
     }
   }
 }

@@ -30,8 +30,7 @@ struct Weights : OrdinaryWeights {
   INFER_DEVICE static void codes(const Raw& raw, uint32_t, uint32_t, uint32_t (&a)[8]) {
     table_runs(raw.codes, iq4_levels(), a);
   }
-  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2],
-                                  float (&)[2][2]) {
+  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2], float (&)[2][2]) {
     half_scales(raw.scales, scale);
   }
   INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {

@@ -25,13 +25,13 @@ struct Weights : OrdinaryWeights {
     uint32_t exponents;
   };
   INFER_DEVICE static Raw load(const Place& at, uint32_t unit) {
-    return {plane_part<uint4>(at.plane[0], unit * 512), plane_part<uint32_t>(at.plane[1], unit * 32)};
+    return {plane_part<uint4>(at.plane[0], unit * 512),
+            plane_part<uint32_t>(at.plane[1], unit * 32)};
   }
   INFER_DEVICE static void codes(const Raw& raw, uint32_t, uint32_t, uint32_t (&a)[8]) {
     table_runs(raw.codes, fp4_levels(), a);
   }
-  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2],
-                                  float (&)[2][2]) {
+  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2], float (&)[2][2]) {
 #pragma unroll
     for (uint32_t i = 0; i < 4; ++i) {
       const uint32_t e = (raw.exponents >> (8 * i)) & 255;

@@ -36,8 +36,7 @@ struct Weights : OrdinaryWeights {
     constexpr Levels kLow{{0xd8519500u, 0x007089e0u, 0xea42701bu, 0x00d174f8u}};
     table_runs(raw.codes, part == 0 ? kHigh : kLow, a);
   }
-  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2],
-                                  float (&)[2][2]) {
+  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2], float (&)[2][2]) {
     scale[0][0] = scale[0][1] = float_of(raw.scales.x);
     scale[1][0] = scale[1][1] = float_of(raw.scales.y);
   }

@@ -39,8 +39,7 @@ struct Weights : OrdinaryWeights {
     if (exponent == 0) return mantissa * (1.0f / 1024.0f);
     return (1.0f + mantissa / 8.0f) * float_of((exponent + 119) << 23);
   }
-  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][4],
-                                  float (&)[2][4]) {
+  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][4], float (&)[2][4]) {
 #pragma unroll
     for (uint32_t i = 0; i < 8; ++i) {
       scale[i / 4][i % 4] = half_scale((part_of(raw.scales, i / 4) >> (i % 4 * 8)) & 255);

@@ -30,12 +30,13 @@ struct Weights : OrdinaryWeights {
     uint32_t d;
   };
   INFER_DEVICE static Raw load(const Place& at, uint32_t unit) {
-    return {{plane_part<uint4>(at.plane[0], unit * 1024),
-             plane_part<uint4>(at.plane[0], unit * 1024 + 512)},
-            plane_part<uint4>(at.plane[1], unit * 512),
-            {plane_part<uint2>(at.plane[2], unit * 192), plane_part<uint2>(at.plane[2], unit * 192 + 8),
-             plane_part<uint2>(at.plane[2], unit * 192 + 16)},
-            plane_part<uint32_t>(at.plane[3], unit * 32)};
+    return {
+        {plane_part<uint4>(at.plane[0], unit * 1024),
+         plane_part<uint4>(at.plane[0], unit * 1024 + 512)},
+        plane_part<uint4>(at.plane[1], unit * 512),
+        {plane_part<uint2>(at.plane[2], unit * 192), plane_part<uint2>(at.plane[2], unit * 192 + 8),
+         plane_part<uint2>(at.plane[2], unit * 192 + 16)},
+        plane_part<uint32_t>(at.plane[3], unit * 32)};
   }
   /// Less 4, 32 times: the third bit is packed turned over, as a sign.
   INFER_DEVICE static void codes(const Raw& raw, uint32_t tile, uint32_t, uint32_t (&a)[8]) {

@@ -28,7 +28,8 @@ struct Weights : OrdinaryWeights {
   INFER_DEVICE static Raw load(const Place& at, uint32_t unit) {
     return {plane_part<uint4>(at.plane[0], unit * 512), plane_part<uint2>(at.plane[1], unit * 64)};
   }
-  /// Codes are packed less 8, as four bits of two's complement: here in the upper half of the bytes.
+  /// Codes are packed less 8, as four bits of two's complement: here in the upper half of the
+  /// bytes.
   INFER_DEVICE static void codes(const Raw& raw, uint32_t, uint32_t, uint32_t (&a)[8]) {
 #pragma unroll
     for (uint32_t r = 0; r < 4; ++r) {
@@ -37,8 +38,7 @@ struct Weights : OrdinaryWeights {
       a[4 + r] = w & 0xf0f0f0f0u;
     }
   }
-  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2],
-                                  float (&)[2][2]) {
+  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2], float (&)[2][2]) {
     half_scales(raw.scales, scale);
   }
   INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {

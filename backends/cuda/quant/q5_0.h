@@ -27,7 +27,8 @@ struct Weights : OrdinaryWeights {
     uint2 scales;
   };
   INFER_DEVICE static Raw load(const Place& at, uint32_t unit) {
-    return {plane_part<uint4>(at.plane[0], unit * 512), plane_part<uint32_t>(at.plane[1], unit * 128),
+    return {plane_part<uint4>(at.plane[0], unit * 512),
+            plane_part<uint32_t>(at.plane[1], unit * 128),
             plane_part<uint2>(at.plane[2], unit * 64)};
   }
   /// Less 16, eight times: the fifth bit turned over is the sign.
@@ -40,8 +41,7 @@ struct Weights : OrdinaryWeights {
       a[4 + r] = ((w >> 1) & 0x78787878u) | bit_of_bytes(bits, 4 + r, 7);
     }
   }
-  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2],
-                                  float (&)[2][2]) {
+  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2], float (&)[2][2]) {
     half_scales(raw.scales, scale);
   }
   INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {

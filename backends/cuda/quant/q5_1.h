@@ -28,7 +28,8 @@ struct Weights : OrdinaryWeights {
     uint4 scales;
   };
   INFER_DEVICE static Raw load(const Place& at, uint32_t unit) {
-    return {plane_part<uint4>(at.plane[0], unit * 512), plane_part<uint32_t>(at.plane[1], unit * 128),
+    return {plane_part<uint4>(at.plane[0], unit * 512),
+            plane_part<uint32_t>(at.plane[1], unit * 128),
             plane_part<uint4>(at.plane[2], unit * 128)};
   }
   INFER_DEVICE static void codes(const Raw& raw, uint32_t, uint32_t, uint32_t (&a)[8]) {

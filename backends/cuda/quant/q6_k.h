@@ -39,7 +39,8 @@ struct Weights : OrdinaryWeights {
     raw.d = plane_part<uint32_t>(at.plane[2], unit * 32);
     return raw;
   }
-  /// Codes are packed less 32, as six bits of two's complement: here in the upper bits of the bytes.
+  /// Codes are packed less 32, as six bits of two's complement: here in the upper bits of the
+  /// bytes.
   INFER_DEVICE static void codes(const Raw& raw, uint32_t tile, uint32_t, uint32_t (&a)[8]) {
 #pragma unroll
     for (uint32_t m = 0; m < 2; ++m) {
@@ -50,8 +51,8 @@ struct Weights : OrdinaryWeights {
         w[r] = part_of(raw.codes[word / 4], word % 4);
         a[4 * m + r] = w[r] & 0xfcfcfcfcu;
       }
-      a[4 * m + 3] = ((w[0] << 6) & 0xc0c0c0c0u) | ((w[1] << 4) & 0x30303030u) |
-                     ((w[2] << 2) & 0x0c0c0c0cu);
+      a[4 * m + 3] =
+          ((w[0] << 6) & 0xc0c0c0c0u) | ((w[1] << 4) & 0x30303030u) | ((w[2] << 2) & 0x0c0c0c0cu);
     }
   }
   INFER_DEVICE static void scales(const Raw& raw, uint32_t tile, float (&scale)[2][4],

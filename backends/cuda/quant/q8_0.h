@@ -33,8 +33,7 @@ struct Weights : OrdinaryWeights {
 #pragma unroll
     for (uint32_t r = 0; r < 8; ++r) a[r] = part_of(raw.codes[r / 4], r % 4);
   }
-  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2],
-                                  float (&)[2][2]) {
+  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2], float (&)[2][2]) {
     half_scales(raw.scales, scale);
   }
   INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {

@@ -29,7 +29,9 @@ INFER_DEVICE float digit(uint32_t byte, uint32_t power, float d) {
   return static_cast<float>(static_cast<int32_t>((rest * 3) >> 8) - 1) * d;
 }
 
-INFER_DEVICE uint32_t power_of(uint32_t n) { return n == 0 ? 1 : n == 1 ? 3 : n == 2 ? 9 : n == 3 ? 27 : 81; }
+INFER_DEVICE uint32_t power_of(uint32_t n) {
+  return n == 0 ? 1 : n == 1 ? 3 : n == 2 ? 9 : n == 3 ? 27 : 81;
+}
 
 // Five digits of 32 bytes, then five of 16, then four of 4.
 INFER_DEVICE void decode(const Row& row, uint32_t i, float (&v)[32]) {

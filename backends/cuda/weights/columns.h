@@ -58,7 +58,8 @@ INFER_DEVICE uint32_t column_start(const ProductParams& p, const Columns& of, ui
   return place(p.x_strides, column.place, column.row);
 }
 
-/// Elements i to i + 3 of the column that begins at x[from], zeros from k on. `factor`: of its norm.
+/// Elements i to i + 3 of the column that begins at x[from], zeros from k on. `factor`: of its
+/// norm.
 INFER_DEVICE float4 four_of_column(const ProductParams& p, uint32_t from, uint32_t i,
                                    float factor) {
   const Global<const float> x(p.x);
@@ -93,8 +94,8 @@ INFER_DEVICE float finished(const MatrixParams& of, float sum, uint32_t matrix, 
   return fused(sum, scale, bias);
 }
 
-/// Puts a result in its place, with what follows it. `second` and `up`: the other weight of a Glu and
-/// its sum.
+/// Puts a result in its place, with what follows it. `second` and `up`: the other weight of a Glu
+/// and its sum.
 INFER_DEVICE void finish(const ProductParams& p, const MatrixParams& of, const MatrixParams& second,
                          float sum, float up, uint32_t matrix, const Column& column, uint32_t row) {
   float all = finished(of, sum, matrix, row);

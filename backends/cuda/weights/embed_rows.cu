@@ -11,8 +11,7 @@ INFER_KERNEL(INFER_JOIN(embed_rows_, INFER_TYPE), EmbedParams, kEmbedThreads, 1)
   if (i * kPiece >= p.width || r >= step_rows(p.step, p.rows)) return;
   const auto id = static_cast<uint32_t>(Global<const int32_t>(p.tokens)[r]);
   const uint32_t token = id < p.vocabulary ? id : p.vocabulary - 1;
-  const Row row =
-      row_of(p.w, p.planes, step_tables(p.step), p.width, p.vocabulary, 0, token);
+  const Row row = row_of(p.w, p.planes, step_tables(p.step), p.width, p.vocabulary, 0, token);
   float values[32];
   decode(row, i, values);
   const Runs of_piece = runs(i);

@@ -1,5 +1,5 @@
-// Weights of the plain layout (backends/gpu/weight_layout.h): a file of this folder defines, in a namespace named
-// as the type,
+// Weights of the plain layout (backends/gpu/weight_layout.h): a file of this folder defines, in a
+// namespace named as the type,
 //   struct Fields       elements of a block, and bytes of its part in each plane
 //   runs(i)             where in the row the two runs of 16 of piece i of 32 elements begin
 //   decode(row, i, v)   the piece: v[0 … 15] the first run, v[16 … 31] the second

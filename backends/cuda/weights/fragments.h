@@ -5,10 +5,12 @@
 //   kUnsigned    codes are unsigned bytes
 //   kLeast       value = scale · code − least, else value = scale · code; scale and least are those
 //                of the element's row and run
-//   kUnit        what the sums have to be multiplied with in the end: codes may be larger than levels
+//   kUnit        what the sums have to be multiplied with in the end: codes may be larger than
+//   levels
 //                by a power of two
 //   kParts       2: a level is code 0 · kFirst + code 1 · kSecond; 1: it is code 0
-//   kPlanes; unit_bytes, lane_bytes, group_bytes   by plane: bytes of a unit; of those the bytes of a
+//   kPlanes; unit_bytes, lane_bytes, group_bytes   by plane: bytes of a unit; of those the bytes of
+//   a
 //                lane, or of the four lanes of a group (the other one is 0)
 //   Raw          what a lane has of a unit
 //   load(place, unit)
@@ -36,10 +38,18 @@ INFER_DEVICE Place place_of(uint64_t w, const uint32_t (&offsets)[4], uint32_t t
 #pragma unroll
   for (uint32_t p = 0; p < Weights::kPlanes; ++p) {
     place.plane[p] = w + (p == 0 ? 0 : uint64_t{offsets[p - 1]} * 16) +
-                     uint64_t{tile} * units * Weights::unit_bytes(p) + lane() * Weights::lane_bytes(p) +
-                     lane() / 4 * Weights::group_bytes(p);
+                     uint64_t{tile} * units * Weights::unit_bytes(p) +
+                     lane() * Weights::lane_bytes(p) + lane() / 4 * Weights::group_bytes(p);
   }
   return place;
+}
+
+template <typename Weights>
+INFER_DEVICE void advance(Place& place, uint32_t units) {
+#pragma unroll
+  for (uint32_t p = 0; p < Weights::kPlanes; ++p) {
+    place.plane[p] += uint64_t{units} * Weights::unit_bytes(p);
+  }
 }
 
 template <typename V>

@@ -7,9 +7,9 @@
 //
 // product_<type>, product_<type>_glu: activations are rounded to bytes by 32 with the scale
 // most / 127. The integer sum of a run of weights and activations is exact. It is scaled by the
-// activations' scale, then by that of the weights, and added. The float kernels (product_<type>_float…)
-// keep activations; a lane adds its elements of a row in K's order, then the four lanes of a row
-// theirs.
+// activations' scale, then by that of the weights, and added. The float kernels
+// (product_<type>_float…) keep activations; a lane adds its elements of a row in K's order, then
+// the four lanes of a row theirs.
 //
 // Sums of integers begin at 2^23 + 2^22, so that their bits are those of a float: fused(sum, scale,
 // −scale · (2^23 + 2^22)) converts and scales in one operation, exactly rounded, because a scale of
@@ -57,8 +57,8 @@ INFER_DEVICE Bytes bytes_in_shared(uint32_t tiles, uint32_t columns) {
           dynamic_shared<float>(sums, Weights::kLeast ? tiles * kRuns * 2 * pairs : 0)};
 }
 
-/// Rounds the activations of the chunk that begins `from` tiles into every stretch. Eight lanes take
-/// 32 neighbours of a column.
+/// Rounds the activations of the chunk that begins `from` tiles into every stretch. Eight lanes
+/// take 32 neighbours of a column.
 INFER_DEVICE void round_chunk(const ProductParams& p, const ColumnStarts& starts, uint32_t count,
                               const Bytes& to, uint32_t from) {
   const uint32_t pairs = product_pairs(count);
@@ -116,23 +116,49 @@ INFER_DEVICE void round_chunk(const ProductParams& p, const ColumnStarts& starts
   }
 }
 
-/// sums[2h + j]: rows g + 8h, columns 2t + j of the lane. Adds the product of a tile.
-INFER_DEVICE void add_tile(const typename Weights::Raw& raw, uint32_t tile, const Bytes& x,
-                           uint32_t at, uint32_t count, float (&sums)[4]) {
+/// What a lane reads of the activations, tile by tile.
+struct LaneBytes {
+  SharedPtr<uint32_t> words;
+  SharedPtr<float> scales;
+  SharedPtr<float> sums;
+  uint32_t words_step, scales_step;
+
+  INFER_DEVICE void next() {
+    words = words + words_step;
+    scales = scales + scales_step;
+    if constexpr (Weights::kLeast) sums = sums + scales_step * kRuns / 2;
+  }
+};
+INFER_DEVICE LaneBytes lane_part(const Bytes& x, uint32_t tile, uint32_t count) {
   const uint32_t pairs = product_pairs(count);
+  // Lanes of columns that are not there read those of the last one.
   const uint32_t column = lane() / 4 < count ? lane() / 4 : count - 1;
-  const uint32_t pair = at * pairs + (lane() % 4 < pairs ? lane() % 4 : pairs - 1);
-  const uint4 b = load_shared<uint4>(x.words, ((at * count + column) * 4 + lane() % 4) * 4);
-  const float4 a_scales = load_shared<float4>(x.scales, pair * 4);
+  const uint32_t pair = tile * pairs + (lane() % 4 < pairs ? lane() % 4 : pairs - 1);
+  return {x.words + ((tile * count + column) * 4 + lane() % 4) * 4, x.scales + pair * 4,
+          x.sums + pair * kRuns * 2, count * 16, pairs * 4};
+}
+
+/// What the sums of integers begin with, in registers.
+struct Start {
+  int32_t of[4];
+};
+INFER_DEVICE Start start_of_sums() {
+  return {{opaque(kRaisedSum), opaque(kRaisedSum), opaque(kRaisedSum), opaque(kRaisedSum)}};
+}
+
+/// sums[2h + j]: rows g + 8h, columns 2t + j of the lane. Adds the product of a tile.
+INFER_DEVICE void add_tile(const typename Weights::Raw& raw, uint32_t tile, const LaneBytes& x,
+                           const Start& start, uint32_t, float (&sums)[4]) {
+  const uint4 b = load_shared<uint4>(x.words, 0);
+  const float4 a_scales = load_shared<float4>(x.scales, 0);
   const float a_scale[2][2] = {{a_scales.x, a_scales.y}, {a_scales.z, a_scales.w}};
   float scale[2][kRuns];
   float least[2][kRuns];
   Weights::scales(raw, tile, scale, least);
-  constexpr int32_t kStart[4] = {kRaisedSum, kRaisedSum, kRaisedSum, kRaisedSum};
 #pragma unroll
   for (uint32_t run = 0; run < kRuns; ++run) {
     const uint32_t m = run * Weights::kRun / 32;
-    const float start[2] = {-kRaisedSumValue * a_scale[m][0], -kRaisedSumValue * a_scale[m][1]};
+    const float raised[2] = {-kRaisedSumValue * a_scale[m][0], -kRaisedSumValue * a_scale[m][1]};
 #pragma unroll
     for (uint32_t part = 0; part < Weights::kParts; ++part) {
       uint32_t a[8];
@@ -142,30 +168,31 @@ INFER_DEVICE void add_tile(const typename Weights::Raw& raw, uint32_t tile, cons
         const uint32_t of_a[4] = {a[4 * m], a[4 * m + 1], a[4 * m + 2], a[4 * m + 3]};
         const uint32_t of_b[2] = {part_of(b, 2 * m), part_of(b, 2 * m + 1)};
         if constexpr (Weights::kUnsigned) {
-          mma_u8(d, of_a, of_b, kStart);
+          mma_u8(d, of_a, of_b, start.of);
         } else {
-          mma_s8(d, of_a, of_b, kStart);
+          mma_s8(d, of_a, of_b, start.of);
         }
       } else {
         const uint32_t of_a[2] = {a[2 * run], a[2 * run + 1]};
         const uint32_t of_b[1] = {part_of(b, run)};
         if constexpr (Weights::kUnsigned) {
-          mma_u8(d, of_a, of_b, kStart);
+          mma_u8(d, of_a, of_b, start.of);
         } else {
-          mma_s8(d, of_a, of_b, kStart);
+          mma_s8(d, of_a, of_b, start.of);
         }
       }
       constexpr float kUnits[2] = {Weights::kFirst, Weights::kSecond};
 #pragma unroll
       for (uint32_t i = 0; i < 4; ++i) {
         const float product =
-            fused(float_of(static_cast<uint32_t>(d[i])), a_scale[m][i % 2], start[i % 2]);
-        const float own = Weights::kParts == 1 ? scale[i / 2][run] : scale[i / 2][run] * kUnits[part];
+            fused(float_of(static_cast<uint32_t>(d[i])), a_scale[m][i % 2], raised[i % 2]);
+        const float own =
+            Weights::kParts == 1 ? scale[i / 2][run] : scale[i / 2][run] * kUnits[part];
         sums[i] = fused(own, product, sums[i]);
       }
     }
     if constexpr (Weights::kLeast) {
-      const float2 a_sum = load_shared<float2>(x.sums, (pair * kRuns + run) * 2);
+      const float2 a_sum = load_shared<float2>(x.sums, run * 2);
 #pragma unroll
       for (uint32_t i = 0; i < 4; ++i) {
         sums[i] = fused(-least[i / 2][run], i % 2 == 0 ? a_sum.x : a_sum.y, sums[i]);
@@ -190,10 +217,19 @@ INFER_DEVICE void copy_chunk(const ProductParams& p, const ColumnStarts& starts,
   }
 }
 
+struct LaneFloats {
+  SharedPtr<float> values;
+  uint32_t step;
+
+  INFER_DEVICE void next() { values = values + step; }
+};
+INFER_DEVICE LaneFloats lane_part(const SharedPtr<float>& x, uint32_t tile, uint32_t count) {
+  return {x + tile * count * 64 + lane() % 4 * 4, count * 64};
+}
+
 /// sums[2c + h]: the lane's part of row g + 8h in column c.
-INFER_DEVICE void add_tile(const typename Weights::Raw& raw, uint32_t tile,
-                           const SharedPtr<float>& x, uint32_t at, uint32_t count,
-                           float (&sums)[2 * kFloatColumns]) {
+INFER_DEVICE void add_tile(const typename Weights::Raw& raw, uint32_t tile, const LaneFloats& x,
+                           const Start&, uint32_t count, float (&sums)[2 * kFloatColumns]) {
   float v[8][4];
   Weights::values(raw, tile, v);
 #pragma unroll
@@ -201,8 +237,7 @@ INFER_DEVICE void add_tile(const typename Weights::Raw& raw, uint32_t tile,
     if (c >= count) break;
 #pragma unroll
     for (uint32_t four = 0; four < 4; ++four) {
-      const float4 a =
-          load_shared<float4>(x, ((at * count + c) * 64 + four * 16 + lane() % 4 * 4));
+      const float4 a = load_shared<float4>(x.values, c * 64 + four * 16);
 #pragma unroll
       for (uint32_t h = 0; h < 2; ++h) {
         float sum = sums[2 * c + h];
@@ -235,23 +270,25 @@ struct Kind<false> {
   static constexpr uint32_t kColumns = kFloatColumns;
 };
 
-/// The units [begin, end) of a warp, of one row of tiles; `x` holds their activations from tile `at`
-/// on. The first kAhead units are in `raw`, or on their way.
+/// `count` units of a warp from `place` on, of one row of tiles; `x`: their activations. The first
+/// kAhead units are in `raw`, or on their way.
 template <typename Activations, uint32_t kSums>
-INFER_DEVICE void add_units(typename Weights::Raw (&raw)[kAhead], const Place& place,
-                            uint32_t begin, uint32_t end, const Activations& x, uint32_t at,
-                            uint32_t count, float (&sums)[kSums]) {
-  for (uint32_t unit = begin; unit < end; unit += kAhead) {
+INFER_DEVICE void add_units(typename Weights::Raw (&raw)[kAhead], Place place, uint32_t count,
+                            Activations x, const Start& start, uint32_t columns,
+                            float (&sums)[kSums]) {
+  for (uint32_t unit = 0; unit < count; unit += kAhead) {
 #pragma unroll
     for (uint32_t a = 0; a < kAhead; ++a) {
-      if (unit + a < end) {
+      if (unit + a < count) {
 #pragma unroll
         for (uint32_t tile = 0; tile < Weights::kTiles; ++tile) {
-          add_tile(raw[a], tile, x, at + (unit + a - begin) * Weights::kTiles + tile, count, sums);
+          add_tile(raw[a], tile, x, start, columns, sums);
+          x.next();
         }
-        if (unit + a + kAhead < end) raw[a] = Weights::load(place, unit + a + kAhead);
+        if (unit + a + kAhead < count) raw[a] = Weights::load(place, a + kAhead);
       }
     }
+    advance<Weights>(place, kAhead);
   }
 }
 
@@ -300,6 +337,7 @@ INFER_DEVICE void multiply(const ProductParams& p) {
     }
   };
 
+  const Start start = start_of_sums();
   uint32_t which = 0;
   uint32_t turn = 0;
   uint32_t held = chunks;  // the chunk in shared memory: none
@@ -312,16 +350,18 @@ INFER_DEVICE void multiply(const ProductParams& p) {
 #pragma unroll
     for (uint32_t w = 0; w < kWeights; ++w) {
       const MatrixParams& of = p.weights[which + w];
-      const Place place = place_of<Weights>(of.w, of.planes, stored, units);
+      Place place = place_of<Weights>(of.w, of.planes, stored, units);
+      advance<Weights>(place, first_unit);
       for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
         const uint32_t begin = first_unit + chunk * chunk_units;
         const uint32_t behind = begin + chunk_units;
         const uint32_t end = behind < end_unit ? behind : end_unit;
+        const uint32_t of_chunk = begin < end ? end - begin : 0;
         // On their way while the activations are rounded.
         typename Weights::Raw raw[kAhead];
 #pragma unroll
         for (uint32_t a = 0; a < kAhead; ++a) {
-          if (begin + a < end) raw[a] = Weights::load(place, begin + a);
+          if (a < of_chunk) raw[a] = Weights::load(place, a);
         }
         if (held != chunk) {
           if (held != chunks) sync_block();  // all have read the chunk before
@@ -329,7 +369,9 @@ INFER_DEVICE void multiply(const ProductParams& p) {
           held = chunk;
           sync_block();
         }
-        add_units(raw, place, begin, end, x, warp() * p.chunk, count, sums[w]);
+        add_units(raw, place, of_chunk, lane_part(x, warp() * p.chunk, count), start, count,
+                  sums[w]);
+        advance<Weights>(place, chunk_units);
       }
     }
     // The warps' sums side by side: [weight][warp][column][row].
@@ -376,13 +418,16 @@ INFER_DEVICE void multiply(const ProductParams& p) {
 INFER_KERNEL(INFER_JOIN(product_, INFER_TYPE), ProductParams, kProductThreads, 2) {
   multiply<true, 1>(p);
 }
-INFER_KERNEL(INFER_JOIN(INFER_JOIN(product_, INFER_TYPE), _glu), ProductParams, kProductThreads, 2) {
+INFER_KERNEL(INFER_JOIN(INFER_JOIN(product_, INFER_TYPE), _glu), ProductParams, kProductThreads,
+             2) {
   multiply<true, 2>(p);
 }
-INFER_KERNEL(INFER_JOIN(INFER_JOIN(product_, INFER_TYPE), _float), ProductParams, kProductThreads, 1) {
+INFER_KERNEL(INFER_JOIN(INFER_JOIN(product_, INFER_TYPE), _float), ProductParams, kProductThreads,
+             1) {
   multiply<false, 1>(p);
 }
-INFER_KERNEL(INFER_JOIN(INFER_JOIN(product_, INFER_TYPE), _float_glu), ProductParams, kProductThreads, 1) {
+INFER_KERNEL(INFER_JOIN(INFER_JOIN(product_, INFER_TYPE), _float_glu), ProductParams,
+             kProductThreads, 1) {
   multiply<false, 2>(p);
 }
 

@@ -68,10 +68,14 @@ static_assert(sizeof(ProductParams) == 104 + kProductWeights * 88);
 
 /// Bytes of dynamic shared memory for one tile along K of `columns` columns. `sums`: runs of a tile
 /// whose activations are summed; 0: none.
-INFER_HOST_AND_DEVICE constexpr uint32_t product_pairs(uint32_t columns) { return (columns + 1) / 2; }
+INFER_HOST_AND_DEVICE constexpr uint32_t product_pairs(uint32_t columns) {
+  return (columns + 1) / 2;
+}
 INFER_HOST_AND_DEVICE constexpr uint32_t product_bytes(uint32_t columns, uint32_t sums) {
   return 64 * columns + 16 * product_pairs(columns) + 8 * sums * product_pairs(columns);
 }
-INFER_HOST_AND_DEVICE constexpr uint32_t product_float_bytes(uint32_t columns) { return 256 * columns; }
+INFER_HOST_AND_DEVICE constexpr uint32_t product_float_bytes(uint32_t columns) {
+  return 256 * columns;
+}
 
 }  // namespace infer::cuda

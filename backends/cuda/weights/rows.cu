@@ -1,7 +1,7 @@
 // Products of weights in the plain layout, included after the header of a type by a generated unit
 // that defines INFER_TYPE. A lane computes a row; the warps of a block have a stretch of K each. A
-// stretch is summed element by element, then the stretches are added in their order: one order for a
-// row, however many columns there are.
+// stretch is summed element by element, then the stretches are added in their order: one order for
+// a row, however many columns there are.
 #include "backends/cuda/weights/columns.h"
 
 namespace infer::cuda::INFER_TYPE {
@@ -26,8 +26,8 @@ INFER_KERNEL(INFER_JOIN(rows_, INFER_TYPE), ProductParams, kProductThreads, 1) {
     while (which + 1 < p.weight_count && tile >= p.weights[which + 1].first_tile) ++which;
     const MatrixParams& of = p.weights[which];
     const uint32_t own = (tile - of.first_tile) * 32 + lane();
-    const Row row = row_of(of.w, of.planes, tables, p.k, of.n, columns.matrix,
-                           own < of.n ? own : of.n - 1);
+    const Row row =
+        row_of(of.w, of.planes, tables, p.k, of.n, columns.matrix, own < of.n ? own : of.n - 1);
     float sums[kFloatColumns] = {};
     for (uint32_t i = begin; i < end; ++i) {
       float v[32];

@@ -24,8 +24,7 @@ INFER_DEVICE constexpr uint32_t unit_bytes(uint32_t plane) {
 INFER_DEVICE Row row_of(uint64_t w, const uint32_t (&offsets)[4], uint64_t tables, uint32_t k,
                         uint32_t n, uint32_t matrix, uint32_t row) {
   const uint32_t blocks = (k + Fields::kBlock - 1) / Fields::kBlock;
-  const uint64_t group =
-      uint64_t{matrix} * ((n + kTogether - 1) / kTogether) + row / kTogether;
+  const uint64_t group = uint64_t{matrix} * ((n + kTogether - 1) / kTogether) + row / kTogether;
   Row of{};
 #pragma unroll
   for (uint32_t p = 0; p < 5; ++p) {

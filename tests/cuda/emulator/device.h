@@ -1,5 +1,6 @@
-// What kernels see in place of backends/cuda/device when the host's compiler compiles them: included
-// before every emulated .cu file. The names and meanings are those of that folder's headers.
+// What kernels see in place of backends/cuda/device when the host's compiler compiles them:
+// included before every emulated .cu file. The names and meanings are those of that folder's
+// headers.
 #pragma once
 
 #include <atomic>
@@ -43,8 +44,8 @@ const Place& place();
 void barrier(uint32_t id, uint32_t count, int site);
 void warp_barrier(int site);
 
-/// An operation of all lanes of a warp. Every lane gives `bytes` bytes; the last one to arrive calls
-/// compute(in, out, argument) for all of them, with a slot of kSlot bytes for each lane.
+/// An operation of all lanes of a warp. Every lane gives `bytes` bytes; the last one to arrive
+/// calls compute(in, out, argument) for all of them, with a slot of kSlot bytes for each lane.
 inline constexpr size_t kSlot = 64;
 using Collective = void (*)(const std::byte* in, std::byte* out);
 void collective(Collective compute, const void* in, size_t in_bytes, void* out, size_t out_bytes,
@@ -87,11 +88,11 @@ struct alignas(8) float2 {
 // ---- block.h
 #define INFER_KERNEL(name, Params, most_threads, blocks) \
   INFER_EMULATED_KERNEL(name, Params, most_threads)
-#define INFER_EMULATED_KERNEL(name, Params, most_threads)                                   \
-  static void name##_body(const Params& p);                                                 \
-  static const ::infer::emulator::Registration name##_registration(                         \
-      #name, sizeof(Params), most_threads,                                                  \
-      [](const void* p) { name##_body(*static_cast<const Params*>(p)); });                  \
+#define INFER_EMULATED_KERNEL(name, Params, most_threads)                  \
+  static void name##_body(const Params& p);                                \
+  static const ::infer::emulator::Registration name##_registration(        \
+      #name, sizeof(Params), most_threads,                                 \
+      [](const void* p) { name##_body(*static_cast<const Params*>(p)); }); \
   static void name##_body(const Params& p)
 
 inline uint32_t thread() { return emu::place().thread; }
@@ -135,11 +136,13 @@ T exchange(T value, uint32_t argument, Pick, int site) {
 
 template <typename T>
 T shuffle(T value, uint32_t from, int site = __builtin_LINE()) {
-  return detail::exchange(value, from, [](uint32_t, uint32_t a) { return a % 32; }, site);
+  return detail::exchange(
+      value, from, [](uint32_t, uint32_t a) { return a % 32; }, site);
 }
 template <typename T>
 T shuffle_xor(T value, uint32_t mask, int site = __builtin_LINE()) {
-  return detail::exchange(value, mask, [](uint32_t l, uint32_t a) { return (l ^ a) % 32; }, site);
+  return detail::exchange(
+      value, mask, [](uint32_t l, uint32_t a) { return (l ^ a) % 32; }, site);
 }
 inline uint32_t ballot(bool value, int site = __builtin_LINE()) {
   const uint32_t in = value ? 1 : 0;
@@ -179,7 +182,9 @@ class SharedRef {
     return *this;
   }
   const SharedRef& operator=(const SharedRef& other) const { return *this = static_cast<T>(other); }
-  const SharedRef& operator+=(const T& value) const { return *this = static_cast<T>(*this) + value; }
+  const SharedRef& operator+=(const T& value) const {
+    return *this = static_cast<T>(*this) + value;
+  }
 
  private:
   std::byte* at_;
@@ -207,15 +212,14 @@ class SharedPtr {
   int64_t at_;
 };
 
-#define INFER_SHARED(type, name, count)                                                    \
-  const ::infer::cuda::SharedPtr<type> name(                                               \
-      ::infer::emulator::shared_array(                                                     \
-          [] {                                                                             \
-            static char key;                                                               \
-            return static_cast<const void*>(&key);                                         \
-          }(),                                                                             \
-          sizeof(type) * (count)),                                                         \
-      count, 0)
+#define INFER_SHARED(type, name, count)                                                  \
+  const ::infer::cuda::SharedPtr<type> name(::infer::emulator::shared_array(             \
+                                                [] {                                     \
+                                                  static char key;                       \
+                                                  return static_cast<const void*>(&key); \
+                                                }(),                                     \
+                                                sizeof(type) * (count)),                 \
+                                            count, 0)
 
 template <typename T>
 SharedPtr<T> dynamic_shared(uint32_t offset, uint32_t count) {
@@ -257,7 +261,9 @@ template <typename T>
 class Global {
  public:
   explicit Global(uint64_t address) : at_(address) {}
-  T& operator[](int64_t i) const { return *reinterpret_cast<T*>(checked(i, sizeof(T), alignof(T))); }
+  T& operator[](int64_t i) const {
+    return *reinterpret_cast<T*>(checked(i, sizeof(T), alignof(T)));
+  }
   uint64_t address() const { return at_; }
   /// The address of element i, which has to begin `bytes` bytes in the allocation.
   uint64_t checked(int64_t i, size_t bytes, size_t alignment) const {
@@ -304,6 +310,7 @@ inline uint32_t bits_of(float x) { return std::bit_cast<uint32_t>(x); }
 inline float float_of(uint32_t bits) { return std::bit_cast<float>(bits); }
 inline float half_of(uint32_t bits) { return f16_to_f32(static_cast<uint16_t>(bits)); }
 inline uint32_t half_bits(float x) { return f32_to_f16(x); }
+inline int32_t opaque(int32_t x) { return x; }
 inline float fused(float a, float b, float c) { return std::fma(a, b, c); }
 inline float least_of(float a, float b) { return std::fmin(a, b); }
 inline float most_of(float a, float b) { return std::fmax(a, b); }

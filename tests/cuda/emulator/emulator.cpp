@@ -59,8 +59,8 @@ struct Shadow {
   uint16_t writer = 0;
   uint16_t reader = 0;
   uint8_t written = 0;
-  uint8_t atomic = 0;     ///< the last write was part of an atomic operation
-  uint16_t in_flight = 0; ///< asynchronous copies on their way here
+  uint8_t atomic = 0;      ///< the last write was part of an atomic operation
+  uint16_t in_flight = 0;  ///< asynchronous copies on their way here
 };
 
 struct Copy {
@@ -333,8 +333,8 @@ void Worker::barrier(uint32_t id, uint32_t count, int site) {
     own.count = count;
     own.site = site;
   } else if (own.count != count || own.site != site) {
-    fault("divergence: a barrier at line " + std::to_string(site) +
-          " while others wait at line " + std::to_string(own.site));
+    fault("divergence: a barrier at line " + std::to_string(site) + " while others wait at line " +
+          std::to_string(own.site));
   }
   own.arrived.push_back(tid());
   if (own.arrived.size() < count) {
@@ -437,7 +437,8 @@ void Worker::access(const std::byte* at, size_t bytes, Access access) {
   const uint32_t clock = clocks_[w][w];
   for (size_t i = begin; i < begin + bytes; ++i) {
     Shadow& s = shadow_[i];
-    if (s.in_flight > 0) fault("an access to shared memory where an asynchronous copy is under way");
+    if (s.in_flight > 0)
+      fault("an access to shared memory where an asynchronous copy is under way");
     if (access != Access::write && s.written == 0) {
       fault("a read of shared byte " + std::to_string(i) + ", which nobody has written");
     }

@@ -55,7 +55,7 @@ const Kernel* first_kernel();
 
 struct Launch {
   Dim grid;
-  uint32_t threads = 1;  ///< of a block
+  uint32_t threads = 1;       ///< of a block
   uint32_t shared_bytes = 0;  ///< of dynamic shared memory
   uint64_t seed = 0;
   int workers = 1;  ///< OS threads that share the blocks

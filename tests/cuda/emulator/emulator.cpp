@@ -79,10 +79,6 @@ struct Fiber {
   Place place;
   const char* waits_for = "";
   int site = 0;
-  // An operation of the warp that this lane has reached.
-  Collective pending = nullptr;
-  alignas(16) std::byte in[kSlot];
-  alignas(16) std::byte out[kSlot];
   std::vector<Copy> copies;
   std::vector<size_t> groups;  ///< of copies: their ends
 #if EMULATOR_ASAN
@@ -94,6 +90,15 @@ struct Barrier {
   uint32_t count = 0;
   int site = 0;
   std::vector<uint32_t> arrived;
+};
+
+/// An operation of a warp that some of its lanes have reached.
+struct Warp {
+  uint32_t arrived = 0;
+  int site = 0;
+  Collective operation = nullptr;
+  alignas(16) std::byte in[kWarp * kSlot];
+  alignas(16) std::byte out[kWarp * kSlot];
 };
 
 struct Array {
@@ -173,7 +178,7 @@ class Worker {
   uint32_t threads_ = 0;
   Random random_{0};
   Barrier barriers_[kMostBarriers];
-  std::vector<Fiber*> of_warp_[kMostWarps];
+  Warp warps_[kMostWarps];
   uint32_t clocks_[kMostWarps][kMostWarps] = {};  ///< by warp: what it knows of each warp
   std::vector<std::byte> shared_;
   std::vector<Shadow> shadow_;
@@ -293,7 +298,7 @@ std::string Worker::run(const Kernel& kernel, const Launch& launch, const Memory
   arrays_.clear();
   std::memset(clocks_, 0, sizeof(clocks_));
   for (uint32_t w = 0; w < kMostWarps; ++w) {
-    of_warp_[w].clear();
+    warps_[w].arrived = 0;
     clocks_[w][w] = 1;
   }
   for (Barrier& barrier : barriers_) barrier.arrived.clear();
@@ -301,10 +306,8 @@ std::string Worker::run(const Kernel& kernel, const Launch& launch, const Memory
   for (uint32_t t = 0; t < threads_; ++t) {
     Fiber& fiber = fibers_[t];
     fiber.place = {block, launch.grid, t, threads_};
-    fiber.pending = nullptr;
     fiber.copies.clear();
     fiber.groups.clear();
-    of_warp_[t / kWarp].push_back(&fiber);
     wake(t);
   }
   while (!ready_.empty() && failed_.empty()) {
@@ -373,38 +376,30 @@ void Worker::warp_barrier(int site) {
 
 void Worker::collective(Collective compute, const void* in, size_t in_bytes, void* out,
                         size_t out_bytes, int site) {
-  Fiber& own = *current_;
-  const std::vector<Fiber*>& lanes = of_warp_[tid() / kWarp];
+  const uint32_t w = tid() / kWarp;
+  const uint32_t lane = tid() % kWarp;
+  Warp& warp = warps_[w];
   if (in_bytes > kSlot || out_bytes > kSlot) fault("a warp's operation of too many bytes");
-  std::memcpy(own.in, in == nullptr ? own.in : in, in_bytes);
-  own.pending = compute;
-  own.site = site;
-  own.waits_for = "its warp";
-  uint32_t arrived = 0;
-  for (const Fiber* lane : lanes) {
-    if (lane->pending == nullptr) continue;
-    if (lane->pending != compute || lane->site != site) {
-      fault("divergence: an operation of the warp at line " + std::to_string(site) +
-            " while another lane is at line " + std::to_string(lane->site));
-    }
-    ++arrived;
+  if (warp.arrived == 0) {
+    warp.operation = compute;
+    warp.site = site;
+  } else if (warp.operation != compute || warp.site != site) {
+    fault("divergence: an operation of the warp at line " + std::to_string(site) +
+          " while another lane is at line " + std::to_string(warp.site));
   }
-  own.state = Fiber::State::waiting;
-  if (arrived == kWarp) {
-    alignas(16) std::byte ins[kWarp * kSlot];
-    alignas(16) std::byte outs[kWarp * kSlot];
-    for (uint32_t l = 0; l < kWarp; ++l) std::memcpy(ins + l * kSlot, lanes[l]->in, kSlot);
-    compute(ins, outs);
-    const bool orders_memory = out_bytes == 0;
-    if (orders_memory) ++clocks_[tid() / kWarp][tid() / kWarp];
-    for (uint32_t l = 0; l < kWarp; ++l) {
-      std::memcpy(lanes[l]->out, outs + l * kSlot, out_bytes);
-      lanes[l]->pending = nullptr;
-      wake(lanes[l]->place.thread);
-    }
+  if (in_bytes > 0) std::memcpy(warp.in + lane * kSlot, in, in_bytes);
+  current_->state = Fiber::State::waiting;
+  current_->waits_for = "its warp";
+  current_->site = site;
+  if (++warp.arrived == kWarp) {
+    warp.arrived = 0;
+    compute(warp.in, warp.out);
+    if (out_bytes == 0) ++clocks_[w][w];  // only a barrier orders what the lanes do in memory
+    for (uint32_t l = 0; l < kWarp; ++l) wake(w * kWarp + l);
   }
   suspend();
-  if (out_bytes > 0) std::memcpy(out, own.out, out_bytes);
+  // The next operation of the warp is done once all lanes have come here.
+  if (out_bytes > 0) std::memcpy(out, warp.out + lane * kSlot, out_bytes);
 }
 
 std::byte* Worker::shared_array(const void* key, size_t bytes) {

@@ -19,7 +19,7 @@ struct TestGpu {
   int capability = 89;                ///< ten times the compute capability
   int64_t memory = int64_t{8} << 30;  ///< bytes
   int64_t used_by_others = 0;         ///< bytes of it
-  int multiprocessors = 4;
+  int multiprocessors = 1;
   int64_t shared_bytes = 99 << 10;  ///< of a block
 };
 

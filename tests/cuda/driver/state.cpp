@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
-#include <thread>
 #include <utility>
 
 namespace infer::test {
@@ -91,7 +90,6 @@ CUresult State::run_all(CUcontext context) {
 CUresult State::run_kernel(CUcontext context, const KernelLaunch& launch) {
   emulator::Launch shape = launch.shape;
   shape.seed = seed_ * 1'000'003 + drawn_++;
-  shape.workers = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 4u));
   const std::string wrong =
       emulator::launch(*launch.function->kernel, shape, context->memory, launch.params.data());
   if (wrong.empty()) return CUDA_SUCCESS;

@@ -193,6 +193,8 @@ class SharedRef {
 /// A place in an array in shared memory; `T*` on a GPU.
 template <typename T>
 class SharedPtr {
+  static_assert(sizeof(T) % 4 == 0);  // what threads do is watched by words
+
  public:
   SharedPtr(std::byte* begin, int64_t count, int64_t at) : begin_(begin), count_(count), at_(at) {}
   SharedRef<T> operator[](int64_t i) const { return SharedRef<T>(address(i, 1)); }

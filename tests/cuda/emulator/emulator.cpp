@@ -26,6 +26,7 @@ namespace infer::emulator {
 namespace {
 
 constexpr uint32_t kWarp = 32;
+constexpr size_t kWord = 4;  ///< bytes that are watched together
 constexpr size_t kStack = EMULATOR_ASAN ? 512 << 10 : 128 << 10;
 constexpr uint32_t kMostWarps = 32;
 constexpr uint32_t kMostBarriers = 16;
@@ -51,7 +52,7 @@ struct Random {
   uint32_t below(size_t n) { return static_cast<uint32_t>((next() >> 32) * n >> 32); }
 };
 
-/// What is known of a byte of shared memory. Threads count from 1; 0: none. A clock is that of the
+/// What is known of a word of shared memory. Threads count from 1; 0: none. A clock is that of the
 /// thread's warp at the access.
 struct Shadow {
   uint32_t write_clock = 0;
@@ -85,22 +86,19 @@ struct Fiber {
 #endif
 };
 
-struct Warp {
-  std::vector<Fiber*> lanes;
-  // The operation that some of its lanes have reached.
-  uint32_t arrived = 0;
-  Collective pending = nullptr;
-  int site = 0;
-  // By lane. A lane takes its result before it reaches the next operation, and so before that one
-  // is computed.
-  alignas(64) std::byte in[kWarp * kSlot];
-  alignas(64) std::byte out[kWarp * kSlot];
-};
-
 struct Barrier {
   uint32_t count = 0;
   int site = 0;
   std::vector<uint32_t> arrived;
+};
+
+/// An operation of a warp that some of its lanes have reached.
+struct Warp {
+  uint32_t arrived = 0;
+  int site = 0;
+  Collective operation = nullptr;
+  alignas(16) std::byte in[kWarp * kSlot];
+  alignas(16) std::byte out[kWarp * kSlot];
 };
 
 struct Array {
@@ -140,7 +138,15 @@ class Worker {
   void async_copy(std::byte* to, uint64_t from, uint32_t bytes);
   void async_wait(uint32_t pending);
   Fiber& current() { return *current_; }
-  const Memory& memory() const { return *memory_; }
+  /// Most accesses are to one of a few allocations.
+  Range allocation(uint64_t address) {
+    for (const Range& range : recent_) {
+      if (address >= range.begin && address < range.end) return range;
+    }
+    const Range found = memory_->find(address);
+    recent_[next_recent_++ % std::size(recent_)] = found;
+    return found;
+  }
 
  private:
   static constexpr size_t kMostShared = 256 << 10;
@@ -178,6 +184,8 @@ class Worker {
   std::vector<Shadow> shadow_;
   std::vector<Array> arrays_;
   size_t dynamic_bytes_ = 0;
+  Range recent_[6];
+  uint32_t next_recent_ = 0;
   jmp_buf back_;
   ucontext_t back_context_;
 #if EMULATOR_ASAN
@@ -276,6 +284,7 @@ std::string Worker::run(const Kernel& kernel, const Launch& launch, const Memory
   worker = this;
   kernel_ = &kernel;
   memory_ = &memory;
+  std::ranges::fill(recent_, Range());
   params_ = params;
   block_ = block;
   threads_ = launch.threads;
@@ -285,11 +294,10 @@ std::string Worker::run(const Kernel& kernel, const Launch& launch, const Memory
   random_.state = launch.seed * 0x2545f4914f6cdd1d + number;
   dynamic_bytes_ = launch.shared_bytes;
   shared_.assign(dynamic_bytes_, std::byte{0xa5});
-  shadow_.assign(dynamic_bytes_, Shadow());
+  shadow_.assign((dynamic_bytes_ + kWord - 1) / kWord, Shadow());
   arrays_.clear();
   std::memset(clocks_, 0, sizeof(clocks_));
   for (uint32_t w = 0; w < kMostWarps; ++w) {
-    warps_[w].lanes.clear();
     warps_[w].arrived = 0;
     clocks_[w][w] = 1;
   }
@@ -300,7 +308,6 @@ std::string Worker::run(const Kernel& kernel, const Launch& launch, const Memory
     fiber.place = {block, launch.grid, t, threads_};
     fiber.copies.clear();
     fiber.groups.clear();
-    warps_[t / kWarp].lanes.push_back(&fiber);
     wake(t);
   }
   while (!ready_.empty() && failed_.empty()) {
@@ -369,32 +376,30 @@ void Worker::warp_barrier(int site) {
 
 void Worker::collective(Collective compute, const void* in, size_t in_bytes, void* out,
                         size_t out_bytes, int site) {
-  Fiber& own = *current_;
-  Warp& warp = warps_[tid() / kWarp];
-  const std::vector<Fiber*>& lanes = warp.lanes;
+  const uint32_t w = tid() / kWarp;
+  const uint32_t lane = tid() % kWarp;
+  Warp& warp = warps_[w];
   if (in_bytes > kSlot || out_bytes > kSlot) fault("a warp's operation of too many bytes");
-  const size_t slot = tid() % kWarp * kSlot;
-  if (in_bytes > 0) std::memcpy(warp.in + slot, in, in_bytes);
-  own.site = site;
-  own.waits_for = "its warp";
   if (warp.arrived == 0) {
-    warp.pending = compute;
+    warp.operation = compute;
     warp.site = site;
-  } else if (warp.pending != compute || warp.site != site) {
+  } else if (warp.operation != compute || warp.site != site) {
     fault("divergence: an operation of the warp at line " + std::to_string(site) +
           " while another lane is at line " + std::to_string(warp.site));
   }
-  ++warp.arrived;
-  own.state = Fiber::State::waiting;
-  if (warp.arrived == kWarp) {
+  if (in_bytes > 0) std::memcpy(warp.in + lane * kSlot, in, in_bytes);
+  current_->state = Fiber::State::waiting;
+  current_->waits_for = "its warp";
+  current_->site = site;
+  if (++warp.arrived == kWarp) {
     warp.arrived = 0;
     compute(warp.in, warp.out);
-    const bool orders_memory = out_bytes == 0;
-    if (orders_memory) ++clocks_[tid() / kWarp][tid() / kWarp];
-    for (const Fiber* lane : lanes) wake(lane->place.thread);
+    if (out_bytes == 0) ++clocks_[w][w];  // only a barrier orders what the lanes do in memory
+    for (uint32_t l = 0; l < kWarp; ++l) wake(w * kWarp + l);
   }
   suspend();
-  if (out_bytes > 0) std::memcpy(out, warp.out + slot, out_bytes);
+  // The next operation of the warp is done once all lanes have come here.
+  if (out_bytes > 0) std::memcpy(out, warp.out + lane * kSlot, out_bytes);
 }
 
 std::byte* Worker::shared_array(const void* key, size_t bytes) {
@@ -404,7 +409,7 @@ std::byte* Worker::shared_array(const void* key, size_t bytes) {
   const size_t begin = (shared_.size() + kGuard + 15) / 16 * 16;
   if (begin + bytes > kMostShared) fault("more shared memory than a block can have");
   shared_.resize(begin + bytes, std::byte{0xa5});  // reserved: does not move
-  shadow_.resize(begin + bytes);
+  shadow_.resize((begin + bytes + kWord - 1) / kWord);
   arrays_.push_back({key, begin, bytes});
   return shared_.data() + begin;
 }
@@ -435,8 +440,8 @@ void Worker::access(const std::byte* at, size_t bytes, Access access) {
   const uint32_t w = tid() / kWarp;
   const auto own = static_cast<uint16_t>(tid() + 1);
   const uint32_t clock = clocks_[w][w];
-  for (size_t i = begin; i < begin + bytes; ++i) {
-    Shadow& s = shadow_[i];
+  for (size_t i = begin; i < begin + bytes; i += kWord) {
+    Shadow& s = shadow_[i / kWord];
     if (s.in_flight > 0)
       fault("an access to shared memory where an asynchronous copy is under way");
     if (access != Access::write && s.written == 0) {
@@ -462,7 +467,7 @@ void Worker::access(const std::byte* at, size_t bytes, Access access) {
 void Worker::async_copy(std::byte* to, uint64_t from, uint32_t bytes) {
   const auto begin = static_cast<size_t>(to - shared_.data());
   access(to, bytes, Access::write);
-  for (size_t i = begin; i < begin + bytes; ++i) ++shadow_[i].in_flight;
+  for (size_t i = begin; i < begin + bytes; i += kWord) ++shadow_[i / kWord].in_flight;
   current_->copies.push_back({to, from, bytes});
 }
 
@@ -470,7 +475,7 @@ void Worker::take_copies(Fiber& fiber, size_t until) {
   for (size_t c = 0; c < until; ++c) {
     const Copy& copy = fiber.copies[c];
     const auto begin = static_cast<size_t>(copy.to - shared_.data());
-    for (size_t i = begin; i < begin + copy.bytes; ++i) --shadow_[i].in_flight;
+    for (size_t i = begin; i < begin + copy.bytes; i += kWord) --shadow_[i / kWord].in_flight;
     std::memcpy(copy.to, reinterpret_cast<const void*>(copy.from), copy.bytes);
     access(copy.to, copy.bytes, Access::write);
   }
@@ -527,7 +532,7 @@ std::byte* dynamic_shared(size_t offset, size_t bytes) {
 void shared_access(const std::byte* at, size_t bytes, Access access) {
   worker->access(at, bytes, access);
 }
-Range allocation(uint64_t address) { return worker->memory().find(address); }
+Range allocation(uint64_t address) { return worker->allocation(address); }
 void async_copy(std::byte* to, uint64_t from, uint32_t bytes) {
   worker->async_copy(to, from, bytes);
 }

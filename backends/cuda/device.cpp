@@ -14,9 +14,7 @@
 namespace infer::cuda {
 namespace {
 
-uint64_t address_of(const MemoryRef& at) {
-  return reinterpret_cast<uintptr_t>(at.buffer->address()) + static_cast<uint64_t>(at.offset);
-}
+using gpu::address_of;
 
 std::vector<DeviceInfo> list() {
   const auto driver = Driver::get();

@@ -117,7 +117,7 @@ class CudaProgram final : public Program {
         launches_(context, modules),
         step_graph_(context),
         done_(context) {
-    if (scratch_bytes(segment_, target) > 0) scratch_ = address_of(spec.scratch);
+    if (scratch_bytes(segment_, target) > 0) scratch_ = gpu::address_of(spec.scratch);
   }
   ~CudaProgram() override { (void)done_.wait(); }
 
@@ -141,10 +141,6 @@ class CudaProgram final : public Program {
   Status wait() override { return named(done_.wait()); }
 
  private:
-  static uint64_t address_of(const MemoryRef& at) {
-    return reinterpret_cast<uintptr_t>(at.buffer->address()) + static_cast<uint64_t>(at.offset);
-  }
-
   /// A failure of a run says what ran.
   Status named(const Status& status) const {
     if (status.ok()) return {};
@@ -157,16 +153,8 @@ class CudaProgram final : public Program {
   }
 
   Operand operand(ValueId id) const {
-    if (id == kNoValue) return {};
-    const Value& value = graph_.value(id);
-    const ValueId storage = graph_.storage(id);
-    const auto offset = static_cast<uint64_t>(value.offset);
-    if (graph_.value(storage).kind == Value::Kind::input) {
-      return {&value, step_->input(storage) + offset};
-    }
-    const MemoryRef& at = memory_[static_cast<size_t>(storage)];
-    if (at.buffer == nullptr) return {&value, 0};  // never stored
-    return {&value, address_of(at) + offset};
+    return gpu::operand_at(graph_, id, memory_,
+                           [this](ValueId input) { return step_->input(input); });
   }
 
   void record(const FusedCall& call) {
@@ -196,10 +184,9 @@ class CudaProgram final : public Program {
   template <typename Use>
   void with_node(int32_t n, const Use& use) {
     const Node& node = graph_.nodes()[static_cast<size_t>(n)];
-    std::vector<Operand> inputs;
-    std::vector<Operand> outputs;
-    for (const ValueId id : node.inputs) inputs.push_back(operand(id));
-    for (const ValueId id : node.outputs) outputs.push_back(operand(id));
+    const gpu::OperandOf place = [this](ValueId id) { return operand(id); };
+    const std::vector<Operand> inputs = gpu::operands_of(node.inputs, place);
+    const std::vector<Operand> outputs = gpu::operands_of(node.outputs, place);
     use(*target_.ops.find(node.op()),
         NodeCall{graph_, node, inputs, outputs, kv_layout_, target_.gpu, target_.tuning,
                  step_->address(), scratch_, segment_.roles, launches_});

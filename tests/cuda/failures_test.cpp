@@ -2,8 +2,6 @@
 // comes of it or none, and nothing is leaked. And where the CPU may go on, it does.
 #include <doctest.h>
 
-#include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -16,80 +14,37 @@ namespace infer::cuda {
 namespace {
 
 using infer::test::cuda_driver;
-using infer::test::DriverControl;
-using infer::test::generate;
 using infer::test::kPrompt;
 using infer::test::small_steps;
 
-/// No call fails after it.
+/// The driver, which the back end finds anew whenever another call is to fail: so its first calls
+/// can as well.
 class Failing {
  public:
   Failing() { fail_after(-1); }
   ~Failing() { fail_after(-1); }
-  /// The driver is found anew, so that its first calls can fail as well.
   void fail_after(int64_t before) {
     cuda_driver().fail_after(before);
     infer::test::restart_cuda_driver();
   }
+  int64_t calls() const { return cuda_driver().calls(); }
+  std::vector<int64_t> places(bool last) const { return cuda_driver().places(last); }
+  std::string failed() const { return cuda_driver().failed(); }
+  int64_t live() const { return cuda_driver().live(); }
 };
 
 TEST_CASE("CUDA: each call that fails comes to a typed failure, and nothing is leaked") {
-  Failing failing;
-  DriverControl& driver = cuda_driver();
-  const LoadOptions load = small_steps("cuda");
-  const Result<std::vector<int32_t>> expected = generate(load, open_device);
-  REQUIRE_MESSAGE(expected.has_value(), expected.error().message());
-  const int64_t calls = driver.calls();
-  const std::vector<int64_t> places = driver.places(true);
-  CHECK(calls > 100);
-  CHECK(places.size() > 40);
-  CHECK(driver.live() == 0);
-  std::set<std::string> functions;
-  for (const int64_t n : places) {
-    failing.fail_after(n);
-    const Result<std::vector<int32_t>> made = generate(load, open_device);
-    INFO("call " << n << " of " << calls << ": " << driver.failed());
-    functions.insert(driver.failed());
-    CHECK(driver.live() == 0);
-    if (made) {
-      CHECK(*made == *expected);
-      continue;
-    }
-    const StatusCode code = made.error().code();
-    CHECK((code == StatusCode::device || code == StatusCode::out_of_memory));
-    CHECK(made.error().message().find("cuda") != std::string::npos);
-  }
-  CHECK(functions.size() >= 20);
-  failing.fail_after(-1);
-  CHECK(generate(load, open_device).value() == *expected);
+  Failing driver;
+  infer::test::check_failing_calls(driver, "cuda", open_device, 20);
 }
 
 TEST_CASE("CUDA: with a fallback the CPU goes on, whatever fails") {
-  Failing failing;
-  DriverControl& driver = cuda_driver();
-  const std::vector<int32_t> expected = generate(small_steps("cpu"), open_device).value();
-  set_verbosity(Verbosity::quiet);
-  LoadOptions load = small_steps("cuda");
-  load.fallback = "cpu";
-  CHECK(generate(load, open_device).value() == expected);
-  const int64_t calls = driver.calls();
-  for (const int64_t n : driver.places(false)) {
-    failing.fail_after(n);
-    const Result<std::vector<int32_t>> made = generate(load, open_device);
-    INFO("call " << n << " of " << calls << ": " << driver.failed());
-    CHECK(driver.live() == 0);
-    // Where memory runs out in the midst of generating, that is a failure.
-    if (!made) {
-      CHECK(made.error().code() == StatusCode::out_of_memory);
-      continue;
-    }
-    CHECK(*made == expected);
-  }
-  set_verbosity(Verbosity::warnings);
+  Failing driver;
+  infer::test::check_fallback(driver, "cuda", open_device);
 }
 
 TEST_CASE("CUDA: a device that is lost ends what runs, with a message") {
-  Failing failing;
+  Failing driver;
   const auto engine =
       Engine::Impl::open(infer::test::small_model(), small_steps("cuda"), open_device).value();
   const auto session = engine->open_session().value();

@@ -58,65 +58,14 @@ TEST_CASE("each call that fails comes to a typed failure, and nothing is leaked"
   Validation validation;
   test::FailingCalls driver;
   const OpenDevice open = driver.opener(validation.listener());
-  const Result<std::vector<int32_t>> expected = generate(small_steps("vulkan"), open);
-  REQUIRE_MESSAGE(expected.has_value(), expected.error().message());
-  const int64_t calls = driver.calls();
-  const std::vector<int64_t> places = driver.places(true);
-  CHECK(calls > 100);
-  CHECK(places.size() > 40);
-  CHECK(driver.live() == 0);
-  std::set<std::string> functions;
-  for (const int64_t n : places) {
-    driver.fail_after(n);
-    const Result<std::vector<int32_t>> made = generate(small_steps("vulkan"), open);
-    INFO("call " << n << " of " << calls << ": " << driver.failed());
-    functions.insert(driver.failed());
-    CHECK(driver.live() == 0);
-    if (made) {
-      CHECK(*made == *expected);
-      continue;
-    }
-    const StatusCode code = made.error().code();
-    CHECK((code == StatusCode::device || code == StatusCode::out_of_memory));
-    CHECK(made.error().message().find("vulkan") != std::string::npos);
-  }
-  CHECK(functions.size() >= 18);
-  driver.fail_after(-1);
-  CHECK(generate(small_steps("vulkan"), open).value() == *expected);
+  infer::test::check_failing_calls(driver, "vulkan", open, 18);
 }
 
 TEST_CASE("with a fallback the CPU goes on, whatever fails") {
   if (no_device()) return;
-  LoadOptions on_cpu = small_steps("vulkan");
-  on_cpu.device = "cpu";
-  const std::vector<int32_t> expected = generate(on_cpu, open_device).value();
-  std::vector<std::string> warnings;
-  set_log_callback([&](Verbosity, std::string_view text) { warnings.emplace_back(text); });
-  {
-    Validation validation;
-    test::FailingCalls driver;
-    const OpenDevice open = driver.opener(validation.listener());
-    LoadOptions load = small_steps("vulkan");
-    load.fallback = "cpu";
-    driver.fail_after(-1);
-    CHECK(generate(load, open).value() == expected);
-    const int64_t calls = driver.calls();
-    CHECK(warnings.empty());
-    for (const int64_t n : driver.places(false)) {
-      driver.fail_after(n);
-      warnings.clear();
-      const Result<std::vector<int32_t>> made = generate(load, open);
-      INFO("call " << n << " of " << calls << ": " << driver.failed());
-      CHECK(driver.live() == 0);
-      // Where memory runs out in the midst of generating, that is a failure.
-      if (!made) {
-        CHECK(made.error().code() == StatusCode::out_of_memory);
-        continue;
-      }
-      CHECK(*made == expected);
-    }
-  }
-  set_log_callback({});
+  Validation validation;
+  test::FailingCalls driver;
+  infer::test::check_fallback(driver, "vulkan", driver.opener(validation.listener()));
 }
 
 TEST_CASE("a device that is lost while sessions run: all of them go on on the CPU") {

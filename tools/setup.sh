@@ -1,8 +1,27 @@
 #!/usr/bin/env bash
 # Installs what building needs on Debian 12; with --tests, what the tests need as well; with --all, what
 # fuzzing and the checks of style need besides; with --arm, what building for AArch64 and testing under
-# QEMU needs besides the tests.
+# QEMU needs besides the tests. With --cuda it gets NVIDIA's compiler and nothing else, into build/cuda;
+# it does so by itself on a machine with an NVIDIA GPU and no nvcc.
 set -euo pipefail
+
+# NVIDIA's compiler from its packages on PyPI. Their oldest version of a major one makes kernels for
+# every driver of that one.
+get_nvcc() {
+  local folder
+  folder=$(dirname "$0")/../build/cuda
+  if [ -x "$folder/nvidia/cu13/bin/nvcc" ]; then return; fi
+  rm -rf "$folder"
+  python3 -m pip --version >/dev/null 2>&1 ||
+    { echo "tools/setup.sh --cuda needs pip (Debian: python3-pip)" >&2; exit 1; }
+  python3 -m pip install --quiet --no-deps --target "$folder" 'nvidia-cuda-nvcc==13.0.*' \
+    'nvidia-nvvm==13.0.*' 'nvidia-cuda-crt==13.0.*' 'nvidia-cuda-runtime==13.0.*' \
+    'nvidia-cuda-cccl==13.0.*'
+}
+if [ "${1:-}" = --cuda ]; then
+  get_nvcc
+  exit 0
+fi
 
 packages=(
   g++ cmake ninja-build pkg-config
@@ -20,7 +39,7 @@ case "${1:-}" in
   "") ;;
   --tests | --arm) packages+=("${tests[@]}") ;;
   --all) packages+=("${tests[@]}" clang-19 libclang-rt-19-dev libfuzzer-19-dev clang-tidy) ;;
-  *) echo "usage: tools/setup.sh [--tests | --all | --arm]" >&2; exit 2 ;;
+  *) echo "usage: tools/setup.sh [--tests | --all | --arm | --cuda]" >&2; exit 2 ;;
 esac
 if [ "${1:-}" = --arm ]; then
   # Of the other libraries only headers are used, which are the same for every processor.
@@ -36,6 +55,9 @@ for package in "${packages[@]}"; do
   dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' ||
     missing+=("$package")
 done
+if [ -e /proc/driver/nvidia/version ] && [ ! -x /usr/local/cuda/bin/nvcc ] && ! command -v nvcc >/dev/null; then
+  get_nvcc || echo "Building without CUDA." >&2
+fi
 if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
 
 as_root=()

@@ -102,11 +102,10 @@ struct CudaOp {
 
   // What products are fused with. Null: nothing. All nodes of a call fit together in the graph
   // (engine/backend/fusion.h).
-  /// Whether a call of this product also computes `with`: the RmsNorm of its activations, a product
-  /// of the same operation, type and activations that follows, a Glu of it and such a product, or
-  /// an Add of it to a residual.
-  bool (*takes)(const NodeView& product, const Node& with, const Tuning& tuning,
-                Roles roles) = nullptr;
+  /// Whether a call of this product can also compute a node of kind `with`: the RmsNorm of its
+  /// activations, further products of the product's own operation, type and activations, a Glu of
+  /// the results of two, or an Add of its result to a residual.
+  bool (*takes)(const NodeView& product, OpId with, const Tuning& tuning, Roles roles) = nullptr;
   /// Records a call of products. `call.node` is the first of them.
   void (*record_products)(const NodeCall& call, const ProductCall& product) = nullptr;
   /// KvStore: records rope of queries and keys, and the store. `call.node` is the store. Null: they

@@ -3,15 +3,24 @@
 #include <utility>
 
 namespace infer::gpu {
-namespace {
 
-std::vector<Operand> operands(std::span<const ValueId> ids, const OperandOf& operand) {
+Operand operand_at(const Graph& graph, ValueId id, std::span<const MemoryRef> memory,
+                   const std::function<uint64_t(ValueId)>& input) {
+  if (id == kNoValue) return {};
+  const Value& value = graph.value(id);
+  const ValueId storage = graph.storage(id);
+  const auto offset = static_cast<uint64_t>(value.offset);
+  if (graph.value(storage).kind == Value::Kind::input) return {&value, input(storage) + offset};
+  const MemoryRef& at = memory[static_cast<size_t>(storage)];
+  if (at.buffer == nullptr) return {&value, 0};  // never stored
+  return {&value, address_of(at) + offset};
+}
+
+std::vector<Operand> operands_of(std::span<const ValueId> ids, const OperandOf& operand) {
   std::vector<Operand> all;
   for (const ValueId id : ids) all.push_back(operand(id));
   return all;
 }
-
-}  // namespace
 
 ProductCall product_of(const Node& node, std::span<const Operand> in,
                        std::span<const Operand> out) {
@@ -36,8 +45,8 @@ ProductCall products_of(const Graph& graph, const FusedCall& call, const Operand
   const auto node = [&](int32_t n) -> const Node& { return graph.nodes()[static_cast<size_t>(n)]; };
   ProductCall product;
   for (const int32_t n : call.nodes) {
-    ProductCall single =
-        product_of(node(n), operands(node(n).inputs, operand), operands(node(n).outputs, operand));
+    ProductCall single = product_of(node(n), operands_of(node(n).inputs, operand),
+                                    operands_of(node(n).outputs, operand));
     if (product.weights.empty()) {
       product = std::move(single);
     } else {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/gpu/operand.h"
+#include "engine/backend/device.h"
 #include "engine/backend/fusion.h"
 
 namespace infer::gpu {
@@ -45,6 +46,15 @@ ProductCall product_of(const Node& node, std::span<const Operand> inputs,
 
 /// The operand of a value, as the program places it.
 using OperandOf = std::function<Operand(ValueId)>;
+
+/// The operands of a segment's values. `memory`: CompileSpec::memory. `input`: the address of an
+/// input of the graph.
+Operand operand_at(const Graph& graph, ValueId id, std::span<const MemoryRef> memory,
+                   const std::function<uint64_t(ValueId)>& input);
+inline uint64_t address_of(const MemoryRef& at) {
+  return reinterpret_cast<uintptr_t>(at.buffer->address()) + static_cast<uint64_t>(at.offset);
+}
+std::vector<Operand> operands_of(std::span<const ValueId> ids, const OperandOf& operand);
 
 /// A call of kind products, or of rope_and_store.
 ProductCall products_of(const Graph& graph, const FusedCall& call, const OperandOf& operand);

@@ -40,7 +40,7 @@ const int32_t* StepContents::ints(const Bindings& bindings, ValueId id) const {
 }
 
 StepContents::PageShape StepContents::page_shape(const Bindings& bindings) const {
-  if (slots_ == kNoValue || sequences_ == kNoValue || bindings.pages.empty()) return {};
+  if (!paged() || bindings.pages.empty()) return {};
   const int32_t* slots = ints(bindings, slots_);
   const int32_t* sequences = ints(bindings, sequences_);
   return {*std::max_element(sequences, sequences + bindings.rows) + 1,

@@ -20,6 +20,8 @@ class StepContents {
 
   /// Bytes of header, kinds and inputs.
   int64_t bytes() const { return bytes_; }
+  /// Whether steps have tables of pages.
+  bool paged() const { return slots_ != kNoValue && sequences_ != kNoValue; }
   /// Where an input of the graph is in them. A node of the segment reads the input.
   int64_t offset(ValueId id) const { return offsets_[static_cast<size_t>(id)]; }
   /// Bytes of the tables of pages of this step; 0 if it has none.

@@ -3,45 +3,21 @@
 #include <algorithm>
 
 #include "backends/gpu/packer.h"
-#include "backends/vulkan/neighbours.h"
+#include "backends/gpu/tables.h"
 #include "backends/vulkan/ceilings.h"
 #include "backends/vulkan/fusion.h"
+#include "backends/vulkan/neighbours.h"
 #include "backends/vulkan/op.h"
 #include "backends/vulkan/program.h"
-#include "backends/vulkan/tables.h"
 #include "engine/core/checked.h"
 #include "engine/core/log.h"
 
 namespace infer::vulkan {
 namespace {
 
-/// A part of the heap, given back with the object.
-class HeapBuffer final : public Buffer {
- public:
-  HeapBuffer(Heap& heap, const Part& part, int64_t size, std::atomic<int64_t>& counter)
-      : heap_(heap), part_(part), size_(size), counter_(counter) {
-    counter_.fetch_add(size_);
-  }
-  ~HeapBuffer() override {
-    heap_.release(part_);
-    counter_.fetch_sub(size_);
-  }
-  int64_t size() const override { return size_; }
-  std::byte* address() const override {
-    const VkDeviceAddress at = part_.block->address() + static_cast<VkDeviceAddress>(part_.offset);
-    return reinterpret_cast<std::byte*>(static_cast<uintptr_t>(at));
-  }
-  Place place(int64_t offset) const { return {part_.block->handle(), part_.offset + offset}; }
-
- private:
-  Heap& heap_;
-  Part part_;
-  int64_t size_;
-  std::atomic<int64_t>& counter_;
-};
-
 Place place_of(const MemoryRef& at) {
-  return static_cast<const HeapBuffer*>(at.buffer)->place(at.offset);
+  const auto& part = static_cast<const gpu::HeapBuffer<RawBuffer>*>(at.buffer)->part();
+  return {part.block->handle(), part.offset + at.offset};
 }
 
 std::vector<DeviceInfo> list() {
@@ -99,7 +75,7 @@ Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index, bool exact,
   device->heap_ = std::make_unique<Heap>(*device->context_);
   INFER_TRY(device->transfer_, Transfer::create(*device->context_));
   INFER_TRY(device->pipelines_, Pipelines::create(*device->context_));
-  const std::vector<uint16_t> tables = iq_tables();
+  const std::vector<uint16_t> tables = gpu::iq_tables();
   const auto bytes = std::as_bytes(std::span(tables));
   INFER_TRY(device->tables_,
             RawBuffer::create(*device->context_, static_cast<int64_t>(bytes.size()), 0,
@@ -141,13 +117,7 @@ int64_t VulkanDevice::largest_buffer() const {
 }
 
 Result<std::unique_ptr<Buffer>> VulkanDevice::alloc(int64_t bytes, Purpose purpose) {
-  Result<Part> part = heap_->allocate(bytes);
-  if (!part) {
-    return fail(part.error().code(), "{} ({} bytes for {})", part.error().message(), bytes,
-                purpose_name(purpose));
-  }
-  return std::make_unique<HeapBuffer>(*heap_, *part, bytes,
-                                      allocated_[static_cast<size_t>(purpose)]);
+  return gpu::allocate_buffer(*heap_, bytes, purpose, allocated_[static_cast<size_t>(purpose)]);
 }
 
 int64_t VulkanDevice::allocated(Purpose purpose) const {

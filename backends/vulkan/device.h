@@ -68,7 +68,7 @@ class VulkanDevice final : public Device {
   std::unique_ptr<Heap> heap_;
   std::unique_ptr<Transfer> transfer_;
   std::unique_ptr<Pipelines> pipelines_;
-  std::unique_ptr<RawBuffer> tables_;  ///< tables.h
+  std::unique_ptr<RawBuffer> tables_;  ///< gpu/tables.h
   std::unique_ptr<NearLargest> near_largest_;
   std::atomic<int64_t> allocated_[kPurposeCount]{};
 };

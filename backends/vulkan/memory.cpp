@@ -1,17 +1,6 @@
 #include "backends/vulkan/memory.h"
 
-#include <algorithm>
-
-#include "engine/core/checked.h"
-
 namespace infer::vulkan {
-namespace {
-
-/// What small requests share.
-constexpr int64_t kSharedBlock = 4 << 20;
-
-}  // namespace
-
 Result<std::unique_ptr<RawBuffer>> RawBuffer::create(Context& context, int64_t bytes,
                                                      VkMemoryPropertyFlags required,
                                                      VkMemoryPropertyFlags preferred) {
@@ -71,63 +60,11 @@ RawBuffer::~RawBuffer() {
   if (memory_ != VK_NULL_HANDLE) vk.vkFreeMemory(context_.device(), memory_, nullptr);
 }
 
-Result<Part> Heap::allocate(int64_t bytes) {
-  bytes = round_up(std::max<int64_t>(bytes, 1), kAlignment);
-  const std::lock_guard lock(mutex_);
-  Block* best = nullptr;
-  std::map<int64_t, int64_t>::iterator gap;
-  for (Block& block : blocks_) {
-    for (auto it = block.gaps.begin(); it != block.gaps.end(); ++it) {
-      if (it->second < bytes || (best != nullptr && it->second >= gap->second)) continue;
-      best = &block;
-      gap = it;
-    }
-  }
-  if (best == nullptr) {
-    const int64_t size = bytes * 2 > kSharedBlock ? bytes : kSharedBlock;
-    INFER_TRY(auto buffer,
-              RawBuffer::create(context_, size, 0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT));
-    blocks_.push_back({std::move(buffer), {{0, size}}});
-    best = &blocks_.back();
-    gap = best->gaps.begin();
-  }
-  const auto [offset, size] = *gap;
-  best->gaps.erase(gap);
-  if (size > bytes) best->gaps.emplace(offset + bytes, size - bytes);
-  return Part{best->buffer.get(), offset, bytes};
-}
-
-void Heap::release(const Part& part) {
-  const std::lock_guard lock(mutex_);
-  const auto block =
-      std::ranges::find_if(blocks_, [&](const Block& b) { return b.buffer.get() == part.block; });
-  auto& gaps = block->gaps;
-  auto it = gaps.emplace(part.offset, part.bytes).first;
-  if (const auto next = std::next(it);
-      next != gaps.end() && next->first == it->first + it->second) {
-    it->second += next->second;
-    gaps.erase(next);
-  }
-  if (it != gaps.begin()) {
-    const auto before = std::prev(it);
-    if (before->first + before->second == it->first) {
-      before->second += it->second;
-      gaps.erase(it);
-    }
-  }
-  if (gaps.begin()->second == block->buffer->size()) blocks_.erase(block);
-}
-
-int64_t Heap::held() const {
-  const std::lock_guard lock(mutex_);
-  int64_t sum = 0;
-  for (const Block& block : blocks_) sum += block.buffer->size();
-  return sum;
-}
-
-int64_t Heap::blocks() const {
-  const std::lock_guard lock(mutex_);
-  return static_cast<int64_t>(blocks_.size());
-}
+Heap::Heap(Context& context)
+    : gpu::Heap<RawBuffer>(
+          [&context](int64_t bytes) {
+            return RawBuffer::create(context, bytes, 0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
+          },
+          kAlignment) {}
 
 }  // namespace infer::vulkan

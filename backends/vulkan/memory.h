@@ -1,11 +1,9 @@
 // Device memory: a few large blocks that are divided into parts, and small host-visible buffers.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <mutex>
-#include <vector>
 
+#include "backends/gpu/heap.h"
 #include "backends/vulkan/context.h"
 
 namespace infer::vulkan {
@@ -43,35 +41,9 @@ class RawBuffer {
   std::byte* data_ = nullptr;
 };
 
-/// A part of a block, in bytes from its start.
-struct Part {
-  RawBuffer* block = nullptr;
-  int64_t offset = 0;
-  int64_t bytes = 0;
-};
-
-/// Allocates parts of blocks: the smallest gap that fits, otherwise a part of a new block. A large
-/// request gets a block of its own size, so that no more memory is used than planned. Small
-/// requests share blocks. Empty blocks are freed. Thread-safe.
-class Heap {
+class Heap : public gpu::Heap<RawBuffer> {
  public:
-  explicit Heap(Context& context) : context_(context) {}
-
-  Result<Part> allocate(int64_t bytes);
-  void release(const Part& part);
-  /// Bytes allocated from the driver.
-  int64_t held() const;
-  int64_t blocks() const;
-
- private:
-  struct Block {
-    std::unique_ptr<RawBuffer> buffer;
-    std::map<int64_t, int64_t> gaps;  ///< offset → bytes
-  };
-
-  Context& context_;
-  mutable std::mutex mutex_;
-  std::vector<Block> blocks_;
+  explicit Heap(Context& context);
 };
 
 }  // namespace infer::vulkan

@@ -29,8 +29,7 @@ class VulkanProgram final : public Program, private Recorder {
         calls_(plan_calls(segment_, target)),
         commands_(context) {
     if (scratch_bytes(segment_, target) > 0) {
-      scratch_ = reinterpret_cast<uintptr_t>(spec.scratch.buffer->address()) +
-                 static_cast<VkDeviceAddress>(spec.scratch.offset);
+      scratch_ = gpu::address_of(spec.scratch);
     }
   }
 
@@ -156,17 +155,8 @@ class VulkanProgram final : public Program, private Recorder {
   }
 
   Operand operand(ValueId id) const {
-    if (id == kNoValue) return {};
-    const Value& value = graph_.value(id);
-    const ValueId storage = graph_.storage(id);
-    const auto offset = static_cast<VkDeviceAddress>(value.offset);
-    if (graph_.value(storage).kind == Value::Kind::input) {
-      return {&value, step_->input(storage) + offset};
-    }
-    const MemoryRef& at = memory_[static_cast<size_t>(storage)];
-    if (at.buffer == nullptr) return {&value, 0};  // never stored
-    const auto base = reinterpret_cast<uintptr_t>(at.buffer->address());
-    return {&value, base + static_cast<VkDeviceAddress>(at.offset) + offset};
+    return gpu::operand_at(graph_, id, memory_,
+                           [this](ValueId input) { return step_->input(input); });
   }
 
   gpu::Access access_of(const FusedCall& call) const {
@@ -201,10 +191,9 @@ class VulkanProgram final : public Program, private Recorder {
   template <typename Use>
   void with_node(int32_t n, const Use& use) {
     const Node& node = graph_.nodes()[static_cast<size_t>(n)];
-    std::vector<Operand> inputs;
-    std::vector<Operand> outputs;
-    for (const ValueId id : node.inputs) inputs.push_back(operand(id));
-    for (const ValueId id : node.outputs) outputs.push_back(operand(id));
+    const gpu::OperandOf place = [this](ValueId id) { return operand(id); };
+    const std::vector<Operand> inputs = gpu::operands_of(node.inputs, place);
+    const std::vector<Operand> outputs = gpu::operands_of(node.outputs, place);
     use(NodeCall{graph_, node, inputs, outputs, kv_layout_, target_.device, target_.tuning,
                  step_->address(), scratch_, segment_.roles, *this});
   }

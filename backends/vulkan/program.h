@@ -13,8 +13,8 @@ namespace infer::vulkan {
 /// Bytes of work space of a segment's program. Its nodes use the same bytes one after another.
 int64_t scratch_bytes(const Segment& segment, const Target& target);
 
-/// What `target` refers to outlives the program. `tables`: tables.h. Errors: device, out_of_memory,
-/// unsupported.
+/// What `target` refers to outlives the program. `tables`: gpu/tables.h. Errors: device,
+/// out_of_memory, unsupported.
 Result<std::unique_ptr<Program>> compile_program(Context& context, Pipelines& pipelines,
                                                  const Target& target, VkDeviceAddress tables,
                                                  const CompileSpec& spec);

@@ -12,7 +12,7 @@ namespace infer::vulkan {
 /// Not thread-safe.
 class StepMemory {
  public:
-  /// `tables`: tables.h.
+  /// `tables`: gpu/tables.h.
   static Result<std::unique_ptr<StepMemory>> create(Context& context, const Segment& segment,
                                                     VkDeviceAddress tables);
 

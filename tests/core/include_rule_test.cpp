@@ -133,8 +133,8 @@ TEST_CASE("sources include only what stands above them") {
 /// library do not, but for <csignal>. Others are libraries that are listed here, or the system's.
 std::string_view asks_system(std::string_view line) {
   constexpr std::string_view kLibraries[] = {
-      "CLI/CLI.hpp", "fmt/", "nlohmann/", "pcre2.h", "spdlog/", "tl/expected.hpp", "utf8proc.h",
-      "volk.h", "xxhash.h",
+      "CLI/CLI.hpp", "cuda.h", "fmt/", "nlohmann/", "pcre2.h", "spdlog/", "tl/expected.hpp",
+      "utf8proc.h", "volk.h", "xxhash.h",
       // Of the program: terminals, downloads and hashes, as
       // libraries for several systems have them.
       "curl/curl.h", "histedit.h", "openssl/sha.h", "sqlite3.h", "toml++/", "imgui", "GLFW/",

@@ -1,36 +1,19 @@
 #include "tests/vulkan/failing_calls.h"
 
-#include <execinfo.h>
 #include <volk.h>
 
-#include <array>
 #include <atomic>
-#include <map>
-#include <mutex>
-#include <set>
 #include <utility>
 
 #include "backends/vulkan/instance.h"
+#include "tests/call_failures.h"
 
 namespace infer::vulkan::test {
 namespace {
 
-/// The innermost calls on the stack, down to one of the driver's functions.
-using Place = std::array<void*, 7>;
-
-Place current_place() {
-  Place place{};
-  (void)backtrace(place.data(), static_cast<int>(place.size()));
-  return place;
-}
-
 struct State {
-  std::mutex mutex;
-  std::map<Place, std::pair<int64_t, int64_t>> places;  ///< their first and last call
-  int64_t calls = 0;
-  int64_t fail_after = -1;
-  bool lost = false;
-  std::string failed;
+  infer::test::CallFailures calls;
+  std::atomic<bool> lost{false};
   std::atomic<int64_t> live{0};
   std::atomic<size_t> pipeline_bytes{0};
 };
@@ -43,11 +26,7 @@ State& state() {
 /// What a call comes to without the driver: VK_SUCCESS, and the driver is asked.
 VkResult decide(const char* name, VkResult error) {
   State& s = state();
-  const Place place = current_place();
-  const std::lock_guard lock(s.mutex);
-  s.places.try_emplace(place, s.calls, s.calls).first->second.second = s.calls;
-  const bool now = s.calls++ == s.fail_after;
-  if (now) s.failed = name;
+  const bool now = s.calls.fails(name);
   if (now && error == VK_ERROR_DEVICE_LOST) s.lost = true;
   return now || (s.lost && error == VK_ERROR_DEVICE_LOST) ? error : VK_SUCCESS;
 }
@@ -192,41 +171,19 @@ OpenDevice FailingCalls::opener(std::function<void(const std::string&)> on_messa
 }
 
 void FailingCalls::fail_after(int64_t before) {
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  s.calls = 0;
-  s.places.clear();
-  s.fail_after = before;
-  s.lost = false;
-  s.failed.clear();
+  state().calls.fail_after(before);
+  state().lost = false;
 }
 
-void FailingCalls::lose() {
-  const std::lock_guard lock(state().mutex);
-  state().lost = true;
-}
+void FailingCalls::lose() { state().lost = true; }
 
 void FailingCalls::claim_pipeline_bytes(size_t bytes) { state().pipeline_bytes = bytes; }
 
-int64_t FailingCalls::calls() const {
-  const std::lock_guard lock(state().mutex);
-  return state().calls;
-}
+int64_t FailingCalls::calls() const { return state().calls.calls(); }
 
-std::vector<int64_t> FailingCalls::places(bool last) const {
-  const std::lock_guard lock(state().mutex);
-  std::set<int64_t> numbers;
-  for (const auto& [place, calls] : state().places) {
-    numbers.insert(calls.first);
-    if (last) numbers.insert(calls.second);
-  }
-  return {numbers.begin(), numbers.end()};
-}
+std::vector<int64_t> FailingCalls::places(bool last) const { return state().calls.places(last); }
 
-std::string FailingCalls::failed() const {
-  const std::lock_guard lock(state().mutex);
-  return state().failed;
-}
+std::string FailingCalls::failed() const { return state().calls.failed(); }
 
 int64_t FailingCalls::live() const { return state().live; }
 

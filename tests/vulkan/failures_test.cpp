@@ -11,14 +11,18 @@
 
 #include "backends/vulkan/instance.h"
 #include "infer/infer.hpp"
+#include "tests/small_steps.h"
 #include "tests/support.h"
 #include "tests/vulkan/failing_calls.h"
 
 namespace infer::vulkan {
 namespace {
 
-const std::string kModel = infer::test::data_path("golden/llama-q4_0.gguf");
-const std::vector<int32_t> kPrompt{1, 300, 262, 290};
+using infer::test::generate;
+using infer::test::kPrompt;
+using infer::test::small_steps;
+
+const std::string kModel = infer::test::small_model();
 
 /// What the validation layer says meanwhile; nothing where it is not installed.
 class Validation {
@@ -49,100 +53,19 @@ bool no_device() {
   return true;
 }
 
-LoadOptions small_steps() {
-  LoadOptions load;
-  load.device = "vulkan";
-  load.threads = 1;
-  load.context = 128;
-  load.batch_rows = 2;  // two programs
-  load.output_rows = 2;
-  load.fewer_rows = false;
-  load.exact = true;
-  return load;
-}
-
-/// Loads, generates greedily and closes.
-Result<std::vector<int32_t>> generate(const LoadOptions& load, const OpenDevice& open) {
-  INFER_TRY(const std::unique_ptr<Engine> engine, Engine::Impl::open(kModel, load, open));
-  INFER_TRY(const std::unique_ptr<Session> session, engine->open_session());
-  GenerateOptions options;
-  options.max_tokens = 4;
-  options.ignore_end = true;
-  options.sampling.temperature = 0;
-  std::vector<int32_t> tokens;
-  const auto take = [&](int32_t token, std::string_view) {
-    tokens.push_back(token);
-    return true;
-  };
-  INFER_TRY(const GenerateResult made, session->generate(kPrompt, options, take));
-  CHECK(made.generated_tokens == 4);
-  return tokens;
-}
-
 TEST_CASE("each call that fails comes to a typed failure, and nothing is leaked") {
   if (no_device()) return;
   Validation validation;
   test::FailingCalls driver;
   const OpenDevice open = driver.opener(validation.listener());
-  const Result<std::vector<int32_t>> expected = generate(small_steps(), open);
-  REQUIRE_MESSAGE(expected.has_value(), expected.error().message());
-  const int64_t calls = driver.calls();
-  const std::vector<int64_t> places = driver.places(true);
-  CHECK(calls > 100);
-  CHECK(places.size() > 40);
-  CHECK(driver.live() == 0);
-  std::set<std::string> functions;
-  for (const int64_t n : places) {
-    driver.fail_after(n);
-    const Result<std::vector<int32_t>> made = generate(small_steps(), open);
-    INFO("call " << n << " of " << calls << ": " << driver.failed());
-    functions.insert(driver.failed());
-    CHECK(driver.live() == 0);
-    if (made) {
-      CHECK(*made == *expected);
-      continue;
-    }
-    const StatusCode code = made.error().code();
-    CHECK((code == StatusCode::device || code == StatusCode::out_of_memory));
-    CHECK(made.error().message().find("vulkan") != std::string::npos);
-  }
-  CHECK(functions.size() >= 18);
-  driver.fail_after(-1);
-  CHECK(generate(small_steps(), open).value() == *expected);
+  infer::test::check_failing_calls(driver, "vulkan", open, 18);
 }
 
 TEST_CASE("with a fallback the CPU goes on, whatever fails") {
   if (no_device()) return;
-  LoadOptions on_cpu = small_steps();
-  on_cpu.device = "cpu";
-  const std::vector<int32_t> expected = generate(on_cpu, open_device).value();
-  std::vector<std::string> warnings;
-  set_log_callback([&](Verbosity, std::string_view text) { warnings.emplace_back(text); });
-  {
-    Validation validation;
-    test::FailingCalls driver;
-    const OpenDevice open = driver.opener(validation.listener());
-    LoadOptions load = small_steps();
-    load.fallback = "cpu";
-    driver.fail_after(-1);
-    CHECK(generate(load, open).value() == expected);
-    const int64_t calls = driver.calls();
-    CHECK(warnings.empty());
-    for (const int64_t n : driver.places(false)) {
-      driver.fail_after(n);
-      warnings.clear();
-      const Result<std::vector<int32_t>> made = generate(load, open);
-      INFO("call " << n << " of " << calls << ": " << driver.failed());
-      CHECK(driver.live() == 0);
-      // Where memory runs out in the midst of generating, that is a failure.
-      if (!made) {
-        CHECK(made.error().code() == StatusCode::out_of_memory);
-        continue;
-      }
-      CHECK(*made == expected);
-    }
-  }
-  set_log_callback({});
+  Validation validation;
+  test::FailingCalls driver;
+  infer::test::check_fallback(driver, "vulkan", driver.opener(validation.listener()));
 }
 
 TEST_CASE("a device that is lost while sessions run: all of them go on on the CPU") {
@@ -155,7 +78,7 @@ TEST_CASE("a device that is lost while sessions run: all of them go on on the CP
   });
   {
     test::FailingCalls driver;
-    LoadOptions load = small_steps();
+    LoadOptions load = small_steps("vulkan");
     load.fallback = "cpu";
     const auto engine = Engine::Impl::open(kModel, load, driver.opener()).value();
     const auto used = engine->open_session().value();
@@ -184,7 +107,7 @@ TEST_CASE("a device that is lost while sessions run: all of them go on on the CP
     const std::vector<int32_t> second = run(*idle, {});
     CHECK(first == second);
 
-    LoadOptions on_cpu = small_steps();
+    LoadOptions on_cpu = small_steps("vulkan");
     on_cpu.device = "cpu";
     const auto cpu = Engine::load(kModel, on_cpu).value();
     const auto session = cpu->open_session().value();
@@ -199,7 +122,7 @@ TEST_CASE("a device that is lost while sessions run: all of them go on on the CP
 TEST_CASE("a device that is lost without a fallback ends what runs, with a message") {
   if (no_device()) return;
   test::FailingCalls driver;
-  const auto engine = Engine::Impl::open(kModel, small_steps(), driver.opener()).value();
+  const auto engine = Engine::Impl::open(kModel, small_steps("vulkan"), driver.opener()).value();
   const auto session = engine->open_session().value();
   driver.lose();
   for (int round = 0; round < 2; ++round) {  // and each later call
@@ -214,13 +137,13 @@ TEST_CASE("no memory for the compiled shaders that are to be kept fails nothing"
   if (no_device()) return;
   test::FailingCalls calls;
   calls.claim_pipeline_bytes(SIZE_MAX / 2);  // asked for while the device is closed
-  const Result<std::vector<int32_t>> tokens = generate(small_steps(), calls.opener());
+  const Result<std::vector<int32_t>> tokens = generate(small_steps("vulkan"), calls.opener());
   REQUIRE_MESSAGE(tokens.has_value(), tokens.error().message());
   CHECK(tokens->size() == 4);
 }
 
 TEST_CASE("a fallback is the CPU or nothing; where there is no such device it is taken at once") {
-  LoadOptions load = small_steps();
+  LoadOptions load = small_steps("vulkan");
   load.fallback = "abacus";
   const auto refused = Engine::load(kModel, load);
   REQUIRE(!refused.has_value());

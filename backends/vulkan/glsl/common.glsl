@@ -26,7 +26,7 @@ struct StepKind {
 };
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Step {
   uint rows[4];     // tokens, outputs, of the tokens those generated (they come first), none
-  uint64_t tables;  // tables.h
+  uint64_t tables;  // backends/gpu/tables.h
   StepKind kinds[];
 };
 

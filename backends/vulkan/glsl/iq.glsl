@@ -1,4 +1,4 @@
-// What the IQ types share: engine/quant/iq_decode.h. The grids lie in memory (tables.h).
+// What the IQ types share: engine/quant/iq_decode.h. The grids lie in memory (backends/gpu/tables.h).
 const uint kIq2XxsGrid = 0;
 const uint kIq2XsGrid = 256;
 const uint kIq2SGrid = kIq2XsGrid + 512;

@@ -1,8 +1,8 @@
-#include "backends/vulkan/tables.h"
+#include "backends/gpu/tables.h"
 
 #include "engine/quant/iq_grids.h"
 
-namespace infer::vulkan {
+namespace infer::gpu {
 
 std::vector<uint16_t> iq_tables() {
   std::vector<uint16_t> all;
@@ -19,4 +19,4 @@ std::vector<uint16_t> iq_tables() {
   return all;
 }
 
-}  // namespace infer::vulkan
+}  // namespace infer::gpu

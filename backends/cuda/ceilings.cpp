@@ -1,0 +1,83 @@
+#include "backends/cuda/ceilings.h"
+
+#include <algorithm>
+
+#include "backends/cuda/int_rate.h"
+#include "backends/cuda/memory.h"
+
+namespace infer::cuda {
+namespace {
+
+/// What launching takes is little beside this, in milliseconds.
+constexpr double kEnough = 20;
+constexpr uint32_t kMostRounds = 1 << 20;
+
+/// Of ever more rounds, until they take long enough, the highest rate in 10⁹ a second; `amount`: of
+/// one round.
+template <typename Launch>
+double best_rate(Context& context, double amount, uint32_t rounds, const Launch& launch) {
+  Event start(context);
+  Event end(context);
+  if (!start.create(true).ok() || !end.create(true).ok()) return 0;
+  double best = 0;
+  for (;; rounds *= 2) {
+    if (!start.record().ok() || launch(rounds) != CUDA_SUCCESS || !end.record().ok() ||
+        !start.wait().ok() || !end.wait().ok()) {
+      return 0;
+    }
+    const Result<double> milliseconds = end.milliseconds_since(start);
+    if (!milliseconds || *milliseconds <= 0) return 0;
+    best = std::max(best, amount * rounds / (*milliseconds * 1e6));
+    if (*milliseconds >= kEnough || rounds >= kMostRounds) return best;
+  }
+}
+
+}  // namespace
+
+double measure_copy_bandwidth(Context& context) {
+  if (!context.enter().ok()) return 0;
+  int64_t bytes = int64_t{256} << 20;
+  const auto allocate = [&] { return RawBuffer::create(context, bytes); };
+  auto from = allocate();
+  auto to = allocate();
+  for (constexpr int64_t kLeast = int64_t{8} << 20; !from || !to;) {  // beside a model
+    bytes /= 2;
+    if (bytes < kLeast) return 0;
+    from = allocate();
+    to = allocate();
+  }
+  const auto copy = [&](uint32_t rounds) {
+    CUresult result = CUDA_SUCCESS;
+    for (uint32_t i = 0; i < rounds && result == CUDA_SUCCESS; ++i) {
+      result = context.cu().cuMemcpyDtoDAsync((*to)->address(), (*from)->address(),
+                                              static_cast<size_t>(bytes), context.stream());
+    }
+    return result;
+  };
+  constexpr int kTries = 3;
+  double best = 0;
+  for (int i = 0; i < kTries; ++i) {
+    best = std::max(best, best_rate(context, 2.0 * static_cast<double>(bytes), 1, copy));
+  }
+  return best;
+}
+
+double measure_integer_rate(Context& context, Modules& modules) {
+  constexpr int kMacs = 4;                // of an instruction
+  constexpr int kBlocksOfProcessor = 16;  // as many threads as it keeps
+  const int64_t blocks = int64_t{context.gpu().multiprocessors} * kBlocksOfProcessor;
+  const auto results =
+      RawBuffer::create(context, blocks * kIntRateThreads * int64_t{sizeof(int32_t)});
+  const Result<CUfunction> kernel = modules.get("int_rate", 0);
+  if (!results || !kernel) return 0;
+  const auto launch = [&](uint32_t rounds) {
+    IntRateParams params{(*results)->address(), rounds, 0};
+    void* all[] = {&params};
+    return context.cu().cuLaunchKernel(*kernel, static_cast<unsigned>(blocks), 1, 1,
+                                       kIntRateThreads, 1, 1, 0, context.stream(), all, nullptr);
+  };
+  return best_rate(context, static_cast<double>(blocks) * kIntRateThreads * kIntRateChains * kMacs,
+                   16, launch);
+}
+
+}  // namespace infer::cuda

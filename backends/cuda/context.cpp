@@ -1,0 +1,74 @@
+#include "backends/cuda/context.h"
+
+#include <utility>
+
+namespace infer::cuda {
+
+Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Driver> driver,
+                                                 const Gpu& gpu) {
+  INFER_CHECK_R(gpu.usable);
+  std::unique_ptr<Context> made(new Context(std::move(driver), gpu));
+  const DriverFunctions& cu = made->cu();
+  INFER_CHECK_R(made->check(cu.cuDeviceGet(&made->device_, gpu.index), "cannot open the device"));
+  INFER_CHECK_R(made->check(cu.cuDevicePrimaryCtxRetain(&made->handle_, made->device_),
+                            "cannot open the device"));
+  INFER_CHECK_R(made->enter());
+  INFER_CHECK_R(made->check(cu.cuStreamCreate(&made->stream_, CU_STREAM_NON_BLOCKING),
+                            "cannot make a stream"));
+  return made;
+}
+
+Context::~Context() {
+  if (handle_ == nullptr) return;
+  if (stream_ != nullptr && enter().ok()) {
+    (void)cu().cuStreamSynchronize(stream_);
+    (void)cu().cuStreamDestroy(stream_);
+  }
+  (void)cu().cuCtxSetCurrent(nullptr);
+  (void)cu().cuDevicePrimaryCtxRelease(device_);
+}
+
+int64_t Context::memory_free() const {
+  size_t free = 0;
+  size_t total = 0;
+  if (!enter().ok() || cu().cuMemGetInfo(&free, &total) != CUDA_SUCCESS) return 0;
+  return static_cast<int64_t>(free);
+}
+
+Event::~Event() {
+  if (handle_ == nullptr || !context_.enter().ok()) return;
+  (void)wait();
+  (void)context_.cu().cuEventDestroy(handle_);
+}
+
+Status Event::create(bool timed) {
+  INFER_CHECK(context_.enter());
+  return context_.check(
+      context_.cu().cuEventCreate(&handle_, timed ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING),
+      "cannot make an event");
+}
+
+Status Event::record() {
+  INFER_CHECK(context_.check(context_.cu().cuEventRecord(handle_, context_.stream()),
+                             "cannot record an event"));
+  recorded_ = true;
+  return {};
+}
+
+Status Event::wait() {
+  if (!recorded_) return {};
+  INFER_CHECK(context_.enter());
+  INFER_CHECK(context_.check(context_.cu().cuEventSynchronize(handle_), "waiting for work"));
+  recorded_ = false;
+  return {};
+}
+
+Result<double> Event::milliseconds_since(const Event& other) const {
+  float milliseconds = 0;
+  INFER_CHECK_R(
+      context_.check(context_.cu().cuEventElapsedTime(&milliseconds, other.handle_, handle_),
+                     "cannot read times"));
+  return static_cast<double>(milliseconds);
+}
+
+}  // namespace infer::cuda

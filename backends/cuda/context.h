@@ -1,0 +1,68 @@
+// An open GPU: its primary context and the stream that all its work runs on, in order.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backends/cuda/driver.h"
+
+namespace infer::cuda {
+
+/// Thread-safe. Every thread that calls the driver calls enter() first.
+class Context {
+ public:
+  static Result<std::unique_ptr<Context>> create(std::shared_ptr<const Driver> driver,
+                                                 const Gpu& gpu);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const Gpu& gpu() const { return gpu_; }
+  const DriverFunctions& cu() const { return driver_->cu(); }
+  CUstream stream() const { return stream_; }
+  CUcontext handle() const { return handle_; }
+
+  /// Makes this the context of the calling thread.
+  Status enter() const { return check(cu().cuCtxSetCurrent(handle_), "cannot use the device"); }
+  /// The Status of a call of the driver.
+  Status check(CUresult result, const std::string& what) const {
+    return result == CUDA_SUCCESS ? Status() : failure(cu(), result, gpu_.name, what);
+  }
+  /// Bytes that can be allocated now; 0 if the driver does not say.
+  int64_t memory_free() const;
+
+ private:
+  Context(std::shared_ptr<const Driver> driver, const Gpu& gpu)
+      : driver_(std::move(driver)), gpu_(gpu) {}
+
+  std::shared_ptr<const Driver> driver_;
+  Gpu gpu_;
+  CUdevice device_ = 0;
+  CUcontext handle_ = nullptr;
+  CUstream stream_ = nullptr;
+};
+
+/// An event on the context's stream.
+class Event {
+ public:
+  explicit Event(Context& context) : context_(context) {}
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  /// `timed`: it is for milliseconds_since().
+  Status create(bool timed);
+  /// Records it behind the work that the stream has.
+  Status record();
+  /// Waits until the work before it is done. Returns at once if it was not recorded since.
+  Status wait();
+  /// Milliseconds from another to this one. Both are done.
+  Result<double> milliseconds_since(const Event& other) const;
+
+ private:
+  Context& context_;
+  CUevent handle_ = nullptr;
+  bool recorded_ = false;
+};
+
+}  // namespace infer::cuda

@@ -1,0 +1,160 @@
+#include "backends/cuda/device.h"
+
+#include <algorithm>
+
+#include "backends/cuda/ceilings.h"
+#include "backends/cuda/fusion.h"
+#include "backends/cuda/packing.h"
+#include "backends/cuda/program.h"
+#include "backends/gpu/packer.h"
+#include "backends/gpu/tables.h"
+#include "engine/core/checked.h"
+#include "engine/core/log.h"
+
+namespace infer::cuda {
+namespace {
+
+using gpu::address_of;
+
+std::vector<DeviceInfo> list() {
+  const auto driver = Driver::get();
+  if (!driver) {
+    log(LogLevel::info, "{}", driver.error().message());
+    return {};
+  }
+  std::vector<DeviceInfo> infos;
+  for (const Gpu& gpu : (*driver)->gpus()) infos.push_back(info_of(gpu));
+  return infos;
+}
+
+Result<std::unique_ptr<Device>> open(int32_t index, const DeviceOptions& options) {
+  return CudaDevice::open(index, options.exact);
+}
+
+}  // namespace
+
+Status check_node(const Graph& graph, const Node& node, const Target& target) {
+  INFER_CHECK(target.ops.check(node.op(), "cuda"));
+  for (const ValueId id : node.inputs) {
+    if (id == kNoValue) continue;
+    const Value& storage = graph.value(graph.storage(id));
+    if (storage.kind == Value::Kind::weight && graph.storage(id) != id) {
+      return error(StatusCode::unsupported, "a part of a weight as an operand is not supported");
+    }
+  }
+  return target.ops.find(node.op())->supports({graph, node, target.gpu});
+}
+
+Result<std::unique_ptr<Device>> CudaDevice::open(int32_t index, bool exact,
+                                                 const CudaOptions& own) {
+  std::shared_ptr<const Driver> driver = own.driver;
+  if (driver == nullptr) {
+    INFER_TRY(driver, Driver::get());
+  }
+  const std::span<const Gpu> gpus = driver->gpus();
+  if (index < 0) index = std::max(best_gpu(gpus), 0);
+  if (static_cast<size_t>(index) >= gpus.size()) {
+    return fail(StatusCode::not_found, "there is no device 'cuda:{}'; the driver shows {}", index,
+                gpus.size());
+  }
+  std::unique_ptr<CudaDevice> device(new CudaDevice());
+  device->ops_ = own.ops != nullptr ? own.ops : &cuda_ops();
+  INFER_TRY(device->context_, Context::create(driver, gpus[static_cast<size_t>(index)]));
+  device->tuning_ = own.tuning.value_or(Tuning());
+  if (exact) device->tuning_.integer = false;
+  device->heap_ = std::make_unique<Heap>(*device->context_);
+  INFER_TRY(device->transfer_, Transfer::create(*device->context_));
+  device->modules_ = std::make_unique<Modules>(*device->context_);
+  const std::vector<uint16_t> tables = gpu::iq_tables();
+  const auto bytes = std::as_bytes(std::span(tables));
+  INFER_TRY(device->tables_,
+            RawBuffer::create(*device->context_, static_cast<int64_t>(bytes.size())));
+  INFER_CHECK_R(device->transfer_->write(bytes, device->tables_->address()));
+  device->near_largest_ = std::make_unique<NearLargest>(*device->context_, *device->modules_);
+  return device;
+}
+
+DeviceInfo CudaDevice::info() const {
+  DeviceInfo info = info_of(context_->gpu());
+  info.memory_free = context_->memory_free();
+  return info;
+}
+
+/// Copies within the device read and write as fast as memory lets them.
+Ceilings CudaDevice::measure_ceilings() {
+  Ceilings found;
+  found.read_bandwidth_gb_s = measure_copy_bandwidth(*context_);
+  found.int8_mac_g_s = measure_integer_rate(*context_, *modules_);
+  return found;
+}
+
+Status CudaDevice::capability(const Graph& graph, const Node& node) const {
+  return check_node(graph, node, target());
+}
+
+int64_t CudaDevice::packed_bytes(const TensorDesc& desc) const {
+  return round_up(weight_layout(desc).bytes, kAlignment);
+}
+
+int64_t CudaDevice::scratch_bytes(const Segment& segment) const {
+  return cuda::scratch_bytes(segment, target());
+}
+
+std::vector<NodePhase> CudaDevice::phases(const Segment& segment) const {
+  return plan_phases(segment, target());
+}
+
+Result<std::unique_ptr<Buffer>> CudaDevice::alloc(int64_t bytes, Purpose purpose) {
+  return gpu::allocate_buffer(*heap_, bytes, purpose, allocated_[static_cast<size_t>(purpose)]);
+}
+
+int64_t CudaDevice::allocated(Purpose purpose) const {
+  return allocated_[static_cast<size_t>(purpose)].load();
+}
+
+Status CudaDevice::load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) {
+  gpu::Packer packer(weight_layout(desc), read);
+  return transfer_->upload(address_of(to),
+                           [&](std::span<std::byte> out, std::vector<gpu::StagedCopy>& copies) {
+                             return packer.next(out, copies);
+                           });
+}
+
+std::unique_ptr<Buffer> CudaDevice::adopt(const TensorDesc&, std::span<const std::byte>) {
+  return nullptr;
+}
+
+Result<std::unique_ptr<Program>> CudaDevice::compile(const CompileSpec& spec) {
+  for (const Node& node : spec.segment.nodes()) {
+    INFER_CHECK_R(capability(*spec.segment.graph, node));
+  }
+  return compile_program(*context_, *modules_, target(), tables_->address(), spec);
+}
+
+Status CudaDevice::read(const MemoryRef& from, std::span<std::byte> to) {
+  return transfer_->read(address_of(from), to);
+}
+
+Status CudaDevice::near_largest(const MemoryRef& values, int64_t columns, int64_t rows, float reach,
+                                std::vector<std::vector<IndexedValue>>& found) {
+  return near_largest_->find(address_of(values), columns, rows, reach, found);
+}
+
+Status CudaDevice::write(std::span<const std::byte> from, const MemoryRef& to) {
+  return transfer_->write(from, address_of(to));
+}
+
+Status CudaDevice::copy(const MemoryRef& from, const MemoryRef& to, int64_t bytes) {
+  return transfer_->copy(address_of(from), address_of(to), bytes);
+}
+
+}  // namespace infer::cuda
+
+namespace infer {
+
+const BackendDef& cuda_backend() {
+  static const BackendDef def{"cuda", cuda::list, cuda::open};
+  return def;
+}
+
+}  // namespace infer

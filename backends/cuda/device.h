@@ -1,0 +1,71 @@
+// A GPU under NVIDIA's driver as a Device of the engine. Buffer::address() is the device address.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+
+#include "backends/cuda/memory.h"
+#include "backends/cuda/modules.h"
+#include "backends/cuda/near_largest.h"
+#include "backends/cuda/op.h"
+#include "backends/cuda/transfer.h"
+#include "engine/backend/device.h"
+
+namespace infer::cuda {
+
+/// How this back end's tests open a device.
+struct CudaOptions {
+  std::shared_ptr<const Driver> driver;  ///< null: Driver::get()
+  std::optional<Tuning> tuning;          ///< none: the default
+  const OpTable<CudaOp>* ops = nullptr;  ///< null: all; outlives the device
+};
+
+/// Device::capability() of a target.
+Status check_node(const Graph& graph, const Node& node, const Target& target);
+
+class CudaDevice final : public Device {
+ public:
+  /// `exact`: activations stay float32.
+  static Result<std::unique_ptr<Device>> open(int32_t index, bool exact,
+                                              const CudaOptions& own = {});
+
+  DeviceInfo info() const override;
+  Ceilings measure_ceilings() override;
+  Status capability(const Graph& graph, const Node& node) const override;
+  bool asynchronous() const override { return true; }
+  int64_t packed_bytes(const TensorDesc& desc) const override;
+  int64_t scratch_bytes(const Segment& segment) const override;
+  std::vector<NodePhase> phases(const Segment& segment) const override;
+  int64_t alignment() const override { return kAlignment; }
+  Result<std::unique_ptr<Buffer>> alloc(int64_t bytes, Purpose purpose) override;
+  int64_t allocated(Purpose purpose) const override;
+  Status load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) override;
+  std::unique_ptr<Buffer> adopt(const TensorDesc& desc, std::span<const std::byte> bytes) override;
+  Result<std::unique_ptr<Program>> compile(const CompileSpec& spec) override;
+  Status read(const MemoryRef& from, std::span<std::byte> to) override;
+  bool finds_largest() const override { return tuning_.near_largest; }
+  Status near_largest(const MemoryRef& values, int64_t columns, int64_t rows, float reach,
+                      std::vector<std::vector<IndexedValue>>& found) override;
+  Status write(std::span<const std::byte> from, const MemoryRef& to) override;
+  Status copy(const MemoryRef& from, const MemoryRef& to, int64_t bytes) override;
+
+  const Heap& heap() const { return *heap_; }
+
+ private:
+  CudaDevice() = default;
+  Target target() const { return {context_->gpu(), tuning_, *ops_}; }
+
+  // Later members use earlier ones, so they are destroyed first.
+  std::unique_ptr<Context> context_;
+  Tuning tuning_;
+  const OpTable<CudaOp>* ops_ = nullptr;
+  std::unique_ptr<Heap> heap_;
+  std::unique_ptr<Transfer> transfer_;
+  std::unique_ptr<Modules> modules_;
+  std::unique_ptr<RawBuffer> tables_;  ///< gpu/tables.h
+  std::unique_ptr<NearLargest> near_largest_;
+  std::atomic<int64_t> allocated_[kPurposeCount]{};
+};
+
+}  // namespace infer::cuda

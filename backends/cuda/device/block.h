@@ -1,0 +1,85 @@
+// The threads of a block, and its shared memory. Kernels use nothing else of CUDA's built-in names,
+// and get shared memory only here: the emulator (tests/cuda/emulator/device.h) has the same
+// functions and checks what kernels do.
+//
+// Blocks are one-dimensional, of whole warps. All threads of a block reach each sync_block(), and
+// all lanes of a warp each operation of the warp.
+#pragma once
+
+#ifndef INFER_CUDA_EMULATED
+
+#include <cstdint>
+
+/// Joins two names, macros expanded.
+#define INFER_JOIN_(a, b) a##b
+#define INFER_JOIN(a, b) INFER_JOIN_(a, b)
+#define INFER_DEVICE __device__ __forceinline__
+
+/// A kernel of this name with one parameter `p`. `most_threads`: of a block. `blocks`: that a
+/// multiprocessor should be able to hold at once.
+#define INFER_KERNEL(name, Params, most_threads, blocks)             \
+  extern "C" __global__ void __launch_bounds__(most_threads, blocks) \
+      name(const __grid_constant__ Params p)
+
+namespace infer::cuda {
+
+INFER_DEVICE uint32_t thread() { return threadIdx.x; }
+INFER_DEVICE uint32_t threads() { return blockDim.x; }
+INFER_DEVICE uint32_t lane() { return threadIdx.x % 32; }
+INFER_DEVICE uint32_t warp() { return threadIdx.x / 32; }
+INFER_DEVICE uint32_t block_x() { return blockIdx.x; }
+INFER_DEVICE uint32_t block_y() { return blockIdx.y; }
+INFER_DEVICE uint32_t block_z() { return blockIdx.z; }
+INFER_DEVICE uint32_t grid_x() { return gridDim.x; }
+INFER_DEVICE uint32_t grid_y() { return gridDim.y; }
+
+INFER_DEVICE void sync_block() { __syncthreads(); }
+/// Barrier `id` (1 to 15) of `count` threads: of whole warps, the same ones each time.
+INFER_DEVICE void sync_named(uint32_t id, uint32_t count) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(count) : "memory");
+}
+INFER_DEVICE void sync_warp() { __syncwarp(); }
+
+constexpr uint32_t kAllLanes = 0xffffffffu;
+template <typename T>
+INFER_DEVICE T shuffle(T value, uint32_t from) {
+  return __shfl_sync(kAllLanes, value, from);
+}
+template <typename T>
+INFER_DEVICE T shuffle_xor(T value, uint32_t mask) {
+  return __shfl_xor_sync(kAllLanes, value, mask);
+}
+INFER_DEVICE uint32_t ballot(bool value) { return __ballot_sync(kAllLanes, value); }
+
+/// A place in an array in shared memory.
+template <typename T>
+using SharedPtr = T*;
+
+/// An array in shared memory with nothing in it.
+#define INFER_SHARED(type, name, count) __shared__ alignas(16) type name[count]
+
+extern __shared__ uint4 infer_dynamic_shared[];
+/// `count` elements of the launch's dynamic shared memory, from byte `offset` on.
+template <typename T>
+INFER_DEVICE SharedPtr<T> dynamic_shared(uint32_t offset, uint32_t) {
+  return reinterpret_cast<T*>(reinterpret_cast<char*>(infer_dynamic_shared) + offset);
+}
+
+/// A vector (uint4, float2, …) at element i, a multiple of its size from the array's begin.
+template <typename V, typename T>
+INFER_DEVICE V load_shared(SharedPtr<T> from, int64_t i) {
+  return *reinterpret_cast<const V*>(from + i);
+}
+template <typename V, typename T>
+INFER_DEVICE void store_shared(SharedPtr<T> to, int64_t i, const V& value) {
+  *reinterpret_cast<V*>(to + i) = value;
+}
+
+/// Returns the value before.
+INFER_DEVICE uint32_t atomic_add(SharedPtr<uint32_t> to, int64_t i, uint32_t value) {
+  return atomicAdd(to + i, value);
+}
+
+}  // namespace infer::cuda
+
+#endif

@@ -1,0 +1,63 @@
+// Device memory at an address.
+#pragma once
+
+#ifndef INFER_CUDA_EMULATED
+
+#include "backends/cuda/device/block.h"
+
+namespace infer::cuda {
+
+template <typename T>
+class Global {
+ public:
+  INFER_DEVICE explicit Global(uint64_t address) : at_(reinterpret_cast<T*>(address)) {}
+  INFER_DEVICE T& operator[](int64_t i) const { return at_[i]; }
+  INFER_DEVICE uint64_t address() const { return reinterpret_cast<uint64_t>(at_); }
+
+ private:
+  T* at_;
+};
+
+/// A vector at element i, whose address is a multiple of the vector's size.
+template <typename V, typename T>
+INFER_DEVICE V load_as(const Global<T>& from, int64_t i) {
+  return *reinterpret_cast<const V*>(&from[i]);
+}
+template <typename V, typename T>
+INFER_DEVICE void store_as(const Global<T>& to, int64_t i, const V& value) {
+  *reinterpret_cast<V*>(&to[i]) = value;
+}
+
+// Of what is read once in a step and never written: weights. They leave the first-level cache to
+// others.
+INFER_DEVICE void load_once(uint4& v, const void* at) {
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(at));
+}
+INFER_DEVICE void load_once(uint2& v, const void* at) {
+  asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
+               : "=r"(v.x), "=r"(v.y)
+               : "l"(at));
+}
+INFER_DEVICE void load_once(uint32_t& v, const void* at) {
+  asm volatile("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(v) : "l"(at));
+}
+INFER_DEVICE void load_once(uint16_t& v, const void* at) {
+  asm volatile("ld.global.nc.L1::no_allocate.u16 %0, [%1];" : "=h"(v) : "l"(at));
+}
+template <typename V, typename T>
+INFER_DEVICE V load_once(const Global<T>& from, int64_t i) {
+  V value;
+  load_once(value, &from[i]);
+  return value;
+}
+
+/// Returns the value before.
+INFER_DEVICE uint32_t atomic_add(const Global<uint32_t>& to, int64_t i, uint32_t value) {
+  return atomicAdd(&to[i], value);
+}
+
+}  // namespace infer::cuda
+
+#endif

@@ -1,0 +1,73 @@
+#include "backends/cuda/modules.h"
+
+#include <algorithm>
+
+namespace infer::cuda {
+namespace {
+
+/// Bytes of dynamic shared memory that every kernel may ask for.
+constexpr int64_t kPlainShared = 48 << 10;
+
+}  // namespace
+
+const Module* module_of(std::string_view kernel) {
+  const Module* best = nullptr;
+  size_t length = 0;
+  for (const Module& module : all_cuda_modules()) {
+    const std::string_view name = module.name;
+    const bool fits =
+        kernel.starts_with(name) && (kernel.size() == name.size() || kernel[name.size()] == '_');
+    if (!fits || name.size() < length) continue;
+    best = &module;
+    length = name.size();
+  }
+  return best;
+}
+
+Modules::~Modules() {
+  if (loaded_.empty() || !context_.enter().ok()) return;
+  for (const auto& [module, handle] : loaded_) (void)context_.cu().cuModuleUnload(handle);
+}
+
+Result<CUmodule> Modules::load(const Module& module) {
+  if (const auto it = loaded_.find(&module); it != loaded_.end()) return it->second;
+  CUmodule handle = nullptr;
+  INFER_CHECK_R(context_.check(context_.cu().cuModuleLoadData(&handle, module.code.data()),
+                               "cannot load kernels"));
+  loaded_.emplace(&module, handle);
+  return handle;
+}
+
+Result<CUfunction> Modules::get(const std::string& name, int64_t shared_bytes) {
+  INFER_CHECK_R(context_.enter());
+  const std::lock_guard lock(mutex_);
+  const auto found = kernels_.find(name);
+  Kernel kernel = found == kernels_.end() ? Kernel{nullptr, kPlainShared} : found->second;
+  if (kernel.function == nullptr) {
+    const Module* module = module_of(name);
+    if (module == nullptr) {
+      return fail(StatusCode::unsupported, "{}: there is no kernel '{}'", context_.gpu().name,
+                  name);
+    }
+    INFER_TRY(const CUmodule handle, load(*module));
+    INFER_CHECK_R(
+        context_.check(context_.cu().cuModuleGetFunction(&kernel.function, handle, name.c_str()),
+                       "cannot find a kernel"));
+  }
+  if (shared_bytes > context_.gpu().shared_bytes) {
+    return fail(StatusCode::unsupported, "{}: '{}' needs {} bytes of shared memory; it has {}",
+                context_.gpu().name, name, shared_bytes, context_.gpu().shared_bytes);
+  }
+  if (shared_bytes > kernel.shared_bytes) {
+    INFER_CHECK_R(context_.check(
+        context_.cu().cuFuncSetAttribute(kernel.function,
+                                         CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                         static_cast<int>(shared_bytes)),
+        "cannot give a kernel its shared memory"));
+    kernel.shared_bytes = shared_bytes;
+  }
+  kernels_[name] = kernel;
+  return kernel.function;
+}
+
+}  // namespace infer::cuda

@@ -1,0 +1,38 @@
+// The functions that the driver makes of the embedded kernels.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "backends/cuda/context.h"
+#include "backends/cuda/module.h"
+
+namespace infer::cuda {
+
+/// Modules are loaded at the first request for one of their kernels, and kept. Thread-safe.
+class Modules {
+ public:
+  explicit Modules(Context& context) : context_(context) {}
+  ~Modules();
+  Modules(const Modules&) = delete;
+  Modules& operator=(const Modules&) = delete;
+
+  /// `shared_bytes`: of dynamic shared memory that a launch may ask for. Errors: device,
+  /// out_of_memory, unsupported.
+  Result<CUfunction> get(const std::string& kernel, int64_t shared_bytes);
+
+ private:
+  struct Kernel {
+    CUfunction function = nullptr;
+    int64_t shared_bytes = 0;  ///< what its attribute allows
+  };
+  Result<CUmodule> load(const Module& module);
+
+  Context& context_;
+  std::mutex mutex_;
+  std::map<const Module*, CUmodule> loaded_;
+  std::map<std::string, Kernel> kernels_;
+};
+
+}  // namespace infer::cuda

@@ -1,0 +1,136 @@
+#include "backends/cuda/ops/attention.h"
+
+#include <algorithm>
+
+#include "backends/cuda/cache.h"
+#include "engine/core/checked.h"
+
+namespace infer::cuda {
+namespace {
+
+/// Elements of a value for which there are kernels.
+constexpr int64_t kMostValue = 1024;
+constexpr int64_t kMostKey = 4096;
+/// Bytes of dynamic shared memory, at most, beside the kernels' own arrays.
+constexpr int64_t kMostShared = 40 << 10;
+
+int64_t fours_of(int64_t v_dim) {
+  const int64_t fours = div_ceil<int64_t>(v_dim, 128);
+  return fours <= 2 ? fours : fours <= 4 ? 4 : 8;
+}
+
+/// For queries, for the warps' mixes of values, and for the merged one.
+int64_t shared_bytes(const KvLayerShape& shape, int64_t heads) {
+  return (shape.k_dim + (kAttentionWarps + 1) * shape.v_dim) * heads * int64_t{sizeof(float)};
+}
+
+/// Heads of a row that a block computes.
+int64_t heads_together(const KvLayerShape& shape, int64_t group) {
+  const int64_t most = std::min<int64_t>(16 / fours_of(shape.v_dim) / 2, 4);
+  int64_t heads = 1;
+  while (heads < std::min(group, most) && shared_bytes(shape, 2 * heads) <= kMostShared) heads *= 2;
+  return heads;
+}
+
+/// Rows of `dim` elements can be loaded in fours.
+bool whole(DType type, int64_t dim, int64_t row_bytes) {
+  return dim % 4 == 0 && (is_quantised(type) || row_bytes % 8 == 0);
+}
+
+const KvLayerShape& shape_of_layer(const Graph& graph, const Node& node) {
+  const auto& params = std::get<op::Attention>(node.params);
+  return graph.kv().layers[static_cast<size_t>(params.kv_layer)];
+}
+
+Status supports(const NodeView& node) {
+  INFER_CHECK(cache_supports(node));
+  const KvLayerShape& shape = shape_of_layer(node.graph, node.node);
+  if (shape.v_dim <= kMostValue && shape.k_dim <= kMostKey) return {};
+  return error(StatusCode::unsupported,
+               "keys of {} and values of {} elements; at most {} and {} are supported", shape.k_dim,
+               shape.v_dim, kMostKey, kMostValue);
+}
+
+void record(const NodeCall& call) {
+  const auto& p = call.params<op::Attention>();
+  const KvGeometry& kv = call.graph.kv();
+  const KvLayerShape& shape = shape_of_layer(call.graph, call.node);
+  const KvLayerLayout& at = call.kv_layout.layers[static_cast<size_t>(p.kv_layer)];
+  const Operand& q = call.inputs[0];
+  const Operand& slots = call.inputs[1];
+  const Operand& sinks = call.inputs[3];
+  const Operand& y = call.outputs[0];
+  const int64_t rows = q.dim(2);
+  const int64_t group = q.dim(1) / shape.heads;
+  const int64_t heads = heads_together(shape, group);
+  const bool split = rows <= call.tuning.split_rows;
+  AttentionParams params{};
+  params.step = call.step;
+  params.q = q.address;
+  params.slots = slots.address;
+  params.sequences = call.inputs[2].address;
+  params.y = y.address;
+  params.sinks = sinks.given() ? sinks.address : 0;
+  params.chunks = call.scratch;
+  params.q_strides = strides_of(q);
+  params.y_strides = strides_of(y);
+  params.heads = q.size(1);
+  params.group = static_cast<uint32_t>(group);
+  params.group_blocks = static_cast<uint32_t>(div_ceil(group, heads));
+  params.kind = static_cast<uint32_t>(at.kind);
+  params.k_offset = static_cast<uint32_t>(at.k_offset);
+  params.v_offset = static_cast<uint32_t>(at.v_offset);
+  params.k_row = static_cast<uint32_t>(at.k_row);
+  params.v_row = static_cast<uint32_t>(at.v_row);
+  params.k_type = *cache_type(kv.k_type);
+  params.v_type = *cache_type(kv.v_type);
+  params.k_dim = static_cast<uint32_t>(shape.k_dim);
+  params.v_dim = static_cast<uint32_t>(shape.v_dim);
+  params.across = at.k_element > 0 ? 1 : 0;
+  params.keys_whole = whole(kv.k_type, shape.k_dim, at.k_row) ? 1 : 0;
+  params.values_whole = whole(kv.v_type, shape.v_dim, at.v_row) ? 1 : 0;
+  params.scale = p.scale;
+  params.softcap = p.softcap;
+  params.window = static_cast<uint32_t>(p.window);
+  params.split = split ? 1 : 0;
+  const std::string kernel =
+      "attention_" + std::to_string(heads) + "_" + std::to_string(fours_of(shape.v_dim));
+  call.recorder.launch(
+      kernel, params,
+      {shape.heads * int64_t{params.group_blocks}, rows, split ? int64_t{kChunks} : 1},
+      kAttentionThreads, shared_bytes(shape, heads));
+  if (!split) return;
+  call.recorder.barrier();
+  call.recorder.launch("attention_merge",
+                       AttentionMergeParams{.step = call.step,
+                                            .chunks = call.scratch,
+                                            .slots = slots.address,
+                                            .sinks = params.sinks,
+                                            .y = y.address,
+                                            .y_strides = strides_of(y),
+                                            .heads = params.heads,
+                                            .v_dim = params.v_dim,
+                                            .window = params.window,
+                                            .unused = 0},
+                       {div_ceil<int64_t>(y.dim(0), kMergeThreads), y.dim(1), rows}, kMergeThreads);
+}
+
+/// For the chunks of rows that are split along the keys.
+int64_t scratch(const NodeView& node, const Tuning& tuning, Roles) {
+  const auto& shape = node.graph.value(node.node.outputs[0]).desc.shape;
+  const int64_t rows = std::min(shape[2], tuning.split_rows);
+  return (shape[0] + 2) * int64_t{kChunks} * shape[1] * rows * int64_t{sizeof(float)};
+}
+
+}  // namespace
+
+const CudaOp& attention_cuda() {
+  static const CudaOp op{.id = OpId::Attention,
+                         .supports = supports,
+                         .record = record,
+                         .scratch = scratch,
+                         .cache = CacheUse::reads};
+  return op;
+}
+
+}  // namespace infer::cuda

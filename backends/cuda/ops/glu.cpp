@@ -1,0 +1,34 @@
+#include "backends/cuda/ops/glu.h"
+
+#include "backends/cuda/op.h"
+
+namespace infer::cuda {
+namespace {
+
+void record(const NodeCall& call) {
+  const auto& params = call.params<op::Glu>();
+  const Operand& gate = call.inputs[0];
+  const Operand& up = call.inputs[1];
+  const Operand& y = call.outputs[0];
+  call.recorder.launch("glu",
+                       GluParams{.step = call.step,
+                                 .gate = gate.address,
+                                 .up = up.address,
+                                 .y = y.address,
+                                 .shape = shape_of(y),
+                                 .gate_strides = strides_of(gate),
+                                 .up_strides = strides_of(up),
+                                 .kind = static_cast<uint32_t>(params.kind),
+                                 .alpha = params.alpha,
+                                 .limit = params.limit},
+                       elements_of(y, kElementThreads), kElementThreads);
+}
+
+}  // namespace
+
+const CudaOp& glu_cuda() {
+  static const CudaOp op{OpId::Glu, always_supported, record};
+  return op;
+}
+
+}  // namespace infer::cuda

@@ -1,0 +1,101 @@
+#include "backends/cuda/ops/moe_route.h"
+
+#include "backends/cuda/device/reduce.h"
+#include "backends/cuda/device/step.h"
+
+namespace infer::cuda {
+
+/// Whether a with index i comes before b with index j.
+INFER_DEVICE bool comes_before(float a, uint32_t i, float b, uint32_t j) {
+  return a > b || (a == b && i < j);
+}
+
+// An expert's place is the number of those that come before it.
+INFER_KERNEL(moe_route, MoeRouteParams, kReduceThreads, 1) {
+  const uint32_t row = block_x();
+  if (row >= step_rows(p.step, p.rows)) return;
+  const uint32_t first = thread();
+  const Global<const float> logits(p.logits + uint64_t{row} * p.logits_stride * 4);
+  const SharedPtr<float> gates = dynamic_shared<float>(0, p.experts);
+  const SharedPtr<float> scores = dynamic_shared<float>(4 * p.experts, p.experts);
+  const SharedPtr<float> worth = dynamic_shared<float>(8 * p.experts, p.groups);
+  const SharedPtr<float> chosen = dynamic_shared<float>(8 * p.experts + 4 * p.groups, p.used);
+
+  float most = -infinity();
+  for (uint32_t e = first; e < p.experts; e += kReduceThreads) most = most_of(most, logits[e]);
+  most = block_max(most);
+  float sum = 0;
+  for (uint32_t e = first; e < p.experts; e += kReduceThreads) {
+    float gate = logits[e];
+    if (p.gating == 0) gate = exp_of(gate - most);
+    if (p.gating == 1) gate = sigmoid_of(gate);
+    gates[e] = gate;
+    sum = sum + gate;
+  }
+  sum = block_sum(sum);
+  for (uint32_t e = first; e < p.experts; e += kReduceThreads) {
+    float gate = gates[e];
+    if (p.gating == 0) gate = gate / sum;
+    gates[e] = gate;
+    scores[e] = p.bias != 0 ? gate + Global<const float>(p.bias)[e] : gate;
+  }
+  sync_block();
+
+  if (p.groups > 1) {
+    const uint32_t size = p.experts / p.groups;
+    for (uint32_t g = first; g < p.groups; g += kReduceThreads) {
+      float best = -infinity();
+      float second = -infinity();
+      for (uint32_t e = g * size; e < (g + 1) * size; ++e) {
+        const float s = scores[e];
+        second = most_of(second, least_of(best, s));
+        best = most_of(best, s);
+      }
+      worth[g] = best + (size > 1 && p.group_best > 1 ? second : 0.0f);
+    }
+    sync_block();
+    for (uint32_t g = first; g < p.groups; g += kReduceThreads) {
+      const float own = worth[g];
+      uint32_t before = 0;
+      for (uint32_t other = 0; other < p.groups; ++other) {
+        if (other != g && comes_before(worth[other], other, own, g)) ++before;
+      }
+      if (before < p.groups_used) continue;
+      for (uint32_t e = g * size; e < (g + 1) * size; ++e) scores[e] = -infinity();
+    }
+    sync_block();
+  }
+
+  for (uint32_t e = first; e < p.experts; e += kReduceThreads) {
+    const float own = scores[e];
+    uint32_t before = 0;
+    for (uint32_t other = 0; other < p.experts; ++other) {
+      if (other != e && comes_before(scores[other], other, own, e)) ++before;
+    }
+    if (before >= p.used) continue;
+    Global<int32_t>(p.ids)[row * p.ids_stride + before] = static_cast<int32_t>(e);
+    chosen[before] = static_cast<float>(gates[e]);
+  }
+  sync_block();
+
+  if (first > 0) return;
+  if (p.gating == 2) {
+    float best = chosen[0];
+    for (uint32_t i = 1; i < p.used; ++i) best = most_of(best, chosen[i]);
+    float total = 0;
+    for (uint32_t i = 0; i < p.used; ++i) {
+      const float weight = exp_of(chosen[i] - best);
+      chosen[i] = weight;
+      total = total + weight;
+    }
+    for (uint32_t i = 0; i < p.used; ++i) chosen[i] = chosen[i] / total;
+  }
+  float total = 0;
+  for (uint32_t i = 0; i < p.used; ++i) total = total + chosen[i];
+  const float divisor = p.normalise != 0 ? most_of(total, 1e-20f) : 1.0f;
+  for (uint32_t i = 0; i < p.used; ++i) {
+    Global<float>(p.weights)[row * p.weights_stride + i] = chosen[i] / divisor * p.factor;
+  }
+}
+
+}  // namespace infer::cuda

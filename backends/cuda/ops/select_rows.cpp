@@ -1,0 +1,29 @@
+#include "backends/cuda/ops/select_rows.h"
+
+#include "backends/cuda/op.h"
+
+namespace infer::cuda {
+namespace {
+
+void record(const NodeCall& call) {
+  const Operand& x = call.inputs[0];
+  const Operand& y = call.outputs[0];
+  call.recorder.launch("select_rows",
+                       SelectRowsParams{.step = call.step,
+                                        .x = x.address,
+                                        .indices = call.inputs[1].address,
+                                        .y = y.address,
+                                        .shape = shape_of(y),
+                                        .x_strides = strides_of(x),
+                                        .unused = 0},
+                       elements_of(y, kElementThreads), kElementThreads);
+}
+
+}  // namespace
+
+const CudaOp& select_rows_cuda() {
+  static const CudaOp op{OpId::SelectRows, always_supported, record};
+  return op;
+}
+
+}  // namespace infer::cuda

@@ -1,0 +1,252 @@
+#include "backends/cuda/product.h"
+
+#include <algorithm>
+
+#include "backends/cuda/ops/moe_group.h"
+#include "backends/cuda/packing.h"
+#include "backends/cuda/weights/product.h"
+#include "engine/core/checked.h"
+
+namespace infer::cuda {
+namespace {
+
+using gpu::MatrixOf;
+using gpu::ProductWeight;
+
+/// Bytes of dynamic shared memory for activations, at most: with the kernels' own arrays it stays
+/// under the 48 KiB that every launch may have.
+constexpr uint32_t kActivationBytes = 30 << 10;
+/// Above this many rows, products with experts group their columns by expert.
+constexpr int64_t kSingleRows = 8;
+/// Blocks of a launch for each multiprocessor: what it can hold at once.
+constexpr int64_t kBlocksEach = 2;
+
+bool aligned(const Operand& x) {
+  return x.address % 16 == 0 && x.value->desc.stride[1] % 16 == 0 &&
+         x.value->desc.stride[2] % 16 == 0;
+}
+
+bool product_groups(int64_t rows, int64_t experts) {
+  return rows > kSingleRows && experts <= kMostGroupedExperts;
+}
+
+/// What a product with experts makes of its places [used, 1, rows]: groups of so many at most,
+/// which share an expert (ops/moe_group.h).
+struct ExpertGroups {
+  int64_t most = 1;     ///< groups
+  int64_t places = 0;   ///< where they begin, in numbers of four bytes
+  int64_t numbers = 0;  ///< all
+};
+
+ExpertGroups expert_groups(int64_t used, int64_t rows, int64_t experts, int64_t columns) {
+  const int64_t places = used * rows;
+  ExpertGroups groups;
+  groups.most = div_ceil(places, columns) + std::min(experts, places);
+  groups.places = 4 + 4 * groups.most;
+  groups.numbers = groups.places + 2 * places;
+  return groups;
+}
+
+/// Runs of a tile whose sums of activations the kernel needs (weights/fragments.h: kLeast).
+uint32_t summed_runs(DType type) {
+  switch (type) {
+    case DType::q4_1:
+    case DType::q5_1:
+    case DType::q4_k:
+    case DType::q5_k: return 2;
+    case DType::q2_k: return 4;
+    default: return 0;
+  }
+}
+
+/// How a product is computed.
+struct Choice {
+  std::string kernel;
+  bool fragments = false;
+  MatrixOf matrix = MatrixOf::only;
+  int64_t columns = 1;  ///< of a block
+  int64_t tile_rows = 32;
+  uint32_t tile_bytes = 0;  ///< of shared memory for a tile of K of all columns
+};
+
+/// Heads' own matrices (multi-head latent attention) are few: they stay exact, as on a CPU.
+bool is_integer(DType type, MatrixOf matrix, const Tuning& tuning) {
+  return tuning.integer && has_fragments(type) && matrix != MatrixOf::by_place;
+}
+
+Choice choose(const NodeCall& call, const ProductCall& in) {
+  const DType type = in.weights[0].w.value->desc.type;
+  const int64_t rows = in.weights[0].y.dim(2);
+  const bool integer = is_integer(type, in.matrix, call.tuning);
+  Choice choice;
+  choice.fragments = has_fragments(type);
+  choice.matrix = in.matrix;
+  if (in.matrix == MatrixOf::by_ids && product_groups(rows, in.weights[0].w.dim(2))) {
+    choice.matrix = MatrixOf::by_groups;
+  }
+  if (choice.matrix != MatrixOf::by_ids) {  // the experts of two rows are not the same
+    choice.columns =
+        std::min(integer ? kProductColumns : kFloatColumns, std::max<int64_t>(rows, 1));
+  }
+  choice.tile_rows = choice.fragments ? kTileRows : 32;
+  const auto columns = static_cast<uint32_t>(choice.columns);
+  choice.tile_bytes =
+      integer ? product_bytes(columns, summed_runs(type)) : product_float_bytes(columns);
+  choice.kernel = (choice.fragments ? "product_" : "rows_") + std::string(dtype_info(type).ident);
+  if (choice.fragments && !integer) choice.kernel += "_float";
+  if (in.glu != nullptr) choice.kernel += "_glu";
+  return choice;
+}
+
+/// Tiles along K of each warp that shared memory holds at a time.
+uint32_t chunk_tiles(const Choice& choice, DType type, int64_t k) {
+  const uint32_t of_unit = dtype_info(type).block_elements == 256 ? 4 : 1;
+  const int64_t units = div_ceil<int64_t>(k, kTileElements * of_unit);
+  const auto stretch = static_cast<uint32_t>(div_ceil<int64_t>(units, kProductWarps)) * of_unit;
+  const uint32_t most = kActivationBytes / (kProductWarps * choice.tile_bytes);
+  return std::min(stretch, std::max(most / of_unit, 1u) * of_unit);
+}
+
+MatrixParams matrix_params(const ProductCall& in, const ProductWeight& weight) {
+  MatrixParams params{};
+  params.w = weight.w.address;
+  params.bias = weight.bias.given() ? weight.bias.address : 0;
+  params.scale = weight.scale.given() ? weight.scale.address : 0;
+  params.n = weight.w.size(1);
+  if (weight.y.given()) {
+    params.y = weight.y.address;
+    params.y_strides = strides_of(weight.y);
+  }
+  if (in.residual.given()) {
+    params.residual = in.residual.address;
+    params.residual_strides = strides_of(in.residual);
+  }
+  params.factor = in.add != nullptr ? in.add->scale : 1.0f;
+  std::ranges::copy(plane_offsets(weight.w.value->desc), params.planes);
+  return params;
+}
+
+/// Sorts the places of a product with experts into groups in the work space. Returns how many there
+/// may be.
+int64_t record_groups(const NodeCall& call, const ProductCall& in, int64_t columns) {
+  const Operand& w = in.weights[0].w;
+  const Operand& y = in.weights[0].y;
+  const int64_t used = in.ids.dim(0);
+  const ExpertGroups groups = expert_groups(used, y.dim(2), w.dim(2), columns);
+  call.recorder.launch("moe_group",
+                       MoeGroupParams{.step = call.step,
+                                      .ids = in.ids.address,
+                                      .groups = call.scratch,
+                                      .rows = shape_of(y).rows,
+                                      .ids_stride = in.ids.stride(2),
+                                      .places = static_cast<uint32_t>(groups.places),
+                                      .experts = w.size(2),
+                                      .used = static_cast<uint32_t>(used),
+                                      .most = static_cast<uint32_t>(columns)},
+                       {1, 1, 1}, kGroupThreads, 3 * w.dim(2) * int64_t{sizeof(uint32_t)});
+  call.recorder.barrier();
+  return groups.most;
+}
+
+uint32_t what_follows(const ProductCall& in) {
+  if (in.glu != nullptr) return kAfterGlu + static_cast<uint32_t>(in.glu->kind);
+  return in.add != nullptr ? kAfterSum : kAfterNothing;
+}
+
+/// Launches weights [first, first + count) of the call.
+void launch(const NodeCall& call, const ProductCall& in, const Choice& choice, uint64_t ids,
+            int64_t groups, size_t first, size_t count) {
+  const Operand& w = in.weights[first].w;
+  const Operand& y = in.weights[0].y;
+  const DType type = w.value->desc.type;
+  ProductParams params{};
+  params.step = call.step;
+  params.x = in.x.address;
+  params.ids = ids;
+  params.norm = in.norm != nullptr && in.norm_weight.given() ? in.norm_weight.address : 0;
+  params.x_strides = strides_of(in.x);
+  params.k = w.size(0);
+  params.matrices = w.size(2);
+  params.weight_count = in.glu != nullptr ? 1 : static_cast<uint32_t>(count);
+  params.ids_stride = in.ids.given() ? in.ids.stride(2) : 0;
+  params.rows = shape_of(y).rows;
+  params.matrix = static_cast<uint32_t>(choice.matrix);
+  params.columns = static_cast<uint32_t>(choice.columns);
+  params.normed = in.norm != nullptr ? 1 : 0;
+  params.aligned = aligned(in.x) ? 1 : 0;
+  params.after = what_follows(in);
+  params.chunk = chunk_tiles(choice, type, w.dim(0));
+  params.eps = in.norm != nullptr ? in.norm->eps : 0.0f;
+  params.alpha = in.glu != nullptr ? in.glu->alpha : 0.0f;
+  params.limit = in.glu != nullptr ? in.glu->limit : 0.0f;
+  for (size_t i = 0; i < count; ++i) {
+    params.weights[i] = matrix_params(in, in.weights[first + i]);
+    params.weights[i].first_tile = params.tiles;
+    if (in.glu != nullptr && i == 1) break;  // it has the tiles of the first
+    params.tiles +=
+        static_cast<uint32_t>(div_ceil<int64_t>(in.weights[first + i].w.dim(1), choice.tile_rows));
+  }
+  const bool by_place = choice.matrix == MatrixOf::by_ids || choice.matrix == MatrixOf::by_place;
+  const int64_t places = by_place ? y.dim(1) : 1;
+  // Each block takes as many tiles as any other, all blocks at once where the GPU can hold them.
+  const int64_t wanted = std::max<int64_t>(call.gpu.multiprocessors * kBlocksEach, 1);
+  const int64_t each = std::max<int64_t>(div_ceil<int64_t>(params.tiles, wanted), 1);
+  call.recorder.launch(
+      choice.kernel, params,
+      {std::max<int64_t>(div_ceil<int64_t>(params.tiles, each), 1), groups, places},
+      kProductThreads,
+      choice.fragments ? int64_t{kProductWarps} * params.chunk * choice.tile_bytes : 0);
+}
+
+}  // namespace
+
+std::array<uint32_t, 4> plane_offsets(const TensorDesc& weight) {
+  const gpu::WeightLayout layout = weight_layout(weight);
+  std::array<uint32_t, 4> offsets{};
+  for (size_t p = 1; p < layout.planes; ++p) {
+    offsets[p - 1] = static_cast<uint32_t>(layout.offsets[p] / 16);
+  }
+  return offsets;
+}
+
+int64_t expert_scratch(const NodeView& node, const Tuning&, Roles) {
+  const auto& ids = node.input(2)->desc.shape;
+  const int64_t experts = node.input(1)->desc.shape[2];
+  if (!product_groups(ids[2], experts)) return 0;
+  return expert_groups(ids[0], ids[2], experts, 1).numbers * int64_t{sizeof(int32_t)};
+}
+
+/// Every type has kernels, in either of the two layouts.
+Status product_supports(const NodeView&) { return {}; }
+
+bool product_takes(const NodeView& product, OpId with, const Tuning&, Roles) {
+  const bool fragments = has_fragments(product.input(1)->desc.type);
+  const auto& shape = product.graph.value(product.node.outputs[0]).desc.shape;
+  switch (with) {
+    // Each of the norm's products computes it anew: worth it for few rows.
+    case OpId::RmsNorm: return fragments && shape[2] <= kFloatColumns;
+    case OpId::Glu: return fragments;
+    case OpId::HeadMatmul: return false;  // each has its own heads
+    default: return true;
+  }
+}
+
+void record_single_product(const NodeCall& call) {
+  record_products(call, gpu::product_of(call.node, call.inputs, call.outputs));
+}
+
+void record_products(const NodeCall& call, const ProductCall& in) {
+  const Choice choice = choose(call, in);
+  uint64_t ids = in.ids.given() ? in.ids.address : 0;
+  int64_t groups = div_ceil<int64_t>(in.weights[0].y.dim(2), choice.columns);
+  if (choice.matrix == MatrixOf::by_groups) {
+    groups = record_groups(call, in, choice.columns);
+    ids = call.scratch;
+  }
+  for (size_t first = 0; first < in.weights.size(); first += kProductWeights) {
+    const size_t count = std::min<size_t>(in.weights.size() - first, kProductWeights);
+    launch(call, in, choice, ids, groups, first, count);
+  }
+}
+
+}  // namespace infer::cuda

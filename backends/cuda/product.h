@@ -1,0 +1,22 @@
+// Products of weights with activations: what matmul, moe_matmul and head_matmul share, and the
+// operations that are fused into them.
+#pragma once
+
+#include <array>
+
+#include "backends/cuda/op.h"
+
+namespace infer::cuda {
+
+/// CudaOp's functions for a product.
+Status product_supports(const NodeView& node);
+void record_single_product(const NodeCall& call);
+void record_products(const NodeCall& call, const ProductCall& product);
+bool product_takes(const NodeView& product, OpId with, const Tuning& tuning, Roles roles);
+/// Memory for the groups of a product with experts.
+int64_t expert_scratch(const NodeView& node, const Tuning& tuning, Roles roles);
+
+/// Offsets of planes 1 and up of a weight, in units of 16 bytes.
+std::array<uint32_t, 4> plane_offsets(const TensorDesc& weight);
+
+}  // namespace infer::cuda

@@ -1,0 +1,49 @@
+// Q4_0: engine/quant/q4_0.h.
+// kernels: product embed_tiles
+#pragma once
+
+#include "backends/cuda/weights/fragments.h"
+
+namespace infer::cuda::INFER_TYPE {
+
+struct Weights : OrdinaryWeights {
+  static constexpr float kUnit = 1.0f / 16;
+  static constexpr uint32_t kPlanes = 2;
+  INFER_DEVICE static constexpr uint32_t unit_bytes(uint32_t plane) {
+    constexpr uint32_t all[] = {512, 64};
+    return all[plane];
+  }
+  INFER_DEVICE static constexpr uint32_t lane_bytes(uint32_t plane) {
+    constexpr uint32_t all[] = {16, 0};
+    return all[plane];
+  }
+  INFER_DEVICE static constexpr uint32_t group_bytes(uint32_t plane) {
+    constexpr uint32_t all[] = {0, 8};
+    return all[plane];
+  }
+  struct Raw {
+    uint4 codes;
+    uint2 scales;
+  };
+  INFER_DEVICE static Raw load(const Place& at, uint32_t unit) {
+    return {plane_part<uint4>(at.plane[0], unit * 512), plane_part<uint2>(at.plane[1], unit * 64)};
+  }
+  /// Codes are packed less 8, as four bits of two's complement: here in the upper half of the
+  /// bytes.
+  INFER_DEVICE static void codes(const Raw& raw, uint32_t, uint32_t, uint32_t (&a)[8]) {
+#pragma unroll
+    for (uint32_t r = 0; r < 4; ++r) {
+      const uint32_t w = part_of(raw.codes, r);
+      a[r] = (w << 4) & 0xf0f0f0f0u;
+      a[4 + r] = w & 0xf0f0f0f0u;
+    }
+  }
+  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2], float (&)[2][2]) {
+    half_scales(raw.scales, scale);
+  }
+  INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {
+    values_of<Weights>(raw, tile, v);
+  }
+};
+
+}  // namespace infer::cuda::INFER_TYPE

@@ -1,0 +1,55 @@
+// Q5_K: engine/quant/q5_k.h.
+// kernels: product embed_tiles
+#pragma once
+
+#include "backends/cuda/weights/fragments.h"
+
+namespace infer::cuda::INFER_TYPE {
+
+struct Weights : OrdinaryWeights {
+  static constexpr uint32_t kTiles = 4;
+  static constexpr bool kUnsigned = true;
+  static constexpr bool kLeast = true;
+  static constexpr uint32_t kPlanes = 3;
+  INFER_DEVICE static constexpr uint32_t unit_bytes(uint32_t plane) {
+    constexpr uint32_t all[] = {2048, 512, 256};
+    return all[plane];
+  }
+  INFER_DEVICE static constexpr uint32_t lane_bytes(uint32_t plane) {
+    constexpr uint32_t all[] = {16, 16, 0};
+    return all[plane];
+  }
+  INFER_DEVICE static constexpr uint32_t group_bytes(uint32_t plane) {
+    constexpr uint32_t all[] = {0, 0, 32};
+    return all[plane];
+  }
+  struct Raw {
+    uint4 codes[4];
+    uint4 bits;
+    uint4 heads[2];
+  };
+  INFER_DEVICE static Raw load(const Place& at, uint32_t unit) {
+    Raw raw;
+#pragma unroll
+    for (uint32_t c = 0; c < 4; ++c) {
+      raw.codes[c] = plane_part<uint4>(at.plane[0], unit * 2048 + c * 512);
+    }
+    raw.bits = plane_part<uint4>(at.plane[1], unit * 512);
+    raw.heads[0] = plane_part<uint4>(at.plane[2], unit * 256);
+    raw.heads[1] = plane_part<uint4>(at.plane[2], unit * 256 + 16);
+    return raw;
+  }
+  INFER_DEVICE static void codes(const Raw& raw, uint32_t tile, uint32_t, uint32_t (&a)[8]) {
+    fives(raw.codes[tile], part_of(raw.bits, tile), a);
+  }
+  INFER_DEVICE static void scales(const Raw& raw, uint32_t tile, float (&scale)[2][2],
+                                  float (&least)[2][2]) {
+    k_scales_of(raw.heads[0], tile, 1.0f, scale[0], least[0]);
+    k_scales_of(raw.heads[1], tile, 1.0f, scale[1], least[1]);
+  }
+  INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {
+    values_of<Weights>(raw, tile, v);
+  }
+};
+
+}  // namespace infer::cuda::INFER_TYPE

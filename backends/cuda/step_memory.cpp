@@ -1,0 +1,53 @@
+#include "backends/cuda/step_memory.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace infer::cuda {
+namespace {
+
+/// Of tables of pages. They grow by doubling, so that the graph seldom has to change.
+constexpr int64_t kLeastPages = 4096;
+
+}  // namespace
+
+Result<std::unique_ptr<StepMemory>> StepMemory::create(Context& context, const Segment& segment,
+                                                       uint64_t tables) {
+  std::unique_ptr<StepMemory> made(new StepMemory(context, segment, tables));
+  const int64_t bytes = made->contents_.bytes();
+  INFER_TRY(made->host_, PinnedBuffer::create(context, bytes));
+  INFER_TRY(made->on_device_, RawBuffer::create(context, bytes));
+  if (made->contents_.paged()) INFER_CHECK_R(made->grow(kLeastPages));
+  return made;
+}
+
+StepMemory::Copy StepMemory::pages() const {
+  if (host_pages_ == nullptr) return {};
+  return {host_pages_->data(), device_pages_->address(), page_bytes_};
+}
+
+Status StepMemory::grow(int64_t needed) {
+  const auto bytes = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(needed)));
+  const int64_t size = std::max(bytes, kLeastPages);
+  if (host_pages_ == nullptr || host_pages_->size() < size) {
+    INFER_TRY_S(auto host, PinnedBuffer::create(context_, size));
+    INFER_TRY_S(device_pages_, RawBuffer::create(context_, size));
+    host_pages_ = std::move(host);
+  }
+  page_bytes_ = size;
+  return {};
+}
+
+Status StepMemory::write(const Bindings& bindings) {
+  const int64_t needed = contents_.page_bytes(bindings);
+  if (needed > 0) INFER_CHECK(grow(needed));
+  if (host_pages_ == nullptr) {
+    contents_.write(bindings, host_->data(), nullptr, 0);
+  } else {
+    contents_.write(bindings, host_->data(), host_pages_->data(), device_pages_->address());
+  }
+  return {};
+}
+
+}  // namespace infer::cuda

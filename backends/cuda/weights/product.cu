@@ -1,0 +1,434 @@
+// Products of weights in the fragment layout (packing.h), included after the header of a type by a
+// generated unit that defines INFER_TYPE.
+//
+// A warp multiplies tiles of 16 rows and 64 elements of K with up to 8 columns: as many as there
+// are cost the same. The warps of a block share out K in stretches; their sums are added in order.
+// So the order of a row's sum follows from K alone.
+//
+// product_<type>, product_<type>_glu: activations are rounded to bytes by 32 with the scale
+// most / 127. The integer sum of a run of weights and activations is exact. It is scaled by the
+// activations' scale, then by that of the weights, and added. The float kernels
+// (product_<type>_float…) keep activations; a lane adds its elements of a row in K's order, then
+// the four lanes of a row theirs.
+//
+// Sums of integers begin at 2^23 + 2^22, so that their bits are those of a float: fused(sum, scale,
+// −scale · (2^23 + 2^22)) converts and scales in one operation, exactly rounded, because a scale of
+// activations has no more than 22 bits.
+#include "backends/cuda/device/mma.h"
+#include "backends/cuda/weights/columns.h"
+
+namespace infer::cuda::INFER_TYPE {
+
+constexpr int32_t kRaisedSum = 0x4b400000;
+constexpr float kRaisedSumValue = 12582912.0f;
+constexpr uint32_t kRuns = 64 / Weights::kRun;
+
+/// What the threads of a block share about the columns.
+struct ColumnStarts {
+  SharedPtr<uint32_t> start;
+  SharedPtr<float> factor;
+};
+
+/// Where a warp's stretch of K is, in tiles.
+struct Stretch {
+  uint32_t begin, end;
+};
+INFER_DEVICE Stretch stretch_of(uint32_t k, uint32_t part) {
+  const uint32_t units = (k + 64 * Weights::kTiles - 1) / (64 * Weights::kTiles);
+  const uint32_t each = (units + kProductWarps - 1) / kProductWarps;
+  const uint32_t begin = part * each < units ? part * each : units;
+  const uint32_t end = begin + each < units ? begin + each : units;
+  return {begin * Weights::kTiles, end * Weights::kTiles};
+}
+
+/// The activations in shared memory: those of `chunk` tiles of each warp.
+struct Bytes {
+  SharedPtr<uint32_t> words;  ///< [tile][column][lane of four][4]: registers of B of both products
+  SharedPtr<float> scales;    ///< [tile][pair of columns][product][2]
+  SharedPtr<float> sums;      ///< [tile][pair][run][2]: of the activations, scaled
+};
+
+INFER_DEVICE Bytes bytes_in_shared(uint32_t tiles, uint32_t columns) {
+  const uint32_t pairs = product_pairs(columns);
+  const uint32_t scales = tiles * 64 * columns;
+  const uint32_t sums = scales + tiles * 16 * pairs;
+  return {dynamic_shared<uint32_t>(0, tiles * 16 * columns),
+          dynamic_shared<float>(scales, tiles * 4 * pairs),
+          dynamic_shared<float>(sums, Weights::kLeast ? tiles * kRuns * 2 * pairs : 0)};
+}
+
+/// Rounds the activations of the chunk that begins `from` tiles into every stretch. Eight lanes
+/// take 32 neighbours of a column.
+INFER_DEVICE void round_chunk(const ProductParams& p, const ColumnStarts& starts, uint32_t count,
+                              const Bytes& to, uint32_t from) {
+  const uint32_t pairs = product_pairs(count);
+  const uint32_t padded = 2 * pairs;
+  const uint32_t items = kProductWarps * p.chunk * 2 * padded;
+  const uint32_t part = lane() % 8;
+  for (uint32_t base = warp() * 4; base < items; base += kProductWarps * 4) {
+    const uint32_t item = base + lane() / 8;
+    const uint32_t own = item < items ? item : items - 1;
+    const uint32_t c = own % padded;
+    const uint32_t m = own / padded % 2;
+    const uint32_t tile = own / padded / 2;  // in shared memory
+    const Stretch stretch = stretch_of(p.k, tile / p.chunk);
+    const uint32_t along = stretch.begin + from + tile % p.chunk;
+    const bool given = item < items && along < stretch.end;
+    float4 x{0, 0, 0, 0};
+    if (given && c < count) {
+      x = four_of_column(p, starts.start[c], along * 64 + m * 32 + part * 4, starts.factor[c]);
+    }
+    const auto larger = [](uint32_t a, uint32_t b) { return a > b ? a : b; };
+    uint32_t most_bits = larger(larger(bits_of(magnitude_of(x.x)), bits_of(magnitude_of(x.y))),
+                                larger(bits_of(magnitude_of(x.z)), bits_of(magnitude_of(x.w))));
+#pragma unroll
+    for (uint32_t other = 1; other < 8; other *= 2) {
+      most_bits = larger(most_bits, shuffle_xor(most_bits, other));
+    }
+    const float most = float_of(most_bits);  // NaN if there is one
+    const float scale = float_of(bits_of(most / 127.0f) & ~3u);
+    const float inverse = most > 1e-30f ? 127.0f / most : 0.0f;
+    const auto byte = [&](float value) {
+      return static_cast<int32_t>(least_of(most_of(rounded(value * inverse), -127.0f), 127.0f));
+    };
+    const int32_t q[4] = {byte(x.x), byte(x.y), byte(x.z), byte(x.w)};
+    int32_t sum = q[0] + q[1] + q[2] + q[3];
+    if constexpr (Weights::kLeast) {
+      sum += shuffle_xor(sum, 1);
+      sum += shuffle_xor(sum, 2);
+      if constexpr (Weights::kRun == 32) sum += shuffle_xor(sum, 4);
+    }
+    if (!given) continue;
+    if (c < count) {
+      to.words[((tile * count + c) * 4 + part % 4) * 4 + 2 * m + part / 4] =
+          (static_cast<uint32_t>(q[0]) & 255) | (static_cast<uint32_t>(q[1]) & 255) << 8 |
+          (static_cast<uint32_t>(q[2]) & 255) << 16 | static_cast<uint32_t>(q[3]) << 24;
+    }
+    const uint32_t pair = tile * pairs + c / 2;
+    if (part == 0) to.scales[pair * 4 + m * 2 + c % 2] = scale;
+    if constexpr (Weights::kLeast) {
+      constexpr uint32_t kOfRun = Weights::kRun / 4;
+      if (part % kOfRun == 0) {
+        const uint32_t run = m * (32 / Weights::kRun) + part / kOfRun;
+        to.sums[(pair * kRuns + run) * 2 + c % 2] = scale * static_cast<float>(sum);
+      }
+    }
+  }
+}
+
+/// What a lane reads of the activations, tile by tile.
+struct LaneBytes {
+  SharedPtr<uint32_t> words;
+  SharedPtr<float> scales;
+  SharedPtr<float> sums;
+  uint32_t words_step, scales_step;
+
+  INFER_DEVICE void next() {
+    words = words + words_step;
+    scales = scales + scales_step;
+    if constexpr (Weights::kLeast) sums = sums + scales_step * kRuns / 2;
+  }
+};
+INFER_DEVICE LaneBytes lane_part(const Bytes& x, uint32_t tile, uint32_t count) {
+  const uint32_t pairs = product_pairs(count);
+  // Lanes of columns that are not there read those of the last one.
+  const uint32_t column = lane() / 4 < count ? lane() / 4 : count - 1;
+  const uint32_t pair = tile * pairs + (lane() % 4 < pairs ? lane() % 4 : pairs - 1);
+  return {x.words + ((tile * count + column) * 4 + lane() % 4) * 4, x.scales + pair * 4,
+          x.sums + pair * kRuns * 2, count * 16, pairs * 4};
+}
+
+/// What the sums of integers begin with, in registers.
+struct Start {
+  int32_t of[4];
+};
+INFER_DEVICE Start start_of_sums() {
+  return {{opaque(kRaisedSum), opaque(kRaisedSum), opaque(kRaisedSum), opaque(kRaisedSum)}};
+}
+
+/// sums[2h + j]: rows g + 8h, columns 2t + j of the lane. Adds the product of a tile.
+INFER_DEVICE void add_tile(const typename Weights::Raw& raw, uint32_t tile, const LaneBytes& x,
+                           const Start& start, uint32_t, float (&sums)[4]) {
+  const uint4 b = load_shared<uint4>(x.words, 0);
+  const float4 a_scales = load_shared<float4>(x.scales, 0);
+  const float a_scale[2][2] = {{a_scales.x, a_scales.y}, {a_scales.z, a_scales.w}};
+  float scale[2][kRuns];
+  float least[2][kRuns];
+  Weights::scales(raw, tile, scale, least);
+#pragma unroll
+  for (uint32_t run = 0; run < kRuns; ++run) {
+    const uint32_t m = run * Weights::kRun / 32;
+    const float raised[2] = {-kRaisedSumValue * a_scale[m][0], -kRaisedSumValue * a_scale[m][1]};
+#pragma unroll
+    for (uint32_t part = 0; part < Weights::kParts; ++part) {
+      uint32_t a[8];
+      Weights::codes(raw, tile, part, a);
+      int32_t d[4];
+      if constexpr (Weights::kRun == 32) {
+        const uint32_t of_a[4] = {a[4 * m], a[4 * m + 1], a[4 * m + 2], a[4 * m + 3]};
+        const uint32_t of_b[2] = {part_of(b, 2 * m), part_of(b, 2 * m + 1)};
+        if constexpr (Weights::kUnsigned) {
+          mma_u8(d, of_a, of_b, start.of);
+        } else {
+          mma_s8(d, of_a, of_b, start.of);
+        }
+      } else {
+        const uint32_t of_a[2] = {a[2 * run], a[2 * run + 1]};
+        const uint32_t of_b[1] = {part_of(b, run)};
+        if constexpr (Weights::kUnsigned) {
+          mma_u8(d, of_a, of_b, start.of);
+        } else {
+          mma_s8(d, of_a, of_b, start.of);
+        }
+      }
+      constexpr float kUnits[2] = {Weights::kFirst, Weights::kSecond};
+#pragma unroll
+      for (uint32_t i = 0; i < 4; ++i) {
+        const float product =
+            fused(float_of(static_cast<uint32_t>(d[i])), a_scale[m][i % 2], raised[i % 2]);
+        const float own =
+            Weights::kParts == 1 ? scale[i / 2][run] : scale[i / 2][run] * kUnits[part];
+        sums[i] = fused(own, product, sums[i]);
+      }
+    }
+    if constexpr (Weights::kLeast) {
+      const float2 a_sum = load_shared<float2>(x.sums, run * 2);
+#pragma unroll
+      for (uint32_t i = 0; i < 4; ++i) {
+        sums[i] = fused(-least[i / 2][run], i % 2 == 0 ? a_sum.x : a_sum.y, sums[i]);
+      }
+    }
+  }
+}
+
+/// Activations as they are: [tile][column][64].
+INFER_DEVICE void copy_chunk(const ProductParams& p, const ColumnStarts& starts, uint32_t count,
+                             const SharedPtr<float>& to, uint32_t from) {
+  const uint32_t items = kProductWarps * p.chunk * count * 16;
+  for (uint32_t item = thread(); item < items; item += threads()) {
+    const uint32_t c = item / 16 % count;
+    const uint32_t tile = item / 16 / count;
+    const Stretch stretch = stretch_of(p.k, tile / p.chunk);
+    const uint32_t along = stretch.begin + from + tile % p.chunk;
+    if (along >= stretch.end) continue;
+    const float4 x =
+        four_of_column(p, starts.start[c], along * 64 + item % 16 * 4, starts.factor[c]);
+    store_shared<float4>(to, int64_t{item} * 4, x);
+  }
+}
+
+struct LaneFloats {
+  SharedPtr<float> values;
+  uint32_t step;
+
+  INFER_DEVICE void next() { values = values + step; }
+};
+INFER_DEVICE LaneFloats lane_part(const SharedPtr<float>& x, uint32_t tile, uint32_t count) {
+  return {x + tile * count * 64 + lane() % 4 * 4, count * 64};
+}
+
+/// sums[2c + h]: the lane's part of row g + 8h in column c.
+INFER_DEVICE void add_tile(const typename Weights::Raw& raw, uint32_t tile, const LaneFloats& x,
+                           const Start&, uint32_t count, float (&sums)[2 * kFloatColumns]) {
+  float v[8][4];
+  Weights::values(raw, tile, v);
+#pragma unroll
+  for (uint32_t c = 0; c < kFloatColumns; ++c) {
+    if (c >= count) break;
+#pragma unroll
+    for (uint32_t four = 0; four < 4; ++four) {
+      const float4 a = load_shared<float4>(x.values, c * 64 + four * 16);
+#pragma unroll
+      for (uint32_t h = 0; h < 2; ++h) {
+        float sum = sums[2 * c + h];
+        sum = fused(v[2 * four + h][0], a.x, sum);
+        sum = fused(v[2 * four + h][1], a.y, sum);
+        sum = fused(v[2 * four + h][2], a.z, sum);
+        sums[2 * c + h] = fused(v[2 * four + h][3], a.w, sum);
+      }
+    }
+  }
+}
+
+/// Units of weights on their way to a warp.
+constexpr uint32_t kAhead = sizeof(typename Weights::Raw) <= 24   ? 4
+                            : sizeof(typename Weights::Raw) <= 48 ? 3
+                                                                  : 2;
+
+template <bool kInteger>
+struct Kind;
+template <>
+struct Kind<true> {
+  using Activations = Bytes;
+  static constexpr uint32_t kSums = 4;
+  static constexpr uint32_t kColumns = kProductColumns;
+};
+template <>
+struct Kind<false> {
+  using Activations = SharedPtr<float>;
+  static constexpr uint32_t kSums = 2 * kFloatColumns;
+  static constexpr uint32_t kColumns = kFloatColumns;
+};
+
+/// `count` units of a warp from `place` on, of one row of tiles; `x`: their activations. The first
+/// kAhead units are in `raw`, or on their way.
+template <typename Activations, uint32_t kSums>
+INFER_DEVICE void add_units(typename Weights::Raw (&raw)[kAhead], Place place, uint32_t count,
+                            Activations x, const Start& start, uint32_t columns,
+                            float (&sums)[kSums]) {
+  for (uint32_t unit = 0; unit < count; unit += kAhead) {
+#pragma unroll
+    for (uint32_t a = 0; a < kAhead; ++a) {
+      if (unit + a < count) {
+#pragma unroll
+        for (uint32_t tile = 0; tile < Weights::kTiles; ++tile) {
+          add_tile(raw[a], tile, x, start, columns, sums);
+          x.next();
+        }
+        if (unit + a + kAhead < count) raw[a] = Weights::load(place, a + kAhead);
+      }
+    }
+    advance<Weights>(place, kAhead);
+  }
+}
+
+template <bool kInteger, uint32_t kWeights>
+INFER_DEVICE void multiply(const ProductParams& p) {
+  using OfKind = Kind<kInteger>;
+  constexpr uint32_t kPart = 16 * OfKind::kColumns;  // sums of a warp
+  const Columns columns = columns_of(p);
+  if (columns.count == 0) return;
+  INFER_SHARED(uint32_t, starts, OfKind::kColumns);
+  INFER_SHARED(float, factors, OfKind::kColumns);
+  INFER_SHARED(float, parts, 2 * kProductWarps * kPart * kWeights);
+  const uint32_t count = columns.count;
+  if (thread() < count) starts[thread()] = column_start(p, columns, thread());
+  if (p.normed != 0) {
+    for (uint32_t c = 0; c < count; ++c) {
+      const float factor =
+          norm_factor(Global<const float>(p.x), column_start(p, columns, c), p.k, p.eps);
+      if (thread() == 0) factors[c] = factor;
+    }
+  } else if (thread() < count) {
+    factors[thread()] = 1.0f;
+  }
+  sync_block();
+  const ColumnStarts of_columns{starts, factors};
+
+  const Stretch stretch = stretch_of(p.k, warp());
+  const uint32_t units = (p.k + 64 * Weights::kTiles - 1) / (64 * Weights::kTiles);
+  const uint32_t first_unit = stretch.begin / Weights::kTiles;
+  const uint32_t end_unit = stretch.end / Weights::kTiles;
+  const Stretch longest = stretch_of(p.k, 0);
+  const uint32_t chunks = (longest.end + p.chunk - 1) / p.chunk;
+  const uint32_t chunk_units = p.chunk / Weights::kTiles;
+  typename OfKind::Activations x = [&] {
+    if constexpr (kInteger) {
+      return bytes_in_shared(kProductWarps * p.chunk, count);
+    } else {
+      return dynamic_shared<float>(0, kProductWarps * p.chunk * count * 64);
+    }
+  }();
+  const auto bring = [&](uint32_t chunk) {
+    if constexpr (kInteger) {
+      round_chunk(p, of_columns, count, x, chunk * p.chunk);
+    } else {
+      copy_chunk(p, of_columns, count, x, chunk * p.chunk);
+    }
+  };
+
+  const Start start = start_of_sums();
+  uint32_t which = 0;
+  uint32_t turn = 0;
+  uint32_t held = chunks;  // the chunk in shared memory: none
+  for (uint32_t row_tile = block_x(); row_tile < p.tiles; row_tile += grid_x()) {
+    while (which + 1 < p.weight_count && row_tile >= p.weights[which + 1].first_tile) ++which;
+    const uint32_t n = p.weights[which].n;
+    const uint32_t tile = row_tile - p.weights[which].first_tile;
+    const uint32_t stored = columns.matrix * ((n + 15) / 16) + tile;
+    float sums[kWeights][OfKind::kSums] = {};
+#pragma unroll
+    for (uint32_t w = 0; w < kWeights; ++w) {
+      const MatrixParams& of = p.weights[which + w];
+      Place place = place_of<Weights>(of.w, of.planes, stored, units);
+      advance<Weights>(place, first_unit);
+      for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
+        const uint32_t begin = first_unit + chunk * chunk_units;
+        const uint32_t behind = begin + chunk_units;
+        const uint32_t end = behind < end_unit ? behind : end_unit;
+        const uint32_t of_chunk = begin < end ? end - begin : 0;
+        // On their way while the activations are rounded.
+        typename Weights::Raw raw[kAhead];
+#pragma unroll
+        for (uint32_t a = 0; a < kAhead; ++a) {
+          if (a < of_chunk) raw[a] = Weights::load(place, a);
+        }
+        if (held != chunk) {
+          if (held != chunks) sync_block();  // all have read the chunk before
+          bring(chunk);
+          held = chunk;
+          sync_block();
+        }
+        add_units(raw, place, of_chunk, lane_part(x, warp() * p.chunk, count), start, count,
+                  sums[w]);
+        advance<Weights>(place, chunk_units);
+      }
+    }
+    // The warps' sums side by side: [weight][warp][column][row].
+    const SharedPtr<float> own = parts + turn * kProductWarps * kPart * kWeights;
+    const uint32_t g = lane() / 4;
+    const uint32_t t = lane() % 4;
+#pragma unroll
+    for (uint32_t w = 0; w < kWeights; ++w) {
+      const uint32_t to = (w * kProductWarps + warp()) * kPart + g;
+      if constexpr (kInteger) {
+#pragma unroll
+        for (uint32_t i = 0; i < 4; ++i) {
+          own[to + (2 * t + i % 2) * 16 + i / 2 * 8] = sums[w][i] * Weights::kUnit;
+        }
+      } else {
+#pragma unroll
+        for (uint32_t i = 0; i < OfKind::kSums; ++i) {
+          float sum = sums[w][i];
+          sum = sum + shuffle_xor(sum, 1);
+          sum = sum + shuffle_xor(sum, 2);
+          if (t == 0) own[to + i / 2 * 16 + i % 2 * 8] = sum;
+        }
+      }
+    }
+    sync_block();
+    const uint32_t c = thread() / 16;
+    const uint32_t row = tile * 16 + thread() % 16;
+    if (c < count && row < n) {
+      float all[kWeights];
+#pragma unroll
+      for (uint32_t w = 0; w < kWeights; ++w) {
+        const uint32_t from = w * kProductWarps * kPart + thread();
+        float sum = own[from];
+        for (uint32_t part = 1; part < kProductWarps; ++part) sum = sum + own[from + part * kPart];
+        all[w] = sum;
+      }
+      finish(p, p.weights[which], p.weights[which + kWeights - 1], all[0], all[kWeights - 1],
+             columns.matrix, column_of(p, columns, c), row);
+    }
+    turn ^= 1;
+  }
+}
+
+INFER_KERNEL(INFER_JOIN(product_, INFER_TYPE), ProductParams, kProductThreads, 2) {
+  multiply<true, 1>(p);
+}
+INFER_KERNEL(INFER_JOIN(INFER_JOIN(product_, INFER_TYPE), _glu), ProductParams, kProductThreads,
+             2) {
+  multiply<true, 2>(p);
+}
+INFER_KERNEL(INFER_JOIN(INFER_JOIN(product_, INFER_TYPE), _float), ProductParams, kProductThreads,
+             1) {
+  multiply<false, 1>(p);
+}
+INFER_KERNEL(INFER_JOIN(INFER_JOIN(product_, INFER_TYPE), _float_glu), ProductParams,
+             kProductThreads, 1) {
+  multiply<false, 2>(p);
+}
+
+}  // namespace infer::cuda::INFER_TYPE

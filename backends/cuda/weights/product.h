@@ -1,0 +1,81 @@
+// Products of weight matrices with columns of activations: matmul, moe_matmul and head_matmul, with
+// what is fused into them. Parameters of the kernels in this folder.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/gpu/push.h"
+
+#ifdef __CUDACC__
+#define INFER_HOST_AND_DEVICE __host__ __device__
+#else
+#define INFER_HOST_AND_DEVICE
+#endif
+
+namespace infer::cuda {
+
+inline constexpr uint32_t kProductWarps = 8;
+inline constexpr int kProductThreads = 32 * kProductWarps;
+/// Columns that a block computes together, at most: with tensor cores, and in floats.
+inline constexpr int64_t kProductColumns = 8;
+inline constexpr int64_t kFloatColumns = 4;
+/// Weights of one launch, at most.
+inline constexpr uint32_t kProductWeights = 4;
+
+/// A weight and its result. Addresses are 0 for what is not given.
+struct MatrixParams {
+  uint64_t w, bias, scale, y, residual;
+  uint32_t n;           ///< rows
+  uint32_t first_tile;  ///< of all tiles of the launch
+  gpu::StridePush y_strides, residual_strides;
+  float factor;  ///< of the sum with the residual
+  uint32_t unused;
+  uint32_t planes[4];  ///< of 1 and up: from w in units of 16 bytes
+};
+static_assert(sizeof(MatrixParams) == 88);
+
+/// What follows a product.
+enum After : uint32_t {
+  kAfterNothing = 0,
+  kAfterSum = 1,
+  kAfterGlu = 2,  ///< and up: op::Glu::Kind of the results of two weights
+};
+
+/// Grid: tiles of rows (each block takes every grid.x-th), groups of columns, places along d1.
+struct ProductParams {
+  uint64_t step;
+  uint64_t x;
+  uint64_t ids;   ///< of by_ids; of by_groups what ops/moe_group.h describes
+  uint64_t norm;  ///< weight of the norm; 0: none
+  gpu::StridePush x_strides;
+  uint32_t k;
+  uint32_t matrices;      ///< of a weight
+  uint32_t tiles;         ///< rows of tiles of all weights
+  uint32_t weight_count;  ///< 1 for the two of a Glu
+  uint32_t ids_stride;
+  uint32_t rows;     ///< gpu::StepRows
+  uint32_t matrix;   ///< gpu::MatrixOf
+  uint32_t columns;  ///< of a group
+  uint32_t normed;   ///< 1: x is normalised first
+  uint32_t aligned;  ///< 1: columns begin at multiples of 16 bytes
+  uint32_t after;    ///< After
+  uint32_t chunk;    ///< tiles along K of each warp whose activations shared memory holds
+  float eps, alpha, limit;
+  uint32_t unused;
+  MatrixParams weights[kProductWeights];
+};
+static_assert(sizeof(ProductParams) == 104 + kProductWeights * 88);
+
+/// Bytes of dynamic shared memory for one tile along K of `columns` columns. `sums`: runs of a tile
+/// whose activations are summed; 0: none.
+INFER_HOST_AND_DEVICE constexpr uint32_t product_pairs(uint32_t columns) {
+  return (columns + 1) / 2;
+}
+INFER_HOST_AND_DEVICE constexpr uint32_t product_bytes(uint32_t columns, uint32_t sums) {
+  return 64 * columns + 16 * product_pairs(columns) + 8 * sums * product_pairs(columns);
+}
+INFER_HOST_AND_DEVICE constexpr uint32_t product_float_bytes(uint32_t columns) {
+  return 256 * columns;
+}
+
+}  // namespace infer::cuda

@@ -1,0 +1,55 @@
+// What tests set and ask of the driver for tests: a library with the functions of NVIDIA's driver
+// that back ends use, over memory of the host. It runs kernels through the emulator
+// (tests/cuda/emulator) and checks how it is used.
+//
+// Work on a stream waits until something waits for it: then it runs in order, the nodes of a graph
+// in an order drawn from the seed among those that their dependencies allow. So what is read too
+// early, overwritten too early or not named as a dependency shows.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace infer::test {
+
+struct TestGpu {
+  std::string name = "Test GPU";
+  int capability = 89;                ///< ten times the compute capability
+  int64_t memory = int64_t{8} << 30;  ///< bytes
+  int64_t used_by_others = 0;         ///< bytes of it
+  int multiprocessors = 1;
+  int64_t shared_bytes = 99 << 10;  ///< of a block
+};
+
+class DriverControl {
+ public:
+  virtual ~DriverControl() = default;
+
+  /// From the next cuInit() on.
+  virtual void set_gpus(std::vector<TestGpu> gpus) = 0;
+  virtual void set_version(int version) = 0;  ///< of CUDA, 13000 for 13.0
+  virtual void set_seed(uint64_t seed) = 0;
+
+  /// The call after `before` others fails as its function may; a device that is lost stays lost
+  /// until the next fail_after(). -1: none. Counts from 0 again.
+  virtual void fail_after(int64_t before) = 0;
+  /// Every device is lost from now on, until the next fail_after().
+  virtual void lose() = 0;
+  virtual int64_t calls() const = 0;
+  virtual std::vector<int64_t> places(bool last) const = 0;
+  virtual std::string failed() const = 0;
+
+  /// Contexts, streams, allocations and so on that nobody gave back.
+  virtual int64_t live() const = 0;
+  /// Kernels that were launched.
+  virtual int64_t launches() const = 0;
+  /// Is told what is used wrongly, from any thread. Null: nobody is.
+  virtual void set_listener(std::function<void(const std::string& mistake)> listener) = 0;
+};
+
+}  // namespace infer::test
+
+/// Exported by the library under this name.
+extern "C" infer::test::DriverControl* infer_test_driver();

@@ -1,0 +1,231 @@
+// Modules, launches and graphs.
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cuda/module.h"
+#include "tests/cuda/driver/api.h"
+#include "tests/cuda/driver/module_kernels.h"
+
+using infer::test::KernelLaunch;
+using infer::test::State;
+
+namespace {
+
+// Limits of every GPU that is supported.
+constexpr unsigned kMostBlocksYZ = 65535;
+constexpr unsigned kMostThreads = 1024;
+
+/// Which of the program's modules the driver was given; null: none.
+const infer::cuda::Module* embedded_as(const void* image) {
+  for (const infer::cuda::Module& module : infer::cuda::all_cuda_modules()) {
+    // The image has no length of its own: its first bytes, which hold the size, decide first.
+    constexpr size_t kHeader = 16;
+    if (std::memcmp(image, module.code.data(), kHeader) == 0 &&
+        std::memcmp(image, module.code.data(), module.code.size()) == 0) {
+      return &module;
+    }
+  }
+  return nullptr;
+}
+
+struct Shape {
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned shared;
+};
+
+/// What the real driver refuses, and what it does not see.
+CUresult make_launch(State& state, const char* name, CUfunction function, const Shape& shape,
+                     void** params, KernelLaunch& launch) {
+  INFER_EXPECT(name, state.is_live(function));
+  INFER_EXPECT(name, function->module->context == infer::test::current_of_thread());
+  INFER_EXPECT(name, shape.grid[0] >= 1 && shape.grid[1] >= 1 && shape.grid[2] >= 1);
+  INFER_EXPECT(name, shape.grid[0] <= 0x7fffffff && shape.grid[1] <= kMostBlocksYZ);
+  INFER_EXPECT(name, shape.grid[2] <= kMostBlocksYZ);
+  INFER_EXPECT(name, shape.block[1] == 1 && shape.block[2] == 1);
+  INFER_EXPECT(name, shape.block[0] >= 1 && shape.block[0] <= kMostThreads);
+  INFER_EXPECT(name, shape.block[0] <= function->kernel->most_threads);
+  INFER_EXPECT(name, shape.shared <= function->dynamic_shared);
+  INFER_EXPECT(name, params != nullptr && params[0] != nullptr);
+  launch.function = function;
+  launch.shape.grid = {shape.grid[0], shape.grid[1], shape.grid[2]};
+  launch.shape.threads = shape.block[0];
+  launch.shape.shared_bytes = shape.shared;
+  const auto* first = static_cast<const std::byte*>(params[0]);
+  launch.params.assign(first, first + function->kernel->param_bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult add_node(State& state, const char* name, CUgraph graph, const CUgraphNode* after,
+                  size_t count, CUgraphNode_st&& node, CUgraphNode* made) {
+  INFER_EXPECT(name, state.is_live(graph));
+  for (size_t i = 0; i < count; ++i) {
+    INFER_EXPECT(name, after[i] != nullptr && after[i]->graph == graph);
+    INFER_EXPECT(name, std::ranges::find(node.after, after[i]->index) == node.after.end());
+    node.after.push_back(after[i]->index);
+  }
+  node.graph = graph;
+  node.index = graph->nodes.size();
+  graph->nodes.push_back(std::make_unique<CUgraphNode_st>(std::move(node)));
+  *made = graph->nodes.back().get();
+  return CUDA_SUCCESS;
+}
+
+/// A copy of bytes from pinned memory to the device, which is what graphs of the back end have.
+CUresult check_copy(State& state, const char* name, const CUDA_MEMCPY3D& copy) {
+  INFER_EXPECT(name, copy.Height == 1 && copy.Depth == 1 && copy.WidthInBytes > 0);
+  INFER_EXPECT(name, copy.srcMemoryType == CU_MEMORYTYPE_HOST);
+  INFER_EXPECT(name, copy.dstMemoryType == CU_MEMORYTYPE_DEVICE);
+  const auto bytes = static_cast<int64_t>(copy.WidthInBytes);
+  const auto* from = state.find(copy.srcHost, bytes);
+  const auto* to = state.find(reinterpret_cast<const void*>(copy.dstDevice), bytes);
+  INFER_EXPECT(name, from != nullptr && from->pinned);
+  INFER_EXPECT(name, to != nullptr && !to->pinned);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+INFER_CU cuModuleLoadData(CUmodule* module, const void* image) {
+  INFER_BEGIN_IN("cuModuleLoadData", CUDA_ERROR_OUT_OF_MEMORY)
+  const infer::cuda::Module* const known = embedded_as(image);
+  INFER_EXPECT("cuModuleLoadData", known != nullptr);
+  *module = state.make<CUmod_st>();
+  (*module)->context = context;
+  (*module)->name = known->name;
+  return CUDA_SUCCESS;
+}
+
+INFER_CU cuModuleUnload(CUmodule module) {
+  INFER_END("cuModuleUnload")
+  INFER_EXPECT(function_name, state.is_live(module));
+  (void)state.run_all(module->context);
+  for (const CUfunction function : module->functions) state.destroy(function);
+  state.destroy(module);
+  return CUDA_SUCCESS;
+}
+
+INFER_CU cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
+  INFER_BEGIN_IN("cuModuleGetFunction", CUDA_ERROR_OUT_OF_MEMORY)
+  INFER_EXPECT("cuModuleGetFunction", state.is_live(module) && module->context == context);
+  const infer::emulator::Kernel* const kernel = infer::test::kernel_of(module->name, name);
+  INFER_EXPECT("cuModuleGetFunction", kernel != nullptr);
+  *function = state.make<CUfunc_st>();
+  (*function)->module = module;
+  (*function)->kernel = kernel;
+  module->functions.push_back(*function);
+  return CUDA_SUCCESS;
+}
+
+INFER_CU cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+  constexpr const char* kName = "cuFuncSetAttribute";
+  INFER_BEGIN_IN(kName, CUDA_ERROR_OUT_OF_MEMORY)
+  INFER_EXPECT(kName, state.is_live(function));
+  INFER_EXPECT(kName, attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+  INFER_EXPECT(
+      kName, value >= 0 && value <= state.gpus[static_cast<size_t>(context->device)].shared_bytes);
+  function->dynamic_shared = static_cast<unsigned>(value);
+  return CUDA_SUCCESS;
+}
+
+INFER_CU cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                        CUstream stream, void** params, void**) {
+  constexpr const char* kName = "cuLaunchKernel";
+  INFER_BEGIN_IN(kName, CUDA_ERROR_LAUNCH_FAILED)
+  KernelLaunch launch;
+  const Shape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared};
+  const CUresult made = make_launch(state, kName, function, shape, params, launch);
+  if (made != CUDA_SUCCESS) return made;
+  INFER_EXPECT(kName, state.streams.contains(stream) && stream->context == context);
+  stream->work.push_back([&state, context, launch] { return state.run_kernel(context, launch); });
+  return CUDA_SUCCESS;
+}
+
+INFER_CU cuGraphCreate(CUgraph* graph, unsigned) {
+  INFER_BEGIN_IN("cuGraphCreate", CUDA_ERROR_OUT_OF_MEMORY)
+  *graph = state.make<CUgraph_st>();
+  (*graph)->context = context;
+  return CUDA_SUCCESS;
+}
+
+INFER_CU cuGraphDestroy(CUgraph graph) {
+  INFER_END("cuGraphDestroy")
+  INFER_EXPECT(function_name, state.is_live(graph));
+  state.destroy(graph);
+  return CUDA_SUCCESS;
+}
+
+INFER_CU cuGraphAddKernelNode(CUgraphNode* made, CUgraph graph, const CUgraphNode* after,
+                              size_t count, const CUDA_KERNEL_NODE_PARAMS* p) {
+  constexpr const char* kName = "cuGraphAddKernelNode";
+  INFER_BEGIN_IN(kName, CUDA_ERROR_OUT_OF_MEMORY)
+  CUgraphNode_st node;
+  const Shape shape{{p->gridDimX, p->gridDimY, p->gridDimZ},
+                    {p->blockDimX, p->blockDimY, p->blockDimZ},
+                    p->sharedMemBytes};
+  const CUresult valid = make_launch(state, kName, p->func, shape, p->kernelParams, node.launch);
+  if (valid != CUDA_SUCCESS) return valid;
+  return add_node(state, kName, graph, after, count, std::move(node), made);
+}
+
+INFER_CU cuGraphAddMemcpyNode(CUgraphNode* made, CUgraph graph, const CUgraphNode* after,
+                              size_t count, const CUDA_MEMCPY3D* copy, CUcontext of) {
+  constexpr const char* kName = "cuGraphAddMemcpyNode";
+  INFER_BEGIN_IN(kName, CUDA_ERROR_OUT_OF_MEMORY)
+  INFER_EXPECT(kName, of == context);
+  if (const CUresult valid = check_copy(state, kName, *copy); valid != CUDA_SUCCESS) return valid;
+  CUgraphNode_st node;
+  node.is_copy = true;
+  node.copy = *copy;
+  return add_node(state, kName, graph, after, count, std::move(node), made);
+}
+
+INFER_CU cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, unsigned long long) {
+  INFER_BEGIN_IN("cuGraphInstantiate", CUDA_ERROR_OUT_OF_MEMORY)
+  INFER_EXPECT("cuGraphInstantiate", state.is_live(graph) && graph->context == context);
+  auto nodes = std::make_shared<std::vector<CUgraphNode_st>>();
+  for (const auto& node : graph->nodes) nodes->push_back(*node);
+  *exec = state.make<CUgraphExec_st>();
+  (*exec)->context = context;
+  (*exec)->nodes = std::move(nodes);
+  (*exec)->made_from = graph;
+  return CUDA_SUCCESS;
+}
+
+INFER_CU cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_MEMCPY3D* copy, CUcontext of) {
+  constexpr const char* kName = "cuGraphExecMemcpyNodeSetParams";
+  INFER_BEGIN_IN(kName, CUDA_ERROR_OUT_OF_MEMORY)
+  INFER_EXPECT(kName, state.is_live(exec) && of == context);
+  INFER_EXPECT(kName, state.is_live(exec->made_from) && node->graph == exec->made_from);
+  INFER_EXPECT(kName, node->is_copy);
+  if (const CUresult valid = check_copy(state, kName, *copy); valid != CUDA_SUCCESS) return valid;
+  auto nodes = std::make_shared<std::vector<CUgraphNode_st>>(*exec->nodes);
+  (*nodes)[node->index].copy = *copy;
+  exec->nodes = std::move(nodes);
+  return CUDA_SUCCESS;
+}
+
+INFER_CU cuGraphExecDestroy(CUgraphExec exec) {
+  INFER_END("cuGraphExecDestroy")
+  INFER_EXPECT(function_name, state.is_live(exec));
+  state.destroy(exec);
+  return CUDA_SUCCESS;
+}
+
+INFER_CU cuGraphUpload(CUgraphExec exec, CUstream stream) {
+  INFER_BEGIN_IN("cuGraphUpload", CUDA_ERROR_OUT_OF_MEMORY)
+  INFER_EXPECT("cuGraphUpload", state.is_live(exec) && state.streams.contains(stream));
+  return CUDA_SUCCESS;
+}
+
+INFER_CU cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  constexpr const char* kName = "cuGraphLaunch";
+  INFER_BEGIN_IN(kName, CUDA_ERROR_LAUNCH_FAILED)
+  INFER_EXPECT(kName, state.is_live(exec) && exec->context == context);
+  INFER_EXPECT(kName, state.streams.contains(stream) && stream->context == context);
+  stream->work.push_back(
+      [&state, context, nodes = exec->nodes] { return state.run_graph(context, *nodes); });
+  return CUDA_SUCCESS;
+}

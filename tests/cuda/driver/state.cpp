@@ -1,0 +1,130 @@
+#include "tests/cuda/driver/state.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <utility>
+
+namespace infer::test {
+
+State& State::get() {
+  static State state;
+  return state;
+}
+
+CUcontext& current_of_thread() {
+  thread_local CUcontext current = nullptr;
+  return current;
+}
+
+void State::set_gpus(std::vector<TestGpu> with) {
+  const std::lock_guard lock(mutex);
+  gpus = std::move(with);
+}
+
+void State::fail_after(int64_t before) {
+  const std::lock_guard lock(mutex);
+  failures_.fail_after(before);
+  lost_ = false;
+}
+
+int64_t State::live() const { return static_cast<int64_t>(objects_.size() + allocations.size()); }
+
+void State::set_listener(std::function<void(const std::string&)> listener) {
+  const std::lock_guard lock(mutex);
+  listener_ = std::move(listener);
+}
+
+CUresult State::mistake(const std::string& what, CUresult code) {
+  if (listener_) listener_(what);
+  return code;
+}
+
+CUcontext State::current(const char* function) {
+  const CUcontext context = current_of_thread();
+  if (context != nullptr && is_live(context)) return context;
+  mistake(std::string(function) + ": the thread has no context");
+  return nullptr;
+}
+
+const Allocation* State::find(const void* address, int64_t bytes) const {
+  auto it = allocations.upper_bound(address);
+  if (it == allocations.begin()) return nullptr;
+  --it;
+  const auto* begin = static_cast<const std::byte*>(it->first);
+  const auto* at = static_cast<const std::byte*>(address);
+  return at - begin + bytes <= it->second.bytes ? &it->second : nullptr;
+}
+
+CUresult State::copy(const char* function, void* to, const void* from, int64_t bytes) {
+  const auto wrong = [&](const char* side) {
+    return mistake(std::string(function) + ": " + std::to_string(bytes) + " bytes leave the " +
+                   side);
+  };
+  // What no allocation holds is the host's own memory; a part of an allocation is a mistake.
+  for (const auto& [side, at] : {std::pair<const char*, const void*>("target", to),
+                                 std::pair<const char*, const void*>("source", from)}) {
+    if (find(at, 1) != nullptr && find(at, bytes) == nullptr) return wrong(side);
+  }
+  std::memcpy(to, from, static_cast<size_t>(bytes));
+  return CUDA_SUCCESS;
+}
+
+CUresult State::run(CUstream stream) {
+  CUresult& fault = stream->context->fault;
+  while (!stream->work.empty()) {
+    const std::function<CUresult()> work = std::move(stream->work.front());
+    stream->work.pop_front();
+    if (fault == CUDA_SUCCESS) fault = work();
+  }
+  return fault;
+}
+
+CUresult State::run_all(CUcontext context) {
+  for (const CUstream stream : streams) {
+    if (stream->context == context) (void)run(stream);
+  }
+  return context->fault;
+}
+
+CUresult State::run_kernel(CUcontext context, const KernelLaunch& launch) {
+  emulator::Launch shape = launch.shape;
+  shape.seed = seed_ * 1'000'003 + drawn_++;
+  const std::string wrong =
+      emulator::launch(*launch.function->kernel, shape, context->memory, launch.params.data());
+  if (wrong.empty()) return CUDA_SUCCESS;
+  return mistake(wrong, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+CUresult State::run_graph(CUcontext context, const std::vector<CUgraphNode_st>& nodes) {
+  std::minstd_rand random(static_cast<uint32_t>(seed_ * 7919 + drawn_++));
+  std::vector<size_t> waiting(nodes.size());
+  std::vector<size_t> ready;
+  for (const CUgraphNode_st& node : nodes) {
+    waiting[node.index] = node.after.size();
+    if (node.after.empty()) ready.push_back(node.index);
+  }
+  while (!ready.empty()) {
+    const size_t pick = random() % ready.size();
+    const CUgraphNode_st& node = nodes[ready[pick]];
+    ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(pick));
+    const CUresult result =
+        node.is_copy ? copy("a graph's copy", reinterpret_cast<void*>(node.copy.dstDevice),
+                            node.copy.srcHost, static_cast<int64_t>(node.copy.WidthInBytes))
+                     : run_kernel(context, node.launch);
+    if (result != CUDA_SUCCESS) return result;
+    for (const CUgraphNode_st& other : nodes) {
+      const auto times = std::ranges::count(other.after, node.index);
+      if (times > 0 && (waiting[other.index] -= static_cast<size_t>(times)) == 0) {
+        ready.push_back(other.index);
+      }
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace infer::test
+
+extern "C" __attribute__((visibility("default"))) infer::test::DriverControl* infer_test_driver() {
+  return &infer::test::State::get();
+}

@@ -1,0 +1,150 @@
+"""The work of cuda_kernels.sh."""
+
+import collections
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path("backends/cuda")
+NVCC = os.environ.get("NVCC", "nvcc")
+CUOBJDUMP = os.environ.get("CUOBJDUMP", "cuobjdump")
+ARCHITECTURES = os.environ.get("ARCHITECTURES", "sm_80 sm_89 sm_90a").split()
+OPTIONS = ["-std=c++20", "-O3", "-fmad=false", "-I", "."]
+# Of the products' types: whether runs are of 16 elements, and products of codes a run.
+RUNS_OF_16 = {"q2_k", "q3_k", "q6_k", "nvfp4"}
+TWO_PARTS = {"nf4", "fp4"}
+# Thread instructions for 32 weights that a product has to stay under.
+TARGETS = {"q4_0": 80, "q4_k": 80, "q6_k": 115, "q8_0": 90}
+
+
+def units(folder):
+    """Writes the units that the build writes (backend.cmake); yields module and path."""
+    for path in sorted(ROOT.glob("*.cu")) + sorted(ROOT.glob("ops/*.cu")):
+        yield path.stem, path
+    for header in sorted(ROOT.glob("quant/*.h")):
+        for line in re.findall(r"^// kernels: (.*)$", header.read_text(encoding="utf-8"), re.M):
+            for base in line.split():
+                name = f"{base}_{header.stem}"
+                unit = pathlib.Path(folder) / f"{name}.cu"
+                unit.write_text(
+                    f'#define INFER_TYPE {header.stem}\n#include "{header}"\n'
+                    f'#include "{ROOT}/weights/{base}.cu"\n',
+                    encoding="utf-8",
+                )
+                yield name, unit
+
+
+def figures(text):
+    """By kernel: registers, bytes spilled, bytes of static shared memory."""
+    found = {}
+    for entry in re.split(r"Compiling entry function ", text)[1:]:
+        name = re.match(r"'(\w+)'", entry).group(1)
+        shared = re.search(r"(\d+) bytes smem", entry)
+        found[name] = (
+            int(re.search(r"Used (\d+) registers", entry).group(1)),
+            sum(int(n) for n in re.findall(r"(\d+) bytes spill", entry)),
+            int(shared.group(1)) if shared else 0,
+        )
+    return found
+
+
+def instructions(cubin, kernel):
+    """Of a kernel: (address, opcode, target of a branch)."""
+    text = subprocess.run([CUOBJDUMP, "-sass", "-fun", kernel, cubin], check=True,
+                          capture_output=True, text=True).stdout
+    code = []
+    for address, body in re.findall(r"^\s+/\*([0-9a-f]{4,})\*/\s+(.*?);", text, re.M):
+        words = [w for w in body.split() if not w.startswith(("@", "{", "}"))]
+        target = re.search(r"\bBRA\b.*?(0x[0-9a-f]+)", body)
+        code.append((int(address, 16), words[0], int(target.group(1), 16) if target else None))
+    return code
+
+
+def loop(code):
+    """The innermost loop with products of matrices: that of the most of them for its length."""
+    best = []
+    for address, _, target in code:
+        if target is None or target >= address:
+            continue
+        body = [c for c in code if target <= c[0] <= address]
+        if any("MMA" in c[1] for c in body) and (not best or len(body) < len(best)):
+            best = body
+    if not best:  # unrolled as a whole: from the first product to the last
+        at = [i for i, c in enumerate(code) if "MMA" in c[1]]
+        best = code[at[0]:at[-1] + 1] if at else []
+    return best
+
+
+def per_tile(kernel, code):
+    """Instructions by class for 16 rows and 64 elements of a warp: 32 weights of a row a thread."""
+    kind = re.match(r"product_(\w+?)(_glu)?$", kernel).group(1)
+    products = sum("MMA" in c[1] for c in code)
+    tiles = products / ((4 if kind in RUNS_OF_16 else 2) * (2 if kind in TWO_PARTS else 1))
+    classes = collections.Counter()
+    for _, opcode, _ in code:
+        word = opcode.split(".")[0]
+        if "MMA" in word:
+            classes["MMA"] += 1
+        elif word in ("LDG", "LDS"):
+            classes[word] += 1
+        elif word in ("FFMA", "FMUL", "FADD", "HADD2"):
+            classes["float"] += 1
+    wide = all(".128" in c[1] or ".64" in c[1] for c in code if c[1].startswith("LDG"))
+    return len(code) / tiles, {c: n / tiles for c, n in classes.items()}, wide
+
+
+def main():
+    wanted = set(sys.argv[1:])
+    failed = []
+    rows = []
+    counts = []
+    sass = shutil.which(CUOBJDUMP) is not None
+    with tempfile.TemporaryDirectory() as folder:
+        for module, unit in units(folder):
+            if wanted and module not in wanted:
+                continue
+            subprocess.run([NVCC, *OPTIONS, "-ptx", "-arch=compute_75", "-o", os.devnull, unit],
+                           check=True)
+            by_arch = {}
+            for arch in ARCHITECTURES:
+                cubin = f"{folder}/{module}_{arch}.cubin"
+                made = subprocess.run(
+                    [NVCC, *OPTIONS, "-cubin", f"-arch={arch}", "-Xptxas", "-v", "-o", cubin, unit],
+                    check=True, capture_output=True, text=True)
+                by_arch[arch] = figures(made.stderr + made.stdout)
+                for kernel in by_arch[arch]:
+                    counted = re.match(r"product_\w+?$", kernel) and not kernel.endswith(
+                        ("_glu", "_float"))
+                    if sass and counted and arch in ("sm_89", "sm_90a"):
+                        counts.append((kernel, arch, *per_tile(kernel, loop(
+                            instructions(cubin, kernel)))))
+            for kernel in by_arch[ARCHITECTURES[0]]:
+                rows.append((kernel, [by_arch[a][kernel] for a in ARCHITECTURES]))
+                spilled = any(by_arch[a][kernel][1] > 0 for a in ARCHITECTURES)
+                if spilled and kernel.startswith(("product", "rows", "attention")):
+                    failed.append(kernel)
+    print(f"| kernel | registers ({', '.join(ARCHITECTURES)}) | bytes spilled | shared bytes |")
+    print("|---|---|---|---|")
+    for kernel, cells in rows:
+        print(f"| {kernel} | {', '.join(str(c[0]) for c in cells)} |"
+              f" {', '.join(str(c[1]) for c in cells)} | {cells[0][2]} |")
+    if counts:
+        print("\n| product | GPU | instructions | MMA | LDG | LDS | float | target |")
+        print("|---|---|---|---|---|---|---|---|")
+    for kernel, arch, count, classes, wide in counts:
+        cells = " | ".join(f"{classes.get(c, 0):.2g}" for c in ("MMA", "LDG", "LDS", "float"))
+        target = TARGETS.get(kernel.removeprefix("product_"))
+        print(f"| {kernel} | {arch} | {count:.0f} | {cells}{'' if wide else ' (narrow loads)'} |"
+              f" {target or ''} |")
+        if target and count > target:
+            failed.append(f"{kernel} on {arch}: {count:.0f} instructions")
+    for what in failed:
+        print(f"over its limit: {what}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+sys.exit(main())

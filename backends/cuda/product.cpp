@@ -18,7 +18,8 @@ using gpu::ProductWeight;
 constexpr uint32_t kActivationBytes = 30 << 10;
 /// Above this many rows, products with experts group their columns by expert.
 constexpr int64_t kSingleRows = 8;
-/// Blocks of a launch for each multiprocessor: what it can hold at once.
+/// Blocks of a launch for each multiprocessor: what it can hold at once (weights/product.cu). Of
+/// two weights of types with large blocks it is one.
 constexpr int64_t kBlocksEach = 2;
 
 bool aligned(const Operand& x) {
@@ -189,7 +190,9 @@ void launch(const NodeCall& call, const ProductCall& in, const Choice& choice, u
   const bool by_place = choice.matrix == MatrixOf::by_ids || choice.matrix == MatrixOf::by_place;
   const int64_t places = by_place ? y.dim(1) : 1;
   // Each block takes as many tiles as any other, all blocks at once where the GPU can hold them.
-  const int64_t wanted = std::max<int64_t>(call.gpu.multiprocessors * kBlocksEach, 1);
+  const bool single = in.glu != nullptr && dtype_info(type).block_elements == 256;
+  const int64_t wanted =
+      std::max<int64_t>(call.gpu.multiprocessors * (single ? 1 : kBlocksEach), 1);
   const int64_t each = std::max<int64_t>(div_ceil<int64_t>(params.tiles, wanted), 1);
   call.recorder.launch(
       choice.kernel, params,

@@ -418,8 +418,9 @@ INFER_DEVICE void multiply(const ProductParams& p) {
 INFER_KERNEL(INFER_JOIN(product_, INFER_TYPE), ProductParams, kProductThreads, 2) {
   multiply<true, 1>(p);
 }
+// Two blocks of a type with large blocks would have too few registers.
 INFER_KERNEL(INFER_JOIN(INFER_JOIN(product_, INFER_TYPE), _glu), ProductParams, kProductThreads,
-             2) {
+             Weights::kTiles == 1 ? 2 : 1) {
   multiply<true, 2>(p);
 }
 INFER_KERNEL(INFER_JOIN(INFER_JOIN(product_, INFER_TYPE), _float), ProductParams, kProductThreads,

@@ -139,7 +139,13 @@ def test_a_limit_on_addresses_is_what_is_planned_for(models):
         ran = under(mib * MIB, "run", "--reserve", "0", "-p", "abc abc", "-n", "3", "--temp", "0", "-q")
         told = (mib, planned.stderr.decode()[-300:], ran.stderr.decode()[-300:])
         assert planned.returncode in (0, 4, 5), told  # 5: not even threads
-        assert ran.returncode == planned.returncode, told
+        if ran.returncode != planned.returncode:
+            # Where a process maps its libraries differs by some tenths of a MiB from run to run: within
+            # one of the limit where the answer changes either is right.
+            near = {under((mib + by) * MIB, "plan", "--json", "--reserve", "0").returncode
+                    for by in (-1, 1)}
+            assert {ran.returncode, planned.returncode} == near, (told, near)
+            continue
         codes.add(ran.returncode)
         if planned.returncode == 0:
             said = json.loads(planned.stdout)

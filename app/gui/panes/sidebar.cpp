@@ -160,7 +160,7 @@ void Sidebar::draw_trashed_messages() {
     std::string text = one_line(message.snippet, kSnippetBytes);
     if (text.empty()) text = "(no text)";
     ui::text(text, "text");
-    ui::faint("    and what followed it in: " + one_line(message.title, kTitleBytes), "title");
+    ui::faint("    and what followed it, from: " + one_line(message.title, kTitleBytes), "title");
   }
 }
 

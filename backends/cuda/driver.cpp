@@ -9,14 +9,14 @@
 namespace infer::cuda {
 namespace {
 
-struct Shared {
+struct State {
   std::mutex mutex;
   std::string library = "libcuda.so.1";
   std::shared_ptr<const Driver> driver;
 };
 
-Shared& shared() {
-  static Shared s;
+State& state() {
+  static State s;
   return s;
 }
 
@@ -56,17 +56,17 @@ bool is_lost(CUresult result) {
 }  // namespace
 
 void use_driver_library(const std::string& library) {
-  const std::lock_guard lock(shared().mutex);
-  shared().library = library;
-  shared().driver.reset();
+  const std::lock_guard lock(state().mutex);
+  state().library = library;
+  state().driver.reset();
 }
 
 Result<std::shared_ptr<const Driver>> Driver::get() {
-  const std::lock_guard lock(shared().mutex);
-  if (shared().driver == nullptr) {
-    INFER_TRY(shared().driver, open(shared().library));
+  const std::lock_guard lock(state().mutex);
+  if (state().driver == nullptr) {
+    INFER_TRY(state().driver, open(state().library));
   }
-  return shared().driver;
+  return state().driver;
 }
 
 Result<std::shared_ptr<const Driver>> Driver::open(const std::string& library) {

@@ -1,5 +1,6 @@
 // Weights as quant/<type>.glsl decode them, in pieces of 32 neighbours. A twin defines
-//   BLOCK, PLANE0 …             elements of a block and bytes of its part in each plane (packing.cpp)
+//   BLOCK, PLANE0 …             elements of a block and bytes of its part in each plane (neighbours.h,
+//                               backends/gpu/weight_layout.cpp)
 //   void decode(row, i, out v)  piece i
 // in the arithmetic of engine/quant/<type>.h, so that the values are equal to the last bit.
 #include "backends/vulkan/glsl/common.glsl"

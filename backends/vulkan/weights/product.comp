@@ -2,9 +2,9 @@
 // what is fused into them (fusion.h). A lane computes kRows results of a matrix, or of a gate and its
 // partner, for kColumns columns; the kParts subgroups of a workgroup have a stretch of K each. A
 // stretch is summed element by element, then the stretches are added in their order: one order for a
-// row, however many rows and columns there are. With INTEGER, for types that
-// have levels (glsl/from_levels.glsl), activations are bytes: a single column is rounded here, several
-// are by ops/to_bytes.comp.
+// row, however many rows and columns there are. With INTEGER, for types that have levels
+// (glsl/from_levels.glsl), activations are bytes: this shader rounds a single column, ops/to_bytes.comp
+// rounds several.
 #define TILED false
 #include "backends/vulkan/glsl/norm.glsl"
 #include "backends/vulkan/glsl/product.glsl"

@@ -2,6 +2,7 @@
 #   infer_platform       app/platform: what asks the operating system
 #   infer_services       app/bundle, app/chat, app/demo, app/hub
 #   infer_conversations  app/conversations: SQLite
+#   infer_server         app/server: HTTP, on Boost.Beast
 #   infer_gui_host       app/gui/host: what stands behind the window, without drawing
 #   infer_gui            the rest of app/gui: Dear ImGui, where its packages are
 # The executable adds app/cli.
@@ -26,6 +27,7 @@ endfunction()
 find_path(CURL_INCLUDE_DIR curl/curl.h REQUIRED)
 find_path(OPENSSL_INCLUDE_DIR openssl/sha.h REQUIRED)
 find_library(CRYPTO_LIBRARY NAMES libcrypto.a REQUIRED)
+find_library(SSL_LIBRARY NAMES libssl.a REQUIRED)
 find_path(SQLITE_INCLUDE_DIR sqlite3.h REQUIRED)
 find_library(SQLITE_LIBRARY NAMES libsqlite3.a REQUIRED)
 find_path(TOML_INCLUDE_DIR toml++/toml.h REQUIRED)
@@ -44,6 +46,14 @@ infer_add_part(infer_conversations FOLDERS conversations
   PUBLIC infer_platform
   PRIVATE nlohmann_json::nlohmann_json ${SQLITE_LIBRARY} ${UTF8PROC_LIBRARY} Threads::Threads
           ${CMAKE_DL_LIBS} m)
+find_path(BOOST_INCLUDE_DIR boost/beast/http.hpp REQUIRED)
+file(GLOB PAGE CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/app/server/page/*)
+set_source_files_properties(${CMAKE_SOURCE_DIR}/app/server/api/page.cpp PROPERTIES
+  COMPILE_DEFINITIONS INFER_PAGE_FOLDER="${CMAKE_SOURCE_DIR}/app/server/page" OBJECT_DEPENDS "${PAGE}")
+infer_add_part(infer_server FOLDERS server server/api server/generation server/http server/models
+  INCLUDES ${BOOST_INCLUDE_DIR} ${OPENSSL_INCLUDE_DIR}
+  PUBLIC infer_services
+  PRIVATE nlohmann_json::nlohmann_json ${SSL_LIBRARY} ${CRYPTO_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS})
 infer_add_part(infer_gui_host FOLDERS gui/host INCLUDES ${TOML_INCLUDE_DIR}
   PUBLIC infer_services PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 
@@ -105,5 +115,5 @@ if(INFER_APP)
                                                ${UTF8PROC_INCLUDE_DIR})
   target_compile_options(infer_app PRIVATE $<$<CONFIG:Release>:-O1>)
   target_precompile_headers(infer_app PRIVATE <nlohmann/json.hpp> ${CMAKE_SOURCE_DIR}/app/cli/output.h)
-  target_link_libraries(infer_app PRIVATE infer_services infer_settings ${EDITLINE_LIBRARIES})
+  target_link_libraries(infer_app PRIVATE infer_server infer_services infer_settings ${EDITLINE_LIBRARIES})
 endif()

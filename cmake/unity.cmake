@@ -9,9 +9,9 @@ function(infer_compile_together target)
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # The first is about sources that include sources; the second is wrong about sums of strings that are
-    # inlined (GCC bug 105651).
-    target_compile_options(${target} PRIVATE -Wno-subobject-linkage -Wno-restrict)
+    # The first is about sources that include sources; the others are wrong about sums of strings that are
+    # inlined (GCC bugs 105651 and 105329).
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage -Wno-restrict -Wno-stringop-overflow)
   endif()
   foreach(folder IN LISTS ARGN)
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)

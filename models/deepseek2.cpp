@@ -1,12 +1,16 @@
-// DeepSeek-V2, V2-Lite, V3, R1 and others of their build: multi-head latent attention, whose keys
-// and values are projections of one small vector a token; experts chosen within the best groups,
-// beside shared ones that every token takes; leading layers without experts; YaRN.
-// DeepSeek-AI 2024 (V2: attention in section 2.1, experts in 2.2; V3: routing in 2.1.2).
+// DeepSeek-V2, V2-Lite, V3, R1, GLM-4.7-Flash, Mistral 4 and others of their build: multi-head
+// latent attention, whose keys and values are projections of one small vector a token; experts
+// chosen within the best groups, beside shared ones that every token takes; leading layers without
+// experts; YaRN. DeepSeek-AI 2024 (V2: attention in section 2.1, experts in 2.2; V3: routing
+// in 2.1.2). Queries of Mistral 4 grow with the logarithm of the position. DeepSeek-V3.2 and GLM-5
+// choose the tokens that a query sees once there are more than some thousands; here it sees all of
+// them.
 //
 // Files hold the up-projection of keys and values apart and by head ("attn_k_b" transposed,
 // "attn_v_b"), or as one matrix ("attn_kv_b", files before April 2025). In the first case the key
 // projection is moved over to the query (V2, appendix C): every head attends to the latent vectors
 // themselves, which are all that the cache stores. In the second keys and values are written out.
+#include "engine/core/log.h"
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
 #include "engine/model/checkpoint_rope.h"
@@ -18,11 +22,21 @@
 namespace infer {
 namespace {
 
+constexpr const char* kMistral = "mistral4";
+
 class LatentModel final : public DecoderModel {
  public:
   explicit LatentModel(HparamReader& r) : DecoderModel(r, op::Rope::Style::interleaved) {
     read_attention(r);
+    read_temperature(r);
     read_experts(r);
+    const int64_t seen = r.get_int("attention.indexer.top_k", 0, 0, INT32_MAX);
+    if (seen > 0 && params.context > seen) {
+      log(LogLevel::warning,
+          "{}: each query of {} sees {} tokens that it chooses; here it sees all of them, which "
+          "differs in longer texts",
+          r.metadata().source(), info_.architecture, seen);
+    }
   }
 
   ValueId attend(ModelBuilder& m, ValueId x, int64_t layer) const override {
@@ -37,14 +51,16 @@ class LatentModel final : public DecoderModel {
     }
     q = m.g.split_heads(q, params.heads);  // [nope + rope, heads, rows]
     ValueId q_nope = m.g.slice(q, 0, nope_);
-    const ValueId q_rope = m.rope(m.g.slice(q, nope_, rope_), op::Rope::Style::interleaved);
+    ValueId q_rope = m.g.slice(q, nope_, rope_);
+    if (grows_) q_nope = m.rope(q_nope, op::Rope::Style::interleaved, kStill);
+    q_rope = m.rope(q_rope, op::Rope::Style::interleaved, grows_ ? kTurned : 0);
 
     const ValueId kv = m.linear(x, name("attn_kv_a_mqa"), latent_ + rope_);
     const ValueId latent =
         m.rms_norm(m.g.slice(kv, 0, latent_), name("attn_kv_a_norm.weight"), params.eps);
     const ValueId k_rope = m.rope(m.g.slice(kv, latent_, rope_), op::Rope::Style::interleaved);
 
-    const op::Attention attention_params{static_cast<int32_t>(layer), scale_};
+    const op::Attention attention_params{attention[static_cast<size_t>(layer)].cache, scale_};
     ValueId mixed = kNoValue;
     if (absorbed_) {
       const ValueId k_b = m.weight(name("attn_k_b.weight"), {nope_, latent_, params.heads});
@@ -82,12 +98,6 @@ class LatentModel final : public DecoderModel {
                         "{}: expected a head of more than its {} rotated elements, found {}",
                         r.metadata().source(), rope_, key_));
     }
-    if (r.has("attention.temperature_scale")) {
-      r.set_error(error(StatusCode::unsupported,
-                        "{}: scores that grow with the position (attention.temperature_scale) are "
-                        "not supported",
-                        r.metadata().source()));
-    }
     // The converter writes a tenth of mscale_all_dim. The released models have mscale equal to it,
     // which leaves cos and sin as they are and puts the magnitude, squared, on the scores.
     const double multiplier = r.get_float("rope.scaling.yarn_log_multiplier", 0.0);
@@ -103,38 +113,51 @@ class LatentModel final : public DecoderModel {
       shape = {1, static_cast<int32_t>(latent_ + rope_), static_cast<int32_t>(latent_)};
       shape.v_in_k = true;
     }
-    info_.kv_layers.assign(info_.kv_layers.size(), shape);
+    for (KvLayerShape& layer : info_.kv_layers) {
+      shape.layer = layer.layer;
+      layer = shape;
+    }
+  }
+
+  /// Two further kinds of RoPE for queries that grow: one turns, one does not.
+  void read_temperature(HparamReader& r) {
+    RopeSpec queries = info_.ropes[0];
+    queries.temperature = r.get_float("attention.temperature_scale", 0.0);
+    grows_ = queries.temperature != 0;
+    if (!grows_) return;
+    const int64_t original =
+        r.get_int("rope.scaling.original_context_length", params.context, 1, kMaxContext);
+    queries.temperature_length =
+        static_cast<double>(r.get_int("attention.temperature_length", original, 1, kMaxContext));
+    if (nope_ % 2 != 0) {
+      r.set_error(error(StatusCode::unsupported,
+                        "{}: attention.temperature_scale: expected an even number of elements that "
+                        "RoPE leaves alone, found {}",
+                        r.metadata().source(), nope_));
+    }
+    info_.ropes.push_back(queries);
+    queries.pairs = static_cast<int32_t>(nope_ / 2);
+    queries.turns = false;
+    queries.magnitude = 1.0;
+    queries.factors = -1;
+    info_.ropes.push_back(queries);
   }
 
   void read_experts(HparamReader& r) {
     if (params.experts == 0) return;
-    op::MoeRoute& route = experts.route;
     // Files that do not say: a bias on the choice came with V3's sigmoid.
     const std::string bias = block_name(params.layers - 1, "exp_probs_b.bias");
-    const int64_t absent = weight_index(r.source(), bias) >= 0 ? 2 : 1;
-    const int64_t gating = r.get_int("expert_gating_func", absent, 0, 3);
-    using Gating = op::MoeRoute::Gating;
-    route.gating = gating == 2   ? Gating::sigmoid
-                   : gating == 3 ? Gating::softmax_of_chosen
-                                 : Gating::softmax;
-    route.group_best = route.gating == Gating::softmax ? 1 : 2;  // V2 and V3 differ here
-    route.normalise = r.get_bool("expert_weights_norm", false);
-    route.scale = static_cast<float>(r.get_float("expert_weights_scale", 1.0));
-    if (route.scale == 0.0f) route.scale = 1.0f;  // how files say "none"
-    const int64_t groups = std::max<int64_t>(1, r.get_int("expert_group_count", 1, 0, 65536));
-    const int64_t groups_used =
-        std::max<int64_t>(1, r.get_int("expert_group_used_count", groups, 0, groups));
-    if (params.experts % groups != 0 ||
-        params.experts_used > params.experts / groups * groups_used) {
-      r.set_error(
-          error(StatusCode::bad_file, "{}: {} of {} experts cannot be chosen from {} of {} groups",
-                r.metadata().source(), params.experts_used, params.experts, groups_used, groups));
-    }
-    route.groups = static_cast<int32_t>(groups);
-    route.groups_used = static_cast<int32_t>(groups_used);
+    op::MoeRoute& route = experts.route;
+    route = read_route(r, params, weight_index(r.source(), bias) >= 0 ? 2 : 1,
+                       info_.architecture == kMistral);
+    route.group_best = route.gating == op::MoeRoute::Gating::softmax ? 1 : 2;  // V2 and V3 differ
     experts.shared_width = r.get_int("expert_shared_count", 0, 0, 1024) * experts.width;
   }
 
+  static constexpr int32_t kTurned = 1;  ///< kinds of RoPE
+  static constexpr int32_t kStill = 2;
+
+  bool grows_ = false;     ///< queries are scaled by their position
   bool absorbed_ = false;  ///< queries meet the latent vectors themselves
   int64_t q_latent_ = 0;   ///< 0: queries are projected directly
   int64_t latent_ = 0;
@@ -145,8 +168,9 @@ class LatentModel final : public DecoderModel {
   float scale_ = 0;
 };
 
+template <HparamReader::Part kPart>
 Result<std::unique_ptr<Model>> create(const WeightSource& source) {
-  HparamReader r(source);
+  HparamReader r(source, kPart);
   return DecoderModel::finish(std::make_unique<LatentModel>(r), r);
 }
 
@@ -163,6 +187,7 @@ void map_latent(CheckpointMap& m) {
   }
   m.keys.set_int("attention.kv_lora_rank", latent);
   m.keys.set_int("attention.head_count_kv", 1);
+  m.keys.set_int("rope.dimension_count", rope);  // partial_rotary_factor is of the whole head
   // What is cached, then what a head has.
   m.keys.set_int("attention.key_length", latent + rope);
   m.keys.set_int("attention.value_length", latent);
@@ -189,59 +214,54 @@ void map_latent(CheckpointMap& m) {
   if (multiplier != 0) m.keys.set_float("rope.scaling.yarn_log_multiplier", 0.1 * multiplier);
 }
 
-void map_experts(CheckpointMap& m, bool third) {
-  const int64_t experts = m.config.need_int("n_routed_experts", 1, 65536);
-  const int64_t dense = m.config.get_int("first_k_dense_replace", 0, 0, m.layer_count());
-  m.config.require(m.config.get_int("moe_layer_freq", 1, 1, 1 << 20) == 1, "this moe_layer_freq");
-  m.keys.set_int("leading_dense_block_count", dense);
-  m.keys.set_int("expert_count", experts);
-  m.keys.set_int("expert_used_count", m.config.need_int("num_experts_per_tok", 1, experts));
-  m.keys.set_int("expert_feed_forward_length",
-                 m.config.need_int("moe_intermediate_size", 1, 1 << 20));
-  m.keys.set_int("expert_shared_count", m.config.get_int("n_shared_experts", 0, 0, 1024));
-  m.keys.set_float("expert_weights_scale", m.config.get_float("routed_scaling_factor", 1.0));
-  m.keys.set_bool("expert_weights_norm", m.config.get_bool("norm_topk_prob", third));
-  const std::string scoring = m.config.get_string("scoring_func", third ? "sigmoid" : "softmax");
-  m.config.require(scoring == "sigmoid" || scoring == "softmax", "this scoring_func");
-  m.keys.set_int("expert_gating_func", scoring == "sigmoid" ? 2 : 1);
-  const std::string choice = m.config.get_string("topk_method", third ? "noaux_tc" : "greedy");
-  m.config.require(choice == "noaux_tc" || choice == "greedy" || choice == "group_limited_greedy",
-                   "this topk_method");
-  if (const int64_t groups = m.config.get_int("n_group", 0, 0, experts);
-      groups > 0 && choice != "greedy") {
-    m.keys.set_int("expert_group_count", groups);
-    m.keys.set_int("expert_group_used_count", m.config.need_int("topk_group", 1, groups));
-  }
-  m.layers({{"mlp.gate", "ffn_gate_inp"},
-            {"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
-            {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
-            {"mlp.shared_experts.down_proj", "ffn_down_shexp"}});
-  for (int64_t i = dense; i < m.layer_count(); ++i) {
-    m.tensors.copy(layer_name(i, "mlp.gate.e_score_correction_bias"),
-                   block_name(i, "exp_probs_b.bias"));
-    add_experts(m.tensors, i, "mlp.experts", experts);
-  }
-}
+struct Checkpoint {
+  std::string_view name;  ///< of the class
+  const char* architecture;
+  DeepseekRouting routing;
+};
+
+constexpr Checkpoint kFamilies[] = {
+    {"DeepseekV2ForCausalLM", "deepseek2", DeepseekRouting::v2},
+    {"DeepseekV3ForCausalLM", "deepseek2", DeepseekRouting::v3},
+    {"Glm4MoeLiteForCausalLM", "deepseek2", DeepseekRouting::v3},
+    {"Mistral4ForCausalLM", kMistral, DeepseekRouting::mistral},
+    {"DeepseekV32ForCausalLM", "deepseek32", DeepseekRouting::v3},
+    {"GlmMoeDsaForCausalLM", "glm-dsa", DeepseekRouting::v3},
+};
 
 void map(CheckpointMap& m) {
-  m.begin({.architecture = "deepseek2", .rope_width = "qk_rope_head_dim", .yarn_on_scores = true});
+  const Checkpoint& family =
+      *std::ranges::find(kFamilies, m.config.checkpoint(), &Checkpoint::name);
+  m.begin({.architecture = family.architecture,
+           .rope_width = "qk_rope_head_dim",
+           .yarn_on_scores = true});
+  m.add_deepseek_head();
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
   map_latent(m);
   m.feed_forward();
-  map_experts(m, m.config.checkpoint() == "DeepseekV3ForCausalLM");
-  // Layers that predict further tokens, and hold a second embedding, are not used.
-  for (int64_t i = 0; i < m.config.get_int("num_nextn_predict_layers", 0, 0, 64); ++i) {
-    m.tensors.ignore_prefix(layer_name(m.layer_count() + i, ""));
+  map_deepseek_experts(m, family.routing);
+  if (const int64_t seen = m.config.get_int("index_topk", 0, 0, INT32_MAX); seen > 0) {
+    m.keys.set_int("attention.indexer.top_k", seen);
+  }
+  for (int64_t i = 0; i < m.layer_count(); ++i) {
+    m.tensors.ignore_prefix(layer_name(i, "self_attn.indexer."));
+  }
+  if (const double beta = m.config.get_float(rope_section(m.config) + "llama_4_scaling_beta", 0.0);
+      beta != 0) {
+    m.keys.set_float("attention.temperature_scale", beta);
   }
 }
 
 }  // namespace
 
 const ArchDef& deepseek2_arch() {
-  static constexpr const char* kNames[] = {"deepseek2"};
-  static constexpr const char* kCheckpoints[] = {"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM"};
-  static const ArchDef def{kNames, create, kCheckpoints, map};
+  static constexpr const char* kNames[] = {"deepseek2", "deepseek32", "glm-dsa", kMistral};
+  static constexpr const char* kCheckpoints[] = {"DeepseekV2ForCausalLM",  "DeepseekV3ForCausalLM",
+                                                 "Glm4MoeLiteForCausalLM", "Mistral4ForCausalLM",
+                                                 "DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM"};
+  static const ArchDef def{kNames, create<HparamReader::Part::model>, kCheckpoints, map,
+                           create<HparamReader::Part::head>};
   return def;
 }
 

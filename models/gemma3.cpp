@@ -1,5 +1,6 @@
 // Gemma 3 (text): as Gemma 2 without soft caps, with an RMSNorm on every q and k head; five layers
-// with a sliding window and their own RoPE base to one that sees everything. Gemma Team 2025.
+// with a sliding window and their own RoPE base to one that sees everything. Gemma Team 2025. In
+// EmbeddingGemma every token of a text sees all others, or those of a window to both sides.
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_window.h"
 #include "engine/model/decoder.h"
@@ -22,6 +23,7 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   local.position_scale = 1.0;  // only the global layers are stretched
   if (!r.has("rope.freq_base")) model->mutable_info().ropes[0].base = 1e6;
   model->mutable_info().ropes.push_back(local);
+  if (r.architecture() == "gemma-embedding") model->mutable_info().causal = false;
   const auto window = r.get_int("attention.sliding_window", 1024, 0, INT32_MAX);
   for (AttentionBlock& block : model->attention) {
     block.qk_norm = AttentionBlock::QkNorm::per_head;
@@ -45,16 +47,12 @@ void map(CheckpointMap& m) {
   m.config.assume("max_position_embeddings", int64_t{131072});
   m.config.assume("hidden_activation", std::string("gelu_pytorch_tanh"));
   m.config.assume("rope_theta", 1e6);
-  m.begin({.architecture = "gemma3", .activation = "gelu_pytorch_tanh"});
-  for (const char* part : {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
-                           "model.multi_modal_projector."}) {
-    m.tensors.ignore_prefix(part);
-  }
+  const bool both_ways = m.config.get_bool("use_bidirectional_attention", false);
+  m.begin({.architecture = both_ways ? "gemma-embedding" : "gemma3",
+           .activation = "gelu_pytorch_tanh"});
   require_layer_types(m, [](int64_t layer) { return layer % 6 < 5; });
   m.config.require(m.config.get_int("sliding_window_pattern", 6, 0, INT32_MAX) == 6,
                    "this sliding_window_pattern");
-  m.config.require(!m.config.get_bool("use_bidirectional_attention", false),
-                   "use_bidirectional_attention");
   m.config.require(m.config.get_float("attn_logit_softcapping", 0.0) == 0,
                    "attn_logit_softcapping");
   m.keys.set_int("attention.sliding_window",
@@ -79,9 +77,9 @@ void map(CheckpointMap& m) {
 }  // namespace
 
 const ArchDef& gemma3_arch() {
-  static constexpr const char* kNames[] = {"gemma3"};
-  static constexpr const char* kCheckpoints[] = {"Gemma3ForCausalLM",
-                                                 "Gemma3ForConditionalGeneration"};
+  static constexpr const char* kNames[] = {"gemma3", "gemma-embedding"};
+  static constexpr const char* kCheckpoints[] = {
+      "Gemma3ForCausalLM", "Gemma3ForConditionalGeneration", "Gemma3TextModel"};
   static const ArchDef def{kNames, create, kCheckpoints, map};
   return def;
 }

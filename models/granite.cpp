@@ -1,14 +1,43 @@
 // Granite 3 and its experts: the plain decoder with interleaved RoPE and constant factors on
-// embeddings, scores, residuals and logits. IBM Research 2024.
+// embeddings, scores, residuals and logits. Of Granite 4's hybrids most layers are Mamba-2. IBM
+// Research 2024, 2025.
+#include "engine/core/file.h"
 #include "engine/model/checkpoint.h"
 #include "engine/model/decoder.h"
+#include "engine/model/mamba2.h"
 
 namespace infer {
 namespace {
 
+constexpr int64_t kMaxWidth = int64_t{1} << 20;
+
+/// Layers without key-value heads are Mamba-2.
+class GraniteHybrid final : public DecoderModel {
+ public:
+  explicit GraniteHybrid(HparamReader& r)
+      : DecoderModel(r, op::Rope::Style::interleaved, true), mamba_(r, params.eps) {
+    for (int64_t layer = 0; layer < params.layers; ++layer) {
+      if (!attends(layer)) add_state(layer, mamba_.state_elements());
+    }
+  }
+
+  ValueId attend(ModelBuilder& m, ValueId x, int64_t layer) const override {
+    if (attends(layer)) return DecoderModel::attend(m, x, layer);
+    return mamba2_block(m, x, layer, mamba_, states[static_cast<size_t>(layer)]);
+  }
+
+ private:
+  Mamba2Block mamba_;
+};
+
 Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   HparamReader r(source);
-  auto model = std::make_unique<DecoderModel>(r, op::Rope::Style::interleaved);
+  std::unique_ptr<DecoderModel> model;
+  if (r.architecture() == "granitehybrid") {
+    model = std::make_unique<GraniteHybrid>(r);
+  } else {
+    model = std::make_unique<DecoderModel>(r, op::Rope::Style::interleaved);
+  }
   model->embedding_scale = static_cast<float>(r.get_float("embedding_scale", 1.0));
   model->residual_scale = static_cast<float>(r.get_float("residual_scale", 1.0));
   // What the key is used for: models without position embedding hold false.
@@ -44,9 +73,44 @@ void map_experts(CheckpointMap& m) {
   }
 }
 
+/// Which layers are Mamba-2, and these.
+void map_hybrid(CheckpointMap& m) {
+  const Mamba2Sizes sizes = read_mamba2_sizes(m);
+  map_mamba2(m, sizes);
+  const int64_t kv_heads = m.config.get_int("num_key_value_heads", m.head_count(), 1, 4096);
+  const std::vector<std::string>* types = m.config.get_strings("layer_types");
+  const bool each = types != nullptr && types->size() == static_cast<size_t>(m.layer_count());
+  m.config.require(each, "no type for each of the layer_types");
+  std::vector<int64_t> heads;
+  for (int64_t i = 0; each && i < m.layer_count(); ++i) {
+    const std::string& type = (*types)[static_cast<size_t>(i)];
+    const bool attends = type == "attention" || type == "full_attention";
+    m.config.require(attends || type == "mamba" || type == "linear_attention",
+                     "layer_types '" + printable(type) + "'");
+    heads.push_back(attends ? kv_heads : 0);
+    if (heads.back() == 0) map_mamba2_layer(m, sizes, i, "mamba");
+  }
+  m.keys.set_ints("attention.head_count_kv", heads);
+  m.keys.set_bool("rope.scaling.finetuned",
+                  m.config.get_string("position_embedding_type", "") == "rope");
+}
+
+/// Hybrids without experts have the one that every token takes.
+void map_shared(CheckpointMap& m) {
+  m.keys.set_int("feed_forward_length",
+                 m.config.need_int("shared_intermediate_size", 1, kMaxWidth));
+  m.layers({{"shared_mlp.output_linear", "ffn_down"}});
+  for (int64_t i = 0; i < m.layer_count(); ++i) {
+    m.tensors.split_rows(layer_name(i, "shared_mlp.input_linear.weight"),
+                         block_name(i, "ffn_gate.weight"), block_name(i, "ffn_up.weight"));
+  }
+}
+
 void map(CheckpointMap& m) {
-  const bool routed = m.config.checkpoint() != "GraniteForCausalLM";
-  m.begin({.architecture = routed ? "granitemoe" : "granite"});
+  const bool hybrid = m.config.checkpoint() == "GraniteMoeHybridForCausalLM";
+  const bool routed = hybrid ? m.config.get_int("num_local_experts", 0, 0, 65536) > 0
+                             : m.config.checkpoint() != "GraniteForCausalLM";
+  m.begin({.architecture = hybrid ? "granitehybrid" : routed ? "granitemoe" : "granite"});
   m.keys.set_float("embedding_scale", m.config.get_float("embedding_multiplier", 1.0));
   m.keys.set_float("residual_scale", m.config.get_float("residual_multiplier", 1.0));
   m.keys.set_float("attention.scale", m.config.get_float("attention_multiplier", 1.0));
@@ -54,15 +118,18 @@ void map(CheckpointMap& m) {
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
   m.attention(true);
+  if (hybrid) map_hybrid(m);
+  if (hybrid && !routed) return map_shared(m);
   routed ? map_experts(m) : m.feed_forward();
 }
 
 }  // namespace
 
 const ArchDef& granite_arch() {
-  static constexpr const char* kNames[] = {"granite", "granitemoe"};
+  static constexpr const char* kNames[] = {"granite", "granitemoe", "granitehybrid"};
   static constexpr const char* kCheckpoints[] = {"GraniteForCausalLM", "GraniteMoeForCausalLM",
-                                                 "GraniteMoeSharedForCausalLM"};
+                                                 "GraniteMoeSharedForCausalLM",
+                                                 "GraniteMoeHybridForCausalLM"};
   static const ArchDef def{kNames, create, kCheckpoints, map};
   return def;
 }

@@ -1,6 +1,7 @@
 // Qwen 3 and its experts: the plain decoder with half-split RoPE and an RMSNorm on every q and k
 // head; in the expert models each feed-forward is a choice by softmax, the weights of the chosen
 // ones summing to one. Yang et al. 2025.
+#include "engine/core/ascii.h"
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
 #include "engine/model/checkpoint_window.h"
@@ -16,6 +17,29 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   return DecoderModel::finish(std::move(model), r);
 }
 
+/// The rerankers are checkpoints like any other, which are asked whether a text fits: the score is
+/// the share of "yes" against "no" in what they answer (Zhang et al. 2025). Their name tells them.
+void map_reranker(CheckpointMap& m) {
+  std::string name = checkpoint_name(m.config.source());
+  for (char& c : name) c = ascii_lower(c);
+  if (name.find("reranker") == std::string::npos) return;
+  const int32_t yes = m.token("yes");
+  const int32_t no = m.token("no");
+  if (yes < 0 || no < 0) return;
+  m.keys.set_int("pooling_type", static_cast<int64_t>(Pooling::rank));
+  const std::string from =
+      m.tensors.has("lm_head.weight") ? "lm_head.weight" : "embed_tokens.weight";
+  m.tensors.put_rows("cls.output.weight", from, {yes, no});
+  m.add_template(
+      "rerank",
+      "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query "
+      "and "
+      "the Instruct provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n"
+      "<|im_start|>user\n<Instruct>: Given a web search query, retrieve relevant passages that "
+      "answer the query\n<Query>: {query}\n<Document>: {document}<|im_end|>\n"
+      "<|im_start|>assistant\n<think>\n\n</think>\n\n");
+}
+
 void map(CheckpointMap& m) {
   const bool routed = m.config.checkpoint() == "Qwen3MoeForCausalLM";
   m.begin({.architecture = routed ? "qwen3moe" : "qwen3"});
@@ -27,7 +51,10 @@ void map(CheckpointMap& m) {
             {"self_attn.k_norm", "attn_k_norm"}});
   m.attention();
   m.feed_forward();
-  if (!routed) return;
+  if (m.config.checkpoint() == "Qwen3ForSequenceClassification") {
+    m.classifier({{"score", "cls.output"}});
+  }
+  if (!routed) return map_reranker(m);
   const bool renamed = !m.config.has("num_experts");  // by transformers 5
   const int64_t experts =
       m.config.need_int(renamed ? "num_local_experts" : "num_experts", 1, 65536);
@@ -48,7 +75,8 @@ void map(CheckpointMap& m) {
 
 const ArchDef& qwen3_arch() {
   static constexpr const char* kNames[] = {"qwen3", "qwen3moe"};
-  static constexpr const char* kCheckpoints[] = {"Qwen3ForCausalLM", "Qwen3MoeForCausalLM"};
+  static constexpr const char* kCheckpoints[] = {"Qwen3ForCausalLM", "Qwen3MoeForCausalLM",
+                                                 "Qwen3Model", "Qwen3ForSequenceClassification"};
   static const ArchDef def{kNames, create, kCheckpoints, map};
   return def;
 }

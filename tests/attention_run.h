@@ -24,12 +24,14 @@ struct AttentionSetup {
   int64_t tokens;  ///< of each sequence
   float softcap = 0;
   int32_t from = 0;  ///< slots before it are stored, and nothing asks from there
+  Roles roles = Roles::generated;
 };
 
 /// A row of a step.
 struct RowId {
   int32_t sequence;
   int32_t slot;
+  bool generated = false;  ///< of Roles::both: those that are come first in a step
 };
 using Steps = std::vector<std::vector<RowId>>;
 
@@ -60,11 +62,14 @@ class AttentionRun {
 
   /// Results of all rows, [sequence][slot][head][v_dim].
   std::vector<float> results(const Steps& steps) {
-    std::vector<float> all(
-        static_cast<size_t>(setup_.kv.v_dim * setup_.heads * setup_.tokens * sequences_));
-    for (const std::vector<RowId>& step : stored_before()) run(step, false, all);
-    for (const std::vector<RowId>& step : steps) run(step, true, all);
+    std::vector<float> all = no_results();
+    REQUIRE(run_all(steps, all).ok());
     return all;
+  }
+  /// Of the first step that fails.
+  Status run(const Steps& steps) {
+    std::vector<float> all = no_results();
+    return run_all(steps, all);
   }
 
  private:
@@ -80,7 +85,18 @@ class AttentionRun {
     return steps;
   }
 
-  void run(const std::vector<RowId>& step, bool attend, std::vector<float>& all) {
+  std::vector<float> no_results() const {
+    return std::vector<float>(
+        static_cast<size_t>(setup_.kv.v_dim * setup_.heads * setup_.tokens * sequences_));
+  }
+
+  Status run_all(const Steps& steps, std::vector<float>& all) {
+    for (const std::vector<RowId>& step : stored_before()) INFER_CHECK(run(step, false, all));
+    for (const std::vector<RowId>& step : steps) INFER_CHECK(run(step, true, all));
+    return {};
+  }
+
+  Status run(const std::vector<RowId>& step, bool attend, std::vector<float>& all) {
     const auto rows = static_cast<int64_t>(step.size());
     REQUIRE(rows <= buckets_.back());
     compile(*std::ranges::lower_bound(buckets_, rows), attend);
@@ -109,8 +125,9 @@ class AttentionRun {
     std::byte* slab = cache_->address();
     const KvPages pages{&slab, static_cast<int32_t>(table_.size()), layout_.kinds[0].page_bytes,
                         table_.data(), static_cast<int32_t>(pages_)};
-    REQUIRE(program_->run({rows, rows, bound, {&pages, 1}}).ok());
-    if (!attend) return;
+    const auto generated = std::ranges::count(step, true, &RowId::generated);
+    INFER_CHECK(program_->run({rows, rows, bound, {&pages, 1}, nullptr, generated}));
+    if (!attend) return {};
     const int64_t width = setup_.kv.v_dim * setup_.heads;
     std::vector<float> found(static_cast<size_t>(rows * width));
     REQUIRE(device_->read({output_.get(), 0}, std::as_writable_bytes(std::span(found))).ok());
@@ -118,6 +135,7 @@ class AttentionRun {
       std::copy_n(found.begin() + r * width, width,
                   all.begin() + place(step[static_cast<size_t>(r)]) * width);
     }
+    return {};
   }
 
   int64_t place(const RowId& row) const { return row.sequence * setup_.tokens + row.slot; }
@@ -141,7 +159,7 @@ class AttentionRun {
                    {q, slots, sequences, kNoValue}));
     program_.reset();
     graph_ = std::make_unique<Graph>(g.finish().value());
-    const Segment segment{graph_.get(), 0, attend ? 2 : 1};
+    const Segment segment{graph_.get(), 0, attend ? 2 : 1, setup_.roles};
     const ValueId out = graph_->outputs().front();
     output_ = device_->alloc(graph_->value(out).desc.extent_bytes(), Purpose::activations).value();
     scratch_ =

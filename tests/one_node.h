@@ -17,11 +17,11 @@ namespace infer::test {
 /// Bytes of a graph's weights and inputs by their numbers.
 using Stored = std::vector<std::vector<std::byte>>;
 
-/// What a graph makes of them on a device. `generated`: the first rows, where roles are
-/// `both`.
-inline std::vector<float> computed(Device& on, const Graph& graph, ValueId y, int64_t rows,
-                                   const Stored& weights, const Stored& data,
-                                   Roles roles = Roles::generated, int64_t generated = 0) {
+/// What a graph makes of them on a device, or why its run failed. `generated`: the first rows,
+/// where roles are `both`.
+inline Result<std::vector<float>> run_of(Device& on, const Graph& graph, ValueId y, int64_t rows,
+                                         const Stored& weights, const Stored& data,
+                                         Roles roles = Roles::generated, int64_t generated = 0) {
   Device* const device = &on;
   std::vector<std::unique_ptr<Buffer>> buffers;
   std::vector<MemoryRef> memory(graph.values().size());
@@ -51,12 +51,21 @@ inline std::vector<float> computed(Device& on, const Graph& graph, ValueId y, in
   const int64_t bytes = std::max(device->scratch_bytes(segment), device->alignment());
   buffers.push_back(device->alloc(bytes, Purpose::scratch).value());
   const auto program = device->compile({segment, memory, {buffers.back().get(), 0}}).value();
-  REQUIRE(program->run({rows, 0, inputs, {}, nullptr, generated}).ok());
+  INFER_CHECK_R(program->run({rows, 0, inputs, {}, nullptr, generated}));
   const TensorDesc& desc = graph.value(y).desc;
   std::vector<float> found(static_cast<size_t>(desc.elements()));
   REQUIRE(
       device->read(memory[static_cast<size_t>(y)], std::as_writable_bytes(std::span(found))).ok());
   return found;
+}
+
+/// The same; it does not fail.
+inline std::vector<float> computed(Device& on, const Graph& graph, ValueId y, int64_t rows,
+                                   const Stored& weights, const Stored& data,
+                                   Roles roles = Roles::generated, int64_t generated = 0) {
+  auto found = run_of(on, graph, y, rows, weights, data, roles, generated);
+  REQUIRE_MESSAGE(found.has_value(), (found ? std::string() : found.error().message()));
+  return *std::move(found);
 }
 
 inline std::vector<float> computed(Device& on, CaseBuilder& builder, ValueId y, int64_t rows) {

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Installs what building needs on Debian 12; with --tests, what the tests need as well; with --all, what
 # fuzzing and the checks of style need besides; with --arm, what building for AArch64 and testing under
-# QEMU needs besides the tests. With --cuda it gets NVIDIA's compiler and nothing else, into build/cuda;
-# it does so by itself on a machine with an NVIDIA GPU and no nvcc.
+# QEMU needs besides the tests. With --cuda it gets NVIDIA's compiler and disassembler and nothing else,
+# into build/cuda; it does so by itself on a machine with an NVIDIA GPU and no nvcc.
 set -euo pipefail
 
 # NVIDIA's compiler from its packages on PyPI. Their oldest version of a major one makes kernels for
-# every driver of that one.
+# every driver of that one. Any disassembler of the major one reads them.
 get_nvcc() {
   local folder
   folder=$(dirname "$0")/../build/cuda
@@ -16,7 +16,7 @@ get_nvcc() {
     { echo "tools/setup.sh --cuda needs pip (Debian: python3-pip)" >&2; exit 1; }
   python3 -m pip install --quiet --no-deps --target "$folder" 'nvidia-cuda-nvcc==13.0.*' \
     'nvidia-nvvm==13.0.*' 'nvidia-cuda-crt==13.0.*' 'nvidia-cuda-runtime==13.0.*' \
-    'nvidia-cuda-cccl==13.0.*'
+    'nvidia-cuda-cccl==13.0.*' 'nvidia-cuda-cuobjdump==13.*' 'nvidia-cuda-nvdisasm==13.*'
 }
 if [ "${1:-}" = --cuda ]; then
   get_nvcc
@@ -28,12 +28,13 @@ packages=(
   libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libexpected-dev
   libvulkan-dev libvulkan-volk-dev glslc
   libutf8proc-dev libpcre2-dev libxxhash-dev libedit-dev
-  libcurl4-openssl-dev libssl-dev libsqlite3-dev libtomlplusplus-dev
+  libcurl4-openssl-dev libssl-dev libsqlite3-dev libtomlplusplus-dev libboost1.74-dev
   libimgui-dev libstb-dev libglfw3-dev libcmark-gfm-dev libcmark-gfm-extensions-dev fonts-dejavu-core
 )
 tests=(
   mesa-vulkan-drivers vulkan-validationlayers xvfb xauth libgl1-mesa-dri libglfw3 doctest-dev clang-format fish zsh
   locales python3 python3-pytest python3-numpy python3-jinja2 python3-jsonschema
+  chromium chromium-driver python3-selenium
 )
 case "${1:-}" in
   "") ;;

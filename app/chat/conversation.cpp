@@ -4,12 +4,10 @@
 
 #include <algorithm>
 
+#include "chat/prompt.h"
+
 namespace infer::chat {
 namespace {
-
-std::string spelling(const Vocabulary& vocabulary, int32_t token) {
-  return token < 0 ? std::string() : std::string(vocabulary.piece(token));
-}
 
 Json message_of(const Answer& answer) {
   Json message = {{"role", "assistant"}, {"content", answer.content}};
@@ -76,6 +74,8 @@ Conversation::Conversation(Engine& engine, std::string source, Json variables)
 
 Result<std::unique_ptr<Conversation>> Conversation::open(Engine& engine, std::string source,
                                                          Json variables) {
+  auto session = engine.open_session();
+  if (!session) return tl::unexpected(session.error());
   if (source.empty()) source = engine.model().chat_template;
   if (source.empty()) {
     return tl::unexpected(
@@ -87,8 +87,6 @@ Result<std::unique_ptr<Conversation>> Conversation::open(Engine& engine, std::st
   auto parsed = ChatTemplate::parse(made->source_);
   if (!parsed) return tl::unexpected(parsed.error());
   made->template_ = *std::move(parsed);
-  auto session = engine.open_session();
-  if (!session) return tl::unexpected(session.error());
   made->session_ = *std::move(session);
   const SpecialTokenIds ids = engine.vocabulary().special();
   for (const auto& [name, id] : {std::pair{"bos_token", ids.bos}, {"eos_token", ids.eos}}) {
@@ -141,19 +139,9 @@ Result<std::string> Conversation::render() const {
 Result<int64_t> Conversation::count() const {
   const auto text = render();
   if (!text) return tl::unexpected(text.error());
-  const auto tokens = all_tokens(*text);
+  const auto tokens = prompt_tokens(engine_, *text);
   if (!tokens) return tl::unexpected(tokens.error());
   return static_cast<int64_t>(tokens->size());
-}
-
-Result<std::vector<int32_t>> Conversation::all_tokens(const std::string& text) const {
-  const SpecialTokenIds ids = engine_.vocabulary().special();
-  const std::string bos = spelling(engine_.vocabulary(), ids.bos);
-  const bool has_bos = !bos.empty() && text.starts_with(bos);
-  auto all = engine_.tokenize(text, {!has_bos, true});
-  // A last token that ends a text does not belong before an answer.
-  if (all && !has_bos && ids.adds_eos && !all->empty() && all->back() == ids.eos) all->pop_back();
-  return all;
 }
 
 /// The tokens to append to the session. The session keeps its tokens that the text starts with.
@@ -173,7 +161,7 @@ Result<std::vector<int32_t>> Conversation::new_tokens(const std::string& text) {
     if (!plain) return plain;
     if (!tokens->empty() && (plain->empty() || plain->front() != tokens->front())) return tokens;
   }
-  auto all = all_tokens(text);
+  auto all = prompt_tokens(engine_, text);
   if (!all) return all;
   size_t same = 0;
   if (static_cast<int64_t>(held_.size()) == session_->length()) {
@@ -203,7 +191,7 @@ Status Conversation::drop_turns(int64_t most) {
     drop(middle);
     const auto text = render();
     if (!text) return text.error();
-    const auto tokens = all_tokens(*text);
+    const auto tokens = prompt_tokens(engine_, *text);
     if (!tokens) return tokens.error();
     if (static_cast<int64_t>(tokens->size()) <= most) {
       high = middle;

@@ -96,7 +96,6 @@ class Conversation {
   /// The text that the model continues.
   Result<std::string> render() const;
   Result<Answer> generate(const GenerateOptions& options, const EventFn& on_event);
-  Result<std::vector<int32_t>> all_tokens(const std::string& text) const;
   Result<std::vector<int32_t>> new_tokens(const std::string& text);
   /// Drops turns until at most `most` tokens are left, or the last turn alone.
   Status drop_turns(int64_t most);

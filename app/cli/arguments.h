@@ -48,6 +48,8 @@ inline constexpr const char* kTemplateGroup = "Chat template";
 inline constexpr const char* kSamplingGroup = "Sampling";
 inline constexpr const char* kConstraintGroup = "Constraint";
 inline constexpr const char* kSpeculationGroup = "Speculation";
+inline constexpr const char* kServerGroup = "Server";
+inline constexpr const char* kAccessGroup = "Access";
 inline constexpr const char* kOutputGroup = "Output";
 
 /// A model of the hub, and how to get it.
@@ -86,8 +88,9 @@ void declare_model(Options options, ModelArgs& args);
 void declare_device(Options options, LoadOptions& load);
 /// Declares how a loaded model runs: the options of declare_device(), -c, -ctk, -ctv, -ngl, --mmap,
 /// --spill, --memory, --reserve, --quiet, --verbose and so on. `step_names`: names of the option
-/// for the tokens of a step; null: those of load_options.def.
-void declare_running(Options options, ModelArgs& args, const char* step_names = nullptr);
+/// for the tokens of a step; null: those of load_options.def. `quiet_names`: those of --quiet.
+void declare_running(Options options, ModelArgs& args, const char* step_names = nullptr,
+                     const char* quiet_names = "-q,--quiet");
 /// declare_model and declare_running.
 void declare_load(Options options, ModelArgs& args);
 

@@ -272,7 +272,10 @@ void print(const BenchReport& report) {
 int run(BenchArgs& args) {
   if (args.paths.empty() || std::ranges::count(args.paths, "") > 0) require_model({});
   args.model.path = args.paths.front();
-  apply_speculation(args.speculation, args.model, args.generate);
+  // What a file may draft with by itself is measured where it is asked for.
+  if (!args.speculation.mode.empty()) {
+    apply_speculation(args.speculation, args.model, args.generate);
+  }
   const bool drafts = !args.model.load.drafters.empty() || !args.model.load.draft_model.empty();
   if (drafts && args.texts.empty()) {
     usage("drafters are measured on texts: give at least one -f FILE");

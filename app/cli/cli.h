@@ -13,9 +13,11 @@ int run_program(int argc, char** argv);
 // Each file of commands defines one of these; program.cpp calls them in the order of the help.
 void add_run(Parser& parser);
 void add_chat(Parser& parser);
+void add_serve(Parser& parser);
 void add_gui(Parser& parser);
 void add_eval(Parser& parser);
 void add_perplexity(Parser& parser);
+void add_embed(Parser& parser);    // embed, rerank
 void add_reports(Parser& parser);  // info, devices
 void add_list(Parser& parser);
 void add_pull(Parser& parser);

@@ -96,9 +96,9 @@ std::string synopsis(const CommandHint& command) {
 }
 
 std::vector<std::string> headings(const CommandHint& command) {
-  std::vector<std::string> found{kOwnGroup,      kModelGroup,      kTemplateGroup,
-                                 kSamplingGroup, kConstraintGroup, kSpeculationGroup,
-                                 kMemoryGroup,   kOutputGroup};
+  std::vector<std::string> found{
+      kOwnGroup,         kModelGroup,  kTemplateGroup, kSamplingGroup, kConstraintGroup,
+      kSpeculationGroup, kMemoryGroup, kServerGroup,   kAccessGroup,   kOutputGroup};
   std::erase_if(found, [&](const std::string& heading) {
     return std::ranges::count(command.options, heading, &OptionHint::group) == 0;
   });

@@ -104,7 +104,8 @@ void declare_device(Options options, LoadOptions& load) {
       [](std::string_view, Option) {});
 }
 
-void declare_running(Options options, ModelArgs& args, const char* step_names) {
+void declare_running(Options options, ModelArgs& args, const char* step_names,
+                     const char* quiet_names) {
   const Options memory = options.group(kMemoryGroup);
   const Options speculation = options.group(kSpeculationGroup);
   const auto given = [&]<auto Field>()->auto& { return Given<Field>::of(args); };
@@ -119,7 +120,7 @@ void declare_running(Options options, ModelArgs& args, const char* step_names) {
   declare_group(Group::memory, memory, given, declared, step_names);
   declare_group(Group::speculation, speculation, given, declared);
   const Options output = options.group(kOutputGroup);
-  output.flag("-q,--quiet", args.quiet, "Only errors on stderr");
+  output.flag(quiet_names, args.quiet, "Only errors on stderr");
   output.flag("-v,--verbose", args.verbose, "Say on stderr what is done");
 }
 

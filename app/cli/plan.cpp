@@ -45,6 +45,21 @@ struct Used {
   int64_t peak = 0;     ///< bytes; by the end
 };
 
+/// Computes texts that fill steps of all sizes, the longest ones that the model takes last.
+void check_texts(Engine& engine) {
+  const bool scores = engine.rerank("", {}).has_value();
+  for (int64_t words = 1; words <= 2 * engine.longest_text(); words *= 2) {
+    std::string text;
+    for (int64_t i = 0; i < words; ++i) text += "a ";
+    const std::vector<std::string> one{text};
+    if (scores) {
+      must(engine.rerank("a", one, {true}));
+    } else {
+      must(engine.embed(one, {0, true, true}));
+    }
+  }
+}
+
 /// Fills the whole context, so that every page of the cache is touched, with prompts of 1, 2, 4 and
 /// so on tokens first, so that steps of all sizes are prepared; then samples.
 Used check(const std::string& path, LoadOptions load, const MemoryReport& planned) {
@@ -52,6 +67,12 @@ Used check(const std::string& path, LoadOptions load, const MemoryReport& planne
   load.context = planned.context;
   const std::unique_ptr<Engine> engine = must_fit(Engine::load(path, load), path, load);
   used.loading = platform::peak_resident_bytes();
+  if (engine->makes_embeddings()) {
+    check_texts(*engine);
+    used.memory = engine->memory();
+    used.peak = platform::peak_resident_bytes();
+    return used;
+  }
   const std::unique_ptr<Session> session = must(engine->open_session());
   const int32_t vocabulary = engine->vocabulary_size();
   // All but the place of the first token generated.
@@ -90,6 +111,7 @@ Json to_json(const MemoryReport& memory) {
   return {{"device", memory.device},
           {"weights", memory.weights},
           {"kv", memory.kv},
+          {"states", memory.states},
           {"activations", memory.activations},
           {"scratch", memory.scratch},
           {"host", memory.host},
@@ -145,9 +167,10 @@ Json speed_json(const SpeedEstimate& speed) {
           {"devices", std::move(devices)}};
 }
 
-Json absent_json(const DeviceSpecification& device) {
+Json absent_json(const DeviceSpecification& device, const std::string& backend) {
   return {{"name", device.name},
           {"prediction", true},
+          {"backend", backend},
           {"memory", device.memory},
           {"read_bandwidth_gb_s", device.read_bandwidth_gb_s},
           {"float16_tflops", device.float16_tflops},
@@ -184,7 +207,8 @@ void print_table(const MemoryReport& memory) {
     say("  {:<12} {:>14}  {:<12}{}", what, bytes, human_bytes(bytes), note_);
   };
   line("weights", memory.weights, memory.spilled ? "at a time; the rest stays in the file" : "");
-  line("cache", memory.kv);
+  const std::string states = human_bytes(memory.states) + " of recurrent states and checkpoints";
+  line("cache", memory.kv, memory.states == 0 ? "" : states.c_str());
   line("activations", memory.activations, "intermediate values of a step");
   line("scratch", memory.scratch, "work space of kernels");
   line("host", memory.host, "inputs of a step, sampling, tokens");
@@ -234,7 +258,7 @@ int plan(PlanArgs& args) {
   Forecast found = planned(args, load, measure && !args.check);
   warn_of_context(args.model, must_read(describe_model(args.model.path)).context);
   Json json = to_json(found.memory);
-  if (found.absent) json["absent_device"] = absent_json(*found.absent);
+  if (found.absent) json["absent_device"] = absent_json(*found.absent, found.absent_backend);
   if (!args.json) {
     say("{} on {}{}", args.model.path, found.memory.device,
         found.absent ? fmt::format("; {} is not present: a prediction from its specification",

@@ -99,10 +99,11 @@ std::vector<std::string> words_for_none() {
 int run_command(const std::vector<std::string>& given) {
   const std::vector<std::string> words = given.empty() ? words_for_none() : given;
   Parser parser("infer", "Runs quantised language models.");
-  for (const auto add : {add_run,     add_chat,     add_gui,        add_eval,    add_perplexity,
-                         add_reports, add_list,     add_pull,       add_plan,    add_bench,
-                         add_text,    add_template, add_selftest,   add_convert, add_quantize,
-                         add_bundle,  add_synth,    add_completion, add_manual,  add_help}) {
+  for (const auto add :
+       {add_run,   add_chat,       add_serve,    add_gui,     add_eval,     add_perplexity,
+        add_embed, add_reports,    add_list,     add_pull,    add_plan,     add_bench,
+        add_text,  add_template,   add_selftest, add_convert, add_quantize, add_bundle,
+        add_synth, add_completion, add_manual,   add_help}) {
     add(parser);
   }
   bool version_asked = false;

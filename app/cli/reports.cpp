@@ -67,6 +67,7 @@ Json to_json(const ModelDescription& model) {
           {"context", model.context},
           {"embedding", model.embedding},
           {"layers", model.layers},
+          {"next_token_layers", model.next_token_layers},
           {"tokenizer", model.tokenizer},
           {"chat_template", model.chat_template},
           {"unsupported", model.unsupported},
@@ -93,7 +94,10 @@ int info(InfoArgs& args) {
   say("  vocabulary    {}", model.vocabulary);
   say("  context       {} tokens", model.context);
   say("  embedding     {}", model.embedding);
-  say("  layers        {}", model.layers);
+  say("  layers        {}{}", model.layers,
+      model.next_token_layers > 0
+          ? fmt::format(", and {} for next tokens (--drafter mtp)", model.next_token_layers)
+          : "");
   say("  tokenizer     {}", printable(model.tokenizer));
   say("  chat template {}", model.chat_template.empty()
                                 ? std::string("none")
@@ -128,6 +132,45 @@ std::string limit_text(std::string name, int64_t value) {
   return name + ' ' + (bytes ? human_bytes(value) : std::to_string(value));
 }
 
+/// "use 42 %, 20.0 GiB of 24.0 GiB used, 215 W of 450 W, 61 °C": what is told.
+std::string telemetry_text(const GpuTelemetry& gpu) {
+  std::vector<std::string> parts;
+  if (gpu.busy) parts.push_back(fmt::format("{:.0f} % busy", *gpu.busy * 100));
+  if (gpu.memory_busy) parts.push_back(fmt::format("memory {:.0f} %", *gpu.memory_busy * 100));
+  if (gpu.memory_used) parts.push_back(human_bytes(*gpu.memory_used) + " in use");
+  if (gpu.watts && gpu.watts_limit) {
+    parts.push_back(fmt::format("{:.0f} of {:.0f} W", *gpu.watts, *gpu.watts_limit));
+  } else if (gpu.watts) {
+    parts.push_back(fmt::format("{:.0f} W", *gpu.watts));
+  }
+  if (gpu.celsius) parts.push_back(fmt::format("{:.0f} °C", *gpu.celsius));
+  if (gpu.core_mhz) parts.push_back(fmt::format("{:.0f} MHz", *gpu.core_mhz));
+  if (gpu.memory_mhz) parts.push_back(fmt::format("memory {:.0f} MHz", *gpu.memory_mhz));
+  if (gpu.throttled && !gpu.throttled->empty()) parts.push_back("slowed down: " + *gpu.throttled);
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+/// What is told.
+Json telemetry_json(const GpuTelemetry& gpu) {
+  Json json = Json::object();
+  const auto add = [&](const char* name, const auto& value) {
+    if (value) json[name] = *value;
+  };
+  json["name"] = gpu.name;
+  add("busy", gpu.busy);
+  add("memory_busy", gpu.memory_busy);
+  add("memory_used", gpu.memory_used);
+  add("memory_total", gpu.memory_total);
+  add("celsius", gpu.celsius);
+  add("watts", gpu.watts);
+  add("watts_limit", gpu.watts_limit);
+  add("joules", gpu.joules);
+  add("core_mhz", gpu.core_mhz);
+  add("memory_mhz", gpu.memory_mhz);
+  add("throttled", gpu.throttled);
+  return json;
+}
+
 int list_devices(DevicesArgs& args) {
   Json list = Json::array();
   set_verbosity(Verbosity::info);  // why a back end has none
@@ -147,7 +190,9 @@ int list_devices(DevicesArgs& args) {
                       {"isa", device.isa},
                       {"unusable", device.unusable},
                       {"limits", limits},
-                      {"features", device.features}});
+                      {"features", device.features},
+                      {"pci", device.pci}});
+      if (device.telemetry) list.back()["telemetry"] = telemetry_json(*device.telemetry);
       continue;
     }
     say("{:<10} {}", device.name, device.description);
@@ -155,6 +200,7 @@ int list_devices(DevicesArgs& args) {
         human_bytes(device.memory_total));
     if (device.threads > 0) say("{:<10} {} threads, {}", "", device.threads, device.isa);
     if (!shown.empty()) say("{:<10} {}", "", fmt::join(shown, ", "));
+    if (device.telemetry) say("{:<10} {}", "", telemetry_text(*device.telemetry));
     if (!device.unusable.empty()) say("{:<10} {}", "", device.unusable);
   }
   if (args.json) print_json(list);

@@ -16,7 +16,11 @@ void declare_speculation(Options options, SpeculationArgs& args) {
 
 void apply_speculation(const SpeculationArgs& args, ModelArgs& model, GenerateOptions& generate) {
   LoadOptions& load = model.load;
-  if (args.mode.empty()) return;
+  const bool named = !load.drafters.empty() || !load.draft_model.empty();
+  if (args.mode.empty()) {
+    if (!named) load.drafters = {"auto"};
+    return;
+  }
   if (args.mode == "off") {
     load.drafters.clear();
     load.draft_model.clear();
@@ -29,8 +33,8 @@ void apply_speculation(const SpeculationArgs& args, ModelArgs& model, GenerateOp
       usage(fmt::format("--spec: expected auto, off or a number above 0, found '{}'", args.mode));
     }
   }
-  if (!load.drafters.empty() || !load.draft_model.empty()) return;
-  load.drafters = {"suffix"};
+  if (named) return;
+  load.drafters = {"suffix", "auto"};
   if (model.path.empty()) load.drafters.emplace_back("model");
 }
 

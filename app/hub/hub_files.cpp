@@ -140,13 +140,10 @@ std::vector<const HubFile*> with_quant(const std::vector<const HubFile*>& candid
 }
 
 Result<Chosen> choose_folder(const ModelName& wanted, const std::vector<HubFile>& files) {
-  constexpr std::array<std::string_view, 7> kBeside = {"config.json",
-                                                       "tokenizer.json",
-                                                       "tokenizer_config.json",
-                                                       "generation_config.json",
-                                                       "chat_template.jinja",
-                                                       "special_tokens_map.json",
-                                                       "model.safetensors.index.json"};
+  constexpr std::array<std::string_view, 9> kBeside = {
+      "config.json",         "tokenizer.json",          "tokenizer.model",
+      "added_tokens.json",   "tokenizer_config.json",   "generation_config.json",
+      "chat_template.jinja", "special_tokens_map.json", "model.safetensors.index.json"};
   const auto has = [&](std::string_view name) {
     return std::ranges::find(files, name, &HubFile::path) != files.end();
   };
@@ -164,9 +161,11 @@ Result<Chosen> choose_folder(const ModelName& wanted, const std::vector<HubFile>
     const bool shard = part && part->name == "model";
     if (single ? file.path == "model.safetensors" : !sharded || shard) weights.push_back(file);
   }
-  if (weights.empty() || !has("config.json") || !has("tokenizer.json")) {
+  const bool has_tokenizer = has("tokenizer.json") || has("tokenizer.model");
+  if (weights.empty() || !has("config.json") || !has_tokenizer) {
     return tl::unexpected(not_found(fmt::format(
-        "{}: has no GGUF file, and lacks config.json, tokenizer.json or the safetensors files",
+        "{}: has no GGUF file, and lacks config.json, tokenizer.json (or tokenizer.model) or the "
+        "safetensors files",
         wanted.repository)));
   }
   for (const HubFile& file : weights) {

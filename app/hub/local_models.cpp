@@ -187,6 +187,28 @@ LocalScan scan_models(const ScanOptions& options) {
   return scan;
 }
 
+LocalScan scan_folder(const std::string& folder) {
+  LocalScan scan;
+  FolderWalk walk(scan.skipped, {});
+  std::error_code failed;
+  if (!fs::is_directory(folder, failed)) {
+    walk.skip(folder, failed ? "cannot be read: " + failed.message() : "is not a folder");
+    return scan;
+  }
+  add_files(folder, folder, walk, scan.models);
+  std::map<fs::path, int64_t> weights;  // by their directory
+  walk.visit(folder, [&](const fs::path& file) {
+    if (file.extension() == ".safetensors") weights[file.parent_path()] += bytes_of(file);
+  });
+  for (const auto& [path, bytes] : weights) {
+    std::error_code absent;
+    if (path == folder || !fs::exists(path / "config.json", absent)) continue;
+    scan.models.push_back({path.lexically_relative(folder).string(), path.string(), folder, bytes});
+  }
+  std::ranges::stable_sort(scan.models, {}, &LocalModel::name);
+  return scan;
+}
+
 std::vector<LocalModel> local_models() { return scan_models({}).models; }
 
 std::vector<LocalModel> find_models(std::string_view part) {

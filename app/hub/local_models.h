@@ -43,7 +43,9 @@ struct LocalScan {
 /// If XDG_CACHE_HOME is set, it replaces ~/.cache. Folders are followed to a depth of 5, each once,
 /// through links too. Files may come and go meanwhile.
 LocalScan scan_models(const ScanOptions& options);
-/// The same without a word about what was skipped.
+/// The models below one folder, sorted by name: GGUF files, and directories of safetensors.
+LocalScan scan_folder(const std::string& folder);
+/// scan_models() without a word about what was skipped.
 std::vector<LocalModel> local_models();
 
 /// The models whose name contains `part`, in any case of letters. If a name equals `part`, only

@@ -1,5 +1,6 @@
 #include "platform/folders.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <ctime>
 
@@ -21,6 +22,18 @@ std::filesystem::path cache_folder() {
   if (std::filesystem::path cache = variable("XDG_CACHE_HOME"); !cache.empty()) return cache;
   const std::filesystem::path home = home_folder();
   return home.empty() ? home : home / ".cache";
+}
+
+std::string utc_text() {
+  using std::chrono::milliseconds;
+  const auto now = std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  std::tm parts = {};
+  if (gmtime_r(&seconds, &parts) == nullptr) return {};
+  char text[32] = "";
+  const size_t size = std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S.", &parts);
+  const std::string rest = std::to_string(1000 + now.time_since_epoch().count() % 1000);
+  return std::string(text, size) + rest.substr(1) + "Z";
 }
 
 std::string time_stamp() {

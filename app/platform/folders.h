@@ -17,6 +17,9 @@ std::filesystem::path home_folder();
 /// $XDG_CACHE_HOME, else ~/.cache. Empty if neither is known.
 std::filesystem::path cache_folder();
 
+/// The time in UTC as RFC 3339 has it, "2026-11-23T18:15:00.123Z".
+std::string utc_text();
+
 /// The time in UTC, "20261123-181500". Empty if the system does not know it.
 std::string time_stamp();
 

@@ -13,6 +13,7 @@ namespace {
 std::atomic<const InterruptScope*> current_scope{nullptr};
 std::atomic<int> handlers_running{0};     // those that may hold current_scope
 std::atomic<int> interrupting_signal{0};  // the first one
+std::atomic<bool> hangup_came{false};
 std::atomic<const char*> unfinished_file{nullptr};
 std::atomic<void (*)()> hook_outside{nullptr};
 std::atomic<void (*)()> hook_ending{nullptr};
@@ -41,6 +42,8 @@ extern "C" void on_interrupt(int signal) {
   }
   --handlers_running;
 }
+
+extern "C" void on_hangup(int) { hangup_came = true; }
 
 extern "C" void on_bus_error(int) {
   const BrokenMapping& broken = broken_mapping;
@@ -80,6 +83,10 @@ void forget_interrupt() {
   int expected = SIGINT;
   interrupting_signal.compare_exchange_strong(expected, 0);
 }
+
+void keep_running_after_hangup() { handle(SIGHUP, on_hangup); }
+
+bool hung_up() { return hangup_came.exchange(false); }
 
 void set_unfinished_file(const char* path) { unfinished_file = path; }
 

@@ -25,6 +25,11 @@ int interrupt_code();
 /// Called outside a scope when the request of a Ctrl-C has been served: the next Ctrl-C counts as
 /// the first one again. SIGTERM and SIGHUP are not forgotten.
 void forget_interrupt();
+/// From now on SIGHUP ends nothing: hung_up() tells of it. For programs that read their settings
+/// again then.
+void keep_running_after_hangup();
+/// True once after each SIGHUP since the last call, or after several of them.
+bool hung_up();
 /// Sets a file that the handler removes before it ends the program; null: none. The text must stay
 /// valid until the next call.
 void set_unfinished_file(const char* path);

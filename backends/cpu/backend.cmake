@@ -19,9 +19,10 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(_infer_cpu_flags_avx2_vnni ${_infer_cpu_flags_avx2} -mavxvnni)
   set(_infer_cpu_dir_avx512 avx512)
   set(_infer_cpu_flags_avx512 ${_infer_cpu_flags_avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq
-      -mavx512vnni -mprefer-vector-width=512
-      # of GCC 12: its own header (GCC bug 105593)
-      -Wno-uninitialized -Wno-maybe-uninitialized)
+      -mavx512vnni -mprefer-vector-width=512)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # wrong about GCC 12's own header (GCC bug 105593)
+    list(APPEND _infer_cpu_flags_avx512 -Wno-uninitialized -Wno-maybe-uninitialized)
+  endif()
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   list(APPEND _infer_cpu_isas neon neon_dotprod neon_i8mm)
   set(_infer_cpu_arch_neon armv8-a)

@@ -20,7 +20,7 @@ class Rules final : public FusionRules {
   }
   /// Experts gather their activations anew for each product.
   bool joins_alone(const Node& product) const override { return product.op() == OpId::Matmul; }
-  bool takes_activation(const Node& gate, const Node& up) const override {
+  bool takes_activation(const Node& gate, const Node& up, const Node&) const override {
     return choose(gate).layout.rows == choose(up).layout.rows;
   }
   bool takes_sum(const Node& product) const override { return product.op() == OpId::Matmul; }

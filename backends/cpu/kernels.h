@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backends/cpu/attention_kernels.h"
+#include "backends/cpu/recurrent_kernels.h"
 #include "backends/cpu/row_kernel.h"
 #include "engine/backend/op_table.h"
 #include "engine/core/dtype.h"
@@ -40,6 +41,8 @@ struct VecOps {
   /// x = exp(x − shift); returns the sum.
   float (*exp_sum)(float* x, float shift, int64_t n);
   void (*glu)(float* y, const float* gate, const float* up, const op::Glu& params, int64_t n);
+  /// y = x·Φ(x): op::Gelu.
+  void (*gelu)(float* y, const float* x, int64_t n);
   void (*f16_to_f32)(float* y, const uint16_t* x, int64_t n);
   void (*f32_to_f16)(uint16_t* y, const float* x, int64_t n);
   void (*bf16_to_f32)(float* y, const uint16_t* x, int64_t n);
@@ -51,6 +54,7 @@ struct VecOps {
   /// multiply-accumulates. Measures their rate; null if the set has no such instruction.
   int64_t (*int8_products)(int64_t rounds);
   const AttentionOps* attention;
+  const RecurrentOps* recurrent;
 };
 
 /// The kernels of one instruction set.

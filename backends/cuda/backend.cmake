@@ -95,8 +95,10 @@ function(infer_add_cuda target)
   set(embedded "")
   foreach(name IN LISTS INFER_CUDA_MODULES)
     set(file ${INFER_GENERATED}/cuda/${name}.fatbin)
-    add_custom_command(OUTPUT ${file}
-      COMMAND ${NVCC} -fatbin -std=c++20 -O3 --compress-mode=size -Werror all-warnings
+    # What ptxas says of the kernels is for tools/check_cuda_kernels.py.
+    add_custom_command(OUTPUT ${file} BYPRODUCTS ${file}.txt
+      COMMAND ${CMAKE_COMMAND} -DFILE=${file}.txt -P ${CMAKE_SOURCE_DIR}/cmake/keep_messages.cmake --
+              ${NVCC} -fatbin -std=c++20 -O3 --compress-mode=size -Werror all-warnings -Xptxas -v
               -fmad=false ${options} -I ${CMAKE_SOURCE_DIR} -MD -MF ${file}.d -MT ${file} -o ${file}
               ${INFER_CUDA_SOURCE_${name}}
       DEPENDS ${INFER_CUDA_SOURCE_${name}} DEPFILE ${file}.d VERBATIM COMMENT "Kernels ${name}")

@@ -15,11 +15,13 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Driver> d
   INFER_CHECK_R(made->enter());
   INFER_CHECK_R(made->check(cu.cuStreamCreate(&made->stream_, CU_STREAM_NON_BLOCKING),
                             "cannot make a stream"));
+  INFER_TRY(made->heap_, Heap::create(*made));
   return made;
 }
 
 Context::~Context() {
   if (handle_ == nullptr) return;
+  heap_.reset();
   if (stream_ != nullptr && enter().ok()) {
     (void)cu().cuStreamSynchronize(stream_);
     (void)cu().cuStreamDestroy(stream_);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backends/cuda/driver.h"
+#include "backends/cuda/heap.h"
 
 namespace infer::cuda {
 
@@ -21,6 +22,8 @@ class Context {
   const DriverFunctions& cu() const { return driver_->cu(); }
   CUstream stream() const { return stream_; }
   CUcontext handle() const { return handle_; }
+  /// All memory of the device comes from there.
+  Heap& heap() const { return *heap_; }
 
   /// Makes this the context of the calling thread.
   Status enter() const { return check(cu().cuCtxSetCurrent(handle_), "cannot use the device"); }
@@ -40,6 +43,7 @@ class Context {
   CUdevice device_ = 0;
   CUcontext handle_ = nullptr;
   CUstream stream_ = nullptr;
+  std::unique_ptr<Heap> heap_;
 };
 
 /// An event on the context's stream.

@@ -6,6 +6,7 @@
 #include "backends/cuda/fusion.h"
 #include "backends/cuda/packing.h"
 #include "backends/cuda/program.h"
+#include "backends/cuda/step_memory.h"
 #include "backends/gpu/packer.h"
 #include "backends/gpu/tables.h"
 #include "engine/core/checked.h"
@@ -27,6 +28,24 @@ std::vector<DeviceInfo> list() {
   return infos;
 }
 
+/// A part of the heap that counts for a purpose.
+class HeapBuffer final : public Buffer {
+ public:
+  HeapBuffer(std::unique_ptr<RawBuffer> memory, std::atomic<int64_t>& counter)
+      : memory_(std::move(memory)), counter_(counter) {
+    counter_.fetch_add(memory_->size());
+  }
+  ~HeapBuffer() override { counter_.fetch_sub(memory_->size()); }
+  int64_t size() const override { return memory_->size(); }
+  std::byte* address() const override {
+    return reinterpret_cast<std::byte*>(static_cast<uintptr_t>(memory_->address()));
+  }
+
+ private:
+  std::unique_ptr<RawBuffer> memory_;
+  std::atomic<int64_t>& counter_;
+};
+
 Result<std::unique_ptr<Device>> open(int32_t index, const DeviceOptions& options) {
   return CudaDevice::open(index, options.exact);
 }
@@ -38,9 +57,10 @@ Status check_node(const Graph& graph, const Node& node, const Target& target) {
   for (const ValueId id : node.inputs) {
     if (id == kNoValue) continue;
     const Value& storage = graph.value(graph.storage(id));
-    if (storage.kind == Value::Kind::weight && graph.storage(id) != id) {
-      return error(StatusCode::unsupported, "a part of a weight as an operand is not supported");
-    }
+    if (storage.kind != Value::Kind::weight || graph.storage(id) == id) continue;
+    // Float32 is kept as it is stored; other types are packed by rows.
+    if (storage.desc.type == DType::f32 && graph.value(id).desc.contiguous()) continue;
+    return error(StatusCode::unsupported, "this part of a weight as an operand is not supported");
   }
   return target.ops.find(node.op())->supports({graph, node, target.gpu});
 }
@@ -61,8 +81,7 @@ Result<std::unique_ptr<Device>> CudaDevice::open(int32_t index, bool exact,
   device->ops_ = own.ops != nullptr ? own.ops : &cuda_ops();
   INFER_TRY(device->context_, Context::create(driver, gpus[static_cast<size_t>(index)]));
   device->tuning_ = own.tuning.value_or(Tuning());
-  if (exact) device->tuning_.integer = false;
-  device->heap_ = std::make_unique<Heap>(*device->context_);
+  if (exact) device->tuning_.integer = device->tuning_.matrices = false;
   INFER_TRY(device->transfer_, Transfer::create(*device->context_));
   device->modules_ = std::make_unique<Modules>(*device->context_);
   const std::vector<uint16_t> tables = gpu::iq_tables();
@@ -71,6 +90,10 @@ Result<std::unique_ptr<Device>> CudaDevice::open(int32_t index, bool exact,
             RawBuffer::create(*device->context_, static_cast<int64_t>(bytes.size())));
   INFER_CHECK_R(device->transfer_->write(bytes, device->tables_->address()));
   device->near_largest_ = std::make_unique<NearLargest>(*device->context_, *device->modules_);
+  INFER_CHECK_R(device->near_largest_->start());
+  if (const int64_t unused = device->heap().unused(); unused > 0) {
+    INFER_TRY(device->rest_, RawBuffer::create(*device->context_, unused));
+  }
   return device;
 }
 
@@ -105,7 +128,16 @@ std::vector<NodePhase> CudaDevice::phases(const Segment& segment) const {
 }
 
 Result<std::unique_ptr<Buffer>> CudaDevice::alloc(int64_t bytes, Purpose purpose) {
-  return gpu::allocate_buffer(*heap_, bytes, purpose, allocated_[static_cast<size_t>(purpose)]);
+  auto memory = RawBuffer::create(*context_, bytes);
+  if (!memory) {
+    return fail(memory.error().code(), "{} ({} bytes for {})", memory.error().message(), bytes,
+                purpose_name(purpose));
+  }
+  return std::make_unique<HeapBuffer>(*std::move(memory), allocated_[static_cast<size_t>(purpose)]);
+}
+
+int64_t CudaDevice::program_bytes(const Segment& segment) const {
+  return StepMemory::planned_bytes(segment);
 }
 
 int64_t CudaDevice::allocated(Purpose purpose) const {
@@ -146,6 +178,20 @@ Status CudaDevice::write(std::span<const std::byte> from, const MemoryRef& to) {
 
 Status CudaDevice::copy(const MemoryRef& from, const MemoryRef& to, int64_t bytes) {
   return transfer_->copy(address_of(from), address_of(to), bytes);
+}
+
+bool CudaDevice::reaches(const Device& other) const {
+  const auto* const from = dynamic_cast<const CudaDevice*>(&other);
+  if (from == nullptr || from == this) return false;
+  const std::vector<int32_t>& peers = from->context_->gpu().peers;
+  return std::ranges::find(peers, context_->gpu().index) != peers.end();
+}
+
+/// Both devices have been waited for: so the copy may run on the stream of either.
+Status CudaDevice::copy_from(Device& other, const MemoryRef& from, const MemoryRef& to,
+                             int64_t bytes) {
+  const auto& source = static_cast<const CudaDevice&>(other);
+  return transfer_->copy_from(*source.context_, address_of(from), address_of(to), bytes);
 }
 
 }  // namespace infer::cuda

@@ -34,9 +34,15 @@ class CudaDevice final : public Device {
   Ceilings measure_ceilings() override;
   Status capability(const Graph& graph, const Node& node) const override;
   bool asynchronous() const override { return true; }
+  bool two_classes() const override { return tuning_.matrices; }
   int64_t packed_bytes(const TensorDesc& desc) const override;
   int64_t scratch_bytes(const Segment& segment) const override;
   std::vector<NodePhase> phases(const Segment& segment) const override;
+  Status prepare(std::span<const DType> weights) override { return modules_->load_for(weights); }
+  int64_t program_bytes(const Segment& segment) const override;
+  int64_t taken_by(std::span<const int64_t> buffers) const override {
+    return heap().taken_by(buffers);
+  }
   int64_t alignment() const override { return kAlignment; }
   Result<std::unique_ptr<Buffer>> alloc(int64_t bytes, Purpose purpose) override;
   int64_t allocated(Purpose purpose) const override;
@@ -49,8 +55,11 @@ class CudaDevice final : public Device {
                       std::vector<std::vector<IndexedValue>>& found) override;
   Status write(std::span<const std::byte> from, const MemoryRef& to) override;
   Status copy(const MemoryRef& from, const MemoryRef& to, int64_t bytes) override;
+  bool reaches(const Device& other) const override;
+  Status copy_from(Device& other, const MemoryRef& from, const MemoryRef& to,
+                   int64_t bytes) override;
 
-  const Heap& heap() const { return *heap_; }
+  const Heap& heap() const { return context_->heap(); }
 
  private:
   CudaDevice() = default;
@@ -60,11 +69,13 @@ class CudaDevice final : public Device {
   std::unique_ptr<Context> context_;
   Tuning tuning_;
   const OpTable<CudaOp>* ops_ = nullptr;
-  std::unique_ptr<Heap> heap_;
   std::unique_ptr<Transfer> transfer_;
   std::unique_ptr<Modules> modules_;
   std::unique_ptr<RawBuffer> tables_;  ///< gpu/tables.h
   std::unique_ptr<NearLargest> near_largest_;
+  /// What the device's own buffers leave of the last granule: so what is planned begins at a
+  /// granule, and takes exactly what the plan says.
+  std::unique_ptr<RawBuffer> rest_;
   std::atomic<int64_t> allocated_[kPurposeCount]{};
 };
 

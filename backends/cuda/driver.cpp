@@ -11,7 +11,7 @@ namespace {
 
 struct State {
   std::mutex mutex;
-  std::string library = "libcuda.so.1";
+  std::string path = "libcuda.so.1";
   std::shared_ptr<const Driver> driver;
 };
 
@@ -57,14 +57,14 @@ bool is_lost(CUresult result) {
 
 void use_driver_library(const std::string& library) {
   const std::lock_guard lock(state().mutex);
-  state().library = library;
+  state().path = library;
   state().driver.reset();
 }
 
 Result<std::shared_ptr<const Driver>> Driver::get() {
   const std::lock_guard lock(state().mutex);
   if (state().driver == nullptr) {
-    INFER_TRY(state().driver, open(state().library));
+    INFER_TRY(state().driver, open(state().path));
   }
   return state().driver;
 }
@@ -140,7 +140,11 @@ Status Driver::find_gpus() {
     gpu.shared_bytes = ask(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     gpu.multiprocessor_shared = ask(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
     gpu.integrated = ask(CU_DEVICE_ATTRIBUTE_INTEGRATED) != 0;
+    gpu.pci =
+        fmt::format("{:04x}:{:02x}:{:02x}.0", ask(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID),
+                    ask(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID), ask(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID));
     gpu.cooperative = ask(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) != 0;
+    gpu.virtual_memory = ask(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0;
     size_t bytes = 0;
     if (result == CUDA_SUCCESS) result = cu_.cuDeviceTotalMem(&bytes, device);
     gpu.memory_total = static_cast<int64_t>(bytes);
@@ -156,13 +160,27 @@ Status Driver::find_gpus() {
     }
     gpus_.push_back(std::move(gpu));
   }
+  find_peers();
   return {};
+}
+
+/// A pair that the driver does not tell about has no direct way.
+void Driver::find_peers() {
+  for (Gpu& gpu : gpus_) {
+    for (const Gpu& other : gpus_) {
+      int reaches = 0;
+      if (&gpu == &other || !gpu.usable.ok() || !other.usable.ok()) continue;
+      const CUresult asked = cu_.cuDeviceCanAccessPeer(&reaches, other.index, gpu.index);
+      if (asked == CUDA_SUCCESS && reaches != 0) gpu.peers.push_back(other.index);
+    }
+  }
 }
 
 DeviceInfo info_of(const Gpu& gpu) {
   DeviceInfo info;
   info.name = gpu.name;
   info.description = gpu.description;
+  info.pci = gpu.pci;
   info.memory_total = gpu.memory_total;
   info.memory_free = gpu.memory_total;
   if (gpu.integrated) info.memory = MemoryKind::shared;

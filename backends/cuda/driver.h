@@ -25,17 +25,27 @@ namespace infer::cuda {
   F(cuDeviceGetName)                \
   F(cuDeviceGetAttribute)           \
   F(cuDeviceTotalMem)               \
+  F(cuDeviceCanAccessPeer)          \
   F(cuDevicePrimaryCtxRetain)       \
   F(cuDevicePrimaryCtxRelease)      \
   F(cuCtxSetCurrent)                \
   F(cuMemGetInfo)                   \
   F(cuMemAlloc)                     \
   F(cuMemFree)                      \
+  F(cuMemGetAllocationGranularity)  \
+  F(cuMemAddressReserve)            \
+  F(cuMemAddressFree)               \
+  F(cuMemCreate)                    \
+  F(cuMemRelease)                   \
+  F(cuMemMap)                       \
+  F(cuMemUnmap)                     \
+  F(cuMemSetAccess)                 \
   F(cuMemHostAlloc)                 \
   F(cuMemFreeHost)                  \
   F(cuMemcpyHtoDAsync)              \
   F(cuMemcpyDtoHAsync)              \
   F(cuMemcpyDtoDAsync)              \
+  F(cuMemcpyPeerAsync)              \
   F(cuMemsetD32Async)               \
   F(cuStreamCreate)                 \
   F(cuStreamDestroy)                \
@@ -48,6 +58,9 @@ namespace infer::cuda {
   F(cuModuleLoadData)               \
   F(cuModuleUnload)                 \
   F(cuModuleGetFunction)            \
+  F(cuModuleGetFunctionCount)       \
+  F(cuModuleEnumerateFunctions)     \
+  F(cuFuncLoad)                     \
   F(cuFuncSetAttribute)             \
   F(cuLaunchKernel)                 \
   F(cuGraphCreate)                  \
@@ -88,6 +101,7 @@ class Driver {
   Status find_functions(const std::string& library);
   Status start();
   Status find_gpus();
+  void find_peers();
 
   DriverFunctions cu_;
   std::vector<Gpu> gpus_;

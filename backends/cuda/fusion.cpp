@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/cuda/half_product.h"
 #include "backends/gpu/phases.h"
 
 namespace infer::cuda {
@@ -22,10 +23,13 @@ class Rules final : public FusionRules {
   bool joins(const Node& product, const Node& next) const override {
     return weight(product).type == weight(next).type &&
            weight(product).shape[2] == weight(next).shape[2] &&
-           result(product).rows == result(next).rows && takes(product, next.op());
+           result(product).rows == result(next).rows && by_halves(product) == by_halves(next) &&
+           takes(product, next.op());
   }
-  bool takes_activation(const Node& gate, const Node&) const override {
-    return takes(gate, OpId::Glu);
+  /// The rarer activations are not in the kernels of products.
+  bool takes_activation(const Node& gate, const Node&, const Node& glu) const override {
+    return std::get<op::Glu>(glu.params).kind <= op::Glu::Kind::swiglu_oai &&
+           takes(gate, OpId::Glu);
   }
   bool takes_sum(const Node& product) const override { return takes(product, OpId::Add); }
   bool joins_rope_and_store(const Node&, const Node&, const Node& store) const override {
@@ -37,6 +41,9 @@ class Rules final : public FusionRules {
   const Value& result(const Node& node) const { return graph_.value(node.outputs[0]); }
   const TensorDesc& weight(const Node& product) const {
     return graph_.value(product.inputs[1]).desc;
+  }
+  bool by_halves(const Node& product) const {
+    return uses_halves({graph_, product, target_.gpu}, target_.tuning, roles_);
   }
   bool takes(const Node& product, OpId with) const {
     const CudaOp* op = target_.ops.find(product.op());

@@ -3,16 +3,11 @@
 namespace infer::cuda {
 
 Result<std::unique_ptr<RawBuffer>> RawBuffer::create(Context& context, int64_t bytes) {
-  INFER_CHECK_R(context.enter());
-  std::unique_ptr<RawBuffer> made(new RawBuffer(context, bytes));
-  INFER_CHECK_R(context.check(context.cu().cuMemAlloc(&made->address_, static_cast<size_t>(bytes)),
-                              "cannot allocate"));
-  return made;
+  INFER_TRY(const uint64_t address, context.heap().allocate(bytes));
+  return std::unique_ptr<RawBuffer>(new RawBuffer(context.heap(), address, bytes));
 }
 
-RawBuffer::~RawBuffer() {
-  if (address_ != 0 && context_.enter().ok()) (void)context_.cu().cuMemFree(address_);
-}
+RawBuffer::~RawBuffer() { heap_.release(address_); }
 
 Result<std::unique_ptr<PinnedBuffer>> PinnedBuffer::create(Context& context, int64_t bytes) {
   INFER_CHECK_R(context.enter());

@@ -4,14 +4,11 @@
 #include <memory>
 
 #include "backends/cuda/context.h"
-#include "backends/gpu/heap.h"
+#include "backends/cuda/heap.h"
 
 namespace infer::cuda {
 
-/// Every part of a block begins at a multiple of this, in bytes. So does what the driver allocates.
-inline constexpr int64_t kAlignment = 256;
-
-/// One allocation of the driver, with undefined contents.
+/// A part of the context's heap, with undefined contents.
 class RawBuffer {
  public:
   /// Errors: out_of_memory, device.
@@ -24,11 +21,12 @@ class RawBuffer {
   int64_t size() const { return size_; }
 
  private:
-  RawBuffer(Context& context, int64_t bytes) : context_(context), size_(bytes) {}
+  RawBuffer(Heap& heap, uint64_t address, int64_t bytes)
+      : heap_(heap), address_(address), size_(bytes) {}
 
-  Context& context_;
+  Heap& heap_;
+  uint64_t address_;
   int64_t size_;
-  CUdeviceptr address_ = 0;
 };
 
 /// Memory of the host that the device copies from and to without the processor.
@@ -49,13 +47,6 @@ class PinnedBuffer {
   Context& context_;
   int64_t size_;
   std::byte* data_ = nullptr;
-};
-
-class Heap : public gpu::Heap<RawBuffer> {
- public:
-  explicit Heap(Context& context)
-      : gpu::Heap<RawBuffer>(
-            [&context](int64_t bytes) { return RawBuffer::create(context, bytes); }, kAlignment) {}
 };
 
 }  // namespace infer::cuda

@@ -1,12 +1,29 @@
 #include "backends/cuda/modules.h"
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 namespace infer::cuda {
 namespace {
 
 /// Bytes of dynamic shared memory that every kernel may ask for.
 constexpr int64_t kPlainShared = 48 << 10;
+
+/// The type of weights whose kernels a module has: its name ends with the type's. None: it has an
+/// operation's.
+std::optional<DType> type_of(std::string_view module) {
+  std::optional<DType> found;
+  size_t length = 0;
+  for (const DTypeInfo& info : all_dtypes()) {
+    const std::string_view name = info.ident;
+    if (name.size() < length || module.size() <= name.size() || !module.ends_with(name)) continue;
+    if (module[module.size() - name.size() - 1] != '_') continue;
+    found = info.type;
+    length = name.size();
+  }
+  return found;
+}
 
 }  // namespace
 
@@ -36,6 +53,32 @@ Result<CUmodule> Modules::load(const Module& module) {
                                "cannot load kernels"));
   loaded_.emplace(&module, handle);
   return handle;
+}
+
+Status Modules::load_kernels(CUmodule module) {
+  const DriverFunctions& cu = context_.cu();
+  unsigned count = 0;
+  INFER_CHECK(context_.check(cu.cuModuleGetFunctionCount(&count, module), "cannot count kernels"));
+  std::vector<CUfunction> functions(count);
+  INFER_CHECK(context_.check(cu.cuModuleEnumerateFunctions(functions.data(), count, module),
+                             "cannot list kernels"));
+  for (const CUfunction function : functions) {
+    INFER_CHECK(context_.check(cu.cuFuncLoad(function), "cannot load a kernel"));
+  }
+  return {};
+}
+
+Status Modules::load_for(std::span<const DType> weights) {
+  INFER_CHECK(context_.enter());
+  const std::lock_guard lock(mutex_);
+  for (const Module& module : all_cuda_modules()) {
+    const std::optional<DType> type = type_of(module.name);
+    if (type && std::ranges::find(weights, *type) == weights.end()) continue;
+    if (loaded_.contains(&module)) continue;
+    INFER_TRY_S(const CUmodule handle, load(module));
+    INFER_CHECK(load_kernels(handle));
+  }
+  return {};
 }
 
 Result<CUfunction> Modules::get(const std::string& name, int64_t shared_bytes) {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 
 #include "backends/cuda/context.h"
@@ -21,6 +22,9 @@ class Modules {
   /// `shared_bytes`: of dynamic shared memory that a launch may ask for. Errors: device,
   /// out_of_memory, unsupported.
   Result<CUfunction> get(const std::string& kernel, int64_t shared_bytes);
+  /// Loads all kernels that models with weights of these types may use, so that the memory they
+  /// take is known before anything is planned. Errors: device, out_of_memory.
+  Status load_for(std::span<const DType> weights);
 
  private:
   struct Kernel {
@@ -28,6 +32,8 @@ class Modules {
     int64_t shared_bytes = 0;  ///< what its attribute allows
   };
   Result<CUmodule> load(const Module& module);
+  /// The driver may load kernels with their first launch only.
+  Status load_kernels(CUmodule module);
 
   Context& context_;
   std::mutex mutex_;

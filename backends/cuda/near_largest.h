@@ -15,11 +15,17 @@ class NearLargest {
  public:
   NearLargest(Context& context, Modules& modules) : context_(context), modules_(modules) {}
 
+  /// Takes the memory for as many rows as usual steps have results of.
+  Status start() { return allocate(kUsualRows, kUsualParts); }
   /// Device::near_largest of f32 [columns, 1, rows] at this address.
   Status find(uint64_t values, int64_t columns, int64_t rows, float reach,
               std::vector<std::vector<IndexedValue>>& found);
 
  private:
+  /// Rows, and parts of them, that memory is taken for at first.
+  static constexpr int64_t kUsualRows = 16;
+  static constexpr int64_t kUsualParts = 64;
+
   Status allocate(int64_t rows, int64_t parts);
 
   Context& context_;

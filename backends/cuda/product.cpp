@@ -2,9 +2,13 @@
 
 #include <algorithm>
 
+#include "backends/cuda/half_product.h"
 #include "backends/cuda/ops/moe_group.h"
+#include "backends/cuda/ops/to_bytes.h"
 #include "backends/cuda/packing.h"
 #include "backends/cuda/weights/product.h"
+#include "backends/cuda/weights/tile.h"
+#include "backends/gpu/step.h"
 #include "engine/core/checked.h"
 
 namespace infer::cuda {
@@ -21,11 +25,6 @@ constexpr int64_t kSingleRows = 8;
 /// Blocks of a launch for each multiprocessor: what it can hold at once (weights/product.cu). Of
 /// two weights of types with large blocks it is one.
 constexpr int64_t kBlocksEach = 2;
-
-bool aligned(const Operand& x) {
-  return x.address % 16 == 0 && x.value->desc.stride[1] % 16 == 0 &&
-         x.value->desc.stride[2] % 16 == 0;
-}
 
 bool product_groups(int64_t rows, int64_t experts) {
   return rows > kSingleRows && experts <= kMostGroupedExperts;
@@ -60,19 +59,69 @@ uint32_t summed_runs(DType type) {
   }
 }
 
+/// Columns as bytes (ops/to_bytes.h) in the work space.
+struct BytesLayout {
+  int64_t columns = 0;
+  int64_t tiles = 0;  ///< of 64 elements of K
+  uint32_t runs = 0;  ///< summed_runs()
+  int64_t scales_at() const { return columns * tiles * 64; }
+  int64_t sums_at() const { return columns * tiles * 80; }
+  int64_t bytes() const { return columns * tiles * (80 + 8 * int64_t{runs}); }
+};
+BytesLayout bytes_layout(const TensorDesc& x, DType type) {
+  return {x.shape[1] * x.shape[2], div_ceil(x.shape[0], kTileElements), summed_runs(type)};
+}
+/// The groups of a product with experts come first.
+int64_t bytes_offset(int64_t numbers) {
+  return round_up<int64_t>(numbers * int64_t{sizeof(int32_t)}, 256);
+}
+
+/// Whether `places` columns of `matrices` matrices are enough for weights/tile.cu.
+bool many_columns(int64_t places, int64_t matrices, const Tuning& tuning) {
+  return places >= tuning.tile_columns && 2 * places >= tuning.tile_columns * matrices;
+}
+
 /// How a product is computed.
 struct Choice {
   std::string kernel;
   bool fragments = false;
+  int64_t tile_warps = 0;  ///< of a block of weights/tile.cu; 0: another kernel
   MatrixOf matrix = MatrixOf::only;
   int64_t columns = 1;  ///< of a block
   int64_t tile_rows = 32;
-  uint32_t tile_bytes = 0;  ///< of shared memory for a tile of K of all columns
+  uint32_t tile_bytes = 0;      ///< of shared memory for a tile of K of all columns
+  bool generated_only = false;  ///< the tokens of prompts are computed apart
 };
 
 /// Heads' own matrices (multi-head latent attention) are few: they stay exact, as on a CPU.
 bool is_integer(DType type, MatrixOf matrix, const Tuning& tuning) {
   return tuning.integer && has_fragments(type) && matrix != MatrixOf::by_place;
+}
+
+/// Tiles of rows of all weights of a call.
+int64_t row_tiles(const ProductCall& in, int64_t tile_rows) {
+  int64_t tiles = 0;
+  for (const ProductWeight& weight : in.weights) tiles += div_ceil(weight.w.dim(1), tile_rows);
+  return in.glu != nullptr ? tiles / 2 : tiles;
+}
+
+/// Tiles of rows of a block of weights/tile.cu.
+int64_t block_tiles(int64_t warps, bool glu) { return warps * (glu ? 1 : int64_t{kTileRowTiles}); }
+
+/// Changes a choice to weights/tile.cu: large blocks if there are enough of them.
+void choose_tile(const NodeCall& call, const ProductCall& in, Choice& choice) {
+  const DType type = in.weights[0].w.value->desc.type;
+  const bool glu = in.glu != nullptr;
+  choice.columns = kTileColumns;
+  const int64_t groups =
+      div_ceil<int64_t>(in.weights[0].y.dim(1) * in.weights[0].y.dim(2), kTileColumns);
+  const int64_t blocks = div_ceil(row_tiles(in, kTileRows), block_tiles(kTileWarps, glu)) * groups;
+  const bool fits = tile_bytes(kTileWarps, summed_runs(type)) <= call.gpu.shared_bytes;
+  const bool few = !fits || blocks < call.gpu.multiprocessors;
+  choice.tile_warps = few ? kFewWarps : kTileWarps;
+  choice.kernel = "tile_" + std::string(dtype_info(type).ident);
+  if (few) choice.kernel += "_few";
+  if (glu) choice.kernel += "_glu";
 }
 
 Choice choose(const NodeCall& call, const ProductCall& in) {
@@ -96,6 +145,12 @@ Choice choose(const NodeCall& call, const ProductCall& in) {
   choice.kernel = (choice.fragments ? "product_" : "rows_") + std::string(dtype_info(type).ident);
   if (choice.fragments && !integer) choice.kernel += "_float";
   if (in.glu != nullptr) choice.kernel += "_glu";
+  const bool grouped = choice.matrix == MatrixOf::by_groups;
+  if (integer && in.norm == nullptr && (grouped || choice.matrix == MatrixOf::only) &&
+      many_columns(grouped ? in.ids.dim(0) * rows : rows, grouped ? in.weights[0].w.dim(2) : 1,
+                   call.tuning)) {
+    choose_tile(call, in, choice);
+  }
   return choice;
 }
 
@@ -107,6 +162,8 @@ uint32_t chunk_tiles(const Choice& choice, DType type, int64_t k) {
   const uint32_t most = kActivationBytes / (kProductWarps * choice.tile_bytes);
   return std::min(stretch, std::max(most / of_unit, 1u) * of_unit);
 }
+
+}  // namespace
 
 MatrixParams matrix_params(const ProductCall& in, const ProductWeight& weight) {
   MatrixParams params{};
@@ -127,6 +184,18 @@ MatrixParams matrix_params(const ProductCall& in, const ProductWeight& weight) {
   return params;
 }
 
+uint32_t what_follows(const ProductCall& in) {
+  if (in.glu != nullptr) return kAfterGlu + static_cast<uint32_t>(in.glu->kind);
+  return in.add != nullptr ? kAfterSum : kAfterNothing;
+}
+
+bool aligned(const Operand& x) {
+  return x.address % 16 == 0 && x.value->desc.stride[1] % 16 == 0 &&
+         x.value->desc.stride[2] % 16 == 0;
+}
+
+namespace {
+
 /// Sorts the places of a product with experts into groups in the work space. Returns how many there
 /// may be.
 int64_t record_groups(const NodeCall& call, const ProductCall& in, int64_t columns) {
@@ -145,18 +214,38 @@ int64_t record_groups(const NodeCall& call, const ProductCall& in, int64_t colum
                                       .used = static_cast<uint32_t>(used),
                                       .most = static_cast<uint32_t>(columns)},
                        {1, 1, 1}, kGroupThreads, 3 * w.dim(2) * int64_t{sizeof(uint32_t)});
-  call.recorder.barrier();
   return groups.most;
 }
 
-uint32_t what_follows(const ProductCall& in) {
-  if (in.glu != nullptr) return kAfterGlu + static_cast<uint32_t>(in.glu->kind);
-  return in.add != nullptr ? kAfterSum : kAfterNothing;
+/// Rounds the columns to bytes in the work space.
+ColumnBytes record_bytes(const NodeCall& call, const ProductCall& in, int64_t numbers) {
+  const BytesLayout layout = bytes_layout(in.x.value->desc, in.weights[0].w.value->desc.type);
+  const uint64_t at = call.scratch + static_cast<uint64_t>(bytes_offset(numbers));
+  const ColumnBytes to{.words = at,
+                       .scales = at + static_cast<uint64_t>(layout.scales_at()),
+                       .sums = at + static_cast<uint64_t>(layout.sums_at()),
+                       .columns = static_cast<uint32_t>(layout.columns),
+                       .d1 = in.x.size(1)};
+  call.recorder.launch(
+      "to_bytes",
+      ToBytesParams{.step = call.step,
+                    .x = in.x.address,
+                    .to = to,
+                    .strides = strides_of(in.x),
+                    .k = in.x.size(0),
+                    .tiles = static_cast<uint32_t>(layout.tiles),
+                    .rows = shape_of(in.weights[0].y).rows,
+                    .runs = layout.runs,
+                    .aligned = aligned(in.x) ? 1u : 0u,
+                    .unused = 0},
+      {div_ceil<int64_t>(2 * layout.tiles * 8, kToBytesThreads), in.x.dim(1), in.x.dim(2)},
+      kToBytesThreads);
+  return to;
 }
 
-/// Launches weights [first, first + count) of the call.
+/// Launches weights [first, first + count) of the call. `bytes`: the columns for weights/tile.cu.
 void launch(const NodeCall& call, const ProductCall& in, const Choice& choice, uint64_t ids,
-            int64_t groups, size_t first, size_t count) {
+            int64_t groups, const ColumnBytes& bytes, size_t first, size_t count) {
   const Operand& w = in.weights[first].w;
   const Operand& y = in.weights[0].y;
   const DType type = w.value->desc.type;
@@ -170,13 +259,13 @@ void launch(const NodeCall& call, const ProductCall& in, const Choice& choice, u
   params.matrices = w.size(2);
   params.weight_count = in.glu != nullptr ? 1 : static_cast<uint32_t>(count);
   params.ids_stride = in.ids.given() ? in.ids.stride(2) : 0;
-  params.rows = shape_of(y).rows;
+  params.rows = choice.generated_only ? gpu::kGeneratedRows : shape_of(y).rows;
   params.matrix = static_cast<uint32_t>(choice.matrix);
   params.columns = static_cast<uint32_t>(choice.columns);
   params.normed = in.norm != nullptr ? 1 : 0;
   params.aligned = aligned(in.x) ? 1 : 0;
   params.after = what_follows(in);
-  params.chunk = chunk_tiles(choice, type, w.dim(0));
+  params.chunk = choice.tile_warps > 0 ? 0 : chunk_tiles(choice, type, w.dim(0));
   params.eps = in.norm != nullptr ? in.norm->eps : 0.0f;
   params.alpha = in.glu != nullptr ? in.glu->alpha : 0.0f;
   params.limit = in.glu != nullptr ? in.glu->limit : 0.0f;
@@ -186,6 +275,14 @@ void launch(const NodeCall& call, const ProductCall& in, const Choice& choice, u
     if (in.glu != nullptr && i == 1) break;  // it has the tiles of the first
     params.tiles +=
         static_cast<uint32_t>(div_ceil<int64_t>(in.weights[first + i].w.dim(1), choice.tile_rows));
+  }
+  if (choice.tile_warps > 0) {
+    const int64_t each = block_tiles(choice.tile_warps, in.glu != nullptr);
+    call.recorder.launch(choice.kernel, TileParams{params, bytes},
+                         {std::max<int64_t>(div_ceil<int64_t>(params.tiles, each), 1), groups, 1},
+                         static_cast<int>(32 * choice.tile_warps),
+                         tile_bytes(static_cast<uint32_t>(choice.tile_warps), summed_runs(type)));
+    return;
   }
   const bool by_place = choice.matrix == MatrixOf::by_ids || choice.matrix == MatrixOf::by_place;
   const int64_t places = by_place ? y.dim(1) : 1;
@@ -212,11 +309,20 @@ std::array<uint32_t, 4> plane_offsets(const TensorDesc& weight) {
   return offsets;
 }
 
-int64_t expert_scratch(const NodeView& node, const Tuning&, Roles) {
-  const auto& ids = node.input(2)->desc.shape;
-  const int64_t experts = node.input(1)->desc.shape[2];
-  if (!product_groups(ids[2], experts)) return 0;
-  return expert_groups(ids[0], ids[2], experts, 1).numbers * int64_t{sizeof(int32_t)};
+int64_t product_scratch(const NodeView& node, const Tuning& tuning, Roles roles) {
+  if (uses_halves(node, tuning, roles)) return halves_scratch(node);
+  const TensorDesc& weight = node.input(1)->desc;
+  const bool experts = node.node.op() == OpId::MoeMatmul;
+  const int64_t rows = node.graph.value(node.node.outputs[0]).desc.shape[2];
+  const int64_t used = experts ? node.input(2)->desc.shape[0] : 1;
+  const int64_t matrices = experts ? weight.shape[2] : 1;
+  const bool grouped = experts && product_groups(rows, matrices);
+  const int64_t numbers = grouped ? expert_groups(used, rows, matrices, 1).numbers : 0;
+  const MatrixOf matrix = experts ? MatrixOf::by_ids : MatrixOf::only;
+  const bool bytes = is_integer(weight.type, matrix, tuning) && (grouped || !experts) &&
+                     many_columns(used * rows, matrices, tuning);
+  if (!bytes) return numbers * int64_t{sizeof(int32_t)};
+  return bytes_offset(numbers) + bytes_layout(node.input(0)->desc, weight.type).bytes();
 }
 
 /// Every type has kernels, in either of the two layouts.
@@ -239,16 +345,26 @@ void record_single_product(const NodeCall& call) {
 }
 
 void record_products(const NodeCall& call, const ProductCall& in) {
-  const Choice choice = choose(call, in);
+  const bool halves = uses_halves({call.graph, call.node, call.gpu}, call.tuning, call.roles);
+  if (halves) record_halves(call, in);
+  if (halves && call.roles == Roles::prompt) return;
+  Choice choice = choose(call, in);
+  choice.generated_only = halves;
   uint64_t ids = in.ids.given() ? in.ids.address : 0;
   int64_t groups = div_ceil<int64_t>(in.weights[0].y.dim(2), choice.columns);
+  int64_t numbers = 0;  // of groups, in the work space
   if (choice.matrix == MatrixOf::by_groups) {
     groups = record_groups(call, in, choice.columns);
     ids = call.scratch;
+    numbers =
+        expert_groups(in.ids.dim(0), in.weights[0].y.dim(2), in.weights[0].w.dim(2), 1).numbers;
   }
+  ColumnBytes bytes{};
+  if (choice.tile_warps > 0) bytes = record_bytes(call, in, numbers);
+  call.recorder.barrier();
   for (size_t first = 0; first < in.weights.size(); first += kProductWeights) {
     const size_t count = std::min<size_t>(in.weights.size() - first, kProductWeights);
-    launch(call, in, choice, ids, groups, first, count);
+    launch(call, in, choice, ids, groups, bytes, first, count);
   }
 }
 

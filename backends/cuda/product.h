@@ -5,6 +5,7 @@
 #include <array>
 
 #include "backends/cuda/op.h"
+#include "backends/cuda/weights/product.h"
 
 namespace infer::cuda {
 
@@ -13,8 +14,16 @@ Status product_supports(const NodeView& node);
 void record_single_product(const NodeCall& call);
 void record_products(const NodeCall& call, const ProductCall& product);
 bool product_takes(const NodeView& product, OpId with, const Tuning& tuning, Roles roles);
-/// Memory for the groups of a product with experts.
-int64_t expert_scratch(const NodeView& node, const Tuning& tuning, Roles roles);
+/// Memory for the groups of a product with experts, and for many columns as bytes.
+int64_t product_scratch(const NodeView& node, const Tuning& tuning, Roles roles);
+
+// What all kinds of products tell their kernels.
+/// A weight of the call, and what becomes of its result; without its tiles.
+MatrixParams matrix_params(const ProductCall& in, const gpu::ProductWeight& weight);
+/// After.
+uint32_t what_follows(const ProductCall& in);
+/// Whether columns begin at multiples of 16 bytes.
+bool aligned(const Operand& x);
 
 /// Offsets of planes 1 and up of a weight, in units of 16 bytes.
 std::array<uint32_t, 4> plane_offsets(const TensorDesc& weight);

@@ -4,13 +4,23 @@
 #include <bit>
 #include <utility>
 
+#include "engine/core/checked.h"
+
 namespace infer::cuda {
 namespace {
 
-/// Of tables of pages. They grow by doubling, so that the graph seldom has to change.
+/// Bytes of the tables of pages that are copied at first. They grow by doubling, so that the graph
+/// seldom has to change.
 constexpr int64_t kLeastPages = 4096;
+/// Bytes allocated for them: 4 sequences of 128 Ki tokens, of two kinds. More is not planned for.
+constexpr int64_t kPlannedPages = 64 << 10;
 
 }  // namespace
+
+int64_t StepMemory::planned_bytes(const Segment& segment) {
+  const gpu::StepContents contents(segment, 0);
+  return round_up(contents.bytes(), kAlignment) + (contents.paged() ? kPlannedPages : 0);
+}
 
 Result<std::unique_ptr<StepMemory>> StepMemory::create(Context& context, const Segment& segment,
                                                        uint64_t tables) {
@@ -31,8 +41,9 @@ Status StepMemory::grow(int64_t needed) {
   const auto bytes = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(needed)));
   const int64_t size = std::max(bytes, kLeastPages);
   if (host_pages_ == nullptr || host_pages_->size() < size) {
-    INFER_TRY_S(auto host, PinnedBuffer::create(context_, size));
-    INFER_TRY_S(device_pages_, RawBuffer::create(context_, size));
+    const int64_t allocated = std::max(size, kPlannedPages);
+    INFER_TRY_S(auto host, PinnedBuffer::create(context_, allocated));
+    INFER_TRY_S(device_pages_, RawBuffer::create(context_, allocated));
     host_pages_ = std::move(host);
   }
   page_bytes_ = size;

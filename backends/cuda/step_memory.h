@@ -19,6 +19,8 @@ class StepMemory {
     int64_t bytes = 0;
   };
 
+  /// Bytes of the device's memory that create() takes.
+  static int64_t planned_bytes(const Segment& segment);
   static Result<std::unique_ptr<StepMemory>> create(Context& context, const Segment& segment,
                                                     uint64_t tables);
 

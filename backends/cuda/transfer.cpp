@@ -90,4 +90,16 @@ Status Transfer::copy(uint64_t from, uint64_t to, int64_t bytes) {
   return slots_[0].done->wait();
 }
 
+Status Transfer::copy_from(const Context& other, uint64_t from, uint64_t to, int64_t bytes) {
+  if (bytes == 0) return {};
+  const std::lock_guard lock(mutex_);
+  INFER_CHECK(context_.enter());
+  INFER_CHECK(
+      context_.check(context_.cu().cuMemcpyPeerAsync(to, context_.handle(), from, other.handle(),
+                                                     static_cast<size_t>(bytes), context_.stream()),
+                     "cannot copy from " + other.gpu().name));
+  INFER_CHECK(slots_[0].done->record());
+  return slots_[0].done->wait();
+}
+
 }  // namespace infer::cuda

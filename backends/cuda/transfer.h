@@ -19,6 +19,8 @@ class Transfer {
   Status write(std::span<const std::byte> from, uint64_t to);
   Status read(uint64_t from, std::span<std::byte> to);
   Status copy(uint64_t from, uint64_t to, int64_t bytes);
+  /// From another device's memory to this one's. Nothing there writes to it.
+  Status copy_from(const Context& other, uint64_t from, uint64_t to, int64_t bytes);
   /// Makes the next part while the previous one is copied.
   Status upload(uint64_t to, const gpu::StagingFill& fill);
 

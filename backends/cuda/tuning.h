@@ -9,7 +9,13 @@ namespace infer::cuda {
 struct Tuning {
   bool fuse = true;     ///< several nodes become one call where kernels compute them together
   bool integer = true;  ///< activations of products are rounded to int8 if the type has a kernel
+  /// Tokens of prompts have a numeric class of their own (Roles): what tensor cores compute in
+  /// float16 or bfloat16. Others than attention and products of such weights are alike in both.
+  bool matrices = true;
   bool near_largest = true;  ///< the device finds the logits that matter (Device::near_largest)
+  /// Products of at least so many columns round them once for all rows of weights, and share the
+  /// weights that they read (weights/tile.cu). More than 4: then no norm is fused with them.
+  int64_t tile_columns = 16;
   /// In steps of at most this many rows, several blocks share the keys of a row.
   int64_t split_rows = 16;
 };

@@ -1,5 +1,6 @@
 #include "backends/gpu/calls.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace infer::gpu {
@@ -20,6 +21,13 @@ std::vector<Operand> operands_of(std::span<const ValueId> ids, const OperandOf& 
   std::vector<Operand> all;
   for (const ValueId id : ids) all.push_back(operand(id));
   return all;
+}
+
+bool chooses_experts(const Graph& graph, const Node& node) {
+  return std::ranges::any_of(graph.nodes(), [&](const Node& other) {
+    return other.op() == OpId::MoeRoute &&
+           std::ranges::find(other.inputs, node.outputs[0]) != other.inputs.end();
+  });
 }
 
 ProductCall product_of(const Node& node, std::span<const Operand> in,

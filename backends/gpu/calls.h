@@ -44,6 +44,9 @@ struct RopeStoreCall {
 ProductCall product_of(const Node& node, std::span<const Operand> inputs,
                        std::span<const Operand> outputs);
 
+/// Whether the result of a product says which experts a row uses. Such products stay exact.
+bool chooses_experts(const Graph& graph, const Node& node);
+
 /// The operand of a value, as the program places it.
 using OperandOf = std::function<Operand(ValueId)>;
 

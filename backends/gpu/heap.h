@@ -34,8 +34,9 @@ template <typename Raw>
 class Heap {
  public:
   using Make = std::function<Result<std::unique_ptr<Raw>>(int64_t bytes)>;
-  /// Every part begins at a multiple of `alignment` bytes.
-  Heap(Make make, int64_t alignment) : make_(std::move(make)), alignment_(alignment) {}
+  /// Every part begins at a multiple of `alignment` bytes. Blocks are multiples of `granule`.
+  Heap(Make make, int64_t alignment, int64_t granule = 1)
+      : make_(std::move(make)), alignment_(alignment), granule_(granule) {}
 
   Result<Part<Raw>> allocate(int64_t bytes) {
     bytes = round_up(std::max<int64_t>(bytes, 1), alignment_);
@@ -50,7 +51,7 @@ class Heap {
       }
     }
     if (best == nullptr) {
-      const int64_t size = bytes * 2 > kSharedBlock ? bytes : kSharedBlock;
+      const int64_t size = round_up(bytes * 2 > kSharedBlock ? bytes : kSharedBlock, granule_);
       INFER_TRY(auto raw, make_(size));
       blocks_.push_back({std::move(raw), {{0, size}}});
       best = &blocks_.back();
@@ -106,6 +107,7 @@ class Heap {
 
   Make make_;
   int64_t alignment_;
+  int64_t granule_;
   mutable std::mutex mutex_;
   std::vector<Block> blocks_;
 };

@@ -81,9 +81,14 @@ void StepContents::write_pages(const Bindings& bindings, std::byte* data, std::b
   for (size_t k = 0; k < kv_layout_.kinds.size(); ++k) {
     if (!kinds_[k]) continue;  // on another device
     const int32_t window = kv_layout_.kinds[k].window;
+    const bool state = kv_layout_.kinds[k].state;
     reach_.assign(static_cast<size_t>(count), {INT32_MAX, -1});
     for (int64_t r = 0; r < bindings.rows; ++r) {
       Reach& reach = reach_[static_cast<size_t>(sequences[r])];
+      if (state) {
+        reach = {0, 0};
+        continue;
+      }
       const int32_t first = window > 0 ? std::max(0, slots[r] - window + 1) : 0;
       reach.first = std::min(reach.first, first / kPageTokens);
       reach.last = std::max(reach.last, slots[r] / kPageTokens);

@@ -38,8 +38,8 @@ function(_infer_vulkan_matrix_types half float)
 #define MATRIX_K 16
 #include \"backends/vulkan/glsl/matrix.glsl\"
 layout(local_size_x = 32) in;
-shared float staged[256];
-void main() { store_sum(staged[0], filled(float(to_half(2.0))), kRowMajor, 16, MAKE_AVAILABLE, kWorkgroupScope); }
+shared uvec4 staged[64];
+void main() { store_sum(staged[0], filled(float(to_half(2.0))), kRowMajor, 4, MAKE_AVAILABLE, kWorkgroupScope); }
 ")
   foreach(types "float16_t;float" "8;6")
     list(GET types 0 half_type)

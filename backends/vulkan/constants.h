@@ -35,6 +35,15 @@ struct RmsNormConstants {
 struct HadamardConstants {
 #include "backends/vulkan/ops/hadamard.def"
 };
+struct TextAttentionConstants {
+#include "backends/vulkan/ops/text_attention.def"
+};
+struct CausalConvConstants {
+#include "backends/vulkan/ops/causal_conv.def"
+};
+struct ScanConstants {
+#include "backends/vulkan/ops/scan.def"
+};
 #undef CONSTANT
 #undef WORKGROUP_SIZE
 

@@ -6,6 +6,7 @@
 #include "backends/gpu/tables.h"
 #include "backends/vulkan/ceilings.h"
 #include "backends/vulkan/fusion.h"
+#include "backends/vulkan/measured_tuning.h"
 #include "backends/vulkan/neighbours.h"
 #include "backends/vulkan/op.h"
 #include "backends/vulkan/program.h"
@@ -32,7 +33,7 @@ std::vector<DeviceInfo> list() {
 }
 
 Result<std::unique_ptr<Device>> open(int32_t index, const DeviceOptions& options) {
-  return VulkanDevice::open(index, options.exact);
+  return VulkanDevice::open(index, options.exact, {.measure = MeasureDevice::if_hardware});
 }
 
 }  // namespace
@@ -48,9 +49,10 @@ Status check_node(const Graph& graph, const Node& node, const Target& target) {
   for (const ValueId id : node.inputs) {
     if (id == kNoValue) continue;
     const Value& storage = graph.value(graph.storage(id));
-    if (storage.kind == Value::Kind::weight && graph.storage(id) != id) {
-      return error(StatusCode::unsupported, "a part of a weight as an operand is not supported");
-    }
+    if (storage.kind != Value::Kind::weight || graph.storage(id) == id) continue;
+    // Float32 is kept as it is stored; other types are packed by rows.
+    if (storage.desc.type == DType::f32 && graph.value(id).desc.contiguous()) continue;
+    return error(StatusCode::unsupported, "this part of a weight as an operand is not supported");
   }
   return target.ops.find(node.op())->supports({graph, node, target.device});
 }
@@ -82,7 +84,30 @@ Result<std::unique_ptr<Device>> VulkanDevice::open(int32_t index, bool exact,
                               VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT));
   INFER_CHECK_R(device->transfer_->write(bytes, {device->tables_->handle(), 0}));
   device->near_largest_ = std::make_unique<NearLargest>(*device->context_, *device->pipelines_);
+  if (!own.tuning) device->use_measured_tuning(own.measure);
   return device;
+}
+
+void VulkanDevice::use_measured_tuning(MeasureDevice measure) {
+  const PhysicalDevice& physical = context_->physical();
+  if (measure == MeasureDevice::never) return;
+  if (physical.processor && measure != MeasureDevice::always) return;
+  std::optional<MeasuredTuning> measured = saved_tuning(physical);
+  if (!measured) {
+    const Result<MeasuredTuning> found = measure_tuning(*this, *context_, *pipelines_, target());
+    if (!found) {
+      log(LogLevel::info, "{} is not measured: {}", physical.name, found.error().message());
+      return;
+    }
+    measured = *found;
+    if (const Status saved = save_tuning(physical, *measured); !saved.ok()) {
+      log(LogLevel::info, "measurements of {} are not saved: {}", physical.name, saved.message());
+    }
+  }
+  log(LogLevel::info, "{}: {} rows a lane, tiles beyond {} columns", physical.name, measured->tall,
+      measured->vector_columns);
+  tuning_.tall = measured->tall;
+  tuning_.vector_columns = measured->vector_columns;
 }
 
 DeviceInfo VulkanDevice::info() const { return context_->physical().info(); }

@@ -15,10 +15,14 @@
 
 namespace infer::vulkan {
 
-/// How this back end's tests open a device.
+/// When a device is measured that has no saved measurements (measured_tuning.h).
+enum class MeasureDevice : uint8_t { never, if_hardware, always };
+
+/// How a device is opened.
 struct VulkanOptions {
-  std::shared_ptr<Instance> instance;      ///< null: Instance::get()
-  std::optional<Tuning> tuning;            ///< none: the values that suit it
+  std::shared_ptr<Instance> instance;  ///< null: Instance::get()
+  std::optional<Tuning> tuning;        ///< none: the values that suit it
+  MeasureDevice measure = MeasureDevice::never;
   const OpTable<VulkanOp>* ops = nullptr;  ///< null: all; outlives the device
 };
 
@@ -56,9 +60,12 @@ class VulkanDevice final : public Device {
   Status copy(const MemoryRef& from, const MemoryRef& to, int64_t bytes) override;
 
   const Heap& heap() const { return *heap_; }
+  const Tuning& tuning() const { return tuning_; }
 
  private:
   VulkanDevice() = default;
+  /// Has the device used in the way that measurements have shown, or show now, to be fastest.
+  void use_measured_tuning(MeasureDevice measure);
   Target target() const { return {context_->physical(), tuning_, *ops_}; }
 
   // Later members use earlier ones, so they are destroyed first.

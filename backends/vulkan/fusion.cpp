@@ -31,7 +31,7 @@ class Rules final : public FusionRules {
            by_matrices(product) == by_matrices(next) && result(product).rows == result(next).rows;
   }
   /// Tiles have no registers left for a second matrix.
-  bool takes_activation(const Node& gate, const Node&) const override {
+  bool takes_activation(const Node& gate, const Node&, const Node&) const override {
     return !tuning_.tiles(result(gate).desc.shape[2]) && !by_matrices(gate);
   }
   bool takes_sum(const Node&) const override { return true; }

@@ -178,6 +178,17 @@ Status check_features(PhysicalDevice& device, uint32_t version) {
   return {};
 }
 
+/// Where it is on the bus; empty if the driver does not say.
+std::string pci_of(const PhysicalDevice& device) {
+  if (!has_extension(device, VK_EXT_PCI_BUS_INFO_EXTENSION_NAME)) return {};
+  VkPhysicalDevicePCIBusInfoPropertiesEXT pci{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT};
+  VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &pci};
+  device.vk->vkGetPhysicalDeviceProperties2(device.handle, &properties);
+  return fmt::format("{:04x}:{:02x}:{:02x}.{}", pci.pciDomain, pci.pciBus, pci.pciDevice,
+                     pci.pciFunction);
+}
+
 PhysicalDevice describe(const InstanceFunctions& vk, VkPhysicalDevice handle) {
   PhysicalDevice device;
   device.vk = &vk;
@@ -196,6 +207,7 @@ PhysicalDevice describe(const InstanceFunctions& vk, VkPhysicalDevice handle) {
   device.limits = properties.properties.limits;
   vk.vkGetPhysicalDeviceMemoryProperties(handle, &device.memory);
   device.memory_budget = has_extension(device, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  device.pci = pci_of(device);
   return device;
 }
 
@@ -232,6 +244,7 @@ DeviceInfo PhysicalDevice::info() const {
   DeviceInfo info;
   info.name = name;
   info.description = description;
+  info.pci = pci;
   info.memory_total = memory_total();
   info.memory_free = memory_free();
   if (processor) {

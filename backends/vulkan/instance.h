@@ -62,6 +62,7 @@ struct PhysicalDevice {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
   std::string name;         ///< "vulkan:0"
   std::string description;  ///< device and driver
+  std::string pci;          ///< "0000:01:00.0"; empty: not known
   VkPhysicalDeviceLimits limits{};
   VkPhysicalDeviceMemoryProperties memory{};
   uint32_t queue_family = 0;

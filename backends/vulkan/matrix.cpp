@@ -1,7 +1,6 @@
 #include "backends/vulkan/matrix.h"
 
-#include <algorithm>
-
+#include "backends/gpu/calls.h"
 #include "backends/vulkan/product_push.h"
 #include "engine/core/checked.h"
 
@@ -16,28 +15,19 @@ struct HalfPush {
 };
 
 /// Values from a column to the next: whole steps along K.
-int64_t padded(int64_t k, const PhysicalDevice& device, const Tuning& tuning) {
-  return round_up<int64_t>(k, int64_t{32} * tuning.matrix_pieces(device));
-}
-
-bool chooses_experts(const Graph& graph, const Node& node) {
-  return std::ranges::any_of(graph.nodes(), [&](const Node& other) {
-    return other.op() == OpId::MoeRoute &&
-           std::ranges::find(other.inputs, node.outputs[0]) != other.inputs.end();
-  });
-}
+int64_t padded(int64_t k) { return round_up<int64_t>(k, 32); }
 
 }  // namespace
 
 bool uses_matrices(const Graph& graph, const Node& node, Roles roles, const Tuning& tuning) {
   return tuning.matrices && roles != Roles::generated && node.op() == OpId::Matmul &&
-         graph.value(node.outputs[0]).rows == Rows::tokens && !chooses_experts(graph, node);
+         graph.value(node.outputs[0]).rows == Rows::tokens && !gpu::chooses_experts(graph, node);
 }
 
 int64_t matrix_scratch(const NodeView& node, const Tuning& tuning, Roles roles) {
   if (!uses_matrices(node.graph, node.node, roles, tuning)) return 0;
   const auto& shape = node.input(0)->desc.shape;
-  return shape[2] * (padded(shape[0], node.device, tuning) * 2 + int64_t{sizeof(float)});
+  return shape[2] * (padded(shape[0]) * 2 + int64_t{sizeof(float)});
 }
 
 void record_matrix_product(const NodeCall& call, const ProductCall& in) {
@@ -45,7 +35,7 @@ void record_matrix_product(const NodeCall& call, const ProductCall& in) {
   const MatrixShape& shape = call.device.matrices;
   const Operand& w = in.weights[0].w;
   const int64_t columns = in.x.dim(2);
-  const int64_t stride = padded(in.x.dim(0), call.device, tuning);
+  const int64_t stride = padded(in.x.dim(0));
   const VkDeviceAddress back = call.scratch + static_cast<VkDeviceAddress>(columns * stride * 2);
   call.recorder.dispatch("to_half", WorkgroupConstants{.workgroup = tuning.row_lanes},
                          HalfPush{.step = call.step,
@@ -68,7 +58,7 @@ void record_matrix_product(const NodeCall& call, const ProductCall& in) {
                                    .tile_columns = tuning.matrix_tile,
                                    .own_rows = tuning.matrix_own_rows / shape.m,
                                    .own_columns = tuning.matrix_own_columns / shape.n,
-                                   .pieces = tuning.matrix_pieces(call.device)};
+                                   .share = tuning.matrix_share(call.device)};
   ProductPush push{};
   push.step = call.step;
   push.weights = call.recorder.keep(std::as_bytes(std::span(weights)));

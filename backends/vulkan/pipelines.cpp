@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "backends/vulkan/exact_code.h"
-#include "backends/vulkan/pipeline_file.h"
+#include "backends/vulkan/kept_file.h"
 #include "engine/core/log.h"
 #include "engine/core/thread_pool.h"
 
@@ -21,7 +21,7 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(Context& context) {
   INFER_CHECK_R(context.check(
       context.vk().vkCreatePipelineLayout(context.device(), &layout, nullptr, &made->layout_),
       "cannot make a pipeline layout"));
-  const std::vector<std::byte> kept = read_pipelines(context.physical());
+  const std::vector<std::byte> kept = read_kept(context.physical(), Kept::pipelines);
   VkPipelineCacheCreateInfo cache{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
   cache.initialDataSize = kept.size();
   cache.pInitialData = kept.data();
@@ -52,8 +52,8 @@ void Pipelines::save() const {
   if (vk.vkGetPipelineCacheData(context_.device(), cache_, &bytes, data.data()) != VK_SUCCESS)
     return;
   data.resize(bytes);
-  if (data == read_pipelines(context_.physical())) return;
-  const Status written = write_pipelines(context_.physical(), data);
+  if (data == read_kept(context_.physical(), Kept::pipelines)) return;
+  const Status written = write_kept(context_.physical(), Kept::pipelines, data);
   if (!written.ok()) log(LogLevel::info, "compiled shaders are not saved: {}", written.message());
 }
 

@@ -27,7 +27,7 @@ std::span<const Shader> all_shaders();
 inline constexpr uint32_t kPushBytes = 128;
 
 /// Pipelines are made at the first request and kept. The code compiled by the driver is saved for
-/// later runs (pipeline_file.h). Thread-safe.
+/// later runs (kept_file.h). Thread-safe.
 class Pipelines {
  public:
   /// A shader with its specialisation constants 0, 1, …

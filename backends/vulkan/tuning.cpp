@@ -14,12 +14,16 @@ bool Tuning::can_use_matrices(const PhysicalDevice& device) const {
   });
   if (!device.matrices.given() || !built) return false;
   const uint32_t lanes = matrix_lanes(device);
-  const uint32_t pieces = matrix_pieces(device);
-  // weights/matrix.comp: rows and columns of a step, a matrix of each subgroup, and a little.
-  const uint32_t subgroups = lanes / device.subgroup;
-  const uint32_t shared = 2 * matrix_tile * (pieces * 8 + 2) * 8 +
-                          subgroups * device.matrices.m * device.matrices.n * 4 + 256;
-  return pieces > 0 && lanes == pieces * matrix_tile && matrix_own_rows % device.matrices.m == 0 &&
+  const uint32_t share = matrix_share(device);
+  // weights/matrix.comp: rows and columns of two steps, and a little. One step's memory also holds
+  // a matrix of results of each subgroup.
+  constexpr uint32_t kRowBytes = 80;
+  const uint32_t step = 2 * matrix_tile * kRowBytes;
+  const uint32_t results =
+      lanes / device.subgroup * device.matrices.m * device.matrices.n * uint32_t{sizeof(float)};
+  const uint32_t shared = 2 * step + 8 * matrix_tile + 256;
+  return (share == 1 || share == 2 || share == 4) && lanes == share * matrix_tile &&
+         results <= step && matrix_own_rows % device.matrices.m == 0 &&
          matrix_own_columns % device.matrices.n == 0 &&
          lanes <= device.limits.maxComputeWorkGroupInvocations &&
          lanes <= device.limits.maxComputeWorkGroupSize[0] &&

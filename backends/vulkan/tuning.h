@@ -50,8 +50,8 @@ struct Tuning {
   uint32_t matrix_lanes(const PhysicalDevice& device) const {
     return device.subgroup * (matrix_tile / matrix_own_rows) * (matrix_tile / matrix_own_columns);
   }
-  /// Pieces of 32 along K that such a workgroup decodes at a time, one by each lane.
-  uint32_t matrix_pieces(const PhysicalDevice& device) const {
+  /// Lanes of such a workgroup that share a piece of a row; 0: it has fewer lanes than rows.
+  uint32_t matrix_share(const PhysicalDevice& device) const {
     return matrix_lanes(device) / matrix_tile;
   }
   /// True if the device has cooperative matrices and can run such workgroups.

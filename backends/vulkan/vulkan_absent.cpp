@@ -37,15 +37,13 @@ PhysicalDevice physical_of(const AbsentDevice& asked) {
   return device;
 }
 
-class AbsentVulkanDevice final : public Device {
+class AbsentVulkanDevice final : public NotPresent {
  public:
   explicit AbsentVulkanDevice(const AbsentDevice& asked)
       : physical_(physical_of(asked)),
         tuning_(restricted(Tuning::of(physical_), physical_, asked.exact)) {}
 
   DeviceInfo info() const override { return physical_.info(); }
-  Ceilings measure_ceilings() override { return {}; }
-  bool asynchronous() const override { return true; }
   bool two_classes() const override { return tuning_.matrices; }
   Status capability(const Graph& graph, const Node& node) const override {
     return check_node(graph, node, target());
@@ -62,29 +60,8 @@ class AbsentVulkanDevice final : public Device {
   int64_t alignment() const override { return kAlignment; }
   int64_t largest_buffer() const override { return kLargestAllocation; }
 
-  Result<std::unique_ptr<Buffer>> alloc(int64_t, Purpose) override {
-    return tl::unexpected(absent());
-  }
-  int64_t allocated(Purpose) const override { return 0; }
-  Status load_weight(const TensorDesc&, const ReadFn&, const MemoryRef&) override {
-    return absent();
-  }
-  std::unique_ptr<Buffer> adopt(const TensorDesc&, std::span<const std::byte>) override {
-    return nullptr;
-  }
-  Result<std::unique_ptr<Program>> compile(const CompileSpec&) override {
-    return tl::unexpected(absent());
-  }
-  Status read(const MemoryRef&, std::span<std::byte>) override { return absent(); }
-  Status write(std::span<const std::byte>, const MemoryRef&) override { return absent(); }
-  Status copy(const MemoryRef&, const MemoryRef&, int64_t) override { return absent(); }
-
  private:
   Target target() const { return {physical_, tuning_, vulkan_ops()}; }
-  Status absent() const {
-    return error(StatusCode::unsupported, "{} is not present: it can only be planned for",
-                 physical_.name);
-  }
 
   PhysicalDevice physical_;
   Tuning tuning_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 
 namespace infer {
 
@@ -20,6 +21,14 @@ const char* purpose_name(Purpose purpose) {
 Status Program::run(const Bindings& bindings) {
   INFER_CHECK(submit(bindings));
   return wait();
+}
+
+int64_t Device::taken_by(std::span<const int64_t> buffers) const {
+  return std::accumulate(buffers.begin(), buffers.end(), int64_t{0});
+}
+
+Status Device::copy_from(Device& other, const MemoryRef&, const MemoryRef&, int64_t) {
+  return error(StatusCode::unsupported, "{} cannot copy from {}", info().name, other.info().name);
 }
 
 Status Device::near_largest(const MemoryRef&, int64_t, int64_t, float,

@@ -23,7 +23,8 @@ class ThreadPool;
 
 /// What memory is used for. `infer plan` prints a line for each. `host`: what the engine keeps in
 /// host memory for its steps (host_bytes.h). `process`: the program itself, that is code,
-/// vocabulary, graphs and the threads' stacks.
+/// vocabulary, graphs and the threads' stacks; on a GPU what its programs take, and
+/// what buffers are rounded up to.
 enum class Purpose : uint8_t { weights, kv, activations, scratch, host, process };
 inline constexpr int kPurposeCount = 6;
 const char* purpose_name(Purpose purpose);
@@ -46,6 +47,7 @@ struct DeviceInfo {
   int32_t threads = 0;            ///< CPU: threads that compute
   std::string isa;                ///< CPU: instruction set of the kernels in use
   std::vector<std::string> isas;  ///< CPU: instruction sets built in, runnable here or not
+  std::string pci;                ///< where it is on the bus: "0000:01:00.0"; empty: not known
   Status usable;                  ///< ok, or unsupported with the feature that the device lacks
   /// The device's limits by name. A name that ends in "_bytes" has a value in bytes.
   std::vector<std::pair<std::string, int64_t>> limits;
@@ -56,8 +58,8 @@ struct DeviceInfo {
 struct Ceilings {
   double read_bandwidth_gb_s = 0;  ///< 10⁹ bytes a second
   double int8_mac_g_s = 0;         ///< 10⁹ multiply-accumulates of int8 a second
-  /// 10⁹ multiply-accumulates of float16 a second; 0 unless the device computes prompts in a
-  /// numeric class of their own (Device::two_classes).
+  /// 10⁹ multiply-accumulates of float16 a second; 0 unless the device multiplies quantised weights
+  /// with prompts so, in a numeric class of their own (Device::two_classes).
   double prompt_mac_g_s = 0;
 };
 
@@ -167,6 +169,21 @@ class Device {
   /// Bytes. Every offset in a buffer is a multiple of this. A power of two.
   virtual int64_t alignment() const = 0;
 
+  /// Loads what the device needs to compute with weights of these types. What that takes no longer
+  /// counts as free afterwards. Errors: device, out_of_memory.
+  virtual Status prepare(std::span<const DType> weights) {
+    (void)weights;
+    return {};
+  }
+  /// Bytes of the device's own memory that a program takes beside values and work space.
+  virtual int64_t program_bytes(const Segment& segment) const {
+    (void)segment;
+    return 0;
+  }
+  /// Bytes by which the device's free memory falls if buffers of these sizes are allocated in this
+  /// order: what they are rounded up to.
+  virtual int64_t taken_by(std::span<const int64_t> buffers) const;
+
   /// Bytes of the largest buffer that alloc() can make.
   virtual int64_t largest_buffer() const { return INT64_MAX; }
   /// Allocates memory with undefined contents. Errors: out_of_memory, device.
@@ -208,6 +225,14 @@ class Device {
   virtual Status write(std::span<const std::byte> from, const MemoryRef& to) = 0;
   /// Copies within the device. The two ranges must not overlap.
   virtual Status copy(const MemoryRef& from, const MemoryRef& to, int64_t bytes) = 0;
+  /// True if copy_from() works for this device.
+  virtual bool reaches(const Device& other) const {
+    (void)other;
+    return false;
+  }
+  /// Copies from another device's memory to this one's without the host. Errors: those of copy().
+  virtual Status copy_from(Device& other, const MemoryRef& from, const MemoryRef& to,
+                           int64_t bytes);
 };
 
 /// The roles that need programs of their own on these devices. Without a device of two numeric

@@ -96,7 +96,8 @@ class Matcher {
     const ValueId gate = result(call.nodes[0]);
     const ValueId up = result(call.nodes[1]);
     return node(next).inputs[0] == gate && node(next).inputs[1] == up && used_once(gate) &&
-           used_once(up) && rules_.takes_activation(node(call.nodes[0]), node(call.nodes[1]));
+           used_once(up) &&
+           rules_.takes_activation(node(call.nodes[0]), node(call.nodes[1]), node(next));
   }
 
   bool makes_sum(const FusedCall& call, int32_t next) const {
@@ -137,7 +138,7 @@ bool FusionRules::may_meet(const Node&, const Node&) const { return true; }
 bool FusionRules::takes_norm(const Node&, const Node&) const { return false; }
 bool FusionRules::joins(const Node&, const Node&) const { return false; }
 bool FusionRules::joins_alone(const Node&) const { return true; }
-bool FusionRules::takes_activation(const Node&, const Node&) const { return false; }
+bool FusionRules::takes_activation(const Node&, const Node&, const Node&) const { return false; }
 bool FusionRules::takes_sum(const Node&) const { return false; }
 bool FusionRules::joins_rope_and_store(const Node&, const Node&, const Node&) const {
   return false;

@@ -32,7 +32,7 @@ class FusionRules {
   /// Whether joining this product with others is worth it if no activation follows them.
   virtual bool joins_alone(const Node& product) const;
   /// Whether a call of the two products, which are joined, computes the activation.
-  virtual bool takes_activation(const Node& gate, const Node& up) const;
+  virtual bool takes_activation(const Node& gate, const Node& up, const Node& glu) const;
   /// Whether a call of the product adds its result to the residual.
   virtual bool takes_sum(const Node& product) const;
   /// Whether one call turns queries and keys and stores the keys and values.

@@ -34,6 +34,11 @@ void StepBatch::clear() {
   slots.clear();
   sequences.clear();
   output_rows.clear();
+  output_ends.clear();
+  text_begins.clear();
+  text_ends.clear();
+  token_types.clear();
+  hidden.clear();
   generated = 0;
   needed = {};
 }
@@ -71,7 +76,8 @@ Result<std::unique_ptr<Executor>> Executor::create(const Model& model, const Wei
                                                    std::span<Device* const> devices,
                                                    const PlanRequest& request,
                                                    const MemoryPlan& plan,
-                                                   const std::function<bool(double)>& progress) {
+                                                   const std::function<bool(double)>& progress,
+                                                   const Executor* lender) {
   std::unique_ptr<Executor> executor(new Executor(model, weights, devices, request, plan));
   for (size_t d = 0; d < devices.size(); ++d) {
     for (const Purpose purpose : {Purpose::activations, Purpose::scratch}) {
@@ -83,6 +89,12 @@ Result<std::unique_ptr<Executor>> Executor::create(const Model& model, const Wei
     }
   }
   INFER_CHECK_R(executor->load_weights(plan, progress));
+  for (size_t d = 0; lender != nullptr && d < devices.size(); ++d) {
+    std::vector<MemoryRef>& own = executor->on_[d].weights;
+    for (size_t i = 0; i < own.size(); ++i) {
+      if (own[i].buffer == nullptr) own[i] = lender->on_[d].weights[i];
+    }
+  }
   INFER_CHECK_R(executor->load_ropes(plan.context));
   // The program of single tokens serves every decode step: made now, so that a model that cannot be
   // compiled fails while loading.
@@ -253,6 +265,7 @@ Result<CompiledStep> Executor::compile(int64_t rows, Roles roles) {
 }
 
 void Executor::release() {
+  last_ = nullptr;
   programs_.close();
   on_.clear();
   devices_.clear();
@@ -315,7 +328,9 @@ Status Executor::bring(const CompiledStep& step, const CompiledSegment& segment,
     Device& target = *devices_[static_cast<size_t>(segment.device)];
     const MemoryRef& at = step.memory[static_cast<size_t>(from)][static_cast<size_t>(id)];
     const MemoryRef& to = step.memory[static_cast<size_t>(segment.device)][static_cast<size_t>(id)];
-    if (const std::byte* seen = source.view(at); seen != nullptr) {
+    if (target.reaches(source)) {
+      INFER_CHECK(target.copy_from(source, at, to, static_cast<int64_t>(bytes)));
+    } else if (const std::byte* seen = source.view(at); seen != nullptr) {
       INFER_CHECK(target.write({seen, bytes}, to));
     } else if (const std::byte* place = target.view(to); place != nullptr) {
       // Nothing else looks at what is being written.
@@ -394,9 +409,14 @@ void Executor::point_to_inputs(CompiledStep& step, const StepBatch& batch) const
       case StepInput::slots: pointer = bytes_of(batch.slots); break;
       case StepInput::sequences: pointer = bytes_of(batch.sequences); break;
       case StepInput::output_rows: pointer = bytes_of(batch.output_rows); break;
+      case StepInput::output_ends: pointer = bytes_of(batch.output_ends); break;
+      case StepInput::text_begins: pointer = bytes_of(batch.text_begins); break;
+      case StepInput::text_ends: pointer = bytes_of(batch.text_ends); break;
+      case StepInput::token_types: pointer = bytes_of(batch.token_types); break;
       case StepInput::rope_table:
         pointer = bytes_of(rope_tables_[static_cast<size_t>(value.index)]);
         break;
+      case StepInput::hidden: pointer = bytes_of(batch.hidden); break;
       case StepInput::data: break;
     }
   }
@@ -413,6 +433,15 @@ Result<std::span<const float>> Executor::run(const StepBatch& batch, StepRecorde
     return fail(StatusCode::internal, "a step of {} rows and {} outputs, planned were {} and {}",
                 batch.rows(), outputs, request_.max_rows, request_.max_outputs);
   }
+  if (model_.info().embeds && (batch.text_begins.size() != batch.tokens.size() ||
+                               batch.text_ends.size() != batch.tokens.size())) {
+    return fail(StatusCode::internal, "a step of texts that does not say where they begin and end");
+  }
+  if (static_cast<int64_t>(batch.hidden.size()) != batch.rows() * takes_hidden()) {
+    return fail(StatusCode::internal, "a step of {} rows with {} elements of hidden states",
+                batch.rows(), batch.hidden.size());
+  }
+  last_ = nullptr;
   INFER_TRY(CompiledStep * step,
             programs_.get(row_bucket(batch.rows(), request_.max_rows), roles_of(batch)));
   fill_rope_tables(batch);
@@ -431,17 +460,36 @@ Result<std::span<const float>> Executor::run(const StepBatch& batch, StepRecorde
   if (recorder != nullptr) recorder->end_part(StepPart::compute);
   INFER_TRY(const std::span<const float> logits, read_logits(*step, outputs, batch.needed));
   if (recorder != nullptr) recorder->end_part(StepPart::results);
+  last_ = step;
   return logits;
+}
+
+Result<std::span<const float>> Executor::hidden(int64_t begin, int64_t count) {
+  const ValueId id = last_ == nullptr ? kNoValue : last_->graph->output("hidden");
+  if (id == kNoValue) return fail(StatusCode::internal, "the step has no hidden states");
+  const std::vector<ValueId>& all = last_->graph->outputs();
+  const auto d = static_cast<size_t>(
+      last_->output_devices[static_cast<size_t>(std::ranges::find(all, id) - all.begin())]);
+  const int64_t width = last_->graph->value(id).desc.shape[0];
+  MemoryRef at = last_->memory[d][static_cast<size_t>(id)];
+  at.offset += begin * width * int64_t{sizeof(float)};
+  const auto elements = static_cast<size_t>(count * width);
+  if (const std::byte* seen = devices_[d]->view(at); seen != nullptr) {
+    return std::span(reinterpret_cast<const float*>(seen), elements);
+  }
+  hidden_.resize(elements);
+  INFER_CHECK_R(devices_[d]->read(at, std::as_writable_bytes(std::span(hidden_))));
+  return std::span<const float>(hidden_);
 }
 
 Result<std::span<const float>> Executor::read_logits(const CompiledStep& step, int64_t outputs,
                                                      const LogitsNeeded& needed) {
-  const ValueId id = step.graph->output("logits");
+  const ValueId id = step.graph->output(model_.info().embeds ? "embeddings" : "logits");
   const std::vector<ValueId>& all = step.graph->outputs();
   const auto d = static_cast<size_t>(
       step.output_devices[static_cast<size_t>(std::ranges::find(all, id) - all.begin())]);
   return reader_.read(*devices_[d], step.memory[d][static_cast<size_t>(id)],
-                      model_.info().vocabulary, outputs, needed);
+                      step.graph->value(id).desc.shape[0], outputs, needed);
 }
 
 }  // namespace infer

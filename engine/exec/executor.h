@@ -20,13 +20,19 @@
 
 namespace infer {
 
-/// The rows of one step. Each vector has one entry for each row, except output_rows.
+/// The rows of one step. Each vector has one entry for each row, except those of outputs.
 struct StepBatch {
   std::vector<int32_t> tokens;       ///< token ids
   std::vector<int32_t> positions;    ///< for RoPE
   std::vector<int32_t> slots;        ///< place in the sequence, from 0: selects page and slot
   std::vector<int32_t> sequences;    ///< row of the block tables
   std::vector<int32_t> output_rows;  ///< indices of the rows that return logits
+  // Only of models that make vectors of texts (ModelInfo::embeds); else empty:
+  std::vector<int32_t> output_ends;  ///< by output: one past the text's last row
+  std::vector<int32_t> text_begins;  ///< first row of the row's text
+  std::vector<int32_t> text_ends;    ///< one past the last row of the row's text
+  std::vector<int32_t> token_types;  ///< 0, or 1 in the second of two texts
+  std::vector<float> hidden;         ///< [rows][ModelInfo::takes_hidden]
   std::span<const KvPages> pages;    ///< by kind (KvCache::pages)
   int64_t generated = 0;             ///< the first rows: tokens that the model made itself
   LogitsNeeded needed;               ///< of every output row
@@ -100,19 +106,29 @@ class Executor {
   /// Allocates the memory of the plan, loads the weights and compiles the program for one row. The
   /// plan was made for this request and these devices. `progress` (may be empty) is called with the
   /// done share of the weights, 0 to 1; if it returns false, loading ends with cancelled. Other
-  /// errors: those of Device, of reading the file, and bad_file for RoPE factors.
+  /// errors: those of Device, of reading the file, and bad_file for RoPE factors. `lender`, if not
+  /// null, has the weights that the plan left to it (PlanRequest::lender), and lives longer than
+  /// the runs.
   static Result<std::unique_ptr<Executor>> create(const Model& model, const WeightTable& weights,
                                                   std::span<Device* const> devices,
                                                   const PlanRequest& request,
                                                   const MemoryPlan& plan,
-                                                  const std::function<bool(double)>& progress);
+                                                  const std::function<bool(double)>& progress,
+                                                  const Executor* lender = nullptr);
 
-  /// Computes a step of 1 to max_rows rows. Returns the graph's output "logits", [vocabulary] for
-  /// each output row in the order of output_rows. Logits that are not needed may be −infinity. They
-  /// are valid until the next run. `recorder`, if not null, is
+  /// Computes a step of 1 to max_rows rows. Returns the graph's output, [vocabulary] logits or a
+  /// vector for each output row in the order of output_rows. Logits that are not needed may be
+  /// −infinity. They are valid until the next run. `recorder`, if not null, is
   /// between begin_step() and end_step(). Errors: device, out_of_memory, those of the observer, and
   /// internal for a step larger than planned.
   Result<std::span<const float>> run(const StepBatch& batch, StepRecorder* recorder = nullptr);
+
+  /// Rows [begin, begin + count) of the last run's result "hidden": of its tokens if the model
+  /// returns hidden states (Model::return_hidden), of its outputs if it is a draft head. Read only
+  /// now. Valid until the next call or run. Errors: those of Device::read.
+  Result<std::span<const float>> hidden(int64_t begin, int64_t count);
+  /// Elements of a hidden state that the model takes; 0: none.
+  int64_t takes_hidden() const { return model_.info().takes_hidden; }
 
   /// Shows every product of all later steps to the observer, in the order of the graph. Works only
   /// if the model was planned with PlanRequest::observed.
@@ -171,7 +187,9 @@ class Executor {
   std::vector<RopeAngles> ropes_;                ///< by RoPE kind
   std::vector<std::vector<float>> rope_tables_;  ///< by RoPE kind, of the step
   LogitReader reader_;
-  std::vector<std::byte> moved_;  ///< a piece on its way from one device to another
+  const CompiledStep* last_ = nullptr;  ///< of the last run
+  std::vector<float> hidden_;           ///< a copy, if the host cannot read the device's memory
+  std::vector<std::byte> moved_;        ///< a piece on its way from one device to another
   bool two_classes_ = false;
   bool spilled_ = false;  ///< MemoryPlan::spilled
   ProductObserver observer_;

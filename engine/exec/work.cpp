@@ -73,6 +73,48 @@ void add_attention(const Graph& graph, const Node& node, const StepShape& step, 
   work.attention_macs += met * heads * (shape.k_dim + shape.v_dim);
 }
 
+/// A state is read and written once for each sequence.
+void add_state(const Node& node, const StepShape& step, int64_t elements, Work& work) {
+  work.cache_bytes +=
+      static_cast<double>(step.parts.size()) * 2 * sizeof(float) * static_cast<double>(elements);
+  // What is read along queries and keys, and what is written.
+  constexpr double kPasses = 3;
+  if (node.op() == OpId::CausalConv) return;
+  work.attention_macs += kPasses * static_cast<double>(elements * step.rows());
+}
+
+/// Elements of the state that a node works on; 0: none.
+int64_t state_elements(const Graph& graph, const Node& node) {
+  const auto& first = graph.value(node.inputs[0]).desc.shape;
+  switch (node.op()) {
+    case OpId::CausalConv: return conv_state(graph.value(node.inputs[1]).desc.shape[0], first[0]);
+    case OpId::DeltaScan: {
+      const auto& v = graph.value(node.inputs[2]).desc.shape;
+      return scan_state(v[1], first[0], v[0]);
+    }
+    case OpId::SsmScan:
+      return scan_state(first[1], graph.value(node.inputs[1]).desc.shape[0], first[0]);
+    default: return 0;
+  }
+}
+
+/// Texts are the parts of the step.
+void add_text_attention(const Graph& graph, const Node& node, const StepShape& step, Work& work) {
+  const auto& p = std::get<op::TextAttention>(node.params);
+  double met = 0;  // (row, key) pairs
+  for (const RowRange& part : step.parts) {
+    for (int64_t row = 0; row < part.count; ++row) {
+      const int64_t before = p.before < 0 ? row : std::min<int64_t>(row, p.before);
+      const int64_t behind = part.count - 1 - row;
+      const int64_t after = p.after < 0 ? behind : std::min<int64_t>(behind, p.after);
+      met += static_cast<double>((p.chunk > 0 ? row % p.chunk : before) + 1 + after);
+    }
+  }
+  const TensorDesc& q = graph.value(node.inputs[0]).desc;
+  const int64_t dims = q.shape[0] + graph.value(node.inputs[2]).desc.shape[0];
+  work.attention_macs += met * static_cast<double>(q.shape[1] * dims);
+}
+
 }  // namespace
 
 int64_t StepShape::rows() const {
@@ -109,6 +151,10 @@ Work node_work(const Graph& graph, const Node& node, const StepShape& step) {
   for (const ValueId id : node.outputs) work.activation_bytes += moved_bytes(graph.value(id), step);
   work.weight_macs += macs_of_row(graph, node) * rows;
   if (node.op() == OpId::Attention) add_attention(graph, node, step, work);
+  if (const int64_t state = state_elements(graph, node); state > 0) {
+    add_state(node, step, state, work);
+  }
+  if (node.op() == OpId::TextAttention) add_text_attention(graph, node, step, work);
   if (node.op() == OpId::KvStore) {
     work.activation_bytes += rows * cache_row(graph, std::get<op::KvStore>(node.params).kv_layer);
   }

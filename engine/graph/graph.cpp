@@ -48,7 +48,7 @@ ValueId GraphBuilder::add_value(Value value) {
   return static_cast<ValueId>(graph_.values_.size() - 1);
 }
 
-ValueId GraphBuilder::input(StepInput kind, int32_t index, int64_t pairs) {
+ValueId GraphBuilder::input(StepInput kind, int32_t index, int64_t width) {
   for (size_t i = 0; i < graph_.values_.size(); ++i) {
     const Value& v = graph_.values_[i];
     if (v.kind == Value::Kind::input && v.input == kind && v.index == index) {
@@ -59,9 +59,11 @@ ValueId GraphBuilder::input(StepInput kind, int32_t index, int64_t pairs) {
   v.kind = Value::Kind::input;
   v.input = kind;
   v.index = index;
-  v.rows = kind == StepInput::output_rows ? Rows::outputs : Rows::tokens;
+  const bool of_outputs = kind == StepInput::output_rows || kind == StepInput::output_ends;
+  v.rows = of_outputs ? Rows::outputs : Rows::tokens;
   const int64_t rows = v.rows == Rows::outputs ? graph_.max_outputs_ : graph_.max_rows_;
-  v.desc = kind == StepInput::rope_table ? tensor(DType::f32, 2, pairs, rows)
+  v.desc = kind == StepInput::rope_table ? tensor(DType::f32, 2, width, rows)
+           : kind == StepInput::hidden   ? tensor(DType::f32, width, 1, rows)
                                          : tensor(DType::i32, 1, 1, rows);
   return add_value(std::move(v));
 }

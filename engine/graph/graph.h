@@ -25,7 +25,12 @@ enum class StepInput : uint8_t {
   slots,        ///< i32 [1, 1, rows] place of the token in its sequence, from 0
   sequences,    ///< i32 [1, 1, rows] number of the block table
   output_rows,  ///< i32 [1, 1, outputs] rows that return results
+  output_ends,  ///< i32 [1, 1, outputs] one past the last row of a result over several rows
+  text_begins,  ///< i32 [1, 1, rows] first row of the row's text, where texts are computed at once
+  text_ends,    ///< i32 [1, 1, rows] one past the last row of the row's text
+  token_types,  ///< i32 [1, 1, rows] 0, or 1 in the second of two texts that are given together
   rope_table,   ///< f32 [2, pairs, rows]; `index` selects one of the model's RoPE kinds
+  hidden,       ///< f32 [width, 1, rows] hidden states that another model has made
   data,         ///< input number `index` of a conformance case, of any shape
 };
 
@@ -134,7 +139,8 @@ class GraphBuilder {
   GraphBuilder(InferOutputs infer, int64_t max_rows, int64_t max_outputs, KvGeometry kv);
 
   /// The value of a step input. Equal calls return the same value.
-  ValueId input(StepInput kind, int32_t index = 0, int64_t pairs = 0);
+  /// `width`: pairs of a table, elements of a hidden state.
+  ValueId input(StepInput kind, int32_t index = 0, int64_t width = 0);
   /// An input of a conformance case.
   ValueId data_input(int32_t index, const TensorDesc& desc, Rows rows);
   ValueId weight(int32_t index, const TensorDesc& desc);

@@ -14,10 +14,13 @@ int64_t stored_bytes(DType type, int64_t elements) {
 
 int32_t kind_of(KvLayout& layout, const KvLayerShape& shape) {
   const auto found = std::ranges::find_if(layout.kinds, [&](const KvKind& kind) {
-    return kind.window == shape.window && kind.place == shape.place;
+    return kind.window == shape.window && kind.place == shape.place &&
+           kind.state == (shape.state > 0);
   });
   const auto kind = static_cast<int32_t>(found - layout.kinds.begin());
-  if (found == layout.kinds.end()) layout.kinds.push_back({shape.window, 0, shape.place});
+  if (found == layout.kinds.end()) {
+    layout.kinds.push_back({shape.window, 0, shape.place, shape.state > 0});
+  }
   return kind;
 }
 
@@ -30,6 +33,12 @@ KvLayout canonical_kv_layout(const KvGeometry& geometry) {
     KvLayerLayout layer;
     layer.kind = kind_of(layout, shape);
     int64_t& page_bytes = layout.kinds[static_cast<size_t>(layer.kind)].page_bytes;
+    if (shape.state > 0) {
+      layer.k_offset = layer.v_offset = page_bytes;
+      page_bytes = round_up(page_bytes + shape.state * int64_t{sizeof(float)}, kAlign);
+      layout.layers.push_back(layer);
+      continue;
+    }
     layer.k_row = stored_bytes(geometry.k_type, shape.k_dim);
     layer.v_row = stored_bytes(geometry.v_type, shape.v_dim);
     layer.k_offset = page_bytes;
@@ -50,8 +59,28 @@ KvLayout canonical_kv_layout(const KvGeometry& geometry) {
   return layout;
 }
 
+int64_t conv_state(int64_t taps, int64_t channels) {
+  return round_up((taps - 1) * channels, kStatePad);
+}
+
+int64_t scan_state(int64_t heads, int64_t rows, int64_t columns) {
+  return heads * rows * round_up(columns, kStatePad);
+}
+
+int64_t KvKind::table_pages(int64_t tokens) const {
+  if (state) return tokens > 0 ? 1 : 0;
+  return div_ceil<int64_t>(tokens, kPageTokens);
+}
+
 int64_t kv_pages(const KvKind& kind, int64_t context, int64_t sequences, int64_t rows) {
   const int64_t all = div_ceil<int64_t>(context, kPageTokens);
+  if (kind.state) {
+    // One for each sequence, and as many checkpoints again and one for many tokens of context.
+    constexpr int64_t kFewest = 4;
+    constexpr int64_t kMost = 16;
+    constexpr int64_t kTokens = 8192;
+    return std::min(all, sequences + std::clamp(sequences, kFewest, kMost) + context / kTokens);
+  }
   if (kind.window == 0) return all;
   // The window, what may be taken back and a step's rows, which need not begin with a page.
   const int64_t each = div_ceil<int64_t>(kind.window + kKvRollback + rows, kPageTokens) + 1;

@@ -1,4 +1,5 @@
-// The shape of the key–value cache: pages of 64 tokens, found through block tables and slabs.
+// The shape of what sequences remember: keys and values in pages of 64 tokens, recurrent states in
+// one page, found through block tables and slabs.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,8 @@ namespace infer {
 
 inline constexpr int kPageTokens = 64;
 
-/// One attention layer's share of the cache.
+/// One layer's share of the cache: the keys and values of an attention, or a recurrent state. A
+/// layer of the model may have several of them or none.
 struct KvLayerShape {
   int32_t heads = 0;   ///< key–value heads
   int32_t k_dim = 0;   ///< elements of a key
@@ -21,7 +23,21 @@ struct KvLayerShape {
   /// values have the same type, they share their bytes.
   bool v_in_k = false;
   int32_t place = 0;  ///< number of the device that keeps it
+  int32_t layer = 0;  ///< of the model: it is kept where that layer's attention is computed
+  int64_t state = 0;  ///< float32 elements of a recurrent state; 0: keys and values
 };
+
+/// Rows of recurrent states are padded to a multiple of this many elements.
+inline constexpr int64_t kStatePad = 16;
+/// The columns of a scan's matrix are in blocks of this many (graph/params.h).
+inline constexpr int64_t kStateColumns = 64;
+/// Taps of a causal convolution.
+inline constexpr int64_t kMostTaps = 16;
+
+// Elements of a state (graph/params.h): the inputs that a causal convolution keeps, and the matrix
+// of each head of a scan.
+int64_t conv_state(int64_t taps, int64_t channels);
+int64_t scan_state(int64_t heads, int64_t rows, int64_t columns);
 
 /// All layers of one model and the types they are stored in.
 struct KvGeometry {
@@ -30,15 +46,22 @@ struct KvGeometry {
   DType v_type = DType::f16;
 };
 
-/// A kind of layer: layers of one device with the same window. They share their pages. A kind with
-/// a window frees its pages as they fall behind the window.
+/// A kind of layer: layers of one device with the same window, or with a recurrent state. They
+/// share their pages. A kind with a window frees its pages as they fall behind the window. A
+/// sequence has one page of states, whatever its length: it holds the states after the last
+/// committed token.
 struct KvKind {
   int32_t window = 0;  ///< tokens that a token sees, itself included; 0: all
   int64_t page_bytes = 0;
-  int32_t place = 0;  ///< number of the device that keeps the pages
+  int32_t place = 0;   ///< number of the device that keeps the pages
+  bool state = false;  ///< of recurrent states
+
+  /// Pages in the table of a sequence of so many tokens.
+  int64_t table_pages(int64_t tokens) const;
 };
 
-/// Where the keys and values of a layer are in a page of its kind, in bytes.
+/// Where the keys and values of a layer are in a page of its kind, in bytes. A state is at
+/// k_offset.
 ///
 /// Keys are [heads][kPageTokens][k_row] bytes, values [heads][kPageTokens][v_row] bytes. Transposed
 /// keys (k_element > 0) are [heads][k_dim][kPageTokens] elements, because a kernel computes the
@@ -69,7 +92,8 @@ KvLayout canonical_kv_layout(const KvGeometry& geometry);
 inline constexpr int64_t kKvRollback = 64;
 
 /// Pages of one kind for `context` tokens in all, of at most `sequences` sequences, if a step has
-/// up to `rows` tokens.
+/// up to `rows` tokens. A recurrent state has a page for each sequence and each
+/// checkpoint; there are at most as many checkpoints as full pages of tokens.
 int64_t kv_pages(const KvKind& kind, int64_t context, int64_t sequences, int64_t rows);
 /// Bytes of the pages of all kinds.
 int64_t kv_bytes(const KvLayout& layout, int64_t context, int64_t sequences, int64_t rows);
@@ -84,6 +108,10 @@ struct KvPages {
   const int32_t* block_tables = nullptr;
   int32_t table_stride = 0;
 
+  /// Of recurrent states.
+  float* state(int32_t sequence, int64_t offset) const {
+    return reinterpret_cast<float*>(page(sequence, 0) + offset);
+  }
   std::byte* page(int32_t sequence, int64_t slot) const {
     const int32_t id = block_tables[int64_t{sequence} * table_stride + slot / kPageTokens];
     return slabs[id / pages_per_slab] + int64_t{id % pages_per_slab} * page_bytes;

@@ -25,6 +25,13 @@ struct RmsNorm {
   float eps = 1e-5f;
 };
 
+/// (x − mean(x)) / √(mean((x − mean(x))²) + eps) along d0, then multiplied by the weight, then plus
+/// the bias (Ba et al. 2016). in: x [d0, d1, rows], weight f32 [d0], or [d0, d1] with one for each
+/// head, bias f32 [d0] or none. out: as x.
+struct LayerNorm {
+  float eps = 1e-5f;
+};
+
 /// y = scale·(W·x) + bias.
 /// in: x [k, 1, rows], W [k, n] of any type, bias f32 [n] or none, scale f32 [1] or none (some
 /// quantised types have one scale for the whole tensor). out: [n, 1, rows].
@@ -38,6 +45,22 @@ struct Add {
 /// factor · x. in: x [d0, d1, rows]. out: as x.
 struct Scale {
   float factor = 1.0f;
+};
+
+/// x · weight, element by element of d0. in: x [d0, d1, rows], weight f32 [d0]. out: as x.
+struct Multiply {};
+
+/// x with the root mean square of `like` along d0: x·√(mean(like²) / max(mean(x²), floor)).
+/// in: x [d0, d1, rows], like [d0, 1, rows]. out: as x.
+struct MatchMagnitude {
+  float floor = 1e-5f;
+};
+
+/// max(0, x − mean(x) − factor·deviation(x)) along d0: what stands out, if the elements have a
+/// normal distribution (Gemma 3n). The deviation is the root of the mean square of x − mean(x). in:
+/// x [d0, d1, rows]. out: as x.
+struct Outstanding {
+  float factor = 0.0f;
 };
 
 /// cap · tanh(x / cap). in: x [d0, d1, rows]. out: as x.
@@ -83,7 +106,73 @@ struct Attention {
   float scale = 1.0f;
   float softcap = 0.0f;  ///< scores become softcap·tanh(score / softcap); 0: unchanged
   int32_t window = 0;    ///< the row sees this many slots, its own included; 0: all
+  /// The row sees the slots from the last multiple of the window on in place of as many as that.
+  bool chunked = false;
 };
+
+// Recurrent layers. Tokens of a sequence come in ascending slots, and each is computed from the
+// state that the one before it left, in float32: so no cut of a text into steps changes a result.
+// What is before slot 0 is zero, whatever the page holds. The matrix S of a head is in blocks of
+// kStateColumns columns, [block][row][column]; the last block may have fewer. Columns are rounded
+// up to kStatePad.
+
+/// Depthwise causal convolution: Σ_j w[j]·x of the token taps − 1 − j before, plus the bias. The
+/// state holds the last taps − 1 inputs: x [channels] of slot s at (s mod (taps − 1))·channels.
+/// in: x [channels, 1, rows], w f32 [taps, channels], bias f32 [channels] or none, slots and
+/// sequences as for KvStore. out: as x.
+struct CausalConv {
+  int32_t kv_layer = 0;  ///< index in KvGeometry::layers: a state, whose first part it uses
+  bool silu = false;     ///< out = y·σ(y)
+};
+
+/// The gated delta rule (Yang et al. 2024). For each value head, with Δ = softplus(step + bias),
+/// β = σ(write), and q, k of the key head that serves it, multiplied by their scales:
+///   S ← exp(a·Δ)·S;  S ← S + k·(β·(v − Sᵀk))ᵀ;  out = Sᵀq.
+/// The state holds S of each head: k_dim rows of v_dim columns.
+/// in: q, k [k_dim, key heads, rows], v [v_dim, heads, rows], step, write [heads, 1, rows] or
+/// [n, heads / n, rows], a, bias f32 [heads], slots and sequences as for KvStore. out: as v.
+struct DeltaScan {
+  int32_t kv_layer = 0;  ///< index in KvGeometry::layers: a state
+  int64_t at = 0;        ///< element of the state where S begins, a multiple of kStatePad
+  float q_scale = 1.0f;
+  float k_scale = 1.0f;
+  /// Head h takes key head h mod (key heads); else consecutive heads share one.
+  bool tiled = false;
+};
+
+/// The scan of Mamba-2 (Dao & Gu 2024). For each head, with Δ = softplus(step + bias), and b, c of
+/// the group that consecutive heads share:
+///   S ← exp(a·Δ)·S + b·(Δ·x)ᵀ;  out = Sᵀc + d·x.
+/// The state holds S of each head: n rows of `head` columns.
+/// in: x [head, heads, rows], b, c [n, groups, rows], step [heads, 1, rows], a, bias, d f32
+/// [heads], slots and sequences as for KvStore. out: as x.
+struct SsmScan {
+  int32_t kv_layer = 0;  ///< index in KvGeometry::layers: a state
+  int64_t at = 0;        ///< element of the state where S begins, a multiple of kStatePad
+};
+
+/// softmax(scale·q·Kᵀ + bias)·V over the rows of the same text in this step: attention without a
+/// cache, for texts that are computed at once. The text of row r is the rows [begins[r], ends[r]);
+/// both are the same for all its rows. Consecutive heads share a kv head.
+/// in: q [k_dim, heads, rows], k [k_dim, kv_heads, rows], v [v_dim, kv_heads, rows], begins and
+/// ends i32 [1, 1, rows], sinks as for Attention or none. out: [v_dim, heads, rows].
+struct TextAttention {
+  float scale = 1.0f;
+  float softcap = 0.0f;  ///< as for Attention
+  int32_t before = -1;   ///< how many rows before it a row sees; −1: all of its text
+  int32_t after = -1;    ///< how many rows after it a row sees; −1: all of its text
+  /// The row sees no rows before the last multiple of this, counted from its text's begin. 0: none.
+  int32_t chunk = 0;
+  bool alibi = false;  ///< scores are lessened by slope·|distance| in rows: alibi.h
+};
+
+/// The mean of the rows [begins[i], ends[i]) of x, at least one.
+/// in: x [d0, d1, rows], begins and ends i32 [1, 1, outputs]. out: [d0, d1, outputs].
+struct MeanRows {};
+
+/// x·Φ(x) with the distribution function Φ of the normal distribution (Hendrycks & Gimpel 2016).
+/// in: x [d0, d1, rows]. out: as x.
+struct Gelu {};
 
 /// activation(gate) · up. in: gate, up of the same shape. out: the same shape.
 struct Glu {
@@ -91,10 +180,24 @@ struct Glu {
     silu,        ///< activation(g) = g·σ(g) (Shazeer 2020, SwiGLU)
     gelu_tanh,   ///< tanh approximation of GELU
     swiglu_oai,  ///< out = min(g, limit)·σ(alpha·min(g, limit)) · (clamp(u, ±limit) + 1)
+    sigmoid,     ///< activation(g) = σ(g)
+    relu,        ///< activation(g) = max(g, 0)
+    bilinear,    ///< activation(g) = g
+    gelu,        ///< activation(g) = g·Φ(g), as Gelu
   };
   Kind kind = Kind::silu;
   float alpha = 1.702f;  ///< of swiglu_oai
   float limit = 7.0f;    ///< of swiglu_oai
+};
+
+/// xIELU with the sums of its learned parameters (Huang & Schlag 2024):
+/// x > 0: positive·x² + beta·x; else negative·(e^min(x, eps) − 1 − x) + beta·x.
+/// in: x [d0, d1, rows]. out: as x.
+struct Xielu {
+  float positive = 0.8f;
+  float negative = 1.3f;
+  float beta = 0.5f;
+  float eps = -1e-6f;
 };
 
 /// Chooses `used` experts for each row: those with the highest scores. The score of an expert is
@@ -127,6 +230,10 @@ struct MoeMatmul {};
 /// Σ_e weights[e]·x[:, e], added in the order of e.
 /// in: x [n, used, rows], weights f32 [used, 1, rows]. out: [n, 1, rows].
 struct MoeCombine {};
+
+/// weights[e]·x for each chosen expert: what it takes where weights are of its input.
+/// in: x [n, 1, rows], weights f32 [used, 1, rows]. out: [n, used, rows].
+struct MoeSpread {};
 
 /// Gathers rows of x by index.
 /// in: x [d0, d1, rows], indices i32 [1, 1, outputs]. out: [d0, d1, outputs].

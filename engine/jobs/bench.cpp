@@ -91,6 +91,7 @@ class Bench {
   static Result<Bench> load(const std::string& path, const LoadOptions& options, int32_t batch) {
     Bench bench;
     INFER_TRY(bench.engine_, Engine::load(path, options));
+    if (bench.embeds()) return bench;
     for (int32_t i = 0; i < batch; ++i) {
       INFER_TRY(std::unique_ptr<Session> session, bench.engine_->open_session());
       bench.sessions_.push_back(std::move(session));
@@ -100,7 +101,7 @@ class Bench {
 
   /// What is done once before a test's repetitions: the context is computed, memory is touched.
   Status prepare(const Test& test) {
-    for (int32_t i = 0; i < test.batch; ++i) INFER_CHECK(hold(i, context(test)));
+    for (int32_t i = 0; !embeds() && i < test.batch; ++i) INFER_CHECK(hold(i, context(test)));
     // Computing a context has warmed up the programs of prompts.
     if (test.prefill && test.depth > 0) return {};
     Test short_one = test;
@@ -111,6 +112,7 @@ class Bench {
 
   /// Tokens per second of one repetition.
   Result<double> measure(const Test& test) {
+    if (embeds()) return embed(test);
     for (int32_t i = 0; i < test.batch; ++i) INFER_CHECK_R(hold(i, context(test)));
     if (!test.prefill) return decode(test);
     INFER_TRY(const GenerateResult result, generate(0, test.tokens, 0));
@@ -123,6 +125,8 @@ class Bench {
   }
 
   Engine::Impl& engine() { return EngineAccess::impl(*engine_); }
+  /// Whether the model makes vectors of texts: then a prompt is a text, and nothing is generated.
+  bool embeds() const { return engine_->makes_embeddings(); }
   const WeightTable& weights() { return *engine().opened.weights; }
 
  private:
@@ -130,6 +134,15 @@ class Bench {
   static int64_t context(const Test& test) {
     return test.prefill ? test.depth : std::max(test.depth, 1) - 1;
   }
+
+  Result<double> embed(const Test& test) {
+    const auto begin = std::chrono::steady_clock::now();
+    INFER_CHECK_R(
+        done(engine().embed_tokens(random_tokens(test.tokens, engine_->vocabulary_size(), 0))));
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    return test.tokens / seconds.count();
+  }
+  static Status done(const Result<Embeddings>& made) { return made ? Status() : made.error(); }
 
   /// Makes a session hold so many tokens.
   Status hold(int32_t session, int64_t tokens) {
@@ -420,7 +433,15 @@ Result<BenchReport> run_bench(const std::vector<std::string>& paths, const Bench
   }
   Ceilings ceilings;
   raise(ceilings, benches.front());
-  const std::vector<Test> tests = tests_of(options);
+  std::vector<Test> tests = tests_of(options);
+  if (std::ranges::any_of(benches, &Bench::embeds)) {
+    std::erase_if(tests, [](const Test& test) { return !test.prefill || test.depth > 0; });
+    if (tests.empty() || options.profile || options.trace) {
+      return fail(StatusCode::unsupported,
+                  "a model that makes vectors of texts has only prompts (-p) to measure, without a "
+                  "context (-d), a profile or a trace");
+    }
+  }
   BenchReport report;
   const DeviceInfo device = benches.front().engine().device().info();
   const EnergyMeter meter({.gpus = device.isa.empty()});

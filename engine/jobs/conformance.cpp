@@ -27,7 +27,8 @@ uint64_t seed_of(const std::string& name) {
 struct Step {
   int64_t rows = 0;
   int64_t outputs = 0;
-  std::vector<int32_t> slots, sequences, output_rows;
+  std::vector<int32_t> slots, sequences, output_rows, output_ends;
+  std::vector<int32_t> text_begins, text_ends;
 };
 
 /// `lengths`: tokens that each sequence has already; grows by this step's.
@@ -42,6 +43,18 @@ Step make_step(const OpCase& c, int64_t rows, RowOrder order, std::vector<int32_
   }
   for (int64_t i = 0; i < step.outputs; ++i) {  // from the last row down, with gaps
     step.output_rows.push_back(static_cast<int32_t>(rows - 1 - i * rows / step.outputs));
+    const int64_t longest = rows - step.output_rows.back();
+    step.output_ends.push_back(step.output_rows.back() + static_cast<int32_t>(1 + 7 * i % longest));
+  }
+  // A text is a run of rows of one sequence.
+  step.text_begins.resize(static_cast<size_t>(rows));
+  step.text_ends.resize(static_cast<size_t>(rows));
+  for (size_t begin = 0, end = 0; begin < step.text_begins.size(); begin = end) {
+    while (end < step.sequences.size() && step.sequences[end] == step.sequences[begin]) ++end;
+    for (size_t r = begin; r < end; ++r) {
+      step.text_begins[r] = static_cast<int32_t>(begin);
+      step.text_ends[r] = static_cast<int32_t>(end);
+    }
   }
   return step;
 }
@@ -60,11 +73,16 @@ Result<std::vector<const std::byte*>> bind_inputs(const Graph& graph, const Case
       case StepInput::slots: inputs[id] = bytes(step.slots); break;
       case StepInput::sequences: inputs[id] = bytes(step.sequences); break;
       case StepInput::output_rows: inputs[id] = bytes(step.output_rows); break;
+      case StepInput::output_ends: inputs[id] = bytes(step.output_ends); break;
+      case StepInput::text_begins: inputs[id] = bytes(step.text_begins); break;
+      case StepInput::text_ends: inputs[id] = bytes(step.text_ends); break;
       case StepInput::data:
         inputs[id] = builder.inputs()[static_cast<size_t>(value.index)].data();
         break;
       case StepInput::tokens:
+      case StepInput::token_types:
       case StepInput::rope_table:
+      case StepInput::hidden:
         return fail(StatusCode::internal, "conformance cases give tokens and tables as data");
     }
   }
@@ -179,12 +197,13 @@ double tolerance_of(const OpDef& op, const OpCase& c, bool exact, Roles roles) {
   return roles == Roles::generated ? tolerance : tolerance + 1e-5;  // prompts: float16
 }
 
-/// For which roles of tokens a case is run: only products differ.
+/// For which roles of tokens a case is run: only products and attention differ.
 std::span<const Roles> roles_of(const Graph& graph, Device& device) {
   Device* const devices[] = {&device};
-  const bool product = std::ranges::any_of(
-      graph.nodes(), [](const Node& node) { return node.op() == OpId::Matmul; });
-  return roles_of_programs(std::span(devices).first(product ? 1 : 0));
+  const bool differs = std::ranges::any_of(graph.nodes(), [](const Node& node) {
+    return node.op() == OpId::Matmul || node.op() == OpId::Attention;
+  });
+  return roles_of_programs(std::span(devices).first(differs ? 1 : 0));
 }
 
 /// One case with its rows in one order, on the device and on the host.

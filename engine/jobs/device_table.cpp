@@ -134,8 +134,8 @@ Result<DeviceSpecification> from_numbers(std::string_view text) {
 }  // namespace
 
 std::span<const DeviceSpecification> known_devices() {
-#define GPU(name, gib, bandwidth, float16, int8) \
-  {name, int64_t{gib} << 30, bandwidth, float16, int8},
+#define GPU(maker, name, gib, bandwidth, float16, int8) \
+  {name, int64_t{gib} << 30, bandwidth, float16, int8, maker},
   static const DeviceSpecification devices[] = {
 #include "engine/jobs/gpus.def"
   };

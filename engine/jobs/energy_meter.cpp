@@ -2,52 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
 #include <system_error>
 
-#include "engine/core/platform/library.h"
+#include "engine/telemetry/nvml.h"
+#include "engine/telemetry/small_files.h"
 
 namespace infer {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The start of a small file of the system, without its line end. `code`: errno if it fails.
-std::optional<std::string> small_file(const fs::path& path, int* code = nullptr) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  char text[128];
-  file.read(text, sizeof(text));
-  const bool failed = !file.is_open() || file.bad() || (file.gcount() == 0 && errno != 0);
-  if (failed && code != nullptr) *code = errno;
-  if (failed) return std::nullopt;
-  const char* end = std::find(text, text + file.gcount(), '\n');
-  return std::string(static_cast<const char*>(text), end);
-}
-
-/// A number, 0 or more; nothing if the file has none.
-std::optional<int64_t> small_number(const fs::path& path, int* code = nullptr) {
-  const std::optional<std::string> text = small_file(path, code);
-  int64_t number = -1;
-  if (text) std::from_chars(text->data(), text->data() + text->size(), number);
-  return number < 0 ? std::nullopt : std::optional(number);
-}
-
-/// The entries of a folder, sorted; none if it is absent.
-std::vector<fs::path> entries_of(const fs::path& folder) {
-  std::vector<fs::path> entries;
-  std::error_code failed;
-  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
-    entries.push_back(at->path());
-  }
-  std::ranges::sort(entries);
-  return entries;
-}
 
 constexpr double kMicro = 1e-6;
 constexpr double kMilli = 1e-3;
@@ -57,19 +23,14 @@ struct Source {
   enum class Kind { counter, power, nvml };
   Kind kind = Kind::counter;
   std::string name;
-  std::string file;        ///< µJ or µW
-  int64_t range = 0;       ///< at which a counter begins again; 0: never
-  void* device = nullptr;  ///< NVML's handle
+  std::string file;   ///< µJ or µW
+  int64_t range = 0;  ///< at which a counter begins again; 0: never
+  Nvml::Gpu gpu;
 };
 
 /// The sources that were found.
 struct Sources {
   explicit Sources(const EnergyOptions& options);
-  ~Sources() {
-    if (nvml_shutdown != nullptr) nvml_shutdown();
-  }
-  Sources(const Sources&) = delete;
-  Sources& operator=(const Sources&) = delete;
 
   void find_rapl(const std::string& sys);
   void find_hwmon(const std::string& sys);
@@ -78,16 +39,14 @@ struct Sources {
 
   std::vector<Source> sources;
   std::string refused;
-  // Functions of NVIDIA's management library (nvml.h).
-  int (*nvml_shutdown)() = nullptr;
-  int (*nvml_energy)(void* device, unsigned long long* millijoules) = nullptr;
+  std::unique_ptr<Nvml> nvml;  ///< null: there is none
 };
 
 Sources::Sources(const EnergyOptions& options) {
   find_rapl(options.sys);
   if (!options.gpus) return;
   find_hwmon(options.sys);
-  if (!options.nvml.empty()) find_nvml(options.nvml);
+  find_nvml(options.nvml);
 }
 
 void Sources::find_rapl(const std::string& sys) {
@@ -130,36 +89,17 @@ void Sources::find_hwmon(const std::string& sys) {
 }
 
 void Sources::find_nvml(const std::string& name) {
-  void* library = os::open_library(name.c_str());
-  if (library == nullptr) return;
-  const auto find = [&]<typename Function>(const char* symbol, Function& function) {
-    function = reinterpret_cast<Function>(os::find_function(library, symbol));
-    return function != nullptr;
-  };
-  int (*init)() = nullptr;
-  int (*count)(unsigned*) = nullptr;
-  int (*handle)(unsigned, void**) = nullptr;
-  int (*shutdown)() = nullptr;
-  if (!find("nvmlInit_v2", init) || !find("nvmlDeviceGetCount_v2", count) ||
-      !find("nvmlDeviceGetHandleByIndex_v2", handle) || !find("nvmlShutdown", shutdown) ||
-      !find("nvmlDeviceGetTotalEnergyConsumption", nvml_energy) || init() != 0) {
-    return;
-  }
-  nvml_shutdown = shutdown;
-  constexpr unsigned kMostDevices = 64;
-  unsigned devices = 0;
-  if (count(&devices) != 0) return;
-  for (unsigned i = 0; i < std::min(devices, kMostDevices); ++i) {
-    Source source{Source::Kind::nvml, fmt::format("nvidia {}", i), {}};
-    if (handle(i, &source.device) == 0 && value(source)) sources.push_back(source);
+  nvml = Nvml::open(name);
+  if (nvml == nullptr) return;
+  for (const Nvml::Gpu& gpu : nvml->gpus()) {
+    if (!nvml->millijoules(gpu)) continue;
+    sources.push_back({Source::Kind::nvml, fmt::format("nvidia {}", gpu.index), {}, 0, gpu});
   }
 }
 
 std::optional<int64_t> Sources::value(const Source& source) const {
-  if (source.kind != Source::Kind::nvml) return small_number(source.file);
-  unsigned long long millijoules = 0;
-  if (nvml_energy(source.device, &millijoules) != 0) return std::nullopt;
-  return static_cast<int64_t>(millijoules & INT64_MAX);
+  return source.kind == Source::Kind::nvml ? nvml->millijoules(source.gpu)
+                                           : small_number(source.file);
 }
 
 }  // namespace

@@ -29,6 +29,15 @@ OpenDevice opens_absent(const DeviceSpecification& device, const AbsentDef& back
   };
 }
 
+/// The back end that would use the device: CUDA for NVIDIA's, if this build has it.
+const AbsentDef& backend_for(const DeviceSpecification& device) {
+  const std::span<const AbsentDef* const> all = all_absent();
+  const std::string_view wanted = device.maker == "NVIDIA" ? "cuda" : "vulkan";
+  const auto found =
+      std::ranges::find_if(all, [&](const AbsentDef* backend) { return backend->name == wanted; });
+  return found == all.end() ? *all.front() : **found;
+}
+
 DeviceSpeed speed_of(const DeviceSpecification& device, bool exact) {
   DeviceSpeed speed;
   speed.device = device.name;
@@ -76,6 +85,10 @@ Result<SpeedEstimate> speed_of(const OpenedModel& opened, const LoadOptions& opt
     estimate.unknown = "every step reads the weights from the file: the disk sets the speed";
     return estimate;
   }
+  if (opened.model->info().embeds) {
+    estimate.unknown = "nothing was measured with models that make vectors of texts";
+    return estimate;
+  }
   if (opened.request.weights_mapped) {
     estimate.unknown = "nothing was measured with mapped weights (--mmap)";
     return estimate;
@@ -119,7 +132,8 @@ Result<Forecast> forecast(const std::string& path, const LoadOptions& options,
                     "this build has no back end for GPUs, so it cannot plan for one");
       }
       load.device = forecast.absent->name;
-      open = opens_absent(*forecast.absent, *all_absent().front());
+      forecast.absent_backend = backend_for(*forecast.absent).name;
+      open = opens_absent(*forecast.absent, backend_for(*forecast.absent));
     }
     INFER_TRY(const OpenedModels opened, OpenedModels::open(path, load, true, open));
     forecast.memory = memory_report(opened);

@@ -167,6 +167,12 @@ Result<ImportanceReport> measure(const std::string& path, std::string_view text,
   }
   const LoadOptions load = load_options(options);
   INFER_TRY(OpenedModel opened, OpenedModel::open(path, load, false, true));
+  if (opened.model->info().embeds) {
+    return fail(
+        StatusCode::unsupported,
+        "{}: the importance of weights is not measured for models that make vectors of texts",
+        path);
+  }
   INFER_TRY(const std::shared_ptr<const Tokenizer> tokenizer,
             Tokenizer::create(opened.source->tokenizer()));
   INFER_TRY(const std::vector<int32_t> tokens,

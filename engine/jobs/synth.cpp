@@ -95,9 +95,13 @@ class Writer {
         switch (tensor.fill) {
           case SynthTensor::Fill::rope_factors: values = rope_factors(shape_); break;
           case SynthTensor::Fill::ones:
+          case SynthTensor::Fill::decays:
           case SynthTensor::Fill::normal:
-            normal_.fill(mix(key + static_cast<uint64_t>(first + r)), values,
-                         tensor.fill == SynthTensor::Fill::ones ? 1.0f : 0.0f, tensor.deviation);
+            const float mean = tensor.fill == SynthTensor::Fill::ones     ? 1.0f
+                               : tensor.fill == SynthTensor::Fill::decays ? -1.0f
+                                                                          : 0.0f;
+            normal_.fill(mix(key + static_cast<uint64_t>(first + r)), values, mean,
+                         tensor.deviation);
         }
         std::byte* const row = &panel_[static_cast<size_t>(r * tensor.desc.row_bytes())];
         if (traits.encode != nullptr) {

@@ -30,6 +30,10 @@ class TensorList {
   void block_bias(std::string_view part, int64_t d0, int64_t d1 = 1) {
     add({name(part, "bias"), {}, Fill::normal, 0.02f}, DType::f32, {d0, d1, 1});
   }
+  /// Of every head a number around −1, under a name without an ending.
+  void block_decays(std::string_view part, int64_t d0, int64_t d1) {
+    add({fmt::format("blk.{}.{}", layer_, part), {}, Fill::decays, 0.2f}, DType::f32, {d0, d1, 1});
+  }
   void block_sinks(int64_t heads) {
     add({name("attn_sinks", "weight"), {}, Fill::normal, 1.0f}, DType::f32, {heads, 1, 1});
   }
@@ -69,17 +73,20 @@ class TensorList {
   Status status_;
 };
 
-void add_attention(const SynthShape& s, TensorList& list) {
+void add_attention(const SynthShape& s, int64_t layer, TensorList& list) {
   const SynthArch& arch = s.architecture();
-  const int64_t head = s.head_size();
+  const int64_t head = s.head_size(layer);
+  const bool shares = layer < s.layers && layer >= s.layers - s.window.shared;
   const int64_t q = s.heads * head;
   const int64_t kv = s.kv_heads * head;
   if (arch.fused_qkv) {
     list.block("attn_qkv", s.embedding, q + 2 * kv);
   } else {
-    list.block("attn_q", s.embedding, q);
-    list.block("attn_k", s.embedding, kv);
-    list.block("attn_v", s.embedding, kv);
+    list.block("attn_q", s.embedding, arch.gated_attention ? 2 * q : q);
+    if (!shares) {
+      list.block("attn_k", s.embedding, kv);
+      list.block("attn_v", s.embedding, kv);
+    }
   }
   list.block("attn_output", q, s.embedding);
   if (arch.qkv_bias) {
@@ -92,13 +99,20 @@ void add_attention(const SynthShape& s, TensorList& list) {
   if (arch.qk_norm != SynthArch::QkNorm::none) {
     const bool whole = arch.qk_norm == SynthArch::QkNorm::whole;
     list.block_norm("attn_q_norm", whole ? q : head);
-    list.block_norm("attn_k_norm", whole ? kv : head);
+    if (!shares) list.block_norm("attn_k_norm", whole ? kv : head);
   }
 }
 
 void add_latent_attention(const SynthShape& s, TensorList& list) {
   const SynthLatent& a = s.latent;
-  list.block("attn_q", s.embedding, s.heads * (a.nope + a.rope));
+  const int64_t queries = s.heads * (a.nope + a.rope);
+  if (a.queries > 0) {
+    list.block("attn_q_a", s.embedding, a.queries);
+    list.block_norm("attn_q_a_norm", a.queries);
+    list.block("attn_q_b", a.queries, queries);
+  } else {
+    list.block("attn_q", s.embedding, queries);
+  }
   list.block("attn_kv_a_mqa", s.embedding, a.latent + a.rope);
   list.block_norm("attn_kv_a_norm", a.latent);
   list.block("attn_k_b", a.nope, a.latent, s.heads);
@@ -109,7 +123,8 @@ void add_latent_attention(const SynthShape& s, TensorList& list) {
 void add_feed_forward(const SynthShape& s, int64_t width, const std::string& suffix,
                       TensorList& list) {
   const bool fused = s.architecture().fused_gate_up;
-  if (!fused) list.block("ffn_gate" + suffix, s.embedding, width);
+  if (!fused && !s.architecture().plain_experts)
+    list.block("ffn_gate" + suffix, s.embedding, width);
   list.block("ffn_up" + suffix, s.embedding, fused ? 2 * width : width);
   list.block("ffn_down" + suffix, width, s.embedding);
 }
@@ -117,7 +132,11 @@ void add_feed_forward(const SynthShape& s, int64_t width, const std::string& suf
 void add_experts(const SynthShape& s, TensorList& list) {
   const int64_t width = s.expert_width();
   list.block_f32("ffn_gate_inp", s.embedding, s.experts);
-  list.block("ffn_gate_exps", s.embedding, width, s.experts);
+  if (s.architecture().plain_experts) {
+    list.block_bias("exp_probs_b", s.experts);
+  } else {
+    list.block("ffn_gate_exps", s.embedding, width, s.experts);
+  }
   list.block("ffn_up_exps", s.embedding, width, s.experts);
   list.block("ffn_down_exps", width, s.embedding, s.experts);
   if (s.architecture().expert_bias) {
@@ -127,6 +146,56 @@ void add_experts(const SynthShape& s, TensorList& list) {
     list.block_bias("ffn_down_exps", s.embedding, s.experts);
   }
   if (s.shared_experts > 0) add_feed_forward(s, s.shared_experts * width, "_shexp", list);
+  if (s.architecture().gated_shared_expert) list.block_f32("ffn_gate_inp_shexp", s.embedding, 1);
+}
+
+void add_delta_net(const SynthShape& s, TensorList& list) {
+  const SynthRecurrent& r = s.recurrent;
+  list.block("attn_qkv", s.embedding, r.channels());
+  list.block("attn_gate", s.embedding, r.inner());
+  list.block("ssm_beta", s.embedding, r.heads);
+  list.block("ssm_alpha", s.embedding, r.heads);
+  list.block_f32("ssm_conv1d", r.taps, r.channels());
+  list.block_decays("ssm_a", r.heads, 1);
+  list.block_bias("ssm_dt", r.heads);
+  list.block_norm("ssm_norm", r.head);
+  list.block("ssm_out", r.inner(), s.embedding);
+}
+
+void add_mamba2(const SynthShape& s, TensorList& list) {
+  const SynthRecurrent& r = s.recurrent;
+  list.block("ssm_in", s.embedding, r.inner() + r.channels() + r.heads);
+  list.block_f32("ssm_conv1d", r.taps, r.channels());
+  list.block_bias("ssm_conv1d", r.channels());
+  list.block_decays("ssm_a", 1, r.heads);
+  list.block_decays("ssm_d", 1, r.heads);
+  list.block_bias("ssm_dt", r.heads);
+  list.block_f32("ssm_norm", r.inner() / r.groups, r.groups);
+  list.block("ssm_out", r.inner(), s.embedding);
+}
+
+void add_short_conv(const SynthShape& s, TensorList& list) {
+  list.block("shortconv.in_proj", s.embedding, 3 * s.embedding);
+  list.block_f32("shortconv.conv", s.recurrent.taps, s.embedding);
+  list.block("shortconv.out_proj", s.embedding, s.embedding);
+}
+
+/// What a layer makes of the token's embedding that is its own.
+void add_token_part(const SynthShape& s, TensorList& list) {
+  list.block("inp_gate", s.embedding, s.window.token);
+  list.block("proj", s.window.token, s.embedding);
+  list.block_norm("post_norm", s.embedding);
+}
+
+void add_mixer(const SynthShape& s, int64_t layer, TensorList& list) {
+  switch (s.kind(layer)) {
+    case 'D': return add_delta_net(s, list);
+    case 'M': return add_mamba2(s, list);
+    case 'C': return add_short_conv(s, list);
+    case 'E': return add_experts(s, list);
+    default:
+      return s.latent.latent > 0 ? add_latent_attention(s, list) : add_attention(s, layer, list);
+  }
 }
 
 }  // namespace
@@ -136,6 +205,12 @@ Result<std::vector<SynthTensor>> synth_tensors(const SynthShape& s, const TypeMi
   TensorList list(s, types);
   list.normal("token_embd.weight", s.tied ? types.of_output() : types.of_embedding(), 0.02f,
               s.embedding, s.tokens);
+  if (const int64_t token = s.window.token; token > 0) {
+    list.normal("per_layer_token_embd.weight", types.of_embedding(), 0.02f, token * s.layers,
+                s.tokens);
+    list.matrix("per_layer_model_proj.weight", DType::bf16, s.embedding, token * s.layers);
+    list.vector("per_layer_proj_norm.weight", token);
+  }
   if (s.rope_factor > 0) {
     list.vector("rope_freqs.weight", s.rope_size() / 2, Fill::rope_factors);
   }
@@ -143,16 +218,26 @@ Result<std::vector<SynthTensor>> synth_tensors(const SynthShape& s, const TypeMi
     list.vector("rope_factors_short.weight", s.rope_size() / 2);
     list.vector("rope_factors_long.weight", s.rope_size() / 2);
   }
-  for (int64_t layer = 0; layer < s.layers; ++layer) {
+  for (int64_t layer = 0; layer < s.layers + (s.next_token ? 1 : 0); ++layer) {
     list.begin_layer(layer);
     if (arch.pre_norms) list.block_norm("attn_norm", s.embedding);
-    s.latent.latent > 0 ? add_latent_attention(s, list) : add_attention(s, list);
+    if (layer < s.layers) {
+      add_mixer(s, layer, list);
+    } else {
+      add_attention(s, layer, list);
+      list.block("nextn.eh_proj", 2 * s.embedding, s.embedding);
+      for (const char* norm : {"enorm", "hnorm", "shared_head_norm"}) {
+        list.block_norm(std::string("nextn.") + norm, s.embedding);
+      }
+    }
+    if (arch.one_part) continue;
     if (arch.post_norms) list.block_norm("post_attention_norm", s.embedding);
-    if (arch.pre_norms) list.block_norm(arch.ffn_norm, s.embedding);
+    if (arch.pre_norms && arch.ffn_norm != nullptr) list.block_norm(arch.ffn_norm, s.embedding);
     s.has_experts(layer) ? add_experts(s, list) : add_feed_forward(s, s.feed_forward, "", list);
     if (arch.post_norms) list.block_norm("post_ffw_norm", s.embedding);
+    if (s.window.token > 0) add_token_part(s, list);
   }
-  list.vector("output_norm.weight", s.embedding);
+  list.vector(std::string(arch.output_norm) + ".weight", s.embedding);
   if (!s.tied) list.matrix("output.weight", types.of_output(), s.embedding, s.tokens);
   return list.take();
 }
@@ -173,6 +258,45 @@ std::vector<float> rope_factors(const SynthShape& s) {
   return factors;
 }
 
+namespace {
+
+/// What depends on the kind of layer.
+void add_layer_metadata(const SynthShape& s, Metadata& metadata) {
+  const auto set = [&](const char* key, MetaValue value) {
+    metadata.set(fmt::format("{}.{}", s.arch, key), std::move(value));
+  };
+  const SynthRecurrent& r = s.recurrent;
+  // Delta nets are told by a period, not by their heads.
+  const bool by_heads = !r.layers.empty() && r.layers.find('D') == std::string_view::npos;
+  std::vector<uint32_t> kv_heads;
+  std::vector<uint32_t> widths;
+  for (int64_t layer = 0; layer < s.layers; ++layer) {
+    kv_heads.push_back(s.kind(layer) == '*' ? static_cast<uint32_t>(s.kv_heads) : 0);
+    widths.push_back(s.kind(layer) == 'E' ? static_cast<uint32_t>(s.expert_width()) : 0);
+  }
+  if (by_heads) {
+    set("attention.head_count_kv", kv_heads);
+  } else {
+    set("attention.head_count_kv", static_cast<uint32_t>(s.kv_heads));
+  }
+  if (s.architecture().one_part) {
+    set("feed_forward_length", widths);
+  } else {
+    set("feed_forward_length", static_cast<uint32_t>(s.feed_forward));
+  }
+  if (r.layers.find('C') != std::string_view::npos) {
+    set("shortconv.l_cache", static_cast<uint32_t>(r.taps));
+  }
+  if (r.heads == 0) return;
+  set("ssm.conv_kernel", static_cast<uint32_t>(r.taps));
+  set("ssm.state_size", static_cast<uint32_t>(r.state));
+  set("ssm.group_count", static_cast<uint32_t>(r.groups));
+  set("ssm.time_step_rank", static_cast<uint32_t>(r.heads));
+  set("ssm.inner_size", static_cast<uint32_t>(r.inner()));
+}
+
+}  // namespace
+
 void add_shape_metadata(const SynthShape& s, const TypeMix& types, Metadata& metadata) {
   const auto set = [&](const char* key, MetaValue value) {
     metadata.set(fmt::format("{}.{}", s.arch, key), std::move(value));
@@ -189,13 +313,14 @@ void add_shape_metadata(const SynthShape& s, const TypeMix& types, Metadata& met
   number("vocab_size", s.tokens);
   number("context_length", s.context);
   number("embedding_length", s.embedding);
-  number("block_count", s.layers);
-  number("feed_forward_length", s.feed_forward);
+  number("block_count", s.layers + (s.next_token ? 1 : 0));
+  if (s.next_token) number("nextn_predict_layers", 1);
   number("attention.head_count", s.heads);
-  number("attention.head_count_kv", s.kv_heads);
+  add_layer_metadata(s, metadata);
   number("rope.dimension_count", s.rope_size());
   if (const SynthLatent& a = s.latent; a.latent > 0) {
     number("attention.kv_lora_rank", a.latent);
+    if (a.queries > 0) number("attention.q_lora_rank", a.queries);
     // What is cached, then what a head has.
     number("attention.key_length", a.latent + a.rope);
     number("attention.value_length", a.latent);
@@ -205,11 +330,21 @@ void add_shape_metadata(const SynthShape& s, const TypeMix& types, Metadata& met
     number("attention.key_length", s.head_dim);
     number("attention.value_length", s.head_dim);
   }
+  if (const SynthWindow& w = s.window; w.period > 0) {
+    number("attention.key_length_swa", w.head);
+    number("attention.value_length_swa", w.head);
+    number("rope.dimension_count_swa", w.head);
+    number("attention.shared_kv_layers", w.shared);
+    number("embedding_length_per_layer_input", w.token);
+  }
   if (s.experts > 0) {
     number("expert_count", s.experts);
     number("expert_used_count", s.experts_used);
     if (s.expert_feed_forward != 0) number("expert_feed_forward_length", s.expert_feed_forward);
-    if (s.shared_experts != 0) number("expert_shared_count", s.shared_experts);
+    if (s.shared_experts != 0) {
+      number("expert_shared_count", s.shared_experts);
+      number("expert_shared_feed_forward_length", s.shared_experts * s.expert_width());
+    }
     if (s.dense_layers != 0) number("leading_dense_block_count", s.dense_layers);
   }
   set("attention.layer_norm_rms_epsilon", s.architecture().eps);

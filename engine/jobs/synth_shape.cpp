@@ -30,6 +30,12 @@ Status check(const SynthShape& s, int64_t min_tokens) {
                  "shape '{}': expected 1 to {} experts used, found {}", s.name, s.experts,
                  s.experts_used);
   }
+  if (const SynthWindow& w = s.window; w.shared > 0 && s.layers - w.shared < w.period) {
+    return error(StatusCode::invalid_argument,
+                 "shape '{}': of {} layers {} would share the keys of the {} before them, which "
+                 "have to be at least {}; expected more layers",
+                 s.name, s.layers, w.shared, s.layers - w.shared, w.period);
+  }
   if (!in(s.tokens, min_tokens, int64_t{1} << 24)) {
     return error(StatusCode::invalid_argument, "shape '{}': expected {} to {} tokens, found {}",
                  s.name, min_tokens, int64_t{1} << 24, s.tokens);
@@ -66,6 +72,7 @@ Result<SynthShape> synth_shape(const SynthOptions& o) {
   replace(s.expert_feed_forward, o.expert_feed_forward);
   replace(s.context, o.context);
   if (s.kv_heads == 0) s.kv_heads = s.heads;
+  s.window.shared = s.window.shared * s.layers / std::max<int64_t>(found->layers, 1);
   if (s.tokens == 0) s.tokens = 32000;
   INFER_CHECK_R(check(s, o.vocabulary.empty() ? kMinSynthTokens : 1));
   return s;

@@ -26,14 +26,43 @@ struct SynthArch {
   QkNorm qk_norm = QkNorm::none;      ///< "attn_q_norm", "attn_k_norm"
   bool pre_norms = true;              ///< "attn_norm", ffn_norm
   bool post_norms = false;            ///< "post_attention_norm", "post_ffw_norm"
-  const char* ffn_norm = "ffn_norm";  ///< name of the norm before the feed-forward part
+  const char* ffn_norm = "ffn_norm";  ///< name of the norm before the feed-forward part; null: none
+  const char* output_norm = "output_norm";
+  bool gated_attention = false;      ///< "attn_q" has a gate of every head too
+  bool gated_shared_expert = false;  ///< "ffn_gate_inp_shexp"
+  bool one_part = false;             ///< a layer is attention, Mamba-2 or experts alone
+  bool plain_experts = false;        ///< without gates, with a bias for the choice
   float eps = 1e-5f;
 };
 
-/// Multi-head latent attention (DeepSeek-V2): widths of its parts, q projected directly.
+/// Multi-head latent attention (DeepSeek-V2): widths of its parts.
 struct SynthLatent {
-  int64_t latent = 0;  ///< what is cached of keys and values; 0: the model has plain attention
+  int64_t latent = 0;   ///< what is cached of keys and values; 0: the model has plain attention
+  int64_t queries = 0;  ///< of the vector that queries are made of; 0: they are projected directly
   int64_t nope = 0, rope = 0, value = 0;  ///< of a head
+};
+
+/// Recurrent layers: their sizes as the keys "ssm.*" and "shortconv.*" name them.
+struct SynthRecurrent {
+  /// A layer each: '*' attention, 'D' gated delta net, 'C' short convolution, 'M' Mamba-2, 'E'
+  /// experts alone. Repeated as often as needed. Empty: all have attention.
+  std::string_view layers;
+  int64_t taps = 4;
+  int64_t heads = 0;   ///< time_step_rank
+  int64_t head = 0;    ///< elements of a value
+  int64_t groups = 0;  ///< group_count: key heads of delta nets
+  int64_t state = 0;   ///< state_size: elements of a key
+
+  int64_t inner() const { return heads * head; }
+  int64_t channels() const { return inner() + 2 * groups * state; }
+};
+
+/// Layers that differ as those of Gemma 4 do; `period` 0: they do not.
+struct SynthWindow {
+  int64_t period = 0;  ///< each so many layers one attends to all; the others have a window
+  int64_t head = 0;    ///< elements of a head where there is a window
+  int64_t shared = 0;  ///< last layers, which store no keys and values
+  int64_t token = 0;   ///< elements of the token's embedding of every layer
 };
 
 struct SynthShape {
@@ -53,11 +82,19 @@ struct SynthShape {
   float rope_factor = 0;   ///< of Llama 3.1's frequency scaling, as a tensor; 0: none
   bool long_rope = false;  ///< Phi's two tensors of factors
   SynthLatent latent = {};
+  SynthRecurrent recurrent = {};
+  SynthWindow window = {};
+  /// One layer more, with attention, that predicts the token after the next one.
+  bool next_token = false;
   /// Further keys, without the architecture's prefix.
   std::vector<std::pair<const char*, MetaValue>> keys = {};
 
   const SynthArch& architecture() const;
   int64_t head_size() const { return head_dim != 0 ? head_dim : embedding / heads; }
+  int64_t head_size(int64_t layer) const {
+    const bool slides = window.period > 0 && (layer + 1) % window.period != 0;
+    return slides ? window.head : head_size();
+  }
   int64_t expert_width() const {
     return expert_feed_forward != 0 ? expert_feed_forward : feed_forward;
   }
@@ -65,6 +102,11 @@ struct SynthShape {
   int64_t rope_size() const {
     if (latent.latent > 0) return latent.rope;
     return static_cast<int64_t>(rotated * static_cast<float>(head_size())) / 2 * 2;
+  }
+  /// As SynthRecurrent::layers names it.
+  char kind(int64_t layer) const {
+    const std::string_view kinds = recurrent.layers;
+    return kinds.empty() ? '*' : kinds[static_cast<size_t>(layer) % kinds.size()];
   }
   bool has_experts(int64_t layer) const { return experts > 0 && layer >= dense_layers; }
 };

@@ -198,6 +198,12 @@ void BlockPool::evict_oldest() {
   free_.push_back(page);
 }
 
+void BlockPool::drop(int32_t page) {
+  unkeep(page);
+  at(page).node = nullptr;
+  free_.push_back(page);
+}
+
 void BlockPool::clear_kept() {
   while (kept_ > 0) evict_oldest();
 }

@@ -76,6 +76,8 @@ class BlockPool {
   void on_evict(std::function<void(PrefixNode*, int32_t page)> told) { told_ = std::move(told); }
   /// Evicts all kept pages.
   void clear_kept();
+  /// Frees a kept page without a call of on_evict's function.
+  void drop(int32_t page);
 
   // Contents of pages, of page_bytes() each.
   Status copy(int32_t from, int32_t to) {

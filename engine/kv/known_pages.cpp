@@ -41,7 +41,10 @@ std::vector<PrefixNode*> KnownPages::find(const PageKeys& keys, int64_t limit) c
     bool complete = true;
     for (size_t k = 0; k < kinds_.size(); ++k) {
       run[k] = has(next, k) ? run[k] + 1 : 0;
-      complete &= run[k] >= p + 1 - first_seen_page(kinds_[k], (p + 1) * kPageTokens, 0);
+      // Of states that at the end alone.
+      const int64_t first =
+          kinds_[k].state ? p : first_seen_page(kinds_[k], (p + 1) * kPageTokens, 0);
+      complete &= run[k] >= p + 1 - first;
     }
     if (complete) usable = path.size();
     node = next;
@@ -126,6 +129,14 @@ int32_t KnownPages::learn(PrefixNode* node, size_t kind, int32_t page) {
 void KnownPages::forget(size_t kind, int32_t page) {
   PrefixNode* const node = pools_[kind].node(page);
   pools_[kind].set_node(page, nullptr);
+  node->pages[kind] = -1;
+  tree_.prune(node);
+}
+
+void KnownPages::drop(PrefixNode* node, size_t kind) {
+  const int32_t page = node->pages[kind];
+  if (page < 0 || node->lasting || pools_[kind].references(page) > 0) return;
+  pools_[kind].drop(page);
   node->pages[kind] = -1;
   tree_.prune(node);
 }

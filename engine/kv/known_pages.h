@@ -50,6 +50,8 @@ class KnownPages {
   int32_t learn(PrefixNode* node, size_t kind, int32_t page);
   /// Unregisters a held page, because it is about to be written.
   void forget(size_t kind, int32_t page);
+  /// Frees the node's page in memory, if nobody holds it and the node is not a lasting checkpoint.
+  void drop(PrefixNode* node, size_t kind);
   /// The pool of this kind has changed the ids of its pages (BlockPool::widen).
   void renumbered(size_t kind);
 

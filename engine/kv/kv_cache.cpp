@@ -8,8 +8,6 @@
 namespace infer {
 namespace {
 
-int64_t pages_for(int64_t tokens) { return div_ceil<int64_t>(tokens, kPageTokens); }
-
 std::vector<BlockPool> empty_pools(std::span<Device* const> devices,
                                    const std::vector<KvKind>& kinds) {
   std::vector<BlockPool> pools;
@@ -25,6 +23,7 @@ std::vector<BlockPool> empty_pools(std::span<Device* const> devices,
 
 KvCache::KvCache(std::span<Device* const> devices, const KvLayout& layout, const KvOptions& options)
     : kinds_(layout.kinds),
+      stateful_(std::ranges::any_of(kinds_, &KvKind::state)),
       options_(options),
       pools_(empty_pools(devices, kinds_)),
       known_(kinds_, pools_),
@@ -54,7 +53,9 @@ KvCache::SequenceId KvCache::fork(SequenceId id) {
   Table copy = table(id);
   copy.reserved = copy.length;
   copy.in_use = false;
-  for (Pages& pages : copy.kinds) pages.ids.resize(static_cast<size_t>(pages_for(copy.length)));
+  for (size_t k = 0; k < kinds_.size(); ++k) {
+    copy.kinds[k].ids.resize(static_cast<size_t>(kinds_[k].table_pages(copy.length)));
+  }
   const auto& made = tables_.emplace(next_id_, std::move(copy)).first->second;
   for (PrefixNode* node : made.nodes) known_.use(node);
   for (size_t k = 0; k < pools_.size(); ++k) {
@@ -100,19 +101,22 @@ int64_t KvCache::reuse(SequenceId id, const PageKeys& keys, int64_t limit) {
   for (size_t k = 0; k < kinds_.size(); ++k) {
     Pages& pages = t.kinds[k];
     pages.first = first_seen_page(kinds_[k], length, 0);
-    pages.ids.assign(usable, -1);
+    pages.ids.assign(static_cast<size_t>(kinds_[k].table_pages(length)), -1);
   }
   // Nothing below allocates. While pages are fetched the nodes are in use, and those that lie in
   // memory are held first, so that fetching does not push them out.
   t.nodes = std::move(path);
   for (PrefixNode* used : t.nodes) known_.use(used);
   t.length = t.reserved = length;
+  t.lasting = static_cast<int64_t>(usable);
+  t.rolling = 0;
   for (const bool in_memory : {true, false}) {
     for (size_t k = 0; k < kinds_.size(); ++k) {
       Pages& pages = t.kinds[k];
-      for (auto p = static_cast<size_t>(pages.first); p < usable; ++p) {
-        if (pages.ids[p] >= 0 || (t.nodes[p]->pages[k] >= 0) != in_memory) continue;
-        pages.ids[p] = known_.fetch(t.nodes[p], k);
+      for (auto p = static_cast<size_t>(pages.first); p < pages.ids.size(); ++p) {
+        PrefixNode* const node = kinds_[k].state ? t.nodes.back() : t.nodes[p];
+        if (pages.ids[p] >= 0 || (node->pages[k] >= 0) != in_memory) continue;
+        pages.ids[p] = known_.fetch(node, k);
         if (pages.ids[p] < 0) {
           forget(t, 0);
           return 0;
@@ -148,9 +152,13 @@ bool KvCache::make_available(size_t kind, const Table& keep) {
   return (grow_ && grow_(kind)) || drop_unused(&keep);
 }
 
+size_t KvCache::tail_index(const Table& t, size_t kind) const {
+  return kinds_[kind].state ? 0 : static_cast<size_t>(t.length / kPageTokens);
+}
+
 int32_t KvCache::tail(const Table& t, size_t kind) const {
-  if (t.length % kPageTokens == 0) return -1;
-  return t.kinds[kind].ids[static_cast<size_t>(t.length / kPageTokens)];
+  if (kinds_[kind].state ? t.length == 0 : t.length % kPageTokens == 0) return -1;
+  return t.kinds[kind].ids[tail_index(t, kind)];
 }
 
 bool KvCache::others_hold_tail(const Table& t, size_t kind) const {
@@ -167,23 +175,53 @@ Status KvCache::copy_tail(Table& t, size_t kind) {
     return status;
   }
   pool.release(page);
-  t.kinds[kind].ids[static_cast<size_t>(t.length / kPageTokens)] = own;
+  t.kinds[kind].ids[tail_index(t, kind)] = own;
   return {};
 }
 
-Status KvCache::reserve(SequenceId id, int64_t count) {
+/// Copies the states, which a step is about to change.
+Status KvCache::save_states(Table& t) {
+  t.before.assign(pools_.size(), -1);
+  for (size_t k = 0; k < pools_.size(); ++k) {
+    if (!kinds_[k].state || t.length == 0) continue;
+    t.before[k] = pools_[k].acquire();
+    if (Status status = pools_[k].copy(t.kinds[k].ids[0], t.before[k]); !status.ok()) {
+      drop_saved(t);
+      return status;
+    }
+  }
+  return {};
+}
+
+void KvCache::drop_saved(Table& t) {
+  for (size_t k = 0; k < t.before.size(); ++k) {
+    if (t.before[k] >= 0) pools_[k].release(t.before[k]);
+  }
+  t.before.clear();
+}
+
+/// The states before the step are the sequence's again.
+void KvCache::restore_saved(Table& t) {
+  for (size_t k = 0; k < t.before.size(); ++k) {
+    if (t.before[k] >= 0) std::swap(t.before[k], t.kinds[k].ids[0]);
+  }
+  drop_saved(t);
+}
+
+Status KvCache::reserve(SequenceId id, int64_t count, int64_t drafted) {
   Table& t = table(id);
   if (t.length + count > options_.context) {
     return error(StatusCode::does_not_fit,
                  "the context is full: {} more tokens after {}, it holds {}", count, t.length,
                  options_.context);
   }
-  const int64_t wanted = pages_for(t.length + count);
+  drop_saved(t);
   for (size_t k = 0; k < pools_.size(); ++k) {
+    const int64_t wanted = kinds_[k].table_pages(t.length + count);
     // Worked out each time: what is dropped may have shared the tail.
     const auto missing = [&] {
       return wanted - static_cast<int64_t>(t.kinds[k].ids.size()) +
-             (others_hold_tail(t, k) ? 1 : 0);
+             (others_hold_tail(t, k) ? 1 : 0) + (kinds_[k].state && drafted > 0 ? 1 : 0);
     };
     while (pools_[k].available() < missing()) {
       if (make_available(k, t)) continue;
@@ -196,6 +234,7 @@ Status KvCache::reserve(SequenceId id, int64_t count) {
     t.kinds[k].ids.reserve(static_cast<size_t>(wanted));
   }
   for (size_t k = 0; k < pools_.size(); ++k) {
+    const int64_t wanted = kinds_[k].table_pages(t.length + count);
     std::vector<int32_t>& ids = t.kinds[k].ids;
     if (others_hold_tail(t, k)) INFER_CHECK(copy_tail(t, k));
     while (static_cast<int64_t>(ids.size()) < wanted) ids.push_back(pools_[k].acquire());
@@ -203,22 +242,54 @@ Status KvCache::reserve(SequenceId id, int64_t count) {
     // is a page for a copy.
     const int32_t own = tail(t, k);
     if (own < 0 || pools_[k].node(own) == nullptr) continue;
-    if (pools_[k].available() > 0) {
+    if (pools_[k].available() > (kinds_[k].state && drafted > 0 ? 1 : 0)) {
       INFER_CHECK(copy_tail(t, k));
     } else {
       known_.forget(k, own);
     }
   }
   t.reserved = t.length + count;
+  if (stateful_ && drafted > 0) return save_states(t);
   return {};
 }
 
-void KvCache::commit(SequenceId id, const PageKeys& keys, int64_t count) {
+void KvCache::commit(SequenceId id, const PageKeys& keys, int64_t count, bool lasting) {
   Table& t = table(id);
-  t.length = std::min(t.length + count, t.reserved);
   t.last_use = ++clock_;
-  if (options_.reuse && !t.restored) learn(t, keys);
+  if (stateful_ && t.length + count < t.reserved) {
+    rollback(id, t.length);
+    return;
+  }
+  drop_saved(t);
+  t.length = std::min(t.length + count, t.reserved);
+  if (options_.reuse && !t.restored) {
+    learn(t, keys);
+    if (stateful_) make_checkpoint(t, lasting);
+  }
   let_go_behind_windows(t);
+}
+
+void KvCache::make_checkpoint(Table& t, bool lasting) {
+  const int64_t full = t.length / kPageTokens;
+  if (full == 0 || t.length % kPageTokens != 0 || static_cast<int64_t>(t.nodes.size()) < full) {
+    return;
+  }
+  PrefixNode* const node = t.nodes[static_cast<size_t>(full - 1)];
+  for (size_t k = 0; k < pools_.size(); ++k) {
+    if (!kinds_[k].state) continue;
+    int32_t& page = t.kinds[k].ids[0];
+    page = known_.learn(node, k, page);
+    if (t.rolling > 0 && t.rolling != full) {
+      known_.drop(t.nodes[static_cast<size_t>(t.rolling - 1)], k);
+    }
+  }
+  if (lasting || (full - t.lasting) * kPageTokens >= kCheckpointTokens) {
+    node->lasting = true;
+    t.lasting = full;
+    t.rolling = 0;
+  } else {
+    t.rolling = full;
+  }
 }
 
 /// Registers the full pages in the prefix cache. If an equal page is known already, uses that one
@@ -234,6 +305,7 @@ void KvCache::learn(Table& t, const PageKeys& keys) {
       return;  // the pages are this sequence's alone, for the time being
     }
     for (size_t k = 0; k < pools_.size(); ++k) {
+      if (kinds_[k].state) continue;
       int32_t& page = t.kinds[k].ids[p];
       if (page >= 0) page = known_.learn(t.nodes.back(), k, page);
     }
@@ -255,19 +327,51 @@ void KvCache::let_go_behind_windows(Table& t) {
 int64_t KvCache::rollback(SequenceId id, int64_t length) {
   Table& t = table(id);
   length = std::min(length, t.length);
+  const bool unchanged = length == t.length && (t.reserved == t.length || !t.before.empty());
+  if (stateful_ && !unchanged) length = last_checkpoint(t, length);
   for (size_t k = 0; k < pools_.size(); ++k) {
     if (first_seen_page(kinds_[k], length, 0) < t.kinds[k].first) length = 0;
   }
+  if (unchanged) restore_saved(t);
   forget(t, length);
+  if (!stateful_ || unchanged || length == 0) return length;
+  for (size_t k = 0; k < pools_.size(); ++k) {
+    if (!kinds_[k].state) continue;
+    int32_t& page = t.kinds[k].ids[0];
+    pools_[k].release(page);
+    page = known_.fetch(t.nodes.back(), k);
+    if (page >= 0) continue;
+    t.kinds[k].ids.clear();
+    forget(t, 0);
+    return 0;
+  }
   return length;
+}
+
+int64_t KvCache::last_checkpoint(const Table& t, int64_t length) const {
+  const auto usable = [&](int64_t full) {
+    for (size_t k = 0; k < pools_.size(); ++k) {
+      if (kinds_[k].state ? !known_.has(t.nodes[static_cast<size_t>(full - 1)], k)
+                          : first_seen_page(kinds_[k], full * kPageTokens, 0) < t.kinds[k].first) {
+        return false;
+      }
+    }
+    return true;
+  };
+  int64_t full = std::min(length / kPageTokens, static_cast<int64_t>(t.nodes.size()));
+  while (full > 0 && !usable(full)) --full;
+  return full * kPageTokens;
 }
 
 void KvCache::forget(Table& t, int64_t length) {
   t.length = t.reserved = length;
   if (length == 0) t.restored = false;
-  const auto keep = static_cast<size_t>(pages_for(length));
+  drop_saved(t);
+  t.lasting = std::min(t.lasting, length / kPageTokens);
+  if (t.rolling > length / kPageTokens) t.rolling = 0;
   // From the end: kept pages are evicted in this order, so the last page of a text goes first.
   for (size_t k = 0; k < pools_.size(); ++k) {
+    const auto keep = static_cast<size_t>(kinds_[k].table_pages(length));
     Pages& pages = t.kinds[k];
     while (pages.ids.size() > keep) {
       if (pages.ids.back() >= 0) pools_[k].release(pages.ids.back());
@@ -297,7 +401,8 @@ Status KvCache::restore(SequenceId id, int64_t length, std::span<const int64_t> 
                  options_.context);
   }
   for (size_t k = 0; k < pools_.size(); ++k) {
-    const int64_t count = pages_for(length) - first[k];
+    const int64_t wanted = kinds_[k].table_pages(length);
+    const int64_t count = wanted - first[k];
     while (pools_[k].available() < count) {
       if (make_available(k, t)) continue;
       return error(StatusCode::does_not_fit,
@@ -305,13 +410,13 @@ Status KvCache::restore(SequenceId id, int64_t length, std::span<const int64_t> 
                    "available",
                    length, count, kPageTokens, pools_[k].available(), pools_[k].size());
     }
-    t.kinds[k].ids.reserve(static_cast<size_t>(pages_for(length)));
+    t.kinds[k].ids.reserve(static_cast<size_t>(wanted));
   }
   for (size_t k = 0; k < pools_.size(); ++k) {
     Pages& pages = t.kinds[k];
     pages.first = first[k];
     pages.ids.assign(static_cast<size_t>(pages.first), -1);
-    while (static_cast<int64_t>(pages.ids.size()) < pages_for(length)) {
+    while (static_cast<int64_t>(pages.ids.size()) < kinds_[k].table_pages(length)) {
       pages.ids.push_back(pools_[k].acquire());
     }
   }
@@ -345,7 +450,10 @@ Status KvCache::resize(std::span<const int32_t> pages) {
       continue;
     }
     const auto moved = [&](int32_t from, int32_t to) {
-      for (auto& [id, t] : tables_) std::ranges::replace(t.kinds[k].ids, from, to);
+      for (auto& [id, t] : tables_) {
+        std::ranges::replace(t.kinds[k].ids, from, to);
+        if (!t.before.empty() && t.before[k] == from) t.before[k] = to;
+      }
       if (PrefixNode* node = pool.node(to); node != nullptr) node->pages[k] = to;
     };
     Status status = pool.shrink(pages[k], moved);
@@ -365,6 +473,9 @@ Status KvCache::grow(size_t kind, int32_t pages) {
     known_.renumbered(kind);
     for (auto& [id, t] : tables_) {
       for (int32_t& page : t.kinds[kind].ids) page = BlockPool::renumbered(page, before, now);
+      if (!t.before.empty()) {
+        t.before[kind] = BlockPool::renumbered(t.before[kind], before, now);
+      }
     }
   }
   return pool.grow(pages);

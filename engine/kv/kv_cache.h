@@ -9,6 +9,13 @@
 // a copy. Keys and values of a token depend only on the tokens up to it, so sharing changes no
 // result.
 //
+// Recurrent states have one page a sequence, which every step changes. So a sequence can go back
+// only to where a copy of it was kept: a checkpoint, the page of a node of the prefix tree.
+// Checkpoints are made where a step ends at a full page: at the end of a prompt's last full page,
+// after every kCheckpointTokens, and at the newest full page of what was generated. A new checkpoint
+// of the third kind replaces the one before it.
+// Reuse and rollback end at a checkpoint. A step with drafts copies the page first.
+//
 // If there are too few pages, the cache first grows, if it may. Otherwise it takes all pages from a
 // sequence that is not in use, the one unused for longest first. The length of that sequence
 // becomes 0, and its tokens must be recomputed.
@@ -35,6 +42,9 @@ struct KvOptions {
   std::string folder;
   int64_t folder_bytes = 0;  ///< bytes that the files may have
 };
+
+/// Tokens from one checkpoint of a sequence's states to the next.
+inline constexpr int64_t kCheckpointTokens = 2048;
 
 /// Pages of one sequence, of all kinds together.
 struct SequencePages {
@@ -85,15 +95,19 @@ class KvCache {
   /// new length, 0 if there are none. Windowed kinds also get the earlier pages that a rollback by
   /// kKvRollback needs, if these still exist.
   int64_t reuse(SequenceId id, const PageKeys& keys, int64_t limit);
-  /// Makes room for `count` tokens after the committed ones. Errors: does_not_fit if the context is
-  /// full, or if there are too few pages even after growing and after taking those that are kept or
-  /// not in use; device. On does_not_fit no sequence in use has changed.
-  Status reserve(SequenceId id, int64_t count);
+  /// Makes room for `count` tokens after the committed ones, of which the last `drafted` may be
+  /// left out of commit(). Errors: does_not_fit if the context is full, or if there are too few
+  /// pages even after growing and after taking those that are kept or not in use; device. On
+  /// does_not_fit no sequence in use has changed.
+  Status reserve(SequenceId id, int64_t count, int64_t drafted = 0);
   /// Commits the first `count` reserved tokens, which a step has written. `keys` has at least all
-  /// tokens committed so far and these.
-  void commit(SequenceId id, const PageKeys& keys, int64_t count);
+  /// tokens committed so far and these. If there are states and `count` leaves some tokens out,
+  /// none is committed: the states are those before the step. `lasting`: a checkpoint made here is
+  /// not dropped for a later one.
+  void commit(SequenceId id, const PageKeys& keys, int64_t count, bool lasting = false);
   /// Drops all tokens from `length` on, and the reserved room. Returns the new length. It is 0 if a
-  /// windowed kind has already freed a page that a token at `length` would see.
+  /// windowed kind has already freed a page that a token at `length` would see. If there are
+  /// states, it is that of the last checkpoint up to `length`, unless nothing is dropped.
   int64_t rollback(SequenceId id, int64_t length);
 
   /// The first page of a kind that the sequence still has. Its last page is that of its last token.
@@ -141,6 +155,8 @@ class KvCache {
   PageCounts count_pages();
   /// Whether full pages are kept for later sequences.
   bool reuses() const { return options_.reuse; }
+  /// Whether steps should end at full pages, since checkpoints are made there.
+  bool makes_checkpoints() const { return stateful_ && options_.reuse; }
   size_t sequences() const { return tables_.size(); }
   /// Bytes of the pages on device number `place` that no sequence has had yet. The system may still
   /// count them as free memory.
@@ -162,6 +178,10 @@ class KvCache {
     bool in_use = false;
     bool restored = false;  ///< its pages come from restore(): no other sequence may reuse them
     uint64_t last_use = 0;
+    // Of states:
+    std::vector<int32_t> before;  ///< by kind: the page before a step with drafts; empty: none
+    int64_t lasting = 0;          ///< full pages up to the last checkpoint that stays
+    int64_t rolling = 0;          ///< up to the last one that does not; 0: none
   };
 
   KvCache(std::span<Device* const> devices, const KvLayout& layout, const KvOptions& options);
@@ -174,12 +194,20 @@ class KvCache {
   /// The page that the next token is written to; −1 if that will be a new page.
   int32_t tail(const Table& table, size_t kind) const;
   bool others_hold_tail(const Table& table, size_t kind) const;
+  size_t tail_index(const Table& table, size_t kind) const;
   Status copy_tail(Table& table, size_t kind);
+  Status save_states(Table& table);
+  void drop_saved(Table& table);
+  void restore_saved(Table& table);
+  /// The length of the last checkpoint up to `length`; 0: none.
+  int64_t last_checkpoint(const Table& table, int64_t length) const;
+  void make_checkpoint(Table& table, bool lasting);
   void learn(Table& table, const PageKeys& keys);
   void let_go_behind_windows(Table& table);
   void forget(Table& table, int64_t length);
 
   std::vector<KvKind> kinds_;
+  bool stateful_;  ///< some kind is of states
   KvOptions options_;
   std::vector<BlockPool> pools_;  ///< by kind
   KnownPages known_;

@@ -42,7 +42,8 @@ struct PrefixNode {
   std::vector<int32_t> pages;   ///< by kind: page in memory, or −1
   std::vector<int32_t> stored;  ///< by kind: slot of the PageStore, or −1
   int32_t children = 0;
-  int32_t users = 0;  ///< sequences that start with these tokens
+  int32_t users = 0;     ///< sequences that start with these tokens
+  bool lasting = false;  ///< its page of states is not dropped for a later one of the sequence
 };
 
 /// Finds nodes by hash, then compares the tokens themselves, so equal hashes never mix up two

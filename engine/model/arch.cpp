@@ -3,8 +3,31 @@
 #include <algorithm>
 
 #include "engine/core/file.h"
+#include "engine/model/hparams.h"
 
 namespace infer {
+namespace {
+
+constexpr const char* kPoolings[] = {"none", "mean", "cls", "last", "rank"};
+
+}  // namespace
+
+const char* pooling_name(Pooling pooling) { return kPoolings[static_cast<size_t>(pooling)]; }
+
+std::optional<Pooling> pooling_named(std::string_view name) {
+  const auto found = std::ranges::find(kPoolings, name);
+  if (found == std::end(kPoolings)) return std::nullopt;
+  return static_cast<Pooling>(found - std::begin(kPoolings));
+}
+
+void Model::make_embedding(Pooling pooling) { info_.embeds = pooling; }
+
+void Model::return_hidden(bool apart) {
+  info_.returns_hidden = true;
+  info_.hidden_apart = apart;
+}
+
+void Model::keep_hidden() { info_.returns_hidden = info_.hidden_apart = false; }
 
 Result<const ArchDef*> architecture_of(const WeightSource& source) {
   const Metadata& metadata = source.metadata();
@@ -26,7 +49,45 @@ Result<const ArchDef*> architecture_of(const WeightSource& source) {
 
 Result<std::unique_ptr<Model>> read_model(const WeightSource& source) {
   INFER_TRY(const ArchDef* arch, architecture_of(source));
-  return arch->create(source);
+  INFER_TRY(std::unique_ptr<Model> model, arch->create(source));
+  HparamReader r(source);
+  ModelInfo& info = model->info_;
+  info.causal = r.get_bool("attention.causal", info.causal);
+  const auto pooling = [&](const char* key, Pooling first, Pooling last) {
+    return static_cast<Pooling>(
+        r.get_int(key, 0, static_cast<int64_t>(first), static_cast<int64_t>(last)));
+  };
+  if (r.has("pooling_type")) info.pooling = pooling("pooling_type", Pooling::none, Pooling::rank);
+  if (info.causal) info.rank_pooling = Pooling::last;
+  if (r.has("classifier.pooling_type")) {
+    info.rank_pooling = pooling("classifier.pooling_type", Pooling::mean, Pooling::last);
+  }
+  INFER_CHECK_R(r.status());
+  return model;
+}
+
+int64_t head_layers(const WeightSource& source) {
+  const Result<const ArchDef*> arch = architecture_of(source);
+  if (!arch || (*arch)->head == nullptr) return 0;
+  HparamReader r(source);
+  const int64_t blocks = r.get_int("block_count", 1, 1, INT32_MAX);
+  const int64_t layers = r.get_int("nextn_predict_layers", 0, 0, blocks - 1);
+  if (!r.status().ok() || layers == 0) return 0;
+  const std::string prefix = fmt::format("blk.{}.nextn.", blocks - layers);
+  const bool there = std::ranges::any_of(
+      source.weights(), [&](const Weight& weight) { return weight.name.starts_with(prefix); });
+  return there ? layers : 0;
+}
+
+Result<std::unique_ptr<Model>> read_head(const WeightSource& source) {
+  INFER_TRY(const ArchDef* arch, architecture_of(source));
+  if (head_layers(source) == 0) {
+    return fail(StatusCode::unsupported,
+                "{}: the file has no next-token layers that could draft (key "
+                "'nextn_predict_layers', tensors 'nextn')",
+                source.metadata().source());
+  }
+  return arch->head(source);
 }
 
 }  // namespace infer

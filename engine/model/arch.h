@@ -3,8 +3,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/core/status.h"
@@ -17,6 +19,15 @@ namespace infer {
 class CheckpointMap;
 class ModelBuilder;
 
+/// How the vector of a text is made of those of its tokens; the values are GGUF's (pooling_type).
+enum class Pooling : uint8_t {
+  none,  ///< not at all: every token has its own
+  mean,
+  cls,   ///< the first token's
+  last,  ///< the last token's
+  rank,  ///< a classifier's outputs, of which the first is a score
+};
+
 /// What the engine must know of a model apart from its graph.
 struct ModelInfo {
   std::string architecture;
@@ -26,6 +37,20 @@ struct ModelInfo {
   int64_t layers = 0;
   std::vector<KvLayerShape> kv_layers;
   std::vector<RopeSpec> ropes;
+  bool causal = true;  ///< false: every token of a text sees all others, which are given at once
+  int64_t token_types = 0;              ///< rows of the table of token types; 0: there is none
+  std::optional<Pooling> pooling;       ///< of the file, if it says
+  Pooling rank_pooling = Pooling::cls;  ///< mean, cls or last: what the classifier takes
+  bool gelu_classifier = false;         ///< its activation is GELU in place of tanh
+  float classifier_eps = 1e-5f;         ///< of its norm
+  std::optional<Pooling> embeds;        ///< the model makes vectors of texts in place of logits
+  /// The model also returns the hidden states of all rows of a step: Model::return_hidden().
+  bool returns_hidden = false;
+  bool hidden_apart = false;  ///< they are computed beside the rows whose logits are wanted
+  int64_t takes_hidden = 0;   ///< of a draft head: the width of the hidden states that it takes
+
+  /// Whether the model is made for vectors of texts, and not to generate.
+  bool is_embedding() const { return !causal || pooling.value_or(Pooling::none) != Pooling::none; }
 };
 
 /// One model: hyper-parameters read and checked. Immutable.
@@ -33,11 +58,22 @@ class Model {
  public:
   virtual ~Model() = default;
   const ModelInfo& info() const { return info_; }
-  /// Adds the nodes of one step and marks the logits [vocabulary, 1, outputs] as output. Failures
+  /// From now on the model makes vectors of texts. A text is computed in one step, and there is no
+  /// cache.
+  void make_embedding(Pooling pooling);
+  /// From now on a step has the result "hidden" [embedding, 1, rows]: what the last norm makes of
+  /// every row. `apart`: the rows whose logits are wanted are computed as without this result,
+  /// since devices with two numeric classes would compute them in another class.
+  void return_hidden(bool apart);
+  /// Undoes return_hidden().
+  void keep_hidden();
+  /// Adds the nodes of one step and marks the logits [vocabulary, 1, outputs] as output, or the
+  /// vectors if it makes these. Failures
   /// (a missing tensor, a wrong shape) are kept by the builder.
   virtual void build(ModelBuilder& m) const = 0;
 
  protected:
+  friend Result<std::unique_ptr<Model>> read_model(const WeightSource& source);
   ModelInfo info_;
 };
 
@@ -49,6 +85,9 @@ struct ArchDef {
   /// become such a source: checkpoint.h.
   std::span<const char* const> checkpoints = {};
   void (*map)(CheckpointMap& m) = nullptr;
+  /// Makes a draft model of those layers of the same file that predict further tokens
+  /// (decoder_head.cpp). Null: no such layers of the family are known.
+  Result<std::unique_ptr<Model>> (*head)(const WeightSource& source) = nullptr;
 };
 
 /// Generated from the files in models/.
@@ -58,8 +97,20 @@ std::span<const ArchDef* const> all_architectures();
 /// unsupported names it and lists the known ones.
 Result<const ArchDef*> architecture_of(const WeightSource& source);
 
+/// "none", "mean", "cls", "last", "rank".
+const char* pooling_name(Pooling pooling);
+std::optional<Pooling> pooling_named(std::string_view name);
+
 /// Reads the model that a source holds. Beside the architecture's own failures those of
 /// architecture_of.
 Result<std::unique_ptr<Model>> read_model(const WeightSource& source);
+
+/// Layers of the file that predict further tokens ("nextn"), by its keys; 0 if it holds no tensors
+/// of them, or if the architecture's are not known.
+int64_t head_layers(const WeightSource& source);
+/// The first of these layers as a model that drafts. It takes tokens and the hidden states of the
+/// tokens before them (ModelInfo::takes_hidden), and returns logits and "hidden" [embedding, 1,
+/// outputs]. unsupported if there are none.
+Result<std::unique_ptr<Model>> read_head(const WeightSource& source);
 
 }  // namespace infer

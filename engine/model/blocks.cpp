@@ -1,15 +1,12 @@
 #include "engine/model/blocks.h"
 
-#include <array>
 #include <string>
 
 namespace infer {
-namespace {
 
-/// q, k and v [n, 1, rows] from one projection or three.
 std::array<ValueId, 3> project_qkv(ModelBuilder& m, ValueId x, const AttentionBlock& b) {
-  const std::array<int64_t, 3> widths{b.heads * b.head_dim, b.kv_heads * b.head_dim,
-                                      b.kv_heads * b.value_dim};
+  const std::array<int64_t, 3> widths{(b.gated ? 2 : 1) * b.heads * b.head_dim,
+                                      b.kv_heads * b.head_dim, b.kv_heads * b.value_dim};
   const std::string fused = block_name(b.layer, "attn_qkv");
   if (m.has(fused + ".weight")) {
     const ValueId all = m.linear(x, fused, widths[0] + widths[1] + widths[2]);
@@ -21,32 +18,55 @@ std::array<ValueId, 3> project_qkv(ModelBuilder& m, ValueId x, const AttentionBl
           m.linear(x, block_name(b.layer, "attn_v"), widths[2])};
 }
 
-}  // namespace
-
 ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& b) {
   const int64_t embedding = m.g.value(x).desc.shape[0];
-  const std::string q_norm = block_name(b.layer, "attn_q_norm.weight");
-  const std::string k_norm = block_name(b.layer, "attn_k_norm.weight");
+  const std::string q_norm = block_name(b.layer, "attn_q_norm");
+  const std::string k_norm = block_name(b.layer, "attn_k_norm");
   auto [q, k, v] = project_qkv(m, x, b);
   if (b.qk_norm == AttentionBlock::QkNorm::whole) {
-    q = m.rms_norm(q, q_norm, b.eps);
-    k = m.rms_norm(k, k_norm, b.eps);
+    q = m.rms_norm(q, q_norm + ".weight", b.eps);
+    k = m.rms_norm(k, k_norm + ".weight", b.eps);
   }
-  q = m.g.split_heads(q, b.heads);     // [head_dim, heads, rows]
+  q = m.g.split_heads(q, b.heads);  // [head_dim, heads, rows]
+  ValueId gate = kNoValue;
+  if (b.gated) {
+    gate = m.g.slice(q, b.head_dim, b.head_dim);
+    q = m.g.slice(q, 0, b.head_dim);
+  }
   k = m.g.split_heads(k, b.kv_heads);  // [head_dim, kv_heads, rows]
   v = m.g.split_heads(v, b.kv_heads);  // [value_dim, kv_heads, rows]
-  if (b.qk_norm == AttentionBlock::QkNorm::per_head) {
-    q = m.rms_norm(q, q_norm, b.eps);
-    k = m.rms_norm(k, k_norm, b.eps);
+  const auto norm = [&](ValueId x, const std::string& name) {
+    switch (b.qk_norm) {
+      case AttentionBlock::QkNorm::plain: return m.g.add(op::RmsNorm{b.eps}, {x, kNoValue});
+      case AttentionBlock::QkNorm::per_head: return m.rms_norm(x, name + ".weight", b.eps);
+      case AttentionBlock::QkNorm::layer: return m.layer_norm(x, name, b.eps, true);
+      default: return x;
+    }
+  };
+  if (!b.norm_last) {
+    q = norm(q, q_norm);
+    k = norm(k, k_norm);
   }
-  if (b.rotate) {
-    q = m.rope(q, b.style, b.rope);
-    k = m.rope(k, b.style, b.rope);
+  if (b.rotate || b.q_rope >= 0) q = m.rope(q, b.style, b.q_rope >= 0 ? b.q_rope : b.rope);
+  if (b.rotate) k = m.rope(k, b.style, b.rope);
+  if (b.norm_last) {
+    q = norm(q, q_norm);
+    k = norm(k, k_norm);
   }
   const ValueId sinks = m.optional_weight(block_name(b.layer, "attn_sinks.weight"), {b.heads});
-  const op::Attention params{static_cast<int32_t>(b.layer), b.scale, b.softcap, b.window};
-  const ValueId mixed = m.attention(q, k, v, params, sinks);
+  const op::Attention params{b.cache, b.scale, b.softcap, b.window, b.chunked};
+  ValueId mixed = m.attention(q, k, v, params, sinks);
+  if (b.gated) {
+    const op::Glu sigmoid{op::Glu::Kind::sigmoid};
+    mixed = m.g.merge_heads(m.g.add(sigmoid, {gate, m.g.split_heads(mixed, b.heads)}));
+  }
   return m.linear(mixed, block_name(b.layer, "attn_output"), embedding);
+}
+
+ValueId gelu_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t width) {
+  const int64_t embedding = m.g.value(x).desc.shape[0];
+  const ValueId up = m.linear(x, block_name(layer, "ffn_up"), width);
+  return m.linear(m.g.add(op::Gelu{}, {up}), block_name(layer, "ffn_down"), embedding);
 }
 
 ValueId feed_forward_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t width,
@@ -66,11 +86,10 @@ ValueId feed_forward_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t wi
   return m.linear(m.g.add(glu, {gate, up}), name("ffn_down"), embedding);
 }
 
-ValueId experts_block(ModelBuilder& m, ValueId x, int64_t layer, const ExpertsBlock& b,
-                      const op::Glu& glu) {
+ValueId routed_experts(ModelBuilder& m, ValueId x, ValueId logits, int64_t layer,
+                       const ExpertsBlock& b, const op::Glu& glu) {
   const auto name = [&](const char* part) { return block_name(layer, part); };
   const int64_t embedding = m.g.value(x).desc.shape[0];
-  const ValueId logits = m.linear(x, name("ffn_gate_inp"), b.experts);
   const ValueId bias = m.optional_weight(name("exp_probs_b.bias"), {b.experts});
   const std::vector<ValueId> routed = m.g.add_all(b.route, {logits, bias});
   if (routed.size() != 2) return kNoValue;
@@ -78,13 +97,41 @@ ValueId experts_block(ModelBuilder& m, ValueId x, int64_t layer, const ExpertsBl
   const auto linear = [&](ValueId in, const char* part, int64_t n) {
     return m.expert_linear(in, routed[0], name(part), n, b.experts);
   };
-  const ValueId gate = linear(x, "ffn_gate_exps", b.width);
-  const ValueId up = linear(x, "ffn_up_exps", b.width);
-  const ValueId down = linear(m.g.add(glu, {gate, up}), "ffn_down_exps", embedding);
-  const ValueId mixed = m.g.add(op::MoeCombine{}, {down, routed[1]});
+  if (b.weights_input) x = m.g.add(op::MoeSpread{}, {x, routed[1]});
+  ValueId gate = kNoValue;
+  ValueId up = kNoValue;
+  if (m.has(name("ffn_gate_up_exps.weight"))) {
+    const ValueId both = linear(x, "ffn_gate_up_exps", 2 * b.width);
+    gate = m.g.slice(both, 0, b.width);
+    up = m.g.slice(both, b.width, b.width);
+  } else {
+    gate = linear(x, "ffn_gate_exps", b.width);
+    up = linear(x, "ffn_up_exps", b.width);
+  }
+  ValueId mixed = linear(m.g.add(glu, {gate, up}), "ffn_down_exps", embedding);
+  if (!b.weights_input) mixed = m.g.add(op::MoeCombine{}, {mixed, routed[1]});
   m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
-  if (b.shared_width == 0) return mixed;
-  return m.add(mixed, feed_forward_block(m, x, layer, b.shared_width, glu, "_shexp"));
+  return mixed;
+}
+
+ValueId experts_block(ModelBuilder& m, ValueId x, int64_t layer, const ExpertsBlock& b,
+                      const op::Glu& glu) {
+  const ValueId logits = m.linear(x, block_name(layer, "ffn_gate_inp"), b.experts);
+  const ValueId mixed = routed_experts(m, x, logits, layer, b, glu);
+  if (b.shared_width == 0 || mixed == kNoValue) return mixed;
+  ValueId shared = feed_forward_block(m, x, layer, b.shared_width, glu, "_shexp");
+  const std::string gate = block_name(layer, "ffn_gate_inp_shexp.weight");
+  if (m.has(gate)) {
+    const ValueId weight = m.weight(gate, {m.g.value(x).desc.shape[0], 1});
+    const ValueId opening = m.g.add(op::Matmul{}, {x, weight, kNoValue, kNoValue});
+    op::MoeRoute only;  // one expert, which is always chosen
+    only.gating = op::MoeRoute::Gating::sigmoid;
+    only.used = 1;
+    const std::vector<ValueId> routed = m.g.add_all(only, {opening, kNoValue});
+    if (routed.size() != 2) return kNoValue;
+    shared = m.g.add(op::MoeCombine{}, {shared, routed[1]});
+  }
+  return m.add(mixed, shared);
 }
 
 }  // namespace infer

@@ -1,6 +1,8 @@
 // Blocks that architectures share: grouped-query attention, gated feed-forward, experts.
 #pragma once
 
+#include <array>
+
 #include "engine/model/builder.h"
 
 namespace infer {
@@ -10,10 +12,13 @@ namespace infer {
 struct AttentionBlock {
   enum class QkNorm : uint8_t {
     none,
+    plain,     ///< RMSNorm of each head without weights
     per_head,  ///< RMSNorm of each head, weights [head_dim]
     whole,     ///< RMSNorm over all heads at once, weights [heads · head_dim]
+    layer,     ///< LayerNorm of each head, weights [head_dim, heads]
   };
   int64_t layer = 0;
+  int32_t cache = 0;  ///< index of its keys and values in ModelInfo::kv_layers
   int64_t heads = 0;
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
@@ -21,15 +26,27 @@ struct AttentionBlock {
   float scale = 0;    ///< of the scores
   float softcap = 0;  ///< of the scores; 0: none
   int32_t window = 0;
-  bool rotate = true;  ///< RoPE on q and k
+  bool chunked = false;  ///< the window is a chunk: op::Attention
+  bool rotate = true;    ///< RoPE on q and k
   op::Rope::Style style = op::Rope::Style::interleaved;
   int32_t rope = 0;               ///< which of the model's RoPE kinds
+  int32_t q_rope = -1;            ///< that of the queries, if it is another or keys have none
   QkNorm qk_norm = QkNorm::none;  ///< "attn_q_norm", "attn_k_norm"
+  bool norm_last = false;         ///< the norms of heads come after RoPE
+  /// "attn_q" has for each head the rows of its queries and then those of a gate, whose sigmoid
+  /// multiplies what the head makes.
+  bool gated = false;
   float eps = 1e-5f;
 };
 
+/// The q, k and v [n, 1, rows] of x, from one projection or three.
+std::array<ValueId, 3> project_qkv(ModelBuilder& m, ValueId x, const AttentionBlock& block);
+
 /// x [embedding, 1, rows] → the same shape.
 ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& block);
+
+/// down(gelu(up(x))) with "ffn_up" and "ffn_down".
+ValueId gelu_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t width);
 
 /// down(glu(gate(x), up(x))) with "ffn_gate", "ffn_up", "ffn_down"; without "ffn_gate", "ffn_up"
 /// holds the gate's rows before its own. `suffix` names a variant, e.g. "_shexp".
@@ -38,14 +55,21 @@ ValueId feed_forward_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t wi
 
 /// A router "ffn_gate_inp" (with the selection bias "exp_probs_b" where present) and the experts
 /// "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"; with shared_width > 0 a further feed-forward
-/// "ffn_*_shexp" that every token takes is added. The experts and their sum are a unit of their own
+/// "ffn_*_shexp" that every token takes is added, multiplied by the sigmoid of "ffn_gate_inp_shexp"
+/// where present. The experts and their sum are a unit of their own
 /// (UnitKind::experts); the rest belongs to the layer's feed-forward.
 struct ExpertsBlock {
   int64_t experts = 0;
   int64_t width = 0;
   int64_t shared_width = 0;
   op::MoeRoute route;
+  bool weights_input = false;  ///< weights multiply what the one expert takes, not what it makes
 };
+
+/// What the experts make of x, where the router's logits [experts, 1, rows] are computed elsewhere.
+/// The gate's rows may lie before the others in "ffn_gate_up_exps".
+ValueId routed_experts(ModelBuilder& m, ValueId x, ValueId logits, int64_t layer,
+                       const ExpertsBlock& block, const op::Glu& glu);
 
 ValueId experts_block(ModelBuilder& m, ValueId x, int64_t layer, const ExpertsBlock& block,
                       const op::Glu& glu);

@@ -46,7 +46,10 @@ Status ModelBuilder::check(const Weight& weight, std::initializer_list<int64_t> 
   std::copy(shape.begin(), shape.end(), expected.begin());
   const std::string& file = weights_.source().metadata().source();
   // What is no matrix (norms, biases, scales, sinks) is used as it is stored.
-  const bool plain = shape.size() == 1 || weight.name.ends_with(".bias");
+  const bool plain = shape.size() == 1 || weight.name.ends_with(".bias") ||
+                     weight.name.ends_with("_norm.weight") ||
+                     weight.name.ends_with("conv1d.weight") ||
+                     weight.name.ends_with("shortconv.conv.weight");
   const DType type = weight.name.ends_with(".order") ? DType::i32 : DType::f32;
   if (plain && weight.desc.type != type) {
     return error(StatusCode::bad_file, "{}: tensor '{}': expected {}, found {}", file, weight.name,
@@ -85,6 +88,13 @@ ValueId ModelBuilder::rms_norm(ValueId x, const std::string& name, float eps) {
   return g.add(op::RmsNorm{eps}, {x, weight(name, {g.value(x).desc.shape[0]})});
 }
 
+ValueId ModelBuilder::layer_norm(ValueId x, const std::string& name, float eps, bool each) {
+  const auto shape = g.value(x).desc.shape;
+  const int64_t weights = each ? shape[1] : 1;
+  const ValueId scale = weight(name + ".weight", {shape[0], weights});
+  return g.add(op::LayerNorm{eps}, {x, scale, optional_weight(name + ".bias", {shape[0]})});
+}
+
 ValueId ModelBuilder::linear(ValueId x, const std::string& name, int64_t n) {
   const int64_t k = g.value(x).desc.shape[0];
   const ValueId w = weight(name + ".weight", {k, n});
@@ -107,8 +117,31 @@ ValueId ModelBuilder::rope(ValueId x, op::Rope::Style style, int32_t kind) {
   return g.add(op::Rope{style}, {x, g.input(StepInput::rope_table, kind, pairs)});
 }
 
+ValueId ModelBuilder::causal_conv(ValueId x, const std::string& name, int64_t taps, int32_t cache,
+                                  bool silu) {
+  const int64_t channels = g.value(x).desc.shape[0];
+  return g.add(
+      op::CausalConv{cache, silu},
+      {x, weight(name + ".weight", {taps, channels}), optional_weight(name + ".bias", {channels}),
+       g.input(StepInput::slots), g.input(StepInput::sequences)});
+}
+
 ValueId ModelBuilder::attention(ValueId q, ValueId k, ValueId v, const op::Attention& params,
                                 ValueId sinks) {
+  if (embeds()) {
+    if (k != kNoValue) text_keys_[params.kv_layer] = {k, v};
+    const auto& [keys, values] = text_keys_[params.kv_layer];
+    op::TextAttention text{.scale = params.scale, .softcap = params.softcap};
+    if (info_.causal) text.after = 0;
+    if (params.window > 0 && params.chunked) {
+      text.chunk = params.window;
+    } else if (params.window > 0) {
+      // Without a direction the window lies to both sides.
+      text.before = info_.causal ? params.window - 1 : params.window / 2;
+      if (!info_.causal) text.after = text.before;
+    }
+    return text_attention(q, keys, values, text, sinks);
+  }
   const ValueId slots = g.input(StepInput::slots);
   const ValueId sequences = g.input(StepInput::sequences);
   const int64_t block = key_rotation(g.kv(), params.kv_layer);
@@ -116,23 +149,79 @@ ValueId ModelBuilder::attention(ValueId q, ValueId k, ValueId v, const op::Atten
   if (block > 0) {
     const op::Hadamard rotation{block};
     q = g.add(rotation, {q});
-    k = g.add(rotation, {k});
+    if (k != kNoValue) k = g.add(rotation, {k});
     const KvLayerShape& shape = g.kv().layers[static_cast<size_t>(params.kv_layer)];
     values_rotated = shape.v_in_k;
-    if (values_rotated) v = g.slice(k, 0, shape.v_dim);
+    if (values_rotated && k != kNoValue) v = g.slice(k, 0, shape.v_dim);
   }
-  g.add_all(op::KvStore{params.kv_layer}, {k, v, slots, sequences});
+  if (k != kNoValue) g.add_all(op::KvStore{params.kv_layer}, {k, v, slots, sequences});
   ValueId mixed = g.add(params, {q, slots, sequences, sinks});
   if (values_rotated) mixed = g.add(op::Hadamard{block}, {mixed});
   return g.merge_heads(mixed);
 }
 
+ValueId ModelBuilder::text_attention(ValueId q, ValueId k, ValueId v,
+                                     const op::TextAttention& params, ValueId sinks) {
+  const ValueId begins = g.input(StepInput::text_begins);
+  const ValueId ends = g.input(StepInput::text_ends);
+  return g.merge_heads(g.add(params, {q, k, v, begins, ends, sinks}));
+}
+
+int64_t ModelBuilder::rows_of(const std::string& name) const {
+  return weights_.weight(weights_.index(name + ".weight")).desc.shape[1];
+}
+
+bool ModelBuilder::pools_all_rows() const {
+  const auto all = [](Pooling p) { return p == Pooling::none || p == Pooling::mean; };
+  return embeds() && all(*info_.embeds == Pooling::rank ? info_.rank_pooling : *info_.embeds);
+}
+
 ValueId ModelBuilder::select_outputs(ValueId x) {
+  if (pools_all_rows() || (returns_hidden() && !hidden_apart())) return x;
   return g.add(op::SelectRows{}, {x, g.input(StepInput::output_rows)});
+}
+
+void ModelBuilder::return_hidden(ValueId x) {
+  if (returns_hidden()) g.output(x, "hidden");
+}
+
+ValueId ModelBuilder::classify(ValueId x) {
+  if (has("cls.weight")) {
+    x = linear(x, "cls", rows_of("cls"));
+    // tanh
+    x = info_.gelu_classifier ? g.add(op::Gelu{}, {x}) : g.add(op::Softcap{1.0f}, {x});
+    if (has("cls.norm.weight")) x = layer_norm(x, "cls.norm", info_.classifier_eps);
+    if (!has("cls.output.weight")) return x;
+  }
+  if (has("cls.output.weight")) return linear(x, "cls.output", rows_of("cls.output"));
+  g.set_error(error(StatusCode::unsupported,
+                    "{}: the model has no classifier (tensors 'cls' and 'cls.output'), so that it "
+                    "cannot rank texts",
+                    weights_.source().metadata().source()));
+  return x;
+}
+
+void ModelBuilder::output_embedding(ValueId x) {
+  g.set_unit({UnitKind::output, -1});
+  if (pools_all_rows() && *info_.embeds != Pooling::none) {
+    x = g.add(op::MeanRows{},
+              {x, g.input(StepInput::output_rows), g.input(StepInput::output_ends)});
+  }
+  if (*info_.embeds == Pooling::rank) {
+    x = classify(x);
+  } else {
+    for (const char* dense : {"dense_2", "dense_3"}) {
+      if (has(std::string(dense) + ".weight")) x = linear(x, dense, rows_of(dense));
+    }
+  }
+  g.output(x, "embeddings");
 }
 
 ValueId ModelBuilder::output_logits(ValueId x) {
   g.set_unit({UnitKind::output, -1});
+  if (returns_hidden() && !hidden_apart()) {
+    x = g.add(op::SelectRows{}, {x, g.input(StepInput::output_rows)});
+  }
   if (has("output.weight")) return linear(x, "output", info_.vocabulary);
   const ValueId table = weight("token_embd.weight", {info_.embedding, info_.vocabulary});
   const ValueId bias = optional_weight("output.bias", {info_.vocabulary});

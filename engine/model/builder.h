@@ -2,8 +2,10 @@
 #pragma once
 
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "engine/graph/graph.h"
 #include "engine/model/arch.h"
@@ -46,6 +48,9 @@ class ModelBuilder {
   /// The step's tokens through "token_embd.weight".
   ValueId embed_tokens(float scale = 1.0f);
   ValueId rms_norm(ValueId x, const std::string& weight, float eps);
+  /// "<name>.weight" and, where present, "<name>.bias". `each`: every head of x has a weight of its
+  /// own.
+  ValueId layer_norm(ValueId x, const std::string& name, float eps, bool each = false);
   /// "<name>.weight" [k, n] and, where present, "<name>.scale" [1] (of NVFP4) and "<name>.bias"
   /// [n]. "<name>.order" i32 [k]: the element of x that each column of the weight is for, where
   /// columns are sorted by the groups of their scales (GPTQ's act-order).
@@ -57,20 +62,46 @@ class ModelBuilder {
   ValueId add(ValueId a, ValueId b, float scale = 1.0f) { return g.add(op::Add{scale}, {a, b}); }
   /// x [head, heads, rows] turned by the model's RoPE number `kind`.
   ValueId rope(ValueId x, op::Rope::Style style, int32_t kind = 0);
+  /// The depthwise causal convolution "<name>.weight" [taps, channels], with "<name>.bias" where
+  /// present. `cache`: the state's index in ModelInfo::kv_layers.
+  ValueId causal_conv(ValueId x, const std::string& name, int64_t taps, int32_t cache, bool silu);
   /// Stores k and v and attends; q, k, v [dim, heads, rows]; the result's heads are merged. For
-  /// keys of type Q4_0, q and k are rotated before: builder.cpp.
+  /// keys of type Q4_0, q and k are rotated before: builder.cpp. Without k and v it attends to what
+  /// another layer has stored.
   ValueId attention(ValueId q, ValueId k, ValueId v, const op::Attention& params,
                     ValueId sinks = kNoValue);
-  /// Keeps only the rows that return results.
+  /// Attends among the rows of each text of the step.
+  ValueId text_attention(ValueId q, ValueId k, ValueId v, const op::TextAttention& params,
+                         ValueId sinks = kNoValue);
+  /// Keeps only the rows that return results: where vectors are made of all rows, every row.
   ValueId select_outputs(ValueId x);
+  /// Whether the model makes vectors of texts: then output_embedding() takes the place of
+  /// output_logits() and what follows it.
+  bool embeds() const { return info_.embeds.has_value(); }
+  /// The vectors of the texts, of what the last norm made, as the graph's output: pooled, then
+  /// through "dense_2" and "dense_3" where present. With Pooling::rank, the outputs of the
+  /// classifier "cls" (its activation, "cls.norm" where present) and "cls.output".
+  void output_embedding(ValueId x);
+  /// Marks what the last norm made as the step's result "hidden", if that is wanted.
+  void return_hidden(ValueId x);
+  bool returns_hidden() const { return info_.returns_hidden; }
+  /// Whether the rows for return_hidden() are computed beside those of select_outputs(). Otherwise
+  /// select_outputs() keeps all rows, and output_logits() selects them.
+  bool hidden_apart() const { return info_.hidden_apart; }
   /// Final projection: "output.weight", or the token table if the model has no such weight.
   ValueId output_logits(ValueId x);
 
  private:
   Status check(const Weight& weight, std::initializer_list<int64_t> shape) const;
+  /// Rows of a matrix "<name>.weight", which is there.
+  int64_t rows_of(const std::string& name) const;
+  /// Whether vectors are made of all rows of a text.
+  bool pools_all_rows() const;
+  ValueId classify(ValueId x);
 
   const WeightTable& weights_;
   const ModelInfo& info_;
+  std::map<int32_t, std::pair<ValueId, ValueId>> text_keys_;  ///< keys and values by layer
 };
 
 }  // namespace infer

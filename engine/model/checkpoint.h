@@ -7,6 +7,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "engine/model/checkpoint_config.h"
 #include "engine/model/checkpoint_keys.h"
@@ -29,6 +32,8 @@ struct Family {
   bool yarn_rounding = true;        ///< YaRN's bounds rounded to whole pairs
   bool yarn_on_scores = false;      ///< scores take up YaRN's magnitude, cos and sin do not
   bool long_rope = false;           ///< reads the factors of longrope itself
+  bool layer_norms = false;         ///< LayerNorm in place of RMSNorm
+  const char* table = "embed_tokens.weight";  ///< the tensor with a row for each token
 };
 
 /// A checkpoint and the model that is made of it. The first failure is kept, later calls do nothing
@@ -53,6 +58,18 @@ class CheckpointMap {
   /// attn_q, attn_k, attn_v and attn_output.
   void attention(bool interleave = false);
   void feed_forward();  ///< ffn_gate, ffn_up, ffn_down
+  /// From now on there is one layer more, which predicts further tokens.
+  void add_head_layer();
+  /// The same if the checkpoint has such a layer behind its others, with the tensors that
+  /// DeepSeek's has beside those of a layer.
+  void add_deepseek_head();
+  /// The model scores texts: the classifier's tensors, with their biases, and its keys.
+  void classifier(std::initializer_list<TensorName> names);
+
+  /// A chat template by its name.
+  void add_template(const std::string& name, const std::string& text);
+  /// The id of a token with this spelling; −1: there is none.
+  int32_t token(std::string_view spelling) const;
 
   int64_t layer_count() const { return layers_; }
   int64_t head_count() const { return heads_; }
@@ -64,6 +81,10 @@ class CheckpointMap {
   Result<std::unique_ptr<WeightSource>> result(std::unique_ptr<WeightSource> raw);
 
  private:
+  void add_pooling();
+
+  const WeightSource& raw_;
+  std::vector<std::pair<std::string, std::string>> templates_;
   int64_t layers_ = 0;
   int64_t heads_ = 1;
   int64_t rope_pairs_ = 0;

@@ -7,9 +7,20 @@ namespace infer {
 CheckpointConfig::CheckpointConfig(const Metadata& raw) : values_(raw) {
   prefix_ = values_.has("hf.config.text_config.num_hidden_layers") ? "hf.config.text_config."
                                                                    : "hf.config.";
-  const Result<const std::vector<std::string>*> names =
-      values_.get_strings("hf.config.architectures");
-  if (names && *names != nullptr) checkpoint_ = (*names)->front();
+  if (const Result<std::string> name = checkpoint_class(values_); name) checkpoint_ = *name;
+}
+
+Result<std::string> checkpoint_class(const Metadata& raw) {
+  INFER_TRY(const std::vector<std::string>* names, raw.get_strings("hf.config.architectures"));
+  if (names == nullptr || names->empty()) {
+    return fail(StatusCode::bad_file, "{}: config.json: key 'architectures' is missing",
+                raw.source());
+  }
+  if (names->front() == "Mistral3ForConditionalGeneration") {
+    const auto type = raw.get_string("hf.config.text_config.model_type");
+    if (type && *type == "mistral4") return "Mistral4ForCausalLM";
+  }
+  return names->front();
 }
 
 void CheckpointConfig::fail_with(Status status) {
@@ -41,6 +52,11 @@ double CheckpointConfig::get_float(const std::string& name, double absent) {
 }
 
 bool CheckpointConfig::get_bool(const std::string& name, bool absent) {
+  // Some files have an integer, which Python takes for a boolean too.
+  const MetaValue* value = values_.find(key(name));
+  if (value != nullptr && std::holds_alternative<int64_t>(*value)) {
+    return std::get<int64_t>(*value) != 0;
+  }
   return take(values_.get_bool(key(name)), absent);
 }
 

@@ -15,6 +15,10 @@ namespace infer {
 /// More tokens of context are not believed.
 inline constexpr int64_t kMaxContext = int64_t{1} << 31;
 
+/// The class that a checkpoint is one of: its entry in `architectures`, or if that is one for images
+/// around several families of decoders, that of the decoder. bad_file if there is none.
+Result<std::string> checkpoint_class(const Metadata& raw);
+
 /// Keys are those of config.json (of its "text_config" where that describes the decoder), paths
 /// with dots; null counts as absent. Values out of range are failures. The first failure of a
 /// checkpoint is kept here; later ones change nothing.
@@ -23,7 +27,7 @@ class CheckpointConfig {
   /// `raw`: the source's metadata.
   explicit CheckpointConfig(const Metadata& raw);
 
-  /// Its entry in `architectures`.
+  /// checkpoint_class(); empty if there is none.
   const std::string& checkpoint() const { return checkpoint_; }
   /// What was opened, for messages.
   const std::string& source() const { return values_.source(); }

@@ -3,20 +3,29 @@
 
 #include <string>
 
-#include "engine/model/checkpoint_tensors.h"
+#include "engine/model/checkpoint.h"
 
 namespace infer {
 
 /// Of an expert's three matrices.
 struct ExpertNames {
-  const char* gate = "gate_proj";
+  const char* gate = "gate_proj";  ///< null: experts without a gate
   const char* up = "up_proj";
   const char* down = "down_proj";
 };
 
-/// The experts of a layer: one tensor each (`in`.0.gate_proj.weight) or all in one
-/// (`in`.gate_up_proj with the gate's rows before the others, `in`.down_proj).
+/// How experts are chosen: by softmax (V2); by sigmoid with a bias, weights normalised (V3); by
+/// softmax, weights normalised (Mistral 4).
+enum class DeepseekRouting : uint8_t { v2, v3, mistral };
+
+/// The experts of a layer: each matrix of each expert a tensor (`in`.0.gate_proj.weight), each matrix
+/// of all experts (`in`.up_proj), or gate and up together (`in`.gate_up_proj with the gate's rows
+/// first, `in`.down_proj).
 void add_experts(CheckpointTensors& tensors, int64_t layer, const std::string& in, int64_t count,
                  const ExpertNames& names = {});
+/// Experts, routers and shared experts as DeepSeek's configurations and checkpoints have them,
+/// which others took over. Leaves out layers behind layer_count(). `routing`: what holds
+/// where the configuration does not say.
+void map_deepseek_experts(CheckpointMap& m, DeepseekRouting routing);
 
 }  // namespace infer

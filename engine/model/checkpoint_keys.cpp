@@ -21,6 +21,14 @@ int32_t file_type_of(DType type) {
 
 }  // namespace
 
+std::string checkpoint_name(const std::string& source) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  fs::path path = fs::absolute(source, ignored).lexically_normal();
+  if (fs::is_regular_file(path, ignored) || !path.has_filename()) path = path.parent_path();
+  return path.filename().string();
+}
+
 void CheckpointKeys::set_architecture(const std::string& name) {
   prefix_ = name + ".";
   values_.set("general.architecture", name);
@@ -36,14 +44,17 @@ void CheckpointKeys::set_bool(const std::string& name, bool value) { set(name, v
 void CheckpointKeys::set_string(const std::string& name, const std::string& value) {
   set(name, value);
 }
+void CheckpointKeys::set_flags(const std::string& name, std::vector<bool> values) {
+  set(name, std::move(values));
+}
+
+void CheckpointKeys::set_ints(const std::string& name, const std::vector<int64_t>& values) {
+  set(name, std::vector<uint32_t>(values.begin(), values.end()));
+}
 
 void CheckpointKeys::add_general(const std::map<DType, int64_t>& elements) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  fs::path path = fs::absolute(values_.source(), ignored).lexically_normal();
-  if (fs::is_regular_file(path, ignored) || !path.has_filename()) path = path.parent_path();
   values_.set("general.type", std::string("model"));
-  values_.set("general.name", path.filename().string());
+  values_.set("general.name", checkpoint_name(values_.source()));
   values_.set("general.quantization_version", uint32_t{2});
   const auto most = std::ranges::max_element(elements, {}, [](auto& e) { return e.second; });
   if (most == elements.end()) return;
@@ -116,7 +127,7 @@ void CheckpointKeys::add_texts(CheckpointConfig& config, TokenizerSpec& tokenize
   for (const auto& [name, value] : config.values().values()) {
     const auto* text = std::get_if<std::string>(&value);
     if (text == nullptr) continue;
-    if (name == "hf.tokenizerconfig.chat_template") {
+    if (name == "hf.tokenizer_config.chat_template") {
       values_.set("tokenizer.chat_template", *text);
       tokenizer.chat_template = *text;
     } else if (name.starts_with(kNamed)) {

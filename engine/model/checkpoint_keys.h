@@ -5,12 +5,16 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/core/dtype.h"
 #include "engine/model/checkpoint_config.h"
 #include "engine/weights/tokenizer_spec.h"
 
 namespace infer {
+
+/// The name of the directory that was opened, or of the one of the file.
+std::string checkpoint_name(const std::string& source);
 
 class CheckpointKeys {
  public:
@@ -23,6 +27,10 @@ class CheckpointKeys {
   void set_float(const std::string& key, double value);
   void set_bool(const std::string& key, bool value);
   void set_string(const std::string& key, const std::string& value);
+  void set_flags(const std::string& key, std::vector<bool> values);
+  void set_ints(const std::string& key, const std::vector<int64_t>& values);
+  /// A key that does not begin with the architecture's name.
+  void set_whole(const std::string& key, MetaValue value) { values_.set(key, std::move(value)); }
 
   // What stands in every file, and comes last.
 

@@ -46,10 +46,10 @@ void llama3_factors(CheckpointMap& m, const std::string& section, double base, i
   const double high = m.config.get_float(section + "high_freq_factor", 4.0);
   const auto context = static_cast<double>(
       m.config.get_int(section + "original_max_position_embeddings", 8192, 1, kMaxContext));
-  if (!(high > low)) {
+  if (!(high >= low)) {
     m.config.fail_with(
         error(StatusCode::bad_file,
-              "{}: {}high_freq_factor: expected more than low_freq_factor, {}, found {}",
+              "{}: {}high_freq_factor: expected at least low_freq_factor, {}, found {}",
               m.config.source(), section, low, high));
     return;
   }
@@ -57,7 +57,10 @@ void llama3_factors(CheckpointMap& m, const std::string& section, double base, i
   for (int64_t i = 0; i < dims / 2; ++i) {
     const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(dims);
     const double wave = 2 * std::numbers::pi * std::pow(base, exponent);
-    const double kept = std::clamp((context / wave - low) / (high - low), 0.0, 1.0);
+    const double turns = context / wave;
+    // Llama 4 has the same factor twice: nothing is blended.
+    const double kept = high > low ? std::clamp((turns - low) / (high - low), 0.0, 1.0)
+                                   : static_cast<double>(turns > high);
     factors.push_back(static_cast<float>(1 / ((1 - kept) / factor + kept)));
   }
   m.tensors.put_values("rope_freqs.weight", std::move(factors));
@@ -90,11 +93,13 @@ int64_t map_rope(CheckpointMap& m, const Family& family, int64_t head_dim) {
                              m.config.source(), share));
     return 0;
   }
-  const auto dims = static_cast<int64_t>(static_cast<double>(head_dim) * share);
-  m.keys.set_float("rope.freq_base", base);
-  m.keys.set_int("rope.dimension_count", dims);
   const std::string type =
       m.config.get_string(section + "rope_type", m.config.get_string(section + "type", "default"));
+  const bool proportional = type == "proportional";
+  const auto rotated = static_cast<int64_t>(static_cast<double>(head_dim) * share);
+  const int64_t dims = proportional ? head_dim : rotated;
+  m.keys.set_float("rope.freq_base", base);
+  m.keys.set_int("rope.dimension_count", dims);
   const double factor = m.config.get_float(section + "factor", 1.0);
   if (!(factor > 0)) {
     m.config.fail_with(error(StatusCode::bad_file, "{}: {}factor: expected more than 0, found {}",
@@ -106,6 +111,12 @@ int64_t map_rope(CheckpointMap& m, const Family& family, int64_t head_dim) {
     m.keys.set_float("rope.scaling.factor", factor);
   } else if (type == "yarn") {
     yarn(m, family, section, factor);
+  } else if (proportional) {
+    // Frequencies are those of the whole head; pairs beyond the share stand still.
+    constexpr float kStill = 1e30f;
+    std::vector<float> factors(static_cast<size_t>(dims / 2), kStill);
+    std::fill_n(factors.begin(), rotated / 2, 1.0f);
+    m.tensors.put_values("rope_freqs.weight", std::move(factors));
   } else if (type == "llama3") {
     llama3_factors(m, section, base, dims);
   } else {

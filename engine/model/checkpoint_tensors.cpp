@@ -1,15 +1,28 @@
 #include "engine/model/checkpoint_tensors.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/core/file.h"
 #include "engine/model/matrix_type.h"
+#include "engine/quant/quant.h"
 
 namespace infer {
 namespace {
 
-/// What may stand before "embed_tokens.weight".
-constexpr const char* kRoots[] = {"model.", "language_model.model.", "model.language_model.", ""};
+/// The tables of tokens, and what may stand before them.
+constexpr const char* kTables[] = {"embed_tokens.weight", "embeddings.word_embeddings.weight",
+                                   "embeddings.tok_embeddings.weight", "embeddings.weight"};
+constexpr const char* kRoots[] = {
+    "model.", "language_model.model.", "model.language_model.", "backbone.", "bert.", "roberta.",
+    ""};
+/// What stands outside of the part that these are the beginning of.
+constexpr const char* kOutside[] = {"lm_head.", "classifier.", "score.",
+                                    "head.",    "sentence.",   "mtp."};
+/// What reads images and sound, of which texts need nothing.
+constexpr const char* kTowers[] = {"vision_tower.", "vision_model.", "multi_modal_projector.",
+                                   "visual.",       "audio_tower.",  "embed_vision.",
+                                   "embed_audio."};
 
 }  // namespace
 
@@ -22,11 +35,12 @@ CheckpointTensors::CheckpointTensors(const WeightSource& raw, CheckpointConfig& 
     : raw_(raw), config_(config), matrices_(matrices), used_(raw.weights().size()) {
   const std::span<const Weight> all = raw_.weights();
   for (size_t i = 0; i < all.size(); ++i) by_name_.emplace(all[i].name, static_cast<int32_t>(i));
-  for (const char* root : kRoots) {
-    if (!by_name_.contains(std::string(root) + "embed_tokens.weight")) continue;
-    root_ = root;
-    break;
-  }
+  const auto holds_table = [&](const char* root) {
+    return std::ranges::any_of(
+        kTables, [&](const char* table) { return by_name_.contains(std::string(root) + table); });
+  };
+  const auto root = std::ranges::find_if(kRoots, holds_table);
+  if (root != std::end(kRoots)) root_ = *root;
 }
 
 void CheckpointTensors::set_heads(int64_t queries, int64_t keys) {
@@ -35,14 +49,26 @@ void CheckpointTensors::set_heads(int64_t queries, int64_t keys) {
 }
 
 std::string CheckpointTensors::full_name(const std::string& name) const {
-  // The output stands outside of the decoder.
-  if (!name.starts_with("lm_head.")) return root_ + name;
-  return root_ == "language_model.model." ? "language_model." + name : name;
+  const bool outside =
+      std::ranges::any_of(kOutside, [&](const char* prefix) { return name.starts_with(prefix); });
+  if (!outside) return root_ + name;
+  return name.starts_with("lm_head.") && root_ == "language_model.model." ? "language_model." + name
+                                                                          : name;
 }
 
 int32_t CheckpointTensors::find(const std::string& name) const {
   const auto it = by_name_.find(full_name(name));
   return it == by_name_.end() ? -1 : it->second;
+}
+
+void CheckpointTensors::also_named(const std::string& prefix, const std::string& as) {
+  const std::string begin = full_name(prefix);
+  for (size_t i = 0; i < raw_.weights().size(); ++i) {
+    const std::string& name = raw_.weights()[i].name;
+    if (!name.starts_with(begin)) continue;
+    other_names_.push_back(full_name(as + name.substr(begin.size())));
+    by_name_.emplace(other_names_.back(), static_cast<int32_t>(i));
+  }
 }
 
 std::array<int64_t, kMaxDims> CheckpointTensors::shape_of(const std::string& name) const {
@@ -137,6 +163,32 @@ void CheckpointTensors::put(const std::string& to, const TensorView& view, Chang
   add(std::move(tensor), weight.desc.type, shape);
 }
 
+void CheckpointTensors::put_parts(const std::string& to, std::vector<TensorView> parts,
+                                  std::initializer_list<int64_t> shape) {
+  if (!ok() || parts.empty()) return;
+  const DType stored = raw(parts.front().weight).desc.type;
+  add({to, {}, std::move(parts)}, stored, std::span(shape.begin(), shape.size()));
+}
+
+void CheckpointTensors::put_scaled(const std::string& to, std::vector<TensorView> parts,
+                                   std::vector<float> factors,
+                                   std::initializer_list<int64_t> shape) {
+  if (std::ranges::all_of(factors, [](float f) { return f == 1.0f; })) {
+    return put_parts(to, std::move(parts), shape);
+  }
+  if (!ok() || parts.empty()) return;
+  const DType stored = raw(parts.front().weight).desc.type;
+  MappedTensor tensor{to, {}, std::move(parts)};
+  tensor.factors = std::move(factors);
+  if (is_quantised(stored)) {
+    config_.fail_with(error(StatusCode::unsupported,
+                            "{}: tensor '{}': expected floating point, found {}", config_.source(),
+                            printable(raw(tensor.parts[0].weight).name), dtype_info(stored).name));
+    return;
+  }
+  add(std::move(tensor), DType::f32, std::span(shape.begin(), shape.size()));
+}
+
 void CheckpointTensors::put_stacked(const std::string& to, std::vector<TensorView> parts) {
   if (!ok() || parts.empty()) return;
   const std::span<const Weight> all = raw_.weights();
@@ -156,10 +208,33 @@ void CheckpointTensors::put_stacked(const std::string& to, std::vector<TensorVie
 }
 
 void CheckpointTensors::put_values(const std::string& to, std::vector<float> values) {
-  const std::array<int64_t, 1> shape{static_cast<int64_t>(values.size())};
+  const auto size = static_cast<int64_t>(values.size());
+  put_values(to, std::move(values), {size});
+}
+
+void CheckpointTensors::put_values(const std::string& to, std::vector<float> values,
+                                   std::initializer_list<int64_t> shape) {
   MappedTensor tensor{to, {}, {}};
   tensor.values = std::move(values);
-  add(std::move(tensor), DType::f32, shape);
+  add(std::move(tensor), DType::f32, std::span(shape.begin(), shape.size()));
+}
+
+std::vector<float> CheckpointTensors::values(const std::string& name, int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count));
+  const TensorView all = view(name, {count});
+  if (!ok()) return values;
+  const Weight& weight = raw(all.weight);
+  if (is_quantised(weight.desc.type) || weight.desc.type == DType::i32) {
+    config_.fail_with(error(StatusCode::unsupported,
+                            "{}: tensor '{}': expected floating point, found {}", config_.source(),
+                            printable(weight.name), to_string(weight.desc)));
+    return values;
+  }
+  std::vector<std::byte> bytes(static_cast<size_t>(weight.desc.extent_bytes()));
+  Status read = raw_.read(weight.place, 0, bytes);
+  if (!read.ok()) config_.fail_with(std::move(read));
+  quant_traits(weight.desc.type).decode(bytes.data(), values.data(), count);
+  return values;
 }
 
 TensorView CheckpointTensors::view_mxfp4(const std::string& codes, const std::string& scales) {
@@ -194,6 +269,46 @@ void CheckpointTensors::copy(const std::string& from, const std::string& to, Cha
   put(to, TensorView::whole(index, raw(index).desc.shape), change);
 }
 
+void CheckpointTensors::copy_rows(const std::string& from, const std::string& to, int64_t rows) {
+  const std::array<int64_t, kMaxDims> shape = shape_of(from);
+  if (!has(from) || shape[1] >= rows) return copy(from, to);
+  const TensorView table = view(from, {shape[0], shape[1]});
+  if (!ok()) return;
+  const int64_t each = std::gcd(shape[1], rows);  // parts are of equal size
+  constexpr int64_t kMostParts = 1 << 16;
+  if (rows / each > kMostParts) {
+    config_.fail_with(error(StatusCode::bad_file, "{}: tensor '{}': expected {} rows, found {}",
+                            config_.source(), printable(full_name(from)), rows, shape[1]));
+    return;
+  }
+  MappedTensor tensor{to, {}, {}};
+  for (int64_t row = 0; row < rows; row += each) {
+    TensorView part = table.sliced(1, row < shape[1] ? row : 0, each);
+    if (row >= shape[1]) part.stride[1] = 0;
+    tensor.parts.push_back(part);
+  }
+  const std::array<int64_t, 2> whole{shape[0], rows};
+  add(std::move(tensor), raw(table.weight).desc.type, whole);
+}
+
+void CheckpointTensors::put_rows(const std::string& to, const std::string& from,
+                                 std::initializer_list<int64_t> rows) {
+  const std::array<int64_t, kMaxDims> shape = shape_of(from);
+  const TensorView table = view(from, {shape[0], shape[1]});
+  if (!ok()) return;
+  MappedTensor tensor{to, {}, {}};
+  for (const int64_t row : rows) {
+    if (row < 0 || row >= shape[1]) {
+      config_.fail_with(error(StatusCode::bad_file, "{}: tensor '{}': expected a row {}, found {}",
+                              config_.source(), printable(full_name(from)), row, shape[1]));
+      return;
+    }
+    tensor.parts.push_back(table.sliced(1, row, 1));
+  }
+  const std::array<int64_t, 2> whole{shape[0], static_cast<int64_t>(rows.size())};
+  add(std::move(tensor), raw(table.weight).desc.type, whole);
+}
+
 void CheckpointTensors::split_rows(const std::string& from, const std::string& first,
                                    const std::string& second) {
   const std::array<int64_t, kMaxDims> shape = shape_of(from);
@@ -209,6 +324,11 @@ void CheckpointTensors::split_rows(const std::string& from, const std::string& f
 
 bool CheckpointTensors::is_ignored(const std::string& name) const {
   if (name.ends_with(".rotary_emb.inv_freq")) return true;  // follows from the configuration
+  if (std::ranges::any_of(kTowers, [&](const std::string prefix) {
+        return name.starts_with(prefix) || name.starts_with("model." + prefix);
+      })) {
+    return true;
+  }
   return std::ranges::any_of(ignored_prefixes_, [&](const std::string& prefix) {
     return name.starts_with(root_ + prefix) || name.starts_with(prefix);
   });

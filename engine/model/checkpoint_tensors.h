@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -19,6 +20,9 @@ namespace infer {
 
 /// Ends the name of where the columns of a matrix come from (builder.h).
 inline constexpr const char* kColumnOrder = ".order";
+
+/// Ends the name of what the product with a whole matrix is multiplied with (builder.h).
+inline constexpr const char* kProductScale = ".scale";
 
 /// "layers.7.mlp.gate".
 std::string layer_name(int64_t layer, const std::string& part);
@@ -52,10 +56,27 @@ class CheckpointTensors {
   /// or has another number of elements.
   TensorView view(const std::string& name, std::initializer_list<int64_t> shape);
   void put(const std::string& to, const TensorView& view, Change change = Change::none);
+  /// A tensor of this shape from parts of equal size, one after the other.
+  void put_parts(const std::string& to, std::vector<TensorView> parts,
+                 std::initializer_list<int64_t> shape);
+  /// The same with what each part is multiplied with. Matrices become F32 unless another type is
+  /// wanted: products of shorter numbers need more bits.
+  void put_scaled(const std::string& to, std::vector<TensorView> parts, std::vector<float> factors,
+                  std::initializer_list<int64_t> shape);
   void put_stacked(const std::string& to, std::vector<TensorView> parts);
   void put_values(const std::string& to, std::vector<float> values);
+  void put_values(const std::string& to, std::vector<float> values,
+                  std::initializer_list<int64_t> shape);
+  /// The elements of a small tensor of floating point, which counts as placed.
+  std::vector<float> values(const std::string& name, int64_t count);
   /// Copies a tensor in its shape, if the checkpoint has it.
   void copy(const std::string& from, const std::string& to, Change change = Change::none);
+  /// Copies a table, if the checkpoint has it. If it has fewer rows than `rows`, its first one
+  /// stands for those that it lacks.
+  void copy_rows(const std::string& from, const std::string& to, int64_t rows);
+  /// These rows of a matrix, in this order.
+  void put_rows(const std::string& to, const std::string& from,
+                std::initializer_list<int64_t> rows);
   /// Two tensors of equal width from one [k, 2n] or [k, 2n, experts] that has the rows of one
   /// before those of the other.
   void split_rows(const std::string& from, const std::string& first, const std::string& second);
@@ -63,6 +84,9 @@ class CheckpointTensors {
   /// are bytes, as mapped_source.h says.
   TensorView view_mxfp4(const std::string& codes, const std::string& scales);
   void put_mxfp4(const std::string& to, const TensorView& blocks, const std::string& scales);
+
+  /// Tensors whose names begin with `prefix` are also found under names that begin with `as`.
+  void also_named(const std::string& prefix, const std::string& as);
 
   /// The tensor, if it is there, has no place in the model.
   void ignore(const std::string& name);
@@ -95,6 +119,7 @@ class CheckpointTensors {
   std::vector<MappedTensor> tensors_;
   std::map<DType, int64_t> elements_;
   std::unordered_map<std::string_view, int32_t> by_name_;
+  std::deque<std::string> other_names_;  ///< that by_name_ refers to
   std::vector<bool> used_;
   std::vector<std::string> ignored_prefixes_;
   std::string root_;  ///< "model."

@@ -16,6 +16,26 @@ void require_no_window(CheckpointMap& m) {
   m.config.require(!slides, "use_sliding_window");
 }
 
+std::vector<bool> map_sliding_layers(CheckpointMap& m, int64_t absent) {
+  std::vector<bool> sliding;
+  if (const std::vector<std::string>* types = m.config.get_strings("layer_types")) {
+    bool known = types->size() == static_cast<size_t>(m.layer_count());
+    for (const std::string& type : *types) {
+      known = known && (type == "sliding_attention" || type == "full_attention");
+      sliding.push_back(type == "sliding_attention");
+    }
+    m.config.require(known, "these layer_types");
+    sliding.resize(static_cast<size_t>(m.layer_count()));
+  } else {
+    const int64_t period = m.config.get_int("sliding_window_pattern", absent, 0, INT32_MAX);
+    for (int64_t i = 0; i < m.layer_count(); ++i) {
+      sliding.push_back(period > 1 && i % period < period - 1);
+    }
+  }
+  m.keys.set_flags("attention.sliding_window_pattern", sliding);
+  return sliding;
+}
+
 void require_layer_types(CheckpointMap& m, bool (*sliding)(int64_t layer)) {
   const std::vector<std::string>* types = m.config.get_strings("layer_types");
   if (types == nullptr) return;

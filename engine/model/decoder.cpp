@@ -1,27 +1,41 @@
 #include "engine/model/decoder.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace infer {
 
-DecoderModel::DecoderModel(HparamReader& r, op::Rope::Style style) {
-  params = read_decoder_params(r);
+namespace {
+
+int32_t cache_of_layer(const ModelInfo& info, int64_t layer) {
+  const auto found = std::ranges::find(info.kv_layers, layer, &KvLayerShape::layer);
+  return static_cast<int32_t>(found - info.kv_layers.begin());
+}
+
+}  // namespace
+
+DecoderModel::DecoderModel(HparamReader& r, op::Rope::Style style, bool recurrent) {
+  params = read_decoder_params(r, recurrent);
   info_ = decoder_info(r, params);
+  if (is_head()) info_.takes_hidden = params.embedding;
   info_.ropes = {read_rope(r, params.head_dim)};
   info_.ropes[0].factors = weight_index(r.source(), "rope_freqs.weight");
   AttentionBlock block;
   block.heads = params.heads;
   block.head_dim = params.head_dim;
   block.value_dim = params.value_dim;
+  const double scale = r.get_float("attention.scale", 0);  // 0: the usual one
   block.scale = static_cast<float>(
-      r.get_float("attention.scale", 1.0 / std::sqrt(static_cast<double>(params.head_dim))));
+      scale != 0 ? scale : 1.0 / std::sqrt(static_cast<double>(params.head_dim)));
   block.style = style;
   block.eps = params.eps;
   for (int64_t layer = 0; layer < params.layers; ++layer) {
     block.layer = layer;
     block.kv_heads = params.kv_heads[static_cast<size_t>(layer)];
+    block.cache = cache_of_layer(info_, layer);
     attention.push_back(block);
   }
+  states.assign(attention.size(), -1);
   experts.experts = params.experts;
   experts.width = r.get_int("expert_feed_forward_length", params.feed_forward.front(), 0, 1 << 20);
   experts.shared_width = r.get_int("expert_shared_feed_forward_length", 0, 0, 1 << 20);
@@ -30,8 +44,28 @@ DecoderModel::DecoderModel(HparamReader& r, op::Rope::Style style) {
 }
 
 void DecoderModel::set_window(int64_t layer, int32_t window) {
-  attention[static_cast<size_t>(layer)].window = window;
-  info_.kv_layers[static_cast<size_t>(layer)].window = window;
+  AttentionBlock& block = attention[static_cast<size_t>(layer)];
+  block.window = window;
+  info_.kv_layers[static_cast<size_t>(block.cache)].window = window;
+}
+
+void DecoderModel::drop_attention(const std::vector<bool>& layers) {
+  std::erase_if(info_.kv_layers, [&](const KvLayerShape& shape) {
+    return layers[static_cast<size_t>(shape.layer)];
+  });
+  for (AttentionBlock& block : attention) {
+    const auto layer = static_cast<size_t>(block.layer);
+    if (layers[layer]) block.kv_heads = params.kv_heads[layer] = 0;
+    block.cache = cache_of_layer(info_, block.layer);
+  }
+}
+
+void DecoderModel::add_state(int64_t layer, int64_t elements) {
+  KvLayerShape shape;
+  shape.layer = static_cast<int32_t>(layer);
+  shape.state = elements;
+  states[static_cast<size_t>(layer)] = static_cast<int32_t>(info_.kv_layers.size());
+  info_.kv_layers.push_back(shape);
 }
 
 Result<std::unique_ptr<Model>> DecoderModel::finish(std::unique_ptr<DecoderModel> model,
@@ -44,36 +78,65 @@ ValueId DecoderModel::attend(ModelBuilder& m, ValueId x, int64_t layer) const {
   return attention_block(m, x, attention[static_cast<size_t>(layer)]);
 }
 
-void DecoderModel::build(ModelBuilder& m) const {
-  const auto norm = [&](ValueId x, int64_t layer, const std::string& name, bool wanted) {
-    return wanted ? m.rms_norm(x, block_name(layer, name.c_str()) + ".weight", params.eps) : x;
-  };
-  ValueId x = m.embed_tokens(embedding_scale);  // [embedding, 1, rows]
-  for (int64_t layer = 0; layer < params.layers; ++layer) {
-    const auto i = static_cast<size_t>(layer);
-    m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
-    ValueId h = norm(x, layer, "attn_norm", pre_norms);
-    h = attend(m, h, layer);
-    if (layer + 1 == params.layers) {  // from here on only the rows whose logits are wanted
-      h = m.select_outputs(h);
-      x = m.select_outputs(x);
-    }
-    h = norm(h, layer, "post_attention_norm", post_norms);
-    x = m.add(x, h, residual_scale);
-
-    const bool routed = m.has(block_name(layer, "ffn_gate_inp.weight"));
-    m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
-    h = norm(x, layer, ffn_norm_name, pre_norms);
-    h = routed ? experts_block(m, h, layer, experts, glu)
-               : feed_forward_block(m, h, layer, params.feed_forward[i], glu);
-    h = norm(h, layer, "post_ffw_norm", post_norms);
-    x = m.add(x, h, residual_scale);
+ValueId DecoderModel::feed_forward(ModelBuilder& m, ValueId x, int64_t layer) const {
+  if (m.has(block_name(layer, "ffn_gate_inp.weight"))) {
+    return experts_block(m, x, layer, experts, glu);
   }
-  x = m.rms_norm(x, "output_norm.weight", params.eps);
-  x = m.output_logits(x);
+  return feed_forward_block(m, x, layer, params.feed_forward[static_cast<size_t>(layer)], glu);
+}
+
+ValueId DecoderModel::weighted(ModelBuilder& m, ValueId x, const std::string& name) const {
+  // Falcon-H1 leaves the ending out.
+  if (!m.has(name + ".weight") && m.has(name)) return m.rms_norm(x, name, params.eps);
+  return layer_norms ? m.layer_norm(x, name, params.eps)
+                     : m.rms_norm(x, name + ".weight", params.eps);
+}
+
+ValueId DecoderModel::norm(ModelBuilder& m, ValueId x, int64_t layer, const std::string& name,
+                           bool wanted) const {
+  return wanted ? weighted(m, x, block_name(layer, name.c_str())) : x;
+}
+
+ValueId DecoderModel::add_layer(ModelBuilder& m, ValueId x, int64_t layer, bool last,
+                                ValueId* rest) const {
+  m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
+  const ValueId normed = norm(m, x, layer, "attn_norm", pre_norms);
+  const ValueId mixed = attend(m, normed, layer);
+  const auto after_attention = [&](ValueId sum, ValueId before, ValueId h) {
+    m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
+    sum = m.add(sum, norm(m, h, layer, "post_attention_norm", post_norms), residual_scale);
+    m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
+    h = parallel ? before : norm(m, sum, layer, ffn_norm_name, pre_norms);
+    h = feed_forward(m, h, layer);
+    return m.add(sum, norm(m, h, layer, "post_ffw_norm", post_norms), residual_scale);
+  };
+  if (!last) return after_attention(x, normed, mixed);
+  if (rest != nullptr) *rest = after_attention(x, normed, mixed);
+  // From here on only the rows whose logits are wanted.
+  m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
+  const ValueId h = m.select_outputs(mixed);
+  return after_attention(m.select_outputs(x), parallel ? m.select_outputs(normed) : normed, h);
+}
+
+void DecoderModel::output_logits(ModelBuilder& m, ValueId x) const {
   if (logit_scale != 1.0f) x = m.g.add(op::Scale{logit_scale}, {x});
   if (logit_softcap > 0) x = m.g.add(op::Softcap{logit_softcap}, {x});
   m.g.output(x, "logits");
+}
+
+void DecoderModel::build(ModelBuilder& m) const {
+  if (is_head()) return build_head(m);
+  ValueId x = m.embed_tokens(embedding_scale);  // [embedding, 1, rows]
+  ValueId all = kNoValue;
+  for (int64_t layer = 0; layer < params.layers; ++layer) {
+    const bool last = layer + 1 == params.layers;
+    x = add_layer(m, x, layer, last, m.hidden_apart() ? &all : nullptr);
+  }
+  if (m.hidden_apart()) m.return_hidden(weighted(m, all, output_norm_name));
+  x = weighted(m, x, output_norm_name);
+  if (m.embeds()) return m.output_embedding(x);
+  if (!m.hidden_apart()) m.return_hidden(x);
+  output_logits(m, m.output_logits(x));
 }
 
 }  // namespace infer

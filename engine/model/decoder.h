@@ -18,14 +18,23 @@ class DecoderModel : public Model {
  public:
   /// Reads the usual keys: every layer gets the same attention, with RoPE 0 in the given style, a
   /// scale of 1/√head_dim, and experts where a layer has a router. Failures stay in the reader.
-  DecoderModel(HparamReader& reader, op::Rope::Style style);
+  /// `recurrent`: layers may have no key-value heads; such a layer has no attention, and nothing in
+  /// ModelInfo::kv_layers unless add_state() says so.
+  DecoderModel(HparamReader& reader, op::Rope::Style style, bool recurrent = false);
 
   void build(ModelBuilder& m) const override;
+
+  /// Whether this is a draft head: of HparamReader::Part::head. build() then calls build_head().
+  bool is_head() const { return params.first_layer > 0; }
+  /// The layer "nextn" behind the model's own, which takes a token and the hidden state before it:
+  /// decoder_head.cpp.
+  void build_head(ModelBuilder& m) const;
 
   // What a variant may change before the model is used.
 
   DecoderParams params;
   std::vector<AttentionBlock> attention;  ///< by layer
+  std::vector<int32_t> states;  ///< by layer: index in ModelInfo::kv_layers; −1: without a state
   ExpertsBlock experts;
   op::Glu glu;
   float embedding_scale = 1.0f;
@@ -34,18 +43,42 @@ class DecoderModel : public Model {
   float logit_softcap = 0.0f;  ///< 0: none
   bool pre_norms = true;       ///< "attn_norm", and ffn_norm_name
   bool post_norms = false;     ///< "post_attention_norm", "post_ffw_norm"
+  bool layer_norms = false;    ///< LayerNorm in place of RMSNorm
+  bool parallel = false;       ///< both parts take "attn_norm" of x, and x gets the sum of both
   std::string ffn_norm_name = "ffn_norm";
+  std::string output_norm_name = "output_norm";
+  /// Of a draft head: its last norm is a LayerNorm with this epsilon; 0: as the others.
+  float head_layer_norm = 0;
 
   /// The attention of a layer: x [embedding, 1, rows] → the same shape.
   virtual ValueId attend(ModelBuilder& m, ValueId x, int64_t layer) const;
 
+  /// The feed-forward of a layer: x [embedding, 1, rows] → the same shape. Experts, where it has a
+  /// router.
+  virtual ValueId feed_forward(ModelBuilder& m, ValueId x, int64_t layer) const;
+
   ModelInfo& mutable_info() { return info_; }
   /// Sets a layer's window in its attention and in the cache's shape.
   void set_window(int64_t layer, int32_t window);
+  /// Takes the attention from these layers.
+  void drop_attention(const std::vector<bool>& layers);
+  bool attends(int64_t layer) const { return params.kv_heads[static_cast<size_t>(layer)] > 0; }
+  /// Gives a layer a recurrent state of so many float32 elements.
+  void add_state(int64_t layer, int64_t elements);
 
   /// The model, or the reader's failure.
   static Result<std::unique_ptr<Model>> finish(std::unique_ptr<DecoderModel> model,
                                                const HparamReader& reader);
+
+ private:
+  ValueId weighted(ModelBuilder& m, ValueId x, const std::string& name) const;
+  ValueId norm(ModelBuilder& m, ValueId x, int64_t layer, const std::string& name,
+               bool wanted) const;
+  /// x after a layer; `last`: only the rows whose logits are wanted. Where the hidden states of all
+  /// rows are computed apart, `rest` gets these.
+  ValueId add_layer(ModelBuilder& m, ValueId x, int64_t layer, bool last,
+                    ValueId* rest = nullptr) const;
+  void output_logits(ModelBuilder& m, ValueId x) const;
 };
 
 }  // namespace infer

@@ -12,7 +12,7 @@ constexpr int64_t kMaxHeads = 4096;
 
 }  // namespace
 
-HparamReader::HparamReader(const WeightSource& source) : source_(source) {
+HparamReader::HparamReader(const WeightSource& source, Part part) : source_(source), part_(part) {
   Result<std::optional<std::string>> name = metadata().get_string("general.architecture");
   if (!name) {
     set_error(std::move(name).error());
@@ -75,9 +75,37 @@ std::vector<int64_t> HparamReader::per_layer(const std::string& key, int64_t lay
   return values;
 }
 
-DecoderParams read_decoder_params(HparamReader& r) {
+std::vector<bool> HparamReader::sliding_layers(int64_t layers, int64_t absent) {
+  const std::string key = "attention.sliding_window_pattern";
+  const MetaValue* value = metadata().find(prefix_ + key);
+  std::vector<bool> sliding;
+  if (const auto* flags = value == nullptr ? nullptr : std::get_if<std::vector<bool>>(value)) {
+    sliding = *flags;
+    if (sliding.size() >= static_cast<size_t>(layers)) return sliding;
+    set_error(error(StatusCode::bad_file, "{}: key '{}': expected {} values, found {}",
+                    metadata().source(), prefix_ + key, layers, sliding.size()));
+  }
+  const int64_t period = sliding.empty() ? get_int(key, absent, 0, INT32_MAX) : absent;
+  sliding.clear();
+  for (int64_t i = 0; i < layers; ++i) sliding.push_back(period > 1 && i % period < period - 1);
+  return sliding;
+}
+
+float HparamReader::epsilon(const std::string& key) {
+  const double eps = get_float(key, 1e-5);
+  if (!(eps >= 0 && eps < 1)) {
+    set_error(error(StatusCode::bad_file, "{}: {}: expected 0 to 1, found {}", metadata().source(),
+                    key, eps));
+  }
+  return static_cast<float>(eps);
+}
+
+DecoderParams read_decoder_params(HparamReader& r, bool recurrent) {
   DecoderParams p;
-  p.layers = r.need_int("block_count", 1, kMaxLayers);
+  // The last blocks may predict further tokens; they are no part of the decoder.
+  const int64_t blocks = r.need_int("block_count", 1, kMaxLayers);
+  p.layers = blocks - r.get_int("nextn_predict_layers", 0, 0, blocks - 1);
+  if (r.part() == HparamReader::Part::head && p.layers < blocks) p.first_layer = p.layers++;
   p.embedding = r.need_int("embedding_length", 1, kMaxWidth);
   p.context = r.get_int("context_length", 2048, 1, int64_t{1} << 31);
   p.heads = r.need_int("attention.head_count", 1, kMaxHeads);
@@ -88,20 +116,18 @@ DecoderParams read_decoder_params(HparamReader& r) {
   p.head_dim =
       r.get_int("attention.key_length", std::max<int64_t>(1, p.embedding / p.heads), 1, kMaxWidth);
   p.value_dim = r.get_int("attention.value_length", p.head_dim, 1, kMaxWidth);
-  p.kv_heads = r.per_layer("attention.head_count_kv", p.layers, p.heads, 1, kMaxHeads);
+  p.kv_heads =
+      r.per_layer("attention.head_count_kv", blocks, p.heads, recurrent ? 0 : 1, kMaxHeads);
+  p.kv_heads.resize(static_cast<size_t>(p.layers));
   for (const int64_t kv : p.kv_heads) {
-    if (p.heads % kv != 0) {
+    if (kv > 0 && p.heads % kv != 0) {
       r.set_error(error(StatusCode::bad_file, "{}: {} key-value heads do not divide {} heads",
                         r.metadata().source(), kv, p.heads));
     }
   }
-  p.feed_forward = r.per_layer("feed_forward_length", p.layers, 0, 0, kMaxWidth);
-  p.eps = static_cast<float>(r.get_float("attention.layer_norm_rms_epsilon", 1e-5));
-  if (!(p.eps >= 0 && p.eps < 1)) {
-    r.set_error(error(StatusCode::bad_file,
-                      "{}: attention.layer_norm_rms_epsilon: expected 0 to 1, found {}",
-                      r.metadata().source(), p.eps));
-  }
+  p.feed_forward = r.per_layer("feed_forward_length", blocks, 0, 0, kMaxWidth);
+  p.feed_forward.resize(static_cast<size_t>(p.layers));
+  p.eps = r.epsilon("attention.layer_norm_rms_epsilon");
   p.experts = r.get_int("expert_count", 0, 0, 65536);
   p.experts_used = r.get_int("expert_used_count", 0, 0, std::max<int64_t>(p.experts, 0));
   if (p.experts > 0 && p.experts_used == 0) {
@@ -170,6 +196,31 @@ RopeSpec read_rope(HparamReader& r, int64_t head_dim, double default_base) {
   return spec;
 }
 
+op::MoeRoute read_route(HparamReader& r, const DecoderParams& p, int64_t absent, bool normalise) {
+  op::MoeRoute route;
+  route.used = static_cast<int32_t>(p.experts_used);
+  int64_t gating = r.get_int("expert_gating_func", absent, 0, 3);
+  if (gating == 0) gating = absent;  // how files say nothing
+  using Gating = op::MoeRoute::Gating;
+  route.gating = gating == 2   ? Gating::sigmoid
+                 : gating == 3 ? Gating::softmax_of_chosen
+                               : Gating::softmax;
+  route.normalise = r.get_bool("expert_weights_norm", normalise);
+  route.scale = static_cast<float>(r.get_float("expert_weights_scale", 1.0));
+  if (route.scale == 0.0f) route.scale = 1.0f;  // how files say "none"
+  const int64_t groups = std::max<int64_t>(1, r.get_int("expert_group_count", 1, 0, 65536));
+  const int64_t groups_used =
+      std::max<int64_t>(1, r.get_int("expert_group_used_count", groups, 0, groups));
+  if (p.experts % groups != 0 || p.experts_used > p.experts / groups * groups_used) {
+    r.set_error(error(StatusCode::bad_file,
+                      "{}: {} of {} experts cannot be chosen from {} of {} groups",
+                      r.metadata().source(), p.experts_used, p.experts, groups_used, groups));
+  }
+  route.groups = static_cast<int32_t>(groups);
+  route.groups_used = static_cast<int32_t>(groups_used);
+  return route;
+}
+
 int32_t weight_index(const WeightSource& source, std::string_view name) {
   const Weight* weight = source.find(name);
   return weight == nullptr ? -1 : static_cast<int32_t>(weight - source.weights().data());
@@ -182,9 +233,12 @@ ModelInfo decoder_info(const HparamReader& reader, const DecoderParams& p) {
   info.context = p.context;
   info.embedding = p.embedding;
   info.layers = p.layers;
-  for (const int64_t kv : p.kv_heads) {
-    info.kv_layers.push_back({static_cast<int32_t>(kv), static_cast<int32_t>(p.head_dim),
-                              static_cast<int32_t>(p.value_dim), 0});
+  for (auto layer = static_cast<size_t>(p.first_layer); layer < p.kv_heads.size(); ++layer) {
+    if (p.kv_heads[layer] == 0) continue;
+    KvLayerShape shape{static_cast<int32_t>(p.kv_heads[layer]), static_cast<int32_t>(p.head_dim),
+                       static_cast<int32_t>(p.value_dim)};
+    shape.layer = static_cast<int32_t>(layer);
+    info.kv_layers.push_back(shape);
   }
   return info;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/graph/params.h"
 #include "engine/model/arch.h"
 
 namespace infer {
@@ -13,7 +14,10 @@ namespace infer {
 /// status() reports it.
 class HparamReader {
  public:
-  explicit HparamReader(const WeightSource& source);
+  /// What is read: the model, or the first of the layers behind it that predict further tokens.
+  enum class Part : uint8_t { model, head };
+  explicit HparamReader(const WeightSource& source, Part part = Part::model);
+  Part part() const { return part_; }
 
   /// The value of general.architecture.
   const std::string& architecture() const { return architecture_; }
@@ -28,6 +32,13 @@ class HparamReader {
   std::vector<int64_t> per_layer(const std::string& key, int64_t layers, int64_t absent,
                                  int64_t min, int64_t max);
 
+  /// Which layers have a sliding window, by "attention.sliding_window_pattern": a flag for each
+  /// layer, or a number P, where all but every P-th have one. `absent`: the P of files that do not
+  /// say.
+  std::vector<bool> sliding_layers(int64_t layers, int64_t absent);
+  /// What a norm adds to a mean before its root.
+  float epsilon(const std::string& key);
+
   void set_error(Status status);
   const Status& status() const { return status_; }
   const Metadata& metadata() const { return source_.metadata(); }
@@ -38,6 +49,7 @@ class HparamReader {
   T take(Result<std::optional<T>> found, const std::string& key, const T* absent);
 
   const WeightSource& source_;
+  Part part_;
   std::string architecture_;
   std::string prefix_;
   Status status_;
@@ -46,6 +58,7 @@ class HparamReader {
 /// The hyper-parameters that nearly every decoder has, under their usual keys.
 struct DecoderParams {
   int64_t layers = 0;
+  int64_t first_layer = 0;  ///< of a draft head: the layers before are those of the model
   int64_t embedding = 0;
   int64_t vocabulary = 0;
   int64_t context = 0;
@@ -60,16 +73,21 @@ struct DecoderParams {
 };
 
 /// Reads and checks them; failures are kept by the reader. The vocabulary is the token table's
-/// width when the file does not say.
-DecoderParams read_decoder_params(HparamReader& reader);
+/// width when the file does not say. `recurrent`: layers may have no key-value heads.
+DecoderParams read_decoder_params(HparamReader& reader, bool recurrent = false);
 
 /// The model's (first) RoPE: dimension count (default: the head), base and scaling keys.
 RopeSpec read_rope(HparamReader& reader, int64_t head_dim, double default_base = 10000.0);
 
+/// How experts are chosen: gating, normalising, factor, groups. `absent`: the gating (1 softmax, 2
+/// sigmoid) of files that do not say, `normalise` whether their weights are to sum to one.
+op::MoeRoute read_route(HparamReader& reader, const DecoderParams& params, int64_t absent,
+                        bool normalise);
+
 /// The index of a weight that may be absent (−1), e.g. rope_freqs.weight.
 int32_t weight_index(const WeightSource& source, std::string_view name);
 
-/// The usual ModelInfo of a decoder with one cache layer per layer.
+/// The usual ModelInfo of a decoder with one cache layer for each layer that has key-value heads.
 ModelInfo decoder_info(const HparamReader& reader, const DecoderParams& params);
 
 }  // namespace infer

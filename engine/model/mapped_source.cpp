@@ -123,6 +123,10 @@ Status MappedSource::convert(const MappedTensor& tensor, const TensorView& view,
   const std::span<float> values = std::span(floats).subspan(
       static_cast<size_t>(begin - first * each), static_cast<size_t>(count));
   for (float& value : values) value += tensor.add;
+  if (!tensor.factors.empty()) {
+    const float factor = tensor.factors[static_cast<size_t>(&view - tensor.parts.data())];
+    for (float& value : values) value *= factor;
+  }
   const DType made = tensor.desc.type;
   if (is_quantised(made)) {
     const auto bad = std::ranges::find_if(values, [](float v) { return !std::isfinite(v); });
@@ -153,7 +157,7 @@ Status MappedSource::make_blocks(const MappedTensor& tensor, int64_t first, int6
     const int64_t take = std::min(count, part_size - begin);
     if (mxfp4) {
       INFER_CHECK(make_mxfp4(tensor, view, begin, take, out));
-    } else if (stored_type(view).type == made.type && tensor.add == 0) {
+    } else if (stored_type(view).type == made.type && tensor.add == 0 && tensor.factors.empty()) {
       INFER_CHECK(gather(view, view.weight, bytes, begin, take, out));
     } else {
       INFER_CHECK(
@@ -168,7 +172,10 @@ Status MappedSource::make_blocks(const MappedTensor& tensor, int64_t first, int6
 
 /// Whether the tensor lies in the file just as it is wanted.
 bool MappedSource::is_plain(const MappedTensor& tensor) const {
-  if (tensor.parts.size() != 1 || tensor.scales >= 0 || tensor.add != 0) return false;
+  if (tensor.parts.size() != 1 || tensor.scales >= 0 || tensor.add != 0 ||
+      !tensor.factors.empty()) {
+    return false;
+  }
   const TensorView& view = tensor.parts.front();
   const TensorDesc& stored = raw_->weights()[static_cast<size_t>(view.weight)].desc;
   if (stored.type != tensor.desc.type || view.offset != 0) return false;

@@ -32,6 +32,7 @@ struct MappedTensor {
   float add = 0;
   int32_t scales = -1;  ///< index in the source's weights()
   std::vector<float> values;
+  std::vector<float> factors;  ///< by part: what its elements are multiplied with; empty: nothing
 };
 
 /// Reading takes bounded memory, whatever its size. Thread-safe. Immutable, except for the weights

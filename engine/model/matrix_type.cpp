@@ -9,13 +9,15 @@ namespace infer {
 bool is_matrix(const std::string& name, std::span<const int64_t> shape) {
   const auto rank = shape.size() - static_cast<size_t>(std::ranges::count(shape, 1));
   return rank > 1 && !name.ends_with("_norm.weight") && !name.ends_with(".bias") &&
-         !name.ends_with("ffn_gate_inp.weight");
+         !name.ends_with("ffn_gate_inp.weight") && !name.ends_with("conv1d.weight") &&
+         !name.ends_with("shortconv.conv.weight");
 }
 
 DType matrix_type(const std::string& name, DType stored, std::span<const int64_t> shape,
                   DType wanted) {
   if (!is_quantised(wanted)) return wanted;
-  const bool end = name == "token_embd.weight" || name == "output.weight";
+  const bool end = name == "token_embd.weight" || name == "output.weight" ||
+                   name == "position_embd.weight" || name == "token_types.weight";
   const bool whole = shape[0] % dtype_info(wanted).block_elements == 0;
   return is_quantised(stored) || end || !whole ? stored : wanted;
 }

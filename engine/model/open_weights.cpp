@@ -15,14 +15,11 @@ Result<std::unique_ptr<WeightSource>> open_weights(const std::string& path,
     if (matrices) return with_matrices(std::move(raw), *matrices);
     return raw;
   }
-  INFER_TRY(const std::vector<std::string>* names, metadata.get_strings("hf.config.architectures"));
-  if (names == nullptr || names->empty()) {
-    return fail(StatusCode::bad_file, "{}: config.json: key 'architectures' is missing", path);
-  }
+  INFER_TRY(const std::string name, checkpoint_class(metadata));
   std::string known;
   for (const ArchDef* arch : all_architectures()) {
     for (const char* candidate : arch->checkpoints) {
-      if (names->front() == candidate) {
+      if (name == candidate) {
         CheckpointMap map(*raw, matrices);
         arch->map(map);
         return map.result(std::move(raw));
@@ -32,7 +29,7 @@ Result<std::unique_ptr<WeightSource>> open_weights(const std::string& path,
   }
   return fail(StatusCode::unsupported,
               "{}: config.json: architecture '{}' is not supported; supported: {}", path,
-              printable(names->front()), known);
+              printable(name), known);
 }
 
 }  // namespace infer

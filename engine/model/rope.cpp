@@ -16,7 +16,12 @@ double pair_of_rotations(const RopeSpec& spec, double rotations) {
 }  // namespace
 
 RopeAngles::RopeAngles(const RopeSpec& spec, std::span<const float> factors)
-    : position_scale_(spec.position_scale), magnitude_(spec.magnitude), yarn_(spec.yarn) {
+    : position_scale_(spec.position_scale),
+      magnitude_(spec.magnitude),
+      yarn_(spec.yarn),
+      temperature_(spec.temperature),
+      temperature_length_(spec.temperature_length),
+      temperature_offset_(spec.temperature_offset) {
   double low = 0;
   double high = 0;
   if (spec.yarn) {
@@ -31,6 +36,10 @@ RopeAngles::RopeAngles(const RopeSpec& spec, std::span<const float> factors)
   }
   for (int32_t i = 0; i < spec.pairs; ++i) {
     Pair pair{};
+    if (!spec.turns) {
+      pairs_.push_back({0.0, 0.0});
+      continue;
+    }
     pair.frequency = std::pow(spec.base, -static_cast<double>(i) / spec.pairs) /
                      (factors.empty() ? 1.0 : static_cast<double>(factors[i]));
     if (spec.yarn) {
@@ -42,12 +51,17 @@ RopeAngles::RopeAngles(const RopeSpec& spec, std::span<const float> factors)
 }
 
 void RopeAngles::fill(int64_t position, float* cos_sin) const {
+  double magnitude = magnitude_;
+  if (temperature_ != 0) {
+    const auto far = static_cast<double>(position + temperature_offset_) / temperature_length_;
+    magnitude *= 1 + temperature_ * std::log(1 + std::floor(far));
+  }
   for (const Pair& pair : pairs_) {
     const double unscaled = static_cast<double>(position) * pair.frequency;
     double angle = unscaled * position_scale_;
     if (yarn_) angle = angle * (1 - pair.kept) + unscaled * pair.kept;
-    *cos_sin++ = static_cast<float>(std::cos(angle) * magnitude_);
-    *cos_sin++ = static_cast<float>(std::sin(angle) * magnitude_);
+    *cos_sin++ = static_cast<float>(std::cos(angle) * magnitude);
+    *cos_sin++ = static_cast<float>(std::sin(angle) * magnitude);
   }
 }
 

@@ -9,7 +9,8 @@
 namespace infer {
 
 /// One kind of RoPE of a model. Angle of pair i at position p: p · base^(−i/pairs) / factor_i,
-/// then scaled by `scaling`.
+/// then scaled by `scaling`. Queries may have a kind of their own, which makes them larger with the
+/// position.
 struct RopeSpec {
   int32_t pairs = 0;  ///< rotated dimensions / 2
   double base = 10000.0;
@@ -23,6 +24,11 @@ struct RopeSpec {
   bool yarn_rounding = true;    ///< YaRN: bounds of the mix rounded to whole pairs
   int32_t factors = -1;         ///< index of a weight f32 [pairs] that divides the frequencies
   int32_t long_factors = -1;    ///< the one used instead for a context beyond the original one
+  bool turns = true;            ///< false: every angle is 0
+  /// cos and sin are multiplied by 1 + temperature·ln(1 + ⌊(position + offset) / length⌋) as well.
+  double temperature = 0.0;
+  double temperature_length = 1;  ///< tokens
+  int32_t temperature_offset = 0;
 };
 
 /// True if a model loaded with this context (tokens) uses the factors for long contexts.
@@ -50,6 +56,9 @@ class RopeAngles {
   double position_scale_;
   double magnitude_;
   bool yarn_;
+  double temperature_;
+  double temperature_length_;
+  int64_t temperature_offset_;
 };
 
 }  // namespace infer

@@ -13,7 +13,8 @@ namespace {
 
 Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, const KvGeometry& kv) {
   INFER_CHECK_R(check_inputs("attention", in, 4, {0, 1, 2}));
-  const auto layer = static_cast<size_t>(std::get<op::Attention>(params).kv_layer);
+  const auto& p = std::get<op::Attention>(params);
+  const auto layer = static_cast<size_t>(p.kv_layer);
   INFER_CHECK_R(check_shape("attention", layer < kv.layers.size(), "an existing layer", in));
   const KvLayerShape& shape = kv.layers[layer];
   const TensorDesc& q = in[0]->desc;
@@ -22,7 +23,8 @@ Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, con
   INFER_CHECK_R(check_shape("attention",
                             q.type == DType::f32 && q.shape[0] == shape.k_dim &&
                                 q.shape[1] % shape.heads == 0 && in[1]->desc.type == DType::i32 &&
-                                in[2]->desc.type == DType::i32 && sinks_good,
+                                in[2]->desc.type == DType::i32 && sinks_good &&
+                                (!p.chunked || p.window > 0),
                             "q f32 [k_dim, heads, rows], slots, sequences, sinks f32 [heads]", in));
   return std::vector{made(DType::f32, shape.v_dim, q.shape[1], *in[0])};
 }
@@ -42,7 +44,8 @@ void reference(const RefCall& call) {
   for (int64_t r = 0; r < q.desc.shape[2]; ++r) {
     const int32_t slot = *call.inputs[1].row<int32_t>(0, r);
     const int32_t sequence = *call.inputs[2].row<int32_t>(0, r);
-    const int32_t first = p.window > 0 ? std::max(0, slot - p.window + 1) : 0;
+    int32_t first = p.window > 0 ? std::max(0, slot - p.window + 1) : 0;
+    if (p.chunked) first = slot - slot % p.window;
     for (int64_t h = 0; h < q.desc.shape[1]; ++h) {
       const auto stored = [&](int64_t s, int64_t offset, int64_t bytes) {
         return pages.page(sequence, s) + offset +
@@ -143,6 +146,8 @@ void cases(std::vector<OpCase>& all) {
       {{"odd group 3:1", 3, {1, 96, 64}, {0, 0.1f}}, f32_f16_q8_0},
       {{"window 5", 4, {4, 32, 32, 5}, {0, 0.18f, 0.0f, 5}}, every},
       {{"window 70", 4, {2, 32, 32, 70}, {0, 0.18f, 0.0f, 70}}, every},
+      {{"chunks of 5", 4, {4, 32, 32, 5}, {0, 0.18f, 0.0f, 5, true}}, every},
+      {{"chunks of 70", 4, {2, 32, 32, 70}, {0, 0.18f, 0.0f, 70, true}}, every},
       {{"softcap", 4, {2, 64, 64}, {0, 0.125f, 2.0f}}, every},
       {{"wide softcap", 4, {2, 64, 64}, {0, 0.5f, 30.0f}}, every},
       {{"sinks", 4, {2, 64, 64}, {0, 0.125f}, true}, f16_q8_0},

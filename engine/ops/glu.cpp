@@ -23,12 +23,16 @@ double glu(const op::Glu& p, double gate, double up) {
       const double inner = std::sqrt(2 / std::numbers::pi) * (gate + 0.044715 * gate * gate * gate);
       return 0.5 * gate * (1 + std::tanh(inner)) * up;
     }
+    case op::Glu::Kind::gelu: return gate * 0.5 * std::erfc(-gate / std::numbers::sqrt2) * up;
     case op::Glu::Kind::swiglu_oai: {
       const double limit = p.limit;
       const double g = std::min(gate, limit);
       const double u = std::clamp(up, -limit, limit);
       return g / (1 + std::exp(-g * p.alpha)) * (u + 1);
     }
+    case op::Glu::Kind::sigmoid: return up / (1 + std::exp(-gate));
+    case op::Glu::Kind::relu: return std::max(gate, 0.0) * up;
+    case op::Glu::Kind::bilinear: return gate * up;
   }
   return 0;
 }
@@ -51,7 +55,11 @@ void cases(std::vector<OpCase>& all) {
   using Kind = op::Glu::Kind;
   for (const auto& [kind, name] : {std::pair{Kind::silu, "silu"},
                                    {Kind::gelu_tanh, "gelu_tanh"},
-                                   {Kind::swiglu_oai, "swiglu_oai"}}) {
+                                   {Kind::swiglu_oai, "swiglu_oai"},
+                                   {Kind::sigmoid, "sigmoid"},
+                                   {Kind::relu, "relu"},
+                                   {Kind::bilinear, "bilinear"},
+                                   {Kind::gelu, "gelu"}}) {
     for (const int64_t rows : {1, 2, 3, 33}) {
       OpCase c;
       c.name = std::string(name) + " rows " + std::to_string(rows);

@@ -95,6 +95,18 @@ ValueId CaseBuilder::weight(DType type, int64_t d0, int64_t d1, int64_t d2) {
   return graph_.weight(static_cast<int32_t>(weights_.size() - 1), desc);
 }
 
+ValueId CaseBuilder::decays(int64_t d0) {
+  const ValueId made = weight(DType::f32, d0);
+  std::vector<std::byte>& bytes = weights_.back();
+  for (size_t at = 0; at < bytes.size(); at += sizeof(float)) {
+    float x = 0;
+    std::memcpy(&x, &bytes[at], sizeof(x));
+    x = -std::fabs(x);
+    std::memcpy(&bytes[at], &x, sizeof(x));
+  }
+  return made;
+}
+
 ValueId CaseBuilder::activations(int64_t d0, int64_t d1, float scale) {
   const TensorDesc desc = tensor(DType::f32, d0, d1, rows_);
   std::vector<std::byte> bytes(static_cast<size_t>(desc.extent_bytes()));

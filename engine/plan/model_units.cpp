@@ -1,6 +1,7 @@
 #include "engine/plan/model_units.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/plan/planner.h"
 
@@ -29,7 +30,13 @@ Result<ModelUnits> ModelUnits::create(const Model& model, const WeightTable& wei
   if (devices.size() == 1) return units;
   units.refused_ = refusals(*units.graph_, units.layers_, devices, weights.source().weights());
   units.bytes_.assign(static_cast<size_t>(unit_count(units.layers_)), 0);
+  units.cache_of_.resize(static_cast<size_t>(units.layers_));
+  std::iota(units.cache_of_.begin(), units.cache_of_.end(), 0);
   for (const Node& node : units.graph_->nodes()) {
+    if (const int32_t cache = cache_layer(node); cache >= 0 && node.unit.layer >= 0) {
+      units.cache_of_[static_cast<size_t>(node.unit.layer)] =
+          units.graph_->kv().layers[static_cast<size_t>(cache)].layer;
+    }
     int64_t& bytes = units.bytes_[static_cast<size_t>(unit_number(node.unit, units.layers_))];
     for_weights(*units.graph_, node,
                 [&](const Value& weight) { bytes += devices.back()->packed_bytes(weight.desc); });

@@ -34,6 +34,8 @@ class ModelUnits {
   /// Empty with one device. Bytes are those of the last device's layout.
   std::span<const int64_t> bytes() const { return bytes_; }
   const Refusals& refused() const { return refused_; }
+  /// PlacementRequest::cache_of.
+  const std::vector<int32_t>& cache_of() const { return cache_of_; }
 
   /// PlacementRequest::fixed from the devices of single weights (PlanRequest::weight_devices). The
   /// embedding and the output may use one weight: it then counts for the embedding alone.
@@ -47,6 +49,7 @@ class ModelUnits {
   int64_t layers_ = 0;
   std::vector<int64_t> bytes_;
   Refusals refused_;
+  std::vector<int32_t> cache_of_;
 };
 
 }  // namespace infer

@@ -64,6 +64,24 @@ class Placer {
     }
   }
 
+  /// Puts attention that reads another layer's cache where that cache is: on device 0, if the
+  /// device of the cache cannot compute all that reads it.
+  void join_caches(std::span<const int32_t> cache_of) {
+    const auto attention = [&](size_t layer) -> int32_t& {
+      return placement.layers[layer].attention;
+    };
+    for (size_t layer = 0; layer < cache_of.size(); ++layer) {
+      const auto owner = static_cast<size_t>(cache_of[layer]);
+      const Unit unit{UnitKind::attention, static_cast<int32_t>(layer)};
+      if (!accepts(unit, attention(owner), layer_unit_name(unit.kind, unit.layer))) {
+        attention(owner) = 0;
+      }
+    }
+    for (size_t layer = 0; layer < cache_of.size(); ++layer) {
+      attention(layer) = attention(static_cast<size_t>(cache_of[layer]));
+    }
+  }
+
   Placement placement;
 
  private:
@@ -197,6 +215,7 @@ Placement place_units(const PlacementRequest& request, std::span<const int64_t> 
     fix({UnitKind::output, -1}, "the output");
     fix({UnitKind::embedding, -1}, "the embedding");
   }
+  placer.join_caches(request.cache_of);
   for (size_t layer = 0; layer < static_cast<size_t>(layers); ++layer) {
     LayerPlace& at = placer.placement.layers[layer];
     if (bytes[layer * kLayerUnits + 2] == 0) at.experts = at.feed_forward;

@@ -54,11 +54,14 @@ struct PlacementRequest {
   int64_t host_experts = 0;  ///< in the first so many layers the experts stay on device 0
   /// By unit: its device, whatever the numbers above say; −1: as they say. Empty: none.
   std::vector<int32_t> fixed;
+  /// By layer: the layer whose cache its attention reads. Empty: each has its own.
+  std::vector<int32_t> cache_of = {};
 };
 
 /// Places all units. The devices after the first share the layers in order: each gets a stretch in
 /// proportion to its `room` (by device; that of device 0 does not count). `bytes`: of each unit's
-/// weights, by unit. A unit that its device refuses stays on device 0.
+/// weights, by unit. A unit that its device refuses stays on device 0. Attention that reads the
+/// cache of another layer is where that layer's attention is.
 Placement place_units(const PlacementRequest& request, std::span<const int64_t> bytes,
                       std::span<const int64_t> room, const Refusals& refused,
                       std::span<Device* const> devices);

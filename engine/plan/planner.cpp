@@ -1,6 +1,7 @@
 #include "engine/plan/planner.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "engine/core/checked.h"
@@ -18,6 +19,7 @@ struct Bucket {
   struct OfDevice {
     int64_t activations = 0;
     int64_t scratch = 0;
+    int64_t program = 0;  ///< of the device's own memory
   };
   int64_t rows = 0;
   int64_t program = 0;
@@ -29,8 +31,12 @@ Bucket measure(const Graph& graph, const Placement& placement, bool observed,
   Bucket bucket{graph.max_rows(), 0, std::vector<Bucket::OfDevice>(devices.size())};
   for (const Roles roles : roles_of_programs(devices)) {
     bucket.program += step_program_bytes(graph);
-    const StepMemory memory =
-        plan_step(graph, placed_segments(graph, placement, observed, roles), devices);
+    const std::vector<PlacedSegment> segments = placed_segments(graph, placement, observed, roles);
+    const StepMemory memory = plan_step(graph, segments, devices);
+    for (const PlacedSegment& placed : segments) {
+      const auto d = static_cast<size_t>(placed.device);
+      bucket.devices[d].program += devices[d]->program_bytes(placed.segment);
+    }
     for (size_t d = 0; d < devices.size(); ++d) {
       Bucket::OfDevice& need = bucket.devices[d];
       need.activations = std::max(need.activations, memory.devices[d].arena.bytes);
@@ -144,7 +150,7 @@ class Planner {
               budget.available / static_cast<int64_t>(budget.devices.size());
         }
       }
-      PlacementRequest wanted{offload.layers, offload.host_experts, {}};
+      PlacementRequest wanted{offload.layers, offload.host_experts, {}, units_->cache_of()};
       INFER_TRY(wanted.fixed, units_->fixed_units(request.weight_devices, weights, infos_));
       placed.placement = place_units(wanted, units_->bytes(), room, units_->refused(), devices_);
     }
@@ -152,7 +158,8 @@ class Planner {
         placed_segments(units_->graph(), placed.placement, request.observed);
     for (size_t d = 0; d < devices_.size(); ++d) {
       INFER_TRY(placed.weights.emplace_back(),
-                place_weights(segments, static_cast<int32_t>(d), *devices_[d], weights));
+                place_weights(segments, static_cast<int32_t>(d), *devices_[d], weights,
+                              lent(request, d)));
     }
     placed.layout = canonical_kv_layout(kv_geometry(units_->graph().kv(), placed.placement));
     for (KvKind& kind : placed.layout.kinds) {
@@ -176,8 +183,7 @@ class Planner {
       const StepMemory::OfDevice own = plan_step(graph, {&all, 1}, devices_).devices[d];
       space.push_back(own.arena.bytes + own.scratch);
     }
-    const int64_t process =
-        model_bytes(weights_.source()) + (request.beside ? 0 : program_bytes(infos_[0]));
+    const int64_t process = process_bytes(request);
     const std::vector<MemoryBudget> budgets = memory_budgets(infos_, asked(request, process));
     const int64_t context = wanted_context(model_.info(), request);
     for (size_t choice = 0; choice + 1 < choices.size(); ++choice) {
@@ -202,6 +208,17 @@ class Planner {
       if (std::ranges::all_of(budgets, fits)) return choice;
     }
     return choices.size() - 1;
+  }
+
+  static std::span<const WeightPlace> lent(const PlanRequest& request, size_t d) {
+    if (request.lender == nullptr) return {};
+    return request.lender->devices[d].weight_places;
+  }
+
+  /// Of the process, beside its programs.
+  int64_t process_bytes(const PlanRequest& request) const {
+    const int64_t own = request.lender == nullptr ? model_bytes(weights_.source()) : 0;
+    return own + (request.beside ? 0 : program_bytes(infos_[0]));
   }
 
   BudgetRequest asked(const PlanRequest& request, int64_t process) const {
@@ -247,8 +264,7 @@ class Planner {
     plan.v_type = request.v_type;
     plan.devices.resize(devices_.size());
     DevicePlan& host = plan.devices[0];
-    host.of(Purpose::process) =
-        model_bytes(weights_.source()) + (request.beside ? 0 : program_bytes(infos_[0]));
+    host.of(Purpose::process) = process_bytes(request);
     plan.budgets = memory_budgets(infos_, asked(request, host.of(Purpose::process)));
     for (const Bucket& bucket : buckets_) {
       if (bucket.rows <= rows) host.of(Purpose::process) += bucket.program;
@@ -282,7 +298,38 @@ class Planner {
           format_bytes(budget.available));
     }
     INFER_CHECK_R(choose_context(model_.info(), request, plan));
+    // Now that the size of the cache is known, so is what the buffers are rounded up to.
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      DevicePlan& own = plan.devices[d];
+      own.of(Purpose::process) -= rounding_with_cache(own, d);
+      std::vector<int64_t> buffers = buffers_of(own);
+      buffers.push_back(own.of(Purpose::kv));
+      own.of(Purpose::process) += rounding(buffers, d);
+    }
     return plan;
+  }
+
+  /// What is allocated of a device's own memory but the cache.
+  static std::vector<int64_t> buffers_of(const DevicePlan& plan) {
+    std::vector<int64_t> buffers = plan.weight_buffers;
+    for (const Purpose purpose : {Purpose::activations, Purpose::scratch}) {
+      buffers.push_back(plan.of(purpose));
+    }
+    buffers.push_back(plan.programs);
+    return buffers;
+  }
+  /// What these are rounded up to, beyond their bytes.
+  int64_t rounding(std::vector<int64_t> buffers, size_t d) const {
+    std::erase(buffers, 0);
+    return devices_[d]->taken_by(buffers) -
+           std::accumulate(buffers.begin(), buffers.end(), int64_t{0});
+  }
+  /// The same of all buffers and a cache of any size: at most so much.
+  int64_t rounding_with_cache(const DevicePlan& plan, size_t d) const {
+    const bool cached = std::ranges::any_of(placed_.layout.kinds, [d](const KvKind& kind) {
+      return static_cast<size_t>(kind.place) == d;
+    });
+    return rounding(buffers_of(plan), d) + (cached ? rounding({1}, d) : 0);
   }
 
   /// All of a device but its cache.
@@ -299,7 +346,9 @@ class Planner {
       const Bucket::OfDevice& need = bucket.devices[d];
       own.of(Purpose::activations) = std::max(own.of(Purpose::activations), need.activations);
       own.of(Purpose::scratch) = std::max(own.of(Purpose::scratch), need.scratch);
+      own.programs += need.program;
     }
+    own.of(Purpose::process) += own.programs + rounding_with_cache(own, d);
     for (const Purpose purpose : {Purpose::activations, Purpose::scratch}) {
       if (own.of(purpose) <= devices_[d]->largest_buffer()) continue;
       return error(StatusCode::does_not_fit,

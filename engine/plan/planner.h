@@ -17,6 +17,8 @@
 
 namespace infer {
 
+struct MemoryPlan;
+
 /// The sizes asked for, and the limits of memory.
 struct PlanRequest {
   int64_t context = 0;  ///< tokens; 0: the planner chooses
@@ -46,6 +48,9 @@ struct PlanRequest {
   /// numbers above say; −1: as they say. Empty: none.
   std::vector<int32_t> weight_devices;
   bool beside = false;  ///< another model's plan already counts the process itself
+  /// The plan of a model of the same file on the same devices: weights that it has on a device are
+  /// not placed there again (Executor::create: `lender`). Null: none. Only for plan_memory().
+  const MemoryPlan* lender = nullptr;
   // Further host memory, in bytes:
   int64_t drafter_bytes = 0;        ///< of the drafters
   int64_t drafter_token_bytes = 0;  ///< of the drafters, for each token of the context
@@ -62,7 +67,8 @@ struct DevicePlan {
   std::vector<WeightPlace> weight_places;  ///< by index of the source's weights
   /// Bytes of each buffer of weights. There are as few as Device::largest_buffer() allows.
   std::vector<int64_t> weight_buffers;
-  bool mapped = false;  ///< weights are adopted from the mapped file (Device::adopt)
+  int64_t programs = 0;  ///< bytes of the device's own memory (part of Purpose::process)
+  bool mapped = false;   ///< weights are adopted from the mapped file (Device::adopt)
 
   int64_t total() const;  ///< bytes of all purposes, drafters and grammars
   int64_t& of(Purpose purpose) { return bytes[static_cast<size_t>(purpose)]; }

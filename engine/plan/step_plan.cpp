@@ -40,15 +40,19 @@ StepMemory plan_step(const Graph& graph, std::span<const PlacedSegment> segments
 }
 
 KvGeometry kv_geometry(KvGeometry kv, const Placement& placement) {
-  for (size_t layer = 0; layer < placement.layers.size(); ++layer) {
-    kv.layers[layer].place = placement.layers[layer].attention;
+  for (KvLayerShape& shape : kv.layers) {
+    const auto layer = static_cast<size_t>(shape.layer);
+    if (layer < placement.layers.size()) shape.place = placement.layers[layer].attention;
   }
   return kv;
 }
 
 Result<Graph> build_graph(const Model& model, const WeightTable& weights, int64_t rows,
                           int64_t outputs, DType k_type, DType v_type, const Placement& placement) {
-  KvGeometry kv = kv_geometry({model.info().kv_layers, k_type, v_type}, placement);
+  // Vectors of texts need no cache.
+  std::vector<KvLayerShape> layers;
+  if (!model.info().embeds) layers = model.info().kv_layers;
+  KvGeometry kv = kv_geometry({std::move(layers), k_type, v_type}, placement);
   GraphBuilder builder(infer_outputs, rows, outputs, std::move(kv));
   ModelBuilder model_builder(builder, weights, model.info());
   model.build(model_builder);

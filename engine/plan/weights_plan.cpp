@@ -36,7 +36,8 @@ Status add_weight(WeightsPlan& plan, const Value& value, const Device& device,
 }  // namespace
 
 Result<WeightsPlan> place_weights(std::span<const PlacedSegment> segments, int32_t number,
-                                  const Device& device, std::span<const Weight> weights) {
+                                  const Device& device, std::span<const Weight> weights,
+                                  std::span<const WeightPlace> lent) {
   WeightsPlan plan;
   plan.places.resize(weights.size());
   int64_t before = 0;
@@ -54,6 +55,7 @@ Result<WeightsPlan> place_weights(std::span<const PlacedSegment> segments, int32
         if (id == kNoValue) continue;
         const Value& value = graph.value(graph.storage(id));
         if (value.kind != Value::Kind::weight) continue;
+        if (!lent.empty() && lent[static_cast<size_t>(value.index)].buffer >= 0) continue;
         INFER_CHECK_R(add_weight(plan, value, device, weights));
         now += value.desc.extent_bytes() + 2 * kFaultAround;
       }

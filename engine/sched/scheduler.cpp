@@ -133,6 +133,14 @@ Status Scheduler::make_room(Sequence* sequence, int64_t count) {
   }
 }
 
+/// Fewer rows where they pass the end of a full page: checkpoints are made there. The last of all
+/// tokens is never before one, since its result is wanted.
+int64_t Scheduler::to_checkpoint(int64_t first, int64_t rows, int64_t pending) {
+  const int64_t end = first + rows - (rows == pending ? 1 : 0);
+  const int64_t full = end / kPageTokens * kPageTokens;
+  return full > first ? full - first : rows;
+}
+
 void Scheduler::take(Sequence* sequence, int64_t rows, int64_t outputs) {
   if (cache_->length(sequence->kv) == 0) {
     const int64_t limit = sequence->every_logit
@@ -147,11 +155,13 @@ void Scheduler::take(Sequence* sequence, int64_t rows, int64_t outputs) {
     sequence->computed = std::max(sequence->computed, known);
   }
   const int64_t first = cache_->length(sequence->kv);
+  rows = std::min(pending(*sequence), rows);
+  if (cache_->makes_checkpoints()) rows = to_checkpoint(first, rows, pending(*sequence));
   int64_t count = 0;
   int64_t results = 0;
   const bool generated = sequence->is_generated(first);
   outputs = std::min(outputs, sequence->consumer->room());
-  for (; count < std::min(pending(*sequence), rows); ++count) {
+  for (; count < rows; ++count) {
     if (executor_->two_classes() && sequence->is_generated(first + count) != generated) break;
     const int64_t wanted = wants_result(*sequence, first + count) ? 1 : 0;
     if (results + wanted > outputs) break;
@@ -219,26 +229,33 @@ void Scheduler::plan_group(std::span<Sequence* const> group) {
   }
 }
 
+/// Whether a part computes just its sequence's next token, perhaps after tokens that were accepted
+/// with drafts that were not: states are computed from before these.
+bool Scheduler::follows(const Part& part) const {
+  constexpr int64_t kMostAgain = 64;
+  const auto size = static_cast<int64_t>(part.sequence->tokens.size());
+  return part.count == pending(*part.sequence) &&
+         (part.count == 1 || (part.count <= kMostAgain && part.sequence->computed + 1 >= size));
+}
+
 /// Adds drafted tokens, if every sequence of the step computes just its next token. A step with a
 /// prompt gets none: prompts use the machine better than rows that may be wasted.
 void Scheduler::propose() {
   items_.clear();
   if (speculator_ == nullptr) return;
-  const bool follows = std::ranges::all_of(
-      parts_, [&](const Part& p) { return p.count == 1 && pending(*p.sequence) == 1; });
-  if (!follows) return;
+  if (!std::ranges::all_of(parts_, [&](const Part& p) { return follows(p); })) return;
   for (const Part& part : parts_) {
     if (part.sequence->drafting == nullptr || part.results != 1) continue;
     if (executor_->two_classes() && !made_by_model(part)) {
       part.sequence->drafting->proposal.clear();  // what is proposed has another role
       continue;
     }
-    items_.push_back(
-        {part.sequence->drafting, part.sequence->tokens, context(*part.sequence) - part.first - 1});
+    items_.push_back({part.sequence->drafting, part.sequence->tokens,
+                      context(*part.sequence) - part.first - part.count});
   }
   if (items_.empty()) return;
   try {
-    speculator_->propose(items_, static_cast<int64_t>(parts_.size() - items_.size()),
+    speculator_->propose(items_, rows_ - static_cast<int64_t>(items_.size()),
                          std::min(max_rows_, max_outputs_));
   } catch (const std::bad_alloc&) {
     for (const Speculator::Item& item : items_) item.drafting->proposal.clear();
@@ -248,7 +265,9 @@ void Scheduler::propose() {
     std::vector<DraftToken>& proposal = part.sequence->drafting->proposal;
     const auto count = static_cast<int64_t>(proposal.size());
     // If there are no pages for the draft, it is dropped; no other sequence is preempted for it.
-    if (count > 0 && !cache_->reserve(part.sequence->kv, 1 + count).ok()) proposal.clear();
+    if (count > 0 && !cache_->reserve(part.sequence->kv, part.count + count, count).ok()) {
+      proposal.clear();
+    }
     part.drafted = static_cast<int64_t>(proposal.size());
     rows_ += part.drafted;
     outputs_ += part.drafted;
@@ -259,7 +278,8 @@ void Scheduler::fill_batch() {
   batch_.clear();
   ids_.clear();
   batch_.needed = {0, 1};
-  for (const Part& part : parts_) {
+  for (Part& part : parts_) {
+    part.row = batch_.rows();
     if (part.results + part.drafted > 0) {
       batch_.needed = batch_.needed.with(part.sequence->consumer->needed());
     }

@@ -130,6 +130,7 @@ class Scheduler {
     int64_t count;  ///< tokens, without drafted ones
     int64_t results;
     int64_t drafted = 0;  ///< drafted tokens: each is one more row with a result
+    int64_t row = 0;      ///< of the step: its first
     // Set once the step has been computed:
     std::span<const float> logits{};  ///< [results + drafted, vocabulary]
     int64_t accepted = 0;             ///< drafted tokens equal to the tokens that were chosen
@@ -147,6 +148,8 @@ class Scheduler {
   void plan_step();
   void plan_group(std::span<Sequence* const> group);
   void propose();
+  bool follows(const Part& part) const;
+  static int64_t to_checkpoint(int64_t first, int64_t rows, int64_t pending);
   void take(Sequence* sequence, int64_t rows, int64_t outputs);
   Status make_room(Sequence* sequence, int64_t count);
   Sequence* last_holder(const Sequence* after) const;
@@ -157,6 +160,7 @@ class Scheduler {
   static void consume(Part& part);
   static void consume_rows(Part& part);
   void commit(Part& part);
+  void show_hidden(const Part& part);
   void finish(Sequence* sequence, Status status);
 
   void recover(const Status& failure);

@@ -48,12 +48,33 @@ void Scheduler::consume(Part& part) {
   }
 }
 
+/// Shows the drafters the hidden states of the tokens that stay.
+void Scheduler::show_hidden(const Part& part) {
+  const Sequence& sequence = *part.sequence;
+  if (speculator_ == nullptr || sequence.drafting == nullptr || !speculator_->takes_hidden())
+    return;
+  const int64_t count = part.count + part.accepted;
+  const auto end = static_cast<size_t>(part.first + count);
+  // Without them nothing is drafted; no token depends on it.
+  const Result<std::span<const float>> hidden = executor_->hidden(part.row, count);
+  if (!hidden) return;
+  try {
+    speculator_->observe(sequence.drafting->id, std::span(sequence.tokens).first(end), *hidden);
+  } catch (const std::bad_alloc&) {
+    speculator_->forget(sequence.drafting->id);
+  }
+}
+
 /// Commits the accepted tokens to the cache. Ends the sequence if it is finished.
 void Scheduler::commit(Part& part) {
   Sequence& sequence = *part.sequence;
   const int64_t count = part.count + part.accepted;
-  sequence.computed = std::max(sequence.computed, part.first + count);
-  cache_->commit(sequence.kv, keys(sequence), count);
+  const int64_t end = part.first + count;
+  sequence.computed = std::max(sequence.computed, end);
+  // The last full page of what was given: another text may go on from there.
+  const bool lasting = !sequence.is_generated(end - 1) &&
+                       static_cast<int64_t>(sequence.tokens.size()) - end <= kPageTokens;
+  cache_->commit(sequence.kv, keys(sequence), count, lasting);
   if (!items_.empty() && sequence.drafting != nullptr) {
     speculator_->verified(*sequence.drafting, part.accepted);
   }
@@ -79,7 +100,10 @@ void Scheduler::deliver(std::span<const float> logits) {
     for (Part& part : parts_) consume(part);
   }
   tell_step();
-  for (Part& part : parts_) commit(part);
+  for (Part& part : parts_) {
+    show_hidden(part);
+    commit(part);
+  }
 }
 
 }  // namespace infer

@@ -30,6 +30,7 @@ struct infer_vocabulary {
 /// Devices and the C structures that point into them. Not to be moved once filled.
 struct infer_device_list {
   std::vector<infer::DeviceDescription> devices;
+  std::vector<infer_gpu> gpus;  ///< one for each device, told or not
   std::vector<infer_device> items;
 };
 
@@ -66,6 +67,9 @@ std::vector<std::string> parts_of(std::string_view text, char separator);
 
 /// Fills `to` from a description.
 void describe_in_c(ModelDescription description, infer_description& to);
+
+/// What points into it is valid as long as it is.
+infer_gpu gpu_in_c(const GpuTelemetry& gpu);
 
 /// Fills `to` from descriptions, without what an engine uses.
 void list_in_c(std::vector<DeviceDescription> devices, infer_device_list& to);

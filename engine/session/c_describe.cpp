@@ -64,11 +64,28 @@ void describe_in_c(ModelDescription description, infer_description& to) {
   }
 }
 
+infer_gpu gpu_in_c(const GpuTelemetry& gpu) {
+  return {.pci = gpu.pci.c_str(),
+          .throttled = gpu.throttled ? gpu.throttled->c_str() : nullptr,
+          .busy = gpu.busy.value_or(-1),
+          .memory_busy = gpu.memory_busy.value_or(-1),
+          .memory_used = gpu.memory_used.value_or(-1),
+          .memory_total = gpu.memory_total.value_or(-1),
+          .celsius = gpu.celsius.value_or(-1),
+          .watts = gpu.watts.value_or(-1),
+          .watts_limit = gpu.watts_limit.value_or(-1),
+          .core_mhz = gpu.core_mhz.value_or(-1),
+          .memory_mhz = gpu.memory_mhz.value_or(-1)};
+}
+
 void list_in_c(std::vector<DeviceDescription> devices, infer_device_list& to) {
   to.devices = std::move(devices);
+  to.gpus.reserve(to.devices.size());  // items point there
   for (const DeviceDescription& d : to.devices) {
+    to.gpus.push_back(d.telemetry ? gpu_in_c(*d.telemetry) : infer_gpu{});
     to.items.push_back({d.name.c_str(), d.description.c_str(), d.isa.c_str(), d.memory_total,
                         d.memory_free, d.threads, d.unusable.c_str()});
+    if (d.telemetry) to.items.back().gpu = &to.gpus.back();
   }
 }
 

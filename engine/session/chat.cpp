@@ -1,7 +1,7 @@
 // Chat templates and parsing of output: the public API.
 #include "engine/session/engine_impl.h"
 #include "engine/text/chat_template.h"
-#include "engine/text/output_reader.h"
+#include "engine/text/output/output_reader.h"
 
 namespace infer {
 

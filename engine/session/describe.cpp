@@ -9,6 +9,7 @@
 #include "engine/model/arch.h"
 #include "engine/model/open_weights.h"
 #include "engine/session/engine_impl.h"
+#include "engine/telemetry/device_telemetry.h"
 #include "engine/text/stream_decoder.h"
 
 namespace infer {
@@ -140,7 +141,8 @@ ModelDescription describe(const std::string& path, const WeightSource& source) {
   };
   d.context = number("context_length");
   d.embedding = number("embedding_length");
-  d.layers = number("block_count");
+  d.next_token_layers = head_layers(source);
+  d.layers = number("block_count") - d.next_token_layers;
   const TokenizerSpec& spec = source.tokenizer();
   d.vocabulary = static_cast<int64_t>(spec.tokens.size());
   d.tokenizer = spec.pre.empty() ? spec.model : fmt::format("{} ({})", spec.model, spec.pre);
@@ -226,6 +228,12 @@ bool Vocabulary::is_end_of_generation(int32_t token) const {
 
 int32_t Vocabulary::size() const { return impl_->tokenizer->vocab_size(); }
 
+std::optional<GpuTelemetry> telemetry_of(const std::string& device, const std::string& pci) {
+  std::optional<GpuTelemetry> telemetry = telemetry_at(pci);
+  if (telemetry) telemetry->device = device;
+  return telemetry;
+}
+
 DeviceDescription describe(const DeviceInfo& info) {
   return {info.name,
           info.description,
@@ -236,14 +244,23 @@ DeviceDescription describe(const DeviceInfo& info) {
           info.usable.ok() ? std::string() : info.usable.message(),
           info.memory == MemoryKind::own,
           info.limits,
-          info.features};
+          info.features,
+          info.pci,
+          telemetry_of(info.name, info.pci)};
 }
 
 std::vector<DeviceDescription> devices(const std::string& kind) {
   std::vector<DeviceDescription> all;
   for (const BackendDef* backend : all_backends()) {
     if (!kind.empty() && kind != backend->name) continue;
-    for (const DeviceInfo& info : backend->list()) all.push_back(describe(info));
+    for (const DeviceInfo& info : backend->list()) {
+      DeviceDescription& added = all.emplace_back(describe(info));
+      // A driver may not say what is free until the device is opened, which takes memory.
+      const auto& told = added.telemetry;
+      if (!added.own_memory || !told || !told->memory_total || !told->memory_used) continue;
+      added.memory_free =
+          std::clamp(*told->memory_total - *told->memory_used, int64_t{0}, added.memory_free);
+    }
   }
   return all;
 }

@@ -27,7 +27,7 @@ std::string names_of(const OpenedModel& opened) {
 
 DeviceMemoryReport report_of(const OpenedModel& opened, size_t d) {
   const DevicePlan& plan = opened.plan.devices[d];
-  const auto bytes = [&](Purpose purpose) { return plan.bytes[static_cast<size_t>(purpose)]; };
+  const auto bytes = [&](Purpose purpose) { return opened.planned(d, purpose); };
   DeviceMemoryReport r;
   r.device = opened.devices[d]->info().name;
   r.weights = bytes(Purpose::weights);
@@ -49,14 +49,17 @@ DeviceMemoryReport report_of(const OpenedModel& opened, size_t d) {
 /// `draft`: the model that drafts, null if there is none.
 MemoryReport report(const OpenedModel& opened, const OpenedModel* draft) {
   const MemoryPlan& plan = opened.plan;
+  const auto bytes = [&](Purpose purpose) {
+    return plan.bytes(purpose) + (opened.head == nullptr ? 0 : opened.head->plan.bytes(purpose));
+  };
   MemoryReport r;
   r.device = names_of(opened);
-  r.weights = plan.bytes(Purpose::weights);
-  r.kv = plan.bytes(Purpose::kv);
-  r.activations = plan.bytes(Purpose::activations);
-  r.scratch = plan.bytes(Purpose::scratch);
-  r.host = plan.bytes(Purpose::host);
-  r.process = plan.bytes(Purpose::process);
+  r.weights = bytes(Purpose::weights);
+  r.kv = bytes(Purpose::kv);
+  r.activations = bytes(Purpose::activations);
+  r.scratch = bytes(Purpose::scratch);
+  r.host = bytes(Purpose::host);
+  r.process = bytes(Purpose::process);
   r.batch_rows = static_cast<int32_t>(plan.max_rows);
   r.cache_type_k = dtype_info(plan.k_type).name;
   r.cache_type_v = dtype_info(plan.v_type).name;
@@ -64,11 +67,18 @@ MemoryReport report(const OpenedModel& opened, const OpenedModel* draft) {
   if (draft != nullptr) r.draft = draft->plan.total();
   r.drafters = plan.drafters();
   r.grammars = plan.grammars();
-  r.total = plan.total() + r.draft;
+  r.total = plan.total() + (opened.head == nullptr ? 0 : opened.head->plan.total()) + r.draft;
   r.available = plan.available();
   r.context = plan.context;
-  for (const KvKind& kind : plan.kv_layout.kinds) r.page_bytes += kind.page_bytes;
-  r.pages = plan.kv_pages.empty() ? 0 : std::ranges::max(plan.kv_pages);
+  for (size_t k = 0; k < plan.kv_pages.size(); ++k) {
+    const KvKind& kind = plan.kv_layout.kinds[k];
+    if (kind.state) {
+      r.states += kind.page_bytes * plan.kv_pages[k];
+      continue;
+    }
+    r.page_bytes += kind.page_bytes;
+    r.pages = std::max<int64_t>(r.pages, plan.kv_pages[k]);
+  }
   for (size_t d = 0; d < plan.devices.size(); ++d) r.devices.push_back(report_of(opened, d));
   if (draft != nullptr) {
     const std::vector<int64_t> bytes = draft->planned_bytes();
@@ -253,6 +263,10 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path
           [&engine = *impl](const Status& failure) { return engine.fall_back(failure); });
     }
     impl->thread = std::make_unique<EngineThread>(*impl->scheduler);
+    for (const auto& device : opened.devices) {
+      const DeviceInfo info = device->info();
+      if (!info.pci.empty()) impl->gpus.emplace_back(info.name, info.pci);
+    }
     impl->counters.start();
     INFER_CHECK_R(impl->thread->start());
     return impl;
@@ -299,7 +313,14 @@ std::vector<DeviceDescription> Engine::devices() const {
   return all;
 }
 
-EngineStatistics Engine::statistics() const { return impl_->counters.read(); }
+EngineStatistics Engine::statistics() const {
+  EngineStatistics statistics = impl_->counters.read();
+  const std::lock_guard lock(impl_->gpus_mutex);
+  for (const auto& [device, pci] : impl_->gpus) {
+    if (auto told = telemetry_of(device, pci)) statistics.gpus.push_back(*std::move(told));
+  }
+  return statistics;
+}
 
 Status Engine::resize_cache(int64_t bytes) {
   return guarded([&]() -> Status {

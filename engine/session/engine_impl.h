@@ -26,6 +26,9 @@ namespace infer {
 /// What devices() says of one.
 DeviceDescription describe(const DeviceInfo& info);
 
+/// What a device of this name and place on the bus does now; nothing if nothing tells.
+std::optional<GpuTelemetry> telemetry_of(const std::string& device, const std::string& pci);
+
 /// What describe_model() says, from an opened source.
 ModelDescription describe(const std::string& path, const WeightSource& source);
 
@@ -75,6 +78,10 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   KvOptions cache_options;
   /// Null: no drafters, or a device failed. On the engine's thread.
   std::unique_ptr<Speculator> speculator;
+  /// Devices in use that have a place on the bus: name and place. Statistics, which never wait, ask
+  /// for these.
+  std::vector<std::pair<std::string, std::string>> gpus;
+  mutable std::mutex gpus_mutex;
   bool drafts = false;  ///< whether drafters were loaded
   Counters counters;
   std::unique_ptr<Scheduler> scheduler;
@@ -123,6 +130,10 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   Status broken;  ///< by a fallback that failed
   /// Of devices that failed: steps that were recorded refer to their graphs.
   std::vector<std::unique_ptr<Executor>> former;
+
+  /// The vectors of a text of these tokens, which the model takes (Engine::longest_text()): as it
+  /// makes them, not normalised. Any thread.
+  Result<Embeddings> embed_tokens(std::vector<int32_t> tokens);
 
   /// The first that was asked for.
   Device& device() { return opened.main_device(); }

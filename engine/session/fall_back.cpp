@@ -16,6 +16,7 @@ Status move_to_cpu(Engine::Impl& engine) {
   engine.scheduler->set_speculator(nullptr);
   engine.speculator.reset();
   engine.draft.reset();
+  opened.head.reset();
   engine.former.reserve(engine.former.size() + 1);
   // Frees what the failed devices hold before planning, since they may share the CPU's memory.
   Device* const cpu[] = {opened.devices[0].get()};
@@ -25,6 +26,10 @@ Status move_to_cpu(Engine::Impl& engine) {
   engine.cache = std::move(empty);
   engine.executor->release();
   opened.devices.resize(1);
+  {
+    const std::lock_guard lock(engine.gpus_mutex);
+    engine.gpus.clear();
+  }
   plan.devices.resize(1);
   plan.budgets.resize(1);
   plan.budgets[0].devices = {0};

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/core/file.h"
+#include "engine/core/log.h"
 #include "engine/core/thread_pool.h"
 #include "engine/generate/grammars.h"
 #include "engine/model/open_weights.h"
@@ -13,6 +14,7 @@
 #include "engine/session/placements.h"
 #include "engine/session/speculation.h"
 #include "engine/spec/draft_policy.h"
+#include "engine/spec/head_drafter.h"
 
 namespace infer {
 namespace {
@@ -66,6 +68,77 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(const std::string& nam
   return devices;
 }
 
+/// The longest text if none is asked for, in tokens.
+constexpr int64_t kLongestText = 8192;
+
+/// Whether the model is to make vectors of texts, and how.
+Status choose_embedding(const std::string& path, const LoadOptions& options, OpenedModel& opened) {
+  Model& model = *opened.model;
+  const ModelInfo& info = model.info();
+  const std::optional<Pooling> wanted = pooling_named(options.pooling);
+  if (!options.pooling.empty() && !wanted) {
+    return error(StatusCode::invalid_argument,
+                 "pooling '{}': expected none, mean, cls, last or rank", options.pooling);
+  }
+  if (!options.embeddings && !info.is_embedding()) return {};
+  if (!options.draft_model.empty() || !drafters_of(options, *opened.source).empty()) {
+    return error(StatusCode::invalid_argument,
+                 "{}: the model makes vectors of texts, so that there is nothing to draft", path);
+  }
+  if (std::ranges::any_of(info.kv_layers, [](const KvLayerShape& kv) { return kv.state > 0; })) {
+    return error(StatusCode::unsupported,
+                 "{}: architecture '{}' has recurrent layers, which make no vectors of texts yet",
+                 path, info.architecture);
+  }
+  const Pooling usual = info.causal ? Pooling::last : Pooling::mean;
+  const Pooling said = info.is_embedding() ? info.pooling.value_or(usual) : usual;
+  model.make_embedding(wanted.value_or(said));
+  PlanRequest& request = opened.request;
+  request.context = options.context > 0 ? std::min(options.context, info.context)
+                                        : std::min(info.context, kLongestText);
+  // A text is computed in one step.
+  request.max_rows = std::max<int64_t>(request.max_rows, request.context);
+  request.max_outputs = request.max_rows;
+  request.fewer_rows = options.fewer_rows && options.context == 0;
+  return {};
+}
+
+/// The types of a file's weights, each once.
+std::vector<DType> types_of(const WeightSource& source) {
+  std::vector<DType> types;
+  for (const Weight& weight : source.weights()) types.push_back(weight.desc.type);
+  std::ranges::sort(types);
+  const auto repeated = std::ranges::unique(types);
+  types.erase(repeated.begin(), repeated.end());
+  return types;
+}
+
+/// The layers of the file that draft.
+Status open_head(OpenedModel& opened) {
+  auto head = std::make_unique<OpenedModel::Head>();
+  INFER_TRY_S(head->model, read_head(*opened.source));
+  opened.model->return_hidden(roles_of_programs(opened.device_list()).size() > 1);
+  opened.head = std::move(head);
+  return {};
+}
+
+void count_drafters(std::span<const std::string> names, const LoadOptions& options,
+                    const OpenedModel& opened, PlanRequest& request) {
+  const DrafterMemory memory =
+      drafter_memory(names, options.parallel, opened.model->info().embedding);
+  request.drafter_bytes = memory.bytes;
+  request.drafter_token_bytes = memory.token_bytes;
+}
+
+/// Goes on without the head, whose memory is counted in `asked`.
+void drop_head(OpenedModel& opened, const LoadOptions& options, PlanRequest& asked) {
+  opened.head.reset();
+  opened.model->keep_hidden();
+  std::vector<std::string> names = drafters_of(options, *opened.source);
+  std::erase(names, "mtp");
+  count_drafters(names, options, opened, asked);
+}
+
 /// Checks the options of a model or a draft model, and opens it.
 Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options, bool pretend,
                              Device* beside, const OpenDevice& open) {
@@ -78,16 +151,7 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
   request.max_rows = options.batch_rows;
   request.max_outputs = options.output_rows;
   // One step can verify as many tokens of a sequence as a drafter can propose.
-  if (!drafters_of(options).empty() && beside == nullptr) {
-    request.max_outputs = std::max<int64_t>(request.max_outputs, 1 + kMostDrafted);
-  }
-  request.max_outputs = std::min<int64_t>(request.max_outputs, options.batch_rows);
-  if (beside == nullptr) {
-    const DrafterMemory drafters = drafter_memory(drafters_of(options), options.parallel);
-    request.drafter_bytes = drafters.bytes;
-    request.drafter_token_bytes = drafters.token_bytes;
-    request.grammar_bytes = options.grammars ? Grammars::kMostBytes : 0;
-  }
+  request.grammar_bytes = beside == nullptr && options.grammars ? Grammars::kMostBytes : 0;
   request.memory_limit = options.memory_limit;
   request.sequences = options.parallel;
   request.fewer_rows = options.fewer_rows;
@@ -109,16 +173,28 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
   INFER_TRY(const std::optional<DType> matrices, matrix_type(options.quantize));
   INFER_TRY(opened.source, open_weights(path, matrices));
   INFER_TRY(opened.model, read_model(*opened.source));
+  const std::vector<std::string> names =
+      beside == nullptr ? drafters_of(options, *opened.source) : std::vector<std::string>();
+  if (!names.empty()) {
+    request.max_outputs = std::max<int64_t>(request.max_outputs, 1 + kMostDrafted);
+    count_drafters(names, options, opened, request);
+  }
+  request.max_outputs = std::min<int64_t>(request.max_outputs, options.batch_rows);
+  INFER_CHECK_R(choose_embedding(path, options, opened));
   INFER_TRY(opened.devices, open_devices(options.device,
                                          {options.threads, options.exact, !request.weights_mapped,
                                           options.isa, beside},
                                          open));
+  for (const auto& device : opened.devices) {
+    INFER_CHECK_R(device->prepare(types_of(*opened.source)));
+  }
   // Placements of single tensors are for the main model, not for its draft model.
   if (beside == nullptr) {
     INFER_TRY(request.weight_devices,
               weight_devices(options.placements, opened.source->weights(), opened.devices));
   }
   opened.weights = std::make_unique<WeightTable>(*opened.source);
+  if (std::ranges::find(names, "mtp") != names.end()) INFER_CHECK_R(open_head(opened));
   return opened;
 }
 
@@ -182,11 +258,49 @@ Status plan(OpenedModel& opened) {
   PlanRequest& request = opened.request;
   INFER_TRY_S(opened.plan,
               plan_memory(*opened.model, *opened.weights, opened.device_list(), request));
+  if (opened.model->info().embeds) {
+    opened.plan.context = std::min(opened.plan.context, opened.plan.max_rows);
+  }
   request.max_rows = opened.plan.max_rows;
   request.max_outputs = opened.plan.max_outputs;
   request.k_type = opened.plan.k_type;
   request.v_type = opened.plan.v_type;
   return {};
+}
+
+/// Plans the head of a model that is planned, as it was asked for.
+Status plan_head(OpenedModel& opened, const PlanRequest& asked) {
+  OpenedModel::Head& head = *opened.head;
+  PlanRequest request = asked;
+  request.context = opened.plan.context;
+  // Rows of a step for at least two pairs of each sequence that it drafts for.
+  request.max_rows = std::clamp<int64_t>(opened.plan.max_rows, 2, HeadDrafter::kMostWaiting);
+  request.max_outputs = std::min<int64_t>(16, request.max_rows / 2);
+  request.fewer_rows = false;
+  request.k_type = opened.plan.k_type;
+  request.v_type = opened.plan.v_type;
+  request.k_auto = request.v_auto = false;
+  request.beside = true;
+  request.spill = false;
+  request.drafter_bytes = request.drafter_token_bytes = request.grammar_bytes = 0;
+  request.lender = &opened.plan;
+  INFER_TRY_S(head.plan, plan_memory(*head.model, *opened.weights, opened.device_list(), request));
+  request.lender = nullptr;
+  head.request = std::move(request);
+  return {};
+}
+
+/// What is planned for the drafters, by device of the main model.
+std::vector<int64_t> draft_bytes(const OpenedModels& models) {
+  std::vector<int64_t> bytes(models.main.devices.size(), 0);
+  const auto add = [&](const MemoryPlan& plan) {
+    for (size_t d = 0; d < std::min(bytes.size(), plan.devices.size()); ++d) {
+      bytes[d] += plan.devices[d].total();
+    }
+  };
+  if (models.draft) add(models.draft->plan);
+  if (models.main.head) add(models.main.head->plan);
+  return bytes;
 }
 
 /// OpenedModels::open() without LoadOptions::check_tensors.
@@ -195,27 +309,41 @@ Result<OpenedModels> open_all(const std::string& path, const LoadOptions& option
   OpenedModels models;
   INFER_TRY(models.main, open_one(path, options, pretend, nullptr, open));
   OpenedModel& main = models.main;
-  const PlanRequest asked = main.request;
+  PlanRequest asked = main.request;
   INFER_CHECK_R(plan(main));
-  if (options.draft_model.empty()) return models;
+  if (options.draft_model.empty() && !main.head) return models;
 
-  LoadOptions small = options;
-  small.output_rows = 16;
-  small.spill = false;
-  INFER_TRY(OpenedModel draft,
-            open_one(options.draft_model, small, pretend, main.devices[0].get(), open));
-  models.draft = std::make_unique<OpenedModel>(std::move(draft));
-  const PlanRequest asked_small = models.draft->request;
-  // A context for both: first the draft for the longest that there may be, which is what it takes
+  PlanRequest asked_small;
+  if (!options.draft_model.empty()) {
+    LoadOptions small = options;
+    small.output_rows = 16;
+    small.spill = false;
+    INFER_TRY(OpenedModel draft,
+              open_one(options.draft_model, small, pretend, main.devices[0].get(), open));
+    models.draft = std::make_unique<OpenedModel>(std::move(draft));
+    asked_small = models.draft->request;
+  }
+  // A context for all: first the drafts for the longest that there may be, which is what they take
   // at most, then the model with what that leaves.
   for (int round = 0; round < 2; ++round) {
-    models.draft->request = asked_small;
-    models.draft->request.context =
-        std::min(main.plan.context, std::max<int64_t>(models.draft->model->info().context, 1));
-    INFER_CHECK_R(plan(*models.draft));
+    if (models.draft) {
+      models.draft->request = asked_small;
+      models.draft->request.context =
+          std::min(main.plan.context, std::max<int64_t>(models.draft->model->info().context, 1));
+      INFER_CHECK_R(plan(*models.draft));
+    }
+    if (main.head) {
+      Status planned = plan_head(main, asked);
+      const bool wanted = std::ranges::find(options.drafters, "mtp") != options.drafters.end();
+      if (!planned.ok() && wanted) return tl::unexpected(std::move(planned));
+      if (!planned.ok()) {
+        log(LogLevel::warning, "continuing without the next-token layers: {}", planned.message());
+        drop_head(main, options, asked);
+      }
+    }
     if (round == 1) break;
     main.request = asked;
-    main.request.others = models.draft->planned_bytes();
+    main.request.others = draft_bytes(models);
     INFER_CHECK_R(plan(main));
   }
   return models;
@@ -233,6 +361,10 @@ std::vector<int64_t> OpenedModel::planned_bytes() const {
   std::vector<int64_t> bytes;
   for (const DevicePlan& device : plan.devices) bytes.push_back(device.total());
   return bytes;
+}
+
+int64_t OpenedModel::planned(size_t device, Purpose purpose) const {
+  return plan.devices[device].of(purpose) + (head ? head->plan.devices[device].of(purpose) : 0);
 }
 
 Result<OpenedModel> OpenedModel::open(const std::string& path, const LoadOptions& options,

@@ -25,12 +25,21 @@ struct OpenedModel {
   PlanRequest request;
   MemoryPlan plan;
   bool exact = false;  ///< LoadOptions::exact
+  /// The layers of the file that draft, on the same devices and with weights of `weights`.
+  struct Head {
+    std::unique_ptr<Model> model;
+    PlanRequest request;
+    MemoryPlan plan;
+  };
+  std::unique_ptr<Head> head;  ///< null: it is not to draft
 
   std::vector<Device*> device_list() const;
   /// The first that was named.
   Device& main_device() const { return *devices[devices.size() > 1 ? 1 : 0]; }
   /// Bytes of the plan by device.
   std::vector<int64_t> planned_bytes() const;
+  /// Bytes planned for a purpose on a device, with those of the head.
+  int64_t planned(size_t device, Purpose purpose) const;
 
   /// LoadOptions::draft_model is not looked at. `pretend`: the memory limit may exceed what is
   /// free. `observed`: PlanRequest::observed.

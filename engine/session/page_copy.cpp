@@ -7,10 +7,11 @@
 
 namespace infer {
 
-std::vector<PagePlace> places_of(std::span<const int64_t> first, int64_t length) {
+std::vector<PagePlace> places_of(const PageForm& form, std::span<const int64_t> first,
+                                 int64_t length) {
   std::vector<PagePlace> places;
   for (size_t k = 0; k < first.size(); ++k) {
-    for (int64_t page = first[k]; page < div_ceil<int64_t>(length, kPageTokens); ++page) {
+    for (int64_t page = first[k]; page < form.layout().kinds[k].table_pages(length); ++page) {
       places.push_back({k, page});
     }
   }
@@ -50,6 +51,7 @@ Result<bool> copy_part(Engine::Impl& engine, const PageForm& form, KvCache::Sequ
 }
 
 void clear_behind(const KvLayout& layout, size_t kind, int64_t used, std::span<std::byte> page) {
+  if (layout.kinds[kind].state) return;
   // In each group of kPageTokens rows, clear all but the first `used` ones.
   const auto clear = [&](int64_t begin, int64_t end, int64_t row) {
     for (int64_t head = begin; head + row * kPageTokens <= end; head += row * kPageTokens) {

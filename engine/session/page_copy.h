@@ -23,7 +23,8 @@ struct PagePlace {
 };
 
 /// Kind by kind, the pages of a sequence of `length` tokens. `first`: the first page, by kind.
-std::vector<PagePlace> places_of(std::span<const int64_t> first, int64_t length);
+std::vector<PagePlace> places_of(const PageForm& form, std::span<const int64_t> first,
+                                 int64_t length);
 
 /// Calls use(places, bytes) for parts of the places, each with a buffer as large as their pages.
 using UsePart =

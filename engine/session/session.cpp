@@ -203,6 +203,11 @@ Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Engine::open_session(const SessionOptions& options) {
+  if (makes_embeddings()) {
+    return fail(StatusCode::unsupported,
+                "{}: the model makes vectors of texts and generates none; use embed or rerank",
+                impl_->description.path);
+  }
   return guarded([&]() -> Result<std::unique_ptr<Session>> {
     if (options.context < 0) {
       return fail(StatusCode::invalid_argument, "a context of at least 0 is expected, found {}",

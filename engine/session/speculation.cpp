@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/spec/head_drafter.h"
 #include "engine/spec/model_drafter.h"
 #include "engine/spec/ngram_drafter.h"
 #include "engine/spec/retokenizing_drafter.h"
@@ -49,14 +50,33 @@ Result<std::unique_ptr<Drafter>> load_draft(const OpenedModel& draft, const Open
                                                std::move(tokenizer));
 }
 
-}  // namespace
-
-std::vector<std::string> drafters_of(const LoadOptions& options) {
-  if (!options.drafters.empty() || options.draft_model.empty()) return options.drafters;
-  return {"suffix", "model"};
+/// The model's own layers that draft: they use its weights.
+Result<std::unique_ptr<Drafter>> load_head(const OpenedModel& main, const Executor& lender) {
+  const OpenedModel::Head& head = *main.head;
+  const std::vector<Device*> devices = main.device_list();
+  INFER_TRY(
+      std::unique_ptr<Executor> executor,
+      Executor::create(*head.model, *main.weights, devices, head.request, head.plan, {}, &lender));
+  INFER_TRY(std::unique_ptr<KvCache> cache,
+            KvCache::create(devices, head.plan.kv_layout, head.plan.kv_pages,
+                            {head.plan.context, false, {}, 0}));
+  INFER_TRY(const StepCosts costs,
+            StepCosts::measure(*executor, *cache, head.request.max_outputs, kMeasureSeconds));
+  return std::make_unique<HeadDrafter>("mtp", std::move(executor), std::move(cache),
+                                       head.request.max_rows, head.request.max_outputs, costs);
 }
 
-DrafterMemory drafter_memory(std::span<const std::string> names, int64_t sessions) {
+}  // namespace
+
+std::vector<std::string> drafters_of(const LoadOptions& options, const WeightSource& model) {
+  std::vector<std::string> names = options.drafters;
+  if (names.empty() && !options.draft_model.empty()) return {"suffix", "model"};
+  const bool known = std::ranges::find(names, "mtp") != names.end();
+  if (std::erase(names, "auto") > 0 && !known && head_layers(model) > 0) names.emplace_back("mtp");
+  return names;
+}
+
+DrafterMemory drafter_memory(std::span<const std::string> names, int64_t sessions, int64_t width) {
   sessions = std::min(sessions, kMostSessions);
   DrafterMemory memory;
   if (std::ranges::find(names, "suffix") != names.end()) {
@@ -67,6 +87,10 @@ DrafterMemory drafter_memory(std::span<const std::string> names, int64_t session
   if (std::ranges::find(names, "model") != names.end()) {
     memory.token_bytes += sessions * RetokenizingDrafter::kTokenBytes;
   }
+  if (std::ranges::find(names, "mtp") != names.end()) {
+    memory.bytes += sessions * HeadDrafter::sequence_bytes(width);
+    memory.token_bytes += sessions * HeadDrafter::kTokenBytes;
+  }
   return memory;
 }
 
@@ -75,26 +99,32 @@ Result<std::unique_ptr<Speculator>> create_speculator(const OpenedModel& main,
                                                       KvCache& cache, const LoadOptions& options,
                                                       std::shared_ptr<const Tokenizer> tokenizer) {
   std::vector<std::unique_ptr<Drafter>> drafters;
-  std::vector<std::string> names = drafters_of(options);
+  std::vector<std::string> names = drafters_of(options, *main.source);
   if (names.empty()) return nullptr;
   // Drafters that need no model cost nothing, so they come first.
-  std::ranges::stable_partition(names, [](const std::string& name) { return name != "model"; });
+  std::ranges::stable_partition(
+      names, [](const std::string& name) { return name != "model" && name != "mtp"; });
   for (const std::string& name : names) {
     if (name == "ngram") {
       drafters.push_back(std::make_unique<NgramDrafter>());
     } else if (name == "suffix") {
       drafters.push_back(std::make_unique<SuffixDrafter>(
           main.plan.context, std::min(main.request.sequences, kMostSessions)));
+    } else if (name == "mtp") {
+      if (main.head == nullptr) continue;  // it was not asked for, and cannot be used
+      INFER_TRY(std::unique_ptr<Drafter> head, load_head(main, executor));
+      drafters.push_back(std::move(head));
     } else if (name == "model" && draft != nullptr) {
       INFER_TRY(std::unique_ptr<Drafter> model, load_draft(*draft, main, tokenizer));
       drafters.push_back(std::move(model));
     } else if (name == "model") {
       return fail(StatusCode::invalid_argument, "the drafter 'model' needs a draft model");
     } else {
-      return fail(StatusCode::invalid_argument, "drafter '{}': expected ngram, suffix or model",
-                  name);
+      return fail(StatusCode::invalid_argument,
+                  "drafter '{}': expected ngram, suffix, mtp, model or auto", name);
     }
   }
+  if (drafters.empty()) return nullptr;
   INFER_TRY(const StepCosts costs,
             StepCosts::measure(executor, cache, main.request.max_outputs, kMeasureSeconds));
   return std::make_unique<Speculator>(std::move(drafters), costs);

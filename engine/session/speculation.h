@@ -12,18 +12,21 @@
 
 namespace infer {
 
-/// LoadOptions::drafters, or what they are by default.
-std::vector<std::string> drafters_of(const LoadOptions& options);
+/// LoadOptions::drafters, or what they are by default. "auto" becomes "mtp" if this model has such
+/// layers, otherwise nothing.
+std::vector<std::string> drafters_of(const LoadOptions& options, const WeightSource& model);
 
 /// What drafters keep of texts, besides the model that drafts.
 struct DrafterMemory {
   int64_t bytes = 0;        ///< however long the context is
   int64_t token_bytes = 0;  ///< for each token of the context
 };
-/// Of drafters with these names, in an engine in which so many sessions generate at once.
-DrafterMemory drafter_memory(std::span<const std::string> names, int64_t sessions);
+/// Of drafters with these names, in an engine in which so many sessions generate at once, with a
+/// model whose hidden states have `width` elements.
+DrafterMemory drafter_memory(std::span<const std::string> names, int64_t sessions, int64_t width);
 
-/// Loads the model that drafts, if there is one, and measures both. Null if nobody is to draft.
+/// Loads the model and the layers that draft, if there are any, and measures all. Null if nobody is
+/// to draft.
 /// invalid_argument for drafters that do not exist, or as loading fails.
 Result<std::unique_ptr<Speculator>> create_speculator(const OpenedModel& main,
                                                       const OpenedModel* draft, Executor& executor,

@@ -54,7 +54,7 @@ Result<std::optional<StateWriter>> write_state(Engine::Impl& engine, const std::
   }
   INFER_CHECK_R(file.write(std::as_bytes(std::span<const int32_t>(tokens))));
   bool there = true;
-  const std::vector<PagePlace> places = places_of(head.first, header.cached);
+  const std::vector<PagePlace> places = places_of(form, head.first, header.cached);
   const auto write_part = [&](std::span<const PagePlace> part, std::span<std::byte> bytes) {
     if (!there) return Status();
     const auto copy = [&](const PagePlace& place, std::span<std::byte> to) {
@@ -145,7 +145,7 @@ Result<SessionState> restore_state(Engine::Impl& engine, const std::string& path
     INFER_TRY_S(there, copy_part(engine, form, id, cached, part, bytes, copy));
     return Status();
   };
-  INFER_CHECK_R(for_each_part(form, places_of(head.first, cached), read_part));
+  INFER_CHECK_R(for_each_part(form, places_of(form, head.first, cached), read_part));
   if (!there) return state;
   if (reader.hash() != checksum) {
     return fail(StatusCode::io, "{}: the file was changed while it was read", path);

@@ -132,7 +132,7 @@ Result<StateHead> StateReader::read_head(uint64_t fingerprint, int64_t context,
                   header.cached, head.first[k]);
     }
     size += static_cast<int64_t>(sizeof(int64_t)) +
-            (div_ceil<int64_t>(header.cached, kPageTokens) - head.first[k]) * form.page_bytes(k);
+            (kind.table_pages(header.cached) - head.first[k]) * form.page_bytes(k);
   }
   if (size != size_) {
     return fail(StatusCode::bad_file, "{}: expected {} bytes, found {}", path_, size, size_);

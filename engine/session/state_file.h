@@ -2,8 +2,8 @@
 //
 // Little endian: the header; for each kind of pages the first that is there, int64; tokens, int32
 // each, all bits inverted of those that the model made itself; then the pages, kind by kind, in the
-// canonical layout whatever devices keep them, zero where they hold nothing; last the XXH3-64 of
-// all before.
+// canonical layout, whatever devices keep them. Pages of tokens are zero behind the last token. The
+// recurrent states of a sequence are one page of float32. Last comes the XXH3-64 of all before.
 #pragma once
 
 #include <cstddef>

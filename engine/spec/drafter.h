@@ -41,8 +41,15 @@ struct DraftRequest {
 class Drafter {
  public:
   virtual ~Drafter() = default;
-  /// A constant: "ngram", "suffix", "model".
+  /// A constant: "ngram", "suffix", "model", "mtp".
   virtual const char* name() const = 0;
+  /// Whether it drafts from hidden states of the main model, and needs observe().
+  virtual bool takes_hidden() const { return false; }
+  /// The main model has computed these tokens of a sequence: the last hidden / width of them in its
+  /// last step, with these hidden states [rows][width]. The same tokens may be told again.
+  virtual void observe(int64_t id, std::span<const int32_t> tokens, std::span<const float> hidden) {
+    (void)id, (void)tokens, (void)hidden;
+  }
   /// Makes proposals for several different sequences. Errors: device, out_of_memory; the caller
   /// then ignores the requests' tokens.
   virtual Status propose(std::span<DraftRequest* const> requests) = 0;

@@ -248,6 +248,16 @@ void Speculator::verified(Drafting& drafting, int64_t accepted) {
   drafting.proposal.clear();
 }
 
+bool Speculator::takes_hidden() const {
+  return std::ranges::any_of(drafters_,
+                             [](const auto& drafter) { return drafter->takes_hidden(); });
+}
+
+void Speculator::observe(int64_t id, std::span<const int32_t> tokens,
+                         std::span<const float> hidden) {
+  for (const std::unique_ptr<Drafter>& drafter : drafters_) drafter->observe(id, tokens, hidden);
+}
+
 void Speculator::learn(int64_t id, std::span<const int32_t> history, int64_t from) {
   for (const std::unique_ptr<Drafter>& drafter : drafters_) drafter->learn(id, history, from);
 }

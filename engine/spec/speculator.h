@@ -71,14 +71,18 @@ class Speculator {
     int64_t room;                      ///< tokens that the context has left for proposals
   };
   /// Sets Drafting::proposal of every item for one step. In that step each item computes one token
-  /// and its proposal, and `others` more sequences compute one token each. The step may have at
-  /// most `rows` rows in all. A drafter that fails proposes nothing.
+  /// and its proposal, and `others` further rows are computed. The step may have at most `rows`
+  /// rows in all. A drafter that fails proposes nothing.
   void propose(std::span<const Item> items, int64_t others, int64_t rows);
   /// The step has been computed: it had this many rows and took this long.
   void ran(int64_t rows, double seconds);
   /// Called for each sequence of the step that has a Drafting: the model chose the first `accepted`
   /// tokens of its proposal.
   void verified(Drafting& drafting, int64_t accepted);
+  /// Whether a drafter needs observe().
+  bool takes_hidden() const;
+  /// Drafter::observe() of all of them.
+  void observe(int64_t id, std::span<const int32_t> tokens, std::span<const float> hidden);
   /// A generation has ended. Its own tokens start at history[from].
   void learn(int64_t id, std::span<const int32_t> history, int64_t from);
   /// Forgets everything from learn().

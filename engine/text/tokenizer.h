@@ -69,6 +69,9 @@ class Tokenizer {
   /// Whether encode() with add_special puts `bos` before and `eos` (or a separator) after the text.
   bool adds_bos() const { return special_.add_bos; }
   bool adds_eos() const { return special_.add_eos; }
+  /// Whether a separator stands between two texts that are given together, behind the first one's
+  /// end.
+  bool adds_separator() const { return spec_.add_sep == 1; }
 
   /// Whether generation ends at this token.
   bool is_eog(int32_t id) const;

@@ -9,6 +9,11 @@ PartTable::PartTable(const Metadata& metadata, const std::vector<StoredTensor>& 
   for (size_t i = 0; i < tensors.size(); ++i) by_name_.emplace(tensors[i].entry.name, i);
 }
 
+const StoredTensor* PartTable::find(const std::string& name) const {
+  const auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : &tensors_[it->second];
+}
+
 const StoredTensor* PartTable::take(const std::string& name) {
   const auto it = by_name_.find(name);
   if (it == by_name_.end()) return nullptr;
@@ -36,6 +41,18 @@ Result<const StoredTensor*> PartTable::take(const std::string& name,
   if (elements > 0) expected += fmt::format(" of {} elements", elements);
   return tl::unexpected(
       bad_tensor(*tensor, fmt::format("expected {}, found {}", expected, to_string(found))));
+}
+
+void PartTable::take_activation_scales() {
+  constexpr std::string_view kEndings[] = {
+      ".input_scale", ".input_global_scale", ".output_scale", ".activation_scale",
+      "_activation_scale", ".q_scale", ".k_scale", ".v_scale"};
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const std::string& name = tensors_[i].entry.name;
+    if (std::ranges::any_of(kEndings, [&](auto ending) { return name.ends_with(ending); })) {
+      taken_[i] = true;
+    }
+  }
 }
 
 bool PartTable::ends(const std::string& name, std::string_view ending, std::string& base) {

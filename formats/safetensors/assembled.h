@@ -1,5 +1,6 @@
-// Weights that a checkpoint stores as several tensors: codes, scales and more. bitsandbytes.cpp and
-// packed_int4.cpp recognise them by their names.
+// Weights that a checkpoint stores as several tensors: codes, scales and more. They are recognised
+// by their names: in bitsandbytes.cpp, packed_fp4.cpp, packed_int4.cpp, packed_rows.cpp and
+// scaled_bytes.cpp.
 #pragma once
 
 #include <initializer_list>
@@ -46,12 +47,17 @@ class PartTable {
   const Metadata& metadata() const { return metadata_; }
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
   bool is_taken(size_t index) const { return taken_[index]; }
+  /// Null if there is none of that name.
+  const StoredTensor* find(const std::string& name) const;
   /// Takes the tensor; null if there is none of that name.
   const StoredTensor* take(const std::string& name);
   /// Takes a tensor of one of these types with this many elements; 0: any number above 0. Errors:
   /// bad_file if it is missing or different.
   Result<const StoredTensor*> take(const std::string& name, std::initializer_list<DType> types,
                                    int64_t elements);
+  /// Takes the scales of activations and of the cache. They are for programs that store these in 4
+  /// or 8 bits; here both keep as many bits as without them.
+  void take_activation_scales();
   /// Whether `name` is BASE + `ending`, and BASE.
   static bool ends(const std::string& name, std::string_view ending, std::string& base);
 
@@ -89,5 +95,18 @@ Result<std::vector<Assembled>> assemble_bitsandbytes(PartTable& parts);
 /// are 8, else of Q5_0, which holds code − zero exactly. Where groups are not runs of columns
 /// (act-order), its columns are sorted by group, and W.order (I32) says where each comes from.
 Result<std::vector<Assembled>> assemble_packed_int4(PartTable& parts);
+
+/// NVFP4 and MXFP4 of compressed-tensors and ModelOpt: for each W_packed, or W of bytes, with 8-bit
+/// scales a weight W of that type, and W's name with ".scale" for ".weight" where there is a scale
+/// of the whole tensor. To be called before the next two, whose weights have the same endings.
+Result<std::vector<Assembled>> assemble_packed_fp4(PartTable& parts);
+
+/// Integers of 4 or 8 bits of compressed-tensors: for each W_packed a weight W of type Q4_0, or
+/// Q5_0 if it has zero points, or Q8_0; of F32 where these types cannot hold it.
+Result<std::vector<Assembled>> assemble_packed_rows(PartTable& parts);
+
+/// FP8 and I8 with scales: for each W of 8 bits with W_scale_inv, W_scale or SCB a weight W of type
+/// Q8_0, or of F32 if rows or groups of scales are not multiples of 32 weights.
+Result<std::vector<Assembled>> assemble_scaled_bytes(PartTable& parts);
 
 }  // namespace infer::safetensors

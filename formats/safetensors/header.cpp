@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "engine/core/checked.h"
+#include "engine/core/half.h"
 
 namespace infer::safetensors {
 
@@ -282,6 +283,16 @@ class Reader {
 };
 
 }  // namespace
+
+uint16_t widened(Widen widen, std::byte bits) {
+  const auto byte = static_cast<uint8_t>(bits);
+  if (widen == Widen::f8_e5m2) return static_cast<uint16_t>(byte << 8);
+  const auto sign = static_cast<uint16_t>((byte & 0x80) << 8);
+  const int magnitude = byte & 0x7f;
+  if (magnitude == 0x7f) return static_cast<uint16_t>(sign | 0x7e00);
+  if (magnitude >= 8) return static_cast<uint16_t>(sign | ((magnitude << 7) + (8 << 10)));
+  return static_cast<uint16_t>(sign | f32_to_f16(static_cast<float>(magnitude) * 0x1p-9f));
+}
 
 Result<Header> read_header(const File& file) { return Reader(file).read(); }
 

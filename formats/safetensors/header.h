@@ -2,6 +2,7 @@
 // The format: huggingface/safetensors, "Format" in its README.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -22,6 +23,10 @@ enum class Widen : uint8_t {
   f8_e4m3,  ///< 8 bits, given as F16
   f8_e5m2,
 };
+
+/// A stored byte as binary16. The 8-bit floats are those of Micikevicius et al. (2022): E4M3 has no
+/// infinities, and its NaN is all ones.
+uint16_t widened(Widen widen, std::byte bits);
 
 struct TensorEntry {
   std::string name;

@@ -16,6 +16,8 @@ constexpr size_t kMaxDocumentLevels = 32;
 /// Builds the tree within limits. The functions are those nlohmann's parser calls; a false ends it.
 class TreeBuilder {
  public:
+  explicit TreeBuilder(bool array) : array_(array) {}
+
   Json root;
   std::string problem;
 
@@ -66,11 +68,11 @@ class TreeBuilder {
     return slot_;
   }
   bool add(Json value) {
-    if (open_.empty()) return bad("expected an object");
+    if (open_.empty()) return bad(expected());
     return put(std::move(value)) != nullptr;
   }
   bool open(Json&& empty) {
-    if (open_.empty() && !empty.is_object()) return bad("expected an object");
+    if (open_.empty() && empty.is_array() != array_) return bad(expected());
     if (open_.size() == kMaxDocumentLevels)
       return bad(fmt::format("has more than {} levels", kMaxDocumentLevels));
     Json* const place = put(std::move(empty));
@@ -82,6 +84,9 @@ class TreeBuilder {
     return true;
   }
 
+  const char* expected() const { return array_ ? "expected an array" : "expected an object"; }
+
+  bool array_;  ///< what the document is to be; else an object
   std::vector<Json*> open_;
   Json* slot_ = nullptr;  // of the key read last
   size_t values_ = 0;
@@ -94,7 +99,17 @@ const Json& nothing() {
 
 }  // namespace
 
-Result<Json> read_json_document(const std::string& path) {
+namespace {
+
+Result<Json> parse_document(const std::string& where, const std::string& text, bool array) {
+  TreeBuilder builder(array);
+  if (!Json::sax_parse(text, &builder)) {
+    return fail(StatusCode::bad_file, "{}: {}", where, builder.problem);
+  }
+  return std::move(builder.root);
+}
+
+Result<Json> read_document(const std::string& path, bool array) {
   INFER_TRY(const File file, File::open(path));
   if (file.size() > kMaxDocumentBytes) {
     return fail(StatusCode::bad_file, "{}: expected at most {} bytes, found {}", path,
@@ -102,15 +117,16 @@ Result<Json> read_json_document(const std::string& path) {
   }
   std::string text(file.size(), '\0');
   INFER_CHECK_R(file.read_at(0, std::as_writable_bytes(std::span(text))));
-  return parse_json(path, text);
+  return parse_document(path, text, array);
 }
 
+}  // namespace
+
+Result<Json> read_json_document(const std::string& path) { return read_document(path, false); }
+Result<Json> read_json_array(const std::string& path) { return read_document(path, true); }
+
 Result<Json> parse_json(const std::string& where, const std::string& text) {
-  TreeBuilder builder;
-  if (!Json::sax_parse(text, &builder)) {
-    return fail(StatusCode::bad_file, "{}: {}", where, builder.problem);
-  }
-  return std::move(builder.root);
+  return parse_document(where, text, false);
 }
 
 JsonPlace JsonPlace::at(const std::string& key) const {

@@ -17,6 +17,8 @@ using Json = nlohmann::json;
 /// other than an object, a key that appears twice in one, more than 256 MiB, 6 million values or 32
 /// levels.
 Result<Json> read_json_document(const std::string& path);
+/// The same of an array.
+Result<Json> read_json_array(const std::string& path);
 
 /// The first failure of several look-ups.
 struct JsonProblem {
@@ -37,6 +39,7 @@ class JsonPlace {
       : value_(&value), problem_(&problem), path_(std::move(path)) {}
 
   const Json& value() const { return *value_; }
+  JsonProblem* problem() const { return problem_; }
   const std::string& path() const { return path_; }
   bool present() const { return !value_->is_null(); }
 

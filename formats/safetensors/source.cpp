@@ -8,10 +8,10 @@
 
 #include "engine/core/checked.h"
 #include "engine/core/file.h"
-#include "engine/core/half.h"
 #include "engine/weights/read_blocks.h"
 #include "formats/safetensors/assembled.h"
 #include "formats/safetensors/json_file.h"
+#include "formats/safetensors/sentence_modules.h"
 #include "formats/safetensors/tokenizer_json.h"
 
 namespace infer::safetensors {
@@ -45,21 +45,6 @@ std::vector<std::string> weight_files(const std::string& directory) {
   }
   std::ranges::sort(names);
   return names;
-}
-
-/// The 8-bit floats of deep learning as binary16, which holds all of their values (Micikevicius et
-/// al. 2022; E4M3 has no infinities, its NaN is all ones).
-uint16_t widen_e4m3(uint8_t bits) {
-  const auto sign = static_cast<uint16_t>((bits & 0x80) << 8);
-  const int magnitude = bits & 0x7f;
-  if (magnitude == 0x7f) return static_cast<uint16_t>(sign | 0x7e00);
-  if (magnitude >= 8) return static_cast<uint16_t>(sign | ((magnitude << 7) + (8 << 10)));
-  return static_cast<uint16_t>(sign | f32_to_f16(static_cast<float>(magnitude) * 0x1p-9f));
-}
-
-uint16_t widened(Widen widen, std::byte bits) {
-  const auto byte = static_cast<uint8_t>(bits);
-  return widen == Widen::f8_e4m3 ? widen_e4m3(byte) : static_cast<uint16_t>(byte << 8);
 }
 
 /// Where a weight comes from: TensorPlace::offset is its index in the order of weights().
@@ -181,6 +166,13 @@ class Opener {
  private:
   Status open_directory(const std::string& directory) {
     INFER_CHECK(read_texts(directory));
+    INFER_CHECK(open_weights(directory));
+    return read_sentence_modules(
+        directory, metadata_,
+        [&](const std::string& path, const std::string& prefix) { return add_file(path, prefix); });
+  }
+
+  Status open_weights(const std::string& directory) {
     if (is_file(directory + "/" + kIndex)) return open_shards(directory);
     if (is_file(directory + "/" + kSingle)) return add_file(directory + "/" + kSingle);
     const std::vector<std::string> names = weight_files(directory);
@@ -245,12 +237,13 @@ class Opener {
     return error(StatusCode::not_found, "{}, which {} lists", status.message(), index);
   }
 
-  Status add_file(const std::string& path) {
+  Status add_file(const std::string& path, const std::string& prefix = {}) {
     INFER_TRY_S(File file, File::open(path));
     INFER_TRY_S(Header header, read_header(file));
     const auto index = static_cast<uint32_t>(files_.size());
     files_.push_back(std::make_unique<MappedFile>(std::move(file)));
     for (TensorEntry& tensor : header.tensors) {
+      tensor.name.insert(0, prefix);
       if (!names_.emplace(tensor.name, index).second) {
         return error(StatusCode::bad_file, "{}: tensor '{}' is in another file as well", path,
                      printable(tensor.name));
@@ -266,9 +259,13 @@ class Opener {
   /// Weights as stored, and those that are put together in the place of their codes.
   Status collect_weights() {
     PartTable parts(metadata_, stored_);
+    parts.take_activation_scales();
     INFER_TRY_S(std::vector<Assembled> made, assemble_bitsandbytes(parts));
-    INFER_TRY_S(std::vector<Assembled> more, assemble_packed_int4(parts));
-    std::ranges::move(more, std::back_inserter(made));
+    for (const auto assemble :
+         {assemble_packed_int4, assemble_packed_fp4, assemble_packed_rows, assemble_scaled_bytes}) {
+      INFER_TRY_S(std::vector<Assembled> more, assemble(parts));
+      std::ranges::move(more, std::back_inserter(made));
+    }
     std::ranges::stable_sort(made, {}, &Assembled::place);
     auto next = made.begin();
     for (size_t i = 0; i < stored_.size(); ++i) {
@@ -357,8 +354,8 @@ Result<std::unique_ptr<WeightSource>> open_source(const std::string& path) {
 }
 
 Result<TokenizerSpec> open_vocabulary(const std::string& path) {
-  if (!is_file(path + "/tokenizer.json")) {
-    return fail(StatusCode::not_found, "{}: no tokenizer.json", path);
+  if (!is_file(path + "/tokenizer.json") && !is_file(path + "/tokenizer.model")) {
+    return fail(StatusCode::not_found, "{}: no tokenizer.json and no tokenizer.model", path);
   }
   Metadata config(path);
   if (const std::string file = path + "/" + kConfig; is_file(file)) {

@@ -25,8 +25,8 @@ bool recognise(const std::string& path);
 /// unaligned.
 Result<std::unique_ptr<WeightSource>> open_source(const std::string& path);
 
-/// The vocabulary of a directory that holds a tokenizer.json, whatever else is in it; not_found
-/// without that file. Failures as tokenizer_json.h says.
+/// The vocabulary of a directory that holds a tokenizer.json or tokenizer.model, whatever else is
+/// in it; not_found without these files. Failures as tokenizer_json.h says.
 Result<TokenizerSpec> open_vocabulary(const std::string& path);
 
 }  // namespace infer::safetensors

@@ -1,11 +1,13 @@
 #include "formats/safetensors/tokenizer_json.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 
 #include "engine/core/file.h"
 #include "engine/core/log.h"
 #include "formats/safetensors/json_document.h"
+#include "formats/safetensors/sentencepiece_model.h"
 #include "formats/safetensors/tokenizer_parts.h"
 
 namespace infer::safetensors {
@@ -33,17 +35,46 @@ class TokenizerReader {
 
   TokenizerSpec spec;
 
+  /// With the vocabulary of a tokenizer.model in `spec`.
+  void read_beside_sentencepiece(const Json& added, int64_t vocab_size) {
+    const JsonPlace decoder = config_.at("added_tokens_decoder");
+    if (decoder.present() && !decoder.value().is_object()) decoder.expected("an object");
+    if (decoder.value().is_object()) {
+      for (const auto& [key, value] : decoder.value().items()) {
+        const JsonPlace token = decoder.at(key);
+        int64_t id = -1;
+        const auto end = std::from_chars(key.data(), key.data() + key.size(), id);
+        if (end.ec != std::errc() || end.ptr != key.data() + key.size() || id < 0 ||
+            id >= kMaxTokens) {
+          token.expected(fmt::format("an id below {} as its key", kMaxTokens));
+          return;
+        }
+        added_token(token, id, vocab_size, true);
+      }
+    }
+    const JsonPlace more(added, *special_.problem(), "added_tokens.json");
+    for (const auto& [text, id] : added.items()) {
+      put_token(more.at(text), text, more.at(text).integer(0, kMaxTokens - 1), false, vocab_size,
+                true);
+    }
+    fill(vocab_size);
+    index();
+    special_tokens();
+    surroundings("");
+    // What this class of Hugging Face adds is not in its files.
+    if (config_.at("tokenizer_class").text("").starts_with("T5")) spec.add_eos = 1;
+    // Hugging Face's classes encode what stands between added tokens by itself unless they are told
+    // not to. SentencePiece has one text.
+    spec.prefix_at_start_only = !config_.at("legacy").flag(!config_.value().empty());
+  }
+
   void read(int64_t vocab_size) {
     const JsonPlace model = root_.at("model");
     read_vocabulary(model, spec);
     TextSteps steps = read_text_steps(root_);
     added_tokens(root_.at("added_tokens"), vocab_size, steps.space_marks);
     fill(vocab_size);
-    by_text_.reserve(spec.tokens.size());
-    for (size_t i = 0; i < spec.tokens.size(); ++i) {
-      if (spec.types[i] == TokenType::unused) continue;
-      by_text_.emplace(spec.tokens[i], static_cast<int32_t>(i));
-    }
+    index();
     special_tokens();
     surroundings(model.at("type").text(""));
     const std::string type = type_of(model);
@@ -67,39 +98,58 @@ class TokenizerReader {
     return model.at("merges").present() ? "BPE" : "";
   }
 
+  void index() {
+    by_text_.reserve(spec.tokens.size());
+    for (size_t i = 0; i < spec.tokens.size(); ++i) {
+      if (spec.types[i] == TokenType::unused) continue;
+      by_text_.emplace(spec.tokens[i], static_cast<int32_t>(i));
+    }
+  }
+
   void added_tokens(const JsonPlace& list, int64_t vocab_size, bool space_marks) {
     const auto in_model = static_cast<int64_t>(spec.tokens.size());
     for (size_t i = 0; i < list.size(); ++i) {
       const JsonPlace token = list.at(i);
       const int64_t id = token.at("id").integer(0, kMaxTokens - 1);
-      const std::string text = token.at("content").text();
-      if (token.at("single_word").flag(false)) token.at("single_word").unsupported();
-      if (id >= std::max(vocab_size, in_model) && vocab_size > 0) {
-        log(LogLevel::warning,
-            "{}: added token '{}' has the id {}, beyond the model's vocabulary: "
-            "it is left out",
-            spec.source, printable(text), id);
-        continue;
-      }
-      const auto at = static_cast<size_t>(id);
-      if (at >= spec.tokens.size()) {
-        spec.tokens.resize(at + 1);
-        spec.types.resize(at + 1, TokenType::unused);
-      }
-      const bool taken = spec.types[at] != TokenType::unused;
-      if (taken && spec.tokens[at] != text) {
-        token.expected(fmt::format("another id than that of '{}'", printable(spec.tokens[at])));
-        return;
-      }
-      const bool special = token.at("special").flag(false);
-      // User-defined tokens are looked for before spaces become ▁: this one is not to match spaces.
-      const bool has_mark = space_marks && text.find(kSpaceMark) != std::string::npos;
-      if (taken && !special && has_mark) continue;
-      spec.tokens[at] = text;
-      spec.types[at] = special ? TokenType::control : TokenType::user_defined;
-      if (token.at("lstrip").flag(false)) spec.strips_left.push_back(static_cast<int32_t>(id));
-      if (token.at("rstrip").flag(false)) spec.strips_right.push_back(static_cast<int32_t>(id));
+      added_token(token, id, vocab_size > 0 ? std::max(vocab_size, in_model) : 0, space_marks);
     }
+  }
+
+  /// `end`: ids from it on are left out; 0: none is.
+  void added_token(const JsonPlace& token, int64_t id, int64_t end, bool space_marks) {
+    if (token.at("single_word").flag(false)) token.at("single_word").unsupported();
+    const bool special = token.at("special").flag(false);
+    if (!put_token(token, token.at("content").text(), id, special, end, space_marks)) return;
+    if (token.at("lstrip").flag(false)) spec.strips_left.push_back(static_cast<int32_t>(id));
+    if (token.at("rstrip").flag(false)) spec.strips_right.push_back(static_cast<int32_t>(id));
+  }
+
+  bool put_token(const JsonPlace& token, const std::string& text, int64_t id, bool special,
+                 int64_t end, bool space_marks) {
+    if (id >= end && end > 0) {
+      log(LogLevel::warning,
+          "{}: added token '{}' has the id {}, beyond the model's vocabulary: "
+          "it is left out",
+          spec.source, printable(text), id);
+      return false;
+    }
+    const auto at = static_cast<size_t>(id);
+    if (at >= spec.tokens.size()) {
+      spec.tokens.resize(at + 1);
+      spec.types.resize(at + 1, TokenType::unused);
+    }
+    const bool taken = spec.types[at] != TokenType::unused;
+    if (taken && spec.tokens[at] != text) {
+      token.expected(fmt::format("another id than that of '{}'", printable(spec.tokens[at])));
+      return false;
+    }
+    if (spec.types[at] == TokenType::unknown) return false;
+    // User-defined tokens are looked for before spaces become ▁: this one is not to match spaces.
+    const bool has_mark = space_marks && text.find(kSpaceMark) != std::string::npos;
+    if (taken && !special && has_mark) return false;
+    spec.tokens[at] = text;
+    spec.types[at] = special ? TokenType::control : TokenType::user_defined;
+    return true;
   }
 
   /// Ids that no token has, and those up to the model's vocabulary, get names as llama.cpp's
@@ -155,6 +205,10 @@ class TokenizerReader {
                          const char* where) {
       if (texts.empty()) return;
       const int32_t id = find(texts.front());
+      // A text may end with another token than an answer, as in Qwen3-Embedding: both end answers.
+      if (&role == &spec.eos && texts.size() == 1 && id != kNoToken && spec.eot == kNoToken) {
+        if (role != id) std::swap(spec.eot, role);
+      }
       const bool fits = texts.size() == 1 && id != kNoToken && (role == kNoToken || role == id);
       if (!fits) {
         log(LogLevel::warning,
@@ -167,6 +221,7 @@ class TokenizerReader {
       add = 1;
     };
     const bool bert = type == "WordPiece";
+    if (around.separated) spec.add_sep = 1;
     one(around.before, bert ? spec.cls : spec.bos, spec.add_bos, "before");
     one(around.after, bert ? spec.separator : spec.eos, spec.add_eos, "after");
     if (const JsonPlace add = config_.at("add_bos_token"); add.present()) {
@@ -186,20 +241,20 @@ class TokenizerReader {
 }  // namespace
 
 Result<TokenizerSpec> read_tokenizer(const std::string& directory, const Metadata& config) {
-  const std::string path = directory + "/tokenizer.json";
+  // Where both are there, tokenizer.json says more.
+  const std::string model = directory + "/tokenizer.model";
+  const bool from_model = !is_file(directory + "/tokenizer.json") && is_file(model);
+  const std::string path = from_model ? model : directory + "/tokenizer.json";
   if (!is_file(path)) {
     TokenizerSpec none;
     none.source = directory;
     none.model = "none";
-    if (is_file(directory + "/tokenizer.model")) {
-      log(LogLevel::warning,
-          "{}: has a tokenizer.model but no tokenizer.json, so the model takes and gives only "
-          "token ids",
-          directory);
-    }
     return none;
   }
-  INFER_TRY(const Json tokenizer, read_json_document(path));
+  Json tokenizer = Json::object();
+  if (!from_model) {
+    INFER_TRY(tokenizer, read_json_document(path));
+  }
   INFER_TRY(const Json tokenizer_config, read_beside(directory, "tokenizer_config.json"));
   INFER_TRY(const Json special, read_beside(directory, "special_tokens_map.json"));
   int64_t vocab_size = 0;
@@ -209,8 +264,15 @@ Result<TokenizerSpec> read_tokenizer(const std::string& directory, const Metadat
   }
   JsonProblem problem{path, {}}, config_problem{directory + "/tokenizer_config.json", {}};
   TokenizerReader reader(tokenizer, tokenizer_config, special, problem, config_problem);
-  reader.spec.source = path;
-  reader.read(vocab_size);
+  if (from_model) {
+    INFER_TRY(reader.spec, read_sentencepiece_model(path));
+    INFER_TRY(const Json added, read_beside(directory, "added_tokens.json"));
+    const auto in_model = static_cast<int64_t>(reader.spec.tokens.size());
+    reader.read_beside_sentencepiece(added, vocab_size > 0 ? std::max(vocab_size, in_model) : 0);
+  } else {
+    reader.spec.source = path;
+    reader.read(vocab_size);
+  }
   if (!problem.ok()) return tl::unexpected(std::move(problem.status));
   if (!config_problem.ok()) return tl::unexpected(std::move(config_problem.status));
   return std::move(reader.spec);

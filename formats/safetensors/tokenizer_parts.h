@@ -45,6 +45,7 @@ using TokenIds = std::unordered_map<std::string_view, int32_t>;
 struct Surroundings {
   bool found = false;
   std::vector<std::string> before, after;
+  bool separated = false;  ///< of two texts a second token follows what ends the first
 };
 Surroundings read_surroundings(const JsonPlace& post_processor);
 

@@ -233,6 +233,18 @@ void read_pieces(const JsonPlace& list, Surroundings& out) {
   }
 }
 
+/// Tokens between the two texts of a pair.
+int between_texts(const JsonPlace& pair) {
+  int texts = 0;
+  int between = 0;
+  for (size_t i = 0; i < pair.size(); ++i) {
+    const bool text = pair.at(i).at("Sequence").present();
+    texts += text ? 1 : 0;
+    if (!text && texts == 1) ++between;
+  }
+  return between;
+}
+
 }  // namespace
 
 TextSteps read_text_steps(const JsonPlace& root) {
@@ -252,8 +264,10 @@ Surroundings read_surroundings(const JsonPlace& post_processor) {
     if (type == "TemplateProcessing") {
       out.found = true;
       read_pieces(step.at("single"), out);
+      out.separated = between_texts(step.at("pair")) > 1;
     } else if (type == "BertProcessing" || type == "RobertaProcessing") {
       out.found = true;
+      out.separated = type == "RobertaProcessing";
       const JsonPlace cls = step.at("cls"), sep = step.at("sep");
       if (cls.size() > 0) out.before.push_back(cls.at(size_t{0}).text());
       if (sep.size() > 0) out.after.push_back(sep.at(size_t{0}).text());

@@ -51,11 +51,10 @@ struct Cache {
   const char* type;
 };
 
-const Cache kCaches[] = {{kModel, true, "f16"},
-                         {kModel, false, "q8_0"},
-                         {kModel, true, "q4_0"},
-                         {kWindowModel, true, "f16"},
-                         {kWindowModel, false, "f32"}};
+const Cache kCaches[] = {{kModel, true, "f16"},          {kModel, false, "q8_0"},
+                         {kModel, true, "q4_0"},         {kWindowModel, true, "f16"},
+                         {kWindowModel, false, "f32"},   {kRecurrentModel, true, "f16"},
+                         {kRecurrentModel, false, "f32"}};
 
 }  // namespace
 
@@ -176,7 +175,7 @@ TEST_CASE("fork: an empty session, a full one, and one that generates") {
 }
 
 TEST_CASE("fork: after a shifted context both draw what the other draws") {
-  for (const std::string& path : {kModel, kWindowModel}) {
+  for (const std::string& path : {kModel, kWindowModel, kRecurrentModel}) {
     CAPTURE(path);
     const auto engine = load(path, 128, true);
     GenerateOptions options = sampled(150);
@@ -194,7 +193,7 @@ TEST_CASE("fork: after a shifted context both draw what the other draws") {
 }
 
 TEST_CASE("fork: more of them than the cache holds take turns, also at the same time") {
-  for (const std::string& path : {kModel, kWindowModel}) {
+  for (const std::string& path : {kModel, kWindowModel, kRecurrentModel}) {
     CAPTURE(path);
     const auto engine = load(path, 256, true);
     const auto plain = load(path, 256, false);

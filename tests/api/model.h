@@ -15,6 +15,8 @@
 namespace infer::test {
 
 inline const std::string kModel = data_path("golden/llama-q4_0.gguf");
+/// With layers that keep a recurrent state.
+inline const std::string kRecurrentModel = data_path("golden/qwen35-f32.gguf");
 inline const std::vector<int32_t> kPrompt{1, 300, 262, 290};
 
 inline std::unique_ptr<Engine> load(int32_t threads = 2, int64_t context = 512) {

@@ -31,7 +31,7 @@ struct TestRules final : FusionRules {
   bool takes_norm(const Node&, const Node& product) const override { return norm(product); }
   bool joins(const Node& product, const Node& next) const override { return join(product, next); }
   bool joins_alone(const Node&) const override { return alone; }
-  bool takes_activation(const Node&, const Node&) const override { return activation; }
+  bool takes_activation(const Node&, const Node&, const Node&) const override { return activation; }
   bool takes_sum(const Node&) const override { return sum; }
   bool joins_rope_and_store(const Node&, const Node&, const Node&) const override {
     return rope_and_store;

@@ -93,6 +93,9 @@ TEST_CASE("what a checkpoint becomes") {
                    small_llama());
   write_bytes(dir.path("generation_config.json"),
               bytes_of(R"({"eos_token_id": 5, "temperature": 0.6, "top_k": 20})"));
+  write_bytes(dir.path("tokenizer_config.json"),
+              bytes_of(R"({"chat_template": [{"name": "default", "template": "{{ messages }}"},
+                                            {"name": "rag", "template": "{{ documents }}"}]})"));
   const auto source = open_weights(dir.path(""));
   REQUIRE_MESSAGE(source.has_value(), source.error().message());
   const Metadata& m = (*source)->metadata();
@@ -103,6 +106,9 @@ TEST_CASE("what a checkpoint becomes") {
   CHECK(*m.get_int("tokenizer.ggml.bos_token_id", 0, 99).value() == 1);
   CHECK(*m.get_int("tokenizer.ggml.eos_token_id", 0, 99).value() == 5);
   CHECK(*m.get_int("tokenizer.ggml.eot_token_id", 0, 99).value() == 2);
+  CHECK(*m.get_string("tokenizer.chat_template").value() == "{{ messages }}");
+  CHECK((*source)->tokenizer().chat_template == "{{ messages }}");
+  CHECK(*m.get_string("tokenizer.chat_template.rag").value() == "{{ documents }}");
   CHECK(*m.get_float("general.sampling.temp").value() == doctest::Approx(0.6));
   CHECK(*m.get_int("general.sampling.top_k", 0, 99).value() == 20);
   for (const auto& [key, value] : m.values()) CHECK_FALSE(key.starts_with("hf."));
@@ -128,9 +134,7 @@ TEST_CASE("configurations that cannot be had are refused by name") {
           StatusCode::bad_file);
   refused(opened(small_config(R"("hidden_act": "relu")")), "hidden_act 'relu'");
   refused(opened(small_config(R"("quantization_config": {"quant_method": "hqq"})")), "'hqq'");
-  refused(opened(small_config(
-              R"("quantization_config": {"quant_method": "bitsandbytes", "load_in_8bit": true})")),
-          "'bitsandbytes'");
+  refused(opened(small_config(R"("quantization_config": {"quant_method": "quanto"})")), "'quanto'");
   refused(opened(small_config(R"("rope_scaling": {"type": "odd", "factor": 2.0})")), "'odd'");
   refused(opened(small_config(R"("rope_scaling": {"type": "linear", "factor": 0})")), "factor",
           StatusCode::bad_file);
@@ -143,6 +147,42 @@ TEST_CASE("configurations that cannot be had are refused by name") {
           StatusCode::bad_file);
   refused(opened(small_config(R"("eos_token_id": "end")")), "eos_token_id", StatusCode::bad_file);
   refused(opened(small_config(R"("bos_token_id": -1)")), "bos_token_id", StatusCode::bad_file);
+}
+
+TEST_CASE("configurations as published files have them") {
+  const auto found = [](const std::string& more, const char* key) {
+    const TempDir dir;
+    write_checkpoint(dir, small_config(more), small_llama());
+    const auto source = open_weights(dir.path(""));
+    REQUIRE_MESSAGE(source.has_value(), source.error().message());
+    return (*source)->find(key) != nullptr;
+  };
+  // An integer for a boolean: Llama 4 has one.
+  CHECK(found(R"("tie_word_embeddings": 0)", "output.weight"));
+  CHECK_FALSE(found(R"("tie_word_embeddings": 4)", "output.weight"));
+  // Scaling that blends no frequencies: Llama 4 again.
+  CHECK(found(R"("rope_scaling": {"rope_type": "llama3", "factor": 16.0, "low_freq_factor": 1.0,
+                 "high_freq_factor": 1.0, "original_max_position_embeddings": 32})",
+              "rope_freqs.weight"));
+  refused(opened(small_config(R"("rope_scaling": {"rope_type": "llama3", "factor": 16.0,
+                 "low_freq_factor": 2.0, "high_freq_factor": 1.0})")),
+          "high_freq_factor", StatusCode::bad_file);
+  // Mistral Small 4 has the class for images of the family before it.
+  refused(opened(R"({"architectures": ["Mistral3ForConditionalGeneration"], "text_config": {
+    "model_type": "mistral4", "hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 2,
+    "num_attention_heads": 2, "max_position_embeddings": 64, "qk_rope_head_dim": 4}})"),
+          "kv_lora_rank", StatusCode::bad_file);
+}
+
+TEST_CASE("kinds of layers that are unknown or not one for each layer are refused") {
+  refused(opened(R"({"architectures": ["NemotronHForCausalLM"], "hidden_size": 8,
+    "num_attention_heads": 2, "max_position_embeddings": 64, "intermediate_size": 12,
+    "layers_block_type": ["mamba", "linear_attention", "odd"]})"),
+          "layers_block_type 'odd'");
+  refused(opened(R"({"architectures": ["Gemma4ForCausalLM"], "hidden_size": 8,
+    "num_hidden_layers": 1024, "num_attention_heads": 2, "max_position_embeddings": 64,
+    "intermediate_size": 12, "layer_types": ["full_attention"]})"),
+          "layer_types");
 }
 
 TEST_CASE("damaged configurations give typed errors or models that can be planned and read") {
@@ -187,6 +227,8 @@ TEST_CASE("tensors that are missing, odd or too many are refused by name") {
   more.push_back({"model.layers.0.mlp.extra.weight", {8, 8}});
   refused(opened(small_config(), more), "'model.layers.0.mlp.extra.weight' has no place");
   more.back().name = "model.layers.0.self_attn.rotary_emb.inv_freq";
+  CHECK(opened(small_config(), more).ok());
+  more.back().name = "vision_tower.patch_embed.weight";
   CHECK(opened(small_config(), more).ok());
   more.back().name = "model.layers.2.input_layernorm.weight";
   refused(opened(small_config(), more), "'model.layers.2.input_layernorm.weight' has no place");

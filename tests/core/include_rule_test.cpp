@@ -18,8 +18,9 @@ namespace fs = std::filesystem;
 
 /// Each may include itself and what stands before it.
 constexpr std::string_view kEngineFolders[] = {
-    "include", "core", "quant", "graph",  "ops",  "weights",  "backend", "model",   "plan",
-    "kv",      "exec", "text",  "sample", "spec", "generate", "sched",   "session", "jobs"};
+    "include", "core",     "telemetry", "quant",   "graph", "ops",  "weights",
+    "backend", "model",    "plan",      "kv",      "exec",  "text", "sample",
+    "spec",    "generate", "sched",     "session", "jobs"};
 
 template <size_t N>
 bool is_one_of(std::string_view name, const std::string_view (&names)[N]) {
@@ -138,7 +139,7 @@ std::string_view asks_system(std::string_view line) {
       // Of the program: terminals, downloads and hashes, as
       // libraries for several systems have them.
       "curl/curl.h", "histedit.h", "openssl/sha.h", "sqlite3.h", "toml++/", "imgui", "GLFW/",
-      "cmark-gfm", "stb/",
+      "boost/", "cmark-gfm", "stb/",
       // Of the processor, whatever the system.
       "arm_neon.h", "cpuid.h", "immintrin.h",
       // For infer.h, which is C.

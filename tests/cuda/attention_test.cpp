@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "backends/cuda/device.h"
@@ -74,6 +76,130 @@ TEST_CASE("attention: steps and chunks change no bit") {
     }
   }
   test::cuda_driver().set_seed(0);
+}
+
+/// Every size that has tiles, and every type of cache that they read.
+std::vector<AttentionSetup> tile_setups() {
+  const auto setup = [](const char* name, int64_t heads, KvLayerShape kv, DType type,
+                        int64_t tokens, float softcap = 0, int32_t from = 0) {
+    return AttentionSetup{name, heads, kv, type, tokens, softcap, from, Roles::prompt};
+  };
+  return {
+      setup("32, groups of 4", 4, {1, 32, 32}, DType::f16, 140),
+      setup("32, groups of 7", 7, {1, 32, 32}, DType::bf16, 70),
+      setup("32, deep", 2, {2, 32, 32}, DType::q8_0, 1100, 0, 1000),
+      setup("32, window", 2, {1, 32, 32, 70}, DType::q4_0, 200),
+      setup("64, groups of 3", 3, {1, 64, 64}, DType::q8_0, 90),
+      setup("64, values in keys", 3, {1, 64, 64, 0, true}, DType::bf16, 80, 3.0f),
+      setup("64, blocks for values in keys", 2, {1, 64, 64, 0, true}, DType::q4_0, 80),
+      setup("80", 2, {1, 80, 80}, DType::f16, 70),
+      setup("96, heads of their own", 2, {2, 96, 96}, DType::q4_0, 70),
+      setup("112", 1, {1, 112, 112}, DType::bf16, 70),
+      setup("128, groups of 8, softcap", 8, {1, 128, 128}, DType::f16, 66, 2.0f),
+      setup("128, window", 4, {1, 128, 128, 33}, DType::q8_0, 100),
+      setup("192 and 128", 2, {2, 192, 128}, DType::f16, 70),
+      setup("192 and 128, blocks", 2, {1, 192, 128}, DType::q8_0, 70),
+      setup("256", 2, {1, 256, 256}, DType::f16, 100),
+      setup("256, window", 2, {1, 256, 256, 40}, DType::q4_0, 100),
+      setup("256, values in keys", 1, {1, 256, 256, 0, true}, DType::bf16, 70),
+  };
+}
+
+double squared_error(const std::vector<float>& found, const std::vector<float>& expected) {
+  double error = 0;
+  double power = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    error += (double{found[i]} - expected[i]) * (double{found[i]} - expected[i]);
+    power += double{expected[i]} * expected[i];
+  }
+  return error / power;
+}
+
+bool equal(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+TEST_CASE(
+    "attention of prompts: tiles are near to rows one by one, steps and orders change no bit") {
+  for (AttentionSetup setup : tile_setups()) {
+    CAPTURE(setup.name);
+    const std::vector<float> tiles = run_on(setup, 16, in_turn(setup.from, setup.tokens, 200));
+    uint64_t seed = 3;
+    for (const size_t rows : {size_t{1}, size_t{3}, size_t{64}, size_t{65}}) {
+      // Small steps take long on an emulator.
+      if (rows == 1 && (setup.kv.k_dim > 32 || setup.tokens - setup.from > 100)) continue;
+      if (rows < 65 && setup.kv.k_dim > 64) continue;
+      CAPTURE(rows);
+      test::cuda_driver().set_seed(seed++);
+      CHECK(equal(run_on(setup, 16, in_turn(setup.from, setup.tokens, rows)), tiles));
+    }
+    test::cuda_driver().set_seed(0);
+    setup.roles = Roles::generated;
+    const std::vector<float> rows = run_on(setup, 16, in_turn(setup.from, setup.tokens, 200));
+    const double error = squared_error(tiles, rows);
+    CHECK(error < 1e-6);   // of float16 in queries and weights
+    CHECK(error > 1e-10);  // they are not the same kernels
+  }
+}
+
+TEST_CASE("attention: rows of both roles in a step are as in steps of their own") {
+  for (AttentionSetup setup : tile_setups()) {
+    if (setup.kv.k_dim != 32 && setup.kv.k_dim != 128) continue;
+    CAPTURE(setup.name);
+    const Steps whole = in_turn(setup.from, setup.tokens, 200);
+    const std::vector<float> prompt = run_on(setup, 16, whole);
+    setup.roles = Roles::generated;
+    const std::vector<float> generated = run_on(setup, 16, whole);
+    setup.roles = Roles::both;
+    // Step by step two rows of each sequence, first those of the second one, which are generated.
+    for (const int64_t split_rows : {0, 16}) {
+      Steps mixed;
+      for (int32_t slot = setup.from; slot < setup.tokens; slot += 2) {
+        mixed.emplace_back();
+        for (const int32_t sequence : {1, 0}) {
+          for (int32_t s = slot; s < std::min<int64_t>(slot + 2, setup.tokens); ++s) {
+            mixed.back().push_back({sequence, s, sequence == 1});
+          }
+        }
+      }
+      const std::vector<float> both = run_on(setup, split_rows, mixed);
+      const size_t half = both.size() / 2;
+      CHECK(equal({both.begin(), both.begin() + half}, {prompt.begin(), prompt.begin() + half}));
+      CHECK(equal({both.begin() + half, both.end()}, {generated.begin() + half, generated.end()}));
+    }
+  }
+}
+
+/// Lines of a source that are barriers of the block.
+std::vector<int> barriers_of(const std::string& source) {
+  std::ifstream in(std::string(INFER_SOURCE_DIR "/") + source);
+  REQUIRE(in.good());
+  std::vector<int> lines;
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    if (line.find(" sync_block();") != std::string::npos) lines.push_back(number);
+  }
+  return lines;
+}
+
+TEST_CASE("attention of prompts: no barrier can be left out") {
+  const AttentionSetup setup{"", 2, {1, 32, 32}, DType::q8_0, 140, 0, 0, Roles::prompt};
+  const std::vector<int> lines = barriers_of("backends/cuda/ops/attention_tile.cu");
+  CHECK(lines.size() >= 6);
+  std::string found;
+  test::cuda_driver().set_listener([&](const std::string& mistake) { found = mistake; });
+  for (const int line : lines) {
+    CAPTURE(line);
+    found.clear();
+    test::cuda_driver().leave_out("attention_tile", line);
+    test::AttentionRun run(setup, 1, {200}, CudaDevice::open(0, false, {}).value());
+    Steps steps(1);
+    for (int32_t slot = 0; slot < setup.tokens; ++slot) steps[0].push_back({0, slot});
+    CHECK(run.run(steps).code() == StatusCode::device);
+    CHECK(found.find("attention_tile_32_32") != std::string::npos);
+  }
+  test::cuda_driver().leave_out("", 0);
+  test::restart_cuda_driver();
 }
 
 }  // namespace

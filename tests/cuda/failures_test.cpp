@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "infer/infer.hpp"
-#include "tests/cuda_driver.h"
+#include "tests/cuda/failing.h"
+#include "tests/cuda/gpus.h"
 #include "tests/small_steps.h"
 #include "tests/support.h"
 
@@ -14,28 +15,21 @@ namespace infer::cuda {
 namespace {
 
 using infer::test::cuda_driver;
+using infer::test::Failing;
+using infer::test::Gpus;
 using infer::test::kPrompt;
 using infer::test::small_steps;
-
-/// The driver, which the back end finds anew whenever another call is to fail: so its first calls
-/// can as well.
-class Failing {
- public:
-  Failing() { fail_after(-1); }
-  ~Failing() { fail_after(-1); }
-  void fail_after(int64_t before) {
-    cuda_driver().fail_after(before);
-    infer::test::restart_cuda_driver();
-  }
-  int64_t calls() const { return cuda_driver().calls(); }
-  std::vector<int64_t> places(bool last) const { return cuda_driver().places(last); }
-  std::string failed() const { return cuda_driver().failed(); }
-  int64_t live() const { return cuda_driver().live(); }
-};
+using infer::test::TestGpu;
 
 TEST_CASE("CUDA: each call that fails comes to a typed failure, and nothing is leaked") {
   Failing driver;
   infer::test::check_failing_calls(driver, "cuda", open_device, 20);
+}
+
+TEST_CASE("CUDA: the same with virtual memory") {
+  const Gpus gpus({TestGpu{.virtual_memory = true}});
+  Failing driver;
+  infer::test::check_failing_calls(driver, "cuda", open_device, 25);
 }
 
 TEST_CASE("CUDA: with a fallback the CPU goes on, whatever fails") {

@@ -176,6 +176,94 @@ TEST_CASE("exact products keep their activations") {
   }
 }
 
+/// A device that computes products of `tile_columns` columns and more by weights/tile.cu.
+std::unique_ptr<Device> tiled(int64_t tile_columns) {
+  Tuning tuning;
+  tuning.tile_columns = tile_columns;
+  return CudaDevice::open(0, false, {.tuning = tuning}).value();
+}
+constexpr int64_t kNever = int64_t{1} << 40;
+
+/// A GPU of more multiprocessors than there are large blocks: products take small ones.
+class LargeGpu {
+ public:
+  LargeGpu() {
+    test::cuda_driver().set_gpus({{.multiprocessors = 1000}});
+    test::restart_cuda_driver();
+  }
+  ~LargeGpu() {
+    test::cuda_driver().set_gpus({test::TestGpu()});
+    test::restart_cuda_driver();
+  }
+};
+
+/// Bits of many columns by tiles, by the kernel of few columns, and by tiles of more of them.
+void check_tiles(DType type, int64_t k, int64_t n, std::initializer_list<int64_t> all_rows) {
+  CAPTURE(k);
+  CAPTURE(n);
+  const int64_t most = std::max(all_rows);
+  const std::vector<float> few = product(*tiled(kNever), type, {k, n, most});
+  for (const int64_t rows : all_rows) {
+    CAPTURE(rows);
+    const std::vector<float> tiles = product(*tiled(1), type, {k, n, rows});
+    CHECK(equal(tiles, few, static_cast<size_t>(rows * n)));
+  }
+}
+
+TEST_CASE("products of many columns have the bits of few, whatever their number") {
+  for (const DType type : fragment_types()) {
+    CAPTURE(dtype_info(type).ident);
+    const int64_t block = dtype_info(type).block_elements;
+    check_tiles(type, block == 256 ? 768 : 64 * 3, 21, {2, 9, 65});
+  }
+  // Stretches of K that are not full, rows of several blocks, columns of several groups.
+  check_tiles(DType::q4_k, 256 * 10, 70, {1, 3, 8, 33, 130});
+  check_tiles(DType::q4_0, 32 * 37, 147, {8, 33, 130});
+}
+
+TEST_CASE("small blocks have the bits of large ones") {
+  for (const DType type : {DType::q4_k, DType::q2_k, DType::q6_k, DType::q8_0, DType::nf4}) {
+    CAPTURE(dtype_info(type).ident);
+    const std::vector<float> few = product(*tiled(kNever), type, {768, 275, 67});
+    const LargeGpu gpu;
+    for (const uint64_t seed : {1, 2, 3}) {
+      test::cuda_driver().set_seed(seed);
+      CHECK(equal(product(*tiled(1), type, {768, 275, 67}), few, few.size()));
+    }
+  }
+  test::cuda_driver().set_seed(0);
+}
+
+/// Products of experts of their gate and up, activation, and of their down with the places' inputs.
+std::vector<float> experts(Device& device, DType type, int64_t rows) {
+  const OpCase c = rows_of(rows);
+  CaseBuilder builder(c, 13);
+  GraphBuilder& graph = builder.graph();
+  const ValueId gate = builder.weight(type, 256, 512, 5);
+  const ValueId up = builder.weight(type, 256, 512, 5);
+  const ValueId down = builder.weight(type, 512, 40, 5);
+  const ValueId scale = builder.weight(DType::f32, 5);
+  const ValueId x = builder.activations(256);
+  const ValueId ids = builder.indices(3, 5);
+  const ValueId g = graph.add(op::MoeMatmul(), {x, gate, ids, kNoValue, kNoValue});
+  const ValueId u = graph.add(op::MoeMatmul(), {x, up, ids, kNoValue, kNoValue});
+  const ValueId inner = graph.add(op::Glu(), {g, u});
+  return test::computed(device, builder,
+                        graph.add(op::MoeMatmul(), {inner, down, ids, kNoValue, scale}), rows);
+}
+
+TEST_CASE("experts of many columns have the bits of few") {
+  for (const DType type : {DType::q4_k, DType::q4_0}) {
+    CAPTURE(dtype_info(type).ident);
+    const std::vector<float> few = experts(*tiled(kNever), type, 70);
+    CHECK(equal(experts(*tiled(16), type, 70), few, few.size()));
+    const LargeGpu gpu;
+    CHECK(equal(experts(*tiled(16), type, 70), few, few.size()));
+    const std::vector<float> of_nine = experts(*tiled(kNever), type, 9);
+    CHECK(equal(experts(*tiled(1), type, 9), of_nine, of_nine.size()));
+  }
+}
+
 /// A feed-forward block: norm, gate and up, activation, down, sum with the residual.
 std::vector<float> feed_forward(Device& device, DType type, int64_t rows) {
   const OpCase c = rows_of(rows);
@@ -211,6 +299,10 @@ TEST_CASE("what is fused with a product has the bits of what is not") {
       CHECK(equal(fused, apart, apart.size()));
       for (const int64_t rows : {1, 2}) {  // those whose norm is fused too
         CHECK(equal(feed_forward(*device, type, rows), apart, static_cast<size_t>(rows * 512)));
+      }
+      if (exact) continue;
+      for (const int64_t rows : {5, 20}) {  // by tiles: fused, and in steps of more rows
+        CHECK(equal(feed_forward(*tiled(5), type, rows), apart, apart.size()));
       }
     }
   }

@@ -132,9 +132,13 @@ def files(tmp_path_factory):
     subprocess.run([INFER, "quantize", folder / "model.gguf", folder / "model-f16.gguf", "F16",
                     "--allow-requantize", "-q"], check=True)
     shutil.copytree(ROOT / "tests" / "data" / "golden" / "hf-nf4", folder / "checkpoint")
+    for name, to in (("bert-mean", "encoder"), ("bert-rank", "reranker")):
+        shutil.copytree(ROOT / "tests" / "data" / "embed" / name, folder / to)
     text = (ROOT / "tests" / "data" / "demo_heldout.txt").read_text()
     (folder / "text.txt").write_text(text[:6000])
     (folder / "prompt.txt").write_text("Once upon a time")
+    (folder / "texts.txt").write_text("the cat sits outside\na new movie\n")
+    (folder / "texts.jsonl").write_text('"the cat sits outside"\n"a new movie"\n')
     return folder
 
 

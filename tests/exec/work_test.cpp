@@ -127,5 +127,25 @@ TEST_CASE("values that lie in their keys are read with them") {
   CHECK(step_work(attention_graph(kv, 3, 0), {{{9, 1}}, 1}).cache_bytes == 10 * (96 * 2 + 64 * 4));
 }
 
+TEST_CASE("a state is read and written once for each sequence of a step") {
+  KvGeometry kv;
+  kv.layers.resize(1);
+  kv.layers[0].state = conv_state(4, 32) + scan_state(2, 8, 16);
+  GraphBuilder g(infer_outputs, kRows, kRows, kv);
+  const ValueId slots = g.input(StepInput::slots);
+  const ValueId sequences = g.input(StepInput::sequences);
+  const ValueId w = g.weight(0, tensor(DType::f32, 4, 32));
+  const ValueId u = g.add(op::CausalConv{}, {input(g, 32), w, kNoValue, slots, sequences});
+  const ValueId q = g.split_heads(g.slice(u, 0, 8), 1);
+  const ValueId v = g.split_heads(u, 2);
+  const ValueId gate = g.slice(u, 0, 2);
+  const ValueId of_head = g.weight(1, tensor(DType::f32, 2));
+  g.output(g.add(op::DeltaScan{0, conv_state(4, 32)},
+                 {q, q, v, gate, gate, of_head, of_head, slots, sequences}));
+  const Work work = step_work(finish(g), {{{0, 5}, {9, 1}}, 2});
+  CHECK(work.cache_bytes == 2 * 2 * 4 * (3 * 32 + 2 * 8 * 16));
+  CHECK(work.attention_macs == 3 * 6 * 2 * 8 * 16);
+}
+
 }  // namespace
 }  // namespace infer

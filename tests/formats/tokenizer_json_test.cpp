@@ -1,6 +1,9 @@
 // Vocabularies of tokenizer.json: small ones of every kind, and every known way to break one.
 #include <doctest.h>
 
+#include <cmath>
+#include <cstring>
+
 #include "engine/core/log.h"
 #include "engine/text/tokenizer.h"
 #include "engine/weights/metadata.h"
@@ -269,6 +272,26 @@ TEST_CASE("Unigram and WordPiece") {
   CHECK(bert.strip_accents == 1);
 }
 
+TEST_CASE("texts that end with another token than answers") {
+  // As in Qwen3-Embedding.
+  const Directory directory(
+      R"({"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},
+      "added_tokens":[{"id":2,"content":"<end of text>","special":true},
+                      {"id":3,"content":"<end of turn>","special":true}],
+      "post_processor":{"type":"TemplateProcessing",
+        "single":[{"Sequence":{"id":"A","type_id":0}},
+                  {"SpecialToken":{"id":"<end of text>","type_id":0}}],
+        "pair":[],"special_tokens":{"<end of text>":{"id":"<end of text>","ids":[2],
+                                    "tokens":["<end of text>"]}}},
+      "model":{"type":"BPE","vocab":{"a":0,"b":1,"<end of text>":2,"<end of turn>":3},
+               "merges":[]}})");
+  directory.file("tokenizer_config.json", R"({"eos_token":"<end of turn>"})");
+  const TokenizerSpec spec = directory.spec();
+  CHECK(spec.eos == 2);
+  CHECK(spec.eot == 3);
+  CHECK(spec.add_eos == 1);
+}
+
 TEST_CASE("what a tokenizer.json has in the wrong place is named") {
   refused("", "not valid JSON");
   refused("[]", "expected an object");
@@ -405,4 +428,103 @@ TEST_CASE("every bit flip and truncation gives a typed error or a vocabulary tha
   }
   CHECK(taken > 100);
   set_log_level(before);
+}
+
+namespace {
+
+/// A field of a protocol buffer's message: its number, and a number or bytes.
+std::string varint(uint64_t value) {
+  std::string bytes;
+  for (; value > 127; value >>= 7) bytes += static_cast<char>((value & 127) | 128);
+  return bytes + static_cast<char>(value);
+}
+std::string number(uint32_t field, uint64_t value) { return varint(field << 3) + varint(value); }
+std::string text(uint32_t field, const std::string& bytes) {
+  return varint((field << 3) | 2) + varint(bytes.size()) + bytes;
+}
+std::string token(const std::string& spelling, uint64_t type = 1, float score = 0) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &score, sizeof(bits));
+  std::string fixed(reinterpret_cast<const char*>(&bits), sizeof(bits));
+  return text(1, text(1, spelling) + varint(2 << 3 | 5) + fixed + number(3, type));
+}
+const std::string kBpe = text(2, number(3, 2)) + text(3, number(4, 0));
+
+struct ModelDirectory {
+  TempDir dir;
+  Metadata config;
+  explicit ModelDirectory(const std::string& model) { file("tokenizer.model", model); }
+  void file(const std::string& name, const std::string& contents) const {
+    write_bytes(dir.path(name), bytes_of(contents));
+  }
+  Result<TokenizerSpec> read() const { return safetensors::read_tokenizer(dir.path(""), config); }
+};
+
+}  // namespace
+
+TEST_CASE("tokenizer.model: what other files add") {
+  ModelDirectory dir(token("<unk>", 2) + token("<s>", 3) + token("</s>", 3) + token("a", 1, -1) +
+                     kBpe);
+  dir.file("tokenizer_config.json", R"({"tokenizer_class":"LlamaTokenizer","eos_token":"<end>",
+      "added_tokens_decoder":{"0":{"content":"<unk>","special":true},
+                              "4":{"content":"<end>","special":true,"rstrip":true}}})");
+  dir.file("added_tokens.json", R"({"<more>":6})");
+  dir.config.set("hf.config.vocab_size", MetaValue(int64_t{8}));
+  const auto spec = dir.read();
+  REQUIRE_MESSAGE(spec, spec.error().message());
+  CHECK(spec->model == "llama");
+  CHECK(spec->tokens == Texts{"<unk>", "<s>", "</s>", "a", "<end>", "[PAD5]", "<more>", "[PAD7]"});
+  CHECK(spec->scores.size() == 8);
+  using enum TokenType;
+  CHECK(spec->types ==
+        std::vector{unknown, control, control, normal, control, unused, user_defined, unused});
+  CHECK(spec->unknown == 0);
+  CHECK(spec->bos == 1);
+  CHECK(spec->eos == 4);
+  CHECK(spec->add_bos == 1);
+  CHECK(spec->strips_right == std::vector<int32_t>{4});
+  CHECK_FALSE(spec->prefix_at_start_only);
+}
+
+TEST_CASE("tokenizer.model: what is wrong is named") {
+  const std::string good = token("<unk>", 2) + token("<s>", 3) + token("</s>", 3) + token("a");
+  REQUIRE(ModelDirectory(good + kBpe).read().has_value());
+  const auto refused_model = [](const std::string& model, const char* why, StatusCode code) {
+    const auto found = ModelDirectory(model).read();
+    REQUIRE_MESSAGE(!found, why);
+    INFO("found: ", found.error().message(), "; expected in it: ", why);
+    CHECK(found.error().code() == code);
+    CHECK(found.error().message().find(why) != std::string::npos);
+    CHECK(found.error().message().find("tokenizer.model") != std::string::npos);
+  };
+  const auto bad = [&](const std::string& model, const char* why) {
+    refused_model(model, why, StatusCode::bad_file);
+  };
+  bad("", "found no tokens");
+  bad(good.substr(0, good.size() - 1), "more bytes");
+  bad(good + std::string(12, '\xff'), "at most 10 bytes");
+  bad(good + varint(9 << 3 | 3), "found one of type 3");
+  bad(good + token("b", 7), "token 4 ('b'): expected a score and a type from 1 to 6");
+  bad(good + token("b", 1, std::nanf("")), "token 4 ('b')");
+  bad(good + text(2, number(41, 4)), "bos_id: expected a token, 0 to 3, found 4");
+  bad(good + text(2, number(42, uint64_t{1} << 63)), "eos_id");
+  const auto other = [&](const std::string& model, const char* why) {
+    refused_model(good + model, why, StatusCode::unsupported);
+  };
+  other(text(2, number(3, 3)), "of words or characters");
+  other(text(2, number(24, 1)), "at the end of words");
+  other(text(3, number(5, 0)), "without ▁");
+  other(text(2, number(3, 2)), "that merge spaces");
+  other(text(2, number(3, 2)) + text(3, text(2, "xxxx") + number(4, 0)), "that normalise");
+
+  // Whatever a byte is changed to, there is an answer.
+  const std::string model = good + kBpe;
+  for (size_t i = 0; i < model.size(); ++i) {
+    for (const int flip : {1, 0x10, 0x80, 0xff}) {
+      std::string damaged = model;
+      damaged[i] = static_cast<char>(damaged[i] ^ flip);
+      const auto found = ModelDirectory(damaged).read();
+      CHECK((found.has_value() || !found.error().message().empty()));
+    }
+  }
 }

@@ -2,7 +2,9 @@
 //
 // The input is a template. Its rendering has a small budget. Two things are compared with the units
 // it was charged: the bytes it allocated, which are the same each time, and the processor time of
-// this thread. Time is noisy: only a time that stays far out of proportion in several runs counts.
+// this thread. Time is noisy: it is compared with that of a template whose work is known to be
+// charged, measured just before and after, and only a time that stays far out of proportion in
+// several runs counts.
 #include <sanitizer/allocator_interface.h>
 #include <time.h>
 
@@ -19,11 +21,13 @@
 namespace {
 
 constexpr int64_t kUnits = 4'000'000;
-// Of an optimised build without sanitizers a unit takes 1 to 3 ns. Here it takes up to 30 times as
-// long. What is not charged grows without bound, so that a wide margin finds it all the same.
-constexpr double kSecondsPerUnit = 200e-9;
-constexpr double kSeconds = 0.1;
+// Units of the dearest kind take 4 to 5 times as long as those of kReference. What is not charged
+// grows without bound, so that a wide margin finds it all the same.
+constexpr double kTimes = 40;
+// What a rendering may take besides, as units: it is not started for nothing.
+constexpr int64_t kBegin = 500'000;
 constexpr int kRuns = 4;
+constexpr std::string_view kReference = "{% for i in range(50000) %}{{ i }}{% endfor %}";
 // Texts are built in pieces and moved while they grow.
 constexpr int64_t kBytesPerUnit = 16;
 constexpr int64_t kBytes = 1 << 20;
@@ -65,6 +69,14 @@ Cost rendered(const infer::jinja::Ast& ast) {
   return {std::min(units, kUnits), allocated - before, thread_seconds() - begin};
 }
 
+/// Seconds of this thread that a unit of kReference takes now.
+double reference_time() {
+  static const auto kAst = infer::jinja::parse(kReference);
+  if (!kAst) std::abort();
+  const Cost cost = rendered(**kAst);
+  return cost.seconds / static_cast<double>(cost.units);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -75,15 +87,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (ast.error().message().empty()) std::abort();
     return 0;
   }
-  Cost cost = rendered(**ast);
-  const double enough = kSeconds + kSecondsPerUnit * static_cast<double>(cost.units);
-  for (int run = 1; run < kRuns && cost.seconds > enough; ++run) {
-    cost.seconds = std::min(cost.seconds, rendered(**ast).seconds);
+  static const double kUsual = std::min(reference_time(), reference_time());
+  const Cost cost = rendered(**ast);
+  double times = cost.seconds / (kUsual * static_cast<double>(cost.units + kBegin));
+  for (int run = 0; run < kRuns && times > kTimes; ++run) {
+    double usual = reference_time();
+    const Cost again = rendered(**ast);
+    usual = std::max(usual, reference_time());
+    times = std::min(times, again.seconds / (usual * static_cast<double>(cost.units + kBegin)));
   }
-  if (cost.seconds > enough || cost.bytes > kBytes + kBytesPerUnit * cost.units) {
-    std::fprintf(stderr, "%lld units were charged for %lld bytes and %.3f s\n",
-                 static_cast<long long>(cost.units), static_cast<long long>(cost.bytes),
-                 cost.seconds);
+  if (times > kTimes || cost.bytes > kBytes + kBytesPerUnit * cost.units) {
+    std::fprintf(stderr, "%lld units were charged for %lld bytes and %.3f s, %.0f times the usual\n",
+                 static_cast<long long>(cost.units), static_cast<long long>(cost.bytes), cost.seconds,
+                 times);
     std::abort();
   }
   return 0;

@@ -99,7 +99,7 @@ TEST_CASE("values that lie in rotated keys are turned back") {
   const std::string path = dir.path("latent");
   REQUIRE(synth(path + ".gguf", shape).ok());
   CHECK(rotations(OpenedModel::open(path + ".gguf", {}).value(), DType::q4_0, DType::q4_0) == 3);
-  GoldenModel model{"latent", path + ".gguf", "", {}, 0};
+  GoldenModel model{"latent", path + ".gguf", "", {}, 0, 0};
   for (int32_t token = 1; token < 100; ++token) model.tokens.push_back(token);
   EvaluateOptions options;
   options.load.exact = true;

@@ -17,6 +17,7 @@ struct GoldenModel {
   std::string logits;
   std::vector<int32_t> tokens;
   double limit;  ///< of the normalised squared error with 8-bit activations
+  double exact;  ///< with float32 activations
 };
 
 /// Whether it is llama-q4_k with its weights in another type. That changes products alone, and not

@@ -71,14 +71,15 @@ bool try_model(const std::string& path) {
 
 TEST_CASE("mutated models give typed errors or run") {
   const char* wanted = std::getenv("INFER_MUTATIONS");
-  const int count = wanted == nullptr ? 200 : std::atoi(wanted);
+  const int count = wanted == nullptr ? 300 : std::atoi(wanted);
   const TempDir dir;
   const std::string path = dir.path("mutant.gguf");
   int ran = 0;
   int refused = 0;
   std::vector<std::string> originals{data_path("golden/llama-q4_0.gguf"),
                                      data_path("golden/llama-q4_k.gguf")};
-  for (const char* name : {"golden/granitemoe-f32.gguf", "golden/gpt-oss-mxfp4.gguf"}) {
+  for (const char* name : {"golden/granitemoe-f32.gguf", "golden/gpt-oss-mxfp4.gguf",
+                           "golden/qwen35moe-f32.gguf", "golden/nemotron_h_moe-f32.gguf"}) {
     originals.push_back(data_path(name));
   }
   for (size_t m = 0; m < originals.size(); ++m) {

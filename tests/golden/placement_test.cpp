@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "engine/backend/device.h"
 #include "infer/infer.hpp"
@@ -206,6 +207,91 @@ TEST_CASE("placement: a session is saved and goes on wherever its layers are") {
           CHECK(nmse(found, expected) <= 1e-9);
         }
       }
+    }
+  }
+}
+
+TEST_CASE(
+    "placement: recurrent layers are computed elsewhere, and sessions move with their states") {
+  const std::string device = other_device();
+  if (device.empty()) return;
+  const KeptDevices kept;
+  const TempDir dir;
+  const std::string path = dir.path("session");
+  for (const GoldenModel& model : golden_models()) {
+    if (model.name != "qwen35-f32" && model.name != "falcon-h1-f32") continue;
+    INFO(model.name);
+    CHECK(plan_model(model.path, on(device, 99)).value().refused.empty());
+    for (const int32_t n : {1, 2, 99}) {
+      EvaluateOptions options;
+      options.load = on(device, n);
+      CHECK(nmse(evaluate(model, options), read_f32(model.logits)) <= 1e-10);
+    }
+    const std::vector<int32_t> tokens = long_text(model, 1);
+    const auto last = [&](Session& session) {
+      std::vector<float> logits;
+      const Status status =
+          session.evaluate(std::span(tokens).last(1), [&](int64_t, std::span<const float> x) {
+            logits.assign(x.begin(), x.end());
+            return true;
+          });
+      REQUIRE_MESSAGE(status.ok(), status.message());
+      return logits;
+    };
+    for (const auto& [from, to] : {std::pair{0, 99}, {99, 0}, {99, 99}, {99, 2}}) {
+      const auto saving = load_watched(model.path, on(device, from)).value();
+      const auto saved = saving->open_session().value();
+      REQUIRE(saved->evaluate(tokens, {}).ok());
+      REQUIRE(saved->save(path).ok());
+      const auto engine = load_watched(model.path, on(device, to)).value();
+      const auto session = engine->open_session().value();
+      const Status status = session->restore(path);
+      REQUIRE_MESSAGE(status.ok(), status.message());
+      const std::vector<float> found = last(*session);
+      const std::vector<float> expected = last(*saved);
+      CHECK(nmse(found, expected) <= 1e-9);
+      if (from == to) CHECK(found == expected);
+    }
+    // Refused drafts: the states from before the step are taken again.
+    LoadOptions load = on(device, 99);
+    const std::vector<int32_t> plain = greedy(model, load);
+    load.drafters = {"ngram"};
+    CHECK(greedy(model, load) == plain);
+  }
+}
+
+TEST_CASE("placement: sequences at once leave each other's states alone") {
+  for (const std::string& device : other_devices()) {
+    const KeptDevices kept;
+    for (const GoldenModel& model : golden_models()) {
+      if (model.name != "qwen3next-f32") continue;
+      INFO(device << " " << model.name);
+      LoadOptions load = on(device, 99);
+      load.parallel = 3;
+      const auto engine = load_watched(model.path, load).value();
+      std::vector<std::vector<int32_t>> alone, together(3);
+      const auto made = [&](size_t i) {
+        const std::vector<int32_t> text = long_text(model, static_cast<int32_t>(i));
+        const auto session = engine->open_session().value();
+        GenerateOptions options;
+        options.max_tokens = 8;
+        options.ignore_end = true;
+        options.sampling.temperature = 0;
+        std::vector<int32_t> tokens;
+        const auto status = session->generate(std::span(text).first(20 + 30 * i), options,
+                                              [&](int32_t token, std::string_view) {
+                                                tokens.push_back(token);
+                                                return true;
+                                              });
+        REQUIRE_MESSAGE(status.has_value(), status.error().message());
+        return tokens;
+      };
+      for (size_t i = 0; i < 3; ++i) alone.push_back(made(i));
+      {
+        std::vector<std::jthread> callers;
+        for (size_t i = 0; i < 3; ++i) callers.emplace_back([&, i] { together[i] = made(i); });
+      }
+      CHECK(together == alone);
     }
   }
 }

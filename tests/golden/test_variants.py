@@ -45,7 +45,8 @@ def without_key(key):
     ("deepseek2-v3-f32", setting("attention.kv_lora_rank", 21), "attn_kv_a_mqa"),
     ("deepseek2-v3-f32", setting("attention.key_length_mla", 8), "8 rotated elements"),
     ("deepseek2-v3-f32", setting("attention.value_length_mla", 13), "attn_v_b"),
-    ("deepseek2-v3-f32", setting("attention.temperature_scale", 0.1), "temperature_scale"),
+    ("mistral4-f32", setting("attention.key_length_mla", 17), "temperature_scale"),
+    ("mistral4-f32", setting("attention.temperature_length", 0), "temperature_length"),
     ("deepseek2-v3-f32", setting("expert_group_count", 3), "groups"),
     ("deepseek2-v3-f32", setting("expert_group_used_count", 1), "groups"),
     ("deepseek2-v3-f32", setting("expert_gating_func", 4), "expert_gating_func"),
@@ -102,3 +103,34 @@ def test_granite_without_position_embedding(tmp_path):
         assert done.returncode == 0, done.stderr
         last.append(np.fromfile(tmp_path / "out.f32", "<f4").reshape(5, -1)[-1])
     assert nmse(last[0], last[1]) < 1e-10
+
+
+def joined_projections(m):
+    """As older files of Qwen3-Next: attn_qkv and attn_gate in one, by key head."""
+    get = lambda key: m.metadata[f"qwen3next.ssm.{key}"]
+    heads, dim = get("group_count"), get("state_size")
+    values = get("time_step_rank") // heads * dim
+    for name in [n for n in m.tensors if n.endswith("attn_qkv.weight")]:
+        gate = m.tensors.pop(name.replace("attn_qkv", "attn_gate"))
+        q, k, v = np.split(m.tensors.pop(name), [heads * dim, 2 * heads * dim])
+        parts = [part.reshape(heads, -1, part.shape[-1]) for part in (q, k, v, gate)]
+        assert parts[2].shape[1] == values
+        m.tensors[name.replace("attn_qkv", "ssm_in")] = (
+            np.concatenate(parts, axis=1).reshape(-1, gate.shape[-1]))
+
+
+def default_scale(m):
+    m.metadata.pop("granite.attention.scale")
+
+
+@pytest.mark.parametrize("name, change, other", [
+    ("qwen3next-f32", lambda m: None, joined_projections),
+    ("granite-f32", default_scale, setting("attention.scale", 0.0)),
+])
+def test_two_forms_of_a_file_are_the_same_model(tmp_path, name, change, other):
+    logits = []
+    for form in (change, other):
+        done = load(tmp_path, name, form, range(1, 20))
+        assert done.returncode == 0, done.stderr
+        logits.append((tmp_path / "out.f32").read_bytes())
+    assert logits[0] == logits[1]

@@ -121,6 +121,12 @@ bool is_product(const OpDef& op) {
 /// types are the same code in all products. Each of them meets one row and several; a few, some
 /// stored as one plane and some as several, meet every form.
 bool compiled_cases(const OpDef& op, const OpCase& c) {
+  if (op.id == OpId::TextAttention) {  // several pages of keys where the kind of case needs them
+    const bool large = c.name.find("128:1") != std::string::npos;
+    return c.name.ends_with("rows 33 texts 3") ||
+           (!large && c.name.ends_with("rows 130 texts 1")) ||
+           (c.name.starts_with("one head") && !c.name.ends_with("rows 300 texts 2"));
+  }
   if (!is_product(op) || c.name.find("product") != std::string::npos) return true;
   for (const char* type : {"f32 ", "f16 ", "q4_0 ", "q6_k ", "iq2_xs "}) {
     if (c.name.starts_with(type)) return true;
@@ -135,6 +141,7 @@ TEST_CASE("every operation on every device") {
       const bool on_cpu = info.threads > 0;
       // A driver that compiles kernels when they are asked for takes its time for each.
       const bool compiles = info.name.starts_with("vulkan");
+      const bool emulated = info.name.starts_with("cuda");
       // Threads are a CPU's; other devices run once.
       for (const int32_t count : on_cpu ? std::vector<int32_t>{1, 3} : std::vector<int32_t>{0}) {
         for (const bool exact : {false, true}) {
@@ -144,7 +151,8 @@ TEST_CASE("every operation on every device") {
           REQUIRE_MESSAGE(device.has_value(), info.name);
           const auto wanted = [&](const OpDef& op, const OpCase& c) {
             if (exact && !is_product(op)) return false;  // nothing else is rounded
-            return !compiles || compiled_cases(op, c);
+            const bool few = compiles || (emulated && op.id == OpId::TextAttention);
+            return !few || compiled_cases(op, c);
           };
           const SelftestReport report = run_conformance(**device, exact, wanted);
           CHECK(report.passed > 0);

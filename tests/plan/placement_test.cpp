@@ -47,6 +47,30 @@ TEST_CASE("placement: each number of layers on devices that the host does not se
   }
 }
 
+TEST_CASE("placement: layers that share a cache are computed where it is") {
+  for (const char* name : {"gemma4-f32", "gemma4-moe-f32", "gemma3n-f32"}) {
+    const StepModel opened(name);
+    test::TestDevice host("cpu");
+    test::TestDevice one("one");
+    test::TestDevice two("two");
+    one.visible = two.visible = false;
+    one.free = two.free = int64_t{1} << 30;
+    Device* const alone[] = {&host};
+    const std::vector<float> expected = logits(opened, alone, opened.plan(alone, asked()).value());
+    Device* const devices[] = {&host, &one, &two};
+    bool apart = false;  // attention and feed-forward of a layer
+    for (int64_t n = 0; n <= opened.model->info().layers + 1; ++n) {
+      INFO(name << " " << n);
+      const MemoryPlan plan = opened.plan(devices, asked(n)).value();
+      for (const LayerPlace& layer : plan.placement.layers) {
+        apart = apart || layer.attention != layer.feed_forward;
+      }
+      CHECK(logits(opened, devices, plan) == expected);
+    }
+    CHECK(apart == (std::string(name) != "gemma4-moe-f32"));
+  }
+}
+
 TEST_CASE("placement: what crosses between devices that the host does not see goes in pieces") {
   const StepModel opened("olmo3-f32");
   PlanRequest request = asked(3);
@@ -205,6 +229,24 @@ TEST_CASE("placement: units that are fixed go where they are told, whatever the 
   REQUIRE(less.refused.size() == 1);
   CHECK(less.refused[0] ==
         "the expert part of layer 2 stays on cpu: gpu cannot compute no experts");
+}
+
+TEST_CASE("placement: attention follows the layer whose cache it reads") {
+  const std::vector<int64_t> bytes = unit_bytes(4, 1000);
+  Refusals refused(2, std::vector<std::string>(bytes.size()));
+  test::TestDevice host("cpu");
+  test::TestDevice gpu("gpu");
+  Device* const devices[] = {&host, &gpu};
+  const std::vector<int64_t> room{0, 1000};
+  const auto places = [&](int64_t layers) {
+    const PlacementRequest request{layers, 0, {}, {0, 1, 1, 0}};
+    return place_units(request, bytes, room, refused, devices).layers;
+  };
+  CHECK(places(3) == std::vector<LayerPlace>{{0, 0, 0}, {0, 0, 0}, {0, 1, 1}, {0, 1, 1}});
+  CHECK(places(4) == std::vector<LayerPlace>{{0, 0, 0}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}});
+  CHECK(places(5) == std::vector<LayerPlace>{{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}});
+  refused[1][static_cast<size_t>(unit_number({UnitKind::attention, 2}, 4))] = "this";
+  CHECK(places(5) == std::vector<LayerPlace>{{1, 1, 1}, {0, 1, 1}, {0, 0, 0}, {1, 1, 1}});
 }
 
 TEST_CASE("placement: experts on the host, the rest elsewhere: the same logits") {

@@ -64,7 +64,8 @@ def test_what_is_planned_is_what_is_used(models):
                 assert used[line] == said[line], (line, what)
             allowed = max(said["total"] // 100, 16 * MIB)
             assert abs(used["resident"] - said["total"]) <= allowed, what
-            assert used["resident_loading"] <= said["total"] * 1.05, what
+            # 4 MiB: pages of the program itself, which count as well.
+            assert used["resident_loading"] <= said["total"] * 1.05 + 4 * MIB, what
 
 
 @pytest.mark.parametrize("context", [1, 2, 65, 100])

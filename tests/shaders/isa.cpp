@@ -86,6 +86,23 @@ std::vector<Loop> loops_of(const Code& code) {
   return loops;
 }
 
+/// What branches of the loop jump over, if there is a barrier in it.
+std::vector<Loop> seldom_in(const Code& code, const Loop& loop) {
+  std::vector<Loop> seldom;
+  for (size_t i = loop.begin; i < loop.end; ++i) {
+    const std::string_view op = opcode(code.instructions[i]);
+    if (!op.starts_with("s_cbranch")) continue;
+    const auto target = code.blocks.find(trimmed(code.instructions[i].substr(op.size())));
+    if (target == code.blocks.end() || target->second <= i || target->second >= loop.end) continue;
+    const auto begin = code.instructions.begin() + static_cast<ptrdiff_t>(i) + 1;
+    const auto end = code.instructions.begin() + static_cast<ptrdiff_t>(target->second);
+    if (std::any_of(begin, end, [](std::string_view s) { return s.starts_with("s_barrier"); })) {
+      seldom.push_back({i + 1, target->second});
+    }
+  }
+  return seldom;
+}
+
 bool loads_in(const Code& code, const Loop& loop) {
   return std::any_of(code.instructions.begin() + static_cast<ptrdiff_t>(loop.begin),
                      code.instructions.begin() + static_cast<ptrdiff_t>(loop.end),
@@ -102,8 +119,13 @@ LoopCost cost_of(const Code& code, const Loop& loop, const std::vector<Loop>& al
   LoopCost cost;
   std::deque<int64_t> outstanding;
   int64_t bytes = 0;
+  const std::vector<Loop> seldom = seldom_in(code, loop);
+  const auto holds = [](size_t i) {
+    return [i](const Loop& part) { return part.begin <= i && i < part.end; };
+  };
   for (int pass = 0; pass < 2; ++pass) {  // loads may be waited for in the next pass
     for (size_t i = loop.begin; i < loop.end; ++i) {
+      if (std::ranges::any_of(seldom, holds(i))) continue;
       const std::string_view line = code.instructions[i];
       const std::string_view op = opcode(line);
       if (is_load(op)) {
@@ -117,9 +139,8 @@ LoopCost cost_of(const Code& code, const Loop& loop, const std::vector<Loop>& al
         }
       }
       if (pass > 0) continue;
-      const bool is_inside = std::ranges::any_of(all, [&](const Loop& inner) {
-        return is_within(inner, loop) && inner.begin <= i && i < inner.end;
-      });
+      const bool is_inside = std::ranges::any_of(
+          all, [&](const Loop& inner) { return is_within(inner, loop) && holds(i)(inner); });
       const int64_t times = is_inside ? passes_inside : 1;
       if (is_load(op)) {
         cost.loads += times;

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/jobs/conformance.h"
+#include "infer/jobs.hpp"
 #include "tests/golden/golden.h"
 #include "tests/shaders/isa.h"
 #include "tests/shaders/null_device.h"
@@ -57,7 +59,7 @@ std::string release(const PhysicalDevice& device) {
 
 /// A product of 64 rows and 4096 elements with so many columns, compiled. `name`: of its shader.
 CompiledShader product(const std::shared_ptr<Instance>& instance, DType type, int64_t columns,
-                       std::string* name) {
+                       Roles roles, std::string* name) {
   // One that has compiled nothing yet.
   const auto device = test::opener({.instance = instance})("vulkan:0", {});
   REQUIRE(device.has_value());
@@ -68,9 +70,12 @@ CompiledShader product(const std::shared_ptr<Instance>& instance, DType type, in
       op::Matmul{},
       {builder.activations(4096), builder.weight(type, 4096, 64), kNoValue, kNoValue});
   forget_shaders();
-  computed(**device, builder, y, columns);
+  builder.graph().output(y);
+  const Graph graph = builder.finish().value();
+  computed(**device, graph, y, columns, builder.weights(), builder.inputs(), roles);
   for (const auto& [key, shader] : compiled_shaders()) {
-    if (!key.first.starts_with("product_") && !key.first.starts_with("tile_")) continue;
+    const auto begins = [&](const char* with) { return key.first.starts_with(with); };
+    if (!begins("product_") && !begins("tile_") && !begins("matrix_")) continue;
     *name = key.first;
     return shader;
   }
@@ -93,12 +98,12 @@ struct Cost {
   }
 };
 
-Cost cost_of(const std::shared_ptr<Instance>& instance, DType type, int64_t columns) {
+Cost cost_of(const std::shared_ptr<Instance>& instance, DType type, int64_t columns, Roles roles) {
   constexpr int64_t kTileRows = 128, kTileColumns = 32, kPiece = 32;  // weights/tile.comp
   constexpr int64_t kParts = 8;  // subgroups of a workgroup that share a row
   const uint32_t subgroup = instance->devices().front().subgroup;
   Cost cost;
-  const CompiledShader shader = product(instance, type, columns, &cost.shader);
+  const CompiledShader shader = product(instance, type, columns, roles, &cost.shader);
   cost.family = std::getenv("RADV_FORCE_FAMILY");
   cost.columns = columns;
   const bool tiled = cost.shader.starts_with("tile_");
@@ -109,6 +114,14 @@ Cost cost_of(const std::shared_ptr<Instance>& instance, DType type, int64_t colu
   cost.waves = statistic(shader, "Subgroups per SIMD");
   CHECK(statistic(shader, "Spilled VGPRs") == 0);
   CHECK(statistic(shader, "Scratch size") == 0);
+  if (cost.shader.starts_with("matrix_")) {
+    const auto beside = static_cast<double>(loop.vector + loop.dots);
+    const auto all = static_cast<double>(loop.issued());
+    cost.instructions = beside;
+    cost.share = 100 * (all - beside) / all;
+    cost.in_flight = loop.in_flight;
+    return cost;
+  }
   // Of one lane: results of tile.comp, or pieces of product.comp.
   const int64_t results = kTileColumns;  // for each of as many lanes as rows
   const int64_t pieces = integer && !tiled ? subgroup / 8 : 1;
@@ -141,6 +154,18 @@ std::vector<Cost> stored_costs(const std::string& family) {
   return costs;
 }
 
+/// What holds of everything that was compiled.
+void check_shaders() {
+  CHECK_FALSE(compiled_shaders().empty());
+  for (const auto& [key, shader] : compiled_shaders()) {
+    INFO(key.first);
+    CHECK(key.first != "unknown");
+    CHECK_FALSE(shader.code.empty());
+    CHECK(statistic(shader, "Spilled VGPRs") == 0);
+    CHECK(statistic(shader, "Scratch size") == 0);
+  }
+}
+
 TEST_CASE(
     "shaders: every pipeline of the golden models is compiled for this family, and none spills") {
   const auto instance = compiler();
@@ -150,17 +175,89 @@ TEST_CASE(
     test::EvaluateOptions options;
     options.load.device = "vulkan:0";
     options.open = test::opener({.instance = instance});
+    // The device computes nothing: a processor cannot go on with what it gives.
+    const auto engine = Engine::Impl::open(model.path, options.load, options.open);
+    REQUIRE(engine.has_value());
+    const MemoryReport memory = (*engine)->memory();
+    if (std::ranges::any_of(memory.devices, [](const DeviceMemoryReport& device) {
+          return device.device == "cpu" && !device.computes.empty();
+        })) {
+      continue;
+    }
     const size_t pieces[] = {3, 1, 32, model.tokens.size()};
     test::evaluate_in_pieces(model, options, pieces);
   }
   CHECK(compiled_shaders().size() > 200);
-  for (const auto& [key, shader] : compiled_shaders()) {
-    INFO(key.first);
-    CHECK(key.first != "unknown");
-    CHECK_FALSE(shader.code.empty());
-    CHECK(statistic(shader, "Spilled VGPRs") == 0);
-    CHECK(statistic(shader, "Scratch size") == 0);
+  check_shaders();
+}
+
+TEST_CASE(
+    "shaders: those of the benchmarks' shapes are compiled for this family, and none spills") {
+  const auto instance = compiler();
+  if (instance == nullptr) return;
+  const std::pair<const char*, const char*> models[] = {
+      {"llama-24m", "q4_0"}, {"tinyllama-1.1b", "q4_0"}, {"llama-3.1-8b", "q4_k_m"}};
+  forget_shaders();
+  for (const auto& [shape, type] : models) {
+    INFO(shape);
+    const test::TempDir folder;
+    test::GoldenModel model;
+    model.path = folder.path("model.gguf");
+    model.tokens.resize(300, 1);
+    SynthOptions synthetic{.shape = shape, .type = type};
+    synthetic.layers = 1;
+    synthetic.tokens = 512;
+    REQUIRE(synth(model.path, synthetic).ok());
+    test::EvaluateOptions options;
+    options.load.device = "vulkan:0";
+    options.open = test::opener({.instance = instance});
+    const size_t pieces[] = {1, 4, model.tokens.size()};
+    test::evaluate_in_pieces(model, options, pieces);
   }
+  check_shaders();
+}
+
+/// Small models have small states and heads; their sizes are constants of the shaders.
+TEST_CASE("shaders: scans and attention among texts do not spill with heads of usual sizes") {
+  const auto instance = compiler();
+  if (instance == nullptr) return;
+  const auto device = test::opener({.instance = instance})("vulkan:0", {});
+  REQUIRE(device.has_value());
+  forget_shaders();
+  const auto wanted = [](const OpDef& op, const OpCase& c) {
+    for (const char* name : {"4:2 heads of 128 x 128 rows 2 ", "2:1 heads of 256 x 64 rows 3 ",
+                             "large heads rows 2 ", "grouped 8:2 rows 2 "}) {
+      if (c.name.starts_with(name)) {
+        return op.id == OpId::DeltaScan || op.id == OpId::SsmScan || op.id == OpId::TextAttention;
+      }
+    }
+    return false;
+  };
+  const SelftestReport report = run_conformance(**device, false, wanted);
+  CHECK(report.passed + report.failed == 4);  // the device computes nothing: all fail
+  CHECK(report.unsupported == 0);
+  CHECK(compiled_shaders().size() >= 4);
+  check_shaders();
+}
+
+TEST_CASE("shaders: a norm's loads wait for none of each other") {
+  const auto instance = compiler();
+  if (instance == nullptr) return;
+  const auto device = test::opener({.instance = instance})("vulkan:0", {});
+  REQUIRE(device.has_value());
+  OpCase c;
+  c.rows = 1;
+  CaseBuilder builder(c, 1);
+  const ValueId y = builder.graph().add(
+      op::RmsNorm{.eps = 1e-5f}, {builder.activations(4096), builder.weight(DType::f32, 4096, 1)});
+  forget_shaders();
+  computed(**device, builder, y, 1);
+  for (const auto& [key, shader] : compiled_shaders()) {
+    if (key.first != "rms_norm") continue;
+    CHECK(inner_loop(shader.code, 1).in_flight >= 2 * 4 * 4);  // four values, four weights
+    return;
+  }
+  FAIL("no norm was compiled");
 }
 
 TEST_CASE("shaders: products cost no more than the table says") {
@@ -177,8 +274,11 @@ TEST_CASE("shaders: products cost no more than the table says") {
   }
   for (const DType type : {DType::q4_0, DType::q4_k, DType::q5_k, DType::q6_k, DType::q8_0,
                            DType::iq4_nl, DType::nf4, DType::bf16}) {
-    for (const int64_t columns : {1, 4, 8, 32}) {
-      const Cost cost = cost_of(instance, type, columns);
+    for (const int64_t columns : {1, 4, 8, 32, 512}) {
+      const bool matrices = columns == 512;
+      if (matrices && !instance->devices().front().matrices.given()) continue;
+      const Cost cost =
+          cost_of(instance, type, columns, matrices ? Roles::prompt : Roles::generated);
       INFO(cost.text());
       if (prints) {
         std::printf("%s\n", cost.text().c_str());

@@ -1,5 +1,5 @@
 // Generated text taken apart, whole and divided at every place.
-#include "engine/text/output_reader.h"
+#include "engine/text/output/output_reader.h"
 
 #include <doctest.h>
 #include <time.h>
@@ -218,6 +218,162 @@ TEST_CASE("other forms") {
         "|f|{};");
 }
 
+TEST_CASE("gemma4") {
+  constexpr std::string_view kSource = "<|tool_call> '<|channel>thought\\n<channel|>'";
+  check(read(kSource,
+             "<|channel>thought\nhm<channel|>I look.<|tool_call>call:get_weather{city:<|\"|>Zürich"
+             "<|\"|>,days:3}<tool_call|>"),
+        "hm", "I look.", std::string(kWeather));
+  check(read(kSource, "Done.", "<|channel>thought\n<channel|>"), "", "Done.", "");
+  check(read(kSource, "hm<channel|>Done.", "<|turn>model\n<|channel>thought\n"), "hm", "Done.", "");
+  check(read(kSource,
+             "<|tool_call>call:a{}<tool_call|><|tool_call>call:b{x:[1,-2.5,true,null],y:{<|\"|>k\"<"
+             "|\"|>:<|\"|>{}, \\n<|\"|>}}<tool_call|>"),
+        "", "", R"(|a|{};|b|{"x":[1,-2.5,true,null],"y":{"k\"":"{}, \\n"}};)");
+  for (const char* broken :
+       {"<|tool_call>call:a{x:}<tool_call|>", "<|tool_call>call:a{x:1<tool_call|>",
+        "<|tool_call>call:{}<tool_call|>", "<|tool_call>call:a{x:<|\"|>b}<tool_call|>",
+        "<|tool_call>call:a{x:1 y:2}<tool_call|>", "<|tool_call>call:a{x:1e999}<tool_call|>"}) {
+    check(read(kSource, broken), "", broken, "");
+  }
+  check(read("<start_function_call>",
+             "<start_function_call>call:get_weather{city:<escape>Zürich<escape>,days:3}<end_"
+             "function_call>"),
+        "", "", std::string(kWeather));
+}
+
+TEST_CASE("lfm2, olmo3 and llama4: calls as in Python") {
+  constexpr std::string_view kSource = "List of tools: <|im_start|> </think>";
+  const auto call = [](std::string_view text) {
+    return "<|tool_call_start|>" + std::string(text) + "<|tool_call_end|>";
+  };
+  check(
+      read(kSource, "<think>hm</think>" + call("[get_weather(city=\"Zürich\", days=3)]") + "Wait."),
+      "hm", "Wait.", std::string(kWeather));
+  check(
+      read(
+          kSource,
+          call(
+              R"([a(), b.c(x='it\'s "so"\n\x41\u00e9\q', y=[1, (2.5, -3), {'k': None}], z=True,)])")),
+      "", "", R"(|a|{};|b.c|{"x":"it's \"so\"\nAé\\q","y":[1,[2.5,-3],{"k":null}],"z":true};)");
+  check(read(kSource,
+             call(R"([{"name": "get_weather", "arguments": {"city": "Zürich", "days": 3}}])")),
+        "", "", std::string(kWeather));
+  check(read(kSource, call(R"([f(n=1_000, e=1e3, d=.5, big=12345678901234567890)])")), "", "",
+        R"(|f|{"n":1000,"e":1000.0,"d":0.5,"big":12345678901234567890};)");
+  for (const char* broken :
+       {"[f(3)]", "[f(x=3]", "[f(x=y)]", "f", "[]", "[f(x='a)]", "[f(x=1 y=2)]"}) {
+    check(read(kSource, call(broken)), "", call(broken), "");
+  }
+  const std::string deep = call("[f(x=" + std::string(100'000, '[') + ")]");
+  OutputReader reader(kSource, "");
+  std::vector<OutputEvent> events;
+  reader.push(deep, events);
+  REQUIRE(events.size() >= 1);
+  CHECK(events[0].kind == OutputEvent::Kind::content);
+  check(read("<function_calls>",
+             "<function_calls>\nget_weather(city=\"Zürich\", days=3)\nf()\n</function_calls>"),
+        "", "", std::string(kWeather) + "|f|{};");
+  constexpr std::string_view kLlama4 = "<|header_start|> \"parameters\"";
+  check(read(kLlama4, "[get_weather(city=\"Zürich\", days=3)]"), "", "", std::string(kWeather));
+  check(read(kLlama4, "{\"name\": \"f\", \"parameters\": {}}"), "", "", "|f|{};");
+  check(read(kLlama4, "<|python_start|>[f()]<|python_end|>"), "", "", "|f|{};");
+  check(read(kLlama4, "[a link](to)"), "", "[a link](to)", "");
+}
+
+TEST_CASE("cohere and apertus") {
+  constexpr std::string_view kCohere = "<|START_ACTION|> <|START_THINKING|>";
+  const std::string action =
+      "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"get_weather\", "
+      "\"parameters\": {\"city\": \"Zürich\", \"days\": 3}}\n]<|END_ACTION|>";
+  check(read(kCohere, "<|START_THINKING|>hm<|END_THINKING|>" + action), "hm", "",
+        "0" + std::string(kWeather));
+  check(read(kCohere, "hm<|END_THINKING|><|START_RESPONSE|>Done.<|END_RESPONSE|>",
+             "<|CHATBOT_TOKEN|><|START_THINKING|>"),
+        "hm", "Done.", "");
+  check(read(kCohere, "<|START_TEXT|>Done.<|END_TEXT|>", "<|START_THINKING|><|END_THINKING|>"), "",
+        "Done.", "");
+  constexpr std::string_view kApertus = "<|tools_prefix|> <|inner_prefix|>";
+  const std::string call =
+      "<|tools_prefix|>[{\"get_weather\": {\"city\": \"Zürich\", \"days\": 3}}]<|tools_suffix|>";
+  check(read(kApertus, "I look." + call), "", "I look.", std::string(kWeather));
+  check(read(kApertus, "<|inner_prefix|>hm" + call + " so<|inner_suffix|>Done."), "hmso", "Done.",
+        std::string(kWeather));
+  const std::string broken = "<|tools_prefix|>[{\"a\": {}, \"b\": {}}]<|tools_suffix|>";
+  check(read(kApertus, broken), "", broken, "");
+}
+
+TEST_CASE("functionary") {
+  constexpr std::string_view kOld = "<function= <|start_header_id|>";
+  check(read(kOld, "<function=get_weather>{\"city\": \"Zürich\", \"days\": 3}</function>"), "", "",
+        std::string(kSpaced));
+  check(read(kOld, "<|python_tag|>print(\"a\")"), "", "",
+        "|python|{\"code\":\"print(\\\"a\\\")\"};");
+  check(read(kOld, "<function=f>{</function>"), "", "<function=f>{</function>", "");
+  constexpr std::string_view kNew = ">>>all";
+  const std::string call = "get_weather\n{\"city\": \"Zürich\", \"days\": 3}";
+  check(read(kNew, "all\nDone.", "assistant\n\n>>>"), "", "Done.", "");
+  check(read(kNew, call), "", "", std::string(kSpaced));
+  check(read(kNew, "all\nI look.>>>" + call + ">>>" + call), "", "I look.",
+        std::string(kSpaced) + std::string(kSpaced));
+  check(read(kNew, "all\nAs:\n>>> print(1)\n1\n"), "", "As:\n>>> print(1)\n1\n", "");
+  check(read(kNew, "Hello, there!\nSo."), "", "Hello, there!\nSo.", "");
+  check(read(kNew, "f\n{"), "", "f\n{", "");
+  const std::string longer(2000, 'a');
+  check(read(kNew, longer, std::vector<std::string_view>{longer}), "", longer, "");
+}
+
+TEST_CASE("forms with tags around sections") {
+  check(read("<minimax:tool_call>",
+             "<minimax:tool_call>\n<invoke name=\"get_weather\">\n<parameter name=\"city\">Zürich</"
+             "parameter>\n<parameter name=\"days\">3</parameter>\n</invoke>\n</minimax:tool_call>"),
+        "", "", std::string(kWeather));
+  constexpr std::string_view kHunyuan = "<tool_calls> <tool_call> <think>";
+  check(read(kHunyuan, "<think>\nhm\n</think>\n<answer>\nDone.\n</answer>"), "hm", "Done.", "");
+  check(read(kHunyuan,
+             "<tool_calls>\n<tool_call>get_weather\n```json\n{\"city\": \"Zürich\", \"days\": "
+             "3}\n```</tool_call>\n</tool_calls>"),
+        "", "", std::string(kSpaced));
+  check(read(kHunyuan,
+             "<tool_calls><tool_call>get_weather<tool_sep>\n<arg_key>city</arg_key>\n<arg_value>"
+             "Zürich</arg_value>\n<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n</tool_call></"
+             "tool_calls>"),
+        "", "", std::string(kWeather));
+  check(read("<tool_calls> Here are my reasoning steps: [BEGIN FINAL RESPONSE]",
+             "hm\n[BEGIN FINAL RESPONSE]\nI look.\n<tool_calls>[{\"name\": \"f\", \"arguments\": "
+             "{}}]</tool_calls>",
+             "<|begin_assistant|>\nHere are my reasoning steps:\n"),
+        "hm", "I look.", "|f|{};");
+  check(read("<use_mcp_tool>",
+             "I look.\n<use_mcp_tool>\n<server_name>s</server_name>\n<tool_name>f</tool_name>\n"
+             "<arguments>\n{}\n</arguments>\n</use_mcp_tool>"),
+        "", "I look.", "|f|{};");
+  check(
+      read("function call <|role_sep|>",
+           "I look.<|message_sep|>\n\nfunction call<|role_sep|>\n{\"name\": \"f\", \"arguments\": "
+           "{}}<|message_sep|>"),
+      "", "I look.", "|f|{};");
+  check(read("<tool_call> <response> </think>", "hm</think>\n\n<response>\nDone.\n</response>\n",
+             "<think>\n"),
+        "hm", "Done.", "");
+  check(read("<|tool|> <|/tool|>",
+             "<|tool_call|>[{\"name\": \"f\", \"arguments\": {}}]<|/tool_call|>"),
+        "", "", "|f|{};");
+  check(read("<TOOLCALL>", "<TOOLCALL>[{\"name\": \"f\", \"arguments\": {}}]</TOOLCALL>"), "", "",
+        "|f|{};");
+}
+
+TEST_CASE("JSON that is nested deep is no call") {
+  const std::string deep =
+      "<tool_call>{\"name\": \"f\", \"arguments\": " + std::string(200'000, '[') +
+      std::string(200'000, ']') + "}</tool_call>";
+  OutputReader reader(kHermes, "");
+  std::vector<OutputEvent> events;
+  reader.push(deep, events);
+  reader.finish(events);
+  for (const OutputEvent& event : events) CHECK(event.kind == OutputEvent::Kind::content);
+}
+
 TEST_CASE("the time to read grows as the text does") {
   // A text that stays undecided must not be looked through anew for each piece. Work that grows
   // with the square takes 64 times as long for 8 times the length.
@@ -228,6 +384,10 @@ TEST_CASE("the time to read grows as the text does") {
       {"<|start_header_id|> \"parameters\"", "{\"name\":"},
       {kHermes, "<tool_call>"},
       {kHermes, ""},
+      {"List of tools: <|im_start|>", "<|tool_call_start|>[f(x=["},
+      {"<|tool_call>", "<|tool_call>call:f{x:["},
+      {">>>all", "all\n>>>"},
+      {"<|header_start|> \"parameters\"", "[f("},
   };
   for (const auto& [source, start] : all) {
     for (const char fill : {' ', 'x', '<'}) {
@@ -287,6 +447,18 @@ TEST_CASE("formats of published templates") {
       {"ibm-granite-granite-3.3-2B-Instruct", "granite"},
       {"meta-llama-Llama-3.3-70B-Instruct", "llama3"},
       {"google-gemma-2-2b-it", "plain"},
+      {"google-gemma-4-31B-it-interleaved", "gemma4"},
+      {"LFM2-8B-A1B", "lfm2"},
+      {"LFM2.5-Instruct", "lfm2"},
+      {"CohereForAI-c4ai-command-r7b-12-2024-tool_use", "cohere"},
+      {"Cohere2MoE", "cohere"},
+      {"Apertus-8B-Instruct", "apertus"},
+      {"meetkai-functionary-medium-v3.1", "functionary-v3.1"},
+      {"meetkai-functionary-medium-v3.2", "functionary-v3.2"},
+      {"Apriel-1.6-15b-Thinker-fixed", "apriel"},
+      {"GigaChat3-10B-A1.8B", "gigachat"},
+      {"MiroThinker", "mcp"},
+      {"Reka-Edge", "hermes"},
   };
   for (const auto& [name, format] : kExpected) {
     const std::string source =

@@ -77,6 +77,23 @@ TEST_CASE("real vocabularies give the recorded ids, and the text again") {
   }
 }
 
+/// Models of SentencePiece's own trainer and the ids that its library gives.
+TEST_CASE("tokenizer.model: BPE and Unigram give SentencePiece's ids") {
+  for (const char* name : {"bpe", "unigram", "unigram-bytes"}) {
+    const std::string path = test::data_path("vocab/sentencepiece-" + std::string(name));
+    CAPTURE(path);
+    auto vocabulary = open_vocabulary(path);
+    REQUIRE_MESSAGE(vocabulary, vocabulary.error().message());
+    const auto tokenizer = Tokenizer::create(*std::move(vocabulary)).value();
+    const std::vector<Sample> samples = read_samples(path);
+    CHECK(samples.size() > 40);
+    for (const Sample& sample : samples) {
+      CAPTURE(sample.text);
+      CHECK(tokenizer->encode(sample.text, {.add_special = false}).value() == sample.ids);
+    }
+  }
+}
+
 TEST_CASE("Llama 2: special tokens, bytes and what is no UTF-8") {
   const auto tokenizer = open_tokenizer(test::data_path("vocab/llama-spm.gguf"));
   using Ids = std::vector<int32_t>;

@@ -77,6 +77,18 @@ namespace hadamard {
 using Constants = HadamardConstants;
 #include "backends/vulkan/ops/hadamard.def"
 }  // namespace hadamard
+namespace scan {
+using Constants = ScanConstants;
+#include "backends/vulkan/ops/scan.def"
+}  // namespace scan
+namespace causal_conv {
+using Constants = CausalConvConstants;
+#include "backends/vulkan/ops/causal_conv.def"
+}  // namespace causal_conv
+namespace text_attention {
+using Constants = TextAttentionConstants;
+#include "backends/vulkan/ops/text_attention.def"
+}  // namespace text_attention
 #undef WORKGROUP_SIZE
 #undef CONSTANT
 
@@ -106,6 +118,9 @@ TEST_CASE("every specialisation constant of a shader has a field") {
       {"glu", by_id(GluConstants()).size()},
       {"kv_store", by_id(KvStoreConstants()).size()},
       {"near_largest", by_id(NearLargestConstants()).size()},
+      {"scan", by_id(ScanConstants()).size()},
+      {"causal_conv", by_id(CausalConvConstants()).size()},
+      {"text_attention", by_id(TextAttentionConstants()).size()},
       {"to_half", by_id(WorkgroupConstants()).size()},
   };
   size_t met = 0;

@@ -19,6 +19,8 @@ RUNS_OF_16 = {"q2_k", "q3_k", "q6_k", "nvfp4"}
 TWO_PARTS = {"nf4", "fp4"}
 # Thread instructions for 32 weights that a product has to stay under.
 TARGETS = {"q4_0": 80, "q4_k": 80, "q6_k": 115, "q8_0": 90}
+# Products of matrices for 32 rows, 64 columns and 256 elements of K, with runs of 32.
+TILE_PRODUCTS = 128
 
 
 def units(folder):
@@ -82,7 +84,7 @@ def loop(code):
 def per_tile(kernel, code):
     """Instructions by class for 16 rows and 64 elements of a warp: 32 weights of a row a thread."""
     kind = re.match(r"product_(\w+?)(_glu)?$", kernel).group(1)
-    products = sum("MMA" in c[1] for c in code)
+    products = sum("IMMA" in c[1] for c in code)
     tiles = products / ((4 if kind in RUNS_OF_16 else 2) * (2 if kind in TWO_PARTS else 1))
     classes = collections.Counter()
     for _, opcode, _ in code:
@@ -97,11 +99,51 @@ def per_tile(kernel, code):
     return len(code) / tiles, {c: n / tiles for c, n in classes.items()}, wide
 
 
+def per_products(kernel, code):
+    """Of weights/tile.cu: instructions of a warp for 32 rows, 64 columns and 256 elements of K, by
+    class, without what ends a stretch of K; and those of an end."""
+    kind = kernel.removeprefix("tile_")
+    blocks = blocks_of(code)
+    ends = [b for b in blocks
+            if any(c[1] == "FADD" for c in b) and not any("MMA" in c[1] for c in b)]
+    inner = [c for b in blocks if b not in ends for c in b]
+    products = sum("IMMA" in c[1] for c in inner)
+    scale = TILE_PRODUCTS * (2 if kind in RUNS_OF_16 else 1) * (2 if kind in TWO_PARTS else 1)
+    classes = collections.Counter(c[1].split(".")[0] for c in inner)
+    each = scale / products
+    return (len(inner) * each, {c: n * each for c, n in classes.items()}, sum(map(len, ends)))
+
+
+def blocks_of(code):
+    """Its basic blocks."""
+    leaders = {c[2] for c in code if c[2] is not None}
+    blocks = [[]]
+    for c in code:
+        if c[0] in leaders or (blocks[-1] and blocks[-1][-1][1] in ("BRA", "EXIT")):
+            blocks.append([])
+        blocks[-1].append(c)
+    return blocks
+
+
+def half_products(code):
+    """Blocks with products of halves, and those with powers of two (the weights of a softmax): of each
+    its instructions, products, loads of matrices."""
+    found = []
+    for block in blocks_of(code):
+        count = collections.Counter(c[1].split(".")[0] for c in block)
+        powers = sum(c[1] == "MUFU.EX2" for c in block)
+        if count["HMMA"] >= 16 or (powers >= 16 and not count["FFMA"]):
+            found.append(f"{len(block)} ({count['HMMA']}, {count['LDSM']}, {powers})")
+    return "; ".join(found)
+
+
 def main():
     wanted = set(sys.argv[1:])
     failed = []
     rows = []
     counts = []
+    tiles = []
+    halves = []
     sass = shutil.which(CUOBJDUMP) is not None
     with tempfile.TemporaryDirectory() as folder:
         for module, unit in units(folder):
@@ -122,10 +164,15 @@ def main():
                     if sass and counted and arch in ("sm_89", "sm_90a"):
                         counts.append((kernel, arch, *per_tile(kernel, loop(
                             instructions(cubin, kernel)))))
+                    if sass and kernel == module and module.startswith("tile_"):
+                        tiles.append((kernel, arch, *per_products(kernel, loop(
+                            instructions(cubin, kernel)))))
+                    if sass and module.startswith(("half_tile", "attention_tile")):
+                        halves.append((kernel, arch, half_products(instructions(cubin, kernel))))
             for kernel in by_arch[ARCHITECTURES[0]]:
                 rows.append((kernel, [by_arch[a][kernel] for a in ARCHITECTURES]))
                 spilled = any(by_arch[a][kernel][1] > 0 for a in ARCHITECTURES)
-                if spilled and kernel.startswith(("product", "rows", "attention")):
+                if spilled and kernel.startswith(("product", "rows", "attention", "half_tile")):
                     failed.append(kernel)
     print(f"| kernel | registers ({', '.join(ARCHITECTURES)}) | bytes spilled | shared bytes |")
     print("|---|---|---|---|")
@@ -142,6 +189,18 @@ def main():
               f" {target or ''} |")
         if target and count > target:
             failed.append(f"{kernel} on {arch}: {count:.0f} instructions")
+    if tiles:
+        print("\n| tile | GPU | instructions | IMMA | HMMA | LDG | LDS | FFMA | end of a stretch |")
+        print("|---|---|---|---|---|---|---|---|---|")
+    for kernel, arch, count, classes, end in tiles:
+        words = ("IMMA", "HMMA", "LDG", "LDS", "FFMA")
+        cells = " | ".join(f"{classes.get(c, 0):.0f}" for c in words)
+        print(f"| {kernel} | {arch} | {count:.0f} | {cells} | {end} |")
+    if halves:
+        print("\n| kernel | GPU | instructions of blocks (HMMA, LDSM, EX2) |")
+        print("|---|---|---|")
+    for kernel, arch, found in halves:
+        print(f"| {kernel} | {arch} | {found} |")
     for what in failed:
         print(f"over its limit: {what}", file=sys.stderr)
     return 1 if failed else 0

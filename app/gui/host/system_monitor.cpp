@@ -52,11 +52,10 @@ double share_of(int64_t part, int64_t all) {
 
 SystemSampler::SystemSampler(fs::path root, std::string nvml)
     : root_(std::move(root)),
-      nvml_name_(std::move(nvml)),
       energy_({.sys = root_ / "sys"}),
       energy_before_(energy_.read()),
       energy_time_(energy_before_.at),
-      gpu_files_(root_) {}
+      gpus_({root_ / "sys", std::move(nvml)}) {}
 
 SystemSampler::Ticks SystemSampler::read_ticks() const {
   const std::optional<std::string> machine = read_system_text(root_ / "proc/stat");
@@ -153,11 +152,7 @@ SystemSample SystemSampler::sample() {
   read_processors(sample);
   read_memory(sample);
   read_energy(sample);
-  gpu_files_.read(sample.time, sample.gpus);
-  if (!std::exchange(nvml_opened_, true) && !nvml_name_.empty()) {
-    nvml_ = Nvml::open(nvml_name_.c_str());
-  }
-  if (nvml_ != nullptr) nvml_->read(sample.gpus);
+  sample.gpus = gpus_.read();
   return sample;
 }
 

@@ -11,8 +11,6 @@
 #include <thread>
 
 #include "gui/host/event_queue.h"
-#include "gui/host/gpu_files.h"
-#include "gui/host/nvml.h"
 #include "gui/host/system_sample.h"
 #include "infer/energy.hpp"
 
@@ -21,8 +19,7 @@ namespace infer::gui {
 /// Takes samples on the thread that calls, which may take some milliseconds. Not thread-safe.
 class SystemSampler {
  public:
-  /// `root`: the folder in which "proc" and "sys" are. `nvml`: the library of NVIDIA's driver;
-  /// empty: none. It is opened with the first sample.
+  /// `root`: the folder in which "proc" and "sys" are. `nvml`: as TelemetryOptions::nvml.
   explicit SystemSampler(std::filesystem::path root = "/", std::string nvml = "libnvidia-ml.so.1");
 
   SystemSample sample();
@@ -39,14 +36,11 @@ class SystemSampler {
   std::optional<int64_t> throttle_count() const;
 
   const std::filesystem::path root_;
-  const std::string nvml_name_;
-  bool nvml_opened_ = false;
-  std::unique_ptr<Nvml> nvml_;
-  const EnergyMeter energy_;  ///< of processors; NVML and GpuFiles tell that of GPUs
+  const EnergyMeter energy_;  ///< of processors; GpuMonitor tells that of GPUs
   EnergyMeter::Reading energy_before_;
   std::chrono::steady_clock::time_point energy_time_;  ///< of the sample that read it
   double joules_ = 0;
-  GpuFiles gpu_files_;
+  GpuMonitor gpus_;
   Ticks ticks_;
   std::optional<int64_t> throttled_;
 };

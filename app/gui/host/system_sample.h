@@ -7,22 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace infer::gui {
+#include "infer/telemetry.hpp"
 
-struct GpuSample {
-  std::string name;                     ///< "NVIDIA RTX 4090", "amdgpu (card0)"
-  std::optional<double> busy;           ///< share of the time, 0 to 1
-  std::optional<int64_t> memory_used;   ///< bytes, by all programs
-  std::optional<int64_t> memory_total;  ///< bytes
-  std::optional<double> celsius;
-  std::optional<double> watts;
-  std::optional<double> joules;  ///< since some moment; of two samples the difference counts
-  std::optional<double> core_mhz;
-  std::optional<double> memory_mhz;
-  /// Why it runs slower than it could: "too hot", "power limit"; empty: it does not. Not set: the
-  /// system does not tell.
-  std::optional<std::string> throttled;
-};
+namespace infer::gui {
 
 struct SystemSample {
   std::chrono::steady_clock::time_point time;
@@ -37,7 +24,7 @@ struct SystemSample {
   std::string no_energy;             ///< why there are no joules, and what to do
   /// Times that a processor was slowed down by its heat since the last sample.
   std::optional<int64_t> cpu_throttled;
-  std::vector<GpuSample> gpus;
+  std::vector<GpuTelemetry> gpus;
 };
 
 }  // namespace infer::gui

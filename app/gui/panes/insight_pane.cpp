@@ -31,8 +31,8 @@ float plot_height() { return ImGui::GetFontSize() * 10; }
 std::optional<double> joules_between(const SystemSample& before, const SystemSample& now) {
   std::optional<double> sum;
   if (before.cpu_joules && now.cpu_joules) sum = *now.cpu_joules - *before.cpu_joules;
-  for (const GpuSample& gpu : now.gpus) {
-    const auto same = std::ranges::find(before.gpus, gpu.name, &GpuSample::name);
+  for (const GpuTelemetry& gpu : now.gpus) {
+    const auto same = std::ranges::find(before.gpus, gpu.name, &GpuTelemetry::name);
     if (same == before.gpus.end() || !same->joules || !gpu.joules) continue;
     sum = sum.value_or(0) + *gpu.joules - *same->joules;
   }
@@ -112,7 +112,7 @@ void InsightPane::draw_badges(const EngineStatistics&) {
     badge("cpu hot",
           "The processor is too hot and was slowed down. Better cooling makes it faster.");
   }
-  for (const GpuSample& gpu : latest_->gpus) {
+  for (const GpuTelemetry& gpu : latest_->gpus) {
     if (gpu.throttled && !gpu.throttled->empty()) {
       badge("gpu throttled", gpu.name + " is slowed down: " + *gpu.throttled + ".");
     }
@@ -308,7 +308,7 @@ void InsightPane::draw_machine() {
     ui::faint(m.no_energy, "no energy");
   }
   for (size_t i = 0; i < m.gpus.size(); ++i) {
-    const GpuSample& gpu = m.gpus[i];
+    const GpuTelemetry& gpu = m.gpus[i];
     const ui::Scope one("gpu", static_cast<int64_t>(i));
     std::string text;
     const auto add = [&text](const std::string& part) {
@@ -319,7 +319,10 @@ void InsightPane::draw_machine() {
       add(bytes_text(*gpu.memory_used) + " of " + bytes_text(*gpu.memory_total));
     }
     if (gpu.celsius) add(figures(*gpu.celsius) + " °C");
-    if (gpu.watts) add(figures(*gpu.watts) + " W");
+    if (gpu.watts) {
+      const std::string limit = gpu.watts_limit ? " of " + figures(*gpu.watts_limit) : "";
+      add(figures(*gpu.watts) + limit + " W");
+    }
     if (gpu.core_mhz) add(figures(*gpu.core_mhz) + " MHz");
     line(gpu.name.c_str(), text);
   }

@@ -104,7 +104,8 @@ void Painter::code_background(const PaintedBlock& p) {
                       ImDrawFlags_RoundCornersTop);
   const TextFont& font = look_.fonts[static_cast<size_t>(Face::body)];
   const float size = font.size * 0.85f;
-  const std::string_view language = p.block.language.empty() ? "text" : p.block.language;
+  const std::string_view language =
+      p.block.language.empty() ? std::string_view("text") : p.block.language;
   const ImVec4 clip(left, min.y, std::max(left, right - 6 * em), min.y + header);
   list_.AddText(font.font, size,
                 {left + look_.style.code_padding * em, std::floor(min.y + (header - size) / 2)},

@@ -53,13 +53,17 @@ struct Sizes {
   int64_t row_states() const { return states(heads * blocks) * chunks; }
 };
 
+int64_t first_seen(int64_t slot, const op::Attention& p) {
+  if (p.chunked) return slot - slot % p.window;
+  return p.window > 0 ? std::max<int64_t>(0, slot - p.window + 1) : 0;
+}
+
 /// What a row sees, as slots [begin, end), and the chunks it is cut into: chunk c holds the pages
 /// [c·pages, (c + 1)·pages).
 struct Row {
   int64_t begin, end, pages;
 
-  Row(int64_t slot, int64_t window)
-      : begin(window > 0 ? std::max<int64_t>(0, slot - window + 1) : 0), end(slot + 1) {
+  Row(int64_t slot, const op::Attention& p) : begin(first_seen(slot, p)), end(slot + 1) {
     const int64_t seen = last_page() - begin / kPageTokens + 1;
     pages = std::max(kChunkPages, div_ceil(seen, kChunks));
   }
@@ -152,7 +156,7 @@ class Attention {
   int64_t rows() const { return q_.desc.shape[2]; }
   int64_t threads() const { return call_.threads(); }
   int64_t queries(const Tile& tile) const { return (tile.last - tile.first) * sizes_.heads; }
-  Row row(int64_t r) const { return {*call_.inputs[1].row<int32_t>(0, r), p_.window}; }
+  Row row(int64_t r) const { return {*call_.inputs[1].row<int32_t>(0, r), p_}; }
   int32_t sequence(int64_t r) const { return *call_.inputs[2].row<int32_t>(0, r); }
   int64_t kv_head(int64_t unit) const { return unit / sizes_.blocks; }
   /// The g-th query head of a unit; the last block of a group may have fewer, and repeats its last.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/simd/attention_impl.h"
+#include "backends/cpu/simd/recurrent.h"
 #include "backends/cpu/simd/vec_impl.h"
 
 namespace infer::cpu {
@@ -34,14 +35,12 @@ int64_t int8_products(int64_t rounds) {
 }
 
 constexpr VecOps vec_ops() {
-  return {dot_rows,      sum_squares,
-          scale_mul,     add_scaled,
-          axpy,          max,
-          exp_sum,       glu,
-          f16_to_f32,    f32_to_f16,
-          bf16_to_f32,   quantise,
-          read_all,      kByteProducts > 0 ? int8_products : nullptr,
-          &kAttentionOps};
+  return {dot_rows,       sum_squares,   scale_mul,
+          add_scaled,     axpy,          max,
+          exp_sum,        glu,           gelu,
+          f16_to_f32,     f32_to_f16,    bf16_to_f32,
+          quantise,       read_all,      kByteProducts > 0 ? int8_products : nullptr,
+          &kAttentionOps, &kRecurrentOps};
 }
 
 }  // namespace

@@ -19,6 +19,16 @@ INFER_DEVICE void async_copy_16(SharedPtr<S> to, int64_t i, const Global<T>& fro
   store_shared<uint4>(to, i, load_as<uint4>(from, j));
 #endif
 }
+/// The same of 8 bytes, at multiples of 8.
+template <typename S, typename T>
+INFER_DEVICE void async_copy_8(SharedPtr<S> to, int64_t i, const Global<T>& from, int64_t j) {
+#if __CUDA_ARCH__ >= 800
+  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to + i));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(at), "l"(&from[j]) : "memory");
+#else
+  store_shared<uint2>(to, i, load_as<uint2>(from, j));
+#endif
+}
 /// The copies since the last commit are a group.
 INFER_DEVICE void async_commit() {
 #if __CUDA_ARCH__ >= 800

@@ -23,6 +23,40 @@ INFER_DEVICE uint32_t half_bits(float x) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
   return bits;
 }
+/// Two float16 in a register, the first one in the low half, each to the nearest.
+INFER_DEVICE uint32_t packed_halves(float low, float high) {
+#if __CUDA_ARCH__ >= 800
+  uint32_t both;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+#else
+  return half_bits(low) | half_bits(high) << 16;
+#endif
+}
+/// a + b of two pairs of float16.
+INFER_DEVICE uint32_t add_halves(uint32_t a, uint32_t b) {
+  uint32_t sums;
+  asm("add.rn.f16x2 %0, %1, %2;" : "=r"(sums) : "r"(a), "r"(b));
+  return sums;
+}
+/// a · b of two pairs of float16.
+INFER_DEVICE uint32_t multiply_halves(uint32_t a, uint32_t b) {
+  uint32_t products;
+  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(products) : "r"(a), "r"(b));
+  return products;
+}
+/// 2^x to within 2^-22 of it; below the normal numbers 0. The instruction's bits are a GPU's own.
+INFER_DEVICE float power_of_two(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+/// 1 / x to within 2^-23 of it; of an infinity 0. The instruction's bits are a GPU's own.
+INFER_DEVICE float inverse_of(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 /// The value in a register: the compiler does not know it, so that it does not make it anew for
 /// every use.
 INFER_DEVICE int32_t opaque(int32_t x) {

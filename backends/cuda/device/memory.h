@@ -53,6 +53,12 @@ INFER_DEVICE V load_once(const Global<T>& from, int64_t i) {
   return value;
 }
 
+/// Of what no kernel of the step writes. The compiler leaves out what is not used.
+template <typename V, typename T>
+INFER_DEVICE V load_constant(const Global<T>& from, int64_t i) {
+  return __ldg(reinterpret_cast<const V*>(&from[i]));
+}
+
 /// Returns the value before.
 INFER_DEVICE uint32_t atomic_add(const Global<uint32_t>& to, int64_t i, uint32_t value) {
   return atomicAdd(&to[i], value);

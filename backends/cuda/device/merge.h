@@ -6,8 +6,10 @@
 
 namespace infer::cuda {
 
-/// The first slot that a row at `slot` sees.
-INFER_DEVICE uint32_t first_seen(uint32_t slot, uint32_t window) {
+/// The first slot that a row at `slot` sees. `chunked`: not 0: windows do not move with the row,
+/// but follow one another (op::Attention).
+INFER_DEVICE uint32_t first_seen(uint32_t slot, uint32_t window, uint32_t chunked) {
+  if (chunked != 0) return slot - slot % window;
   return window > 0 && slot + 1 > window ? slot + 1 - window : 0;
 }
 INFER_DEVICE uint32_t pages_seen(uint32_t first, uint32_t slot) {

@@ -4,12 +4,18 @@
 //          b[0]: column g, elements 4t … of K; b[1]: 16 further
 //   halves: a[0], a[1]: rows g and g + 8, elements 2t, 2t + 1 of K; a[2], a[3]: the same 8 further
 //          b[0]: column g, elements 2t, 2t + 1 of K; b[1]: 8 further
+//   float32 of 11 bits (TF32; the lower 13 bits of a word are zeros):
+//          a[0], a[1]: rows g and g + 8, element t of K; a[2], a[3]: the same 4 further
+//          b[0]: column g, element t of K; b[1]: 4 further
 //   c, d: rows g, g, g + 8, g + 8, columns 2t, 2t + 1, 2t, 2t + 1
+// Lanes load four matrices of 8 rows of 8 halves from shared memory at once (PTX ISA, "ldmatrix"):
+// lane l names row l % 8 of matrix l / 8, 16 bytes at a multiple of 16. v[m] is of matrix m: row g,
+// elements 2t and 2t + 1; of turned ones rows 2t and 2t + 1, element g.
 #pragma once
 
 #ifndef INFER_CUDA_EMULATED
 
-#include "backends/cuda/device/block.h"
+#include "backends/cuda/device/math.h"
 
 namespace infer::cuda {
 
@@ -90,17 +96,66 @@ INFER_DEVICE void mma_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t 
 #endif
 }
 
-#if __CUDA_ARCH__ >= 800
-/// The same of bfloat16; sm_80 and later.
+/// The same of bfloat16.
 INFER_DEVICE void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                            const float (&c)[4]) {
+#if __CUDA_ARCH__ >= 800
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
       "{%8, %9}, {%10, %11, %12, %13};"
       : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]),
         "f"(c[2]), "f"(c[3]));
-}
+#else
+  // sm_75 has none. A later GPU comes here where a build has nothing but PTX of sm_75 for it.
+  float sums[4] = {c[0], c[1], c[2], c[3]};
+  for (uint32_t four = 0; four < 4; ++four) {
+    for (uint32_t pair = 0; pair < 2; ++pair) {
+      const uint32_t rows[2] = {shuffle(a[2 * pair], lane() / 4 * 4 + four),
+                                shuffle(a[2 * pair + 1], lane() / 4 * 4 + four)};
+      const uint32_t columns[2] = {shuffle(b[pair], lane() % 4 * 8 + four),
+                                   shuffle(b[pair], lane() % 4 * 8 + 4 + four)};
+      for (uint32_t i = 0; i < 4; ++i) {
+        const uint32_t x = rows[i / 2];
+        const uint32_t y = columns[i % 2];
+        sums[i] = fused(float_of(x << 16), float_of(y << 16), sums[i]);
+        sums[i] = fused(float_of(x & 0xffff0000u), float_of(y & 0xffff0000u), sums[i]);
+      }
+    }
+  }
+  for (uint32_t i = 0; i < 4; ++i) d[i] = sums[i];
 #endif
+}
+
+/// Whether there are products of TF32: from sm_80 on.
+#if __CUDA_ARCH__ >= 800
+inline constexpr bool kHasTf32 = true;
+#else
+inline constexpr bool kHasTf32 = false;
+#endif
+/// d = a·b + c; A 16×8 and B 8×8 of TF32, sums of float32. Not called without kHasTf32.
+INFER_DEVICE void mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                           const float (&c)[4]) {
+#if __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%10, %11, %12, %13};"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]),
+        "f"(c[2]), "f"(c[3]));
+#endif
+}
+
+#define INFER_LOAD_MATRICES(name, how)                                                     \
+  template <typename T>                                                                    \
+  INFER_DEVICE void name(uint32_t(&v)[4], SharedPtr<T> from, uint32_t i) {                 \
+    const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(from + i));             \
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4" how ".shared.b16 {%0, %1, %2, %3}, [%4];" \
+                 : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])                          \
+                 : "r"(at)                                                                 \
+                 : "memory");                                                              \
+  }
+INFER_LOAD_MATRICES(load_matrices, "")
+INFER_LOAD_MATRICES(load_turned_matrices, ".trans")
+#undef INFER_LOAD_MATRICES
 
 }  // namespace infer::cuda
 

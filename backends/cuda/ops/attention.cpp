@@ -1,8 +1,10 @@
 #include "backends/cuda/ops/attention.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "backends/cuda/cache.h"
+#include "backends/gpu/step.h"
 #include "engine/core/checked.h"
 
 namespace infer::cuda {
@@ -37,6 +39,30 @@ bool whole(DType type, int64_t dim, int64_t row_bytes) {
   return dim % 4 == 0 && (is_quantised(type) || row_bytes % 8 == 0);
 }
 
+/// A kernel of ops/attention_tile.cu.
+struct TileKernel {
+  const char* name;
+  int64_t k_dim, v_dim;
+  int64_t blocks;  ///< that a multiprocessor is to hold
+  int64_t shared_bytes;
+};
+#define INFER_ATTENTION_TILE(key, value, blocks) \
+  {"attention_tile_" #key "_" #value, key, value, blocks, AttentionTile<key, value>::kBytes},
+constexpr TileKernel kTileKernels[] = {INFER_ATTENTION_TILES(INFER_ATTENTION_TILE)};
+#undef INFER_ATTENTION_TILE
+// GPUs of compute capability 8.6 and 8.9 have 100 KiB, and a block takes 1 KiB more than it asks
+// for.
+static_assert(std::ranges::all_of(kTileKernels, [](const TileKernel& kernel) {
+  const int64_t blocks = kernel.k_dim > 128 ? 1 : kernel.blocks;
+  return blocks * (kernel.shared_bytes + 1024) <= 100 << 10;
+}));
+
+/// Whether tiles read rows of this type: of 16 bits, or of whole blocks one after another.
+bool tile_reads(DType type, int64_t dim, int64_t row_bytes) {
+  if (type == DType::f32) return false;
+  return !is_quantised(type) || row_bytes * 32 == dim * int64_t{dtype_info(type).block_bytes};
+}
+
 const KvLayerShape& shape_of_layer(const Graph& graph, const Node& node) {
   const auto& params = std::get<op::Attention>(node.params);
   return graph.kv().layers[static_cast<size_t>(params.kv_layer)];
@@ -51,23 +77,35 @@ Status supports(const NodeView& node) {
                shape.v_dim, kMostKey, kMostValue);
 }
 
-void record(const NodeCall& call) {
+/// The kernel for tokens of prompts, which are a numeric class of their own then. Null: they are
+/// computed as generated tokens are. A cache of float32 keeps its precision.
+const TileKernel* tile_kernel(const NodeCall& call) {
+  if (!call.tuning.matrices || call.roles == Roles::generated) return nullptr;
+  const KvGeometry& kv = call.graph.kv();
+  const KvLayerShape& shape = shape_of_layer(call.graph, call.node);
+  const KvLayerLayout& at =
+      call.kv_layout.layers[static_cast<size_t>(call.params<op::Attention>().kv_layer)];
+  if (!tile_reads(kv.k_type, shape.k_dim, at.k_row)) return nullptr;
+  if (!tile_reads(kv.v_type, shape.v_dim, at.v_row)) return nullptr;
+  for (const TileKernel& kernel : kTileKernels) {
+    if (kernel.k_dim != shape.k_dim || kernel.v_dim != shape.v_dim) continue;
+    return kernel.shared_bytes <= call.gpu.shared_bytes ? &kernel : nullptr;
+  }
+  return nullptr;
+}
+
+AttentionParams attention_params(const NodeCall& call) {
   const auto& p = call.params<op::Attention>();
   const KvGeometry& kv = call.graph.kv();
   const KvLayerShape& shape = shape_of_layer(call.graph, call.node);
   const KvLayerLayout& at = call.kv_layout.layers[static_cast<size_t>(p.kv_layer)];
   const Operand& q = call.inputs[0];
-  const Operand& slots = call.inputs[1];
   const Operand& sinks = call.inputs[3];
   const Operand& y = call.outputs[0];
-  const int64_t rows = q.dim(2);
-  const int64_t group = q.dim(1) / shape.heads;
-  const int64_t heads = heads_together(shape, group);
-  const bool split = rows <= call.tuning.split_rows;
   AttentionParams params{};
   params.step = call.step;
   params.q = q.address;
-  params.slots = slots.address;
+  params.slots = call.inputs[1].address;
   params.sequences = call.inputs[2].address;
   params.y = y.address;
   params.sinks = sinks.given() ? sinks.address : 0;
@@ -75,8 +113,7 @@ void record(const NodeCall& call) {
   params.q_strides = strides_of(q);
   params.y_strides = strides_of(y);
   params.heads = q.size(1);
-  params.group = static_cast<uint32_t>(group);
-  params.group_blocks = static_cast<uint32_t>(div_ceil(group, heads));
+  params.group = static_cast<uint32_t>(q.dim(1) / shape.heads);
   params.kind = static_cast<uint32_t>(at.kind);
   params.k_offset = static_cast<uint32_t>(at.k_offset);
   params.v_offset = static_cast<uint32_t>(at.v_offset);
@@ -92,7 +129,21 @@ void record(const NodeCall& call) {
   params.scale = p.scale;
   params.softcap = p.softcap;
   params.window = static_cast<uint32_t>(p.window);
+  params.chunked = p.chunked ? 1 : 0;
+  params.rows = gpu::kTokenRows;
+  return params;
+}
+
+/// Rows one by one, up to the count `which` of the step.
+void record_rows(const NodeCall& call, AttentionParams params, gpu::StepRows which) {
+  const KvLayerShape& shape = shape_of_layer(call.graph, call.node);
+  const Operand& y = call.outputs[0];
+  const int64_t rows = y.dim(2);
+  const int64_t heads = heads_together(shape, params.group);
+  const bool split = rows <= call.tuning.split_rows;
+  params.group_blocks = static_cast<uint32_t>(div_ceil<int64_t>(params.group, heads));
   params.split = split ? 1 : 0;
+  params.rows = which;
   const std::string kernel =
       "attention_" + std::to_string(heads) + "_" + std::to_string(fours_of(shape.v_dim));
   call.recorder.launch(
@@ -104,15 +155,32 @@ void record(const NodeCall& call) {
   call.recorder.launch("attention_merge",
                        AttentionMergeParams{.step = call.step,
                                             .chunks = call.scratch,
-                                            .slots = slots.address,
+                                            .slots = params.slots,
                                             .sinks = params.sinks,
                                             .y = y.address,
-                                            .y_strides = strides_of(y),
+                                            .y_strides = params.y_strides,
                                             .heads = params.heads,
                                             .v_dim = params.v_dim,
                                             .window = params.window,
+                                            .chunked = params.chunked,
+                                            .rows = params.rows,
                                             .unused = 0},
                        {div_ceil<int64_t>(y.dim(0), kMergeThreads), y.dim(1), rows}, kMergeThreads);
+}
+
+void record(const NodeCall& call) {
+  const AttentionParams params = attention_params(call);
+  const TileKernel* const tiles = tile_kernel(call);
+  if (tiles == nullptr) {
+    record_rows(call, params, gpu::kTokenRows);
+    return;
+  }
+  const int64_t heads = shape_of_layer(call.graph, call.node).heads;
+  call.recorder.launch(
+      tiles->name, params,
+      {heads, div_ceil<int64_t>(call.outputs[0].dim(2) * params.group, kTileQueries), 1},
+      static_cast<int>(kTileThreads), tiles->shared_bytes);
+  if (call.roles == Roles::both) record_rows(call, params, gpu::kGeneratedRows);
 }
 
 /// For the chunks of rows that are split along the keys.

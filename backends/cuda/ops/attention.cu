@@ -106,14 +106,14 @@ template <uint32_t kHeads, uint32_t kFours>
 INFER_DEVICE void attend(const AttentionParams& p) {
   constexpr uint32_t kOwnHeads = (kHeads + kAttentionWarps - 1) / kAttentionWarps;
   const uint32_t row = block_y();
-  if (row >= step_rows(p.step, gpu::kTokenRows)) return;
+  if (row >= step_rows(p.step, p.rows)) return;
   const uint32_t kv_head = block_x() / p.group_blocks;
   const uint32_t in_group = block_x() % p.group_blocks * kHeads;
   const uint32_t first_head = kv_head * p.group + in_group;
   const uint32_t heads = p.group - in_group < kHeads ? p.group - in_group : kHeads;
   const auto slot = static_cast<uint32_t>(Global<const int32_t>(p.slots)[row]);
   const auto sequence = static_cast<uint32_t>(Global<const int32_t>(p.sequences)[row]);
-  const uint32_t first = first_seen(slot, p.window);
+  const uint32_t first = first_seen(slot, p.window, p.chunked);
   const uint32_t pages = pages_seen(first, slot);
   const uint32_t of_chunk = chunk_pages(pages);
   const uint32_t begin_page = p.split != 0 ? block_z() * of_chunk : 0;

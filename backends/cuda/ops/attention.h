@@ -4,6 +4,9 @@
 // neighbouring pages, which depends on the row's own place alone. Each chunk has its largest score,
 // the sum of its weights and the mix of its values, both relative to that score. Chunks are merged
 // in their order, either by the block that computed them all, or by attention_merge.
+//
+// Prompts: a block computes a tile of queries, of neighbouring rows and the heads that share their
+// keys, on tensor cores (attention_tile.cu).
 #pragma once
 
 #include <cstdint>
@@ -34,19 +37,57 @@ struct AttentionParams {
   /// 1: four elements of a key or value can be loaded at once.
   uint32_t keys_whole, values_whole;
   float scale, softcap;
-  uint32_t window;
-  uint32_t split;  ///< 1: a block computes one chunk
+  uint32_t window, chunked;  ///< first_seen()
+  uint32_t split;            ///< 1: a block computes one chunk
+  /// The count of the step's rows (gpu::StepRows) up to which they are computed; tiles compute
+  /// those from the generated ones on.
+  uint32_t rows;
   uint32_t unused;
 };
-static_assert(sizeof(AttentionParams) == 152);
+static_assert(sizeof(AttentionParams) == 160);
 
 /// A thread merges an element of a head.
 struct AttentionMergeParams {
   uint64_t step, chunks, slots, sinks, y;
   gpu::StridePush y_strides;
-  uint32_t heads, v_dim, window;
+  uint32_t heads, v_dim;
+  uint32_t window, chunked, rows;  ///< as of AttentionParams
   uint32_t unused;
 };
-static_assert(sizeof(AttentionMergeParams) == 64);
+static_assert(sizeof(AttentionMergeParams) == 72);
+
+inline constexpr uint32_t kTileThreads = 128;
+/// Queries of a tile; a warp has 16.
+inline constexpr uint32_t kTileQueries = 64;
+
+/// The shared memory of a tile's block, in words: keys and values of so many tokens as float16, and
+/// the queries that registers have no room for. Rows are 16 bytes longer than their elements, so
+/// that eight of them begin in different banks.
+template <uint32_t kKey, uint32_t kValue>
+struct AttentionTile {
+  static constexpr uint32_t kTokens = kKey > 192 || kValue > 128 ? 32 : 64;
+  static constexpr bool kQueriesInRegisters = kKey <= 128;
+  static constexpr uint32_t kKeyRow = kKey / 2 + 4;        ///< a token's
+  static constexpr uint32_t kAcrossRow = kTokens / 2 + 4;  ///< an element's, of transposed keys
+  static constexpr uint32_t kValueRow = kValue / 2 + 4;
+  static constexpr uint32_t kPlainWords = kTokens * kKeyRow;
+  static constexpr uint32_t kAcrossWords = kKey * kAcrossRow;
+  static constexpr uint32_t kKeyWords = kPlainWords > kAcrossWords ? kPlainWords : kAcrossWords;
+  static constexpr uint32_t kValueWords = kTokens * kValueRow;
+  static constexpr uint32_t kQueryWords = kQueriesInRegisters ? 0 : kTileThreads * kKey / 4;
+  static constexpr uint32_t kBytes = 4 * (kKeyWords + kValueWords + kQueryWords);
+};
+
+/// The sizes of keys and values that have tiles, and the blocks that a multiprocessor holds by the
+/// registers; by shared memory of 100 KiB it holds as many, but one of the two widest.
+#define INFER_ATTENTION_TILES(TILE) \
+  TILE(32, 32, 3)                   \
+  TILE(64, 64, 3)                   \
+  TILE(80, 80, 2)                   \
+  TILE(96, 96, 2)                   \
+  TILE(112, 112, 2)                 \
+  TILE(128, 128, 2)                 \
+  TILE(192, 128, 2)                 \
+  TILE(256, 256, 2)
 
 }  // namespace infer::cuda

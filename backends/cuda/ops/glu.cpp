@@ -5,6 +5,11 @@
 namespace infer::cuda {
 namespace {
 
+static_assert(static_cast<uint32_t>(op::Glu::Kind::sigmoid) == kGluSigmoid &&
+              static_cast<uint32_t>(op::Glu::Kind::relu) == kGluRelu &&
+              static_cast<uint32_t>(op::Glu::Kind::bilinear) == kGluBilinear &&
+              static_cast<uint32_t>(op::Glu::Kind::gelu) == kGluGelu);
+
 void record(const NodeCall& call) {
   const auto& params = call.params<op::Glu>();
   const Operand& gate = call.inputs[0];

@@ -8,6 +8,9 @@
 
 namespace infer::cuda {
 
+/// Of op::Glu::Kind, by their values.
+enum GluKind : uint32_t { kGluSigmoid = 3, kGluRelu = 4, kGluBilinear = 5, kGluGelu = 6 };
+
 struct GluParams {
   uint64_t step, gate, up, y;
   gpu::ShapePush shape;

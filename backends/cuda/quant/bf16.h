@@ -1,10 +1,12 @@
 // BF16: the upper half of a float32; the last block of a row ends in zeros.
-// kernels: rows embed_rows
+// kernels: rows embed_rows half_tile
 #pragma once
 
 #include "backends/cuda/weights/halves.h"
 
 namespace infer::cuda::INFER_TYPE {
+
+inline constexpr bool kBrains = true;
 
 INFER_DEVICE void decode(const Row& row, uint32_t i, float (&v)[32]) {
   decode_halves(

@@ -1,5 +1,5 @@
 // IQ4_XS: engine/quant/iq4_xs.h.
-// kernels: product embed_tiles
+// kernels: product tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -25,7 +25,8 @@ struct Weights : OrdinaryWeights {
     uint4 codes[4];
     uint4 heads;  ///< two words of each row: d and the upper bits of the scales, the lower bits
   };
-  INFER_DEVICE static Raw load(const Place& at, uint32_t unit) {
+  template <typename From>
+  INFER_DEVICE static Raw load(const From& at, uint32_t unit) {
     Raw raw;
 #pragma unroll
     for (uint32_t c = 0; c < 4; ++c) {

@@ -1,5 +1,5 @@
 // MXFP4: engine/quant/mxfp4.h.
-// kernels: product embed_tiles
+// kernels: product tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -24,7 +24,8 @@ struct Weights : OrdinaryWeights {
     uint4 codes;
     uint32_t exponents;
   };
-  INFER_DEVICE static Raw load(const Place& at, uint32_t unit) {
+  template <typename From>
+  INFER_DEVICE static Raw load(const From& at, uint32_t unit) {
     return {plane_part<uint4>(at.plane[0], unit * 512),
             plane_part<uint32_t>(at.plane[1], unit * 32)};
   }

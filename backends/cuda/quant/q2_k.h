@@ -1,5 +1,5 @@
 // Q2_K: engine/quant/q2_k.h.
-// kernels: product embed_tiles
+// kernels: product tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -29,7 +29,8 @@ struct Weights : OrdinaryWeights {
     uint4 scales[2];
     uint2 d;
   };
-  INFER_DEVICE static Raw load(const Place& at, uint32_t unit) {
+  template <typename From>
+  INFER_DEVICE static Raw load(const From& at, uint32_t unit) {
     return {{plane_part<uint4>(at.plane[0], unit * 1024),
              plane_part<uint4>(at.plane[0], unit * 1024 + 512)},
             {plane_part<uint4>(at.plane[1], unit * 256),
@@ -56,6 +57,14 @@ struct Weights : OrdinaryWeights {
         scale[h][i] = fused(raised_byte(low, i), d, -kRaised * d);
         least[h][i] = fused(raised_byte(high, i), dmin, -kRaised * dmin);
       }
+    }
+  }
+  INFER_DEVICE static void leasts(const Raw& raw, uint32_t tile, uint32_t run, float (&least)[2]) {
+#pragma unroll
+    for (uint32_t h = 0; h < 2; ++h) {
+      const float dmin = high_half(part_of(raw.d, h));
+      const uint32_t high = (part_of(raw.scales[h], tile) >> 4) & 0x0f0f0f0fu;
+      least[h] = fused(raised_byte(high, run), dmin, -kRaised * dmin);
     }
   }
   INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {

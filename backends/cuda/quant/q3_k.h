@@ -1,5 +1,5 @@
 // Q3_K: engine/quant/q3_k.h.
-// kernels: product embed_tiles
+// kernels: product tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -29,7 +29,8 @@ struct Weights : OrdinaryWeights {
     uint2 scales[3];
     uint32_t d;
   };
-  INFER_DEVICE static Raw load(const Place& at, uint32_t unit) {
+  template <typename From>
+  INFER_DEVICE static Raw load(const From& at, uint32_t unit) {
     return {
         {plane_part<uint4>(at.plane[0], unit * 1024),
          plane_part<uint4>(at.plane[0], unit * 1024 + 512)},

@@ -1,5 +1,5 @@
 // Q4_0: engine/quant/q4_0.h.
-// kernels: product embed_tiles
+// kernels: product tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -25,7 +25,8 @@ struct Weights : OrdinaryWeights {
     uint4 codes;
     uint2 scales;
   };
-  INFER_DEVICE static Raw load(const Place& at, uint32_t unit) {
+  template <typename From>
+  INFER_DEVICE static Raw load(const From& at, uint32_t unit) {
     return {plane_part<uint4>(at.plane[0], unit * 512), plane_part<uint2>(at.plane[1], unit * 64)};
   }
   /// Codes are packed less 8, as four bits of two's complement: here in the upper half of the

@@ -1,5 +1,5 @@
 // Q4_1: engine/quant/q4_1.h.
-// kernels: product embed_tiles
+// kernels: product tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -26,7 +26,8 @@ struct Weights : OrdinaryWeights {
     uint4 codes;
     uint4 scales;
   };
-  INFER_DEVICE static Raw load(const Place& at, uint32_t unit) {
+  template <typename From>
+  INFER_DEVICE static Raw load(const From& at, uint32_t unit) {
     return {plane_part<uint4>(at.plane[0], unit * 512), plane_part<uint4>(at.plane[1], unit * 128)};
   }
   INFER_DEVICE static void codes(const Raw& raw, uint32_t, uint32_t, uint32_t (&a)[8]) {
@@ -37,6 +38,9 @@ struct Weights : OrdinaryWeights {
     half_pairs(raw.scales, scale, least);
     scale[0][1] = scale[0][1] * (1.0f / 16);
     scale[1][1] = scale[1][1] * (1.0f / 16);
+  }
+  INFER_DEVICE static void leasts(const Raw& raw, uint32_t, uint32_t run, float (&least)[2]) {
+    half_leasts(raw.scales, run, least);
   }
   INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {
     values_of<Weights>(raw, tile, v);

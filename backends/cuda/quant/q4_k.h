@@ -1,5 +1,5 @@
 // Q4_K: engine/quant/q4_k.h.
-// kernels: product embed_tiles
+// kernels: product tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -27,7 +27,8 @@ struct Weights : OrdinaryWeights {
     uint4 codes[4];
     uint4 heads[2];
   };
-  INFER_DEVICE static Raw load(const Place& at, uint32_t unit) {
+  template <typename From>
+  INFER_DEVICE static Raw load(const From& at, uint32_t unit) {
     Raw raw;
 #pragma unroll
     for (uint32_t c = 0; c < 4; ++c) {
@@ -44,6 +45,10 @@ struct Weights : OrdinaryWeights {
                                   float (&least)[2][2]) {
     k_scales_of(raw.heads[0], tile, 1.0f / 16, scale[0], least[0]);
     k_scales_of(raw.heads[1], tile, 1.0f / 16, scale[1], least[1]);
+  }
+  INFER_DEVICE static void leasts(const Raw& raw, uint32_t tile, uint32_t run, float (&least)[2]) {
+    least[0] = k_least_of(raw.heads[0], tile, run);
+    least[1] = k_least_of(raw.heads[1], tile, run);
   }
   INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {
     values_of<Weights>(raw, tile, v);

@@ -1,5 +1,5 @@
 // Q5_0: engine/quant/q5_0.h.
-// kernels: product embed_tiles
+// kernels: product tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -26,7 +26,8 @@ struct Weights : OrdinaryWeights {
     uint32_t bits;
     uint2 scales;
   };
-  INFER_DEVICE static Raw load(const Place& at, uint32_t unit) {
+  template <typename From>
+  INFER_DEVICE static Raw load(const From& at, uint32_t unit) {
     return {plane_part<uint4>(at.plane[0], unit * 512),
             plane_part<uint32_t>(at.plane[1], unit * 128),
             plane_part<uint2>(at.plane[2], unit * 64)};

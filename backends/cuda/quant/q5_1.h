@@ -1,5 +1,5 @@
 // Q5_1: engine/quant/q5_1.h.
-// kernels: product embed_tiles
+// kernels: product tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -27,7 +27,8 @@ struct Weights : OrdinaryWeights {
     uint32_t bits;
     uint4 scales;
   };
-  INFER_DEVICE static Raw load(const Place& at, uint32_t unit) {
+  template <typename From>
+  INFER_DEVICE static Raw load(const From& at, uint32_t unit) {
     return {plane_part<uint4>(at.plane[0], unit * 512),
             plane_part<uint32_t>(at.plane[1], unit * 128),
             plane_part<uint4>(at.plane[2], unit * 128)};
@@ -38,6 +39,9 @@ struct Weights : OrdinaryWeights {
   INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2],
                                   float (&least)[2][2]) {
     half_pairs(raw.scales, scale, least);
+  }
+  INFER_DEVICE static void leasts(const Raw& raw, uint32_t, uint32_t run, float (&least)[2]) {
+    half_leasts(raw.scales, run, least);
   }
   INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {
     values_of<Weights>(raw, tile, v);

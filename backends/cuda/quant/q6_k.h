@@ -1,5 +1,5 @@
 // Q6_K: engine/quant/q6_k.h.
-// kernels: product embed_tiles
+// kernels: product tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -28,7 +28,8 @@ struct Weights : OrdinaryWeights {
     uint4 scales[2];
     uint32_t d;
   };
-  INFER_DEVICE static Raw load(const Place& at, uint32_t unit) {
+  template <typename From>
+  INFER_DEVICE static Raw load(const From& at, uint32_t unit) {
     Raw raw;
 #pragma unroll
     for (uint32_t c = 0; c < 6; ++c) {

@@ -1,5 +1,5 @@
 // Q8_0: engine/quant/q8_0.h.
-// kernels: product embed_tiles
+// kernels: product tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -24,7 +24,8 @@ struct Weights : OrdinaryWeights {
     uint4 codes[2];
     uint2 scales;
   };
-  INFER_DEVICE static Raw load(const Place& at, uint32_t unit) {
+  template <typename From>
+  INFER_DEVICE static Raw load(const From& at, uint32_t unit) {
     return {{plane_part<uint4>(at.plane[0], unit * 1024),
              plane_part<uint4>(at.plane[0], unit * 1024 + 512)},
             plane_part<uint2>(at.plane[1], unit * 64)};

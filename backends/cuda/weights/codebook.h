@@ -30,7 +30,8 @@ struct CodebookWeights : OrdinaryWeights {
     uint4 codes;
     uint2 scales;
   };
-  INFER_DEVICE static Raw load(const Place& at, uint32_t unit) {
+  template <typename From>
+  INFER_DEVICE static Raw load(const From& at, uint32_t unit) {
     return {plane_part<uint4>(at.plane[0], unit * 512), plane_part<uint2>(at.plane[1], unit * 64)};
   }
   INFER_DEVICE static void codes(const Raw& raw, uint32_t, uint32_t part, uint32_t (&a)[8]) {

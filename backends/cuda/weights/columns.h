@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/cuda/device/activation.h"
+#include "backends/cuda/device/bytes.h"
 #include "backends/cuda/device/norm.h"
 #include "backends/cuda/device/step.h"
 #include "backends/cuda/weights/product.h"
@@ -62,16 +63,7 @@ INFER_DEVICE uint32_t column_start(const ProductParams& p, const Columns& of, ui
 /// norm.
 INFER_DEVICE float4 four_of_column(const ProductParams& p, uint32_t from, uint32_t i,
                                    float factor) {
-  const Global<const float> x(p.x);
-  float4 v{0, 0, 0, 0};
-  if (p.aligned != 0 && i + 4 <= p.k) {
-    v = load_as<float4>(x, int64_t{from} + i);
-  } else {
-    if (i < p.k) v.x = x[int64_t{from} + i];
-    if (i + 1 < p.k) v.y = x[int64_t{from} + i + 1];
-    if (i + 2 < p.k) v.z = x[int64_t{from} + i + 2];
-    if (i + 3 < p.k) v.w = x[int64_t{from} + i + 3];
-  }
+  float4 v = four_elements(Global<const float>(p.x), from, i, p.k, p.aligned);
   if (p.normed == 0) return v;
   v.x = v.x * factor;
   v.y = v.y * factor;

@@ -13,9 +13,10 @@
 //   a
 //                lane, or of the four lanes of a group (the other one is 0)
 //   Raw          what a lane has of a unit
-//   load(place, unit)
+//   load(place, unit)                of a Place or an CachedPlace
 //   codes(raw, tile, part, a)         registers of A: a[4m + r] is register r of product m
 //   scales(raw, tile, scale, least)   of rows g and g + 8
+//   leasts(raw, tile, run, least)     of kLeast: of one run of the tile, which lanes differ in
 //   values(raw, tile, v)              in the arithmetic of engine/quant/<type>.h: v[4m + r][byte]
 #pragma once
 
@@ -28,6 +29,16 @@ namespace infer::cuda {
 struct Place {
   uint64_t plane[4];
 };
+/// The same for kernels of many columns. Several blocks read the same weights, and only the parts
+/// that are used are loaded.
+struct CachedPlace {
+  struct Plane {
+    uint64_t at;
+  } plane[4];
+};
+INFER_DEVICE CachedPlace cached(const Place& place) {
+  return {{{place.plane[0]}, {place.plane[1]}, {place.plane[2]}, {place.plane[3]}}};
+}
 
 /// `offsets`: of planes 1 and up, from w in units of 16 bytes. `tile`: the row of tiles, over all
 /// matrices, each of `units` units.
@@ -55,6 +66,10 @@ INFER_DEVICE void advance(Place& place, uint32_t units) {
 template <typename V>
 INFER_DEVICE V plane_part(uint64_t at, uint32_t offset) {
   return load_once<V>(Global<const uint8_t>(at), offset);
+}
+template <typename V>
+INFER_DEVICE V plane_part(const CachedPlace::Plane& plane, uint32_t offset) {
+  return load_constant<V>(Global<const uint8_t>(plane.at), offset);
 }
 
 /// Byte i of a word as a float, plus 2^23.
@@ -163,6 +178,10 @@ struct OrdinaryWeights {
   static constexpr uint32_t kParts = 1;
   static constexpr float kFirst = 1.0f;
   static constexpr float kSecond = 0.0f;
+
+  /// Those without offsets.
+  template <typename Raw>
+  INFER_DEVICE static void leasts(const Raw&, uint32_t, uint32_t, float (&)[2]) {}
 };
 
 /// Two float16 scales of each of two rows.
@@ -181,6 +200,12 @@ INFER_DEVICE void half_pairs(const uint4& words, float (&scale)[2][2], float (&l
   }
 }
 
+/// The offset of one of two runs of two rows.
+INFER_DEVICE void half_leasts(const uint4& words, uint32_t run, float (&least)[2]) {
+  least[0] = -high_half(run == 0 ? words.x : words.y);
+  least[1] = -high_half(run == 0 ? words.z : words.w);
+}
+
 /// The 6-bit scales and offsets of Q4_K and Q5_K (engine/quant/k_scales.h), a byte each.
 struct KScales {
   uint32_t scale[2];
@@ -193,6 +218,12 @@ INFER_DEVICE KScales k_scales(const uint4& head) {
   k.scale[1] = (head.w & 0x0f0f0f0fu) | ((head.y >> 2) & 0x30303030u);
   k.least[1] = ((head.w >> 4) & 0x0f0f0f0fu) | ((head.z >> 2) & 0x30303030u);
   return k;
+}
+/// The offset of run `run` of tile `tile` of a block.
+INFER_DEVICE float k_least_of(const uint4& head, uint32_t tile, uint32_t run) {
+  const float dmin = high_half(head.x);
+  return fused(raised_byte(k_scales(head).least[tile / 2], tile % 2 * 2 + run), dmin,
+               -kRaised * dmin);
 }
 /// Of tile `tile` of a block; `second`: what the codes of the second product are larger by.
 INFER_DEVICE void k_scales_of(const uint4& head, uint32_t tile, float second, float (&scale)[2],

@@ -5,23 +5,12 @@
 // are cost the same. The warps of a block share out K in stretches; their sums are added in order.
 // So the order of a row's sum follows from K alone.
 //
-// product_<type>, product_<type>_glu: activations are rounded to bytes by 32 with the scale
-// most / 127. The integer sum of a run of weights and activations is exact. It is scaled by the
-// activations' scale, then by that of the weights, and added. The float kernels
-// (product_<type>_float…) keep activations; a lane adds its elements of a row in K's order, then
-// the four lanes of a row theirs.
-//
-// Sums of integers begin at 2^23 + 2^22, so that their bits are those of a float: fused(sum, scale,
-// −scale · (2^23 + 2^22)) converts and scales in one operation, exactly rounded, because a scale of
-// activations has no more than 22 bits.
-#include "backends/cuda/device/mma.h"
-#include "backends/cuda/weights/columns.h"
+// product_<type>, product_<type>_glu: activations are rounded to bytes, as weights/fragment_sums.h
+// has it. The float kernels (product_<type>_float…) keep activations; a lane adds its elements of a
+// row in K's order, then the four lanes of a row theirs.
+#include "backends/cuda/weights/fragment_sums.h"
 
 namespace infer::cuda::INFER_TYPE {
-
-constexpr int32_t kRaisedSum = 0x4b400000;
-constexpr float kRaisedSumValue = 12582912.0f;
-constexpr uint32_t kRuns = 64 / Weights::kRun;
 
 /// What the threads of a block share about the columns.
 struct ColumnStarts {
@@ -45,7 +34,7 @@ INFER_DEVICE Stretch stretch_of(uint32_t k, uint32_t part) {
 struct Bytes {
   SharedPtr<uint32_t> words;  ///< [tile][column][lane of four][4]: registers of B of both products
   SharedPtr<float> scales;    ///< [tile][pair of columns][product][2]
-  SharedPtr<float> sums;      ///< [tile][pair][run][2]: of the activations, scaled
+  SharedPtr<float> sums;      ///< [tile][column][2][run]: of the activations (negative_parts())
 };
 
 INFER_DEVICE Bytes bytes_in_shared(uint32_t tiles, uint32_t columns) {
@@ -54,7 +43,7 @@ INFER_DEVICE Bytes bytes_in_shared(uint32_t tiles, uint32_t columns) {
   const uint32_t sums = scales + tiles * 16 * pairs;
   return {dynamic_shared<uint32_t>(0, tiles * 16 * columns),
           dynamic_shared<float>(scales, tiles * 4 * pairs),
-          dynamic_shared<float>(sums, Weights::kLeast ? tiles * kRuns * 2 * pairs : 0)};
+          dynamic_shared<float>(sums, Weights::kLeast ? tiles * kRuns * 2 * columns : 0)};
 }
 
 /// Rounds the activations of the chunk that begins `from` tiles into every stretch. Eight lanes
@@ -78,39 +67,22 @@ INFER_DEVICE void round_chunk(const ProductParams& p, const ColumnStarts& starts
     if (given && c < count) {
       x = four_of_column(p, starts.start[c], along * 64 + m * 32 + part * 4, starts.factor[c]);
     }
-    const auto larger = [](uint32_t a, uint32_t b) { return a > b ? a : b; };
-    uint32_t most_bits = larger(larger(bits_of(magnitude_of(x.x)), bits_of(magnitude_of(x.y))),
-                                larger(bits_of(magnitude_of(x.z)), bits_of(magnitude_of(x.w))));
-#pragma unroll
-    for (uint32_t other = 1; other < 8; other *= 2) {
-      most_bits = larger(most_bits, shuffle_xor(most_bits, other));
-    }
-    const float most = float_of(most_bits);  // NaN if there is one
-    const float scale = float_of(bits_of(most / 127.0f) & ~3u);
-    const float inverse = most > 1e-30f ? 127.0f / most : 0.0f;
-    const auto byte = [&](float value) {
-      return static_cast<int32_t>(least_of(most_of(rounded(value * inverse), -127.0f), 127.0f));
-    };
-    const int32_t q[4] = {byte(x.x), byte(x.y), byte(x.z), byte(x.w)};
-    int32_t sum = q[0] + q[1] + q[2] + q[3];
-    if constexpr (Weights::kLeast) {
-      sum += shuffle_xor(sum, 1);
-      sum += shuffle_xor(sum, 2);
-      if constexpr (Weights::kRun == 32) sum += shuffle_xor(sum, 4);
-    }
+    const FourBytes four = bytes_of_four(x);
+    const int32_t sum = Weights::kLeast ? sum_of_run(four.sum, Weights::kRun) : 0;
     if (!given) continue;
     if (c < count) {
-      to.words[((tile * count + c) * 4 + part % 4) * 4 + 2 * m + part / 4] =
-          (static_cast<uint32_t>(q[0]) & 255) | (static_cast<uint32_t>(q[1]) & 255) << 8 |
-          (static_cast<uint32_t>(q[2]) & 255) << 16 | static_cast<uint32_t>(q[3]) << 24;
+      to.words[((tile * count + c) * 4 + part % 4) * 4 + 2 * m + part / 4] = four.word;
     }
     const uint32_t pair = tile * pairs + c / 2;
-    if (part == 0) to.scales[pair * 4 + m * 2 + c % 2] = scale;
+    if (part == 0) to.scales[pair * 4 + m * 2 + c % 2] = four.scale;
     if constexpr (Weights::kLeast) {
       constexpr uint32_t kOfRun = Weights::kRun / 4;
-      if (part % kOfRun == 0) {
-        const uint32_t run = m * (32 / Weights::kRun) + part / kOfRun;
-        to.sums[(pair * kRuns + run) * 2 + c % 2] = scale * static_cast<float>(sum);
+      if (part % kOfRun == 0 && c < count) {
+        const float2 parts = negative_parts(four.scale * static_cast<float>(sum));
+        const uint32_t run =
+            (tile * count + c) * 2 * kRuns + m * (32 / Weights::kRun) + part / kOfRun;
+        to.sums[run] = parts.x;
+        to.sums[run + kRuns] = parts.y;
       }
     }
   }
@@ -120,85 +92,46 @@ INFER_DEVICE void round_chunk(const ProductParams& p, const ColumnStarts& starts
 struct LaneBytes {
   SharedPtr<uint32_t> words;
   SharedPtr<float> scales;
-  SharedPtr<float> sums;
+  SharedPtr<float> sums;  ///< of the tile's first column
   uint32_t words_step, scales_step;
+  uint32_t own, pair[2];  ///< load_offsets()
 
   INFER_DEVICE void next() {
     words = words + words_step;
     scales = scales + scales_step;
-    if constexpr (Weights::kLeast) sums = sums + scales_step * kRuns / 2;
+    if constexpr (Weights::kLeast) sums = sums + words_step / 8 * kRuns;
   }
 };
 INFER_DEVICE LaneBytes lane_part(const Bytes& x, uint32_t tile, uint32_t count) {
   const uint32_t pairs = product_pairs(count);
   // Lanes of columns that are not there read those of the last one.
   const uint32_t column = lane() / 4 < count ? lane() / 4 : count - 1;
-  const uint32_t pair = tile * pairs + (lane() % 4 < pairs ? lane() % 4 : pairs - 1);
-  return {x.words + ((tile * count + column) * 4 + lane() % 4) * 4, x.scales + pair * 4,
-          x.sums + pair * kRuns * 2, count * 16, pairs * 4};
-}
-
-/// What the sums of integers begin with, in registers.
-struct Start {
-  int32_t of[4];
-};
-INFER_DEVICE Start start_of_sums() {
-  return {{opaque(kRaisedSum), opaque(kRaisedSum), opaque(kRaisedSum), opaque(kRaisedSum)}};
+  const uint32_t own_pair = lane() % 4 < pairs ? lane() % 4 : pairs - 1;
+  return {x.words + ((tile * count + column) * 4 + lane() % 4) * 4,
+          x.scales + (tile * pairs + own_pair) * 4,
+          x.sums + tile * count * 2 * kRuns,
+          count * 16,
+          pairs * 4,
+          column * 2 * kRuns + lane() % 4,
+          {2 * own_pair, 2 * own_pair + 1 < count ? 2 * own_pair + 1 : 2 * own_pair}};
 }
 
 /// sums[2h + j]: rows g + 8h, columns 2t + j of the lane. Adds the product of a tile.
 INFER_DEVICE void add_tile(const typename Weights::Raw& raw, uint32_t tile, const LaneBytes& x,
                            const Start& start, uint32_t, float (&sums)[4]) {
-  const uint4 b = load_shared<uint4>(x.words, 0);
-  const float4 a_scales = load_shared<float4>(x.scales, 0);
-  const float a_scale[2][2] = {{a_scales.x, a_scales.y}, {a_scales.z, a_scales.w}};
-  float scale[2][kRuns];
-  float least[2][kRuns];
-  Weights::scales(raw, tile, scale, least);
+  ColumnPart column;
+  column.b = load_shared<uint4>(x.words, 0);
+  const float4 scales = load_shared<float4>(x.scales, 0);
+  column.scale[0][0] = scales.x;
+  column.scale[0][1] = scales.y;
+  column.scale[1][0] = scales.z;
+  column.scale[1][1] = scales.w;
 #pragma unroll
-  for (uint32_t run = 0; run < kRuns; ++run) {
-    const uint32_t m = run * Weights::kRun / 32;
-    const float raised[2] = {-kRaisedSumValue * a_scale[m][0], -kRaisedSumValue * a_scale[m][1]};
-#pragma unroll
-    for (uint32_t part = 0; part < Weights::kParts; ++part) {
-      uint32_t a[8];
-      Weights::codes(raw, tile, part, a);
-      int32_t d[4];
-      if constexpr (Weights::kRun == 32) {
-        const uint32_t of_a[4] = {a[4 * m], a[4 * m + 1], a[4 * m + 2], a[4 * m + 3]};
-        const uint32_t of_b[2] = {part_of(b, 2 * m), part_of(b, 2 * m + 1)};
-        if constexpr (Weights::kUnsigned) {
-          mma_u8(d, of_a, of_b, start.of);
-        } else {
-          mma_s8(d, of_a, of_b, start.of);
-        }
-      } else {
-        const uint32_t of_a[2] = {a[2 * run], a[2 * run + 1]};
-        const uint32_t of_b[1] = {part_of(b, run)};
-        if constexpr (Weights::kUnsigned) {
-          mma_u8(d, of_a, of_b, start.of);
-        } else {
-          mma_s8(d, of_a, of_b, start.of);
-        }
-      }
-      constexpr float kUnits[2] = {Weights::kFirst, Weights::kSecond};
-#pragma unroll
-      for (uint32_t i = 0; i < 4; ++i) {
-        const float product =
-            fused(float_of(static_cast<uint32_t>(d[i])), a_scale[m][i % 2], raised[i % 2]);
-        const float own =
-            Weights::kParts == 1 ? scale[i / 2][run] : scale[i / 2][run] * kUnits[part];
-        sums[i] = fused(own, product, sums[i]);
-      }
-    }
-    if constexpr (Weights::kLeast) {
-      const float2 a_sum = load_shared<float2>(x.sums, run * 2);
-#pragma unroll
-      for (uint32_t i = 0; i < 4; ++i) {
-        sums[i] = fused(-least[i / 2][run], i % 2 == 0 ? a_sum.x : a_sum.y, sums[i]);
-      }
-    }
+  for (uint32_t i = 0; i < 4; ++i) {
+    column.raised[i / 2][i % 2] = raised_scale(column.scale[i / 2][i % 2]);
   }
+  if constexpr (Weights::kLeast) load_offsets(column, x.sums, x.own, x.pair);
+  add_runs(row_codes(raw, tile), column, start, sums);
 }
 
 /// Activations as they are: [tile][column][64].
@@ -337,7 +270,8 @@ INFER_DEVICE void multiply(const ProductParams& p) {
     }
   };
 
-  const Start start = start_of_sums();
+  const Start start{
+      {opaque(kRaisedSum), opaque(kRaisedSum), opaque(kRaisedSum), opaque(kRaisedSum)}};
   uint32_t which = 0;
   uint32_t turn = 0;
   uint32_t held = chunks;  // the chunk in shared memory: none

@@ -72,7 +72,7 @@ INFER_HOST_AND_DEVICE constexpr uint32_t product_pairs(uint32_t columns) {
   return (columns + 1) / 2;
 }
 INFER_HOST_AND_DEVICE constexpr uint32_t product_bytes(uint32_t columns, uint32_t sums) {
-  return 64 * columns + 16 * product_pairs(columns) + 8 * sums * product_pairs(columns);
+  return 64 * columns + 16 * product_pairs(columns) + 8 * sums * columns;
 }
 INFER_HOST_AND_DEVICE constexpr uint32_t product_float_bytes(uint32_t columns) {
   return 256 * columns;

@@ -37,3 +37,39 @@ float tanh_of(float x) {
   const float y = 1.0 - 2.0 / (exp_of(2.0 * min(a, 20.0)) + 1.0);
   return isnan(x) ? x : (x < 0.0 ? -y : y);
 }
+
+// log(1 + e^x) = max(x, 0) + log(1 + t) with t = e^−|x|. log(1 + t) = 2·artanh(t / (2 + t)), and the
+// series of artanh(s) (to s^15 / 15: below 2^-28 of it, since s ≤ 1/3).
+float softplus_of(float x) {
+  precise float t = exp_of(-abs(x));
+  precise float s = t / (2.0 + t);
+  precise float q = s * s;
+  precise float p = 1.0 / 15.0;
+  p = fma(p, q, 1.0 / 13.0);
+  p = fma(p, q, 1.0 / 11.0);
+  p = fma(p, q, 1.0 / 9.0);
+  p = fma(p, q, 1.0 / 7.0);
+  p = fma(p, q, 1.0 / 5.0);
+  p = fma(p, q, 1.0 / 3.0);
+  p = fma(p, q, 1.0);
+  precise float y = fma(2.0 * s, p, max(x, 0.0));
+  return isnan(x) ? x : y;
+}
+
+// x·Φ(x) = max(x, 0) − |x|·Φ(−|x|). The tail is Φ(−a) = e^(−a²/2)·t·p(t) with t = 1 / (1 + 0.35·a); p
+// is the Chebyshev fit of degree 8 for 0 ≤ a ≤ 13.5, within 4·10⁻⁸ of it (relative).
+float gelu_of(float x) {
+  const float a = abs(x);
+  precise float t = 1.0 / fma(a, 0.35, 1.0);
+  precise float p = -0.028900336;
+  p = fma(p, t, 0.14286495);
+  p = fma(p, t, -0.25362146);
+  p = fma(p, t, 0.15701607);
+  p = fma(p, t, -0.021789605);
+  p = fma(p, t, 0.10501996);
+  p = fma(p, t, 0.11993886);
+  p = fma(p, t, 0.13984953);
+  p = fma(p, t, 0.13962199);
+  precise float tail = exp_of(-0.5 * a * a) * t * p;
+  return a > 1e18 ? max(x, 0.0) : max(x, 0.0) - a * tail;
+}

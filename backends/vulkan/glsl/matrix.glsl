@@ -29,7 +29,7 @@ const uint kUseSum = 2;
 #define MatrixSum MATRIX(FLOAT_TYPE, kMatrixM, kMatrixN, kUseSum)
 
 // OpCooperativeMatrixLoadKHR and StoreKHR in shared memory: what other invocations wrote before a
-// barrier, or will read behind one. Strides are in units of what the pointer points to.
+// barrier, or will read behind one. Strides are in units of 16 bytes.
 const uint kRowMajor = 0;
 const uint kColumnMajor = 1;
 const uint kWorkgroupScope = 2;
@@ -37,16 +37,16 @@ const uint kWorkgroupScope = 2;
 #define MAKE_AVAILABLE 0x28  // MakePointerAvailable, NonPrivatePointer
 
 spirv_instruction(id = 4457)
-MatrixA load_a(spirv_by_reference f16vec4 from, uint order, uint stride,
+MatrixA load_a(spirv_by_reference uvec4 from, uint order, uint stride,
                spirv_literal uint access, uint scope);
 spirv_instruction(id = 4457)
-MatrixB load_b(spirv_by_reference f16vec4 from, uint order, uint stride,
+MatrixB load_b(spirv_by_reference uvec4 from, uint order, uint stride,
                spirv_literal uint access, uint scope);
 spirv_instruction(id = 4457)
-MatrixSum load_sum(spirv_by_reference float from, uint order, uint stride,
+MatrixSum load_sum(spirv_by_reference uvec4 from, uint order, uint stride,
                    spirv_literal uint access, uint scope);
 spirv_instruction(id = 4458)
-void store_sum(spirv_by_reference float to, MatrixSum sum, uint order, uint stride,
+void store_sum(spirv_by_reference uvec4 to, MatrixSum sum, uint order, uint stride,
                spirv_literal uint access, uint scope);
 
 // a · b + sum: OpCooperativeMatrixMulAddKHR.

@@ -25,6 +25,9 @@ float merged_mix(float mix, float keep, float chunk_mix, float add) {
 // Pages in sight of slot `slot`, whose first one in sight is `first`, and how many make a chunk.
 uint pages_seen(uint first, uint slot) { return slot / kPageTokens - first / kPageTokens + 1; }
 uint chunk_pages(uint pages) { return (pages + kChunks - 1) / kChunks; }
+// A window whose highest bit is set divides the slots into chunks, of which one is in sight.
+const uint kChunked = 0x80000000;
 uint first_seen(uint slot, uint window) {
+  if ((window & kChunked) != 0) return slot - slot % (window & ~kChunked);
   return window > 0 && slot + 1 > window ? slot + 1 - window : 0;
 }

@@ -1,17 +1,23 @@
 // The factor of a row's norm, by all invocations of a workgroup of any size: 256 sums of every 256th
-// square, then 16 of 16 of them, then all. Call it once.
+// square, then 16 of 16 of them, then all. Call it once. A shader defines NORM_VALUE(i), element i of
+// the row, before this file.
 const uint kSums = 256;
 shared float sums[kSums];
 shared float sums_of_16[16];
 
-float norm_factor(F32 x, uint from, uint n, float eps) {
+const uint kTogether = 4;  // loads that wait for none of each other
+
+float norm_factor(uint n, float eps) {
   const uint size = gl_WorkGroupSize.x;
   for (uint s = gl_LocalInvocationIndex; s < kSums; s += size) {
     float squares = 0;
-    for (uint i = s; i < n; i += kSums) {
-      const float value = x.v[from + i];
-      squares = fma(value, value, squares);
+    uint i = s;
+    for (; i + (kTogether - 1) * kSums < n; i += kTogether * kSums) {
+      float values[kTogether];
+      [[unroll]] for (uint t = 0; t < kTogether; ++t) values[t] = NORM_VALUE(i + t * kSums);
+      [[unroll]] for (uint t = 0; t < kTogether; ++t) squares = fma(values[t], values[t], squares);
     }
+    for (; i < n; i += kSums) squares = fma(NORM_VALUE(i), NORM_VALUE(i), squares);
     sums[s] = squares;
   }
   barrier();

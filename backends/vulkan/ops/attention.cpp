@@ -73,6 +73,10 @@ class Attention {
   }
 
  private:
+  /// glsl/merge.glsl: kChunked.
+  uint32_t window() const {
+    return static_cast<uint32_t>(params_.window) | (params_.chunked ? 0x80000000u : 0u);
+  }
   const Operand& slots() const { return call_.inputs[1]; }
   const Operand& sinks() const { return call_.inputs[3]; }
   const Operand& y() const { return call_.outputs[0]; }
@@ -95,7 +99,7 @@ class Attention {
             .v_row = static_cast<uint32_t>(at_.v_row),
             .scale = params_.scale,
             .softcap = params_.softcap,
-            .window = static_cast<uint32_t>(params_.window),
+            .window = window(),
             .key_dim = q.size(0),
             .chunks = call_.scratch};
   }
@@ -128,7 +132,7 @@ class Attention {
                                       .sinks = sinks().address,
                                       .y = y().address,
                                       .y_strides = strides_of(y()),
-                                      .window = static_cast<uint32_t>(params_.window)},
+                                      .window = window()},
                             {div_ceil<int64_t>(y().dim(0), 64), y().dim(1), y().dim(2)});
   }
 

@@ -1,6 +1,5 @@
 #version 460
 #include "backends/vulkan/glsl/common.glsl"
-#include "backends/vulkan/glsl/norm.glsl"
 
 #define WORKGROUP_SIZE(id, field, value) layout(local_size_x_id = id) in;
 #include "backends/vulkan/glsl/constants.glsl"
@@ -14,16 +13,29 @@ layout(push_constant, scalar) uniform Push {
   float eps;
 };
 
+uint begin_of_row;
+#define NORM_VALUE(i) x.v[begin_of_row + (i)]
+#include "backends/vulkan/glsl/norm.glsl"
+
 // One workgroup a row of d0.
 void main() {
   const uint i1 = gl_WorkGroupID.y;
   const uint i2 = gl_WorkGroupID.z;
   if (i2 >= step.rows[shape.rows]) return;
-  const uint from = at(x_strides, i1, i2);
+  begin_of_row = at(x_strides, i1, i2);
   const uint to = at(shape, i1, i2);
-  const float factor = norm_factor(x, from, shape.d0, eps);
-  for (uint i = gl_LocalInvocationIndex; i < shape.d0; i += gl_WorkGroupSize.x) {
-    const float value = normed_value(x.v[from + i], factor);
-    y.v[to + i] = kWeighted != 0 ? weighted_value(value, weight.v[i]) : value;
+  const float factor = norm_factor(shape.d0, eps);
+  const uint size = gl_WorkGroupSize.x;
+  for (uint first = gl_LocalInvocationIndex; first < shape.d0; first += kTogether * size) {
+    float values[kTogether];
+    [[unroll]] for (uint t = 0; t < kTogether; ++t) {
+      const uint i = min(first + t * size, shape.d0 - 1);
+      values[t] = normed_value(NORM_VALUE(i), factor);
+      if (kWeighted != 0) values[t] = weighted_value(values[t], weight.v[i]);
+    }
+    [[unroll]] for (uint t = 0; t < kTogether; ++t) {
+      const uint i = first + t * size;
+      if (i < shape.d0) y.v[to + i] = values[t];
+    }
   }
 }

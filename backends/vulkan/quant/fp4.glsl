@@ -6,12 +6,8 @@
 #undef PLANE1
 #define PLANE1 4
 
-void decode(Row row, uint i, out float v[32]) {
-  const float d = uintBitsToFloat(word_at(row, 1, i / 2));
-  const uvec4 q = words_at(row, 0, i);
-  [[unroll]] for (uint j = 0; j < 16; ++j) {
-    const uint b = byte_of(q, j);
-    v[j] = codebook(b & 15) * d;
-    v[j + 16] = codebook(b >> 4) * d;
-  }
+void codes(Row row, uint i, out uvec4 q, out vec2 scale) {
+  scale = vec2(uintBitsToFloat(word_at(row, 1, i / 2)));
+  q = words_at(row, 0, i);
 }
+#include "backends/vulkan/glsl/from_codes.glsl"

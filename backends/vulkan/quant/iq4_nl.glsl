@@ -8,26 +8,22 @@
 #define SIGNED
 #define SINGLE
 
-void decode(Row row, uint i, out float v[32]) {
-  const float d = half_at(row, 1, i);
-  const uvec4 q = words_at(row, 0, i);
-  [[unroll]] for (uint j = 0; j < 16; ++j) {
-    const uint b = byte_of(q, j);
-    v[j] = d * codebook(b & 15);
-    v[j + 16] = d * codebook(b >> 4);
-  }
+void codes(Row row, uint i, out uvec4 q, out vec2 scale) {
+  scale = vec2(half_at(row, 1, i));
+  q = words_at(row, 0, i);
 }
+#include "backends/vulkan/glsl/from_codes.glsl"
 
 #ifdef INTEGER
 // As glsl/from_levels.glsl has them.
 void levels(Row row, uint i, out uint q[8], out vec2 scale, out vec2 least) {
-  scale = vec2(half_at(row, 1, i));
+  uvec4 four_bits;
+  codes(row, i, four_bits, scale);
   least = vec2(0);
-  put_four_bits(words_at(row, 0, i), q);
   [[unroll]] for (uint w = 0; w < 8; ++w) {
     uint word = 0;
     [[unroll]] for (uint t = 0; t < 4; ++t) {
-      word |= codebook_byte((q[w] >> (8 * t)) & 15) << (8 * t);
+      word |= codebook_byte(code_of(four_bits[w % 4], 4 * w + t)) << (8 * t);
     }
     q[w] = word;
   }

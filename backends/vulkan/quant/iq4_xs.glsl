@@ -6,18 +6,14 @@
 #undef PLANE1
 #define PLANE1 8
 
-void decode(Row row, uint i, out float v[32]) {
+void codes(Row row, uint i, out uvec4 q, out vec2 scale) {
   const uint b = i / 8;
   const uint j = i % 8;
   const uint first = word_at(row, 1, 2 * b);
   const uint lows = word_at(row, 1, 2 * b + 1);
   const uint low = (lows >> (4 * j)) & 15;
   const uint high = (first >> (16 + 2 * j)) & 3;
-  const float scale = half_of(first & 0xffffu) * float(int(low | (high << 4)) - 32);
-  const uvec4 q = words_at(row, 0, i);
-  [[unroll]] for (uint l = 0; l < 16; ++l) {
-    const uint byte = byte_of(q, l);
-    v[l] = scale * codebook(byte & 15);
-    v[l + 16] = scale * codebook(byte >> 4);
-  }
+  scale = vec2(half_of(first & 0xffffu) * float(int(low | (high << 4)) - 32));
+  q = words_at(row, 0, i);
 }
+#include "backends/vulkan/glsl/from_codes.glsl"

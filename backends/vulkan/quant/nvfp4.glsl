@@ -15,15 +15,13 @@ float half_scale(uint bits) {
   return (1.0 + mantissa / 8.0) * uintBitsToFloat((exponent + 119) << 23);
 }
 
-void decode(Row row, uint i, out float v[32]) {
-  const uvec4 q = words_at(row, 0, i);
+void codes(Row row, uint i, out uvec4 q, out vec2 scale) {
   const uint scales = word_at(row, 1, i / 2) >> (i % 2 * 16);
-  [[unroll]] for (uint r = 0; r < 2; ++r) {
-    const float d = half_scale((scales >> (8 * r)) & 255);
-    [[unroll]] for (uint j = 0; j < 8; ++j) {
-      const uint b = byte_of(q, 8 * r + j);
-      v[16 * r + j] = codebook(b & 15) * d;
-      v[16 * r + j + 8] = codebook(b >> 4) * d;
-    }
-  }
+  scale = vec2(half_scale(scales & 255), half_scale((scales >> 8) & 255));
+  const uvec4 words = words_at(row, 0, i);
+  // Each half lies by itself: its low bits, then its high ones.
+  const uvec4 low = words & 0x0f0f0f0fu;
+  const uvec4 high = words & 0xf0f0f0f0u;
+  q = uvec4(low.xy | (low.zw << 4), (high.xy >> 4) | high.zw);
 }
+#include "backends/vulkan/glsl/from_codes.glsl"

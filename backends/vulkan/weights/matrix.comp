@@ -1,45 +1,172 @@
 // Products of a weight matrix with columns of activations by cooperative matrices: the class of
 // prompts (tuning.h). A workgroup computes kTileRows rows for kTileColumns columns, each of its
-// subgroups kOwnRows × kOwnColumns matrices of them. Step after step of K, each lane decodes a piece
-// of a row into shared memory as float16; the columns are float16 already (ops/to_half.comp). A
-// result is summed along K in steps of the device's matrices, in one order for all columns.
+// subgroups kOwnRows × kOwnColumns matrices of them. A step of K is a piece. While the matrices of one
+// step are multiplied the next one is loaded; it is then stored beside it in shared memory as float16.
+// kShare lanes share a row's piece; the columns are float16 already (ops/to_half.comp). A result is
+// summed along K in steps of the device's matrices, in one order for all columns. Within each four
+// neighbours along K, rows and columns have the order 0, 2, 1, 3: that of the bytes of a word, in pairs.
 //
 // Values beyond float16: every row's weights are divided by a power of two that its first piece
-// suggests. Where a later piece would overflow it is raised, and the row's sums with it. Every
+// suggests. Where a later piece could overflow it is raised, and the row's sums with it. Every
 // column has one of its own. Neither depends on what else is computed.
 #define TILED true
 #include "backends/vulkan/glsl/product.glsl"
 
-const uint kQuads = kPieces * 8;     // of a row or a column in a step, four values each
-const uint kStride = kQuads + 2;     // in quads: rows of 16 bytes begin at different banks
+const uint kOwnWords = 8 / kShare;  // of a lane in a step, four values each
+const uint kStride = 5;             // in units of 16 bytes: rows of 64 begin at different banks
+const uint kColumnsAt = kTileRows * kStride;
+const uint kStep = kColumnsAt + kTileColumns * kStride;
 const uint kOwn = kOwnRows * kOwnColumns;
-const uint kElements = kMatrixM * kMatrixN;
+const uint kQuads = kMatrixM * kMatrixN / 4;  // of results
+const uint kLoads = kTileColumns * 4 / (kTileRows * kShare);  // of columns, by a lane in a step
 // Exponents: of the largest weight of a piece that suggests a row's power, and of those that raise it.
 const int kUsual = 8;
 const int kMost = 14;
+const int kLeast = -112;  // a float32 has the inverse of this power and that of the greatest
 
-shared f16vec4 row_values[kTileRows * kStride];
-shared f16vec4 column_values[kTileColumns * kStride];
-shared float staged[(kTileRows * kTileColumns) / kOwn];  // a matrix of each subgroup
-shared int shifts[kTileRows];  // the exponents of the rows' powers of two
+// First in shared memory, so that they begin at 16 bytes. Two steps: rows, then columns.
+shared uvec4 tiles_of[2 * kStep];
+shared int shifts[kTileRows];   // the exponents of the rows' powers of two
 shared int applied[kTileRows];  // those that the sums have
-shared uint raised;
+shared uint raised[2];          // the latest even step, and odd one, that raised a power
 
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Halves { uvec4 v; };
 
 float power_of_two(int e) { return intBitsToFloat((e + 127) << 23); }
 
-// That of the largest magnitude; infinities and NaNs stay what they are, whatever divides them.
-int exponent_of(float v[32]) {
-  uint largest = 0;
-  [[unroll]] for (uint t = 0; t < 32; ++t) {
-    largest = max(largest, floatBitsToUint(v[t]) & 0x7fffffffu);
+// Of a magnitude's bits; infinities and NaNs stay what they are, whatever divides them.
+int exponent_of(uint magnitude) { return min(int(magnitude >> 23) - 127, 127); }
+
+uint magnitude_of(float x) { return floatBitsToUint(x) & 0x7fffffffu; }
+
+// What a lane takes of a row's piece.
+#ifdef LEVELS
+struct Part {
+  uint q[8];          // kOwnWords words of four levels, or of codes in the lower bits of bytes
+  vec2 scale, least;  // of the piece's halves
+};
+
+Part part_of(Row row, uint i, uint own) {
+  Part part;
+  uint q[8];
+  levels(row, i, q, part.scale, part.least);
+#ifdef CODES
+  [[unroll]] for (uint w = 4; w < 8; ++w) q[w] >>= 4;
+#endif
+  [[unroll]] for (uint w = 0; w < kOwnWords; ++w) {
+    part.q[w] = q[w];
+    [[unroll]] for (uint s = 1; s < kShare; ++s) {
+      if (own == s) part.q[w] = q[w + s * kOwnWords];
+    }
   }
-  return min(int(largest >> 23) - 127, 127);
+  return part;
 }
 
-f16vec4 halves_of(uvec2 words) {
-  return f16vec4(unpackFloat2x16(words.x), unpackFloat2x16(words.y));
+// What no weight of the piece exceeds.
+uint largest_of(Part part) {
+#if defined(SIGNED) || defined(CODES)
+  const float most = 128;
+#elif defined(LEAST)
+  const float most = 31;  // levels of at most 5 bits
+#else
+  const float most = OFFSET;
+#endif
+  uint largest = max(magnitude_of(most * part.scale.x), magnitude_of(most * part.scale.y));
+#ifdef LEAST
+  const uint least = max(magnitude_of(part.least.x), magnitude_of(part.least.y));
+  largest = magnitude_of(uintBitsToFloat(largest) + uintBitsToFloat(least));
+#endif
+  return largest;
+}
+
+#ifndef CODES
+// Bytes t and t + 2 of a word of levels, without their offset: by its bits 1024 and a byte is a float16.
+f16vec2 pair_of(uint word, uint t) {
+#ifdef SIGNED
+  const uint bits = ((word >> (8 * t)) & 0x00ff00ffu) ^ 0x64806480u;
+  const float offset = 1024 + 128;
+#else
+  const uint bits = ((word >> (8 * t)) & 0x00ff00ffu) | 0x64006400u;
+  const float offset = 1024 + OFFSET;
+#endif
+  return unpackFloat2x16(bits) - f16vec2(to_half(offset));
+}
+#endif
+
+// Word w of the lane's part, four weights with a power of two.
+uvec2 halves_of(Part part, uint own, uint w, float factor) {
+  const bool second = kShare == 1 ? w >= 4 : own >= kShare / 2;
+  const float own_scale = (second ? part.scale.y : part.scale.x) * factor;
+#ifdef CODES
+  f16vec4 v;
+  [[unroll]] for (uint t = 0; t < 4; ++t) {
+    v[t] = to_half(own_scale * codebook((part.q[w] >> (8 * t)) & 15));
+  }
+  return uvec2(packFloat2x16(v.xz), packFloat2x16(v.yw));
+#else
+  const f16vec2 scale = f16vec2(to_half(own_scale));
+#ifdef LEAST
+  const f16vec2 least = f16vec2(to_half((second ? part.least.y : part.least.x) * factor));
+  return uvec2(packFloat2x16(fma(pair_of(part.q[w], 0), scale, -least)),
+               packFloat2x16(fma(pair_of(part.q[w], 1), scale, -least)));
+#else
+  return uvec2(packFloat2x16(pair_of(part.q[w], 0) * scale),
+               packFloat2x16(pair_of(part.q[w], 1) * scale));
+#endif
+#endif
+}
+#else
+struct Part {
+  float v[32];
+};
+
+Part part_of(Row row, uint i, uint own) {
+  Part part;
+  decode(row, i, part.v);
+#if BLOCK == 1
+  [[unroll]] for (uint t = 0; t < 32; ++t) {
+    if (i * kPiece + t >= elements_of_row) part.v[t] = 0;
+  }
+#endif
+  return part;
+}
+
+uint largest_of(Part part) {
+  uint largest = 0;
+  [[unroll]] for (uint t = 0; t < 32; ++t) largest = max(largest, magnitude_of(part.v[t]));
+  return largest;
+}
+
+uvec2 halves_of(Part part, uint own, uint w, float factor) {
+  f16vec4 v;
+  [[unroll]] for (uint t = 0; t < 4; ++t) {
+    float x = part.v[4 * w + t];
+    [[unroll]] for (uint s = 1; s < kShare; ++s) {
+      if (own == s) x = part.v[4 * (w + s * kOwnWords) + t];
+    }
+    v[t] = to_half(x * factor);
+  }
+  return uvec2(packFloat2x16(v.xz), packFloat2x16(v.yw));
+}
+#endif
+
+// Stores the lane's part of a row.
+void put_part(Part part, uint own, uint row, uint step_at, int shift) {
+  const float factor = power_of_two(-shift);
+  [[unroll]] for (uint w = 0; w < kOwnWords; w += 2) {
+    tiles_of[step_at + row * kStride + own * (kOwnWords / 2) + w / 2] =
+        uvec4(halves_of(part, own, w, factor), halves_of(part, own, w + 1, factor));
+  }
+}
+
+// Stores a matrix of results beside the step at hand: quad q of it is then results 4q to 4q + 3 of the
+// matrix column by column. All lanes of the workgroup call it.
+uint staged(MatrixSum sum, uint free_step) {
+  const uint stage = free_step + gl_SubgroupID * kQuads;
+  barrier();
+  store_sum(tiles_of[stage], sum, kColumnMajor, kMatrixM / 4, MAKE_AVAILABLE, kWorkgroupScope);
+  barrier();
+  return stage;
 }
 
 void main() {
@@ -56,8 +183,8 @@ void main() {
   const Matrix of = weights.v[which];
   const uint n = of.n;
   const uint first_row = (tile - of.first_tile) * kTileRows;
-  const uint own_row = lane % kTileRows;
-  const uint own_piece = lane / kTileRows;
+  const uint own_row = lane / kShare;
+  const uint own = lane % kShare;
   const Row row = row_at(Planes(of.w, of.planes), k, n, 0, min(first_row + own_row, n - 1));
   const uint pieces = (k + kPiece - 1) / kPiece;
 
@@ -65,102 +192,93 @@ void main() {
   const uint down = gl_SubgroupID % subgroups_down * (kMatrixM * kOwnRows);
   const uint across = gl_SubgroupID / subgroups_down * (kMatrixN * kOwnColumns);
 
+  uint column_at_byte[kLoads];
+  uint column_to[kLoads];
+  [[unroll]] for (uint l = 0; l < kLoads; ++l) {
+    const uint quad = lane + l * gl_WorkGroupSize.x;
+    const uint column = min(first_column + quad / 4, count - 1);
+    column_at_byte[l] = column * x_strides.stride2 * 2 + quad % 4 * 16;
+    column_to[l] = kColumnsAt + quad / 4 * kStride + quad % 4;
+  }
+
   MatrixSum sum[kOwn];
   [[unroll]] for (uint o = 0; o < kOwn; ++o) sum[o] = filled(0.0);
-  const uint stage = gl_SubgroupID * kElements;
-  const int kLeast = -112;  // a float32 has the inverse of this power and that of the greatest
-  int shift = kLeast;
-  if (lane < kTileRows) shifts[lane] = applied[lane] = shift;
-  if (lane == 0) raised = 0;
-  barrier();
-  [[dont_unroll]] for (uint i = 0; i < pieces; i += kPieces) {
-    float v[32];
-    if (i + own_piece < pieces) {
-      decode(row, i + own_piece, v);
-#if BLOCK == 1
-      [[unroll]] for (uint t = 0; t < 32; ++t) {
-        if ((i + own_piece) * kPiece + t >= elements_of_row) v[t] = 0;
-      }
-#endif
-    } else {
-      [[unroll]] for (uint t = 0; t < 32; ++t) v[t] = 0;
-    }
-    const int exponent = exponent_of(v);
-    if (exponent - (i == 0 ? kUsual : kMost) > shift) {
-      atomicMax(shifts[own_row], exponent - kUsual);
-      atomicOr(raised, 1);
-    }
+  Part part = part_of(row, 0, own);
+  int shift = max(exponent_of(largest_of(part)) - kUsual, kLeast);
+  if (own == 0) shifts[own_row] = applied[own_row] = shift;
+  if (lane < 2) raised[lane] = 0;
+  put_part(part, own, own_row, 0, shift);
+  [[unroll]] for (uint l = 0; l < kLoads; ++l) {
+    tiles_of[column_to[l]] = Halves(uint64_t(x) + uint64_t(column_at_byte[l])).v;
+  }
+  [[dont_unroll]] for (uint i = 0; i < pieces; ++i) {
+    const uint at = i % 2 * kStep;
+    const uint other = kStep - at;
     barrier();
-    shift = shifts[own_row];
-    if (raised != 0) {
-      if (i > 0) {  // else there are no sums yet
-        [[unroll]] for (uint o = 0; o < kOwn; ++o) {
-          barrier();
-          store_sum(staged[stage], sum[o], kColumnMajor, kMatrixM, MAKE_AVAILABLE, kWorkgroupScope);
-          barrier();
-          for (uint e = gl_SubgroupInvocationID; e < kElements; e += kLanes) {
-            const uint of_row = down + o / kOwnColumns * kMatrixM + e % kMatrixM;
+    if (i > 0 && raised[i % 2] == i) {
+      [[unroll]] for (uint o = 0; o < kOwn; ++o) {
+        const uint stage = staged(sum[o], other);
+        for (uint q = gl_SubgroupInvocationID; q < kQuads; q += kLanes) {
+          vec4 results = uintBitsToFloat(tiles_of[stage + q]);
+          [[unroll]] for (uint t = 0; t < 4; ++t) {
+            const uint of_row = down + o / kOwnColumns * kMatrixM + (4 * q + t) % kMatrixM;
             const int by = applied[of_row] - shifts[of_row];  // down to -231: in two factors
-            staged[stage + e] *= power_of_two(by / 2);
-            staged[stage + e] *= power_of_two(by - by / 2);
+            results[t] *= power_of_two(by / 2);
+            results[t] *= power_of_two(by - by / 2);
           }
-          barrier();
-          sum[o] = load_sum(staged[stage], kColumnMajor, kMatrixM, MAKE_VISIBLE, kWorkgroupScope);
+          tiles_of[stage + q] = floatBitsToUint(results);
         }
+        barrier();
+        sum[o] = load_sum(tiles_of[stage], kColumnMajor, kMatrixM / 4, MAKE_VISIBLE, kWorkgroupScope);
       }
       barrier();
-      if (lane < kTileRows) applied[lane] = shift;
-      if (lane == 0) raised = 0;
+      if (own == 0) applied[own_row] = shift;
     }
-    const float factor = power_of_two(-shift);
-    [[unroll]] for (uint q = 0; q < 8; ++q) {
-      row_values[own_row * kStride + own_piece * 8 + q] =
-          f16vec4(to_half(v[4 * q] * factor), to_half(v[4 * q + 1] * factor),
-                  to_half(v[4 * q + 2] * factor), to_half(v[4 * q + 3] * factor));
+    const uint next = min(i + 1, pieces - 1);
+    uvec4 columns[kLoads];
+    [[unroll]] for (uint l = 0; l < kLoads; ++l) {
+      columns[l] = Halves(uint64_t(x) + uint64_t(next * 2 * kPiece) + uint64_t(column_at_byte[l])).v;
     }
-    for (uint e = lane; e < kTileColumns * kPieces * 4; e += gl_WorkGroupSize.x) {
-      const uint part = e % (kPieces * 4);  // 8 values
-      const uint column = e / (kPieces * 4);
-      const uint from = i * kPiece + part * 8;
-      const uint64_t at = uint64_t(x) +
-                          (uint64_t(min(first_column + column, count - 1)) * x_strides.stride2 +
-                           from) * 2;
-      const uvec4 words = Halves(at).v;
-      column_values[column * kStride + part * 2] = halves_of(words.xy);
-      column_values[column * kStride + part * 2 + 1] = halves_of(words.zw);
-    }
-    barrier();
-    [[unroll]] for (uint s = 0; s < kQuads; s += kMatrixK / 4) {
+    part = part_of(row, next, own);
+    [[unroll]] for (uint s = 0; s < 4; s += kMatrixK / 8) {
       MatrixB b[kOwnColumns];
       [[unroll]] for (uint c = 0; c < kOwnColumns; ++c) {
-        b[c] = load_b(column_values[(across + c * kMatrixN) * kStride + s], kColumnMajor, kStride,
-                      MAKE_VISIBLE, kWorkgroupScope);
+        b[c] = load_b(tiles_of[at + kColumnsAt + (across + c * kMatrixN) * kStride + s], kColumnMajor,
+                      kStride, MAKE_VISIBLE, kWorkgroupScope);
       }
       [[unroll]] for (uint r = 0; r < kOwnRows; ++r) {
-        const MatrixA a = load_a(row_values[(down + r * kMatrixM) * kStride + s], kRowMajor, kStride,
+        const MatrixA a = load_a(tiles_of[at + (down + r * kMatrixM) * kStride + s], kRowMajor, kStride,
                                  MAKE_VISIBLE, kWorkgroupScope);
         [[unroll]] for (uint c = 0; c < kOwnColumns; ++c) {
           sum[r * kOwnColumns + c] = multiply_add(a, b[c], sum[r * kOwnColumns + c]);
         }
       }
     }
+    const int exponent = exponent_of(largest_of(part));
+    if (exponent - kMost > shift) {
+      shift = exponent - kUsual;
+      if (own == 0) shifts[own_row] = shift;
+      raised[(i + 1) % 2] = i + 1;
+    }
+    put_part(part, own, own_row, other, shift);
+    [[unroll]] for (uint l = 0; l < kLoads; ++l) tiles_of[other + column_to[l]] = columns[l];
   }
   [[unroll]] for (uint r = 0; r < kOwnRows; ++r) {
     [[unroll]] for (uint c = 0; c < kOwnColumns; ++c) {
-      barrier();
-      store_sum(staged[stage], sum[r * kOwnColumns + c], kColumnMajor, kMatrixM, MAKE_AVAILABLE,
-                kWorkgroupScope);
-      barrier();
-      for (uint e = gl_SubgroupInvocationID; e < kElements; e += kLanes) {
-        const uint result = first_row + down + r * kMatrixM + e % kMatrixM;
-        const uint column = first_column + across + c * kMatrixN + e / kMatrixM;
-        if (result >= n || column >= count) continue;
-        // norm: the powers of two that undo those of the columns.
-        const int back = shifts[result - first_row] +
-                         (int(floatBitsToUint(norm.v[column]) >> 23) - 127);
-        precise float all = staged[stage + e] * power_of_two(back / 2);
-        all *= power_of_two(back - back / 2);
-        finish(of, of, all, 0.0, 0, uvec2(0, column), result);
+      const uint stage = staged(sum[r * kOwnColumns + c], 0);
+      for (uint q = gl_SubgroupInvocationID; q < kQuads; q += kLanes) {
+        const vec4 results = uintBitsToFloat(tiles_of[stage + q]);
+        const uint column = first_column + across + c * kMatrixN + 4 * q / kMatrixM;
+        [[unroll]] for (uint t = 0; t < 4; ++t) {
+          const uint result = first_row + down + r * kMatrixM + (4 * q + t) % kMatrixM;
+          if (result >= n || column >= count) continue;
+          // norm: the powers of two that undo those of the columns.
+          const int back = shifts[result - first_row] +
+                           (int(floatBitsToUint(norm.v[column]) >> 23) - 127);
+          precise float all = results[t] * power_of_two(back / 2);
+          all *= power_of_two(back - back / 2);
+          finish(of, of, all, 0.0, 0, uvec2(0, column), result);
+        }
       }
     }
   }

@@ -11,7 +11,7 @@ layout(push_constant, scalar) uniform Push {
 const uint kChains = 8;
 
 const uint kMostSubgroups = 16;
-shared float staged[kMatrixM * kMatrixN * kMostSubgroups];
+shared uvec4 staged[kMatrixM * kMatrixN / 4 * kMostSubgroups];
 
 // OpCompositeConstruct
 spirv_instruction(id = 80) MatrixA filled_a(float16_t x);
@@ -26,12 +26,13 @@ void main() {
     [[unroll]] for (uint c = 0; c < kChains; ++c) sums[c] = multiply_add(a, b, sums[c]);
   }
   float all = 0;
-  const uint stage = gl_SubgroupID * kMatrixM * kMatrixN;
+  const uint quads = kMatrixM * kMatrixN / 4;
+  const uint stage = gl_SubgroupID * quads;
   [[unroll]] for (uint c = 0; c < kChains; ++c) {
     barrier();
-    store_sum(staged[stage], sums[c], kRowMajor, kMatrixN, MAKE_AVAILABLE, kWorkgroupScope);
+    store_sum(staged[stage], sums[c], kRowMajor, kMatrixN / 4, MAKE_AVAILABLE, kWorkgroupScope);
     barrier();
-    all += staged[stage + gl_SubgroupInvocationID % (kMatrixM * kMatrixN)];
+    all += uintBitsToFloat(staged[stage + gl_SubgroupInvocationID % quads].x);
   }
   y.v[gl_GlobalInvocationID.x] = all;
 }

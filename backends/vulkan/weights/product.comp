@@ -6,8 +6,9 @@
 // (glsl/from_levels.glsl), activations are bytes: this shader rounds a single column, ops/to_bytes.comp
 // rounds several.
 #define TILED false
-#include "backends/vulkan/glsl/norm.glsl"
 #include "backends/vulkan/glsl/product.glsl"
+#define NORM_VALUE(i) normed[i]
+#include "backends/vulkan/glsl/norm.glsl"
 #extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_EXT_shader_subgroup_extended_types_int64 : require
 
@@ -62,10 +63,29 @@ float add_piece(float v[32], vec2 a[16], float sum) {
 #endif
 
 void normalise(uint from) {
-  const float factor = norm_factor(x, from, k, eps);
-  for (uint i = gl_LocalInvocationIndex; i < kNormed; i += gl_WorkGroupSize.x) {
-    const float value = normed_value(x.v[from + i], factor);
-    normed[i] = kNorm == 2 ? weighted_value(value, norm.v[i]) : value;
+  const uint size = gl_WorkGroupSize.x;
+  for (uint first = gl_LocalInvocationIndex; first < kNormed; first += kTogether * size) {
+    float values[kTogether];
+    [[unroll]] for (uint t = 0; t < kTogether; ++t) {
+      values[t] = x.v[from + min(first + t * size, kNormed - 1)];
+    }
+    [[unroll]] for (uint t = 0; t < kTogether; ++t) {
+      if (first + t * size < kNormed) normed[first + t * size] = values[t];
+    }
+  }
+  barrier();
+  const float factor = norm_factor(kNormed, eps);
+  for (uint first = gl_LocalInvocationIndex; first < kNormed; first += kTogether * size) {
+    float weight[kTogether];
+    [[unroll]] for (uint t = 0; t < kTogether; ++t) {
+      weight[t] = kNorm == 2 ? norm.v[min(first + t * size, kNormed - 1)] : 1.0;
+    }
+    [[unroll]] for (uint t = 0; t < kTogether; ++t) {
+      const uint i = first + t * size;
+      if (i >= kNormed) break;
+      const float value = normed_value(normed[i], factor);
+      normed[i] = kNorm == 2 ? weighted_value(value, weight[t]) : value;
+    }
   }
   barrier();
 }

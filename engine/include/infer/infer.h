@@ -103,6 +103,21 @@ INFER_API infer_status infer_set_log_callback(infer_log_fn log, void* user);
 
 typedef struct infer_device_list infer_device_list;
 
+/* What a GPU does now, at most a second old; all programs count. -1: not told. */
+typedef struct infer_gpu {
+  const char* pci;       /* where it is: "0000:01:00.0" */
+  const char* throttled; /* why it runs slower than it could; empty: it does not; null: not told */
+  double busy;           /* share of the time, 0 to 1 */
+  double memory_busy;    /* share of the time in which memory is read or written */
+  int64_t memory_used;
+  int64_t memory_total;
+  double celsius;
+  double watts;
+  double watts_limit;
+  double core_mhz;
+  double memory_mhz;
+} infer_gpu;
+
 typedef struct infer_device {
   const char* name;        /* as `device` in infer_load_options */
   const char* description; /* name of the processor */
@@ -114,10 +129,11 @@ typedef struct infer_device {
   /* Bytes that an engine uses on the device; 0 except in a list of
    * infer_engine_device_list_create(). */
   int64_t weights;
-  int64_t kv;          /* cache */
-  int64_t activations; /* intermediate values of a step */
-  int64_t scratch;     /* work space of kernels */
-  int64_t other;       /* CPU only: host, process, drafters and grammars of infer_memory */
+  int64_t kv;           /* cache */
+  int64_t activations;  /* intermediate values of a step */
+  int64_t scratch;      /* work space of kernels */
+  int64_t other;        /* process of infer_memory; on the CPU also host, drafters and grammars */
+  const infer_gpu* gpu; /* null: not a GPU, or nothing tells */
 } infer_device;
 
 /* The devices of this machine that this build has a back end for. */
@@ -431,6 +447,56 @@ INFER_API infer_status infer_engine_histogram(const infer_engine* engine, int32_
  * more than loading left for the cache, more than is free, or less than the oldest running session
  * needs. */
 INFER_API infer_status infer_engine_resize_cache(infer_engine* engine, int64_t bytes);
+
+/* ------------------------------------------------------------------------------------------------
+ * Vectors of texts, and scores of texts for a query. Models that are made for that are loaded for
+ * it in any case, others with infer_load_options.embeddings; such an engine opens no sessions. */
+
+/* Whether infer_embed() or infer_rerank() works. */
+INFER_API int infer_engine_makes_embeddings(const infer_engine* engine);
+/* The most tokens of a text, or of a query and a text together. */
+INFER_API int64_t infer_engine_longest_text(const infer_engine* engine);
+
+typedef struct infer_embed_options {
+  size_t struct_size;
+  int32_t dimensions; /* only the first so many elements of each vector; 0: all */
+  int32_t normalise;  /* nonzero (the default): each vector is divided by its length */
+  int32_t truncate;   /* nonzero: texts that are too long are cut, in place of an error */
+} infer_embed_options;
+
+/* Sets the defaults; struct_size is sizeof(infer_embed_options). */
+INFER_API void infer_embed_options_init(infer_embed_options* options, size_t struct_size);
+
+typedef struct infer_embeddings infer_embeddings;
+
+/* The vectors of `count` texts. `lengths`: bytes of each; null: the texts end with a zero byte. The
+ * vector of a text does not depend on the others. INFER_DOES_NOT_FIT: a text is too long; the
+ * message says which, from 0. INFER_UNSUPPORTED: the engine does not make vectors. Null options:
+ * the defaults. */
+INFER_API infer_status infer_embed(infer_engine* engine, const char* const* texts,
+                                   const size_t* lengths, size_t count,
+                                   const infer_embed_options* options,
+                                   infer_embeddings** embeddings);
+INFER_API void infer_embeddings_free(infer_embeddings* embeddings);
+INFER_API int32_t infer_embeddings_dimensions(const infer_embeddings* embeddings);
+/* Tokens of all texts. */
+INFER_API int64_t infer_embeddings_tokens(const infer_embeddings* embeddings);
+/* The vectors of a text, one after the other: one, or with pooling "none" one for each token. Null
+ * for an index beyond the texts. */
+INFER_API const float* infer_embeddings_of(const infer_embeddings* embeddings, size_t text,
+                                           size_t* vectors);
+
+typedef struct infer_ranked_text {
+  int32_t index; /* of the text, in what was given */
+  float score;   /* higher fits better */
+} infer_ranked_text;
+
+/* Scores `count` texts for a query. The results are sorted, the best first; of equal scores the
+ * lower index first. Nonzero `truncate`: texts that are too long are cut, in place of an error.
+ * `ranked` has room for `count` results. */
+INFER_API infer_status infer_rerank(infer_engine* engine, const char* query, size_t query_length,
+                                    const char* const* texts, const size_t* lengths, size_t count,
+                                    int32_t truncate, infer_ranked_text* ranked);
 
 /* ------------------------------------------------------------------------------------------------
  * Sessions: sequences of tokens

@@ -31,8 +31,10 @@
 #include <utility>
 #include <vector>
 
+#include "infer/embedding.hpp"
 #include "infer/export.h"
 #include "infer/status.hpp"
+#include "infer/telemetry.hpp"
 
 namespace infer {
 
@@ -65,6 +67,9 @@ struct DeviceDescription {
   /// Limits of the device by name ("subgroup"). Names that end in "_bytes" are in bytes.
   std::vector<std::pair<std::string, int64_t>> limits;
   std::vector<std::string> features;  ///< optional abilities that the device has
+  std::string pci;                    ///< GPU: where it is, "0000:01:00.0"; empty: not known
+  /// GPU: what it does now, at most a second old. Not set: nothing tells.
+  std::optional<GpuTelemetry> telemetry;
 };
 
 /// The devices of this machine that this build has a back end for. `kind` ("cpu", "vulkan")
@@ -108,7 +113,7 @@ struct DeviceMemoryReport {
   int64_t kv = 0;
   int64_t activations = 0;
   int64_t scratch = 0;
-  int64_t other = 0;      ///< host, process, drafters and grammars; all of them are on the CPU
+  int64_t other = 0;      ///< process; on the CPU also host, drafters and grammars
   int64_t draft = 0;      ///< everything that the draft model needs here
   int64_t available = 0;  ///< in the device's memory; a device without its own shares the CPU's
   std::string computes;   ///< "layers 12 to 23, output"; empty: nothing
@@ -120,18 +125,22 @@ struct DeviceMemoryReport {
 struct MemoryReport {
   std::string device;       ///< names of the devices that compute something
   int64_t weights = 0;      ///< if `spilled`: only the layers in memory at one time
-  int64_t kv = 0;           ///< cache of keys and values
+  int64_t kv = 0;           ///< cache of keys and values, with recurrent states
+  int64_t states = 0;       ///< of `kv`: recurrent states and their checkpoints
   int64_t activations = 0;  ///< intermediate values of a step
   int64_t scratch = 0;      ///< work space of kernels
   int64_t host = 0;         ///< inputs of a step, RoPE tables, sampling, tokens
-  int64_t process = 0;      ///< code, metadata, vocabulary, graphs, stacks
-  int64_t draft = 0;        ///< everything that the draft model needs
-  int64_t drafters = 0;     ///< texts that drafters keep; 0 without drafters
-  int64_t grammars = 0;     ///< grammars and their tables, all sessions; 0: not planned yet
+  /// Code, metadata, vocabulary, graphs, stacks; on GPUs what programs take and what the driver
+  /// rounds buffers up to.
+  int64_t process = 0;
+  int64_t draft = 0;     ///< everything that the draft model needs
+  int64_t drafters = 0;  ///< texts that drafters keep; 0 without drafters
+  int64_t grammars = 0;  ///< grammars and their tables, all sessions; 0: not planned yet
   int64_t total = 0;
-  int64_t available = 0;   ///< free memory of the devices less the reserve, or the limit of each
-  int64_t context = 0;     ///< tokens
-  int64_t page_bytes = 0;  ///< 64 tokens of the cache: one page of every kind of layers together
+  int64_t available = 0;  ///< free memory of the devices less the reserve, or the limit of each
+  int64_t context = 0;    ///< tokens
+  /// 64 tokens of the cache: one page of every kind of layers together, recurrent ones left out.
+  int64_t page_bytes = 0;
   /// Pages of the kind of layers that has most. Layers with a sliding window have fewer.
   int64_t pages = 0;
   int32_t batch_rows = 0;  ///< most tokens that one step computes
@@ -169,6 +178,8 @@ struct ModelDescription {
   std::vector<TensorDescription> tensors;
   /// Why this build cannot run the model; empty: nothing in the header prevents it.
   std::string unsupported;
+  /// Further layers that predict the token after the next one: the drafter "mtp" uses them.
+  int64_t next_token_layers = 0;
 };
 
 /// Describes a model file. Reads only its header. Also describes a model of an architecture that
@@ -584,6 +595,9 @@ struct EngineStatistics {
   Histogram step_rows;
   Histogram first_token_seconds;  ///< from the call to its first token
   Histogram next_token_seconds;   ///< from one token of a call to the next
+  /// What the GPUs that the engine uses do, all programs counted, at most a second old. Those that
+  /// tell nothing are left out.
+  std::vector<GpuTelemetry> gpus;
 };
 
 /// A loaded model.
@@ -603,7 +617,8 @@ class INFER_API Engine {
   /// CPU.
   std::vector<DeviceDescription> devices() const;
   /// What the engine does and has done. Never waits for a step and costs the steps nothing: it may
-  /// be called often. memory() says what the memory is used for.
+  /// be called often. If GPUs are used, a call may take some milliseconds once a second. memory()
+  /// says what the memory is used for.
   EngineStatistics statistics() const;
   /// Sets the size of the cache to the whole pages that `bytes` hold; the cache no longer grows by
   /// itself beyond that. Growing moves nothing. Shrinking first drops pages that no session holds,
@@ -623,8 +638,25 @@ class INFER_API Engine {
   /// The number of logits. It may exceed the size of the vocabulary.
   int32_t vocabulary_size() const;
   /// An empty session. It takes cache only when it gets tokens.
-  /// invalid_argument for options out of range.
+  /// invalid_argument: options out of range. unsupported: the engine makes vectors of texts
+  /// (makes_embeddings()) and generates nothing.
   Result<std::unique_ptr<Session>> open_session(const SessionOptions& options = {});
+  /// True if the model is made for vectors of texts or was loaded with LoadOptions::embeddings:
+  /// then embed() or rerank() works, and open_session() does not.
+  bool makes_embeddings() const;
+  /// The most tokens of a text that embed() takes, or of a query and a text that rerank() takes.
+  int64_t longest_text() const;
+  /// Vectors of texts. Blocks until done. The vector of a text does not depend on the others, their
+  /// order or the number of threads. Any thread; several calls share the device step by step.
+  /// invalid_argument: options out of range, or a text without tokens. does_not_fit: a text has
+  /// more tokens than longest_text(); the message says which, from 0. unsupported: the model
+  /// generates and was not loaded with LoadOptions::embeddings, or its vectors are scores
+  /// (rerank()). busy: as in Session::generate(). cancelled: by EmbedOptions::progress.
+  Result<Embeddings> embed(std::span<const std::string> texts, const EmbedOptions& options = {});
+  /// Scores how well each text fits the query. As embed() apart from: unsupported unless the model
+  /// scores (pooling "rank").
+  Result<Ranking> rerank(const std::string& query, std::span<const std::string> texts,
+                         const RerankOptions& options = {});
 
   struct Impl;  ///< not part of the API
 

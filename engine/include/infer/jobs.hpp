@@ -17,6 +17,7 @@ struct DeviceSpecification {
   double read_bandwidth_gb_s = 0;  ///< 10⁹ bytes a second
   double float16_tflops = 0;       ///< of matrix units with float32 sums; 0: it has none
   double int8_tops = 0;            ///< 0: not known
+  std::string maker;               ///< "NVIDIA"; empty: not known
 };
 
 /// The devices that ForecastOptions::on knows by name.
@@ -65,6 +66,7 @@ struct Forecast {
   MemoryReport memory;  ///< as plan_model()
   SpeedEstimate speed;
   std::optional<DeviceSpecification> absent;  ///< the device of ForecastOptions::on
+  std::string absent_backend;  ///< whose use of its memory was planned: "cuda", "vulkan"
 };
 
 /// plan_model() with the expected speed. Errors: those of plan_model(). For ForecastOptions::on

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,22 @@ struct TestGpu {
   int64_t memory = int64_t{8} << 30;  ///< bytes
   int64_t used_by_others = 0;         ///< bytes of it
   int multiprocessors = 1;
-  int64_t shared_bytes = 99 << 10;  ///< of a block
+  int64_t shared_bytes = 99 << 10;   ///< of a block
+  int pci_bus = 1;                   ///< "0000:01:00.0"
+  bool virtual_memory = false;       ///< memory can be mapped to reserved addresses
+  int64_t context_bytes = 10 << 20;  ///< that a context takes of the memory
+  bool peers = true;                 ///< the GPUs reach each other
+  /// Memory that is mapped is not written: so there may be more than the machine has, if nobody
+  /// uses it.
+  bool untouched = false;
+};
+
+/// What a graph is made of.
+struct GraphCounts {
+  int kernels = 0;
+  int copies = 0;
+  std::map<std::string, int> by_kernel;  ///< launches
+  int depth = 0;  ///< kernels of the longest chain in which each waits for the one before
 };
 
 class DriverControl {
@@ -31,6 +47,9 @@ class DriverControl {
   virtual void set_gpus(std::vector<TestGpu> gpus) = 0;
   virtual void set_version(int version) = 0;  ///< of CUDA, 13000 for 13.0
   virtual void set_seed(uint64_t seed) = 0;
+  /// The barrier at this line of the source of kernels whose names begin so orders nothing. 0: all
+  /// barriers do.
+  virtual void leave_out(const std::string& kernels, int line) = 0;
 
   /// The call after `before` others fails as its function may; a device that is lost stays lost
   /// until the next fail_after(). -1: none. Counts from 0 again.
@@ -45,6 +64,12 @@ class DriverControl {
   virtual int64_t live() const = 0;
   /// Kernels that were launched.
   virtual int64_t launches() const = 0;
+  /// Copies from one device to another.
+  virtual int64_t peer_copies() const = 0;
+  /// The graph that was instantiated last.
+  virtual GraphCounts last_graph() const = 0;
+  /// Bytes of a GPU's memory that are free, as the driver would say.
+  virtual int64_t free_bytes(int gpu) const = 0;
   /// Is told what is used wrongly, from any thread. Null: nobody is.
   virtual void set_listener(std::function<void(const std::string& mistake)> listener) = 0;
 };

@@ -28,6 +28,27 @@ const infer::cuda::Module* embedded_as(const void* image) {
   return nullptr;
 }
 
+/// The handle of a kernel: always the same.
+CUfunction function_of(State& state, CUmodule module, const infer::emulator::Kernel* kernel) {
+  for (const CUfunction known : module->functions) {
+    if (known->kernel == kernel) return known;
+  }
+  const CUfunction made = state.make<CUfunc_st>();
+  made->module = module;
+  made->kernel = kernel;
+  module->functions.push_back(made);
+  return made;
+}
+
+/// Takes the memory of a module's kernels, once: the driver does not before they are asked for.
+CUresult load_kernels(State& state, CUmodule module) {
+  if (module->loaded) return CUDA_SUCCESS;
+  if (module->bytes > state.free_bytes(module->context->device)) return CUDA_ERROR_OUT_OF_MEMORY;
+  module->loaded = true;
+  module->context->module_bytes += module->bytes;
+  return CUDA_SUCCESS;
+}
+
 struct Shape {
   unsigned grid[3];
   unsigned block[3];
@@ -93,6 +114,7 @@ INFER_CU cuModuleLoadData(CUmodule* module, const void* image) {
   *module = state.make<CUmod_st>();
   (*module)->context = context;
   (*module)->name = known->name;
+  (*module)->bytes = static_cast<int64_t>(known->code.size());
   return CUDA_SUCCESS;
 }
 
@@ -101,6 +123,7 @@ INFER_CU cuModuleUnload(CUmodule module) {
   INFER_EXPECT(function_name, state.is_live(module));
   (void)state.run_all(module->context);
   for (const CUfunction function : module->functions) state.destroy(function);
+  if (module->loaded) module->context->module_bytes -= module->bytes;
   state.destroy(module);
   return CUDA_SUCCESS;
 }
@@ -110,11 +133,32 @@ INFER_CU cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
   INFER_EXPECT("cuModuleGetFunction", state.is_live(module) && module->context == context);
   const infer::emulator::Kernel* const kernel = infer::test::kernel_of(module->name, name);
   INFER_EXPECT("cuModuleGetFunction", kernel != nullptr);
-  *function = state.make<CUfunc_st>();
-  (*function)->module = module;
-  (*function)->kernel = kernel;
-  module->functions.push_back(*function);
+  *function = function_of(state, module, kernel);
+  return load_kernels(state, module);
+}
+
+INFER_CU cuModuleGetFunctionCount(unsigned* count, CUmodule module) {
+  INFER_BEGIN_IN("cuModuleGetFunctionCount", CUDA_ERROR_UNKNOWN)
+  INFER_EXPECT("cuModuleGetFunctionCount", state.is_live(module) && module->context == context);
+  *count = static_cast<unsigned>(infer::test::kernels_of(module->name).size());
   return CUDA_SUCCESS;
+}
+
+INFER_CU cuModuleEnumerateFunctions(CUfunction* functions, unsigned count, CUmodule module) {
+  constexpr const char* kName = "cuModuleEnumerateFunctions";
+  INFER_BEGIN_IN(kName, CUDA_ERROR_UNKNOWN)
+  INFER_EXPECT(kName, state.is_live(module) && module->context == context);
+  const auto kernels = infer::test::kernels_of(module->name);
+  for (unsigned i = 0; i < std::min<size_t>(count, kernels.size()); ++i) {
+    functions[i] = function_of(state, module, kernels[i]);
+  }
+  return CUDA_SUCCESS;
+}
+
+INFER_CU cuFuncLoad(CUfunction function) {
+  INFER_BEGIN_IN("cuFuncLoad", CUDA_ERROR_OUT_OF_MEMORY)
+  INFER_EXPECT("cuFuncLoad", state.is_live(function) && function->module->context == context);
+  return load_kernels(state, function->module);
 }
 
 INFER_CU cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
@@ -186,6 +230,7 @@ INFER_CU cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, unsigned long long
   INFER_EXPECT("cuGraphInstantiate", state.is_live(graph) && graph->context == context);
   auto nodes = std::make_shared<std::vector<CUgraphNode_st>>();
   for (const auto& node : graph->nodes) nodes->push_back(*node);
+  state.count_graph(*nodes);
   *exec = state.make<CUgraphExec_st>();
   (*exec)->context = context;
   (*exec)->nodes = std::move(nodes);

@@ -8,6 +8,7 @@
 
 using infer::test::Allocation;
 using infer::test::current_of_thread;
+using infer::test::kGranule;
 using infer::test::State;
 using infer::test::TestGpu;
 
@@ -32,9 +33,9 @@ bool has_device(const State& state, CUdevice device) {
   return state.started && device >= 0 && static_cast<size_t>(device) < state.gpus.size();
 }
 
-int64_t free_bytes(const State& state, CUcontext context) {
-  const TestGpu& gpu = state.gpus[static_cast<size_t>(context->device)];
-  return gpu.memory - gpu.used_by_others - context->allocated;
+/// What the driver takes of a device for an allocation.
+int64_t counted(size_t bytes) {
+  return (static_cast<int64_t>(bytes) + kGranule - 1) / kGranule * kGranule;
 }
 
 CUresult add_work(State& state, const char* name, CUstream stream, std::function<CUresult()> work) {
@@ -104,6 +105,10 @@ INFER_CU cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
       *value = static_cast<int>(gpu.shared_bytes);
       break;
     case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH: *value = 1; break;
+    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: *value = gpu.pci_bus; break;
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+      *value = gpu.virtual_memory;
+      break;
     default: *value = 0;
   }
   return CUDA_SUCCESS;
@@ -113,6 +118,14 @@ INFER_CU cuDeviceTotalMem(size_t* bytes, CUdevice device) {
   INFER_BEGIN("cuDeviceTotalMem", CUDA_ERROR_UNKNOWN)
   INFER_EXPECT("cuDeviceTotalMem", has_device(state, device));
   *bytes = static_cast<size_t>(state.gpus[static_cast<size_t>(device)].memory);
+  return CUDA_SUCCESS;
+}
+
+INFER_CU cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
+  INFER_BEGIN("cuDeviceCanAccessPeer", CUDA_ERROR_UNKNOWN)
+  INFER_EXPECT("cuDeviceCanAccessPeer", has_device(state, device) && has_device(state, peer));
+  *can =
+      state.gpus[static_cast<size_t>(device)].peers && state.gpus[static_cast<size_t>(peer)].peers;
   return CUDA_SUCCESS;
 }
 
@@ -152,7 +165,7 @@ INFER_CU cuCtxSetCurrent(CUcontext context) {
 
 INFER_CU cuMemGetInfo(size_t* free, size_t* total) {
   INFER_BEGIN_IN("cuMemGetInfo", CUDA_ERROR_UNKNOWN)
-  *free = static_cast<size_t>(free_bytes(state, context));
+  *free = static_cast<size_t>(state.free_bytes(context->device));
   *total = static_cast<size_t>(state.gpus[static_cast<size_t>(context->device)].memory);
   return CUDA_SUCCESS;
 }
@@ -160,11 +173,11 @@ INFER_CU cuMemGetInfo(size_t* free, size_t* total) {
 INFER_CU cuMemAlloc(CUdeviceptr* address, size_t bytes) {
   INFER_BEGIN_IN("cuMemAlloc", CUDA_ERROR_OUT_OF_MEMORY)
   INFER_EXPECT("cuMemAlloc", bytes > 0);
-  if (static_cast<int64_t>(bytes) > free_bytes(state, context)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (counted(bytes) > state.free_bytes(context->device)) return CUDA_ERROR_OUT_OF_MEMORY;
   void* const at = undefined_memory(bytes);
   if (at == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   state.allocations[at] = {context, static_cast<int64_t>(bytes), false};
-  context->allocated += static_cast<int64_t>(bytes);
+  context->allocated += counted(bytes);
   context->memory.add(at, bytes);
   *address = reinterpret_cast<CUdeviceptr>(at);
   return CUDA_SUCCESS;
@@ -174,10 +187,11 @@ INFER_CU cuMemFree(CUdeviceptr address) {
   INFER_END("cuMemFree")
   const auto it = state.allocations.find(reinterpret_cast<void*>(address));
   INFER_EXPECT(function_name, it != state.allocations.end() && !it->second.pinned);
+  INFER_EXPECT(function_name, it->second.mapped == nullptr);
   const Allocation allocation = it->second;
   INFER_EXPECT(function_name, allocation.context == current_of_thread());
   (void)state.run_all(allocation.context);  // it waits for the device
-  allocation.context->allocated -= allocation.bytes;
+  allocation.context->allocated -= counted(static_cast<size_t>(allocation.bytes));
   allocation.context->memory.remove(address);
   state.allocations.erase(it);
   std::free(reinterpret_cast<void*>(address));
@@ -241,6 +255,26 @@ INFER_CU cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstre
   INFER_EXPECT(kName, state.find(target, bytes) != nullptr);
   INFER_EXPECT(kName, state.find(source, bytes) != nullptr);
   INFER_EXPECT(kName, to + size <= from || from + size <= to);
+  return add_work(state, kName, stream, [&state, target, source, bytes] {
+    return state.copy(kName, target, source, bytes);
+  });
+}
+
+INFER_CU cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                           CUcontext from_context, size_t size, CUstream stream) {
+  constexpr const char* kName = "cuMemcpyPeerAsync";
+  INFER_BEGIN_IN(kName, CUDA_ERROR_LAUNCH_FAILED)
+  const auto bytes = static_cast<int64_t>(size);
+  void* const target = reinterpret_cast<void*>(to);
+  const void* const source = reinterpret_cast<const void*>(from);
+  INFER_EXPECT(kName, state.is_live(to_context) && state.is_live(from_context));
+  const Allocation* const there = state.find(target, bytes);
+  const Allocation* const here = state.find(source, bytes);
+  INFER_EXPECT(kName, there != nullptr && !there->pinned && there->context == to_context);
+  INFER_EXPECT(kName, here != nullptr && !here->pinned && here->context == from_context);
+  // Nothing orders it after work of the other device.
+  INFER_EXPECT(kName, state.is_idle(from_context));
+  state.count_peer_copy();
   return add_work(state, kName, stream, [&state, target, source, bytes] {
     return state.copy(kName, target, source, bytes);
   });

@@ -31,4 +31,10 @@ const emulator::Kernel* kernel_of(const std::string& module, const std::string& 
   return it == kernels.end() ? nullptr : it->second;
 }
 
+std::vector<const emulator::Kernel*> kernels_of(const std::string& module) {
+  std::vector<const emulator::Kernel*> kernels;
+  for (const auto& [name, kernel] : registered().modules[module]) kernels.push_back(kernel);
+  return kernels;
+}
+
 }  // namespace infer::test

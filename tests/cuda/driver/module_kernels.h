@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tests/cuda/emulator/emulator.h"
 
@@ -15,5 +16,8 @@ struct ModuleKernels {
 
 /// Null: the module has no such kernel.
 const emulator::Kernel* kernel_of(const std::string& module, const std::string& kernel);
+
+/// All kernels of a module.
+std::vector<const emulator::Kernel*> kernels_of(const std::string& module);
 
 }  // namespace infer::test

@@ -28,7 +28,19 @@ void State::fail_after(int64_t before) {
   lost_ = false;
 }
 
-int64_t State::live() const { return static_cast<int64_t>(objects_.size() + allocations.size()); }
+int64_t State::live() const {
+  return static_cast<int64_t>(objects_.size() + allocations.size() + reserved.size());
+}
+
+int64_t State::free_bytes(int gpu) const {
+  const TestGpu& of = gpus[static_cast<size_t>(gpu)];
+  int64_t used = of.used_by_others;
+  if (const auto it = contexts.find(gpu); it != contexts.end() && it->second != nullptr) {
+    const int64_t modules = (it->second->module_bytes + kGranule - 1) / kGranule * kGranule;
+    used += of.context_bytes + it->second->allocated + modules;
+  }
+  return std::max<int64_t>(of.memory - used, 0);
+}
 
 void State::set_listener(std::function<void(const std::string&)> listener) {
   const std::lock_guard lock(mutex);
@@ -51,9 +63,16 @@ const Allocation* State::find(const void* address, int64_t bytes) const {
   auto it = allocations.upper_bound(address);
   if (it == allocations.begin()) return nullptr;
   --it;
-  const auto* begin = static_cast<const std::byte*>(it->first);
-  const auto* at = static_cast<const std::byte*>(address);
-  return at - begin + bytes <= it->second.bytes ? &it->second : nullptr;
+  const Allocation* const found = &it->second;
+  const auto* const at = static_cast<const std::byte*>(address);
+  // Memory that was mapped behind other memory goes on there.
+  for (;; ++it) {
+    const auto* const end = static_cast<const std::byte*>(it->first) + it->second.bytes;
+    if (at + bytes <= end) return at < end || bytes == 0 ? found : nullptr;
+    const auto next = std::next(it);
+    if (next == allocations.end() || next->first != end) return nullptr;
+    if (it->second.mapped == nullptr || next->second.mapped == nullptr) return nullptr;
+  }
 }
 
 CUresult State::copy(const char* function, void* to, const void* from, int64_t bytes) {
@@ -87,9 +106,30 @@ CUresult State::run_all(CUcontext context) {
   return context->fault;
 }
 
+void State::count_graph(const std::vector<CUgraphNode_st>& nodes) {
+  last_graph_ = {};
+  std::vector<int> chain(nodes.size());       // of kernels that ends with the node
+  for (const CUgraphNode_st& node : nodes) {  // in an order that their dependencies allow
+    int& own = chain[node.index];
+    for (const size_t before : node.after) own = std::max(own, chain[before]);
+    own += node.is_copy ? 0 : 1;
+    ++(node.is_copy ? last_graph_.copies : last_graph_.kernels);
+    if (!node.is_copy) ++last_graph_.by_kernel[node.launch.function->kernel->name];
+    last_graph_.depth = std::max(last_graph_.depth, own);
+  }
+}
+
+bool State::is_idle(CUcontext context) const {
+  return std::ranges::all_of(streams, [&](const CUstream stream) {
+    return stream->context != context || stream->work.empty();
+  });
+}
+
 CUresult State::run_kernel(CUcontext context, const KernelLaunch& launch) {
   emulator::Launch shape = launch.shape;
   shape.seed = seed_ * 1'000'003 + drawn_++;
+  const std::string_view name = launch.function->kernel->name;
+  if (name.starts_with(without_barrier_)) shape.left_out = barrier_line_;
   const std::string wrong =
       emulator::launch(*launch.function->kernel, shape, context->memory, launch.params.data());
   if (wrong.empty()) return CUDA_SUCCESS;

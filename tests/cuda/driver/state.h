@@ -20,7 +20,8 @@ struct CUctx_st {
   int device = 0;
   int retained = 0;
   CUresult fault = CUDA_SUCCESS;  ///< what all calls return from then on
-  int64_t allocated = 0;          ///< bytes of the device
+  int64_t allocated = 0;          ///< bytes of the device, without modules
+  int64_t module_bytes = 0;       ///< of modules whose kernels were loaded
   infer::emulator::Memory memory;
 };
 
@@ -41,6 +42,8 @@ struct CUmod_st {
   CUcontext context = nullptr;
   std::string name;
   std::vector<CUfunction> functions;
+  int64_t bytes = 0;    ///< of its code
+  bool loaded = false;  ///< its kernels were
 };
 
 struct CUfunc_st {
@@ -82,10 +85,21 @@ struct CUgraphExec_st {
 
 namespace infer::test {
 
+/// What the driver takes from a device at a time.
+inline constexpr int64_t kGranule = int64_t{2} << 20;
+
+/// Physical memory of a device.
+struct Physical {
+  CUcontext context = nullptr;
+  int64_t bytes = 0;
+  bool mapped = false;
+};
+
 struct Allocation {
   CUcontext context = nullptr;
   int64_t bytes = 0;
   bool pinned = false;
+  Physical* mapped = nullptr;  ///< what is mapped there; null: it is no reserved address
 };
 
 class State final : public DriverControl {
@@ -95,6 +109,10 @@ class State final : public DriverControl {
   void set_gpus(std::vector<TestGpu> gpus) override;
   void set_version(int version) override { version_ = version; }
   void set_seed(uint64_t seed) override { seed_ = seed; }
+  void leave_out(const std::string& kernels, int line) override {
+    without_barrier_ = kernels;
+    barrier_line_ = line;
+  }
   void fail_after(int64_t before) override;
   void lose() override { lost_ = true; }
   int64_t calls() const override { return failures_.calls(); }
@@ -102,6 +120,9 @@ class State final : public DriverControl {
   std::string failed() const override { return failures_.failed(); }
   int64_t live() const override;
   int64_t launches() const override { return launches_; }
+  int64_t peer_copies() const override { return peer_copies_; }
+  GraphCounts last_graph() const override { return last_graph_; }
+  int64_t free_bytes(int gpu) const override;
   void set_listener(std::function<void(const std::string&)> listener) override;
 
   /// What a call of the function comes to before it does anything. `fails_with`: how it may fail.
@@ -138,6 +159,8 @@ class State final : public DriverControl {
   CUresult run_all(CUcontext context);
   CUresult run_kernel(CUcontext context, const KernelLaunch& launch);
   CUresult run_graph(CUcontext context, const std::vector<CUgraphNode_st>& nodes);
+  /// Whether no stream of a context has anything to do.
+  bool is_idle(CUcontext context) const;
   /// Copies now. A mistake if a side is not what it should be.
   CUresult copy(const char* function, void* to, const void* from, int64_t bytes);
 
@@ -149,14 +172,21 @@ class State final : public DriverControl {
   std::set<CUstream> streams;
   int version() const { return version_; }
   void count_launch() { ++launches_; }
+  void count_graph(const std::vector<CUgraphNode_st>& nodes);
+  void count_peer_copy() { ++peer_copies_; }
+  std::map<const void*, int64_t> reserved;  ///< addresses: bytes by their beginning
 
  private:
   CallFailures failures_;
   bool lost_ = false;
   int version_ = CUDA_VERSION;
   uint64_t seed_ = 1;
+  std::string without_barrier_;  ///< kernels
+  int barrier_line_ = 0;
   uint64_t drawn_ = 0;  ///< seeds of launches and graphs so far
   int64_t launches_ = 0;
+  int64_t peer_copies_ = 0;
+  GraphCounts last_graph_;
   std::map<const void*, std::shared_ptr<void>> objects_;
   std::function<void(const std::string&)> listener_;
 };

@@ -299,6 +299,10 @@ V load_once(const Global<T>& from, int64_t i) {
   return load_as<V>(from, i);
 }
 template <typename V, typename T>
+V load_constant(const Global<T>& from, int64_t i) {
+  return load_as<V>(from, i);
+}
+template <typename V, typename T>
 void store_as(const Global<T>& to, int64_t i, const V& value) {
   std::memcpy(reinterpret_cast<void*>(to.checked(i, sizeof(V), sizeof(V))), &value, sizeof(V));
 }
@@ -312,6 +316,27 @@ inline uint32_t bits_of(float x) { return std::bit_cast<uint32_t>(x); }
 inline float float_of(uint32_t bits) { return std::bit_cast<float>(bits); }
 inline float half_of(uint32_t bits) { return f16_to_f32(static_cast<uint16_t>(bits)); }
 inline uint32_t half_bits(float x) { return f32_to_f16(x); }
+inline uint32_t packed_halves(float low, float high) {
+  return half_bits(low) | half_bits(high) << 16;
+}
+// Sums and products of float16 are exact in double.
+inline uint32_t add_halves(uint32_t a, uint32_t b) {
+  const auto sum = [](uint32_t x, uint32_t y) {
+    return f32_to_f16(static_cast<float>(double{half_of(x & 0xffffu)} + half_of(y & 0xffffu)));
+  };
+  return sum(a, b) | static_cast<uint32_t>(sum(a >> 16, b >> 16)) << 16;
+}
+inline uint32_t multiply_halves(uint32_t a, uint32_t b) {
+  const auto product = [](uint32_t x, uint32_t y) {
+    return f32_to_f16(half_of(x & 0xffffu) * half_of(y & 0xffffu));
+  };
+  return product(a, b) | static_cast<uint32_t>(product(a >> 16, b >> 16)) << 16;
+}
+inline float power_of_two(float x) {
+  const float y = std::exp2(x);
+  return y < 0x1p-126f ? 0.0f : y;  // NaN stays
+}
+inline float inverse_of(float x) { return 1.0f / x; }
 inline int32_t opaque(int32_t x) { return x; }
 inline float fused(float a, float b, float c) { return std::fma(a, b, c); }
 inline float least_of(float a, float b) { return std::fmin(a, b); }
@@ -346,6 +371,12 @@ void async_copy_16(SharedPtr<S> to, int64_t i, const Global<T>& from, int64_t j)
   std::byte* const at = to.address(i, static_cast<int64_t>(16 / sizeof(S)));
   if (reinterpret_cast<uintptr_t>(at) % 16 != 0) emu::fault("a misaligned asynchronous copy");
   emu::async_copy(at, from.checked(j, 16, 16), 16);
+}
+template <typename S, typename T>
+void async_copy_8(SharedPtr<S> to, int64_t i, const Global<T>& from, int64_t j) {
+  std::byte* const at = to.address(i, static_cast<int64_t>(8 / sizeof(S)));
+  if (reinterpret_cast<uintptr_t>(at) % 8 != 0) emu::fault("a misaligned asynchronous copy");
+  emu::async_copy(at, from.checked(j, 8, 8), 8);
 }
 inline void async_commit() { emu::async_commit(); }
 template <uint32_t kPending>
@@ -453,7 +484,80 @@ void mma(emu::Collective compute, C (&d)[4], const uint32_t (&a)[kA], const uint
   emu::collective(compute, &in, sizeof(in), d, sizeof(d), site);
 }
 
+/// m16n8k8 of TF32, whose lower bits have to be zeros.
+inline void mma_tf32(const std::byte* in, std::byte* out) {
+  struct In {
+    float c[4];
+    uint32_t a[4];
+    uint32_t b[2];
+  };
+  In lanes[32];
+  for (uint32_t l = 0; l < 32; ++l) std::memcpy(&lanes[l], in + l * emu::kSlot, sizeof(In));
+  float a[16][8];
+  float b[8][8];
+  const auto value = [](uint32_t bits) {
+    const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
+    if (finite && (bits & 0x1fffu) != 0) emu::fault("a number of TF32 with more than 11 bits");
+    return std::bit_cast<float>(bits);
+  };
+  for (uint32_t l = 0; l < 32; ++l) {
+    const uint32_t group = l / 4;
+    const uint32_t four = l % 4;
+    for (uint32_t i = 0; i < 4; ++i) {
+      a[i % 2 == 0 ? group : group + 8][four + i / 2 * 4] = value(lanes[l].a[i]);
+    }
+    for (uint32_t i = 0; i < 2; ++i) b[four + 4 * i][group] = value(lanes[l].b[i]);
+  }
+  for (uint32_t l = 0; l < 32; ++l) {
+    float c[4];
+    for (uint32_t i = 0; i < 4; ++i) {
+      double sum = lanes[l].c[i];
+      for (uint32_t k = 0; k < 8; ++k) {
+        sum += double{a[l / 4 + i / 2 * 8][k]} * double{b[k][l % 4 * 2 + i % 2]};
+      }
+      c[i] = static_cast<float>(sum);
+    }
+    std::memcpy(out + l * emu::kSlot, c, sizeof(c));
+  }
+}
+
+template <bool kTurned>
+void matrices(const std::byte* in, std::byte* out) {
+  for (uint32_t l = 0; l < 32; ++l) {
+    uint32_t v[4];
+    for (uint32_t m = 0; m < 4; ++m) {
+      uint16_t pair[2];
+      for (uint32_t e = 0; e < 2; ++e) {
+        const uint32_t row = kTurned ? l % 4 * 2 + e : l / 4;
+        const uint32_t element = kTurned ? l / 4 : l % 4 * 2 + e;
+        std::memcpy(&pair[e], in + (8 * m + row) * emu::kSlot + element * 2, 2);
+      }
+      v[m] = pair[0] | static_cast<uint32_t>(pair[1]) << 16;
+    }
+    std::memcpy(out + l * emu::kSlot, v, sizeof(v));
+  }
+}
+
 }  // namespace detail
+
+inline constexpr bool kHasTf32 = true;
+/// d = a·b + c; A 16×8 and B 8×8 of TF32.
+inline void mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                     const float (&c)[4], int site = __builtin_LINE()) {
+  detail::mma(&detail::mma_tf32, d, a, b, c, site);
+}
+/// Four matrices of 8 rows of 8 halves from shared memory; each lane names a row.
+template <typename T>
+void load_matrices(uint32_t (&v)[4], SharedPtr<T> from, uint32_t i, int site = __builtin_LINE()) {
+  const uint4 row = load_shared<uint4>(from, i);
+  emu::collective(&detail::matrices<false>, &row, sizeof(row), v, sizeof(v), site);
+}
+template <typename T>
+void load_turned_matrices(uint32_t (&v)[4], SharedPtr<T> from, uint32_t i,
+                          int site = __builtin_LINE()) {
+  const uint4 row = load_shared<uint4>(from, i);
+  emu::collective(&detail::matrices<true>, &row, sizeof(row), v, sizeof(v), site);
+}
 
 /// d = a·b + c; A 16×32 and B 32×8 of signed bytes.
 inline void mma_s8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],

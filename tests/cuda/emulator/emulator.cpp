@@ -173,6 +173,7 @@ class Worker {
   const Kernel* kernel_ = nullptr;
   const Memory* memory_ = nullptr;
   const void* params_ = nullptr;
+  int left_out_ = 0;  ///< Launch::left_out
   std::string failed_;
   Dim block_;
   uint32_t threads_ = 0;
@@ -291,6 +292,7 @@ std::string Worker::run(const Kernel& kernel, const Launch& launch, const Memory
   failed_.clear();
   const uint64_t number =
       block.x + uint64_t{launch.grid.x} * (block.y + uint64_t{launch.grid.y} * block.z);
+  left_out_ = launch.left_out;
   random_.state = launch.seed * 0x2545f4914f6cdd1d + number;
   dynamic_bytes_ = launch.shared_bytes;
   shared_.assign(dynamic_bytes_, std::byte{0xa5});
@@ -331,6 +333,7 @@ std::string Worker::run(const Kernel& kernel, const Launch& launch, const Memory
 }
 
 void Worker::barrier(uint32_t id, uint32_t count, int site) {
+  if (site == left_out_) return;
   if (id >= kMostBarriers) fault("barrier " + std::to_string(id) + ": there are 16");
   if (count == 0 || count % kWarp != 0 || count > threads_) {
     fault("a barrier of " + std::to_string(count) + " threads");

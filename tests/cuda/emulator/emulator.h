@@ -59,6 +59,8 @@ struct Launch {
   uint32_t shared_bytes = 0;  ///< of dynamic shared memory
   uint64_t seed = 0;
   int workers = 1;  ///< OS threads that share the blocks
+  /// Line of the kernel's source: a barrier there orders nothing, so that what needs it is a fault.
+  int left_out = 0;
 };
 
 /// Runs a kernel. Returns an empty text, or what went wrong: the kernel, the block, the thread and

@@ -100,5 +100,25 @@ INFER_KERNEL(mma_16, MmaParams, 32, 1) {
 INFER_KERNEL(mma_half, MmaParams, 32, 1) {
   run_mma<float, 4, 2>(p, [](auto& d, auto& a, auto& b, auto& c) { mma_f16(d, a, b, c); });
 }
+INFER_KERNEL(mma_tf32_words, MmaParams, 32, 1) {
+  run_mma<float, 4, 2>(p, [](auto& d, auto& a, auto& b, auto& c) { mma_tf32(d, a, b, c); });
+}
+
+// Four matrices, as they are and turned. a: [row][4], lane l names row l; d: [2][lane][4].
+INFER_KERNEL(matrices, MmaParams, 32, 1) {
+  INFER_SHARED(uint32_t, rows, 128);
+  for (uint32_t i = 0; i < 4; ++i) {
+    rows[lane() * 4 + i] = Global<const uint32_t>(p.a)[lane() * 4 + i];
+  }
+  sync_warp();
+  uint32_t plain[4];
+  uint32_t turned[4];
+  load_matrices(plain, SharedPtr<uint32_t>(rows), lane() * 4);
+  load_turned_matrices(turned, SharedPtr<uint32_t>(rows), lane() * 4);
+  for (uint32_t i = 0; i < 4; ++i) {
+    Global<uint32_t>(p.d)[lane() * 4 + i] = plain[i];
+    Global<uint32_t>(p.d)[128 + lane() * 4 + i] = turned[i];
+  }
+}
 
 }  // namespace infer::cuda

@@ -97,6 +97,14 @@ CHECKPOINTS = {
             "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
             "full_attention": {"rope_type": "linear", "rope_theta": 50000.0, "factor": 2.0}}}),
     "seed_oss": ("SeedOssConfig", "seed_oss", DENSE | {"head_dim": 8}),
+    "mistral4": ("Mistral4Config", "mistral4", LATENT | {
+        "q_lora_rank": 14, "n_shared_experts": 1, "rope_parameters": {
+            **YARN, "factor": 4.0, "original_max_position_embeddings": 8, "mscale": 1.0,
+            "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.3}}),
+    "deepseek-v32": ("DeepseekV32Config", "deepseek32", LATENT | {
+        "q_lora_rank": 14, "n_group": 4, "topk_group": 2, "n_shared_experts": 1,
+        "index_head_dim": 16, "index_n_heads": 2, "index_topk": 64,
+        "rope_parameters": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0}}),
 }
 
 LAYER_NAMES = {
@@ -123,7 +131,8 @@ def random_model(name, **changes):
     """(configuration, model): random float32 values held and computed with in float64."""
     class_name, _, arguments = (MODELS | CHECKPOINTS)[name]
     config = getattr(transformers, class_name)(**COMMON, **(arguments | changes))
-    model = transformers.AutoModelForCausalLM.from_config(
+    family = class_name.removesuffix("Config").removesuffix("Text")
+    model = getattr(transformers, family + "ForCausalLM")._from_config(
         config, attn_implementation="eager", experts_implementation="eager",
         dtype=torch.float64).eval()
     generator = torch.Generator().manual_seed(len(name))

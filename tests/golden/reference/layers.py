@@ -8,6 +8,12 @@ def rms_norm(x, weight, eps):
     return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + eps) * weight
 
 
+def layer_norm(x, weight, eps):
+    """Ba et al. 2016, without a bias."""
+    x = x - np.mean(x, axis=-1, keepdims=True)
+    return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + eps) * weight
+
+
 def softmax(x):
     e = np.exp(x - np.max(x, axis=-1, keepdims=True))
     return e / np.sum(e, axis=-1, keepdims=True)
@@ -38,6 +44,14 @@ def swiglu_oai(gate, up, alpha=1.702, limit=7.0):
     gate = np.minimum(gate, limit)
     up = np.clip(up, -limit, limit)
     return gate * sigmoid(alpha * gate) * (up + 1)
+
+
+def xielu(x, alpha_p, alpha_n, beta, eps):
+    """Huang & Schlag 2024."""
+    softplus = lambda a: np.log1p(np.exp(a))
+    positive, negative = softplus(alpha_p), beta + softplus(alpha_n)
+    below = negative * (np.expm1(np.minimum(x, eps)) - x)
+    return np.where(x > 0, positive * x * x, below) + beta * x
 
 
 def inverse_frequencies(dims, base, factors=None):
@@ -87,8 +101,9 @@ def rotate(heads, frequencies, interleaved, magnitude=1.0):
     return rotated
 
 
-def attention(q, k, v, scale, window=0, softcap=0.0, sinks=None):
-    """Causal attention; kv heads are repeated for their group. → (tokens, heads · value_dim)."""
+def attention(q, k, v, scale, window=0, softcap=0.0, sinks=None, chunk=0):
+    """Causal attention; kv heads are repeated for their group. chunk: what lies before the last
+    multiple of it is not seen. → (tokens, heads · value_dim)."""
     tokens, heads, _ = q.shape
     k = np.repeat(k, heads // k.shape[1], axis=1)
     v = np.repeat(v, heads // v.shape[1], axis=1)
@@ -99,6 +114,9 @@ def attention(q, k, v, scale, window=0, softcap=0.0, sinks=None):
     visible = back >= 0
     if window:
         visible &= back < window
+    if chunk:
+        part = np.arange(tokens) // chunk
+        visible &= part[:, None] == part[None, :]
     scores = np.where(visible, scores, -np.inf)
     if sinks is not None:
         column = np.broadcast_to(sinks[:, None, None], (heads, tokens, 1))

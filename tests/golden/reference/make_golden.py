@@ -8,95 +8,14 @@ that are not 1, biases, and RoPE mixes that lie between two pairs.
 import json
 import pathlib
 import sys
-import zlib
 
 import numpy as np
 
-from . import gguf
+from . import gguf, head, recurrent
+from .builder import LONG, TOKENS, VOCABULARY, Builder
+from .make_heads import HEADS, add_head
+from .make_recurrent import falcon_h1, granitehybrid, lfm2, nemotron_h, qwen35
 from .model import Model
-
-TOKENS = 48
-VOCABULARY = 72
-
-
-class Builder:
-    """Metadata and tensors of one model; `a` is the architecture's prefix."""
-
-    def __init__(self, name, arch, width, layers, heads, kv_heads, head_dim, context=256, **keys):
-        self.rng = np.random.default_rng(zlib.crc32(name.encode()))
-        self.width, self.layers, self.heads = width, layers, heads
-        self.kv_heads, self.head_dim = kv_heads, head_dim
-        self.tensors = {}
-        self.metadata = {
-            "general.architecture": arch,
-            "general.name": name,
-            f"{arch}.block_count": layers,
-            f"{arch}.context_length": context,
-            f"{arch}.embedding_length": width,
-            f"{arch}.attention.head_count": heads,
-            f"{arch}.attention.head_count_kv": kv_heads,
-            f"{arch}.attention.key_length": head_dim,
-            f"{arch}.attention.value_length": head_dim,
-            f"{arch}.attention.layer_norm_rms_epsilon": 1e-5,
-            f"{arch}.rope.dimension_count": head_dim,
-            f"{arch}.vocab_size": VOCABULARY,
-        }
-        self.metadata |= {f"{arch}.{key.replace('__', '.')}": v for key, v in keys.items()}
-        self.metadata |= {
-            "tokenizer.ggml.model": "llama",
-            "tokenizer.ggml.pre": "default",
-            "tokenizer.ggml.tokens": ["<unk>", "<s>", "</s>"] + [f"t{i}" for i in
-                                                                 range(3, VOCABULARY)],
-            "tokenizer.ggml.scores": [0.0] * VOCABULARY,
-            "tokenizer.ggml.token_type": [2, 3, 3] + [1] * (VOCABULARY - 3),
-            "tokenizer.ggml.bos_token_id": 1,
-            "tokenizer.ggml.eos_token_id": 2,
-        }
-
-    def matrix(self, name, n, k, copies=0, gain=1.0):
-        shape = (copies, n, k) if copies else (n, k)
-        self.tensors[name + ".weight"] = self.rng.normal(0, gain / np.sqrt(k), shape)
-
-    def norm(self, name, n):
-        self.tensors[name + ".weight"] = self.rng.normal(1, 0.2, n)
-
-    def bias(self, name, *shape, spread=0.3):
-        self.tensors[name + ".bias"] = self.rng.normal(0, spread, shape)
-
-    def embedding(self, tied=False, spread=1.0):
-        self.tensors["token_embd.weight"] = self.rng.normal(0, spread, (VOCABULARY, self.width))
-        self.norm("output_norm", self.width)
-        if not tied:
-            self.matrix("output", VOCABULARY, self.width, gain=2.0)
-
-    def attention(self, layer, bias="", norms=True):
-        b = f"blk.{layer}."
-        q, kv = self.heads * self.head_dim, self.kv_heads * self.head_dim
-        if norms:
-            self.norm(b + "attn_norm", self.width)
-        for part, n in (("q", q), ("k", kv), ("v", kv)):
-            self.matrix(f"{b}attn_{part}", n, self.width, gain=1.5)
-            if part in bias:
-                self.bias(f"{b}attn_{part}", n)
-        self.matrix(b + "attn_output", self.width, q)
-        if "o" in bias:
-            self.bias(b + "attn_output", self.width)
-
-    def feed_forward(self, layer, inner, norms=True, fused=False, suffix=""):
-        b = f"blk.{layer}.ffn_"
-        if norms:
-            self.norm(b + "norm", self.width)
-        if not fused:
-            self.matrix(f"{b}gate{suffix}", inner, self.width)
-        self.matrix(f"{b}up{suffix}", inner * (2 if fused else 1), self.width)
-        self.matrix(f"{b}down{suffix}", self.width, inner)
-
-    def experts(self, layer, count, inner):
-        b = f"blk.{layer}.ffn_"
-        self.matrix(b + "gate_inp", count, self.width, gain=2.0)
-        self.matrix(b + "gate_exps", inner, self.width, count)
-        self.matrix(b + "up_exps", inner, self.width, count)
-        self.matrix(b + "down_exps", self.width, inner, count)
 
 
 def smollm3(name):
@@ -297,8 +216,11 @@ def gemma(name):
 
 
 def deepseek2(name):
-    """-v3: the tensors and keys of files made today; -v2, -lite: of files before April 2025."""
-    v3, lite = "v3" in name, "lite" in name
+    """-v3: the tensors and keys of files made today; -v2, -lite: of files before April 2025. -flash:
+    of GLM-4.7-Flash, without the gating, and a last block that predicts further tokens. mistral4:
+    softmax, and queries that grow. deepseek32: an indexer, which so few tokens do not need."""
+    mistral, sparse = name.startswith("mistral4"), name.startswith("deepseek32")
+    v3, lite = mistral or sparse or "v3" in name or "flash" in name, "lite" in name
     heads, nope, rope, value, latent, q_latent = 3, 10, 8, 14, 22, 18
     keys = {"feed_forward_length": 42, "leading_dense_block_count": 1, "expert_count": 8,
             "expert_used_count": 3, "expert_feed_forward_length": 9, "expert_shared_count": 1,
@@ -314,13 +236,26 @@ def deepseek2(name):
     else:
         keys |= {"attention__key_length": nope + rope, "attention__value_length": value,
                  "expert_weights_scale": 1.7, "rope__scaling__yarn_log_multiplier": 0.0707}
+    if "flash" in name:
+        keys = {key: value for key, value in keys.items()
+                if key != "expert_gating_func" and "group" not in key and "scaling" not in key}
+        keys |= {"nextn_predict_layers": 1}
+    if mistral:
+        keys = {key: value for key, value in keys.items()
+                if key not in ("expert_gating_func", "expert_weights_norm") and "group" not in key}
+        keys |= {"attention__temperature_scale": 0.3, "rope__scaling__factor": 4.0,
+                 "rope__scaling__original_context_length": 8}
+    if sparse:
+        keys |= {"attention__indexer__top_k": 2048, "attention__indexer__head_count": 2,
+                 "attention__indexer__key_length": 16}
     if lite:
         keys |= {"expert_shared_count": 2, "expert_weights_scale": 1.0}
     else:
         keys |= {"attention__q_lora_rank": q_latent}
     if "v2" in name:
         keys |= {"expert_group_count": 4, "expert_group_used_count": 2, "expert_gating_func": 1}
-    m = Builder(name, "deepseek2", 28, 2 if lite else 3, heads, 1 if v3 else heads, 0, **keys)
+    arch = name.removesuffix("-f32") if mistral or sparse else "deepseek2"
+    m = Builder(name, arch, 28, 2 if lite else 3, heads, 1 if v3 else heads, 0, **keys)
     m.embedding()
     for layer in range(m.layers):
         b = f"blk.{layer}."
@@ -339,12 +274,17 @@ def deepseek2(name):
         else:
             m.matrix(b + "attn_kv_b", heads * (nope + value), latent)
         m.matrix(b + "attn_output", m.width, heads * value)
+        if sparse:
+            m.matrix(b + "indexer.attn_q_b", 32, q_latent)
+            m.matrix(b + "indexer.attn_k", 16, m.width)
+            m.norm(b + "indexer.k_norm", 16)
+            m.matrix(b + "indexer.proj", 2, m.width)
         if layer == 0:
             m.feed_forward(layer, 42)
             continue
         m.norm(b + "ffn_norm", m.width)
         m.experts(layer, 8, 9)
-        if v3:
+        if v3 and not mistral:
             m.bias(b + "exp_probs_b", 8, spread=0.1)
         m.feed_forward(layer, 9 * keys["expert_shared_count"], norms=False, suffix="_shexp")
     return m
@@ -361,6 +301,254 @@ def seed_oss(name):
     return m
 
 
+def command_r(name):
+    """Command R+ with norms of heads; cohere2 with windows."""
+    arch = name.removesuffix("-f32")
+    keys = {"attention__sliding_window": 7} if arch == "cohere2" else {}
+    m = Builder(name, arch, 30, 5 if keys else 2, 4, 2, 10, feed_forward_length=38,
+                logit_scale=0.3, attention__layer_norm_epsilon=1e-4, **keys)
+    del m.metadata[f"{arch}.attention.layer_norm_rms_epsilon"]
+    m.embedding(tied=True, spread=0.7)
+    for layer in range(m.layers):
+        m.attention(layer)
+        if not keys:
+            for part, heads in (("q", m.heads), ("k", m.kv_heads)):
+                name = f"blk.{layer}.attn_{part}_norm.weight"
+                m.tensors[name] = m.rng.normal(1, 0.2, (heads, m.head_dim))
+        m.feed_forward(layer, 38, norms=False)
+    return m
+
+
+def ernie4_5(name):
+    """-moe: after a dense layer, experts with a bias on their choice, and shared ones."""
+    arch = name.removesuffix("-f32")
+    routed = arch == "ernie4_5-moe"
+    keys = {"expert_count": 5, "expert_used_count": 2, "expert_feed_forward_length": 14,
+            "expert_shared_count": 2, "expert_shared_feed_forward_length": 28,
+            "leading_dense_block_count": 1, "interleave_moe_layer_step": 1} if routed else {}
+    m = Builder(name, arch, 30, 2, 6, 2, 10, feed_forward_length=38, rope__freq_base=5e5, **keys)
+    m.embedding(tied=True, spread=0.7)
+    for layer in range(m.layers):
+        m.attention(layer)
+        if not routed or layer == 0:
+            m.feed_forward(layer, 38)
+            continue
+        m.norm(f"blk.{layer}.ffn_norm", m.width)
+        m.experts(layer, 5, 14)
+        m.bias(f"blk.{layer}.exp_probs_b", 5, spread=0.1)
+        m.feed_forward(layer, 28, norms=False, suffix="_shexp")
+    return m
+
+
+def hunyuan(name):
+    arch = name.removesuffix("-f32")
+    keys = {"expert_count": 5, "expert_used_count": 3, "expert_feed_forward_length": 14,
+            "expert_shared_feed_forward_length": 22} if arch == "hunyuan-moe" else {}
+    m = Builder(name, arch, 30, 2, 6, 2, 10, feed_forward_length=38, rope__freq_base=27777.0,
+                **keys)
+    m.embedding(tied=True, spread=0.7)
+    plain_layers(m, 14 if keys else 38, head_norms=True)
+    for layer in range(m.layers if keys else 0):
+        m.feed_forward(layer, 22, norms=False, suffix="_shexp")
+    return m
+
+
+def apertus(name):
+    m = Builder(name, "apertus", 30, 2, 6, 2, 10, feed_forward_length=38, rope__freq_base=5e5)
+    m.metadata |= {"xielu.alpha_p": [0.4, -0.3], "xielu.alpha_n": [-1.1, -0.2],
+                   "xielu.beta": [0.5, 0.37], "xielu.eps": [-1e-6, -0.125]}
+    m.embedding()
+    m.tensors["rope_freqs.weight"] = m.rng.uniform(1.0, 8.0, 5)
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        m.attention(layer)
+        m.norm(b + "attn_q_norm", m.head_dim)
+        m.norm(b + "attn_k_norm", m.head_dim)
+        m.norm(b + "ffn_norm", m.width)
+        m.matrix(b + "ffn_up", 38, m.width)
+        m.matrix(b + "ffn_down", m.width, 38)
+    return m
+
+
+def glm4moe(name):
+    """The last block predicts further tokens."""
+    m = Builder(name, "glm4moe", 30, 4, 6, 2, 12, feed_forward_length=38, rope__dimension_count=6,
+                leading_dense_block_count=1, nextn_predict_layers=1, expert_count=6,
+                expert_used_count=2, expert_feed_forward_length=14, expert_shared_count=1,
+                expert_weights_scale=1.5, expert_weights_norm=True, expert_gating_func=2)
+    m.embedding()
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        m.attention(layer, bias="qkv")
+        m.norm(b + "attn_q_norm", m.head_dim)
+        m.norm(b + "attn_k_norm", m.head_dim)
+        m.norm(b + "post_attention_norm", m.width)
+        if layer == 0:
+            m.feed_forward(layer, 38, norms=False)
+            continue
+        m.experts(layer, 6, 14)
+        m.bias(b + "exp_probs_b", 6, spread=0.1)
+        m.feed_forward(layer, 14, norms=False, suffix="_shexp")
+    return m
+
+
+def minimax_m2(name):
+    m = Builder(name, "minimax-m2", 30, 2, 6, 2, 12, feed_forward_length=14,
+                rope__dimension_count=6, expert_count=6, expert_used_count=2,
+                expert_feed_forward_length=14, expert_gating_func=2)
+    m.embedding()
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        m.attention(layer)
+        m.norm(b + "attn_q_norm", m.heads * m.head_dim)
+        m.norm(b + "attn_k_norm", m.kv_heads * m.head_dim)
+        m.norm(b + "ffn_norm", m.width)
+        m.experts(layer, 6, 14)
+        m.bias(b + "exp_probs_b", 6, spread=0.1)
+    return m
+
+
+def mistral3(name):
+    m = Builder(name, "mistral3", 30, 2, 6, 2, 12, feed_forward_length=38,
+                attention__temperature_scale=0.3, rope__scaling__type="yarn",
+                rope__scaling__factor=4.0, rope__scaling__original_context_length=16,
+                rope__scaling__yarn_beta_fast=4.0, rope__scaling__yarn_beta_slow=0.5,
+                rope__scaling__yarn_log_multiplier=1.0)
+    m.embedding(tied=True, spread=0.7)
+    return plain_layers(m, 38)
+
+
+def exaone4(name):
+    """-32b: with windows, and without RoPE in every fourth layer."""
+    keys = {"attention__sliding_window": 7} if "32b" in name else {}
+    m = Builder(name, "exaone4", 30, 5 if keys else 2, 4, 2, 10, feed_forward_length=38,
+                rope__freq_base=1e6, **keys)
+    m.embedding()
+    m.tensors["rope_freqs.weight"] = m.rng.uniform(1.0, 8.0, 5)
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        m.attention(layer, norms=False)
+        m.norm(b + "attn_q_norm", m.head_dim)
+        m.norm(b + "attn_k_norm", m.head_dim)
+        m.norm(b + "post_attention_norm", m.width)
+        m.feed_forward(layer, 38, norms=False)
+        m.norm(b + "post_ffw_norm", m.width)
+    return m
+
+
+def llama4(name):
+    m = Builder(name, "llama4", 30, 5, 6, 2, 10, feed_forward_length=38, rope__freq_base=5e5,
+                attention__sliding_window=9, attention__temperature_length=7,
+                attention__temperature_scale=0.3, expert_count=5, expert_used_count=1,
+                expert_feed_forward_length=14, interleave_moe_layer_step=2)
+    m.embedding()
+    for layer in range(m.layers):
+        m.attention(layer)
+        m.norm(f"blk.{layer}.ffn_norm", m.width)
+        if layer % 2 == 0:
+            m.feed_forward(layer, 38, norms=False)
+            continue
+        m.experts(layer, 5, 14)
+        m.feed_forward(layer, 14, norms=False, suffix="_shexp")
+    return m
+
+
+def gemma4(name):
+    """Embeddings for every layer, and layers that share keys and values; -moe: experts, and values
+    that are the keys in the layers without a window."""
+    moe = "moe" in name
+    wide, narrow, layers, heads = 16, 10, 4 if moe else 6, 3 if moe else 4
+    sliding = [layer % 3 != 2 for layer in range(layers)]
+    kv_heads = [3 if slides else 1 for slides in sliding] if moe else 2
+    keys = {"expert_count": 5, "expert_used_count": 2, "expert_feed_forward_length": 14,
+            "feed_forward_length": 38} if moe else {
+        "embedding_length_per_layer_input": 10, "attention__shared_kv_layers": 2,
+        "feed_forward_length": [38] * 4 + [46] * 2}
+    m = Builder(name, "gemma4", 30, layers, heads, kv_heads, wide, attention__sliding_window=7,
+                attention__sliding_window_pattern=sliding, attention__key_length_swa=narrow,
+                attention__value_length_swa=narrow, rope__dimension_count_swa=narrow,
+                rope__freq_base=1e6, rope__freq_base_swa=1e4, final_logit_softcapping=5.0, **keys)
+    m.embedding(tied=True, spread=0.3)
+    m.tensors["rope_freqs.weight"] = np.array([1.0] * 3 + [1e30] * 5)
+    own = layers - keys.get("attention__shared_kv_layers", 0)
+    per_layer = keys.get("embedding_length_per_layer_input", 0)
+    if per_layer:
+        table = (VOCABULARY, per_layer * layers)
+        m.tensors["per_layer_token_embd.weight"] = m.rng.normal(0, 0.5, table)
+        m.matrix("per_layer_model_proj", per_layer * layers, m.width)
+        m.norm("per_layer_proj_norm", per_layer)
+    for layer in range(layers):
+        b = f"blk.{layer}."
+        head = narrow if sliding[layer] else wide
+        kv = (kv_heads[layer] if moe else kv_heads) * head
+        m.norm(b + "attn_norm", m.width)
+        m.matrix(b + "attn_q", heads * head, m.width, gain=1.5)
+        m.norm(b + "attn_q_norm", head)
+        m.tensors[b + "attn_q_norm.weight"] *= 0.4  # scores are not scaled
+        m.matrix(b + "attn_output", m.width, heads * head)
+        if layer < own:
+            m.matrix(b + "attn_k", kv, m.width, gain=1.5)
+            m.norm(b + "attn_k_norm", head)
+            if not moe or sliding[layer]:
+                m.matrix(b + "attn_v", kv, m.width, gain=1.5)
+        m.norm(b + "post_attention_norm", m.width)
+        m.feed_forward(layer, 38 if moe else keys["feed_forward_length"][layer])
+        m.norm(b + "post_ffw_norm", m.width)
+        m.tensors[b + "layer_output_scale.weight"] = m.rng.uniform(0.7, 1.3, 1)
+        if per_layer:
+            m.matrix(b + "inp_gate", per_layer, m.width)
+            m.matrix(b + "proj", m.width, per_layer)
+            m.norm(b + "post_norm", m.width)
+        if moe:
+            m.experts(layer, 5, 14)
+            for part in ("post_ffw_norm_1", "post_ffw_norm_2", "pre_ffw_norm_2"):
+                m.norm(b + part, m.width)
+            m.tensors[b + "ffn_gate_inp.scale"] = m.rng.normal(1, 0.2, m.width)
+            m.tensors[b + "ffn_down_exps.scale"] = m.rng.normal(1, 0.2, 5)
+            if layer == 0:  # both in one, as files made today have them
+                both = [m.tensors.pop(f"{b}ffn_{part}_exps.weight") for part in ("gate", "up")]
+                m.tensors[b + "ffn_gate_up_exps.weight"] = np.concatenate(both, axis=1)
+    return m
+
+
+def gemma3n(name):
+    """Of the gate more is kept than in published models, where the norm after it would have nothing
+    but rounding if no element stood out."""
+    width, head, layers, per_layer, rank = 30, 10, 6, 10, 6
+    m = Builder(name, "gemma3n", width, layers, 4, 2, head, feed_forward_length=[38] * layers,
+                attention__sliding_window=7, rope__freq_base=1e6, rope__freq_base_swa=1e4,
+                attention__sliding_window_pattern=[layer % 3 != 2 for layer in range(layers)],
+                attention__shared_kv_layers=2, embedding_length_per_layer_input=per_layer,
+                altup__active_idx=0, altup__num_inputs=4, final_logit_softcapping=5.0,
+                activation_sparsity_scale=[0.9, 0.3] + [float("-inf")] * (layers - 2))
+    m.embedding(tied=True, spread=0.3)
+    m.matrix("altup_proj", width, width, 3)
+    m.matrix("altup_unembd_proj", width, width, 3)
+    table = (VOCABULARY, per_layer * layers)
+    m.tensors["per_layer_token_embd.weight"] = m.rng.normal(0, 0.5, table)
+    m.matrix("per_layer_model_proj", per_layer * layers, width)
+    m.norm("per_layer_proj_norm", per_layer)
+    for layer in range(layers):
+        b = f"blk.{layer}."
+        m.attention(layer)
+        for part, n in (("attn_q_norm", head), ("attn_k_norm", head),
+                        ("post_attention_norm", width), ("post_ffw_norm", width),
+                        ("post_norm", width), ("laurel_post_norm", width),
+                        ("altup_router_norm", width), ("altup_correct_scale", width)):
+            m.norm(b + part, n)
+        m.feed_forward(layer, 38)
+        for part, n, k in (("laurel_l", rank, width), ("laurel_r", width, rank),
+                           ("inp_gate", per_layer, width), ("proj", width, per_layer),
+                           ("altup_router", 4, width), ("altup_predict_coef", 16, 4),
+                           ("altup_correct_coef", 4, 4)):
+            m.matrix(b + part, n, k)
+        m.tensors[b + "attn_q_norm.weight"] *= 0.4  # scores are not scaled
+        m.tensors[b + "altup_router.weight"] *= width  # its input is divided by the width
+        m.tensors[b + "altup_predict_coef.weight"] *= 0.3  # else rounding grows from layer to layer
+        m.tensors[b + "altup_correct_coef.weight"] *= 0.3
+    return m
+
+
 MODELS = {
     "smollm3-f32": smollm3, "olmo2-f32": olmo2, "olmo3-f32": olmo3, "granite-f32": granite,
     "granitemoe-f32": granitemoe, "glm4-f32": glm4, "gpt-oss-f32": gpt_oss,
@@ -369,17 +557,40 @@ MODELS = {
     "llama-f16": llama, "llama-bf16": llama, "llama3-f32": llama, "mixtral-f32": llama,
     "qwen2-f32": qwen, "qwen3-f32": qwen, "qwen3moe-f32": qwen, "gemma2-f32": gemma,
     "gemma3-f32": gemma, "llama-yarn-f32": llama, "llama-linear-f32": llama, "deepseek2-v3-f32": deepseek2,
-    "deepseek2-v2-f32": deepseek2, "deepseek2-lite-f32": deepseek2, "seed-oss-f32": seed_oss,
+    "deepseek2-v2-f32": deepseek2, "deepseek2-lite-f32": deepseek2,
+    "deepseek2-flash-f32": deepseek2, "deepseek32-f32": deepseek2, "mistral4-f32": deepseek2,
+    "seed-oss-f32": seed_oss,
+    "gemma3n-f32": gemma3n,
+    "gemma4-f32": gemma4, "gemma4-moe-f32": gemma4,
+    "llama4-f32": llama4,
+    "exaone4-f32": exaone4, "exaone4-32b-f32": exaone4,
+    "mistral3-f32": mistral3,
+    "minimax-m2-f32": minimax_m2,
+    "glm4moe-f32": glm4moe,
+    "apertus-f32": apertus,
+    "hunyuan-dense-f32": hunyuan, "hunyuan-moe-f32": hunyuan,
+    "ernie4_5-f32": ernie4_5, "ernie4_5-moe-f32": ernie4_5,
+    "command-r-f32": command_r, "cohere2-f32": command_r,
+    "lfm2-f32": lfm2, "lfm2moe-f32": lfm2,
+    "qwen35-f32": qwen35, "qwen35moe-f32": qwen35, "qwen3next-f32": qwen35,
+    "granitehybrid-f32": granitehybrid,
+    "nemotron_h-f32": nemotron_h, "nemotron_h_moe-f32": nemotron_h,
+    "falcon-h1-f32": falcon_h1,
 }
 
 
 def make(name, directory):
     m = MODELS[name](name)
     stem = pathlib.Path(directory) / name
-    tokens = [1] + m.rng.integers(3, VOCABULARY, TOKENS - 1).tolist()
+    count = LONG if m.metadata["general.architecture"] in recurrent.FAMILIES else TOKENS
+    tokens = [1] + m.rng.integers(3, VOCABULARY, count - 1).tolist()
+    add_head(m, name)
     gguf.write(f"{stem}.gguf", m.metadata, m.tensors)
-    logits = Model(f"{stem}.gguf").logits(tokens)  # of what the file holds, rounded to float32
+    exact = Model(f"{stem}.gguf")  # of what the file holds, rounded to float32
+    logits = exact.logits(tokens)
     logits.astype("<f4").tofile(f"{stem}.f32")
+    if name in HEADS:
+        head.logits(exact, tokens).astype("<f4").tofile(f"{stem}.head.f32")
     pathlib.Path(f"{stem}.json").write_text(
         json.dumps({"tokens": tokens, "n_vocab": VOCABULARY}) + "\n")
     return logits

@@ -7,22 +7,32 @@ llama.cpp's converter.
 
 import numpy as np
 
-from . import gguf
-from .layers import (attention, geglu, inverse_frequencies, rms_norm, rotate, route, swiglu,
-                     swiglu_oai, yarn_frequencies, yarn_magnitude)
+from . import gemma3n, gemma4, gguf, recurrent
+from .layers import (attention, geglu, inverse_frequencies, layer_norm, rms_norm, rotate, route,
+                     swiglu, swiglu_oai, xielu, yarn_frequencies, yarn_magnitude)
 
 # Architectures whose converter permutes q and k (or whose RoPE pairs neighbours anyway).
-INTERLEAVED = {"llama", "smollm3", "granite", "granitemoe", "glm4", "deepseek2"}
+LATENT = {"deepseek2", "deepseek32", "mistral4"}
+INTERLEAVED = LATENT | {"llama", "smollm3", "granite", "granitemoe", "glm4", "command-r",
+               "cohere2", "ernie4_5", "ernie4_5-moe", "mistral3",
+               "llama4"}
+# Architectures with an RMSNorm on every head of queries and keys.
+HEAD_NORMS = {"qwen3", "qwen3moe", "gemma3", "apertus", "glm4moe", "exaone4"}
+# Architectures with a LayerNorm that attention and feed-forward share: they lie side by side.
+PARALLEL = {"command-r", "cohere2"}
 
 
 class Model:
     def __init__(self, path):
         self.metadata, self.tensors = gguf.read(path)
         self.arch = self.metadata["general.architecture"]
-        self.layers = self.key("block_count")
+        # Blocks that predict further tokens are no part of the decoder.
+        self.layers = self.key("block_count") - self.key("nextn_predict_layers", 0)
         self.width = self.key("embedding_length")
         self.heads = self.key("attention.head_count")
-        self.eps = self.key("attention.layer_norm_rms_epsilon")
+        other = self.arch in PARALLEL or self.arch.startswith("nemotron_h")
+        self.eps = self.key("attention.layer_norm_epsilon" if other
+                            else "attention.layer_norm_rms_epsilon")
         self.head_dim = self.key("attention.key_length", self.width // self.heads)
         self.context = self.key("context_length")
         self.rope_dims = self.key("rope.dimension_count", self.head_dim)
@@ -46,7 +56,8 @@ class Model:
         return y + self.tensors[name + ".bias"] if name + ".bias" in self.tensors else y
 
     def norm(self, x, name):
-        return rms_norm(x, self.tensors[name + ".weight"], self.eps)
+        normalised = layer_norm if self.arch in PARALLEL else rms_norm
+        return normalised(x, self.tensors[name + ".weight"], self.eps)
 
     # Rotary position embedding.
 
@@ -79,30 +90,37 @@ class Model:
             if self.yarn_multiplier():
                 # mscale over mscale_all_dim: DeepSeek's released models have both alike, elsewhere
                 # the first is 1.
-                mscale = self.yarn_multiplier() if self.arch == "deepseek2" else 1.0
+                mscale = self.yarn_multiplier() if self.arch in LATENT else 1.0
                 magnitude = (yarn_magnitude(factor, mscale) /
                              yarn_magnitude(factor, self.yarn_multiplier()))
             return frequencies, magnitude * self.key("rope.scaling.attn_factor", 1.0)
         return inverse_frequencies(dims, base, factors), 1.0
 
     def yarn_multiplier(self):
-        """mscale_all_dim: for deepseek2 the file holds a tenth of it."""
+        """mscale_all_dim: for DeepSeek's build the file holds a tenth of it."""
         multiplier = self.key("rope.scaling.yarn_log_multiplier", 0.0)
-        return multiplier * 10 if self.arch == "deepseek2" else multiplier
+        return multiplier * 10 if self.arch in LATENT else multiplier
 
     def rope(self, heads, layer):
+        if self.arch == "llama4" and (layer + 1) % 4 == 0:
+            return heads
+        windows = self.arch in ("cohere2", "exaone4") and self.key("attention.sliding_window", 0)
+        if windows and not self.window(layer):
+            return heads
         frequencies, magnitude = self.rotation(layer)
         return rotate(heads, frequencies, self.arch in INTERLEAVED, magnitude)
 
     # Attention.
 
     def window(self, layer):
+        if self.arch == "llama4":  # has chunks
+            return 0
         window = self.key("attention.sliding_window", 0)
         if self.arch in ("gemma2", "gpt-oss"):
             return window if layer % 2 == 0 else 0
         if self.arch == "gemma3":
             return window if layer % 6 < 5 else 0
-        if self.arch == "olmo2":
+        if self.arch in ("olmo2", "cohere2", "exaone4"):
             return window if layer % 4 < 3 else 0
         return window
 
@@ -114,19 +132,36 @@ class Model:
                                np.cumsum([self.heads * self.head_dim, kv_heads * self.head_dim]), 1)
         else:
             q, k, v = (self.linear(x, b + "attn_" + part) for part in "qkv")
-        if self.arch == "olmo2":  # over the whole projection
+        if self.arch in ("olmo2", "minimax-m2"):  # over the whole projection
             q, k = self.norm(q, b + "attn_q_norm"), self.norm(k, b + "attn_k_norm")
         q = q.reshape(len(x), self.heads, -1)
         k, v = k.reshape(len(x), kv_heads, -1), v.reshape(len(x), kv_heads, -1)
-        if self.arch in ("qwen3", "qwen3moe", "gemma3"):  # of each head
+        if self.arch in HEAD_NORMS or self.arch == "command-r" and self.has(b + "attn_q_norm"):
             q, k = self.norm(q, b + "attn_q_norm"), self.norm(k, b + "attn_k_norm")
         if self.arch != "smollm3" or (layer + 1) % 4 != 0:
             q, k = self.rope(q, layer), self.rope(k, layer)
+        if self.arch.startswith("hunyuan"):  # after RoPE
+            q, k = self.norm(q, b + "attn_q_norm"), self.norm(k, b + "attn_k_norm")
+        chunk = 0
+        if self.arch == "llama4" and (layer + 1) % 4 == 0:
+            q = q * self.temperature(len(x), self.key("attention.temperature_scale", 0.1),
+                                     self.key("attention.temperature_length", 8192), 1)
+        elif self.arch == "llama4":
+            chunk = self.key("attention.sliding_window", 8192)
+            q, k = (rms_norm(heads, 1.0, self.eps) for heads in (q, k))
+        if self.arch == "mistral3":
+            q = q * self.temperature(len(x), self.key("attention.temperature_scale", 0.0),
+                                     self.key("rope.scaling.original_context_length"), 0)
         scale = self.key("attention.scale", self.head_dim ** -0.5)
         softcap = self.key("attn_logit_softcapping", 50.0) if self.arch == "gemma2" else 0.0
         mixed = attention(q, k, v, scale, self.window(layer), softcap,
-                          self.tensors.get(b + "attn_sinks.weight"))
+                          self.tensors.get(b + "attn_sinks.weight"), chunk)
         return self.linear(mixed, b + "attn_output")
+
+    def temperature(self, tokens, scale, length, first):
+        """What queries are multiplied with, by position (Llama 4, `attn_temperature_tuning`)."""
+        periods = np.floor((np.arange(tokens) + first) / length)
+        return (1 + scale * np.log(1 + periods))[:, None, None]
 
     def attend_latent(self, x, layer):
         """Multi-head latent attention (DeepSeek-V2, section 2.1), keys and values written out."""
@@ -149,6 +184,8 @@ class Model:
             k_nope = np.einsum("tl,hln->thn", latent, self.tensors[b + "attn_k_b.weight"])
             v = np.einsum("tl,hvl->thv", latent, self.tensors[b + "attn_v_b.weight"])
         q = np.concatenate([q[..., :nope], self.rope(q[..., nope:], layer)], axis=-1)
+        q = q * self.temperature(tokens, self.key("attention.temperature_scale", 0.0),
+                                 self.key("rope.scaling.original_context_length", 1), 0)
         k_rope = np.repeat(self.rope(k_rope, layer), self.heads, axis=1)
         k = np.concatenate([k_nope, k_rope], axis=-1)
         stretched = self.key("rope.scaling.type", "none") == "yarn"
@@ -164,6 +201,10 @@ class Model:
 
     def feed_forward(self, x, layer, suffix=""):
         part = lambda name: f"blk.{layer}.ffn_{name}{suffix}"
+        if self.arch == "apertus":
+            settings = {name: self.metadata[f"xielu.{name}"][layer]
+                        for name in ("alpha_p", "alpha_n", "beta", "eps")}
+            return self.linear(xielu(self.linear(x, part("up")), **settings), part("down"))
         if self.has(part("gate")):
             gate, up = self.linear(x, part("gate")), self.linear(x, part("up"))
         else:
@@ -177,14 +218,18 @@ class Model:
 
     def routing(self, layer):
         settings = {"used": self.key("expert_used_count")}
+        if self.arch == "llama4":
+            return settings | {"gating": "sigmoid"}
         if self.arch in ("gpt-oss", "granitemoe"):
             return settings | {"gating": "softmax_of_chosen"}
-        if self.arch != "deepseek2":
-            return settings | {"gating": "softmax", "normalise": True}
+        if self.arch not in LATENT | {"glm4moe", "minimax-m2"}:
+            return settings | {"gating": "softmax", "normalise": True,
+                               "bias": self.tensors.get(f"blk.{layer}.exp_probs_b.bias")}
         return settings | {
             "gating": {1: "softmax", 2: "sigmoid"}[self.gating(layer)],
             "bias": self.tensors.get(f"blk.{layer}.exp_probs_b.bias"),
-            "normalise": self.key("expert_weights_norm", False),
+            "normalise": self.key("expert_weights_norm",
+                                  self.arch in ("minimax-m2", "mistral4")),
             "scale": self.key("expert_weights_scale", 1.0),
             "groups": self.key("expert_group_count", 1),
             "groups_used": self.key("expert_group_used_count", 1),
@@ -203,6 +248,8 @@ class Model:
         out = np.zeros_like(x)
         for t, row in enumerate(x):
             for e, weight in zip(ids[t], weights[t]):
+                if self.arch == "llama4":  # multiplies what the expert takes
+                    row, weight = weight * row, 1.0
                 hidden = self.activation()(product(row, "gate", e), product(row, "up", e))
                 out[t] += weight * product(hidden, "down", e)
         if self.has(b + "down_shexp"):
@@ -211,29 +258,43 @@ class Model:
 
     # The whole.
 
-    def logits(self, tokens):
-        """(len(tokens), vocabulary)."""
+    def hidden(self, tokens):
+        """(len(tokens), width): what the last norm makes."""
+        if self.arch in recurrent.FAMILIES:
+            return recurrent.hidden(self, tokens)
         x = self.tensors["token_embd.weight"][tokens]
         if self.arch in ("gemma2", "gemma3"):
             # The file holds no factor: the width's root, in the float32 that the engine multiplies.
             x = x * np.float64(np.float32(np.sqrt(self.width)))
         x = x * self.key("embedding_scale", 1.0)
         scale = self.key("residual_scale", 1.0)
-        pre = self.arch != "olmo2"
-        post = self.arch in ("gemma2", "gemma3", "glm4", "olmo2")
-        ffn_norm = "post_attention_norm" if self.arch in ("gpt-oss", "seed_oss") else "ffn_norm"
-        attend = self.attend_latent if self.arch == "deepseek2" else self.attend
+        pre = self.arch not in ("olmo2", "exaone4")
+        post = self.arch in ("gemma2", "gemma3", "glm4", "olmo2", "exaone4")
+        ffn_norm = ("post_attention_norm" if self.arch in ("gpt-oss", "seed_oss", "glm4moe")
+                    else "ffn_norm")
+        attend = self.attend_latent if self.arch in LATENT else self.attend
         for layer in range(self.layers):
             b = f"blk.{layer}."
             h = attend(self.norm(x, b + "attn_norm") if pre else x, layer)
+            if self.arch in PARALLEL:
+                x = x + h + self.feed_forward(self.norm(x, b + "attn_norm"), layer)
+                continue
             x = x + scale * (self.norm(h, b + "post_attention_norm") if post else h)
             h = self.norm(x, b + ffn_norm) if pre else x
             routed = self.has(b + "ffn_gate_inp")
             h = self.experts(h, layer) if routed else self.feed_forward(h, layer)
             x = x + scale * (self.norm(h, b + "post_ffw_norm") if post else h)
-        x = self.norm(x, "output_norm")
-        x = self.linear(x, "output" if self.has("output") else "token_embd")
-        x = x / self.key("logit_scale", 1.0)
+        return self.norm(x, "output_norm")
+
+    def logits(self, tokens):
+        """(len(tokens), vocabulary)."""
+        if self.arch in ("gemma3n", "gemma4"):
+            return {"gemma3n": gemma3n, "gemma4": gemma4}[self.arch].logits(self, tokens)
+        if self.arch in recurrent.FAMILIES:
+            return recurrent.logits(self, tokens)
+        x = self.linear(self.hidden(tokens), "output" if self.has("output") else "token_embd")
+        factor = self.key("logit_scale", 1.0)
+        x = x * factor if self.arch in PARALLEL else x / factor
         cap = self.key("final_logit_softcapping", 30.0 if self.arch == "gemma2" else 0.0)
         return cap * np.tanh(x / cap) if cap else x
 

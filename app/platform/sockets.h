@@ -1,0 +1,13 @@
+// What the operating system knows of a connection.
+#pragma once
+
+namespace infer::platform {
+
+/// Whether the other side of a TCP connection has closed it or is gone, whatever it sent before
+/// that and nobody has read.
+bool is_closed_by_peer(int socket);
+
+/// Lets the process have as many open files as the system allows.
+void raise_open_files();
+
+}  // namespace infer::platform

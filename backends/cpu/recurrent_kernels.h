@@ -1,0 +1,57 @@
+// Kernels of recurrent layers, one table for each instruction set.
+//
+// A column of a state is computed from that column alone, along its rows in ascending order. So it
+// makes no difference how columns are shared out.
+#pragma once
+
+#include <cstdint>
+
+namespace infer::cpu {
+
+/// One token of a head's scan, for `columns` columns of its state S (graph/params.h: DeltaScan,
+/// SsmScan):
+///   change = gain·(v − keep·Sᵀwrite), or gain·v;  out = out_old + out_state·Sᵀread + …
+struct ScanToken {
+  float* state;   ///< S, `rows` rows
+  int64_t pitch;  ///< elements from one row of S to the next
+  int64_t rows;
+  const float* write;  ///< [rows]: what a change is written along
+  const float* read;   ///< [rows]
+  const float* v;      ///< [columns]
+  float* out;          ///< [columns]
+  float decay;         ///< of S
+  float gain;
+  float write_scale;  ///< of what is written
+  float read_scale;   ///< of what is read
+  float met;          ///< write_scale·read_scale·Σ write·read
+  float pass;         ///< of v, added to what is read
+  bool corrects;      ///< the change is what v differs by from what S has along `write`
+  bool first;         ///< S is zero, whatever its memory holds
+  bool met_state;     ///< `sums` hold Sᵀwrite and Sᵀread already
+};
+
+/// One token of a causal convolution, for `channels` channels.
+struct ConvToken {
+  const float* x;
+  float* y;
+  const float* w;  ///< [taps][pitch]
+  int64_t pitch;   ///< elements from one tap's weights to the next one's
+  int64_t taps;
+  const float* bias;           ///< may be null
+  const float* const* before;  ///< by tap but the last: its inputs; null: zero
+  float* keep;                 ///< where x is kept; may be the first of `before`
+  bool silu;
+};
+
+/// Columns of a scan at once.
+inline constexpr int64_t kScanColumns = 64;
+
+struct RecurrentOps {
+  /// `next`: the token that meets the state next, whose Sᵀwrite and Sᵀread are left in `sums`
+  /// [2][kScanColumns] while S is being written; null: another state follows. At most kScanColumns
+  /// columns.
+  void (*scan)(const ScanToken& token, const ScanToken* next, float* sums, int64_t columns);
+  void (*conv)(const ConvToken& token, int64_t channels);
+};
+
+}  // namespace infer::cpu

@@ -1,0 +1,95 @@
+// How the scans of recurrent layers are shared out: a thread takes columns of a head's state
+// through all rows of a step, so that they stay in its cache.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cpu/parallel.h"
+
+namespace infer::cpu {
+
+static_assert(kScanColumns == kStateColumns);
+
+/// What a row does with a head, whatever the column.
+struct ScanGate {
+  float decay;
+  float gain;
+  float met;
+};
+
+/// A head's value in [heads, 1, rows], or [n, heads / n, rows].
+inline float of_head(const TensorRef& x, int64_t head, int64_t row) {
+  const int64_t n = x.desc.shape[0];
+  return x.row<float>(head / n, row)[head % n];
+}
+
+inline float softplus(float x) {
+  return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+}
+
+/// Bytes for the gates of each thread's head.
+inline int64_t scan_scratch(int64_t rows, int threads) {
+  return threads * round_up<int64_t>(rows * int64_t{sizeof(ScanGate)}, 64);
+}
+
+/// The state and the slots of a scan. Inputs 7 and 8 are slots and sequences.
+class Scan {
+ public:
+  Scan(const CpuCall& call, int32_t kv_layer, int64_t at)
+      : call_(call),
+        layout_(call.kv_layout.layers[static_cast<size_t>(kv_layer)]),
+        pages_(call.pages[static_cast<size_t>(layout_.kind)]),
+        at_(at) {}
+
+  /// Calls gate(h, r) once for each row of a head, and token(h, r, gate) for its ScanToken without
+  /// what follows from the state; then computes it. `rows` × `columns`: of S.
+  template <typename GateFn, typename TokenFn>
+  void run(int64_t heads, int64_t rows, int64_t columns, GateFn gate, TokenFn token) const {
+    const int64_t pitch = round_up(columns, kStatePad);
+    const int64_t blocks = div_ceil(columns, kScanColumns);
+    const int64_t tokens = call_.outputs[0].desc.shape[2];
+    auto* const gates =
+        reinterpret_cast<ScanGate*>(call_.scratch + call_.thread * scan_scratch(tokens, 1));
+    const Range range = split_range(heads * blocks, call_.thread, call_.threads());
+    for (int64_t unit = range.begin; unit < range.end; ++unit) {
+      const int64_t h = unit / blocks;
+      const int64_t first = unit % blocks * kScanColumns;
+      if (unit == range.begin || first == 0) {
+        for (int64_t r = 0; r < tokens; ++r) gates[r] = gate(h, r);
+      }
+      const auto made = [&](int64_t r) {
+        ScanToken t = token(h, r);
+        t.state = pages_.state(*call_.inputs[8].row<int32_t>(0, r), layout_.k_offset) + at_ +
+                  h * rows * pitch + first * rows;
+        t.pitch = std::min(kStateColumns, pitch - first);
+        t.rows = rows;
+        t.v += first;
+        t.out += first;
+        t.decay = gates[r].decay;
+        t.gain = gates[r].gain;
+        t.met = gates[r].met;
+        t.first = *call_.inputs[7].row<int32_t>(0, r) == 0;
+        return t;
+      };
+      alignas(64) float sums[2 * kScanColumns];
+      ScanToken now = made(0);
+      for (int64_t r = 0; r < tokens; ++r) {
+        ScanToken next{};
+        if (r + 1 < tokens) next = made(r + 1);
+        next.met_state = next.state == now.state;
+        call_.vec().recurrent->scan(now, next.met_state ? &next : nullptr, sums,
+                                    std::min(kScanColumns, columns - first));
+        now = next;
+      }
+    }
+  }
+
+ private:
+  const CpuCall& call_;
+  const KvLayerLayout& layout_;
+  const KvPages& pages_;
+  int64_t at_;
+};
+
+}  // namespace infer::cpu

@@ -1,0 +1,124 @@
+// The table of recurrent_kernels.h, written once over the vector F of an instruction set.
+#pragma once
+
+#include "backends/cpu/recurrent_kernels.h"
+#include "backends/cpu/simd/vec_impl.h"
+
+namespace infer::cpu {
+namespace {
+
+/// N vectors of columns at once; the last one may have fewer than kW that count. A sum over rows
+/// has one order, whether it is made on its own or while the token before writes.
+template <int N, bool kCorrects>
+void scan_columns(const ScanToken& t, const ScanToken* next, float* sums, int64_t at,
+                  int64_t count) {
+  float* const state = t.state + at;
+  F found[N];   // Sᵀwrite
+  F result[N];  // Sᵀread
+  for (int n = 0; n < N; ++n) found[n] = result[n] = F::zero();
+  const auto meet = [&](F s, F w, F r, int n) {
+    if constexpr (kCorrects) found[n] = fma(w, s, found[n]);
+    result[n] = fma(r, s, result[n]);
+  };
+  if (t.met_state) {
+    for (int n = 0; n < N; ++n) {
+      found[n] = F::load(sums + at + n * kW);
+      result[n] = F::load(sums + kScanColumns + at + n * kW);
+    }
+  } else if (!t.first) {
+    for (int64_t i = 0; i < t.rows; ++i) {
+      const F w = F::set(t.write[i]);
+      const F r = F::set(t.read[i]);
+      for (int n = 0; n < N; ++n) meet(F::load(state + i * t.pitch + n * kW), w, r, n);
+    }
+  }
+  const F gain = F::set(t.gain);
+  const F correction = F::set(-t.decay * t.write_scale);
+  F change[N];
+  for (int n = 0; n < N; ++n) {
+    const int64_t left = count - n * kW;
+    const float* const from = t.v + at + n * kW;
+    const F v = left < kW ? load_part(from, left) : F::load(from);
+    change[n] = gain * (kCorrects ? fma(correction, found[n], v) : v);
+    F out = fma(F::set(t.met), change[n], result[n] * F::set(t.decay * t.read_scale));
+    out = fma(F::set(t.pass), v, out);
+    float* const to = t.out + at + n * kW;
+    if (left < kW) {
+      store_part(to, out, left);
+    } else {
+      out.store(to);
+    }
+    change[n] = change[n] * F::set(t.write_scale);
+  }
+  const F decay = F::set(t.decay);
+  const auto written = [&](int64_t i, F w, int n) {
+    float* const place = state + i * t.pitch + n * kW;
+    const F s = fma(w, change[n], t.first ? F::zero() : F::load(place) * decay);
+    s.store(place);
+    return s;
+  };
+  if (next == nullptr) {
+    for (int64_t i = 0; i < t.rows; ++i) {
+      const F w = F::set(t.write[i]);
+      for (int n = 0; n < N; ++n) written(i, w, n);
+    }
+    return;
+  }
+  for (int n = 0; n < N; ++n) found[n] = result[n] = F::zero();
+  for (int64_t i = 0; i < t.rows; ++i) {
+    const F w = F::set(t.write[i]);
+    const F next_write = F::set(next->write[i]);
+    const F next_read = F::set(next->read[i]);
+    for (int n = 0; n < N; ++n) meet(written(i, w, n), next_write, next_read, n);
+  }
+  for (int n = 0; n < N; ++n) {
+    found[n].store(sums + at + n * kW);
+    result[n].store(sums + kScanColumns + at + n * kW);
+  }
+}
+
+template <bool kCorrects>
+void scan_all(const ScanToken& t, const ScanToken* next, float* sums, int64_t columns) {
+  constexpr int kMost = kW == 16 ? 4 : 2;
+  int64_t at = 0;
+  for (; columns - at > (kMost - 1) * kW; at += kMost * kW) {
+    scan_columns<kMost, kCorrects>(t, next, sums, at, columns - at);
+  }
+  for (; at < columns; at += kW) scan_columns<1, kCorrects>(t, next, sums, at, columns - at);
+}
+
+void scan(const ScanToken& t, const ScanToken* next, float* sums, int64_t columns) {
+  t.corrects ? scan_all<true>(t, next, sums, columns) : scan_all<false>(t, next, sums, columns);
+}
+
+F conv_sum(const ConvToken& t, int64_t i, F x, F bias, int64_t count) {
+  const auto load = [&](const float* p) { return count < kW ? load_part(p, count) : F::load(p); };
+  F sum = bias;
+  for (int64_t j = 0; j + 1 < t.taps; ++j) {
+    if (t.before[j] == nullptr) continue;
+    sum = fma(load(t.w + j * t.pitch + i), load(t.before[j] + i), sum);
+  }
+  sum = fma(load(t.w + (t.taps - 1) * t.pitch + i), x, sum);
+  return t.silu ? sum * sigmoid(sum) : sum;
+}
+
+void conv(const ConvToken& t, int64_t channels) {
+  int64_t i = 0;
+  for (; i + kW <= channels; i += kW) {
+    const F x = F::load(t.x + i);
+    const F bias = t.bias == nullptr ? F::zero() : F::load(t.bias + i);
+    conv_sum(t, i, x, bias, kW).store(t.y + i);
+    x.store(t.keep + i);
+  }
+  if (i == channels) return;
+  const int64_t left = channels - i;
+  const F x = load_part(t.x + i, left);
+  const F bias = t.bias == nullptr ? F::zero() : load_part(t.bias + i, left);
+  store_part(t.y + i, conv_sum(t, i, x, bias, left), left);
+  store_part(t.keep + i, x, left);
+}
+
+constexpr RecurrentOps kRecurrentOps{scan, conv};
+
+}  // namespace
+}  // namespace infer::cpu

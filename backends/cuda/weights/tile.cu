@@ -1,0 +1,268 @@
+// Products of weights in the fragment layout (packing.h) with many columns, included after the
+// header of a type by a generated unit that defines INFER_TYPE.
+//
+// A warp multiplies 32 rows with 64 columns. Its weights come from memory as registers of A, a tile
+// ahead: of a unit of several tiles only what the next one needs. The activations are bytes already (ops/to_bytes.h); all warps of a block read them from
+// shared memory, where they are copied some tiles of K ahead.
+//
+// Every sum has the order of weights/product.cu, and so the same bits: integers of a run, runs one
+// after another in one of kProductWarps stretches of K, then the stretches. A lane keeps what it has
+// of the stretches before in shared memory.
+#include "backends/cuda/device/async_copy.h"
+#include "backends/cuda/weights/fragment_sums.h"
+#include "backends/cuda/weights/tile.h"
+
+namespace infer::cuda::INFER_TYPE {
+
+constexpr uint32_t kColumnTiles = kTileColumns / 8;
+constexpr uint32_t kLaneFours = kTileRowTiles * kColumnTiles;  // fours of sums of a lane
+constexpr uint32_t kSumRuns = Weights::kLeast ? kRuns : 0;
+
+/// The activations in shared memory, by stage.
+struct Stages {
+  SharedPtr<uint32_t> words;  ///< [column][lane of four][4]
+  SharedPtr<float> scales;    ///< [column][4]
+  SharedPtr<float> sums;      ///< [column][2][run]
+};
+INFER_DEVICE Stages stages_in_shared() {
+  constexpr uint32_t kWords = kTileStages * kTileColumns * 16;
+  constexpr uint32_t kScales = kTileStages * kTileColumns * 4;
+  return {dynamic_shared<uint32_t>(0, kWords), dynamic_shared<float>(4 * kWords, kScales),
+          dynamic_shared<float>(4 * (kWords + kScales), kTileStages * kTileColumns * 2 * kSumRuns)};
+}
+
+/// What a thread copies of every tile of K: quarter i % 4 of the words of column i / 4, for every
+/// i = thread() + n · threads of a block; the first kTileColumns threads, or all, scales and sums of
+/// columns. Small blocks, and those of codes in two parts, have no registers for where that is: it
+/// stays in shared memory.
+template <uint32_t kWarps>
+struct Copies {
+  static constexpr uint32_t kThreads = 32 * kWarps;
+  static constexpr uint32_t kWords = (4 * kTileColumns + kThreads - 1) / kThreads;
+  static constexpr uint32_t kScales = (kTileColumns + kThreads - 1) / kThreads;
+  static constexpr bool kInRegisters = kWords == 1 && Weights::kParts == 1;
+  uint64_t words, scales, sums;                ///< of the next tile
+  uint32_t of_words[kInRegisters ? kWords : 1];    ///< bytes from there
+  uint32_t of_scales[kInRegisters ? kScales : 1];  ///< columns from there
+  SharedPtr<uint32_t> sources;
+
+  INFER_DEVICE uint32_t word_source(uint32_t n) const {
+    return sources[(thread() + n * kThreads) / 4] * 64 + thread() % 4 * 16;
+  }
+  INFER_DEVICE uint32_t scale_source(uint32_t n) const {
+    return sources[(thread() + n * kThreads) % kTileColumns];
+  }
+};
+template <uint32_t kWarps>
+INFER_DEVICE Copies<kWarps> copies_of(const ColumnBytes& x, const SharedPtr<uint32_t>& sources) {
+  using Own = Copies<kWarps>;
+  Own own{x.words, x.scales, x.sums, {}, {}, sources};
+  if constexpr (Own::kInRegisters) {
+#pragma unroll
+    for (uint32_t n = 0; n < Own::kWords; ++n) own.of_words[n] = own.word_source(n);
+#pragma unroll
+    for (uint32_t n = 0; n < Own::kScales; ++n) own.of_scales[n] = own.scale_source(n);
+  }
+  return own;
+}
+
+/// Starts the copy of the next tile of K into a stage.
+template <uint32_t kWarps>
+INFER_DEVICE void copy_tile(const ColumnBytes& x, Copies<kWarps>& own, const Stages& to,
+                            uint32_t stage) {
+  using Own = Copies<kWarps>;
+  const uint32_t first = stage * kTileColumns;
+#pragma unroll(Own::kInRegisters ? Own::kWords : 1)
+  for (uint32_t n = 0; n < Own::kWords; ++n) {
+    const uint32_t from = Own::kInRegisters ? own.of_words[n] : own.word_source(n);
+    async_copy_16(to.words, (first * 4 + thread() + n * Own::kThreads) * 4,
+                  Global<const uint32_t>(own.words + from), 0);
+  }
+#pragma unroll
+  for (uint32_t n = 0; n < Own::kScales; ++n) {
+    const uint32_t c = thread() + n * Own::kThreads;
+    if (c >= kTileColumns) break;
+    const uint32_t column = Own::kInRegisters ? own.of_scales[n] : own.scale_source(n);
+    async_copy_16(to.scales, (first + c) * 4, Global<const float>(own.scales + column * 16), 0);
+    const Global<const float> sums(own.sums + column * (8 * kSumRuns));
+    if constexpr (kSumRuns > 0) async_copy_16(to.sums, (first + c) * 2 * kSumRuns, sums, 0);
+    if constexpr (kSumRuns == 4) async_copy_16(to.sums, (first + c) * 8 + 4, sums, 4);
+  }
+  own.words += uint64_t{x.columns} * 64;
+  own.scales += uint64_t{x.columns} * 16;
+  own.sums += uint64_t{x.columns} * (8 * kSumRuns);
+}
+
+/// Tile of rows r of a warp: of which weight, where there, and whether there is one.
+struct RowTile {
+  uint32_t which, tile;
+  bool given;
+};
+template <bool kGlu, uint32_t kWarps>
+INFER_DEVICE RowTile row_tile_of(const ProductParams& p, uint32_t r) {
+  const uint32_t own = block_x() * kWarps + warp();
+  const uint32_t wanted = kGlu ? own : own * kTileRowTiles + r;
+  const uint32_t row_tile = wanted < p.tiles ? wanted : p.tiles - 1;
+  uint32_t which = 0;
+  while (which + 1 < p.weight_count && row_tile >= p.weights[which + 1].first_tile) ++which;
+  return {kGlu ? r : which, row_tile - p.weights[which].first_tile, wanted < p.tiles};
+}
+
+/// Adds the product of a tile of K. sums[r][j]: tile of rows r, columns 8j … 8j + 7, as of
+/// fragment_sums.h.
+INFER_DEVICE void add_tile(const RowCodes (&rows)[kTileRowTiles], const Stages& x, uint32_t stage, const Start& start,
+                           float (&sums)[kTileRowTiles][kColumnTiles][4]) {
+#pragma unroll
+  for (uint32_t j = 0; j < kColumnTiles; ++j) {
+    ColumnPart column;
+    const uint32_t pair = stage * kTileColumns + j * 8 + lane() % 4 * 2;
+    column.b = load_shared<uint4>(x.words, ((stage * kColumnTiles + j) * 32 + lane()) * 4);
+#pragma unroll
+    for (uint32_t c = 0; c < 2; ++c) {
+      const float4 scales = load_shared<float4>(x.scales, (pair + c) * 4);
+      column.scale[0][c] = scales.x;
+      column.scale[1][c] = scales.y;
+      column.raised[0][c] = scales.z;
+      column.raised[1][c] = scales.w;
+    }
+    if constexpr (Weights::kLeast) {
+      const uint32_t own = kRuns == 2 ? lane() : lane() / 4 * 8 + lane() % 4;
+      load_offsets(column, x.sums, (stage * kTileColumns + j * 8) * 2 * kRuns + own,
+                   {pair, pair + 1});
+    }
+#pragma unroll
+    for (uint32_t r = 0; r < kTileRowTiles; ++r) add_runs(rows[r], column, start, sums[r][j]);
+  }
+}
+
+template <bool kGlu, uint32_t kWarps>
+INFER_DEVICE void multiply(const TileParams& all) {
+  constexpr uint32_t kThreads = 32 * kWarps;
+  const ProductParams& p = all.product;
+  const Columns columns = columns_of(p);
+  if (columns.count == 0) return;
+  INFER_SHARED(uint32_t, sources, kTileColumns);
+  INFER_SHARED(uint32_t, begins, 4);
+  if (thread() < 4) begins[thread()] = kRaisedSum;
+  for (uint32_t c = thread(); c < kTileColumns; c += kThreads) {
+    const Column column = column_of(p, columns, c < columns.count ? c : columns.count - 1);
+    sources[c] = column.row * all.x.d1 + (all.x.d1 > 1 ? column.place : 0);
+  }
+  sync_block();
+  const Stages x = stages_in_shared();
+  const SharedPtr<float> before = dynamic_shared<float>(
+      kTileStages * tile_stage_bytes(kSumRuns), kThreads * kLaneFours * 4);
+  const uint32_t units = (p.k + 64 * Weights::kTiles - 1) / (64 * Weights::kTiles);
+  const uint32_t tiles = units * Weights::kTiles;
+  const uint32_t stretch = (units + kProductWarps - 1) / kProductWarps;
+  Copies<kWarps> copies = copies_of<kWarps>(all.x, sources);
+#pragma unroll 1
+  for (uint32_t stage = 0; stage + 1 < kTileStages; ++stage) {
+    if (stage < tiles) copy_tile(all.x, copies, x, stage);
+    async_commit();
+  }
+
+  CachedPlace places[kTileRowTiles];
+  typename Weights::Raw raw[kTileRowTiles];
+#pragma unroll
+  for (uint32_t r = 0; r < kTileRowTiles; ++r) {
+    const RowTile row = row_tile_of<kGlu, kWarps>(p, r);
+    const MatrixParams& of = p.weights[row.which];
+    places[r] = cached(place_of<Weights>(
+        of.w, of.planes, columns.matrix * ((of.n + 15) / 16) + row.tile, units));
+    raw[r] = Weights::load(places[r], 0);
+  }
+
+  // From memory, so that the compiler does not make it anew for every product.
+  const uint4 begin = load_shared<uint4>(begins, 0);
+  const Start start{{static_cast<int32_t>(begin.x), static_cast<int32_t>(begin.y),
+                     static_cast<int32_t>(begin.z), static_cast<int32_t>(begin.w)}};
+  float sums[kTileRowTiles][kColumnTiles][4] = {};
+  // Puts the sums of a stretch to those before it.
+  const auto put = [&](bool first) {
+#pragma unroll
+    for (uint32_t q = 0; q < kLaneFours; ++q) {
+      float(&own_sums)[4] = sums[q / kColumnTiles][q % kColumnTiles];
+      const uint32_t at = (q * kThreads + thread()) * 4;
+      float4 sum{own_sums[0] * Weights::kUnit, own_sums[1] * Weights::kUnit,
+                 own_sums[2] * Weights::kUnit, own_sums[3] * Weights::kUnit};
+      if (!first) {
+        const float4 others = load_shared<float4>(before, at);
+        sum = {others.x + sum.x, others.y + sum.y, others.z + sum.z, others.w + sum.w};
+      }
+      store_shared<float4>(before, at, sum);
+#pragma unroll
+      for (float& s : own_sums) s = 0;
+    }
+  };
+  uint32_t stretches = 0;
+  uint32_t left = stretch;  // units of the stretch
+  for (uint32_t unit = 0; unit < units; ++unit) {
+#pragma unroll
+    for (uint32_t t = 0; t < Weights::kTiles; ++t) {
+      const uint32_t tile = unit * Weights::kTiles + t;
+      async_wait<kTileStages - 2>();
+      sync_block();  // all have copied this tile, and read the one whose place is taken next
+      if (tile + kTileStages - 1 < tiles) {
+        copy_tile(all.x, copies, x, (tile + kTileStages - 1) % kTileStages);
+      }
+      async_commit();
+      RowCodes codes[kTileRowTiles];
+#pragma unroll
+      for (uint32_t r = 0; r < kTileRowTiles; ++r) {
+        codes[r] = row_codes(raw[r], t);
+        raw[r] = Weights::load(places[r], t + 1 < Weights::kTiles || unit + 1 == units ? unit
+                                                                                       : unit + 1);
+      }
+      add_tile(codes, x, tile % kTileStages, start, sums);
+    }
+    if (--left == 0 || unit + 1 == units) {
+      put(stretches == 0);
+      ++stretches;
+      left = stretch;
+    }
+  }
+
+  const uint32_t g = lane() / 4;
+  const uint32_t t = lane() % 4;
+  const auto sum_of = [&](uint32_t r, uint32_t j, uint32_t i) {
+    const float sum = before[((r * kColumnTiles + j) * kThreads + thread()) * 4 + i];
+    return stretches < kProductWarps ? sum + 0.0f : sum;  // stretches without elements
+  };
+#pragma unroll 1
+  for (uint32_t r = 0; r < (kGlu ? 1 : kTileRowTiles); ++r) {
+    const RowTile rows = row_tile_of<kGlu, kWarps>(p, r);
+    const MatrixParams& of = p.weights[rows.which];
+#pragma unroll 1
+    for (uint32_t at = 0; at < kColumnTiles * 2; ++at) {
+      const uint32_t c = at / 2 * 8 + 2 * t + at % 2;
+      if (c >= columns.count || !rows.given) continue;
+      const Column column = column_of(p, columns, c);
+#pragma unroll
+      for (uint32_t h = 0; h < 2; ++h) {
+        const uint32_t row = rows.tile * 16 + g + 8 * h;
+        if (row >= of.n) continue;
+        const uint32_t i = 2 * h + at % 2;
+        const float up = kGlu ? sum_of(1, at / 2, i) : 0.0f;
+        finish(p, of, p.weights[kGlu ? 1 : rows.which], sum_of(r, at / 2, i), up, columns.matrix,
+               column, row);
+      }
+    }
+  }
+}
+
+INFER_KERNEL(INFER_JOIN(tile_, INFER_TYPE), TileParams, 32 * kTileWarps, 1) {
+  multiply<false, kTileWarps>(p);
+}
+INFER_KERNEL(INFER_JOIN(INFER_JOIN(tile_, INFER_TYPE), _glu), TileParams, 32 * kTileWarps, 1) {
+  multiply<true, kTileWarps>(p);
+}
+// Few rows of weights, or few columns: more blocks.
+INFER_KERNEL(INFER_JOIN(INFER_JOIN(tile_, INFER_TYPE), _few), TileParams, 32 * kFewWarps, 1) {
+  multiply<false, kFewWarps>(p);
+}
+INFER_KERNEL(INFER_JOIN(INFER_JOIN(tile_, INFER_TYPE), _few_glu), TileParams, 32 * kFewWarps, 1) {
+  multiply<true, kFewWarps>(p);
+}
+
+}  // namespace infer::cuda::INFER_TYPE

@@ -1,0 +1,154 @@
+#include "backends/vulkan/measured_tuning.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "backends/vulkan/kept_file.h"
+#include "backends/vulkan/program.h"
+#include "engine/backend/device.h"
+#include "engine/backend/profiler.h"
+
+namespace infer::vulkan {
+namespace {
+
+constexpr uint32_t kTall[] = {1, 2, 4};
+constexpr uint32_t kTallest = 8;  // that a family may begin with
+constexpr uint32_t kVectorColumns[] = {8, 16, 32};
+
+/// A product of the most common type: 19 MB of weights, more than the caches near the lanes hold.
+constexpr DType kType = DType::q4_0;
+constexpr int64_t kDepth = 4096;
+constexpr int64_t kResults = 8192;
+constexpr int kRounds = 3;
+constexpr double kBetter = 0.95;
+
+/// InferOutputs of the only node.
+Result<std::vector<OutputDesc>> product_output(const OpParams&, InputDescs in, const KvGeometry&) {
+  const int64_t rows = in[0]->desc.shape[2];
+  return std::vector{OutputDesc{tensor(DType::f32, kResults, 1, rows), Rows::tokens}};
+}
+
+/// Memory of a device, and a graph of one product with so many columns.
+class Trial {
+ public:
+  static Result<std::unique_ptr<Trial>> create(Device& device, int64_t columns) {
+    std::unique_ptr<Trial> trial(new Trial(columns));
+    GraphBuilder builder(product_output, columns, 0, {});
+    const TensorDesc x = tensor(DType::f32, kDepth, 1, columns);
+    const ValueId in = builder.data_input(0, x, Rows::tokens);
+    const ValueId w = builder.weight(0, tensor(kType, kDepth, kResults));
+    builder.output(builder.add(op::Matmul{}, {in, w, kNoValue, kNoValue}));
+    INFER_TRY(trial->graph_, builder.finish());
+    trial->x_.resize(static_cast<size_t>(x.extent_bytes()));
+    for (const Value& value : trial->graph_.values()) {
+      trial->memory_.emplace_back();
+      trial->inputs_.push_back(value.kind == Value::Kind::input ? trial->x_.data() : nullptr);
+      if (value.kind == Value::Kind::input) continue;
+      const bool weight = value.kind == Value::Kind::weight;
+      INFER_TRY(std::unique_ptr<Buffer> buffer,
+                device.alloc(weight ? device.packed_bytes(value.desc) : value.desc.extent_bytes(),
+                             Purpose::scratch));
+      if (weight) {
+        const ReadFn zeros = [](uint64_t, std::span<std::byte> out) {
+          std::ranges::fill(out, std::byte{0});
+          return Status();
+        };
+        INFER_CHECK_R(device.load_weight(value.desc, zeros, {buffer.get(), 0}));
+      }
+      trial->memory_.back() = {buffer.get(), 0};
+      trial->buffers_.push_back(std::move(buffer));
+    }
+    return trial;
+  }
+
+  /// Nanoseconds that the product takes in this way, at best.
+  Result<int64_t> time(Device& device, Context& context, Pipelines& pipelines,
+                       const Target& target) {
+    const Segment segment{&graph_, 0, static_cast<int32_t>(graph_.nodes().size()),
+                          Roles::generated};
+    INFER_TRY(const std::unique_ptr<Buffer> scratch,
+              device.alloc(std::max(scratch_bytes(segment, target), device.alignment()),
+                           Purpose::scratch));
+    constexpr VkDeviceAddress kNoTables = 0;  // the type needs none
+    INFER_TRY(const std::unique_ptr<Program> program,
+              compile_program(context, pipelines, target, kNoTables,
+                              {segment, memory_, {scratch.get(), 0}}));
+    int64_t best = std::numeric_limits<int64_t>::max();
+    for (int i = 0; i <= kRounds; ++i) {
+      const int64_t start = profile_clock();
+      INFER_CHECK_R(program->run({columns_, 0, inputs_, {}, nullptr, columns_}));
+      if (i > 0) best = std::min(best, profile_clock() - start);  // the first one warms up
+    }
+    return best;
+  }
+
+ private:
+  explicit Trial(int64_t columns) : columns_(columns) {}
+
+  int64_t columns_;
+  Graph graph_;
+  std::vector<std::byte> x_;
+  std::vector<const std::byte*> inputs_;
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+  std::vector<MemoryRef> memory_;
+};
+
+}  // namespace
+
+Result<MeasuredTuning> measure_tuning(Device& device, Context& context, Pipelines& pipelines,
+                                      const Target& target) {
+  Tuning tuning = target.tuning;
+  const auto time = [&](Trial& trial) {
+    return trial.time(device, context, pipelines, {target.device, tuning, target.ops});
+  };
+
+  INFER_TRY(const std::unique_ptr<Trial> one, Trial::create(device, 1));
+  INFER_TRY(int64_t best, time(*one));
+  uint32_t tall = tuning.tall;
+  for (const uint32_t other : kTall) {
+    if (other == target.tuning.tall) continue;
+    tuning.tall = other;
+    INFER_TRY(const int64_t found, time(*one));
+    if (static_cast<double>(found) >= kBetter * static_cast<double>(best)) continue;
+    best = found;
+    tall = other;
+  }
+  tuning.tall = tall;
+
+  // Tiles begin behind the first number of columns that they compute faster.
+  uint32_t vector_columns = kVectorColumns[std::size(kVectorColumns) - 1];
+  for (const uint32_t columns : kVectorColumns) {
+    if (!tuning.tile || columns == vector_columns) break;
+    INFER_TRY(const std::unique_ptr<Trial> some, Trial::create(device, 2 * columns));
+    tuning.vector_columns = 2 * columns;
+    INFER_TRY(const int64_t by_vectors, time(*some));
+    tuning.vector_columns = columns;
+    INFER_TRY(const int64_t by_tiles, time(*some));
+    if (static_cast<double>(by_tiles) < kBetter * static_cast<double>(by_vectors)) {
+      vector_columns = columns;
+    }
+  }
+  return MeasuredTuning{tall, vector_columns};
+}
+
+std::optional<MeasuredTuning> saved_tuning(const PhysicalDevice& device) {
+  const std::vector<std::byte> data = read_kept(device, Kept::tuning);
+  MeasuredTuning measured;
+  if (data.size() != sizeof(measured)) return std::nullopt;
+  std::memcpy(&measured, data.data(), sizeof(measured));
+  if (!std::has_single_bit(measured.tall) || measured.tall > kTallest ||
+      std::ranges::find(kVectorColumns, measured.vector_columns) == std::end(kVectorColumns)) {
+    return std::nullopt;
+  }
+  return measured;
+}
+
+Status save_tuning(const PhysicalDevice& device, const MeasuredTuning& measured) {
+  return write_kept(device, Kept::tuning, std::as_bytes(std::span(&measured, 1)));
+}
+
+}  // namespace infer::vulkan

@@ -1,0 +1,33 @@
+#include "backends/vulkan/op.h"
+
+namespace infer::vulkan {
+namespace {
+
+struct Push {
+  VkDeviceAddress step, x, begins, ends, y;
+  ShapePush shape;
+  StridePush x_strides;
+};
+
+void record(const NodeCall& call) {
+  const Operand& x = call.inputs[0];
+  const Operand& y = call.outputs[0];
+  call.recorder.dispatch("mean_rows",
+                         Push{.step = call.step,
+                              .x = x.address,
+                              .begins = call.inputs[1].address,
+                              .ends = call.inputs[2].address,
+                              .y = y.address,
+                              .shape = shape_of(y),
+                              .x_strides = strides_of(x)},
+                         elements_of(y));
+}
+
+}  // namespace
+
+const VulkanOp& mean_rows_vulkan() {
+  static const VulkanOp op{OpId::MeanRows, always_supported, record};
+  return op;
+}
+
+}  // namespace infer::vulkan

@@ -1,0 +1,21 @@
+#version 460
+#include "backends/vulkan/glsl/common.glsl"
+#include "backends/vulkan/glsl/math.glsl"
+#include "backends/vulkan/glsl/elements.glsl"
+
+layout(push_constant, scalar) uniform Push {
+  Step step;
+  F32 x, y;
+  Shape shape;
+  Strides x_strides;
+  float positive, negative, beta, eps;
+};
+
+void main() {
+  uvec3 i;
+  if (!element(shape, step, i)) return;
+  const float value = x.v[at(x_strides, i.y, i.z) + i.x];
+  precise float curve = positive * value * value;
+  if (!(value > 0.0)) curve = negative * (exp_of(min(value, eps)) - 1.0 - value);
+  y.v[at(shape, i.y, i.z) + i.x] = fma(beta, value, curve);
+}

@@ -1,0 +1,267 @@
+#include "engine/spec/head_drafter.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "engine/spec/draft_sampler.h"
+
+namespace infer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Pairs beyond these few are computed once and serve all later proposals, over so many of which
+/// their time is spread.
+constexpr int64_t kFew = 8;
+constexpr double kSpread = 64;
+
+}  // namespace
+
+int64_t HeadDrafter::sequence_bytes(int64_t width) {
+  // Waiting states are cut down when there are twice as many.
+  return (2 * kMostWaiting + 2) * (width + 1) * int64_t{sizeof(float)} + int64_t{sizeof(Held)};
+}
+
+HeadDrafter::Held& HeadDrafter::held(int64_t id) {
+  const auto [found, fresh] = sequences_.try_emplace(id);
+  if (!fresh) return found->second;
+  try {
+    found->second.last.assign(static_cast<size_t>(width_), 0.0f);
+    found->second.kv = cache_->add_sequence();
+  } catch (...) {
+    sequences_.erase(found);
+    throw;
+  }
+  return found->second;
+}
+
+void HeadDrafter::forget(int64_t id) {
+  const auto found = sequences_.find(id);
+  if (found == sequences_.end()) return;
+  cache_->remove_sequence(found->second.kv);
+  sequences_.erase(found);
+}
+
+void HeadDrafter::drop_ahead(Held& held) {
+  if (held.ahead < 0) return;
+  held.ahead = -1;
+  held.cached.pop_back();
+  cache_->rollback(held.kv, std::ssize(held.cached));
+}
+
+/// Forgets the tokens from `length` on.
+void HeadDrafter::cut(Held& held, size_t length) {
+  drop_ahead(held);
+  const auto position = static_cast<int32_t>(length);
+  const auto kept = std::ranges::lower_bound(held.waiting, position) - held.waiting.begin();
+  const auto begin = held.states.begin() + kept * width_;
+  if (kept < std::ssize(held.waiting) && held.waiting[static_cast<size_t>(kept)] == position) {
+    std::copy_n(begin, width_, held.last.begin());
+  } else {
+    std::ranges::fill(held.last, 0.0f);
+  }
+  held.states.erase(begin, held.states.end());
+  held.waiting.resize(static_cast<size_t>(kept));
+  const auto cached = std::ranges::lower_bound(held.cached, position) - held.cached.begin();
+  if (cached < std::ssize(held.cached)) {
+    held.cached.resize(static_cast<size_t>(cached));
+    cache_->rollback(held.kv, cached);
+  }
+  held.tokens.resize(length);
+}
+
+void HeadDrafter::trim(Held& held) const {
+  if (std::ssize(held.waiting) < 2 * kMostWaiting) return;
+  const ptrdiff_t dropped = std::ssize(held.waiting) - kMostWaiting;
+  held.waiting.erase(held.waiting.begin(), held.waiting.begin() + dropped);
+  held.states.erase(held.states.begin(), held.states.begin() + dropped * width_);
+}
+
+void HeadDrafter::observe(int64_t id, std::span<const int32_t> tokens,
+                          std::span<const float> hidden) {
+  Held& h = held(id);
+  const size_t first = tokens.size() - hidden.size() / static_cast<size_t>(width_);
+  const auto same =
+      static_cast<size_t>(std::ranges::mismatch(tokens, h.tokens).in1 - tokens.begin());
+  if (same < h.tokens.size()) cut(h, same);
+  if (first > h.tokens.size()) {  // what the cache of the main model knew already
+    drop_ahead(h);
+    h.tokens.assign(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(first));
+    std::ranges::fill(h.last, 0.0f);
+  }
+  const auto keep_state = [&](size_t token) {
+    std::copy_n(hidden.begin() + static_cast<ptrdiff_t>(token - first) * width_, width_,
+                h.last.begin());
+  };
+  if (h.tokens.size() > first) keep_state(h.tokens.size() - 1);
+  for (size_t t = h.tokens.size(); t < tokens.size(); ++t) {
+    if (h.ahead != tokens[t]) {
+      drop_ahead(h);
+      h.waiting.push_back(static_cast<int32_t>(t));
+      h.states.insert(h.states.end(), h.last.begin(), h.last.end());
+      trim(h);
+    }
+    h.ahead = -1;
+    h.tokens.push_back(tokens[t]);
+    keep_state(t);
+  }
+}
+
+double HeadDrafter::seconds(int64_t id, std::span<const int32_t>, int64_t tokens) const {
+  const auto found = sequences_.find(id);
+  const int64_t waiting = found == sequences_.end() ? 0 : std::ssize(found->second.waiting);
+  const int64_t now = 1 + std::min(waiting, kFew);
+  const double later = costs_.seconds(1 + waiting) - costs_.seconds(now);
+  return static_cast<double>(tokens - 1) * costs_.seconds(1) + costs_.seconds(now) +
+         later / kSpread;
+}
+
+/// Whether the hidden state before the last token of the history is known.
+bool HeadDrafter::prepare(Held& held, std::span<const int32_t> history) {
+  if (held.tokens.size() + 1 != history.size() || history.empty() ||
+      !std::ranges::equal(held.tokens, history.first(history.size() - 1)) ||
+      std::ssize(held.cached) + std::ssize(held.waiting) >= cache_->context()) {
+    return false;
+  }
+  drop_ahead(held);
+  // A sequence that was not in use may have lost its pages.
+  const int64_t length = cache_->length(held.kv);
+  if (length < std::ssize(held.cached)) held.cached.resize(static_cast<size_t>(length));
+  cache_->set_in_use(held.kv, true);
+  return true;
+}
+
+void HeadDrafter::add_row(const Held& held, int32_t token, int64_t position, int64_t slot,
+                          std::span<const float> state) {
+  if (ids_.empty() || ids_.back() != held.kv) ids_.push_back(held.kv);
+  batch_.tokens.push_back(token);
+  batch_.positions.push_back(static_cast<int32_t>(position));
+  batch_.slots.push_back(static_cast<int32_t>(slot));
+  batch_.sequences.push_back(static_cast<int32_t>(ids_.size()) - 1);
+  batch_.hidden.insert(batch_.hidden.end(), state.begin(), state.end());
+}
+
+Result<std::span<const float>> HeadDrafter::run() {
+  batch_.pages = cache_->pages(ids_);
+  // The class changes what is drafted, not what comes of it: the one that is faster.
+  if (batch_.rows() <= StepCosts::kRows) batch_.generated = batch_.rows();
+  const Clock::time_point start = Clock::now();
+  INFER_TRY(const std::span<const float> logits, executor_->run(batch_));
+  costs_.update(batch_.rows(), std::chrono::duration<double>(Clock::now() - start).count());
+  return logits;
+}
+
+/// Computes all waiting pairs but the last few. False if the cache has no pages for them.
+Result<bool> HeadDrafter::catch_up(Held& held) {
+  while (std::ssize(held.waiting) >= few()) {
+    const int64_t count = std::min(std::ssize(held.waiting), max_rows_);
+    if (!cache_->reserve(held.kv, count).ok()) return false;
+    batch_.clear();
+    ids_.clear();
+    for (int64_t i = 0; i < count; ++i) {
+      const int32_t position = held.waiting[static_cast<size_t>(i)];
+      add_row(held, held.tokens[static_cast<size_t>(position)], position,
+              std::ssize(held.cached) + i,
+              std::span(held.states)
+                  .subspan(static_cast<size_t>(i * width_), static_cast<size_t>(width_)));
+    }
+    INFER_TRY(const auto logits, run());
+    static_cast<void>(logits);
+    cache_->commit(held.kv, PageKeys(held.tokens), count);
+    held.cached.insert(held.cached.end(), held.waiting.begin(), held.waiting.begin() + count);
+    held.waiting.erase(held.waiting.begin(), held.waiting.begin() + count);
+    held.states.erase(held.states.begin(), held.states.begin() + count * width_);
+  }
+  return true;
+}
+
+Status HeadDrafter::propose(std::span<DraftRequest* const> requests) {
+  const auto each = static_cast<size_t>(max_outputs_);
+  for (; requests.size() > each; requests = requests.subspan(each)) {
+    INFER_CHECK(propose_some(requests.first(each)));
+  }
+  return propose_some(requests);
+}
+
+Status HeadDrafter::propose_some(std::span<DraftRequest* const> requests) {
+  std::vector<Active> active;
+  std::vector<Held*> used;
+  Status status;
+  for (DraftRequest* request : requests) {
+    const auto found = sequences_.find(request->id);
+    if (found == sequences_.end() || !prepare(found->second, request->history)) continue;
+    used.push_back(&found->second);
+    const Result<bool> ready = catch_up(found->second);
+    if (!ready) {
+      status = ready.error();
+      break;
+    }
+    if (*ready) active.push_back({request, &found->second, {}});
+  }
+  for (bool first = true; !active.empty() && status.ok(); first = false) {
+    batch_.clear();
+    ids_.clear();
+    std::erase_if(active, [&](Active& a) {
+      Held& h = *a.held;
+      const int64_t behind = first ? std::ssize(h.waiting) : 0;
+      // The pair of the last token in the history, then those of drafted ones, which are no part
+      // of `cached`.
+      const int64_t slot = cache_->length(h.kv);
+      if (!cache_->reserve(h.kv, behind + 1).ok()) return true;
+      for (int64_t i = 0; i < behind; ++i) {
+        const auto w = static_cast<size_t>(i);
+        add_row(h, h.tokens[static_cast<size_t>(h.waiting[w])], h.waiting[w], slot + i,
+                std::span(h.states).subspan(w * static_cast<size_t>(width_),
+                                            static_cast<size_t>(width_)));
+      }
+      const auto drafted = std::ssize(a.request->tokens);
+      add_row(h, first ? a.request->history.back() : a.request->tokens.back().token,
+              std::ssize(h.tokens) + drafted, slot + behind,
+              first ? std::span<const float>(h.last) : a.state);
+      batch_.output_rows.push_back(static_cast<int32_t>(batch_.rows()) - 1);
+      return false;
+    });
+    if (active.empty()) break;
+    const Result<std::span<const float>> logits = run();
+    if (!logits) {
+      status = logits.error();
+      break;
+    }
+    const size_t vocabulary = logits->size() / active.size();
+    std::vector<Active> rest;
+    for (size_t i = 0; i < active.size(); ++i) {
+      Active& a = active[i];
+      Held& h = *a.held;
+      const int64_t behind = first ? std::ssize(h.waiting) : 0;
+      cache_->commit(h.kv, PageKeys(h.tokens), behind + 1);
+      if (first) {
+        h.cached.insert(h.cached.end(), h.waiting.begin(), h.waiting.end());
+        h.waiting.clear();
+        h.states.clear();
+        h.cached.push_back(static_cast<int32_t>(h.tokens.size()));
+        h.ahead = a.request->history.back();
+      }
+      DraftRequest& request = *a.request;
+      const DraftToken token = request.sampler->next(logits->subspan(i * vocabulary, vocabulary));
+      if (token.token < 0) continue;
+      request.tokens.push_back(token);
+      if (std::ssize(request.tokens) >= request.most) continue;
+      if (request.go_on && !request.go_on(request)) continue;
+      const Result<std::span<const float>> state = executor_->hidden(static_cast<int64_t>(i), 1);
+      if (!state) {
+        status = state.error();
+        break;
+      }
+      a.state.assign(state->begin(), state->end());
+      rest.push_back(std::move(a));
+    }
+    active = std::move(rest);
+  }
+  for (Held* h : used) {
+    cache_->rollback(h->kv, std::ssize(h->cached));
+    cache_->set_in_use(h->kv, false);
+  }
+  return status;
+}
+
+}  // namespace infer

@@ -1,0 +1,93 @@
+// Drafts by a draft head: a small model that takes a token and the hidden state that the main model
+// made of the token before it (ModelInfo::takes_hidden). Such a pair is what the head's cache holds
+// an entry for.
+//
+// The head follows the main model: observe() gives it the hidden states of a step. They wait, and
+// are computed when a proposal is asked for. When twice kMostWaiting wait, the older half is left
+// out. So a head costs next to nothing while nobody asks, and few hundred rows when somebody does.
+// A head sees less than the main model then, which changes what it proposes and nothing else.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/exec/executor.h"
+#include "engine/kv/kv_cache.h"
+#include "engine/spec/drafter.h"
+#include "engine/spec/step_costs.h"
+
+namespace infer {
+
+class HeadDrafter final : public Drafter {
+ public:
+  /// Pairs of a sequence that stay when twice as many wait.
+  static constexpr int64_t kMostWaiting = 256;
+  /// Bytes that are kept of a sequence beside the cache, where a hidden state has `width` elements.
+  static int64_t sequence_bytes(int64_t width);
+  /// Bytes that are kept of each token of a sequence.
+  static constexpr int64_t kTokenBytes = 4 * sizeof(int32_t);
+
+  /// `name`: a constant. The cache reuses nothing. A step has at most max_rows rows and max_outputs
+  /// results.
+  HeadDrafter(const char* name, std::unique_ptr<Executor> executor, std::unique_ptr<KvCache> cache,
+              int64_t max_rows, int64_t max_outputs, const StepCosts& costs)
+      : name_(name),
+        executor_(std::move(executor)),
+        cache_(std::move(cache)),
+        width_(executor_->takes_hidden()),
+        max_rows_(max_rows),
+        max_outputs_(max_outputs),
+        costs_(costs) {}
+
+  const char* name() const override { return name_; }
+  bool takes_hidden() const override { return true; }
+  void observe(int64_t id, std::span<const int32_t> tokens, std::span<const float> hidden) override;
+  Status propose(std::span<DraftRequest* const> requests) override;
+  double seconds(int64_t id, std::span<const int32_t> history, int64_t tokens) const override;
+  void forget(int64_t id) override;
+
+ private:
+  struct Held {
+    KvCache::SequenceId kv = 0;
+    std::vector<int32_t> tokens;   ///< those whose hidden states were seen
+    std::vector<int32_t> cached;   ///< positions of the pairs in the cache, ascending
+    int32_t ahead = -1;            ///< the last of them is of this token after `tokens`; −1: none
+    std::vector<int32_t> waiting;  ///< positions of further pairs, ascending
+    std::vector<float> states;     ///< their hidden states [waiting][width]
+    std::vector<float> last;       ///< that of the last of `tokens`; zeros: not known
+  };
+  /// A request while it is served.
+  struct Active {
+    DraftRequest* request;
+    Held* held;
+    std::vector<float> state;  ///< for the token drafted next
+  };
+
+  Held& held(int64_t id);
+  void drop_ahead(Held& held);
+  void cut(Held& held, size_t length);
+  void trim(Held& held) const;
+  bool prepare(Held& held, std::span<const int32_t> history);
+  Status propose_some(std::span<DraftRequest* const> requests);
+  Result<bool> catch_up(Held& held);
+  void add_row(const Held& held, int32_t token, int64_t position, int64_t slot,
+               std::span<const float> state);
+  Result<std::span<const float>> run();
+  int64_t few() const { return std::max<int64_t>(2, max_rows_ / max_outputs_); }
+
+  const char* name_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<KvCache> cache_;
+  int64_t width_;
+  int64_t max_rows_;
+  int64_t max_outputs_;
+  StepCosts costs_;
+  std::unordered_map<int64_t, Held> sequences_;
+  StepBatch batch_;
+  std::vector<KvCache::SequenceId> ids_;
+};
+
+}  // namespace infer

@@ -1,0 +1,38 @@
+// Pieces of text that the forms of calls are made of.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/text/output/calls.h"
+
+namespace infer::calls {
+
+using Json = nlohmann::ordered_json;
+
+inline constexpr int kMaxDepth = 100;  // of values: writing one takes stack for each level
+
+/// Without the white space of JSON at both ends.
+std::string_view trimmed(std::string_view text);
+
+/// Takes what lies before `mark` off the front, and the mark; nothing if it does not come.
+std::optional<std::string_view> take_until(std::string_view& text, std::string_view mark);
+/// Takes a mark off the front, and white space before it. False: something else is there.
+bool take(std::string_view& text, std::string_view mark);
+/// Takes one JSON object or array off the front, by its brackets; white space before it too.
+std::optional<std::string_view> take_json(std::string_view& text);
+
+/// Nothing if the text is not JSON, or is nested deeper than kMaxDepth.
+std::optional<Json> read_json(std::string_view text);
+/// On one line; invalid UTF-8 is replaced.
+std::string write_json(const Json& json);
+/// A value of a form without JSON: JSON of another type than text has that type, all else is text.
+Json loose_value(std::string_view text);
+
+/// The calls, if there are any and nothing but white space is left.
+Calls all_read(std::vector<ToolCall> calls, std::string_view rest);
+
+}  // namespace infer::calls

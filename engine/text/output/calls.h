@@ -1,0 +1,66 @@
+// The forms in which models write calls of tools. Each function reads the calls within one section;
+// it returns nothing if the text does not keep to the form.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "infer/infer.hpp"
+
+namespace infer {
+
+/// White space around sections, calls and values: that of JSON.
+inline constexpr std::string_view kWhiteSpace = " \t\r\n";
+
+namespace calls {
+
+using Calls = std::optional<std::vector<ToolCall>>;
+
+/// Whether the text is one JSON value, nested no deeper than 100.
+bool is_json(std::string_view text);
+
+// JSON (json_calls.cpp).
+
+/// {"name": …} or {"tool_name": …} with "arguments" or "parameters"; arrays and sequences of such.
+Calls json(std::string_view text);
+/// [{"NAME": {…}}, …].
+Calls named_json(std::string_view text);
+/// An array as above, or `NAME[ARGS]JSON` for each call, with `[TOOL_CALLS]` between them.
+Calls mistral(std::string_view text);
+/// `<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME`, then JSON in a code block; or
+/// `NAME<｜tool▁sep｜>JSON`.
+Calls deepseek(std::string_view text);
+/// `<|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>JSON<|tool_call_end|>`.
+Calls kimi(std::string_view text);
+/// `NAME>JSON`: what follows `<function=`.
+Calls function_json(std::string_view text);
+/// A call as JSON, or the source of a program: a call of "python" with {"code": …}.
+Calls python_code(std::string_view text);
+
+// Tags (tagged_calls.cpp). A value is text, or JSON of another type.
+
+/// `<function=NAME><parameter=KEY>VALUE</parameter></function>`.
+Calls function_tags(std::string_view text);
+/// `NAME`, then `<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>`.
+Calls argument_tags(std::string_view text);
+/// `<｜DSML｜invoke name="NAME"><｜DSML｜parameter name="KEY" string="true">VALUE…`; with
+/// string="false" the value is JSON.
+Calls dsml(std::string_view text);
+/// `<invoke name="NAME"><parameter name="KEY">VALUE</parameter></invoke>`.
+Calls invoke_tags(std::string_view text);
+/// `<tool_call>NAME`, then JSON in a code block or `<tool_sep>` and tags of arguments.
+Calls hunyuan(std::string_view text);
+/// `<server_name>…</server_name><tool_name>NAME</tool_name><arguments>JSON</arguments>`.
+Calls mcp(std::string_view text);
+
+// Literals (literal_calls.cpp).
+
+/// `NAME(KEY=VALUE, …)`, alone, on a line each or in brackets; values as Python writes them. JSON
+/// calls too.
+Calls python(std::string_view text);
+/// `call:NAME{KEY:VALUE,…}`; text is between `<|"|>` or `<escape>`.
+Calls gemma(std::string_view text);
+
+}  // namespace calls
+}  // namespace infer

@@ -1,0 +1,304 @@
+#include "engine/text/output/output_reader.h"
+
+#include <algorithm>
+#include <span>
+
+#include "engine/text/unicode.h"
+
+namespace infer {
+namespace {
+
+constexpr size_t kMaxHeader = 512;  // bytes of what stands before <|message|>
+
+/// Whether a text may go on to be {"name": … or one of its like, or [NAME(….
+bool may_be_call(std::string_view text) {
+  std::string bare;
+  for (const char c : text.substr(0, 64)) {
+    if (kWhiteSpace.find(c) == std::string_view::npos) bare += c;
+  }
+  if (bare.starts_with('[')) {
+    const size_t end = bare.find_first_of("(){}[]\"'`,:;", 1);
+    return end == std::string::npos ? text.size() < 64 : end > 1 && bare[end] == '(';
+  }
+  return std::ranges::any_of(
+      std::initializer_list<std::string_view>{"{\"name\":", "{\"type\":\"function\"",
+                                              "{\"function\":"},
+      [&](std::string_view begin) { return bare.starts_with(begin) || begin.starts_with(bare); });
+}
+
+void add_marks(std::span<const std::string_view> marks, std::vector<std::string_view>& to) {
+  std::ranges::copy_if(marks, std::back_inserter(to), [](auto mark) { return !mark.empty(); });
+}
+
+}  // namespace
+
+OutputReader::OutputReader(std::string_view template_source, std::string_view prompt)
+    : format_(find_output_format(template_source)), reasoning_(find_reasoning(template_source)) {
+  if (format_.messages != nullptr) {
+    mode_ = Mode::header;
+    add_marks(format_.messages->ends, content_marks_);
+    reasoning_marks_ = content_marks_;
+    return;
+  }
+  for (const ToolSection& section : format_.sections) {
+    if (section.open.empty()) continue;
+    content_marks_.push_back(section.open);
+    if (format_.calls_in_reasoning) reasoning_marks_.push_back(section.open);
+  }
+  add_marks(format_.dropped, content_marks_);
+  if (reasoning_ != nullptr) {
+    content_marks_.push_back(reasoning_->open);
+    reasoning_marks_.push_back(reasoning_->close);
+    prompt = prompt.substr(0, prompt.find_last_not_of(kWhiteSpace) + 1);
+    if (prompt.ends_with(reasoning_->open)) begin(Mode::reasoning);
+  }
+  if (format_.bare != nullptr && mode_ == Mode::content) mode_ = Mode::probe;
+}
+
+void OutputReader::push(std::string_view text, std::vector<OutputEvent>& events) {
+  events_ = &events;
+  // In pieces: taking a section out of pending_ moves what follows it.
+  constexpr size_t kPiece = size_t{1} << 14;
+  for (size_t at = 0; at < text.size(); at += kPiece) {
+    pending_ += text.substr(at, kPiece);
+    while (step(false)) {
+    }
+  }
+}
+
+void OutputReader::finish(std::vector<OutputEvent>& events) {
+  events_ = &events;
+  while (step(true)) {
+  }
+  if (mode_ != Mode::reasoning) give_back("");
+}
+
+/// Does what can be done with pending_; true if that may go on in another mode.
+bool OutputReader::step(bool last) {
+  switch (mode_) {
+    case Mode::probe: return step_probe(last);
+    case Mode::content: return step_content(last);
+    case Mode::reasoning: return step_reasoning(last);
+    case Mode::tools: return step_tools(last);
+    case Mode::header: return step_header(last);
+    case Mode::message_call: return step_message_call(last);
+  }
+  return false;
+}
+
+void OutputReader::begin(Mode mode) {
+  mode_ = mode;
+  skip_space_ = true;
+  searched_ = 0;
+  if (mode != Mode::tools && mode != Mode::message_call) space_.clear();
+}
+
+void OutputReader::emit(OutputEvent::Kind kind, std::string_view text) {
+  if (skip_space_) {
+    text.remove_prefix(std::min(text.find_first_not_of(kWhiteSpace), text.size()));
+    if (text.empty()) return;
+    skip_space_ = false;
+  }
+  const size_t end = text.find_last_not_of(kWhiteSpace) + 1;
+  if (end > 0) {
+    std::string whole = std::exchange(space_, {});
+    whole += text.substr(0, end);
+    events_->push_back({kind, std::move(whole), {}});
+  }
+  space_ += text.substr(end);
+}
+
+/// Content as it came, white space and all.
+void OutputReader::give_back(std::string_view text) {
+  skip_space_ = false;
+  std::string whole = std::exchange(space_, {});
+  whole += text;
+  if (!whole.empty()) events_->push_back({OutputEvent::Kind::content, std::move(whole), {}});
+}
+
+bool OutputReader::emit_calls(const std::optional<std::vector<ToolCall>>& calls) {
+  if (!calls) return false;
+  space_.clear();
+  for (const ToolCall& call : *calls) {
+    events_->push_back({OutputEvent::Kind::tool_call, "", call});
+  }
+  return true;
+}
+
+size_t OutputReader::partial(const std::vector<std::string_view>& marks) const {
+  size_t longest = 0;
+  for (const std::string_view mark : marks) {
+    for (size_t size = std::min(mark.size() - 1, pending_.size()); size > longest; --size) {
+      if (std::string_view(pending_).ends_with(mark.substr(0, size))) longest = size;
+    }
+  }
+  return longest;
+}
+
+const std::string_view* OutputReader::first(const std::vector<std::string_view>& marks, size_t& at,
+                                            size_t from) const {
+  const std::string_view* found = nullptr;
+  at = std::string::npos;
+  for (const std::string_view& mark : marks) {
+    const size_t here = pending_.find(mark, from);
+    if (here < at) {
+      at = here;
+      found = &mark;
+    }
+  }
+  return found;
+}
+
+/// The beginning of an answer that may be nothing but a call.
+bool OutputReader::step_probe(bool last) {
+  const size_t begins = pending_.find_first_not_of(kWhiteSpace, searched_);
+  searched_ = std::min(begins, pending_.size());
+  if (begins != std::string::npos && (pending_[begins] == '{' || pending_[begins] == '[') &&
+      may_be_call(pending_)) {
+    if (!last) return false;
+    const std::string text = std::exchange(pending_, {});
+    mode_ = Mode::content;
+    if (!emit_calls(format_.bare(text))) give_back(text);
+    return false;
+  }
+  if (begins == std::string::npos && !last) return false;
+  mode_ = Mode::content;
+  return true;
+}
+
+bool OutputReader::take_mark(const std::vector<std::string_view>& marks, OutputEvent::Kind kind,
+                             bool last, std::string_view& mark) {
+  size_t at = 0;
+  const std::string_view* found = first(marks, at);
+  if (found == nullptr) at = pending_.size() - (last ? 0 : partial(marks));
+  emit(kind, std::string_view(pending_).substr(0, at));
+  if (found == nullptr) {
+    pending_.erase(0, at);
+    return false;
+  }
+  mark = *found;
+  pending_.erase(0, begins_header(mark) ? at : at + mark.size());
+  return true;
+}
+
+bool OutputReader::begins_header(std::string_view mark) const {
+  return format_.messages != nullptr &&
+         format_.messages->next_header.find(mark) != std::string_view::npos;
+}
+
+/// White space before a header belongs to it, if it proves to be none.
+void OutputReader::begin_header() {
+  opening_ = std::exchange(space_, {});
+  begin(Mode::header);
+}
+
+void OutputReader::begin_section(std::string_view mark) {
+  section_ = std::ranges::find(format_.sections, mark, &ToolSection::open);
+  opening_ = mark;
+  before_section_ = mode_;
+  begin(Mode::tools);
+}
+
+bool OutputReader::step_content(bool last) {
+  std::string_view mark;
+  if (!take_mark(content_marks_, OutputEvent::Kind::content, last, mark)) return false;
+  if (format_.messages != nullptr) {
+    begin_header();
+  } else if (reasoning_ != nullptr && mark == reasoning_->open) {
+    begin(Mode::reasoning);
+  } else if (std::ranges::find(format_.dropped, mark) != std::end(format_.dropped)) {
+    begin(Mode::content);
+  } else {
+    begin_section(mark);
+  }
+  return true;
+}
+
+bool OutputReader::step_reasoning(bool last) {
+  std::string_view mark;
+  if (!take_mark(reasoning_marks_, OutputEvent::Kind::reasoning, last, mark)) return false;
+  if (format_.messages != nullptr) {
+    begin_header();
+  } else if (mark != reasoning_->close) {
+    begin_section(mark);
+  } else {
+    begin(format_.bare != nullptr ? Mode::probe : Mode::content);
+  }
+  return true;
+}
+
+bool OutputReader::step_tools(bool last) {
+  const std::string_view close = section_->close;
+  size_t end = std::string::npos;
+  if (!close.empty()) {
+    end = pending_.find(close, searched_ - std::min(searched_, close.size()));
+    searched_ = pending_.size();
+  }
+  if (end == std::string::npos && !last) return false;
+  const bool closed = end != std::string::npos;
+  const std::string body = pending_.substr(0, end);
+  const std::string whole =
+      opening_ + pending_.substr(0, closed ? end + close.size() : pending_.size());
+  pending_.erase(0, closed ? end + close.size() : pending_.size());
+  mode_ = before_section_;
+  searched_ = 0;
+  if (emit_calls(section_->parse(body))) {
+    skip_space_ = true;
+  } else {
+    give_back(whole);
+  }
+  return closed;
+}
+
+/// What stands before a message.
+bool OutputReader::step_header(bool last) {
+  const std::string_view mark = format_.messages->header_end;
+  const size_t end = std::string_view(pending_).substr(0, kMaxHeader).find(mark);
+  const bool ended = end != std::string_view::npos;
+  if (!ended && !last && pending_.size() < kMaxHeader) return false;
+  MessageHeader header;
+  if (ended && format_.messages->read(std::string_view(pending_).substr(0, end), header)) {
+    opening_ += pending_.substr(0, end + mark.size());
+    pending_.erase(0, end + mark.size());
+    recipient_ = header.function;
+    begin(!recipient_.empty() ? Mode::message_call
+          : header.reasoning  ? Mode::reasoning
+                              : Mode::content);
+    return true;
+  }
+  // No message: text that does not keep to the format.
+  size_t size = ended ? end + mark.size() : std::min(pending_.size(), kMaxHeader);
+  if (!last) size -= incomplete_utf8_tail(std::string_view(pending_).substr(0, size));
+  const std::string text = opening_ + pending_.substr(0, size);
+  pending_.erase(0, size);
+  mode_ = Mode::content;
+  if (text.find_first_not_of(kWhiteSpace) != std::string::npos) give_back(text);
+  return true;
+}
+
+bool OutputReader::step_message_call(bool last) {
+  constexpr size_t kLongestMark = 16;
+  size_t end = 0;
+  const std::string_view* mark =
+      first(content_marks_, end, searched_ - std::min(searched_, kLongestMark));
+  searched_ = pending_.size();
+  if (mark == nullptr && !last) return false;
+  const std::string body = pending_.substr(0, end);
+  const bool header = mark != nullptr && begins_header(*mark);
+  const size_t size = mark == nullptr ? pending_.size() : header ? end : end + mark->size();
+  const std::string whole = opening_ + pending_.substr(0, size);
+  pending_.erase(0, size);
+  const size_t from = body.find_first_not_of(kWhiteSpace);
+  const std::string arguments =
+      from == std::string::npos ? ""
+                                : body.substr(from, body.find_last_not_of(kWhiteSpace) - from + 1);
+  if (calls::is_json(arguments)) {
+    emit_calls(std::vector<ToolCall>{{"", recipient_, arguments}});
+  } else {
+    give_back(whole);
+  }
+  begin_header();
+  return mark != nullptr;
+}
+
+}  // namespace infer

@@ -1,0 +1,141 @@
+#include <algorithm>
+
+#include "engine/text/output/call_text.h"
+
+namespace infer::calls {
+namespace {
+
+/// A value as it stands between its tags; one line break at each end belongs to the tags.
+Json tagged_value(std::string_view text) {
+  if (text.starts_with('\n')) text.remove_prefix(1);
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  return loose_value(text);
+}
+
+/// Pairs of <arg_key> and <arg_value>, to the end of the text.
+std::optional<Json> take_arguments(std::string_view text) {
+  Json arguments = Json::object();
+  while (take(text, "<arg_key>")) {
+    const auto key = take_until(text, "</arg_key>");
+    if (!key || !take(text, "<arg_value>")) return std::nullopt;
+    const auto value = take_until(text, "</arg_value>");
+    if (!value) return std::nullopt;
+    arguments[std::string(trimmed(*key))] = loose_value(*value);
+  }
+  if (!trimmed(text).empty()) return std::nullopt;
+  return arguments;
+}
+
+/// The text in a code block, or all of it.
+std::string_view without_fence(std::string_view text) {
+  text = trimmed(text);
+  if (!text.starts_with("```")) return text;
+  text.remove_prefix(std::min(text.find_first_of("\n{"), text.size()));
+  if (text.ends_with("```")) text.remove_suffix(3);
+  return trimmed(text);
+}
+
+}  // namespace
+
+Calls function_tags(std::string_view text) {
+  std::vector<ToolCall> calls;
+  while (take(text, "<function=")) {
+    const auto name = take_until(text, ">");
+    if (!name) return std::nullopt;
+    Json arguments = Json::object();
+    while (take(text, "<parameter=")) {
+      const auto key = take_until(text, ">");
+      if (!key) return std::nullopt;
+      const auto value = take_until(text, "</parameter>");
+      if (!value) return std::nullopt;
+      arguments[std::string(*key)] = tagged_value(*value);
+    }
+    if (!take(text, "</function>")) return std::nullopt;
+    calls.push_back({"", std::string(trimmed(*name)), write_json(arguments)});
+  }
+  return all_read(std::move(calls), text);
+}
+
+Calls argument_tags(std::string_view text) {
+  const size_t end = std::min(text.find("<arg_key>"), text.size());
+  const std::string_view name = trimmed(text.substr(0, end));
+  if (name.empty() || name.find_first_of("<{\n") != std::string_view::npos) return std::nullopt;
+  const std::optional<Json> arguments = take_arguments(text.substr(end));
+  if (!arguments) return std::nullopt;
+  return std::vector<ToolCall>{{"", std::string(name), write_json(*arguments)}};
+}
+
+Calls dsml(std::string_view text) {
+  std::vector<ToolCall> calls;
+  while (take(text, "<｜DSML｜invoke name=\"")) {
+    const auto name = take_until(text, "\">");
+    if (!name) return std::nullopt;
+    Json arguments = Json::object();
+    while (take(text, "<｜DSML｜parameter name=\"")) {
+      const auto key = take_until(text, "\"");
+      const auto kind = take_until(text, ">");
+      const auto value = take_until(text, "</｜DSML｜parameter>");
+      if (!key || !kind || !value) return std::nullopt;
+      if (kind->find("string=\"false\"") == std::string_view::npos) {
+        arguments[std::string(*key)] = *value;
+        continue;
+      }
+      const std::optional<Json> json = read_json(*value);
+      if (!json) return std::nullopt;
+      arguments[std::string(*key)] = *json;
+    }
+    if (!take(text, "</｜DSML｜invoke>")) return std::nullopt;
+    calls.push_back({"", std::string(*name), write_json(arguments)});
+  }
+  return all_read(std::move(calls), text);
+}
+
+Calls invoke_tags(std::string_view text) {
+  std::vector<ToolCall> calls;
+  while (take(text, "<invoke name=\"")) {
+    const auto name = take_until(text, "\">");
+    if (!name) return std::nullopt;
+    Json arguments = Json::object();
+    while (take(text, "<parameter name=\"")) {
+      const auto key = take_until(text, "\">");
+      const auto value = take_until(text, "</parameter>");
+      if (!key || !value) return std::nullopt;
+      arguments[std::string(*key)] = tagged_value(*value);
+    }
+    if (!take(text, "</invoke>")) return std::nullopt;
+    calls.push_back({"", std::string(*name), write_json(arguments)});
+  }
+  return all_read(std::move(calls), text);
+}
+
+Calls hunyuan(std::string_view text) {
+  std::vector<ToolCall> calls;
+  while (take(text, "<tool_call>")) {
+    auto call = take_until(text, "</tool_call>");
+    if (!call) return std::nullopt;
+    const size_t end = std::min(call->find_first_of("<\n`{"), call->size());
+    const std::string_view name = trimmed(call->substr(0, end));
+    call->remove_prefix(end);
+    take(*call, "<tool_sep>");
+    std::string arguments(without_fence(*call));
+    if (const std::optional<Json> tagged = take_arguments(*call)) arguments = write_json(*tagged);
+    if (name.empty() || !is_json(arguments)) return std::nullopt;
+    calls.push_back({"", std::string(name), std::move(arguments)});
+  }
+  return all_read(std::move(calls), text);
+}
+
+Calls mcp(std::string_view text) {
+  std::vector<ToolCall> calls;
+  while (take(text, "<server_name>")) {
+    if (!take_until(text, "</server_name>") || !take(text, "<tool_name>")) return std::nullopt;
+    const auto name = take_until(text, "</tool_name>");
+    if (!name || !take(text, "<arguments>")) return std::nullopt;
+    const auto arguments = take_until(text, "</arguments>");
+    if (!arguments || !is_json(*arguments)) return std::nullopt;
+    calls.push_back({"", std::string(trimmed(*name)), std::string(trimmed(*arguments))});
+  }
+  return all_read(std::move(calls), text);
+}
+
+}  // namespace infer::calls

@@ -1,0 +1,66 @@
+// ERNIE 4.5 and its experts: the plain decoder with interleaved RoPE; experts are chosen by softmax
+// with a bias on the choice, beside one that every token takes. Baidu-ERNIE-Team 2025.
+#include "engine/model/checkpoint.h"
+#include "engine/model/checkpoint_experts.h"
+#include "engine/model/decoder.h"
+
+namespace infer {
+namespace {
+
+Result<std::unique_ptr<Model>> create(const WeightSource& source) {
+  HparamReader r(source);
+  auto model = std::make_unique<DecoderModel>(r, op::Rope::Style::interleaved);
+  model->experts.route = read_route(r, model->params, 1, true);
+  return DecoderModel::finish(std::move(model), r);
+}
+
+void map_experts(CheckpointMap& m) {
+  constexpr int64_t kMaxWidth = 1 << 20;
+  const int64_t experts = m.config.need_int("moe_num_experts", 1, 65536);
+  const int64_t width = m.config.need_int("moe_intermediate_size", 1, kMaxWidth);
+  const int64_t shared = m.config.get_int("moe_num_shared_experts", 0, 0, 1024);
+  m.keys.set_int("expert_count", experts);
+  m.keys.set_int("expert_used_count", m.config.need_int("moe_k", 1, experts));
+  m.keys.set_int("expert_feed_forward_length", width);
+  m.keys.set_int("expert_shared_count", shared);
+  if (shared > 0) m.keys.set_int("expert_shared_feed_forward_length", shared * width);
+  m.keys.set_int("interleave_moe_layer_step",
+                 m.config.get_int("moe_layer_interval", 1, 1, m.layer_count()));
+  m.keys.set_int("leading_dense_block_count",
+                 m.config.get_int("moe_layer_start_index", 0, 0, m.layer_count()));
+  m.layers({{"mlp.gate", "ffn_gate_inp"},
+            {"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
+            {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
+            {"mlp.shared_experts.down_proj", "ffn_down_shexp"}});
+  for (int64_t i = 0; i < m.layer_count(); ++i) {
+    if (!m.tensors.has(layer_name(i, "mlp.gate.weight"))) continue;
+    const std::string bias = layer_name(i, "mlp.moe_statics.e_score_correction_bias");
+    if (m.tensors.has(bias)) {
+      m.tensors.put(block_name(i, "exp_probs_b.bias"), m.tensors.view(bias, {experts}));
+    }
+    add_experts(m.tensors, i, "mlp.experts", experts);
+  }
+}
+
+void map(CheckpointMap& m) {
+  const bool routed = m.config.checkpoint() == "Ernie4_5_MoeForCausalLM";
+  m.config.assume("tie_word_embeddings", true);
+  m.begin({.architecture = routed ? "ernie4_5-moe" : "ernie4_5"});
+  m.ends();
+  m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
+  m.attention();
+  m.feed_forward();
+  if (routed) map_experts(m);
+  m.tensors.ignore_prefix("mtp_");  // layers that predict further tokens
+}
+
+}  // namespace
+
+const ArchDef& ernie4_5_arch() {
+  static constexpr const char* kNames[] = {"ernie4_5", "ernie4_5-moe"};
+  static constexpr const char* kCheckpoints[] = {"Ernie4_5ForCausalLM", "Ernie4_5_MoeForCausalLM"};
+  static const ArchDef def{kNames, create, kCheckpoints, map};
+  return def;
+}
+
+}  // namespace infer

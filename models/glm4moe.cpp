@@ -1,0 +1,52 @@
+// GLM-4.5, 4.6, 4.7 and Air: half-split RoPE over part of the head, biases on q, k and v, in the
+// large ones an RMSNorm on every q and k head; leading layers without experts, then experts chosen
+// by sigmoid with a bias on the choice, beside one that every token takes. GLM-4.5 Team 2025.
+#include "engine/model/checkpoint.h"
+#include "engine/model/checkpoint_experts.h"
+#include "engine/model/decoder.h"
+
+namespace infer {
+namespace {
+
+template <HparamReader::Part kPart>
+Result<std::unique_ptr<Model>> create(const WeightSource& source) {
+  HparamReader r(source, kPart);
+  auto model = std::make_unique<DecoderModel>(r, op::Rope::Style::half_split);
+  model->ffn_norm_name = "post_attention_norm";  // what the files call the norm before it
+  if (r.has("rope.dimension_sections")) {
+    r.set_error(error(StatusCode::unsupported, "{}: rope.dimension_sections is not supported",
+                      r.metadata().source()));
+  }
+  if (source.find("blk.0.attn_q_norm.weight") != nullptr) {
+    for (AttentionBlock& block : model->attention) block.qk_norm = AttentionBlock::QkNorm::per_head;
+  }
+  model->experts.route = read_route(r, model->params, 2, true);
+  model->experts.shared_width = r.get_int("expert_shared_count", 0, 0, 1024) * model->experts.width;
+  return DecoderModel::finish(std::move(model), r);
+}
+
+void map(CheckpointMap& m) {
+  m.config.assume("partial_rotary_factor", 0.5);
+  m.begin({.architecture = "glm4moe"});
+  m.add_deepseek_head();
+  m.ends();
+  m.layers({{"input_layernorm", "attn_norm"},
+            {"post_attention_layernorm", "post_attention_norm"},
+            {"self_attn.q_norm", "attn_q_norm"},
+            {"self_attn.k_norm", "attn_k_norm"}});
+  m.attention();
+  m.feed_forward();
+  map_deepseek_experts(m, DeepseekRouting::v3);
+}
+
+}  // namespace
+
+const ArchDef& glm4moe_arch() {
+  static constexpr const char* kNames[] = {"glm4moe"};
+  static constexpr const char* kCheckpoints[] = {"Glm4MoeForCausalLM"};
+  static const ArchDef def{kNames, create<HparamReader::Part::model>, kCheckpoints, map,
+                           create<HparamReader::Part::head>};
+  return def;
+}
+
+}  // namespace infer

@@ -1,0 +1,194 @@
+"""Tiny models of families with recurrent layers, for make_golden.py."""
+
+import numpy as np
+
+from .builder import VOCABULARY, Builder
+
+
+def conv1d(m, name, channels, taps, bias=False):
+    m.tensors[name + ".weight"] = m.rng.normal(0, 0.6, (channels, taps))
+    if bias:
+        m.bias(name, channels)
+
+
+def decays(m, b, heads):
+    """Half-lives from less than a token to some tens."""
+    m.tensors[b + "ssm_a"] = -np.exp(m.rng.uniform(-2.5, 1.0, heads))
+    m.tensors[b + "ssm_dt.bias"] = m.rng.normal(-1, 1.0, heads)
+
+
+def head_norms(m, layer):
+    m.norm(f"blk.{layer}.attn_q_norm", m.head_dim)
+    m.norm(f"blk.{layer}.attn_k_norm", m.head_dim)
+
+
+def lfm2(name):
+    arch = name.removesuffix("-f32")
+    kinds = [0, 2, 0, 0, 2]
+    m = Builder(name, arch, 30, 5, 6, kinds, 10, feed_forward_length=38, shortconv__l_cache=3,
+                rope__freq_base=5000.0)
+    if arch == "lfm2moe":
+        m.metadata |= {f"{arch}.expert_count": 5, f"{arch}.expert_used_count": 2,
+                       f"{arch}.expert_feed_forward_length": 14, f"{arch}.expert_gating_func": 2,
+                       f"{arch}.leading_dense_block_count": 2,
+                       f"{arch}.expert_weights_scale": 1.3}
+    m.tensors["token_embd.weight"] = m.rng.normal(0, 0.7, (VOCABULARY, 30))
+    m.norm("token_embd_norm", 30)
+    for layer, m.kv_heads in enumerate(kinds):
+        b = f"blk.{layer}."
+        if m.kv_heads:
+            m.attention(layer)
+            head_norms(m, layer)
+        else:
+            m.norm(b + "attn_norm", 30)
+            m.matrix(b + "shortconv.in_proj", 90, 30, gain=1.5)
+            conv1d(m, b + "shortconv.conv", 30, 3)
+            m.matrix(b + "shortconv.out_proj", 30, 30)
+        if arch == "lfm2moe" and layer >= 2:
+            m.norm(b + "ffn_norm", 30)
+            m.experts(layer, 5, 14)
+            m.bias(b + "exp_probs_b", 5)
+        else:
+            m.feed_forward(layer, 38)
+    return m
+
+
+def delta_net(m, layer, key_heads, heads, dim, taps):
+    arch = m.metadata["general.architecture"]
+    b = f"blk.{layer}."
+    channels = (2 * key_heads + heads) * dim
+    m.norm(b + "attn_norm", m.width)
+    m.matrix(b + "attn_qkv", channels, m.width, gain=1.5)
+    m.matrix(b + "attn_gate", heads * dim, m.width, gain=1.5)
+    for part in ("ba",) if arch == "qwen3next" else ("beta", "alpha"):
+        m.matrix(b + "ssm_" + part, 2 * heads if part == "ba" else heads, m.width, gain=1.5)
+    conv1d(m, b + "ssm_conv1d", channels, taps)
+    decays(m, b, heads)
+    m.norm(b + "ssm_norm", dim)
+    m.matrix(b + "ssm_out", m.width, heads * dim)
+
+
+def qwen35(name):
+    arch = name.removesuffix("-f32")
+    m = Builder(name, arch, 30, 4, 4, 2, 12, feed_forward_length=38, rope__freq_base=5000.0,
+                rope__dimension_count=6, rope__dimension_sections=[1, 1, 1, 0],
+                full_attention_interval=3, ssm__conv_kernel=4, ssm__state_size=10,
+                ssm__group_count=2, ssm__time_step_rank=6, ssm__inner_size=60)
+    if arch != "qwen35":
+        m.metadata |= {f"{arch}.expert_count": 5, f"{arch}.expert_used_count": 2,
+                       f"{arch}.expert_feed_forward_length": 14,
+                       f"{arch}.expert_shared_feed_forward_length": 18}
+    if arch == "qwen35moe":
+        m.metadata[f"{arch}.attention.recurrent_layers"] = [True, True, False, True]
+    m.embedding()
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        if layer == 2:
+            m.attention(layer)
+            m.matrix(b + "attn_q", 2 * m.heads * m.head_dim, m.width, gain=1.5)
+            head_norms(m, layer)
+        else:
+            delta_net(m, layer, 2, 6, 10, 4)
+        m.norm(b + "post_attention_norm", m.width)
+        if arch == "qwen35":
+            m.feed_forward(layer, 38, norms=False)
+        else:
+            m.experts(layer, 5, 14)
+            m.feed_forward(layer, 18, norms=False, suffix="_shexp")
+            m.matrix(b + "ffn_gate_inp_shexp", 1, m.width, gain=2.0)
+    return m
+
+
+def mamba2(m, layer, heads, head, size, groups, norm=True):
+    b = f"blk.{layer}."
+    inner = heads * head
+    channels = inner + 2 * groups * size
+    m.matrix(b + "ssm_in", inner + channels + heads, m.width, gain=1.5)
+    conv1d(m, b + "ssm_conv1d", channels, 4, bias=True)
+    decays(m, b, heads)
+    m.tensors[b + "ssm_a"] = m.tensors[b + "ssm_a"][:, None]
+    m.tensors[b + "ssm_d"] = m.rng.normal(1, 0.3, (heads, 1))
+    if norm:
+        m.tensors[b + "ssm_norm.weight"] = m.rng.normal(1, 0.2, (groups, inner // groups))
+    m.matrix(b + "ssm_out", m.width, inner)
+
+
+def mamba2_keys(arch, heads, head, size, groups):
+    return {f"{arch}.ssm.conv_kernel": 4, f"{arch}.ssm.state_size": size,
+            f"{arch}.ssm.group_count": groups, f"{arch}.ssm.inner_size": heads * head,
+            f"{arch}.ssm.time_step_rank": heads}
+
+
+def granitehybrid(name):
+    arch = "granitehybrid"
+    kinds = [0, 2, 0]
+    m = Builder(name, arch, 28, 3, 4, kinds, 8, feed_forward_length=14, embedding_scale=7.0,
+                residual_scale=0.3, attention__scale=0.21, logit_scale=2.5, expert_count=4,
+                expert_used_count=2, expert_shared_feed_forward_length=18,
+                rope__scaling__finetuned=False)
+    m.metadata |= mamba2_keys(arch, 6, 7, 9, 1)
+    m.embedding(tied=True, spread=0.2)
+    for layer, m.kv_heads in enumerate(kinds):
+        if m.kv_heads:
+            m.attention(layer)
+        else:
+            m.norm(f"blk.{layer}.attn_norm", m.width)
+            mamba2(m, layer, 6, 7, 9, 1)
+        m.norm(f"blk.{layer}.ffn_norm", m.width)
+        m.experts(layer, 4, 14)
+        m.feed_forward(layer, 18, norms=False, suffix="_shexp")
+    return m
+
+
+def nemotron_h(name):
+    arch = name.removesuffix("-f32")
+    routed = arch == "nemotron_h_moe"
+    kinds = "ME*ME" if routed else "M-M*-"
+    m = Builder(name, arch, 30, 5, 4, [2 if kind == "*" else 0 for kind in kinds], 10,
+                feed_forward_length=[38 if kind in "-E" else 0 for kind in kinds],
+                attention__layer_norm_epsilon=1e-4)
+    del m.metadata[f"{arch}.attention.layer_norm_rms_epsilon"]
+    m.metadata |= mamba2_keys(arch, 6, 8, 9, 2)
+    latent = 12
+    if routed:
+        m.metadata |= {f"{arch}.expert_count": 6, f"{arch}.expert_used_count": 2,
+                       f"{arch}.expert_feed_forward_length": 14,
+                       f"{arch}.expert_shared_feed_forward_length": 18,
+                       f"{arch}.expert_weights_norm": True, f"{arch}.expert_weights_scale": 2.5,
+                       f"{arch}.moe_latent_size": latent}
+    m.embedding()
+    for layer, kind in enumerate(kinds):
+        b = f"blk.{layer}."
+        m.norm(b + "attn_norm", m.width)
+        if kind == "M":
+            mamba2(m, layer, 6, 8, 9, 2)
+        elif kind == "*":
+            m.kv_heads = 2
+            m.attention(layer, norms=False)
+        elif kind == "-":
+            m.matrix(b + "ffn_up", 38, m.width)
+            m.matrix(b + "ffn_down", m.width, 38)
+        else:
+            m.matrix(b + "ffn_gate_inp", 6, m.width, gain=2.0)
+            m.bias(b + "exp_probs_b", 6)
+            m.matrix(b + "ffn_latent_down", latent, m.width)
+            m.matrix(b + "ffn_latent_up", m.width, latent)
+            m.matrix(b + "ffn_up_exps", 14, latent, 6)
+            m.matrix(b + "ffn_down_exps", latent, 14, 6)
+            m.matrix(b + "ffn_up_shexp", 18, m.width)
+            m.matrix(b + "ffn_down_shexp", m.width, 18)
+    return m
+
+
+def falcon_h1(name):
+    arch = "falcon-h1"
+    m = Builder(name, arch, 30, 3, 4, 2, 10, feed_forward_length=38, rope__freq_base=5000.0)
+    m.metadata |= mamba2_keys(arch, 6, 8, 9, 2)
+    m.embedding()
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        m.attention(layer)
+        mamba2(m, layer, 6, 8, 9, 2, norm=layer != 1)
+        m.feed_forward(layer, 38)
+        m.tensors[b + "ffn_norm"] = m.tensors.pop(b + "ffn_norm.weight")  # as files call it
+    return m

@@ -1,0 +1,174 @@
+"""Families with recurrent layers in float64: the mixers token by token as their papers have them
+(LFM2: Liquid AI 2025; gated delta nets: Yang et al. 2024; Mamba-2: Dao & Gu 2024), and what their
+models do around them."""
+
+import numpy as np
+
+from .layers import attention, rms_norm, rotate, route, sigmoid, silu, swiglu
+
+FAMILIES = {"lfm2", "lfm2moe", "qwen35", "qwen35moe", "qwen3next", "granitehybrid", "nemotron_h",
+            "nemotron_h_moe", "falcon-h1"}
+
+
+def softplus(x):
+    return np.logaddexp(0, x)
+
+
+def causal_conv(x, weight, bias=0.0):
+    """x (tokens, channels), weight (channels, taps): the last tap is that of the token itself."""
+    taps = weight.shape[1]
+    padded = np.concatenate([np.zeros((taps - 1, x.shape[1])), x])
+    return sum(weight[:, j] * padded[j:j + len(x)] for j in range(taps)) + bias
+
+
+def short_conv(m, x, b):
+    before, after, value = np.split(m.linear(x, b + "shortconv.in_proj"), 3, axis=1)
+    mixed = causal_conv(before * value, m.tensors[b + "shortconv.conv.weight"])
+    return m.linear(after * mixed, b + "shortconv.out_proj")
+
+
+def delta_net(m, x, b):
+    tokens = len(x)
+    dim, heads = m.key("ssm.state_size"), m.key("ssm.time_step_rank")
+    key_heads = m.key("ssm.group_count")
+    u = silu(causal_conv(m.linear(x, b + "attn_qkv"), m.tensors[b + "ssm_conv1d.weight"]))
+    q, k, v = np.split(u, [key_heads * dim, 2 * key_heads * dim], axis=1)
+    unit = lambda a: a / np.sqrt(np.sum(a * a, axis=-1, keepdims=True) + 1e-6)
+    q = unit(q.reshape(tokens, key_heads, dim)) / np.sqrt(dim)
+    k = unit(k.reshape(tokens, key_heads, dim))
+    v = v.reshape(tokens, heads, dim)
+    if m.arch == "qwen3next":
+        both = m.linear(x, b + "ssm_ba").reshape(tokens, key_heads, 2, -1)
+        beta, step = (both[:, :, i].reshape(tokens, heads) for i in range(2))
+        served = np.repeat(np.arange(key_heads), heads // key_heads)
+    else:
+        beta, step = m.linear(x, b + "ssm_beta"), m.linear(x, b + "ssm_alpha")
+        served = np.arange(heads) % key_heads
+    beta = sigmoid(beta)
+    decay = np.exp(m.tensors[b + "ssm_a"] * softplus(step + m.tensors[b + "ssm_dt.bias"]))
+    out = np.zeros_like(v)
+    state = np.zeros((heads, dim, dim))
+    for t in range(tokens):
+        state *= decay[t][:, None, None]
+        key, query = k[t][served], q[t][served]
+        change = beta[t][:, None] * (v[t] - np.einsum("hkv,hk->hv", state, key))
+        state += key[:, :, None] * change[:, None, :]
+        out[t] = np.einsum("hkv,hk->hv", state, query)
+    gate = m.linear(x, b + "attn_gate").reshape(tokens, heads, dim)
+    out = rms_norm(out, m.tensors[b + "ssm_norm.weight"], m.eps) * silu(gate)
+    return m.linear(out.reshape(tokens, -1), b + "ssm_out")
+
+
+def mamba2(m, x, b):
+    tokens = len(x)
+    inner, size = m.key("ssm.inner_size"), m.key("ssm.state_size")
+    heads, groups = m.key("ssm.time_step_rank"), m.key("ssm.group_count")
+    gate, mixed, step = np.split(m.linear(x, b + "ssm_in"),
+                                 [inner, 2 * inner + 2 * groups * size], axis=1)
+    mixed = silu(causal_conv(mixed, m.tensors[b + "ssm_conv1d.weight"],
+                             m.tensors[b + "ssm_conv1d.bias"]))
+    value, write, read = np.split(mixed, [inner, inner + groups * size], axis=1)
+    value = value.reshape(tokens, heads, -1)
+    write, read = (np.repeat(a.reshape(tokens, groups, size), heads // groups, axis=1)
+                   for a in (write, read))
+    step = softplus(step + m.tensors[b + "ssm_dt.bias"])
+    decay = np.exp(step * m.tensors[b + "ssm_a"][:, 0])
+    out = np.zeros_like(value)
+    state = np.zeros((heads, value.shape[2], size))
+    for t in range(tokens):
+        state = (decay[t][:, None, None] * state +
+                 (step[t][:, None] * value[t])[:, :, None] * write[t][:, None, :])
+        out[t] = (np.einsum("hpn,hn->hp", state, read[t]) +
+                  m.tensors[b + "ssm_d"] * value[t])
+    out = out.reshape(tokens, inner) * silu(gate)
+    if m.has(b + "ssm_norm"):
+        out = rms_norm(out.reshape(tokens, groups, -1), m.tensors[b + "ssm_norm.weight"], m.eps)
+    return m.linear(out.reshape(tokens, inner), b + "ssm_out")
+
+
+def attend(m, x, layer):
+    b = f"blk.{layer}."
+    tokens, dim = len(x), m.head_dim
+    kv_heads = m.per_layer("attention.head_count_kv", layer)
+    gated = m.arch.startswith("qwen3")
+    q = m.linear(x, b + "attn_q").reshape(tokens, m.heads, -1)
+    q, gate = q[..., :dim], q[..., dim:]
+    k, v = (m.linear(x, b + "attn_" + part).reshape(tokens, kv_heads, dim) for part in "kv")
+    if m.has(b + "attn_q_norm"):
+        q, k = m.norm(q, b + "attn_q_norm"), m.norm(k, b + "attn_k_norm")
+    if m.arch not in ("nemotron_h", "nemotron_h_moe") and m.key("rope.scaling.finetuned", True):
+        frequencies, magnitude = m.rotation(layer)
+        turn = lambda a: rotate(a, frequencies, m.arch == "granitehybrid", magnitude)
+        q, k = turn(q), turn(k)
+    mixed = attention(q, k, v, m.key("attention.scale", dim ** -0.5), 0, 0.0, None, 0)
+    if gated:
+        mixed = mixed * sigmoid(gate).reshape(tokens, -1)
+    return m.linear(mixed, b + "attn_output")
+
+
+def mixer(m, x, layer):
+    b = f"blk.{layer}."
+    if m.arch == "falcon-h1":
+        return attend(m, x, layer) + mamba2(m, x, b)
+    if m.has(b + "attn_q"):
+        return attend(m, x, layer)
+    if m.has(b + "shortconv.in_proj"):
+        return short_conv(m, x, b)
+    return delta_net(m, x, b) if m.has(b + "attn_qkv") else mamba2(m, x, b)
+
+
+def feed_forward(m, x, b, suffix=""):
+    part = lambda name: f"{b}ffn_{name}{suffix}"
+    up = m.linear(x, part("up"))
+    if m.has(part("gate")):
+        return m.linear(swiglu(m.linear(x, part("gate")), up), part("down"))
+    return m.linear(np.maximum(up, 0) ** 2, part("down"))
+
+
+def experts(m, x, b):
+    nemotron = m.arch == "nemotron_h_moe"
+    sigmoids = nemotron or m.arch == "lfm2moe"
+    ids, weights = route(m.linear(x, b + "ffn_gate_inp"), used=m.key("expert_used_count"),
+                         gating="sigmoid" if sigmoids else "softmax",
+                         bias=m.tensors.get(b + "exp_probs_b.bias"),
+                         normalise=m.key("expert_weights_norm", True),
+                         scale=m.key("expert_weights_scale", 1.0))
+    taken = m.linear(x, b + "ffn_latent_down") if m.has(b + "ffn_latent_down") else x
+    weight = lambda name, e: m.tensors[f"{b}ffn_{name}_exps.weight"][e]
+    out = np.zeros_like(taken)
+    for t, row in enumerate(taken):
+        for e, share in zip(ids[t], weights[t]):
+            up = weight("up", e) @ row
+            hidden = np.maximum(up, 0) ** 2 if nemotron else swiglu(weight("gate", e) @ row, up)
+            out[t] += share * (weight("down", e) @ hidden)
+    if m.has(b + "ffn_latent_up"):
+        out = m.linear(out, b + "ffn_latent_up")
+    if m.has(b + "ffn_down_shexp"):
+        shared = feed_forward(m, x, b, "_shexp")
+        if m.has(b + "ffn_gate_inp_shexp"):
+            shared = shared * sigmoid(x @ m.tensors[b + "ffn_gate_inp_shexp.weight"].reshape(-1, 1))
+        out = out + shared
+    return out
+
+
+def hidden(m, tokens):
+    x = m.tensors["token_embd.weight"][tokens] * m.key("embedding_scale", 1.0)
+    scale = m.key("residual_scale", 1.0)
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        feed = lambda h: experts(m, h, b) if m.has(b + "ffn_gate_inp") else feed_forward(m, h, b)
+        h = m.norm(x, b + "attn_norm")
+        if m.arch.startswith("nemotron"):  # one part to a block
+            alone = m.has(b + "ffn_up") or m.has(b + "ffn_gate_inp")
+            x = x + (feed(h) if alone else mixer(m, h, layer))
+            continue
+        x = x + scale * mixer(m, h, layer)
+        after = "post_attention_norm" if m.arch.startswith("qwen3") else "ffn_norm"
+        h = rms_norm(x, m.tensors.get(b + after + ".weight", m.tensors.get(b + after)), m.eps)
+        x = x + scale * feed(h)
+    return m.norm(x, "token_embd_norm" if m.arch.startswith("lfm2") else "output_norm")
+
+
+def logits(m, tokens):
+    return (m.linear(hidden(m, tokens), "output" if m.has("output") else "token_embd") /
+            m.key("logit_scale", 1.0))

@@ -1,0 +1,153 @@
+"""Next-token layers of Hugging Face directories: converted, they are where GGUF has them, and the
+program drafts with them."""
+
+import json
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+
+import pytest
+
+np = pytest.importorskip("numpy")
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
+
+from tests.golden.reference import gguf  # noqa: E402
+
+GOLDEN = pathlib.Path(__file__).parents[1] / "data/golden"
+
+if not os.environ.get("INFER_BIN"):
+    pytest.skip("INFER_BIN does not name the program", allow_module_level=True)
+
+
+def infer(*args):
+    return subprocess.run([os.environ["INFER_BIN"], *map(str, args)], capture_output=True, text=True)
+
+
+def write(path, tensors):
+    header, data = {}, b""
+    for name, x in tensors.items():
+        raw = np.asarray(x, "<f4").tobytes()
+        header[name] = {"dtype": "F32", "shape": list(np.shape(x)),
+                        "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def converted(directory):
+    out = directory.parent / "converted.gguf"
+    done = infer("convert", directory, out)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def drafts(path):
+    done = infer("plan", "-m", path, "--drafter", "mtp", "-c", "128")
+    assert done.returncode == 0, done.stderr
+
+
+GLM = {"attn_norm": "input_layernorm", "post_attention_norm": "post_attention_layernorm",
+       "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
+       "attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm",
+       "attn_k_norm": "self_attn.k_norm", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj",
+       "ffn_down": "mlp.down_proj", "ffn_gate_inp": "mlp.gate",
+       "ffn_gate_shexp": "mlp.shared_experts.gate_proj",
+       "ffn_up_shexp": "mlp.shared_experts.up_proj",
+       "ffn_down_shexp": "mlp.shared_experts.down_proj", "nextn.eh_proj": "eh_proj",
+       "nextn.enorm": "enorm", "nextn.hnorm": "hnorm", "nextn.embed_tokens": "embed_tokens",
+       "nextn.shared_head_norm": "shared_head.norm", "nextn.shared_head_head": "shared_head.head"}
+
+
+def test_glm_as_gguf_has_it(tmp_path):
+    metadata, tensors = gguf.read(GOLDEN / "glm4moe-f32.gguf")
+    checkpoint = {"model.embed_tokens.weight": tensors["token_embd.weight"],
+                  "model.norm.weight": tensors["output_norm.weight"],
+                  "lm_head.weight": tensors["output.weight"]}
+    for name, x in tensors.items():
+        if not name.startswith("blk."):
+            continue
+        _, layer, rest = name.split(".", 2)
+        part, kind = rest.rsplit(".", 1)
+        at = f"model.layers.{layer}."
+        if part == "exp_probs_b":
+            checkpoint[at + "mlp.gate.e_score_correction_bias"] = x
+        elif part.endswith("_exps"):
+            for e, matrix in enumerate(x):
+                which = part.removeprefix("ffn_").removesuffix("_exps")
+                checkpoint[f"{at}mlp.experts.{e}.{which}_proj.weight"] = matrix
+        else:
+            checkpoint[f"{at}{GLM[part]}.{kind}"] = x
+    directory = tmp_path / "glm"
+    directory.mkdir()
+    write(directory / "model.safetensors", checkpoint)
+    key = lambda name: metadata["glm4moe." + name]
+    (directory / "config.json").write_text(json.dumps({
+        "architectures": ["Glm4MoeForCausalLM"], "num_hidden_layers": 3,
+        "num_nextn_predict_layers": 1, "hidden_size": 30, "num_attention_heads": 6,
+        "num_key_value_heads": 2, "head_dim": 12, "intermediate_size": 38,
+        "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+        "partial_rotary_factor": 0.5, "n_routed_experts": 6, "num_experts_per_tok": 2,
+        "moe_intermediate_size": 14, "n_shared_experts": 1, "first_k_dense_replace": 1,
+        "routed_scaling_factor": key("expert_weights_scale"), "norm_topk_prob": True,
+        "tie_word_embeddings": False}))
+    path = converted(directory)
+    found, made = gguf.read(path)
+    assert found["glm4moe.nextn_predict_layers"] == 1
+    assert found["glm4moe.block_count"] == 4
+    assert made.keys() == tensors.keys()
+    for name, x in tensors.items():
+        assert np.array_equal(np.asarray(made[name]).reshape(-1), np.asarray(x).reshape(-1)), name
+    drafts(directory)
+    drafts(path)
+
+
+def read_safetensors(path):
+    raw = path.read_bytes()
+    size, = struct.unpack("<Q", raw[:8])
+    header = json.loads(raw[8:8 + size])
+    header.pop("__metadata__", None)
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = (8 + size + offset for offset in entry["data_offsets"])
+        if entry["dtype"] == "BF16":
+            bits = np.frombuffer(raw[begin:end], "<u2").astype("<u4") << 16
+            x = bits.view("<f4")
+        else:
+            x = np.frombuffer(raw[begin:end], {"F32": "<f4", "F16": "<f2"}[entry["dtype"]])
+        tensors[name] = x.reshape(entry["shape"])
+    return tensors
+
+
+def test_qwen_with_norms_less_one(tmp_path):
+    directory = tmp_path / "qwen"
+    shutil.copytree(GOLDEN / "hf-qwen35moe", directory)
+    tensors = read_safetensors(directory / "model.safetensors")
+    layers = {name.split("layers.")[1].split(".")[0] for name in tensors if "layers." in name}
+    attention = next(name.split("layers.")[1].split(".")[0] for name in tensors
+                     if "self_attn.q_proj" in name)
+    last = len(layers)
+    for name, x in list(tensors.items()):
+        if f"layers.{attention}." in name:
+            tensors["mtp.layers.0." + name.split(f"layers.{attention}.")[1]] = x + 0.5
+    width = next(x for name, x in tensors.items() if name.endswith("embed_tokens.weight")).shape[1]
+    rng = np.random.default_rng(5)
+    tensors["mtp.fc.weight"] = rng.normal(0, 0.1, (width, 2 * width)).astype("<f4")
+    for name in ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm"):
+        tensors[f"mtp.{name}.weight"] = rng.normal(0, 0.1, width).astype("<f4")
+    write(directory / "model.safetensors", tensors)
+    metadata, made = gguf.read(converted(directory))
+    assert metadata["qwen35moe.nextn_predict_layers"] == 1
+    b = f"blk.{last}."
+    assert np.array_equal(made[b + "nextn.eh_proj.weight"], tensors["mtp.fc.weight"])
+    for name, to in (("pre_fc_norm_embedding", "enorm"), ("pre_fc_norm_hidden", "hnorm"),
+                     ("norm", "shared_head_norm")):
+        assert np.allclose(made[f"{b}nextn.{to}.weight"], tensors[f"mtp.{name}.weight"] + 1)
+    part = lambda name: tensors[f"mtp.layers.0.{name}"]
+    assert np.allclose(made[b + "attn_norm.weight"], part("input_layernorm.weight") + 1)
+    assert np.array_equal(made[b + "attn_q.weight"], part("self_attn.q_proj.weight"))
+    assert made[b + "ffn_down_exps.weight"].shape[0] == metadata["qwen35moe.expert_count"]
+    drafts(directory)
+

@@ -1,0 +1,222 @@
+"""The work of gpu.sh."""
+
+import array
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+GOLDEN = pathlib.Path("tests/data/golden")
+# Normalised squared error of logits with --exact, as in the tests of other devices.
+LIMIT = 1e-10
+PROMPT = "What can infer do?"
+# Raw text, which the model goes on with for as long as it is let.
+TEXT = "infer is"
+# Seconds, of all that may be left out if time runs out.
+ALL = 520
+# Of these, kept for the measurements.
+ENOUGH = 330
+NO_DEVICE = 5
+
+started = time.monotonic()
+wrong = []
+left_out = []
+
+
+def left():
+    return ALL - (time.monotonic() - started)
+
+
+def run(*command, most=None, **options):
+    """Of a command: exit code, stdout, stderr. 124: not done in time."""
+    try:
+        done = subprocess.run([str(c) for c in command], capture_output=True, text=True,
+                              timeout=max(1, min(most or ALL, left())), **options)
+    except subprocess.TimeoutExpired:
+        return 124, "", "not done in time"
+    return done.returncode, done.stdout, done.stderr
+
+
+def say(text):
+    print(f"[{time.monotonic() - started:4.0f} s] {text}", flush=True)
+
+
+def judge(what, right, why=""):
+    say(f"{what}: {'ok' if right else 'WRONG ' + why}")
+    if not right:
+        wrong.append(what)
+
+
+def choose(infer, wanted):
+    code, out, err = run(infer, "devices", "--json")
+    if code != 0:
+        sys.exit(f"infer devices: {err}")
+    known = [d for d in json.loads(out) if not d["unusable"]]
+    if wanted:
+        return wanted.split(",")
+    software = ("llvmpipe", "lavapipe", "SwiftShader")
+    found = []
+    for kind in ("cuda", "vulkan"):
+        of_kind = [d["name"] for d in known if d["name"].startswith(kind)
+                   and not any(s in d["description"] for s in software)]
+        found += of_kind[:1]
+    if not found:
+        print("no GPU: infer devices lists none that CUDA or Vulkan can use.", file=sys.stderr)
+        for line in err.splitlines():
+            print(line, file=sys.stderr)
+        print("A processor's driver is measured if it is named: -D vulkan:0", file=sys.stderr)
+        sys.exit(NO_DEVICE)
+    return found
+
+
+def floats(path):
+    values = array.array("f")
+    values.frombytes(pathlib.Path(path).read_bytes())
+    return values
+
+
+def error_of(found, expected):
+    if len(found) != len(expected):
+        return float("inf")
+    off = sum((a - b) ** 2 for a, b in zip(found, expected))
+    return off / sum(b * b for b in expected)
+
+
+def check_golden(infer, device, folder):
+    worst, done, failed = 0, 0, []
+    models = [about for about in sorted(GOLDEN.glob("*.json"))
+              if about.with_suffix(".gguf").exists() and about.with_suffix(".f32").exists()]
+    for about in models:
+        reference = about.with_suffix(".f32")
+        model = about.with_suffix(".gguf")
+        if left() < ENOUGH:
+            continue
+        tokens = json.loads(about.read_text())["tokens"]
+        expected = floats(reference)
+        logits = f"{folder}/logits.f32"
+        code, _, err = run(infer, "eval", "-m", model, "--tokens", ",".join(map(str, tokens)),
+                           "--logits", logits, "--exact", "--device", device)
+        error = error_of(floats(logits), expected) if code == 0 else float("inf")
+        done += 1
+        worst = max(worst, error)
+        if not error <= LIMIT:
+            failed.append(f"{about.stem} ({error:.1e}{': ' + err.strip() if code else ''})")
+    if done < len(models):
+        left_out.append(f"{len(models) - done} golden models on {device}")
+    if done > 0:
+        judge(f"{device}: {done} golden models, largest error {worst:.1e}", not failed,
+              ", ".join(failed))
+
+
+def texts_of(infer, device):
+    """An answer and a longer text of the built-in model; an exit code that is not 0 and why."""
+    texts = []
+    for command in (["chat", "-p", PROMPT, "-st"], ["run", "-p", TEXT]):
+        code, out, err = run(infer, *command, "-n", 96, "--temp", 0, "--exact", "--device", device,
+                             most=60)
+        if code != 0 or not out.strip():
+            return texts, code or 1, err
+        texts.append(out)
+    return texts, 0, ""
+
+
+def check_text(infer, device):
+    expected, code, err = texts_of(infer, "cpu")
+    if code != 0:
+        judge("cpu: trained model's text", False, err)
+        return
+    found, code, err = texts_of(infer, device)
+    judge(f"{device}: trained model's text is the CPU's (--exact)", code == 0 and found == expected,
+          err or f"{found} instead of {expected}")
+
+
+def check_sanitizer(infer, device, folder):
+    tool = shutil.which("compute-sanitizer")
+    if tool is None:
+        tool = shutil.which("compute-sanitizer", path="/usr/local/cuda/bin")
+    if tool is None:
+        left_out.append("compute-sanitizer, which is not installed")
+        return
+    for kind in ("memcheck", "racecheck"):
+        for model in ("llama-q4_0", "llama-q4_k"):
+            path = GOLDEN / f"{model}.gguf"
+            if not path.exists():
+                continue
+            code, out, err = run(tool, "--tool", kind, "--error-exitcode", 9, infer, "eval", "-m",
+                                 path, "--tokens", "1,300,262,290", "--logits", f"{folder}/checked.f32",
+                                 "--device", device, most=60)
+            if code == 124:
+                left_out.append(f"{kind} of {model}, which took too long")
+                continue
+            last = (out + err).strip().splitlines()[-1:]
+            judge(f"{device}: compute-sanitizer {kind}, {model}", code == 0, " ".join(last))
+
+
+def measure(infer, device, file, rows, name):
+    code, out, err = run(infer, "bench", "-m", file, "--device", device, "-p", 2048, "-n", 64, "-r",
+                         2, "--json", most=100)
+    if code != 0:
+        judge(f"{device}: bench of {name}", False, err.strip())
+        return
+    report = json.loads(out)
+    code, out, _ = run(infer, "plan", "-m", file, "--device", device, "--json", "--no-measure",
+                       most=20)
+    speed = json.loads(out).get("speed", {}) if code == 0 else {}
+    expected = {"prefill": speed.get("prompt"), "decode": speed.get("generation")}
+    for phase in ("prefill", "decode"):
+        part = report[phase]
+        span = expected[phase] or {}
+        predicted = (f"{span['low']:.0f} to {span['high']:.0f}" if span.get("high") else "–")
+        rows.append((name, device, f"{phase} {part['tokens']}",
+                     f"{part['tokens_per_s']:.1f} ± {part['spread']:.1%}", predicted,
+                     f"{part['fraction']:.1%}"))
+    rates = [f"{report['read_bandwidth_gb_s']:.0f} GB/s", f"{report['int8_mac_g_s']:.0f} G MAC/s"]
+    if report.get("prompt_mac_g_s"):
+        rates.append(f"{report['prompt_mac_g_s']:.0f} G MAC/s of matrices")
+    rows.append((name, device, "measured limits", ", ".join(rates), "", ""))
+
+
+def main():
+    infer, wanted, models = sys.argv[1:]
+    infer = str(pathlib.Path(infer).resolve())
+    devices = choose(infer, wanted)
+    print(run(infer, "devices")[1])
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for device in devices:
+            code, out, err = run(infer, "selftest", "--device", device, most=90)
+            if code == 124:
+                left_out.append(f"a part of selftest on {device}")
+            else:
+                judge(f"{device}: selftest", code == 0, (out + err)[-2000:])
+            check_text(infer, device)
+            check_golden(infer, device, folder)
+            if device.startswith("cuda"):
+                check_sanitizer(infer, device, folder)
+        for model in models.split(","):
+            shape, _, kind = model.partition(":")
+            file = f"{folder}/{shape}-{kind}.gguf"
+            code, _, err = run(infer, "synth", shape, file, "--type", kind, "-q")
+            if code != 0:
+                judge(f"synth {model}", False, err.strip())
+                continue
+            for device in devices:
+                if left() < 40:
+                    left_out.append(f"{model} on {device}")
+                    continue
+                measure(infer, device, file, rows, model)
+            pathlib.Path(file).unlink()
+    print("\n| model | device | test | tokens/s | predicted | of the limit |")
+    print("|---|---|---|---|---|---|")
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    for what in left_out:
+        print(f"left out: {what}")
+    print("wrong: " + "; ".join(wrong) if wrong else "nothing is wrong")
+    return 1 if wrong else 0
+
+
+sys.exit(main())

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Whether the kernels of a build are compiled as they are meant to be.
+
+  tools/check_cuda_kernels.py FOLDER      of the build's *.fatbin, and *.fatbin.txt with what ptxas said
+  tools/check_cuda_kernels.py --none WHY  the build has no kernels
+
+Checks for every kernel and GPU that what decodes, attends or multiplies numbers of 16 bits neither spills
+registers nor keeps arrays in memory, that tiles of bytes spill little, and that a multiprocessor's
+registers suffice for the blocks that the kernel states. Where cuobjdump is (CUOBJDUMP, PATH, /usr/local/cuda/bin, build/cuda), also that the machine code
+multiplies with the instruction that is meant and loads weights, keys and values 128 bits at a time.
+
+Exits with 1 if a kernel is not as it is meant to be, with 77 if nothing could be checked.
+"""
+
+import concurrent.futures
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+REGISTERS = 64 << 10  # of a multiprocessor, of every GPU from compute capability 5.0 on
+GRANULE = 256  # registers that a warp takes at a time
+SKIPPED = 77
+
+# Kernels and the bytes that they may spill. Tiles of bytes use all registers that a thread can have: some
+# compilers' versions for some GPUs need a few more.
+SPILLS = [(r"(product|rows|half_tile|attention|text_attention|scan|causal_conv)_\w+", 0), (r"tile_\w+", 384)]
+# Kernels by name, threads of a block, blocks that a multiprocessor is to hold. The first match counts.
+# Those of attention's tiles are in backends/cuda/ops/attention.h.
+BLOCKS = [
+    (r"product_\w+_float(_glu)?", 256, 1),
+    (r"product_(q\d_k|iq4_xs)_glu", 256, 1),
+    (r"product_\w+", 256, 2),
+    (r"rows_\w+", 256, 1),
+    (r"half_tile_\w+_few", 128, 3),
+    (r"half_tile_\w+", 256, 2),
+    (r"tile_\w+_few(_glu)?", 64, 4),
+    (r"tile_\w+", 256, 1),
+    (r"attention_merge", 64, 8),
+    (r"attention_\d+_\d+", 128, 3),
+    (r"scan_64", 256, 2),
+    (r"scan_\d+", 256, 1),
+    (r"text_attention_64", 64, 8),
+    (r"text_attention_\d+", 64, 4),
+    (r"causal_conv_4", 64, 16),
+]
+# Modules by name, the kernel that stands for theirs (None: that of the module's name), what multiplies,
+# what loads 128 bits.
+CODE = [
+    (r"product_\w+", None, r"IMMA", r"LDG\S*\.128"),
+    (r"tile_\w+", None, r"IMMA", r"LDG\S*\.128"),
+    (r"half_tile_\w+", None, r"HMMA", r"LDGSTS\S*\.128"),
+    (r"attention_tile", "attention_tile_128_128", r"HMMA", r"LDGSTS\S*\.128"),
+]
+
+
+def rule(rules, name):
+    return next((r[1:] for r in rules if re.fullmatch(r[0], name)), None)
+
+
+def attention_tiles():
+    text = (ROOT / "backends/cuda/ops/attention.h").read_text(encoding="utf-8")
+    tiles = re.findall(r"\bTILE\((\d+), (\d+), (\d+)\)", text)
+    return [(f"attention_tile_{key}_{value}", 128, int(blocks)) for key, value, blocks in tiles]
+
+
+def figures(text):
+    """(kernel, GPU, registers, bytes of its stack, bytes spilled) of what ptxas said."""
+    for entry in re.split(r"Compiling entry function ", text)[1:]:
+        name, arch = re.match(r"'(\w+)' for '(\w+)'", entry).groups()
+        stack = re.search(r"(\d+) bytes stack frame", entry)
+        yield (name, arch, int(re.search(r"Used (\d+) registers", entry).group(1)),
+               int(stack.group(1)) if stack else 0,
+               sum(int(n) for n in re.findall(r"(\d+) bytes spill", entry)))
+
+
+def check_figures(folder):
+    """Returns how many kernels were checked, and what is wrong with them."""
+    blocks_of = attention_tiles() + BLOCKS
+    count, wrong = 0, []
+    for path in sorted(folder.glob("*.fatbin.txt")):
+        for name, arch, registers, stack, spilled in figures(path.read_text(encoding="utf-8")):
+            count += 1
+            where = f"{name} for {arch}"
+            allowed = rule(SPILLS, name)
+            if allowed is not None and max(stack, spilled) > allowed[0]:
+                wrong.append(f"{where}: {spilled} bytes spilled, a stack of {stack} bytes")
+            stated = rule(blocks_of, name)
+            if stated is None:
+                continue
+            threads, blocks = stated
+            of_warp = -(-registers * 32 // GRANULE) * GRANULE
+            held = REGISTERS // (of_warp * (threads // 32))
+            if held < blocks:
+                wrong.append(f"{where}: {registers} registers let a multiprocessor hold {held} blocks"
+                             f" of {threads} threads; it states {blocks}")
+    return count, wrong
+
+
+def cuobjdump():
+    found = os.environ.get("CUOBJDUMP") or shutil.which("cuobjdump")
+    for folder in ("/usr/local/cuda/bin", ROOT / "build/cuda/nvidia/cu13/bin"):
+        found = found or shutil.which("cuobjdump", path=str(folder))
+    return found
+
+
+def check_code(program, path):
+    """What is wrong with the machine code of a module's kernel."""
+    kernel, multiplies, loads = rule(CODE, path.stem)
+    kernel = kernel or path.stem
+    text = subprocess.run([program, "-sass", "-fun", kernel, path], check=False, capture_output=True,
+                          text=True).stdout
+    wrong = []
+    parts = re.split(r"^Fatbin elf code:", text, flags=re.M)[1:]
+    if not parts:
+        wrong.append(f"{path.name}: no machine code of {kernel}")
+    for part in parts:
+        arch = re.search(r"^arch = (\w+)", part, re.M).group(1)
+        own = r"LDG\S*\.128" if arch == "sm_75" else loads  # it has no asynchronous copies
+        wrong += [f"{kernel} for {arch}: its machine code has no {word}"
+                  for word in (multiplies, own) if not re.search(rf"\b{word}", part)]
+    return wrong
+
+
+def main():
+    if len(sys.argv) != (3 if sys.argv[1:2] == ["--none"] else 2):
+        print(__doc__, file=sys.stderr)
+        return 2
+    if sys.argv[1] == "--none":
+        print(f"SKIPPED: kernels of CUDA: {sys.argv[2]}")
+        return SKIPPED
+    folder = pathlib.Path(sys.argv[1])
+    count, wrong = check_figures(folder)
+    if count == 0:
+        print(f"{folder}: the build has no machine code, only PTX", file=sys.stderr)
+        return 1
+    print(f"{count} kernels: registers, spills")
+    program = cuobjdump()
+    if program is None:
+        print("SKIPPED: machine code of CUDA's kernels: cuobjdump is missing (tools/setup.sh --cuda)")
+    else:
+        modules = [p for p in sorted(folder.glob("*.fatbin")) if rule(CODE, p.stem)]
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            for found in pool.map(lambda path: check_code(program, path), modules):
+                wrong += found
+        print(f"{len(modules)} modules: instructions")
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+sys.exit(main())

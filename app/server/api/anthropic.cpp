@@ -1,0 +1,282 @@
+// Anthropic's interface: POST /v1/messages and /v1/messages/count_tokens.
+#include <fmt/format.h>
+
+#include "server/api/api.h"
+#include "server/api/chat_messages.h"
+#include "server/api/openai_format.h"
+#include "server/api/sampling_fields.h"
+
+namespace infer::server {
+namespace {
+
+constexpr size_t kMostBlocks = 100'000;
+constexpr size_t kMostTools = 1000;
+constexpr size_t kMostStops = 64;
+
+/// A string, or the texts of an array of text blocks.
+std::string text_of(Fields& fields, const char* name) {
+  const Json* value = fields.find(name);
+  if (value == nullptr) return {};
+  if (value->is_string()) return value->get<std::string>();
+  if (!value->is_array() || value->size() > kMostBlocks) {
+    fields.wrong(name, "a string or an array of blocks");
+  }
+  std::string text;
+  for (size_t i = 0; i < value->size(); ++i) {
+    Fields block((*value)[i], fields.path_of(fmt::format("{}[{}]", name, i)));
+    if (block.text("type").value_or("") != "text") {
+      block.wrong("type", "text: the model takes no other content here");
+    }
+    text += block.text("text").value_or("");
+  }
+  return text;
+}
+
+/// One message as those of OpenAI's form that say the same: results of tools are messages of their
+/// own there.
+void add_message(Fields& message, Json& all) {
+  const std::string role = message.text("role").value_or("");
+  if (role != "user" && role != "assistant") message.wrong("role", "user or assistant");
+  const Json* content = message.find("content");
+  if (content == nullptr || (!content->is_string() && !content->is_array()) ||
+      content->size() > kMostBlocks) {
+    message.wrong("content", "a string or an array of blocks");
+  }
+  Json made = {{"role", role}, {"content", ""}};
+  if (content->is_string()) {
+    made["content"] = *content;
+    all.push_back(std::move(made));
+    return;
+  }
+  std::string text;
+  std::string thinking;
+  for (size_t i = 0; i < content->size(); ++i) {
+    Fields block((*content)[i], message.path_of(fmt::format("content[{}]", i)));
+    const std::string type = block.text("type").value_or("");
+    if (type == "text") {
+      text += block.text("text").value_or("");
+    } else if (type == "thinking") {
+      thinking += block.text("thinking").value_or("");
+    } else if (type == "redacted_thinking") {
+      continue;
+    } else if (type == "tool_use") {
+      const Json* input = block.object("input");
+      made["tool_calls"].push_back({{"id", block.text("id").value_or("")},
+                                    {"type", "function"},
+                                    {"function",
+                                     {{"name", block.text("name").value_or("")},
+                                      {"arguments", input == nullptr ? Json::object() : *input}}}});
+    } else if (type == "tool_result") {
+      all.push_back({{"role", "tool"},
+                     {"tool_call_id", block.text("tool_use_id").value_or("")},
+                     {"content", text_of(block, "content")}});
+    } else {
+      block.wrong("type", "text, thinking, tool_use or tool_result");
+    }
+  }
+  made["content"] = text;
+  if (!thinking.empty()) made["reasoning_content"] = thinking;
+  if (!text.empty() || role == "assistant") all.push_back(std::move(made));
+}
+
+/// "messages", "tools" and "tool_choice" as in OpenAI's form.
+Json conversation_of(Fields& fields) {
+  Json made = {{"messages", Json::array()}};
+  if (const std::string system = text_of(fields, "system"); !system.empty()) {
+    made["messages"].push_back({{"role", "system"}, {"content", system}});
+  }
+  const Json* messages = fields.array("messages", kMostBlocks);
+  if (messages == nullptr || messages->empty()) {
+    fields.wrong("messages", "an array of at least one message");
+  }
+  for (size_t i = 0; i < messages->size(); ++i) {
+    Fields message((*messages)[i], fmt::format("messages[{}]", i));
+    add_message(message, made["messages"]);
+  }
+  const Json* tools = fields.array("tools", kMostTools);
+  for (size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
+    Fields tool((*tools)[i], fmt::format("tools[{}]", i));
+    const Json* schema = tool.object("input_schema");
+    if (schema == nullptr) tool.wrong("input_schema", "an object: other tools are not supported");
+    made["tools"].push_back({{"type", "function"},
+                             {"function",
+                              {{"name", tool.text("name").value_or("")},
+                               {"description", tool.text("description").value_or("")},
+                               {"parameters", *schema}}}});
+  }
+  if (const Json* choice = fields.object("tool_choice"); choice != nullptr) {
+    Fields inner(*choice, "tool_choice");
+    const std::string type = inner.text("type").value_or("");
+    if (type == "tool") {
+      made["tool_choice"] = {{"type", "function"},
+                             {"function", {{"name", inner.text("name").value_or("")}}}};
+    } else if (type == "any") {
+      made["tool_choice"] = "required";
+    } else if (type == "auto" || type == "none") {
+      made["tool_choice"] = type;
+    } else {
+      inner.wrong("type", "auto, any, tool or none");
+    }
+  }
+  if (const Json* thinking = fields.object("thinking"); thinking != nullptr) {
+    const std::string type = Fields(*thinking, "thinking").text("type").value_or("");
+    made["chat_template_kwargs"] = {{"enable_thinking", type != "disabled"}};
+  }
+  return made;
+}
+
+const char* stop_reason(FinishReason reason, bool calls) {
+  if (reason != FinishReason::stop) return "max_tokens";
+  return calls ? "tool_use" : "end_turn";
+}
+
+class MessageSink final : public CompletionSink {
+ public:
+  MessageSink(ExchangePtr exchange, std::string model, bool stream, int64_t prompt_tokens)
+      : exchange_(std::move(exchange)),
+        model_(std::move(model)),
+        stream_(stream),
+        prompt_tokens_(prompt_tokens) {}
+
+  void part(int, const OutputEvent& event, std::vector<TokenChoices>) override {
+    using Kind = OutputEvent::Kind;
+    if (event.kind == Kind::tool_call) {
+      open({{"type", "tool_use"},
+            {"id", call_id(exchange_->request(), event.call, 0, calls_++)},
+            {"name", event.call.name},
+            {"input", Json::object()}});
+      Json input = Json::parse(event.call.arguments, nullptr, false);
+      content_.back()["input"] = input.is_object() ? std::move(input) : Json::object();
+      delta({{"type", "input_json_delta"}, {"partial_json", event.call.arguments}});
+      close();
+      return;
+    }
+    const bool thinks = event.kind == Kind::reasoning;
+    const char* type = thinks ? "thinking" : "text";
+    if (!open_ || content_.back()["type"] != type) {
+      Json block = {{"type", type}, {type, ""}};
+      if (thinks) block["signature"] = "";
+      open(std::move(block));
+    }
+    content_.back()[type] = content_.back()[type].get<std::string>() + event.text;
+    delta({{"type", thinks ? "thinking_delta" : "text_delta"}, {type, event.text}});
+  }
+
+  void finished(int, FinishReason reason) override {
+    close();
+    reason_ = stop_reason(reason, calls_ > 0);
+  }
+
+  void done(const CompletionTotals& totals) override {
+    const Json usage = {{"input_tokens", totals.prompt_tokens - totals.cached_tokens},
+                        {"cache_creation_input_tokens", 0},
+                        {"cache_read_input_tokens", totals.cached_tokens},
+                        {"output_tokens", totals.generated_tokens}};
+    if (!stream_) {
+      Json message = head();
+      message["content"] = std::move(content_);
+      message["stop_reason"] = reason_;
+      message["stop_sequence"] = nullptr;
+      message["usage"] = usage;
+      return send_json(*exchange_, message);
+    }
+    begin();
+    send("message_delta",
+         {{"delta", {{"stop_reason", reason_}, {"stop_sequence", nullptr}}}, {"usage", usage}});
+    send("message_stop", Json::object());
+    exchange_->end();
+  }
+
+  void failed(const Status& status) override {
+    const int code = http_status(status.code());
+    if (!begun_) return send_problem(*exchange_, code, status.message());
+    send("error", {{"error", {{"type", error_type(code)}, {"message", status.message()}}}});
+    exchange_->end();
+  }
+
+ private:
+  Json head() const {
+    return {{"id", completion_id("msg_", exchange_->request())},
+            {"type", "message"},
+            {"role", "assistant"},
+            {"model", model_}};
+  }
+  void begin() {
+    if (std::exchange(begun_, true)) return;
+    exchange_->begin(200, "text/event-stream", {{"Cache-Control", "no-cache"}});
+    Json message = head();
+    message["content"] = Json::array();
+    message["stop_reason"] = nullptr;
+    message["stop_sequence"] = nullptr;
+    message["usage"] = {{"input_tokens", prompt_tokens_}, {"output_tokens", 0}};
+    send("message_start", {{"message", std::move(message)}});
+  }
+  void send(const char* type, const Json& more) {
+    Json event = {{"type", type}};
+    event.update(more);
+    exchange_->write(fmt::format("event: {}\ndata: {}\n\n", type, write_json(event)));
+  }
+  void open(Json block) {
+    close();
+    open_ = true;
+    if (stream_) {
+      begin();
+      send("content_block_start", {{"index", content_.size()}, {"content_block", block}});
+    }
+    content_.push_back(std::move(block));
+  }
+  void delta(const Json& json) {
+    if (stream_) {
+      send("content_block_delta", {{"index", content_.size() - 1}, {"delta", json}});
+    }
+  }
+  void close() {
+    if (!std::exchange(open_, false)) return;
+    if (stream_) send("content_block_stop", {{"index", content_.size() - 1}});
+  }
+
+  ExchangePtr exchange_;
+  std::string model_;
+  bool stream_;
+  int64_t prompt_tokens_;
+  Json content_ = Json::array();
+  std::string reason_;
+  size_t calls_ = 0;
+  bool open_ = false;
+  bool begun_ = false;
+};
+
+}  // namespace
+
+void messages(const Call& call) {
+  const ServedModel& model = *call.model;
+  Fields fields(call.body);
+  CompletionRequest request;
+  const std::string name = fields.text("model").value_or(model.name());
+  const bool stream = fields.boolean("stream").value_or(false);
+  const auto most = fields.integer("max_tokens", 1, INT32_MAX);
+  if (!most) fields.wrong("max_tokens", "a whole number");
+  request.options.max_tokens = static_cast<int32_t>(*most);
+  read_generation(fields, model.engine(), request.options);
+  request.options.stop = fields.texts("stop_sequences", kMostStops);
+  std::erase(request.options.stop, "");
+  const Json conversation = conversation_of(fields);
+  Fields translated(conversation);
+  read_chat(model, translated, request);
+  for (const char* unused : {"metadata", "service_tier"}) fields.ignore(unused);
+  call.api.metrics().count_unknown_fields(fields.unknown());
+  auto sink = std::make_unique<MessageSink>(call.exchange, name, stream,
+                                            static_cast<int64_t>(request.prompts[0].size()));
+  must(generate(call, std::move(request), std::move(sink)));
+}
+
+void count_tokens(const Call& call) {
+  Fields fields(call.body);
+  const Json conversation = conversation_of(fields);
+  Fields translated(conversation);
+  CompletionRequest request;
+  read_chat(*call.model, translated, request);
+  send_json(*call.exchange, {{"input_tokens", request.prompts[0].size()}});
+}
+
+}  // namespace infer::server

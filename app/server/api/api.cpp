@@ -1,0 +1,253 @@
+#include "server/api/api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "platform/folders.h"
+
+namespace infer::server {
+namespace {
+
+/// Takes the same time wherever the two differ.
+bool same_secret(std::string_view a, std::string_view b) {
+  unsigned differs = a.size() == b.size() ? 0 : 1;
+  for (size_t i = 0; i < a.size(); ++i) {
+    differs |= static_cast<unsigned char>(a[i]) ^
+               static_cast<unsigned char>(b.empty() ? 0 : b[i % b.size()]);
+  }
+  return differs == 0;
+}
+
+/// "example.org" of "example.org:8080", "::1" of "[::1]:8080".
+std::string_view host_of(std::string_view authority) {
+  if (authority.starts_with('[')) {
+    const size_t end = authority.find(']');
+    if (end == std::string_view::npos) return {};
+    const std::string_view rest = authority.substr(end + 1);
+    return rest.empty() || rest.starts_with(':') ? authority.substr(1, end - 1) : rest;
+  }
+  return authority.substr(0, authority.find(':'));
+}
+
+bool contains(const std::vector<std::string>& all, std::string_view one) {
+  return std::ranges::any_of(all,
+                             [&](const std::string& item) { return item == "*" || item == one; });
+}
+
+bool is_this_machine(std::string_view host) {
+  return host == "localhost" || host == "127.0.0.1" || host == "::1";
+}
+
+}  // namespace
+
+void send_json(Exchange& exchange, const Json& json, int status) {
+  exchange.send(status, "application/json", write_json(json));
+}
+
+void send_problem(Exchange& exchange, int status, const std::string& message,
+                  const std::string& field) {
+  const std::string& path = exchange.request().path;
+  Json error = {{"message", message},
+                {"type", error_type(status)},
+                {"param", field.empty() ? Json(nullptr) : Json(field)},
+                {"code", status}};
+  Json json = {{"error", std::move(error)}};
+  if (path.starts_with("/api/")) json = {{"error", message}};
+  if (path.starts_with("/v1/messages")) {
+    json = {{"type", "error"}, {"error", {{"type", error_type(status)}, {"message", message}}}};
+  }
+  Headers more;
+  if (status == 429 || status == 503) more.emplace_back("Retry-After", "1");
+  if (status == 401) more.emplace_back("WWW-Authenticate", "Bearer");
+  exchange.send(status, "application/json", write_json(json), std::move(more));
+}
+
+Status generate(const Call& call, CompletionRequest request, std::unique_ptr<CompletionSink> sink) {
+  if (call.model->engine().makes_embeddings()) {
+    throw Problem(400,
+                  fmt::format("{} makes vectors of texts and generates none", call.model->name()),
+                  "model");
+  }
+  return Completion::start({call.model, &call.model->engine()}, call.api.workers(), call.exchange,
+                           std::move(request), std::move(sink));
+}
+
+void must_have(const Result<ModelLease>& model) {
+  if (model) return;
+  const Status& status = model.error();
+  // That models take turns, or cannot be loaded, is no fault of the client.
+  const bool absent = status.code() == StatusCode::not_found;
+  throw Problem(absent ? 404 : 503, status.message(), absent ? "model" : "");
+}
+
+Api::Api(ModelPool& pool, Workers& workers, ApiOptions options)
+    : pool_(pool), workers_(workers), options_(std::move(options)) {
+  const auto add = [&](const char* method, std::initializer_list<const char*> paths,
+                       Function function, Needs needs) {
+    for (const char* path : paths) routes_.emplace(path, Route{method, function, needs});
+  };
+  add("POST", {"/v1/chat/completions", "/chat/completions"}, chat_completions, Needs::model);
+  add("POST", {"/completion", "/completions"}, llama_completion, Needs::model);
+  add("GET", {"/slots"}, slots, Needs::key);
+  add("POST", {"/v1/completions"}, completions, Needs::model);
+  add("POST", {"/v1/embeddings", "/embeddings"}, embeddings, Needs::model);
+  add("POST", {"/v1/rerank", "/rerank", "/v1/reranking", "/reranking"}, rerank_texts, Needs::model);
+  add("POST", {"/v1/responses"}, responses, Needs::model);
+  add("POST", {"/v1/messages"}, messages, Needs::model);
+  add("POST", {"/v1/messages/count_tokens"}, count_tokens, Needs::model);
+  add("POST", {"/api/chat"}, ollama_chat, Needs::model);
+  add("POST", {"/api/generate"}, ollama_generate, Needs::model);
+  add("POST", {"/api/embed"}, ollama_embed, Needs::model);
+  add("POST", {"/api/embeddings"}, ollama_embeddings, Needs::model);
+  add("GET", {"/api/tags"}, ollama_tags, Needs::key);
+  add("GET", {"/api/ps"}, ollama_ps, Needs::key);
+  add("POST", {"/api/show"}, ollama_show, Needs::body);
+  add("GET", {"/api/version"}, ollama_version, Needs::key);
+  add("GET", {"/v1/models", "/models"}, list_models, Needs::key);
+  add("POST", {"/v1/models/load", "/models/load"}, load_model, Needs::model);
+  add("POST", {"/v1/models/unload", "/models/unload"}, unload_model, Needs::body);
+  add("GET", {"/"}, page_html, Needs::nothing);
+  add("GET", {"/page.css"}, page_css, Needs::nothing);
+  add("GET", {"/page.js"}, page_js, Needs::nothing);
+  add("GET", {"/health", "/health/live"}, health, Needs::nothing);
+  add("GET", {"/health/ready"}, ready, Needs::nothing);
+  add("GET", {"/props"}, props, Needs::key);
+  add("GET", {"/openapi.json"}, openapi, Needs::key);
+  add("GET", {"/metrics"}, server::metrics, Needs::key);
+  add("POST", {"/tokenize"}, server::tokenize, Needs::model);
+  add("POST", {"/detokenize"}, server::detokenize, Needs::model);
+  add("POST", {"/apply-template"}, apply_template, Needs::model);
+}
+
+void Api::take(ExchangePtr exchange) {
+  workers_.post([this, exchange = std::move(exchange)] {
+    if (exchange->closed()) return;  // no reader waits for it any more
+    guard(*exchange, [&] { handle(exchange); });
+  });
+}
+
+void Api::guard(Exchange& exchange, const std::function<void()>& answer) {
+  try {
+    answer();
+  } catch (const Problem& problem) {
+    send_problem(exchange, problem.status(), problem.what(), problem.field());
+  } catch (const std::bad_alloc&) {
+    send_problem(exchange, 503, "there is not enough memory for the request");
+  } catch (const std::exception& failure) {
+    send_problem(exchange, 500, failure.what());
+  }
+}
+
+void Api::handle(const ExchangePtr& exchange) {
+  const Request& request = exchange->request();
+  const auto [first, last] = routes_.equal_range(request.path);
+  const bool preflight = request.method == "OPTIONS";
+  const bool open = preflight || (first != last && first->second.needs == Needs::nothing);
+  authorise(request, open);
+  allow_origin(*exchange);
+  if (first == last) throw Problem(404, fmt::format("there is nothing at {}", request.path));
+  if (preflight) return exchange->send(204, "", "");
+  const auto found = std::find_if(first, last, [&](const auto& entry) {
+    return request.method == entry.second.method ||
+           (request.method == "HEAD" && std::string_view(entry.second.method) == "GET");
+  });
+  if (found == last) {
+    throw Problem(405, fmt::format("{} wants {}", request.path, first->second.method));
+  }
+  Call call{*this, exchange, nullptr, nullptr};
+  if (const std::string_view coding = request.header("content-encoding");
+      !coding.empty() && coding != "identity") {
+    throw Problem(415, "compressed bodies are not taken", "Content-Encoding");
+  }
+  if (found->second.needs >= Needs::body) call.body = read_object(request.body);
+  if (found->second.needs < Needs::model) return found->second.function(call);
+  const std::string name = model_name(call.body);
+  pool_.acquire(
+      name, [exchange] { return !exchange->closed(); },
+      [this, function = found->second.function, call = std::move(call)](auto model) mutable {
+        workers_.post([function, call = std::move(call), model = std::move(model)]() mutable {
+          if (call.exchange->closed()) return;
+
+          guard(*call.exchange, [&] {
+            must_have(model);
+            call.model = *std::move(model);
+            function(call);
+          });
+        });
+      });
+}
+
+std::string Api::model_name(const Json& body) const {
+  Fields fields(body);
+  const std::string given = fields.text("model").value_or("");
+  const std::optional<std::string> name = pool_.resolve(given);
+  if (!name) throw Problem(404, fmt::format("there is no model '{}' here", given), "model");
+  return *name;
+}
+
+void Api::finished(const Exchange& exchange) {
+  const Request& request = exchange.request();
+  const bool known = routes_.contains(request.path);
+  metrics_.count_request(known ? request.path : "other", exchange.status());
+  if (!options_.log) return;
+  options_.log(write_json({{"time", platform::utc_text()},
+                           {"id", request.id},
+                           {"peer", request.peer},
+                           {"method", request.method},
+                           {"path", request.path},
+                           {"status", exchange.status()},
+                           {"bytes", exchange.sent()},
+                           {"seconds", std::round(exchange.seconds() * 1e6) / 1e6},
+                           {"complete", !exchange.closed()}}));
+}
+
+void Api::authorise(const Request& request, bool open) const {
+  // A page of another site can make a browser ask, also by a name that it makes mean this machine.
+  const std::string_view host = host_of(request.header("host"));
+  if (options_.loopback && !is_this_machine(host) && !contains(options_.allowed_hosts, host)) {
+    throw Problem(403, "the name in Host is not one of this server's; see --allow-host");
+  }
+  const std::string_view origin = request.header("origin");
+  if (!origin.empty() && !contains(options_.origins, origin)) {
+    const size_t at = origin.find("://");
+    const std::string_view from = at == std::string_view::npos ? origin : origin.substr(at + 3);
+    if (from != request.header("host")) {
+      throw Problem(403, "pages of other sites may not ask this server; see --allow-origin");
+    }
+  }
+  if (open || !wants_key()) return;
+  std::string_view key = request.header("x-api-key");
+  if (const std::string_view given = request.header("authorization");
+      given.size() > 7 && (given.starts_with("Bearer ") || given.starts_with("bearer "))) {
+    key = given.substr(7);
+  }
+  const std::lock_guard lock(keys_mutex_);
+  bool known = false;
+  for (const std::string& each : options_.keys) known = same_secret(each, key) || known;
+  if (!known) throw Problem(401, "the API key is missing or wrong");
+}
+
+bool Api::wants_key() const {
+  const std::lock_guard lock(keys_mutex_);
+  return !options_.keys.empty();
+}
+
+void Api::set_keys(std::vector<std::string> keys) {
+  const std::lock_guard lock(keys_mutex_);
+  options_.keys = std::move(keys);
+}
+
+void Api::allow_origin(Exchange& exchange) const {
+  const std::string_view origin = exchange.request().header("origin");
+  if (origin.empty() || !contains(options_.origins, origin)) return;
+  exchange.add_header("Access-Control-Allow-Origin", std::string(origin));
+  exchange.add_header("Vary", "Origin");
+  if (exchange.request().method != "OPTIONS") return;
+  exchange.add_header("Access-Control-Allow-Methods", "GET, POST");
+  exchange.add_header("Access-Control-Allow-Headers", "authorization, content-type, x-api-key");
+  exchange.add_header("Access-Control-Max-Age", "600");
+}
+
+}  // namespace infer::server

@@ -1,0 +1,148 @@
+// The server's interfaces: which function answers which path, who may ask, and what is counted.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "server/api/fields.h"
+#include "server/generation/completion.h"
+#include "server/http/exchange.h"
+#include "server/metrics.h"
+#include "server/models/model_pool.h"
+#include "server/workers.h"
+
+namespace infer::server {
+
+struct ApiOptions {
+  std::vector<std::string> keys;  ///< empty: everybody may ask
+  std::vector<std::string>
+      allowed_hosts;                 ///< names in Host besides those of this machine; "*": all
+  std::vector<std::string> origins;  ///< pages that may ask from a browser; "*": all
+  bool loopback = true;              ///< only this machine can reach the server
+  std::function<void(const std::string&)> log;  ///< gets a line of JSON for each request
+};
+
+class Api;
+
+/// A request that a function answers.
+struct Call {
+  Api& api;
+  ExchangePtr exchange;
+  Json body;         ///< an object; null if the path takes none
+  ModelLease model;  ///< null if the path needs none
+};
+
+/// What handlers use. It outlives all exchanges.
+class Api {
+ public:
+  Api(ModelPool& pool, Workers& workers, ApiOptions options);
+
+  /// Answers a request on a worker. Any thread.
+  void take(ExchangePtr exchange);
+  /// Calls `answer`; what it throws becomes an error in the answer.
+  static void guard(Exchange& exchange, const std::function<void()>& answer);
+  /// Counts an answer that has ended, and writes it to the access log. On the network's thread.
+  void finished(const Exchange& exchange);
+  /// Requests are no longer welcome: /health/ready says so.
+  void drain() { draining_ = true; }
+
+  /// Whether only those who have a key may ask.
+  bool wants_key() const;
+  void set_keys(std::vector<std::string> keys);
+
+  Workers& workers() const { return workers_; }
+  /// For functions of the library that return only when they are done.
+  Workers& blocking() { return blocking_; }
+  Metrics& metrics() { return metrics_; }
+  ModelPool& pool() const { return pool_; }
+  /// The name of the model that a request's field `model` means. Throws Problem if there is none.
+  std::string model_name(const Json& body) const;
+  bool draining() const { return draining_; }
+
+ private:
+  using Function = void (*)(const Call&);
+  enum class Needs {
+    nothing,  ///< not even a key
+    key,
+    body,
+    model,  ///< which the body names
+  };
+  struct Route {
+    const char* method;
+    Function function;
+    Needs needs;
+  };
+
+  void handle(const ExchangePtr& exchange);
+  /// Throws Problem if the request may not be answered. `open`: no key is needed.
+  void authorise(const Request& request, bool open) const;
+  void allow_origin(Exchange& exchange) const;
+
+  ModelPool& pool_;
+  Workers& workers_;
+  Workers blocking_{2};
+  ApiOptions options_;
+  mutable std::mutex keys_mutex_;  // of options_.keys
+  Metrics metrics_;
+  std::atomic<bool> draining_{false};
+  std::multimap<std::string, Route, std::less<>> routes_;
+};
+
+/// Throws unless the model came.
+void must_have(const Result<ModelLease>& model);
+/// An answer in JSON.
+void send_json(Exchange& exchange, const Json& json, int status = 200);
+/// An error in the form of the interface that the request's path belongs to.
+void send_problem(Exchange& exchange, int status, const std::string& message,
+                  const std::string& field = "");
+/// Generates with the call's model; `sink` answers. Errors as Completion::start().
+Status generate(const Call& call, CompletionRequest request, std::unique_ptr<CompletionSink> sink);
+/// The name of the model that `model` in the query means.
+std::string model_of_query(const Call& call);
+// llama_completion.cpp
+void llama_completion(const Call& call);
+void slots(const Call& call);
+// openai_chat.cpp, openai_completions.cpp
+void chat_completions(const Call& call);
+void completions(const Call& call);
+// vectors.cpp
+void embeddings(const Call& call);
+void rerank_texts(const Call& call);
+// responses.cpp
+void responses(const Call& call);
+// anthropic.cpp
+void messages(const Call& call);
+void count_tokens(const Call& call);
+// ollama.cpp, ollama_models.cpp
+void ollama_chat(const Call& call);
+void ollama_generate(const Call& call);
+void ollama_embed(const Call& call);
+void ollama_embeddings(const Call& call);
+void ollama_tags(const Call& call);
+void ollama_ps(const Call& call);
+void ollama_show(const Call& call);
+void ollama_version(const Call& call);
+// information.cpp
+void load_model(const Call& call);
+void unload_model(const Call& call);
+void list_models(const Call& call);
+void health(const Call& call);
+void ready(const Call& call);
+void props(const Call& call);
+void metrics(const Call& call);
+// page.cpp
+void openapi(const Call& call);
+void page_html(const Call& call);
+void page_css(const Call& call);
+void page_js(const Call& call);
+// text.cpp
+void tokenize(const Call& call);
+void detokenize(const Call& call);
+void apply_template(const Call& call);
+
+}  // namespace infer::server

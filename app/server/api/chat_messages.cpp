@@ -1,0 +1,170 @@
+#include "server/api/chat_messages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <array>
+#include "chat/prompt.h"
+
+namespace infer::server {
+namespace {
+
+constexpr size_t kMostMessages = 100'000;
+constexpr size_t kMostParts = 10'000;
+constexpr size_t kMostTools = 1000;
+constexpr size_t kMostCalls = 1000;
+
+/// A string, or the texts of an array of parts.
+Json read_content(Fields& message) {
+  const Json* content = message.find("content");
+  if (content == nullptr || content->is_string()) return content == nullptr ? Json() : *content;
+  if (!content->is_array() || content->size() > kMostParts) {
+    message.wrong("content", fmt::format("a string, or an array of at most {} parts", kMostParts));
+  }
+  std::string text;
+  for (size_t i = 0; i < content->size(); ++i) {
+    Fields part((*content)[i], message.path_of(fmt::format("content[{}]", i)));
+    const std::string type = part.text("type").value_or("text");
+    if (type != "text" && type != "input_text" && type != "output_text") {
+      part.wrong("type", "text: the model takes no other content");
+    }
+    text += part.text("text").value_or("");
+  }
+  return text;
+}
+
+Json read_calls(Fields& message) {
+  const Json* calls = message.array("tool_calls", kMostCalls);
+  Json all = Json::array();
+  for (size_t i = 0; calls != nullptr && i < calls->size(); ++i) {
+    Fields call((*calls)[i], message.path_of(fmt::format("tool_calls[{}]", i)));
+    const Json* function = call.object("function");
+    if (function == nullptr) call.wrong("function", "an object");
+    Fields inner(*function, call.path_of("function"));
+    const std::optional<std::string> name = inner.text("name");
+    if (!name) inner.wrong("name", "a string");
+    Json arguments = Json::object();
+    if (const Json* given = inner.find("arguments"); given != nullptr) {
+      arguments = *given;
+      if (given->is_string()) {
+        // Templates print arguments as JSON, also where a client sends them as a string.
+        Json parsed = Json::parse(given->get<std::string>(), nullptr, false);
+        if (parsed.is_object()) arguments = std::move(parsed);
+      }
+    }
+    Json entry = {{"type", "function"},
+                  {"function", {{"name", *name}, {"arguments", std::move(arguments)}}}};
+    if (const auto id = call.text("id")) entry["id"] = *id;
+    all.push_back(std::move(entry));
+  }
+  return all;
+}
+
+/// A call of the tool that `tool_choice` names, or of any: what is generated must be its JSON.
+void force_tool(Fields& fields, const Json& tools, CompletionRequest& request) {
+  const Json* choice = fields.find("tool_choice");
+  if (choice == nullptr || *choice == "auto" || *choice == "none") return;
+  std::string name;
+  if (choice->is_object()) {
+    Fields inner(*choice, fields.path_of("tool_choice"));
+    const Json* function = inner.object("function");
+    if (function == nullptr) inner.wrong("function", "an object with a name");
+    name = Fields(*function, inner.path_of("function")).text("name").value_or("");
+  } else if (*choice != "required") {
+    fields.wrong("tool_choice", "none, auto, required or an object that names a function");
+  }
+  const auto parameters = [](const Json& function) {
+    const auto found = function.find("parameters");
+    return found != function.end() && found->is_object() ? *found : Json{{"type", "object"}};
+  };
+  if (!name.empty() || tools.size() == 1) {
+    for (const Json& tool : tools) {
+      const Json& function = tool["function"];
+      if (!name.empty() && function["name"] != name) continue;
+      request.forced = function["name"];
+      request.options.json_schema = write_json(parameters(function));
+      return;
+    }
+    fields.wrong("tool_choice", "a function of tools");
+  }
+  if (tools.empty()) fields.wrong("tools", "at least one where a call is required");
+  Json any = Json::array();
+  for (const Json& tool : tools) {
+    const Json& function = tool["function"];
+    any.push_back({{"type", "object"},
+                   {"properties",
+                    {{"name", {{"const", function["name"]}}}, {"arguments", parameters(function)}}},
+                   {"required", {"name", "arguments"}},
+                   {"additionalProperties", false}});
+  }
+  request.forced = "*";
+  request.options.json_schema = write_json({{"anyOf", std::move(any)}});
+}
+
+}  // namespace
+
+Json read_messages(Fields& fields) {
+  const Json* messages = fields.array("messages", kMostMessages);
+  if (messages == nullptr || messages->empty()) {
+    fields.wrong("messages", "an array of at least one message");
+  }
+  constexpr std::array kRoles = {"system", "developer", "user", "assistant", "tool", "function"};
+  Json all = Json::array();
+  for (size_t i = 0; i < messages->size(); ++i) {
+    Fields message((*messages)[i], fields.path_of(fmt::format("messages[{}]", i)));
+    const std::string role = message.text("role").value_or("");
+    if (std::ranges::find(kRoles, role) == kRoles.end()) {
+      message.wrong("role", "system, developer, user, assistant or tool");
+    }
+    // Templates know the older name.
+    Json made = {{"role", role == "developer" ? "system" : role == "function" ? "tool" : role}};
+    made["content"] = read_content(message);
+    if (role != "assistant" && made["content"].is_null()) {
+      message.wrong("content", "a string or an array of parts");
+    }
+    if (made["content"].is_null()) made["content"] = "";
+    for (const char* name : {"name", "tool_call_id", "reasoning_content"}) {
+      if (const auto text = message.text(name)) made[name] = *text;
+    }
+    if (Json calls = read_calls(message); !calls.empty()) made["tool_calls"] = std::move(calls);
+    all.push_back(std::move(made));
+  }
+  return all;
+}
+
+Json template_variables(Fields& fields) {
+  Json variables = Json::object();
+  if (const Json* more = fields.object("chat_template_kwargs")) variables = *more;
+  variables["messages"] = read_messages(fields);
+  const Json* choice = fields.find("tool_choice");
+  const bool none = choice != nullptr && *choice == "none";
+  const Json* tools = fields.array("tools", kMostTools);
+  if (tools == nullptr || tools->empty() || none) return variables;
+  for (size_t i = 0; i < tools->size(); ++i) {
+    Fields tool((*tools)[i], fields.path_of(fmt::format("tools[{}]", i)));
+    const Json* function = tool.object("function");
+    if (function == nullptr) tool.wrong("function", "an object");
+    if (!Fields(*function, tool.path_of("function")).text("name")) {
+      Fields(*function, tool.path_of("function")).wrong("name", "a string");
+    }
+  }
+  variables["tools"] = *tools;
+  return variables;
+}
+
+void read_chat(const ServedModel& model, Fields& fields, CompletionRequest& request) {
+  Json variables = template_variables(fields);
+  if (const auto effort = fields.text("reasoning_effort")) variables["reasoning_effort"] = *effort;
+  force_tool(fields, variables.value("tools", Json::array()), request);
+  request.prompt_text = must(model.render(std::move(variables)));
+  request.template_source = model.template_source();
+  request.options.special_text = true;
+  request.prompts.push_back(must(chat::prompt_tokens(model.engine(), request.prompt_text)));
+}
+
+std::string call_id(const Request& request, const ToolCall& call, int choice, size_t index) {
+  return call.id.empty() ? fmt::format("call_{}_{}_{}", request.id, choice, index) : call.id;
+}
+
+}  // namespace infer::server

@@ -1,0 +1,23 @@
+// Messages and tools as clients send them, in the form that chat templates expect.
+#pragma once
+
+#include "server/api/fields.h"
+#include "server/generation/completion.h"
+#include "server/models/model.h"
+
+namespace infer::server {
+
+/// The messages of OpenAI's chat API: texts in parts are joined, arguments of calls become objects.
+/// Throws Problem.
+Json read_messages(Fields& fields);
+
+/// Variables of the template: "messages", "tools" and those of chat_template_kwargs.
+Json template_variables(Fields& fields);
+
+/// The same, rendered and as tokens; with `tool_choice`, which may hold the answer to a call.
+void read_chat(const ServedModel& model, Fields& fields, CompletionRequest& request);
+
+/// The id of a call in the answer `choice`: the model's own, or a new one.
+std::string call_id(const Request& request, const ToolCall& call, int choice, size_t index);
+
+}  // namespace infer::server

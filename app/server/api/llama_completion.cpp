@@ -1,0 +1,237 @@
+// llama.cpp's POST /completion and GET /slots.
+#include <fmt/format.h>
+
+#include "server/api/api.h"
+#include "server/api/openai_format.h"
+#include "server/api/prompt_fields.h"
+#include "server/api/sampling_fields.h"
+
+namespace infer::server {
+namespace {
+
+constexpr int kMostProbabilities = 20;
+constexpr size_t kMostPairs = 10'000;
+
+/// llama.cpp's pairs of a token and a bias, as the object that the other interfaces take.
+Json with_bias_object(const Json& body) {
+  const auto biases = body.find("logit_bias");
+  if (biases == body.end() || !biases->is_array()) return body;
+  Json changed = body;
+  Json object = Json::object();
+  Fields fields(body);
+  if (biases->size() > kMostPairs) {
+    fields.wrong("logit_bias", fmt::format("at most {} tokens", kMostPairs));
+  }
+  for (const Json& pair : *biases) {
+    if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number_integer()) {
+      fields.wrong("logit_bias", "an array of pairs of a token and a bias");
+    }
+    // False: never this token.
+    object[pair[0].dump()] = pair[1] == false ? Json(-100) : pair[1];
+  }
+  changed["logit_bias"] = std::move(object);
+  return changed;
+}
+
+struct LlamaRequest {
+  CompletionRequest completion;
+  std::vector<std::string> prompts;
+  std::string model;
+  bool stream = false;
+};
+
+LlamaRequest read_request(const Call& call) {
+  const Engine& engine = call.model->engine();
+  const Json body = with_bias_object(call.body);
+  Fields fields(body);
+  LlamaRequest request;
+  GenerateOptions& options = request.completion.options;
+  request.model = fields.text("model").value_or(call.model->name());
+  request.stream = fields.boolean("stream").value_or(false);
+  for (const char* name : {"n_predict", "max_tokens"}) {
+    if (const auto most = fields.integer(name, -1, INT32_MAX)) {
+      options.max_tokens = static_cast<int32_t>(*most);
+    }
+  }
+  options.logprobs =
+      static_cast<int32_t>(fields.integer("n_probs", 0, kMostProbabilities).value_or(0));
+  if (options.logprobs == 0) options.logprobs = -1;
+  read_generation(fields, engine, options);
+  if (const auto count = fields.integer("repeat_last_n", -1, INT32_MAX)) {
+    options.sampling.penalty_last = static_cast<int32_t>(*count);
+  }
+  for (Prompt& prompt : read_prompts(fields, engine)) {
+    request.completion.prompts.push_back(std::move(prompt.tokens));
+    request.prompts.push_back(std::move(prompt.text));
+  }
+  if (request.stream && request.prompts.size() > 1) {
+    fields.wrong("prompt", "one prompt in a stream");
+  }
+  for (const char* unused : {"cache_prompt", "id_slot", "n_keep", "min_keep", "samplers",
+                             "timings_per_token", "return_tokens", "n_discard"}) {
+    fields.ignore(unused);
+  }
+  call.api.metrics().count_unknown_fields(fields.unknown());
+  return request;
+}
+
+class LlamaSink final : public CompletionSink {
+ public:
+  LlamaSink(const Call& call, LlamaRequest& request)
+      : exchange_(call.exchange),
+        model_(call.model),
+        name_(request.model),
+        stream_(request.stream),
+        probabilities_(request.completion.options.logprobs > 0),
+        temperature_(request.completion.options.sampling.temperature),
+        most_(request.completion.options.max_tokens) {
+    for (size_t i = 0; i < request.prompts.size(); ++i) {
+      choices_.push_back({std::move(request.prompts[i]),
+                          static_cast<int64_t>(request.completion.prompts[i].size())});
+    }
+  }
+
+  void part(int index, const OutputEvent& event, std::vector<TokenChoices> tokens) override {
+    Choice& choice = choices_[static_cast<size_t>(index)];
+    Json probabilities = Json::array();
+    for (const TokenChoices& each : tokens) probabilities.push_back(probabilities_of(each));
+    if (!stream_) {
+      choice.content += event.text;
+      for (Json& each : probabilities) choice.probabilities.push_back(std::move(each));
+      return;
+    }
+    begin();
+    Json chunk = {{"index", index},          {"content", event.text},
+                  {"tokens", Json::array()}, {"stop", false},
+                  {"id_slot", -1},           {"tokens_evaluated", choice.prompt_tokens}};
+    if (probabilities_) chunk["completion_probabilities"] = std::move(probabilities);
+    exchange_->write(sse(chunk));
+  }
+
+  void finished(int index, FinishReason reason) override {
+    choices_[static_cast<size_t>(index)].stop_type = reason == FinishReason::stop ? "eos" : "limit";
+  }
+
+  void done(const CompletionTotals& totals) override {
+    if (stream_) {
+      begin();
+      exchange_->write(sse(final_of(0, totals)));
+      return exchange_->end();
+    }
+    if (choices_.size() == 1) return send_json(*exchange_, final_of(0, totals));
+    Json all = Json::array();
+    for (size_t i = 0; i < choices_.size(); ++i) all.push_back(final_of(i, totals));
+    send_json(*exchange_, all);
+  }
+
+  void failed(const Status& status) override {
+    const int code = http_status(status.code());
+    if (!begun_) return send_problem(*exchange_, code, status.message());
+    exchange_->write(sse(
+        {{"error", {{"message", status.message()}, {"type", error_type(code)}, {"code", code}}}}));
+    exchange_->end();
+  }
+
+ private:
+  struct Choice {
+    std::string prompt;
+    int64_t prompt_tokens = 0;
+    std::string content, stop_type;
+    Json probabilities = Json::array();
+  };
+
+  void begin() {
+    if (std::exchange(begun_, true)) return;
+    exchange_->begin(200, "text/event-stream", {{"Cache-Control", "no-cache"}});
+  }
+
+  Json probabilities_of(const TokenChoices& choices) const {
+    const auto shown = [&](const auto& choice) {
+      Json token = token_json(model_->engine(), choice);
+      token["id"] = choice.first;
+      return token;
+    };
+    Json token = shown(choices.front());
+    token["top_logprobs"] = Json::array();
+    for (size_t i = 1; i < choices.size(); ++i) token["top_logprobs"].push_back(shown(choices[i]));
+    return token;
+  }
+
+  Json final_of(size_t index, const CompletionTotals& totals) {
+    Choice& choice = choices_[index];
+    const auto speed = [](int64_t tokens, double seconds) {
+      return seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0;
+    };
+    const int64_t computed = totals.prompt_tokens - totals.cached_tokens;
+    Json answer = {
+        {"index", index},
+        {"content", choice.content},
+        {"tokens", Json::array()},
+        {"id_slot", -1},
+        {"stop", true},
+        {"model", name_},
+        {"tokens_predicted", totals.generated_tokens},
+        {"tokens_evaluated", choice.prompt_tokens},
+        {"tokens_cached", totals.cached_tokens},
+        {"generation_settings", {{"n_predict", most_}, {"stream", stream_}}},
+        {"prompt", choice.prompt},
+        {"has_new_line", choice.content.find('\n') != std::string::npos},
+        {"truncated", false},
+        {"stop_type", choice.stop_type},
+        {"stopping_word", ""},
+        {"timings",
+         {{"prompt_n", computed},
+          {"prompt_ms", totals.prompt_seconds * 1000},
+          {"prompt_per_second", speed(computed, totals.prompt_seconds)},
+          {"predicted_n", totals.generated_tokens},
+          {"predicted_ms", totals.generate_seconds * 1000},
+          {"predicted_per_second", speed(totals.generated_tokens, totals.generate_seconds)}}}};
+    if (temperature_) answer["generation_settings"]["temperature"] = *temperature_;
+    if (probabilities_ && !stream_) {
+      answer["completion_probabilities"] = std::move(choice.probabilities);
+    }
+    return answer;
+  }
+
+  ExchangePtr exchange_;
+  ModelLease model_;
+  std::string name_;
+  bool stream_;
+  bool probabilities_;
+  std::optional<float> temperature_;
+  int32_t most_;
+  bool begun_ = false;
+  std::vector<Choice> choices_;
+};
+
+}  // namespace
+
+void llama_completion(const Call& call) {
+  LlamaRequest request = read_request(call);
+  auto sink = std::make_unique<LlamaSink>(call, request);
+  must(generate(call, std::move(request.completion), std::move(sink)));
+}
+
+/// A slot for each session that holds pages, and idle ones up to those that are computed together.
+void slots(const Call& call) {
+  Json all = Json::array();
+  const ModelLease model = call.api.pool().find(model_of_query(call));
+  if (model != nullptr && !model->engine().makes_embeddings()) {
+    const EngineStatistics now = model->engine().statistics();
+    const int64_t context = model->engine().memory().context;
+    const auto add = [&](bool runs, int64_t task, const SessionPages& pages) {
+      all.push_back({{"id", all.size()},
+                     {"id_task", task},
+                     {"n_ctx", context},
+                     {"speculative", now.drafted_tokens > 0},
+                     {"is_processing", runs},
+                     {"pages", pages.held},
+                     {"pages_shared", pages.shared}});
+    };
+    for (const SessionPages& pages : now.session_pages) add(true, pages.session, pages);
+    while (all.size() < static_cast<size_t>(model->slots())) add(false, -1, {});
+  }
+  send_json(*call.exchange, all);
+}
+
+}  // namespace infer::server

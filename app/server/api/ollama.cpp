@@ -1,0 +1,233 @@
+// ollama's interface: /api/chat, /api/generate, /api/embed, /api/embeddings.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "platform/folders.h"
+#include "server/api/api.h"
+#include "server/api/chat_messages.h"
+#include "server/api/sampling_fields.h"
+#include "server/api/vectors.h"
+
+namespace infer::server {
+namespace {
+
+constexpr size_t kMostMessages = 100'000;
+
+/// What `options` and `format` say, by the names that all interfaces share.
+void read_options(const Call& call, Fields& fields, CompletionRequest& request) {
+  Json options = Json::object();
+  if (const Json* given = fields.object("options")) options = *given;
+  Fields inner(options, "options");
+  GenerateOptions& to = request.options;
+  if (const auto most = inner.integer("num_predict", -2, INT32_MAX)) {
+    to.max_tokens = static_cast<int32_t>(std::max<int64_t>(*most, -1));
+  }
+  if (const auto count = inner.integer("repeat_last_n", -1, INT32_MAX)) {
+    to.sampling.penalty_last = static_cast<int32_t>(*count);
+  }
+  read_generation(inner, call.model->engine(), to);
+  for (const char* unused : {"num_ctx", "num_thread", "num_gpu", "num_batch", "num_keep"}) {
+    inner.ignore(unused);
+  }
+  const Json* format = fields.find("format");
+  if (format != nullptr && format->is_object()) {
+    to.json_schema = write_json(*format);
+  } else if (format != nullptr && *format == "json") {
+    to.json_schema = R"({"type":"object"})";
+  } else if (format != nullptr && *format != "") {
+    fields.wrong("format", "json or a JSON schema");
+  }
+  fields.ignore("keep_alive");
+  call.api.metrics().count_unknown_fields(inner.unknown());
+}
+
+/// The messages in OpenAI's form: arguments of calls are objects in both.
+Json openai_messages(Fields& fields) {
+  const Json* messages = fields.array("messages", kMostMessages);
+  Json all = Json::array();
+  for (size_t i = 0; messages != nullptr && i < messages->size(); ++i) {
+    Fields message((*messages)[i], fmt::format("messages[{}]", i));
+    if (const Json* images = message.array("images", kMostMessages);
+        images != nullptr && !images->empty()) {
+      message.wrong("images", "none: the model takes text alone");
+    }
+    Json made = (*messages)[i];
+    if (const auto thinking = message.text("thinking")) made["reasoning_content"] = *thinking;
+    if (const auto name = message.text("tool_name")) made["name"] = *name;
+    all.push_back(std::move(made));
+  }
+  return all;
+}
+
+int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
+
+class OllamaSink final : public CompletionSink {
+ public:
+  OllamaSink(ExchangePtr exchange, std::string model, bool stream, bool chat)
+      : exchange_(std::move(exchange)), model_(std::move(model)), stream_(stream), chat_(chat) {}
+
+  void part(int, const OutputEvent& event, std::vector<TokenChoices>) override {
+    using Kind = OutputEvent::Kind;
+    std::string content = event.kind == Kind::content ? event.text : "";
+    std::string thinking = event.kind == Kind::reasoning ? event.text : "";
+    Json calls = Json::array();
+    if (event.kind == Kind::tool_call) {
+      Json arguments = Json::parse(event.call.arguments, nullptr, false);
+      if (!arguments.is_object()) arguments = Json::object();
+      calls.push_back(
+          {{"function", {{"name", event.call.name}, {"arguments", std::move(arguments)}}}});
+    }
+    if (!stream_) {
+      content_ += content;
+      thinking_ += thinking;
+      for (Json& call : calls) calls_.push_back(std::move(call));
+      return;
+    }
+    Json line = line_of(content, thinking, calls);
+    line["done"] = false;
+    send(line);
+  }
+
+  void finished(int, FinishReason reason) override {
+    reason_ = reason == FinishReason::stop ? "stop" : "length";
+  }
+
+  void done(const CompletionTotals& totals) override {
+    Json line = line_of(content_, thinking_, calls_);
+    line["done"] = true;
+    line["done_reason"] = reason_;
+    line["total_duration"] = nanoseconds(exchange_->seconds());
+    line["load_duration"] = 0;
+    line["prompt_eval_count"] = totals.prompt_tokens;
+    line["prompt_eval_duration"] = nanoseconds(totals.prompt_seconds);
+    line["eval_count"] = totals.generated_tokens;
+    line["eval_duration"] = nanoseconds(totals.generate_seconds);
+    if (!stream_) return send_json(*exchange_, line);
+    send(line);
+    exchange_->end();
+  }
+
+  void failed(const Status& status) override {
+    if (!begun_) return send_problem(*exchange_, http_status(status.code()), status.message());
+    exchange_->write(write_json({{"error", status.message()}}) + "\n");
+    exchange_->end();
+  }
+
+ private:
+  Json line_of(const std::string& content, const std::string& thinking, const Json& calls) const {
+    Json line = {{"model", model_}, {"created_at", platform::utc_text()}};
+    if (!chat_) {
+      line["response"] = content;
+      if (!thinking.empty()) line["thinking"] = thinking;
+      return line;
+    }
+    Json message = {{"role", "assistant"}, {"content", content}};
+    if (!thinking.empty()) message["thinking"] = thinking;
+    if (!calls.empty()) message["tool_calls"] = calls;
+    line["message"] = std::move(message);
+    return line;
+  }
+  void send(const Json& line) {
+    if (!std::exchange(begun_, true)) exchange_->begin(200, "application/x-ndjson");
+    exchange_->write(write_json(line) + "\n");
+  }
+
+  ExchangePtr exchange_;
+  std::string model_;
+  bool stream_;
+  bool chat_;
+  std::string content_, thinking_, reason_;
+  Json calls_ = Json::array();
+  bool begun_ = false;
+};
+
+void start(const Call& call, Fields& fields, CompletionRequest request, bool chat) {
+  const std::string name = fields.text("model").value_or(call.model->name());
+  const bool stream = fields.boolean("stream").value_or(true);
+  call.api.metrics().count_unknown_fields(fields.unknown());
+  auto sink = std::make_unique<OllamaSink>(call.exchange, name, stream, chat);
+  must(generate(call, std::move(request), std::move(sink)));
+}
+
+/// Whether the model is to think, for its template.
+void add_thinking(Fields& fields, Json& conversation) {
+  const Json* think = fields.find("think");
+  if (think == nullptr) return;
+  conversation["chat_template_kwargs"] = {{"enable_thinking", *think != false}};
+  if (think->is_string()) conversation["reasoning_effort"] = *think;
+}
+
+}  // namespace
+
+void ollama_chat(const Call& call) {
+  Fields fields(call.body);
+  CompletionRequest request;
+  read_options(call, fields, request);
+  Json conversation = {{"messages", openai_messages(fields)}};
+  if (const Json* tools = fields.array("tools", kMostMessages)) conversation["tools"] = *tools;
+  add_thinking(fields, conversation);
+  Fields translated(conversation);
+  read_chat(*call.model, translated, request);
+  start(call, fields, std::move(request), true);
+}
+
+void ollama_generate(const Call& call) {
+  const ServedModel& model = *call.model;
+  Fields fields(call.body);
+  CompletionRequest request;
+  read_options(call, fields, request);
+  fields.refuse("suffix", "the model completes at the end only");
+  const std::string prompt = fields.text("prompt").value_or("");
+  if (fields.boolean("raw").value_or(false) || model.template_source().empty()) {
+    request.prompts.push_back(must(model.engine().tokenize(prompt, {})));
+    if (request.prompts[0].empty()) fields.wrong("prompt", "a text");
+  } else {
+    Json conversation = {{"messages", Json::array()}};
+    if (const auto system = fields.text("system")) {
+      conversation["messages"].push_back({{"role", "system"}, {"content", *system}});
+    }
+    conversation["messages"].push_back({{"role", "user"}, {"content", prompt}});
+    add_thinking(fields, conversation);
+    Fields translated(conversation);
+    read_chat(model, translated, request);
+  }
+  start(call, fields, std::move(request), false);
+}
+
+void ollama_embed(const Call& call) {
+  Fields fields(call.body);
+  const std::string name = fields.text("model").value_or(call.model->name());
+  std::vector<std::string> texts = read_input(fields, "input", call.model->engine());
+  EmbedOptions options;
+  options.dimensions = read_dimensions(fields, call.model->engine());
+  options.truncate = fields.boolean("truncate").value_or(true);
+  for (const char* unused : {"keep_alive", "options"}) fields.ignore(unused);
+  call.api.metrics().count_unknown_fields(fields.unknown());
+  embed(call, std::move(texts), options, [exchange = call.exchange, name](const Embeddings& made) {
+    Json vectors = Json::array();
+    for (size_t i = 0; i + 1 < made.begins.size(); ++i) vectors.push_back(vector_json(made, i));
+    send_json(*exchange, {{"model", name},
+                          {"embeddings", std::move(vectors)},
+                          {"total_duration", nanoseconds(exchange->seconds())},
+                          {"load_duration", 0},
+                          {"prompt_eval_count", made.tokens}});
+  });
+}
+
+void ollama_embeddings(const Call& call) {
+  Fields fields(call.body);
+  fields.ignore("model");
+  const std::optional<std::string> prompt = fields.text("prompt");
+  if (!prompt) fields.wrong("prompt", "a string");
+  for (const char* unused : {"keep_alive", "options"}) fields.ignore(unused);
+  call.api.metrics().count_unknown_fields(fields.unknown());
+  EmbedOptions options;
+  options.normalise = false;  // this older path never did
+  options.truncate = true;
+  embed(call, {*prompt}, options, [exchange = call.exchange](const Embeddings& made) {
+    send_json(*exchange, {{"embedding", vector_json(made, 0)}});
+  });
+}
+
+}  // namespace infer::server

@@ -1,0 +1,83 @@
+// What ollama's clients ask about the models: /api/tags, /api/ps, /api/show, /api/version.
+#include <fmt/format.h>
+
+#include "platform/folders.h"
+#include "server/api/api.h"
+
+namespace infer::server {
+namespace {
+
+Json details_of(const ModelDescription& model) {
+  return {{"format", "gguf"},
+          {"family", model.architecture},
+          {"families", Json::array({model.architecture})},
+          {"parameter_size", fmt::format("{:.1f}B", static_cast<double>(model.parameters) / 1e9)},
+          {"quantization_level", model.file_type}};
+}
+
+/// A model that is not loaded is known by its name and size.
+Json entry_of(const ModelPool::Entry& model) {
+  Json details = {{"format", "gguf"}};
+  if (model.model != nullptr) details = details_of(model.model->engine().model());
+  return {{"name", model.source.name},
+          {"model", model.source.name},
+          {"modified_at", platform::utc_text()},
+          {"size", model.source.bytes},
+          {"digest", ""},
+          {"details", std::move(details)}};
+}
+
+}  // namespace
+
+void ollama_tags(const Call& call) {
+  Json models = Json::array();
+  for (const ModelPool::Entry& model : call.api.pool().list()) models.push_back(entry_of(model));
+  send_json(*call.exchange, {{"models", std::move(models)}});
+}
+
+void ollama_ps(const Call& call) {
+  Json models = Json::array();
+  for (const ModelPool::Entry& model : call.api.pool().list()) {
+    if (model.model == nullptr) continue;
+    Json entry = entry_of(model);
+    entry["size_vram"] = 0;
+    entry["context_length"] = model.model->engine().memory().context;
+    models.push_back(std::move(entry));
+  }
+  send_json(*call.exchange, {{"models", std::move(models)}});
+}
+
+void ollama_show(const Call& call) {
+  Json named = call.body;
+  if (!named.contains("model") && named.contains("name")) named["model"] = named["name"];  // older
+  const std::string name = call.api.model_name(named);
+  const ModelLease model = call.api.pool().find(name);
+  ModelDescription description;
+  if (model != nullptr) {
+    description = model->engine().model();
+  } else {
+    for (const ModelPool::Entry& entry : call.api.pool().list()) {
+      if (entry.source.name == name) description = must(describe_model(entry.source.path));
+    }
+  }
+  const std::string& source =
+      model != nullptr ? model->template_source() : description.chat_template;
+  const bool vectors = model != nullptr && model->engine().makes_embeddings();
+  Json capabilities = Json::array({vectors ? "embedding" : "completion"});
+  if (source.find("tools") != std::string::npos) capabilities.push_back("tools");
+  send_json(*call.exchange,
+            {{"modelfile", ""},
+             {"parameters", ""},
+             {"template", source},
+             {"details", details_of(description)},
+             {"model_info",
+              {{"general.architecture", description.architecture},
+               {"general.parameter_count", description.parameters},
+               {description.architecture + ".context_length", description.context},
+               {description.architecture + ".embedding_length", description.embedding}}},
+             {"capabilities", std::move(capabilities)}});
+}
+
+void ollama_version(const Call& call) { send_json(*call.exchange, {{"version", version()}}); }
+
+}  // namespace infer::server

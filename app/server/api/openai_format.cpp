@@ -1,0 +1,37 @@
+#include "server/api/openai_format.h"
+
+#include <chrono>
+
+namespace infer::server {
+
+std::string completion_id(const char* prefix, const Request& request) {
+  return prefix + request.id;
+}
+
+int64_t now_seconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+const char* finish_name(FinishReason reason) {
+  return reason == FinishReason::stop || reason == FinishReason::cancelled ? "stop" : "length";
+}
+
+Json usage_json(const CompletionTotals& totals) {
+  return {{"prompt_tokens", totals.prompt_tokens},
+          {"completion_tokens", totals.generated_tokens},
+          {"total_tokens", totals.prompt_tokens + totals.generated_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", totals.cached_tokens}}}};
+}
+
+std::string sse(const Json& json) { return "data: " + write_json(json) + "\n\n"; }
+
+Json token_json(const Engine& engine, const std::pair<int32_t, float>& choice) {
+  const std::string_view piece = engine.vocabulary().piece(choice.first);
+  Json bytes = Json::array();
+  for (const char byte : piece) bytes.push_back(static_cast<unsigned char>(byte));
+  return {{"token", std::string(piece)}, {"logprob", choice.second}, {"bytes", std::move(bytes)}};
+}
+
+}  // namespace infer::server

@@ -1,0 +1,21 @@
+// What the answers of OpenAI's two completion APIs have in common.
+#pragma once
+
+#include <string>
+
+#include "server/api/fields.h"
+#include "server/generation/completion.h"
+
+namespace infer::server {
+
+/// "chatcmpl-…": `prefix` and the id of the request.
+std::string completion_id(const char* prefix, const Request& request);
+int64_t now_seconds();
+const char* finish_name(FinishReason reason);
+Json usage_json(const CompletionTotals& totals);
+/// A server-sent event.
+std::string sse(const Json& json);
+/// A token as OpenAI shows it with its log-probability: "token", "logprob", "bytes".
+Json token_json(const Engine& engine, const std::pair<int32_t, float>& choice);
+
+}  // namespace infer::server

@@ -1,0 +1,61 @@
+// How the answers of OpenAI's two completion APIs are sent, whole or in parts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "server/api/api.h"
+#include "server/generation/completion.h"
+
+namespace infer::server {
+
+/// The fields of a request that say how its answer is sent.
+struct AnswerForm {
+  std::string model;  ///< as the client named it
+  bool stream = false;
+  bool usage = false;  ///< a stream ends with the counts of tokens
+};
+
+/// `model`, `stream` and `stream_options`. Throws Problem.
+AnswerForm read_form(Fields& fields, const ServedModel& model);
+
+/// What a kind of answer is called.
+struct AnswerNames {
+  const char* id_prefix;
+  const char* whole;
+  const char* chunk;
+};
+
+/// Sends what a subclass makes of each choice.
+class OpenAiSink : public CompletionSink {
+ public:
+  void done(const CompletionTotals& totals) final;
+  void failed(const Status& status) final;
+
+ protected:
+  OpenAiSink(const Call& call, const AnswerForm& form, const AnswerNames& names);
+
+  /// The elements of "choices" of a whole answer.
+  virtual Json choices() = 0;
+  /// Sends a part of one choice in a stream.
+  void send_chunk(Json choice);
+
+  bool streams() const { return form_.stream; }
+  const Engine& engine() const { return model_->engine(); }
+  const Request& request() const { return exchange_->request(); }
+
+ private:
+  Json head(const char* object) const;
+  void begin();
+
+  ExchangePtr exchange_;
+  std::shared_ptr<ServedModel> model_;
+  AnswerForm form_;
+  AnswerNames names_;
+  std::string id_;
+  int64_t created_;
+  bool begun_ = false;
+};
+
+}  // namespace infer::server

@@ -1,0 +1,41 @@
+// What is wrong with a request.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "infer/status.hpp"
+
+namespace infer::server {
+
+/// Thrown while a request is read; caught in Api::handle() alone.
+class Problem : public std::runtime_error {
+ public:
+  /// `field`: the one that is wrong, "messages[0].role"; empty: none in particular.
+  Problem(int status, const std::string& message, std::string field = "")
+      : std::runtime_error(message), status_(status), field_(std::move(field)) {}
+
+  int status() const { return status_; }
+  const std::string& field() const { return field_; }
+
+ private:
+  int status_;
+  std::string field_;
+};
+
+/// The status of HTTP for a failure of the library.
+int http_status(StatusCode code);
+
+/// The name of a kind of error in OpenAI's API.
+const char* error_type(int status);
+
+/// Throws unless ok.
+void must(const Status& status);
+template <typename T>
+T must(Result<T> result) {
+  if (!result) must(result.error());
+  return *std::move(result);
+}
+
+}  // namespace infer::server

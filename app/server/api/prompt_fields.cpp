@@ -1,0 +1,60 @@
+#include "server/api/prompt_fields.h"
+
+#include <fmt/format.h>
+
+namespace infer::server {
+
+std::vector<int32_t> read_ids(const Fields& fields, const char* name, const Json& ids,
+                              const Engine& engine) {
+  std::vector<int32_t> all;
+  for (const Json& id : ids) {
+    const bool known = id.is_number_integer() && id >= 0 && id < engine.vocabulary_size();
+    if (!known) {
+      fields.wrong(name, fmt::format("tokens from 0 to {}", engine.vocabulary_size() - 1));
+    }
+    all.push_back(id.get<int32_t>());
+  }
+  return all;
+}
+
+std::vector<Prompt> read_prompts(Fields& fields, const Engine& engine) {
+  std::vector<Prompt> prompts;
+  const auto add_text = [&](const std::string& text) {
+    prompts.push_back({must(engine.tokenize(text, {})), text});
+  };
+  const auto add_ids = [&](const Json& ids) {
+    std::vector<int32_t> tokens = read_ids(fields, "prompt", ids, engine);
+    std::string text = engine.detokenize(tokens);
+    prompts.push_back({std::move(tokens), std::move(text)});
+  };
+  const char* expected = "a string, an array of tokens, or an array of either";
+  const Json* prompt = fields.find("prompt");
+  if (prompt == nullptr) {
+    add_text("");
+  } else if (prompt->is_string()) {
+    add_text(prompt->get<std::string>());
+  } else if (!prompt->is_array() || prompt->empty()) {
+    fields.wrong("prompt", expected);
+  } else if (prompt->front().is_number()) {
+    add_ids(*prompt);
+  } else {
+    if (prompt->size() > kMostPrompts) {
+      fields.wrong("prompt", fmt::format("at most {} prompts", kMostPrompts));
+    }
+    for (const Json& each : *prompt) {
+      if (each.is_string()) {
+        add_text(each.get<std::string>());
+      } else if (each.is_array()) {
+        add_ids(each);
+      } else {
+        fields.wrong("prompt", expected);
+      }
+    }
+  }
+  for (const Prompt& each : prompts) {
+    if (each.tokens.empty()) fields.wrong("prompt", "at least one token");
+  }
+  return prompts;
+}
+
+}  // namespace infer::server

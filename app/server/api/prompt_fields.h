@@ -1,0 +1,29 @@
+// Fields that are texts or tokens.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "infer/infer.hpp"
+#include "server/api/fields.h"
+
+namespace infer::server {
+
+/// At most so many texts are continued for one request.
+inline constexpr size_t kMostPrompts = 1024;
+
+/// An array of numbers as tokens of the model's. Throws Problem, which names the field.
+std::vector<int32_t> read_ids(const Fields& fields, const char* name, const Json& ids,
+                              const Engine& engine);
+
+/// What the field `prompt` says.
+struct Prompt {
+  std::vector<int32_t> tokens;  ///< at least one
+  std::string text;
+};
+
+/// A text, an array of tokens, or an array of either. Throws Problem.
+std::vector<Prompt> read_prompts(Fields& fields, const Engine& engine);
+
+}  // namespace infer::server

@@ -1,0 +1,291 @@
+// OpenAI's POST /v1/responses. Nothing is kept between requests: a conversation comes whole.
+#include <fmt/format.h>
+
+#include "server/api/api.h"
+#include "server/api/chat_messages.h"
+#include "server/api/openai_format.h"
+#include "server/api/sampling_fields.h"
+
+namespace infer::server {
+namespace {
+
+constexpr size_t kMostItems = 100'000;
+constexpr size_t kMostTools = 1000;
+
+/// An item of the input as messages of the chat interface.
+void add_item(Fields& item, Json& messages) {
+  const std::string type = item.text("type").value_or("message");
+  if (type == "message") {
+    Json message = {{"role", item.text("role").value_or("")}};
+    if (const Json* content = item.find("content")) message["content"] = *content;
+    messages.push_back(std::move(message));
+  } else if (type == "function_call") {
+    messages.push_back(
+        {{"role", "assistant"},
+         {"content", ""},
+         {"tool_calls",
+          Json::array({{{"id", item.text("call_id").value_or("")},
+                        {"type", "function"},
+                        {"function",
+                         {{"name", item.text("name").value_or("")},
+                          {"arguments", item.text("arguments").value_or("{}")}}}}})}});
+  } else if (type == "function_call_output") {
+    const Json* output = item.find("output");
+    if (output == nullptr) item.wrong("output", "a string");
+    messages.push_back({{"role", "tool"},
+                        {"tool_call_id", item.text("call_id").value_or("")},
+                        {"content", *output}});
+  } else if (type != "reasoning") {
+    item.wrong("type", "message, function_call, function_call_output or reasoning");
+  }
+}
+
+/// "messages", "tools", "tool_choice" and "response_format" of the chat interface.
+Json conversation_of(Fields& fields) {
+  Json made = {{"messages", Json::array()}};
+  if (const auto instructions = fields.text("instructions")) {
+    made["messages"].push_back({{"role", "system"}, {"content", *instructions}});
+  }
+  const Json* input = fields.find("input");
+  if (input == nullptr || (!input->is_string() && !input->is_array()) ||
+      input->size() > kMostItems) {
+    fields.wrong("input", "a string or an array of items");
+  }
+  if (input->is_string()) {
+    made["messages"].push_back({{"role", "user"}, {"content", *input}});
+  } else {
+    for (size_t i = 0; i < input->size(); ++i) {
+      Fields item((*input)[i], fmt::format("input[{}]", i));
+      add_item(item, made["messages"]);
+    }
+  }
+  const Json* tools = fields.array("tools", kMostTools);
+  for (size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
+    Fields tool((*tools)[i], fmt::format("tools[{}]", i));
+    if (tool.text("type").value_or("") != "function") {
+      tool.wrong("type", "function: the server runs no tools itself");
+    }
+    Json function = {{"name", tool.text("name").value_or("")}};
+    if (const auto description = tool.text("description")) function["description"] = *description;
+    if (const Json* parameters = tool.object("parameters")) function["parameters"] = *parameters;
+    made["tools"].push_back({{"type", "function"}, {"function", std::move(function)}});
+  }
+  if (const Json* choice = fields.find("tool_choice"); choice != nullptr) {
+    made["tool_choice"] = *choice;
+    if (choice->is_object()) {
+      made["tool_choice"] = {
+          {"type", "function"},
+          {"function", {{"name", Fields(*choice, "tool_choice").text("name").value_or("")}}}};
+    }
+  }
+  if (const Json* reasoning = fields.object("reasoning")) {
+    if (const auto effort = Fields(*reasoning, "reasoning").text("effort")) {
+      made["reasoning_effort"] = *effort;
+    }
+  }
+  return made;
+}
+
+/// `text.format`: what the text must match.
+void read_text_format(Fields& fields, GenerateOptions& options) {
+  const Json* text = fields.object("text");
+  if (text == nullptr) return;
+  Fields inner(*text, "text");
+  const Json* format = inner.object("format");
+  if (format == nullptr) return;
+  Fields described(*format, "text.format");
+  const std::string type = described.text("type").value_or("text");
+  if (type == "json_object") {
+    options.json_schema = R"({"type":"object"})";
+  } else if (type == "json_schema") {
+    const Json* schema = described.object("schema");
+    if (schema == nullptr) described.wrong("schema", "an object");
+    options.json_schema = write_json(*schema);
+  } else if (type != "text") {
+    described.wrong("type", "text, json_object or json_schema");
+  }
+}
+
+class ResponseSink final : public CompletionSink {
+ public:
+  /// `asked`: fields of the request that the answer repeats.
+  ResponseSink(ExchangePtr exchange, Json asked, bool stream)
+      : exchange_(std::move(exchange)), asked_(std::move(asked)), stream_(stream) {
+    id_ = exchange_->request().id;
+  }
+
+  void part(int, const OutputEvent& event, std::vector<TokenChoices>) override {
+    using Kind = OutputEvent::Kind;
+    begin();
+    if (event.kind == Kind::tool_call) {
+      close();
+      open({{"type", "function_call"},
+            {"id", item_id("fc")},
+            {"call_id", call_id(exchange_->request(), event.call, 0, output_.size())},
+            {"name", event.call.name},
+            {"arguments", ""},
+            {"status", "in_progress"}});
+      send("response.function_call_arguments.delta", at_item({{"delta", event.call.arguments}}));
+      output_.back()["arguments"] = event.call.arguments;
+      close();
+      return;
+    }
+    const bool thinks = event.kind == Kind::reasoning;
+    const char* type = thinks ? "reasoning" : "message";
+    if (!open_ || output_.back()["type"] != type) {
+      close();
+      Json item = {{"type", type}, {"id", item_id(thinks ? "rs" : "msg")}};
+      if (thinks) item["summary"] = Json::array();
+      if (!thinks) item["role"] = "assistant";
+      item["status"] = "in_progress";
+      item["content"] = Json::array();
+      open(std::move(item));
+      Json content = {{"type", thinks ? "reasoning_text" : "output_text"}, {"text", ""}};
+      if (!thinks) content["annotations"] = Json::array();
+      output_.back()["content"].push_back(content);
+      send("response.content_part.added", at_content({{"part", std::move(content)}}));
+    }
+    Json& text = output_.back()["content"][0]["text"];
+    text = text.get<std::string>() + event.text;
+    Json delta = at_content({{"delta", event.text}});
+    if (!thinks) delta["logprobs"] = Json::array();
+    send(thinks ? "response.reasoning_text.delta" : "response.output_text.delta", std::move(delta));
+  }
+
+  void finished(int, FinishReason reason) override {
+    begin();
+    close();
+    complete_ = reason == FinishReason::stop;
+  }
+
+  void done(const CompletionTotals& totals) override {
+    Json response = head(complete_ ? "completed" : "incomplete");
+    if (!complete_) response["incomplete_details"] = {{"reason", "max_output_tokens"}};
+    response["usage"] = {{"input_tokens", totals.prompt_tokens},
+                         {"input_tokens_details", {{"cached_tokens", totals.cached_tokens}}},
+                         {"output_tokens", totals.generated_tokens},
+                         {"output_tokens_details", {{"reasoning_tokens", 0}}},
+                         {"total_tokens", totals.prompt_tokens + totals.generated_tokens}};
+    if (!stream_) return send_json(*exchange_, response);
+    send(complete_ ? "response.completed" : "response.incomplete",
+         {{"response", std::move(response)}});
+    exchange_->end();
+  }
+
+  void failed(const Status& status) override {
+    const int code = http_status(status.code());
+    if (!begun_ || !stream_) return send_problem(*exchange_, code, status.message());
+    send("error", {{"code", error_type(code)}, {"message", status.message()}, {"param", nullptr}});
+    exchange_->end();
+  }
+
+ private:
+  Json head(const char* status) const {
+    Json response = {{"id", "resp_" + id_}, {"object", "response"}, {"created_at", created_},
+                     {"status", status},    {"error", nullptr},     {"incomplete_details", nullptr},
+                     {"output", output_}};
+    response.update(asked_);
+    return response;
+  }
+  std::string item_id(const char* kind) const {
+    return fmt::format("{}_{}_{}", kind, id_, output_.size());
+  }
+  Json at_item(Json more) const {
+    more["item_id"] = output_.back()["id"];
+    more["output_index"] = output_.size() - 1;
+    return more;
+  }
+  Json at_content(Json more) const {
+    more["content_index"] = 0;
+    return at_item(std::move(more));
+  }
+  void send(const char* type, Json more) {
+    if (!stream_) return;
+    Json event = {{"type", type}, {"sequence_number", sequence_++}};
+    event.update(more);
+    exchange_->write(fmt::format("event: {}\ndata: {}\n\n", type, write_json(event)));
+  }
+  void begin() {
+    if (std::exchange(begun_, true) || !stream_) return;
+    exchange_->begin(200, "text/event-stream", {{"Cache-Control", "no-cache"}});
+    send("response.created", {{"response", head("in_progress")}});
+    send("response.in_progress", {{"response", head("in_progress")}});
+  }
+  void open(Json item) {
+    open_ = true;
+    output_.push_back(std::move(item));
+    send("response.output_item.added",
+         {{"output_index", output_.size() - 1}, {"item", output_.back()}});
+  }
+  void close() {
+    if (!std::exchange(open_, false)) return;
+    Json& item = output_.back();
+    item["status"] = "completed";
+    if (item["type"] == "function_call") {
+      send("response.function_call_arguments.done",
+           at_item({{"name", item["name"]}, {"arguments", item["arguments"]}}));
+    } else {
+      const bool thinks = item["type"] == "reasoning";
+      Json text = at_content({{"text", item["content"][0]["text"]}});
+      if (!thinks) text["logprobs"] = Json::array();
+      send(thinks ? "response.reasoning_text.done" : "response.output_text.done", std::move(text));
+      send("response.content_part.done", at_content({{"part", item["content"][0]}}));
+    }
+    send("response.output_item.done", {{"output_index", output_.size() - 1}, {"item", item}});
+  }
+
+  ExchangePtr exchange_;
+  Json asked_;
+  bool stream_;
+  std::string id_;
+  int64_t created_ = now_seconds();
+  Json output_ = Json::array();
+  bool open_ = false;
+  bool begun_ = false;
+  bool complete_ = true;
+  int64_t sequence_ = 0;
+};
+
+}  // namespace
+
+void responses(const Call& call) {
+  const ServedModel& model = *call.model;
+  Fields fields(call.body);
+  fields.refuse("previous_response_id", "responses are not kept; send the whole conversation");
+  fields.refuse("conversation", "conversations are not kept; send the whole one");
+  fields.refuse("prompt", "prompts are not kept; send the input itself");
+  if (fields.boolean("background").value_or(false)) fields.wrong("background", "false");
+  CompletionRequest request;
+  const bool stream = fields.boolean("stream").value_or(false);
+  if (const auto most = fields.integer("max_output_tokens", 1, INT32_MAX)) {
+    request.options.max_tokens = static_cast<int32_t>(*most);
+  }
+  read_generation(fields, model.engine(), request.options);
+  read_text_format(fields, request.options);
+  const Json conversation = conversation_of(fields);
+  Fields translated(conversation);
+  read_chat(model, translated, request);
+  for (const char* unused : {"store", "metadata", "user", "truncation", "include", "service_tier",
+                             "parallel_tool_calls"}) {
+    fields.ignore(unused);
+  }
+  const auto same = [&](const char* name, Json absent) {
+    const auto found = call.body.find(name);
+    return found == call.body.end() || found->is_null() ? absent : *found;
+  };
+  Json asked = {{"model", fields.text("model").value_or(model.name())},
+                {"instructions", same("instructions", nullptr)},
+                {"max_output_tokens", same("max_output_tokens", nullptr)},
+                {"metadata", same("metadata", Json::object())},
+                {"parallel_tool_calls", true},
+                {"temperature", same("temperature", nullptr)},
+                {"top_p", same("top_p", nullptr)},
+                {"text", same("text", {{"format", {{"type", "text"}}}})},
+                {"tool_choice", same("tool_choice", "auto")},
+                {"tools", same("tools", Json::array())}};
+  call.api.metrics().count_unknown_fields(fields.unknown());
+  auto sink = std::make_unique<ResponseSink>(call.exchange, std::move(asked), stream);
+  must(generate(call, std::move(request), std::move(sink)));
+}
+
+}  // namespace infer::server

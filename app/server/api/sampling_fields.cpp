@@ -1,0 +1,94 @@
+#include "server/api/sampling_fields.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <type_traits>
+
+namespace infer::server {
+namespace {
+
+constexpr size_t kMostStops = 64;
+constexpr size_t kMostBiases = 10'000;
+
+template <typename T>
+void read_sampler(Fields& fields, const char* name, double low, double high, std::optional<T>& to) {
+  if constexpr (std::is_integral_v<T>) {
+    if (const auto value =
+            fields.integer(name, static_cast<int64_t>(low), static_cast<int64_t>(high))) {
+      to = static_cast<T>(*value);
+    }
+  } else if (const auto value = fields.number(name, low, high)) {
+    to = static_cast<T>(*value);
+  }
+}
+
+/// {"42": -100}: token and bias.
+void read_biases(Fields& fields, const Engine& engine, SamplingOptions& sampling) {
+  const Json* biases = fields.object("logit_bias");
+  if (biases == nullptr) return;
+  if (biases->size() > kMostBiases) {
+    fields.wrong("logit_bias", fmt::format("at most {} tokens", kMostBiases));
+  }
+  Fields each(*biases, fields.path_of("logit_bias"));
+  for (const auto& [name, value] : biases->items()) {
+    int32_t token = -1;
+    const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), token);
+    if (failed != std::errc{} || end != name.data() + name.size() || token < 0 ||
+        token >= engine.vocabulary_size()) {
+      fields.wrong("logit_bias",
+                   fmt::format("tokens from 0 to {} as names", engine.vocabulary_size() - 1));
+    }
+    sampling.logit_bias.emplace_back(token,
+                                     static_cast<float>(*each.number(name.c_str(), -100, 100)));
+  }
+}
+
+/// {"type": "json_schema", "json_schema": {"schema": {…}}} and its shorter kin.
+void read_format(Fields& fields, GenerateOptions& options) {
+  const Json* format = fields.object("response_format");
+  if (format == nullptr) return;
+  Fields inner(*format, fields.path_of("response_format"));
+  const std::string type = inner.text("type").value_or("text");
+  if (type == "text") return;
+  if (type == "json_object" && !inner.has("schema")) {
+    options.json_schema = R"({"type":"object"})";
+    return;
+  }
+  if (type != "json_object" && type != "json_schema") {
+    inner.wrong("type", "text, json_object or json_schema");
+  }
+  const Json* schema = inner.object("schema");
+  if (const Json* named = inner.object("json_schema"); named != nullptr) {
+    Fields description(*named, inner.path_of("json_schema"));
+    schema = description.object("schema");
+  }
+  if (schema == nullptr) inner.wrong("json_schema", "an object with a schema");
+  options.json_schema = write_json(*schema);
+}
+
+}  // namespace
+
+void read_generation(Fields& fields, const Engine& engine, GenerateOptions& options) {
+#define INFER_SAMPLING(type, name, preset, low, high, ...) \
+  read_sampler<type>(fields, #name, low, high, options.sampling.name);
+#include "infer/samplers.def"
+  if (const auto seed = fields.integer("seed", INT64_MIN, INT64_MAX); seed && *seed >= 0) {
+    options.sampling.seed = static_cast<uint64_t>(*seed);
+  }
+  read_biases(fields, engine, options.sampling);
+  options.stop = fields.texts("stop", kMostStops);
+  std::erase(options.stop, "");
+  read_format(fields, options);
+  if (const Json* schema = fields.object("json_schema")) options.json_schema = write_json(*schema);
+  if (const auto grammar = fields.text("grammar")) options.grammar = *grammar;
+  if (const auto ignore = fields.boolean("ignore_eos")) options.ignore_end = *ignore;
+  if (const auto draft = fields.integer("draft_tokens", -1, 32)) {
+    options.draft_tokens = static_cast<int32_t>(*draft);
+  }
+  if (const auto priority = fields.integer("priority", -1000, 1000)) {
+    options.priority = static_cast<int32_t>(*priority);
+  }
+}
+
+}  // namespace infer::server

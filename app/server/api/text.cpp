@@ -1,0 +1,47 @@
+// Tokens and templates, as llama.cpp's server offers them.
+#include "server/api/api.h"
+#include "server/api/chat_messages.h"
+#include "server/api/prompt_fields.h"
+
+namespace infer::server {
+namespace {
+
+constexpr size_t kMostTokens = 10'000'000;
+
+}  // namespace
+
+void tokenize(const Call& call) {
+  Fields fields(call.body);
+  const std::optional<std::string> content = fields.text("content");
+  if (!content) fields.wrong("content", "a string");
+  TokenizeOptions options;
+  options.add_special = fields.boolean("add_special").value_or(false);
+  options.parse_special = fields.boolean("parse_special").value_or(true);
+  const bool pieces = fields.boolean("with_pieces").value_or(false);
+  const Engine& engine = call.model->engine();
+  Json tokens = Json::array();
+  for (const int32_t id : must(engine.tokenize(*content, options))) {
+    if (!pieces) {
+      tokens.push_back(id);
+    } else {
+      tokens.push_back({{"id", id}, {"piece", std::string(engine.vocabulary().piece(id))}});
+    }
+  }
+  send_json(*call.exchange, {{"tokens", std::move(tokens)}});
+}
+
+void detokenize(const Call& call) {
+  Fields fields(call.body);
+  const Json* tokens = fields.array("tokens", kMostTokens);
+  if (tokens == nullptr) fields.wrong("tokens", "an array of tokens");
+  const Engine& engine = call.model->engine();
+  const std::vector<int32_t> ids = read_ids(fields, "tokens", *tokens, engine);
+  send_json(*call.exchange, {{"content", engine.detokenize(ids)}});
+}
+
+void apply_template(const Call& call) {
+  Fields fields(call.body);
+  send_json(*call.exchange, {{"prompt", must(call.model->render(template_variables(fields)))}});
+}
+
+}  // namespace infer::server

@@ -1,0 +1,214 @@
+#include "server/api/vectors.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstring>
+#include <span>
+
+#include "server/api/prompt_fields.h"
+
+namespace infer::server {
+namespace {
+
+constexpr const char* kTextsExpected = "a string, an array of tokens, or an array of either";
+
+std::span<const float> vector_of(const Embeddings& made, size_t index) {
+  const auto width = static_cast<size_t>(made.dimensions);
+  return std::span(made.values).subspan(static_cast<size_t>(made.begins[index]) * width, width);
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t count = std::min<size_t>(3, bytes.size() - i);
+    uint32_t bits = 0;
+    for (size_t j = 0; j < 3; ++j) {
+      bits = bits << 8 | (j < count ? static_cast<unsigned char>(bytes[i + j]) : 0U);
+    }
+    for (size_t j = 0; j < 4; ++j) {
+      text += j <= count ? kDigits[bits >> (18 - 6 * j) & 63] : '=';
+    }
+  }
+  return text;
+}
+
+/// The bytes of the float32 values, the lowest first.
+std::string base64_of(const Embeddings& made, size_t index) {
+  std::string bytes;
+  for (const float value : vector_of(made, index)) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof(bits));
+    for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(bits >> shift & 255);
+  }
+  return base64(bytes);
+}
+
+/// Runs `compute(progress)` beside the workers, then `answer` with what it made.
+template <typename Compute, typename Answer>
+void compute_beside(const Call& call, Compute compute, Answer answer) {
+  call.api.blocking().post(
+      [exchange = call.exchange, compute = std::move(compute), answer = std::move(answer)] {
+        Api::guard(*exchange, [&] {
+          const auto made = compute([&](double) { return !exchange->closed(); });
+          if (exchange->closed()) return;
+          must(made ? Status() : made.error());
+          answer(*made);
+        });
+      });
+}
+
+}  // namespace
+
+std::vector<std::string> read_input(Fields& fields, const char* name, const Engine& engine) {
+  const Json* input = fields.find(name);
+  if (input == nullptr) fields.wrong(name, kTextsExpected);
+  if (input->is_string()) return {input->get<std::string>()};
+  if (!input->is_array() || input->empty()) fields.wrong(name, kTextsExpected);
+  if (input->front().is_number())
+    return {engine.detokenize(read_ids(fields, name, *input, engine))};
+  if (input->size() > kMostTexts) fields.wrong(name, fmt::format("at most {} texts", kMostTexts));
+  std::vector<std::string> texts;
+  for (const Json& each : *input) {
+    if (each.is_string()) {
+      texts.push_back(each.get<std::string>());
+    } else if (each.is_array() && !each.empty()) {
+      texts.push_back(engine.detokenize(read_ids(fields, name, each, engine)));
+    } else {
+      fields.wrong(name, kTextsExpected);
+    }
+  }
+  return texts;
+}
+
+int32_t read_dimensions(Fields& fields, const Engine& engine) {
+  const int64_t most = engine.model().embedding;
+  return static_cast<int32_t>(fields.integer("dimensions", 1, most > 0 ? most : 1).value_or(0));
+}
+
+void embed(const Call& call, std::vector<std::string> texts, const EmbedOptions& options,
+           std::function<void(const Embeddings&)> answer) {
+  if (!call.model->engine().makes_embeddings()) {
+    throw Problem(400,
+                  fmt::format("{} generates texts: vectors need a model that is made for them, or "
+                              "a server that was started with --embeddings",
+                              call.model->name()),
+                  "model");
+  }
+  compute_beside(
+      call,
+      [model = call.model, texts = std::move(texts), options](auto progress) {
+        EmbedOptions watched = options;
+        watched.progress = progress;
+        return model->engine().embed(texts, watched);
+      },
+      std::move(answer));
+}
+
+void rerank(const Call& call, std::string query, std::vector<std::string> texts,
+            const RerankOptions& options, std::function<void(const Ranking&)> answer) {
+  compute_beside(
+      call,
+      [model = call.model, query = std::move(query), texts = std::move(texts),
+       options](auto progress) {
+        RerankOptions watched = options;
+        watched.progress = progress;
+        return model->engine().rerank(query, texts, watched);
+      },
+      std::move(answer));
+}
+
+Json vector_json(const Embeddings& made, size_t index) {
+  Json numbers = Json::array();
+  for (const float value : vector_of(made, index)) {
+    char digits[32];
+    const auto end = std::to_chars(digits, digits + sizeof(digits), value).ptr;
+    double number = 0;
+    std::from_chars(digits, end, number);
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+void embeddings(const Call& call) {
+  Fields fields(call.body);
+  const std::string model = fields.text("model").value_or(call.model->name());
+  std::vector<std::string> texts = read_input(fields, "input", call.model->engine());
+  EmbedOptions options;
+  options.dimensions = read_dimensions(fields, call.model->engine());
+  options.truncate = fields.boolean("truncate").value_or(false);
+  const std::string format = fields.text("encoding_format").value_or("float");
+  if (format != "float" && format != "base64") fields.wrong("encoding_format", "float or base64");
+  fields.ignore("user");
+  call.api.metrics().count_unknown_fields(fields.unknown());
+  embed(
+      call, std::move(texts), options,
+      [exchange = call.exchange, model, packed = format == "base64"](const Embeddings& made) {
+        Json data = Json::array();
+        for (size_t i = 0; i + 1 < made.begins.size(); ++i) {
+          data.push_back({{"object", "embedding"},
+                          {"index", i},
+                          {"embedding", packed ? Json(base64_of(made, i)) : vector_json(made, i)}});
+        }
+        send_json(*exchange,
+                  {{"object", "list"},
+                   {"data", std::move(data)},
+                   {"model", model},
+                   {"usage", {{"prompt_tokens", made.tokens}, {"total_tokens", made.tokens}}}});
+      });
+}
+
+void rerank_texts(const Call& call) {
+  Fields fields(call.body);
+  const std::string model = fields.text("model").value_or(call.model->name());
+  const std::optional<std::string> query = fields.text("query");
+  if (!query) fields.wrong("query", "a string");
+  const Json* documents = fields.array("documents", kMostTexts);
+  if (documents == nullptr || documents->empty()) {
+    fields.wrong("documents", "an array of at least one text");
+  }
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < documents->size(); ++i) {
+    const Json& document = (*documents)[i];
+    const std::string name = fmt::format("documents[{}]", i);
+    if (document.is_string()) {
+      texts.push_back(document.get<std::string>());
+    } else if (document.is_object()) {
+      Fields inner(document, name);
+      const std::optional<std::string> text = inner.text("text");
+      if (!text) inner.wrong("text", "a string");
+      texts.push_back(*text);
+    } else {
+      fields.wrong(name, "a string, or an object with a text");
+    }
+  }
+  const auto top = static_cast<size_t>(fields.integer("top_n", 1, INT32_MAX).value_or(INT32_MAX));
+  const bool repeat = fields.boolean("return_documents").value_or(false);
+  RerankOptions options;
+  options.truncate = fields.boolean("truncate").value_or(false);
+  call.api.metrics().count_unknown_fields(fields.unknown());
+  std::vector<std::string> shown;
+  if (repeat) shown = texts;
+  rerank(call, *query, std::move(texts), options,
+         [exchange = call.exchange, model, top, shown](const Ranking& made) {
+           Json results = Json::array();
+           for (size_t i = 0; i < std::min(top, made.texts.size()); ++i) {
+             const RankedText& text = made.texts[i];
+             Json result = {{"index", text.index}, {"relevance_score", text.score}};
+             if (!shown.empty()) {
+               result["document"] = {{"text", shown[static_cast<size_t>(text.index)]}};
+             }
+             results.push_back(std::move(result));
+           }
+           send_json(*exchange,
+                     {{"object", "list"},
+                      {"model", model},
+                      {"results", std::move(results)},
+                      {"usage", {{"prompt_tokens", made.tokens}, {"total_tokens", made.tokens}}}});
+         });
+}
+
+}  // namespace infer::server

@@ -1,0 +1,182 @@
+#include "server/generation/completion.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace infer::server {
+namespace {
+
+/// What the reader may leave before the generation waits for it.
+constexpr size_t kMostUnsent = 256 << 10;
+
+}  // namespace
+
+Completion::Completion(std::shared_ptr<Engine> engine, Workers& workers, ExchangePtr exchange,
+                       CompletionRequest request, std::unique_ptr<CompletionSink> sink)
+    : engine_(std::move(engine)),
+      workers_(workers),
+      exchange_(std::move(exchange)),
+      request_(std::move(request)),
+      sink_(std::move(sink)) {}
+
+Status Completion::start(std::shared_ptr<Engine> engine, Workers& workers, ExchangePtr exchange,
+                         CompletionRequest request, std::unique_ptr<CompletionSink> sink) {
+  const std::shared_ptr<Completion> job(new Completion(
+      std::move(engine), workers, std::move(exchange), std::move(request), std::move(sink)));
+  const std::lock_guard lock(job->mutex_);
+  const size_t count = job->request_.prompts.size() * static_cast<size_t>(job->request_.copies);
+  for (size_t i = 0; i < count; ++i) {
+    Choice choice;
+    auto session = job->engine_->open_session();
+    if (!session) return session.error();
+    choice.session = *std::move(session);
+    if (!job->request_.template_source.empty()) {
+      auto parser = OutputParser::create(job->request_.template_source, job->request_.prompt_text);
+      if (!parser) return parser.error();
+      choice.parser = *std::move(parser);
+    }
+    job->choices_.push_back(std::move(choice));
+  }
+  // The first answer to a prompt begins alone: the others then find the prompt in the cache.
+  for (size_t i = 0; i < count; i += static_cast<size_t>(job->request_.copies)) {
+    const Status begun = job->begin(i);
+    if (begun.ok()) continue;
+    for (Choice& choice : job->choices_) {
+      if (choice.started) choice.session->cancel();
+    }
+    if (i == 0) return begun;
+    job->fail(begun);
+    break;
+  }
+  job->alive_ = job;
+  job->exchange_->watch([weak = std::weak_ptr(job)] {
+    if (const auto alive = weak.lock()) alive->wake();
+  });
+  job->wake();
+  return {};
+}
+
+Status Completion::begin(size_t at) {
+  Choice& choice = choices_[at];
+  GenerateOptions options = request_.options;
+  const auto copies = static_cast<size_t>(request_.copies);
+  if (options.sampling.seed) *options.sampling.seed += at % copies;  // else all would be the same
+  const Status begun =
+      choice.session->start(request_.prompts[at / copies], options, [weak = weak_from_this()] {
+        if (const auto alive = weak.lock()) alive->wake();
+      });
+  choice.started = begun.ok();
+  return begun;
+}
+
+void Completion::wake() {
+  if (scheduled_.exchange(true)) return;
+  workers_.post([self = shared_from_this()] { self->drain(); });
+}
+
+void Completion::drain() {
+  const std::lock_guard lock(mutex_);
+  scheduled_ = false;
+  if (alive_ == nullptr) return;
+  if (exchange_->closed() && !cancelled_) {
+    cancelled_ = true;
+    for (Choice& choice : choices_) choice.session->cancel();
+  }
+  bool running = false;
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    while ((cancelled_ || failed_ || exchange_->unsent() < kMostUnsent) && take_event(i)) {
+    }
+    running = running || (choices_[i].started && !choices_[i].ended);
+  }
+  if (running) return;
+  if (!failed_ && !cancelled_) sink_->done(totals_);
+  exchange_->watch({});
+  alive_.reset();
+}
+
+bool Completion::take_event(size_t at) {
+  Choice& choice = choices_[at];
+  if (!choice.started || choice.ended) return false;
+  auto next = choice.session->next(0);
+  if (!next) {
+    choice.ended = true;
+    fail(next.error());
+    return false;
+  }
+  if (!*next) return false;
+  GenerateEvent& event = **next;
+  // The prompt is in the cache now.
+  const auto copies = static_cast<size_t>(request_.copies);
+  for (size_t i = at + 1; at % copies == 0 && i < at + copies; ++i) {
+    if (choices_[i].started || failed_ || cancelled_) break;
+    if (const Status begun = begin(i); !begun.ok()) fail(begun);
+  }
+  if (!event.log_probabilities.empty()) choice.tokens.push_back(std::move(event.log_probabilities));
+  if (!event.finished) {
+    if (choice.parser == nullptr) {
+      std::vector<OutputEvent> events;
+      if (!event.text.empty() || !choice.tokens.empty()) {
+        events.push_back({OutputEvent::Kind::content, std::move(event.text), {}});
+      }
+      deliver(at, std::move(events));
+    } else if (auto events = choice.parser->push(event.text)) {
+      deliver(at, *std::move(events));
+    } else {
+      fail(events.error());
+    }
+    return true;
+  }
+  choice.ended = true;
+  if (!event.status.ok()) {
+    fail(event.status);
+    return false;
+  }
+  if (choice.parser != nullptr) {
+    if (auto events = choice.parser->finish()) deliver(at, *std::move(events));
+  }
+  if (!request_.forced.empty() && !failed_ && !cancelled_) {
+    const OutputEvent call{OutputEvent::Kind::tool_call, "", forced_call(choice.forced)};
+    sink_->part(static_cast<int>(at), call, std::exchange(choice.tokens, {}));
+  }
+  totals_.prompt_seconds = std::max(totals_.prompt_seconds, event.result.prompt_seconds);
+  totals_.generate_seconds = std::max(totals_.generate_seconds, event.result.generate_seconds);
+  totals_.generated_tokens += event.result.generated_tokens;
+  if (at % copies == 0) {  // several answers to a prompt are one prompt
+    totals_.cached_tokens += event.result.reused_tokens;
+    totals_.prompt_tokens += event.result.prompt_tokens;
+  }
+  if (!failed_ && !cancelled_) sink_->finished(static_cast<int>(at), event.result.reason);
+  return false;
+}
+
+void Completion::deliver(size_t at, std::vector<OutputEvent> events) {
+  if (failed_ || cancelled_) return;
+  for (const OutputEvent& event : events) {
+    if (!request_.forced.empty() && event.kind == OutputEvent::Kind::content) {
+      choices_[at].forced += event.text;
+      continue;
+    }
+    sink_->part(static_cast<int>(at), event, std::exchange(choices_[at].tokens, {}));
+  }
+}
+
+ToolCall Completion::forced_call(const std::string& text) const {
+  ToolCall call{"", request_.forced, text};
+  if (call.name != "*") return call;
+  const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
+  call.name.clear();
+  if (!json.is_object() || !json.contains("name")) return call;  // cut short
+  call.name = json["name"];
+  call.arguments = json.contains("arguments") ? json["arguments"].dump() : "{}";
+  return call;
+}
+
+void Completion::fail(const Status& status) {
+  if (std::exchange(failed_, true)) return;
+  for (Choice& choice : choices_) {
+    if (choice.started && !choice.ended) choice.session->cancel();
+  }
+  if (!cancelled_) sink_->failed(status);
+}
+
+}  // namespace infer::server

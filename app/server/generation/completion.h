@@ -1,0 +1,98 @@
+// Texts that are being generated for one request.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "infer/infer.hpp"
+#include "server/http/exchange.h"
+#include "server/workers.h"
+
+namespace infer::server {
+
+/// One token with the most likely ones in its place, each with its log-probability.
+using TokenChoices = std::vector<std::pair<int32_t, float>>;
+
+/// What a request asks for.
+struct CompletionRequest {
+  std::vector<std::vector<int32_t>> prompts;  ///< at least one
+  int copies = 1;                             ///< answers to each
+  GenerateOptions options;
+  /// With a chat template: the output is taken apart. Its source, and the text that is continued.
+  std::string template_source;
+  std::string prompt_text;
+  /// The text of an answer is a call: of this function, its arguments; "*": {"name", "arguments"}.
+  /// Empty: it is no call.
+  std::string forced;
+};
+
+struct CompletionTotals {
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;
+  int64_t generated_tokens = 0;
+  double prompt_seconds = 0;  ///< of the answer that took longest
+  double generate_seconds = 0;
+};
+
+/// Gets the answers as they come, on a worker's thread, one call at a time.
+class CompletionSink {
+ public:
+  virtual ~CompletionSink() = default;
+  /// Text or a call of answer `choice` (prompt · copies + copy). `tokens`: those generated since
+  /// the last call, if log-probabilities were asked for.
+  virtual void part(int choice, const OutputEvent& event, std::vector<TokenChoices> tokens) = 0;
+  virtual void finished(int choice, FinishReason reason) = 0;
+  /// All answers have finished.
+  virtual void done(const CompletionTotals& totals) = 0;
+  /// One failed; the others are ended, and nothing more is called.
+  virtual void failed(const Status& status) = 0;
+};
+
+/// Runs a request. It ends when its answers do, or soon after the exchange has closed. While the
+/// reader does not take what was written, the generation pauses.
+class Completion : public std::enable_shared_from_this<Completion> {
+ public:
+  /// invalid_argument and so on, as Session::start(): nothing was begun then.
+  static Status start(std::shared_ptr<Engine> engine, Workers& workers, ExchangePtr exchange,
+                      CompletionRequest request, std::unique_ptr<CompletionSink> sink);
+
+ private:
+  struct Choice {
+    std::unique_ptr<Session> session;
+    std::unique_ptr<OutputParser> parser;
+    std::vector<TokenChoices> tokens;  ///< not yet given to the sink
+    std::string forced;                ///< text of a forced call
+    bool started = false;
+    bool ended = false;
+  };
+
+  Completion(std::shared_ptr<Engine> engine, Workers& workers, ExchangePtr exchange,
+             CompletionRequest request, std::unique_ptr<CompletionSink> sink);
+  Status begin(size_t choice);
+  /// Lets a worker take the events that are there. Any thread.
+  void wake();
+  void drain();
+  /// Whether another event may be there.
+  bool take_event(size_t choice);
+  void deliver(size_t choice, std::vector<OutputEvent> events);
+  ToolCall forced_call(const std::string& text) const;
+  void fail(const Status& status);
+
+  std::shared_ptr<Engine> engine_;  // before the sessions
+  Workers& workers_;
+  ExchangePtr exchange_;
+  CompletionRequest request_;
+  std::unique_ptr<CompletionSink> sink_;
+  std::vector<Choice> choices_;
+  CompletionTotals totals_;
+  bool failed_ = false;
+  bool cancelled_ = false;
+  std::mutex mutex_;  // of drain()
+  std::atomic<bool> scheduled_{false};
+  std::shared_ptr<Completion> alive_;  // until all has ended
+};
+
+}  // namespace infer::server

@@ -1,0 +1,380 @@
+#include <utility>  // before Asio, which lacks it
+//
+#include "server/http/connection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/http/read.hpp>
+#include <chrono>
+#include <mutex>
+#include <random>
+
+#include "platform/sockets.h"
+
+namespace infer::server {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using boost::system::error_code;
+
+namespace {
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+/// An id that a client gave, if it can stand in headers and logs.
+bool is_id(std::string_view text) {
+  return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+  });
+}
+
+std::string new_id() {
+  static std::mutex mutex;
+  static std::mt19937_64 numbers{std::random_device{}()};
+  const std::lock_guard lock(mutex);
+  return fmt::format("{:016x}{:016x}", numbers(), numbers());
+}
+
+const char* reason_of(int status) {
+  return http::obsolete_reason(http::int_to_status(static_cast<unsigned>(status))).data();
+}
+
+}  // namespace
+
+/// The Exchange of a connection's present request.
+class Answer final : public Exchange, public std::enable_shared_from_this<Answer> {
+ public:
+  Answer(std::shared_ptr<Connection> connection, Request request, bool chunked, bool keep_alive)
+      : connection_(std::move(connection)),
+        executor_(connection_->stream_.get_executor()),
+        request_(std::move(request)),
+        chunked_(chunked),
+        keep_alive_(keep_alive),
+        answers_(connection_->shared_.answers) {
+    ++answers_;
+  }
+  ~Answer() override { --answers_; }
+
+  const Request& request() const override { return request_; }
+
+  void add_header(std::string name, std::string value) override {
+    headers_.emplace_back(std::move(name), std::move(value));
+  }
+
+  void send(int status, std::string_view type, std::string body, Headers more) override {
+    status_ = status;
+    more.emplace_back("Content-Length", std::to_string(body.size()));
+    std::string bytes = head(status, type, more);
+    sent_ += body.size();
+    if (request_.method != "HEAD") bytes += body;
+    give(std::move(bytes), true);
+  }
+
+  void begin(int status, std::string_view type, Headers more) override {
+    status_ = status;
+    if (chunked_) more.emplace_back("Transfer-Encoding", "chunked");
+    give(head(status, type, more), false);
+  }
+
+  void write(std::string part) override {
+    if (part.empty() || request_.method == "HEAD") return;
+    sent_ += part.size();
+    give(chunked_ ? fmt::format("{:x}\r\n{}\r\n", part.size(), part) : std::move(part), false);
+  }
+
+  void end() override { give(chunked_ ? "0\r\n\r\n" : "", true); }
+
+  size_t unsent() const override { return unsent_; }
+  bool closed() const override { return closed_; }
+  double seconds() const override {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+  }
+  int status() const override { return status_; }
+  size_t sent() const override { return sent_; }
+
+  void watch(std::function<void()> notify) override {
+    const std::lock_guard lock(mutex_);
+    notify_ = std::move(notify);
+  }
+
+  // For the connection, on its thread.
+
+  void note_written(size_t bytes) {
+    unsent_ -= bytes;
+    if (unsent_ == 0) notify();
+  }
+  void note_closed() {
+    closed_ = true;
+    notify();
+    watch({});
+    connection_.reset();
+  }
+
+ private:
+  std::string head(int status, std::string_view type, const Headers& more) const {
+    std::string out = fmt::format("HTTP/1.1 {} {}\r\n", status, reason_of(status));
+    const auto add = [&](std::string_view name, std::string_view value) {
+      out += fmt::format("{}: {}\r\n", name, value);
+    };
+    if (!type.empty()) add("Content-Type", type);
+    add("X-Request-Id", request_.id);
+    for (const auto& [name, value] : headers_) add(name, value);
+    for (const auto& [name, value] : more) add(name, value);
+    if (!keep_alive_) add("Connection", "close");
+    return out + "\r\n";
+  }
+
+  void give(std::string bytes, bool last) {
+    unsent_ += bytes.size();
+    asio::post(executor_, [self = shared_from_this(), bytes = std::move(bytes), last]() mutable {
+      if (self->connection_ == nullptr) return;
+      self->connection_->add_output(std::move(bytes), last);
+      if (last) self->connection_.reset();
+    });
+  }
+
+  void notify() {
+    std::function<void()> call;
+    {
+      const std::lock_guard lock(mutex_);
+      call = notify_;
+    }
+    if (call) call();
+  }
+
+  std::shared_ptr<Connection> connection_;  // until the answer has ended; the network's thread
+  asio::any_io_executor executor_;
+  Request request_;
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  bool chunked_;
+  bool keep_alive_;
+  std::atomic<size_t> unsent_{0};
+  std::atomic<size_t> sent_{0};
+  std::atomic<bool> closed_{false};
+  std::atomic<int> status_{0};
+  std::atomic<size_t>& answers_;
+  Headers headers_;
+  std::mutex mutex_;
+  std::function<void()> notify_;
+};
+
+Connection::Connection(asio::ip::tcp::socket socket, ConnectionShared& shared)
+    : shared_(shared), stream_(std::move(socket)), peer_timer_(stream_.get_executor()) {
+  ++shared_.connections;
+  if (shared_.tls == nullptr) return;
+  tls_context_ = shared_.tls;
+  tls_ = std::make_unique<asio::ssl::stream<beast::tcp_stream&>>(stream_, *tls_context_);
+}
+
+Connection::~Connection() { --shared_.connections; }
+
+void Connection::start() {
+  error_code ignored;
+  stream_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
+  if (tls_ == nullptr) return read_request(true);
+  stream_.expires_after(milliseconds(shared_.limits.request_seconds));
+  tls_->async_handshake(asio::ssl::stream_base::server,
+                        [self = shared_from_this()](error_code failed) {
+                          if (self->closed_) return;
+                          if (failed) return self->close();
+                          self->read_request(true);
+                        });
+}
+
+template <typename Use>
+void Connection::with_stream(Use use) {
+  if (tls_ != nullptr) {
+    use(*tls_);
+  } else {
+    use(stream_);
+  }
+}
+
+void Connection::end_connection() {
+  if (tls_ == nullptr || closed_) return close();
+  stream_.expires_after(std::chrono::seconds(5));
+  tls_->async_shutdown([self = shared_from_this()](error_code) { self->close(); });
+}
+
+void Connection::close_if_idle() {
+  keep_alive_ = false;
+  if (answer_ == nullptr && output_.empty()) close();
+}
+
+void Connection::close() {
+  if (closed_) return;
+  closed_ = true;
+  peer_timer_.cancel();
+  error_code ignored;
+  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+  stream_.close();
+  if (answer_ != nullptr) answer_->note_closed();
+  forget_answer();
+  output_.clear();
+}
+
+void Connection::forget_answer() {
+  if (answer_ == nullptr) return;
+  if (shared_.finished) shared_.finished(*answer_);
+  answer_.reset();
+}
+
+void Connection::read_request(bool first) {
+  parser_.emplace();
+  parser_->header_limit(static_cast<uint32_t>(shared_.limits.header_bytes));
+  parser_->body_limit(shared_.limits.body_bytes);
+  const HttpLimits& limits = shared_.limits;
+  stream_.expires_after(milliseconds(first ? limits.request_seconds : limits.idle_seconds));
+  with_stream([&](auto& stream) {
+    http::async_read_header(
+        stream, buffer_, *parser_, [self = shared_from_this()](error_code failed, size_t) {
+          if (self->closed_) return;
+          if (!failed) return self->read_body();
+          // A connection that ends between requests, or never says anything, needs no answer.
+          if (failed == http::error::end_of_stream || failed == beast::error::timeout) {
+            return self->close();
+          }
+          if (failed.category() != http::make_error_code(http::error::bad_method).category()) {
+            return self->close();
+          }
+          if (failed == http::error::body_limit) return self->refuse_body();
+          const bool large = failed == http::error::header_limit;
+          self->refuse(large ? 431 : 400, large ? "the headers are too large" : failed.message());
+        });
+  });
+}
+
+void Connection::read_body() {
+  stream_.expires_after(milliseconds(shared_.limits.request_seconds));
+  if (beast::iequals(parser_->get()[http::field::expect], "100-continue")) {
+    output_.push_back("HTTP/1.1 100 Continue\r\n\r\n");
+    write_output();
+  }
+  with_stream([&](auto& stream) {
+    http::async_read(
+        stream, buffer_, *parser_, [self = shared_from_this()](error_code failed, size_t) {
+          if (self->closed_) return;
+          if (!failed) return self->on_request();
+          if (failed == http::error::body_limit) return self->refuse_body();
+          if (failed == beast::error::timeout) {
+            return self->refuse(408, "the request took too long to come");
+          }
+          if (failed.category() == http::make_error_code(http::error::bad_method).category() &&
+              failed != http::error::partial_message) {
+            return self->refuse(400, failed.message());
+          }
+          self->close();
+        });
+  });
+}
+
+void Connection::on_request() {
+  stream_.expires_never();
+  http::request<http::string_body> message = parser_->release();
+  Request request;
+  request.method = std::string(message.method_string());
+  const std::string target(message.target());
+  const size_t mark = target.find('?');
+  request.path = target.substr(0, mark);
+  if (mark != std::string::npos) request.query = target.substr(mark + 1);
+  for (const auto& field : message) {
+    request.headers.emplace_back(lower(std::string(field.name_string())),
+                                 std::string(field.value()));
+  }
+  request.body = std::move(message.body());
+  error_code ignored;
+  request.peer = stream_.socket().remote_endpoint(ignored).address().to_string();
+  const std::string_view id = request.header("x-request-id");
+  request.id = is_id(id) ? std::string(id) : new_id();
+  if (!message.keep_alive() || shared_.draining) keep_alive_ = false;
+  const bool chunked = message.version() >= 11;
+  if (!chunked) keep_alive_ = false;
+  answered_ = false;
+  answer_ = std::make_shared<Answer>(shared_from_this(), std::move(request), chunked, keep_alive_);
+  watch_peer();
+  shared_.handler(answer_);
+}
+
+void Connection::refuse_body() {
+  refuse(413, fmt::format("the body is larger than {} bytes", shared_.limits.body_bytes));
+}
+
+void Connection::refuse(int status, std::string_view message) {
+  keep_alive_ = false;
+  stream_.expires_never();
+  answered_ = false;
+  Request request;
+  request.id = new_id();
+  answer_ = std::make_shared<Answer>(shared_from_this(), std::move(request), false, false);
+  std::string text;
+  for (const char c : message) text += c == '"' || c == '\\' ? '\'' : c;
+  answer_->send(status, "application/json",
+                fmt::format(R"({{"error":{{"message":"{}","type":"invalid_request_error",)"
+                            R"("param":null,"code":{}}}}})",
+                            text, status),
+                {});
+}
+
+void Connection::add_output(std::string bytes, bool last) {
+  if (closed_) return;
+  if (last) answered_ = true;
+  output_.push_back(std::move(bytes));
+  if (!writing_) write_output();
+}
+
+void Connection::write_output() {
+  writing_ = true;
+  stream_.expires_after(milliseconds(shared_.limits.write_seconds));
+  with_stream([&](auto& stream) {
+    asio::async_write(stream, asio::buffer(output_.front()),
+                      [self = shared_from_this()](error_code failed, size_t) {
+                        if (self->closed_) return;
+                        if (failed) return self->close();
+                        const size_t bytes = self->output_.front().size();
+                        self->output_.pop_front();
+                        self->writing_ = false;
+                        if (self->answer_ != nullptr) self->answer_->note_written(bytes);
+                        if (self->closed_) return;
+                        if (!self->output_.empty()) {
+                          if (!self->writing_) self->write_output();
+                        } else if (self->answered_) {
+                          self->end_answer();
+                        }
+                      });
+  });
+}
+
+void Connection::end_answer() {
+  answered_ = false;
+  peer_timer_.cancel();
+  if (answer_ != nullptr) answer_->watch({});
+  forget_answer();
+  if (!keep_alive_ || shared_.draining) return end_connection();
+  read_request(false);
+}
+
+/// While an answer is made nothing is read, so that a reader who has gone away shows only in the
+/// state of the connection.
+void Connection::watch_peer() {
+  peer_timer_.expires_after(std::chrono::milliseconds(50));
+  peer_timer_.async_wait([self = shared_from_this()](error_code failed) {
+    if (failed || self->closed_ || self->answer_ == nullptr) return;
+    if (platform::is_closed_by_peer(self->stream_.socket().native_handle())) return self->close();
+    self->watch_peer();
+  });
+}
+
+}  // namespace infer::server

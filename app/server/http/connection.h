@@ -1,0 +1,82 @@
+// One connection of an HttpServer. For http_server.cpp and connection.cpp, which include Beast.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "server/http/exchange.h"
+
+namespace infer::server {
+
+/// What connections share. It outlives them.
+struct ConnectionShared {
+  HttpLimits limits;
+  Handler handler;
+  Finished finished;
+  std::shared_ptr<boost::asio::ssl::context> tls;  ///< null: plain HTTP
+  std::atomic<bool> draining{false};
+  std::atomic<size_t> connections{0};
+  std::atomic<size_t> answers{0};  ///< that something holds
+};
+
+class Answer;
+
+/// Reads requests one after the other and writes what answers them. All functions are called on the
+/// network's thread. Lives as long as an operation on its socket or an answer does.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(boost::asio::ip::tcp::socket socket, ConnectionShared& shared);
+  ~Connection();
+
+  void start();
+  /// Closes it between requests; a request that is being answered goes on.
+  void close_if_idle();
+  void close();
+
+ private:
+  friend class Answer;
+  using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
+
+  /// Calls `use` with the stream that requests are read from.
+  template <typename Use>
+  void with_stream(Use use);
+  /// Tells the other side that nothing follows, then closes.
+  void end_connection();
+  void read_request(bool first);
+  void read_body();
+  void on_request();
+  /// Answers what cannot be read as a request, and closes.
+  void refuse(int status, std::string_view message);
+  void refuse_body();
+  void add_output(std::string bytes, bool last);
+  void write_output();
+  void end_answer();
+  void forget_answer();
+  void watch_peer();
+
+  ConnectionShared& shared_;
+  boost::beast::tcp_stream stream_;
+  std::shared_ptr<boost::asio::ssl::context> tls_context_;
+  std::unique_ptr<boost::asio::ssl::stream<boost::beast::tcp_stream&>> tls_;  // null: plain HTTP
+  boost::asio::steady_timer peer_timer_;
+  boost::beast::flat_buffer buffer_;
+  std::optional<Parser> parser_;
+  std::shared_ptr<Answer> answer_;  // of the request that is being answered
+  std::deque<std::string> output_;  // what is not written yet; the first is being written
+  bool writing_ = false;
+  bool answered_ = false;  // the last bytes of the answer are in output_
+  bool keep_alive_ = true;
+  bool closed_ = false;
+};
+
+}  // namespace infer::server

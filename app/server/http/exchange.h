@@ -1,0 +1,76 @@
+// One request of HTTP and its answer. What handles requests sees this and nothing of the network.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace infer::server {
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+struct Request {
+  std::string method;  ///< "GET"
+  std::string path;    ///< "/v1/models", without the query, as it was sent
+  std::string query;   ///< after the question mark
+  Headers headers;     ///< names in lower case
+  std::string body;
+  std::string peer;  ///< address that it comes from
+  std::string id;    ///< X-Request-Id if that is sane, otherwise a new one
+
+  /// Empty if there is none; the first of several.
+  std::string_view header(std::string_view lower_case_name) const;
+};
+
+/// Any thread may call these functions, one at a time. Either send() once, or begin(), then write()
+/// and end().
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  virtual const Request& request() const = 0;
+  /// Stands in the answer's head. Called before send() and begin().
+  virtual void add_header(std::string name, std::string value) = 0;
+  /// The whole answer.
+  virtual void send(int status, std::string_view type, std::string body, Headers more = {}) = 0;
+  /// An answer that comes in parts.
+  virtual void begin(int status, std::string_view type, Headers more = {}) = 0;
+  virtual void write(std::string part) = 0;
+  virtual void end() = 0;
+  /// Bytes of the answer that the reader has not taken yet.
+  virtual size_t unsent() const = 0;
+  /// Whether nothing can be sent any more.
+  virtual bool closed() const = 0;
+  /// `notify` is called whenever unsent() has fallen to 0, and when the reader has gone away, until
+  /// the answer has ended. It must return at once.
+  virtual void watch(std::function<void()> notify) = 0;
+  /// Since the request came.
+  virtual double seconds() const = 0;
+  /// The status that was sent; 0: none yet. And the bytes of the body so far.
+  virtual int status() const = 0;
+  virtual size_t sent() const = 0;
+};
+
+using ExchangePtr = std::shared_ptr<Exchange>;
+
+/// Called on the network's thread for each request; returns at once.
+using Handler = std::function<void(ExchangePtr)>;
+
+/// Called on the network's thread when an answer has ended, or its reader has gone away.
+using Finished = std::function<void(const Exchange&)>;
+
+/// Bounds of what one connection may take.
+struct HttpLimits {
+  size_t header_bytes = 16 << 10;
+  size_t body_bytes = size_t{32} << 20;
+  double request_seconds = 60;  ///< to send a request
+  double write_seconds = 60;    ///< without any progress in reading the answer
+  double idle_seconds = 120;    ///< between requests
+  size_t connections = 4096;
+};
+
+}  // namespace infer::server

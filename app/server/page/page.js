@@ -1,0 +1,284 @@
+"use strict";
+// The page of the server: a conversation, and what the server does meanwhile. It keeps nothing but the
+// API key, until the tab is closed.
+
+const byId = (id) => document.getElementById(id);
+const messages = [];
+let running = null;  // AbortController of the answer that comes
+
+const make = (tag, text = "", name = "") => {
+  const element = document.createElement(tag);
+  element.textContent = text;
+  if (name) element.className = name;
+  return element;
+};
+
+const headers = () => {
+  const key = byId("key").value;
+  return key ? {Authorization: `Bearer ${key}`} : {};
+};
+
+// Markdown, as far as answers use it. Everything becomes text nodes: nothing that a model writes is
+// read as HTML.
+
+const addInline = (parent, text) => {
+  const pattern = /`([^`\n]+)`|\*\*([^*\n]+)\*\*|\*([^*\n]+)\*|\[([^\]\n]+)\]\((https?:\/\/[^)\s]+)\)/g;
+  let end = 0;
+  for (const found of text.matchAll(pattern)) {
+    parent.append(text.slice(end, found.index));
+    end = found.index + found[0].length;
+    if (found[1] !== undefined) parent.append(make("code", found[1]));
+    else if (found[2] !== undefined) parent.append(make("strong", found[2]));
+    else if (found[3] !== undefined) parent.append(make("em", found[3]));
+    else {
+      const link = make("a", found[4]);
+      link.href = found[5];
+      link.rel = "noopener noreferrer";
+      link.target = "_blank";
+      parent.append(link);
+    }
+  }
+  parent.append(text.slice(end));
+};
+
+const markdown = (text) => {
+  const out = document.createDocumentFragment();
+  const lines = text.split("\n");
+  let paragraph = [];
+  let list = null;
+  const flush = () => {
+    if (paragraph.length) {
+      const p = make("p");
+      paragraph.forEach((line, i) => {
+        if (i) p.append(document.createElement("br"));
+        addInline(p, line);
+      });
+      out.append(p);
+    }
+    paragraph = [];
+  };
+  for (let i = 0; i < lines.length; ++i) {
+    const line = lines[i];
+    const fence = line.match(/^\s*```/);
+    const item = line.match(/^\s*(?:([-*+])|\d+[.)])\s+(.*)$/);
+    const heading = line.match(/^(#{1,6})\s+(.*)$/);
+    if (!item) list = null;
+    if (fence) {
+      flush();
+      const code = [];
+      while (++i < lines.length && !/^\s*```/.test(lines[i])) code.push(lines[i]);
+      const pre = make("pre");
+      pre.append(make("code", code.join("\n")));
+      out.append(pre);
+    } else if (heading) {
+      flush();
+      const element = make(`h${Math.min(6, heading[1].length + 2)}`);
+      addInline(element, heading[2]);
+      out.append(element);
+    } else if (item) {
+      flush();
+      const tag = item[1] ? "UL" : "OL";
+      if (!list || list.tagName !== tag) {
+        list = make(tag);
+        out.append(list);
+      }
+      const element = make("li");
+      addInline(element, item[2]);
+      list.append(element);
+    } else if (line.trim() === "") {
+      flush();
+    } else {
+      paragraph.push(line);
+    }
+  }
+  flush();
+  return out;
+};
+
+// The conversation.
+
+const show = (element) => {
+  const log = byId("messages");
+  const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
+  if (element) log.append(element);
+  if (atEnd) log.scrollTop = log.scrollHeight;
+};
+
+const events = async function* (body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  while (true) {
+    const {done, value} = await reader.read();
+    if (done) return;
+    const blocks = (rest + value).split("\n\n");
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const data = block.replace(/^data: /, "");
+      if (data === "[DONE]") return;
+      yield JSON.parse(data);
+    }
+  }
+};
+
+const requestBody = () => {
+  const system = byId("system").value.trim();
+  const body = {
+    messages: system ? [{role: "system", content: system}, ...messages] : messages,
+    stream: true, stream_options: {include_usage: true},
+  };
+  if (byId("temperature").value !== "") body.temperature = Number(byId("temperature").value);
+  if (byId("most").value !== "") body.max_tokens = Number(byId("most").value);
+  return body;
+};
+
+const answer = async () => {
+  const element = make("div", "", "message assistant");
+  const thoughts = make("details");
+  thoughts.append(make("summary", "Thoughts"), make("div"));
+  const content = make("div");
+  element.append(content);
+  show(element);
+  const message = {role: "assistant", content: ""};
+  let reasoning = "";
+  let usage = null;
+  let first = 0;
+  const begun = performance.now();
+  running = new AbortController();
+  byId("send").hidden = true;
+  byId("stop").hidden = false;
+  try {
+    const response = await fetch("v1/chat/completions", {
+      method: "POST", headers: {"Content-Type": "application/json", ...headers()},
+      body: JSON.stringify(requestBody()), signal: running.signal,
+    });
+    if (!response.ok) throw new Error((await response.json()).error.message);
+    for await (const event of events(response.body)) {
+      if (event.error) throw new Error(event.error.message);
+      usage = event.usage || usage;
+      const delta = event.choices.length ? event.choices[0].delta : {};
+      if ((delta.content || delta.reasoning_content) && !first) first = performance.now();
+      if (delta.reasoning_content) {
+        reasoning += delta.reasoning_content;
+        if (!thoughts.isConnected) element.prepend(thoughts);
+        thoughts.lastChild.textContent = reasoning;
+      }
+      if (delta.content) {
+        message.content += delta.content;
+        content.replaceChildren(markdown(message.content));
+      }
+      show();
+    }
+  } catch (failure) {
+    if (failure.name !== "AbortError") {
+      element.append(make("p", `It failed: ${failure.message}`, "failed"));
+      show();
+    }
+  }
+  running = null;
+  byId("send").hidden = false;
+  byId("stop").hidden = true;
+  if (message.content) messages.push(message);
+  if (usage) {
+    const seconds = (performance.now() - first) / 1000;
+    const rate = usage.completion_tokens > 1 ? (usage.completion_tokens - 1) / seconds : 0;
+    element.append(make("div", `${usage.completion_tokens} tokens, ${rate.toFixed(1)} tokens/s, first after ` +
+      `${((first - begun) / 1000).toFixed(2)} s; prompt ${usage.prompt_tokens} tokens, ` +
+      `${usage.prompt_tokens_details.cached_tokens} of them in the cache`, "figures"));
+    show();
+  }
+};
+
+byId("form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const text = byId("text").value.trim();
+  if (!text || running) return;
+  byId("text").value = "";
+  messages.push({role: "user", content: text});
+  show(make("div", text, "message user"));
+  answer();
+});
+byId("text").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  byId("form").requestSubmit();
+});
+byId("stop").addEventListener("click", () => running && running.abort());
+byId("new").addEventListener("click", () => {
+  if (running) running.abort();
+  messages.length = 0;
+  byId("messages").replaceChildren();
+  byId("text").focus();
+});
+byId("key").value = sessionStorage.getItem("key") || "";
+byId("key").addEventListener("change", () => {
+  sessionStorage.setItem("key", byId("key").value);
+  describe();
+});
+
+// What the server does.
+
+const bytes = (count) => {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let unit = 0;
+  while (count >= 1024 && unit + 1 < units.length) {
+    count /= 1024;
+    ++unit;
+  }
+  return `${count.toFixed(unit > 0 && count < 100 ? 1 : 0)} ${units[unit]}`;
+};
+
+const fill = (id, rows) => {
+  const list = byId(id);
+  list.replaceChildren();
+  for (const [name, value] of rows) list.append(make("dt", name), make("dd", value));
+};
+
+const watch = async () => {
+  try {
+    const response = await fetch("metrics", {headers: headers()});
+    if (response.status === 401) throw new Error("The server wants an API key: see Settings.");
+    if (!response.ok) throw new Error(`The server says ${response.status}.`);
+    const found = new Map();
+    for (const line of (await response.text()).split("\n")) {
+      const parts = line.match(/^infer_(\w+)\{model_name="(?:[^"\\]|\\.)*",?(?:\w+="([^"]*)")?\} (\S+)$/);
+      if (parts) found.set(parts[1] + (parts[2] ? `/${parts[2]}` : ""), Number(parts[3]));
+    }
+    const value = (name) => found.get(name) || 0;
+    fill("speed", [
+      ["generated", `${value("generation_tokens_per_second").toFixed(1)} tokens/s`],
+      ["prompts", `${value("prompt_tokens_per_second").toFixed(1)} tokens/s`],
+      ["running", String(value("num_requests_running"))],
+      ["waiting", String(value("num_requests_waiting"))]]);
+    const states = ["running", "idle", "kept", "free"].map((name) => [name, value(`kv_cache_pages/${name}`)]);
+    const total = states.reduce((sum, [, count]) => sum + count, 0) || 1;
+    byId("pages").replaceChildren(...states.map(([name, count]) => {
+      const part = make("div", "", name);
+      part.style.setProperty("flex", String(count / total));
+      return part;
+    }));
+    fill("cache", states.map(([name, count]) => [`${name} pages`, String(count)]));
+    const memory = ["weights", "kv", "activations", "scratch", "host", "process", "draft"]
+      .map((name) => [name === "kv" ? "cache" : name, value(`memory_bytes/${name}`)]).filter(([, size]) => size > 0);
+    fill("memory", [...memory.map(([name, size]) => [name, bytes(size)]),
+      ["together", bytes(memory.reduce((sum, [, size]) => sum + size, 0))]]);
+    byId("note").textContent = "";
+  } catch (failure) {
+    byId("note").textContent = failure instanceof TypeError ? "The server does not answer." : failure.message;
+  }
+  setTimeout(watch, document.hidden ? 5000 : 1000);
+};
+
+const describe = async () => {
+  const response = await fetch("v1/models", {headers: headers()}).catch(() => null);
+  if (!response || !response.ok) return;
+  const [model] = (await response.json()).data;
+  const millions = model.meta.n_params / 1e6;
+  const size = millions < 1000 ? `${millions.toPrecision(2)} million` : `${(millions / 1000).toPrecision(2)} billion`;
+  byId("model").textContent = `${model.id}, ${size} parameters, ` +
+    `context of ${model.max_model_len} tokens`;
+  document.title = `${model.id} – infer`;
+};
+
+describe();
+watch();
+byId("text").focus();

@@ -1,0 +1,76 @@
+"""llama.cpp's own paths: /completion and /slots."""
+
+import json
+import socket
+import time
+
+import pytest
+
+TEXT = {"prompt": "Once upon a time", "n_predict": 10, "seed": 2}
+
+
+def events_of(service, body):
+    status, headers, text = service.ask("POST", "/completion", body | {"stream": True})
+    assert status == 200 and headers["content-type"] == "text/event-stream"
+    lines = [line for line in text.decode().split("\n\n") if line]
+    return [json.loads(line.removeprefix("data: ")) for line in lines]
+
+
+def test_a_text(service):
+    answer = service.post("/completion", TEXT)
+    openai = service.post("/v1/completions", {"prompt": TEXT["prompt"], "max_tokens": 10, "seed": 2})
+    assert answer["content"] == openai["choices"][0]["text"]
+    assert (answer["stop"], answer["stop_type"], answer["tokens_predicted"]) == (True, "limit", 10)
+    assert answer["tokens_evaluated"] == openai["usage"]["prompt_tokens"]
+    assert answer["prompt"] == TEXT["prompt"] and answer["timings"]["predicted_n"] == 10
+    events = events_of(service, TEXT)
+    assert "".join(event["content"] for event in events) == answer["content"]
+    assert [event["stop"] for event in events] == [False] * (len(events) - 1) + [True]
+    assert events[-1]["tokens_predicted"] == 10
+
+
+def test_tokens_and_several_prompts(service):
+    tokens = service.post("/tokenize", {"content": TEXT["prompt"], "add_special": True})["tokens"]
+    alone = service.post("/completion", TEXT)["content"]
+    assert service.post("/completion", TEXT | {"prompt": tokens})["content"] == alone
+    both = service.post("/completions", TEXT | {"prompt": [TEXT["prompt"], "The dog"]})
+    assert [each["index"] for each in both] == [0, 1] and both[0]["content"] == alone
+
+
+def test_probabilities_and_biases(service):
+    answer = service.post("/completion", TEXT | {"n_probs": 3})
+    found = answer["completion_probabilities"]
+    assert len(found) == 10 and all(len(each["top_logprobs"]) == 3 for each in found)
+    assert "".join(each["token"] for each in found) == answer["content"]
+    first = found[0]["id"]
+    never = service.post("/completion", TEXT | {"n_probs": 1, "logit_bias": [[first, False]]})
+    assert never["completion_probabilities"][0]["id"] != first
+    same = service.post("/completion", TEXT | {"n_probs": 1, "logit_bias": {str(first): -100}})
+    assert same["content"] == never["content"]
+
+
+@pytest.mark.parametrize("change, field", [
+    ({"prompt": []}, "prompt"), ({"prompt": [10**9]}, "prompt"), ({"n_predict": -2}, "n_predict"),
+    ({"n_predict": 2**40}, "n_predict"), ({"n_probs": 100}, "n_probs"), ({"logit_bias": [[1]]}, "logit_bias"),
+    ({"logit_bias": [["a", 1]]}, "logit_bias"), ({"logit_bias": [[10**9, 1]]}, "logit_bias"),
+    ({"logit_bias": [[1, "x"]]}, "logit_bias.1"), ({"prompt": ["a", "b"], "stream": True}, "prompt"),
+])
+def test_a_wrong_field_is_named(service, change, field):
+    status, error = service.error("/completion", TEXT | change)
+    assert (status, error["param"]) == (400, field)
+
+
+def test_slots(service):
+    idle = service.get("/slots")
+    assert len(idle) >= 1 and [slot["id"] for slot in idle] == list(range(len(idle)))
+    body = json.dumps(TEXT | {"n_predict": 900, "ignore_eos": True, "stream": True, "n_probs": 20}).encode()
+    with socket.create_connection(("127.0.0.1", service.port)) as connection:
+        connection.sendall(b"POST /completion HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+                           str(len(body)).encode() + b"\r\n\r\n" + body)
+        end = time.monotonic() + 20
+        while not any(slot["is_processing"] for slot in service.get("/slots")):
+            assert time.monotonic() < end
+    end = time.monotonic() + 20
+    while any(slot["is_processing"] for slot in service.get("/slots")):
+        assert time.monotonic() < end
+    assert service.error("/slots", {})[0] == 405

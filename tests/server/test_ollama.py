@@ -1,0 +1,73 @@
+"""ollama's interface, by hand and with its own client."""
+
+import json
+
+import pytest
+
+STORY = {"model": "infer-demo", "messages": [{"role": "user", "content": "Tell me a story."}],
+         "options": {"num_predict": 12, "seed": 1}}
+SCHEMA = {"type": "object", "properties": {"days": {"type": "integer", "minimum": 1, "maximum": 9}},
+          "required": ["days"], "additionalProperties": False}
+
+
+def lines_of(service, path, body):
+    status, headers, text = service.ask("POST", path, body)
+    assert status == 200, text
+    assert headers["content-type"] == "application/x-ndjson"
+    return [json.loads(line) for line in text.decode().splitlines()]
+
+
+def test_chat(service):
+    whole = service.post("/api/chat", STORY | {"stream": False})
+    assert whole["done"] and whole["done_reason"] == "length"
+    assert whole["message"]["content"].startswith("Once upon a time")
+    assert whole["eval_count"] == 12 and whole["eval_duration"] > 0
+    lines = lines_of(service, "/api/chat", STORY)
+    assert "".join(line["message"]["content"] for line in lines) == whole["message"]["content"]
+    assert [line["done"] for line in lines] == [False] * (len(lines) - 1) + [True]
+
+
+def test_generate(service):
+    body = {"model": "infer-demo", "prompt": "Once upon a time", "raw": True,
+            "options": {"num_predict": 5, "temperature": 0}}
+    whole = service.post("/api/generate", body | {"stream": False})
+    assert whole["response"] and whole["eval_count"] == 5
+    assert "".join(line["response"] for line in lines_of(service, "/api/generate", body)) == whole["response"]
+    assert service.post("/api/generate", body | {"stream": False, "raw": False, "system": "Be brief."})["response"]
+
+
+def test_formats(service):
+    options = {"num_predict": 100, "seed": 1}
+    whole = service.post("/api/chat", STORY | {"stream": False, "format": SCHEMA, "options": options})
+    assert 1 <= json.loads(whole["message"]["content"])["days"] <= 9
+
+
+def test_what_is_there(service):
+    assert service.get("/api/tags")["models"][0]["name"] == "infer-demo"
+    assert service.get("/api/ps")["models"][0]["context_length"] > 0
+    assert service.get("/api/version")["version"]
+    shown = service.post("/api/show", {"model": "infer-demo"})
+    assert shown["details"]["format"] == "gguf" and "completion" in shown["capabilities"]
+
+
+@pytest.mark.parametrize("change, why", [
+    ({"options": {"temperature": "x"}}, "options.temperature"), ({"options": []}, "options"),
+    ({"format": "xml"}, "format"), ({"messages": []}, "messages"),
+    ({"messages": [{"role": "user", "content": "x", "images": ["AAAA"]}]}, "messages[0].images"),
+])
+def test_what_is_wrong_is_named(service, change, why):
+    status, _, text = service.ask("POST", "/api/chat", STORY | change)
+    assert status == 400 and why in json.loads(text)["error"]
+
+
+def test_the_client(service):
+    ollama = pytest.importorskip("ollama")
+    client = ollama.Client(host=f"http://127.0.0.1:{service.port}")
+    whole = client.chat(**STORY)
+    assert whole.message.content.startswith("Once upon a time")
+    assert "".join(part.message.content for part in client.chat(**STORY, stream=True)) == whole.message.content
+    assert client.list().models[0].model == "infer-demo"
+    assert client.show("infer-demo").details.format == "gguf"
+    assert client.generate(model="x", prompt="Once", options={"num_predict": 3}).response
+    with pytest.raises(ollama.ResponseError):
+        client.chat(model="x", messages=[{"role": "wizard", "content": "x"}])

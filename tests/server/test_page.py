@@ -1,0 +1,81 @@
+"""The page at /, in a browser."""
+
+import shutil
+
+import pytest
+
+
+def test_its_files(service):
+    for path, kind in (("/", "text/html"), ("/page.css", "text/css"), ("/page.js", "text/javascript")):
+        status, headers, text = service.ask("GET", path)
+        assert status == 200 and headers["content-type"] == f"{kind}; charset=utf-8" and text
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert b"http://" not in text  # it asks this server alone
+        assert b"innerHTML" not in text
+
+
+@pytest.fixture
+def browser():
+    webdriver = pytest.importorskip("selenium.webdriver")
+    from selenium.webdriver.chrome.service import Service as Driver
+    driver, chromium = shutil.which("chromedriver"), shutil.which("chromium")
+    if not driver or not chromium:
+        pytest.skip("chromium or chromium-driver is missing")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                 "--window-size=1200,800"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    made = webdriver.Chrome(service=Driver(driver), options=options)
+    yield made
+    made.quit()
+
+
+def wait(browser, condition, seconds=30):
+    from selenium.webdriver.support.ui import WebDriverWait
+    return WebDriverWait(browser, seconds).until(lambda _: condition())
+
+
+def test_a_conversation(start, browser, tmp_path):
+    service = start("-t", "2")
+    browser.get(f"http://127.0.0.1:{service.port}/")
+    find = lambda selector: browser.find_element("css selector", selector)  # noqa: E731
+    wait(browser, lambda: "infer-demo" in find("#model").text)
+    find("#text").send_keys("Tell me a story.\n")
+    wait(browser, lambda: browser.find_elements("css selector", ".figures"))
+    assert "Once upon a time" in find(".assistant").text
+    assert "tokens/s" in find(".figures").text
+    find("#text").send_keys("And one about a <b>dragon</b>!\n")
+    wait(browser, lambda: len(browser.find_elements("css selector", ".figures")) == 2)
+    own = browser.find_elements("css selector", ".user")[1]
+    assert own.text == "And one about a <b>dragon</b>!"
+    wait(browser, lambda: "weights" in find("#memory").text)
+    assert find("#pages").find_elements("css selector", "div")
+    browser.save_screenshot(str(tmp_path / "page.png"))
+    # What a model writes is never read as HTML.
+    shown = browser.execute_script("""
+      const place = document.createElement("div");
+      place.append(markdown("# T\\n**b** `c` <img src=x onerror=alert(1)> [l](javascript:alert(1)) [o](https://e.org)\\n" +
+                            "- one\\n- two\\n```\\n<script>x</script>\\n```"));
+      return place.innerHTML;""")
+    assert "<img" not in shown and "<script" not in shown and "javascript:" not in shown.split("href=")[-1]
+    assert "<strong>b</strong>" in shown and "<code>c</code>" in shown and "<li>two</li>" in shown
+    assert 'href="https://e.org"' in shown
+    find("#new").click()
+    assert not browser.find_elements("css selector", ".message")
+    errors = [entry for entry in browser.get_log("browser")
+              if entry["level"] == "SEVERE" and "favicon" not in entry["message"]]
+    assert not errors
+
+
+def test_a_key_is_asked_for(start, browser):
+    service = start("-t", "2", env={"INFER_API_KEY": "secret"})
+    browser.get(f"http://127.0.0.1:{service.port}/")
+    find = lambda selector: browser.find_element("css selector", selector)  # noqa: E731
+    wait(browser, lambda: "API key" in find("#note").text)
+    find("#key").send_keys("secret\t")
+    wait(browser, lambda: "infer-demo" in find("#model").text)
+    find("#text").send_keys("Hello\n")
+    wait(browser, lambda: browser.find_elements("css selector", ".figures"))

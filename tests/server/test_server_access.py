@@ -1,0 +1,84 @@
+"""Who may use the server."""
+
+import subprocess
+
+import pytest
+
+from service import BIN
+
+
+def test_keys(start, tmp_path):
+    keys = tmp_path / "keys"
+    keys.write_text("first-key\nsecond-key\r\n\n")
+    service = start("--api-key-file", keys)
+    assert service.get("/health") == {"status": "ok"}  # for those who watch
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Bearer first-ke"},
+                    {"Authorization": "first-key"}, {"x-api-key": ""}, {"Authorization": "Bearer "}):
+        status, error = service.error("/v1/models", None, method="GET", headers=headers)
+        assert (status, error["type"]) == (401, "authentication_error")
+        assert service.ask("GET", "/metrics", headers=headers)[0] == 401
+        assert service.ask("POST", "/nothing", headers=headers)[0] == 401
+    for headers in ({"Authorization": "Bearer first-key"}, {"x-api-key": "second-key"}):
+        assert service.ask("GET", "/v1/models", headers=headers)[0] == 200
+
+
+def test_a_key_from_the_environment(start):
+    service = start(env={"INFER_API_KEY": "secret"})
+    assert service.ask("GET", "/v1/models")[0] == 401
+    assert service.ask("GET", "/v1/models", headers={"x-api-key": "secret"})[0] == 200
+
+
+def refused(*arguments):
+    done = subprocess.run([BIN, "serve", *map(str, arguments)], capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode != 0
+    return done.stderr
+
+
+def test_strangers_need_a_key(tmp_path):
+    assert "--api-key-file" in refused("--host", "0.0.0.0", "--port", "0")
+    empty = tmp_path / "empty"
+    empty.write_text("")
+    assert "is empty" in refused("--api-key-file", empty)
+    assert "no-such-file" in refused("--api-key-file", "no-such-file")
+
+
+def test_an_open_server(start):
+    service = start("--host", "0.0.0.0", "--no-api-key")
+    assert service.ask("GET", "/v1/models", headers={"Host": "example.org"})[0] == 200
+
+
+def test_an_address_that_is_taken(service):
+    assert "cannot be used" in refused("--port", service.port)
+    assert "cannot be" in refused("--host", "203.0.113.7", "--port", "0", "--no-api-key")
+
+
+@pytest.mark.parametrize("host, status", [
+    ("localhost", 200), ("localhost:1234", 200), ("127.0.0.1", 200), ("[::1]:80", 200),
+    ("evil.example", 403), ("localhost.evil.example", 403), ("", 403), ("127.0.0.1.nip.io", 403),
+])
+def test_names_in_host(service, host, status):
+    got = service.raw(f"GET /health HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+    assert got.startswith(b"HTTP/1.1 %d " % status)
+
+
+def test_pages_of_other_sites(service, start):
+    evil = {"Origin": "https://evil.example"}
+    assert service.ask("POST", "/tokenize", {"content": "a"}, headers=evil)[0] == 403
+    assert service.ask("OPTIONS", "/v1/chat/completions", headers=evil)[0] == 403
+    own = {"Origin": f"http://127.0.0.1:{service.port}"}
+    assert service.ask("POST", "/tokenize", {"content": "a"}, headers=own)[0] == 200
+    friendly = start("--allow-origin", "https://page.example", "--allow-host", "name.example")
+    page = {"Origin": "https://page.example"}
+    status, headers, _ = friendly.ask("OPTIONS", "/v1/chat/completions", headers=page)
+    assert status == 204 and headers["access-control-allow-origin"] == "https://page.example"
+    status, headers, _ = friendly.ask("POST", "/tokenize", {"content": "a"}, headers=page)
+    assert status == 200 and headers["access-control-allow-origin"] == "https://page.example"
+    assert friendly.ask("GET", "/health", headers={"Host": "name.example"})[0] == 200
+    assert friendly.ask("POST", "/tokenize", {"content": "a"}, headers=evil)[0] == 403
+
+
+@pytest.mark.parametrize("path", ["/../etc/passwd", "/%2e%2e/etc/passwd", "/v1/models/../../x", "//", "/\\x"])
+def test_paths_reach_no_files(service, path):
+    got = service.raw(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    assert got.startswith((b"HTTP/1.1 404 ", b"HTTP/1.1 400 "))

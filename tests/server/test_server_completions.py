@@ -1,0 +1,63 @@
+"""POST /v1/completions, and tokens."""
+
+import pytest
+
+TEXT = {"prompt": "Once upon a time", "max_tokens": 10, "seed": 2}
+
+
+def text_of(events, index=0):
+    return "".join(choice["text"] for event in events for choice in event["choices"]
+                   if choice["index"] == index)
+
+
+def test_a_text(service):
+    answer = service.post("/v1/completions", TEXT)
+    assert answer["object"] == "text_completion"
+    [choice] = answer["choices"]
+    assert choice["text"] and choice["finish_reason"] == "length"
+    assert text_of(service.events("/v1/completions", TEXT)) == choice["text"]
+    tokens = service.post("/tokenize", {"content": TEXT["prompt"], "add_special": True})["tokens"]
+    assert service.post("/v1/completions", TEXT | {"prompt": tokens})["choices"] == answer["choices"]
+
+
+def test_several_prompts_and_answers(service):
+    prompts = ["Once upon a time", "The dog", "A wizard"]
+    answer = service.post("/v1/completions", TEXT | {"prompt": prompts, "n": 2, "echo": True})
+    texts = [choice["text"] for choice in answer["choices"]]
+    assert len(texts) == 6
+    for i, text in enumerate(texts):
+        assert text.startswith(prompts[i // 2])
+    alone = service.post("/v1/completions", TEXT | {"prompt": "The dog", "echo": True})
+    assert alone["choices"][0]["text"] == texts[2]
+    events = service.events("/v1/completions", TEXT | {"prompt": prompts, "n": 2, "echo": True})
+    assert [text_of(events, i) for i in range(6)] == texts
+
+
+def test_log_probabilities(service):
+    choice = service.post("/v1/completions", TEXT | {"logprobs": 2})["choices"][0]
+    found = choice["logprobs"]
+    assert "".join(found["tokens"]) == choice["text"]
+    assert len(found["token_logprobs"]) == len(found["top_logprobs"]) == 10
+    assert found["text_offset"][0] == 0
+    assert all(len(top) == 2 for top in found["top_logprobs"])
+
+
+@pytest.mark.parametrize("change, field", [
+    ({"prompt": []}, "prompt"), ({"prompt": [[]]}, "prompt"), ({"prompt": [10**9]}, "prompt"),
+    ({"prompt": {"a": 1}}, "prompt"), ({"prompt": [1, "a"]}, "prompt"), ({"suffix": "x"}, "suffix"),
+    ({"best_of": 3}, "best_of"),
+    ({"prompt": ["a"] * 600, "n": 2, "best_of": 2}, "n"), ({"logprobs": 100}, "logprobs"),
+])
+def test_a_wrong_field_is_named(service, change, field):
+    status, error = service.error("/v1/completions", TEXT | change)
+    assert (status, error["param"]) == (400, field)
+
+
+def test_tokens(service):
+    tokens = service.post("/tokenize", {"content": "Hello there"})["tokens"]
+    assert service.post("/detokenize", {"tokens": tokens})["content"] == "Hello there"
+    pieces = service.post("/tokenize", {"content": "Hello there", "with_pieces": True})["tokens"]
+    assert [piece["id"] for piece in pieces] == tokens
+    assert service.error("/detokenize", {"tokens": [-1]})[0] == 400
+    prompt = service.post("/apply-template", {"messages": [{"role": "user", "content": "Hi"}]})["prompt"]
+    assert "Hi" in prompt

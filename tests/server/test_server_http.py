@@ -1,0 +1,255 @@
+"""The protocol: limits, odd requests, readers that go away, the end of the server."""
+
+import http.client
+import json
+import re
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+LONG = {"messages": [{"role": "user", "content": "Tell me a story."}], "max_tokens": 900,
+        "ignore_eos": True}
+
+
+def until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
+
+
+def test_what_is_there(service):
+    assert service.get("/health") == {"status": "ok"}
+    assert service.get("/health/ready") == {"status": "ok"}
+    [model] = service.get("/v1/models")["data"]
+    assert (model["id"], model["object"]) == ("infer-demo", "model")
+    assert "chat_template" in service.get("/props")
+    assert service.error("/nothing", None, method="GET")[0] == 404
+    assert service.error("/v1/models", {})[0] == 405
+    assert service.post("/v1/models/load", {"model": "any name"})["status"] == "loaded"
+    assert service.error("/v1/models/unload", {})[0] == 400
+    status, headers, text = service.ask("HEAD", "/v1/models")
+    assert (status, text) == (200, b"") and int(headers["content-length"]) > 0
+
+
+def test_the_description_names_paths_that_exist(service):
+    paths = service.get("/openapi.json")["paths"]
+    assert len(paths) > 20
+    for path, methods in paths.items():
+        [method] = methods
+        assert service.ask("DELETE", path)[0] == 405
+        if method == "post":
+            status, _, text = service.ask("POST", path, b"[]")
+            assert status == 400 and b"expected a JSON object" in text
+        else:
+            assert service.ask("GET", path)[0] == 200
+
+
+def test_metrics_are_well_formed(service):
+    service.post("/v1/completions", {"prompt": "Once", "max_tokens": 2})
+    status, headers, text = service.ask("GET", "/metrics")
+    assert status == 200 and headers["content-type"].startswith("text/plain; version=0.0.4")
+    helped = set()
+    for line in text.decode().splitlines():
+        if line.startswith("#"):
+            helped.add(line.split()[2])
+            continue
+        assert re.fullmatch(r'[a-z_]+(\{([a-z_]+="[^"]*",?)+\})? [0-9.e+-]+', line), line
+        name = re.split("[{ ]", line)[0]
+        assert name in helped or re.sub("_(bucket|sum|count)$", "", name) in helped
+    assert service.metric("infer_generation_tokens_total") >= 2
+    until(lambda: service.metric("infer_http_requests_total", 'completions",status="200"') >= 1)
+
+
+def test_one_connection_for_several_requests(service):
+    connection = http.client.HTTPConnection("127.0.0.1", service.port)
+    for i in range(3):
+        connection.request("GET", "/health", headers={"X-Request-Id": f"number-{i}"})
+        answer = connection.getresponse()
+        assert answer.getheader("X-Request-Id") == f"number-{i}"
+        assert answer.read() == b'{"status":"ok"}'
+    connection.close()
+    two = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    got = service.raw(two + two[:-2] + b"Connection: close\r\n\r\n")
+    assert got.count(b"HTTP/1.1 200 OK") == 2
+
+
+def test_older_clients(service):
+    got = service.raw(b"GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n")
+    assert got.startswith(b"HTTP/1.1 200 OK") and got.endswith(b'{"status":"ok"}')
+    body = json.dumps(LONG | {"max_tokens": 3, "stream": True}).encode()
+    got = service.raw(b"POST /v1/chat/completions HTTP/1.0\r\nHost: localhost\r\nContent-Length: " +
+                      str(len(body)).encode() + b"\r\n\r\n" + body)
+    assert b"chunked" not in got and got.endswith(b"data: [DONE]\n\n")
+
+
+def test_bodies_in_chunks(service):
+    body = json.dumps({"content": "Hello"}).encode()
+    parts = b"".join(b"%x\r\n%s\r\n" % (len(body[i:i + 3]), body[i:i + 3])
+                     for i in range(0, len(body), 3))
+    head = b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    got = service.raw(head + b"Transfer-Encoding: chunked\r\n\r\n" + parts + b"0\r\n\r\n")
+    assert got.startswith(b"HTTP/1.1 200") and b'"tokens"' in got
+    got = service.raw(head + b"Expect: 100-continue\r\nContent-Length: " + str(len(body)).encode() +
+                      b"\r\n\r\n" + body)
+    assert got.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200")
+
+
+@pytest.mark.parametrize("head, status", [
+    (b"GARBAGE\r\n\r\n", 400),
+    (b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n", 400),
+    (b"GET /health HTTP/1.1\r\nHost: localhost\r\nBad Header\r\n\r\n", 400),
+    (b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 20000 + b"\r\n\r\n", 431),
+    (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", 400),
+    (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n", 400),
+    (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 40000000\r\n\r\n", 413),
+    # What two servers could read as two different requests.
+    (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n12345",
+     400),
+    (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n"
+     b"\r\n0\r\n\r\n", 400),
+    (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n"
+     b"\r\n0\r\n\r\n", 400),
+    (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n", 400),
+    (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+     b"ffffffffffffffffff\r\n\r\n", 400),
+])
+def test_requests_that_are_none(service, head, status):
+    got = service.raw(head)
+    assert got.startswith(b"HTTP/1.1 %d " % status), got[:200]
+    assert b"Connection: close" in got
+    assert json.loads(got.split(b"\r\n\r\n", 1)[1])["error"]["message"]
+
+
+def test_headers_cannot_be_smuggled_into_the_answer(service):
+    for name in ("x\r\nSet-Cookie: a=b", "a b", "ü", "x" * 65):
+        raw = f"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-Request-Id: {name}\r\n\r\n"
+        got = service.raw(raw.encode())
+        assert b"Set-Cookie" not in got.split(b"\r\n\r\n")[0] or got.startswith(b"HTTP/1.1 400")
+        assert b"X-Request-Id: a b" not in got and b"x" * 65 not in got
+
+
+def test_a_reader_who_goes_away_ends_the_generation(service):
+    until(lambda: service.metric("infer_num_requests_running") == 0)
+    for stream in (True, False):
+        before = service.metric("infer_generation_tokens_total")
+        body = json.dumps(LONG | {"stream": stream, "n": 3}).encode()
+        connection = socket.create_connection(("127.0.0.1", service.port))
+        connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+                           str(len(body)).encode() + b"\r\n\r\n" + body)
+        until(lambda: service.metric("infer_generation_tokens_total") > before)
+        connection.close()
+        until(lambda: service.metric("infer_num_requests_running") == 0, seconds=5)
+        assert service.metric("infer_generation_tokens_total") < before + 3 * 900
+        until(lambda: service.metric("infer_kv_cache_pages", 'state="idle"') +
+              service.metric("infer_kv_cache_pages", 'state="running"') == 0)
+
+
+def test_many_who_go_away_leave_nothing_behind(service):
+    service.post("/v1/completions", {"prompt": "Once", "max_tokens": 2})
+    files = service.files()
+    body = json.dumps(LONG | {"stream": True}).encode()
+    request = (b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+               str(len(body)).encode() + b"\r\n\r\n" + body)
+    for i in range(150):
+        connection = socket.create_connection(("127.0.0.1", service.port))
+        connection.sendall(request[:1 + i * 7 % (len(request) + 1)] if i % 3 else request)
+        if i % 5 == 0:
+            connection.recv(10) if i % 3 == 0 else None
+        connection.close()
+    until(lambda: service.metric("infer_num_requests_running") +
+          service.metric("infer_num_requests_waiting") == 0, seconds=30)
+    until(lambda: service.files() <= files + 1)
+    assert service.post("/v1/completions", {"prompt": "Once", "max_tokens": 2})
+
+
+def test_a_slow_reader_does_not_delay_others(service):
+    slow = socket.socket()
+    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    slow.connect(("127.0.0.1", service.port))
+    body = json.dumps(LONG | {"stream": True, "logprobs": True, "top_logprobs": 20}).encode()
+    slow.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+                 str(len(body)).encode() + b"\r\n\r\n" + body)
+    for _ in range(3):
+        assert service.post("/v1/completions", {"prompt": "Once", "max_tokens": 3})
+    slow.close()
+
+
+def test_texts_are_the_same_together_and_alone(service):
+    bodies = [{"messages": [{"role": "user", "content": f"Story number {i}."}], "max_tokens": 40,
+               "seed": i} for i in range(16)]
+    alone = [service.post("/v1/chat/completions", body)["choices"] for body in bodies]
+    together = [None] * len(bodies)
+
+    def ask(i):
+        together[i] = service.post("/v1/chat/completions", bodies[i])["choices"]
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(bodies))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert together == alone
+
+
+def test_the_end_waits_for_answers(start):
+    service = start("-t", "2")
+    connection = socket.create_connection(("127.0.0.1", service.port))
+    body = json.dumps(LONG | {"max_tokens": 300, "stream": True}).encode()
+    connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+                       str(len(body)).encode() + b"\r\n\r\n" + body)
+    got = connection.recv(100)
+    idle = socket.create_connection(("127.0.0.1", service.port))
+    service.process.send_signal(signal.SIGTERM)
+    while part := connection.recv(65536):
+        got += part
+    assert got.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n")
+    assert idle.recv(10) == b""
+    assert service.process.wait(timeout=20) == 0
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.1", service.port), timeout=5)
+
+
+def test_the_end_does_not_wait_for_ever(start):
+    service = start("-t", "2", "--drain", "0")
+    connection = socket.create_connection(("127.0.0.1", service.port))
+    body = json.dumps(LONG | {"stream": True}).encode()
+    connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+                       str(len(body)).encode() + b"\r\n\r\n" + body)
+    assert connection.recv(10)
+    service.process.send_signal(signal.SIGTERM)
+    assert service.process.wait(timeout=20) == 0
+
+
+def test_too_many_requests(start):
+    service = start("-t", "1", "-np", "1", "--queue", "1")
+    codes = []
+
+    def ask():
+        codes.append(service.ask("POST", "/v1/chat/completions", LONG | {"max_tokens": 200}))
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = [status for status, _, _ in codes]
+    assert found.count(200) >= 1 and found.count(429) >= 1 and set(found) <= {200, 429}
+    for status, headers, text in codes:
+        if status == 429:
+            assert headers["retry-after"] == "1"
+            assert json.loads(text)["error"]["type"] == "rate_limit_error"
+
+
+def test_the_access_log(start):
+    service = start("--access-log")
+    service.post("/v1/completions", {"prompt": "secret words", "max_tokens": 2},
+                 headers={"X-Request-Id": "this-one"})
+    service.ask("GET", "/nothing")
+    service.end()
+    log = service.process.stdout.read().decode()
+    assert "secret" not in log
+    lines = [json.loads(line) for line in log.splitlines()]
+    assert [(line["path"], line["status"]) for line in lines] == [("/v1/completions", 200), ("/nothing", 404)]
+    assert lines[0]["id"] == "this-one" and lines[0]["seconds"] > 0 and lines[0]["complete"]

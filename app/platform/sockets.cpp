@@ -1,5 +1,6 @@
 #include "platform/sockets.h"
 
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/resource.h>
@@ -19,6 +20,12 @@ void raise_open_files() {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void share_heaps() {
+#ifdef M_ARENA_MAX
+  mallopt(M_ARENA_MAX, 2);
+#endif
 }
 
 }  // namespace infer::platform

@@ -10,4 +10,8 @@ bool is_closed_by_peer(int socket);
 /// Lets the process have as many open files as the system allows.
 void raise_open_files();
 
+/// Has all threads share two heaps of the C library. Texts are made by one thread and freed by
+/// another; with a heap for each thread memory would spread over all of them.
+void share_heaps();
+
 }  // namespace infer::platform

@@ -1,18 +1,16 @@
 #include "server/server.h"
 
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "platform/sockets.h"
+#include "server/access_log.h"
 #include "server/api/api.h"
 #include "server/http/http_server.h"
 
 namespace infer::server {
 namespace {
-
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
 
 /// Waits for the wish to end, and takes new keys and models meanwhile. Then ends what runs: at once
 /// after `drain_seconds`.
@@ -43,22 +41,29 @@ void watch_for_end(const ServerOptions& options, ModelPool& models, Api& api, Ht
 }  // namespace
 
 Status serve(ModelPool& models, const ServerOptions& options) {
-  // Of an inherited socket the address is another's choice: it counts as open to others.
-  const bool loopback = options.socket < 0 && is_loopback(options.host);
+  platform::raise_open_files();
+  platform::share_heaps();
+  Workers workers(options.threads);
+  std::optional<AccessLog> log;
+  ApiOptions api_options{options.keys, options.allowed_hosts, options.origins, {}};
+  if (options.log) {
+    log.emplace(options.log);
+    api_options.log = [&log](std::string line) { log->put(std::move(line)); };
+  }
+  Api api(models, workers, std::move(api_options));
+  auto http = HttpServer::listen(
+      {options.host, options.port, options.socket, options.tls}, options.limits,
+      {.handler = [&api](ExchangePtr exchange) { api.take(std::move(exchange)); },
+       .admit = [&api](const Request& request) { return api.admits(request); },
+       .finished = [&api](const Exchange& exchange) { api.finished(exchange); }});
+  if (!http) return http.error();
+  const bool loopback = (*http)->is_loopback();
   if (!loopback && options.keys.empty() && !options.open) {
     return {StatusCode::invalid_argument,
             "other machines could reach the server: give it API keys (--api-key-file), or say "
             "--no-api-key if everybody may use it"};
   }
-  platform::raise_open_files();
-  Workers workers(options.threads);
-  Api api(models, workers,
-          {options.keys, options.allowed_hosts, options.origins, loopback, options.log});
-  auto http = HttpServer::listen(
-      {options.host, options.port, options.socket, options.tls}, options.limits,
-      [&api](ExchangePtr exchange) { api.take(std::move(exchange)); },
-      [&api](const Exchange& exchange) { api.finished(exchange); });
-  if (!http) return http.error();
+  if (loopback) api.take_only_local_names(options.host);
   if (options.on_ready) options.on_ready((*http)->port());
   std::atomic<bool> ended{false};
   std::thread watcher([&] { watch_for_end(options, models, api, **http, ended); });

@@ -133,6 +133,7 @@ std::string Generation::rest() {
 
 void Generation::report(GenerateResult& result) const {
   result.reason = reason_;
+  if (stops_.found()) result.stop_string = *stops_.found_string();
   result.generated_tokens = counts_.generated_tokens;
   result.prompt_seconds = counts_.prompt_seconds;
   result.generate_seconds = counts_.generate_seconds;

@@ -21,6 +21,8 @@ class StopStrings {
   std::string finish();
   /// True if a stop string was found. The text before it has been returned, the string has not.
   bool found() const { return found_ != nullptr; }
+  /// The one that was found; null before.
+  const std::string* found_string() const { return found_; }
 
  private:
   size_t search();

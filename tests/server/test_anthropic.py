@@ -38,6 +38,10 @@ def test_a_message(service):
     assert "".join(event["delta"]["text"] for event in events
                    if event["type"] == "content_block_delta") == block["text"]
     assert events[-2]["delta"]["stop_reason"] == "max_tokens"
+    stopped = STORY | {"stop_sequences": ["no such text", " time"]}
+    message = service.post("/v1/messages", stopped)
+    assert (message["stop_reason"], message["stop_sequence"]) == ("stop_sequence", " time")
+    assert events_of(service, stopped)[-2]["delta"] == {"stop_reason": "stop_sequence", "stop_sequence": " time"}
 
 
 def test_a_tool(service):

@@ -35,6 +35,13 @@ def test_tokens_and_several_prompts(service):
     assert service.post("/completion", TEXT | {"prompt": tokens})["content"] == alone
     both = service.post("/completions", TEXT | {"prompt": [TEXT["prompt"], "The dog"]})
     assert [each["index"] for each in both] == [0, 1] and both[0]["content"] == alone
+    assert [each["tokens_predicted"] for each in both] == [10, 10]
+
+
+def test_a_stop_string_is_named(service):
+    text = service.post("/completion", TEXT)["content"]
+    answer = service.post("/completion", TEXT | {"stop": [text[5:9]]})
+    assert (answer["stop_type"], answer["stopping_word"]) == ("word", text[5:9])
 
 
 def test_probabilities_and_biases(service):

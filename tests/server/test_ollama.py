@@ -42,8 +42,15 @@ def test_formats(service):
     assert 1 <= json.loads(whole["message"]["content"])["days"] <= 9
 
 
+def test_no_text_has_the_model_loaded(service):
+    for path, body in (("/api/generate", {}), ("/api/chat", {"messages": []})):
+        answer = service.post(path, body | {"model": "infer-demo"})
+        assert (answer["done"], answer["done_reason"]) == (True, "load")
+
+
 def test_what_is_there(service):
-    assert service.get("/api/tags")["models"][0]["name"] == "infer-demo"
+    [model] = service.get("/api/tags")["models"]
+    assert model["name"] == "infer-demo" and len(model["digest"]) == 64
     assert service.get("/api/ps")["models"][0]["context_length"] > 0
     assert service.get("/api/version")["version"]
     shown = service.post("/api/show", {"model": "infer-demo"})
@@ -52,7 +59,7 @@ def test_what_is_there(service):
 
 @pytest.mark.parametrize("change, why", [
     ({"options": {"temperature": "x"}}, "options.temperature"), ({"options": []}, "options"),
-    ({"format": "xml"}, "format"), ({"messages": []}, "messages"),
+    ({"format": "xml"}, "format"), ({"messages": {}}, "messages"),
     ({"messages": [{"role": "user", "content": "x", "images": ["AAAA"]}]}, "messages[0].images"),
 ])
 def test_what_is_wrong_is_named(service, change, why):

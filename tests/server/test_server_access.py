@@ -1,5 +1,6 @@
 """Who may use the server."""
 
+import socket
 import subprocess
 
 import pytest
@@ -82,3 +83,28 @@ def test_pages_of_other_sites(service, start):
 def test_paths_reach_no_files(service, path):
     got = service.raw(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
     assert got.startswith((b"HTTP/1.1 404 ", b"HTTP/1.1 400 "))
+
+
+def test_every_loopback_address_is_this_machine(start):
+    service = start("-t", "1", "--host", "127.0.0.2")
+    with socket.create_connection(("127.0.0.2", service.port), timeout=10) as connection:
+        connection.sendall(f"GET /health HTTP/1.1\r\nHost: 127.0.0.2:{service.port}\r\n"
+                           "Connection: close\r\n\r\n".encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
+
+
+def test_pages_of_other_sites_that_are_allowed(start):
+    origin = "https://app.example"
+    service = start("-t", "1", "--allow-origin", origin, env={"INFER_API_KEY": "secret"})
+    status, headers, _ = service.ask("OPTIONS", "/v1/models", headers={
+        "Origin": origin, "Access-Control-Request-Headers": "x-stainless-os, anthropic-version"})
+    assert status == 204 and "content-length" not in headers
+    assert headers["access-control-allow-headers"] == "x-stainless-os, anthropic-version"
+    # A page can read why it was refused.
+    status, headers, _ = service.ask("GET", "/v1/models", headers={"Origin": origin})
+    assert (status, headers["access-control-allow-origin"]) == (401, origin)
+
+
+def test_what_a_path_accepts(service):
+    status, headers, _ = service.ask("DELETE", "/v1/models")
+    assert (status, headers["allow"]) == (405, "GET")

@@ -57,7 +57,7 @@ def test_numbers(service, value):
                         ("/v1/completions", "priority")):
         body = f'{{"prompt": "a", "max_tokens": 1, "n_predict": 1, "{field}": {value}}}'.encode()
         status, _, text = service.ask("POST", path, body)
-        fine = value == "-1" and field in ("n_predict", "priority")
+        fine = value == "-1" and field in ("n_predict", "priority", "top_k")
         assert status in ((200, 400) if fine else (400,)), text
 
 
@@ -70,6 +70,60 @@ def test_bodies_that_are_no_json(service, body):
     for path in ("/tokenize", "/v1/chat/completions"):
         status, _, text = service.ask("POST", path, body)
         assert status == 400 and json.loads(text)["error"]["message"]
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/apply-template", "/api/chat"])
+def test_json_within_a_string_is_no_deeper(service, path):
+    arguments = '{"a":' + "[" * 80_000 + "]" * 80_000 + "}"
+    call = {"function": {"name": "f", "arguments": arguments}}
+    status, error = service.error(path, {"messages": [
+        {"role": "user", "content": "a"}, {"role": "assistant", "content": "", "tool_calls": [call]}]})
+    assert status == 400 and "arguments" in str(error)
+
+
+@pytest.mark.parametrize("tools", [[{}], [1], [{"function": {"name": 5}}, {"function": {"name": 6}}]])
+def test_tools_behind_the_checks(service, tools):
+    status, error = service.error("/v1/chat/completions", {
+        "messages": [{"role": "user", "content": "a"}], "max_tokens": 1, "tool_choice": "required",
+        "chat_template_kwargs": {"tools": tools}})
+    assert status == 400 and error["param"] == "tools"
+
+
+def test_objects_of_very_many_names(service):
+    """They take quadratic time to parse."""
+    def body(count):
+        return ("{" + ",".join(f'"{i:07}":0' for i in range(count)) + ',"content":"a"}').encode()
+    assert service.ask("POST", "/tokenize", body(2000))[0] == 200
+    status, error = service.error("/tokenize", body(20_000))
+    assert status == 400 and "too many names" in error["message"]
+
+
+@pytest.mark.parametrize("path, biases", [
+    ("/v1/completions", {"42": None}), ("/completion", [[42, None]]), ("/v1/completions", {"42": "1"}),
+])
+def test_biases_that_are_no_numbers(service, path, biases):
+    status, error = service.error(path, {"prompt": "a", "max_tokens": 1, "logit_bias": biases})
+    assert status == 400 and "logit_bias.42" in error["message"]
+
+
+def test_nothing_is_read_from_strangers(start):
+    """The answer comes although no byte of the body was sent."""
+    service = start("-t", "1", env={"INFER_API_KEY": "secret"})
+    got = service.raw(b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 30000000\r\n\r\n")
+    assert status_of(got) == 401
+    got = service.raw(b"POST /tokenize HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 30000000\r\n\r\n")
+    assert status_of(got) == 403
+
+
+def test_a_body_that_is_too_large_gets_its_answer(service):
+    status, _, text = service.ask("POST", "/tokenize", b'{"content":"' + b"a" * 40_000_000 + b'"}')
+    assert status == 413 and json.loads(text)["error"]["code"] == 413
+
+
+def test_a_log_that_nobody_reads_holds_nothing_up(start):
+    service = start("-t", "1", "--access-log")
+    for _ in range(600):  # a pipe holds some 300 lines
+        assert service.ask("GET", "/v1/models", timeout=10)[0] == 200
 
 
 @pytest.mark.parametrize("host", [

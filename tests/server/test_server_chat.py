@@ -128,6 +128,9 @@ def test_a_call_that_is_required(service, choice, tools):
         assert set(arguments) == {"name", "age"}
     else:
         assert (call["function"]["name"], arguments) == ("stop", {})
+    cut = service.post("/v1/chat/completions", body | {"max_tokens": 4})["choices"][0]
+    assert cut["finish_reason"] == "length"
+    assert all(each["function"]["name"] for each in cut["message"].get("tool_calls", []))
     events = service.events("/v1/chat/completions", body)
     [streamed] = [each for event in events for part in event["choices"]
                   for each in part["delta"].get("tool_calls", [])]

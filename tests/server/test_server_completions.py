@@ -33,6 +33,19 @@ def test_several_prompts_and_answers(service):
     assert [text_of(events, i) for i in range(6)] == texts
 
 
+def test_names_of_other_servers(service):
+    def text(**more):
+        return service.post("/v1/completions", TEXT | more)["choices"][0]["text"]
+    assert text(top_k=-1) == text(top_k=0)
+    assert text(repetition_penalty=3.0) == text(repeat_penalty=3.0) != text()
+    assert text(mirostat=2, mirostat_tau=0.5) == text(mirostat=2, mirostat_target=0.5)
+
+
+def test_log_probabilities_of_an_echo_are_refused(service):
+    status, error = service.error("/v1/completions", TEXT | {"echo": True, "logprobs": 1})
+    assert status == 400 and error["param"] == "echo"
+
+
 def test_log_probabilities(service):
     choice = service.post("/v1/completions", TEXT | {"logprobs": 2})["choices"][0]
     found = choice["logprobs"]

@@ -125,8 +125,9 @@ Json conversation_of(Fields& fields) {
   return made;
 }
 
-const char* stop_reason(FinishReason reason, bool calls) {
-  if (reason != FinishReason::stop) return "max_tokens";
+const char* stop_reason(const GenerateResult& result, bool calls) {
+  if (result.reason != FinishReason::stop) return "max_tokens";
+  if (!result.stop_string.empty()) return "stop_sequence";
   return calls ? "tool_use" : "end_turn";
 }
 
@@ -145,7 +146,7 @@ class MessageSink final : public CompletionSink {
             {"id", call_id(exchange_->request(), event.call, 0, calls_++)},
             {"name", event.call.name},
             {"input", Json::object()}});
-      Json input = Json::parse(event.call.arguments, nullptr, false);
+      Json input = parse_json(event.call.arguments);
       content_.back()["input"] = input.is_object() ? std::move(input) : Json::object();
       delta({{"type", "input_json_delta"}, {"partial_json", event.call.arguments}});
       close();
@@ -158,13 +159,14 @@ class MessageSink final : public CompletionSink {
       if (thinks) block["signature"] = "";
       open(std::move(block));
     }
-    content_.back()[type] = content_.back()[type].get<std::string>() + event.text;
+    if (!stream_) content_.back()[type].get_ref<std::string&>() += event.text;
     delta({{"type", thinks ? "thinking_delta" : "text_delta"}, {type, event.text}});
   }
 
-  void finished(int, FinishReason reason) override {
+  void finished(int, const GenerateResult& result) override {
     close();
-    reason_ = stop_reason(reason, calls_ > 0);
+    reason_ = stop_reason(result, calls_ > 0);
+    if (!result.stop_string.empty()) stop_sequence_ = result.stop_string;
   }
 
   void done(const CompletionTotals& totals) override {
@@ -176,13 +178,13 @@ class MessageSink final : public CompletionSink {
       Json message = head();
       message["content"] = std::move(content_);
       message["stop_reason"] = reason_;
-      message["stop_sequence"] = nullptr;
+      message["stop_sequence"] = stop_sequence_;
       message["usage"] = usage;
       return send_json(*exchange_, message);
     }
     begin();
-    send("message_delta",
-         {{"delta", {{"stop_reason", reason_}, {"stop_sequence", nullptr}}}, {"usage", usage}});
+    send("message_delta", {{"delta", {{"stop_reason", reason_}, {"stop_sequence", stop_sequence_}}},
+                           {"usage", usage}});
     send("message_stop", Json::object());
     exchange_->end();
   }
@@ -241,6 +243,7 @@ class MessageSink final : public CompletionSink {
   int64_t prompt_tokens_;
   Json content_ = Json::array();
   std::string reason_;
+  Json stop_sequence_;  // null: none was found
   size_t calls_ = 0;
   bool open_ = false;
   bool begun_ = false;

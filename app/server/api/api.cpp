@@ -36,8 +36,10 @@ bool contains(const std::vector<std::string>& all, std::string_view one) {
                              [&](const std::string& item) { return item == "*" || item == one; });
 }
 
+/// "localhost", or a loopback address: digits and points alone are no name.
 bool is_this_machine(std::string_view host) {
-  return host == "localhost" || host == "127.0.0.1" || host == "::1";
+  return host == "localhost" || host == "::1" ||
+         (host.starts_with("127.") && host.find_first_not_of("0123456789.") == host.npos);
 }
 
 }  // namespace
@@ -70,7 +72,8 @@ Status generate(const Call& call, CompletionRequest request, std::unique_ptr<Com
                   fmt::format("{} makes vectors of texts and generates none", call.model->name()),
                   "model");
   }
-  return Completion::start({call.model, &call.model->engine()}, call.api.workers(), call.exchange,
+  return Completion::start({call.model, &call.model->engine()},
+                           {call.api.workers(), call.api.between_steps()}, call.exchange,
                            std::move(request), std::move(sink));
 }
 
@@ -122,6 +125,8 @@ Api::Api(ModelPool& pool, Workers& workers, ApiOptions options)
 }
 
 void Api::take(ExchangePtr exchange) {
+  // Workers may be busy for long, which is no reason to call the server dead.
+  if (is_open(exchange->request())) return guard(*exchange, [&] { handle(exchange); });
   workers_.post([this, exchange = std::move(exchange)] {
     if (exchange->closed()) return;  // no reader waits for it any more
     guard(*exchange, [&] { handle(exchange); });
@@ -144,9 +149,8 @@ void Api::handle(const ExchangePtr& exchange) {
   const Request& request = exchange->request();
   const auto [first, last] = routes_.equal_range(request.path);
   const bool preflight = request.method == "OPTIONS";
-  const bool open = preflight || (first != last && first->second.needs == Needs::nothing);
-  authorise(request, open);
-  allow_origin(*exchange);
+  allow_origin(*exchange);  // a page may read a refusal as well
+  authorise(request, is_open(request));
   if (first == last) throw Problem(404, fmt::format("there is nothing at {}", request.path));
   if (preflight) return exchange->send(204, "", "");
   const auto found = std::find_if(first, last, [&](const auto& entry) {
@@ -154,12 +158,13 @@ void Api::handle(const ExchangePtr& exchange) {
            (request.method == "HEAD" && std::string_view(entry.second.method) == "GET");
   });
   if (found == last) {
-    throw Problem(405, fmt::format("{} wants {}", request.path, first->second.method));
+    exchange->add_header("Allow", first->second.method);
+    throw Problem(405, fmt::format("{} accepts only {}", request.path, first->second.method));
   }
   Call call{*this, exchange, nullptr, nullptr};
   if (const std::string_view coding = request.header("content-encoding");
       !coding.empty() && coding != "identity") {
-    throw Problem(415, "compressed bodies are not taken", "Content-Encoding");
+    throw Problem(415, "compressed bodies are not accepted", "Content-Encoding");
   }
   if (found->second.needs >= Needs::body) call.body = read_object(request.body);
   if (found->second.needs < Needs::model) return found->second.function(call);
@@ -167,9 +172,8 @@ void Api::handle(const ExchangePtr& exchange) {
   pool_.acquire(
       name, [exchange] { return !exchange->closed(); },
       [this, function = found->second.function, call = std::move(call)](auto model) mutable {
-        workers_.post([function, call = std::move(call), model = std::move(model)]() mutable {
+        between_steps_.post([function, call = std::move(call), model = std::move(model)]() mutable {
           if (call.exchange->closed()) return;
-
           guard(*call.exchange, [&] {
             must_have(model);
             call.model = *std::move(model);
@@ -177,6 +181,26 @@ void Api::handle(const ExchangePtr& exchange) {
           });
         });
       });
+}
+
+bool Api::is_open(const Request& request) const {
+  const auto route = routes_.find(request.path);
+  return request.method == "OPTIONS" ||
+         (route != routes_.end() && route->second.needs == Needs::nothing);
+}
+
+bool Api::admits(const Request& request) const {
+  try {
+    authorise(request, is_open(request));
+    return true;
+  } catch (const Problem&) {
+    return false;
+  }
+}
+
+void Api::take_only_local_names(const std::string& host) {
+  local_names_ = true;
+  options_.allowed_hosts.push_back(host);
 }
 
 std::string Api::model_name(const Json& body) const {
@@ -206,7 +230,7 @@ void Api::finished(const Exchange& exchange) {
 void Api::authorise(const Request& request, bool open) const {
   // A page of another site can make a browser ask, also by a name that it makes mean this machine.
   const std::string_view host = host_of(request.header("host"));
-  if (options_.loopback && !is_this_machine(host) && !contains(options_.allowed_hosts, host)) {
+  if (local_names_ && !is_this_machine(host) && !contains(options_.allowed_hosts, host)) {
     throw Problem(403, "the name in Host is not one of this server's; see --allow-host");
   }
   const std::string_view origin = request.header("origin");
@@ -214,7 +238,7 @@ void Api::authorise(const Request& request, bool open) const {
     const size_t at = origin.find("://");
     const std::string_view from = at == std::string_view::npos ? origin : origin.substr(at + 3);
     if (from != request.header("host")) {
-      throw Problem(403, "pages of other sites may not ask this server; see --allow-origin");
+      throw Problem(403, "pages of other sites may not use this server; see --allow-origin");
     }
   }
   if (open || !wants_key()) return;
@@ -246,7 +270,11 @@ void Api::allow_origin(Exchange& exchange) const {
   exchange.add_header("Vary", "Origin");
   if (exchange.request().method != "OPTIONS") return;
   exchange.add_header("Access-Control-Allow-Methods", "GET, POST");
-  exchange.add_header("Access-Control-Allow-Headers", "authorization, content-type, x-api-key");
+  // The clients of browsers send headers of their own.
+  const std::string_view wanted = exchange.request().header("access-control-request-headers");
+  exchange.add_header("Access-Control-Allow-Headers", wanted.empty()
+                                                          ? "authorization, content-type, x-api-key"
+                                                          : std::string(wanted));
   exchange.add_header("Access-Control-Max-Age", "600");
 }
 

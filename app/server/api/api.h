@@ -21,10 +21,9 @@ namespace infer::server {
 struct ApiOptions {
   std::vector<std::string> keys;  ///< empty: everybody may ask
   std::vector<std::string>
-      allowed_hosts;                 ///< names in Host besides those of this machine; "*": all
-  std::vector<std::string> origins;  ///< pages that may ask from a browser; "*": all
-  bool loopback = true;              ///< only this machine can reach the server
-  std::function<void(const std::string&)> log;  ///< gets a line of JSON for each request
+      allowed_hosts;                     ///< names in Host besides those of this machine; "*": all
+  std::vector<std::string> origins;      ///< pages that may ask from a browser; "*": all
+  std::function<void(std::string)> log;  ///< gets a line of JSON for each request; returns at once
 };
 
 class Api;
@@ -44,6 +43,11 @@ class Api {
 
   /// Answers a request on a worker. Any thread.
   void take(ExchangePtr exchange);
+  /// Whether a request with these headers may be answered: else take() refuses it. Any thread.
+  bool admits(const Request& request) const;
+  /// Of a server that only this machine can reach, at `host`: requests whose Host is another name
+  /// are refused. Called before requests come.
+  void take_only_local_names(const std::string& host);
   /// Calls `answer`; what it throws becomes an error in the answer.
   static void guard(Exchange& exchange, const std::function<void()>& answer);
   /// Counts an answer that has ended, and writes it to the access log. On the network's thread.
@@ -56,6 +60,8 @@ class Api {
   void set_keys(std::vector<std::string> keys);
 
   Workers& workers() const { return workers_; }
+  /// For what waits for the engine's step to end: the begin and the end of generations.
+  Workers& between_steps() { return between_steps_; }
   /// For functions of the library that return only when they are done.
   Workers& blocking() { return blocking_; }
   Metrics& metrics() { return metrics_; }
@@ -79,15 +85,19 @@ class Api {
   };
 
   void handle(const ExchangePtr& exchange);
+  /// Whether the path is answered without a key.
+  bool is_open(const Request& request) const;
   /// Throws Problem if the request may not be answered. `open`: no key is needed.
   void authorise(const Request& request, bool open) const;
   void allow_origin(Exchange& exchange) const;
 
   ModelPool& pool_;
   Workers& workers_;
+  Workers between_steps_{8};
   Workers blocking_{2};
   ApiOptions options_;
   mutable std::mutex keys_mutex_;  // of options_.keys
+  bool local_names_ = false;
   Metrics metrics_;
   std::atomic<bool> draining_{false};
   std::multimap<std::string, Route, std::less<>> routes_;

@@ -49,7 +49,9 @@ Json read_calls(Fields& message) {
       arguments = *given;
       if (given->is_string()) {
         // Templates print arguments as JSON, also where a client sends them as a string.
-        Json parsed = Json::parse(given->get<std::string>(), nullptr, false);
+        const auto& text = given->get_ref<const std::string&>();
+        if (json_excess(text)) inner.wrong("arguments", "JSON of at most 100 levels");
+        Json parsed = parse_json(text);
         if (parsed.is_object()) arguments = std::move(parsed);
       }
     }
@@ -86,9 +88,9 @@ void force_tool(Fields& fields, const Json& tools, CompletionRequest& request) {
       request.options.json_schema = write_json(parameters(function));
       return;
     }
-    fields.wrong("tool_choice", "a function of tools");
+    fields.wrong("tool_choice", "the name of a function in tools");
   }
-  if (tools.empty()) fields.wrong("tools", "at least one where a call is required");
+  if (tools.empty()) fields.wrong("tools", "at least one tool, since tool_choice requires a call");
   Json any = Json::array();
   for (const Json& tool : tools) {
     const Json& function = tool["function"];
@@ -136,6 +138,7 @@ Json read_messages(Fields& fields) {
 Json template_variables(Fields& fields) {
   Json variables = Json::object();
   if (const Json* more = fields.object("chat_template_kwargs")) variables = *more;
+  variables.erase("tools");  // only those that are checked below
   variables["messages"] = read_messages(fields);
   const Json* choice = fields.find("tool_choice");
   const bool none = choice != nullptr && *choice == "none";

@@ -2,50 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace infer::server {
-namespace {
-
-constexpr int kMostLevels = 100;
-
-bool is_deep(std::string_view json) {
-  int depth = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    if (quoted) {
-      if (c == '\\') ++i;
-      quoted = c != '"';
-    } else if (c == '"') {
-      quoted = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kMostLevels) return true;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return false;
-}
-
-}  // namespace
 
 Json read_object(const std::string& body) {
-  if (is_deep(body)) {
-    throw Problem(400, fmt::format("the body is nested deeper than {} levels", kMostLevels));
-  }
+  if (const auto excess = json_excess(body)) throw Problem(400, "the body: " + *excess);
   Json json;
   try {
     json = Json::parse(body);
   } catch (const Json::exception& failure) {
-    throw Problem(400, fmt::format("the body is not JSON: {}", failure.what()));
+    // Without the name of the exception: "[json.exception.parse_error.101] ".
+    std::string_view why = failure.what();
+    why.remove_prefix(why.starts_with('[') ? std::min(why.size(), why.find("] ") + 2) : 0);
+    throw Problem(400, fmt::format("the body is not JSON: {}", why));
   }
   if (!json.is_object()) throw Problem(400, "the body: expected a JSON object");
   return json;
-}
-
-std::string write_json(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 Fields::Fields(const Json& object, std::string path) : object_(object), path_(std::move(path)) {

@@ -2,22 +2,18 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "server/api/problem.h"
+#include "server/json.h"
 
 namespace infer::server {
 
-using Json = nlohmann::ordered_json;
-
-/// The body of a request as an object of at most 100 levels. Throws Problem.
+/// The body of a request as an object. Throws Problem.
 Json read_object(const std::string& body);
-/// On one line; what is not UTF-8 is replaced.
-std::string write_json(const Json& json);
 
 /// Absent and null are the same. Everything throws a Problem that names the field.
 class Fields {

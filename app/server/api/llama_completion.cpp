@@ -57,9 +57,6 @@ LlamaRequest read_request(const Call& call) {
       static_cast<int32_t>(fields.integer("n_probs", 0, kMostProbabilities).value_or(0));
   if (options.logprobs == 0) options.logprobs = -1;
   read_generation(fields, engine, options);
-  if (const auto count = fields.integer("repeat_last_n", -1, INT32_MAX)) {
-    options.sampling.penalty_last = static_cast<int32_t>(*count);
-  }
   for (Prompt& prompt : read_prompts(fields, engine)) {
     request.completion.prompts.push_back(std::move(prompt.tokens));
     request.prompts.push_back(std::move(prompt.text));
@@ -108,19 +105,19 @@ class LlamaSink final : public CompletionSink {
     exchange_->write(sse(chunk));
   }
 
-  void finished(int index, FinishReason reason) override {
-    choices_[static_cast<size_t>(index)].stop_type = reason == FinishReason::stop ? "eos" : "limit";
+  void finished(int index, const GenerateResult& result) override {
+    choices_[static_cast<size_t>(index)].result = result;
   }
 
-  void done(const CompletionTotals& totals) override {
+  void done(const CompletionTotals&) override {
     if (stream_) {
       begin();
-      exchange_->write(sse(final_of(0, totals)));
+      exchange_->write(sse(final_of(0)));
       return exchange_->end();
     }
-    if (choices_.size() == 1) return send_json(*exchange_, final_of(0, totals));
+    if (choices_.size() == 1) return send_json(*exchange_, final_of(0));
     Json all = Json::array();
-    for (size_t i = 0; i < choices_.size(); ++i) all.push_back(final_of(i, totals));
+    for (size_t i = 0; i < choices_.size(); ++i) all.push_back(final_of(i));
     send_json(*exchange_, all);
   }
 
@@ -136,7 +133,8 @@ class LlamaSink final : public CompletionSink {
   struct Choice {
     std::string prompt;
     int64_t prompt_tokens = 0;
-    std::string content, stop_type;
+    std::string content;
+    GenerateResult result;
     Json probabilities = Json::array();
   };
 
@@ -157,12 +155,16 @@ class LlamaSink final : public CompletionSink {
     return token;
   }
 
-  Json final_of(size_t index, const CompletionTotals& totals) {
+  Json final_of(size_t index) {
     Choice& choice = choices_[index];
+    const GenerateResult& result = choice.result;
+    const char* stop_type = result.reason != FinishReason::stop ? "limit"
+                            : result.stop_string.empty()        ? "eos"
+                                                                : "word";
     const auto speed = [](int64_t tokens, double seconds) {
       return seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0;
     };
-    const int64_t computed = totals.prompt_tokens - totals.cached_tokens;
+    const int64_t computed = result.prompt_tokens - result.reused_tokens;
     Json answer = {
         {"index", index},
         {"content", choice.content},
@@ -170,22 +172,22 @@ class LlamaSink final : public CompletionSink {
         {"id_slot", -1},
         {"stop", true},
         {"model", name_},
-        {"tokens_predicted", totals.generated_tokens},
+        {"tokens_predicted", result.generated_tokens},
         {"tokens_evaluated", choice.prompt_tokens},
-        {"tokens_cached", totals.cached_tokens},
+        {"tokens_cached", result.reused_tokens},
         {"generation_settings", {{"n_predict", most_}, {"stream", stream_}}},
         {"prompt", choice.prompt},
         {"has_new_line", choice.content.find('\n') != std::string::npos},
         {"truncated", false},
-        {"stop_type", choice.stop_type},
-        {"stopping_word", ""},
+        {"stop_type", stop_type},
+        {"stopping_word", result.stop_string},
         {"timings",
          {{"prompt_n", computed},
-          {"prompt_ms", totals.prompt_seconds * 1000},
-          {"prompt_per_second", speed(computed, totals.prompt_seconds)},
-          {"predicted_n", totals.generated_tokens},
-          {"predicted_ms", totals.generate_seconds * 1000},
-          {"predicted_per_second", speed(totals.generated_tokens, totals.generate_seconds)}}}};
+          {"prompt_ms", result.prompt_seconds * 1000},
+          {"prompt_per_second", speed(computed, result.prompt_seconds)},
+          {"predicted_n", result.generated_tokens},
+          {"predicted_ms", result.generate_seconds * 1000},
+          {"predicted_per_second", speed(result.generated_tokens, result.generate_seconds)}}}};
     if (temperature_) answer["generation_settings"]["temperature"] = *temperature_;
     if (probabilities_ && !stream_) {
       answer["completion_probabilities"] = std::move(choice.probabilities);

@@ -23,9 +23,6 @@ void read_options(const Call& call, Fields& fields, CompletionRequest& request) 
   if (const auto most = inner.integer("num_predict", -2, INT32_MAX)) {
     to.max_tokens = static_cast<int32_t>(std::max<int64_t>(*most, -1));
   }
-  if (const auto count = inner.integer("repeat_last_n", -1, INT32_MAX)) {
-    to.sampling.penalty_last = static_cast<int32_t>(*count);
-  }
   read_generation(inner, call.model->engine(), to);
   for (const char* unused : {"num_ctx", "num_thread", "num_gpu", "num_batch", "num_keep"}) {
     inner.ignore(unused);
@@ -42,16 +39,31 @@ void read_options(const Call& call, Fields& fields, CompletionRequest& request) 
   call.api.metrics().count_unknown_fields(inner.unknown());
 }
 
+void refuse_images(Fields& fields) {
+  const Json* images = fields.array("images", kMostMessages);
+  if (images != nullptr && !images->empty()) {
+    fields.wrong("images", "none: the model takes text alone");
+  }
+}
+
+/// Clients send no text to have a model loaded, which it is by now.
+void answer_loaded(const Call& call, Fields& fields, bool chat) {
+  Json answer = {{"model", fields.text("model").value_or(call.model->name())},
+                 {"created_at", platform::utc_text()}};
+  if (chat) answer["message"] = {{"role", "assistant"}, {"content", ""}};
+  if (!chat) answer["response"] = "";
+  answer["done"] = true;
+  answer["done_reason"] = "load";
+  send_json(*call.exchange, answer);
+}
+
 /// The messages in OpenAI's form: arguments of calls are objects in both.
 Json openai_messages(Fields& fields) {
   const Json* messages = fields.array("messages", kMostMessages);
   Json all = Json::array();
   for (size_t i = 0; messages != nullptr && i < messages->size(); ++i) {
     Fields message((*messages)[i], fmt::format("messages[{}]", i));
-    if (const Json* images = message.array("images", kMostMessages);
-        images != nullptr && !images->empty()) {
-      message.wrong("images", "none: the model takes text alone");
-    }
+    refuse_images(message);
     Json made = (*messages)[i];
     if (const auto thinking = message.text("thinking")) made["reasoning_content"] = *thinking;
     if (const auto name = message.text("tool_name")) made["name"] = *name;
@@ -73,7 +85,7 @@ class OllamaSink final : public CompletionSink {
     std::string thinking = event.kind == Kind::reasoning ? event.text : "";
     Json calls = Json::array();
     if (event.kind == Kind::tool_call) {
-      Json arguments = Json::parse(event.call.arguments, nullptr, false);
+      Json arguments = parse_json(event.call.arguments);
       if (!arguments.is_object()) arguments = Json::object();
       calls.push_back(
           {{"function", {{"name", event.call.name}, {"arguments", std::move(arguments)}}}});
@@ -89,8 +101,8 @@ class OllamaSink final : public CompletionSink {
     send(line);
   }
 
-  void finished(int, FinishReason reason) override {
-    reason_ = reason == FinishReason::stop ? "stop" : "length";
+  void finished(int, const GenerateResult& result) override {
+    reason_ = result.reason == FinishReason::stop ? "stop" : "length";
   }
 
   void done(const CompletionTotals& totals) override {
@@ -165,6 +177,7 @@ void ollama_chat(const Call& call) {
   CompletionRequest request;
   read_options(call, fields, request);
   Json conversation = {{"messages", openai_messages(fields)}};
+  if (conversation["messages"].empty()) return answer_loaded(call, fields, true);
   if (const Json* tools = fields.array("tools", kMostMessages)) conversation["tools"] = *tools;
   add_thinking(fields, conversation);
   Fields translated(conversation);
@@ -178,10 +191,11 @@ void ollama_generate(const Call& call) {
   CompletionRequest request;
   read_options(call, fields, request);
   fields.refuse("suffix", "the model completes at the end only");
+  refuse_images(fields);
   const std::string prompt = fields.text("prompt").value_or("");
+  if (prompt.empty()) return answer_loaded(call, fields, false);
   if (fields.boolean("raw").value_or(false) || model.template_source().empty()) {
     request.prompts.push_back(must(model.engine().tokenize(prompt, {})));
-    if (request.prompts[0].empty()) fields.wrong("prompt", "a text");
   } else {
     Json conversation = {{"messages", Json::array()}};
     if (const auto system = fields.text("system")) {

@@ -15,16 +15,20 @@ Json details_of(const ModelDescription& model) {
           {"quantization_level", model.file_type}};
 }
 
+/// What stands for the SHA-256 of a model's files, which clients show the beginning of: reading
+/// these would take too long.
+std::string digest_of(const ModelSource& source) {
+  const uint64_t name = std::hash<std::string>()(source.name);
+  return fmt::format("{:016x}{:016x}{:032x}", name, static_cast<uint64_t>(source.bytes), 0);
+}
+
 /// A model that is not loaded is known by its name and size.
 Json entry_of(const ModelPool::Entry& model) {
   Json details = {{"format", "gguf"}};
   if (model.model != nullptr) details = details_of(model.model->engine().model());
-  return {{"name", model.source.name},
-          {"model", model.source.name},
-          {"modified_at", platform::utc_text()},
-          {"size", model.source.bytes},
-          {"digest", ""},
-          {"details", std::move(details)}};
+  return {{"name", model.source.name},           {"model", model.source.name},
+          {"modified_at", platform::utc_text()}, {"size", model.source.bytes},
+          {"digest", digest_of(model.source)},   {"details", std::move(details)}};
 }
 
 }  // namespace
@@ -41,6 +45,7 @@ void ollama_ps(const Call& call) {
     if (model.model == nullptr) continue;
     Json entry = entry_of(model);
     entry["size_vram"] = 0;
+    entry["expires_at"] = "2318-01-01T00:00:00Z";  // far away: it goes when memory is needed
     entry["context_length"] = model.model->engine().memory().context;
     models.push_back(std::move(entry));
   }

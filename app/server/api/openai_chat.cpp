@@ -71,10 +71,10 @@ class ChatSink final : public OpenAiSink {
     if (streams()) send_delta(index, choice, std::move(delta), std::move(logprobs), nullptr);
   }
 
-  void finished(int index, FinishReason reason) override {
+  void finished(int index, const GenerateResult& result) override {
     Choice& choice = choices_[static_cast<size_t>(index)];
-    const bool calls = choice.calls > 0 && reason == FinishReason::stop;
-    choice.reason = calls ? "tool_calls" : finish_name(reason);
+    const bool calls = choice.calls > 0 && result.reason == FinishReason::stop;
+    choice.reason = calls ? "tool_calls" : finish_name(result.reason);
     if (streams()) send_delta(index, choice, Json::object(), nullptr, choice.reason.c_str());
   }
 

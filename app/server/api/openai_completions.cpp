@@ -36,6 +36,9 @@ TextRequest read_request(const Call& call) {
       static_cast<int32_t>(fields.integer("logprobs", 0, kMostLogprobs).value_or(-1));
   read_generation(fields, engine, options);
   const bool echo = fields.boolean("echo").value_or(false);
+  if (echo && options.logprobs >= 0) {
+    fields.wrong("echo", "false with logprobs: those of the prompt are not known");
+  }
   for (Prompt& prompt : read_prompts(fields, engine)) {
     request.completion.prompts.push_back(std::move(prompt.tokens));
     request.echo.push_back(echo ? std::move(prompt.text) : "");
@@ -72,9 +75,9 @@ class TextSink final : public OpenAiSink {
     send_text(index, std::exchange(choice.text, "") + event.text, std::move(logprobs), nullptr);
   }
 
-  void finished(int index, FinishReason reason) override {
+  void finished(int index, const GenerateResult& result) override {
     Choice& choice = choices_[static_cast<size_t>(index)];
-    choice.reason = finish_name(reason);
+    choice.reason = finish_name(result.reason);
     if (!streams()) return;
     send_text(index, std::exchange(choice.text, ""), Json(), choice.reason.c_str());
   }

@@ -146,16 +146,16 @@ class ResponseSink final : public CompletionSink {
       send("response.content_part.added", at_content({{"part", std::move(content)}}));
     }
     Json& text = output_.back()["content"][0]["text"];
-    text = text.get<std::string>() + event.text;
+    text.get_ref<std::string&>() += event.text;
     Json delta = at_content({{"delta", event.text}});
     if (!thinks) delta["logprobs"] = Json::array();
     send(thinks ? "response.reasoning_text.delta" : "response.output_text.delta", std::move(delta));
   }
 
-  void finished(int, FinishReason reason) override {
+  void finished(int, const GenerateResult& result) override {
     begin();
     close();
-    complete_ = reason == FinishReason::stop;
+    complete_ = result.reason == FinishReason::stop;
   }
 
   void done(const CompletionTotals& totals) override {

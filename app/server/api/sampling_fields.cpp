@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <type_traits>
 
@@ -14,13 +15,25 @@ constexpr size_t kMostBiases = 10'000;
 template <typename T>
 void read_sampler(Fields& fields, const char* name, double low, double high, std::optional<T>& to) {
   if constexpr (std::is_integral_v<T>) {
-    if (const auto value =
-            fields.integer(name, static_cast<int64_t>(low), static_cast<int64_t>(high))) {
-      to = static_cast<T>(*value);
+    // -1 means "off" elsewhere, as 0 does here.
+    const int64_t least = low == 0 ? -1 : static_cast<int64_t>(low);
+    if (const auto value = fields.integer(name, least, static_cast<int64_t>(high))) {
+      to = static_cast<T>(std::max(*value, static_cast<int64_t>(low)));
     }
   } else if (const auto value = fields.number(name, low, high)) {
     to = static_cast<T>(*value);
   }
+}
+
+/// What other servers and their clients call the samplers.
+void read_other_names(Fields& fields, SamplingOptions& to) {
+  read_sampler(fields, "repeat_last_n", -1, INT32_MAX, to.penalty_last);
+  read_sampler(fields, "repetition_penalty", 1e-3, 1e6, to.repeat_penalty);
+  read_sampler(fields, "mirostat_tau", 0, 1e6, to.mirostat_target);
+  read_sampler(fields, "mirostat_eta", 0, 1e6, to.mirostat_rate);
+  read_sampler(fields, "dynatemp_range", 0, 1e6, to.dynamic_range);
+  read_sampler(fields, "dynatemp_exponent", 0, 1e6, to.dynamic_exponent);
+  read_sampler(fields, "dry_penalty_last_n", -1, INT32_MAX, to.dry_penalty_last);
 }
 
 /// {"42": -100}: token and bias.
@@ -37,10 +50,11 @@ void read_biases(Fields& fields, const Engine& engine, SamplingOptions& sampling
     if (failed != std::errc{} || end != name.data() + name.size() || token < 0 ||
         token >= engine.vocabulary_size()) {
       fields.wrong("logit_bias",
-                   fmt::format("tokens from 0 to {} as names", engine.vocabulary_size() - 1));
+                   fmt::format("ids of tokens from 0 to {} as keys", engine.vocabulary_size() - 1));
     }
-    sampling.logit_bias.emplace_back(token,
-                                     static_cast<float>(*each.number(name.c_str(), -100, 100)));
+    const auto bias = each.number(name.c_str(), -100, 100);
+    if (!bias) each.wrong(name, "a number from -100 to 100");
+    sampling.logit_bias.emplace_back(token, static_cast<float>(*bias));
   }
 }
 
@@ -73,6 +87,7 @@ void read_generation(Fields& fields, const Engine& engine, GenerateOptions& opti
 #define INFER_SAMPLING(type, name, preset, low, high, ...) \
   read_sampler<type>(fields, #name, low, high, options.sampling.name);
 #include "infer/samplers.def"
+  read_other_names(fields, options.sampling);
   if (const auto seed = fields.integer("seed", INT64_MIN, INT64_MAX); seed && *seed >= 0) {
     options.sampling.seed = static_cast<uint64_t>(*seed);
   }

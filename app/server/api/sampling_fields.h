@@ -6,8 +6,9 @@
 
 namespace infer::server {
 
-/// All samplers by their names in samplers.def, `seed`, `logit_bias`, `stop`, and what the text
-/// must match (`response_format`, `json_schema`, `grammar`). Throws Problem.
+/// All samplers by their names in samplers.def and those that other servers have for them, `seed`,
+/// `logit_bias`, `stop`, and what the text must match (`response_format`, `json_schema`,
+/// `grammar`). Throws Problem.
 void read_generation(Fields& fields, const Engine& engine, GenerateOptions& options);
 
 }  // namespace infer::server

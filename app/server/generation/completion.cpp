@@ -1,7 +1,9 @@
 #include "server/generation/completion.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <exception>
+
+#include "server/json.h"
 
 namespace infer::server {
 namespace {
@@ -11,16 +13,18 @@ constexpr size_t kMostUnsent = 256 << 10;
 
 }  // namespace
 
-Completion::Completion(std::shared_ptr<Engine> engine, Workers& workers, ExchangePtr exchange,
-                       CompletionRequest request, std::unique_ptr<CompletionSink> sink)
+Completion::Completion(std::shared_ptr<Engine> engine, CompletionWorkers workers,
+                       ExchangePtr exchange, CompletionRequest request,
+                       std::unique_ptr<CompletionSink> sink)
     : engine_(std::move(engine)),
       workers_(workers),
       exchange_(std::move(exchange)),
       request_(std::move(request)),
       sink_(std::move(sink)) {}
 
-Status Completion::start(std::shared_ptr<Engine> engine, Workers& workers, ExchangePtr exchange,
-                         CompletionRequest request, std::unique_ptr<CompletionSink> sink) {
+Status Completion::start(std::shared_ptr<Engine> engine, CompletionWorkers workers,
+                         ExchangePtr exchange, CompletionRequest request,
+                         std::unique_ptr<CompletionSink> sink) {
   const std::shared_ptr<Completion> job(new Completion(
       std::move(engine), workers, std::move(exchange), std::move(request), std::move(sink)));
   const std::lock_guard lock(job->mutex_);
@@ -49,9 +53,14 @@ Status Completion::start(std::shared_ptr<Engine> engine, Workers& workers, Excha
     break;
   }
   job->alive_ = job;
-  job->exchange_->watch([weak = std::weak_ptr(job)] {
-    if (const auto alive = weak.lock()) alive->wake();
-  });
+  // The network's thread must not be the one that ends it: only a worker holds it.
+  job->exchange_->watch(
+      [weak = std::weak_ptr(job), paused = job->paused_, &events = workers.events](bool closed) {
+        if (!closed && !*paused) return;
+        events.post([weak] {
+          if (const auto alive = weak.lock()) alive->wake();
+        });
+      });
   job->wake();
   return {};
 }
@@ -71,26 +80,50 @@ Status Completion::begin(size_t at) {
 
 void Completion::wake() {
   if (scheduled_.exchange(true)) return;
-  workers_.post([self = shared_from_this()] { self->drain(); });
+  workers_.events.post([self = shared_from_this()] { self->drain(); });
 }
 
 void Completion::drain() {
   const std::lock_guard lock(mutex_);
   scheduled_ = false;
   if (alive_ == nullptr) return;
+  try {
+    take_events();
+  } catch (const std::exception& failure) {
+    // What could not be sent ends this request alone.
+    try {
+      fail({StatusCode::internal, failure.what()});
+    } catch (const std::exception&) {
+      exchange_->end();
+    }
+    wake();
+  }
+}
+
+void Completion::take_events() {
   if (exchange_->closed() && !cancelled_) {
     cancelled_ = true;
     for (Choice& choice : choices_) choice.session->cancel();
   }
   bool running = false;
+  const auto may_send = [&] {
+    if (cancelled_ || failed_ || exchange_->unsent() < kMostUnsent) return true;
+    *paused_ = true;
+    return exchange_->unsent() < kMostUnsent;  // if the reader has just caught up
+  };
+  *paused_ = false;
   for (size_t i = 0; i < choices_.size(); ++i) {
-    while ((cancelled_ || failed_ || exchange_->unsent() < kMostUnsent) && take_event(i)) {
+    while (may_send() && take_event(i)) {
     }
     running = running || (choices_[i].started && !choices_[i].ended);
   }
   if (running) return;
   if (!failed_ && !cancelled_) sink_->done(totals_);
   exchange_->watch({});
+  // The sessions end elsewhere; the exchange tells the server that they have not yet.
+  auto sessions = std::make_shared<std::vector<Choice>>(std::move(choices_));
+  workers_.between_steps.post(
+      [engine = engine_, exchange = exchange_, sessions] { sessions->clear(); });
   alive_.reset();
 }
 
@@ -135,8 +168,9 @@ bool Completion::take_event(size_t at) {
     if (auto events = choice.parser->finish()) deliver(at, *std::move(events));
   }
   if (!request_.forced.empty() && !failed_ && !cancelled_) {
-    const OutputEvent call{OutputEvent::Kind::tool_call, "", forced_call(choice.forced)};
-    sink_->part(static_cast<int>(at), call, std::exchange(choice.tokens, {}));
+    OutputEvent made{OutputEvent::Kind::content, choice.forced, {}};
+    if (auto call = forced_call(choice.forced)) made = {OutputEvent::Kind::tool_call, "", *call};
+    sink_->part(static_cast<int>(at), made, std::exchange(choice.tokens, {}));
   }
   totals_.prompt_seconds = std::max(totals_.prompt_seconds, event.result.prompt_seconds);
   totals_.generate_seconds = std::max(totals_.generate_seconds, event.result.generate_seconds);
@@ -145,7 +179,7 @@ bool Completion::take_event(size_t at) {
     totals_.cached_tokens += event.result.reused_tokens;
     totals_.prompt_tokens += event.result.prompt_tokens;
   }
-  if (!failed_ && !cancelled_) sink_->finished(static_cast<int>(at), event.result.reason);
+  if (!failed_ && !cancelled_) sink_->finished(static_cast<int>(at), event.result);
   return false;
 }
 
@@ -160,15 +194,15 @@ void Completion::deliver(size_t at, std::vector<OutputEvent> events) {
   }
 }
 
-ToolCall Completion::forced_call(const std::string& text) const {
-  ToolCall call{"", request_.forced, text};
-  if (call.name != "*") return call;
-  const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
-  call.name.clear();
-  if (!json.is_object() || !json.contains("name")) return call;  // cut short
-  call.name = json["name"];
-  call.arguments = json.contains("arguments") ? json["arguments"].dump() : "{}";
-  return call;
+std::optional<ToolCall> Completion::forced_call(const std::string& text) const {
+  if (request_.forced != "*") return ToolCall{"", request_.forced, text};
+  const Json json = parse_json(text);
+  if (!json.is_object()) return std::nullopt;
+  const auto name = json.find("name");
+  if (name == json.end() || !name->is_string()) return std::nullopt;
+  const auto arguments = json.find("arguments");
+  return ToolCall{"", name->get<std::string>(),
+                  arguments == json.end() ? "{}" : write_json(*arguments)};
 }
 
 void Completion::fail(const Status& status) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,20 +45,28 @@ class CompletionSink {
   /// Text or a call of answer `choice` (prompt · copies + copy). `tokens`: those generated since
   /// the last call, if log-probabilities were asked for.
   virtual void part(int choice, const OutputEvent& event, std::vector<TokenChoices> tokens) = 0;
-  virtual void finished(int choice, FinishReason reason) = 0;
+  virtual void finished(int choice, const GenerateResult& result) = 0;
   /// All answers have finished.
   virtual void done(const CompletionTotals& totals) = 0;
   /// One failed; the others are ended, and nothing more is called.
   virtual void failed(const Status& status) = 0;
 };
 
+/// The threads that it runs on.
+struct CompletionWorkers {
+  Workers& events;         ///< takes what was generated
+  Workers& between_steps;  ///< closes sessions, which waits for a step of the engine to end
+};
+
 /// Runs a request. It ends when its answers do, or soon after the exchange has closed. While the
 /// reader does not take what was written, the generation pauses.
 class Completion : public std::enable_shared_from_this<Completion> {
  public:
-  /// invalid_argument and so on, as Session::start(): nothing was begun then.
-  static Status start(std::shared_ptr<Engine> engine, Workers& workers, ExchangePtr exchange,
-                      CompletionRequest request, std::unique_ptr<CompletionSink> sink);
+  /// invalid_argument and so on, as Session::start(): nothing was begun then. Waits for a step of
+  /// the engine for each session.
+  static Status start(std::shared_ptr<Engine> engine, CompletionWorkers workers,
+                      ExchangePtr exchange, CompletionRequest request,
+                      std::unique_ptr<CompletionSink> sink);
 
  private:
   struct Choice {
@@ -69,20 +78,22 @@ class Completion : public std::enable_shared_from_this<Completion> {
     bool ended = false;
   };
 
-  Completion(std::shared_ptr<Engine> engine, Workers& workers, ExchangePtr exchange,
+  Completion(std::shared_ptr<Engine> engine, CompletionWorkers workers, ExchangePtr exchange,
              CompletionRequest request, std::unique_ptr<CompletionSink> sink);
   Status begin(size_t choice);
   /// Lets a worker take the events that are there. Any thread.
   void wake();
   void drain();
+  void take_events();
   /// Whether another event may be there.
   bool take_event(size_t choice);
   void deliver(size_t choice, std::vector<OutputEvent> events);
-  ToolCall forced_call(const std::string& text) const;
+  /// None if the text was cut short, so that it names no function.
+  std::optional<ToolCall> forced_call(const std::string& text) const;
   void fail(const Status& status);
 
   std::shared_ptr<Engine> engine_;  // before the sessions
-  Workers& workers_;
+  CompletionWorkers workers_;
   ExchangePtr exchange_;
   CompletionRequest request_;
   std::unique_ptr<CompletionSink> sink_;
@@ -92,6 +103,8 @@ class Completion : public std::enable_shared_from_this<Completion> {
   bool cancelled_ = false;
   std::mutex mutex_;  // of drain()
   std::atomic<bool> scheduled_{false};
+  /// Whether the generation waits for the reader. The network's thread reads it.
+  std::shared_ptr<std::atomic<bool>> paused_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<Completion> alive_;  // until all has ended
 };
 

@@ -57,8 +57,11 @@ const char* reason_of(int status) {
 /// The Exchange of a connection's present request.
 class Answer final : public Exchange, public std::enable_shared_from_this<Answer> {
  public:
-  Answer(std::shared_ptr<Connection> connection, Request request, bool chunked, bool keep_alive)
+  /// `body_bytes`: those of the request.
+  Answer(std::shared_ptr<Connection> connection, Request request, bool chunked, bool keep_alive,
+         std::unique_ptr<BodyBytes> body_bytes = nullptr)
       : connection_(std::move(connection)),
+        body_bytes_(std::move(body_bytes)),
         executor_(connection_->stream_.get_executor()),
         request_(std::move(request)),
         chunked_(chunked),
@@ -76,7 +79,7 @@ class Answer final : public Exchange, public std::enable_shared_from_this<Answer
 
   void send(int status, std::string_view type, std::string body, Headers more) override {
     status_ = status;
-    more.emplace_back("Content-Length", std::to_string(body.size()));
+    if (status != 204) more.emplace_back("Content-Length", std::to_string(body.size()));
     std::string bytes = head(status, type, more);
     sent_ += body.size();
     if (request_.method != "HEAD") bytes += body;
@@ -105,7 +108,7 @@ class Answer final : public Exchange, public std::enable_shared_from_this<Answer
   int status() const override { return status_; }
   size_t sent() const override { return sent_; }
 
-  void watch(std::function<void()> notify) override {
+  void watch(std::function<void(bool)> notify) override {
     const std::lock_guard lock(mutex_);
     notify_ = std::move(notify);
   }
@@ -114,11 +117,11 @@ class Answer final : public Exchange, public std::enable_shared_from_this<Answer
 
   void note_written(size_t bytes) {
     unsent_ -= bytes;
-    if (unsent_ == 0) notify();
+    if (unsent_ == 0) notify(false);
   }
   void note_closed() {
     closed_ = true;
-    notify();
+    notify(true);
     watch({});
     connection_.reset();
   }
@@ -146,16 +149,17 @@ class Answer final : public Exchange, public std::enable_shared_from_this<Answer
     });
   }
 
-  void notify() {
-    std::function<void()> call;
+  void notify(bool closed) {
+    std::function<void(bool)> call;
     {
       const std::lock_guard lock(mutex_);
       call = notify_;
     }
-    if (call) call();
+    if (call) call(closed);
   }
 
   std::shared_ptr<Connection> connection_;  // until the answer has ended; the network's thread
+  std::unique_ptr<BodyBytes> body_bytes_;
   asio::any_io_executor executor_;
   Request request_;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
@@ -168,11 +172,14 @@ class Answer final : public Exchange, public std::enable_shared_from_this<Answer
   std::atomic<size_t>& answers_;
   Headers headers_;
   std::mutex mutex_;
-  std::function<void()> notify_;
+  std::function<void(bool)> notify_;
 };
 
 Connection::Connection(asio::ip::tcp::socket socket, ConnectionShared& shared)
-    : shared_(shared), stream_(std::move(socket)), peer_timer_(stream_.get_executor()) {
+    : shared_(shared),
+      stream_(std::move(socket)),
+      peer_timer_(stream_.get_executor()),
+      request_timer_(stream_.get_executor()) {
   ++shared_.connections;
   if (shared_.tls == nullptr) return;
   tls_context_ = shared_.tls;
@@ -203,7 +210,30 @@ void Connection::with_stream(Use use) {
   }
 }
 
+void Connection::linger() {
+  error_code ignored;
+  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  stream_.expires_never();
+  request_timer_.expires_after(std::chrono::seconds(2));
+  request_timer_.async_wait([self = shared_from_this()](error_code failed) {
+    if (!failed) self->close();
+  });
+  struct Discard {
+    std::shared_ptr<Connection> connection;
+    void operator()(error_code failed, size_t) {
+      if (connection->closed_) return;
+      if (failed) return connection->close();
+      auto& stream = connection->stream_;
+      auto& buffer = connection->buffer_;
+      buffer.clear();
+      stream.async_read_some(buffer.prepare(64 << 10), std::move(*this));
+    }
+  };
+  Discard{shared_from_this()}({}, 0);
+}
+
 void Connection::end_connection() {
+  if (refused_ && tls_ == nullptr && !closed_) return linger();
   if (tls_ == nullptr || closed_) return close();
   stream_.expires_after(std::chrono::seconds(5));
   tls_->async_shutdown([self = shared_from_this()](error_code) { self->close(); });
@@ -218,6 +248,7 @@ void Connection::close() {
   if (closed_) return;
   closed_ = true;
   peer_timer_.cancel();
+  request_timer_.cancel();
   error_code ignored;
   stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
   stream_.close();
@@ -242,7 +273,7 @@ void Connection::read_request(bool first) {
     http::async_read_header(
         stream, buffer_, *parser_, [self = shared_from_this()](error_code failed, size_t) {
           if (self->closed_) return;
-          if (!failed) return self->read_body();
+          if (!failed) return self->on_header();
           // A connection that ends between requests, or never says anything, needs no answer.
           if (failed == http::error::end_of_stream || failed == beast::error::timeout) {
             return self->close();
@@ -257,8 +288,31 @@ void Connection::read_request(bool first) {
   });
 }
 
+void Connection::on_header() {
+  const HttpLimits& limits = shared_.limits;
+  const auto length = parser_->content_length();
+  const bool has_body = parser_->chunked() || (length && *length > 0);
+  if (has_body && shared_.admit && !shared_.admit(request_of_header())) {
+    refused_ = true;
+    return on_request();
+  }
+  body_bytes_ = std::make_unique<BodyBytes>(shared_);
+  if (has_body && !body_bytes_->set(length ? static_cast<size_t>(*length) : limits.body_bytes)) {
+    body_bytes_.reset();
+    return refuse(503, "too many requests are being read; try again");
+  }
+  read_body();
+}
+
 void Connection::read_body() {
-  stream_.expires_after(milliseconds(shared_.limits.request_seconds));
+  stream_.expires_never();
+  request_timer_.expires_after(milliseconds(shared_.limits.request_seconds));
+  request_timer_.async_wait([self = shared_from_this()](error_code failed) {
+    if (failed || self->closed_) return;
+    self->late_ = true;
+    error_code ignored;
+    self->stream_.socket().cancel(ignored);
+  });
   if (beast::iequals(parser_->get()[http::field::expect], "100-continue")) {
     output_.push_back("HTTP/1.1 100 Continue\r\n\r\n");
     write_output();
@@ -267,11 +321,10 @@ void Connection::read_body() {
     http::async_read(
         stream, buffer_, *parser_, [self = shared_from_this()](error_code failed, size_t) {
           if (self->closed_) return;
+          self->request_timer_.cancel();
           if (!failed) return self->on_request();
           if (failed == http::error::body_limit) return self->refuse_body();
-          if (failed == beast::error::timeout) {
-            return self->refuse(408, "the request took too long to come");
-          }
+          if (self->late_) return self->refuse(408, "the request took too long to arrive");
           if (failed.category() == http::make_error_code(http::error::bad_method).category() &&
               failed != http::error::partial_message) {
             return self->refuse(400, failed.message());
@@ -281,9 +334,8 @@ void Connection::read_body() {
   });
 }
 
-void Connection::on_request() {
-  stream_.expires_never();
-  http::request<http::string_body> message = parser_->release();
+Request Connection::request_of_header() const {
+  const auto& message = parser_->get();
   Request request;
   request.method = std::string(message.method_string());
   const std::string target(message.target());
@@ -294,16 +346,25 @@ void Connection::on_request() {
     request.headers.emplace_back(lower(std::string(field.name_string())),
                                  std::string(field.value()));
   }
-  request.body = std::move(message.body());
+  return request;
+}
+
+void Connection::on_request() {
+  stream_.expires_never();
+  Request request = request_of_header();
+  http::request<http::string_body> message = parser_->release();
+  if (!refused_) request.body = std::move(message.body());
+  if (body_bytes_ != nullptr) body_bytes_->set(request.body.size());
   error_code ignored;
   request.peer = stream_.socket().remote_endpoint(ignored).address().to_string();
   const std::string_view id = request.header("x-request-id");
   request.id = is_id(id) ? std::string(id) : new_id();
-  if (!message.keep_alive() || shared_.draining) keep_alive_ = false;
+  if (!message.keep_alive() || shared_.draining || refused_) keep_alive_ = false;
   const bool chunked = message.version() >= 11;
   if (!chunked) keep_alive_ = false;
   answered_ = false;
-  answer_ = std::make_shared<Answer>(shared_from_this(), std::move(request), chunked, keep_alive_);
+  answer_ = std::make_shared<Answer>(shared_from_this(), std::move(request), chunked, keep_alive_,
+                                     std::move(body_bytes_));
   watch_peer();
   shared_.handler(answer_);
 }
@@ -314,6 +375,7 @@ void Connection::refuse_body() {
 
 void Connection::refuse(int status, std::string_view message) {
   keep_alive_ = false;
+  refused_ = true;
   stream_.expires_never();
   answered_ = false;
   Request request;
@@ -336,25 +398,34 @@ void Connection::add_output(std::string bytes, bool last) {
 }
 
 void Connection::write_output() {
+  constexpr size_t kMost = 64 << 10;  // each piece has its own time
   writing_ = true;
   stream_.expires_after(milliseconds(shared_.limits.write_seconds));
+  const std::string_view left = std::string_view(output_.front()).substr(written_, kMost);
   with_stream([&](auto& stream) {
-    asio::async_write(stream, asio::buffer(output_.front()),
-                      [self = shared_from_this()](error_code failed, size_t) {
+    asio::async_write(stream, asio::buffer(left),
+                      [self = shared_from_this()](error_code failed, size_t bytes) {
                         if (self->closed_) return;
                         if (failed) return self->close();
-                        const size_t bytes = self->output_.front().size();
-                        self->output_.pop_front();
-                        self->writing_ = false;
-                        if (self->answer_ != nullptr) self->answer_->note_written(bytes);
-                        if (self->closed_) return;
-                        if (!self->output_.empty()) {
-                          if (!self->writing_) self->write_output();
-                        } else if (self->answered_) {
-                          self->end_answer();
-                        }
+                        self->on_written(bytes);
                       });
   });
+}
+
+void Connection::on_written(size_t bytes) {
+  written_ += bytes;
+  if (written_ == output_.front().size()) {
+    output_.pop_front();
+    written_ = 0;
+  }
+  writing_ = false;
+  if (answer_ != nullptr) answer_->note_written(bytes);
+  if (closed_) return;
+  if (!output_.empty()) {
+    if (!writing_) write_output();
+  } else if (answered_) {
+    end_answer();
+  }
 }
 
 void Connection::end_answer() {

@@ -22,11 +22,32 @@ namespace infer::server {
 struct ConnectionShared {
   HttpLimits limits;
   Handler handler;
+  Admit admit;
   Finished finished;
   std::shared_ptr<boost::asio::ssl::context> tls;  ///< null: plain HTTP
   std::atomic<bool> draining{false};
   std::atomic<size_t> connections{0};
-  std::atomic<size_t> answers{0};  ///< that something holds
+  std::atomic<size_t> answers{0};     ///< that something holds
+  std::atomic<size_t> body_bytes{0};  ///< of requests that are read or answered
+};
+
+/// Counts bytes of bodies while it lives.
+class BodyBytes {
+ public:
+  explicit BodyBytes(ConnectionShared& shared) : shared_(shared) {}
+  ~BodyBytes() { set(0); }
+  BodyBytes(const BodyBytes&) = delete;
+  BodyBytes& operator=(const BodyBytes&) = delete;
+  /// False if all requests together would have more than they may.
+  bool set(size_t bytes) {
+    shared_.body_bytes += bytes - counted_;
+    counted_ = bytes;
+    return shared_.body_bytes <= shared_.limits.all_body_bytes;
+  }
+
+ private:
+  ConnectionShared& shared_;
+  size_t counted_ = 0;
 };
 
 class Answer;
@@ -52,14 +73,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void with_stream(Use use);
   /// Tells the other side that nothing follows, then closes.
   void end_connection();
+  /// The same where the other side still sends what is refused: it would not see the answer if the
+  /// connection was closed before it has ended. Reads for two seconds at most.
+  void linger();
   void read_request(bool first);
+  void on_header();
   void read_body();
+  /// The request line and the headers of what is being read.
+  Request request_of_header() const;
   void on_request();
   /// Answers what cannot be read as a request, and closes.
   void refuse(int status, std::string_view message);
   void refuse_body();
   void add_output(std::string bytes, bool last);
   void write_output();
+  void on_written(size_t bytes);
   void end_answer();
   void forget_answer();
   void watch_peer();
@@ -68,11 +96,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::beast::tcp_stream stream_;
   std::shared_ptr<boost::asio::ssl::context> tls_context_;
   std::unique_ptr<boost::asio::ssl::stream<boost::beast::tcp_stream&>> tls_;  // null: plain HTTP
-  boost::asio::steady_timer peer_timer_;
+  boost::asio::steady_timer peer_timer_;     // while a request is answered
+  boost::asio::steady_timer request_timer_;  // while its body is read, or the rest of a refused one
   boost::beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
   std::shared_ptr<Answer> answer_;  // of the request that is being answered
   std::deque<std::string> output_;  // what is not written yet; the first is being written
+  size_t written_ = 0;              // of the first
+  std::unique_ptr<BodyBytes> body_bytes_;
+  bool late_ = false;     // the body did not come in time
+  bool refused_ = false;  // the body is not read
   bool writing_ = false;
   bool answered_ = false;  // the last bytes of the answer are in output_
   bool keep_alive_ = true;

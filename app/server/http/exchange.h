@@ -45,9 +45,9 @@ class Exchange {
   virtual size_t unsent() const = 0;
   /// Whether nothing can be sent any more.
   virtual bool closed() const = 0;
-  /// `notify` is called whenever unsent() has fallen to 0, and when the reader has gone away, until
-  /// the answer has ended. It must return at once.
-  virtual void watch(std::function<void()> notify) = 0;
+  /// `notify` is called whenever unsent() has fallen to 0, and with `closed` when the reader has
+  /// gone away, until the answer has ended. It must return at once.
+  virtual void watch(std::function<void(bool closed)> notify) = 0;
   /// Since the request came.
   virtual double seconds() const = 0;
   /// The status that was sent; 0: none yet. And the bytes of the body so far.
@@ -60,6 +60,10 @@ using ExchangePtr = std::shared_ptr<Exchange>;
 /// Called on the network's thread for each request; returns at once.
 using Handler = std::function<void(ExchangePtr)>;
 
+/// Whether the sender of these headers may send a body: called on the network's thread before any
+/// of it is read. If not, the handler gets the request without a body.
+using Admit = std::function<bool(const Request&)>;
+
 /// Called on the network's thread when an answer has ended, or its reader has gone away.
 using Finished = std::function<void(const Exchange&)>;
 
@@ -67,9 +71,10 @@ using Finished = std::function<void(const Exchange&)>;
 struct HttpLimits {
   size_t header_bytes = 16 << 10;
   size_t body_bytes = size_t{32} << 20;
-  double request_seconds = 60;  ///< to send a request
-  double write_seconds = 60;    ///< without any progress in reading the answer
-  double idle_seconds = 120;    ///< between requests
+  size_t all_body_bytes = size_t{1} << 30;  ///< of the requests of all connections together
+  double request_seconds = 60;              ///< to send a request
+  double write_seconds = 60;                ///< without any progress in reading the answer
+  double idle_seconds = 120;                ///< between requests
   size_t connections = 4096;
 };
 

@@ -23,11 +23,12 @@ using boost::system::error_code;
 
 class BeastServer final : public HttpServer {
  public:
-  BeastServer(const HttpLimits& limits, TlsFiles tls, Handler handler, Finished finished)
+  BeastServer(const HttpLimits& limits, TlsFiles tls, Handlers handlers)
       : tls_(std::move(tls)), acceptor_(context_), pause_(context_) {
     shared_.limits = limits;
-    shared_.handler = std::move(handler);
-    shared_.finished = std::move(finished);
+    shared_.handler = std::move(handlers.handler);
+    shared_.admit = std::move(handlers.admit);
+    shared_.finished = std::move(handlers.finished);
   }
 
   Status open(const std::string& host, uint16_t port) {
@@ -67,6 +68,16 @@ class BeastServer final : public HttpServer {
     return {};
   }
 
+  bool is_loopback() const override {
+    error_code failed;
+    const asio::ip::address address = acceptor_.local_endpoint(failed).address();
+    if (failed) return false;
+    if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+      return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback();
+    }
+    return address.is_loopback();
+  }
+
   uint16_t port() const override {
     error_code ignored;
     return acceptor_.local_endpoint(ignored).port();
@@ -74,7 +85,7 @@ class BeastServer final : public HttpServer {
 
   void run() override {
     accept();
-    context_.run();
+    run_all();
     // Whoever still makes an answer finds it closed, and lets go of it.
     while (shared_.answers > 0) {
       context_.restart();
@@ -103,6 +114,18 @@ class BeastServer final : public HttpServer {
   size_t connections() const override { return shared_.connections; }
 
  private:
+  /// A connection whose handler fails, for want of memory, is gone; the others go on.
+  void run_all() {
+    while (true) {
+      try {
+        context_.run();
+        return;
+      } catch (const std::exception&) {
+        continue;
+      }
+    }
+  }
+
   template <typename Do>
   void for_connections(Do each) {
     for (const std::weak_ptr<Connection>& weak : std::exchange(open_, {})) {
@@ -117,7 +140,8 @@ class BeastServer final : public HttpServer {
     acceptor_.async_accept([this](error_code failed, tcp::socket socket) {
       if (!acceptor_.is_open()) return;
       if (!failed) {
-        const auto connection = std::make_shared<Connection>(std::move(socket), shared_);
+        // Not made in one piece with its counters, which open_ keeps for a while.
+        const std::shared_ptr<Connection> connection(new Connection(std::move(socket), shared_));
         remember(connection);
         connection->start();
       }
@@ -153,9 +177,8 @@ class BeastServer final : public HttpServer {
 }  // namespace
 
 Result<std::unique_ptr<HttpServer>> HttpServer::listen(const ListenAt& at, const HttpLimits& limits,
-                                                       Handler handler, Finished finished) {
-  auto server =
-      std::make_unique<BeastServer>(limits, at.tls, std::move(handler), std::move(finished));
+                                                       Handlers handlers) {
+  auto server = std::make_unique<BeastServer>(limits, at.tls, std::move(handlers));
   const Status opened = at.socket < 0 ? server->open(at.host, at.port) : server->take(at.socket);
   if (!opened.ok()) return tl::unexpected(opened);
   if (const Status read = server->reload_tls(); !read.ok()) return tl::unexpected(read);

@@ -25,12 +25,22 @@ struct ListenAt {
   TlsFiles tls;
 };
 
+/// What is called for each request.
+struct Handlers {
+  Handler handler;
+  Admit admit;
+  Finished finished;
+};
+
 class HttpServer {
  public:
   /// Opens the socket. io: the address cannot be used. bad_file: the files of TLS.
   static Result<std::unique_ptr<HttpServer>> listen(const ListenAt& at, const HttpLimits& limits,
-                                                    Handler handler, Finished finished);
+                                                    Handlers handlers);
   virtual ~HttpServer() = default;
+
+  /// Whether only this machine can reach it.
+  virtual bool is_loopback() const = 0;
 
   /// The port, also if 0 was asked for.
   virtual uint16_t port() const = 0;

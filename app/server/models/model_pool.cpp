@@ -170,7 +170,7 @@ void ModelPool::wait_for(const std::string& name, bool unload, Wanted wanted, Re
     if (slot == nullptr) {
       at_once = tl::unexpected(Status(StatusCode::not_found, "the model is not offered any more"));
     } else if (ends_) {
-      at_once = tl::unexpected(Status(StatusCode::busy, "the server ends"));
+      at_once = tl::unexpected(Status(StatusCode::busy, "the server is shutting down"));
     } else if (!unload && slot->model != nullptr && !slot->leaving) {
       at_once = lease(slot, true);
     } else {
@@ -223,7 +223,7 @@ bool ModelPool::drop_waiters(Lock& lock) {
     } else if (!waiter->slot->offered && !waiter->unload) {
       status = {StatusCode::not_found, "the model is not offered any more"};
     } else if (Clock::now() > waiter->until) {
-      status = {StatusCode::busy, fmt::format("{} is not loaded after {:g} seconds; try again",
+      status = {StatusCode::busy, fmt::format("{} was not loaded within {:g} seconds; try again",
                                               waiter->slot->source.name, options_.wait_seconds)};
       waiter->slot->awaited = waiter->slot->loading;
     } else {
@@ -249,7 +249,8 @@ bool ModelPool::unload_old(Lock& lock) {
   }
   if (options_.keep_seconds < 0) return false;
   const auto keep = std::chrono::duration<double>(options_.keep_seconds);
-  for (const auto& slot : slots_) {
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const std::shared_ptr<Slot> slot = slots_[i];  // unload_slot() gives the lock up
     if (slot->model == nullptr || slot->users > 0 || Clock::now() < slot->used + keep) continue;
     unload_slot(lock, slot, "no request has used it for long");
     return true;

@@ -272,11 +272,14 @@ const describe = async () => {
   const response = await fetch("v1/models", {headers: headers()}).catch(() => null);
   if (!response || !response.ok) return;
   const [model] = (await response.json()).data;
+  if (!model) return;
+  document.title = `${model.id} – infer`;
+  byId("model").textContent = model.id;
+  if (!model.meta) return; // not loaded yet
   const millions = model.meta.n_params / 1e6;
   const size = millions < 1000 ? `${millions.toPrecision(2)} million` : `${(millions / 1000).toPrecision(2)} billion`;
   byId("model").textContent = `${model.id}, ${size} parameters, ` +
     `context of ${model.max_model_len} tokens`;
-  document.title = `${model.id} – infer`;
 };
 
 describe();

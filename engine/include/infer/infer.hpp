@@ -425,6 +425,7 @@ struct SpeculationStatistics {
 
 struct GenerateResult {
   FinishReason reason = FinishReason::stop;
+  std::string stop_string;    ///< the one of GenerateOptions::stop that ended the text; empty: none
   int64_t prompt_tokens = 0;  ///< tokens given
   int64_t reused_tokens = 0;  ///< tokens found in the cache instead of computed
   int64_t generated_tokens = 0;

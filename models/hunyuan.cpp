@@ -6,6 +6,7 @@
 #include "engine/model/checkpoint_rope.h"
 #include "engine/model/decoder.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace infer {
@@ -63,6 +64,11 @@ void map(CheckpointMap& m) {
     const double base =
         m.config.get_float(section + "rope_theta", m.config.get_float("rope_theta", 10000.0));
     m.keys.set_float("rope.freq_base", base * std::pow(alpha, dims / (dims - 2)));
+    // With it the models were trained for 256 Ki tokens; max_position_embeddings is the length
+    // before.
+    constexpr int64_t kTrained = 256 << 10;
+    const int64_t said = m.config.need_int("max_position_embeddings", 1, kMaxContext);
+    m.keys.set_int("context_length", std::max(said, kTrained));
   }
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"},

@@ -1,13 +1,13 @@
 // Hunyuan, dense and with experts: the plain decoder with half-split RoPE and, after it, an RMSNorm
 // on every q and k head; experts are chosen by softmax, beside one that every token takes. Tencent
 // Hunyuan Team 2024 and 2025.
+#include <algorithm>
+#include <cmath>
+
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
 #include "engine/model/checkpoint_rope.h"
 #include "engine/model/decoder.h"
-
-#include <algorithm>
-#include <cmath>
 
 namespace infer {
 namespace {

@@ -123,8 +123,9 @@ std::string pattern_of(CheckpointMap& m) {
   if (!pattern.empty()) return pattern;
   if (const std::vector<std::string>* types = m.config.get_strings("layers_block_type")) {
     constexpr std::pair<std::string_view, char> kKinds[] = {
-        {"mamba", 'M'},          {"linear_attention", 'M'}, {"attention", '*'},
-        {"full_attention", '*'}, {"moe", 'E'},              {"mlp", '-'}};
+        {"mamba", 'M'},     {"linear_attention", 'M'},
+        {"attention", '*'}, {"full_attention", '*'},
+        {"moe", 'E'},       {"mlp", '-'}};
     for (const std::string& type : *types) {
       const auto* kind = std::ranges::find(kKinds, type, &std::pair<std::string_view, char>::first);
       m.config.require(kind != std::end(kKinds), "layers_block_type '" + printable(type) + "'");

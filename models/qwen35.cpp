@@ -99,8 +99,8 @@ class Qwen35 final : public DecoderModel {
     // Joining two halves brings the heads of a part together.
     const auto part = [&](int64_t begin, int64_t width) {
       const int64_t half = width / 2;
-      return g.merge_heads(g.add(op::Concat{}, {g.slice(all, begin, half),
-                                                g.slice(all, begin + half, width - half)}));
+      return g.merge_heads(g.add(
+          op::Concat{}, {g.slice(all, begin, half), g.slice(all, begin + half, width - half)}));
     };
     const ValueId q = part(0, net_.dim);
     const ValueId k = part(net_.dim, net_.dim);

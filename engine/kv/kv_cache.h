@@ -12,9 +12,9 @@
 // Recurrent states have one page a sequence, which every step changes. So a sequence can go back
 // only to where a copy of it was kept: a checkpoint, the page of a node of the prefix tree.
 // Checkpoints are made where a step ends at a full page: at the end of a prompt's last full page,
-// after every kCheckpointTokens, and at the newest full page of what was generated. A new checkpoint
-// of the third kind replaces the one before it.
-// Reuse and rollback end at a checkpoint. A step with drafts copies the page first.
+// after every kCheckpointTokens, and at the newest full page of what was generated. A new
+// checkpoint of the third kind replaces the one before it. Reuse and rollback end at a checkpoint.
+// A step with drafts copies the page first.
 //
 // If there are too few pages, the cache first grows, if it may. Otherwise it takes all pages from a
 // sequence that is not in use, the one unused for longest first. The length of that sequence

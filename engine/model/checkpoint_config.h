@@ -15,8 +15,8 @@ namespace infer {
 /// More tokens of context are not believed.
 inline constexpr int64_t kMaxContext = int64_t{1} << 31;
 
-/// The class that a checkpoint is one of: its entry in `architectures`, or if that is one for images
-/// around several families of decoders, that of the decoder. bad_file if there is none.
+/// The class that a checkpoint is one of: its entry in `architectures`, or if that is one for
+/// images around several families of decoders, that of the decoder. bad_file if there is none.
 Result<std::string> checkpoint_class(const Metadata& raw);
 
 /// Keys are those of config.json (of its "text_config" where that describes the decoder), paths

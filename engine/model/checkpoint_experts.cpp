@@ -19,8 +19,7 @@ void add_experts(CheckpointTensors& tensors, int64_t layer, const std::string& i
     if (part == nullptr) return;
     if (tensors.has(from + part)) {
       const std::array<int64_t, kMaxDims> shape = tensors.shape_of(from + part);
-      tensors.put(to + name + ".weight",
-                  tensors.view(from + part, {shape[0], shape[1], shape[2]}));
+      tensors.put(to + name + ".weight", tensors.view(from + part, {shape[0], shape[1], shape[2]}));
       return;
     }
     std::vector<TensorView> parts;

@@ -18,9 +18,9 @@ struct ExpertNames {
 /// softmax, weights normalised (Mistral 4).
 enum class DeepseekRouting : uint8_t { v2, v3, mistral };
 
-/// The experts of a layer: each matrix of each expert a tensor (`in`.0.gate_proj.weight), each matrix
-/// of all experts (`in`.up_proj), or gate and up together (`in`.gate_up_proj with the gate's rows
-/// first, `in`.down_proj).
+/// The experts of a layer: each matrix of each expert a tensor (`in`.0.gate_proj.weight), each
+/// matrix of all experts (`in`.up_proj), or gate and up together (`in`.gate_up_proj with the gate's
+/// rows first, `in`.down_proj).
 void add_experts(CheckpointTensors& tensors, int64_t layer, const std::string& in, int64_t count,
                  const ExpertNames& names = {});
 /// Experts, routers and shared experts as DeepSeek's configurations and checkpoints have them,

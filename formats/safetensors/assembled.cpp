@@ -44,9 +44,10 @@ Result<const StoredTensor*> PartTable::take(const std::string& name,
 }
 
 void PartTable::take_activation_scales() {
-  constexpr std::string_view kEndings[] = {
-      ".input_scale", ".input_global_scale", ".output_scale", ".activation_scale",
-      "_activation_scale", ".q_scale", ".k_scale", ".v_scale"};
+  constexpr std::string_view kEndings[] = {".input_scale",      ".input_global_scale",
+                                           ".output_scale",     ".activation_scale",
+                                           "_activation_scale", ".q_scale",
+                                           ".k_scale",          ".v_scale"};
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const std::string& name = tensors_[i].entry.name;
     if (std::ranges::any_of(kEndings, [&](auto ending) { return name.ends_with(ending); })) {

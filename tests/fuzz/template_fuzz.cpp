@@ -97,9 +97,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     times = std::min(times, again.seconds / (usual * static_cast<double>(cost.units + kBegin)));
   }
   if (times > kTimes || cost.bytes > kBytes + kBytesPerUnit * cost.units) {
-    std::fprintf(stderr, "%lld units were charged for %lld bytes and %.3f s, %.0f times the usual\n",
-                 static_cast<long long>(cost.units), static_cast<long long>(cost.bytes), cost.seconds,
-                 times);
+    std::fprintf(stderr,
+                 "%lld units were charged for %lld bytes and %.3f s, %.0f times the usual\n",
+                 static_cast<long long>(cost.units), static_cast<long long>(cost.bytes),
+                 cost.seconds, times);
     std::abort();
   }
   return 0;

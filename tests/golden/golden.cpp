@@ -68,9 +68,9 @@ std::vector<GoldenModel> golden_models() {
 
 namespace {
 
-/// What kernels can differ by in the steps of a model: operations with the inputs and the activation
-/// that they have, and operations that follow each other. Of the types of weights it counts only
-/// whether they are quantised.
+/// What kernels can differ by in the steps of a model: operations with the inputs and the
+/// activation that they have, and operations that follow each other. Of the types of weights it
+/// counts only whether they are quantised.
 std::set<std::string> kinds_of_steps(const GoldenModel& model) {
   const auto source = open_weights(model.path).value();
   const auto built = read_model(*source).value();

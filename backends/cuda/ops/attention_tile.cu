@@ -1,6 +1,7 @@
 // Attention of the rows of prompts on tensor cores. A block has 64 queries of one head of keys:
 // neighbouring rows, and in them the heads that share the keys. A warp has 16 of them, for which it
-// computes products with float16 keys and values and sums of float32 (Dao 2023, "FlashAttention-2").
+// computes products with float16 keys and values and sums of float32 (Dao 2023,
+// "FlashAttention-2").
 //
 // Keys and values are visited in pieces of 32 or 64 tokens that begin at multiples of it, whatever
 // the tile begins with. Of a piece a query takes in what it sees; what it does not see adds exactly
@@ -110,7 +111,7 @@ INFER_DEVICE void blocks_to_halves(const SharedPtr<uint32_t>& at, bool wide, uin
     constexpr uint32_t k1024 = 0x64646464u;
     const auto pair = [&](uint32_t word, uint32_t select) {
       const uint32_t levels =
-          wide ? add_halves(permute(word ^ 0x80808080u, k1024, select), 0xe480e480u)  // − 1152
+          wide ? add_halves(permute(word ^ 0x80808080u, k1024, select), 0xe480e480u)   // − 1152
                : add_halves(permute(word, k1024, select) & 0xff0fff0fu, 0xe408e408u);  // − 1032
       return row < end ? scaled_levels(levels, scales[n]) : 0u;
     };
@@ -204,8 +205,8 @@ INFER_DEVICE void query_fragment(const AttentionParams& p, const OwnQueries& own
   for (uint32_t i = 0; i < 4; ++i) {
     const uint32_t h = i % 2;
     const Global<const float> q(p.q);
-    const uint32_t at = place(p.q_strides, own.head[h], own.row[h]) + part * 16 + i / 2 * 8 +
-                        lane() % 4 * 2;
+    const uint32_t at =
+        place(p.q_strides, own.head[h], own.row[h]) + part * 16 + i / 2 * 8 + lane() % 4 * 2;
     a[i] = packed_halves(q[at] * factor[h], q[at + 1] * factor[h]);
   }
 }
@@ -225,8 +226,7 @@ INFER_DEVICE Run run_of(const AttentionParams& p, uint32_t begin, uint32_t end) 
 #pragma unroll
   for (uint32_t part = 0; part < 2; ++part) {
     const uint32_t row = begin + part * 32 + lane();
-    const bool same =
-        goes_on && row < end && static_cast<uint32_t>(sequences[row]) == run.sequence;
+    const bool same = goes_on && row < end && static_cast<uint32_t>(sequences[row]) == run.sequence;
     const uint32_t others = ~ballot(same);
     const uint32_t count = others == 0 ? 32 : bits_set((others & (0u - others)) - 1);
     if (lane() < count) {
@@ -266,8 +266,8 @@ INFER_DEVICE void attend_tile(const AttentionParams& p) {
   const uint32_t first_query = (grid_y() - 1 - block_y()) * kTileQueries;
   if (first_query >= all) return;
   const uint32_t kv_head = block_x();
-  const uint32_t last_query = first_query + kTileQueries < all ? first_query + kTileQueries - 1
-                                                               : all - 1;
+  const uint32_t last_query =
+      first_query + kTileQueries < all ? first_query + kTileQueries - 1 : all - 1;
   const uint32_t end_row = before + last_query / p.group + 1;
 
   const Keys<Tile, kKey> keys{dynamic_shared<uint32_t>(0, Tile::kKeyWords)};
@@ -383,8 +383,8 @@ INFER_DEVICE void attend_tile(const AttentionParams& p) {
       };
       if (warp_sees && p.across != 0) {
         multiply_keys([&](uint32_t(&b)[4], uint32_t part, uint32_t n) {
-          load_turned_matrices(
-              b, keys.at, (part * 16 + matrix_row) * Tile::kAcrossRow + n * 8 + matrix_column);
+          load_turned_matrices(b, keys.at,
+                               (part * 16 + matrix_row) * Tile::kAcrossRow + n * 8 + matrix_column);
         });
       } else if (warp_sees) {
         multiply_keys([&](uint32_t(&b)[4], uint32_t part, uint32_t n) {
@@ -461,8 +461,8 @@ INFER_DEVICE void attend_tile(const AttentionParams& p) {
 #pragma unroll
           for (uint32_t d = 0; d < kValue / 16; ++d) {
             uint32_t b[4];
-            load_turned_matrices(
-                b, values.at, (s * 16 + matrix_row) * Tile::kValueRow + d * 8 + matrix_column);
+            load_turned_matrices(b, values.at,
+                                 (s * 16 + matrix_row) * Tile::kValueRow + d * 8 + matrix_column);
             mma_f16(mix[2 * d], weights[s], {b[0], b[1]}, mix[2 * d]);
             mma_f16(mix[2 * d + 1], weights[s], {b[2], b[3]}, mix[2 * d + 1]);
           }
@@ -486,9 +486,9 @@ INFER_DEVICE void attend_tile(const AttentionParams& p) {
   }
 }
 
-#define INFER_ATTENTION_TILE(key, value, blocks)                                               \
-  INFER_KERNEL(attention_tile_##key##_##value, AttentionParams, kTileThreads, blocks) {        \
-    attend_tile<key, value>(p);                                                                \
+#define INFER_ATTENTION_TILE(key, value, blocks)                                        \
+  INFER_KERNEL(attention_tile_##key##_##value, AttentionParams, kTileThreads, blocks) { \
+    attend_tile<key, value>(p);                                                         \
   }
 INFER_ATTENTION_TILES(INFER_ATTENTION_TILE)
 

@@ -14,10 +14,11 @@ INFER_KERNEL(match_magnitude, MatchMagnitudeParams, kMatchMagnitudeThreads, 1) {
   const Global<float> y(p.y + uint64_t{place(p.shape, d1, row)} * 4);
   const Global<const float> like(p.like + uint64_t{place(p.like_strides, 0, row)} * 4);
   const auto mean_square = [&](const Global<const float>& of) {
-    return row_sum(n, [&](float sum, uint32_t i) {
-             const float value = of[i];
-             return fused(value, value, sum);
-           }) /
+    return row_sum(n,
+                   [&](float sum, uint32_t i) {
+                     const float value = of[i];
+                     return fused(value, value, sum);
+                   }) /
            static_cast<float>(n);
   };
   const float own = mean_square(x);

@@ -9,8 +9,7 @@ INFER_KERNEL(multiply, MultiplyParams, kElementThreads, 1) {
   const Element e = element_of(p.shape, p.step);
   if (!e.given) return;
   const float x = Global<const float>(p.x)[place(p.x_strides, e.d1, e.row) + e.d0];
-  Global<float>(p.y)[place(p.shape, e.d1, e.row) + e.d0] =
-      x * Global<const float>(p.weight)[e.d0];
+  Global<float>(p.y)[place(p.shape, e.d1, e.row) + e.d0] = x * Global<const float>(p.weight)[e.d0];
 }
 
 }  // namespace infer::cuda

@@ -1,6 +1,6 @@
-// A number becomes the sum of two of 16 bits, which have 22 bits together (float16) or 16 (bfloat16).
-// Float16: a column is multiplied by a power of two, so that its largest element is in [2^13, 2^14).
-// Bfloat16 has the range of float32.
+// A number becomes the sum of two of 16 bits, which have 22 bits together (float16) or 16
+// (bfloat16). Float16: a column is multiplied by a power of two, so that its largest element is in
+// [2^13, 2^14). Bfloat16 has the range of float32.
 #include "backends/cuda/ops/to_halves.h"
 
 #include "backends/cuda/device/bytes.h"

@@ -5,8 +5,8 @@
 // elements of neighbouring rows and columns, in memory as in shared memory: eight of them are a
 // matrix that a warp loads at once, from all banks. Copies run two stages ahead.
 //
-// A sum takes 16 elements of K after the other, the first parts of activations before the second, in
-// one accumulator: one order, however large the block is and however many columns there are.
+// A sum takes 16 elements of K after the other, the first parts of activations before the second,
+// in one accumulator: one order, however large the block is and however many columns there are.
 #include "backends/cuda/device/async_copy.h"
 #include "backends/cuda/device/mma.h"
 #include "backends/cuda/weights/columns.h"
@@ -43,8 +43,9 @@ INFER_DEVICE void multiply(const HalfTileParams& all) {
   const uint32_t first_row = (block_x() - of.first_tile) * Block::kRows;
   const SharedPtr<uint32_t> weights =
       dynamic_shared<uint32_t>(0, kHalfStages * kWeightWords);  // [stage][unit][row][4]
-  const SharedPtr<uint32_t> activations = dynamic_shared<uint32_t>(
-      kHalfStages * kWeightWords * 4, kHalfStages * kColumnWords);  // [stage][unit][part][column][4]
+  const SharedPtr<uint32_t> activations =
+      dynamic_shared<uint32_t>(kHalfStages * kWeightWords * 4,
+                               kHalfStages * kColumnWords);  // [stage][unit][part][column][4]
 
   const uint32_t stages = (p.k + kHalfDepth - 1) / kHalfDepth;
   const uint32_t groups = (of.n + 31) / 32;  // of rows that lie side by side
@@ -98,8 +99,8 @@ INFER_DEVICE void multiply(const HalfTileParams& all) {
   // The lane's row of four matrices: two of 8 rows below each other, and those of the next unit.
   const uint32_t a_at = (lane() / 16 * Block::kRows + own_row + lane() % 16) * 4;
   // 8 columns in two units, and the next 8.
-  const uint32_t b_at = (lane() / 8 % 2 * kParts * Block::kColumns + own_column +
-                         lane() / 16 * 8 + lane() % 8) * 4;
+  const uint32_t b_at =
+      (lane() / 8 % 2 * kParts * Block::kColumns + own_column + lane() / 16 * 8 + lane() % 8) * 4;
   float sums[kDown][2 * kAcross][4] = {};
 #pragma unroll 1
   for (uint32_t turn = 0; turn < stages; ++turn) {

@@ -2,12 +2,13 @@
 // header of a type by a generated unit that defines INFER_TYPE.
 //
 // A warp multiplies 32 rows with 64 columns. Its weights come from memory as registers of A, a tile
-// ahead: of a unit of several tiles only what the next one needs. The activations are bytes already (ops/to_bytes.h); all warps of a block read them from
-// shared memory, where they are copied some tiles of K ahead.
+// ahead: of a unit of several tiles only what the next one needs. The activations are bytes already
+// (ops/to_bytes.h); all warps of a block read them from shared memory, where they are copied some
+// tiles of K ahead.
 //
 // Every sum has the order of weights/product.cu, and so the same bits: integers of a run, runs one
-// after another in one of kProductWarps stretches of K, then the stretches. A lane keeps what it has
-// of the stretches before in shared memory.
+// after another in one of kProductWarps stretches of K, then the stretches. A lane keeps what it
+// has of the stretches before in shared memory.
 #include "backends/cuda/device/async_copy.h"
 #include "backends/cuda/weights/fragment_sums.h"
 #include "backends/cuda/weights/tile.h"
@@ -32,16 +33,16 @@ INFER_DEVICE Stages stages_in_shared() {
 }
 
 /// What a thread copies of every tile of K: quarter i % 4 of the words of column i / 4, for every
-/// i = thread() + n · threads of a block; the first kTileColumns threads, or all, scales and sums of
-/// columns. Small blocks, and those of codes in two parts, have no registers for where that is: it
-/// stays in shared memory.
+/// i = thread() + n · threads of a block; the first kTileColumns threads, or all, scales and sums
+/// of columns. Small blocks, and those of codes in two parts, have no registers for where that is:
+/// it stays in shared memory.
 template <uint32_t kWarps>
 struct Copies {
   static constexpr uint32_t kThreads = 32 * kWarps;
   static constexpr uint32_t kWords = (4 * kTileColumns + kThreads - 1) / kThreads;
   static constexpr uint32_t kScales = (kTileColumns + kThreads - 1) / kThreads;
   static constexpr bool kInRegisters = kWords == 1 && Weights::kParts == 1;
-  uint64_t words, scales, sums;                ///< of the next tile
+  uint64_t words, scales, sums;                    ///< of the next tile
   uint32_t of_words[kInRegisters ? kWords : 1];    ///< bytes from there
   uint32_t of_scales[kInRegisters ? kScales : 1];  ///< columns from there
   SharedPtr<uint32_t> sources;
@@ -110,8 +111,8 @@ INFER_DEVICE RowTile row_tile_of(const ProductParams& p, uint32_t r) {
 
 /// Adds the product of a tile of K. sums[r][j]: tile of rows r, columns 8j … 8j + 7, as of
 /// fragment_sums.h.
-INFER_DEVICE void add_tile(const RowCodes (&rows)[kTileRowTiles], const Stages& x, uint32_t stage, const Start& start,
-                           float (&sums)[kTileRowTiles][kColumnTiles][4]) {
+INFER_DEVICE void add_tile(const RowCodes (&rows)[kTileRowTiles], const Stages& x, uint32_t stage,
+                           const Start& start, float (&sums)[kTileRowTiles][kColumnTiles][4]) {
 #pragma unroll
   for (uint32_t j = 0; j < kColumnTiles; ++j) {
     ColumnPart column;
@@ -150,8 +151,8 @@ INFER_DEVICE void multiply(const TileParams& all) {
   }
   sync_block();
   const Stages x = stages_in_shared();
-  const SharedPtr<float> before = dynamic_shared<float>(
-      kTileStages * tile_stage_bytes(kSumRuns), kThreads * kLaneFours * 4);
+  const SharedPtr<float> before =
+      dynamic_shared<float>(kTileStages * tile_stage_bytes(kSumRuns), kThreads * kLaneFours * 4);
   const uint32_t units = (p.k + 64 * Weights::kTiles - 1) / (64 * Weights::kTiles);
   const uint32_t tiles = units * Weights::kTiles;
   const uint32_t stretch = (units + kProductWarps - 1) / kProductWarps;
@@ -168,8 +169,8 @@ INFER_DEVICE void multiply(const TileParams& all) {
   for (uint32_t r = 0; r < kTileRowTiles; ++r) {
     const RowTile row = row_tile_of<kGlu, kWarps>(p, r);
     const MatrixParams& of = p.weights[row.which];
-    places[r] = cached(place_of<Weights>(
-        of.w, of.planes, columns.matrix * ((of.n + 15) / 16) + row.tile, units));
+    places[r] = cached(
+        place_of<Weights>(of.w, of.planes, columns.matrix * ((of.n + 15) / 16) + row.tile, units));
     raw[r] = Weights::load(places[r], 0);
   }
 
@@ -211,8 +212,8 @@ INFER_DEVICE void multiply(const TileParams& all) {
 #pragma unroll
       for (uint32_t r = 0; r < kTileRowTiles; ++r) {
         codes[r] = row_codes(raw[r], t);
-        raw[r] = Weights::load(places[r], t + 1 < Weights::kTiles || unit + 1 == units ? unit
-                                                                                       : unit + 1);
+        raw[r] = Weights::load(places[r],
+                               t + 1 < Weights::kTiles || unit + 1 == units ? unit : unit + 1);
       }
       add_tile(codes, x, tile % kTileStages, start, sums);
     }

@@ -209,6 +209,13 @@ Status failure(const DriverFunctions& cu, CUresult result, const std::string& de
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     return error(StatusCode::out_of_memory, "{}: {}: out of memory", device, what);
   }
+  if (result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION) {
+    return error(
+        StatusCode::device,
+        "{}: {}: this build has no machine code for this GPU, and the driver is too old to "
+        "make it; update the driver to one that supports CUDA {}",
+        device, what, version_text(CUDA_VERSION));
+  }
   const char* name = nullptr;
   if (cu.cuGetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr) name = "unknown";
   if (is_lost(result)) {

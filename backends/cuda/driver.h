@@ -81,7 +81,8 @@ struct DriverFunctions {
 
 /// The oldest compute capability that kernels are made for, times ten.
 inline constexpr int32_t kOldestCapability = 75;
-/// The oldest driver, by the version of CUDA that it supports, that takes this build's kernels.
+/// The oldest driver, by the version of CUDA that it supports, that takes this build's machine
+/// code. A GPU for which there is none needs a driver of CUDA_VERSION, which makes it from PTX.
 inline constexpr int kOldestDriver = CUDA_VERSION / 1000 * 1000;
 
 class Driver {

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <numeric>
+#include <string>
 
 #include "tests/cuda/gpus.h"
 #include "tests/support.h"
@@ -61,6 +62,17 @@ TEST_CASE("a driver that is too old or absent says so") {
   const Status absent = Driver::open("libno_such_driver.so.1").error();
   CHECK(absent.code() == StatusCode::device);
   CHECK(absent.message().find("libno_such_driver.so.1, was not found") != std::string::npos);
+}
+
+TEST_CASE("a driver that cannot compile the kernels of a GPU says which can") {
+  const Gpus gpus({TestGpu()});
+  const DriverFunctions& cu = Driver::get().value()->cu();
+  const Status status =
+      failure(cu, CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "A GPU", "cannot load kernels");
+  CHECK(status.code() == StatusCode::device);
+  CHECK(status.message().starts_with("A GPU: cannot load kernels: "));
+  CHECK(status.message().ends_with("supports CUDA " + std::to_string(CUDA_VERSION / 1000) + "." +
+                                   std::to_string(CUDA_VERSION % 1000 / 10)));
 }
 
 TEST_CASE("without GPUs the driver has none") {

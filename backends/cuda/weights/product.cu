@@ -30,7 +30,7 @@ INFER_DEVICE Stretch stretch_of(uint32_t k, uint32_t part) {
   return {begin * Weights::kTiles, end * Weights::kTiles};
 }
 
-/// The activations in shared memory: those of `chunk` tiles of each warp.
+/// The activations in shared memory: those of `chunk` tiles of each warp, which rounds its own.
 struct Bytes {
   SharedPtr<uint32_t> words;  ///< [tile][column][lane of four][4]: registers of B of both products
   SharedPtr<float> scales;    ///< [tile][pair of columns][product][2]
@@ -46,38 +46,61 @@ INFER_DEVICE Bytes bytes_in_shared(uint32_t tiles, uint32_t columns) {
           dynamic_shared<float>(sums, Weights::kLeast ? tiles * kRuns * 2 * columns : 0)};
 }
 
-/// Rounds the activations of the chunk that begins `from` tiles into every stretch. Eight lanes
-/// take 32 neighbours of a column.
+/// The tiles of the warp's stretch in the chunk that begins `from` tiles into it.
+INFER_DEVICE Stretch chunk_of_warp(const ProductParams& p, uint32_t from) {
+  const Stretch stretch = stretch_of(p.k, warp());
+  const uint32_t begin = stretch.begin + from < stretch.end ? stretch.begin + from : stretch.end;
+  const uint32_t end = begin + p.chunk < stretch.end ? begin + p.chunk : stretch.end;
+  return {begin, end};
+}
+
+/// A column of a tile. Steps of two, column by column, without a division.
+struct TileColumn {
+  uint32_t tile, column;
+
+  INFER_DEVICE void advance(uint32_t by, uint32_t count) {
+    column += by;
+    while (column >= count) {
+      column -= count;
+      ++tile;
+    }
+  }
+};
+
+/// Rounds what the warp multiplies of the chunk that begins `from` tiles into its stretch. Sixteen
+/// lanes take a tile's 64 elements of a column: eight lanes those of a product.
 INFER_DEVICE void round_chunk(const ProductParams& p, const ColumnStarts& starts, uint32_t count,
                               const Bytes& to, uint32_t from) {
   const uint32_t pairs = product_pairs(count);
-  const uint32_t padded = 2 * pairs;
-  const uint32_t items = kProductWarps * p.chunk * 2 * padded;
+  const Stretch chunk = chunk_of_warp(p, from);
+  const uint32_t first = warp() * p.chunk;  // in shared memory
+  const uint32_t m = lane() / 8 % 2;
   const uint32_t part = lane() % 8;
-  for (uint32_t base = warp() * 4; base < items; base += kProductWarps * 4) {
-    const uint32_t item = base + lane() / 8;
-    const uint32_t own = item < items ? item : items - 1;
-    const uint32_t c = own % padded;
-    const uint32_t m = own / padded % 2;
-    const uint32_t tile = own / padded / 2;  // in shared memory
-    const Stretch stretch = stretch_of(p.k, tile / p.chunk);
-    const uint32_t along = stretch.begin + from + tile % p.chunk;
-    const bool given = item < items && along < stretch.end;
+  TileColumn own{0, 0};
+  own.advance(lane() / 16, count);
+  const uint32_t columns = (chunk.end - chunk.begin) * count;
+  for (uint32_t base = 0; base < columns; base += 2, own.advance(2, count)) {
+    const bool given = chunk.begin + own.tile < chunk.end;
+    const uint32_t c = own.column;
     float4 x{0, 0, 0, 0};
-    if (given && c < count) {
-      x = four_of_column(p, starts.start[c], along * 64 + m * 32 + part * 4, starts.factor[c]);
+    if (given) {
+      const uint32_t k = (chunk.begin + own.tile) * 64 + m * 32 + part * 4;
+      x = four_of_column(p, starts.start[c], k, starts.factor[c]);
     }
     const FourBytes four = bytes_of_four(x);
     const int32_t sum = Weights::kLeast ? sum_of_run(four.sum, Weights::kRun) : 0;
     if (!given) continue;
-    if (c < count) {
-      to.words[((tile * count + c) * 4 + part % 4) * 4 + 2 * m + part / 4] = four.word;
+    const uint32_t tile = first + own.tile;
+    to.words[((tile * count + c) * 4 + part % 4) * 4 + 2 * m + part / 4] = four.word;
+    if (part == 0) {
+      const SharedPtr<float> scales = to.scales + (tile * pairs + c / 2) * 4 + m * 2;
+      scales[c % 2] = four.scale;
+      // The last pair may have no second column.
+      if (c % 2 == 0 && c + 1 == count) scales[1] = four.scale;
     }
-    const uint32_t pair = tile * pairs + c / 2;
-    if (part == 0) to.scales[pair * 4 + m * 2 + c % 2] = four.scale;
     if constexpr (Weights::kLeast) {
       constexpr uint32_t kOfRun = Weights::kRun / 4;
-      if (part % kOfRun == 0 && c < count) {
+      if (part % kOfRun == 0) {
         const float2 parts = negative_parts(four.scale * static_cast<float>(sum));
         const uint32_t run =
             (tile * count + c) * 2 * kRuns + m * (32 / Weights::kRun) + part / kOfRun;
@@ -134,19 +157,19 @@ INFER_DEVICE void add_tile(const typename Weights::Raw& raw, uint32_t tile, cons
   add_runs(row_codes(raw, tile), column, start, sums);
 }
 
-/// Activations as they are: [tile][column][64].
+/// As round_chunk(), activations as they are: [tile][column][64].
 INFER_DEVICE void copy_chunk(const ProductParams& p, const ColumnStarts& starts, uint32_t count,
                              const SharedPtr<float>& to, uint32_t from) {
-  const uint32_t items = kProductWarps * p.chunk * count * 16;
-  for (uint32_t item = thread(); item < items; item += threads()) {
-    const uint32_t c = item / 16 % count;
-    const uint32_t tile = item / 16 / count;
-    const Stretch stretch = stretch_of(p.k, tile / p.chunk);
-    const uint32_t along = stretch.begin + from + tile % p.chunk;
-    if (along >= stretch.end) continue;
-    const float4 x =
-        four_of_column(p, starts.start[c], along * 64 + item % 16 * 4, starts.factor[c]);
-    store_shared<float4>(to, int64_t{item} * 4, x);
+  const Stretch chunk = chunk_of_warp(p, from);
+  const uint32_t first = warp() * p.chunk;
+  TileColumn own{0, 0};
+  own.advance(lane() / 16, count);
+  for (; chunk.begin + own.tile < chunk.end; own.advance(2, count)) {
+    const uint32_t element = lane() % 16 * 4;
+    const uint32_t k = (chunk.begin + own.tile) * 64 + element;
+    const float4 x = four_of_column(p, starts.start[own.column], k, starts.factor[own.column]);
+    const uint32_t at = ((first + own.tile) * count + own.column) * 64 + element;
+    store_shared<float4>(to, int64_t{at}, x);
   }
 }
 
@@ -298,10 +321,10 @@ INFER_DEVICE void multiply(const ProductParams& p) {
           if (a < of_chunk) raw[a] = Weights::load(place, a);
         }
         if (held != chunk) {
-          if (held != chunks) sync_block();  // all have read the chunk before
+          sync_warp();  // all have read the chunk before
           bring(chunk);
           held = chunk;
-          sync_block();
+          sync_warp();
         }
         add_units(raw, place, of_chunk, lane_part(x, warp() * p.chunk, count), start, count,
                   sums[w]);

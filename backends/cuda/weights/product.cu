@@ -304,31 +304,35 @@ INFER_DEVICE void multiply(const ProductParams& p) {
     const uint32_t tile = row_tile - p.weights[which].first_tile;
     const uint32_t stored = columns.matrix * ((n + 15) / 16) + tile;
     float sums[kWeights][OfKind::kSums] = {};
+    Place places[kWeights];
 #pragma unroll
     for (uint32_t w = 0; w < kWeights; ++w) {
       const MatrixParams& of = p.weights[which + w];
-      Place place = place_of<Weights>(of.w, of.planes, stored, units);
-      advance<Weights>(place, first_unit);
-      for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
-        const uint32_t begin = first_unit + chunk * chunk_units;
-        const uint32_t behind = begin + chunk_units;
-        const uint32_t end = behind < end_unit ? behind : end_unit;
-        const uint32_t of_chunk = begin < end ? end - begin : 0;
+      places[w] = place_of<Weights>(of.w, of.planes, stored, units);
+      advance<Weights>(places[w], first_unit);
+    }
+    for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
+      const uint32_t begin = first_unit + chunk * chunk_units;
+      const uint32_t behind = begin + chunk_units;
+      const uint32_t end = behind < end_unit ? behind : end_unit;
+      const uint32_t of_chunk = begin < end ? end - begin : 0;
+#pragma unroll
+      for (uint32_t w = 0; w < kWeights; ++w) {
         // On their way while the activations are rounded.
         typename Weights::Raw raw[kAhead];
 #pragma unroll
         for (uint32_t a = 0; a < kAhead; ++a) {
-          if (a < of_chunk) raw[a] = Weights::load(place, a);
+          if (a < of_chunk) raw[a] = Weights::load(places[w], a);
         }
-        if (held != chunk) {
+        if (w == 0 && held != chunk) {
           sync_warp();  // all have read the chunk before
           bring(chunk);
           held = chunk;
           sync_warp();
         }
-        add_units(raw, place, of_chunk, lane_part(x, warp() * p.chunk, count), start, count,
+        add_units(raw, places[w], of_chunk, lane_part(x, warp() * p.chunk, count), start, count,
                   sums[w]);
-        advance<Weights>(place, chunk_units);
+        advance<Weights>(places[w], chunk_units);
       }
     }
     // The warps' sums side by side: [weight][warp][column][row].

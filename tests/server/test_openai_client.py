@@ -56,8 +56,10 @@ def test_structured_output(client):
 
 
 def test_completions(client):
-    answer = client.completions.create(model="infer-demo", prompt="Once", max_tokens=4, logprobs=1, echo=True)
-    assert answer.choices[0].text.startswith("Once")
+    echoed = client.completions.create(model="infer-demo", prompt="Once", max_tokens=4, echo=True)
+    assert echoed.choices[0].text.startswith("Once")
+    answer = client.completions.create(model="infer-demo", prompt="Once", max_tokens=4, logprobs=1)
+    assert len(answer.choices[0].logprobs.tokens) == 4
 
 
 def test_responses(client):

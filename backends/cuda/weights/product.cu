@@ -54,7 +54,8 @@ INFER_DEVICE Stretch chunk_of_warp(const ProductParams& p, uint32_t from) {
   return {begin, end};
 }
 
-/// A column of a tile. Steps of two, column by column, without a division.
+/// A column of a tile. advance() goes on by columns, to the next tile after the last of `count`,
+/// without a division.
 struct TileColumn {
   uint32_t tile, column;
 

@@ -1,5 +1,6 @@
 // Apertus: half-split RoPE, an RMSNorm on every q and k head, and a feed-forward without a gate,
 // whose activation (xIELU) has learned parameters in every layer. Swiss AI Initiative 2025.
+#include "engine/core/portable_math.h"
 #include "engine/model/checkpoint.h"
 #include "engine/model/decoder.h"
 
@@ -10,7 +11,9 @@ namespace {
 
 constexpr const char* kParameters[] = {"alpha_n", "alpha_p", "beta", "eps"};
 
-double softplus(double x) { return std::log1p(std::exp(-std::fabs(x))) + std::max(x, 0.0); }
+double softplus(double x) {
+  return portable::log1p(portable::exp(-std::fabs(x))) + std::max(x, 0.0);
+}
 
 class Apertus final : public DecoderModel {
  public:

@@ -11,6 +11,7 @@
 // projection is moved over to the query (V2, appendix C): every head attends to the latent vectors
 // themselves, which are all that the cache stores. In the second keys and values are written out.
 #include "engine/core/log.h"
+#include "engine/core/portable_math.h"
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
 #include "engine/model/checkpoint_rope.h"
@@ -104,7 +105,7 @@ class LatentModel final : public DecoderModel {
     double magnitude = 1.0;
     if (rope.yarn && multiplier != 0.0) {
       rope.magnitude = r.get_float("rope.scaling.attn_factor", 1.0);
-      magnitude = std::max(1.0, 1.0 - multiplier * std::log(rope.position_scale));
+      magnitude = std::max(1.0, 1.0 - multiplier * portable::log(rope.position_scale));
     }
     scale_ = static_cast<float>(magnitude * magnitude / std::sqrt(static_cast<double>(key_)));
     KvLayerShape shape{static_cast<int32_t>(params.heads), static_cast<int32_t>(key_),

@@ -2,8 +2,8 @@
 // on every q and k head; experts are chosen by softmax, beside one that every token takes. Tencent
 // Hunyuan Team 2024 and 2025.
 #include <algorithm>
-#include <cmath>
 
+#include "engine/core/portable_math.h"
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
 #include "engine/model/checkpoint_rope.h"
@@ -63,7 +63,7 @@ void map(CheckpointMap& m) {
     const auto dims = static_cast<double>(2 * m.rope_pairs());
     const double base =
         m.config.get_float(section + "rope_theta", m.config.get_float("rope_theta", 10000.0));
-    m.keys.set_float("rope.freq_base", base * std::pow(alpha, dims / (dims - 2)));
+    m.keys.set_float("rope.freq_base", base * portable::pow(alpha, dims / (dims - 2)));
     // With it the models were trained for 256 Ki tokens; max_position_embeddings is the length
     // before.
     constexpr int64_t kTrained = 256 << 10;

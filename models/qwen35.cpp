@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/core/portable_math.h"
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
 #include "engine/model/decoder.h"
@@ -198,7 +199,7 @@ class NetMap {
     }
     rows(t.view(from + "conv1d.weight", {net_.taps, net_.channels()}), to("ssm_conv1d.weight"));
     std::vector<float> decays = t.values(from + "A_log", net_.heads);
-    for (float& a : decays) a = -std::exp(a);
+    for (float& a : decays) a = static_cast<float>(-portable::exp(a));
     t.put_values(to("ssm_a"), in_turns(decays));
     t.put_values(to("ssm_dt.bias"), in_turns(t.values(from + "dt_bias", net_.heads)));
     t.copy(from + "norm.weight", to("ssm_norm.weight"));

@@ -40,6 +40,8 @@ struct VecOps {
   float (*max)(const float* x, int64_t n);
   /// x = exp(x − shift); returns the sum.
   float (*exp_sum)(float* x, float shift, int64_t n);
+  /// y = cap·tanh(x / cap).
+  void (*softcap)(float* y, const float* x, float cap, int64_t n);
   void (*glu)(float* y, const float* gate, const float* up, const op::Glu& params, int64_t n);
   /// y = x·Φ(x): op::Gelu.
   void (*gelu)(float* y, const float* x, int64_t n);

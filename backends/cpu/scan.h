@@ -3,9 +3,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 
 #include "backends/cpu/parallel.h"
+#include "engine/core/portable_math.h"
 
 namespace infer::cpu {
 
@@ -25,7 +25,7 @@ inline float of_head(const TensorRef& x, int64_t head, int64_t row) {
 }
 
 inline float softplus(float x) {
-  return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+  return static_cast<float>((x > 0 ? x : 0) + portable::log1p(portable::exp(x > 0 ? -x : x)));
 }
 
 /// Bytes for the gates of each thread's head.

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <bit>
-#include <cmath>
 #include <cstdint>
+
+#include "engine/core/portable_math.h"
 
 namespace infer {
 
@@ -12,7 +13,8 @@ namespace infer {
 inline float alibi_slope(int64_t head, int64_t heads) {
   const auto n = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
   const int64_t step = head < n ? 2 * (head + 1) : 2 * (head - n) + 1;
-  return static_cast<float>(std::exp2(-4.0 * static_cast<double>(step) / static_cast<double>(n)));
+  return static_cast<float>(
+      portable::exp2(-4.0 * static_cast<double>(step) / static_cast<double>(n)));
 }
 
 }  // namespace infer

@@ -1,17 +1,17 @@
 #include "engine/model/checkpoint_rope.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numbers>
 
 #include "engine/core/file.h"
+#include "engine/core/portable_math.h"
 
 namespace infer {
 namespace {
 
 /// Magnitude of YaRN with a multiplier (Peng et al. 2023, section 3.4; DeepSeek-AI 2024).
 double yarn_magnitude(double factor, double multiplier) {
-  return factor <= 1 ? 1.0 : 0.1 * multiplier * std::log(factor) + 1.0;
+  return factor <= 1 ? 1.0 : 0.1 * multiplier * portable::log(factor) + 1.0;
 }
 
 void yarn(CheckpointMap& m, const Family& family, const std::string& section, double factor) {
@@ -56,7 +56,7 @@ void llama3_factors(CheckpointMap& m, const std::string& section, double base, i
   std::vector<float> factors;
   for (int64_t i = 0; i < dims / 2; ++i) {
     const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(dims);
-    const double wave = 2 * std::numbers::pi * std::pow(base, exponent);
+    const double wave = 2 * std::numbers::pi * portable::pow(base, exponent);
     const double turns = context / wave;
     // Llama 4 has the same factor twice: nothing is blended.
     const double kept = high > low ? std::clamp((turns - low) / (high - low), 0.0, 1.0)

@@ -1,7 +1,8 @@
 #include "engine/model/hparams.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "engine/core/portable_math.h"
 
 namespace infer {
 namespace {
@@ -189,7 +190,7 @@ RopeSpec read_rope(HparamReader& r, int64_t head_dim, double default_base) {
     // in place of the paper's (OLMo 3 gives the paper's value itself). The multiplier is
     // mscale_all_dim, by which scores are scaled elsewhere, with an mscale of 1.
     const double multiplier = r.get_float("rope.scaling.yarn_log_multiplier", 0.0);
-    const double stretched = std::max(0.0, 0.1 * std::log(factor));
+    const double stretched = std::max(0.0, 0.1 * portable::log(factor));
     spec.magnitude *= r.get_float("rope.scaling.yarn_attn_factor",
                                   (1.0 + stretched) / (1.0 + multiplier * stretched));
   }

@@ -1,7 +1,6 @@
 #include "engine/model/mamba2.h"
 
-#include <cmath>
-
+#include "engine/core/portable_math.h"
 #include "engine/model/builder.h"
 
 namespace infer {
@@ -97,7 +96,7 @@ void map_mamba2_layer(CheckpointMap& m, const Mamba2Sizes& s, int64_t layer,
   t.put(to("ssm_conv1d.weight"),
         t.view(from + "conv1d.weight", {s.taps, inner + 2 * s.groups * s.state}));
   std::vector<float> decays = t.values(from + "A_log", s.heads);
-  for (float& a : decays) a = -std::exp(a);
+  for (float& a : decays) a = static_cast<float>(-portable::exp(a));
   t.put_values(to("ssm_a"), decays, {1, s.heads});
   t.put_values(to("ssm_d"), t.values(from + "D", s.heads), {1, s.heads});
   t.copy(from + "dt_bias", to("ssm_dt.bias"));

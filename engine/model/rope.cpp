@@ -4,13 +4,15 @@
 #include <cmath>
 #include <numbers>
 
+#include "engine/core/portable_math.h"
+
 namespace infer {
 namespace {
 
 /// The pair whose wavelength makes this many rotations over the original context.
 double pair_of_rotations(const RopeSpec& spec, double rotations) {
-  return spec.pairs * std::log(spec.original_context / (rotations * 2 * std::numbers::pi)) /
-         std::log(spec.base);
+  return spec.pairs * portable::log(spec.original_context / (rotations * 2 * std::numbers::pi)) /
+         portable::log(spec.base);
 }
 
 }  // namespace
@@ -40,7 +42,7 @@ RopeAngles::RopeAngles(const RopeSpec& spec, std::span<const float> factors)
       pairs_.push_back({0.0, 0.0});
       continue;
     }
-    pair.frequency = std::pow(spec.base, -static_cast<double>(i) / spec.pairs) /
+    pair.frequency = portable::pow(spec.base, -static_cast<double>(i) / spec.pairs) /
                      (factors.empty() ? 1.0 : static_cast<double>(factors[i]));
     if (spec.yarn) {
       const double ramp = std::clamp((i - low) / std::max(0.001, high - low), 0.0, 1.0);
@@ -54,14 +56,15 @@ void RopeAngles::fill(int64_t position, float* cos_sin) const {
   double magnitude = magnitude_;
   if (temperature_ != 0) {
     const auto far = static_cast<double>(position + temperature_offset_) / temperature_length_;
-    magnitude *= 1 + temperature_ * std::log(1 + std::floor(far));
+    magnitude *= 1 + temperature_ * portable::log(1 + std::floor(far));
   }
   for (const Pair& pair : pairs_) {
     const double unscaled = static_cast<double>(position) * pair.frequency;
     double angle = unscaled * position_scale_;
     if (yarn_) angle = angle * (1 - pair.kept) + unscaled * pair.kept;
-    *cos_sin++ = static_cast<float>(std::cos(angle) * magnitude);
-    *cos_sin++ = static_cast<float>(std::sin(angle) * magnitude);
+    const portable::CosSin turn = portable::cos_sin(angle);
+    *cos_sin++ = static_cast<float>(turn.cos * magnitude);
+    *cos_sin++ = static_cast<float>(turn.sin * magnitude);
   }
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/core/portable_math.h"
 #include "engine/sample/sampler.h"
 
 namespace infer {
@@ -24,7 +25,7 @@ class AdaptiveP final : public Sampler {
     before_ = candidates;
     best_ = std::ranges::max(candidates, {}, &Candidate::logit).logit;
     total_ = 0;
-    for (const Candidate& c : candidates) total_ += std::exp(double{c.logit} - best_);
+    for (const Candidate& c : candidates) total_ += portable::exp(double{c.logit} - best_);
     const double t = std::clamp(2 * target_ - sum_ / weight_, 0.0, 1.0);
     for (Candidate& c : candidates) {
       const double d = std::fabs(probability(c) - t) / 0.3;
@@ -41,7 +42,7 @@ class AdaptiveP final : public Sampler {
  private:
   /// Before the sampler.
   double probability(const Candidate& c) const {
-    return std::exp(double{c.logit} - best_) / total_;
+    return portable::exp(double{c.logit} - best_) / total_;
   }
 
   double target_;

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <cmath>
 
+#include "engine/core/portable_math.h"
 #include "engine/sample/sampler.h"
 
 namespace infer {
@@ -38,7 +38,8 @@ class DryEdit final : public LogitEdit {
     for (size_t i = 0; i < followers.size(); ++i) {
       const auto& [token, length] = followers[i];
       if (i + 1 < followers.size() && followers[i + 1].first == token) continue;
-      const double penalty = multiplier_ * std::pow(base_, static_cast<double>(length - allowed_));
+      const double penalty =
+          multiplier_ * portable::pow(base_, static_cast<double>(length - allowed_));
       to.push_back({token, 1.0f, -static_cast<float>(std::min(penalty, 1e30))});
     }
   }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/core/portable_math.h"
+
 namespace infer {
 
 std::vector<LogProbability> log_probabilities(std::span<const float> logits, int32_t token,
@@ -13,8 +15,8 @@ std::vector<LogProbability> log_probabilities(std::span<const float> logits, int
   float best = kNever;
   for (const float x : logits) best = std::max(best, number(x));
   double total = 0;
-  for (const float x : logits) total += std::exp(double{number(x)} - best);
-  const double shift = best + std::log(total);
+  for (const float x : logits) total += portable::exp(double{number(x)} - best);
+  const double shift = best + portable::log(total);
   const auto value = [&](int32_t id) {
     const float x = number(logits[static_cast<size_t>(id)]);
     return LogProbability{id, x == kNever ? kNever : static_cast<float>(x - shift)};

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <cmath>
 
+#include "engine/core/portable_math.h"
 #include "engine/sample/sampler.h"
 
 namespace infer {
@@ -9,7 +9,7 @@ namespace {
 /// Keeps those at least p times as likely as the most likely (Nguyen et al. 2024).
 class MinP final : public Sampler {
  public:
-  explicit MinP(float p) : log_p_(std::log(p)) {}
+  explicit MinP(float p) : log_p_(static_cast<float>(portable::log(p))) {}
 
   void apply(std::vector<Candidate>& candidates, const SampleContext&) override {
     const float least = std::ranges::max(candidates, {}, &Candidate::logit).logit + log_p_;

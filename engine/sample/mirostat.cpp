@@ -1,13 +1,13 @@
 #include <algorithm>
-#include <cmath>
 
+#include "engine/core/portable_math.h"
 #include "engine/sample/sampler.h"
 
 namespace infer {
 namespace {
 
 /// e^(logit − largest), whose sum is `total`.
-double weight(const Candidate& c, float best) { return std::exp(double{c.logit} - best); }
+double weight(const Candidate& c, float best) { return portable::exp(double{c.logit} - best); }
 
 double total_weight(const std::vector<Candidate>& candidates, float best) {
   double total = 0;
@@ -22,7 +22,7 @@ double zipf_exponent(const std::vector<Candidate>& sorted) {
   double products = 0;
   double squares = 0;
   for (size_t i = 0; i + 1 < std::min(kMost, sorted.size()); ++i) {
-    const double t = std::log(static_cast<double>(i + 2) / static_cast<double>(i + 1));
+    const double t = portable::log(static_cast<double>(i + 2) / static_cast<double>(i + 1));
     products += t * (double{sorted[i].logit} - double{sorted[i + 1].logit});
     squares += t * t;
   }
@@ -50,13 +50,13 @@ class MirostatSampler final : public Sampler {
     if (version_ == 1) {
       const double s = zipf_exponent(candidates);
       const double epsilon = s - 1;
-      const double sum = 1 - std::pow(static_cast<double>(context.vocabulary), -epsilon);
-      const double k = std::pow(epsilon * std::exp2(limit_) / sum, 1 / s);
+      const double sum = 1 - portable::pow(static_cast<double>(context.vocabulary), -epsilon);
+      const double k = portable::pow(epsilon * portable::exp2(limit_) / sum, 1 / s);
       if (k > 1) keep = static_cast<size_t>(std::min(k, static_cast<double>(candidates.size())));
     } else {
       const double total = total_weight(candidates, best);
       while (keep < candidates.size() &&
-             -std::log2(weight(candidates[keep], best) / total) <= limit_) {
+             -portable::log2(weight(candidates[keep], best) / total) <= limit_) {
         ++keep;
       }
     }
@@ -67,7 +67,7 @@ class MirostatSampler final : public Sampler {
     const float best = candidates.front().logit;
     const auto at = std::ranges::find(candidates, token, &Candidate::id);
     if (at == candidates.end()) return;
-    const double surprise = -std::log2(weight(*at, best) / total_weight(candidates, best));
+    const double surprise = -portable::log2(weight(*at, best) / total_weight(candidates, best));
     limit_ -= rate_ * (surprise - target_);
   }
 

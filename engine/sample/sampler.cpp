@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "engine/core/portable_math.h"
+
 namespace infer {
 namespace {
 
@@ -28,13 +30,17 @@ class GumbelNoise {
     const uint64_t bits = scramble(base_ + static_cast<uint64_t>(token) * kGolden);
     return std::min((static_cast<double>(bits >> 11) + 0.5) * 0x1p-53, 1 - 0x1p-53);
   }
-  static double of(double uniform) { return -std::log(-std::log(uniform)); }
+  static double of(double uniform) { return -portable::log(-portable::log(uniform)); }
   /// No two noises are further apart: of(1 − 2⁻⁵³) − of(2⁻⁵⁴) = 36.7 + 3.6.
   static constexpr float kRange = 42;
 
  private:
   uint64_t base_;
 };
+
+float log_of_min_p(const SamplingParams& params) {
+  return static_cast<float>(portable::log(std::min(params.min_p, 1.0f)));
+}
 
 }  // namespace
 
@@ -168,7 +174,7 @@ LogitsNeeded SamplerChain::needed() const {
   if (shortcut_ == Shortcut::top_k && params_.top_k <= kMostCounted) return {16, params_.top_k};
   if (shortcut_ == Shortcut::floor && has(Step::min_p) && !has(Step::top_p)) {
     // A little further than the sampler looks, because the device rounds as well.
-    return {1.0f - 1.001f * std::log(std::min(params_.min_p, 1.0f)), 1};
+    return {1.0f - 1.001f * log_of_min_p(params_), 1};
   }
   return {};
 }
@@ -232,7 +238,7 @@ size_t SamplerChain::choose_candidates() {
   // far above what rounding does to logits divided by the temperature.
   const float range = GumbelNoise::kRange * temperature;
   float floor = best - range - 1e-6f * (std::fabs(best) + range);
-  if (has(Step::min_p)) floor = std::max(floor, best + std::log(std::min(params_.min_p, 1.0f)));
+  if (has(Step::min_p)) floor = std::max(floor, best + log_of_min_p(params_));
   if (has(Step::top_p)) return choose_nucleus(floor) ? 1 : choose_all();
   blocks_.gather(floor, candidates_);
   return 0;

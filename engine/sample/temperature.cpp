@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/core/portable_math.h"
 #include "engine/sample/sampler.h"
 
 namespace infer {
@@ -54,14 +55,15 @@ class TemperatureSampler final : public Sampler {
     double weighted = 0;
     for (const Candidate& c : candidates) {
       const double shifted = double{c.logit} - best;
-      const double weight = std::exp(shifted);
+      const double weight = portable::exp(shifted);
       total += weight;
       if (weight > 0) weighted += weight * shifted;
     }
-    const double entropy = std::log(total) - weighted / total;
+    const double entropy = portable::log(total) - weighted / total;
     const double share =
-        std::clamp(entropy / std::log(static_cast<double>(candidates.size())), 0.0, 1.0);
-    return low + (value_ + range_ - low) * static_cast<float>(std::pow(share, double{exponent_}));
+        std::clamp(entropy / portable::log(static_cast<double>(candidates.size())), 0.0, 1.0);
+    return low +
+           (value_ + range_ - low) * static_cast<float>(portable::pow(share, double{exponent_}));
   }
 
   float value_;

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <cmath>
 
+#include "engine/core/portable_math.h"
 #include "engine/sample/sampler.h"
 
 namespace infer {
@@ -14,7 +14,7 @@ class TopP final : public Sampler {
   void apply(std::vector<Candidate>& candidates, const SampleContext&) override {
     const float best = std::ranges::max(candidates, {}, &Candidate::logit).logit;
     double total = 0;
-    for (const Candidate& c : candidates) total += std::exp(double{c.logit} - best);
+    for (const Candidate& c : candidates) total += portable::exp(double{c.logit} - best);
     cut_nucleus(candidates, best, p_ * total, p_ * total);
   }
 
@@ -40,7 +40,7 @@ Nucleus cut_nucleus(std::vector<Candidate>& candidates, float best, double enoug
     }
     std::ranges::sort(begin, middle, more_likely);
     for (; sorted < end; ++sorted) {
-      sum += std::exp(double{candidates[sorted].logit} - best);
+      sum += portable::exp(double{candidates[sorted].logit} - best);
       if (sum < enough) continue;
       if (sum < surely) return Nucleus::unsure;
       candidates.resize(sorted + 1);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/core/portable_math.h"
 #include "engine/sample/sampler.h"
 
 namespace infer {
@@ -18,8 +19,8 @@ class Typical final : public Sampler {
     double weighted = 0;  // Σ p·logit, before division by the total
     for (const Candidate& c : candidates) {
       const double shifted = double{c.logit} - best;
-      total += std::exp(shifted);
-      weighted += std::exp(shifted) * shifted;
+      total += portable::exp(shifted);
+      weighted += portable::exp(shifted) * shifted;
     }
     // −log p = log total − shifted, so its expectation is the entropy, and what counts is how far
     // a candidate's shifted logit lies from the mean one.
@@ -34,7 +35,7 @@ class Typical final : public Sampler {
     });
     double sum = 0;
     for (size_t i = 0; i < candidates.size(); ++i) {
-      sum += std::exp(double{candidates[i].logit} - best);
+      sum += portable::exp(double{candidates[i].logit} - best);
       if (sum >= p_ * total) {
         candidates.resize(i + 1);
         return;

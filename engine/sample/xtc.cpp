@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <cmath>
 
+#include "engine/core/portable_math.h"
 #include "engine/sample/sampler.h"
 
 namespace infer {
@@ -18,9 +18,9 @@ class XtcSampler final : public Sampler {
     if (uniform_draw(seed_, context.position) >= chance_) return;
     const float best = std::ranges::max(candidates, {}, &Candidate::logit).logit;
     double total = 0;
-    for (const Candidate& c : candidates) total += std::exp(double{c.logit} - best);
+    for (const Candidate& c : candidates) total += portable::exp(double{c.logit} - best);
     const auto likely = [&](const Candidate& c) {
-      return std::exp(double{c.logit} - best) >= threshold_ * total;
+      return portable::exp(double{c.logit} - best) >= threshold_ * total;
     };
     const Candidate* least = nullptr;
     for (const Candidate& c : candidates) {

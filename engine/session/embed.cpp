@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/core/checked.h"
+#include "engine/core/portable_math.h"
 #include "engine/session/engine_impl.h"
 
 namespace infer {
@@ -269,7 +270,7 @@ class PairMaker {
 /// first. Otherwise it is the classifier's first output.
 float score_of(std::span<const float> outputs, bool causal) {
   if (!causal || outputs.size() != 2) return outputs[0];
-  return static_cast<float>(1 / (1 + std::exp(static_cast<double>(outputs[1]) - outputs[0])));
+  return static_cast<float>(portable::sigmoid(double{outputs[0]} - outputs[1]));
 }
 
 }  // namespace

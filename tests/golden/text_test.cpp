@@ -77,6 +77,8 @@ TEST_CASE("sampled text depends on the seed alone") {
   load.threads = 3;
   load.batch_rows = 2;
   CHECK(complete(*open(kDemo, load), "The sea", options) == text);
+  load.isa = "scalar";
+  CHECK(complete(*open(kDemo, load), "The sea", options) == text);
   options.sampling.seed = 12;
   CHECK(complete(*open(kDemo, load), "The sea", options) != text);
 }

@@ -191,6 +191,37 @@ TEST_CASE("every instruction set of the CPU that runs here") {
   }
 }
 
+/// The bytes of all results of the conformance cases, in their order.
+std::vector<std::vector<std::byte>> results_on(const std::string& isa, bool exact) {
+  const auto device = open_device("cpu", {.threads = 2, .exact = exact, .isa = isa});
+  if (!device) return {};
+  std::vector<std::vector<std::byte>> results;
+  SpoiltDevice watched(**device, [&](const CompileSpec& spec) {
+    int64_t bytes = 0;
+    const std::byte* result = result_of(spec, bytes);
+    results.emplace_back(result, result + bytes);
+  });
+  CHECK(run_conformance(watched, exact).failed == 0);
+  return results;
+}
+
+TEST_CASE("every instruction set of the CPU gives the same bits") {
+  for (const bool exact : {false, true}) {
+    CAPTURE(exact);
+    const auto first = results_on("scalar", exact);
+    REQUIRE(!first.empty());
+    for (const std::string& isa : open_cpu()->info().isas) {
+      CAPTURE(isa);
+      const auto results = results_on(isa, exact);
+      if (results.empty()) continue;  // does not run here
+      REQUIRE(results.size() == first.size());
+      size_t different = 0;
+      for (size_t i = 0; i < first.size(); ++i) different += results[i] != first[i] ? 1 : 0;
+      CHECK(different == 0);
+    }
+  }
+}
+
 TEST_CASE("every operation but a store has cases") {
   const std::unique_ptr<Device> cpu = open_cpu();
   for (const OpDef* op : all_ops()) {

@@ -7,11 +7,11 @@
 // keys, be it by one thread that does all of them or after several threads did some each. So tiles
 // and threads change no bit.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
 #include "backends/cpu/parallel.h"
+#include "engine/core/portable_math.h"
 
 namespace infer::cpu {
 namespace {
@@ -83,7 +83,9 @@ struct States {
 };
 
 /// What a sum relative to `old` is worth relative to `best` ≥ old; both may be −∞.
-float worth(float old, float best) { return old == best ? 1.0f : std::exp(old - best); }
+float worth(float old, float best) {
+  return old == best ? 1.0f : static_cast<float>(portable::exp(old - best));
+}
 
 /// Rows [first, last) of one sequence whose chunks are of one size, chunks [first_chunk,
 /// last_chunk].
@@ -299,8 +301,8 @@ class Attention {
         if (sinks.data != nullptr) {
           const float sink = sinks.row<float>(0, 0)[h];
           const float best = std::max(s.best, sink);
-          const float keep = std::exp(s.best - best);
-          factor = keep / (s.sum * keep + std::exp(sink - best));
+          const auto keep = static_cast<float>(portable::exp(s.best - best));
+          factor = keep / (s.sum * keep + static_cast<float>(portable::exp(sink - best)));
         }
         call_.vec().scale_mul(call_.outputs[0].row<float>(h, r), total.mixes + m * sizes_.v_pad,
                               nullptr, factor, shape_.v_dim);

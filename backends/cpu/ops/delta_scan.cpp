@@ -24,8 +24,8 @@ void run(const CpuCall& call) {
     const float* query = q.row<float>(from(h), r);
     float met = 0;
     call.vec().dot_rows(k.row<float>(from(h), r), 0, 1, n, &query, 1, &met, 1);
-    return ScanGate{std::exp(a[h] * step), 1.0f / (1.0f + std::exp(-write)),
-                    met * p.k_scale * p.q_scale};
+    return ScanGate{static_cast<float>(portable::exp(a[h] * step)),
+                    static_cast<float>(portable::sigmoid(write)), met * p.k_scale * p.q_scale};
   };
   const auto token = [&](int64_t h, int64_t r) {
     ScanToken t{};

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "backends/cpu/parallel.h"
+#include "engine/core/portable_math.h"
 
 namespace infer::cpu {
 namespace {
@@ -66,7 +66,8 @@ void run(const CpuCall& call) {
     std::copy_n(logits.row<float>(0, r), experts, probs);
     if (p.gating == op::MoeRoute::Gating::softmax) softmax(call.vec(), probs, experts);
     if (p.gating == op::MoeRoute::Gating::sigmoid) {
-      for (int64_t e = 0; e < experts; ++e) probs[e] = 1.0f / (1.0f + std::exp(-probs[e]));
+      for (int64_t e = 0; e < experts; ++e)
+        probs[e] = static_cast<float>(portable::sigmoid(probs[e]));
     }
     for (int64_t e = 0; e < experts; ++e) {
       scores[e] = probs[e] + (bias.data == nullptr ? 0.0f : bias.row<float>(0, 0)[e]);

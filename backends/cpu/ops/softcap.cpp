@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "backends/cpu/parallel.h"
 
 namespace infer::cpu {
@@ -11,7 +9,7 @@ void run(const CpuCall& call) {
   for_each_stretch(call, out.desc, [&](int64_t h, int64_t r, int64_t begin, int64_t end) {
     const float* x = call.inputs[0].row<float>(h, r);
     float* y = out.row<float>(h, r);
-    for (int64_t i = begin; i < end; ++i) y[i] = cap * std::tanh(x[i] / cap);
+    call.vec().softcap(y + begin, x + begin, cap, end - begin);
   });
 }
 

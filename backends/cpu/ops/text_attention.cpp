@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backends/cpu/parallel.h"
+#include "engine/core/portable_math.h"
 #include "engine/graph/alibi.h"
 
 namespace infer::cpu {
@@ -163,8 +164,8 @@ class TextAttention {
         if (sinks.data != nullptr) {
           const float sink = sinks.row<float>(0, 0)[h];
           const float best = std::max(state->best, sink);
-          const float keep = std::exp(state->best - best);
-          factor = keep / (state->sum * keep + std::exp(sink - best));
+          const auto keep = static_cast<float>(portable::exp(state->best - best));
+          factor = keep / (state->sum * keep + static_cast<float>(portable::exp(sink - best)));
         }
         call_.vec().scale_mul(call_.outputs[0].row<float>(h, r), mix, nullptr, factor,
                               sizes_.v_dim);

@@ -6,15 +6,15 @@
 namespace infer::cpu {
 namespace {
 
-/// Row j of the Hadamard matrix of as many rows as a vector has lanes.
+/// Row j of the Hadamard matrix of kLanes rows.
 struct HadamardSigns {
-  float row[kW][kW];
+  float row[kLanes][kLanes];
 };
 
 constexpr HadamardSigns hadamard_signs() {
   HadamardSigns signs{};
-  for (int j = 0; j < kW; ++j) {
-    for (int i = 0; i < kW; ++i) signs.row[j][i] = __builtin_parity(i & j) == 0 ? 1.0f : -1.0f;
+  for (int j = 0; j < kLanes; ++j) {
+    for (int i = 0; i < kLanes; ++i) signs.row[j][i] = __builtin_parity(i & j) == 0 ? 1.0f : -1.0f;
   }
   return signs;
 }
@@ -33,11 +33,11 @@ void butterflies(float* y, int64_t half, int64_t n) {
   }
 }
 
-/// H of order n is the Kronecker product of H of order n / kW, which whole vectors pass through in
-/// the fast way, and of H of order kW within each vector: a product with a matrix of signs, so that
-/// no lane has to change its place.
+/// H of order n is the Kronecker product of H of order n / kLanes, which whole vectors pass through
+/// in the fast way, and of H of order kLanes within each kLanes elements: a product with a matrix
+/// of signs, so that no lane has to change its place.
 void hadamard(float* y, const float* x, float scale, int64_t n) {
-  if (n < kW) {
+  if (n < kLanes) {
     for (int64_t i = 0; i < n; ++i) {
       float sum = 0;
       for (int64_t j = 0; j < n; ++j) sum += kHadamardSigns.row[j][i] * x[j];
@@ -45,17 +45,20 @@ void hadamard(float* y, const float* x, float scale, int64_t n) {
     }
     return;
   }
-  for (int64_t i = 0; i < n; i += kW) {
-    F sums[2] = {F::zero(), F::zero()};
-    for (int j = 0; j < kW; j += 2) {
+  for (int64_t i = 0; i < n; i += kLanes) {
+    Lanes sums[2] = {Lanes::zero(), Lanes::zero()};
+    for (int j = 0; j < kLanes; j += 2) {
       for (int s = 0; s < 2; ++s) {
-        const F sign = F::load(kHadamardSigns.row[j + s]);
-        sums[s] = fma(F::set(x[i + j + s] * scale), sign, sums[s]);
+        const F element = F::set(x[i + j + s] * scale);
+        for (int p = 0; p < kParts; ++p) {
+          const F sign = F::load(kHadamardSigns.row[j + s] + p * kW);
+          sums[s].part[p] = fma(element, sign, sums[s].part[p]);
+        }
       }
     }
-    (sums[0] + sums[1]).store(y + i);
+    for (int p = 0; p < kParts; ++p) (sums[0].part[p] + sums[1].part[p]).store(y + i + p * kW);
   }
-  for (int64_t half = kW; half < n; half *= 2) butterflies(y, half, n);
+  for (int64_t half = kLanes; half < n; half *= 2) butterflies(y, half, n);
 }
 
 }  // namespace

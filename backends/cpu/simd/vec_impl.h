@@ -27,26 +27,85 @@ void store_part(float* y, F v, int64_t count) {
   for (int64_t i = 0; i < count; ++i) y[i] = part[i];
 }
 
+/// As many floats on every instruction set: what is summed over elements has these lanes, and the
+/// same order. Element i of a row belongs to lane i % kLanes.
+constexpr int kLanes = 16;
+constexpr int kParts = kLanes / kW;
+
+struct Lanes {
+  F part[kParts];
+
+  static Lanes zero() {
+    Lanes lanes;
+    for (F& f : lanes.part) f = F::zero();
+    return lanes;
+  }
+  float sum() const {
+    F halves[kParts];
+    for (int p = 0; p < kParts; ++p) halves[p] = part[p];
+    for (int half = kParts / 2; half > 0; half /= 2) {
+      for (int p = 0; p < half; ++p) halves[p] = halves[p] + halves[p + half];
+    }
+    return halves[0].sum();
+  }
+};
+
+Lanes operator+(const Lanes& a, const Lanes& b) {
+  Lanes sum;
+  for (int p = 0; p < kParts; ++p) sum.part[p] = a.part[p] + b.part[p];
+  return sum;
+}
+
+/// The vector at x[i], with zeros from x[n] on.
+F load_until(const float* x, int64_t i, int64_t n) {
+  return n - i < kW ? load_part(x + i, n - i) : F::load(x + i);
+}
+
 /// y[c·pitch + r] = Σ w[r]·x[c] for R rows and C columns at once. Each sum runs along its own lanes
 /// in one order, whatever R and C are.
 template <int R, int C>
 void dot_tile(const float* w, int64_t stride, int64_t n, const float* const* x, float* y,
               int64_t pitch) {
-  F sums[R][C];
+  // With narrow vectors the registers sum some of the lanes at a time: over stretches of elements
+  // that stay in the first-level cache until all lanes are summed.
+  constexpr int kAtOnce = R * C * kParts <= 12 ? kParts : 1;
+  constexpr int64_t kStretch = 512;
+  Lanes sums[R][C];
   for (int r = 0; r < R; ++r) {
-    for (int c = 0; c < C; ++c) sums[r][c] = F::zero();
+    for (int c = 0; c < C; ++c) sums[r][c] = Lanes::zero();
   }
-  const auto add = [&](int64_t i, auto load) {
-    F rows[R];
-    for (int r = 0; r < R; ++r) rows[r] = load(w + r * stride + i);
-    for (int c = 0; c < C; ++c) {
-      const F column = load(x[c] + i);
-      for (int r = 0; r < R; ++r) sums[r][c] = fma(rows[r], column, sums[r][c]);
+  for (int64_t begin = 0; begin < n;) {
+    const int64_t end = kAtOnce == kParts || n - begin < kStretch ? n : begin + kStretch;
+    for (int first = 0; first < kParts; first += kAtOnce) {
+      F part[R][C][kAtOnce];
+      const auto each = [&](auto fn) __attribute__((always_inline)) {
+        for (int r = 0; r < R; ++r) {
+          for (int c = 0; c < C; ++c) {
+            for (int p = 0; p < kAtOnce; ++p) fn(part[r][c][p], sums[r][c].part[first + p]);
+          }
+        }
+      };
+      const auto add = [&](int p, int64_t i, auto load) __attribute__((always_inline)) {
+        F rows[R];
+        for (int r = 0; r < R; ++r) rows[r] = load(w + r * stride + i);
+        for (int c = 0; c < C; ++c) {
+          const F column = load(x[c] + i);
+          for (int r = 0; r < R; ++r) part[r][c][p] = fma(rows[r], column, part[r][c][p]);
+        }
+      };
+      each([](F& own, const F& sum) { own = sum; });
+      int64_t i = begin + first * kW;
+      for (; i + kAtOnce * kW <= end; i += kLanes) {
+        for (int p = 0; p < kAtOnce; ++p) add(p, i + p * kW, F::load);
+      }
+      for (int p = 0; p < kAtOnce && i + p * kW < end; ++p) {
+        add(p, i + p * kW,
+            [&](const float* from) { return load_until(from, 0, end - i - p * kW); });
+      }
+      each([](const F& own, F& sum) { sum = own; });
     }
-  };
-  int64_t i = 0;
-  for (; i + kW <= n; i += kW) add(i, F::load);
-  if (i < n) add(i, [&](const float* p) { return load_part(p, n - i); });
+    begin = end;
+  }
   for (int r = 0; r < R; ++r) {
     for (int c = 0; c < C; ++c) y[c * pitch + r] = sums[r][c].sum();
   }
@@ -72,12 +131,19 @@ void dot_rows(const float* w, int64_t stride, int64_t rows, int64_t n, const flo
 }
 
 float sum_squares(const float* x, int64_t n) {
-  F sums[4] = {F::zero(), F::zero(), F::zero(), F::zero()};
+  constexpr int kStretches = 4;  // independent chains
+  Lanes sums[kStretches];
+  for (Lanes& sum : sums) sum = Lanes::zero();
+  const auto add = [&](int s, int p, F v) __attribute__((always_inline)) {
+    sums[s].part[p] = fma(v, v, sums[s].part[p]);
+  };
   int64_t i = 0;
-  for (int lane = 0; i < n; i += kW, lane = (lane + 1) & 3) {
-    const F v = n - i < kW ? load_part(x + i, n - i) : F::load(x + i);
-    sums[lane] = fma(v, v, sums[lane]);
+  for (; i + kStretches * kLanes <= n; i += kStretches * kLanes) {
+    for (int s = 0; s < kStretches; ++s) {
+      for (int p = 0; p < kParts; ++p) add(s, p, F::load(x + i + s * kLanes + p * kW));
+    }
   }
+  for (int v = 0; i < n; ++v, i += kW) add(v / kParts, v % kParts, load_until(x, i, n));
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])).sum();
 }
 
@@ -145,18 +211,49 @@ F exp(F x) {
 
 float exp_sum(float* x, float shift, int64_t n) {
   const F s = F::set(shift);
-  F sum = F::zero();
+  Lanes sum = Lanes::zero();
   int64_t i = 0;
-  for (; i + kW <= n; i += kW) {
-    const F e = exp(F::load(x + i) - s);
-    e.store(x + i);
-    sum = sum + e;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int p = 0; p < kParts; ++p) {
+      const F e = exp(F::load(x + i + p * kW) - s);
+      e.store(x + i + p * kW);
+      sum.part[p] = sum.part[p] + e;
+    }
   }
-  if (i < n) {
-    store_part(x + i, exp(load_part(x + i, n - i) - s), n - i);
-    sum = sum + load_part(x + i, n - i);
+  for (int p = 0; i < n; ++p, i += kW) {
+    const int64_t count = n - i < kW ? n - i : kW;
+    store_part(x + i, exp(load_until(x, i, n) - s), count);
+    sum.part[p] = sum.part[p] + load_until(x, i, n);
   }
   return sum.sum();
+}
+
+/// tanh to about one unit in the last place: near zero an odd polynomial (Cephes, Moshier 1992),
+/// beyond that 1 − 2/(e^2x + 1).
+F tanh(F any) {
+  const F x = F::min(F::set(20.0f), F::max(F::set(-20.0f), any));  // lets what is no number through
+  const F limit = F::set(0.625f);
+  const F size = F::max(x, F::zero() - x);
+  const F square = x * x;
+  F p = F::set(-5.70498872745e-3f);
+  p = fma(p, square, F::set(2.06390887954e-2f));
+  p = fma(p, square, F::set(-5.37397155531e-2f));
+  p = fma(p, square, F::set(1.33314422036e-1f));
+  p = fma(p, square, F::set(-3.33332819422e-1f));
+  const F near = fma(p * square, x, x);
+  const F one = F::set(1.0f);
+  const F far = one - F::set(2.0f) / (exp(size + size) + one);
+  // Exactly one of the two sums below is not zero.
+  const F signed_far = F::zero_where_below(far, x, F::zero()) -
+                       F::zero_where_below(far, F::zero() - x, F::set(1e-30f));
+  return F::zero_where_below(signed_far, size, limit) +
+         (near - F::zero_where_below(near, size, limit));
+}
+
+void softcap(float* y, const float* x, float cap, int64_t n) {
+  const F c = F::set(cap);
+  map(
+      y, n, [c](F v) { return c * tanh(v / c); }, x);
 }
 
 F sigmoid(F x) { return F::set(1.0f) / (F::set(1.0f) + exp(F::zero() - x)); }

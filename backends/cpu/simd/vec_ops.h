@@ -35,12 +35,24 @@ int64_t int8_products(int64_t rounds) {
 }
 
 constexpr VecOps vec_ops() {
-  return {dot_rows,       sum_squares,   scale_mul,
-          add_scaled,     axpy,          max,
-          exp_sum,        glu,           gelu,
-          f16_to_f32,     f32_to_f16,    bf16_to_f32,
-          quantise,       read_all,      kByteProducts > 0 ? int8_products : nullptr,
-          &kAttentionOps, &kRecurrentOps};
+  return {dot_rows,
+          sum_squares,
+          scale_mul,
+          add_scaled,
+          axpy,
+          max,
+          exp_sum,
+          softcap,
+          glu,
+          gelu,
+          f16_to_f32,
+          f32_to_f16,
+          bf16_to_f32,
+          quantise,
+          read_all,
+          kByteProducts > 0 ? int8_products : nullptr,
+          &kAttentionOps,
+          &kRecurrentOps};
 }
 
 }  // namespace

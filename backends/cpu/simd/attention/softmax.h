@@ -2,50 +2,25 @@
 // what was mixed before is scaled to it (Milakov and Gimelshein 2018).
 #pragma once
 
-#include <cmath>
 #include <limits>
 
 #include "backends/cpu/attention_kernels.h"
 #include "backends/cpu/simd/plain.h"
 #include "backends/cpu/simd/vec_impl.h"
+#include "engine/core/portable_math.h"
 #include "engine/graph/kv_geometry.h"
 
 namespace infer::cpu {
 namespace {
 
-/// tanh to about one unit in the last place: near zero an odd polynomial (Cephes, Moshier 1992),
-/// beyond that 1 − 2/(e^2x + 1).
-F tanh(F any) {
-  const F x = F::min(F::set(20.0f), F::max(F::set(-20.0f), any));  // lets what is no number through
-  const F limit = F::set(0.625f);
-  const F size = F::max(x, F::zero() - x);
-  const F square = x * x;
-  F p = F::set(-5.70498872745e-3f);
-  p = fma(p, square, F::set(2.06390887954e-2f));
-  p = fma(p, square, F::set(-5.37397155531e-2f));
-  p = fma(p, square, F::set(1.33314422036e-1f));
-  p = fma(p, square, F::set(-3.33332819422e-1f));
-  const F near = fma(p * square, x, x);
-  const F one = F::set(1.0f);
-  const F far = one - F::set(2.0f) / (exp(size + size) + one);
-  // Exactly one of the two sums below is not zero.
-  const F signed_far = F::zero_where_below(far, x, F::zero()) -
-                       F::zero_where_below(far, F::zero() - x, F::set(1e-30f));
-  return F::zero_where_below(signed_far, size, limit) +
-         (near - F::zero_where_below(near, size, limit));
-}
-
-/// Scores of one query, of which [begin, end) count, to weights; whole vectors are computed, and
-/// what does not count weighs nothing.
+/// Scores of one query, of which [begin, end) count, to weights; whole lanes are computed, and what
+/// does not count weighs nothing.
 void soften_query(float* scores, Visible visible, float cap, SoftmaxState& state, float* mix,
                   int64_t pad) {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
-  const int64_t begin = visible.begin / kW * kW;
-  const int64_t end = (visible.end + kW - 1) / kW * kW;
-  if (cap > 0) {
-    const F c = F::set(cap);
-    for (int64_t j = begin; j < end; j += kW) (c * tanh(F::load(scores + j) / c)).store(scores + j);
-  }
+  const int64_t begin = visible.begin / kLanes * kLanes;
+  const int64_t end = (visible.end + kLanes - 1) / kLanes * kLanes;
+  if (cap > 0) softcap(scores + begin, scores + begin, cap, end - begin);
   fill(scores + begin, scores + visible.begin, kNever);
   fill(scores + visible.end, scores + end, kNever);
   F bests = F::load(scores + begin);
@@ -53,20 +28,14 @@ void soften_query(float* scores, Visible visible, float cap, SoftmaxState& state
   const float highest = bests.highest();
   const float best = state.best < highest ? highest : state.best;
   // Where every score is −∞ so far, nothing has a weight, and −∞ − (−∞) would be no number.
-  const F shift = F::set(best == kNever ? 0.0f : best);
-  F sums = F::zero();
-  for (int64_t j = begin; j < end; j += kW) {
-    const F e = exp(F::load(scores + j) - shift);
-    e.store(scores + j);
-    sums = sums + e;
-  }
+  const float sum = exp_sum(scores + begin, best == kNever ? 0.0f : best, end - begin);
   if (best != state.best) {
-    const float keep = std::exp(state.best - best);
+    const auto keep = static_cast<float>(portable::exp(state.best - best));
     if (state.sum != 0) scale_mul(mix, mix, nullptr, keep, pad);
     state.sum *= keep;
     state.best = best;
   }
-  state.sum += sums.sum();
+  state.sum += sum;
 }
 
 void soften_page(float* scores, int64_t queries, const Visible* visible, float cap,

@@ -42,6 +42,7 @@ struct F {
   static F zero_where_below(F a, F x, F limit) {
     return {_mm256_andnot_ps(_mm256_cmp_ps(x.v, limit.v, _CMP_LT_OQ), a.v)};
   }
+  /// By halves, as every instruction set does it.
   float sum() const {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     s = _mm_add_ps(s, _mm_movehl_ps(s, s));

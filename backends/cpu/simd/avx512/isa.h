@@ -42,7 +42,13 @@ struct F {
   static F zero_where_below(F a, F x, F limit) {
     return {_mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x.v, limit.v, _CMP_NLT_UQ), a.v)};
   }
-  float sum() const { return _mm512_reduce_add_ps(v); }
+  /// By halves, as every instruction set does it.
+  float sum() const {
+    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+  }
   float highest() const { return _mm512_reduce_max_ps(v); }
 
   /// to[i][j] = from[j][i] for 0 ≤ i, j < kWidth; rows are a pitch apart.

@@ -54,6 +54,7 @@ struct F {
     return {std::bit_cast<Vector>((__builtin_convertvector(n.v, Mask) + 127) << 23)};
   }
   static F zero_where_below(F a, F x, F limit) { return {x.v < limit.v ? zero().v : a.v}; }
+  /// By halves, as every instruction set does it.
   float sum() const { return (v[0] + v[2]) + (v[1] + v[3]); }
   float highest() const {
     const float a = v[0] > v[1] ? v[0] : v[1];
@@ -73,7 +74,39 @@ F operator+(F a, F b) { return {a.v + b.v}; }
 F operator-(F a, F b) { return {a.v - b.v}; }
 F operator*(F a, F b) { return {a.v * b.v}; }
 F operator/(F a, F b) { return {a.v / b.v}; }
-F fma(F a, F b, F c) { return {a.v * b.v + c.v}; }
+
+#ifdef __FP_FAST_FMAF
+F fma(F a, F b, F c) {
+  F sum;
+  for (int i = 0; i < F::kWidth; ++i) sum.v[i] = __builtin_fmaf(a.v[i], b.v[i], c.v[i]);
+  return sum;
+}
+#else
+/// Rounded once, as the instruction does it that this processor does not have: the product is exact
+/// in double. The sum there is rounded to odd (Boldo and Melquiond 2008): where it is not exact its
+/// last bit becomes 1, so that rounding it to float does not round twice.
+F fma(F a, F b, F c) {
+  typedef double Wide __attribute__((vector_size(32)));
+  typedef int64_t Bits __attribute__((vector_size(32)));
+  const Wide product = __builtin_convertvector(a.v, Wide) * __builtin_convertvector(b.v, Wide);
+  const Wide addend = __builtin_convertvector(c.v, Wide);
+  const Wide sum = product + addend;
+  const Wide part = sum - product;
+  const Wide lost = (product - (sum - part)) + (addend - part);
+  Bits bits;
+  std::memcpy(&bits, &sum, sizeof(bits));
+  // Away from zero where what is lost has the sum's sign, else towards it. Of infinities and of
+  // what is no number nothing is greater or less.
+  const Bits above = (lost > 0) & ((bits & 1) - 1);
+  const Bits below = (lost < 0) & ((bits & 1) - 1);
+  const Bits negative = bits >> 63;
+  const Bits step = (above ^ negative) - negative - ((below ^ negative) - negative);
+  bits -= step;
+  Wide odd;
+  std::memcpy(&odd, &bits, sizeof(odd));
+  return {__builtin_convertvector(odd, F::Vector)};
+}
+#endif
 
 /// Four lanes of 32 bits, or four bytes in each.
 struct I {

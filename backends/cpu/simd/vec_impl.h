@@ -69,7 +69,7 @@ void dot_tile(const float* w, int64_t stride, int64_t n, const float* const* x, 
   // With narrow vectors the registers sum some of the lanes at a time: over stretches of elements
   // that stay in the first-level cache until all lanes are summed.
   constexpr int kAtOnce = R * C * kParts <= 12 ? kParts : 1;
-  constexpr int64_t kStretch = 512;
+  constexpr int64_t kStretch = 1024;
   Lanes sums[R][C];
   for (int r = 0; r < R; ++r) {
     for (int c = 0; c < C; ++c) sums[r][c] = Lanes::zero();

@@ -33,6 +33,7 @@ class Gemma4 final : public SharedKvDecoder {
       };
       ValueId token = kNoValue;
       if (tokens != kNoValue) token = m.g.slice(tokens, layer * token_width_, token_width_);
+      m.enter_layer(layer, x);
       m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
       ValueId h = attend(m, norm(x, "attn_norm"), layer);
       if (layer + 1 == params.layers) {  // from here on only the rows whose logits are wanted

@@ -41,6 +41,7 @@ class NemotronH final : public DecoderModel {
     ValueId all = kNoValue;
     for (int64_t layer = 0; layer < params.layers; ++layer) {
       const bool last = layer + 1 == params.layers;
+      m.enter_layer(layer, x);
       const bool remembers = attends(layer) || mixes(layer);
       m.g.set_unit(
           {remembers ? UnitKind::attention : UnitKind::feed_forward, static_cast<int32_t>(layer)});
@@ -63,7 +64,8 @@ class NemotronH final : public DecoderModel {
       x = m.add(x, h);
     }
     const auto ended = [&](ValueId h) { return m.rms_norm(h, "output_norm.weight", params.eps); };
-    if (m.hidden_apart()) m.return_hidden(ended(all));
+    m.enter_layer(params.layers, m.hidden_apart() ? all : x);
+    if (m.hidden_apart() && info_.hidden_layers.empty()) m.return_hidden(ended(all));
     x = ended(x);
     if (!m.hidden_apart()) m.return_hidden(x);
     m.g.output(m.output_logits(x), "logits");

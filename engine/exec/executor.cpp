@@ -39,6 +39,7 @@ void StepBatch::clear() {
   text_ends.clear();
   token_types.clear();
   hidden.clear();
+  own_hidden.clear();
   generated = 0;
   needed = {};
 }
@@ -91,8 +92,9 @@ Result<std::unique_ptr<Executor>> Executor::create(const Model& model, const Wei
   INFER_CHECK_R(executor->load_weights(plan, progress));
   for (size_t d = 0; lender != nullptr && d < devices.size(); ++d) {
     std::vector<MemoryRef>& own = executor->on_[d].weights;
+    const std::vector<MemoryRef>& lent = lender->on_[d].weights;
     for (size_t i = 0; i < own.size(); ++i) {
-      if (own[i].buffer == nullptr) own[i] = lender->on_[d].weights[i];
+      if (i < lent.size() && own[i].buffer == nullptr) own[i] = lent[i];
     }
   }
   INFER_CHECK_R(executor->load_ropes(plan.context));
@@ -416,7 +418,9 @@ void Executor::point_to_inputs(CompiledStep& step, const StepBatch& batch) const
       case StepInput::rope_table:
         pointer = bytes_of(rope_tables_[static_cast<size_t>(value.index)]);
         break;
-      case StepInput::hidden: pointer = bytes_of(batch.hidden); break;
+      case StepInput::hidden:
+        pointer = bytes_of(value.index == 0 ? batch.hidden : batch.own_hidden);
+        break;
       case StepInput::data: break;
     }
   }
@@ -437,9 +441,10 @@ Result<std::span<const float>> Executor::run(const StepBatch& batch, StepRecorde
                                batch.text_ends.size() != batch.tokens.size())) {
     return fail(StatusCode::internal, "a step of texts that does not say where they begin and end");
   }
-  if (static_cast<int64_t>(batch.hidden.size()) != batch.rows() * takes_hidden()) {
-    return fail(StatusCode::internal, "a step of {} rows with {} elements of hidden states",
-                batch.rows(), batch.hidden.size());
+  if (std::ssize(batch.hidden) != batch.rows() * info().takes_hidden ||
+      std::ssize(batch.own_hidden) != batch.rows() * info().takes_own) {
+    return fail(StatusCode::internal, "a step of {} rows with {} and {} elements of hidden states",
+                batch.rows(), batch.hidden.size(), batch.own_hidden.size());
   }
   last_ = nullptr;
   INFER_TRY(CompiledStep * step,

@@ -32,10 +32,13 @@ struct StepBatch {
   std::vector<int32_t> text_begins;  ///< first row of the row's text
   std::vector<int32_t> text_ends;    ///< one past the last row of the row's text
   std::vector<int32_t> token_types;  ///< 0, or 1 in the second of two texts
-  std::vector<float> hidden;         ///< [rows][ModelInfo::takes_hidden]
-  std::span<const KvPages> pages;    ///< by kind (KvCache::pages)
-  int64_t generated = 0;             ///< the first rows: tokens that the model made itself
-  LogitsNeeded needed;               ///< of every output row
+  // Only of draft heads:
+  std::vector<float> hidden;      ///< [rows][ModelInfo::takes_hidden]
+  std::vector<float> own_hidden;  ///< [rows][ModelInfo::takes_own]
+
+  std::span<const KvPages> pages;  ///< by kind (KvCache::pages)
+  int64_t generated = 0;           ///< the first rows: tokens that the model made itself
+  LogitsNeeded needed;             ///< of every output row
 
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
   StepShape shape() const;
@@ -127,8 +130,7 @@ class Executor {
   /// returns hidden states (Model::return_hidden), of its outputs if it is a draft head. Read only
   /// now. Valid until the next call or run. Errors: those of Device::read.
   Result<std::span<const float>> hidden(int64_t begin, int64_t count);
-  /// Elements of a hidden state that the model takes; 0: none.
-  int64_t takes_hidden() const { return model_.info().takes_hidden; }
+  const ModelInfo& info() const { return model_.info(); }
 
   /// Shows every product of all later steps to the observer, in the order of the graph. Works only
   /// if the model was planned with PlanRequest::observed.

@@ -30,7 +30,7 @@ enum class StepInput : uint8_t {
   text_ends,    ///< i32 [1, 1, rows] one past the last row of the row's text
   token_types,  ///< i32 [1, 1, rows] 0, or 1 in the second of two texts that are given together
   rope_table,   ///< f32 [2, pairs, rows]; `index` selects one of the model's RoPE kinds
-  hidden,       ///< f32 [width, 1, rows] hidden states that another model has made
+  hidden,       ///< f32 [width, 1, rows] hidden states: index 0 of another model, 1 of this one
   data,         ///< input number `index` of a conformance case, of any shape
 };
 

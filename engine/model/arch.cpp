@@ -1,6 +1,7 @@
 #include "engine/model/arch.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/core/file.h"
 #include "engine/model/hparams.h"
@@ -22,12 +23,16 @@ std::optional<Pooling> pooling_named(std::string_view name) {
 
 void Model::make_embedding(Pooling pooling) { info_.embeds = pooling; }
 
-void Model::return_hidden(bool apart) {
+void Model::return_hidden(bool apart, std::vector<int64_t> layers) {
   info_.returns_hidden = true;
   info_.hidden_apart = apart;
+  info_.hidden_layers = std::move(layers);
 }
 
-void Model::keep_hidden() { info_.returns_hidden = info_.hidden_apart = false; }
+void Model::keep_hidden() {
+  info_.returns_hidden = info_.hidden_apart = false;
+  info_.hidden_layers.clear();
+}
 
 Result<const ArchDef*> architecture_of(const WeightSource& source) {
   const Metadata& metadata = source.metadata();
@@ -49,6 +54,12 @@ Result<const ArchDef*> architecture_of(const WeightSource& source) {
 
 Result<std::unique_ptr<Model>> read_model(const WeightSource& source) {
   INFER_TRY(const ArchDef* arch, architecture_of(source));
+  if (arch->draft != nullptr) {
+    return fail(StatusCode::unsupported,
+                "{}: the file holds no model, but a head that drafts for one: give it as the draft "
+                "model of the model that it was made for",
+                source.metadata().source());
+  }
   INFER_TRY(std::unique_ptr<Model> model, arch->create(source));
   HparamReader r(source);
   ModelInfo& info = model->info_;
@@ -88,6 +99,11 @@ Result<std::unique_ptr<Model>> read_head(const WeightSource& source) {
                 source.metadata().source());
   }
   return arch->head(source);
+}
+
+bool is_draft_head(const WeightSource& source) {
+  const Result<const ArchDef*> arch = architecture_of(source);
+  return arch && (*arch)->draft != nullptr;
 }
 
 }  // namespace infer

@@ -2,6 +2,8 @@
 // models/; the build lists them (all_architectures).
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -47,7 +49,20 @@ struct ModelInfo {
   /// The model also returns the hidden states of all rows of a step: Model::return_hidden().
   bool returns_hidden = false;
   bool hidden_apart = false;  ///< they are computed beside the rows whose logits are wanted
-  int64_t takes_hidden = 0;   ///< of a draft head: the width of the hidden states that it takes
+  /// What they are: empty: what the last norm makes. Else what enters these layers, joined in this
+  /// order; the number of layers stands for what leaves the last one.
+  std::vector<int64_t> hidden_layers;
+  // Of a draft head:
+  int64_t takes_hidden = 0;  ///< elements of a hidden state of the main model that a row takes
+  /// Elements of a hidden state of its own that a row takes beside it. A row has one of both, and
+  /// zeros for the other. 0: the two have the same form, and a row takes either in the same place.
+  int64_t takes_own = 0;
+  std::vector<int32_t> token_ids;  ///< by token: its id in the main model; empty: the same
+
+  /// Elements of a hidden state that the model returns.
+  int64_t hidden_width() const {
+    return embedding * std::max<int64_t>(1, std::ssize(hidden_layers));
+  }
 
   /// Whether the model is made for vectors of texts, and not to generate.
   bool is_embedding() const { return !causal || pooling.value_or(Pooling::none) != Pooling::none; }
@@ -63,8 +78,9 @@ class Model {
   void make_embedding(Pooling pooling);
   /// From now on a step has the result "hidden" [embedding, 1, rows]: what the last norm makes of
   /// every row. `apart`: the rows whose logits are wanted are computed as without this result,
-  /// since devices with two numeric classes would compute them in another class.
-  void return_hidden(bool apart);
+  /// since devices with two numeric classes would compute them in another class. `layers`, if there
+  /// are any: the result is what enters them (ModelInfo::hidden_layers).
+  void return_hidden(bool apart, std::vector<int64_t> layers = {});
   /// Undoes return_hidden().
   void keep_hidden();
   /// Adds the nodes of one step and marks the logits [vocabulary, 1, outputs] as output, or the
@@ -88,6 +104,11 @@ struct ArchDef {
   /// Makes a draft model of those layers of the same file that predict further tokens
   /// (decoder_head.cpp). Null: no such layers of the family are known.
   Result<std::unique_ptr<Model>> (*head)(const WeightSource& source) = nullptr;
+  /// The files of this architecture hold no model, but a head that drafts for one, the main model.
+  /// Makes it; `source` is a DraftSource. `layers`: gets the layers of the main model whose hidden
+  /// states it takes (ModelInfo::hidden_layers). Null: they hold models.
+  Result<std::unique_ptr<Model>> (*draft)(const WeightSource& source, const ModelInfo& main,
+                                          std::vector<int64_t>& layers) = nullptr;
 };
 
 /// Generated from the files in models/.
@@ -112,5 +133,8 @@ int64_t head_layers(const WeightSource& source);
 /// tokens before them (ModelInfo::takes_hidden), and returns logits and "hidden" [embedding, 1,
 /// outputs]. unsupported if there are none.
 Result<std::unique_ptr<Model>> read_head(const WeightSource& source);
+
+/// Whether a file holds a head for another file's model (ArchDef::draft).
+bool is_draft_head(const WeightSource& source);
 
 }  // namespace infer

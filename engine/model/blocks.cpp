@@ -19,7 +19,7 @@ std::array<ValueId, 3> project_qkv(ModelBuilder& m, ValueId x, const AttentionBl
 }
 
 ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& b) {
-  const int64_t embedding = m.g.value(x).desc.shape[0];
+  const int64_t embedding = b.width > 0 ? b.width : m.g.value(x).desc.shape[0];
   const std::string q_norm = block_name(b.layer, "attn_q_norm");
   const std::string k_norm = block_name(b.layer, "attn_k_norm");
   auto [q, k, v] = project_qkv(m, x, b);

@@ -37,12 +37,13 @@ struct AttentionBlock {
   /// multiplies what the head makes.
   bool gated = false;
   float eps = 1e-5f;
+  int64_t width = 0;  ///< elements of what the block makes; 0: as many as of x
 };
 
 /// The q, k and v [n, 1, rows] of x, from one projection or three.
 std::array<ValueId, 3> project_qkv(ModelBuilder& m, ValueId x, const AttentionBlock& block);
 
-/// x [embedding, 1, rows] → the same shape.
+/// x [embedding, 1, rows] → [block.width, 1, rows], or the same shape.
 ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& block);
 
 /// down(gelu(up(x))) with "ffn_up" and "ffn_down".

@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace infer {
 namespace {
 
@@ -177,12 +179,39 @@ bool ModelBuilder::pools_all_rows() const {
 }
 
 ValueId ModelBuilder::select_outputs(ValueId x) {
-  if (pools_all_rows() || (returns_hidden() && !hidden_apart())) return x;
+  if (pools_all_rows() || (returns_last() && !info_.hidden_apart)) return x;
   return g.add(op::SelectRows{}, {x, g.input(StepInput::output_rows)});
 }
 
+bool ModelBuilder::returns_last() const {
+  const std::vector<int64_t>& layers = info_.hidden_layers;
+  return info_.returns_hidden &&
+         (layers.empty() || std::ranges::find(layers, info_.layers) != layers.end());
+}
+
 void ModelBuilder::return_hidden(ValueId x) {
-  if (returns_hidden()) g.output(x, "hidden");
+  if (info_.returns_hidden && info_.hidden_layers.empty()) g.output(x, "hidden");
+}
+
+void ModelBuilder::enter_layer(int64_t layer, ValueId x) {
+  const std::vector<int64_t>& layers = info_.hidden_layers;
+  if (std::ranges::find(layers, layer) != layers.end()) entered_[layer] = x;
+}
+
+/// The result "hidden" of what enter_layer() noted.
+void ModelBuilder::return_layers() {
+  ValueId all = kNoValue;
+  for (const int64_t layer : info_.hidden_layers) {
+    const auto found = entered_.find(layer);
+    if (found == entered_.end()) {
+      return g.set_error(error(StatusCode::unsupported,
+                               "{}: models of architecture '{}' do not show the hidden states of "
+                               "their layers, which the draft model needs",
+                               weights_.source().metadata().source(), info_.architecture));
+    }
+    all = all == kNoValue ? found->second : g.add(op::Concat{}, {all, found->second});
+  }
+  if (all != kNoValue) g.output(all, "hidden");
 }
 
 ValueId ModelBuilder::classify(ValueId x) {
@@ -219,7 +248,8 @@ void ModelBuilder::output_embedding(ValueId x) {
 
 ValueId ModelBuilder::output_logits(ValueId x) {
   g.set_unit({UnitKind::output, -1});
-  if (returns_hidden() && !hidden_apart()) {
+  return_layers();
+  if (returns_last() && !info_.hidden_apart) {
     x = g.add(op::SelectRows{}, {x, g.input(StepInput::output_rows)});
   }
   if (has("output.weight")) return linear(x, "output", info_.vocabulary);

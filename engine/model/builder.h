@@ -84,10 +84,13 @@ class ModelBuilder {
   void output_embedding(ValueId x);
   /// Marks what the last norm made as the step's result "hidden", if that is wanted.
   void return_hidden(ValueId x);
-  bool returns_hidden() const { return info_.returns_hidden; }
-  /// Whether the rows for return_hidden() are computed beside those of select_outputs(). Otherwise
-  /// select_outputs() keeps all rows, and output_logits() selects them.
-  bool hidden_apart() const { return info_.hidden_apart; }
+  /// Notes what enters a layer, or leaves the last one (`layer`: their number), for that result.
+  void enter_layer(int64_t layer, ValueId x);
+  /// Whether the last layer has to compute all rows for the result "hidden".
+  bool returns_last() const;
+  /// Whether it computes these beside those of select_outputs(). Otherwise select_outputs() keeps
+  /// all rows, and output_logits() selects them.
+  bool hidden_apart() const { return info_.hidden_apart && returns_last(); }
   /// Final projection: "output.weight", or the token table if the model has no such weight.
   ValueId output_logits(ValueId x);
 
@@ -98,10 +101,12 @@ class ModelBuilder {
   /// Whether vectors are made of all rows of a text.
   bool pools_all_rows() const;
   ValueId classify(ValueId x);
+  void return_layers();
 
   const WeightTable& weights_;
   const ModelInfo& info_;
   std::map<int32_t, std::pair<ValueId, ValueId>> text_keys_;  ///< keys and values by layer
+  std::map<int64_t, ValueId> entered_;  ///< by layer: what enter_layer() noted
 };
 
 }  // namespace infer

@@ -130,9 +130,13 @@ void DecoderModel::build(ModelBuilder& m) const {
   ValueId all = kNoValue;
   for (int64_t layer = 0; layer < params.layers; ++layer) {
     const bool last = layer + 1 == params.layers;
+    m.enter_layer(layer, x);
     x = add_layer(m, x, layer, last, m.hidden_apart() ? &all : nullptr);
   }
-  if (m.hidden_apart()) m.return_hidden(weighted(m, all, output_norm_name));
+  m.enter_layer(params.layers, m.hidden_apart() ? all : x);
+  if (m.hidden_apart() && info_.hidden_layers.empty()) {
+    m.return_hidden(weighted(m, all, output_norm_name));
+  }
   x = weighted(m, x, output_norm_name);
   if (m.embeds()) return m.output_embedding(x);
   if (!m.hidden_apart()) m.return_hidden(x);

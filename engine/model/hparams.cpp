@@ -135,6 +135,7 @@ DecoderParams read_decoder_params(HparamReader& r, bool recurrent) {
     r.set_error(error(StatusCode::bad_file, "{}: {} experts but none used for a token",
                       r.metadata().source(), p.experts));
   }
+  if (r.part() == HparamReader::Part::draft) return p;
   const Weight* table = r.source().find("token_embd.weight");
   if (table == nullptr) {
     r.set_error(error(StatusCode::bad_file, "{}: tensor 'token_embd.weight' is missing",

@@ -14,8 +14,9 @@ namespace infer {
 /// status() reports it.
 class HparamReader {
  public:
-  /// What is read: the model, or the first of the layers behind it that predict further tokens.
-  enum class Part : uint8_t { model, head };
+  /// What is read: the model; the first of the layers behind it that predict further tokens; or a
+  /// file of its own that drafts for a model, and may lack a table of tokens.
+  enum class Part : uint8_t { model, head, draft };
   explicit HparamReader(const WeightSource& source, Part part = Part::model);
   Part part() const { return part_; }
 
@@ -72,8 +73,8 @@ struct DecoderParams {
   std::vector<int64_t> feed_forward;  ///< by layer
 };
 
-/// Reads and checks them; failures are kept by the reader. The vocabulary is the token table's
-/// width when the file does not say. `recurrent`: layers may have no key-value heads.
+/// Reads and checks them; failures are kept by the reader. The vocabulary is that of the token
+/// table; 0 for Part::draft. `recurrent`: layers may have no key-value heads.
 DecoderParams read_decoder_params(HparamReader& reader, bool recurrent = false);
 
 /// The model's (first) RoPE: dimension count (default: the head), base and scaling keys.

@@ -48,8 +48,9 @@ struct PlanRequest {
   /// numbers above say; −1: as they say. Empty: none.
   std::vector<int32_t> weight_devices;
   bool beside = false;  ///< another model's plan already counts the process itself
-  /// The plan of a model of the same file on the same devices: weights that it has on a device are
-  /// not placed there again (Executor::create: `lender`). Null: none. Only for plan_memory().
+  /// The plan of a model on the same devices whose weights are the first ones of this one's source,
+  /// or all: those that it has on a device are not placed there again (Executor::create: `lender`).
+  /// Null: none. Only for plan_memory().
   const MemoryPlan* lender = nullptr;
   // Further host memory, in bytes:
   int64_t drafter_bytes = 0;        ///< of the drafters

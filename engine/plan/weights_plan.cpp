@@ -55,7 +55,8 @@ Result<WeightsPlan> place_weights(std::span<const PlacedSegment> segments, int32
         if (id == kNoValue) continue;
         const Value& value = graph.value(graph.storage(id));
         if (value.kind != Value::Kind::weight) continue;
-        if (!lent.empty() && lent[static_cast<size_t>(value.index)].buffer >= 0) continue;
+        const auto weight = static_cast<size_t>(value.index);
+        if (weight < lent.size() && lent[weight].buffer >= 0) continue;
         INFER_CHECK_R(add_weight(plan, value, device, weights));
         now += value.desc.extent_bytes() + 2 * kFaultAround;
       }

@@ -26,9 +26,9 @@ struct WeightsPlan {
   int64_t window = 0;               ///< bytes in the file of the largest two consecutive layers
 };
 
-/// Places the weights that the nodes of device `number` read, but those that have a place in `lent`
-/// (empty: none). Errors: does_not_fit, with the name of the tensor, if one is larger than the
-/// device's largest buffer.
+/// Places the weights that the nodes of device `number` read, but those that have a place in
+/// `lent`, which may have places of the first weights alone, or none. Errors: does_not_fit, with
+/// the name of the tensor, if one is larger than the device's largest buffer.
 Result<WeightsPlan> place_weights(std::span<const PlacedSegment> segments, int32_t number,
                                   const Device& device, std::span<const Weight> weights,
                                   std::span<const WeightPlace> lent = {});

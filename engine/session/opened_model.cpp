@@ -1,15 +1,14 @@
 #include "engine/session/opened_model.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "engine/core/file.h"
 #include "engine/core/log.h"
-#include "engine/core/thread_pool.h"
 #include "engine/generate/grammars.h"
 #include "engine/model/open_weights.h"
+#include "engine/plan/host_bytes.h"
 #include "engine/quant/quant.h"
-#include "engine/session/guarded.h"
+#include "engine/session/check_weights.h"
 #include "engine/session/option_range.h"
 #include "engine/session/placements.h"
 #include "engine/session/speculation.h"
@@ -122,12 +121,45 @@ Status open_head(OpenedModel& opened) {
   return {};
 }
 
+/// What drafters with these names keep, and what is known of the head's file.
 void count_drafters(std::span<const std::string> names, const LoadOptions& options,
                     const OpenedModel& opened, PlanRequest& request) {
+  const OpenedModel::Head* head = opened.head.get();
   const DrafterMemory memory =
-      drafter_memory(names, options.parallel, opened.model->info().embedding);
+      drafter_memory(names, options.parallel, head == nullptr ? nullptr : &head->model->info(),
+                     opened.model->info());
   request.drafter_bytes = memory.bytes;
   request.drafter_token_bytes = memory.token_bytes;
+  if (head != nullptr && head->source) request.drafter_bytes += model_bytes(*head->source);
+}
+
+/// Takes `file` if it holds a head that drafts, which it does if "model" is to draft.
+Status open_head_file(OpenedModel& opened, const LoadOptions& options,
+                      std::unique_ptr<WeightSource>& file) {
+  if (!is_draft_head(*file)) return {};
+  const std::vector<std::string> names = drafters_of(options, *opened.source);
+  const auto drafts = [&](const char* name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  const std::string path = file->metadata().source();
+  if (opened.head != nullptr && drafts("model")) {
+    return error(StatusCode::invalid_argument,
+                 "{}: the draft model and the drafter 'mtp' both draft from hidden states: choose "
+                 "one of them",
+                 path);
+  }
+  auto head = std::make_unique<OpenedModel::Head>();
+  head->source = std::make_unique<DraftSource>(*opened.source, std::move(file));
+  if (!drafts("model")) return {};
+  head->weights = std::make_unique<WeightTable>(*head->source);
+  std::vector<int64_t> layers;
+  INFER_TRY_S(const ArchDef* arch, architecture_of(*head->source));
+  INFER_TRY_S(head->model, arch->draft(*head->source, opened.model->info(), layers));
+  opened.model->return_hidden(roles_of_programs(opened.device_list()).size() > 1,
+                              std::move(layers));
+  opened.head = std::move(head);
+  count_drafters(names, options, opened, opened.request);
+  return {};
 }
 
 /// Goes on without the head, whose memory is counted in `asked`.
@@ -177,7 +209,6 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
       beside == nullptr ? drafters_of(options, *opened.source) : std::vector<std::string>();
   if (!names.empty()) {
     request.max_outputs = std::max<int64_t>(request.max_outputs, 1 + kMostDrafted);
-    count_drafters(names, options, opened, request);
   }
   request.max_outputs = std::min<int64_t>(request.max_outputs, options.batch_rows);
   INFER_CHECK_R(choose_embedding(path, options, opened));
@@ -195,62 +226,8 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
   }
   opened.weights = std::make_unique<WeightTable>(*opened.source);
   if (std::ranges::find(names, "mtp") != names.end()) INFER_CHECK_R(open_head(opened));
+  count_drafters(names, options, opened, request);
   return opened;
-}
-
-/// The first element of a tensor that is NaN or infinite.
-struct BadElement {
-  int64_t index = INT64_MAX;
-  float value = 0;
-};
-
-/// Looks at the blocks [begin, end) of a weight and keeps the first bad element.
-Status find_bad(const WeightSource& source, const Weight& weight, Range blocks, BadElement& bad) {
-  const DTypeInfo& type = dtype_info(weight.desc.type);
-  const int64_t most = std::max<int64_t>(1, (64 << 10) / type.block_elements);
-  std::vector<std::byte> stored(static_cast<size_t>(most * type.block_bytes));
-  std::vector<float> values(static_cast<size_t>(most * type.block_elements));
-  for (int64_t first = blocks.begin; first < blocks.end; first += most) {
-    const int64_t count = std::min(most, blocks.end - first);
-    const std::span bytes = std::span(stored).first(static_cast<size_t>(count * type.block_bytes));
-    const std::span numbers =
-        std::span(values).first(static_cast<size_t>(count * type.block_elements));
-    INFER_CHECK(source.read(weight.place, static_cast<uint64_t>(first * type.block_bytes), bytes));
-    quant_traits(type.type).decode(stored.data(), values.data(), count * type.block_elements);
-    const auto at = std::ranges::find_if(numbers, [](float v) { return !std::isfinite(v); });
-    if (at == numbers.end()) continue;
-    bad = {first * type.block_elements + (at - numbers.begin()), *at};
-    return {};
-  }
-  return {};
-}
-
-/// What LoadOptions::check_tensors asks for.
-Status check_weights(const WeightSource& source, const LoadOptions& options) {
-  ThreadPool pool(options.threads > 0 ? options.threads : available_threads());
-  for (const Weight& weight : source.weights()) {
-    Status stopped;
-    if (options.progress && !call_back(stopped, [&] { return options.progress(0); })) {
-      INFER_CHECK(stopped);
-      return error(StatusCode::cancelled, "{}: loading was cancelled", source.metadata().source());
-    }
-    const int64_t blocks = weight.desc.elements() / dtype_info(weight.desc.type).block_elements;
-    std::vector<BadElement> bad(static_cast<size_t>(pool.size()));
-    std::vector<Status> statuses(bad.size());
-    pool.run([&](int thread) {
-      const auto t = static_cast<size_t>(thread);
-      statuses[t] = find_bad(source, weight, split_range(blocks, thread, pool.size()), bad[t]);
-    });
-    for (const Status& status : statuses) INFER_CHECK(status);
-    const BadElement& first = *std::ranges::min_element(bad, {}, &BadElement::index);
-    if (first.index == INT64_MAX) continue;
-    return error(StatusCode::bad_file,
-                 "{}: tensor '{}': expected finite numbers, found {} in column {} of row {}",
-                 source.metadata().source(), weight.name,
-                 std::isnan(first.value) ? "NaN" : "infinity", first.index % weight.desc.shape[0],
-                 first.index / weight.desc.shape[0]);
-  }
-  return {};
 }
 
 /// Plans, and puts what was chosen into the request.
@@ -284,7 +261,11 @@ Status plan_head(OpenedModel& opened, const PlanRequest& asked) {
   request.spill = false;
   request.drafter_bytes = request.drafter_token_bytes = request.grammar_bytes = 0;
   request.lender = &opened.plan;
-  INFER_TRY_S(head.plan, plan_memory(*head.model, *opened.weights, opened.device_list(), request));
+  const WeightTable& weights = opened.head_weights();
+  if (!request.weight_devices.empty()) {
+    request.weight_devices.resize(weights.source().weights().size(), -1);
+  }
+  INFER_TRY_S(head.plan, plan_memory(*head.model, weights, opened.device_list(), request));
   request.lender = nullptr;
   head.request = std::move(request);
   return {};
@@ -309,12 +290,19 @@ Result<OpenedModels> open_all(const std::string& path, const LoadOptions& option
   OpenedModels models;
   INFER_TRY(models.main, open_one(path, options, pretend, nullptr, open));
   OpenedModel& main = models.main;
+  bool draft_model = false;
+  if (!options.draft_model.empty()) {
+    INFER_TRY(const std::optional<DType> matrices, matrix_type(options.quantize));
+    INFER_TRY(std::unique_ptr<WeightSource> file, open_weights(options.draft_model, matrices));
+    INFER_CHECK_R(open_head_file(main, options, file));
+    draft_model = file != nullptr;
+  }
   PlanRequest asked = main.request;
   INFER_CHECK_R(plan(main));
-  if (options.draft_model.empty() && !main.head) return models;
+  if (!draft_model && !main.head) return models;
 
   PlanRequest asked_small;
-  if (!options.draft_model.empty()) {
+  if (draft_model) {
     LoadOptions small = options;
     small.output_rows = 16;
     small.spill = false;
@@ -334,7 +322,8 @@ Result<OpenedModels> open_all(const std::string& path, const LoadOptions& option
     }
     if (main.head) {
       Status planned = plan_head(main, asked);
-      const bool wanted = std::ranges::find(options.drafters, "mtp") != options.drafters.end();
+      const bool wanted =
+          main.head->source || std::ranges::find(options.drafters, "mtp") != options.drafters.end();
       if (!planned.ok() && wanted) return tl::unexpected(std::move(planned));
       if (!planned.ok()) {
         log(LogLevel::warning, "continuing without the next-token layers: {}", planned.message());
@@ -382,6 +371,9 @@ Result<OpenedModels> OpenedModels::open(const std::string& path, const LoadOptio
   if (!options.check_tensors || pretend) return models;
   INFER_CHECK_R(check_weights(*models.main.source, options));
   if (models.draft) INFER_CHECK_R(check_weights(*models.draft->source, options));
+  if (models.main.head && models.main.head->source) {
+    INFER_CHECK_R(check_weights(models.main.head->source->own(), options));
+  }
   return models;
 }
 

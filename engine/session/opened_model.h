@@ -7,6 +7,7 @@
 
 #include "engine/backend/device.h"
 #include "engine/model/arch.h"
+#include "engine/model/draft_source.h"
 #include "engine/plan/planner.h"
 #include "infer/infer.hpp"
 
@@ -25,14 +26,18 @@ struct OpenedModel {
   PlanRequest request;
   MemoryPlan plan;
   bool exact = false;  ///< LoadOptions::exact
-  /// The layers of the file that draft, on the same devices and with weights of `weights`.
+  /// A head that drafts, on the same devices: layers of the file, with weights of `weights`; or of
+  /// a file of its own.
   struct Head {
+    std::unique_ptr<DraftSource> source;   ///< null: the model's file
+    std::unique_ptr<WeightTable> weights;  ///< likewise
     std::unique_ptr<Model> model;
     PlanRequest request;
     MemoryPlan plan;
   };
-  std::unique_ptr<Head> head;  ///< null: it is not to draft
+  std::unique_ptr<Head> head;  ///< null: nothing of this kind is to draft
 
+  const WeightTable& head_weights() const { return head->weights ? *head->weights : *weights; }
   std::vector<Device*> device_list() const;
   /// The first that was named.
   Device& main_device() const { return *devices[devices.size() > 1 ? 1 : 0]; }

@@ -50,20 +50,22 @@ Result<std::unique_ptr<Drafter>> load_draft(const OpenedModel& draft, const Open
                                                std::move(tokenizer));
 }
 
-/// The model's own layers that draft: they use its weights.
-Result<std::unique_ptr<Drafter>> load_head(const OpenedModel& main, const Executor& lender) {
+/// The head that drafts. It uses the model's weights.
+Result<std::unique_ptr<Drafter>> load_head(const char* name, const OpenedModel& main,
+                                           const Executor& lender) {
   const OpenedModel::Head& head = *main.head;
   const std::vector<Device*> devices = main.device_list();
-  INFER_TRY(
-      std::unique_ptr<Executor> executor,
-      Executor::create(*head.model, *main.weights, devices, head.request, head.plan, {}, &lender));
+  INFER_TRY(std::unique_ptr<Executor> executor,
+            Executor::create(*head.model, main.head_weights(), devices, head.request, head.plan, {},
+                             &lender));
   INFER_TRY(std::unique_ptr<KvCache> cache,
             KvCache::create(devices, head.plan.kv_layout, head.plan.kv_pages,
                             {head.plan.context, false, {}, 0}));
   INFER_TRY(const StepCosts costs,
             StepCosts::measure(*executor, *cache, head.request.max_outputs, kMeasureSeconds));
-  return std::make_unique<HeadDrafter>("mtp", std::move(executor), std::move(cache),
-                                       head.request.max_rows, head.request.max_outputs, costs);
+  return std::make_unique<HeadDrafter>(name, std::move(executor), std::move(cache),
+                                       head.request.max_rows, head.request.max_outputs, costs,
+                                       main.model->info().vocabulary);
 }
 
 }  // namespace
@@ -76,7 +78,8 @@ std::vector<std::string> drafters_of(const LoadOptions& options, const WeightSou
   return names;
 }
 
-DrafterMemory drafter_memory(std::span<const std::string> names, int64_t sessions, int64_t width) {
+DrafterMemory drafter_memory(std::span<const std::string> names, int64_t sessions,
+                             const ModelInfo* head, const ModelInfo& main) {
   sessions = std::min(sessions, kMostSessions);
   DrafterMemory memory;
   if (std::ranges::find(names, "suffix") != names.end()) {
@@ -84,12 +87,12 @@ DrafterMemory drafter_memory(std::span<const std::string> names, int64_t session
     memory.token_bytes +=
         SuffixDrafter::most_bytes(1, sessions) - SuffixDrafter::most_bytes(0, sessions);
   }
-  if (std::ranges::find(names, "model") != names.end()) {
-    memory.token_bytes += sessions * RetokenizingDrafter::kTokenBytes;
-  }
-  if (std::ranges::find(names, "mtp") != names.end()) {
-    memory.bytes += sessions * HeadDrafter::sequence_bytes(width);
+  if (head != nullptr) {
+    memory.bytes += HeadDrafter::fixed_bytes(*head, main.vocabulary) +
+                    sessions * HeadDrafter::sequence_bytes(head->takes_hidden);
     memory.token_bytes += sessions * HeadDrafter::kTokenBytes;
+  } else if (std::ranges::find(names, "model") != names.end()) {
+    memory.token_bytes += sessions * RetokenizingDrafter::kTokenBytes;
   }
   return memory;
 }
@@ -112,7 +115,10 @@ Result<std::unique_ptr<Speculator>> create_speculator(const OpenedModel& main,
           main.plan.context, std::min(main.request.sequences, kMostSessions)));
     } else if (name == "mtp") {
       if (main.head == nullptr) continue;  // it was not asked for, and cannot be used
-      INFER_TRY(std::unique_ptr<Drafter> head, load_head(main, executor));
+      INFER_TRY(std::unique_ptr<Drafter> head, load_head("mtp", main, executor));
+      drafters.push_back(std::move(head));
+    } else if (name == "model" && main.head != nullptr && main.head->source != nullptr) {
+      INFER_TRY(std::unique_ptr<Drafter> head, load_head("model", main, executor));
       drafters.push_back(std::move(head));
     } else if (name == "model" && draft != nullptr) {
       INFER_TRY(std::unique_ptr<Drafter> model, load_draft(*draft, main, tokenizer));

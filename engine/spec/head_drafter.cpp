@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "engine/spec/draft_sampler.h"
 
@@ -20,6 +21,26 @@ constexpr double kSpread = 64;
 int64_t HeadDrafter::sequence_bytes(int64_t width) {
   // Waiting states are cut down when there are twice as many.
   return (2 * kMostWaiting + 2) * (width + 1) * int64_t{sizeof(float)} + int64_t{sizeof(Held)};
+}
+
+int64_t HeadDrafter::fixed_bytes(const ModelInfo& head, int64_t vocabulary) {
+  if (head.token_ids.empty()) return 0;
+  return (std::ssize(head.token_ids) + vocabulary) * int64_t{sizeof(float)};
+}
+
+HeadDrafter::HeadDrafter(const char* name, std::unique_ptr<Executor> executor,
+                         std::unique_ptr<KvCache> cache, int64_t max_rows, int64_t max_outputs,
+                         const StepCosts& costs, int64_t vocabulary)
+    : name_(name),
+      executor_(std::move(executor)),
+      cache_(std::move(cache)),
+      width_(executor_->info().takes_hidden),
+      own_(executor_->info().takes_own),
+      max_rows_(max_rows),
+      max_outputs_(max_outputs),
+      costs_(costs) {
+  if (executor_->info().token_ids.empty()) return;
+  logits_.assign(static_cast<size_t>(vocabulary), -std::numeric_limits<float>::infinity());
 }
 
 HeadDrafter::Held& HeadDrafter::held(int64_t id) {
@@ -57,8 +78,10 @@ void HeadDrafter::cut(Held& held, size_t length) {
   const auto begin = held.states.begin() + kept * width_;
   if (kept < std::ssize(held.waiting) && held.waiting[static_cast<size_t>(kept)] == position) {
     std::copy_n(begin, width_, held.last.begin());
+    held.last_known = true;
   } else {
     std::ranges::fill(held.last, 0.0f);
+    held.last_known = false;
   }
   held.states.erase(begin, held.states.end());
   held.waiting.resize(static_cast<size_t>(kept));
@@ -88,15 +111,17 @@ void HeadDrafter::observe(int64_t id, std::span<const int32_t> tokens,
     drop_ahead(h);
     h.tokens.assign(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(first));
     std::ranges::fill(h.last, 0.0f);
+    h.last_known = false;
   }
   const auto keep_state = [&](size_t token) {
     std::copy_n(hidden.begin() + static_cast<ptrdiff_t>(token - first) * width_, width_,
                 h.last.begin());
+    h.last_known = true;
   };
   if (h.tokens.size() > first) keep_state(h.tokens.size() - 1);
   for (size_t t = h.tokens.size(); t < tokens.size(); ++t) {
-    if (h.ahead != tokens[t]) {
-      drop_ahead(h);
+    if (h.ahead != tokens[t]) drop_ahead(h);
+    if (h.ahead < 0 && (own_ == 0 || h.last_known)) {
       h.waiting.push_back(static_cast<int32_t>(t));
       h.states.insert(h.states.end(), h.last.begin(), h.last.end());
       trim(h);
@@ -116,9 +141,10 @@ double HeadDrafter::seconds(int64_t id, std::span<const int32_t>, int64_t tokens
          later / kSpread;
 }
 
-/// Whether the hidden state before the last token of the history is known.
+/// Whether a proposal can be made: the tokens before the last one are those that were seen.
 bool HeadDrafter::prepare(Held& held, std::span<const int32_t> history) {
   if (held.tokens.size() + 1 != history.size() || history.empty() ||
+      (own_ > 0 && !held.last_known) ||
       !std::ranges::equal(held.tokens, history.first(history.size() - 1)) ||
       std::ssize(held.cached) + std::ssize(held.waiting) >= cache_->context()) {
     return false;
@@ -131,14 +157,28 @@ bool HeadDrafter::prepare(Held& held, std::span<const int32_t> history) {
   return true;
 }
 
+/// `own`: the hidden state is of the head itself.
 void HeadDrafter::add_row(const Held& held, int32_t token, int64_t position, int64_t slot,
-                          std::span<const float> state) {
+                          std::span<const float> state, bool own) {
   if (ids_.empty() || ids_.back() != held.kv) ids_.push_back(held.kv);
   batch_.tokens.push_back(token);
   batch_.positions.push_back(static_cast<int32_t>(position));
   batch_.slots.push_back(static_cast<int32_t>(slot));
   batch_.sequences.push_back(static_cast<int32_t>(ids_.size()) - 1);
-  batch_.hidden.insert(batch_.hidden.end(), state.begin(), state.end());
+  const bool apart = own && own_ > 0;
+  batch_.hidden.resize(static_cast<size_t>(batch_.rows() * width_), 0.0f);
+  batch_.own_hidden.resize(static_cast<size_t>(batch_.rows() * own_), 0.0f);
+  std::ranges::copy_backward(state, (apart ? batch_.own_hidden : batch_.hidden).end());
+}
+
+/// The logits of the main model's tokens, −infinity where the head does not have them.
+std::span<const float> HeadDrafter::main_logits(std::span<const float> logits) {
+  if (logits_.empty()) return logits;
+  const std::vector<int32_t>& tokens = executor_->info().token_ids;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    logits_[static_cast<size_t>(tokens[i])] = logits[i];
+  }
+  return logits_;
 }
 
 Result<std::span<const float>> HeadDrafter::run() {
@@ -217,7 +257,7 @@ Status HeadDrafter::propose_some(std::span<DraftRequest* const> requests) {
       const auto drafted = std::ssize(a.request->tokens);
       add_row(h, first ? a.request->history.back() : a.request->tokens.back().token,
               std::ssize(h.tokens) + drafted, slot + behind,
-              first ? std::span<const float>(h.last) : a.state);
+              first ? std::span<const float>(h.last) : a.state, !first);
       batch_.output_rows.push_back(static_cast<int32_t>(batch_.rows()) - 1);
       return false;
     });
@@ -242,7 +282,8 @@ Status HeadDrafter::propose_some(std::span<DraftRequest* const> requests) {
         h.ahead = a.request->history.back();
       }
       DraftRequest& request = *a.request;
-      const DraftToken token = request.sampler->next(logits->subspan(i * vocabulary, vocabulary));
+      const DraftToken token =
+          request.sampler->next(main_logits(logits->subspan(i * vocabulary, vocabulary)));
       if (token.token < 0) continue;
       request.tokens.push_back(token);
       if (std::ssize(request.tokens) >= request.most) continue;

@@ -1,6 +1,8 @@
 // Drafts by a draft head: a small model that takes a token and the hidden state that the main model
 // made of the token before it (ModelInfo::takes_hidden). Such a pair is what the head's cache holds
-// an entry for.
+// an entry for. An EAGLE-3 head takes the main model's hidden states and its own in different forms
+// (ModelInfo::takes_own), has no entry for a token before which no hidden state is known, and may
+// have a vocabulary of its own.
 //
 // The head follows the main model: observe() gives it the hidden states of a step. They wait, and
 // are computed when a proposal is asked for. When twice kMostWaiting wait, the older half is left
@@ -30,17 +32,13 @@ class HeadDrafter final : public Drafter {
   /// Bytes that are kept of each token of a sequence.
   static constexpr int64_t kTokenBytes = 4 * sizeof(int32_t);
 
+  /// Bytes that are kept once for a head like this, in an engine with so many tokens.
+  static int64_t fixed_bytes(const ModelInfo& head, int64_t vocabulary);
+
   /// `name`: a constant. The cache reuses nothing. A step has at most max_rows rows and max_outputs
-  /// results.
+  /// results. `vocabulary`: tokens of the main model.
   HeadDrafter(const char* name, std::unique_ptr<Executor> executor, std::unique_ptr<KvCache> cache,
-              int64_t max_rows, int64_t max_outputs, const StepCosts& costs)
-      : name_(name),
-        executor_(std::move(executor)),
-        cache_(std::move(cache)),
-        width_(executor_->takes_hidden()),
-        max_rows_(max_rows),
-        max_outputs_(max_outputs),
-        costs_(costs) {}
+              int64_t max_rows, int64_t max_outputs, const StepCosts& costs, int64_t vocabulary);
 
   const char* name() const override { return name_; }
   bool takes_hidden() const override { return true; }
@@ -58,6 +56,7 @@ class HeadDrafter final : public Drafter {
     std::vector<int32_t> waiting;  ///< positions of further pairs, ascending
     std::vector<float> states;     ///< their hidden states [waiting][width]
     std::vector<float> last;       ///< that of the last of `tokens`; zeros: not known
+    bool last_known = false;
   };
   /// A request while it is served.
   struct Active {
@@ -74,20 +73,23 @@ class HeadDrafter final : public Drafter {
   Status propose_some(std::span<DraftRequest* const> requests);
   Result<bool> catch_up(Held& held);
   void add_row(const Held& held, int32_t token, int64_t position, int64_t slot,
-               std::span<const float> state);
+               std::span<const float> state, bool own = false);
+  std::span<const float> main_logits(std::span<const float> logits);
   Result<std::span<const float>> run();
   int64_t few() const { return std::max<int64_t>(2, max_rows_ / max_outputs_); }
 
   const char* name_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<KvCache> cache_;
-  int64_t width_;
+  int64_t width_;  ///< elements of a hidden state of the main model
+  int64_t own_;    ///< ModelInfo::takes_own
   int64_t max_rows_;
   int64_t max_outputs_;
   StepCosts costs_;
   std::unordered_map<int64_t, Held> sequences_;
   StepBatch batch_;
   std::vector<KvCache::SequenceId> ids_;
+  std::vector<float> logits_;  ///< by token of the main model; empty: the head has all of them
 };
 
 }  // namespace infer

@@ -22,7 +22,8 @@ Status run_rows(Executor& executor, KvCache& cache, KvCache::SequenceId id, int6
     batch.sequences.push_back(0);
     batch.output_rows.push_back(r);
   }
-  batch.hidden.assign(static_cast<size_t>(rows * executor.takes_hidden()), 1.0f);
+  batch.hidden.assign(static_cast<size_t>(rows * executor.info().takes_hidden), 1.0f);
+  batch.own_hidden.assign(static_cast<size_t>(rows * executor.info().takes_own), 0.0f);
   batch.generated = rows;  // as tokens that are verified
   batch.pages = cache.pages(std::span(&id, 1));
   const Clock::time_point start = Clock::now();

@@ -88,3 +88,17 @@ def test_wrong_flags_are_refused(tmp_path):
     fails(2, "bench", "-m", DEMO, "-md", DRAFT)  # continues texts: one is needed
     fails(2, "bench", "-m", DEMO, "-f", __file__)  # and drafters
     fails(2, "run", *prompt, "--drafter", "model", says="-md")
+
+
+def test_an_eagle3_head_is_recognised_as_draft_model():
+    main = ROOT / "tests/data/golden/llama-f32.gguf"
+    head = ROOT / "tests/data/heads/eagle3-llama-f32.gguf"
+    run = lambda *flags: json.loads(good("run", "-m", main, "-p", "t5", "-n", 40, "--ignore-eos",
+                                         "--temp", 0, "--json", "-c", 128, *flags)[0])
+    drafted = run("-md", head, "--drafter", "model", "--spec", 3)
+    assert drafted["tokens"] == run()["tokens"]
+    assert drafted["speculation"]["drafted"] > 30
+    assert "eagle3" in good("info", head)[0]
+    fails(3, "run", "-m", head, "-p", "t5", says="draft")
+    fails(3, "run", "-m", ROOT / "tests/data/bigram.gguf", "-md", head, "-p", "a",
+          says="target_hidden_size")

@@ -5,16 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <thread>
 
 #include "engine/core/file.h"
-#include "engine/exec/executor.h"
-#include "engine/kv/kv_cache.h"
-#include "engine/session/opened_model.h"
 #include "engine/spec/draft_sampler.h"
 #include "engine/spec/head_drafter.h"
-#include "tests/golden/golden.h"
+#include "tests/golden/drafting.h"
 #include "tests/support.h"
 
 using namespace infer;
@@ -25,81 +20,12 @@ namespace {
 const std::vector<std::string> kHeads = {"qwen35-f32", "glm4moe-f32", "deepseek2-flash-f32",
                                          "nemotron_h_moe-f32"};
 
-GoldenModel golden(const std::string& name) {
-  const std::vector<GoldenModel> all = golden_models();
-  const auto found = std::ranges::find(all, name, &GoldenModel::name);
-  REQUIRE(found != all.end());
-  return *found;
-}
-
-/// Runs the rows [begin, end) of one sequence, with the result of every row.
-std::vector<float> run(Executor& executor, KvCache& cache, KvCache::SequenceId id,
-                       std::span<const int32_t> tokens, size_t begin, size_t end,
-                       std::span<const float> hidden, std::vector<float>* states) {
-  StepBatch batch;
-  for (size_t t = begin; t < end; ++t) {
-    batch.tokens.push_back(tokens[t]);
-    batch.positions.push_back(static_cast<int32_t>(t));
-    batch.slots.push_back(static_cast<int32_t>(t));
-    batch.sequences.push_back(0);
-    batch.output_rows.push_back(static_cast<int32_t>(t - begin));
-  }
-  batch.hidden.assign(hidden.begin(), hidden.end());
-  REQUIRE(cache.reserve(id, batch.rows()).ok());
-  batch.pages = cache.pages({&id, 1});
-  const auto logits = executor.run(batch);
-  REQUIRE_MESSAGE(logits.has_value(), (logits ? "" : logits.error().message()));
-  std::vector<float> copy(logits->begin(), logits->end());
-  const auto read = executor.hidden(0, batch.rows());
-  REQUIRE(read.has_value());
-  states->insert(states->end(), read->begin(), read->end());
-  cache.commit(id, PageKeys(tokens), batch.rows());
-  return copy;
-}
-
-struct Parts {
-  OpenedModels models;
-  std::unique_ptr<Executor> executor, head;
-  std::unique_ptr<KvCache> cache, head_cache;
-
-  /// `apart`: as for devices with two numeric classes.
-  explicit Parts(const std::string& path, bool apart = false) {
-    LoadOptions options;
-    options.drafters = {"mtp"};
-    options.exact = true;
-    options.threads = 2;
-    options.context = 128;
-    options.cache_type_k = options.cache_type_v = "f32";
-    options.output_rows = 128;
-    auto opened = OpenedModels::open(path, options);
-    REQUIRE_MESSAGE(opened.has_value(), (opened ? "" : opened.error().message()));
-    models = std::move(*opened);
-    OpenedModel& main = models.main;
-    REQUIRE(main.head != nullptr);
-    const std::vector<Device*> devices = main.device_list();
-    if (apart) {
-      main.model->return_hidden(true);
-      main.plan = plan_memory(*main.model, *main.weights, devices, main.request).value();
-    }
-    executor =
-        Executor::create(*main.model, *main.weights, devices, main.request, main.plan, {}).value();
-    cache = KvCache::create(devices, main.plan.kv_layout, main.plan.kv_pages, {128, false, {}, 0})
-                .value();
-    const OpenedModel::Head& own = *main.head;
-    head = Executor::create(*own.model, *main.weights, devices, own.request, own.plan, {},
-                            executor.get())
-               .value();
-    head_cache =
-        KvCache::create(devices, own.plan.kv_layout, own.plan.kv_pages, {128, false, {}, 0})
-            .value();
-  }
-};
-
-std::vector<float> floats_of(const std::string& path) {
-  const std::string bytes = read_text(path);
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
-  return values;
+LoadOptions usual(const char* drafter) {
+  LoadOptions options;
+  options.threads = 2;
+  options.context = 384;
+  if (drafter != nullptr) options.drafters = {drafter};
+  return options;
 }
 
 }  // namespace
@@ -107,22 +33,22 @@ std::vector<float> floats_of(const std::string& path) {
 TEST_CASE("the logits of next-token layers are those of the reference, in pieces of any size") {
   for (const std::string& name : kHeads) {
     CAPTURE(name);
-    const GoldenModel model = golden(name);
-    const std::vector<float> exact = floats_of(data_path("golden/" + name + ".head.f32"));
+    const GoldenModel model = golden_model(name);
+    const std::vector<float> exact = read_f32(data_path("golden/" + name + ".head.f32"));
     std::vector<float> whole, states_whole;
     for (const size_t piece : {size_t{16}, size_t{1}, size_t{3}}) {
       CAPTURE(piece);
-      Parts parts(model.path);
+      ModelAndHead parts(model.path);
       const auto id = parts.cache->add_sequence();
       const auto head_id = parts.head_cache->add_sequence();
-      const auto width = static_cast<size_t>(parts.head->takes_hidden());
+      const auto width = static_cast<size_t>(parts.head->info().takes_hidden);
       std::vector<float> states(width, 0.0f), logits, own_states;
       for (size_t at = 0; at < model.tokens.size(); at += piece) {
         const size_t end = std::min(at + piece, model.tokens.size());
-        run(*parts.executor, *parts.cache, id, model.tokens, at, end, {}, &states);
+        run_rows(*parts.executor, *parts.cache, id, model.tokens, at, end, {}, &states);
         const std::vector<float> made =
-            run(*parts.head, *parts.head_cache, head_id, model.tokens, at, end,
-                std::span(states).subspan(at * width, (end - at) * width), &own_states);
+            run_rows(*parts.head, *parts.head_cache, head_id, model.tokens, at, end,
+                     {std::span(states).subspan(at * width, (end - at) * width), {}}, &own_states);
         logits.insert(logits.end(), made.begin(), made.end());
       }
       REQUIRE(logits.size() == exact.size());
@@ -142,10 +68,10 @@ TEST_CASE("the logits of next-token layers are those of the reference, in pieces
     // Beside the rows whose logits are wanted: the same numbers.
     std::vector<float> logits[2], states[2];
     for (const bool apart : {false, true}) {
-      Parts parts(model.path, apart);
+      ModelAndHead parts(model.path, "", apart);
       const auto id = parts.cache->add_sequence();
       logits[apart] =
-          run(*parts.executor, *parts.cache, id, model.tokens, 0, 20, {}, &states[apart]);
+          run_rows(*parts.executor, *parts.cache, id, model.tokens, 0, 20, {}, &states[apart]);
     }
     CHECK(logits[0] == logits[1]);
     CHECK(states[0] == states[1]);
@@ -155,14 +81,14 @@ TEST_CASE("the logits of next-token layers are those of the reference, in pieces
 TEST_CASE("what is drafted follows from the pairs of tokens and the states before them") {
   for (const std::string& name : kHeads) {
     CAPTURE(name);
-    const GoldenModel model = golden(name);
+    const GoldenModel model = golden_model(name);
     const std::span<const int32_t> tokens = std::span(model.tokens).first(45);
-    Parts parts(model.path);
+    ModelAndHead parts(model.path);
     const auto id = parts.cache->add_sequence();
-    const auto width = static_cast<size_t>(parts.head->takes_hidden());
+    const auto width = static_cast<size_t>(parts.head->info().takes_hidden);
     std::vector<float> states;
     for (size_t at = 0; at < tokens.size(); at += 15) {
-      run(*parts.executor, *parts.cache, id, tokens, at, at + 15, {}, &states);
+      run_rows(*parts.executor, *parts.cache, id, tokens, at, at + 15, {}, &states);
     }
     // By hand: all pairs up to the token, then two more drafted ones.
     const auto expected = [&](size_t length) {
@@ -177,8 +103,8 @@ TEST_CASE("what is drafted follows from the pairs of tokens and the states befor
         made.clear();
         const size_t end = std::min(history.size(), done + 16);
         const std::vector<float> logits =
-            run(*parts.head, *parts.head_cache, head_id, history, done, end,
-                std::span(given).subspan(done * width, (end - done) * width), &made);
+            run_rows(*parts.head, *parts.head_cache, head_id, history, done, end,
+                     {std::span(given).subspan(done * width, (end - done) * width), {}}, &made);
         done = end;
         if (done < history.size()) continue;
         const auto last = std::span(logits).last(logits.size() / (made.size() / width));
@@ -193,7 +119,7 @@ TEST_CASE("what is drafted follows from the pairs of tokens and the states befor
     for (const size_t length : {20, 21, 23, 31, 40, 30}) by_hand.push_back(expected(length));
 
     HeadDrafter drafter("mtp", std::move(parts.head), std::move(parts.head_cache), 16, 4,
-                        StepCosts(1e-3, 1e-4));
+                        StepCosts(1e-3, 1e-4), 72);
     SamplingParams greedy;
     greedy.temperature = 0;
     DraftSampler sampler(greedy);
@@ -239,73 +165,29 @@ TEST_CASE("what is drafted follows from the pairs of tokens and the states befor
   }
 }
 
-namespace {
-
-std::unique_ptr<Engine> load(const std::string& path, const LoadOptions& options) {
-  auto engine = Engine::load(path, options);
-  REQUIRE_MESSAGE(engine.has_value(), (engine ? "" : engine.error().message()));
-  return std::move(*engine);
-}
-
-LoadOptions usual(const char* drafter) {
-  LoadOptions options;
-  options.threads = 2;
-  options.context = 384;
-  if (drafter != nullptr) options.drafters = {drafter};
-  return options;
-}
-
-GenerateOptions how(int32_t tokens, uint64_t seed, int32_t drafts) {
-  GenerateOptions options;
-  options.max_tokens = tokens;
-  options.ignore_end = true;
-  options.draft_tokens = drafts;
-  options.sampling.temperature = seed == 0 ? 0.0f : 0.6f;
-  options.sampling.seed = seed;
-  return options;
-}
-
-struct Text {
-  std::vector<int32_t> tokens;
-  int64_t drafted = 0, accepted = 0;
-};
-
-Text text_of(Session& session, std::span<const int32_t> prompt, const GenerateOptions& options) {
-  Text text;
-  const auto result = session.generate(prompt, options, [&](int32_t token, std::string_view) {
-    if (token >= 0) text.tokens.push_back(token);
-    return true;
-  });
-  REQUIRE_MESSAGE(result.has_value(), (result ? "" : result.error().message()));
-  text.drafted = result->speculation.drafted;
-  text.accepted = result->speculation.accepted;
-  return text;
-}
-
-}  // namespace
-
 TEST_CASE("with next-token layers every token is that without, however it is computed") {
   int64_t drafted = 0, accepted = 0;
   for (const std::string& name : kHeads) {
     CAPTURE(name);
-    const GoldenModel model = golden(name);
+    const GoldenModel model = golden_model(name);
     const std::vector<int32_t> prompt(model.tokens.begin(), model.tokens.begin() + 40);
-    const auto plain = load(model.path, usual(nullptr));
+    const auto plain = load_engine(model.path, usual(nullptr));
     std::vector<std::vector<int32_t>> expected;
     for (uint64_t seed = 0; seed < 3; ++seed) {
-      expected.push_back(text_of(*plain->open_session().value(), prompt, how(90, seed, 0)).tokens);
+      expected.push_back(
+          generated_text(*plain->open_session().value(), prompt, generating(90, seed, 0)).tokens);
     }
     for (const int32_t rows : {512, 7}) {
       CAPTURE(rows);
       LoadOptions options = usual("mtp");
       options.batch_rows = rows;
       options.fewer_rows = false;
-      const auto engine = load(model.path, options);
+      const auto engine = load_engine(model.path, options);
       for (const int32_t drafts : {-1, 1, 5}) {
         CAPTURE(drafts);
         for (uint64_t seed = 0; seed < 3; ++seed) {
           const auto session = engine->open_session().value();
-          const Text text = text_of(*session, prompt, how(90, seed, drafts));
+          const DraftedText text = generated_text(*session, prompt, generating(90, seed, drafts));
           CHECK(text.tokens == expected[seed]);
           drafted += text.drafted;
           accepted += text.accepted;
@@ -322,79 +204,42 @@ TEST_CASE("with next-token layers every token is that without, however it is com
 TEST_CASE("turns, truncation, saved sessions, shared prefixes and preemption keep the tokens") {
   for (const char* const name : {"qwen35-f32", "glm4moe-f32"}) {
     CAPTURE(name);
-    const GoldenModel model = golden(name);
+    const GoldenModel model = golden_model(name);
     const TempDir folder;
     std::vector<int32_t> prompt;
     for (int i = 0; i < 3; ++i) {
       prompt.insert(prompt.end(), model.tokens.begin(), model.tokens.begin() + 25);
     }
-    const auto plain = load(model.path, usual(nullptr));
-    const auto engine = load(model.path, usual("mtp"));
-    const auto turns = [&](Engine& on, int32_t drafts) {
-      std::vector<std::vector<int32_t>> texts;
-      auto session = on.open_session().value();
-      texts.push_back(text_of(*session, prompt, how(30, 1, drafts)).tokens);
-      texts.push_back(text_of(*session, prompt, how(30, 2, drafts)).tokens);
-      REQUIRE(session->truncate(session->length() / 2).ok());
-      texts.push_back(text_of(*session, prompt, how(20, 0, drafts)).tokens);
-      const std::string path = folder.path(drafts == 0 ? "plain" : "drafts");
-      REQUIRE(session->save(path).ok());
-      auto other = on.open_session().value();
-      REQUIRE(other->restore(path).ok());
-      texts.push_back(text_of(*other, prompt, how(30, 3, drafts)).tokens);
-      auto third = on.open_session().value();  // begins as the first one did
-      texts.push_back(text_of(*third, prompt, how(30, 1, drafts)).tokens);
-      return texts;
-    };
-    CHECK(turns(*engine, 3) == turns(*plain, 0));
+    const auto plain = load_engine(model.path, usual(nullptr));
+    const auto engine = load_engine(model.path, usual("mtp"));
+    CHECK(texts_of_turns(*engine, prompt, folder.path("state"), 3) ==
+          texts_of_turns(*plain, prompt, folder.path("state"), 0));
 
     // A cache that does not hold all of them at once.
     LoadOptions options = usual("mtp");
     options.context = 192;
     options.batch_rows = 16;
     options.fewer_rows = false;
-    const auto narrow = load(model.path, options);
-    std::vector<std::vector<int32_t>> found(4), expected(4);
-    std::vector<std::unique_ptr<Session>> sessions;
-    for (uint64_t i = 0; i < 4; ++i) {
-      sessions.push_back(narrow->open_session().value());
-      expected[i] =
-          text_of(*plain->open_session().value(), std::span(prompt).subspan(i, 60), how(60, i, 0))
-              .tokens;
-    }
-    {
-      std::vector<std::jthread> callers;
-      for (uint64_t i = 0; i < 4; ++i) {
-        callers.emplace_back([&, i] {
-          const auto result = sessions[i]->generate(std::span(prompt).subspan(i, 60),
-                                                    how(60, i, static_cast<int32_t>(i) - 1),
-                                                    [&](int32_t token, std::string_view) {
-                                                      if (token >= 0) found[i].push_back(token);
-                                                      return true;
-                                                    });
-          if (!result) std::fprintf(stderr, "%s\n", result.error().message().c_str());
-        });
-      }
-    }
-    CHECK(found == expected);
+    const auto narrow = load_engine(model.path, options);
+    CHECK(texts_at_once(*narrow, prompt) == texts_in_turn(*plain, prompt));
   }
 }
 
 TEST_CASE("next-token layers take the planned memory, and none if they do not draft") {
   for (const std::string& name : kHeads) {
     CAPTURE(name);
-    const std::string path = golden(name).path;
+    const std::string path = golden_model(name).path;
     const MemoryReport plain = plan_model(path, usual(nullptr)).value();
     LoadOptions options = usual("mtp");
     const MemoryReport planned = plan_model(path, options).value();
     CHECK(planned.weights > plain.weights);
     CHECK(planned.kv > plain.kv);
     // What they share with the model is there once.
-    const int64_t width = load(path, usual(nullptr))->model().embedding;
+    const int64_t width = load_engine(path, usual(nullptr))->model().embedding;
     const int64_t table = width * 72 * int64_t{sizeof(float)};
     CHECK(planned.weights - plain.weights < plain.weights);
     if (name == "qwen35-f32") CHECK(planned.weights - plain.weights < 10 * table);
-    const auto engine = load(path, options);
+    const auto engine = load_engine(path, options);
     const MemoryReport taken = engine->memory();
     CHECK(taken.weights == planned.weights);
     CHECK(taken.kv == planned.kv);
@@ -415,7 +260,7 @@ TEST_CASE("next-token layers take the planned memory, and none if they do not dr
 }
 
 TEST_CASE("a damaged next-token layer is named, and the model runs without it") {
-  const std::string whole = read_text(golden("qwen35-f32").path);
+  const std::string whole = read_text(golden_model("qwen35-f32").path);
   const auto swapped = [&](const std::string& one, const std::string& other) {
     std::string bytes = whole;
     const size_t a = bytes.find(one), b = bytes.find(other);

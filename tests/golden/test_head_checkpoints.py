@@ -29,8 +29,10 @@ def infer(*args):
 def write(path, tensors):
     header, data = {}, b""
     for name, x in tensors.items():
-        raw = np.asarray(x, "<f4").tobytes()
-        header[name] = {"dtype": "F32", "shape": list(np.shape(x)),
+        kind, dtype = {"i": ("<i8", "I64"), "b": ("?", "BOOL")}.get(np.asarray(x).dtype.kind,
+                                                                    ("<f4", "F32"))
+        raw = np.asarray(x, kind).tobytes()
+        header[name] = {"dtype": dtype, "shape": list(np.shape(x)),
                         "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
     text = json.dumps(header).encode()
@@ -42,6 +44,56 @@ def converted(directory):
     done = infer("convert", directory, out)
     assert done.returncode == 0, done.stderr
     return out
+
+
+def apart(x, heads):
+    """The rows that RoPE turns together half a head apart, as checkpoints have them."""
+    return x.reshape(heads, -1, 2, x.shape[1]).transpose(0, 2, 1, 3).reshape(x.shape)
+
+
+EAGLE = {"token_embd": "embed_tokens", "fc": "fc", "output_norm": "norm", "output": "lm_head",
+         "blk.0.attn_norm": "midlayer.input_layernorm", "blk.0.attn_norm_2": "midlayer.hidden_norm",
+         "blk.0.ffn_norm": "midlayer.post_attention_layernorm",
+         "blk.0.ffn_gate": "midlayer.mlp.gate_proj", "blk.0.ffn_up": "midlayer.mlp.up_proj",
+         "blk.0.ffn_down": "midlayer.mlp.down_proj"} | {
+    f"blk.0.attn_{name}": f"midlayer.self_attn.{of}_proj"
+    for name, of in (("q", "q"), ("k", "k"), ("v", "v"), ("output", "o"))}
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_eagle3_as_gguf_has_it(tmp_path, nested):
+    metadata, tensors = gguf.read(GOLDEN.parent / "heads/eagle3-llama-f32.gguf")
+    checkpoint = {EAGLE[name.removesuffix(".weight")] + ".weight": x
+                  for name, x in tensors.items() if name != "d2t"}
+    for part, heads in (("q", 4), ("k", 2)):
+        name = f"midlayer.self_attn.{part}_proj.weight"
+        checkpoint[name] = apart(checkpoint[name], heads)
+    checkpoint["d2t"] = tensors["d2t"] - np.arange(len(tensors["d2t"]))
+    checkpoint["t2d"] = np.isin(np.arange(72), tensors["d2t"])
+    directory = tmp_path / "eagle"
+    directory.mkdir()
+    write(directory / "model.safetensors", checkpoint)
+    key = lambda name: metadata["eagle3." + name]
+    config = {"architectures": ["LlamaForCausalLMEagle3"], "num_hidden_layers": 1,
+              "hidden_size": key("embedding_length"), "num_attention_heads": 4,
+              "num_key_value_heads": 2, "head_dim": 10, "intermediate_size": 38,
+              "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 5e5,
+              "vocab_size": 72, "draft_vocab_size": 40, "tie_word_embeddings": False}
+    layers = key("target_layers")
+    ids = "eagle_aux_hidden_state_layer_ids"
+    config |= {"eagle_config": {ids: [l - 1 for l in layers]}} if nested else {ids: layers}
+    (directory / "config.json").write_text(json.dumps(config))
+    path = converted(directory)
+    found, made = gguf.read(path)
+    for name in ("target_layers", "attention.head_count", "rope.freq_base"):
+        assert found["eagle3." + name] == key(name)
+    assert made.keys() == tensors.keys()
+    for name, x in tensors.items():
+        assert np.array_equal(np.asarray(made[name]).reshape(-1), np.asarray(x).reshape(-1)), name
+    main = GOLDEN / "llama-f32.gguf"
+    for head in (directory, path):
+        done = infer("plan", "-m", main, "-md", head, "-c", "128")
+        assert done.returncode == 0, done.stderr
 
 
 def drafts(path):

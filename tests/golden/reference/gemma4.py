@@ -14,7 +14,9 @@ def logits(model, tokens):
     per_layer = model.key("embedding_length_per_layer_input", 0)
     inputs = per_layer_inputs(model, tokens, x, per_layer) if per_layer else None
     stored = {}  # keys and values by layer
+    model.entered = []
     for layer in range(model.layers):
+        model.entered.append(x)
         b = f"blk.{layer}."
         h = attend(model, norm(x, b + "attn_norm.weight"), layer, stored)
         x = x + norm(h, b + "post_attention_norm.weight")
@@ -28,6 +30,7 @@ def logits(model, tokens):
             gate = gelu_tanh(model.linear(x, b + "inp_gate")) * inputs[:, layer]
             x = x + norm(model.linear(gate, b + "proj"), b + "post_norm.weight")
         x = x * t.get(b + "layer_output_scale.weight", 1.0)
+    model.entered.append(x)
     x = norm(x, "output_norm.weight") @ t["token_embd.weight"].T
     cap = model.key("final_logit_softcapping")
     return cap * np.tanh(x / cap)

@@ -36,6 +36,7 @@ class Model:
         self.head_dim = self.key("attention.key_length", self.width // self.heads)
         self.context = self.key("context_length")
         self.rope_dims = self.key("rope.dimension_count", self.head_dim)
+        self.entered = []  # by layer: what entered it in the last run; then what left the last one
 
     def key(self, name, default=None):
         value = self.metadata.get(f"{self.arch}.{name}", default)
@@ -273,7 +274,9 @@ class Model:
         ffn_norm = ("post_attention_norm" if self.arch in ("gpt-oss", "seed_oss", "glm4moe")
                     else "ffn_norm")
         attend = self.attend_latent if self.arch in LATENT else self.attend
+        self.entered = []
         for layer in range(self.layers):
+            self.entered.append(x)
             b = f"blk.{layer}."
             h = attend(self.norm(x, b + "attn_norm") if pre else x, layer)
             if self.arch in PARALLEL:
@@ -284,6 +287,7 @@ class Model:
             routed = self.has(b + "ffn_gate_inp")
             h = self.experts(h, layer) if routed else self.feed_forward(h, layer)
             x = x + scale * (self.norm(h, b + "post_ffw_norm") if post else h)
+        self.entered.append(x)
         return self.norm(x, "output_norm")
 
     def logits(self, tokens):

@@ -154,7 +154,9 @@ def experts(m, x, b):
 def hidden(m, tokens):
     x = m.tensors["token_embd.weight"][tokens] * m.key("embedding_scale", 1.0)
     scale = m.key("residual_scale", 1.0)
+    m.entered = []
     for layer in range(m.layers):
+        m.entered.append(x)
         b = f"blk.{layer}."
         feed = lambda h: experts(m, h, b) if m.has(b + "ffn_gate_inp") else feed_forward(m, h, b)
         h = m.norm(x, b + "attn_norm")
@@ -166,6 +168,7 @@ def hidden(m, tokens):
         after = "post_attention_norm" if m.arch.startswith("qwen3") else "ffn_norm"
         h = rms_norm(x, m.tensors.get(b + after + ".weight", m.tensors.get(b + after)), m.eps)
         x = x + scale * feed(h)
+    m.entered.append(x)
     return m.norm(x, "token_embd_norm" if m.arch.startswith("lfm2") else "output_norm")
 
 

@@ -1,0 +1,232 @@
+// EAGLE-3: a head that drafts for another file's model, from the hidden states of three of its
+// layers. For the token t at a position and the features g of the position before it:
+//   e = norm(embedding of t);  ĝ = norm(g);  x = g + attention([e; ĝ]);  y = x + feed_forward(x)
+// The norm of y gives the logits, over a vocabulary of its own. g is fc·[low; middle; high] of the
+// main model's states, and y itself for the token drafted next. Li et al. 2025.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "engine/model/blocks.h"
+#include "engine/model/checkpoint.h"
+#include "engine/model/draft_source.h"
+#include "engine/model/hparams.h"
+
+namespace infer {
+namespace {
+
+constexpr int64_t kLayers = 3;  // of the main model, whose hidden states it takes
+
+class Eagle3 final : public Model {
+ public:
+  Eagle3(HparamReader& r, const ModelInfo& main, std::vector<int64_t>& layers) {
+    params_ = read_decoder_params(r);
+    if (params_.layers != 1) {
+      r.set_error(error(StatusCode::bad_file, "{}: key 'eagle3.block_count': expected 1, found {}",
+                        r.metadata().source(), params_.layers));
+    }
+    info_ = decoder_info(r, params_);
+    info_.context = main.context;  // how far it was trained changes only what it proposes
+    info_.ropes = {read_rope(r, params_.head_dim)};
+    info_.ropes[0].factors = weight_index(r.source(), "rope_freqs.weight");
+    info_.takes_own = params_.embedding;
+    info_.takes_hidden = kLayers * main.embedding;
+    norm_first_ = r.get_bool("norm_before_fc", false);
+    norm_residual_ = r.get_bool("norm_before_residual", false);
+    read_layers(r, main, layers);
+    read_table(r, main);
+    read_vocabulary(r, main);
+  }
+
+  void build(ModelBuilder& m) const override {
+    const int64_t width = params_.embedding;
+    const auto norm = [&](ValueId x, const char* name) {
+      return m.rms_norm(x, std::string(name) + ".weight", params_.eps);
+    };
+    m.g.set_unit({UnitKind::embedding, -1});
+    const ValueId table = m.weight(table_, {width, main_vocabulary_});
+    ValueId token = m.g.add(op::Embed{}, {m.g.input(StepInput::tokens), table});
+    m.g.set_unit({UnitKind::attention, 0});
+    ValueId features = m.g.input(StepInput::hidden, 0, info_.takes_hidden);
+    if (norm_first_) features = norm(features, "enc.output_norm");
+    features = m.add(m.linear(features, "fc", width), m.g.input(StepInput::hidden, 1, width));
+    token = norm(token, "blk.0.attn_norm");
+    const ValueId normed = norm(features, "blk.0.attn_norm_2");
+    AttentionBlock block;
+    block.heads = params_.heads;
+    block.kv_heads = params_.kv_heads.front();
+    block.head_dim = params_.head_dim;
+    block.value_dim = params_.value_dim;
+    block.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(params_.head_dim)));
+    block.width = width;
+    const ValueId mixed = attention_block(m, m.g.add(op::Concat{}, {token, normed}), block);
+    // From here on only the rows whose logits are wanted.
+    ValueId x =
+        m.add(m.select_outputs(norm_residual_ ? normed : features), m.select_outputs(mixed));
+    m.g.set_unit({UnitKind::feed_forward, 0});
+    x = m.add(
+        x, feed_forward_block(m, norm(x, "blk.0.ffn_norm"), 0, params_.feed_forward.front(), {}));
+    m.g.output(x, "hidden");
+    x = norm(x, "output_norm");
+    m.g.set_unit({UnitKind::output, -1});
+    m.g.output(m.linear(x, output_, info_.vocabulary), "logits");
+  }
+
+ private:
+  static Status bad(const HparamReader& r, const std::string& what) {
+    return error(StatusCode::bad_file, "{}: {}", r.metadata().source(), what);
+  }
+
+  /// The layers of the main model whose states it takes.
+  void read_layers(HparamReader& r, const ModelInfo& main, std::vector<int64_t>& layers) const {
+    const int64_t width = r.get_int("target_hidden_size", main.embedding, 1, INT32_MAX);
+    if (width != main.embedding) {
+      r.set_error(bad(r, fmt::format("key 'eagle3.target_hidden_size': the draft model is for "
+                                     "hidden states of {} elements, those of the model have {}",
+                                     width, main.embedding)));
+    }
+    layers = {std::min<int64_t>(2, main.layers), main.layers / 2,
+              std::max<int64_t>(main.layers - 3, 0)};
+    if (r.has("target_layers")) layers = r.per_layer("target_layers", kLayers, 0, 0, main.layers);
+  }
+
+  /// The table of tokens: its own, or that of the main model.
+  void read_table(HparamReader& r, const ModelInfo& main) {
+    main_vocabulary_ = main.vocabulary;
+    const Weight* own = r.source().find("token_embd.weight");
+    table_ = own != nullptr ? own->name : kMainPrefix + std::string("token_embd.weight");
+    if (own == nullptr && params_.embedding != main.embedding) {
+      r.set_error(bad(r, fmt::format("tensor 'token_embd.weight' is missing, and the embeddings of "
+                                     "the model have {} elements in place of {}",
+                                     main.embedding, params_.embedding)));
+    } else if (own != nullptr && own->desc.shape[1] != main.vocabulary) {
+      r.set_error(bad(r, fmt::format("tensor 'token_embd.weight': expected rows for the {} tokens "
+                                     "of the model, found {}",
+                                     main.vocabulary, own->desc.shape[1])));
+    }
+  }
+
+  /// The output, its own or that of the main model, and whose tokens its rows are.
+  void read_vocabulary(HparamReader& r, const ModelInfo& main) {
+    const WeightSource& source = r.source();
+    const Weight* own = source.find("output.weight");
+    const Weight* ids = source.find("d2t");
+    const std::string of_main = kMainPrefix + std::string("output");
+    const bool tied = source.find(of_main + ".weight") == nullptr;
+    output_ = own != nullptr ? "output" : tied ? kMainPrefix + std::string("token_embd") : of_main;
+    info_.vocabulary = own != nullptr ? own->desc.shape[1] : main.vocabulary;
+    if (own == nullptr && (ids != nullptr || params_.embedding != main.embedding)) {
+      r.set_error(bad(r, "tensor 'output.weight' is missing, and that of the model does not fit"));
+    } else if (ids != nullptr) {
+      Result<std::vector<int32_t>> read = read_ids(source, *ids, main.vocabulary);
+      if (!read) return r.set_error(std::move(read).error());
+      info_.token_ids = std::move(*read);
+    } else if (info_.vocabulary != main.vocabulary) {
+      r.set_error(bad(r, fmt::format("tensor 'output.weight': expected rows for the {} tokens of "
+                                     "the model, or a tensor 'd2t', found {} rows",
+                                     main.vocabulary, info_.vocabulary)));
+    }
+  }
+
+  Result<std::vector<int32_t>> read_ids(const WeightSource& source, const Weight& weight,
+                                        int64_t most) const {
+    // F32 is what a Hugging Face directory becomes.
+    const DType type = weight.desc.type;
+    if ((type != DType::i64 && type != DType::f32) || weight.desc.elements() != info_.vocabulary) {
+      return fail(StatusCode::bad_file, "{}: tensor 'd2t': expected I64 [{}], found {}",
+                  source.metadata().source(), info_.vocabulary, to_string(weight.desc));
+    }
+    const auto size = static_cast<size_t>(info_.vocabulary);
+    std::vector<std::byte> bytes(static_cast<size_t>(weight.desc.extent_bytes()));
+    INFER_CHECK_R(source.read(weight.place, 0, bytes));
+    std::vector<int32_t> ids;
+    ids.reserve(size);
+    for (size_t i = 0; i < size; ++i) {
+      double id = 0;
+      if (type == DType::i64) {
+        int64_t stored = 0;
+        std::memcpy(&stored, bytes.data() + i * sizeof(stored), sizeof(stored));
+        id = static_cast<double>(stored);
+      } else {
+        float stored = 0;
+        std::memcpy(&stored, bytes.data() + i * sizeof(stored), sizeof(stored));
+        id = static_cast<double>(stored);
+      }
+      if (!(id >= 0 && id < static_cast<double>(most)) || id != std::floor(id)) {
+        return fail(StatusCode::bad_file,
+                    "{}: tensor 'd2t': expected tokens of the model, 0 to {}, found {}",
+                    source.metadata().source(), most - 1, id);
+      }
+      ids.push_back(static_cast<int32_t>(id));
+    }
+    return ids;
+  }
+
+  DecoderParams params_;
+  bool norm_first_ = false;     ///< a norm of the main model's states before "fc"
+  bool norm_residual_ = false;  ///< the sum begins with the normed features
+  int64_t main_vocabulary_ = 0;
+  std::string table_;   ///< name of the table of tokens
+  std::string output_;  ///< name of the output, without ".weight"
+};
+
+Result<std::unique_ptr<Model>> draft(const WeightSource& source, const ModelInfo& main,
+                                     std::vector<int64_t>& layers) {
+  HparamReader r(source, HparamReader::Part::draft);
+  auto model = std::make_unique<Eagle3>(r, main, layers);
+  if (!r.status().ok()) return tl::unexpected(r.status());
+  return model;
+}
+
+/// Layers are counted as in the file: from the embedding, or in the section "eagle_config" from
+/// what leaves the first layer (SGLang).
+void map_target_layers(CheckpointMap& m) {
+  constexpr const char* kKey = "eagle_aux_hidden_state_layer_ids";
+  std::vector<int64_t> layers = m.config.get_ints(kKey);
+  if (layers.empty()) {
+    layers = m.config.get_ints(std::string("eagle_config.") + kKey);
+    for (int64_t& layer : layers) layer = std::clamp<int64_t>(layer, -1, INT32_MAX) + 1;
+  }
+  if (!layers.empty()) m.keys.set_ints("target_layers", layers);
+}
+
+void map(CheckpointMap& m) {
+  m.tensors.also_named("midlayer.", "layers.0.");
+  m.begin({.architecture = "eagle3"});
+  m.keys.set_int("vocab_size", m.config.get_int("vocab_size", 1, 1, INT32_MAX));
+  if (m.config.has("target_hidden_size")) {
+    m.keys.set_int("target_hidden_size", m.config.need_int("target_hidden_size", 1, INT32_MAX));
+  }
+  map_target_layers(m);
+  for (const auto& [from, to] : {std::pair{"embed_tokens", "token_embd"},
+                                 {"fc", "fc"},
+                                 {"norm", "output_norm"},
+                                 {"lm_head", "output"}}) {
+    m.tensors.copy(from + std::string(".weight"), to + std::string(".weight"));
+  }
+  m.layers({{"input_layernorm", "attn_norm"},
+            {"hidden_norm", "attn_norm_2"},
+            {"post_attention_layernorm", "ffn_norm"}});
+  m.attention(true);
+  m.feed_forward();
+  m.tensors.ignore("t2d");  // whether a token of the model has one in the head
+  if (!m.tensors.has("d2t")) return;
+  // The file holds how far the ids lie apart.
+  std::vector<float> ids = m.tensors.values("d2t", m.tensors.shape_of("d2t")[0]);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] += static_cast<float>(i);
+  m.tensors.put_values("d2t", std::move(ids));
+}
+
+}  // namespace
+
+const ArchDef& eagle3_arch() {
+  static constexpr const char* kNames[] = {"eagle3"};
+  static constexpr const char* kCheckpoints[] = {"LlamaForCausalLMEagle3"};
+  static const ArchDef def{
+      .names = kNames, .create = nullptr, .checkpoints = kCheckpoints, .map = map, .draft = draft};
+  return def;
+}
+
+}  // namespace infer

@@ -1,0 +1,66 @@
+// What tests of heads share: a model with its head, steps of both by hand, generated texts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/exec/executor.h"
+#include "engine/kv/kv_cache.h"
+#include "engine/session/opened_model.h"
+#include "infer/infer.hpp"
+#include "tests/golden/golden.h"
+
+namespace infer::test {
+
+/// The one with this name.
+GoldenModel golden_model(const std::string& name);
+
+/// Hidden states that the rows of a step take, one after the other.
+struct GivenStates {
+  std::span<const float> main;
+  std::span<const float> own;  ///< ModelInfo::takes_own
+};
+
+/// Runs the rows [begin, end) of one sequence, with the result of every row. The sequence has a
+/// place for each token from `first` on. Adds what the step returns as "hidden" to `states`.
+std::vector<float> run_rows(Executor& executor, KvCache& cache, KvCache::SequenceId id,
+                            std::span<const int32_t> tokens, size_t begin, size_t end,
+                            const GivenStates& given, std::vector<float>* states, size_t first = 0);
+
+/// A model and the head that drafts for it, in float32.
+struct ModelAndHead {
+  OpenedModels models;
+  std::unique_ptr<Executor> executor, head;
+  std::unique_ptr<KvCache> cache, head_cache;
+
+  /// `draft`: the head's file; empty: the head is in the model's. `apart`: as for devices with two
+  /// numeric classes.
+  explicit ModelAndHead(const std::string& path, const std::string& draft = "", bool apart = false);
+};
+
+std::unique_ptr<Engine> load_engine(const std::string& path, const LoadOptions& options);
+
+/// Greedy for the seed 0, else sampled. `drafts`: GenerateOptions::draft_tokens.
+GenerateOptions generating(int32_t tokens, uint64_t seed, int32_t drafts);
+
+struct DraftedText {
+  std::vector<int32_t> tokens;
+  int64_t drafted = 0, accepted = 0;
+};
+
+DraftedText generated_text(Session& session, std::span<const int32_t> prompt,
+                           const GenerateOptions& options);
+
+/// Texts of several turns, of a truncated, a restored and a forked beginning.
+std::vector<std::vector<int32_t>> texts_of_turns(Engine& engine, std::span<const int32_t> prompt,
+                                                 const std::string& folder, int32_t drafts);
+
+/// Texts of four sessions that generate at the same time, with different numbers of drafts.
+std::vector<std::vector<int32_t>> texts_at_once(Engine& engine, std::span<const int32_t> prompt);
+/// The same one after another, without drafts.
+std::vector<std::vector<int32_t>> texts_in_turn(Engine& engine, std::span<const int32_t> prompt);
+
+}  // namespace infer::test

@@ -27,33 +27,30 @@ class Gemma4 final : public SharedKvDecoder {
   void build(ModelBuilder& m) const override {
     ValueId x = m.embed_tokens(embedding_scale);
     const ValueId tokens = token_inputs(m, x);
+    ValueId all = kNoValue;
     for (int64_t layer = 0; layer < params.layers; ++layer) {
-      const auto norm = [&](ValueId v, const char* name) {
-        return m.rms_norm(v, block_name(layer, name) + ".weight", params.eps);
-      };
       ValueId token = kNoValue;
       if (tokens != kNoValue) token = m.g.slice(tokens, layer * token_width_, token_width_);
       m.enter_layer(layer, x);
       m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
-      ValueId h = attend(m, norm(x, "attn_norm"), layer);
-      if (layer + 1 == params.layers) {  // from here on only the rows whose logits are wanted
+      const std::string name = block_name(layer, "attn_norm.weight");
+      ValueId h = attend(m, m.rms_norm(x, name, params.eps), layer);
+      if (layer + 1 == params.layers) {
+        if (m.hidden_apart()) all = after_attention(m, x, h, token, layer);
+        // From here on only the rows whose logits are wanted.
+        m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
         h = m.select_outputs(h);
         x = m.select_outputs(x);
         if (token != kNoValue) token = m.select_outputs(token);
       }
-      x = m.add(x, norm(h, "post_attention_norm"));
-      m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
-      x = m.add(x, norm(feed_forward(m, x, layer), "post_ffw_norm"));
-      if (token != kNoValue) {
-        const ValueId gate = m.linear(x, block_name(layer, "inp_gate"), token_width_);
-        h = m.linear(m.g.add(glu, {gate, token}), block_name(layer, "proj"), params.embedding);
-        x = m.add(x, norm(h, "post_norm"));
-      }
-      const float scale = output_scales_[static_cast<size_t>(layer)];
-      if (scale != 1.0f) x = m.g.add(op::Scale{scale}, {x});
+      x = after_attention(m, x, h, token, layer);
     }
-    x = m.rms_norm(x, "output_norm.weight", params.eps);
+    const auto ended = [&](ValueId v) { return m.rms_norm(v, "output_norm.weight", params.eps); };
+    m.enter_layer(params.layers, m.hidden_apart() ? all : x);
+    if (m.hidden_apart() && info_.hidden_layers.empty()) m.return_hidden(ended(all));
+    x = ended(x);
     if (m.embeds()) return m.output_embedding(x);
+    if (!m.hidden_apart()) m.return_hidden(x);
     x = m.output_logits(x);
     if (logit_softcap > 0) x = m.g.add(op::Softcap{logit_softcap}, {x});
     m.g.output(x, "logits");
@@ -79,20 +76,25 @@ class Gemma4 final : public SharedKvDecoder {
   }
 
  private:
-  /// "layer_output_scale": one number, which is a part of the graph.
-  float read_output_scale(HparamReader& r, int64_t layer) const {
-    const std::string name = block_name(layer, "layer_output_scale.weight");
-    const Weight* weight = r.source().find(name);
-    if (weight == nullptr) return 1.0f;
-    float scale = 1.0f;
-    if (weight->desc.type != DType::f32 || weight->desc.elements() != 1) {
-      r.set_error(error(StatusCode::bad_file, "{}: tensor '{}': expected F32 [1], found {}",
-                        r.metadata().source(), name, to_string(weight->desc)));
-      return scale;
+  /// What a layer makes of x and of what its attention has made of it. `token`: what it takes of
+  /// the token, or none.
+  ValueId after_attention(ModelBuilder& m, ValueId x, ValueId mixed, ValueId token,
+                          int64_t layer) const {
+    const auto norm = [&](ValueId v, const char* name) {
+      return m.rms_norm(v, block_name(layer, name) + ".weight", params.eps);
+    };
+    m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
+    x = m.add(x, norm(mixed, "post_attention_norm"));
+    m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
+    x = m.add(x, norm(feed_forward(m, x, layer), "post_ffw_norm"));
+    if (token != kNoValue) {
+      const ValueId gate = m.linear(x, block_name(layer, "inp_gate"), token_width_);
+      const ValueId h =
+          m.linear(m.g.add(glu, {gate, token}), block_name(layer, "proj"), params.embedding);
+      x = m.add(x, norm(h, "post_norm"));
     }
-    Status read = r.source().read(weight->place, 0, std::as_writable_bytes(std::span(&scale, 1)));
-    if (!read.ok()) r.set_error(std::move(read));
-    return scale;
+    const float scale = output_scales_[static_cast<size_t>(layer)];
+    return scale != 1.0f ? m.g.add(op::Scale{scale}, {x}) : x;
   }
 
   std::vector<float> output_scales_;

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/core/status.h"
@@ -58,6 +59,8 @@ struct ModelInfo {
   /// zeros for the other. 0: the two have the same form, and a row takes either in the same place.
   int64_t takes_own = 0;
   std::vector<int32_t> token_ids;  ///< by token: its id in the main model; empty: the same
+  /// It stores nothing, and attends to what the main model has stored: kv_layers are those of that.
+  bool shares_cache = false;
 
   /// Elements of a hidden state that the model returns.
   int64_t hidden_width() const {
@@ -83,6 +86,8 @@ class Model {
   void return_hidden(bool apart, std::vector<int64_t> layers = {});
   /// Undoes return_hidden().
   void keep_hidden();
+  /// Of a draft head with ModelInfo::shares_cache: where the main model's layers are kept.
+  void share_cache(std::vector<KvLayerShape> layers) { info_.kv_layers = std::move(layers); }
   /// Adds the nodes of one step and marks the logits [vocabulary, 1, outputs] as output, or the
   /// vectors if it makes these. Failures
   /// (a missing tensor, a wrong shape) are kept by the builder.

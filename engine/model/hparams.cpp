@@ -105,7 +105,10 @@ DecoderParams read_decoder_params(HparamReader& r, bool recurrent) {
   DecoderParams p;
   // The last blocks may predict further tokens; they are no part of the decoder.
   const int64_t blocks = r.need_int("block_count", 1, kMaxLayers);
-  p.layers = blocks - r.get_int("nextn_predict_layers", 0, 0, blocks - 1);
+  p.layers = blocks;
+  if (r.part() != HparamReader::Part::draft) {
+    p.layers -= r.get_int("nextn_predict_layers", 0, 0, blocks - 1);
+  }
   if (r.part() == HparamReader::Part::head && p.layers < blocks) p.first_layer = p.layers++;
   p.embedding = r.need_int("embedding_length", 1, kMaxWidth);
   p.context = r.get_int("context_length", 2048, 1, int64_t{1} << 31);

@@ -10,6 +10,21 @@ constexpr int64_t kMaxWidth = int64_t{1} << 20;
 
 }  // namespace
 
+float read_output_scale(HparamReader& r, int64_t layer) {
+  const std::string name = block_name(layer, "layer_output_scale.weight");
+  const Weight* weight = r.source().find(name);
+  if (weight == nullptr) return 1.0f;
+  float scale = 1.0f;
+  if (weight->desc.type != DType::f32 || weight->desc.elements() != 1) {
+    r.set_error(error(StatusCode::bad_file, "{}: tensor '{}': expected F32 [1], found {}",
+                      r.metadata().source(), name, to_string(weight->desc)));
+    return scale;
+  }
+  Status read = r.source().read(weight->place, 0, std::as_writable_bytes(std::span(&scale, 1)));
+  if (!read.ok()) r.set_error(std::move(read));
+  return scale;
+}
+
 SharedKvDecoder::SharedKvDecoder(HparamReader& r, const Absent& absent)
     : DecoderModel(r, op::Rope::Style::half_split) {
   glu.kind = op::Glu::Kind::gelu_tanh;

@@ -10,6 +10,10 @@
 
 namespace infer {
 
+/// "layer_output_scale" of a layer of Gemma 4: one number, which is a part of the graph. 1 if the
+/// file has none. Failures stay in the reader.
+float read_output_scale(HparamReader& reader, int64_t layer);
+
 class SharedKvDecoder : public DecoderModel {
  public:
   /// What files of a family leave out.

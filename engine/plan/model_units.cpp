@@ -32,8 +32,13 @@ Result<ModelUnits> ModelUnits::create(const Model& model, const WeightTable& wei
   units.bytes_.assign(static_cast<size_t>(unit_count(units.layers_)), 0);
   units.cache_of_.resize(static_cast<size_t>(units.layers_));
   std::iota(units.cache_of_.begin(), units.cache_of_.end(), 0);
+  if (model.info().shares_cache) units.shared_cache_.assign(units.cache_of_.size(), -1);
   for (const Node& node : units.graph_->nodes()) {
-    if (const int32_t cache = cache_layer(node); cache >= 0 && node.unit.layer >= 0) {
+    const int32_t cache = cache_layer(node);
+    if (cache >= 0 && model.info().shares_cache) {
+      units.shared_cache_[static_cast<size_t>(node.unit.layer)] =
+          units.graph_->kv().layers[static_cast<size_t>(cache)].place;
+    } else if (cache >= 0 && node.unit.layer >= 0) {
       units.cache_of_[static_cast<size_t>(node.unit.layer)] =
           units.graph_->kv().layers[static_cast<size_t>(cache)].layer;
     }
@@ -53,8 +58,17 @@ Result<std::vector<int32_t>> ModelUnits::fixed_units(std::span<const int32_t> we
                                                      std::span<const Weight> weights,
                                                      std::span<const DeviceInfo> devices) const {
   std::vector<int32_t> fixed;
-  if (weight_devices.empty()) return fixed;
+  if (weight_devices.empty() && shared_cache_.empty()) return fixed;
   fixed.assign(static_cast<size_t>(unit_count(layers_)), -1);
+  const auto fix_caches = [&] {
+    for (size_t layer = 0; layer < shared_cache_.size(); ++layer) {
+      const Unit unit{UnitKind::attention, static_cast<int32_t>(layer)};
+      if (shared_cache_[layer] < 0) continue;
+      fixed[static_cast<size_t>(unit_number(unit, layers_))] = shared_cache_[layer];
+    }
+    return fixed;
+  };
+  if (weight_devices.empty()) return fix_caches();
   std::vector<int32_t> decided(fixed.size(), -1);  // by which weight
   std::vector<bool> embeds(weights.size(), false);
   Status divided;
@@ -80,7 +94,7 @@ Result<std::vector<int32_t>> ModelUnits::fixed_units(std::span<const int32_t> we
     });
   }
   if (!divided.ok()) return tl::unexpected(divided);
-  return fixed;
+  return fix_caches();
 }
 
 }  // namespace infer

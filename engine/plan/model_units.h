@@ -36,10 +36,14 @@ class ModelUnits {
   const Refusals& refused() const { return refused_; }
   /// PlacementRequest::cache_of.
   const std::vector<int32_t>& cache_of() const { return cache_of_; }
+  /// By layer: the device that keeps what its attention reads of another model's cache; −1: it
+  /// reads none. Empty with one device or a cache of its own.
+  const std::vector<int32_t>& shared_cache() const { return shared_cache_; }
 
-  /// PlacementRequest::fixed from the devices of single weights (PlanRequest::weight_devices). The
-  /// embedding and the output may use one weight: it then counts for the embedding alone.
-  /// invalid_argument if two weights of a unit are for different devices; names both.
+  /// PlacementRequest::fixed from the devices of single weights (PlanRequest::weight_devices) and
+  /// of shared caches. The embedding and the output may use one weight: it then counts for the
+  /// embedding alone. invalid_argument if two weights of a unit are for different devices; names
+  /// both.
   Result<std::vector<int32_t>> fixed_units(std::span<const int32_t> weight_devices,
                                            std::span<const Weight> weights,
                                            std::span<const DeviceInfo> devices) const;
@@ -50,6 +54,7 @@ class ModelUnits {
   std::vector<int64_t> bytes_;
   Refusals refused_;
   std::vector<int32_t> cache_of_;
+  std::vector<int32_t> shared_cache_;
 };
 
 }  // namespace infer

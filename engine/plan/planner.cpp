@@ -153,6 +153,7 @@ class Planner {
       PlacementRequest wanted{offload.layers, offload.host_experts, {}, units_->cache_of()};
       INFER_TRY(wanted.fixed, units_->fixed_units(request.weight_devices, weights, infos_));
       placed.placement = place_units(wanted, units_->bytes(), room, units_->refused(), devices_);
+      INFER_CHECK_R(check_shared_cache(placed.placement));
     }
     const std::vector<PlacedSegment> segments =
         placed_segments(units_->graph(), placed.placement, request.observed);
@@ -161,12 +162,26 @@ class Planner {
                 place_weights(segments, static_cast<int32_t>(d), *devices_[d], weights,
                               lent(request, d)));
     }
-    placed.layout = canonical_kv_layout(kv_geometry(units_->graph().kv(), placed.placement));
+    if (!model_.info().shares_cache) {
+      placed.layout = canonical_kv_layout(kv_geometry(units_->graph().kv(), placed.placement));
+    }
     for (KvKind& kind : placed.layout.kinds) {
       kind.page_bytes =
           round_up(kind.page_bytes, devices_[static_cast<size_t>(kind.place)]->alignment());
     }
     return placed;
+  }
+
+  /// Attention that reads another model's cache has to be where that is.
+  Status check_shared_cache(const Placement& placement) const {
+    const std::vector<int32_t>& devices = units_->shared_cache();
+    for (size_t layer = 0; layer < devices.size(); ++layer) {
+      if (devices[layer] < 0 || placement.layers[layer].attention == devices[layer]) continue;
+      return error(StatusCode::unsupported, "{}: {} keeps the cache, and cannot run layer {}",
+                   weights_.source().metadata().source(),
+                   infos_[static_cast<size_t>(devices[layer])].name, layer);
+    }
+    return {};
   }
 
   /// The first choice for which all devices have room, together with the cache of the context asked

@@ -120,7 +120,8 @@ StepMemory plan_step(const Graph& graph, std::span<const PlacedSegment> segments
 KvGeometry kv_geometry(KvGeometry kv, const Placement& placement);
 
 /// Builds the graph of one step: `rows` tokens in, logits for `outputs` of these rows out. The
-/// cache of a layer is on the device of the layer. Errors: bad_file, unsupported.
+/// cache of a layer is on the device of the layer, unless it is another model's
+/// (ModelInfo::shares_cache). Errors: bad_file, unsupported.
 Result<Graph> build_graph(const Model& model, const WeightTable& weights, int64_t rows,
                           int64_t outputs, DType k_type, DType v_type,
                           const Placement& placement = {});
@@ -134,7 +135,8 @@ Result<Graph> build_graph(const Model& model, const WeightTable& weights, int64_
 /// depends on the length of a step), then q8_0 for the cache (if k_auto or v_auto).
 ///
 /// Errors: bad_file if the model cannot be built; unsupported, with the reason, if the first device
-/// cannot run a node; does_not_fit, which says what is too large, the weights or the context;
+/// cannot run a node, or if no device can run attention where another model's cache is;
+/// does_not_fit, which says what is too large, the weights or the context;
 /// invalid_argument for weight_devices that divide a unit.
 Result<MemoryPlan> plan_memory(const Model& model, const WeightTable& weights,
                                std::span<Device* const> devices, const PlanRequest& request);

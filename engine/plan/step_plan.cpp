@@ -52,7 +52,8 @@ Result<Graph> build_graph(const Model& model, const WeightTable& weights, int64_
   // Vectors of texts need no cache.
   std::vector<KvLayerShape> layers;
   if (!model.info().embeds) layers = model.info().kv_layers;
-  KvGeometry kv = kv_geometry({std::move(layers), k_type, v_type}, placement);
+  KvGeometry kv{std::move(layers), k_type, v_type};
+  if (!model.info().shares_cache) kv = kv_geometry(std::move(kv), placement);
   GraphBuilder builder(infer_outputs, rows, outputs, std::move(kv));
   ModelBuilder model_builder(builder, weights, model.info());
   model.build(model_builder);

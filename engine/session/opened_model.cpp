@@ -261,6 +261,12 @@ Status plan_head(OpenedModel& opened, const PlanRequest& asked) {
   request.spill = false;
   request.drafter_bytes = request.drafter_token_bytes = request.grammar_bytes = 0;
   request.lender = &opened.plan;
+  if (head.model->info().shares_cache) {
+    const KvGeometry kv = kv_geometry(
+        {opened.model->info().kv_layers, request.k_type, request.v_type}, opened.plan.placement);
+    head.model->share_cache(kv.layers);
+    request.max_rows = request.max_outputs;  // a row for each sequence
+  }
   const WeightTable& weights = opened.head_weights();
   if (!request.weight_devices.empty()) {
     request.weight_devices.resize(weights.source().weights().size(), -1);

@@ -6,6 +6,7 @@
 #include "engine/spec/model_drafter.h"
 #include "engine/spec/ngram_drafter.h"
 #include "engine/spec/retokenizing_drafter.h"
+#include "engine/spec/shared_cache_drafter.h"
 #include "engine/spec/suffix_drafter.h"
 
 namespace infer {
@@ -50,14 +51,20 @@ Result<std::unique_ptr<Drafter>> load_draft(const OpenedModel& draft, const Open
                                                std::move(tokenizer));
 }
 
-/// The head that drafts. It uses the model's weights.
+/// The head that drafts. It uses the model's weights, and perhaps its cache.
 Result<std::unique_ptr<Drafter>> load_head(const char* name, const OpenedModel& main,
-                                           const Executor& lender) {
+                                           const Executor& lender, KvCache& main_cache) {
   const OpenedModel::Head& head = *main.head;
   const std::vector<Device*> devices = main.device_list();
   INFER_TRY(std::unique_ptr<Executor> executor,
             Executor::create(*head.model, main.head_weights(), devices, head.request, head.plan, {},
                              &lender));
+  if (head.model->info().shares_cache) {
+    INFER_TRY(const StepCosts costs,
+              StepCosts::measure(*executor, main_cache, head.request.max_outputs, kMeasureSeconds));
+    return std::make_unique<SharedCacheDrafter>(name, std::move(executor), main_cache,
+                                                head.request.max_outputs, costs);
+  }
   INFER_TRY(std::unique_ptr<KvCache> cache,
             KvCache::create(devices, head.plan.kv_layout, head.plan.kv_pages,
                             {head.plan.context, false, {}, 0}));
@@ -87,7 +94,9 @@ DrafterMemory drafter_memory(std::span<const std::string> names, int64_t session
     memory.token_bytes +=
         SuffixDrafter::most_bytes(1, sessions) - SuffixDrafter::most_bytes(0, sessions);
   }
-  if (head != nullptr) {
+  if (head != nullptr && head->shares_cache) {
+    memory.bytes += sessions * SharedCacheDrafter::sequence_bytes(head->takes_hidden);
+  } else if (head != nullptr) {
     memory.bytes += HeadDrafter::fixed_bytes(*head, main.vocabulary) +
                     sessions * HeadDrafter::sequence_bytes(head->takes_hidden);
     memory.token_bytes += sessions * HeadDrafter::kTokenBytes;
@@ -115,10 +124,10 @@ Result<std::unique_ptr<Speculator>> create_speculator(const OpenedModel& main,
           main.plan.context, std::min(main.request.sequences, kMostSessions)));
     } else if (name == "mtp") {
       if (main.head == nullptr) continue;  // it was not asked for, and cannot be used
-      INFER_TRY(std::unique_ptr<Drafter> head, load_head("mtp", main, executor));
+      INFER_TRY(std::unique_ptr<Drafter> head, load_head("mtp", main, executor, cache));
       drafters.push_back(std::move(head));
     } else if (name == "model" && main.head != nullptr && main.head->source != nullptr) {
-      INFER_TRY(std::unique_ptr<Drafter> head, load_head("model", main, executor));
+      INFER_TRY(std::unique_ptr<Drafter> head, load_head("model", main, executor, cache));
       drafters.push_back(std::move(head));
     } else if (name == "model" && draft != nullptr) {
       INFER_TRY(std::unique_ptr<Drafter> model, load_draft(*draft, main, tokenizer));

@@ -94,7 +94,7 @@ def test_lists_in_the_pages_are_complete(helps):
     models = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
     for path in sorted((ROOT / "models").glob("*.cpp")):
         names = re.findall(r"(?:kNames|kCheckpoints)\[\] = \{([^}]*)\}", path.read_text())
-        assert len(names) == 2, path
+        assert names, path  # heads may be read from GGUF alone
         for name in re.findall(r'"([^"]+)"', "".join(names)):
             assert f"`{name}`" in models, f"{path.name}: {name}"
     for name in listed(helps["chat"], "by name or as Jinja:", "--template,"):

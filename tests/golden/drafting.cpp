@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <thread>
 
 #include "tests/support.h"
@@ -15,6 +16,38 @@ GoldenModel golden_model(const std::string& name) {
   const auto found = std::ranges::find(all, name, &GoldenModel::name);
   REQUIRE(found != all.end());
   return *found;
+}
+
+LoadOptions without_head() {
+  LoadOptions options;
+  options.threads = 2;
+  options.context = 384;
+  return options;
+}
+
+LoadOptions with_head(const std::string& head) {
+  LoadOptions options = without_head();
+  options.drafters = {"model"};
+  options.draft_model = head;
+  return options;
+}
+
+Status refusal_of_head(const std::string& main, const std::string& head) {
+  const auto plan = plan_model(main, with_head(head));
+  return plan ? Status() : plan.error();
+}
+
+void change_key(std::string& bytes, const std::string& key, size_t at, int32_t value) {
+  const size_t found = bytes.find(key);
+  REQUIRE(found != std::string::npos);
+  std::memcpy(bytes.data() + found + key.size() + at, &value, sizeof(value));
+}
+
+void rename_in(std::string& bytes, const std::string& from, const std::string& to) {
+  REQUIRE(from.size() == to.size());
+  const size_t found = bytes.find(from);
+  REQUIRE(found != std::string::npos);
+  bytes.replace(found, from.size(), to);
 }
 
 std::vector<float> run_rows(Executor& executor, KvCache& cache, KvCache::SequenceId id,

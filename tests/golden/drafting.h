@@ -18,6 +18,20 @@ namespace infer::test {
 /// The one with this name.
 GoldenModel golden_model(const std::string& name);
 
+LoadOptions without_head();
+/// A head in a file of its own is to draft.
+LoadOptions with_head(const std::string& head);
+/// Why a model and a head cannot be loaded together; ok if they can.
+Status refusal_of_head(const std::string& main, const std::string& head);
+
+// Damaged files.
+
+/// Changes the number of 4 bytes at `at` bytes behind a key of a GGUF file. Scalars begin 4 bytes
+/// behind their key, the elements of arrays 16 bytes.
+void change_key(std::string& bytes, const std::string& key, size_t at, int32_t value);
+/// Renames a tensor to a name of equal length.
+void rename_in(std::string& bytes, const std::string& from, const std::string& to);
+
 /// Hidden states that the rows of a step take, one after the other.
 struct GivenStates {
   std::span<const float> main;

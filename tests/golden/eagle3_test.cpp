@@ -1,19 +1,17 @@
-// EAGLE-3 heads: their logits and what they draft are those of the reference, no token changes, the
-// memory is the planned one, and files that do not fit the model are refused.
+// EAGLE-3 heads: their logits and what they draft are those of the reference, and files that do not
+// fit the model are refused. draft_heads_test.cpp has what holds for all heads.
 #include <doctest.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "engine/core/file.h"
 #include "engine/spec/draft_sampler.h"
 #include "engine/spec/head_drafter.h"
-#include "tests/devices.h"
 #include "tests/golden/drafting.h"
-#include "tests/kept_devices.h"
 #include "tests/support.h"
 
 using namespace infer;
@@ -26,22 +24,6 @@ const std::vector<std::string> kMains = {"llama-f32", "qwen35-f32", "gemma4-f32"
 
 std::string head_path(const std::string& main, const char* ending = ".gguf") {
   return data_path("heads/eagle3-" + main + ending);
-}
-
-LoadOptions with_head(const std::string& main) {
-  LoadOptions options;
-  options.threads = 2;
-  options.context = 384;
-  options.drafters = {"model"};
-  options.draft_model = head_path(main);
-  return options;
-}
-
-LoadOptions without_head() {
-  LoadOptions options;
-  options.threads = 2;
-  options.context = 384;
-  return options;
 }
 
 }  // namespace
@@ -160,119 +142,10 @@ TEST_CASE("what EAGLE-3 heads draft is what the reference drafts") {
   }
 }
 
-TEST_CASE("with EAGLE-3 heads every token is that without, however it is computed") {
-  int64_t drafted = 0, accepted = 0;
-  for (const std::string& name : kMains) {
-    CAPTURE(name);
-    const GoldenModel model = golden_model(name);
-    const std::vector<int32_t> prompt(model.tokens.begin(), model.tokens.begin() + 40);
-    const auto plain = load_engine(model.path, without_head());
-    std::vector<std::vector<int32_t>> expected;
-    for (uint64_t seed = 0; seed < 3; ++seed) {
-      const auto session = plain->open_session().value();
-      expected.push_back(generated_text(*session, prompt, generating(60, seed, 0)).tokens);
-    }
-    for (const int32_t rows : {512, 7}) {
-      CAPTURE(rows);
-      LoadOptions options = with_head(name);
-      options.batch_rows = rows;
-      options.fewer_rows = false;
-      const auto engine = load_engine(model.path, options);
-      for (const int32_t drafts : {-1, 1, 5}) {
-        CAPTURE(drafts);
-        for (uint64_t seed = 0; seed < 3; ++seed) {
-          const auto session = engine->open_session().value();
-          const DraftedText text = generated_text(*session, prompt, generating(60, seed, drafts));
-          CHECK(text.tokens == expected[seed]);
-          drafted += text.drafted;
-          accepted += text.accepted;
-        }
-      }
-    }
-  }
-  std::printf("drafted %lld, accepted %lld\n", static_cast<long long>(drafted),
-              static_cast<long long>(accepted));
-  CHECK(drafted > 1000);
-  CHECK(accepted > 10);  // random heads are right by chance
-}
-
-TEST_CASE("with EAGLE-3 heads turns, saved sessions, shared prefixes and preemption keep tokens") {
-  for (const char* const name : {"llama-f32", "qwen35-f32"}) {
-    CAPTURE(name);
-    const GoldenModel model = golden_model(name);
-    const TempDir folder;
-    std::vector<int32_t> prompt;
-    for (int i = 0; i < 3; ++i) {
-      prompt.insert(prompt.end(), model.tokens.begin(), model.tokens.begin() + 25);
-    }
-    const auto plain = load_engine(model.path, without_head());
-    const auto engine = load_engine(model.path, with_head(name));
-    CHECK(texts_of_turns(*engine, prompt, folder.path("state"), 3) ==
-          texts_of_turns(*plain, prompt, folder.path("state"), 0));
-    LoadOptions options = with_head(name);  // a cache that does not hold all of them at once
-    options.context = 192;
-    options.batch_rows = 16;
-    options.fewer_rows = false;
-    options.drafters.insert(options.drafters.begin(), "suffix");
-    const auto narrow = load_engine(model.path, options);
-    CHECK(texts_at_once(*narrow, prompt) == texts_in_turn(*plain, prompt));
-  }
-}
-
-TEST_CASE("EAGLE-3 heads take the planned memory, and what they share is there once") {
-  for (const std::string& name : kMains) {
-    CAPTURE(name);
-    const std::string path = golden_model(name).path;
-    const MemoryReport plain = plan_model(path, without_head()).value();
-    const MemoryReport planned = plan_model(path, with_head(name)).value();
-    const auto file = static_cast<int64_t>(read_text(head_path(name)).size());
-    CHECK(planned.weights > plain.weights);
-    CHECK(planned.weights - plain.weights < 2 * file);
-    CHECK(planned.kv > plain.kv);
-    CHECK(planned.drafters > 0);
-    const MemoryReport taken = load_engine(path, with_head(name))->memory();
-    CHECK(taken.weights == planned.weights);
-    CHECK(taken.kv == planned.kv);
-    CHECK(taken.activations == planned.activations);
-    CHECK(taken.scratch == planned.scratch);
-    LoadOptions mapped = with_head(name);
-    mapped.mmap = true;
-    CHECK(load_engine(path, mapped) != nullptr);
-    // It is not loaded if others draft.
-    LoadOptions others = with_head(name);
-    others.drafters = {"ngram"};
-    LoadOptions ngram = without_head();
-    ngram.drafters = {"ngram"};
-    CHECK(plan_model(path, others).value().total == plan_model(path, ngram).value().total);
-  }
-}
-
 namespace {
-
-/// Changes the number of 4 bytes at `at` bytes behind a key of a GGUF file. Arrays begin 16 bytes
-/// behind the key.
-void change_key(std::string& bytes, const std::string& key, size_t at, int32_t value) {
-  const size_t found = bytes.find(key);
-  REQUIRE(found != std::string::npos);
-  std::memcpy(bytes.data() + found + key.size() + at, &value, sizeof(value));
-}
-
-void rename(std::string& bytes, const std::string& from, const std::string& to) {
-  REQUIRE(from.size() == to.size());
-  const size_t found = bytes.find(from);
-  REQUIRE(found != std::string::npos);
-  bytes.replace(found, from.size(), to);
-}
 
 void set_last_id(std::string& bytes, int64_t id) {
   std::memcpy(bytes.data() + bytes.size() - sizeof(id), &id, sizeof(id));
-}
-
-Status refusal(const std::string& main, const std::string& head) {
-  LoadOptions options = with_head("llama-f32");
-  options.draft_model = head;
-  const auto plan = plan_model(main, options);
-  return plan ? Status() : plan.error();
 }
 
 }  // namespace
@@ -296,12 +169,13 @@ TEST_CASE("EAGLE-3 heads that do not fit the model are refused, with the field")
       {"negative id", [](std::string& b) { set_last_id(b, -1); }, "'d2t'"},
       {"large id", [](std::string& b) { set_last_id(b, std::numeric_limits<int64_t>::max()); },
        "'d2t'"},
-      {"no ids", [](std::string& b) { rename(b, "d2t", "x2t"); }, "output.weight"},
-      {"no output", [](std::string& b) { rename(b, "output.weight", "xutput.weight"); },
+      {"no ids", [](std::string& b) { rename_in(b, "d2t", "x2t"); }, "output.weight"},
+      {"no output", [](std::string& b) { rename_in(b, "output.weight", "xutput.weight"); },
        "output.weight"},
-      {"no fc", [](std::string& b) { rename(b, "fc.weight", "xc.weight"); }, "fc.weight"},
-      {"no norm", [](std::string& b) { rename(b, "attn_norm_2", "attn_norm_3"); }, "attn_norm_2"},
-      {"swapped", [](std::string& b) { rename(b, "blk.0.attn_q.", "blk.0.attn_x."); }, "attn_q"},
+      {"no fc", [](std::string& b) { rename_in(b, "fc.weight", "xc.weight"); }, "fc.weight"},
+      {"no norm", [](std::string& b) { rename_in(b, "attn_norm_2", "attn_norm_3"); },
+       "attn_norm_2"},
+      {"swapped", [](std::string& b) { rename_in(b, "blk.0.attn_q.", "blk.0.attn_x."); }, "attn_q"},
       {"own width", [](std::string& b) { change_key(b, "eagle3.embedding_length", 4, 36); },
        "token_embd.weight"},
       {"heads", [](std::string& b) { change_key(b, "eagle3.attention.head_count", 4, 3); },
@@ -309,12 +183,12 @@ TEST_CASE("EAGLE-3 heads that do not fit the model are refused, with the field")
   };
   const std::string main = golden_model("llama-f32").path;
   const std::string whole = read_text(head_path("llama-f32"));
-  CHECK(refusal(main, head_path("llama-f32")).ok());
+  CHECK(refusal_of_head(main, head_path("llama-f32")).ok());
   for (const Case& c : cases) {
     CAPTURE(c.what);
     std::string bytes = whole;
     c.damage(bytes);
-    const Status status = refusal(main, memory_model("damaged-eagle3", bytes_of(bytes)));
+    const Status status = refusal_of_head(main, memory_model("damaged-eagle3", bytes_of(bytes)));
     CHECK(status.code() == StatusCode::bad_file);
     CHECK(status.message().find(c.said) != std::string::npos);
     CHECK(status.message().find("damaged-eagle3") != std::string::npos);
@@ -322,7 +196,7 @@ TEST_CASE("EAGLE-3 heads that do not fit the model are refused, with the field")
   // Cut short at any place.
   for (size_t length = 0; length < whole.size(); length += 997) {
     const std::string part = whole.substr(0, length);
-    CHECK(!refusal(main, memory_model("damaged-eagle3", bytes_of(part))).ok());
+    CHECK(!refusal_of_head(main, memory_model("damaged-eagle3", bytes_of(part))).ok());
   }
 }
 
@@ -330,7 +204,7 @@ TEST_CASE("EAGLE-3 heads of other models, alone, or beside other heads are refus
   const std::string head = head_path("llama-f32");
   // Another width, then another vocabulary as well.
   const std::string bigram = data_path("bigram.gguf");
-  const Status width = refusal(bigram, head);
+  const Status width = refusal_of_head(bigram, head);
   CHECK(width.code() == StatusCode::bad_file);
   CHECK(width.message().find("target_hidden_size") != std::string::npos);
   std::string bytes = read_text(head_path("qwen35-f32"));
@@ -339,7 +213,7 @@ TEST_CASE("EAGLE-3 heads of other models, alone, or beside other heads are refus
   change_key(bytes, "eagle3.target_layers", 16, 0);
   change_key(bytes, "eagle3.target_layers", 20, 0);
   change_key(bytes, "eagle3.target_layers", 24, 0);
-  const Status vocabulary = refusal(bigram, memory_model("other-eagle3", bytes_of(bytes)));
+  const Status vocabulary = refusal_of_head(bigram, memory_model("other-eagle3", bytes_of(bytes)));
   CHECK(vocabulary.code() == StatusCode::bad_file);
   CHECK(vocabulary.message().find("token_embd.weight") != std::string::npos);
   // A model that does not show what enters its layers: of the width that the head wants.
@@ -347,8 +221,8 @@ TEST_CASE("EAGLE-3 heads of other models, alone, or beside other heads are refus
   const auto source = load_engine(golden_model("gemma3n-f32").path, without_head());
   change_key(bytes, "eagle3.target_hidden_size", 4,
              static_cast<int32_t>(source->model().embedding));
-  const Status hidden =
-      refusal(golden_model("gemma3n-f32").path, memory_model("other-eagle3", bytes_of(bytes)));
+  const Status hidden = refusal_of_head(golden_model("gemma3n-f32").path,
+                                        memory_model("other-eagle3", bytes_of(bytes)));
   CHECK(hidden.code() == StatusCode::unsupported);
   CHECK(hidden.message().find("gemma3n") != std::string::npos);
   // As a model.
@@ -358,7 +232,7 @@ TEST_CASE("EAGLE-3 heads of other models, alone, or beside other heads are refus
   CHECK(alone.error().message().find("draft") != std::string::npos);
   CHECK(describe_model(head).has_value());
   // With next-token layers.
-  LoadOptions options = with_head("qwen35-f32");
+  LoadOptions options = with_head(head_path("qwen35-f32"));
   options.drafters = {"mtp", "model"};
   const auto both = plan_model(golden_model("qwen35-f32").path, options);
   REQUIRE(!both.has_value());
@@ -366,31 +240,4 @@ TEST_CASE("EAGLE-3 heads of other models, alone, or beside other heads are refus
   // The default drafters take it.
   options.drafters.clear();
   CHECK(plan_model(golden_model("qwen35-f32").path, options).has_value());
-}
-
-TEST_CASE("devices: EAGLE-3 heads change no token, and take the planned memory") {
-  const KeptDevices kept;
-  for (const std::string& device : other_devices()) {
-    for (const std::string& name : {std::string("llama-f32"), std::string("qwen35-f32")}) {
-      INFO(device << " " << name);
-      const GoldenModel model = golden_model(name);
-      const std::vector<int32_t> prompt(model.tokens.begin(), model.tokens.begin() + 20);
-      LoadOptions plain = without_head();
-      LoadOptions drafting = with_head(name);
-      plain.device = drafting.device = device;
-      const MemoryReport planned = plan_model(model.path, drafting).value();
-      const auto engine = load_engine(model.path, drafting);
-      const MemoryReport taken = engine->memory();
-      CHECK(taken.weights == planned.weights);
-      CHECK(taken.kv == planned.kv);
-      CHECK(taken.activations == planned.activations);
-      CHECK(taken.scratch == planned.scratch);
-      const auto session = engine->open_session().value();
-      const DraftedText text = generated_text(*session, prompt, generating(20, 1, 2));
-      CHECK(text.drafted > 10);
-      const auto other = load_engine(model.path, plain);
-      CHECK(text.tokens ==
-            generated_text(*other->open_session().value(), prompt, generating(20, 1, 0)).tokens);
-    }
-  }
 }

@@ -13,7 +13,7 @@ def logits(model, tokens):
     x = t["token_embd.weight"][tokens] * np.float64(np.float32(np.sqrt(width)))
     per_layer = model.key("embedding_length_per_layer_input", 0)
     inputs = per_layer_inputs(model, tokens, x, per_layer) if per_layer else None
-    stored = {}  # keys and values by layer
+    stored = model.stored = {}  # keys and values by layer
     model.entered = []
     for layer in range(model.layers):
         model.entered.append(x)

@@ -85,7 +85,9 @@ def test_the_shapes_cover_the_architectures_of_the_engine(tmp_path):
     encoders = {"bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3", "modern-bert",
                 "eurobert", "gemma-embedding"}
     assert encoders <= set(supported)
-    assert len(names) >= 0.8 * len(set(supported) - encoders)
+    heads = {"eagle3", "gemma4-assistant"}  # which draft for a model of another architecture
+    assert heads <= set(supported)
+    assert len(names) >= 0.8 * len(set(supported) - encoders - heads)
 
 
 def types(info):

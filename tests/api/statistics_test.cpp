@@ -42,7 +42,7 @@ struct Asking final : Consumer {
 
   explicit Asking(Engine& e) : engine(e) {
     Engine::Impl& impl = EngineAccess::impl(engine);
-    sequence.kv = add_sequence(impl);
+    sequence.kv = impl.add_sequence();
     sequence.tokens = kPrompt;
     sequence.consumer = this;
     impl.thread->submit(&sequence);
@@ -52,7 +52,7 @@ struct Asking final : Consumer {
     return {};
   }
   void done(Status) override {}
-  ~Asking() { remove_sequence(EngineAccess::impl(engine), sequence.kv); }
+  ~Asking() { EngineAccess::impl(engine).remove_sequence(sequence.kv); }
 };
 
 }  // namespace

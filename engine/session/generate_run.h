@@ -58,12 +58,8 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
   // The engine's.
 
   Status begin() override;
-  void computing() override;
   bool ready(bool alone) override;
-  int64_t room() const override;
-  LogitsNeeded needed() const override {
-    return prompt_left_ > 0 ? LogitsNeeded() : generation_.needed();
-  }
+  LogitsNeeded needed() const override { return generation_.needed(); }
   Outcome step(const LogitRow& row) override;
   void done(Status status) override;
 
@@ -73,8 +69,6 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
   void settle(Status status);
   void finish();
   void put(GeneratedToken made, int64_t length);
-  void tell_prompt(const LogitRow& row);
-  int64_t overflow() const;
   bool starve();
   void compute_mask();
 
@@ -86,11 +80,8 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
   bool reader_decides_;
   std::function<void()> on_event_;
   Generation generation_;
-  size_t held_;      ///< tokens before the prompt
-  int64_t shifted_;  ///< tokens dropped before
-  /// Tokens of the prompt whose log-probabilities are still to be told.
-  int64_t prompt_left_ = 0;
-  std::chrono::steady_clock::time_point called_ = std::chrono::steady_clock::now();
+  size_t held_;         ///< tokens before the prompt
+  int64_t shifted_;     ///< tokens dropped before
   Status failure_;      ///< of a step
   double made_at_ = 0;  ///< when the last token was made, in seconds since generating began
 
@@ -98,10 +89,9 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
   Status status_;
   GenerateResult result_;
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable changed_;
-  /// A ring: a step may add as many as are drafted at most, and one. Of a prompt, as many as there
-  /// is room for.
+  /// A ring: a step may add as many as are drafted at most, and one.
   std::array<Told, kMostWaiting + kMostDrafted + 1> told_;
   size_t first_ = 0;
   size_t count_ = 0;

@@ -30,7 +30,6 @@ class CacheSequence {
   CacheSequence& operator=(const CacheSequence&) = delete;
 
   KvCache::SequenceId id = 0;
-  std::unique_ptr<EngineThread::Task> removal;
 
  private:
   Engine::Impl& engine_;

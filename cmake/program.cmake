@@ -50,7 +50,7 @@ find_path(BOOST_INCLUDE_DIR boost/beast/http.hpp REQUIRED)
 file(GLOB PAGE CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/app/server/page/*)
 set_source_files_properties(${CMAKE_SOURCE_DIR}/app/server/api/page.cpp PROPERTIES
   COMPILE_DEFINITIONS INFER_PAGE_FOLDER="${CMAKE_SOURCE_DIR}/app/server/page" OBJECT_DEPENDS "${PAGE}")
-infer_add_part(infer_server FOLDERS server server/api server/generation server/http server/models
+infer_add_part(infer_server FOLDERS server server/api server/generation server/http server/models server/trace
   INCLUDES ${BOOST_INCLUDE_DIR} ${OPENSSL_INCLUDE_DIR}
   PUBLIC infer_services
   PRIVATE nlohmann_json::nlohmann_json ${SSL_LIBRARY} ${CRYPTO_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS})

@@ -41,6 +41,7 @@ struct ServeArgs {
   int32_t queue = -1;
   int32_t drain = 30;
   bool log = false;
+  std::string collector;
 };
 
 /// As declare_model(), but several.
@@ -101,6 +102,9 @@ void declare(Options options, ServeArgs& args) {
       .show_default();
   server.flag("--access-log", args.log,
               "Write a line of JSON for each request to stdout, without its content");
+  server.add("--otlp-endpoint", "URL", args.collector,
+             "Collector of OpenTelemetry that gets the traces of requests, such as "
+             "http://localhost:4318; also from the environment: OTEL_EXPORTER_OTLP_ENDPOINT");
   server.flag("--embeddings", args.model.load.embeddings,
               "Make vectors of texts with a model that is made to generate");
   server
@@ -257,6 +261,8 @@ int run(ServeArgs& args) {
   }
   options.tls = {args.certificate, args.tls_key};
   options.socket = platform::inherited_socket();
+  options.traces = must(server::trace_options(
+      args.collector, [](const char* name) { return platform::variable(name); }));
   options.on_drain = [] { platform::notify_service_manager("STOPPING=1"); };
   options.warn = [](const std::string& text) { print_log(Verbosity::warnings, text); };
   std::string shown;

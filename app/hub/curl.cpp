@@ -46,7 +46,7 @@ Status load_library() {
   void* const handle = platform::open_library({"libcurl.so.4", "libcurl-gnutls.so.4"});
   if (handle == nullptr) {
     return {StatusCode::io,
-            "downloading needs libcurl, which is not on this machine; Debian and Ubuntu have it in "
+            "this needs libcurl, which is not on this machine; Debian and Ubuntu have it in "
             "the package libcurl4, Fedora in libcurl"};
   }
   const auto find = [handle](const char* name, auto& function) {
@@ -63,7 +63,7 @@ Status load_library() {
       find("curl_slist_free_all", curl.slist_free_all) && find("curl_url", curl.url) &&
       find("curl_url_cleanup", curl.url_cleanup) && find("curl_url_set", curl.url_set) &&
       find("curl_url_get", curl.url_get) && find("curl_free", curl.free);
-  if (!all) return {StatusCode::io, "downloading needs libcurl 7.62 or later"};
+  if (!all) return {StatusCode::io, "this needs libcurl 7.62 or later"};
   if (curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
     return {StatusCode::io, "libcurl cannot be used: it does not start"};
   }
@@ -188,6 +188,14 @@ Transfer transfer(const Exchange& exchange) {
   set(CURLOPT_USERAGENT, agent.c_str());
   set(CURLOPT_HTTPHEADER, headers.get());
   set(CURLOPT_NOBODY, exchange.head ? 1L : 0L);
+  if (exchange.body != nullptr) {
+    set(CURLOPT_POSTFIELDS, exchange.body->data());
+    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(exchange.body->size()));
+  }
+  if (exchange.seconds > 0) {
+    set(CURLOPT_TIMEOUT_MS,
+        std::max(1L, static_cast<long>(std::min(exchange.seconds, 1e6) * 1000)));
+  }
   set(CURLOPT_FOLLOWLOCATION, 0L);
   set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);

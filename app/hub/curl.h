@@ -26,6 +26,8 @@ struct Answer {
 struct Exchange {
   std::string url;  ///< http or https
   bool head = false;
+  const std::string* body = nullptr;                ///< sent by POST; null: GET
+  double seconds = 0;                               ///< for all of it; 0: as long as bytes come
   std::vector<std::string> headers;                 ///< "Name: value"
   std::function<bool(const Answer&)> begin;         ///< before the body; false: no body is wanted
   std::function<bool(std::span<const char>)> data;  ///< a piece of the body; false ends it

@@ -93,7 +93,7 @@ void Metrics::count_request(const std::string& path, int status) {
   ++requests_[{path, status}];
 }
 
-std::string Metrics::text(const std::vector<MeasuredModel>& models) const {
+std::string Metrics::text(const std::vector<MeasuredModel>& models, const SpanCounts* spans) const {
   const auto label = [](const MeasuredModel& model) {
     return fmt::format("model_name=\"{}\"", quoted(model.name));
   };
@@ -117,6 +117,14 @@ std::string Metrics::text(const std::vector<MeasuredModel>& models) const {
   lines.metric("infer_unknown_fields_total", "counter",
                "Fields of requests that have no effect here");
   lines.value("infer_unknown_fields_total", "", static_cast<double>(unknown_fields_));
+  if (spans != nullptr) {
+    lines.metric("infer_trace_spans_exported_total", "counter",
+                 "Spans of traces that the collector took");
+    lines.value("infer_trace_spans_exported_total", "", static_cast<double>(spans->exported));
+    lines.metric("infer_trace_spans_dropped_total", "counter",
+                 "Spans of traces that were not sent, or that the collector did not take");
+    lines.value("infer_trace_spans_dropped_total", "", static_cast<double>(spans->dropped));
+  }
   lines.metric("infer_model_loaded", "gauge", "Whether a model is loaded");
   for (const MeasuredModel& model : models) {
     lines.value("infer_model_loaded", label(model), model.model == nullptr ? 0 : 1);

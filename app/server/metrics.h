@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "server/models/model.h"
+#include "server/trace/trace_exporter.h"
 
 namespace infer::server {
 
@@ -26,8 +27,8 @@ class Metrics {
   void count_request(const std::string& path, int status);
   void count_unknown_fields(int64_t count) { unknown_fields_ += count; }
 
-  /// In the text format of Prometheus.
-  std::string text(const std::vector<MeasuredModel>& models) const;
+  /// In the text format of Prometheus. `spans`: null without traces.
+  std::string text(const std::vector<MeasuredModel>& models, const SpanCounts* spans) const;
 
  private:
   mutable std::mutex mutex_;

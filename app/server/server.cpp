@@ -8,6 +8,7 @@
 #include "server/access_log.h"
 #include "server/api/api.h"
 #include "server/http/http_server.h"
+#include "server/trace/trace_exporter.h"
 
 namespace infer::server {
 namespace {
@@ -45,7 +46,10 @@ Status serve(ModelPool& models, const ServerOptions& options) {
   platform::share_heaps();
   Workers workers(options.threads);
   std::optional<AccessLog> log;
-  ApiOptions api_options{options.keys, options.allowed_hosts, options.origins, {}};
+  std::optional<TraceExporter> traces;
+  if (!options.traces.url.empty()) traces.emplace(options.traces, options.warn);
+  ApiOptions api_options{options.keys, options.allowed_hosts, options.origins, {}, nullptr};
+  if (traces) api_options.traces = &*traces;
   if (options.log) {
     log.emplace(options.log);
     api_options.log = [&log](std::string line) { log->put(std::move(line)); };

@@ -10,6 +10,7 @@
 #include "server/http/exchange.h"
 #include "server/http/http_server.h"
 #include "server/models/model_pool.h"
+#include "server/trace/trace_options.h"
 
 namespace infer::server {
 
@@ -32,12 +33,13 @@ struct ServerOptions {
   double drain_seconds = 30;  ///< for answers to end when the server is to end
   HttpLimits limits;
   std::function<void(const std::string&)> log;  ///< gets a line of JSON for each request
+  TraceOptions traces;                          ///< where traces of requests go
   std::function<void(uint16_t port)> on_ready;  ///< called when requests are taken
   std::function<void()> on_drain;               ///< called when the end begins
   std::function<bool()> stop;                   ///< asked several times a second; true ends it
   /// Asked as often: what takes the place of the keys and the models; nothing: all stays.
   std::function<std::optional<Reloaded>()> reload;
-  std::function<void(const std::string&)> warn;  ///< told what could not be read again
+  std::function<void(const std::string&)> warn;  ///< told what could not be read again, or sent
 };
 
 /// Serves the models until `stop` says so, then lets running answers end. Errors: invalid_argument

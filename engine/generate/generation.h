@@ -24,7 +24,8 @@ namespace infer {
 /// A generated token, and the state of the generation after it.
 struct GeneratedToken {
   int32_t token = -1;
-  std::string text;  ///< the text that it completes: whole UTF-8 characters, possibly none
+  bool of_prompt = false;  ///< it was given: only `log_probabilities` is set besides
+  std::string text;        ///< the text that it completes: whole UTF-8 characters, possibly none
   std::vector<LogProbability> log_probabilities;
   int64_t generated_tokens = 0;
   double prompt_seconds = 0;

@@ -33,6 +33,8 @@ class Consumer {
 
   /// Called before the sequence is added. If it fails, the sequence ends: done() gets the failure.
   virtual Status begin() { return {}; }
+  /// Called once, when the first step that computes the sequence begins.
+  virtual void computing() {}
   /// Called before each step. Returns whether the consumer can take results now. If not, the
   /// sequence skips the step. `alone`: no other sequence is active.
   virtual bool ready(bool alone) {

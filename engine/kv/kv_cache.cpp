@@ -43,27 +43,35 @@ Result<std::unique_ptr<KvCache>> KvCache::create(std::span<Device* const> device
 }
 
 KvCache::SequenceId KvCache::add_sequence() {
-  Table fresh;
-  fresh.kinds.resize(kinds_.size());
-  tables_.emplace(next_id_, std::move(fresh));
+  add_sequence(next_id_);
   return next_id_++;
 }
 
+void KvCache::add_sequence(SequenceId id) {
+  Table fresh;
+  fresh.kinds.resize(kinds_.size());
+  tables_.emplace(id, std::move(fresh));
+}
+
 KvCache::SequenceId KvCache::fork(SequenceId id) {
+  fork(id, next_id_);
+  return next_id_++;
+}
+
+void KvCache::fork(SequenceId id, SequenceId new_id) {
   Table copy = table(id);
   copy.reserved = copy.length;
   copy.in_use = false;
   for (size_t k = 0; k < kinds_.size(); ++k) {
     copy.kinds[k].ids.resize(static_cast<size_t>(kinds_[k].table_pages(copy.length)));
   }
-  const auto& made = tables_.emplace(next_id_, std::move(copy)).first->second;
+  const auto& made = tables_.emplace(new_id, std::move(copy)).first->second;
   for (PrefixNode* node : made.nodes) known_.use(node);
   for (size_t k = 0; k < pools_.size(); ++k) {
     for (const int32_t page : made.kinds[k].ids) {
       if (page >= 0) pools_[k].retain(page);
     }
   }
-  return next_id_++;
 }
 
 void KvCache::remove_sequence(SequenceId id) {

@@ -66,8 +66,9 @@ struct PageCounts {
   size_t listed = 0;
 };
 
-/// Not thread-safe: one thread makes all calls. A SequenceId comes from add_sequence() or fork()
-/// and is valid until remove_sequence(). Token counts are int64_t; page numbers count from 0.
+/// Not thread-safe: one thread makes all calls. A SequenceId comes from add_sequence() or fork(),
+/// or was given to one of these, and is valid until remove_sequence(). Token counts are int64_t;
+/// page numbers count from 0.
 class KvCache {
  public:
   using SequenceId = int32_t;
@@ -81,8 +82,12 @@ class KvCache {
 
   /// Adds an empty sequence that is not in use.
   SequenceId add_sequence();
+  /// The same with an id that no sequence has. One cache gets all ids in this way or none.
+  void add_sequence(SequenceId id);
+  bool has_sequence(SequenceId id) const { return tables_.contains(id); }
   /// Adds a sequence with the committed tokens of `id`. The two share all pages.
   SequenceId fork(SequenceId id);
+  void fork(SequenceId id, SequenceId new_id);
   void remove_sequence(SequenceId id);
   /// Moves all sequences of another cache to this one, which has none yet. Their ids stay; their
   /// tokens are dropped, so every length becomes 0. The other cache is left without sequences.

@@ -18,6 +18,7 @@ void Scheduler::add(Sequence* sequence) {
   sequence->arrival_ = ++arrivals_;
   sequence->waiting_ = false;
   sequence->asked_ = false;
+  sequence->begun_ = false;
   cache_->set_in_use(sequence->kv, true);
 }
 
@@ -357,6 +358,7 @@ bool Scheduler::compute_step() {
   }
   propose();
   fill_batch();
+  tell_begun();
   count_rows();
   if (recorder_ != nullptr) recorder_->end_part(StepPart::schedule);
   const auto start = std::chrono::steady_clock::now();

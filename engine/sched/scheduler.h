@@ -76,6 +76,7 @@ struct Sequence {
   bool waiting_ = false;  ///< preempted: not computed until retry()
   bool ready_ = true;     ///< its consumer can take results in the step being built
   bool asked_ = false;    ///< the cache has been asked for what the sequence begins with
+  bool begun_ = false;    ///< a step has computed some of it
 };
 
 /// Not thread-safe: one thread makes all calls. It calls the consumers from that thread and, for
@@ -165,6 +166,7 @@ class Scheduler {
 
   void recover(const Status& failure);
   int64_t running() const;
+  void tell_begun();
   void count_rows();
   void tell_step();
 

@@ -1,5 +1,6 @@
 // What the scheduler tells the counters.
 #include <algorithm>
+#include <utility>
 
 #include "engine/sched/scheduler.h"
 
@@ -13,6 +14,14 @@ int64_t Scheduler::running() const {
 
 void Scheduler::tell_pages() {
   if (counters_ != nullptr) counters_->set_pages(running(), cache_->count_pages());
+}
+
+/// Tells the consumers of sequences that are computed for the first time.
+void Scheduler::tell_begun() {
+  for (const Part& part : parts_) {
+    Sequence& sequence = *part.sequence;
+    if (!std::exchange(sequence.begun_, true)) sequence.consumer->computing();
+  }
 }
 
 /// Of the step that is computed next. What a step that failed had counted is forgotten.

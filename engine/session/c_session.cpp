@@ -13,6 +13,8 @@ static_assert(INFER_FINISH_CANCELLED == static_cast<int>(infer::FinishReason::ca
 struct infer_session {
   std::shared_ptr<infer::Engine> engine;
   std::unique_ptr<infer::Session> session;
+  int32_t prompt_logprobs = -1;
+  infer::LogprobsFn on_prompt_logprobs;
   // The last event points into this.
   infer::GenerateEvent event;
   std::vector<infer_logprob> log_probabilities;
@@ -33,6 +35,15 @@ template <typename T>
 void set(std::optional<T>& to, T value, T unset, double low) {
   const bool is_unset = low >= 0 ? value < 0 : value == unset;
   if (!is_unset) to = value;
+}
+
+infer::LogprobsFn logprobs_function(infer_logprobs_fn tell, void* user) {
+  if (tell == nullptr) return {};
+  return [tell, user](const auto& logprobs) {
+    std::vector<infer_logprob> all;
+    for (const auto& [token, value] : logprobs) all.push_back({token, value});
+    return tell(user, all.data(), all.size()) != 0;
+  };
 }
 
 Result<infer::GenerateOptions> generate_options(const infer_generate_options* given) {
@@ -60,13 +71,7 @@ Result<infer::GenerateOptions> generate_options(const infer_generate_options* gi
     to.stop.emplace_back(o.stop[i]);
   }
   to.logprobs = o.logprobs;
-  if (o.on_logprobs != nullptr) {
-    to.on_logprobs = [tell = o.on_logprobs, user = o.logprobs_user](const auto& logprobs) {
-      std::vector<infer_logprob> all;
-      for (const auto& [token, value] : logprobs) all.push_back({token, value});
-      return tell(user, all.data(), all.size()) != 0;
-    };
-  }
+  to.on_logprobs = logprobs_function(o.on_logprobs, o.logprobs_user);
   to.special_text = o.special_text != 0;
   to.priority = o.priority;
   if (o.grammar != nullptr) to.grammar = o.grammar;
@@ -82,7 +87,9 @@ infer_status with_arguments(infer_session* session, const int32_t* prompt, size_
   return checked([&]() -> Status {
     if (session == nullptr) return null_argument("session");
     INFER_TRY_S(const std::span<const int32_t> tokens, token_span(prompt, prompt_count));
-    INFER_TRY_S(const infer::GenerateOptions generate, generate_options(options));
+    INFER_TRY_S(infer::GenerateOptions generate, generate_options(options));
+    generate.prompt_logprobs = session->prompt_logprobs;
+    generate.on_prompt_logprobs = session->on_prompt_logprobs;
     return call(*session->session, tokens, generate);
   });
 }
@@ -143,6 +150,20 @@ infer_status infer_generate(infer_session* session, const int32_t* prompt, size_
                         });
 }
 
+infer_status infer_session_set_prompt_logprobs(infer_session* session, int32_t most_likely,
+                                               infer_logprobs_fn on_logprobs, void* user) {
+  return checked([&]() -> Status {
+    if (session == nullptr) return null_argument("session");
+    if (most_likely < -1) {
+      return infer::error(infer::StatusCode::invalid_argument,
+                          "most_likely: expected at least -1, found {}", most_likely);
+    }
+    session->prompt_logprobs = most_likely;
+    session->on_prompt_logprobs = logprobs_function(on_logprobs, user);
+    return {};
+  });
+}
+
 infer_status infer_session_start(infer_session* session, const int32_t* prompt, size_t prompt_count,
                                  const infer_generate_options* options, infer_event_fn on_event,
                                  void* user) {
@@ -176,7 +197,8 @@ infer_status infer_session_next(infer_session* session, double timeout_seconds, 
                               session->log_probabilities.data(),
                               session->log_probabilities.size(),
                               static_cast<infer_status>(kept.status.code()),
-                              kept.status.ok() ? "" : kept.status.message().c_str()};
+                              kept.status.ok() ? "" : kept.status.message().c_str(),
+                              kept.of_prompt ? 1 : 0};
     write_struct(told, event, event_size);
     return {};
   });
@@ -192,7 +214,7 @@ infer_status infer_session_statistics(const infer_session* session, infer_statis
         infer_statistics{r.prompt_tokens, r.generated_tokens, r.prompt_seconds, r.generate_seconds,
                          r.first_token_seconds, r.seed, static_cast<int32_t>(r.reason),
                          r.reused_tokens, r.shifted_tokens, r.speculation.drafted,
-                         r.speculation.accepted, r.speculation.draft_seconds},
+                         r.speculation.accepted, r.speculation.draft_seconds, r.queue_seconds},
         statistics, statistics_size);
     return {};
   });

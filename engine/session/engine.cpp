@@ -156,27 +156,29 @@ Result<CallCount> Engine::Impl::begin_call() {
   return CallCount(counters);
 }
 
-KvCache::SequenceId Engine::Impl::add_sequence() {
-  KvCache::SequenceId id = 0;
-  thread->call([&] { id = cache->add_sequence(); });
-  return id;
-}
-
 KvCache::SequenceId Engine::Impl::fork_sequence(KvCache::SequenceId id) {
-  KvCache::SequenceId made = 0;
-  thread->call([&] { made = cache->fork(id); });
+  const KvCache::SequenceId made = new_sequence();
+  thread->call([&] {
+    if (cache->has_sequence(id)) cache->fork(id, made);
+  });
   return made;
 }
 
-void Engine::Impl::remove_sequence(KvCache::SequenceId id) {
-  thread->call([&] {
+std::unique_ptr<EngineThread::Task> Engine::Impl::removal(KvCache::SequenceId id) {
+  return std::make_unique<EngineThread::Task>([this, id] {
+    if (!cache->has_sequence(id)) return;
     if (speculator) speculator->forget(id);
     cache->remove_sequence(id);
   });
 }
 
+void Engine::Impl::ensure_sequence(KvCache::SequenceId id) {
+  if (!cache->has_sequence(id)) cache->add_sequence(id);
+}
+
 Status Engine::Impl::prepare_sequence(const Sequence& sequence) {
   INFER_CHECK(usable());
+  ensure_sequence(sequence.kv);
   const auto size = static_cast<int64_t>(sequence.tokens.size());
   const int64_t context = std::min(sequence.context, cache->context());
   if (size > context && sequence.keep < 0) {

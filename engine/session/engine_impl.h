@@ -1,6 +1,7 @@
 // The parts of an Engine, for the library's own jobs and sessions.
 #pragma once
 
+#include <atomic>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -106,12 +107,17 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   int64_t most_calls = std::numeric_limits<int64_t>::max();
   /// A call that computes begins. busy.
   Result<CallCount> begin_call();
-  // Of the sessions' sequences.
-  KvCache::SequenceId add_sequence();
-  /// One with the same contents.
+  // Of the sessions' sequences. A sequence comes into the cache when it is first computed.
+  /// The id of a new one. Any thread.
+  KvCache::SequenceId new_sequence() { return next_sequence++; }
+  /// A new one with the same contents. Waits for a step to end.
   KvCache::SequenceId fork_sequence(KvCache::SequenceId id);
-  void remove_sequence(KvCache::SequenceId id);
+  /// What remove_sequence() needs, made before: nothing fails when a session ends.
+  std::unique_ptr<EngineThread::Task> removal(KvCache::SequenceId id);
+  std::atomic<KvCache::SequenceId> next_sequence{0};
   // On the engine's thread:
+  /// Puts a sequence into the cache if it is not there.
+  void ensure_sequence(KvCache::SequenceId id);
   /// Before a sequence is computed: does_not_fit if its tokens exceed the context. With nothing to
   /// compute, the last token is computed once more for its logits.
   Status prepare_sequence(const Sequence& sequence);

@@ -33,27 +33,39 @@ void EngineThread::serve() {
   for (;;) {
     bool stopping = false;
     Call* calls = nullptr;
+    std::unique_ptr<Task> tasks;
     {
       std::unique_lock lock(mutex_);
       wake_.wait(lock, [&] {
         const bool stalled = scheduler_.stalled() && !woken_;
-        return stop_ || calls_ != nullptr || !submitted_.empty() || (ready() && !stalled);
+        return stop_ || calls_ != nullptr || tasks_ != nullptr || !submitted_.empty() ||
+               (ready() && !stalled);
       });
       woken_ = false;
       stopping = stop_;
       calls = std::exchange(calls_, nullptr);
+      tasks = std::move(tasks_);
       submitted.swap(submitted_);
     }
+    run(std::move(tasks));
     answer(calls);
     for (Sequence* sequence : submitted) take_in(sequence);
     submitted.clear();
     if (stopping) break;
     if (!ready()) continue;
+    {
+      // Whoever posts from here on does not wait; whoever waits is served first.
+      const std::lock_guard lock(mutex_);
+      if (tasks_ != nullptr) continue;
+      computing_ = true;
+    }
     const Status status = guarded([&]() -> Status {
       scheduler_.step();
       return {};
     });
     if (!status.ok()) end_all(status);
+    const std::lock_guard lock(mutex_);
+    computing_ = false;
   }
   // The message takes memory, so it is made only if a sequence gets it.
   if (!scheduler_.idle()) end_all(failure_of(StatusCode::cancelled, "the engine was closed"));
@@ -95,6 +107,34 @@ void EngineThread::answer(Call* calls) {
     call.done = true;  // from now on the caller may destroy it
     answered_.notify_all();
   }
+}
+
+void EngineThread::run(std::unique_ptr<Task> tasks) {
+  if (tasks == nullptr) return;
+  std::unique_ptr<Task> oldest;
+  while (tasks != nullptr) {
+    std::unique_ptr<Task> next = std::move(tasks->next);
+    tasks->next = std::move(oldest);
+    oldest = std::exchange(tasks, std::move(next));
+  }
+  int64_t count = 0;
+  for (; oldest != nullptr; ++count) {
+    oldest->fn();
+    oldest = std::move(oldest->next);
+  }
+  scheduler_.tell_pages();
+  const std::lock_guard lock(mutex_);
+  ran_ += count;
+  answered_.notify_all();
+}
+
+void EngineThread::post(std::unique_ptr<Task> task) {
+  std::unique_lock lock(mutex_);
+  task->next = std::move(tasks_);
+  tasks_ = std::move(task);
+  const int64_t number = ++posted_;
+  wake_.notify_all();
+  answered_.wait(lock, [&] { return ran_ >= number || computing_; });
 }
 
 void EngineThread::hold(bool held) {

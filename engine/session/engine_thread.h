@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -29,6 +30,14 @@ class EngineThread {
   /// then what has become of the cache's pages. Takes no memory, so
   /// that what has to be given back can be given back when there is none.
   void call(const std::function<void()>& fn);
+  /// Something to do there. It must not throw.
+  struct Task {
+    std::function<void()> fn;
+    std::unique_ptr<Task> next{};
+  };
+  /// Runs the task there between steps, before any later call() or submit(). Waits for it only if no
+  /// step is being computed, which takes no time. Takes no memory, as call().
+  void post(std::unique_ptr<Task> task);
   /// Gives a sequence to the scheduler; its consumer is told when it is back.
   void submit(Sequence* sequence);
   /// A sequence that was not ready may be by now.
@@ -47,6 +56,7 @@ class EngineThread {
 
   void serve();
   void answer(Call* calls);
+  void run(std::unique_ptr<Task> tasks);
   void take_in(Sequence* sequence);
   void end_all(const Status& status);
   bool ready() const { return !held_ && !scheduler_.idle(); }
@@ -55,7 +65,11 @@ class EngineThread {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable answered_;
-  Call* calls_ = nullptr;  ///< the last one first
+  Call* calls_ = nullptr;        ///< the last one first
+  std::unique_ptr<Task> tasks_;  ///< the last one first
+  int64_t posted_ = 0;           ///< tasks so far
+  int64_t ran_ = 0;              ///< of these
+  bool computing_ = false;       ///< a step
   std::vector<Sequence*> submitted_;
   bool woken_ = false;  ///< since the last step began
   bool stop_ = false;

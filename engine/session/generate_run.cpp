@@ -72,10 +72,17 @@ void GenerateRun::submit() {
   try {
     sequence_.tokens.insert(sequence_.tokens.end(), prompt_.begin(), prompt_.end());
     sequence_.reused = 0;
-    sequence_.every_logit = false;
+    sequence_.every_logit = options_.prompt_logprobs >= 0 && !prompt_.empty();
     sequence_.results_from = static_cast<int64_t>(held_);
     sequence_.priority = options_.priority;
-    sequence_.keep = options_.overflow == ContextOverflow::shift ? options_.keep : -1;
+    sequence_.keep = overflow();
+    if (sequence_.every_logit) {
+      // The last token held predicts the first of the prompt. Nothing is shifted until the prompt
+      // has been told.
+      sequence_.results_from = std::max<int64_t>(0, sequence_.results_from - 1);
+      prompt_left_ = static_cast<int64_t>(prompt_.size()) - (held_ == 0 ? 1 : 0);
+      sequence_.keep = -1;
+    }
     if (engine_.drafts && options_.draft_tokens != 0) {
       sequence_.drafting = generation_.allow_drafts(sequence_.kv);
     }
@@ -93,7 +100,30 @@ void GenerateRun::finish_empty() {
   finished_ = true;
 }
 
-Status GenerateRun::begin() { return engine_.prepare_sequence(sequence_); }
+/// Sequence::keep while tokens are generated.
+int64_t GenerateRun::overflow() const {
+  return options_.overflow == ContextOverflow::shift ? options_.keep : -1;
+}
+
+Status GenerateRun::begin() {
+  INFER_CHECK(engine_.prepare_sequence(sequence_));
+  if (!sequence_.every_logit) return {};
+  // What predicts the prompt's first token is computed again, if it was computed before.
+  const int64_t first = sequence_.results_from;
+  if (engine_.cache->length(sequence_.kv) > first) engine_.cache->rollback(sequence_.kv, first);
+  sequence_.computed = std::min(sequence_.computed, first);
+  return {};
+}
+
+void GenerateRun::computing() {
+  result_.queue_seconds = std::chrono::duration<double>(Clock::now() - called_).count();
+}
+
+int64_t GenerateRun::room() const {
+  if (prompt_left_ == 0) return Consumer::room();
+  const std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(told_.size() - count_);
+}
 
 /// Makes the sequence wait until the reader has taken something.
 bool GenerateRun::starve() {
@@ -148,7 +178,23 @@ void GenerateRun::compute_mask() {
   engine_.thread->wake();
 }
 
+/// A row after which comes a token of the prompt.
+void GenerateRun::tell_prompt(const LogitRow& row) {
+  GeneratedToken told;
+  told.token = row.tokens[static_cast<size_t>(row.position) + 1];
+  told.of_prompt = true;
+  told.log_probabilities = log_probabilities(row.logits, told.token, options_.prompt_logprobs);
+  put(std::move(told), row.position + 2);
+  --prompt_left_;
+}
+
 Outcome GenerateRun::step(const LogitRow& row) {
+  if (prompt_left_ > 0) {
+    tell_prompt(row);
+    return {-1, true};
+  }
+  sequence_.every_logit = false;
+  sequence_.keep = overflow();
   GenerationStep made = generation_.step(row);
   const int32_t token = made.made.token;
   if (!made.failure.ok()) failure_ = std::move(made.failure);

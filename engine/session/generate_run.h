@@ -58,8 +58,12 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
   // The engine's.
 
   Status begin() override;
+  void computing() override;
   bool ready(bool alone) override;
-  LogitsNeeded needed() const override { return generation_.needed(); }
+  int64_t room() const override;
+  LogitsNeeded needed() const override {
+    return prompt_left_ > 0 ? LogitsNeeded() : generation_.needed();
+  }
   Outcome step(const LogitRow& row) override;
   void done(Status status) override;
 
@@ -69,6 +73,8 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
   void settle(Status status);
   void finish();
   void put(GeneratedToken made, int64_t length);
+  void tell_prompt(const LogitRow& row);
+  int64_t overflow() const;
   bool starve();
   void compute_mask();
 
@@ -80,8 +86,11 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
   bool reader_decides_;
   std::function<void()> on_event_;
   Generation generation_;
-  size_t held_;         ///< tokens before the prompt
-  int64_t shifted_;     ///< tokens dropped before
+  size_t held_;      ///< tokens before the prompt
+  int64_t shifted_;  ///< tokens dropped before
+  /// Tokens of the prompt whose log-probabilities are still to be told.
+  int64_t prompt_left_ = 0;
+  std::chrono::steady_clock::time_point called_ = std::chrono::steady_clock::now();
   Status failure_;      ///< of a step
   double made_at_ = 0;  ///< when the last token was made, in seconds since generating began
 
@@ -89,9 +98,10 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
   Status status_;
   GenerateResult result_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
-  /// A ring: a step may add as many as are drafted at most, and one.
+  /// A ring: a step may add as many as are drafted at most, and one. Of a prompt, as many as there
+  /// is room for.
   std::array<Told, kMostWaiting + kMostDrafted + 1> told_;
   size_t first_ = 0;
   size_t count_ = 0;

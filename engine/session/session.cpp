@@ -22,6 +22,7 @@ Clock::time_point deadline_after(double seconds) {
 
 GenerateEvent event_of(GeneratedToken made) {
   GenerateEvent event;
+  event.of_prompt = made.of_prompt;
   event.token = made.token;
   event.text = std::move(made.text);
   event.log_probabilities = std::move(made.log_probabilities);
@@ -51,10 +52,12 @@ struct Session::Impl {
   bool rest_told = false;
   int64_t told_length = 0;  ///< while it runs: tokens held after the reader's last event
   GenerateResult statistics;
+  std::unique_ptr<EngineThread::Task> removal;  ///< of the sequence from the cache
 
   Impl(Engine::Impl& e, const SessionOptions& options) : engine(e) {
     if (options.context > 0) sequence.context = options.context;
-    sequence.kv = engine.add_sequence();
+    sequence.kv = engine.new_sequence();
+    removal = engine.removal(sequence.kv);
     engine.counters.session_opened(1);
   }
   /// A copy of another session.
@@ -66,12 +69,13 @@ struct Session::Impl {
     sequence.context = other.sequence.context;
     statistics.seed = other.statistics.seed;
     sequence.kv = engine.fork_sequence(other.sequence.kv);
+    removal = engine.removal(sequence.kv);
     engine.counters.session_opened(1);
   }
   Impl& operator=(const Impl&) = delete;
   ~Impl() {
     end_run();
-    engine.remove_sequence(sequence.kv);
+    engine.thread->post(std::move(removal));
     engine.counters.session_opened(-1);
   }
 
@@ -131,7 +135,7 @@ struct Session::Impl {
   /// Waits for the next event, and adds it to the statistics.
   GenerateRun::Next next(GenerateRun::Told& told, Clock::time_point deadline) {
     const GenerateRun::Next next = run->next(told, deadline);
-    if (next == GenerateRun::Next::token) {
+    if (next == GenerateRun::Next::token && !told.made.of_prompt) {
       told_length = told.length;
       statistics.generated_tokens = told.made.generated_tokens;
       statistics.prompt_seconds = told.made.prompt_seconds;
@@ -154,7 +158,9 @@ struct Session::Impl {
 
   void shorten(int64_t length) {
     length = std::min(length, static_cast<int64_t>(sequence.tokens.size()));
-    engine.thread->call([&] { engine.cache->rollback(sequence.kv, length); });
+    engine.thread->call([&] {
+      if (engine.cache->has_sequence(sequence.kv)) engine.cache->rollback(sequence.kv, length);
+    });
     sequence.cut(static_cast<size_t>(length));
     sequence.computed = std::min(sequence.computed, length);
     if (length == 0) sequence.shifted = 0;  // random draws are numbered from the beginning
@@ -180,7 +186,12 @@ struct Session::Impl {
     statistics.first_token_seconds = so_far.first_token_seconds;
     shorten(last.length);
     // If the token is not computed yet, the next call computes it first.
-    if (length() < last.length) sequence.append_generated(last.made.token);
+    if (length() >= last.length) return;
+    if (last.made.of_prompt) {
+      sequence.tokens.push_back(last.made.token);
+    } else {
+      sequence.append_generated(last.made.token);
+    }
   }
 
   Status evaluate(std::span<const int32_t> tokens, const LogitsFn& on_logits, bool in_place) {
@@ -259,16 +270,21 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
       ~Ends() { session.end_run(); }
     } ends{session};
     const bool tells_logprobs = options.logprobs >= 0 && options.on_logprobs;
+    const bool tells_prompt = options.prompt_logprobs >= 0 && options.on_prompt_logprobs;
     Status failure;  // what a callback has thrown
+    const auto tell_logprobs = [&](const LogprobsFn& on_logprobs, const GeneratedToken& made) {
+      return call_back(failure, [&] { return on_logprobs(made.log_probabilities); });
+    };
     const auto tell = [&](int32_t token, const std::string& text) {
       return !on_token || call_back(failure, [&] { return on_token(token, text); });
     };
     GenerateRun::Told told;
     while (session.next(told, Clock::time_point::max()) == GenerateRun::Next::token) {
       const bool wanted =
-          (!tells_logprobs ||
-           call_back(failure, [&] { return options.on_logprobs(told.made.log_probabilities); })) &&
-          tell(told.made.token, told.made.text);
+          told.made.of_prompt
+              ? !tells_prompt || tell_logprobs(options.on_prompt_logprobs, told.made)
+              : (!tells_logprobs || tell_logprobs(options.on_logprobs, told.made)) &&
+                    tell(told.made.token, told.made.text);
       if (wanted) continue;
       session.sequence.cancelled.store(true);
       GenerateRun::Told after;
@@ -321,6 +337,7 @@ Status Session::restore(const std::string& path) {
                    path, state.tokens.size(), sequence.context);
     }
     std::swap(fresh.id, sequence.kv);
+    std::swap(fresh.removal, impl_->removal);
     sequence.tokens = std::move(state.tokens);
     sequence.generated = std::move(state.generated);
     sequence.computed = state.cached;

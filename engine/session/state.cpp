@@ -41,8 +41,8 @@ Result<std::optional<StateWriter>> write_state(Engine::Impl& engine, const std::
   if (with_pages) {
     engine.thread->call([&] {
       const KvCache& cache = *engine.cache;
-      if (cache.kinds() != form.kept_kinds())
-        return;  // the cache moved to another device and is empty
+      // Nothing was computed, or the cache moved to another device and is empty.
+      if (!cache.has_sequence(id) || cache.kinds() != form.kept_kinds()) return;
       header.cached = cache.length(id);
       for (size_t k = 0; k < form.kinds(); ++k) head.first[k] = form.first_page(cache, id, k);
     });
@@ -77,9 +77,10 @@ Result<std::optional<StateWriter>> write_state(Engine::Impl& engine, const std::
 
 }  // namespace
 
-CacheSequence::CacheSequence(Engine::Impl& engine) : id(engine.add_sequence()), engine_(engine) {}
+CacheSequence::CacheSequence(Engine::Impl& engine)
+    : id(engine.new_sequence()), removal(engine.removal(id)), engine_(engine) {}
 
-CacheSequence::~CacheSequence() { engine_.remove_sequence(id); }
+CacheSequence::~CacheSequence() { engine_.thread->post(std::move(removal)); }
 
 Status save_state(Engine::Impl& engine, const std::string& path, const SessionState& state,
                   KvCache::SequenceId id) {
@@ -130,6 +131,7 @@ Result<SessionState> restore_state(Engine::Impl& engine, const std::string& path
     for (size_t k = 0; k < form.kinds(); ++k) {
       for (const size_t part : form.parts(k)) first[part] = head.first[k];
     }
+    engine.ensure_sequence(id);
     room = engine.cache->restore(id, cached, first);
   });
   if (room.code() == StatusCode::does_not_fit) return state;

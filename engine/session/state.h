@@ -30,6 +30,7 @@ class CacheSequence {
   CacheSequence& operator=(const CacheSequence&) = delete;
 
   KvCache::SequenceId id = 0;
+  std::unique_ptr<EngineThread::Task> removal;
 
  private:
   Engine::Impl& engine_;

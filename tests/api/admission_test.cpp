@@ -46,7 +46,7 @@ struct Noting final : Consumer {
 
   Noting(Engine& e, int i, int32_t priority, int64_t prompt, int results, std::vector<int>& to)
       : engine(EngineAccess::impl(e)), id(i), log(to), left(results) {
-    sequence.kv = engine.add_sequence();
+    sequence.kv = add_sequence(engine);
     sequence.tokens = text(prompt, i);
     sequence.priority = priority;
     sequence.consumer = this;
@@ -57,7 +57,7 @@ struct Noting final : Consumer {
     return {5, --left > 0};
   }
   void done(Status status) override { ended.set_value(std::move(status)); }
-  ~Noting() { engine.remove_sequence(sequence.kv); }
+  ~Noting() { remove_sequence(engine, sequence.kv); }
 };
 
 }  // namespace

@@ -82,6 +82,60 @@ TEST_CASE("C: a generation that is started tells the same by events") {
   infer_session_free(session);
 }
 
+TEST_CASE("C: log-probabilities of a prompt, by the callback and by events") {
+  infer_engine* engine = load_c();
+  infer_session* session = nullptr;
+  REQUIRE(infer_session_open(engine, &session) == INFER_OK);
+  infer_engine_free(engine);
+  std::vector<std::pair<int32_t, float>> expected;
+  {
+    const auto same = load();
+    GenerateOptions plain = sampled(0);
+    plain.prompt_logprobs = 2;
+    plain.on_prompt_logprobs = [&](auto all) {
+      expected.insert(expected.end(), all.begin(), all.end());
+      return true;
+    };
+    REQUIRE(open(*same)->generate(kPrompt, plain, {}).has_value());
+    REQUIRE(expected.size() == 3 * (kPrompt.size() - 1));
+  }
+  std::vector<std::pair<int32_t, float>> told;
+  const infer_logprobs_fn tell = [](void* user, const infer_logprob* all, size_t count) {
+    auto& to = *static_cast<std::vector<std::pair<int32_t, float>>*>(user);
+    for (size_t i = 0; i < count; ++i) to.emplace_back(all[i].token, all[i].logprob);
+    return 1;
+  };
+  CHECK(infer_session_set_prompt_logprobs(nullptr, 2, tell, &told) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_session_set_prompt_logprobs(session, -2, tell, &told) == INFER_INVALID_ARGUMENT);
+  REQUIRE(infer_session_set_prompt_logprobs(session, 2, tell, &told) == INFER_OK);
+  const infer_generate_options options = generate_c(4);
+  Seen seen;
+  REQUIRE(infer_generate(session, kPrompt.data(), kPrompt.size(), &options, on_token, &seen) ==
+          INFER_OK);
+  CHECK(told == expected);
+  CHECK(seen.tokens.size() == 4);
+
+  REQUIRE(infer_session_truncate(session, 0) == INFER_OK);
+  told.clear();
+  REQUIRE(infer_session_start(session, kPrompt.data(), kPrompt.size(), &options, nullptr,
+                              nullptr) == INFER_OK);
+  std::vector<std::pair<int32_t, float>> events;
+  std::vector<int32_t> tokens;
+  for (infer_event event = {}; event.finished == 0;) {
+    int32_t taken = 0;
+    REQUIRE(infer_session_next(session, 60, &event, sizeof(event), &taken) == INFER_OK);
+    REQUIRE(taken == 1);
+    if (event.of_prompt == 0 && event.token >= 0) tokens.push_back(event.token);
+    for (size_t i = 0; event.of_prompt != 0 && i < event.logprob_count; ++i) {
+      events.emplace_back(event.logprobs[i].token, event.logprobs[i].logprob);
+    }
+  }
+  CHECK(events == expected);
+  CHECK(told.empty());
+  CHECK(tokens == seen.tokens);
+  infer_session_free(session);
+}
+
 TEST_CASE("C: null pointers are refused by name, never followed") {
   infer_memory memory;
   infer_session* session = nullptr;

@@ -127,15 +127,14 @@ TEST_CASE(
   const std::vector<int32_t> expected = tokens_of(*open(*engine), kPrompt, sampled(200));
   const auto slow = open(*engine);
   Engine::Impl& impl = EngineAccess::impl(*engine);
-  const KvCache::SequenceId next = impl.add_sequence();
-  impl.remove_sequence(next);
   REQUIRE(slow->start(kPrompt, sampled(200)).ok());
   for (int i = 0; i < 3; ++i) {
     CHECK(tokens_of(*open(*engine), kPrompt, sampled(200)) == expected);
   }
   // What was computed for it waits, and no more.
   int64_t computed = 0;
-  impl.thread->call([&] { computed = impl.cache->length(next - 1); });
+  const auto id = static_cast<KvCache::SequenceId>(slow->number());
+  impl.thread->call([&] { computed = impl.cache->length(id); });
   CHECK(computed >= static_cast<int64_t>(kPrompt.size()));
   CHECK(computed <= static_cast<int64_t>(kPrompt.size() + GenerateRun::kMostWaiting));
   CHECK(take_all(*slow).tokens == expected);
@@ -188,6 +187,21 @@ TEST_CASE("an event loop is woken, and waiting for an event ends in time") {
   }
   CHECK(tokens == 20);
   CHECK(polled < limit);
+}
+
+TEST_CASE("the time until the first step is told") {
+  const auto engine = load();
+  const auto session = open(*engine);
+  EngineAccess::impl(*engine).thread->hold(true);
+  REQUIRE(session->start(kPrompt, sampled(3)).ok());
+  const auto begun = std::chrono::steady_clock::now();
+  std::this_thread::sleep_for(30ms);
+  const std::chrono::duration<double> held = std::chrono::steady_clock::now() - begun;
+  EngineAccess::impl(*engine).thread->hold(false);
+  const GenerateResult result = take_all(*session).last.result;
+  CHECK(result.queue_seconds >= held.count());
+  CHECK(result.queue_seconds < result.prompt_seconds);
+  CHECK(result.prompt_seconds < result.first_token_seconds);
 }
 
 TEST_CASE("a cancel and the end of a session end what was started") {

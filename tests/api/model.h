@@ -43,6 +43,17 @@ inline GenerateOptions sampled(int32_t tokens, uint64_t seed = 7) {
   return options;
 }
 
+/// A sequence in the cache of an engine, without a session.
+inline KvCache::SequenceId add_sequence(Engine::Impl& engine) {
+  const KvCache::SequenceId id = engine.new_sequence();
+  engine.thread->call([&] { engine.ensure_sequence(id); });
+  return id;
+}
+
+inline void remove_sequence(Engine::Impl& engine, KvCache::SequenceId id) {
+  engine.thread->post(engine.removal(id));
+}
+
 /// Waits until so many sequences are with the scheduler of an engine that holds them.
 inline void wait_for_sequences(Engine& engine, size_t count) {
   for (size_t active = 0; active < count;) {

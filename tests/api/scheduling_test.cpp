@@ -255,7 +255,7 @@ struct Loose final : Consumer {
   std::promise<Status> ended;
 
   explicit Loose(Engine& e) : engine(EngineAccess::impl(e)) {
-    sequence.kv = engine.add_sequence();
+    sequence.kv = add_sequence(engine);
     sequence.tokens = kPrompt;
     sequence.consumer = this;
     engine.thread->submit(&sequence);
@@ -266,7 +266,7 @@ struct Loose final : Consumer {
   }
   Outcome step(const LogitRow&) override { return {}; }
   void done(Status status) override { ended.set_value(std::move(status)); }
-  ~Loose() { engine.remove_sequence(sequence.kv); }
+  ~Loose() { remove_sequence(engine, sequence.kv); }
 };
 
 }  // namespace
@@ -290,4 +290,74 @@ TEST_CASE("who is not ready sits out: others go on, and the engine sleeps where 
   first.may_go = true;
   EngineAccess::impl(*engine).thread->wake();
   CHECK(first.ended.get_future().get().ok());
+}
+
+/// Takes long steps: the first waits until it may go on.
+struct Blocking final : Consumer {
+  Engine::Impl& engine;
+  Sequence sequence;
+  std::promise<void> entered;
+  std::promise<void> may_go;
+  std::promise<Status> ended;
+
+  explicit Blocking(Engine& e) : engine(EngineAccess::impl(e)) {
+    sequence.kv = add_sequence(engine);
+    sequence.tokens = kPrompt;
+    sequence.consumer = this;
+    engine.thread->submit(&sequence);
+    entered.get_future().wait();
+  }
+  Outcome step(const LogitRow&) override {
+    entered.set_value();
+    may_go.get_future().wait();
+    return {};
+  }
+  void done(Status status) override { ended.set_value(std::move(status)); }
+  ~Blocking() { remove_sequence(engine, sequence.kv); }
+};
+
+TEST_CASE("sessions are opened, begun and closed while a step is being computed") {
+  const auto engine = load();
+  const std::vector<int32_t> expected = tokens_of(*open(*engine), kPrompt, sampled(5));
+  auto used = open(*engine);
+  CHECK(tokens_of(*used, kPrompt, sampled(5)) == expected);
+  Blocking blocking(*engine);
+  // None of this waits for the step, which does not end before.
+  used.reset();
+  auto session = open(*engine);
+  auto unused = open(*engine);
+  CHECK(unused->number() > session->number());
+  unused.reset();
+  REQUIRE(session->start(kPrompt, sampled(5)).ok());
+  CHECK(engine->statistics().sessions == 1);
+  blocking.may_go.set_value();
+  CHECK(blocking.ended.get_future().get().ok());
+  std::vector<int32_t> tokens;
+  for (;;) {
+    const GenerateEvent event = session->next(60).value().value();
+    if (event.finished) break;
+    tokens.push_back(event.token);
+  }
+  CHECK(tokens == expected);
+  session.reset();
+  size_t left = 0;
+  Engine::Impl& impl = EngineAccess::impl(*engine);
+  impl.thread->call([&] { left = impl.cache->sequences(); });
+  CHECK(left == 1);  // that of `blocking`
+}
+
+TEST_CASE("sessions that nothing was computed in can be forked, cut, saved and restored") {
+  const auto engine = load();
+  const TempDir folder;
+  const auto session = open(*engine);
+  CHECK(session->truncate(0).ok());
+  CHECK(session->save(folder.path("empty")).ok());
+  const auto copy = session->fork().value();
+  const auto other = open(*engine);
+  CHECK(other->restore(folder.path("empty")).ok());
+  const std::vector<int32_t> expected = tokens_of(*open(*engine), kPrompt, sampled(5));
+  for (Session* each : {session.get(), copy.get(), other.get()}) {
+    CHECK(each->length() == 0);
+    CHECK(tokens_of(*each, kPrompt, sampled(5)) == expected);
+  }
 }

@@ -58,6 +58,9 @@ def test_structured_output(client):
 def test_completions(client):
     echoed = client.completions.create(model="infer-demo", prompt="Once", max_tokens=4, echo=True)
     assert echoed.choices[0].text.startswith("Once")
+    told = client.completions.create(model="infer-demo", prompt="Once upon", max_tokens=2, echo=True, logprobs=1)
+    assert told.choices[0].logprobs.token_logprobs[0] is None
+    assert all(value < 0 for value in told.choices[0].logprobs.token_logprobs[1:])
     answer = client.completions.create(model="infer-demo", prompt="Once", max_tokens=4, logprobs=1)
     assert len(answer.choices[0].logprobs.tokens) == 4
 

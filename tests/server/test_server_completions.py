@@ -41,11 +41,6 @@ def test_names_of_other_servers(service):
     assert text(mirostat=2, mirostat_tau=0.5) == text(mirostat=2, mirostat_target=0.5)
 
 
-def test_log_probabilities_of_an_echo_are_refused(service):
-    status, error = service.error("/v1/completions", TEXT | {"echo": True, "logprobs": 1})
-    assert status == 400 and error["param"] == "echo"
-
-
 def test_log_probabilities(service):
     choice = service.post("/v1/completions", TEXT | {"logprobs": 2})["choices"][0]
     found = choice["logprobs"]

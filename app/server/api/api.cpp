@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "platform/folders.h"
+#include "server/trace/traced_sink.h"
 
 namespace infer::server {
 namespace {
@@ -72,8 +73,13 @@ Status generate(const Call& call, CompletionRequest request, std::unique_ptr<Com
                   fmt::format("{} makes vectors of texts and generates none", call.model->name()),
                   "model");
   }
+  TraceExporter* const traces = call.api.traces();
+  if (traces != nullptr && call.exchange->request().trace) {
+    sink = std::make_unique<TracedSink>(std::move(sink), *traces, call.exchange, call.model->name(),
+                                        request);
+  }
   return Completion::start({call.model, &call.model->engine()},
-                           {call.api.workers(), call.api.between_steps()}, call.exchange,
+                           {call.api.workers(), call.api.handlers()}, call.exchange,
                            std::move(request), std::move(sink));
 }
 
@@ -172,7 +178,7 @@ void Api::handle(const ExchangePtr& exchange) {
   pool_.acquire(
       name, [exchange] { return !exchange->closed(); },
       [this, function = found->second.function, call = std::move(call)](auto model) mutable {
-        between_steps_.post([function, call = std::move(call), model = std::move(model)]() mutable {
+        handlers_.post([function, call = std::move(call), model = std::move(model)]() mutable {
           if (call.exchange->closed()) return;
           guard(*call.exchange, [&] {
             must_have(model);
@@ -211,10 +217,40 @@ std::string Api::model_name(const Json& body) const {
   return *name;
 }
 
+/// The span of a request whose caller records its trace. `known`: its path is one of the server's.
+void Api::trace(const Exchange& exchange, bool known) {
+  const Request& request = exchange.request();
+  if (options_.traces == nullptr || !request.trace) return;
+  const int status = exchange.status();
+  // Other methods are any text, as a caller likes.
+  constexpr std::string_view kMethods[] = {"GET", "HEAD", "OPTIONS", "POST"};
+  const bool usual = std::ranges::find(kMethods, request.method) != std::end(kMethods);
+  Span span = child_of(*request.trace, request.trace->caller_id, usual ? request.method : "HTTP");
+  span.span_id = request.trace->span_id;
+  span.kind = Span::Kind::server;
+  span.end = WallClock::now();
+  span.start = span.end - std::chrono::duration_cast<WallClock::duration>(
+                              std::chrono::duration<double>(exchange.seconds()));
+  if (known) span.name += " " + request.path;
+  span.failed = status >= 500 || exchange.closed();
+  span.attributes = {{"http.request.method", usual ? request.method : "_OTHER"},
+                     {"http.route", known ? Json(request.path) : Json()},
+                     {"http.response.status_code", status > 0 ? Json(status) : Json()},
+                     {"client.address", request.peer},
+                     {"infer.request.id", request.id},
+                     {"error.type", exchange.closed() ? Json("cancelled")
+                                    : status >= 500   ? Json(std::to_string(status))
+                                                      : Json()}};
+  std::vector<Span> spans;
+  spans.push_back(std::move(span));
+  options_.traces->put(std::move(spans));
+}
+
 void Api::finished(const Exchange& exchange) {
   const Request& request = exchange.request();
   const bool known = routes_.contains(request.path);
   metrics_.count_request(known ? request.path : "other", exchange.status());
+  trace(exchange, known);
   if (!options_.log) return;
   options_.log(write_json({{"time", platform::utc_text()},
                            {"id", request.id},

@@ -14,6 +14,7 @@
 #include "server/http/exchange.h"
 #include "server/metrics.h"
 #include "server/models/model_pool.h"
+#include "server/trace/trace_exporter.h"
 #include "server/workers.h"
 
 namespace infer::server {
@@ -24,6 +25,7 @@ struct ApiOptions {
       allowed_hosts;                     ///< names in Host besides those of this machine; "*": all
   std::vector<std::string> origins;      ///< pages that may ask from a browser; "*": all
   std::function<void(std::string)> log;  ///< gets a line of JSON for each request; returns at once
+  TraceExporter* traces = nullptr;  ///< gets the spans of requests; null: they are not recorded
 };
 
 class Api;
@@ -60,11 +62,13 @@ class Api {
   void set_keys(std::vector<std::string> keys);
 
   Workers& workers() const { return workers_; }
-  /// For what waits for the engine's step to end: the begin and the end of generations.
-  Workers& between_steps() { return between_steps_; }
+  /// For what requests want, apart from the threads that pass on what was generated.
+  Workers& handlers() { return handlers_; }
   /// For functions of the library that return only when they are done.
   Workers& blocking() { return blocking_; }
   Metrics& metrics() { return metrics_; }
+  /// Null: traces are not recorded.
+  TraceExporter* traces() const { return options_.traces; }
   ModelPool& pool() const { return pool_; }
   /// The name of the model that a request's field `model` means. Throws Problem if there is none.
   std::string model_name(const Json& body) const;
@@ -90,10 +94,11 @@ class Api {
   /// Throws Problem if the request may not be answered. `open`: no key is needed.
   void authorise(const Request& request, bool open) const;
   void allow_origin(Exchange& exchange) const;
+  void trace(const Exchange& exchange, bool known);
 
   ModelPool& pool_;
   Workers& workers_;
-  Workers between_steps_{8};
+  Workers handlers_{4};
   Workers blocking_{2};
   ApiOptions options_;
   mutable std::mutex keys_mutex_;  // of options_.keys

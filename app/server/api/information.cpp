@@ -113,8 +113,9 @@ void metrics(const Call& call) {
   for (const ModelPool::Entry& entry : call.api.pool().list()) {
     models.push_back({entry.source.name, entry.model});
   }
+  const TraceExporter* const traces = call.api.traces();
   call.exchange->send(200, "text/plain; version=0.0.4; charset=utf-8",
-                      call.api.metrics().text(models));
+                      call.api.metrics().text(models, traces ? &traces->counts() : nullptr));
 }
 
 }  // namespace infer::server

@@ -8,7 +8,6 @@ namespace infer::server {
 namespace {
 
 constexpr int kMostChoices = 128;
-constexpr int kMostLogprobs = 20;
 
 struct ChatRequest {
   CompletionRequest completion;
@@ -33,6 +32,8 @@ ChatRequest read_request(const Call& call) {
   }
   read_generation(fields, model.engine(), options);
   read_chat(model, fields, request.completion);
+  options.prompt_logprobs = request.form.prompt_logprobs;
+  check_prompt_logprobs(fields, "prompt_logprobs", request.completion);
   fields.boolean("parallel_tool_calls");
   for (const char* name : {"user", "store", "metadata", "service_tier"}) fields.ignore(name);
   call.api.metrics().count_unknown_fields(fields.unknown());
@@ -45,7 +46,12 @@ class ChatSink final : public OpenAiSink {
   ChatSink(const Call& call, const ChatRequest& request)
       : OpenAiSink(call, request.form, {"chatcmpl-", "chat.completion", "chat.completion.chunk"}),
         logprobs_(request.completion.options.logprobs >= 0),
+        prompt_logprobs_(request.form.prompt_logprobs),
         choices_(static_cast<size_t>(request.completion.copies)) {}
+
+  void prompt_token(int /*prompt*/, const TokenChoices& choices) override {
+    prompt_.push_back(prompt_token_json(engine(), choices, prompt_logprobs_));
+  }
 
   void part(int index, const OutputEvent& event, std::vector<TokenChoices> tokens) override {
     Choice& choice = choices_[static_cast<size_t>(index)];
@@ -104,6 +110,10 @@ class ChatSink final : public OpenAiSink {
     return all;
   }
 
+  void complete(Json& answer) override {
+    if (prompt_logprobs_ >= 0) answer["prompt_logprobs"] = std::move(prompt_);
+  }
+
   void send_delta(int index, Choice& choice, Json delta, Json logprobs, const char* reason) {
     if (!std::exchange(choice.begun, true)) {
       Json first = {{"role", "assistant"}, {"content", ""}};
@@ -139,6 +149,8 @@ class ChatSink final : public OpenAiSink {
   }
 
   bool logprobs_;
+  int prompt_logprobs_;
+  Json prompt_ = Json::array({nullptr});  ///< nothing predicts the first token
   std::vector<Choice> choices_;
 };
 

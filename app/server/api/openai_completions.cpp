@@ -1,6 +1,8 @@
 // POST /v1/completions.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "server/api/openai_format.h"
 #include "server/api/openai_sink.h"
 #include "server/api/prompt_fields.h"
@@ -10,11 +12,11 @@ namespace infer::server {
 namespace {
 
 constexpr int kMostChoices = 128;
-constexpr int kMostLogprobs = 20;
 
 struct TextRequest {
   CompletionRequest completion;
   std::vector<std::string> echo;  ///< what stands before the answers to each prompt
+  int echo_logprobs = -1;         ///< most likely tokens beside each token of it; -1: not shown
   AnswerForm form;
 };
 
@@ -36,9 +38,8 @@ TextRequest read_request(const Call& call) {
       static_cast<int32_t>(fields.integer("logprobs", 0, kMostLogprobs).value_or(-1));
   read_generation(fields, engine, options);
   const bool echo = fields.boolean("echo").value_or(false);
-  if (echo && options.logprobs >= 0) {
-    fields.wrong("echo", "false with logprobs: those of the prompt are not known");
-  }
+  request.echo_logprobs = echo ? options.logprobs : -1;
+  options.prompt_logprobs = std::max(request.form.prompt_logprobs, request.echo_logprobs);
   for (Prompt& prompt : read_prompts(fields, engine)) {
     request.completion.prompts.push_back(std::move(prompt.tokens));
     request.echo.push_back(echo ? std::move(prompt.text) : "");
@@ -47,89 +48,136 @@ TextRequest read_request(const Call& call) {
       kMostPrompts) {
     fields.wrong("n", fmt::format("at most {} answers to all prompts together", kMostPrompts));
   }
+  check_prompt_logprobs(fields, request.form.prompt_logprobs >= 0 ? "prompt_logprobs" : "logprobs",
+                        request.completion);
   fields.ignore("user");
   call.api.metrics().count_unknown_fields(fields.unknown());
   return request;
+}
+
+/// Code points of a text that may begin or end within one.
+int64_t characters(std::string_view text) {
+  return std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; });
 }
 
 class TextSink final : public OpenAiSink {
  public:
   TextSink(const Call& call, const TextRequest& request)
       : OpenAiSink(call, request.form, {"cmpl-", "text_completion", "text_completion"}),
-        logprobs_(request.completion.options.logprobs >= 0) {
-    for (const std::string& echo : request.echo) {
-      for (int i = 0; i < request.completion.copies; ++i) choices_.push_back({echo, "", {}, 0});
+        logprobs_(request.completion.options.logprobs >= 0),
+        copies_(static_cast<size_t>(request.completion.copies)),
+        echo_logprobs_(request.echo_logprobs),
+        prompt_logprobs_(request.form.prompt_logprobs),
+        prompts_(request.completion.prompts.size(), Json::array({nullptr})) {
+    for (size_t p = 0; p < request.echo.size(); ++p) {
+      Choice choice;
+      choice.text = request.echo[p];
+      if (echo_logprobs_ >= 0) begin_echo(choice, request.completion.prompts[p]);
+      choices_.insert(choices_.end(), copies_, choice);
+    }
+  }
+
+  void prompt_token(int prompt, const TokenChoices& choices) override {
+    const auto p = static_cast<size_t>(prompt);
+    if (prompt_logprobs_ >= 0) {
+      prompts_[p].push_back(prompt_token_json(engine(), choices, prompt_logprobs_));
+    }
+    if (echo_logprobs_ < 0) return;
+    for (size_t i = p * copies_; i < (p + 1) * copies_; ++i) {
+      add_token(choices_[i], choices, static_cast<size_t>(echo_logprobs_));
     }
   }
 
   void part(int index, const OutputEvent& event, std::vector<TokenChoices> tokens) override {
     Choice& choice = choices_[static_cast<size_t>(index)];
-    Json logprobs = logprobs_ ? logprobs_of(tokens, choice) : Json();
-    if (!streams()) {
-      choice.text += event.text;
-      for (const auto& [name, values] : logprobs.items()) {
-        for (const Json& value : values) choice.logprobs[name].push_back(value);
-      }
-      return;
+    choice.text += event.text;
+    if (logprobs_) {
+      for (const TokenChoices& choices : tokens) add_token(choice, choices, choices.size());
     }
-    send_text(index, std::exchange(choice.text, "") + event.text, std::move(logprobs), nullptr);
+    if (streams()) send_text(index, choice, nullptr);
   }
 
   void finished(int index, const GenerateResult& result) override {
     Choice& choice = choices_[static_cast<size_t>(index)];
     choice.reason = finish_name(result.reason);
-    if (!streams()) return;
-    send_text(index, std::exchange(choice.text, ""), Json(), choice.reason.c_str());
+    if (streams()) send_text(index, choice, choice.reason.c_str());
   }
 
  private:
+  /// Log-probabilities of tokens, as they are in an answer.
+  struct Logprobs {
+    Json tokens = Json::array(), values = Json::array(), top = Json::array(),
+         offsets = Json::array();
+  };
   struct Choice {
     std::string text, reason;
-    Json logprobs = Json::object();
-    size_t offset = 0;  ///< characters of the text so far, in bytes
+    Logprobs logprobs;
+    int64_t offset = 0;  ///< characters of the text that come before the next token
   };
 
   Json choices() override {
     Json all = Json::array();
     for (size_t i = 0; i < choices_.size(); ++i) {
       Choice& choice = choices_[i];
-      all.push_back({{"text", choice.text},
+      all.push_back({{"text", std::move(choice.text)},
                      {"index", i},
-                     {"logprobs", logprobs_ ? choice.logprobs : Json()},
+                     {"logprobs", logprobs_ ? take_logprobs(choice) : Json()},
                      {"finish_reason", choice.reason}});
+      if (prompt_logprobs_ >= 0) all.back()["prompt_logprobs"] = prompts_[i / copies_];
     }
     return all;
   }
 
-  void send_text(int index, std::string text, Json logprobs, const char* reason) {
-    send_chunk({{"text", std::move(text)},
+  /// Sends what has come since the last call.
+  void send_text(int index, Choice& choice, const char* reason) {
+    const bool told = logprobs_ && !choice.logprobs.tokens.empty();
+    send_chunk({{"text", std::exchange(choice.text, "")},
                 {"index", index},
-                {"logprobs", std::move(logprobs)},
+                {"logprobs", told ? take_logprobs(choice) : Json()},
                 {"finish_reason", reason == nullptr ? Json() : Json(reason)}});
   }
 
-  Json logprobs_of(const std::vector<TokenChoices>& tokens, Choice& choice) const {
-    const Vocabulary& vocabulary = engine().vocabulary();
-    const auto spelling = [&](int32_t token) { return std::string(vocabulary.piece(token)); };
-    Json all = {{"tokens", Json::array()},
-                {"token_logprobs", Json::array()},
-                {"top_logprobs", Json::array()},
-                {"text_offset", Json::array()}};
-    for (const TokenChoices& choices : tokens) {
-      all["tokens"].push_back(spelling(choices.front().first));
-      all["token_logprobs"].push_back(choices.front().second);
-      Json top = Json::object();
-      for (size_t i = 1; i < choices.size(); ++i) {
-        top[spelling(choices[i].first)] = choices[i].second;
-      }
-      all["top_logprobs"].push_back(std::move(top));
-      all["text_offset"].push_back(choice.offset);
-      choice.offset += vocabulary.piece(choices.front().first).size();
+  /// The first token, which nothing predicts. The text may lack the beginning of what the tokens
+  /// spell: a token that begins every text, or a space.
+  void begin_echo(Choice& choice, const std::vector<int32_t>& tokens) const {
+    choice.offset = characters(choice.text);
+    for (const int32_t token : tokens) choice.offset -= characters(spelling(token));
+    add_token(choice, {{tokens.front(), 0.0f}}, 0);
+    choice.logprobs.values.back() = nullptr;
+    choice.logprobs.top.back() = nullptr;
+  }
+
+  /// `most`: of the likeliest tokens.
+  void add_token(Choice& choice, const TokenChoices& choices, size_t most) const {
+    const auto& [token, logprob] = choices.front();
+    choice.logprobs.tokens.push_back(spelling(token));
+    choice.logprobs.values.push_back(shown_logprob(logprob));
+    Json top = Json::object();
+    for (size_t i = 1; i < choices.size() && i <= most; ++i) {
+      top[spelling(choices[i].first)] = shown_logprob(choices[i].second);
     }
-    return all;
+    choice.logprobs.top.push_back(std::move(top));
+    choice.logprobs.offsets.push_back(std::max<int64_t>(0, choice.offset));
+    choice.offset += characters(spelling(token));
+  }
+
+  static Json take_logprobs(Choice& choice) {
+    Logprobs all = std::exchange(choice.logprobs, {});
+    return {{"tokens", std::move(all.tokens)},
+            {"token_logprobs", std::move(all.values)},
+            {"top_logprobs", std::move(all.top)},
+            {"text_offset", std::move(all.offsets)}};
+  }
+
+  std::string spelling(int32_t token) const {
+    return std::string(engine().vocabulary().piece(token));
   }
 
   bool logprobs_;
+  size_t copies_;
+  int echo_logprobs_;
+  int prompt_logprobs_;
+  std::vector<Json> prompts_;  ///< vLLM's form of the log-probabilities of each prompt
   std::vector<Choice> choices_;
 };
 

@@ -1,5 +1,6 @@
 #include "server/api/openai_format.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace infer::server {
@@ -31,7 +32,23 @@ Json token_json(const Engine& engine, const std::pair<int32_t, float>& choice) {
   const std::string_view piece = engine.vocabulary().piece(choice.first);
   Json bytes = Json::array();
   for (const char byte : piece) bytes.push_back(static_cast<unsigned char>(byte));
-  return {{"token", std::string(piece)}, {"logprob", choice.second}, {"bytes", std::move(bytes)}};
+  return {{"token", std::string(piece)},
+          {"logprob", shown_logprob(choice.second)},
+          {"bytes", std::move(bytes)}};
+}
+
+float shown_logprob(float logprob) { return std::max(logprob, -9999.0f); }
+
+Json prompt_token_json(const Engine& engine, const TokenChoices& choices, int top) {
+  Json all = Json::object();
+  const size_t end = std::min(choices.size(), static_cast<size_t>(top) + 1);
+  for (size_t i = 0; i < end; ++i) {
+    const auto& [token, logprob] = choices[i];
+    all[std::to_string(token)] = {{"logprob", shown_logprob(logprob)},
+                                  {"rank", i == 0 ? Json() : Json(i)},
+                                  {"decoded_token", engine.vocabulary().piece(token)}};
+  }
+  return all;
 }
 
 }  // namespace infer::server

@@ -15,6 +15,11 @@ const char* finish_name(FinishReason reason);
 Json usage_json(const CompletionTotals& totals);
 /// A server-sent event.
 std::string sse(const Json& json);
+/// The natural logarithm of a probability; -9999 for 0, as in OpenAI's API.
+float shown_logprob(float logprob);
+/// A token of a prompt as vLLM shows it: by id, that token and the most likely ones, each with
+/// "logprob", "decoded_token" and "rank", which is null if it is not one of the first `top`.
+Json prompt_token_json(const Engine& engine, const TokenChoices& choices, int top);
 /// A token as OpenAI shows it with its log-probability: "token", "logprob", "bytes".
 Json token_json(const Engine& engine, const std::pair<int32_t, float>& choice);
 

@@ -1,5 +1,7 @@
 #include "server/api/openai_sink.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "server/api/openai_format.h"
@@ -13,7 +15,26 @@ AnswerForm read_form(Fields& fields, const ServedModel& model) {
   if (const Json* stream = fields.object("stream_options")) {
     form.usage = Fields(*stream, "stream_options").boolean("include_usage").value_or(false);
   }
+  form.prompt_logprobs =
+      static_cast<int>(fields.integer("prompt_logprobs", 0, kMostLogprobs).value_or(-1));
+  if (form.stream && form.prompt_logprobs >= 0) {
+    fields.wrong("prompt_logprobs", "no stream: they are in whole answers only");
+  }
   return form;
+}
+
+void check_prompt_logprobs(const Fields& fields, const char* field,
+                           const CompletionRequest& request) {
+  constexpr size_t kMostValues = size_t{1} << 21;
+  size_t tokens = 0;
+  for (const auto& prompt : request.prompts) tokens += prompt.size();
+  const auto each = static_cast<size_t>(request.options.prompt_logprobs + 1) *
+                    static_cast<size_t>(request.copies);
+  if (tokens * each > kMostValues) {
+    fields.wrong(field, fmt::format("at most {} values: {} tokens of prompts with {} values each "
+                                    "are more",
+                                    kMostValues, tokens, each));
+  }
 }
 
 OpenAiSink::OpenAiSink(const Call& call, const AnswerForm& form, const AnswerNames& names)
@@ -29,6 +50,7 @@ void OpenAiSink::done(const CompletionTotals& totals) {
     Json answer = head(names_.whole);
     answer["choices"] = choices();
     answer["usage"] = usage_json(totals);
+    complete(answer);
     return send_json(*exchange_, answer);
   }
   begin();

@@ -10,15 +10,25 @@
 
 namespace infer::server {
 
+/// Most likely tokens that a request may ask for beside each token.
+inline constexpr int kMostLogprobs = 20;
+
 /// The fields of a request that say how its answer is sent.
 struct AnswerForm {
   std::string model;  ///< as the client named it
   bool stream = false;
   bool usage = false;  ///< a stream ends with the counts of tokens
+  /// Most likely tokens beside each token of the prompt, as vLLM shows them; -1: not shown.
+  int prompt_logprobs = -1;
 };
 
-/// `model`, `stream` and `stream_options`. Throws Problem.
+/// `model`, `stream`, `stream_options` and `prompt_logprobs`. Throws Problem.
 AnswerForm read_form(Fields& fields, const ServedModel& model);
+
+/// Refuses log-probabilities of prompts that would fill too large an answer. `field`: the one that
+/// asks for them. Throws Problem.
+void check_prompt_logprobs(const Fields& fields, const char* field,
+                           const CompletionRequest& request);
 
 /// What a kind of answer is called.
 struct AnswerNames {
@@ -38,6 +48,8 @@ class OpenAiSink : public CompletionSink {
 
   /// The elements of "choices" of a whole answer.
   virtual Json choices() = 0;
+  /// What else is in a whole answer.
+  virtual void complete(Json& answer) { (void)answer; }
   /// Sends a part of one choice in a stream.
   void send_chunk(Json choice);
 

@@ -70,11 +70,14 @@ Status Completion::begin(size_t at) {
   GenerateOptions options = request_.options;
   const auto copies = static_cast<size_t>(request_.copies);
   if (options.sampling.seed) *options.sampling.seed += at % copies;  // else all would be the same
+  if (at % copies != 0) options.prompt_logprobs = -1;  // the first answer's session tells them
+  const auto called = std::chrono::system_clock::now();
   const Status begun =
       choice.session->start(request_.prompts[at / copies], options, [weak = weak_from_this()] {
         if (const auto alive = weak.lock()) alive->wake();
       });
   choice.started = begun.ok();
+  if (choice.started) sink_->begun(static_cast<int>(at), called);
   return begun;
 }
 
@@ -122,8 +125,7 @@ void Completion::take_events() {
   exchange_->watch({});
   // The sessions end elsewhere; the exchange tells the server that they have not yet.
   auto sessions = std::make_shared<std::vector<Choice>>(std::move(choices_));
-  workers_.between_steps.post(
-      [engine = engine_, exchange = exchange_, sessions] { sessions->clear(); });
+  workers_.handlers.post([engine = engine_, exchange = exchange_, sessions] { sessions->clear(); });
   alive_.reset();
 }
 
@@ -138,8 +140,14 @@ bool Completion::take_event(size_t at) {
   }
   if (!*next) return false;
   GenerateEvent& event = **next;
-  // The prompt is in the cache now.
   const auto copies = static_cast<size_t>(request_.copies);
+  if (event.of_prompt) {
+    if (!failed_ && !cancelled_) {
+      sink_->prompt_token(static_cast<int>(at / copies), event.log_probabilities);
+    }
+    return true;
+  }
+  // The prompt is in the cache now.
   for (size_t i = at + 1; at % copies == 0 && i < at + copies; ++i) {
     if (choices_[i].started || failed_ || cancelled_) break;
     if (const Status begun = begin(i); !begun.ok()) fail(begun);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -42,6 +43,17 @@ struct CompletionTotals {
 class CompletionSink {
  public:
   virtual ~CompletionSink() = default;
+  /// The engine was given an answer to generate, at that time.
+  virtual void begun(int choice, std::chrono::system_clock::time_point at) {
+    (void)choice;
+    (void)at;
+  }
+  /// A token of a prompt, if GenerateOptions::prompt_logprobs asks for them: all from the second
+  /// on, in order, before the parts of the answers to it.
+  virtual void prompt_token(int prompt, const TokenChoices& choices) {
+    (void)prompt;
+    (void)choices;
+  }
   /// Text or a call of answer `choice` (prompt · copies + copy). `tokens`: those generated since
   /// the last call, if log-probabilities were asked for.
   virtual void part(int choice, const OutputEvent& event, std::vector<TokenChoices> tokens) = 0;
@@ -54,16 +66,15 @@ class CompletionSink {
 
 /// The threads that it runs on.
 struct CompletionWorkers {
-  Workers& events;         ///< takes what was generated
-  Workers& between_steps;  ///< closes sessions, which waits for a step of the engine to end
+  Workers& events;    ///< takes what was generated
+  Workers& handlers;  ///< closes sessions
 };
 
 /// Runs a request. It ends when its answers do, or soon after the exchange has closed. While the
 /// reader does not take what was written, the generation pauses.
 class Completion : public std::enable_shared_from_this<Completion> {
  public:
-  /// invalid_argument and so on, as Session::start(): nothing was begun then. Waits for a step of
-  /// the engine for each session.
+  /// invalid_argument and so on, as Session::start(): nothing was begun then.
   static Status start(std::shared_ptr<Engine> engine, CompletionWorkers workers,
                       ExchangePtr exchange, CompletionRequest request,
                       std::unique_ptr<CompletionSink> sink);

@@ -359,6 +359,7 @@ void Connection::on_request() {
   request.peer = stream_.socket().remote_endpoint(ignored).address().to_string();
   const std::string_view id = request.header("x-request-id");
   request.id = is_id(id) ? std::string(id) : new_id();
+  request.trace = trace_context(request.header("traceparent"), request.header("tracestate"));
   if (!message.keep_alive() || shared_.draining || refused_) keep_alive_ = false;
   const bool chunked = message.version() >= 11;
   if (!chunked) keep_alive_ = false;

@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "server/trace/trace_context.h"
 
 namespace infer::server {
 
@@ -19,8 +22,9 @@ struct Request {
   std::string query;   ///< after the question mark
   Headers headers;     ///< names in lower case
   std::string body;
-  std::string peer;  ///< address that it comes from
-  std::string id;    ///< X-Request-Id if that is sane, otherwise a new one
+  std::string peer;                   ///< address that it comes from
+  std::string id;                     ///< X-Request-Id if that is sane, otherwise a new one
+  std::optional<TraceContext> trace;  ///< what traceparent and tracestate say
 
   /// Empty if there is none; the first of several.
   std::string_view header(std::string_view lower_case_name) const;

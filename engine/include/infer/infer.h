@@ -577,6 +577,7 @@ typedef struct infer_statistics {
   int64_t drafted_tokens;  /* proposed and verified */
   int64_t accepted_tokens; /* proposed tokens that were right */
   double draft_seconds;    /* spent on proposing */
+  double queue_seconds;    /* from the call to the first step that computes it */
 } infer_statistics;
 
 /* Gets a generated token and the text that it completed, which may be empty. A last call with token
@@ -608,6 +609,15 @@ INFER_API void infer_session_free(infer_session* session);
 INFER_API infer_status infer_generate(infer_session* session, const int32_t* prompt,
                                       size_t prompt_count, const infer_generate_options* options,
                                       infer_token_fn on_token, void* user);
+/* Makes later generations of the session tell the log-probabilities of the prompt's tokens, each
+ * with those of the `most_likely` most likely tokens: to the callback, and as events. The callback
+ * may be null. most_likely -1: no longer. The first token of an empty session is left out: nothing
+ * precedes it that could predict it. No token of such a prompt is taken from the cache of other
+ * sessions, a step computes at most output_rows of its tokens (infer_load_options), and it must fit
+ * the context, also with shift_context. INFER_INVALID_ARGUMENT: most_likely is below -1. */
+INFER_API infer_status infer_session_set_prompt_logprobs(infer_session* session,
+                                                         int32_t most_likely,
+                                                         infer_logprobs_fn on_logprobs, void* user);
 /* Called when an event becomes ready and none was ready before, on one of the engine's threads. It
  * must return at once and must not use the session. It may wake an event loop. */
 typedef void (*infer_event_fn)(void* user);
@@ -622,6 +632,8 @@ typedef struct infer_event {
   size_t logprob_count;
   infer_status status; /* what infer_generate() would have returned */
   const char* message; /* of that failure; "" if there is none */
+  int32_t of_prompt;   /* nonzero: a token of the prompt, without text; such events come first, with
+                          infer_session_set_prompt_logprobs() */
 } infer_event;
 /* Begins what infer_generate() does and returns at once. The callback may be null; on_logprobs is
  * not called. Until the last event has been taken, other calls that use the session fail with

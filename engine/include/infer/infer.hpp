@@ -380,6 +380,15 @@ struct GenerateOptions {
   bool special_text = false;  ///< spell out special tokens in the text, as OutputParser needs it
   int32_t logprobs = -1;      ///< number of most likely tokens for on_logprobs; −1: not called
   LogprobsFn on_logprobs;     ///< called before the callback that gets the token
+  /// Number of most likely tokens for on_prompt_logprobs; −1: not called. From 0 on, no token of
+  /// the prompt is taken from the cache of other sessions, a step computes at most
+  /// LoadOptions::output_rows tokens of the prompt, and the tokens held and those of the prompt
+  /// must fit the context, also with ContextOverflow::shift.
+  int32_t prompt_logprobs = -1;
+  /// Called for each token of the prompt in order, before the first generated one. The first token
+  /// of an empty session is left out: nothing precedes it that could predict it. If it returns
+  /// false, the session holds the prompt up to that token.
+  LogprobsFn on_prompt_logprobs;
   /// Tokens that drafters propose at a time, if the engine has drafters (LoadOptions::drafters).
   /// −1: the number that is fastest by measurement, which may be 0. 0: none. Above 0: that many, at
   /// most 32, if the drafter has so many.
@@ -432,6 +441,7 @@ struct GenerateResult {
   double prompt_seconds = 0;
   double generate_seconds = 0;
   double first_token_seconds = 0;  ///< from the call to the first token
+  double queue_seconds = 0;        ///< from the call to the first step that computes it
   uint64_t seed = 0;               ///< the seed that was used
   int64_t shifted_tokens = 0;      ///< tokens dropped by ContextOverflow::shift
   SpeculationStatistics speculation;
@@ -446,9 +456,13 @@ using TokenFn = std::function<bool(int32_t token, std::string_view text)>;
 /// An event of a generation that Session::start() began.
 struct GenerateEvent {
   bool finished = false;  ///< true: the last event, with `status` and `result`; false: a token
-  int32_t token = -1;     ///< −1: only text, which was held back until the end
-  std::string text;       ///< completed by the token: whole UTF-8 characters, perhaps none
-  /// With GenerateOptions::logprobs: what on_logprobs would get.
+  /// True: a token of the prompt, without text. Such events come first, with
+  /// GenerateOptions::prompt_logprobs.
+  bool of_prompt = false;
+  int32_t token = -1;  ///< −1: only text, which was held back until the end
+  std::string text;    ///< completed by the token: whole UTF-8 characters, perhaps none
+  /// With GenerateOptions::logprobs: what on_logprobs would get. Of the prompt: what
+  /// on_prompt_logprobs would get.
   std::vector<std::pair<int32_t, float>> log_probabilities;
   Status status;  ///< the error that generate() would have returned
   GenerateResult result;

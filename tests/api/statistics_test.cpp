@@ -39,6 +39,7 @@ struct Asking final : Consumer {
   Engine& engine;
   Sequence sequence;
   std::promise<EngineStatistics> seen;
+  std::promise<void> ended;
 
   explicit Asking(Engine& e) : engine(e) {
     Engine::Impl& impl = EngineAccess::impl(engine);
@@ -51,8 +52,11 @@ struct Asking final : Consumer {
     seen.set_value(engine.statistics());
     return {};
   }
-  void done(Status) override {}
-  ~Asking() { remove_sequence(EngineAccess::impl(engine), sequence.kv); }
+  void done(Status) override { ended.set_value(); }
+  ~Asking() {
+    ended.get_future().wait();
+    remove_sequence(EngineAccess::impl(engine), sequence.kv);
+  }
 };
 
 }  // namespace

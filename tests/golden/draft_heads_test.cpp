@@ -32,39 +32,15 @@ const std::vector<std::pair<std::string, std::string>> kDraftHeads = [] {
 }  // namespace
 
 TEST_CASE("with draft heads every token is that without, however it is computed") {
-  int64_t drafted = 0, accepted = 0;
+  DraftedText all;
   for (const auto& [name, head] : kDraftHeads) {
     CAPTURE(head);
-    const GoldenModel model = golden_model(name);
-    const std::vector<int32_t> prompt(model.tokens.begin(), model.tokens.begin() + 40);
-    const auto plain = load_engine(model.path, without_head());
-    std::vector<std::vector<int32_t>> expected;
-    for (uint64_t seed = 0; seed < 3; ++seed) {
-      const auto session = plain->open_session().value();
-      expected.push_back(generated_text(*session, prompt, generating(60, seed, 0)).tokens);
-    }
-    for (const int32_t rows : {512, 7}) {
-      CAPTURE(rows);
-      LoadOptions options = with_head(head);
-      options.batch_rows = rows;
-      options.fewer_rows = false;
-      const auto engine = load_engine(model.path, options);
-      for (const int32_t drafts : {-1, 1, 5}) {
-        CAPTURE(drafts);
-        for (uint64_t seed = 0; seed < 3; ++seed) {
-          const auto session = engine->open_session().value();
-          const DraftedText text = generated_text(*session, prompt, generating(60, seed, drafts));
-          CHECK(text.tokens == expected[seed]);
-          drafted += text.drafted;
-          accepted += text.accepted;
-        }
-      }
-    }
+    expect_same_texts(golden_model(name), without_head(), with_head(head), 60, all);
   }
-  std::printf("drafted %lld, accepted %lld\n", static_cast<long long>(drafted),
-              static_cast<long long>(accepted));
-  CHECK(drafted > 1000);
-  CHECK(accepted > 10);  // random heads are right by chance
+  std::printf("drafted %lld, accepted %lld\n", static_cast<long long>(all.drafted),
+              static_cast<long long>(all.accepted));
+  CHECK(all.drafted > 1000);
+  CHECK(all.accepted > 10);  // random heads are right by chance
 }
 
 TEST_CASE("with draft heads turns, saved sessions, shared prefixes and preemption keep tokens") {

@@ -135,6 +135,33 @@ DraftedText generated_text(Session& session, std::span<const int32_t> prompt,
   return text;
 }
 
+void expect_same_texts(const GoldenModel& model, const LoadOptions& plain, LoadOptions with_head,
+                       int32_t tokens, DraftedText& all) {
+  const std::vector<int32_t> prompt(model.tokens.begin(), model.tokens.begin() + 40);
+  const auto without = load_engine(model.path, plain);
+  std::vector<std::vector<int32_t>> expected;
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    const auto session = without->open_session().value();
+    expected.push_back(generated_text(*session, prompt, generating(tokens, seed, 0)).tokens);
+  }
+  for (const int32_t rows : {512, 7}) {
+    CAPTURE(rows);
+    with_head.batch_rows = rows;
+    with_head.fewer_rows = false;
+    const auto engine = load_engine(model.path, with_head);
+    for (const int32_t drafts : {-1, 1, 5}) {
+      CAPTURE(drafts);
+      for (uint64_t seed = 0; seed < 3; ++seed) {
+        const auto session = engine->open_session().value();
+        const DraftedText text = generated_text(*session, prompt, generating(tokens, seed, drafts));
+        CHECK(text.tokens == expected[seed]);
+        all.drafted += text.drafted;
+        all.accepted += text.accepted;
+      }
+    }
+  }
+}
+
 std::vector<std::vector<int32_t>> texts_of_turns(Engine& engine, std::span<const int32_t> prompt,
                                                  const std::string& folder, int32_t drafts) {
   std::vector<std::vector<int32_t>> texts;

@@ -68,6 +68,11 @@ struct DraftedText {
 DraftedText generated_text(Session& session, std::span<const int32_t> prompt,
                            const GenerateOptions& options);
 
+/// Checks that a model writes the same `tokens` tokens with a head and without, greedily and
+/// sampled, with different numbers of drafts and of rows in a step. Adds what was drafted to `all`.
+void expect_same_texts(const GoldenModel& model, const LoadOptions& plain, LoadOptions with_head,
+                       int32_t tokens, DraftedText& all);
+
 /// Texts of several turns, of a truncated, a restored and a forked beginning.
 std::vector<std::vector<int32_t>> texts_of_turns(Engine& engine, std::span<const int32_t> prompt,
                                                  const std::string& folder, int32_t drafts);

@@ -166,39 +166,15 @@ TEST_CASE("what is drafted follows from the pairs of tokens and the states befor
 }
 
 TEST_CASE("with next-token layers every token is that without, however it is computed") {
-  int64_t drafted = 0, accepted = 0;
+  DraftedText all;
   for (const std::string& name : kHeads) {
     CAPTURE(name);
-    const GoldenModel model = golden_model(name);
-    const std::vector<int32_t> prompt(model.tokens.begin(), model.tokens.begin() + 40);
-    const auto plain = load_engine(model.path, usual(nullptr));
-    std::vector<std::vector<int32_t>> expected;
-    for (uint64_t seed = 0; seed < 3; ++seed) {
-      expected.push_back(
-          generated_text(*plain->open_session().value(), prompt, generating(90, seed, 0)).tokens);
-    }
-    for (const int32_t rows : {512, 7}) {
-      CAPTURE(rows);
-      LoadOptions options = usual("mtp");
-      options.batch_rows = rows;
-      options.fewer_rows = false;
-      const auto engine = load_engine(model.path, options);
-      for (const int32_t drafts : {-1, 1, 5}) {
-        CAPTURE(drafts);
-        for (uint64_t seed = 0; seed < 3; ++seed) {
-          const auto session = engine->open_session().value();
-          const DraftedText text = generated_text(*session, prompt, generating(90, seed, drafts));
-          CHECK(text.tokens == expected[seed]);
-          drafted += text.drafted;
-          accepted += text.accepted;
-        }
-      }
-    }
+    expect_same_texts(golden_model(name), usual(nullptr), usual("mtp"), 90, all);
   }
-  std::printf("drafted %lld, accepted %lld\n", static_cast<long long>(drafted),
-              static_cast<long long>(accepted));
-  CHECK(drafted > 2000);
-  CHECK(accepted > 20);  // random layers are right by chance
+  std::printf("drafted %lld, accepted %lld\n", static_cast<long long>(all.drafted),
+              static_cast<long long>(all.accepted));
+  CHECK(all.drafted > 2000);
+  CHECK(all.accepted > 20);  // random layers are right by chance
 }
 
 TEST_CASE("turns, truncation, saved sessions, shared prefixes and preemption keep the tokens") {

@@ -19,7 +19,8 @@ function(infer_add_part name)
   add_library(${name} STATIC EXCLUDE_FROM_ALL ${sources})
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR}/app PRIVATE ${part_INCLUDES})
   # Nothing in the program itself is worth the optimiser's time: what computes is in the library.
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Os>)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Os> $<$<BOOL:${INFER_SANITIZE}>:-O0>)
+  target_precompile_headers(${name} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled_app.h)
   target_link_libraries(${name} PUBLIC infer_lib ${part_PUBLIC} PRIVATE infer_settings ${part_PRIVATE})
 endfunction()
 

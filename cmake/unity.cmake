@@ -11,7 +11,8 @@ function(infer_compile_together target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # The first is about sources that include sources; the others are wrong about sums of strings that are
     # inlined (GCC bugs 105651 and 105329).
-    target_compile_options(${target} PRIVATE -Wno-subobject-linkage -Wno-restrict -Wno-stringop-overflow)
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage -Wno-restrict -Wno-stringop-overflow
+                                             -Wno-array-bounds)
   endif()
   foreach(folder IN LISTS ARGN)
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)

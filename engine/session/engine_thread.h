@@ -35,8 +35,8 @@ class EngineThread {
     std::function<void()> fn;
     std::unique_ptr<Task> next{};
   };
-  /// Runs the task there between steps, before any later call() or submit(). Waits for it only if no
-  /// step is being computed, which takes no time. Takes no memory, as call().
+  /// Runs the task there between steps, before any later call() or submit(). Waits for it only if
+  /// no step is being computed, which takes no time. Takes no memory, as call().
   void post(std::unique_ptr<Task> task);
   /// Gives a sequence to the scheduler; its consumer is told when it is back.
   void submit(Sequence* sequence);

@@ -25,6 +25,7 @@ static const infer::test::ModuleKernels infer_module_kernels(\"${module}\");
 endforeach()
 get_property(fatbins GLOBAL PROPERTY INFER_CUDA_FATBINS)
 add_library(cuda_driver MODULE ${driver_sources} ${emulated} ${INFER_GENERATED}/cuda_modules.cpp)
+target_precompile_headers(cuda_driver PRIVATE cuda/emulator/device.h cuda/driver/module_kernels.h)
 # The modules are embedded here as well, so that what the back end loads is recognised.
 set_source_files_properties(${INFER_GENERATED}/cuda_modules.cpp PROPERTIES
   OBJECT_DEPENDS "${fatbins}" SKIP_PRECOMPILE_HEADERS ON)

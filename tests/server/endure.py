@@ -157,6 +157,8 @@ def main():
     tenth = max(1, len(after) // 10)
     first, last = statistics.mean(after[:tenth]), statistics.mean(after[-tenth:])
     print(f"{sum(run.done.values())} requests in {seconds:.0f} s: {run.done}; wrong: {run.wrong[:3]}")
+    minutes = [next(size for at, size in memory if at >= 60 * i) / 2**20 for i in range(int(memory[-1][0] / 60) + 1)]
+    print("MiB by the minute: " + " ".join(f"{size:.1f}" for size in minutes))
     print(f"memory after a minute {first / 2**20:.1f} MiB, at the end {last / 2**20:.1f} MiB: "
           f"drift {last / first - 1:.2%}; most {max(after) / 2**20:.1f} MiB")
     for slow, gaps in run.gaps.items():

@@ -41,6 +41,9 @@ class Consumer {
     (void)alone;
     return true;
   }
+  /// Called after ready() has said no: whether the consumer waits for a reader to take results,
+  /// which may take any time.
+  virtual bool lags() const { return false; }
   /// Rows that the consumer can take in the next step.
   virtual int64_t room() const { return std::numeric_limits<int64_t>::max(); }
   /// What of each row decides the outcome of the next step.

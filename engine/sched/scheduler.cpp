@@ -69,6 +69,14 @@ Sequence* Scheduler::last_holder(const Sequence* after) const {
   return last != nullptr && comes_after(last, after) ? last : nullptr;
 }
 
+/// A sequence that holds pages while its reader lags, of this priority or a lower one.
+Sequence* Scheduler::lagging_holder(int32_t most_priority) const {
+  const auto found = std::ranges::find_if(active_, [&](const Sequence* s) {
+    return s->lags_ && s->priority <= most_priority && cache_->holds_pages(s->kv);
+  });
+  return found == active_.end() ? nullptr : *found;
+}
+
 void Scheduler::preempt(Sequence* sequence) {
   cache_->rollback(sequence->kv, 0);
   sequence->waiting_ = true;
@@ -110,8 +118,8 @@ void Scheduler::shift(Sequence& sequence) {
       std::min(sequence.computed, keep) + std::max<int64_t>(0, sequence.computed - keep - dropped);
 }
 
-/// Reserves room. If there is none, preempts sequences that come after this one until there is, or
-/// this one.
+/// Reserves room. If there is none, preempts sequences that come after this one or whose readers
+/// lag until there is, or this one.
 Status Scheduler::make_room(Sequence* sequence, int64_t count) {
   const int64_t length = cache_->length(sequence->kv);
   if (length + count > context(*sequence)) {
@@ -121,9 +129,13 @@ Status Scheduler::make_room(Sequence* sequence, int64_t count) {
   for (;;) {
     Status status = cache_->reserve(sequence->kv, count);
     if (status.ok() || status.code() != StatusCode::does_not_fit) return status;
-    Sequence* other = last_holder(sequence);
-    if (other != nullptr) {
+    if (Sequence* other = last_holder(sequence)) {
       preempt(other);
+      continue;
+    }
+    if (Sequence* other = lagging_holder(sequence->priority)) {
+      preempt(other);
+      other->waiting_ = false;  // once it is ready it comes before this one
       continue;
     }
     const bool alone = std::ranges::none_of(
@@ -195,6 +207,12 @@ void Scheduler::plan_step() {
       sequence->ready_ = sequence->consumer->ready(order_.size() == 1);
     }
   }
+  bool gives = false;
+  for (Sequence* sequence : order_) {
+    sequence->lags_ = !sequence->ready_ && sequence->consumer->lags();
+    gives = gives || (sequence->lags_ && cache_->holds_pages(sequence->kv));
+  }
+  if (gives) retry();
   // Shifts come first, since they decide in which round below a sequence is taken.
   for (Sequence* sequence : order_) {
     const auto size = static_cast<int64_t>(sequence->tokens.size());

@@ -4,8 +4,10 @@
 // Sequences of higher priority get rows and pages first; of equal priority, the older ones. If the
 // cache runs out of pages, the last sequences in that order are preempted: their pages are freed
 // and recomputed later. Full pages stay in the prefix cache until the space is needed. The first
-// sequence in that order is never preempted, so every sequence ends. There is one exception: a
-// sequence that shifts its context may never end. Sequences that do not fit beside it then wait.
+// sequence in that order is never preempted, so every sequence ends. There are two exceptions. A
+// sequence that shifts its context may never end: sequences that do not fit beside it then wait. A
+// sequence whose reader lags gives its pages even to those that come after it, and takes them back
+// when the reader goes on: otherwise a reader could keep others waiting.
 //
 // The results of a row depend only on the tokens up to it, so preemption changes no result. On
 // devices with two numeric classes (Device::two_classes) results also depend on the roles of the
@@ -75,6 +77,7 @@ struct Sequence {
   uint64_t arrival_ = 0;
   bool waiting_ = false;  ///< preempted: not computed until retry()
   bool ready_ = true;     ///< its consumer can take results in the step being built
+  bool lags_ = false;     ///< it is not ready because of a reader
   bool asked_ = false;    ///< the cache has been asked for what the sequence begins with
   bool begun_ = false;    ///< a step has computed some of it
 };
@@ -154,6 +157,7 @@ class Scheduler {
   void take(Sequence* sequence, int64_t rows, int64_t outputs);
   Status make_room(Sequence* sequence, int64_t count);
   Sequence* last_holder(const Sequence* after) const;
+  Sequence* lagging_holder(int32_t most_priority) const;
   void preempt(Sequence* sequence);
   void shift(Sequence& sequence);
   void fill_batch();

@@ -77,6 +77,11 @@ bool EvaluateRun::ready(bool /*alone*/) {
   return false;
 }
 
+bool EvaluateRun::lags() const {
+  const std::lock_guard lock(mutex_);
+  return starved_;
+}
+
 int64_t EvaluateRun::room() const {
   if (positions_.empty()) return Consumer::room();
   const std::lock_guard lock(mutex_);

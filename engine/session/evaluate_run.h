@@ -24,6 +24,7 @@ class EvaluateRun final : public Consumer, public std::enable_shared_from_this<E
 
   Status begin() override;
   bool ready(bool alone) override;
+  bool lags() const override;
   int64_t room() const override;
   Outcome step(const LogitRow& row) override;
   void done(Status status) override;

@@ -125,6 +125,11 @@ int64_t GenerateRun::room() const {
   return static_cast<int64_t>(told_.size() - count_);
 }
 
+bool GenerateRun::lags() const {
+  const std::lock_guard lock(mutex_);
+  return starved_;
+}
+
 /// Makes the sequence wait until the reader has taken something.
 bool GenerateRun::starve() {
   starved_ = true;

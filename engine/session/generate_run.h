@@ -60,6 +60,7 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
   Status begin() override;
   void computing() override;
   bool ready(bool alone) override;
+  bool lags() const override;
   int64_t room() const override;
   LogitsNeeded needed() const override {
     return prompt_left_ > 0 ? LogitsNeeded() : generation_.needed();

@@ -140,6 +140,29 @@ TEST_CASE(
   CHECK(take_all(*slow).tokens == expected);
 }
 
+TEST_CASE("a reader that takes nothing keeps no pages that others need, and loses no token") {
+  LoadOptions options;
+  options.threads = 2;
+  options.context = 192;  // three pages
+  const auto engine = Engine::load(kModel, options).value();
+  const std::vector<int32_t> slow_text = text(70, 1);
+  const std::vector<int32_t> expected = tokens_of(*open(*engine), slow_text, sampled(100));
+  const std::vector<int32_t> others = tokens_of(*open(*engine), text(120, 2), sampled(50));
+  const auto slow = open(*engine);
+  REQUIRE(slow->start(slow_text, sampled(100)).ok());
+  while (engine->statistics().generated_tokens < 150 + int64_t{GenerateRun::kMostWaiting}) {
+    std::this_thread::yield();
+  }
+  // Each needs all three pages, of which the other one has two.
+  CHECK(tokens_of(*open(*engine), text(120, 2), sampled(50)) == others);
+  std::vector<int32_t> taken;
+  for (int i = 0; i < 40; ++i) taken.push_back(slow->next(60).value().value().token);
+  CHECK(tokens_of(*open(*engine), text(120, 2), sampled(50)) == others);
+  const std::vector<int32_t> rest = take_all(*slow).tokens;
+  taken.insert(taken.end(), rest.begin(), rest.end());
+  CHECK(taken == expected);
+}
+
 TEST_CASE("rows of logits that nobody takes delay their own session alone") {
   const auto engine = load(2, 2048);
   const auto slow = open(*engine);

@@ -2,7 +2,7 @@
 
     INFER_BIN=build/release/infer python3 tests/server/endure.py [seconds, default 600]
 
-It tells how much the server's memory drifts after the first minute, and what slow readers do to the time
+It tells how much the server's memory drifts after the first third, and what slow readers do to the time
 between the tokens of others.
 """
 
@@ -71,13 +71,15 @@ class Run:
     def stream(self, number):
         numbers = random.Random(number)
         while not self.ends.is_set():
+            path, body = request(numbers)
+            begun = time.monotonic()
             try:
-                self.one(numbers)
+                self.one(numbers, path, body)
             except (OSError, http.client.HTTPException) as failure:
-                self.wrong.append(repr(failure))
+                took = time.monotonic() - begun
+                self.wrong.append(f"{failure!r} after {took:.0f} s: {path} {json.dumps(body)}")
 
-    def one(self, numbers):
-        path, body = request(numbers)
+    def one(self, numbers, path, body):
         data = json.dumps(body).encode()
         head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {len(data)}\r\n\r\n"
         kind = numbers.choices(["whole", "cancelled", "slow", "left"], [60, 15, 15 if self.slow.is_set() else 0, 10])[0]
@@ -153,13 +155,13 @@ def main():
     for thread in threads:
         thread.join()
     load.nothing_is_left(service, files)
-    after = [size for at, size in memory if at >= min(60, seconds / 3)]
+    after = [size for at, size in memory if at >= seconds / 3]
     tenth = max(1, len(after) // 10)
     first, last = statistics.mean(after[:tenth]), statistics.mean(after[-tenth:])
-    print(f"{sum(run.done.values())} requests in {seconds:.0f} s: {run.done}; wrong: {run.wrong[:3]}")
+    print(f"{sum(run.done.values())} requests in {seconds:.0f} s: {run.done}; wrong: {len(run.wrong)}, {run.wrong[:3]}")
     minutes = [next(size for at, size in memory if at >= 60 * i) / 2**20 for i in range(int(memory[-1][0] / 60) + 1)]
     print("MiB by the minute: " + " ".join(f"{size:.1f}" for size in minutes))
-    print(f"memory after a minute {first / 2**20:.1f} MiB, at the end {last / 2**20:.1f} MiB: "
+    print(f"memory after a third {first / 2**20:.1f} MiB, at the end {last / 2**20:.1f} MiB: "
           f"drift {last / first - 1:.2%}; most {max(after) / 2**20:.1f} MiB")
     for slow, gaps in run.gaps.items():
         if len(gaps) < 100:

@@ -2,6 +2,7 @@
 // the end.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -26,6 +27,8 @@ struct Outcome {
   bool goes_on = false;  ///< false: the sequence ends, and `token` is not part of it
 };
 
+inline constexpr std::chrono::milliseconds kLag(250);
+
 /// Takes the results of one sequence. All calls come from the engine's threads, one at a time.
 class Consumer {
  public:
@@ -41,8 +44,8 @@ class Consumer {
     (void)alone;
     return true;
   }
-  /// Called after ready() has said no: whether the consumer waits for a reader to take results,
-  /// which may take any time.
+  /// Called after ready() has said no: whether a reader has taken no results for kLag, so that this
+  /// may last for any time.
   virtual bool lags() const { return false; }
   /// Rows that the consumer can take in the next step.
   virtual int64_t room() const { return std::numeric_limits<int64_t>::max(); }

@@ -349,7 +349,7 @@ void Scheduler::step() {
 
 /// False if there was nothing to compute, or it failed.
 bool Scheduler::compute_step() {
-  stalled_ = false;
+  stalled_ = short_of_pages_ = false;
   for (size_t i = active_.size(); i-- > 0;) {
     if (active_[i]->cancelled.load(std::memory_order_relaxed)) {
       finish(active_[i], error(StatusCode::cancelled, "cancelled"));
@@ -371,6 +371,7 @@ bool Scheduler::compute_step() {
   }
   if (parts_.empty()) {
     stalled_ = std::ranges::any_of(active_, [](const Sequence* s) { return !s->ready_; });
+    short_of_pages_ = stalled_ && std::ranges::any_of(active_, &Sequence::waiting_);
     retry();
     return false;
   }

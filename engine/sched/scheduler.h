@@ -118,6 +118,8 @@ class Scheduler {
   void step();
   /// True if the last step() computed nothing because the consumer of some sequence was not ready.
   bool stalled() const { return stalled_; }
+  /// Stalled, while others would go on if a reader that takes nothing counted as lagging.
+  bool short_of_pages() const { return short_of_pages_; }
   /// Preempts the last sequence (by priority and age) that holds pages. False, without effect, if
   /// fewer than two sequences hold pages.
   bool preempt();
@@ -195,6 +197,7 @@ class Scheduler {
   Status lost_;  ///< the device failure while a step was planned; else ok
   uint64_t arrivals_ = 0;
   bool stalled_ = false;
+  bool short_of_pages_ = false;
 };
 
 }  // namespace infer

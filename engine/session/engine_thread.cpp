@@ -36,11 +36,17 @@ void EngineThread::serve() {
     std::unique_ptr<Task> tasks;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] {
+      const auto has_work = [&] {
         const bool stalled = scheduler_.stalled() && !woken_;
         return stop_ || calls_ != nullptr || tasks_ != nullptr || !submitted_.empty() ||
                (ready() && !stalled);
-      });
+      };
+      // A reader that lags wakes nobody.
+      if (scheduler_.short_of_pages()) {
+        wake_.wait_for(lock, kLag, has_work);
+      } else {
+        wake_.wait(lock, has_work);
+      }
       woken_ = false;
       stopping = stop_;
       calls = std::exchange(calls_, nullptr);

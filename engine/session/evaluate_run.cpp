@@ -73,13 +73,13 @@ Status EvaluateRun::begin() { return engine_.prepare_sequence(sequence_); }
 bool EvaluateRun::ready(bool /*alone*/) {
   const std::lock_guard lock(mutex_);
   if (positions_.empty() || count_ < positions_.size()) return true;
-  starved_ = true;
+  if (!std::exchange(starved_, true)) starved_at_ = std::chrono::steady_clock::now();
   return false;
 }
 
 bool EvaluateRun::lags() const {
   const std::lock_guard lock(mutex_);
-  return starved_;
+  return starved_ && std::chrono::steady_clock::now() - starved_at_ >= kLag;
 }
 
 int64_t EvaluateRun::room() const {

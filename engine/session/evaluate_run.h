@@ -1,6 +1,7 @@
 // An evaluation of a session: logits after each token, from the engine's threads to the reader.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -49,6 +50,7 @@ class EvaluateRun final : public Consumer, public std::enable_shared_from_this<E
   size_t first_ = 0;
   size_t count_ = 0;
   bool starved_ = false;  ///< the engine waits for the reader
+  std::chrono::steady_clock::time_point starved_at_;
   bool finished_ = false;
   Status status_;
 };

@@ -127,12 +127,12 @@ int64_t GenerateRun::room() const {
 
 bool GenerateRun::lags() const {
   const std::lock_guard lock(mutex_);
-  return starved_;
+  return starved_ && Clock::now() - starved_at_ >= kLag;
 }
 
 /// Makes the sequence wait until the reader has taken something.
 bool GenerateRun::starve() {
-  starved_ = true;
+  if (!std::exchange(starved_, true)) starved_at_ = Clock::now();
   return false;
 }
 

@@ -108,8 +108,9 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
   size_t count_ = 0;
   bool finished_ = false;
   bool preparing_ = false;
-  bool abandoned_ = false;       ///< while it was prepared: the sequence is the session's again
-  bool starved_ = false;         ///< the engine waits for the reader
+  bool abandoned_ = false;  ///< while it was prepared: the sequence is the session's again
+  bool starved_ = false;    ///< the engine waits for the reader
+  std::chrono::steady_clock::time_point starved_at_;
   bool deciding_ = false;        ///< the reader has a token and may end the generation with it
   bool computing_mask_ = false;  ///< beside the engine's thread
   bool mask_failed_ = false;

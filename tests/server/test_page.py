@@ -1,5 +1,6 @@
 """The page at /, in a browser."""
 
+import re
 import shutil
 
 import pytest
@@ -45,7 +46,7 @@ def test_a_conversation(start, browser, tmp_path):
     wait(browser, lambda: "infer-demo" in find("#model").text)
     find("#text").send_keys("Tell me a story.\n")
     wait(browser, lambda: browser.find_elements("css selector", ".figures"))
-    assert "Once upon a time" in find(".assistant").text
+    assert re.match(r"[A-Z].{60,}", find(".assistant").text)  # a story, by chance this or that one
     assert "tokens/s" in find(".figures").text
     find("#text").send_keys("And one about a <b>dragon</b>!\n")
     wait(browser, lambda: len(browser.find_elements("css selector", ".figures")) == 2)

@@ -27,6 +27,7 @@ struct Outcome {
   bool goes_on = false;  ///< false: the sequence ends, and `token` is not part of it
 };
 
+/// A reader that has taken nothing for so long lags: others need not wait for it.
 inline constexpr std::chrono::milliseconds kLag(250);
 
 /// Takes the results of one sequence. All calls come from the engine's threads, one at a time.

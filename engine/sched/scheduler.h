@@ -118,7 +118,8 @@ class Scheduler {
   void step();
   /// True if the last step() computed nothing because the consumer of some sequence was not ready.
   bool stalled() const { return stalled_; }
-  /// Stalled, while others would go on if a reader that takes nothing counted as lagging.
+  /// True if the last step() stalled while a sequence waits for pages. It gets those of a sequence
+  /// whose reader has begun to lag since, so another step() after kLag may compute something.
   bool short_of_pages() const { return short_of_pages_; }
   /// Preempts the last sequence (by priority and age) that holds pages. False, without effect, if
   /// fewer than two sequences hold pages.

@@ -112,7 +112,8 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   KvCache::SequenceId new_sequence() { return next_sequence++; }
   /// A new one with the same contents. Waits for a step to end.
   KvCache::SequenceId fork_sequence(KvCache::SequenceId id);
-  /// What remove_sequence() needs, made before: nothing fails when a session ends.
+  /// A task that takes a sequence out of the cache. It is made with the session, so that nothing
+  /// fails when the session ends.
   std::unique_ptr<EngineThread::Task> removal(KvCache::SequenceId id);
   std::atomic<KvCache::SequenceId> next_sequence{0};
   // On the engine's thread:

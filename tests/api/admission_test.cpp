@@ -13,9 +13,7 @@ namespace {
 
 std::unique_ptr<Engine> load_with(LoadOptions options) {
   options.threads = 2;
-  auto engine = Engine::load(kModel, options);
-  REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
-  return *std::move(engine);
+  return load(options);
 }
 
 LoadOptions of(int64_t context, int32_t rows = 512) {
@@ -36,28 +34,20 @@ void take_all(Session& session) {
 }
 
 /// A sequence that notes when it gets a result.
-struct Noting final : Consumer {
-  Engine::Impl& engine;
+struct Noting final : LooseSequence {
   int id;
   std::vector<int>& log;
   int left;
-  Sequence sequence;
-  std::promise<Status> ended;
 
   Noting(Engine& e, int i, int32_t priority, int64_t prompt, int results, std::vector<int>& to)
-      : engine(EngineAccess::impl(e)), id(i), log(to), left(results) {
-    sequence.kv = add_sequence(engine);
-    sequence.tokens = text(prompt, i);
+      : LooseSequence(e, text(prompt, i)), id(i), log(to), left(results) {
     sequence.priority = priority;
-    sequence.consumer = this;
-    engine.thread->submit(&sequence);
+    submit();
   }
   Outcome step(const LogitRow&) override {
     log.push_back(id);
     return {5, --left > 0};
   }
-  void done(Status status) override { ended.set_value(std::move(status)); }
-  ~Noting() { remove_sequence(engine, sequence.kv); }
 };
 
 }  // namespace

@@ -141,10 +141,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a reader that takes nothing keeps no pages that others need, and loses no token") {
-  LoadOptions options;
-  options.threads = 2;
-  options.context = 192;  // three pages
-  const auto engine = Engine::load(kModel, options).value();
+  const auto engine = load(2, 192);  // three pages
   const std::vector<int32_t> slow_text = text(70, 1);
   const std::vector<int32_t> expected = tokens_of(*open(*engine), slow_text, sampled(100));
   const std::vector<int32_t> others = tokens_of(*open(*engine), text(120, 2), sampled(50));
@@ -161,6 +158,22 @@ TEST_CASE("a reader that takes nothing keeps no pages that others need, and lose
   const std::vector<int32_t> rest = take_all(*slow).tokens;
   taken.insert(taken.end(), rest.begin(), rest.end());
   CHECK(taken == expected);
+}
+
+TEST_CASE("a reader that takes nothing keeps its pages from calls of lower priority") {
+  const auto engine = load(2, 192);
+  const auto slow = open(*engine);
+  GenerateOptions first = sampled(100);
+  first.priority = 1;
+  REQUIRE(slow->start(text(70, 1), first).ok());
+  while (engine->statistics().generated_tokens < int64_t{GenerateRun::kMostWaiting}) {
+    std::this_thread::yield();
+  }
+  auto other = std::async(std::launch::async,
+                          [&] { return tokens_of(*open(*engine), text(120, 2), sampled(50)); });
+  CHECK(other.wait_for(4 * kLag) == std::future_status::timeout);
+  CHECK(take_all(*slow).tokens.size() == 100);
+  CHECK(other.get().size() == 50);
 }
 
 TEST_CASE("rows of logits that nobody takes delay their own session alone") {

@@ -3,9 +3,11 @@
 
 #include <doctest.h>
 
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/session/engine_impl.h"
@@ -19,13 +21,17 @@ inline const std::string kModel = data_path("golden/llama-q4_0.gguf");
 inline const std::string kRecurrentModel = data_path("golden/qwen35-f32.gguf");
 inline const std::vector<int32_t> kPrompt{1, 300, 262, 290};
 
+inline std::unique_ptr<Engine> load(const LoadOptions& options, const std::string& path = kModel) {
+  Result<std::unique_ptr<Engine>> engine = Engine::load(path, options);
+  REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
+  return *std::move(engine);
+}
+
 inline std::unique_ptr<Engine> load(int32_t threads = 2, int64_t context = 512) {
   LoadOptions options;
   options.threads = threads;
   options.context = context;
-  Result<std::unique_ptr<Engine>> engine = Engine::load(kModel, options);
-  REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
-  return *std::move(engine);
+  return load(options);
 }
 
 inline std::unique_ptr<Session> open(Engine& engine) {
@@ -43,16 +49,23 @@ inline GenerateOptions sampled(int32_t tokens, uint64_t seed = 7) {
   return options;
 }
 
-/// A sequence in the cache of an engine, without a session.
-inline KvCache::SequenceId add_sequence(Engine::Impl& engine) {
-  const KvCache::SequenceId id = engine.new_sequence();
-  engine.thread->call([&] { engine.ensure_sequence(id); });
-  return id;
-}
+/// A sequence without a session, which goes to the scheduler by hand. It must have ended before it
+/// is destroyed.
+struct LooseSequence : Consumer {
+  Engine::Impl& engine;
+  Sequence sequence;
+  std::promise<Status> ended;
 
-inline void remove_sequence(Engine::Impl& engine, KvCache::SequenceId id) {
-  engine.thread->post(engine.removal(id));
-}
+  LooseSequence(Engine& e, std::vector<int32_t> tokens) : engine(EngineAccess::impl(e)) {
+    sequence.kv = engine.new_sequence();
+    engine.thread->call([&] { engine.ensure_sequence(sequence.kv); });
+    sequence.tokens = std::move(tokens);
+    sequence.consumer = this;
+  }
+  ~LooseSequence() override { engine.thread->post(engine.removal(sequence.kv)); }
+  void submit() { engine.thread->submit(&sequence); }
+  void done(Status status) override { ended.set_value(std::move(status)); }
+};
 
 /// Waits until so many sequences are with the scheduler of an engine that holds them.
 inline void wait_for_sequences(Engine& engine, size_t count) {

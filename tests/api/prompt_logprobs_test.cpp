@@ -30,9 +30,7 @@ std::unique_ptr<Engine> load_with(int64_t context, int32_t outputs, int32_t rows
   options.context = context;
   options.output_rows = outputs;
   options.batch_rows = rows;
-  auto engine = Engine::load(path, options);
-  REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
-  return *std::move(engine);
+  return load(options, path);
 }
 
 /// Of all tokens from `from` on, by the definition of softmax.

@@ -19,9 +19,7 @@ std::unique_ptr<Engine> load_with(int64_t context, int32_t rows, int32_t outputs
   options.context = context;
   options.batch_rows = rows;
   options.output_rows = outputs;
-  auto engine = Engine::load(kModel, options);
-  REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
-  return *std::move(engine);
+  return load(options);
 }
 
 GenerateOptions endless() {
@@ -246,39 +244,29 @@ TEST_CASE("fewer rows than asked for, where that is no power of two: steps are a
 
 namespace {
 
-/// A sequence that goes to the scheduler by hand; it ends with the first logits.
-struct Loose final : Consumer {
-  Engine::Impl& engine;
-  Sequence sequence;
+/// Waits until it may go; it ends with the first logits.
+struct Held final : LooseSequence {
   std::atomic<bool> may_go{false};
   std::atomic<int> asked{0};
-  std::promise<Status> ended;
 
-  explicit Loose(Engine& e) : engine(EngineAccess::impl(e)) {
-    sequence.kv = add_sequence(engine);
-    sequence.tokens = kPrompt;
-    sequence.consumer = this;
-    engine.thread->submit(&sequence);
-  }
+  explicit Held(Engine& e) : LooseSequence(e, kPrompt) { submit(); }
   bool ready(bool) override {
     ++asked;
     return may_go;
   }
   Outcome step(const LogitRow&) override { return {}; }
-  void done(Status status) override { ended.set_value(std::move(status)); }
-  ~Loose() { remove_sequence(engine, sequence.kv); }
 };
 
 }  // namespace
 
 TEST_CASE("who is not ready sits out: others go on, and the engine sleeps where there are none") {
   const auto engine = load();
-  Loose first(*engine);
+  Held first(*engine);
   const std::vector<int32_t> expected = tokens_of(*open(*load()), kPrompt, sampled(20));
   CHECK(tokens_of(*open(*engine), kPrompt, sampled(20)) == expected);
   CHECK(first.asked >= 20);
   {
-    Loose second(*engine);
+    Held second(*engine);
     wait_for_sequences(*engine, 2);
     const int before = first.asked + second.asked;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -293,18 +281,12 @@ TEST_CASE("who is not ready sits out: others go on, and the engine sleeps where 
 }
 
 /// Takes long steps: the first waits until it may go on.
-struct Blocking final : Consumer {
-  Engine::Impl& engine;
-  Sequence sequence;
+struct Blocking final : LooseSequence {
   std::promise<void> entered;
   std::promise<void> may_go;
-  std::promise<Status> ended;
 
-  explicit Blocking(Engine& e) : engine(EngineAccess::impl(e)) {
-    sequence.kv = add_sequence(engine);
-    sequence.tokens = kPrompt;
-    sequence.consumer = this;
-    engine.thread->submit(&sequence);
+  explicit Blocking(Engine& e) : LooseSequence(e, kPrompt) {
+    submit();
     entered.get_future().wait();
   }
   Outcome step(const LogitRow&) override {
@@ -312,8 +294,6 @@ struct Blocking final : Consumer {
     may_go.get_future().wait();
     return {};
   }
-  void done(Status status) override { ended.set_value(std::move(status)); }
-  ~Blocking() { remove_sequence(engine, sequence.kv); }
 };
 
 TEST_CASE("sessions are opened, begun and closed while a step is being computed") {

@@ -17,9 +17,7 @@ std::unique_ptr<Engine> load_with(int64_t context, bool reuse = true) {
   options.context = context;
   options.batch_rows = 64;
   options.prefix_reuse = reuse;
-  auto engine = Engine::load(kModel, options);
-  REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
-  return *std::move(engine);
+  return load(options);
 }
 
 int64_t sum(const CachePages& pages) {
@@ -35,27 +33,15 @@ int64_t values(const Histogram& histogram) {
 }
 
 /// A sequence that asks for the statistics in the middle of a step.
-struct Asking final : Consumer {
-  Engine& engine;
-  Sequence sequence;
+struct Asking final : LooseSequence {
+  Engine& asked;
   std::promise<EngineStatistics> seen;
-  std::promise<void> ended;
 
-  explicit Asking(Engine& e) : engine(e) {
-    Engine::Impl& impl = EngineAccess::impl(engine);
-    sequence.kv = add_sequence(impl);
-    sequence.tokens = kPrompt;
-    sequence.consumer = this;
-    impl.thread->submit(&sequence);
-  }
+  explicit Asking(Engine& e) : LooseSequence(e, kPrompt), asked(e) { submit(); }
+  ~Asking() override { ended.get_future().wait(); }
   Outcome step(const LogitRow&) override {
-    seen.set_value(engine.statistics());
+    seen.set_value(asked.statistics());
     return {};
-  }
-  void done(Status) override { ended.set_value(); }
-  ~Asking() {
-    ended.get_future().wait();
-    remove_sequence(EngineAccess::impl(engine), sequence.kv);
   }
 };
 

@@ -55,7 +55,9 @@ void EvaluateRun::read() {
     lock.lock();
     first_ = (first_ + 1) % positions_.size();
     --count_;
-    if (!std::exchange(starved_, false)) continue;
+    starved_at_ = std::chrono::steady_clock::now();
+    if (!starved_ || count_ > positions_.size() / 2) continue;
+    starved_ = false;
     lock.unlock();
     engine_.thread->wake();
     lock.lock();
@@ -72,7 +74,9 @@ Status EvaluateRun::begin() { return engine_.prepare_sequence(sequence_); }
 
 bool EvaluateRun::ready(bool /*alone*/) {
   const std::lock_guard lock(mutex_);
-  if (positions_.empty() || count_ < positions_.size()) return true;
+  // A step computes as many rows as there is room for: with few of them each step would read all
+  // weights for little.
+  if (count_ <= positions_.size() / 2) return true;
   if (!std::exchange(starved_, true)) starved_at_ = std::chrono::steady_clock::now();
   return false;
 }

@@ -138,7 +138,9 @@ bool GenerateRun::starve() {
 
 bool GenerateRun::ready(bool alone) {
   std::unique_lock lock(mutex_);
-  if (count_ >= kMostWaiting) return starve();
+  // Of a prompt, a step computes as many rows as there is room for: with few of them each step
+  // would read all weights for little.
+  if (count_ > (prompt_left_ > 0 ? kMostWaiting / 2 : kMostWaiting - 1)) return starve();
   // If the reader ends the generation at a token, the session is as it was at that token. So a
   // shift waits until the reader has taken all tokens.
   const int64_t context = std::min(sequence_.context, engine_.cache->context());
@@ -293,9 +295,11 @@ GenerateRun::Next GenerateRun::next(Told& told, Clock::time_point deadline) {
   first_ = (first_ + 1) % told_.size();
   --count_;
   deciding_ = reader_decides_;
-  const bool starved = std::exchange(starved_, false);
+  const bool wakes = starved_ && count_ <= kMostWaiting / 2;
+  if (wakes) starved_ = false;
+  starved_at_ = Clock::now();
   lock.unlock();
-  if (starved) engine_.thread->wake();
+  if (wakes) engine_.thread->wake();
   return Next::token;
 }
 

@@ -1,9 +1,11 @@
 // Log-probabilities of a prompt's tokens, against the logits of evaluate().
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <future>
 #include <limits>
 #include <numeric>
+#include <thread>
 
 #include "engine/session/generate_run.h"
 #include "tests/api/model.h"
@@ -224,6 +226,26 @@ TEST_CASE("events tell the prompt first; nobody who reads them delays others") {
   }
   check(found, places_of(*engine, prompt));
   CHECK(tokens == tokens_of(*open(*engine), prompt, sampled(5)));
+}
+
+TEST_CASE("a slow reader of a prompt's rows does not cost a step for each row") {
+  constexpr int32_t kOutputs = 16;
+  const auto engine = load_with(512, kOutputs);
+  const auto slow = [] {
+    std::this_thread::sleep_for(std::chrono::microseconds(500));
+    return true;
+  };
+  const std::vector<int32_t> prompt = text(257, 6);
+  int64_t before = engine->statistics().steps;
+  REQUIRE(open(*engine)->evaluate(prompt, [&](int64_t, auto) { return slow(); }).ok());
+  CHECK(engine->statistics().steps - before <= 2 + 257 / (kOutputs / 2));
+
+  before = engine->statistics().steps;
+  GenerateOptions options = sampled(0);
+  options.prompt_logprobs = kTop;
+  options.on_prompt_logprobs = [&](auto) { return slow(); };
+  REQUIRE(open(*engine)->generate(prompt, options, [](int32_t, auto) { return true; }).has_value());
+  CHECK(engine->statistics().steps - before <= 2 + 257 / (kOutputs / 2));
 }
 
 TEST_CASE("a callback may end the telling of a prompt, or fail") {

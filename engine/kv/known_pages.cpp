@@ -53,6 +53,19 @@ std::vector<PrefixNode*> KnownPages::find(const PageKeys& keys, int64_t limit) c
   return path;
 }
 
+bool KnownPages::in_memory(std::span<PrefixNode* const> path) const {
+  const auto pages = static_cast<int64_t>(path.size());
+  for (size_t k = 0; k < kinds_.size(); ++k) {
+    const int64_t first =
+        kinds_[k].state ? pages - 1 : first_seen_page(kinds_[k], pages * kPageTokens, 0);
+    const auto seen = path.subspan(static_cast<size_t>(first));
+    if (std::ranges::any_of(seen, [&](const PrefixNode* n) { return n->pages[k] < 0; })) {
+      return false;
+    }
+  }
+  return true;
+}
+
 int32_t KnownPages::fetch(PrefixNode* node, size_t kind) {
   BlockPool& pool = pools_[kind];
   if (node->pages[kind] >= 0) {

@@ -100,12 +100,19 @@ void KvCache::set_in_use(SequenceId id, bool in_use) {
 
 int64_t KvCache::reuse(SequenceId id, const PageKeys& keys, int64_t limit) {
   Table& t = table(id);
-  if (t.length > 0 || !options_.reuse) return t.length;
   const int64_t most = std::min(limit, keys.tokens()) / kPageTokens;
+  if (!shares(id) || most * kPageTokens <= t.length) return t.length;
   std::vector<PrefixNode*> path = known_.find(keys, most);
-  if (path.empty()) return 0;
   const size_t usable = path.size();
   const auto length = static_cast<int64_t>(usable) * kPageTokens;
+  if (length <= t.length) return t.length;
+  if (t.length > 0) {
+    // What the sequence has is given up for them, so nothing below may fail.
+    if (!known_.in_memory(path)) return t.length;
+    for (PrefixNode* node : path) known_.use(node);
+    forget(t, 0);
+    for (PrefixNode* node : path) known_.leave(node);
+  }
   for (size_t k = 0; k < kinds_.size(); ++k) {
     Pages& pages = t.kinds[k];
     pages.first = first_seen_page(kinds_[k], length, 0);

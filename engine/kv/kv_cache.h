@@ -95,9 +95,10 @@ class KvCache {
   /// A sequence in use never loses its pages to another one.
   void set_in_use(SequenceId id, bool in_use);
 
-  /// Finds full pages that hold the first tokens of `keys`, for a sequence of length 0, and makes
-  /// them the start of the sequence: at most `limit` tokens, a whole number of pages. Returns the
-  /// new length, 0 if there are none. Windowed kinds also get the earlier pages that a rollback by
+  /// Finds full pages that hold the first tokens of `keys`, which are the sequence's, and makes them
+  /// the sequence's pages if they hold more tokens than it has: at most `limit` tokens, a whole
+  /// number of pages. Returns the new length. If the sequence has tokens, only pages in memory
+  /// count. Windowed kinds also get the earlier pages that a rollback by
   /// kKvRollback needs, if these still exist.
   int64_t reuse(SequenceId id, const PageKeys& keys, int64_t limit);
   /// Makes room for `count` tokens after the committed ones, of which the last `drafted` may be
@@ -160,6 +161,8 @@ class KvCache {
   PageCounts count_pages();
   /// Whether full pages are kept for later sequences.
   bool reuses() const { return options_.reuse; }
+  /// Whether the sequence's full pages serve others, and theirs this one.
+  bool shares(SequenceId id) const { return options_.reuse && !table(id).restored; }
   /// Whether steps should end at full pages, since checkpoints are made there.
   bool makes_checkpoints() const { return stateful_ && options_.reuse; }
   size_t sequences() const { return tables_.size(); }

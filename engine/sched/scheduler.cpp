@@ -31,12 +31,6 @@ int64_t Scheduler::pending(const Sequence& sequence) const {
   return static_cast<int64_t>(sequence.tokens.size()) - cache_->length(sequence.kv);
 }
 
-/// The keys that identify a sequence's pages in the prefix cache.
-PageKeys Scheduler::keys(const Sequence& sequence) const {
-  return executor_->two_classes() ? PageKeys(sequence.tokens, sequence.generated)
-                                  : PageKeys(sequence.tokens);
-}
-
 bool Scheduler::wants_result(const Sequence& sequence, int64_t token) {
   if (!sequence.every_logit) return token + 1 == static_cast<int64_t>(sequence.tokens.size());
   return token >= std::max(sequence.results_from, sequence.computed);
@@ -155,18 +149,8 @@ int64_t Scheduler::to_checkpoint(int64_t first, int64_t rows, int64_t pending) {
 }
 
 void Scheduler::take(Sequence* sequence, int64_t rows, int64_t outputs) {
-  if (cache_->length(sequence->kv) == 0) {
-    const int64_t limit = sequence->every_logit
-                              ? std::max(sequence->results_from, sequence->computed)
-                              : static_cast<int64_t>(sequence->tokens.size()) - 1;
-    const int64_t known = cache_->reuse(sequence->kv, keys(*sequence), limit);
-    if (!std::exchange(sequence->asked_, true) && cache_->reuses()) {
-      counts_.prefix_tokens += static_cast<int64_t>(sequence->tokens.size());
-      counts_.prefix_found += known;
-    }
-    sequence->reused += std::max<int64_t>(0, known - sequence->computed);
-    sequence->computed = std::max(sequence->computed, known);
-  }
+  take_over(*sequence);
+  if (waits_for_another(*sequence)) return;
   const int64_t first = cache_->length(sequence->kv);
   rows = std::min(pending(*sequence), rows);
   if (cache_->makes_checkpoints()) rows = to_checkpoint(first, rows, pending(*sequence));

@@ -9,6 +9,9 @@
 // sequence whose reader lags gives its pages even to those that come after it, and takes them back
 // when the reader goes on: otherwise a reader could keep others waiting.
 //
+// Sequences that begin with the same tokens compute them once, even if they arrive together: one
+// computes, and the others take over its pages in the step after.
+//
 // The results of a row depend only on the tokens up to it, so preemption changes no result. On
 // devices with two numeric classes (Device::two_classes) results also depend on the roles of the
 // tokens. A token keeps its role. There, all rows of a sequence in one step have the same role, and
@@ -150,6 +153,10 @@ class Scheduler {
   int64_t context(const Sequence& sequence) const;
   int64_t pending(const Sequence& sequence) const;
   PageKeys keys(const Sequence& sequence) const;
+  static int64_t replaceable(const Sequence& sequence);
+  void take_over(Sequence& sequence);
+  int64_t common_tokens(const Sequence& a, const Sequence& b, int64_t end) const;
+  bool waits_for_another(const Sequence& sequence) const;
   static bool wants_result(const Sequence& sequence, int64_t token);
   bool compute_step();
   void plan_step();

@@ -1,4 +1,5 @@
 // The cache as sessions see it: sharing, waiting, giving up and shifting change no token.
+#include <limits>
 #include <thread>
 
 #include "tests/api/model.h"
@@ -10,6 +11,7 @@ namespace {
 
 /// A model with layers that see everything and layers with a window.
 const std::string kWindowModel = data_path("golden/gpt-oss-f32.gguf");
+constexpr double kForever = std::numeric_limits<double>::infinity();
 
 std::unique_ptr<Engine> load(const std::string& path, int64_t context, bool reuse,
                              int32_t parallel = 4) {
@@ -43,6 +45,45 @@ TEST_CASE("what an earlier session computed is taken over, and the tokens are th
     CHECK(tokens_of(*third, prompt, sampled(40)) == tokens_of(*open(*plain), prompt, sampled(40)));
     // Of states there is the one after the last full page of a prompt.
     CHECK(third->statistics().reused_tokens == (path == kRecurrentModel ? 0 : 192));
+  }
+}
+
+TEST_CASE("prompts that arrive together compute once what they begin with") {
+  constexpr int kSessions = 6;
+  constexpr int kShared = 600;
+  constexpr int kOwn = 10;
+  for (const std::string& path : {kModel, kWindowModel, kRecurrentModel}) {
+    CAPTURE(path);
+    const auto plain = load(path, 1024, false);
+    const auto engine = load(path, 1024, true, kSessions);
+    std::vector<std::vector<int32_t>> prompts;
+    std::vector<std::unique_ptr<Session>> sessions;
+    for (int i = 0; i < kSessions; ++i) {
+      prompts.push_back(text(kShared, 1));
+      const std::vector<int32_t> own = text(kOwn, 10 + i);
+      prompts.back().insert(prompts.back().end(), own.begin(), own.end());
+      sessions.push_back(open(*engine));
+    }
+    for (size_t i = 0; i < kSessions; ++i) REQUIRE(sessions[i]->start(prompts[i], sampled(20)).ok());
+    int64_t reused = 0;
+    for (size_t i = 0; i < kSessions; ++i) {
+      CAPTURE(i);
+      std::vector<int32_t> tokens;
+      for (;;) {
+        const GenerateEvent event = sessions[i]->next(kForever).value().value();
+        if (event.finished) break;
+        if (event.token >= 0) tokens.push_back(event.token);
+      }
+      CHECK(tokens == tokens_of(*open(*plain), prompts[i], sampled(20)));
+      reused += sessions[i]->statistics().reused_tokens;
+    }
+    // One of them computes the full pages, and each what comes after these.
+    const int64_t pages = kShared / 64 * 64;
+    const int64_t rest = kShared + kOwn - pages;
+    const int64_t computed = engine->statistics().prompt_tokens;
+    CHECK(computed + reused == kSessions * (kShared + kOwn));
+    CHECK(computed == pages + kSessions * rest);
+    CHECK(engine->statistics().prefix_tokens_found == reused);
   }
 }
 

@@ -64,10 +64,8 @@ struct World {
   /// One step of at most kRows rows, as the scheduler does it. False if there was no room.
   bool compute(int32_t id) {
     std::vector<int32_t>& tokens = sequences[id];
-    if (cache.length(id) == 0) {
-      cache.reuse(id, tokens, static_cast<int64_t>(tokens.size()) - 1);
-      check(id);
-    }
+    const int64_t before = cache.length(id);
+    if (cache.reuse(id, tokens, static_cast<int64_t>(tokens.size()) - 1) != before) check(id);
     const int64_t first = cache.length(id);
     const int64_t count = std::min(kRows, static_cast<int64_t>(tokens.size()) - first);
     if (count <= 0) return true;
@@ -207,6 +205,38 @@ TEST_CASE("a second sequence takes over what the first computed, and shares its 
   CHECK(cache->rollback(third, 0) == 0);
   cache->clear_kept();
   CHECK(cache->reuse(third, tokens, 192) == 0);
+}
+
+TEST_CASE("a sequence in the middle takes over what another has computed since") {
+  const auto device = open_cpu();
+  const auto cache = make(*device, {16, 16});
+  World world{*cache, {}};
+  std::vector<int32_t> tokens(500);
+  std::iota(tokens.begin(), tokens.end(), 7);
+  const auto behind = cache->add_sequence();
+  const auto ahead = cache->add_sequence();
+  for (const auto id : {behind, ahead}) {
+    world.sequences[id] = tokens;
+    cache->set_in_use(id, true);
+  }
+  REQUIRE(world.compute(behind));  // 90 tokens, in the middle of a page
+  while (cache->length(ahead) < 400) REQUIRE(world.compute(ahead));
+  CHECK(cache->reuse(behind, tokens, 91) == 90);  // less than it has
+  CHECK(cache->reuse(behind, tokens, 300) == 256);
+  world.check(behind);
+  CHECK(cache->reuse(behind, tokens, 499) == 384);
+  world.check(behind);
+  // Its own pages went: the two hold the same.
+  CHECK(cache->held(0) == 7);
+  while (cache->length(behind) < 500) REQUIRE(world.compute(behind));
+  world.check(behind);
+  world.check(ahead);
+  const auto other = cache->add_sequence();
+  world.sequences[other] = tokens;
+  world.sequences[other][70] = 1;
+  REQUIRE(world.compute(other));
+  CHECK(cache->reuse(other, world.sequences[other], 499) == cache->length(other));
+  CHECK(cache->length(other) == 64 + 90);
 }
 
 TEST_CASE("where roles count, pages are known by them") {

@@ -62,10 +62,8 @@ struct World {
   /// pages, as the scheduler's do.
   bool step(int32_t id, int64_t count, int64_t drafted = 0, int64_t accepted = 0) {
     std::vector<int32_t>& tokens = sequences[id];
-    if (cache.length(id) == 0) {
-      cache.reuse(id, tokens, static_cast<int64_t>(tokens.size()) - 1);
-      check(id);
-    }
+    const int64_t before = cache.length(id);
+    if (cache.reuse(id, tokens, static_cast<int64_t>(tokens.size()) - 1) != before) check(id);
     const int64_t first = cache.length(id);
     count = std::min(count, static_cast<int64_t>(tokens.size()) - first);
     const int64_t full = (first + count) / kPageTokens * kPageTokens;

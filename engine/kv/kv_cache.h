@@ -95,11 +95,11 @@ class KvCache {
   /// A sequence in use never loses its pages to another one.
   void set_in_use(SequenceId id, bool in_use);
 
-  /// Finds full pages that hold the first tokens of `keys`, which are the sequence's, and makes them
-  /// the sequence's pages if they hold more tokens than it has: at most `limit` tokens, a whole
-  /// number of pages. Returns the new length. If the sequence has tokens, only pages in memory
-  /// count. Windowed kinds also get the earlier pages that a rollback by
-  /// kKvRollback needs, if these still exist.
+  /// Finds full pages that hold the first tokens of `keys`, which are the sequence's, and makes
+  /// them the sequence's pages if they hold more tokens than it has: at most `limit` tokens, a
+  /// whole number of pages. Returns the new length. If the sequence has tokens, only pages in
+  /// memory count. Windowed kinds also get the earlier pages that a rollback by kKvRollback needs,
+  /// if these still exist.
   int64_t reuse(SequenceId id, const PageKeys& keys, int64_t limit);
   /// Makes room for `count` tokens after the committed ones, of which the last `drafted` may be
   /// left out of commit(). Errors: does_not_fit if the context is full, or if there are too few

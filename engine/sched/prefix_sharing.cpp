@@ -1,5 +1,5 @@
-// What sequences that begin alike need not compute twice: pages that the cache knows, and those that
-// another sequence computes in the step being built.
+// What sequences that begin alike need not compute twice: pages that the cache knows, and those
+// that another sequence computes in the step being built.
 #include <algorithm>
 #include <utility>
 
@@ -19,7 +19,8 @@ int64_t Scheduler::replaceable(const Sequence& sequence) {
                               : static_cast<int64_t>(sequence.tokens.size()) - 1;
 }
 
-/// Gives the sequence the pages that the cache knows of its beginning, if they hold more than it has.
+/// Gives the sequence the pages that the cache knows of its beginning, if they hold more than it
+/// has.
 void Scheduler::take_over(Sequence& sequence) {
   const int64_t known = cache_->reuse(sequence.kv, keys(sequence), replaceable(sequence));
   const int64_t more = std::max<int64_t>(0, known - sequence.computed);

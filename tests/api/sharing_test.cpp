@@ -64,7 +64,8 @@ TEST_CASE("prompts that arrive together compute once what they begin with") {
       prompts.back().insert(prompts.back().end(), own.begin(), own.end());
       sessions.push_back(open(*engine));
     }
-    for (size_t i = 0; i < kSessions; ++i) REQUIRE(sessions[i]->start(prompts[i], sampled(20)).ok());
+    for (size_t i = 0; i < kSessions; ++i)
+      REQUIRE(sessions[i]->start(prompts[i], sampled(20)).ok());
     int64_t reused = 0;
     for (size_t i = 0; i < kSessions; ++i) {
       CAPTURE(i);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/core/log.h"
+
 namespace infer::cuda {
 
 Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Driver> driver,
@@ -28,6 +30,13 @@ Context::~Context() {
   }
   (void)cu().cuCtxSetCurrent(nullptr);
   (void)cu().cuDevicePrimaryCtxRelease(device_);
+}
+
+void Context::refuse_peers() {
+  if (peers_refused_.exchange(true)) return;
+  log(LogLevel::warning,
+      "{}: the driver maps no memory for other GPUs: copies to other GPUs go through the host",
+      gpu_.name);
 }
 
 int64_t Context::memory_free() const {

@@ -1,7 +1,9 @@
 // An open GPU: its primary context and the stream that all its work runs on, in order.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "backends/cuda/driver.h"
@@ -19,6 +21,12 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   const Gpu& gpu() const { return gpu_; }
+  /// Ordinals of the GPUs that may read and write this one's memory.
+  std::span<const int32_t> peers() const {
+    return peers_refused_ ? std::span<const int32_t>() : gpu_.peers;
+  }
+  /// The driver has refused them: from now on copies between GPUs go through the host.
+  void refuse_peers();
   const DriverFunctions& cu() const { return driver_->cu(); }
   CUstream stream() const { return stream_; }
   CUcontext handle() const { return handle_; }
@@ -44,6 +52,7 @@ class Context {
   CUcontext handle_ = nullptr;
   CUstream stream_ = nullptr;
   std::unique_ptr<Heap> heap_;
+  std::atomic<bool> peers_refused_ = false;
 };
 
 /// An event on the context's stream.

@@ -183,7 +183,7 @@ Status CudaDevice::copy(const MemoryRef& from, const MemoryRef& to, int64_t byte
 bool CudaDevice::reaches(const Device& other) const {
   const auto* const from = dynamic_cast<const CudaDevice*>(&other);
   if (from == nullptr || from == this) return false;
-  const std::vector<int32_t>& peers = from->context_->gpu().peers;
+  const std::span<const int32_t> peers = from->context_->peers();
   return std::ranges::find(peers, context_->gpu().index) != peers.end();
 }
 

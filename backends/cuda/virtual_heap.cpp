@@ -70,11 +70,19 @@ Status VirtualHeap::set_access(int64_t begin, int64_t bytes) {
     access.push_back({{CU_MEM_LOCATION_TYPE_DEVICE, {device}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
   };
   add(context_.gpu().index);
-  for (const int32_t peer : context_.gpu().peers) add(peer);
-  return context_.check(
-      context_.cu().cuMemSetAccess(base_ + static_cast<uint64_t>(begin), static_cast<size_t>(bytes),
-                                   access.data(), access.size()),
-      "cannot map memory");
+  for (const int32_t peer : context_.peers()) add(peer);
+  const auto set = [&](size_t count) {
+    return context_.cu().cuMemSetAccess(base_ + static_cast<uint64_t>(begin),
+                                        static_cast<size_t>(bytes), access.data(), count);
+  };
+  CUresult result = set(access.size());
+  // Some systems say that GPUs reach each other and refuse it here, such as machines under a
+  // hypervisor. The device itself works.
+  if (result != CUDA_SUCCESS && access.size() > 1) {
+    result = set(1);
+    if (result == CUDA_SUCCESS) context_.refuse_peers();
+  }
+  return context_.check(result, "cannot map memory");
 }
 
 Status VirtualHeap::map_chunk(int64_t begin, int64_t bytes) {

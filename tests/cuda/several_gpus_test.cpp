@@ -41,6 +41,22 @@ TEST_CASE("several GPUs: layers are shared, and the text is the same") {
   }
 }
 
+TEST_CASE("several GPUs: a driver that refuses what it promised costs direct copies alone") {
+  const std::vector<int32_t> expected =
+      infer::test::generate(small_steps("cuda"), open_device).value();
+  std::vector<TestGpu> gpus = two(true, true);
+  for (TestGpu& gpu : gpus) gpu.refuses_peers = true;
+  const Gpus here(gpus);
+  std::string said;
+  set_log_callback([&](Verbosity, std::string_view text) { said += text; });
+  const int64_t before = cuda_driver().peer_copies();
+  CHECK(infer::test::generate(small_steps("cuda:0,cuda:1"), open_device).value() == expected);
+  set_log_callback({});
+  CHECK(cuda_driver().peer_copies() == before);
+  CHECK(said.find("copies to other GPUs go through the host") != std::string::npos);
+  CHECK(cuda_driver().live() == 0);
+}
+
 TEST_CASE("several GPUs: both have layers, the rest is the CPU's") {
   const Gpus gpus(two(true, true));
   LoadOptions load = small_steps("cuda:0,cuda:1");

@@ -26,6 +26,7 @@ struct TestGpu {
   bool virtual_memory = false;       ///< memory can be mapped to reserved addresses
   int64_t context_bytes = 10 << 20;  ///< that a context takes of the memory
   bool peers = true;                 ///< the GPUs reach each other
+  bool refuses_peers = false;        ///< it says that they do, but maps no memory for another one
   /// Memory that is mapped is not written: so there may be more than the machine has, if nobody
   /// uses it.
   bool untouched = false;

@@ -136,6 +136,9 @@ INFER_CU cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc
     own |= device == owner->device;
   }
   INFER_EXPECT(kName, own);
+  if (count > 1 && state.gpus[static_cast<size_t>(owner->device)].refuses_peers) {
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
   if (mprotect(at, bytes, PROT_READ | PROT_WRITE) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
   const bool untouched = state.gpus[static_cast<size_t>(owner->device)].untouched;
   if (!untouched) std::memset(at, 0xff, bytes);  // NaN in every type of floating point

@@ -1,0 +1,271 @@
+"""tools/serve/ray_serve.py: two replicas on this machine, of which some are killed."""
+
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+
+import pytest
+
+from service import BIN, Service
+
+ray = pytest.importorskip("ray")
+serve = pytest.importorskip("ray.serve")
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "tools" / "serve"
+# Slow on purpose: requests last until something is killed.
+SLOW = ["-t", "1", "--isa", "scalar"]
+WHOLE, STREAMS = 32, 8
+LONG = 240  # seconds for what takes a few
+
+
+class Front(Service):
+    """The same requests to a server that something else began."""
+
+    def __init__(self, port, prefix=""):
+        self.port, self.prefix = port, prefix
+
+    def ask(self, method, path, *arguments, **options):
+        return super().ask(method, self.prefix + path, *arguments, **options)
+
+
+def wait_for(condition):
+    end = time.monotonic() + LONG
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def servers(alias):
+    """The servers of replicas that run with this alias, and the processes that began them."""
+    found = {}
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            words = (path / "cmdline").read_bytes().split(b"\0")
+            # A process that is about to become a server has the words of its parent.
+            if words[1:2] == [b"serve"] and alias.encode() in words:
+                found[int(path.name)] = int((path / "stat").read_text().rsplit(")", 1)[1].split()[1])
+    return found
+
+
+def running(name):
+    """How many replicas Ray Serve has running."""
+    deployments = serve.status().applications[name].deployments
+    return deployments["Engine"].replica_states.get("RUNNING", 0) if "Engine" in deployments else 0
+
+
+@pytest.fixture(scope="module")
+def start_app():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("INFER_API_KEY", raising=False)
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.syspath_prepend(str(FOLDER))
+        import ray_serve
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        # Ray makes sockets there: a longer path is too long for them.
+        folder = tempfile.mkdtemp(prefix="ray")
+        paths = os.pathsep.join([str(FOLDER), *filter(None, [os.environ.get("PYTHONPATH")])])
+        ray.init(num_cpus=8, object_store_memory=100 << 20, include_dashboard=False, log_to_driver=False,
+                 _temp_dir=folder, runtime_env={"env_vars": {"PYTHONPATH": paths}})
+        serve.start(http_options={"host": "127.0.0.1", "port": port})
+
+        def begin(name, **arguments):
+            app = ray_serve.app(ray_serve.Args(
+                binary=os.path.abspath(BIN), options=f"--alias {name} --isa scalar", **arguments))
+            serve.run(app, name=name, route_prefix="/" + name)
+            return Front(port, "/" + name)
+        yield begin
+        serve.shutdown()
+        ray.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def alias():
+    return f"ray-{os.getpid()}"
+
+
+@pytest.fixture(scope="module")
+def front(start_app, alias):
+    return start_app(alias, min_replicas=2, max_replicas=2)
+
+
+def chat(i, tokens=48, **more):
+    return {"messages": [{"role": "user", "content": f"Story number {i}."}], "max_tokens": tokens, "seed": i,
+            "ignore_eos": True} | more
+
+
+def text_of(answer):
+    return answer["choices"][0]["message"]["content"]
+
+
+def side_by_side(functions):
+    """What each of them returns. All of them run at once."""
+    results = [None] * len(functions)
+
+    def run(i):
+        results[i] = functions[i]()
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(functions))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+@pytest.fixture(scope="module")
+def alone(begin_module):
+    """What a server without Ray answers."""
+    service = begin_module("-t", "2", "--isa", "scalar")
+    return [text_of(answer) for answer in side_by_side(
+        [lambda i=i: service.post("/v1/chat/completions", chat(i), timeout=LONG) for i in range(WHOLE + STREAMS)])]
+
+
+def test_answers_are_those_of_the_server(front, alone, alias):
+    assert [model["id"] for model in front.get("/v1/models")["data"]] == [alias]
+    assert text_of(front.post("/v1/chat/completions", chat(1))) == alone[1]
+    events = front.events("/v1/chat/completions", chat(1))
+    assert len(events) > 10
+    assert "".join(choice["delta"].get("content") or "" for event in events for choice in event["choices"]) == alone[1]
+    # Its errors are passed on, with their headers.
+    status, headers, text = front.ask("POST", "/v1/messages", {"messages": []}, {"X-Request-Id": "mine"})
+    assert status == 400 and json.loads(text)["type"] == "error"
+    assert headers["x-request-id"] == "mine"
+    assert front.ask("GET", "/nowhere")[0] == 404
+    status, error = front.error("/v1/completions", b" " * ((32 << 20) + 1))
+    assert status == 413 and error["type"] == "invalid_request_error"
+
+
+def test_equal_beginnings_go_to_one_replica(front):
+    used = set()
+    for i in range(24):
+        said = [{"role": "system", "content": f"You are number {i}. " + "Tell stories of cats and dogs. " * 8}]
+        replicas, cached = set(), []
+        for question in ("Begin.", "Go on.", "Again."):
+            said.append({"role": "user", "content": question})
+            _, headers, text = front.ask("POST", "/v1/chat/completions", {"messages": said, "max_tokens": 2})
+            answer = json.loads(text)
+            said.append(answer["choices"][0]["message"])
+            replicas.add(headers["x-replica"])
+            cached.append(answer["usage"]["prompt_tokens_details"]["cached_tokens"])
+        assert len(replicas) == 1
+        assert cached[0] < cached[1] <= cached[2]
+        used |= replicas
+    # All of the 24 at one of them is no chance.
+    assert len(used) == 2
+
+
+def test_a_client_that_goes_away(front, alias):
+    def numbers():
+        """Running requests and generated tokens of both replicas."""
+        found = {}
+
+        def both():
+            _, headers, text = front.ask("GET", "/metrics")
+            found[headers["x-replica"]] = [
+                sum(float(line.rsplit(" ", 1)[1]) for line in text.decode().splitlines() if line.startswith(name + "{"))
+                for name in ("infer_num_requests_running", "infer_generation_tokens_total")]
+            return len(found) == 2
+        wait_for(both)
+        return [sum(column) for column in zip(*found.values())]
+    tokens = numbers()[1]
+    connection = http.client.HTTPConnection("127.0.0.1", front.port, timeout=LONG)
+    body = chat(1, 800, n=16, stream=True)
+    connection.request("POST", f"/{alias}/v1/chat/completions", json.dumps(body))
+    answer = connection.getresponse()
+    assert answer.readline().startswith(b"data: ")
+    answer.close()
+    connection.close()
+    wait_for(lambda: numbers()[0] == 0)
+    assert numbers()[1] - tokens < 800 * 16 / 2
+
+
+@pytest.mark.parametrize("victim", ["server", "replica"])
+def test_one_is_killed_under_load(front, alone, alias, victim):
+    begun, answered, ended = [], [], []
+
+    def whole(i):
+        status, _, text = front.ask("POST", "/v1/chat/completions", chat(i), timeout=LONG)
+        answered.append(i)
+        return status, text
+
+    def stream(i):
+        connection = http.client.HTTPConnection("127.0.0.1", front.port, timeout=LONG)
+        connection.request("POST", f"/{alias}/v1/chat/completions", json.dumps(chat(i, stream=True)))
+        answer = connection.getresponse()
+        text = answer.readline()
+        begun.append(i)
+        text += answer.read()
+        ended.append(i)
+        connection.close()
+        return text
+
+    def kill():
+        wait_for(lambda: len(begun) == STREAMS)
+        server, replica = next(iter(before.items()))
+        # All wait for answers: Ray gave each replica about half of them.
+        assert not answered and not ended
+        os.kill(server if victim == "server" else replica, signal.SIGKILL)
+        return server
+    before = servers(alias)
+    assert len(before) == 2
+    results = side_by_side([kill] + [lambda i=i: whole(i) for i in range(WHOLE)] +
+                           [lambda i=i: stream(i) for i in range(WHOLE, WHOLE + STREAMS)])
+    killed = results.pop(0)
+    assert killed in before
+    for i, (status, text) in enumerate(results[:WHOLE]):
+        assert status == 200, text
+        assert text_of(json.loads(text)) == alone[i]
+    lost = 0
+    for i, text in enumerate(results[WHOLE:], WHOLE):
+        *lines, last, empty = text.decode().split("\n\n")
+        assert empty == ""
+        events = [json.loads(line.removeprefix("data: ")) for line in lines]
+        got = "".join(choice["delta"].get("content") or "" for event in events for choice in event["choices"])
+        if last == "data: [DONE]":
+            assert got == alone[i]
+        else:
+            assert json.loads(last.removeprefix("data: "))["error"]["type"] == "unavailable_error"
+            assert alone[i].startswith(got)
+            lost += 1
+    assert 0 < lost < STREAMS
+    wait_for(lambda: running(alias) == 2 and len(servers(alias)) == 2)
+    assert killed not in servers(alias)
+    assert text_of(front.post("/v1/chat/completions", chat(1))) == alone[1]
+
+
+def test_more_replicas_under_load_and_the_end(start_app, alias):
+    name = alias + "-grows"
+    front = start_app(name, min_replicas=1, max_replicas=2, target_ongoing_requests=1, upscale_delay=0.1)
+    assert len(servers(name)) == 1
+    texts, grown = {}, threading.Event()
+
+    def load(i):
+        while True:
+            last = grown.is_set()
+            status, _, text = front.ask("POST", "/v1/chat/completions", chat(i, 100), timeout=LONG)
+            assert status == 200, text
+            texts.setdefault(i, set()).add(text_of(json.loads(text)))
+            if last:
+                return True
+
+    def end():
+        wait_for(lambda: running(name) == 2 and len(servers(name)) == 2)
+        grown.set()
+        # The answers that run then are those of requests that began before and after the growth.
+        time.sleep(0.5)
+        serve.delete(name)
+        return True
+    # Threads that failed return nothing.
+    assert all(side_by_side([end] + [lambda i=i: load(i) for i in range(6)]))
+    assert all(len(each) == 1 for each in texts.values())
+    assert not servers(name)

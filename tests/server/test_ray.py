@@ -108,6 +108,24 @@ def text_of(answer):
     return answer["choices"][0]["message"]["content"]
 
 
+@contextlib.contextmanager
+def stream_of(front, body):
+    """A streamed answer that has begun."""
+    connection = http.client.HTTPConnection("127.0.0.1", front.port, timeout=LONG)
+    connection.request("POST", front.prefix + "/v1/chat/completions", json.dumps(body | {"stream": True}))
+    with contextlib.closing(connection), connection.getresponse() as answer:
+        yield answer
+
+
+def streamed(text):
+    """What a streamed answer says, and the error at its end, if it has one."""
+    *lines, last, empty = text.decode().split("\n\n")
+    assert empty == ""
+    events = [json.loads(line.removeprefix("data: ")) for line in lines]
+    said = "".join(choice["delta"].get("content") or "" for event in events for choice in event["choices"])
+    return said, None if last == "data: [DONE]" else json.loads(last.removeprefix("data: "))["error"]
+
+
 def side_by_side(functions):
     """What each of them returns. All of them run at once."""
     results = [None] * len(functions)
@@ -164,7 +182,7 @@ def test_equal_beginnings_go_to_one_replica(front):
     assert len(used) == 2
 
 
-def test_a_client_that_goes_away(front, alias):
+def test_a_client_that_goes_away(front):
     def numbers():
         """Running requests and generated tokens of both replicas."""
         found = {}
@@ -178,13 +196,8 @@ def test_a_client_that_goes_away(front, alias):
         wait_for(both)
         return [sum(column) for column in zip(*found.values())]
     tokens = numbers()[1]
-    connection = http.client.HTTPConnection("127.0.0.1", front.port, timeout=LONG)
-    body = chat(1, 800, n=16, stream=True)
-    connection.request("POST", f"/{alias}/v1/chat/completions", json.dumps(body))
-    answer = connection.getresponse()
-    assert answer.readline().startswith(b"data: ")
-    answer.close()
-    connection.close()
+    with stream_of(front, chat(1, 800, n=16)) as answer:
+        assert answer.readline().startswith(b"data: ")
     wait_for(lambda: numbers()[0] == 0)
     assert numbers()[1] - tokens < 800 * 16 / 2
 
@@ -199,14 +212,11 @@ def test_one_is_killed_under_load(front, alone, alias, victim):
         return status, text
 
     def stream(i):
-        connection = http.client.HTTPConnection("127.0.0.1", front.port, timeout=LONG)
-        connection.request("POST", f"/{alias}/v1/chat/completions", json.dumps(chat(i, stream=True)))
-        answer = connection.getresponse()
-        text = answer.readline()
-        begun.append(i)
-        text += answer.read()
+        with stream_of(front, chat(i)) as answer:
+            text = answer.readline()
+            begun.append(i)
+            text += answer.read()
         ended.append(i)
-        connection.close()
         return text
 
     def kill():
@@ -227,15 +237,11 @@ def test_one_is_killed_under_load(front, alone, alias, victim):
         assert text_of(json.loads(text)) == alone[i]
     lost = 0
     for i, text in enumerate(results[WHOLE:], WHOLE):
-        *lines, last, empty = text.decode().split("\n\n")
-        assert empty == ""
-        events = [json.loads(line.removeprefix("data: ")) for line in lines]
-        got = "".join(choice["delta"].get("content") or "" for event in events for choice in event["choices"])
-        if last == "data: [DONE]":
+        got, error = streamed(text)
+        if error is None:
             assert got == alone[i]
         else:
-            assert json.loads(last.removeprefix("data: "))["error"]["type"] == "unavailable_error"
-            assert alone[i].startswith(got)
+            assert error["type"] == "unavailable_error" and alone[i].startswith(got)
             lost += 1
     assert 0 < lost < STREAMS
     wait_for(lambda: running(alias) == 2 and len(servers(alias)) == 2)
@@ -243,29 +249,33 @@ def test_one_is_killed_under_load(front, alone, alias, victim):
     assert text_of(front.post("/v1/chat/completions", chat(1))) == alone[1]
 
 
-def test_more_replicas_under_load_and_the_end(start_app, alias):
+def test_more_replicas_under_load_and_the_end(start_app, alone, alias):
     name = alias + "-grows"
     front = start_app(name, min_replicas=1, max_replicas=2, target_ongoing_requests=1, upscale_delay=0.1)
     assert len(servers(name)) == 1
-    texts, grown = {}, threading.Event()
+    grown, begun = threading.Event(), []
 
-    def load(i):
-        while True:
-            last = grown.is_set()
-            status, _, text = front.ask("POST", "/v1/chat/completions", chat(i, 100), timeout=LONG)
-            assert status == 200, text
-            texts.setdefault(i, set()).add(text_of(json.loads(text)))
-            if last:
-                return True
+    def load():
+        while not grown.is_set():
+            front.post("/v1/completions", {"prompt": "Once", "max_tokens": 20}, timeout=LONG)
+        return True
 
-    def end():
+    def watch():
         wait_for(lambda: running(name) == 2 and len(servers(name)) == 2)
         grown.set()
-        # The answers that run then are those of requests that began before and after the growth.
-        time.sleep(0.5)
-        serve.delete(name)
         return True
-    # Threads that failed return nothing.
-    assert all(side_by_side([end] + [lambda i=i: load(i) for i in range(6)]))
-    assert all(len(each) == 1 for each in texts.values())
+    # A thread that failed returns nothing.
+    assert all(side_by_side([watch] + [load] * 6))
+
+    def stream(i):
+        with stream_of(front, chat(i)) as answer:
+            text = answer.readline()
+            begun.append(i)
+            return text + answer.read()
+
+    def end():
+        wait_for(lambda: len(begun) == 6)
+        serve.delete(name)
+    for i, text in enumerate(side_by_side([end] + [lambda i=i: stream(i) for i in range(6)])[1:]):
+        assert streamed(text) == (alone[i], None)
     assert not servers(name)

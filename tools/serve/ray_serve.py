@@ -89,13 +89,21 @@ class PrefixRouter(RequestRouter):
     def initialize_state(self, slack):
         self.slack = slack
         self.homes = collections.OrderedDict()  # hash: the replica that had it; the latest is last
+        self.given = {}  # requests that no length of a queue has yet: id: request and replica
 
     async def choose_replicas(self, candidate_replicas, pending_request=None):
-        hashes = pending_request.kwargs["hashes"] if pending_request else []
+        if pending_request is None:
+            return [candidate_replicas]
+        own, hashes = pending_request.metadata.internal_request_id, pending_request.kwargs["hashes"]
+        self.given = {key: each for key, each in self.given.items()
+                      if key != own and not each[0].future.cancelled()}
         # Ray forgets the length of a queue that did not change for some seconds. That counts as 0 here;
         # Ray asks the replica before it sends a request there.
         busy = {each.replica_id: self.replica_queue_len_cache.get(each.replica_id) or 0
                 for each in candidate_replicas}
+        for _, replica_id in self.given.values():
+            if replica_id in busy:
+                busy[replica_id] += 1
         most = min(busy.values()) + self.slack
         home = next((found for found in map(self.homes.get, reversed(hashes))
                      if found in busy and busy[found] <= most), None)
@@ -106,9 +114,15 @@ class PrefixRouter(RequestRouter):
             name = replica.replica_id.to_full_id_str().encode()
             tie = hashlib.blake2b(hashes[0] + name).digest() if hashes else random.randbytes(8)
             return replica.replica_id != home, busy[replica.replica_id], tie
-        return [[replica] for replica in sorted(candidate_replicas, key=rank)]
+        ranked = sorted(candidate_replicas, key=rank)
+        self.given[own] = pending_request, ranked[0].replica_id
+        return [[replica] for replica in ranked]
+
+    def on_request_completed(self, replica_id, internal_request_id):
+        self.given.pop(internal_request_id, None)
 
     def on_request_routed(self, pending_request, replica_id, result):
+        self.given.pop(pending_request.metadata.internal_request_id, None)
         for each in pending_request.kwargs["hashes"]:
             self.homes[each] = replica_id
             self.homes.move_to_end(each)

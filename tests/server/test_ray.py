@@ -1,10 +1,14 @@
 """tools/serve/ray_serve.py: two replicas on this machine, of which some are killed."""
 
+import asyncio
+import concurrent.futures
 import contextlib
 import http.client
+import importlib
 import json
 import os
 import pathlib
+import secrets
 import shutil
 import signal
 import socket
@@ -12,6 +16,7 @@ import sys
 import tempfile
 import threading
 import time
+import types
 
 import pytest
 
@@ -24,7 +29,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "tools" / "serv
 # Slow on purpose: requests last until something is killed.
 SLOW = ["-t", "1", "--isa", "scalar"]
 WHOLE, STREAMS = 32, 8
-LONG = 240  # seconds for what takes a few
+LONG = 120  # seconds for what takes a few
 
 
 class Front(Service):
@@ -63,12 +68,19 @@ def running(name):
 
 
 @pytest.fixture(scope="module")
-def start_app():
+def ray_serve():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(FOLDER))
+        yield importlib.import_module("ray_serve")
+
+
+@pytest.fixture(scope="module")
+def start_app(ray_serve):
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("INFER_API_KEY", raising=False)
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        patch.syspath_prepend(str(FOLDER))
-        import ray_serve
+        # Otherwise Ray makes one and keeps it in the user's home.
+        patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         # Ray makes sockets there: a longer path is too long for them.
@@ -109,10 +121,10 @@ def text_of(answer):
 
 
 @contextlib.contextmanager
-def stream_of(front, body):
+def stream_of(front, body, headers={}):
     """A streamed answer that has begun."""
     connection = http.client.HTTPConnection("127.0.0.1", front.port, timeout=LONG)
-    connection.request("POST", front.prefix + "/v1/chat/completions", json.dumps(body | {"stream": True}))
+    connection.request("POST", front.prefix + "/v1/chat/completions", json.dumps(body | {"stream": True}), headers)
     with contextlib.closing(connection), connection.getresponse() as answer:
         yield answer
 
@@ -148,16 +160,87 @@ def alone(begin_module):
         [lambda i=i: service.post("/v1/chat/completions", chat(i), timeout=LONG) for i in range(WHOLE + STREAMS)])]
 
 
+def test_the_beginnings_of_prompts(ray_serve):
+    def hashes(**fields):
+        return ray_serve.prefix_hashes(json.dumps(fields).encode())
+    said = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "x" * 1000}]
+    short, both = hashes(messages=said[:1]), hashes(seed=1, messages=said)
+    assert len(short) == 1 and len(both) == 6 and both[:1] == short
+    assert hashes(messages=said, model="other")[0] != both[0]
+    assert hashes(prompt="y" * 600)[:2] == hashes(prompt="y" * 512 + "z")[:2]
+    assert hashes(prompt=list(range(300)))[0] == hashes(prompt=list(range(400)))[0]
+    assert len(hashes(prompt="y" * 1_000_000)) == ray_serve.CHUNKS
+    assert hashes(prompt="\ud800")
+    for none in (b"", b"[1]", b"{", b'{"prompt": ""}', b'{"prompt": 1}', b'{"prompt": true}', b"[" * 100_000):
+        assert len(ray_serve.prefix_hashes(none)) <= 1
+
+
+def test_the_choice_of_a_replica(ray_serve):
+    class Name(str):
+        to_full_id_str = str.__str__
+
+    class Router(ray_serve.PrefixRouter):
+        replica_queue_len_cache = {}
+
+        def __init__(self):
+            self.initialize_state(slack=2)
+    router, replicas = Router(), [types.SimpleNamespace(replica_id=Name(each)) for each in "ab"]
+
+    def request(i, *hashes):
+        return types.SimpleNamespace(metadata=types.SimpleNamespace(internal_request_id=i),
+                                     kwargs={"hashes": hashes}, future=concurrent.futures.Future())
+
+    def choose(one):
+        ranks = asyncio.run(router.choose_replicas(replicas, one))
+        assert sorted(each.replica_id for [each] in ranks) == ["a", "b"]
+        return ranks[0][0].replica_id
+    # Requests count from the choice on, before Ray tells of them, and until they end or are cancelled.
+    requests = [request(i, b"%d" % i) for i in range(8)]
+    chosen = [choose(each) for each in requests]
+    assert chosen.count("a") == chosen.count("b") == 4
+    assert len(router.given) == 8
+    for each in requests[:4]:
+        each.future.cancel()
+    for i in range(4, 8):
+        router.on_request_completed("a", i)
+    # The longest known beginning counts, as long as its replica is not too busy.
+    router.on_request_routed(request(10, b"1", b"12"), "a", None)
+    router.on_request_routed(request(11, b"1", b"13"), "b", None)
+    assert choose(request(20, b"1", b"12", b"121")) == "a"
+    assert list(router.given) == [20]
+    assert choose(request(21, b"1", b"13")) == "b"
+    assert [choose(request(22 + i, b"1", b"12")) for i in range(4)] == ["a", "a", "a", "b"]
+    router.replica_queue_len_cache["b"] = 9
+    assert choose(request(30, b"1", b"13")) == "a"
+
+
+def test_an_error_has_the_form_of_the_interface(ray_serve):
+    def event(path):
+        name, _, data = ray_serve.last_event(path, "why", 7).removesuffix("\n\n").rpartition("data: ")
+        return name, json.loads(data)
+    assert event("/v1/chat/completions") == (
+        "", {"error": {"message": "why", "type": "unavailable_error", "code": 503}})
+    assert event("/v1/messages") == (
+        "event: error\n", {"type": "error", "error": {"type": "unavailable_error", "message": "why"}})
+    assert event("/v1/responses") == ("event: error\n", {
+        "type": "error", "sequence_number": 7, "code": "unavailable_error", "message": "why", "param": None})
+    assert ray_serve.last_event("/api/chat", "why", 7) == '{"error": "why"}\n'
+    answer = ray_serve.problem("/v1/chat/completions", 503, "why", "unavailable_error")
+    assert answer.status_code == 503 and answer.headers["retry-after"] == "1"
+
+
 def test_answers_are_those_of_the_server(front, alone, alias):
     assert [model["id"] for model in front.get("/v1/models")["data"]] == [alias]
     assert text_of(front.post("/v1/chat/completions", chat(1))) == alone[1]
     events = front.events("/v1/chat/completions", chat(1))
     assert len(events) > 10
     assert "".join(choice["delta"].get("content") or "" for event in events for choice in event["choices"]) == alone[1]
-    # Its errors are passed on, with their headers.
-    status, headers, text = front.ask("POST", "/v1/messages", {"messages": []}, {"X-Request-Id": "mine"})
+    with stream_of(front, chat(1), {"X-Request-Id": "mine"}) as answer:
+        assert answer.headers.get_all("X-Request-Id") == ["mine"]
+        assert b'"chatcmpl-mine"' in answer.read()
+    # Its errors are passed on.
+    status, _, text = front.ask("POST", "/v1/messages", {"messages": []})
     assert status == 400 and json.loads(text)["type"] == "error"
-    assert headers["x-request-id"] == "mine"
     assert front.ask("GET", "/nowhere")[0] == 404
     status, error = front.error("/v1/completions", b" " * ((32 << 20) + 1))
     assert status == 413 and error["type"] == "invalid_request_error"
@@ -261,9 +344,11 @@ def test_more_replicas_under_load_and_the_end(start_app, alone, alias):
         return True
 
     def watch():
-        wait_for(lambda: running(name) == 2 and len(servers(name)) == 2)
-        grown.set()
-        return True
+        try:
+            wait_for(lambda: running(name) == 2 and len(servers(name)) == 2)
+            return True
+        finally:
+            grown.set()
     # A thread that failed returns nothing.
     assert all(side_by_side([watch] + [load] * 6))
 

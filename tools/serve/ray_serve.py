@@ -8,14 +8,12 @@ docs/server.md says what the arguments are and what is tried again.
 import asyncio
 import collections
 import concurrent.futures
-import ctypes
 import hashlib
 import json
 import os
 import random
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import threading
@@ -38,6 +36,7 @@ PREFIXES = 100_000  # that a router remembers
 # Headers of one connection, and those that the sender of a message sets anew.
 HOP = {"connection", "content-length", "expect", "host", "keep-alive", "te", "trailer", "transfer-encoding",
        "upgrade"}
+OWN = HOP | {"x-request-id"}  # what Ray has in an answer; the server gets the same id
 # What it looks like when a replica dies. ConnectionError is that of Engine.answer.
 LOST = (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError,
         ray.serve.exceptions.ReplicaUnavailableError, ConnectionError)
@@ -137,10 +136,8 @@ class Engine:
     async def __init__(self, args):
         command = [args.binary, "serve", "--port", "0", "-t", str(args.threads), "--drain", str(args.drain)]
         command += ["-m", args.model] * bool(args.model) + shlex.split(args.options)
-        prctl = ctypes.CDLL(None).prctl
-        # PR_SET_PDEATHSIG is 1: the server ends with this process, even if that is killed.
-        self.child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace",
-                                      preexec_fn=lambda: prctl(1, signal.SIGKILL))
+        # Ray ends it with this process, even if that is killed.
+        self.child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace")
         self.ending = False
         port = concurrent.futures.Future()
         threading.Thread(target=self.watch, args=(port,), daemon=True).start()
@@ -183,7 +180,7 @@ class Engine:
                     method, yarl.URL(self.address + target, encoded=True), data=body, headers=headers,
                     skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
                     allow_redirects=False) as answer:
-                kept = [(name, value) for name, value in answer.headers.items() if name.lower() not in HOP]
+                kept = [(name, value) for name, value in answer.headers.items() if name.lower() not in OWN]
                 kept.append(("X-Replica", serve.get_replica_context().replica_id.unique_id))
                 if answer.content_length is not None:
                     yield answer.status, kept, await answer.read()
@@ -267,8 +264,7 @@ class Gateway:
                 else:
                     end = b"\n\n" if ("Content-Type", "text/event-stream") in kept else b"\n"
                     events = whole_events(parts, end)
-                    answer = StreamingResponse(
-                        self.stream(path, end, await anext(events, b""), events, parts), status)
+                    answer = StreamingResponse(self.stream(path, end, await anext(events, b""), events), status)
             except LOST as error:
                 reason = error
                 continue
@@ -278,7 +274,7 @@ class Gateway:
         print(f"{request.method} {path}: {self.tries} replicas were lost: {reason}", file=sys.stderr)
         return problem(path, 503, f"{self.tries} replicas were lost while they answered", "unavailable_error")
 
-    async def stream(self, path, end, first, events, parts):
+    async def stream(self, path, end, first, events):
         sent = first.count(end)
         try:
             yield first
@@ -287,8 +283,6 @@ class Gateway:
                 yield event
         except LOST:
             yield last_event(path, "the replica that answered was lost", sent)
-        finally:
-            parts.cancel()  # also when the client has gone away
 
 
 def app(args: Args) -> serve.Application:

@@ -12,7 +12,6 @@ import secrets
 import shutil
 import signal
 import socket
-import sys
 import tempfile
 import threading
 import time
@@ -27,7 +26,7 @@ serve = pytest.importorskip("ray.serve")
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "tools" / "serve"
 # Slow on purpose: requests last until something is killed.
-SLOW = ["-t", "1", "--isa", "scalar"]
+SLOW = "--isa scalar"
 WHOLE, STREAMS = 32, 8
 LONG = 120  # seconds for what takes a few
 
@@ -86,13 +85,13 @@ def start_app(ray_serve):
         # Ray makes sockets there: a longer path is too long for them.
         folder = tempfile.mkdtemp(prefix="ray")
         paths = os.pathsep.join([str(FOLDER), *filter(None, [os.environ.get("PYTHONPATH")])])
-        ray.init(num_cpus=8, object_store_memory=100 << 20, include_dashboard=False, log_to_driver=False,
+        ray.init("local", num_cpus=8, object_store_memory=100 << 20, include_dashboard=False, log_to_driver=False,
                  _temp_dir=folder, runtime_env={"env_vars": {"PYTHONPATH": paths}})
         serve.start(http_options={"host": "127.0.0.1", "port": port})
 
         def begin(name, **arguments):
             app = ray_serve.app(ray_serve.Args(
-                binary=os.path.abspath(BIN), options=f"--alias {name} --isa scalar", **arguments))
+                binary=os.path.abspath(BIN), options=f"--alias {name} {SLOW}", **arguments))
             serve.run(app, name=name, route_prefix="/" + name)
             return Front(port, "/" + name)
         yield begin
@@ -111,7 +110,7 @@ def front(start_app, alias):
     return start_app(alias, min_replicas=2, max_replicas=2)
 
 
-def chat(i, tokens=48, **more):
+def chat(i, tokens=56, **more):
     return {"messages": [{"role": "user", "content": f"Story number {i}."}], "max_tokens": tokens, "seed": i,
             "ignore_eos": True} | more
 
@@ -155,7 +154,7 @@ def side_by_side(functions):
 @pytest.fixture(scope="module")
 def alone(begin_module):
     """What a server without Ray answers."""
-    service = begin_module("-t", "2", "--isa", "scalar")
+    service = begin_module("-t", "2", *SLOW.split())
     return [text_of(answer) for answer in side_by_side(
         [lambda i=i: service.post("/v1/chat/completions", chat(i), timeout=LONG) for i in range(WHOLE + STREAMS)])]
 
@@ -248,7 +247,7 @@ def test_answers_are_those_of_the_server(front, alone, alias):
 
 def test_equal_beginnings_go_to_one_replica(front):
     used = set()
-    for i in range(24):
+    for i in range(20):
         said = [{"role": "system", "content": f"You are number {i}. " + "Tell stories of cats and dogs. " * 8}]
         replicas, cached = set(), []
         for question in ("Begin.", "Go on.", "Again."):
@@ -261,7 +260,7 @@ def test_equal_beginnings_go_to_one_replica(front):
         assert len(replicas) == 1
         assert cached[0] < cached[1] <= cached[2]
         used |= replicas
-    # All of the 24 at one of them is no chance.
+    # All of the 20 at one of them is no chance.
     assert len(used) == 2
 
 
@@ -305,8 +304,8 @@ def test_one_is_killed_under_load(front, alone, alias, victim):
     def kill():
         wait_for(lambda: len(begun) == STREAMS)
         server, replica = next(iter(before.items()))
-        # All wait for answers: Ray gave each replica about half of them.
-        assert not answered and not ended
+        # Each replica got about half of them.
+        assert len(answered) < WHOLE / 4 and not ended
         os.kill(server if victim == "server" else replica, signal.SIGKILL)
         return server
     before = servers(alias)

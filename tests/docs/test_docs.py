@@ -15,7 +15,8 @@ import pages
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INFER = os.environ.get("INFER_BIN", str(ROOT / "build" / "release" / "infer"))
 DEMO = ROOT / "app" / "demo"
-OTHERS = {"-DINFER_CUDA", "-DINFER_CUDA_ARCHITECTURES", "-DINFER_GUI", "-DINFER_UNITY", "-DINFER_VULKAN", "-tc"}  # flags of CMake and of the tests
+OTHERS = {"-DINFER_CUDA", "-DINFER_CUDA_ARCHITECTURES", "-DINFER_GUI", "-DINFER_UNITY", "-DINFER_VULKAN", "-tc",
+          "--working-dir"}  # flags of CMake, of the tests and of Ray
 PAGES = sorted({ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md",
                 *(ROOT / "docs").rglob("*.md"), *(ROOT / "tools").rglob("*.md")})
 

@@ -53,6 +53,13 @@ std::vector<PrefixNode*> KnownPages::find(const PageKeys& keys, int64_t limit) c
   return path;
 }
 
+int64_t KnownPages::common(const PageKeys& keys, int64_t limit) const {
+  int64_t pages = 0;
+  const PrefixNode* node = tree_.root();
+  while (pages < limit && (node = tree_.find(node, keys.page(pages))) != nullptr) ++pages;
+  return pages;
+}
+
 bool KnownPages::in_memory(std::span<PrefixNode* const> path) const {
   const auto pages = static_cast<int64_t>(path.size());
   for (size_t k = 0; k < kinds_.size(); ++k) {

@@ -32,6 +32,9 @@ class KnownPages {
   /// The longest known prefix of the tokens, at most `limit` pages: its nodes in order. Every page
   /// that the token after the prefix sees exists, in memory or in a file.
   std::vector<PrefixNode*> find(const PageKeys& keys, int64_t limit) const;
+  /// Pages of the longest beginning of the tokens that is remembered, at most `limit`, whether the
+  /// pages exist or not.
+  int64_t common(const PageKeys& keys, int64_t limit) const;
   /// Whether all pages that the token after a found prefix sees are in memory.
   bool in_memory(std::span<PrefixNode* const> path) const;
   bool has(const PrefixNode* node, size_t kind) const {

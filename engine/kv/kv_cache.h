@@ -12,15 +12,16 @@
 // Recurrent states have one page a sequence, which every step changes. So a sequence can go back
 // only to where a copy of it was kept: a checkpoint, the page of a node of the prefix tree.
 // Checkpoints are made where a step ends at a full page: at the end of a prompt's last full page,
-// after every kCheckpointTokens, and at the newest full page of what was generated. A new
-// checkpoint of the third kind replaces the one before it. Reuse and rollback end at a checkpoint.
-// A step with drafts copies the page first.
+// where a text goes on differently from another one, after every kCheckpointTokens, and at the
+// newest full page of what was generated. A new checkpoint of the last kind replaces the one before
+// it. Reuse and rollback end at a checkpoint. A step with drafts copies the page first.
 //
 // If there are too few pages, the cache first grows, if it may. Otherwise it takes all pages from a
 // sequence that is not in use, the one unused for longest first. The length of that sequence
 // becomes 0, and its tokens must be recomputed.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -101,6 +102,11 @@ class KvCache {
   /// memory count. Windowed kinds also get the earlier pages that a rollback by kKvRollback needs,
   /// if these still exist.
   int64_t reuse(SequenceId id, const PageKeys& keys, int64_t limit);
+  /// Tokens of full pages, at most `limit`, with which some text began that the cache remembers,
+  /// though it may not have all of their pages any more.
+  int64_t known_tokens(const PageKeys& keys, int64_t limit) const {
+    return known_.common(keys, std::min(limit, keys.tokens()) / kPageTokens) * kPageTokens;
+  }
   /// Makes room for `count` tokens after the committed ones, of which the last `drafted` may be
   /// left out of commit(). Errors: does_not_fit if the context is full, or if there are too few
   /// pages even after growing and after taking those that are kept or not in use; device. On

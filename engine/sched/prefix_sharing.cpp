@@ -23,6 +23,9 @@ int64_t Scheduler::replaceable(const Sequence& sequence) {
 /// has.
 void Scheduler::take_over(Sequence& sequence) {
   const int64_t known = cache_->reuse(sequence.kv, keys(sequence), replaceable(sequence));
+  if (!sequence.asked_ && cache_->makes_checkpoints()) {
+    branches_off(sequence, cache_->known_tokens(keys(sequence), replaceable(sequence)));
+  }
   const int64_t more = std::max<int64_t>(0, known - sequence.computed);
   const bool first = !std::exchange(sequence.asked_, true);
   if (cache_->reuses()) {
@@ -31,6 +34,14 @@ void Scheduler::take_over(Sequence& sequence) {
   }
   sequence.reused += more;
   sequence.computed = std::max(sequence.computed, known);
+}
+
+/// Other texts go on differently after this many tokens, a whole number of pages: a checkpoint
+/// there serves them.
+void Scheduler::branches_off(Sequence& sequence, int64_t tokens) {
+  const int64_t length = cache_->length(sequence.kv);
+  if (tokens <= length) return;
+  if (sequence.branch_ <= length || tokens < sequence.branch_) sequence.branch_ = tokens;
 }
 
 /// Tokens of whole pages with which both sequences begin, up to `end`.
@@ -44,19 +55,26 @@ int64_t Scheduler::common_tokens(const Sequence& a, const Sequence& b, int64_t e
 
 /// Whether the step computes the sequence's next page, or more, for another one that begins alike.
 /// Then it waits for the next step, and takes over those pages.
-bool Scheduler::waits_for_another(const Sequence& sequence) const {
+bool Scheduler::waits_for_another(const Sequence& sequence) {
   const int64_t length = cache_->length(sequence.kv);
   const int64_t most = replaceable(sequence);
   if (most - length < kPageTokens || !cache_->shares(sequence.kv)) return false;
-  return std::ranges::any_of(parts_, [&](const Part& part) {
+  return std::ranges::any_of(parts_, [&](Part& part) {
     const int64_t end = part.first + part.count;
     const int64_t may = std::min(end, most);
     if (part.first > length || may - length < kPageTokens) return false;
     if (!cache_->shares(part.sequence->kv)) return false;
     const int64_t common = common_tokens(sequence, *part.sequence, may);
-    // Of recurrent states there is a copy after the last of these tokens alone.
-    if (cache_->makes_checkpoints() && common != end) return false;
-    return common - length >= kPageTokens;
+    if (common - length < kPageTokens) return false;
+    // Of recurrent states there is a copy where a step ends: this one ends there.
+    if (cache_->makes_checkpoints()) {
+      if (common < end && part.sequence->every_logit) return false;
+      branches_off(*part.sequence, common);
+      rows_ -= end - common;
+      part.count = common - part.first;
+      if (common < end) outputs_ -= std::exchange(part.results, 0);
+    }
+    return true;
   });
 }
 

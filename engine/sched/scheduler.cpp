@@ -19,6 +19,7 @@ void Scheduler::add(Sequence* sequence) {
   sequence->waiting_ = false;
   sequence->asked_ = false;
   sequence->begun_ = false;
+  sequence->branch_ = 0;
   cache_->set_in_use(sequence->kv, true);
 }
 
@@ -142,7 +143,9 @@ Status Scheduler::make_room(Sequence* sequence, int64_t count) {
 
 /// Fewer rows where they pass the end of a full page: checkpoints are made there. The last of all
 /// tokens is never before one, since its result is wanted.
-int64_t Scheduler::to_checkpoint(int64_t first, int64_t rows, int64_t pending) {
+int64_t Scheduler::to_checkpoint(const Sequence& sequence, int64_t first, int64_t rows,
+                                 int64_t pending) {
+  if (sequence.branch_ > first && sequence.branch_ <= first + rows) return sequence.branch_ - first;
   const int64_t end = first + rows - (rows == pending ? 1 : 0);
   const int64_t full = end / kPageTokens * kPageTokens;
   return full > first ? full - first : rows;
@@ -153,7 +156,9 @@ void Scheduler::take(Sequence* sequence, int64_t rows, int64_t outputs) {
   if (waits_for_another(*sequence)) return;
   const int64_t first = cache_->length(sequence->kv);
   rows = std::min(pending(*sequence), rows);
-  if (cache_->makes_checkpoints()) rows = to_checkpoint(first, rows, pending(*sequence));
+  if (cache_->makes_checkpoints()) {
+    rows = to_checkpoint(*sequence, first, rows, pending(*sequence));
+  }
   int64_t count = 0;
   int64_t results = 0;
   const bool generated = sequence->is_generated(first);

@@ -83,6 +83,7 @@ struct Sequence {
   bool lags_ = false;     ///< it is not ready because of a reader
   bool asked_ = false;    ///< the cache has been asked for what the sequence begins with
   bool begun_ = false;    ///< a step has computed some of it
+  int64_t branch_ = 0;    ///< tokens after which another text goes on differently; 0: none known
 };
 
 /// Not thread-safe: one thread makes all calls. It calls the consumers from that thread and, for
@@ -156,14 +157,16 @@ class Scheduler {
   static int64_t replaceable(const Sequence& sequence);
   void take_over(Sequence& sequence);
   int64_t common_tokens(const Sequence& a, const Sequence& b, int64_t end) const;
-  bool waits_for_another(const Sequence& sequence) const;
+  bool waits_for_another(const Sequence& sequence);
+  void branches_off(Sequence& sequence, int64_t tokens);
   static bool wants_result(const Sequence& sequence, int64_t token);
   bool compute_step();
   void plan_step();
   void plan_group(std::span<Sequence* const> group);
   void propose();
   bool follows(const Part& part) const;
-  static int64_t to_checkpoint(int64_t first, int64_t rows, int64_t pending);
+  static int64_t to_checkpoint(const Sequence& sequence, int64_t first, int64_t rows,
+                               int64_t pending);
   void take(Sequence* sequence, int64_t rows, int64_t outputs);
   Status make_room(Sequence* sequence, int64_t count);
   Sequence* last_holder(const Sequence* after) const;

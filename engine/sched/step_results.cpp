@@ -71,9 +71,11 @@ void Scheduler::commit(Part& part) {
   const int64_t count = part.count + part.accepted;
   const int64_t end = part.first + count;
   sequence.computed = std::max(sequence.computed, end);
-  // The last full page of what was given: another text may go on from there.
-  const bool lasting = !sequence.is_generated(end - 1) &&
-                       static_cast<int64_t>(sequence.tokens.size()) - end <= kPageTokens;
+  // Where another text goes on differently, and the last full page of what was given: another one
+  // may go on from there.
+  const bool lasting = end == sequence.branch_ ||
+                       (!sequence.is_generated(end - 1) &&
+                        static_cast<int64_t>(sequence.tokens.size()) - end <= kPageTokens);
   cache_->commit(sequence.kv, keys(sequence), count, lasting);
   if (!items_.empty() && sequence.drafting != nullptr) {
     speculator_->verified(*sequence.drafting, part.accepted);

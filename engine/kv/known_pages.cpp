@@ -53,6 +53,20 @@ std::vector<PrefixNode*> KnownPages::find(const PageKeys& keys, int64_t limit) c
   return path;
 }
 
+KnownPages::Part KnownPages::find_part(std::span<PrefixNode* const> path,
+                                       std::span<const int32_t> tokens) const {
+  constexpr int kMostCompared = 64;
+  Part best;
+  PrefixNode* node = (path.empty() ? tree_.root() : path.back())->newest;
+  for (int i = 0; node != nullptr && i < kMostCompared; ++i, node = node->older) {
+    const auto same = std::ranges::mismatch(node->tokens, tokens).in2 - tokens.begin();
+    if (same <= best.tokens) continue;
+    if (std::ranges::all_of(node->pages, [](int32_t page) { return page >= 0; }))
+      best = {node, same};
+  }
+  return best;
+}
+
 int64_t KnownPages::common(const PageKeys& keys, int64_t limit) const {
   int64_t pages = 0;
   const PrefixNode* node = tree_.root();

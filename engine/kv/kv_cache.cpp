@@ -8,6 +8,9 @@
 namespace infer {
 namespace {
 
+/// Tokens for which a part of a page is worth a copy of the page.
+constexpr int64_t kFewestCopied = 4;
+
 std::vector<BlockPool> empty_pools(std::span<Device* const> devices,
                                    const std::vector<KvKind>& kinds) {
   std::vector<BlockPool> pools;
@@ -100,11 +103,19 @@ void KvCache::set_in_use(SequenceId id, bool in_use) {
 
 int64_t KvCache::reuse(SequenceId id, const PageKeys& keys, int64_t limit) {
   Table& t = table(id);
-  const int64_t most = std::min(limit, keys.tokens()) / kPageTokens;
-  if (!shares(id) || most * kPageTokens <= t.length) return t.length;
-  std::vector<PrefixNode*> path = known_.find(keys, most);
+  limit = std::min(limit, keys.tokens());
+  if (!shares(id) || limit <= t.length) return t.length;
+  std::vector<PrefixNode*> path = known_.find(keys, limit / kPageTokens);
   const size_t usable = path.size();
-  const auto length = static_cast<int64_t>(usable) * kPageTokens;
+  const auto full = static_cast<int64_t>(usable) * kPageTokens;
+  KnownPages::Part part;
+  if (!stateful_ && limit > full) {
+    const auto next = keys.page(static_cast<int64_t>(usable));
+    const int64_t most = std::min(limit - full, int64_t{kPageTokens} - 1);
+    part = known_.find_part(path, std::span(next).first(static_cast<size_t>(most)));
+    if (full + part.tokens < std::max(full, t.length) + kFewestCopied) part = {};
+  }
+  const int64_t length = full + part.tokens;
   if (length <= t.length) return t.length;
   if (t.length > 0) {
     // What the sequence has is given up for them, so nothing below may fail.
@@ -129,7 +140,9 @@ int64_t KvCache::reuse(SequenceId id, const PageKeys& keys, int64_t limit) {
     for (size_t k = 0; k < kinds_.size(); ++k) {
       Pages& pages = t.kinds[k];
       for (auto p = static_cast<size_t>(pages.first); p < pages.ids.size(); ++p) {
-        PrefixNode* const node = kinds_[k].state ? t.nodes.back() : t.nodes[p];
+        PrefixNode* const node = kinds_[k].state ? t.nodes.back()
+                                 : p < usable    ? t.nodes[p]
+                                                 : part.node;
         if (pages.ids[p] >= 0 || (node->pages[k] >= 0) != in_memory) continue;
         pages.ids[p] = known_.fetch(node, k);
         if (pages.ids[p] < 0) {

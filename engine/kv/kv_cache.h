@@ -6,8 +6,8 @@
 // start with the same tokens share these pages. Pages of an ended sequence are kept for later
 // sequences until the memory is needed (vLLM, Kwon et al. 2023; SGLang's radix tree, Zheng et al.
 // 2024). A shared page is never written: a sequence that continues in the middle of one first gets
-// a copy. Keys and values of a token depend only on the tokens up to it, so sharing changes no
-// result.
+// a copy. So texts that part in the middle of a page share its beginning, too. Keys and values of a
+// token depend only on the tokens up to it, so sharing changes no result.
 //
 // Recurrent states have one page a sequence, which every step changes. So a sequence can go back
 // only to where a copy of it was kept: a checkpoint, the page of a node of the prefix tree.
@@ -96,11 +96,11 @@ class KvCache {
   /// A sequence in use never loses its pages to another one.
   void set_in_use(SequenceId id, bool in_use);
 
-  /// Finds full pages that hold the first tokens of `keys`, which are the sequence's, and makes
-  /// them the sequence's pages if they hold more tokens than it has: at most `limit` tokens, a
-  /// whole number of pages. Returns the new length. If the sequence has tokens, only pages in
-  /// memory count. Windowed kinds also get the earlier pages that a rollback by kKvRollback needs,
-  /// if these still exist.
+  /// Finds pages that hold the first tokens of `keys`, which are the sequence's, and makes them the
+  /// sequence's pages if they hold more tokens than it has: at most `limit` tokens. Of the last
+  /// page the sequence may have the beginning alone, unless there are states. Returns the new
+  /// length. If the sequence has tokens, only pages in memory count. Windowed kinds also get the
+  /// earlier pages that a rollback by kKvRollback needs, if these still exist.
   int64_t reuse(SequenceId id, const PageKeys& keys, int64_t limit);
   /// Tokens of full pages, at most `limit`, with which some text began that the cache remembers,
   /// though it may not have all of their pages any more.

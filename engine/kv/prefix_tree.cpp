@@ -35,18 +35,21 @@ PrefixNode* PrefixTree::find_or_add(PrefixNode* parent, PageTokens tokens) {
   node->stored.assign(kinds_, -1);
   PrefixNode* const added = node.get();
   nodes_.emplace(added->hash, std::move(node));
-  ++parent->children;
+  added->older = parent->newest;
+  if (added->older != nullptr) added->older->newer = added;
+  parent->newest = added;
   return added;
 }
 
 void PrefixTree::prune(PrefixNode* node) {
-  while (node != &root_ && node->children == 0 && node->users == 0 &&
+  while (node != &root_ && node->newest == nullptr && node->users == 0 &&
          std::ranges::all_of(node->pages, [](int32_t page) { return page < 0; }) &&
          std::ranges::all_of(node->stored, [](int32_t slot) { return slot < 0; })) {
     PrefixNode* const parent = node->parent;
+    if (node->older != nullptr) node->older->newer = node->newer;
+    (node->newer != nullptr ? node->newer->older : parent->newest) = node->older;
     const auto [begin, end] = nodes_.equal_range(node->hash);
     nodes_.erase(std::find_if(begin, end, [&](const auto& e) { return e.second.get() == node; }));
-    --parent->children;
     node = parent;
   }
 }
@@ -54,7 +57,8 @@ void PrefixTree::prune(PrefixNode* node) {
 std::array<int32_t, kPageTokens> PageKeys::page(int64_t page) const {
   std::array<int32_t, kPageTokens> keys{};
   const auto first = static_cast<size_t>(page * kPageTokens);
-  std::ranges::copy(tokens_.subspan(first, kPageTokens), keys.begin());
+  std::ranges::copy(tokens_.subspan(first, std::min(keys.size(), tokens_.size() - first)),
+                    keys.begin());
   if (generated_ == nullptr) return keys;
   for (size_t t = first; t < std::min(first + keys.size(), generated_->size()); ++t) {
     if ((*generated_)[t]) keys[t - first] = ~keys[t - first];

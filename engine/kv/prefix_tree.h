@@ -28,6 +28,7 @@ class PageKeys {
       : tokens_(tokens), generated_(&generated) {}
 
   int64_t tokens() const { return static_cast<int64_t>(tokens_.size()); }
+  /// Of the last page, what lies beyond the tokens is 0.
   std::array<int32_t, kPageTokens> page(int64_t page) const;
 
  private:
@@ -39,10 +40,11 @@ struct PrefixNode {
   PrefixNode* parent = nullptr;
   uint64_t hash = 0;  ///< of all tokens from the root to here
   std::array<int32_t, kPageTokens> tokens{};
-  std::vector<int32_t> pages;   ///< by kind: page in memory, or −1
-  std::vector<int32_t> stored;  ///< by kind: slot of the PageStore, or −1
-  int32_t children = 0;
-  int32_t users = 0;     ///< sequences that start with these tokens
+  std::vector<int32_t> pages;                     ///< by kind: page in memory, or −1
+  std::vector<int32_t> stored;                    ///< by kind: slot of the PageStore, or −1
+  PrefixNode* newest = nullptr;                   ///< child that was added last; null: no children
+  PrefixNode *older = nullptr, *newer = nullptr;  ///< in the list of the parent's children
+  int32_t users = 0;                              ///< sequences that start with these tokens
   bool lasting = false;  ///< its page of states is not dropped for a later one of the sequence
 };
 

@@ -39,12 +39,12 @@ TEST_CASE("what an earlier session computed is taken over, and the tokens are th
     CHECK(tokens_of(*open(*engine), prompt, sampled(40)) == expected);
     const auto second = open(*engine);
     CHECK(tokens_of(*second, prompt, sampled(40)) == expected);
-    CHECK(second->statistics().reused_tokens == 256);
-    prompt[200] = 2;  // alike for three pages
+    CHECK(second->statistics().reused_tokens == (path == kRecurrentModel ? 256 : 299));
+    prompt[200] = 2;  // alike for three pages and a part of the fourth
     const auto third = open(*engine);
     CHECK(tokens_of(*third, prompt, sampled(40)) == tokens_of(*open(*plain), prompt, sampled(40)));
     // Of states there is the one after the last full page of a prompt.
-    CHECK(third->statistics().reused_tokens == (path == kRecurrentModel ? 0 : 192));
+    CHECK(third->statistics().reused_tokens == (path == kRecurrentModel ? 0 : 200));
   }
 }
 
@@ -80,8 +80,10 @@ TEST_CASE("prompts that arrive together compute once what they begin with") {
       CHECK(tokens == tokens_of(*open(*plain), prompts[i], sampled(20)));
       reused += sessions[i]->statistics().reused_tokens;
     }
-    // One of them computes the full pages, and each what comes after these.
-    const int64_t pages = kShared / 64 * 64;
+    // One of them computes the full pages, and each what comes after these. Of the page in which
+    // they part they share the beginning if it is full and has no states.
+    const bool parts = path != kRecurrentModel && own_tokens >= 64;
+    const int64_t pages = parts ? kShared : kShared / 64 * 64;
     const int64_t rest = kShared + own_tokens - pages;
     const int64_t computed = engine->statistics().prompt_tokens;
     CHECK(computed + reused == kSessions * (kShared + own_tokens));
@@ -105,7 +107,8 @@ TEST_CASE("where texts go on differently, what comes before is computed at most 
             tokens_of(*open(*plain), prompt, sampled(20)));
       // Of states there is a copy at the first place where two texts differed.
       const int known = path == kRecurrentModel ? 2 : 1;
-      CHECK(session->statistics().reused_tokens == (i < known ? 0 : 576));
+      const int64_t alike = path == kRecurrentModel ? 576 : 600;
+      CHECK(session->statistics().reused_tokens == (i < known ? 0 : alike));
     }
   }
 }

@@ -76,11 +76,18 @@ def main():
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--tales", type=int, default=34, help="sentences of the system prompt, in pairs")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--known", action="store_true", help="all rounds have the system prompt of a round before")
     given = parser.parse_args()
     found = {url: ([], []) for url in given.url}
-    for number in range(given.rounds):
-        system = "".join(TALE.format(f"Number {number}-{i}", i) for i in range(given.tales))
+
+    def system_of(number):
+        return "".join(TALE.format(f"Number {number}-{i}", i) for i in range(given.tales))
+    if given.known:
         for url in given.url:
+            round_of(url, given.chats, system_of(0), 1, -1)
+    for number in range(given.rounds):
+        for url in given.url:
+            system = system_of(0 if given.known else number)
             rate, first, prompt = round_of(url, given.chats, system, given.tokens, number)
             found[url][0].append(rate)
             found[url][1].extend(first)

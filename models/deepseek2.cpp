@@ -169,9 +169,13 @@ class LatentModel final : public DecoderModel {
   float scale_ = 0;
 };
 
-template <HparamReader::Part kPart>
 Result<std::unique_ptr<Model>> create(const WeightSource& source) {
-  HparamReader r(source, kPart);
+  HparamReader r(source);
+  return DecoderModel::finish(std::make_unique<LatentModel>(r), r);
+}
+
+Result<std::unique_ptr<Model>> create_head(const WeightSource& source, int64_t which) {
+  HparamReader r(source, HparamReader::Part::head, which);
   return DecoderModel::finish(std::make_unique<LatentModel>(r), r);
 }
 
@@ -236,7 +240,7 @@ void map(CheckpointMap& m) {
   m.begin({.architecture = family.architecture,
            .rope_width = "qk_rope_head_dim",
            .yarn_on_scores = true});
-  m.add_deepseek_head();
+  m.add_deepseek_heads();
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
   map_latent(m);
@@ -261,8 +265,7 @@ const ArchDef& deepseek2_arch() {
   static constexpr const char* kCheckpoints[] = {"DeepseekV2ForCausalLM",  "DeepseekV3ForCausalLM",
                                                  "Glm4MoeLiteForCausalLM", "Mistral4ForCausalLM",
                                                  "DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM"};
-  static const ArchDef def{kNames, create<HparamReader::Part::model>, kCheckpoints, map,
-                           create<HparamReader::Part::head>};
+  static const ArchDef def{kNames, create, kCheckpoints, map, create_head};
   return def;
 }
 

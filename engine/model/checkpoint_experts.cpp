@@ -76,7 +76,7 @@ void map_deepseek_experts(CheckpointMap& m, DeepseekRouting routing) {
                    block_name(i, "exp_probs_b.bias"));
     add_experts(m.tensors, i, "mlp.experts", experts);
   }
-  // Of the layers that predict further tokens the first one alone is used.
+  // Layers that predict further tokens, but without the tensors of such, or too many.
   const int64_t all = m.config.get_int("num_hidden_layers", 0, 0, 1024) +
                       m.config.get_int("num_nextn_predict_layers", 0, 0, 64);
   for (int64_t i = m.layer_count(); i < all; ++i) m.tensors.ignore_prefix(layer_name(i, ""));

@@ -57,14 +57,17 @@ std::string CheckpointTensors::full_name(const std::string& name) const {
 }
 
 int32_t CheckpointTensors::find(const std::string& name) const {
-  const auto it = by_name_.find(full_name(name));
-  return it == by_name_.end() ? -1 : it->second;
+  for (const std::string& full : {full_name(name), root_ + name}) {
+    if (const auto it = by_name_.find(full); it != by_name_.end()) return it->second;
+  }
+  return -1;
 }
 
 void CheckpointTensors::also_named(const std::string& prefix, const std::string& as) {
-  const std::string begin = full_name(prefix);
   for (size_t i = 0; i < raw_.weights().size(); ++i) {
     const std::string& name = raw_.weights()[i].name;
+    std::string begin = full_name(prefix);
+    if (!name.starts_with(begin)) begin = root_ + prefix;
     if (!name.starts_with(begin)) continue;
     other_names_.push_back(full_name(as + name.substr(begin.size())));
     by_name_.emplace(other_names_.back(), static_cast<int32_t>(i));

@@ -68,7 +68,7 @@ class Model:
         factors = self.tensors.get("rope_freqs.weight")
         kind = self.key("rope.scaling.type", "none")
         factor = self.key("rope.scaling.factor", 1.0)
-        if self.arch == "gemma3" and layer % 6 < 5:
+        if self.arch == "gemma3" and layer % 6 < 5 or self.arch == "mimo2" and self.window(layer):
             return inverse_frequencies(dims, self.key("rope.freq_base_swa", 10000.0)), 1.0
         if self.arch == "olmo2" and self.window(layer):
             return inverse_frequencies(dims, base), 1.0
@@ -123,6 +123,8 @@ class Model:
             return window if layer % 6 < 5 else 0
         if self.arch in ("olmo2", "cohere2", "exaone4"):
             return window if layer % 4 < 3 else 0
+        if self.arch == "mimo2":
+            return window if self.key("attention.sliding_window_pattern")[layer] else 0
         return window
 
     def attend(self, x, layer):
@@ -157,7 +159,7 @@ class Model:
         softcap = self.key("attn_logit_softcapping", 50.0) if self.arch == "gemma2" else 0.0
         mixed = attention(q, k, v, scale, self.window(layer), softcap,
                           self.tensors.get(b + "attn_sinks.weight"), chunk)
-        return self.linear(mixed, b + "attn_output")
+        return self.linear(mixed * self.key("attention.value_scale", 1.0), b + "attn_output")
 
     def temperature(self, tokens, scale, length, first):
         """What queries are multiplied with, by position (Llama 4, `attn_temperature_tuning`)."""
@@ -223,14 +225,14 @@ class Model:
             return settings | {"gating": "sigmoid"}
         if self.arch in ("gpt-oss", "granitemoe"):
             return settings | {"gating": "softmax_of_chosen"}
-        if self.arch not in LATENT | {"glm4moe", "minimax-m2"}:
+        if self.arch not in LATENT | {"glm4moe", "minimax-m2", "mimo2"}:
             return settings | {"gating": "softmax", "normalise": True,
                                "bias": self.tensors.get(f"blk.{layer}.exp_probs_b.bias")}
         return settings | {
             "gating": {1: "softmax", 2: "sigmoid"}[self.gating(layer)],
             "bias": self.tensors.get(f"blk.{layer}.exp_probs_b.bias"),
             "normalise": self.key("expert_weights_norm",
-                                  self.arch in ("minimax-m2", "mistral4")),
+                                  self.arch in ("minimax-m2", "mistral4", "mimo2")),
             "scale": self.key("expert_weights_scale", 1.0),
             "groups": self.key("expert_group_count", 1),
             "groups_used": self.key("expert_group_used_count", 1),

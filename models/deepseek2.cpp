@@ -24,6 +24,9 @@ namespace infer {
 namespace {
 
 constexpr const char* kMistral = "mistral4";
+/// Of the norms of what queries and keys are made of, whatever the file says of the others
+/// (transformers; llama.cpp takes the same for all).
+constexpr float kInnerEps = 1e-6f;
 
 class LatentModel final : public DecoderModel {
  public:
@@ -45,7 +48,7 @@ class LatentModel final : public DecoderModel {
     ValueId q = kNoValue;
     if (q_latent_ > 0) {
       q = m.rms_norm(m.linear(x, name("attn_q_a"), q_latent_), name("attn_q_a_norm.weight"),
-                     params.eps);
+                     kInnerEps);
       q = m.linear(q, name("attn_q_b"), params.heads * key_);
     } else {
       q = m.linear(x, name("attn_q"), params.heads * key_);
@@ -58,7 +61,7 @@ class LatentModel final : public DecoderModel {
 
     const ValueId kv = m.linear(x, name("attn_kv_a_mqa"), latent_ + rope_);
     const ValueId latent =
-        m.rms_norm(m.g.slice(kv, 0, latent_), name("attn_kv_a_norm.weight"), params.eps);
+        m.rms_norm(m.g.slice(kv, 0, latent_), name("attn_kv_a_norm.weight"), kInnerEps);
     const ValueId k_rope = m.rope(m.g.slice(kv, latent_, rope_), op::Rope::Style::interleaved);
 
     const op::Attention attention_params{attention[static_cast<size_t>(layer)].cache, scale_};

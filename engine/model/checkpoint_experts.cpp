@@ -24,10 +24,13 @@ void add_experts(CheckpointTensors& tensors, int64_t layer, const std::string& i
     }
     std::vector<TensorView> parts;
     std::vector<TensorView> scales;
+    const bool joined = part != names.down && tensors.has(from + "0." + names.both + ".weight");
     for (int64_t e = 0; e < count && tensors.ok(); ++e) {
-      const std::string tensor = fmt::format("{}{}.{}", from, e, part);
+      const std::string tensor = fmt::format("{}{}.{}", from, e, joined ? names.both : part);
       const std::array<int64_t, kMaxDims> shape = tensors.shape_of(tensor + ".weight");
-      parts.push_back(tensors.view(tensor + ".weight", {shape[0], shape[1]}));
+      const TensorView all = tensors.view(tensor + ".weight", {shape[0], shape[1]});
+      const int64_t half = shape[1] / 2;
+      parts.push_back(joined ? all.sliced(1, part == names.gate ? 0 : half, half) : all);
       if (tensors.has(tensor + kProductScale) || !scales.empty()) {
         scales.push_back(tensors.view(tensor + kProductScale, {1}));
       }

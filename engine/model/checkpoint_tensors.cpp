@@ -14,8 +14,8 @@ namespace {
 constexpr const char* kTables[] = {"embed_tokens.weight", "embeddings.word_embeddings.weight",
                                    "embeddings.tok_embeddings.weight", "embeddings.weight"};
 constexpr const char* kRoots[] = {
-    "model.", "language_model.model.", "model.language_model.", "backbone.", "bert.", "roberta.",
-    ""};
+    "model.",   "ernie.", "language_model.model.", "model.language_model.", "backbone.", "bert.",
+    "roberta.", ""};
 /// What stands outside of the part that these are the beginning of.
 constexpr const char* kOutside[] = {"lm_head.", "classifier.", "score.",
                                     "head.",    "sentence.",   "mtp."};
@@ -323,6 +323,26 @@ void CheckpointTensors::split_rows(const std::string& from, const std::string& f
   }
   put(first, both.sliced(1, 0, shape[1] / 2));
   put(second, both.sliced(1, shape[1] / 2, shape[1] / 2));
+}
+
+void CheckpointTensors::split_rows(const std::string& from,
+                                   std::initializer_list<std::pair<std::string, int64_t>> parts) {
+  if (!has(from)) return;
+  const std::array<int64_t, kMaxDims> shape = shape_of(from);
+  const size_t dim = shape[1] == 1 ? 0 : 1;
+  const TensorView all = view(from, {shape[0], shape[1]});
+  int64_t rows = 0;
+  for (const auto& [name, count] : parts) rows += count;
+  if (ok() && rows != shape[dim]) {
+    config_.fail_with(error(StatusCode::bad_file, "{}: tensor '{}': expected {} rows, found {}",
+                            config_.source(), printable(full_name(from)), rows, shape[dim]));
+    return;
+  }
+  int64_t first = 0;
+  for (const auto& [name, count] : parts) {
+    put(name, all.sliced(dim, first, count));
+    first += count;
+  }
 }
 
 bool CheckpointTensors::is_ignored(const std::string& name) const {

@@ -173,6 +173,15 @@ def test_configurations_of_transformers_4(name, tmp_path):
     assert np.array_equal(evaluate(tmp_path / "m", tmp_path / "logits"), before)
 
 
+@pytest.mark.parametrize("name", ["deepseek-v2", "deepseek-v2-lite", "deepseek-v3", "deepseek-v32",
+                                  "mistral4"])
+def test_inner_norms_have_an_epsilon_of_their_own(name, tmp_path):
+    logits = saved(name, tmp_path / "m", changes={"rms_norm_eps": 1e-2})
+    error = nmse(evaluate(tmp_path / "m", tmp_path / "logits"), logits)
+    print(f"{name:20} {error:.3g}")
+    assert error <= LIMIT
+
+
 @pytest.mark.parametrize("name", ["mixtral", "qwen3moe", "deepseek-v3"])
 def test_experts_in_one_tensor(name, tmp_path):
     """As transformers 5 holds them in memory."""

@@ -239,7 +239,8 @@ def deepseek2(name):
     if "flash" in name:
         keys = {key: value for key, value in keys.items()
                 if key != "expert_gating_func" and "group" not in key and "scaling" not in key}
-        keys |= {"nextn_predict_layers": 1}
+        # So large that the norms that have an epsilon of their own show.
+        keys |= {"nextn_predict_layers": 1, "attention__layer_norm_rms_epsilon": 1e-3}
     if mistral:
         keys = {key: value for key, value in keys.items()
                 if key not in ("expert_gating_func", "expert_weights_norm") and "group" not in key}

@@ -13,6 +13,7 @@ from .layers import (attention, geglu, inverse_frequencies, layer_norm, rms_norm
 
 # Architectures whose converter permutes q and k (or whose RoPE pairs neighbours anyway).
 LATENT = {"deepseek2", "deepseek32", "mistral4"}
+INNER_EPS = 1e-6  # of the norms of what their queries and keys are made of
 INTERLEAVED = LATENT | {"llama", "smollm3", "granite", "granitemoe", "glm4", "command-r",
                "cohere2", "ernie4_5", "ernie4_5-moe", "mistral3",
                "llama4"}
@@ -56,9 +57,9 @@ class Model:
         y = x @ self.tensors[name + ".weight"].T
         return y + self.tensors[name + ".bias"] if name + ".bias" in self.tensors else y
 
-    def norm(self, x, name):
+    def norm(self, x, name, eps=None):
         normalised = layer_norm if self.arch in PARALLEL else rms_norm
-        return normalised(x, self.tensors[name + ".weight"], self.eps)
+        return normalised(x, self.tensors[name + ".weight"], self.eps if eps is None else eps)
 
     # Rotary position embedding.
 
@@ -171,15 +172,15 @@ class Model:
         b = f"blk.{layer}."
         tokens, rope_dims = len(x), self.rope_dims
         if self.has(b + "attn_q_a"):
-            q = self.linear(self.norm(self.linear(x, b + "attn_q_a"), b + "attn_q_a_norm"),
-                            b + "attn_q_b")
+            q = self.norm(self.linear(x, b + "attn_q_a"), b + "attn_q_a_norm", INNER_EPS)
+            q = self.linear(q, b + "attn_q_b")
         else:
             q = self.linear(x, b + "attn_q")
         q = q.reshape(tokens, self.heads, -1)
         nope = q.shape[2] - rope_dims
         latent = self.linear(x, b + "attn_kv_a_mqa")
         k_rope = latent[:, None, -rope_dims:]
-        latent = self.norm(latent[:, :-rope_dims], b + "attn_kv_a_norm")
+        latent = self.norm(latent[:, :-rope_dims], b + "attn_kv_a_norm", INNER_EPS)
         if self.has(b + "attn_kv_b"):
             kv = self.linear(latent, b + "attn_kv_b").reshape(tokens, self.heads, -1)
             k_nope, v = kv[..., :nope], kv[..., nope:]

@@ -23,9 +23,9 @@ void CheckpointMap::begin(const Family& family) {
   for (const char* section : {"quantization_config.", "compression_config."}) {
     const std::string method = config.get_string(section + std::string("quant_method"), "");
     // What the format puts together (formats/safetensors/assembled.h) needs nothing from here.
-    constexpr std::string_view kRead[] = {"gptq",     "awq",         "bitsandbytes",
-                                          "fp8",      "fbgemm_fp8",  "compressed-tensors",
-                                          "modelopt", "modelopt_fp4"};
+    constexpr std::string_view kRead[] = {"gptq",     "awq",          "bitsandbytes",
+                                          "fp8",      "fbgemm_fp8",   "compressed-tensors",
+                                          "modelopt", "modelopt_fp4", "hqq"};
     config.require(method.empty() || method == family.quantisation ||
                        std::ranges::find(kRead, method) != std::end(kRead),
                    fmt::format("quantisation '{}'", printable(method)));

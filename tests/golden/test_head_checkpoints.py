@@ -60,8 +60,17 @@ EAGLE = {"token_embd": "embed_tokens", "fc": "fc", "output_norm": "norm", "outpu
     for name, of in (("q", "q"), ("k", "k"), ("v", "v"), ("output", "o"))}
 
 
-@pytest.mark.parametrize("nested", [False, True])
-def test_eagle3_as_gguf_has_it(tmp_path, nested):
+def of_speculators(config, whole):
+    """The same configuration in the layout of vLLM's `speculators`."""
+    for key in ("architectures", "draft_vocab_size", "tie_word_embeddings"):
+        config.pop(key)
+    return {"architectures": ["Eagle3DraftModel"], "speculators_model_type": "eagle3",
+            "draft_vocab_size": 40, "target_hidden_size": None,
+            "transformer_layer_config": config} | whole
+
+
+@pytest.mark.parametrize("layout", ["plain", "nested", "speculators"])
+def test_eagle3_as_gguf_has_it(tmp_path, layout):
     metadata, tensors = gguf.read(GOLDEN.parent / "heads/eagle3-llama-f32.gguf")
     checkpoint = {EAGLE[name.removesuffix(".weight")] + ".weight": x
                   for name, x in tensors.items() if name != "d2t"}
@@ -81,7 +90,14 @@ def test_eagle3_as_gguf_has_it(tmp_path, nested):
               "vocab_size": 72, "draft_vocab_size": 40, "tie_word_embeddings": False}
     layers = key("target_layers")
     ids = "eagle_aux_hidden_state_layer_ids"
-    config |= {"eagle_config": {ids: [l - 1 for l in layers]}} if nested else {ids: layers}
+    if layout == "speculators":
+        config = of_speculators(config, {ids: layers, "norm_before_residual": False})
+        checkpoint = {name.replace("midlayer.", "layers.0."): x for name, x in checkpoint.items()}
+        checkpoint["verifier_lm_head.weight"] = np.zeros((72, 4))
+        write(directory / "model.safetensors", checkpoint)
+    else:
+        nested = layout == "nested"
+        config |= {"eagle_config": {ids: [l - 1 for l in layers]}} if nested else {ids: layers}
     (directory / "config.json").write_text(json.dumps(config))
     path = converted(directory)
     found, made = gguf.read(path)
@@ -94,6 +110,35 @@ def test_eagle3_as_gguf_has_it(tmp_path, nested):
     for head in (directory, path):
         done = infer("plan", "-m", main, "-md", head, "-c", "128")
         assert done.returncode == 0, done.stderr
+
+
+def test_eagle3_of_speculators_with_norms(tmp_path):
+    """The norm before "fc", and the one before the sum, which vLLM takes where nothing is said."""
+    _, tensors = gguf.read(GOLDEN.parent / "heads/eagle3-llama-f32.gguf")
+    there = lambda name: EAGLE[name.removesuffix(".weight")].replace("midlayer.", "layers.0.")
+    checkpoint = {there(name) + ".weight": x for name, x in tensors.items() if name != "d2t"}
+    checkpoint["d2t"] = tensors["d2t"] - np.arange(len(tensors["d2t"]))
+    checkpoint["input_norm.weight"] = np.full(tensors["fc.weight"].shape[1], 1.25)
+    directory = tmp_path / "eagle"
+    directory.mkdir()
+    write(directory / "model.safetensors", checkpoint)
+    config = {"speculators_model_type": "eagle3", "architectures": ["Eagle3Speculator"],
+              "norm_before_fc": True, "transformer_layer_config": {
+                  "num_hidden_layers": 1, "hidden_size": tensors["fc.weight"].shape[0],
+                  "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 10,
+                  "intermediate_size": 38, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
+                  "rope_parameters": {"rope_type": "default", "rope_theta": 5e5},
+                  "vocab_size": 72}}
+    (directory / "config.json").write_text(json.dumps(config))
+    found, made = gguf.read(converted(directory))
+    assert found["eagle3.norm_before_residual"] and found["eagle3.norm_before_fc"]
+    assert found["eagle3.rope.freq_base"] == 5e5
+    assert np.all(made["enc.output_norm.weight"] == 1.25)
+    done = infer("plan", "-m", GOLDEN / "llama-f32.gguf", "-md", directory, "-c", "128")
+    assert done.returncode == 0, done.stderr
+    (directory / "config.json").write_text(json.dumps(config | {"speculators_model_type": "peagle"}))
+    done = infer("convert", directory, tmp_path / "out.gguf")
+    assert done.returncode == 3 and "speculators_model_type 'peagle'" in done.stderr
 
 
 def drafts(path):

@@ -67,6 +67,11 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(const std::string& nam
   return devices;
 }
 
+/// Pages for the states after rows of steps with drafts: so many for each session that drafts at
+/// the same time, and at most so many of all. Longer drafts, and more sessions, take what is free.
+constexpr int64_t kDraftStates = 4;
+constexpr int64_t kMostDraftStates = 16;
+
 /// The longest text if none is asked for, in tokens.
 constexpr int64_t kLongestText = 8192;
 
@@ -167,6 +172,7 @@ void drop_heads(OpenedModel& opened, const LoadOptions& options, PlanRequest& as
   opened.model->keep_hidden();
   std::vector<std::string> names = drafters_of(options, *opened.source);
   std::erase(names, "mtp");
+  if (names.empty()) asked.draft_states = 0;
   count_drafters(names, options, opened, asked);
 }
 
@@ -208,6 +214,7 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
       beside == nullptr ? drafters_of(options, *opened.source) : std::vector<std::string>();
   if (!names.empty()) {
     request.max_outputs = std::max<int64_t>(request.max_outputs, 1 + kMostDrafted);
+    request.draft_states = std::min(kDraftStates * request.sequences, kMostDraftStates);
   }
   request.max_outputs = std::min<int64_t>(request.max_outputs, options.batch_rows);
   INFER_CHECK_R(choose_embedding(path, options, opened));
@@ -258,6 +265,7 @@ Status plan_head(OpenedModel& opened, const PlanRequest& asked, OpenedModel::Hea
   request.beside = true;
   request.spill = false;
   request.drafter_bytes = request.drafter_token_bytes = request.grammar_bytes = 0;
+  request.draft_states = 0;
   request.lender = &opened.plan;
   if (head.model->info().shares_cache) {
     const KvGeometry kv = kv_geometry(

@@ -249,6 +249,22 @@ TEST_CASE("turns, truncation, saved sessions, shared prefixes and preemption kee
   }
 }
 
+TEST_CASE("after refused drafts of recurrent models no token is computed again") {
+  for (const char* const name : {"qwen35-f32", "nemotron_h_moe-f32"}) {
+    for (const int32_t drafts : {1, 3, 4}) {
+      CAPTURE(name);
+      CAPTURE(drafts);
+      const GoldenModel model = golden_model(name);
+      const std::vector<int32_t> prompt(model.tokens.begin(), model.tokens.begin() + 40);
+      const auto engine = load_engine(model.path, usual("mtp"));
+      const auto session = engine->open_session().value();
+      const DraftedText text = generated_text(*session, prompt, generating(100, 1, drafts));
+      CHECK(text.drafted > text.accepted + 80);
+      CHECK(engine->statistics().recomputed_tokens == 0);
+    }
+  }
+}
+
 TEST_CASE("next-token layers take the planned memory, and none if they do not draft") {
   for (const std::string& name : kHeads) {
     CAPTURE(name);

@@ -24,8 +24,8 @@ namespace infer {
 namespace {
 
 constexpr const char* kMistral = "mistral4";
-/// Of the norms of what queries and keys are made of, whatever the file says of the others
-/// (transformers; llama.cpp takes the same for all).
+/// Epsilon of the norms attn_q_a_norm and attn_kv_a_norm, whatever the file gives for the other
+/// norms: as in transformers. llama.cpp uses the file's for all.
 constexpr float kInnerEps = 1e-6f;
 
 class LatentModel final : public DecoderModel {

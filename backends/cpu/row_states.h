@@ -14,8 +14,8 @@ class RowStates {
   /// `offset`: bytes of a layer's state in its page.
   RowStates(const KvPages& pages, int64_t offset) : pages_(pages), offset_(offset) {}
 
-  /// The next row, of this sequence, is computed: the layer's state in the page that gets a copy;
-  /// null: none does.
+  /// To be called after each row, with the row's sequence. Returns the layer's state in the page
+  /// that gets a copy of the states, or null if there is no such page.
   float* after_row(int32_t sequence) {
     rows_ = sequence == sequence_ ? rows_ + 1 : 1;
     sequence_ = sequence;

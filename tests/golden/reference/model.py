@@ -13,7 +13,7 @@ from .layers import (attention, geglu, inverse_frequencies, layer_norm, rms_norm
 
 # Architectures whose converter permutes q and k (or whose RoPE pairs neighbours anyway).
 LATENT = {"deepseek2", "deepseek32", "mistral4"}
-INNER_EPS = 1e-6  # of the norms of what their queries and keys are made of
+INNER_EPS = 1e-6  # of their norms q_a and kv_a
 INTERLEAVED = LATENT | {"llama", "smollm3", "granite", "granitemoe", "glm4", "command-r",
                "cohere2", "ernie4_5", "ernie4_5-moe", "mistral3",
                "llama4"}

@@ -24,6 +24,9 @@ namespace infer {
 namespace {
 
 constexpr const char* kMistral = "mistral4";
+/// Epsilon of the norms attn_q_a_norm and attn_kv_a_norm, whatever the file gives for the other
+/// norms: as in transformers. llama.cpp uses the file's for all.
+constexpr float kInnerEps = 1e-6f;
 
 class LatentModel final : public DecoderModel {
  public:
@@ -45,7 +48,7 @@ class LatentModel final : public DecoderModel {
     ValueId q = kNoValue;
     if (q_latent_ > 0) {
       q = m.rms_norm(m.linear(x, name("attn_q_a"), q_latent_), name("attn_q_a_norm.weight"),
-                     params.eps);
+                     kInnerEps);
       q = m.linear(q, name("attn_q_b"), params.heads * key_);
     } else {
       q = m.linear(x, name("attn_q"), params.heads * key_);
@@ -58,7 +61,7 @@ class LatentModel final : public DecoderModel {
 
     const ValueId kv = m.linear(x, name("attn_kv_a_mqa"), latent_ + rope_);
     const ValueId latent =
-        m.rms_norm(m.g.slice(kv, 0, latent_), name("attn_kv_a_norm.weight"), params.eps);
+        m.rms_norm(m.g.slice(kv, 0, latent_), name("attn_kv_a_norm.weight"), kInnerEps);
     const ValueId k_rope = m.rope(m.g.slice(kv, latent_, rope_), op::Rope::Style::interleaved);
 
     const op::Attention attention_params{attention[static_cast<size_t>(layer)].cache, scale_};
@@ -169,9 +172,13 @@ class LatentModel final : public DecoderModel {
   float scale_ = 0;
 };
 
-template <HparamReader::Part kPart>
 Result<std::unique_ptr<Model>> create(const WeightSource& source) {
-  HparamReader r(source, kPart);
+  HparamReader r(source);
+  return DecoderModel::finish(std::make_unique<LatentModel>(r), r);
+}
+
+Result<std::unique_ptr<Model>> create_head(const WeightSource& source, int64_t which) {
+  HparamReader r(source, HparamReader::Part::head, which);
   return DecoderModel::finish(std::make_unique<LatentModel>(r), r);
 }
 
@@ -236,7 +243,7 @@ void map(CheckpointMap& m) {
   m.begin({.architecture = family.architecture,
            .rope_width = "qk_rope_head_dim",
            .yarn_on_scores = true});
-  m.add_deepseek_head();
+  m.add_deepseek_heads();
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
   map_latent(m);
@@ -261,8 +268,7 @@ const ArchDef& deepseek2_arch() {
   static constexpr const char* kCheckpoints[] = {"DeepseekV2ForCausalLM",  "DeepseekV3ForCausalLM",
                                                  "Glm4MoeLiteForCausalLM", "Mistral4ForCausalLM",
                                                  "DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM"};
-  static const ArchDef def{kNames, create<HparamReader::Part::model>, kCheckpoints, map,
-                           create<HparamReader::Part::head>};
+  static const ArchDef def{kNames, create, kCheckpoints, map, create_head};
   return def;
 }
 

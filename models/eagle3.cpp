@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "engine/core/file.h"
 #include "engine/model/blocks.h"
 #include "engine/model/checkpoint.h"
 #include "engine/model/draft_source.h"
@@ -193,8 +194,15 @@ void map_target_layers(CheckpointMap& m) {
 }
 
 void map(CheckpointMap& m) {
+  const std::string kind = m.config.get_string("speculators_model_type", "eagle3");
+  m.config.require(kind == "eagle3", fmt::format("speculators_model_type '{}'", printable(kind)));
+  // vLLM reads its own layout so.
+  if (m.config.has("speculators_model_type")) m.config.assume("norm_before_residual", true);
   m.tensors.also_named("midlayer.", "layers.0.");
   m.begin({.architecture = "eagle3"});
+  for (const char* key : {"norm_before_residual", "norm_before_fc"}) {
+    if (m.config.has(key)) m.keys.set_bool(key, m.config.get_bool(key, false));
+  }
   m.keys.set_int("vocab_size", m.config.get_int("vocab_size", 1, 1, INT32_MAX));
   if (m.config.has("target_hidden_size")) {
     m.keys.set_int("target_hidden_size", m.config.need_int("target_hidden_size", 1, INT32_MAX));
@@ -202,6 +210,7 @@ void map(CheckpointMap& m) {
   map_target_layers(m);
   for (const auto& [from, to] : {std::pair{"embed_tokens", "token_embd"},
                                  {"fc", "fc"},
+                                 {"input_norm", "enc.output_norm"},
                                  {"norm", "output_norm"},
                                  {"lm_head", "output"}}) {
     m.tensors.copy(from + std::string(".weight"), to + std::string(".weight"));
@@ -211,7 +220,8 @@ void map(CheckpointMap& m) {
             {"post_attention_layernorm", "ffn_norm"}});
   m.attention(true);
   m.feed_forward();
-  m.tensors.ignore("t2d");  // whether a token of the model has one in the head
+  m.tensors.ignore("t2d");               // whether a token of the model has one in the head
+  m.tensors.ignore_prefix("verifier_");  // of the model, kept for training
   if (!m.tensors.has("d2t")) return;
   // The file holds how far the ids lie apart.
   std::vector<float> ids = m.tensors.values("d2t", m.tensors.shape_of("d2t")[0]);
@@ -223,7 +233,8 @@ void map(CheckpointMap& m) {
 
 const ArchDef& eagle3_arch() {
   static constexpr const char* kNames[] = {"eagle3"};
-  static constexpr const char* kCheckpoints[] = {"LlamaForCausalLMEagle3"};
+  static constexpr const char* kCheckpoints[] = {"LlamaForCausalLMEagle3", "Eagle3Speculator",
+                                                 "Eagle3DraftModel"};
   static const ArchDef def{
       .names = kNames, .create = nullptr, .checkpoints = kCheckpoints, .map = map, .draft = draft};
   return def;

@@ -14,8 +14,34 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   return DecoderModel::finish(std::move(model), r);
 }
 
+constexpr int64_t kMaxWidth = 1 << 20;
+
+/// Checkpoints may have queries, keys and values in one matrix, and a gate with what it multiplies,
+/// each with one bias.
+void split(CheckpointMap& m) {
+  const int64_t heads = m.head_count();
+  const int64_t kv_heads = m.config.get_int("num_key_value_heads", heads, 1, 4096);
+  const int64_t width = m.config.need_int("hidden_size", 1, kMaxWidth);
+  const int64_t head = m.config.get_int("head_dim", width / heads, 1, kMaxWidth);
+  const int64_t inner = m.config.need_int("intermediate_size", 1, kMaxWidth);
+  const int64_t shared = m.config.get_int("moe_num_shared_experts", 0, 0, 1024) *
+                         m.config.get_int("moe_intermediate_size", 0, 0, kMaxWidth);
+  for (int64_t i = 0; i < m.layer_count(); ++i) {
+    for (const std::string kind : {".weight", ".bias"}) {
+      const auto name = [&](const char* part) { return block_name(i, part) + kind; };
+      m.tensors.split_rows(layer_name(i, "self_attn.qkv_proj") + kind,
+                           {{name("attn_q"), heads * head},
+                            {name("attn_k"), kv_heads * head},
+                            {name("attn_v"), kv_heads * head}});
+      m.tensors.split_rows(layer_name(i, "mlp.up_gate_proj") + kind,
+                           {{name("ffn_gate"), inner}, {name("ffn_up"), inner}});
+      m.tensors.split_rows(layer_name(i, "mlp.shared_experts.up_gate_proj") + kind,
+                           {{name("ffn_gate_shexp"), shared}, {name("ffn_up_shexp"), shared}});
+    }
+  }
+}
+
 void map_experts(CheckpointMap& m) {
-  constexpr int64_t kMaxWidth = 1 << 20;
   const int64_t experts = m.config.need_int("moe_num_experts", 1, 65536);
   const int64_t width = m.config.need_int("moe_intermediate_size", 1, kMaxWidth);
   const int64_t shared = m.config.get_int("moe_num_shared_experts", 0, 0, 1024);
@@ -38,7 +64,7 @@ void map_experts(CheckpointMap& m) {
     if (m.tensors.has(bias)) {
       m.tensors.put(block_name(i, "exp_probs_b.bias"), m.tensors.view(bias, {experts}));
     }
-    add_experts(m.tensors, i, "mlp.experts", experts);
+    add_experts(m.tensors, i, "mlp.experts", experts, {.both = "up_gate_proj"});
   }
 }
 
@@ -50,6 +76,7 @@ void map(CheckpointMap& m) {
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
   m.attention();
   m.feed_forward();
+  split(m);
   if (routed) map_experts(m);
   m.tensors.ignore_prefix("mtp_");  // layers that predict further tokens
 }

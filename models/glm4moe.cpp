@@ -8,9 +8,8 @@
 namespace infer {
 namespace {
 
-template <HparamReader::Part kPart>
-Result<std::unique_ptr<Model>> create(const WeightSource& source) {
-  HparamReader r(source, kPart);
+Result<std::unique_ptr<Model>> read(HparamReader r) {
+  const WeightSource& source = r.source();
   auto model = std::make_unique<DecoderModel>(r, op::Rope::Style::half_split);
   model->ffn_norm_name = "post_attention_norm";  // what the files call the norm before it
   if (r.has("rope.dimension_sections")) {
@@ -25,10 +24,18 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   return DecoderModel::finish(std::move(model), r);
 }
 
+Result<std::unique_ptr<Model>> create(const WeightSource& source) {
+  return read(HparamReader(source));
+}
+
+Result<std::unique_ptr<Model>> create_head(const WeightSource& source, int64_t which) {
+  return read(HparamReader(source, HparamReader::Part::head, which));
+}
+
 void map(CheckpointMap& m) {
   m.config.assume("partial_rotary_factor", 0.5);
   m.begin({.architecture = "glm4moe"});
-  m.add_deepseek_head();
+  m.add_deepseek_heads();
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"},
             {"post_attention_layernorm", "post_attention_norm"},
@@ -44,8 +51,7 @@ void map(CheckpointMap& m) {
 const ArchDef& glm4moe_arch() {
   static constexpr const char* kNames[] = {"glm4moe"};
   static constexpr const char* kCheckpoints[] = {"Glm4MoeForCausalLM"};
-  static const ArchDef def{kNames, create<HparamReader::Part::model>, kCheckpoints, map,
-                           create<HparamReader::Part::head>};
+  static const ArchDef def{kNames, create, kCheckpoints, map, create_head};
   return def;
 }
 

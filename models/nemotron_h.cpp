@@ -113,9 +113,13 @@ class NemotronH final : public DecoderModel {
   int64_t latent_ = 0;  ///< width that the experts work in; 0: that of the model
 };
 
-template <HparamReader::Part kPart>
 Result<std::unique_ptr<Model>> create(const WeightSource& source) {
-  HparamReader r(source, kPart);
+  HparamReader r(source);
+  return DecoderModel::finish(std::make_unique<NemotronH>(r), r);
+}
+
+Result<std::unique_ptr<Model>> create_head(const WeightSource& source, int64_t which) {
+  HparamReader r(source, HparamReader::Part::head, which);
   return DecoderModel::finish(std::make_unique<NemotronH>(r), r);
 }
 
@@ -245,8 +249,7 @@ void map(CheckpointMap& m) {
 const ArchDef& nemotron_h_arch() {
   static constexpr const char* kNames[] = {"nemotron_h", "nemotron_h_moe"};
   static constexpr const char* kCheckpoints[] = {"NemotronHForCausalLM"};
-  static const ArchDef def{kNames, create<HparamReader::Part::model>, kCheckpoints, map,
-                           create<HparamReader::Part::head>};
+  static const ArchDef def{kNames, create, kCheckpoints, map, create_head};
   return def;
 }
 

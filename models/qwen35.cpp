@@ -127,7 +127,8 @@ class Qwen35 final : public DecoderModel {
   std::vector<bool> recurrent_layers(HparamReader& r) const {
     const std::string key = r.architecture() + ".attention.recurrent_layers";
     // A draft head has attention.
-    const auto layers = static_cast<size_t>(is_head() ? params.first_layer : params.layers);
+    const auto layers =
+        static_cast<size_t>(is_head() ? params.first_layer - r.head() : params.layers);
     const auto all = static_cast<size_t>(params.layers);
     if (const MetaValue* value = r.metadata().find(key)) {
       const auto* flags = std::get_if<std::vector<bool>>(value);
@@ -152,9 +153,13 @@ class Qwen35 final : public DecoderModel {
   std::vector<bool> recurrent_;
 };
 
-template <HparamReader::Part kPart>
 Result<std::unique_ptr<Model>> create(const WeightSource& source) {
-  HparamReader r(source, kPart);
+  HparamReader r(source);
+  return DecoderModel::finish(std::make_unique<Qwen35>(r), r);
+}
+
+Result<std::unique_ptr<Model>> create_head(const WeightSource& source, int64_t which) {
+  HparamReader r(source, HparamReader::Part::head, which);
   return DecoderModel::finish(std::make_unique<Qwen35>(r), r);
 }
 
@@ -356,8 +361,7 @@ const ArchDef& qwen35_arch() {
   static constexpr const char* kCheckpoints[] = {
       "Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM", "Qwen3_5MoeForConditionalGeneration",
       "Qwen3_5MoeForCausalLM", "Qwen3NextForCausalLM"};
-  static const ArchDef def{kNames, create<HparamReader::Part::model>, kCheckpoints, map,
-                           create<HparamReader::Part::head>};
+  static const ArchDef def{kNames, create, kCheckpoints, map, create_head};
   return def;
 }
 

@@ -19,6 +19,7 @@ class CpuDevice final : public Device {
   DeviceInfo info() const override;
   Ceilings measure_ceilings() override;
   ThreadPool* threads() const override { return context_.pool; }
+  bool keeps_row_states() const override { return true; }
   Status capability(const Graph& graph, const Node& node) const override;
   int64_t packed_bytes(const TensorDesc& desc) const override;
   int64_t scratch_bytes(const Segment& segment) const override;

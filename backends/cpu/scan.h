@@ -3,8 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/row_states.h"
 #include "engine/core/portable_math.h"
 
 namespace infer::cpu {
@@ -73,6 +75,7 @@ class Scan {
         return t;
       };
       alignas(64) float sums[2 * kScanColumns];
+      RowStates kept(pages_, layout_.k_offset);
       ScanToken now = made(0);
       for (int64_t r = 0; r < tokens; ++r) {
         ScanToken next{};
@@ -80,6 +83,10 @@ class Scan {
         next.met_state = next.state == now.state;
         call_.vec().recurrent->scan(now, next.met_state ? &next : nullptr, sums,
                                     std::min(kScanColumns, columns - first));
+        if (float* to = kept.after_row(*call_.inputs[8].row<int32_t>(0, r)); to != nullptr) {
+          std::memcpy(to + at_ + h * rows * pitch + first * rows, now.state,
+                      static_cast<size_t>(rows * now.pitch) * sizeof(float));
+        }
         now = next;
       }
     }

@@ -157,6 +157,11 @@ class Device {
   /// row's results then depend on its role (Roles).
   virtual bool two_classes() const { return false; }
 
+  /// True if programs also keep recurrent states from within a step: entry e ≥ 1 of a sequence's
+  /// table of such pages, if the table is so long and the entry is not −1, is the page that gets
+  /// the states after the first e rows of the sequence in the step.
+  virtual bool keeps_row_states() const { return false; }
+
   /// Bytes of a weight in this device's layout: a multiple of alignment().
   virtual int64_t packed_bytes(const TensorDesc& desc) const = 0;
   /// Bytes of work space for a segment at the most rows that its graph allows.

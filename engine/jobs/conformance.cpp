@@ -230,7 +230,7 @@ class CaseRun {
     std::vector<KvPages> host_pages;
     std::vector<KvPages> device_pages;
     for (const KvKind& kind : kv_layout_.kinds) {
-      INFER_TRY_S(KvArena arena, KvArena::make(device_, kind.page_bytes, case_.sequences, tokens));
+      INFER_TRY_S(KvArena arena, KvArena::make(device_, kind, case_.sequences, tokens));
       kv.push_back(std::move(arena));
       host_pages.push_back(kv.back().host_pages());
       device_pages.push_back(kv.back().device_pages());

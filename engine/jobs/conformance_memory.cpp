@@ -88,17 +88,19 @@ Status GuardedBuffer::check_guards() const {
   return error(StatusCode::internal, "bytes outside of the values were written");
 }
 
-Result<KvArena> KvArena::make(Device& device, int64_t page_bytes, int32_t sequences,
+Result<KvArena> KvArena::make(Device& device, const KvKind& kind, int32_t sequences,
                               int64_t tokens) {
+  const int64_t page_bytes = kind.page_bytes;
   KvArena arena;
   arena.page_bytes_ = page_bytes;
   // Any one sequence might get all tokens; one entry more in a table leads to the forbidden page.
-  const auto pages_each = static_cast<int32_t>(div_ceil<int64_t>(tokens, kPageTokens));
+  const auto pages_each =
+      kind.state ? 1 : static_cast<int32_t>(div_ceil<int64_t>(tokens, kPageTokens));
   arena.table_stride_ = pages_each + 1;
   const int32_t slabs = div_ceil(sequences * pages_each + 1, kPagesPerSlab);
   int32_t next = slabs * kPagesPerSlab;
   arena.tables_.assign(static_cast<size_t>(sequences) * static_cast<size_t>(arena.table_stride_),
-                       0);
+                       kind.state ? -1 : 0);
   for (int32_t page = 0; page < pages_each; ++page) {
     for (int32_t s = 0; s < sequences; ++s) {
       arena.tables_[static_cast<size_t>(s * arena.table_stride_ + page)] = --next;

@@ -49,10 +49,11 @@ class GuardedBuffer {
 };
 
 /// Cache pages of one kind for a case on both sides: two to a slab, in descending order and
-/// sequences taking turns. After them the tables name a page that must not be touched.
+/// sequences taking turns. After them the tables name a page that must not be touched. Of recurrent
+/// states a sequence has one page, and no row of a step has one (Device::keeps_row_states).
 class KvArena {
  public:
-  static Result<KvArena> make(Device& device, int64_t page_bytes, int32_t sequences,
+  static Result<KvArena> make(Device& device, const KvKind& kind, int32_t sequences,
                               int64_t tokens);
   KvPages host_pages() const { return pages(host_slabs_); }
   KvPages device_pages() const { return pages(device_slabs_); }

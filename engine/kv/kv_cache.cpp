@@ -27,6 +27,11 @@ std::vector<BlockPool> empty_pools(std::span<Device* const> devices,
 KvCache::KvCache(std::span<Device* const> devices, const KvLayout& layout, const KvOptions& options)
     : kinds_(layout.kinds),
       stateful_(std::ranges::any_of(kinds_, &KvKind::state)),
+      row_states_(std::ranges::all_of(
+          kinds_,
+          [&](const KvKind& kind) {
+            return !kind.state || devices[static_cast<size_t>(kind.place)]->keeps_row_states();
+          })),
       options_(options),
       pools_(empty_pools(devices, kinds_)),
       known_(kinds_, pools_),
@@ -221,7 +226,41 @@ Status KvCache::save_states(Table& t) {
   return {};
 }
 
+/// Takes pages for the states after each of the last `drafted` + 1 reserved tokens but the very
+/// last. False, and nothing has changed, if some device cannot keep them or there are too few free
+/// pages.
+bool KvCache::keep_row_states(Table& t, int64_t drafted) {
+  if (!row_states_) return false;
+  for (size_t k = 0; k < pools_.size(); ++k) {
+    if (kinds_[k].state && pools_[k].available() - pools_[k].kept() < drafted) return false;
+  }
+  std::vector<std::vector<int32_t>> kept(pools_.size());
+  for (size_t k = 0; k < pools_.size(); ++k) {
+    if (kinds_[k].state) kept[k].resize(static_cast<size_t>(drafted));
+  }
+  for (size_t k = 0; k < pools_.size(); ++k) {
+    for (int32_t& page : kept[k]) page = pools_[k].acquire();
+  }
+  t.kept = std::move(kept);
+  t.kept_from = t.reserved - drafted;
+  return true;
+}
+
+/// The states after `length` tokens, kept by a step, become the sequence's. False if they were not.
+bool KvCache::take_row_state(Table& t, int64_t length) {
+  if (t.kept.empty() || length < t.kept_from) return false;
+  for (size_t k = 0; k < pools_.size(); ++k) {
+    if (!kinds_[k].state) continue;
+    std::swap(t.kinds[k].ids[0], t.kept[k][static_cast<size_t>(length - t.kept_from)]);
+  }
+  return true;
+}
+
 void KvCache::drop_saved(Table& t) {
+  for (size_t k = 0; k < t.kept.size(); ++k) {
+    for (const int32_t page : t.kept[k]) pools_[k].release(page);
+  }
+  t.kept.clear();
   for (size_t k = 0; k < t.before.size(); ++k) {
     if (t.before[k] >= 0) pools_[k].release(t.before[k]);
   }
@@ -277,19 +316,23 @@ Status KvCache::reserve(SequenceId id, int64_t count, int64_t drafted) {
     }
   }
   t.reserved = t.length + count;
-  if (stateful_ && drafted > 0) return save_states(t);
+  if (stateful_ && drafted > 0 && !keep_row_states(t, drafted)) return save_states(t);
   return {};
 }
 
 void KvCache::commit(SequenceId id, const PageKeys& keys, int64_t count, bool lasting) {
   Table& t = table(id);
   t.last_use = ++clock_;
-  if (stateful_ && t.length + count < t.reserved) {
-    rollback(id, t.length);
-    return;
+  const int64_t length = std::min(t.length + count, t.reserved);
+  if (stateful_ && length < t.reserved) {
+    if (!take_row_state(t, length)) {
+      rollback(id, t.length);
+      return;
+    }
+    forget(t, length);  // the room for what is left out
   }
   drop_saved(t);
-  t.length = std::min(t.length + count, t.reserved);
+  t.length = length;
   if (options_.reuse && !t.restored) {
     learn(t, keys);
     if (stateful_) make_checkpoint(t, lasting);
@@ -458,11 +501,21 @@ std::span<const KvPages> KvCache::pages(std::span<const SequenceId> ids) {
   for (size_t k = 0; k < pools_.size(); ++k) {
     size_t stride = 1;
     for (const SequenceId id : ids) stride = std::max(stride, table(id).kinds[k].ids.size());
+    const auto keeps = [&](const Table& t) { return kinds_[k].state && !t.kept.empty(); };
+    const auto kept_at = [](const Table& t) { return static_cast<size_t>(t.kept_from - t.length); };
+    for (const SequenceId id : ids) {
+      const Table& t = table(id);
+      if (keeps(t)) stride = std::max(stride, kept_at(t) + t.kept[k].size());
+    }
     std::vector<int32_t>& tables = step_tables_[k];
     tables.assign(stride * ids.size(), -1);
     for (size_t i = 0; i < ids.size(); ++i) {
-      std::ranges::copy(table(ids[i]).kinds[k].ids,
-                        tables.begin() + static_cast<ptrdiff_t>(i * stride));
+      const Table& t = table(ids[i]);
+      const auto row = tables.begin() + static_cast<ptrdiff_t>(i * stride);
+      std::ranges::copy(t.kinds[k].ids, row);
+      if (keeps(t)) {
+        std::ranges::copy(t.kept[k], row + static_cast<ptrdiff_t>(kept_at(t)));
+      }
     }
     step_pages_[k] = {pools_[k].slab_addresses(), pools_[k].pages_per_slab(),
                       pools_[k].page_bytes(), tables.data(), static_cast<int32_t>(stride)};
@@ -481,6 +534,7 @@ Status KvCache::resize(std::span<const int32_t> pages) {
       for (auto& [id, t] : tables_) {
         std::ranges::replace(t.kinds[k].ids, from, to);
         if (!t.before.empty() && t.before[k] == from) t.before[k] = to;
+        if (!t.kept.empty()) std::ranges::replace(t.kept[k], from, to);
       }
       if (PrefixNode* node = pool.node(to); node != nullptr) node->pages[k] = to;
     };
@@ -504,6 +558,8 @@ Status KvCache::grow(size_t kind, int32_t pages) {
       if (!t.before.empty()) {
         t.before[kind] = BlockPool::renumbered(t.before[kind], before, now);
       }
+      if (t.kept.empty()) continue;
+      for (int32_t& page : t.kept[kind]) page = BlockPool::renumbered(page, before, now);
     }
   }
   return pool.grow(pages);

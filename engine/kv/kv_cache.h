@@ -14,7 +14,11 @@
 // Checkpoints are made where a step ends at a full page: at the end of a prompt's last full page,
 // where a text goes on differently from another one, after every kCheckpointTokens, and at the
 // newest full page of what was generated. A new checkpoint of the last kind replaces the one before
-// it. Reuse and rollback end at a checkpoint. A step with drafts copies the page first.
+// it. Reuse and rollback end at a checkpoint. A step with drafts has more pages, which get the
+// states after the rows that may be the last ones accepted. So the page of that row becomes the
+// sequence's, and nothing is computed again. If the device cannot do this
+// (Device::keeps_row_states) or there are too few free pages, the step copies the page first
+// instead, and after a refusal the accepted tokens are computed again.
 //
 // If there are too few pages, the cache first grows, if it may. Otherwise it takes all pages from a
 // sequence that is not in use, the one unused for longest first. The length of that sequence
@@ -113,9 +117,9 @@ class KvCache {
   /// does_not_fit no sequence in use has changed.
   Status reserve(SequenceId id, int64_t count, int64_t drafted = 0);
   /// Commits the first `count` reserved tokens, which a step has written. `keys` has at least all
-  /// tokens committed so far and these. If there are states and `count` leaves some tokens out,
-  /// none is committed: the states are those before the step. `lasting`: a checkpoint made here is
-  /// not dropped for a later one.
+  /// tokens committed so far and these. If there are states, `count` leaves some tokens out and the
+  /// states after the others were not kept, none is committed: the states are those before the
+  /// step. `lasting`: a checkpoint made here is not dropped for a later one.
   void commit(SequenceId id, const PageKeys& keys, int64_t count, bool lasting = false);
   /// Drops all tokens from `length` on, and the reserved room. Returns the new length. It is 0 if a
   /// windowed kind has already freed a page that a token at `length` would see. If there are
@@ -194,8 +198,12 @@ class KvCache {
     uint64_t last_use = 0;
     // Of states:
     std::vector<int32_t> before;  ///< by kind: the page before a step with drafts; empty: none
-    int64_t lasting = 0;          ///< full pages up to the last checkpoint that stays
-    int64_t rolling = 0;          ///< up to the last one that does not; 0: none
+    /// By kind: the pages of a step with drafts that get the states after `kept_from` tokens, one
+    /// more, and so on. Empty: none.
+    std::vector<std::vector<int32_t>> kept;
+    int64_t kept_from = 0;
+    int64_t lasting = 0;  ///< full pages up to the last checkpoint that stays
+    int64_t rolling = 0;  ///< up to the last one that does not; 0: none
   };
 
   KvCache(std::span<Device* const> devices, const KvLayout& layout, const KvOptions& options);
@@ -211,6 +219,8 @@ class KvCache {
   size_t tail_index(const Table& table, size_t kind) const;
   Status copy_tail(Table& table, size_t kind);
   Status save_states(Table& table);
+  bool keep_row_states(Table& table, int64_t drafted);
+  bool take_row_state(Table& table, int64_t length);
   void drop_saved(Table& table);
   void restore_saved(Table& table);
   /// The length of the last checkpoint up to `length`; 0: none.
@@ -221,7 +231,8 @@ class KvCache {
   void forget(Table& table, int64_t length);
 
   std::vector<KvKind> kinds_;
-  bool stateful_;  ///< some kind is of states
+  bool stateful_;    ///< some kind is of states
+  bool row_states_;  ///< all devices of such kinds keep states from within a step
   KvOptions options_;
   std::vector<BlockPool> pools_;  ///< by kind
   KnownPages known_;

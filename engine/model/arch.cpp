@@ -77,6 +77,16 @@ Result<std::unique_ptr<Model>> read_model(const WeightSource& source) {
   return model;
 }
 
+namespace {
+
+bool holds_head(const WeightSource& source, int64_t block) {
+  const std::string prefix = fmt::format("blk.{}.nextn.", block);
+  return std::ranges::any_of(source.weights(),
+                             [&](const Weight& weight) { return weight.name.starts_with(prefix); });
+}
+
+}  // namespace
+
 int64_t head_layers(const WeightSource& source) {
   const Result<const ArchDef*> arch = architecture_of(source);
   if (!arch || (*arch)->head == nullptr) return 0;
@@ -84,21 +94,26 @@ int64_t head_layers(const WeightSource& source) {
   const int64_t blocks = r.get_int("block_count", 1, 1, INT32_MAX);
   const int64_t layers = r.get_int("nextn_predict_layers", 0, 0, blocks - 1);
   if (!r.status().ok() || layers == 0) return 0;
-  const std::string prefix = fmt::format("blk.{}.nextn.", blocks - layers);
-  const bool there = std::ranges::any_of(
-      source.weights(), [&](const Weight& weight) { return weight.name.starts_with(prefix); });
-  return there ? layers : 0;
+  return holds_head(source, blocks - layers) ? layers : 0;
 }
 
-Result<std::unique_ptr<Model>> read_head(const WeightSource& source) {
+Result<std::vector<std::unique_ptr<Model>>> read_heads(const WeightSource& source) {
   INFER_TRY(const ArchDef* arch, architecture_of(source));
-  if (head_layers(source) == 0) {
+  const int64_t layers = head_layers(source);
+  if (layers == 0) {
     return fail(StatusCode::unsupported,
                 "{}: the file has no next-token layers that could draft (key "
                 "'nextn_predict_layers', tensors 'nextn')",
                 source.metadata().source());
   }
-  return arch->head(source);
+  HparamReader r(source);
+  const int64_t first = r.get_int("block_count", layers, layers, INT32_MAX) - layers;
+  std::vector<std::unique_ptr<Model>> heads;
+  for (int64_t i = 0; i < std::min(layers, kMostNextLayers) && holds_head(source, first + i); ++i) {
+    INFER_TRY(heads.emplace_back(), arch->head(source, i));
+    if (i > 0) heads[static_cast<size_t>(i - 1)]->return_hidden(false);
+  }
+  return heads;
 }
 
 bool is_draft_head(const WeightSource& source) {

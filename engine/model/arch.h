@@ -55,6 +55,8 @@ struct ModelInfo {
   std::vector<int64_t> hidden_layers;
   // Of a draft head:
   int64_t takes_hidden = 0;  ///< elements of a hidden state of the main model that a row takes
+  /// The main model's hidden states are to be what leaves its last layer, before the last norm.
+  bool takes_unnormed = false;
   /// Elements of a hidden state of its own that a row takes beside it. A row has one of both, and
   /// zeros for the other. 0: the two have the same form, and a row takes either in the same place.
   int64_t takes_own = 0;
@@ -106,9 +108,9 @@ struct ArchDef {
   /// become such a source: checkpoint.h.
   std::span<const char* const> checkpoints = {};
   void (*map)(CheckpointMap& m) = nullptr;
-  /// Makes a draft model of those layers of the same file that predict further tokens
-  /// (decoder_head.cpp). Null: no such layers of the family are known.
-  Result<std::unique_ptr<Model>> (*head)(const WeightSource& source) = nullptr;
+  /// Makes a draft model of one of those layers of the same file that predict further tokens
+  /// (decoder_head.cpp): number `which`, from 0. Null: no such layers of the family are known.
+  Result<std::unique_ptr<Model>> (*head)(const WeightSource& source, int64_t which) = nullptr;
   /// The files of this architecture hold no model, but a head that drafts for one, the main model.
   /// Makes it; `source` is a DraftSource. `layers`: gets the layers of the main model whose hidden
   /// states it takes (ModelInfo::hidden_layers). Null: they hold models.
@@ -134,10 +136,14 @@ Result<std::unique_ptr<Model>> read_model(const WeightSource& source);
 /// Layers of the file that predict further tokens ("nextn"), by its keys; 0 if it holds no tensors
 /// of them, or if the architecture's are not known.
 int64_t head_layers(const WeightSource& source);
-/// The first of these layers as a model that drafts. It takes tokens and the hidden states of the
-/// tokens before them (ModelInfo::takes_hidden), and returns logits and "hidden" [embedding, 1,
-/// outputs]. unsupported if there are none.
-Result<std::unique_ptr<Model>> read_head(const WeightSource& source);
+/// The most of these layers that draft one after the other.
+inline constexpr int64_t kMostNextLayers = 8;
+/// These layers as models that draft, the first kMostNextLayers of them that the file holds. Each
+/// takes tokens and the hidden states of the tokens before them (ModelInfo::takes_hidden): the
+/// first one those of the model, each further one those of the one before it. They return logits
+/// and "hidden" [embedding, 1, outputs]; all but the last return "hidden" of every row. unsupported
+/// if there are none.
+Result<std::vector<std::unique_ptr<Model>>> read_heads(const WeightSource& source);
 
 /// Whether a file holds a head for another file's model (ArchDef::draft).
 bool is_draft_head(const WeightSource& source);

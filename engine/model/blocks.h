@@ -37,7 +37,8 @@ struct AttentionBlock {
   /// multiplies what the head makes.
   bool gated = false;
   float eps = 1e-5f;
-  int64_t width = 0;  ///< elements of what the block makes; 0: as many as of x
+  float output_scale = 1.0f;  ///< multiplies what the heads make
+  int64_t width = 0;          ///< elements of what the block makes; 0: as many as of x
 };
 
 /// The q, k and v [n, 1, rows] of x, from one projection or three.

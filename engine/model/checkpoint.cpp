@@ -23,9 +23,9 @@ void CheckpointMap::begin(const Family& family) {
   for (const char* section : {"quantization_config.", "compression_config."}) {
     const std::string method = config.get_string(section + std::string("quant_method"), "");
     // What the format puts together (formats/safetensors/assembled.h) needs nothing from here.
-    constexpr std::string_view kRead[] = {"gptq",     "awq",         "bitsandbytes",
-                                          "fp8",      "fbgemm_fp8",  "compressed-tensors",
-                                          "modelopt", "modelopt_fp4"};
+    constexpr std::string_view kRead[] = {"gptq",     "awq",          "bitsandbytes",
+                                          "fp8",      "fbgemm_fp8",   "compressed-tensors",
+                                          "modelopt", "modelopt_fp4", "hqq"};
     config.require(method.empty() || method == family.quantisation ||
                        std::ranges::find(kRead, method) != std::end(kRead),
                    fmt::format("quantisation '{}'", printable(method)));
@@ -115,21 +115,22 @@ void CheckpointMap::feed_forward() {
 
 void CheckpointMap::add_head_layer() {
   keys.set_int("block_count", ++layers_);
-  keys.set_int("nextn_predict_layers", 1);
+  keys.set_int("nextn_predict_layers", ++next_layers_);
 }
 
-void CheckpointMap::add_deepseek_head() {
-  const int64_t layer = layers_;
-  if (!tensors.has(layer_name(layer, "eh_proj.weight"))) return;
-  add_head_layer();
-  for (const auto& [from, to] : {std::pair{"eh_proj", "eh_proj"},
-                                 {"enorm", "enorm"},
-                                 {"hnorm", "hnorm"},
-                                 {"embed_tokens", "embed_tokens"},
-                                 {"shared_head.norm", "shared_head_norm"},
-                                 {"shared_head.head", "shared_head_head"}}) {
-    tensors.copy(layer_name(layer, std::string(from) + ".weight"),
-                 fmt::format("blk.{}.nextn.{}.weight", layer, to));
+void CheckpointMap::add_deepseek_heads() {
+  while (next_layers_ < kMostNextLayers && tensors.has(layer_name(layers_, "eh_proj.weight"))) {
+    const int64_t layer = layers_;
+    add_head_layer();
+    for (const auto& [from, to] : {std::pair{"eh_proj", "eh_proj"},
+                                   {"enorm", "enorm"},
+                                   {"hnorm", "hnorm"},
+                                   {"embed_tokens", "embed_tokens"},
+                                   {"shared_head.norm", "shared_head_norm"},
+                                   {"shared_head.head", "shared_head_head"}}) {
+      tensors.copy(layer_name(layer, std::string(from) + ".weight"),
+                   fmt::format("blk.{}.nextn.{}.weight", layer, to));
+    }
   }
 }
 

@@ -60,9 +60,9 @@ class CheckpointMap {
   void feed_forward();  ///< ffn_gate, ffn_up, ffn_down
   /// From now on there is one layer more, which predicts further tokens.
   void add_head_layer();
-  /// The same if the checkpoint has such a layer behind its others, with the tensors that
-  /// DeepSeek's has beside those of a layer.
-  void add_deepseek_head();
+  /// The same for each such layer that the checkpoint has behind its others, at most
+  /// kMostNextLayers, with the tensors that DeepSeek's has beside those of a layer.
+  void add_deepseek_heads();
   /// The model scores texts: the classifier's tensors, with their biases, and its keys.
   void classifier(std::initializer_list<TensorName> names);
 
@@ -86,6 +86,7 @@ class CheckpointMap {
   const WeightSource& raw_;
   std::vector<std::pair<std::string, std::string>> templates_;
   int64_t layers_ = 0;
+  int64_t next_layers_ = 0;  ///< of these, those that predict further tokens
   int64_t heads_ = 1;
   int64_t rope_pairs_ = 0;
 };

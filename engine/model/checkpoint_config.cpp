@@ -3,10 +3,25 @@
 #include "engine/core/file.h"
 
 namespace infer {
+namespace {
+
+constexpr std::string_view kWhole = "hf.config.";
+/// Of drafters as vLLM's `speculators` writes them.
+constexpr std::string_view kLayerSection = "hf.config.transformer_layer_config.";
+
+}  // namespace
 
 CheckpointConfig::CheckpointConfig(const Metadata& raw) : values_(raw) {
   prefix_ = values_.has("hf.config.text_config.num_hidden_layers") ? "hf.config.text_config."
-                                                                   : "hf.config.";
+                                                                   : std::string(kWhole);
+  if (values_.has("hf.config.speculators_model_type")) {
+    prefix_ = kLayerSection;
+    // What the section lacks is said of the whole.
+    for (const auto& [name, value] : raw.values()) {
+      if (!name.starts_with(kWhole) || name.starts_with(kLayerSection)) continue;
+      assume(name.substr(kWhole.size()), value);
+    }
+  }
   if (const Result<std::string> name = checkpoint_class(values_); name) checkpoint_ = *name;
 }
 

@@ -19,9 +19,10 @@ inline constexpr int64_t kMaxContext = int64_t{1} << 31;
 /// images around several families of decoders, that of the decoder. bad_file if there is none.
 Result<std::string> checkpoint_class(const Metadata& raw);
 
-/// Keys are those of config.json (of its "text_config" where that describes the decoder), paths
-/// with dots; null counts as absent. Values out of range are failures. The first failure of a
-/// checkpoint is kept here; later ones change nothing.
+/// Keys are those of config.json (of its "text_config" where that describes the decoder, or of the
+/// "transformer_layer_config" of a drafter of `speculators`), paths with dots; null counts as
+/// absent. Values out of range are failures. The first failure of a checkpoint is kept here; later
+/// ones change nothing.
 class CheckpointConfig {
  public:
   /// `raw`: the source's metadata.
@@ -54,7 +55,7 @@ class CheckpointConfig {
 
   /// The keys of all of the checkpoint's files, with what assume() added.
   const Metadata& values() const { return values_; }
-  /// What stands before the decoder's keys there: "hf.config." or "hf.config.text_config.".
+  /// What stands before the decoder's keys there: "hf.config." or "hf.config.text_config." or such.
   const std::string& prefix() const { return prefix_; }
   /// The value that was found there, or `absent`.
   template <typename T>

@@ -24,10 +24,13 @@ void add_experts(CheckpointTensors& tensors, int64_t layer, const std::string& i
     }
     std::vector<TensorView> parts;
     std::vector<TensorView> scales;
+    const bool joined = part != names.down && tensors.has(from + "0." + names.both + ".weight");
     for (int64_t e = 0; e < count && tensors.ok(); ++e) {
-      const std::string tensor = fmt::format("{}{}.{}", from, e, part);
+      const std::string tensor = fmt::format("{}{}.{}", from, e, joined ? names.both : part);
       const std::array<int64_t, kMaxDims> shape = tensors.shape_of(tensor + ".weight");
-      parts.push_back(tensors.view(tensor + ".weight", {shape[0], shape[1]}));
+      const TensorView all = tensors.view(tensor + ".weight", {shape[0], shape[1]});
+      const int64_t half = shape[1] / 2;
+      parts.push_back(joined ? all.sliced(1, part == names.gate ? 0 : half, half) : all);
       if (tensors.has(tensor + kProductScale) || !scales.empty()) {
         scales.push_back(tensors.view(tensor + kProductScale, {1}));
       }
@@ -76,7 +79,7 @@ void map_deepseek_experts(CheckpointMap& m, DeepseekRouting routing) {
                    block_name(i, "exp_probs_b.bias"));
     add_experts(m.tensors, i, "mlp.experts", experts);
   }
-  // Of the layers that predict further tokens the first one alone is used.
+  // Layers that predict further tokens, but without the tensors of such, or too many.
   const int64_t all = m.config.get_int("num_hidden_layers", 0, 0, 1024) +
                       m.config.get_int("num_nextn_predict_layers", 0, 0, 64);
   for (int64_t i = m.layer_count(); i < all; ++i) m.tensors.ignore_prefix(layer_name(i, ""));

@@ -12,6 +12,7 @@ struct ExpertNames {
   const char* gate = "gate_proj";  ///< null: experts without a gate
   const char* up = "up_proj";
   const char* down = "down_proj";
+  const char* both = "gate_up_proj";  ///< the gate's rows and then the others, of each expert
 };
 
 /// How experts are chosen: by softmax (V2); by sigmoid with a bias, weights normalised (V3); by
@@ -20,7 +21,7 @@ enum class DeepseekRouting : uint8_t { v2, v3, mistral };
 
 /// The experts of a layer: each matrix of each expert a tensor (`in`.0.gate_proj.weight), each
 /// matrix of all experts (`in`.up_proj), or gate and up together (`in`.gate_up_proj with the gate's
-/// rows first, `in`.down_proj).
+/// rows first, `in`.down_proj; or ExpertNames::both of each expert).
 void add_experts(CheckpointTensors& tensors, int64_t layer, const std::string& in, int64_t count,
                  const ExpertNames& names = {});
 /// Experts, routers and shared experts as DeepSeek's configurations and checkpoints have them,

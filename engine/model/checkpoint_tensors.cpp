@@ -14,8 +14,8 @@ namespace {
 constexpr const char* kTables[] = {"embed_tokens.weight", "embeddings.word_embeddings.weight",
                                    "embeddings.tok_embeddings.weight", "embeddings.weight"};
 constexpr const char* kRoots[] = {
-    "model.", "language_model.model.", "model.language_model.", "backbone.", "bert.", "roberta.",
-    ""};
+    "model.",   "ernie.", "language_model.model.", "model.language_model.", "backbone.", "bert.",
+    "roberta.", ""};
 /// What stands outside of the part that these are the beginning of.
 constexpr const char* kOutside[] = {"lm_head.", "classifier.", "score.",
                                     "head.",    "sentence.",   "mtp."};
@@ -57,14 +57,17 @@ std::string CheckpointTensors::full_name(const std::string& name) const {
 }
 
 int32_t CheckpointTensors::find(const std::string& name) const {
-  const auto it = by_name_.find(full_name(name));
-  return it == by_name_.end() ? -1 : it->second;
+  for (const std::string& full : {full_name(name), root_ + name}) {
+    if (const auto it = by_name_.find(full); it != by_name_.end()) return it->second;
+  }
+  return -1;
 }
 
 void CheckpointTensors::also_named(const std::string& prefix, const std::string& as) {
-  const std::string begin = full_name(prefix);
   for (size_t i = 0; i < raw_.weights().size(); ++i) {
     const std::string& name = raw_.weights()[i].name;
+    std::string begin = full_name(prefix);
+    if (!name.starts_with(begin)) begin = root_ + prefix;
     if (!name.starts_with(begin)) continue;
     other_names_.push_back(full_name(as + name.substr(begin.size())));
     by_name_.emplace(other_names_.back(), static_cast<int32_t>(i));
@@ -320,6 +323,26 @@ void CheckpointTensors::split_rows(const std::string& from, const std::string& f
   }
   put(first, both.sliced(1, 0, shape[1] / 2));
   put(second, both.sliced(1, shape[1] / 2, shape[1] / 2));
+}
+
+void CheckpointTensors::split_rows(const std::string& from,
+                                   std::initializer_list<std::pair<std::string, int64_t>> parts) {
+  if (!has(from)) return;
+  const std::array<int64_t, kMaxDims> shape = shape_of(from);
+  const size_t dim = shape[1] == 1 ? 0 : 1;
+  const TensorView all = view(from, {shape[0], shape[1]});
+  int64_t rows = 0;
+  for (const auto& [name, count] : parts) rows += count;
+  if (ok() && rows != shape[dim]) {
+    config_.fail_with(error(StatusCode::bad_file, "{}: tensor '{}': expected {} rows, found {}",
+                            config_.source(), printable(full_name(from)), rows, shape[dim]));
+    return;
+  }
+  int64_t first = 0;
+  for (const auto& [name, count] : parts) {
+    put(name, all.sliced(dim, first, count));
+    first += count;
+  }
 }
 
 bool CheckpointTensors::is_ignored(const std::string& name) const {

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/model/checkpoint_config.h"
@@ -80,6 +81,10 @@ class CheckpointTensors {
   /// Two tensors of equal width from one [k, 2n] or [k, 2n, experts] that has the rows of one
   /// before those of the other.
   void split_rows(const std::string& from, const std::string& first, const std::string& second);
+  /// Tensors from one [k, n], or [n], whose n rows are theirs one after the other: the names, with
+  /// how many rows each. A failure if these are not n in all. Nothing if the checkpoint lacks it.
+  void split_rows(const std::string& from,
+                  std::initializer_list<std::pair<std::string, int64_t>> parts);
   /// The blocks [blocks a row, rows, experts] of MXFP4 weights: `codes` [16, …] and `scales` […]
   /// are bytes, as mapped_source.h says.
   TensorView view_mxfp4(const std::string& codes, const std::string& scales);

@@ -26,7 +26,7 @@ class DecoderModel : public Model {
 
   /// Whether this is a draft head: of HparamReader::Part::head. build() then calls build_head().
   bool is_head() const { return params.first_layer > 0; }
-  /// The layer "nextn" behind the model's own, which takes a token and the hidden state before it:
+  /// A layer "nextn" behind the model's own, which takes a token and the hidden state before it:
   /// decoder_head.cpp.
   void build_head(ModelBuilder& m) const;
 
@@ -49,6 +49,8 @@ class DecoderModel : public Model {
   std::string output_norm_name = "output_norm";
   /// Of a draft head: its last norm is a LayerNorm with this epsilon; 0: as the others.
   float head_layer_norm = 0;
+  /// Of a draft head: "eh_proj" has the columns of the hidden state before those of the token.
+  bool head_hidden_first = false;
 
   /// The attention of a layer: x [embedding, 1, rows] → the same shape.
   virtual ValueId attend(ModelBuilder& m, ValueId x, int64_t layer) const;
@@ -78,6 +80,7 @@ class DecoderModel : public Model {
   /// rows are computed apart, `rest` gets these.
   ValueId add_layer(ModelBuilder& m, ValueId x, int64_t layer, bool last,
                     ValueId* rest = nullptr) const;
+  ValueId head_norm(ModelBuilder& m, ValueId x) const;
   void output_logits(ModelBuilder& m, ValueId x) const;
 };
 

@@ -1,7 +1,8 @@
-// The layer of a file that predicts the token after the next one (multi-token prediction). For a
+// A layer of a file that predicts the token after the next one (multi-token prediction). For a
 // token t and the hidden state h of the token before it:
 //   z = eh_proj · [norm(embedding of t); norm(h)];  u = layer(z)
-// The norm of u gives the logits, and is the hidden state for the token drafted next. DeepSeek-AI
+// The norm of u gives the logits, and is the hidden state for the token drafted next. A head that
+// takes what leaves the model's last layer (ModelInfo::takes_unnormed) gives u itself. DeepSeek-AI
 // 2024 (V3, section 2.2).
 #include "engine/model/decoder.h"
 
@@ -25,24 +26,31 @@ void DecoderModel::build_head(ModelBuilder& m) const {
   const ValueId hidden = m.g.input(StepInput::hidden, 0, params.embedding);
   token = m.rms_norm(token, name("enorm.weight"), params.eps);
   ValueId x = m.rms_norm(hidden, name("hnorm.weight"), params.eps);
-  x = m.linear(m.g.add(op::Concat{}, {token, x}), name("eh_proj"), params.embedding);
-  x = add_layer(m, x, layer, true);
-  const std::string last = name("shared_head_norm");
-  if (!m.has(last + ".weight")) {
-    x = weighted(m, x, output_norm_name);
-  } else if (head_layer_norm > 0) {
-    x = m.layer_norm(x, last, head_layer_norm);
-  } else {
-    x = m.rms_norm(x, last + ".weight", params.eps);
-  }
-  m.g.output(x, "hidden");
+  x = m.g.add(op::Concat{}, {head_hidden_first ? x : token, head_hidden_first ? token : x});
+  x = add_layer(m, m.linear(x, name("eh_proj"), params.embedding), layer, true);
+  if (info_.takes_unnormed) m.g.output(x, "hidden");
+  x = head_norm(m, x);
+  if (!info_.takes_unnormed) m.g.output(x, "hidden");
   if (m.has(name("shared_head_head.weight"))) {
     m.g.set_unit({UnitKind::output, -1});
+    if (info_.returns_hidden) x = m.g.add(op::SelectRows{}, {x, m.g.input(StepInput::output_rows)});
     x = m.linear(x, name("shared_head_head"), params.vocabulary);
   } else {
     x = m.output_logits(x);
   }
   output_logits(m, x);
+}
+
+/// What its logits are made of: "nextn.shared_head_norm", "layer_output_norm" (the same in files of
+/// MiMo) or the model's last norm.
+ValueId DecoderModel::head_norm(ModelBuilder& m, ValueId x) const {
+  const std::string own = block_name(params.first_layer, "nextn.shared_head_norm");
+  const std::string other = block_name(params.first_layer, "layer_output_norm");
+  if (m.has(own + ".weight") && head_layer_norm > 0) return m.layer_norm(x, own, head_layer_norm);
+  for (const std::string& name : {own, other}) {
+    if (m.has(name + ".weight")) return m.rms_norm(x, name + ".weight", params.eps);
+  }
+  return weighted(m, x, output_norm_name);
 }
 
 }  // namespace infer

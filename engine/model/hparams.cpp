@@ -13,7 +13,8 @@ constexpr int64_t kMaxHeads = 4096;
 
 }  // namespace
 
-HparamReader::HparamReader(const WeightSource& source, Part part) : source_(source), part_(part) {
+HparamReader::HparamReader(const WeightSource& source, Part part, int64_t head)
+    : source_(source), part_(part), head_(head) {
   Result<std::optional<std::string>> name = metadata().get_string("general.architecture");
   if (!name) {
     set_error(std::move(name).error());
@@ -109,7 +110,10 @@ DecoderParams read_decoder_params(HparamReader& r, bool recurrent) {
   if (r.part() != HparamReader::Part::draft) {
     p.layers -= r.get_int("nextn_predict_layers", 0, 0, blocks - 1);
   }
-  if (r.part() == HparamReader::Part::head && p.layers < blocks) p.first_layer = p.layers++;
+  if (r.part() == HparamReader::Part::head && p.layers + r.head() < blocks) {
+    p.first_layer = p.layers + r.head();
+    p.layers = p.first_layer + 1;
+  }
   p.embedding = r.need_int("embedding_length", 1, kMaxWidth);
   p.context = r.get_int("context_length", 2048, 1, int64_t{1} << 31);
   p.heads = r.need_int("attention.head_count", 1, kMaxHeads);

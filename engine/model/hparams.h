@@ -14,11 +14,13 @@ namespace infer {
 /// status() reports it.
 class HparamReader {
  public:
-  /// What is read: the model; the first of the layers behind it that predict further tokens; or a
-  /// file of its own that drafts for a model, and may lack a table of tokens.
+  /// What is read: the model; one of the layers behind it that predict further tokens; or a file of
+  /// its own that drafts for a model, and may lack a table of tokens.
   enum class Part : uint8_t { model, head, draft };
-  explicit HparamReader(const WeightSource& source, Part part = Part::model);
+  /// `head`: of Part::head, the layer's number among those behind the model, from 0.
+  explicit HparamReader(const WeightSource& source, Part part = Part::model, int64_t head = 0);
   Part part() const { return part_; }
+  int64_t head() const { return head_; }
 
   /// The value of general.architecture.
   const std::string& architecture() const { return architecture_; }
@@ -51,6 +53,7 @@ class HparamReader {
 
   const WeightSource& source_;
   Part part_;
+  int64_t head_;
   std::string architecture_;
   std::string prefix_;
   Status status_;

@@ -40,7 +40,8 @@ ContextCosts::ContextCosts(const ModelInfo& info, const KvLayout& layout,
     : info_(info), layout_(layout), request_(request), rows_(rows) {}
 
 int64_t ContextCosts::pages(const KvKind& kind, int64_t context) const {
-  return kv_pages(kind, context, request_.sequences, rows_);
+  return kv_pages(kind, context, request_.sequences, rows_) +
+         (kind.state ? request_.draft_states : 0);
 }
 
 int64_t ContextCosts::cache(const MemoryBudget& budget, int64_t context) const {

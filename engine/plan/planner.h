@@ -56,6 +56,9 @@ struct PlanRequest {
   int64_t drafter_bytes = 0;        ///< of the drafters
   int64_t drafter_token_bytes = 0;  ///< of the drafters, for each token of the context
   int64_t grammar_bytes = 0;        ///< most that grammars may take
+  /// Pages of recurrent states beside those that sequences need: for the states after rows of steps
+  /// with drafts (Device::keeps_row_states).
+  int64_t draft_states = 0;
   /// Compiles each node into a program of its own, as Executor::observe() needs.
   bool observed = false;
 };

@@ -100,17 +100,24 @@ Status Engine::Impl::plan_grammars() {
 Status Engine::Impl::resize_cache(int64_t bytes) {
   INFER_CHECK(usable());
   const MemoryPlan& plan = opened.plan;
+  const int64_t draft_states = opened.request.draft_states;
+  int64_t drafts = 0;  // bytes
+  for (const KvKind& kind : plan.kv_layout.kinds) {
+    if (kind.state) drafts += draft_states * kind.page_bytes;
+  }
   int64_t fits = 0;  // tokens
   int64_t too_many = int64_t{INT32_MAX} + 1;
   while (fits + 1 < too_many) {
     const int64_t middle = (fits + too_many) / 2;
-    const int64_t need = kv_bytes(plan.kv_layout, middle, opened.request.sequences, plan.max_rows);
+    const int64_t need =
+        drafts + kv_bytes(plan.kv_layout, middle, opened.request.sequences, plan.max_rows);
     (need <= bytes ? fits : too_many) = middle;
   }
   std::vector<int32_t> pages;
   for (const KvKind& kind : plan.kv_layout.kinds) {
     pages.push_back(
-        static_cast<int32_t>(kv_pages(kind, fits, opened.request.sequences, plan.max_rows)));
+        static_cast<int32_t>(kv_pages(kind, fits, opened.request.sequences, plan.max_rows) +
+                             (kind.state ? draft_states : 0)));
   }
   INFER_CHECK(check_cache_size(bytes, pages));
   cache_cap = bytes;

@@ -50,7 +50,7 @@ DeviceMemoryReport report_of(const OpenedModel& opened, size_t d) {
 MemoryReport report(const OpenedModel& opened, const OpenedModel* draft) {
   const MemoryPlan& plan = opened.plan;
   const auto bytes = [&](Purpose purpose) {
-    return plan.bytes(purpose) + (opened.head == nullptr ? 0 : opened.head->plan.bytes(purpose));
+    return plan.bytes(purpose) + opened.head_bytes(purpose);
   };
   MemoryReport r;
   r.device = names_of(opened);
@@ -67,7 +67,7 @@ MemoryReport report(const OpenedModel& opened, const OpenedModel* draft) {
   if (draft != nullptr) r.draft = draft->plan.total();
   r.drafters = plan.drafters();
   r.grammars = plan.grammars();
-  r.total = plan.total() + (opened.head == nullptr ? 0 : opened.head->plan.total()) + r.draft;
+  r.total = plan.total() + opened.head_bytes() + r.draft;
   r.available = plan.available();
   r.context = plan.context;
   for (size_t k = 0; k < plan.kv_pages.size(); ++k) {

@@ -16,7 +16,7 @@ Status move_to_cpu(Engine::Impl& engine) {
   engine.scheduler->set_speculator(nullptr);
   engine.speculator.reset();
   engine.draft.reset();
-  opened.head.reset();
+  opened.heads.clear();
   engine.former.reserve(engine.former.size() + 1);
   // Frees what the failed devices hold before planning, since they may share the CPU's memory.
   Device* const cpu[] = {opened.devices[0].get()};

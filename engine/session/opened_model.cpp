@@ -67,6 +67,11 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(const std::string& nam
   return devices;
 }
 
+/// Pages for the states after rows of steps with drafts: so many for each session that drafts at
+/// the same time, and at most so many of all. Longer drafts, and more sessions, take what is free.
+constexpr int64_t kDraftStates = 4;
+constexpr int64_t kMostDraftStates = 16;
+
 /// The longest text if none is asked for, in tokens.
 constexpr int64_t kLongestText = 8192;
 
@@ -113,24 +118,23 @@ std::vector<DType> types_of(const WeightSource& source) {
 }
 
 /// The layers of the file that draft.
-Status open_head(OpenedModel& opened) {
-  auto head = std::make_unique<OpenedModel::Head>();
-  INFER_TRY_S(head->model, read_head(*opened.source));
-  opened.model->return_hidden(roles_of_programs(opened.device_list()).size() > 1);
-  opened.head = std::move(head);
+Status open_heads(OpenedModel& opened) {
+  INFER_TRY_S(std::vector<std::unique_ptr<Model>> models, read_heads(*opened.source));
+  std::vector<int64_t> layers;
+  if (models.front()->info().takes_unnormed) layers.push_back(opened.model->info().layers);
+  opened.model->return_hidden(roles_of_programs(opened.device_list()).size() > 1,
+                              std::move(layers));
+  for (std::unique_ptr<Model>& model : models) opened.heads.emplace_back().model = std::move(model);
   return {};
 }
 
-/// What drafters with these names keep, and what is known of the head's file.
+/// What drafters with these names keep, and what is known of the head's own file.
 void count_drafters(std::span<const std::string> names, const LoadOptions& options,
                     const OpenedModel& opened, PlanRequest& request) {
-  const OpenedModel::Head* head = opened.head.get();
-  const DrafterMemory memory =
-      drafter_memory(names, options.parallel, head == nullptr ? nullptr : &head->model->info(),
-                     opened.model->info());
+  const DrafterMemory memory = drafter_memory(names, options.parallel, opened);
   request.drafter_bytes = memory.bytes;
   request.drafter_token_bytes = memory.token_bytes;
-  if (head != nullptr && head->source) request.drafter_bytes += model_bytes(*head->source);
+  if (opened.has_head_file()) request.drafter_bytes += model_bytes(*opened.heads.front().source);
 }
 
 /// Takes `file` if it holds a head that drafts, which it does if "model" is to draft.
@@ -142,32 +146,33 @@ Status open_head_file(OpenedModel& opened, const LoadOptions& options,
     return std::ranges::find(names, name) != names.end();
   };
   const std::string path = file->metadata().source();
-  if (opened.head != nullptr && drafts("model")) {
+  if (!opened.heads.empty() && drafts("model")) {
     return error(StatusCode::invalid_argument,
                  "{}: the draft model and the drafter 'mtp' both draft from hidden states: choose "
                  "one of them",
                  path);
   }
-  auto head = std::make_unique<OpenedModel::Head>();
-  head->source = std::make_unique<DraftSource>(*opened.source, std::move(file));
+  OpenedModel::Head head;
+  head.source = std::make_unique<DraftSource>(*opened.source, std::move(file));
   if (!drafts("model")) return {};
-  head->weights = std::make_unique<WeightTable>(*head->source);
+  head.weights = std::make_unique<WeightTable>(*head.source);
   std::vector<int64_t> layers;
-  INFER_TRY_S(const ArchDef* arch, architecture_of(*head->source));
-  INFER_TRY_S(head->model, arch->draft(*head->source, opened.model->info(), layers));
+  INFER_TRY_S(const ArchDef* arch, architecture_of(*head.source));
+  INFER_TRY_S(head.model, arch->draft(*head.source, opened.model->info(), layers));
   opened.model->return_hidden(roles_of_programs(opened.device_list()).size() > 1,
                               std::move(layers));
-  opened.head = std::move(head);
+  opened.heads.push_back(std::move(head));
   count_drafters(names, options, opened, opened.request);
   return {};
 }
 
-/// Goes on without the head, whose memory is counted in `asked`.
-void drop_head(OpenedModel& opened, const LoadOptions& options, PlanRequest& asked) {
-  opened.head.reset();
+/// Goes on without the heads, whose memory is counted in `asked`.
+void drop_heads(OpenedModel& opened, const LoadOptions& options, PlanRequest& asked) {
+  opened.heads.clear();
   opened.model->keep_hidden();
   std::vector<std::string> names = drafters_of(options, *opened.source);
   std::erase(names, "mtp");
+  if (names.empty()) asked.draft_states = 0;
   count_drafters(names, options, opened, asked);
 }
 
@@ -209,6 +214,7 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
       beside == nullptr ? drafters_of(options, *opened.source) : std::vector<std::string>();
   if (!names.empty()) {
     request.max_outputs = std::max<int64_t>(request.max_outputs, 1 + kMostDrafted);
+    request.draft_states = std::min(kDraftStates * request.sequences, kMostDraftStates);
   }
   request.max_outputs = std::min<int64_t>(request.max_outputs, options.batch_rows);
   INFER_CHECK_R(choose_embedding(path, options, opened));
@@ -225,7 +231,7 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
               weight_devices(options.placements, opened.source->weights(), opened.devices));
   }
   opened.weights = std::make_unique<WeightTable>(*opened.source);
-  if (std::ranges::find(names, "mtp") != names.end()) INFER_CHECK_R(open_head(opened));
+  if (std::ranges::find(names, "mtp") != names.end()) INFER_CHECK_R(open_heads(opened));
   count_drafters(names, options, opened, request);
   return opened;
 }
@@ -245,9 +251,8 @@ Status plan(OpenedModel& opened) {
   return {};
 }
 
-/// Plans the head of a model that is planned, as it was asked for.
-Status plan_head(OpenedModel& opened, const PlanRequest& asked) {
-  OpenedModel::Head& head = *opened.head;
+/// Plans a head of a model that is planned, as it was asked for.
+Status plan_head(OpenedModel& opened, const PlanRequest& asked, OpenedModel::Head& head) {
   PlanRequest request = asked;
   request.context = opened.plan.context;
   // Rows of a step for at least two pairs of each sequence that it drafts for.
@@ -260,6 +265,7 @@ Status plan_head(OpenedModel& opened, const PlanRequest& asked) {
   request.beside = true;
   request.spill = false;
   request.drafter_bytes = request.drafter_token_bytes = request.grammar_bytes = 0;
+  request.draft_states = 0;
   request.lender = &opened.plan;
   if (head.model->info().shares_cache) {
     const KvGeometry kv = kv_geometry(
@@ -267,13 +273,18 @@ Status plan_head(OpenedModel& opened, const PlanRequest& asked) {
     head.model->share_cache(kv.layers);
     request.max_rows = request.max_outputs;  // a row for each sequence
   }
-  const WeightTable& weights = opened.head_weights();
+  const WeightTable& weights = opened.weights_of(head);
   if (!request.weight_devices.empty()) {
     request.weight_devices.resize(weights.source().weights().size(), -1);
   }
   INFER_TRY_S(head.plan, plan_memory(*head.model, weights, opened.device_list(), request));
   request.lender = nullptr;
   head.request = std::move(request);
+  return {};
+}
+
+Status plan_heads(OpenedModel& opened, const PlanRequest& asked) {
+  for (OpenedModel::Head& head : opened.heads) INFER_CHECK(plan_head(opened, asked, head));
   return {};
 }
 
@@ -286,7 +297,7 @@ std::vector<int64_t> draft_bytes(const OpenedModels& models) {
     }
   };
   if (models.draft) add(models.draft->plan);
-  if (models.main.head) add(models.main.head->plan);
+  for (const OpenedModel::Head& head : models.main.heads) add(head.plan);
   return bytes;
 }
 
@@ -305,7 +316,7 @@ Result<OpenedModels> open_all(const std::string& path, const LoadOptions& option
   }
   PlanRequest asked = main.request;
   INFER_CHECK_R(plan(main));
-  if (!draft_model && !main.head) return models;
+  if (!draft_model && main.heads.empty()) return models;
 
   PlanRequest asked_small;
   if (draft_model) {
@@ -326,14 +337,14 @@ Result<OpenedModels> open_all(const std::string& path, const LoadOptions& option
           std::min(main.plan.context, std::max<int64_t>(models.draft->model->info().context, 1));
       INFER_CHECK_R(plan(*models.draft));
     }
-    if (main.head) {
-      Status planned = plan_head(main, asked);
-      const bool wanted =
-          main.head->source || std::ranges::find(options.drafters, "mtp") != options.drafters.end();
+    if (!main.heads.empty()) {
+      Status planned = plan_heads(main, asked);
+      const bool wanted = main.has_head_file() ||
+                          std::ranges::find(options.drafters, "mtp") != options.drafters.end();
       if (!planned.ok() && wanted) return tl::unexpected(std::move(planned));
       if (!planned.ok()) {
         log(LogLevel::warning, "continuing without the next-token layers: {}", planned.message());
-        drop_head(main, options, asked);
+        drop_heads(main, options, asked);
       }
     }
     if (round == 1) break;
@@ -359,7 +370,21 @@ std::vector<int64_t> OpenedModel::planned_bytes() const {
 }
 
 int64_t OpenedModel::planned(size_t device, Purpose purpose) const {
-  return plan.devices[device].of(purpose) + (head ? head->plan.devices[device].of(purpose) : 0);
+  int64_t sum = plan.devices[device].of(purpose);
+  for (const Head& head : heads) sum += head.plan.devices[device].of(purpose);
+  return sum;
+}
+
+int64_t OpenedModel::head_bytes(Purpose purpose) const {
+  int64_t sum = 0;
+  for (const Head& head : heads) sum += head.plan.bytes(purpose);
+  return sum;
+}
+
+int64_t OpenedModel::head_bytes() const {
+  int64_t sum = 0;
+  for (const Head& head : heads) sum += head.plan.total();
+  return sum;
 }
 
 Result<OpenedModel> OpenedModel::open(const std::string& path, const LoadOptions& options,
@@ -377,8 +402,8 @@ Result<OpenedModels> OpenedModels::open(const std::string& path, const LoadOptio
   if (!options.check_tensors || pretend) return models;
   INFER_CHECK_R(check_weights(*models.main.source, options));
   if (models.draft) INFER_CHECK_R(check_weights(*models.draft->source, options));
-  if (models.main.head && models.main.head->source) {
-    INFER_CHECK_R(check_weights(models.main.head->source->own(), options));
+  if (models.main.has_head_file()) {
+    INFER_CHECK_R(check_weights(models.main.heads.front().source->own(), options));
   }
   return models;
 }

@@ -26,7 +26,7 @@ struct OpenedModel {
   PlanRequest request;
   MemoryPlan plan;
   bool exact = false;  ///< LoadOptions::exact
-  /// A head that drafts, on the same devices: layers of the file, with weights of `weights`; or of
+  /// A head that drafts, on the same devices: a layer of the file, with weights of `weights`; or of
   /// a file of its own.
   struct Head {
     std::unique_ptr<DraftSource> source;   ///< null: the model's file
@@ -35,15 +35,23 @@ struct OpenedModel {
     PlanRequest request;
     MemoryPlan plan;
   };
-  std::unique_ptr<Head> head;  ///< null: nothing of this kind is to draft
+  /// In the order in which they draft; empty: nothing of this kind is to.
+  std::vector<Head> heads;
 
-  const WeightTable& head_weights() const { return head->weights ? *head->weights : *weights; }
+  const WeightTable& weights_of(const Head& head) const {
+    return head.weights ? *head.weights : *weights;
+  }
+  /// Whether the head is of a file of its own.
+  bool has_head_file() const { return !heads.empty() && heads.front().source != nullptr; }
+  /// Bytes of the heads by purpose, and of all.
+  int64_t head_bytes(Purpose purpose) const;
+  int64_t head_bytes() const;
   std::vector<Device*> device_list() const;
   /// The first that was named.
   Device& main_device() const { return *devices[devices.size() > 1 ? 1 : 0]; }
   /// Bytes of the plan by device.
   std::vector<int64_t> planned_bytes() const;
-  /// Bytes planned for a purpose on a device, with those of the head.
+  /// Bytes planned for a purpose on a device, with those of the heads.
   int64_t planned(size_t device, Purpose purpose) const;
 
   /// LoadOptions::draft_model is not looked at. `pretend`: the memory limit may exceed what is

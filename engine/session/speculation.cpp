@@ -51,28 +51,33 @@ Result<std::unique_ptr<Drafter>> load_draft(const OpenedModel& draft, const Open
                                                std::move(tokenizer));
 }
 
-/// The head that drafts. It uses the model's weights, and perhaps its cache.
-Result<std::unique_ptr<Drafter>> load_head(const char* name, const OpenedModel& main,
-                                           const Executor& lender, KvCache& main_cache) {
-  const OpenedModel::Head& head = *main.head;
+/// The heads that draft. They use the model's weights, and perhaps its cache.
+Result<std::unique_ptr<Drafter>> load_heads(const char* name, const OpenedModel& main,
+                                            const Executor& lender, KvCache& main_cache) {
   const std::vector<Device*> devices = main.device_list();
-  INFER_TRY(std::unique_ptr<Executor> executor,
-            Executor::create(*head.model, main.head_weights(), devices, head.request, head.plan, {},
-                             &lender));
-  if (head.model->info().shares_cache) {
-    INFER_TRY(const StepCosts costs,
-              StepCosts::measure(*executor, main_cache, head.request.max_outputs, kMeasureSeconds));
-    return std::make_unique<SharedCacheDrafter>(name, std::move(executor), main_cache,
-                                                head.request.max_outputs, costs);
+  std::unique_ptr<HeadDrafter> drafter;
+  for (size_t i = main.heads.size(); i-- > 0;) {
+    const OpenedModel::Head& head = main.heads[i];
+    INFER_TRY(std::unique_ptr<Executor> executor,
+              Executor::create(*head.model, main.weights_of(head), devices, head.request, head.plan,
+                               {}, &lender));
+    const bool shares = head.model->info().shares_cache;
+    std::unique_ptr<KvCache> cache;
+    if (!shares) {
+      INFER_TRY(cache, KvCache::create(devices, head.plan.kv_layout, head.plan.kv_pages,
+                                       {head.plan.context, false, {}, 0}));
+    }
+    INFER_TRY(const StepCosts costs, StepCosts::measure(*executor, shares ? main_cache : *cache,
+                                                        head.request.max_outputs, kMeasureSeconds));
+    if (shares) {
+      return std::make_unique<SharedCacheDrafter>(name, std::move(executor), main_cache,
+                                                  head.request.max_outputs, costs);
+    }
+    drafter = std::make_unique<HeadDrafter>(name, std::move(executor), std::move(cache),
+                                            head.request.max_rows, head.request.max_outputs, costs,
+                                            main.model->info().vocabulary, std::move(drafter));
   }
-  INFER_TRY(std::unique_ptr<KvCache> cache,
-            KvCache::create(devices, head.plan.kv_layout, head.plan.kv_pages,
-                            {head.plan.context, false, {}, 0}));
-  INFER_TRY(const StepCosts costs,
-            StepCosts::measure(*executor, *cache, head.request.max_outputs, kMeasureSeconds));
-  return std::make_unique<HeadDrafter>(name, std::move(executor), std::move(cache),
-                                       head.request.max_rows, head.request.max_outputs, costs,
-                                       main.model->info().vocabulary);
+  return drafter;
 }
 
 }  // namespace
@@ -86,7 +91,7 @@ std::vector<std::string> drafters_of(const LoadOptions& options, const WeightSou
 }
 
 DrafterMemory drafter_memory(std::span<const std::string> names, int64_t sessions,
-                             const ModelInfo* head, const ModelInfo& main) {
+                             const OpenedModel& main) {
   sessions = std::min(sessions, kMostSessions);
   DrafterMemory memory;
   if (std::ranges::find(names, "suffix") != names.end()) {
@@ -94,13 +99,17 @@ DrafterMemory drafter_memory(std::span<const std::string> names, int64_t session
     memory.token_bytes +=
         SuffixDrafter::most_bytes(1, sessions) - SuffixDrafter::most_bytes(0, sessions);
   }
-  if (head != nullptr && head->shares_cache) {
-    memory.bytes += sessions * SharedCacheDrafter::sequence_bytes(head->takes_hidden);
-  } else if (head != nullptr) {
-    memory.bytes += HeadDrafter::fixed_bytes(*head, main.vocabulary) +
-                    sessions * HeadDrafter::sequence_bytes(head->takes_hidden);
+  for (const OpenedModel::Head& opened : main.heads) {
+    const ModelInfo& head = opened.model->info();
+    if (head.shares_cache) {
+      memory.bytes += sessions * SharedCacheDrafter::sequence_bytes(head.takes_hidden);
+      continue;
+    }
+    memory.bytes += HeadDrafter::fixed_bytes(head, main.model->info().vocabulary) +
+                    sessions * HeadDrafter::sequence_bytes(head.takes_hidden);
     memory.token_bytes += sessions * HeadDrafter::kTokenBytes;
-  } else if (std::ranges::find(names, "model") != names.end()) {
+  }
+  if (main.heads.empty() && std::ranges::find(names, "model") != names.end()) {
     memory.token_bytes += sessions * RetokenizingDrafter::kTokenBytes;
   }
   return memory;
@@ -123,11 +132,11 @@ Result<std::unique_ptr<Speculator>> create_speculator(const OpenedModel& main,
       drafters.push_back(std::make_unique<SuffixDrafter>(
           main.plan.context, std::min(main.request.sequences, kMostSessions)));
     } else if (name == "mtp") {
-      if (main.head == nullptr) continue;  // it was not asked for, and cannot be used
-      INFER_TRY(std::unique_ptr<Drafter> head, load_head("mtp", main, executor, cache));
+      if (main.heads.empty()) continue;  // it was not asked for, and cannot be used
+      INFER_TRY(std::unique_ptr<Drafter> head, load_heads("mtp", main, executor, cache));
       drafters.push_back(std::move(head));
-    } else if (name == "model" && main.head != nullptr && main.head->source != nullptr) {
-      INFER_TRY(std::unique_ptr<Drafter> head, load_head("model", main, executor, cache));
+    } else if (name == "model" && main.has_head_file()) {
+      INFER_TRY(std::unique_ptr<Drafter> head, load_heads("model", main, executor, cache));
       drafters.push_back(std::move(head));
     } else if (name == "model" && draft != nullptr) {
       INFER_TRY(std::unique_ptr<Drafter> model, load_draft(*draft, main, tokenizer));

@@ -21,10 +21,10 @@ struct DrafterMemory {
   int64_t bytes = 0;        ///< however long the context is
   int64_t token_bytes = 0;  ///< for each token of the context
 };
-/// Of drafters with these names, in an engine in which so many sessions generate at once. `head`:
-/// the one that drafts for `main`, or null.
+/// Of drafters with these names for a model and its heads, in an engine in which so many sessions
+/// generate at once.
 DrafterMemory drafter_memory(std::span<const std::string> names, int64_t sessions,
-                             const ModelInfo* head, const ModelInfo& main);
+                             const OpenedModel& main);
 
 /// Loads the model and the layers that draft, if there are any, and measures all. Null if nobody is
 /// to draft.

@@ -19,8 +19,9 @@ constexpr double kSpread = 64;
 }  // namespace
 
 int64_t HeadDrafter::sequence_bytes(int64_t width) {
-  // Waiting states are cut down when there are twice as many.
-  return (2 * kMostWaiting + 2) * (width + 1) * int64_t{sizeof(float)} + int64_t{sizeof(Held)};
+  // Waiting and recent states are cut down when there are twice as many.
+  return (2 * kMostWaiting + 2 * kRecent + 2) * (width + 1) * int64_t{sizeof(float)} +
+         int64_t{sizeof(Held)};
 }
 
 int64_t HeadDrafter::fixed_bytes(const ModelInfo& head, int64_t vocabulary) {
@@ -30,7 +31,8 @@ int64_t HeadDrafter::fixed_bytes(const ModelInfo& head, int64_t vocabulary) {
 
 HeadDrafter::HeadDrafter(const char* name, std::unique_ptr<Executor> executor,
                          std::unique_ptr<KvCache> cache, int64_t max_rows, int64_t max_outputs,
-                         const StepCosts& costs, int64_t vocabulary)
+                         const StepCosts& costs, int64_t vocabulary,
+                         std::unique_ptr<HeadDrafter> next)
     : name_(name),
       executor_(std::move(executor)),
       cache_(std::move(cache)),
@@ -38,7 +40,8 @@ HeadDrafter::HeadDrafter(const char* name, std::unique_ptr<Executor> executor,
       own_(executor_->info().takes_own),
       max_rows_(max_rows),
       max_outputs_(max_outputs),
-      costs_(costs) {
+      costs_(costs),
+      next_(std::move(next)) {
   if (executor_->info().token_ids.empty()) return;
   logits_.assign(static_cast<size_t>(vocabulary), -std::numeric_limits<float>::infinity());
 }
@@ -57,6 +60,7 @@ HeadDrafter::Held& HeadDrafter::held(int64_t id) {
 }
 
 void HeadDrafter::forget(int64_t id) {
+  if (next_ != nullptr) next_->forget(id);
   const auto found = sequences_.find(id);
   if (found == sequences_.end()) return;
   cache_->remove_sequence(found->second.kv);
@@ -70,18 +74,35 @@ void HeadDrafter::drop_ahead(Held& held) {
   cache_->rollback(held.kv, std::ssize(held.cached));
 }
 
+/// The hidden state of the last token.
+void HeadDrafter::know_last(Held& held, std::span<const float> state) const {
+  std::ranges::copy(state, held.last.begin());
+  held.last_known = true;
+}
+
+void HeadDrafter::forget_last(Held& held) const {
+  std::ranges::fill(held.last, 0.0f);
+  held.last_known = false;
+  held.recent.clear();
+}
+
 /// Forgets the tokens from `length` on.
 void HeadDrafter::cut(Held& held, size_t length) {
   drop_ahead(held);
+  const ptrdiff_t recent =
+      std::ssize(held.recent) / width_ - (std::ssize(held.tokens) - static_cast<ptrdiff_t>(length));
   const auto position = static_cast<int32_t>(length);
   const auto kept = std::ranges::lower_bound(held.waiting, position) - held.waiting.begin();
   const auto begin = held.states.begin() + kept * width_;
-  if (kept < std::ssize(held.waiting) && held.waiting[static_cast<size_t>(kept)] == position) {
-    std::copy_n(begin, width_, held.last.begin());
-    held.last_known = true;
+  if (recent >= 0) {
+    const auto state = held.recent.begin() + recent * width_;
+    know_last(held, {state, state + width_});
+    held.recent.erase(state, held.recent.end());
   } else {
-    std::ranges::fill(held.last, 0.0f);
-    held.last_known = false;
+    const bool waits =
+        kept < std::ssize(held.waiting) && held.waiting[static_cast<size_t>(kept)] == position;
+    forget_last(held);
+    if (waits) know_last(held, {begin, begin + width_});
   }
   held.states.erase(begin, held.states.end());
   held.waiting.resize(static_cast<size_t>(kept));
@@ -110,15 +131,13 @@ void HeadDrafter::observe(int64_t id, std::span<const int32_t> tokens,
   if (first > h.tokens.size()) {  // what the cache of the main model knew already
     drop_ahead(h);
     h.tokens.assign(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(first));
-    std::ranges::fill(h.last, 0.0f);
-    h.last_known = false;
+    forget_last(h);
   }
-  const auto keep_state = [&](size_t token) {
-    std::copy_n(hidden.begin() + static_cast<ptrdiff_t>(token - first) * width_, width_,
-                h.last.begin());
-    h.last_known = true;
+  const auto width = static_cast<size_t>(width_);
+  const auto state_of = [&](size_t token) {
+    return hidden.subspan((token - first) * width, width);
   };
-  if (h.tokens.size() > first) keep_state(h.tokens.size() - 1);
+  if (h.tokens.size() > first) know_last(h, state_of(h.tokens.size() - 1));
   for (size_t t = h.tokens.size(); t < tokens.size(); ++t) {
     if (h.ahead != tokens[t]) drop_ahead(h);
     if (h.ahead < 0 && (own_ == 0 || h.last_known)) {
@@ -128,17 +147,28 @@ void HeadDrafter::observe(int64_t id, std::span<const int32_t> tokens,
     }
     h.ahead = -1;
     h.tokens.push_back(tokens[t]);
-    keep_state(t);
+    if (h.last_known) h.recent.insert(h.recent.end(), h.last.begin(), h.last.end());
+    if (std::ssize(h.recent) >= 2 * kRecent * width_) {
+      h.recent.erase(h.recent.begin(), h.recent.begin() + kRecent * width_);
+    }
+    know_last(h, state_of(t));
   }
 }
 
 double HeadDrafter::seconds(int64_t id, std::span<const int32_t>, int64_t tokens) const {
+  return seconds(id, 0, tokens);
+}
+
+/// `more`: pairs that will wait beside those that do.
+double HeadDrafter::seconds(int64_t id, int64_t more, int64_t tokens) const {
   const auto found = sequences_.find(id);
-  const int64_t waiting = found == sequences_.end() ? 0 : std::ssize(found->second.waiting);
+  const int64_t waiting =
+      more + (found == sequences_.end() ? 0 : std::ssize(found->second.waiting));
   const int64_t now = 1 + std::min(waiting, kFew);
   const double later = costs_.seconds(1 + waiting) - costs_.seconds(now);
-  return static_cast<double>(tokens - 1) * costs_.seconds(1) + costs_.seconds(now) +
-         later / kSpread;
+  const double first = costs_.seconds(now) + later / kSpread;
+  if (tokens > 1 && next_ != nullptr) return first + next_->seconds(id, 1 + waiting, tokens - 1);
+  return first + static_cast<double>(tokens - 1) * costs_.seconds(1);
 }
 
 /// Whether a proposal can be made: the tokens before the last one are those that were seen.
@@ -192,7 +222,7 @@ Result<std::span<const float>> HeadDrafter::run() {
 }
 
 /// Computes all waiting pairs but the last few. False if the cache has no pages for them.
-Result<bool> HeadDrafter::catch_up(Held& held) {
+Result<bool> HeadDrafter::catch_up(Held& held, int64_t id) {
   while (std::ssize(held.waiting) >= few()) {
     const int64_t count = std::min(std::ssize(held.waiting), max_rows_);
     if (!cache_->reserve(held.kv, count).ok()) return false;
@@ -207,6 +237,11 @@ Result<bool> HeadDrafter::catch_up(Held& held) {
     }
     INFER_TRY(const auto logits, run());
     static_cast<void>(logits);
+    if (next_ != nullptr) {
+      INFER_TRY(const std::span<const float> hidden, executor_->hidden(0, count));
+      const auto end = static_cast<size_t>(batch_.positions.back()) + 1;
+      next_->observe(id, std::span(held.tokens).first(end), hidden);
+    }
     cache_->commit(held.kv, PageKeys(held.tokens), count);
     held.cached.insert(held.cached.end(), held.waiting.begin(), held.waiting.begin() + count);
     held.waiting.erase(held.waiting.begin(), held.waiting.begin() + count);
@@ -216,58 +251,87 @@ Result<bool> HeadDrafter::catch_up(Held& held) {
 }
 
 Status HeadDrafter::propose(std::span<DraftRequest* const> requests) {
-  const auto each = static_cast<size_t>(max_outputs_);
-  for (; requests.size() > each; requests = requests.subspan(each)) {
-    INFER_CHECK(propose_some(requests.first(each)));
+  std::vector<Task> tasks;
+  for (DraftRequest* request : requests) tasks.push_back({request, request->history});
+  std::span<const Task> rest = tasks;
+  while (!rest.empty()) {
+    const size_t count = std::min(rest.size(), static_cast<size_t>(max_outputs_));
+    INFER_CHECK(propose_some(rest.first(count)));
+    rest = rest.subspan(count);
   }
-  return propose_some(requests);
+  return {};
 }
 
-Status HeadDrafter::propose_some(std::span<DraftRequest* const> requests) {
+Status HeadDrafter::propose_some(std::span<const Task> tasks) {
   std::vector<Active> active;
   std::vector<Held*> used;
   Status status;
-  for (DraftRequest* request : requests) {
-    const auto found = sequences_.find(request->id);
-    if (found == sequences_.end() || !prepare(found->second, request->history)) continue;
+  for (const Task& task : tasks) {
+    const auto found = sequences_.find(task.request->id);
+    if (found == sequences_.end() || !prepare(found->second, task.history)) continue;
     used.push_back(&found->second);
-    const Result<bool> ready = catch_up(found->second);
+    const Result<bool> ready = catch_up(found->second, task.request->id);
     if (!ready) {
       status = ready.error();
       break;
     }
-    if (*ready) active.push_back({request, &found->second, {}});
+    if (*ready) active.push_back({task, &found->second, {}});
   }
-  for (bool first = true; !active.empty() && status.ok(); first = false) {
-    batch_.clear();
-    ids_.clear();
-    std::erase_if(active, [&](Active& a) {
-      Held& h = *a.held;
-      const int64_t behind = first ? std::ssize(h.waiting) : 0;
-      // The pair of the last token in the history, then those of drafted ones, which are no part
-      // of `cached`.
-      const int64_t slot = cache_->length(h.kv);
-      if (!cache_->reserve(h.kv, behind + 1).ok()) return true;
-      for (int64_t i = 0; i < behind; ++i) {
-        const auto w = static_cast<size_t>(i);
-        add_row(h, h.tokens[static_cast<size_t>(h.waiting[w])], h.waiting[w], slot + i,
-                std::span(h.states).subspan(w * static_cast<size_t>(width_),
-                                            static_cast<size_t>(width_)));
-      }
-      const auto drafted = std::ssize(a.request->tokens);
-      add_row(h, first ? a.request->history.back() : a.request->tokens.back().token,
-              std::ssize(h.tokens) + drafted, slot + behind,
-              first ? std::span<const float>(h.last) : a.state, !first);
-      batch_.output_rows.push_back(static_cast<int32_t>(batch_.rows()) - 1);
-      return false;
-    });
-    if (active.empty()) break;
-    const Result<std::span<const float>> logits = run();
-    if (!logits) {
-      status = logits.error();
-      break;
+  if (status.ok()) status = draft(std::move(active));
+  for (Held* h : used) {
+    cache_->rollback(h->kv, std::ssize(h->cached));
+    cache_->set_in_use(h->kv, false);
+  }
+  return status;
+}
+
+/// Adds the rows of a step to the batch. `first`: the pairs that wait and that of the last token of
+/// the history, else that of the token drafted last, which is no part of `cached`. Tasks for which
+/// the cache has no pages end.
+void HeadDrafter::add_rows(std::vector<Active>& active, bool first) {
+  batch_.clear();
+  ids_.clear();
+  std::erase_if(active, [&](Active& a) {
+    Held& h = *a.held;
+    const int64_t behind = first ? std::ssize(h.waiting) : 0;
+    const int64_t slot = cache_->length(h.kv);
+    if (!cache_->reserve(h.kv, behind + 1).ok()) return true;
+    for (int64_t i = 0; i < behind; ++i) {
+      const auto w = static_cast<size_t>(i);
+      add_row(h, h.tokens[static_cast<size_t>(h.waiting[w])], h.waiting[w], slot + i,
+              std::span(h.states).subspan(w * static_cast<size_t>(width_),
+                                          static_cast<size_t>(width_)));
     }
-    const size_t vocabulary = logits->size() / active.size();
+    const DraftRequest& request = *a.task.request;
+    const int64_t drafted =
+        std::ssize(request.history) + std::ssize(request.tokens) - std::ssize(a.task.history);
+    add_row(h, first ? a.task.history.back() : request.tokens.back().token,
+            std::ssize(h.tokens) + drafted, slot + behind,
+            first ? std::span<const float>(h.last) : a.state, !first);
+    batch_.output_rows.push_back(static_cast<int32_t>(batch_.rows()) - 1);
+    return false;
+  });
+}
+
+/// Shows the next head what the first step of these tasks has made.
+Status HeadDrafter::show_next(const std::vector<Active>& active) {
+  int64_t row = 0;
+  for (const Active& a : active) {
+    const int64_t count = std::ssize(a.held->waiting) + 1;
+    INFER_TRY_S(const std::span<const float> hidden, executor_->hidden(row, count));
+    next_->observe(a.task.request->id, a.task.history, hidden);
+    row += count;
+  }
+  return {};
+}
+
+Status HeadDrafter::draft(std::vector<Active> active) {
+  for (bool first = true; !active.empty(); first = false) {
+    add_rows(active, first);
+    if (active.empty()) break;
+    INFER_TRY_S(const std::span<const float> logits, run());
+    if (next_ != nullptr) INFER_CHECK(show_next(active));
+    const size_t vocabulary = logits.size() / active.size();
     std::vector<Active> rest;
     for (size_t i = 0; i < active.size(); ++i) {
       Active& a = active[i];
@@ -279,30 +343,39 @@ Status HeadDrafter::propose_some(std::span<DraftRequest* const> requests) {
         h.waiting.clear();
         h.states.clear();
         h.cached.push_back(static_cast<int32_t>(h.tokens.size()));
-        h.ahead = a.request->history.back();
+        h.ahead = a.task.history.back();
       }
-      DraftRequest& request = *a.request;
+      DraftRequest& request = *a.task.request;
       const DraftToken token =
-          request.sampler->next(main_logits(logits->subspan(i * vocabulary, vocabulary)));
+          request.sampler->next(main_logits(logits.subspan(i * vocabulary, vocabulary)));
       if (token.token < 0) continue;
       request.tokens.push_back(token);
       if (std::ssize(request.tokens) >= request.most) continue;
       if (request.go_on && !request.go_on(request)) continue;
-      const Result<std::span<const float>> state = executor_->hidden(static_cast<int64_t>(i), 1);
-      if (!state) {
-        status = state.error();
-        break;
+      if (next_ == nullptr) {
+        INFER_TRY_S(const auto state, executor_->hidden(static_cast<int64_t>(i), 1));
+        a.state.assign(state.begin(), state.end());
       }
-      a.state.assign(state->begin(), state->end());
       rest.push_back(std::move(a));
     }
+    if (next_ != nullptr) return hand_on(rest);
     active = std::move(rest);
   }
-  for (Held* h : used) {
-    cache_->rollback(h->kv, std::ssize(h->cached));
-    cache_->set_in_use(h->kv, false);
+  return {};
+}
+
+/// The next head goes on with these tasks.
+Status HeadDrafter::hand_on(const std::vector<Active>& active) {
+  std::vector<std::vector<int32_t>> histories(active.size());
+  std::vector<Task> tasks;
+  for (size_t i = 0; i < active.size(); ++i) {
+    const Task& task = active[i].task;
+    histories[i].reserve(task.history.size() + 1);
+    histories[i].assign(task.history.begin(), task.history.end());
+    histories[i].push_back(task.request->tokens.back().token);
+    tasks.push_back({task.request, histories[i]});
   }
-  return status;
+  return next_->propose_some(tasks);
 }
 
 }  // namespace infer

@@ -8,6 +8,12 @@
 // are computed when a proposal is asked for. When twice kMostWaiting wait, the older half is left
 // out. So a head costs next to nothing while nobody asks, and few hundred rows when somebody does.
 // A head sees less than the main model then, which changes what it proposes and nothing else.
+//
+// Heads may form a chain (DeepSeek-AI 2024, V3, section 2.2: modules k and k + 1). The first one
+// proposes a token, the second one the token after it, and so on. The hidden states that a head
+// makes are for the next one what those of the main model are for the first: it observes them, of
+// all tokens and of those proposed so far. The last head goes on by itself, with hidden states of
+// its own.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +33,9 @@ class HeadDrafter final : public Drafter {
  public:
   /// Pairs of a sequence that stay when twice as many wait.
   static constexpr int64_t kMostWaiting = 256;
+  /// Hidden states of a sequence's last tokens that are kept, since some of these tokens may have
+  /// been proposed only.
+  static constexpr int64_t kRecent = 16;
   /// Bytes that are kept of a sequence beside the cache, where a hidden state has `width` elements.
   static int64_t sequence_bytes(int64_t width);
   /// Bytes that are kept of each token of a sequence.
@@ -36,9 +45,12 @@ class HeadDrafter final : public Drafter {
   static int64_t fixed_bytes(const ModelInfo& head, int64_t vocabulary);
 
   /// `name`: a constant. The cache reuses nothing. A step has at most max_rows rows and max_outputs
-  /// results. `vocabulary`: tokens of the main model.
+  /// results. `vocabulary`: tokens of the main model. `next`: the head that proposes the token
+  /// after the one that this head proposes; null: the last one. With a next one the executor's
+  /// result "hidden" is of all rows, else of its outputs.
   HeadDrafter(const char* name, std::unique_ptr<Executor> executor, std::unique_ptr<KvCache> cache,
-              int64_t max_rows, int64_t max_outputs, const StepCosts& costs, int64_t vocabulary);
+              int64_t max_rows, int64_t max_outputs, const StepCosts& costs, int64_t vocabulary,
+              std::unique_ptr<HeadDrafter> next = nullptr);
 
   const char* name() const override { return name_; }
   bool takes_hidden() const override { return true; }
@@ -57,10 +69,17 @@ class HeadDrafter final : public Drafter {
     std::vector<float> states;     ///< their hidden states [waiting][width]
     std::vector<float> last;       ///< that of the last of `tokens`; zeros: not known
     bool last_known = false;
+    std::vector<float> recent;  ///< those of up to kRecent tokens before the last [tokens][width]
   };
-  /// A request while it is served.
-  struct Active {
+  /// A request for one head.
+  struct Task {
     DraftRequest* request;
+    /// Of the sequence, with the tokens that the heads before this one have proposed.
+    std::span<const int32_t> history;
+  };
+  /// A task while it is served.
+  struct Active {
+    Task task;
     Held* held;
     std::vector<float> state;  ///< for the token drafted next
   };
@@ -69,9 +88,16 @@ class HeadDrafter final : public Drafter {
   void drop_ahead(Held& held);
   void cut(Held& held, size_t length);
   void trim(Held& held) const;
+  void know_last(Held& held, std::span<const float> state) const;
+  void forget_last(Held& held) const;
   bool prepare(Held& held, std::span<const int32_t> history);
-  Status propose_some(std::span<DraftRequest* const> requests);
-  Result<bool> catch_up(Held& held);
+  Status propose_some(std::span<const Task> tasks);
+  Status draft(std::vector<Active> active);
+  void add_rows(std::vector<Active>& active, bool first);
+  Status show_next(const std::vector<Active>& active);
+  Status hand_on(const std::vector<Active>& active);
+  Result<bool> catch_up(Held& held, int64_t id);
+  double seconds(int64_t id, int64_t more, int64_t tokens) const;
   void add_row(const Held& held, int32_t token, int64_t position, int64_t slot,
                std::span<const float> state, bool own = false);
   std::span<const float> main_logits(std::span<const float> logits);
@@ -90,6 +116,7 @@ class HeadDrafter final : public Drafter {
   StepBatch batch_;
   std::vector<KvCache::SequenceId> ids_;
   std::vector<float> logits_;  ///< by token of the main model; empty: the head has all of them
+  std::unique_ptr<HeadDrafter> next_;
 };
 
 }  // namespace infer

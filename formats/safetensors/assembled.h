@@ -1,6 +1,6 @@
 // Weights that a checkpoint stores as several tensors: codes, scales and more. They are recognised
-// by their names: in bitsandbytes.cpp, packed_fp4.cpp, packed_int4.cpp, packed_rows.cpp and
-// scaled_bytes.cpp.
+// by their names: in bitsandbytes.cpp, packed_fp4.cpp, packed_hqq.cpp, packed_int4.cpp,
+// packed_rows.cpp and scaled_bytes.cpp.
 #pragma once
 
 #include <initializer_list>
@@ -95,6 +95,10 @@ Result<std::vector<Assembled>> assemble_bitsandbytes(PartTable& parts);
 /// are 8, else of Q5_0, which holds code − zero exactly. Where groups are not runs of columns
 /// (act-order), its columns are sorted by group, and W.order (I32) says where each comes from.
 Result<std::vector<Assembled>> assemble_packed_int4(PartTable& parts);
+
+/// HQQ of 8, 4, 2 and 1 bits: for each X.W_q a weight X.weight of the first of the types Q4_0, Q5_0
+/// and Q8_0 that holds code − zero exactly. unsupported if none does, with the reason.
+Result<std::vector<Assembled>> assemble_packed_hqq(PartTable& parts);
 
 /// NVFP4 and MXFP4 of compressed-tensors and ModelOpt: for each W_packed, or W of bytes, with 8-bit
 /// scales a weight W of that type, and W's name with ".scale" for ".weight" where there is a scale

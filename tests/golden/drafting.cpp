@@ -88,7 +88,7 @@ ModelAndHead::ModelAndHead(const std::string& path, const std::string& draft, bo
   REQUIRE_MESSAGE(opened.has_value(), (opened ? "" : opened.error().message()));
   models = std::move(*opened);
   OpenedModel& main = models.main;
-  REQUIRE(main.head != nullptr);
+  REQUIRE(!main.heads.empty());
   const std::vector<Device*> devices = main.device_list();
   if (apart) {
     main.model->return_hidden(true, main.model->info().hidden_layers);
@@ -98,12 +98,18 @@ ModelAndHead::ModelAndHead(const std::string& path, const std::string& draft, bo
       Executor::create(*main.model, *main.weights, devices, main.request, main.plan, {}).value();
   cache = KvCache::create(devices, main.plan.kv_layout, main.plan.kv_pages, {128, false, {}, 0})
               .value();
-  const OpenedModel::Head& own = *main.head;
-  head = Executor::create(*own.model, main.head_weights(), devices, own.request, own.plan, {},
-                          executor.get())
-             .value();
-  head_cache =
-      KvCache::create(devices, own.plan.kv_layout, own.plan.kv_pages, {128, false, {}, 0}).value();
+  for (const OpenedModel::Head& own : main.heads) {
+    Further& made = further.emplace_back();
+    made.head = Executor::create(*own.model, main.weights_of(own), devices, own.request, own.plan,
+                                 {}, executor.get())
+                    .value();
+    made.cache =
+        KvCache::create(devices, own.plan.kv_layout, own.plan.kv_pages, {128, false, {}, 0})
+            .value();
+  }
+  head = std::move(further.front().head);
+  head_cache = std::move(further.front().cache);
+  further.erase(further.begin());
 }
 
 std::unique_ptr<Engine> load_engine(const std::string& path, const LoadOptions& options) {

@@ -44,11 +44,17 @@ std::vector<float> run_rows(Executor& executor, KvCache& cache, KvCache::Sequenc
                             std::span<const int32_t> tokens, size_t begin, size_t end,
                             const GivenStates& given, std::vector<float>* states, size_t first = 0);
 
-/// A model and the head that drafts for it, in float32.
+/// A model and the heads that draft for it, in float32.
 struct ModelAndHead {
   OpenedModels models;
   std::unique_ptr<Executor> executor, head;
   std::unique_ptr<KvCache> cache, head_cache;
+  /// The heads after the first one, in their order.
+  struct Further {
+    std::unique_ptr<Executor> head;
+    std::unique_ptr<KvCache> cache;
+  };
+  std::vector<Further> further;
 
   /// `draft`: the head's file; empty: the head is in the model's. `apart`: as for devices with two
   /// numeric classes.

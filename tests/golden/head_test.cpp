@@ -1,5 +1,5 @@
-// Layers of a file that predict the token after the next one, as a drafter: their logits are those
-// of the reference, no token changes, and the memory is the planned one.
+// Layers of a file that predict further tokens, as a drafter: their logits are those of the
+// reference, no token changes, and the memory is the planned one.
 #include <doctest.h>
 
 #include <algorithm>
@@ -17,8 +17,9 @@ using namespace infer::test;
 
 namespace {
 
-const std::vector<std::string> kHeads = {"qwen35-f32", "glm4moe-f32", "deepseek2-flash-f32",
-                                         "nemotron_h_moe-f32"};
+/// GLM has two such layers and the last one three, which form chains.
+const std::vector<std::string> kHeads = {"qwen35-f32",         "glm4moe-f32", "deepseek2-flash-f32",
+                                         "nemotron_h_moe-f32", "mimo-f32",    "mimo2-f32"};
 
 LoadOptions usual(const char* drafter) {
   LoadOptions options;
@@ -26,6 +27,59 @@ LoadOptions usual(const char* drafter) {
   options.context = 384;
   if (drafter != nullptr) options.drafters = {drafter};
   return options;
+}
+
+std::vector<ModelAndHead::Further> heads_of(ModelAndHead& parts) {
+  std::vector<ModelAndHead::Further> heads;
+  heads.push_back({std::move(parts.head), std::move(parts.head_cache)});
+  for (ModelAndHead::Further& head : parts.further) heads.push_back(std::move(head));
+  return heads;
+}
+
+/// What heads draft by themselves after the first `length` tokens: each one token from the states
+/// of the model or of the head before it, the last one further tokens from its own. `states`: those
+/// of the model.
+std::vector<int32_t> drafted_by_hand(std::span<ModelAndHead::Further> heads,
+                                     std::span<const int32_t> tokens, std::span<const float> states,
+                                     size_t width, size_t length, size_t most) {
+  std::vector<int32_t> history(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(length));
+  std::vector<float> given(width, 0.0f);
+  given.insert(given.end(), states.begin(),
+               states.begin() + static_cast<ptrdiff_t>((length - 1) * width));
+  std::vector<int32_t> drafted;
+  for (ModelAndHead::Further& head : heads) {
+    const bool last = &head == &heads.back();
+    const auto id = head.cache->add_sequence();
+    std::vector<float> made(width, 0.0f);
+    size_t done = 0;
+    const size_t enough = last ? most : drafted.size() + 1;
+    while (drafted.size() < enough) {
+      const size_t end = std::min(history.size(), done + 16);
+      const std::vector<float> logits =
+          run_rows(*head.head, *head.cache, id, history, done, end,
+                   {std::span(given).subspan(done * width, (end - done) * width), {}}, &made);
+      const size_t rows = end - done;
+      done = end;
+      if (done < history.size()) continue;
+      const auto row = std::span(logits).last(logits.size() / rows);
+      drafted.push_back(static_cast<int32_t>(std::ranges::max_element(row) - row.begin()));
+      history.push_back(drafted.back());
+      if (last) given.insert(given.end(), made.end() - static_cast<ptrdiff_t>(width), made.end());
+    }
+    head.cache->remove_sequence(id);
+    given = std::move(made);
+  }
+  return drafted;
+}
+
+std::unique_ptr<HeadDrafter> drafter_of(std::vector<ModelAndHead::Further> heads) {
+  std::unique_ptr<HeadDrafter> drafter;
+  for (; !heads.empty(); heads.pop_back()) {
+    drafter = std::make_unique<HeadDrafter>("mtp", std::move(heads.back().head),
+                                            std::move(heads.back().cache), 16, 4,
+                                            StepCosts(1e-3, 1e-4), 72, std::move(drafter));
+  }
+  return drafter;
 }
 
 }  // namespace
@@ -39,17 +93,27 @@ TEST_CASE("the logits of next-token layers are those of the reference, in pieces
     for (const size_t piece : {size_t{16}, size_t{1}, size_t{3}}) {
       CAPTURE(piece);
       ModelAndHead parts(model.path);
+      std::vector<ModelAndHead::Further> heads = heads_of(parts);
+      CHECK(heads.size() == (name == "mimo2-f32" ? 3 : name == "glm4moe-f32" ? 2 : 1));
       const auto id = parts.cache->add_sequence();
-      const auto head_id = parts.head_cache->add_sequence();
-      const auto width = static_cast<size_t>(parts.head->info().takes_hidden);
-      std::vector<float> states(width, 0.0f), logits, own_states;
+      const auto width = static_cast<size_t>(heads[0].head->info().takes_hidden);
+      std::vector<float> states(width, 0.0f), logits;
       for (size_t at = 0; at < model.tokens.size(); at += piece) {
         const size_t end = std::min(at + piece, model.tokens.size());
         run_rows(*parts.executor, *parts.cache, id, model.tokens, at, end, {}, &states);
-        const std::vector<float> made =
-            run_rows(*parts.head, *parts.head_cache, head_id, model.tokens, at, end,
-                     {std::span(states).subspan(at * width, (end - at) * width), {}}, &own_states);
-        logits.insert(logits.end(), made.begin(), made.end());
+      }
+      std::vector<float> given = states;
+      for (ModelAndHead::Further& head : heads) {
+        const auto head_id = head.cache->add_sequence();
+        std::vector<float> made(width, 0.0f);
+        for (size_t at = 0; at < model.tokens.size(); at += piece) {
+          const size_t end = std::min(at + piece, model.tokens.size());
+          const std::vector<float> some =
+              run_rows(*head.head, *head.cache, head_id, model.tokens, at, end,
+                       {std::span(given).subspan(at * width, (end - at) * width), {}}, &made);
+          logits.insert(logits.end(), some.begin(), some.end());
+        }
+        given = std::move(made);
       }
       REQUIRE(logits.size() == exact.size());
       if (whole.empty()) {
@@ -84,42 +148,22 @@ TEST_CASE("what is drafted follows from the pairs of tokens and the states befor
     const GoldenModel model = golden_model(name);
     const std::span<const int32_t> tokens = std::span(model.tokens).first(45);
     ModelAndHead parts(model.path);
+    std::vector<ModelAndHead::Further> heads = heads_of(parts);
     const auto id = parts.cache->add_sequence();
-    const auto width = static_cast<size_t>(parts.head->info().takes_hidden);
+    const auto width = static_cast<size_t>(heads[0].head->info().takes_hidden);
     std::vector<float> states;
     for (size_t at = 0; at < tokens.size(); at += 15) {
       run_rows(*parts.executor, *parts.cache, id, tokens, at, at + 15, {}, &states);
     }
-    // By hand: all pairs up to the token, then two more drafted ones.
-    const auto expected = [&](size_t length) {
-      std::vector<int32_t> history(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(length));
-      std::vector<float> given(width, 0.0f), made;
-      given.insert(given.end(), states.begin(),
-                   states.begin() + static_cast<ptrdiff_t>((length - 1) * width));
-      const auto head_id = parts.head_cache->add_sequence();
-      std::vector<int32_t> drafted;
-      size_t done = 0;
-      while (drafted.size() < 3) {
-        made.clear();
-        const size_t end = std::min(history.size(), done + 16);
-        const std::vector<float> logits =
-            run_rows(*parts.head, *parts.head_cache, head_id, history, done, end,
-                     {std::span(given).subspan(done * width, (end - done) * width), {}}, &made);
-        done = end;
-        if (done < history.size()) continue;
-        const auto last = std::span(logits).last(logits.size() / (made.size() / width));
-        drafted.push_back(static_cast<int32_t>(std::ranges::max_element(last) - last.begin()));
-        history.push_back(drafted.back());
-        given.insert(given.end(), made.end() - static_cast<ptrdiff_t>(width), made.end());
-      }
-      parts.head_cache->remove_sequence(head_id);
-      return drafted;
-    };
+    constexpr int64_t kMost = 5;
     std::vector<std::vector<int32_t>> by_hand;
-    for (const size_t length : {20, 21, 23, 31, 40, 30}) by_hand.push_back(expected(length));
+    std::vector<size_t> lengths = {20, 21, 23, 31, 40, 30};
+    for (size_t length = 31; length < 45; ++length) lengths.push_back(length);
+    for (const size_t length : lengths) {
+      by_hand.push_back(drafted_by_hand(heads, tokens, states, width, length, kMost));
+    }
 
-    HeadDrafter drafter("mtp", std::move(parts.head), std::move(parts.head_cache), 16, 4,
-                        StepCosts(1e-3, 1e-4), 72);
+    const std::unique_ptr<HeadDrafter> drafter = drafter_of(std::move(heads));
     SamplingParams greedy;
     greedy.temperature = 0;
     DraftSampler sampler(greedy);
@@ -127,17 +171,17 @@ TEST_CASE("what is drafted follows from the pairs of tokens and the states befor
     const auto check = [&](size_t length) {
       CAPTURE(length);
       const auto history = tokens.first(length);
-      DraftRequest request{.id = 7, .history = history, .most = 3, .sampler = &sampler};
+      DraftRequest request{.id = 7, .history = history, .most = kMost, .sampler = &sampler};
       sampler.begin(history, 0, nullptr);
       DraftRequest* const requests[] = {&request};
-      REQUIRE(drafter.propose(requests).ok());
+      REQUIRE(drafter->propose(requests).ok());
       std::vector<int32_t> drafted;
       for (const DraftToken& token : request.tokens) drafted.push_back(token.token);
       CHECK(drafted == by_hand[next++]);
     };
     const auto observe = [&](size_t first, size_t end) {
-      drafter.observe(7, tokens.first(end),
-                      std::span(states).subspan(first * width, (end - first) * width));
+      drafter->observe(7, tokens.first(end),
+                       std::span(states).subspan(first * width, (end - first) * width));
     };
     observe(0, 15);
     observe(15, 19);
@@ -154,14 +198,18 @@ TEST_CASE("what is drafted follows from the pairs of tokens and the states befor
     // Another text after 29 tokens, which then becomes the first one again.
     std::vector<int32_t> other(tokens.begin(), tokens.begin() + 33);
     for (size_t t = 29; t < 33; ++t) other[t] = (other[t] + 1) % 70;
-    drafter.observe(7, other, std::span(states).subspan(25 * width, 8 * width));
+    drafter->observe(7, other, std::span(states).subspan(25 * width, 8 * width));
     observe(25, 29);
     observe(28, 29);
     DraftRequest request{.id = 7, .history = other, .most = 1, .sampler = &sampler};
     DraftRequest* const requests[] = {&request};
-    REQUIRE(drafter.propose(requests).ok());
+    REQUIRE(drafter->propose(requests).ok());
     CHECK(request.tokens.empty());  // the state before its last token is not known
     check(30);
+    for (size_t length = 31; length < 45; ++length) {  // what was drafted is refused each time
+      observe(length - 2, length - 1);
+      check(length);
+    }
   }
 }
 
@@ -178,7 +226,7 @@ TEST_CASE("with next-token layers every token is that without, however it is com
 }
 
 TEST_CASE("turns, truncation, saved sessions, shared prefixes and preemption keep the tokens") {
-  for (const char* const name : {"qwen35-f32", "glm4moe-f32"}) {
+  for (const char* const name : {"qwen35-f32", "glm4moe-f32", "mimo2-f32"}) {
     CAPTURE(name);
     const GoldenModel model = golden_model(name);
     const TempDir folder;
@@ -198,6 +246,22 @@ TEST_CASE("turns, truncation, saved sessions, shared prefixes and preemption kee
     options.fewer_rows = false;
     const auto narrow = load_engine(model.path, options);
     CHECK(texts_at_once(*narrow, prompt) == texts_in_turn(*plain, prompt));
+  }
+}
+
+TEST_CASE("after refused drafts of recurrent models no token is computed again") {
+  for (const char* const name : {"qwen35-f32", "nemotron_h_moe-f32"}) {
+    for (const int32_t drafts : {1, 3, 4}) {
+      CAPTURE(name);
+      CAPTURE(drafts);
+      const GoldenModel model = golden_model(name);
+      const std::vector<int32_t> prompt(model.tokens.begin(), model.tokens.begin() + 40);
+      const auto engine = load_engine(model.path, usual("mtp"));
+      const auto session = engine->open_session().value();
+      const DraftedText text = generated_text(*session, prompt, generating(100, 1, drafts));
+      CHECK(text.drafted > text.accepted + 80);
+      CHECK(engine->statistics().recomputed_tokens == 0);
+    }
   }
 }
 
@@ -236,9 +300,9 @@ TEST_CASE("next-token layers take the planned memory, and none if they do not dr
 }
 
 TEST_CASE("a damaged next-token layer is named, and the model runs without it") {
-  const std::string whole = read_text(golden_model("qwen35-f32").path);
   const auto swapped = [&](const std::string& one, const std::string& other) {
-    std::string bytes = whole;
+    const char* const model = one.find("blk.4.") == 0 ? "qwen35-f32" : "mimo2-f32";
+    std::string bytes = read_text(golden_model(model).path);
     const size_t a = bytes.find(one), b = bytes.find(other);
     REQUIRE(a != std::string::npos);
     bytes.replace(a, one.size(), other);
@@ -250,6 +314,7 @@ TEST_CASE("a damaged next-token layer is named, and the model runs without it") 
       {"blk.4.nextn.eh_proj.weight", "blk.4.nextn.xx_proj.weight"},
       {"blk.4.ffn_down.weight", "blk.4.ffn_xown.weight"},
       {"blk.4.attn_q.weight", "blk.4.attn_k.weight"},
+      {"blk.6.nextn.eh_proj.weight", "blk.6.nextn.xx_proj.weight"},  // the last one of a chain
   };
   for (const auto& [name, other] : cases) {
     CAPTURE(name);

@@ -60,8 +60,17 @@ EAGLE = {"token_embd": "embed_tokens", "fc": "fc", "output_norm": "norm", "outpu
     for name, of in (("q", "q"), ("k", "k"), ("v", "v"), ("output", "o"))}
 
 
-@pytest.mark.parametrize("nested", [False, True])
-def test_eagle3_as_gguf_has_it(tmp_path, nested):
+def of_speculators(config, whole):
+    """The same configuration in the layout of vLLM's `speculators`."""
+    for key in ("architectures", "draft_vocab_size", "tie_word_embeddings"):
+        config.pop(key)
+    return {"architectures": ["Eagle3DraftModel"], "speculators_model_type": "eagle3",
+            "draft_vocab_size": 40, "target_hidden_size": None,
+            "transformer_layer_config": config} | whole
+
+
+@pytest.mark.parametrize("layout", ["plain", "nested", "speculators"])
+def test_eagle3_as_gguf_has_it(tmp_path, layout):
     metadata, tensors = gguf.read(GOLDEN.parent / "heads/eagle3-llama-f32.gguf")
     checkpoint = {EAGLE[name.removesuffix(".weight")] + ".weight": x
                   for name, x in tensors.items() if name != "d2t"}
@@ -81,7 +90,14 @@ def test_eagle3_as_gguf_has_it(tmp_path, nested):
               "vocab_size": 72, "draft_vocab_size": 40, "tie_word_embeddings": False}
     layers = key("target_layers")
     ids = "eagle_aux_hidden_state_layer_ids"
-    config |= {"eagle_config": {ids: [l - 1 for l in layers]}} if nested else {ids: layers}
+    if layout == "speculators":
+        config = of_speculators(config, {ids: layers, "norm_before_residual": False})
+        checkpoint = {name.replace("midlayer.", "layers.0."): x for name, x in checkpoint.items()}
+        checkpoint["verifier_lm_head.weight"] = np.zeros((72, 4))
+        write(directory / "model.safetensors", checkpoint)
+    else:
+        nested = layout == "nested"
+        config |= {"eagle_config": {ids: [l - 1 for l in layers]}} if nested else {ids: layers}
     (directory / "config.json").write_text(json.dumps(config))
     path = converted(directory)
     found, made = gguf.read(path)
@@ -94,6 +110,35 @@ def test_eagle3_as_gguf_has_it(tmp_path, nested):
     for head in (directory, path):
         done = infer("plan", "-m", main, "-md", head, "-c", "128")
         assert done.returncode == 0, done.stderr
+
+
+def test_eagle3_of_speculators_with_norms(tmp_path):
+    """The norm before "fc", and the one before the sum, which vLLM takes where nothing is said."""
+    _, tensors = gguf.read(GOLDEN.parent / "heads/eagle3-llama-f32.gguf")
+    there = lambda name: EAGLE[name.removesuffix(".weight")].replace("midlayer.", "layers.0.")
+    checkpoint = {there(name) + ".weight": x for name, x in tensors.items() if name != "d2t"}
+    checkpoint["d2t"] = tensors["d2t"] - np.arange(len(tensors["d2t"]))
+    checkpoint["input_norm.weight"] = np.full(tensors["fc.weight"].shape[1], 1.25)
+    directory = tmp_path / "eagle"
+    directory.mkdir()
+    write(directory / "model.safetensors", checkpoint)
+    config = {"speculators_model_type": "eagle3", "architectures": ["Eagle3Speculator"],
+              "norm_before_fc": True, "transformer_layer_config": {
+                  "num_hidden_layers": 1, "hidden_size": tensors["fc.weight"].shape[0],
+                  "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 10,
+                  "intermediate_size": 38, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
+                  "rope_parameters": {"rope_type": "default", "rope_theta": 5e5},
+                  "vocab_size": 72}}
+    (directory / "config.json").write_text(json.dumps(config))
+    found, made = gguf.read(converted(directory))
+    assert found["eagle3.norm_before_residual"] and found["eagle3.norm_before_fc"]
+    assert found["eagle3.rope.freq_base"] == 5e5
+    assert np.all(made["enc.output_norm.weight"] == 1.25)
+    done = infer("plan", "-m", GOLDEN / "llama-f32.gguf", "-md", directory, "-c", "128")
+    assert done.returncode == 0, done.stderr
+    (directory / "config.json").write_text(json.dumps(config | {"speculators_model_type": "peagle"}))
+    done = infer("convert", directory, tmp_path / "out.gguf")
+    assert done.returncode == 3 and "speculators_model_type 'peagle'" in done.stderr
 
 
 def drafts(path):
@@ -138,7 +183,7 @@ def test_glm_as_gguf_has_it(tmp_path):
     key = lambda name: metadata["glm4moe." + name]
     (directory / "config.json").write_text(json.dumps({
         "architectures": ["Glm4MoeForCausalLM"], "num_hidden_layers": 3,
-        "num_nextn_predict_layers": 1, "hidden_size": 30, "num_attention_heads": 6,
+        "num_nextn_predict_layers": 2, "hidden_size": 30, "num_attention_heads": 6,
         "num_key_value_heads": 2, "head_dim": 12, "intermediate_size": 38,
         "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
         "partial_rotary_factor": 0.5, "n_routed_experts": 6, "num_experts_per_tok": 2,
@@ -147,13 +192,123 @@ def test_glm_as_gguf_has_it(tmp_path):
         "tie_word_embeddings": False}))
     path = converted(directory)
     found, made = gguf.read(path)
-    assert found["glm4moe.nextn_predict_layers"] == 1
-    assert found["glm4moe.block_count"] == 4
+    assert found["glm4moe.nextn_predict_layers"] == 2
+    assert found["glm4moe.block_count"] == 5
     assert made.keys() == tensors.keys()
     for name, x in tensors.items():
         assert np.array_equal(np.asarray(made[name]).reshape(-1), np.asarray(x).reshape(-1)), name
     drafts(directory)
     drafts(path)
+
+
+MIMO = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
+        "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
+        "attn_output": "self_attn.o_proj", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj",
+        "ffn_down": "mlp.down_proj", "ffn_gate_inp": "mlp.gate"}
+MIMO_7B_HEAD = {"nextn.eh_proj": "input_proj", "nextn.enorm": "token_layernorm",
+                "nextn.hnorm": "hidden_layernorm", "nextn.shared_head_norm": "final_layernorm"}
+MIMO_V2_HEAD = {"nextn.eh_proj": "eh_proj", "nextn.enorm": "enorm", "nextn.hnorm": "hnorm",
+                "ffn_norm": "pre_mlp_layernorm", "layer_output_norm": "final_layernorm"}
+
+
+def mimo_directory(tmp_path, name, head, at_head, config):
+    """The golden model as a directory. `at_head`: what stands before the names of head i."""
+    metadata, tensors = gguf.read(GOLDEN / f"{name}.gguf")
+    arch = metadata["general.architecture"]
+    key = lambda k: metadata[f"{arch}.{k}"]
+    layers = key("block_count") - key("nextn_predict_layers")
+    checkpoint = {"model.embed_tokens.weight": tensors["token_embd.weight"],
+                  "model.norm.weight": tensors["output_norm.weight"],
+                  "lm_head.weight": tensors["output.weight"]}
+    for tensor, x in tensors.items():
+        if not tensor.startswith("blk."):
+            continue
+        _, layer, rest = tensor.split(".", 2)
+        part, kind = rest.rsplit(".", 1)
+        i = int(layer) - layers
+        at = f"model.layers.{layer}." if i < 0 else at_head.format(i)
+        names = MIMO | (head if i >= 0 else {})
+        if part == "exp_probs_b":
+            checkpoint[at + "mlp.gate.e_score_correction_bias"] = x
+        elif part == "attn_sinks":
+            checkpoint[at + "self_attn.attention_sink_bias"] = x
+        elif part == "attn_qkv":
+            rows = [12 * 6, 12 * 3, 10 * 3]
+            for name, some in zip("qkv", np.split(x, np.cumsum(rows)[:2])):
+                checkpoint[f"{at}self_attn.{name}_proj.weight"] = some
+        elif part.endswith("_exps"):
+            which = part.removeprefix("ffn_").removesuffix("_exps")
+            for e, matrix in enumerate(x):
+                checkpoint[f"{at}mlp.experts.{e}.{which}_proj.weight"] = matrix
+        else:
+            checkpoint[f"{at}{names[part]}.{kind}"] = x
+    directory = tmp_path / "mimo"
+    directory.mkdir()
+    write(directory / "model.safetensors", checkpoint)
+    (directory / "config.json").write_text(json.dumps({
+        "num_hidden_layers": layers, "hidden_size": key("embedding_length"),
+        "num_attention_heads": key("attention.head_count"),
+        "head_dim": key("attention.key_length"), "max_position_embeddings": 256,
+        "intermediate_size": key("feed_forward_length"), "rope_theta": key("rope.freq_base"),
+        "tie_word_embeddings": False} | config))
+    return directory, metadata, tensors
+
+
+def same_model(directory, metadata, tensors, keys):
+    path = converted(directory)
+    found, made = gguf.read(path)
+    for key in keys:
+        assert found[key] == pytest.approx(metadata[key]), key
+    joined = {name for name in tensors if "attn_qkv" in name}
+    assert made.keys() - {f"{name[:-10]}{part}.weight" for name in joined for part in "qkv"} == (
+        tensors.keys() - joined)
+    for name, x in tensors.items():
+        if name not in joined:
+            assert np.array_equal(np.asarray(made[name]).reshape(-1),
+                                  np.asarray(x).reshape(-1)), name
+    drafts(directory)
+    drafts(path)
+
+
+def test_mimo_as_gguf_has_it(tmp_path):
+    directory, metadata, tensors = mimo_directory(
+        tmp_path, "mimo-f32", MIMO_7B_HEAD, "model.mtp_layers.{}.",
+        {"architectures": ["MiMoForCausalLM"], "num_nextn_predict_layers": 1,
+         "num_key_value_heads": 2, "rms_norm_eps": 1e-5})
+    same_model(directory, metadata, tensors, [f"mimo.{key}" for key in (
+        "block_count", "nextn_predict_layers", "attention.head_count_kv", "rope.freq_base")])
+
+
+MIMO_V2 = {"architectures": ["MiMoV2FlashForCausalLM"], "num_key_value_heads": 2,
+           "swa_num_key_value_heads": 3, "swa_num_attention_heads": 6, "swa_head_dim": 12,
+           "v_head_dim": 10, "swa_v_head_dim": 10, "layernorm_epsilon": 1e-5,
+           "partial_rotary_factor": 0.5, "swa_rope_theta": 1e4, "sliding_window": 7,
+           "sliding_window_size": 6, "hybrid_layer_pattern": [0, 1, 1, 0],
+           "attention_value_scale": 0.7, "moe_layer_freq": [0, 1, 1, 1], "n_routed_experts": 6,
+           "num_experts_per_tok": 2, "moe_intermediate_size": 14, "n_shared_experts": None,
+           "scoring_func": "sigmoid", "topk_method": "noaux_tc", "n_group": 1, "topk_group": 1,
+           "norm_topk_prob": True, "routed_scaling_factor": None}
+
+
+def test_mimo_v2_with_its_chain_as_gguf_has_it(tmp_path):
+    directory, metadata, tensors = mimo_directory(
+        tmp_path, "mimo2-f32", MIMO_V2_HEAD, "model.mtp.layers.{}.", MIMO_V2)
+    same_model(directory, metadata, tensors, [f"mimo2.{key}" for key in (
+        "block_count", "nextn_predict_layers", "attention.head_count_kv", "rope.freq_base",
+        "rope.freq_base_swa", "rope.dimension_count", "attention.sliding_window",
+        "attention.sliding_window_pattern", "attention.value_length", "attention.value_scale",
+        "attention.layer_norm_rms_epsilon", "expert_used_count")])
+
+
+@pytest.mark.parametrize("key, value, named", [
+    ("swa_head_dim", 14, "swa_head_dim"), ("hybrid_layer_pattern", [0, 1], "hybrid_layer_pattern"),
+    ("n_shared_experts", 1, "n_shared_experts"), ("n_group", 2, "n_group")])
+def test_other_models_of_mimo_v2_are_named(tmp_path, key, value, named):
+    directory, *_ = mimo_directory(tmp_path, "mimo2-f32", MIMO_V2_HEAD, "model.mtp.layers.{}.",
+                                   MIMO_V2 | {key: value})
+    done = infer("plan", "-m", directory, "-c", "128")
+    assert done.returncode == 3
+    assert named in done.stderr
 
 
 def read_safetensors(path):

@@ -52,10 +52,27 @@ uint64_t state_after(std::span<const int32_t> tokens) {
 struct World {
   KvCache& cache;
   std::map<int32_t, std::vector<int32_t>> sequences;
+  int64_t kept = 0;   ///< partly refused drafts after which the accepted tokens stayed
+  int64_t again = 0;  ///< after which they did not
 
   uint64_t* state(int32_t id) {
     const KvCache::SequenceId ids[] = {id};
     return reinterpret_cast<uint64_t*>(cache.pages(ids)[kStates].state(0, kPageBytes));
+  }
+
+  /// What a step does with a sequence's states: changes them in place, and keeps those after the
+  /// rows whose pages are in the table. True if there are such rows.
+  bool compute(int32_t id, std::span<const int32_t> all, int64_t first) {
+    const KvCache::SequenceId ids[] = {id};
+    const KvPages pages = cache.pages(ids)[kStates];
+    for (int32_t e = 1; e < pages.table_stride; ++e) {
+      if (pages.block_tables[e] < 0) continue;
+      std::byte* const page = pages.page(0, int64_t{e} * kPageTokens) + kPageBytes;
+      const uint64_t made = state_after(all.first(static_cast<size_t>(first + e)));
+      std::memcpy(page, &made, sizeof(made));
+    }
+    *state(id) = state_after(all);
+    return pages.table_stride > 1;
   }
 
   /// A step of `count` tokens with `drafted` more, of which `accepted` are right. It ends at full
@@ -78,13 +95,11 @@ struct World {
     for (int64_t i = 0; i < accepted; ++i) tokens.push_back(1);
     std::vector<int32_t> all(tokens.begin(), tokens.begin() + first + count + accepted);
     all.resize(static_cast<size_t>(first + count + drafted), -1);
-    *state(id) = state_after(all);
+    const bool keeps = compute(id, all, first);
+    CHECK((drafted > 0 || !keeps));
     cache.commit(id, tokens, count + accepted);
-    if (accepted == drafted) {
-      CHECK(cache.length(id) == first + count + accepted);
-    } else {
-      CHECK(cache.length(id) == first);
-    }
+    CHECK(cache.length(id) == (accepted == drafted || keeps ? first + count + accepted : first));
+    if (accepted < drafted) ++(keeps ? kept : again);
     return true;
   }
 
@@ -101,6 +116,7 @@ struct World {
 TEST_CASE("random use: the states of a sequence are those after its last token") {
   const auto device = open_cpu();
   const TempDir folder;
+  int64_t kept = 0, again = 0;
   for (uint32_t seed = 1; seed <= 40; ++seed) {
     CAPTURE(seed);
     std::mt19937 random(seed);
@@ -167,11 +183,34 @@ TEST_CASE("random use: the states of a sequence are those after its last token")
       }
       for (const auto& [id, tokens] : world.sequences) world.check(id);
     }
+    kept += world.kept;
+    again += world.again;
     for (const auto& [id, tokens] : world.sequences) cache->remove_sequence(id);
     cache->clear_kept();
     for (size_t kind = 0; kind < 2; ++kind) CHECK(cache->held(kind) == 0);
   }
   CHECK(device->allocated(Purpose::kv) == 0);
+  CHECK(kept > 100);
+  CHECK(again > 100);
+}
+
+TEST_CASE("refused drafts leave the accepted tokens, and give their room back") {
+  const auto device = open_cpu();
+  const auto cache = make(*device, {12, 6});
+  World world{*cache, {}};
+  const int32_t id = cache->add_sequence();
+  world.sequences[id].assign(62, 7);
+  REQUIRE(world.step(id, 62, 5, 3));
+  CHECK(cache->length(id) == 65);
+  CHECK(cache->held(kStates) == 1);
+  CHECK(cache->held(0) == 2);
+  world.check(id);
+  CHECK(cache->rollback(id, 65) == 65);  // nothing to take back
+  world.check(id);
+  world.sequences[id].push_back(5);
+  REQUIRE(world.step(id, 1, 4, 0));
+  CHECK(cache->length(id) == 66);
+  world.check(id);
 }
 
 TEST_CASE("a step that failed leaves no states behind") {

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <cstring>
 
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/row_states.h"
 
 namespace infer::cpu {
 namespace {
@@ -22,6 +24,7 @@ void run_block(const CpuCall& call, int64_t first, int64_t channels) {
     for (int64_t j = 0; j < taps; ++j) w[j * kBlock + c] = of_channel[j];
   }
   const float* before[kMostTaps];
+  RowStates row_states(pages, at.k_offset);
   for (int64_t r = 0; r < x.desc.shape[2]; ++r) {
     const int64_t slot = *call.inputs[3].row<int32_t>(0, r);
     float* state = pages.state(*call.inputs[4].row<int32_t>(0, r), at.k_offset) + first;
@@ -34,6 +37,12 @@ void run_block(const CpuCall& call, int64_t first, int64_t channels) {
          bias.data == nullptr ? nullptr : bias.row<float>(0, 0) + first, before,
          state + slot % kept * all, p.silu},
         channels);
+    if (float* to = row_states.after_row(*call.inputs[4].row<int32_t>(0, r)); to != nullptr) {
+      for (int64_t j = 0; j < kept; ++j) {
+        std::memcpy(to + first + j * all, state + j * all,
+                    static_cast<size_t>(channels) * sizeof(float));
+      }
+    }
   }
 }
 

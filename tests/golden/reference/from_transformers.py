@@ -97,6 +97,15 @@ CHECKPOINTS = {
             "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
             "full_attention": {"rope_type": "linear", "rope_theta": 50000.0, "factor": 2.0}}}),
     "seed_oss": ("SeedOssConfig", "seed_oss", DENSE | {"head_dim": 8}),
+    "mimo2": ("MiMoV2FlashConfig", "mimo2", DENSE | {
+        "head_dim": 12, "v_head_dim": 10, "sliding_window": 7, "attention_value_scale": 0.6,
+        "layer_types": ["full_attention", "sliding_attention", "sliding_attention",
+                        "full_attention"],
+        "moe_intermediate_size": 14, "n_routed_experts": 5, "num_experts_per_tok": 2,
+        "rope_parameters": {kind: {"rope_type": "default", "rope_theta": base,
+                                   "partial_rotary_factor": 0.5}
+                            for kind, base in (("full_attention", 5e5),
+                                               ("sliding_attention", 1e4))}}),
     "mistral4": ("Mistral4Config", "mistral4", LATENT | {
         "q_lora_rank": 14, "n_shared_experts": 1, "rope_parameters": {
             **YARN, "factor": 4.0, "original_max_position_embeddings": 8, "mscale": 1.0,

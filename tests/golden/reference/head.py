@@ -1,9 +1,12 @@
-"""The layer that predicts the token after the next one (multi-token prediction), in float64."""
+"""Layers that predict further tokens (multi-token prediction), in float64."""
 
 import numpy as np
 
 from . import recurrent
 from .layers import layer_norm
+
+# Architectures whose layers take and make hidden states before the last norm.
+RAW = {"mimo", "mimo2"}
 
 
 def block(m, x, layer):
@@ -21,22 +24,35 @@ def block(m, x, layer):
 
 
 def logits(m, tokens):
-    """Of each token with the hidden state before it, zeros before the first: what the layer says of
-    the token that follows."""
-    layer = m.layers
-    name = f"blk.{layer}.nextn."
+    """(heads · len(tokens), vocabulary): of each token with the hidden state before it, zeros before
+    the first, what a layer says of the token that follows. The first layer takes hidden states of the
+    model, each further one those of the layer before it."""
+    raw = m.arch in RAW
     hidden = m.hidden(tokens)
+    if raw:
+        hidden = m.entered[-1]
+    all = []
+    for layer in range(m.layers, m.layers + m.key("nextn_predict_layers")):
+        made, hidden = of_layer(m, tokens, hidden, layer, raw)
+        all.append(made)
+    return np.concatenate(all)
+
+
+def of_layer(m, tokens, hidden, layer, raw):
+    """Its logits, and the hidden states that it makes."""
+    name = f"blk.{layer}.nextn."
     before = np.concatenate([np.zeros((1, m.width)), hidden[:-1]])
     table = name + "embed_tokens" if m.has(name + "embed_tokens") else "token_embd"
-    x = np.concatenate([m.norm(m.tensors[table + ".weight"][tokens], name + "enorm"),
-                        m.norm(before, name + "hnorm")], axis=1)
-    x = block(m, m.linear(x, name + "eh_proj"), layer)
+    parts = [m.norm(m.tensors[table + ".weight"][tokens], name + "enorm"),
+             m.norm(before, name + "hnorm")]
+    x = np.concatenate(parts[::-1] if m.arch == "mimo" else parts, axis=1)
+    unnormed = block(m, m.linear(x, name + "eh_proj"), layer)
     if m.has(name + "shared_head_norm") and m.arch == "nemotron_h_moe":
-        x = layer_norm(x, m.tensors[name + "shared_head_norm.weight"],
+        x = layer_norm(unnormed, m.tensors[name + "shared_head_norm.weight"],
                        m.key("attention.layer_norm_epsilon"))
     else:
-        own = m.has(name + "shared_head_norm")
-        x = m.norm(x, name + "shared_head_norm" if own else "output_norm")
+        norms = [name + "shared_head_norm", f"blk.{layer}.layer_output_norm", "output_norm"]
+        x = m.norm(unnormed, next(norm for norm in norms if m.has(norm)))
     own = m.has(name + "shared_head_head")
     return m.linear(x, name + "shared_head_head" if own else
-                    "output" if m.has("output") else "token_embd")
+                    "output" if m.has("output") else "token_embd"), unnormed if raw else x

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import gguf, head, recurrent
 from .builder import LONG, TOKENS, VOCABULARY, Builder
-from .make_heads import HEADS, add_head
+from .make_heads import HEADS, add_heads, glm4moe_block, mimo2_attention
 from .make_recurrent import falcon_h1, granitehybrid, lfm2, nemotron_h, qwen35
 from .model import Model
 
@@ -239,7 +239,8 @@ def deepseek2(name):
     if "flash" in name:
         keys = {key: value for key, value in keys.items()
                 if key != "expert_gating_func" and "group" not in key and "scaling" not in key}
-        keys |= {"nextn_predict_layers": 1}
+        # So large that the norms that have an epsilon of their own show.
+        keys |= {"nextn_predict_layers": 1, "attention__layer_norm_rms_epsilon": 1e-3}
     if mistral:
         keys = {key: value for key, value in keys.items()
                 if key not in ("expert_gating_func", "expert_weights_norm") and "group" not in key}
@@ -378,17 +379,40 @@ def glm4moe(name):
                 expert_weights_scale=1.5, expert_weights_norm=True, expert_gating_func=2)
     m.embedding()
     for layer in range(m.layers):
-        b = f"blk.{layer}."
+        glm4moe_block(m, layer)
+    return m
+
+
+def mimo(name):
+    m = Builder(name, "mimo", 34, 3, 4, 2, 8, feed_forward_length=46, rope__freq_base=64e4)
+    m.embedding()
+    for layer in range(m.layers):
         m.attention(layer, bias="qkv")
-        m.norm(b + "attn_q_norm", m.head_dim)
-        m.norm(b + "attn_k_norm", m.head_dim)
-        m.norm(b + "post_attention_norm", m.width)
+        m.feed_forward(layer, 46)
+    return m
+
+
+def mimo2(name):
+    """Full and sliding layers with different numbers of key-value heads; the first layer is dense, and
+    one has q, k and v in one."""
+    sliding, kv_heads = [False, True, True, False], [2, 3, 3, 1]
+    m = Builder(name, "mimo2", 30, 4, 6, kv_heads, 12, feed_forward_length=38,
+                rope__dimension_count=6, rope__freq_base=5e6, rope__freq_base_swa=1e4,
+                attention__sliding_window=7, attention__sliding_window_pattern=sliding,
+                attention__value_scale=0.7, expert_count=6, expert_used_count=2,
+                expert_feed_forward_length=14, expert_gating_func=2, expert_weights_norm=True)
+    m.metadata["mimo2.attention.value_length"] = 10
+    m.embedding()
+    for layer in range(m.layers):
+        mimo2_attention(m, layer, kv_heads[layer], sliding[layer])
+        m.norm(f"blk.{layer}.ffn_norm", m.width)
         if layer == 0:
             m.feed_forward(layer, 38, norms=False)
             continue
         m.experts(layer, 6, 14)
-        m.bias(b + "exp_probs_b", 6, spread=0.1)
-        m.feed_forward(layer, 14, norms=False, suffix="_shexp")
+        m.bias(f"blk.{layer}.exp_probs_b", 6, spread=0.1)
+    parts = [m.tensors.pop(f"blk.2.attn_{part}.weight") for part in "qkv"]
+    m.tensors["blk.2.attn_qkv.weight"] = np.concatenate(parts)
     return m
 
 
@@ -566,6 +590,7 @@ MODELS = {
     "exaone4-f32": exaone4, "exaone4-32b-f32": exaone4,
     "mistral3-f32": mistral3,
     "minimax-m2-f32": minimax_m2,
+    "mimo-f32": mimo, "mimo2-f32": mimo2,
     "glm4moe-f32": glm4moe,
     "apertus-f32": apertus,
     "hunyuan-dense-f32": hunyuan, "hunyuan-moe-f32": hunyuan,
@@ -584,7 +609,7 @@ def make(name, directory):
     stem = pathlib.Path(directory) / name
     count = LONG if m.metadata["general.architecture"] in recurrent.FAMILIES else TOKENS
     tokens = [1] + m.rng.integers(3, VOCABULARY, count - 1).tolist()
-    add_head(m, name)
+    add_heads(m, name)
     gguf.write(f"{stem}.gguf", m.metadata, m.tensors)
     exact = Model(f"{stem}.gguf")  # of what the file holds, rounded to float32
     logits = exact.logits(tokens)

@@ -1,4 +1,4 @@
-"""Random layers that predict the token after the next one, behind the tiny models' own."""
+"""Random layers that predict further tokens, behind the tiny models' own."""
 
 import zlib
 
@@ -8,7 +8,9 @@ from .builder import VOCABULARY
 
 # Which models have one, and whether it has an embedding and an output of its own.
 HEADS = {"qwen35-f32": False, "glm4moe-f32": True, "deepseek2-flash-f32": False,
-         "nemotron_h_moe-f32": False}
+         "nemotron_h_moe-f32": False, "mimo-f32": False, "mimo2-f32": False}
+# Which models have several of them, and how many.
+CHAINS = {"glm4moe-f32": 2, "mimo2-f32": 3}
 
 
 def nemotron(m, layer):
@@ -39,18 +41,66 @@ def qwen35(m, layer):
     m.feed_forward(layer, 38, norms=False)
 
 
-def add_head(m, name):
+def glm4moe_block(m, layer):
+    b = f"blk.{layer}."
+    m.attention(layer, bias="qkv")
+    m.norm(b + "attn_q_norm", m.head_dim)
+    m.norm(b + "attn_k_norm", m.head_dim)
+    m.norm(b + "post_attention_norm", m.width)
+    if layer == 0:
+        m.feed_forward(layer, 38, norms=False)
+        return
+    m.experts(layer, 6, 14)
+    m.bias(b + "exp_probs_b", 6, spread=0.1)
+    m.feed_forward(layer, 14, norms=False, suffix="_shexp")
+
+
+def mimo(m, layer):
+    m.attention(layer, bias="qkv")
+    m.feed_forward(layer, 46)
+
+
+def mimo2_attention(m, layer, kv_heads, sinks):
+    b = f"blk.{layer}."
+    value = m.metadata["mimo2.attention.value_length"]
+    m.norm(b + "attn_norm", m.width)
+    widths = [m.heads * m.head_dim, kv_heads * m.head_dim, kv_heads * value]
+    for part, n in zip("qkv", widths):
+        m.matrix(f"{b}attn_{part}", n, m.width, gain=1.5)
+    m.matrix(b + "attn_output", m.width, m.heads * value)
+    if sinks:
+        m.tensors[b + "attn_sinks.weight"] = m.rng.normal(0, 2, m.heads)
+
+
+def mimo2(m, layer):
+    mimo2_attention(m, layer, 3, True)
+    m.feed_forward(layer, 38)
+    m.norm(f"blk.{layer}.layer_output_norm", m.width)
+    m.metadata["mimo2.attention.head_count_kv"] += [3]
+    m.metadata["mimo2.attention.sliding_window_pattern"] += [True]
+
+
+BLOCKS = {"nemotron_h_moe": nemotron, "qwen35": qwen35, "glm4moe": glm4moe_block, "mimo": mimo,
+          "mimo2": mimo2}
+
+
+def add_heads(m, name):
     if name not in HEADS:
         return
     m.rng = np.random.default_rng(zlib.crc32(name.encode()) + 1)
     arch = m.metadata["general.architecture"]
-    layer = m.metadata[f"{arch}.block_count"]
-    if m.metadata.get(f"{arch}.nextn_predict_layers"):
-        layer -= 1  # its block is there
-    else:
-        m.metadata[f"{arch}.block_count"] = layer + 1
-        m.metadata[f"{arch}.nextn_predict_layers"] = 1
-        (nemotron if arch == "nemotron_h_moe" else qwen35)(m, layer)
+    blocks, heads = f"{arch}.block_count", f"{arch}.nextn_predict_layers"
+    there = m.metadata.setdefault(heads, 0)  # the model has the blocks of so many
+    first = m.metadata[blocks] - there
+    for i in range(CHAINS.get(name, 1)):
+        if i >= there:
+            m.metadata[blocks] += 1
+            m.metadata[heads] += 1
+            BLOCKS[arch](m, first + i)
+        add_head(m, name, arch, first + i)
+
+
+def add_head(m, name, arch, layer):
     b = f"blk.{layer}.nextn."
     m.matrix(b + "eh_proj", m.width, 2 * m.width)
     m.norm(b + "enorm", m.width)
@@ -58,5 +108,5 @@ def add_head(m, name):
     if HEADS[name]:
         m.tensors[b + "embed_tokens.weight"] = m.rng.normal(0, 1.0, (VOCABULARY, m.width))
         m.matrix(b + "shared_head_head", VOCABULARY, m.width, gain=2.0)
-    if arch != "deepseek2":
+    if arch not in ("deepseek2", "mimo2"):
         m.norm(b + "shared_head_norm", m.width)

@@ -13,6 +13,7 @@ from .layers import (attention, geglu, inverse_frequencies, layer_norm, rms_norm
 
 # Architectures whose converter permutes q and k (or whose RoPE pairs neighbours anyway).
 LATENT = {"deepseek2", "deepseek32", "mistral4"}
+INNER_EPS = 1e-6  # of their norms q_a and kv_a
 INTERLEAVED = LATENT | {"llama", "smollm3", "granite", "granitemoe", "glm4", "command-r",
                "cohere2", "ernie4_5", "ernie4_5-moe", "mistral3",
                "llama4"}
@@ -56,9 +57,9 @@ class Model:
         y = x @ self.tensors[name + ".weight"].T
         return y + self.tensors[name + ".bias"] if name + ".bias" in self.tensors else y
 
-    def norm(self, x, name):
+    def norm(self, x, name, eps=None):
         normalised = layer_norm if self.arch in PARALLEL else rms_norm
-        return normalised(x, self.tensors[name + ".weight"], self.eps)
+        return normalised(x, self.tensors[name + ".weight"], self.eps if eps is None else eps)
 
     # Rotary position embedding.
 
@@ -68,7 +69,7 @@ class Model:
         factors = self.tensors.get("rope_freqs.weight")
         kind = self.key("rope.scaling.type", "none")
         factor = self.key("rope.scaling.factor", 1.0)
-        if self.arch == "gemma3" and layer % 6 < 5:
+        if self.arch == "gemma3" and layer % 6 < 5 or self.arch == "mimo2" and self.window(layer):
             return inverse_frequencies(dims, self.key("rope.freq_base_swa", 10000.0)), 1.0
         if self.arch == "olmo2" and self.window(layer):
             return inverse_frequencies(dims, base), 1.0
@@ -123,6 +124,8 @@ class Model:
             return window if layer % 6 < 5 else 0
         if self.arch in ("olmo2", "cohere2", "exaone4"):
             return window if layer % 4 < 3 else 0
+        if self.arch == "mimo2":
+            return window if self.key("attention.sliding_window_pattern")[layer] else 0
         return window
 
     def attend(self, x, layer):
@@ -157,7 +160,7 @@ class Model:
         softcap = self.key("attn_logit_softcapping", 50.0) if self.arch == "gemma2" else 0.0
         mixed = attention(q, k, v, scale, self.window(layer), softcap,
                           self.tensors.get(b + "attn_sinks.weight"), chunk)
-        return self.linear(mixed, b + "attn_output")
+        return self.linear(mixed * self.key("attention.value_scale", 1.0), b + "attn_output")
 
     def temperature(self, tokens, scale, length, first):
         """What queries are multiplied with, by position (Llama 4, `attn_temperature_tuning`)."""
@@ -169,15 +172,15 @@ class Model:
         b = f"blk.{layer}."
         tokens, rope_dims = len(x), self.rope_dims
         if self.has(b + "attn_q_a"):
-            q = self.linear(self.norm(self.linear(x, b + "attn_q_a"), b + "attn_q_a_norm"),
-                            b + "attn_q_b")
+            q = self.norm(self.linear(x, b + "attn_q_a"), b + "attn_q_a_norm", INNER_EPS)
+            q = self.linear(q, b + "attn_q_b")
         else:
             q = self.linear(x, b + "attn_q")
         q = q.reshape(tokens, self.heads, -1)
         nope = q.shape[2] - rope_dims
         latent = self.linear(x, b + "attn_kv_a_mqa")
         k_rope = latent[:, None, -rope_dims:]
-        latent = self.norm(latent[:, :-rope_dims], b + "attn_kv_a_norm")
+        latent = self.norm(latent[:, :-rope_dims], b + "attn_kv_a_norm", INNER_EPS)
         if self.has(b + "attn_kv_b"):
             kv = self.linear(latent, b + "attn_kv_b").reshape(tokens, self.heads, -1)
             k_nope, v = kv[..., :nope], kv[..., nope:]
@@ -223,14 +226,14 @@ class Model:
             return settings | {"gating": "sigmoid"}
         if self.arch in ("gpt-oss", "granitemoe"):
             return settings | {"gating": "softmax_of_chosen"}
-        if self.arch not in LATENT | {"glm4moe", "minimax-m2"}:
+        if self.arch not in LATENT | {"glm4moe", "minimax-m2", "mimo2"}:
             return settings | {"gating": "softmax", "normalise": True,
                                "bias": self.tensors.get(f"blk.{layer}.exp_probs_b.bias")}
         return settings | {
             "gating": {1: "softmax", 2: "sigmoid"}[self.gating(layer)],
             "bias": self.tensors.get(f"blk.{layer}.exp_probs_b.bias"),
             "normalise": self.key("expert_weights_norm",
-                                  self.arch in ("minimax-m2", "mistral4")),
+                                  self.arch in ("minimax-m2", "mistral4", "mimo2")),
             "scale": self.key("expert_weights_scale", 1.0),
             "groups": self.key("expert_group_count", 1),
             "groups_used": self.key("expert_group_used_count", 1),

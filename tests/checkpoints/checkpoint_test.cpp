@@ -133,7 +133,7 @@ TEST_CASE("configurations that cannot be had are refused by name") {
   refused(opened(R"({"architectures": ["LlamaForCausalLM"]})"), "num_hidden_layers",
           StatusCode::bad_file);
   refused(opened(small_config(R"("hidden_act": "relu")")), "hidden_act 'relu'");
-  refused(opened(small_config(R"("quantization_config": {"quant_method": "hqq"})")), "'hqq'");
+  refused(opened(small_config(R"("quantization_config": {"quant_method": "aqlm"})")), "'aqlm'");
   refused(opened(small_config(R"("quantization_config": {"quant_method": "quanto"})")), "'quanto'");
   refused(opened(small_config(R"("rope_scaling": {"type": "odd", "factor": 2.0})")), "'odd'");
   refused(opened(small_config(R"("rope_scaling": {"type": "linear", "factor": 0})")), "factor",

@@ -81,8 +81,8 @@ def test_what_is_refused(checkpoint, tmp_path):
     fails(3, "convert", tmp_path, out, says="not a model file")
     fails(3, "run", "-m", checkpoint, "-p", "a", says="no vocabulary")
     (checkpoint / "config.json").write_text(json.dumps(
-        CONFIG | {"quantization_config": {"quant_method": "hqq"}}))
-    fails(3, "convert", checkpoint, out, says="'hqq'")
+        CONFIG | {"quantization_config": {"quant_method": "aqlm"}}))
+    fails(3, "convert", checkpoint, out, says="'aqlm'")
     (checkpoint / "config.json").write_text(json.dumps(CONFIG | {"num_hidden_layers": 3}))
     fails(3, "convert", checkpoint, out, says="blk.2.attn_norm")
     assert not out.exists()

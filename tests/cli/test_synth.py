@@ -12,9 +12,10 @@ from program import fails, infer
 SMALL = {"layers": 2, "embedding": 128, "feed-forward": 96, "heads": 4, "head-dim": 32,
          "tokens": 300, "context": 256}
 EXPERTS = {"experts": 8, "experts-used": 2, "expert-feed-forward": 64}
-LAYERS = {"lfm2-8b-a1b": 3,  # its first two have no experts
+LAYERS = {"deepseek-v3.2": 4,  # its first three have no experts
+          "lfm2-8b-a1b": 3,  # its first two have none
           "gemma-4-e4b": 14}  # six of them share keys
-KV_HEADS = {"gemma-3-1b": 1, "deepseek-v2-lite": 1,
+KV_HEADS = {"gemma-3-1b": 1, "deepseek-v2-lite": 1, "deepseek-v3.2": 1,
             "mistral-small-4": 1, "phi-3-mini": 4, "olmo2-1b": 4, "olmo2-7b": 4}
 
 
@@ -44,7 +45,7 @@ def small(shape, path, **sizes):
 
 def has_experts(shape):
     return shape in ("mixtral-8x7b", "qwen3-30b-a3b", "granite-3.0-1b-a400m", "gpt-oss-20b",
-                     "deepseek-v2-lite", "mistral-small-4", "ernie-4.5-21b-a3b", "hunyuan-a13b",
+                     "deepseek-v2-lite", "deepseek-v3.2", "mistral-small-4", "ernie-4.5-21b-a3b", "hunyuan-a13b",
                      "minimax-m2", "glm-4.5-air", "qwen3.6-35b-a3b", "nemotron-3-nano", "lfm2-8b-a1b",
                      "granite-4.0-h-tiny")
 

@@ -144,8 +144,13 @@ struct Sub16Min {
 /// How far ahead of their use weights are asked for, in bytes.
 constexpr int64_t kAhead = 4096;
 
-void prefetch(const std::byte* from, int64_t bytes) {
-  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + kAhead + i, 0, 3);
+/// Asks for what lies kAhead after part `part` of a block. A whole block of 256 weights at once is more
+/// lines than a core can wait for, and then nothing is asked for while it is computed.
+template <typename W>
+[[gnu::always_inline]] inline void prefetch(const std::byte* block, int part) {
+  constexpr int64_t kBytes = W::kBytes * kR / (W::kBlock / 32);
+  const std::byte* const from = block + kAhead + part * kBytes;
+  for (int64_t i = 0; i < kBytes; i += 64) __builtin_prefetch(from + i, 0, 3);
 }
 
 /// kColumns columns from `first` on, with the sums in registers.
@@ -155,9 +160,9 @@ template <typename W, int kColumns>
   Floats sum[kColumns];
   for (Floats& s : sum) s = Floats::zero();
   for (int64_t b = 0; b < k / W::kBlock; ++b, w += W::kBytes * kR) {
-    prefetch(w, W::kBytes * kR);
     const typename W::Head head(w);
     const auto add_part = [&](int part) __attribute__((always_inline)) {
+      prefetch<W>(w, part);
       const PanelChunk x(panel, b * (W::kBlock / 32) + part);
       typename W::Sub sub;
       W::sub(w, head, part, sub);
@@ -194,9 +199,9 @@ template <typename W>
   const int64_t columns = panel.columns;
   for (int64_t i = 0; i < columns * kR; ++i) sums[i] = 0;
   for (int64_t b = 0; b < k / W::kBlock; ++b, w += W::kBytes * kR) {
-    prefetch(w, W::kBytes * kR);
     const typename W::Head head(w);
     for (int part = 0; part < W::kBlock / 32; ++part) {
+      prefetch<W>(w, part);
       const PanelChunk x(panel, b * (W::kBlock / 32) + part);
       typename W::Sub sub;
       W::sub(w, head, part, sub);

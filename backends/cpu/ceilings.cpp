@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backends/cpu/device.h"
+#include "engine/core/platform/large_pages.h"
 #include "engine/core/platform/memory.h"
 
 namespace infer::cpu {
@@ -87,6 +88,7 @@ Ceilings measure(const CpuContext& context) {
   const auto part_of = [&](int thread) { return split_range(bytes, thread, pool.size(), kGrain); };
   pool.run([&](int thread) {
     const Range part = part_of(thread);
+    os::take_large_pages(data + part.begin, part.end - part.begin);
     std::fill(data + part.begin, data + part.end, std::byte{1});
   });
   std::atomic<uint64_t> sink{0};

@@ -8,6 +8,7 @@
 #include "backends/cpu/fusion.h"
 #include "backends/cpu/product.h"
 #include "engine/core/checked.h"
+#include "engine/core/platform/large_pages.h"
 #include "engine/core/platform/memory.h"
 #include "engine/core/platform/processor.h"
 
@@ -175,6 +176,14 @@ Result<std::unique_ptr<Buffer>> CpuDevice::alloc(int64_t bytes, Purpose purpose)
   if (data == nullptr) {
     return fail(StatusCode::out_of_memory, "cpu: cannot allocate {} bytes for {}", bytes,
                 purpose_name(purpose));
+  }
+  // Every step reads all weights. Those of less than this lie in caches.
+  constexpr int64_t kWorthLargePages = int64_t{64} << 20;
+  if (purpose == Purpose::weights && bytes >= kWorthLargePages) {
+    context_.pool->run([&](int thread) {
+      const Range part = split_range(bytes, thread, context_.pool->size(), 4096);
+      os::take_large_pages(data.get() + part.begin, part.end - part.begin);
+    });
   }
   return std::make_unique<HostBuffer>(std::move(data), bytes,
                                       &allocated_[static_cast<size_t>(purpose)]);

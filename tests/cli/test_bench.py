@@ -10,7 +10,7 @@ MODEL = ROOT / "tests" / "data" / "golden" / "llama-q4_0.gguf"
 TINY = ["-p", 8, "-n", 4, "-r", 2]
 # One thread: what the machine can do is measured on all of them, each for as long.
 SMALL = [*TINY, "-t", 1]
-TOP = {"model", "device", "threads", "read_bandwidth_gb_s", "int8_mac_g_s", "weights_bytes",
+TOP = {"model", "device", "threads", "read_bandwidth_gb_s", "int8_mac_g_s", "large_page_bytes", "weights_bytes",
        "prefill", "decode", "energy"}
 # Where the system tells them, with the power.
 POWER = {"watts", "joules_per_token"}

@@ -144,8 +144,8 @@ struct Sub16Min {
 /// How far ahead of their use weights are asked for, in bytes.
 constexpr int64_t kAhead = 4096;
 
-/// Asks for what lies kAhead after part `part` of a block. A whole block of 256 weights at once is more
-/// lines than a core can wait for, and then nothing is asked for while it is computed.
+/// Asks for what lies kAhead after part `part` of a block. A whole block of 256 weights at once is
+/// more lines than a core can wait for, and then nothing is asked for while it is computed.
 template <typename W>
 [[gnu::always_inline]] inline void prefetch(const std::byte* block, int part) {
   constexpr int64_t kBytes = W::kBytes * kR / (W::kBlock / 32);

@@ -1,0 +1,20 @@
+// Large pages of memory (2 MiB on x86-64): a core finds the memory behind an address sooner, above
+// all in a virtual machine, where each step of the search is a search of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace infer::os {
+
+/// Touches memory for the first time, with large pages as long as that takes no longer than with
+/// others. Where memory is in pieces, the system first moves other pages out of the way, which can
+/// take longer than large pages save: most of what is slow is left out, and not touched. Does
+/// nothing where the system gives no large pages to those who ask (transparent huge pages). May run
+/// on several threads, each with a part.
+void take_large_pages(std::byte* data, int64_t bytes);
+
+/// Bytes of this process that lie in large pages now; 0 if the system does not say.
+int64_t large_page_bytes_held();
+
+}  // namespace infer::os

@@ -2,7 +2,8 @@
 # Installs what building needs on Debian 12; with --tests, what the tests need as well; with --all, what
 # fuzzing and the checks of style need besides; with --arm, what building for AArch64 and testing under
 # QEMU needs besides the tests. With --cuda it gets NVIDIA's compiler and disassembler and nothing else,
-# into build/cuda; it does so by itself on a machine with an NVIDIA GPU and no nvcc.
+# into build/cuda; it does so by itself on a machine with an NVIDIA GPU and no nvcc. With --clients it gets
+# the clients of PyPI that the server's tests can use, into build/clients, and promtool.
 set -euo pipefail
 
 # NVIDIA's compiler from its packages on PyPI. Their oldest version of a major one makes kernels for
@@ -23,6 +24,15 @@ if [ "${1:-}" = --cuda ]; then
   exit 0
 fi
 
+# Debian's python3 runs the tests.
+get_clients() {
+  local folder
+  folder=$(dirname "$0")/../build/clients
+  if [ -d "$folder/langchain_openai" ]; then return; fi
+  rm -rf "$folder"
+  /usr/bin/python3 -m pip install --quiet --target "$folder" openai anthropic ollama langchain-openai
+}
+
 packages=(
   g++ cmake ninja-build pkg-config
   libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libexpected-dev
@@ -40,7 +50,8 @@ case "${1:-}" in
   "") ;;
   --tests | --arm) packages+=("${tests[@]}") ;;
   --all) packages+=("${tests[@]}" clang-19 libclang-rt-19-dev libfuzzer-19-dev clang-tidy) ;;
-  *) echo "usage: tools/setup.sh [--tests | --all | --arm | --cuda]" >&2; exit 2 ;;
+  --clients) packages=(python3-pip prometheus) ;;
+  *) echo "usage: tools/setup.sh [--tests | --all | --arm | --cuda | --clients]" >&2; exit 2 ;;
 esac
 if [ "${1:-}" = --arm ]; then
   # Of the other libraries only headers are used, which are the same for every processor.
@@ -59,7 +70,10 @@ done
 if [ -e /proc/driver/nvidia/version ] && [ ! -x /usr/local/cuda/bin/nvcc ] && ! command -v nvcc >/dev/null; then
   get_nvcc || echo "Building without CUDA." >&2
 fi
-if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
+if [ ${#missing[@]} -eq 0 ]; then
+  if [ "${1:-}" = --clients ]; then get_clients; fi
+  exit 0
+fi
 
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then as_root=(sudo); fi
@@ -67,3 +81,4 @@ if [ "${1:-}" = --arm ]; then "${as_root[@]}" dpkg --add-architecture arm64; fi
 "${as_root[@]}" apt-get update
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
   apt-get install -y --no-install-recommends "${missing[@]}"
+if [ "${1:-}" = --clients ]; then get_clients; fi

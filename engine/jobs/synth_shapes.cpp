@@ -647,7 +647,8 @@ std::vector<SynthShape> recurrent_shapes() {
        .recurrent =
            {.layers = "DDD*", .taps = 4, .heads = 32, .head = 128, .groups = 16, .state = 128},
        .next_token = true,
-       .keys = {{"full_attention_interval", uint32_t{4}}}},
+       .keys = {{"full_attention_interval", uint32_t{4}},
+                {"rope.dimension_sections", std::vector<int32_t>{11, 11, 10, 0}}}},
       {.name = "qwen3.6-35b-a3b",
        .arch = "qwen35moe",
        .layers = 40,
@@ -667,7 +668,8 @@ std::vector<SynthShape> recurrent_shapes() {
        .recurrent =
            {.layers = "DDD*", .taps = 4, .heads = 32, .head = 128, .groups = 16, .state = 128},
        .next_token = true,
-       .keys = {{"full_attention_interval", uint32_t{4}}}},
+       .keys = {{"full_attention_interval", uint32_t{4}},
+                {"rope.dimension_sections", std::vector<int32_t>{11, 11, 10, 0}}}},
       {.name = "lfm2-1.2b",
        .arch = "lfm2",
        .layers = 16,

@@ -67,8 +67,10 @@ TEST_CASE("chat: stop keeps what there is, continue goes on") {
   CHECK(kept.size() > 8);
   if (f.shown()[1].message->state == conversations::State::stopped) {
     f.driver->click(f.message(1, "continue"));
-    REQUIRE(f.driver->wait([&] { return f.app->chat().is_answering(); }));
-    REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }));
+    // What is left may be so short that no frame sees it being answered.
+    REQUIRE(f.driver->wait([&] {
+      return f.shown().at(1).text().size() > kept.size() && !f.app->chat().is_answering();
+    }));
     f.driver->frames(5);
     CHECK(f.shown().at(1).text().starts_with(kept));
     CHECK(f.shown().at(1).text().size() > kept.size());

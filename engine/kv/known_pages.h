@@ -32,13 +32,13 @@ class KnownPages {
   /// The longest known prefix of the tokens, at most `limit` pages: its nodes in order. Every page
   /// that the token after the prefix sees exists, in memory or in a file.
   std::vector<PrefixNode*> find(const PageKeys& keys, int64_t limit) const;
-  /// Of the children of the path's end one whose page begins with more of these tokens than others.
+  /// A page that begins with some of the tokens looked for: how many, and its node.
   struct Part {
     PrefixNode* node = nullptr;
     int64_t tokens = 0;
   };
-  /// Children whose pages are not in memory do not count, nor those that many others are newer
-  /// than.
+  /// The page after the path that has the most of these tokens at its beginning. Only pages in
+  /// memory count, and of very many only the newest.
   Part find_part(std::span<PrefixNode* const> path, std::span<const int32_t> tokens) const;
   /// Pages of the longest beginning of the tokens that is remembered, at most `limit`, whether the
   /// pages exist or not.

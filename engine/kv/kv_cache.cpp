@@ -123,11 +123,10 @@ int64_t KvCache::reuse(SequenceId id, const PageKeys& keys, int64_t limit) {
   const int64_t length = full + part.tokens;
   if (length <= t.length) return t.length;
   if (t.length > 0) {
-    // What the sequence has is given up for them, so nothing below may fail.
+    // What the sequence has is given up for them, so nothing below may fail. Nodes stay
+    // while their pages or those of nodes below them are in memory.
     if (!known_.in_memory(path)) return t.length;
-    for (PrefixNode* node : path) known_.use(node);
     forget(t, 0);
-    for (PrefixNode* node : path) known_.leave(node);
   }
   for (size_t k = 0; k < kinds_.size(); ++k) {
     Pages& pages = t.kinds[k];

@@ -54,7 +54,8 @@ int64_t Scheduler::common_tokens(const Sequence& a, const Sequence& b, int64_t e
 }
 
 /// Whether the step computes the sequence's next page, or more, for another one that begins alike.
-/// Then it waits for the next step, and takes over those pages.
+/// Then it waits for the next step, and takes over those pages. With recurrent states the other
+/// one's rows of this step end where the two texts part.
 bool Scheduler::waits_for_another(const Sequence& sequence) {
   const int64_t length = cache_->length(sequence.kv);
   const int64_t most = replaceable(sequence);

@@ -1,5 +1,5 @@
-// Large pages of memory (2 MiB on x86-64): a core finds the memory behind an address sooner, above
-// all in a virtual machine, where each step of the search is a search of its own.
+// Large pages of memory (2 MiB on x86-64). With fewer pages a core translates addresses faster,
+// above all in a virtual machine, where the guest's and the host's tables are both searched.
 #pragma once
 
 #include <cstddef>

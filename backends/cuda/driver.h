@@ -61,12 +61,14 @@ namespace infer::cuda {
   F(cuModuleGetFunctionCount)       \
   F(cuModuleEnumerateFunctions)     \
   F(cuFuncLoad)                     \
+  F(cuFuncGetAttribute)             \
   F(cuFuncSetAttribute)             \
   F(cuLaunchKernel)                 \
   F(cuGraphCreate)                  \
   F(cuGraphDestroy)                 \
   F(cuGraphAddKernelNode)           \
   F(cuGraphAddMemcpyNode)           \
+  F(cuGraphAddDependencies)         \
   F(cuGraphInstantiate)             \
   F(cuGraphExecMemcpyNodeSetParams) \
   F(cuGraphExecDestroy)             \

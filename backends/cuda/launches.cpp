@@ -90,12 +90,18 @@ void Launches::add(const std::string& kernel, std::span<const std::byte> params,
     status_ = function.error();
     return;
   }
+  const Result<bool> waits = modules_.waits(*function);
+  if (!waits) {
+    status_ = waits.error();
+    return;
+  }
   const auto index = static_cast<int32_t>(launches_.size());
   std::vector<int32_t>& ends = calls_.back().ends;
   if (section_ == launches_.size()) ends.clear();
   ends.push_back(index);
   launches_.push_back({*function, kernel, grid, threads, shared_bytes,
-                       std::vector<std::byte>(params.begin(), params.end()), section_after_});
+                       std::vector<std::byte>(params.begin(), params.end()), section_after_,
+                       *waits});
 }
 
 }  // namespace infer::cuda

@@ -20,6 +20,7 @@ struct Launch {
   int64_t shared_bytes = 0;
   std::vector<std::byte> params;
   std::vector<int32_t> after;  ///< launches that have to be done before
+  bool waits = false;          ///< Modules::waits()
 };
 
 /// Records launches. A call of nodes waits for the earlier calls whose memory it touches.

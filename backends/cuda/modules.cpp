@@ -9,6 +9,8 @@ namespace {
 
 /// Bytes of dynamic shared memory that every kernel may ask for.
 constexpr int64_t kPlainShared = 48 << 10;
+/// Ten times the compute capability from which on code waits for the kernel before it.
+constexpr int kOldestToWait = 90;
 
 /// The type of weights whose kernels a module has: its name ends with the type's. None: it has an
 /// operation's.
@@ -111,6 +113,14 @@ Result<CUfunction> Modules::get(const std::string& name, int64_t shared_bytes) {
   }
   kernels_[name] = kernel;
   return kernel.function;
+}
+
+Result<bool> Modules::waits(CUfunction function) const {
+  int made_for = 0;
+  INFER_CHECK_R(context_.check(
+      context_.cu().cuFuncGetAttribute(&made_for, CU_FUNC_ATTRIBUTE_PTX_VERSION, function),
+      "cannot ask what a kernel was made for"));
+  return made_for >= kOldestToWait;
 }
 
 }  // namespace infer::cuda

@@ -22,6 +22,9 @@ class Modules {
   /// `shared_bytes`: of dynamic shared memory that a launch may ask for. Errors: device,
   /// out_of_memory, unsupported.
   Result<CUfunction> get(const std::string& kernel, int64_t shared_bytes);
+  /// Whether a kernel waits by itself for the one that it follows (device/block.h): not if its code
+  /// was made for older GPUs. Errors: device.
+  Result<bool> waits(CUfunction function) const;
   /// Loads all kernels that models with weights of these types may use, so that the memory they
   /// take is known before anything is planned. Errors: device, out_of_memory.
   Status load_for(std::span<const DType> weights);

@@ -26,7 +26,7 @@ CUDA_MEMCPY3D copy_params(const StepMemory::Copy& copy) {
 /// A graph of the driver and what was made of it.
 class StepGraph {
  public:
-  explicit StepGraph(Context& context) : context_(context) {}
+  StepGraph(Context& context, bool early) : context_(context), early_(early) {}
   ~StepGraph() {
     if (!context_.enter().ok()) return;
     if (exec_ != nullptr) (void)context_.cu().cuGraphExecDestroy(exec_);
@@ -78,7 +78,11 @@ class StepGraph {
                     std::vector<CUgraphNode>& nodes) {
     std::vector<CUgraphNode> after;
     for (const int32_t other : launch.after) after.push_back(nodes[static_cast<size_t>(other)]);
-    if (after.empty()) after = copies;
+    // A kernel that follows one other may begin while that one still runs.
+    const bool early = early_ && launch.waits && after.size() == 1;
+    const CUgraphNode last = early ? after[0] : nullptr;
+    if (early) after.clear();
+    if (launch.after.empty()) after = copies;
     void* params[] = {const_cast<std::byte*>(launch.params.data())};
     CUDA_KERNEL_NODE_PARAMS kernel{};
     kernel.func = launch.function;
@@ -94,10 +98,16 @@ class StepGraph {
         context_.cu().cuGraphAddKernelNode(&node, graph_, after.data(), after.size(), &kernel),
         "cannot add '" + launch.kernel + "' to a graph"));
     nodes.push_back(node);
-    return {};
+    if (!early) return {};
+    CUgraphEdgeData edge{};
+    edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+    edge.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+    return context_.check(context_.cu().cuGraphAddDependencies(graph_, &last, &node, &edge, 1),
+                          "cannot let '" + launch.kernel + "' begin early");
   }
 
   Context& context_;
+  bool early_;  ///< Tuning::early
   CUgraph graph_ = nullptr;
   CUgraphExec exec_ = nullptr;
   CUgraphNode pages_node_ = nullptr;
@@ -115,7 +125,7 @@ class CudaProgram final : public Program {
         memory_(spec.memory.begin(), spec.memory.end()),
         calls_(plan_calls(segment_, target)),
         launches_(context, modules),
-        step_graph_(context),
+        step_graph_(context, target.tuning.early),
         done_(context) {
     if (scratch_bytes(segment_, target) > 0) scratch_ = gpu::address_of(spec.scratch);
   }

@@ -12,6 +12,8 @@ struct Tuning {
   /// Tokens of prompts have a numeric class of their own (Roles): what tensor cores compute in
   /// float16 or bfloat16. Others than attention and products of such weights are alike in both.
   bool matrices = true;
+  /// A kernel that follows one other may begin before that one has ended, where GPUs can do that.
+  bool early = true;
   bool near_largest = true;  ///< the device finds the logits that matter (Device::near_largest)
   /// Products of at least so many columns round them once for all rows of weights, and share the
   /// weights that they read (weights/tile.cu). More than 4: then no norm is fused with them.

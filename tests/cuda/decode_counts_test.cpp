@@ -25,9 +25,13 @@ struct Counts {
   Work work;
 };
 
-/// Compiles the step of one token, whose memory nobody touches.
-Counts count_step(const std::string& shape, const std::string& type, int64_t context) {
-  const Gpus gpus({{.memory = int64_t{80} << 30,
+/// Compiles the step of one token, whose memory nobody touches. `capability`: of the GPU, `code`:
+/// that the kernels were compiled for.
+Counts count_step(const std::string& shape, const std::string& type, int64_t context,
+                  int capability = 89, int code = 0) {
+  const Gpus gpus({{.capability = capability,
+                    .code = code,
+                    .memory = int64_t{80} << 30,
                     .multiprocessors = 128,
                     .virtual_memory = true,
                     .untouched = true}});
@@ -116,6 +120,14 @@ TEST_CASE("counts: a decode step of llama-3.1-8b in Q4_K_M") {
   CHECK(graph.depth <= graph.kernels);
   CHECK(graph.depth > 32 * 6);
   CHECK(cuda_driver().live() == 0);
+}
+
+TEST_CASE("counts: kernels of a chain begin early, if their code waits by itself") {
+  const GraphCounts graph = count_step("smollm2-135m", "q4_0", 512, 90).graph;
+  CHECK(graph.early > graph.kernels * 3 / 4);
+  CHECK(graph.early < graph.kernels);  // the first ones follow copies
+  CHECK(count_step("smollm2-135m", "q4_0", 512, 89).graph.early == 0);
+  CHECK(count_step("smollm2-135m", "q4_0", 512, 90, 75).graph.early == 0);
 }
 
 }  // namespace

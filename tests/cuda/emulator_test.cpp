@@ -124,6 +124,14 @@ TEST_CASE("asynchronous copies are not there before the wait and the barrier") {
   finds("copies", 32, kNoBarrierAfterWait, "");
 }
 
+TEST_CASE("a kernel reads nothing before it waits for the one before it") {
+  const Run made = run("doubles", 64, kNothing, 0);
+  CHECK(made.fault == "");
+  for (uint32_t t = 0; t < 64; ++t) CHECK(made.y[t] == 2 * value(t));
+  finds("doubles", 64, kEarlyRead, "before the kernel waits");
+  finds("doubles", 64, kEarlyAsk, "asked for 4 bytes outside of every allocation");
+}
+
 TEST_CASE("a launch within the kernel's bounds only") {
   CHECK(run("rotate", 160, kNothing, 0).fault.find("at most 128") != std::string::npos);
 }

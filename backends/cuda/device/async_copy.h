@@ -14,7 +14,8 @@ template <typename S, typename T>
 INFER_DEVICE void async_copy_16(SharedPtr<S> to, int64_t i, const Global<T>& from, int64_t j) {
 #if __CUDA_ARCH__ >= 800
   const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to + i));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(&from[j]) : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from.pointer(j))
+               : "memory");
 #else
   store_shared<uint4>(to, i, load_as<uint4>(from, j));
 #endif
@@ -24,7 +25,8 @@ template <typename S, typename T>
 INFER_DEVICE void async_copy_8(SharedPtr<S> to, int64_t i, const Global<T>& from, int64_t j) {
 #if __CUDA_ARCH__ >= 800
   const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to + i));
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(at), "l"(&from[j]) : "memory");
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(at), "l"(from.pointer(j))
+               : "memory");
 #else
   store_shared<uint2>(to, i, load_as<uint2>(from, j));
 #endif

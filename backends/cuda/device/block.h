@@ -16,12 +16,50 @@
 #define INFER_DEVICE __device__ __forceinline__
 
 /// A kernel of this name with one parameter `p`. `most_threads`: of a block. `blocks`: that a
-/// multiprocessor should be able to hold at once.
-#define INFER_KERNEL(name, Params, most_threads, blocks)             \
+/// multiprocessor should be able to hold at once. It may begin while the kernel that it follows
+/// still runs (launches.h), and waits for that one first.
+#define INFER_KERNEL(name, Params, most_threads, blocks) \
+  INFER_KERNEL_AHEAD(name, Params, most_threads, blocks, [](const Params&) {})
+/// The same; before it waits, it calls `ahead(p)`, which may only ask for what no kernel writes.
+#define INFER_KERNEL_AHEAD(name, Params, most_threads, blocks, ahead) \
+  INFER_KERNEL_OF(name, Params, most_threads, blocks, ahead)
+#define INFER_KERNEL_OF(name, Params, most_threads, blocks, ahead)   \
+  INFER_DEVICE void name##_body(const Params& p);                    \
   extern "C" __global__ void __launch_bounds__(most_threads, blocks) \
-      name(const __grid_constant__ Params p)
+      name(const __grid_constant__ Params p) {                       \
+    ::infer::cuda::let_next_begin();                                 \
+    ahead(p);                                                        \
+    ::infer::cuda::wait_for_last();                                  \
+    name##_body(p);                                                  \
+  }                                                                  \
+  INFER_DEVICE void name##_body(const Params& p)
 
 namespace infer::cuda {
+
+/// A number that is known when code is compiled.
+template <uint32_t kNumber>
+struct Constant {
+  static constexpr uint32_t kValue = kNumber;
+};
+
+/// Whether kernels can begin before the one that they follow has ended.
+#if __CUDA_ARCH__ >= 900
+inline constexpr bool kBeginsEarly = true;
+#else
+inline constexpr bool kBeginsEarly = false;
+#endif
+/// The kernel that follows may begin once all blocks of this one have called this.
+INFER_DEVICE void let_next_begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+/// Waits until the kernel before has ended, and what it wrote can be read.
+INFER_DEVICE void wait_for_last() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 INFER_DEVICE uint32_t thread() { return threadIdx.x; }
 INFER_DEVICE uint32_t threads() { return blockDim.x; }

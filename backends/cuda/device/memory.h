@@ -7,11 +7,19 @@
 
 namespace infer::cuda {
 
+/// The same place. The compiler knows by the cast that it is not in shared memory, and moves loads
+/// ahead of stores there.
+template <typename V, typename T>
+INFER_DEVICE V* as_global(T* at) {
+  return static_cast<V*>(__cvta_global_to_generic(reinterpret_cast<uint64_t>(at)));
+}
+
 template <typename T>
 class Global {
  public:
   INFER_DEVICE explicit Global(uint64_t address) : at_(reinterpret_cast<T*>(address)) {}
-  INFER_DEVICE T& operator[](int64_t i) const { return at_[i]; }
+  INFER_DEVICE T& operator[](int64_t i) const { return *as_global<T>(at_ + i); }
+  INFER_DEVICE T* pointer(int64_t i) const { return at_ + i; }
   INFER_DEVICE uint64_t address() const { return reinterpret_cast<uint64_t>(at_); }
 
  private:
@@ -21,11 +29,11 @@ class Global {
 /// A vector at element i, whose address is a multiple of the vector's size.
 template <typename V, typename T>
 INFER_DEVICE V load_as(const Global<T>& from, int64_t i) {
-  return *reinterpret_cast<const V*>(&from[i]);
+  return *as_global<const V>(from.pointer(i));
 }
 template <typename V, typename T>
 INFER_DEVICE void store_as(const Global<T>& to, int64_t i, const V& value) {
-  *reinterpret_cast<V*>(&to[i]) = value;
+  *as_global<V>(to.pointer(i)) = value;
 }
 
 // Of what is read once in a step and never written: weights. They leave the first-level cache to
@@ -49,19 +57,25 @@ INFER_DEVICE void load_once(uint16_t& v, const void* at) {
 template <typename V, typename T>
 INFER_DEVICE V load_once(const Global<T>& from, int64_t i) {
   V value;
-  load_once(value, &from[i]);
+  load_once(value, from.pointer(i));
   return value;
 }
 
 /// Of what no kernel of the step writes. The compiler leaves out what is not used.
 template <typename V, typename T>
 INFER_DEVICE V load_constant(const Global<T>& from, int64_t i) {
-  return __ldg(reinterpret_cast<const V*>(&from[i]));
+  return __ldg(reinterpret_cast<const V*>(from.pointer(i)));
+}
+
+/// Asks for what load_once() will read, so that it is in the second-level cache by then.
+template <typename T>
+INFER_DEVICE void ask_for(const Global<T>& from, int64_t i, uint32_t) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(from.pointer(i)));
 }
 
 /// Returns the value before.
 INFER_DEVICE uint32_t atomic_add(const Global<uint32_t>& to, int64_t i, uint32_t value) {
-  return atomicAdd(&to[i], value);
+  return atomicAdd(to.pointer(i), value);
 }
 
 }  // namespace infer::cuda

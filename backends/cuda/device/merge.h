@@ -22,10 +22,17 @@ INFER_DEVICE uint32_t chunk_pages(uint32_t pages) { return (pages + kChunks - 1)
 struct Merging {
   float keep, add;
 };
+/// `now`: the larger of the two.
+INFER_DEVICE Merging merging(float most, float chunk_most, float now) {
+  return {exp_of(most - now), exp_of(chunk_most - now)};
+}
+INFER_DEVICE float merged_sum(float sum, float chunk_sum, const Merging& m) {
+  return fused(chunk_sum, m.add, sum * m.keep);
+}
 INFER_DEVICE Merging merge(float& most, float& sum, float chunk_most, float chunk_sum) {
   const float now = most_of(most, chunk_most);
-  const Merging m{exp_of(most - now), exp_of(chunk_most - now)};
-  sum = fused(chunk_sum, m.add, sum * m.keep);
+  const Merging m = merging(most, chunk_most, now);
+  sum = merged_sum(sum, chunk_sum, m);
   most = now;
   return m;
 }

@@ -134,16 +134,17 @@ AttentionParams attention_params(const NodeCall& call) {
   return params;
 }
 
-/// Rows one by one, up to the count `which` of the step.
-void record_rows(const NodeCall& call, AttentionParams params, gpu::StepRows which) {
+/// Rows [first, last) one by one, up to the count `which` of the step. `split`: along the keys.
+void record_rows(const NodeCall& call, AttentionParams params, gpu::StepRows which, int64_t first,
+                 int64_t last, bool split) {
   const KvLayerShape& shape = shape_of_layer(call.graph, call.node);
   const Operand& y = call.outputs[0];
-  const int64_t rows = y.dim(2);
+  const int64_t rows = last - first;
   const int64_t heads = heads_together(shape, params.group);
-  const bool split = rows <= call.tuning.split_rows;
   params.group_blocks = static_cast<uint32_t>(div_ceil<int64_t>(params.group, heads));
   params.split = split ? 1 : 0;
   params.rows = which;
+  params.first_row = static_cast<uint32_t>(first);
   const std::string kernel =
       "attention_" + std::to_string(heads) + "_" + std::to_string(fours_of(shape.v_dim));
   call.recorder.launch(
@@ -171,8 +172,10 @@ void record_rows(const NodeCall& call, AttentionParams params, gpu::StepRows whi
 void record(const NodeCall& call) {
   const AttentionParams params = attention_params(call);
   const TileKernel* const tiles = tile_kernel(call);
+  const int64_t rows = call.outputs[0].dim(2);
+  const int64_t few = std::min(rows, call.tuning.split_rows);
   if (tiles == nullptr) {
-    record_rows(call, params, gpu::kTokenRows);
+    record_rows(call, params, gpu::kTokenRows, 0, rows, rows == few);
     return;
   }
   const int64_t heads = shape_of_layer(call.graph, call.node).heads;
@@ -180,7 +183,10 @@ void record(const NodeCall& call) {
       tiles->name, params,
       {heads, div_ceil<int64_t>(call.outputs[0].dim(2) * params.group, kTileQueries), 1},
       static_cast<int>(kTileThreads), tiles->shared_bytes);
-  if (call.roles == Roles::both) record_rows(call, params, gpu::kGeneratedRows);
+  if (call.roles != Roles::both) return;
+  // Generated rows come first. A few of them leave most of the GPU idle, if not split.
+  if (few > 0) record_rows(call, params, gpu::kGeneratedRows, 0, few, true);
+  if (few < rows) record_rows(call, params, gpu::kGeneratedRows, few, rows, false);
 }
 
 /// For the chunks of rows that are split along the keys.

@@ -10,53 +10,74 @@ namespace infer::cuda {
 // 2018); a warp has every fourth head. Values: a warp has a quarter of the page's tokens, a lane
 // four neighbouring elements of every 128.
 
-/// Elements i to i + 3 of a key or value at `row`, i a multiple of 4; zeros from `end` on. `whole`:
-/// there are none of these, and rows of elements without blocks begin at multiples of 8 bytes.
-INFER_DEVICE float4 four_of(uint32_t type, uint32_t whole, uint64_t row, uint32_t i, uint32_t end) {
-  float4 v{0, 0, 0, 0};
-  if (whole == 0) {
+/// Rows that cannot be read in fours: their type is known at run time only.
+constexpr uint32_t kCacheOdd = 5;
+
+/// Calls use(Constant<type>()), so that loops are compiled for each type and their loads go ahead
+/// of what is computed. `whole`: rows can be read in fours.
+template <typename Use>
+INFER_DEVICE void with_type(uint32_t type, uint32_t whole, const Use& use) {
+  switch (whole != 0 ? type : kCacheOdd) {
+    case kCacheF32: use(Constant<kCacheF32>()); break;
+    case kCacheF16: use(Constant<kCacheF16>()); break;
+    case kCacheBf16: use(Constant<kCacheBf16>()); break;
+    case kCacheQ8_0: use(Constant<kCacheQ8_0>()); break;
+    case kCacheQ4_0: use(Constant<kCacheQ4_0>()); break;
+    default: use(Constant<kCacheOdd>()); break;
+  }
+}
+
+/// Two elements of 16 bits of type f16 or bf16.
+template <uint32_t kType>
+INFER_DEVICE float2 two_of(uint32_t word) {
+  if constexpr (kType == kCacheF16) return {half_of(word & 0xffffu), half_of(word >> 16)};
+  return {float_of(word << 16), float_of(word & 0xffff0000u)};
+}
+
+/// Elements i to i + 3 of a key or value at `row`, i a multiple of 4. kCacheOdd: of type `type`,
+/// zeros from `end` on.
+template <uint32_t kType>
+INFER_DEVICE float4 four_of(uint32_t type, uint64_t row, uint32_t i, uint32_t end) {
+  if constexpr (kType == kCacheOdd) {
+    float4 v{0, 0, 0, 0};
     if (i < end) v.x = cache_element(type, row, i);
     if (i + 1 < end) v.y = cache_element(type, row, i + 1);
     if (i + 2 < end) v.z = cache_element(type, row, i + 2);
     if (i + 3 < end) v.w = cache_element(type, row, i + 3);
     return v;
-  }
-  if (type == kCacheF16) {
-    const uint2 words = load_as<uint2>(Global<const uint16_t>(row), i);
-    return {half_of(words.x & 0xffffu), half_of(words.x >> 16), half_of(words.y & 0xffffu),
-            half_of(words.y >> 16)};
-  }
-  if (type == kCacheF32) {
+  } else if constexpr (kType == kCacheF32) {
     const Global<const float> x(row);
     const float2 low = load_as<float2>(x, i);
     const float2 high = load_as<float2>(x, i + 2);
     return {low.x, low.y, high.x, high.y};
-  }
-  if (type == kCacheBf16) {
+  } else if constexpr (kType == kCacheF16 || kType == kCacheBf16) {
     const uint2 words = load_as<uint2>(Global<const uint16_t>(row), i);
-    return {float_of(words.x << 16), float_of(words.x & 0xffff0000u), float_of(words.y << 16),
-            float_of(words.y & 0xffff0000u)};
+    const float2 low = two_of<kType>(words.x);
+    const float2 high = two_of<kType>(words.y);
+    return {low.x, low.y, high.x, high.y};
+  } else {
+    constexpr bool kWide = kType == kCacheQ8_0;
+    const Global<const uint16_t> block(row + i / 32 * (kWide ? 34 : 18));
+    const uint32_t at = 1 + i % (kWide ? 32 : 16) / 2;
+    const uint32_t word = block[at] | static_cast<uint32_t>(block[at + 1]) << 16;
+    const float scale = half_of(block[0]);
+    const auto level = [&](uint32_t j) {
+      if constexpr (kWide) {
+        return static_cast<float>(static_cast<int32_t>(word << (24 - 8 * j)) >> 24);
+      }
+      const uint32_t nibble = (word >> (8 * j + i % 32 / 16 * 4)) & 15;
+      return static_cast<float>(static_cast<int32_t>(nibble) - 8);
+    };
+    return {level(0) * scale, level(1) * scale, level(2) * scale, level(3) * scale};
   }
-  const bool wide = type == kCacheQ8_0;
-  const Global<const uint16_t> block(row + i / 32 * (wide ? 34 : 18));
-  const uint32_t at = 1 + i % (wide ? 32 : 16) / 2;
-  const uint32_t word = block[at] | static_cast<uint32_t>(block[at + 1]) << 16;
-  const float scale = half_of(block[0]);
-  const auto level = [&](uint32_t j) {
-    if (wide) return static_cast<float>(static_cast<int32_t>(word << (24 - 8 * j)) >> 24);
-    const uint32_t nibble = (word >> (8 * j + i % 32 / 16 * 4)) & 15;
-    return static_cast<float>(static_cast<int32_t>(nibble) - 8);
-  };
-  return {level(0) * scale, level(1) * scale, level(2) * scale, level(3) * scale};
 }
 
 /// Element i of two neighbouring tokens of transposed keys.
-INFER_DEVICE float2 two_across(uint32_t type, uint64_t keys, uint32_t i, uint32_t token) {
+template <uint32_t kType>
+INFER_DEVICE float2 two_across(uint64_t keys, uint32_t i, uint32_t token) {
   const uint32_t at = i * kPageTokens + token;
-  if (type == kCacheF32) return load_as<float2>(Global<const float>(keys), at);
-  const uint32_t word = load_as<uint32_t>(Global<const uint16_t>(keys), at);
-  if (type == kCacheF16) return {half_of(word & 0xffffu), half_of(word >> 16)};
-  return {float_of(word << 16), float_of(word & 0xffff0000u)};
+  if constexpr (kType == kCacheF32) return load_as<float2>(Global<const float>(keys), at);
+  return two_of<kType>(load_as<uint32_t>(Global<const uint16_t>(keys), at));
 }
 
 template <uint32_t kHeads>
@@ -64,11 +85,10 @@ struct Scores {
   float of[2][kHeads];  ///< by token of the lane
 };
 
-/// The warp's part of the scores of tokens 2·lane and 2·lane + 1; `query`: [element][head].
-template <uint32_t kHeads>
-INFER_DEVICE Scores<kHeads> part_of_scores(const AttentionParams& p, uint64_t keys,
-                                           const SharedPtr<float>& query) {
-  Scores<kHeads> scores{};
+/// Adds the warp's part of the scores of tokens 2·lane and 2·lane + 1; `query`: [element][head].
+template <uint32_t kType, uint32_t kHeads>
+INFER_DEVICE void add_scores(const AttentionParams& p, uint64_t keys, const SharedPtr<float>& query,
+                             Scores<kHeads>& scores) {
   const uint32_t quarter = (p.k_dim + 4 * kAttentionWarps - 1) / (4 * kAttentionWarps) * 4;
   const uint32_t begin = warp() * quarter;
   const uint32_t end = begin + quarter < p.k_dim ? begin + quarter : p.k_dim;
@@ -81,31 +101,59 @@ INFER_DEVICE Scores<kHeads> part_of_scores(const AttentionParams& p, uint64_t ke
       scores.of[1][h] = fused(q, second, scores.of[1][h]);
     }
   };
-  if (p.across != 0) {
-#pragma unroll 4
-    for (uint32_t i = begin; i < end; ++i) {
-      const float2 k = two_across(p.k_type, keys, i, token);
-      add(i, k.x, k.y);
+  if constexpr (kType == kCacheF32 || kType == kCacheF16 || kType == kCacheBf16) {
+    if (p.across != 0) {
+#pragma unroll 8
+      for (uint32_t i = begin; i < end; ++i) {
+        const float2 k = two_across<kType>(keys, i, token);
+        add(i, k.x, k.y);
+      }
+      return;
     }
-    return scores;
   }
   const uint64_t first = keys + token * p.k_row;
+#pragma unroll(kType == kCacheOdd ? 1 : 4)
   for (uint32_t i = begin; i < end; i += 4) {
-    const float4 a = four_of(p.k_type, p.keys_whole, first, i, p.k_dim);
-    const float4 b = four_of(p.k_type, p.keys_whole, first + p.k_row, i, p.k_dim);
+    const float4 a = four_of<kType>(p.k_type, first, i, p.k_dim);
+    const float4 b = four_of<kType>(p.k_type, first + p.k_row, i, p.k_dim);
     add(i, a.x, b.x);
-    if (i + 1 < end) add(i + 1, a.y, b.y);
-    if (i + 2 < end) add(i + 2, a.z, b.z);
-    if (i + 3 < end) add(i + 3, a.w, b.w);
+    if (kType != kCacheOdd || i + 1 < end) add(i + 1, a.y, b.y);
+    if (kType != kCacheOdd || i + 2 < end) add(i + 2, a.z, b.z);
+    if (kType != kCacheOdd || i + 3 < end) add(i + 3, a.w, b.w);
   }
-  return scores;
+}
+
+/// Adds the values of tokens [token, end), weighed. A lane has four elements of every 128.
+template <uint32_t kType, uint32_t kHeads, uint32_t kFours>
+INFER_DEVICE void add_values(const AttentionParams& p, uint64_t values, uint32_t token,
+                             uint32_t end, const SharedPtr<float>& weights,
+                             float (&mix)[kHeads][kFours][4]) {
+#pragma unroll(kType == kCacheOdd ? 1 : 4)
+  for (; token < end; ++token) {
+    float weight[kHeads];
+#pragma unroll
+    for (uint32_t h = 0; h < kHeads; ++h) weight[h] = weights[h * kPageTokens + token];
+#pragma unroll
+    for (uint32_t f = 0; f < kFours; ++f) {
+      const uint32_t d = f * 128 + lane() * 4;
+      if (d >= p.v_dim) break;
+      const float4 v = four_of<kType>(p.v_type, values + token * p.v_row, d, p.v_dim);
+#pragma unroll
+      for (uint32_t h = 0; h < kHeads; ++h) {
+        mix[h][f][0] = fused(weight[h], v.x, mix[h][f][0]);
+        mix[h][f][1] = fused(weight[h], v.y, mix[h][f][1]);
+        mix[h][f][2] = fused(weight[h], v.z, mix[h][f][2]);
+        mix[h][f][3] = fused(weight[h], v.w, mix[h][f][3]);
+      }
+    }
+  }
 }
 
 /// kFours: fours of a value that a lane has.
 template <uint32_t kHeads, uint32_t kFours>
 INFER_DEVICE void attend(const AttentionParams& p) {
   constexpr uint32_t kOwnHeads = (kHeads + kAttentionWarps - 1) / kAttentionWarps;
-  const uint32_t row = block_y();
+  const uint32_t row = p.first_row + block_y();
   if (row >= step_rows(p.step, p.rows)) return;
   const uint32_t kv_head = block_x() / p.group_blocks;
   const uint32_t in_group = block_x() % p.group_blocks * kHeads;
@@ -177,8 +225,10 @@ INFER_DEVICE void attend(const AttentionParams& p) {
     const uint32_t begin = (first / kPageTokens + page) * kPageTokens;
     const uint64_t stored = table.of(sequence, begin);
     sync_block();  // the queries are there; the page before has been taken in
-    const Scores<kHeads> part = part_of_scores<kHeads>(
-        p, stored + p.k_offset + uint64_t{kv_head} * kPageTokens * p.k_row, query);
+    const uint64_t keys = stored + p.k_offset + uint64_t{kv_head} * kPageTokens * p.k_row;
+    Scores<kHeads> part{};
+    with_type(p.k_type, p.keys_whole | p.across,
+              [&](auto type) { add_scores<decltype(type)::kValue>(p, keys, query, part); });
 #pragma unroll
     for (uint32_t h = 0; h < kHeads; ++h) {
       store_shared<float2>(partial, (warp() * kHeads + h) * kPageTokens + 2 * lane(),
@@ -233,25 +283,9 @@ INFER_DEVICE void attend(const AttentionParams& p) {
       }
     }
     const uint64_t values = stored + p.v_offset + uint64_t{kv_head} * kPageTokens * p.v_row;
-#pragma unroll 2
-    for (; token < end; ++token) {
-      float weight[kHeads];
-#pragma unroll
-      for (uint32_t h = 0; h < kHeads; ++h) weight[h] = weights[h * kPageTokens + token];
-#pragma unroll
-      for (uint32_t f = 0; f < kFours; ++f) {
-        const uint32_t d = f * 128 + lane() * 4;
-        if (d >= p.v_dim) break;
-        const float4 v = four_of(p.v_type, p.values_whole, values + token * p.v_row, d, p.v_dim);
-#pragma unroll
-        for (uint32_t h = 0; h < kHeads; ++h) {
-          mix[h][f][0] = fused(weight[h], v.x, mix[h][f][0]);
-          mix[h][f][1] = fused(weight[h], v.y, mix[h][f][1]);
-          mix[h][f][2] = fused(weight[h], v.z, mix[h][f][2]);
-          mix[h][f][3] = fused(weight[h], v.w, mix[h][f][3]);
-        }
-      }
-    }
+    with_type(p.v_type, p.values_whole, [&](auto type) {
+      add_values<decltype(type)::kValue>(p, values, token, end, weights, mix);
+    });
     if (page + 1 < next_chunk && page + 1 < pages) continue;
 
       // The chunk ends: the warps' mixes are added in order.

@@ -42,7 +42,7 @@ struct AttentionParams {
   /// The count of the step's rows (gpu::StepRows) up to which they are computed; tiles compute
   /// those from the generated ones on.
   uint32_t rows;
-  uint32_t unused;
+  uint32_t first_row;  ///< of the grid
 };
 static_assert(sizeof(AttentionParams) == 160);
 

@@ -11,9 +11,17 @@
 namespace infer::cuda {
 
 // gpu::MatrixOf
+inline constexpr uint32_t kMatrixOnly = 0;
 inline constexpr uint32_t kMatrixByIds = 1;
 inline constexpr uint32_t kMatrixByPlace = 2;
 inline constexpr uint32_t kMatrixByGroups = 3;
+
+/// The weight of the launch that has a row of tiles; none before `from` has it.
+INFER_DEVICE uint32_t weight_of(const ProductParams& p, uint32_t row_tile, uint32_t from) {
+  uint32_t which = from;
+  while (which + 1 < p.weight_count && row_tile >= p.weights[which + 1].first_tile) ++which;
+  return which;
+}
 
 /// Columns that are computed together: `count` of them, with one matrix.
 struct Columns {

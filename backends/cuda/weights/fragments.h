@@ -13,7 +13,7 @@
 //   a
 //                lane, or of the four lanes of a group (the other one is 0)
 //   Raw          what a lane has of a unit
-//   load(place, unit)                of a Place or an CachedPlace
+//   load(place, unit)                of a Place, a CachedPlace or an AskedPlace
 //   codes(raw, tile, part, a)         registers of A: a[4m + r] is register r of product m
 //   scales(raw, tile, scale, least)   of rows g and g + 8
 //   leasts(raw, tile, run, least)     of kLeast: of one run of the tile, which lanes differ in
@@ -37,6 +37,16 @@ struct CachedPlace {
   } plane[4];
 };
 INFER_DEVICE CachedPlace cached(const Place& place) {
+  return {{{place.plane[0]}, {place.plane[1]}, {place.plane[2]}, {place.plane[3]}}};
+}
+
+/// The same for asking for the weights: load() returns nothing of use then.
+struct AskedPlace {
+  struct Plane {
+    uint64_t at;
+  } plane[4];
+};
+INFER_DEVICE AskedPlace asked(const Place& place) {
   return {{{place.plane[0]}, {place.plane[1]}, {place.plane[2]}, {place.plane[3]}}};
 }
 
@@ -70,6 +80,11 @@ INFER_DEVICE V plane_part(uint64_t at, uint32_t offset) {
 template <typename V>
 INFER_DEVICE V plane_part(const CachedPlace::Plane& plane, uint32_t offset) {
   return load_constant<V>(Global<const uint8_t>(plane.at), offset);
+}
+template <typename V>
+INFER_DEVICE V plane_part(const AskedPlace::Plane& plane, uint32_t offset) {
+  ask_for(Global<const uint8_t>(plane.at), offset, sizeof(V));
+  return V{};
 }
 
 /// Byte i of a word as a float, plus 2^23.

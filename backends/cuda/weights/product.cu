@@ -300,7 +300,7 @@ INFER_DEVICE void multiply(const ProductParams& p) {
   uint32_t turn = 0;
   uint32_t held = chunks;  // the chunk in shared memory: none
   for (uint32_t row_tile = block_x(); row_tile < p.tiles; row_tile += grid_x()) {
-    while (which + 1 < p.weight_count && row_tile >= p.weights[which + 1].first_tile) ++which;
+    which = weight_of(p, row_tile, which);
     const uint32_t n = p.weights[which].n;
     const uint32_t tile = row_tile - p.weights[which].first_tile;
     const uint32_t stored = columns.matrix * ((n + 15) / 16) + tile;
@@ -377,20 +377,46 @@ INFER_DEVICE void multiply(const ProductParams& p) {
   }
 }
 
-INFER_KERNEL(INFER_JOIN(product_, INFER_TYPE), ProductParams, kProductThreads, 2) {
+/// Asks for the weights that the warp loads first: before what the kernel before computes is there,
+/// or while a norm is computed.
+template <uint32_t kWeights>
+INFER_DEVICE void ask_for_first(const ProductParams& p) {
+  // Which expert comes first is not known yet.
+  if (p.matrix != kMatrixOnly || block_x() >= p.tiles) return;
+  if (!kBeginsEarly && p.normed == 0) return;
+  const uint32_t which = weight_of(p, block_x(), 0);
+  const uint32_t tile = block_x() - p.weights[which].first_tile;
+  const uint32_t units = (p.k + 64 * Weights::kTiles - 1) / (64 * Weights::kTiles);
+  const Stretch stretch = stretch_of(p.k, warp());
+  const uint32_t first = stretch.begin / Weights::kTiles;
+  const uint32_t count = stretch.end / Weights::kTiles - first;
+#pragma unroll
+  for (uint32_t w = 0; w < kWeights; ++w) {
+    const MatrixParams& of = p.weights[which + w];
+    Place place = place_of<Weights>(of.w, of.planes, tile, units);
+    advance<Weights>(place, first);
+#pragma unroll
+    for (uint32_t a = 0; a < kAhead; ++a) {
+      if (a < count) (void)Weights::load(asked(place), a);
+    }
+  }
+}
+
+INFER_KERNEL_AHEAD(INFER_JOIN(product_, INFER_TYPE), ProductParams, kProductThreads, 2,
+                   ask_for_first<1>) {
   multiply<true, 1>(p);
 }
 // Two blocks of a type with large blocks would have too few registers.
-INFER_KERNEL(INFER_JOIN(INFER_JOIN(product_, INFER_TYPE), _glu), ProductParams, kProductThreads,
-             Weights::kTiles == 1 ? 2 : 1) {
+INFER_KERNEL_AHEAD(INFER_JOIN(INFER_JOIN(product_, INFER_TYPE), _glu), ProductParams,
+                   kProductThreads, Weights::kTiles == 1 ? 2 : 1, ask_for_first<2>) {
   multiply<true, 2>(p);
 }
-INFER_KERNEL(INFER_JOIN(INFER_JOIN(product_, INFER_TYPE), _float), ProductParams, kProductThreads,
-             1) {
+INFER_KERNEL_AHEAD(INFER_JOIN(INFER_JOIN(product_, INFER_TYPE), _float), ProductParams,
+                   kProductThreads, 1, ask_for_first<1>) {
   multiply<false, 1>(p);
 }
-INFER_KERNEL(INFER_JOIN(INFER_JOIN(product_, INFER_TYPE), _float_glu), ProductParams,
-             kProductThreads, 1) {
+INFER_KERNEL_AHEAD(INFER_JOIN(INFER_JOIN(product_, INFER_TYPE), _float_glu), ProductParams,
+                   kProductThreads, 1, ask_for_first<2>) {
   multiply<false, 2>(p);
 }
 

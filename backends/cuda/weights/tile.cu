@@ -104,17 +104,18 @@ INFER_DEVICE RowTile row_tile_of(const ProductParams& p, uint32_t r) {
   const uint32_t own = block_x() * kWarps + warp();
   const uint32_t wanted = kGlu ? own : own * kTileRowTiles + r;
   const uint32_t row_tile = wanted < p.tiles ? wanted : p.tiles - 1;
-  uint32_t which = 0;
-  while (which + 1 < p.weight_count && row_tile >= p.weights[which + 1].first_tile) ++which;
+  const uint32_t which = weight_of(p, row_tile, 0);
   return {kGlu ? r : which, row_tile - p.weights[which].first_tile, wanted < p.tiles};
 }
 
-/// Adds the product of a tile of K. sums[r][j]: tile of rows r, columns 8j … 8j + 7, as of
-/// fragment_sums.h.
+/// Adds the product of a tile of K with `count` columns. sums[r][j]: tile of rows r, columns
+/// 8j … 8j + 7, as of fragment_sums.h.
 INFER_DEVICE void add_tile(const RowCodes (&rows)[kTileRowTiles], const Stages& x, uint32_t stage,
-                           const Start& start, float (&sums)[kTileRowTiles][kColumnTiles][4]) {
+                           uint32_t count, const Start& start,
+                           float (&sums)[kTileRowTiles][kColumnTiles][4]) {
 #pragma unroll
   for (uint32_t j = 0; j < kColumnTiles; ++j) {
+    if (j > 0 && j % 2 == 0 && j * 8 >= count) break;  // experts often have few columns
     ColumnPart column;
     const uint32_t pair = stage * kTileColumns + j * 8 + lane() % 4 * 2;
     column.b = load_shared<uint4>(x.words, ((stage * kColumnTiles + j) * 32 + lane()) * 4);
@@ -215,7 +216,7 @@ INFER_DEVICE void multiply(const TileParams& all) {
         raw[r] = Weights::load(places[r],
                                t + 1 < Weights::kTiles || unit + 1 == units ? unit : unit + 1);
       }
-      add_tile(codes, x, tile % kTileStages, start, sums);
+      add_tile(codes, x, tile % kTileStages, columns.count, start, sums);
     }
     if (--left == 0 || unit + 1 == units) {
       put(stretches == 0);

@@ -17,7 +17,8 @@ namespace infer::test {
 
 struct TestGpu {
   std::string name = "Test GPU";
-  int capability = 89;                ///< ten times the compute capability
+  int capability = 89;  ///< ten times the compute capability
+  int code = 0;         ///< the capability that kernels were compiled for; 0: that of the GPU
   int64_t memory = int64_t{8} << 30;  ///< bytes
   int64_t used_by_others = 0;         ///< bytes of it
   int multiprocessors = 1;
@@ -37,6 +38,7 @@ struct GraphCounts {
   int kernels = 0;
   int copies = 0;
   std::map<std::string, int> by_kernel;  ///< launches
+  int early = 0;  ///< of them those that may begin before the one before has ended
   int depth = 0;  ///< kernels of the longest chain in which each waits for the one before
 };
 

@@ -49,6 +49,12 @@ CUresult load_kernels(State& state, CUmodule module) {
   return CUDA_SUCCESS;
 }
 
+/// Ten times the compute capability that a device's kernels were compiled for.
+int code_version(const State& state, int device) {
+  const infer::test::TestGpu& gpu = state.gpus[static_cast<size_t>(device)];
+  return gpu.code > 0 ? gpu.code : gpu.capability;
+}
+
 struct Shape {
   unsigned grid[3];
   unsigned block[3];
@@ -161,6 +167,15 @@ INFER_CU cuFuncLoad(CUfunction function) {
   return load_kernels(state, function->module);
 }
 
+INFER_CU cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
+  constexpr const char* kName = "cuFuncGetAttribute";
+  INFER_BEGIN_IN(kName, CUDA_ERROR_UNKNOWN)
+  INFER_EXPECT(kName, state.is_live(function));
+  INFER_EXPECT(kName, attribute == CU_FUNC_ATTRIBUTE_PTX_VERSION);
+  *value = code_version(state, context->device);
+  return CUDA_SUCCESS;
+}
+
 INFER_CU cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
   constexpr const char* kName = "cuFuncSetAttribute";
   INFER_BEGIN_IN(kName, CUDA_ERROR_OUT_OF_MEMORY)
@@ -223,6 +238,28 @@ INFER_CU cuGraphAddMemcpyNode(CUgraphNode* made, CUgraph graph, const CUgraphNod
   node.is_copy = true;
   node.copy = *copy;
   return add_node(state, kName, graph, after, count, std::move(node), made);
+}
+
+INFER_CU cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                const CUgraphEdgeData* edges, size_t count) {
+  constexpr const char* kName = "cuGraphAddDependencies";
+  INFER_BEGIN_IN(kName, CUDA_ERROR_OUT_OF_MEMORY)
+  INFER_EXPECT(kName, state.is_live(graph) && edges != nullptr);
+  for (size_t i = 0; i < count; ++i) {
+    INFER_EXPECT(kName, from[i]->graph == graph && to[i]->graph == graph);
+    INFER_EXPECT(kName, from[i]->index < to[i]->index);
+    INFER_EXPECT(kName, !from[i]->is_copy && !to[i]->is_copy);
+    INFER_EXPECT(kName, edges[i].type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
+    INFER_EXPECT(kName, edges[i].from_port == CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC);
+    INFER_EXPECT(kName, edges[i].to_port == 0);
+    // Code for older GPUs would not wait.
+    INFER_EXPECT(kName, code_version(state, context->device) >= 90);
+    std::vector<size_t>& after = to[i]->after;
+    INFER_EXPECT(kName, std::ranges::find(after, from[i]->index) == after.end());
+    after.push_back(from[i]->index);
+    to[i]->early = true;
+  }
+  return CUDA_SUCCESS;
 }
 
 INFER_CU cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, unsigned long long) {

@@ -114,6 +114,7 @@ void State::count_graph(const std::vector<CUgraphNode_st>& nodes) {
     for (const size_t before : node.after) own = std::max(own, chain[before]);
     own += node.is_copy ? 0 : 1;
     ++(node.is_copy ? last_graph_.copies : last_graph_.kernels);
+    if (node.early) ++last_graph_.early;
     if (!node.is_copy) ++last_graph_.by_kernel[node.launch.function->kernel->name];
     last_graph_.depth = std::max(last_graph_.depth, own);
   }

@@ -67,6 +67,7 @@ struct CUgraphNode_st {
   size_t index = 0;
   std::vector<size_t> after;  ///< indices in the graph
   bool is_copy = false;
+  bool early = false;  ///< it may begin before the one before it has ended
   CUDA_MEMCPY3D copy{};
   infer::test::KernelLaunch launch;
 };

@@ -58,8 +58,12 @@ enum class Access : uint8_t { read, write, atomic };
 /// Checks an access to shared memory, and records it.
 void shared_access(const std::byte* at, size_t bytes, Access access);
 
-/// The allocation of an address.
+/// The allocation of an address. A fault before wait_for_last().
 Range allocation(uint64_t address);
+/// The thread may use memory from here on.
+void wait_for_last();
+/// Checks that there are `bytes` bytes at an address.
+void ask_for(uint64_t address, size_t bytes);
 
 /// Copies 16 bytes (or fewer, with zeros behind) into shared memory when the thread waits for them.
 void async_copy(std::byte* to, uint64_t from, uint32_t bytes);
@@ -86,13 +90,24 @@ struct alignas(8) float2 {
 };
 
 // ---- block.h
+template <uint32_t kNumber>
+struct Constant {
+  static constexpr uint32_t kValue = kNumber;
+};
+inline constexpr bool kBeginsEarly = true;
 #define INFER_KERNEL(name, Params, most_threads, blocks) \
-  INFER_EMULATED_KERNEL(name, Params, most_threads)
-#define INFER_EMULATED_KERNEL(name, Params, most_threads)                  \
-  static void name##_body(const Params& p);                                \
-  static const ::infer::emulator::Registration name##_registration(        \
-      #name, sizeof(Params), most_threads,                                 \
-      [](const void* p) { name##_body(*static_cast<const Params*>(p)); }); \
+  INFER_KERNEL_AHEAD(name, Params, most_threads, blocks, [](const Params&) {})
+#define INFER_KERNEL_AHEAD(name, Params, most_threads, blocks, ahead) \
+  INFER_EMULATED_KERNEL(name, Params, most_threads, ahead)
+#define INFER_EMULATED_KERNEL(name, Params, most_threads, ahead)    \
+  static void name##_body(const Params& p);                         \
+  static const ::infer::emulator::Registration name##_registration( \
+      #name, sizeof(Params), most_threads, [](const void* params) { \
+        const Params& p = *static_cast<const Params*>(params);      \
+        ahead(p);                                                   \
+        ::infer::emulator::wait_for_last();                         \
+        name##_body(p);                                             \
+      });                                                           \
   static void name##_body(const Params& p)
 
 inline uint32_t thread() { return emu::place().thread; }
@@ -305,6 +320,10 @@ V load_constant(const Global<T>& from, int64_t i) {
 template <typename V, typename T>
 void store_as(const Global<T>& to, int64_t i, const V& value) {
   std::memcpy(reinterpret_cast<void*>(to.checked(i, sizeof(V), sizeof(V))), &value, sizeof(V));
+}
+template <typename T>
+void ask_for(const Global<T>& from, int64_t i, uint32_t bytes) {
+  emu::ask_for(from.address() + static_cast<uint64_t>(i) * sizeof(T), bytes);
 }
 /// Returns the value before.
 inline uint32_t atomic_add(const Global<uint32_t>& to, int64_t i, uint32_t value) {

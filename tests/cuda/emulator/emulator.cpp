@@ -77,6 +77,7 @@ struct Fiber {
   bool started = false;
   enum class State : uint8_t { ready, waiting, done } state = State::done;
   Place place;
+  bool uses_memory = false;  ///< wait_for_last() was called
   const char* waits_for = "";
   int site = 0;
   std::vector<Copy> copies;
@@ -308,6 +309,7 @@ std::string Worker::run(const Kernel& kernel, const Launch& launch, const Memory
   for (uint32_t t = 0; t < threads_; ++t) {
     Fiber& fiber = fibers_[t];
     fiber.place = {block, launch.grid, t, threads_};
+    fiber.uses_memory = false;
     fiber.copies.clear();
     fiber.groups.clear();
     wake(t);
@@ -535,7 +537,19 @@ std::byte* dynamic_shared(size_t offset, size_t bytes) {
 void shared_access(const std::byte* at, size_t bytes, Access access) {
   worker->access(at, bytes, access);
 }
-Range allocation(uint64_t address) { return worker->allocation(address); }
+Range allocation(uint64_t address) {
+  if (!worker->current().uses_memory) {
+    fault("an access to memory before the kernel waits for the one before it");
+  }
+  return worker->allocation(address);
+}
+void wait_for_last() { worker->current().uses_memory = true; }
+void ask_for(uint64_t address, size_t bytes) {
+  const Range range = worker->allocation(address);
+  if (range.end == 0 || address + bytes > range.end) {
+    fault("asked for " + std::to_string(bytes) + " bytes outside of every allocation");
+  }
+}
 void async_copy(std::byte* to, uint64_t from, uint32_t bytes) {
   worker->async_copy(to, from, bytes);
 }

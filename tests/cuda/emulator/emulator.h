@@ -5,7 +5,8 @@
 // in an order drawn from a seed. What a GPU leaves undefined is a Fault: reading shared memory that
 // nobody wrote, two threads at the same bytes of shared memory without a barrier between them (at
 // least one of them writing), an access outside of a shared array or of an allocation, a barrier or
-// a warp's operation that not all threads reach.
+// a warp's operation that not all threads reach, an access to memory before the kernel waits for
+// the one that it follows.
 #pragma once
 
 #include <cstddef>

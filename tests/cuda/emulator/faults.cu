@@ -69,6 +69,15 @@ INFER_KERNEL(copies, FaultParams, 32, 1) {
   Global<float>(p.y)[t] = first + values[128 + (4 * t + 40) % 128];
 }
 
+INFER_DEVICE void ahead_of_doubles(const FaultParams& p) {
+  const Global<const float> x(p.x);
+  ask_for(x, p.wrong == kEarlyAsk ? 256 : thread(), 4);
+  if (p.wrong == kEarlyRead && x[thread()] > 1e9f) sync_block();
+}
+INFER_KERNEL_AHEAD(doubles, FaultParams, 64, 1, ahead_of_doubles) {
+  Global<float>(p.y)[thread()] = 2.0f * Global<const float>(p.x)[thread()];
+}
+
 INFER_KERNEL(count, FaultParams, 64, 1) {
   INFER_SHARED(uint32_t, counts, 4);
   if (thread() < 4) counts[thread()] = 0u;

@@ -17,6 +17,8 @@ enum Wrong : uint32_t {
   kDivergentShuffle,
   kNoWait,  ///< for an asynchronous copy
   kNoBarrierAfterWait,
+  kEarlyRead,  ///< before the kernel waits for the one before it
+  kEarlyAsk,   ///< for what is behind an allocation
 };
 
 struct FaultParams {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/core/checked.h"
 #include "engine/core/platform/processor.h"
 
 namespace infer {
@@ -48,7 +47,7 @@ void wait_a_little(const std::atomic<T>& value, T old, int spins) {
 
 int available_threads() { return std::min(os::usable_processors(), kMaxThreads); }
 
-ThreadPool::ThreadPool(int threads) : size_(std::clamp(threads, 1, kMaxThreads)) {
+ThreadPool::ThreadPool(int threads) : size_(std::clamp(threads, 1, kMaxThreads)), work_(size_) {
   threads_.reserve(static_cast<size_t>(size_ - 1));
   try {
     for (int t = 1; t < size_; ++t) threads_.emplace_back([this, t] { worker(t); });
@@ -71,6 +70,7 @@ void ThreadPool::stop() {
 }
 
 void ThreadPool::run_job(JobFn fn, void* job) {
+  work_.begin_job();
   fn_ = fn;
   job_ = job;
   failed_.store(false, std::memory_order_relaxed);
@@ -144,13 +144,6 @@ void ThreadPool::worker(int thread) {
     run_part(thread);
     if (running_.fetch_sub(1, std::memory_order_seq_cst) == 1) running_.notify_one();
   }
-}
-
-Range split_range(int64_t count, int thread, int threads, int64_t grain) {
-  const int64_t grains = div_ceil(count, grain);
-  const int64_t begin = grains * thread / threads * grain;
-  const int64_t end = grains * (thread + 1) / threads * grain;
-  return {std::min(begin, count), std::min(end, count)};
 }
 
 }  // namespace infer

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "engine/core/work_share.h"
+
 namespace infer {
 
 inline constexpr int kMaxThreads = 64;
@@ -42,6 +44,9 @@ class ThreadPool {
   /// often.
   void barrier();
 
+  /// How the threads of a job share work.
+  WorkShare& work() { return work_; }
+
  private:
   using JobFn = void (*)(void*, int);
 
@@ -52,6 +57,7 @@ class ThreadPool {
   void stop();
 
   int size_;
+  WorkShare work_;
   std::vector<std::thread> threads_;
 
   JobFn fn_ = nullptr;
@@ -69,12 +75,5 @@ class ThreadPool {
   std::mutex sleep_mutex_;
   std::condition_variable wake_;
 };
-
-/// The part of `count` items that belongs to `thread` of `threads`, in whole multiples of `grain`.
-struct Range {
-  int64_t begin;
-  int64_t end;
-};
-Range split_range(int64_t count, int thread, int threads, int64_t grain = 1);
 
 }  // namespace infer

@@ -120,36 +120,39 @@ class Attention {
     const int64_t few = div_ceil(kFewQueries, sizes_.heads);
     tile_rows_ = std::min(sizes_.most_rows, std::max(wanted, few));
     if (chunks_are_units()) {
-      int64_t item = 0;
-      for_each_unit([&](const Tile& tile, int64_t unit) {
-        bool prepared = false;
-        for (int64_t c = tile.first_chunk; c <= tile.last_chunk; ++c) {
-          if (item++ % threads() != call_.thread) continue;
-          if (!prepared) load_queries(tile, unit);
-          prepared = true;
-          visit(tile, unit, c, shared_states(tile, unit, c));
-        }
+      for_my_items([&](const auto& take) {
+        for_each_unit([&](const Tile& tile, int64_t unit) {
+          bool prepared = false;
+          for (int64_t c = tile.first_chunk; c <= tile.last_chunk; ++c) {
+            if (!take()) continue;
+            if (!prepared) load_queries(tile, unit);
+            prepared = true;
+            visit(tile, unit, c, shared_states(tile, unit, c));
+          }
+        });
       });
       call_.context.pool->barrier();
-      item = 0;
-      for_each_unit([&](const Tile& tile, int64_t unit) {
-        if (item++ % threads() != call_.thread) return;
-        for (int64_t c = tile.first_chunk; c <= tile.last_chunk; ++c) {
-          combine(tile, c, shared_states(tile, unit, c));
-        }
-        finish(tile, unit);
+      for_my_items([&](const auto& take) {
+        for_each_unit([&](const Tile& tile, int64_t unit) {
+          if (!take()) return;
+          for (int64_t c = tile.first_chunk; c <= tile.last_chunk; ++c) {
+            combine(tile, c, shared_states(tile, unit, c));
+          }
+          finish(tile, unit);
+        });
       });
     } else {
-      int64_t item = 0;
-      for_each_unit([&](const Tile& tile, int64_t unit) {
-        if (item++ % threads() != call_.thread) return;
-        load_queries(tile, unit);
-        for (int64_t c = tile.first_chunk; c <= tile.last_chunk; ++c) {
-          const States states(own_, queries(tile));
-          visit(tile, unit, c, states);
-          combine(tile, c, states);
-        }
-        finish(tile, unit);
+      for_my_items([&](const auto& take) {
+        for_each_unit([&](const Tile& tile, int64_t unit) {
+          if (!take()) return;
+          load_queries(tile, unit);
+          for (int64_t c = tile.first_chunk; c <= tile.last_chunk; ++c) {
+            const States states(own_, queries(tile));
+            visit(tile, unit, c, states);
+            combine(tile, c, states);
+          }
+          finish(tile, unit);
+        });
       });
     }
   }
@@ -165,6 +168,20 @@ class Attention {
   int64_t head(int64_t unit, int64_t g) const {
     const int64_t in_group = unit % sizes_.blocks * sizes_.heads + g;
     return kv_head(unit) * sizes_.group + std::min(in_group, sizes_.group - 1);
+  }
+
+  /// Calls visit(take), which calls take() once for each of its items: whether it is this thread's.
+  template <typename Visit>
+  void for_my_items(const Visit& visit) const {
+    WorkShare::Queue queue = call_.context.pool->work().queue(call_.thread);
+    int64_t item = 0;
+    int64_t mine = 0;
+    bool has_one = false;  // that it has not met yet: the next is taken when this one is done
+    visit([&] {
+      if (!has_one) mine = queue.next();
+      has_one = item++ != mine;
+      return !has_one;
+    });
   }
 
   /// Calls fn(tile, unit) for 0 ≤ unit < kv heads × blocks of every tile, in one order everywhere.

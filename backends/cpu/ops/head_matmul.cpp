@@ -42,11 +42,8 @@ void run(const CpuCall& call) {
   }
   std::byte* own_scratch = call.scratch + bytes * heads + call.thread * product.thread_scratch();
   const int64_t groups = product.layout.groups();
-  const Range mine = split_range(groups * heads, call.thread, call.threads());
-  for (int64_t h = mine.begin / groups; h < heads && h * groups < mine.end; ++h) {
-    const Range range{std::clamp<int64_t>(mine.begin - h * groups, 0, groups),
-                      std::clamp<int64_t>(mine.end - h * groups, 0, groups)};
-    for (int64_t first = 0; first < rows && range.begin < range.end; first += width) {
+  const auto multiply_head = [&](int64_t h, Range range) {
+    for (int64_t first = 0; first < rows; first += width) {
       const float* in[kMaxColumns];
       Target targets[kMaxColumns];
       Columns columns;
@@ -59,7 +56,15 @@ void run(const CpuCall& call) {
       }
       multiply(call, std::span(&matrix, 1), h, range, columns, targets, own_scratch);
     }
-  }
+  };
+  call.context.pool->work().share(call.thread, groups * heads, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end;) {
+      const int64_t h = at / groups;
+      const int64_t last = std::min(end, (h + 1) * groups);
+      multiply_head(h, {at - h * groups, last - h * groups});
+      at = last;
+    }
+  });
 }
 
 }  // namespace

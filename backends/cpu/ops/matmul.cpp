@@ -53,15 +53,16 @@ void for_my_groups(const CpuCall& call, std::span<const Matrix> matrices, Fn fn)
   if (call.fused.glu != nullptr) matrices = matrices.first(1);
   int64_t total = 0;
   for (const Matrix& m : matrices) total += m.product.layout.groups();
-  const Range mine = split_range(total, call.thread, call.threads());
-  int64_t start = 0;
-  for (size_t m = 0; m < matrices.size(); ++m) {
-    const int64_t groups = matrices[m].product.layout.groups();
-    const Range range{std::clamp<int64_t>(mine.begin - start, 0, groups),
-                      std::clamp<int64_t>(mine.end - start, 0, groups)};
-    start += groups;
-    if (range.begin < range.end) fn(m, range);
-  }
+  call.context.pool->work().share(call.thread, total, [&](int64_t begin, int64_t end) {
+    int64_t start = 0;
+    for (size_t m = 0; m < matrices.size(); ++m) {
+      const int64_t groups = matrices[m].product.layout.groups();
+      const Range range{std::clamp<int64_t>(begin - start, 0, groups),
+                        std::clamp<int64_t>(end - start, 0, groups)};
+      start += groups;
+      if (range.begin < range.end) fn(m, range);
+    }
+  });
 }
 
 void run(const CpuCall& call) {

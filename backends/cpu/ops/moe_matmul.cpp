@@ -2,6 +2,7 @@
 // are read once for the whole batch.
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/product.h"
@@ -56,16 +57,19 @@ void sort_by_expert(const TensorRef& ids, int64_t experts, int32_t* first, int32
   first[0] = 0;
 }
 
+/// Pairs [begin, begin + count) of an expert, which are multiplied together.
+struct Stretch {
+  int64_t expert, begin, count;
+};
+
 /// Puts panels of one column side by side.
-Panel gather(std::span<const std::byte* const> columns, int64_t k, std::byte* to) {
-  const Panel panel{to, static_cast<int64_t>(columns.size())};
+void gather(std::span<const std::byte* const> columns, int64_t k, const Panel& panel) {
   for (int64_t c = 0; c < panel.columns; ++c) {
     const Panel from{const_cast<std::byte*>(columns[static_cast<size_t>(c)]), 1};
     for (int64_t i = 0; i < k / 32; ++i) {
       PanelChunk(panel, i).take(c, PanelChunk(from, i), 0);
     }
   }
-  return panel;
 }
 
 void run(const CpuCall& call) {
@@ -94,37 +98,52 @@ void run(const CpuCall& call) {
   call.context.pool->barrier();
 
   std::byte* own_scratch = call.scratch + layout.threads + call.thread * layout.own;
-  const Range groups = split_range(product.layout.groups(), call.thread, call.threads());
-  if (groups.begin == groups.end) return;
   const int64_t width =
       product.quantised() ? PanelSet::widest(product.k()) : product.columns(x_rows);
+  std::vector<Stretch> stretches;
   for (int64_t e = 0; e < experts; ++e) {
     for (int64_t c = first[e]; c < first[e + 1]; c += width) {
-      const int64_t count = std::min<int64_t>(width, first[e + 1] - c);
-      const std::byte* panels[kMaxColumns];
-      const float* rows[kMaxColumns];
-      Target targets[kMaxColumns];
-      for (int64_t i = 0; i < count; ++i) {
-        const int64_t row = pairs[c + i] / used;
-        const int64_t place = pairs[c + i] % used;
-        const int64_t h = x_heads == 1 ? 0 : place;
-        panels[i] = call.scratch + (row * x_heads + h) * layout.row;
-        rows[i] = x.row<float>(h, row);
-        targets[i] = {out.row<float>(place, row), nullptr};
-      }
-      Columns columns;
-      columns.count = count;
-      if (!product.quantised()) {
-        columns.rows = rows;
-      } else if (count == 1) {
-        columns.panel = {const_cast<std::byte*>(panels[0]), 1};
-      } else {
-        columns.panel = gather(std::span(panels, static_cast<size_t>(count)), product.k(),
-                               own_scratch + layout.gathered);
-      }
-      multiply(call, matrices, e, groups, columns, targets, own_scratch);
+      stretches.push_back({e, c, std::min<int64_t>(width, first[e + 1] - c)});
     }
   }
+  const Stretch* gathered = nullptr;  // what lies in the thread's panel
+  const auto multiply_stretch = [&](const Stretch& s, Range groups) {
+    const std::byte* panels[kMaxColumns];
+    const float* rows[kMaxColumns];
+    Target targets[kMaxColumns];
+    for (int64_t i = 0; i < s.count; ++i) {
+      const int64_t row = pairs[s.begin + i] / used;
+      const int64_t place = pairs[s.begin + i] % used;
+      const int64_t h = x_heads == 1 ? 0 : place;
+      panels[i] = call.scratch + (row * x_heads + h) * layout.row;
+      rows[i] = x.row<float>(h, row);
+      targets[i] = {out.row<float>(place, row), nullptr};
+    }
+    Columns columns;
+    columns.count = s.count;
+    if (!product.quantised()) {
+      columns.rows = rows;
+    } else if (s.count == 1) {
+      columns.panel = {const_cast<std::byte*>(panels[0]), 1};
+    } else {
+      columns.panel = {own_scratch + layout.gathered, s.count};
+      if (gathered != &s) {
+        gather(std::span(panels, static_cast<size_t>(s.count)), product.k(), columns.panel);
+        gathered = &s;
+      }
+    }
+    multiply(call, matrices, s.expert, groups, columns, targets, own_scratch);
+  };
+  const int64_t groups = product.layout.groups();
+  const int64_t total = static_cast<int64_t>(stretches.size()) * groups;
+  call.context.pool->work().share(call.thread, total, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end;) {
+      const int64_t s = at / groups;
+      const int64_t last = std::min(end, (s + 1) * groups);
+      multiply_stretch(stretches[static_cast<size_t>(s)], {at - s * groups, last - s * groups});
+      at = last;
+    }
+  });
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 
 /// A kernel of this name with one parameter `p`. `most_threads`: of a block. `blocks`: that a
 /// multiprocessor should be able to hold at once. It may begin while the kernel that it follows
-/// still runs (launches.h), and waits for that one first.
+/// still runs (program.cpp), and waits for that one first.
 #define INFER_KERNEL(name, Params, most_threads, blocks) \
   INFER_KERNEL_AHEAD(name, Params, most_threads, blocks, [](const Params&) {})
 /// The same; before it waits, it calls `ahead(p)`, which may only ask for what no kernel writes.

@@ -13,6 +13,8 @@ inline constexpr int64_t kMaxColumns = 128;
 
 /// Up to this many rows each thread rounds all activations itself, which is cheaper than a barrier.
 inline constexpr int64_t kOwnRows = 4;
+/// Products of fewer bytes of weights, times columns, are too small to be shared part by part.
+inline constexpr int64_t kSharedBytes = 1 << 20;
 
 /// Columns of one tile: either quantised or float32.
 struct Columns {

@@ -1,5 +1,4 @@
-// Work that the threads of a pool share as they get to it: a thread that is slower, or interrupted,
-// does less of it.
+// Work that the threads of a pool share as they get to it: a slower thread does less of it.
 #pragma once
 
 #include <algorithm>
@@ -31,11 +30,13 @@ class WorkShare {
   void begin_job();
 
   /// Calls fn(begin, end) for parts of [0, count), 0 ≤ count < 2^31, until none is left. Every item
-  /// is in one part of one thread.
+  /// is in one part of one thread. `small`: the work takes microseconds; a thread does its own part
+  /// alone, since looking for others' would take as long.
   template <typename Fn>
-  void share(int thread, int64_t count, Fn&& fn) {
-    if (threads_ == 1) {
-      if (count > 0) fn(int64_t{0}, count);
+  void share(int thread, int64_t count, bool small, Fn&& fn) {
+    if (threads_ == 1 || small) {
+      const Range own = split_range(count, thread, threads_);
+      if (own.begin < own.end) fn(own.begin, own.end);
       return;
     }
     const uint32_t number = ++numbers_[static_cast<size_t>(thread)].value;

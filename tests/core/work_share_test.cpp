@@ -33,7 +33,7 @@ TEST_CASE("shared work: every item is done once, whichever call a thread is in")
       }
       pool.run([&](int thread) {
         for (size_t c = 0; c < counts.size(); ++c) {  // no barrier between the calls
-          pool.work().share(thread, counts[c], [&](int64_t begin, int64_t end) {
+          pool.work().share(thread, counts[c], c % 3 == 2, [&](int64_t begin, int64_t end) {
             CHECK(begin < end);
             dawdle(thread, begin);
             for (int64_t i = begin; i < end; ++i) ++shared[c][static_cast<size_t>(i)];
@@ -57,7 +57,7 @@ TEST_CASE("shared work: a slow thread does less") {
   ThreadPool pool(3);
   std::vector<int64_t> done(3);
   pool.run([&](int thread) {
-    pool.work().share(thread, 300, [&](int64_t begin, int64_t end) {
+    pool.work().share(thread, 300, false, [&](int64_t begin, int64_t end) {
       if (thread == 1) std::this_thread::sleep_for(std::chrono::milliseconds(30));
       done[static_cast<size_t>(thread)] += end - begin;
     });
@@ -71,7 +71,7 @@ TEST_CASE("shared work: a job that failed leaves nothing to the next one") {
   for (int job = 0; job < 10; ++job) {
     CHECK_THROWS_AS(pool.run([&](int thread) {
       for (int call = 0; call <= thread; ++call) {
-        pool.work().share(thread, 100, [&](int64_t, int64_t) {});
+        pool.work().share(thread, 100, false, [&](int64_t, int64_t) {});
       }
       if (thread == 1) throw std::runtime_error("no");
       pool.barrier();
@@ -79,7 +79,8 @@ TEST_CASE("shared work: a job that failed leaves nothing to the next one") {
                     std::runtime_error);
     std::atomic<int64_t> done{0};
     pool.run([&](int thread) {
-      pool.work().share(thread, 100, [&](int64_t begin, int64_t end) { done += end - begin; });
+      pool.work().share(thread, 100, false,
+                        [&](int64_t begin, int64_t end) { done += end - begin; });
     });
     CHECK(done == 100);
   }

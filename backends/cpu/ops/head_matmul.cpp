@@ -57,14 +57,16 @@ void run(const CpuCall& call) {
       multiply(call, std::span(&matrix, 1), h, range, columns, targets, own_scratch);
     }
   };
-  call.context.pool->work().share(call.thread, groups * heads, [&](int64_t begin, int64_t end) {
-    for (int64_t at = begin; at < end;) {
-      const int64_t h = at / groups;
-      const int64_t last = std::min(end, (h + 1) * groups);
-      multiply_head(h, {at - h * groups, last - h * groups});
-      at = last;
-    }
-  });
+  const bool small = groups * heads * product.layout.group_bytes() * rows < kSharedBytes;
+  call.context.pool->work().share(call.thread, groups * heads, small,
+                                  [&](int64_t begin, int64_t end) {
+                                    for (int64_t at = begin; at < end;) {
+                                      const int64_t h = at / groups;
+                                      const int64_t last = std::min(end, (h + 1) * groups);
+                                      multiply_head(h, {at - h * groups, last - h * groups});
+                                      at = last;
+                                    }
+                                  });
 }
 
 }  // namespace

@@ -49,11 +49,12 @@ void fill_panels(const CpuCall& call, const TensorRef& x, Range rows, const Pane
 
 /// The groups of all matrices, shared among the threads: calls fn(matrix, its range).
 template <typename Fn>
-void for_my_groups(const CpuCall& call, std::span<const Matrix> matrices, Fn fn) {
+void for_my_groups(const CpuCall& call, std::span<const Matrix> matrices, int64_t columns, Fn fn) {
   if (call.fused.glu != nullptr) matrices = matrices.first(1);
   int64_t total = 0;
   for (const Matrix& m : matrices) total += m.product.layout.groups();
-  call.context.pool->work().share(call.thread, total, [&](int64_t begin, int64_t end) {
+  const bool small = total * matrices[0].product.layout.group_bytes() * columns < kSharedBytes;
+  call.context.pool->work().share(call.thread, total, small, [&](int64_t begin, int64_t end) {
     int64_t start = 0;
     for (size_t m = 0; m < matrices.size(); ++m) {
       const int64_t groups = matrices[m].product.layout.groups();
@@ -99,7 +100,7 @@ void run(const CpuCall& call) {
       for (int64_t c = 0; c < columns.count; ++c) in[c] = x.row<float>(0, first + c);
       columns.rows = in;
     }
-    for_my_groups(call, matrices, [&](size_t m, Range groups) {
+    for_my_groups(call, matrices, columns.count, [&](size_t m, Range groups) {
       Target targets[kMaxColumns];
       for (int64_t c = 0; c < columns.count; ++c) {
         const TensorRef& residual = call.fused.residual;

@@ -136,7 +136,8 @@ void run(const CpuCall& call) {
   };
   const int64_t groups = product.layout.groups();
   const int64_t total = static_cast<int64_t>(stretches.size()) * groups;
-  call.context.pool->work().share(call.thread, total, [&](int64_t begin, int64_t end) {
+  const bool small = total * product.layout.group_bytes() < kSharedBytes;
+  call.context.pool->work().share(call.thread, total, small, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end;) {
       const int64_t s = at / groups;
       const int64_t last = std::min(end, (s + 1) * groups);

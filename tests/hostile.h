@@ -22,8 +22,9 @@ struct Hostile {
 std::vector<Hostile> read_hostile(const std::string& file, const std::string& source,
                                   const std::string& input, size_t at_least);
 
-/// Runs `work` for an input and checks that it keeps within 2 s of processor time and 1 GB of
-/// memory, both of them of this thread. Programs built with a sanitizer have more.
+/// Runs `work` for an input and checks that it keeps within 2 s of this thread's processor time and
+/// 1 GB of memory. `work` runs again, twice at most, while it takes too long. Programs built with a
+/// sanitizer have more of both.
 void check_bounded(const Hostile& hostile, const std::function<void()>& work);
 
 }  // namespace infer::test

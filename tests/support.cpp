@@ -2,6 +2,7 @@
 
 #include <doctest.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <cmath>
 #include <cstdio>
@@ -59,6 +60,12 @@ double nmse(std::span<const float> x, std::span<const float> ref) {
   }
   const double ratio = error == 0 ? 0 : error / power;
   return std::isnan(ratio) ? std::numeric_limits<double>::infinity() : ratio;
+}
+
+double thread_seconds() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 void skipped(const std::string& why) { std::fprintf(stderr, "SKIPPED: %s\n", why.c_str()); }

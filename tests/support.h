@@ -36,6 +36,10 @@ class TempDir {
 /// reference is.
 double nmse(std::span<const float> x, std::span<const float> ref);
 
+/// The processor time that this thread has taken, in seconds. It does not grow while other programs
+/// run in its place.
+double thread_seconds();
+
 /// Prints "SKIPPED: why" on stderr.
 void skipped(const std::string& why);
 

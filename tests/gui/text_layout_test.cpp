@@ -4,13 +4,13 @@
 #include <doctest.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "gui/text/arabic.h"
 #include "gui/text/bidi.h"
 #include "gui/text/markdown.h"
 #include "gui/text/sanitise.h"
 #include "tests/gui/text_support.h"
+#include "tests/support.h"
 
 using namespace infer::gui;
 using infer::test::FakeMeasure;
@@ -281,13 +281,13 @@ TEST_CASE("no text breaks the layout or takes much longer than prose") {
   constexpr size_t kBytes = 1 << 16;
   const auto work = [](std::string_view text) {
     const Document d = parsed(text);
-    const auto start = std::chrono::steady_clock::now();
+    const double start = infer::test::thread_seconds();
     for (const Block& block : d.blocks) {
       const Highlighter highlighter(block.language);
       for (const float width : {400.0f, 3.0f})
         REQUIRE_EQ(flaw_of(block, laid_out(block, width, &highlighter)), "");
     }
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return infer::test::thread_seconds() - start;
   };
   const std::string prose =
       repeated("Those 27 cats, **I'd** say,\nslept on `the` mat.\n\n", kBytes / 50);

@@ -3,10 +3,10 @@
 
 #include <doctest.h>
 
-#include <chrono>
 #include <random>
 
 #include "tests/gui/text_support.h"
+#include "tests/support.h"
 
 using namespace infer::gui;
 using infer::test::repeated;
@@ -67,9 +67,9 @@ std::string shown(const Block& block) {
 }
 
 double seconds_to_parse(std::string_view text) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = infer::test::thread_seconds();
   REQUIRE_EQ(flaw_of(parsed(text)), "");
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return infer::test::thread_seconds() - start;
 }
 
 }  // namespace

@@ -2,13 +2,13 @@
 #include "engine/spec/retokenizing_drafter.h"
 
 #include <doctest.h>
-#include <time.h>
 
 #include <chrono>
 #include <random>
 
 #include "engine/spec/speculator.h"
 #include "tests/steps.h"
+#include "tests/support.h"
 
 using namespace infer;
 using namespace infer::test;
@@ -60,12 +60,6 @@ struct OtherVocabulary {
     }
   }
 };
-
-double thread_seconds() {
-  timespec time = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 std::string letters(size_t length, const char* alphabet, size_t size) {
   std::mt19937 random(5);

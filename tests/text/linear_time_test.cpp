@@ -3,9 +3,9 @@
 #include <doctest.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "engine/text/pretokenizer.h"
+#include "tests/support.h"
 #include "tests/text/tiny_vocab.h"
 
 using namespace infer;
@@ -24,10 +24,9 @@ constexpr size_t kBytes = 1 << 17;
 
 template <typename Work>
 double seconds(Work&& work) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = thread_seconds();
   work();
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  return taken.count();
+  return thread_seconds() - start;
 }
 
 constexpr std::string_view kUnits[] = {" ",   "a",  "1",  "é",      "😀",       "\n",  "!",  "中",

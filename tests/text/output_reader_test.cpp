@@ -2,7 +2,6 @@
 #include "engine/text/output/output_reader.h"
 
 #include <doctest.h>
-#include <time.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -58,24 +57,18 @@ void check(const Output& got, const std::string& reasoning, const std::string& c
   CHECK_EQ(got.calls, calls);
 }
 
-double thread_seconds() {
-  timespec time = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
 /// The least time of several for reading `text` in pieces of 4 bytes.
 double reading_time(std::string_view source, const std::string& text) {
   double least = 1e9;
   for (int run = 0; run < 3; ++run) {
-    const double begin = thread_seconds();
+    const double begin = test::thread_seconds();
     OutputReader reader(source, "");
     std::vector<OutputEvent> events;
     for (size_t at = 0; at < text.size(); at += 4) {
       reader.push(std::string_view(text).substr(at, 4), events);
     }
     reader.finish(events);
-    least = std::min(least, thread_seconds() - begin);
+    least = std::min(least, test::thread_seconds() - begin);
   }
   return least;
 }
@@ -412,12 +405,12 @@ TEST_CASE("the time to read grows as the text does") {
   };
   const auto whole = [&](size_t count) {
     const std::string text = sections(count);
-    const double begin = thread_seconds();
+    const double begin = test::thread_seconds();
     OutputReader reader(kHermes, "");
     std::vector<OutputEvent> events;
     reader.push(text, events);
     reader.finish(events);
-    return thread_seconds() - begin;
+    return test::thread_seconds() - begin;
   };
   double ratio = 0;
   for (int attempt = 0; attempt < 4; ++attempt) {

@@ -153,10 +153,9 @@ template <typename W>
   for (int64_t i = 0; i < kBytes; i += 64) __builtin_prefetch(from + i, 0, 3);
 }
 
-/// kColumns columns from `first` on, with the sums in registers.
+/// kColumns columns, with the sums in registers.
 template <typename W, int kColumns>
-[[gnu::noinline]] void few_columns(const std::byte* w, int64_t k, const Panel& panel, int64_t first,
-                                   float* sums) {
+[[gnu::noinline]] void few_columns(const std::byte* w, int64_t k, const Panel& panel, float* sums) {
   Floats sum[kColumns];
   for (Floats& s : sum) s = Floats::zero();
   for (int64_t b = 0; b < k / W::kBlock; ++b, w += W::kBytes * kR) {
@@ -168,10 +167,8 @@ template <typename W, int kColumns>
       W::sub(w, head, part, sub);
 #pragma GCC unroll 4
       for (int c = 0; c < kColumns; ++c) {
-        const auto dots = [&]() __attribute__((always_inline)) {
-          return sub.product(x.q(first + c));
-        };
-        sum[c] = sub.add(sum[c], dots, x, first + c);
+        const auto dots = [&]() __attribute__((always_inline)) { return sub.product(x.q(c)); };
+        sum[c] = sub.add(sum[c], dots, x, c);
       }
     };
     if constexpr (kColumns == 1 && !kTwice) {
@@ -183,7 +180,7 @@ template <typename W, int kColumns>
       for (int part = 0; part < W::kBlock / 32; ++part) add_part(part);
     }
   }
-  for (int c = 0; c < kColumns; ++c) sum[c].store(sums + (first + c) * kR);
+  for (int c = 0; c < kColumns; ++c) sum[c].store(sums + c * kR);
 }
 
 /// Whether the instruction set multiplies with two columns at once, as well as with one.
@@ -238,14 +235,14 @@ void multiply_groups(const std::byte* w, int64_t groups, int64_t k, const Panel&
                      float* sums) {
   const int64_t group_bytes = k / W::kBlock * W::kBytes * kR;
   for (int64_t g = 0; g < groups; ++g, w += group_bytes, sums += panel.columns * kR) {
-    if (panel.columns > 8) {
-      many_columns<W>(w, k, panel, sums);
-      continue;
+    // All columns in one pass: a second one over the weights would compute without loading.
+    switch (panel.columns) {
+      case 1: few_columns<W, 1>(w, k, panel, sums); break;
+      case 2: few_columns<W, 2>(w, k, panel, sums); break;
+      case 3: few_columns<W, 3>(w, k, panel, sums); break;
+      case 4: few_columns<W, 4>(w, k, panel, sums); break;
+      default: many_columns<W>(w, k, panel, sums); break;
     }
-    int64_t c = 0;
-    for (; c + 4 <= panel.columns; c += 4) few_columns<W, 4>(w, k, panel, c, sums);
-    for (; c + 2 <= panel.columns; c += 2) few_columns<W, 2>(w, k, panel, c, sums);
-    if (c < panel.columns) few_columns<W, 1>(w, k, panel, c, sums);
   }
 }
 

@@ -51,6 +51,10 @@ struct AttentionOps {
   /// q: rows of as many floats as keys have.
   void (*scores)(const float* q, int64_t queries, const CacheRows& keys, const Visible* visible,
                  Visible any, float* slice, float* scores);
+  /// Lays out keys of type Q8_0 or Q4_0 as the type's RowKernel reads weights, in groups of as many
+  /// keys as it has rows: those groups in which `any` has keys, of which the others become zeros.
+  /// `to`: as many bytes as the page's keys.
+  void (*interleave)(const CacheRows& keys, Visible any, std::byte* to);
   /// Takes a page's scores of each query into its softmax: scores[m][j] becomes the weight
   /// exp(s − best), with s = cap·tanh(score/cap) where cap > 0, and mixes[m] is scaled by what the
   /// old best is worth against the new one. Leaves the queries that see nothing as they are.

@@ -6,7 +6,10 @@
 // of keys alone. Each chunk has a softmax of its own, and these are combined in the order of the
 // keys, be it by one thread that does all of them or after several threads did some each. So tiles
 // and threads change no bit.
+//
+// Keys of a quantised cache are multiplied as weights are: with queries rounded to 8 bits.
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -26,14 +29,22 @@ const KvLayerShape& layer_shape(const KvGeometry& kv, const OpParams& params) {
   return kv.layers[static_cast<size_t>(std::get<op::Attention>(params).kv_layer)];
 }
 
+/// Multiplies keys of a quantised cache with queries of 8 bits. Null: queries stay floats.
+const RowKernel* key_kernel(const KvGeometry& kv, const CpuContext& context) {
+  if (context.exact || !is_quantised(kv.k_type)) return nullptr;
+  return context.row_kernel(kv.k_type);
+}
+
 /// How the query heads of a layer are spread over units, and the sizes of scratch in floats.
 struct Sizes {
   int64_t group, blocks, heads;  ///< heads of a kv head, units they make, and the heads of a unit
   int64_t k_dim, v_pad;
   int64_t most_rows, most_queries;  ///< of a unit
   int64_t chunks;                   ///< of a row at most
+  /// For key_kernel(): queries of 8 bits, a page's keys interleaved, and their products.
+  int64_t panel_bytes = 0, keys_bytes = 0, products_bytes = 0;
 
-  Sizes(const KvLayerShape& shape, int64_t query_heads, int64_t window)
+  Sizes(const KvLayerShape& shape, int64_t query_heads, int64_t window, const RowKernel* kernel)
       : group(query_heads / shape.heads),
         blocks(div_ceil(group, kTileQueries)),
         heads(div_ceil(group, blocks)),
@@ -42,13 +53,19 @@ struct Sizes {
         most_rows(std::max<int64_t>(1, kTileQueries / heads)),
         most_queries(most_rows * heads),
         chunks(window > 0 ? std::min(kChunks, window / (kPageTokens * kChunkPages) + 1) + 1
-                          : kChunks) {}
+                          : kChunks) {
+    if (kernel == nullptr) return;
+    panel_bytes = Panel::bytes(most_queries, k_dim);
+    keys_bytes = kPageTokens * k_dim / 32 * dtype_info(kernel->weights).block_bytes;
+    products_bytes = most_queries * kPageTokens * int64_t{sizeof(float)};
+  }
 
   int64_t states(int64_t queries) const { return queries * (v_pad + 2); }
   int64_t thread_bytes() const {
     const int64_t floats = most_queries * (k_dim + kPageTokens) + kAttentionSlice * kPageTokens +
                            2 * states(most_queries);
-    return round_up<int64_t>(floats * int64_t{sizeof(float)}, 64);
+    return round_up<int64_t>(floats * int64_t{sizeof(float)}, 64) + panel_bytes + keys_bytes +
+           products_bytes;
   }
   int64_t row_states() const { return states(heads * blocks) * chunks; }
 };
@@ -103,8 +120,14 @@ class Attention {
         pages_(call.pages[static_cast<size_t>(at_.kind)]),
         ops_(*call.vec().attention),
         q_(call.inputs[0]),
-        sizes_(shape_, q_.desc.shape[1], p_.window) {
-    float* scratch = reinterpret_cast<float*>(call.scratch + call.thread * sizes_.thread_bytes());
+        key_kernel_(key_kernel(call.kv, call.context)),
+        sizes_(shape_, q_.desc.shape[1], p_.window, key_kernel_) {
+    std::byte* const own = call.scratch + call.thread * sizes_.thread_bytes();
+    panel_ = own;
+    keys_ = panel_ + sizes_.panel_bytes;
+    products_ = reinterpret_cast<float*>(keys_ + sizes_.keys_bytes);
+    float* scratch = reinterpret_cast<float*>(own + sizes_.panel_bytes + sizes_.keys_bytes +
+                                              sizes_.products_bytes);
     const auto take = [&](int64_t floats) { return std::exchange(scratch, scratch + floats); };
     queries_ = take(sizes_.most_queries * sizes_.k_dim);
     scores_ = take(sizes_.most_queries * kPageTokens);
@@ -223,12 +246,30 @@ class Attention {
             queries(tile)};
   }
 
-  /// Queries of the unit, scaled.
+  /// Queries of the unit, scaled; in 8 bits for the kernel of keys.
   void load_queries(const Tile& tile, int64_t unit) const {
+    const Panel panel{panel_, queries(tile)};
     float* to = queries_;
+    int64_t m = 0;
     for (int64_t r = tile.first; r < tile.last; ++r) {
-      for (int64_t g = 0; g < sizes_.heads; ++g, to += shape_.k_dim) {
+      for (int64_t g = 0; g < sizes_.heads; ++g, ++m, to += shape_.k_dim) {
         call_.vec().scale_mul(to, q_.row<float>(head(unit, g), r), nullptr, p_.scale, shape_.k_dim);
+        if (key_kernel_ != nullptr) call_.vec().quantise(to, shape_.k_dim, panel, m);
+      }
+    }
+  }
+
+  /// scores_ of `count` queries of 8 bits against a page's keys.
+  void score_quantised(const CacheRows& keys, int64_t count, Visible any) const {
+    ops_.interleave(keys, any, keys_);
+    const int64_t rows = key_kernel_->rows;
+    const int64_t first = any.begin / rows * rows;
+    key_kernel_->run(keys_ + first * keys.stride, div_ceil(any.end - first, rows), keys.dim,
+                     {panel_, count}, products_);
+    const float* from = products_;
+    for (int64_t j = first; j < any.end; j += rows) {
+      for (int64_t m = 0; m < count; ++m, from += rows) {
+        std::memcpy(scores_ + m * kPageTokens + j, from, static_cast<size_t>(rows) * sizeof(float));
       }
     }
   }
@@ -273,7 +314,11 @@ class Attention {
         rows(call_.kv.k_type, at_.k_element > 0, at_.k_offset, at_.k_row, shape_.k_dim);
     CacheRows values = rows(call_.kv.v_type, false, at_.v_offset, at_.v_row, shape_.v_dim);
     if (values.data == keys.data) values.next = nullptr;  // fetched with the keys
-    ops_.scores(queries_, count, keys, visible, any, slice_, scores_);
+    if (key_kernel_ != nullptr) {
+      score_quantised(keys, count, any);
+    } else {
+      ops_.scores(queries_, count, keys, visible, any, slice_, scores_);
+    }
     ops_.soften(scores_, count, visible, p_.softcap, states.softmax, states.mixes, sizes_.v_pad);
     ops_.mix(scores_, count, values, visible, any, slice_, states.mixes, sizes_.v_pad);
   }
@@ -334,9 +379,12 @@ class Attention {
   const KvPages& pages_;
   const AttentionOps& ops_;
   const TensorRef& q_;
+  const RowKernel* const key_kernel_;
   const Sizes sizes_;
   int64_t tile_rows_ = 1;
   // This thread's scratch, then the chunks' states that all threads share.
+  std::byte *panel_, *keys_;
+  float* products_;
   float *queries_, *scores_, *slice_, *own_, *total_, *shared_;
 };
 
@@ -356,7 +404,7 @@ int64_t scratch(const NodeView& node, const CpuContext& context) {
   const auto& p = std::get<op::Attention>(node.node.params);
   const KvLayerShape& shape = layer_shape(node.graph.kv(), node.node.params);
   const TensorDesc& q = node.input(0)->desc;
-  const Sizes sizes(shape, q.shape[1], p.window);
+  const Sizes sizes(shape, q.shape[1], p.window, key_kernel(node.graph.kv(), context));
   const int64_t rows = context.threads() > 1 ? std::min(q.shape[2], kSplitRows) : 0;
   const int64_t shared = rows * shape.heads * sizes.row_states() * int64_t{sizeof(float)};
   return sizes.thread_bytes() * context.threads() + round_up<int64_t>(shared, 64);

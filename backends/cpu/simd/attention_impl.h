@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/cpu/simd/attention/cache_rows.h"
+#include "backends/cpu/simd/attention/interleaved.h"
 #include "backends/cpu/simd/attention/mixes.h"
 #include "backends/cpu/simd/attention/scores.h"
 #include "backends/cpu/simd/attention/softmax.h"
@@ -12,8 +13,8 @@
 namespace infer::cpu {
 namespace {
 
-constexpr AttentionOps kAttentionOps{score_page,  soften_page, mix_page,
-                                     encode_q8_0, rope,        hadamard};
+constexpr AttentionOps kAttentionOps{
+    score_page, interleave_keys, soften_page, mix_page, encode_q8_0, rope, hadamard};
 
 }  // namespace
 }  // namespace infer::cpu

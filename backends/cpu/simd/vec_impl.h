@@ -327,13 +327,8 @@ void glu(float* y, const float* gate, const float* up, const op::Glu& params, in
   }
 }
 
-/// One binary16.
-float half_value(uint16_t h) {
-  const uint16_t all[kW] = {h};
-  float out[kW];
-  F::load_half(all).store(out);
-  return out[0];
-}
+/// One binary16, in all lanes.
+F half_value(uint16_t h) { return half_low(I::set(h)); }
 
 /// Whole vectors of f, then the last n % kW elements by way of a padded buffer.
 template <typename To, typename From, typename Fn>

@@ -35,7 +35,7 @@ void decode_f16_slice(float* y, const uint16_t* x, int64_t) {
 
 void decode_q8_0(float* y, const StoredQ8_0* blocks, int64_t n) {
   for (int64_t b = 0; b < n / 32; ++b, y += 32) {
-    const F d = F::set(half_value(blocks[b].d));
+    const F d = half_value(blocks[b].d);
     for (int j = 0; j < 32; j += kW) (F::load_signed_bytes(blocks[b].q + j) * d).store(y + j);
   }
 }
@@ -47,7 +47,7 @@ void decode_q4_0(float* y, const StoredQ4_0* blocks, int64_t n) {
     std::memcpy(q, blocks[b].q, sizeof(q));
     const uint64_t levels[4] = {q[0] & kLow, q[1] & kLow, q[0] >> 4 & kLow, q[1] >> 4 & kLow};
     const auto* bytes = reinterpret_cast<const int8_t*>(levels);
-    const F d = F::set(half_value(blocks[b].d));
+    const F d = half_value(blocks[b].d);
     const F middle = F::set(8);
     for (int j = 0; j < 32; j += kW) ((F::load_signed_bytes(bytes + j) - middle) * d).store(y + j);
   }
@@ -125,7 +125,7 @@ void encode_q8_0(const float* x, std::byte* to, int64_t n) {
     const float wide = most.highest() / 127;
     const float scale = wide < 65504.0f ? wide : 65504.0f;
     f32_to_f16(&blocks[b].d, &scale, 1);
-    const float d = half_value(blocks[b].d);
+    const float d = half_value(blocks[b].d).highest();
     const F inverse = F::set(d != 0 ? 1 / d : 0);
     float levels[32];
     for (int i = 0; i < 32; i += kW) {

@@ -6,6 +6,7 @@
 #include "backends/cuda/fusion.h"
 #include "backends/cuda/launches.h"
 #include "backends/cuda/step_memory.h"
+#include "engine/core/log.h"
 
 namespace infer::cuda {
 namespace {
@@ -26,16 +27,48 @@ CUDA_MEMCPY3D copy_params(const StepMemory::Copy& copy) {
 /// A graph of the driver and what was made of it.
 class StepGraph {
  public:
-  StepGraph(Context& context, bool early) : context_(context), early_(early) {}
-  ~StepGraph() {
-    if (!context_.enter().ok()) return;
-    if (exec_ != nullptr) (void)context_.cu().cuGraphExecDestroy(exec_);
-    if (graph_ != nullptr) (void)context_.cu().cuGraphDestroy(graph_);
-  }
+  /// The launches outlive it.
+  StepGraph(Context& context, const std::vector<Launch>& launches, bool early)
+      : context_(context), launches_(launches), early_(early) {}
+  ~StepGraph() { clear(); }
   StepGraph(const StepGraph&) = delete;
   StepGraph& operator=(const StepGraph&) = delete;
 
-  Status make(const StepMemory& step, const std::vector<Launch>& launches) {
+  Status make(const StepMemory& step) {
+    Status status = build(step);
+    if (!refused_ || !early_) return status;
+    log(LogLevel::warning, "{}: {}; no kernel begins early", context_.gpu().name, status.message());
+    early_ = false;
+    return build(step);
+  }
+
+  Status launch(const StepMemory& step) {
+    const DriverFunctions& cu = context_.cu();
+    if (const StepMemory::Copy pages = step.pages();
+        pages.bytes != pages_.bytes || pages.to != pages_.to || pages.from != pages_.from) {
+      const CUDA_MEMCPY3D params = copy_params(pages);
+      const Status changed = may_refuse(
+          cu.cuGraphExecMemcpyNodeSetParams(exec_, pages_node_, &params, context_.handle()),
+          "cannot change a graph");
+      if (refused_) {
+        INFER_CHECK(build(step));
+      } else {
+        INFER_CHECK(changed);
+      }
+      pages_ = pages;
+    }
+    return context_.check(cu.cuGraphLaunch(exec_, context_.stream()), "cannot launch a graph");
+  }
+
+ private:
+  void clear() {
+    if (!context_.enter().ok()) return;
+    if (exec_ != nullptr) (void)context_.cu().cuGraphExecDestroy(std::exchange(exec_, nullptr));
+    if (graph_ != nullptr) (void)context_.cu().cuGraphDestroy(std::exchange(graph_, nullptr));
+  }
+
+  Status build(const StepMemory& step) {
+    clear();
     const DriverFunctions& cu = context_.cu();
     INFER_CHECK(context_.enter());
     INFER_CHECK(context_.check(cu.cuGraphCreate(&graph_, 0), "cannot make a graph"));
@@ -48,25 +81,17 @@ class StepGraph {
       copies.push_back(pages_node_);
     }
     std::vector<CUgraphNode> nodes;
-    for (const Launch& launch : launches) INFER_CHECK(add_kernel(launch, copies, nodes));
-    INFER_CHECK(context_.check(cu.cuGraphInstantiate(&exec_, graph_, 0), "cannot make a graph"));
+    for (const Launch& launch : launches_) INFER_CHECK(add_kernel(launch, copies, nodes));
+    INFER_CHECK(may_refuse(cu.cuGraphInstantiate(&exec_, graph_, 0), "cannot make a graph"));
     return context_.check(cu.cuGraphUpload(exec_, context_.stream()), "cannot upload a graph");
   }
 
-  Status launch(const StepMemory& step) {
-    const DriverFunctions& cu = context_.cu();
-    if (const StepMemory::Copy pages = step.pages();
-        pages.bytes != pages_.bytes || pages.to != pages_.to || pages.from != pages_.from) {
-      const CUDA_MEMCPY3D params = copy_params(pages);
-      INFER_CHECK(context_.check(
-          cu.cuGraphExecMemcpyNodeSetParams(exec_, pages_node_, &params, context_.handle()),
-          "cannot change a graph"));
-      pages_ = pages;
-    }
-    return context_.check(cu.cuGraphLaunch(exec_, context_.stream()), "cannot launch a graph");
+  /// context_.check(), and whether the driver cannot do what was asked for.
+  Status may_refuse(CUresult result, const std::string& what) {
+    refused_ = result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_VALUE;
+    return context_.check(result, what);
   }
 
- private:
   Status add_copy(const StepMemory::Copy& copy, CUgraphNode& node) {
     const CUDA_MEMCPY3D params = copy_params(copy);
     return context_.check(
@@ -102,12 +127,14 @@ class StepGraph {
     CUgraphEdgeData edge{};
     edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
     edge.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
-    return context_.check(context_.cu().cuGraphAddDependencies(graph_, &last, &node, &edge, 1),
-                          "cannot let '" + launch.kernel + "' begin early");
+    return may_refuse(context_.cu().cuGraphAddDependencies(graph_, &last, &node, &edge, 1),
+                      "cannot let '" + launch.kernel + "' begin early");
   }
 
   Context& context_;
-  bool early_;  ///< Tuning::early
+  const std::vector<Launch>& launches_;
+  bool early_;            ///< Tuning::early, unless the driver refuses it
+  bool refused_ = false;  ///< by the driver, the last that may_refuse() saw
   CUgraph graph_ = nullptr;
   CUgraphExec exec_ = nullptr;
   CUgraphNode pages_node_ = nullptr;
@@ -125,7 +152,7 @@ class CudaProgram final : public Program {
         memory_(spec.memory.begin(), spec.memory.end()),
         calls_(plan_calls(segment_, target)),
         launches_(context, modules),
-        step_graph_(context, target.tuning.early),
+        step_graph_(context, launches_.all(), target.tuning.early),
         done_(context) {
     if (scratch_bytes(segment_, target) > 0) scratch_ = gpu::address_of(spec.scratch);
   }
@@ -136,7 +163,7 @@ class CudaProgram final : public Program {
     INFER_CHECK(done_.create(false));
     for (const FusedCall& call : calls_) record(call);
     INFER_CHECK(launches_.status());
-    return step_graph_.make(*step_, launches_.all());
+    return step_graph_.make(*step_);
   }
 
   /// With a profiler it waits for the run, since the times are the host's too.

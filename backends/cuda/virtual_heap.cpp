@@ -39,6 +39,9 @@ Result<std::unique_ptr<Heap>> VirtualHeap::create(Context& context) {
       cu.cuMemAddressReserve(&made->base_, static_cast<size_t>(made->range_), 0, 0, 0),
       "cannot reserve addresses"));
   made->gaps_.emplace(0, made->range_);
+  // A trial: a driver may say that it can, and refuse.
+  INFER_TRY(const uint64_t trial, made->allocate(1));
+  made->release(trial);
   return made;
 }
 

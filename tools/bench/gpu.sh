@@ -29,7 +29,14 @@ done
 cd "$(dirname "$0")/../.."
 infer=build/release/infer
 if [[ $build == yes ]]; then
-  cmake --preset release >/dev/null
+  # Kernels for this machine's GPUs alone: for all that there are it would take several times as long.
+  options=()
+  if command -v nvidia-smi >/dev/null; then
+    gpus=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | sort -u |
+      sed -E 's/^([0-9]+)\.([0-9]+)$/sm_\1\2/; s/^sm_90$/sm_90a/' | paste -sd ';')
+    if [[ $gpus =~ ^sm_ ]]; then options=("-DINFER_CUDA_ARCHITECTURES=$gpus"); fi
+  fi
+  cmake --preset release "${options[@]}" >/dev/null
   cmake --build --preset release --target infer_app >&2
 fi
 exec python3 tools/bench/gpu.py "$infer" "$devices" "$models"

@@ -349,7 +349,7 @@ INFER_DEVICE void attend(const AttentionParams& p) {
 }
 
 #define INFER_ATTENTION(heads, fours)                                                \
-  INFER_KERNEL(attention_##heads##_##fours, AttentionParams, kAttentionThreads, 1) { \
+  INFER_KERNEL(attention_##heads##_##fours, AttentionParams, kAttentionThreads, 3) { \
     attend<heads, fours>(p);                                                         \
   }
 INFER_ATTENTION(1, 1)

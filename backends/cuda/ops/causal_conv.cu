@@ -94,7 +94,7 @@ INFER_DEVICE void convolve(const CausalConvParams& p) {
   if (held != kNone) before.save(p, held, slot);
 }
 
-INFER_KERNEL(causal_conv_4, CausalConvParams, kConvThreads, 1) { convolve<4>(p); }
+INFER_KERNEL(causal_conv_4, CausalConvParams, kConvThreads, 16) { convolve<4>(p); }
 INFER_KERNEL(causal_conv_16, CausalConvParams, kConvThreads, 1) { convolve<16>(p); }
 
 }  // namespace infer::cuda

@@ -205,10 +205,12 @@ class Scan {
   float state_[kGroups * 4] = {};
 };
 
-#define INFER_SCAN(rows) \
-  INFER_KERNEL(scan_##rows, ScanParams, kScanThreads, 1) { Scan<rows / (4 * kScanParts)>(p).run(); }
-INFER_SCAN(64)
-INFER_SCAN(128)
-INFER_SCAN(256)
+#define INFER_SCAN(rows, blocks)                                \
+  INFER_KERNEL(scan_##rows, ScanParams, kScanThreads, blocks) { \
+    Scan<rows / (4 * kScanParts)>(p).run();                     \
+  }
+INFER_SCAN(64, 2)
+INFER_SCAN(128, 1)
+INFER_SCAN(256, 1)
 
 }  // namespace infer::cuda

@@ -151,7 +151,15 @@ INFER_DEVICE void multiply(const HalfTileParams& all) {
   }
 }
 
-INFER_KERNEL(INFER_JOIN(half_tile_, INFER_TYPE), HalfTileParams, LargeHalfBlock::kThreads, 2) {
+// A multiprocessor of the GPUs for computing centres has shared memory for two blocks.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900
+constexpr int kHalfTileBlocks = 2;
+#else
+constexpr int kHalfTileBlocks = 1;
+#endif
+
+INFER_KERNEL(INFER_JOIN(half_tile_, INFER_TYPE), HalfTileParams, LargeHalfBlock::kThreads,
+             kHalfTileBlocks) {
   multiply<LargeHalfBlock>(p);
 }
 INFER_KERNEL(INFER_JOIN(INFER_JOIN(half_tile_, INFER_TYPE), _few), HalfTileParams,

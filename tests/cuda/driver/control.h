@@ -28,6 +28,9 @@ struct TestGpu {
   int64_t context_bytes = 10 << 20;  ///< that a context takes of the memory
   bool peers = true;                 ///< the GPUs reach each other
   bool refuses_peers = false;        ///< it says that they do, but maps no memory for another one
+  bool refuses_mapping = false;      ///< it has virtual memory, and maps none
+  bool refuses_early = false;        ///< no kernel of a graph begins before another has ended
+  bool fixed_copies = false;         ///< copies of a graph that is made do not change
   /// Memory that is mapped is not written: so there may be more than the machine has, if nobody
   /// uses it.
   bool untouched = false;
@@ -69,6 +72,8 @@ class DriverControl {
   virtual int64_t launches() const = 0;
   /// Copies from one device to another.
   virtual int64_t peer_copies() const = 0;
+  /// Calls that were refused because the GPU is made so.
+  virtual int64_t refusals() const = 0;
   /// The graph that was instantiated last.
   virtual GraphCounts last_graph() const = 0;
   /// Bytes of a GPU's memory that are free, as the driver would say.

@@ -245,6 +245,9 @@ INFER_CU cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CU
   constexpr const char* kName = "cuGraphAddDependencies";
   INFER_BEGIN_IN(kName, CUDA_ERROR_OUT_OF_MEMORY)
   INFER_EXPECT(kName, state.is_live(graph) && edges != nullptr);
+  if (state.gpus[static_cast<size_t>(context->device)].refuses_early) {
+    return state.refuse(CUDA_ERROR_NOT_SUPPORTED);
+  }
   for (size_t i = 0; i < count; ++i) {
     INFER_EXPECT(kName, from[i]->graph == graph && to[i]->graph == graph);
     INFER_EXPECT(kName, from[i]->index < to[i]->index);
@@ -283,6 +286,9 @@ INFER_CU cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
   INFER_EXPECT(kName, state.is_live(exec->made_from) && node->graph == exec->made_from);
   INFER_EXPECT(kName, node->is_copy);
   if (const CUresult valid = check_copy(state, kName, *copy); valid != CUDA_SUCCESS) return valid;
+  if (state.gpus[static_cast<size_t>(context->device)].fixed_copies) {
+    return state.refuse(CUDA_ERROR_INVALID_VALUE);
+  }
   auto nodes = std::make_shared<std::vector<CUgraphNode_st>>(*exec->nodes);
   (*nodes)[node->index].copy = *copy;
   exec->nodes = std::move(nodes);

@@ -122,6 +122,7 @@ class State final : public DriverControl {
   int64_t live() const override;
   int64_t launches() const override { return launches_; }
   int64_t peer_copies() const override { return peer_copies_; }
+  int64_t refusals() const override { return refusals_; }
   GraphCounts last_graph() const override { return last_graph_; }
   int64_t free_bytes(int gpu) const override;
   void set_listener(std::function<void(const std::string&)> listener) override;
@@ -175,11 +176,17 @@ class State final : public DriverControl {
   void count_launch() { ++launches_; }
   void count_graph(const std::vector<CUgraphNode_st>& nodes);
   void count_peer_copy() { ++peer_copies_; }
+  /// What a call comes to that the GPU is made to refuse.
+  CUresult refuse(CUresult with) {
+    ++refusals_;
+    return with;
+  }
   std::map<const void*, int64_t> reserved;  ///< addresses: bytes by their beginning
 
  private:
   CallFailures failures_;
   bool lost_ = false;
+  int64_t refusals_ = 0;
   int version_ = CUDA_VERSION;
   uint64_t seed_ = 1;
   std::string without_barrier_;  ///< kernels

@@ -111,6 +111,9 @@ INFER_CU cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
   INFER_EXPECT(kName, memory->bytes == static_cast<int64_t>(bytes) && offset == 0 && flags == 0);
   INFER_EXPECT(kName, address % kGranule == 0 && is_reserved(state, at, bytes));
   INFER_EXPECT(kName, !has_mapped(state, at, bytes));
+  if (state.gpus[static_cast<size_t>(memory->context->device)].refuses_mapping) {
+    return state.refuse(CUDA_ERROR_NOT_SUPPORTED);
+  }
   memory->mapped = true;
   state.allocations[at] = {memory->context, memory->bytes, false, memory};
   return CUDA_SUCCESS;
@@ -137,7 +140,7 @@ INFER_CU cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc
   }
   INFER_EXPECT(kName, own);
   if (count > 1 && state.gpus[static_cast<size_t>(owner->device)].refuses_peers) {
-    return CUDA_ERROR_NOT_SUPPORTED;
+    return state.refuse(CUDA_ERROR_NOT_SUPPORTED);
   }
   if (mprotect(at, bytes, PROT_READ | PROT_WRITE) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
   const bool untouched = state.gpus[static_cast<size_t>(owner->device)].untouched;

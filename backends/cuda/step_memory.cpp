@@ -11,7 +11,7 @@ namespace {
 
 /// Bytes of the tables of pages that are copied at first. They grow by doubling, so that the graph
 /// seldom has to change.
-constexpr int64_t kLeastPages = 512;
+constexpr int64_t kLeastPages = 64;
 /// Bytes allocated for them: 4 sequences of 128 Ki tokens, of two kinds. More is not planned for.
 constexpr int64_t kPlannedPages = 64 << 10;
 

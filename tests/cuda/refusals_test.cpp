@@ -1,7 +1,6 @@
 // What a driver says that it can do, and then refuses: the device works without it.
 #include <doctest.h>
 
-#include <future>
 #include <string>
 #include <vector>
 
@@ -47,55 +46,22 @@ TEST_CASE("refusals: no kernel begins early") {
   CHECK(cuda_driver().last_graph().early == 0);
 }
 
-/// Texts that are generated side by side, so that the tables of their pages outgrow what a graph
+/// What follows a prompt that is long enough for the tables of its pages to outgrow what a graph
 /// copies at first.
-std::vector<std::vector<int32_t>> side_by_side() {
-  constexpr int32_t kSequences = 16;
-  constexpr int32_t kTokens = 6;
+std::vector<int32_t> after_long_prompt() {
+  std::vector<int32_t> prompt;
+  for (int32_t t = 0; t < 520; ++t) prompt.push_back(t * 13 % 300 + 3);
   LoadOptions load = small_steps("cuda");
   load.context = 1024;
-  load.parallel = kSequences;
-  load.batch_rows = load.output_rows = 64;
-  const auto engine = Engine::load(small_model(), load);
-  REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
-  std::vector<std::unique_ptr<Session>> sessions;
-  for (int32_t i = 0; i < kSequences; ++i) {
-    sessions.push_back((*engine)->open_session().value());
-  }
-  std::vector<int32_t> prompt;
-  for (int32_t t = 0; t < 300; ++t) prompt.push_back(t * 13 % 300 + 3);
-  REQUIRE(sessions[0]->evaluate(prompt, {}).ok());
-  std::vector<std::future<std::vector<int32_t>>> texts;
-  for (int32_t i = 0; i < kSequences; ++i) {
-    texts.push_back(std::async(std::launch::async, [&, i] {
-      std::vector<int32_t> made;
-      GenerateOptions options;
-      options.max_tokens = kTokens;
-      options.ignore_end = true;
-      options.sampling.temperature = 0;
-      const int32_t first[] = {i + 3};
-      const auto result = sessions[static_cast<size_t>(i)]->generate(
-          first, options, [&](int32_t token, std::string_view) {
-            made.push_back(token);
-            return true;
-          });
-      if (!result) made.clear();
-      return made;
-    }));
-  }
-  std::vector<std::vector<int32_t>> all;
-  for (auto& text : texts) {
-    all.push_back(text.get());
-    CHECK(all.back().size() == kTokens);
-  }
-  return all;
+  load.batch_rows = 64;
+  return infer::test::generate(load, open_device, small_model(), prompt).value();
 }
 
 TEST_CASE("refusals: the copies of a graph do not change") {
-  const std::vector<std::vector<int32_t>> expected = side_by_side();
+  const std::vector<int32_t> expected = after_long_prompt();
   const Gpus gpus({TestGpu{.fixed_copies = true}});
   const int64_t before = cuda_driver().refusals();
-  CHECK(side_by_side() == expected);
+  CHECK(after_long_prompt() == expected);
   CHECK(cuda_driver().refusals() > before);
 }
 

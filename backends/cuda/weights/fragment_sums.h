@@ -10,7 +10,7 @@
 //
 // Offsets of weights times sums of activations are products of matrices with K = the runs of a
 // tile: both are sums of two TF32, and so exact but for what is below 2^-22 of the activations'
-// sum.
+// sum, and for how tensor cores round what they add.
 #pragma once
 
 #include "backends/cuda/device/mma.h"

@@ -97,6 +97,8 @@ CHECKPOINTS = {
             "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
             "full_attention": {"rope_type": "linear", "rope_theta": 50000.0, "factor": 2.0}}}),
     "seed_oss": ("SeedOssConfig", "seed_oss", DENSE | {"head_dim": 8}),
+    "arcee": ("ArceeConfig", "arcee", DENSE | {"mlp_bias": True, "rope_parameters": {
+        **YARN, "factor": 20.0, "original_max_position_embeddings": 16, "mscale": 1.0}}),
     "mimo2": ("MiMoV2FlashConfig", "mimo2", DENSE | {
         "head_dim": 12, "v_head_dim": 10, "sliding_window": 7, "attention_value_scale": 0.6,
         "layer_types": ["full_attention", "sliding_attention", "sliding_attention",

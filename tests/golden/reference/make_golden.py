@@ -302,6 +302,20 @@ def seed_oss(name):
     return m
 
 
+def arcee(name):
+    """AFM-4.5B: YaRN over Llama's attention."""
+    m = Builder(name, "arcee", 30, 3, 6, 2, 10, feed_forward_length=46, rope__freq_base=1e4,
+                rope__scaling__type="yarn", rope__scaling__factor=20.0,
+                rope__scaling__original_context_length=16)
+    m.embedding()
+    for layer in range(m.layers):
+        m.attention(layer)
+        m.norm(f"blk.{layer}.ffn_norm", m.width)
+        m.matrix(f"blk.{layer}.ffn_up", 46, m.width)
+        m.matrix(f"blk.{layer}.ffn_down", m.width, 46)
+    return m
+
+
 def command_r(name):
     """Command R+ with norms of heads; cohere2 with windows."""
     arch = name.removesuffix("-f32")
@@ -584,6 +598,7 @@ MODELS = {
     "deepseek2-v2-f32": deepseek2, "deepseek2-lite-f32": deepseek2,
     "deepseek2-flash-f32": deepseek2, "deepseek32-f32": deepseek2, "mistral4-f32": deepseek2,
     "seed-oss-f32": seed_oss,
+    "arcee-f32": arcee,
     "gemma3n-f32": gemma3n,
     "gemma4-f32": gemma4, "gemma4-moe-f32": gemma4,
     "llama4-f32": llama4,

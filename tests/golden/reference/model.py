@@ -16,7 +16,7 @@ LATENT = {"deepseek2", "deepseek32", "mistral4"}
 INNER_EPS = 1e-6  # of their norms q_a and kv_a
 INTERLEAVED = LATENT | {"llama", "smollm3", "granite", "granitemoe", "glm4", "command-r",
                "cohere2", "ernie4_5", "ernie4_5-moe", "mistral3",
-               "llama4"}
+               "llama4", "arcee"}
 # Architectures with an RMSNorm on every head of queries and keys.
 HEAD_NORMS = {"qwen3", "qwen3moe", "gemma3", "apertus", "glm4moe", "exaone4"}
 # Architectures with a LayerNorm that attention and feed-forward share: they lie side by side.
@@ -209,6 +209,8 @@ class Model:
             settings = {name: self.metadata[f"xielu.{name}"][layer]
                         for name in ("alpha_p", "alpha_n", "beta", "eps")}
             return self.linear(xielu(self.linear(x, part("up")), **settings), part("down"))
+        if self.arch == "arcee":
+            return self.linear(np.maximum(self.linear(x, part("up")), 0) ** 2, part("down"))
         if self.has(part("gate")):
             gate, up = self.linear(x, part("gate")), self.linear(x, part("up"))
         else:

@@ -1,9 +1,9 @@
-# Sources of one folder that are compiled together, up to eight at a time: headers and templates that they
+# Sources of one folder that are compiled together, up to SIZE at a time: headers and templates that they
 # share are compiled once. Names in their anonymous namespaces must differ within a folder.
 option(INFER_UNITY "Compile several sources of a folder together" ON)
 
-# infer_compile_together(TARGET FOLDER...)
-function(infer_compile_together target)
+# infer_compile_together(TARGET SIZE FOLDER...)
+function(infer_compile_together target size)
   if(NOT INFER_UNITY)
     return()
   endif()
@@ -18,7 +18,7 @@ function(infer_compile_together target)
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
     set(number 0)
     foreach(source IN LISTS sources)
-      math(EXPR group "${number} / 8")
+      math(EXPR group "${number} / ${size}")
       string(REPLACE "/" "_" name ${folder}_${group})
       set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${name})
       math(EXPR number "${number} + 1")

@@ -8,6 +8,9 @@
 
 namespace infer::test {
 
+/// The built-in model.
+inline const std::string kDemo = INFER_SOURCE_DIR "/app/demo/infer-demo.gguf";
+
 /// The path of a file in tests/data.
 std::string data_path(const std::string& name);
 

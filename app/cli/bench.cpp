@@ -29,7 +29,7 @@ struct BenchArgs {
   float temperature = 0;
 };
 
-void declare(Options options, BenchArgs& args) {
+void declare_bench(Options options, BenchArgs& args) {
   BenchOptions& bench = args.bench;
   options.group(kModelGroup)
       .add("model,-m,--model", "FILE", args.paths,
@@ -273,7 +273,7 @@ void print(const BenchReport& report) {
   }
 }
 
-int run(BenchArgs& args) {
+int run_bench(BenchArgs& args) {
   if (args.paths.empty() || std::ranges::count(args.paths, "") > 0) require_model({});
   args.model.path = args.paths.front();
   // What a file may draft with by itself is measured where it is asked for.
@@ -307,7 +307,8 @@ int run(BenchArgs& args) {
 }  // namespace
 
 void add_bench(Parser& parser) {
-  add_command(parser, "bench", "Measure speed against the machine's ceilings", declare, run);
+  add_command(parser, "bench", "Measure speed against the machine's ceilings", declare_bench,
+              run_bench);
 }
 
 }  // namespace infer::cli

@@ -27,7 +27,7 @@ struct BundleArgs {
   bool quiet = false;
 };
 
-void declare(Options options, BundleArgs& args) {
+void declare_bundle(Options options, BundleArgs& args) {
   options.add("model", "FILE", args.model, "GGUF file, or a bundle whose model is taken")
       .required();
   options.add("output", "FILE", args.output, "Executable file to write");
@@ -173,7 +173,7 @@ int check_bundle(const BundleArgs& args, const std::optional<bundle::Bundle>& gi
   return kExitOk;
 }
 
-int run(BundleArgs& args) {
+int run_bundle(BundleArgs& args) {
   require_readable(args.model);
   const std::optional<bundle::Bundle> given = must(bundle::find(args.model));
   if (args.check) return check_bundle(args, given);
@@ -214,8 +214,8 @@ int run(BundleArgs& args) {
 }  // namespace
 
 void add_bundle(Parser& parser) {
-  add_command(parser, "bundle", "Write this program and a model as one executable file", declare,
-              run);
+  add_command(parser, "bundle", "Write this program and a model as one executable file",
+              declare_bundle, run_bundle);
 }
 
 }  // namespace infer::cli

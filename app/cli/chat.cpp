@@ -37,7 +37,7 @@ struct ChatArgs {
   bool json = false;
 };
 
-void declare(Options options, ChatArgs& args) {
+void declare_chat(Options options, ChatArgs& args) {
   declare_load(options, args.model);
   options.add("-p,--prompt", "TEXT", args.prompt, "The first message").may_be_empty();
   const Option system =
@@ -273,7 +273,7 @@ void converse(Chat& chat, const ChatArgs& args) {
   }
 }
 
-int run_chat(ChatArgs& args) {
+int load_and_converse(ChatArgs& args) {
   args.generate.sampling = sampling_options(args.sampling);
   read_constraint(args.constraint, args.generate);
   if (args.shift) args.generate.overflow = ContextOverflow::shift;
@@ -312,9 +312,9 @@ int run_chat(ChatArgs& args) {
   return chat.failed ? kExitRuntime : kExitOk;
 }
 
-int run(ChatArgs& args) {
+int run_chat(ChatArgs& args) {
   try {
-    return run_chat(args);
+    return load_and_converse(args);
   } catch (const Failure& failure) {
     if (!is_interrupt(failure.exit_code())) {
       tell_failure(args, failure.exit_code(), failure.what());
@@ -329,7 +329,7 @@ int run(ChatArgs& args) {
 }  // namespace
 
 void add_chat(Parser& parser) {
-  add_command(parser, "chat", "Converse in the terminal", declare, run);
+  add_command(parser, "chat", "Converse in the terminal", declare_chat, run_chat);
 }
 
 }  // namespace infer::cli

@@ -243,7 +243,7 @@ struct CompletionArgs {
   std::string output = "-";
 };
 
-int run(const Parser& parser, const CompletionArgs& args) {
+int run_completion(const Parser& parser, const CompletionArgs& args) {
   const Tree tree = command_tree(parser);
   replace_file(args.output, args.shell == "bash"  ? bash_script(tree)
                             : args.shell == "zsh" ? zsh_script(tree)
@@ -257,7 +257,7 @@ void add_completion(Parser& parser) {
   const auto args = std::make_shared<CompletionArgs>();
   const Options options =
       parser.add_command("completion", "Print a script that completes in a shell",
-                         [&parser, args] { return run(parser, *args); });
+                         [&parser, args] { return run_completion(parser, *args); });
   options.add("shell", "SHELL", args->shell, "Shell that will read the script")
       .required()
       .one_of({"bash", "zsh", "fish"});

@@ -19,7 +19,7 @@ struct ConvertArgs {
   bool quiet = false;
 };
 
-void declare(Options options, ConvertArgs& args) {
+void declare_convert(Options options, ConvertArgs& args) {
   options.add("model", "FILE", args.model, "Hugging Face directory, or its only safetensors file")
       .required();
   options.add("output", "FILE", args.path, "GGUF file to write").required();
@@ -34,7 +34,7 @@ void declare(Options options, ConvertArgs& args) {
   options.example("infer convert Llama-3.2-1B/ llama-3.2-1b.gguf --to bf16", "as a GGUF file");
 }
 
-int run(ConvertArgs& args) {
+int run_convert(ConvertArgs& args) {
   require_readable(args.model);
   require_output("output", args.path, {args.model});
   Progress bar("converting", !args.quiet);
@@ -65,7 +65,8 @@ int run(ConvertArgs& args) {
 }  // namespace
 
 void add_convert(Parser& parser) {
-  add_command(parser, "convert", "Write a Hugging Face directory as a GGUF file", declare, run);
+  add_command(parser, "convert", "Write a Hugging Face directory as a GGUF file", declare_convert,
+              run_convert);
 }
 
 }  // namespace infer::cli

@@ -27,7 +27,7 @@ struct EvalArgs {
   bool json = false;
 };
 
-void declare(Options options, EvalArgs& args) {
+void declare_eval(Options options, EvalArgs& args) {
   declare_load(options, args.model);
   const Option tokens = options.add("--tokens", "IDS", args.tokens, "Token ids, e.g. 1,2,3");
   options
@@ -54,7 +54,7 @@ std::vector<int32_t> read_tokens(const EvalArgs& args) {
                                           args.tokens_file));
 }
 
-int run(EvalArgs& args) {
+int run_eval(EvalArgs& args) {
   require_model(args.model);
   if (args.logits.empty()) usage("no output given: use --logits FILE");
   const std::vector<int32_t> tokens = read_tokens(args);
@@ -104,7 +104,8 @@ int run(EvalArgs& args) {
 }  // namespace
 
 void add_eval(Parser& parser) {
-  add_command(parser, "eval", "Write the logits after every token of a sequence", declare, run);
+  add_command(parser, "eval", "Write the logits after every token of a sequence", declare_eval,
+              run_eval);
 }
 
 }  // namespace infer::cli

@@ -20,7 +20,7 @@ struct GuiArgs {
   bool own_window = false;
 };
 
-void declare(Options options, GuiArgs& args) {
+void declare_gui(Options options, GuiArgs& args) {
   options
       .add("model,-m,--model", "FILE", args.models,
            "Model to open; without it the built-in one. More can be opened in the window")
@@ -35,7 +35,7 @@ void declare(Options options, GuiArgs& args) {
   options.example("infer gui model.gguf", "open a model");
 }
 
-int run(GuiArgs& args) {
+int run_gui(GuiArgs& args) {
   gui::GuiOptions options;
   options.built_in = demo::model_path();
   options.scale = args.scale;
@@ -61,7 +61,7 @@ int run(GuiArgs& args) {
 }  // namespace
 
 void add_gui(Parser& parser) {
-  add_command(parser, "gui", "Chat and look at models in a window", declare, run);
+  add_command(parser, "gui", "Chat and look at models in a window", declare_gui, run_gui);
 }
 
 }  // namespace infer::cli

@@ -23,14 +23,14 @@ struct ListArgs {
   bool json = false;
 };
 
-void declare(Options options, ListArgs& args) {
+void declare_list(Options options, ListArgs& args) {
   options.add("name", "NAME", args.name, "Only models with this in their names");
   options.flag("--json", args.json, "Print JSON");
   options.example("infer list", "the models of other programs on this machine");
   options.example("infer run -m llama3.2:1b -p Once", "use one of them, by a part of its name");
 }
 
-int run(ListArgs& args) {
+int run_list(ListArgs& args) {
   const std::vector<hub::LocalModel> models = hub::find_models(args.name);
   if (args.json) {
     Json json = Json::array();
@@ -92,7 +92,8 @@ std::string model_path_of(const std::string& given) {
 }
 
 void add_list(Parser& parser) {
-  add_command(parser, "list", "List the models of other programs on this machine", declare, run);
+  add_command(parser, "list", "List the models of other programs on this machine", declare_list,
+              run_list);
 }
 
 }  // namespace infer::cli

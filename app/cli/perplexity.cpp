@@ -18,7 +18,7 @@ struct PerplexityArgs {
   bool json = false;
 };
 
-void declare(Options options, PerplexityArgs& args) {
+void declare_perplexity(Options options, PerplexityArgs& args) {
   declare_load(options, args.model);
   options.add("-f,--file", "FILE", args.file,
               "File with the text; '-': stdin, which is also read without this flag if it is a "
@@ -57,7 +57,7 @@ Json report(const PerplexityReport& r) {
   return json;
 }
 
-int run(PerplexityArgs& args) {
+int run_perplexity(PerplexityArgs& args) {
   const std::string text = read_input_or_pipe(args.file, "text", "use -f FILE or a pipe");
   choose_model(args.model);
   if (!args.options.save.empty()) {
@@ -99,7 +99,8 @@ int run(PerplexityArgs& args) {
 }  // namespace
 
 void add_perplexity(Parser& parser) {
-  add_command(parser, "perplexity", "Measure how well a model predicts a text", declare, run);
+  add_command(parser, "perplexity", "Measure how well a model predicts a text", declare_perplexity,
+              run_perplexity);
 }
 
 }  // namespace infer::cli

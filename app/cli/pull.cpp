@@ -13,7 +13,7 @@ struct PullArgs {
   bool quiet = false;
 };
 
-void declare(Options options, PullArgs& args) {
+void declare_pull(Options options, PullArgs& args) {
   options.group(kModelGroup)
       .add("repository,-hf,-hfr,--hf-repo", "USER/REPO[:QUANT]", args.hub.model,
            "Model on the hub. QUANT is a word in the name of a GGUF file, such as Q8_0; without it "
@@ -27,7 +27,7 @@ void declare(Options options, PullArgs& args) {
                   "use a model, and download it if it is absent");
 }
 
-int run(PullArgs& args) {
+int run_pull(PullArgs& args) {
   if (args.hub.model.empty()) usage("no model given: use infer pull USER/REPO[:QUANT]");
   const hub::ModelName wanted = wanted_of(args.hub);
   const hub::Pulled pulled = pull_model(wanted, args.hub.token, args.quiet);
@@ -62,7 +62,7 @@ int run(PullArgs& args) {
 }  // namespace
 
 void add_pull(Parser& parser) {
-  add_command(parser, "pull", "Download a model of the Hugging Face hub", declare, run);
+  add_command(parser, "pull", "Download a model of the Hugging Face hub", declare_pull, run_pull);
 }
 
 }  // namespace infer::cli

@@ -30,7 +30,7 @@ struct RunArgs {
   bool json = false;
 };
 
-void declare(Options options, RunArgs& args) {
+void declare_prompt(Options options, RunArgs& args) {
   declare_load(options, args.model);
   const Option word =
       options.add("prompt", "TEXT", args.prompt_word, "The prompt, after the model").may_be_empty();
@@ -202,7 +202,7 @@ std::string prompt_of(const RunArgs& args) {
                             "use -p TEXT, -f FILE or a pipe; 'infer chat' converses");
 }
 
-int run(RunArgs& args) {
+int run_prompt(RunArgs& args) {
   args.generate.sampling = sampling_options(args.sampling);
   const std::vector<std::optional<uint64_t>> seeds = seeds_of(args.sampling);
   read_constraint(args.constraint, args.generate);
@@ -255,6 +255,8 @@ int run(RunArgs& args) {
 
 }  // namespace
 
-void add_run(Parser& parser) { add_command(parser, "run", "Complete a prompt", declare, run); }
+void add_run(Parser& parser) {
+  add_command(parser, "run", "Complete a prompt", declare_prompt, run_prompt);
+}
 
 }  // namespace infer::cli

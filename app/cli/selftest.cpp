@@ -15,7 +15,7 @@ struct SelftestArgs {
   bool json = false;
 };
 
-void declare(Options options, SelftestArgs& args) {
+void declare_selftest(Options options, SelftestArgs& args) {
   declare_device(options, args.load);
   options.add("--op", "NAME", args.only, "Only this operation, e.g. matmul");
   options.flag("-v,--verbose", args.verbose, "Say on stderr what is unsupported and why");
@@ -23,7 +23,7 @@ void declare(Options options, SelftestArgs& args) {
   options.flag("--json", args.json, "Print JSON");
 }
 
-int run(SelftestArgs& args) {
+int run_selftest(SelftestArgs& args) {
   require_device(args.load.device);
   args.load.threads = thread_count(args.load.threads);
   if (args.verbose) set_verbosity(Verbosity::info);
@@ -49,7 +49,8 @@ int run(SelftestArgs& args) {
 }  // namespace
 
 void add_selftest(Parser& parser) {
-  add_command(parser, "selftest", "Check every operation on this machine", declare, run);
+  add_command(parser, "selftest", "Check every operation on this machine", declare_selftest,
+              run_selftest);
 }
 
 }  // namespace infer::cli

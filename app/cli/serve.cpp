@@ -66,7 +66,7 @@ void declare_models(Options options, ServeArgs& args) {
   });
 }
 
-void declare(Options options, ServeArgs& args) {
+void declare_serve(Options options, ServeArgs& args) {
   declare_models(options, args);
   declare_running(options, args.model);
   Options server = options.group(kServerGroup);
@@ -247,7 +247,7 @@ std::unique_ptr<server::ModelPool> make_pool(ServeArgs& args, std::string& shown
   return std::make_unique<server::ModelPool>(std::move(sources), std::move(options));
 }
 
-int run(ServeArgs& args) {
+int run_serve(ServeArgs& args) {
   server::ServerOptions options;
   options.host = args.host;
   options.port = static_cast<uint16_t>(args.port);
@@ -293,7 +293,8 @@ int run(ServeArgs& args) {
 }  // namespace
 
 void add_serve(Parser& parser) {
-  add_command(parser, "serve", "Serve a model over HTTP, with OpenAI's API", declare, run);
+  add_command(parser, "serve", "Serve a model over HTTP, with OpenAI's API", declare_serve,
+              run_serve);
 }
 
 }  // namespace infer::cli

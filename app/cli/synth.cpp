@@ -17,7 +17,7 @@ struct SynthArgs {
   bool quiet = false;
 };
 
-void declare(Options options, SynthArgs& args) {
+void declare_synth(Options options, SynthArgs& args) {
   SynthOptions& synth = args.synth;
   options.add("shape", "SHAPE", synth.shape, "Shape of the model")
       .required()
@@ -45,7 +45,7 @@ void declare(Options options, SynthArgs& args) {
   options.example("infer synth tinyllama-1.1b model.gguf --type q4_k_m", "to measure its speed");
 }
 
-int run(SynthArgs& args) {
+int run_synth(SynthArgs& args) {
   require_output("output", args.path, {args.synth.vocabulary});
   Progress bar("writing", !args.quiet);
   args.synth.progress = [&bar](double done) {
@@ -65,7 +65,7 @@ int run(SynthArgs& args) {
 }  // namespace
 
 void add_synth(Parser& parser) {
-  add_command(parser, "synth", "Write a model of random weights", declare, run);
+  add_command(parser, "synth", "Write a model of random weights", declare_synth, run_synth);
 }
 
 }  // namespace infer::cli

@@ -15,7 +15,7 @@ struct RenderArgs {
   bool json = false;
 };
 
-void declare(Options options, RenderArgs& args) {
+void declare_template(Options options, RenderArgs& args) {
   declare_model(options, args.model);
   declare_template(options, args.chat_template);
   options.add("-i,--input", "FILE", args.input,
@@ -58,7 +58,7 @@ void add_special_tokens(Input& input, const Vocabulary& vocabulary) {
   input.text.insert(input.text.find('{') + 1, added);
 }
 
-int run(RenderArgs& args) {
+int run_template(RenderArgs& args) {
   std::string source = template_source(args.chat_template);
   if (source.empty() == args.model.path.empty()) {
     usage("expected either a model (-m) or a template (--template)");
@@ -95,7 +95,7 @@ int run(RenderArgs& args) {
 }  // namespace
 
 void add_template(Parser& parser) {
-  add_command(parser, "template", "Render a chat template", declare, run);
+  add_command(parser, "template", "Render a chat template", declare_template, run_template);
 }
 
 }  // namespace infer::cli

@@ -15,7 +15,7 @@ struct Keys {
   bool control, shift;
 };
 
-constexpr Keys kKeys[] = {
+constexpr Keys kAllKeys[] = {
     {Shortcut::new_conversation, GLFW_KEY_N, true, false},
     {Shortcut::search, GLFW_KEY_F, true, false},
     {Shortcut::open_model, GLFW_KEY_O, true, false},
@@ -101,7 +101,7 @@ std::span<const ShortcutHelp> shortcuts() { return kHelp; }
 
 bool is_pressed(Shortcut shortcut) {
   const ImGuiIO& io = ImGui::GetIO();
-  for (const Keys& keys : kKeys) {
+  for (const Keys& keys : kAllKeys) {
     if (keys.shortcut != shortcut) continue;
     if (io.KeyCtrl == keys.control && io.KeyShift == keys.shift && !io.KeyAlt &&
         ImGui::IsKeyPressed(key_of(keys.key), false)) {

@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 
 constexpr size_t kMaxPageBytes = 4 << 20;
 constexpr int kMaxPages = 100;
-constexpr size_t kMaxFiles = 100'000;
+constexpr size_t kMostListed = 100'000;
 constexpr int kMaxLevels = 20;
 /// 32 TiB: the sum of as many as are listed fits into 64 bits.
 constexpr int64_t kMaxFileBytes = int64_t{1} << 45;
@@ -121,7 +121,7 @@ Result<std::vector<HubFile>> list_files(const Connection& connection,
     const std::optional<Json> list = parse_bounded<Json>(*text, kMaxLevels);
     if (!list || !list->is_array()) return tl::unexpected(wrong(repository, "a JSON array"));
     entries += list->size();
-    if (entries > kMaxFiles) return tl::unexpected(wrong(repository, "fewer files"));
+    if (entries > kMostListed) return tl::unexpected(wrong(repository, "fewer files"));
     for (const Json& entry : *list) {
       if (const Status added = add_entry(repository, entry, files); !added.ok()) {
         return tl::unexpected(added);

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using platform::variable;
 
-constexpr size_t kMaxFiles = 10'000;
+constexpr size_t kMostCached = 10'000;
 
 Status cannot(const char* what, const fs::path& path, const std::error_code& code) {
   return {StatusCode::io, fmt::format("{}: cannot {}: {}", path.string(), what, code.message())};
@@ -44,8 +44,8 @@ std::vector<HubFile> files_of(const fs::path& snapshot) {
   std::error_code failed;
   fs::recursive_directory_iterator it(snapshot, fs::directory_options::skip_permission_denied,
                                       failed);
-  for (const fs::recursive_directory_iterator end; !failed && it != end && files.size() < kMaxFiles;
-       it.increment(failed)) {
+  for (const fs::recursive_directory_iterator end;
+       !failed && it != end && files.size() < kMostCached; it.increment(failed)) {
     if (it.depth() > 5) it.disable_recursion_pending();
     std::error_code absent;
     if (!it->is_regular_file(absent)) continue;

@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::unique_ptr<Engine> load_with(LoadOptions options) {
+std::unique_ptr<Engine> load_limited(LoadOptions options) {
   options.threads = 2;
   return load(options);
 }
@@ -53,7 +53,7 @@ struct Noting final : LooseSequence {
 }  // namespace
 
 TEST_CASE("priority: rows go to the highest first, and in turns among equal ones") {
-  const auto engine = load_with(of(512, 1));
+  const auto engine = load_limited(of(512, 1));
   Engine::Impl& impl = EngineAccess::impl(*engine);
   std::vector<int> log;
   impl.thread->hold(true);
@@ -74,7 +74,7 @@ TEST_CASE("priority: rows go to the highest first, and in turns among equal ones
 }
 
 TEST_CASE("priority: the higher one gets the cache's pages, and no token changes") {
-  const auto engine = load_with(of(128, 64));
+  const auto engine = load_limited(of(128, 64));
   GenerateOptions options = sampled(150);
   options.overflow = ContextOverflow::shift;
   const std::vector<int32_t> long_text = tokens_of(*open(*engine), text(120, 1), options);
@@ -115,7 +115,7 @@ TEST_CASE("priority: the higher one gets the cache's pages, and no token changes
 }
 
 TEST_CASE("priority: who waits below can be cancelled while the highest goes on") {
-  const auto engine = load_with(of(128, 1));
+  const auto engine = load_limited(of(128, 1));
   const auto high = open(*engine);
   const auto low = open(*engine);
   std::atomic<int> told{0};
@@ -142,8 +142,8 @@ TEST_CASE("priority: who waits below can be cancelled while the highest goes on"
 }
 
 TEST_CASE("priority: many calls of any priority end, each with its own tokens") {
-  const auto plain = load_with(of(256));
-  const auto engine = load_with(of(256, 16));
+  const auto plain = load_limited(of(256));
+  const auto engine = load_limited(of(256, 16));
   constexpr size_t kCalls = 8;
   std::vector<std::unique_ptr<Session>> sessions;
   std::vector<std::future<std::vector<int32_t>>> texts;
@@ -163,13 +163,14 @@ TEST_CASE("priority: many calls of any priority end, each with its own tokens") 
 }
 
 TEST_CASE("more calls than may wait are refused at once, and change nothing for the others") {
-  const std::vector<int32_t> expected = tokens_of(*open(*load_with(of(512))), kPrompt, sampled(20));
+  const std::vector<int32_t> expected =
+      tokens_of(*open(*load_limited(of(512))), kPrompt, sampled(20));
   for (const int32_t waiting : {0, 2}) {
     CAPTURE(waiting);
     LoadOptions options = of(512);
     options.parallel = 2;
     options.max_waiting = waiting;
-    const auto engine = load_with(options);
+    const auto engine = load_limited(options);
     EngineAccess::impl(*engine).thread->hold(true);
     std::vector<std::unique_ptr<Session>> taken;
     for (int i = 0; i < 2 + waiting; ++i) {
@@ -208,10 +209,10 @@ TEST_CASE("more calls than may wait are refused at once, and change nothing for 
 
 TEST_CASE("a bounded session is as one of an engine with that context") {
   for (const ContextOverflow overflow : {ContextOverflow::stop, ContextOverflow::shift}) {
-    const auto small = load_with(of(100));
+    const auto small = load_limited(of(100));
     LoadOptions options = of(512);
     options.drafters = {"ngram"};
-    const auto engine = load_with(options);
+    const auto engine = load_limited(options);
     GenerateOptions generate = sampled(130);
     generate.overflow = overflow;
     generate.keep = 7;
@@ -233,7 +234,7 @@ TEST_CASE("a bounded session is as one of an engine with that context") {
 
 TEST_CASE("a bounded session: what exceeds it does not fit") {
   const TempDir folder;
-  const auto engine = load_with(of(512));
+  const auto engine = load_limited(of(512));
   auto bounded = engine->open_session({100});
   REQUIRE(bounded.has_value());
   CHECK((*bounded)->evaluate(text(101, 1), {}).code() == StatusCode::does_not_fit);

@@ -8,11 +8,8 @@ using namespace infer::test;
 
 namespace {
 
-/// A model with layers that see everything and layers with a window.
-const std::string kWindowModel = data_path("golden/gpt-oss-f32.gguf");
-
-std::unique_ptr<Engine> load(const std::string& path, int64_t context, bool reuse,
-                             const std::string& cache_type = "f16") {
+std::unique_ptr<Engine> load_forking(const std::string& path, int64_t context, bool reuse,
+                                     const std::string& cache_type = "f16") {
   LoadOptions options;
   options.threads = 2;
   options.context = context;
@@ -62,8 +59,8 @@ TEST_CASE("fork: both go on as a session that was given the tokens") {
   for (const Cache& cache : kCaches) {
     CAPTURE(cache.model);
     CAPTURE(cache.type);
-    const auto engine = load(cache.model, 1024, cache.reuse, cache.type);
-    const auto plain = load(cache.model, 1024, false, cache.type);
+    const auto engine = load_forking(cache.model, 1024, cache.reuse, cache.type);
+    const auto plain = load_forking(cache.model, 1024, false, cache.type);
     const auto given = [&](const std::vector<int32_t>& tokens, uint64_t seed) {
       return tokens_of(*open(*plain), tokens, sampled(80, seed));
     };
@@ -93,7 +90,7 @@ TEST_CASE("fork: both go on as a session that was given the tokens") {
 TEST_CASE("fork: the logits after it are those of a session that was given the tokens") {
   for (const Cache& cache : kCaches) {
     CAPTURE(cache.model);
-    const auto engine = load(cache.model, 512, cache.reuse, cache.type);
+    const auto engine = load_forking(cache.model, 512, cache.reuse, cache.type);
     const auto logits = [&](Session& session, const std::vector<int32_t>& tokens) {
       std::vector<float> all;
       const Status status = session.evaluate(tokens, [&](int64_t, std::span<const float> x) {
@@ -108,7 +105,7 @@ TEST_CASE("fork: the logits after it are those of a session that was given the t
     const auto two = fork(*one);
     const std::vector<float> left = logits(*one, text(40, 2));
     const std::vector<float> right = logits(*two, text(50, 3));
-    const auto other = load(cache.model, 512, false, cache.type);
+    const auto other = load_forking(cache.model, 512, false, cache.type);
     const auto plain = open(*other);
     REQUIRE(plain->evaluate(text(100, 1), {}).ok());
     CHECK(left == logits(*plain, text(40, 2)));
@@ -120,8 +117,8 @@ TEST_CASE("fork: the logits after it are those of a session that was given the t
 TEST_CASE("fork: truncated, both generate what they would have") {
   for (const Cache& cache : kCaches) {
     CAPTURE(cache.model);
-    const auto engine = load(cache.model, 1024, cache.reuse, cache.type);
-    const auto plain = load(cache.model, 1024, false, cache.type);
+    const auto engine = load_forking(cache.model, 1024, cache.reuse, cache.type);
+    const auto plain = load_forking(cache.model, 1024, false, cache.type);
     const std::vector<int32_t> prompt = text(200, 1);
     const auto first = open(*engine);
     REQUIRE(first->evaluate(prompt, {}).ok());
@@ -142,7 +139,7 @@ TEST_CASE("fork: truncated, both generate what they would have") {
 }
 
 TEST_CASE("fork: an empty session, a full one, and one that generates") {
-  const auto engine = load(kModel, 128, true);
+  const auto engine = load_forking(kModel, 128, true);
   const auto empty = open(*engine);
   const auto copy = fork(*empty);
   CHECK(copy->length() == 0);
@@ -177,7 +174,7 @@ TEST_CASE("fork: an empty session, a full one, and one that generates") {
 TEST_CASE("fork: after a shifted context both draw what the other draws") {
   for (const std::string& path : {kModel, kWindowModel, kRecurrentModel}) {
     CAPTURE(path);
-    const auto engine = load(path, 128, true);
+    const auto engine = load_forking(path, 128, true);
     GenerateOptions options = sampled(150);
     options.overflow = ContextOverflow::shift;
     options.keep = 10;
@@ -195,8 +192,8 @@ TEST_CASE("fork: after a shifted context both draw what the other draws") {
 TEST_CASE("fork: more of them than the cache holds take turns, also at the same time") {
   for (const std::string& path : {kModel, kWindowModel, kRecurrentModel}) {
     CAPTURE(path);
-    const auto engine = load(path, 256, true);
-    const auto plain = load(path, 256, false);
+    const auto engine = load_forking(path, 256, true);
+    const auto plain = load_forking(path, 256, false);
     const std::vector<int32_t> prompt = text(150, 1);
     std::vector<std::unique_ptr<Session>> sessions;
     sessions.push_back(open(*engine));
@@ -216,7 +213,7 @@ TEST_CASE("fork: more of them than the cache holds take turns, also at the same 
 
 TEST_CASE("fork: it outlives the session, and can be saved") {
   const TempDir folder;
-  const auto engine = load(kModel, 512, false);
+  const auto engine = load_forking(kModel, 512, false);
   auto first = open(*engine);
   const std::vector<int32_t> held =
       joined(text(100, 1), tokens_of(*first, text(100, 1), sampled(30)));

@@ -17,6 +17,8 @@
 namespace infer::test {
 
 inline const std::string kModel = data_path("golden/llama-q4_0.gguf");
+/// With layers that see everything and layers with a window.
+inline const std::string kWindowModel = data_path("golden/gpt-oss-f32.gguf");
 /// With layers that keep a recurrent state.
 inline const std::string kRecurrentModel = data_path("golden/qwen35-f32.gguf");
 inline const std::vector<int32_t> kPrompt{1, 300, 262, 290};

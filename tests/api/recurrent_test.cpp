@@ -17,8 +17,8 @@ const std::vector<std::string> kModels = {
     data_path("golden/nemotron_h-f32.gguf"), data_path("golden/nemotron_h_moe-f32.gguf"),
     data_path("golden/falcon-h1-f32.gguf")};
 
-std::unique_ptr<Engine> load(const std::string& path, int64_t context, int32_t rows = 512,
-                             bool reuse = true, int32_t parallel = 4) {
+std::unique_ptr<Engine> load_recurrent(const std::string& path, int64_t context, int32_t rows = 512,
+                                       bool reuse = true, int32_t parallel = 4) {
   LoadOptions options;
   options.threads = 2;
   options.context = context;
@@ -50,10 +50,10 @@ TEST_CASE("recurrent: however a text is cut into calls and steps, its logits are
   const std::vector<int32_t> tokens = text(200, 1);
   for (const std::string& path : kModels) {
     CAPTURE(path);
-    const std::vector<float> whole = logits_of(*open(*load(path, 512)), tokens, 200);
+    const std::vector<float> whole = logits_of(*open(*load_recurrent(path, 512)), tokens, 200);
     for (const int32_t rows : {1, 3, 64, 65, 512}) {
       CAPTURE(rows);
-      const auto engine = load(path, 512, rows);
+      const auto engine = load_recurrent(path, 512, rows);
       for (const size_t piece : {1, 65, 200}) {
         if (rows < 64 && piece == 65) continue;
         CHECK(logits_of(*open(*engine), tokens, piece) == whole);
@@ -66,8 +66,8 @@ TEST_CASE("recurrent: sessions at once compute what each computes alone") {
   for (const std::string& path : kModels) {
     CAPTURE(path);
     constexpr size_t kSessions = 5;
-    const auto plain = load(path, 512, 512, false);
-    const auto engine = load(path, 512, 48);
+    const auto plain = load_recurrent(path, 512, 512, false);
+    const auto engine = load_recurrent(path, 512, 48);
     std::vector<std::vector<int32_t>> expected, found(kSessions);
     for (size_t i = 0; i < kSessions; ++i) {
       expected.push_back(
@@ -87,7 +87,7 @@ TEST_CASE("recurrent: sessions at once compute what each computes alone") {
 }
 
 TEST_CASE("recurrent: a second turn after 8000 tokens computes its own tokens alone") {
-  const auto engine = load(kRecurrentModel, 9000);
+  const auto engine = load_recurrent(kRecurrentModel, 9000);
   const std::vector<int32_t> prompt = text(8000, 1);
   const auto session = open(*engine);
   REQUIRE(tokens_of(*session, prompt, sampled(20)).size() == 20);
@@ -124,9 +124,9 @@ TEST_CASE("recurrent: what is taken back is computed again, from a checkpoint or
     CAPTURE(path);
     const std::vector<int32_t> tokens = text(300, 1);
     const std::vector<int32_t> more = text(20, 9);
-    const auto plain = load(path, 1024, 512, false);
+    const auto plain = load_recurrent(path, 1024, 512, false);
     for (const bool reuse : {true, false}) {
-      const auto engine = load(path, 1024, 512, reuse);
+      const auto engine = load_recurrent(path, 1024, 512, reuse);
       const auto session = open(*engine);
       REQUIRE(tokens_of(*session, tokens, sampled(70)).size() == 70);
       REQUIRE(session->truncate(340).ok());  // some of its own tokens stay
@@ -145,8 +145,8 @@ TEST_CASE("recurrent: what is taken back is computed again, from a checkpoint or
 TEST_CASE("recurrent: a shifted context goes on as the shorter text would") {
   for (const std::string& path : {kModels[0], kModels[2], kModels[6], kModels[8]}) {
     CAPTURE(path);
-    const auto engine = load(path, 128);
-    const auto plain = load(path, 128, 512, false);
+    const auto engine = load_recurrent(path, 128);
+    const auto plain = load_recurrent(path, 128, 512, false);
     GenerateOptions shifting = sampled(300);
     shifting.overflow = ContextOverflow::shift;
     shifting.keep = 5;
@@ -161,13 +161,13 @@ TEST_CASE("recurrent: saved sessions go on in another engine") {
   const std::string file = folder.path("session");
   for (const std::string& path : kModels) {
     CAPTURE(path);
-    const auto engine = load(path, 512);
+    const auto engine = load_recurrent(path, 512);
     const auto session = open(*engine);
     REQUIRE(tokens_of(*session, text(100, 1), sampled(37)).size() == 37);
     const Status saved = session->save(file);
     REQUIRE_MESSAGE(saved.ok(), saved.message());
     const std::vector<int32_t> expected = tokens_of(*session, {}, sampled(40));
-    const auto other = load(path, 512, 7, false);
+    const auto other = load_recurrent(path, 512, 7, false);
     const auto restored = open(*other);
     const Status status = restored->restore(file);
     REQUIRE_MESSAGE(status.ok(), status.message());

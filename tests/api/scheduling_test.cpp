@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::unique_ptr<Engine> load_with(int64_t context, int32_t rows, int32_t outputs = 16) {
+std::unique_ptr<Engine> load_rows(int64_t context, int32_t rows, int32_t outputs = 16) {
   LoadOptions options;
   options.threads = 2;
   options.context = context;
@@ -31,7 +31,7 @@ GenerateOptions endless() {
 }  // namespace
 
 TEST_CASE("two prompts of one step for which the cache has no room: one waits, none fails") {
-  const auto engine = load_with(512, 512);
+  const auto engine = load_rows(512, 512);
   const auto one = open(*engine);
   const auto two = open(*engine);
   EngineAccess::impl(*engine).thread->hold(true);
@@ -89,7 +89,7 @@ bool cancelled_while_shifting(Engine& engine) {
 }
 
 TEST_CASE("cancelled while a shifted context is computed anew: no token that was told is lost") {
-  const auto engine = load_with(128, 8);
+  const auto engine = load_rows(128, 8);
   REQUIRE(engine->resize_cache(4 * engine->memory().kv).ok());
   // Readers may be delayed, and the cancel then comes too early or too late.
   bool met = false;
@@ -98,7 +98,7 @@ TEST_CASE("cancelled while a shifted context is computed anew: no token that was
 }
 
 TEST_CASE("who waits goes on as soon as the cache has been made larger") {
-  const auto engine = load_with(128, 64);
+  const auto engine = load_rows(128, 64);
   const auto running = open(*engine);
   const auto waiting = open(*engine);
   std::atomic<int> told{0};
@@ -123,7 +123,7 @@ TEST_CASE("who waits goes on as soon as the cache has been made larger") {
 }
 
 TEST_CASE("who waits goes on when the one before shifts its context") {
-  const auto engine = load_with(128, 64);
+  const auto engine = load_rows(128, 64);
   const auto running = open(*engine);
   const auto waiting = open(*engine);
   std::atomic<int> told{0};
@@ -188,7 +188,7 @@ TEST_CASE("prompts and logits get their turn while others generate as much as a 
 }
 
 TEST_CASE("logits come also beside more sessions that generate than a step holds") {
-  const auto engine = load_with(2048, 1, 1);
+  const auto engine = load_rows(2048, 1, 1);
   std::vector<std::unique_ptr<Session>> generating;
   std::vector<std::future<bool>> running;
   std::atomic<int> told{0};

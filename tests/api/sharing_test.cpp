@@ -9,12 +9,10 @@ using namespace infer::test;
 
 namespace {
 
-/// A model with layers that see everything and layers with a window.
-const std::string kWindowModel = data_path("golden/gpt-oss-f32.gguf");
 constexpr double kForever = std::numeric_limits<double>::infinity();
 
-std::unique_ptr<Engine> load(const std::string& path, int64_t context, bool reuse,
-                             int32_t parallel = 4) {
+std::unique_ptr<Engine> load_sharing(const std::string& path, int64_t context, bool reuse,
+                                     int32_t parallel = 4) {
   LoadOptions options;
   options.threads = 2;
   options.context = context;
@@ -31,8 +29,8 @@ std::unique_ptr<Engine> load(const std::string& path, int64_t context, bool reus
 TEST_CASE("what an earlier session computed is taken over, and the tokens are the same") {
   for (const std::string& path : {kModel, kWindowModel, kRecurrentModel}) {
     CAPTURE(path);
-    const auto plain = load(path, 1024, false);
-    const auto engine = load(path, 1024, true);
+    const auto plain = load_sharing(path, 1024, false);
+    const auto engine = load_sharing(path, 1024, true);
     std::vector<int32_t> prompt = text(300, 1);
     const std::vector<int32_t> expected = tokens_of(*open(*plain), prompt, sampled(40));
     REQUIRE(expected.size() == 40);
@@ -56,8 +54,8 @@ TEST_CASE("prompts that arrive together compute once what they begin with") {
         std::pair(kRecurrentModel, 100)}) {
     CAPTURE(path);
     CAPTURE(own_tokens);
-    const auto plain = load(path, 1024, false);
-    const auto engine = load(path, 1024, true, kSessions);
+    const auto plain = load_sharing(path, 1024, false);
+    const auto engine = load_sharing(path, 1024, true, kSessions);
     std::vector<std::vector<int32_t>> prompts;
     std::vector<std::unique_ptr<Session>> sessions;
     for (int i = 0; i < kSessions; ++i) {
@@ -95,8 +93,8 @@ TEST_CASE("prompts that arrive together compute once what they begin with") {
 TEST_CASE("where texts go on differently, what comes before is computed at most twice") {
   for (const std::string& path : {kModel, kWindowModel, kRecurrentModel}) {
     CAPTURE(path);
-    const auto plain = load(path, 1024, false);
-    const auto engine = load(path, 1024, true);
+    const auto plain = load_sharing(path, 1024, false);
+    const auto engine = load_sharing(path, 1024, true);
     for (int i = 0; i < 5; ++i) {
       CAPTURE(i);
       std::vector<int32_t> prompt = text(600, 1);
@@ -114,7 +112,7 @@ TEST_CASE("where texts go on differently, what comes before is computed at most 
 }
 
 TEST_CASE("every logit that is asked for is given, whatever the cache knows") {
-  const auto engine = load(kModel, 1024, true);
+  const auto engine = load_sharing(kModel, 1024, true);
   const std::vector<int32_t> prompt = text(200, 1);
   const auto logits = [&](Session& session) {
     std::vector<float> all;
@@ -137,8 +135,8 @@ TEST_CASE("more sessions than the cache holds: they take turns, and the tokens a
   for (const std::string& path : {kModel, kWindowModel, kRecurrentModel}) {
     CAPTURE(path);
     constexpr int kSessions = 6;
-    const auto plain = load(path, 512, false);
-    const auto engine = load(path, 512, true, 2);
+    const auto plain = load_sharing(path, 512, false);
+    const auto engine = load_sharing(path, 512, true, 2);
     std::vector<std::vector<int32_t>> expected, found(kSessions);
     std::vector<std::unique_ptr<Session>> sessions;
     for (int i = 0; i < kSessions; ++i) {
@@ -168,8 +166,8 @@ TEST_CASE("the cache grows and shrinks under running sessions, and the tokens ar
   for (const std::string& path : {kModel, kWindowModel, kRecurrentModel}) {
     CAPTURE(path);
     constexpr int kSessions = 5;
-    const auto plain = load(path, 512, false);
-    const auto engine = load(path, 512, true, kSessions);
+    const auto plain = load_sharing(path, 512, false);
+    const auto engine = load_sharing(path, 512, true, kSessions);
     const int64_t planned = engine->memory().kv;
     std::vector<std::vector<int32_t>> expected, found(kSessions);
     for (int i = 0; i < kSessions; ++i) {
@@ -254,7 +252,7 @@ TEST_CASE("a cache of chosen size grows for more sessions than it holds") {
 }
 
 TEST_CASE("a session whose pages others took goes on as if nothing had happened") {
-  const auto engine = load(kModel, 256, true);
+  const auto engine = load_sharing(kModel, 256, true);
   const std::vector<int32_t> whole = tokens_of(*open(*engine), kPrompt, sampled(100));
   const auto session = open(*engine);
   std::vector<int32_t> parts = tokens_of(*session, kPrompt, sampled(60));
@@ -266,7 +264,7 @@ TEST_CASE("a session whose pages others took goes on as if nothing had happened"
 TEST_CASE("a full context shifts on request: exactly as from the shorter text") {
   for (const std::string& path : {kModel, kWindowModel, kRecurrentModel}) {
     CAPTURE(path);
-    const auto engine = load(path, 128, true);
+    const auto engine = load_sharing(path, 128, true);
     GenerateOptions options = sampled(150);
     options.sampling.temperature = 0.0f;
     options.overflow = ContextOverflow::shift;
@@ -300,7 +298,7 @@ TEST_CASE("a full context shifts on request: exactly as from the shorter text") 
 }
 
 TEST_CASE("a prompt longer than the context: refused, or cut in the middle") {
-  const auto engine = load(kModel, 128, true);
+  const auto engine = load_sharing(kModel, 128, true);
   const auto session = open(*engine);
   GenerateOptions options = sampled(5);
   const std::vector<int32_t> prompt = text(400, 2);
@@ -318,7 +316,7 @@ TEST_CASE("a prompt longer than the context: refused, or cut in the middle") {
 }
 
 TEST_CASE("an emptied session draws like a fresh one") {
-  const auto engine = load(kModel, 128, true);
+  const auto engine = load_sharing(kModel, 128, true);
   const auto used = open(*engine);
   GenerateOptions options = sampled(100);
   options.overflow = ContextOverflow::shift;
@@ -328,7 +326,7 @@ TEST_CASE("an emptied session draws like a fresh one") {
 }
 
 TEST_CASE("a prompt finds its room although an idle session shares the page it goes on in") {
-  const auto engine = load(kModel, 512, true);
+  const auto engine = load_sharing(kModel, 512, true);
   const auto idle = open(*engine);
   const auto session = open(*engine);
   GenerateOptions prompt_alone = sampled(0);

@@ -46,8 +46,8 @@ void forge(const std::string& path, size_t at, int64_t value) {
   write_file(path, content);
 }
 
-std::unique_ptr<Engine> load(const std::string& model, const char* cache_type,
-                             int64_t context = 512, bool exact = false) {
+std::unique_ptr<Engine> load_typed(const std::string& model, const char* cache_type,
+                                   int64_t context = 512, bool exact = false) {
   LoadOptions options;
   options.threads = 2;
   options.context = context;
@@ -57,8 +57,6 @@ std::unique_ptr<Engine> load(const std::string& model, const char* cache_type,
   REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
   return *std::move(engine);
 }
-
-const std::string kWindowModel = data_path("golden/gpt-oss-f32.gguf");
 
 }  // namespace
 
@@ -70,7 +68,7 @@ TEST_CASE("a restored session generates what the saved one would have generated"
       if (model != kModel && std::string_view(type) == "q8_0") continue;  // heads of 16 and of 12
       CAPTURE(model);
       CAPTURE(std::string(type));
-      const auto engine = load(model, type);
+      const auto engine = load_typed(model, type);
       const auto session = open(*engine);
       std::vector<int32_t> prompt(100);
       for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<int32_t>(3 + i % 40);
@@ -80,7 +78,7 @@ TEST_CASE("a restored session generates what the saved one would have generated"
       const std::vector<int32_t> expected = tokens_of(*session, {}, sampled(40));
       REQUIRE(expected.size() == 40);
 
-      const auto other_engine = load(model, type);
+      const auto other_engine = load_typed(model, type);
       for (Engine* target : {engine.get(), other_engine.get()}) {
         const auto restored = open(*target);
         CHECK(tokens_of(*restored, {4, 5, 6}, sampled(3)).size() == 3);
@@ -112,7 +110,7 @@ TEST_CASE("a saved session is for its user alone") {
 TEST_CASE("a damaged or foreign file changes nothing") {
   const TempDir folder;
   const std::string path = folder.path("session");
-  const auto engine = load(kModel, "f16");
+  const auto engine = load_typed(kModel, "f16");
   const auto session = open(*engine);
   CHECK(tokens_of(*session, kPrompt, sampled(30)).size() == 30);
   REQUIRE(session->save(path).ok());
@@ -137,9 +135,9 @@ TEST_CASE("a damaged or foreign file changes nothing") {
   }
   CHECK(code(good + "x") == StatusCode::bad_file);
   write_file(path, good);
-  const auto other_type = load(kModel, "q8_0");
+  const auto other_type = load_typed(kModel, "q8_0");
   CHECK(open(*other_type)->restore(path).code() == StatusCode::invalid_argument);
-  const auto other_model = load(kWindowModel, "f16");
+  const auto other_model = load_typed(kWindowModel, "f16");
   CHECK(open(*other_model)->restore(path).code() == StatusCode::invalid_argument);
   CHECK(target->restore(folder.path("none")).code() == StatusCode::not_found);
   CHECK(target->restore(folder.path("")).code() != StatusCode::ok);
@@ -156,7 +154,7 @@ TEST_CASE("killed while saving: the old file or the new one is there") {
 #endif
   const TempDir folder;
   const std::string path = folder.path("session");
-  const auto engine = load(kModel, "f32");
+  const auto engine = load_typed(kModel, "f32");
   {
     const auto session = open(*engine);
     CHECK(tokens_of(*session, kPrompt, sampled(5)).size() == 5);
@@ -211,7 +209,7 @@ TEST_CASE("a pipe instead of a saved session does not stop the engine") {
   const TempDir folder;
   const std::string path = folder.path("pipe");
   REQUIRE(mkfifo(path.c_str(), 0600) == 0);
-  const auto engine = load(kModel, "f16");
+  const auto engine = load_typed(kModel, "f16");
   const auto session = open(*engine);
   const auto other = open(*engine);
   auto restored = std::async(std::launch::async, [&] { return session->restore(path).code(); });
@@ -228,7 +226,7 @@ TEST_CASE("a pipe instead of a saved session does not stop the engine") {
 
 TEST_CASE("what is no regular file is refused") {
   const TempDir folder;
-  const auto engine = load(kModel, "f16");
+  const auto engine = load_typed(kModel, "f16");
   const auto session = open(*engine);
   for (const std::string& path : {folder.path(""), std::string("/dev/zero")}) {
     const Status status = session->restore(path);
@@ -241,7 +239,7 @@ TEST_CASE("what is no regular file is refused") {
 TEST_CASE("numbers of a forged session that cannot be are refused") {
   const TempDir folder;
   const std::string path = folder.path("session");
-  const auto engine = load(kModel, "f16");
+  const auto engine = load_typed(kModel, "f16");
   const auto session = open(*engine);
   CHECK(tokens_of(*session, kPrompt, sampled(5)).size() == 5);
   struct Change {
@@ -274,7 +272,7 @@ TEST_CASE("a restored session knows which tokens were generated: it is saved as 
   const TempDir folder;
   const std::string first = folder.path("first");
   const std::string second = folder.path("second");
-  const auto engine = load(kModel, "f16");
+  const auto engine = load_typed(kModel, "f16");
   const auto session = open(*engine);
   CHECK(tokens_of(*session, kPrompt, sampled(5)).size() == 5);
   REQUIRE(session->save(first).ok());
@@ -292,13 +290,13 @@ TEST_CASE("a restored session knows which tokens were generated: it is saved as 
 TEST_CASE("more tokens than the context holds are refused when restored") {
   const TempDir folder;
   const std::string path = folder.path("session");
-  const auto large = load(kModel, "f16");
+  const auto large = load_typed(kModel, "f16");
   const auto session = open(*large);
   CHECK(tokens_of(*session, text(400, 1), sampled(5)).size() == 5);
   // Others take its pages, so that none are saved.
   CHECK(tokens_of(*open(*large), text(500, 2), sampled(5)).size() == 5);
   REQUIRE(session->save(path).ok());
-  const auto small = load(kModel, "f16", 128);
+  const auto small = load_typed(kModel, "f16", 128);
   const auto target = open(*small);
   const Status status = target->restore(path);
   CHECK(status.code() == StatusCode::does_not_fit);
@@ -316,9 +314,9 @@ TEST_CASE("a session of a model with another RoPE base, or computed in another w
   const std::string other_path = folder.path("other.gguf");
   write_file(other_path, model);
 
-  const auto engine = load(kModel, "f16");
-  const auto other = load(other_path, "f16");
-  const auto exact = load(kModel, "f16", 512, true);
+  const auto engine = load_typed(kModel, "f16");
+  const auto other = load_typed(other_path, "f16");
+  const auto exact = load_typed(kModel, "f16", 512, true);
   const auto session = open(*engine);
   CHECK(tokens_of(*session, text(100, 1), sampled(5)).size() == 5);
   REQUIRE(session->save(folder.path("session")).ok());
@@ -329,8 +327,8 @@ TEST_CASE("a session of a model with another RoPE base, or computed in another w
 TEST_CASE("a session computed with the RoPE factors of another context is refused") {
   const TempDir folder;
   const std::string path = data_path("golden/phi3-long-f32.gguf");
-  const auto brief = load(path, "f16", 32);
-  const auto lengthy = load(path, "f16");
+  const auto brief = load_typed(path, "f16", 32);
+  const auto lengthy = load_typed(path, "f16");
   const auto session = open(*brief);
   CHECK(tokens_of(*session, text(20, 1), sampled(2)).size() == 2);
   REQUIRE(session->save(folder.path("session")).ok());
@@ -340,7 +338,7 @@ TEST_CASE("a session computed with the RoPE factors of another context is refuse
 TEST_CASE("a session comes back also where the cache has no room for it now") {
   const TempDir folder;
   const std::string path = folder.path("session");
-  const auto engine = load(kModel, "f16", 256);
+  const auto engine = load_typed(kModel, "f16", 256);
   const auto session = open(*engine);
   CHECK(tokens_of(*session, text(100, 1), sampled(20)).size() == 20);
   REQUIRE(session->save(path).ok());
@@ -374,8 +372,8 @@ TEST_CASE("a session comes back also where the cache has no room for it now") {
 
 TEST_CASE("a session is saved while others take its pages: what comes back generates the same") {
   const TempDir folder;
-  const auto engine = load(kModel, "f16", 256);
-  const auto other_engine = load(kModel, "f16", 256);
+  const auto engine = load_typed(kModel, "f16", 256);
+  const auto other_engine = load_typed(kModel, "f16", 256);
   const auto session = open(*engine);
   CHECK(tokens_of(*session, text(100, 1), sampled(20)).size() == 20);
   std::atomic<bool> stop{false};
@@ -406,7 +404,7 @@ TEST_CASE("a saved session holds nothing of others that had its pages before") {
     for (const char* type : {"f32", "f16"}) {
       std::string found[2];
       for (const bool used : {false, true}) {
-        const auto engine = load(model, type, 64);
+        const auto engine = load_typed(model, type, 64);
         if (used) {
           CHECK(tokens_of(*open(*engine), text(60, 2), sampled(4)).size() == 4);
           EngineAccess::impl(*engine).thread->call(

@@ -11,7 +11,7 @@ using namespace infer::test;
 
 namespace {
 
-std::unique_ptr<Engine> load_with(int64_t context, bool reuse = true) {
+std::unique_ptr<Engine> load_reusing(int64_t context, bool reuse = true) {
   LoadOptions options;
   options.threads = 2;
   options.context = context;
@@ -48,7 +48,7 @@ struct Asking final : LooseSequence {
 }  // namespace
 
 TEST_CASE("statistics: tokens, steps, prefixes and pages of what was done") {
-  const auto engine = load_with(512);
+  const auto engine = load_reusing(512);
   EngineStatistics s = engine->statistics();
   const int64_t pages = s.pages.total;
   CHECK(pages == engine->memory().pages);
@@ -116,7 +116,7 @@ TEST_CASE("statistics: tokens, steps, prefixes and pages of what was done") {
 }
 
 TEST_CASE("statistics: what is computed again is told apart") {
-  const auto engine = load_with(256, false);
+  const auto engine = load_reusing(256, false);
   const auto session = open(*engine);
   REQUIRE(tokens_of(*session, kPrompt, sampled(60)).size() == 60);
   REQUIRE(tokens_of(*open(*engine), text(250, 3), sampled(5)).size() == 5);  // takes its pages
@@ -152,7 +152,7 @@ TEST_CASE("statistics: proposals of drafters") {
 }
 
 TEST_CASE("statistics: calls that wait and calls that run; nobody waits for a step") {
-  const auto engine = load_with(512);
+  const auto engine = load_reusing(512);
   Engine::Impl& impl = EngineAccess::impl(*engine);
   const auto one = open(*engine);
   const auto two = open(*engine);
@@ -185,7 +185,7 @@ TEST_CASE("statistics: calls that wait and calls that run; nobody waits for a st
 }
 
 TEST_CASE("statistics: a call that fails or is refused leaves nothing behind") {
-  const auto engine = load_with(128);
+  const auto engine = load_reusing(128);
   const auto session = open(*engine);
   CHECK(!session->generate(text(300, 1), sampled(5), {}).has_value());
   CHECK(!session->generate({{-1}}, sampled(5), {}).has_value());
@@ -203,7 +203,7 @@ TEST_CASE("statistics: a call that fails or is refused leaves nothing behind") {
 }
 
 TEST_CASE("statistics: read by another thread while sessions generate") {
-  const auto engine = load_with(512);
+  const auto engine = load_reusing(512);
   constexpr int64_t kSessions = 3;
   std::atomic<bool> done{false};
   int64_t most_running = 0;
@@ -246,7 +246,7 @@ TEST_CASE("statistics: read by another thread while sessions generate") {
 }
 
 TEST_CASE("statistics: after cache pages came and went, and a resize") {
-  const auto engine = load_with(512);
+  const auto engine = load_reusing(512);
   const auto session = open(*engine);
   REQUIRE(tokens_of(*session, text(100, 1), sampled(5)).size() == 5);
   const int64_t page = engine->memory().page_bytes;

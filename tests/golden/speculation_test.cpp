@@ -166,7 +166,6 @@ TEST_CASE("with any drafter the tokens of every architecture are those without")
 
 namespace {
 
-const std::string kDemo = INFER_SOURCE_DIR "/app/demo/infer-demo.gguf";
 const std::string kDemoDraft = INFER_SOURCE_DIR "/app/demo/infer-demo-draft.gguf";
 
 LoadOptions demo_options() {

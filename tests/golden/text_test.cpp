@@ -12,8 +12,6 @@ using namespace infer::test;
 
 namespace {
 
-const std::string kDemo = INFER_SOURCE_DIR "/app/demo/infer-demo.gguf";
-
 std::unique_ptr<Engine> open(const std::string& path, const LoadOptions& load) {
   Result<std::unique_ptr<Engine>> engine = Engine::load(path, load);
   REQUIRE_MESSAGE(engine.has_value(), (engine ? std::string() : engine.error().message()));

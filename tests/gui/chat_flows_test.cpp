@@ -14,7 +14,7 @@ namespace infer::gui {
 namespace {
 
 using test::Fixture;
-const std::string kMessage = "chat/middle/composer/message";
+using test::kMessage;
 const std::string kList = "chat/left/conversations/list/";
 
 #define NEEDS_WINDOW() \

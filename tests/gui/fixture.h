@@ -13,6 +13,9 @@
 
 namespace infer::gui::test {
 
+/// The field that messages are written in.
+inline const std::string kMessage = "chat/middle/composer/message";
+
 /// One window for all tests: opening one takes longer than most tests. Null with a SKIPPED line
 /// where there is no display.
 Window* shared_window();

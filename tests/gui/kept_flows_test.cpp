@@ -10,7 +10,7 @@ namespace infer::gui {
 namespace {
 
 using test::Fixture;
-const std::string kMessage = "chat/middle/composer/message";
+using test::kMessage;
 const std::string kOptions = "chat/right/options/";
 
 #define NEEDS_WINDOW() \

@@ -10,7 +10,7 @@ namespace infer::gui {
 namespace {
 
 using test::Fixture;
-const std::string kMessage = "chat/middle/composer/message";
+using test::kMessage;
 
 #define NEEDS_WINDOW() \
   if (test::shared_window() == nullptr) return

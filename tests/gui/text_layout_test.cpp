@@ -20,7 +20,7 @@ namespace {
 
 constexpr LayoutStyle kStyle;
 
-Document parsed(std::string_view text) {
+Document document_of(std::string_view text) {
   MarkdownStream stream;
   stream.set(text);
   return stream.document();
@@ -33,7 +33,7 @@ BlockLayout laid_out(const Block& block, float width, const Highlighter* highlig
 }
 
 BlockLayout first(std::string_view text, float width) {
-  return laid_out(parsed(text).blocks.at(0), width);
+  return laid_out(document_of(text).blocks.at(0), width);
 }
 
 /// The text of each line.
@@ -46,7 +46,7 @@ std::vector<std::string> lines_of(const Block& block, const BlockLayout& layout)
 }
 
 std::vector<std::string> wrapped(std::string_view text, float width) {
-  const Document d = parsed(text);
+  const Document d = document_of(text);
   return lines_of(d.blocks.at(0), laid_out(d.blocks[0], width));
 }
 
@@ -115,21 +115,21 @@ TEST_CASE("CJK wraps between characters, but not before a full stop") {
 }
 
 TEST_CASE("an emoji of several characters is one") {
-  const Document d = parsed("👩‍👩‍👧👍🏽a");
+  const Document d = document_of("👩‍👩‍👧👍🏽a");
   const BlockLayout layout = laid_out(d.blocks[0], 1000);
   REQUIRE_EQ(layout.runs.size(), 1);
   CHECK_EQ(layout.runs[0].width, 50);
 }
 
 TEST_CASE("code keeps its lines and wraps long ones") {
-  const Document d = parsed("```\nab\n\nabcdefghij\n```");
+  const Document d = document_of("```\nab\n\nabcdefghij\n```");
   // 8 pixels a character; the padding takes 2 × 9 of the width.
   const BlockLayout layout = laid_out(d.blocks[0], 18 + 32);
   CHECK_EQ(lines_of(d.blocks[0], layout), Lines{"ab\n", "\n", "abcd", "efgh", "ij"});
 }
 
 TEST_CASE("tabs go to the next stop") {
-  const Document d = parsed("```\na\tb\n```");
+  const Document d = document_of("```\na\tb\n```");
   const BlockLayout layout = laid_out(d.blocks[0], 1000);
   REQUIRE_EQ(layout.lines.size(), 1);
   const Run& last = layout.runs.back();
@@ -160,7 +160,7 @@ TEST_CASE("code that grows is laid out once") {
 
 TEST_CASE("columns of a table") {
   const char* text = "| name | n |\n|:--|--:|\n| a long cell with words | 5 |\n";
-  const Document d = parsed(text);
+  const Document d = document_of(text);
   const BlockLayout wide = laid_out(d.blocks[0], 2000);
   REQUIRE_EQ(wide.column_edges.size(), 3);
   REQUIRE_EQ(wide.bands.size(), 2);
@@ -181,14 +181,14 @@ TEST_CASE("lists and quotes are indented, deep ones within bounds") {
   CHECK(first("- a", 300).indent > 10);
   CHECK(first("> a", 300).indent > 10);
   CHECK(first("1000000. a", 300).indent > first("1. a", 300).indent);
-  const Document d = parsed(repeated("> ", 10'000) + "deep");
+  const Document d = document_of(repeated("> ", 10'000) + "deep");
   const BlockLayout deep = laid_out(d.blocks.at(0), 300);
   CHECK(deep.indent <= 150);
   CHECK(deep.room >= 150);
 }
 
 TEST_CASE("every point finds its character") {
-  const Document d = parsed(
+  const Document d = document_of(
       "a paragraph that is wrapped *somewhere* `in` the middle\n\n```\nint a;\n\tb\n```\n\n"
       "| a | b |\n|--|--|\n| cell one | two |\n\nשלום abc 12 עולם\n");
   const FakeMeasure measure;
@@ -280,7 +280,7 @@ TEST_CASE("a bidirectional line loses no character") {
 TEST_CASE("no text breaks the layout or takes much longer than prose") {
   constexpr size_t kBytes = 1 << 16;
   const auto work = [](std::string_view text) {
-    const Document d = parsed(text);
+    const Document d = document_of(text);
     const double start = infer::test::thread_seconds();
     for (const Block& block : d.blocks) {
       const Highlighter highlighter(block.language);

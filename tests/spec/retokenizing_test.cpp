@@ -18,8 +18,7 @@ namespace {
 /// A golden model that drafts for the built-in one.
 struct OtherVocabulary {
   StepModel opened{"llama-q4_0"};
-  std::unique_ptr<WeightSource> main =
-      open_weights(INFER_SOURCE_DIR "/app/demo/infer-demo.gguf").value();
+  std::unique_ptr<WeightSource> main = open_weights(test::kDemo).value();
   std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::create(main->tokenizer()).value();
   std::unique_ptr<Device> device = open_device("cpu", {1}).value();
   std::unique_ptr<RetokenizingDrafter> drafter;

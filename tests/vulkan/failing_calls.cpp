@@ -8,7 +8,7 @@
 #include "backends/vulkan/instance.h"
 #include "tests/call_failures.h"
 
-namespace infer::vulkan::test {
+namespace infer::test {
 namespace {
 
 struct State {
@@ -156,16 +156,16 @@ FailingCalls::FailingCalls() {
 FailingCalls::~FailingCalls() { vkCreateInstance = create_instance; }
 
 OpenDevice FailingCalls::opener(std::function<void(const std::string&)> on_message) const {
-  const auto replace = [](InstanceFunctions& functions) {
+  const auto replace = [](vulkan::InstanceFunctions& functions) {
     stand<FailvkEnumeratePhysicalDevices>(functions.vkEnumeratePhysicalDevices);
     stand<FailvkCreateDevice>(functions.vkCreateDevice);
   };
-  const InstanceOptions options{std::move(on_message), replace, stand_in_device};
+  const vulkan::InstanceOptions options{std::move(on_message), replace, stand_in_device};
   return [options](const std::string& name,
                    const DeviceOptions& device) -> Result<std::unique_ptr<Device>> {
     if (!name.starts_with("vulkan")) return open_device(name, device);
-    VulkanOptions own;
-    INFER_TRY(own.instance, Instance::create(options));
+    vulkan::VulkanOptions own;
+    INFER_TRY(own.instance, vulkan::Instance::create(options));
     return infer::test::opener(own)(name, device);
   };
 }
@@ -187,4 +187,4 @@ std::string FailingCalls::failed() const { return state().calls.failed(); }
 
 int64_t FailingCalls::live() const { return state().live; }
 
-}  // namespace infer::vulkan::test
+}  // namespace infer::test

@@ -10,7 +10,7 @@
 
 #include "tests/validation.h"
 
-namespace infer::vulkan::test {
+namespace infer::test {
 
 /// While it lives instances are made through it. One at a time.
 class FailingCalls {
@@ -42,4 +42,4 @@ class FailingCalls {
   int64_t live() const;
 };
 
-}  // namespace infer::vulkan::test
+}  // namespace infer::test

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 /// A later version of the program may say more; this one then opens its window.
 constexpr std::string_view kHead = "infer window 1\n";
-constexpr size_t kMostPaths = 1000;
+constexpr size_t kMostSent = 1000;
 
 }  // namespace
 
@@ -44,7 +44,7 @@ Result<OpenRequest> parse_request(std::string_view text) {
   while (!text.empty()) {
     const size_t end = text.find('\0');
     if (end == 0 || end == std::string_view::npos) return bad();
-    if (request.paths.size() == kMostPaths) return bad();
+    if (request.paths.size() == kMostSent) return bad();
     request.paths.emplace_back(text.substr(0, end));
     text.remove_prefix(end + 1);
   }

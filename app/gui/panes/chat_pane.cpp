@@ -16,8 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kTitleBytes = 200;
-
 /// A path in the home folder for a conversation of this title, where there is no file yet.
 std::string free_path(const std::string& title) {
   std::string name;
@@ -60,7 +58,7 @@ void ChatPane::draw() {
   ImGui::SameLine();
   if (ui::Area area("middle", options > 0 ? -options : 0, 0); area) {
     ImGui::AlignTextToFramePadding();
-    ui::text(chat_.current() == 0 ? "New conversation" : one_line(chat_.title(), kTitleBytes),
+    ui::text(chat_.current() == 0 ? "New conversation" : one_line(chat_.title(), kNameBytes),
              "title");
     const char* label = shows_options_ ? "Hide settings" : "Settings";
     ImGui::SameLine(ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(label).x - font);

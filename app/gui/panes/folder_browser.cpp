@@ -18,7 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostEntries = 10'000;
-constexpr size_t kNameBytes = 200;
 
 }  // namespace
 

@@ -22,7 +22,7 @@ namespace {
 
 /// Seconds that the plots show.
 constexpr double kShown = 120;
-constexpr size_t kTitleBytes = 40;  ///< of a conversation in the legend
+constexpr size_t kLegendBytes = 40;  ///< of a conversation in the legend
 constexpr std::chrono::seconds kLongestGap{3};
 float plot_height() { return ImGui::GetFontSize() * 10; }
 
@@ -181,7 +181,7 @@ void InsightPane::draw_cache(const EngineStatistics& s) {
       continue;
     }
     std::string title = chat_.title_of(conversation);
-    names.push_back(title.empty() ? "a new conversation" : one_line(title, kTitleBytes));
+    names.push_back(title.empty() ? "a new conversation" : one_line(title, kLegendBytes));
     states.push_back({names.back(), packed(t.series[kColours[names.size() - 1]])});
     fill(session.held - session.shared, static_cast<uint8_t>(states.size() - 1));
     owners += (owners.empty() ? "" : ", ") + names.back() + ": " + std::to_string(session.held);

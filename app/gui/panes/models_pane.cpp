@@ -13,8 +13,6 @@ namespace infer::gui {
 namespace {
 
 // Of what files and their names say.
-constexpr size_t kNameBytes = 200;
-constexpr size_t kFactBytes = 60;
 constexpr size_t kReasonBytes = 500;
 
 std::string facts_text(const FileFacts& facts) {

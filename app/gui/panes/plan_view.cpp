@@ -20,7 +20,6 @@ const std::vector<std::string> kCacheTypes{"f16", "q8_0", "q4_0", "f32", "auto"}
 /// Grows in steps of the same ratio: contexts are rarely wanted to the token.
 constexpr int64_t kMostContext = int64_t{1} << 20;
 /// Of what a file says about itself.
-constexpr size_t kFactBytes = 60;
 
 float label_width() { return ImGui::GetFontSize() * 11; }
 

@@ -11,7 +11,6 @@ namespace infer::gui {
 namespace {
 
 // Conversations are imported as well: their titles may be anything.
-constexpr size_t kTitleBytes = 200;
 constexpr size_t kSnippetBytes = 400;
 
 }  // namespace
@@ -56,7 +55,7 @@ void Sidebar::draw_list() {
 void Sidebar::draw_row(const conversations::Conversation& conversation) {
   const ui::Scope scope("conversation", conversation.id);
   std::string label = conversation.pinned ? "● " : "";
-  label += one_line(conversation.title, kTitleBytes);
+  label += one_line(conversation.title, kNameBytes);
   if (chat_.is_answering(conversation.id)) label += "  …";
   const float start = ImGui::GetCursorPosX();
   if (ui::row("open", label, conversation.id == chat_.current())) chat_.open(conversation.id);
@@ -102,7 +101,7 @@ void Sidebar::draw_hits() {
   for (size_t i = 0; i < hits.size(); ++i) {
     const conversations::Hit& hit = hits[i];
     const ui::Scope scope("hit", static_cast<int64_t>(i));
-    const std::string title = one_line(hit.title, kTitleBytes);
+    const std::string title = one_line(hit.title, kNameBytes);
     if (ui::row("open", title, hit.conversation == chat_.current(), height)) {
       chat_.open_at(hit.conversation, hit.message);
     }
@@ -139,7 +138,7 @@ void Sidebar::draw_trash() {
         const ui::Scope scope("conversation", conversation.id);
         if (ui::action("restore", "Restore")) chat_.restore(conversation.id);
         ImGui::SameLine();
-        ui::text(one_line(conversation.title, kTitleBytes), "title");
+        ui::text(one_line(conversation.title, kNameBytes), "title");
       }
       draw_trashed_messages();
     }
@@ -160,14 +159,14 @@ void Sidebar::draw_trashed_messages() {
     std::string text = one_line(message.snippet, kSnippetBytes);
     if (text.empty()) text = "(no text)";
     ui::text(text, "text");
-    ui::faint("    and what followed it, from: " + one_line(message.title, kTitleBytes), "title");
+    ui::faint("    and what followed it, from: " + one_line(message.title, kNameBytes), "title");
   }
 }
 
 void Sidebar::begin_rename(Id conversation, const std::string& title) {
   if (conversation == 0) return;
   renaming_ = conversation;
-  new_title_ = one_line(title, kTitleBytes);
+  new_title_ = one_line(title, kNameBytes);
   open_rename_ = true;
 }
 

@@ -21,7 +21,6 @@ namespace {
 using conversations::Role;
 using conversations::State;
 
-constexpr size_t kNameBytes = 200;
 /// Frames in which a message that was asked for has to reach its place.
 constexpr int kTargetFrames = 60;
 /// Beyond the end of any conversation, in pixels.

@@ -10,8 +10,6 @@
 namespace infer::gui {
 namespace {
 
-constexpr size_t kNameBytes = 200;
-
 /// Markdown that shows a text as code, whatever is in it.
 std::string fenced(const std::string& text, const char* language) {
   size_t longest = 2;

@@ -5,12 +5,6 @@
 #include "gui/text/sanitise.h"
 
 namespace infer::gui {
-namespace {
-
-constexpr size_t kNameBytes = 120;
-
-}  // namespace
-
 std::string short_name(const std::string& path) {
   std::string name = path;
   while (name.size() > 1 && name.back() == '/') name.pop_back();

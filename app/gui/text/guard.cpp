@@ -5,13 +5,14 @@
 
 #include "gui/text/document.h"
 #include "gui/text/math_spans.h"
+#include "gui/text/utf8.h"
 
 namespace infer::gui {
 namespace {
 
 constexpr size_t kMaxNesting = 24;               ///< containers that one line may open
 constexpr size_t kMaxMarks = 1000;               ///< characters of inline markup in a paragraph
-constexpr size_t kMaxWord = 2048;                ///< bytes of a word with inline markup
+constexpr size_t kMaxMarkedWord = 2048;          ///< bytes of a word with inline markup
 constexpr size_t kMaxParagraph = 64 * 1024;      ///< bytes of a paragraph with inline markup
 constexpr size_t kMaxTables = 8;                 ///< in a paragraph
 constexpr size_t kMaxMissingCells = 20'000;      ///< cells of a table that its rows leave out
@@ -34,9 +35,6 @@ void mask_all(std::string& text, size_t begin, size_t end, std::string_view whic
   }
 }
 
-bool is_blank(char c) { return c == ' ' || c == '\t'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 /// The end of a list marker or quote mark at `at`, or `at` if there is none.
 size_t container_end(std::string_view line, size_t at) {
   const char c = line[at];
@@ -52,9 +50,9 @@ size_t container_end(std::string_view line, size_t at) {
 }
 
 /// A paragraph's worth of lines: [begin, end) has no blank line.
-class Run {
+class Lines {
  public:
-  Run(std::string& text, size_t begin, size_t end) : text_(text), begin_(begin), end_(end) {}
+  Lines(std::string& text, size_t begin, size_t end) : text_(text), begin_(begin), end_(end) {}
 
   void limit() {
     for_each_line([this](size_t from, size_t to) { limit_nesting(from, to); });
@@ -150,7 +148,7 @@ class Run {
     for (size_t at = begin_; at < end_;) {
       size_t end = at;
       while (end < end_ && !is_blank(text_[end]) && text_[end] != '\n') ++end;
-      if (end - at > kMaxWord) {
+      if (end - at > kMaxMarkedWord) {
         mask_all(text_, at, end, kInline);
         mask_links(at, end);
       }
@@ -208,7 +206,7 @@ std::string guarded(std::string_view text) {
       end = std::min(line + 1, out.size());
     }
     if (end > at) {
-      Run(out, at, end).limit();
+      Lines(out, at, end).limit();
       longest = std::max(longest, end - at);
       at = end;
     } else {

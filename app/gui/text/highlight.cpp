@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <string>
 
+#include "gui/text/utf8.h"
+
 namespace infer::gui {
 
 namespace {
 
-constexpr size_t kMaxWord = 64;  ///< a longer word is no keyword
+constexpr size_t kMaxKeyword = 64;  ///< a longer word is no keyword
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
          static_cast<unsigned char>(c) >= 0x80;
 }
-bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
 std::string lowered(std::string_view word) {
   std::string lower(word);
@@ -235,7 +235,7 @@ class LineReader {
     const size_t end = word_end(at_);
     const std::string_view word = line_.substr(at_, end - at_);
     Token token = Token::plain;
-    if (word.size() <= kMaxWord) {
+    if (word.size() <= kMaxKeyword) {
       const std::string lower = has(kIgnoresCase) ? lowered(word) : std::string{};
       const auto known = [&](const std::vector<std::string_view>& words) {
         return contains(words, word) || (has(kIgnoresCase) && contains(words, lower));

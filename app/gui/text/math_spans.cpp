@@ -2,14 +2,15 @@
 
 #include <algorithm>
 
+#include "gui/text/utf8.h"
+
 namespace infer::gui {
 namespace {
 
 constexpr size_t kMaxMath = 8192;
 constexpr size_t kMaxSearch = 64;  ///< searches without an end before a paragraph is left alone
 
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_blank_or_break(char c) { return is_blank(c) || c == '\n'; }
 
 class Scanner {
  public:
@@ -130,12 +131,12 @@ class Scanner {
   bool inline_math(size_t begin) {
     const size_t inner = begin + 1;
     const size_t limit = search_end();
-    if (inner >= limit || is_blank(text_[inner])) return false;
+    if (inner >= limit || is_blank_or_break(text_[inner])) return false;
     size_t end = inner;
     while (end < limit && text_[end] != '$' && text_[end] != '\n' && text_[end] != '`') {
       end += text_[end] == '\\' ? 2 : 1;
     }
-    if (end >= text_.size() || text_[end] != '$' || is_blank(text_[end - 1]) ||
+    if (end >= text_.size() || text_[end] != '$' || is_blank_or_break(text_[end - 1]) ||
         (end + 1 < text_.size() && (is_digit(text_[end + 1]) || text_[end + 1] == '$'))) {
       ++failures_;
       return false;

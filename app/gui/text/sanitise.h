@@ -33,6 +33,10 @@ class Sanitiser {
 
 std::string sanitise(std::string_view bytes);
 
+/// How much of a name or title is shown, and of a fact such as the type of a file.
+inline constexpr size_t kNameBytes = 200;
+inline constexpr size_t kFactBytes = 60;
+
 /// For a name that comes from a file: sanitised, line breaks and tabs as blanks, and at most so
 /// many bytes. What is longer is cut between two characters and ends in "…". Reads no more than it
 /// needs.

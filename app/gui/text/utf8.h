@@ -27,6 +27,9 @@ inline Char char_at(std::string_view text, size_t at) {
   return {(lead & 0x07u) << 18 | next(1) << 12 | next(2) << 6 | next(3), 4};
 }
 
+inline bool is_blank(char c) { return c == ' ' || c == '\t'; }
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 void append_utf8(std::string& out, char32_t code);
 
 /// The begin of a text, as long as `most` bytes allow, without half a character at its end.

@@ -11,7 +11,6 @@ namespace {
 
 constexpr size_t kNone = static_cast<size_t>(-1);
 
-bool is_blank(char c) { return c == ' ' || c == '\t'; }
 bool is_word(char c) {
   return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') ||
          static_cast<unsigned char>(c) >= 0x80;

@@ -10,7 +10,6 @@ namespace infer::server {
 namespace {
 
 constexpr size_t kMostBlocks = 100'000;
-constexpr size_t kMostTools = 1000;
 constexpr size_t kMostStops = 64;
 
 /// A string, or the texts of an array of text blocks.

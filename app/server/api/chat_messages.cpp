@@ -10,9 +10,7 @@
 namespace infer::server {
 namespace {
 
-constexpr size_t kMostMessages = 100'000;
 constexpr size_t kMostParts = 10'000;
-constexpr size_t kMostTools = 1000;
 constexpr size_t kMostCalls = 1000;
 
 /// A string, or the texts of an array of parts.

@@ -7,6 +7,10 @@
 
 namespace infer::server {
 
+/// What a request may hold at most.
+inline constexpr size_t kMostMessages = 100'000;
+inline constexpr size_t kMostTools = 1000;
+
 /// The messages of OpenAI's chat API: texts in parts are joined, arguments of calls become objects.
 /// Throws Problem.
 Json read_messages(Fields& fields);

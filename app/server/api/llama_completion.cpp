@@ -40,7 +40,7 @@ struct LlamaRequest {
   bool stream = false;
 };
 
-LlamaRequest read_request(const Call& call) {
+LlamaRequest read_llama_request(const Call& call) {
   const Engine& engine = call.model->engine();
   const Json body = with_bias_object(call.body);
   Fields fields(body);
@@ -209,7 +209,7 @@ class LlamaSink final : public CompletionSink {
 }  // namespace
 
 void llama_completion(const Call& call) {
-  LlamaRequest request = read_request(call);
+  LlamaRequest request = read_llama_request(call);
   auto sink = std::make_unique<LlamaSink>(call, request);
   must(generate(call, std::move(request.completion), std::move(sink)));
 }

@@ -12,8 +12,6 @@
 namespace infer::server {
 namespace {
 
-constexpr size_t kMostMessages = 100'000;
-
 /// What `options` and `format` say, by the names that all interfaces share.
 void read_options(const Call& call, Fields& fields, CompletionRequest& request) {
   Json options = Json::object();

@@ -7,14 +7,12 @@
 namespace infer::server {
 namespace {
 
-constexpr int kMostChoices = 128;
-
 struct ChatRequest {
   CompletionRequest completion;
   AnswerForm form;
 };
 
-ChatRequest read_request(const Call& call) {
+ChatRequest read_chat_request(const Call& call) {
   const ServedModel& model = *call.model;
   Fields fields(call.body);
   ChatRequest request;
@@ -157,7 +155,7 @@ class ChatSink final : public OpenAiSink {
 }  // namespace
 
 void chat_completions(const Call& call) {
-  ChatRequest request = read_request(call);
+  ChatRequest request = read_chat_request(call);
   auto sink = std::make_unique<ChatSink>(call, request);
   must(generate(call, std::move(request.completion), std::move(sink)));
 }

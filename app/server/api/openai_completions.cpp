@@ -11,8 +11,6 @@
 namespace infer::server {
 namespace {
 
-constexpr int kMostChoices = 128;
-
 struct TextRequest {
   CompletionRequest completion;
   std::vector<std::string> echo;  ///< what stands before the answers to each prompt
@@ -20,7 +18,7 @@ struct TextRequest {
   AnswerForm form;
 };
 
-TextRequest read_request(const Call& call) {
+TextRequest read_text_request(const Call& call) {
   const Engine& engine = call.model->engine();
   Fields fields(call.body);
   TextRequest request;
@@ -184,7 +182,7 @@ class TextSink final : public OpenAiSink {
 }  // namespace
 
 void completions(const Call& call) {
-  TextRequest request = read_request(call);
+  TextRequest request = read_text_request(call);
   auto sink = std::make_unique<TextSink>(call, request);
   must(generate(call, std::move(request.completion), std::move(sink)));
 }

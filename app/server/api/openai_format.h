@@ -8,6 +8,9 @@
 
 namespace infer::server {
 
+/// Answers to one request, at most.
+inline constexpr int kMostChoices = 128;
+
 /// "chatcmpl-…": `prefix` and the id of the request.
 std::string completion_id(const char* prefix, const Request& request);
 int64_t now_seconds();

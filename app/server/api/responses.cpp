@@ -10,7 +10,6 @@ namespace infer::server {
 namespace {
 
 constexpr size_t kMostItems = 100'000;
-constexpr size_t kMostTools = 1000;
 
 /// An item of the input as messages of the chat interface.
 void add_item(Fields& item, Json& messages) {

@@ -3,6 +3,7 @@
 #   simd/<set>/isa.h                the vectors
 #   simd/vec_impl.h                 → const VecOps& vec_ops_<set>()
 #   simd/matmul/<type>.h            → const RowKernel& matmul_<type>_<set>()
+#   simd/<set>/<tiles>.h, tiles.h   → const RowKernel& matmul_<type>_<set>_<tiles>()
 #   ops/<op>.cpp                    → const CpuOp& <op>_cpu()
 
 set(cpu_AVAILABLE TRUE)
@@ -23,6 +24,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # wrong about GCC 12's own header (GCC bug 105593)
     list(APPEND _infer_cpu_flags_avx512 -Wno-uninitialized -Wno-maybe-uninitialized)
   endif()
+  # The same kernels, but tiles where a product has many columns: a second name in the same units.
+  set(_infer_cpu_tiles_avx512 amx)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   list(APPEND _infer_cpu_isas neon neon_dotprod neon_i8mm)
   set(_infer_cpu_arch_neon armv8-a)
@@ -46,22 +49,30 @@ endif()
 string(REPLACE ";" ", " _infer_cpu_text "${_infer_cpu_isas}")
 set(cpu_WHY "kernels for ${_infer_cpu_text}")
 
-# Writes <isa>_<name>.cpp, which compiles `header` for one instruction set.
-function(_infer_cpu_unit out isa name header result value)
-  set(dir backends/cpu/simd)
+# Writes <isa>_<name>.cpp, which compiles `headers` for one instruction set. After `headers` come pairs: the
+# name of a function and the value of type `result` that it returns.
+function(_infer_cpu_unit out isa name headers result)
   set(path ${INFER_GENERATED}/cpu/${isa}_${name}.cpp)
-  infer_write_if_changed(${path}
-"// Generated; see backends/cpu/backend.cmake.
-#include \"${dir}/${_infer_cpu_dir_${isa}}/isa.h\"
-#include \"${dir}/${header}\"
-
-namespace infer::cpu {
-
-const ${result}& ${name}_${isa}() {
+  set(includes "")
+  foreach(header IN LISTS headers)
+    string(APPEND includes "#include \"${header}\"\n")
+  endforeach()
+  set(functions "")
+  while(ARGN)
+    list(POP_FRONT ARGN function value)
+    string(APPEND functions "
+const ${result}& ${function}() {
   static constexpr ${result} kernels = ${value};
   return kernels;
 }
-
+")
+  endwhile()
+  infer_write_if_changed(${path}
+"// Generated; see backends/cpu/backend.cmake.
+#include \"backends/cpu/simd/${_infer_cpu_dir_${isa}}/isa.h\"
+${includes}
+namespace infer::cpu {
+${functions}
 }  // namespace infer::cpu
 ")
   set_source_files_properties(${path} PROPERTIES
@@ -74,6 +85,7 @@ function(infer_add_cpu target)
   file(GLOB sources CONFIGURE_DEPENDS ${dir}/*.cpp ${dir}/ops/*.cpp)
   file(GLOB ops CONFIGURE_DEPENDS ${dir}/ops/*.cpp)
 
+  set(simd backends/cpu/simd)
   set(declarations "")
   set(op_entries "")
   foreach(path IN LISTS ops)
@@ -85,18 +97,32 @@ function(infer_add_cpu target)
   file(GLOB types CONFIGURE_DEPENDS ${dir}/simd/matmul/*.h)
   set(isa_entries "")
   foreach(isa IN LISTS _infer_cpu_isas)
-    _infer_cpu_unit(unit ${isa} vec_ops vec_ops.h VecOps "vec_ops()")
+    _infer_cpu_unit(unit ${isa} vec_ops ${simd}/vec_ops.h VecOps vec_ops_${isa} "vec_ops()")
     list(APPEND sources ${unit})
     string(APPEND declarations "const VecOps& vec_ops_${isa}();\n")
+    set(tiles ${_infer_cpu_tiles_${isa}})
     set(rows "")
+    set(tiled_rows "")
     foreach(path IN LISTS types)
       get_filename_component(type ${path} NAME_WE)
-      _infer_cpu_unit(unit ${isa} matmul_${type} matmul/${type}.h RowKernel "row_kernel<Weights>()")
+      set(headers ${simd}/matmul/${type}.h)
+      set(functions matmul_${type}_${isa} "row_kernel<Weights>()")
+      string(APPEND rows "&matmul_${type}_${isa}(), ")
+      if(tiles)
+        list(APPEND headers ${simd}/${_infer_cpu_dir_${isa}}/${tiles}.h ${simd}/tiles.h)
+        list(APPEND functions matmul_${type}_${isa}_${tiles} "tiled_row_kernel<Weights>()")
+        string(APPEND tiled_rows "&matmul_${type}_${isa}_${tiles}(), ")
+        string(APPEND declarations "const RowKernel& matmul_${type}_${isa}_${tiles}();\n")
+      endif()
+      _infer_cpu_unit(unit ${isa} matmul_${type} "${headers}" RowKernel ${functions})
       list(APPEND sources ${unit})
       string(APPEND declarations "const RowKernel& matmul_${type}_${isa}();\n")
-      string(APPEND rows "&matmul_${type}_${isa}(), ")
     endforeach()
     string(APPEND isa_entries "      {\"${isa}\", &vec_ops_${isa}(), {${rows}}},\n")
+    if(tiles)
+      string(APPEND isa_entries
+             "      {\"${isa}_${tiles}\", &vec_ops_${isa}(), {${tiled_rows}}},\n")
+    endif()
   endforeach()
 
   infer_write_if_changed(${INFER_GENERATED}/cpu_kernels.cpp

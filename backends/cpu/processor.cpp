@@ -18,6 +18,16 @@ bool has_avx_vnni() {
   unsigned d = 0;
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 16) != 0;
 }
+
+/// CPUID leaf 7, EDX: AMX-TILE is bit 24, AMX-INT8 bit 25.
+bool has_amx_int8() {
+  constexpr unsigned kBoth = 3u << 24;
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kBoth) == kBoth;
+}
 #endif
 
 }  // namespace
@@ -28,6 +38,9 @@ bool isa_runs_here(std::string_view name) {
                     __builtin_cpu_supports("f16c");
   if (name == "avx2") return avx2;
   if (name == "avx2_vnni") return avx2 && has_avx_vnni();
+  if (name == "avx512_amx") {
+    return isa_runs_here("avx512") && has_amx_int8() && os::allow_tiles();
+  }
   if (name == "avx512") {
     return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&

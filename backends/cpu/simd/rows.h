@@ -189,48 +189,65 @@ concept TakesTwoColumns = requires(const Sub& sub, const int8_t* q) {
   dot(sub.codes, q, q);
 };
 
+/// Sets the sums of all columns to zero and calls fn(sub, chunk) for each 32 weights of the rows.
+template <typename W, typename Fn>
+[[gnu::always_inline]] inline void for_each_part(const std::byte* w, int64_t k, const Panel& panel,
+                                                 float* sums, Fn fn) {
+  for (int64_t i = 0; i < panel.columns * kR; ++i) sums[i] = 0;
+  for (int64_t b = 0; b < k / W::kBlock; ++b, w += W::kBytes * kR) {
+    const typename W::Head head(w);
+    for (int part = 0; part < W::kBlock / 32; ++part) {
+      prefetch<W>(w, part);
+      typename W::Sub sub;
+      W::sub(w, head, part, sub);
+      fn(sub, PanelChunk(panel, b * (W::kBlock / 32) + part));
+    }
+  }
+}
+
 /// All columns, streamed past each 32 weights of the rows; the sums lie in memory.
 template <typename W>
 [[gnu::noinline]] void many_columns(const std::byte* w, int64_t k, const Panel& panel,
                                     float* sums) {
   const int64_t columns = panel.columns;
-  for (int64_t i = 0; i < columns * kR; ++i) sums[i] = 0;
-  for (int64_t b = 0; b < k / W::kBlock; ++b, w += W::kBytes * kR) {
-    const typename W::Head head(w);
-    for (int part = 0; part < W::kBlock / 32; ++part) {
-      prefetch<W>(w, part);
-      const PanelChunk x(panel, b * (W::kBlock / 32) + part);
-      typename W::Sub sub;
-      W::sub(w, head, part, sub);
-      const auto add = [&](auto dots, int64_t c) __attribute__((always_inline)) {
-        float* at = sums + c * kR;
-        sub.add(Floats::load(at), dots, x, c).store(at);
-      };
-      if constexpr (TakesTwoColumns<typename W::Sub>) {
-        int64_t c = 0;
-        for (; c + 2 <= columns; c += 2) {
-          const auto both = sub.product(x.q(c), x.q(c + 1));
-          add(
-              [&]() __attribute__((always_inline)) { return both.first; }, c);
-          add(
-              [&]() __attribute__((always_inline)) { return both.second; }, c + 1);
+  for_each_part<W>(
+      w, k, panel,
+      sums, [&](const typename W::Sub& sub, const PanelChunk& x) __attribute__((always_inline)) {
+        const auto add = [&](auto dots, int64_t c) __attribute__((always_inline)) {
+          float* at = sums + c * kR;
+          sub.add(Floats::load(at), dots, x, c).store(at);
+        };
+        if constexpr (TakesTwoColumns<typename W::Sub>) {
+          int64_t c = 0;
+          for (; c + 2 <= columns; c += 2) {
+            const auto both = sub.product(x.q(c), x.q(c + 1));
+            add(
+                [&]() __attribute__((always_inline)) { return both.first; }, c);
+            add(
+                [&]() __attribute__((always_inline)) { return both.second; }, c + 1);
+          }
+          // The last of an odd number is its own second: so the codes stay in one arrangement.
+          if (c < columns)
+            add(
+                [&]() __attribute__((always_inline)) { return sub.product(x.q(c), x.q(c)).first; },
+                c);
+        } else {
+          for (int64_t c = 0; c < columns; ++c) {
+            add(
+                [&]() __attribute__((always_inline)) { return sub.product(x.q(c)); }, c);
+          }
         }
-        // The last of an odd number is its own second: so the codes stay in one arrangement.
-        if (c < columns)
-          add(
-              [&]() __attribute__((always_inline)) { return sub.product(x.q(c), x.q(c)).first; },
-              c);
-      } else {
-        for (int64_t c = 0; c < columns; ++c) {
-          add(
-              [&]() __attribute__((always_inline)) { return sub.product(x.q(c)); }, c);
-        }
-      }
-    }
-  }
+      });
 }
 
-template <typename W>
+struct ManyColumns {
+  template <typename W>
+  static void run(const std::byte* w, int64_t k, const Panel& panel, float* sums) {
+    many_columns<W>(w, k, panel, sums);
+  }
+};
+
+template <typename W, typename More>
 void multiply_groups(const std::byte* w, int64_t groups, int64_t k, const Panel& panel,
                      float* sums) {
   const int64_t group_bytes = k / W::kBlock * W::kBytes * kR;
@@ -241,14 +258,14 @@ void multiply_groups(const std::byte* w, int64_t groups, int64_t k, const Panel&
       case 2: few_columns<W, 2>(w, k, panel, sums); break;
       case 3: few_columns<W, 3>(w, k, panel, sums); break;
       case 4: few_columns<W, 4>(w, k, panel, sums); break;
-      default: many_columns<W>(w, k, panel, sums); break;
+      default: More::template run<W>(w, k, panel, sums); break;
     }
   }
 }
 
 template <typename W>
 constexpr RowKernel row_kernel() {
-  return {W::kType, kR, multiply_groups<W>};
+  return {W::kType, kR, multiply_groups<W, ManyColumns>};
 }
 
 // What the types' unpacking shares.

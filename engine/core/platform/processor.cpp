@@ -15,6 +15,9 @@
 
 #if defined(__aarch64__)
 #include <sys/auxv.h>
+#elif defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
 #endif
 
 namespace infer::os {
@@ -117,6 +120,29 @@ int usable_processors() {
 }
 
 int64_t level2_cache_bytes() { return sysconf(_SC_LEVEL2_CACHE_SIZE); }
+
+bool allow_tiles() {
+#if defined(__x86_64__) && defined(SYS_arch_prctl)
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  constexpr unsigned kOsUsesXsave = 1u << 27;  // CPUID leaf 1, ECX
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & kOsUsesXsave) == 0) return false;
+  // XCR0: the system saves the shapes of tiles and their contents (Intel, Software Developer's
+  // Manual, volume 1, section 13.3).
+  constexpr unsigned kTileStates = 3u << 17;
+  unsigned low = 0;
+  unsigned high = 0;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  if ((low & kTileStates) != kTileStates) return false;
+  constexpr long kAskForState = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileContents = 18;
+  return syscall(SYS_arch_prctl, kAskForState, kTileContents) == 0;
+#else
+  return false;
+#endif
+}
 
 ArmFeatures arm_features() {
 #if defined(__aarch64__)

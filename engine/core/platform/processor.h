@@ -19,6 +19,11 @@ int usable_processors();
 /// Bytes of a core's second-level cache, 0 or less if the system does not say.
 int64_t level2_cache_bytes();
 
+/// Asks the system to let this process use the tile registers of an x86 processor, which it does
+/// only on request (Linux, Documentation/arch/x86/xstate.rst). False: it does not, or there are
+/// none.
+bool allow_tiles();
+
 /// What an ARM processor has beyond the baseline. Nothing on others.
 struct ArmFeatures {
   bool dotprod = false;

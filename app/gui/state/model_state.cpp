@@ -5,6 +5,12 @@
 #include "gui/text/sanitise.h"
 
 namespace infer::gui {
+namespace {
+
+constexpr size_t kShortNameBytes = 120;
+
+}  // namespace
+
 std::string short_name(const std::string& path) {
   std::string name = path;
   while (name.size() > 1 && name.back() == '/') name.pop_back();
@@ -12,11 +18,11 @@ std::string short_name(const std::string& path) {
     name.erase(0, slash + 1);
   }
   if (name.ends_with(".gguf")) name.resize(name.size() - 5);
-  return one_line(name, kNameBytes);
+  return one_line(name, kShortNameBytes);
 }
 
 std::string short_name(const ModelDescription& model) {
-  return model.name.empty() ? short_name(model.path) : one_line(model.name, kNameBytes);
+  return model.name.empty() ? short_name(model.path) : one_line(model.name, kShortNameBytes);
 }
 
 void ModelState::load(const std::string& path, const LoadOptions& options) {

@@ -1,6 +1,6 @@
-// Qwen 3 and its experts: the plain decoder with half-split RoPE and an RMSNorm on every q and k
-// head; in the expert models each feed-forward is a choice by softmax, the weights of the chosen
-// ones summing to one. Yang et al. 2025.
+// Qwen 3, its experts, and the text of the models that see: the plain decoder with half-split RoPE
+// and an RMSNorm on every q and k head; in the expert models each feed-forward is a choice by
+// softmax, the weights of the chosen ones summing to one. Yang et al. 2025.
 #include "engine/core/ascii.h"
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
@@ -74,9 +74,10 @@ void map(CheckpointMap& m) {
 }  // namespace
 
 const ArchDef& qwen3_arch() {
-  static constexpr const char* kNames[] = {"qwen3", "qwen3moe"};
+  static constexpr const char* kNames[] = {"qwen3", "qwen3moe", "qwen3vl", "qwen3vlmoe"};
   static constexpr const char* kCheckpoints[] = {"Qwen3ForCausalLM", "Qwen3MoeForCausalLM",
-                                                 "Qwen3Model", "Qwen3ForSequenceClassification"};
+                                                 "Qwen3Model", "Qwen3ForSequenceClassification",
+                                                 "Qwen3VLForConditionalGeneration"};
   static const ArchDef def{kNames, create, kCheckpoints, map};
   return def;
 }

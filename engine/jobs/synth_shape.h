@@ -1,5 +1,5 @@
 // Shapes of published models as data: what an architecture's files look like, and each model's
-// sizes. A further model is one entry of synth_shapes.cpp.
+// sizes. A further model is one entry of synth_shapes.cpp or synth_shapes_others.cpp.
 #pragma once
 
 #include <span>
@@ -110,6 +110,11 @@ struct SynthShape {
   }
   bool has_experts(int64_t layer) const { return experts > 0 && layer >= dense_layers; }
 };
+
+// Parts of them: synth_shapes_others.cpp.
+std::vector<SynthShape> newer_shapes();
+std::vector<SynthShape> recurrent_shapes();
+std::vector<SynthShape> other_shapes();
 
 /// All of them, the last one "custom": Llama's architecture without sizes.
 std::span<const SynthShape> all_synth_shapes();

@@ -121,8 +121,10 @@ int64_t map_rope(CheckpointMap& m, const Family& family, int64_t head_dim) {
     llama3_factors(m, section, base, dims);
   } else {
     // "dynamic" begins beyond the context that the model was trained for, which is the one written.
+    // "mrope" rotates parts of a head by three positions, which are one for texts (Wang et al.
+    // 2024).
     const bool long_short = family.long_rope && (type == "longrope" || type == "su");
-    m.config.require(type == "default" || type == "dynamic" || long_short,
+    m.config.require(type == "default" || type == "dynamic" || type == "mrope" || long_short,
                      fmt::format("RoPE scaling '{}'", printable(type)));
   }
   return dims / 2;

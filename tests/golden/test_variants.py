@@ -28,6 +28,24 @@ def load(tmp_path, name, change, tokens=(1, 2, 3)):
                            "--logits", tmp_path / "out.f32"], capture_output=True, text=True)
 
 
+@pytest.mark.parametrize("name, alias", [("qwen2-f32", "qwen2vl"), ("qwen3-f32", "qwen3vl"),
+                                         ("qwen3moe-f32", "qwen3vlmoe")])
+def test_text_of_models_that_see(tmp_path, name, alias):
+    """It has one position where an image has three, so it is computed as in the models beside them."""
+    def rename(m):
+        arch = m.metadata["general.architecture"]
+        for key in [key for key in m.metadata if key.startswith(arch + ".")]:
+            m.metadata[alias + key.removeprefix(arch)] = m.metadata.pop(key)
+        m.metadata["general.architecture"] = alias
+        m.metadata[alias + ".rope.dimension_sections"] = [2, 2, 1, 0]
+
+    assert load(tmp_path, name, lambda m: None).returncode == 0
+    plain = (tmp_path / "out.f32").read_bytes()
+    done = load(tmp_path, name, rename)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out.f32").read_bytes() == plain
+
+
 def setting(key, value):
     return lambda m: m.metadata.__setitem__(f"{m.metadata['general.architecture']}.{key}", value)
 

@@ -78,6 +78,13 @@ CHECKPOINTS = {
                 DENSE | {"num_local_experts": 5, "num_experts_per_tok": 2}),
     "qwen2": ("Qwen2Config", "qwen2", DENSE | {"rope_parameters": {
         **YARN, "factor": 4.0, "original_max_position_embeddings": 64}}),
+    "qwen2moe": ("Qwen2MoeConfig", "qwen2moe", DENSE | {
+        "num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 14,
+        "shared_expert_intermediate_size": 22, "norm_topk_prob": False, "decoder_sparse_step": 1}),
+    "olmoe": ("OlmoeConfig", "olmoe", DENSE | {
+        "num_experts": 5, "num_experts_per_tok": 2, "intermediate_size": 14,
+        "norm_topk_prob": False}),
+    "gemma": ("GemmaConfig", "gemma", DENSE | {"head_dim": 10, "num_key_value_heads": 1}),
     "qwen3": ("Qwen3Config", "qwen3", DENSE | {"head_dim": 10}),
     "qwen3moe": ("Qwen3MoeConfig", "qwen3moe", DENSE | {
         "head_dim": 10, "num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 14,

@@ -187,13 +187,38 @@ def qwen(name):
     """Qwen2 has biases, Qwen3 norms of heads that are wider than the model divided by their number."""
     arch = name.split("-")[0]
     keys = {"feed_forward_length": 38, "rope__freq_base": 1e6}
-    if arch == "qwen3moe":
+    second, routed = arch.startswith("qwen2"), arch.endswith("moe")
+    if routed:
         keys |= {"expert_count": 5, "expert_used_count": 3, "expert_feed_forward_length": 14}
-    m = Builder(name, arch, 30, 2, 4, 2, 10 if arch == "qwen2" else 18, **keys)
+    if arch == "qwen2moe":
+        keys["expert_shared_feed_forward_length"] = 22
+    m = Builder(name, arch, 30, 2, 4, 2, 10 if second else 18, **keys)
     m.metadata[f"{arch}.attention.layer_norm_rms_epsilon"] = 1e-6
     m.embedding()
-    return plain_layers(m, 14 if arch == "qwen3moe" else 38,
-                        bias="qkv" if arch == "qwen2" else "", head_norms=arch != "qwen2")
+    plain_layers(m, 14 if routed else 38, bias="qkv" if second else "", head_norms=not second)
+    for layer in range(m.layers if arch == "qwen2moe" else 0):
+        m.feed_forward(layer, 22, norms=False, suffix="_shexp")
+        m.matrix(f"blk.{layer}.ffn_gate_inp_shexp", 1, m.width)
+    return m
+
+
+def olmoe(name):
+    m = Builder(name, "olmoe", 30, 2, 4, 2, 10, feed_forward_length=14, expert_count=5,
+                expert_used_count=3)
+    m.embedding()
+    for layer in range(m.layers):
+        m.attention(layer)
+        m.norm(f"blk.{layer}.attn_q_norm", m.heads * m.head_dim)
+        m.norm(f"blk.{layer}.attn_k_norm", m.kv_heads * m.head_dim)
+        m.norm(f"blk.{layer}.ffn_norm", m.width)
+        m.experts(layer, 5, 14)
+    return m
+
+
+def gemma1(name):
+    m = Builder(name, "gemma", 30, 2, 4, 1, 14, feed_forward_length=38)
+    m.embedding(tied=True, spread=0.3)
+    return plain_layers(m, 38)
 
 
 def gemma(name):
@@ -594,6 +619,7 @@ MODELS = {
     "phi3-f32": phi3, "llama-f32": llama, "llama-odd-f32": llama, "llama-tied-f32": llama,
     "llama-f16": llama, "llama-bf16": llama, "llama3-f32": llama, "mixtral-f32": llama,
     "qwen2-f32": qwen, "qwen3-f32": qwen, "qwen3moe-f32": qwen, "gemma2-f32": gemma,
+    "qwen2moe-f32": qwen, "olmoe-f32": olmoe, "gemma-f32": gemma1,
     "gemma3-f32": gemma, "llama-yarn-f32": llama, "llama-linear-f32": llama, "deepseek2-v3-f32": deepseek2,
     "deepseek2-v2-f32": deepseek2, "deepseek2-lite-f32": deepseek2,
     "deepseek2-flash-f32": deepseek2, "deepseek32-f32": deepseek2, "mistral4-f32": deepseek2,

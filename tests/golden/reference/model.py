@@ -9,7 +9,7 @@ import numpy as np
 
 from . import gemma3n, gemma4, gguf, recurrent
 from .layers import (attention, geglu, inverse_frequencies, layer_norm, rms_norm, rotate, route,
-                     swiglu, swiglu_oai, xielu, yarn_frequencies, yarn_magnitude)
+                     sigmoid, swiglu, swiglu_oai, xielu, yarn_frequencies, yarn_magnitude)
 
 # Architectures whose converter permutes q and k (or whose RoPE pairs neighbours anyway).
 LATENT = {"deepseek2", "deepseek32", "mistral4"}
@@ -136,7 +136,7 @@ class Model:
                                np.cumsum([self.heads * self.head_dim, kv_heads * self.head_dim]), 1)
         else:
             q, k, v = (self.linear(x, b + "attn_" + part) for part in "qkv")
-        if self.arch in ("olmo2", "minimax-m2"):  # over the whole projection
+        if self.arch in ("olmo2", "minimax-m2", "olmoe"):  # over the whole projection
             q, k = self.norm(q, b + "attn_q_norm"), self.norm(k, b + "attn_k_norm")
         q = q.reshape(len(x), self.heads, -1)
         k, v = k.reshape(len(x), kv_heads, -1), v.reshape(len(x), kv_heads, -1)
@@ -201,7 +201,7 @@ class Model:
     # Feed-forward.
 
     def activation(self):
-        return {"gemma2": geglu, "gemma3": geglu, "gpt-oss": swiglu_oai}.get(self.arch, swiglu)
+        return {"gemma": geglu, "gemma2": geglu, "gemma3": geglu, "gpt-oss": swiglu_oai}.get(self.arch, swiglu)
 
     def feed_forward(self, x, layer, suffix=""):
         part = lambda name: f"blk.{layer}.ffn_{name}{suffix}"
@@ -229,7 +229,8 @@ class Model:
         if self.arch in ("gpt-oss", "granitemoe"):
             return settings | {"gating": "softmax_of_chosen"}
         if self.arch not in LATENT | {"glm4moe", "minimax-m2", "mimo2"}:
-            return settings | {"gating": "softmax", "normalise": True,
+            return settings | {"gating": "softmax",
+                               "normalise": self.arch not in ("qwen2moe", "olmoe"),
                                "bias": self.tensors.get(f"blk.{layer}.exp_probs_b.bias")}
         return settings | {
             "gating": {1: "softmax", 2: "sigmoid"}[self.gating(layer)],
@@ -259,7 +260,10 @@ class Model:
                 hidden = self.activation()(product(row, "gate", e), product(row, "up", e))
                 out[t] += weight * product(hidden, "down", e)
         if self.has(b + "down_shexp"):
-            out += self.feed_forward(x, layer, "_shexp")
+            shared = self.feed_forward(x, layer, "_shexp")
+            if self.has(b + "gate_inp_shexp"):
+                shared = shared * sigmoid(self.linear(x, b + "gate_inp_shexp"))
+            out += shared
         return out
 
     # The whole.
@@ -269,7 +273,7 @@ class Model:
         if self.arch in recurrent.FAMILIES:
             return recurrent.hidden(self, tokens)
         x = self.tensors["token_embd.weight"][tokens]
-        if self.arch in ("gemma2", "gemma3"):
+        if self.arch in ("gemma", "gemma2", "gemma3"):
             # The file holds no factor: the width's root, in the float32 that the engine multiplies.
             x = x * np.float64(np.float32(np.sqrt(self.width)))
         x = x * self.key("embedding_scale", 1.0)

@@ -190,6 +190,7 @@ Json to_json(const BenchReport& report) {
                {"read_bandwidth_gb_s", report.read_bandwidth_gb_s},
                {"int8_mac_g_s", report.int8_mac_g_s},
                {"large_page_bytes", report.large_page_bytes},
+               {"streams", report.streams},
                {"weights_bytes", report.models.front().weights_bytes}};
   bool several = false;
   for (const bool prefill : {true, false}) {  // -p 0 and -n 0 leave one of them out
@@ -243,6 +244,7 @@ void print(const BenchReport& report) {
   }
   say("ceilings: {:.1f} GB/s read (B), {:.0f} G int8 multiply-accumulates/s (A)",
       report.read_bandwidth_gb_s, report.int8_mac_g_s);
+  if (report.streams > 1) say("a thread reads {} places at once for a token", report.streams);
   if (report.large_page_bytes > 0) {
     say("{} of memory in large pages", human_bytes(report.large_page_bytes));
   }

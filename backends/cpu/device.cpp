@@ -7,6 +7,7 @@
 
 #include "backends/cpu/fusion.h"
 #include "backends/cpu/product.h"
+#include "backends/cpu/streams.h"
 #include "engine/core/checked.h"
 #include "engine/core/platform/large_pages.h"
 #include "engine/core/platform/memory.h"
@@ -132,6 +133,7 @@ CpuDevice::CpuDevice(const IsaKernels& isa, const DeviceOptions& options, const 
 DeviceInfo CpuDevice::info() const {
   DeviceInfo info = info_;
   apply_memory(info);
+  info.streams = context_.streams;
   return info;
 }
 
@@ -207,6 +209,11 @@ std::unique_ptr<Buffer> CpuDevice::adopt(const TensorDesc&, std::span<const std:
 Result<std::unique_ptr<Program>> CpuDevice::compile(const CompileSpec& spec) {
   for (const Node& node : spec.segment.nodes()) {
     INFER_CHECK_R(capability(*spec.segment.graph, node));
+  }
+  if (!streams_measured_) {
+    const std::optional<int> streams = measure_streams(context_, spec);
+    if (streams) context_.streams = *streams;
+    streams_measured_ = streams.has_value();
   }
   return compile_program(context_, spec);
 }

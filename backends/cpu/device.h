@@ -41,6 +41,7 @@ class CpuDevice final : public Device {
  private:
   std::unique_ptr<ThreadPool> own_pool_;  ///< null where another device's threads serve
   CpuContext context_;
+  bool streams_measured_ = false;
   DeviceInfo info_;  ///< but for the memory, which is that of now
   std::atomic<int64_t> allocated_[kPurposeCount]{};
 };

@@ -89,6 +89,7 @@ struct CpuContext {
   bool exact;   ///< activations stay float32
   bool repack;  ///< weights may be packed
   const OpTable<CpuOp>* ops;
+  int streams = 1;  ///< of RowKernel::run
 
   const RowKernel* row_kernel(DType weights) const;
   int threads() const;

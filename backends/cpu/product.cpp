@@ -89,11 +89,11 @@ void read_row(const CpuContext& context, const TensorRef& w, int64_t row, int64_
   decode_row(*context.isa->vec, w.desc.type, from, out, product.k());
 }
 
-void Product::run(const VecOps& vec, const TensorRef& w, int64_t matrix, int64_t group,
+void Product::run(const CpuContext& context, const TensorRef& w, int64_t matrix, int64_t group,
                   int64_t groups, const Columns& x, float* sums, std::byte* scratch) const {
   if (packed) {
     const std::byte* at = w.data + matrix * layout.matrix_bytes() + group * layout.group_bytes();
-    kernel->run(at, groups, k(), x.panel, sums);
+    kernel->run(at, groups, k(), x.panel, context.streams, sums);
     return;
   }
   for (int64_t g = group; g < group + groups; ++g, sums += layout.rows * x.count) {
@@ -101,7 +101,7 @@ void Product::run(const VecOps& vec, const TensorRef& w, int64_t matrix, int64_t
     const int64_t count = std::min(layout.rows, n() - first);
     if (kernel != nullptr) {
       pack_group(layout, w.row<std::byte>(first, matrix), w.desc.stride[1], count, scratch);
-      kernel->run(scratch, 1, k(), x.panel, sums);
+      kernel->run(scratch, 1, k(), x.panel, 1, sums);
       continue;
     }
     const auto* rows = w.row<float>(first, matrix);
@@ -109,12 +109,13 @@ void Product::run(const VecOps& vec, const TensorRef& w, int64_t matrix, int64_t
     if (w.desc.type != DType::f32) {
       auto* decoded = reinterpret_cast<float*>(scratch);
       for (int64_t r = 0; r < count; ++r) {
-        decode_row(vec, w.desc.type, w.row<std::byte>(first + r, matrix), decoded + r * k(), k());
+        decode_row(*context.isa->vec, w.desc.type, w.row<std::byte>(first + r, matrix),
+                   decoded + r * k(), k());
       }
       rows = decoded;
       stride = k();
     }
-    vec.dot_rows(rows, stride, count, k(), x.rows, x.count, sums, layout.rows);
+    context.isa->vec->dot_rows(rows, stride, count, k(), x.rows, x.count, sums, layout.rows);
   }
 }
 
@@ -167,7 +168,7 @@ void multiply(const CpuCall& call, std::span<const Matrix> matrices, int64_t exp
     const int64_t first = g * width;
     const int64_t rows = std::min(count * width, product.n() - first);
     for (size_t m = 0; m < (paired ? 2 : 1); ++m) {
-      matrices[m].product.run(vec, matrices[m].w, expert, g, count, x, sums[m], scratch);
+      matrices[m].product.run(call.context, matrices[m].w, expert, g, count, x, sums[m], scratch);
     }
     for (int64_t c = 0; c < x.count; ++c) {
       const Target& to = targets[c];

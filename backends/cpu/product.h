@@ -42,8 +42,8 @@ struct Product {
   int64_t thread_scratch() const;
 
   /// sums[g][c][r] for `groups` groups of matrix `matrix` from group `group` on.
-  void run(const VecOps& vec, const TensorRef& w, int64_t matrix, int64_t group, int64_t groups,
-           const Columns& x, float* sums, std::byte* scratch) const;
+  void run(const CpuContext& context, const TensorRef& w, int64_t matrix, int64_t group,
+           int64_t groups, const Columns& x, float* sums, std::byte* scratch) const;
 };
 
 /// Bytes of a weight in this back end's layout.

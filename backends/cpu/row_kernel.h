@@ -11,11 +11,13 @@ namespace infer::cpu {
 
 /// Products of interleaved weight rows (packing.h) with 8-bit activations:
 ///   sums[g][c][r] = dot(row r of group g, column c)
-/// w: `groups` groups of `rows` rows of k weights, one after another.
+/// w: `groups` groups of `rows` rows of k weights, one after another. `streams`: groups of one
+/// column that are read at once (streams.h); it changes no bit.
 struct RowKernel {
   DType weights;
   int rows;
-  void (*run)(const std::byte* w, int64_t groups, int64_t k, const Panel& x, float* sums);
+  void (*run)(const std::byte* w, int64_t groups, int64_t k, const Panel& x, int streams,
+              float* sums);
 };
 
 }  // namespace infer::cpu

@@ -42,10 +42,11 @@ struct DeviceInfo {
   int64_t memory_total = 0;  ///< bytes
   int64_t memory_free = 0;   ///< bytes available now
   MemoryKind memory = MemoryKind::own;
-  int64_t memory_held = 0;        ///< CPU: bytes of host memory that this process uses already
-  int64_t thread_stack = 0;       ///< CPU: bytes of host memory for the stack of each thread
-  int32_t threads = 0;            ///< CPU: threads that compute
-  std::string isa;                ///< CPU: instruction set of the kernels in use
+  int64_t memory_held = 0;   ///< CPU: bytes of host memory that this process uses already
+  int64_t thread_stack = 0;  ///< CPU: bytes of host memory for the stack of each thread
+  int32_t threads = 0;       ///< CPU: threads that compute
+  int32_t streams = 0;       ///< CPU: places of a matrix that a thread reads at once for a token
+  std::string isa;           ///< CPU: instruction set of the kernels in use
   std::vector<std::string> isas;  ///< CPU: instruction sets built in, runnable here or not
   std::string pci;                ///< where it is on the bus: "0000:01:00.0"; empty: not known
   Status usable;                  ///< ok, or unsupported with the feature that the device lacks

@@ -471,6 +471,7 @@ Result<BenchReport> run_bench(const std::vector<std::string>& paths, const Bench
   report.device = device.name;
   report.threads = device.threads;
   report.read_bandwidth_gb_s = ceilings.read_bandwidth_gb_s;
+  report.streams = device.streams;
   report.large_page_bytes = os::large_page_bytes_held();
   report.int8_mac_g_s = ceilings.int8_mac_g_s;
   report.prompt_mac_g_s = ceilings.prompt_mac_g_s;

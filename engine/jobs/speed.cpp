@@ -167,10 +167,10 @@ SpeedEstimate estimate_speed(std::span<const DeviceLoad> devices, int64_t prompt
                "so small a model will be slower on a GPU: starting a step takes longer "
                "than reading it");
     }
-    if (device.info.isa.starts_with("avx2_")) {
+    if (const std::string& isa = device.info.isa; isa == "avx2_vnni" || isa == "avx512_amx") {
       add_note(estimate, fmt::format("nothing was measured with the {} kernels: these are "
-                                     "fractions of avx2",
-                                     device.info.isa));
+                                     "fractions of {}",
+                                     isa, isa.substr(0, isa.find('_'))));
     }
     const double rate =
         device.speed.prompt_mac_g_s > 0 ? device.speed.prompt_mac_g_s : device.speed.int8_mac_g_s;

@@ -265,7 +265,7 @@ class Attention {
     const int64_t rows = key_kernel_->rows;
     const int64_t first = any.begin / rows * rows;
     key_kernel_->run(keys_ + first * keys.stride, div_ceil(any.end - first, rows), keys.dim,
-                     {panel_, count}, products_);
+                     {panel_, count}, 1, products_);
     const float* from = products_;
     for (int64_t j = first; j < any.end; j += rows) {
       for (int64_t m = 0; m < count; ++m, from += rows) {

@@ -141,16 +141,30 @@ struct Sub16Min {
   }
 };
 
-/// How far ahead of their use weights are asked for, in bytes.
+/// How far ahead of their use weights are asked for, in bytes of all streams.
 constexpr int64_t kAhead = 4096;
 
-/// Asks for what lies kAhead after part `part` of a block. A whole block of 256 weights at once is
-/// more lines than a core can wait for, and then nothing is asked for while it is computed.
+/// Asks for what lies `ahead` bytes after part `part` of a block. A whole block of 256 weights at
+/// once is more lines than a core can wait for, and then nothing is asked for while it is computed.
 template <typename W>
-[[gnu::always_inline]] inline void prefetch(const std::byte* block, int part) {
+[[gnu::always_inline]] inline void prefetch(const std::byte* block, int part,
+                                            int64_t ahead = kAhead) {
   constexpr int64_t kBytes = W::kBytes * kR / (W::kBlock / 32);
-  const std::byte* const from = block + kAhead + part * kBytes;
+  const std::byte* const from = block + ahead + part * kBytes;
   for (int64_t i = 0; i < kBytes; i += 64) __builtin_prefetch(from + i, 0, 3);
+}
+
+/// Calls fn(part) for the parts of a block. Unrolled, the parts of more rows or columns than a
+/// vector's would keep more alive than there are registers.
+template <typename W, bool kUnrolled, typename Fn>
+[[gnu::always_inline]] inline void each_part(Fn fn) {
+  if constexpr (kUnrolled) {
+#pragma GCC unroll 8
+    for (int part = 0; part < W::kBlock / 32; ++part) fn(part);
+  } else {
+#pragma GCC unroll 1
+    for (int part = 0; part < W::kBlock / 32; ++part) fn(part);
+  }
 }
 
 /// kColumns columns, with the sums in registers.
@@ -160,7 +174,7 @@ template <typename W, int kColumns>
   for (Floats& s : sum) s = Floats::zero();
   for (int64_t b = 0; b < k / W::kBlock; ++b, w += W::kBytes * kR) {
     const typename W::Head head(w);
-    const auto add_part = [&](int part) __attribute__((always_inline)) {
+    each_part<W, kColumns == 1 && !kTwice>([&](int part) __attribute__((always_inline)) {
       prefetch<W>(w, part);
       const PanelChunk x(panel, b * (W::kBlock / 32) + part);
       typename W::Sub sub;
@@ -170,15 +184,7 @@ template <typename W, int kColumns>
         const auto dots = [&]() __attribute__((always_inline)) { return sub.product(x.q(c)); };
         sum[c] = sub.add(sum[c], dots, x, c);
       }
-    };
-    if constexpr (kColumns == 1 && !kTwice) {
-#pragma GCC unroll 8
-      for (int part = 0; part < W::kBlock / 32; ++part) add_part(part);
-    } else {
-      // Unrolled, the parts of more rows or columns would keep more alive than there are registers.
-#pragma GCC unroll 1
-      for (int part = 0; part < W::kBlock / 32; ++part) add_part(part);
-    }
+    });
   }
   for (int c = 0; c < kColumns; ++c) sum[c].store(sums + c * kR);
 }
@@ -247,10 +253,59 @@ struct ManyColumns {
   }
 };
 
+/// One column with kStreams groups, which lie `pitch` bytes apart: a block of each in turn, so that
+/// so many places are read at once.
+template <typename W, int kStreams>
+[[gnu::noinline]] void one_column(const std::byte* w, int64_t pitch, int64_t k, const Panel& panel,
+                                  float* sums, int64_t sums_pitch) {
+  // A stream's next block comes after one of every other.
+  constexpr int64_t kBlockBytes = W::kBytes * kR;
+  constexpr int64_t kStreamAhead =
+      kAhead / kStreams > kBlockBytes ? kAhead / kStreams : kBlockBytes;
+  Floats sum[kStreams];
+  for (Floats& s : sum) s = Floats::zero();
+  for (int64_t b = 0; b < k / W::kBlock; ++b, w += kBlockBytes) {
+#pragma GCC unroll 4
+    for (int s = 0; s < kStreams; ++s) {
+      const std::byte* const block = w + s * pitch;
+      const typename W::Head head(block);
+      each_part<W, !kTwice>([&](int part) __attribute__((always_inline)) {
+        prefetch<W>(block, part, kStreamAhead);
+        const PanelChunk x(panel, b * (W::kBlock / 32) + part);
+        typename W::Sub sub;
+        W::sub(block, head, part, sub);
+        const auto dots = [&]() __attribute__((always_inline)) { return sub.product(x.q(0)); };
+        sum[s] = sub.add(sum[s], dots, x, 0);
+      });
+    }
+  }
+  for (int s = 0; s < kStreams; ++s) sum[s].store(sums + s * sums_pitch);
+}
+
+/// As many of the groups as kStreams equal parts of them have, which are read side by side. Returns
+/// how many.
+template <typename W, int kStreams>
+int64_t stream_groups(const std::byte* w, int64_t groups, int64_t group_bytes, int64_t k,
+                      const Panel& panel, float* sums) {
+  const int64_t part = groups / kStreams;
+  for (int64_t g = 0; g < part; ++g) {
+    one_column<W, kStreams>(w + g * group_bytes, part * group_bytes, k, panel, sums + g * kR,
+                            part * kR);
+  }
+  return part * kStreams;
+}
+
 template <typename W, typename More>
-void multiply_groups(const std::byte* w, int64_t groups, int64_t k, const Panel& panel,
+void multiply_groups(const std::byte* w, int64_t groups, int64_t k, const Panel& panel, int streams,
                      float* sums) {
   const int64_t group_bytes = k / W::kBlock * W::kBytes * kR;
+  if (panel.columns == 1 && streams > 1) {
+    const int64_t done = streams == 2 ? stream_groups<W, 2>(w, groups, group_bytes, k, panel, sums)
+                                      : stream_groups<W, 4>(w, groups, group_bytes, k, panel, sums);
+    w += done * group_bytes;
+    groups -= done;
+    sums += done * kR;
+  }
   for (int64_t g = 0; g < groups; ++g, w += group_bytes, sums += panel.columns * kR) {
     // All columns in one pass: a second one over the weights would compute without loading.
     switch (panel.columns) {

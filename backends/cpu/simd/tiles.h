@@ -156,8 +156,12 @@ template <typename W>
 }
 
 struct ManyColumnsInTiles {
+  /// A tile with fewer columns takes as long as a full one.
+  static constexpr int64_t kWorthTiles = 12;
+
   template <typename W>
   static void run(const std::byte* w, int64_t k, const Panel& panel, float* sums) {
+    if (panel.columns < kWorthTiles) return many_columns<W>(w, k, panel, sums);
     many_columns_in_tiles<W>(w, k, panel, sums);
   }
 };

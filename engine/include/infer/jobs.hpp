@@ -142,6 +142,7 @@ struct BenchReport {
   double read_bandwidth_gb_s = 0;  ///< plain reads of all threads; the best before and after
   double int8_mac_g_s = 0;         ///< 32 × the rate of the 8-bit product instruction, likewise
   double prompt_mac_g_s = 0;       ///< of float16 matrices; 0 if prompts do not use them
+  int32_t streams = 0;             ///< places of a matrix that a thread reads at once; 0: not a CPU
   int64_t large_page_bytes = 0;    ///< of host memory in large pages; 0: none, or not told
   /// What tells the power: "package-0" (RAPL, a processor), and, if a GPU computes, "amdgpu
   /// hwmon3", "nvidia 0". Other programs' use counts too.

@@ -154,19 +154,6 @@ template <typename W>
   for (int64_t i = 0; i < kBytes; i += 64) __builtin_prefetch(from + i, 0, 3);
 }
 
-/// Calls fn(part) for the parts of a block. Unrolled, the parts of more rows or columns than a
-/// vector's would keep more alive than there are registers.
-template <typename W, bool kUnrolled, typename Fn>
-[[gnu::always_inline]] inline void each_part(Fn fn) {
-  if constexpr (kUnrolled) {
-#pragma GCC unroll 8
-    for (int part = 0; part < W::kBlock / 32; ++part) fn(part);
-  } else {
-#pragma GCC unroll 1
-    for (int part = 0; part < W::kBlock / 32; ++part) fn(part);
-  }
-}
-
 /// kColumns columns, with the sums in registers.
 template <typename W, int kColumns>
 [[gnu::noinline]] void few_columns(const std::byte* w, int64_t k, const Panel& panel, float* sums) {
@@ -174,7 +161,7 @@ template <typename W, int kColumns>
   for (Floats& s : sum) s = Floats::zero();
   for (int64_t b = 0; b < k / W::kBlock; ++b, w += W::kBytes * kR) {
     const typename W::Head head(w);
-    each_part<W, kColumns == 1 && !kTwice>([&](int part) __attribute__((always_inline)) {
+    const auto add_part = [&](int part) __attribute__((always_inline)) {
       prefetch<W>(w, part);
       const PanelChunk x(panel, b * (W::kBlock / 32) + part);
       typename W::Sub sub;
@@ -184,7 +171,15 @@ template <typename W, int kColumns>
         const auto dots = [&]() __attribute__((always_inline)) { return sub.product(x.q(c)); };
         sum[c] = sub.add(sum[c], dots, x, c);
       }
-    });
+    };
+    if constexpr (kColumns == 1 && !kTwice) {
+#pragma GCC unroll 8
+      for (int part = 0; part < W::kBlock / 32; ++part) add_part(part);
+    } else {
+      // Unrolled, the parts of more rows or columns would keep more alive than there are registers.
+#pragma GCC unroll 1
+      for (int part = 0; part < W::kBlock / 32; ++part) add_part(part);
+    }
   }
   for (int c = 0; c < kColumns; ++c) sum[c].store(sums + c * kR);
 }
@@ -253,6 +248,11 @@ struct ManyColumns {
   }
 };
 
+/// Whether several streams are worth the code that they take. Narrow vectors have too few registers
+/// for several of the blocks that scale parts of themselves, and plain code reads no faster.
+template <typename W>
+constexpr bool kStreamed = kTwice || (kR >= 8 && W::kBlock == 32);
+
 /// One column with kStreams groups, which lie `pitch` bytes apart: a block of each in turn, so that
 /// so many places are read at once.
 template <typename W, int kStreams>
@@ -269,14 +269,15 @@ template <typename W, int kStreams>
     for (int s = 0; s < kStreams; ++s) {
       const std::byte* const block = w + s * pitch;
       const typename W::Head head(block);
-      each_part<W, !kTwice>([&](int part) __attribute__((always_inline)) {
+#pragma GCC unroll 1
+      for (int part = 0; part < W::kBlock / 32; ++part) {
         prefetch<W>(block, part, kStreamAhead);
         const PanelChunk x(panel, b * (W::kBlock / 32) + part);
         typename W::Sub sub;
         W::sub(block, head, part, sub);
         const auto dots = [&]() __attribute__((always_inline)) { return sub.product(x.q(0)); };
         sum[s] = sub.add(sum[s], dots, x, 0);
-      });
+      }
     }
   }
   for (int s = 0; s < kStreams; ++s) sum[s].store(sums + s * sums_pitch);
@@ -299,12 +300,15 @@ template <typename W, typename More>
 void multiply_groups(const std::byte* w, int64_t groups, int64_t k, const Panel& panel, int streams,
                      float* sums) {
   const int64_t group_bytes = k / W::kBlock * W::kBytes * kR;
-  if (panel.columns == 1 && streams > 1) {
-    const int64_t done = streams == 2 ? stream_groups<W, 2>(w, groups, group_bytes, k, panel, sums)
-                                      : stream_groups<W, 4>(w, groups, group_bytes, k, panel, sums);
-    w += done * group_bytes;
-    groups -= done;
-    sums += done * kR;
+  if constexpr (kStreamed<W>) {
+    if (panel.columns == 1 && streams > 1) {
+      const int64_t done = streams == 2
+                               ? stream_groups<W, 2>(w, groups, group_bytes, k, panel, sums)
+                               : stream_groups<W, 4>(w, groups, group_bytes, k, panel, sums);
+      w += done * group_bytes;
+      groups -= done;
+      sums += done * kR;
+    }
   }
   for (int64_t g = 0; g < groups; ++g, w += group_bytes, sums += panel.columns * kR) {
     // All columns in one pass: a second one over the weights would compute without loading.

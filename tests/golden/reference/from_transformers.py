@@ -106,6 +106,10 @@ CHECKPOINTS = {
     "seed_oss": ("SeedOssConfig", "seed_oss", DENSE | {"head_dim": 8}),
     "arcee": ("ArceeConfig", "arcee", DENSE | {"mlp_bias": True, "rope_parameters": {
         **YARN, "factor": 20.0, "original_max_position_embeddings": 16, "mscale": 1.0}}),
+    "dots1": ("Dots1Config", "dots1", DENSE | {
+        "head_dim": 10, "moe_intermediate_size": 14, "n_routed_experts": 6, "n_shared_experts": 2,
+        "num_experts_per_tok": 2, "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1,
+        "norm_topk_prob": True, "routed_scaling_factor": 1.5}),
     "mimo2": ("MiMoV2FlashConfig", "mimo2", DENSE | {
         "head_dim": 12, "v_head_dim": 10, "sliding_window": 7, "attention_value_scale": 0.6,
         "layer_types": ["full_attention", "sliding_attention", "sliding_attention",

@@ -422,6 +422,27 @@ def glm4moe(name):
     return m
 
 
+def dots1(name):
+    m = Builder(name, "dots1", 30, 3, 4, 2, 12, feed_forward_length=38,
+                leading_dense_block_count=1, expert_count=6, expert_used_count=2,
+                expert_feed_forward_length=14, expert_shared_count=2, expert_weights_scale=1.5,
+                expert_weights_norm=True, expert_gating_func=2)
+    m.embedding()
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        m.attention(layer)
+        m.norm(b + "attn_q_norm", m.head_dim)
+        m.norm(b + "attn_k_norm", m.head_dim)
+        if layer == 0:
+            m.feed_forward(layer, 38)
+            continue
+        m.norm(b + "ffn_norm", m.width)
+        m.experts(layer, 6, 14)
+        m.bias(b + "exp_probs_b", 6, spread=0.1)
+        m.feed_forward(layer, 28, norms=False, suffix="_shexp")
+    return m
+
+
 def mimo(name):
     m = Builder(name, "mimo", 34, 3, 4, 2, 8, feed_forward_length=46, rope__freq_base=64e4)
     m.embedding()
@@ -625,6 +646,7 @@ MODELS = {
     "deepseek2-flash-f32": deepseek2, "deepseek32-f32": deepseek2, "mistral4-f32": deepseek2,
     "seed-oss-f32": seed_oss,
     "arcee-f32": arcee,
+    "dots1-f32": dots1,
     "gemma3n-f32": gemma3n,
     "gemma4-f32": gemma4, "gemma4-moe-f32": gemma4,
     "llama4-f32": llama4,

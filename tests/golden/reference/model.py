@@ -18,7 +18,7 @@ INTERLEAVED = LATENT | {"llama", "smollm3", "granite", "granitemoe", "glm4", "co
                "cohere2", "ernie4_5", "ernie4_5-moe", "mistral3",
                "llama4", "arcee"}
 # Architectures with an RMSNorm on every head of queries and keys.
-HEAD_NORMS = {"qwen3", "qwen3moe", "gemma3", "apertus", "glm4moe", "exaone4"}
+HEAD_NORMS = {"qwen3", "qwen3moe", "gemma3", "apertus", "glm4moe", "exaone4", "dots1"}
 # Architectures with a LayerNorm that attention and feed-forward share: they lie side by side.
 PARALLEL = {"command-r", "cohere2"}
 
@@ -228,7 +228,7 @@ class Model:
             return settings | {"gating": "sigmoid"}
         if self.arch in ("gpt-oss", "granitemoe"):
             return settings | {"gating": "softmax_of_chosen"}
-        if self.arch not in LATENT | {"glm4moe", "minimax-m2", "mimo2"}:
+        if self.arch not in LATENT | {"glm4moe", "minimax-m2", "mimo2", "dots1"}:
             return settings | {"gating": "softmax",
                                "normalise": self.arch not in ("qwen2moe", "olmoe"),
                                "bias": self.tensors.get(f"blk.{layer}.exp_probs_b.bias")}

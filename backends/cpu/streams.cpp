@@ -16,9 +16,9 @@ namespace {
 constexpr int kStreams[] = {1, 2, 4};
 constexpr size_t kWays = std::size(kStreams);
 constexpr int64_t kLeastBytes = int64_t{64} << 20;
-/// Read for one measurement of one way: far more than it takes to begin, far less than a
-/// millisecond.
-constexpr int64_t kPieceBytes = int64_t{3} << 20;
+/// What each thread reads for one measurement of one way: far more than beginning takes, far less
+/// than a millisecond.
+constexpr int64_t kPieceBytes = int64_t{3} << 19;
 constexpr size_t kMostRounds = 48;
 constexpr double kBetter = 0.93;
 
@@ -92,9 +92,10 @@ std::optional<int> measure_streams(const CpuContext& context, const CompileSpec&
   // in caches. The ways are compared matrix by matrix.
   Trial trial(*context.pool, widest, most_rows);
   std::vector<double> against_one[kWays];
+  const int64_t piece = kPieceBytes * context.pool->size();
   for (size_t i = 0; i < all.size() && against_one[0].size() < kMostRounds; ++i) {
     const PackedLayout& layout = all[i].product.layout;
-    const int64_t groups = std::min(div_ceil(kPieceBytes, layout.group_bytes()),
+    const int64_t groups = std::min(div_ceil(piece, layout.group_bytes()),
                                     layout.groups() / static_cast<int64_t>(kWays));
     if (groups < 4 * context.pool->size()) continue;
     double seconds[kWays];

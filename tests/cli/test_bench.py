@@ -10,8 +10,8 @@ MODEL = ROOT / "tests" / "data" / "golden" / "llama-q4_0.gguf"
 TINY = ["-p", 8, "-n", 4, "-r", 2]
 # One thread: what the machine can do is measured on all of them, each for as long.
 SMALL = [*TINY, "-t", 1]
-TOP = {"model", "device", "threads", "read_bandwidth_gb_s", "int8_mac_g_s", "large_page_bytes", "weights_bytes",
-       "prefill", "decode", "energy"}
+TOP = {"model", "device", "threads", "read_bandwidth_gb_s", "int8_mac_g_s", "large_page_bytes", "streams",
+       "weights_bytes", "prefill", "decode", "energy"}
 # Where the system tells them, with the power.
 POWER = {"watts", "joules_per_token"}
 RATE = {"tokens", "tokens_per_s", "spread", "fraction"}
@@ -26,6 +26,7 @@ def bench(*arguments):
 def test_a_single_measurement_has_the_fields_that_scripts_know():
     report = bench(*SMALL)
     assert set(report) == TOP
+    assert report["streams"] in (1, 2, 4)
     for phase in ("prefill", "decode"):
         assert set(report[phase]) - POWER == RATE
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iostream>
+#include <string>
 #include <vector>
 
 #include "backends/cpu/kernels.h"
@@ -11,6 +11,7 @@
 #include "tests/ops/emulated_kernels.h"
 #include "tests/ops/packed_rows.h"
 #include "tests/random_values.h"
+#include "tests/support.h"
 
 namespace infer::cpu {
 namespace {
@@ -24,7 +25,7 @@ TEST_CASE("tiles: the same bits as vectors") {
     CAPTURE(emulated.isa);
     CAPTURE(dtype_info(emulated.kernel->weights).name);
     if (!isa_runs_here(emulated.isa)) {
-      std::cout << "SKIPPED: tiles beside " << emulated.isa << ", which does not run here\n";
+      test::skipped(std::string(emulated.isa) + ": tiles: this machine does not have it");
       continue;
     }
     const auto isas = all_isas();

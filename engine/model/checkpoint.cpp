@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/core/file.h"
+#include "engine/model/arch.h"
 #include "engine/model/checkpoint_rope.h"
 
 namespace infer {

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "engine/model/builder.h"
+
 namespace infer {
 
 void add_experts(CheckpointTensors& tensors, int64_t layer, const std::string& in, int64_t count,

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "engine/model/builder.h"
 #include "engine/model/checkpoint.h"
 #include "engine/model/hparams.h"
 

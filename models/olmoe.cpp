@@ -19,11 +19,7 @@ void map(CheckpointMap& m) {
   m.begin({.architecture = "olmoe"});
   m.config.require(m.config.get_float("clip_qkv", 0.0) == 0, "clip_qkv");
   m.config.require(!m.config.get_bool("norm_topk_prob", false), "norm_topk_prob");
-  const bool renamed = !m.config.has("num_experts");  // by transformers 5
-  const int64_t experts =
-      m.config.need_int(renamed ? "num_local_experts" : "num_experts", 1, 65536);
-  m.keys.set_int("expert_count", experts);
-  m.keys.set_int("expert_used_count", m.config.need_int("num_experts_per_tok", 1, experts));
+  const int64_t experts = map_expert_counts(m);
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"},
             {"post_attention_layernorm", "ffn_norm"},

@@ -26,12 +26,8 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 }
 
 void map_experts(CheckpointMap& m) {
-  const bool renamed = !m.config.has("num_experts");  // by transformers 5
-  const int64_t experts =
-      m.config.need_int(renamed ? "num_local_experts" : "num_experts", 1, 65536);
+  const int64_t experts = map_expert_counts(m);
   m.config.require(!m.config.get_bool("norm_topk_prob", false), "norm_topk_prob");
-  m.keys.set_int("expert_count", experts);
-  m.keys.set_int("expert_used_count", m.config.need_int("num_experts_per_tok", 1, experts));
   m.keys.set_int("expert_feed_forward_length",
                  m.config.need_int("moe_intermediate_size", 1, 1 << 20));
   m.keys.set_int("expert_shared_feed_forward_length",

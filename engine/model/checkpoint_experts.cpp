@@ -45,6 +45,14 @@ void add_experts(CheckpointTensors& tensors, int64_t layer, const std::string& i
   stack(names.down, "down_exps");
 }
 
+int64_t map_expert_counts(CheckpointMap& m) {
+  const char* const name = m.config.has("num_experts") ? "num_experts" : "num_local_experts";
+  const int64_t experts = m.config.need_int(name, 1, 65536);
+  m.keys.set_int("expert_count", experts);
+  m.keys.set_int("expert_used_count", m.config.need_int("num_experts_per_tok", 1, experts));
+  return experts;
+}
+
 void map_deepseek_experts(CheckpointMap& m, DeepseekRouting routing) {
   const bool second = routing == DeepseekRouting::v2;
   const int64_t experts = m.config.need_int("n_routed_experts", 1, 65536);

@@ -241,13 +241,6 @@ template <typename W>
       });
 }
 
-struct ManyColumns {
-  template <typename W>
-  static void run(const std::byte* w, int64_t k, const Panel& panel, float* sums) {
-    many_columns<W>(w, k, panel, sums);
-  }
-};
-
 /// Whether several streams are worth the code that they take. Narrow vectors have too few registers
 /// for several of the blocks that scale parts of themselves, and plain code reads no faster.
 template <typename W>
@@ -296,7 +289,10 @@ int64_t stream_groups(const std::byte* w, int64_t groups, int64_t group_bytes, i
   return part * kStreams;
 }
 
-template <typename W, typename More>
+using ColumnsFn = void (*)(const std::byte* w, int64_t k, const Panel& panel, float* sums);
+
+/// kMany: how a group meets more than four columns.
+template <typename W, ColumnsFn kMany>
 void multiply_groups(const std::byte* w, int64_t groups, int64_t k, const Panel& panel, int streams,
                      float* sums) {
   const int64_t group_bytes = k / W::kBlock * W::kBytes * kR;
@@ -317,14 +313,14 @@ void multiply_groups(const std::byte* w, int64_t groups, int64_t k, const Panel&
       case 2: few_columns<W, 2>(w, k, panel, sums); break;
       case 3: few_columns<W, 3>(w, k, panel, sums); break;
       case 4: few_columns<W, 4>(w, k, panel, sums); break;
-      default: More::template run<W>(w, k, panel, sums); break;
+      default: kMany(w, k, panel, sums); break;
     }
   }
 }
 
 template <typename W>
 constexpr RowKernel row_kernel() {
-  return {W::kType, kR, multiply_groups<W, ManyColumns>};
+  return {W::kType, kR, multiply_groups<W, many_columns<W>>};
 }
 
 // What the types' unpacking shares.

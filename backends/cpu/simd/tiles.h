@@ -155,20 +155,21 @@ template <typename W>
       });
 }
 
-struct ManyColumnsInTiles {
-  /// A tile with fewer columns takes as long as a full one.
-  static constexpr int64_t kWorthTiles = 12;
+/// A tile with fewer columns takes as long as a full one.
+constexpr int64_t kWorthTiles = 12;
 
-  template <typename W>
-  static void run(const std::byte* w, int64_t k, const Panel& panel, float* sums) {
-    if (panel.columns < kWorthTiles) return many_columns<W>(w, k, panel, sums);
+template <typename W>
+void some_columns(const std::byte* w, int64_t k, const Panel& panel, float* sums) {
+  if (panel.columns < kWorthTiles) {
+    many_columns<W>(w, k, panel, sums);
+  } else {
     many_columns_in_tiles<W>(w, k, panel, sums);
   }
-};
+}
 
 template <typename W>
 constexpr RowKernel tiled_row_kernel() {
-  return {W::kType, kR, multiply_groups<W, ManyColumnsInTiles>};
+  return {W::kType, kR, multiply_groups<W, some_columns<W>>};
 }
 
 }  // namespace

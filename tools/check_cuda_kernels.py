@@ -28,7 +28,8 @@ SKIPPED = 77
 # Kernels, with their GPU if it matters, and the bytes that they may spill. Tiles of bytes and states of 256
 # rows use all registers that a thread can have: some compilers' versions for some GPUs need a few more.
 SPILLS = [(r"scan_256 for sm_120", 640),
-          (r"(product|rows|half_tile|attention|text_attention|scan|causal_conv)_\w+", 0), (r"tile_\w+", 384)]
+          (r"(product|stream|rows|half_tile|attention|text_attention|scan|causal_conv)_\w+", 0),
+          (r"tile_\w+", 128)]
 # Kernels by name, with their GPU if it matters, threads of a block, blocks that a multiprocessor is to
 # hold. The first match counts.
 # Those of attention's tiles are in backends/cuda/ops/attention.h.
@@ -40,8 +41,9 @@ BLOCKS = [
     (r"half_tile_\w+_few", 128, 3),
     (r"half_tile_\w+ for sm_(80|90a)", 256, 2),
     (r"half_tile_\w+", 256, 1),
-    (r"tile_\w+_few(_glu)?", 64, 4),
-    (r"tile_\w+", 256, 1),
+    (r"stream_\w+", 256, 2),
+    (r"tile_\w+_few(_glu)?", 128, 4),
+    (r"tile_\w+", 256, 2),
     (r"attention_merge", 64, 8),
     (r"attention_\d+_\d+", 128, 3),
     (r"scan_64", 256, 2),
@@ -54,6 +56,7 @@ BLOCKS = [
 # what loads 128 bits.
 CODE = [
     (r"product_\w+", None, r"IMMA", r"LDG\S*\.128"),
+    (r"stream_\w+", None, r"IMMA", r"LDGSTS\S*\.128"),
     (r"tile_\w+", None, r"IMMA", r"LDG\S*\.128"),
     (r"half_tile_\w+", None, r"HMMA", r"LDGSTS\S*\.128"),
     (r"attention_tile", "attention_tile_128_128", r"HMMA", r"LDGSTS\S*\.128"),

@@ -7,8 +7,6 @@
 namespace infer::cuda {
 namespace {
 
-/// Bytes of dynamic shared memory that every kernel may ask for.
-constexpr int64_t kPlainShared = 48 << 10;
 /// Ten times the compute capability from which on code waits for the kernel before it.
 constexpr int kOldestToWait = 90;
 
@@ -87,7 +85,7 @@ Result<CUfunction> Modules::get(const std::string& name, int64_t shared_bytes) {
   INFER_CHECK_R(context_.enter());
   const std::lock_guard lock(mutex_);
   const auto found = kernels_.find(name);
-  Kernel kernel = found == kernels_.end() ? Kernel{nullptr, kPlainShared} : found->second;
+  Kernel kernel = found == kernels_.end() ? Kernel{} : found->second;
   if (kernel.function == nullptr) {
     const Module* module = module_of(name);
     if (module == nullptr) {

@@ -7,6 +7,7 @@
 #include "backends/cuda/ops/to_bytes.h"
 #include "backends/cuda/packing.h"
 #include "backends/cuda/weights/product.h"
+#include "backends/cuda/weights/stream.h"
 #include "backends/cuda/weights/tile.h"
 #include "backends/gpu/step.h"
 #include "engine/core/checked.h"
@@ -20,6 +21,8 @@ using gpu::ProductWeight;
 /// Bytes of dynamic shared memory for activations, at most: with the kernels' own arrays it stays
 /// under the 48 KiB that every launch may have.
 constexpr uint32_t kActivationBytes = 30 << 10;
+/// What a block of weights/stream.cu has beside its stages, at most.
+constexpr int64_t kOwnBytes = 18 << 10;
 /// Above this many rows, products with experts group their columns by expert.
 constexpr int64_t kSingleRows = 8;
 /// Blocks of a launch for each multiprocessor: what it can hold at once (weights/product.cu). Of
@@ -59,14 +62,16 @@ uint32_t summed_runs(DType type) {
   }
 }
 
-/// Columns as bytes (ops/to_bytes.h) in the work space.
+/// Columns as bytes (ops/to_bytes.h) in the work space. Kernels may copy some tiles beyond the
+/// last, which they do not use.
 struct BytesLayout {
   int64_t columns = 0;
   int64_t tiles = 0;  ///< of 64 elements of K
   uint32_t runs = 0;  ///< summed_runs()
-  int64_t scales_at() const { return columns * tiles * 64; }
-  int64_t sums_at() const { return columns * tiles * 80; }
-  int64_t bytes() const { return columns * tiles * (80 + 8 * int64_t{runs}); }
+  int64_t room() const { return columns * (tiles + int64_t{kStreamTiles} - 1); }
+  int64_t scales_at() const { return room() * 64; }
+  int64_t sums_at() const { return room() * 80; }
+  int64_t bytes() const { return room() * (80 + 8 * int64_t{runs}); }
 };
 BytesLayout bytes_layout(const TensorDesc& x, DType type) {
   return {x.shape[1] * x.shape[2], div_ceil(x.shape[0], kTileElements), summed_runs(type)};
@@ -84,13 +89,16 @@ bool many_columns(int64_t places, int64_t matrices, const Tuning& tuning) {
 /// How a product is computed.
 struct Choice {
   std::string kernel;
-  bool fragments = false;
-  int64_t tile_warps = 0;  ///< of a block of weights/tile.cu; 0: another kernel
+  enum class Kind : uint8_t { rows, product, stream, tile } kind = Kind::rows;  ///< weights/….cu
+  bool integer = false;
+  int64_t tile_warps = 0;  ///< of a block of weights/tile.cu
   MatrixOf matrix = MatrixOf::only;
   int64_t columns = 1;  ///< of a block
-  int64_t tile_rows = 32;
-  uint32_t tile_bytes = 0;      ///< of shared memory for a tile of K of all columns
+  int64_t tile_rows = kTileRows;
   bool generated_only = false;  ///< the tokens of prompts are computed apart
+
+  /// Whether the columns are rounded before.
+  bool takes_bytes() const { return kind == Kind::stream || kind == Kind::tile; }
 };
 
 /// Heads' own matrices (multi-head latent attention) are few: they stay exact, as on a CPU.
@@ -106,12 +114,13 @@ int64_t row_tiles(const ProductCall& in, int64_t tile_rows) {
 }
 
 /// Tiles of rows of a block of weights/tile.cu.
-int64_t block_tiles(int64_t warps, bool glu) { return warps * (glu ? 1 : int64_t{kTileRowTiles}); }
+int64_t block_tiles(int64_t warps, bool glu) { return glu ? warps / 2 : warps; }
 
 /// Changes a choice to weights/tile.cu: large blocks if there are enough of them.
 void choose_tile(const NodeCall& call, const ProductCall& in, Choice& choice) {
   const DType type = in.weights[0].w.value->desc.type;
   const bool glu = in.glu != nullptr;
+  choice.kind = Choice::Kind::tile;
   choice.columns = kTileColumns;
   const int64_t groups =
       div_ceil<int64_t>(in.weights[0].y.dim(1) * in.weights[0].y.dim(2), kTileColumns);
@@ -121,37 +130,63 @@ void choose_tile(const NodeCall& call, const ProductCall& in, Choice& choice) {
   choice.tile_warps = few ? kFewWarps : kTileWarps;
   choice.kernel = "tile_" + std::string(dtype_info(type).ident);
   if (few) choice.kernel += "_few";
-  if (glu) choice.kernel += "_glu";
+}
+
+/// Bytes of 16 rows and 256 elements of K.
+uint32_t bytes_of_rows(DType type) {
+  const DTypeInfo& info = dtype_info(type);
+  return static_cast<uint32_t>(kTileRows * kStreamTiles * kTileElements / info.block_elements *
+                               info.block_bytes);
+}
+
+/// Bytes of dynamic shared memory of a block of weights/stream.cu.
+int64_t stream_shared(DType type, int64_t columns) {
+  const uint32_t stage =
+      stream_bytes(bytes_of_rows(type), static_cast<uint32_t>(columns), summed_runs(type));
+  return int64_t{kProductWarps} * kStreamStages * stage;
 }
 
 Choice choose(const NodeCall& call, const ProductCall& in) {
   const DType type = in.weights[0].w.value->desc.type;
   const int64_t rows = in.weights[0].y.dim(2);
-  const bool integer = is_integer(type, in.matrix, call.tuning);
   Choice choice;
-  choice.fragments = has_fragments(type);
+  choice.integer = is_integer(type, in.matrix, call.tuning);
   choice.matrix = in.matrix;
   if (in.matrix == MatrixOf::by_ids && product_groups(rows, in.weights[0].w.dim(2))) {
     choice.matrix = MatrixOf::by_groups;
   }
   if (choice.matrix != MatrixOf::by_ids) {  // the experts of two rows are not the same
     choice.columns =
-        std::min(integer ? kProductColumns : kFloatColumns, std::max<int64_t>(rows, 1));
+        std::min(choice.integer ? kProductColumns : kFloatColumns, std::max<int64_t>(rows, 1));
   }
-  choice.tile_rows = choice.fragments ? kTileRows : 32;
-  const auto columns = static_cast<uint32_t>(choice.columns);
-  choice.tile_bytes =
-      integer ? product_bytes(columns, summed_runs(type)) : product_float_bytes(columns);
-  choice.kernel = (choice.fragments ? "product_" : "rows_") + std::string(dtype_info(type).ident);
-  if (choice.fragments && !integer) choice.kernel += "_float";
-  if (in.glu != nullptr) choice.kernel += "_glu";
+  const std::string ident(dtype_info(type).ident);
   const bool grouped = choice.matrix == MatrixOf::by_groups;
-  if (integer && in.norm == nullptr && (grouped || choice.matrix == MatrixOf::only) &&
-      many_columns(grouped ? in.ids.dim(0) * rows : rows, grouped ? in.weights[0].w.dim(2) : 1,
-                   call.tuning)) {
+  if (!has_fragments(type)) {
+    choice.kernel = "rows_" + ident;
+    choice.tile_rows = 32;
+  } else if (!choice.integer || choice.columns == 1) {
+    choice.kind = Choice::Kind::product;
+    choice.kernel = "product_" + ident;
+    if (!choice.integer) choice.kernel += "_float";
+  } else if (many_columns(grouped ? in.ids.dim(0) * rows : rows,
+                          grouped ? in.weights[0].w.dim(2) : 1, call.tuning)) {
     choose_tile(call, in, choice);
+  } else {
+    choice.kind = Choice::Kind::stream;
+    choice.kernel = "stream_" + ident;
+    while (choice.columns > 1 &&
+           stream_shared(type, choice.columns) + kOwnBytes > call.gpu.shared_bytes) {
+      choice.columns = div_ceil<int64_t>(choice.columns, 2);
+    }
   }
+  if (in.glu != nullptr) choice.kernel += "_glu";
   return choice;
+}
+
+/// Bytes of dynamic shared memory that a block of weights/product.cu has for a tile of K.
+uint32_t chunk_bytes(const Choice& choice, DType type) {
+  const auto columns = static_cast<uint32_t>(choice.columns);
+  return choice.integer ? product_bytes(columns, summed_runs(type)) : product_float_bytes(columns);
 }
 
 /// Tiles along K of each warp that shared memory holds at a time.
@@ -159,7 +194,7 @@ uint32_t chunk_tiles(const Choice& choice, DType type, int64_t k) {
   const uint32_t of_unit = dtype_info(type).block_elements == 256 ? 4 : 1;
   const int64_t units = div_ceil<int64_t>(k, kTileElements * of_unit);
   const auto stretch = static_cast<uint32_t>(div_ceil<int64_t>(units, kProductWarps)) * of_unit;
-  const uint32_t most = kActivationBytes / (kProductWarps * choice.tile_bytes);
+  const uint32_t most = kActivationBytes / (kProductWarps * chunk_bytes(choice, type));
   return std::min(stretch, std::max(most / of_unit, 1u) * of_unit);
 }
 
@@ -196,6 +231,11 @@ bool aligned(const Operand& x) {
 
 namespace {
 
+/// The weight of the norm; 0 if it has none, or there is no norm.
+uint64_t norm_address(const ProductCall& in) {
+  return in.norm != nullptr && in.norm_weight.given() ? in.norm_weight.address : 0;
+}
+
 /// Sorts the places of a product with experts into groups in the work space. Returns how many there
 /// may be.
 int64_t record_groups(const NodeCall& call, const ProductCall& in, int64_t columns) {
@@ -217,33 +257,38 @@ int64_t record_groups(const NodeCall& call, const ProductCall& in, int64_t colum
   return groups.most;
 }
 
-/// Rounds the columns to bytes in the work space.
+/// Rounds the columns to bytes in the work space, after a norm if the call has one.
 ColumnBytes record_bytes(const NodeCall& call, const ProductCall& in, int64_t numbers) {
   const BytesLayout layout = bytes_layout(in.x.value->desc, in.weights[0].w.value->desc.type);
   const uint64_t at = call.scratch + static_cast<uint64_t>(bytes_offset(numbers));
-  const ColumnBytes to{.words = at,
-                       .scales = at + static_cast<uint64_t>(layout.scales_at()),
-                       .sums = at + static_cast<uint64_t>(layout.sums_at()),
-                       .columns = static_cast<uint32_t>(layout.columns),
-                       .d1 = in.x.size(1)};
-  call.recorder.launch(
-      "to_bytes",
-      ToBytesParams{.step = call.step,
-                    .x = in.x.address,
-                    .to = to,
-                    .strides = strides_of(in.x),
-                    .k = in.x.size(0),
-                    .tiles = static_cast<uint32_t>(layout.tiles),
-                    .rows = shape_of(in.weights[0].y).rows,
-                    .runs = layout.runs,
-                    .aligned = aligned(in.x) ? 1u : 0u,
-                    .unused = 0},
-      {div_ceil<int64_t>(2 * layout.tiles * 8, kToBytesThreads), in.x.dim(1), in.x.dim(2)},
-      kToBytesThreads);
-  return to;
+  const ToBytesParams params{.step = call.step,
+                             .x = in.x.address,
+                             .norm = norm_address(in),
+                             .to = {.words = at,
+                                    .scales = at + static_cast<uint64_t>(layout.scales_at()),
+                                    .sums = at + static_cast<uint64_t>(layout.sums_at()),
+                                    .columns = static_cast<uint32_t>(layout.columns),
+                                    .d1 = in.x.size(1)},
+                             .strides = strides_of(in.x),
+                             .k = in.x.size(0),
+                             .tiles = static_cast<uint32_t>(layout.tiles),
+                             .rows = shape_of(in.weights[0].y).rows,
+                             .runs = layout.runs,
+                             .aligned = aligned(in.x) ? 1u : 0u,
+                             .eps = in.norm != nullptr ? in.norm->eps : 0.0f};
+  if (in.norm != nullptr) {
+    call.recorder.launch("to_bytes_normed", params, {1, in.x.dim(1), in.x.dim(2)},
+                         kToBytesNormedThreads);
+  } else {
+    call.recorder.launch(
+        "to_bytes", params,
+        {div_ceil<int64_t>(2 * layout.tiles * 8, kToBytesThreads), in.x.dim(1), in.x.dim(2)},
+        kToBytesThreads);
+  }
+  return params.to;
 }
 
-/// Launches weights [first, first + count) of the call. `bytes`: the columns for weights/tile.cu.
+/// Launches weights [first, first + count) of the call. `bytes`: the columns, if they are rounded.
 void launch(const NodeCall& call, const ProductCall& in, const Choice& choice, uint64_t ids,
             int64_t groups, const ColumnBytes& bytes, size_t first, size_t count) {
   const Operand& w = in.weights[first].w;
@@ -253,7 +298,7 @@ void launch(const NodeCall& call, const ProductCall& in, const Choice& choice, u
   params.step = call.step;
   params.x = in.x.address;
   params.ids = ids;
-  params.norm = in.norm != nullptr && in.norm_weight.given() ? in.norm_weight.address : 0;
+  params.norm = norm_address(in);
   params.x_strides = strides_of(in.x);
   params.k = w.size(0);
   params.matrices = w.size(2);
@@ -262,10 +307,11 @@ void launch(const NodeCall& call, const ProductCall& in, const Choice& choice, u
   params.rows = choice.generated_only ? gpu::kGeneratedRows : shape_of(y).rows;
   params.matrix = static_cast<uint32_t>(choice.matrix);
   params.columns = static_cast<uint32_t>(choice.columns);
-  params.normed = in.norm != nullptr ? 1 : 0;
+  params.normed = in.norm != nullptr && !choice.takes_bytes() ? 1 : 0;
   params.aligned = aligned(in.x) ? 1 : 0;
   params.after = what_follows(in);
-  params.chunk = choice.tile_warps > 0 ? 0 : chunk_tiles(choice, type, w.dim(0));
+  params.chunk = choice.kind == Choice::Kind::product ? chunk_tiles(choice, type, w.dim(0)) : 0;
+  params.bytes = bytes;
   params.eps = in.norm != nullptr ? in.norm->eps : 0.0f;
   params.alpha = in.glu != nullptr ? in.glu->alpha : 0.0f;
   params.limit = in.glu != nullptr ? in.glu->limit : 0.0f;
@@ -276,9 +322,9 @@ void launch(const NodeCall& call, const ProductCall& in, const Choice& choice, u
     params.tiles +=
         static_cast<uint32_t>(div_ceil<int64_t>(in.weights[first + i].w.dim(1), choice.tile_rows));
   }
-  if (choice.tile_warps > 0) {
+  if (choice.kind == Choice::Kind::tile) {
     const int64_t each = block_tiles(choice.tile_warps, in.glu != nullptr);
-    call.recorder.launch(choice.kernel, TileParams{params, bytes},
+    call.recorder.launch(choice.kernel, params,
                          {std::max<int64_t>(div_ceil<int64_t>(params.tiles, each), 1), groups, 1},
                          static_cast<int>(32 * choice.tile_warps),
                          tile_bytes(static_cast<uint32_t>(choice.tile_warps), summed_runs(type)));
@@ -286,16 +332,23 @@ void launch(const NodeCall& call, const ProductCall& in, const Choice& choice, u
   }
   const bool by_place = choice.matrix == MatrixOf::by_ids || choice.matrix == MatrixOf::by_place;
   const int64_t places = by_place ? y.dim(1) : 1;
-  // Each block takes as many tiles as any other, all blocks at once where the GPU can hold them.
-  const bool single = in.glu != nullptr && dtype_info(type).block_elements == 256;
-  const int64_t wanted =
-      std::max<int64_t>(call.gpu.multiprocessors * (single ? 1 : kBlocksEach), 1);
-  const int64_t each = std::max<int64_t>(div_ceil<int64_t>(params.tiles, wanted), 1);
-  call.recorder.launch(
-      choice.kernel, params,
-      {std::max<int64_t>(div_ceil<int64_t>(params.tiles, each), 1), groups, places},
-      kProductThreads,
-      choice.fragments ? int64_t{kProductWarps} * params.chunk * choice.tile_bytes : 0);
+  int64_t shared = 0;
+  int64_t held = kBlocksEach;  // blocks that a multiprocessor holds at once
+  if (choice.kind == Choice::Kind::product) {
+    shared = int64_t{kProductWarps} * params.chunk * chunk_bytes(choice, type);
+    if (in.glu != nullptr && dtype_info(type).block_elements == 256) held = 1;
+  } else if (choice.kind == Choice::Kind::stream) {
+    shared = stream_shared(type, choice.columns);
+    held = std::clamp<int64_t>(call.gpu.multiprocessor_shared / (shared + kOwnBytes), 1, held);
+  }
+  // All blocks at once. Of weights/product.cu each takes as many tiles as any other, since each
+  // rounds all columns; of weights/stream.cu as many blocks as there can be share the tiles.
+  const int64_t most = std::max<int64_t>(call.gpu.multiprocessors * held, 1);
+  const int64_t tiles = std::max<int64_t>(params.tiles, 1);
+  const int64_t blocks = choice.kind == Choice::Kind::stream
+                             ? std::min(tiles, most)
+                             : div_ceil(tiles, div_ceil(tiles, most));
+  call.recorder.launch(choice.kernel, params, {blocks, groups, places}, kProductThreads, shared);
 }
 
 }  // namespace
@@ -319,21 +372,23 @@ int64_t product_scratch(const NodeView& node, const Tuning& tuning, Roles roles)
   const bool grouped = experts && product_groups(rows, matrices);
   const int64_t numbers = grouped ? expert_groups(used, rows, matrices, 1).numbers : 0;
   const MatrixOf matrix = experts ? MatrixOf::by_ids : MatrixOf::only;
-  const bool bytes = is_integer(weight.type, matrix, tuning) && (grouped || !experts) &&
-                     many_columns(used * rows, matrices, tuning);
-  if (!bytes) return numbers * int64_t{sizeof(int32_t)};
+  const bool several = grouped || (!experts && rows > 1);
+  if (!several || !is_integer(weight.type, matrix, tuning))
+    return numbers * int64_t{sizeof(int32_t)};
   return bytes_offset(numbers) + bytes_layout(node.input(0)->desc, weight.type).bytes();
 }
 
 /// Every type has kernels, in either of the two layouts.
 Status product_supports(const NodeView&) { return {}; }
 
-bool product_takes(const NodeView& product, OpId with, const Tuning&, Roles) {
+bool product_takes(const NodeView& product, OpId with, const Tuning& tuning, Roles) {
   const bool fragments = has_fragments(product.input(1)->desc.type);
   const auto& shape = product.graph.value(product.node.outputs[0]).desc.shape;
   switch (with) {
-    // Each of the norm's products computes it anew: worth it for few rows.
-    case OpId::RmsNorm: return fragments && shape[2] <= kFloatColumns;
+    // Where columns are not rounded before, each block computes the norm anew: worth it for few.
+    case OpId::RmsNorm:
+      return fragments &&
+             (shape[2] <= kFloatColumns || (tuning.integer && product.node.op() == OpId::Matmul));
     case OpId::Glu: return fragments;
     case OpId::HeadMatmul: return false;  // each has its own heads
     default: return true;
@@ -360,7 +415,7 @@ void record_products(const NodeCall& call, const ProductCall& in) {
         expert_groups(in.ids.dim(0), in.weights[0].y.dim(2), in.weights[0].w.dim(2), 1).numbers;
   }
   ColumnBytes bytes{};
-  if (choice.tile_warps > 0) bytes = record_bytes(call, in, numbers);
+  if (choice.takes_bytes()) bytes = record_bytes(call, in, numbers);
   call.recorder.barrier();
   for (size_t first = 0; first < in.weights.size(); first += kProductWeights) {
     const size_t count = std::min<size_t>(in.weights.size() - first, kProductWeights);

@@ -15,9 +15,9 @@ struct Tuning {
   /// A kernel that follows one other may begin before that one has ended, where GPUs can do that.
   bool early = true;
   bool near_largest = true;  ///< the device finds the logits that matter (Device::near_largest)
-  /// Products of at least so many columns round them once for all rows of weights, and share the
-  /// weights that they read (weights/tile.cu). More than 4: then no norm is fused with them.
-  int64_t tile_columns = 16;
+  /// Products of at least so many columns share the weights that they read (weights/tile.cu). More
+  /// than 1: a norm may be fused with one.
+  int64_t tile_columns = 64;
   /// In steps of at most this many rows, several blocks share the keys of a row.
   int64_t split_rows = 16;
 };

@@ -1,5 +1,5 @@
 // Asynchronous copies from memory into shared memory (PTX cp.async; sm_80 and later, at once on
-// sm_75).
+// sm_75: there also written as assembly, because nvcc 13.0 does not end with plain accesses).
 #pragma once
 
 #ifndef INFER_CUDA_EMULATED
@@ -12,23 +12,36 @@ namespace infer::cuda {
 /// has waited for their group, and for the others after a barrier that follows.
 template <typename S, typename T>
 INFER_DEVICE void async_copy_16(SharedPtr<S> to, int64_t i, const Global<T>& from, int64_t j) {
-#if __CUDA_ARCH__ >= 800
   const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to + i));
+#if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from.pointer(j))
                : "memory");
 #else
-  store_shared<uint4>(to, i, load_as<uint4>(from, j));
+  asm volatile(
+      "{ .reg .b32 a, b, c, d; ld.global.v4.b32 {a, b, c, d}, [%1];"
+      " st.shared.v4.b32 [%0], {a, b, c, d}; }" ::"r"(at),
+      "l"(from.pointer(j))
+      : "memory");
 #endif
+}
+/// The same of what no kernel of the step writes, also before wait_for_last().
+template <typename S, typename T>
+INFER_DEVICE void async_copy_constant_16(SharedPtr<S> to, int64_t i, const Global<T>& from,
+                                         int64_t j) {
+  async_copy_16(to, i, from, j);
 }
 /// The same of 8 bytes, at multiples of 8.
 template <typename S, typename T>
 INFER_DEVICE void async_copy_8(SharedPtr<S> to, int64_t i, const Global<T>& from, int64_t j) {
-#if __CUDA_ARCH__ >= 800
   const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(to + i));
+#if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(at), "l"(from.pointer(j))
                : "memory");
 #else
-  store_shared<uint2>(to, i, load_as<uint2>(from, j));
+  asm volatile(
+      "{ .reg .b32 a, b; ld.global.v2.b32 {a, b}, [%1]; st.shared.v2.b32 [%0], {a, b}; }" ::"r"(at),
+      "l"(from.pointer(j))
+      : "memory");
 #endif
 }
 /// The copies since the last commit are a group.

@@ -23,6 +23,15 @@
 /// The same; before it waits, it calls `ahead(p)`, which may only ask for what no kernel writes.
 #define INFER_KERNEL_AHEAD(name, Params, most_threads, blocks, ahead) \
   INFER_KERNEL_OF(name, Params, most_threads, blocks, ahead)
+/// The same; it calls wait_for_last() itself, and before only reads what no kernel writes.
+#define INFER_KERNEL_THAT_WAITS(name, Params, most_threads, blocks)  \
+  INFER_DEVICE void INFER_JOIN(name, _body)(const Params& p);        \
+  extern "C" __global__ void __launch_bounds__(most_threads, blocks) \
+      name(const __grid_constant__ Params p) {                       \
+    ::infer::cuda::let_next_begin();                                 \
+    INFER_JOIN(name, _body)(p);                                      \
+  }                                                                  \
+  INFER_DEVICE void INFER_JOIN(name, _body)(const Params& p)
 #define INFER_KERNEL_OF(name, Params, most_threads, blocks, ahead)   \
   INFER_DEVICE void name##_body(const Params& p);                    \
   extern "C" __global__ void __launch_bounds__(most_threads, blocks) \

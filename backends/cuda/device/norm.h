@@ -16,4 +16,19 @@ INFER_DEVICE float norm_factor(const Global<const float>& x, uint32_t from, uint
   return 1.0f / root_of(mean);
 }
 
+/// Four elements of a row of n from element i on, normalised. `weight`: 0 if there is none.
+INFER_DEVICE float4 normed(float4 v, float factor, uint64_t weight, uint32_t i, uint32_t n) {
+  v.x = v.x * factor;
+  v.y = v.y * factor;
+  v.z = v.z * factor;
+  v.w = v.w * factor;
+  if (weight == 0) return v;
+  const Global<const float> of(weight);
+  if (i < n) v.x = v.x * of[i];
+  if (i + 1 < n) v.y = v.y * of[i + 1];
+  if (i + 2 < n) v.z = v.z * of[i + 2];
+  if (i + 3 < n) v.w = v.w * of[i + 3];
+  return v;
+}
+
 }  // namespace infer::cuda

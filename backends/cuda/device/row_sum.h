@@ -15,7 +15,12 @@ INFER_DEVICE float row_sum(uint32_t n, const Add& add) {
   INFER_SHARED(float, sums_of_16, 16);
   for (uint32_t s = thread(); s < kSums; s += threads()) {
     float sum = 0;
-    for (uint32_t i = s; i < n; i += kSums) sum = add(sum, i);
+    uint32_t i = s;
+    for (; i + 15 * kSums < n; i += 16 * kSums) {
+#pragma unroll
+      for (uint32_t j = 0; j < 16; ++j) sum = add(sum, i + j * kSums);  // they come together
+    }
+    for (; i < n; i += kSums) sum = add(sum, i);
     sums[s] = sum;
   }
   sync_block();

@@ -103,7 +103,7 @@ INFER_DEVICE void add_scores(const AttentionParams& p, uint64_t keys, const Shar
   };
   if constexpr (kType == kCacheF32 || kType == kCacheF16 || kType == kCacheBf16) {
     if (p.across != 0) {
-#pragma unroll 8
+#pragma unroll 16
       for (uint32_t i = begin; i < end; ++i) {
         const float2 k = two_across<kType>(keys, i, token);
         add(i, k.x, k.y);
@@ -128,7 +128,7 @@ template <uint32_t kType, uint32_t kHeads, uint32_t kFours>
 INFER_DEVICE void add_values(const AttentionParams& p, uint64_t values, uint32_t token,
                              uint32_t end, const SharedPtr<float>& weights,
                              float (&mix)[kHeads][kFours][4]) {
-#pragma unroll(kType == kCacheOdd ? 1 : 4)
+#pragma unroll(kType == kCacheOdd ? 1 : 8)
   for (; token < end; ++token) {
     float weight[kHeads];
 #pragma unroll

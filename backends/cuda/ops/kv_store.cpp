@@ -39,6 +39,8 @@ void record_ropes(const NodeCall& call, const RopeStoreCall& in) {
   const KvGeometry& kv = call.graph.kv();
   const KvLayerLayout& at = call.kv_layout.layers[static_cast<size_t>(in.kv_layer)];
   const bool values = at.v_offset != at.k_offset;
+  const int64_t heads = in.q.dim(1) + in.k.dim(1) * (values ? 2 : 1);
+  const int64_t width = std::max(in.k.dim(0), in.v.dim(0));
   call.recorder.launch("rope_store",
                        RopeStoreParams{.step = call.step,
                                        .q = in.q.address,
@@ -66,10 +68,11 @@ void record_ropes(const NodeCall& call, const RopeStoreCall& in) {
                                        .kv_heads = in.k.size(1),
                                        .k_dim = in.k.size(0),
                                        .v_dim = in.v.size(0),
-                                       .across = at.k_element > 0 ? 1u : 0u},
-                       {div_ceil<int64_t>(std::max(in.k.dim(0), in.v.dim(0)), kStoreThreads),
-                        in.q.dim(1) + in.k.dim(1) * (values ? 2 : 1), in.q.dim(2)},
-                       kStoreThreads);
+                                       .across = at.k_element > 0 ? 1u : 0u,
+                                       .width = static_cast<uint32_t>(width),
+                                       .unused = 0},
+                       {div_ceil<int64_t>(heads * width, kRopeStoreThreads), in.q.dim(2), 1},
+                       kRopeStoreThreads);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 namespace infer::cuda {
 
 inline constexpr int kStoreThreads = 64;
+inline constexpr int kRopeStoreThreads = 256;
 
 /// A thread stores an element, or a block of a quantised type.
 struct KvStoreParams {
@@ -23,7 +24,9 @@ struct KvStoreParams {
 };
 static_assert(sizeof(KvStoreParams) == 64);
 
-/// Heads follow one another along y: of queries, of keys, of values.
+/// A thread computes an element of a query, or stores an element or a block of a key or value.
+/// Grid: all of a row, the heads of queries, keys and values one after another, `width` threads a
+/// head; rows along y.
 struct RopeStoreParams {
   uint64_t step, q, k, v, table, y, slots, sequences;
   gpu::StridePush q_strides, k_strides, v_strides, y_strides, table_strides;
@@ -35,7 +38,9 @@ struct RopeStoreParams {
   uint32_t query_heads, kv_heads;
   uint32_t k_dim, v_dim;
   uint32_t across;  ///< as above
+  uint32_t width;
+  uint32_t unused;
 };
-static_assert(sizeof(RopeStoreParams) == 160);
+static_assert(sizeof(RopeStoreParams) == 168);
 
 }  // namespace infer::cuda

@@ -1,5 +1,5 @@
 // The columns of activations of a product as bytes (device/bytes.h), each rounded once for all rows
-// of weights.
+// of weights: as they are, or normalised first (to_bytes_normed).
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 namespace infer::cuda {
 
 inline constexpr int kToBytesThreads = 256;
+inline constexpr int kToBytesNormedThreads = 1024;
 
 /// Where the bytes of columns are, by tile of 64 elements of K and column (row · d1 + place).
 struct ColumnBytes {
@@ -22,9 +23,11 @@ struct ColumnBytes {
 };
 static_assert(sizeof(ColumnBytes) == 32);
 
-/// Grid: pieces of 32 elements, places, rows; 8 threads a piece.
+/// Grid: pieces of 32 elements, places, rows; 8 threads a piece. Of to_bytes_normed: 1, places,
+/// rows.
 struct ToBytesParams {
   uint64_t step, x;
+  uint64_t norm;  ///< weight of the norm; 0: none
   ColumnBytes to;
   gpu::StridePush strides;
   uint32_t k;
@@ -32,8 +35,8 @@ struct ToBytesParams {
   uint32_t rows;     ///< gpu::StepRows
   uint32_t runs;     ///< of a tile whose sums are wanted: 0, 2 or 4
   uint32_t aligned;  ///< 1: columns begin at multiples of 16 bytes
-  uint32_t unused;
+  float eps;         ///< of the norm
 };
-static_assert(sizeof(ToBytesParams) == 80);
+static_assert(sizeof(ToBytesParams) == 88);
 
 }  // namespace infer::cuda

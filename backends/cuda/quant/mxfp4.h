@@ -1,5 +1,5 @@
 // MXFP4: engine/quant/mxfp4.h.
-// kernels: product tile embed_tiles
+// kernels: product stream tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"

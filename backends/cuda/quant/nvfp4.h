@@ -1,5 +1,5 @@
 // NVFP4: engine/quant/nvfp4.h.
-// kernels: product tile embed_tiles
+// kernels: product stream tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"

@@ -67,23 +67,18 @@ INFER_DEVICE uint32_t column_start(const ProductParams& p, const Columns& of, ui
   return place(p.x_strides, column.place, column.row);
 }
 
+/// Where a column is in ProductParams::bytes.
+INFER_DEVICE uint32_t column_number(const ProductParams& p, const Columns& of, uint32_t c) {
+  const Column column = column_of(p, of, c);
+  return column.row * p.bytes.d1 + (p.bytes.d1 > 1 ? column.place : 0);
+}
+
 /// Elements i to i + 3 of the column that begins at x[from], zeros from k on. `factor`: of its
 /// norm.
 INFER_DEVICE float4 four_of_column(const ProductParams& p, uint32_t from, uint32_t i,
                                    float factor) {
-  float4 v = four_elements(Global<const float>(p.x), from, i, p.k, p.aligned);
-  if (p.normed == 0) return v;
-  v.x = v.x * factor;
-  v.y = v.y * factor;
-  v.z = v.z * factor;
-  v.w = v.w * factor;
-  if (p.norm == 0) return v;
-  const Global<const float> weight(p.norm);
-  if (i < p.k) v.x = v.x * weight[i];
-  if (i + 1 < p.k) v.y = v.y * weight[i + 1];
-  if (i + 2 < p.k) v.z = v.z * weight[i + 2];
-  if (i + 3 < p.k) v.w = v.w * weight[i + 3];
-  return v;
+  const float4 v = four_elements(Global<const float>(p.x), from, i, p.k, p.aligned);
+  return p.normed != 0 ? normed(v, factor, p.norm, i, p.k) : v;
 }
 
 /// The sum of a row, with the scale and bias of its matrix.

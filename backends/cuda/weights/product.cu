@@ -1,5 +1,5 @@
-// Products of weights in the fragment layout (packing.h), included after the header of a type by a
-// generated unit that defines INFER_TYPE.
+// Products of weights in the fragment layout (packing.h) with a single column, or with activations as
+// they are, included after the header of a type by a generated unit that defines INFER_TYPE.
 //
 // A warp multiplies tiles of 16 rows and 64 elements of K with up to 8 columns: as many as there
 // are cost the same. The warps of a block share out K in stretches; their sums are added in order.

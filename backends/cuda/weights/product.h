@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "backends/cuda/ops/to_bytes.h"
 #include "backends/gpu/push.h"
 
 #ifdef __CUDACC__
@@ -62,9 +63,10 @@ struct ProductParams {
   uint32_t chunk;    ///< tiles along K of each warp whose activations shared memory holds
   float eps, alpha, limit;
   uint32_t unused;
+  ColumnBytes bytes;  ///< x, rounded, for weights/stream.cu and tile.cu
   MatrixParams weights[kProductWeights];
 };
-static_assert(sizeof(ProductParams) == 104 + kProductWeights * 88);
+static_assert(sizeof(ProductParams) == 136 + kProductWeights * 88);
 
 /// Bytes of dynamic shared memory for one tile along K of `columns` columns. `sums`: runs of a tile
 /// whose activations are summed; 0: none.

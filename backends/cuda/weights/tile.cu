@@ -1,10 +1,10 @@
 // Products of weights in the fragment layout (packing.h) with many columns, included after the
 // header of a type by a generated unit that defines INFER_TYPE.
 //
-// A warp multiplies 32 rows with 64 columns. Its weights come from memory as registers of A, a tile
-// ahead: of a unit of several tiles only what the next one needs. The activations are bytes already
-// (ops/to_bytes.h); all warps of a block read them from shared memory, where they are copied some
-// tiles of K ahead.
+// A warp multiplies 16 rows with 64 columns; of a Glu, neighbours have the rows of its two weights.
+// Weights come from memory as registers of A, a tile ahead: of a unit of several tiles only what
+// the next one needs. The activations are bytes already (ops/to_bytes.h); all warps of a block read
+// them from shared memory, where they are copied some tiles of K ahead.
 //
 // Every sum has the order of weights/product.cu, and so the same bits: integers of a run, runs one
 // after another in one of kProductWarps stretches of K, then the stretches. A lane keeps what it
@@ -16,7 +16,6 @@
 namespace infer::cuda::INFER_TYPE {
 
 constexpr uint32_t kColumnTiles = kTileColumns / 8;
-constexpr uint32_t kLaneFours = kTileRowTiles * kColumnTiles;  // fours of sums of a lane
 constexpr uint32_t kSumRuns = Weights::kLeast ? kRuns : 0;
 
 /// The activations in shared memory, by stage.
@@ -47,6 +46,10 @@ struct Copies {
   uint32_t of_scales[kInRegisters ? kScales : 1];  ///< columns from there
   SharedPtr<uint32_t> sources;
 
+  /// Large blocks have more threads than there are quarters.
+  INFER_DEVICE static bool has_words(uint32_t n) {
+    return kThreads <= 4 * kTileColumns || thread() + n * kThreads < 4 * kTileColumns;
+  }
   INFER_DEVICE uint32_t word_source(uint32_t n) const {
     return sources[(thread() + n * kThreads) / 4] * 64 + thread() % 4 * 16;
   }
@@ -60,7 +63,9 @@ INFER_DEVICE Copies<kWarps> copies_of(const ColumnBytes& x, const SharedPtr<uint
   Own own{x.words, x.scales, x.sums, {}, {}, sources};
   if constexpr (Own::kInRegisters) {
 #pragma unroll
-    for (uint32_t n = 0; n < Own::kWords; ++n) own.of_words[n] = own.word_source(n);
+    for (uint32_t n = 0; n < Own::kWords; ++n) {
+      if (Own::has_words(n)) own.of_words[n] = own.word_source(n);
+    }
 #pragma unroll
     for (uint32_t n = 0; n < Own::kScales; ++n) own.of_scales[n] = own.scale_source(n);
   }
@@ -75,6 +80,7 @@ INFER_DEVICE void copy_tile(const ColumnBytes& x, Copies<kWarps>& own, const Sta
   const uint32_t first = stage * kTileColumns;
 #pragma unroll(Own::kInRegisters ? Own::kWords : 1)
   for (uint32_t n = 0; n < Own::kWords; ++n) {
+    if (!Own::has_words(n)) break;
     const uint32_t from = Own::kInRegisters ? own.of_words[n] : own.word_source(n);
     async_copy_16(to.words, (first * 4 + thread() + n * Own::kThreads) * 4,
                   Global<const uint32_t>(own.words + from), 0);
@@ -94,25 +100,24 @@ INFER_DEVICE void copy_tile(const ColumnBytes& x, Copies<kWarps>& own, const Sta
   own.sums += uint64_t{x.columns} * (8 * kSumRuns);
 }
 
-/// Tile of rows r of a warp: of which weight, where there, and whether there is one.
+/// The tile of rows of a warp: of which weight, where there, and whether there is one.
 struct RowTile {
   uint32_t which, tile;
   bool given;
 };
 template <bool kGlu, uint32_t kWarps>
-INFER_DEVICE RowTile row_tile_of(const ProductParams& p, uint32_t r) {
+INFER_DEVICE RowTile row_tile_of(const ProductParams& p) {
   const uint32_t own = block_x() * kWarps + warp();
-  const uint32_t wanted = kGlu ? own : own * kTileRowTiles + r;
+  const uint32_t wanted = kGlu ? own / 2 : own;
   const uint32_t row_tile = wanted < p.tiles ? wanted : p.tiles - 1;
   const uint32_t which = weight_of(p, row_tile, 0);
-  return {kGlu ? r : which, row_tile - p.weights[which].first_tile, wanted < p.tiles};
+  return {kGlu ? own % 2 : which, row_tile - p.weights[which].first_tile, wanted < p.tiles};
 }
 
-/// Adds the product of a tile of K with `count` columns. sums[r][j]: tile of rows r, columns
-/// 8j … 8j + 7, as of fragment_sums.h.
-INFER_DEVICE void add_tile(const RowCodes (&rows)[kTileRowTiles], const Stages& x, uint32_t stage,
-                           uint32_t count, const Start& start,
-                           float (&sums)[kTileRowTiles][kColumnTiles][4]) {
+/// Adds the product of a tile of K with `count` columns. sums[j]: columns 8j … 8j + 7, as of
+/// fragment_sums.h.
+INFER_DEVICE void add_tile(const RowCodes& rows, const Stages& x, uint32_t stage, uint32_t count,
+                           const Start& start, float (&sums)[kColumnTiles][4]) {
 #pragma unroll
   for (uint32_t j = 0; j < kColumnTiles; ++j) {
     if (j > 0 && j % 2 == 0 && j * 8 >= count) break;  // experts often have few columns
@@ -121,70 +126,63 @@ INFER_DEVICE void add_tile(const RowCodes (&rows)[kTileRowTiles], const Stages& 
     column.b = load_shared<uint4>(x.words, ((stage * kColumnTiles + j) * 32 + lane()) * 4);
 #pragma unroll
     for (uint32_t c = 0; c < 2; ++c) {
-      const float4 scales = load_shared<float4>(x.scales, (pair + c) * 4);
+      const float2 scales = load_shared<float2>(x.scales, (pair + c) * 4);
       column.scale[0][c] = scales.x;
       column.scale[1][c] = scales.y;
-      column.raised[0][c] = scales.z;
-      column.raised[1][c] = scales.w;
+      column.raised[0][c] = raised_scale(scales.x);
+      column.raised[1][c] = raised_scale(scales.y);
     }
     if constexpr (Weights::kLeast) {
       const uint32_t own = kRuns == 2 ? lane() : lane() / 4 * 8 + lane() % 4;
       load_offsets(column, x.sums, (stage * kTileColumns + j * 8) * 2 * kRuns + own,
                    {pair, pair + 1});
     }
-#pragma unroll
-    for (uint32_t r = 0; r < kTileRowTiles; ++r) add_runs(rows[r], column, start, sums[r][j]);
+    add_runs(rows, column, start, sums[j]);
   }
 }
 
 template <bool kGlu, uint32_t kWarps>
-INFER_DEVICE void multiply(const TileParams& all) {
+INFER_DEVICE void multiply_tile(const ProductParams& p) {
   constexpr uint32_t kThreads = 32 * kWarps;
-  const ProductParams& p = all.product;
   const Columns columns = columns_of(p);
   if (columns.count == 0) return;
   INFER_SHARED(uint32_t, sources, kTileColumns);
   INFER_SHARED(uint32_t, begins, 4);
   if (thread() < 4) begins[thread()] = kRaisedSum;
   for (uint32_t c = thread(); c < kTileColumns; c += kThreads) {
-    const Column column = column_of(p, columns, c < columns.count ? c : columns.count - 1);
-    sources[c] = column.row * all.x.d1 + (all.x.d1 > 1 ? column.place : 0);
+    sources[c] = column_number(p, columns, c < columns.count ? c : columns.count - 1);
   }
   sync_block();
   const Stages x = stages_in_shared();
   const SharedPtr<float> before =
-      dynamic_shared<float>(kTileStages * tile_stage_bytes(kSumRuns), kThreads * kLaneFours * 4);
+      dynamic_shared<float>(kTileStages * tile_stage_bytes(kSumRuns), kThreads * kColumnTiles * 4);
   const uint32_t units = (p.k + 64 * Weights::kTiles - 1) / (64 * Weights::kTiles);
   const uint32_t tiles = units * Weights::kTiles;
   const uint32_t stretch = (units + kProductWarps - 1) / kProductWarps;
-  Copies<kWarps> copies = copies_of<kWarps>(all.x, sources);
+  Copies<kWarps> copies = copies_of<kWarps>(p.bytes, sources);
 #pragma unroll 1
   for (uint32_t stage = 0; stage + 1 < kTileStages; ++stage) {
-    if (stage < tiles) copy_tile(all.x, copies, x, stage);
+    if (stage < tiles) copy_tile(p.bytes, copies, x, stage);
     async_commit();
   }
 
-  CachedPlace places[kTileRowTiles];
-  typename Weights::Raw raw[kTileRowTiles];
-#pragma unroll
-  for (uint32_t r = 0; r < kTileRowTiles; ++r) {
-    const RowTile row = row_tile_of<kGlu, kWarps>(p, r);
-    const MatrixParams& of = p.weights[row.which];
-    places[r] = cached(
-        place_of<Weights>(of.w, of.planes, columns.matrix * ((of.n + 15) / 16) + row.tile, units));
-    raw[r] = Weights::load(places[r], 0);
-  }
+  const RowTile row_tile = row_tile_of<kGlu, kWarps>(p);
+  const MatrixParams& own_weight = p.weights[row_tile.which];
+  const CachedPlace own_place =
+      cached(place_of<Weights>(own_weight.w, own_weight.planes,
+                               columns.matrix * ((own_weight.n + 15) / 16) + row_tile.tile, units));
+  typename Weights::Raw raw = Weights::load(own_place, 0);
 
   // From memory, so that the compiler does not make it anew for every product.
   const uint4 begin = load_shared<uint4>(begins, 0);
   const Start start{{static_cast<int32_t>(begin.x), static_cast<int32_t>(begin.y),
                      static_cast<int32_t>(begin.z), static_cast<int32_t>(begin.w)}};
-  float sums[kTileRowTiles][kColumnTiles][4] = {};
+  float sums[kColumnTiles][4] = {};
   // Puts the sums of a stretch to those before it.
   const auto put = [&](bool first) {
 #pragma unroll
-    for (uint32_t q = 0; q < kLaneFours; ++q) {
-      float(&own_sums)[4] = sums[q / kColumnTiles][q % kColumnTiles];
+    for (uint32_t q = 0; q < kColumnTiles; ++q) {
+      float(&own_sums)[4] = sums[q];
       const uint32_t at = (q * kThreads + thread()) * 4;
       float4 sum{own_sums[0] * Weights::kUnit, own_sums[1] * Weights::kUnit,
                  own_sums[2] * Weights::kUnit, own_sums[3] * Weights::kUnit};
@@ -206,16 +204,12 @@ INFER_DEVICE void multiply(const TileParams& all) {
       async_wait<kTileStages - 2>();
       sync_block();  // all have copied this tile, and read the one whose place is taken next
       if (tile + kTileStages - 1 < tiles) {
-        copy_tile(all.x, copies, x, (tile + kTileStages - 1) % kTileStages);
+        copy_tile(p.bytes, copies, x, (tile + kTileStages - 1) % kTileStages);
       }
       async_commit();
-      RowCodes codes[kTileRowTiles];
-#pragma unroll
-      for (uint32_t r = 0; r < kTileRowTiles; ++r) {
-        codes[r] = row_codes(raw[r], t);
-        raw[r] = Weights::load(places[r],
-                               t + 1 < Weights::kTiles || unit + 1 == units ? unit : unit + 1);
-      }
+      const RowCodes codes = row_codes(raw, t);
+      raw =
+          Weights::load(own_place, t + 1 < Weights::kTiles || unit + 1 == units ? unit : unit + 1);
       add_tile(codes, x, tile % kTileStages, columns.count, start, sums);
     }
     if (--left == 0 || unit + 1 == units) {
@@ -225,46 +219,48 @@ INFER_DEVICE void multiply(const TileParams& all) {
     }
   }
 
+  if constexpr (kGlu) sync_block();  // the sums of both weights are there
+  if (!row_tile.given) return;
   const uint32_t g = lane() / 4;
   const uint32_t t = lane() % 4;
-  const auto sum_of = [&](uint32_t r, uint32_t j, uint32_t i) {
-    const float sum = before[((r * kColumnTiles + j) * kThreads + thread()) * 4 + i];
+  const uint32_t first_thread = kGlu ? thread() & ~32u : thread();
+  const auto sum_of = [&](uint32_t of_thread, uint32_t j, uint32_t i) {
+    const float sum = before[(j * kThreads + of_thread) * 4 + i];
     return stretches < kProductWarps ? sum + 0.0f : sum;  // stretches without elements
   };
+  // Two warps share the columns of a Glu.
+  constexpr uint32_t kShare = kGlu ? 2 : 1;
 #pragma unroll 1
-  for (uint32_t r = 0; r < (kGlu ? 1 : kTileRowTiles); ++r) {
-    const RowTile rows = row_tile_of<kGlu, kWarps>(p, r);
-    const MatrixParams& of = p.weights[rows.which];
-#pragma unroll 1
-    for (uint32_t at = 0; at < kColumnTiles * 2; ++at) {
-      const uint32_t c = at / 2 * 8 + 2 * t + at % 2;
-      if (c >= columns.count || !rows.given) continue;
-      const Column column = column_of(p, columns, c);
+  for (uint32_t at = kGlu ? warp() % 2 : 0; at < kColumnTiles * 2; at += kShare) {
+    const uint32_t c = at / 2 * 8 + 2 * t + at % 2;
+    if (c >= columns.count) continue;
+    const Column column = column_of(p, columns, c);
 #pragma unroll
-      for (uint32_t h = 0; h < 2; ++h) {
-        const uint32_t row = rows.tile * 16 + g + 8 * h;
-        if (row >= of.n) continue;
-        const uint32_t i = 2 * h + at % 2;
-        const float up = kGlu ? sum_of(1, at / 2, i) : 0.0f;
-        finish(p, of, p.weights[kGlu ? 1 : rows.which], sum_of(r, at / 2, i), up, columns.matrix,
-               column, row);
-      }
+    for (uint32_t h = 0; h < 2; ++h) {
+      const uint32_t row = row_tile.tile * 16 + g + 8 * h;
+      if (row >= own_weight.n) continue;
+      const uint32_t i = 2 * h + at % 2;
+      const float sum = sum_of(first_thread, at / 2, i);
+      const float up = kGlu ? sum_of(first_thread + 32, at / 2, i) : 0.0f;
+      finish(p, kGlu ? p.weights[0] : own_weight, kGlu ? p.weights[1] : own_weight, sum, up,
+             columns.matrix, column, row);
     }
   }
 }
 
-INFER_KERNEL(INFER_JOIN(tile_, INFER_TYPE), TileParams, 32 * kTileWarps, 1) {
-  multiply<false, kTileWarps>(p);
+INFER_KERNEL(INFER_JOIN(tile_, INFER_TYPE), ProductParams, 32 * kTileWarps, 2) {
+  multiply_tile<false, kTileWarps>(p);
 }
-INFER_KERNEL(INFER_JOIN(INFER_JOIN(tile_, INFER_TYPE), _glu), TileParams, 32 * kTileWarps, 1) {
-  multiply<true, kTileWarps>(p);
+INFER_KERNEL(INFER_JOIN(INFER_JOIN(tile_, INFER_TYPE), _glu), ProductParams, 32 * kTileWarps, 2) {
+  multiply_tile<true, kTileWarps>(p);
 }
 // Few rows of weights, or few columns: more blocks.
-INFER_KERNEL(INFER_JOIN(INFER_JOIN(tile_, INFER_TYPE), _few), TileParams, 32 * kFewWarps, 1) {
-  multiply<false, kFewWarps>(p);
+INFER_KERNEL(INFER_JOIN(INFER_JOIN(tile_, INFER_TYPE), _few), ProductParams, 32 * kFewWarps, 4) {
+  multiply_tile<false, kFewWarps>(p);
 }
-INFER_KERNEL(INFER_JOIN(INFER_JOIN(tile_, INFER_TYPE), _few_glu), TileParams, 32 * kFewWarps, 1) {
-  multiply<true, kFewWarps>(p);
+INFER_KERNEL(INFER_JOIN(INFER_JOIN(tile_, INFER_TYPE), _few_glu), ProductParams, 32 * kFewWarps,
+             4) {
+  multiply_tile<true, kFewWarps>(p);
 }
 
 }  // namespace infer::cuda::INFER_TYPE

@@ -78,6 +78,10 @@ CUresult make_launch(State& state, const char* name, CUfunction function, const 
   launch.shape.grid = {shape.grid[0], shape.grid[1], shape.grid[2]};
   launch.shape.threads = shape.block[0];
   launch.shape.shared_bytes = shape.shared;
+  const int device = function->module->context->device;
+  launch.shape.most_shared =
+      function->chosen ? static_cast<size_t>(state.gpus[static_cast<size_t>(device)].shared_bytes)
+                       : size_t{48} << 10;
   const auto* first = static_cast<const std::byte*>(params[0]);
   launch.params.assign(first, first + function->kernel->param_bytes);
   return CUDA_SUCCESS;
@@ -184,6 +188,7 @@ INFER_CU cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
   INFER_EXPECT(
       kName, value >= 0 && value <= state.gpus[static_cast<size_t>(context->device)].shared_bytes);
   function->dynamic_shared = static_cast<unsigned>(value);
+  function->chosen = true;
   return CUDA_SUCCESS;
 }
 

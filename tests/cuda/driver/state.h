@@ -50,6 +50,7 @@ struct CUfunc_st {
   CUmodule module = nullptr;
   const infer::emulator::Kernel* kernel = nullptr;
   unsigned dynamic_shared = 48 << 10;  ///< bytes that a launch may ask for
+  bool chosen = false;  ///< dynamic_shared was: then it does not count the kernel's own arrays
 };
 
 namespace infer::test {

@@ -110,6 +110,17 @@ inline constexpr bool kBeginsEarly = true;
       });                                                           \
   static void name##_body(const Params& p)
 
+#define INFER_KERNEL_THAT_WAITS(name, Params, most_threads, blocks)               \
+  static void INFER_JOIN(name, _body)(const Params& p);                           \
+  static const ::infer::emulator::Registration INFER_JOIN(name, _registration)(   \
+      INFER_NAME_OF(name), sizeof(Params), most_threads, [](const void* params) { \
+        INFER_JOIN(name, _body)(*static_cast<const Params*>(params));             \
+      });                                                                         \
+  static void INFER_JOIN(name, _body)(const Params& p)
+#define INFER_NAME_OF_(name) #name
+#define INFER_NAME_OF(name) INFER_NAME_OF_(name)
+inline void wait_for_last() { emu::wait_for_last(); }
+
 inline uint32_t thread() { return emu::place().thread; }
 inline uint32_t threads() { return emu::place().threads; }
 inline uint32_t lane() { return thread() % 32; }
@@ -390,6 +401,16 @@ void async_copy_16(SharedPtr<S> to, int64_t i, const Global<T>& from, int64_t j)
   std::byte* const at = to.address(i, static_cast<int64_t>(16 / sizeof(S)));
   if (reinterpret_cast<uintptr_t>(at) % 16 != 0) emu::fault("a misaligned asynchronous copy");
   emu::async_copy(at, from.checked(j, 16, 16), 16);
+}
+template <typename S, typename T>
+void async_copy_constant_16(SharedPtr<S> to, int64_t i, const Global<T>& from, int64_t j) {
+  std::byte* const at = to.address(i, static_cast<int64_t>(16 / sizeof(S)));
+  const uint64_t address = from.address() + static_cast<uint64_t>(j) * sizeof(T);
+  if (reinterpret_cast<uintptr_t>(at) % 16 != 0 || address % 16 != 0) {
+    emu::fault("a misaligned asynchronous copy");
+  }
+  emu::ask_for(address, 16);
+  emu::async_copy(at, address, 16);
 }
 template <typename S, typename T>
 void async_copy_8(SharedPtr<S> to, int64_t i, const Global<T>& from, int64_t j) {

@@ -186,6 +186,7 @@ class Worker {
   std::vector<Shadow> shadow_;
   std::vector<Array> arrays_;
   size_t dynamic_bytes_ = 0;
+  size_t most_shared_ = 0;  ///< Launch::most_shared
   Range recent_[6];
   uint32_t next_recent_ = 0;
   jmp_buf back_;
@@ -296,6 +297,7 @@ std::string Worker::run(const Kernel& kernel, const Launch& launch, const Memory
   left_out_ = launch.left_out;
   random_.state = launch.seed * 0x2545f4914f6cdd1d + number;
   dynamic_bytes_ = launch.shared_bytes;
+  most_shared_ = launch.most_shared;
   shared_.assign(dynamic_bytes_, std::byte{0xa5});
   shadow_.assign((dynamic_bytes_ + kWord - 1) / kWord, Shadow());
   arrays_.clear();
@@ -410,6 +412,12 @@ void Worker::collective(Collective compute, const void* in, size_t in_bytes, voi
 std::byte* Worker::shared_array(const void* key, size_t bytes) {
   for (const Array& array : arrays_) {
     if (array.key == key && array.bytes == bytes) return shared_.data() + array.begin;
+  }
+  size_t all = dynamic_bytes_ + bytes;
+  for (const Array& array : arrays_) all += array.bytes;
+  if (all > most_shared_) {
+    fault("shared memory of " + std::to_string(all) + " bytes; the launch may have " +
+          std::to_string(most_shared_));
   }
   const size_t begin = (shared_.size() + kGuard + 15) / 16 * 16;
   if (begin + bytes > kMostShared) fault("more shared memory than a block can have");

@@ -56,8 +56,9 @@ const Kernel* first_kernel();
 
 struct Launch {
   Dim grid;
-  uint32_t threads = 1;       ///< of a block
-  uint32_t shared_bytes = 0;  ///< of dynamic shared memory
+  uint32_t threads = 1;           ///< of a block
+  uint32_t shared_bytes = 0;      ///< of dynamic shared memory
+  size_t most_shared = SIZE_MAX;  ///< bytes of shared memory, with the kernel's own arrays
   uint64_t seed = 0;
   int workers = 1;  ///< OS threads that share the blocks
   /// Line of the kernel's source: a barrier there orders nothing, so that what needs it is a fault.

@@ -16,6 +16,13 @@ struct Push {
   VkDeviceAddress y;
   uint32_t rounds;
 };
+/// ops/read_rate.comp
+struct ReadPush {
+  VkDeviceAddress y;
+  uint32_t rounds, words;
+  VkDeviceAddress x;
+};
+constexpr int64_t kLaneBytes = 8 * 16;  ///< that a lane reads at once
 constexpr uint32_t kLanes = 128;
 constexpr uint32_t kChains = 8;
 
@@ -48,6 +55,16 @@ double best_rate(Context& context, double amount, uint32_t rounds, const Record&
   }
 }
 
+template <typename Push>
+void dispatch(Context& context, Pipelines& pipelines, VkCommandBuffer commands, VkPipeline pipeline,
+              const Push& push, uint32_t groups) {
+  const VolkDeviceTable& vk = context.vk();
+  vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+  vk.vkCmdPushConstants(commands, pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(push),
+                        &push);
+  vk.vkCmdDispatch(commands, groups, 1, 1);
+}
+
 /// The best rate of a shader, in 1e9 a second; `macs`: of a workgroup's round.
 double measure(Context& context, Pipelines& pipelines, const std::string& shader,
                std::span<const uint32_t> constants, double macs) {
@@ -58,21 +75,43 @@ double measure(Context& context, Pipelines& pipelines, const std::string& shader
                         VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
   const Result<VkPipeline> pipeline = pipelines.get(shader, constants);
   if (!results || !pipeline) return 0;
-  const auto dispatch = [&](VkCommandBuffer commands, uint32_t rounds) {
-    const VolkDeviceTable& vk = context.vk();
-    const Push push{(*results)->address(), rounds};
-    vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, *pipeline);
-    vk.vkCmdPushConstants(commands, pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                          sizeof(push), &push);
-    vk.vkCmdDispatch(commands, groups, 1, 1);
+  return best_rate(context, groups * macs, 16, [&](VkCommandBuffer commands, uint32_t rounds) {
+    dispatch(context, pipelines, commands, *pipeline, Push{(*results)->address(), rounds}, groups);
+  });
+}
+
+double measure_copies(Context& context, const RawBuffer& from, const RawBuffer& to) {
+  const auto copy = [&](VkCommandBuffer commands, uint32_t rounds) {
+    const VkBufferCopy region{0, 0, static_cast<VkDeviceSize>(from.size())};
+    for (uint32_t i = 0; i < rounds; ++i) {
+      full_barrier(context, commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                   VK_PIPELINE_STAGE_TRANSFER_BIT);
+      context.vk().vkCmdCopyBuffer(commands, from.handle(), to.handle(), 1, &region);
+    }
   };
-  return best_rate(context, groups * macs, 16, dispatch);
+  return best_rate(context, 2.0 * static_cast<double>(from.size()), 1, copy);
+}
+
+/// By a shader, whose results go to `to`.
+double measure_reads(Context& context, Pipelines& pipelines, const RawBuffer& from,
+                     const RawBuffer& to) {
+  const Result<VkPipeline> pipeline = pipelines.get("read_rate", {});
+  if (!pipeline) return 0;
+  // As many invocations as a large device keeps at once, and each reads several times.
+  const auto groups =
+      static_cast<uint32_t>(std::min<int64_t>(4096, from.size() / (4 * kLaneBytes * kLanes)));
+  const auto words = static_cast<uint32_t>(from.size() / 16);
+  const auto read = [&](VkCommandBuffer commands, uint32_t rounds) {
+    dispatch(context, pipelines, commands, *pipeline,
+             ReadPush{to.address(), rounds, words, from.address()}, groups);
+  };
+  return best_rate(context, static_cast<double>(from.size()), 1, read);
 }
 
 }  // namespace
 
-double measure_copy_bandwidth(Context& context) {
-  int64_t bytes = int64_t{context.physical().processor ? 64 : 256} << 20;
+double measure_bandwidth(Context& context, Pipelines& pipelines) {
+  int64_t bytes = int64_t{context.physical().processor ? 64 : 1024} << 20;
   const auto allocate = [&] {
     return RawBuffer::create(context, bytes, 0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
   };
@@ -84,18 +123,11 @@ double measure_copy_bandwidth(Context& context) {
     from = allocate();
     to = allocate();
   }
-  const auto copy = [&](VkCommandBuffer commands, uint32_t rounds) {
-    const VkBufferCopy region{0, 0, static_cast<VkDeviceSize>(bytes)};
-    for (uint32_t i = 0; i < rounds; ++i) {
-      full_barrier(context, commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
-                   VK_PIPELINE_STAGE_TRANSFER_BIT);
-      context.vk().vkCmdCopyBuffer(commands, (*from)->handle(), (*to)->handle(), 1, &region);
-    }
-  };
   constexpr int kRounds = 3;
   double best = 0;
   for (int i = 0; i < kRounds; ++i) {
-    best = std::max(best, best_rate(context, 2.0 * static_cast<double>(bytes), 1, copy));
+    best = std::max(best, measure_copies(context, **from, **to));
+    best = std::max(best, measure_reads(context, pipelines, **from, **to));
   }
   return best;
 }

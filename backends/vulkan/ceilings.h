@@ -5,8 +5,9 @@
 
 namespace infer::vulkan {
 
-/// Bytes read and written per second, in GB/s, by copies larger than the caches; 0 on failure.
-double measure_copy_bandwidth(Context& context);
+/// Bytes read or written per second, in GB/s, of more than the caches hold: the better of copies
+/// and of a shader that reads. 0 on failure.
+double measure_bandwidth(Context& context, Pipelines& pipelines);
 
 /// 10⁹ multiply-accumulates of bytes per second. 0 if the device has no instruction for them, or on
 /// failure.

@@ -112,10 +112,9 @@ void VulkanDevice::use_measured_tuning(MeasureDevice measure) {
 
 DeviceInfo VulkanDevice::info() const { return context_->physical().info(); }
 
-/// Copies within the device read and write as fast as memory lets them.
 Ceilings VulkanDevice::measure_ceilings() {
   Ceilings found;
-  found.read_bandwidth_gb_s = measure_copy_bandwidth(*context_);
+  found.read_bandwidth_gb_s = measure_bandwidth(*context_, *pipelines_);
   found.int8_mac_g_s = measure_integer_rate(*context_, *pipelines_);
   if (tuning_.matrices) found.prompt_mac_g_s = measure_matrix_rate(*context_, *pipelines_);
   return found;

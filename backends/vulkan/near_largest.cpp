@@ -9,14 +9,8 @@
 namespace infer::vulkan {
 namespace {
 
-/// ops/near_largest.comp
-struct Push {
-  VkDeviceAddress values, largest, lists;
-  uint32_t columns, part_columns, parts, capacity;
-  float reach;
-};
 /// Values that a workgroup looks at.
-constexpr int64_t kPart = 4096;
+constexpr int64_t kPart = 512;
 /// Values of a list. More than this are seldom of use, and all are read then.
 constexpr int64_t kCapacity = 1024;
 constexpr int64_t kListWords = 1 + 2 * kCapacity;
@@ -36,6 +30,26 @@ Status NearLargest::allocate(int64_t rows, int64_t parts) {
   return {};
 }
 
+Status NearLargest::record(const Push& push) {
+  recorded_ = {};
+  INFER_CHECK(commands_->begin(false));
+  const VkCommandBuffer handle = commands_->handle();
+  const VolkDeviceTable& vk = context_.vk();
+  constexpr VkPipelineStageFlags kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+  full_barrier(context_, handle, kCompute | VK_PIPELINE_STAGE_TRANSFER_BIT, kCompute);
+  vk.vkCmdPushConstants(handle, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(push),
+                        &push);
+  for (const uint32_t listed : {0U, 1U}) {
+    INFER_TRY_S(const VkPipeline pipeline,
+                pipelines_.get("near_largest", by_id(NearLargestConstants{listed})));
+    if (listed != 0) full_barrier(context_, handle, kCompute, kCompute);
+    vk.vkCmdBindPipeline(handle, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+    vk.vkCmdDispatch(handle, push.parts, push.rows, 1);
+  }
+  full_barrier(context_, handle, kCompute, kCompute | VK_PIPELINE_STAGE_HOST_BIT);
+  return commands_->end();
+}
+
 Status NearLargest::find(VkDeviceAddress values, int64_t columns, int64_t rows, float reach,
                          std::vector<std::vector<IndexedValue>>& found) {
   if (commands_ == nullptr) {
@@ -51,30 +65,19 @@ Status NearLargest::find(VkDeviceAddress values, int64_t columns, int64_t rows, 
   };
   for (int64_t r = 0; r < rows; ++r) *list(r) = 0;
 
-  INFER_CHECK(commands_->begin(true));
-  const VkCommandBuffer handle = commands_->handle();
-  const VolkDeviceTable& vk = context_.vk();
-  const Push push{values,
-                  largest_->address(),
-                  lists_->address(),
-                  static_cast<uint32_t>(columns),
-                  static_cast<uint32_t>(kPart),
-                  static_cast<uint32_t>(parts),
-                  static_cast<uint32_t>(kCapacity),
-                  reach};
-  constexpr VkPipelineStageFlags kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
-  full_barrier(context_, handle, kCompute | VK_PIPELINE_STAGE_TRANSFER_BIT, kCompute);
-  vk.vkCmdPushConstants(handle, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(push),
-                        &push);
-  for (const uint32_t listed : {0U, 1U}) {
-    INFER_TRY_S(const VkPipeline pipeline,
-                pipelines_.get("near_largest", by_id(NearLargestConstants{listed})));
-    if (listed != 0) full_barrier(context_, handle, kCompute, kCompute);
-    vk.vkCmdBindPipeline(handle, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
-    vk.vkCmdDispatch(handle, static_cast<uint32_t>(parts), static_cast<uint32_t>(rows), 1);
+  const Push push{.values = values,
+                  .largest = largest_->address(),
+                  .lists = lists_->address(),
+                  .columns = static_cast<uint32_t>(columns),
+                  .part_columns = static_cast<uint32_t>(kPart),
+                  .parts = static_cast<uint32_t>(parts),
+                  .capacity = static_cast<uint32_t>(kCapacity),
+                  .reach = reach,
+                  .rows = static_cast<uint32_t>(rows)};
+  if (push != recorded_) {
+    INFER_CHECK(record(push));
+    recorded_ = push;
   }
-  full_barrier(context_, handle, kCompute, kCompute | VK_PIPELINE_STAGE_HOST_BIT);
-  INFER_CHECK(commands_->end());
   INFER_CHECK(commands_->submit());
   INFER_CHECK(commands_->wait());
 

@@ -20,7 +20,18 @@ class NearLargest {
               std::vector<std::vector<IndexedValue>>& found);
 
  private:
+  /// ops/near_largest.comp, which does not read the last one.
+  struct Push {
+    VkDeviceAddress values = 0, largest = 0, lists = 0;
+    uint32_t columns = 0, part_columns = 0, parts = 0, capacity = 0;
+    float reach = 0;
+    uint32_t rows = 0;
+
+    bool operator==(const Push&) const = default;
+  };
+
   Status allocate(int64_t rows, int64_t parts);
+  Status record(const Push& push);
 
   Context& context_;
   Pipelines& pipelines_;
@@ -28,6 +39,7 @@ class NearLargest {
   std::unique_ptr<RawBuffer> largest_;  ///< f32, of each part of each row
   std::unique_ptr<RawBuffer> lists_;    ///< mapped
   std::unique_ptr<Commands> commands_;
+  Push recorded_;  ///< of the commands; none: values 0
 };
 
 }  // namespace infer::vulkan

@@ -263,6 +263,7 @@ void play_device(VolkDeviceTable& vk) {
   INFER_PLAY(vkEndCommandBuffer);
   INFER_PLAY(vkCreateFence);
   INFER_PLAY(vkDestroyFence);
+  INFER_PLAY(vkGetFenceStatus);
   INFER_PLAY(vkResetFences);
   INFER_PLAY(vkWaitForFences);
   INFER_PLAY(vkQueueSubmit);

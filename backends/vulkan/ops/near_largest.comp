@@ -13,6 +13,18 @@ layout(push_constant, scalar) uniform Push {
   float reach;
 };
 
+const uint kTogether = 8;  // loads that wait for none of each other
+
+// Every kLanes-th value from i on; what is behind the end is none.
+void load(uint row, uint i, uint end, out float some[kTogether]) {
+  [[unroll]] for (uint t = 0; t < kTogether; ++t) {
+    some[t] = values.v[row * columns + min(i + t * kLanes, end - 1)];
+  }
+  [[unroll]] for (uint t = 0; t < kTogether; ++t) {
+    if (i + t * kLanes >= end) some[t] = uintBitsToFloat(0x7fc00000u);
+  }
+}
+
 // One workgroup a part of a row.
 void main() {
   const uint part = gl_WorkGroupID.x;
@@ -21,9 +33,12 @@ void main() {
   const uint end = min(columns, (part + 1) * part_columns);
   float most = -1.0 / 0.0;
   if (kListed == 0) {
-    for (uint i = part * part_columns + lane; i < end; i += kLanes) {
-      const float x = values.v[row * columns + i];
-      if (x > most) most = x;
+    for (uint i = part * part_columns + lane; i < end; i += kTogether * kLanes) {
+      float some[kTogether];
+      load(row, i, end, some);
+      [[unroll]] for (uint t = 0; t < kTogether; ++t) {
+        if (some[t] > most) most = some[t];
+      }
     }
     most = max_of(most, 0);
     if (lane == 0) largest.v[row * parts + part] = most;
@@ -32,12 +47,15 @@ void main() {
   for (uint i = lane; i < parts; i += kLanes) most = max(most, largest.v[row * parts + i]);
   const float least = max_of(most, 0) - reach;
   const uint list = row * (1 + 2 * capacity);
-  for (uint i = part * part_columns + lane; i < end; i += kLanes) {
-    const float x = values.v[row * columns + i];
-    if (!(x >= least)) continue;
-    const uint at = atomicAdd(lists.v[list], 1);
-    if (at >= capacity) continue;
-    lists.v[list + 1 + 2 * at] = i;
-    lists.v[list + 2 + 2 * at] = floatBitsToUint(x);
+  for (uint i = part * part_columns + lane; i < end; i += kTogether * kLanes) {
+    float some[kTogether];
+    load(row, i, end, some);
+    [[unroll]] for (uint t = 0; t < kTogether; ++t) {
+      if (!(some[t] >= least)) continue;
+      const uint at = atomicAdd(lists.v[list], 1);
+      if (at >= capacity) continue;
+      lists.v[list + 1 + 2 * at] = i + t * kLanes;
+      lists.v[list + 2 + 2 * at] = floatBitsToUint(some[t]);
+    }
   }
 }

@@ -30,6 +30,7 @@ layout(push_constant, scalar) uniform Push {
 };
 
 const uint kOwn = (kValueDim + kLanes - 1) / kLanes;
+const uint kTogether = 16;  // loads that wait for none of each other
 
 #define kNone uintBitsToFloat(0xff800000u)
 
@@ -108,19 +109,25 @@ void main() {
     [[unroll]] for (uint h = 0; h < kHeads; ++h) score[h] = 0;
     if (seen) {
       const uint64_t keys = page + k_offset + kv_head * kPageTokens * k_row;
-      if (kAcross != 0) {
-        [[dont_unroll]] for (uint i = 0; i < key_dim; ++i) {
-          const float element = element_of(kKeyType, keys, i * kPageTokens + lane);
+      const uint64_t own = kAcross != 0 ? keys : keys + lane * k_row;
+      const uint stride = kAcross != 0 ? kPageTokens : 1;
+      const uint from = kAcross != 0 ? lane : 0;
+      uint i = 0;
+      [[dont_unroll]] for (; i + kTogether <= key_dim; i += kTogether) {
+        float elements[kTogether];
+        [[unroll]] for (uint e = 0; e < kTogether; ++e) {
+          elements[e] = element_of(kKeyType, own, (i + e) * stride + from);
+        }
+        [[unroll]] for (uint e = 0; e < kTogether; ++e) {
           [[unroll]] for (uint h = 0; h < kHeads; ++h) {
-            score[h] = fma(query[h * kKeyDim + i], element, score[h]);
+            score[h] = fma(query[h * kKeyDim + i + e], elements[e], score[h]);
           }
         }
-      } else {
-        [[dont_unroll]] for (uint i = 0; i < key_dim; ++i) {
-          const float element = element_of(kKeyType, keys + lane * k_row, i);
-          [[unroll]] for (uint h = 0; h < kHeads; ++h) {
-            score[h] = fma(query[h * kKeyDim + i], element, score[h]);
-          }
+      }
+      [[dont_unroll]] for (; i < key_dim; ++i) {
+        const float element = element_of(kKeyType, own, i * stride + from);
+        [[unroll]] for (uint h = 0; h < kHeads; ++h) {
+          score[h] = fma(query[h * kKeyDim + i], element, score[h]);
         }
       }
     }
@@ -151,7 +158,19 @@ void main() {
       float part[kHeads];
       [[unroll]] for (uint h = 0; h < kHeads; ++h) part[h] = chunk_mix[h * kOwn + i] * shrink[h];
       if (d < kValueDim) {
-        [[dont_unroll]] for (uint t = start; t < end; ++t) {
+        uint t = start;
+        [[dont_unroll]] for (; t + kTogether <= end; t += kTogether) {
+          float elements[kTogether];
+          [[unroll]] for (uint e = 0; e < kTogether; ++e) {
+            elements[e] = element_of(kValueType, values + (t + e) * v_row, d);
+          }
+          [[unroll]] for (uint e = 0; e < kTogether; ++e) {
+            [[unroll]] for (uint h = 0; h < kHeads; ++h) {
+              part[h] = fma(weights[turn][h * kLanes + t + e], elements[e], part[h]);
+            }
+          }
+        }
+        [[dont_unroll]] for (; t < end; ++t) {
           const float element = element_of(kValueType, values + t * v_row, d);
           [[unroll]] for (uint h = 0; h < kHeads; ++h) {
             part[h] = fma(weights[turn][h * kLanes + t], element, part[h]);

@@ -36,8 +36,11 @@ const uint kThreads = kLanes * kParts;
 const uint kSlice = 32;
 const uint kPieceFours = kSlice * kPageTokens / 4;
 const uint kValueFours = kMix * kParts / 4;
-const uint kSliceTokens =
-    kPieceFours / kValueFours < kPageTokens ? kPieceFours / kValueFours : kPageTokens;
+const uint kFittingTokens = kPieceFours / kValueFours;
+// Neighbours that are computed together, so that loads of one wait for nothing of another.
+const uint kTogether = kFittingTokens < 4 ? 1 : 4;
+const uint kSliceTokens = kFittingTokens < kPageTokens ? kFittingTokens / kTogether * kTogether
+                                                       : kPageTokens;
 
 #define kNone uintBitsToFloat(0xff800000u)
 
@@ -86,15 +89,26 @@ void score_page(uint64_t keys, uint64_t query, inout float score[kTokens]) {
       queries[i * kLanes + lane] = from + i < key_dim ? F32(query).v[from + i] : 0.0;
     }
     barrier();
-    [[dont_unroll]] for (uint i = 0; i < kSlice; ++i) {
-      const float x = queries[i * kLanes + lane];
-      [[unroll]] for (uint t = 0; t < kTokens; t += 4) {
-        const vec4 k = piece[(i * kPageTokens + part * kTokens + t) / 4];
-        [[unroll]] for (uint e = 0; e < 4; ++e) score[t + e] = fma(x, k[e], score[t + e]);
+    [[dont_unroll]] for (uint first = 0; first < kSlice; first += 4) {
+      [[unroll]] for (uint i = first; i < first + 4; ++i) {
+        const float x = queries[i * kLanes + lane];
+        [[unroll]] for (uint t = 0; t < kTokens; t += 4) {
+          const vec4 k = piece[(i * kPageTokens + part * kTokens + t) / 4];
+          [[unroll]] for (uint e = 0; e < 4; ++e) score[t + e] = fma(x, k[e], score[t + e]);
+        }
       }
     }
     from += kSlice;
   } while (from < key_dim);
+}
+
+// Takes in the value of token t of the page, which is at `place` in the piece.
+void add_value(uint t, uint place, inout float mix[kMix]) {
+  const float weight = weights[t * kLanes + lane];
+  [[unroll]] for (uint d = 0; d < kMix; d += 4) {
+    const vec4 v = piece[place * kValueFours + (part * kMix + d) / 4];
+    [[unroll]] for (uint e = 0; e < 4; ++e) mix[d + e] = fma(weight, v[e], mix[d + e]);
+  }
 }
 
 // Takes in the values of the tokens before `end`, each where the lane sees it: where its distance
@@ -114,15 +128,14 @@ void mix_page(uint64_t values, uint end, uint start, uint seen, inout float mix[
       piece[j] = v;
     }
     barrier();
-    const uint last = min(from + kSliceTokens, end);
-    [[dont_unroll]] for (uint t = from; t < last; ++t) {
-      const float weight = weights[t * kLanes + lane];
-      const bool takes = t - start < seen;
-      [[unroll]] for (uint d = 0; d < kMix; d += 4) {
-        const vec4 v = piece[(t - from) * kValueFours + (part * kMix + d) / 4];
-        [[unroll]] for (uint e = 0; e < 4; ++e) {
-          const float more = fma(weight, v[e], mix[d + e]);
-          mix[d + e] = takes ? more : mix[d + e];
+    const uint last = min(from + kSliceTokens, end);  // none behind it is seen
+    [[dont_unroll]] for (uint first = from; first < last; first += kTogether) {
+      const bool all = first >= start && first + kTogether <= start + seen;
+      if (all) {
+        [[unroll]] for (uint j = 0; j < kTogether; ++j) add_value(first + j, first + j - from, mix);
+      } else {
+        for (uint t = first; t < first + kTogether; ++t) {
+          if (t - start < seen) add_value(t, t - from, mix);
         }
       }
     }

@@ -32,7 +32,7 @@ constexpr int64_t kPiece = 32;       ///< activations
 constexpr int64_t kBytePiece = 48;   ///< bytes of it, rounded
 constexpr int64_t kBytesGroup = 64;  ///< invocations, of four activations each
 /// Bytes of shared memory that a product takes beside normalised activations, at most.
-constexpr int64_t kSharedBeside = 11 << 10;
+constexpr int64_t kSharedBeside = 14 << 10;
 
 bool has_shader(const std::string& name) {
   return std::ranges::any_of(all_shaders(), [&](const Shader& s) { return name == s.name; });

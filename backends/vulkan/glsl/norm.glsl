@@ -5,7 +5,7 @@ const uint kSums = 256;
 shared float sums[kSums];
 shared float sums_of_16[16];
 
-const uint kTogether = 4;  // loads that wait for none of each other
+const uint kTogether = 8;  // loads that wait for none of each other
 
 float norm_factor(uint n, float eps) {
   const uint size = gl_WorkGroupSize.x;

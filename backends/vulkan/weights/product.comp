@@ -12,17 +12,60 @@
 #extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_EXT_shader_subgroup_extended_types_int64 : require
 
-// Pieces whose activations the lanes round together.
 #ifdef INTEGER
+const uint kAhead = kWeights * kRows > 1 ? 2 : 4;  // pieces that are loaded together
+// Pieces that a subgroup rounds together: a lane rounds four neighbours in each round.
+const uint kRounds = 4;
 const uint kAtOnce = kLanes / 8;
-// Of them those that are loaded together, as many as there are registers for.
-const uint kRoom = kWeights * kRows > 1 ? 2 : 4;
-const uint kAhead = kAtOnce < kRoom ? kAtOnce : kRoom;
+const uint kBlock = kRounds * kAtOnce;
+const uint kPieceWords = kBytePiece / 16;
+const uint kOfSubgroup = kBlock * kPieceWords > kLanes ? kBlock * kPieceWords : kLanes;
 #else
-const uint kAtOnce = 1;
+const uint kOfSubgroup = kLanes;
 #endif
 
-shared float parts[kParts > 1 ? kParts * kLanes * kSumsOfLane : 1];
+// Of each subgroup: the activations that it rounds, then sums, four of a lane at a time.
+shared uvec4 own_words[kParts * kOfSubgroup];
+
+#ifdef INTEGER
+// Rounds the pieces from `first` on, for piece_of.
+void round_block(uint64_t from, uint first, uint last, uint part, uint lane) {
+  vec4 values[kRounds];
+  [[unroll]] for (uint j = 0; j < kRounds; ++j) {
+    const uint piece = min(first + j * kAtOnce + lane / 8, last);
+    values[j] = four_at(from, piece * kPiece + lane % 8 * 4);
+  }
+  subgroupBarrier();  // others may still read the block before
+  [[unroll]] for (uint j = 0; j < kRounds; ++j) {
+    int word;
+    float scale;
+    int sum;
+    quantise(values[j], word, scale, sum);
+    const int second_sum = subgroupShuffleXor(sum, 4);
+    const uint to = part * kOfSubgroup + (j * kAtOnce + lane / 8) * kPieceWords;
+    own_words[to + lane % 8 / 4][lane % 4] = uint(word);
+    if (lane % 8 == 0) own_words[to + 2] = uvec4(floatBitsToUint(scale), sum, second_sum, 0);
+  }
+  subgroupBarrier();
+}
+
+BytePiece piece_of(uint part, uint i) {
+  const uint at = part * kOfSubgroup + i * kPieceWords;
+  const uvec4 first = own_words[at];
+  const uvec4 second = own_words[at + 1];
+  const uvec4 sums = own_words[at + 2];
+  BytePiece a;
+  [[unroll]] for (uint t = 0; t < 4; ++t) {
+    a.q[t] = int(first[t]);
+    a.q[t + 4] = int(second[t]);
+  }
+  a.scale = uintBitsToFloat(sums[0]);
+  a.first_sum = int(sums[1]);
+  a.second_sum = int(sums[2]);
+  return a;
+}
+#endif
+
 #ifndef INTEGER
 #if BLOCK == 1
 // The piece of a column, 32 / kLanes elements a lane (at least one): element t is in lane t % kLanes.
@@ -62,6 +105,13 @@ float add_piece(float v[32], vec2 a[16], float sum) {
 #endif
 #endif
 
+// Weights of the norm from element `first` on, of every size-th one.
+void norm_weights(uint first, out float weight[kTogether]) {
+  [[unroll]] for (uint t = 0; t < kTogether; ++t) {
+    weight[t] = kNorm == 2 ? norm.v[min(first + t * gl_WorkGroupSize.x, kNormed - 1)] : 1.0;
+  }
+}
+
 void normalise(uint from) {
   const uint size = gl_WorkGroupSize.x;
   for (uint first = gl_LocalInvocationIndex; first < kNormed; first += kTogether * size) {
@@ -73,19 +123,18 @@ void normalise(uint from) {
       if (first + t * size < kNormed) normed[first + t * size] = values[t];
     }
   }
+  float weight[kTogether];
+  norm_weights(gl_LocalInvocationIndex, weight);  // they come while the factor is computed
   barrier();
   const float factor = norm_factor(kNormed, eps);
   for (uint first = gl_LocalInvocationIndex; first < kNormed; first += kTogether * size) {
-    float weight[kTogether];
-    [[unroll]] for (uint t = 0; t < kTogether; ++t) {
-      weight[t] = kNorm == 2 ? norm.v[min(first + t * size, kNormed - 1)] : 1.0;
-    }
     [[unroll]] for (uint t = 0; t < kTogether; ++t) {
       const uint i = first + t * size;
       if (i >= kNormed) break;
       const float value = normed_value(normed[i], factor);
       normed[i] = kNorm == 2 ? weighted_value(value, weight[t]) : value;
     }
+    norm_weights(first + kTogether * size, weight);
   }
   barrier();
 }
@@ -131,55 +180,49 @@ void main() {
       }
     }
     [[unroll]] for (uint s = 0; s < kSumsOfLane; ++s) sum[s] = 0;
-    [[dont_unroll]] for (uint i = first_piece; i < end_piece; i += kAtOnce) {
 #ifdef INTEGER
-      int word = 0;
-      float scale_of_piece = 0;
-      int sum_of_half = 0;
-      if (!kRounded) {
-        const uint from = min(i + lane / 8, pieces - 1) * kPiece + lane % 8 * 4;
-        quantise(four_at(x_at[0], from), word, scale_of_piece, sum_of_half);
-      }
-      // All loads come first, and wait for no branch: behind the end the last piece is read again, and
-      // not added.
-      uint q[kAhead][kWeights * kRows][8];
-      vec2 scale[kAhead][kWeights * kRows];
-      vec2 least[kAhead][kWeights * kRows];
-      [[unroll]] for (uint p = 0; p < kAtOnce; ++p) {
-        if (p % kAhead == 0) {
-          [[unroll]] for (uint next = 0; next < kAhead; ++next) {
+    const uint block_pieces = kRounded ? pieces : kBlock;
+    [[dont_unroll]] for (uint block = first_piece; block < end_piece; block += block_pieces) {
+      if (!kRounded) round_block(x_at[0], block, pieces - 1, part, lane);
+      const uint last = min(block + block_pieces, end_piece) - 1;
+      [[dont_unroll]] for (uint i = block; i <= last; i += kAhead) {
+        // All loads come first, and wait for no branch: behind the end the last piece is read again, and
+        // not added.
+        uint q[kAhead][kWeights * kRows][8];
+        vec2 scale[kAhead][kWeights * kRows];
+        vec2 least[kAhead][kWeights * kRows];
+        [[unroll]] for (uint p = 0; p < kAhead; ++p) {
+          [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) {
+            levels(row[r], min(i + p, last), q[p][r], scale[p][r], least[p][r]);
+          }
+        }
+        [[unroll]] for (uint p = 0; p < kAhead; ++p) {
+          const bool is_there = i + p <= last;
+          const uint piece = min(i + p, last);
+          [[unroll]] for (uint c = 0; c < kColumns; ++c) {
+            BytePiece a;
+            if (kRounded) {
+              a = BytePieces(x_at[c]).v[piece];
+            } else {
+              a = piece_of(part, piece - block);
+            }
+            const ivec2 begin = first_sums(a.first_sum, a.second_sum);
+            const vec2 a_sums = vec2(a.first_sum, a.second_sum);
             [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) {
-              levels(row[r], min(i + p + next, end_piece - 1), q[next][r], scale[next][r],
-                     least[next][r]);
+              ivec2 sums = begin;
+              [[unroll]] for (uint t = 0; t < 8; ++t) add_products(sums, t, q[p][r][t], a.q[t]);
+              const uint s = r * kColumns + c;
+              const float more =
+                  with_piece(sum[s], sums, scale[p][r], least[p][r], a.scale, a_sums);
+              sum[s] = is_there ? more : sum[s];
             }
           }
         }
-        const bool is_there = i + p < end_piece;
-        const uint piece = min(i + p, end_piece - 1);
-        const uint at = p % kAhead;
-        [[unroll]] for (uint c = 0; c < kColumns; ++c) {
-          BytePiece a;
-          if (kRounded) {
-            a = BytePieces(x_at[c]).v[piece];
-          } else {
-            [[unroll]] for (uint t = 0; t < 8; ++t) a.q[t] = subgroupBroadcast(word, 8 * p + t);
-            a.scale = subgroupBroadcast(scale_of_piece, 8 * p);
-            a.first_sum = subgroupBroadcast(sum_of_half, 8 * p);
-            a.second_sum = subgroupBroadcast(sum_of_half, 8 * p + 4);
-          }
-          const ivec2 begin = first_sums(a.first_sum, a.second_sum);
-          const vec2 a_sums = vec2(a.first_sum, a.second_sum);
-          [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) {
-            ivec2 sums = begin;
-            [[unroll]] for (uint t = 0; t < 8; ++t) add_products(sums, t, q[at][r][t], a.q[t]);
-            const uint s = r * kColumns + c;
-            const float more =
-                with_piece(sum[s], sums, scale[at][r], least[at][r], a.scale, a_sums);
-            sum[s] = is_there ? more : sum[s];
-          }
-        }
       }
-#elif BLOCK == 1
+    }
+#else
+    [[dont_unroll]] for (uint i = first_piece; i < end_piece; ++i) {
+#if BLOCK == 1
       // One element after the other: the loads of a piece at once are more than some compilers bear.
       float a[kColumns][4];
       [[unroll]] for (uint c = 0; c < kColumns; ++c) load(x_at[c], i, lane, depth - 1, a[c]);
@@ -259,18 +302,26 @@ void main() {
       }
 #endif
     }
+#endif
     if (kParts > 1) {
-      barrier();
-      [[unroll]] for (uint s = 0; s < kSumsOfLane; ++s) {
-        parts[(part * kSumsOfLane + s) * kLanes + lane] = sum[s];
+      [[unroll]] for (uint s = 0; s < kSumsOfLane; s += 4) {
+        uvec4 own = uvec4(0);
+        [[unroll]] for (uint t = 0; t < 4; ++t) {
+          if (s + t < kSumsOfLane) own[t] = floatBitsToUint(sum[s + t]);
+        }
+        barrier();
+        own_words[part * kOfSubgroup + lane] = own;
+        barrier();
+        if (part > 0) continue;
+        for (uint other = 1; other < kParts; ++other) {
+          const vec4 more = uintBitsToFloat(own_words[other * kOfSubgroup + lane]);
+          [[unroll]] for (uint t = 0; t < 4; ++t) {
+            if (s + t < kSumsOfLane) sum[s + t] += more[t];
+          }
+        }
       }
       barrier();
       if (part > 0) continue;
-      [[unroll]] for (uint s = 0; s < kSumsOfLane; ++s) {
-        for (uint other = 1; other < kParts; ++other) {
-          sum[s] += parts[(other * kSumsOfLane + s) * kLanes + lane];
-        }
-      }
     }
     [[unroll]] for (uint r = 0; r < kRows; ++r) {
       const uint result = first_row + r * kLanes;

@@ -32,6 +32,8 @@ int64_t matrix_scratch(const NodeView& node, const Tuning& tuning, Roles roles) 
 
 void record_matrix_product(const NodeCall& call, const ProductCall& in) {
   const Tuning& tuning = call.tuning;
+  const uint32_t subgroup = call.device.subgroup;
+  const MatrixTile& tile = tuning.tile_of(in.x.dim(2));
   const MatrixShape& shape = call.device.matrices;
   const Operand& w = in.weights[0].w;
   const int64_t columns = in.x.dim(2);
@@ -48,17 +50,17 @@ void record_matrix_product(const NodeCall& call, const ProductCall& in) {
                          {1, columns, 1});
   call.recorder.barrier();
 
-  const auto [weights, tiles] = pushed_weights(in, tuning.matrix_tile);
-  const ProductConstants constants{.workgroup = tuning.matrix_lanes(call.device),
-                                   .lanes = call.device.subgroup,
+  const auto [weights, tiles] = pushed_weights(in, tile.rows);
+  const ProductConstants constants{.workgroup = tile.lanes(subgroup),
+                                   .lanes = subgroup,
                                    .matrix = static_cast<uint32_t>(MatrixOf::only),
                                    .aligned = 1,
                                    .after = what_follows(in),
-                                   .tile_rows = tuning.matrix_tile,
-                                   .tile_columns = tuning.matrix_tile,
-                                   .own_rows = tuning.matrix_own_rows / shape.m,
-                                   .own_columns = tuning.matrix_own_columns / shape.n,
-                                   .share = tuning.matrix_share(call.device)};
+                                   .tile_rows = tile.rows,
+                                   .tile_columns = tile.columns,
+                                   .own_rows = tile.own_rows / shape.m,
+                                   .own_columns = tile.own_columns / shape.n,
+                                   .share = tile.share(subgroup)};
   ProductPush push{};
   push.step = call.step;
   push.weights = call.recorder.keep(std::as_bytes(std::span(weights)));
@@ -71,7 +73,7 @@ void record_matrix_product(const NodeCall& call, const ProductCall& in) {
   push.x_strides = {0, static_cast<uint32_t>(stride)};
   const std::string type(dtype_info(w.value->desc.type).ident);
   call.recorder.dispatch("matrix_" + shape.name() + "_" + type, constants, push,
-                         {tiles, div_ceil<int64_t>(columns, tuning.matrix_tile), 1});
+                         {tiles, div_ceil<int64_t>(columns, tile.columns), 1});
 }
 
 }  // namespace infer::vulkan

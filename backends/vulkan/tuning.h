@@ -10,9 +10,23 @@
 
 namespace infer::vulkan {
 
+/// Results that a workgroup computes by cooperative matrices, and each of its subgroups.
+struct MatrixTile {
+  uint32_t rows, columns;
+  uint32_t own_rows, own_columns;
+
+  uint32_t lanes(uint32_t subgroup) const {
+    return subgroup * (rows / own_rows) * (columns / own_columns);
+  }
+  /// Lanes that share a piece of a row; 0: there are fewer lanes than rows.
+  uint32_t share(uint32_t subgroup) const { return lanes(subgroup) / rows; }
+  /// Whether the device can run such workgroups.
+  bool suits(const PhysicalDevice& device) const;
+};
+
 struct Tuning {
-  uint32_t parts = 8;  ///< subgroups of a product's workgroup, each with a part of K
-  uint32_t tall = 1;   ///< rows of weights that a lane computes
+  uint32_t parts = 16;  ///< subgroups of a product's workgroup, each with a part of K
+  uint32_t tall = 1;    ///< rows of weights that a lane computes
   /// True: the lanes of a subgroup load activations together and pass them on. False: every lane
   /// loads all of them, which is fast if one instruction serves the whole subgroup.
   bool handed = false;
@@ -36,25 +50,18 @@ struct Tuning {
   bool fuse = true;
   bool integer = false;  ///< activations are rounded to bytes if the type has such a shader
   /// Tokens of prompts have a numeric class of their own (Roles): their products use cooperative
-  /// matrices of float16. A workgroup computes a square of results, and each subgroup a part of it.
-  /// The size of the square changes bits if weights exceed float16.
+  /// matrices of float16.
   bool matrices = false;
-  uint32_t matrix_tile = 64;
-  uint32_t matrix_own_rows = 32;
-  uint32_t matrix_own_columns = 32;
+  MatrixTile matrix_tile{64, 64, 32, 32};
+  MatrixTile narrow_tile{32, 32, 16, 16};  ///< for no more columns than it has
 
   bool tiles(int64_t columns) const { return tile && columns > vector_columns; }
   bool splits(int64_t rows) const { return rows <= split_rows; }
 
-  /// Lanes of a workgroup of matrices.
-  uint32_t matrix_lanes(const PhysicalDevice& device) const {
-    return device.subgroup * (matrix_tile / matrix_own_rows) * (matrix_tile / matrix_own_columns);
+  const MatrixTile& tile_of(int64_t columns) const {
+    return columns <= int64_t{narrow_tile.columns} ? narrow_tile : matrix_tile;
   }
-  /// Lanes of such a workgroup that share a piece of a row; 0: it has fewer lanes than rows.
-  uint32_t matrix_share(const PhysicalDevice& device) const {
-    return matrix_lanes(device) / matrix_tile;
-  }
-  /// True if the device has cooperative matrices and can run such workgroups.
+  /// True if the device has cooperative matrices and can run both tiles.
   bool can_use_matrices(const PhysicalDevice& device) const;
 
   /// The values that suit a device.

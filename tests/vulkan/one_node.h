@@ -38,8 +38,8 @@ inline bool present() {
 /// Prompts by matrices, in workgroups that suit short subgroups.
 inline Tuning with_matrices(Tuning tuning) {
   tuning.matrices = true;
-  tuning.matrix_tile = 32;
-  tuning.matrix_own_rows = tuning.matrix_own_columns = 16;
+  tuning.matrix_tile = {32, 64, 16, 32};
+  tuning.narrow_tile = {32, 32, 16, 16};
   return tuning;
 }
 

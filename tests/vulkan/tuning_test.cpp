@@ -52,7 +52,7 @@ std::vector<NamedTuning> tunings() {
   const Tuning matrices = with_matrices(gpu_like());
   Tuning unequal = matrices;
   unequal.fuse = false;
-  unequal.matrix_own_rows = 8;  // and so two pieces of K at a time
+  unequal.narrow_tile = {32, 32, 8, 16};  // whose lanes share rows
   return {{"matrices", matrices},
           {"matrices, nothing fused", unequal},
           {"several subgroups", gpu_like()},

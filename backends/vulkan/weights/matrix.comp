@@ -2,13 +2,14 @@
 // prompts (tuning.h). A workgroup computes kTileRows rows for kTileColumns columns, each of its
 // subgroups kOwnRows × kOwnColumns matrices of them. A step of K is a piece. While the matrices of one
 // step are multiplied the next one is loaded; it is then stored beside it in shared memory as float16.
+// Loops around the sums are short ones: a driver keeps sums in registers only if it unrolls them all.
 // kShare lanes share a row's piece; the columns are float16 already (ops/to_half.comp). A result is
 // summed along K in steps of the device's matrices, in one order for all columns. Within each four
 // neighbours along K, rows and columns have the order 0, 2, 1, 3: that of the bytes of a word, in pairs.
 //
 // Values beyond float16: every row's weights are divided by a power of two that its first piece
-// suggests. Where a later piece could overflow it is raised, and the row's sums with it. Every
-// column has one of its own. Neither depends on what else is computed.
+// suggests. Where a later piece overflows all is computed again, with a greater power for its row. Every
+// column has a power of its own. Neither depends on what else is computed.
 #define TILED true
 #include "backends/vulkan/glsl/product.glsl"
 
@@ -18,17 +19,20 @@ const uint kColumnsAt = kTileRows * kStride;
 const uint kStep = kColumnsAt + kTileColumns * kStride;
 const uint kOwn = kOwnRows * kOwnColumns;
 const uint kQuads = kMatrixM * kMatrixN / 4;  // of results
-const uint kLoads = kTileColumns * 4 / (kTileRows * kShare);  // of columns, by a lane in a step
-// Exponents: of the largest weight of a piece that suggests a row's power, and of those that raise it.
-const int kUsual = 8;
+const uint kLanesOfAll = kTileRows * kShare;
+const uint kLoads = kTileColumns * 4 / kLanesOfAll;  // of columns, by a lane in a step
+const uint kSubgroupsDown = kTileRows / (kMatrixM * kOwnRows);
+const uint kSubgroups = kLanesOfAll / kLanes;
+// Exponents: that of the first piece's largest weight gets the usual one; none may exceed the most.
+const int kUsual = 2;
 const int kMost = 14;
 const int kLeast = -112;  // a float32 has the inverse of this power and that of the greatest
 
 // First in shared memory, so that they begin at 16 bytes. Two steps: rows, then columns.
 shared uvec4 tiles_of[2 * kStep];
-shared int shifts[kTileRows];   // the exponents of the rows' powers of two
-shared int applied[kTileRows];  // those that the sums have
-shared uint raised[2];          // the latest even step, and odd one, that raised a power
+shared int shifts[kTileRows];  // the exponents of the rows' powers of two
+shared uint raised;            // whether a row needs a greater power
+MatrixSum sum[kOwn];           // of the subgroup
 
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Halves { uvec4 v; };
 
@@ -159,14 +163,42 @@ void put_part(Part part, uint own, uint row, uint step_at, int shift) {
   }
 }
 
-// Stores a matrix of results beside the step at hand: quad q of it is then results 4q to 4q + 3 of the
-// matrix column by column. All lanes of the workgroup call it.
-uint staged(MatrixSum sum, uint free_step) {
-  const uint stage = free_step + gl_SubgroupID * kQuads;
-  barrier();
-  store_sum(tiles_of[stage], sum, kColumnMajor, kMatrixM / 4, MAKE_AVAILABLE, kWorkgroupScope);
-  barrier();
-  return stage;
+// Puts the sums in their places, a matrix's width of each subgroup's columns at a time: quad q of a
+// matrix is then results 4q to 4q + 3 of it column by column.
+void put_sums(uint which, uint first_row, uint first_column, uint count) {
+  const Matrix of = weights.v[which];
+  [[dont_unroll]] for (uint pass = 0; pass < kOwnColumns; ++pass) {
+    barrier();
+    [[unroll]] for (uint o = 0; o < kOwn; ++o) {
+      if (o % kOwnColumns == pass) {
+        store_sum(tiles_of[(gl_SubgroupID * kOwnRows + o / kOwnColumns) * kQuads], sum[o],
+                  kColumnMajor, kMatrixM / 4, MAKE_AVAILABLE, kWorkgroupScope);
+      }
+    }
+    barrier();
+    [[dont_unroll]] for (uint i = gl_LocalInvocationIndex; i < kSubgroups * kOwnRows * kQuads;
+                         i += kLanesOfAll) {
+      const vec4 results = uintBitsToFloat(tiles_of[i]);
+      const uint subgroup = i / kQuads / kOwnRows;
+      const uint q = i % kQuads;
+      const uint row = (subgroup % kSubgroupsDown * kOwnRows + i / kQuads % kOwnRows) * kMatrixM +
+                       q % (kMatrixM / 4) * 4;
+      const uint column = first_column +
+                          (subgroup / kSubgroupsDown * kOwnColumns + pass) * kMatrixN +
+                          q / (kMatrixM / 4);
+      if (column >= count) continue;
+      const int of_column = int(floatBitsToUint(norm.v[column]) >> 23) - 127;
+      [[unroll]] for (uint t = 0; t < 4; ++t) {
+        const uint result = first_row + row + t;
+        if (result >= of.n) break;
+        // norm: the powers of two that undo those of the columns.
+        const int back = shifts[row + t] + of_column;
+        precise float all = results[t] * power_of_two(back / 2);
+        all *= power_of_two(back - back / 2);
+        finish(of, of, all, 0.0, 0, uvec2(0, column), result);
+      }
+    }
+  }
 }
 
 void main() {
@@ -180,106 +212,74 @@ void main() {
   const uint tile = gl_WorkGroupID.x;
   uint which = 0;
   while (which + 1 < weight_count && tile >= weights.v[which + 1].first_tile) ++which;
-  const Matrix of = weights.v[which];
-  const uint n = of.n;
-  const uint first_row = (tile - of.first_tile) * kTileRows;
+  const uint n = weights.v[which].n;
+  const uint first_row = (tile - weights.v[which].first_tile) * kTileRows;
   const uint own_row = lane / kShare;
   const uint own = lane % kShare;
-  const Row row = row_at(Planes(of.w, of.planes), k, n, 0, min(first_row + own_row, n - 1));
+  const Row row = row_at(Planes(weights.v[which].w, weights.v[which].planes), k, n, 0,
+                         min(first_row + own_row, n - 1));
   const uint pieces = (k + kPiece - 1) / kPiece;
 
-  const uint subgroups_down = kTileRows / (kMatrixM * kOwnRows);
-  const uint down = gl_SubgroupID % subgroups_down * (kMatrixM * kOwnRows);
-  const uint across = gl_SubgroupID / subgroups_down * (kMatrixN * kOwnColumns);
+  const uint down = gl_SubgroupID % kSubgroupsDown * (kMatrixM * kOwnRows);
+  const uint across = gl_SubgroupID / kSubgroupsDown * (kMatrixN * kOwnColumns);
 
-  uint column_at_byte[kLoads];
+  uint64_t column_from[kLoads];
   uint column_to[kLoads];
   [[unroll]] for (uint l = 0; l < kLoads; ++l) {
-    const uint quad = lane + l * gl_WorkGroupSize.x;
+    const uint quad = lane + l * kLanesOfAll;
     const uint column = min(first_column + quad / 4, count - 1);
-    column_at_byte[l] = column * x_strides.stride2 * 2 + quad % 4 * 16;
+    column_from[l] = uint64_t(x) + column * x_strides.stride2 * 2 + quad % 4 * 16;
     column_to[l] = kColumnsAt + quad / 4 * kStride + quad % 4;
   }
 
-  MatrixSum sum[kOwn];
-  [[unroll]] for (uint o = 0; o < kOwn; ++o) sum[o] = filled(0.0);
   Part part = part_of(row, 0, own);
-  int shift = max(exponent_of(largest_of(part)) - kUsual, kLeast);
-  if (own == 0) shifts[own_row] = applied[own_row] = shift;
-  if (lane < 2) raised[lane] = 0;
-  put_part(part, own, own_row, 0, shift);
-  [[unroll]] for (uint l = 0; l < kLoads; ++l) {
-    tiles_of[column_to[l]] = Halves(uint64_t(x) + uint64_t(column_at_byte[l])).v;
-  }
-  [[dont_unroll]] for (uint i = 0; i < pieces; ++i) {
-    const uint at = i % 2 * kStep;
-    const uint other = kStep - at;
-    barrier();
-    if (i > 0 && raised[i % 2] == i) {
-      [[unroll]] for (uint o = 0; o < kOwn; ++o) {
-        const uint stage = staged(sum[o], other);
-        for (uint q = gl_SubgroupInvocationID; q < kQuads; q += kLanes) {
-          vec4 results = uintBitsToFloat(tiles_of[stage + q]);
-          [[unroll]] for (uint t = 0; t < 4; ++t) {
-            const uint of_row = down + o / kOwnColumns * kMatrixM + (4 * q + t) % kMatrixM;
-            const int by = applied[of_row] - shifts[of_row];  // down to -231: in two factors
-            results[t] *= power_of_two(by / 2);
-            results[t] *= power_of_two(by - by / 2);
-          }
-          tiles_of[stage + q] = floatBitsToUint(results);
-        }
-        barrier();
-        sum[o] = load_sum(tiles_of[stage], kColumnMajor, kMatrixM / 4, MAKE_VISIBLE, kWorkgroupScope);
-      }
-      barrier();
-      if (own == 0) applied[own_row] = shift;
-    }
-    const uint next = min(i + 1, pieces - 1);
-    uvec4 columns[kLoads];
+  int largest = exponent_of(largest_of(part));
+  int shift = max(largest - kUsual, kLeast);
+  bool again = false;
+  [[dont_unroll]] do {
+    [[unroll]] for (uint o = 0; o < kOwn; ++o) sum[o] = filled(0.0);
+    if (lane == 0) raised = 0;
+    if (again) part = part_of(row, 0, own);
+    put_part(part, own, own_row, 0, shift);
     [[unroll]] for (uint l = 0; l < kLoads; ++l) {
-      columns[l] = Halves(uint64_t(x) + uint64_t(next * 2 * kPiece) + uint64_t(column_at_byte[l])).v;
+      tiles_of[column_to[l]] = Halves(column_from[l]).v;
     }
-    part = part_of(row, next, own);
-    [[unroll]] for (uint s = 0; s < 4; s += kMatrixK / 8) {
-      MatrixB b[kOwnColumns];
-      [[unroll]] for (uint c = 0; c < kOwnColumns; ++c) {
-        b[c] = load_b(tiles_of[at + kColumnsAt + (across + c * kMatrixN) * kStride + s], kColumnMajor,
-                      kStride, MAKE_VISIBLE, kWorkgroupScope);
+    [[dont_unroll]] for (uint i = 0; i < pieces; ++i) {
+      const uint at = i % 2 * kStep;
+      const uint other = kStep - at;
+      const uint next = min(i + 1, pieces - 1);
+      barrier();
+      uvec4 columns[kLoads];
+      [[unroll]] for (uint l = 0; l < kLoads; ++l) {
+        columns[l] = Halves(column_from[l] + next * 2 * kPiece).v;
       }
-      [[unroll]] for (uint r = 0; r < kOwnRows; ++r) {
-        const MatrixA a = load_a(tiles_of[at + (down + r * kMatrixM) * kStride + s], kRowMajor, kStride,
-                                 MAKE_VISIBLE, kWorkgroupScope);
+      part = part_of(row, next, own);
+      [[unroll]] for (uint s = 0; s < 4; s += kMatrixK / 8) {
+        MatrixA a[kOwnRows];
+        [[unroll]] for (uint r = 0; r < kOwnRows; ++r) {
+          a[r] = load_a(tiles_of[at + (down + r * kMatrixM) * kStride + s], kRowMajor, kStride,
+                        MAKE_VISIBLE, kWorkgroupScope);
+        }
         [[unroll]] for (uint c = 0; c < kOwnColumns; ++c) {
-          sum[r * kOwnColumns + c] = multiply_add(a, b[c], sum[r * kOwnColumns + c]);
+          const MatrixB b = load_b(tiles_of[at + kColumnsAt + (across + c * kMatrixN) * kStride + s],
+                                   kColumnMajor, kStride, MAKE_VISIBLE, kWorkgroupScope);
+          [[unroll]] for (uint r = 0; r < kOwnRows; ++r) {
+            sum[r * kOwnColumns + c] = multiply_add(a[r], b, sum[r * kOwnColumns + c]);
+          }
         }
       }
+      largest = max(largest, exponent_of(largest_of(part)));
+      put_part(part, own, own_row, other, shift);
+      [[unroll]] for (uint l = 0; l < kLoads; ++l) tiles_of[other + column_to[l]] = columns[l];
     }
-    const int exponent = exponent_of(largest_of(part));
-    if (exponent - kMost > shift) {
-      shift = exponent - kUsual;
-      if (own == 0) shifts[own_row] = shift;
-      raised[(i + 1) % 2] = i + 1;
+    if (largest - kMost > shift) {
+      shift = largest - kUsual;
+      raised = 1;
     }
-    put_part(part, own, own_row, other, shift);
-    [[unroll]] for (uint l = 0; l < kLoads; ++l) tiles_of[other + column_to[l]] = columns[l];
-  }
-  [[unroll]] for (uint r = 0; r < kOwnRows; ++r) {
-    [[unroll]] for (uint c = 0; c < kOwnColumns; ++c) {
-      const uint stage = staged(sum[r * kOwnColumns + c], 0);
-      for (uint q = gl_SubgroupInvocationID; q < kQuads; q += kLanes) {
-        const vec4 results = uintBitsToFloat(tiles_of[stage + q]);
-        const uint column = first_column + across + c * kMatrixN + 4 * q / kMatrixM;
-        [[unroll]] for (uint t = 0; t < 4; ++t) {
-          const uint result = first_row + down + r * kMatrixM + (4 * q + t) % kMatrixM;
-          if (result >= n || column >= count) continue;
-          // norm: the powers of two that undo those of the columns.
-          const int back = shifts[result - first_row] +
-                           (int(floatBitsToUint(norm.v[column]) >> 23) - 127);
-          precise float all = results[t] * power_of_two(back / 2);
-          all *= power_of_two(back - back / 2);
-          finish(of, of, all, 0.0, 0, uvec2(0, column), result);
-        }
-      }
-    }
-  }
+    barrier();
+    again = subgroupBroadcastFirst(raised) != 0;
+    barrier();
+  } while (again);
+  if (own == 0) shifts[own_row] = shift;
+  put_sums(which, first_row, first_column, count);
 }

@@ -30,9 +30,11 @@ class Rules final : public FusionRules {
            weight(product).shape[2] == weight(next).shape[2] &&
            by_matrices(product) == by_matrices(next) && result(product).rows == result(next).rows;
   }
-  /// Tiles have no registers left for a second matrix.
+  /// Tiles have no registers left for a second matrix. Where generated rows go beside those of
+  /// prompts they may be tiles.
   bool takes_activation(const Node& gate, const Node&, const Node&) const override {
-    return !tuning_.tiles(result(gate).desc.shape[2]) && !by_matrices(gate);
+    if (by_matrices(gate)) return roles_ == Roles::prompt;
+    return !tuning_.tiles(result(gate).desc.shape[2]);
   }
   bool takes_sum(const Node&) const override { return true; }
   bool joins_rope_and_store(const Node&, const Node&, const Node&) const override { return true; }

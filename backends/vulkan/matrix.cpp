@@ -50,7 +50,8 @@ void record_matrix_product(const NodeCall& call, const ProductCall& in) {
                          {1, columns, 1});
   call.recorder.barrier();
 
-  const auto [weights, tiles] = pushed_weights(in, tile.rows);
+  const uint32_t of_tile = in.glu != nullptr ? 2 : 1;  // weights
+  const auto [weights, tiles] = pushed_weights(in, tile.rows / of_tile);
   const ProductConstants constants{.workgroup = tile.lanes(subgroup),
                                    .lanes = subgroup,
                                    .matrix = static_cast<uint32_t>(MatrixOf::only),
@@ -69,7 +70,9 @@ void record_matrix_product(const NodeCall& call, const ProductCall& in) {
   push.k = w.size(0);
   push.matrices = 1;
   push.tiles = tiles;
-  push.weight_count = static_cast<uint32_t>(weights.size());
+  push.weight_count = static_cast<uint32_t>(weights.size()) / of_tile;
+  push.alpha = in.glu != nullptr ? in.glu->alpha : 0.0f;
+  push.limit = in.glu != nullptr ? in.glu->limit : 0.0f;
   push.x_strides = {0, static_cast<uint32_t>(stride)};
   const std::string type(dtype_info(w.value->desc.type).ident);
   call.recorder.dispatch("matrix_" + shape.name() + "_" + type, constants, push,

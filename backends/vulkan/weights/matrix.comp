@@ -22,6 +22,7 @@ const uint kQuads = kMatrixM * kMatrixN / 4;  // of results
 const uint kLanesOfAll = kTileRows * kShare;
 const uint kLoads = kTileColumns * 4 / kLanesOfAll;  // of columns, by a lane in a step
 const uint kSubgroupsDown = kTileRows / (kMatrixM * kOwnRows);
+const uint kRowsOfWeight = kTileRows / kWeights;  // a gate's come first, then its partner's
 const uint kSubgroups = kLanesOfAll / kLanes;
 // Exponents: that of the first piece's largest weight gets the usual one; none may exceed the most.
 const int kUsual = 2;
@@ -163,10 +164,22 @@ void put_part(Part part, uint own, uint row, uint step_at, int shift) {
   }
 }
 
+// Where a result's partner is: so many quads and rows behind.
+const uint kPartnerRows = kTileRows - kRowsOfWeight;
+const uint kPartner = kPartnerRows / kMatrixM * kQuads;
+
+// x · 2^by
+float scaled(float x, int by) {
+  precise float all = x * power_of_two(by / 2);
+  all *= power_of_two(by - by / 2);
+  return all;
+}
+
 // Puts the sums in their places, a matrix's width of each subgroup's columns at a time: quad q of a
 // matrix is then results 4q to 4q + 3 of it column by column.
 void put_sums(uint which, uint first_row, uint first_column, uint count) {
   const Matrix of = weights.v[which];
+  const Matrix second = weights.v[which + kWeights - 1];
   [[dont_unroll]] for (uint pass = 0; pass < kOwnColumns; ++pass) {
     barrier();
     [[unroll]] for (uint o = 0; o < kOwn; ++o) {
@@ -178,7 +191,6 @@ void put_sums(uint which, uint first_row, uint first_column, uint count) {
     barrier();
     [[dont_unroll]] for (uint i = gl_LocalInvocationIndex; i < kSubgroups * kOwnRows * kQuads;
                          i += kLanesOfAll) {
-      const vec4 results = uintBitsToFloat(tiles_of[i]);
       const uint subgroup = i / kQuads / kOwnRows;
       const uint q = i % kQuads;
       const uint row = (subgroup % kSubgroupsDown * kOwnRows + i / kQuads % kOwnRows) * kMatrixM +
@@ -186,16 +198,16 @@ void put_sums(uint which, uint first_row, uint first_column, uint count) {
       const uint column = first_column +
                           (subgroup / kSubgroupsDown * kOwnColumns + pass) * kMatrixN +
                           q / (kMatrixM / 4);
-      if (column >= count) continue;
+      if (row >= kRowsOfWeight || column >= count) continue;
       const int of_column = int(floatBitsToUint(norm.v[column]) >> 23) - 127;
+      const vec4 results = uintBitsToFloat(tiles_of[i]);
+      const vec4 up = uintBitsToFloat(tiles_of[i + kPartner]);
       [[unroll]] for (uint t = 0; t < 4; ++t) {
         const uint result = first_row + row + t;
         if (result >= of.n) break;
-        // norm: the powers of two that undo those of the columns.
-        const int back = shifts[row + t] + of_column;
-        precise float all = results[t] * power_of_two(back / 2);
-        all *= power_of_two(back - back / 2);
-        finish(of, of, all, 0.0, 0, uvec2(0, column), result);
+        finish(of, second, scaled(results[t], shifts[row + t] + of_column),
+               kWeights > 1 ? scaled(up[t], shifts[row + t + kPartnerRows] + of_column) : 0.0, 0,
+               uvec2(0, column), result);
       }
     }
   }
@@ -213,11 +225,12 @@ void main() {
   uint which = 0;
   while (which + 1 < weight_count && tile >= weights.v[which + 1].first_tile) ++which;
   const uint n = weights.v[which].n;
-  const uint first_row = (tile - weights.v[which].first_tile) * kTileRows;
+  const uint first_row = (tile - weights.v[which].first_tile) * kRowsOfWeight;
   const uint own_row = lane / kShare;
   const uint own = lane % kShare;
-  const Row row = row_at(Planes(weights.v[which].w, weights.v[which].planes), k, n, 0,
-                         min(first_row + own_row, n - 1));
+  const uint own_weight = which + own_row / kRowsOfWeight;
+  const Row row = row_at(Planes(weights.v[own_weight].w, weights.v[own_weight].planes), k, n, 0,
+                         min(first_row + own_row % kRowsOfWeight, n - 1));
   const uint pieces = (k + kPiece - 1) / kPiece;
 
   const uint down = gl_SubgroupID % kSubgroupsDown * (kMatrixM * kOwnRows);

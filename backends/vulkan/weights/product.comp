@@ -28,6 +28,16 @@ const uint kOfSubgroup = kLanes;
 shared uvec4 own_words[kParts * kOfSubgroup];
 
 #ifdef INTEGER
+// Some pieces of all rows, from `first` on. All loads come first, and wait for no branch: behind the end
+// the last piece is read again. (No function: compilers do not pass arrays of such rows.)
+#define LOAD_PIECES(first)                                                               \
+  [[unroll]] for (uint p = 0; p < kAhead; ++p) {                                         \
+    const uint piece = min(first + p, max(end_piece, 1) - 1);                            \
+    [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) {                             \
+      levels(row[r], piece, q[p][r], scale[p][r], least[p][r]);                          \
+    }                                                                                    \
+  }
+
 // Rounds the pieces from `first` on, for piece_of.
 void round_block(uint64_t from, uint first, uint last, uint part, uint lane) {
   vec4 values[kRounds];
@@ -157,7 +167,9 @@ void main() {
     column[c] = column_of(columns, c);
     x_at[c] = column_at(column[c]);
   }
+#ifndef INTEGER
   if (kNorm != 0) normalise(at(x_strides, 0, columns.first));
+#endif
   const uint pieces = (depth + kPiece - 1) / kPiece;
   const uint stretch = (pieces + kParts - 1) / kParts;
   const uint first_piece = part * stretch;
@@ -181,30 +193,25 @@ void main() {
     }
     [[unroll]] for (uint s = 0; s < kSumsOfLane; ++s) sum[s] = 0;
 #ifdef INTEGER
+    // The first weights are on their way while activations are normalised and rounded.
+    uint q[kAhead][kWeights * kRows][8];
+    vec2 scale[kAhead][kWeights * kRows];
+    vec2 least[kAhead][kWeights * kRows];
+    LOAD_PIECES(first_piece);
+    if (kNorm != 0 && tile == gl_WorkGroupID.x) normalise(at(x_strides, 0, columns.first));
     const uint block_pieces = kRounded ? pieces : kBlock;
     [[dont_unroll]] for (uint block = first_piece; block < end_piece; block += block_pieces) {
       if (!kRounded) round_block(x_at[0], block, pieces - 1, part, lane);
-      const uint last = min(block + block_pieces, end_piece) - 1;
-      [[dont_unroll]] for (uint i = block; i <= last; i += kAhead) {
-        // All loads come first, and wait for no branch: behind the end the last piece is read again, and
-        // not added.
-        uint q[kAhead][kWeights * kRows][8];
-        vec2 scale[kAhead][kWeights * kRows];
-        vec2 least[kAhead][kWeights * kRows];
+      const uint block_end = min(block + block_pieces, end_piece);
+      [[dont_unroll]] for (uint i = block; i < block_end; i += kAhead) {
         [[unroll]] for (uint p = 0; p < kAhead; ++p) {
-          [[unroll]] for (uint r = 0; r < kWeights * kRows; ++r) {
-            levels(row[r], min(i + p, last), q[p][r], scale[p][r], least[p][r]);
-          }
-        }
-        [[unroll]] for (uint p = 0; p < kAhead; ++p) {
-          const bool is_there = i + p <= last;
-          const uint piece = min(i + p, last);
+          const bool is_there = i + p < end_piece;
           [[unroll]] for (uint c = 0; c < kColumns; ++c) {
             BytePiece a;
             if (kRounded) {
-              a = BytePieces(x_at[c]).v[piece];
+              a = BytePieces(x_at[c]).v[min(i + p, end_piece - 1)];
             } else {
-              a = piece_of(part, piece - block);
+              a = piece_of(part, i + p - block);
             }
             const ivec2 begin = first_sums(a.first_sum, a.second_sum);
             const vec2 a_sums = vec2(a.first_sum, a.second_sum);
@@ -218,6 +225,7 @@ void main() {
             }
           }
         }
+        if (i + kAhead < end_piece) LOAD_PIECES(i + kAhead);
       }
     }
 #else

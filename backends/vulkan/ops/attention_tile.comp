@@ -59,36 +59,72 @@ void give(float x, uint turn) {
 }
 float given(uint other, uint turn) { return exchanged[(turn * kParts + other) * kLanes + lane]; }
 
+// What a thread brings of a piece: while one piece is computed the next one is on its way.
+const uint kOwnFours = (kPieceFours + kThreads - 1) / kThreads;
+const uint kOwnQueries = (kSlice + kParts - 1) / kParts;
+
+// The keys' elements from `from` on.
+void load_keys(uint64_t keys, uint from, out vec4 own[kOwnFours]) {
+  [[unroll]] for (uint o = 0; o < kOwnFours; ++o) {
+    const uint j = o * kThreads + gl_LocalInvocationIndex;
+    own[o] = vec4(0);
+    if (kAcross != 0) {
+      const uint i = from + j / (kPageTokens / 4);
+      if (i < key_dim) {
+        own[o] = four_of(kKeyType, true, keys, i * kPageTokens + j % (kPageTokens / 4) * 4, 0);
+      }
+    } else {
+      const uint i = from + j / kPageTokens * 4;
+      if (i < key_dim) {
+        own[o] = four_of(kKeyType, kKeysWhole != 0, keys + j % kPageTokens * k_row, i, key_dim);
+      }
+    }
+  }
+}
+
+void put_keys(vec4 own[kOwnFours]) {
+  [[unroll]] for (uint o = 0; o < kOwnFours; ++o) {
+    const uint j = o * kThreads + gl_LocalInvocationIndex;
+    if (j >= kPieceFours) break;
+    if (kAcross != 0) {
+      piece[j] = own[o];
+      continue;
+    }
+    const uint t = j % kPageTokens;
+    const uint i = j / kPageTokens * 4;
+    [[unroll]] for (uint e = 0; e < 4; ++e) {
+      piece[(i + e) * (kPageTokens / 4) + t / 4][t % 4] = own[o][e];
+    }
+  }
+}
+
+// The lane's query from `from` on, every kParts-th element.
+void load_query(uint64_t query, uint from, out float own[kOwnQueries]) {
+  [[unroll]] for (uint o = 0; o < kOwnQueries; ++o) {
+    const uint i = from + o * kParts + part;
+    own[o] = i < key_dim ? F32(query).v[i] : 0.0;
+  }
+}
+
 // The scores of the part's tokens.
 void score_page(uint64_t keys, uint64_t query, inout float score[kTokens]) {
-  const uint thread = gl_LocalInvocationIndex;
+  vec4 own_keys[kOwnFours];
+  float own_query[kOwnQueries];
+  load_keys(keys, 0, own_keys);
+  load_query(query, 0, own_query);
   uint from = 0;
   [[dont_unroll]] do {
     barrier();
-    for (uint j = thread; j < kPieceFours; j += kThreads) {
-      if (kAcross != 0) {
-        const uint i = from + j / (kPageTokens / 4);
-        vec4 k = vec4(0);
-        if (i < key_dim) {
-          k = four_of(kKeyType, true, keys, i * kPageTokens + j % (kPageTokens / 4) * 4, 0);
-        }
-        piece[j] = k;
-      } else {
-        const uint t = j % kPageTokens;
-        const uint i = j / kPageTokens * 4;
-        vec4 k = vec4(0);
-        if (from + i < key_dim) {
-          k = four_of(kKeyType, kKeysWhole != 0, keys + t * k_row, from + i, key_dim);
-        }
-        [[unroll]] for (uint e = 0; e < 4; ++e) {
-          piece[(i + e) * (kPageTokens / 4) + t / 4][t % 4] = k[e];
-        }
-      }
-    }
-    for (uint i = part; i < kSlice; i += kParts) {
-      queries[i * kLanes + lane] = from + i < key_dim ? F32(query).v[from + i] : 0.0;
+    put_keys(own_keys);
+    [[unroll]] for (uint o = 0; o < kOwnQueries; ++o) {
+      if (o * kParts + part < kSlice) queries[(o * kParts + part) * kLanes + lane] = own_query[o];
     }
     barrier();
+    from += kSlice;
+    if (from < key_dim) {
+      load_keys(keys, from, own_keys);
+      load_query(query, from, own_query);
+    }
     [[dont_unroll]] for (uint first = 0; first < kSlice; first += 4) {
       [[unroll]] for (uint i = first; i < first + 4; ++i) {
         const float x = queries[i * kLanes + lane];
@@ -98,7 +134,6 @@ void score_page(uint64_t keys, uint64_t query, inout float score[kTokens]) {
         }
       }
     }
-    from += kSlice;
   } while (from < key_dim);
 }
 
@@ -111,24 +146,35 @@ void add_value(uint t, uint place, inout float mix[kMix]) {
   }
 }
 
+// The values of the tokens from `from` on; zeros from `end` on.
+void load_values(uint64_t values, uint from, uint end, out vec4 own[kOwnFours]) {
+  [[unroll]] for (uint o = 0; o < kOwnFours; ++o) {
+    const uint j = o * kThreads + gl_LocalInvocationIndex;
+    const uint t = from + j / kValueFours;
+    const uint d = j % kValueFours * 4;
+    own[o] = vec4(0);
+    if (j < kSliceTokens * kValueFours && t < end && d < kValueDim) {
+      own[o] = four_of(kValueType, kValuesWhole != 0, values + t * v_row, d, kValueDim);
+    }
+  }
+}
+
 // Takes in the values of the tokens before `end`, each where the lane sees it: where its distance
 // from `start` is below `seen`.
 void mix_page(uint64_t values, uint end, uint start, uint seen, inout float mix[kMix]) {
-  const uint thread = gl_LocalInvocationIndex;
+  vec4 own[kOwnFours];
+  load_values(values, 0, end, own);
   uint from = 0;
   [[dont_unroll]] do {
     barrier();
-    for (uint j = thread; j < kSliceTokens * kValueFours; j += kThreads) {
-      const uint t = from + j / kValueFours;
-      const uint d = j % kValueFours * 4;
-      vec4 v = vec4(0);
-      if (t < end && d < kValueDim) {
-        v = four_of(kValueType, kValuesWhole != 0, values + t * v_row, d, kValueDim);
-      }
-      piece[j] = v;
+    [[unroll]] for (uint o = 0; o < kOwnFours; ++o) {
+      const uint j = o * kThreads + gl_LocalInvocationIndex;
+      if (j < kPieceFours) piece[j] = own[o];
     }
     barrier();
-    const uint last = min(from + kSliceTokens, end);  // none behind it is seen
+    const uint next = from + kSliceTokens;
+    if (next < end) load_values(values, next, end, own);
+    const uint last = min(next, end);  // none behind it is seen
     [[dont_unroll]] for (uint first = from; first < last; first += kTogether) {
       const bool all = first >= start && first + kTogether <= start + seen;
       if (all) {
@@ -139,7 +185,7 @@ void mix_page(uint64_t values, uint end, uint start, uint seen, inout float mix[
         }
       }
     }
-    from += kSliceTokens;
+    from = next;
   } while (from < end);
 }
 
@@ -253,7 +299,9 @@ void main() {
   lane = gl_LocalInvocationIndex % kLanes;
   part = gl_LocalInvocationIndex / kLanes;
   const uint all = step.rows[0] * group;
-  const uint first_query = gl_WorkGroupID.y * kLanes;
+  // Those that see most begin first.
+  const uint tile = gl_NumWorkGroups.y - 1 - gl_WorkGroupID.y;
+  const uint first_query = tile * kLanes;
   if (first_query >= all) return;
   const uint query = min(first_query + lane, all - 1);
   const uint row = query / group;

@@ -100,8 +100,10 @@ struct Cost {
 
 Cost cost_of(const std::shared_ptr<Instance>& instance, DType type, int64_t columns, Roles roles) {
   constexpr int64_t kTileRows = 128, kTileColumns = 32, kPiece = 32;  // weights/tile.comp
-  constexpr int64_t kParts = 8;  // subgroups of a workgroup that share a row
-  const uint32_t subgroup = instance->devices().front().subgroup;
+  constexpr int64_t kAhead = 4;                                       // weights/product.comp
+  const PhysicalDevice& device = instance->devices().front();
+  const uint32_t subgroup = device.subgroup;
+  const int64_t parts = Tuning::of(device).parts;  // subgroups of a workgroup that share a row
   Cost cost;
   const CompiledShader shader = product(instance, type, columns, roles, &cost.shader);
   cost.family = std::getenv("RADV_FORCE_FAMILY");
@@ -124,14 +126,14 @@ Cost cost_of(const std::shared_ptr<Instance>& instance, DType type, int64_t colu
   }
   // Of one lane: results of tile.comp, or pieces of product.comp.
   const int64_t results = kTileColumns;  // for each of as many lanes as rows
-  const int64_t pieces = integer && !tiled ? subgroup / 8 : 1;
+  const int64_t pieces = integer && !tiled ? kAhead : 1;
   const double products =
       static_cast<double>(tiled ? results : columns) * static_cast<double>(pieces);
   const double useful = integer ? products * kPiece / 4 : products * kPiece;
   const double passes = static_cast<double>(tiled ? kTileRows / subgroup : pieces);
   cost.instructions = static_cast<double>(loop.issued()) / passes;
   cost.share = 100 * useful / static_cast<double>(loop.issued());
-  cost.in_flight = loop.in_flight * (tiled ? 1 : kParts);
+  cost.in_flight = loop.in_flight * (tiled ? 1 : parts);
   return cost;
 }
 

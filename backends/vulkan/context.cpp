@@ -163,8 +163,14 @@ Status Commands::wait() {
 void full_barrier(const Context& context, VkCommandBuffer commands, VkPipelineStageFlags before,
                   VkPipelineStageFlags after) {
   VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
-  barrier.srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT;
-  barrier.dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT;
+  // Between shaders fewer caches have to be emptied.
+  if (before == VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT && after == before) {
+    barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT;
+    barrier.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+  } else {
+    barrier.srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT;
+    barrier.dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT;
+  }
   context.vk().vkCmdPipelineBarrier(commands, before, after, 0, 1, &barrier, 0, nullptr, 0,
                                     nullptr);
 }

@@ -30,7 +30,7 @@ layout(push_constant, scalar) uniform Push {
 };
 
 const uint kOwn = (kValueDim + kLanes - 1) / kLanes;
-const uint kTogether = 16;  // loads that wait for none of each other
+const uint kTogether = 32;  // loads that wait for none of each other
 
 #define kNone uintBitsToFloat(0xff800000u)
 

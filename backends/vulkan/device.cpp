@@ -104,10 +104,14 @@ void VulkanDevice::use_measured_tuning(MeasureDevice measure) {
       log(LogLevel::info, "measurements of {} are not saved: {}", physical.name, saved.message());
     }
   }
-  log(LogLevel::info, "{}: {} rows a lane, tiles beyond {} columns", physical.name, measured->tall,
-      measured->vector_columns);
+  const MatrixTile& tile = kMatrixTiles[measured->matrix_tile];
+  log(LogLevel::info,
+      "{}: {} rows a lane, tiles beyond {} columns, of matrices {} x {}, {} x {} each",
+      physical.name, measured->tall, measured->vector_columns, tile.rows, tile.columns,
+      tile.own_rows, tile.own_columns);
   tuning_.tall = measured->tall;
   tuning_.vector_columns = measured->vector_columns;
+  if (tile.suits(physical)) tuning_.matrix_tile = tile;
 }
 
 DeviceInfo VulkanDevice::info() const { return context_->physical().info(); }

@@ -23,6 +23,10 @@ constexpr uint32_t kVectorColumns[] = {8, 16, 32};
 /// little beside, with 170 MB of weights in all, more than the caches hold.
 constexpr DType kType = DType::q4_0;
 constexpr int64_t kWidth = 6144;
+constexpr int64_t kPromptColumns = 512;
+/// On a processor, which tests measure.
+constexpr int64_t kShortWidth = 512;
+constexpr int64_t kFewPromptColumns = 64;
 constexpr int32_t kProducts = 8;
 constexpr int kRounds = 3;
 constexpr double kBetter = 0.95;
@@ -30,19 +34,19 @@ constexpr double kBetter = 0.95;
 /// InferOutputs of the nodes.
 Result<std::vector<OutputDesc>> product_output(const OpParams&, InputDescs in, const KvGeometry&) {
   const int64_t rows = in[0]->desc.shape[2];
-  return std::vector{OutputDesc{tensor(DType::f32, kWidth, 1, rows), Rows::tokens}};
+  return std::vector{OutputDesc{tensor(DType::f32, in[1]->desc.shape[1], 1, rows), Rows::tokens}};
 }
 
 /// Memory of a device, and a graph of the products with so many columns.
 class Trial {
  public:
-  static Result<std::unique_ptr<Trial>> create(Device& device, int64_t columns) {
+  static Result<std::unique_ptr<Trial>> create(Device& device, int64_t columns, int64_t width) {
     std::unique_ptr<Trial> trial(new Trial(columns));
     GraphBuilder builder(product_output, columns, 0, {});
-    const TensorDesc x = tensor(DType::f32, kWidth, 1, columns);
+    const TensorDesc x = tensor(DType::f32, width, 1, columns);
     ValueId y = builder.data_input(0, x, Rows::tokens);
     for (int32_t i = 0; i < kProducts; ++i) {
-      const ValueId w = builder.weight(i, tensor(kType, kWidth, kWidth));
+      const ValueId w = builder.weight(i, tensor(kType, width, width));
       y = builder.add(op::Matmul{}, {y, w, kNoValue, kNoValue});
     }
     builder.output(y);
@@ -70,10 +74,9 @@ class Trial {
   }
 
   /// Nanoseconds that the products take in this way, at best.
-  Result<int64_t> time(Device& device, Context& context, Pipelines& pipelines,
-                       const Target& target) {
-    const Segment segment{&graph_, 0, static_cast<int32_t>(graph_.nodes().size()),
-                          Roles::generated};
+  Result<int64_t> time(Device& device, Context& context, Pipelines& pipelines, const Target& target,
+                       Roles roles) {
+    const Segment segment{&graph_, 0, static_cast<int32_t>(graph_.nodes().size()), roles};
     INFER_TRY(const std::unique_ptr<Buffer> scratch,
               device.alloc(std::max(scratch_bytes(segment, target), device.alignment()),
                            Purpose::scratch));
@@ -105,38 +108,55 @@ class Trial {
 
 Result<MeasuredTuning> measure_tuning(Device& device, Context& context, Pipelines& pipelines,
                                       const Target& target) {
+  const PhysicalDevice& physical = target.device;
+  const int64_t width = physical.processor ? kShortWidth : kWidth;
   Tuning tuning = target.tuning;
-  const auto time = [&](Trial& trial) {
-    return trial.time(device, context, pipelines, {target.device, tuning, target.ops});
+  const auto time = [&](Trial& trial, Roles roles) {
+    return trial.time(device, context, pipelines, {physical, tuning, target.ops}, roles);
   };
+  const auto is_better = [](int64_t one, int64_t other) {
+    return static_cast<double>(one) < kBetter * static_cast<double>(other);
+  };
+  MeasuredTuning measured{tuning.tall, kVectorColumns[std::size(kVectorColumns) - 1], 0};
 
-  INFER_TRY(const std::unique_ptr<Trial> one, Trial::create(device, 1));
-  INFER_TRY(int64_t best, time(*one));
-  uint32_t tall = tuning.tall;
+  INFER_TRY(const std::unique_ptr<Trial> one, Trial::create(device, 1, width));
+  INFER_TRY(int64_t best, time(*one, Roles::generated));
   for (const uint32_t other : kTall) {
     if (other == target.tuning.tall) continue;
     tuning.tall = other;
-    INFER_TRY(const int64_t found, time(*one));
-    if (static_cast<double>(found) >= kBetter * static_cast<double>(best)) continue;
+    INFER_TRY(const int64_t found, time(*one, Roles::generated));
+    if (!is_better(found, best)) continue;
     best = found;
-    tall = other;
+    measured.tall = other;
   }
-  tuning.tall = tall;
+  tuning.tall = measured.tall;
 
   // Tiles begin behind the first number of columns that they compute faster.
-  uint32_t vector_columns = kVectorColumns[std::size(kVectorColumns) - 1];
   for (const uint32_t columns : kVectorColumns) {
-    if (!tuning.tile || columns == vector_columns) break;
-    INFER_TRY(const std::unique_ptr<Trial> some, Trial::create(device, 2 * columns));
+    if (!tuning.tile || columns == measured.vector_columns) break;
+    INFER_TRY(const std::unique_ptr<Trial> some, Trial::create(device, 2 * columns, width));
     tuning.vector_columns = 2 * columns;
-    INFER_TRY(const int64_t by_vectors, time(*some));
+    INFER_TRY(const int64_t by_vectors, time(*some, Roles::generated));
     tuning.vector_columns = columns;
-    INFER_TRY(const int64_t by_tiles, time(*some));
-    if (static_cast<double>(by_tiles) < kBetter * static_cast<double>(by_vectors)) {
-      vector_columns = columns;
-    }
+    INFER_TRY(const int64_t by_tiles, time(*some, Roles::generated));
+    if (is_better(by_tiles, by_vectors)) measured.vector_columns = columns;
   }
-  return MeasuredTuning{tall, vector_columns};
+
+  // Also where matrices are not used now: what is kept is for all.
+  tuning.matrices = true;
+  if (!tuning.can_use_matrices(physical)) return measured;
+  INFER_TRY(const std::unique_ptr<Trial> prompt,
+            Trial::create(device, physical.processor ? kFewPromptColumns : kPromptColumns, width));
+  best = std::numeric_limits<int64_t>::max();
+  for (uint32_t i = 0; i < std::size(kMatrixTiles); ++i) {
+    tuning.matrix_tile = kMatrixTiles[i];
+    if (!tuning.matrix_tile.suits(physical)) continue;
+    INFER_TRY(const int64_t found, time(*prompt, Roles::prompt));
+    if (!is_better(found, best)) continue;
+    best = found;
+    measured.matrix_tile = i;
+  }
+  return measured;
 }
 
 std::optional<MeasuredTuning> saved_tuning(const PhysicalDevice& device) {
@@ -144,7 +164,8 @@ std::optional<MeasuredTuning> saved_tuning(const PhysicalDevice& device) {
   MeasuredTuning measured;
   if (data.size() != sizeof(measured)) return std::nullopt;
   std::memcpy(&measured, data.data(), sizeof(measured));
-  if (!std::has_single_bit(measured.tall) || measured.tall > kTallest ||
+  if (measured.matrix_tile >= std::size(kMatrixTiles) || !std::has_single_bit(measured.tall) ||
+      measured.tall > kTallest ||
       std::ranges::find(kVectorColumns, measured.vector_columns) == std::end(kVectorColumns)) {
     return std::nullopt;
   }

@@ -15,14 +15,15 @@ namespace infer::vulkan {
 struct MeasuredTuning {
   uint32_t tall = 0;            ///< Tuning::tall: 1, 2, 4 or 8
   uint32_t vector_columns = 0;  ///< Tuning::vector_columns: 8, 16 or 32
+  uint32_t matrix_tile = 0;     ///< Tuning::matrix_tile: which of kMatrixTiles
 
   bool operator==(const MeasuredTuning&) const = default;
 };
 
-/// Times products of a matrix of some megabytes with one column and with several, in each way that
-/// results allow, and returns the fastest. Takes about 50 ms on a GPU, and what the driver needs to
-/// compile the shaders. `target`: the device with the tuning that suits its family, which stays
-/// unless another is a twentieth faster. Errors: those of compiling and running.
+/// Times products of matrices with one column, with several and with as many as a prompt has, in
+/// each way that results allow, and returns the fastest. Takes about 0.1 s on a GPU, and what the
+/// driver needs to compile the shaders. `target`: the device with the tuning that suits its family,
+/// which stays unless another is a twentieth faster. Errors: those of compiling and running.
 Result<MeasuredTuning> measure_tuning(Device& device, Context& context, Pipelines& pipelines,
                                       const Target& target);
 

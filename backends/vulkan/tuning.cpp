@@ -46,11 +46,11 @@ Tuning Tuning::of(const PhysicalDevice& device) {
   tuning.parts = std::clamp(std::min(lanes, kProductLanes) / device.subgroup, 1u, tuning.parts);
   tuning.row_lanes = std::min(tuning.row_lanes, lanes);
   tuning.tile = device.limits.maxComputeSharedMemorySize >= kTileShared;
-  constexpr MatrixTile kUsualTile{64, 64, 32, 32};
-  tuning.matrix_tile = {128, 128, 32, 64};
+  const auto suits = [&](const MatrixTile& tile) { return tile.suits(device); };
+  const auto* const found = std::ranges::find_if(kMatrixTiles, suits);
+  if (found != std::end(kMatrixTiles)) tuning.matrix_tile = *found;
   tuning.narrow_tile = {64, 32, 32, 16};
-  if (!tuning.matrix_tile.suits(device)) tuning.matrix_tile = kUsualTile;
-  if (!tuning.narrow_tile.suits(device)) tuning.narrow_tile = kUsualTile;
+  if (!suits(tuning.narrow_tile)) tuning.narrow_tile = {64, 64, 32, 32};
   tuning.matrices = tuning.can_use_matrices(device);
   if (device.limits.maxComputeSharedMemorySize < kAttentionShared || lanes < kAttentionLanes) {
     tuning.tile_queries = 0;

@@ -24,6 +24,10 @@ struct MatrixTile {
   bool suits(const PhysicalDevice& device) const;
 };
 
+/// Those that may be measured, a device's usual one first.
+inline constexpr MatrixTile kMatrixTiles[] = {
+    {128, 128, 32, 64}, {128, 128, 64, 64}, {128, 64, 32, 32}, {64, 128, 32, 64}, {64, 64, 32, 32}};
+
 struct Tuning {
   uint32_t parts = 16;  ///< subgroups of a product's workgroup, each with a part of K
   uint32_t tall = 1;    ///< rows of weights that a lane computes

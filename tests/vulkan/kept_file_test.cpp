@@ -203,14 +203,15 @@ TEST_CASE("tuning: a device is measured once, and what was found is used from th
   CHECK(tuning_of(**measured).vector_columns == found->vector_columns);
   CHECK(tuning_of(**measured).parts == tuning_of(**unmeasured).parts);  // it would change bits
 
-  for (const MeasuredTuning other : {MeasuredTuning{4, 32}, MeasuredTuning{1, 8}}) {
+  for (const MeasuredTuning other : {MeasuredTuning{4, 32, 0}, MeasuredTuning{1, 8, 1}}) {
     REQUIRE(save_tuning(physical, other).ok());
     const auto next = device(MeasureDevice::always);
     REQUIRE(next.has_value());
     CHECK(tuning_of(**next).tall == other.tall);
     CHECK(tuning_of(**next).vector_columns == other.vector_columns);
   }
-  for (const MeasuredTuning wrong : {MeasuredTuning{0, 8}, MeasuredTuning{4, 7}}) {
+  for (const MeasuredTuning wrong :
+       {MeasuredTuning{0, 8, 0}, MeasuredTuning{4, 7, 0}, MeasuredTuning{4, 8, 9}}) {
     REQUIRE(save_tuning(physical, wrong).ok());
     CHECK_FALSE(saved_tuning(physical).has_value());
   }

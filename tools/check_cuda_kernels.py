@@ -43,7 +43,7 @@ BLOCKS = [
     (r"half_tile_\w+", 256, 1),
     (r"stream_\w+", 256, 2),
     (r"tile_\w+_few(_glu)?", 128, 4),
-    (r"tile_\w+", 256, 2),
+    (r"tile_\w+", 512, 1),
     (r"attention_merge", 64, 8),
     (r"attention_\d+_\d+", 128, 3),
     (r"scan_64", 256, 2),

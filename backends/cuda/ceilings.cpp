@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "backends/cuda/int_rate.h"
 #include "backends/cuda/memory.h"
+#include "backends/cuda/rate.h"
 
 namespace infer::cuda {
 namespace {
@@ -30,6 +30,22 @@ double best_rate(Context& context, double amount, uint32_t rounds, const Launch&
     best = std::max(best, amount * rounds / (*milliseconds * 1e6));
     if (*milliseconds >= kEnough || rounds >= kMostRounds) return best;
   }
+}
+
+/// The rate of a kernel whose blocks multiply and accumulate `macs` times in a round.
+double kernel_rate(Context& context, Modules& modules, const char* name, double macs) {
+  constexpr int kBlocksOfProcessor = 16;  // as many threads as it keeps
+  const int64_t blocks = int64_t{context.gpu().multiprocessors} * kBlocksOfProcessor;
+  const auto results = RawBuffer::create(context, blocks * kRateThreads * int64_t{sizeof(float)});
+  const Result<CUfunction> kernel = modules.get(name, 0);
+  if (!results || !kernel) return 0;
+  const auto launch = [&](uint32_t rounds) {
+    RateParams params{(*results)->address(), rounds, 0};
+    void* all[] = {&params};
+    return context.cu().cuLaunchKernel(*kernel, static_cast<unsigned>(blocks), 1, 1, kRateThreads,
+                                       1, 1, 0, context.stream(), all, nullptr);
+  };
+  return best_rate(context, static_cast<double>(blocks) * macs, 16, launch);
 }
 
 }  // namespace
@@ -63,21 +79,14 @@ double measure_copy_bandwidth(Context& context) {
 }
 
 double measure_integer_rate(Context& context, Modules& modules) {
-  constexpr int kMacs = 4;                // of an instruction
-  constexpr int kBlocksOfProcessor = 16;  // as many threads as it keeps
-  const int64_t blocks = int64_t{context.gpu().multiprocessors} * kBlocksOfProcessor;
-  const auto results =
-      RawBuffer::create(context, blocks * kIntRateThreads * int64_t{sizeof(int32_t)});
-  const Result<CUfunction> kernel = modules.get("int_rate", 0);
-  if (!results || !kernel) return 0;
-  const auto launch = [&](uint32_t rounds) {
-    IntRateParams params{(*results)->address(), rounds, 0};
-    void* all[] = {&params};
-    return context.cu().cuLaunchKernel(*kernel, static_cast<unsigned>(blocks), 1, 1,
-                                       kIntRateThreads, 1, 1, 0, context.stream(), all, nullptr);
-  };
-  return best_rate(context, static_cast<double>(blocks) * kIntRateThreads * kIntRateChains * kMacs,
-                   16, launch);
+  constexpr int kMacs = 4;  // of an instruction
+  return kernel_rate(context, modules, "int_rate", kRateThreads * kIntRateChains * kMacs);
+}
+
+double measure_matrix_rate(Context& context, Modules& modules) {
+  constexpr int kMacs = 16 * 8 * 16;  // of a warp's instruction
+  return kernel_rate(context, modules, "matrix_rate",
+                     kRateThreads / 32 * kMatrixRateChains * kMacs);
 }
 
 }  // namespace infer::cuda

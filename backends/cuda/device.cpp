@@ -108,6 +108,7 @@ Ceilings CudaDevice::measure_ceilings() {
   Ceilings found;
   found.read_bandwidth_gb_s = measure_copy_bandwidth(*context_);
   found.int8_mac_g_s = measure_integer_rate(*context_, *modules_);
+  found.prompt_mac_g_s = measure_matrix_rate(*context_, *modules_);
   return found;
 }
 

@@ -122,12 +122,19 @@ void choose_tile(const NodeCall& call, const ProductCall& in, Choice& choice) {
   const bool glu = in.glu != nullptr;
   choice.kind = Choice::Kind::tile;
   choice.columns = kTileColumns;
+  const uint32_t runs = summed_runs(type);
+  const auto has_room = [&](uint32_t warps) {
+    return tile_bytes(warps, runs) <= call.gpu.shared_bytes;
+  };
+  // What a block takes beside what it asks for.
+  constexpr int64_t kBeside = 2 << 10;
+  const bool two = 2 * (tile_bytes(kTileWarps, runs) + kBeside) <= call.gpu.multiprocessor_shared;
+  const uint32_t warps = two || !has_room(kMostTileWarps) ? kTileWarps : kMostTileWarps;
   const int64_t groups =
       div_ceil<int64_t>(in.weights[0].y.dim(1) * in.weights[0].y.dim(2), kTileColumns);
-  const int64_t blocks = div_ceil(row_tiles(in, kTileRows), block_tiles(kTileWarps, glu)) * groups;
-  const bool fits = tile_bytes(kTileWarps, summed_runs(type)) <= call.gpu.shared_bytes;
-  const bool few = !fits || blocks < call.gpu.multiprocessors;
-  choice.tile_warps = few ? kFewWarps : kTileWarps;
+  const int64_t blocks = div_ceil(row_tiles(in, kTileRows), block_tiles(warps, glu)) * groups;
+  const bool few = !has_room(warps) || blocks < call.gpu.multiprocessors;
+  choice.tile_warps = few ? kFewWarps : warps;
   choice.kernel = "tile_" + std::string(dtype_info(type).ident);
   if (few) choice.kernel += "_few";
 }
@@ -144,6 +151,9 @@ int64_t stream_shared(DType type, int64_t columns) {
   const uint32_t stage =
       stream_bytes(bytes_of_rows(type), static_cast<uint32_t>(columns), summed_runs(type));
   return int64_t{kProductWarps} * kStreamStages * stage;
+}
+bool stream_fits(DType type, int64_t columns, const Gpu& gpu) {
+  return stream_shared(type, columns) + kOwnBytes <= gpu.shared_bytes;
 }
 
 Choice choose(const NodeCall& call, const ProductCall& in) {
@@ -164,20 +174,20 @@ Choice choose(const NodeCall& call, const ProductCall& in) {
   if (!has_fragments(type)) {
     choice.kernel = "rows_" + ident;
     choice.tile_rows = 32;
-  } else if (!choice.integer || choice.columns == 1) {
+  } else if (choice.integer && choice.columns > 1 &&
+             many_columns(grouped ? in.ids.dim(0) * rows : rows,
+                          grouped ? in.weights[0].w.dim(2) : 1, call.tuning)) {
+    choose_tile(call, in, choice);
+  } else if (choice.integer && choice.columns > 1 && stream_fits(type, 1, call.gpu)) {
+    choice.kind = Choice::Kind::stream;
+    choice.kernel = "stream_" + ident;
+    while (!stream_fits(type, choice.columns, call.gpu)) {
+      choice.columns = div_ceil<int64_t>(choice.columns, 2);
+    }
+  } else {
     choice.kind = Choice::Kind::product;
     choice.kernel = "product_" + ident;
     if (!choice.integer) choice.kernel += "_float";
-  } else if (many_columns(grouped ? in.ids.dim(0) * rows : rows,
-                          grouped ? in.weights[0].w.dim(2) : 1, call.tuning)) {
-    choose_tile(call, in, choice);
-  } else {
-    choice.kind = Choice::Kind::stream;
-    choice.kernel = "stream_" + ident;
-    while (choice.columns > 1 &&
-           stream_shared(type, choice.columns) + kOwnBytes > call.gpu.shared_bytes) {
-      choice.columns = div_ceil<int64_t>(choice.columns, 2);
-    }
   }
   if (in.glu != nullptr) choice.kernel += "_glu";
   return choice;

@@ -123,6 +123,7 @@ TEST_CASE("ceilings are measured") {
   const Ceilings found = device->measure_ceilings();
   CHECK(found.read_bandwidth_gb_s > 0);
   CHECK(found.int8_mac_g_s > 0);
+  CHECK(found.prompt_mac_g_s > 0);
 }
 
 }  // namespace

@@ -184,18 +184,22 @@ std::unique_ptr<Device> tiled(int64_t tile_columns) {
 }
 constexpr int64_t kNever = int64_t{1} << 40;
 
-/// A GPU of more multiprocessors than there are large blocks: products take small ones.
-class LargeGpu {
+/// Another GPU than the usual one.
+class OtherGpu {
  public:
-  LargeGpu() {
-    test::cuda_driver().set_gpus({{.multiprocessors = 1000}});
+  explicit OtherGpu(const test::TestGpu& gpu) {
+    test::cuda_driver().set_gpus({gpu});
     test::restart_cuda_driver();
   }
-  ~LargeGpu() {
+  ~OtherGpu() {
     test::cuda_driver().set_gpus({test::TestGpu()});
     test::restart_cuda_driver();
   }
+  OtherGpu(const OtherGpu&) = delete;
+  OtherGpu& operator=(const OtherGpu&) = delete;
 };
+/// More multiprocessors than there are large blocks: products take small ones.
+constexpr int kMany = 1000;
 
 /// Bits of many columns by tiles, by the kernel of few columns, and by tiles of more of them.
 void check_tiles(DType type, int64_t k, int64_t n, std::initializer_list<int64_t> all_rows) {
@@ -225,13 +229,29 @@ TEST_CASE("small blocks have the bits of large ones") {
   for (const DType type : {DType::q4_k, DType::q2_k, DType::q6_k, DType::q8_0, DType::nf4}) {
     CAPTURE(dtype_info(type).ident);
     const std::vector<float> few = product(*tiled(kNever), type, {768, 275, 67});
-    const LargeGpu gpu;
+    const OtherGpu gpu({.multiprocessors = kMany});
     for (const uint64_t seed : {1, 2, 3}) {
       test::cuda_driver().set_seed(seed);
       CHECK(equal(product(*tiled(1), type, {768, 275, 67}), few, few.size()));
     }
   }
   test::cuda_driver().set_seed(0);
+}
+
+TEST_CASE("shared memory changes no bit") {
+  for (const DType type : {DType::q4_k, DType::q6_k, DType::q8_0}) {
+    CAPTURE(dtype_info(type).ident);
+    for (const int64_t rows : {1, 3, 9, 67}) {
+      CAPTURE(rows);
+      const std::vector<float> expected = product(*tiled(64), type, {768, 275, rows});
+      // Compute capability 7.5: too little for products of few columns of some types; 9.0: enough
+      // for two blocks of many columns.
+      for (const int kibibytes : {64, 227}) {
+        const OtherGpu gpu({.shared_bytes = kibibytes << 10});
+        CHECK(equal(product(*tiled(64), type, {768, 275, rows}), expected, expected.size()));
+      }
+    }
+  }
 }
 
 /// Products of experts of their gate and up, activation, and of their down with the places' inputs.
@@ -257,7 +277,7 @@ TEST_CASE("experts of many columns have the bits of few") {
     CAPTURE(dtype_info(type).ident);
     const std::vector<float> few = experts(*tiled(kNever), type, 70);
     CHECK(equal(experts(*tiled(16), type, 70), few, few.size()));
-    const LargeGpu gpu;
+    const OtherGpu gpu({.multiprocessors = kMany});
     CHECK(equal(experts(*tiled(16), type, 70), few, few.size()));
     const std::vector<float> of_nine = experts(*tiled(kNever), type, 9);
     CHECK(equal(experts(*tiled(1), type, 9), of_nine, of_nine.size()));

@@ -32,9 +32,9 @@ INFER_DEVICE Stages stages_in_shared() {
 }
 
 /// What a thread copies of every tile of K: quarter i % 4 of the words of column i / 4, for every
-/// i = thread() + n · threads of a block; the first kTileColumns threads, or all, scales and sums
-/// of columns. Small blocks, and those of codes in two parts, have no registers for where that is:
-/// it stays in shared memory.
+/// i = thread() + n · kThreads; the first kTileColumns threads, or all, scales and sums of columns.
+/// Small blocks, and those of codes in two parts, have no registers for where that is: it stays in
+/// shared memory. kWarps: those that copy; a block may have more.
 template <uint32_t kWarps>
 struct Copies {
   static constexpr uint32_t kThreads = 32 * kWarps;
@@ -46,9 +46,8 @@ struct Copies {
   uint32_t of_scales[kInRegisters ? kScales : 1];  ///< columns from there
   SharedPtr<uint32_t> sources;
 
-  /// Large blocks have more threads than there are quarters.
   INFER_DEVICE static bool has_words(uint32_t n) {
-    return kThreads <= 4 * kTileColumns || thread() + n * kThreads < 4 * kTileColumns;
+    return thread() < kThreads && thread() + n * kThreads < 4 * kTileColumns;
   }
   INFER_DEVICE uint32_t word_source(uint32_t n) const {
     return sources[(thread() + n * kThreads) / 4] * 64 + thread() % 4 * 16;
@@ -105,9 +104,9 @@ struct RowTile {
   uint32_t which, tile;
   bool given;
 };
-template <bool kGlu, uint32_t kWarps>
+template <bool kGlu>
 INFER_DEVICE RowTile row_tile_of(const ProductParams& p) {
-  const uint32_t own = block_x() * kWarps + warp();
+  const uint32_t own = block_x() * (threads() / 32) + warp();
   const uint32_t wanted = kGlu ? own / 2 : own;
   const uint32_t row_tile = wanted < p.tiles ? wanted : p.tiles - 1;
   const uint32_t which = weight_of(p, row_tile, 0);
@@ -143,19 +142,18 @@ INFER_DEVICE void add_tile(const RowCodes& rows, const Stages& x, uint32_t stage
 
 template <bool kGlu, uint32_t kWarps>
 INFER_DEVICE void multiply_tile(const ProductParams& p) {
-  constexpr uint32_t kThreads = 32 * kWarps;
   const Columns columns = columns_of(p);
   if (columns.count == 0) return;
   INFER_SHARED(uint32_t, sources, kTileColumns);
   INFER_SHARED(uint32_t, begins, 4);
   if (thread() < 4) begins[thread()] = kRaisedSum;
-  for (uint32_t c = thread(); c < kTileColumns; c += kThreads) {
+  for (uint32_t c = thread(); c < kTileColumns; c += threads()) {
     sources[c] = column_number(p, columns, c < columns.count ? c : columns.count - 1);
   }
   sync_block();
   const Stages x = stages_in_shared();
   const SharedPtr<float> before =
-      dynamic_shared<float>(kTileStages * tile_stage_bytes(kSumRuns), kThreads * kColumnTiles * 4);
+      dynamic_shared<float>(kTileStages * tile_stage_bytes(kSumRuns), threads() * kColumnTiles * 4);
   const uint32_t units = (p.k + 64 * Weights::kTiles - 1) / (64 * Weights::kTiles);
   const uint32_t tiles = units * Weights::kTiles;
   const uint32_t stretch = (units + kProductWarps - 1) / kProductWarps;
@@ -166,7 +164,7 @@ INFER_DEVICE void multiply_tile(const ProductParams& p) {
     async_commit();
   }
 
-  const RowTile row_tile = row_tile_of<kGlu, kWarps>(p);
+  const RowTile row_tile = row_tile_of<kGlu>(p);
   const MatrixParams& own_weight = p.weights[row_tile.which];
   const CachedPlace own_place =
       cached(place_of<Weights>(own_weight.w, own_weight.planes,
@@ -183,7 +181,7 @@ INFER_DEVICE void multiply_tile(const ProductParams& p) {
 #pragma unroll
     for (uint32_t q = 0; q < kColumnTiles; ++q) {
       float(&own_sums)[4] = sums[q];
-      const uint32_t at = (q * kThreads + thread()) * 4;
+      const uint32_t at = (q * threads() + thread()) * 4;
       float4 sum{own_sums[0] * Weights::kUnit, own_sums[1] * Weights::kUnit,
                  own_sums[2] * Weights::kUnit, own_sums[3] * Weights::kUnit};
       if (!first) {
@@ -225,7 +223,7 @@ INFER_DEVICE void multiply_tile(const ProductParams& p) {
   const uint32_t t = lane() % 4;
   const uint32_t first_thread = kGlu ? thread() & ~32u : thread();
   const auto sum_of = [&](uint32_t of_thread, uint32_t j, uint32_t i) {
-    const float sum = before[(j * kThreads + of_thread) * 4 + i];
+    const float sum = before[(j * threads() + of_thread) * 4 + i];
     return stretches < kProductWarps ? sum + 0.0f : sum;  // stretches without elements
   };
   // Two warps share the columns of a Glu.
@@ -248,10 +246,11 @@ INFER_DEVICE void multiply_tile(const ProductParams& p) {
   }
 }
 
-INFER_KERNEL(INFER_JOIN(tile_, INFER_TYPE), ProductParams, 32 * kTileWarps, 2) {
+INFER_KERNEL(INFER_JOIN(tile_, INFER_TYPE), ProductParams, 32 * kMostTileWarps, 1) {
   multiply_tile<false, kTileWarps>(p);
 }
-INFER_KERNEL(INFER_JOIN(INFER_JOIN(tile_, INFER_TYPE), _glu), ProductParams, 32 * kTileWarps, 2) {
+INFER_KERNEL(INFER_JOIN(INFER_JOIN(tile_, INFER_TYPE), _glu), ProductParams, 32 * kMostTileWarps,
+             1) {
   multiply_tile<true, kTileWarps>(p);
 }
 // Few rows of weights, or few columns: more blocks.

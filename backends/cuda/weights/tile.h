@@ -8,8 +8,10 @@ namespace infer::cuda {
 
 /// Columns of a block.
 inline constexpr uint32_t kTileColumns = 64;
-/// Warps of a block, each with a tile of 16 rows; of one for few rows or columns.
+/// Warps of a block, each with a tile of 16 rows: two such blocks should fit on a multiprocessor.
+/// Of one where they do not, and of one for few rows or columns.
 inline constexpr uint32_t kTileWarps = 8;
+inline constexpr uint32_t kMostTileWarps = 16;
 inline constexpr uint32_t kFewWarps = 4;
 /// Tiles along K whose activations are on their way or in use.
 inline constexpr uint32_t kTileStages = 4;

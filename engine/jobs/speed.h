@@ -11,8 +11,8 @@
 
 namespace infer {
 
-/// Why no measurement says what fraction of its limits a device reaches; empty: some do, or it is a
-/// GPU, for which the fractions of processors are assumed.
+/// Why no measurement says what fraction of its limits a device reaches; empty: some do. Of GPUs
+/// one has been measured.
 std::string never_measured(const DeviceInfo& device);
 
 /// What one device does.

@@ -7,9 +7,9 @@
 // So the order of a row's sum follows from K alone.
 //
 // A warp's weights and activations come to shared memory of its own, some elements of K ahead, also
-// from one row of tiles to the next: little waits for memory, and the code is short, so that a
-// kernel of a few microseconds does not wait for its own instructions. The first weights are on
-// their way before the kernel before has ended.
+// from one row of tiles to the next. The first weights are on their way before the kernel before
+// has ended. Rounding the columns is a launch of its own, so a single column has
+// weights/product.cu, which was measured faster.
 #include "backends/cuda/device/async_copy.h"
 #include "backends/cuda/weights/fragment_sums.h"
 #include "backends/cuda/weights/stream.h"
@@ -35,12 +35,7 @@ struct SharedPlace {
 };
 template <typename V>
 INFER_DEVICE V plane_part(const SharedPlace::Plane& plane, uint32_t offset) {
-  const uint32_t at = plane.at + offset;
-  if constexpr (sizeof(V) == 2) {
-    return static_cast<V>(plane.words[at / 4] >> (at % 4 * 8));
-  } else {
-    return load_shared<V>(plane.words, at / 4);
-  }
+  return load_shared<V>(plane.words, (plane.at + offset) / 4);
 }
 
 /// What a warp has of K, and where its stages are.

@@ -2,20 +2,64 @@
 
 #include <algorithm>
 
+#include "backends/cuda/packing.h"
 #include "backends/cuda/product.h"
-#include "backends/cuda/weights/half_tile.h"
+#include "backends/cuda/weights/decoded_tile.h"
 #include "engine/core/checked.h"
 
 namespace infer::cuda {
 namespace {
 
+using gpu::ProductWeight;
+
+/// Whether weights are decoded to float16: those whose scales are of float16, so that nothing that
+/// matters is below its range.
+bool is_decoded(DType type) {
+  switch (type) {
+    case DType::q4_0:
+    case DType::q4_1:
+    case DType::q5_0:
+    case DType::q5_1:
+    case DType::q8_0:
+    case DType::q2_k:
+    case DType::q3_k:
+    case DType::q4_k:
+    case DType::q5_k:
+    case DType::q6_k:
+    case DType::iq4_nl:
+    case DType::iq4_xs: return true;
+    default: return false;
+  }
+}
+
+/// GPUs for computing centres. Others add products of float16 in float32 at half the rate or less,
+/// so that products of bytes are the faster ones.
+bool prefers_halves(const Gpu& gpu) {
+  switch (gpu.capability) {
+    case 80:
+    case 90:
+    case 100:
+    case 103: return true;
+    default: return false;
+  }
+}
+
 /// Columns in the work space.
 struct HalvesLayout {
-  int64_t columns, units;
+  int64_t columns;
+  int64_t units;         ///< of 8 elements of K, or of 16 where weights are decoded
+  int64_t column_bytes;  ///< of a unit
 
-  explicit HalvesLayout(const TensorDesc& x)
-      : columns(x.shape[2]), units(div_ceil<int64_t>(x.shape[0], kHalfDepth) * (kHalfDepth / 8)) {}
-  int64_t back_at() const { return columns * units * kHalfParts * 16; }
+  HalvesLayout(const TensorDesc& x, DType type) : columns(x.shape[2]) {
+    if (is_decoded(type)) {
+      units = div_ceil<int64_t>(x.shape[0], kTileElements) * (kTileElements / 16);
+      column_bytes = 32;
+    } else {
+      units = div_ceil<int64_t>(x.shape[0], kHalfDepth) * (kHalfDepth / 8);
+      column_bytes = 16 * int64_t{kHalfParts};
+    }
+  }
+  int64_t back_at() const { return columns * units * column_bytes; }
   int64_t bytes() const { return back_at() + columns * int64_t{sizeof(float)}; }
 };
 
@@ -27,8 +71,13 @@ struct BlockShape {
   uint32_t bytes;  ///< of shared memory
 };
 template <typename Block>
-BlockShape block_shape(const char* suffix) {
+BlockShape half_block(const char* suffix) {
   return {suffix, Block::kRows, Block::kColumns, Block::kThreads, half_tile_bytes<Block>()};
+}
+template <typename Block>
+BlockShape decoded_block(DType type, const char* suffix) {
+  return {suffix, Block::kRows, Block::kColumns, Block::kThreads,
+          decoded_tile_bytes<Block>(bytes_of_rows(type))};
 }
 
 // What GPUs of compute capability 8.6 and 8.9 have, and what a block takes beside what it asks for.
@@ -37,21 +86,66 @@ constexpr uint32_t kSharedBeside = 1 << 10;
 static_assert(half_tile_bytes<LargeHalfBlock>() + kSharedBeside <= kSharedEach);
 static_assert(3 * (half_tile_bytes<SmallHalfBlock>() + kSharedBeside) <= kSharedEach);
 
-int64_t row_blocks(const ProductCall& in, int64_t rows) {
-  int64_t blocks = 0;
-  for (const gpu::ProductWeight& weight : in.weights) {
-    blocks += div_ceil<int64_t>(weight.w.dim(1), rows);
-  }
-  return blocks;
+/// Groups of rows of a weight: of a Glu, both weights have as many.
+int64_t row_blocks(const ProductCall& in, const ProductWeight& weight, const BlockShape& block) {
+  return div_ceil<int64_t>(weight.w.dim(1), in.glu != nullptr ? block.rows / 2 : block.rows);
 }
 
 /// Large blocks if there are enough of them.
-BlockShape choose_block(const NodeCall& call, const ProductCall& in) {
-  const auto large = block_shape<LargeHalfBlock>("");
-  const int64_t blocks = row_blocks(in, large.rows) * div_ceil(in.x.dim(2), large.columns);
+BlockShape choose_block(const NodeCall& call, const ProductCall& in, DType type) {
+  const bool decoded = is_decoded(type);
+  const BlockShape large =
+      decoded ? decoded_block<LargeDecodedBlock>(type, "") : half_block<LargeHalfBlock>("");
+  int64_t blocks = 0;
+  for (const ProductWeight& weight : in.weights) {
+    blocks += row_blocks(in, weight, large);
+    if (in.glu != nullptr) break;
+  }
+  blocks *= div_ceil(in.x.dim(2), large.columns);
   const bool fits = int64_t{large.bytes} <= call.gpu.shared_bytes;
   if (fits && blocks >= call.gpu.multiprocessors) return large;
-  return block_shape<SmallHalfBlock>("_few");
+  if (!decoded) return half_block<SmallHalfBlock>("_few");
+  return in.x.dim(2) <= NarrowDecodedBlock::kColumns
+             ? decoded_block<NarrowDecodedBlock>(type, "_16")
+             : decoded_block<SmallDecodedBlock>(type, "_64");
+}
+
+/// Puts the columns into the work space, after a norm if the call has one.
+ColumnHalves record_columns(const NodeCall& call, const ProductCall& in, DType type) {
+  const HalvesLayout layout(in.x.value->desc, type);
+  const ColumnHalves to{.words = call.scratch,
+                        .back = call.scratch + static_cast<uint64_t>(layout.back_at()),
+                        .columns = static_cast<uint32_t>(layout.columns),
+                        .unused = 0};
+  const Grid grid{layout.columns, 1, 1};
+  if (is_decoded(type)) {
+    call.recorder.launch("to_fragments",
+                         ToFragmentsParams{.step = call.step,
+                                           .x = in.x.address,
+                                           .norm = norm_address(in),
+                                           .to = to,
+                                           .stride = in.x.stride(2),
+                                           .k = in.x.size(0),
+                                           .steps = static_cast<uint32_t>(layout.units),
+                                           .normed = in.norm != nullptr ? 1u : 0u,
+                                           .aligned = aligned(in.x) ? 1u : 0u,
+                                           .eps = in.norm != nullptr ? in.norm->eps : 0.0f},
+                         grid, kToFragmentsThreads);
+  } else {
+    call.recorder.launch("to_halves",
+                         ToHalvesParams{.step = call.step,
+                                        .x = in.x.address,
+                                        .to = to,
+                                        .stride = in.x.stride(2),
+                                        .k = in.x.size(0),
+                                        .units = static_cast<uint32_t>(layout.units),
+                                        .brains = type == DType::bf16 ? 1u : 0u,
+                                        .aligned = aligned(in.x) ? 1u : 0u,
+                                        .unused = 0},
+                         grid, kToHalvesThreads);
+  }
+  call.recorder.barrier();
+  return to;
 }
 
 }  // namespace
@@ -60,50 +154,41 @@ bool uses_halves(const NodeView& node, const Tuning& tuning, Roles roles) {
   if (!tuning.matrices || roles == Roles::generated || node.node.op() != OpId::Matmul) return false;
   const DType type = node.input(1)->desc.type;
   // Bfloat16 has products from compute capability 8.0 on.
-  if (type != DType::f16 && (type != DType::bf16 || node.gpu.capability < 80)) return false;
-  return node.graph.value(node.node.outputs[0]).rows == Rows::tokens &&
+  const bool own = type == DType::f16 || (type == DType::bf16 && node.gpu.capability >= 80);
+  const bool decoded = is_decoded(type) && tuning.integer && prefers_halves(node.gpu);
+  return (own || decoded) && node.graph.value(node.node.outputs[0]).rows == Rows::tokens &&
          !gpu::chooses_experts(node.graph, node.node);
 }
 
-int64_t halves_scratch(const NodeView& node) { return HalvesLayout(node.input(0)->desc).bytes(); }
+int64_t halves_scratch(const NodeView& node) {
+  return HalvesLayout(node.input(0)->desc, node.input(1)->desc.type).bytes();
+}
 
 void record_halves(const NodeCall& call, const ProductCall& in) {
   const DType type = in.weights[0].w.value->desc.type;
-  const HalvesLayout layout(in.x.value->desc);
-  const ColumnHalves to{.words = call.scratch,
-                        .back = call.scratch + static_cast<uint64_t>(layout.back_at()),
-                        .columns = static_cast<uint32_t>(layout.columns),
-                        .unused = 0};
-  call.recorder.launch("to_halves",
-                       ToHalvesParams{.step = call.step,
-                                      .x = in.x.address,
-                                      .to = to,
-                                      .stride = in.x.stride(2),
-                                      .k = in.x.size(0),
-                                      .units = static_cast<uint32_t>(layout.units),
-                                      .brains = type == DType::bf16 ? 1u : 0u,
-                                      .aligned = aligned(in.x) ? 1u : 0u,
-                                      .unused = 0},
-                       {layout.columns, 1, 1}, kToHalvesThreads);
-  call.recorder.barrier();
-  const BlockShape block = choose_block(call, in);
-  const std::string kernel = "half_tile_" + std::string(dtype_info(type).ident) + block.suffix;
+  const ColumnHalves columns = record_columns(call, in, type);
+  const BlockShape block = choose_block(call, in, type);
+  std::string kernel = is_decoded(type) ? "decoded_tile_" : "half_tile_";
+  kernel += std::string(dtype_info(type).ident) + block.suffix;
+  if (in.glu != nullptr) kernel += "_glu";
   for (size_t first = 0; first < in.weights.size(); first += kProductWeights) {
     const size_t count = std::min<size_t>(in.weights.size() - first, kProductWeights);
     ProductParams params{};
     params.step = call.step;
     params.k = in.x.size(0);
     params.matrices = 1;
-    params.weight_count = static_cast<uint32_t>(count);
+    params.weight_count = in.glu != nullptr ? 1 : static_cast<uint32_t>(count);
     params.after = what_follows(in);
+    params.alpha = in.glu != nullptr ? in.glu->alpha : 0.0f;
+    params.limit = in.glu != nullptr ? in.glu->limit : 0.0f;
     for (size_t i = 0; i < count; ++i) {
       params.weights[i] = matrix_params(in, in.weights[first + i]);
       params.weights[i].first_tile = params.tiles;
-      params.tiles +=
-          static_cast<uint32_t>(div_ceil<int64_t>(in.weights[first + i].w.dim(1), block.rows));
+      if (in.glu != nullptr && i == 1) break;  // it has the tiles of the first
+      params.tiles += static_cast<uint32_t>(row_blocks(in, in.weights[first + i], block));
     }
-    call.recorder.launch(kernel, HalfTileParams{params, to},
-                         {params.tiles, div_ceil(layout.columns, block.columns), 1},
+    call.recorder.launch(kernel, HalfTileParams{params, columns},
+                         {params.tiles, div_ceil(in.x.dim(2), block.columns), 1},
                          static_cast<int>(block.threads), block.bytes);
   }
 }

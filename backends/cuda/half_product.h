@@ -1,5 +1,6 @@
-// Products of weights of 16 bits by tensor cores, for the tokens of prompts, if the tuning says so:
-// they are a numeric class of their own then.
+// Products by tensor cores of 16-bit numbers, for the tokens of prompts, if the tuning says so:
+// they are a numeric class of their own then. Of weights of 16 bits (weights/half_tile.cu), and on
+// some GPUs of quantised ones (weights/decoded_tile.cu).
 #pragma once
 
 #include "backends/cuda/op.h"

@@ -71,6 +71,8 @@ class Recorder {
                    int threads, int64_t shared_bytes) = 0;
 };
 
+class RoundedValues;
+
 /// A node to be recorded.
 struct NodeCall {
   const Graph& graph;
@@ -83,6 +85,7 @@ struct NodeCall {
   uint64_t step;     ///< address of what the host writes before each step: backends/gpu/step.h
   uint64_t scratch;  ///< work space of the program; a multiple of 256
   Roles roles;       ///< of the step's tokens
+  const RoundedValues& rounded;
   Recorder& recorder;
 
   template <typename Params>

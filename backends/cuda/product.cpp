@@ -6,6 +6,7 @@
 #include "backends/cuda/ops/moe_group.h"
 #include "backends/cuda/ops/to_bytes.h"
 #include "backends/cuda/packing.h"
+#include "backends/cuda/rounded_values.h"
 #include "backends/cuda/weights/product.h"
 #include "backends/cuda/weights/stream.h"
 #include "backends/cuda/weights/tile.h"
@@ -25,8 +26,7 @@ constexpr uint32_t kActivationBytes = 30 << 10;
 constexpr int64_t kOwnBytes = 18 << 10;
 /// Above this many rows, products with experts group their columns by expert.
 constexpr int64_t kSingleRows = 8;
-/// Blocks of a launch for each multiprocessor: what it can hold at once (weights/product.cu). Of
-/// two weights of types with large blocks it is one.
+/// Blocks of a launch for each multiprocessor: what it can hold at once (weights/product.cu).
 constexpr int64_t kBlocksEach = 2;
 
 bool product_groups(int64_t rows, int64_t experts) {
@@ -48,18 +48,6 @@ ExpertGroups expert_groups(int64_t used, int64_t rows, int64_t experts, int64_t 
   groups.places = 4 + 4 * groups.most;
   groups.numbers = groups.places + 2 * places;
   return groups;
-}
-
-/// Runs of a tile whose sums of activations the kernel needs (weights/fragments.h: kLeast).
-uint32_t summed_runs(DType type) {
-  switch (type) {
-    case DType::q4_1:
-    case DType::q5_1:
-    case DType::q4_k:
-    case DType::q5_k: return 2;
-    case DType::q2_k: return 4;
-    default: return 0;
-  }
 }
 
 /// Columns as bytes (ops/to_bytes.h) in the work space. Kernels may copy some tiles beyond the
@@ -103,7 +91,7 @@ struct Choice {
 
 /// Heads' own matrices (multi-head latent attention) are few: they stay exact, as on a CPU.
 bool is_integer(DType type, MatrixOf matrix, const Tuning& tuning) {
-  return tuning.integer && has_fragments(type) && matrix != MatrixOf::by_place;
+  return rounds_activations(type, tuning) && matrix != MatrixOf::by_place;
 }
 
 /// Tiles of rows of all weights of a call.
@@ -137,13 +125,6 @@ void choose_tile(const NodeCall& call, const ProductCall& in, Choice& choice) {
   choice.tile_warps = few ? kFewWarps : warps;
   choice.kernel = "tile_" + std::string(dtype_info(type).ident);
   if (few) choice.kernel += "_few";
-}
-
-/// Bytes of 16 rows and 256 elements of K.
-uint32_t bytes_of_rows(DType type) {
-  const DTypeInfo& info = dtype_info(type);
-  return static_cast<uint32_t>(kTileRows * kStreamTiles * kTileElements / info.block_elements *
-                               info.block_bytes);
 }
 
 /// Bytes of dynamic shared memory of a block of weights/stream.cu.
@@ -210,6 +191,27 @@ uint32_t chunk_tiles(const Choice& choice, DType type, int64_t k) {
 
 }  // namespace
 
+bool rounds_activations(DType type, const Tuning& tuning) {
+  return tuning.integer && has_fragments(type);
+}
+
+uint32_t summed_runs(DType type) {
+  switch (type) {
+    case DType::q4_1:
+    case DType::q5_1:
+    case DType::q4_k:
+    case DType::q5_k: return 2;
+    case DType::q2_k: return 4;
+    default: return 0;
+  }
+}
+
+uint32_t bytes_of_rows(DType type) {
+  const DTypeInfo& info = dtype_info(type);
+  return static_cast<uint32_t>(kTileRows * kStreamTiles * kTileElements / info.block_elements *
+                               info.block_bytes);
+}
+
 MatrixParams matrix_params(const ProductCall& in, const ProductWeight& weight) {
   MatrixParams params{};
   params.w = weight.w.address;
@@ -239,12 +241,11 @@ bool aligned(const Operand& x) {
          x.value->desc.stride[2] % 16 == 0;
 }
 
-namespace {
-
-/// The weight of the norm; 0 if it has none, or there is no norm.
 uint64_t norm_address(const ProductCall& in) {
   return in.norm != nullptr && in.norm_weight.given() ? in.norm_weight.address : 0;
 }
+
+namespace {
 
 /// Sorts the places of a product with experts into groups in the work space. Returns how many there
 /// may be.
@@ -321,7 +322,11 @@ void launch(const NodeCall& call, const ProductCall& in, const Choice& choice, u
   params.aligned = aligned(in.x) ? 1 : 0;
   params.after = what_follows(in);
   params.chunk = choice.kind == Choice::Kind::product ? chunk_tiles(choice, type, w.dim(0)) : 0;
-  params.bytes = bytes;
+  params.bytes = choice.takes_bytes() ? bytes : call.rounded.bytes(in.x);
+  if (in.glu != nullptr) {
+    params.results = call.rounded.bytes(in.weights[0].y);
+    params.result_runs = call.rounded.runs(in.weights[0].y);
+  }
   params.eps = in.norm != nullptr ? in.norm->eps : 0.0f;
   params.alpha = in.glu != nullptr ? in.glu->alpha : 0.0f;
   params.limit = in.glu != nullptr ? in.glu->limit : 0.0f;
@@ -346,7 +351,6 @@ void launch(const NodeCall& call, const ProductCall& in, const Choice& choice, u
   int64_t held = kBlocksEach;  // blocks that a multiprocessor holds at once
   if (choice.kind == Choice::Kind::product) {
     shared = int64_t{kProductWarps} * params.chunk * chunk_bytes(choice, type);
-    if (in.glu != nullptr && dtype_info(type).block_elements == 256) held = 1;
   } else if (choice.kind == Choice::Kind::stream) {
     shared = stream_shared(type, choice.columns);
     held = std::clamp<int64_t>(call.gpu.multiprocessor_shared / (shared + kOwnBytes), 1, held);
@@ -354,7 +358,8 @@ void launch(const NodeCall& call, const ProductCall& in, const Choice& choice, u
   // All blocks at once. Of weights/product.cu each takes as many tiles as any other, since each
   // rounds all columns; of weights/stream.cu as many blocks as there can be share the tiles.
   const int64_t most = std::max<int64_t>(call.gpu.multiprocessors * held, 1);
-  const int64_t tiles = std::max<int64_t>(params.tiles, 1);
+  const int64_t together = params.results.words != 0 ? 2 : 1;
+  const int64_t tiles = std::max<int64_t>(div_ceil<int64_t>(params.tiles, together), 1);
   const int64_t blocks = choice.kind == Choice::Kind::stream
                              ? std::min(tiles, most)
                              : div_ceil(tiles, div_ceil(tiles, most));
@@ -373,7 +378,9 @@ std::array<uint32_t, 4> plane_offsets(const TensorDesc& weight) {
 }
 
 int64_t product_scratch(const NodeView& node, const Tuning& tuning, Roles roles) {
-  if (uses_halves(node, tuning, roles)) return halves_scratch(node);
+  const bool halves = uses_halves(node, tuning, roles);
+  const int64_t of_halves = halves ? halves_scratch(node) : 0;
+  if (halves && roles == Roles::prompt) return of_halves;
   const TensorDesc& weight = node.input(1)->desc;
   const bool experts = node.node.op() == OpId::MoeMatmul;
   const int64_t rows = node.graph.value(node.node.outputs[0]).desc.shape[2];
@@ -383,9 +390,11 @@ int64_t product_scratch(const NodeView& node, const Tuning& tuning, Roles roles)
   const int64_t numbers = grouped ? expert_groups(used, rows, matrices, 1).numbers : 0;
   const MatrixOf matrix = experts ? MatrixOf::by_ids : MatrixOf::only;
   const bool several = grouped || (!experts && rows > 1);
-  if (!several || !is_integer(weight.type, matrix, tuning))
-    return numbers * int64_t{sizeof(int32_t)};
-  return bytes_offset(numbers) + bytes_layout(node.input(0)->desc, weight.type).bytes();
+  if (!several || !is_integer(weight.type, matrix, tuning)) {
+    return std::max(of_halves, numbers * int64_t{sizeof(int32_t)});
+  }
+  const int64_t of_bytes = bytes_layout(node.input(0)->desc, weight.type).bytes();
+  return std::max(of_halves, bytes_offset(numbers) + of_bytes);
 }
 
 /// Every type has kernels, in either of the two layouts.
@@ -415,6 +424,7 @@ void record_products(const NodeCall& call, const ProductCall& in) {
   if (halves && call.roles == Roles::prompt) return;
   Choice choice = choose(call, in);
   choice.generated_only = halves;
+  if (halves && choice.takes_bytes()) call.recorder.barrier();  // the work space is used again
   uint64_t ids = in.ids.given() ? in.ids.address : 0;
   int64_t groups = div_ceil<int64_t>(in.weights[0].y.dim(2), choice.columns);
   int64_t numbers = 0;  // of groups, in the work space

@@ -5,6 +5,7 @@
 
 #include "backends/cuda/fusion.h"
 #include "backends/cuda/launches.h"
+#include "backends/cuda/rounded_values.h"
 #include "backends/cuda/step_memory.h"
 #include "engine/core/log.h"
 
@@ -151,6 +152,7 @@ class CudaProgram final : public Program {
         kv_layout_(canonical_kv_layout(graph_.kv())),
         memory_(spec.memory.begin(), spec.memory.end()),
         calls_(plan_calls(segment_, target)),
+        rounded_(segment_, calls_, target),
         launches_(context, modules),
         step_graph_(context, launches_.all(), target.tuning.early),
         done_(context) {
@@ -226,7 +228,7 @@ class CudaProgram final : public Program {
     const std::vector<Operand> outputs = gpu::operands_of(node.outputs, place);
     use(*target_.ops.find(node.op()),
         NodeCall{graph_, node, inputs, outputs, kv_layout_, target_.gpu, target_.tuning,
-                 step_->address(), scratch_, segment_.roles, launches_});
+                 step_->address(), scratch_, segment_.roles, rounded_, launches_});
   }
 
   Status prepare_profile() {
@@ -316,6 +318,7 @@ class CudaProgram final : public Program {
   std::vector<MemoryRef> memory_;
   uint64_t scratch_ = 0;
   std::vector<FusedCall> calls_;
+  RoundedValues rounded_;
   std::unique_ptr<StepMemory> step_;
   Launches launches_;
   StepGraph step_graph_;

@@ -1,5 +1,6 @@
-// Products of weights of 16 bits for tokens of prompts: against a plain computation, and the bits
-// of a column by the number of columns, the size of blocks, roles and orders of threads.
+// Products of 16 bits for tokens of prompts, of weights that have them and of decoded ones: against
+// a plain computation, and the bits of a column by the number of columns, the size of blocks, roles
+// and orders of threads.
 #include <doctest.h>
 
 #include <cmath>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "backends/cuda/device.h"
+#include "engine/core/checked.h"
 #include "engine/core/half.h"
 #include "engine/quant/quant.h"
 #include "tests/cuda/gpus.h"
@@ -90,21 +92,37 @@ bool begins_with(const std::vector<float>& all, const std::vector<float>& first)
          std::memcmp(all.data(), first.data(), first.size() * sizeof(float)) == 0;
 }
 
-/// Activations have 22 bits as two of float16, 16 as two of bfloat16.
-double limit_of(DType type) { return type == DType::f16 ? 1e-12 : 1e-10; }
+constexpr DType kTypes[] = {DType::f16,  DType::bf16, DType::q4_0,   DType::q4_1,  DType::q5_0,
+                            DType::q5_1, DType::q8_0, DType::q2_k,   DType::q3_k,  DType::q4_k,
+                            DType::q5_k, DType::q6_k, DType::iq4_nl, DType::iq4_xs};
+/// One of each layout of kernels.
+constexpr DType kSomeTypes[] = {DType::f16,  DType::bf16, DType::q8_0,
+                                DType::q5_1, DType::q4_k, DType::q6_k};
 
-constexpr DType kTypes[] = {DType::f16, DType::bf16};
+bool decoded(DType type) { return type != DType::f16 && type != DType::bf16; }
+/// Activations have 22 bits as two of float16, 16 as two of bfloat16; one has 11, as have decoded
+/// weights, their scales and offsets.
+double limit_of(DType type) { return decoded(type) ? 2e-6 : type == DType::f16 ? 1e-12 : 1e-10; }
+/// The nearest K that a type can have, from k on.
+int64_t k_of(DType type, int64_t k) {
+  return round_up<int64_t>(k, dtype_info(type).block_elements);
+}
+
+/// A GPU that decodes quantised weights for prompts.
+TestGpu decoding_gpu() { return {.capability = 90}; }
 
 TEST_CASE("products of prompts: near to plain ones, and columns do not depend on others") {
+  const Gpus gpus(std::vector{decoding_gpu()});
   for (const DType type : kTypes) {
     CAPTURE(dtype_info(type).ident);
-    for (const Shape& of : {Shape{32, 5, 1}, Shape{40, 33, 3}, Shape{608, 150, 131}}) {
+    for (const Shape& wanted : {Shape{32, 5, 1}, Shape{40, 33, 3}, Shape{608, 150, 131}}) {
+      const Shape of{k_of(type, wanted.k), wanted.n, wanted.rows};
       CAPTURE(of.k);
       const Product product(type, of);
       const std::vector<float> y = product.compute(Roles::prompt);
       CHECK(product.error(y) < limit_of(type));
       const std::vector<float> generated = product.compute(Roles::generated);
-      CHECK(product.error(generated) < 1e-12);
+      CHECK(product.error(generated) < (decoded(type) ? 1e-3 : 1e-12));
       CHECK(y != generated);  // not the same kernels
       for (const int64_t rows : {1, 2, 33, 65}) {
         if (rows >= of.rows) continue;
@@ -116,12 +134,15 @@ TEST_CASE("products of prompts: near to plain ones, and columns do not depend on
 }
 
 TEST_CASE("products of prompts: neither blocks nor orders of threads change a bit") {
-  for (const DType type : kTypes) {
+  for (const DType type : kSomeTypes) {
     CAPTURE(dtype_info(type).ident);
-    const Product product(type, {160, 290, 140});
+    const Product product(type, {k_of(type, 160), 290, 140});
+    const Gpus usual(std::vector{decoding_gpu()});
     const std::vector<float> large = product.compute(Roles::prompt);
     for (const int multiprocessors : {1, 1000}) {
-      const Gpus gpus(std::vector{TestGpu{.multiprocessors = multiprocessors}});
+      TestGpu gpu = decoding_gpu();
+      gpu.multiprocessors = multiprocessors;
+      const Gpus gpus(std::vector{gpu});
       for (const uint64_t seed : {1, 2}) {
         test::cuda_driver().set_seed(seed);
         CHECK(begins_with(product.compute(Roles::prompt), large));
@@ -132,11 +153,12 @@ TEST_CASE("products of prompts: neither blocks nor orders of threads change a bi
 }
 
 TEST_CASE("products of prompts: rows of both roles in a step") {
-  for (const DType type : kTypes) {
+  const Gpus gpus(std::vector{decoding_gpu()});
+  for (const DType type : kSomeTypes) {
     CAPTURE(dtype_info(type).ident);
     constexpr int64_t kRows = 20;
     constexpr int64_t kResults = 37;
-    const Product product(type, {64, kResults, kRows});
+    const Product product(type, {k_of(type, 64), kResults, kRows});
     const std::vector<float> prompt = product.compute(Roles::prompt);
     const std::vector<float> generated = product.compute(Roles::generated);
     for (const int64_t count : {0, 1, 7, 20}) {
@@ -150,46 +172,63 @@ TEST_CASE("products of prompts: rows of both roles in a step") {
 }
 
 TEST_CASE("products of prompts: activations beyond float16") {
-  for (const DType type : kTypes) {
+  const Gpus gpus(std::vector{decoding_gpu()});
+  for (const DType type : kSomeTypes) {
     CAPTURE(dtype_info(type).ident);
     for (const float scale : {1e30f, 1e-30f, 0.0f}) {
       CAPTURE(scale);
-      const Product product(type, {64, 20, 5}, scale);
+      const Product product(type, {k_of(type, 64), 20, 5}, scale);
       const std::vector<float> y = product.compute(Roles::prompt);
       CHECK(product.error(y) < limit_of(type));
     }
   }
 }
 
-TEST_CASE("products of prompts are as others with --exact, and of bfloat16 on older GPUs") {
+TEST_CASE("products of prompts are as others with --exact, and some on other GPUs") {
+  const Product quantised(DType::q4_0, {64, 20, 5});
+  CHECK(quantised.compute(Roles::prompt) != quantised.compute(Roles::generated));
+  for (const int capability : {75, 86, 89, 120}) {
+    const Gpus gpus(std::vector{TestGpu{.capability = capability}});
+    CHECK(quantised.compute(Roles::prompt) == quantised.compute(Roles::generated));
+  }
   const Product half(DType::f16, {64, 20, 5});
   const Product brain(DType::bf16, {64, 20, 5});
   const auto exact = CudaDevice::open(0, true, {}).value();
   CHECK_FALSE(exact->two_classes());
-  CHECK(half.compute(*exact, Roles::prompt) == half.compute(*exact, Roles::generated));
+  for (const Product* product : {&half, &quantised}) {
+    CHECK(product->compute(*exact, Roles::prompt) == product->compute(*exact, Roles::generated));
+  }
   const Gpus gpus(std::vector{TestGpu{.capability = 75}});
   CHECK(brain.compute(Roles::prompt) == brain.compute(Roles::generated));
   CHECK(half.compute(Roles::prompt) != half.compute(Roles::generated));
 }
 
-TEST_CASE("products of prompts: no barrier can be left out") {
-  std::ifstream in(INFER_SOURCE_DIR "/backends/cuda/weights/half_tile.cu");
+/// Runs without each barrier of a kernel in turn; each has to be missed. Returns how many there
+/// are.
+int barriers_of(const std::string& kernel, const Product& product) {
+  std::ifstream in(INFER_SOURCE_DIR "/backends/cuda/weights/" + kernel + ".cu");
   std::string text;
   std::string found;
-  const Product product(DType::f16, {320, 64, 32});
   test::cuda_driver().set_listener([&](const std::string& mistake) { found = mistake; });
   int barriers = 0;
   for (int line = 1; std::getline(in, text); ++line) {
     if (text.find(" sync_block();") == std::string::npos) continue;
     ++barriers;
     found.clear();
-    test::cuda_driver().leave_out("half_tile", line);
+    test::cuda_driver().leave_out(kernel, line);
+    CAPTURE(line);
     CHECK_FALSE(product.runs());
-    CHECK(found.find("half_tile_f16") != std::string::npos);
+    CHECK(found.find(kernel) != std::string::npos);
   }
-  CHECK(barriers == 1);
   test::cuda_driver().leave_out("", 0);
   test::restart_cuda_driver();
+  return barriers;
+}
+
+TEST_CASE("products of prompts: no barrier can be left out") {
+  const Gpus gpus(std::vector{decoding_gpu()});
+  CHECK(barriers_of("half_tile", Product(DType::f16, {320, 64, 32})) == 1);
+  CHECK(barriers_of("decoded_tile", Product(DType::q4_0, {320, 64, 32})) == 3);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "backends/cuda/packing.h"
 #include "engine/core/half.h"
 #include "engine/quant/quant.h"
-#include "tests/cuda_driver.h"
+#include "tests/cuda/gpus.h"
 #include "tests/one_node.h"
 #include "tests/support.h"
 
@@ -184,20 +184,6 @@ std::unique_ptr<Device> tiled(int64_t tile_columns) {
 }
 constexpr int64_t kNever = int64_t{1} << 40;
 
-/// Another GPU than the usual one.
-class OtherGpu {
- public:
-  explicit OtherGpu(const test::TestGpu& gpu) {
-    test::cuda_driver().set_gpus({gpu});
-    test::restart_cuda_driver();
-  }
-  ~OtherGpu() {
-    test::cuda_driver().set_gpus({test::TestGpu()});
-    test::restart_cuda_driver();
-  }
-  OtherGpu(const OtherGpu&) = delete;
-  OtherGpu& operator=(const OtherGpu&) = delete;
-};
 /// More multiprocessors than there are large blocks: products take small ones.
 constexpr int kMany = 1000;
 
@@ -229,7 +215,7 @@ TEST_CASE("small blocks have the bits of large ones") {
   for (const DType type : {DType::q4_k, DType::q2_k, DType::q6_k, DType::q8_0, DType::nf4}) {
     CAPTURE(dtype_info(type).ident);
     const std::vector<float> few = product(*tiled(kNever), type, {768, 275, 67});
-    const OtherGpu gpu({.multiprocessors = kMany});
+    const test::Gpus gpu(std::vector{test::TestGpu{.multiprocessors = kMany}});
     for (const uint64_t seed : {1, 2, 3}) {
       test::cuda_driver().set_seed(seed);
       CHECK(equal(product(*tiled(1), type, {768, 275, 67}), few, few.size()));
@@ -247,7 +233,7 @@ TEST_CASE("shared memory changes no bit") {
       // Compute capability 7.5: too little for products of few columns of some types; 9.0: enough
       // for two blocks of many columns.
       for (const int kibibytes : {64, 227}) {
-        const OtherGpu gpu({.shared_bytes = kibibytes << 10});
+        const test::Gpus gpu(std::vector{test::TestGpu{.shared_bytes = kibibytes << 10}});
         CHECK(equal(product(*tiled(64), type, {768, 275, rows}), expected, expected.size()));
       }
     }
@@ -277,7 +263,7 @@ TEST_CASE("experts of many columns have the bits of few") {
     CAPTURE(dtype_info(type).ident);
     const std::vector<float> few = experts(*tiled(kNever), type, 70);
     CHECK(equal(experts(*tiled(16), type, 70), few, few.size()));
-    const OtherGpu gpu({.multiprocessors = kMany});
+    const test::Gpus gpu(std::vector{test::TestGpu{.multiprocessors = kMany}});
     CHECK(equal(experts(*tiled(16), type, 70), few, few.size()));
     const std::vector<float> of_nine = experts(*tiled(kNever), type, 9);
     CHECK(equal(experts(*tiled(1), type, 9), of_nine, of_nine.size()));
@@ -285,7 +271,8 @@ TEST_CASE("experts of many columns have the bits of few") {
 }
 
 /// A feed-forward block: norm, gate and up, activation, down, sum with the residual.
-std::vector<float> feed_forward(Device& device, DType type, int64_t rows) {
+std::vector<float> feed_forward(Device& device, DType type, int64_t rows,
+                                Roles roles = Roles::generated) {
   const OpCase c = rows_of(rows);
   CaseBuilder builder(c, 11);
   constexpr int64_t kWidth = 512;
@@ -302,7 +289,10 @@ std::vector<float> feed_forward(Device& device, DType type, int64_t rows) {
   const ValueId u = graph.add(op::Matmul(), {normed, up, kNoValue, kNoValue});
   const ValueId inner = graph.add(op::Glu(), {g, u});
   const ValueId out = graph.add(op::Matmul(), {inner, down, kNoValue, kNoValue});
-  return test::computed(device, builder, graph.add(op::Add{.scale = 0.5f}, {x, out}), rows);
+  const ValueId y = graph.add(op::Add{.scale = 0.5f}, {x, out});
+  graph.output(y);
+  const Graph all = builder.finish().value();
+  return test::computed(device, all, y, rows, builder.weights(), builder.inputs(), roles);
 }
 
 TEST_CASE("what is fused with a product has the bits of what is not") {
@@ -325,6 +315,19 @@ TEST_CASE("what is fused with a product has the bits of what is not") {
         CHECK(equal(feed_forward(*tiled(5), type, rows), apart, apart.size()));
       }
     }
+  }
+}
+
+TEST_CASE("what is fused with a product of decoded weights has the bits of what is not") {
+  const test::Gpus gpu(std::vector{test::TestGpu{.capability = 90}});
+  for (const DType type : {DType::q4_k, DType::q8_0}) {
+    CAPTURE(dtype_info(type).ident);
+    const std::vector<float> apart = feed_forward(*opened(false, false), type, 70, Roles::prompt);
+    CHECK(feed_forward(*opened(), type, 70) != apart);  // not the kernels of generated tokens
+    const int64_t before = test::cuda_driver().launches();
+    CHECK(equal(feed_forward(*opened(), type, 70, Roles::prompt), apart, apart.size()));
+    CHECK(test::cuda_driver().launches() - before < 6);
+    CHECK(equal(feed_forward(*opened(), type, 3, Roles::prompt), apart, size_t{3 * 512}));
   }
 }
 

@@ -45,6 +45,12 @@ INFER_DEVICE uint32_t multiply_halves(uint32_t a, uint32_t b) {
   asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(products) : "r"(a), "r"(b));
   return products;
 }
+/// a · b + c of pairs of float16, each rounded once.
+INFER_DEVICE uint32_t fused_halves(uint32_t a, uint32_t b, uint32_t c) {
+  uint32_t sums;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(sums) : "r"(a), "r"(b), "r"(c));
+  return sums;
+}
 /// 2^x to within 2^-22 of it; below the normal numbers 0. The instruction's bits are a GPU's own.
 INFER_DEVICE float power_of_two(float x) {
   float y;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "backends/cuda/cache.h"
+#include "backends/cuda/rounded_values.h"
 #include "backends/gpu/step.h"
 #include "engine/core/checked.h"
 
@@ -165,7 +166,8 @@ void record_rows(const NodeCall& call, AttentionParams params, gpu::StepRows whi
                                             .window = params.window,
                                             .chunked = params.chunked,
                                             .rows = params.rows,
-                                            .unused = 0},
+                                            .result_runs = call.rounded.runs(y),
+                                            .results = call.rounded.bytes(y)},
                        {div_ceil<int64_t>(y.dim(0), kMergeThreads), y.dim(1), rows}, kMergeThreads);
 }
 

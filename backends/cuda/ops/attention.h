@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "backends/cuda/ops/to_bytes.h"
 #include "backends/gpu/push.h"
 
 namespace infer::cuda {
@@ -52,9 +53,10 @@ struct AttentionMergeParams {
   gpu::StridePush y_strides;
   uint32_t heads, v_dim;
   uint32_t window, chunked, rows;  ///< as of AttentionParams
-  uint32_t unused;
+  uint32_t result_runs;            ///< of a tile whose sums the results have as bytes
+  ColumnBytes results;             ///< in place of y; without words: y is wanted
 };
-static_assert(sizeof(AttentionMergeParams) == 72);
+static_assert(sizeof(AttentionMergeParams) == 104);
 
 inline constexpr uint32_t kTileThreads = 128;
 /// Queries of a tile; a warp has 16.

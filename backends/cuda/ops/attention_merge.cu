@@ -1,3 +1,4 @@
+#include "backends/cuda/device/column_bytes.h"
 #include "backends/cuda/device/merge.h"
 #include "backends/cuda/ops/attention.h"
 
@@ -38,7 +39,17 @@ INFER_KERNEL(attention_merge, AttentionMergeParams, kMergeThreads, 1) {
     sum = merged_sum(sum, shuffle(own_sum, c), m);
     mix = merged_mix(mix, chunks[c * chunk_floats + 2 + element], m);
   }
-  if (d < p.v_dim) Global<float>(p.y)[place(p.y_strides, head, row) + d] = mix / sum;
+  if (p.results.words != 0) {  // a warp has a piece
+    const float value = mix / sum;
+    const uint32_t first = lane() % 8 * 4;
+    const float4 four{shuffle(value, first), shuffle(value, first + 1), shuffle(value, first + 2),
+                      shuffle(value, first + 3)};
+    const uint32_t tiles = p.heads * p.v_dim / 64;
+    store_piece(p.results, tiles, p.result_runs, 0,
+                lane() < 8 ? (head * p.v_dim + d) / 32 : 2 * tiles, four);
+  } else if (d < p.v_dim) {
+    Global<float>(p.y)[place(p.y_strides, head, row) + d] = mix / sum;
+  }
 }
 
 }  // namespace infer::cuda

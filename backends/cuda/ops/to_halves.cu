@@ -1,19 +1,16 @@
 // A number becomes the sum of two of 16 bits, which have 22 bits together (float16) or 16
 // (bfloat16). Float16: a column is multiplied by a power of two, so that its largest element is in
-// [2^13, 2^14). Bfloat16 has the range of float32.
+// [2^13, 2^14) (device/halves.h). Bfloat16 has the range of float32.
 #include "backends/cuda/ops/to_halves.h"
 
 #include "backends/cuda/device/bytes.h"
 #include "backends/cuda/device/cache.h"
-#include "backends/cuda/device/reduce.h"
+#include "backends/cuda/device/halves.h"
 #include "backends/cuda/device/step.h"
 
 namespace infer::cuda {
 
-constexpr uint32_t kWarps = kToHalvesThreads / 32;
-
 INFER_KERNEL(to_halves, ToHalvesParams, kToHalvesThreads, 1) {
-  INFER_SHARED(float, mosts, kWarps);
   const uint32_t before = step_rows(p.step, gpu::kGeneratedRows);
   const uint32_t column = block_x();
   if (before + column >= step_rows(p.step, gpu::kTokenRows)) return;
@@ -25,17 +22,9 @@ INFER_KERNEL(to_halves, ToHalvesParams, kToHalvesThreads, 1) {
     for (uint32_t i = thread(); i < p.k; i += kToHalvesThreads) {
       most = most_of(most, magnitude_of(x[from + i]));
     }
-    most = warp_max(most);
-    if (lane() == 0) mosts[warp()] = most;
-    sync_block();
-    for (uint32_t w = 0; w < kWarps; ++w) most = most_of(most, mosts[w]);
-    // 2^(13 − exponent) and its inverse, both normal numbers.
-    uint32_t exponent = bits_of(most) >> 23;
-    exponent = exponent < 15 ? 15 : exponent > 253 ? 253 : exponent;
-    factor = float_of((127 + 13 + 127 - exponent) << 23);
-    if (thread() == 0) {
-      Global<float>(p.to.back)[column] = float_of((exponent - 13) << 23);
-    }
+    const HalfRange range = half_range<kToHalvesThreads / 32>(most);
+    factor = range.factor;
+    if (thread() == 0) Global<float>(p.to.back)[column] = range.back;
   } else if (thread() == 0) {
     Global<float>(p.to.back)[column] = 1.0f;
   }

@@ -89,10 +89,10 @@ INFER_DEVICE float finished(const MatrixParams& of, float sum, uint32_t matrix, 
   return fused(sum, scale, bias);
 }
 
-/// Puts a result in its place, with what follows it. `second` and `up`: the other weight of a Glu
-/// and its sum.
-INFER_DEVICE void finish(const ProductParams& p, const MatrixParams& of, const MatrixParams& second,
-                         float sum, float up, uint32_t matrix, const Column& column, uint32_t row) {
+/// A result, with what follows it. `second` and `up`: the other weight of a Glu and its sum.
+INFER_DEVICE float result_of(const ProductParams& p, const MatrixParams& of,
+                             const MatrixParams& second, float sum, float up, uint32_t matrix,
+                             const Column& column, uint32_t row) {
   float all = finished(of, sum, matrix, row);
   if (p.after == kAfterSum) {
     const uint32_t from = place(of.residual_strides, column.place, column.row) + row;
@@ -100,7 +100,13 @@ INFER_DEVICE void finish(const ProductParams& p, const MatrixParams& of, const M
   } else if (p.after >= kAfterGlu) {
     all = activated(p.after - kAfterGlu, p.alpha, p.limit, all, finished(second, up, matrix, row));
   }
-  Global<float>(of.y)[place(of.y_strides, column.place, column.row) + row] = all;
+  return all;
+}
+/// Puts it in its place.
+INFER_DEVICE void finish(const ProductParams& p, const MatrixParams& of, const MatrixParams& second,
+                         float sum, float up, uint32_t matrix, const Column& column, uint32_t row) {
+  Global<float>(of.y)[place(of.y_strides, column.place, column.row) + row] =
+      result_of(p, of, second, sum, up, matrix, column, row);
 }
 
 }  // namespace infer::cuda

@@ -1,5 +1,5 @@
-// Products of weights in the fragment layout (packing.h) with a single column, or with activations as
-// they are, included after the header of a type by a generated unit that defines INFER_TYPE.
+// Products of weights in the fragment layout (packing.h) with a single column, or with activations
+// as they are, included after the header of a type by a generated unit that defines INFER_TYPE.
 //
 // A warp multiplies tiles of 16 rows and 64 elements of K with up to 8 columns: as many as there
 // are cost the same. The warps of a block share out K in stretches; their sums are added in order.
@@ -8,6 +8,7 @@
 // product_<type>, product_<type>_glu: activations are rounded to bytes, as weights/fragment_sums.h
 // has it. The float kernels (product_<type>_float…) keep activations; a lane adds its elements of a
 // row in K's order, then the four lanes of a row theirs.
+#include "backends/cuda/device/column_bytes.h"
 #include "backends/cuda/weights/fragment_sums.h"
 
 namespace infer::cuda::INFER_TYPE {
@@ -108,6 +109,30 @@ INFER_DEVICE void round_chunk(const ProductParams& p, const ColumnStarts& starts
         to.sums[run] = parts.x;
         to.sums[run + kRuns] = parts.y;
       }
+    }
+  }
+}
+
+/// As round_chunk(), of a single column that is bytes already.
+INFER_DEVICE void bring_chunk(const ProductParams& p, const Bytes& to, uint32_t from) {
+  const Stretch chunk = chunk_of_warp(p, from);
+  const uint32_t first = warp() * p.chunk;  // in shared memory
+  const uint32_t tiles = chunk.end - chunk.begin;
+  const Global<const uint32_t> words(p.bytes.words);
+  for (uint32_t i = lane(); i < tiles * 4; i += 32) {
+    store_shared<uint4>(to.words, (first * 4 + i) * 4,
+                        load_as<uint4>(words, (chunk.begin * 4 + i) * 4));
+  }
+  const Global<const float> scales(p.bytes.scales);
+  for (uint32_t i = lane(); i < tiles; i += 32) {
+    const float2 scale = load_as<float2>(scales, (chunk.begin + i) * 4);
+    store_shared<float4>(to.scales, (first + i) * 4, float4{scale.x, scale.x, scale.y, scale.y});
+  }
+  if constexpr (Weights::kLeast) {
+    const Global<const float> sums(p.bytes.sums);
+    for (uint32_t i = lane(); i < tiles * kRuns / 2; i += 32) {
+      store_shared<float4>(to.sums, first * 2 * kRuns + i * 4,
+                           load_as<float4>(sums, chunk.begin * 2 * kRuns + i * 4));
     }
   }
 }
@@ -249,6 +274,13 @@ INFER_DEVICE void add_units(typename Weights::Raw (&raw)[kAhead], Place place, u
   }
 }
 
+/// Tiles of rows that a block computes one after the other: of two come the 32 results of a piece
+/// of bytes.
+template <uint32_t kWeights>
+INFER_DEVICE uint32_t tiles_together(const ProductParams& p) {
+  return kWeights == 2 && p.results.words != 0 ? 2 : 1;
+}
+
 template <bool kInteger, uint32_t kWeights>
 INFER_DEVICE void multiply(const ProductParams& p) {
   using OfKind = Kind<kInteger>;
@@ -258,6 +290,7 @@ INFER_DEVICE void multiply(const ProductParams& p) {
   INFER_SHARED(uint32_t, starts, OfKind::kColumns);
   INFER_SHARED(float, factors, OfKind::kColumns);
   INFER_SHARED(float, parts, 2 * kProductWarps * kPart * kWeights);
+  INFER_SHARED(float, made, 32);
   const uint32_t count = columns.count;
   if (thread() < count) starts[thread()] = column_start(p, columns, thread());
   if (p.normed != 0) {
@@ -288,7 +321,11 @@ INFER_DEVICE void multiply(const ProductParams& p) {
   }();
   const auto bring = [&](uint32_t chunk) {
     if constexpr (kInteger) {
-      round_chunk(p, of_columns, count, x, chunk * p.chunk);
+      if (p.bytes.words != 0) {
+        bring_chunk(p, x, chunk * p.chunk);
+      } else {
+        round_chunk(p, of_columns, count, x, chunk * p.chunk);
+      }
     } else {
       copy_chunk(p, of_columns, count, x, chunk * p.chunk);
     }
@@ -299,59 +336,57 @@ INFER_DEVICE void multiply(const ProductParams& p) {
   uint32_t which = 0;
   uint32_t turn = 0;
   uint32_t held = chunks;  // the chunk in shared memory: none
-  for (uint32_t row_tile = block_x(); row_tile < p.tiles; row_tile += grid_x()) {
+  const uint32_t together = tiles_together<kWeights>(p);
+  const auto after = [&](uint32_t row_tile) {
+    return together == 2 && row_tile % 2 == 0 ? row_tile + 1
+                                              : row_tile + 1 + (grid_x() - 1) * together;
+  };
+  for (uint32_t row_tile = block_x() * together; row_tile < p.tiles; row_tile = after(row_tile)) {
     which = weight_of(p, row_tile, which);
     const uint32_t n = p.weights[which].n;
     const uint32_t tile = row_tile - p.weights[which].first_tile;
     const uint32_t stored = columns.matrix * ((n + 15) / 16) + tile;
-    float sums[kWeights][OfKind::kSums] = {};
-    Place places[kWeights];
-#pragma unroll
+    // The warps' sums side by side: [weight][warp][column][row].
+    const SharedPtr<float> own = parts + turn * kProductWarps * kPart * kWeights;
+    // One weight after the other: more blocks find room in a multiprocessor.
+#pragma unroll 1
     for (uint32_t w = 0; w < kWeights; ++w) {
       const MatrixParams& of = p.weights[which + w];
-      places[w] = place_of<Weights>(of.w, of.planes, stored, units);
-      advance<Weights>(places[w], first_unit);
-    }
-    for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
-      const uint32_t begin = first_unit + chunk * chunk_units;
-      const uint32_t behind = begin + chunk_units;
-      const uint32_t end = behind < end_unit ? behind : end_unit;
-      const uint32_t of_chunk = begin < end ? end - begin : 0;
-#pragma unroll
-      for (uint32_t w = 0; w < kWeights; ++w) {
+      float sums[OfKind::kSums] = {};
+      Place place = place_of<Weights>(of.w, of.planes, stored, units);
+      advance<Weights>(place, first_unit);
+      for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
+        const uint32_t begin = first_unit + chunk * chunk_units;
+        const uint32_t behind = begin + chunk_units;
+        const uint32_t end = behind < end_unit ? behind : end_unit;
+        const uint32_t of_chunk = begin < end ? end - begin : 0;
         // On their way while the activations are rounded.
         typename Weights::Raw raw[kAhead];
 #pragma unroll
         for (uint32_t a = 0; a < kAhead; ++a) {
-          if (a < of_chunk) raw[a] = Weights::load(places[w], a);
+          if (a < of_chunk) raw[a] = Weights::load(place, a);
         }
-        if (w == 0 && held != chunk) {
+        if (held != chunk) {
           sync_warp();  // all have read the chunk before
           bring(chunk);
           held = chunk;
           sync_warp();
         }
-        add_units(raw, places[w], of_chunk, lane_part(x, warp() * p.chunk, count), start, count,
-                  sums[w]);
-        advance<Weights>(places[w], chunk_units);
+        add_units(raw, place, of_chunk, lane_part(x, warp() * p.chunk, count), start, count, sums);
+        advance<Weights>(place, chunk_units);
       }
-    }
-    // The warps' sums side by side: [weight][warp][column][row].
-    const SharedPtr<float> own = parts + turn * kProductWarps * kPart * kWeights;
-    const uint32_t g = lane() / 4;
-    const uint32_t t = lane() % 4;
-#pragma unroll
-    for (uint32_t w = 0; w < kWeights; ++w) {
+      const uint32_t g = lane() / 4;
+      const uint32_t t = lane() % 4;
       const uint32_t to = (w * kProductWarps + warp()) * kPart + g;
       if constexpr (kInteger) {
 #pragma unroll
         for (uint32_t i = 0; i < 4; ++i) {
-          own[to + (2 * t + i % 2) * 16 + i / 2 * 8] = sums[w][i] * Weights::kUnit;
+          own[to + (2 * t + i % 2) * 16 + i / 2 * 8] = sums[i] * Weights::kUnit;
         }
       } else {
 #pragma unroll
         for (uint32_t i = 0; i < OfKind::kSums; ++i) {
-          float sum = sums[w][i];
+          float sum = sums[i];
           sum = sum + shuffle_xor(sum, 1);
           sum = sum + shuffle_xor(sum, 2);
           if (t == 0) own[to + i / 2 * 16 + i % 2 * 8] = sum;
@@ -370,8 +405,20 @@ INFER_DEVICE void multiply(const ProductParams& p) {
         for (uint32_t part = 1; part < kProductWarps; ++part) sum = sum + own[from + part * kPart];
         all[w] = sum;
       }
-      finish(p, p.weights[which], p.weights[which + kWeights - 1], all[0], all[kWeights - 1],
-             columns.matrix, column_of(p, columns, c), row);
+      const MatrixParams& of = p.weights[which];
+      const MatrixParams& second = p.weights[which + kWeights - 1];
+      const Column column = column_of(p, columns, c);
+      if (together == 1) {
+        finish(p, of, second, all[0], all[kWeights - 1], columns.matrix, column, row);
+      } else {
+        made[tile % 2 * 16 + thread()] =
+            result_of(p, of, second, all[0], all[kWeights - 1], columns.matrix, column, row);
+      }
+    }
+    if (together == 2 && tile % 2 == 1 && warp() == 0) {
+      sync_warp();  // all have put their results there
+      store_piece(p.results, n / 64, p.result_runs, 0, lane() < 8 ? tile / 2 : n,
+                  load_shared<float4>(made, lane() % 8 * 4));
     }
     turn ^= 1;
   }
@@ -382,10 +429,11 @@ INFER_DEVICE void multiply(const ProductParams& p) {
 template <uint32_t kWeights>
 INFER_DEVICE void ask_for_first(const ProductParams& p) {
   // Which expert comes first is not known yet.
-  if (p.matrix != kMatrixOnly || block_x() >= p.tiles) return;
+  const uint32_t row_tile = block_x() * tiles_together<kWeights>(p);
+  if (p.matrix != kMatrixOnly || row_tile >= p.tiles) return;
   if (!kBeginsEarly && p.normed == 0) return;
-  const uint32_t which = weight_of(p, block_x(), 0);
-  const uint32_t tile = block_x() - p.weights[which].first_tile;
+  const uint32_t which = weight_of(p, row_tile, 0);
+  const uint32_t tile = row_tile - p.weights[which].first_tile;
   const uint32_t units = (p.k + 64 * Weights::kTiles - 1) / (64 * Weights::kTiles);
   const Stretch stretch = stretch_of(p.k, warp());
   const uint32_t first = stretch.begin / Weights::kTiles;
@@ -406,9 +454,8 @@ INFER_KERNEL_AHEAD(INFER_JOIN(product_, INFER_TYPE), ProductParams, kProductThre
                    ask_for_first<1>) {
   multiply<true, 1>(p);
 }
-// Two blocks of a type with large blocks would have too few registers.
 INFER_KERNEL_AHEAD(INFER_JOIN(INFER_JOIN(product_, INFER_TYPE), _glu), ProductParams,
-                   kProductThreads, Weights::kTiles == 1 ? 2 : 1, ask_for_first<2>) {
+                   kProductThreads, 2, ask_for_first<2>) {
   multiply<true, 2>(p);
 }
 INFER_KERNEL_AHEAD(INFER_JOIN(INFER_JOIN(product_, INFER_TYPE), _float), ProductParams,

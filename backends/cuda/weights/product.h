@@ -20,6 +20,8 @@ inline constexpr int kProductThreads = 32 * kProductWarps;
 /// Columns that a block computes together, at most: with tensor cores, and in floats.
 inline constexpr int64_t kProductColumns = 8;
 inline constexpr int64_t kFloatColumns = 4;
+/// Tiles of 64 elements of K whose weights are copied together into shared memory.
+inline constexpr uint32_t kStreamTiles = 4;
 /// Weights of one launch, at most.
 inline constexpr uint32_t kProductWeights = 4;
 
@@ -62,11 +64,14 @@ struct ProductParams {
   uint32_t after;    ///< After
   uint32_t chunk;    ///< tiles along K of each warp whose activations shared memory holds
   float eps, alpha, limit;
-  uint32_t unused;
-  ColumnBytes bytes;  ///< x, rounded, for weights/stream.cu and tile.cu
+  uint32_t result_runs;  ///< of a tile whose sums the results have as bytes
+  /// x, rounded: for weights/stream.cu and tile.cu, and a single column of product.cu. Without
+  /// words: it is not.
+  ColumnBytes bytes;
+  ColumnBytes results;  ///< of a Glu of a single column, in place of y; without words: y is wanted
   MatrixParams weights[kProductWeights];
 };
-static_assert(sizeof(ProductParams) == 136 + kProductWeights * 88);
+static_assert(sizeof(ProductParams) == 168 + kProductWeights * 88);
 
 /// Bytes of dynamic shared memory for one tile along K of `columns` columns. `sums`: runs of a tile
 /// whose activations are summed; 0: none.

@@ -10,33 +10,13 @@
 // from one row of tiles to the next. The first weights are on their way before the kernel before
 // has ended. Rounding the columns is a launch of its own, so a single column has
 // weights/product.cu, which was measured faster.
-#include "backends/cuda/device/async_copy.h"
 #include "backends/cuda/weights/fragment_sums.h"
+#include "backends/cuda/weights/shared_units.h"
 #include "backends/cuda/weights/stream.h"
 
 namespace infer::cuda::INFER_TYPE {
 
-/// Units that are copied together: what has 256 elements of K.
-constexpr uint32_t kUnits = kStreamTiles / Weights::kTiles;
 constexpr uint32_t kSumRuns = Weights::kLeast ? kRuns : 0;
-
-INFER_DEVICE constexpr uint32_t unit_bytes() {
-  uint32_t bytes = 0;
-  for (uint32_t p = 0; p < Weights::kPlanes; ++p) bytes += Weights::unit_bytes(p);
-  return bytes;
-}
-
-/// Weights in shared memory, by plane: bytes from its begin.
-struct SharedPlace {
-  struct Plane {
-    SharedPtr<uint32_t> words;
-    uint32_t at;
-  } plane[4];
-};
-template <typename V>
-INFER_DEVICE V plane_part(const SharedPlace::Plane& plane, uint32_t offset) {
-  return load_shared<V>(plane.words, (plane.at + offset) / 4);
-}
 
 /// What a warp has of K, and where its stages are.
 struct Stream {
@@ -73,12 +53,7 @@ struct WeightCopies {
     which = weight_of(p, row_tile, which);
     const MatrixParams& of = p.weights[which + weight];
     const uint32_t tile = matrix * ((of.n + 15) / 16) + row_tile - p.weights[which].first_tile;
-    const uint64_t first = uint64_t{tile} * stream.units + stream.first;
-#pragma unroll
-    for (uint32_t i = 0; i < Weights::kPlanes; ++i) {
-      plane[i] = of.w + (i == 0 ? 0 : uint64_t{of.planes[i - 1]} * 16) +
-                 first * Weights::unit_bytes(i) + lane() * 16;
-    }
+    find_units(of, uint64_t{tile} * stream.units + stream.first, plane);
     unit = 0;
   }
 
@@ -86,20 +61,9 @@ struct WeightCopies {
                          uint32_t stage) {
     if (row_tile >= p.tiles || stream.count == 0) return;
     const uint32_t given = stream.count - unit < kUnits ? stream.count - unit : kUnits;
-    uint32_t to = stream.stage(stage) + lane() * 4;
+    copy_units(stream.words, stream.stage(stage), given, plane);
 #pragma unroll
-    for (uint32_t i = 0; i < Weights::kPlanes; ++i) {
-      const uint32_t bytes = (kUnits == 1 ? 1 : given) * Weights::unit_bytes(i);
-#pragma unroll
-      for (uint32_t at = 0; at < kUnits * Weights::unit_bytes(i); at += 512) {
-        if (at + lane() * 16 < bytes) {
-          async_copy_constant_16(stream.words, to + at / 4, Global<const uint32_t>(plane[i]),
-                                 at / 4);
-        }
-      }
-      to += kUnits * Weights::unit_bytes(i) / 4;
-      plane[i] += kUnits * Weights::unit_bytes(i);
-    }
+    for (uint32_t i = 0; i < Weights::kPlanes; ++i) plane[i] += kUnits * Weights::unit_bytes(i);
     unit += kUnits;
     if (unit < stream.count) return;
     if (++weight == kWeights) {
@@ -183,13 +147,7 @@ struct ColumnCopies {
 /// Adds the products of a stage that has `given` units.
 INFER_DEVICE void add_stage(const Stream& stream, uint32_t stage, uint32_t given,
                             const Start& start, float (&sums)[4]) {
-  SharedPlace place{{{stream.words, 0}, {stream.words, 0}, {stream.words, 0}, {stream.words, 0}}};
-  uint32_t at = stream.stage(stage) * 4;
-#pragma unroll
-  for (uint32_t i = 0; i < Weights::kPlanes; ++i) {
-    place.plane[i].at = at + lane() * Weights::lane_bytes(i) + lane() / 4 * Weights::group_bytes(i);
-    at += kUnits * Weights::unit_bytes(i);
-  }
+  const SharedPlace place = shared_place(stream.words, stream.stage(stage) * 4);
   // Lanes of columns that are not there read those of the last one.
   const auto within = [&](uint32_t c) { return c < stream.columns ? c : stream.columns - 1; };
   const uint32_t own = within(lane() / 4);

@@ -17,7 +17,7 @@ namespace infer::test {
 
 struct TestGpu {
   std::string name = "Test GPU";
-  int capability = 89;  ///< ten times the compute capability
+  int capability = 90;  ///< ten times the compute capability
   int code = 0;         ///< the capability that kernels were compiled for; 0: that of the GPU
   int64_t memory = int64_t{8} << 30;  ///< bytes
   int64_t used_by_others = 0;         ///< bytes of it

@@ -362,6 +362,14 @@ inline uint32_t multiply_halves(uint32_t a, uint32_t b) {
   };
   return product(a, b) | static_cast<uint32_t>(product(a >> 16, b >> 16)) << 16;
 }
+/// The sum may be rounded twice where a double does not hold it: of numbers very far apart.
+inline uint32_t fused_halves(uint32_t a, uint32_t b, uint32_t c) {
+  const auto sum = [](uint32_t x, uint32_t y, uint32_t z) {
+    const auto part = [](uint32_t bits) { return double{half_of(bits & 0xffffu)}; };
+    return f32_to_f16(static_cast<float>(part(x) * part(y) + part(z)));
+  };
+  return sum(a, b, c) | static_cast<uint32_t>(sum(a >> 16, b >> 16, c >> 16)) << 16;
+}
 inline float power_of_two(float x) {
   const float y = std::exp2(x);
   return y < 0x1p-126f ? 0.0f : y;  // NaN stays

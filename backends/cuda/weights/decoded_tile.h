@@ -1,0 +1,49 @@
+// Products of quantised weights with columns of prompts, decoded to float16. Parameters of
+// weights/decoded_tile.cu.
+#pragma once
+
+#include "backends/cuda/ops/to_fragments.h"
+#include "backends/cuda/weights/half_tile.h"
+
+namespace infer::cuda {
+
+/// Stages of weights, of kStreamTiles tiles each, that are on their way or in use.
+inline constexpr uint32_t kDecodedWeightStages = 2;
+
+/// How a block shares its rows and columns: warps side by side along the rows, and what each has.
+/// kColumnStages: of 64 elements of K of its columns, that are on their way or in use.
+template <uint32_t kAlongRows, uint32_t kRowTiles, uint32_t kColumnTiles, uint32_t kColumnStages>
+struct DecodedBlock {
+  static constexpr uint32_t kWarps = kAlongRows;
+  static constexpr uint32_t kThreads = 32 * kWarps;
+  static constexpr uint32_t kTilesDown = kRowTiles;       ///< of 16 rows, of a warp
+  static constexpr uint32_t kTilesAcross = kColumnTiles;  ///< of 8 columns
+  static constexpr uint32_t kStages = kColumnStages;
+  // The weights that a stage of columns brings with it take the place of some that have been used.
+  static_assert(kStages - 1 <= (kDecodedWeightStages - 1) * kStreamTiles);
+  static constexpr uint32_t kTiles = kAlongRows * kRowTiles;
+  static constexpr uint32_t kRows = kTiles * 16;
+  static constexpr uint32_t kColumns = kColumnTiles * 8;
+  /// Floats from a column's sums to the next one's.
+  static constexpr uint32_t kSumsStep = kRows + 4;
+};
+/// A multiprocessor has registers for two.
+using LargeDecodedBlock = DecodedBlock<4, 2, 16, 3>;
+/// Of few rows or columns: more blocks, of which a multiprocessor has registers for six.
+using SmallDecodedBlock = DecodedBlock<2, 2, 8, 4>;
+/// Of very few columns: what takes time is to bring the weights.
+using NarrowDecodedBlock = DecodedBlock<2, 1, 2, 5>;
+
+/// Bytes of dynamic shared memory of a block. `weights`: bytes of 16 rows and kStreamTiles tiles.
+template <typename Block>
+INFER_HOST_AND_DEVICE constexpr uint32_t decoded_tile_bytes(uint32_t weights) {
+  const uint32_t stages =
+      Block::kStages * 128 * Block::kColumns + kDecodedWeightStages * Block::kTiles * weights;
+  const uint32_t sums = 4 * Block::kColumns * Block::kSumsStep;
+  return stages > sums ? stages : sums;
+}
+
+/// Grid: groups of rows, groups of columns. Of a Glu, half of a group's rows are of each weight.
+using DecodedTileParams = HalfTileParams;
+
+}  // namespace infer::cuda

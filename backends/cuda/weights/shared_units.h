@@ -1,0 +1,69 @@
+// Weights of the fragment layout in shared memory: what 16 rows have in 256 elements of K, plane
+// after plane. Included after the header of a type.
+#pragma once
+
+#include "backends/cuda/device/async_copy.h"
+#include "backends/cuda/weights/fragments.h"
+#include "backends/cuda/weights/product.h"
+
+namespace infer::cuda::INFER_TYPE {
+
+/// Units of 256 elements of K.
+constexpr uint32_t kUnits = kStreamTiles / Weights::kTiles;
+
+INFER_DEVICE constexpr uint32_t unit_bytes() {
+  uint32_t bytes = 0;
+  for (uint32_t p = 0; p < Weights::kPlanes; ++p) bytes += Weights::unit_bytes(p);
+  return bytes;
+}
+
+/// A lane's part of the first unit, by plane: bytes from the begin of shared memory.
+struct SharedPlace {
+  struct Plane {
+    SharedPtr<uint32_t> words;
+    uint32_t at;
+  } plane[4];
+};
+template <typename V>
+INFER_DEVICE V plane_part(const SharedPlace::Plane& plane, uint32_t offset) {
+  return load_shared<V>(plane.words, (plane.at + offset) / 4);
+}
+/// `at`: bytes.
+INFER_DEVICE SharedPlace shared_place(const SharedPtr<uint32_t>& words, uint32_t at) {
+  SharedPlace place{{{words, 0}, {words, 0}, {words, 0}, {words, 0}}};
+#pragma unroll
+  for (uint32_t i = 0; i < Weights::kPlanes; ++i) {
+    place.plane[i].at = at + lane() * Weights::lane_bytes(i) + lane() / 4 * Weights::group_bytes(i);
+    at += kUnits * Weights::unit_bytes(i);
+  }
+  return place;
+}
+
+/// Where the lane's first 16 bytes are in memory, by plane. `unit`: over all rows of tiles.
+INFER_DEVICE void find_units(const MatrixParams& of, uint64_t unit,
+                             uint64_t (&plane)[Weights::kPlanes]) {
+#pragma unroll
+  for (uint32_t i = 0; i < Weights::kPlanes; ++i) {
+    plane[i] = of.w + (i == 0 ? 0 : uint64_t{of.planes[i - 1]} * 16) +
+               unit * Weights::unit_bytes(i) + lane() * 16;
+  }
+}
+
+/// The warp starts to copy the `given` units, at most kUnits, at word `to`.
+INFER_DEVICE void copy_units(const SharedPtr<uint32_t>& words, uint32_t to, uint32_t given,
+                             const uint64_t (&plane)[Weights::kPlanes]) {
+  to += lane() * 4;
+#pragma unroll
+  for (uint32_t i = 0; i < Weights::kPlanes; ++i) {
+    const uint32_t bytes = (kUnits == 1 ? 1 : given) * Weights::unit_bytes(i);
+#pragma unroll
+    for (uint32_t at = 0; at < kUnits * Weights::unit_bytes(i); at += 512) {
+      if (at + lane() * 16 < bytes) {
+        async_copy_constant_16(words, to + at / 4, Global<const uint32_t>(plane[i]), at / 4);
+      }
+    }
+    to += kUnits * Weights::unit_bytes(i) / 4;
+  }
+}
+
+}  // namespace infer::cuda::INFER_TYPE

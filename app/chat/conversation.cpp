@@ -213,6 +213,9 @@ Result<Conversation::Prompt> Conversation::prompt(const GenerateOptions& options
   Prompt prompt;
   for (bool again = false;; again = true) {
     auto text = render();
+    if (text && OutputParser::is_constrained(source_, options) && !continues_) {
+      text = OutputParser::lead_to_answer(source_, *text);
+    }
     if (!text) return tl::unexpected(text.error());
     prompt.text = *std::move(text);
     auto tokens = new_tokens(prompt.text);
@@ -272,7 +275,9 @@ Result<Answer> Conversation::generate(const GenerateOptions& options, const Even
   too_long_ = TooLong::nothing;
   const auto prompt = this->prompt(options);
   if (!prompt) return tl::unexpected(prompt.error());
-  auto parser = OutputParser::create(source_, prompt->text);
+  auto parser = OutputParser::create(source_, prompt->text,
+                                     {.constrained = OutputParser::is_constrained(source_, options),
+                                      .tools = variables_.contains("tools")});
   if (!parser) return tl::unexpected(parser.error());
 
   Answer answer;

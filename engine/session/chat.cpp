@@ -33,11 +33,26 @@ OutputParser::OutputParser(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 OutputParser::~OutputParser() = default;
 
 Result<std::unique_ptr<OutputParser>> OutputParser::create(std::string_view template_source,
-                                                           std::string_view prompt) {
+                                                           std::string_view prompt,
+                                                           const OutputOptions& options) {
   return guarded([&]() -> Result<std::unique_ptr<OutputParser>> {
-    return std::unique_ptr<OutputParser>(
-        new OutputParser(std::unique_ptr<Impl>(new Impl{OutputReader(template_source, prompt)})));
+    return std::unique_ptr<OutputParser>(new OutputParser(
+        std::unique_ptr<Impl>(new Impl{OutputReader(template_source, prompt, options)})));
   });
+}
+
+bool OutputParser::is_constrained(std::string_view template_source,
+                                  const GenerateOptions& options) {
+  if (!options.json_schema.empty()) return true;
+  const ReasoningMarks* reasoning = find_reasoning(template_source);
+  return !options.grammar.empty() &&
+         (reasoning == nullptr || options.grammar.find(reasoning->close) == std::string::npos);
+}
+
+Result<std::string> OutputParser::lead_to_answer(std::string_view template_source,
+                                                 std::string_view prompt) {
+  return guarded(
+      [&]() -> Result<std::string> { return infer::lead_to_answer(template_source, prompt); });
 }
 
 Result<std::vector<OutputEvent>> OutputParser::push(std::string_view text) {

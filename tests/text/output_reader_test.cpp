@@ -21,8 +21,8 @@ struct Output {
 };
 
 Output read(std::string_view source, std::string_view prompt,
-            const std::vector<std::string_view>& pieces) {
-  OutputReader reader(source, prompt);
+            const std::vector<std::string_view>& pieces, const OutputOptions& options = {}) {
+  OutputReader reader(source, prompt, options);
   std::vector<OutputEvent> events;
   for (const std::string_view piece : pieces) reader.push(piece, events);
   reader.finish(events);
@@ -38,15 +38,17 @@ Output read(std::string_view source, std::string_view prompt,
 }
 
 /// The output in one piece, and the same divided at every place and into single bytes.
-Output read(std::string_view source, std::string_view text, std::string_view prompt = "") {
-  const Output whole = read(source, prompt, std::vector{text});
+Output read(std::string_view source, std::string_view text, std::string_view prompt = "",
+            const OutputOptions& options = {}) {
+  const Output whole = read(source, prompt, std::vector{text}, options);
   std::vector<std::string_view> bytes;
   for (size_t i = 0; i < text.size(); ++i) {
-    const Output divided = read(source, prompt, std::vector{text.substr(0, i), text.substr(i)});
+    const Output divided =
+        read(source, prompt, std::vector{text.substr(0, i), text.substr(i)}, options);
     CHECK_MESSAGE(divided == whole, "divided at ", i, " of ", text);
     bytes.push_back(text.substr(i, 1));
   }
-  CHECK(read(source, prompt, bytes) == whole);
+  CHECK(read(source, prompt, bytes, options) == whole);
   return whole;
 }
 
@@ -93,6 +95,43 @@ TEST_CASE("reasoning") {
   check(read("<seed:think>", "<seed:think>hm</seed:think>Done."), "hm", "Done.", "");
   check(read("<|START_THINKING|>", "<|START_THINKING|>hm<|END_THINKING|>Done."), "hm", "Done.", "");
   check(read("<|inner_prefix|>", "<|inner_prefix|>hm<|inner_suffix|>Done."), "hm", "Done.", "");
+}
+
+TEST_CASE("reasoning is at the beginning of an answer alone") {
+  check(read(kHermes, "say <think> in text </think>"), "", "say <think> in text </think>", "");
+  check(read(kHermes, "<think>hm</think>A <think>b</think>"), "hm", "A <think>b</think>", "");
+  check(read(kHermes, "hm</think>\n\nA <think> b", "<think>\n"), "hm", "A <think> b", "");
+  check(read("<tool_call> <think>",
+             "A <tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call><think>b"),
+        "", "A<think>b", "|f|{};");
+}
+
+TEST_CASE("what is held to a schema is content") {
+  const OutputOptions held{.constrained = true};
+  const std::string json = R"({"html": "use <think> here", "b": "<tool_call>{}</tool_call>"})";
+  check(read(kHermes, json, "", held), "", json, "");
+  // Only with reasoning that the prompt began, and that is never closed twice.
+  check(read(kHermes, "hm\n</think>\n" + json + "</think>", "<think>\n", held), "hm",
+        json + "</think>", "");
+  const std::string call = R"({"name": "f", "parameters": {"a": 1}})";
+  constexpr std::string_view kLlama = "<|start_header_id|> \"parameters\"";
+  check(read(kLlama, call, "", held), "", call, "");
+  check(read(kLlama, call), "", "", "|f|{\"a\":1};");
+  check(read(kLlama, call, "", {.tools = false}), "", call, "");
+  constexpr std::string_view kHarmony = "<|channel|> <|message|>";
+  check(read(kHarmony, json, "<|start|>assistant<|channel|>final<|message|>", held), "", json, "");
+}
+
+TEST_CASE("a prompt is led to the answer itself") {
+  CHECK(lead_to_answer(kHermes, "assistant\n<think>\n") == "assistant\n<think>\n\n</think>\n\n");
+  CHECK(lead_to_answer(kHermes, "assistant\n<think>") == "assistant\n<think>\n\n</think>\n\n");
+  for (const std::string_view prompt : {"assistant\n", "<think>\n\n</think>\n\n", ""}) {
+    CHECK(lead_to_answer(kHermes, prompt) == prompt);
+    CHECK(lead_to_answer("", prompt) == prompt);
+  }
+  CHECK(lead_to_answer("<|channel|> <|message|>", "<|start|>assistant") ==
+        "<|start|>assistant<|channel|>final<|message|>");
+  CHECK(lead_to_answer(">>>all", "<|end_header_id|>\n\n>>>") == "<|end_header_id|>\n\n>>>all\n");
 }
 
 TEST_CASE("hermes") {

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
 #include <array>
+
 #include "chat/prompt.h"
+#include "server/api/forced_tool.h"
 
 namespace infer::server {
 namespace {
@@ -59,47 +60,6 @@ Json read_calls(Fields& message) {
     all.push_back(std::move(entry));
   }
   return all;
-}
-
-/// A call of the tool that `tool_choice` names, or of any: what is generated must be its JSON.
-void force_tool(Fields& fields, const Json& tools, CompletionRequest& request) {
-  const Json* choice = fields.find("tool_choice");
-  if (choice == nullptr || *choice == "auto" || *choice == "none") return;
-  std::string name;
-  if (choice->is_object()) {
-    Fields inner(*choice, fields.path_of("tool_choice"));
-    const Json* function = inner.object("function");
-    if (function == nullptr) inner.wrong("function", "an object with a name");
-    name = Fields(*function, inner.path_of("function")).text("name").value_or("");
-  } else if (*choice != "required") {
-    fields.wrong("tool_choice", "none, auto, required or an object that names a function");
-  }
-  const auto parameters = [](const Json& function) {
-    const auto found = function.find("parameters");
-    return found != function.end() && found->is_object() ? *found : Json{{"type", "object"}};
-  };
-  if (!name.empty() || tools.size() == 1) {
-    for (const Json& tool : tools) {
-      const Json& function = tool["function"];
-      if (!name.empty() && function["name"] != name) continue;
-      request.forced = function["name"];
-      request.options.json_schema = write_json(parameters(function));
-      return;
-    }
-    fields.wrong("tool_choice", "the name of a function in tools");
-  }
-  if (tools.empty()) fields.wrong("tools", "at least one tool, since tool_choice requires a call");
-  Json any = Json::array();
-  for (const Json& tool : tools) {
-    const Json& function = tool["function"];
-    any.push_back({{"type", "object"},
-                   {"properties",
-                    {{"name", {{"const", function["name"]}}}, {"arguments", parameters(function)}}},
-                   {"required", {"name", "arguments"}},
-                   {"additionalProperties", false}});
-  }
-  request.forced = "*";
-  request.options.json_schema = write_json({{"anyOf", std::move(any)}});
 }
 
 }  // namespace
@@ -157,9 +117,16 @@ Json template_variables(Fields& fields) {
 void read_chat(const ServedModel& model, Fields& fields, CompletionRequest& request) {
   Json variables = template_variables(fields);
   if (const auto effort = fields.text("reasoning_effort")) variables["reasoning_effort"] = *effort;
-  force_tool(fields, variables.value("tools", Json::array()), request);
+  const Json tools = variables.value("tools", Json::array());
+  force_tool(fields, tools, request);
   request.prompt_text = must(model.render(std::move(variables)));
   request.template_source = model.template_source();
+  const bool constrained = OutputParser::is_constrained(request.template_source, request.options);
+  request.output = {.constrained = constrained, .tools = !tools.empty()};
+  if (constrained) {
+    request.prompt_text =
+        must(OutputParser::lead_to_answer(request.template_source, request.prompt_text));
+  }
   request.options.special_text = true;
   request.prompts.push_back(must(chat::prompt_tokens(model.engine(), request.prompt_text)));
 }

@@ -35,7 +35,8 @@ Status Completion::start(std::shared_ptr<Engine> engine, CompletionWorkers worke
     if (!session) return session.error();
     choice.session = *std::move(session);
     if (!job->request_.template_source.empty()) {
-      auto parser = OutputParser::create(job->request_.template_source, job->request_.prompt_text);
+      auto parser = OutputParser::create(job->request_.template_source, job->request_.prompt_text,
+                                         job->request_.output);
       if (!parser) return parser.error();
       choice.parser = *std::move(parser);
     }

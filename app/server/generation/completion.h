@@ -26,6 +26,7 @@ struct CompletionRequest {
   /// With a chat template: the output is taken apart. Its source, and the text that is continued.
   std::string template_source;
   std::string prompt_text;
+  OutputOptions output;
   /// The text of an answer is a call: of this function, its arguments; "*": {"name", "arguments"}.
   /// Empty: it is no call.
   std::string forced;

@@ -302,15 +302,36 @@ struct OutputEvent {
   ToolCall call;     ///< a complete call
 };
 
+struct GenerateOptions;
+
+/// What is known of a text before it is generated.
+struct OutputOptions {
+  /// It is held to a grammar or a schema (GenerateOptions): apart from reasoning that the prompt
+  /// began, all of it is content.
+  bool constrained = false;
+  /// Tools were offered: an answer that is nothing but a call is one, also without marks.
+  bool tools = true;
+};
+
 /// Splits generated text into reasoning, the answer and tool calls while the text arrives. Special
 /// tokens must be spelt out in the text (GenerateOptions::special_text); pieces may break anywhere.
-/// A tool call that is not well formed is returned as content. One thread at a time.
+/// Marks of reasoning count at the beginning of an answer alone. A tool call that is not well
+/// formed is returned as content. One thread at a time.
 class INFER_API OutputParser {
  public:
   /// Detects the format from the template's source. `prompt` is the text that the template
   /// rendered; it says whether the generated text begins inside reasoning.
   static Result<std::unique_ptr<OutputParser>> create(std::string_view template_source,
-                                                      std::string_view prompt);
+                                                      std::string_view prompt,
+                                                      const OutputOptions& options = {});
+  /// Whether an answer is OutputOptions::constrained: by a schema, or by a grammar that does not
+  /// have the template's own marks of reasoning.
+  static bool is_constrained(std::string_view template_source, const GenerateOptions& options);
+  /// The prompt, led to where the answer itself begins: reasoning that it began is closed, and what
+  /// the format puts before an answer is there. For a text that is held to a grammar or a schema
+  /// from its first token on.
+  static Result<std::string> lead_to_answer(std::string_view template_source,
+                                            std::string_view prompt);
   ~OutputParser();
   OutputParser(const OutputParser&) = delete;
   OutputParser& operator=(const OutputParser&) = delete;

@@ -33,8 +33,9 @@ bool read_functionary(std::string_view header, MessageHeader& out) {
 constexpr MessageForm kHarmony = {"<|message|>",
                                   {"<|end|>", "<|call|>", "<|return|>", "<|start|>", "<|channel|>"},
                                   "<|start|><|channel|>",
-                                  read_harmony};
-constexpr MessageForm kFunctionary = {"\n", {">>>"}, ">>>", read_functionary};
+                                  read_harmony,
+                                  "<|channel|>final<|message|>"};
+constexpr MessageForm kFunctionary = {"\n", {">>>"}, ">>>", read_functionary, "all\n"};
 
 /// The first whose marks are all in a template's source is its format.
 constexpr OutputFormat kFormats[] = {
@@ -147,6 +148,24 @@ const ReasoningMarks* find_reasoning(std::string_view template_source) {
            template_source.find(marks.close) != std::string_view::npos;
   });
   return found == std::end(kReasoning) ? nullptr : found;
+}
+
+bool ends_in_reasoning(const ReasoningMarks& marks, std::string_view prompt) {
+  return prompt.substr(0, prompt.find_last_not_of(kWhiteSpace) + 1).ends_with(marks.open);
+}
+
+std::string lead_to_answer(std::string_view template_source, std::string_view prompt) {
+  std::string led(prompt);
+  const ReasoningMarks* reasoning = find_reasoning(template_source);
+  if (const MessageForm* messages = find_output_format(template_source).messages) {
+    if (!prompt.ends_with(messages->header_end)) led += messages->answer;
+  } else if (reasoning != nullptr && ends_in_reasoning(*reasoning, prompt)) {
+    // As templates write an answer without reasoning.
+    led += prompt.ends_with('\n') ? "\n" : "\n\n";
+    led += reasoning->close;
+    led += "\n\n";
+  }
+  return led;
 }
 
 }  // namespace infer

@@ -29,6 +29,7 @@ struct MessageForm {
   std::string_view ends[5];      ///< of a message; unused ones are empty
   std::string_view next_header;  ///< those of `ends` that begin with it belong to the next header
   bool (*read)(std::string_view header, MessageHeader& out);  ///< false: this is no header
+  std::string_view answer;  ///< header of a message for the user, behind a prompt
 };
 
 struct OutputFormat {
@@ -50,5 +51,9 @@ struct ReasoningMarks {
 const OutputFormat& find_output_format(std::string_view template_source);
 /// Null if the template knows of no reasoning.
 const ReasoningMarks* find_reasoning(std::string_view template_source);
+/// Whether a prompt ends within reasoning.
+bool ends_in_reasoning(const ReasoningMarks& marks, std::string_view prompt);
+/// OutputParser::lead_to_answer().
+std::string lead_to_answer(std::string_view template_source, std::string_view prompt);
 
 }  // namespace infer

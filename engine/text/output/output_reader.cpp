@@ -32,8 +32,17 @@ void add_marks(std::span<const std::string_view> marks, std::vector<std::string_
 
 }  // namespace
 
-OutputReader::OutputReader(std::string_view template_source, std::string_view prompt)
+OutputReader::OutputReader(std::string_view template_source, std::string_view prompt,
+                           const OutputOptions& options)
     : format_(find_output_format(template_source)), reasoning_(find_reasoning(template_source)) {
+  const bool in_reasoning = reasoning_ != nullptr && ends_in_reasoning(*reasoning_, prompt);
+  if (options.constrained) {
+    if (in_reasoning && format_.messages == nullptr) {
+      reasoning_marks_.push_back(reasoning_->close);
+      begin(Mode::reasoning);
+    }
+    return;
+  }
   if (format_.messages != nullptr) {
     mode_ = Mode::header;
     add_marks(format_.messages->ends, content_marks_);
@@ -46,13 +55,15 @@ OutputReader::OutputReader(std::string_view template_source, std::string_view pr
     if (format_.calls_in_reasoning) reasoning_marks_.push_back(section.open);
   }
   add_marks(format_.dropped, content_marks_);
-  if (reasoning_ != nullptr) {
-    content_marks_.push_back(reasoning_->open);
-    reasoning_marks_.push_back(reasoning_->close);
-    prompt = prompt.substr(0, prompt.find_last_not_of(kWhiteSpace) + 1);
-    if (prompt.ends_with(reasoning_->open)) begin(Mode::reasoning);
+  if (format_.bare != nullptr && options.tools) answer_ = Mode::probe;
+  mode_ = answer_;
+  if (reasoning_ == nullptr) return;
+  reasoning_marks_.push_back(reasoning_->close);
+  if (in_reasoning) {
+    begin(Mode::reasoning);
+  } else {
+    mode_ = Mode::opening;
   }
-  if (format_.bare != nullptr && mode_ == Mode::content) mode_ = Mode::probe;
 }
 
 void OutputReader::push(std::string_view text, std::vector<OutputEvent>& events) {
@@ -76,6 +87,7 @@ void OutputReader::finish(std::vector<OutputEvent>& events) {
 /// Does what can be done with pending_; true if that may go on in another mode.
 bool OutputReader::step(bool last) {
   switch (mode_) {
+    case Mode::opening: return step_opening(last);
     case Mode::probe: return step_probe(last);
     case Mode::content: return step_content(last);
     case Mode::reasoning: return step_reasoning(last);
@@ -149,6 +161,22 @@ const std::string_view* OutputReader::first(const std::vector<std::string_view>&
   return found;
 }
 
+/// The beginning, where reasoning may be.
+bool OutputReader::step_opening(bool last) {
+  const std::string_view open = reasoning_->open;
+  searched_ = std::min(pending_.find_first_not_of(kWhiteSpace, searched_), pending_.size());
+  const std::string_view text = std::string_view(pending_).substr(searched_);
+  if (text.starts_with(open)) {
+    pending_.erase(0, searched_ + open.size());
+    begin(Mode::reasoning);
+    return true;
+  }
+  if (!last && open.starts_with(text)) return false;
+  mode_ = answer_;
+  searched_ = 0;
+  return true;
+}
+
 /// The beginning of an answer that may be nothing but a call.
 bool OutputReader::step_probe(bool last) {
   const size_t begins = pending_.find_first_not_of(kWhiteSpace, searched_);
@@ -204,8 +232,6 @@ bool OutputReader::step_content(bool last) {
   if (!take_mark(content_marks_, OutputEvent::Kind::content, last, mark)) return false;
   if (format_.messages != nullptr) {
     begin_header();
-  } else if (reasoning_ != nullptr && mark == reasoning_->open) {
-    begin(Mode::reasoning);
   } else if (std::ranges::find(format_.dropped, mark) != std::end(format_.dropped)) {
     begin(Mode::content);
   } else {
@@ -222,7 +248,7 @@ bool OutputReader::step_reasoning(bool last) {
   } else if (mark != reasoning_->close) {
     begin_section(mark);
   } else {
-    begin(format_.bare != nullptr ? Mode::probe : Mode::content);
+    begin(answer_);
   }
   return true;
 }

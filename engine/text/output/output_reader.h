@@ -12,10 +12,13 @@ namespace infer {
 /// The events do not depend on how the text is divided into pieces, except for the places where
 /// their texts are divided. White space around sections is left out. A text without sections is
 /// passed on unchanged. Not thread-safe.
+///
+/// The answer is the content and the calls; reasoning may be before it, and not in the middle.
 class OutputReader {
  public:
   /// `prompt`: if it ends within reasoning, the output continues this reasoning.
-  OutputReader(std::string_view template_source, std::string_view prompt);
+  OutputReader(std::string_view template_source, std::string_view prompt,
+               const OutputOptions& options = {});
 
   void push(std::string_view text, std::vector<OutputEvent>& events);
   /// Called at the end of the text.
@@ -23,10 +26,11 @@ class OutputReader {
   std::string_view format() const { return format_.name; }
 
  private:
-  enum class Mode { probe, content, reasoning, tools, header, message_call };
+  enum class Mode { opening, probe, content, reasoning, tools, header, message_call };
 
   bool step(bool last);
   bool step_probe(bool last);
+  bool step_opening(bool last);
   bool step_content(bool last);
   bool step_reasoning(bool last);
   bool step_tools(bool last);
@@ -52,9 +56,10 @@ class OutputReader {
   const OutputFormat& format_;
   const ReasoningMarks* reasoning_;
   Mode mode_ = Mode::content;
-  std::string pending_;      // not yet decided
-  std::string space_;        // white space that belongs to a section if one follows
-  bool skip_space_ = false;  // at the beginning of a section
+  Mode answer_ = Mode::content;  // what an answer begins in
+  std::string pending_;          // not yet decided
+  std::string space_;            // white space that belongs to a section if one follows
+  bool skip_space_ = false;      // at the beginning of a section
   const ToolSection* section_ = nullptr;
   Mode before_section_ = Mode::content;
   std::string opening_;    // of the section of calls or the message, as it came

@@ -275,6 +275,7 @@ void converse(Chat& chat, const ChatArgs& args) {
 
 int load_and_converse(ChatArgs& args) {
   args.generate.sampling = sampling_options(args.sampling);
+  require_one_seed(args.sampling);
   read_constraint(args.constraint, args.generate);
   if (args.shift) args.generate.overflow = ContextOverflow::shift;
   const Json variables = variables_of(args);

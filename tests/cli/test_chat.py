@@ -128,6 +128,13 @@ def test_a_saved_conversation_is_saved_again(chat, tmp_path):
     assert [m["role"] for m in messages] == ["user", "assistant"] * 2
 
 
+def test_a_conversation_takes_one_seed(chat, model, template):
+    fails(2, "chat", "-m", model, "--template", template, "-s", "1,2,3", "-p", "x", "-st",
+          says="--seed: expected one seed, found 3")
+    done = chat(["/set -s 1,2"], code=1, json_events=False)
+    assert b"/set: --seed: expected one seed, found 2" in done.stderr
+
+
 def test_files_may_be_named_from_home(chat, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     messages = [{"role": "user", "content": "One"}, {"role": "assistant", "content": "Two"}]

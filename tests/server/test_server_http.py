@@ -14,6 +14,13 @@ LONG = {"messages": [{"role": "user", "content": "Tell me a story."}], "max_toke
         "ignore_eos": True}
 
 
+def request_of(body):
+    """The bytes of a chat's request."""
+    data = json.dumps(body).encode()
+    return (b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+            str(len(data)).encode() + b"\r\n\r\n" + data)
+
+
 def until(condition, seconds=20):
     end = time.monotonic() + seconds
     while not condition():
@@ -197,9 +204,7 @@ def test_texts_are_the_same_together_and_alone(service):
 def test_the_end_waits_for_answers(start):
     service = start("-t", "2")
     connection = socket.create_connection(("127.0.0.1", service.port))
-    body = json.dumps(LONG | {"max_tokens": 300, "stream": True}).encode()
-    connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
-                       str(len(body)).encode() + b"\r\n\r\n" + body)
+    connection.sendall(request_of(LONG | {"max_tokens": 300, "stream": True}))
     got = connection.recv(100)
     idle = socket.create_connection(("127.0.0.1", service.port))
     service.process.send_signal(signal.SIGTERM)
@@ -212,12 +217,35 @@ def test_the_end_waits_for_answers(start):
         socket.create_connection(("127.0.0.1", service.port), timeout=5)
 
 
+def test_new_work_is_refused_while_the_server_ends(start):
+    service = start("-t", "1", "-np", "1")
+    kept = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+    kept.request("GET", "/health/ready")
+    assert kept.getresponse().read() == b'{"status":"ok"}'
+    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as stream:
+        stream.sendall(request_of(LONG | {"n": 4, "stream": True}))
+        got = stream.recv(100)
+        service.process.send_signal(signal.SIGTERM)
+        until(lambda: service.ask("GET", "/health/ready")[0] == 503)
+        status, headers, text = service.ask("GET", "/health/ready")
+        assert (status, headers["connection"], json.loads(text)) == (503, "close", {"status": "draining"})
+        assert service.ask("GET", "/health")[0] == 200
+        status, headers, text = service.ask("POST", "/v1/completions", {"prompt": "Once"})
+        assert (status, headers["connection"], headers["retry-after"]) == (503, "close", "1")
+        assert "is ending" in json.loads(text)["error"]["message"]
+        kept.request("POST", "/v1/completions", b'{"prompt": "Once"}')
+        answer = kept.getresponse()
+        assert (answer.status, answer.getheader("connection")) == (503, "close")
+        while part := stream.recv(65536):
+            got += part
+    assert got.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n")
+    assert service.process.wait(timeout=20) == 0
+
+
 def test_the_end_does_not_wait_for_ever(start):
     service = start("-t", "2", "--drain", "0")
     connection = socket.create_connection(("127.0.0.1", service.port))
-    body = json.dumps(LONG | {"stream": True}).encode()
-    connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
-                       str(len(body)).encode() + b"\r\n\r\n" + body)
+    connection.sendall(request_of(LONG | {"stream": True}))
     assert connection.recv(10)
     service.process.send_signal(signal.SIGTERM)
     assert service.process.wait(timeout=20) == 0

@@ -172,7 +172,10 @@ void Api::handle(const ExchangePtr& exchange) {
       !coding.empty() && coding != "identity") {
     throw Problem(415, "compressed bodies are not accepted", "Content-Encoding");
   }
-  if (found->second.needs >= Needs::body) call.body = read_object(request.body);
+  if (found->second.needs >= Needs::body) {
+    if (draining_) throw Problem(503, "the server is ending and takes no more requests");
+    call.body = read_object(request.body);
+  }
   if (found->second.needs < Needs::model) return found->second.function(call);
   const std::string name = model_name(call.body);
   pool_.acquire(
@@ -196,6 +199,7 @@ bool Api::is_open(const Request& request) const {
 }
 
 bool Api::admits(const Request& request) const {
+  if (draining_) return false;
   try {
     authorise(request, is_open(request));
     return true;

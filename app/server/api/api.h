@@ -45,7 +45,8 @@ class Api {
 
   /// Answers a request on a worker. Any thread.
   void take(ExchangePtr exchange);
-  /// Whether a request with these headers may be answered: else take() refuses it. Any thread.
+  /// Whether a request with these headers may be answered, if it has a body: else take() refuses
+  /// it. Any thread.
   bool admits(const Request& request) const;
   /// Of a server that only this machine can reach, at `host`: requests whose Host is another name
   /// are refused. Called before requests come.
@@ -54,7 +55,7 @@ class Api {
   static void guard(Exchange& exchange, const std::function<void()>& answer);
   /// Counts an answer that has ended, and writes it to the access log. On the network's thread.
   void finished(const Exchange& exchange);
-  /// Requests are no longer welcome: /health/ready says so.
+  /// Refuses new work from now on, and /health/ready says so.
   void drain() { draining_ = true; }
 
   /// Whether only those who have a key may ask.

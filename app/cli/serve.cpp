@@ -88,7 +88,7 @@ void declare_serve(Options options, ServeArgs& args) {
       .show_default();
   server
       .add("-np,--parallel", "N", args.parallel,
-           "Requests computed together; default: as many as an engine takes by itself")
+           "Answers computed together; default: as many as an engine takes by itself")
       .range(1, 4096);
   server
       .add("--queue", "N", args.queue,
@@ -222,13 +222,12 @@ std::optional<server::Reloaded> read_again(const ServeArgs& args, bool several) 
 std::unique_ptr<server::ModelPool> make_pool(ServeArgs& args, std::string& shown) {
   const std::string source = template_source(args.chat_template);
   if (args.parallel > 0) args.model.load.parallel = args.parallel;
-  args.model.load.max_waiting = args.queue;
   if (args.folder.empty() && args.paths.size() < 2) {
     choose_model(args.model);
     std::unique_ptr<Engine> engine = load_engine(args.model);
     shown = args.name.empty() ? name_of(args.model.path) : args.name;
-    auto model = must(
-        server::ServedModel::create(std::move(engine), shown, source, args.model.load.parallel));
+    auto model = must(server::ServedModel::create(std::move(engine), shown, source,
+                                                  args.model.load.parallel, args.queue));
     shown = printable(shown) + " is";
     return std::make_unique<server::ModelPool>(std::move(model));
   }
@@ -239,6 +238,7 @@ std::unique_ptr<server::ModelPool> make_pool(ServeArgs& args, std::string& shown
   server::PoolOptions options;
   options.load = load_options(args.model);
   options.template_source = source;
+  options.most_waiting = args.queue;
   options.keep_seconds = args.keep;
   options.wait_seconds = args.wait;
   if (!args.model.quiet) {

@@ -270,6 +270,23 @@ def test_too_many_requests(start):
             assert json.loads(text)["error"]["type"] == "rate_limit_error"
 
 
+def test_a_request_counts_once_however_many_answers_it_has(start):
+    service = start("-t", "1", "-np", "1", "--queue", "0")
+    body = {"prompt": "Once", "max_tokens": 3, "ignore_eos": True}
+    assert len(service.post("/v1/completions", body | {"n": 5})["choices"]) == 5
+    assert len(service.post("/v1/completions", body | {"prompt": ["Once"] * 5})["choices"]) == 5
+    assert len(service.post("/completion", body | {"prompt": ["Once"] * 5})) == 5
+    assert len(service.post("/v1/chat/completions", LONG | {"max_tokens": 3, "n": 5})["choices"]) == 5
+    assert service.metric("infer_requests_refused_total") == 0
+    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
+        connection.sendall(request_of(LONG | {"n": 4, "stream": True}))
+        assert connection.recv(10)
+        status, error = service.error("/v1/completions", body)
+        assert status == 429 and "--queue" in error["message"]
+        assert service.metric("infer_requests_refused_total") == 1
+    until(lambda: service.ask("POST", "/v1/completions", body)[0] == 200)
+
+
 def test_the_access_log(start):
     service = start("--access-log")
     service.post("/v1/completions", {"prompt": "secret words", "max_tokens": 2},

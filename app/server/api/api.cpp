@@ -67,12 +67,20 @@ void send_problem(Exchange& exchange, int status, const std::string& message,
   exchange.send(status, "application/json", write_json(json), std::move(more));
 }
 
+std::shared_ptr<void> take_place(const Call& call) {
+  if (!call.model->take_place()) {
+    throw Problem(429, "the server is busy: as many requests wait as may (--queue); try again");
+  }
+  return {nullptr, [model = call.model](void*) { model->give_place_back(); }};
+}
+
 Status generate(const Call& call, CompletionRequest request, std::unique_ptr<CompletionSink> sink) {
   if (call.model->engine().makes_embeddings()) {
     throw Problem(400,
                   fmt::format("{} makes vectors of texts and generates none", call.model->name()),
                   "model");
   }
+  request.place = take_place(call);
   TraceExporter* const traces = call.api.traces();
   if (traces != nullptr && call.exchange->request().trace) {
     sink = std::make_unique<TracedSink>(std::move(sink), *traces, call.exchange, call.model->name(),

@@ -118,6 +118,9 @@ void send_problem(Exchange& exchange, int status, const std::string& message,
                   const std::string& field = "");
 /// Generates with the call's model; `sink` answers. Errors as Completion::start().
 Status generate(const Call& call, CompletionRequest request, std::unique_ptr<CompletionSink> sink);
+/// A place for the call's request, which is given back when nobody holds it. Throws Problem if too
+/// many requests wait.
+std::shared_ptr<void> take_place(const Call& call);
 /// The name of the model that `model` in the query means.
 std::string model_of_query(const Call& call);
 // llama_completion.cpp

@@ -121,6 +121,7 @@ void Completion::take_events() {
     running = running || (choices_[i].started && !choices_[i].ended);
   }
   if (running) return;
+  request_.place.reset();  // before a client that waits for the end can ask again
   if (!failed_ && !cancelled_) sink_->done(totals_);
   exchange_->watch({});
   // The sessions end elsewhere; the exchange tells the server that they have not yet.
@@ -218,6 +219,7 @@ void Completion::fail(const Status& status) {
   for (Choice& choice : choices_) {
     if (choice.started && !choice.ended) choice.session->cancel();
   }
+  request_.place.reset();
   if (!cancelled_) sink_->failed(status);
 }
 

@@ -10,17 +10,27 @@ using Json = nlohmann::ordered_json;
 
 Result<std::unique_ptr<ServedModel>> ServedModel::create(std::unique_ptr<Engine> engine,
                                                          std::string name, std::string source,
-                                                         int32_t slots) {
+                                                         int32_t slots, int32_t most_waiting) {
   auto model = std::make_unique<ServedModel>();
   model->engine_ = std::move(engine);
   model->name_ = std::move(name);
   model->source_ = source.empty() ? model->engine_->model().chat_template : std::move(source);
   model->slots_ = slots;
+  if (most_waiting >= 0) model->most_requests_ = int64_t{slots} + most_waiting;
   if (model->source_.empty()) return model;
   auto parsed = ChatTemplate::parse(model->source_);
   if (!parsed) return tl::unexpected(parsed.error());
   model->template_ = *std::move(parsed);
   return model;
+}
+
+bool ServedModel::take_place() {
+  int64_t taken = requests_;
+  while (most_requests_ < 0 || taken < most_requests_) {
+    if (requests_.compare_exchange_weak(taken, taken + 1)) return true;
+  }
+  ++refused_;
+  return false;
 }
 
 Result<std::string> ServedModel::render(Json variables) const {

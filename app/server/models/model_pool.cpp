@@ -326,7 +326,7 @@ bool ModelPool::load(Lock& lock, const std::shared_ptr<Slot>& slot) {
   Result<std::unique_ptr<ServedModel>> model = nullptr;
   if (engine) {
     model = ServedModel::create(*std::move(engine), slot->source.name, options_.template_source,
-                                load.parallel);
+                                load.parallel, options_.most_waiting);
   } else {
     model = tl::unexpected(engine.error());
   }

@@ -175,6 +175,10 @@ bool Completion::take_event(size_t at) {
   }
   if (choice.parser != nullptr) {
     if (auto events = choice.parser->finish()) deliver(at, *std::move(events));
+    // Tokens without text: those of a stop string.
+    if (request_.forced.empty() && !choice.tokens.empty()) {
+      deliver(at, {{OutputEvent::Kind::content, "", {}}});
+    }
   }
   if (!request_.forced.empty() && !failed_ && !cancelled_) {
     OutputEvent made{OutputEvent::Kind::content, choice.forced, {}};

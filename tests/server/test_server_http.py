@@ -47,6 +47,7 @@ def test_the_description_names_paths_that_exist(service):
     assert len(paths) > 20
     for path, methods in paths.items():
         [method] = methods
+        path = path.replace("{name}", "infer-demo")
         assert service.ask("DELETE", path)[0] == 405
         if method == "post":
             status, _, text = service.ask("POST", path, b"[]")
@@ -285,6 +286,33 @@ def test_a_request_counts_once_however_many_answers_it_has(start):
         assert status == 429 and "--queue" in error["message"]
         assert service.metric("infer_requests_refused_total") == 1
     until(lambda: service.ask("POST", "/v1/completions", body)[0] == 200)
+
+
+def test_a_target_in_absolute_form(service):
+    def ask(target, host="localhost"):
+        head = f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        got = service.raw(head.encode())
+        return int(got.split()[1]), got.partition(b"\r\n\r\n")[2]
+    assert ask("http://localhost/health") == (200, b'{"status":"ok"}')
+    assert ask(f"HTTP://127.0.0.1:{service.port}/health?x=/") == (200, b'{"status":"ok"}')
+    assert ask("https://localhost/v1/models")[0] == 200
+    status, page = ask("http://localhost")
+    assert status == 200 and page == ask("/")[1]
+    assert ask("http://localhost?x=1")[1] == page
+    assert ask("http://localhost/nothing")[0] == 404
+    # The host in the target counts.
+    assert ask("http://localhost/health", host="example.org")[0] == 200
+    assert ask("http://example.org/health")[0] == 403
+
+
+def test_one_model_is_described(service):
+    [listed] = service.get("/v1/models")["data"]
+    assert service.get("/v1/models/infer-demo") == listed
+    assert service.get("/v1/models/infer%2Ddemo") == listed
+    status, error = service.error("/v1/models/other", None, method="GET")
+    assert (status, error["param"]) == (404, "model") and "'other'" in error["message"]
+    assert service.error("/v1/models/infer-demo", {})[0] == 405
+    assert service.metric("infer_http_requests_total", 'path="/v1/models/",status="200"') >= 2
 
 
 def test_the_access_log(start):

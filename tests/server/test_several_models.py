@@ -78,6 +78,12 @@ def test_a_draft_model_is_found_by_its_name(several):
     assert several.metric("infer_spec_decode_num_draft_tokens_total", 'model_name="sub/beta"') == 0
 
 
+def test_one_of_several_is_described(several):
+    for model in several.get("/v1/models")["data"]:
+        assert several.get("/v1/models/" + model["id"]) == model
+    assert several.get("/v1/models/sub%2Fbeta")["id"] == several.get("/v1/models/sub/beta")["id"] == "sub/beta"
+
+
 def test_load_and_unload(several):
     assert several.post("/v1/models/load", {"model": "sub/beta"})["status"] == "loaded"
     assert several.post("/v1/models/unload", {"model": "sub/beta"})["status"] == "unloaded"

@@ -95,7 +95,7 @@ class Api {
   /// Throws Problem if the request may not be answered. `open`: no key is needed.
   void authorise(const Request& request, bool open) const;
   void allow_origin(Exchange& exchange) const;
-  void trace(const Exchange& exchange, bool known);
+  void trace(const Exchange& exchange, const std::string& route);
 
   ModelPool& pool_;
   Workers& workers_;
@@ -106,7 +106,9 @@ class Api {
   bool local_names_ = false;
   Metrics metrics_;
   std::atomic<bool> draining_{false};
-  std::multimap<std::string, Route, std::less<>> routes_;
+  using Routes = std::multimap<std::string, Route, std::less<>>;
+  std::pair<Routes::const_iterator, Routes::const_iterator> routes_at(std::string_view path) const;
+  Routes routes_;
 };
 
 /// Throws unless the model came.
@@ -150,6 +152,7 @@ void ollama_version(const Call& call);
 void load_model(const Call& call);
 void unload_model(const Call& call);
 void list_models(const Call& call);
+void retrieve_model(const Call& call);
 void health(const Call& call);
 void ready(const Call& call);
 void props(const Call& call);

@@ -70,6 +70,13 @@ void send_problem(Exchange& exchange, int status, const std::string& message,
   exchange.send(status, "application/json", write_json(json), std::move(more));
 }
 
+void require_generating(const ServedModel& model) {
+  if (!model.engine().makes_embeddings()) return;
+  throw Problem(400,
+                fmt::format("{} makes vectors or scores of texts and generates none", model.name()),
+                "model");
+}
+
 std::shared_ptr<void> take_place(const Call& call) {
   if (!call.model->take_place()) {
     throw Problem(429, "the server is busy: as many requests wait as may (--queue); try again");
@@ -78,11 +85,7 @@ std::shared_ptr<void> take_place(const Call& call) {
 }
 
 Status generate(const Call& call, CompletionRequest request, std::unique_ptr<CompletionSink> sink) {
-  if (call.model->engine().makes_embeddings()) {
-    throw Problem(400,
-                  fmt::format("{} makes vectors of texts and generates none", call.model->name()),
-                  "model");
-  }
+  require_generating(*call.model);
   request.place = take_place(call);
   TraceExporter* const traces = call.api.traces();
   if (traces != nullptr && call.exchange->request().trace) {

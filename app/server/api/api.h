@@ -120,6 +120,8 @@ void send_problem(Exchange& exchange, int status, const std::string& message,
                   const std::string& field = "");
 /// Generates with the call's model; `sink` answers. Errors as Completion::start().
 Status generate(const Call& call, CompletionRequest request, std::unique_ptr<CompletionSink> sink);
+/// Throws Problem if the model makes vectors or scores of texts.
+void require_generating(const ServedModel& model);
 /// A place for the call's request, which is given back when nobody holds it. Throws Problem if too
 /// many requests wait.
 std::shared_ptr<void> take_place(const Call& call);

@@ -8,6 +8,13 @@ namespace infer::server {
 
 using Json = nlohmann::ordered_json;
 
+Status for_clients(const Status& status, const std::string& path, const std::string& name) {
+  std::string message = status.message();
+  const size_t at = path.empty() ? std::string::npos : message.find(path);
+  if (at == std::string::npos) return status;
+  return {status.code(), message.replace(at, path.size(), name)};
+}
+
 Result<std::unique_ptr<ServedModel>> ServedModel::create(std::unique_ptr<Engine> engine,
                                                          std::string name, std::string source,
                                                          int32_t slots, int32_t most_waiting) {
@@ -35,8 +42,11 @@ bool ServedModel::take_place() {
 
 Result<std::string> ServedModel::render(Json variables) const {
   if (template_ == nullptr) {
-    return tl::unexpected(Status(StatusCode::invalid_argument,
-                                 "the model has no chat template; it completes texts only"));
+    return tl::unexpected(
+        Status(StatusCode::invalid_argument,
+               engine_->makes_embeddings()
+                   ? "the model has no chat template; it makes vectors or scores of texts only"
+                   : "the model has no chat template; it completes texts only"));
   }
   const SpecialTokenIds ids = engine_->vocabulary().special();
   variables["bos_token"] = chat::spelling(engine_->vocabulary(), ids.bos);

@@ -12,6 +12,9 @@
 
 namespace infer::server {
 
+/// A failure with a model's name in place of its path, which clients do not know.
+Status for_clients(const Status& status, const std::string& path, const std::string& name);
+
 class ServedModel {
  public:
   /// `source`: a chat template in place of the model's; may be empty. `slots`: sessions that the

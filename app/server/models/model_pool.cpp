@@ -362,7 +362,9 @@ void ModelPool::answer(Lock& lock, const std::shared_ptr<Slot>& slot, const Stat
     if (status.ok()) {
       answers.emplace_back(std::move(waiter->ready), lease(slot, true));
     } else {
-      answers.emplace_back(std::move(waiter->ready), tl::unexpected(status));
+      answers.emplace_back(
+          std::move(waiter->ready),
+          tl::unexpected(for_clients(status, slot->source.path, slot->source.name)));
     }
     waiter = waiters_.erase(waiter);
   }

@@ -21,8 +21,8 @@
 namespace infer::cli {
 namespace {
 
-bool is_separator(char c) {
-  return c == ',' || c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';
+bool is_space(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';
 }
 
 std::optional<std::vector<int32_t>> tokens_of(const Json& json) {
@@ -54,6 +54,15 @@ std::vector<std::string> parts_of(std::string_view text, char separator) {
     const size_t end = std::min(text.find(separator), text.size());
     parts.emplace_back(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+std::vector<std::string> list_of(std::string_view flag, std::string_view text, char separator) {
+  std::vector<std::string> parts = parts_of(text, separator);
+  if (text.ends_with(separator) || std::ranges::count(parts, "") > 0) {
+    usage(fmt::format("{}: expected values separated by '{}', found an empty one in '{}'", flag,
+                      separator, text));
   }
   return parts;
 }
@@ -92,19 +101,28 @@ std::optional<std::vector<int32_t>> parse_tokens(std::string_view text) {
     return found == json->end() ? std::nullopt : tokens_of(*found);
   }
   std::vector<int32_t> tokens;
+  bool wants_id = false;  // a comma was the last that is no space
   for (size_t at = 0; at < text.size();) {
-    if (is_separator(text[at])) {
+    if (is_space(text[at])) {
+      ++at;
+      continue;
+    }
+    if (text[at] == ',') {
+      if (wants_id || tokens.empty()) return std::nullopt;
+      wants_id = true;
       ++at;
       continue;
     }
     size_t end = at;
-    while (end < text.size() && !is_separator(text[end])) ++end;
+    while (end < text.size() && !is_space(text[end]) && text[end] != ',') ++end;
     int32_t id = 0;
     const auto parsed = std::from_chars(text.data() + at, text.data() + end, id);
     if (parsed.ec != std::errc() || parsed.ptr != text.data() + end) return std::nullopt;
     tokens.push_back(id);
+    wants_id = false;
     at = end;
   }
+  if (wants_id) return std::nullopt;
   return tokens;
 }
 
@@ -228,7 +246,7 @@ void require_device(const std::string& names) {
   // Always there; and to look for others loads their drivers, which take memory.
   if (is_cpu(names)) return;
   const std::vector<DeviceDescription> present = devices();
-  for (const std::string& name : parts_of(names, ',')) {
+  for (const std::string& name : list_of("--device", names, ',')) {
     std::string known;
     bool found = false;
     std::string unusable;

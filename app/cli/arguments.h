@@ -21,9 +21,12 @@ std::optional<int64_t> parse_size(std::string_view text);
 
 /// The parts between the separators. None if the text is empty.
 std::vector<std::string> parts_of(std::string_view text, char separator);
+/// The same of a flag's value. Throws Failure (usage) if a part is empty.
+std::vector<std::string> list_of(std::string_view flag, std::string_view text, char separator);
 
 /// Ids from a JSON array, an object {"tokens": [...]}, or numbers separated by spaces or commas.
-/// Nothing if the text is something else or an id does not fit into 32 bits.
+/// Nothing if the text is something else, nothing stands between two commas, or an id does not fit
+/// into 32 bits.
 std::optional<std::vector<int32_t>> parse_tokens(std::string_view text);
 
 /// A JSON text of at most 100 levels. Nothing if it is something else.

@@ -220,13 +220,13 @@ void answer(Chat& chat, const ChatArgs& args) {
   }
 }
 
-/// A message or a command; false where the conversation ends. After a failure the messages are as
-/// before.
+/// A message, or a command if a person typed it; false where the conversation ends. After a failure
+/// the messages are as before.
 bool take_line(Chat& chat, const ChatArgs& args, const LineReader::Line& line) {
   if (line.text.find_first_not_of(" \t\r\n") == std::string::npos) return true;
   const Json before = chat.conversation->messages();
   CommandResult result = CommandResult::answer;
-  const bool slash = line.text.starts_with('/') && !line.quoted;
+  const bool slash = line.typed && !line.quoted && line.text.starts_with('/');
   const bool escaped = slash && line.text.starts_with("//");
   if (slash && !escaped) {
     result = run_chat_command(chat, line.text);
@@ -275,6 +275,7 @@ void converse(Chat& chat, const ChatArgs& args) {
 
 int load_and_converse(ChatArgs& args) {
   args.generate.sampling = sampling_options(args.sampling);
+  require_one_seed(args.sampling);
   read_constraint(args.constraint, args.generate);
   if (args.shift) args.generate.overflow = ContextOverflow::shift;
   const Json variables = variables_of(args);

@@ -1,6 +1,9 @@
 #include "cli/chat_commands.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "cli/arguments.h"
 #include "cli/chat_settings.h"
@@ -92,14 +95,6 @@ CommandResult clear(Chat& chat, const std::string&) {
   return CommandResult::read;
 }
 
-CommandResult save(Chat& chat, const std::string& name) {
-  const std::string path = platform::expanded(name);
-  if (path.empty()) refuse("/save: expected the name of a file");
-  const Json file = {{"messages", chat.conversation->messages()}};
-  replace_file(path, file.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", true);
-  return CommandResult::read;
-}
-
 bool is_message(const Json& message) {
   if (!message.is_object()) return false;
   const auto role = message.find("role");
@@ -107,6 +102,39 @@ bool is_message(const Json& message) {
   return role != message.end() && role->is_string() &&
          (content == message.end() || content->is_string() || content->is_null() ||
           (content->is_array() && std::ranges::all_of(*content, &Json::is_object)));
+}
+
+bool are_messages(const Json& list) {
+  return list.is_array() && std::ranges::all_of(list, is_message);
+}
+
+/// Whether a file holds nothing, or what save() writes and no more. Of other files only the
+/// beginning is read, whatever their size.
+bool is_saved_conversation(const std::string& path) {
+  constexpr std::string_view kBegin = "{\n  \"messages\": [";
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kBegin.size(), '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.empty() && file.eof()) return true;
+  if (text != kBegin) return false;
+  text.append(std::istreambuf_iterator<char>(file), {});
+  const std::optional<Json> saved = parse_json(text);
+  return saved && saved->size() == 1 && are_messages(saved->at("messages"));
+}
+
+CommandResult save(Chat& chat, const std::string& name) {
+  const std::string path = platform::expanded(name);
+  if (path.empty()) refuse("/save: expected the name of a file");
+  std::error_code unknown;
+  if (std::filesystem::is_regular_file(path, unknown) && !is_saved_conversation(path)) {
+    refuse(path +
+           ": the file exists and is no conversation that /save wrote; give another name, or "
+           "remove the file");
+  }
+  const Json file = {{"messages", chat.conversation->messages()}};
+  replace_file(path, file.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", true);
+  return CommandResult::read;
 }
 
 CommandResult load(Chat& chat, const std::string& name) {
@@ -119,7 +147,7 @@ CommandResult load(Chat& chat, const std::string& name) {
   } else if (file && file->is_object() && file->contains("messages")) {
     messages = std::move((*file)["messages"]);
   }
-  if (!messages.is_array() || !std::ranges::all_of(messages, is_message)) {
+  if (!are_messages(messages)) {
     refuse(path +
            ": expected {\"messages\": [{\"role\": …, \"content\": …}, …]} or the list alone, of at "
            "most 100 levels, each content a text, a list of parts or null");

@@ -62,6 +62,7 @@ void change_settings(GenerateOptions& options, const std::string& text) {
   try {
     flags.parser.parse(arguments);
     given = sampling_options(flags.sampling);
+    require_one_seed(flags.sampling);
   } catch (const Failure& e) {
     throw Failure(kExitRuntime, std::string("/set: ") + e.what());
   }

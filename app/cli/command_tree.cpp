@@ -49,6 +49,7 @@ OptionHint option_hint(const CLI::Option& option, const Declared& declared) {
   hint.repeatable = option.get_items_expected_max() > 1;
   hint.required = option.get_required();
   hint.may_be_empty = declared.may_be_empty.contains(&option);
+  hint.separated_by_commas = declared.separated_by_commas.contains(&option);
   if (option.get_items_expected_max() == 0) return hint;  // a flag
   hint.value = value_hint(option, declared);
   hint.lists_choices = declared.choices.contains(&option);

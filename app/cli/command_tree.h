@@ -27,6 +27,7 @@ struct OptionHint {
   bool repeatable = false;
   bool required = false;
   bool may_be_empty = false;
+  bool separated_by_commas = false;
   bool lists_choices = false;  ///< the help lists value.choices
   ValueHint value;
 };

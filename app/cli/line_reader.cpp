@@ -289,7 +289,8 @@ LineReader::Outcome LineReader::read_quoted(Line& line) {
   text.resize(text.size() - kQuotes.size());
   if (text.starts_with('\n')) text.erase(0, 1);
   if (text.ends_with('\n')) text.pop_back();
-  line = {std::move(text), true};
+  line.text = std::move(text);
+  line.quoted = true;
   return Outcome::line;
 }
 
@@ -300,6 +301,7 @@ std::optional<LineReader::Line> LineReader::read(std::string_view prompt, std::s
   if (outcome == Outcome::line) {
     outcome = line.text.starts_with(kQuotes) ? read_quoted(line) : read_continued(line.text);
   }
+  line.typed = platform::stdin_is_terminal();
   if (outcome == Outcome::end) return std::nullopt;
   if (outcome == Outcome::given_up) return Line();
   if (editor_ != nullptr) {

@@ -23,6 +23,7 @@ class LineReader {
   struct Line {
     std::string text;
     bool quoted = false;  ///< it was between """ and """
+    bool typed = false;   ///< stdin is a terminal, not a pipe or a file
   };
   /// The next line without its line end; nothing at the end of the input. `start`: text to begin
   /// the line with.

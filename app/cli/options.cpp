@@ -140,6 +140,7 @@ Option Option::suggests(std::vector<std::string> choices) const {
 
 Option Option::separated_by_commas() const {
   option_->delimiter(',');
+  declared_->separated_by_commas.insert(option_);
   return *this;
 }
 

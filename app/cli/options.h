@@ -31,6 +31,7 @@ std::string_view first_name(std::string_view names);
 struct Declared {
   std::set<std::string> single_dash;  ///< names of several letters after one dash: "ngl"
   std::set<const CLI::Option*> may_be_empty;
+  std::set<const CLI::Option*> separated_by_commas;
   std::map<const CLI::Option*, std::vector<std::string>> choices;
   std::map<const CLI::App*, std::vector<Example>> examples;
   std::map<const CLI::Option*, const CLI::Option*> in_place_of;

@@ -39,7 +39,7 @@ void apply_placement(const PlacementArgs& args, LoadOptions& load) {
   if (!args.n_cpu_moe.empty()) load.cpu_experts = layers_of("--n-cpu-moe", args.n_cpu_moe);
   if (args.cpu_moe) load.cpu_experts = kAllLayers;
   for (const std::string& list : args.overrides) {
-    for (const std::string& item : parts_of(list, ',')) {
+    for (const std::string& item : list_of("-ot", list, ',')) {
       const size_t equals = item.rfind('=');
       if (equals == std::string::npos || equals == 0 || equals + 1 == item.size()) {
         usage(fmt::format("-ot: expected PATTERN=DEVICE, found '{}'", item));

@@ -50,7 +50,7 @@ void declare_prompt(Options options, RunArgs& args) {
            "full")
       .range(-2, std::numeric_limits<int32_t>::max())
       .show_default();
-  declare_sampling(options, args.sampling);
+  declare_sampling(options, args.sampling, true);
   options.add("-r,--stop,--reverse-prompt", "TEXT", args.generate.stop,
               "End before this text. May be given several times");
   declare_constraint(options, args.constraint);

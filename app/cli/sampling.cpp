@@ -25,7 +25,7 @@ std::string step_names() {
 }
 
 std::optional<uint64_t> parse_seed(const std::string& text) {
-  if (text.empty() || text == "-1") return std::nullopt;
+  if (text == "-1") return std::nullopt;
   uint64_t seed = 0;
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, seed);
@@ -67,12 +67,14 @@ void require_range(std::string_view flags, std::string_view unit, const std::opt
 
 }  // namespace
 
-void declare_sampling(Options options, SamplingArgs& args) {
+void declare_sampling(Options options, SamplingArgs& args, bool takes_several_seeds) {
   options = options.group(kSamplingGroup);
   SamplingOptions& o = args.options;
-  options.add("-s,--seed", "N[,N...]", args.seeds,
-              "Seed; equal seeds give equal text; -1: a random seed. Several, separated by ',', "
-              "give a text each");
+  options.add("-s,--seed", takes_several_seeds ? "N[,N...]" : "N", args.seeds,
+              takes_several_seeds
+                  ? "Seed; equal seeds give equal text; -1: a random seed. Several, separated by "
+                    "',', give a text each"
+                  : "Seed; equal seeds give equal text; -1: a random seed");
 #define INFER_SAMPLING(type, name, preset, low, high, key, flags, value, help) \
   options.add(flags, value, o.name, help);
 #include "infer/samplers.def"
@@ -89,10 +91,19 @@ void declare_sampling(Options options, SamplingArgs& args) {
 
 std::vector<std::optional<uint64_t>> seeds_of(const SamplingArgs& args) {
   std::vector<std::optional<uint64_t>> seeds;
-  for (const std::string& seed : parts_of(args.seeds, ',')) seeds.push_back(parse_seed(seed));
+  for (const std::string& seed : list_of("--seed", args.seeds, ',')) {
+    seeds.push_back(parse_seed(seed));
+  }
   if (seeds.size() > 256) usage("--seed: expected at most 256 seeds");
   if (seeds.empty()) seeds.emplace_back();
   return seeds;
+}
+
+void require_one_seed(const SamplingArgs& args) {
+  const size_t count = seeds_of(args).size();
+  if (count > 1) {
+    usage(fmt::format("--seed: expected one seed, found {}; 'infer run' takes several", count));
+  }
 }
 
 SamplingOptions sampling_options(const SamplingArgs& args) {
@@ -106,7 +117,7 @@ SamplingOptions sampling_options(const SamplingArgs& args) {
     o.dry_breakers = args.dry_breakers;
     std::erase(*o.dry_breakers, "none");
   }
-  o.samplers = parts_of(args.samplers, ';');
+  o.samplers = list_of("--samplers", args.samplers, ';');
   for (const std::string& text : args.logit_bias) {
     const auto bias = parse_bias(text);
     if (!bias) {

@@ -20,11 +20,14 @@ struct SamplingArgs {
   std::string samplers;
 };
 
-/// -s, --temp, --top-k and all the others.
-void declare_sampling(Options options, SamplingArgs& args);
+/// -s, --temp, --top-k and all the others. `takes_several_seeds`: if not, the command calls
+/// require_one_seed().
+void declare_sampling(Options options, SamplingArgs& args, bool takes_several_seeds = false);
 
 /// The seeds given, at least one; nothing stands for a fresh one. Throws Failure (usage).
 std::vector<std::optional<uint64_t>> seeds_of(const SamplingArgs& args);
+/// For commands that make one text. Throws Failure (usage) if several seeds were given.
+void require_one_seed(const SamplingArgs& args);
 /// The options with everything checked that needs no model. Throws Failure (usage).
 SamplingOptions sampling_options(const SamplingArgs& args);
 

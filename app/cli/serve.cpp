@@ -88,7 +88,7 @@ void declare_serve(Options options, ServeArgs& args) {
       .show_default();
   server
       .add("-np,--parallel", "N", args.parallel,
-           "Requests computed together; default: as many as an engine takes by itself")
+           "Answers computed together; default: as many as an engine takes by itself")
       .range(1, 4096);
   server
       .add("--queue", "N", args.queue,
@@ -114,7 +114,8 @@ void declare_serve(Options options, ServeArgs& args) {
       .one_of({"mean", "cls", "last"});
   Options access = options.group(kAccessGroup);
   access.add("--api-key-file", "FILE", args.key_file,
-             "Keys that may use the server, one a line; also from the environment: INFER_API_KEY");
+             "Keys that may use the server, one a line; lines that begin with # are comments. Also "
+             "from the environment: INFER_API_KEY");
   access.add("--tls-cert", "FILE", args.certificate, "Serve by TLS: the certificate chain in PEM");
   access.add("--tls-key", "FILE", args.tls_key, "The private key of --tls-cert, in PEM");
   access.flag("--no-api-key", args.no_key, "Let every machine use the server without a key");
@@ -139,11 +140,18 @@ std::vector<std::string> api_keys(const ServeArgs& args) {
     keys.push_back(std::move(key));
   }
   if (args.key_file.empty()) return keys;
-  for (std::string line : parts_of(read_filled_input(args.key_file), '\n')) {
-    if (line.ends_with('\r')) line.pop_back();
-    if (!line.empty()) keys.push_back(std::move(line));
+  const size_t before = keys.size();
+  std::string text = read_filled_input(args.key_file);
+  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // the mark of UTF-8 of some editors
+  for (const std::string& line : parts_of(text, '\n')) {
+    constexpr const char* kSpaces = " \t\r";
+    const size_t begin = line.find_first_not_of(kSpaces);
+    if (begin == std::string::npos || line[begin] == '#') continue;
+    keys.push_back(line.substr(begin, line.find_last_not_of(kSpaces) + 1 - begin));
   }
-  if (keys.empty()) throw Failure(kExitBadFile, args.key_file + ": expected keys, found none");
+  if (keys.size() == before) {
+    throw Failure(kExitBadFile, args.key_file + ": expected a key a line, found none");
+  }
   return keys;
 }
 
@@ -222,13 +230,12 @@ std::optional<server::Reloaded> read_again(const ServeArgs& args, bool several) 
 std::unique_ptr<server::ModelPool> make_pool(ServeArgs& args, std::string& shown) {
   const std::string source = template_source(args.chat_template);
   if (args.parallel > 0) args.model.load.parallel = args.parallel;
-  args.model.load.max_waiting = args.queue;
   if (args.folder.empty() && args.paths.size() < 2) {
     choose_model(args.model);
     std::unique_ptr<Engine> engine = load_engine(args.model);
     shown = args.name.empty() ? name_of(args.model.path) : args.name;
-    auto model = must(
-        server::ServedModel::create(std::move(engine), shown, source, args.model.load.parallel));
+    auto model = must(server::ServedModel::create(std::move(engine), shown, source,
+                                                  args.model.load.parallel, args.queue));
     shown = printable(shown) + " is";
     return std::make_unique<server::ModelPool>(std::move(model));
   }
@@ -239,6 +246,7 @@ std::unique_ptr<server::ModelPool> make_pool(ServeArgs& args, std::string& shown
   server::PoolOptions options;
   options.load = load_options(args.model);
   options.template_source = source;
+  options.most_waiting = args.queue;
   options.keep_seconds = args.keep;
   options.wait_seconds = args.wait;
   if (!args.model.quiet) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "cli/arguments.h"
 #include "cli/failure.h"
 #include "cli/habits.h"
 #include "cli/help.h"
@@ -131,6 +132,7 @@ class Reader {
       usage(fmt::format("{}: the value is empty; leave {} out, or give a value", shown,
                         shown.starts_with('-') ? "the flag" : "it"));
     }
+    if (option.separated_by_commas) (void)list_of(shown, value, ',');  // it refuses empty parts
     const std::string& other = option.in_place_of;
     if (!other.empty() && std::ranges::count(by_flag_, other) == 0) {
       // With a value, if an empty one, the parser expects no word there either.

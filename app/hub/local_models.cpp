@@ -58,6 +58,21 @@ void add_files(const fs::path& folder, const std::string& source, FolderWalk& wa
   for (const auto& [index, whole] : firsts) models[index].bytes = whole_bytes[whole];
 }
 
+/// The GGUF files and the Hugging Face directories below a folder.
+void add_folder(const fs::path& folder, const std::string& source, FolderWalk& walk,
+                std::vector<LocalModel>& models) {
+  add_files(folder, source, walk, models);
+  std::map<fs::path, int64_t> weights;  // by their directory
+  walk.visit(folder, [&](const fs::path& file) {
+    if (file.extension() == ".safetensors") weights[file.parent_path()] += bytes_of(file);
+  });
+  for (const auto& [path, bytes] : weights) {
+    std::error_code absent;
+    if (path == folder || !fs::exists(path / "config.json", absent)) continue;
+    models.push_back({path.lexically_relative(folder).string(), path.string(), source, bytes});
+  }
+}
+
 /// models--ORG--REPO/snapshots/COMMIT: GGUF files, or a directory of safetensors. Of a file that is
 /// in several commits the newest counts.
 void add_hub_cache(const fs::path& cache, FolderWalk& walk, std::vector<LocalModel>& models) {
@@ -151,7 +166,7 @@ LocalScan scan_models(const ScanOptions& options) {
   for (const std::string& folder : options.folders) {
     std::error_code failed;
     if (fs::is_directory(folder, failed)) {
-      add_files(folder, folder, walk, models);
+      add_folder(folder, folder, walk, models);
     } else {
       walk.skip(folder, failed ? "cannot be read: " + failed.message() : "is not a folder");
     }
@@ -159,7 +174,7 @@ LocalScan scan_models(const ScanOptions& options) {
   std::string own = variable("INFER_MODELS");
   while (!own.empty()) {
     const size_t end = std::min(own.find(':'), own.size());
-    if (end > 0) add_files(own.substr(0, end), "INFER_MODELS", walk, models);
+    if (end > 0) add_folder(own.substr(0, end), "INFER_MODELS", walk, models);
     own.erase(0, end + 1);
   }
   const fs::path home = platform::home_folder();
@@ -195,16 +210,7 @@ LocalScan scan_folder(const std::string& folder) {
     walk.skip(folder, failed ? "cannot be read: " + failed.message() : "is not a folder");
     return scan;
   }
-  add_files(folder, folder, walk, scan.models);
-  std::map<fs::path, int64_t> weights;  // by their directory
-  walk.visit(folder, [&](const fs::path& file) {
-    if (file.extension() == ".safetensors") weights[file.parent_path()] += bytes_of(file);
-  });
-  for (const auto& [path, bytes] : weights) {
-    std::error_code absent;
-    if (path == folder || !fs::exists(path / "config.json", absent)) continue;
-    scan.models.push_back({path.lexically_relative(folder).string(), path.string(), folder, bytes});
-  }
+  add_folder(folder, folder, walk, scan.models);
   std::ranges::stable_sort(scan.models, {}, &LocalModel::name);
   return scan;
 }

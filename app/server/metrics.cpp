@@ -21,6 +21,7 @@ struct Sample {
   std::string label;  ///< of the model
   EngineStatistics now;
   MemoryReport memory;
+  int64_t refused;  ///< requests
 };
 
 /// Lines of the text format, one metric after the other, each of all models.
@@ -101,7 +102,7 @@ std::string Metrics::text(const std::vector<MeasuredModel>& models, const SpanCo
   for (const MeasuredModel& model : models) {
     if (model.model == nullptr) continue;
     const Engine& engine = model.model->engine();
-    samples.push_back({label(model), engine.statistics(), engine.memory()});
+    samples.push_back({label(model), engine.statistics(), engine.memory(), model.model->refused()});
   }
   Lines lines(std::move(samples));
   lines.metric("infer_http_requests_total", "counter",
@@ -133,8 +134,8 @@ std::string Metrics::text(const std::vector<MeasuredModel>& models, const SpanCo
               [](const Sample& s) { return s.now.calls_running; });
   lines.gauge("infer_num_requests_waiting", "Calls that wait for a place",
               [](const Sample& s) { return s.now.calls_waiting; });
-  lines.counter("infer_requests_refused_total", "Calls refused because too many waited",
-                [](const Sample& s) { return s.now.calls_refused; });
+  lines.counter("infer_requests_refused_total", "Requests refused because too many waited",
+                [](const Sample& s) { return s.refused; });
   lines.counter("infer_prompt_tokens_total", "Prompt tokens computed",
                 [](const Sample& s) { return s.now.prompt_tokens; });
   lines.counter("infer_generation_tokens_total", "Tokens generated",

@@ -13,8 +13,8 @@
 namespace infer::server {
 namespace {
 
-/// Waits for the wish to end, and takes new keys and models meanwhile. Then ends what runs: at once
-/// after `drain_seconds`.
+/// Waits for the wish to end, and takes new keys and models meanwhile. Then refuses new work until
+/// what runs has ended, or ends it after `drain_seconds`.
 void watch_for_end(const ServerOptions& options, ModelPool& models, Api& api, HttpServer& http,
                    const std::atomic<bool>& ended) {
   using Clock = std::chrono::steady_clock;
@@ -35,6 +35,8 @@ void watch_for_end(const ServerOptions& options, ModelPool& models, Api& api, Ht
   api.drain();
   http.drain();
   const auto end = Clock::now() + std::chrono::duration<double>(options.drain_seconds);
+  while (http.answers() > 0 && Clock::now() < end) pause();
+  http.close();
   while (!ended && Clock::now() < end) pause();
   if (!ended) http.stop();
 }

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import subprocess
+import termios
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INFER = os.environ.get("INFER_BIN", str(ROOT / "build" / "release" / "infer"))
@@ -11,6 +12,24 @@ INFER = os.environ.get("INFER_BIN", str(ROOT / "build" / "release" / "infer"))
 def infer(*arguments, stdin=b"", timeout=120, **options):
     return subprocess.run([INFER, *map(str, arguments)], input=stdin, capture_output=True,
                           timeout=timeout, **options)
+
+
+def infer_typed(*arguments, lines, timeout=120):
+    """The same with lines that were typed: stdin is a terminal, stdout and stderr are pipes."""
+    keyboard, stdin = os.openpty()
+    try:
+        modes = termios.tcgetattr(stdin)
+        modes[0] &= ~termios.ICRNL
+        modes[3] &= ~termios.ECHO
+        termios.tcsetattr(stdin, termios.TCSANOW, modes)
+        data = "".join(line + "\n" for line in lines).encode() + b"\x04"
+        assert len(data) < 4096  # a terminal keeps no more
+        os.write(keyboard, data)
+        return subprocess.run([INFER, *map(str, arguments)], stdin=stdin, capture_output=True,
+                              timeout=timeout)
+    finally:
+        os.close(keyboard)
+        os.close(stdin)
 
 
 def fails(code, *arguments, says="", **options):

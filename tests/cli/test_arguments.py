@@ -41,6 +41,32 @@ def test_an_empty_value_is_refused(arguments, tmp_path):
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("arguments, says", [
+    ([*RUN, "-p", "x", "-s", "1,,2"], "--seed: expected values separated by ','"),
+    ([*RUN, "-p", "x", "-s", "1,"], "found an empty one in '1,'"),
+    ([*RUN, "-p", "x", "-s", ","], "--seed"),
+    ([*RUN, "-p", "x", "--samplers", "top_k;;temperature"], "--samplers"),
+    ([*RUN, "-p", "x", "--samplers", "top_k;"], "--samplers"),
+    ([*RUN, "-p", "x", "--device", "cpu,"], "--device"),
+    ([*RUN, "-p", "x", "-ot", "ffn=CPU,,attn=CPU"], "-ot"),
+    ([*RUN, "-p", "x", "--drafter", "suffix,"], "--drafter"),
+    (["bench", "-m", DEMO, "-p", "8,,16"], "-p"),
+    (["serve", DEMO, "--allow-host", "a,,b"], "--allow-host"),
+    (["serve", DEMO, "--allow-origin", ",http://a"], "--allow-origin"),
+    (["eval", "-m", DEMO, "--tokens", "1,,2", "--logits", "-"], "--tokens"),
+    (["eval", "-m", DEMO, "--tokens", "1, ,2", "--logits", "-"], "--tokens"),
+    (["eval", "-m", DEMO, "--tokens", ",1", "--logits", "-"], "--tokens"),
+    (["eval", "-m", DEMO, "--tokens", "1,2,", "--logits", "-"], "--tokens")])
+def test_an_empty_part_of_a_list_is_refused(arguments, says):
+    fails(2, *arguments, says=says)
+
+
+def test_ids_may_be_separated_by_spaces_and_commas():
+    for ids in ("40 41", "40,41", "40 , 41", "\n40,\n41\n"):
+        assert infer("detokenize", "-m", DEMO, stdin=ids.encode()).returncode == 0
+    fails(3, "detokenize", "-m", DEMO, stdin=b"40,,41", says="token ids")
+
+
 @pytest.mark.parametrize("flag", ["--grammar-file", "--json-schema-file"])
 @pytest.mark.parametrize("content", ["", " \n"])
 def test_a_constraint_without_content_is_refused(flag, content, tmp_path):

@@ -1,4 +1,4 @@
-"""infer chat, driven through pipes: turns, commands, events."""
+"""infer chat without its line editor: turns, commands, events, and lines of a pipe."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from program import INFER, ROOT, fails, infer
+from program import INFER, ROOT, fails, infer, infer_typed
 
 sys.path.insert(0, str(ROOT))
 
@@ -20,10 +20,12 @@ from tests.golden.reference import gguf  # noqa: E402
 
 @pytest.fixture
 def chat(model, template, tmp_path):
-    def run(lines, *arguments, code=0, json_events=True, tokens=8):
+    def run(lines, *arguments, code=0, json_events=True, tokens=8, piped=False):
         flags = ["--json"] if json_events else []
-        done = infer("chat", "-m", model, "--template", template, "-n", tokens, "--temp", 0, *flags,
-                     *arguments, stdin="".join(line + "\n" for line in lines).encode())
+        words = ["chat", "-m", model, "--template", template, "-n", tokens, "--temp", 0, *flags,
+                 *arguments]
+        done = (infer(*words, stdin="".join(line + "\n" for line in lines).encode()) if piped
+                else infer_typed(*words, lines=lines))
         assert done.returncode == code, done.stderr.decode()
         if not json_events:
             return done
@@ -91,6 +93,48 @@ def test_a_message_may_begin_with_a_slash(chat, tmp_path):
     assert json.loads(saved.read_text())["messages"][0]["content"] == "/etc/passwd is what?"
 
 
+def test_piped_lines_are_messages(chat, tmp_path):
+    saved = tmp_path / "saved.json"
+    saved.write_text("precious")
+    lines = ["/usr/bin is a folder", f"/save {saved}", "/exit", "//two", "Hello"]
+    assert len(ends(chat(lines, piped=True))) == len(lines)
+    assert saved.read_text() == "precious"
+
+
+@pytest.mark.parametrize("text", ["/exit", "//two", "/nonsense"])
+def test_a_first_message_is_no_command(chat, tmp_path, text):
+    assert len(ends(chat([], "-p", text, "-st", piped=True))) == 1
+    saved = tmp_path / "saved.json"
+    chat([f"/save {saved}"], "-p", text)
+    assert json.loads(saved.read_text())["messages"][0]["content"] == text
+
+
+@pytest.mark.parametrize("content", [
+    "notes", "{}", '{"messages": []}', "[]", '{\n  "messages": [], "model": "x"}',
+    '{\n  "messages": [1]}', '{\n  "messages": ['])
+def test_saving_replaces_nothing_but_saved_conversations(chat, tmp_path, content):
+    file = tmp_path / "file"
+    file.write_text(content)
+    done = chat(["One", f"/save {file}"], code=1, json_events=False)
+    assert f"{file}: the file exists and is no conversation" in done.stderr.decode()
+    assert file.read_text() == content
+
+
+def test_a_saved_conversation_is_saved_again(chat, tmp_path):
+    saved = tmp_path / "saved.json"
+    saved.touch()  # as mktemp leaves it
+    chat([f"/save {saved}", "One", f"/save {saved}", "Two", f"/save {saved}"])
+    messages = json.loads(saved.read_text())["messages"]
+    assert [m["role"] for m in messages] == ["user", "assistant"] * 2
+
+
+def test_a_conversation_takes_one_seed(chat, model, template):
+    fails(2, "chat", "-m", model, "--template", template, "-s", "1,2,3", "-p", "x", "-st",
+          says="--seed: expected one seed, found 3")
+    done = chat(["/set -s 1,2"], code=1, json_events=False)
+    assert b"/set: --seed: expected one seed, found 2" in done.stderr
+
+
 def test_files_may_be_named_from_home(chat, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     messages = [{"role": "user", "content": "One"}, {"role": "assistant", "content": "Two"}]
@@ -118,7 +162,7 @@ def test_suggestions_of_the_model_are_shown(template, tmp_path):
     metadata["general.sampling.top_k"] = 13
     path = tmp_path / "suggests.gguf"
     gguf.write(path, metadata, {name: np.asarray(t) for name, t in tensors.items()})
-    done = infer("chat", "-m", path, "--template", template, stdin=b"/set\n")
+    done = infer_typed("chat", "-m", path, "--template", template, lines=["/set"])
     assert done.returncode == 0 and b"13       of the model" in done.stderr
 
 
@@ -130,7 +174,7 @@ def test_settings_hold_from_the_next_answer_on(chat):
 
 
 def test_piped_text_holds_answers_alone(chat):
-    done = chat(["One", "", "Two"], json_events=False)
+    done = chat(["One", "", "Two"], json_events=False, piped=True)
     assert done.stdout.endswith(b"\n")
     assert done.stderr.count(b"tokens/s; first token after") == 2
     assert b"> " not in done.stdout
@@ -170,7 +214,7 @@ def test_every_failure_is_an_event(model, template, tmp_path):
              (1, plain, f"/load {deep}"), (3, plain, "/load /nonexistent"),
              (4, [*plain, "-c", 64], "word " * 400), (4, [*plain, "--memory", "1K"], "x")]
     for code, arguments, line in cases:
-        done = infer("chat", "--json", *arguments, stdin=line.encode() + b"\n")
+        done = infer_typed("chat", "--json", *arguments, lines=[line])
         assert done.returncode == code, done.stderr.decode()
         events = [json.loads(e) for e in done.stdout.splitlines()]
         assert [e["event"] for e in events] == ["error"] and events[0]["code"] == code

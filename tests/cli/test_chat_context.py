@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from program import infer
+from program import infer_typed
 
 # Refuses what is no conversation of whole turns after a system message.
 STRICT = """{%- if messages[0].role != 'system' %}{{ raise_exception('no system message') }}{% endif -%}
@@ -20,8 +20,8 @@ LONG = "word " * 400
 @pytest.fixture
 def chat(model, template):
     def run(lines, *arguments, code=0, tokens=8, context=128, jinja=template):
-        done = infer("chat", "-m", model, "--template", jinja, "-c", context, "-n", tokens, "--temp",
-                     0, "--json", *arguments, stdin="".join(line + "\n" for line in lines).encode())
+        done = infer_typed("chat", "-m", model, "--template", jinja, "-c", context, "-n", tokens,
+                           "--temp", 0, "--json", *arguments, lines=lines)
         assert done.returncode == code, done.stderr.decode()
         return [json.loads(line) for line in done.stdout.decode().splitlines()], done.stderr.decode()
     return run

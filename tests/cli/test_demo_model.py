@@ -2,7 +2,7 @@
 
 import json
 
-from program import ROOT, infer
+from program import ROOT, infer, infer_typed
 
 DATA = ROOT / "tests" / "data"
 QUESTIONS = json.loads((DATA / "demo_questions.json").read_text(encoding="utf-8"))["questions"]
@@ -20,8 +20,8 @@ def ask(messages, tmp_path):
     *before, last = messages
     saved = tmp_path / "conversation.json"
     saved.write_text(json.dumps({"messages": before}))
-    done = infer("chat", "-q", "-t", 1, "--json", "--temp", 0, "-n", 300,
-                 stdin=f"/load {saved}\n{last['content']}\n".encode())
+    done = infer_typed("chat", "-q", "-t", 1, "--json", "--temp", 0, "-n", 300,
+                       lines=[f"/load {saved}", last["content"]])
     assert done.returncode == 0, done.stderr.decode()
     events = [json.loads(line) for line in done.stdout.decode().splitlines()]
     return "".join(e["text"] for e in events if e["event"] == "content")

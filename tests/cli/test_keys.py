@@ -5,7 +5,7 @@ import json
 import pytest
 
 from at_terminal import STATISTICS
-from program import infer
+from program import infer, infer_typed
 
 
 def said(t, tmp_path):
@@ -106,19 +106,23 @@ def test_messages_between_quotes(terminal, tmp_path):
     assert said(t, tmp_path) == ["first \\\n\n/exit", "/one", "/one"]
 
 
-def test_piped_messages_between_quotes(model, template, tmp_path):
+def test_messages_between_quotes_without_the_editor(model, template, tmp_path):
+    arguments = ["chat", "-m", model, "--template", template, "-n", 2, "--temp", 0]
+
     def saved(text, code=0):
         path = tmp_path / "saved.json"
         path.unlink(missing_ok=True)
-        done = infer("chat", "-m", model, "--template", template, "-n", 2, "--temp", 0,
-                     stdin=text.replace("SAVE", f"/save {path}").encode())
+        lines = text.removesuffix("\n").split("\n")
+        done = infer_typed(*arguments, lines=lines + ([] if code else [f"/save {path}"]))
         assert done.returncode == code, done.stderr.decode()
         if code:
             return done.stderr.decode()
         return [m["content"] for m in json.loads(path.read_text())["messages"]
                 if m["role"] == "user"]
 
-    text = '"""a\r\n/exit\n\nb"""\n"""/one line"""\n"""\nc\n"""\n"""No""" quotation\nSAVE\n'
+    text = '"""a\r\n/exit\n\nb"""\n"""/one line"""\n"""\nc\n"""\n"""No""" quotation\n'
+    done = infer(*arguments, "--json", stdin=text.encode())
+    assert done.returncode == 0 and done.stdout.count(b'"event":"end"') == 4
     assert saved(text) == ["a\n/exit\n\nb", "/one line", "c", '"""No""" quotation']
     assert '"""' in saved('"""a\nb\n', code=1)
 

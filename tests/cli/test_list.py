@@ -101,6 +101,18 @@ def test_the_parts_of_a_model_are_one(home, tmp_path, monkeypatch):
     assert models["big"]["bytes"] == 3 * SMALL.stat().st_size
 
 
+def test_directories_of_safetensors_are_models(home, tmp_path, monkeypatch):
+    own = tmp_path / "own"
+    shutil.copytree(ROOT / "tests" / "data" / "golden" / "hf-nf4", own / "org" / "Small")
+    put(own / "no-config" / "model.safetensors")
+    monkeypatch.setenv("INFER_MODELS", str(own))
+    monkeypatch.chdir(tmp_path)
+    models = listed()
+    assert set(models) == {"org/Small"} and models["org/Small"]["bytes"] > 0
+    assert models["org/Small"]["path"] == str(own / "org" / "Small")
+    assert json.loads(infer("info", "small", "--json").stdout)["path"] == str(own / "org" / "Small")
+
+
 def test_a_model_by_a_part_of_its_name(home, tmp_path, monkeypatch):
     monkeypatch.setenv("INFER_MODELS", str(tmp_path / "own"))
     put(tmp_path / "own" / "Tiny-Q4_0.gguf")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from program import ROOT, fails, infer
+from program import ROOT, fails, infer, infer_typed
 
 MODEL = ROOT / "tests" / "data" / "golden" / "llama-q4_0.gguf"
 LISTS = ROOT / "engine" / "include" / "infer"
@@ -65,13 +65,14 @@ def test_help_and_completion_have_every_row(command):
 def test_the_chat_has_every_number():
     def settings(lines):
         """With the built-in model: the small one has no chat template."""
-        return infer("chat", "-q", stdin=lines.encode()).stderr.decode().split("They are now:")[1]
-    now = settings("/set\n")
+        said = infer_typed("chat", "-q", lines=lines).stderr.decode()
+        return said.split("They are now:")[1]
+    now = settings(["/set"])
     for row in SAMPLING:
         assert re.search(rf"^  {names_of(row)[0]} ", now, re.M), row["name"]
     flags = " ".join(f"{names_of(row)[0]} {row['low'] if float(row['low']) >= 0 else 0}"
                      for row in SAMPLING)
-    now = settings(f"/set {flags}\n/set\n")
+    now = settings([f"/set {flags}", "/set"])
     for row in SAMPLING:
         assert re.search(rf"^  {names_of(row)[0]} +[\d.e-]+ *$", now, re.M), row["name"]
 

@@ -56,10 +56,31 @@ def test_probabilities_and_biases(service):
     assert same["content"] == never["content"]
 
 
+def test_a_bias_of_a_text(service):
+    tokens = service.post("/tokenize", {"content": "xylo"})["tokens"]
+    assert len(tokens) > 1
+    by_text = service.post("/completion", TEXT | {"logit_bias": [["xylo", 50]]})
+    by_ids = service.post("/completion", TEXT | {"logit_bias": [[token, 50] for token in tokens]})
+    assert by_text["content"] == by_ids["content"] != service.post("/completion", TEXT)["content"]
+
+
+def test_the_tokens_are_returned_if_asked_for(service):
+    assert service.post("/completion", TEXT)["tokens"] == []
+    answer = service.post("/completion", TEXT | {"return_tokens": True})
+    assert len(answer["tokens"]) == 10 and "completion_probabilities" not in answer
+    spelt = service.post("/detokenize", {"tokens": answer["tokens"]})["content"]
+    assert spelt.strip() == answer["content"].strip()
+    events = events_of(service, TEXT | {"return_tokens": True})
+    assert [token for event in events for token in event["tokens"]] == answer["tokens"]
+    both = service.post("/completion", TEXT | {"return_tokens": True, "n_probs": 2})
+    assert [each["id"] for each in both["completion_probabilities"]] == both["tokens"] == answer["tokens"]
+
+
 @pytest.mark.parametrize("change, field", [
     ({"prompt": []}, "prompt"), ({"prompt": [10**9]}, "prompt"), ({"n_predict": -2}, "n_predict"),
     ({"n_predict": 2**40}, "n_predict"), ({"n_probs": 100}, "n_probs"), ({"logit_bias": [[1]]}, "logit_bias"),
-    ({"logit_bias": [["a", 1]]}, "logit_bias"), ({"logit_bias": [[10**9, 1]]}, "logit_bias"),
+    ({"logit_bias": [["", 1]]}, "logit_bias"), ({"logit_bias": [[True, 1]]}, "logit_bias"),
+    ({"return_tokens": 1}, "return_tokens"), ({"logit_bias": [[10**9, 1]]}, "logit_bias"),
     ({"logit_bias": [[1, "x"]]}, "logit_bias.1"), ({"prompt": ["a", "b"], "stream": True}, "prompt"),
 ])
 def test_a_wrong_field_is_named(service, change, field):

@@ -1,5 +1,6 @@
 """Who may use the server."""
 
+import os
 import socket
 import subprocess
 
@@ -21,6 +22,20 @@ def test_keys(start, tmp_path):
         assert service.ask("POST", "/nothing", headers=headers)[0] == 401
     for headers in ({"Authorization": "Bearer first-key"}, {"x-api-key": "second-key"}):
         assert service.ask("GET", "/v1/models", headers=headers)[0] == 200
+
+
+def test_what_is_no_key_in_the_file(start, tmp_path):
+    keys = tmp_path / "keys"
+    keys.write_bytes(b"\xef\xbb\xbffirst-key\r\n# a comment\n  #another\n\t second key \n \n")
+    service = start("--api-key-file", keys)
+    for key, status in (("first-key", 200), ("second key", 200), ("# a comment", 401),
+                        ("#another", 401), ("a comment", 401)):
+        assert service.ask("GET", "/v1/models", headers={"Authorization": f"Bearer {key}"})[0] == status
+    keys.write_bytes(b"\xef\xbb\xbf\n# none\n")
+    assert "expected a key a line, found none" in refused("--api-key-file", keys)
+    done = subprocess.run([BIN, "serve", "--port", "0", "--api-key-file", keys], capture_output=True,
+                          text=True, timeout=60, env=os.environ | {"INFER_API_KEY": "secret"})
+    assert done.returncode == 3 and "found none" in done.stderr
 
 
 def test_a_key_from_the_environment(start):

@@ -83,6 +83,23 @@ def test_log_probabilities(service):
     assert streamed == tokens
 
 
+def test_log_probabilities_of_a_stop_string(service):
+    """Every token generated has its own, also those that the answer's text does not have."""
+    whole = service.post("/v1/chat/completions", STORY)["choices"][0]["message"]["content"]
+    body = STORY | {"logprobs": True, "stop": [whole.split()[3][:2]]}
+    answer = service.post("/v1/chat/completions", body)
+    [choice] = answer["choices"]
+    tokens = choice["logprobs"]["content"]
+    assert choice["finish_reason"] == "stop"
+    assert len(tokens) == answer["usage"]["completion_tokens"]
+    spelt = "".join(token["token"] for token in tokens)
+    assert spelt.startswith(choice["message"]["content"] + body["stop"][0])
+    events = service.events("/v1/chat/completions", body)
+    streamed = [token for event in events for each in event["choices"]
+                for token in (each.get("logprobs") or {}).get("content", [])]
+    assert streamed == tokens
+
+
 def test_stop_strings_and_bias(service):
     whole = service.post("/v1/chat/completions", STORY)["choices"][0]["message"]["content"]
     word = whole.split()[3]

@@ -14,6 +14,13 @@ LONG = {"messages": [{"role": "user", "content": "Tell me a story."}], "max_toke
         "ignore_eos": True}
 
 
+def request_of(body):
+    """The bytes of a chat's request."""
+    data = json.dumps(body).encode()
+    return (b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+            str(len(data)).encode() + b"\r\n\r\n" + data)
+
+
 def until(condition, seconds=20):
     end = time.monotonic() + seconds
     while not condition():
@@ -40,6 +47,7 @@ def test_the_description_names_paths_that_exist(service):
     assert len(paths) > 20
     for path, methods in paths.items():
         [method] = methods
+        path = path.replace("{name}", "infer-demo")
         assert service.ask("DELETE", path)[0] == 405
         if method == "post":
             status, _, text = service.ask("POST", path, b"[]")
@@ -197,9 +205,7 @@ def test_texts_are_the_same_together_and_alone(service):
 def test_the_end_waits_for_answers(start):
     service = start("-t", "2")
     connection = socket.create_connection(("127.0.0.1", service.port))
-    body = json.dumps(LONG | {"max_tokens": 300, "stream": True}).encode()
-    connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
-                       str(len(body)).encode() + b"\r\n\r\n" + body)
+    connection.sendall(request_of(LONG | {"max_tokens": 300, "stream": True}))
     got = connection.recv(100)
     idle = socket.create_connection(("127.0.0.1", service.port))
     service.process.send_signal(signal.SIGTERM)
@@ -212,12 +218,35 @@ def test_the_end_waits_for_answers(start):
         socket.create_connection(("127.0.0.1", service.port), timeout=5)
 
 
+def test_new_work_is_refused_while_the_server_ends(start):
+    service = start("-t", "1", "-np", "1")
+    kept = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+    kept.request("GET", "/health/ready")
+    assert kept.getresponse().read() == b'{"status":"ok"}'
+    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as stream:
+        stream.sendall(request_of(LONG | {"n": 4, "stream": True}))
+        got = stream.recv(100)
+        service.process.send_signal(signal.SIGTERM)
+        until(lambda: service.ask("GET", "/health/ready")[0] == 503)
+        status, headers, text = service.ask("GET", "/health/ready")
+        assert (status, headers["connection"], json.loads(text)) == (503, "close", {"status": "draining"})
+        assert service.ask("GET", "/health")[0] == 200
+        status, headers, text = service.ask("POST", "/v1/completions", {"prompt": "Once"})
+        assert (status, headers["connection"], headers["retry-after"]) == (503, "close", "1")
+        assert "is ending" in json.loads(text)["error"]["message"]
+        kept.request("POST", "/v1/completions", b'{"prompt": "Once"}')
+        answer = kept.getresponse()
+        assert (answer.status, answer.getheader("connection")) == (503, "close")
+        while part := stream.recv(65536):
+            got += part
+    assert got.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n")
+    assert service.process.wait(timeout=20) == 0
+
+
 def test_the_end_does_not_wait_for_ever(start):
     service = start("-t", "2", "--drain", "0")
     connection = socket.create_connection(("127.0.0.1", service.port))
-    body = json.dumps(LONG | {"stream": True}).encode()
-    connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
-                       str(len(body)).encode() + b"\r\n\r\n" + body)
+    connection.sendall(request_of(LONG | {"stream": True}))
     assert connection.recv(10)
     service.process.send_signal(signal.SIGTERM)
     assert service.process.wait(timeout=20) == 0
@@ -240,6 +269,50 @@ def test_too_many_requests(start):
         if status == 429:
             assert headers["retry-after"] == "1"
             assert json.loads(text)["error"]["type"] == "rate_limit_error"
+
+
+def test_a_request_counts_once_however_many_answers_it_has(start):
+    service = start("-t", "1", "-np", "1", "--queue", "0")
+    body = {"prompt": "Once", "max_tokens": 3, "ignore_eos": True}
+    assert len(service.post("/v1/completions", body | {"n": 5})["choices"]) == 5
+    assert len(service.post("/v1/completions", body | {"prompt": ["Once"] * 5})["choices"]) == 5
+    assert len(service.post("/completion", body | {"prompt": ["Once"] * 5})) == 5
+    assert len(service.post("/v1/chat/completions", LONG | {"max_tokens": 3, "n": 5})["choices"]) == 5
+    assert service.metric("infer_requests_refused_total") == 0
+    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
+        connection.sendall(request_of(LONG | {"n": 4, "stream": True}))
+        assert connection.recv(10)
+        status, error = service.error("/v1/completions", body)
+        assert status == 429 and "--queue" in error["message"]
+        assert service.metric("infer_requests_refused_total") == 1
+    until(lambda: service.ask("POST", "/v1/completions", body)[0] == 200)
+
+
+def test_a_target_in_absolute_form(service):
+    def ask(target, host="localhost"):
+        head = f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        got = service.raw(head.encode())
+        return int(got.split()[1]), got.partition(b"\r\n\r\n")[2]
+    assert ask("http://localhost/health") == (200, b'{"status":"ok"}')
+    assert ask(f"HTTP://127.0.0.1:{service.port}/health?x=/") == (200, b'{"status":"ok"}')
+    assert ask("https://localhost/v1/models")[0] == 200
+    status, page = ask("http://localhost")
+    assert status == 200 and page == ask("/")[1]
+    assert ask("http://localhost?x=1")[1] == page
+    assert ask("http://localhost/nothing")[0] == 404
+    # The host in the target counts.
+    assert ask("http://localhost/health", host="example.org")[0] == 200
+    assert ask("http://example.org/health")[0] == 403
+
+
+def test_one_model_is_described(service):
+    [listed] = service.get("/v1/models")["data"]
+    assert service.get("/v1/models/infer-demo") == listed
+    assert service.get("/v1/models/infer%2Ddemo") == listed
+    status, error = service.error("/v1/models/other", None, method="GET")
+    assert (status, error["param"]) == (404, "model") and "'other'" in error["message"]
+    assert service.error("/v1/models/infer-demo", {})[0] == 405
+    assert service.metric("infer_http_requests_total", 'path="/v1/models/",status="200"') >= 2
 
 
 def test_the_access_log(start):

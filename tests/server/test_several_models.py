@@ -78,6 +78,12 @@ def test_a_draft_model_is_found_by_its_name(several):
     assert several.metric("infer_spec_decode_num_draft_tokens_total", 'model_name="sub/beta"') == 0
 
 
+def test_one_of_several_is_described(several):
+    for model in several.get("/v1/models")["data"]:
+        assert several.get("/v1/models/" + model["id"]) == model
+    assert several.get("/v1/models/sub%2Fbeta")["id"] == several.get("/v1/models/sub/beta")["id"] == "sub/beta"
+
+
 def test_load_and_unload(several):
     assert several.post("/v1/models/load", {"model": "sub/beta"})["status"] == "loaded"
     assert several.post("/v1/models/unload", {"model": "sub/beta"})["status"] == "unloaded"
@@ -100,9 +106,9 @@ def test_other_names_are_no_models(several, name):
     assert several.error("/v1/chat/completions", STORY | {"model": ["alpha"]})[0] == 400
 
 
-def test_a_file_that_is_no_model(several):
+def test_a_file_that_is_no_model(several, folder):
     status, error = several.error("/v1/chat/completions", STORY | {"model": "broken"})
-    assert status == 503 and "broken" in error["message"]
+    assert status == 503 and "broken" in error["message"] and str(folder) not in error["message"]
     assert several.post("/v1/chat/completions", STORY | {"model": "alpha"})
 
 

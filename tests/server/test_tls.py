@@ -1,6 +1,7 @@
 """TLS, and what a service manager and the server tell each other."""
 
 import http.client
+import json
 import os
 import signal
 import socket
@@ -116,12 +117,30 @@ def test_a_service_manager(tmp_path):
             hand_over()
         finally:
             os._exit(1)
-    listening.close()
     assert told.recv(100) == b"READY=1"
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     connection.request("GET", "/health")
-    assert connection.getresponse().status == 200
+    health = connection.getresponse()
+    assert (health.status, health.read()) == (200, b'{"status":"ok"}')
+    streamed = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    streamed.request("POST", "/v1/completions", json.dumps(
+        {"prompt": "Once", "max_tokens": 900, "n": 4, "ignore_eos": True, "stream": True}))
+    answer = streamed.getresponse()
     os.kill(pid, signal.SIGTERM)
     assert told.recv(100) == b"STOPPING=1"
+    # While it ends, connections wait for the next server that gets the socket.
+    end = time.monotonic() + 20
+    while True:
+        connection.request("GET", "/health/ready")
+        ready = connection.getresponse()
+        ready.read()
+        if ready.status == 503:
+            break
+        assert time.monotonic() < end
+    with socket.create_connection(("127.0.0.1", port), timeout=10):
+        listening.settimeout(10)
+        listening.accept()[0].close()
+    assert answer.read().endswith(b"data: [DONE]\n\n")
+    listening.close()
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     told.close()

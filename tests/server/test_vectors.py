@@ -133,8 +133,18 @@ def test_models_of_another_kind(service, encoder, reranker):
     for each in (service, encoder):
         status, error = each.error("/v1/rerank", {"query": "a", "documents": ["b"]})
         assert status == 400 and "does not score" in error["message"]
+        [model] = each.get("/v1/models")["data"]
+        assert error["message"].startswith(model["id"] + ": ")
     status, error = reranker.error("/v1/embeddings", {"input": "a"})
     assert status == 400 and "use rerank" in error["message"]
+    assert error["message"].startswith("bert-rank: ")
+    hello = {"messages": [{"role": "user", "content": "Hello"}]}
+    for each in (encoder, reranker):
+        status, error = each.error("/v1/chat/completions", hello)
+        assert (status, error["param"]) == (400, "model")
+        assert "makes vectors or scores of texts" in error["message"]
+        status, error = each.error("/apply-template", hello)
+        assert status == 400 and "no chat template; it makes vectors" in error["message"]
     status, error = encoder.error("/v1/completions", {"prompt": "a"})
     assert (status, error["param"]) == (400, "model") and "vectors" in error["message"]
 

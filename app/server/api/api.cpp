@@ -37,6 +37,9 @@ bool contains(const std::vector<std::string>& all, std::string_view one) {
                              [&](const std::string& item) { return item == "*" || item == one; });
 }
 
+/// Before the name of a model in a path.
+constexpr const char* kModels = "/v1/models/";
+
 /// "localhost", or a loopback address: digits and points alone are no name.
 bool is_this_machine(std::string_view host) {
   return host == "localhost" || host == "::1" ||
@@ -67,12 +70,23 @@ void send_problem(Exchange& exchange, int status, const std::string& message,
   exchange.send(status, "application/json", write_json(json), std::move(more));
 }
 
-Status generate(const Call& call, CompletionRequest request, std::unique_ptr<CompletionSink> sink) {
-  if (call.model->engine().makes_embeddings()) {
-    throw Problem(400,
-                  fmt::format("{} makes vectors of texts and generates none", call.model->name()),
-                  "model");
+void require_generating(const ServedModel& model) {
+  if (!model.engine().makes_embeddings()) return;
+  throw Problem(400,
+                fmt::format("{} makes vectors or scores of texts and generates none", model.name()),
+                "model");
+}
+
+std::shared_ptr<void> take_place(const Call& call) {
+  if (!call.model->take_place()) {
+    throw Problem(429, "the server is busy: as many requests wait as may (--queue); try again");
   }
+  return {nullptr, [model = call.model](void*) { model->give_place_back(); }};
+}
+
+Status generate(const Call& call, CompletionRequest request, std::unique_ptr<CompletionSink> sink) {
+  require_generating(*call.model);
+  request.place = take_place(call);
   TraceExporter* const traces = call.api.traces();
   if (traces != nullptr && call.exchange->request().trace) {
     sink = std::make_unique<TracedSink>(std::move(sink), *traces, call.exchange, call.model->name(),
@@ -115,6 +129,7 @@ Api::Api(ModelPool& pool, Workers& workers, ApiOptions options)
   add("POST", {"/api/show"}, ollama_show, Needs::body);
   add("GET", {"/api/version"}, ollama_version, Needs::key);
   add("GET", {"/v1/models", "/models"}, list_models, Needs::key);
+  add("GET", {kModels}, retrieve_model, Needs::key);
   add("POST", {"/v1/models/load", "/models/load"}, load_model, Needs::model);
   add("POST", {"/v1/models/unload", "/models/unload"}, unload_model, Needs::body);
   add("GET", {"/"}, page_html, Needs::nothing);
@@ -153,7 +168,7 @@ void Api::guard(Exchange& exchange, const std::function<void()>& answer) {
 
 void Api::handle(const ExchangePtr& exchange) {
   const Request& request = exchange->request();
-  const auto [first, last] = routes_.equal_range(request.path);
+  const auto [first, last] = routes_at(request.path);
   const bool preflight = request.method == "OPTIONS";
   allow_origin(*exchange);  // a page may read a refusal as well
   authorise(request, is_open(request));
@@ -172,7 +187,10 @@ void Api::handle(const ExchangePtr& exchange) {
       !coding.empty() && coding != "identity") {
     throw Problem(415, "compressed bodies are not accepted", "Content-Encoding");
   }
-  if (found->second.needs >= Needs::body) call.body = read_object(request.body);
+  if (found->second.needs >= Needs::body) {
+    if (draining_) throw Problem(503, "the server is ending and takes no more requests");
+    call.body = read_object(request.body);
+  }
   if (found->second.needs < Needs::model) return found->second.function(call);
   const std::string name = model_name(call.body);
   pool_.acquire(
@@ -189,6 +207,13 @@ void Api::handle(const ExchangePtr& exchange) {
       });
 }
 
+std::pair<Api::Routes::const_iterator, Api::Routes::const_iterator> Api::routes_at(
+    std::string_view path) const {
+  const auto found = routes_.equal_range(path);
+  if (found.first != found.second || !path.starts_with(kModels)) return found;
+  return routes_.equal_range(kModels);
+}
+
 bool Api::is_open(const Request& request) const {
   const auto route = routes_.find(request.path);
   return request.method == "OPTIONS" ||
@@ -196,6 +221,7 @@ bool Api::is_open(const Request& request) const {
 }
 
 bool Api::admits(const Request& request) const {
+  if (draining_) return false;
   try {
     authorise(request, is_open(request));
     return true;
@@ -217,8 +243,9 @@ std::string Api::model_name(const Json& body) const {
   return *name;
 }
 
-/// The span of a request whose caller records its trace. `known`: its path is one of the server's.
-void Api::trace(const Exchange& exchange, bool known) {
+/// The span of a request whose caller records its trace. `route`: the path, if it is one of the
+/// server's; without the name of a model in it.
+void Api::trace(const Exchange& exchange, const std::string& route) {
   const Request& request = exchange.request();
   if (options_.traces == nullptr || !request.trace) return;
   const int status = exchange.status();
@@ -231,10 +258,10 @@ void Api::trace(const Exchange& exchange, bool known) {
   span.end = WallClock::now();
   span.start = span.end - std::chrono::duration_cast<WallClock::duration>(
                               std::chrono::duration<double>(exchange.seconds()));
-  if (known) span.name += " " + request.path;
+  if (!route.empty()) span.name += " " + route;
   span.failed = status >= 500 || exchange.closed();
   span.attributes = {{"http.request.method", usual ? request.method : "_OTHER"},
-                     {"http.route", known ? Json(request.path) : Json()},
+                     {"http.route", route.empty() ? Json() : Json(route)},
                      {"http.response.status_code", status > 0 ? Json(status) : Json()},
                      {"client.address", request.peer},
                      {"infer.request.id", request.id},
@@ -248,9 +275,10 @@ void Api::trace(const Exchange& exchange, bool known) {
 
 void Api::finished(const Exchange& exchange) {
   const Request& request = exchange.request();
-  const bool known = routes_.contains(request.path);
-  metrics_.count_request(known ? request.path : "other", exchange.status());
-  trace(exchange, known);
+  const auto [first, last] = routes_at(request.path);
+  const std::string route = first == last ? "" : first->first;
+  metrics_.count_request(route.empty() ? "other" : route, exchange.status());
+  trace(exchange, route);
   if (!options_.log) return;
   options_.log(write_json({{"time", platform::utc_text()},
                            {"id", request.id},

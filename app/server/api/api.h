@@ -45,7 +45,8 @@ class Api {
 
   /// Answers a request on a worker. Any thread.
   void take(ExchangePtr exchange);
-  /// Whether a request with these headers may be answered: else take() refuses it. Any thread.
+  /// Whether a request with these headers may be answered, if it has a body: else take() refuses
+  /// it. Any thread.
   bool admits(const Request& request) const;
   /// Of a server that only this machine can reach, at `host`: requests whose Host is another name
   /// are refused. Called before requests come.
@@ -54,7 +55,7 @@ class Api {
   static void guard(Exchange& exchange, const std::function<void()>& answer);
   /// Counts an answer that has ended, and writes it to the access log. On the network's thread.
   void finished(const Exchange& exchange);
-  /// Requests are no longer welcome: /health/ready says so.
+  /// Refuses new work from now on, and /health/ready says so.
   void drain() { draining_ = true; }
 
   /// Whether only those who have a key may ask.
@@ -94,7 +95,7 @@ class Api {
   /// Throws Problem if the request may not be answered. `open`: no key is needed.
   void authorise(const Request& request, bool open) const;
   void allow_origin(Exchange& exchange) const;
-  void trace(const Exchange& exchange, bool known);
+  void trace(const Exchange& exchange, const std::string& route);
 
   ModelPool& pool_;
   Workers& workers_;
@@ -105,7 +106,9 @@ class Api {
   bool local_names_ = false;
   Metrics metrics_;
   std::atomic<bool> draining_{false};
-  std::multimap<std::string, Route, std::less<>> routes_;
+  using Routes = std::multimap<std::string, Route, std::less<>>;
+  std::pair<Routes::const_iterator, Routes::const_iterator> routes_at(std::string_view path) const;
+  Routes routes_;
 };
 
 /// Throws unless the model came.
@@ -117,6 +120,11 @@ void send_problem(Exchange& exchange, int status, const std::string& message,
                   const std::string& field = "");
 /// Generates with the call's model; `sink` answers. Errors as Completion::start().
 Status generate(const Call& call, CompletionRequest request, std::unique_ptr<CompletionSink> sink);
+/// Throws Problem if the model makes vectors or scores of texts.
+void require_generating(const ServedModel& model);
+/// A place for the call's request, which is given back when nobody holds it. Throws Problem if too
+/// many requests wait.
+std::shared_ptr<void> take_place(const Call& call);
 /// The name of the model that `model` in the query means.
 std::string model_of_query(const Call& call);
 // llama_completion.cpp
@@ -146,6 +154,7 @@ void ollama_version(const Call& call);
 void load_model(const Call& call);
 void unload_model(const Call& call);
 void list_models(const Call& call);
+void retrieve_model(const Call& call);
 void health(const Call& call);
 void ready(const Call& call);
 void props(const Call& call);

@@ -115,6 +115,7 @@ Json template_variables(Fields& fields) {
 }
 
 void read_chat(const ServedModel& model, Fields& fields, CompletionRequest& request) {
+  require_generating(model);
   Json variables = template_variables(fields);
   if (const auto effort = fields.text("reasoning_effort")) variables["reasoning_effort"] = *effort;
   const Json tools = variables.value("tools", Json::array());

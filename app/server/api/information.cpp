@@ -1,4 +1,8 @@
 // What a client can ask about the server and its models, and which of them are to be loaded.
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "server/api/api.h"
 
 namespace infer::server {
@@ -13,6 +17,38 @@ void send_state(Exchange& exchange, const std::string& name, const char* state) 
   send_json(exchange, {{"id", name}, {"object", "model"}, {"status", state}});
 }
 
+Json model_json(const ModelPool& pool, const ModelPool::Entry& entry) {
+  Json model = {{"id", entry.source.name},
+                {"object", "model"},
+                {"created", pool.created()},
+                {"owned_by", "infer"},
+                {"status", state_of(entry)}};
+  if (entry.model == nullptr) return model;
+  const Engine& engine = entry.model->engine();
+  const ModelDescription& description = engine.model();
+  model["max_model_len"] = engine.memory().context;
+  model["meta"] = {{"vocab_type", description.tokenizer}, {"n_vocab", engine.vocabulary_size()},
+                   {"n_ctx_train", description.context},  {"n_embd", description.embedding},
+                   {"n_params", description.parameters},  {"size", description.weight_bytes}};
+  return model;
+}
+
+/// A text with %XX resolved.
+std::string unescaped(std::string_view given) {
+  const auto digit = [](char c) { return std::string_view("0123456789abcdef").find(c | 32); };
+  std::string value;
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (given[i] == '%' && i + 2 < given.size() && digit(given[i + 1]) < 16 &&
+        digit(given[i + 2]) < 16) {
+      value += static_cast<char>(digit(given[i + 1]) * 16 + digit(given[i + 2]));
+      i += 2;
+    } else {
+      value += given[i];
+    }
+  }
+  return value;
+}
+
 /// The value of a field of the query, with %XX and '+' resolved. Empty if it is absent.
 std::string query_value(const std::string& query, std::string_view name) {
   for (size_t at = 0; at < query.size();) {
@@ -20,19 +56,9 @@ std::string query_value(const std::string& query, std::string_view name) {
     const std::string_view field = std::string_view(query).substr(at, end - at);
     at = end + 1;
     if (!field.starts_with(name) || field.substr(name.size()).find('=') != 0) continue;
-    std::string value;
-    const std::string_view given = field.substr(name.size() + 1);
-    const auto digit = [](char c) { return std::string_view("0123456789abcdef").find(c | 32); };
-    for (size_t i = 0; i < given.size(); ++i) {
-      if (given[i] == '%' && i + 2 < given.size() && digit(given[i + 1]) < 16 &&
-          digit(given[i + 2]) < 16) {
-        value += static_cast<char>(digit(given[i + 1]) * 16 + digit(given[i + 2]));
-        i += 2;
-      } else {
-        value += given[i] == '+' ? ' ' : given[i];
-      }
-    }
-    return value;
+    std::string value(field.substr(name.size() + 1));
+    std::ranges::replace(value, '+', ' ');
+    return unescaped(value);
   }
   return {};
 }
@@ -50,22 +76,20 @@ std::string model_of_query(const Call& call) {
 void list_models(const Call& call) {
   Json data = Json::array();
   for (const ModelPool::Entry& entry : call.api.pool().list()) {
-    Json model = {{"id", entry.source.name},
-                  {"object", "model"},
-                  {"created", call.api.pool().created()},
-                  {"owned_by", "infer"},
-                  {"status", state_of(entry)}};
-    if (entry.model != nullptr) {
-      const Engine& engine = entry.model->engine();
-      const ModelDescription& description = engine.model();
-      model["max_model_len"] = engine.memory().context;
-      model["meta"] = {{"vocab_type", description.tokenizer}, {"n_vocab", engine.vocabulary_size()},
-                       {"n_ctx_train", description.context},  {"n_embd", description.embedding},
-                       {"n_params", description.parameters},  {"size", description.weight_bytes}};
-    }
-    data.push_back(std::move(model));
+    data.push_back(model_json(call.api.pool(), entry));
   }
   send_json(*call.exchange, {{"object", "list"}, {"data", std::move(data)}});
+}
+
+void retrieve_model(const Call& call) {
+  constexpr std::string_view kBefore = "/v1/models/";
+  const std::string name =
+      unescaped(std::string_view(call.exchange->request().path).substr(kBefore.size()));
+  for (const ModelPool::Entry& entry : call.api.pool().list()) {
+    if (entry.source.name != name) continue;
+    return send_json(*call.exchange, model_json(call.api.pool(), entry));
+  }
+  throw Problem(404, fmt::format("there is no model '{}' here", name), "model");
 }
 
 void load_model(const Call& call) { send_state(*call.exchange, call.model->name(), "loaded"); }

@@ -12,8 +12,9 @@ namespace {
 constexpr int kMostProbabilities = 20;
 constexpr size_t kMostPairs = 10'000;
 
-/// llama.cpp's pairs of a token and a bias, as the object that the other interfaces take.
-Json with_bias_object(const Json& body) {
+/// llama.cpp's pairs of a token and a bias, as the object that the other interfaces take. In place
+/// of a token there may be a text: the bias is that of each of its tokens.
+Json with_bias_object(const Json& body, const Engine& engine) {
   const auto biases = body.find("logit_bias");
   if (biases == body.end() || !biases->is_array()) return body;
   Json changed = body;
@@ -23,11 +24,20 @@ Json with_bias_object(const Json& body) {
     fields.wrong("logit_bias", fmt::format("at most {} tokens", kMostPairs));
   }
   for (const Json& pair : *biases) {
-    if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number_integer()) {
-      fields.wrong("logit_bias", "an array of pairs of a token and a bias");
+    const bool is_pair = pair.is_array() && pair.size() == 2;
+    const bool is_text = is_pair && pair[0].is_string() && pair[0] != "";
+    if (!is_text && (!is_pair || !pair[0].is_number_integer())) {
+      fields.wrong("logit_bias", "an array of pairs of a token, or a text, and a bias");
     }
     // False: never this token.
-    object[pair[0].dump()] = pair[1] == false ? Json(-100) : pair[1];
+    const Json bias = pair[1] == false ? Json(-100) : pair[1];
+    if (!is_text) {
+      object[pair[0].dump()] = bias;
+      continue;
+    }
+    for (const int32_t token : must(engine.tokenize(pair[0].get<std::string>(), {false, false}))) {
+      object[std::to_string(token)] = bias;
+    }
   }
   changed["logit_bias"] = std::move(object);
   return changed;
@@ -38,11 +48,13 @@ struct LlamaRequest {
   std::vector<std::string> prompts;
   std::string model;
   bool stream = false;
+  bool probabilities = false;
+  bool tokens = false;  ///< the ids of those generated are wanted
 };
 
 LlamaRequest read_llama_request(const Call& call) {
   const Engine& engine = call.model->engine();
-  const Json body = with_bias_object(call.body);
+  const Json body = with_bias_object(call.body, engine);
   Fields fields(body);
   LlamaRequest request;
   GenerateOptions& options = request.completion.options;
@@ -55,7 +67,9 @@ LlamaRequest read_llama_request(const Call& call) {
   }
   options.logprobs =
       static_cast<int32_t>(fields.integer("n_probs", 0, kMostProbabilities).value_or(0));
-  if (options.logprobs == 0) options.logprobs = -1;
+  request.probabilities = options.logprobs > 0;
+  request.tokens = fields.boolean("return_tokens").value_or(false);
+  if (!request.probabilities && !request.tokens) options.logprobs = -1;
   read_generation(fields, engine, options);
   for (Prompt& prompt : read_prompts(fields, engine)) {
     request.completion.prompts.push_back(std::move(prompt.tokens));
@@ -65,7 +79,7 @@ LlamaRequest read_llama_request(const Call& call) {
     fields.wrong("prompt", "one prompt in a stream");
   }
   for (const char* unused : {"cache_prompt", "id_slot", "n_keep", "min_keep", "samplers",
-                             "timings_per_token", "return_tokens", "n_discard"}) {
+                             "timings_per_token", "n_discard"}) {
     fields.ignore(unused);
   }
   call.api.metrics().count_unknown_fields(fields.unknown());
@@ -79,7 +93,8 @@ class LlamaSink final : public CompletionSink {
         model_(call.model),
         name_(request.model),
         stream_(request.stream),
-        probabilities_(request.completion.options.logprobs > 0),
+        probabilities_(request.probabilities),
+        tokens_(request.tokens),
         temperature_(request.completion.options.sampling.temperature),
         most_(request.completion.options.max_tokens) {
     for (size_t i = 0; i < request.prompts.size(); ++i) {
@@ -90,18 +105,22 @@ class LlamaSink final : public CompletionSink {
 
   void part(int index, const OutputEvent& event, std::vector<TokenChoices> tokens) override {
     Choice& choice = choices_[static_cast<size_t>(index)];
-    Json probabilities = Json::array();
-    for (const TokenChoices& each : tokens) probabilities.push_back(probabilities_of(each));
-    if (!stream_) {
-      choice.content += event.text;
-      for (Json& each : probabilities) choice.probabilities.push_back(std::move(each));
-      return;
+    choice.content += event.text;
+    for (const TokenChoices& each : tokens) {
+      if (tokens_) choice.tokens.push_back(each.front().first);
+      if (probabilities_) choice.probabilities.push_back(probabilities_of(each));
     }
+    if (!stream_) return;
     begin();
-    Json chunk = {{"index", index},          {"content", event.text},
-                  {"tokens", Json::array()}, {"stop", false},
-                  {"id_slot", -1},           {"tokens_evaluated", choice.prompt_tokens}};
-    if (probabilities_) chunk["completion_probabilities"] = std::move(probabilities);
+    Json chunk = {{"index", index},
+                  {"content", std::exchange(choice.content, {})},
+                  {"tokens", std::exchange(choice.tokens, Json::array())},
+                  {"stop", false},
+                  {"id_slot", -1},
+                  {"tokens_evaluated", choice.prompt_tokens}};
+    if (probabilities_) {
+      chunk["completion_probabilities"] = std::exchange(choice.probabilities, Json::array());
+    }
     exchange_->write(sse(chunk));
   }
 
@@ -135,6 +154,7 @@ class LlamaSink final : public CompletionSink {
     int64_t prompt_tokens = 0;
     std::string content;
     GenerateResult result;
+    Json tokens = Json::array();
     Json probabilities = Json::array();
   };
 
@@ -168,7 +188,7 @@ class LlamaSink final : public CompletionSink {
     Json answer = {
         {"index", index},
         {"content", choice.content},
-        {"tokens", Json::array()},
+        {"tokens", std::move(choice.tokens)},
         {"id_slot", -1},
         {"stop", true},
         {"model", name_},
@@ -200,6 +220,7 @@ class LlamaSink final : public CompletionSink {
   std::string name_;
   bool stream_;
   bool probabilities_;
+  bool tokens_;
   std::optional<float> temperature_;
   int32_t most_;
   bool begun_ = false;

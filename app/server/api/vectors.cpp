@@ -50,15 +50,16 @@ std::string base64_of(const Embeddings& made, size_t index) {
 /// Runs `compute(progress)` beside the workers, then `answer` with what it made.
 template <typename Compute, typename Answer>
 void compute_beside(const Call& call, Compute compute, Answer answer) {
-  call.api.blocking().post(
-      [exchange = call.exchange, compute = std::move(compute), answer = std::move(answer)] {
-        Api::guard(*exchange, [&] {
-          const auto made = compute([&](double) { return !exchange->closed(); });
-          if (exchange->closed()) return;
-          must(made ? Status() : made.error());
-          answer(*made);
-        });
-      });
+  call.api.blocking().post([exchange = call.exchange, model = call.model, place = take_place(call),
+                            compute = std::move(compute), answer = std::move(answer)]() mutable {
+    Api::guard(*exchange, [&] {
+      const auto made = compute([&](double) { return !exchange->closed(); });
+      place.reset();
+      if (exchange->closed()) return;
+      if (!made) must(for_clients(made.error(), model->engine().model().path, model->name()));
+      answer(*made);
+    });
+  });
 }
 
 }  // namespace

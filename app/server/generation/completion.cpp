@@ -122,6 +122,7 @@ void Completion::take_events() {
     running = running || (choices_[i].started && !choices_[i].ended);
   }
   if (running) return;
+  request_.place.reset();  // before a client that waits for the end can ask again
   if (!failed_ && !cancelled_) sink_->done(totals_);
   exchange_->watch({});
   // The sessions end elsewhere; the exchange tells the server that they have not yet.
@@ -175,6 +176,10 @@ bool Completion::take_event(size_t at) {
   }
   if (choice.parser != nullptr) {
     if (auto events = choice.parser->finish()) deliver(at, *std::move(events));
+    // Tokens without text: those of a stop string.
+    if (request_.forced.empty() && !choice.tokens.empty()) {
+      deliver(at, {{OutputEvent::Kind::content, "", {}}});
+    }
   }
   if (!request_.forced.empty() && !failed_ && !cancelled_) {
     OutputEvent made{OutputEvent::Kind::content, choice.forced, {}};
@@ -219,6 +224,7 @@ void Completion::fail(const Status& status) {
   for (Choice& choice : choices_) {
     if (choice.started && !choice.ended) choice.session->cancel();
   }
+  request_.place.reset();
   if (!cancelled_) sink_->failed(status);
 }
 

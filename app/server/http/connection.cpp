@@ -34,6 +34,18 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+/// Takes "http://host" off a target that begins with it: the absolute form of RFC 9112, 3.2.2.
+std::optional<std::string> take_host(std::string& target) {
+  const std::string begin = lower(std::string_view(target).substr(0, 8));
+  const size_t scheme = begin.starts_with("http://") ? 7 : begin == "https://" ? 8 : 0;
+  if (scheme == 0) return std::nullopt;
+  const size_t end = std::min(target.find_first_of("/?", scheme), target.size());
+  std::string host = target.substr(scheme, end - scheme);
+  target.erase(0, end);
+  if (!target.starts_with('/')) target.insert(0, "/");
+  return host;
+}
+
 /// An id that a client gave, if it can stand in headers and logs.
 bool is_id(std::string_view text) {
   return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, [](unsigned char c) {
@@ -338,7 +350,9 @@ Request Connection::request_of_header() const {
   const auto& message = parser_->get();
   Request request;
   request.method = std::string(message.method_string());
-  const std::string target(message.target());
+  std::string target(message.target());
+  // The host in the target counts, not the header.
+  if (auto host = take_host(target)) request.headers.emplace_back("host", *std::move(host));
   const size_t mark = target.find('?');
   request.path = target.substr(0, mark);
   if (mark != std::string::npos) request.query = target.substr(mark + 1);

@@ -56,6 +56,7 @@ class BeastServer final : public HttpServer {
   Status take(int socket) {
     error_code failed;
     acceptor_.assign(platform::is_ipv6(socket) ? tcp::v6() : tcp::v4(), socket, failed);
+    inherited_ = true;
     if (!failed) return {};
     return {StatusCode::io, "the inherited socket cannot be used: " + failed.message()};
   }
@@ -97,6 +98,14 @@ class BeastServer final : public HttpServer {
     asio::post(context_, [this] {
       shared_.draining = true;
       error_code ignored;
+      if (inherited_) acceptor_.close(ignored);
+    });
+  }
+
+  void close() override {
+    asio::post(context_, [this] {
+      shared_.draining = true;
+      error_code ignored;
       acceptor_.close(ignored);
       for_connections([](Connection& connection) { connection.close_if_idle(); });
     });
@@ -112,6 +121,7 @@ class BeastServer final : public HttpServer {
   }
 
   size_t connections() const override { return shared_.connections; }
+  size_t answers() const override { return shared_.answers; }
 
  private:
   /// A connection whose handler fails, for want of memory, is gone; the others go on.
@@ -172,6 +182,7 @@ class BeastServer final : public HttpServer {
   asio::io_context context_{1};  // last but for what uses it: its handlers hold connections
   tcp::acceptor acceptor_;
   asio::steady_timer pause_;
+  bool inherited_ = false;  // the socket, from who started the program
 };
 
 }  // namespace

@@ -44,16 +44,21 @@ class HttpServer {
 
   /// The port, also if 0 was asked for.
   virtual uint16_t port() const = 0;
-  /// Serves until stop() has been called and all answers have ended.
+  /// Serves until close() or stop() has been called and all answers have ended.
   virtual void run() = 0;
-  /// Takes no more connections; open ones end after their answer. Any thread.
+  /// Connections end after their answer from now on. New ones are still taken, unless the socket
+  /// listened already: those wait there for who takes it over. Any thread.
   virtual void drain() = 0;
+  /// The same, and takes no more connections: open ones end after their answer. Any thread.
+  virtual void close() = 0;
   /// Ends all connections. Any thread.
   virtual void stop() = 0;
   /// Reads the files of TLS again, for new connections. Any thread. bad_file: all stays.
   virtual Status reload_tls() = 0;
   /// Open connections. Any thread.
   virtual size_t connections() const = 0;
+  /// Requests whose answers have not ended. Any thread.
+  virtual size_t answers() const = 0;
 };
 
 }  // namespace infer::server

@@ -8,14 +8,22 @@ namespace infer::server {
 
 using Json = nlohmann::ordered_json;
 
+Status for_clients(const Status& status, const std::string& path, const std::string& name) {
+  std::string message = status.message();
+  const size_t at = path.empty() ? std::string::npos : message.find(path);
+  if (at == std::string::npos) return status;
+  return {status.code(), message.replace(at, path.size(), name)};
+}
+
 Result<std::unique_ptr<ServedModel>> ServedModel::create(std::unique_ptr<Engine> engine,
                                                          std::string name, std::string source,
-                                                         int32_t slots) {
+                                                         int32_t slots, int32_t most_waiting) {
   auto model = std::make_unique<ServedModel>();
   model->engine_ = std::move(engine);
   model->name_ = std::move(name);
   model->source_ = source.empty() ? model->engine_->model().chat_template : std::move(source);
   model->slots_ = slots;
+  if (most_waiting >= 0) model->most_requests_ = int64_t{slots} + most_waiting;
   if (model->source_.empty()) return model;
   auto parsed = ChatTemplate::parse(model->source_);
   if (!parsed) return tl::unexpected(parsed.error());
@@ -23,10 +31,22 @@ Result<std::unique_ptr<ServedModel>> ServedModel::create(std::unique_ptr<Engine>
   return model;
 }
 
+bool ServedModel::take_place() {
+  int64_t taken = requests_;
+  while (most_requests_ < 0 || taken < most_requests_) {
+    if (requests_.compare_exchange_weak(taken, taken + 1)) return true;
+  }
+  ++refused_;
+  return false;
+}
+
 Result<std::string> ServedModel::render(Json variables) const {
   if (template_ == nullptr) {
-    return tl::unexpected(Status(StatusCode::invalid_argument,
-                                 "the model has no chat template; it completes texts only"));
+    return tl::unexpected(
+        Status(StatusCode::invalid_argument,
+               engine_->makes_embeddings()
+                   ? "the model has no chat template; it makes vectors or scores of texts only"
+                   : "the model has no chat template; it completes texts only"));
   }
   const SpecialTokenIds ids = engine_->vocabulary().special();
   variables["bos_token"] = chat::spelling(engine_->vocabulary(), ids.bos);

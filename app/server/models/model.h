@@ -1,6 +1,7 @@
 // A model that is served.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -11,13 +12,17 @@
 
 namespace infer::server {
 
+/// A failure with a model's name in place of its path, which clients do not know.
+Status for_clients(const Status& status, const std::string& path, const std::string& name);
+
 class ServedModel {
  public:
   /// `source`: a chat template in place of the model's; may be empty. `slots`: sessions that the
-  /// engine computes together. bad_file: the template.
+  /// engine computes together. `most_waiting`: requests that may wait beyond them; -1: any number.
+  /// bad_file: the template.
   static Result<std::unique_ptr<ServedModel>> create(std::unique_ptr<Engine> engine,
                                                      std::string name, std::string source,
-                                                     int32_t slots);
+                                                     int32_t slots, int32_t most_waiting = -1);
 
   Engine& engine() const { return *engine_; }
   const std::string& name() const { return name_; }
@@ -28,12 +33,22 @@ class ServedModel {
   /// template is to see. invalid_argument: the template refuses them; or the model has none.
   Result<std::string> render(nlohmann::ordered_json variables) const;
 
+  /// A request has one place until it is answered, however many answers it wants. False: all
+  /// places are taken. Any thread.
+  bool take_place();
+  void give_place_back() { --requests_; }
+  /// How often all places were taken.
+  int64_t refused() const { return refused_; }
+
  private:
   std::unique_ptr<Engine> engine_;
   std::string name_;
   std::string source_;
   std::unique_ptr<ChatTemplate> template_;
   int32_t slots_ = 0;
+  int64_t most_requests_ = -1;  // -1: any number
+  std::atomic<int64_t> requests_{0};
+  std::atomic<int64_t> refused_{0};
 };
 
 }  // namespace infer::server

@@ -326,7 +326,7 @@ bool ModelPool::load(Lock& lock, const std::shared_ptr<Slot>& slot) {
   Result<std::unique_ptr<ServedModel>> model = nullptr;
   if (engine) {
     model = ServedModel::create(*std::move(engine), slot->source.name, options_.template_source,
-                                load.parallel);
+                                load.parallel, options_.most_waiting);
   } else {
     model = tl::unexpected(engine.error());
   }
@@ -362,7 +362,9 @@ void ModelPool::answer(Lock& lock, const std::shared_ptr<Slot>& slot, const Stat
     if (status.ok()) {
       answers.emplace_back(std::move(waiter->ready), lease(slot, true));
     } else {
-      answers.emplace_back(std::move(waiter->ready), tl::unexpected(status));
+      answers.emplace_back(
+          std::move(waiter->ready),
+          tl::unexpected(for_clients(status, slot->source.path, slot->source.name)));
     }
     waiter = waiters_.erase(waiter);
   }

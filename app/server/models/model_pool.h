@@ -30,6 +30,7 @@ struct ModelSource {
 
 struct PoolOptions {
   LoadOptions load;             ///< of every model
+  int32_t most_waiting = -1;    ///< requests that may wait for a place of a model; -1: any number
   std::string template_source;  ///< in place of the models' own; may be empty
   double keep_seconds = 300;    ///< an unused model stays so long; negative: for ever
   double wait_seconds = 60;     ///< a request waits so long for its model

@@ -170,6 +170,45 @@ def test_reasoning_of_earlier_turns(with_template):
         service, applied(service, thinking_turn("thinking"), tools=TOOLS[:1]))
 
 
+@pytest.mark.parametrize("name", ["Qwen3.5-4B", "Qwen-Qwen2.5-7B-Instruct", "GLM-4.6"])
+def test_items_of_a_response_are_one_answer(with_template, name):
+    service = with_template(name)
+    calls = [call("weather", '{"city": "Oslo"}', 0), call("now", "{}", 1)]
+    results = [{"role": "tool", "tool_call_id": each["id"], "content": text}
+               for each, text in zip(calls, ("minus 4", "noon"))]
+    messages = [{"role": "user", "content": "Is it warm?"},
+                {"role": "assistant", "content": "One moment.", "reasoning_content": "I look it up.",
+                 "tool_calls": calls}] + results
+    chat = service.post("/v1/chat/completions", {"messages": messages, "tools": TOOLS, "max_tokens": 1})
+    thoughts = [{"content": [{"type": "reasoning_text", "text": "I look it up."}], "summary": []},
+                {"summary": [{"type": "summary_text", "text": "I look it up."}]},
+                {"content": [{"type": "reasoning_text", "text": "I look it up."}],
+                 "summary": [{"type": "summary_text", "text": "Another text, which is longer."}]}]
+    for thought in thoughts:
+        for content in ("One moment.", [{"type": "output_text", "text": "One "},
+                                        {"type": "output_text", "text": "moment."}]):
+            items = [{"role": "user", "content": "Is it warm?"},
+                     {"type": "reasoning", "id": "rs_1"} | thought,
+                     {"type": "message", "role": "assistant", "content": content}]
+            items += [{"type": "function_call", "call_id": each["id"]} | each["function"] for each in calls]
+            items += [{"type": "function_call_output", "call_id": each["tool_call_id"], "output": each["content"]}
+                      for each in results]
+            tools = [{"type": "function"} | tool["function"] for tool in TOOLS]
+            response = service.post("/v1/responses", {"input": items, "tools": tools, "max_output_tokens": 1})
+            assert response["usage"]["input_tokens"] == chat["usage"]["prompt_tokens"]
+
+
+def test_answers_of_several_items(service):
+    story = {"role": "user", "content": "Tell me a story."}
+    for items, said in (([{"role": "assistant"}, {"role": "assistant", "content": "Once."}], "Once."),
+                        ([{"role": "assistant", "content": "Once."},
+                          {"role": "assistant", "content": [{"type": "output_text", "text": "Twice."}]}],
+                         "Once.\n\nTwice.")):
+        response = service.post("/v1/responses", {"input": [story] + items + [story], "max_output_tokens": 1})
+        assert response["usage"]["input_tokens"] == tokens(
+            service, applied(service, [story, {"role": "assistant", "content": said}, story]))
+
+
 def test_whether_to_think(with_template):
     question = [{"role": "user", "content": "Name a colour."}]
     for name, shown in (("ibm-granite-granite-3.3-2B-Instruct", "<think></think>"),

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "chat/messages.h"
 #include "chat/prompt.h"
+#include "chat/template_input.h"
 
 namespace infer::chat {
 namespace {
@@ -14,12 +16,6 @@ Json message_of(const Answer& answer) {
   if (!answer.reasoning.empty()) message["reasoning_content"] = answer.reasoning;
   for (const ToolCall& call : answer.calls) message["tool_calls"].push_back(tool_call_json(call));
   return message;
-}
-
-/// A text in a message; empty if it is none.
-std::string text_in(const Json& message, const char* key) {
-  const auto found = message.find(key);
-  return found != message.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 /// Adds what an answer goes on with.
@@ -35,8 +31,6 @@ std::string_view trimmed(std::string_view text) {
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
-
-bool has_role(const Json& message, const char* role) { return message.value("role", "") == role; }
 
 /// How many messages stand before the first turn.
 size_t system_messages(const Json& messages) {
@@ -116,24 +110,8 @@ Json Conversation::seen() const {
 Result<std::string> Conversation::render() const {
   Json variables = variables_;
   variables["messages"] = seen();
-  if (continues_) variables["add_generation_prompt"] = false;
-  auto text = template_->render(variables.dump(-1, ' ', false, Json::error_handler_t::replace), "");
-  if (!text || !continues_) return text;
-  // The text of the last message is the last thing but for the marks of its end. Templates may
-  // leave out white space around it.
-  const std::string content = text_in(messages_.back(), "content");
-  const std::string_view inner = trimmed(content);
-  const size_t at = text->rfind(inner);
-  if (at == std::string::npos) {
-    return tl::unexpected(
-        Status(StatusCode::unsupported,
-               "the chat template changes the text of the last answer, so that it cannot be "
-               "continued; generate it again"));
-  }
-  const std::string_view tail = std::string_view(content).substr(content.find(inner));
-  const bool whole = std::string_view(*text).substr(at).starts_with(tail);
-  text->resize(at + (whole ? tail.size() : inner.size()));
-  return text;
+  if (continues_) variables["continue_final_message"] = true;
+  return render_conversation(*template_, std::move(variables));
 }
 
 Result<int64_t> Conversation::count() const {

@@ -61,6 +61,24 @@ def test_a_tool(service):
     assert service.post("/v1/messages", STORY | {"messages": back})["content"]
 
 
+def test_a_last_message_of_the_assistant_is_continued(service):
+    begun = STORY["messages"] + [{"role": "assistant", "content": "Once upon a"}]
+    message = service.post("/v1/messages", STORY | {"messages": begun})
+    [block] = message["content"]
+    assert block["text"].startswith(" time")
+    parts = [{"type": "text", "text": "Once "}, {"type": "text", "text": "upon a"}]
+    again = STORY["messages"] + [{"role": "assistant", "content": parts}]
+    assert service.post("/v1/messages", STORY | {"messages": again})["content"] == message["content"]
+    prompt = service.post("/apply-template", {"messages": begun, "continue_final_message": True})["prompt"]
+    assert prompt.endswith("Once upon a")
+    counted = service.post("/v1/messages/count_tokens", {"messages": begun})["input_tokens"]
+    assert counted == len(service.post("/tokenize", {"content": prompt, "add_special": True})["tokens"])
+    # An empty one is none.
+    empty = STORY["messages"] + [{"role": "assistant", "content": ""}]
+    assert service.post("/v1/messages", STORY | {"messages": empty})["content"] == \
+        service.post("/v1/messages", STORY)["content"]
+
+
 @pytest.mark.parametrize("change, why", [
     ({"max_tokens": None}, "max_tokens"), ({"messages": []}, "messages"),
     ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role"),

@@ -78,7 +78,7 @@ void add_message(Fields& message, Json& all) {
   if (!text.empty() || role == "assistant") all.push_back(std::move(made));
 }
 
-/// "messages", "tools" and "tool_choice" as in OpenAI's form.
+/// "messages", "tools", "tool_choice" and so on as in OpenAI's form.
 Json conversation_of(Fields& fields) {
   Json made = {{"messages", Json::array()}};
   if (const std::string system = text_of(fields, "system"); !system.empty()) {
@@ -92,6 +92,12 @@ Json conversation_of(Fields& fields) {
     Fields message((*messages)[i], fmt::format("messages[{}]", i));
     add_message(message, made["messages"]);
   }
+  Json& all = made["messages"];
+  // An answer that is to begin with nothing.
+  const Json nothing = {{"role", "assistant"}, {"content", ""}};
+  if (!all.empty() && all.back() == nothing) all.erase(all.end() - 1);
+  const bool continues = !all.empty() && can_continue(all.back());
+  made["continue_final_message"] = continues;
   const Json* tools = fields.array("tools", kMostTools);
   for (size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
     Fields tool((*tools)[i], fmt::format("tools[{}]", i));

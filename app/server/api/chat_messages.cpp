@@ -47,9 +47,11 @@ Json read_calls(Fields& message) {
     if (const Json* given = inner.find("arguments"); given != nullptr) {
       arguments = *given;
       if (given->is_string()) {
-        // Templates print arguments as JSON, also where a client sends them as a string.
+        // Templates print arguments as JSON, also where a client sends them as a string. An empty
+        // one is a call without arguments.
         const auto& text = given->get_ref<const std::string&>();
         if (json_excess(text)) inner.wrong("arguments", "JSON of at most 100 levels");
+        if (text.find_first_not_of(" \t\r\n") == std::string::npos) arguments = Json::object();
         Json parsed = parse_json(text);
         if (parsed.is_object()) arguments = std::move(parsed);
       }
@@ -84,7 +86,8 @@ Json read_messages(Fields& fields) {
       message.wrong("content", "a string or an array of parts");
     }
     if (made["content"].is_null()) made["content"] = "";
-    for (const char* name : {"name", "tool_call_id", "reasoning_content"}) {
+    for (const char* name :
+         {"name", "tool_call_id", "reasoning_content", "reasoning", "thinking"}) {
       if (const auto text = message.text(name)) made[name] = *text;
     }
     if (Json calls = read_calls(message); !calls.empty()) made["tool_calls"] = std::move(calls);
@@ -93,11 +96,29 @@ Json read_messages(Fields& fields) {
   return all;
 }
 
+bool can_continue(const Json& message) {
+  return message["role"] == "assistant" && message["content"].is_string() &&
+         !message["content"].get_ref<const std::string&>().empty() &&
+         !message.contains("tool_calls");
+}
+
 Json template_variables(Fields& fields) {
   Json variables = Json::object();
   if (const Json* more = fields.object("chat_template_kwargs")) variables = *more;
-  variables.erase("tools");  // only those that are checked below
+  // Only those that are checked below.
+  for (const char* name : {"tools", "continue_final_message"}) variables.erase(name);
   variables["messages"] = read_messages(fields);
+  if (const auto prompt = fields.boolean("add_generation_prompt")) {
+    variables["add_generation_prompt"] = *prompt;
+  }
+  if (fields.boolean("continue_final_message").value_or(false)) {
+    const Json& last = variables["messages"].back();
+    if (!can_continue(last)) {
+      fields.wrong("continue_final_message",
+                   "false, since the last message is not a text of the assistant");
+    }
+    variables["continue_final_message"] = true;
+  }
   const Json* choice = fields.find("tool_choice");
   const bool none = choice != nullptr && *choice == "none";
   const Json* tools = fields.array("tools", kMostTools);
@@ -120,11 +141,13 @@ void read_chat(const ServedModel& model, Fields& fields, CompletionRequest& requ
   if (const auto effort = fields.text("reasoning_effort")) variables["reasoning_effort"] = *effort;
   const Json tools = variables.value("tools", Json::array());
   force_tool(fields, tools, request);
+  const bool begins = variables.value("add_generation_prompt", true) &&
+                      !variables.value("continue_final_message", false);
   request.prompt_text = must(model.render(std::move(variables)));
   request.template_source = model.template_source();
   const bool constrained = OutputParser::is_constrained(request.template_source, request.options);
   request.output = {.constrained = constrained, .tools = !tools.empty()};
-  if (constrained) {
+  if (constrained && begins) {
     request.prompt_text =
         must(OutputParser::lead_to_answer(request.template_source, request.prompt_text));
   }

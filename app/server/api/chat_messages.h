@@ -15,7 +15,11 @@ inline constexpr size_t kMostTools = 1000;
 /// Throws Problem.
 Json read_messages(Fields& fields);
 
-/// Variables of the template: "messages", "tools" and those of chat_template_kwargs.
+/// Whether an answer can begin in this message: it is a text of the assistant, without calls.
+bool can_continue(const Json& message);
+
+/// Variables of the template: "messages", "tools", those of chat_template_kwargs, and whether the
+/// last message is continued.
 Json template_variables(Fields& fields);
 
 /// The same, rendered and as tokens; with `tool_choice`, which may hold the answer to a call.

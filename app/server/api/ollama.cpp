@@ -63,7 +63,6 @@ Json openai_messages(Fields& fields) {
     Fields message((*messages)[i], fmt::format("messages[{}]", i));
     refuse_images(message);
     Json made = (*messages)[i];
-    if (const auto thinking = message.text("thinking")) made["reasoning_content"] = *thinking;
     if (const auto name = message.text("tool_name")) made["name"] = *name;
     all.push_back(std::move(made));
   }

@@ -11,30 +11,75 @@ namespace {
 
 constexpr size_t kMostItems = 100'000;
 
-/// An item of the input as messages of the chat interface.
+/// The message that an item of an answer belongs to: reasoning, texts and calls that follow each
+/// other are one answer.
+Json& answer_of(Json& messages) {
+  if (messages.empty() || messages.back()["role"] != "assistant") {
+    messages.push_back({{"role", "assistant"}, {"content", Json::array()}});
+  }
+  return messages.back();
+}
+
+/// A text of an answer, in parts. Further texts are paragraphs of their own.
+void add_text(Json& answer, const Json& content) {
+  Json& parts = answer["content"];
+  if (!parts.empty()) parts.push_back({{"type", "text"}, {"text", "\n\n"}});
+  if (content.is_array()) {
+    parts.insert(parts.end(), content.begin(), content.end());
+  } else {
+    parts.push_back({{"type", "text"}, {"text", content}});
+  }
+}
+
+/// The reasoning itself, or else a summary of it.
+void add_reasoning(Fields& item, Json& messages) {
+  std::string text;
+  for (const char* name : {"content", "summary"}) {
+    const Json* parts = text.empty() ? item.array(name, kMostItems) : nullptr;
+    for (size_t i = 0; parts != nullptr && i < parts->size(); ++i) {
+      Fields part((*parts)[i], item.path_of(fmt::format("{}[{}]", name, i)));
+      text += part.text("text").value_or("");
+    }
+  }
+  if (text.empty()) return;
+  Json& answer = answer_of(messages);
+  if (answer.contains("reasoning_content")) {
+    answer["reasoning_content"].get_ref<std::string&>() += "\n\n" + text;
+  } else {
+    answer["reasoning_content"] = text;
+  }
+}
+
+/// An item of the input as a message of the chat interface, or as a part of one.
 void add_item(Fields& item, Json& messages) {
   const std::string type = item.text("type").value_or("message");
   if (type == "message") {
-    Json message = {{"role", item.text("role").value_or("")}};
-    if (const Json* content = item.find("content")) message["content"] = *content;
+    const std::string role = item.text("role").value_or("");
+    const Json* content = item.find("content");
+    if (role == "assistant") {
+      Json& answer = answer_of(messages);
+      if (content != nullptr) add_text(answer, *content);
+      return;
+    }
+    Json message = {{"role", role}};
+    if (content != nullptr) message["content"] = *content;
     messages.push_back(std::move(message));
   } else if (type == "function_call") {
-    messages.push_back(
-        {{"role", "assistant"},
-         {"content", ""},
-         {"tool_calls",
-          Json::array({{{"id", item.text("call_id").value_or("")},
-                        {"type", "function"},
-                        {"function",
-                         {{"name", item.text("name").value_or("")},
-                          {"arguments", item.text("arguments").value_or("{}")}}}}})}});
+    answer_of(messages)["tool_calls"].push_back(
+        {{"id", item.text("call_id").value_or("")},
+         {"type", "function"},
+         {"function",
+          {{"name", item.text("name").value_or("")},
+           {"arguments", item.text("arguments").value_or("{}")}}}});
   } else if (type == "function_call_output") {
     const Json* output = item.find("output");
     if (output == nullptr) item.wrong("output", "a string");
     messages.push_back({{"role", "tool"},
                         {"tool_call_id", item.text("call_id").value_or("")},
                         {"content", *output}});
-  } else if (type != "reasoning") {
+  } else if (type == "reasoning") {
+    add_reasoning(item, messages);
+  } else {
     item.wrong("type", "message, function_call, function_call_output or reasoning");
   }
 }

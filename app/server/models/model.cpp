@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chat/prompt.h"
+#include "chat/template_input.h"
 
 namespace infer::server {
 
@@ -52,7 +53,7 @@ Result<std::string> ServedModel::render(Json variables) const {
   variables["bos_token"] = chat::spelling(engine_->vocabulary(), ids.bos);
   variables["eos_token"] = chat::spelling(engine_->vocabulary(), ids.eos);
   if (!variables.contains("add_generation_prompt")) variables["add_generation_prompt"] = true;
-  return template_->render(variables.dump(-1, ' ', false, Json::error_handler_t::replace), "");
+  return chat::render_conversation(*template_, std::move(variables));
 }
 
 }  // namespace infer::server

@@ -30,7 +30,8 @@ class ServedModel {
   /// Empty: the model has none.
   const std::string& template_source() const { return source_; }
   /// The text that the model continues. `variables`: an object with "messages" and what else the
-  /// template is to see. invalid_argument: the template refuses them; or the model has none.
+  /// template is to see, as chat::render_conversation() takes them. invalid_argument: the template
+  /// refuses them; or the model has none.
   Result<std::string> render(nlohmann::ordered_json variables) const;
 
   /// A request has one place until it is answered, however many answers it wants. False: all

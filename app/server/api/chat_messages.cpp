@@ -141,8 +141,8 @@ void read_chat(const ServedModel& model, Fields& fields, CompletionRequest& requ
   if (const auto effort = fields.text("reasoning_effort")) variables["reasoning_effort"] = *effort;
   const Json tools = variables.value("tools", Json::array());
   force_tool(fields, tools, request);
-  const bool begins = variables.value("add_generation_prompt", true) &&
-                      !variables.value("continue_final_message", false);
+  const bool begins = variables.value("add_generation_prompt", Json(true)) != false &&
+                      variables.value("continue_final_message", Json(false)) != true;
   request.prompt_text = must(model.render(std::move(variables)));
   request.template_source = model.template_source();
   const bool constrained = OutputParser::is_constrained(request.template_source, request.options);

@@ -215,15 +215,24 @@ Result<std::string> render(const ChatTemplate& chat_template, const Json& variab
   };
   Result<std::string> first = text_of(variables);
   if (first) return first;
-  constexpr std::array kForms = {arguments_as_text, short_ids, text_as_reasoning, one_call_each};
-  for (unsigned chosen = 1; chosen < 1U << kForms.size(); ++chosen) {
-    Json form = variables;
-    bool changes = true;  // each of the chosen ones does
-    for (size_t i = 0; i < kForms.size(); ++i) {
-      if ((chosen >> i & 1U) != 0) changes = kForms[i](form) && changes;
+  // What a template could do with objects it may not with text: that form comes last.
+  std::vector forms = {short_ids, one_call_each, text_as_reasoning, arguments_as_text};
+  Json best = variables;
+  std::string failure = first.error().message();
+  for (size_t i = 0; i < forms.size();) {
+    Json form = best;
+    if (forms[i](form)) {
+      const Result<std::string> text = text_of(form);
+      if (text) return text;
+      if (text.error().message() != failure) {  // the template got further
+        best = std::move(form);
+        failure = text.error().message();
+        forms.erase(forms.begin() + static_cast<ptrdiff_t>(i));
+        i = 0;
+        continue;
+      }
     }
-    if (!changes) continue;
-    if (Result<std::string> text = text_of(form)) return text;
+    ++i;
   }
   return first;
 }

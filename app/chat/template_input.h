@@ -18,9 +18,9 @@ namespace infer::chat {
 /// - Calls get ids. Results get the id of the call that they answer, in order, and its name.
 /// - Whether to think is said by all names that templates have for it, if one of them is given.
 ///
-/// If the template then fails, other forms of the same conversation are tried, alone and together:
-/// arguments as text; ids of 9 letters and digits; reasoning and text before calls in one; calls of
-/// one message in a message each.
+/// If the template then fails, other forms of the same conversation are tried: ids of 9 letters and
+/// digits; calls of one message in a message each; reasoning and text before calls in one;
+/// arguments as text. A form with which it fails elsewhere is kept for the next ones.
 ///
 /// With "continue_final_message": true the text ends with the content of the last message, which
 /// is of the assistant.

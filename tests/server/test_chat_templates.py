@@ -139,6 +139,27 @@ def test_two_calls_at_once(with_template):
     assert re.search(r'Both\?.*"name": "weather".*"name": "now".*noon.*minus 4', text, re.DOTALL)
 
 
+def test_a_template_that_wants_several_other_forms(start, tmp_path):
+    path = tmp_path / "strict.jinja"
+    path.write_text("""{%- for m in messages %}
+    {%- if m.tool_calls %}
+        {%- if m.tool_calls|length > 1 %}{{ raise_exception('one call') }}{% endif %}
+        {%- if m.tool_calls[0].id|length != 9 %}{{ raise_exception('nine characters') }}{% endif %}
+        {{- '[' + m.tool_calls[0].function.arguments + ']' }}
+    {%- endif %}
+    {%- if m.content == 'no' %}{{ raise_exception('never') }}{% endif %}
+    {{- m.content }}
+{%- endfor %}""")
+    service = start("--chat-template-file", path)
+    calls = [call("weather", '{"city": "Oslo"}', 0), call("now", "", 1)]
+    messages = [{"role": "user", "content": "Both?"}, {"role": "assistant", "content": None, "tool_calls": calls},
+                {"role": "tool", "content": "minus 4"}, {"role": "tool", "content": "noon"}]
+    assert applied(service, messages) == 'Both?[{"city":"Oslo"}]minus 4[{}]noon'
+    # What no form helps against is said as it was at first.
+    status, error = service.error("/apply-template", {"messages": messages + [{"role": "user", "content": "no"}]})
+    assert status == 400 and "one call" in error["message"]
+
+
 def thinking_turn(name, text=""):
     messages = turn("Is it warm?", "weather", '{"city": "Oslo"}', 0, "minus 4", "")[:3]
     messages[1] |= {name: "I look it up.", "content": text}

@@ -255,6 +255,7 @@ Result<Answer> Conversation::generate(const GenerateOptions& options, const Even
   if (!prompt) return tl::unexpected(prompt.error());
   auto parser = OutputParser::create(source_, prompt->text,
                                      {.constrained = OutputParser::is_constrained(source_, options),
+                                      .continues = continues_,
                                       .tools = variables_.contains("tools")});
   if (!parser) return tl::unexpected(parser.error());
 

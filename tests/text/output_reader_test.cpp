@@ -122,6 +122,15 @@ TEST_CASE("what is held to a schema is content") {
   check(read(kHarmony, json, "<|start|>assistant<|channel|>final<|message|>", held), "", json, "");
 }
 
+TEST_CASE("an answer that goes on") {
+  const OutputOptions goes_on{.continues = true};
+  check(read(kHermes, "<think> is a mark", "", goes_on), "", "<think> is a mark", "");
+  check(read("<|channel|> <|message|>", "and so on.<|return|>", "", goes_on), "", "and so on.", "");
+  constexpr std::string_view kLlama = "<|start_header_id|> \"parameters\"";
+  const std::string call = R"({"name": "f", "parameters": {"a": 1}})";
+  check(read(kLlama, call, "", goes_on), "", call, "");
+}
+
 TEST_CASE("a prompt is led to the answer itself") {
   CHECK(lead_to_answer(kHermes, "assistant\n<think>\n") == "assistant\n<think>\n\n</think>\n\n");
   CHECK(lead_to_answer(kHermes, "assistant\n<think>") == "assistant\n<think>\n\n</think>\n\n");

@@ -141,12 +141,12 @@ void read_chat(const ServedModel& model, Fields& fields, CompletionRequest& requ
   if (const auto effort = fields.text("reasoning_effort")) variables["reasoning_effort"] = *effort;
   const Json tools = variables.value("tools", Json::array());
   force_tool(fields, tools, request);
-  const bool begins = variables.value("add_generation_prompt", Json(true)) != false &&
-                      variables.value("continue_final_message", Json(false)) != true;
+  const bool continues = variables.value("continue_final_message", Json(false)) == true;
+  const bool begins = !continues && variables.value("add_generation_prompt", Json(true)) != false;
   request.prompt_text = must(model.render(std::move(variables)));
   request.template_source = model.template_source();
   const bool constrained = OutputParser::is_constrained(request.template_source, request.options);
-  request.output = {.constrained = constrained, .tools = !tools.empty()};
+  request.output = {.constrained = constrained, .continues = continues, .tools = !tools.empty()};
   if (constrained && begins) {
     request.prompt_text =
         must(OutputParser::lead_to_answer(request.template_source, request.prompt_text));

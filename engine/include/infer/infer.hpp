@@ -309,6 +309,8 @@ struct OutputOptions {
   /// It is held to a grammar or a schema (GenerateOptions): apart from reasoning that the prompt
   /// began, all of it is content.
   bool constrained = false;
+  /// The prompt ends within an answer, which the text goes on with.
+  bool continues = false;
   /// Tools were offered: an answer that is nothing but a call is one, also without marks.
   bool tools = true;
 };

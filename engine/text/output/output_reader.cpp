@@ -44,7 +44,7 @@ OutputReader::OutputReader(std::string_view template_source, std::string_view pr
     return;
   }
   if (format_.messages != nullptr) {
-    mode_ = Mode::header;
+    if (!options.continues) mode_ = Mode::header;
     add_marks(format_.messages->ends, content_marks_);
     reasoning_marks_ = content_marks_;
     return;
@@ -56,13 +56,11 @@ OutputReader::OutputReader(std::string_view template_source, std::string_view pr
   }
   add_marks(format_.dropped, content_marks_);
   if (format_.bare != nullptr && options.tools) answer_ = Mode::probe;
-  mode_ = answer_;
-  if (reasoning_ == nullptr) return;
-  reasoning_marks_.push_back(reasoning_->close);
+  if (reasoning_ != nullptr) reasoning_marks_.push_back(reasoning_->close);
   if (in_reasoning) {
     begin(Mode::reasoning);
-  } else {
-    mode_ = Mode::opening;
+  } else if (!options.continues) {
+    mode_ = reasoning_ != nullptr ? Mode::opening : answer_;
   }
 }
 

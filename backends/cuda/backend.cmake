@@ -47,6 +47,11 @@ function(_infer_cuda_options out)
       message(FATAL_ERROR "INFER_CUDA_ARCHITECTURES: '${arch}' is neither sm_<n> nor compute_<n>")
     endif()
   endforeach()
+  # Machine code without the kernels that are not chosen on a GPU (weights/decoded_tile.cu). PTX for
+  # such a GPU may run on one that chooses them.
+  if(NOT INFER_CUDA_ARCHITECTURES MATCHES "compute_(86|89|120)")
+    list(APPEND options -DINFER_CUDA_CHOSEN)
+  endif()
   set(${out} "${options}" PARENT_SCOPE)
 endfunction()
 

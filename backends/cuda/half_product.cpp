@@ -5,6 +5,7 @@
 #include "backends/cuda/packing.h"
 #include "backends/cuda/product.h"
 #include "backends/cuda/weights/decoded_tile.h"
+#include "backends/cuda/weights/stream.h"
 #include "engine/core/checked.h"
 
 namespace infer::cuda {
@@ -76,8 +77,9 @@ BlockShape half_block(const char* suffix) {
 }
 template <typename Block>
 BlockShape decoded_block(DType type, const char* suffix) {
+  const uint32_t group = decoded_group(dtype_info(type).block_elements == 256 ? 4 : 1);
   return {suffix, Block::kRows, Block::kColumns, Block::kThreads,
-          decoded_tile_bytes<Block>(bytes_of_rows(type))};
+          decoded_tile_bytes<Block>(bytes_of_rows(type) / kStreamTiles * group, group)};
 }
 
 // What GPUs of compute capability 8.6 and 8.9 have, and what a block takes beside what it asks for.

@@ -59,6 +59,7 @@ Status Modules::load_kernels(CUmodule module) {
   const DriverFunctions& cu = context_.cu();
   unsigned count = 0;
   INFER_CHECK(context_.check(cu.cuModuleGetFunctionCount(&count, module), "cannot count kernels"));
+  if (count == 0) return {};  // none of them is chosen on this GPU
   std::vector<CUfunction> functions(count);
   INFER_CHECK(context_.check(cu.cuModuleEnumerateFunctions(functions.data(), count, module),
                              "cannot list kernels"));

@@ -20,6 +20,10 @@
 
 namespace infer::cuda::INFER_TYPE {
 
+/// Tiles and units whose weights are copied together.
+constexpr uint32_t kGroup = decoded_group(Weights::kTiles);
+constexpr uint32_t kUnits = kGroup / Weights::kTiles;
+
 /// What decodes the codes of a row and a run: a pair of equal float16 each.
 struct RunScale {
   uint32_t scale, least;
@@ -97,9 +101,10 @@ INFER_DEVICE void copy_weights(const BlockRows<Block, kGlu>& rows,
     uint64_t plane[Weights::kPlanes];
     find_units(of, uint64_t{wanted < row_tiles ? wanted : row_tiles - 1} * units + first_unit,
                plane);
-    copy_units(weights,
-               (stage % kDecodedWeightStages * Block::kTiles + tile) * (kUnits * unit_bytes() / 4),
-               given, plane);
+    copy_units<kUnits>(
+        weights,
+        (stage % Block::weight_stages(kGroup) * Block::kTiles + tile) * (kUnits * unit_bytes() / 4),
+        given, plane);
   }
 }
 
@@ -126,7 +131,7 @@ INFER_DEVICE void multiply_decoded(const DecodedTileParams& all) {
   // [stage][tile][weights]
   const SharedPtr<uint32_t> weights =
       dynamic_shared<uint32_t>(Block::kStages * kParts * kPartWords * 4,
-                               kDecodedWeightStages * Block::kTiles * kWeightBytes / 4);
+                               Block::weight_stages(kGroup) * Block::kTiles * kWeightBytes / 4);
 
   // The thread copies every kThreads-th 16 bytes of a stage of columns.
   static_assert(Block::kColumns <= kThreads);
@@ -138,7 +143,7 @@ INFER_DEVICE void multiply_decoded(const DecodedTileParams& all) {
   uint32_t next = 0;
   const auto copy = [&]() {
     if (next < tiles) {
-      if (next % kStreamTiles == 0) copy_weights(rows, weights, next / kStreamTiles, units);
+      if (next % kGroup == 0) copy_weights(rows, weights, next / kGroup, units);
       const uint32_t to = next % Block::kStages * kParts * kPartWords + thread() * 4;
 #pragma unroll
       for (uint32_t n = 0; n < kOwn; ++n) {
@@ -158,12 +163,12 @@ INFER_DEVICE void multiply_decoded(const DecodedTileParams& all) {
   const uint32_t b_at = lane() / 8 % 2 * kPartWords + (lane() / 16 * 8 + lane() % 8) * 4;
   float sums[kDown][kAcross][4] = {};
 #pragma unroll 1
-  for (uint32_t group = 0; group < tiles; group += kStreamTiles) {
+  for (uint32_t group = 0; group < tiles; group += kGroup) {
     const uint32_t weights_at =
-        (group / kStreamTiles % kDecodedWeightStages * Block::kTiles + first_tile) * kWeightBytes;
+        (group / kGroup % Block::weight_stages(kGroup) * Block::kTiles + first_tile) * kWeightBytes;
 #pragma unroll
-    for (uint32_t t = 0; t < kStreamTiles; ++t) {
-      if (Weights::kTiles < kStreamTiles && group + t >= tiles) break;
+    for (uint32_t t = 0; t < kGroup; ++t) {
+      if (Weights::kTiles < kGroup && group + t >= tiles) break;
       async_wait<Block::kStages - 2>();
       sync_block();  // all have copied this stage, and read the one whose place is taken next
       copy();
@@ -171,7 +176,7 @@ INFER_DEVICE void multiply_decoded(const DecodedTileParams& all) {
       typename Weights::Raw raw[kDown];
 #pragma unroll
       for (uint32_t r = 0; r < kDown; ++r) {
-        raw[r] = Weights::load(shared_place(weights, weights_at + r * kWeightBytes),
+        raw[r] = Weights::load(shared_place<kUnits>(weights, weights_at + r * kWeightBytes),
                                t / Weights::kTiles);
       }
 #pragma unroll
@@ -229,7 +234,7 @@ INFER_DEVICE void multiply_decoded(const DecodedTileParams& all) {
 }
 
 // GPUs that prefer products of bytes (half_product.cpp) have no code for these.
-#if !defined(__CUDA_ARCH__) || \
+#if !defined(INFER_CUDA_CHOSEN) || !defined(__CUDA_ARCH__) || \
     (__CUDA_ARCH__ != 860 && __CUDA_ARCH__ != 890 && __CUDA_ARCH__ != 1200)
 #define INFER_DECODED_TILES(name, Block, blocks)                                     \
   INFER_KERNEL(name, DecodedTileParams, Block::kThreads, blocks) {                   \

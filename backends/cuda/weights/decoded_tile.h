@@ -7,8 +7,10 @@
 
 namespace infer::cuda {
 
-/// Stages of weights, of kStreamTiles tiles each, that are on their way or in use.
-inline constexpr uint32_t kDecodedWeightStages = 2;
+/// Tiles along K whose weights are copied together. `of_unit`: of a unit of the type.
+INFER_HOST_AND_DEVICE constexpr uint32_t decoded_group(uint32_t of_unit) {
+  return of_unit == 1 ? 2 : of_unit;
+}
 
 /// How a block shares its rows and columns: warps side by side along the rows, and what each has.
 /// kColumnStages: of 64 elements of K of its columns, that are on their way or in use.
@@ -19,8 +21,11 @@ struct DecodedBlock {
   static constexpr uint32_t kTilesDown = kRowTiles;       ///< of 16 rows, of a warp
   static constexpr uint32_t kTilesAcross = kColumnTiles;  ///< of 8 columns
   static constexpr uint32_t kStages = kColumnStages;
-  // The weights that a stage of columns brings with it take the place of some that have been used.
-  static_assert(kStages - 1 <= (kDecodedWeightStages - 1) * kStreamTiles);
+  /// Groups of `group` tiles of weights that are on their way or in use. Those that a stage of
+  /// columns brings with it take the place of some that have been used.
+  INFER_HOST_AND_DEVICE static constexpr uint32_t weight_stages(uint32_t group) {
+    return (kStages - 1 + group - 1) / group + 1;
+  }
   static constexpr uint32_t kTiles = kAlongRows * kRowTiles;
   static constexpr uint32_t kRows = kTiles * 16;
   static constexpr uint32_t kColumns = kColumnTiles * 8;
@@ -34,11 +39,11 @@ using SmallDecodedBlock = DecodedBlock<2, 2, 8, 4>;
 /// Of very few columns: what takes time is to bring the weights.
 using NarrowDecodedBlock = DecodedBlock<2, 1, 2, 5>;
 
-/// Bytes of dynamic shared memory of a block. `weights`: bytes of 16 rows and kStreamTiles tiles.
+/// Bytes of dynamic shared memory of a block. `weights`: bytes of 16 rows and `group` tiles.
 template <typename Block>
-INFER_HOST_AND_DEVICE constexpr uint32_t decoded_tile_bytes(uint32_t weights) {
-  const uint32_t stages =
-      Block::kStages * 128 * Block::kColumns + kDecodedWeightStages * Block::kTiles * weights;
+INFER_HOST_AND_DEVICE constexpr uint32_t decoded_tile_bytes(uint32_t weights, uint32_t group) {
+  const uint32_t stages = Block::kStages * 128 * Block::kColumns +
+                          Block::weight_stages(group) * Block::kTiles * weights;
   const uint32_t sums = 4 * Block::kColumns * Block::kSumsStep;
   return stages > sums ? stages : sums;
 }

@@ -20,8 +20,6 @@ inline constexpr int kProductThreads = 32 * kProductWarps;
 /// Columns that a block computes together, at most: with tensor cores, and in floats.
 inline constexpr int64_t kProductColumns = 8;
 inline constexpr int64_t kFloatColumns = 4;
-/// Tiles of 64 elements of K whose weights are copied together into shared memory.
-inline constexpr uint32_t kStreamTiles = 4;
 /// Weights of one launch, at most.
 inline constexpr uint32_t kProductWeights = 4;
 

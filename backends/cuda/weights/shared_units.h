@@ -1,5 +1,5 @@
-// Weights of the fragment layout in shared memory: what 16 rows have in 256 elements of K, plane
-// after plane. Included after the header of a type.
+// Weights of the fragment layout in shared memory: what 16 rows have in some units, plane after
+// plane. Included after the header of a type.
 #pragma once
 
 #include "backends/cuda/device/async_copy.h"
@@ -7,9 +7,6 @@
 #include "backends/cuda/weights/product.h"
 
 namespace infer::cuda::INFER_TYPE {
-
-/// Units of 256 elements of K.
-constexpr uint32_t kUnits = kStreamTiles / Weights::kTiles;
 
 INFER_DEVICE constexpr uint32_t unit_bytes() {
   uint32_t bytes = 0;
@@ -28,7 +25,8 @@ template <typename V>
 INFER_DEVICE V plane_part(const SharedPlace::Plane& plane, uint32_t offset) {
   return load_shared<V>(plane.words, (plane.at + offset) / 4);
 }
-/// `at`: bytes.
+/// `at`: bytes; kUnits: that lie together.
+template <uint32_t kUnits>
 INFER_DEVICE SharedPlace shared_place(const SharedPtr<uint32_t>& words, uint32_t at) {
   SharedPlace place{{{words, 0}, {words, 0}, {words, 0}, {words, 0}}};
 #pragma unroll
@@ -49,7 +47,8 @@ INFER_DEVICE void find_units(const MatrixParams& of, uint64_t unit,
   }
 }
 
-/// The warp starts to copy the `given` units, at most kUnits, at word `to`.
+/// The warp starts to copy the `given` of kUnits units, to word `to`.
+template <uint32_t kUnits>
 INFER_DEVICE void copy_units(const SharedPtr<uint32_t>& words, uint32_t to, uint32_t given,
                              const uint64_t (&plane)[Weights::kPlanes]) {
   to += lane() * 4;

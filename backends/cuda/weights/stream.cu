@@ -16,6 +16,8 @@
 
 namespace infer::cuda::INFER_TYPE {
 
+/// Units that are copied together.
+constexpr uint32_t kUnits = kStreamTiles / Weights::kTiles;
 constexpr uint32_t kSumRuns = Weights::kLeast ? kRuns : 0;
 
 /// What a warp has of K, and where its stages are.
@@ -61,7 +63,7 @@ struct WeightCopies {
                          uint32_t stage) {
     if (row_tile >= p.tiles || stream.count == 0) return;
     const uint32_t given = stream.count - unit < kUnits ? stream.count - unit : kUnits;
-    copy_units(stream.words, stream.stage(stage), given, plane);
+    copy_units<kUnits>(stream.words, stream.stage(stage), given, plane);
 #pragma unroll
     for (uint32_t i = 0; i < Weights::kPlanes; ++i) plane[i] += kUnits * Weights::unit_bytes(i);
     unit += kUnits;
@@ -147,7 +149,7 @@ struct ColumnCopies {
 /// Adds the products of a stage that has `given` units.
 INFER_DEVICE void add_stage(const Stream& stream, uint32_t stage, uint32_t given,
                             const Start& start, float (&sums)[4]) {
-  const SharedPlace place = shared_place(stream.words, stream.stage(stage) * 4);
+  const SharedPlace place = shared_place<kUnits>(stream.words, stream.stage(stage) * 4);
   // Lanes of columns that are not there read those of the last one.
   const auto within = [&](uint32_t c) { return c < stream.columns ? c : stream.columns - 1; };
   const uint32_t own = within(lane() / 4);

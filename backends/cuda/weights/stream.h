@@ -6,7 +6,9 @@
 
 namespace infer::cuda {
 
-/// Stages of kStreamTiles tiles whose weights and activations are on their way to a warp or in use.
+/// Tiles along K whose weights and activations a warp copies together, and how many of these are on
+/// their way or in use.
+inline constexpr uint32_t kStreamTiles = 4;
 inline constexpr uint32_t kStreamStages = 2;
 
 /// Bytes of a stage of a warp. `weights`: bytes of 16 rows; `runs`: of a tile whose activations are

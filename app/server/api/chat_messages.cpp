@@ -6,6 +6,7 @@
 #include <array>
 
 #include "chat/prompt.h"
+#include "server/api/api.h"
 #include "server/api/forced_tool.h"
 
 namespace infer::server {

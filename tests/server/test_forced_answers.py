@@ -69,9 +69,10 @@ def test_arguments_are_an_object(service, parameters):
 
 
 def test_one_of_several_functions_with_references(service):
-    """References stay right where the schemas of functions become parts of one."""
-    number = {"type": "object", "properties": {"p": {"$ref": "#/$defs/P"}, "q": {"$ref": "#/$defs/Q"}},
-              "required": ["p", "q"], "additionalProperties": False,
+    """References stay right where the schemas of functions become parts of one, also those of
+    properties that have the names of keywords."""
+    number = {"type": "object", "required": ["p", "const"], "additionalProperties": False,
+              "properties": {"p": {"$ref": "#/$defs/P"}, "const": {"$ref": "#/$defs/Q"}},
               "$defs": {"P": {"enum": [1, 2]}, "Q": {"anyOf": [{"$ref": "#/$defs/P"}]}}}
     tools = [{"type": "function", "function": {"name": name, "parameters": number}} for name in "fg"]
     body = HI | {"tools": tools, "tool_choice": "required", "max_tokens": 200}
@@ -80,4 +81,4 @@ def test_one_of_several_functions_with_references(service):
         [call] = answer["choices"][0]["message"]["tool_calls"]
         arguments = json.loads(call["function"]["arguments"])
         assert call["function"]["name"] in "fg"
-        assert set(arguments) == {"p", "q"} and set(arguments.values()) <= {1, 2}
+        assert set(arguments) == {"p", "const"} and set(arguments.values()) <= {1, 2}

@@ -2,10 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+
 #include "server/json.h"
 
 namespace infer::server {
 namespace {
+
+/// Keywords whose value is no schema and has none in it.
+constexpr std::array kValues = {"const", "enum", "default", "examples"};
+/// Keywords whose members are schemas by names of the client's choice.
+constexpr std::array kNamed = {"properties", "patternProperties", "$defs", "definitions",
+                               "dependentSchemas"};
 
 /// Makes the references of a schema that is part of another one refer to the same places there.
 /// `at`: where it is, as a JSON pointer behind "#".
@@ -15,8 +26,10 @@ void move_references(Json& schema, const std::string& at) {
   }
   if (!schema.is_object()) return;
   for (auto& [key, value] : schema.items()) {
-    if (key == "const" || key == "enum" || key == "default" || key == "examples") continue;
-    if (key != "$ref" || !value.is_string()) {
+    if (std::ranges::find(kValues, key) != kValues.end()) continue;
+    if (std::ranges::find(kNamed, key) != kNamed.end() && value.is_object()) {
+      for (auto& [name, named] : value.items()) move_references(named, at);
+    } else if (key != "$ref" || !value.is_string()) {
       move_references(value, at);
     } else if (const auto to = value.get<std::string>(); to == "#" || to.starts_with("#/")) {
       value = "#" + at + to.substr(1);

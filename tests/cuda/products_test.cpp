@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "backends/cuda/device.h"
+#include "backends/cuda/fusion.h"
 #include "backends/cuda/packing.h"
+#include "backends/cuda/rounded_values.h"
 #include "engine/core/half.h"
 #include "engine/quant/quant.h"
 #include "tests/cuda/gpus.h"
@@ -271,10 +273,7 @@ TEST_CASE("experts of many columns have the bits of few") {
 }
 
 /// A feed-forward block: norm, gate and up, activation, down, sum with the residual.
-std::vector<float> feed_forward(Device& device, DType type, int64_t rows,
-                                Roles roles = Roles::generated) {
-  const OpCase c = rows_of(rows);
-  CaseBuilder builder(c, 11);
+ValueId add_feed_forward(CaseBuilder& builder, DType type) {
   constexpr int64_t kWidth = 512;
   constexpr int64_t kInner = 768;
   GraphBuilder& graph = builder.graph();
@@ -291,6 +290,14 @@ std::vector<float> feed_forward(Device& device, DType type, int64_t rows,
   const ValueId out = graph.add(op::Matmul(), {inner, down, kNoValue, kNoValue});
   const ValueId y = graph.add(op::Add{.scale = 0.5f}, {x, out});
   graph.output(y);
+  return y;
+}
+
+std::vector<float> feed_forward(Device& device, DType type, int64_t rows,
+                                Roles roles = Roles::generated) {
+  const OpCase c = rows_of(rows);
+  CaseBuilder builder(c, 11);
+  const ValueId y = add_feed_forward(builder, type);
   const Graph all = builder.finish().value();
   return test::computed(device, all, y, rows, builder.weights(), builder.inputs(), roles);
 }
@@ -316,6 +323,37 @@ TEST_CASE("what is fused with a product has the bits of what is not") {
       }
     }
   }
+}
+
+/// Whether the activation of a feed-forward block is stored as bytes.
+bool rounds_activation(DType type, int64_t rows, Tuning tuning = {}) {
+  const OpCase c = rows_of(rows);
+  CaseBuilder builder(c, 11);
+  (void)add_feed_forward(builder, type);
+  const Graph graph = builder.finish().value();
+  const Gpu gpu{.capability = 90};
+  const Target target{gpu, tuning, cuda_ops()};
+  const Segment segment{&graph, 0, static_cast<int32_t>(graph.nodes().size())};
+  const std::vector<FusedCall> calls = plan_calls(segment, target);
+  const RoundedValues rounded(segment, calls, target);
+  int count = 0;
+  for (const Node& node : graph.nodes()) {
+    const Value& value = graph.value(node.outputs[0]);
+    const bool is = rounded.bytes({&value, 256}).words != 0;
+    CHECK((!is || node.op() == OpId::Glu));
+    count += is ? 1 : 0;
+  }
+  return count == 1;
+}
+
+TEST_CASE("an activation is stored as bytes for one row, if nothing else wants it") {
+  for (const DType type : {DType::q4_k, DType::q8_0, DType::q6_k}) {
+    CHECK(rounds_activation(type, 1));
+    CHECK_FALSE(rounds_activation(type, 2));
+    CHECK_FALSE(rounds_activation(type, 1, {.fuse = false}));
+    CHECK_FALSE(rounds_activation(type, 1, {.integer = false}));
+  }
+  CHECK_FALSE(rounds_activation(DType::bf16, 1));
 }
 
 TEST_CASE("what is fused with a product of decoded weights has the bits of what is not") {

@@ -26,7 +26,7 @@ constexpr uint32_t kActivationBytes = 30 << 10;
 constexpr int64_t kOwnBytes = 18 << 10;
 /// Above this many rows, products with experts group their columns by expert.
 constexpr int64_t kSingleRows = 8;
-/// Blocks of a launch for each multiprocessor: what it can hold at once (weights/product.cu).
+/// Blocks for each multiprocessor: what it can hold at once.
 constexpr int64_t kBlocksEach = 2;
 
 bool product_groups(int64_t rows, int64_t experts) {
@@ -59,7 +59,7 @@ struct BytesLayout {
   int64_t room() const { return columns * (tiles + int64_t{kStreamTiles} - 1); }
   int64_t scales_at() const { return room() * 64; }
   int64_t sums_at() const { return room() * 80; }
-  int64_t bytes() const { return room() * (80 + 8 * int64_t{runs}); }
+  int64_t bytes() const { return room() * (80 + 4 * int64_t{runs}); }
 };
 BytesLayout bytes_layout(const TensorDesc& x, DType type) {
   return {x.shape[1] * x.shape[2], div_ceil(x.shape[0], kTileElements), summed_runs(type)};
@@ -77,7 +77,8 @@ bool many_columns(int64_t places, int64_t matrices, const Tuning& tuning) {
 /// How a product is computed.
 struct Choice {
   std::string kernel;
-  enum class Kind : uint8_t { rows, product, stream, tile } kind = Kind::rows;  ///< weights/….cu
+  /// weights/….cu
+  enum class Kind : uint8_t { rows, column, product, stream, tile } kind = Kind::rows;
   bool integer = false;
   int64_t tile_warps = 0;  ///< of a block of weights/tile.cu
   MatrixOf matrix = MatrixOf::only;
@@ -159,34 +160,47 @@ Choice choose(const NodeCall& call, const ProductCall& in) {
              many_columns(grouped ? in.ids.dim(0) * rows : rows,
                           grouped ? in.weights[0].w.dim(2) : 1, call.tuning)) {
     choose_tile(call, in, choice);
-  } else if (choice.integer && choice.columns > 1 && stream_fits(type, 1, call.gpu)) {
+  } else if (choice.integer && choice.columns > 1 && !stream_fits(type, 1, call.gpu)) {
+    choose_tile(call, in, choice);
+  } else if (choice.integer && choice.columns > 1) {
     choice.kind = Choice::Kind::stream;
     choice.kernel = "stream_" + ident;
     while (!stream_fits(type, choice.columns, call.gpu)) {
       choice.columns = div_ceil<int64_t>(choice.columns, 2);
     }
   } else {
-    choice.kind = Choice::Kind::product;
-    choice.kernel = "product_" + ident;
-    if (!choice.integer) choice.kernel += "_float";
+    choice.kind = choice.integer ? Choice::Kind::column : Choice::Kind::product;
+    choice.kernel = (choice.integer ? "column_" : "product_") + ident;
+    if (choice.integer) choice.columns = 1;
   }
   if (in.glu != nullptr) choice.kernel += "_glu";
   return choice;
 }
 
-/// Bytes of dynamic shared memory that a block of weights/product.cu has for a tile of K.
+/// Tiles of a unit of the layout.
+uint32_t unit_tiles(DType type) { return dtype_info(type).block_elements == 256 ? 4 : 1; }
+
+/// Bytes of dynamic shared memory that a block of weights/column.cu or product.cu has for a tile of
+/// K.
 uint32_t chunk_bytes(const Choice& choice, DType type) {
-  const auto columns = static_cast<uint32_t>(choice.columns);
-  return choice.integer ? product_bytes(columns, summed_runs(type)) : product_float_bytes(columns);
+  return choice.integer ? column_bytes(summed_runs(type))
+                        : product_bytes(static_cast<uint32_t>(choice.columns));
 }
 
-/// Tiles along K of each warp that shared memory holds at a time.
+/// Tiles along K of each warp that shared memory holds at a time: pairs of tiles stay together.
 uint32_t chunk_tiles(const Choice& choice, DType type, int64_t k) {
-  const uint32_t of_unit = dtype_info(type).block_elements == 256 ? 4 : 1;
+  const uint32_t of_unit = unit_tiles(type);
   const int64_t units = div_ceil<int64_t>(k, kTileElements * of_unit);
   const auto stretch = static_cast<uint32_t>(div_ceil<int64_t>(units, kProductWarps)) * of_unit;
+  const uint32_t step = std::max(of_unit, 2u);
   const uint32_t most = kActivationBytes / (kProductWarps * chunk_bytes(choice, type));
-  return std::min(stretch, std::max(most / of_unit, 1u) * of_unit);
+  return std::min(stretch, std::max(most / step, 1u) * step);
+}
+
+/// Blocks of a launch for each multiprocessor: what it can hold at once.
+int64_t blocks_each(const Choice& choice, DType type) {
+  if (choice.kind != Choice::Kind::column) return kBlocksEach;
+  return column_blocks(bytes_of_rows(type) * std::max(unit_tiles(type), 2u) / kStreamTiles);
 }
 
 }  // namespace
@@ -321,7 +335,9 @@ void launch(const NodeCall& call, const ProductCall& in, const Choice& choice, u
   params.normed = in.norm != nullptr && !choice.takes_bytes() ? 1 : 0;
   params.aligned = aligned(in.x) ? 1 : 0;
   params.after = what_follows(in);
-  params.chunk = choice.kind == Choice::Kind::product ? chunk_tiles(choice, type, w.dim(0)) : 0;
+  const bool in_chunks =
+      choice.kind == Choice::Kind::column || choice.kind == Choice::Kind::product;
+  params.chunk = in_chunks ? chunk_tiles(choice, type, w.dim(0)) : 0;
   params.bytes = choice.takes_bytes() ? bytes : call.rounded.bytes(in.x);
   if (in.glu != nullptr) {
     params.results = call.rounded.bytes(in.weights[0].y);
@@ -348,21 +364,21 @@ void launch(const NodeCall& call, const ProductCall& in, const Choice& choice, u
   const bool by_place = choice.matrix == MatrixOf::by_ids || choice.matrix == MatrixOf::by_place;
   const int64_t places = by_place ? y.dim(1) : 1;
   int64_t shared = 0;
-  int64_t held = kBlocksEach;  // blocks that a multiprocessor holds at once
-  if (choice.kind == Choice::Kind::product) {
+  int64_t held = blocks_each(choice, type);
+  if (in_chunks) {
     shared = int64_t{kProductWarps} * params.chunk * chunk_bytes(choice, type);
   } else if (choice.kind == Choice::Kind::stream) {
     shared = stream_shared(type, choice.columns);
     held = std::clamp<int64_t>(call.gpu.multiprocessor_shared / (shared + kOwnBytes), 1, held);
   }
-  // All blocks at once. Of weights/product.cu each takes as many tiles as any other, since each
-  // rounds all columns; of weights/stream.cu as many blocks as there can be share the tiles.
+  // All blocks at once, which share the tiles. Of weights/product.cu each takes as many as any
+  // other, since each copies all columns.
   const int64_t most = std::max<int64_t>(call.gpu.multiprocessors * held, 1);
   const int64_t together = params.results.words != 0 ? 2 : 1;
   const int64_t tiles = std::max<int64_t>(div_ceil<int64_t>(params.tiles, together), 1);
-  const int64_t blocks = choice.kind == Choice::Kind::stream
-                             ? std::min(tiles, most)
-                             : div_ceil(tiles, div_ceil(tiles, most));
+  const int64_t blocks = choice.kind == Choice::Kind::product
+                             ? div_ceil(tiles, div_ceil(tiles, most))
+                             : std::min(tiles, most);
   call.recorder.launch(choice.kernel, params, {blocks, groups, places}, kProductThreads, shared);
 }
 

@@ -66,7 +66,7 @@ class Search {
   const Node& node(int32_t i) const { return graph_.nodes()[static_cast<size_t>(i)]; }
   DType weight_type(const Node& product) const { return graph_.value(product.inputs[1]).desc.type; }
 
-  /// Whether a node is a product of one row that weights/product.cu computes with bytes.
+  /// Whether a node is a product of one row that weights/column.cu computes.
   bool multiplies_bytes(const Node& product) const {
     if (product.op() != OpId::Matmul) return false;
     const TensorDesc& y = graph_.value(product.outputs[0]).desc;

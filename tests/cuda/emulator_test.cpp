@@ -231,49 +231,6 @@ TEST_CASE("mma of float16 is a plain product") {
   }
 }
 
-TEST_CASE("mma of TF32 is a plain product, of numbers with 11 bits only") {
-  std::mt19937 random(11);
-  std::vector<float> a(16 * 8);
-  std::vector<float> b(8 * 8);
-  for (float& x : a) x = static_cast<float>(random() % 2048) - 1024;
-  for (float& x : b) x = static_cast<float>(random() % 64) - 32;
-  std::vector<uint32_t> fragments_a;
-  std::vector<uint32_t> fragments_b;
-  for (uint32_t l = 0; l < 32; ++l) {
-    for (const uint32_t row : {l >> 2, (l >> 2) + 8}) {
-      fragments_a.push_back(std::bit_cast<uint32_t>(a[row * 8 + (l & 3)]));
-    }
-    for (const uint32_t row : {l >> 2, (l >> 2) + 8}) {
-      fragments_a.push_back(std::bit_cast<uint32_t>(a[row * 8 + (l & 3) + 4]));
-    }
-    for (const uint32_t k : {l & 3, (l & 3) + 4}) {
-      fragments_b.push_back(std::bit_cast<uint32_t>(b[k * 8 + (l >> 2)]));
-    }
-  }
-  const std::vector<float> c(128, 3.0f);
-  const std::vector<float> d = multiplied("mma_tf32_words", fragments_a, fragments_b, c);
-  for (uint32_t l = 0; l < 32; ++l) {
-    for (uint32_t i = 0; i < 4; ++i) {
-      float sum = 3;
-      for (uint32_t k = 0; k < 8; ++k) {
-        sum += a[((l >> 2) + (i >= 2 ? 8 : 0)) * 8 + k] * b[k * 8 + (l & 3) * 2 + (i & 1)];
-      }
-      CHECK(d[l * 4 + i] == sum);
-    }
-  }
-  std::vector<float> none(128);
-  fragments_a[5] |= 1;
-  emulator::Memory memory;
-  const auto at = [&](const auto& v) {
-    memory.add(v.data(), v.size() * 4);
-    return uint64_t{reinterpret_cast<uintptr_t>(v.data())};
-  };
-  const MmaParams params{at(fragments_a), at(fragments_b), at(c), at(none)};
-  const std::string fault =
-      emulator::launch(*emulator::find_kernel("mma_tf32_words"), {.threads = 32}, memory, &params);
-  CHECK(fault.find("more than 11 bits") != std::string::npos);
-}
-
 TEST_CASE("matrices of halves are loaded as they are, and turned") {
   std::vector<uint32_t> rows(128);
   // Of matrix m, row r, element e: the number 64m + 8r + e.

@@ -22,6 +22,36 @@ INFER_DEVICE float4 four_elements(const Global<const float>& x, uint32_t from, u
   return v;
 }
 
+/// What the sums of integers begin with: the bits of 2^23 + 2^22 (weights/fragment_sums.h).
+inline constexpr int32_t kRaisedSum = 0x4b400000;
+/// −scale · (2^23 + 2^22), which is exact.
+INFER_DEVICE float raised_scale(float scale) { return -12582912.0f * scale; }
+
+INFER_DEVICE uint32_t larger_of(uint32_t a, uint32_t b) { return a > b ? a : b; }
+/// The bits of the largest magnitude of four: NaN is larger than all numbers.
+INFER_DEVICE uint32_t most_bits(const float4& x) {
+  return larger_of(larger_of(bits_of(magnitude_of(x.x)), bits_of(magnitude_of(x.y))),
+                   larger_of(bits_of(magnitude_of(x.z)), bits_of(magnitude_of(x.w))));
+}
+
+/// How 32 neighbours become bytes.
+struct BytesScale {
+  float inverse;
+  float scale;  ///< of a byte, with no more than 22 bits
+};
+/// `most`: the largest of their magnitudes; NaN if there is one.
+INFER_DEVICE BytesScale bytes_scale(float most) {
+  return {most > 1e-30f ? 127.0f / most : 0.0f, float_of(bits_of(most * (1.0f / 127.0f)) & ~3u)};
+}
+/// Four of them, to the nearest, halves to even: adding 2^23 + 2^22 rounds to a whole number, which
+/// is in the lower bits then.
+INFER_DEVICE uint32_t four_bytes(const float4& x, const BytesScale& of) {
+  const auto raised = [&](float value) { return bits_of(value * of.inverse + 12582912.0f); };
+  const uint32_t low = permute(raised(x.x), raised(x.y), 0x0040u);
+  const uint32_t high = permute(raised(x.z), raised(x.w), 0x0040u);
+  return permute(low, high, 0x5410u);
+}
+
 /// Four of 32 neighbours: a byte each, and their sum.
 struct FourBytes {
   uint32_t word;
@@ -31,38 +61,19 @@ struct FourBytes {
 
 /// Eight lanes, the first at a multiple of 8, have 32 neighbours.
 INFER_DEVICE FourBytes bytes_of_four(const float4& x) {
-  const auto larger = [](uint32_t a, uint32_t b) { return a > b ? a : b; };
-  uint32_t most_bits = larger(larger(bits_of(magnitude_of(x.x)), bits_of(magnitude_of(x.y))),
-                              larger(bits_of(magnitude_of(x.z)), bits_of(magnitude_of(x.w))));
+  uint32_t most = most_bits(x);
 #pragma unroll
   for (uint32_t other = 1; other < 8; other *= 2) {
-    most_bits = larger(most_bits, shuffle_xor(most_bits, other));
+    most = larger_of(most, shuffle_xor(most, other));
   }
-  const float most = float_of(most_bits);  // NaN if there is one
-  const float inverse = most > 1e-30f ? 127.0f / most : 0.0f;
-  const auto byte = [&](float value) {
-    return static_cast<int32_t>(least_of(most_of(rounded(value * inverse), -127.0f), 127.0f));
-  };
-  const int32_t q[4] = {byte(x.x), byte(x.y), byte(x.z), byte(x.w)};
-  FourBytes four{};
-  four.word = (static_cast<uint32_t>(q[0]) & 255) | (static_cast<uint32_t>(q[1]) & 255) << 8 |
-              (static_cast<uint32_t>(q[2]) & 255) << 16 | static_cast<uint32_t>(q[3]) << 24;
-  four.sum = q[0] + q[1] + q[2] + q[3];
-  four.scale = float_of(bits_of(most / 127.0f) & ~3u);
-  return four;
+  const BytesScale scale = bytes_scale(float_of(most));
+  const uint32_t word = four_bytes(x, scale);
+  return {word, dot4(word, 0x01010101u, 0), scale.scale};
 }
 
-/// What sums of integers begin with: the bits of 2^23 + 2^22 (weights/fragment_sums.h).
-inline constexpr int32_t kRaisedSum = 0x4b400000;
-/// −scale · (2^23 + 2^22), which is exact.
-INFER_DEVICE float raised_scale(float scale) { return -12582912.0f * scale; }
-
-/// The sum of a run as products with offsets take it: two TF32, negative, which have 22 bits
-/// together.
-INFER_DEVICE float2 negative_parts(float sum) {
-  constexpr uint32_t kBits = 0xffffe000u;
-  const float first = float_of(bits_of(-sum) & kBits);
-  return {first, float_of(bits_of(-sum - first) & kBits)};
+/// The sum of a run as products with offsets take it. `sum`: of its bytes.
+INFER_DEVICE float negative_sum(float scale, int32_t sum) {
+  return -(scale * static_cast<float>(sum));
 }
 
 /// Of `elements` neighbours, 16 or 32, in the lanes that have them.

@@ -25,10 +25,8 @@ INFER_DEVICE void store_piece(const ColumnBytes& to, uint32_t tiles, uint32_t ru
   if (runs == 0) return;
   const uint32_t of_run = 16 / runs;  // lanes
   if (part % of_run == 0) {
-    const float2 parts = negative_parts(four.scale * static_cast<float>(sum));
-    const uint64_t run = at * 2 * runs + m * (runs / 2) + part / of_run;
-    Global<float>(to.sums)[run] = parts.x;
-    Global<float>(to.sums)[run + runs] = parts.y;
+    const uint64_t run = at * runs + m * (runs / 2) + part / of_run;
+    Global<float>(to.sums)[run] = negative_sum(four.scale, sum);
   }
 }
 

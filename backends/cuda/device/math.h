@@ -90,6 +90,12 @@ INFER_DEVICE uint32_t permute(uint32_t low, uint32_t high, uint32_t select) {
 INFER_DEVICE int32_t dot4(uint32_t a, uint32_t b, int32_t sum) {
   return __dp4a(static_cast<int32_t>(a), static_cast<int32_t>(b), sum);
 }
+/// The same with unsigned bytes in `a`.
+INFER_DEVICE int32_t dot4_unsigned(uint32_t a, uint32_t b, int32_t sum) {
+  int32_t all;
+  asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(all) : "r"(a), "r"(b), "r"(sum));
+  return all;
+}
 
 }  // namespace infer::cuda
 

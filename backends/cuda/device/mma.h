@@ -4,9 +4,6 @@
 //          b[0]: column g, elements 4t … of K; b[1]: 16 further
 //   halves: a[0], a[1]: rows g and g + 8, elements 2t, 2t + 1 of K; a[2], a[3]: the same 8 further
 //          b[0]: column g, elements 2t, 2t + 1 of K; b[1]: 8 further
-//   float32 of 11 bits (TF32; the lower 13 bits of a word are zeros):
-//          a[0], a[1]: rows g and g + 8, element t of K; a[2], a[3]: the same 4 further
-//          b[0]: column g, element t of K; b[1]: 4 further
 //   c, d: rows g, g, g + 8, g + 8, columns 2t, 2t + 1, 2t, 2t + 1
 // Lanes load four matrices of 8 rows of 8 halves from shared memory at once (PTX ISA, "ldmatrix"):
 // lane l names row l % 8 of matrix l / 8, 16 bytes at a multiple of 16. v[m] is of matrix m: row g,
@@ -123,24 +120,6 @@ INFER_DEVICE void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t
     }
   }
   for (uint32_t i = 0; i < 4; ++i) d[i] = sums[i];
-#endif
-}
-
-/// Whether there are products of TF32: from sm_80 on.
-#if __CUDA_ARCH__ >= 800
-inline constexpr bool kHasTf32 = true;
-#else
-inline constexpr bool kHasTf32 = false;
-#endif
-/// d = a·b + c; A 16×8 and B 8×8 of TF32, sums of float32. Not called without kHasTf32.
-INFER_DEVICE void mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-                           const float (&c)[4]) {
-#if __CUDA_ARCH__ >= 800
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%10, %11, %12, %13};"
-      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]),
-        "f"(c[2]), "f"(c[3]));
 #endif
 }
 

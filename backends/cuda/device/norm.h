@@ -24,6 +24,10 @@ INFER_DEVICE float4 normed(float4 v, float factor, uint64_t weight, uint32_t i, 
   v.w = v.w * factor;
   if (weight == 0) return v;
   const Global<const float> of(weight);
+  if (weight % 16 == 0 && i % 4 == 0 && i + 4 <= n) {
+    const float4 own = load_as<float4>(of, i);
+    return {v.x * own.x, v.y * own.y, v.z * own.z, v.w * own.w};
+  }
   if (i < n) v.x = v.x * of[i];
   if (i + 1 < n) v.y = v.y * of[i + 1];
   if (i + 2 < n) v.z = v.z * of[i + 2];

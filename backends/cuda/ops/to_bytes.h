@@ -16,8 +16,7 @@ struct ColumnBytes {
   uint64_t words;   ///< u32 [4][4, columns, tiles]: word 2m + h of lane t of a group is that of
                     ///< elements 32m + 16h + 4t to + 3: registers of B (device/mma.h)
   uint64_t scales;  ///< f32 [2][2, columns, tiles]: of 32 elements each, and raised_scale() of them
-  uint64_t sums;    ///< f32 [runs, 2, columns, tiles]: of the elements of a run, scaled
-                    ///< (negative_parts())
+  uint64_t sums;    ///< f32 [runs, columns, tiles]: negative_sum() of the elements of a run
   uint32_t columns;  ///< all that there is room for
   uint32_t d1;       ///< columns of a row of the step
 };

@@ -1,5 +1,5 @@
 // FP4: engine/quant/fp4.h.
-// kernels: product stream tile embed_tiles
+// kernels: column product stream tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/codebook.h"

@@ -1,5 +1,5 @@
 // IQ4_XS: engine/quant/iq4_xs.h.
-// kernels: product stream tile decoded_tile embed_tiles
+// kernels: column product stream tile decoded_tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -38,19 +38,16 @@ struct Weights : OrdinaryWeights {
   INFER_DEVICE static void codes(const Raw& raw, uint32_t tile, uint32_t, uint32_t (&a)[8]) {
     table_runs(raw.codes[tile], iq4_levels(), a);
   }
-  INFER_DEVICE static void scales(const Raw& raw, uint32_t tile, float (&scale)[2][2],
-                                  float (&)[2][2]) {
+  INFER_DEVICE static void row_scales(const Raw& raw, uint32_t tile, uint32_t h, float (&scale)[2],
+                                      float (&)[2]) {
+    const uint32_t first = h == 0 ? raw.heads.x : raw.heads.z;
+    const uint32_t lows = h == 0 ? raw.heads.y : raw.heads.w;
+    const float d = low_half(first);
 #pragma unroll
-    for (uint32_t h = 0; h < 2; ++h) {
-      const uint32_t first = part_of(raw.heads, 2 * h);
-      const uint32_t lows = part_of(raw.heads, 2 * h + 1);
-      const float d = low_half(first);
-#pragma unroll
-      for (uint32_t m = 0; m < 2; ++m) {
-        const uint32_t j = tile * 2 + m;
-        const uint32_t six = ((lows >> (4 * j)) & 15) | (((first >> (16 + 2 * j)) & 3) << 4);
-        scale[h][m] = d * (float_of(0x4b000000u | six) - (kRaised + 32.0f));
-      }
+    for (uint32_t m = 0; m < 2; ++m) {
+      const uint32_t j = tile * 2 + m;
+      const uint32_t six = ((lows >> (4 * j)) & 15) | (((first >> (16 + 2 * j)) & 3) << 4);
+      scale[m] = d * (float_of(0x4b000000u | six) - (kRaised + 32.0f));
     }
   }
   INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {

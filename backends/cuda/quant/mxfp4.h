@@ -1,5 +1,5 @@
 // MXFP4: engine/quant/mxfp4.h.
-// kernels: product stream tile embed_tiles
+// kernels: column product stream tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -32,11 +32,12 @@ struct Weights : OrdinaryWeights {
   INFER_DEVICE static void codes(const Raw& raw, uint32_t, uint32_t, uint32_t (&a)[8]) {
     table_runs(raw.codes, fp4_levels(), a);
   }
-  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2], float (&)[2][2]) {
+  INFER_DEVICE static void row_scales(const Raw& raw, uint32_t, uint32_t h, float (&scale)[2],
+                                      float (&)[2]) {
 #pragma unroll
-    for (uint32_t i = 0; i < 4; ++i) {
-      const uint32_t e = (raw.exponents >> (8 * i)) & 255;
-      scale[i / 2][i % 2] = float_of(e < 2 ? 0x00200000u << e : (e - 1) << 23);
+    for (uint32_t m = 0; m < 2; ++m) {
+      const uint32_t e = (raw.exponents >> (16 * h + 8 * m)) & 255;
+      scale[m] = float_of(e < 2 ? 0x00200000u << e : (e - 1) << 23);
     }
   }
   INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {

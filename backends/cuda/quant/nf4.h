@@ -1,5 +1,5 @@
 // NF4: engine/quant/nf4.h.
-// kernels: product stream tile embed_tiles
+// kernels: column product stream tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/codebook.h"

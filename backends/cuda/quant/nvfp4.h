@@ -1,5 +1,5 @@
 // NVFP4: engine/quant/nvfp4.h.
-// kernels: product stream tile embed_tiles
+// kernels: column product stream tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -40,10 +40,11 @@ struct Weights : OrdinaryWeights {
     if (exponent == 0) return mantissa * (1.0f / 1024.0f);
     return (1.0f + mantissa / 8.0f) * float_of((exponent + 119) << 23);
   }
-  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][4], float (&)[2][4]) {
+  INFER_DEVICE static void row_scales(const Raw& raw, uint32_t, uint32_t h, float (&scale)[4],
+                                      float (&)[4]) {
 #pragma unroll
-    for (uint32_t i = 0; i < 8; ++i) {
-      scale[i / 4][i % 4] = half_scale((part_of(raw.scales, i / 4) >> (i % 4 * 8)) & 255);
+    for (uint32_t i = 0; i < 4; ++i) {
+      scale[i] = half_scale((part_of(raw.scales, h) >> (i * 8)) & 255);
     }
   }
   INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {

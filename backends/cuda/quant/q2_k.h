@@ -1,5 +1,5 @@
 // Q2_K: engine/quant/q2_k.h.
-// kernels: product stream tile decoded_tile embed_tiles
+// kernels: column product stream tile decoded_tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -43,28 +43,17 @@ struct Weights : OrdinaryWeights {
       a[i] = (part_of(raw.codes[tile / 2], tile % 2 * 2 + i / 4) >> (i % 4 * 2)) & 0x03030303u;
     }
   }
-  INFER_DEVICE static void scales(const Raw& raw, uint32_t tile, float (&scale)[2][4],
-                                  float (&least)[2][4]) {
+  INFER_DEVICE static void row_scales(const Raw& raw, uint32_t tile, uint32_t h, float (&scale)[4],
+                                      float (&least)[4]) {
+    const float d = low_half(part_of(raw.d, h));
+    const float dmin = high_half(part_of(raw.d, h));
+    const uint32_t word = part_of(of_row(raw.scales, h), tile);
+    const uint32_t low = word & 0x0f0f0f0fu;
+    const uint32_t high = (word >> 4) & 0x0f0f0f0fu;
 #pragma unroll
-    for (uint32_t h = 0; h < 2; ++h) {
-      const float d = low_half(part_of(raw.d, h));
-      const float dmin = high_half(part_of(raw.d, h));
-      const uint32_t word = part_of(raw.scales[h], tile);
-      const uint32_t low = word & 0x0f0f0f0fu;
-      const uint32_t high = (word >> 4) & 0x0f0f0f0fu;
-#pragma unroll
-      for (uint32_t i = 0; i < 4; ++i) {
-        scale[h][i] = fused(raised_byte(low, i), d, -kRaised * d);
-        least[h][i] = fused(raised_byte(high, i), dmin, -kRaised * dmin);
-      }
-    }
-  }
-  INFER_DEVICE static void leasts(const Raw& raw, uint32_t tile, uint32_t run, float (&least)[2]) {
-#pragma unroll
-    for (uint32_t h = 0; h < 2; ++h) {
-      const float dmin = high_half(part_of(raw.d, h));
-      const uint32_t high = (part_of(raw.scales[h], tile) >> 4) & 0x0f0f0f0fu;
-      least[h] = fused(raised_byte(high, run), dmin, -kRaised * dmin);
+    for (uint32_t i = 0; i < 4; ++i) {
+      scale[i] = fused(raised_byte(low, i), d, -kRaised * d);
+      least[i] = fused(raised_byte(high, i), dmin, -kRaised * dmin);
     }
   }
   INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {

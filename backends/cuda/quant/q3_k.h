@@ -1,5 +1,5 @@
 // Q3_K: engine/quant/q3_k.h.
-// kernels: product stream tile decoded_tile embed_tiles
+// kernels: column product stream tile decoded_tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -50,17 +50,15 @@ struct Weights : OrdinaryWeights {
       a[i] = (two & 0x60606060u) | bit_of_bytes(bits, i, 7);
     }
   }
-  INFER_DEVICE static void scales(const Raw& raw, uint32_t tile, float (&scale)[2][4],
-                                  float (&)[2][4]) {
+  INFER_DEVICE static void row_scales(const Raw& raw, uint32_t tile, uint32_t h, float (&scale)[4],
+                                      float (&)[4]) {
+    const float d = half_of(h == 0 ? raw.d & 0xffffu : raw.d >> 16);
+    const uint32_t lows[2] = {part_of(raw.scales[0], h), part_of(raw.scales[1], h)};
+    const uint32_t low = (tile % 2 == 0 ? lows[0] : lows[1]) >> (tile / 2 * 4);
+    const uint32_t high = part_of(raw.scales[2], h) >> (tile * 2);
+    const uint32_t all = (low & 0x0f0f0f0fu) | ((high << 4) & 0x30303030u);
 #pragma unroll
-    for (uint32_t h = 0; h < 2; ++h) {
-      const float d = h == 0 ? low_half(raw.d) : high_half(raw.d);
-      const uint32_t low = part_of(raw.scales[tile % 2], h) >> (tile / 2 * 4);
-      const uint32_t high = part_of(raw.scales[2], h) >> (tile * 2);
-      const uint32_t all = (low & 0x0f0f0f0fu) | ((high << 4) & 0x30303030u);
-#pragma unroll
-      for (uint32_t i = 0; i < 4; ++i) scale[h][i] = d * (raised_byte(all, i) - (kRaised + 32.0f));
-    }
+    for (uint32_t i = 0; i < 4; ++i) scale[i] = d * (raised_byte(all, i) - (kRaised + 32.0f));
   }
   INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {
     values_of<Weights>(raw, tile, v);

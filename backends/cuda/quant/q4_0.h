@@ -1,5 +1,5 @@
 // Q4_0: engine/quant/q4_0.h.
-// kernels: product stream tile decoded_tile embed_tiles
+// kernels: column product stream tile decoded_tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -39,8 +39,9 @@ struct Weights : OrdinaryWeights {
       a[4 + r] = w & 0xf0f0f0f0u;
     }
   }
-  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2], float (&)[2][2]) {
-    half_scales(raw.scales, scale);
+  INFER_DEVICE static void row_scales(const Raw& raw, uint32_t, uint32_t h, float (&scale)[2],
+                                      float (&)[2]) {
+    half_scales(raw.scales, h, scale);
   }
   INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {
     values_of<Weights>(raw, tile, v);

@@ -1,5 +1,5 @@
 // Q4_1: engine/quant/q4_1.h.
-// kernels: product stream tile decoded_tile embed_tiles
+// kernels: column product stream tile decoded_tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -33,14 +33,10 @@ struct Weights : OrdinaryWeights {
   INFER_DEVICE static void codes(const Raw& raw, uint32_t, uint32_t, uint32_t (&a)[8]) {
     unsigned_pairs(raw.codes, a);
   }
-  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2],
-                                  float (&least)[2][2]) {
-    half_pairs(raw.scales, scale, least);
-    scale[0][1] = scale[0][1] * (1.0f / 16);
-    scale[1][1] = scale[1][1] * (1.0f / 16);
-  }
-  INFER_DEVICE static void leasts(const Raw& raw, uint32_t, uint32_t run, float (&least)[2]) {
-    half_leasts(raw.scales, run, least);
+  INFER_DEVICE static void row_scales(const Raw& raw, uint32_t, uint32_t h, float (&scale)[2],
+                                      float (&least)[2]) {
+    half_pairs(raw.scales, h, scale, least);
+    scale[1] = scale[1] * (1.0f / 16);
   }
   INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {
     values_of<Weights>(raw, tile, v);

@@ -1,5 +1,5 @@
 // Q4_K: engine/quant/q4_k.h.
-// kernels: product stream tile decoded_tile embed_tiles
+// kernels: column product stream tile decoded_tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -28,27 +28,34 @@ struct Weights : OrdinaryWeights {
     uint4 heads[2];
   };
   template <typename From>
-  INFER_DEVICE static Raw load(const From& at, uint32_t unit) {
-    Raw raw;
+  INFER_DEVICE static void load_codes(const From& at, uint32_t unit, Raw& raw) {
 #pragma unroll
     for (uint32_t c = 0; c < 4; ++c) {
       raw.codes[c] = plane_part<uint4>(at.plane[0], unit * 2048 + c * 512);
     }
+  }
+  template <typename From>
+  INFER_DEVICE static Raw load(const From& at, uint32_t unit) {
+    Raw raw;
+    load_codes(at, unit, raw);
     raw.heads[0] = plane_part<uint4>(at.plane[1], unit * 256);
     raw.heads[1] = plane_part<uint4>(at.plane[1], unit * 256 + 16);
+    return raw;
+  }
+  /// The same with the scales of row g + 8h alone.
+  template <typename From>
+  INFER_DEVICE static Raw load_row(const From& at, uint32_t unit, uint32_t h) {
+    Raw raw;
+    load_codes(at, unit, raw);
+    raw.heads[0] = raw.heads[1] = plane_part<uint4>(at.plane[1], unit * 256 + 16 * h);
     return raw;
   }
   INFER_DEVICE static void codes(const Raw& raw, uint32_t tile, uint32_t, uint32_t (&a)[8]) {
     unsigned_pairs(raw.codes[tile], a);
   }
-  INFER_DEVICE static void scales(const Raw& raw, uint32_t tile, float (&scale)[2][2],
-                                  float (&least)[2][2]) {
-    k_scales_of(raw.heads[0], tile, 1.0f / 16, scale[0], least[0]);
-    k_scales_of(raw.heads[1], tile, 1.0f / 16, scale[1], least[1]);
-  }
-  INFER_DEVICE static void leasts(const Raw& raw, uint32_t tile, uint32_t run, float (&least)[2]) {
-    least[0] = k_least_of(raw.heads[0], tile, run);
-    least[1] = k_least_of(raw.heads[1], tile, run);
+  INFER_DEVICE static void row_scales(const Raw& raw, uint32_t tile, uint32_t h, float (&scale)[2],
+                                      float (&least)[2]) {
+    k_scales_of(of_row(raw.heads, h), tile, 1.0f / 16, scale, least);
   }
   INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {
     values_of<Weights>(raw, tile, v);

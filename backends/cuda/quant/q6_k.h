@@ -1,5 +1,5 @@
 // Q6_K: engine/quant/q6_k.h.
-// kernels: product stream tile decoded_tile embed_tiles
+// kernels: column product stream tile decoded_tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -29,15 +29,27 @@ struct Weights : OrdinaryWeights {
     uint32_t d;
   };
   template <typename From>
-  INFER_DEVICE static Raw load(const From& at, uint32_t unit) {
-    Raw raw;
+  INFER_DEVICE static void load_codes(const From& at, uint32_t unit, Raw& raw) {
 #pragma unroll
     for (uint32_t c = 0; c < 6; ++c) {
       raw.codes[c] = plane_part<uint4>(at.plane[0], unit * 3072 + c * 512);
     }
+    raw.d = plane_part<uint32_t>(at.plane[2], unit * 32);
+  }
+  template <typename From>
+  INFER_DEVICE static Raw load(const From& at, uint32_t unit) {
+    Raw raw;
+    load_codes(at, unit, raw);
     raw.scales[0] = plane_part<uint4>(at.plane[1], unit * 256);
     raw.scales[1] = plane_part<uint4>(at.plane[1], unit * 256 + 16);
-    raw.d = plane_part<uint32_t>(at.plane[2], unit * 32);
+    return raw;
+  }
+  /// The same with the scales of row g + 8h alone.
+  template <typename From>
+  INFER_DEVICE static Raw load_row(const From& at, uint32_t unit, uint32_t h) {
+    Raw raw;
+    load_codes(at, unit, raw);
+    raw.scales[0] = raw.scales[1] = plane_part<uint4>(at.plane[1], unit * 256 + 16 * h);
     return raw;
   }
   /// Codes are packed less 32, as six bits of two's complement: here in the upper bits of the
@@ -56,16 +68,12 @@ struct Weights : OrdinaryWeights {
           ((w[0] << 6) & 0xc0c0c0c0u) | ((w[1] << 4) & 0x30303030u) | ((w[2] << 2) & 0x0c0c0c0cu);
     }
   }
-  INFER_DEVICE static void scales(const Raw& raw, uint32_t tile, float (&scale)[2][4],
-                                  float (&)[2][4]) {
+  INFER_DEVICE static void row_scales(const Raw& raw, uint32_t tile, uint32_t h, float (&scale)[4],
+                                      float (&)[4]) {
+    const float d = half_of(h == 0 ? raw.d & 0xffffu : raw.d >> 16);
+    const uint32_t word = part_of(of_row(raw.scales, h), tile);
 #pragma unroll
-    for (uint32_t h = 0; h < 2; ++h) {
-      const float d = h == 0 ? low_half(raw.d) : high_half(raw.d);
-#pragma unroll
-      for (uint32_t i = 0; i < 4; ++i) {
-        scale[h][i] = d * (raised_byte(part_of(raw.scales[h], tile), i) - (kRaised + 128.0f));
-      }
-    }
+    for (uint32_t i = 0; i < 4; ++i) scale[i] = d * (raised_byte(word, i) - (kRaised + 128.0f));
   }
   INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {
     values_of<Weights>(raw, tile, v);

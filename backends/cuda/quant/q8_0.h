@@ -1,5 +1,5 @@
 // Q8_0: engine/quant/q8_0.h.
-// kernels: product stream tile decoded_tile embed_tiles
+// kernels: column product stream tile decoded_tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"
@@ -34,8 +34,9 @@ struct Weights : OrdinaryWeights {
 #pragma unroll
     for (uint32_t r = 0; r < 8; ++r) a[r] = part_of(raw.codes[r / 4], r % 4);
   }
-  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2], float (&)[2][2]) {
-    half_scales(raw.scales, scale);
+  INFER_DEVICE static void row_scales(const Raw& raw, uint32_t, uint32_t h, float (&scale)[2],
+                                      float (&)[2]) {
+    half_scales(raw.scales, h, scale);
   }
   INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {
     values_of<Weights>(raw, tile, v);

@@ -37,9 +37,9 @@ struct CodebookWeights : OrdinaryWeights {
   INFER_DEVICE static void codes(const Raw& raw, uint32_t, uint32_t part, uint32_t (&a)[8]) {
     table_runs(raw.codes, part == 0 ? Book::high() : Book::low(), a);
   }
-  INFER_DEVICE static void scales(const Raw& raw, uint32_t, float (&scale)[2][2], float (&)[2][2]) {
-    scale[0][0] = scale[0][1] = float_of(raw.scales.x);
-    scale[1][0] = scale[1][1] = float_of(raw.scales.y);
+  INFER_DEVICE static void row_scales(const Raw& raw, uint32_t, uint32_t h, float (&scale)[2],
+                                      float (&)[2]) {
+    scale[0] = scale[1] = float_of(part_of(raw.scales, h));
   }
   INFER_DEVICE static void values(const Raw& raw, uint32_t, float (&v)[8][4]) {
 #pragma unroll

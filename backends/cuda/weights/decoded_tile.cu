@@ -56,7 +56,7 @@ INFER_DEVICE void decode_step(const typename Weights::Raw& raw, uint32_t tile, u
   Weights::codes(raw, tile, 0, codes);
   float scales[2][kRuns];
   float leasts[2][kRuns] = {};
-  Weights::scales(raw, tile, scales, leasts);
+  scales_of<Weights>(raw, tile, scales, leasts);
 #pragma unroll
   for (uint32_t h = 0; h < 2; ++h) {
     const uint32_t run = step * 16 / Weights::kRun;

@@ -1,24 +1,33 @@
-// The sums of products of integers, included after the header of a type of the fragment layout.
+// The sums of products of integers on tensor cores, included after the header of a type of the
+// fragment layout.
 //
 // Activations are rounded to bytes (device/bytes.h). The integer sum of a run of weights and
 // activations is exact. It is scaled by the activations' scale, then by that of the weights, and
-// added.
+// added; then the run's offset, if the type has one, times the sum of its activations.
 //
 // Sums of integers begin at 2^23 + 2^22, so that their bits are those of a float: fused(sum, scale,
 // raised_scale(scale)) converts and scales in one operation, exactly rounded, because a scale of
 // activations has no more than 22 bits.
 //
-// Offsets of weights times sums of activations are products of matrices with K = the runs of a
-// tile: both are sums of two TF32, and so exact but for what is below 2^-22 of the activations'
-// sum, and for how tensor cores round what they add.
+// In which order the runs of a row are added follows from K alone, and is the same in
+// weights/column.cu, stream.cu and tile.cu: K is shared out in kProductWarps stretches of whole
+// units; each has a sum of its even tiles and one of its odd ones, from the begin of the stretch;
+// these 2 · kProductWarps sums are added one after the other.
 #pragma once
 
 #include "backends/cuda/device/mma.h"
 #include "backends/cuda/weights/columns.h"
+#include "backends/cuda/weights/stretch.h"
 
 namespace infer::cuda::INFER_TYPE {
 
 constexpr uint32_t kRuns = 64 / Weights::kRun;
+/// Of a tile, those whose activations are summed.
+constexpr uint32_t kSumRuns = Weights::kLeast ? kRuns : 0;
+/// What a level of a part is in units of the scale.
+INFER_DEVICE constexpr float part_unit(uint32_t part) {
+  return part == 0 ? Weights::kFirst : Weights::kSecond;
+}
 
 /// What the sums of integers begin with, in registers.
 struct Start {
@@ -29,9 +38,7 @@ struct Start {
 struct RowCodes {
   uint32_t a[Weights::kParts][8];
   float scale[2][kRuns];
-  float least[2][kRuns];  ///< without kHasTf32
-  /// Registers of A: the offset of the lane's run, t % kRuns, in two parts.
-  uint32_t offsets[4];
+  float least[2][kRuns];
 };
 INFER_DEVICE RowCodes row_codes(const typename Weights::Raw& raw, uint32_t tile) {
   RowCodes rows;
@@ -39,48 +46,30 @@ INFER_DEVICE RowCodes row_codes(const typename Weights::Raw& raw, uint32_t tile)
   for (uint32_t part = 0; part < Weights::kParts; ++part) {
     Weights::codes(raw, tile, part, rows.a[part]);
   }
-  Weights::scales(raw, tile, rows.scale, rows.least);
-  if constexpr (Weights::kLeast && kHasTf32) {
-    float least[2];
-    Weights::leasts(raw, tile, lane() % kRuns, least);
-#pragma unroll
-    for (uint32_t h = 0; h < 2; ++h) {
-      rows.offsets[h] = bits_of(least[h]) & 0xffffe000u;
-      rows.offsets[2 + h] = bits_of(least[h] - float_of(rows.offsets[h]));
-    }
-  }
+  scales_of<Weights>(raw, tile, rows.scale, rows.least);
   return rows;
 }
 
 /// The same of 8 columns: those of number 2t and 2t + 1 of the lane t of a group.
 struct ColumnPart {
-  uint4 b;             ///< registers of B of both products
-  float scale[2][2];   ///< by product and column
-  float raised[2][2];  ///< kRaisedScale of them
-  /// Registers of B: the parts of the sums of column g, [parts · runs] a column; a lane has number
-  /// t, and if there are eight also number 4 + t.
-  uint32_t offsets[kRuns / 2];
-  float sum[kRuns][2];  ///< without kHasTf32; negative
+  uint4 b;              ///< registers of B of both products
+  float scale[2][2];    ///< by product and column
+  float raised[2][2];   ///< raised_scale() of them
+  float sum[kRuns][2];  ///< negative_sum() of the runs
 };
-/// `parts`: of negative_parts(), [column][2][kRuns]; `own`: where number t of column g is, `pair`:
-/// columns 2t and 2t + 1.
-template <typename Parts>
-INFER_DEVICE void load_offsets(ColumnPart& column, const Parts& parts, uint32_t own,
-                               const uint32_t (&pair)[2]) {
-  if constexpr (kHasTf32) {
-#pragma unroll
-    for (uint32_t i = 0; i < kRuns / 2; ++i) {
-      column.offsets[i] = bits_of(parts[own + 4 * i]);
-    }
-  } else {
-#pragma unroll
-    for (uint32_t c = 0; c < 2; ++c) {
-#pragma unroll
-      for (uint32_t run = 0; run < kRuns; ++run) {
-        const uint32_t at = pair[c] * 2 * kRuns + run;
-        column.sum[run][c] = parts[at] + parts[at + kRuns];
-      }
-    }
+/// The sums of a column, of which `at` is the first.
+INFER_DEVICE void load_sums(ColumnPart& column, uint32_t c, const SharedPtr<float>& sums,
+                            uint32_t at) {
+  if constexpr (kSumRuns == 2) {
+    const float2 both = load_shared<float2>(sums, at);
+    column.sum[0][c] = both.x;
+    column.sum[1][c] = both.y;
+  } else if constexpr (kSumRuns == 4) {
+    const float4 all = load_shared<float4>(sums, at);
+    column.sum[0][c] = all.x;
+    column.sum[1][c] = all.y;
+    column.sum[2][c] = all.z;
+    column.sum[3][c] = all.w;
   }
 }
 
@@ -111,28 +100,20 @@ INFER_DEVICE void add_runs(const RowCodes& rows, const ColumnPart& column, const
           mma_s8(d, of_a, of_b, start.of);
         }
       }
-      constexpr float kUnits[2] = {Weights::kFirst, Weights::kSecond};
 #pragma unroll
       for (uint32_t i = 0; i < 4; ++i) {
         const float product = fused(float_of(static_cast<uint32_t>(d[i])), column.scale[m][i % 2],
                                     column.raised[m][i % 2]);
-        const float own =
-            Weights::kParts == 1 ? rows.scale[i / 2][run] : rows.scale[i / 2][run] * kUnits[part];
+        const float scale = rows.scale[i / 2][run];
+        const float own = Weights::kParts == 1 ? scale : scale * part_unit(part);
         sums[i] = fused(own, product, sums[i]);
       }
     }
-    if constexpr (Weights::kLeast && !kHasTf32) {
+    if constexpr (Weights::kLeast) {
 #pragma unroll
       for (uint32_t i = 0; i < 4; ++i) {
         sums[i] = fused(rows.least[i / 2][run], column.sum[run][i % 2], sums[i]);
       }
-    }
-  }
-  if constexpr (Weights::kLeast && kHasTf32) {
-#pragma unroll
-    for (uint32_t i = 0; i < kRuns / 2; ++i) {
-      // Both parts of the offsets meet the same part of the sums.
-      mma_tf32(sums, rows.offsets, {column.offsets[i], column.offsets[i]}, sums);
     }
   }
 }

@@ -14,9 +14,9 @@
 //                lane, or of the four lanes of a group (the other one is 0)
 //   Raw          what a lane has of a unit
 //   load(place, unit)                of a Place, a CachedPlace or an AskedPlace
+//   load_row(place, unit, h)         some types: the same with the scales of row g + 8h alone
 //   codes(raw, tile, part, a)         registers of A: a[4m + r] is register r of product m
-//   scales(raw, tile, scale, least)   of rows g and g + 8
-//   leasts(raw, tile, run, least)     of kLeast: of one run of the tile, which lanes differ in
+//   row_scales(raw, tile, h, scale, least)   of row g + 8h, by run
 //   values(raw, tile, v)              in the arithmetic of engine/quant/<type>.h: v[4m + r][byte]
 #pragma once
 
@@ -87,6 +87,17 @@ INFER_DEVICE V plane_part(const AskedPlace::Plane& plane, uint32_t offset) {
   return V{};
 }
 
+/// What row_scales() of row g + 8h needs is right; of some types the scales of the other row are
+/// not loaded.
+template <typename Weights>
+INFER_DEVICE typename Weights::Raw load_of_row(const Place& place, uint32_t unit, uint32_t h) {
+  if constexpr (requires { Weights::load_row(place, unit, h); }) {
+    return Weights::load_row(place, unit, h);
+  } else {
+    return Weights::load(place, unit);
+  }
+}
+
 /// Byte i of a word as a float, plus 2^23.
 INFER_DEVICE float raised_byte(uint32_t word, uint32_t i) {
   return float_of(permute(word, 0x4b000000u, 0x7440u | i));
@@ -101,6 +112,20 @@ INFER_DEVICE uint32_t part_of(const uint4& v, uint32_t i) {
   return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 INFER_DEVICE uint32_t part_of(const uint2& v, uint32_t i) { return i == 0 ? v.x : v.y; }
+
+/// Of 16 rows.
+template <typename Weights>
+INFER_DEVICE constexpr uint32_t bytes_of_unit() {
+  uint32_t bytes = 0;
+  for (uint32_t p = 0; p < Weights::kPlanes; ++p) bytes += Weights::unit_bytes(p);
+  return bytes;
+}
+
+/// Of two vectors the one of a row.
+INFER_DEVICE uint4 of_row(const uint4 (&both)[2], uint32_t row) {
+  return {row == 0 ? both[0].x : both[1].x, row == 0 ? both[0].y : both[1].y,
+          row == 0 ? both[0].z : both[1].z, row == 0 ? both[0].w : both[1].w};
+}
 
 /// Bit `bit` of every byte, moved to bit `to`.
 INFER_DEVICE uint32_t bit_of_bytes(uint32_t word, uint32_t bit, uint32_t to) {
@@ -163,6 +188,14 @@ INFER_DEVICE float code_of(uint32_t word, uint32_t i) {
                                       : static_cast<int32_t>(byte << 24) >> 24);
 }
 
+/// The scales of rows g and g + 8, by run.
+template <typename Weights, uint32_t kRuns>
+INFER_DEVICE void scales_of(const typename Weights::Raw& raw, uint32_t tile,
+                            float (&scale)[2][kRuns], float (&least)[2][kRuns]) {
+  Weights::row_scales(raw, tile, 0, scale[0], least[0]);
+  Weights::row_scales(raw, tile, 1, scale[1], least[1]);
+}
+
 /// values() of types whose codes are their levels.
 template <typename Weights>
 INFER_DEVICE void values_of(const typename Weights::Raw& raw, uint32_t tile, float (&v)[8][4]) {
@@ -170,7 +203,7 @@ INFER_DEVICE void values_of(const typename Weights::Raw& raw, uint32_t tile, flo
   float scale[2][64 / Weights::kRun];
   float least[2][64 / Weights::kRun];
   Weights::codes(raw, tile, 0, a);
-  Weights::scales(raw, tile, scale, least);
+  scales_of<Weights>(raw, tile, scale, least);
 #pragma unroll
   for (uint32_t i = 0; i < 8; ++i) {
     const uint32_t run = Weights::kRun == 32 ? i / 4 : i / 4 * 2 + i % 4 / 2;
@@ -193,32 +226,23 @@ struct OrdinaryWeights {
   static constexpr uint32_t kParts = 1;
   static constexpr float kFirst = 1.0f;
   static constexpr float kSecond = 0.0f;
-
-  /// Those without offsets.
-  template <typename Raw>
-  INFER_DEVICE static void leasts(const Raw&, uint32_t, uint32_t, float (&)[2]) {}
 };
 
-/// Two float16 scales of each of two rows.
-INFER_DEVICE void half_scales(const uint2& words, float (&scale)[2][2]) {
-  scale[0][0] = low_half(words.x);
-  scale[0][1] = high_half(words.x);
-  scale[1][0] = low_half(words.y);
-  scale[1][1] = high_half(words.y);
+/// Two float16 scales of a row, of two rows.
+INFER_DEVICE void half_scales(const uint2& words, uint32_t row, float (&scale)[2]) {
+  const uint32_t own = part_of(words, row);
+  scale[0] = low_half(own);
+  scale[1] = high_half(own);
 }
-/// Scale and offset of each of two runs of two rows; values are scale · code + offset.
-INFER_DEVICE void half_pairs(const uint4& words, float (&scale)[2][2], float (&least)[2][2]) {
+/// Scale and offset of two runs of a row, of two rows; values are scale · code + offset.
+INFER_DEVICE void half_pairs(const uint4& words, uint32_t row, float (&scale)[2],
+                             float (&least)[2]) {
+  const uint32_t own[2] = {row == 0 ? words.x : words.z, row == 0 ? words.y : words.w};
 #pragma unroll
-  for (uint32_t i = 0; i < 4; ++i) {
-    scale[i / 2][i % 2] = low_half(part_of(words, i));
-    least[i / 2][i % 2] = -high_half(part_of(words, i));
+  for (uint32_t i = 0; i < 2; ++i) {
+    scale[i] = low_half(own[i]);
+    least[i] = -high_half(own[i]);
   }
-}
-
-/// The offset of one of two runs of two rows.
-INFER_DEVICE void half_leasts(const uint4& words, uint32_t run, float (&least)[2]) {
-  least[0] = -high_half(run == 0 ? words.x : words.y);
-  least[1] = -high_half(run == 0 ? words.z : words.w);
 }
 
 /// The 6-bit scales and offsets of Q4_K and Q5_K (engine/quant/k_scales.h), a byte each.
@@ -233,12 +257,6 @@ INFER_DEVICE KScales k_scales(const uint4& head) {
   k.scale[1] = (head.w & 0x0f0f0f0fu) | ((head.y >> 2) & 0x30303030u);
   k.least[1] = ((head.w >> 4) & 0x0f0f0f0fu) | ((head.z >> 2) & 0x30303030u);
   return k;
-}
-/// The offset of run `run` of tile `tile` of a block.
-INFER_DEVICE float k_least_of(const uint4& head, uint32_t tile, uint32_t run) {
-  const float dmin = high_half(head.x);
-  return fused(raised_byte(k_scales(head).least[tile / 2], tile % 2 * 2 + run), dmin,
-               -kRaised * dmin);
 }
 /// Of tile `tile` of a block; `second`: what the codes of the second product are larger by.
 INFER_DEVICE void k_scales_of(const uint4& head, uint32_t tile, float second, float (&scale)[2],

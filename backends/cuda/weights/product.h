@@ -71,16 +71,16 @@ struct ProductParams {
 };
 static_assert(sizeof(ProductParams) == 168 + kProductWeights * 88);
 
-/// Bytes of dynamic shared memory for one tile along K of `columns` columns. `sums`: runs of a tile
-/// whose activations are summed; 0: none.
-INFER_HOST_AND_DEVICE constexpr uint32_t product_pairs(uint32_t columns) {
-  return (columns + 1) / 2;
-}
-INFER_HOST_AND_DEVICE constexpr uint32_t product_bytes(uint32_t columns, uint32_t sums) {
-  return 64 * columns + 16 * product_pairs(columns) + 8 * sums * columns;
-}
-INFER_HOST_AND_DEVICE constexpr uint32_t product_float_bytes(uint32_t columns) {
-  return 256 * columns;
+/// Bytes of dynamic shared memory for one tile along K of a single column (weights/column.cu).
+/// `sums`: runs of a tile whose activations are summed; 0: none.
+INFER_HOST_AND_DEVICE constexpr uint32_t column_bytes(uint32_t sums) { return 72 + 4 * sums; }
+/// The same of `columns` columns as they are (weights/product.cu).
+INFER_HOST_AND_DEVICE constexpr uint32_t product_bytes(uint32_t columns) { return 256 * columns; }
+
+/// Blocks of weights/column.cu that a multiprocessor's registers suffice for. `bytes`: those of 16
+/// rows that a warp loads at once.
+INFER_HOST_AND_DEVICE constexpr uint32_t column_blocks(uint32_t bytes) {
+  return bytes <= 2400 ? 3 : 2;
 }
 
 }  // namespace infer::cuda

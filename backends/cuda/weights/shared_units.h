@@ -8,11 +8,7 @@
 
 namespace infer::cuda::INFER_TYPE {
 
-INFER_DEVICE constexpr uint32_t unit_bytes() {
-  uint32_t bytes = 0;
-  for (uint32_t p = 0; p < Weights::kPlanes; ++p) bytes += Weights::unit_bytes(p);
-  return bytes;
-}
+INFER_DEVICE constexpr uint32_t unit_bytes() { return bytes_of_unit<Weights>(); }
 
 /// A lane's part of the first unit, by plane: bytes from the begin of shared memory.
 struct SharedPlace {

@@ -3,13 +3,12 @@
 // INFER_TYPE.
 //
 // A warp multiplies tiles of 16 rows and 64 elements of K with up to 8 columns: as many as there
-// are cost the same. The warps of a block share out K in stretches; their sums are added in order.
-// So the order of a row's sum follows from K alone.
+// are cost the same. The warps of a block share out K in stretches (weights/fragment_sums.h).
 //
 // A warp's weights and activations come to shared memory of its own, some elements of K ahead, also
 // from one row of tiles to the next. The first weights are on their way before the kernel before
 // has ended. Rounding the columns is a launch of its own, so a single column has
-// weights/product.cu, which was measured faster.
+// weights/column.cu.
 #include "backends/cuda/weights/fragment_sums.h"
 #include "backends/cuda/weights/shared_units.h"
 #include "backends/cuda/weights/stream.h"
@@ -18,7 +17,6 @@ namespace infer::cuda::INFER_TYPE {
 
 /// Units that are copied together.
 constexpr uint32_t kUnits = kStreamTiles / Weights::kTiles;
-constexpr uint32_t kSumRuns = Weights::kLeast ? kRuns : 0;
 
 /// What a warp has of K, and where its stages are.
 struct Stream {
@@ -108,7 +106,7 @@ struct ColumnCopies {
     words = p.bytes.words + first * 64 + from + lane() % 4 * 16;
     const uint64_t column = first + place(lane());
     scales = p.bytes.scales + column * 16;
-    sums = p.bytes.sums + column * (8 * kSumRuns);
+    sums = p.bytes.sums + column * (4 * kSumRuns);
   }
 
   INFER_DEVICE void copy(const ProductParams& p, const Stream& stream, uint32_t stage) {
@@ -128,10 +126,11 @@ struct ColumnCopies {
     }
     if (lane() < 4 * columns) {
       async_copy_16(stream.words, to + columns * 64, Global<const uint32_t>(scales), 0);
-      const uint32_t to_sums = stream.sums(stage) + lane() * 2 * kSumRuns;
-#pragma unroll
-      for (uint32_t four = 0; four + 1 <= kSumRuns / 2; ++four) {
-        async_copy_16(stream.words, to_sums + four * 4, Global<const uint32_t>(sums), four * 4);
+      const uint32_t to_sums = stream.sums(stage) + lane() * kSumRuns;
+      if constexpr (kSumRuns == 2) {
+        async_copy_8(stream.words, to_sums, Global<const uint32_t>(sums), 0);
+      } else if constexpr (kSumRuns == 4) {
+        async_copy_16(stream.words, to_sums, Global<const uint32_t>(sums), 0);
       }
     }
     // The next 256 elements of K, or the first of the stretch again.
@@ -141,14 +140,14 @@ struct ColumnCopies {
     const int64_t step = tiles * p.bytes.columns * 8;
     words += static_cast<uint64_t>(step * 8);
     scales += static_cast<uint64_t>(step * 2);
-    sums += static_cast<uint64_t>(step * kSumRuns);
+    sums += static_cast<uint64_t>(step / 2 * kSumRuns);
     unit = next;
   }
 };
 
-/// Adds the products of a stage that has `given` units.
+/// Adds the products of a stage that has `given` units. sums: of even and odd tiles.
 INFER_DEVICE void add_stage(const Stream& stream, uint32_t stage, uint32_t given,
-                            const Start& start, float (&sums)[4]) {
+                            const Start& start, float (&sums)[2][4]) {
   const SharedPlace place = shared_place<kUnits>(stream.words, stream.stage(stage) * 4);
   // Lanes of columns that are not there read those of the last one.
   const auto within = [&](uint32_t c) { return c < stream.columns ? c : stream.columns - 1; };
@@ -173,30 +172,31 @@ INFER_DEVICE void add_stage(const Stream& stream, uint32_t stage, uint32_t given
         column.raised[0][c] = of.z;
         column.raised[1][c] = of.w;
       }
-      if constexpr (Weights::kLeast) {
-        load_offsets(column, stream.floats + offsets, own * 2 * kRuns + lane() % 4, pair);
+#pragma unroll
+      for (uint32_t c = 0; c < 2; ++c) {
+        load_sums(column, c, stream.floats, offsets + pair[c] * kSumRuns);
       }
-      add_runs(row_codes(raw, tile), column, start, sums);
+      add_runs(row_codes(raw, tile), column, start, sums[(unit * Weights::kTiles + tile) % 2]);
       words += stream.columns * 16;
       scales += stream.columns * 4;
-      offsets += stream.columns * 2 * kSumRuns;
+      offsets += stream.columns * kSumRuns;
     }
   }
 }
 
 template <uint32_t kWeights>
 INFER_DEVICE void multiply_stream(const ProductParams& p) {
-  constexpr uint32_t kPart = 16 * kProductColumns;  // sums of a warp
+  constexpr uint32_t kPart = 16 * kProductColumns;  // sums of a warp's even or odd tiles
+  constexpr uint32_t kParts = 2 * kProductWarps;
   INFER_SHARED(uint32_t, sources, kProductColumns);
-  INFER_SHARED(float, parts, 2 * kProductWarps * kPart * kWeights);
-  const uint32_t units = (p.k + 64 * Weights::kTiles - 1) / (64 * Weights::kTiles);
-  const uint32_t each = (units + kProductWarps - 1) / kProductWarps;
-  const uint32_t first = warp() * each < units ? warp() * each : units;
+  INFER_SHARED(float, parts, kParts* kPart* kWeights);
+  const uint32_t units = units_of(p.k);
+  const Stretch stretch = stretch_of(units, warp());
   const uint32_t stage_words = stream_bytes(kUnits * unit_bytes(), p.columns, kSumRuns) / 4;
   const uint32_t all = kProductWarps * kStreamStages * stage_words;
   Stream stream{units,
-                first,
-                first + each < units ? each : units - first,
+                stretch.begin,
+                stretch.end - stretch.begin,
                 0,
                 dynamic_shared<uint32_t>(0, all),
                 dynamic_shared<float>(0, all),
@@ -235,11 +235,10 @@ INFER_DEVICE void multiply_stream(const ProductParams& p) {
   uint32_t which = 0;
   for (uint32_t row_tile = block_x(); row_tile < p.tiles; row_tile += grid_x()) {
     which = weight_of(p, row_tile, which);
-    // The warps' sums side by side: [weight][warp][column][row].
-    const SharedPtr<float> own = parts + turn % 2 * kProductWarps * kPart * kWeights;
+    // The warps' sums side by side: [weight][warp][parity of tiles][column][row].
 #pragma unroll 1
     for (uint32_t w = 0; w < kWeights; ++w) {
-      float sums[4] = {};
+      float sums[2][4] = {};
 #pragma unroll 1
       for (uint32_t unit = 0; unit < stream.count; unit += kUnits) {
         async_wait<kStreamStages - 1>();
@@ -252,10 +251,12 @@ INFER_DEVICE void multiply_stream(const ProductParams& p) {
         async_commit();
         stage = stage + 1 == kStreamStages ? 0 : stage + 1;
       }
-      const uint32_t to = (w * kProductWarps + warp()) * kPart + lane() / 4;
+      if (w == 0 && turn > 0) sync_block();  // all sums of the tile before have been read
 #pragma unroll
-      for (uint32_t i = 0; i < 4; ++i) {
-        own[to + (2 * (lane() % 4) + i % 2) * 16 + i / 2 * 8] = sums[i] * Weights::kUnit;
+      for (uint32_t i = 0; i < 8; ++i) {
+        const uint32_t to = (w * kParts + warp() * 2 + i / 4) * kPart + lane() / 4;
+        parts[to + (2 * (lane() % 4) + i % 2) * 16 + i % 4 / 2 * 8] =
+            sums[i / 4][i % 4] * Weights::kUnit;
       }
     }
     sync_block();
@@ -268,11 +269,11 @@ INFER_DEVICE void multiply_stream(const ProductParams& p) {
       float sum[kWeights];
 #pragma unroll
       for (uint32_t w = 0; w < kWeights; ++w) {
-        const uint32_t from = w * kProductWarps * kPart + place;
-        sum[w] = own[from];
+        const uint32_t from = w * kParts * kPart + place;
+        sum[w] = parts[from];
 #pragma unroll
-        for (uint32_t part = 1; part < kProductWarps; ++part) {
-          sum[w] = sum[w] + own[from + part * kPart];
+        for (uint32_t part = 1; part < kParts; ++part) {
+          sum[w] = sum[w] + parts[from + part * kPart];
         }
       }
       finish(p, p.weights[which], p.weights[which + kWeights - 1], sum[0], sum[kWeights - 1],

@@ -15,7 +15,7 @@ inline constexpr uint32_t kStreamStages = 2;
 /// summed, 0: none.
 INFER_HOST_AND_DEVICE constexpr uint32_t stream_bytes(uint32_t weights, uint32_t columns,
                                                       uint32_t runs) {
-  return weights + kStreamTiles * columns * (64 + 16 + 8 * runs);
+  return weights + kStreamTiles * columns * (64 + 16 + 4 * runs);
 }
 
 }  // namespace infer::cuda

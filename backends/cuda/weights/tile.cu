@@ -6,9 +6,8 @@
 // the next one needs. The activations are bytes already (ops/to_bytes.h); all warps of a block read
 // them from shared memory, where they are copied some tiles of K ahead.
 //
-// Every sum has the order of weights/product.cu, and so the same bits: integers of a run, runs one
-// after another in one of kProductWarps stretches of K, then the stretches. A lane keeps what it
-// has of the stretches before in shared memory.
+// Sums have the order of weights/fragment_sums.h, whatever the number of columns. A warp takes the
+// tiles of K in that order; a lane keeps what it has of the sums before in shared memory.
 #include "backends/cuda/device/async_copy.h"
 #include "backends/cuda/weights/fragment_sums.h"
 #include "backends/cuda/weights/tile.h"
@@ -16,19 +15,39 @@
 namespace infer::cuda::INFER_TYPE {
 
 constexpr uint32_t kColumnTiles = kTileColumns / 8;
-constexpr uint32_t kSumRuns = Weights::kLeast ? kRuns : 0;
+
+/// The tiles of K in the order of their sums: of each stretch the even ones, then the odd ones.
+struct TileOrder {
+  uint32_t tiles;  ///< all
+  uint32_t each;   ///< of a stretch
+  uint32_t begin = 0;
+  uint32_t tile = 0;
+
+  INFER_DEVICE bool given() const { return tile < tiles; }
+  INFER_DEVICE void advance() {
+    const uint32_t end = begin + each < tiles ? begin + each : tiles;
+    const bool even = (tile - begin) % 2 == 0;
+    tile += 2;
+    if (tile < end) return;
+    if (even && begin + 1 < end) {
+      tile = begin + 1;
+    } else {
+      begin = tile = end;
+    }
+  }
+};
 
 /// The activations in shared memory, by stage.
 struct Stages {
   SharedPtr<uint32_t> words;  ///< [column][lane of four][4]
   SharedPtr<float> scales;    ///< [column][4]
-  SharedPtr<float> sums;      ///< [column][2][run]
+  SharedPtr<float> sums;      ///< [column][run]
 };
 INFER_DEVICE Stages stages_in_shared() {
   constexpr uint32_t kWords = kTileStages * kTileColumns * 16;
   constexpr uint32_t kScales = kTileStages * kTileColumns * 4;
   return {dynamic_shared<uint32_t>(0, kWords), dynamic_shared<float>(4 * kWords, kScales),
-          dynamic_shared<float>(4 * (kWords + kScales), kTileStages * kTileColumns * 2 * kSumRuns)};
+          dynamic_shared<float>(4 * (kWords + kScales), kTileStages * kTileColumns * kSumRuns)};
 }
 
 /// What a thread copies of every tile of K: quarter i % 4 of the words of column i / 4, for every
@@ -41,8 +60,8 @@ struct Copies {
   static constexpr uint32_t kWords = (4 * kTileColumns + kThreads - 1) / kThreads;
   static constexpr uint32_t kScales = (kTileColumns + kThreads - 1) / kThreads;
   static constexpr bool kInRegisters = kWords == 1 && Weights::kParts == 1;
-  uint64_t words, scales, sums;                    ///< of the next tile
-  uint32_t of_words[kInRegisters ? kWords : 1];    ///< bytes from there
+  TileOrder next;
+  uint32_t of_words[kInRegisters ? kWords : 1];    ///< bytes from a tile's first
   uint32_t of_scales[kInRegisters ? kScales : 1];  ///< columns from there
   SharedPtr<uint32_t> sources;
 
@@ -57,9 +76,9 @@ struct Copies {
   }
 };
 template <uint32_t kWarps>
-INFER_DEVICE Copies<kWarps> copies_of(const ColumnBytes& x, const SharedPtr<uint32_t>& sources) {
+INFER_DEVICE Copies<kWarps> copies_of(const TileOrder& order, const SharedPtr<uint32_t>& sources) {
   using Own = Copies<kWarps>;
-  Own own{x.words, x.scales, x.sums, {}, {}, sources};
+  Own own{order, {}, {}, sources};
   if constexpr (Own::kInRegisters) {
 #pragma unroll
     for (uint32_t n = 0; n < Own::kWords; ++n) {
@@ -71,32 +90,33 @@ INFER_DEVICE Copies<kWarps> copies_of(const ColumnBytes& x, const SharedPtr<uint
   return own;
 }
 
-/// Starts the copy of the next tile of K into a stage.
+/// Starts the copy of the next tile of K, if there is one, into a stage.
 template <uint32_t kWarps>
 INFER_DEVICE void copy_tile(const ColumnBytes& x, Copies<kWarps>& own, const Stages& to,
                             uint32_t stage) {
   using Own = Copies<kWarps>;
+  if (!own.next.given()) return;
   const uint32_t first = stage * kTileColumns;
+  const uint64_t from_column = uint64_t{own.next.tile} * x.columns;
 #pragma unroll(Own::kInRegisters ? Own::kWords : 1)
   for (uint32_t n = 0; n < Own::kWords; ++n) {
     if (!Own::has_words(n)) break;
     const uint32_t from = Own::kInRegisters ? own.of_words[n] : own.word_source(n);
     async_copy_16(to.words, (first * 4 + thread() + n * Own::kThreads) * 4,
-                  Global<const uint32_t>(own.words + from), 0);
+                  Global<const uint32_t>(x.words + from_column * 64 + from), 0);
   }
 #pragma unroll
   for (uint32_t n = 0; n < Own::kScales; ++n) {
     const uint32_t c = thread() + n * Own::kThreads;
     if (c >= kTileColumns) break;
-    const uint32_t column = Own::kInRegisters ? own.of_scales[n] : own.scale_source(n);
-    async_copy_16(to.scales, (first + c) * 4, Global<const float>(own.scales + column * 16), 0);
-    const Global<const float> sums(own.sums + column * (8 * kSumRuns));
-    if constexpr (kSumRuns > 0) async_copy_16(to.sums, (first + c) * 2 * kSumRuns, sums, 0);
-    if constexpr (kSumRuns == 4) async_copy_16(to.sums, (first + c) * 8 + 4, sums, 4);
+    const uint64_t column =
+        from_column + (Own::kInRegisters ? own.of_scales[n] : own.scale_source(n));
+    async_copy_16(to.scales, (first + c) * 4, Global<const float>(x.scales + column * 16), 0);
+    const Global<const float> sums(x.sums + column * (4 * kSumRuns));
+    if constexpr (kSumRuns == 2) async_copy_8(to.sums, (first + c) * 2, sums, 0);
+    if constexpr (kSumRuns == 4) async_copy_16(to.sums, (first + c) * 4, sums, 0);
   }
-  own.words += uint64_t{x.columns} * 64;
-  own.scales += uint64_t{x.columns} * 16;
-  own.sums += uint64_t{x.columns} * (8 * kSumRuns);
+  own.next.advance();
 }
 
 /// The tile of rows of a warp: of which weight, where there, and whether there is one.
@@ -130,11 +150,7 @@ INFER_DEVICE void add_tile(const RowCodes& rows, const Stages& x, uint32_t stage
       column.scale[1][c] = scales.y;
       column.raised[0][c] = raised_scale(scales.x);
       column.raised[1][c] = raised_scale(scales.y);
-    }
-    if constexpr (Weights::kLeast) {
-      const uint32_t own = kRuns == 2 ? lane() : lane() / 4 * 8 + lane() % 4;
-      load_offsets(column, x.sums, (stage * kTileColumns + j * 8) * 2 * kRuns + own,
-                   {pair, pair + 1});
+      load_sums(column, c, x.sums, (pair + c) * kSumRuns);
     }
     add_runs(rows, column, start, sums[j]);
   }
@@ -154,13 +170,13 @@ INFER_DEVICE void multiply_tile(const ProductParams& p) {
   const Stages x = stages_in_shared();
   const SharedPtr<float> before =
       dynamic_shared<float>(kTileStages * tile_stage_bytes(kSumRuns), threads() * kColumnTiles * 4);
-  const uint32_t units = (p.k + 64 * Weights::kTiles - 1) / (64 * Weights::kTiles);
-  const uint32_t tiles = units * Weights::kTiles;
-  const uint32_t stretch = (units + kProductWarps - 1) / kProductWarps;
-  Copies<kWarps> copies = copies_of<kWarps>(p.bytes, sources);
+  const uint32_t units = units_of(p.k);
+  const uint32_t each = stretch_of(units, 0).end;
+  TileOrder order{units * Weights::kTiles, each * Weights::kTiles};
+  Copies<kWarps> copies = copies_of<kWarps>(order, sources);
 #pragma unroll 1
   for (uint32_t stage = 0; stage + 1 < kTileStages; ++stage) {
-    if (stage < tiles) copy_tile(p.bytes, copies, x, stage);
+    copy_tile(p.bytes, copies, x, stage);
     async_commit();
   }
 
@@ -176,15 +192,16 @@ INFER_DEVICE void multiply_tile(const ProductParams& p) {
   const Start start{{static_cast<int32_t>(begin.x), static_cast<int32_t>(begin.y),
                      static_cast<int32_t>(begin.z), static_cast<int32_t>(begin.w)}};
   float sums[kColumnTiles][4] = {};
-  // Puts the sums of a stretch to those before it.
-  const auto put = [&](bool first) {
+  // Adds the sums to those before them.
+  uint32_t done = 0;
+  const auto put = [&]() {
 #pragma unroll
     for (uint32_t q = 0; q < kColumnTiles; ++q) {
       float(&own_sums)[4] = sums[q];
       const uint32_t at = (q * threads() + thread()) * 4;
       float4 sum{own_sums[0] * Weights::kUnit, own_sums[1] * Weights::kUnit,
                  own_sums[2] * Weights::kUnit, own_sums[3] * Weights::kUnit};
-      if (!first) {
+      if (done > 0) {
         const float4 others = load_shared<float4>(before, at);
         sum = {others.x + sum.x, others.y + sum.y, others.z + sum.z, others.w + sum.w};
       }
@@ -192,28 +209,35 @@ INFER_DEVICE void multiply_tile(const ProductParams& p) {
 #pragma unroll
       for (float& s : own_sums) s = 0;
     }
+    ++done;
   };
-  uint32_t stretches = 0;
-  uint32_t left = stretch;  // units of the stretch
-  for (uint32_t unit = 0; unit < units; ++unit) {
+  // The tile is number `t` of its unit.
+  uint32_t stage = 0;
+  const auto add = [&](uint32_t t) {
+    async_wait<kTileStages - 2>();
+    sync_block();  // all have copied this tile, and read the one whose place is taken next
+    copy_tile(p.bytes, copies, x, (stage + kTileStages - 1) % kTileStages);
+    async_commit();
+    const RowCodes codes = row_codes(raw, t);
+    order.advance();
+    raw = Weights::load(own_place, order.given() ? order.tile / Weights::kTiles : units - 1);
+    add_tile(codes, x, stage, columns.count, start, sums);
+    stage = (stage + 1) % kTileStages;
+  };
+  for (uint32_t begin = 0; begin < units; begin += each) {
+    const uint32_t end = begin + each < units ? begin + each : units;
+#pragma unroll(Weights::kTiles == 1 ? 1 : 2)
+    for (uint32_t parity = 0; parity < 2; ++parity) {
+      if constexpr (Weights::kTiles == 1) {
+        if (begin + parity >= end) break;
+        for (uint32_t unit = begin + parity; unit < end; unit += 2) add(0);
+      } else {
+        for (uint32_t unit = begin; unit < end; ++unit) {
 #pragma unroll
-    for (uint32_t t = 0; t < Weights::kTiles; ++t) {
-      const uint32_t tile = unit * Weights::kTiles + t;
-      async_wait<kTileStages - 2>();
-      sync_block();  // all have copied this tile, and read the one whose place is taken next
-      if (tile + kTileStages - 1 < tiles) {
-        copy_tile(p.bytes, copies, x, (tile + kTileStages - 1) % kTileStages);
+          for (uint32_t t = 0; t < Weights::kTiles; t += 2) add(t + parity);
+        }
       }
-      async_commit();
-      const RowCodes codes = row_codes(raw, t);
-      raw =
-          Weights::load(own_place, t + 1 < Weights::kTiles || unit + 1 == units ? unit : unit + 1);
-      add_tile(codes, x, tile % kTileStages, columns.count, start, sums);
-    }
-    if (--left == 0 || unit + 1 == units) {
-      put(stretches == 0);
-      ++stretches;
-      left = stretch;
+      put();
     }
   }
 
@@ -224,7 +248,7 @@ INFER_DEVICE void multiply_tile(const ProductParams& p) {
   const uint32_t first_thread = kGlu ? thread() & ~32u : thread();
   const auto sum_of = [&](uint32_t of_thread, uint32_t j, uint32_t i) {
     const float sum = before[(j * threads() + of_thread) * 4 + i];
-    return stretches < kProductWarps ? sum + 0.0f : sum;  // stretches without elements
+    return done < 2 * kProductWarps ? sum + 0.0f : sum;  // those without elements
   };
   // Two warps share the columns of a Glu.
   constexpr uint32_t kShare = kGlu ? 2 : 1;

@@ -19,7 +19,7 @@ inline constexpr uint32_t kTileStages = 4;
 /// Bytes of dynamic shared memory of a block: activations, and the sums of its warps so far.
 /// `runs`: of a tile whose activations are summed; 0: none.
 INFER_HOST_AND_DEVICE constexpr uint32_t tile_stage_bytes(uint32_t runs) {
-  return kTileColumns * (64 + 16 + 8 * runs);
+  return kTileColumns * (64 + 16 + 4 * runs);
 }
 INFER_HOST_AND_DEVICE constexpr uint32_t tile_bytes(uint32_t warps, uint32_t runs) {
   return kTileStages * tile_stage_bytes(runs) + warps * 16 * kTileColumns * 4;

@@ -403,6 +403,13 @@ inline int32_t dot4(uint32_t a, uint32_t b, int32_t sum) {
   return sum;
 }
 
+inline int32_t dot4_unsigned(uint32_t a, uint32_t b, int32_t sum) {
+  for (uint32_t i = 0; i < 4; ++i) {
+    sum += static_cast<int32_t>((a >> (8 * i)) & 255) * static_cast<int8_t>(b >> (8 * i));
+  }
+  return sum;
+}
+
 // ---- async_copy.h
 template <typename S, typename T>
 void async_copy_16(SharedPtr<S> to, int64_t i, const Global<T>& from, int64_t j) {
@@ -532,43 +539,6 @@ void mma(emu::Collective compute, C (&d)[4], const uint32_t (&a)[kA], const uint
   emu::collective(compute, &in, sizeof(in), d, sizeof(d), site);
 }
 
-/// m16n8k8 of TF32, whose lower bits have to be zeros.
-inline void mma_tf32(const std::byte* in, std::byte* out) {
-  struct In {
-    float c[4];
-    uint32_t a[4];
-    uint32_t b[2];
-  };
-  In lanes[32];
-  for (uint32_t l = 0; l < 32; ++l) std::memcpy(&lanes[l], in + l * emu::kSlot, sizeof(In));
-  float a[16][8];
-  float b[8][8];
-  const auto value = [](uint32_t bits) {
-    const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
-    if (finite && (bits & 0x1fffu) != 0) emu::fault("a number of TF32 with more than 11 bits");
-    return std::bit_cast<float>(bits);
-  };
-  for (uint32_t l = 0; l < 32; ++l) {
-    const uint32_t group = l / 4;
-    const uint32_t four = l % 4;
-    for (uint32_t i = 0; i < 4; ++i) {
-      a[i % 2 == 0 ? group : group + 8][four + i / 2 * 4] = value(lanes[l].a[i]);
-    }
-    for (uint32_t i = 0; i < 2; ++i) b[four + 4 * i][group] = value(lanes[l].b[i]);
-  }
-  for (uint32_t l = 0; l < 32; ++l) {
-    float c[4];
-    for (uint32_t i = 0; i < 4; ++i) {
-      double sum = lanes[l].c[i];
-      for (uint32_t k = 0; k < 8; ++k) {
-        sum += double{a[l / 4 + i / 2 * 8][k]} * double{b[k][l % 4 * 2 + i % 2]};
-      }
-      c[i] = static_cast<float>(sum);
-    }
-    std::memcpy(out + l * emu::kSlot, c, sizeof(c));
-  }
-}
-
 template <bool kTurned>
 void matrices(const std::byte* in, std::byte* out) {
   for (uint32_t l = 0; l < 32; ++l) {
@@ -588,12 +558,6 @@ void matrices(const std::byte* in, std::byte* out) {
 
 }  // namespace detail
 
-inline constexpr bool kHasTf32 = true;
-/// d = a·b + c; A 16×8 and B 8×8 of TF32.
-inline void mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-                     const float (&c)[4], int site = __builtin_LINE()) {
-  detail::mma(&detail::mma_tf32, d, a, b, c, site);
-}
 /// Four matrices of 8 rows of 8 halves from shared memory; each lane names a row.
 template <typename T>
 void load_matrices(uint32_t (&v)[4], SharedPtr<T> from, uint32_t i, int site = __builtin_LINE()) {

@@ -109,9 +109,6 @@ INFER_KERNEL(mma_16, MmaParams, 32, 1) {
 INFER_KERNEL(mma_half, MmaParams, 32, 1) {
   run_mma<float, 4, 2>(p, [](auto& d, auto& a, auto& b, auto& c) { mma_f16(d, a, b, c); });
 }
-INFER_KERNEL(mma_tf32_words, MmaParams, 32, 1) {
-  run_mma<float, 4, 2>(p, [](auto& d, auto& a, auto& b, auto& c) { mma_tf32(d, a, b, c); });
-}
 
 // Four matrices, as they are and turned. a: [row][4], lane l names row l; d: [2][lane][4].
 INFER_KERNEL(matrices, MmaParams, 32, 1) {

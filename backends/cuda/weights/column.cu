@@ -7,60 +7,54 @@
 // tiles, so that each of them gets whole runs: lane t of a group those of row g + 8 (t / 2) and of
 // tile t mod 2 of the pair. It scales and adds them as weights/fragment_sums.h has it.
 //
-// The warps of a block share out K in stretches. Each rounds its stretch of the column itself,
-// unless what made the column has done so (rounded_values.h).
+// Weights come to shared memory of a warp's own some units ahead, also from one row of tiles to the
+// next, and the first ones before the kernel before has ended: the blocks of two such kernels find
+// room in a multiprocessor. A block rounds the column for itself, unless what made the column has
+// done so (rounded_values.h).
+//
+// Of a matrix with many rows, a warp has a row of tiles alone; of one with few, the warps of a
+// block share out K.
 #include "backends/cuda/device/column_bytes.h"
 #include "backends/cuda/weights/fragment_sums.h"
+#include "backends/cuda/weights/shared_units.h"
 
 namespace infer::cuda::INFER_TYPE {
 
-/// What a warp loads at once: whole pairs of tiles.
+/// What a warp copies at once: whole pairs of tiles.
 constexpr uint32_t kPieceUnits = Weights::kTiles == 1 ? 2 : 1;
 constexpr uint32_t kPieceTiles = Weights::kTiles * kPieceUnits;
-struct Piece {
-  typename Weights::Raw raw[kPieceUnits];
-};
-/// Pieces on their way to a warp.
-constexpr uint32_t kPieceBytes = kPieceUnits * bytes_of_unit<Weights>();
-constexpr uint32_t kAhead = 2;
+constexpr uint32_t kPieceWords = kPieceUnits * unit_bytes() / 4;
+constexpr uint32_t kStages = column_stages(kPieceWords * 4);
+/// A row's sums: of even and odd tiles of each stretch.
+constexpr uint32_t kSums = 2 * kProductWarps;
 
-/// `left`: units from the piece's first on. Of a pair's second tile that there is not, the first.
-INFER_DEVICE Piece load_piece(const Place& place, uint32_t unit, uint32_t left) {
-  Piece piece;
-#pragma unroll
-  for (uint32_t i = 0; i < kPieceUnits; ++i) {
-    const uint32_t own = i < left ? unit + i : unit;
-    piece.raw[i] = load_of_row<Weights>(place, own, lane() % 4 / 2);
-  }
-  return piece;
-}
-
-/// The column in shared memory, of `chunk` tiles of each warp.
+/// The column in shared memory.
 struct Bytes {
   SharedPtr<uint32_t> words;  ///< [tile][lane of four][4]: registers of B of both products
   SharedPtr<float> scales;    ///< [tile][2]
   SharedPtr<float> sums;      ///< [tile][kSumRuns]
 };
-INFER_DEVICE Bytes bytes_in_shared(uint32_t tiles) {
-  return {dynamic_shared<uint32_t>(0, tiles * 16), dynamic_shared<float>(tiles * 64, tiles * 2),
-          dynamic_shared<float>(tiles * 72, tiles * kSumRuns)};
+INFER_DEVICE Bytes bytes_in_shared(uint32_t at, uint32_t tiles) {
+  return {dynamic_shared<uint32_t>(at, tiles * 16),
+          dynamic_shared<float>(at + tiles * 64, tiles * 2),
+          dynamic_shared<float>(at + tiles * 72, tiles * kSumRuns)};
 }
 
-/// Rounds `count` tiles of the column from `tile` on, to tile `to` of shared memory. Four lanes
-/// have 32 neighbours.
+/// Rounds tiles [first, end) of the column, which begins at p.x[from]. Four lanes have 32
+/// neighbours.
 INFER_DEVICE void round_tiles(const ProductParams& p, uint32_t from, float factor, const Bytes& x,
-                              uint32_t tile, uint32_t count, uint32_t to) {
+                              uint32_t first, uint32_t end) {
   const uint32_t m = lane() / 4 % 2;
   const uint32_t part = lane() % 4;
   // Words 2m + part / 2 of the lanes 2 (part mod 2) and the next one.
   const uint32_t word = part % 2 * 8 + 2 * m + part / 2;
-  for (uint32_t first = 0; first < count; first += 4) {
+  for (; first < end; first += 4) {
     const uint32_t own = first + lane() / 8;
-    const uint32_t k = (tile + own) * 64 + m * 32 + part * 8;
+    const uint32_t k = own * 64 + m * 32 + part * 8;
     float4 v[2];
 #pragma unroll
     for (uint32_t i = 0; i < 2; ++i) {
-      v[i] = four_of_column(p, from, own < count ? k + 4 * i : p.k, factor);
+      v[i] = four_of_column(p, from, own < end ? k + 4 * i : p.k, factor);
     }
     uint32_t most = larger_of(most_bits(v[0]), most_bits(v[1]));
     most = larger_of(most, shuffle_xor(most, 1));
@@ -73,36 +67,35 @@ INFER_DEVICE void round_tiles(const ProductParams& p, uint32_t from, float facto
       sum += shuffle_xor(sum, 1);
       if constexpr (Weights::kRun == 32) sum += shuffle_xor(sum, 2);
     }
-    if (own >= count) continue;
-    const uint32_t at = (to + own) * 16 + word;
+    if (own >= end) continue;
+    const uint32_t at = own * 16 + word;
     x.words[at] = words[0];
     x.words[at + 4] = words[1];
-    if (part == 0) x.scales[(to + own) * 2 + m] = scale.scale;
+    if (part == 0) x.scales[own * 2 + m] = scale.scale;
     if constexpr (Weights::kLeast) {
       constexpr uint32_t kOfRun = Weights::kRun / 8;  // lanes
       if (part % kOfRun == 0) {
-        x.sums[(to + own) * kRuns + m * (kRuns / 2) + part / kOfRun] =
-            negative_sum(scale.scale, sum);
+        x.sums[own * kRuns + m * (kRuns / 2) + part / kOfRun] = negative_sum(scale.scale, sum);
       }
     }
   }
 }
 
 /// The same of a column that is bytes already.
-INFER_DEVICE void bring_tiles(const ProductParams& p, const Bytes& x, uint32_t tile, uint32_t count,
-                              uint32_t to) {
+INFER_DEVICE void bring_tiles(const ProductParams& p, const Bytes& x, uint32_t first,
+                              uint32_t end) {
   const Global<const uint32_t> words(p.bytes.words);
-  for (uint32_t i = lane(); i < count * 4; i += 32) {
-    store_shared<uint4>(x.words, (to * 4 + i) * 4, load_as<uint4>(words, (tile * 4 + i) * 4));
+  for (uint32_t i = first * 4 + lane(); i < end * 4; i += 32) {
+    store_shared<uint4>(x.words, i * 4, load_as<uint4>(words, i * 4));
   }
   const Global<const float> scales(p.bytes.scales);
   const Global<const float> sums(p.bytes.sums);
-  for (uint32_t i = lane(); i < count; i += 32) {
-    store_shared<float2>(x.scales, (to + i) * 2, load_as<float2>(scales, (tile + i) * 4));
+  for (uint32_t i = first + lane(); i < end; i += 32) {
+    store_shared<float2>(x.scales, i * 2, load_as<float2>(scales, i * 4));
     if constexpr (kSumRuns == 2) {
-      store_shared<float2>(x.sums, (to + i) * 2, load_as<float2>(sums, (tile + i) * 2));
+      store_shared<float2>(x.sums, i * 2, load_as<float2>(sums, i * 2));
     } else if constexpr (kSumRuns == 4) {
-      store_shared<float4>(x.sums, (to + i) * 4, load_as<float4>(sums, (tile + i) * 4));
+      store_shared<float4>(x.sums, i * 4, load_as<float4>(sums, i * 4));
     }
   }
 }
@@ -131,15 +124,15 @@ INFER_DEVICE void exchange(const PairSums& sums, int32_t (&own)[kRuns]) {
   }
 }
 
-/// Adds the product of the pair of tiles that begins with tile `tile` of the piece; `at`: its place
-/// in shared memory. `whole`: whether there is a second tile.
-INFER_DEVICE void add_pair(const Piece& piece, uint32_t tile, const Bytes& x, uint32_t at,
-                           bool whole, float& sum) {
+/// Adds the product of the pair of tiles that begins with tile `tile` of the piece, tile `at` of
+/// the column. `whole`: whether there is a second tile.
+INFER_DEVICE void add_pair(const typename Weights::Raw (&raw)[kPieceUnits], uint32_t tile,
+                           const Bytes& x, uint32_t at, bool whole, float& sum) {
   int32_t own[Weights::kParts][kRuns];
   const uint32_t second = lane() % 2;
-  // Raw data of the lane's own tile; of types with larger units, both have the same.
-  const typename Weights::Raw& first_raw = piece.raw[0];
-  const typename Weights::Raw& second_raw = piece.raw[kPieceUnits - 1];
+  // Of types with larger units both tiles are of one.
+  const typename Weights::Raw& first_raw = raw[0];
+  const typename Weights::Raw& second_raw = raw[kPieceUnits - 1];
 #pragma unroll
   for (uint32_t part = 0; part < Weights::kParts; ++part) {
     PairSums sums;
@@ -202,168 +195,204 @@ INFER_DEVICE void add_pair(const Piece& piece, uint32_t tile, const Bytes& x, ui
   }
 }
 
-/// Adds the products of `count` units from `place` on; `at`: the first tile's place in shared
-/// memory. The first kAhead pieces are in `pieces`, or on their way.
-INFER_DEVICE void add_units(Piece (&pieces)[kAhead], Place place, uint32_t count, const Bytes& x,
-                            uint32_t at, float& sum) {
-  constexpr uint32_t kUnits = kAhead * kPieceUnits;  // on their way
-  for (uint32_t unit = 0; unit < count; unit += kUnits) {
+/// How the warps of a block share its work: `warps` of them have a row of tiles of a weight,
+/// together, and stretches of K one after another.
+template <uint32_t kWeights>
+struct Share {
+  uint32_t places;         ///< rows of tiles times weights of a block
+  uint32_t place;          ///< the warp's
+  uint32_t stretch, last;  ///< the warp's stretches [stretch, last)
+
+  INFER_DEVICE explicit Share(uint32_t warps) {
+    places = kProductWarps / warps;
+    place = warp() / warps;
+    const uint32_t own = kProductWarps / warps;
+    stretch = warp() % warps * own;
+    last = stretch + own;
+  }
+  /// Rows of tiles of a block.
+  INFER_DEVICE uint32_t rows() const { return places / kWeights; }
+  /// The warp's row of tiles in group `group`; which weight.
+  INFER_DEVICE uint32_t row_tile(uint32_t group) const { return group * rows() + place / kWeights; }
+  INFER_DEVICE uint32_t weight() const { return place % kWeights; }
+};
+
+/// Units of the piece that begins with `unit`, in a stretch that ends with `end`.
+INFER_DEVICE uint32_t units_of_piece(uint32_t unit, uint32_t end) {
+  return end - unit < kPieceUnits ? end - unit : kPieceUnits;
+}
+
+/// The weights on their way to a warp: what it multiplies in each group of rows of tiles.
+template <uint32_t kWeights>
+struct Copies {
+  uint32_t units;
+  uint32_t group;
+  uint32_t stretch = 0, unit = 0, end = 0;
+  uint64_t plane[Weights::kPlanes];
+
+  INFER_DEVICE void begin(const ProductParams& p, const Share<kWeights>& share, uint32_t matrix) {
+    const uint32_t row_tile = share.row_tile(group);
+    stretch = share.stretch;
+    const Stretch of = stretch_of(units, stretch);
+    unit = of.begin;
+    end = of.end;
+    if (row_tile >= p.tiles || unit == end) {  // nothing follows
+      end = unit;
+      return;
+    }
+    const uint32_t which = weight_of(p, row_tile, 0);
+    const MatrixParams& weight = p.weights[which + share.weight()];
+    const uint32_t tile = matrix * ((weight.n + 15) / 16) + row_tile - p.weights[which].first_tile;
+    find_units(weight, uint64_t{tile} * units + unit, plane);
+  }
+
+  /// Starts the next copy, if there is one. Each is a group of copies of its own.
+  INFER_DEVICE void copy(const ProductParams& p, const Share<kWeights>& share, uint32_t matrix,
+                         const SharedPtr<uint32_t>& ring, uint32_t stage) {
+    if (unit < end) {
+      const uint32_t given = units_of_piece(unit, end);
+      copy_units<kPieceUnits>(ring, stage * kPieceWords, given, plane);
 #pragma unroll
-    for (uint32_t a = 0; a < kAhead; ++a) {
-      const uint32_t own = unit + a * kPieceUnits;
-      if (own < count) {
-#pragma unroll
-        for (uint32_t tile = 0; tile < kPieceTiles; tile += 2) {
-          add_pair(pieces[a], tile, x, at, kPieceUnits == 1 || own + 1 < count, sum);
-          at += 2;
-        }
-        if (own + kUnits < count) {
-          pieces[a] = load_piece(place, (a + kAhead) * kPieceUnits, count - own - kUnits);
+      for (uint32_t i = 0; i < Weights::kPlanes; ++i) plane[i] += given * Weights::unit_bytes(i);
+      unit += given;
+      if (unit == end) {
+        if (++stretch < share.last) end = stretch_of(units, stretch).end;
+        if (unit == end) {
+          group += grid_x();
+          begin(p, share, matrix);
         }
       }
     }
-    advance<Weights>(place, kUnits);
+    async_commit();
   }
-}
+};
 
-/// Tiles of rows that a block computes one after the other: of two come the 32 results of a piece
-/// of bytes.
-template <uint32_t kWeights>
-INFER_DEVICE uint32_t tiles_together(const ProductParams& p) {
-  return kWeights == 2 && p.results.words != 0 ? 2 : 1;
+/// The sum of a row: of kSums sums 16 floats apart.
+INFER_DEVICE float sum_of_row(const SharedPtr<float>& parts, uint32_t at) {
+  float sum = parts[at];
+#pragma unroll
+  for (uint32_t i = 1; i < kSums; ++i) sum = sum + parts[at + i * 16];
+  return sum;
 }
 
 template <uint32_t kWeights>
 INFER_DEVICE void multiply_column(const ProductParams& p) {
-  constexpr uint32_t kSums = 2 * kProductWarps;  // of a row
-  const Columns columns = columns_of(p);
-  if (columns.count == 0) return;
-  INFER_SHARED(float, parts, 2 * kWeights * kSums * 16);
-  INFER_SHARED(float, made, 32);
-  const Column column = column_of(p, columns, 0);
-  const uint32_t from = place(p.x_strides, column.place, column.row);
-  const float factor = p.normed != 0 ? norm_factor(Global<const float>(p.x), from, p.k, p.eps) : 1;
-
+  const uint32_t words = p.stages * kPieceWords;          // of a warp's weights
+  INFER_SHARED(float, parts, kProductWarps* kSums * 16);  // [place][stretch][parity][row]
+  INFER_SHARED(float, made, 64);
+  const Share<kWeights> share(p.warps);
   const uint32_t units = units_of(p.k);
-  const Stretch stretch = stretch_of(units, warp());
-  const uint32_t chunk_units = p.chunk / Weights::kTiles;
-  const uint32_t longest = stretch_of(units, 0).end;
-  const uint32_t chunks = (longest + chunk_units - 1) / chunk_units;
-  const Bytes x = bytes_in_shared(kProductWarps * p.chunk);
-  const uint32_t first_tile = warp() * p.chunk;  // in shared memory
+  const uint32_t tiles = units * Weights::kTiles;
+  const SharedPtr<uint32_t> ring =
+      dynamic_shared<uint32_t>(0, kProductWarps * words) + warp() * words;
+  const Bytes x = bytes_in_shared(kProductWarps * words * 4, tiles);
 
-  uint32_t which = 0;
-  uint32_t turn = 0;
-  uint32_t held = chunks;  // the chunk in shared memory: none
-  const uint32_t together = tiles_together<kWeights>(p);
-  const auto after = [&](uint32_t row_tile) {
-    return together == 2 && row_tile % 2 == 0 ? row_tile + 1
-                                              : row_tile + 1 + (grid_x() - 1) * together;
-  };
-  for (uint32_t row_tile = block_x() * together; row_tile < p.tiles; row_tile = after(row_tile)) {
-    which = weight_of(p, row_tile, which);
-    const uint32_t n = p.weights[which].n;
-    const uint32_t tile = row_tile - p.weights[which].first_tile;
-    const uint32_t stored = columns.matrix * ((n + 15) / 16) + tile;
-    // [weight][warp][parity of tiles][row]
-    const SharedPtr<float> own = parts + turn * kWeights * kSums * 16;
-    // One weight after the other: more blocks find room in a multiprocessor.
+  Copies<kWeights> copies{units, block_x()};
+  const auto begin = [&](uint32_t matrix) {
+    copies.begin(p, share, matrix);
 #pragma unroll 1
-    for (uint32_t w = 0; w < kWeights; ++w) {
-      const MatrixParams& of = p.weights[which + w];
-      float sum = 0;
-      Place place = place_of<Weights>(of.w, of.planes, stored, units);
-      advance<Weights>(place, stretch.begin);
-      for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
-        const uint32_t begin = stretch.begin + chunk * chunk_units;
-        const uint32_t behind = begin + chunk_units;
-        const uint32_t end = behind < stretch.end ? behind : stretch.end;
-        const uint32_t count = begin < end ? end - begin : 0;
-        // On their way while the column is rounded.
-        Piece pieces[kAhead];
-#pragma unroll
-        for (uint32_t a = 0; a < kAhead; ++a) {
-          if (a * kPieceUnits < count) {
-            pieces[a] = load_piece(place, a * kPieceUnits, count - a * kPieceUnits);
-          }
-        }
-        if (held != chunk) {
-          sync_warp();  // all have read the chunk before
-          const uint32_t tiles = count * Weights::kTiles;
-          if (p.bytes.words != 0) {
-            bring_tiles(p, x, begin * Weights::kTiles, tiles, first_tile);
+    for (uint32_t stage = 0; stage < p.stages; ++stage) copies.copy(p, share, matrix, ring, stage);
+  };
+  // Which expert it is follows from what the kernel before computes.
+  if (p.matrix == kMatrixOnly) begin(0);
+  wait_for_last();
+  const Columns columns = columns_of(p);
+  if (columns.count == 0) {
+    async_wait<0>();
+    return;
+  }
+  if (p.matrix != kMatrixOnly) begin(columns.matrix);
+
+  const Column column = column_of(p, columns, 0);
+  const uint32_t each = (tiles + kProductWarps - 1) / kProductWarps;
+  const uint32_t first = warp() * each < tiles ? warp() * each : tiles;
+  const uint32_t last = first + each < tiles ? first + each : tiles;
+  if (p.bytes.words != 0) {
+    bring_tiles(p, x, first, last);
+  } else {
+    const uint32_t from = place(p.x_strides, column.place, column.row);
+    const float factor =
+        p.normed != 0 ? norm_factor(Global<const float>(p.x), from, p.k, p.eps) : 1.0f;
+    round_tiles(p, from, factor, x, first, last);
+  }
+  sync_block();
+
+  uint32_t stage = 0;
+#pragma unroll 1
+  for (uint32_t group = block_x(); group * share.rows() < p.tiles; group += grid_x()) {
+    if (share.row_tile(group) < p.tiles) {
+#pragma unroll 1
+      for (uint32_t s = share.stretch; s < share.last; ++s) {
+        const Stretch stretch = stretch_of(units, s);
+        float sum = 0;
+#pragma unroll 1
+        for (uint32_t unit = stretch.begin; unit < stretch.end;) {
+          const uint32_t given = units_of_piece(unit, stretch.end);
+          if (p.stages == kStages) {
+            async_wait<kStages - 1>();
           } else {
-            round_tiles(p, from, factor, x, begin * Weights::kTiles, tiles, first_tile);
+            async_wait<0>();
           }
-          held = chunk;
-          sync_warp();
+          sync_warp();  // all lanes' copies are there
+          const SharedPlace from = shared_place<kPieceUnits>(ring, stage * kPieceWords * 4);
+          typename Weights::Raw raw[kPieceUnits];
+#pragma unroll
+          for (uint32_t i = 0; i < kPieceUnits; ++i) {
+            raw[i] = load_of_row<Weights>(from, i < given ? i : 0, lane() % 4 / 2);
+          }
+#pragma unroll
+          for (uint32_t tile = 0; tile < kPieceTiles; tile += 2) {
+            add_pair(raw, tile, x, unit * Weights::kTiles + tile, given == kPieceUnits, sum);
+          }
+          sync_warp();  // all have read the stage
+          copies.copy(p, share, columns.matrix, ring, stage);
+          stage = stage + 1 == p.stages ? 0 : stage + 1;
+          unit += given;
         }
-        add_units(pieces, place, count, x, first_tile, sum);
-        advance<Weights>(place, chunk_units);
+        const uint32_t to = (share.place * kSums + s * 2 + lane() % 2) * 16;
+        parts[to + lane() % 4 / 2 * 8 + lane() / 4] = sum * Weights::kUnit;
       }
-      const uint32_t of_lane = warp() * 2 + lane() % 2;
-      own[(w * kSums + of_lane) * 16 + lane() % 4 / 2 * 8 + lane() / 4] = sum * Weights::kUnit;
     }
     sync_block();
-    const uint32_t row = tile * 16 + thread();
-    if (thread() < 16 && row < n) {
-      float all[kWeights];
-#pragma unroll
-      for (uint32_t w = 0; w < kWeights; ++w) {
-        const uint32_t at = w * kSums * 16 + thread();
-        float sum = own[at];
-#pragma unroll
-        for (uint32_t i = 1; i < kSums; ++i) sum = sum + own[at + i * 16];
-        all[w] = sum;
-      }
+    const uint32_t row_tile = group * share.rows() + thread() / 16;
+    if (thread() < share.rows() * 16 && row_tile < p.tiles) {
+      const uint32_t which = weight_of(p, row_tile, 0);
       const MatrixParams& of = p.weights[which];
       const MatrixParams& second = p.weights[which + kWeights - 1];
-      if (together == 1) {
-        finish(p, of, second, all[0], all[kWeights - 1], columns.matrix, column, row);
-      } else {
-        made[tile % 2 * 16 + thread()] =
-            result_of(p, of, second, all[0], all[kWeights - 1], columns.matrix, column, row);
+      const uint32_t row = (row_tile - of.first_tile) * 16 + thread() % 16;
+      if (row < of.n) {
+        const uint32_t at = thread() / 16 * kWeights * kSums * 16 + thread() % 16;
+        const float sum = sum_of_row(parts, at);
+        const float up = kWeights == 1 ? 0.0f : sum_of_row(parts, at + kSums * 16);
+        if (kWeights == 1 || p.results.words == 0) {
+          finish(p, of, second, sum, up, columns.matrix, column, row);
+        } else {
+          made[thread()] = result_of(p, of, second, sum, up, columns.matrix, column, row);
+        }
       }
     }
-    if (together == 2 && tile % 2 == 1 && warp() == 0) {
-      sync_warp();  // all have put their results there
-      store_piece(p.results, n / 64, p.result_runs, 0, lane() < 8 ? tile / 2 : n,
-                  load_shared<float4>(made, lane() % 8 * 4));
+    if (kWeights == 2 && p.results.words != 0) {  // pieces of 32 rows: pairs of tiles
+      sync_block();
+      const uint32_t pieces = share.rows() / 2;
+      if (warp() == 0) {
+        const uint32_t own = lane() / 8;
+        const bool given = own < pieces && group * share.rows() + 2 * own < p.tiles;
+        store_piece(p.results, p.tiles / 4, p.result_runs, 0,
+                    given ? group * pieces + own : p.tiles,
+                    load_shared<float4>(made, (own < pieces ? lane() : 0) * 4));
+      }
     }
-    turn ^= 1;
+    if ((group + grid_x()) * share.rows() < p.tiles) sync_block();  // all sums have been read
   }
+  async_wait<0>();
 }
 
-/// Asks for the weights that the warp loads first: before what the kernel before computes is there,
-/// or while a norm is computed.
-template <uint32_t kWeights>
-INFER_DEVICE void ask_for_first(const ProductParams& p) {
-  // Which expert comes first is not known yet.
-  const uint32_t row_tile = block_x() * tiles_together<kWeights>(p);
-  if (p.matrix != kMatrixOnly || row_tile >= p.tiles) return;
-  if (!kBeginsEarly && p.normed == 0) return;
-  const uint32_t which = weight_of(p, row_tile, 0);
-  const uint32_t tile = row_tile - p.weights[which].first_tile;
-  const uint32_t units = units_of(p.k);
-  const Stretch stretch = stretch_of(units, warp());
-#pragma unroll
-  for (uint32_t w = 0; w < kWeights; ++w) {
-    const MatrixParams& of = p.weights[which + w];
-    Place place = place_of<Weights>(of.w, of.planes, tile, units);
-    advance<Weights>(place, stretch.begin);
-#pragma unroll
-    for (uint32_t a = 0; a < kAhead * kPieceUnits; ++a) {
-      if (stretch.begin + a < stretch.end) (void)Weights::load(asked(place), a);
-    }
-  }
-}
-
-INFER_KERNEL_AHEAD(INFER_JOIN(column_, INFER_TYPE), ProductParams, kProductThreads,
-                   column_blocks(kPieceBytes), ask_for_first<1>) {
+INFER_KERNEL_THAT_WAITS(INFER_JOIN(column_, INFER_TYPE), ProductParams, kProductThreads,
+                        kColumnBlocks) {
   multiply_column<1>(p);
 }
-INFER_KERNEL_AHEAD(INFER_JOIN(INFER_JOIN(column_, INFER_TYPE), _glu), ProductParams,
-                   kProductThreads, column_blocks(kPieceBytes), ask_for_first<2>) {
+INFER_KERNEL_THAT_WAITS(INFER_JOIN(INFER_JOIN(column_, INFER_TYPE), _glu), ProductParams,
+                        kProductThreads, kColumnBlocks) {
   multiply_column<2>(p);
 }
 

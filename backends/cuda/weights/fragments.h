@@ -89,8 +89,8 @@ INFER_DEVICE V plane_part(const AskedPlace::Plane& plane, uint32_t offset) {
 
 /// What row_scales() of row g + 8h needs is right; of some types the scales of the other row are
 /// not loaded.
-template <typename Weights>
-INFER_DEVICE typename Weights::Raw load_of_row(const Place& place, uint32_t unit, uint32_t h) {
+template <typename Weights, typename From>
+INFER_DEVICE typename Weights::Raw load_of_row(const From& place, uint32_t unit, uint32_t h) {
   if constexpr (requires { Weights::load_row(place, unit, h); }) {
     return Weights::load_row(place, unit, h);
   } else {

@@ -60,27 +60,31 @@ struct ProductParams {
   uint32_t normed;   ///< 1: x is normalised first
   uint32_t aligned;  ///< 1: columns begin at multiples of 16 bytes
   uint32_t after;    ///< After
-  uint32_t chunk;    ///< tiles along K of each warp whose activations shared memory holds
+  uint32_t chunk;    ///< of product.cu: tiles along K of each warp that shared memory holds
+  uint32_t warps;    ///< of column.cu: that have a row of tiles together: 1, 2, 4 or 8
   float eps, alpha, limit;
   uint32_t result_runs;  ///< of a tile whose sums the results have as bytes
-  /// x, rounded: for weights/stream.cu and tile.cu, and a single column of product.cu. Without
-  /// words: it is not.
+  uint32_t stages;       ///< of column.cu: column_stages(), or 1 where shared memory is short
+  /// x, rounded: for weights/stream.cu, tile.cu and column.cu. Without words, which the last may
+  /// have: it is not.
   ColumnBytes bytes;
   ColumnBytes results;  ///< of a Glu of a single column, in place of y; without words: y is wanted
   MatrixParams weights[kProductWeights];
 };
-static_assert(sizeof(ProductParams) == 168 + kProductWeights * 88);
+static_assert(sizeof(ProductParams) == 176 + kProductWeights * 88);
 
-/// Bytes of dynamic shared memory for one tile along K of a single column (weights/column.cu).
+/// Bytes of dynamic shared memory for a tile along K of a single column (weights/column.cu).
 /// `sums`: runs of a tile whose activations are summed; 0: none.
 INFER_HOST_AND_DEVICE constexpr uint32_t column_bytes(uint32_t sums) { return 72 + 4 * sums; }
 /// The same of `columns` columns as they are (weights/product.cu).
 INFER_HOST_AND_DEVICE constexpr uint32_t product_bytes(uint32_t columns) { return 256 * columns; }
 
-/// Blocks of weights/column.cu that a multiprocessor's registers suffice for. `bytes`: those of 16
-/// rows that a warp loads at once.
-INFER_HOST_AND_DEVICE constexpr uint32_t column_blocks(uint32_t bytes) {
-  return bytes <= 2400 ? 3 : 2;
+/// Pieces of weights that are on their way to a warp of weights/column.cu, or in use. `bytes`: of a
+/// piece.
+INFER_HOST_AND_DEVICE constexpr uint32_t column_stages(uint32_t bytes) {
+  return bytes <= 1600 ? 4 : 2;
 }
+/// Its blocks that a multiprocessor's registers suffice for: two of a kernel, and of the next one.
+inline constexpr int kColumnBlocks = 4;
 
 }  // namespace infer::cuda

@@ -152,8 +152,8 @@ struct DecodedBlockWork {
             Block::kStages * kStageWords * 4,
             Block::weight_stages(kGroup) * Block::kTiles * kWeightBytes / 4)) {
     const uint32_t wanted = first_column + thread() % Block::kColumns;
-    part_from = (wanted < columns ? wanted : columns - 1) * 16 +
-                thread() / Block::kColumns * part_step();
+    part_from =
+        (wanted < columns ? wanted : columns - 1) * 16 + thread() / Block::kColumns * part_step();
   }
 
   INFER_DEVICE uint32_t tiles() const { return units * Weights::kTiles; }

@@ -59,10 +59,13 @@ struct Shadow {
   uint32_t read_clock = 0;
   uint16_t writer = 0;
   uint16_t reader = 0;
-  uint8_t written = 0;
+  uint8_t written = 0;     ///< kWritten, kShown
   uint8_t atomic = 0;      ///< the last write was part of an atomic operation
   uint16_t in_flight = 0;  ///< asynchronous copies on their way here
 };
+
+constexpr uint8_t kWritten = 1;
+constexpr uint8_t kShown = 2;  ///< to products as well
 
 struct Copy {
   std::byte* to;
@@ -82,6 +85,8 @@ struct Fiber {
   int site = 0;
   std::vector<Copy> copies;
   std::vector<size_t> groups;  ///< of copies: their ends
+  std::vector<Copy> landed;    ///< copies that products have not been shown
+  Products products;
 #if EMULATOR_ASAN
   void* fake = nullptr;
 #endif
@@ -138,6 +143,14 @@ class Worker {
   void access(const std::byte* at, size_t bytes, Access access);
   void async_copy(std::byte* to, uint64_t from, uint32_t bytes);
   void async_wait(uint32_t pending);
+  void show_copies();
+  size_t shared_offset(const std::byte* at) const {
+    return static_cast<size_t>(at - shared_.data());
+  }
+  std::byte* shared_place(size_t offset, size_t bytes) {
+    if (offset + bytes > shared_.size()) fault("a product of what is behind shared memory");
+    return shared_.data() + offset;
+  }
   Fiber& current() { return *current_; }
   /// Most accesses are to one of a few allocations.
   Range allocation(uint64_t address) {
@@ -209,6 +222,7 @@ void Worker::entry() {
     try {
       own.kernel_->run(own.params_);
       own.take_copies(*own.current_, own.current_->copies.size());
+      if (!own.current_->products.running.empty()) fault("products run when the thread ends");
     } catch (const Fault& fault) {
       if (own.failed_.empty()) {
         own.failed_ = "thread " + std::to_string(own.tid()) + ": " + fault.what;
@@ -314,6 +328,8 @@ std::string Worker::run(const Kernel& kernel, const Launch& launch, const Memory
     fiber.uses_memory = false;
     fiber.copies.clear();
     fiber.groups.clear();
+    fiber.landed.clear();
+    fiber.products = {};
     wake(t);
   }
   while (!ready_.empty() && failed_.empty()) {
@@ -460,11 +476,15 @@ void Worker::access(const std::byte* at, size_t bytes, Access access) {
     if (access != Access::write && s.written == 0) {
       fault("a read of shared byte " + std::to_string(i) + ", which nobody has written");
     }
+    if (access == Access::product && s.written != kShown) {
+      fault("a product of shared byte " + std::to_string(i) + ", which it has not been shown");
+    }
     const bool both_atomic = access == Access::atomic && s.atomic != 0;
     if (s.writer != 0 && !both_atomic && !ordered(s.writer, s.write_clock)) {
-      race(access == Access::read ? "a read" : "a write", "wrote", s.writer, i);
+      const bool reads = access == Access::read || access == Access::product;
+      race(reads ? "a read" : "a write", "wrote", s.writer, i);
     }
-    if (access == Access::read) {
+    if (access == Access::read || access == Access::product) {
       s.reader = own;
       s.read_clock = clock;
       continue;
@@ -472,7 +492,7 @@ void Worker::access(const std::byte* at, size_t bytes, Access access) {
     if (s.reader != 0 && !ordered(s.reader, s.read_clock)) race("a write", "read", s.reader, i);
     s.writer = own;
     s.write_clock = clock;
-    s.written = 1;
+    s.written = kWritten;
     s.atomic = access == Access::atomic ? 1 : 0;
   }
 }
@@ -491,6 +511,7 @@ void Worker::take_copies(Fiber& fiber, size_t until) {
     for (size_t i = begin; i < begin + copy.bytes; i += kWord) --shadow_[i / kWord].in_flight;
     std::memcpy(copy.to, reinterpret_cast<const void*>(copy.from), copy.bytes);
     access(copy.to, copy.bytes, Access::write);
+    fiber.landed.push_back(copy);
   }
   fiber.copies.erase(fiber.copies.begin(), fiber.copies.begin() + static_cast<int64_t>(until));
 }
@@ -503,6 +524,15 @@ void Worker::async_wait(uint32_t pending) {
   take_copies(own, until);
   own.groups.erase(own.groups.begin(), own.groups.begin() + static_cast<int64_t>(taken));
   for (size_t& end : own.groups) end -= until;
+}
+
+void Worker::show_copies() {
+  for (const Copy& copy : current_->landed) {
+    access(copy.to, copy.bytes, Access::write);
+    const size_t begin = shared_offset(copy.to);
+    for (size_t i = begin; i < begin + copy.bytes; i += kWord) shadow_[i / kWord].written = kShown;
+  }
+  current_->landed.clear();
 }
 
 }  // namespace
@@ -563,6 +593,10 @@ void async_copy(std::byte* to, uint64_t from, uint32_t bytes) {
 }
 void async_commit() { worker->current().groups.push_back(worker->current().copies.size()); }
 void async_wait(uint32_t pending) { worker->async_wait(pending); }
+Products& products() { return worker->current().products; }
+void show_copies() { worker->show_copies(); }
+size_t shared_offset(const std::byte* at) { return worker->shared_offset(at); }
+std::byte* shared_place(size_t offset, size_t bytes) { return worker->shared_place(offset, bytes); }
 
 std::string launch(const Kernel& kernel, const Launch& launch, const Memory& memory,
                    const void* params) {

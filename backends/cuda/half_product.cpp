@@ -1,6 +1,7 @@
 #include "backends/cuda/half_product.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "backends/cuda/packing.h"
 #include "backends/cuda/product.h"
@@ -117,27 +118,29 @@ int64_t blocks_of(const ProductCall& in, const BlockShape& block) {
   return blocks * div_ceil(in.x.dim(2), block.columns);
 }
 
-/// Where a multiprocessor computes its share first: it multiplies 2048 times a cycle, and gets 28
-/// bytes a cycle from the second-level cache.
+/// Cycles of a multiprocessor for 64 elements of K of a block: what takes longest of multiplying
+/// (2048 a cycle), bringing columns and weights from the second-level cache (32 bytes a cycle), and
+/// decoding (about 52 instructions of a warp for 16 elements, by four schedulers).
+int64_t cycles_of(const BlockShape& block, DType type) {
+  const int64_t multiplied = block.rows * block.columns * 64 / 2048;
+  const int64_t weights = block.rows / 16 * int64_t{bytes_of_rows(type) / kStreamTiles};
+  const int64_t brought = (block.columns * 128 + weights) / 32;
+  const int64_t decoded = block.rows / 64 * 4 * 52;
+  return std::max({multiplied, brought, decoded});
+}
+
+/// The blocks with which the multiprocessor that has most of them is done first.
 BlockShape choose_warpgroup_block(const NodeCall& call, const ProductCall& in, DType type) {
-  const BlockShape narrow = warpgroup_block<NarrowWarpgroupBlock>(type, "_16");
-  BlockShape best = narrow;
-  int64_t least = 0;
-  for (const BlockShape& block : {narrow, warpgroup_block<SmallWarpgroupBlock>(type, "_64"),
-                                  warpgroup_block<MediumWarpgroupBlock>(type, "_128"),
-                                  warpgroup_block<LargeWarpgroupBlock>(type, "")}) {
-    if (int64_t{block.bytes} > call.gpu.shared_bytes) continue;
-    // Of 64 elements of K.
-    const int64_t multiplied = block.rows * block.columns * 64 / 2048;
-    const int64_t brought =
-        (block.columns * 128 + block.rows / 16 * (bytes_of_rows(type) / kStreamTiles)) / 28;
-    const int64_t cycles = div_ceil(blocks_of(in, block), int64_t{call.gpu.multiprocessors}) *
-                           std::max(multiplied, brought);
-    if (least != 0 && cycles > least) continue;
-    least = cycles;
-    best = block;
-  }
-  return best;
+  const BlockShape shapes[] = {warpgroup_block<NarrowWarpgroupBlock>(type, "_16"),
+                               warpgroup_block<SmallWarpgroupBlock>(type, "_64"),
+                               warpgroup_block<MediumWarpgroupBlock>(type, "_128"),
+                               warpgroup_block<LargeWarpgroupBlock>(type, "")};
+  const auto cycles = [&](const BlockShape& block) {
+    if (int64_t{block.bytes} > call.gpu.shared_bytes) return std::numeric_limits<int64_t>::max();
+    return div_ceil(blocks_of(in, block), int64_t{call.gpu.multiprocessors}) *
+           cycles_of(block, type);
+  };
+  return *std::ranges::min_element(shapes, {}, cycles);
 }
 
 /// Large blocks if there are enough of them.
@@ -162,7 +165,8 @@ ColumnHalves record_columns(const NodeCall& call, const ProductCall& in, DType t
                         .unused = 0};
   const Grid grid{layout.columns, 1, 1};
   if (is_decoded(type)) {
-    call.recorder.launch("to_fragments",
+    const bool is_long = in.x.size(0) > kToFragmentsThreads * kToFragmentsHeld;
+    call.recorder.launch(is_long ? "to_fragments_long" : "to_fragments",
                          ToFragmentsParams{.step = call.step,
                                            .x = in.x.address,
                                            .norm = norm_address(in),
@@ -173,7 +177,7 @@ ColumnHalves record_columns(const NodeCall& call, const ProductCall& in, DType t
                                            .normed = in.norm != nullptr ? 1u : 0u,
                                            .aligned = aligned(in.x) ? 1u : 0u,
                                            .eps = in.norm != nullptr ? in.norm->eps : 0.0f},
-                         grid, kToFragmentsThreads);
+                         grid, is_long ? kToFragmentsLongThreads : kToFragmentsThreads);
   } else {
     call.recorder.launch("to_halves",
                          ToHalvesParams{.step = call.step,

@@ -56,14 +56,13 @@ struct WarpgroupBlock {
   static constexpr uint32_t kColumns = kAcross;
   static constexpr uint32_t kSumsStep = kRows + 4;
 };
-/// What limits the rate of large products is how fast the second-level cache brings columns and
-/// weights: weights are the smaller ones, so that many rows and few columns need the least. A
-/// multiprocessor has registers for one.
-using LargeWarpgroupBlock = WarpgroupBlock<4, 128, 6>;
-/// Of fewer rows: a multiprocessor has registers for two.
+/// Many columns share what is decoded, and many rows the columns that the second-level cache
+/// brings. A multiprocessor has registers for one block.
+using LargeWarpgroupBlock = WarpgroupBlock<2, 256, 5>;
+/// Of fewer rows or columns: it has registers for two, and for four.
 using MediumWarpgroupBlock = WarpgroupBlock<2, 128, 4>;
 using SmallWarpgroupBlock = WarpgroupBlock<1, 64, 4>;
-/// Of very few columns: what takes time is to bring the weights.
+/// Of very few columns: what takes time is to bring the weights, so that many are on their way.
 using NarrowWarpgroupBlock = WarpgroupBlock<1, 16, 14>;
 
 /// Bytes of dynamic shared memory of a block. `weights`: bytes of 16 rows and `group` tiles.

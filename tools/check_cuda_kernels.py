@@ -9,7 +9,7 @@ registers nor keeps arrays in memory, that tiles of bytes spill little, that a m
 registers suffice for the blocks that the kernel states, and that products of warpgroups run beside the
 threads.
 Where cuobjdump is (CUOBJDUMP, PATH, /usr/local/cuda/bin, build/cuda), also that the machine code multiplies
-with the instruction that is meant and loads weights, keys and values 128 bits at a time.
+with the instruction that is meant and loads weights, keys and values 128 bits at a time, or many bytes.
 
 Exits with 1 if a kernel is not as it is meant to be, with 77 if nothing could be checked.
 """
@@ -70,7 +70,7 @@ CODE = [
     (r"stream_\w+", None, r"IMMA", r"LDGSTS\S*\.128"),
     (r"tile_\w+", None, r"IMMA", r"LDG\S*\.128"),
     (r"(half|decoded)_tile_\w+", None, r"HMMA", r"LDGSTS\S*\.128"),
-    (r"warpgroup_tile_\w+", None, r"HGMMA", r"LDGSTS\S*\.128"),
+    (r"warpgroup_tile_\w+", None, r"HGMMA", r"UBLKCP"),
     (r"attention_tile", "attention_tile_128_128", r"HMMA", r"LDGSTS\S*\.128"),
 ]
 # Modules without machine code for some GPUs: kernels that are not chosen there.

@@ -51,17 +51,19 @@ struct HalvesLayout {
   int64_t columns;
   int64_t units;         ///< of 8 elements of K, or of 16 where weights are decoded
   int64_t column_bytes;  ///< of a unit
+  int64_t behind = 0;    ///< bytes behind the last column that blocks may read
 
   HalvesLayout(const TensorDesc& x, DType type) : columns(x.shape[2]) {
     if (is_decoded(type)) {
       units = div_ceil<int64_t>(x.shape[0], kTileElements) * (kTileElements / 16);
       column_bytes = 32;
+      behind = LargeWarpgroupBlock::kColumns * 16;
     } else {
       units = div_ceil<int64_t>(x.shape[0], kHalfDepth) * (kHalfDepth / 8);
       column_bytes = 16 * int64_t{kHalfParts};
     }
   }
-  int64_t back_at() const { return columns * units * column_bytes; }
+  int64_t back_at() const { return columns * units * column_bytes + behind; }
   int64_t bytes() const { return back_at() + columns * int64_t{sizeof(float)}; }
 };
 
@@ -136,7 +138,8 @@ BlockShape choose_warpgroup_block(const NodeCall& call, const ProductCall& in, D
                                warpgroup_block<MediumWarpgroupBlock>(type, "_128"),
                                warpgroup_block<LargeWarpgroupBlock>(type, "")};
   const auto cycles = [&](const BlockShape& block) {
-    if (int64_t{block.bytes} > call.gpu.shared_bytes) return std::numeric_limits<int64_t>::max();
+    if (int64_t{block.bytes} + kWarpgroupBarriers > call.gpu.shared_bytes)
+      return std::numeric_limits<int64_t>::max();
     return div_ceil(blocks_of(in, block), int64_t{call.gpu.multiprocessors}) *
            cycles_of(block, type);
   };

@@ -89,5 +89,33 @@ TEST_CASE("wrong products by a warpgroup are found") {
   finds(WrongProduct::other_matrix, "nobody has written");
 }
 
+std::string copied(WrongCopy wrong, uint64_t seed, std::vector<float>& y) {
+  alignas(16) float x[128];
+  for (uint32_t i = 0; i < 128; ++i) x[i] = static_cast<float>(i * i);
+  y.assign(128, -1.0f);
+  emulator::Memory memory;
+  memory.add(x, sizeof(x));
+  memory.add(y.data(), y.size() * sizeof(float));
+  const BulkParams params{reinterpret_cast<uintptr_t>(x), reinterpret_cast<uintptr_t>(y.data()),
+                          wrong, 0};
+  return emulator::launch(*emulator::find_kernel("bulk_rotate"), {.threads = 128, .seed = seed},
+                          memory, &params);
+}
+
+TEST_CASE("copies of many bytes are there for who has waited for them") {
+  std::vector<float> y;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    CHECK(copied(WrongCopy::nothing, seed, y) == "");
+    for (uint32_t t = 0; t < 128; ++t) {
+      const uint32_t from = (t + 33) % 128;
+      CHECK(y[t] == static_cast<float>(from * from));
+    }
+    CHECK(copied(WrongCopy::not_waited, seed, y) != "");
+    CHECK(copied(WrongCopy::not_expected, seed, y).find("do not come") != std::string::npos);
+    CHECK(copied(WrongCopy::too_few_expected, seed, y).find("more bytes") != std::string::npos);
+    CHECK(copied(WrongCopy::no_barrier, seed, y).find("nobody has written") != std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace infer::cuda

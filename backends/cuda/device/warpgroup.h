@@ -10,9 +10,9 @@
 //   bits 16 … 29  from 8 elements of K to the next 8 ("leading dimension byte offset")
 //   bits 32 … 45  from 8 columns to the next 8 ("stride dimension byte offset")
 // and zeros for the base offset (49 … 51) and for no swizzling (62, 63).
-// Products read shared memory by the asynchronous proxy: who has written it, also by an
-// asynchronous copy that it has waited for, calls show_products() before the barrier behind which
-// they begin.
+// Products read shared memory by the asynchronous proxy, as bulk copies write it
+// (device/bulk_copy.h). Who has written it otherwise, also by an asynchronous copy that it has
+// waited for, calls show_products() before the barrier behind which they begin.
 #pragma once
 
 #ifndef INFER_CUDA_EMULATED
@@ -54,13 +54,13 @@ INFER_DEVICE void warpgroup_wait() {
 #define INFER_SUMS_8(i) INFER_SUMS_4(i), INFER_SUMS_4(i + 4)
 #define INFER_SUMS_32(i) \
   INFER_SUMS_8(i), INFER_SUMS_8(i + 8), INFER_SUMS_8(i + 16), INFER_SUMS_8(i + 24)
-#define INFER_WGMMA(n, sums, a0, a1, a2, a3, b, one, ...)                                       \
-  asm volatile("{ .reg .pred p; setp.ne.b32 p, " one                                            \
+#define INFER_WGMMA(n, sums, a0, a1, a2, a3, b, added, ...)                                     \
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, " added                                          \
                ", 0;\n"                                                                         \
                "wgmma.mma_async.sync.aligned.m64n" n "k16.f32.f16.f16 {" sums "}, {" a0 ", " a1 \
                ", " a2 ", " a3 "}, " b ", p, 1, 1, 0; }"                                        \
                : __VA_ARGS__                                                                    \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b_matrix), "r"(add ? 1 : 0)  \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b_matrix), "r"(add ? 1 : 0)    \
                : "memory")
 #define INFER_NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define INFER_NAMES_32                                                                         \
@@ -119,10 +119,10 @@ INFER_DEVICE void warpgroup_product(float (&d)[128], const uint32_t (&a)[4], uin
 
 namespace infer::cuda {
 
-/// The same `bytes` bytes further, which are a multiple of 16 of shared memory.
-INFER_DEVICE uint64_t product_matrix_at(uint64_t matrix, uint32_t bytes) {
+/// The same so many times 16 bytes further, in shared memory.
+INFER_DEVICE uint64_t product_matrix_at(uint64_t matrix, uint32_t sixteens) {
   // No carry leaves the bits of the begin.
-  return (matrix & 0xffffffff00000000u) | (static_cast<uint32_t>(matrix) + (bytes >> 4));
+  return (matrix & 0xffffffff00000000u) | (static_cast<uint32_t>(matrix) + sixteens);
 }
 
 }  // namespace infer::cuda

@@ -95,7 +95,19 @@ struct BlockRows {
     const uint32_t first = (block_x() - p.weights[which].first_tile) * (Block::kTiles / kShare);
     return (first + tile / kShare) * 16;
   }
+  /// The row of tiles of its weight: behind the last one that one again.
+  INFER_DEVICE uint32_t held_row_tile(uint32_t tile) const {
+    const uint32_t row_tiles = (weight(tile).n + 15) / 16;
+    const uint32_t wanted = row(tile) / 16;
+    return wanted < row_tiles ? wanted : row_tiles - 1;
+  }
 };
+
+/// Address of a plane of a weight from a unit on, over all rows of tiles.
+INFER_DEVICE uint64_t plane_at(const MatrixParams& of, uint32_t plane, uint64_t unit) {
+  return of.w + (plane == 0 ? 0 : uint64_t{of.planes[plane - 1]} * 16) +
+         unit * Weights::unit_bytes(plane);
+}
 
 /// Copies what the warp has to of the weights' stage `stage`, into its place in shared memory.
 template <typename Block, bool kGlu>
@@ -108,11 +120,8 @@ INFER_DEVICE void copy_weights(const BlockRows<Block, kGlu>& rows,
   for (uint32_t n = 0; n < kOwn; ++n) {
     const uint32_t tile = warp() * kOwn + n;
     const MatrixParams& of = rows.weight(tile);
-    const uint32_t row_tiles = (of.n + 15) / 16;
-    const uint32_t wanted = rows.row(tile) / 16;
     uint64_t plane[Weights::kPlanes];
-    find_units(of, uint64_t{wanted < row_tiles ? wanted : row_tiles - 1} * units + first_unit,
-               plane);
+    find_units(of, uint64_t{rows.held_row_tile(tile)} * units + first_unit, plane);
     copy_units<kUnits>(
         weights,
         (stage % Block::weight_stages(kGroup) * Block::kTiles + tile) * (kUnits * unit_bytes() / 4),
@@ -136,7 +145,7 @@ struct DecodedBlockWork {
   uint32_t units;
   SharedPtr<uint32_t> activations;  ///< [stage][step][part][column][4]
   SharedPtr<uint32_t> weights;      ///< [stage][tile][weights]
-  uint32_t part_from;               ///< word of the thread's next 16 bytes of columns
+  uint32_t part_from;               ///< byte of the thread's next 16 of columns
   uint32_t next = 0;                ///< stage to be copied, and its place
   uint32_t next_place = 0;
 
@@ -153,12 +162,12 @@ struct DecodedBlockWork {
             Block::weight_stages(kGroup) * Block::kTiles * kWeightBytes / 4)) {
     const uint32_t wanted = first_column + thread() % Block::kColumns;
     part_from =
-        (wanted < columns ? wanted : columns - 1) * 16 + thread() / Block::kColumns * part_step();
+        (wanted < columns ? wanted : columns - 1) * 16 + thread() / Block::kColumns * part_bytes();
   }
 
   INFER_DEVICE uint32_t tiles() const { return units * Weights::kTiles; }
-  /// Words from 8 elements of K of all columns to the next 8.
-  INFER_DEVICE uint32_t part_step() const { return all.x.columns * 16; }
+  /// Bytes of 8 elements of K of all columns.
+  INFER_DEVICE uint32_t part_bytes() const { return all.x.columns * 16; }
 
   /// Starts to copy the next stage: the thread has every kThreads-th 16 bytes of its columns.
   /// `begins`: a group of weights may begin with it.
@@ -171,7 +180,7 @@ struct DecodedBlockWork {
       for (uint32_t n = 0; n < kOwn; ++n) {
         async_copy_16(activations, to + n * kThreads * 4,
                       Global<const uint32_t>(all.x.words + part_from), 0);
-        part_from += kThreads / Block::kColumns * part_step();
+        part_from += kThreads / Block::kColumns * part_bytes();
       }
     }
     async_commit();

@@ -47,7 +47,8 @@ INFER_DEVICE void multiply_decoded(const DecodedTileParams& all) {
 #pragma unroll
         for (uint32_t c = 0; c < kAcross; c += 2) {
           uint32_t b[4];
-          load_matrices(b, work.activations, stage_at + b_at + step * 2 * Work::kPartWords + c * 32);
+          load_matrices(b, work.activations,
+                        stage_at + b_at + step * 2 * Work::kPartWords + c * 32);
 #pragma unroll
           for (uint32_t r = 0; r < kDown; ++r) {
             mma_f16(sums[r][c], a[r], {b[0], b[1]}, sums[r][c]);

@@ -56,6 +56,8 @@ struct WarpgroupBlock {
   static constexpr uint32_t kColumns = kAcross;
   static constexpr uint32_t kSumsStep = kRows + 4;
 };
+/// Bytes of shared memory that a block has beside what decoded_tile_bytes() says, at most.
+inline constexpr uint32_t kWarpgroupBarriers = 128;
 /// Many columns share what is decoded, and many rows the columns that the second-level cache
 /// brings. A multiprocessor has registers for one block.
 using LargeWarpgroupBlock = WarpgroupBlock<2, 256, 5>;

@@ -72,6 +72,12 @@ void async_copy(std::byte* to, uint64_t from, uint32_t bytes);
 void async_commit();
 void async_wait(uint32_t pending);
 
+// Barriers in shared memory that count the bytes of copies: bulk_copy.h.
+void bulk_barrier(std::byte* at);
+void bulk_expect(std::byte* at, uint32_t bytes);
+void bulk_copy(std::byte* to, uint64_t from, uint32_t bytes, std::byte* barrier);
+void bulk_wait(std::byte* at, uint32_t parity);
+
 /// A product of a warpgroup that runs beside the thread: warpgroup.h.
 struct Product {
   float* sums;
@@ -672,4 +678,5 @@ inline void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[
 
 }  // namespace infer::cuda
 
+#include "tests/cuda/emulator/bulk_copy.h"
 #include "tests/cuda/emulator/warpgroup.h"

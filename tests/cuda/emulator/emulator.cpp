@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -107,6 +108,16 @@ struct Warp {
   alignas(16) std::byte out[kWarp * kSlot];
 };
 
+/// A barrier that counts the bytes of copies.
+struct BulkBarrier {
+  uint32_t phases = 0;  ///< that have ended
+  bool expects = false;
+  size_t expected = 0;
+  size_t brought = 0;
+  std::vector<Copy> copies;
+  std::map<uint32_t, uint32_t> clocks;  ///< by warp: when it started one of them
+};
+
 struct Array {
   const void* key;
   size_t begin;
@@ -144,6 +155,10 @@ class Worker {
   void async_copy(std::byte* to, uint64_t from, uint32_t bytes);
   void async_wait(uint32_t pending);
   void show_copies();
+  void bulk_barrier(std::byte* at);
+  void bulk_expect(std::byte* at, uint32_t bytes);
+  void bulk_copy(std::byte* to, uint64_t from, uint32_t bytes, std::byte* barrier);
+  void bulk_wait(std::byte* at, uint32_t parity);
   size_t shared_offset(const std::byte* at) const {
     return static_cast<size_t>(at - shared_.data());
   }
@@ -180,6 +195,7 @@ class Worker {
   bool ordered(uint16_t other, uint32_t clock) const;
   [[noreturn]] void race(const char* first, const char* second, uint16_t other, size_t at) const;
   void take_copies(Fiber& fiber, size_t until);
+  BulkBarrier& bulk_at(std::byte* at);
 
   std::vector<Fiber> fibers_;
   std::vector<uint32_t> ready_;
@@ -193,6 +209,7 @@ class Worker {
   uint32_t threads_ = 0;
   Random random_{0};
   Barrier barriers_[kMostBarriers];
+  std::map<const std::byte*, BulkBarrier> bulk_;
   Warp warps_[kMostWarps];
   uint32_t clocks_[kMostWarps][kMostWarps] = {};  ///< by warp: what it knows of each warp
   std::vector<std::byte> shared_;
@@ -321,6 +338,7 @@ std::string Worker::run(const Kernel& kernel, const Launch& launch, const Memory
     clocks_[w][w] = 1;
   }
   for (Barrier& barrier : barriers_) barrier.arrived.clear();
+  bulk_.clear();
   ready_.clear();
   for (uint32_t t = 0; t < threads_; ++t) {
     Fiber& fiber = fibers_[t];
@@ -535,6 +553,65 @@ void Worker::show_copies() {
   current_->landed.clear();
 }
 
+void Worker::bulk_barrier(std::byte* at) {
+  access(at, sizeof(uint64_t), Access::write);
+  bulk_[at] = {};
+}
+
+BulkBarrier& Worker::bulk_at(std::byte* at) {
+  access(at, sizeof(uint64_t), Access::read);
+  const auto it = bulk_.find(at);
+  if (it == bulk_.end()) fault("shared memory that is no barrier of copies");
+  return it->second;
+}
+
+void Worker::bulk_expect(std::byte* at, uint32_t bytes) {
+  BulkBarrier& own = bulk_at(at);
+  if (own.expects) fault("a barrier of copies that expects some already");
+  own.expects = true;
+  own.expected = bytes;
+}
+
+void Worker::bulk_copy(std::byte* to, uint64_t from, uint32_t bytes, std::byte* barrier) {
+  BulkBarrier& own = bulk_at(barrier);
+  access(to, bytes, Access::write);
+  const size_t begin = shared_offset(to);
+  for (size_t i = begin; i < begin + bytes; i += kWord) ++shadow_[i / kWord].in_flight;
+  own.copies.push_back({to, from, bytes});
+  own.brought += bytes;
+  const uint32_t w = tid() / kWarp;
+  own.clocks[w] = clocks_[w][w];
+}
+
+void Worker::bulk_wait(std::byte* at, uint32_t parity) {
+  constexpr int kMostTries = 10000;
+  BulkBarrier& own = bulk_at(at);
+  for (int tries = 0; own.phases % 2 == parity; ++tries) {
+    if (own.expects && own.brought >= own.expected) {
+      if (own.brought > own.expected) fault("copies of more bytes than were expected");
+      for (const Copy& copy : own.copies) {
+        const size_t begin = shared_offset(copy.to);
+        for (size_t i = begin; i < begin + copy.bytes; i += kWord) {
+          --shadow_[i / kWord].in_flight;
+          shadow_[i / kWord].written = kShown;
+        }
+        std::memcpy(copy.to, reinterpret_cast<const void*>(copy.from), copy.bytes);
+      }
+      own.copies.clear();
+      own.expects = false;
+      own.brought = 0;
+      ++own.phases;
+      break;
+    }
+    if (tries == kMostTries) fault("waits for copies that do not come");
+    wake(tid());
+    suspend();
+  }
+  // What was copied is before what the warp does now.
+  uint32_t(&known)[kMostWarps] = clocks_[tid() / kWarp];
+  for (const auto& [w, clock] : own.clocks) known[w] = std::max(known[w], clock + 1);
+}
+
 }  // namespace
 
 Range Memory::find(uint64_t address) const {
@@ -595,6 +672,12 @@ void async_commit() { worker->current().groups.push_back(worker->current().copie
 void async_wait(uint32_t pending) { worker->async_wait(pending); }
 Products& products() { return worker->current().products; }
 void show_copies() { worker->show_copies(); }
+void bulk_barrier(std::byte* at) { worker->bulk_barrier(at); }
+void bulk_expect(std::byte* at, uint32_t bytes) { worker->bulk_expect(at, bytes); }
+void bulk_copy(std::byte* to, uint64_t from, uint32_t bytes, std::byte* barrier) {
+  worker->bulk_copy(to, from, bytes, barrier);
+}
+void bulk_wait(std::byte* at, uint32_t parity) { worker->bulk_wait(at, parity); }
 size_t shared_offset(const std::byte* at) { return worker->shared_offset(at); }
 std::byte* shared_place(size_t offset, size_t bytes) { return worker->shared_place(offset, bytes); }
 

@@ -1,4 +1,4 @@
-// Kernels of the emulator's own tests: products by warpgroups.
+// Kernels of the emulator's own tests: products by warpgroups, copies of many bytes.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,20 @@ struct WarpgroupParams {
   uint64_t b;  ///< float16 [2, 16 columns, 8]: 8 elements of K of all columns, and the next 8
   uint64_t d;  ///< float32 [threads, 8]: 2 · A · B
   WrongProduct wrong;
+  uint32_t unused;
+};
+
+enum class WrongCopy : uint32_t {
+  nothing,
+  not_waited,
+  not_expected,
+  too_few_expected,
+  no_barrier,  ///< the copies' barrier is not made
+};
+
+struct BulkParams {
+  uint64_t x, y;  ///< float32 [128]
+  WrongCopy wrong;
   uint32_t unused;
 };
 

@@ -5,9 +5,11 @@
   tools/check_cuda_kernels.py --none WHY  the build has no kernels
 
 Checks for every kernel and GPU that what decodes, attends or multiplies numbers of 16 bits neither spills
-registers nor keeps arrays in memory, that tiles of bytes spill little, and that a multiprocessor's
-registers suffice for the blocks that the kernel states. Where cuobjdump is (CUOBJDUMP, PATH, /usr/local/cuda/bin, build/cuda), also that the machine code
-multiplies with the instruction that is meant and loads weights, keys and values 128 bits at a time.
+registers nor keeps arrays in memory, that tiles of bytes spill little, that a multiprocessor's
+registers suffice for the blocks that the kernel states, and that products of warpgroups run beside the
+threads.
+Where cuobjdump is (CUOBJDUMP, PATH, /usr/local/cuda/bin, build/cuda), also that the machine code multiplies
+with the instruction that is meant and loads weights, keys and values 128 bits at a time, or many bytes.
 
 Exits with 1 if a kernel is not as it is meant to be, with 77 if nothing could be checked.
 """
@@ -28,7 +30,7 @@ SKIPPED = 77
 # Kernels, with their GPU if it matters, and the bytes that they may spill. Tiles of bytes and states of 256
 # rows use all registers that a thread can have: some compilers' versions for some GPUs need a few more.
 SPILLS = [(r"scan_256 for sm_120", 640),
-          (r"(product|stream|rows|half_tile|attention|text_attention|scan|causal_conv)_\w+", 0),
+          (r"(product|stream|rows|half_tile|warpgroup_tile|attention|text_attention|scan|causal_conv)_\w+", 0),
           (r"tile_\w+", 128),
           (r"decoded_tile_\w+", 192)]
 # Kernels by name, with their GPU if it matters, threads of a block, blocks that a multiprocessor is to
@@ -44,6 +46,12 @@ BLOCKS = [
     (r"decoded_tile_\w+_16(_glu)?", 64, 8),
     (r"decoded_tile_\w+_64(_glu)?", 64, 6),
     (r"decoded_tile_\w+", 128, 2),
+    (r"warpgroup_tile_\w+_16(_glu)?", 128, 3),
+    (r"warpgroup_tile_\w+_64(_glu)?", 128, 4),
+    (r"warpgroup_tile_\w+_128(_glu)?", 256, 2),
+    (r"warpgroup_tile_\w+", 256, 1),
+    (r"to_fragments", 256, 4),
+    (r"to_fragments_long", 512, 2),
     (r"stream_\w+", 256, 2),
     (r"tile_\w+_few(_glu)?", 128, 4),
     (r"tile_\w+", 512, 1),
@@ -62,10 +70,12 @@ CODE = [
     (r"stream_\w+", None, r"IMMA", r"LDGSTS\S*\.128"),
     (r"tile_\w+", None, r"IMMA", r"LDG\S*\.128"),
     (r"(half|decoded)_tile_\w+", None, r"HMMA", r"LDGSTS\S*\.128"),
+    (r"warpgroup_tile_\w+", None, r"HGMMA", r"UBLKCP"),
     (r"attention_tile", "attention_tile_128_128", r"HMMA", r"LDGSTS\S*\.128"),
 ]
 # Modules without machine code for some GPUs: kernels that are not chosen there.
-WITHOUT = [(r"decoded_tile_\w+", ("sm_86", "sm_89", "sm_120"))]
+WITHOUT = [(r"decoded_tile_\w+", ("sm_86", "sm_89", "sm_90a", "sm_120")),
+           (r"warpgroup_tile_\w+", ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120"))]
 
 
 def rule(rules, name):
@@ -93,6 +103,8 @@ def check_figures(folder):
     blocks_of = attention_tiles() + BLOCKS
     count, wrong = 0, []
     for path in sorted(folder.glob("*.fatbin.txt")):
+        wrong += [f"{path.name}: products of warpgroups one after the other: {line}"
+                  for line in path.read_text(encoding="utf-8").splitlines() if "are serialized" in line]
         for name, arch, registers, stack, spilled in figures(path.read_text(encoding="utf-8")):
             count += 1
             where = f"{name} for {arch}"

@@ -17,6 +17,9 @@ namespace {
 
 using gpu::address_of;
 
+/// Ten times the only compute capability that has products of warpgroups.
+constexpr int32_t kWarpgroups = 90;
+
 std::vector<DeviceInfo> list() {
   const auto driver = Driver::get();
   if (!driver) {
@@ -84,6 +87,11 @@ Result<std::unique_ptr<Device>> CudaDevice::open(int32_t index, bool exact,
   if (exact) device->tuning_.integer = device->tuning_.matrices = false;
   INFER_TRY(device->transfer_, Transfer::create(*device->context_));
   device->modules_ = std::make_unique<Modules>(*device->context_);
+  if (device->tuning_.warpgroups && device->context_->gpu().capability == kWarpgroups) {
+    INFER_TRY(device->tuning_.warpgroups, device->modules_->has_kernels("warpgroups"));
+  } else {
+    device->tuning_.warpgroups = false;
+  }
   const std::vector<uint16_t> tables = gpu::iq_tables();
   const auto bytes = std::as_bytes(std::span(tables));
   INFER_TRY(device->tables_,

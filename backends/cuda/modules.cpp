@@ -55,10 +55,26 @@ Result<CUmodule> Modules::load(const Module& module) {
   return handle;
 }
 
+Result<unsigned> Modules::count_kernels(CUmodule module) const {
+  unsigned count = 0;
+  INFER_CHECK_R(context_.check(context_.cu().cuModuleGetFunctionCount(&count, module),
+                               "cannot count kernels"));
+  return count;
+}
+
+Result<bool> Modules::has_kernels(std::string_view module) {
+  INFER_CHECK_R(context_.enter());
+  const std::lock_guard lock(mutex_);
+  const Module* found = module_of(module);
+  if (found == nullptr || module != found->name) return false;
+  INFER_TRY(const CUmodule handle, load(*found));
+  INFER_TRY(const unsigned count, count_kernels(handle));
+  return count > 0;
+}
+
 Status Modules::load_kernels(CUmodule module) {
   const DriverFunctions& cu = context_.cu();
-  unsigned count = 0;
-  INFER_CHECK(context_.check(cu.cuModuleGetFunctionCount(&count, module), "cannot count kernels"));
+  INFER_TRY_S(const unsigned count, count_kernels(module));
   if (count == 0) return {};  // none of them is chosen on this GPU
   std::vector<CUfunction> functions(count);
   INFER_CHECK(context_.check(cu.cuModuleEnumerateFunctions(functions.data(), count, module),

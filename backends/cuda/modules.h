@@ -5,6 +5,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "backends/cuda/context.h"
 #include "backends/cuda/module.h"
@@ -22,6 +23,8 @@ class Modules {
   /// `shared_bytes`: of dynamic shared memory that a launch may ask for. Errors: device,
   /// out_of_memory, unsupported.
   Result<CUfunction> get(const std::string& kernel, int64_t shared_bytes);
+  /// Whether the module of this name has kernels for this GPU. Errors: device, out_of_memory.
+  Result<bool> has_kernels(std::string_view module);
   /// Whether a kernel waits by itself for the one that it follows (device/block.h): not if its code
   /// was made for older GPUs. Errors: device.
   Result<bool> waits(CUfunction function) const;
@@ -35,6 +38,7 @@ class Modules {
     int64_t shared_bytes = 0;  ///< what its attribute allows
   };
   Result<CUmodule> load(const Module& module);
+  Result<unsigned> count_kernels(CUmodule module) const;
   /// The driver may load kernels with their first launch only.
   Status load_kernels(CUmodule module);
 

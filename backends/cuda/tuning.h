@@ -12,6 +12,9 @@ struct Tuning {
   /// Tokens of prompts have a numeric class of their own (Roles): what tensor cores compute in
   /// float16 or bfloat16. Others than attention and products of such weights are alike in both.
   bool matrices = true;
+  /// Products of decoded weights by warpgroups (weights/warpgroup_tile.cu) where the GPU has
+  /// kernels for them: all of them, or none, since sums within tensor cores may differ.
+  bool warpgroups = true;
   /// A kernel that follows one other may begin before that one has ended, where GPUs can do that.
   bool early = true;
   bool near_largest = true;  ///< the device finds the logits that matter (Device::near_largest)

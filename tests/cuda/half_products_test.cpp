@@ -3,9 +3,12 @@
 // and orders of threads.
 #include <doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -108,12 +111,14 @@ int64_t k_of(DType type, int64_t k) {
   return round_up<int64_t>(k, dtype_info(type).block_elements);
 }
 
-/// A GPU that decodes quantised weights for prompts.
-TestGpu decoding_gpu() { return {.capability = 90}; }
+/// A GPU that decodes quantised weights for prompts, with products by warpgroups.
+TestGpu decoding_gpu() { return {.capability = 90, .shared_bytes = 227 << 10}; }
+/// One with those of warps.
+TestGpu other_decoding_gpu() { return {.capability = 100, .shared_bytes = 227 << 10}; }
 
-TEST_CASE("products of prompts: near to plain ones, and columns do not depend on others") {
-  const Gpus gpus(std::vector{decoding_gpu()});
-  for (const DType type : kTypes) {
+void check_products(const TestGpu& gpu, std::span<const DType> types) {
+  const Gpus gpus(std::vector{gpu});
+  for (const DType type : types) {
     CAPTURE(dtype_info(type).ident);
     for (const Shape& wanted : {Shape{32, 5, 1}, Shape{40, 33, 3}, Shape{608, 150, 131}}) {
       const Shape of{k_of(type, wanted.k), wanted.n, wanted.rows};
@@ -133,23 +138,57 @@ TEST_CASE("products of prompts: near to plain ones, and columns do not depend on
   }
 }
 
+TEST_CASE("products of prompts: near to plain ones, and columns do not depend on others") {
+  check_products(decoding_gpu(), kTypes);
+  check_products(other_decoding_gpu(), kSomeTypes);
+}
+
+/// The kernel of weights that a prompt's product is computed by.
+std::string kernel_of(const Product& product) {
+  (void)product.compute(Roles::prompt);
+  for (const auto& [name, count] : test::cuda_driver().last_graph().by_kernel) {
+    if (name.find("_tile_") != std::string::npos) return name;
+  }
+  return {};
+}
+
 TEST_CASE("products of prompts: neither blocks nor orders of threads change a bit") {
-  for (const DType type : kSomeTypes) {
-    CAPTURE(dtype_info(type).ident);
-    const Product product(type, {k_of(type, 160), 290, 140});
-    const Gpus usual(std::vector{decoding_gpu()});
-    const std::vector<float> large = product.compute(Roles::prompt);
-    for (const int multiprocessors : {1, 1000}) {
-      TestGpu gpu = decoding_gpu();
-      gpu.multiprocessors = multiprocessors;
-      const Gpus gpus(std::vector{gpu});
-      for (const uint64_t seed : {1, 2}) {
-        test::cuda_driver().set_seed(seed);
-        CHECK(begins_with(product.compute(Roles::prompt), large));
+  for (TestGpu gpu : {decoding_gpu(), other_decoding_gpu()}) {
+    const bool warpgroups = gpu.capability == 90;
+    for (const DType type : kSomeTypes) {
+      CAPTURE(dtype_info(type).ident);
+      const Product product(type, {k_of(type, 160), 290, 140});
+      gpu.multiprocessors = 1;
+      const Gpus usual(std::vector{gpu});
+      const std::vector<float> large = product.compute(Roles::prompt);
+      std::set<std::string> kernels;
+      for (const int multiprocessors : {1, 6, 15, 1000}) {
+        gpu.multiprocessors = multiprocessors;
+        const Gpus gpus(std::vector{gpu});
+        kernels.insert(kernel_of(product));
+        for (const uint64_t seed : {1, 2}) {
+          test::cuda_driver().set_seed(seed);
+          CHECK(begins_with(product.compute(Roles::prompt), large));
+        }
       }
+      CHECK(kernels.size() == (warpgroups && decoded(type) ? 4 : 2));
+      const bool by_warpgroups = kernels.begin()->starts_with("warpgroup_tile_");
+      CHECK(by_warpgroups == (warpgroups && decoded(type)));
     }
   }
   test::cuda_driver().set_seed(0);
+}
+
+TEST_CASE("products of prompts: code for all of compute capability 9.0 has tiles of warps") {
+  const Product product(DType::q4_0, {64, 20, 5});
+  TestGpu gpu = decoding_gpu();
+  for (const int code : {75, 90}) {
+    gpu.code = code;
+    const Gpus gpus(std::vector{gpu});
+    CHECK(kernel_of(product).starts_with("decoded_tile_q4_0"));
+  }
+  const Gpus gpus(std::vector{decoding_gpu()});
+  CHECK(kernel_of(product).starts_with("warpgroup_tile_q4_0"));
 }
 
 TEST_CASE("products of prompts: rows of both roles in a step") {
@@ -203,6 +242,62 @@ TEST_CASE("products of prompts are as others with --exact, and some on other GPU
   CHECK(half.compute(Roles::prompt) != half.compute(Roles::generated));
 }
 
+/// A norm, and of it products: gate and up, activation, down, sum with the residual; then
+/// those of three weights.
+std::vector<float> block_of_model(DType type, int64_t rows, bool fuse) {
+  constexpr int64_t kWidth = 256;
+  OpCase c;
+  c.rows = rows;
+  CaseBuilder builder(c, 11);
+  GraphBuilder& graph = builder.graph();
+  const ValueId norm = builder.weight(DType::f32, kWidth);
+  std::vector<ValueId> weights;  // before the activations: they do not depend on the rows
+  for (const int64_t n : {kWidth, kWidth, kWidth, int64_t{72}, int64_t{72}, int64_t{72}}) {
+    weights.push_back(builder.weight(type, kWidth, n));
+  }
+  const ValueId x = builder.activations(kWidth, 1, 3.0f);
+  const ValueId normed = graph.add(op::RmsNorm(), {x, norm});
+  const auto product = [&](ValueId of, size_t weight) {
+    return graph.add(op::Matmul(), {of, weights[weight], kNoValue, kNoValue});
+  };
+  const ValueId gate = product(normed, 0);
+  const ValueId up = product(normed, 1);
+  const ValueId down = product(graph.add(op::Glu(), {gate, up}), 2);
+  const ValueId sum = graph.add(op::Add{.scale = 0.5f}, {x, down});
+  const ValueId again = graph.add(op::RmsNorm(), {sum, norm});
+  const ValueId q = product(again, 3);
+  const ValueId k = product(again, 4);
+  const ValueId v = product(again, 5);
+  const ValueId y = graph.add(op::Multiply(), {graph.add(op::Multiply(), {q, k}), v});
+  graph.output(y);
+  const Graph all = builder.finish().value();
+  CudaOptions options;
+  options.tuning = Tuning{.fuse = fuse};
+  const auto device = CudaDevice::open(0, false, options).value();
+  return test::computed(*device, all, y, rows, builder.weights(), builder.inputs(), Roles::prompt);
+}
+
+TEST_CASE("products of prompts: what is fused with them changes no bit") {
+  for (TestGpu gpu : {decoding_gpu(), other_decoding_gpu()}) {
+    for (const DType type : {DType::q4_k, DType::q8_0}) {
+      CAPTURE(dtype_info(type).ident);
+      const Gpus usual(std::vector{gpu});
+      const std::vector<float> apart = block_of_model(type, 70, false);
+      for (const int multiprocessors : {1, 3, 6, 1000}) {
+        CAPTURE(multiprocessors);
+        gpu.multiprocessors = multiprocessors;
+        const Gpus gpus(std::vector{gpu});
+        CHECK(begins_with(block_of_model(type, 70, true), apart));
+        const auto& kernels = test::cuda_driver().last_graph().by_kernel;
+        CHECK(std::ranges::any_of(kernels, [](const auto& kernel) {
+          return kernel.first.find("_tile_") != std::string::npos && kernel.first.ends_with("_glu");
+        }));
+        CHECK(begins_with(apart, block_of_model(type, 9, true)));
+      }
+    }
+  }
+}
+
 /// Runs without each barrier of a kernel in turn; each has to be missed. Returns how many there
 /// are.
 int barriers_of(const std::string& kernel, const Product& product) {
@@ -228,6 +323,9 @@ int barriers_of(const std::string& kernel, const Product& product) {
 TEST_CASE("products of prompts: no barrier can be left out") {
   const Gpus gpus(std::vector{decoding_gpu()});
   CHECK(barriers_of("half_tile", Product(DType::f16, {320, 64, 32})) == 1);
+  // One stage more than there are places for: the results take the place of the last one.
+  CHECK(barriers_of("warpgroup_tile", Product(DType::q4_0, {960, 64, 32})) == 4);
+  const Gpus others(std::vector{other_decoding_gpu()});
   CHECK(barriers_of("decoded_tile", Product(DType::q4_0, {320, 64, 32})) == 3);
 }
 

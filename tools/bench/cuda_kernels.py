@@ -137,6 +137,14 @@ def half_products(code):
     return "; ".join(found)
 
 
+def per_warpgroup_product(code):
+    """Of weights/warpgroup_tile.cu: instructions of a warp for 16 elements of K, with copies that only
+    some of them bring, and how many of each opcode."""
+    products = sum(c[1].startswith("HGMMA") for c in code) or 1
+    classes = collections.Counter(c[1].split(".")[0] for c in code)
+    return len(code) / products, collections.Counter({c: n / products for c, n in classes.items()})
+
+
 def main():
     wanted = set(sys.argv[1:])
     failed = []
@@ -144,6 +152,7 @@ def main():
     counts = []
     tiles = []
     halves = []
+    warpgroups = []
     sass = shutil.which(CUOBJDUMP) is not None
     with tempfile.TemporaryDirectory() as folder:
         for module, unit in units(folder):
@@ -169,17 +178,21 @@ def main():
                             instructions(cubin, kernel)))))
                     if sass and module.startswith(("half_tile", "decoded_tile", "attention_tile")):
                         halves.append((kernel, arch, half_products(instructions(cubin, kernel))))
-            for kernel in by_arch[ARCHITECTURES[0]]:
+                    if sass and kernel.startswith("warpgroup_tile") and not kernel.endswith("_glu"):
+                        warpgroups.append((kernel, arch, *per_warpgroup_product(loop(
+                            instructions(cubin, kernel)))))
+            for kernel in dict.fromkeys(k for a in ARCHITECTURES for k in by_arch[a]):
                 cells = [by_arch[a].get(kernel, ("–", 0, 0)) for a in ARCHITECTURES]  # not chosen there
                 rows.append((kernel, cells))
                 spilled = any(c[1] > 0 for c in cells)
-                if spilled and kernel.startswith(("product", "rows", "attention", "half_tile")):
+                if spilled and kernel.startswith(
+                        ("product", "rows", "attention", "half_tile", "warpgroup_tile")):
                     failed.append(kernel)
     print(f"| kernel | registers ({', '.join(ARCHITECTURES)}) | bytes spilled | shared bytes |")
     print("|---|---|---|---|")
     for kernel, cells in rows:
         print(f"| {kernel} | {', '.join(str(c[0]) for c in cells)} |"
-              f" {', '.join(str(c[1]) for c in cells)} | {cells[0][2]} |")
+              f" {', '.join(str(c[1]) for c in cells)} | {max(c[2] for c in cells)} |")
     if counts:
         print("\n| product | GPU | instructions | MMA | LDG | LDS | float | target |")
         print("|---|---|---|---|---|---|---|---|")
@@ -202,6 +215,13 @@ def main():
         print("|---|---|---|")
     for kernel, arch, found in halves:
         print(f"| {kernel} | {arch} | {found} |")
+    if warpgroups:
+        print("\n| kernel | GPU | instructions of a product | LDS | PRMT, LOP3 | HADD2, HMUL2, HFMA2 |")
+        print("|---|---|---|---|---|---|")
+    for kernel, arch, count, classes in warpgroups:
+        cells = (classes["LDS"], classes["PRMT"] + classes["LOP3"],
+                 classes["HADD2"] + classes["HMUL2"] + classes["HFMA2"])
+        print(f"| {kernel} | {arch} | {count:.0f} | {' | '.join(f'{c:.2g}' for c in cells)} |")
     for what in failed:
         print(f"over its limit: {what}", file=sys.stderr)
     return 1 if failed else 0

@@ -51,6 +51,32 @@ INFER_DEVICE uint32_t fused_halves(uint32_t a, uint32_t b, uint32_t c) {
   asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(sums) : "r"(a), "r"(b), "r"(c));
   return sums;
 }
+/// Pairs of float16 between −most and most, which is a pair of positive ones.
+INFER_DEVICE uint32_t limited_halves(uint32_t x, uint32_t most) {
+#if __CUDA_ARCH__ >= 800
+  uint32_t limited;
+  asm("{ .reg .b32 m; min.f16x2 m, %1, %2; max.f16x2 %0, m, %3; }"
+      : "=r"(limited)
+      : "r"(x), "r"(most), "r"(most | 0x80008000u));
+  return limited;
+#else
+  // Magnitudes are ordered as their bits are.
+  const auto least = [](uint32_t a, uint32_t b) { return a < b ? a : b; };
+  const uint32_t low = least(x & 0x7fffu, most & 0xffffu);
+  const uint32_t high = least(x >> 16 & 0x7fffu, most >> 16);
+  return (x & 0x80008000u) | high << 16 | low;
+#endif
+}
+/// Half `which` of a pair in both halves.
+INFER_DEVICE uint32_t twice_half(uint32_t pair, uint32_t which) {
+  uint32_t both;
+  if (which == 0) {
+    asm("{ .reg .b16 l, h; mov.b32 {l, h}, %1; mov.b32 %0, {l, l}; }" : "=r"(both) : "r"(pair));
+  } else {
+    asm("{ .reg .b16 l, h; mov.b32 {l, h}, %1; mov.b32 %0, {h, h}; }" : "=r"(both) : "r"(pair));
+  }
+  return both;
+}
 /// 2^x to within 2^-22 of it; below the normal numbers 0. The instruction's bits are a GPU's own.
 INFER_DEVICE float power_of_two(float x) {
   float y;

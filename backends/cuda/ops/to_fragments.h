@@ -9,6 +9,10 @@
 namespace infer::cuda {
 
 inline constexpr int kToFragmentsThreads = 256;
+inline constexpr int kToFragmentsLongThreads = 512;
+/// Elements that a thread keeps between finding the largest one and rounding. Those of longer
+/// columns are read again.
+inline constexpr uint32_t kToFragmentsHeld = 32;
 
 /// Weights are decoded to so many times their value, so that their scales, which codes that are
 /// larger by a power of two make smaller, stay normal numbers of float16.

@@ -1,5 +1,5 @@
 // IQ4_XS: engine/quant/iq4_xs.h.
-// kernels: column product stream tile decoded_tile embed_tiles
+// kernels: column product stream tile decoded_tile warpgroup_tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"

@@ -1,5 +1,5 @@
 // Q3_K: engine/quant/q3_k.h.
-// kernels: column product stream tile decoded_tile embed_tiles
+// kernels: column product stream tile decoded_tile warpgroup_tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"

@@ -1,5 +1,5 @@
 // Q4_0: engine/quant/q4_0.h.
-// kernels: column product stream tile decoded_tile embed_tiles
+// kernels: column product stream tile decoded_tile warpgroup_tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"

@@ -1,5 +1,5 @@
 // Q8_0: engine/quant/q8_0.h.
-// kernels: column product stream tile decoded_tile embed_tiles
+// kernels: column product stream tile decoded_tile warpgroup_tile embed_tiles
 #pragma once
 
 #include "backends/cuda/weights/fragments.h"

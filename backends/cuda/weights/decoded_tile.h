@@ -21,10 +21,11 @@ struct DecodedBlock {
   static constexpr uint32_t kTilesDown = kRowTiles;       ///< of 16 rows, of a warp
   static constexpr uint32_t kTilesAcross = kColumnTiles;  ///< of 8 columns
   static constexpr uint32_t kStages = kColumnStages;
+  static constexpr uint32_t kAhead = kStages - 1;  ///< that are copied before one is used
   /// Groups of `group` tiles of weights that are on their way or in use. Those that a stage of
   /// columns brings with it take the place of some that have been used.
   INFER_HOST_AND_DEVICE static constexpr uint32_t weight_stages(uint32_t group) {
-    return (kStages - 1 + group - 1) / group + 1;
+    return (kAhead + group - 1) / group + 1;
   }
   static constexpr uint32_t kTiles = kAlongRows * kRowTiles;
   static constexpr uint32_t kRows = kTiles * 16;
@@ -38,6 +39,33 @@ using LargeDecodedBlock = DecodedBlock<4, 2, 16, 3>;
 using SmallDecodedBlock = DecodedBlock<2, 2, 8, 4>;
 /// Of very few columns: what takes time is to bring the weights.
 using NarrowDecodedBlock = DecodedBlock<2, 1, 2, 5>;
+
+/// How a block of warpgroups shares its rows and columns: a warpgroup has 64 rows and all columns.
+/// kColumnStages: as above; two of them may be in use at once.
+template <uint32_t kWarpgroups, uint32_t kAcross, uint32_t kColumnStages>
+struct WarpgroupBlock {
+  static constexpr uint32_t kWarps = 4 * kWarpgroups;
+  static constexpr uint32_t kThreads = 32 * kWarps;
+  static constexpr uint32_t kStages = kColumnStages;
+  static constexpr uint32_t kAhead = kStages - 2;
+  INFER_HOST_AND_DEVICE static constexpr uint32_t weight_stages(uint32_t group) {
+    return (kAhead + group - 1) / group + 1;
+  }
+  static constexpr uint32_t kTiles = kWarps;  ///< of 16 rows
+  static constexpr uint32_t kRows = kTiles * 16;
+  static constexpr uint32_t kColumns = kAcross;
+  static constexpr uint32_t kSumsStep = kRows + 4;
+};
+/// Bytes of shared memory that a block has beside what decoded_tile_bytes() says, at most.
+inline constexpr uint32_t kWarpgroupBarriers = 128;
+/// Many columns share what is decoded, and many rows the columns that the second-level cache
+/// brings. A multiprocessor has registers for one block.
+using LargeWarpgroupBlock = WarpgroupBlock<2, 256, 5>;
+/// Of fewer rows or columns: it has registers for two, and for four.
+using MediumWarpgroupBlock = WarpgroupBlock<2, 128, 4>;
+using SmallWarpgroupBlock = WarpgroupBlock<1, 64, 4>;
+/// Of very few columns: what takes time is to bring the weights, so that many are on their way.
+using NarrowWarpgroupBlock = WarpgroupBlock<1, 16, 14>;
 
 /// Bytes of dynamic shared memory of a block. `weights`: bytes of 16 rows and `group` tiles.
 template <typename Block>

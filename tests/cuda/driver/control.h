@@ -18,7 +18,8 @@ namespace infer::test {
 struct TestGpu {
   std::string name = "Test GPU";
   int capability = 90;  ///< ten times the compute capability
-  int code = 0;         ///< the capability that kernels were compiled for; 0: that of the GPU
+  /// The capability that kernels were compiled for; 0: the GPU's, with all that it alone has
+  int code = 0;
   int64_t memory = int64_t{8} << 30;  ///< bytes
   int64_t used_by_others = 0;         ///< bytes of it
   int multiprocessors = 1;

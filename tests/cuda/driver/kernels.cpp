@@ -55,12 +55,15 @@ int code_version(const State& state, int device) {
   return gpu.code > 0 ? gpu.code : gpu.capability;
 }
 
-/// The kernels of a module that there are for a device: those of weights/decoded_tile.cu are left
-/// out where they are not chosen.
+/// The kernels of a module that there are for a device: those of weights/decoded_tile.cu and
+/// warpgroup_tile.cu are left out where they are not chosen.
 std::vector<const infer::emulator::Kernel*> kernels_in(const State& state, CUmodule module) {
   const int version = code_version(state, module->context->device);
-  const bool chosen = version != 86 && version != 89 && version != 120;
+  const infer::test::TestGpu& gpu = state.gpus[static_cast<size_t>(module->context->device)];
+  const bool warpgroups = gpu.capability == 90 && gpu.code == 0;
+  const bool chosen = version != 86 && version != 89 && version != 120 && !warpgroups;
   if (!chosen && module->name.starts_with("decoded_tile")) return {};
+  if (!warpgroups && module->name.starts_with("warpgroup")) return {};
   return infer::test::kernels_of(module->name);
 }
 

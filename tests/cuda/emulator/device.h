@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <vector>
 
 #include "engine/core/half.h"
 #include "tests/cuda/emulator/emulator.h"
@@ -54,7 +55,8 @@ void collective(Collective compute, const void* in, size_t in_bytes, void* out, 
 /// An array in the block's shared memory: the same for all threads with the same key.
 std::byte* shared_array(const void* key, size_t bytes);
 std::byte* dynamic_shared(size_t offset, size_t bytes);
-enum class Access : uint8_t { read, write, atomic };
+/// product: a read by the asynchronous proxy.
+enum class Access : uint8_t { read, write, atomic, product };
 /// Checks an access to shared memory, and records it.
 void shared_access(const std::byte* at, size_t bytes, Access access);
 
@@ -69,6 +71,33 @@ void ask_for(uint64_t address, size_t bytes);
 void async_copy(std::byte* to, uint64_t from, uint32_t bytes);
 void async_commit();
 void async_wait(uint32_t pending);
+
+// Barriers in shared memory that count the bytes of copies: bulk_copy.h.
+void bulk_barrier(std::byte* at);
+void bulk_expect(std::byte* at, uint32_t bytes);
+void bulk_copy(std::byte* to, uint64_t from, uint32_t bytes, std::byte* barrier);
+void bulk_wait(std::byte* at, uint32_t parity);
+
+/// A product of a warpgroup that runs beside the thread: warpgroup.h.
+struct Product {
+  float* sums;
+  const uint32_t* a;
+  uint32_t a_was[4];
+  uint64_t matrix;            ///< the descriptor of B
+  std::vector<float> values;  ///< that the sums will have
+};
+struct Products {
+  std::vector<Product> running;
+  std::vector<size_t> groups;  ///< their ends
+  bool fenced = false;
+};
+/// Those of the thread.
+Products& products();
+/// Products may read what the thread's asynchronous copies have brought.
+void show_copies();
+size_t shared_offset(const std::byte* at);
+/// A fault outside of the block's shared memory.
+std::byte* shared_place(size_t offset, size_t bytes);
 
 }  // namespace infer::emulator
 
@@ -370,6 +399,17 @@ inline uint32_t fused_halves(uint32_t a, uint32_t b, uint32_t c) {
   };
   return sum(a, b, c) | static_cast<uint32_t>(sum(a >> 16, b >> 16, c >> 16)) << 16;
 }
+inline uint32_t limited_halves(uint32_t x, uint32_t most) {
+  const auto limited = [](uint32_t value, uint32_t bound) {
+    const float limit = half_of(bound & 0xffffu);
+    return f32_to_f16(std::fmax(std::fmin(half_of(value & 0xffffu), limit), -limit));
+  };
+  return limited(x, most) | static_cast<uint32_t>(limited(x >> 16, most >> 16)) << 16;
+}
+inline uint32_t twice_half(uint32_t pair, uint32_t which) {
+  const uint32_t half = pair >> (16 * which) & 0xffffu;
+  return half | half << 16;
+}
 inline float power_of_two(float x) {
   const float y = std::exp2(x);
   return y < 0x1p-126f ? 0.0f : y;  // NaN stays
@@ -601,3 +641,6 @@ inline void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[
 }
 
 }  // namespace infer::cuda
+
+#include "tests/cuda/emulator/bulk_copy.h"
+#include "tests/cuda/emulator/warpgroup.h"

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -59,10 +60,13 @@ struct Shadow {
   uint32_t read_clock = 0;
   uint16_t writer = 0;
   uint16_t reader = 0;
-  uint8_t written = 0;
+  uint8_t written = 0;     ///< kWritten, kShown
   uint8_t atomic = 0;      ///< the last write was part of an atomic operation
   uint16_t in_flight = 0;  ///< asynchronous copies on their way here
 };
+
+constexpr uint8_t kWritten = 1;
+constexpr uint8_t kShown = 2;  ///< to products as well
 
 struct Copy {
   std::byte* to;
@@ -82,6 +86,8 @@ struct Fiber {
   int site = 0;
   std::vector<Copy> copies;
   std::vector<size_t> groups;  ///< of copies: their ends
+  std::vector<Copy> landed;    ///< copies that products have not been shown
+  Products products;
 #if EMULATOR_ASAN
   void* fake = nullptr;
 #endif
@@ -100,6 +106,16 @@ struct Warp {
   Collective operation = nullptr;
   alignas(16) std::byte in[kWarp * kSlot];
   alignas(16) std::byte out[kWarp * kSlot];
+};
+
+/// A barrier that counts the bytes of copies.
+struct BulkBarrier {
+  uint32_t phases = 0;  ///< that have ended
+  bool expects = false;
+  size_t expected = 0;
+  size_t brought = 0;
+  std::vector<Copy> copies;
+  std::map<uint32_t, uint32_t> clocks;  ///< by warp: when it started one of them
 };
 
 struct Array {
@@ -138,6 +154,18 @@ class Worker {
   void access(const std::byte* at, size_t bytes, Access access);
   void async_copy(std::byte* to, uint64_t from, uint32_t bytes);
   void async_wait(uint32_t pending);
+  void show_copies();
+  void bulk_barrier(std::byte* at);
+  void bulk_expect(std::byte* at, uint32_t bytes);
+  void bulk_copy(std::byte* to, uint64_t from, uint32_t bytes, std::byte* barrier);
+  void bulk_wait(std::byte* at, uint32_t parity);
+  size_t shared_offset(const std::byte* at) const {
+    return static_cast<size_t>(at - shared_.data());
+  }
+  std::byte* shared_place(size_t offset, size_t bytes) {
+    if (offset + bytes > shared_.size()) fault("a product of what is behind shared memory");
+    return shared_.data() + offset;
+  }
   Fiber& current() { return *current_; }
   /// Most accesses are to one of a few allocations.
   Range allocation(uint64_t address) {
@@ -167,6 +195,7 @@ class Worker {
   bool ordered(uint16_t other, uint32_t clock) const;
   [[noreturn]] void race(const char* first, const char* second, uint16_t other, size_t at) const;
   void take_copies(Fiber& fiber, size_t until);
+  BulkBarrier& bulk_at(std::byte* at);
 
   std::vector<Fiber> fibers_;
   std::vector<uint32_t> ready_;
@@ -180,6 +209,7 @@ class Worker {
   uint32_t threads_ = 0;
   Random random_{0};
   Barrier barriers_[kMostBarriers];
+  std::map<const std::byte*, BulkBarrier> bulk_;
   Warp warps_[kMostWarps];
   uint32_t clocks_[kMostWarps][kMostWarps] = {};  ///< by warp: what it knows of each warp
   std::vector<std::byte> shared_;
@@ -209,6 +239,7 @@ void Worker::entry() {
     try {
       own.kernel_->run(own.params_);
       own.take_copies(*own.current_, own.current_->copies.size());
+      if (!own.current_->products.running.empty()) fault("products run when the thread ends");
     } catch (const Fault& fault) {
       if (own.failed_.empty()) {
         own.failed_ = "thread " + std::to_string(own.tid()) + ": " + fault.what;
@@ -307,6 +338,7 @@ std::string Worker::run(const Kernel& kernel, const Launch& launch, const Memory
     clocks_[w][w] = 1;
   }
   for (Barrier& barrier : barriers_) barrier.arrived.clear();
+  bulk_.clear();
   ready_.clear();
   for (uint32_t t = 0; t < threads_; ++t) {
     Fiber& fiber = fibers_[t];
@@ -314,6 +346,8 @@ std::string Worker::run(const Kernel& kernel, const Launch& launch, const Memory
     fiber.uses_memory = false;
     fiber.copies.clear();
     fiber.groups.clear();
+    fiber.landed.clear();
+    fiber.products = {};
     wake(t);
   }
   while (!ready_.empty() && failed_.empty()) {
@@ -460,11 +494,15 @@ void Worker::access(const std::byte* at, size_t bytes, Access access) {
     if (access != Access::write && s.written == 0) {
       fault("a read of shared byte " + std::to_string(i) + ", which nobody has written");
     }
+    if (access == Access::product && s.written != kShown) {
+      fault("a product of shared byte " + std::to_string(i) + ", which it has not been shown");
+    }
     const bool both_atomic = access == Access::atomic && s.atomic != 0;
     if (s.writer != 0 && !both_atomic && !ordered(s.writer, s.write_clock)) {
-      race(access == Access::read ? "a read" : "a write", "wrote", s.writer, i);
+      const bool reads = access == Access::read || access == Access::product;
+      race(reads ? "a read" : "a write", "wrote", s.writer, i);
     }
-    if (access == Access::read) {
+    if (access == Access::read || access == Access::product) {
       s.reader = own;
       s.read_clock = clock;
       continue;
@@ -472,7 +510,7 @@ void Worker::access(const std::byte* at, size_t bytes, Access access) {
     if (s.reader != 0 && !ordered(s.reader, s.read_clock)) race("a write", "read", s.reader, i);
     s.writer = own;
     s.write_clock = clock;
-    s.written = 1;
+    s.written = kWritten;
     s.atomic = access == Access::atomic ? 1 : 0;
   }
 }
@@ -491,6 +529,7 @@ void Worker::take_copies(Fiber& fiber, size_t until) {
     for (size_t i = begin; i < begin + copy.bytes; i += kWord) --shadow_[i / kWord].in_flight;
     std::memcpy(copy.to, reinterpret_cast<const void*>(copy.from), copy.bytes);
     access(copy.to, copy.bytes, Access::write);
+    fiber.landed.push_back(copy);
   }
   fiber.copies.erase(fiber.copies.begin(), fiber.copies.begin() + static_cast<int64_t>(until));
 }
@@ -503,6 +542,74 @@ void Worker::async_wait(uint32_t pending) {
   take_copies(own, until);
   own.groups.erase(own.groups.begin(), own.groups.begin() + static_cast<int64_t>(taken));
   for (size_t& end : own.groups) end -= until;
+}
+
+void Worker::show_copies() {
+  for (const Copy& copy : current_->landed) {
+    access(copy.to, copy.bytes, Access::write);
+    const size_t begin = shared_offset(copy.to);
+    for (size_t i = begin; i < begin + copy.bytes; i += kWord) shadow_[i / kWord].written = kShown;
+  }
+  current_->landed.clear();
+}
+
+void Worker::bulk_barrier(std::byte* at) {
+  access(at, sizeof(uint64_t), Access::write);
+  bulk_[at] = {};
+}
+
+BulkBarrier& Worker::bulk_at(std::byte* at) {
+  access(at, sizeof(uint64_t), Access::read);
+  const auto it = bulk_.find(at);
+  if (it == bulk_.end()) fault("shared memory that is no barrier of copies");
+  return it->second;
+}
+
+void Worker::bulk_expect(std::byte* at, uint32_t bytes) {
+  BulkBarrier& own = bulk_at(at);
+  if (own.expects) fault("a barrier of copies that expects some already");
+  own.expects = true;
+  own.expected = bytes;
+}
+
+void Worker::bulk_copy(std::byte* to, uint64_t from, uint32_t bytes, std::byte* barrier) {
+  BulkBarrier& own = bulk_at(barrier);
+  access(to, bytes, Access::write);
+  const size_t begin = shared_offset(to);
+  for (size_t i = begin; i < begin + bytes; i += kWord) ++shadow_[i / kWord].in_flight;
+  own.copies.push_back({to, from, bytes});
+  own.brought += bytes;
+  const uint32_t w = tid() / kWarp;
+  own.clocks[w] = clocks_[w][w];
+}
+
+void Worker::bulk_wait(std::byte* at, uint32_t parity) {
+  constexpr int kMostTries = 10000;
+  BulkBarrier& own = bulk_at(at);
+  for (int tries = 0; own.phases % 2 == parity; ++tries) {
+    if (own.expects && own.brought >= own.expected) {
+      if (own.brought > own.expected) fault("copies of more bytes than were expected");
+      for (const Copy& copy : own.copies) {
+        const size_t begin = shared_offset(copy.to);
+        for (size_t i = begin; i < begin + copy.bytes; i += kWord) {
+          --shadow_[i / kWord].in_flight;
+          shadow_[i / kWord].written = kShown;
+        }
+        std::memcpy(copy.to, reinterpret_cast<const void*>(copy.from), copy.bytes);
+      }
+      own.copies.clear();
+      own.expects = false;
+      own.brought = 0;
+      ++own.phases;
+      break;
+    }
+    if (tries == kMostTries) fault("waits for copies that do not come");
+    wake(tid());
+    suspend();
+  }
+  // What was copied is before what the warp does now.
+  uint32_t(&known)[kMostWarps] = clocks_[tid() / kWarp];
+  for (const auto& [w, clock] : own.clocks) known[w] = std::max(known[w], clock + 1);
 }
 
 }  // namespace
@@ -563,6 +670,16 @@ void async_copy(std::byte* to, uint64_t from, uint32_t bytes) {
 }
 void async_commit() { worker->current().groups.push_back(worker->current().copies.size()); }
 void async_wait(uint32_t pending) { worker->async_wait(pending); }
+Products& products() { return worker->current().products; }
+void show_copies() { worker->show_copies(); }
+void bulk_barrier(std::byte* at) { worker->bulk_barrier(at); }
+void bulk_expect(std::byte* at, uint32_t bytes) { worker->bulk_expect(at, bytes); }
+void bulk_copy(std::byte* to, uint64_t from, uint32_t bytes, std::byte* barrier) {
+  worker->bulk_copy(to, from, bytes, barrier);
+}
+void bulk_wait(std::byte* at, uint32_t parity) { worker->bulk_wait(at, parity); }
+size_t shared_offset(const std::byte* at) { return worker->shared_offset(at); }
+std::byte* shared_place(size_t offset, size_t bytes) { return worker->shared_place(offset, bytes); }
 
 std::string launch(const Kernel& kernel, const Launch& launch, const Memory& memory,
                    const void* params) {

@@ -27,18 +27,18 @@ REGISTERS = 64 << 10  # of a multiprocessor, of every GPU from compute capabilit
 GRANULE = 256  # registers that a warp takes at a time
 SKIPPED = 77
 
-# Kernels, with their GPU if it matters, and the bytes that they may spill. Tiles of bytes and states of 256
+# Kernels, with their GPU if it matters, and the bytes that they may spill. Products of bytes and states of 256
 # rows use all registers that a thread can have: some compilers' versions for some GPUs need a few more.
 SPILLS = [(r"scan_256 for sm_120", 640),
           (r"(product|stream|rows|half_tile|warpgroup_tile|attention|text_attention|scan|causal_conv)_\w+", 0),
-          (r"tile_\w+", 128),
+          (r"(column|tile)_\w+", 256),
           (r"decoded_tile_\w+", 192)]
 # Kernels by name, with their GPU if it matters, threads of a block, blocks that a multiprocessor is to
 # hold. The first match counts.
 # Those of attention's tiles are in backends/cuda/ops/attention.h.
 BLOCKS = [
-    (r"product_\w+_float(_glu)?", 256, 1),
-    (r"product_\w+", 256, 2),
+    (r"column_\w+", 256, 4),
+    (r"product_\w+", 256, 1),
     (r"rows_\w+", 256, 1),
     (r"half_tile_\w+_few", 128, 3),
     (r"half_tile_\w+ for sm_(80|90a)", 256, 2),
@@ -66,7 +66,8 @@ BLOCKS = [
 # Modules by name, the kernel that stands for theirs (None: that of the module's name), what multiplies,
 # what loads 128 bits.
 CODE = [
-    (r"product_\w+", None, r"IMMA", r"LDG\S*\.128"),
+    (r"column_\w+", None, r"IDP\.4A", r"LDGSTS\S*\.128"),
+    (r"product_\w+", None, r"FFMA", r"LDG\S*\.128"),
     (r"stream_\w+", None, r"IMMA", r"LDGSTS\S*\.128"),
     (r"tile_\w+", None, r"IMMA", r"LDG\S*\.128"),
     (r"(half|decoded)_tile_\w+", None, r"HMMA", r"LDGSTS\S*\.128"),

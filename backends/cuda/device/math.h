@@ -51,20 +51,17 @@ INFER_DEVICE uint32_t fused_halves(uint32_t a, uint32_t b, uint32_t c) {
   asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(sums) : "r"(a), "r"(b), "r"(c));
   return sums;
 }
-/// Pairs of float16 between −most and most, which is a pair of positive ones.
-INFER_DEVICE uint32_t limited_halves(uint32_t x, uint32_t most) {
-#if __CUDA_ARCH__ >= 800
+/// packed_halves() of what is limited to −most … most, which is a float16.
+INFER_DEVICE uint32_t limited_halves(float low, float high, float most) {
+#if __CUDA_ARCH__ >= 900
   uint32_t limited;
-  asm("{ .reg .b32 m; min.f16x2 m, %1, %2; max.f16x2 %0, m, %3; }"
+  asm("{ .reg .b32 m; max.f16x2 m, %1, %2; min.f16x2 %0, m, %3; }"
       : "=r"(limited)
-      : "r"(x), "r"(most), "r"(most | 0x80008000u));
+      : "r"(packed_halves(low, high)), "r"(packed_halves(-most, -most)),
+        "r"(packed_halves(most, most)));
   return limited;
 #else
-  // Magnitudes are ordered as their bits are.
-  const auto least = [](uint32_t a, uint32_t b) { return a < b ? a : b; };
-  const uint32_t low = least(x & 0x7fffu, most & 0xffffu);
-  const uint32_t high = least(x >> 16 & 0x7fffu, most >> 16);
-  return (x & 0x80008000u) | high << 16 | low;
+  return packed_halves(fminf(fmaxf(low, -most), most), fminf(fmaxf(high, -most), most));
 #endif
 }
 /// Half `which` of a pair in both halves.

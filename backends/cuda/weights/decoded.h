@@ -32,8 +32,7 @@ INFER_DEVICE RunScales run_scales(const float (&scale)[2], const float (&least)[
   // Levels are below 256: what is decoded stays finite.
   constexpr float kMost = 65504.0f / 2;
   const auto pair = [](const float(&values)[2], float factor, float most) {
-    return limited_halves(packed_halves(values[0] * factor, values[1] * factor),
-                          packed_halves(most, most));
+    return limited_halves(values[0] * factor, values[1] * factor, most);
   };
   return {pair(scale, Weights::kUnit * kDecodedFactor, kMost / 256),
           Weights::kLeast ? pair(least, -kDecodedFactor, kMost) : 0};
@@ -53,25 +52,28 @@ INFER_DEVICE uint32_t decoded_pair(uint32_t codes, uint32_t select, const RunSca
 struct DecodedTile {
   static constexpr uint32_t kRuns = 64 / Weights::kRun;
   uint32_t codes[8];
-  RunScales runs[kRuns];
+  float scales[2][kRuns];
+  float leasts[2][kRuns] = {};
 
   INFER_DEVICE DecodedTile(const typename Weights::Raw& raw, uint32_t tile) {
     Weights::codes(raw, tile, 0, codes);
-    float scales[2][kRuns];
-    float leasts[2][kRuns] = {};
     scales_of<Weights>(raw, tile, scales, leasts);
-#pragma unroll
-    for (uint32_t run = 0; run < kRuns; ++run) {
-      runs[run] = run_scales({scales[0][run], scales[1][run]}, {leasts[0][run], leasts[1][run]});
-    }
   }
 
-  /// Registers of A (device/mma.h) of 16 elements of K, the `step`-th of four.
+  /// Registers of A (device/mma.h) of 16 elements of K, the `step`-th of four. Steps are unrolled,
+  /// so that the scales of a run are computed once: together for both rows, which takes fewer
+  /// instructions, or not, with which compilers use fewer registers.
+  template <bool kTogether>
   INFER_DEVICE void decode(uint32_t step, uint32_t (&a)[4]) const {
-    const RunScales& both = runs[step * 16 / Weights::kRun];
+    const uint32_t run = step * 16 / Weights::kRun;
 #pragma unroll
     for (uint32_t h = 0; h < 2; ++h) {
-      const RunScales of{twice_half(both.scale, h), twice_half(both.least, h)};
+      const uint32_t first = kTogether ? 0 : h;
+      const uint32_t second = kTogether ? 1 : h;
+      const RunScales both = run_scales({scales[first][run], scales[second][run]},
+                                        {leasts[first][run], leasts[second][run]});
+      const RunScales of =
+          kTogether ? RunScales{twice_half(both.scale, h), twice_half(both.least, h)} : both;
       uint32_t own = codes[2 * step + h];
       if (!Weights::kUnsigned) own ^= 0x80808080u;
       a[h] = decoded_pair(own, 0x4140u, of);
@@ -146,8 +148,7 @@ struct DecodedBlockWork {
   SharedPtr<uint32_t> activations;  ///< [stage][step][part][column][4]
   SharedPtr<uint32_t> weights;      ///< [stage][tile][weights]
   uint32_t part_from;               ///< byte of the thread's next 16 of columns
-  uint32_t next = 0;                ///< stage to be copied, and its place
-  uint32_t next_place = 0;
+  uint32_t next = 0;                ///< stage to be copied
 
   INFER_DEVICE explicit DecodedBlockWork(const DecodedTileParams& params)
       : all(params),
@@ -170,12 +171,11 @@ struct DecodedBlockWork {
   INFER_DEVICE uint32_t part_bytes() const { return all.x.columns * 16; }
 
   /// Starts to copy the next stage: the thread has every kThreads-th 16 bytes of its columns.
-  /// `begins`: a group of weights may begin with it.
-  INFER_DEVICE void copy(bool begins = true) {
+  INFER_DEVICE void copy() {
     constexpr uint32_t kOwn = kParts * Block::kColumns / kThreads;
     if (next < tiles()) {
-      if (begins && next % kGroup == 0) copy_weights(rows, weights, next / kGroup, units);
-      const uint32_t to = next_place * kStageWords + thread() * 4;
+      if (next % kGroup == 0) copy_weights(rows, weights, next / kGroup, units);
+      const uint32_t to = next % Block::kStages * kStageWords + thread() * 4;
 #pragma unroll
       for (uint32_t n = 0; n < kOwn; ++n) {
         async_copy_16(activations, to + n * kThreads * 4,
@@ -185,7 +185,6 @@ struct DecodedBlockWork {
     }
     async_commit();
     ++next;
-    next_place = place_after(next_place);
   }
   INFER_DEVICE static uint32_t place_after(uint32_t place) {
     return place + 1 == Block::kStages ? 0 : place + 1;

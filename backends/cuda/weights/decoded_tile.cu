@@ -23,6 +23,7 @@ INFER_DEVICE void multiply_decoded(const DecodedTileParams& all) {
   float sums[kDown][kAcross][4] = {};
 #pragma unroll 1
   for (uint32_t group = 0; group < tiles; group += kGroup) {
+    const uint32_t weights_at = work.weights_at(group, first_tile);
 #pragma unroll
     for (uint32_t t = 0; t < kGroup; ++t) {
       if (Weights::kTiles < kGroup && group + t >= tiles) break;
@@ -34,7 +35,7 @@ INFER_DEVICE void multiply_decoded(const DecodedTileParams& all) {
 #pragma unroll
       for (uint32_t r = 0; r < kDown; ++r) {
         raw[r] = Weights::load(
-            shared_place<kUnits>(work.weights, work.weights_at(group, first_tile + r)),
+            shared_place<kUnits>(work.weights, weights_at + r * Work::kWeightBytes),
             t / Weights::kTiles);
       }
 #pragma unroll
@@ -42,7 +43,7 @@ INFER_DEVICE void multiply_decoded(const DecodedTileParams& all) {
         uint32_t a[kDown][4];
 #pragma unroll
         for (uint32_t r = 0; r < kDown; ++r) {
-          DecodedTile(raw[r], t % Weights::kTiles).decode(step, a[r]);
+          DecodedTile(raw[r], t % Weights::kTiles).decode<false>(step, a[r]);
         }
 #pragma unroll
         for (uint32_t c = 0; c < kAcross; c += 2) {

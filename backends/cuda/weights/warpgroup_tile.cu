@@ -101,7 +101,7 @@ INFER_DEVICE void multiply_by_warpgroups(const DecodedTileParams& all) {
       const DecodedTile decoded(raw, t);
 #pragma unroll
       for (uint32_t step = 0; step < 4; ++step) {
-        decoded.decode(step, a[step % 2]);
+        decoded.decode<true>(step, a[step % 2]);
         warpgroup_fence();
         warpgroup_product(
             sums, a[step % 2],

@@ -399,12 +399,9 @@ inline uint32_t fused_halves(uint32_t a, uint32_t b, uint32_t c) {
   };
   return sum(a, b, c) | static_cast<uint32_t>(sum(a >> 16, b >> 16, c >> 16)) << 16;
 }
-inline uint32_t limited_halves(uint32_t x, uint32_t most) {
-  const auto limited = [](uint32_t value, uint32_t bound) {
-    const float limit = half_of(bound & 0xffffu);
-    return f32_to_f16(std::fmax(std::fmin(half_of(value & 0xffffu), limit), -limit));
-  };
-  return limited(x, most) | static_cast<uint32_t>(limited(x >> 16, most >> 16)) << 16;
+inline uint32_t limited_halves(float low, float high, float most) {
+  const auto limited = [&](float x) { return std::fmin(std::fmax(x, -most), most); };
+  return packed_halves(limited(low), limited(high));
 }
 inline uint32_t twice_half(uint32_t pair, uint32_t which) {
   const uint32_t half = pair >> (16 * which) & 0xffffu;

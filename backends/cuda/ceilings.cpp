@@ -84,6 +84,10 @@ double measure_integer_rate(Context& context, Modules& modules) {
 }
 
 double measure_matrix_rate(Context& context, Modules& modules) {
+  if (modules.has_kernels("warpgroup_rate").value_or(false)) {
+    constexpr int kMacsOfGroup = 64 * kWarpgroupRateColumns * 16;
+    return kernel_rate(context, modules, "warpgroup_rate", kWarpgroupRateChains * kMacsOfGroup);
+  }
   constexpr int kMacs = 16 * 8 * 16;  // of a warp's instruction
   return kernel_rate(context, modules, "matrix_rate",
                      kRateThreads / 32 * kMatrixRateChains * kMacs);

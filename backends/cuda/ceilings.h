@@ -11,8 +11,8 @@ double measure_copy_bandwidth(Context& context);
 /// 10⁹ multiply-accumulates of int8 a second by instructions for four of them; 0 on failure.
 double measure_integer_rate(Context& context, Modules& modules);
 
-/// 10⁹ multiply-accumulates of float16 a second by tensor cores (PTX mma.sync; from compute
-/// capability 9.0 on there are faster ones); 0 on failure.
+/// 10⁹ multiply-accumulates of float16 a second by tensor cores; 0 on failure. By warpgroups where
+/// there are kernels for them.
 double measure_matrix_rate(Context& context, Modules& modules);
 
 }  // namespace infer::cuda

@@ -88,7 +88,7 @@ Result<std::unique_ptr<Device>> CudaDevice::open(int32_t index, bool exact,
   INFER_TRY(device->transfer_, Transfer::create(*device->context_));
   device->modules_ = std::make_unique<Modules>(*device->context_);
   if (device->tuning_.warpgroups && device->context_->gpu().capability == kWarpgroups) {
-    INFER_TRY(device->tuning_.warpgroups, device->modules_->has_kernels("warpgroups"));
+    INFER_TRY(device->tuning_.warpgroups, device->modules_->has_kernels("warpgroup_rate"));
   } else {
     device->tuning_.warpgroups = false;
   }

@@ -36,6 +36,11 @@ class Rules final : public FusionRules {
     const CudaOp* op = target_.ops.find(store.op());
     return op != nullptr && op->record_ropes != nullptr;
   }
+  bool takes_attention(const Node&, const Node& attention) const override {
+    const CudaOp* op = target_.ops.find(attention.op());
+    return op != nullptr && op->record_attention != nullptr && op->takes != nullptr &&
+           op->takes({graph_, attention, target_.gpu}, OpId::KvStore, target_.tuning, roles_);
+  }
 
  private:
   const Value& result(const Node& node) const { return graph_.value(node.outputs[0]); }

@@ -135,7 +135,6 @@ int64_t cycles_of(const BlockShape& block, DType type) {
 BlockShape choose_warpgroup_block(const NodeCall& call, const ProductCall& in, DType type) {
   const BlockShape shapes[] = {warpgroup_block<NarrowWarpgroupBlock>(type, "_16"),
                                warpgroup_block<SmallWarpgroupBlock>(type, "_64"),
-                               warpgroup_block<MediumWarpgroupBlock>(type, "_128"),
                                warpgroup_block<LargeWarpgroupBlock>(type, "")};
   const auto cycles = [&](const BlockShape& block) {
     if (int64_t{block.bytes} + kWarpgroupBarriers > call.gpu.shared_bytes)

@@ -107,13 +107,16 @@ struct CudaOp {
   // (engine/backend/fusion.h).
   /// Whether a call of this product can also compute a node of kind `with`: the RmsNorm of its
   /// activations, further products of the product's own operation, type and activations, a Glu of
-  /// the results of two, or an Add of its result to a residual.
+  /// the results of two, or an Add of its result to a residual. Of an attention: the KvStore before
+  /// it with its ropes.
   bool (*takes)(const NodeView& product, OpId with, const Tuning& tuning, Roles roles) = nullptr;
   /// Records a call of products. `call.node` is the first of them.
   void (*record_products)(const NodeCall& call, const ProductCall& product) = nullptr;
   /// KvStore: records rope of queries and keys, and the store. `call.node` is the store. Null: they
   /// are calls of their own.
   void (*record_ropes)(const NodeCall& call, const RopeStoreCall& ropes) = nullptr;
+  /// Attention: records these as well as itself.
+  void (*record_attention)(const NodeCall& call, const RopeStoreCall& ropes) = nullptr;
 };
 
 /// Generated from the files in this folder.

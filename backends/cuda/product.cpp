@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/cuda/column_shape.h"
 #include "backends/cuda/half_product.h"
 #include "backends/cuda/ops/moe_group.h"
 #include "backends/cuda/ops/to_bytes.h"
@@ -22,11 +23,11 @@ using gpu::ProductWeight;
 /// Bytes of dynamic shared memory for activations, at most: with the kernels' own arrays it stays
 /// under the 48 KiB that every launch may have.
 constexpr uint32_t kActivationBytes = 30 << 10;
-/// What a block of weights/stream.cu or column.cu has beside its dynamic shared memory, at most.
+/// What a block of weights/stream.cu has beside its stages, at most.
 constexpr int64_t kOwnBytes = 18 << 10;
 /// Above this many rows, products with experts group their columns by expert.
 constexpr int64_t kSingleRows = 8;
-/// Blocks for each multiprocessor: what it can hold at once.
+/// Blocks of a launch for each multiprocessor: what it can hold at once.
 constexpr int64_t kBlocksEach = 2;
 
 bool product_groups(int64_t rows, int64_t experts) {
@@ -138,20 +139,6 @@ bool stream_fits(DType type, int64_t columns, const Gpu& gpu) {
   return stream_shared(type, columns) + kOwnBytes <= gpu.shared_bytes;
 }
 
-/// Tiles of a unit of the layout.
-uint32_t unit_tiles(DType type) { return dtype_info(type).block_elements == 256 ? 4 : 1; }
-
-/// Bytes of weights that a warp of weights/column.cu copies at once.
-uint32_t column_piece(DType type) {
-  return bytes_of_rows(type) * std::max(unit_tiles(type), 2u) / kStreamTiles;
-}
-/// Bytes of dynamic shared memory of a block of weights/column.cu.
-int64_t column_shared(DType type, int64_t k, uint32_t stages) {
-  return int64_t{kProductWarps} * stages * column_piece(type) +
-         round_up<int64_t>(div_ceil<int64_t>(k, kTileElements), unit_tiles(type)) *
-             column_bytes(summed_runs(type));
-}
-
 Choice choose(const NodeCall& call, const ProductCall& in) {
   const DType type = in.weights[0].w.value->desc.type;
   const int64_t rows = in.weights[0].y.dim(2);
@@ -192,30 +179,13 @@ Choice choose(const NodeCall& call, const ProductCall& in) {
 
 /// Tiles along K of each warp of weights/product.cu that shared memory holds at a time.
 uint32_t chunk_tiles(const Choice& choice, DType type, int64_t k) {
-  const uint32_t of_unit = unit_tiles(type);
+  const uint32_t of_unit = dtype_info(type).block_elements == 256 ? 4 : 1;
   const int64_t units = div_ceil<int64_t>(k, kTileElements * of_unit);
   const auto stretch = static_cast<uint32_t>(div_ceil<int64_t>(units, kProductWarps)) * of_unit;
   const uint32_t most =
       kActivationBytes / (kProductWarps * product_bytes(static_cast<uint32_t>(choice.columns)));
   return std::min(stretch, std::max(most / of_unit, 1u) * of_unit);
 }
-
-/// Blocks of weights/column.cu. `rows`: tiles of rows of all weights of the call; `others`: blocks
-/// for each of them.
-struct ColumnGrid {
-  uint32_t warps;  ///< that have a tile of rows together
-  int64_t blocks;
-
-  ColumnGrid(int64_t rows, int64_t weights, bool in_pieces, int64_t others, int64_t most) {
-    // As many as there are blocks for at once. Of pieces, a block has both tiles.
-    warps = kProductWarps / static_cast<uint32_t>(weights) / (in_pieces ? 2 : 1);
-    while (warps > 1 && blocks_of(rows, weights) * others > most) warps /= 2;
-    blocks = std::clamp<int64_t>(most / others, 1, blocks_of(rows, weights));
-  }
-  int64_t blocks_of(int64_t rows, int64_t weights) const {
-    return std::max<int64_t>(div_ceil<int64_t>(rows * weights * warps, kProductWarps), 1);
-  }
-};
 
 }  // namespace
 
@@ -375,38 +345,36 @@ void launch(const NodeCall& call, const ProductCall& in, const Choice& choice, u
   }
   const bool by_place = choice.matrix == MatrixOf::by_ids || choice.matrix == MatrixOf::by_place;
   const int64_t places = by_place ? y.dim(1) : 1;
-  const bool pieces = params.results.words != 0;
-  const int64_t tiles = std::max<int64_t>(params.tiles, 1);
+  if (choice.kind == Choice::Kind::column) {
+    const ColumnShape shape = column_shape({.type = type,
+                                            .k = w.dim(0),
+                                            .rows = params.tiles,
+                                            .weights = in.glu != nullptr ? 2 : 1,
+                                            .in_pieces = params.results.words != 0,
+                                            .others = groups * places},
+                                           call.gpu);
+    params.share = shape.share;
+    params.stages = shape.stages;
+    call.recorder.launch(choice.kernel, params, {shape.blocks, groups, places}, kProductThreads,
+                         shape.shared);
+    return;
+  }
   int64_t shared = 0;
   int64_t held = kBlocksEach;  // blocks that a multiprocessor holds at once
   if (choice.kind == Choice::Kind::product) {
     shared = int64_t{kProductWarps} * params.chunk *
              product_bytes(static_cast<uint32_t>(choice.columns));
-  } else {
-    if (choice.kind == Choice::Kind::stream) {
-      shared = stream_shared(type, choice.columns);
-    } else if (choice.kind == Choice::Kind::column) {
-      const auto bytes = [&](uint32_t stages) { return column_shared(type, w.dim(0), stages); };
-      const uint32_t stages = column_stages(column_piece(type));
-      params.stages = bytes(stages) + kOwnBytes <= call.gpu.shared_bytes ? stages : 1;
-      shared = bytes(params.stages);
-    }
+  } else if (choice.kind == Choice::Kind::stream) {
+    shared = stream_shared(type, choice.columns);
     held = std::clamp<int64_t>(call.gpu.multiprocessor_shared / (shared + kOwnBytes), 1, held);
   }
-  // All blocks at once, which share the tiles. Of weights/product.cu each takes as many as any
-  // other, since each copies all columns.
+  // All blocks at once. Of weights/product.cu each takes as many tiles as any other, since each
+  // copies all columns; of weights/stream.cu as many blocks as there can be share the tiles.
   const int64_t most = std::max<int64_t>(call.gpu.multiprocessors * held, 1);
-  int64_t blocks = 0;
-  switch (choice.kind) {
-    case Choice::Kind::product: blocks = div_ceil(tiles, div_ceil(tiles, most)); break;
-    case Choice::Kind::column: {
-      const ColumnGrid grid(tiles, in.glu != nullptr ? 2 : 1, pieces, groups * places, most);
-      params.warps = grid.warps;
-      blocks = grid.blocks;
-      break;
-    }
-    default: blocks = std::min(tiles, most); break;
-  }
+  const int64_t tiles = std::max<int64_t>(params.tiles, 1);
+  const int64_t blocks = choice.kind == Choice::Kind::stream
+                             ? std::min(tiles, most)
+                             : div_ceil(tiles, div_ceil(tiles, most));
   call.recorder.launch(choice.kernel, params, {blocks, groups, places}, kProductThreads, shared);
 }
 
@@ -441,12 +409,10 @@ int64_t product_scratch(const NodeView& node, const Tuning& tuning, Roles roles)
   return std::max(of_halves, bytes_offset(numbers) + of_bytes);
 }
 
-/// Every type has kernels, in either of the two layouts.
+/// Every type has kernels, in either of the two layouts; those of fragments need room for a column.
 Status product_supports(const NodeView& node) {
   const TensorDesc& weight = node.input(1)->desc;
-  if (!has_fragments(weight.type)) return {};
-  if (column_shared(weight.type, weight.shape[0], 1) + kOwnBytes <= node.gpu.shared_bytes)
-    return {};
+  if (!has_fragments(weight.type) || column_fits(weight.type, weight.shape[0], node.gpu)) return {};
   return error(StatusCode::unsupported,
                "rows of {} elements of {}: the GPU's shared memory is too small for them",
                weight.shape[0], dtype_info(weight.type).name);

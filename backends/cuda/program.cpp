@@ -215,8 +215,11 @@ class CudaProgram final : public Program {
                 [&](const CudaOp& op, const NodeCall& node) { op.record_products(node, product); });
     } else {
       const RopeStoreCall ropes = gpu::ropes_of(graph_, call, place);
-      with_node(call.nodes[2],
-                [&](const CudaOp& op, const NodeCall& node) { op.record_ropes(node, ropes); });
+      const bool attends = call.attention >= 0;
+      with_node(attends ? call.attention : call.nodes[2],
+                [&](const CudaOp& op, const NodeCall& node) {
+                  (attends ? op.record_attention : op.record_ropes)(node, ropes);
+                });
     }
   }
 

@@ -1,4 +1,4 @@
-// Parameters of int_rate.cu and matrix_rate.cu.
+// Parameters of int_rate.cu, matrix_rate.cu and warpgroup_rate.cu.
 #pragma once
 
 #include <cstdint>
@@ -15,5 +15,7 @@ static_assert(sizeof(RateParams) == 16);
 inline constexpr int kRateThreads = 128;  ///< of a block
 inline constexpr int kIntRateChains = 8;
 inline constexpr int kMatrixRateChains = 8;
+inline constexpr int kWarpgroupRateChains = 4;
+inline constexpr int kWarpgroupRateColumns = 128;
 
 }  // namespace infer::cuda

@@ -22,7 +22,9 @@ class Search {
     if (call.glu >= 0 && call.nodes.size() == 2 && multiplies_bytes(node(call.nodes[0]))) {
       return node(call.glu).outputs[0];
     }
-    if (!call.fused() && merges_chunks(node(call.nodes[0]))) return node(call.nodes[0]).outputs[0];
+    if (call.fused() && call.attention < 0) return {};
+    const Node& attention = node(call.fused() ? call.attention : call.nodes[0]);
+    if (merges_chunks(attention)) return attention.outputs[0];
     return {};
   }
 

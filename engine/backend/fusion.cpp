@@ -32,7 +32,9 @@ class Matcher {
       } else if (is(n, OpId::Matmul) || is(n, OpId::MoeMatmul)) {
         calls_.push_back(match_products(n));
       } else if (ropes_and_stores(n)) {
-        calls_.push_back({FusedCall::Kind::rope_and_store, {n, n + 1, n + 2}});
+        FusedCall call{FusedCall::Kind::rope_and_store, {n, n + 1, n + 2}};
+        if (attends(n)) call.attention = n + 3;
+        calls_.push_back(std::move(call));
       } else {
         calls_.push_back({FusedCall::Kind::single, {n}});
       }
@@ -125,6 +127,19 @@ class Matcher {
            rules_.joins_rope_and_store(queries, keys, store);
   }
 
+  /// Of ropes and a store that begin with node n: whether the attention that follows is that of the
+  /// tokens that are stored, and alone uses the queries.
+  bool attends(int32_t n) const {
+    if (!follows(n + 3, OpId::Attention)) return false;
+    const Node& store = node(n + 2);
+    const Node& attention = node(n + 3);
+    return attention.inputs[0] == result(n) && used_once(result(n)) &&
+           attention.inputs[1] == store.inputs[2] && attention.inputs[2] == store.inputs[3] &&
+           std::get<op::Attention>(attention.params).kv_layer ==
+               std::get<op::KvStore>(store.params).kv_layer &&
+           rules_.takes_attention(store, attention);
+  }
+
   const Graph& graph_;
   const FusionRules& rules_;
   int32_t begin_, end_;
@@ -143,10 +158,11 @@ bool FusionRules::takes_sum(const Node&) const { return false; }
 bool FusionRules::joins_rope_and_store(const Node&, const Node&, const Node&) const {
   return false;
 }
+bool FusionRules::takes_attention(const Node&, const Node&) const { return false; }
 
 bool FusedCall::stores(int32_t node) const {
   if (node == norm) return false;
-  if (glu >= 0 || add >= 0) return node == end() - 1;
+  if (glu >= 0 || add >= 0 || attention >= 0) return node == end() - 1;
   return kind != Kind::rope_and_store || node != nodes[1];  // the keys go to the cache alone
 }
 

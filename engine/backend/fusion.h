@@ -3,7 +3,7 @@
 // take (FusionRules). Barriers and hazards between calls are the back end's own.
 //
 //   [norm →] products with the same activations [→ activation of two | → sum with a residual]
-//   rope of queries, rope of keys → store of the keys and values
+//   rope of queries, rope of keys → store of the keys and values [→ attention of the queries]
 //
 // Values between the nodes of a call are used by nothing else and never stored.
 #pragma once
@@ -37,6 +37,8 @@ class FusionRules {
   virtual bool takes_sum(const Node& product) const;
   /// Whether one call turns queries and keys and stores the keys and values.
   virtual bool joins_rope_and_store(const Node& queries, const Node& keys, const Node& store) const;
+  /// Whether such a call also computes the attention.
+  virtual bool takes_attention(const Node& store, const Node& attention) const;
 };
 
 /// Nodes computed by one call, by index.
@@ -51,15 +53,23 @@ struct FusedCall {
   bool makes_norm = false;  ///< the first call of the norm: the node counts as its own
   int32_t glu = -1;
   int32_t add = -1;
+  int32_t attention = -1;  ///< of the queries that the call turns
 
   /// The nodes [begin, end) are computed by this call alone. A norm that an earlier call made is
   /// not among them.
   int32_t begin() const { return makes_norm ? norm : nodes.front(); }
-  int32_t end() const { return (add >= 0 ? add : glu >= 0 ? glu : nodes.back()) + 1; }
+  int32_t end() const { return last() + 1; }
   /// Whether several nodes are computed.
   bool fused() const { return norm >= 0 || end() - begin() > 1; }
   /// Whether the results of one of the call's nodes are put into memory.
   bool stores(int32_t node) const;
+
+ private:
+  int32_t last() const {
+    if (add >= 0) return add;
+    if (glu >= 0) return glu;
+    return attention >= 0 ? attention : nodes.back();
+  }
 };
 
 /// The calls of a segment's nodes in their order. Each node is covered once.

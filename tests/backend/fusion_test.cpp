@@ -26,6 +26,7 @@ struct TestRules final : FusionRules {
   bool activation = true;
   bool sum = true;
   bool rope_and_store = true;
+  bool attention = true;
 
   bool may_meet(const Node& node, const Node& next) const override { return meet(node, next); }
   bool takes_norm(const Node&, const Node& product) const override { return norm(product); }
@@ -36,6 +37,7 @@ struct TestRules final : FusionRules {
   bool joins_rope_and_store(const Node&, const Node&, const Node&) const override {
     return rope_and_store;
   }
+  bool takes_attention(const Node&, const Node&) const override { return attention; }
 };
 
 constexpr int64_t kWidth = 32;
@@ -66,6 +68,12 @@ class Builder {
   void store(ValueId k, ValueId v) {
     g.add_all(op::KvStore{0}, {k, v, g.input(StepInput::slots), g.input(StepInput::sequences)});
   }
+  ValueId attend(ValueId q, int32_t layer = 0) {
+    op::Attention attention;
+    attention.kv_layer = layer;
+    return g.add(attention,
+                 {q, g.input(StepInput::slots), g.input(StepInput::sequences), kNoValue});
+  }
   Graph finish(std::vector<ValueId> outputs) {
     for (const ValueId id : outputs) g.output(id);
     Result<Graph> graph = g.finish();
@@ -78,6 +86,7 @@ class Builder {
  private:
   static KvGeometry kv() {
     KvGeometry geometry;
+    geometry.layers.push_back({1, 16, 16});
     geometry.layers.push_back({1, 16, 16});
     return geometry;
   }
@@ -359,6 +368,31 @@ TEST_CASE("fusion: ropes of queries and keys and their store") {
     const ValueId k = s.b.rope(s.k);
     s.b.store(k, k);
     CHECK(calls_of(s.b.finish({q}), rules) == "0 | 1 | 2");
+  }
+}
+
+TEST_CASE("fusion: ropes, their store and the attention of the queries") {
+  TestRules rules;
+  Stored s;
+  const ValueId q = s.b.rope(s.q);
+  s.b.store(s.b.rope(s.k), s.v);
+  SUBCASE("are one call, of which the attention alone is stored") {
+    const Graph graph = s.b.finish({s.b.attend(q)});
+    CHECK(calls_of(graph, rules) == "(0) (1) (2) 3");
+    CHECK(calls_of(graph, rules, 0, 3) == "0 (1) 2");
+    rules.attention = false;
+    CHECK(calls_of(graph, rules) == "0 (1) 2 | 3");
+  }
+  SUBCASE("not if the queries are used again") {
+    const ValueId y = s.b.attend(q);
+    CHECK(calls_of(s.b.finish({y, q}), rules) == "0 (1) 2 | 3");
+  }
+  SUBCASE("not if it is that of other queries") {
+    const ValueId y = s.b.attend(s.q);
+    CHECK(calls_of(s.b.finish({y, q}), rules) == "0 (1) 2 | 3");
+  }
+  SUBCASE("not if it is that of another layer") {
+    CHECK(calls_of(s.b.finish({s.b.attend(q, 1)}), rules) == "0 (1) 2 | 3");
   }
 }
 

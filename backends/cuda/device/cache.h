@@ -104,24 +104,35 @@ INFER_DEVICE void store_q4_0(const float (&x)[32], const Global<uint16_t>& block
   }
 }
 
+/// Stores element i of a key or value at `row`. Nothing of a type with blocks.
+INFER_DEVICE void store_element(uint32_t type, float x, uint64_t row, uint32_t i) {
+  if (type == kCacheF32) Global<float>{row}[i] = x;
+  if (type == kCacheF16) Global<uint16_t>{row}[i] = static_cast<uint16_t>(half_bits(x));
+  if (type == kCacheBf16) Global<uint16_t>{row}[i] = static_cast<uint16_t>(brain_bits(x));
+}
 /// Stores unit i of a key or value at `row`: element x[0], or a block of 32.
 INFER_DEVICE void store_unit(uint32_t type, const float (&x)[32], uint64_t row, uint32_t i) {
-  if (type == kCacheF32) Global<float>{row}[i] = x[0];
-  if (type == kCacheF16) Global<uint16_t>{row}[i] = static_cast<uint16_t>(half_bits(x[0]));
-  if (type == kCacheBf16) Global<uint16_t>{row}[i] = static_cast<uint16_t>(brain_bits(x[0]));
+  store_element(type, x[0], row, i);
   if (type == kCacheQ8_0) store_q8_0(x, Global<uint16_t>(row + i * 34));
   if (type == kCacheQ4_0) store_q4_0(x, Global<uint16_t>(row + i * 18));
 }
 
-/// Unit i of a head of the keys or values that a page holds from `at` on.
+/// Where unit i of a head of a slot's key or value is: at number `unit` from `row` on. `at`: of the
+/// keys or values in the page. `across`: not 0: keys are transposed.
+struct UnitPlace {
+  uint64_t row;
+  uint32_t unit;
+};
+INFER_DEVICE UnitPlace place_in_page(uint64_t at, uint32_t head, uint32_t slot, uint32_t stride,
+                                     uint32_t across, uint32_t i) {
+  const uint32_t token = slot % kPageTokens;
+  if (across != 0) return {at + head * kPageTokens * stride, i * kPageTokens + token};
+  return {at + (head * kPageTokens + token) * stride, i};
+}
 INFER_DEVICE void store_in_page(uint32_t type, const float (&x)[32], uint64_t at, uint32_t head,
                                 uint32_t slot, uint32_t stride, uint32_t across, uint32_t i) {
-  const uint32_t token = slot % kPageTokens;
-  if (across != 0) {
-    store_unit(type, x, at + head * kPageTokens * stride, i * kPageTokens + token);
-  } else {
-    store_unit(type, x, at + (head * kPageTokens + token) * stride, i);
-  }
+  const UnitPlace place = place_in_page(at, head, slot, stride, across, i);
+  store_unit(type, x, place.row, place.unit);
 }
 
 }  // namespace infer::cuda

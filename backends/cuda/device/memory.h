@@ -67,6 +67,12 @@ INFER_DEVICE V load_constant(const Global<T>& from, int64_t i) {
   return __ldg(reinterpret_cast<const V*>(from.pointer(i)));
 }
 
+/// Of what the host has put there before the step began: also before wait_for_last().
+template <typename T>
+INFER_DEVICE T load_early(const Global<const T>& from, int64_t i) {
+  return __ldg(from.pointer(i));
+}
+
 /// Asks for what load_once() will read, so that it is in the second-level cache by then.
 template <typename T>
 INFER_DEVICE void ask_for(const Global<T>& from, int64_t i, uint32_t) {

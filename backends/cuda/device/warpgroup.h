@@ -71,14 +71,6 @@ INFER_DEVICE void warpgroup_wait() {
   INFER_NAMES_32                                                                                \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49," \
   " %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define INFER_NAMES_128                                                               \
-  INFER_NAMES_64                                                                      \
-  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79," \
-  " %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95,"  \
-  " %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109,"  \
-  " %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122,"    \
-  " %123, %124, %125, %126, %127"
-
 /// d = a·b, or `add`: a·b + d; A 64×16 and B of 16 elements of K of float16, sums of float32: of 16
 /// columns …
 INFER_DEVICE void warpgroup_product(float (&d)[8], const uint32_t (&a)[4], uint64_t b_matrix,
@@ -90,20 +82,13 @@ INFER_DEVICE void warpgroup_product(float (&d)[32], const uint32_t (&a)[4], uint
                                     bool add) {
   INFER_WGMMA("64", INFER_NAMES_32, "%32", "%33", "%34", "%35", "%36", "%37", INFER_SUMS_32(0));
 }
-/// … 128 …
+/// … and 128.
 INFER_DEVICE void warpgroup_product(float (&d)[64], const uint32_t (&a)[4], uint64_t b_matrix,
                                     bool add) {
   INFER_WGMMA("128", INFER_NAMES_64, "%64", "%65", "%66", "%67", "%68", "%69", INFER_SUMS_32(0),
               INFER_SUMS_32(32));
 }
-/// … and 256.
-INFER_DEVICE void warpgroup_product(float (&d)[128], const uint32_t (&a)[4], uint64_t b_matrix,
-                                    bool add) {
-  INFER_WGMMA("256", INFER_NAMES_128, "%128", "%129", "%130", "%131", "%132", "%133",
-              INFER_SUMS_32(0), INFER_SUMS_32(32), INFER_SUMS_32(64), INFER_SUMS_32(96));
-}
 #undef INFER_NAMES_8
-#undef INFER_NAMES_128
 #undef INFER_NAMES_32
 #undef INFER_NAMES_64
 #undef INFER_WGMMA

@@ -191,6 +191,30 @@ void record(const NodeCall& call) {
   if (few < rows) record_rows(call, params, gpu::kGeneratedRows, few, rows, false);
 }
 
+/// A single generated row also turns its query and key, and stores its token. Types with blocks
+/// have kernels of their own for that.
+bool takes(const NodeView& attention, OpId with, const Tuning& tuning, Roles roles) {
+  if (with != OpId::KvStore || roles != Roles::generated || tuning.split_rows < 1) return false;
+  if (attention.graph.value(attention.node.outputs[0]).desc.shape[2] != 1) return false;
+  const KvGeometry& kv = attention.graph.kv();
+  return !is_quantised(kv.k_type) && !is_quantised(kv.v_type);
+}
+
+void record_attention(const NodeCall& call, const RopeStoreCall& in) {
+  AttentionParams params = attention_params(call);
+  params.q = in.q.address;
+  params.q_strides = strides_of(in.q);
+  params.k = in.k.address;
+  params.v = in.v.address;
+  params.table = in.table.address;
+  params.k_strides = strides_of(in.k);
+  params.v_strides = strides_of(in.v);
+  params.table_strides = strides_of(in.table);
+  params.style = static_cast<uint32_t>(in.rope->style);
+  params.pairs = in.table.size(1);
+  record_rows(call, params, gpu::kTokenRows, 0, 1, true);
+}
+
 /// For the chunks of rows that are split along the keys.
 int64_t scratch(const NodeView& node, const Tuning& tuning, Roles) {
   const auto& shape = node.graph.value(node.node.outputs[0]).desc.shape;
@@ -205,7 +229,9 @@ const CudaOp& attention_cuda() {
                          .supports = supports,
                          .record = record,
                          .scratch = scratch,
-                         .cache = CacheUse::reads};
+                         .cache = CacheUse::reads,
+                         .takes = takes,
+                         .record_attention = record_attention};
   return op;
 }
 

@@ -2,6 +2,7 @@
 
 #include "backends/cuda/device/merge.h"
 #include "backends/cuda/device/reduce.h"
+#include "backends/cuda/device/rotation.h"
 
 namespace infer::cuda {
 
@@ -149,6 +150,26 @@ INFER_DEVICE void add_values(const AttentionParams& p, uint64_t values, uint32_t
   }
 }
 
+/// Stores the key and value of a row's own token, of one of their heads.
+INFER_DEVICE void store_own(const AttentionParams& p, uint32_t head, uint32_t row, uint32_t slot,
+                            uint64_t page) {
+  const Global<const float> k(p.k);
+  const Global<const float> v(p.v);
+  const Global<const float> table(p.table);
+  for (uint32_t i = thread(); i < p.k_dim; i += kAttentionThreads) {
+    const UnitPlace to = place_in_page(page + p.k_offset, head, slot, p.k_row, p.across, i);
+    store_element(
+        p.k_type,
+        roped(p.style, k, place(p.k_strides, head, row), i, p.pairs, table, p.table_strides, row),
+        to.row, to.unit);
+  }
+  if (p.v_offset == p.k_offset) return;  // values that are part of their keys
+  for (uint32_t i = thread(); i < p.v_dim; i += kAttentionThreads) {
+    const UnitPlace to = place_in_page(page + p.v_offset, head, slot, p.v_row, 0, i);
+    store_element(p.v_type, v[place(p.v_strides, head, row) + i], to.row, to.unit);
+  }
+}
+
 /// kFours: fours of a value that a lane has.
 template <uint32_t kHeads, uint32_t kFours>
 INFER_DEVICE void attend(const AttentionParams& p) {
@@ -182,9 +203,15 @@ INFER_DEVICE void attend(const AttentionParams& p) {
   for (uint32_t i = thread(); i < kHeads * p.k_dim; i += kAttentionThreads) {
     const uint32_t h = i / p.k_dim;
     const uint32_t element = i % p.k_dim;
-    query[element * kHeads + h] =
-        h < heads ? Global<const float>(p.q)[place(p.q_strides, first_head + h, row) + element]
-                  : 0.0f;
+    float value = 0;
+    if (h < heads) {
+      const Global<const float> q(p.q);
+      const uint32_t from = place(p.q_strides, first_head + h, row);
+      value = p.table != 0 ? roped(p.style, q, from, element, p.pairs, Global<const float>(p.table),
+                                   p.table_strides, row)
+                           : q[from + element];
+    }
+    query[element * kHeads + h] = value;
   }
   if (p.split == 0) {
     for (uint32_t i = thread(); i < kHeads * p.v_dim; i += kAttentionThreads) merged[i] = 0.0f;
@@ -203,6 +230,9 @@ INFER_DEVICE void attend(const AttentionParams& p) {
   }
   float mix[kHeads][kFours][4];
   const Pages table = pages_of(p.step, p.kind);
+  if (p.table != 0 && begin_page + of_chunk >= pages) {  // the loop begins with a barrier
+    store_own(p, kv_head, row, slot, table.of(sequence, slot));
+  }
   uint32_t chunk = p.split != 0 ? block_z() : 0;
   uint32_t next_chunk = begin_page;  // the page that begins it
   for (uint32_t page = begin_page; page < pages; ++page) {

@@ -44,8 +44,14 @@ struct AttentionParams {
   /// those from the generated ones on.
   uint32_t rows;
   uint32_t first_row;  ///< of the grid
+  // Of a single row whose token is not stored yet, and whose query and key are not turned: the
+  // block that computes the last chunk of a head stores them. Without a table: nothing of it.
+  uint64_t k, v, table;
+  gpu::StridePush k_strides, v_strides, table_strides;
+  uint32_t style;  ///< op::Rope::Style
+  uint32_t pairs;
 };
-static_assert(sizeof(AttentionParams) == 160);
+static_assert(sizeof(AttentionParams) == 216);
 
 /// A thread merges an element of a head.
 struct AttentionMergeParams {

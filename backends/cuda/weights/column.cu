@@ -81,6 +81,15 @@ INFER_DEVICE void round_tiles(const ProductParams& p, uint32_t from, float facto
   }
 }
 
+/// Asks for elements [i, end) of the norm's weight.
+INFER_DEVICE void ask_for_norm(const ProductParams& p, uint32_t i, uint32_t end) {
+  constexpr uint32_t kSector = 8;  // elements of 32 bytes
+  end = end < p.k ? end : p.k;
+  for (i += lane() * kSector; i < end; i += 32 * kSector) {
+    ask_for(Global<const float>(p.norm), i, sizeof(float));
+  }
+}
+
 /// The same of a column that is bytes already.
 INFER_DEVICE void bring_tiles(const ProductParams& p, const Bytes& x, uint32_t first,
                               uint32_t end) {
@@ -195,7 +204,7 @@ INFER_DEVICE void add_pair(const typename Weights::Raw (&raw)[kPieceUnits], uint
   }
 }
 
-/// How the warps of a block share its work: `warps` of them have a row of tiles of a weight,
+/// How the warps of a block share its work: 2^share of them have a row of tiles of a weight
 /// together, and stretches of K one after another.
 template <uint32_t kWeights>
 struct Share {
@@ -203,11 +212,11 @@ struct Share {
   uint32_t place;          ///< the warp's
   uint32_t stretch, last;  ///< the warp's stretches [stretch, last)
 
-  INFER_DEVICE explicit Share(uint32_t warps) {
-    places = kProductWarps / warps;
-    place = warp() / warps;
-    const uint32_t own = kProductWarps / warps;
-    stretch = warp() % warps * own;
+  INFER_DEVICE explicit Share(uint32_t share) {
+    places = kProductWarps >> share;
+    place = warp() >> share;
+    const uint32_t own = kProductWarps >> share;
+    stretch = (warp() - (place << share)) * own;
     last = stretch + own;
   }
   /// Rows of tiles of a block.
@@ -280,7 +289,7 @@ INFER_DEVICE void multiply_column(const ProductParams& p) {
   const uint32_t words = p.stages * kPieceWords;          // of a warp's weights
   INFER_SHARED(float, parts, kProductWarps* kSums * 16);  // [place][stretch][parity][row]
   INFER_SHARED(float, made, 64);
-  const Share<kWeights> share(p.warps);
+  const Share<kWeights> share(p.share);
   const uint32_t units = units_of(p.k);
   const uint32_t tiles = units * Weights::kTiles;
   const SharedPtr<uint32_t> ring =
@@ -293,10 +302,16 @@ INFER_DEVICE void multiply_column(const ProductParams& p) {
 #pragma unroll 1
     for (uint32_t stage = 0; stage < p.stages; ++stage) copies.copy(p, share, matrix, ring, stage);
   };
+  // What comes behind the copies of weights waits for them: so some is asked for before.
+  const uint32_t rows = load_early(Global<const uint32_t>(p.step), p.rows);
+  const uint32_t each = (tiles + kProductWarps - 1) / kProductWarps;
+  const uint32_t first = warp() * each < tiles ? warp() * each : tiles;
+  const uint32_t last = first + each < tiles ? first + each : tiles;
+  if (p.normed != 0 && p.norm != 0) ask_for_norm(p, first * 64, last * 64);
   // Which expert it is follows from what the kernel before computes.
   if (p.matrix == kMatrixOnly) begin(0);
   wait_for_last();
-  const Columns columns = columns_of(p);
+  const Columns columns = columns_of(p, rows);
   if (columns.count == 0) {
     async_wait<0>();
     return;
@@ -304,9 +319,6 @@ INFER_DEVICE void multiply_column(const ProductParams& p) {
   if (p.matrix != kMatrixOnly) begin(columns.matrix);
 
   const Column column = column_of(p, columns, 0);
-  const uint32_t each = (tiles + kProductWarps - 1) / kProductWarps;
-  const uint32_t first = warp() * each < tiles ? warp() * each : tiles;
-  const uint32_t last = first + each < tiles ? first + each : tiles;
   if (p.bytes.words != 0) {
     bring_tiles(p, x, first, last);
   } else {
@@ -330,6 +342,8 @@ INFER_DEVICE void multiply_column(const ProductParams& p) {
           const uint32_t given = units_of_piece(unit, stretch.end);
           if (p.stages == kStages) {
             async_wait<kStages - 1>();
+          } else if (p.stages == 2) {
+            async_wait<1>();
           } else {
             async_wait<0>();
           }

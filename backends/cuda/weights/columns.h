@@ -30,7 +30,8 @@ struct Columns {
   uint32_t list;          ///< of grouped ones: where in ids are place and column of each
 };
 
-INFER_DEVICE Columns columns_of(const ProductParams& p) {
+/// `all`: the step's rows that are computed.
+INFER_DEVICE Columns columns_of(const ProductParams& p, uint32_t all) {
   Columns of{0, 0, block_z(), block_y() * p.columns, 0};
   const Global<const int32_t> ids(p.ids);
   if (p.matrix == kMatrixByGroups) {
@@ -41,7 +42,6 @@ INFER_DEVICE Columns columns_of(const ProductParams& p) {
     of.count = static_cast<uint32_t>(ids[group + 2]);
     return of;
   }
-  const uint32_t all = step_rows(p.step, p.rows);
   if (of.first < all) of.count = all - of.first < p.columns ? all - of.first : p.columns;
   if (p.matrix == kMatrixByIds && of.count > 0) {
     const auto id = static_cast<uint32_t>(ids[of.first * p.ids_stride + of.place]);
@@ -49,6 +49,10 @@ INFER_DEVICE Columns columns_of(const ProductParams& p) {
   }
   if (p.matrix == kMatrixByPlace) of.matrix = of.place;
   return of;
+}
+
+INFER_DEVICE Columns columns_of(const ProductParams& p) {
+  return columns_of(p, step_rows(p.step, p.rows));
 }
 
 /// Place and row of a column.

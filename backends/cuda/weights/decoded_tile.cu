@@ -34,9 +34,9 @@ INFER_DEVICE void multiply_decoded(const DecodedTileParams& all) {
       typename Weights::Raw raw[kDown];
 #pragma unroll
       for (uint32_t r = 0; r < kDown; ++r) {
-        raw[r] = Weights::load(
-            shared_place<kUnits>(work.weights, weights_at + r * Work::kWeightBytes),
-            t / Weights::kTiles);
+        raw[r] =
+            Weights::load(shared_place<kUnits>(work.weights, weights_at + r * Work::kWeightBytes),
+                          t / Weights::kTiles);
       }
 #pragma unroll
       for (uint32_t step = 0; step < 4; ++step) {

@@ -58,11 +58,9 @@ struct WarpgroupBlock {
 };
 /// Bytes of shared memory that a block has beside what decoded_tile_bytes() says, at most.
 inline constexpr uint32_t kWarpgroupBarriers = 128;
-/// Many columns share what is decoded, and many rows the columns that the second-level cache
-/// brings. A multiprocessor has registers for one block.
-using LargeWarpgroupBlock = WarpgroupBlock<2, 256, 5>;
-/// Of fewer rows or columns: it has registers for two, and for four.
-using MediumWarpgroupBlock = WarpgroupBlock<2, 128, 4>;
+/// A multiprocessor has registers for two. One block of twice as many columns was slower.
+using LargeWarpgroupBlock = WarpgroupBlock<2, 128, 4>;
+/// Of fewer rows or columns: it has registers for four.
 using SmallWarpgroupBlock = WarpgroupBlock<1, 64, 4>;
 /// Of very few columns: what takes time is to bring the weights, so that many are on their way.
 using NarrowWarpgroupBlock = WarpgroupBlock<1, 16, 14>;

@@ -61,10 +61,10 @@ struct ProductParams {
   uint32_t aligned;  ///< 1: columns begin at multiples of 16 bytes
   uint32_t after;    ///< After
   uint32_t chunk;    ///< of product.cu: tiles along K of each warp that shared memory holds
-  uint32_t warps;    ///< of column.cu: that have a row of tiles together: 1, 2, 4 or 8
+  uint32_t share;    ///< of column.cu: 2^share warps have a row of tiles together
   float eps, alpha, limit;
   uint32_t result_runs;  ///< of a tile whose sums the results have as bytes
-  uint32_t stages;       ///< of column.cu: column_stages(), or 1 where shared memory is short
+  uint32_t stages;       ///< of column.cu: column_stages(), or 2 or 1 where shared memory is short
   /// x, rounded: for weights/stream.cu, tile.cu and column.cu. Without words, which the last may
   /// have: it is not.
   ColumnBytes bytes;
@@ -82,7 +82,8 @@ INFER_HOST_AND_DEVICE constexpr uint32_t product_bytes(uint32_t columns) { retur
 /// Pieces of weights that are on their way to a warp of weights/column.cu, or in use. `bytes`: of a
 /// piece.
 INFER_HOST_AND_DEVICE constexpr uint32_t column_stages(uint32_t bytes) {
-  return bytes <= 1600 ? 4 : 2;
+  const uint32_t wanted = 6912 / bytes;
+  return wanted < 3 ? 3 : wanted > 6 ? 6 : wanted;
 }
 /// Its blocks that a multiprocessor's registers suffice for: two of a kernel, and of the next one.
 inline constexpr int kColumnBlocks = 4;

@@ -136,8 +136,7 @@ INFER_DEVICE void multiply_by_warpgroups(const DecodedTileParams& all) {
     multiply_by_warpgroups<Block, true>(p);                                          \
   }
 #define INFER_WARPGROUP_NAME(suffix) INFER_JOIN(INFER_JOIN(warpgroup_tile_, INFER_TYPE), suffix)
-INFER_WARPGROUP_TILES(INFER_JOIN(warpgroup_tile_, INFER_TYPE), LargeWarpgroupBlock, 1)
-INFER_WARPGROUP_TILES(INFER_WARPGROUP_NAME(_128), MediumWarpgroupBlock, 2)
+INFER_WARPGROUP_TILES(INFER_JOIN(warpgroup_tile_, INFER_TYPE), LargeWarpgroupBlock, 2)
 INFER_WARPGROUP_TILES(INFER_WARPGROUP_NAME(_64), SmallWarpgroupBlock, 4)
 INFER_WARPGROUP_TILES(INFER_WARPGROUP_NAME(_16), NarrowWarpgroupBlock, 3)
 

@@ -357,6 +357,14 @@ template <typename V, typename T>
 V load_constant(const Global<T>& from, int64_t i) {
   return load_as<V>(from, i);
 }
+template <typename T>
+T load_early(const Global<const T>& from, int64_t i) {
+  const uint64_t address = from.address() + static_cast<uint64_t>(i) * sizeof(T);
+  emu::ask_for(address, sizeof(T));
+  T value;
+  std::memcpy(&value, reinterpret_cast<const void*>(address), sizeof(T));
+  return value;
+}
 template <typename V, typename T>
 void store_as(const Global<T>& to, int64_t i, const V& value) {
   std::memcpy(reinterpret_cast<void*>(to.checked(i, sizeof(V), sizeof(V))), &value, sizeof(V));

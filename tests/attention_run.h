@@ -25,6 +25,9 @@ struct AttentionSetup {
   float softcap = 0;
   int32_t from = 0;  ///< slots before it are stored, and nothing asks from there
   Roles roles = Roles::generated;
+  /// Pairs of a rope of queries and keys before: 0: none.
+  int64_t pairs = 0;
+  op::Rope::Style style = op::Rope::Style::interleaved;
 };
 
 /// A row of a step.
@@ -103,7 +106,12 @@ class AttentionRun {
     std::vector<int32_t> slots;
     std::vector<int32_t> sequences;
     std::vector<float> inputs[3];
+    std::vector<float> table;
     for (const RowId& row : step) {
+      for (int64_t pair = 0; pair < setup_.pairs; ++pair) {
+        const auto angle = static_cast<float>(row.slot * (pair + 1)) * 0.01f;
+        table.insert(table.end(), {std::cos(angle), std::sin(angle)});
+      }
       slots.push_back(row.slot);
       sequences.push_back(row.sequence);
       for (size_t i = 0; i < 3; ++i) {
@@ -116,10 +124,10 @@ class AttentionRun {
     for (size_t id = 0; id < bound.size(); ++id) {
       const Value& value = graph_->values()[id];
       if (value.kind != Value::Kind::input) continue;
-      const void* data = value.input == StepInput::slots ? slots.data()
-                         : value.input == StepInput::sequences
-                             ? static_cast<void*>(sequences.data())
-                             : inputs[value.index].data();
+      const void* data = value.input == StepInput::slots        ? slots.data()
+                         : value.input == StepInput::sequences  ? sequences.data()
+                         : value.input == StepInput::rope_table ? static_cast<void*>(table.data())
+                                                                : inputs[value.index].data();
       bound[id] = static_cast<const std::byte*>(data);
     }
     std::byte* slab = cache_->address();
@@ -147,10 +155,15 @@ class AttentionRun {
     const auto input = [&](int32_t index, int64_t dim, int64_t heads) {
       return g.data_input(index, tensor(DType::f32, dim, heads, rows), Rows::tokens);
     };
-    const ValueId q = input(0, setup_.kv.k_dim, setup_.heads);
-    const ValueId k = input(1, setup_.kv.k_dim, setup_.kv.heads);
+    ValueId q = input(0, setup_.kv.k_dim, setup_.heads);
+    ValueId k = input(1, setup_.kv.k_dim, setup_.kv.heads);
     const ValueId v = setup_.kv.v_in_k ? g.slice(k, 0, setup_.kv.v_dim)
                                        : input(2, setup_.kv.v_dim, setup_.kv.heads);
+    const int32_t ropes = setup_.pairs > 0 ? 2 : 0;
+    for (ValueId* const x : {&q, &k}) {
+      if (ropes == 0) break;
+      *x = g.add(op::Rope{setup_.style}, {*x, g.input(StepInput::rope_table, 0, setup_.pairs)});
+    }
     const ValueId slots = g.input(StepInput::slots);
     const ValueId sequences = g.input(StepInput::sequences);
     g.add_all(op::KvStore{0}, {k, v, slots, sequences});
@@ -159,7 +172,7 @@ class AttentionRun {
                    {q, slots, sequences, kNoValue}));
     program_.reset();
     graph_ = std::make_unique<Graph>(g.finish().value());
-    const Segment segment{graph_.get(), 0, attend ? 2 : 1, setup_.roles};
+    const Segment segment{graph_.get(), 0, ropes + (attend ? 2 : 1), setup_.roles};
     const ValueId out = graph_->outputs().front();
     output_ = device_->alloc(graph_->value(out).desc.extent_bytes(), Purpose::activations).value();
     scratch_ =
@@ -167,6 +180,13 @@ class AttentionRun {
             .value();
     std::vector<MemoryRef> memory(graph_->values().size());
     memory[static_cast<size_t>(out)] = {output_.get(), 0};
+    turned_.clear();
+    for (const ValueId id : {q, k}) {
+      if (ropes == 0) break;
+      turned_.push_back(
+          device_->alloc(graph_->value(id).desc.extent_bytes(), Purpose::activations).value());
+      memory[static_cast<size_t>(id)] = {turned_.back().get(), 0};
+    }
     program_ = device_->compile({segment, memory, {scratch_.get(), 0}}).value();
   }
 
@@ -182,6 +202,7 @@ class AttentionRun {
   std::pair<int64_t, bool> compiled_{0, false};
   std::unique_ptr<Graph> graph_;
   std::unique_ptr<Buffer> output_, scratch_;
+  std::vector<std::unique_ptr<Buffer>> turned_;  ///< queries and keys
   std::unique_ptr<Program> program_;
 };
 

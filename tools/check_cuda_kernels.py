@@ -30,7 +30,9 @@ SKIPPED = 77
 # Kernels, with their GPU if it matters, and the bytes that they may spill. Products of bytes and states of 256
 # rows use all registers that a thread can have: some compilers' versions for some GPUs need a few more.
 SPILLS = [(r"scan_256 for sm_120", 640),
+          (r"stream_q2_k_glu", 64),
           (r"(product|stream|rows|half_tile|warpgroup_tile|attention|text_attention|scan|causal_conv)_\w+", 0),
+          (r"column_(nf4|fp4)\w*", 512),
           (r"(column|tile)_\w+", 256),
           (r"decoded_tile_\w+", 192)]
 # Kernels by name, with their GPU if it matters, threads of a block, blocks that a multiprocessor is to

@@ -78,6 +78,50 @@ TEST_CASE("attention: steps and chunks change no bit") {
   test::cuda_driver().set_seed(0);
 }
 
+/// Single rows. `ropes`: whether rope is a launch of its own.
+std::vector<float> single_rows(const AttentionSetup& setup, bool fuse, bool& ropes) {
+  Tuning tuning;
+  tuning.fuse = fuse;
+  test::AttentionRun run(setup, kSequences, {1},
+                         CudaDevice::open(0, false, {.tuning = tuning}).value());
+  std::vector<float> results = run.results(in_turn(setup.from, setup.tokens, 1));
+  const auto& kernels = test::cuda_driver().last_graph().by_kernel;
+  ropes = std::ranges::any_of(kernels,
+                              [](const auto& kernel) { return kernel.first.starts_with("rope"); });
+  return results;
+}
+
+TEST_CASE("attention: a single row turns its query and key and stores its token") {
+  using enum op::Rope::Style;
+  const auto setup = [](const char* name, int64_t heads, KvLayerShape kv, DType type, int64_t pairs,
+                        op::Rope::Style style, int64_t tokens, int32_t from = 0) {
+    return AttentionSetup{name, heads, kv, type, tokens, 0, from, Roles::generated, pairs, style};
+  };
+  const AttentionSetup setups[] = {
+      setup("groups of 4", 8, {2, 32, 32}, DType::f16, 16, half_split, 70),
+      setup("groups of 7, odd values", 7, {1, 32, 13}, DType::f32, 16, interleaved, 67),
+      setup("a part is turned", 3, {3, 32, 64}, DType::bf16, 8, half_split, 66),
+      setup("window", 2, {1, 32, 32, 20}, DType::f16, 16, interleaved, 90),
+      setup("chunks that grow", 2, {1, 8, 8}, DType::f16, 4, half_split, 33 * kPageTokens,
+            33 * kPageTokens - 5),
+      setup("blocks", 2, {1, 32, 32}, DType::q8_0, 16, half_split, 66),
+  };
+  uint64_t seed = 3;
+  for (const AttentionSetup& each : setups) {
+    CAPTURE(each.name);
+    bool ropes = false;
+    const std::vector<float> apart = single_rows(each, false, ropes);
+    CHECK(ropes);
+    CHECK(std::ranges::all_of(apart, [](float x) { return std::isfinite(x); }));
+    test::cuda_driver().set_seed(seed++);
+    const std::vector<float> together = single_rows(each, true, ropes);
+    CHECK(ropes == is_quantised(each.type));
+    REQUIRE(together.size() == apart.size());
+    CHECK(std::memcmp(together.data(), apart.data(), apart.size() * sizeof(float)) == 0);
+  }
+  test::cuda_driver().set_seed(0);
+}
+
 /// Every size that has tiles, and every type of cache that they read.
 std::vector<AttentionSetup> tile_setups() {
   const auto setup = [](const char* name, int64_t heads, KvLayerShape kv, DType type,

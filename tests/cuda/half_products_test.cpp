@@ -129,7 +129,7 @@ void check_products(const TestGpu& gpu, std::span<const DType> types) {
       const std::vector<float> y = product.compute(Roles::prompt);
       CHECK(product.error(y) < limit_of(type));
       const std::vector<float> generated = product.compute(Roles::generated);
-      CHECK(product.error(generated) < (decoded(type) ? 1e-3 : 1e-12));
+      CHECK(product.error(generated) < (decoded(type) ? 1e-3 : 1e-11));
       CHECK(y != generated);  // not the same kernels
       for (const int64_t rows : {1, 2, 33, 65}) {
         if (rows >= of.rows) continue;
@@ -175,7 +175,7 @@ TEST_CASE("products of prompts: neither blocks nor orders of threads change a bi
           CHECK(begins_with(product.compute(Roles::prompt), large));
         }
       }
-      CHECK(kernels.size() == (warpgroups && decoded(type) ? 4 : 2));
+      CHECK(kernels.size() == (warpgroups && decoded(type) ? 3 : 2));
       const bool by_warpgroups = kernels.begin()->starts_with("warpgroup_tile_");
       CHECK(by_warpgroups == (warpgroups && decoded(type)));
     }

@@ -94,7 +94,7 @@ struct Products {
 /// Those of the thread.
 Products& products();
 /// Products may read what the thread's asynchronous copies have brought.
-void show_copies();
+void show_products();
 size_t shared_offset(const std::byte* at);
 /// A fault outside of the block's shared memory.
 std::byte* shared_place(size_t offset, size_t bytes);

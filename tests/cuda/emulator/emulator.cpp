@@ -154,7 +154,7 @@ class Worker {
   void access(const std::byte* at, size_t bytes, Access access);
   void async_copy(std::byte* to, uint64_t from, uint32_t bytes);
   void async_wait(uint32_t pending);
-  void show_copies();
+  void show_products();
   void bulk_barrier(std::byte* at);
   void bulk_expect(std::byte* at, uint32_t bytes);
   void bulk_copy(std::byte* to, uint64_t from, uint32_t bytes, std::byte* barrier);
@@ -544,13 +544,17 @@ void Worker::async_wait(uint32_t pending) {
   for (size_t& end : own.groups) end -= until;
 }
 
-void Worker::show_copies() {
+void Worker::show_products() {
   for (const Copy& copy : current_->landed) {
     access(copy.to, copy.bytes, Access::write);
     const size_t begin = shared_offset(copy.to);
     for (size_t i = begin; i < begin + copy.bytes; i += kWord) shadow_[i / kWord].written = kShown;
   }
   current_->landed.clear();
+  const auto own = static_cast<uint16_t>(tid() + 1);
+  for (Shadow& s : shadow_) {
+    if (s.writer == own && s.written == kWritten) s.written = kShown;
+  }
 }
 
 void Worker::bulk_barrier(std::byte* at) {
@@ -671,7 +675,7 @@ void async_copy(std::byte* to, uint64_t from, uint32_t bytes) {
 void async_commit() { worker->current().groups.push_back(worker->current().copies.size()); }
 void async_wait(uint32_t pending) { worker->async_wait(pending); }
 Products& products() { return worker->current().products; }
-void show_copies() { worker->show_copies(); }
+void show_products() { worker->show_products(); }
 void bulk_barrier(std::byte* at) { worker->bulk_barrier(at); }
 void bulk_expect(std::byte* at, uint32_t bytes) { worker->bulk_expect(at, bytes); }
 void bulk_copy(std::byte* to, uint64_t from, uint32_t bytes, std::byte* barrier) {

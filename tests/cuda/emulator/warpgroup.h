@@ -10,7 +10,7 @@
 
 namespace infer::cuda {
 
-inline void show_products() { emu::show_copies(); }
+inline void show_products() { emu::show_products(); }
 
 template <typename T>
 uint64_t product_matrix(SharedPtr<T> begin, uint32_t k_bytes, uint32_t column_bytes) {

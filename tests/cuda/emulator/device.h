@@ -93,7 +93,7 @@ struct Products {
 };
 /// Those of the thread.
 Products& products();
-/// Products may read what the thread's asynchronous copies have brought.
+/// Products may read what the thread has written, and what its asynchronous copies have brought.
 void show_products();
 size_t shared_offset(const std::byte* at);
 /// A fault outside of the block's shared memory.

@@ -30,16 +30,18 @@ SKIPPED = 77
 # Kernels, with their GPU if it matters, and the bytes that they may spill. Products of bytes and states of 256
 # rows use all registers that a thread can have: some compilers' versions for some GPUs need a few more.
 SPILLS = [(r"scan_256 for sm_120", 640),
-          (r"stream_q2_k_glu", 64),
-          (r"(product|stream|rows|half_tile|warpgroup_tile|attention|text_attention|scan|causal_conv)_\w+", 0),
-          (r"column_(nf4|fp4)\w*", 512),
-          (r"(column|tile)_\w+", 256),
+          (r"stream_q2_k(_glu)?|column_(q2_k|q3_k)(_glu)?", 64),
+          (r"column_(nf4|fp4)(_glu)?", 192),
+          (r"(column|product|stream|rows|half_tile|warpgroup_tile|attention|text_attention|scan|causal_conv)_\w+", 0),
+          (r"tile_\w+", 128),
           (r"decoded_tile_\w+", 192)]
 # Kernels by name, with their GPU if it matters, threads of a block, blocks that a multiprocessor is to
 # hold. The first match counts.
 # Those of attention's tiles are in backends/cuda/ops/attention.h.
 BLOCKS = [
-    (r"column_\w+", 256, 4),
+    (r"column_(nf4|fp4)\w*( for \w+)?", 256, 3),
+    (r"column_\w+ for sm_(90a?|1\d\d)", 256, 4),
+    (r"column_\w+", 256, 3),
     (r"product_\w+", 256, 1),
     (r"rows_\w+", 256, 1),
     (r"half_tile_\w+_few", 128, 3),

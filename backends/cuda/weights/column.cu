@@ -401,12 +401,13 @@ INFER_DEVICE void multiply_column(const ProductParams& p) {
   async_wait<0>();
 }
 
-INFER_KERNEL_THAT_WAITS(INFER_JOIN(column_, INFER_TYPE), ProductParams, kProductThreads,
-                        kColumnBlocks) {
+/// Where no kernel begins early, and for codes in two parts, blocks have more registers.
+constexpr int kBlocks = kBeginsEarly && Weights::kParts == 1 ? kColumnBlocks : 3;
+INFER_KERNEL_THAT_WAITS(INFER_JOIN(column_, INFER_TYPE), ProductParams, kProductThreads, kBlocks) {
   multiply_column<1>(p);
 }
 INFER_KERNEL_THAT_WAITS(INFER_JOIN(INFER_JOIN(column_, INFER_TYPE), _glu), ProductParams,
-                        kProductThreads, kColumnBlocks) {
+                        kProductThreads, kBlocks) {
   multiply_column<2>(p);
 }
 

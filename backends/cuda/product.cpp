@@ -157,17 +157,17 @@ Choice choose(const NodeCall& call, const ProductCall& in) {
   if (!has_fragments(type)) {
     choice.kernel = "rows_" + ident;
     choice.tile_rows = 32;
-  } else if (choice.integer && choice.columns > 1 &&
-             many_columns(grouped ? in.ids.dim(0) * rows : rows,
-                          grouped ? in.weights[0].w.dim(2) : 1, call.tuning)) {
-    choose_tile(call, in, choice);
-  } else if (choice.integer && choice.columns > 1 && !stream_fits(type, 1, call.gpu)) {
-    choose_tile(call, in, choice);
   } else if (choice.integer && choice.columns > 1) {
-    choice.kind = Choice::Kind::stream;
-    choice.kernel = "stream_" + ident;
-    while (!stream_fits(type, choice.columns, call.gpu)) {
-      choice.columns = div_ceil<int64_t>(choice.columns, 2);
+    const bool many = many_columns(grouped ? in.ids.dim(0) * rows : rows,
+                                   grouped ? in.weights[0].w.dim(2) : 1, call.tuning);
+    if (many || !stream_fits(type, 1, call.gpu)) {
+      choose_tile(call, in, choice);
+    } else {
+      choice.kind = Choice::Kind::stream;
+      choice.kernel = "stream_" + ident;
+      while (!stream_fits(type, choice.columns, call.gpu)) {
+        choice.columns = div_ceil<int64_t>(choice.columns, 2);
+      }
     }
   } else {
     choice.kind = choice.integer ? Choice::Kind::column : Choice::Kind::product;

@@ -242,6 +242,26 @@ TEST_CASE("shared memory changes no bit") {
   }
 }
 
+TEST_CASE("rows that a GPU's shared memory has no room for are refused") {
+  const test::Gpus gpus(std::vector{test::TestGpu{.shared_bytes = 64 << 10}});
+  const auto device = opened();
+  for (const int64_t k : {4096, 65536}) {
+    CAPTURE(k);
+    const OpCase c = rows_of(1);
+    CaseBuilder builder(c, 7);
+    const ValueId w = builder.weight(DType::q8_0, k, 3);
+    const ValueId x = builder.activations(k);
+    const ValueId y = builder.graph().add(op::Matmul(), {x, w, kNoValue, kNoValue});
+    builder.graph().output(y);
+    const Graph graph = builder.finish().value();
+    const Status can = device->capability(graph, graph.nodes().front());
+    CHECK(can.ok() == (k == 4096));
+    if (can.ok()) continue;
+    CHECK(can.code() == StatusCode::unsupported);
+    CHECK(can.message().find("rows of 65536 elements of ") != std::string::npos);
+  }
+}
+
 /// Products of experts of their gate and up, activation, and of their down with the places' inputs.
 std::vector<float> experts(Device& device, DType type, int64_t rows) {
   const OpCase c = rows_of(rows);

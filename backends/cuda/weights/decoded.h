@@ -17,6 +17,7 @@
 #include "backends/cuda/weights/columns.h"
 #include "backends/cuda/weights/decoded_tile.h"
 #include "backends/cuda/weights/shared_units.h"
+#include "backends/cuda/weights/stretch.h"
 
 namespace infer::cuda::INFER_TYPE {
 
@@ -105,12 +106,6 @@ struct BlockRows {
   }
 };
 
-/// Address of a plane of a weight from a unit on, over all rows of tiles.
-INFER_DEVICE uint64_t plane_at(const MatrixParams& of, uint32_t plane, uint64_t unit) {
-  return of.w + (plane == 0 ? 0 : uint64_t{of.planes[plane - 1]} * 16) +
-         unit * Weights::unit_bytes(plane);
-}
-
 /// Copies what the warp has to of the weights' stage `stage`, into its place in shared memory.
 template <typename Block, bool kGlu>
 INFER_DEVICE void copy_weights(const BlockRows<Block, kGlu>& rows,
@@ -156,7 +151,7 @@ struct DecodedBlockWork {
         before(step_rows(params.product.step, gpu::kGeneratedRows)),
         columns(step_rows(params.product.step, gpu::kTokenRows) - before),
         first_column(block_y() * Block::kColumns),
-        units((params.product.k + 64 * Weights::kTiles - 1) / (64 * Weights::kTiles)),
+        units(units_of(params.product.k)),
         activations(dynamic_shared<uint32_t>(0, Block::kStages * kStageWords)),
         weights(dynamic_shared<uint32_t>(
             Block::kStages * kStageWords * 4,

@@ -55,21 +55,20 @@ struct ColumnPart {
   uint4 b;              ///< registers of B of both products
   float scale[2][2];    ///< by product and column
   float raised[2][2];   ///< raised_scale() of them
-  float sum[kRuns][2];  ///< negative_sum() of the runs
+  float sum[2][kRuns];  ///< negative_sum() of the runs, by column
 };
-/// The sums of a column, of which `at` is the first.
-INFER_DEVICE void load_sums(ColumnPart& column, uint32_t c, const SharedPtr<float>& sums,
-                            uint32_t at) {
+/// The sums of a column's runs, of which `at` is the first; nothing of types without offsets.
+INFER_DEVICE void load_sums(float (&to)[kRuns], const SharedPtr<float>& sums, uint32_t at) {
   if constexpr (kSumRuns == 2) {
     const float2 both = load_shared<float2>(sums, at);
-    column.sum[0][c] = both.x;
-    column.sum[1][c] = both.y;
+    to[0] = both.x;
+    to[1] = both.y;
   } else if constexpr (kSumRuns == 4) {
     const float4 all = load_shared<float4>(sums, at);
-    column.sum[0][c] = all.x;
-    column.sum[1][c] = all.y;
-    column.sum[2][c] = all.z;
-    column.sum[3][c] = all.w;
+    to[0] = all.x;
+    to[1] = all.y;
+    to[2] = all.z;
+    to[3] = all.w;
   }
 }
 
@@ -112,7 +111,7 @@ INFER_DEVICE void add_runs(const RowCodes& rows, const ColumnPart& column, const
     if constexpr (Weights::kLeast) {
 #pragma unroll
       for (uint32_t i = 0; i < 4; ++i) {
-        sums[i] = fused(rows.least[i / 2][run], column.sum[run][i % 2], sums[i]);
+        sums[i] = fused(rows.least[i / 2][run], column.sum[i % 2][run], sums[i]);
       }
     }
   }

@@ -33,13 +33,18 @@ INFER_DEVICE SharedPlace shared_place(const SharedPtr<uint32_t>& words, uint32_t
   return place;
 }
 
+/// Address of a plane of a weight from a unit on, over all rows of tiles.
+INFER_DEVICE uint64_t plane_at(const MatrixParams& of, uint32_t plane, uint64_t unit) {
+  return of.w + (plane == 0 ? 0 : uint64_t{of.planes[plane - 1]} * 16) +
+         unit * Weights::unit_bytes(plane);
+}
+
 /// Where the lane's first 16 bytes are in memory, by plane. `unit`: over all rows of tiles.
 INFER_DEVICE void find_units(const MatrixParams& of, uint64_t unit,
                              uint64_t (&plane)[Weights::kPlanes]) {
 #pragma unroll
   for (uint32_t i = 0; i < Weights::kPlanes; ++i) {
-    plane[i] = of.w + (i == 0 ? 0 : uint64_t{of.planes[i - 1]} * 16) +
-               unit * Weights::unit_bytes(i) + lane() * 16;
+    plane[i] = plane_at(of, i, unit) + lane() * 16;
   }
 }
 

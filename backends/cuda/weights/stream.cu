@@ -174,7 +174,7 @@ INFER_DEVICE void add_stage(const Stream& stream, uint32_t stage, uint32_t given
       }
 #pragma unroll
       for (uint32_t c = 0; c < 2; ++c) {
-        load_sums(column, c, stream.floats, offsets + pair[c] * kSumRuns);
+        load_sums(column.sum[c], stream.floats, offsets + pair[c] * kSumRuns);
       }
       add_runs(row_codes(raw, tile), column, start, sums[(unit * Weights::kTiles + tile) % 2]);
       words += stream.columns * 16;

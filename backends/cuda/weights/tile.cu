@@ -150,7 +150,7 @@ INFER_DEVICE void add_tile(const RowCodes& rows, const Stages& x, uint32_t stage
       column.scale[1][c] = scales.y;
       column.raised[0][c] = raised_scale(scales.x);
       column.raised[1][c] = raised_scale(scales.y);
-      load_sums(column, c, x.sums, (pair + c) * kSumRuns);
+      load_sums(column.sum[c], x.sums, (pair + c) * kSumRuns);
     }
     add_runs(rows, column, start, sums[j]);
   }

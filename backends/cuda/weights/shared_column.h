@@ -1,0 +1,91 @@
+// A single column as bytes in shared memory, included after the header of a type of the fragment
+// layout.
+#pragma once
+
+#include "backends/cuda/device/column_bytes.h"
+#include "backends/cuda/weights/fragment_sums.h"
+
+namespace infer::cuda::INFER_TYPE {
+
+/// The column in shared memory.
+struct Bytes {
+  SharedPtr<uint32_t> words;  ///< [tile][lane of four][4]: registers of B of both products
+  SharedPtr<float> scales;    ///< [tile][2]
+  SharedPtr<float> sums;      ///< [tile][kSumRuns]
+};
+INFER_DEVICE Bytes bytes_in_shared(uint32_t at, uint32_t tiles) {
+  return {dynamic_shared<uint32_t>(at, tiles * 16),
+          dynamic_shared<float>(at + tiles * 64, tiles * 2),
+          dynamic_shared<float>(at + tiles * 72, tiles * kSumRuns)};
+}
+
+/// Rounds tiles [first, end) of the column, which begins at p.x[from]. Four lanes have 32
+/// neighbours.
+INFER_DEVICE void round_tiles(const ProductParams& p, uint32_t from, float factor, const Bytes& x,
+                              uint32_t first, uint32_t end) {
+  const uint32_t m = lane() / 4 % 2;
+  const uint32_t part = lane() % 4;
+  // Words 2m + part / 2 of the lanes 2 (part mod 2) and the next one.
+  const uint32_t word = part % 2 * 8 + 2 * m + part / 2;
+  for (; first < end; first += 4) {
+    const uint32_t own = first + lane() / 8;
+    const uint32_t k = own * 64 + m * 32 + part * 8;
+    float4 v[2];
+#pragma unroll
+    for (uint32_t i = 0; i < 2; ++i) {
+      v[i] = four_of_column(p, from, own < end ? k + 4 * i : p.k, factor);
+    }
+    uint32_t most = larger_of(most_bits(v[0]), most_bits(v[1]));
+    most = larger_of(most, shuffle_xor(most, 1));
+    most = larger_of(most, shuffle_xor(most, 2));
+    const BytesScale scale = bytes_scale(float_of(most));
+    const uint32_t words[2] = {four_bytes(v[0], scale), four_bytes(v[1], scale)};
+    int32_t sum = 0;
+    if constexpr (Weights::kLeast) {
+      sum = dot4(words[1], 0x01010101u, dot4(words[0], 0x01010101u, 0));
+      sum += shuffle_xor(sum, 1);
+      if constexpr (Weights::kRun == 32) sum += shuffle_xor(sum, 2);
+    }
+    if (own >= end) continue;
+    const uint32_t at = own * 16 + word;
+    x.words[at] = words[0];
+    x.words[at + 4] = words[1];
+    if (part == 0) x.scales[own * 2 + m] = scale.scale;
+    if constexpr (Weights::kLeast) {
+      constexpr uint32_t kOfRun = Weights::kRun / 8;  // lanes
+      if (part % kOfRun == 0) {
+        x.sums[own * kRuns + m * (kRuns / 2) + part / kOfRun] = negative_sum(scale.scale, sum);
+      }
+    }
+  }
+}
+
+/// The same of a column that is bytes already.
+INFER_DEVICE void bring_tiles(const ProductParams& p, const Bytes& x, uint32_t first,
+                              uint32_t end) {
+  const Global<const uint32_t> words(p.bytes.words);
+  for (uint32_t i = first * 4 + lane(); i < end * 4; i += 32) {
+    store_shared<uint4>(x.words, i * 4, load_as<uint4>(words, i * 4));
+  }
+  const Global<const float> scales(p.bytes.scales);
+  const Global<const float> sums(p.bytes.sums);
+  for (uint32_t i = first + lane(); i < end; i += 32) {
+    store_shared<float2>(x.scales, i * 2, load_as<float2>(scales, i * 4));
+    if constexpr (kSumRuns == 2) {
+      store_shared<float2>(x.sums, i * 2, load_as<float2>(sums, i * 2));
+    } else if constexpr (kSumRuns == 4) {
+      store_shared<float4>(x.sums, i * 4, load_as<float4>(sums, i * 4));
+    }
+  }
+}
+
+/// Asks for elements [i, end) of the norm's weight.
+INFER_DEVICE void ask_for_norm(const ProductParams& p, uint32_t i, uint32_t end) {
+  constexpr uint32_t kSector = 8;  // elements of 32 bytes
+  end = end < p.k ? end : p.k;
+  for (i += lane() * kSector; i < end; i += 32 * kSector) {
+    ask_for(Global<const float>(p.norm), i, sizeof(float));
+  }
+}
+
+}  // namespace infer::cuda::INFER_TYPE

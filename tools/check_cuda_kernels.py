@@ -28,10 +28,11 @@ GRANULE = 256  # registers that a warp takes at a time
 SKIPPED = 77
 
 # Kernels, with their GPU if it matters, and the bytes that they may spill. Products of bytes and states of 256
-# rows use all registers that a thread can have: some compilers' versions for some GPUs need a few more.
+# rows use all registers that a thread can have: some compilers' versions for some GPUs need a few more. Those of
+# a single column spill what they use once for a row of tiles.
 SPILLS = [(r"scan_256 for sm_120", 640),
-          (r"stream_q2_k(_glu)?|column_(q2_k|q3_k)(_glu)?", 64),
-          (r"column_(nf4|fp4)(_glu)?", 192),
+          (r"stream_q2_k(_glu)?", 64),
+          (r"column_q[356]_k_glu", 16),
           (r"(column|product|stream|rows|half_tile|warpgroup_tile|attention|text_attention|scan|causal_conv)_\w+", 0),
           (r"tile_\w+", 128),
           (r"decoded_tile_\w+", 192)]

@@ -18,9 +18,11 @@ constexpr int64_t kBlocksEach = 2;
 /// Tiles of a unit of the layout.
 uint32_t unit_tiles(DType type) { return dtype_info(type).block_elements == 256 ? 4 : 1; }
 
-/// Bytes of weights that a warp copies at once: of whole pairs of tiles.
+/// Bytes of shared memory for the weights that a warp copies at once.
 uint32_t piece_bytes(DType type) {
-  return bytes_of_rows(type) * std::max(unit_tiles(type), 2u) / kStreamTiles;
+  const uint32_t of_tile = bytes_of_rows(type) / kStreamTiles;
+  const uint32_t tiles = unit_tiles(type);
+  return column_piece_bytes(column_piece_tiles(tiles, of_tile * tiles), of_tile);
 }
 
 int64_t shared_bytes(DType type, int64_t k, uint32_t stages) {

@@ -1,8 +1,8 @@
 #include "backends/cuda/packing.h"
 
-#include <algorithm>
 #include <cstring>
 
+#include "backends/cuda/weights/words.h"
 #include "engine/quant/quant.h"
 
 namespace infer::cuda {
@@ -16,22 +16,32 @@ using gpu::WeightLayout;
 constexpr int64_t kMostElements = 256;
 using Codes = uint8_t[kTileRows][kMostElements];
 
-/// How the codes of a tile become the words of a lane.
+/// How a lane's codes of a row in a tile become words. Register q is 2m + j: element 32m + 16j + 4t
+/// and the three that follow (packing.h).
 enum class Words : uint8_t {
   bytes,  ///< a register is a word
-  pairs,  ///< word r: register r of the first product in the low nibbles, of the second in the high
-  runs,   ///< word r: the same in the low and the high half, nibble i for byte i
-  sixes,  ///< words 3m …: register r < 3 of product m in the upper six bits of the bytes of word r;
-          ///< in the two below, register 3: its upper bits in word 0
-  twos,  ///< word m: register r of product m in bits 2r, 2r + 1 of the bytes
+  pairs,  ///< word j: register j in the low nibbles, register 2 + j in the high ones
+  runs,   ///< word j: the same in the low and the high half, nibble i for byte i
+  sixes,  ///< register q < 3 in the upper six bits of the bytes of word q; in the two below,
+          ///< register 3: its upper bits in word 0
+  twos,   ///< register q in bits 2q, 2q + 1 of the bytes
 };
+int64_t words_of_row(Words form) {
+  switch (form) {
+    case Words::bytes: return 4;
+    case Words::pairs:
+    case Words::runs: return 2;
+    case Words::sixes: return 3;
+    case Words::twos: return 1;
+  }
+  return 0;
+}
 
 /// What a type's blocks are made of.
 struct Form {
   int64_t elements;  ///< of a block of the layout
   Words words;
-  int lane_words;    ///< of a tile
-  bool single_bits;  ///< one bit of each code lies in a word of its own: bit 4m + r of byte i
+  bool single_bits;  ///< one bit of each code lies in a word of its own: bit 4h + q of byte i
   /// The codes of one stored row's block; `bits`: those that lie apart.
   void (*codes)(const uint8_t* block, uint8_t* codes, uint8_t* bits);
   /// The scales of all rows, into planes 1 and up (2 and up with single bits). Rows from `rows` on
@@ -177,31 +187,31 @@ void scales_q3_k(const uint8_t* const* blocks, int64_t rows, uint8_t* const* pla
 
 const Form* form_of(DType type) {
   static constexpr Form kQ40{
-      64, Words::pairs, 4, false, nibbles_of_two<18, 2, 8>, scales_of<2, 0, 18, 2>, {64, 0, 0}};
+      64, Words::pairs, false, nibbles_of_two<18, 2, 8>, scales_of<2, 0, 18, 2>, {64, 0, 0}};
   static constexpr Form kQ41{
-      64, Words::pairs, 4, false, nibbles_of_two<20, 4, 0>, scales_of<4, 0, 20, 2>, {128, 0, 0}};
+      64, Words::pairs, false, nibbles_of_two<20, 4, 0>, scales_of<4, 0, 20, 2>, {128, 0, 0}};
   static constexpr Form kQ50{
-      64, Words::pairs, 4, true, fives_of_two<22, 2>, scales_of<2, 0, 22, 2>, {64, 0, 0}};
+      64, Words::pairs, true, fives_of_two<22, 2>, scales_of<2, 0, 22, 2>, {64, 0, 0}};
   static constexpr Form kQ51{
-      64, Words::pairs, 4, true, fives_of_two<24, 4>, scales_of<4, 0, 24, 2>, {128, 0, 0}};
-  static constexpr Form kQ80{64,           Words::bytes,           8,         false,
+      64, Words::pairs, true, fives_of_two<24, 4>, scales_of<4, 0, 24, 2>, {128, 0, 0}};
+  static constexpr Form kQ80{64,           Words::bytes,           false,
                              bytes_of_two, scales_of<2, 0, 34, 2>, {64, 0, 0}};
-  static constexpr Form kQ4K{256,        Words::pairs,           4,          false,
+  static constexpr Form kQ4K{256,        Words::pairs,           false,
                              codes_q4_k, scales_of<16, 0, 0, 1>, {256, 0, 0}};
-  static constexpr Form kQ5K{256,        Words::pairs,           4,          true,
+  static constexpr Form kQ5K{256,        Words::pairs,           true,
                              codes_q5_k, scales_of<16, 0, 0, 1>, {256, 0, 0}};
-  static constexpr Form kQ6K{256, Words::sixes, 6, false, codes_q6_k, scales_q6_k, {256, 32, 0}};
-  static constexpr Form kQ2K{256, Words::twos, 2, false, codes_q2_k, scales_q2_k, {256, 64, 0}};
-  static constexpr Form kQ3K{256, Words::twos, 2, true, codes_q3_k, scales_q3_k, {192, 32, 0}};
+  static constexpr Form kQ6K{256, Words::sixes, false, codes_q6_k, scales_q6_k, {256, 32, 0}};
+  static constexpr Form kQ2K{256, Words::twos, false, codes_q2_k, scales_q2_k, {256, 64, 0}};
+  static constexpr Form kQ3K{256, Words::twos, true, codes_q3_k, scales_q3_k, {192, 32, 0}};
   static constexpr Form kIq4Nl{
-      64, Words::runs, 4, false, nibbles_of_two<18, 2, 0>, scales_of<2, 0, 18, 2>, {64, 0, 0}};
-  static constexpr Form kIq4Xs{256,          Words::runs,           4,          false,
+      64, Words::runs, false, nibbles_of_two<18, 2, 0>, scales_of<2, 0, 18, 2>, {64, 0, 0}};
+  static constexpr Form kIq4Xs{256,          Words::runs,           false,
                                codes_iq4_xs, scales_of<8, 0, 0, 1>, {128, 0, 0}};
   static constexpr Form kMxfp4{
-      64, Words::runs, 4, false, nibbles_of_two<17, 1, 0>, scales_of<1, 0, 17, 2>, {32, 0, 0}};
-  static constexpr Form kAbsmax{64,           Words::runs,           4,         false,
+      64, Words::runs, false, nibbles_of_two<17, 1, 0>, scales_of<1, 0, 17, 2>, {32, 0, 0}};
+  static constexpr Form kAbsmax{64,           Words::runs,           false,
                                 codes_absmax, scales_of<4, 0, 0, 1>, {64, 0, 0}};
-  static constexpr Form kNvfp4{64,          Words::runs,           4,         false,
+  static constexpr Form kNvfp4{64,          Words::runs,           false,
                                codes_nvfp4, scales_of<4, 0, 0, 1>, {64, 0, 0}};
   switch (type) {
     case DType::q4_0: return &kQ40;
@@ -224,14 +234,13 @@ const Form* form_of(DType type) {
   }
 }
 
-/// The four codes of a register: those of lane (g, t), register r of product m, of tile `tile`.
+/// The four codes of register q of row g + 8h: those of lane (g, t), of tile `tile`.
 struct Register {
   const uint8_t* row;
   int64_t first;
 
-  Register(const Codes& codes, int64_t tile, int lane, int m, int r)
-      : row(codes[lane / 4 + r % 2 * 8]),
-        first(tile * kTileElements + 32 * m + r / 2 * 16 + lane % 4 * 4) {}
+  Register(const Codes& codes, int64_t tile, int lane, int h, int q)
+      : row(codes[lane / 4 + h * 8]), first(tile * kTileElements + q * 16 + lane % 4 * 4) {}
   /// Byte i has the low bits of code i.
   uint32_t bytes() const {
     uint32_t word = 0;
@@ -244,32 +253,27 @@ struct Register {
   }
 };
 
-/// The words of a lane for one tile.
-void lane_words(const Codes& codes, Words form, int64_t tile, int lane, uint32_t* words) {
-  const auto reg = [&](int m, int r) { return Register(codes, tile, lane, m, r); };
+/// The words of a lane for row g + 8h of one tile.
+void row_words(const Codes& codes, Words form, int64_t tile, int lane, int h, uint32_t* words) {
+  const auto reg = [&](int q) { return Register(codes, tile, lane, h, q); };
   switch (form) {
     case Words::bytes:
-      for (int r = 0; r < 8; ++r) words[r] = reg(r / 4, r % 4).bytes();
+      for (int q = 0; q < 4; ++q) words[q] = reg(q).bytes();
       break;
     case Words::pairs:
-      for (int r = 0; r < 4; ++r) words[r] = reg(0, r).bytes() | reg(1, r).bytes() << 4;
+      for (int j = 0; j < 2; ++j) words[j] = reg(j).bytes() | reg(2 + j).bytes() << 4;
       break;
     case Words::runs:
-      for (int r = 0; r < 4; ++r) words[r] = reg(0, r).nibbles() | reg(1, r).nibbles() << 16;
+      for (int j = 0; j < 2; ++j) words[j] = reg(j).nibbles() | reg(2 + j).nibbles() << 16;
       break;
     case Words::sixes:
-      for (int m = 0; m < 2; ++m) {
-        const uint32_t last = reg(m, 3).bytes();
-        for (int r = 0; r < 3; ++r) {
-          words[3 * m + r] = reg(m, r).bytes() << 2 | (last >> (4 - 2 * r) & 0x03030303u);
-        }
+      for (int q = 0; q < 3; ++q) {
+        words[q] = reg(q).bytes() << 2 | (reg(3).bytes() >> (4 - 2 * q) & 0x03030303u);
       }
       break;
     case Words::twos:
-      for (int m = 0; m < 2; ++m) {
-        words[m] = 0;
-        for (int r = 0; r < 4; ++r) words[m] |= reg(m, r).bytes() << 2 * r;
-      }
+      words[0] = 0;
+      for (int q = 0; q < 4; ++q) words[0] |= reg(q).bytes() << 2 * q;
       break;
   }
 }
@@ -277,20 +281,24 @@ void lane_words(const Codes& codes, Words form, int64_t tile, int lane, uint32_t
 /// Words of a lane lie in vectors of four; those of all lanes side by side.
 void put_words(const Codes& codes, const Form& form, uint8_t* out) {
   const int64_t tiles = form.elements / kTileElements;
-  const int64_t count = tiles * form.lane_words;
-  const int64_t wide = std::min<int64_t>(count, 4);
+  const int64_t count = words_of_row(form.words);
   for (int lane = 0; lane < 32; ++lane) {
-    uint32_t words[32];
     for (int64_t tile = 0; tile < tiles; ++tile) {
-      lane_words(codes, form.words, tile, lane, words + tile * form.lane_words);
-    }
-    for (int64_t w = 0; w < count; ++w) {
-      std::memcpy(out + ((w / wide * 32 + lane) * wide + w % wide) * 4, &words[w], 4);
+      for (int h = 0; h < 2; ++h) {
+        uint32_t words[4];
+        row_words(codes, form.words, tile, lane, h, words);
+        for (int64_t w = 0; w < count; ++w) {
+          const int64_t place = word_place(
+              static_cast<uint32_t>(count), static_cast<uint32_t>(tiles),
+              static_cast<uint32_t>(tile), static_cast<uint32_t>(h), static_cast<uint32_t>(w));
+          std::memcpy(out + ((place / 4 * 32 + lane) * 4 + place % 4) * 4, &words[w], 4);
+        }
+      }
     }
   }
 }
 
-/// A word for each tile: bit 4m + r of byte i.
+/// A word for each tile: bit 4h + q of byte i.
 void put_bits(const Codes& bits, const Form& form, uint8_t* out) {
   const int64_t tiles = form.elements / kTileElements;
   for (int lane = 0; lane < 32; ++lane) {
@@ -341,7 +349,7 @@ WeightLayout weight_layout(const TensorDesc& desc) {
   std::array<int64_t, kMaxPlanes> bytes{};
   size_t planes = 0;
   const int64_t tiles = form->elements / kTileElements;
-  bytes[planes++] = tiles * form->lane_words * 32 * 4;
+  bytes[planes++] = tiles * words_of_row(form->words) * 2 * 32 * 4;
   if (form->single_bits) bytes[planes++] = tiles * 32 * 4;
   for (const int64_t scales : form->scale_bytes) {
     if (scales > 0) bytes[planes++] = scales;

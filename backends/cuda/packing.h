@@ -6,6 +6,7 @@
 // tile:
 //   lane     4·(r mod 8) + (k mod 16) / 4
 //   register 2·(k / 16 mod 2) + r / 8 of product k / 32; byte k mod 4
+// Codes of the rows g and g + 8 are in words of their own (weights/words.h).
 // The scales of rows g and g + 8 lie side by side in a plane of their own: the lanes 4g … 4g + 3
 // load them together. A block of the layout is a tile, or four for types with blocks of 256.
 // quant/<type>.h has the reading side.

@@ -122,6 +122,14 @@ INFER_DEVICE void store_shared(SharedPtr<T> to, int64_t i, const V& value) {
   *reinterpret_cast<V*>(to + i) = value;
 }
 
+/// The same value. The compiler has it in a register from here on, and does not compute it again.
+INFER_DEVICE uint32_t kept(uint32_t value) { return shuffle(value, lane()); }
+template <typename T>
+INFER_DEVICE SharedPtr<T> kept(SharedPtr<T> at) {
+  const auto address = kept(static_cast<uint32_t>(__cvta_generic_to_shared(at)));
+  return static_cast<T*>(__cvta_shared_to_generic(address));
+}
+
 /// Returns the value before.
 INFER_DEVICE uint32_t atomic_add(SharedPtr<uint32_t> to, int64_t i, uint32_t value) {
   return atomicAdd(to + i, value);

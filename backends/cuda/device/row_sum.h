@@ -20,6 +20,7 @@ INFER_DEVICE float row_sum(uint32_t n, const Add& add) {
 #pragma unroll
       for (uint32_t j = 0; j < 16; ++j) sum = add(sum, i + j * kSums);  // they come together
     }
+#pragma unroll 1
     for (; i < n; i += kSums) sum = add(sum, i);
     sums[s] = sum;
   }

@@ -23,6 +23,6 @@ struct Book {
   }
 };
 
-using Weights = CodebookWeights<Book>;
+using Weights = FragmentWeights<CodebookType<Book>>;
 
 }  // namespace infer::cuda::INFER_TYPE

@@ -2,42 +2,26 @@
 // kernels: column product stream tile decoded_tile warpgroup_tile embed_tiles
 #pragma once
 
-#include "backends/cuda/weights/fragments.h"
+#include "backends/cuda/weights/codes.h"
 
 namespace infer::cuda::INFER_TYPE {
 
-struct Weights : OrdinaryWeights {
-  static constexpr uint32_t kPlanes = 2;
-  INFER_DEVICE static constexpr uint32_t unit_bytes(uint32_t plane) {
-    constexpr uint32_t all[] = {512, 64};
-    return all[plane];
+struct Type : OrdinaryType {
+  static constexpr uint32_t kScaleBytes = 64;
+  using Scales = uint2;  ///< two float16 of each row
+  template <typename Plane>
+  INFER_DEVICE static Scales load_scales(const Plane* at, uint32_t unit) {
+    return plane_part<uint2>(at[0], unit * kScaleBytes);
   }
-  INFER_DEVICE static constexpr uint32_t lane_bytes(uint32_t plane) {
-    constexpr uint32_t all[] = {16, 0};
-    return all[plane];
+  INFER_DEVICE static void codes(const RowWords<2>& row, uint32_t, uint32_t (&q)[4]) {
+    table_runs(row, iq4_levels(), q);
   }
-  INFER_DEVICE static constexpr uint32_t group_bytes(uint32_t plane) {
-    constexpr uint32_t all[] = {0, 8};
-    return all[plane];
-  }
-  struct Raw {
-    uint4 codes;
-    uint2 scales;
-  };
-  template <typename From>
-  INFER_DEVICE static Raw load(const From& at, uint32_t unit) {
-    return {plane_part<uint4>(at.plane[0], unit * 512), plane_part<uint2>(at.plane[1], unit * 64)};
-  }
-  INFER_DEVICE static void codes(const Raw& raw, uint32_t, uint32_t, uint32_t (&a)[8]) {
-    table_runs(raw.codes, iq4_levels(), a);
-  }
-  INFER_DEVICE static void row_scales(const Raw& raw, uint32_t, uint32_t h, float (&scale)[2],
+  INFER_DEVICE static void row_scales(const Scales& scales, uint32_t, uint32_t h, float (&scale)[2],
                                       float (&)[2]) {
-    half_scales(raw.scales, h, scale);
-  }
-  INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {
-    values_of<Weights>(raw, tile, v);
+    half_scales(scales, h, scale);
   }
 };
+
+using Weights = FragmentWeights<Type>;
 
 }  // namespace infer::cuda::INFER_TYPE

@@ -2,46 +2,25 @@
 // kernels: column product stream tile decoded_tile warpgroup_tile embed_tiles
 #pragma once
 
-#include "backends/cuda/weights/fragments.h"
+#include "backends/cuda/weights/codes.h"
 
 namespace infer::cuda::INFER_TYPE {
 
-struct Weights : OrdinaryWeights {
+struct Type : OrdinaryType {
   static constexpr uint32_t kTiles = 4;
-  static constexpr uint32_t kPlanes = 2;
-  INFER_DEVICE static constexpr uint32_t unit_bytes(uint32_t plane) {
-    constexpr uint32_t all[] = {2048, 128};
-    return all[plane];
+  static constexpr uint32_t kScaleBytes = 128;
+  using Scales = uint4;  ///< two words of each row: d and the scales' upper bits, the lower bits
+  template <typename Plane>
+  INFER_DEVICE static Scales load_scales(const Plane* at, uint32_t unit) {
+    return plane_part<uint4>(at[0], unit * kScaleBytes);
   }
-  INFER_DEVICE static constexpr uint32_t lane_bytes(uint32_t plane) {
-    constexpr uint32_t all[] = {16, 0};
-    return all[plane];
+  INFER_DEVICE static void codes(const RowWords<2>& row, uint32_t, uint32_t (&q)[4]) {
+    table_runs(row, iq4_levels(), q);
   }
-  INFER_DEVICE static constexpr uint32_t group_bytes(uint32_t plane) {
-    constexpr uint32_t all[] = {0, 16};
-    return all[plane];
-  }
-  struct Raw {
-    uint4 codes[4];
-    uint4 heads;  ///< two words of each row: d and the upper bits of the scales, the lower bits
-  };
-  template <typename From>
-  INFER_DEVICE static Raw load(const From& at, uint32_t unit) {
-    Raw raw;
-#pragma unroll
-    for (uint32_t c = 0; c < 4; ++c) {
-      raw.codes[c] = plane_part<uint4>(at.plane[0], unit * 2048 + c * 512);
-    }
-    raw.heads = plane_part<uint4>(at.plane[1], unit * 128);
-    return raw;
-  }
-  INFER_DEVICE static void codes(const Raw& raw, uint32_t tile, uint32_t, uint32_t (&a)[8]) {
-    table_runs(raw.codes[tile], iq4_levels(), a);
-  }
-  INFER_DEVICE static void row_scales(const Raw& raw, uint32_t tile, uint32_t h, float (&scale)[2],
-                                      float (&)[2]) {
-    const uint32_t first = h == 0 ? raw.heads.x : raw.heads.z;
-    const uint32_t lows = h == 0 ? raw.heads.y : raw.heads.w;
+  INFER_DEVICE static void row_scales(const Scales& scales, uint32_t tile, uint32_t h,
+                                      float (&scale)[2], float (&)[2]) {
+    const uint32_t first = h == 0 ? scales.x : scales.z;
+    const uint32_t lows = h == 0 ? scales.y : scales.w;
     const float d = low_half(first);
 #pragma unroll
     for (uint32_t m = 0; m < 2; ++m) {
@@ -50,9 +29,8 @@ struct Weights : OrdinaryWeights {
       scale[m] = d * (float_of(0x4b000000u | six) - (kRaised + 32.0f));
     }
   }
-  INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {
-    values_of<Weights>(raw, tile, v);
-  }
 };
+
+using Weights = FragmentWeights<Type>;
 
 }  // namespace infer::cuda::INFER_TYPE

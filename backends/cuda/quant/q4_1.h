@@ -2,45 +2,29 @@
 // kernels: column product stream tile decoded_tile warpgroup_tile embed_tiles
 #pragma once
 
-#include "backends/cuda/weights/fragments.h"
+#include "backends/cuda/weights/codes.h"
 
 namespace infer::cuda::INFER_TYPE {
 
-struct Weights : OrdinaryWeights {
+struct Type : OrdinaryType {
   static constexpr bool kUnsigned = true;
   static constexpr bool kLeast = true;
-  static constexpr uint32_t kPlanes = 2;
-  INFER_DEVICE static constexpr uint32_t unit_bytes(uint32_t plane) {
-    constexpr uint32_t all[] = {512, 128};
-    return all[plane];
+  static constexpr uint32_t kScaleBytes = 128;
+  using Scales = uint4;  ///< scale and offset of both runs of each row, float16
+  template <typename Plane>
+  INFER_DEVICE static Scales load_scales(const Plane* at, uint32_t unit) {
+    return plane_part<uint4>(at[0], unit * kScaleBytes);
   }
-  INFER_DEVICE static constexpr uint32_t lane_bytes(uint32_t plane) {
-    constexpr uint32_t all[] = {16, 0};
-    return all[plane];
+  INFER_DEVICE static void codes(const RowWords<2>& row, uint32_t, uint32_t (&q)[4]) {
+    unsigned_pairs(row, q);
   }
-  INFER_DEVICE static constexpr uint32_t group_bytes(uint32_t plane) {
-    constexpr uint32_t all[] = {0, 16};
-    return all[plane];
-  }
-  struct Raw {
-    uint4 codes;
-    uint4 scales;
-  };
-  template <typename From>
-  INFER_DEVICE static Raw load(const From& at, uint32_t unit) {
-    return {plane_part<uint4>(at.plane[0], unit * 512), plane_part<uint4>(at.plane[1], unit * 128)};
-  }
-  INFER_DEVICE static void codes(const Raw& raw, uint32_t, uint32_t, uint32_t (&a)[8]) {
-    unsigned_pairs(raw.codes, a);
-  }
-  INFER_DEVICE static void row_scales(const Raw& raw, uint32_t, uint32_t h, float (&scale)[2],
+  INFER_DEVICE static void row_scales(const Scales& scales, uint32_t, uint32_t h, float (&scale)[2],
                                       float (&least)[2]) {
-    half_pairs(raw.scales, h, scale, least);
+    half_pairs(scales, h, scale, least);
     scale[1] = scale[1] * (1.0f / 16);
   }
-  INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {
-    values_of<Weights>(raw, tile, v);
-  }
 };
+
+using Weights = FragmentWeights<Type>;
 
 }  // namespace infer::cuda::INFER_TYPE

@@ -1,11 +1,9 @@
 // Products of weights in the fragment layout (packing.h) with a single column, rounded to bytes;
 // included after the header of a type by a generated unit that defines INFER_TYPE.
 //
-// Tensor cores would multiply seven columns more. A lane multiplies the codes of rows g and g + 8
-// that it would have as a fragment with four bytes at a time. The four lanes of a group exchange
-// these sums by pairs of tiles, so that each of them gets whole runs: lane t of a group those of
-// row g + 8 (t / 2) and of tile t mod 2 of the pair. It scales and adds them as
-// weights/fragment_sums.h has it.
+// Tensor cores would multiply seven columns more. Here a lane has a row in every second tile, and
+// multiplies four bytes at a time (weights/row_units.h): the integer sums of a run stay within the
+// lane. Those of even and odd tiles are the sums that weights/fragment_sums.h has.
 //
 // Weights come to shared memory of a warp's own some units ahead, also from one row of tiles to the
 // next, and the first ones before the kernel before has ended: the blocks of two such kernels find
@@ -14,93 +12,62 @@
 //
 // Of a matrix with many rows, a warp has a row of tiles alone; of one with few, the warps of a
 // block share out K.
+#include "backends/cuda/weights/row_units.h"
 #include "backends/cuda/weights/shared_column.h"
-#include "backends/cuda/weights/shared_units.h"
 
 namespace infer::cuda::INFER_TYPE {
 
 /// What a warp copies at once: whole pairs of tiles.
-constexpr uint32_t kPieceUnits = Weights::kTiles == 1 ? 2 : 1;
-constexpr uint32_t kPieceTiles = Weights::kTiles * kPieceUnits;
-constexpr uint32_t kPieceWords = kPieceUnits * unit_bytes() / 4;
-constexpr uint32_t kStages = column_stages(kPieceWords * 4);
+constexpr uint32_t kPieceTiles = column_piece_tiles(Weights::kTiles, unit_bytes());
+constexpr uint32_t kPieceUnits = kPieceTiles / Weights::kTiles;
+constexpr uint32_t kPieceBytes = column_piece_bytes(kPieceTiles, unit_bytes() / Weights::kTiles);
+constexpr uint32_t kPieceWords = kPieceBytes / 4;
+constexpr uint32_t kStages = column_stages(kPieceBytes);
 /// A row's sums: of even and odd tiles of each stretch.
 constexpr uint32_t kSums = 2 * kProductWarps;
 
-/// The lane's part of the sums of two tiles' runs, of rows g and g + 8.
-using PairSums = int32_t[2][2][kRuns];  // [tile][row][run]
+using Row = RowPlace<kPieceUnits>;
 
-/// Sums of the whole group of lanes: those of the lane's row and tile, raised.
-INFER_DEVICE void exchange(const PairSums& sums, int32_t (&own)[kRuns]) {
-  const bool lower = lane() % 4 >= 2;  // rows g + 8
-  const bool second = lane() % 2 != 0;
-  int32_t of_row[2][kRuns];
-#pragma unroll
-  for (uint32_t tile = 0; tile < 2; ++tile) {
-#pragma unroll
-    for (uint32_t run = 0; run < kRuns; ++run) {
-      const int32_t(&both)[2][kRuns] = sums[tile];
-      const int32_t other = shuffle_xor(lower ? both[0][run] : both[1][run], 2);
-      of_row[tile][run] = (lower ? both[1][run] : both[0][run]) + other;
-    }
-  }
-#pragma unroll
-  for (uint32_t run = 0; run < kRuns; ++run) {
-    const int32_t other = shuffle_xor(second ? of_row[0][run] : of_row[1][run], 1);
-    own[run] = (second ? of_row[1][run] : of_row[0][run]) + other + kRaisedSum;
-  }
+/// The column from the lane's tile of the first pair on.
+INFER_DEVICE Bytes of_lane(const Bytes& x) {
+  const uint32_t tile = tile_of_pair();
+  return {kept(x.words + tile * 16), kept(x.floats + tile * Bytes::kFloats)};
 }
 
-/// Adds the product of the pair of tiles that begins with tile `tile` of the piece, tile `at` of
-/// the column. `whole`: whether there is a second tile.
-INFER_DEVICE void add_pair(const typename Weights::Raw (&raw)[kPieceUnits], uint32_t tile,
-                           const Bytes& x, uint32_t at, bool whole, float& sum) {
+/// Adds the product of the lane's row in the pair of tiles that is `pair` of the piece at word
+/// `at`, and that begins with tile `column` of the column. `tile`: the lane's, of its unit.
+INFER_DEVICE void add_row(const Row& row, uint32_t at, const typename Weights::Scales& of_row,
+                          uint32_t pair, uint32_t tile, const Bytes& x, uint32_t column,
+                          float& sum) {
   int32_t own[Weights::kParts][kRuns];
-  const uint32_t second = lane() % 2;
-  // Of types with larger units both tiles are of one.
-  const typename Weights::Raw& first_raw = raw[0];
-  const typename Weights::Raw& second_raw = raw[kPieceUnits - 1];
 #pragma unroll
   for (uint32_t part = 0; part < Weights::kParts; ++part) {
-    PairSums sums;
 #pragma unroll
-    for (uint32_t i = 0; i < 2; ++i) {
-      uint32_t a[8];
-      Weights::codes(i == 0 ? first_raw : second_raw, (tile + i) % Weights::kTiles, part, a);
-      const uint4 b = load_shared<uint4>(x.words, ((whole ? at + i : at) * 4 + lane() % 4) * 4);
+    for (uint32_t run = 0; run < kRuns; ++run) own[part][run] = kRaisedSum;
+  }
 #pragma unroll
-      for (uint32_t row = 0; row < 2; ++row) {
+  for (uint32_t t = 0; t < 4; ++t) {
+    const RowWords<Weights::kWords> words = row.load(at, pair, t);
+    const uint4 b = load_shared<uint4>(x.words, (column * 4 + t) * 4);
 #pragma unroll
-        for (uint32_t run = 0; run < kRuns; ++run) {
-          int32_t s = 0;
-          // Registers of A: of both rows in turns.
+    for (uint32_t part = 0; part < Weights::kParts; ++part) {
+      uint32_t q[4];
+      Weights::codes(words, part, q);
 #pragma unroll
-          for (uint32_t r = run * 4 / kRuns; r < (run + 1) * 4 / kRuns; ++r) {
-            s = Weights::kUnsigned ? dot4_unsigned(a[2 * r + row], part_of(b, r), s)
-                                   : dot4(a[2 * r + row], part_of(b, r), s);
-          }
-          sums[i][row][run] = s;
-        }
+      for (uint32_t i = 0; i < 4; ++i) {
+        int32_t& s = own[part][i * kRuns / 4];
+        s = Weights::kUnsigned ? dot4_unsigned(q[i], part_of(b, i), s)
+                               : dot4(q[i], part_of(b, i), s);
       }
     }
-    exchange(sums, own[part]);
   }
   float scales[kRuns];
   float leasts[kRuns] = {};
-  const uint32_t h = lane() % 4 / 2;
-  if constexpr (kPieceUnits == 1) {
-    Weights::row_scales(first_raw, tile + second, h, scales, leasts);
-  } else {
-    const typename Weights::Raw own_raw = second == 0 ? first_raw : second_raw;
-    Weights::row_scales(own_raw, 0, h, scales, leasts);
-  }
-  if (!whole && second != 0) return;
-  const float2 of_column = load_shared<float2>(x.scales, (at + second) * 2);
-  float run_sums[kRuns] = {};
-  load_sums(run_sums, x.sums, (at + second) * kSumRuns);
+  Weights::row_scales(of_row, tile, half_of_rows(), scales, leasts);
+  const TileFloats of_column = load_floats(x.floats, column);
 #pragma unroll
   for (uint32_t run = 0; run < kRuns; ++run) {
-    const float scale = run * Weights::kRun < 32 ? of_column.x : of_column.y;
+    const float scale = of_column.scales[run * Weights::kRun / 32];
 #pragma unroll
     for (uint32_t part = 0; part < Weights::kParts; ++part) {
       const float product =
@@ -108,7 +75,27 @@ INFER_DEVICE void add_pair(const typename Weights::Raw (&raw)[kPieceUnits], uint
       const float of_weights = Weights::kParts == 1 ? scales[run] : scales[run] * part_unit(part);
       sum = fused(of_weights, product, sum);
     }
-    if constexpr (Weights::kLeast) sum = fused(leasts[run], run_sums[run], sum);
+    if constexpr (Weights::kLeast) sum = fused(leasts[run], of_column.sums[run], sum);
+  }
+}
+
+/// Adds the products of the `given` units of the piece at word `at`; they begin with unit `unit` of
+/// the column.
+INFER_DEVICE void add_piece(const Row& row, uint32_t at, uint32_t unit, uint32_t given,
+                            const Bytes& x, float& sum) {
+  const uint32_t second = tile_of_pair();
+  if constexpr (Weights::kTiles == 1) {
+#pragma unroll
+    for (uint32_t pair = 0; pair < kPieceUnits; pair += 2) {
+      if (pair + second >= given) break;
+      add_row(row, at, row.load_scales(at, pair), pair, 0, x, unit + pair, sum);
+    }
+  } else {
+    const typename Weights::Scales scales = row.load_scales(at, 0);
+#pragma unroll
+    for (uint32_t pair = 0; pair < Weights::kTiles; pair += 2) {
+      add_row(row, at, scales, pair, pair + second, x, unit * Weights::kTiles + pair, sum);
+    }
   }
 }
 
@@ -165,10 +152,10 @@ struct Copies {
 
   /// Starts the next copy, if there is one. Each is a group of copies of its own.
   INFER_DEVICE void copy(const ProductParams& p, const Share<kWeights>& share, uint32_t matrix,
-                         const SharedPtr<uint32_t>& ring, uint32_t stage) {
+                         const RowCopies& places, uint32_t at) {
     if (unit < end) {
       const uint32_t given = units_of_piece(unit, end);
-      copy_units<kPieceUnits>(ring, stage * kPieceWords, given, plane);
+      copy_units<kPieceUnits>(places, at, given, plane);
 #pragma unroll
       for (uint32_t i = 0; i < Weights::kPlanes; ++i) plane[i] += given * Weights::unit_bytes(i);
       unit += given;
@@ -205,11 +192,6 @@ INFER_DEVICE void multiply_column(const ProductParams& p) {
   const Bytes x = bytes_in_shared(kProductWarps * words * 4, tiles);
 
   Copies<kWeights> copies{units, block_x()};
-  const auto begin = [&](uint32_t matrix) {
-    copies.begin(p, share, matrix);
-#pragma unroll 1
-    for (uint32_t stage = 0; stage < p.stages; ++stage) copies.copy(p, share, matrix, ring, stage);
-  };
   // What comes behind the copies of weights waits for them: so some is asked for before.
   const uint32_t rows = load_early(Global<const uint32_t>(p.step), p.rows);
   const uint32_t each = (tiles + kProductWarps - 1) / kProductWarps;
@@ -217,14 +199,19 @@ INFER_DEVICE void multiply_column(const ProductParams& p) {
   const uint32_t last = first + each < tiles ? first + each : tiles;
   if (p.normed != 0 && p.norm != 0) ask_for_norm(p, first * 64, last * 64);
   // Which expert it is follows from what the kernel before computes.
-  if (p.matrix == kMatrixOnly) begin(0);
-  wait_for_last();
+  const bool after_last = p.matrix != kMatrixOnly;
+  if (after_last) wait_for_last();
   const Columns columns = columns_of(p, rows);
-  if (columns.count == 0) {
-    async_wait<0>();
-    return;
+  if (columns.count > 0) {
+    copies.begin(p, share, columns.matrix);
+    const RowCopies places(ring);
+#pragma unroll 1
+    for (uint32_t at = 0; at < words; at += kPieceWords) {
+      copies.copy(p, share, columns.matrix, places, at);
+    }
   }
-  if (p.matrix != kMatrixOnly) begin(columns.matrix);
+  if (!after_last) wait_for_last();
+  if (columns.count == 0) return;
 
   const Column column = column_of(p, columns, 0);
   if (p.bytes.words != 0) {
@@ -237,7 +224,10 @@ INFER_DEVICE void multiply_column(const ProductParams& p) {
   }
   sync_block();
 
-  uint32_t stage = 0;
+  const RowCopies places(ring);
+  const Row row(ring);
+  const Bytes own_x = of_lane(x);
+  uint32_t at = 0;  // word of the stage
 #pragma unroll 1
   for (uint32_t group = block_x(); group * share.rows() < p.tiles; group += grid_x()) {
     if (share.row_tile(group) < p.tiles) {
@@ -256,23 +246,14 @@ INFER_DEVICE void multiply_column(const ProductParams& p) {
             async_wait<0>();
           }
           sync_warp();  // all lanes' copies are there
-          const SharedPlace from = shared_place<kPieceUnits>(ring, stage * kPieceWords * 4);
-          typename Weights::Raw raw[kPieceUnits];
-#pragma unroll
-          for (uint32_t i = 0; i < kPieceUnits; ++i) {
-            raw[i] = load_of_row<Weights>(from, i < given ? i : 0, lane() % 4 / 2);
-          }
-#pragma unroll
-          for (uint32_t tile = 0; tile < kPieceTiles; tile += 2) {
-            add_pair(raw, tile, x, unit * Weights::kTiles + tile, given == kPieceUnits, sum);
-          }
+          add_piece(row, at, unit, given, own_x, sum);
           sync_warp();  // all have read the stage
-          copies.copy(p, share, columns.matrix, ring, stage);
-          stage = stage + 1 == p.stages ? 0 : stage + 1;
+          copies.copy(p, share, columns.matrix, places, at);
+          at = at + kPieceWords == words ? 0 : at + kPieceWords;
           unit += given;
         }
-        const uint32_t to = (share.place * kSums + s * 2 + lane() % 2) * 16;
-        parts[to + lane() % 4 / 2 * 8 + lane() / 4] = sum * Weights::kUnit;
+        const uint32_t to = (share.place * kSums + s * 2 + tile_of_pair()) * 16;
+        parts[to + half_of_rows() * 8 + lane() / 4] = sum * Weights::kUnit;
       }
     }
     sync_block();
@@ -281,15 +262,15 @@ INFER_DEVICE void multiply_column(const ProductParams& p) {
       const uint32_t which = weight_of(p, row_tile, 0);
       const MatrixParams& of = p.weights[which];
       const MatrixParams& second = p.weights[which + kWeights - 1];
-      const uint32_t row = (row_tile - of.first_tile) * 16 + thread() % 16;
-      if (row < of.n) {
-        const uint32_t at = thread() / 16 * kWeights * kSums * 16 + thread() % 16;
-        const float sum = sum_of_row(parts, at);
-        const float up = kWeights == 1 ? 0.0f : sum_of_row(parts, at + kSums * 16);
+      const uint32_t of_y = (row_tile - of.first_tile) * 16 + thread() % 16;
+      if (of_y < of.n) {
+        const uint32_t from = thread() / 16 * kWeights * kSums * 16 + thread() % 16;
+        const float sum = sum_of_row(parts, from);
+        const float up = kWeights == 1 ? 0.0f : sum_of_row(parts, from + kSums * 16);
         if (kWeights == 1 || p.results.words == 0) {
-          finish(p, of, second, sum, up, columns.matrix, column, row);
+          finish(p, of, second, sum, up, columns.matrix, column, of_y);
         } else {
-          made[thread()] = result_of(p, of, second, sum, up, columns.matrix, column, row);
+          made[thread()] = result_of(p, of, second, sum, up, columns.matrix, column, of_y);
         }
       }
     }

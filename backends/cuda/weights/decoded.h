@@ -51,14 +51,14 @@ INFER_DEVICE uint32_t decoded_pair(uint32_t codes, uint32_t select, const RunSca
 
 /// What a lane has of a tile of 16 rows and 64 elements of K: codes, and the scales of its rows.
 struct DecodedTile {
-  static constexpr uint32_t kRuns = 64 / Weights::kRun;
+  static constexpr uint32_t kRuns = Weights::kRuns;
   uint32_t codes[8];
   float scales[2][kRuns];
   float leasts[2][kRuns] = {};
 
   INFER_DEVICE DecodedTile(const typename Weights::Raw& raw, uint32_t tile) {
-    Weights::codes(raw, tile, 0, codes);
-    scales_of<Weights>(raw, tile, scales, leasts);
+    Weights::registers(raw, tile, 0, codes);
+    Weights::scales(raw, tile, scales, leasts);
   }
 
   /// Registers of A (device/mma.h) of 16 elements of K, the `step`-th of four. Steps are unrolled,

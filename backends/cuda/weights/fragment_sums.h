@@ -21,7 +21,7 @@
 
 namespace infer::cuda::INFER_TYPE {
 
-constexpr uint32_t kRuns = 64 / Weights::kRun;
+constexpr uint32_t kRuns = Weights::kRuns;
 /// Of a tile, those whose activations are summed.
 constexpr uint32_t kSumRuns = Weights::kLeast ? kRuns : 0;
 /// What a level of a part is in units of the scale.
@@ -44,9 +44,9 @@ INFER_DEVICE RowCodes row_codes(const typename Weights::Raw& raw, uint32_t tile)
   RowCodes rows;
 #pragma unroll
   for (uint32_t part = 0; part < Weights::kParts; ++part) {
-    Weights::codes(raw, tile, part, rows.a[part]);
+    Weights::registers(raw, tile, part, rows.a[part]);
   }
-  scales_of<Weights>(raw, tile, rows.scale, rows.least);
+  Weights::scales(raw, tile, rows.scale, rows.least);
   return rows;
 }
 

@@ -1,27 +1,29 @@
-// Weights of the fragment layout (packing.h). A file of this folder defines, in a namespace named
-// as the type, a struct `Weights`:
+// Weights of the fragment layout (packing.h). A file of quant/ defines, in a namespace named as the
+// type, `Weights` = FragmentWeights<Type>, of a struct Type:
 //   kTiles       tiles of a unit: what load() takes at once
+//   kWords       words of codes that a lane has of a row in a tile (weights/words.h)
+//   kBits        one bit of each code lies in a word of its own
 //   kRun         elements that share a scale: 32 or 16
 //   kUnsigned    codes are unsigned bytes
 //   kLeast       value = scale · code − least, else value = scale · code; scale and least are those
 //                of the element's row and run
 //   kUnit        what the sums have to be multiplied with in the end: codes may be larger than
-//   levels
-//                by a power of two
+//                levels by a power of two
 //   kParts       2: a level is code 0 · kFirst + code 1 · kSecond; 1: it is code 0
-//   kPlanes; unit_bytes, lane_bytes, group_bytes   by plane: bytes of a unit; of those the bytes of
-//   a
-//                lane, or of the four lanes of a group (the other one is 0)
-//   Raw          what a lane has of a unit
-//   load(place, unit)                of a Place, a CachedPlace or an AskedPlace
-//   load_row(place, unit, h)         some types: the same with the scales of row g + 8h alone
-//   codes(raw, tile, part, a)         registers of A: a[4m + r] is register r of product m
-//   row_scales(raw, tile, h, scale, least)   of row g + 8h, by run
-//   values(raw, tile, v)              in the arithmetic of engine/quant/<type>.h: v[4m + r][byte]
+//   kScaleBytes, kMoreScaleBytes   of a unit, in the one or two planes of scales; a group of four
+//                lanes has an eighth
+//   Scales       what a lane has of them
+//   load_scales(planes, unit)          `planes`: those of scales, of a Place or its like
+//   load_row_scales(planes, unit, h)   some types: what row_scales() of row g + 8h needs
+//   codes(words, part, q)              q[2m + j]: of a row, registers 2j of A of product m (of rows
+//                                      g + 8: 2j + 1)
+//   row_scales(scales, tile, h, scale, least)   of row g + 8h, by run
+//   level(words, i, byte)              of types in two parts: the level of byte `byte` of q[i]
 #pragma once
 
 #include "backends/cuda/device/math.h"
 #include "backends/cuda/device/memory.h"
+#include "backends/cuda/weights/words.h"
 
 namespace infer::cuda {
 
@@ -87,138 +89,18 @@ INFER_DEVICE V plane_part(const AskedPlace::Plane& plane, uint32_t offset) {
   return V{};
 }
 
-/// What row_scales() of row g + 8h needs is right; of some types the scales of the other row are
-/// not loaded.
-template <typename Weights, typename From>
-INFER_DEVICE typename Weights::Raw load_of_row(const From& place, uint32_t unit, uint32_t h) {
-  if constexpr (requires { Weights::load_row(place, unit, h); }) {
-    return Weights::load_row(place, unit, h);
-  } else {
-    return Weights::load(place, unit);
-  }
-}
-
-/// Byte i of a word as a float, plus 2^23.
-INFER_DEVICE float raised_byte(uint32_t word, uint32_t i) {
-  return float_of(permute(word, 0x4b000000u, 0x7440u | i));
-}
-inline constexpr float kRaised = 8388608.0f;
-
-INFER_DEVICE float low_half(uint32_t word) { return half_of(word & 0xffffu); }
-INFER_DEVICE float high_half(uint32_t word) { return half_of(word >> 16); }
-
 /// Element i of a vector.
 INFER_DEVICE uint32_t part_of(const uint4& v, uint32_t i) {
   return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 INFER_DEVICE uint32_t part_of(const uint2& v, uint32_t i) { return i == 0 ? v.x : v.y; }
 
-/// Of 16 rows.
-template <typename Weights>
-INFER_DEVICE constexpr uint32_t bytes_of_unit() {
-  uint32_t bytes = 0;
-  for (uint32_t p = 0; p < Weights::kPlanes; ++p) bytes += Weights::unit_bytes(p);
-  return bytes;
-}
-
-/// Of two vectors the one of a row.
-INFER_DEVICE uint4 of_row(const uint4 (&both)[2], uint32_t row) {
-  return {row == 0 ? both[0].x : both[1].x, row == 0 ? both[0].y : both[1].y,
-          row == 0 ? both[0].z : both[1].z, row == 0 ? both[0].w : both[1].w};
-}
-
-/// Bit `bit` of every byte, moved to bit `to`.
-INFER_DEVICE uint32_t bit_of_bytes(uint32_t word, uint32_t bit, uint32_t to) {
-  const uint32_t moved = bit <= to ? word << (to - bit) : word >> (bit - to);
-  return moved & (0x01010101u << to);
-}
-
-/// Words::pairs as unsigned bytes: those of the second product are 16 times the code.
-INFER_DEVICE void unsigned_pairs(const uint4& words, uint32_t (&a)[8]) {
-#pragma unroll
-  for (uint32_t r = 0; r < 4; ++r) {
-    const uint32_t w = part_of(words, r);
-    a[r] = w & 0x0f0f0f0fu;
-    a[4 + r] = w & 0xf0f0f0f0u;
-  }
-}
-/// Words::pairs with a fifth bit.
-INFER_DEVICE void fives(const uint4& words, uint32_t bits, uint32_t (&a)[8]) {
-#pragma unroll
-  for (uint32_t r = 0; r < 4; ++r) {
-    const uint32_t w = part_of(words, r);
-    a[r] = (w & 0x0f0f0f0fu) | bit_of_bytes(bits, r, 4);
-    a[4 + r] = ((w >> 4) & 0x0f0f0f0fu) | bit_of_bytes(bits, 4 + r, 4);
-  }
-}
-
-/// Sixteen bytes by code.
-struct Levels {
-  uint32_t table[4];
-};
-/// engine/quant/iq4_levels.h
-INFER_DEVICE constexpr Levels iq4_levels() {
-  return {{0xbfad9881u, 0xf6eaddcfu, 0x26190d01u, 0x71594535u}};
-}
-/// engine/quant/fp4_levels.h
-INFER_DEVICE constexpr Levels fp4_levels() {
-  return {{0x03020100u, 0x0c080604u, 0xfdfeff00u, 0xf4f8fafcu}};
-}
-/// Words::runs: the bytes of the codes in a table.
-INFER_DEVICE void table_runs(const uint4& words, const Levels& levels, uint32_t (&a)[8]) {
-#pragma unroll
-  for (uint32_t r = 0; r < 4; ++r) {
-    const uint32_t w = part_of(words, r);
-    const uint32_t low = w & 0x77777777u;
-    const uint32_t upper = 0x32103210u | ((w >> 1) & 0x44444444u);
-#pragma unroll
-    for (uint32_t m = 0; m < 2; ++m) {
-      const uint32_t first = permute(levels.table[0], levels.table[1], low >> (16 * m));
-      const uint32_t second = permute(levels.table[2], levels.table[3], low >> (16 * m));
-      a[4 * m + r] = permute(first, second, upper >> (16 * m));
-    }
-  }
-}
-
-/// Byte i of a register of codes.
-template <bool kUnsigned>
-INFER_DEVICE float code_of(uint32_t word, uint32_t i) {
-  const uint32_t byte = (word >> (8 * i)) & 255;
-  return static_cast<float>(kUnsigned ? static_cast<int32_t>(byte)
-                                      : static_cast<int32_t>(byte << 24) >> 24);
-}
-
-/// The scales of rows g and g + 8, by run.
-template <typename Weights, uint32_t kRuns>
-INFER_DEVICE void scales_of(const typename Weights::Raw& raw, uint32_t tile,
-                            float (&scale)[2][kRuns], float (&least)[2][kRuns]) {
-  Weights::row_scales(raw, tile, 0, scale[0], least[0]);
-  Weights::row_scales(raw, tile, 1, scale[1], least[1]);
-}
-
-/// values() of types whose codes are their levels.
-template <typename Weights>
-INFER_DEVICE void values_of(const typename Weights::Raw& raw, uint32_t tile, float (&v)[8][4]) {
-  uint32_t a[8];
-  float scale[2][64 / Weights::kRun];
-  float least[2][64 / Weights::kRun];
-  Weights::codes(raw, tile, 0, a);
-  scales_of<Weights>(raw, tile, scale, least);
-#pragma unroll
-  for (uint32_t i = 0; i < 8; ++i) {
-    const uint32_t run = Weights::kRun == 32 ? i / 4 : i / 4 * 2 + i % 4 / 2;
-#pragma unroll
-    for (uint32_t byte = 0; byte < 4; ++byte) {
-      const float level = code_of<Weights::kUnsigned>(a[i], byte) * Weights::kUnit;
-      const float value = scale[i % 2][run] * level;
-      v[i][byte] = Weights::kLeast ? value - least[i % 2][run] : value;
-    }
-  }
-}
-
 /// What most types have in common.
-struct OrdinaryWeights {
+struct OrdinaryType {
   static constexpr uint32_t kTiles = 1;
+  static constexpr uint32_t kWords = 2;
+  static constexpr bool kBits = false;
+  static constexpr uint32_t kMoreScaleBytes = 0;
   static constexpr uint32_t kRun = 32;
   static constexpr bool kUnsigned = false;
   static constexpr bool kLeast = false;
@@ -228,49 +110,129 @@ struct OrdinaryWeights {
   static constexpr float kSecond = 0.0f;
 };
 
-/// Two float16 scales of a row, of two rows.
-INFER_DEVICE void half_scales(const uint2& words, uint32_t row, float (&scale)[2]) {
-  const uint32_t own = part_of(words, row);
-  scale[0] = low_half(own);
-  scale[1] = high_half(own);
-}
-/// Scale and offset of two runs of a row, of two rows; values are scale · code + offset.
-INFER_DEVICE void half_pairs(const uint4& words, uint32_t row, float (&scale)[2],
-                             float (&least)[2]) {
-  const uint32_t own[2] = {row == 0 ? words.x : words.z, row == 0 ? words.y : words.w};
-#pragma unroll
-  for (uint32_t i = 0; i < 2; ++i) {
-    scale[i] = low_half(own[i]);
-    least[i] = -high_half(own[i]);
-  }
+/// Byte i of a register of codes.
+template <bool kUnsigned>
+INFER_DEVICE float code_of(uint32_t word, uint32_t i) {
+  const uint32_t byte = (word >> (8 * i)) & 255;
+  return static_cast<float>(kUnsigned ? static_cast<int32_t>(byte)
+                                      : static_cast<int32_t>(byte << 24) >> 24);
 }
 
-/// The 6-bit scales and offsets of Q4_K and Q5_K (engine/quant/k_scales.h), a byte each.
-struct KScales {
-  uint32_t scale[2];
-  uint32_t least[2];
+/// The codes of a row in a tile, as a lane has them.
+template <uint32_t kWords>
+struct RowWords {
+  uint32_t word[kWords];
+  uint32_t bits;  ///< bit 2m + j of byte i: of byte i of register 2m + j; anything above
 };
-INFER_DEVICE KScales k_scales(const uint4& head) {
-  KScales k;
-  k.scale[0] = head.y & 0x3f3f3f3fu;
-  k.least[0] = head.z & 0x3f3f3f3fu;
-  k.scale[1] = (head.w & 0x0f0f0f0fu) | ((head.y >> 2) & 0x30303030u);
-  k.least[1] = ((head.w >> 4) & 0x0f0f0f0fu) | ((head.z >> 2) & 0x30303030u);
-  return k;
-}
-/// Of tile `tile` of a block; `second`: what the codes of the second product are larger by.
-INFER_DEVICE void k_scales_of(const uint4& head, uint32_t tile, float second, float (&scale)[2],
-                              float (&least)[2]) {
-  const KScales k = k_scales(head);
-  const float d = low_half(head.x);
-  const float dmin = high_half(head.x);
-#pragma unroll
-  for (uint32_t m = 0; m < 2; ++m) {
-    const uint32_t byte = tile % 2 * 2 + m;
-    const float own = m == 0 ? d : d * second;
-    scale[m] = fused(raised_byte(k.scale[tile / 2], byte), own, -kRaised * own);
-    least[m] = fused(raised_byte(k.least[tile / 2], byte), dmin, -kRaised * dmin);
+
+template <typename Type>
+struct FragmentWeights : Type {
+  static constexpr uint32_t kTiles = Type::kTiles;
+  static constexpr uint32_t kWords = Type::kWords;
+  static constexpr uint32_t kRuns = 64 / Type::kRun;
+  /// Of uint4 of codes of a unit that a lane has: 16 bytes of each lane are a chunk of a plane.
+  static constexpr uint32_t kChunks = kTiles * kWords / 2;
+  /// Planes: codes, single bits, scales.
+  static constexpr uint32_t kFirstScales = Type::kBits ? 2 : 1;
+  static constexpr uint32_t kPlanes = kFirstScales + (Type::kMoreScaleBytes > 0 ? 2 : 1);
+  /// Of 16 rows.
+  INFER_DEVICE static constexpr uint32_t unit_bytes(uint32_t plane) {
+    return plane == 0              ? kChunks * 512
+           : plane < kFirstScales  ? kTiles * 128
+           : plane == kFirstScales ? Type::kScaleBytes
+                                   : Type::kMoreScaleBytes;
   }
+  /// From a lane to the next; of scales, 0: there it is from four lanes to the next four.
+  INFER_DEVICE static constexpr uint32_t lane_bytes(uint32_t plane) {
+    return plane == 0 ? 16 : plane < kFirstScales ? kTiles * 4 : 0;
+  }
+  INFER_DEVICE static constexpr uint32_t group_bytes(uint32_t plane) {
+    return plane < kFirstScales ? 0 : unit_bytes(plane) / 8;
+  }
+
+  /// What a lane has of a unit.
+  struct Raw {
+    uint4 chunks[kChunks];
+    typename Type::Scales scales;
+    uint32_t bits[Type::kBits ? kTiles : 1];  ///< 4h + 2m + j of byte i: of row g + 8h
+  };
+  template <typename From>
+  INFER_DEVICE static Raw load(const From& at, uint32_t unit) {
+    Raw raw{};
+#pragma unroll
+    for (uint32_t c = 0; c < kChunks; ++c) {
+      raw.chunks[c] = plane_part<uint4>(at.plane[0], unit * unit_bytes(0) + c * 512);
+    }
+    if constexpr (Type::kBits && kTiles == 1) {
+      raw.bits[0] = plane_part<uint32_t>(at.plane[1], unit * unit_bytes(1));
+    } else if constexpr (Type::kBits) {
+      const uint4 bits = plane_part<uint4>(at.plane[1], unit * unit_bytes(1));
+#pragma unroll
+      for (uint32_t tile = 0; tile < kTiles; ++tile) raw.bits[tile] = part_of(bits, tile);
+    }
+    raw.scales = Type::load_scales(&at.plane[kFirstScales], unit);
+    return raw;
+  }
+  INFER_DEVICE static RowWords<kWords> row_words(const Raw& raw, uint32_t tile, uint32_t h) {
+    RowWords<kWords> row;
+#pragma unroll
+    for (uint32_t i = 0; i < kWords; ++i) {
+      const uint32_t place = word_place(kWords, kTiles, tile, h, i);
+      row.word[i] = part_of(raw.chunks[place / 4], place % 4);
+    }
+    row.bits = Type::kBits ? raw.bits[Type::kBits ? tile : 0] >> (4 * h) : 0;
+    return row;
+  }
+  /// Registers of A of both rows: a[4m + r] is register r of product m.
+  INFER_DEVICE static void registers(const Raw& raw, uint32_t tile, uint32_t part,
+                                     uint32_t (&a)[8]) {
+#pragma unroll
+    for (uint32_t h = 0; h < 2; ++h) {
+      uint32_t q[4];
+      Type::codes(row_words(raw, tile, h), part, q);
+#pragma unroll
+      for (uint32_t i = 0; i < 4; ++i) a[2 * i + h] = q[i];
+    }
+  }
+  /// The scales of rows g and g + 8, by run.
+  INFER_DEVICE static void scales(const Raw& raw, uint32_t tile, float (&scale)[2][kRuns],
+                                  float (&least)[2][kRuns]) {
+#pragma unroll
+    for (uint32_t h = 0; h < 2; ++h) {
+      Type::row_scales(raw.scales, tile, h, scale[h], least[h]);
+    }
+  }
+  /// In the arithmetic of engine/quant/<type>.h: v[4m + r][byte].
+  INFER_DEVICE static void values(const Raw& raw, uint32_t tile, float (&v)[8][4]) {
+    uint32_t a[8];
+    float scale[2][kRuns];
+    float least[2][kRuns];
+    registers(raw, tile, 0, a);
+    scales(raw, tile, scale, least);
+#pragma unroll
+    for (uint32_t i = 0; i < 8; ++i) {
+      const uint32_t run = i / 2 * kRuns / 4;
+#pragma unroll
+      for (uint32_t byte = 0; byte < 4; ++byte) {
+        float level;
+        if constexpr (Type::kParts == 1) {
+          level = code_of<Type::kUnsigned>(a[i], byte) * Type::kUnit;
+        } else {
+          level = Type::level(row_words(raw, tile, i % 2), i / 2, byte);
+        }
+        const float value = scale[i % 2][run] * level;
+        v[i][byte] = Type::kLeast ? value - least[i % 2][run] : value;
+      }
+    }
+  }
+};
+
+/// Of 16 rows.
+template <typename Weights>
+INFER_DEVICE constexpr uint32_t bytes_of_unit() {
+  uint32_t bytes = 0;
+  for (uint32_t p = 0; p < Weights::kPlanes; ++p) bytes += Weights::unit_bytes(p);
+  return bytes;
 }
 
 }  // namespace infer::cuda

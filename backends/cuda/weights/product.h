@@ -4,14 +4,9 @@
 
 #include <cstdint>
 
+#include "backends/cuda/device/host_and_device.h"
 #include "backends/cuda/ops/to_bytes.h"
 #include "backends/gpu/push.h"
-
-#ifdef __CUDACC__
-#define INFER_HOST_AND_DEVICE __host__ __device__
-#else
-#define INFER_HOST_AND_DEVICE
-#endif
 
 namespace infer::cuda {
 
@@ -79,6 +74,15 @@ INFER_HOST_AND_DEVICE constexpr uint32_t column_bytes(uint32_t sums) { return 72
 /// The same of `columns` columns as they are (weights/product.cu).
 INFER_HOST_AND_DEVICE constexpr uint32_t product_bytes(uint32_t columns) { return 256 * columns; }
 
+/// Tiles whose weights a warp of weights/column.cu copies together: whole pairs. `tiles`: of a
+/// unit; `bytes`: of its 16 rows.
+INFER_HOST_AND_DEVICE constexpr uint32_t column_piece_tiles(uint32_t tiles, uint32_t bytes) {
+  return tiles > 1 ? tiles : bytes > 768 ? 2 : 4;
+}
+/// Bytes that a piece takes: whole rows of banks. `bytes`: of 16 rows in a tile.
+INFER_HOST_AND_DEVICE constexpr uint32_t column_piece_bytes(uint32_t piece_tiles, uint32_t bytes) {
+  return (piece_tiles * bytes + 127) / 128 * 128;
+}
 /// Pieces of weights that are on their way to a warp of weights/column.cu, or in use. `bytes`: of a
 /// piece.
 INFER_HOST_AND_DEVICE constexpr uint32_t column_stages(uint32_t bytes) {

@@ -9,14 +9,43 @@ namespace infer::cuda::INFER_TYPE {
 
 /// The column in shared memory.
 struct Bytes {
+  static constexpr uint32_t kFloats = 2 + kSumRuns;  ///< of a tile
   SharedPtr<uint32_t> words;  ///< [tile][lane of four][4]: registers of B of both products
-  SharedPtr<float> scales;    ///< [tile][2]
-  SharedPtr<float> sums;      ///< [tile][kSumRuns]
+  SharedPtr<float> floats;    ///< [tile][kFloats]: two scales, then the sums of runs
 };
 INFER_DEVICE Bytes bytes_in_shared(uint32_t at, uint32_t tiles) {
   return {dynamic_shared<uint32_t>(at, tiles * 16),
-          dynamic_shared<float>(at + tiles * 64, tiles * 2),
-          dynamic_shared<float>(at + tiles * 72, tiles * kSumRuns)};
+          dynamic_shared<float>(at + tiles * 64, tiles * Bytes::kFloats)};
+}
+
+/// What a tile's floats are.
+struct TileFloats {
+  float scales[2];
+  float sums[kRuns];  ///< nothing of types without offsets
+};
+INFER_DEVICE TileFloats load_floats(const SharedPtr<float>& floats, uint32_t tile) {
+  const uint32_t at = tile * Bytes::kFloats;
+  TileFloats of{};
+  if constexpr (kSumRuns == 2) {
+    const float4 all = load_shared<float4>(floats, at);
+    of.scales[0] = all.x;
+    of.scales[1] = all.y;
+    of.sums[0] = all.z;
+    of.sums[1] = all.w;
+    return of;
+  }
+  const float2 scales = load_shared<float2>(floats, at);
+  of.scales[0] = scales.x;
+  of.scales[1] = scales.y;
+  if constexpr (kSumRuns == 4) {
+    const float2 two = load_shared<float2>(floats, at + 2);
+    const float2 others = load_shared<float2>(floats, at + 4);
+    of.sums[0] = two.x;
+    of.sums[1] = two.y;
+    of.sums[2] = others.x;
+    of.sums[3] = others.y;
+  }
+  return of;
 }
 
 /// Rounds tiles [first, end) of the column, which begins at p.x[from]. Four lanes have 32
@@ -27,6 +56,7 @@ INFER_DEVICE void round_tiles(const ProductParams& p, uint32_t from, float facto
   const uint32_t part = lane() % 4;
   // Words 2m + part / 2 of the lanes 2 (part mod 2) and the next one.
   const uint32_t word = part % 2 * 8 + 2 * m + part / 2;
+#pragma unroll 1
   for (; first < end; first += 4) {
     const uint32_t own = first + lane() / 8;
     const uint32_t k = own * 64 + m * 32 + part * 8;
@@ -50,11 +80,12 @@ INFER_DEVICE void round_tiles(const ProductParams& p, uint32_t from, float facto
     const uint32_t at = own * 16 + word;
     x.words[at] = words[0];
     x.words[at + 4] = words[1];
-    if (part == 0) x.scales[own * 2 + m] = scale.scale;
+    const uint32_t floats = own * Bytes::kFloats;
+    if (part == 0) x.floats[floats + m] = scale.scale;
     if constexpr (Weights::kLeast) {
       constexpr uint32_t kOfRun = Weights::kRun / 8;  // lanes
       if (part % kOfRun == 0) {
-        x.sums[own * kRuns + m * (kRuns / 2) + part / kOfRun] = negative_sum(scale.scale, sum);
+        x.floats[floats + 2 + m * (kRuns / 2) + part / kOfRun] = negative_sum(scale.scale, sum);
       }
     }
   }
@@ -64,17 +95,22 @@ INFER_DEVICE void round_tiles(const ProductParams& p, uint32_t from, float facto
 INFER_DEVICE void bring_tiles(const ProductParams& p, const Bytes& x, uint32_t first,
                               uint32_t end) {
   const Global<const uint32_t> words(p.bytes.words);
+  // A kernel is short: code that is long takes longer to come than it saves.
+#pragma unroll 2
   for (uint32_t i = first * 4 + lane(); i < end * 4; i += 32) {
     store_shared<uint4>(x.words, i * 4, load_as<uint4>(words, i * 4));
   }
   const Global<const float> scales(p.bytes.scales);
   const Global<const float> sums(p.bytes.sums);
+#pragma unroll 1
   for (uint32_t i = first + lane(); i < end; i += 32) {
-    store_shared<float2>(x.scales, i * 2, load_as<float2>(scales, i * 4));
-    if constexpr (kSumRuns == 2) {
-      store_shared<float2>(x.sums, i * 2, load_as<float2>(sums, i * 2));
-    } else if constexpr (kSumRuns == 4) {
-      store_shared<float4>(x.sums, i * 4, load_as<float4>(sums, i * 4));
+    const uint32_t to = i * Bytes::kFloats;
+    store_shared<float2>(x.floats, to, load_as<float2>(scales, i * 4));
+    if constexpr (kSumRuns > 0) {
+      store_shared<float2>(x.floats, to + 2, load_as<float2>(sums, i * kSumRuns));
+    }
+    if constexpr (kSumRuns == 4) {
+      store_shared<float2>(x.floats, to + 4, load_as<float2>(sums, i * 4 + 2));
     }
   }
 }
@@ -83,6 +119,7 @@ INFER_DEVICE void bring_tiles(const ProductParams& p, const Bytes& x, uint32_t f
 INFER_DEVICE void ask_for_norm(const ProductParams& p, uint32_t i, uint32_t end) {
   constexpr uint32_t kSector = 8;  // elements of 32 bytes
   end = end < p.k ? end : p.k;
+#pragma unroll 1
   for (i += lane() * kSector; i < end; i += 32 * kSector) {
     ask_for(Global<const float>(p.norm), i, sizeof(float));
   }

@@ -48,22 +48,31 @@ INFER_DEVICE void find_units(const MatrixParams& of, uint64_t unit,
   }
 }
 
-/// The warp starts to copy the `given` of kUnits units, to word `to`.
-template <uint32_t kUnits>
-INFER_DEVICE void copy_units(const SharedPtr<uint32_t>& words, uint32_t to, uint32_t given,
+/// The warp starts to copy the `given` of kUnits units, `to` words behind where `place(plane,
+/// chunk)` has the lane's 16 bytes of a chunk of the first units.
+template <uint32_t kUnits, typename PlaceOf>
+INFER_DEVICE void copy_units(const PlaceOf& place, uint32_t to, uint32_t given,
                              const uint64_t (&plane)[Weights::kPlanes]) {
-  to += lane() * 4;
 #pragma unroll
   for (uint32_t i = 0; i < Weights::kPlanes; ++i) {
     const uint32_t bytes = (kUnits == 1 ? 1 : given) * Weights::unit_bytes(i);
 #pragma unroll
     for (uint32_t at = 0; at < kUnits * Weights::unit_bytes(i); at += 512) {
-      if (at + lane() * 16 < bytes) {
-        async_copy_constant_16(words, to + at / 4, Global<const uint32_t>(plane[i]), at / 4);
+      const bool all = Weights::unit_bytes(i) % 512 == 0;  // lanes, or none
+      if (at + (all ? 0 : lane() * 16) < bytes) {
+        async_copy_constant_16(place(i, at / 512), to + at / 4, Global<const uint32_t>(plane[i]),
+                               at / 4);
       }
     }
     to += kUnits * Weights::unit_bytes(i) / 4;
   }
+}
+/// The same to word `to`, in the order of memory.
+template <uint32_t kUnits>
+INFER_DEVICE void copy_units(const SharedPtr<uint32_t>& words, uint32_t to, uint32_t given,
+                             const uint64_t (&plane)[Weights::kPlanes]) {
+  const SharedPtr<uint32_t> own = words + lane() * 4;
+  copy_units<kUnits>([&](uint32_t, uint32_t) { return own; }, to, given, plane);
 }
 
 }  // namespace infer::cuda::INFER_TYPE

@@ -301,6 +301,12 @@ void store_shared(SharedPtr<T> to, int64_t i, const V& value) {
   std::memcpy(at, &value, sizeof(V));
 }
 
+inline uint32_t kept(uint32_t value) { return value; }
+template <typename T>
+SharedPtr<T> kept(SharedPtr<T> at) {
+  return at;
+}
+
 /// Returns the value before.
 inline uint32_t atomic_add(SharedPtr<uint32_t> to, int64_t i, uint32_t value) {
   std::byte* const at = to.address(i, 1);

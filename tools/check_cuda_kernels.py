@@ -32,7 +32,7 @@ SKIPPED = 77
 # a single column spill what they use once for a row of tiles.
 SPILLS = [(r"scan_256 for sm_120", 640),
           (r"stream_q2_k(_glu)?", 64),
-          (r"column_q[356]_k_glu", 16),
+          (r"column_q[2356]_k_glu", 40),
           (r"(column|product|stream|rows|half_tile|warpgroup_tile|attention|text_attention|scan|causal_conv)_\w+", 0),
           (r"tile_\w+", 128),
           (r"decoded_tile_\w+", 192)]

@@ -19,6 +19,8 @@ RUNS_OF_16 = {"q2_k", "q3_k", "q6_k", "nvfp4"}
 TWO_PARTS = {"nf4", "fp4"}
 # Instructions of a warp for 16 rows and 64 elements of K that a product with one column has to stay under.
 TARGETS = {"q4_0": 80, "q4_k": 80, "q6_k": 115, "q8_0": 90}
+# Bytes that a product with one column may spill and load: outside of its loop over K.
+COLUMN_SPILLS = 40
 # Products of matrices for 32 rows, 64 columns and 256 elements of K, with runs of 32.
 TILE_PRODUCTS = 128
 
@@ -186,7 +188,8 @@ def main():
             for kernel in dict.fromkeys(k for a in ARCHITECTURES for k in by_arch[a]):
                 cells = [by_arch[a].get(kernel, ("–", 0, 0)) for a in ARCHITECTURES]  # not chosen there
                 rows.append((kernel, cells))
-                spilled = any(c[1] > 0 for c in cells)
+                allowed = COLUMN_SPILLS if re.fullmatch(r"column_q\d_k_glu", kernel) else 0
+                spilled = any(c[1] > allowed for c in cells)
                 if spilled and kernel.startswith(
                         ("column", "product", "rows", "attention", "half_tile", "warpgroup_tile")):
                     failed.append(kernel)

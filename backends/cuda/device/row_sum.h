@@ -15,10 +15,11 @@ INFER_DEVICE float row_sum(uint32_t n, const Add& add) {
   INFER_SHARED(float, sums_of_16, 16);
   for (uint32_t s = thread(); s < kSums; s += threads()) {
     float sum = 0;
-    uint32_t i = s;
+    int64_t i = s;
+#pragma unroll 1
     for (; i + 15 * kSums < n; i += 16 * kSums) {
 #pragma unroll
-      for (uint32_t j = 0; j < 16; ++j) sum = add(sum, i + j * kSums);  // they come together
+      for (int64_t j = 0; j < 16; ++j) sum = add(sum, i + j * kSums);  // they come together
     }
 #pragma unroll 1
     for (; i < n; i += kSums) sum = add(sum, i);

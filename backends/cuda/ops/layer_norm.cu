@@ -15,8 +15,8 @@ INFER_KERNEL(layer_norm, LayerNormParams, kLayerNormThreads, 1) {
   const Global<const float> weight(p.weight + uint64_t{place(p.weight_strides, d1, 0)} * 4);
   const Global<const float> bias(p.bias);
   const auto count = static_cast<float>(n);
-  const float mean = row_sum(n, [&](float sum, uint32_t i) { return sum + x[i]; }) / count;
-  const float squares = row_sum(n, [&](float sum, uint32_t i) {
+  const float mean = row_sum(n, [&](float sum, int64_t i) { return sum + x[i]; }) / count;
+  const float squares = row_sum(n, [&](float sum, int64_t i) {
     const float off = x[i] - mean;
     return fused(off, off, sum);
   });

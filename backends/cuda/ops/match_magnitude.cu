@@ -15,7 +15,7 @@ INFER_KERNEL(match_magnitude, MatchMagnitudeParams, kMatchMagnitudeThreads, 1) {
   const Global<const float> like(p.like + uint64_t{place(p.like_strides, 0, row)} * 4);
   const auto mean_square = [&](const Global<const float>& of) {
     return row_sum(n,
-                   [&](float sum, uint32_t i) {
+                   [&](float sum, int64_t i) {
                      const float value = of[i];
                      return fused(value, value, sum);
                    }) /

@@ -13,8 +13,8 @@ INFER_KERNEL(outstanding, OutstandingParams, kOutstandingThreads, 1) {
   const Global<const float> x(p.x + uint64_t{place(p.x_strides, d1, row)} * 4);
   const Global<float> y(p.y + uint64_t{place(p.shape, d1, row)} * 4);
   const auto count = static_cast<float>(n);
-  const float mean = row_sum(n, [&](float sum, uint32_t i) { return sum + x[i]; }) / count;
-  const float squares = row_sum(n, [&](float sum, uint32_t i) {
+  const float mean = row_sum(n, [&](float sum, int64_t i) { return sum + x[i]; }) / count;
+  const float squares = row_sum(n, [&](float sum, int64_t i) {
     const float off = x[i] - mean;
     return fused(off, off, sum);
   });

@@ -48,8 +48,15 @@ INFER_DEVICE TileFloats load_floats(const SharedPtr<float>& floats, uint32_t til
   return of;
 }
 
+/// Four elements from element i on.
+INFER_DEVICE float4 whole_four(uint64_t address, uint64_t i, bool aligned) {
+  const Global<const float> x(address + i * sizeof(float));
+  if (aligned) return load_as<float4>(x, 0);
+  return {x[0], x[1], x[2], x[3]};
+}
+
 /// Rounds tiles [first, end) of the column, which begins at p.x[from]. Four lanes have 32
-/// neighbours.
+/// neighbours: K is of whole blocks of the type, of so many elements at least.
 INFER_DEVICE void round_tiles(const ProductParams& p, uint32_t from, float factor, const Bytes& x,
                               uint32_t first, uint32_t end) {
   const uint32_t m = lane() / 4 % 2;
@@ -60,10 +67,15 @@ INFER_DEVICE void round_tiles(const ProductParams& p, uint32_t from, float facto
   for (; first < end; first += 4) {
     const uint32_t own = first + lane() / 8;
     const uint32_t k = own * 64 + m * 32 + part * 8;
-    float4 v[2];
+    const float4 zero{0, 0, 0, 0};
+    float4 v[2] = {zero, zero};
+    if (own < end && k < p.k) {
 #pragma unroll
-    for (uint32_t i = 0; i < 2; ++i) {
-      v[i] = four_of_column(p, from, own < end ? k + 4 * i : p.k, factor);
+      for (uint32_t i = 0; i < 2; ++i) {
+        v[i] = whole_four(p.x, uint64_t{from} + k + 4 * i, p.aligned != 0);
+        if (p.normed != 0) v[i] = scaled(v[i], factor);
+        if (p.norm != 0) v[i] = scaled(v[i], whole_four(p.norm, k + 4 * i, p.norm % 16 == 0));
+      }
     }
     uint32_t most = larger_of(most_bits(v[0]), most_bits(v[1]));
     most = larger_of(most, shuffle_xor(most, 1));

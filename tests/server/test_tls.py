@@ -15,10 +15,13 @@ import pytest
 from service import BIN
 
 
-def make(folder, name):
+CURVE = "ec", "-pkeyopt", "ec_paramgen_curve:P-256"
+
+
+def make(folder, name, kind=CURVE):
     """A key and a certificate that it signed itself."""
     files = folder / f"{name}.crt", folder / f"{name}.key"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+    subprocess.run(["openssl", "req", "-x509", "-newkey", *kind, "-nodes",
                     "-days", "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1",
                     "-out", files[0], "-keyout", files[1]], check=True, capture_output=True)
     return files
@@ -92,7 +95,17 @@ def test_files_of_tls_that_are_wrong(tmp_path):
     _, stranger = make(tmp_path, "two")
     assert "both or neither" in refused("--tls-cert", certificate)
     assert f"{stranger}: expected the private key" in refused("--tls-cert", certificate, "--tls-key", stranger)
-    assert "expected a certificate" in refused("--tls-cert", tmp_path / "absent", "--tls-key", key)
+    # Keys of two kinds do not shut each other out in OpenSSL.
+    _, other_kind = make(tmp_path, "three", ("rsa:2048",))
+    assert f"{other_kind}: expected the private key" in refused("--tls-cert", certificate, "--tls-key", other_kind)
+    absent = tmp_path / "absent"
+    assert f"{absent}: cannot open the file: No such file" in refused("--tls-cert", absent, "--tls-key", key)
+    assert f"{absent}: cannot open the file: No such file" in refused("--tls-cert", certificate, "--tls-key", absent)
+    assert f"{key}: expected a certificate" in refused("--tls-cert", key, "--tls-key", key)
+    # It asks nobody for a passphrase.
+    locked = tmp_path / "locked.key"
+    subprocess.run(["openssl", "pkey", "-in", key, "-aes256", "-passout", "pass:secret", "-out", locked], check=True)
+    assert f"{locked}: the key is encrypted" in refused("--tls-cert", certificate, "--tls-key", locked)
     # It takes no place of keys.
     assert "--api-key-file" in refused("--tls-cert", certificate, "--tls-key", key, "--host", "0.0.0.0")
 

@@ -177,12 +177,17 @@ Result<ImportReport> read_conversations(std::istream& in, const std::string& nam
 }
 
 Result<ImportReport> import_file(Store& store, const std::string& path) {
+  // Opening a pipe would wait for its other end.
+  std::error_code failed;
+  const std::filesystem::file_status kind = std::filesystem::status(path, failed);
+  if (std::filesystem::exists(kind) && !std::filesystem::is_regular_file(kind)) {
+    return tl::unexpected(
+        Status(StatusCode::io, fmt::format("{}: cannot open the file: not a file", path)));
+  }
   std::ifstream in(path, std::ios::binary);
-  std::error_code ignored;
-  if (!in || !std::filesystem::is_regular_file(path, ignored)) {
+  if (!in) {
     return tl::unexpected(Status(
-        in ? StatusCode::io : StatusCode::not_found,
-        fmt::format("{}: cannot open the file: {}", path, in ? "not a file" : strerror(errno))));
+        StatusCode::not_found, fmt::format("{}: cannot open the file: {}", path, strerror(errno))));
   }
   Result<ImportReport> report;
   const Status done = store.together([&]() -> Status {

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "conversations/limits.h"
+#include "conversations/utf8.h"
 #include "hub/bounded_json.h"
 
 namespace infer::conversations {
@@ -21,7 +23,36 @@ std::string text_of(const Json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+/// The code unit of "\\uXXXX" at `at`; −1 if there is none.
+int32_t escaped_unit(std::string_view text, size_t at) {
+  constexpr size_t kDigits = 4;
+  if (text.substr(at, 2) != "\\u" || text.size() < at + 2 + kDigits) return -1;
+  const char* const first = text.data() + at + 2;
+  uint16_t unit = 0;
+  const auto read = std::from_chars(first, first + kDigits, unit, 16);
+  return read.ec == std::errc() && read.ptr == first + kDigits ? unit : -1;
+}
+bool is_first_half(int32_t unit) { return unit >= 0xD800 && unit < 0xDC00; }
+bool is_second_half(int32_t unit) { return unit >= 0xDC00 && unit < 0xE000; }
+
 }  // namespace
+
+std::string repaired_json(std::string_view text) {
+  constexpr size_t kEscape = 6;
+  std::string repaired = valid_utf8(text);
+  for (size_t at = repaired.find('\\'); at != std::string::npos; at = repaired.find('\\', at)) {
+    const int32_t unit = escaped_unit(repaired, at);
+    if (unit < 0) {
+      at += 2;  // another escape: what follows belongs to it
+    } else if (is_first_half(unit) && is_second_half(escaped_unit(repaired, at + kEscape))) {
+      at += 2 * kEscape;
+    } else {
+      if (is_first_half(unit) || is_second_half(unit)) repaired.replace(at + 2, 4, "fffd");
+      at += kEscape;
+    }
+  }
+  return repaired;
+}
 
 std::optional<std::string> compact_object(std::string_view text) {
   if (text == "{}") return "{}";

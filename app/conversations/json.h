@@ -15,6 +15,9 @@ namespace infer::conversations {
 /// else. Compacting twice changes nothing.
 std::optional<std::string> compact_object(std::string_view text);
 
+/// The JSON text with U+FFFD in place of bytes that are not UTF-8 and of halves of surrogate pairs.
+std::string repaired_json(std::string_view text);
+
 /// The error for a text that is no JSON object: "`where`: `field`: expected a JSON object".
 Status not_an_object(std::string_view where, std::string_view field);
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "conversations/json.h"
 #include "conversations/limits.h"
 #include "hub/bounded_json.h"
 
@@ -98,6 +99,8 @@ bool JsonFields::require_object(const Json& value, const std::string& at) {
 
 Json JsonFields::parse_object(const std::string& text, const std::string& at) {
   std::optional<Json> value = hub::parse_bounded<Json>(text, kMaxJsonDepth);
+  // Some programs cut texts in the middle of a character.
+  if (!value) value = hub::parse_bounded<Json>(repaired_json(text), kMaxJsonDepth);
   if (!value || !value->is_object()) {
     fail(at, fmt::format("a JSON object of at most {} levels", kMaxJsonDepth));
     return Json::object();

@@ -43,26 +43,38 @@ Status make_file(const std::string& path) {
   return {};
 }
 
+/// Where the file system has no locks, there are none. Another process may have its own for a
+/// moment (Store::end_interrupted()).
+Status share_lock(platform::OpenFile& lock, const std::string& path, int busy_ms) {
+  for (int waited = 0;; waited += 10) {
+    const int refused = lock.try_shared_lock();
+    if (refused == 0 || refused == ENOLCK || refused == EOPNOTSUPP) return {};
+    if (waited >= busy_ms) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return {StatusCode::busy,
+          fmt::format("{}: another process is repairing the file; try again later", path)};
+}
+
 /// Every open store holds a shared lock on this file. Moving a damaged file aside needs the only
 /// one: a file must not be moved while another process has it open. The file of conversations
 /// itself cannot serve: closing it would release the locks of SQLite.
-Result<std::unique_ptr<platform::OpenFile>> take_lock(const std::string& path) {
+Result<std::unique_ptr<platform::OpenFile>> take_lock(const std::string& path, int busy_ms) {
   constexpr uint32_t kUserOnly = 0600;
   const std::string name = path + ".lock";
   auto lock = std::make_unique<platform::OpenFile>(name, kUserOnly, true);
   if (lock->failure() != 0) {
     return tl::unexpected(cannot(name, "make the file", reason(lock->failure())));
   }
-  // Where the file system has no locks, there are none.
-  const int refused = lock->try_shared_lock();
-  if (refused == 0 || refused == ENOLCK || refused == EOPNOTSUPP) return lock;
-  return tl::unexpected(
-      Status(StatusCode::busy,
-             fmt::format("{}: another process is repairing the file; try again later", path)));
+  Status shared = share_lock(*lock, path, busy_ms);
+  if (!shared.ok()) return tl::unexpected(shared);
+  return lock;
 }
 
-Status quick_check(Database& database) {
-  Statement row = database.prepare("PRAGMA quick_check(1)");
+/// `thorough`: also compares indexes with their tables, which takes several times as long.
+Status check(Database& database, bool thorough) {
+  Statement row =
+      database.prepare(thorough ? "PRAGMA integrity_check(1)" : "PRAGMA quick_check(1)");
   const std::string found = row.step() ? row.text(0) : "";
   if (!row.status().ok()) return row.status();
   if (found == "ok") return {};
@@ -109,7 +121,10 @@ Status Store::prepare() {
   Database& database = *database_;
   const Status known = check_version(database, migration_steps().size());
   if (!known.ok()) return blame_file(known);
-  if (const Status sound = quick_check(database); !sound.ok()) return blame_file(sound);
+  std::error_code failed;
+  const bool doubted = fs::exists(doubt_of(database.path()), failed);
+  if (const Status sound = check(database, doubted); !sound.ok()) return blame_file(sound);
+  if (doubted) fs::remove(doubt_of(database.path()), failed);
   // Extra: also without WAL, which some network file systems do not have, a commit survives a power
   // cut. Temporary tables hold texts and stay in memory.
   Status done = database.execute(
@@ -129,7 +144,11 @@ Status Store::end_interrupted() {
       "SELECT id FROM messages WHERE state = 'writing' UNION SELECT message FROM pieces");
   while (rows.step()) left.push_back(rows.integer(0));
   if (!rows.status().ok() || left.empty()) return rows.status();
-  return write([&]() -> Status {
+  // While another process has the file open, the answers may be its own.
+  const int refused = lock_->try_lock();
+  const auto share = [&] { return share_lock(*lock_, database_->path(), options_.busy_ms); };
+  if (refused == EWOULDBLOCK) return share();
+  Status done = write([&]() -> Status {
     Statement stop = database_->prepare(
         "UPDATE messages SET state = 'stopped' WHERE id = ?1 AND state = 'writing'");
     for (const Id id : left) {
@@ -139,6 +158,10 @@ Status Store::end_interrupted() {
     }
     return {};
   });
+  if (refused == 0) {
+    if (Status shared = share(); done.ok()) done = shared;
+  }
+  return done;
 }
 
 Result<std::unique_ptr<Store>> Store::open(const std::string& path, OpenReport* report,
@@ -149,7 +172,7 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path, OpenReport* 
   for (bool recovered = false;; recovered = true) {
     finish_recovery(path);
     if (Status made = make_file(path); !made.ok()) return tl::unexpected(made);
-    Result<std::unique_ptr<platform::OpenFile>> taken = take_lock(path);
+    Result<std::unique_ptr<platform::OpenFile>> taken = take_lock(path, options.busy_ms);
     if (!taken) return tl::unexpected(taken.error());
     platform::OpenFile& lock = **taken;
     Result<std::unique_ptr<Database>> database = Database::open(path, options.busy_ms);
@@ -166,6 +189,8 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path, OpenReport* 
                                                done.message())));
     }
     if (Status set = recover(path, done.message(), *report); !set.ok()) return tl::unexpected(set);
+    std::error_code ignored_failure;
+    fs::remove(doubt_of(path), ignored_failure);
   }
 }
 

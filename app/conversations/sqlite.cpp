@@ -8,6 +8,7 @@
 
 #include "conversations/limits.h"
 #include "conversations/utf8.h"
+#include "platform/files.h"
 
 namespace infer::conversations {
 
@@ -84,6 +85,8 @@ std::string Statement::text(int column) {
   }
   return valid_utf8({text, static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))});
 }
+
+std::string doubt_of(const std::string& path) { return path + ".doubt"; }
 
 Result<std::unique_ptr<Database>> Database::open(const std::string& path, int busy_ms) {
   std::unique_ptr<Database> database(new Database(path));
@@ -169,6 +172,8 @@ Status Database::failure(int code) {
                  fmt::format("the system failed to read or write: {}",
                              system == 0 ? sqlite3_errstr(code) : std::strerror(system)));
     case SQLITE_CORRUPT:
+      if (!index_is_damaged()) (void)platform::create_private(doubt_of(path_));
+      [[fallthrough]];
     case SQLITE_NOTADB:
       return say(StatusCode::bad_file,
                  "the file is damaged; when the program starts again, it sets the file aside and "

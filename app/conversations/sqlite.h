@@ -16,6 +16,10 @@ namespace infer::conversations {
 
 class Database;
 
+/// An empty file of this name says that damage was met while the file was in use: opening does not
+/// look for all that can be wrong.
+std::string doubt_of(const std::string& path);
+
 /// A prepared statement. It must not outlive its Database.
 ///
 ///   Statement rows = database.prepare("SELECT id FROM messages WHERE conversation = ?1");

@@ -162,6 +162,40 @@ TEST_CASE("of a file with a damaged page all other pages are recovered") {
   CHECK(must(store->list()).size() == kConversations);
 }
 
+TEST_CASE("an index that does not fit its table is noticed in use and repaired at the next start") {
+  infer::test::TempDir folder;
+  const std::string path = folder.path("c.db");
+  make_file(path);
+  // A row disappears while the schema does not name the index. Each step is a connection of its
+  // own.
+  std::string sql =
+      "PRAGMA writable_schema = ON; CREATE TABLE kept AS SELECT * FROM sqlite_schema "
+      "WHERE name = 'messages_of_conversation'; DELETE FROM sqlite_schema WHERE name "
+      "= 'messages_of_conversation'";
+  for (const char* step :
+       {sql.c_str(), "DELETE FROM messages WHERE id = 20",
+        "PRAGMA writable_schema = ON; INSERT INTO sqlite_schema SELECT * FROM kept",
+        "DROP TABLE kept"}) {
+    sqlite3* handle = nullptr;
+    REQUIRE(sqlite3_open(path.c_str(), &handle) == SQLITE_OK);
+    REQUIRE(sqlite3_exec(handle, step, nullptr, nullptr, nullptr) == SQLITE_OK);
+    sqlite3_close(handle);
+  }
+  OpenReport report;
+  {
+    const std::unique_ptr<Store> store = open_store(path, &report);
+    REQUIRE(report.set_aside.empty());
+    const Result<Tree> tree = store->load(2);
+    REQUIRE_FALSE(tree);
+    CHECK(tree.error().message().find("when the program starts again") != std::string::npos);
+  }
+  const std::unique_ptr<Store> store = open_store(path, &report);
+  CHECK(fs::exists(report.set_aside));
+  CHECK(report.recovered_messages == kConversations * kMessages - 1);
+  CHECK(must(store->load(2)).messages().size() == kMessages - 1);
+  CHECK_FALSE(fs::exists(path + ".doubt"));
+}
+
 TEST_CASE("recovery finds a place for messages whose conversation is lost") {
   infer::test::TempDir folder;
   const std::string path = folder.path("c.db");

@@ -1,5 +1,6 @@
 // The project's own format, ChatGPT's and LM Studio's: good files, bad files, hostile files.
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,6 +47,33 @@ Result<ImportReport> read(const std::string& text,
     return Status();
   };
   return read_conversations(in, "file.json", sink);
+}
+
+TEST_CASE("half a character in a text becomes U+FFFD, and what is no file is refused") {
+  std::vector<ImportedConversation> all;
+  const auto titled_file = [](const std::string& title) {
+    return R"({"format": "infer-conversations", "version": 1, "conversations": [{"title": ")" +
+           title + R"(", "messages": []}]})";
+  };
+  for (const auto& [title, wanted] : std::vector<std::pair<std::string, std::string>>{
+           {R"(g \ud83d)", "g \uFFFD"},
+           {R"(\uDE00 g)", "\uFFFD g"},
+           {R"(\ud83d\u0041)", "\uFFFDA"},
+           {R"(\ud83d\ud83d\ude00)", "\uFFFD\U0001F600"},
+           {R"(\\ud83d)", R"(\ud83d)"},
+           {"a\xff\xfe z", "a\uFFFD\uFFFD z"}}) {
+    all.clear();
+    must(read(titled_file(title), &all));
+    REQUIRE(all.size() == 1);
+    CHECK(all[0].conversation.title == wanted);
+  }
+  CHECK_FALSE(read(titled_file(R"(\ud83)")));
+  infer::test::TempDir folder;
+  REQUIRE(mkfifo(folder.path("pipe").c_str(), 0600) == 0);
+  const std::unique_ptr<Store> store = open_store(folder.path("c.db"));
+  const Result<ImportReport> refused = import_file(*store, folder.path("pipe"));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message().ends_with("not a file"));
 }
 
 TEST_CASE_FIXTURE(ImportFixture, "our own format keeps everything, to the byte") {

@@ -114,17 +114,18 @@ TEST_CASE_FIXTURE(Fixture, "an answer whose process ended is a stopped one with 
   CHECK(must(store->search("end")).size() == 1);
 }
 
-TEST_CASE_FIXTURE(Fixture, "what another process appends to a stopped answer is not lost") {
+TEST_CASE_FIXTURE(Fixture, "an answer that another process writes goes on") {
   const Id id = must(store->create(titled("t"))).id;
   NewMessage wanted = from_assistant(0, "");
   wanted.state = State::writing;
   const Id answer = must(store->add(id, wanted)).id;
   must(store->append(answer, "one ", ""));
   const std::unique_ptr<Store> other = open_store(path);
-  CHECK(must(other->load(id)).find(answer)->state == State::stopped);
+  CHECK(must(other->load(id)).find(answer)->state == State::writing);
   must(store->append(answer, "two", ""));
   CHECK(must(other->load(id)).find(answer)->text == "one two");
   must(store->finish(answer, {}));
+  CHECK(must(other->load(id)).find(answer)->state == State::complete);
   CHECK(must(other->load(id)).find(answer)->text == "one two");
   CHECK(must(other->search("two")).size() == 1);
 }

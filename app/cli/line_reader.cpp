@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <clocale>
 #include <cstdio>
+#include <cstring>
 #include <cwchar>
 #include <iostream>
 
@@ -227,7 +228,12 @@ LineReader::Outcome LineReader::read_one(std::string_view prompt, std::string_vi
                                          std::string& text) {
   text.clear();
   if (!interactive_) {
-    if (!std::getline(std::cin, text)) return Outcome::end;
+    errno = 0;
+    if (!std::getline(std::cin, text)) {
+      if (errno == 0) return Outcome::end;
+      throw Failure(kExitBadFile,
+                    std::string("standard input: cannot read: ") + std::strerror(errno));
+    }
     if (text.ends_with('\r')) text.pop_back();
     return Outcome::line;
   }

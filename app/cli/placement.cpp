@@ -65,8 +65,8 @@ std::string fitting_options(const std::string& path, const LoadOptions& options)
         break;
       case Alternative::Kind::spill: text += "; with --spill it runs from the file, slowly"; break;
       case Alternative::Kind::memory:
-        text += fmt::format("; it fits with --memory {} if that much memory is free",
-                            human_bytes(alternative.options.memory_limit));
+        text += fmt::format("; it fits with --memory {}M if that much memory is free",
+                            (alternative.options.memory_limit + (1 << 20) - 1) >> 20);
         break;
     }
   }

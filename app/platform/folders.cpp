@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "platform/input_file.h"
+
 namespace infer::platform {
 
 std::string variable(const char* name) {
@@ -24,9 +26,11 @@ std::filesystem::path cache_folder() {
   return home.empty() ? home : home / ".cache";
 }
 
-std::string utc_text() {
+namespace {
+
+std::string text_of(std::chrono::system_clock::time_point time) {
   using std::chrono::milliseconds;
-  const auto now = std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
+  const auto now = std::chrono::floor<milliseconds>(time);
   const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
   std::tm parts = {};
   if (gmtime_r(&seconds, &parts) == nullptr) return {};
@@ -34,6 +38,18 @@ std::string utc_text() {
   const size_t size = std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S.", &parts);
   const std::string rest = std::to_string(1000 + now.time_since_epoch().count() % 1000);
   return std::string(text, size) + rest.substr(1) + "Z";
+}
+
+}  // namespace
+
+std::string utc_text() { return text_of(std::chrono::system_clock::now()); }
+
+std::string changed_text(const std::filesystem::path& path) {
+  std::error_code failed;
+  auto changed = std::filesystem::last_write_time(path, failed);
+  if (failed) changed = std::filesystem::last_write_time(kOwnFile, failed);
+  if (failed) return utc_text();
+  return text_of(std::chrono::file_clock::to_sys(changed));
 }
 
 std::string time_stamp() {

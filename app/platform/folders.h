@@ -19,6 +19,9 @@ std::filesystem::path cache_folder();
 
 /// The time in UTC as RFC 3339 has it, "2026-11-23T18:15:00.123Z".
 std::string utc_text();
+/// The same of the time when the file or folder was last changed; if there is none, when the
+/// program was.
+std::string changed_text(const std::filesystem::path& path);
 
 /// The time in UTC, "20261123-181500". Empty if the system does not know it.
 std::string time_stamp();

@@ -95,7 +95,8 @@ void GenerateRun::submit() {
   }
 }
 
-void GenerateRun::finish_empty() {
+void GenerateRun::finish_empty(FinishReason reason) {
+  result_.reason = reason;
   call_.end();
   finished_ = true;
 }

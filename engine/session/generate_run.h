@@ -40,7 +40,7 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
   /// come later are the result's. Throws std::bad_alloc: nothing has begun then.
   void launch();
   /// Ends without anything to compute.
-  void finish_empty();
+  void finish_empty(FinishReason reason);
 
   // The reader's.
 

@@ -29,10 +29,19 @@ GenerateEvent event_of(GeneratedToken made) {
   return event;
 }
 
-Status check(const GenerateOptions& options) {
-  if (options.draft_tokens < -1) {
-    return error(StatusCode::invalid_argument, "draft_tokens: expected at least -1, found {}",
-                 options.draft_tokens);
+Status check(const GenerateOptions& options, int64_t vocabulary) {
+  const std::pair<const char*, int32_t> counts[] = {{"max_tokens", options.max_tokens},
+                                                    {"logprobs", options.logprobs},
+                                                    {"prompt_logprobs", options.prompt_logprobs},
+                                                    {"draft_tokens", options.draft_tokens}};
+  for (const auto& [name, count] : counts) {
+    if (count >= -1) continue;
+    return error(StatusCode::invalid_argument, "{}: expected at least -1, found {}", name, count);
+  }
+  for (const auto& [token, bias] : options.sampling.logit_bias) {
+    if (token >= 0 && token < vocabulary) continue;
+    return error(StatusCode::invalid_argument,
+                 "logit_bias: token {} is not in the vocabulary of 0 to {}", token, vocabulary - 1);
   }
   if (options.keep < 0) {
     return error(StatusCode::invalid_argument, "keep: expected at least 0, found {}", options.keep);
@@ -79,6 +88,9 @@ struct Session::Impl {
     engine.counters.session_opened(-1);
   }
 
+  /// Tokens that are computed at most.
+  int64_t context() const { return std::min(sequence.context, engine.cache_options.context); }
+
   Status idle() const {
     if (run == nullptr) return {};
     return {StatusCode::invalid_argument,
@@ -108,8 +120,11 @@ struct Session::Impl {
     INFER_TRY_S(
         const SamplingParams params,
         resolve_sampling(options.sampling, engine.opened.source->metadata(), *engine.tokenizer));
-    INFER_CHECK(check(options));
+    INFER_CHECK(check(options, engine.opened.model->info().vocabulary));
     const bool nothing = options.max_tokens == 0 && prompt.empty();
+    // After the last token that there is room for comes one more, which is not computed.
+    const bool full = prompt.empty() && options.overflow != ContextOverflow::shift &&
+                      static_cast<int64_t>(sequence.tokens.size()) > context();
     if (prompt.empty() && sequence.tokens.empty() && !nothing) {
       return error(StatusCode::invalid_argument,
                    "the session and the prompt are empty: give at least one token");
@@ -123,8 +138,8 @@ struct Session::Impl {
     statistics.reason = FinishReason::length;
     told_length = static_cast<int64_t>(sequence.tokens.size() + prompt.size());
     rest_told = false;
-    if (nothing) {
-      made->finish_empty();
+    if (nothing || full) {
+      made->finish_empty(full ? FinishReason::context : FinishReason::length);
     } else {
       made->launch();
     }
@@ -370,10 +385,7 @@ Status Session::truncate(int64_t length) {
   });
 }
 
-int64_t Session::room() const {
-  const int64_t context = std::min(impl_->sequence.context, impl_->engine.cache_options.context);
-  return std::max<int64_t>(context - length(), 0);
-}
+int64_t Session::room() const { return std::max<int64_t>(impl_->context() - length(), 0); }
 
 int64_t Session::number() const { return impl_->sequence.kv; }
 

@@ -232,6 +232,46 @@ TEST_CASE("a bounded session is as one of an engine with that context") {
   }
 }
 
+TEST_CASE("a full session has one more token at most, and going on ends at once") {
+  const auto engine = load_limited(of(512));
+  const auto session = engine->open_session({100}).value();
+  GenerateOptions generate = sampled(20);
+  CHECK(tokens_of(*session, text(100, 1), generate).size() == 1);
+  CHECK(session->statistics().reason == FinishReason::context);
+  CHECK(session->length() == 101);
+  CHECK(session->room() == 0);
+  CHECK(tokens_of(*session, {}, generate).empty());
+  CHECK(session->statistics().reason == FinishReason::context);
+  CHECK(session->length() == 101);
+  CHECK(session->generate(text(1, 1), generate, {}).error().code() == StatusCode::does_not_fit);
+  CHECK(session->length() == 101);
+  generate.overflow = ContextOverflow::shift;
+  CHECK(tokens_of(*session, {}, generate).size() == 20);
+}
+
+TEST_CASE("options out of range are refused by name") {
+  const auto engine = load_limited(of(512));
+  const auto session = engine->open_session({100}).value();
+  const auto refused = [&](const char* name, auto&& change) {
+    GenerateOptions generate = sampled(1);
+    change(generate);
+    const auto done = session->generate(text(2, 1), generate, {});
+    REQUIRE_FALSE(done.has_value());
+    CHECK(done.error().code() == StatusCode::invalid_argument);
+    CHECK(done.error().message().starts_with(name));
+  };
+  refused("max_tokens", [](GenerateOptions& o) { o.max_tokens = -2; });
+  refused("logprobs", [](GenerateOptions& o) { o.logprobs = -2; });
+  refused("prompt_logprobs", [](GenerateOptions& o) { o.prompt_logprobs = -2; });
+  refused("draft_tokens", [](GenerateOptions& o) { o.draft_tokens = -2; });
+  refused("keep", [](GenerateOptions& o) { o.keep = -1; });
+  for (const int32_t token : {-5, 1 << 30}) {
+    refused("logit_bias",
+            [&](GenerateOptions& o) { o.sampling.logit_bias.emplace_back(token, 1.0f); });
+  }
+  CHECK(session->length() == 0);
+}
+
 TEST_CASE("a bounded session: what exceeds it does not fit") {
   const TempDir folder;
   const auto engine = load_limited(of(512));

@@ -68,7 +68,7 @@ class Service:
         """The events of a streamed answer, without the last mark."""
         status, headers, text = self.ask("POST", path, body | {"stream": True})
         assert status == 200, text.decode()
-        assert headers["content-type"] == "text/event-stream"
+        assert headers["content-type"] == "text/event-stream; charset=utf-8"
         lines = [line for line in text.decode().split("\n\n") if line]
         assert all(line.startswith("data: ") for line in lines)
         assert lines[-1] == "data: [DONE]"

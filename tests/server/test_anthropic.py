@@ -13,7 +13,7 @@ TOOL = {"name": "weather", "description": "The weather", "input_schema": {
 
 def events_of(service, body):
     status, headers, text = service.ask("POST", "/v1/messages", body | {"stream": True})
-    assert status == 200 and headers["content-type"] == "text/event-stream"
+    assert status == 200 and headers["content-type"] == "text/event-stream; charset=utf-8"
     found = []
     for block in text.decode().strip().split("\n\n"):
         first, second = block.split("\n")

@@ -11,7 +11,7 @@ TEXT = {"prompt": "Once upon a time", "n_predict": 10, "seed": 2}
 
 def events_of(service, body):
     status, headers, text = service.ask("POST", "/completion", body | {"stream": True})
-    assert status == 200 and headers["content-type"] == "text/event-stream"
+    assert status == 200 and headers["content-type"] == "text/event-stream; charset=utf-8"
     lines = [line for line in text.decode().split("\n\n") if line]
     return [json.loads(line.removeprefix("data: ")) for line in lines]
 

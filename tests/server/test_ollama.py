@@ -1,6 +1,7 @@
 """ollama's interface, by hand and with its own client."""
 
 import json
+import re
 
 import pytest
 
@@ -51,6 +52,8 @@ def test_no_text_has_the_model_loaded(service):
 def test_what_is_there(service):
     [model] = service.get("/api/tags")["models"]
     assert model["name"] == "infer-demo" and len(model["digest"]) == 64
+    assert service.get("/api/tags")["models"][0]["modified_at"] == model["modified_at"]  # the file's
+    assert re.fullmatch(r"[1-9]\d*\.\d\dM", model["details"]["parameter_size"])
     assert service.get("/api/ps")["models"][0]["context_length"] > 0
     assert service.get("/api/version")["version"]
     shown = service.post("/api/show", {"model": "infer-demo"})

@@ -70,6 +70,7 @@ def test_responses(client):
                                     extra_body={"seed": 1})
     assert whole.output_text.startswith("Once upon a time")
     assert whole.status == "incomplete" and whole.usage.output_tokens == 10
+    assert whole.output[-1].status == "incomplete"
     with client.responses.stream(model="infer-demo", input="Tell me a story.", max_output_tokens=10,
                                  extra_body={"seed": 1}) as stream:
         events = list(stream)
@@ -104,7 +105,7 @@ def test_responses_with_a_schema(client):
 def test_errors(client):
     with pytest.raises(openai.BadRequestError) as failure:
         client.chat.completions.create(model="infer-demo", messages=[])
-    assert failure.value.param == "messages"
+    assert failure.value.param == "messages" and failure.value.code is None
     with pytest.raises(openai.NotFoundError):
         client.images.generate(prompt="a cat")
 

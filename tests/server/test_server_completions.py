@@ -66,6 +66,10 @@ def test_tokens(service):
     assert service.post("/detokenize", {"tokens": tokens})["content"] == "Hello there"
     pieces = service.post("/tokenize", {"content": "Hello there", "with_pieces": True})["tokens"]
     assert [piece["id"] for piece in pieces] == tokens
+    assert "".join(piece["piece"] for piece in pieces) == "Hello there"
+    # What is no text by itself is bytes.
+    pieces = service.post("/tokenize", {"content": "\U0001F9EC", "with_pieces": True})["tokens"]
+    assert bytes(byte for piece in pieces for byte in piece["piece"]).endswith("\U0001F9EC".encode())
     assert service.error("/detokenize", {"tokens": [-1]})[0] == 400
     prompt = service.post("/apply-template", {"messages": [{"role": "user", "content": "Hi"}]})["prompt"]
     assert "Hi" in prompt

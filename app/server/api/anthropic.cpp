@@ -210,7 +210,7 @@ class MessageSink final : public CompletionSink {
   }
   void begin() {
     if (std::exchange(begun_, true)) return;
-    exchange_->begin(200, "text/event-stream", {{"Cache-Control", "no-cache"}});
+    exchange_->begin(200, kEventStream, {{"Cache-Control", "no-cache"}});
     Json message = head();
     message["content"] = Json::array();
     message["stop_reason"] = nullptr;

@@ -52,13 +52,18 @@ void send_json(Exchange& exchange, const Json& json, int status) {
   exchange.send(status, "application/json", write_json(json));
 }
 
+Json error_code(const std::string& path, int status) {
+  if (!path.starts_with("/v1/")) return status;
+  return status == 401 ? Json("invalid_api_key") : Json(nullptr);
+}
+
 void send_problem(Exchange& exchange, int status, const std::string& message,
                   const std::string& field) {
   const std::string& path = exchange.request().path;
   Json error = {{"message", message},
                 {"type", error_type(status)},
                 {"param", field.empty() ? Json(nullptr) : Json(field)},
-                {"code", status}};
+                {"code", error_code(path, status)}};
   Json json = {{"error", std::move(error)}};
   if (path.starts_with("/api/")) json = {{"error", message}};
   if (path.starts_with("/v1/messages")) {

@@ -115,6 +115,11 @@ class Api {
 void must_have(const Result<ModelLease>& model);
 /// An answer in JSON.
 void send_json(Exchange& exchange, const Json& json, int status = 200);
+/// The content type of streams of events. Some clients take another set of characters if none is
+/// named.
+inline constexpr const char* kEventStream = "text/event-stream; charset=utf-8";
+/// What "code" is in an answer at a path: OpenAI has a name or null there, llama.cpp the status.
+Json error_code(const std::string& path, int status);
 /// An error in the form of the interface that the request's path belongs to.
 void send_problem(Exchange& exchange, int status, const std::string& message,
                   const std::string& field = "");

@@ -160,7 +160,7 @@ class LlamaSink final : public CompletionSink {
 
   void begin() {
     if (std::exchange(begun_, true)) return;
-    exchange_->begin(200, "text/event-stream", {{"Cache-Control", "no-cache"}});
+    exchange_->begin(200, kEventStream, {{"Cache-Control", "no-cache"}});
   }
 
   Json probabilities_of(const TokenChoices& choices) const {

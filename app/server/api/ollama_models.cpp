@@ -7,11 +7,20 @@
 namespace infer::server {
 namespace {
 
+/// As ollama writes a count of parameters.
+std::string short_count(int64_t count) {
+  const auto number = static_cast<double>(count);
+  if (count >= 1'000'000'000) return fmt::format("{:.1f}B", number / 1e9);
+  if (count >= 1'000'000) return fmt::format("{:.2f}M", number / 1e6);
+  if (count >= 1'000) return fmt::format("{:.0f}K", number / 1e3);
+  return fmt::format("{}", count);
+}
+
 Json details_of(const ModelDescription& model) {
   return {{"format", "gguf"},
           {"family", model.architecture},
           {"families", Json::array({model.architecture})},
-          {"parameter_size", fmt::format("{:.1f}B", static_cast<double>(model.parameters) / 1e9)},
+          {"parameter_size", short_count(model.parameters)},
           {"quantization_level", model.file_type}};
 }
 
@@ -26,9 +35,12 @@ std::string digest_of(const ModelSource& source) {
 Json entry_of(const ModelPool::Entry& model) {
   Json details = {{"format", "gguf"}};
   if (model.model != nullptr) details = details_of(model.model->engine().model());
-  return {{"name", model.source.name},           {"model", model.source.name},
-          {"modified_at", platform::utc_text()}, {"size", model.source.bytes},
-          {"digest", digest_of(model.source)},   {"details", std::move(details)}};
+  return {{"name", model.source.name},
+          {"model", model.source.name},
+          {"modified_at", platform::changed_text(model.source.path)},
+          {"size", model.source.bytes},
+          {"digest", digest_of(model.source)},
+          {"details", std::move(details)}};
 }
 
 }  // namespace

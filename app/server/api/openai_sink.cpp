@@ -67,8 +67,10 @@ void OpenAiSink::done(const CompletionTotals& totals) {
 void OpenAiSink::failed(const Status& status) {
   const int code = http_status(status.code());
   if (!begun_) return send_problem(*exchange_, code, status.message());
-  exchange_->write(sse(
-      {{"error", {{"message", status.message()}, {"type", error_type(code)}, {"code", code}}}}));
+  exchange_->write(sse({{"error",
+                         {{"message", status.message()},
+                          {"type", error_type(code)},
+                          {"code", error_code(exchange_->request().path, code)}}}}));
   exchange_->end();
 }
 
@@ -85,7 +87,7 @@ Json OpenAiSink::head(const char* object) const {
 
 void OpenAiSink::begin() {
   if (std::exchange(begun_, true)) return;
-  exchange_->begin(200, "text/event-stream", {{"Cache-Control", "no-cache"}});
+  exchange_->begin(200, kEventStream, {{"Cache-Control", "no-cache"}});
 }
 
 }  // namespace infer::server

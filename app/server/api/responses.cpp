@@ -198,8 +198,8 @@ class ResponseSink final : public CompletionSink {
 
   void finished(int, const GenerateResult& result) override {
     begin();
-    close();
     complete_ = result.reason == FinishReason::stop;
+    close();
   }
 
   void done(const CompletionTotals& totals) override {
@@ -251,7 +251,7 @@ class ResponseSink final : public CompletionSink {
   }
   void begin() {
     if (std::exchange(begun_, true) || !stream_) return;
-    exchange_->begin(200, "text/event-stream", {{"Cache-Control", "no-cache"}});
+    exchange_->begin(200, kEventStream, {{"Cache-Control", "no-cache"}});
     send("response.created", {{"response", head("in_progress")}});
     send("response.in_progress", {{"response", head("in_progress")}});
   }
@@ -264,7 +264,7 @@ class ResponseSink final : public CompletionSink {
   void close() {
     if (!std::exchange(open_, false)) return;
     Json& item = output_.back();
-    item["status"] = "completed";
+    item["status"] = complete_ ? "completed" : "incomplete";
     if (item["type"] == "function_call") {
       send("response.function_call_arguments.done",
            at_item({{"name", item["name"]}, {"arguments", item["arguments"]}}));

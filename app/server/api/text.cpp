@@ -8,6 +8,18 @@ namespace {
 
 constexpr size_t kMostTokens = 10'000'000;
 
+/// A token's text; of one that is no text by itself, its bytes.
+Json piece_json(std::string_view piece) {
+  Json text = std::string(piece);
+  using Invalid = Json::error_handler_t;
+  const bool valid = text.dump(-1, ' ', false, Invalid::ignore).size() ==
+                     text.dump(-1, ' ', false, Invalid::replace).size();
+  if (valid) return text;
+  Json bytes = Json::array();
+  for (const char byte : piece) bytes.push_back(static_cast<uint8_t>(byte));
+  return bytes;
+}
+
 }  // namespace
 
 void tokenize(const Call& call) {
@@ -24,7 +36,7 @@ void tokenize(const Call& call) {
     if (!pieces) {
       tokens.push_back(id);
     } else {
-      tokens.push_back({{"id", id}, {"piece", std::string(engine.vocabulary().piece(id))}});
+      tokens.push_back({{"id", id}, {"piece", piece_json(engine.vocabulary().piece(id))}});
     }
   }
   send_json(*call.exchange, {{"tokens", std::move(tokens)}});

@@ -497,7 +497,8 @@ using LogitsFn = std::function<bool(int64_t position, std::span<const float> log
 
 struct SessionOptions {
   /// Tokens that the session may have at most; 0: as many as the engine's context. The session
-  /// behaves as if the engine's context were no larger.
+  /// behaves as if the engine's context were no larger. One more may be generated after them, which
+  /// nothing follows.
   int64_t context = 0;
 };
 

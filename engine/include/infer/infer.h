@@ -590,8 +590,8 @@ INFER_API infer_status infer_session_open(infer_engine* engine, infer_session** 
 
 typedef struct infer_session_options {
   size_t struct_size;
-  int64_t context; /* tokens that the session may have at most; 0: the engine's context. One more may
-                      be generated after them, which nothing follows. */
+  int64_t context; /* tokens that the session may have at most; 0: the engine's context. One more
+                      may be generated after them, which nothing follows. */
 } infer_session_options;
 
 /* Sets the defaults; struct_size is sizeof(infer_session_options). */

@@ -3,8 +3,12 @@
 //
 // What the lanes (g, t) have as fragments are quarters of rows g and g + 8. Here 32 lanes have 16
 // rows in a pair of tiles: lane (g, t) the row g + 8 (t / 2) in the tile t mod 2. It reads the four
-// quarters one after the other. For that the four are 8 places of 16 bytes apart, and the chunks of
-// different rows and tiles are turned against each other, so that a warp reads from all banks.
+// quarters one after the other.
+//
+// In which order the 16 bytes of lanes lie within a chunk of 512 is chosen so that neither the
+// copies (8 lanes at a time) nor the reads (8 lanes of 16 bytes, 16 of 8, 32 of 4) meet in a bank:
+// the quarters t of all g lie together, in an order of their own (slot()), and chunks that
+// are read together have orders that differ (turned()).
 #pragma once
 
 #include "backends/cuda/weights/shared_units.h"
@@ -14,19 +18,19 @@ namespace infer::cuda::INFER_TYPE {
 INFER_DEVICE uint32_t half_of_rows() { return lane() % 4 / 2; }
 INFER_DEVICE uint32_t tile_of_pair() { return lane() % 2; }
 
-/// The codes of other chunks are read together with those of chunk `c`: which bits of g differ.
+/// What g is combined with in the order of chunk `c` of codes.
 INFER_DEVICE constexpr uint32_t turned(uint32_t c) {
   if (Weights::kWords == 1 || (Weights::kWords == 3 && c >= Weights::kTiles)) return 0;
   return Weights::kWords == 4 ? c % 2 * 4 + c / 2 % 2 * 2 : c % 2 * 4;
 }
 
-/// Which of a chunk's 32 places the 16 bytes of lane (g, t) have, if it is not turned.
+/// Which of the 32 places the 16 bytes of lane (g, t) have in a chunk that is not turned.
 INFER_DEVICE uint32_t slot(uint32_t g, uint32_t t) { return t * 8 + (g ^ (2 * t)); }
 
 /// Where copy_units() puts the lane's 16 bytes of a chunk, so that RowPlace finds them.
 struct RowCopies {
   SharedPtr<uint32_t> own, linear;
-  /// Words to the places of chunks that are turned by 4, and by 2.
+  /// Words from there to the lane's place in chunks that are turned by 4, and by 2.
   uint32_t by_four, by_two;
 
   INFER_DEVICE explicit RowCopies(const SharedPtr<uint32_t>& words)
@@ -43,13 +47,13 @@ struct RowCopies {
   }
 };
 
-/// What the lane has of the first pair of tiles in shared memory. kUnits: that lie together.
+/// Where the lane's row is in the first pair of tiles of kUnits units in shared memory: words.
 template <uint32_t kUnits>
 struct RowPlace {
   SharedPtr<uint32_t> words;
-  uint32_t codes;
-  uint32_t thirds;  ///< of three words
-  uint32_t bits;
+  uint32_t codes;   ///< its first quarter
+  uint32_t thirds;  ///< that quarter's third word
+  uint32_t bits;    ///< that quarter's single bits
   SharedPtr<uint32_t> scales[2];
 
   INFER_DEVICE explicit RowPlace(const SharedPtr<uint32_t>& words)

@@ -28,7 +28,7 @@ void declare_gui(Options options, GuiArgs& args) {
   options
       .add("--scale", "X", args.scale,
            "Pixels for each unit of length, e.g. 2; default: as the monitor says")
-      .range(0.5, 8);
+      .real_range(0.5, 8);
   options.flag("--own-window", args.own_window,
                "Open a window even if another one is open; otherwise that one opens the model");
   options.example("infer gui", "chat with the built-in model");

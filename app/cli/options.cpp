@@ -54,6 +54,15 @@ std::string check_number(std::string& text) {
   return {};
 }
 
+/// A whole text that is a number.
+std::optional<double> real_number(const std::string& text) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, value);
+  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  return value;
+}
+
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
@@ -107,11 +116,20 @@ Option Option::range(int64_t low, int64_t high) const {
   return *this;
 }
 
+Option Option::real_range(double low, double high) const {
+  option_->check([low, high](const std::string& text) {
+    const std::optional<double> value = real_number(text);
+    return value && *value >= low && *value <= high
+               ? std::string()
+               : fmt::format("expected {} to {}, found {}", low, high, text);
+  });
+  return *this;
+}
+
 Option Option::not_negative() const {
   option_->check([](const std::string& text) {
-    double value = -1;
-    (void)std::from_chars(text.data(), text.data() + text.size(), value);
-    return value >= 0 && value <= std::numeric_limits<double>::max()
+    const std::optional<double> value = real_number(text);
+    return value && *value >= 0 && *value <= std::numeric_limits<double>::max()
                ? std::string()
                : fmt::format("expected 0 or more, found {}", text);
   });

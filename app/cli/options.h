@@ -2,6 +2,7 @@
 // options.cpp and command_tree.cpp see it.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <map>
 #include <memory>
@@ -45,6 +46,11 @@ class Option {
 
   /// The value, or every value of a list, is a whole number from `low` to `high`.
   Option range(int64_t low, int64_t high) const;
+  /// The value is a number from `low` to `high`, whole or not.
+  Option real_range(double low, double high) const;
+  /// Bounds with a fraction would lose it here.
+  template <std::floating_point Low, typename High>
+  Option range(Low low, High high) const = delete;
   /// The value is a number, 0 or more.
   Option not_negative() const;
   /// Allows an empty value, which is refused otherwise.

@@ -41,6 +41,14 @@ def test_a_display_that_is_not_there(tmp_path):
     fails(RUNTIME, "gui", env=environment(tmp_path, DISPLAY=":987"))
 
 
+def test_the_scale_is_a_number_in_its_range(tmp_path):
+    for scale in ["1e9", "8.5", "1e6", "0.01", "0.4999", "9", "-1", "nan", "inf"]:
+        fails(2, "gui", "--scale", scale, env=environment(tmp_path),
+              says=f"--scale: expected 0.5 to 8, found {scale}")
+    for scale in ["0.5", "1.25", "8", "8e0"]:  # these get as far as the display
+        fails(RUNTIME, "gui", "--scale", scale, env=environment(tmp_path))
+
+
 def test_without_arguments_in_a_script_it_is_a_mistake(tmp_path):
     """Also where there is a display: what reads the output waits for it."""
     for display in [{}, {"DISPLAY": ":987"}]:

@@ -35,11 +35,6 @@ std::string figures(double value) {
   return fixed(value, size >= 100 ? 0 : size >= 10 ? 1 : 2);
 }
 
-std::string plain_number(double value) {
-  char text[64];
-  return {text, std::to_chars(std::begin(text), std::end(text), value).ptr};
-}
-
 std::string percent_text(double share) { return figures(share * 100) + " %"; }
 
 std::string seconds_text(double seconds) {

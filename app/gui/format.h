@@ -1,6 +1,7 @@
 // Numbers as the window shows them: the same as on the command line.
 #pragma once
 
+#include <charconv>
 #include <cstdint>
 #include <string>
 
@@ -10,8 +11,12 @@ namespace infer::gui {
 std::string bytes_text(int64_t bytes);
 /// "12.3", "123", "1234": three figures that count.
 std::string figures(double value);
-/// The shortest text of a number: "0.8", "40".
-std::string plain_number(double value);
+/// The shortest text that reads back as this number of this type: "0.8", "40".
+template <typename T>
+std::string plain_number(T value) {
+  char text[64];
+  return {text, std::to_chars(text, text + sizeof(text), value).ptr};
+}
 /// Of a share from 0 to 1: "12.3 %".
 std::string percent_text(double share);
 /// "40 ms", "3 s", "2 min 5 s".

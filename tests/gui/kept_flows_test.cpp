@@ -108,6 +108,15 @@ TEST_CASE("chat: a number out of range is told, and nothing else changes") {
   CHECK(f.shown().at(1).text() == "yes");
 }
 
+TEST_CASE("chat: hints have the shortest text of a number") {
+  NEEDS_WINDOW();
+  Fixture f(AppOptions{});
+  f.driver->key(GLFW_KEY_B, true);
+  CHECK(f.driver->text(kOptions + "temperature") == "0.8, or the model's");
+  CHECK(f.driver->text(kOptions + "top_k") == "0, or the model's");
+  CHECK(f.driver->text(kOptions + "top_p") == "0.95, or the model's");
+}
+
 TEST_CASE("chat: a system prompt that is being typed is kept when its place is left") {
   NEEDS_WINDOW();
   Fixture f;

@@ -17,7 +17,7 @@ enum Constraint : size_t { kNone, kSchema, kGrammar };
 
 /// A number of SamplingOptions: its name, what holds if it is empty, its range, what it does.
 template <typename T>
-bool number(const char* name, std::optional<T>& value, double preset, double low, double high,
+bool number(const char* name, std::optional<T>& value, T preset, double low, double high,
             const char* help, std::string& problem) {
   std::string label = name;
   for (char& c : label) c = c == '_' ? ' ' : c;
@@ -146,11 +146,9 @@ void ChatOptions::draw_presets() {
 bool ChatOptions::draw_sampling() {
   bool changed = false;
   SamplingOptions& sampling = settings_.sampling;
-#define INFER_SAMPLING(type, name, preset, low, high, key, flags, value, help)                  \
-  if (is_usual(#name)) {                                                                        \
-    changed =                                                                                   \
-        number(#name, sampling.name, static_cast<double>(preset), low, high, help, problem_) || \
-        changed;                                                                                \
+#define INFER_SAMPLING(type, name, preset, low, high, key, flags, value, help)            \
+  if (is_usual(#name)) {                                                                  \
+    changed = number(#name, sampling.name, preset, low, high, help, problem_) || changed; \
   }
 #include "infer/samplers.def"
   ui::label("answer's length", ImGui::GetFontSize() * 9);
@@ -170,11 +168,9 @@ bool ChatOptions::draw_sampling() {
     changed = true;
   }
   if (ui::fold("more", "More samplers")) {
-#define INFER_SAMPLING(type, name, preset, low, high, key, flags, value, help)                  \
-  if (!is_usual(#name)) {                                                                       \
-    changed =                                                                                   \
-        number(#name, sampling.name, static_cast<double>(preset), low, high, help, problem_) || \
-        changed;                                                                                \
+#define INFER_SAMPLING(type, name, preset, low, high, key, flags, value, help)            \
+  if (!is_usual(#name)) {                                                                 \
+    changed = number(#name, sampling.name, preset, low, high, help, problem_) || changed; \
   }
 #include "infer/samplers.def"
   }

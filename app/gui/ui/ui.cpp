@@ -239,7 +239,7 @@ bool input_number(std::string_view name, double& value, bool& set, std::string_v
     typed_in = ImGui::GetItemID();
     typed = text;
   }
-  add_last_item("input", name, text, ImGui::IsItemActive());
+  add_last_item("input", name, text.empty() ? hint : std::string_view(text), ImGui::IsItemActive());
   if (!ImGui::IsItemDeactivatedAfterEdit() || typed_in != ImGui::GetItemID()) return false;
   if (typed == shown) return false;
   if (typed.empty()) {

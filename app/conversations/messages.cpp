@@ -280,6 +280,19 @@ Status Store::move_message_to_trash(Id id) {
   });
 }
 
+Status Store::delete_if_empty(Id id) {
+  return write([&] {
+    return database_
+        ->prepare(
+            "DELETE FROM messages WHERE id = ?1 AND role = 'assistant' AND text = '' "
+            "AND reasoning = '' AND tool_calls = '[]' "
+            "AND NOT EXISTS (SELECT 1 FROM pieces WHERE message = ?1) "
+            "AND NOT EXISTS (SELECT 1 FROM messages WHERE parent = ?1)")
+        .bind(1, id)
+        .run();
+  });
+}
+
 Status Store::restore_message(Id id) {
   return write([&]() -> Status {
     Statement row = database_->prepare(

@@ -125,6 +125,9 @@ class Store {
   Status move_message_to_trash(Id message);
   /// Brings back what move_message_to_trash() moved.
   Status restore_message(Id message);
+  /// Deletes for good an answer that has no text and no calls and nothing after it. Any other
+  /// message stays as it is.
+  Status delete_if_empty(Id answer);
   /// Messages that restore_message() takes, of conversations that are not in the trash, the latest
   /// first.
   Result<std::vector<TrashedMessage>> trashed_messages(int64_t most = 200);

@@ -189,6 +189,34 @@ TEST_CASE_FIXTURE(Fixture, "a message goes to the trash with all below it, and c
   CHECK(shown_texts(must(store->load(id))) == Texts{"a"});
 }
 
+TEST_CASE_FIXTURE(Fixture, "an empty answer is deleted for good, and nothing else is") {
+  const Id id = must(store->create(titled("t"))).id;
+  const Id question = must(store->add(id, from_user(0, ""))).id;
+  const Id old = must(store->add(id, from_assistant(question, "old"))).id;
+  NewMessage writing = from_assistant(question, "");
+  writing.state = State::writing;
+  const Id grows = must(store->add(id, writing)).id;
+  must(store->append(grows, "a piece", ""));
+  NewMessage thinks = from_assistant(question, "");
+  thinks.reasoning = "hm";
+  NewMessage calls = from_assistant(question, "");
+  calls.tool_calls = {{"id", "name", "{}", ""}};
+  const Id thought = must(store->add(id, thinks)).id;
+  const Id called = must(store->add(id, calls)).id;
+  const Id followed = must(store->add(id, from_assistant(question, ""))).id;
+  must(store->add(id, from_user(followed, "and then?")));
+  const Id empty = must(store->add(id, from_assistant(question, ""))).id;
+  CHECK(shown_texts(must(store->load(id))) == Texts{"", ""});
+  for (const Id message : {question, old, grows, thought, called, followed, empty, Id{99}}) {
+    must(store->delete_if_empty(message));
+  }
+  CHECK(must(store->trashed_messages()).empty());
+  CHECK(store->restore_message(empty).code() == StatusCode::not_found);
+  const Tree tree = must(store->load(id));
+  CHECK(tree.siblings(old) == std::vector<Id>{old, grows, thought, called, followed});
+  CHECK(shown_texts(tree) == Texts{"", "", "and then?"});
+}
+
 TEST_CASE_FIXTURE(Fixture, "presets are kept by name") {
   must(store->save_preset({"b", "system", R"({"temperature":1})"}));
   must(store->save_preset({"a", "", "{}"}));

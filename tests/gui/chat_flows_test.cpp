@@ -240,6 +240,26 @@ TEST_CASE("chat: a deleted message comes back from the trash, or goes for good")
   CHECK_FALSE(f.driver->shows("chat/left/conversations/trash"));
 }
 
+TEST_CASE("chat: answers that found no room are not in the trash") {
+  NEEDS_WINDOW();
+  Fixture f(AppOptions{});
+  f.app->models().options().context = 128;
+  f.app->models().load(demo::model_path(), f.app->models().options());
+  f.wait_for_model();
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += "word ";
+  f.driver->fill(kMessage, text);
+  f.driver->click("chat/middle/composer/send");
+  REQUIRE(f.driver->wait([&] { return f.app->chat().full().has_value(); }));
+  REQUIRE(f.driver->wait([&] { return f.shown().size() == 1 && f.shown()[0].live == nullptr; }));
+  f.driver->click(f.message(0, "answer"));
+  REQUIRE(f.driver->wait([&] { return f.app->chat().full().has_value(); }));
+  REQUIRE(f.driver->wait([&] { return f.shown().size() == 1; }));
+  f.driver->frames(10);
+  CHECK(f.app->chat().trashed_messages().empty());
+  CHECK_FALSE(f.driver->shows("chat/left/conversations/trash"));
+}
+
 TEST_CASE("chat: the search finds words of all conversations and opens the place") {
   NEEDS_WINDOW();
   Fixture f;

@@ -275,8 +275,9 @@ void ChatState::see_end(const AnswerEnded& ended) {
                           Store& store) -> Result<Tree> {
     Status status =
         store.finish(message, {whole ? State::complete : State::stopped, calls, statistics});
-    // Nothing came of it: the question stays, without an empty answer.
-    if (status.ok() && drop) status = store.move_message_to_trash(message);
+    // Nothing came of it: the question stays, without an empty answer. The trash has only what the
+    // user deletes.
+    if (status.ok() && drop) status = store.delete_if_empty(message);
     if (!status.ok()) return tl::unexpected(std::move(status));
     return store.load(conversation);
   };

@@ -244,6 +244,20 @@ TEST_CASE("chat: names from files are one short line") {
   CHECK(short_name("/a/" + hostile).size() <= 120);
 }
 
+TEST_CASE("chat: a long title leaves room for the button beside it") {
+  NEEDS_WINDOW();
+  Reading r(paragraphs(2), "A title " + std::string(150, 'w'));
+  r.open();
+  for (const int width : {640, 1280}) {
+    r.f.driver->resize(width, 600, 1);
+    const ui::Drawn title = *r.f.driver->find("chat/middle/title");
+    CHECK(title.text.starts_with("A "));
+    CHECK(title.text.ends_with("w…"));
+    CHECK(title.right < r.f.driver->find("chat/middle/options")->left);
+  }
+  r.f.driver->resize(1280, 800, 1);
+}
+
 TEST_CASE("chat: letters of other scripts come wherever they are") {
   NEEDS_WINDOW();
   Reading r(paragraphs(2), "Տառ");  // Armenian

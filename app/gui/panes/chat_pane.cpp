@@ -57,11 +57,12 @@ void ChatPane::draw() {
   if (ui::Area area("left", list, 0); area) sidebar_.draw();
   ImGui::SameLine();
   if (ui::Area area("middle", options > 0 ? -options : 0, 0); area) {
-    ImGui::AlignTextToFramePadding();
-    ui::text(chat_.current() == 0 ? "New conversation" : one_line(chat_.title(), kNameBytes),
-             "title");
     const char* label = shows_options_ ? "Hide settings" : "Settings";
-    ImGui::SameLine(ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(label).x - font);
+    const float left = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(label).x - font;
+    ImGui::AlignTextToFramePadding();
+    ui::cut(chat_.current() == 0 ? "New conversation" : one_line(chat_.title(), kNameBytes),
+            left - ImGui::GetStyle().ItemSpacing.x, "title");
+    ImGui::SameLine(left);
     if (ui::action("options", label, "Settings of this conversation (Ctrl+B)")) {
       toggle_options();
     }

@@ -297,6 +297,15 @@ void text(std::string_view text, std::string_view name) {
   if (!name.empty()) add_last_item("text", name, text);
 }
 
+void cut(std::string_view shown, float width, std::string_view name) {
+  const char* const begin = shown.data();
+  const char* end = begin + shown.size();
+  if (ImGui::CalcTextSize(begin, end).x <= width) return text(shown, name);
+  const float room = std::max(0.0f, width - ImGui::CalcTextSize("…").x);
+  ImGui::GetFont()->CalcTextSizeA(ImGui::GetFontSize(), room, 0, begin, end, &end);
+  text(std::string(begin, end) + "…", name);
+}
+
 void wrapped(std::string_view shown, std::string_view name) {
   ImGui::PushTextWrapPos(0);
   text(shown, name);

@@ -66,6 +66,8 @@ void progress(std::string_view name, double share, std::string_view label);
 // Texts. A `name` is needed only where tests read it.
 
 void text(std::string_view text, std::string_view name = {});
+/// One line of at most so many pixels; what is longer ends in "…".
+void cut(std::string_view text, float width, std::string_view name = {});
 /// Breaks lines where there is no more room.
 void wrapped(std::string_view text, std::string_view name = {});
 /// Less important: grey.

@@ -96,6 +96,7 @@ Status Window::create(const WindowOptions& options) {
   if (!ImGui_ImplGlfw_InitForOpenGL(window_, true) || !ImGui_ImplOpenGL3_Init("#version 130")) {
     return {StatusCode::unsupported, "OpenGL 3.0 cannot be used on this display"};
   }
+  queue_keys();
   read_layout();
   due_at_ = kNever;
   last_frame_ = -kNever;
@@ -127,12 +128,6 @@ void Window::listen() {
   glfwSetWindowContentScaleCallback(
       window_, [](GLFWwindow* w, float, float) { window_of(w).something_happened(); });
   glfwSetWindowCloseCallback(window_, [](GLFWwindow* w) { window_of(w).something_happened(); });
-  // GLFW does not tell that the layout of the keyboard has changed.
-  glfwSetKeyCallback(window_, [](GLFWwindow* w, int, int, int, int) {
-    read_layout();
-    window_of(w).something_happened();
-  });
-  glfwSetCharCallback(window_, [](GLFWwindow* w, unsigned) { window_of(w).something_happened(); });
   glfwSetMouseButtonCallback(
       window_, [](GLFWwindow* w, int, int, int) { window_of(w).something_happened(); });
   glfwSetCursorPosCallback(
@@ -145,6 +140,38 @@ void Window::listen() {
     Window& window = window_of(w);
     window.dropped_.insert(window.dropped_.end(), paths, paths + count);
     window.something_happened();
+  });
+}
+
+/// In place of ImGui's own functions, which get what is queued before each frame.
+void Window::queue_keys() {
+  glfwSetKeyCallback(window_, [](GLFWwindow* w, int key, int, int action, int) {
+    read_layout();  // GLFW does not tell that the layout of the keyboard has changed
+    if (action == GLFW_REPEAT) return window_of(w).something_happened();  // ImGui repeats itself
+    const bool releases = action == GLFW_RELEASE;
+    window_of(w).take_key({releases ? KeyEvent::Kind::release : KeyEvent::Kind::press, key});
+  });
+  glfwSetCharCallback(window_, [](GLFWwindow* w, unsigned code) {
+    window_of(w).take_key({KeyEvent::Kind::character, static_cast<int>(code)});
+  });
+}
+
+void Window::take_key(const KeyEvent& event) {
+  keys_.add(event);
+  something_happened();
+}
+
+void Window::give_keys() {
+  if (keys_.empty()) return;
+  something_happened();
+  keys_.give_frame([&](const KeyEvent& event) {
+    if (event.kind == KeyEvent::Kind::character) {
+      ImGui_ImplGlfw_CharCallback(window_, static_cast<unsigned>(event.key));
+    } else {
+      ImGui_ImplGlfw_KeyCallback(window_, event.key, 0,
+                                 event.kind == KeyEvent::Kind::press ? GLFW_PRESS : GLFW_RELEASE,
+                                 0);
+    }
   });
 }
 
@@ -217,6 +244,7 @@ void Window::draw_frame(WindowClient& client) {
   }
   ImGui_ImplOpenGL3_NewFrame();
   ImGui_ImplGlfw_NewFrame();
+  give_keys();
   if (on_input) on_input(ImGui::GetIO());
   ImGui::NewFrame();
   ui::begin_record();

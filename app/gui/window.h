@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "gui/key_queue.h"
 #include "infer/status.hpp"
 
 struct GLFWwindow;
@@ -56,6 +57,8 @@ class Window {
   void wake();
   /// A frame is due within so many seconds, even if nothing happens.
   void redraw_within(double seconds);
+  /// What the keyboard did. Frames take it in order.
+  void take_key(const KeyEvent& event);
   void close();
   /// In pixels, `scale` of them for each unit. The system may take a while, or give another size.
   void set_size(int width, int height, float scale);
@@ -76,6 +79,8 @@ class Window {
   Status create(const WindowOptions& options);
   void set_icon();
   void listen();
+  void queue_keys();
+  void give_keys();
   bool is_hidden() const;
   void draw_frame(WindowClient& client);
   double seconds_until_due(double most_wait) const;
@@ -93,6 +98,7 @@ class Window {
   std::atomic<bool> woken_{false};
   bool closed_ = false;
   std::vector<std::string> dropped_;
+  KeyQueue keys_;
   int64_t frames_ = 0;
   double frame_seconds_ = 0;
 };

@@ -1,9 +1,15 @@
-// What keys do: in fields, while something is open, and on keyboards of other countries.
+// What keys do: in fields, while something is open, on keyboards of other countries, and where they
+// are faster than frames.
 #include "gui/keys.h"
 
 #include <GLFW/glfw3.h>
 #include <imgui.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gui/key_queue.h"
 #include "tests/gui/fixture.h"
 
 namespace infer::gui {
@@ -142,6 +148,82 @@ TEST_CASE("keys: what is open has the keys") {
   REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }, 60));
   f.driver->frames(3);
   CHECK(f.shown().back().message->state == conversations::State::complete);
+}
+
+using Kind = KeyEvent::Kind;
+using Frames = std::vector<std::vector<KeyEvent>>;
+
+KeyEvent down(int key) { return {Kind::press, key}; }
+KeyEvent up(int key) { return {Kind::release, key}; }
+KeyEvent types(char c) { return {Kind::character, c}; }
+
+/// What each frame gets of these events.
+Frames frames_of(const std::vector<KeyEvent>& events) {
+  KeyQueue queue;
+  for (const KeyEvent& event : events) queue.add(event);
+  Frames frames;
+  while (!queue.empty()) {
+    frames.emplace_back();
+    queue.give_frame([&](const KeyEvent& event) { frames.back().push_back(event); });
+    REQUIRE_FALSE(frames.back().empty());
+  }
+  return frames;
+}
+
+TEST_CASE("a key goes down and up in different frames") {
+  CHECK(frames_of({down('A'), up('A')}) == Frames{{down('A')}, {up('A')}});
+  CHECK(frames_of({up('A'), down('A')}) == Frames{{up('A')}, {down('A')}});
+  CHECK(frames_of({down('A'), up('A'), down('A'), up('A')}) ==
+        Frames{{down('A')}, {up('A')}, {down('A')}, {up('A')}});
+}
+
+TEST_CASE("keys and characters keep their order") {
+  CHECK(frames_of({down('A'), types('a'), up('A'), down('B'), types('b'), up('B')}) ==
+        Frames{{down('A'), types('a')}, {up('A'), down('B'), types('b')}, {up('B')}});
+  // ImGui takes the characters of a frame before its keys.
+  CHECK(frames_of({types('a'), down(GLFW_KEY_BACKSPACE), down('B'), types('b')}) ==
+        Frames{{types('a')}, {down(GLFW_KEY_BACKSPACE)}, {down('B'), types('b')}});
+  // Ctrl is held in the frame that has A, whichever of them goes up first.
+  const int control = GLFW_KEY_LEFT_CONTROL;
+  CHECK(frames_of({down(control), down('A'), up('A'), up(control)}) ==
+        Frames{{down(control)}, {down('A')}, {up('A'), up(control)}});
+  CHECK(frames_of({down(control), down('A'), up(control), up('A')}) ==
+        Frames{{down(control)}, {down('A')}, {up(control), up('A')}});
+  // A character that no key typed: of an input method.
+  CHECK(frames_of({types('a'), types('b')}) == Frames{{types('a'), types('b')}});
+}
+
+TEST_CASE("keys: those that are faster than frames are not lost") {
+  NEEDS_WINDOW();
+  Fixture f(AppOptions{});
+  f.driver->fill(kMessage, "");
+  Window& window = *test::shared_window();
+  const auto press = [&](int key, char typed = 0) {
+    window.take_key(down(key));
+    if (typed != 0) window.take_key(types(typed));
+    window.take_key(up(key));
+  };
+  const auto settle = [&] {
+    for (int64_t before = -1; before != window.frames();) {
+      before = window.frames();
+      for (int i = 0; i < 10; ++i) window.turn(*f.app, 0.02);
+    }
+  };
+  const auto inject = std::exchange(window.on_input, {});  // which presses keys itself
+  for (const char c : std::string("quick brown fox")) {
+    press(c == ' ' ? GLFW_KEY_SPACE : c - 'a' + GLFW_KEY_A, c);
+  }
+  press(GLFW_KEY_BACKSPACE);
+  press(GLFW_KEY_N, 'n');
+  settle();
+  CHECK(f.driver->text(kMessage) == "quick brown fon");
+  for (const KeyEvent& event :
+       {down(GLFW_KEY_LEFT_CONTROL), down(GLFW_KEY_2), up(GLFW_KEY_LEFT_CONTROL), up(GLFW_KEY_2)}) {
+    window.take_key(event);
+  }
+  settle();
+  CHECK(f.driver->shows("models/left/filter"));
+  window.on_input = inject;
 }
 
 }  // namespace

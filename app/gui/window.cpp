@@ -210,7 +210,7 @@ bool Window::turn(WindowClient& client, double most_wait) {
   } else {
     glfwWaitEventsTimeout(wait);
   }
-  if (woken_.exchange(false)) frames_due_ = std::max(frames_due_, 1);
+  if (woken_.exchange(false)) frames_due_ = std::max(frames_due_, kSizing);
   if (glfwWindowShouldClose(window_) != GLFW_FALSE) {
     if (client.may_close()) {
       closed_ = true;
@@ -224,7 +224,7 @@ bool Window::turn(WindowClient& client, double most_wait) {
   const double now = glfwGetTime();
   if (now >= due_at_) {
     due_at_ = kNever;
-    frames_due_ = std::max(frames_due_, 1);
+    frames_due_ = std::max(frames_due_, kSizing);
   }
   if (frames_due_ > 0 && now >= last_frame_ + kFrame) draw_frame(client);
   return true;

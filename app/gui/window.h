@@ -88,6 +88,8 @@ class Window {
 
   /// Frames after an event: ImGui needs more than one to settle.
   static constexpr int kSettling = 3;
+  /// Frames after a wake-up: a part that is as large as what it shows has its size in the second.
+  static constexpr int kSizing = 2;
 
   GLFWwindow* window_ = nullptr;
   bool imgui_ = false;

@@ -1,6 +1,7 @@
 // The other pages: insight, tools, settings, and the window's manners.
 #include <GLFW/glfw3.h>
 #include <imgui.h>
+#include <imgui_internal.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -167,6 +168,31 @@ TEST_CASE("manners: nothing is drawn while nothing happens") {
   const int64_t before = window.frames();
   for (int i = 0; i < 20; ++i) window.turn(*f.app, 0.05);
   CHECK(window.frames() - before <= 2);
+}
+
+TEST_CASE("manners: a notice is seen whole as soon as there is one") {
+  NEEDS_WINDOW();
+  Fixture f(AppOptions{});
+  Window& window = *test::shared_window();
+  for (int i = 0; i < 50; ++i) window.turn(*f.app, 0.02);
+  for (const char* text : {"Written to a file.", "Written to another file."}) {
+    f.app->toasts().tell(text);
+    window.wake();
+    for (int i = 0; i < 20; ++i) window.turn(*f.app, 0.02);
+    // What was drawn last is what is seen until something else happens.
+    for (const Toast& toast : f.app->toasts().all()) {
+      const std::string name = "toasts/toast:" + std::to_string(toast.id) + "/";
+      for (const char* part : {"text", "close"}) {
+        const ui::Drawn* drawn = f.driver->find(name + part);
+        REQUIRE_MESSAGE(drawn != nullptr, name);
+        CHECK(drawn->bottom - drawn->top >= ImGui::GetFontSize());
+      }
+    }
+    const ImGuiWindow* const notices = ImGui::FindWindowByName("toasts");
+    REQUIRE(notices != nullptr);
+    CHECK_FALSE(notices->Hidden);
+    CHECK(notices->Size.y >= notices->ContentSizeIdeal.y);
+  }
 }
 
 /// The median time of a frame while an answer is written, in seconds.

@@ -10,6 +10,7 @@
 #include "gui/keys.h"
 #include "gui/panes/toast_view.h"
 #include "gui/theme.h"
+#include "gui/ui/tab_order.h"
 #include "gui/ui/ui.h"
 
 namespace infer::gui {
@@ -264,6 +265,7 @@ void App::take_shortcuts() {
 
 void App::draw() {
   const Page before = page_;
+  ui::take_tab_and_enter();
   take_shortcuts();
   sample();
   ImGui::SetNextWindowPos({0, 0});

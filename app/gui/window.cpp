@@ -96,6 +96,7 @@ Status Window::create(const WindowOptions& options) {
   if (!ImGui_ImplGlfw_InitForOpenGL(window_, true) || !ImGui_ImplOpenGL3_Init("#version 130")) {
     return {StatusCode::unsupported, "OpenGL 3.0 cannot be used on this display"};
   }
+  io.KeyMap[ImGuiKey_Tab] = -1;  // ui::take_tab_and_enter() has it
   queue_keys();
   read_layout();
   due_at_ = kNever;

@@ -5,6 +5,8 @@
 #include <GLFW/glfw3.h>
 #include <imgui.h>
 
+#include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -224,6 +226,95 @@ TEST_CASE("keys: those that are faster than frames are not lost") {
   settle();
   CHECK(f.driver->shows("models/left/filter"));
   window.on_input = inject;
+}
+
+/// The controls of the page that keys can reach.
+std::set<std::string> controls() {
+  static const std::set<std::string> kinds{"button",  "checkbox", "slider", "choice",
+                                           "segment", "input",    "fold",   "row"};
+  std::set<std::string> names;
+  for (const ui::Drawn& drawn : ui::record()) {
+    if (drawn.enabled && kinds.contains(drawn.kind)) names.insert(drawn.name);
+  }
+  return names;
+}
+
+std::string focused() {
+  const auto found = std::ranges::find(ui::record(), true, &ui::Drawn::focused);
+  return found == ui::record().end() ? std::string() : found->name;
+}
+
+TEST_CASE("keys: Tab goes round all controls of every page") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  for (const int page : {GLFW_KEY_1, GLFW_KEY_2, GLFW_KEY_3, GLFW_KEY_4, GLFW_KEY_5}) {
+    f.driver->key(page, true);
+    f.driver->frames(3);
+    std::set<std::string> reached;
+    std::string last;
+    do {
+      last = focused();
+      f.driver->key(GLFW_KEY_TAB);
+    } while (reached.insert(focused()).second);
+    for (const std::string& name : controls()) CHECK_MESSAGE(reached.contains(name), name);
+    f.driver->key(GLFW_KEY_TAB, false, true);
+    CHECK(focused() == last);
+  }
+}
+
+TEST_CASE("keys: Tab leaves a field and keeps what was typed, and stays in a dialogue") {
+  NEEDS_WINDOW();
+  Fixture f(AppOptions{});
+  f.driver->fill(kMessage, "A draft");
+  f.driver->key(GLFW_KEY_TAB, false, true);
+  CHECK(focused() == "chat/middle/options");
+  f.driver->key(GLFW_KEY_TAB);
+  CHECK(f.driver->find(kMessage)->on);
+  f.driver->key(GLFW_KEY_END);
+  f.driver->type(" of mine");
+  CHECK(f.driver->text(kMessage) == "A draft of mine");
+  f.driver->key(GLFW_KEY_F1);
+  for (int i = 0; i < 3; ++i) f.driver->key(GLFW_KEY_TAB);
+  CHECK(focused() == "help/close");
+  f.driver->key(GLFW_KEY_SPACE);
+  CHECK_FALSE(f.driver->shows("help/close"));
+}
+
+TEST_CASE("keys: arrows enter a page, and its controls do what they do") {
+  NEEDS_WINDOW();
+  Fixture f(AppOptions{});
+  f.driver->key(GLFW_KEY_5, true);
+  for (int i = 0; i < 40 && focused() != "top/page/Chat"; ++i) f.driver->key(GLFW_KEY_TAB);
+  f.driver->key(GLFW_KEY_DOWN);
+  REQUIRE(focused() == "settings/all/theme");
+  f.driver->key(GLFW_KEY_SPACE);
+  f.driver->key(GLFW_KEY_DOWN);
+  f.driver->key(GLFW_KEY_ENTER);
+  CHECK(f.app->settings().get().theme == "light");
+  const auto down_to = [&](const std::string& name) {
+    for (int i = 0; i < 20 && focused() != name; ++i) f.driver->key(GLFW_KEY_DOWN);
+    REQUIRE(focused() == name);
+  };
+  const std::string path = "settings/all/import/path";
+  down_to(path);
+  f.driver->key(GLFW_KEY_ENTER);
+  CHECK(f.driver->find(path)->on);
+  f.driver->type("/nowhere.json");
+  f.driver->key(GLFW_KEY_ESCAPE);
+  CHECK_FALSE(f.driver->find(path)->on);
+  CHECK(f.driver->text(path) == "/nowhere.json");
+  f.driver->key(GLFW_KEY_RIGHT);
+  REQUIRE(focused() == "settings/all/import/do");
+  f.driver->key(GLFW_KEY_SPACE);
+  REQUIRE(f.driver->wait([&] { return !f.app->toasts().all().empty(); }));
+  // The notice is the last that Tab reaches.
+  down_to("settings/all/export/path");
+  f.driver->key(GLFW_KEY_TAB);
+  CHECK(focused().starts_with("toasts/"));
+  f.driver->key(GLFW_KEY_SPACE);
+  CHECK(f.app->toasts().all().empty());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "gui/panes/sidebar.h"
 
 #include <imgui/imgui.h>
+#include <imgui/imgui_internal.h>
 
 #include "gui/keys.h"
 #include "gui/text/sanitise.h"
@@ -68,17 +69,13 @@ void Sidebar::draw_row(const conversations::Conversation& conversation) {
   const ImVec2 least = ImGui::GetItemRectMin();
   const ImVec2 most = ImGui::GetItemRectMax();
   const bool hovered = ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(least, most);
-  // The button stays while the keyboard is on it: the row has lost the focus then.
-  if (hovered || focused || more_ == conversation.id) {
+  // The button stays while it has the focus: the row has lost the focus then.
+  const bool on_more = ImGui::GetFocusID() == ImGui::GetID("###more");
+  if (hovered || focused || on_more) {
     const float width = ImGui::GetFontSize() * 2;
     ImGui::SameLine(start + (most.x - least.x) - width - ImGui::GetStyle().ItemSpacing.x);
     opens = ui::button("more", "…", ui::Tone::plain, width) || opens;
     ui::tooltip("Rename, pin, export, delete");
-    if (ImGui::IsItemFocused()) {
-      more_ = conversation.id;
-    } else if (more_ == conversation.id) {
-      more_ = 0;
-    }
   }
   draw_menu(conversation, opens);
 }

@@ -37,7 +37,6 @@ class Sidebar {
   std::string new_title_;
   bool open_rename_ = false;
   Id export_ = 0;
-  Id more_ = 0;  ///< the conversation whose button "…" has the keyboard
 };
 
 }  // namespace infer::gui

@@ -1,5 +1,7 @@
 #include "gui/plot/canvas.h"
 
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -37,7 +39,9 @@ Canvas::Canvas(const char* name, ImVec2 size, const PlotTheme& theme)
     : theme_(theme), list_(ImGui::GetWindowDrawList()), min_(ImGui::GetCursorScreenPos()) {
   size = {std::max(size.x, 1.0f), std::max(size.y, 1.0f)};
   max_ = {min_.x + size.x, min_.y + size.y};
+  ImGui::PushItemFlag(ImGuiItemFlags_NoNav, true);  // keys do nothing here
   ImGui::InvisibleButton(name, size);
+  ImGui::PopItemFlag();
   is_hovered_ = ImGui::IsItemHovered();
   is_held_ = ImGui::IsItemActive();
 }

@@ -1,4 +1,6 @@
 // The mouse and the keys of a TextView, and the controls within it.
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -190,7 +192,9 @@ void TextView::scroll_table(size_t i, ImVec2 origin, TextContext& context) {
   const ImVec2 min(origin.x + layout.indent, origin.y + layout.height - thickness);
   ImGui::SetCursorScreenPos(min);
   ImGui::PushID(static_cast<int>(i));
+  ImGui::PushItemFlag(ImGuiItemFlags_NoNav, true);
   ImGui::InvisibleButton("scroll", {room, thickness});
+  ImGui::PopItemFlag();
   ImGui::PopID();
   if (ImGui::IsItemActive()) entry.scroll_x += io.MouseDelta.x * content / room;
   const bool inside = ImGui::IsWindowHovered(ImGuiHoveredFlags_AllowWhenBlockedByActiveItem) &&

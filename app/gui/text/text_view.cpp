@@ -170,8 +170,10 @@ void TextView::draw(const char* name, float width, TextContext& context) {
   const FontMeasure measure(context.look, context.actions.needs);
   ImGui::PushID(name);
   // Buttons within the text are above it.
+  ImGui::PushItemFlag(ImGuiItemFlags_NoNav, true);  // keys move from button to button
   ImGui::InvisibleButton("text", {std::max(width, 1.0f), std::max(height_, 1.0f)},
                          ImGuiButtonFlags_AllowItemOverlap);
+  ImGui::PopItemFlag();
   ImGui::SetItemAllowOverlap();
   const ImVec2 below = ImGui::GetCursorScreenPos();
   take_mouse(origin, context, measure);

@@ -48,6 +48,7 @@ void add_last_item(std::string_view kind, std::string_view name, std::string_vie
   const ImVec2 least = ImGui::GetItemRectMin();
   const ImVec2 most = ImGui::GetItemRectMax();
   add_rectangle(kind, name, text, least.x, least.y, most.x, most.y, on);
+  g_drawn.back().focused = ImGui::IsItemFocused();
 }
 
 Scope::Scope(std::string_view name) : before_(g_prefix.size()) {

@@ -16,7 +16,8 @@ struct Drawn {
   float left = 0, top = 0, right = 0, bottom = 0;  ///< in pixels of the window; clipped
   bool visible = false;                            ///< some of it is inside its scroll area
   bool enabled = true;
-  bool on = false;  ///< a box is ticked, a row is selected, an input has the keyboard
+  bool focused = false;  ///< keys go to it
+  bool on = false;       ///< a box is ticked, a row is selected, an input has the keyboard
 };
 
 /// Turns recording on or off, from the next frame on.

@@ -11,6 +11,7 @@
 
 #include "gui/text/utf8.h"
 #include "gui/theme.h"
+#include "gui/ui/tab_order.h"
 
 namespace infer::gui::ui {
 namespace {
@@ -91,7 +92,7 @@ bool button(std::string_view name, std::string_view label, Tone tone, float widt
   const Colours colours(tone);
   const bool pressed =
       ImGui::Button(labelled(label, name).c_str(), {width == 0 ? 0 : width_of(width), 0});
-  add_last_item("button", name, label);
+  add_control("button", name, label);
   return pressed;
 }
 
@@ -100,14 +101,14 @@ bool action(std::string_view name, std::string_view label, std::string_view hint
   ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().faint));
   const bool pressed = ImGui::SmallButton(labelled(label, name).c_str());
   ImGui::PopStyleColor();
-  add_last_item("button", name, label);
+  add_control("button", name, label);
   if (!hint.empty()) tooltip(hint);
   return pressed;
 }
 
 bool checkbox(std::string_view name, std::string_view label, bool& value) {
   const bool changed = ImGui::Checkbox(labelled(label, name).c_str(), &value);
-  add_last_item("checkbox", name, label, value);
+  add_control("checkbox", name, label, value);
   return changed;
 }
 
@@ -116,7 +117,7 @@ bool slider(std::string_view name, int64_t& value, int64_t least, int64_t most,
   ImGui::SetNextItemWidth(width_of(-1));
   const bool changed = ImGui::SliderScalar(labelled("", name).c_str(), ImGuiDataType_S64, &value,
                                            &least, &most, format, ImGuiSliderFlags_AlwaysClamp);
-  if (is_recording()) add_last_item("slider", name, std::to_string(value));
+  add_control("slider", name, is_recording() ? std::to_string(value) : std::string());
   return changed;
 }
 
@@ -124,7 +125,7 @@ bool slider(std::string_view name, float& value, float least, float most, const 
   ImGui::SetNextItemWidth(width_of(-1));
   const bool changed = ImGui::SliderFloat(labelled("", name).c_str(), &value, least, most, format,
                                           ImGuiSliderFlags_AlwaysClamp);
-  if (is_recording()) add_last_item("slider", name, std::to_string(value));
+  add_control("slider", name, is_recording() ? std::to_string(value) : std::string());
   return changed;
 }
 
@@ -133,9 +134,12 @@ bool choice(std::string_view name, size_t& index, const std::vector<std::string>
   ImGui::SetNextItemWidth(width_of(-1));
   will_draw(shown);
   const bool open = ImGui::BeginCombo(labelled("", name).c_str(), shown.c_str());
-  add_last_item("choice", name, shown);
   bool changed = false;
-  if (!open) return false;
+  if (!open) {
+    add_control("choice", name, shown);
+    return false;
+  }
+  add_last_item("choice", name, shown);
   {
     const Scope scope(name);  // of the list, which ends first
     for (size_t i = 0; i < choices.size(); ++i) {
@@ -143,7 +147,7 @@ bool choice(std::string_view name, size_t& index, const std::vector<std::string>
         changed = i != index;
         index = i;
       }
-      add_last_item("row", choices[i], choices[i], i == index);
+      add_control("row", choices[i], choices[i], i == index);
     }
   }
   ImGui::EndCombo();
@@ -161,7 +165,7 @@ bool segments(std::string_view name, size_t& index, const std::vector<std::strin
       changed = i != index;
       index = i;
     }
-    add_last_item("segment", choices[i], choices[i], i == index);
+    add_control("segment", choices[i], choices[i], i == index);
   }
   ImGui::PopStyleVar();
   return changed;
@@ -181,8 +185,8 @@ bool input(std::string_view name, std::string& text, const InputOptions& options
   bool changed =
       ImGui::InputTextWithHint(id.c_str(), std::string(options.hint).c_str(), &text, flags);
   if (kept.give_back(text)) changed = false;
-  add_last_item("input", name, options.secret ? std::string_view("…") : std::string_view(text),
-                ImGui::IsItemActive());
+  add_control("input", name, options.secret ? std::string_view("…") : std::string_view(text),
+              ImGui::IsItemActive());
   return changed;
 }
 
@@ -214,7 +218,7 @@ bool input_lines(std::string_view name, std::string& text, float height, bool& s
                                         options.hint.data(),
                                         options.hint.data() + options.hint.size());
   }
-  add_last_item("input", name, text, active);
+  add_control("input", name, text, active);
   return changed;
 }
 
@@ -239,7 +243,7 @@ bool input_number(std::string_view name, double& value, bool& set, std::string_v
     typed_in = ImGui::GetItemID();
     typed = text;
   }
-  add_last_item("input", name, text.empty() ? hint : std::string_view(text), ImGui::IsItemActive());
+  add_control("input", name, text.empty() ? hint : std::string_view(text), ImGui::IsItemActive());
   if (!ImGui::IsItemDeactivatedAfterEdit() || typed_in != ImGui::GetItemID()) return false;
   if (typed == shown) return false;
   if (typed.empty()) {
@@ -272,14 +276,14 @@ bool row(std::string_view name, std::string_view label, bool chosen, float heigh
                               {most.x - pad, most.y}, most.x - pad, most.x - pad, label.data(),
                               label.data() + label.size(), nullptr);
   }
-  add_last_item("row", name, label, chosen);
+  add_control("row", name, label, chosen);
   return pressed;
 }
 
 bool fold(std::string_view name, std::string_view label, bool open_at_first) {
   const bool open = ImGui::CollapsingHeader(labelled(label, name).c_str(),
                                             open_at_first ? ImGuiTreeNodeFlags_DefaultOpen : 0);
-  add_last_item("fold", name, label, open);
+  add_control("fold", name, label, open);
   return open;
 }
 
@@ -355,7 +359,8 @@ void label(std::string_view shown, float width) {
 }
 
 Area::Area(std::string_view name, float width, float height, bool framed) : scope_(name) {
-  visible_ = ImGui::BeginChild("area", {width, height}, framed);
+  // Flattened: arrow keys move into it and out of it.
+  visible_ = ImGui::BeginChild("area", {width, height}, framed, ImGuiWindowFlags_NavFlattened);
 }
 Area::~Area() { ImGui::EndChild(); }
 
@@ -393,7 +398,7 @@ bool menu_item(std::string_view name, std::string_view label, std::string_view s
   const bool pressed =
       ImGui::MenuItem(labelled(label, name).c_str(),
                       shortcut.empty() ? nullptr : std::string(shortcut).c_str(), false, enabled);
-  add_last_item("menu item", name, label);
+  add_control("menu item", name, label);
   return pressed;
 }
 

@@ -80,9 +80,7 @@ void map(CheckpointMap& m) {
   scaled(m, tied ? "embed_tokens.weight" : "lm_head.weight", "output.weight",
          factor("lm_head_multiplier"));
   m.tensors.copy("final_layernorm.weight", "output_norm.weight");
-  m.layers({{"input_layernorm", "attn_norm"},
-            {"pre_ff_layernorm", "ffn_norm"},
-            {"feed_forward.up_proj", "ffn_up"}});
+  m.layers({{"input_layernorm", "attn_norm"}, {"feed_forward.up_proj", "ffn_up"}});
   Mamba2Sizes sizes = read_mamba2_sizes(m);
   sizes.scaled = true;
   map_mamba2(m, sizes);
@@ -90,6 +88,8 @@ void map(CheckpointMap& m) {
   feed.resize(2, 1.0f);
   const double in = factor("attention_in_multiplier");
   for (int64_t i = 0; i < m.layer_count(); ++i) {
+    // llama.cpp leaves the ending out.
+    m.tensors.copy(layer_name(i, "pre_ff_layernorm.weight"), block_name(i, "ffn_norm"));
     const auto part = [&](const char* from, const char* to, double by) {
       scaled(m, layer_name(i, from) + ".weight", block_name(i, to) + ".weight", by);
     };

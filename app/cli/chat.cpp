@@ -226,7 +226,7 @@ bool take_line(Chat& chat, const ChatArgs& args, const LineReader::Line& line) {
   if (line.text.find_first_not_of(" \t\r\n") == std::string::npos) return true;
   const Json before = chat.conversation->messages();
   CommandResult result = CommandResult::answer;
-  const bool slash = line.typed && !line.quoted && line.text.starts_with('/');
+  const bool slash = line.typed && !line.quoted && !line.pasted && line.text.starts_with('/');
   const bool escaped = slash && line.text.starts_with("//");
   if (slash && !escaped) {
     result = run_chat_command(chat, line.text);

@@ -263,9 +263,9 @@ LineReader::Outcome LineReader::read_one(std::string_view prompt, std::string_vi
 }
 
 LineReader::Outcome LineReader::read_continued(std::string& text) {
-  // A line end within what was read at once was pasted: that is a text as it is.
   std::string_view last = text;
   std::string more;
+  // What was pasted with a line end has its own.
   while (last.ends_with('\\') && last.find('\n') == std::string_view::npos) {
     const Outcome outcome = read_one(kMorePrompt, {}, more);
     if (outcome == Outcome::given_up) return outcome;
@@ -305,7 +305,13 @@ std::optional<LineReader::Line> LineReader::read(std::string_view prompt, std::s
   Outcome outcome = read_one(prompt, start, line.text);
   if (outcome == Outcome::given_up && editor_->idle && !leaving_.empty()) print_line(leaving_);
   if (outcome == Outcome::line) {
-    outcome = line.text.starts_with(kQuotes) ? read_quoted(line) : read_continued(line.text);
+    if (line.text.starts_with(kQuotes)) {
+      outcome = read_quoted(line);
+    } else if (interactive_ && line.text.find('\n') != std::string::npos) {
+      line.pasted = true;  // a text as it is
+    } else {
+      outcome = read_continued(line.text);
+    }
   }
   line.typed = platform::stdin_is_terminal();
   if (outcome == Outcome::end) return std::nullopt;

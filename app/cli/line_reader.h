@@ -23,6 +23,7 @@ class LineReader {
   struct Line {
     std::string text;
     bool quoted = false;  ///< it was between """ and """
+    bool pasted = false;  ///< several lines came at once: no commands
     bool typed = false;   ///< stdin is a terminal, not a pipe or a file
   };
   /// The next line without its line end; nothing at the end of the input. `start`: text to begin

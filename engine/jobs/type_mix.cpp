@@ -275,6 +275,7 @@ std::vector<std::string> type_mix_names() {
     if (can_be_made(info.type) && find_mix(info.ident) == nullptr) add(info.ident);
   }
   for (const NamedMix& mix : kMixes) add(mix.name);
+  for (const Alias& alias : kAliases) add(alias.name);
   return names;
 }
 

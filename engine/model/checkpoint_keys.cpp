@@ -92,9 +92,10 @@ void CheckpointKeys::add_texts(CheckpointConfig& config, TokenizerSpec& tokenize
     std::vector<int64_t> all;
     for (const std::string& place :
          {std::string("hf.generation_config."), config.prefix(), std::string("hf.config.")}) {
-      for (const int64_t id : config.take(config.values().get_ints(place + name, 0, INT32_MAX),
+      // Some files have −1 where there is no such token.
+      for (const int64_t id : config.take(config.values().get_ints(place + name, -1, INT32_MAX),
                                           std::vector<int64_t>())) {
-        if (std::ranges::find(all, id) == all.end()) all.push_back(id);
+        if (id >= 0 && std::ranges::find(all, id) == all.end()) all.push_back(id);
       }
     }
     return all;

@@ -89,7 +89,8 @@ void refused(const Status& status, const std::string& why,
 
 TEST_CASE("what a checkpoint becomes") {
   const TempDir dir;
-  write_checkpoint(dir, small_config(R"("eos_token_id": [2, 5], "bos_token_id": 1)"),
+  write_checkpoint(dir,
+                   small_config(R"("eos_token_id": [2, 5], "bos_token_id": 1, "pad_token_id": -1)"),
                    small_llama());
   write_bytes(dir.path("generation_config.json"),
               bytes_of(R"({"eos_token_id": 5, "temperature": 0.6, "top_k": 20})"));
@@ -106,6 +107,7 @@ TEST_CASE("what a checkpoint becomes") {
   CHECK(*m.get_int("tokenizer.ggml.bos_token_id", 0, 99).value() == 1);
   CHECK(*m.get_int("tokenizer.ggml.eos_token_id", 0, 99).value() == 5);
   CHECK(*m.get_int("tokenizer.ggml.eot_token_id", 0, 99).value() == 2);
+  CHECK_FALSE(m.has("tokenizer.ggml.padding_token_id"));
   CHECK(*m.get_string("tokenizer.chat_template").value() == "{{ messages }}");
   CHECK((*source)->tokenizer().chat_template == "{{ messages }}");
   CHECK(*m.get_string("tokenizer.chat_template.rag").value() == "{{ documents }}");
@@ -146,7 +148,7 @@ TEST_CASE("configurations that cannot be had are refused by name") {
   refused(opened(small_config(R"("partial_rotary_factor": 1.5)")), "partial_rotary_factor",
           StatusCode::bad_file);
   refused(opened(small_config(R"("eos_token_id": "end")")), "eos_token_id", StatusCode::bad_file);
-  refused(opened(small_config(R"("bos_token_id": -1)")), "bos_token_id", StatusCode::bad_file);
+  refused(opened(small_config(R"("bos_token_id": -2)")), "bos_token_id", StatusCode::bad_file);
 }
 
 TEST_CASE("configurations as published files have them") {

@@ -121,7 +121,10 @@ def tight(begin_module, folder, tmp_path_factory):
     made = tmp_path_factory.mktemp("tight")
     shutil.copy(folder / "alpha.gguf", made / "one.gguf")
     shutil.copy(folder / "alpha.gguf", made / "two.gguf")
-    return begin_module("-m", made / "one.gguf", "-m", made / "two.gguf", "-c", "512", "-t", "1",
+    subprocess.run([BIN, "synth", "llama-24m", made / "large.gguf", "--type", "f32", "-q"], check=True)
+    assert (made / "large.gguf").stat().st_size > total * 3 // 2
+    return begin_module("-m", made / "one.gguf", "-m", made / "two.gguf", "-m", made / "large.gguf",
+                        "-c", "512", "-t", "1",
                         "--memory", total * 3 // 2, "--wait", "1", "--keep", "1")
 
 
@@ -142,7 +145,14 @@ def test_one_model_makes_room_for_another(tight):
     first = tight.post("/v1/chat/completions", STORY | {"model": "one"})["choices"]
     second = tight.post("/v1/chat/completions", STORY | {"model": "two"})["choices"]
     assert first == second
-    assert states(tight) == {"one": "unloaded", "two": "loaded"}
+    assert states(tight) == {"one": "unloaded", "two": "loaded", "large": "unloaded"}
+
+
+def test_no_model_goes_for_one_that_never_fits(tight):
+    assert tight.post("/v1/chat/completions", STORY | {"model": "two"})["choices"]
+    status, _, text = tight.ask("POST", "/v1/chat/completions", STORY | {"model": "large"})
+    assert status == 503 and "do not fit" in json.loads(text)["error"]["message"]
+    assert states(tight) == {"one": "unloaded", "two": "loaded", "large": "unloaded"}
 
 
 def test_a_request_waits_for_its_model(tight):
@@ -152,11 +162,11 @@ def test_a_request_waits_for_its_model(tight):
         tight.ask("POST", "/v1/chat/completions", STORY | {"model": "one"})))
     waiting.start()
     time.sleep(0.2)
-    assert states(tight) == {"one": "unloaded", "two": "loaded"}
+    assert states(tight) == {"one": "unloaded", "two": "loaded", "large": "unloaded"}
     busy.close()
     waiting.join()
     assert answers[0][0] == 200
-    assert states(tight) == {"one": "loaded", "two": "unloaded"}
+    assert states(tight) == {"one": "loaded", "two": "unloaded", "large": "unloaded"}
 
 
 def test_a_request_does_not_wait_for_ever(tight):
@@ -166,10 +176,10 @@ def test_a_request_does_not_wait_for_ever(tight):
     assert json.loads(text)["error"]["type"] == "unavailable_error"
     status, _, _ = tight.ask("POST", "/v1/models/unload", {"model": "one"})
     assert status == 503  # it is in use
-    assert states(tight) == {"one": "loaded", "two": "unloaded"}
+    assert states(tight) == {"one": "loaded", "two": "unloaded", "large": "unloaded"}
     busy.close()
     # Nobody uses it, and nobody wants another one: it goes after --keep.
-    until(lambda: states(tight) == {"one": "unloaded", "two": "unloaded"})
+    until(lambda: states(tight) == {"one": "unloaded", "two": "unloaded", "large": "unloaded"})
 
 
 def test_hangup_reads_models_and_keys_again(start, folder, tmp_path):

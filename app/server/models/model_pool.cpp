@@ -297,6 +297,17 @@ bool ModelPool::load(Lock& lock, const std::shared_ptr<Slot>& slot) {
   }
   if (!plan && plan.error().code() == StatusCode::does_not_fit) {
     slot->planned_at = changes_;
+    // No other model has to go for one that does not fit alone either.
+    if (budget_ != 0 && !alone) {
+      load.memory_limit = budget_;
+      lock.unlock();
+      const Result<MemoryReport> whole = plan_model(slot->source.path, load);
+      lock.lock();
+      if (!whole) {
+        answer(lock, slot, whole.error());
+        return true;
+      }
+    }
     if (const auto idle = least_recent(false)) {
       unload_slot(lock, idle, "another model needs the memory");
       return true;

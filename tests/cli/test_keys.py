@@ -56,8 +56,10 @@ def test_a_paste_is_one_message(terminal, tmp_path):
     t.expect(STATISTICS)
     t.send("\x1b[200~/a line\rmore\\\x1b[201~\x01\x1b[3~\n")  # it ends with a backslash
     t.expect(STATISTICS)
+    t.send("\x1b[200~/exit\rplease\x1b[201~\n")  # no command
+    t.expect(STATISTICS)
     assert said(t, tmp_path) == ["See: def f():\n\tif x:\n    return 'é\\\\'\n\n/exit \\ now",
-                                 "a line\nmore\\"]
+                                 "a line\nmore\\", "/exit\nplease"]
     t.send("/exit\n")
     assert t.end() == 0 and t.log.endswith("\x1b[?2004l")
 

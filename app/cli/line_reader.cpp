@@ -230,7 +230,7 @@ LineReader::Outcome LineReader::read_one(std::string_view prompt, std::string_vi
   if (!interactive_) {
     errno = 0;
     if (!std::getline(std::cin, text)) {
-      if (errno == 0) return Outcome::end;
+      if (errno == 0 || errno == EINTR) return Outcome::end;
       throw Failure(kExitBadFile,
                     std::string("standard input: cannot read: ") + std::strerror(errno));
     }

@@ -23,7 +23,7 @@ std::string text_of(const Json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-/// The code unit of "\\uXXXX" at `at`; −1 if there is none.
+/// The code unit of an escape with four digits at `at`; −1 if there is none.
 int32_t escaped_unit(std::string_view text, size_t at) {
   constexpr size_t kDigits = 4;
   if (text.substr(at, 2) != "\\u" || text.size() < at + 2 + kDigits) return -1;

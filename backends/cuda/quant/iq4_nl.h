@@ -6,19 +6,9 @@
 
 namespace infer::cuda::INFER_TYPE {
 
-struct Type : OrdinaryType {
-  static constexpr uint32_t kScaleBytes = 64;
-  using Scales = uint2;  ///< two float16 of each row
-  template <typename Plane>
-  INFER_DEVICE static Scales load_scales(const Plane* at, uint32_t unit) {
-    return plane_part<uint2>(at[0], unit * kScaleBytes);
-  }
+struct Type : HalfScalesType {
   INFER_DEVICE static void codes(const RowWords<2>& row, uint32_t, uint32_t (&q)[4]) {
     table_runs(row, iq4_levels(), q);
-  }
-  INFER_DEVICE static void row_scales(const Scales& scales, uint32_t, uint32_t h, float (&scale)[2],
-                                      float (&)[2]) {
-    half_scales(scales, h, scale);
   }
 };
 

@@ -6,14 +6,8 @@
 
 namespace infer::cuda::INFER_TYPE {
 
-struct Type : OrdinaryType {
+struct Type : HalfScalesType {
   static constexpr float kUnit = 1.0f / 16;
-  static constexpr uint32_t kScaleBytes = 64;
-  using Scales = uint2;  ///< two float16 of each row
-  template <typename Plane>
-  INFER_DEVICE static Scales load_scales(const Plane* at, uint32_t unit) {
-    return plane_part<uint2>(at[0], unit * kScaleBytes);
-  }
   /// Codes are packed less 8, as four bits of two's complement: here in the upper half of the
   /// bytes.
   INFER_DEVICE static void codes(const RowWords<2>& row, uint32_t, uint32_t (&q)[4]) {
@@ -22,10 +16,6 @@ struct Type : OrdinaryType {
       q[j] = (row.word[j] << 4) & 0xf0f0f0f0u;
       q[2 + j] = row.word[j] & 0xf0f0f0f0u;
     }
-  }
-  INFER_DEVICE static void row_scales(const Scales& scales, uint32_t, uint32_t h, float (&scale)[2],
-                                      float (&)[2]) {
-    half_scales(scales, h, scale);
   }
 };
 

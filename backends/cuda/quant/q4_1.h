@@ -6,15 +6,7 @@
 
 namespace infer::cuda::INFER_TYPE {
 
-struct Type : OrdinaryType {
-  static constexpr bool kUnsigned = true;
-  static constexpr bool kLeast = true;
-  static constexpr uint32_t kScaleBytes = 128;
-  using Scales = uint4;  ///< scale and offset of both runs of each row, float16
-  template <typename Plane>
-  INFER_DEVICE static Scales load_scales(const Plane* at, uint32_t unit) {
-    return plane_part<uint4>(at[0], unit * kScaleBytes);
-  }
+struct Type : HalfPairsType {
   INFER_DEVICE static void codes(const RowWords<2>& row, uint32_t, uint32_t (&q)[4]) {
     unsigned_pairs(row, q);
   }

@@ -6,20 +6,7 @@
 
 namespace infer::cuda::INFER_TYPE {
 
-struct Type : OrdinaryType {
-  static constexpr uint32_t kTiles = 4;
-  static constexpr bool kUnsigned = true;
-  static constexpr bool kLeast = true;
-  static constexpr uint32_t kScaleBytes = 256;
-  using Scales = TwoHeads;
-  template <typename Plane>
-  INFER_DEVICE static Scales load_scales(const Plane* at, uint32_t unit) {
-    return two_heads(at[0], unit);
-  }
-  template <typename Plane>
-  INFER_DEVICE static Scales load_row_scales(const Plane* at, uint32_t unit, uint32_t h) {
-    return head_of_row(at[0], unit, h);
-  }
+struct Type : HeadsType {
   INFER_DEVICE static void codes(const RowWords<2>& row, uint32_t, uint32_t (&q)[4]) {
     unsigned_pairs(row, q);
   }

@@ -6,15 +6,9 @@
 
 namespace infer::cuda::INFER_TYPE {
 
-struct Type : OrdinaryType {
+struct Type : HalfScalesType {
   static constexpr bool kBits = true;
   static constexpr float kUnit = 1.0f / 8;
-  static constexpr uint32_t kScaleBytes = 64;
-  using Scales = uint2;  ///< two float16 of each row
-  template <typename Plane>
-  INFER_DEVICE static Scales load_scales(const Plane* at, uint32_t unit) {
-    return plane_part<uint2>(at[0], unit * kScaleBytes);
-  }
   /// Less 16, eight times: the fifth bit turned over is the sign.
   INFER_DEVICE static void codes(const RowWords<2>& row, uint32_t, uint32_t (&q)[4]) {
     const uint32_t bits = ~row.bits;
@@ -23,10 +17,6 @@ struct Type : OrdinaryType {
       q[j] = ((row.word[j] << 3) & 0x78787878u) | bit_of_bytes(bits, j, 7);
       q[2 + j] = ((row.word[j] >> 1) & 0x78787878u) | bit_of_bytes(bits, 2 + j, 7);
     }
-  }
-  INFER_DEVICE static void row_scales(const Scales& scales, uint32_t, uint32_t h, float (&scale)[2],
-                                      float (&)[2]) {
-    half_scales(scales, h, scale);
   }
 };
 

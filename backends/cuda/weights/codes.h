@@ -102,6 +102,47 @@ INFER_DEVICE void half_pairs(const uint4& words, uint32_t row, float (&scale)[2]
   }
 }
 
+/// Types with two float16 scales of each row.
+struct HalfScalesType : OrdinaryType {
+  static constexpr uint32_t kScaleBytes = 64;
+  using Scales = uint2;
+  template <typename Plane>
+  INFER_DEVICE static Scales load_scales(const Plane* at, uint32_t unit) {
+    return plane_part<uint2>(at[0], unit * kScaleBytes);
+  }
+  INFER_DEVICE static void row_scales(const Scales& scales, uint32_t, uint32_t h, float (&scale)[2],
+                                      float (&)[2]) {
+    half_scales(scales, h, scale);
+  }
+};
+/// Types with scale and offset, float16, of both runs of each row.
+struct HalfPairsType : OrdinaryType {
+  static constexpr bool kUnsigned = true;
+  static constexpr bool kLeast = true;
+  static constexpr uint32_t kScaleBytes = 128;
+  using Scales = uint4;
+  template <typename Plane>
+  INFER_DEVICE static Scales load_scales(const Plane* at, uint32_t unit) {
+    return plane_part<uint4>(at[0], unit * kScaleBytes);
+  }
+};
+/// Q4_K and Q5_K.
+struct HeadsType : OrdinaryType {
+  static constexpr uint32_t kTiles = 4;
+  static constexpr bool kUnsigned = true;
+  static constexpr bool kLeast = true;
+  static constexpr uint32_t kScaleBytes = 256;
+  using Scales = TwoHeads;
+  template <typename Plane>
+  INFER_DEVICE static Scales load_scales(const Plane* at, uint32_t unit) {
+    return two_heads(at[0], unit);
+  }
+  template <typename Plane>
+  INFER_DEVICE static Scales load_row_scales(const Plane* at, uint32_t unit, uint32_t h) {
+    return head_of_row(at[0], unit, h);
+  }
+};
+
 /// The 6-bit scales and offsets of Q4_K and Q5_K (engine/quant/k_scales.h), a byte each.
 struct KScales {
   uint32_t scale[2];

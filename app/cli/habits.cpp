@@ -40,8 +40,8 @@ constexpr Habit kHabits[] = {
      "threads are not pinned; taskset restricts the program to processors"},
     {"--prio --prio-batch --poll --poll-batch --numa", Takes::value, false,
      "threads run as the system schedules them; nice and numactl change that"},
-    {"-nkvo --no-kv-offload --no-op-offload -kvu --kv-unified --no-host --swa-full", Takes::nothing,
-     false, "the cache and the work space of a layer are on its device ('infer plan')"},
+    {"-nkvo --no-kv-offload -kvu --kv-unified --no-host --swa-full", Takes::nothing, false,
+     "the cache and the work space of a layer are on its device ('infer plan')"},
     {"-lv --verbosity --log-verbosity", Takes::value, false, "-v says more, -q less"},
     {"-sp --special --verbose-prompt", Takes::nothing, false,
      "not supported; 'infer tokenize' shows the tokens of a prompt, 'infer run --json' those of "

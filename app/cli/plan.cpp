@@ -106,7 +106,8 @@ Json to_json(const MemoryReport& memory) {
                        {"other", device.other},
                        {"draft", device.draft},
                        {"available", device.available},
-                       {"computes", device.computes}});
+                       {"computes", device.computes},
+                       {"streams", device.streams}});
   }
   return {{"device", memory.device},
           {"weights", memory.weights},
@@ -131,6 +132,7 @@ Json to_json(const MemoryReport& memory) {
           {"layers", memory.layers},
           {"gpu_layers", memory.gpu_layers},
           {"cpu_experts", memory.cpu_experts},
+          {"streamed_from", memory.streamed_from},
           {"devices", std::move(devices)},
           {"refused", memory.refused}};
 }
@@ -232,6 +234,9 @@ void print_table(const MemoryReport& memory) {
                           device.other + device.draft;
     say("  {:<12} {:>14}  {:<12}{}", device.device, total, human_bytes(total),
         device.computes.empty() ? "computes nothing" : device.computes);
+    if (device.streams.empty()) continue;
+    say("  {:<12} in prompts of {} tokens or more also {}, with weights from the CPU's memory", "",
+        memory.streamed_from, device.streams);
   }
   for (const std::string& refused : memory.refused) say("  {}", refused);
 }

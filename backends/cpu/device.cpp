@@ -206,6 +206,12 @@ std::unique_ptr<Buffer> CpuDevice::adopt(const TensorDesc&, std::span<const std:
       std::span(const_cast<std::byte*>(bytes.data()), bytes.size()));
 }
 
+std::optional<HostLayout> CpuDevice::host_layout(const TensorDesc& desc) const {
+  const Product product = Product::choose(context_, desc);
+  if (!product.packed) return HostLayout();
+  return product.layout.host_layout();
+}
+
 Result<std::unique_ptr<Program>> CpuDevice::compile(const CompileSpec& spec) {
   for (const Node& node : spec.segment.nodes()) {
     INFER_CHECK_R(capability(*spec.segment.graph, node));

@@ -30,6 +30,7 @@ class CpuDevice final : public Device {
   Status load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) override;
   bool adopts() const override { return true; }
   std::unique_ptr<Buffer> adopt(const TensorDesc& desc, std::span<const std::byte> bytes) override;
+  std::optional<HostLayout> host_layout(const TensorDesc& desc) const override;
   Result<std::unique_ptr<Program>> compile(const CompileSpec& spec) override;
   const std::byte* view(const MemoryRef& from) const override;
   Status read(const MemoryRef& from, std::span<std::byte> to) override;

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "engine/backend/device.h"
 #include "engine/core/half.h"
 #include "engine/quant/fit.h"
 
@@ -98,6 +99,15 @@ int64_t PackedLayout::block_bytes() const {
   int64_t bytes = 0;
   for (const Field& field : fields->fields) bytes += field.packed_bytes();
   return bytes;
+}
+
+std::optional<HostLayout> PackedLayout::host_layout() const {
+  HostLayout layout{rows, {}};
+  for (const Field& field : fields_of(desc.type)->fields) {
+    if (field.half) return std::nullopt;
+    if (field.count > 0) layout.fields.push_back({field.unit, field.count});
+  }
+  return layout;
 }
 
 void pack_group(const PackedLayout& layout, const std::byte* from, int64_t stride, int64_t count,

@@ -10,9 +10,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "engine/core/tensor_desc.h"
+
+namespace infer {
+struct HostLayout;
+}
 
 namespace infer::cpu {
 
@@ -27,6 +32,8 @@ struct PackedLayout {
     return desc.shape[0] / dtype_info(desc.type).block_elements * block_bytes() * rows;
   }
   int64_t matrix_bytes() const { return groups() * group_bytes(); }
+  /// None if numbers are rounded.
+  std::optional<HostLayout> host_layout() const;
   int64_t bytes() const { return matrix_bytes() * desc.shape[2] * desc.shape[3]; }
 };
 

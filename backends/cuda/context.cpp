@@ -59,11 +59,16 @@ Status Event::create(bool timed) {
       "cannot make an event");
 }
 
-Status Event::record() {
-  INFER_CHECK(context_.check(context_.cu().cuEventRecord(handle_, context_.stream()),
-                             "cannot record an event"));
+Status Event::record(CUstream stream) {
+  INFER_CHECK(
+      context_.check(context_.cu().cuEventRecord(handle_, stream), "cannot record an event"));
   recorded_ = true;
   return {};
+}
+
+Status Event::hold(CUstream stream) const {
+  return context_.check(context_.cu().cuStreamWaitEvent(stream, handle_, CU_EVENT_WAIT_DEFAULT),
+                        "cannot wait for an event");
 }
 
 Status Event::wait() {

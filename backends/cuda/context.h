@@ -55,7 +55,7 @@ class Context {
   std::atomic<bool> peers_refused_ = false;
 };
 
-/// An event on the context's stream.
+/// An event on a stream of the context.
 class Event {
  public:
   explicit Event(Context& context) : context_(context) {}
@@ -65,8 +65,12 @@ class Event {
 
   /// `timed`: it is for milliseconds_since().
   Status create(bool timed);
-  /// Records it behind the work that the stream has.
-  Status record();
+  /// Records it behind the work that the context's stream has.
+  Status record() { return record(context_.stream()); }
+  /// The same of another stream of the context.
+  Status record(CUstream stream);
+  /// What is given to the stream from now on waits until the work before the event is done.
+  Status hold(CUstream stream) const;
   /// Waits until the work before it is done. Returns at once if it was not recorded since.
   Status wait();
   /// Milliseconds from another to this one. Both are done.

@@ -32,7 +32,7 @@ Gpu gpu_of(const AbsentDevice& asked) {
 class AbsentCudaDevice final : public NotPresent {
  public:
   explicit AbsentCudaDevice(const AbsentDevice& asked) : gpu_(gpu_of(asked)) {
-    if (asked.exact) tuning_.integer = false;
+    if (asked.exact) tuning_.integer = tuning_.matrices = false;
   }
 
   DeviceInfo info() const override { return info_of(gpu_); }
@@ -57,12 +57,20 @@ class AbsentCudaDevice final : public NotPresent {
     return round_up(sum, kUsualGranule);
   }
   int64_t alignment() const override { return kAlignment; }
+  bool two_classes() const override { return tuning_.matrices; }
+  bool streams(const TensorDesc& desc, const HostLayout& layout) const override {
+    return CudaWeightStream::takes(desc, layout, repacking_);
+  }
+  int64_t stream_bytes(std::span<const StreamedWeight> weights) const override {
+    return CudaWeightStream::work_bytes(weights, repacking_);
+  }
 
  private:
   Target target() const { return {gpu_, tuning_, cuda_ops()}; }
 
   Gpu gpu_;
   Tuning tuning_;
+  mutable Repacking repacking_;
 };
 
 }  // namespace

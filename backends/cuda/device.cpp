@@ -165,6 +165,13 @@ std::unique_ptr<Buffer> CudaDevice::adopt(const TensorDesc&, std::span<const std
   return nullptr;
 }
 
+Result<std::unique_ptr<WeightStream>> CudaDevice::open_stream(
+    std::span<const StreamedWeight> weights, std::span<const std::span<const std::byte>> host,
+    const MemoryRef& work) {
+  return CudaWeightStream::create(*context_, *modules_, repacking_, weights, host,
+                                  address_of(work));
+}
+
 Result<std::unique_ptr<Program>> CudaDevice::compile(const CompileSpec& spec) {
   for (const Node& node : spec.segment.nodes()) {
     INFER_CHECK_R(capability(*spec.segment.graph, node));

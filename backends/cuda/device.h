@@ -10,6 +10,7 @@
 #include "backends/cuda/near_largest.h"
 #include "backends/cuda/op.h"
 #include "backends/cuda/transfer.h"
+#include "backends/cuda/weight_stream.h"
 #include "engine/backend/device.h"
 
 namespace infer::cuda {
@@ -48,6 +49,15 @@ class CudaDevice final : public Device {
   int64_t allocated(Purpose purpose) const override;
   Status load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) override;
   std::unique_ptr<Buffer> adopt(const TensorDesc& desc, std::span<const std::byte> bytes) override;
+  bool streams(const TensorDesc& desc, const HostLayout& layout) const override {
+    return CudaWeightStream::takes(desc, layout, repacking_);
+  }
+  int64_t stream_bytes(std::span<const StreamedWeight> weights) const override {
+    return CudaWeightStream::work_bytes(weights, repacking_);
+  }
+  Result<std::unique_ptr<WeightStream>> open_stream(
+      std::span<const StreamedWeight> weights, std::span<const std::span<const std::byte>> host,
+      const MemoryRef& work) override;
   Result<std::unique_ptr<Program>> compile(const CompileSpec& spec) override;
   Status read(const MemoryRef& from, std::span<std::byte> to) override;
   bool finds_largest() const override { return tuning_.near_largest; }
@@ -73,6 +83,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Modules> modules_;
   std::unique_ptr<RawBuffer> tables_;  ///< gpu/tables.h
   std::unique_ptr<NearLargest> near_largest_;
+  mutable Repacking repacking_;
   /// What the device's own buffers leave of the last granule: so what is planned begins at a
   /// granule, and takes exactly what the plan says.
   std::unique_ptr<RawBuffer> rest_;

@@ -42,6 +42,8 @@ namespace infer::cuda {
   F(cuMemSetAccess)                 \
   F(cuMemHostAlloc)                 \
   F(cuMemFreeHost)                  \
+  F(cuMemHostRegister)              \
+  F(cuMemHostUnregister)            \
   F(cuMemcpyHtoDAsync)              \
   F(cuMemcpyDtoHAsync)              \
   F(cuMemcpyDtoDAsync)              \
@@ -50,6 +52,7 @@ namespace infer::cuda {
   F(cuStreamCreate)                 \
   F(cuStreamDestroy)                \
   F(cuStreamSynchronize)            \
+  F(cuStreamWaitEvent)              \
   F(cuEventCreate)                  \
   F(cuEventDestroy)                 \
   F(cuEventRecord)                  \

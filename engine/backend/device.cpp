@@ -55,6 +55,12 @@ Result<std::unique_ptr<Device>> open_device(const std::string& name, const Devic
   return fail(StatusCode::not_found, "there is no device '{}'; this build knows: {}", name, known);
 }
 
+Result<std::unique_ptr<WeightStream>> Device::open_stream(
+    std::span<const StreamedWeight>, std::span<const std::span<const std::byte>>,
+    const MemoryRef&) {
+  return fail(StatusCode::unsupported, "{} brings no weights from the host's memory", info().name);
+}
+
 std::span<const Roles> roles_of_programs(std::span<Device* const> devices) {
   static constexpr Roles kAll[] = {Roles::generated, Roles::prompt, Roles::both};
   const bool two = std::ranges::any_of(devices, [](const Device* d) { return d->two_classes(); });

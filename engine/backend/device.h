@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -126,6 +127,41 @@ struct CompileSpec {
   bool spill = false;
 };
 
+/// How a weight lies in the host's memory, for devices that copy it from there. A matrix is divided
+/// into groups of `rows` rows, of which the last may be filled up. A group has its blocks one after
+/// the other, a block its fields, and a field each unit of all rows side by side.
+struct HostLayout {
+  /// Bytes of a stored block, in order: `count` units of `unit` bytes.
+  struct Field {
+    int32_t unit = 0;
+    int32_t count = 0;
+  };
+  int64_t rows = 1;           ///< 1: as in the file
+  std::vector<Field> fields;  ///< together a block of the type; none with rows = 1
+};
+
+/// A weight in the host's memory, and its place on the device that gets it.
+struct StreamedWeight {
+  TensorDesc desc;
+  HostLayout layout;
+  const std::byte* data = nullptr;
+  MemoryRef to;  ///< packed_bytes() there
+};
+
+/// Brings weights from the host's memory to a device while that computes. The weights of one step
+/// take turns in two places.
+class WeightStream {
+ public:
+  static constexpr int kPlaces = 2;
+  virtual ~WeightStream() = default;
+  /// Starts to bring weights to a place, as soon as the programs that were submitted so far have
+  /// run; returns at once where the device copies by itself. Errors: device, out_of_memory.
+  virtual Status bring(std::span<const StreamedWeight> weights, int place) = 0;
+  /// Programs that are submitted from now on wait for what was brought to this place last. Errors:
+  /// device.
+  virtual Status await(int place) = 0;
+};
+
 /// Reads the stored bytes of a weight: fills `out` with the bytes from `offset` on.
 using ReadFn = std::function<Status(uint64_t offset, std::span<std::byte> out)>;
 
@@ -207,6 +243,29 @@ class Device {
   /// Null if this device cannot use the bytes as they are.
   virtual std::unique_ptr<Buffer> adopt(const TensorDesc& desc,
                                         std::span<const std::byte> bytes) = 0;
+
+  /// How a weight that this device has loaded lies in the host's memory. None: it does not, or its
+  /// numbers are not those of the file.
+  virtual std::optional<HostLayout> host_layout(const TensorDesc& desc) const {
+    (void)desc;
+    return std::nullopt;
+  }
+  /// True if a WeightStream of this device brings weights that lie so.
+  virtual bool streams(const TensorDesc& desc, const HostLayout& layout) const {
+    (void)desc, (void)layout;
+    return false;
+  }
+  /// Bytes of work space of a stream of these weights, whose data may be null.
+  virtual int64_t stream_bytes(std::span<const StreamedWeight> weights) const {
+    (void)weights;
+    return 0;
+  }
+  /// `weights`: all that it will bring. `host`: the memory that has them, which outlives the
+  /// stream. `work`: stream_bytes(weights). Errors: unsupported unless streams(); device;
+  /// out_of_memory.
+  virtual Result<std::unique_ptr<WeightStream>> open_stream(
+      std::span<const StreamedWeight> weights, std::span<const std::span<const std::byte>> host,
+      const MemoryRef& work);
 
   /// Compiles a segment. Errors: unsupported if capability() refuses a node; device; out_of_memory.
   virtual Result<std::unique_ptr<Program>> compile(const CompileSpec& spec) = 0;

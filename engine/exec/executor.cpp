@@ -13,6 +13,12 @@ namespace {
 
 Status run_cancelled() { return error(StatusCode::cancelled, "loading was cancelled"); }
 
+std::vector<StreamPlan> streams_of(const MemoryPlan& plan) {
+  std::vector<StreamPlan> streams;
+  for (const DevicePlan& device : plan.devices) streams.push_back(device.stream);
+  return streams;
+}
+
 }  // namespace
 
 StepShape StepBatch::shape() const {
@@ -67,6 +73,7 @@ Executor::Executor(const Model& model, const WeightTable& weights, std::span<Dev
       devices_(devices.begin(), devices.end()),
       request_(request),
       placement_(plan.placement),
+      streams_(streams_of(plan)),
       on_(devices.size()),
       running_(devices.size()),
       two_classes_(roles_of_programs(devices).size() > 1),
@@ -97,6 +104,7 @@ Result<std::unique_ptr<Executor>> Executor::create(const Model& model, const Wei
       if (i < lent.size() && own[i].buffer == nullptr) own[i] = lent[i];
     }
   }
+  INFER_CHECK_R(executor->open_streams());
   INFER_CHECK_R(executor->load_ropes(plan.context));
   // The program of single tokens serves every decode step: made now, so that a model that cannot be
   // compiled fails while loading.
@@ -157,6 +165,23 @@ Status Executor::load_weight(const DevicePlan& plan, size_t device, size_t weigh
     return source.read(from.place, offset, out);
   };
   return devices_[device]->load_weight(from.desc, read, on.weights[weight]);
+}
+
+Status Executor::open_streams() {
+  std::vector<std::span<const std::byte>> host;
+  for (const auto& buffer : on_[0].weight_buffers) {
+    host.emplace_back(buffer->address(), static_cast<size_t>(buffer->size()));
+  }
+  for (size_t d = 1; d < devices_.size(); ++d) {
+    const StreamPlan& plan = streams_[d];
+    if (plan.weights.empty()) continue;
+    OnDevice& on = on_[d];
+    INFER_TRY_S(on.streamed, devices_[d]->alloc(plan.bytes(), Purpose::weights));
+    INFER_TRY_S(on.stream, devices_[d]->open_stream(
+                               plan.weights, host,
+                               {on.streamed.get(), WeightStream::kPlaces * plan.place_bytes}));
+  }
+  return {};
 }
 
 Status Executor::load_ropes(int64_t context) {
@@ -231,6 +256,7 @@ Result<CompiledStep> Executor::compile(int64_t rows, Roles roles) {
     const size_t number = step.segments.size();
     CompiledSegment& made = step.segments.emplace_back();
     made.device = placed.device;
+    take_streamed(placed, step);
     made.begin = placed.segment.begin;
     bool needs_last = false;
     for (const Node& node : placed.segment.nodes()) {
@@ -266,17 +292,65 @@ Result<CompiledStep> Executor::compile(int64_t rows, Roles roles) {
   return step;
 }
 
+Executor::~Executor() { close_streams(); }
+
+/// Before the host's memory that they copy from is freed.
+void Executor::close_streams() {
+  for (OnDevice& on : on_) on.stream.reset();
+}
+
 void Executor::release() {
   last_ = nullptr;
+  close_streams();
   programs_.close();
   on_.clear();
   devices_.clear();
 }
 
-Status Executor::submit(CompiledSegment& segment, const Bindings& bindings) {
+/// What its device gets for the step's last segment: weights go to the places in turns.
+void Executor::take_streamed(const PlacedSegment& placed, CompiledStep& step) const {
+  const auto d = static_cast<size_t>(placed.device);
+  if (placed.segment.roles != Roles::prompt) return;
+  const std::vector<StreamPlan::Load> loads = streams_[d].loads(placed.segment, *devices_[d]);
+  if (loads.empty()) return;
+  const auto number = static_cast<int32_t>(step.segments.size()) - 1;
+  CompiledSegment& made = step.segments.back();
+  std::vector<int32_t> before;  // of this device
+  for (int32_t s = 0; s < number; ++s) {
+    const CompiledSegment& other = step.segments[static_cast<size_t>(s)];
+    if (other.device == placed.device && !other.streamed.empty()) before.push_back(s);
+  }
+  if (before.size() < WeightStream::kPlaces) {
+    made.place = static_cast<int32_t>(before.size());
+    step.brought_first.push_back(number);
+  } else {
+    CompiledSegment& last =
+        step.segments[static_cast<size_t>(*(before.end() - WeightStream::kPlaces))];
+    last.brings = number;
+    made.place = last.place;
+  }
+  for (const auto& [value, offset] : loads) {
+    const Value& weight = placed.segment.graph->value(value);
+    MemoryRef& to = step.memory[d][static_cast<size_t>(value)];
+    to = {on_[d].streamed.get(), made.place * streams_[d].place_bytes + offset};
+    const MemoryRef& from = on_[0].weights[static_cast<size_t>(weight.index)];
+    made.streamed.push_back({weight.desc, *devices_[0]->host_layout(weight.desc),
+                             from.buffer->address() + from.offset, to});
+  }
+}
+
+Status Executor::bring_weights(const CompiledStep& step, int32_t segment) {
+  const CompiledSegment& of = step.segments[static_cast<size_t>(segment)];
+  return on_[static_cast<size_t>(of.device)].stream->bring(of.streamed, of.place);
+}
+
+Status Executor::submit(const CompiledStep& step, CompiledSegment& segment,
+                        const Bindings& bindings) {
+  const auto d = static_cast<size_t>(segment.device);
+  if (!segment.streamed.empty()) INFER_CHECK(on_[d].stream->await(segment.place));
   INFER_CHECK(segment.program->submit(bindings));
-  running_[static_cast<size_t>(segment.device)].push_back(segment.program.get());
-  return {};
+  running_[d].push_back(segment.program.get());
+  return segment.brings < 0 ? Status() : bring_weights(step, segment.brings);
 }
 
 /// Waits for all programs of a device; returns the first failure.
@@ -299,6 +373,7 @@ Status Executor::finish_all() {
 
 Status Executor::run_segments(CompiledStep& step, const Bindings& bindings) {
   const bool observed = request_.observed && observer_;
+  for (const int32_t segment : step.brought_first) INFER_CHECK(bring_weights(step, segment));
   for (size_t s = 0; s < step.segments.size(); ++s) {
     CompiledSegment& segment = step.segments[s];
     // Before the next one runs: its results may lie where these values do.
@@ -306,10 +381,10 @@ Status Executor::run_segments(CompiledStep& step, const Bindings& bindings) {
     if (segment.next_goes_first) {
       CompiledSegment& next = step.segments[++s];
       INFER_CHECK(bring(step, next, bindings));
-      INFER_CHECK(submit(next, bindings));
+      INFER_CHECK(submit(step, next, bindings));
     }
     if (observed) INFER_CHECK(show(step, segment, bindings));
-    INFER_CHECK(submit(segment, bindings));
+    INFER_CHECK(submit(step, segment, bindings));
   }
   return finish_all();
 }

@@ -56,6 +56,9 @@ struct CompiledSegment {
   int32_t device = 0;
   int32_t begin = 0;  ///< first node
   std::vector<Arrival> arrivals;
+  std::vector<StreamedWeight> streamed;  ///< weights that its device gets for it
+  int32_t place = 0;                     ///< where they go: WeightStream::bring()
+  int32_t brings = -1;                   ///< the segment whose weights come there next; −1: none
   /// The next segment needs nothing of this one, and its device computes while the host runs this
   /// one: it is submitted first.
   bool next_goes_first = false;
@@ -67,6 +70,7 @@ struct CompiledStep {
   std::vector<CompiledSegment> segments;       ///< one per node if PlanRequest::observed
   std::vector<std::vector<MemoryRef>> memory;  ///< by device and ValueId
   std::vector<int32_t> output_devices;         ///< of Graph::outputs(): who makes each
+  std::vector<int32_t> brought_first;          ///< segments whose weights come before all others
   std::vector<ValueId> inputs;                 ///< values that the host sets before every run
   std::vector<const std::byte*> pointers;      ///< by ValueId: host memory of these inputs
 };
@@ -136,12 +140,17 @@ class Executor {
   /// if the model was planned with PlanRequest::observed.
   void observe(ProductObserver observer) { observer_ = std::move(observer); }
 
+  ~Executor();
+
   /// Frees all memory and programs on the devices. Graphs stay valid. Later runs fail with
   /// StatusCode::device.
   void release();
 
   /// True if on some device the results of a row depend on its role (Device::two_classes).
   bool two_classes() const { return two_classes_; }
+  /// Tokens of prompts and generated ones are computed in steps of their own: their layers are not
+  /// on the same devices (Placement::prompts).
+  bool separate_roles() const { return !placement_.prompts.empty(); }
   /// The threads of the first device (Device::threads), or null. They are idle between runs. Not
   /// after release().
   ThreadPool* threads() const { return devices_.front()->threads(); }
@@ -155,13 +164,17 @@ class Executor {
 
   Status load_weights(const MemoryPlan& plan, const std::function<bool(double)>& progress);
   Status load_weight(const DevicePlan& plan, size_t device, size_t weight);
+  Status open_streams();
+  void close_streams();
   Status load_ropes(int64_t context);
   Result<std::span<const float>> read_logits(const CompiledStep& step, int64_t outputs,
                                              const LogitsNeeded& needed);
   Result<CompiledStep> compile(int64_t rows, Roles roles);
+  void take_streamed(const PlacedSegment& placed, CompiledStep& step) const;
   Roles roles_of(const StepBatch& batch) const;
   Status run_segments(CompiledStep& step, const Bindings& bindings);
-  Status submit(CompiledSegment& segment, const Bindings& bindings);
+  Status bring_weights(const CompiledStep& step, int32_t segment);
+  Status submit(const CompiledStep& step, CompiledSegment& segment, const Bindings& bindings);
   Status finish(int32_t device);
   Status finish_all();
   Status bring(const CompiledStep& step, const CompiledSegment& segment, const Bindings& bindings);
@@ -177,6 +190,9 @@ class Executor {
     std::vector<MemoryRef> weights;  ///< by index of the source's weights
     std::unique_ptr<Buffer> arena;
     std::unique_ptr<Buffer> scratch;
+    // Of weights that the device gets for steps with prompts:
+    std::unique_ptr<Buffer> streamed;
+    std::unique_ptr<WeightStream> stream;
   };
 
   const Model& model_;
@@ -184,6 +200,7 @@ class Executor {
   std::vector<Device*> devices_;
   PlanRequest request_;
   Placement placement_;
+  std::vector<StreamPlan> streams_;              ///< by device
   std::vector<OnDevice> on_;                     ///< by device
   std::vector<std::vector<Program*>> running_;   ///< by device: submitted and not waited for
   std::vector<RopeAngles> ropes_;                ///< by RoPE kind

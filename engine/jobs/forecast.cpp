@@ -109,7 +109,15 @@ Result<SpeedEstimate> speed_of(const OpenedModel& opened, const LoadOptions& opt
          here ? speed_of(device, options.exact, what.measure) : speed_of(*absent, options.exact),
          work[d]});
   }
-  return estimate_speed(loads, prompt);
+  estimate = estimate_speed(loads, prompt);
+  const int64_t least = opened.plan.least_streamed;
+  if (least > 0 && least <= prompt) {
+    estimate.note += fmt::format(
+        "{}prompts are faster than that: the GPU computes the CPU's parts as well, with weights "
+        "that it gets for each step",
+        estimate.note.empty() ? "" : "; ");
+  }
+  return estimate;
 }
 
 }  // namespace

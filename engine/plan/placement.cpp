@@ -125,13 +125,21 @@ int64_t unit_number(const Unit& unit, int64_t layers) {
   return layers * kLayerUnits + 1;
 }
 
+int32_t LayerPlace::of(UnitKind kind) const {
+  if (kind == UnitKind::attention) return attention;
+  return kind == UnitKind::experts ? experts : feed_forward;
+}
+
 int32_t Placement::of(const Unit& unit) const {
   if (unit.kind == UnitKind::embedding) return embedding;
   if (unit.kind == UnitKind::output) return output;
-  if (layers.empty()) return 0;
-  const LayerPlace& layer = layers[static_cast<size_t>(unit.layer)];
-  if (unit.kind == UnitKind::attention) return layer.attention;
-  return unit.kind == UnitKind::experts ? layer.experts : layer.feed_forward;
+  return layers.empty() ? 0 : layers[static_cast<size_t>(unit.layer)].of(unit.kind);
+}
+
+int32_t Placement::of(const Node& node, Roles roles) const {
+  if (roles != Roles::prompt || prompts.empty() || cache_layer(node) >= 0) return of(node.unit);
+  if (node.unit.layer < 0) return of(node.unit);
+  return prompts[static_cast<size_t>(node.unit.layer)].of(node.unit.kind);
 }
 
 int64_t Placement::offloaded() const {
@@ -259,15 +267,29 @@ std::string parts_of(const Placement& placement, int32_t device, int64_t layers)
   return parts;
 }
 
+std::string streamed_parts_of(const Placement& placement, int32_t device) {
+  Placement only{-1, placement.prompts, -1, {}, {}};
+  for (size_t l = 0; l < only.layers.size(); ++l) {
+    LayerPlace& at = only.layers[l];
+    const LayerPlace& own = placement.layers[l];
+    if (at.attention == own.attention) at.attention = -1;
+    if (at.feed_forward == own.feed_forward) at.feed_forward = -1;
+    if (at.experts == own.experts) at.experts = -1;
+  }
+  return parts_of(only, device, std::ssize(only.layers));
+}
+
 std::vector<PlacedSegment> placed_segments(const Graph& graph, const Placement& placement,
                                            bool each, Roles roles) {
   std::vector<PlacedSegment> placed;
   std::vector<int32_t> maker(graph.values().size(), -1);  // segment, by ValueId
   std::set<std::pair<int32_t, ValueId>> brought;          // to which device
+  const Unit* streamed = nullptr;                         // of the present segment
   int32_t waits_for = -1;  // latest segment of another device that the present one waits for
   for (int32_t n = 0; n < static_cast<int32_t>(graph.nodes().size()); ++n) {
     const Node& node = graph.nodes()[static_cast<size_t>(n)];
-    const int32_t device = placement.of(node.unit);
+    const int32_t device = placement.of(node, roles);
+    const bool streams = device != placement.of(node.unit);
     int32_t latest = -1;
     for (const ValueId id : node.inputs) {
       if (id == kNoValue) continue;
@@ -276,10 +298,13 @@ std::vector<PlacedSegment> placed_segments(const Graph& graph, const Placement& 
       if (made < 0 || placed[static_cast<size_t>(made)].device == device) continue;
       if (brought.emplace(device, storage).second) latest = std::max(latest, made);
     }
-    if (each || placed.empty() || placed.back().device != device || latest > waits_for) {
+    if (each || placed.empty() || placed.back().device != device || latest > waits_for ||
+        (streams && streamed != nullptr && *streamed != node.unit)) {
       placed.push_back({{&graph, n, n, roles}, device});
       waits_for = latest;
+      streamed = nullptr;
     }
+    if (streams) streamed = &node.unit;
     placed.back().segment.end = n + 1;
     for (const ValueId id : node.outputs) {
       maker[static_cast<size_t>(id)] = static_cast<int32_t>(placed.size()) - 1;

@@ -16,9 +16,10 @@ namespace infer {
 
 /// The devices of one layer's units.
 struct LayerPlace {
-  int32_t attention = 0;     ///< the layer's cache is there too
-  int32_t feed_forward = 0;  ///< of a layer with experts: norms, router and shared expert
-  int32_t experts = 0;       ///< of a layer without experts: the same as feed_forward
+  int32_t attention = 0;            ///< the layer's cache is there too
+  int32_t feed_forward = 0;         ///< of a layer with experts: norms, router and shared expert
+  int32_t experts = 0;              ///< of a layer without experts: the same as feed_forward
+  int32_t of(UnitKind kind) const;  ///< a kind that layers have
   bool operator==(const LayerPlace&) const = default;
 };
 
@@ -26,11 +27,16 @@ struct Placement {
   int32_t embedding = 0;
   std::vector<LayerPlace> layers;  ///< empty: all are on device 0
   int32_t output = 0;
+  /// Who computes the layers for tokens of prompts, where other devices than their own get their
+  /// weights for each step (stream_plan.h). Empty: the same.
+  std::vector<LayerPlace> prompts;
   /// One text for each part that another device was to compute and cannot: device 0 does. With the
   /// reason.
   std::vector<std::string> refused;
 
   int32_t of(const Unit& unit) const;
+  /// In a step of tokens of these roles. What reads or writes a cache is where that is.
+  int32_t of(const Node& node, Roles roles) const;
   /// Layers whose attention is not on device 0. The output counts as one more layer.
   int64_t offloaded() const;
   /// Layers whose attention is not on device 0, but whose experts are.
@@ -68,6 +74,8 @@ Placement place_units(const PlacementRequest& request, std::span<const int64_t> 
 
 /// What a device computes, for a reader: "layers 0 to 11 without experts, output".
 std::string parts_of(const Placement& placement, int32_t device, int64_t layers);
+/// The same of what it computes for prompts alone.
+std::string streamed_parts_of(const Placement& placement, int32_t device);
 
 /// Consecutive nodes on one device.
 struct PlacedSegment {
@@ -77,7 +85,8 @@ struct PlacedSegment {
 /// Divides the graph's nodes, in order, into segments: one for each node if `each`, otherwise as
 /// few as possible. But no node waits for a value of another device that only a later node of its
 /// segment needs: a segment ends before a node that needs a later result of another device than
-/// those before it. `roles`: the roles of all segments.
+/// those before it. Nor has a segment two units whose weights its device gets for each step.
+/// `roles`: the roles of all segments.
 std::vector<PlacedSegment> placed_segments(const Graph& graph, const Placement& placement,
                                            bool each, Roles roles = Roles::generated);
 

@@ -134,6 +134,7 @@ class Planner {
   struct Placed {
     Placement placement;
     std::vector<WeightsPlan> weights;  ///< by device
+    std::vector<StreamPlan> streams;   ///< by device
     KvLayout layout;
   };
 
@@ -154,13 +155,19 @@ class Planner {
       INFER_TRY(wanted.fixed, units_->fixed_units(request.weight_devices, weights, infos_));
       placed.placement = place_units(wanted, units_->bytes(), room, units_->refused(), devices_);
       INFER_CHECK_R(check_shared_cache(placed.placement));
+      plan_streams(request, room, placed);
     }
-    const std::vector<PlacedSegment> segments =
+    placed.streams.resize(devices_.size());
+    std::vector<PlacedSegment> segments =
         placed_segments(units_->graph(), placed.placement, request.observed);
+    if (!placed.placement.prompts.empty()) {
+      const auto further = placed_segments(units_->graph(), placed.placement, false, Roles::prompt);
+      segments.insert(segments.end(), further.begin(), further.end());
+    }
     for (size_t d = 0; d < devices_.size(); ++d) {
       INFER_TRY(placed.weights.emplace_back(),
                 place_weights(segments, static_cast<int32_t>(d), *devices_[d], weights,
-                              lent(request, d)));
+                              lent(request, d), placed.streams[d].streamed));
     }
     if (!model_.info().shares_cache) {
       placed.layout = canonical_kv_layout(kv_geometry(units_->graph().kv(), placed.placement));
@@ -170,6 +177,24 @@ class Planner {
           round_up(kind.page_bytes, devices_[static_cast<size_t>(kind.place)]->alignment());
     }
     return placed;
+  }
+
+  /// Not where a step would be too short for it to pay, or weights on their way would take more
+  /// than a quarter of a device's memory.
+  void plan_streams(const PlanRequest& request, std::span<const int64_t> room,
+                    Placed& placed) const {
+    const bool may = request.streamed && !request.spill && !request.observed && !request.beside &&
+                     !model_.info().embeds && !model_.info().shares_cache;
+    if (!may) return;
+    placed.streams =
+        infer::plan_streams(units_->graph(), devices_, units_->refused(), placed.placement);
+    bool pays = least_streamed_tokens(units_->graph(), placed.placement) <= request.max_rows;
+    for (size_t d = 1; d < devices_.size(); ++d) {
+      pays = pays && placed.streams[d].bytes() <= room[d] / 4;
+    }
+    if (pays) return;
+    placed.streams.clear();
+    placed.placement.prompts.clear();
   }
 
   /// Attention that reads another model's cache has to be where that is.
@@ -209,7 +234,7 @@ class Planner {
         for (const int32_t d : budget.devices) {
           const WeightsPlan& weights = placed.weights[static_cast<size_t>(d)];
           if (weights.packed == 0) continue;
-          need += space[static_cast<size_t>(d)];
+          need += space[static_cast<size_t>(d)] + placed.streams[static_cast<size_t>(d)].bytes();
           if (d > 0 || !request.weights_mapped) need += weights.packed;
         }
         if (&budget == budgets.data()) {
@@ -272,6 +297,7 @@ class Planner {
   Result<MemoryPlan> plan_rows(const PlanRequest& request, int64_t rows) const {
     MemoryPlan plan;
     plan.placement = placed_.placement;
+    plan.least_streamed = least_streamed_tokens(units_->graph(), plan.placement);
     plan.kv_layout = placed_.layout;
     plan.max_rows = rows;
     plan.max_outputs = std::min(request.max_outputs, rows);
@@ -331,6 +357,7 @@ class Planner {
       buffers.push_back(plan.of(purpose));
     }
     buffers.push_back(plan.programs);
+    buffers.push_back(plan.stream.bytes());
     return buffers;
   }
   /// What these are rounded up to, beyond their bytes.
@@ -354,7 +381,8 @@ class Planner {
     own.weight_places = weights.places;
     own.weight_buffers = weights.buffers;
     own.mapped = request.weights_mapped && devices_[d]->adopts();
-    own.of(Purpose::weights) = own.mapped ? weights.mapped : weights.packed;
+    own.stream = placed_.streams[d];
+    own.of(Purpose::weights) = (own.mapped ? weights.mapped : weights.packed) + own.stream.bytes();
     plan.file_weights += weights.mapped;
     for (const Bucket& bucket : buckets_) {
       if (bucket.rows > rows) break;

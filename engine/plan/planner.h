@@ -13,6 +13,7 @@
 #include "engine/plan/budget.h"
 #include "engine/plan/format_bytes.h"
 #include "engine/plan/placement.h"
+#include "engine/plan/stream_plan.h"
 #include "engine/plan/weights_plan.h"
 
 namespace infer {
@@ -61,6 +62,8 @@ struct PlanRequest {
   int64_t draft_states = 0;
   /// Compiles each node into a program of its own, as Executor::observe() needs.
   bool observed = false;
+  /// Parts of the host's may be computed by another device for prompts (stream_plan.h).
+  bool streamed = true;
 };
 
 /// The plan of one device.
@@ -71,6 +74,7 @@ struct DevicePlan {
   std::vector<WeightPlace> weight_places;  ///< by index of the source's weights
   /// Bytes of each buffer of weights. There are as few as Device::largest_buffer() allows.
   std::vector<int64_t> weight_buffers;
+  StreamPlan stream;     ///< its bytes are part of Purpose::weights
   int64_t programs = 0;  ///< bytes of the device's own memory (part of Purpose::process)
   bool mapped = false;   ///< weights are adopted from the mapped file (Device::adopt)
 
@@ -90,6 +94,8 @@ struct MemoryPlan {
   // The planner's choices:
   int64_t max_rows = 0;
   int64_t max_outputs = 0;
+  /// Prompts of so many tokens or more are computed as Placement::prompts says. 0: none.
+  int64_t least_streamed = 0;
   DType k_type = DType::f16;
   DType v_type = DType::f16;
   bool spilled = false;      ///< `weights` counts only the layers resident at once, not all

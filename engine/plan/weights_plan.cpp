@@ -37,7 +37,8 @@ Status add_weight(WeightsPlan& plan, const Value& value, const Device& device,
 
 Result<WeightsPlan> place_weights(std::span<const PlacedSegment> segments, int32_t number,
                                   const Device& device, std::span<const Weight> weights,
-                                  std::span<const WeightPlace> lent) {
+                                  std::span<const WeightPlace> lent,
+                                  const std::vector<bool>& streamed) {
   WeightsPlan plan;
   plan.places.resize(weights.size());
   int64_t before = 0;
@@ -57,6 +58,7 @@ Result<WeightsPlan> place_weights(std::span<const PlacedSegment> segments, int32
         if (value.kind != Value::Kind::weight) continue;
         const auto weight = static_cast<size_t>(value.index);
         if (weight < lent.size() && lent[weight].buffer >= 0) continue;
+        if (weight < streamed.size() && streamed[weight]) continue;
         INFER_CHECK_R(add_weight(plan, value, device, weights));
         now += value.desc.extent_bytes() + 2 * kFaultAround;
       }

@@ -27,10 +27,12 @@ struct WeightsPlan {
 };
 
 /// Places the weights that the nodes of device `number` read, but those that have a place in
-/// `lent`, which may have places of the first weights alone, or none. Errors: does_not_fit, with
-/// the name of the tensor, if one is larger than the device's largest buffer.
+/// `lent` or are `streamed`. Both are by index of the weights, and may end before the last one.
+/// Errors: does_not_fit, with the name of the tensor, if one is larger than the device's largest
+/// buffer.
 Result<WeightsPlan> place_weights(std::span<const PlacedSegment> segments, int32_t number,
                                   const Device& device, std::span<const Weight> weights,
-                                  std::span<const WeightPlace> lent = {});
+                                  std::span<const WeightPlace> lent = {},
+                                  const std::vector<bool>& streamed = {});
 
 }  // namespace infer

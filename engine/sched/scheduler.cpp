@@ -162,6 +162,7 @@ void Scheduler::take(Sequence* sequence, int64_t rows, int64_t outputs) {
   int64_t count = 0;
   int64_t results = 0;
   const bool generated = sequence->is_generated(first);
+  if (executor_->separate_roles() && generated != for_generated_) return;
   outputs = std::min(outputs, sequence->consumer->room());
   for (; count < rows; ++count) {
     if (executor_->two_classes() && sequence->is_generated(first + count) != generated) break;
@@ -207,6 +208,17 @@ void Scheduler::plan_step() {
     const auto size = static_cast<int64_t>(sequence->tokens.size());
     if (sequence->ready_ && size > context(*sequence) && sequence->keep >= 0) shift(*sequence);
   }
+  // Separate roles take turns, step by step.
+  for_generated_ = !for_generated_;
+  plan_groups();
+  if (parts_.empty() && executor_->separate_roles()) {
+    for_generated_ = !for_generated_;
+    plan_groups();
+  }
+  if (executor_->two_classes()) std::ranges::stable_partition(parts_, as_generated);
+}
+
+void Scheduler::plan_groups() {
   const std::span<Sequence* const> all = order_;
   for (size_t first = 0; first < all.size();) {
     size_t end = first + 1;
@@ -214,7 +226,6 @@ void Scheduler::plan_step() {
     plan_group(all.subspan(first, end - first));
     first = end;
   }
-  if (executor_->two_classes()) std::ranges::stable_partition(parts_, made_by_model);
 }
 
 /// Takes rows of sequences of one priority.
@@ -254,7 +265,7 @@ void Scheduler::propose() {
   if (!std::ranges::all_of(parts_, [&](const Part& p) { return follows(p); })) return;
   for (const Part& part : parts_) {
     if (part.sequence->drafting == nullptr || part.results != 1) continue;
-    if (executor_->two_classes() && !made_by_model(part)) {
+    if (executor_->two_classes() && !as_generated(part)) {
       part.sequence->drafting->proposal.clear();  // what is proposed has another role
       continue;
     }
@@ -310,7 +321,7 @@ void Scheduler::fill_batch() {
       batch_.slots.push_back(static_cast<int32_t>(t));
       batch_.sequences.push_back(table);
     }
-    if (made_by_model(part)) batch_.generated = batch_.rows();
+    if (as_generated(part)) batch_.generated = batch_.rows();
   }
   batch_.pages = cache_->pages(ids_);
 }

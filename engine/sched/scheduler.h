@@ -40,8 +40,9 @@ namespace infer {
 struct Sequence {
   KvCache::SequenceId kv = 0;   ///< the sequence in the scheduler's cache
   std::vector<int32_t> tokens;  ///< tokens already in the cache, then tokens to compute
-  /// By token: true if the model made it. Tokens beyond the end of this vector were given. It does
-  /// not change when tokens are recomputed.
+  /// By token: true if it is computed as generated tokens are (Roles): the model made it, or it was
+  /// given in a prompt of few tokens. Tokens beyond the end of this vector were given. It does not
+  /// change when tokens are recomputed.
   std::vector<bool> generated;
   /// Number of leading tokens computed at least once. After a shift or preemption some of them may
   /// have to be recomputed.
@@ -69,14 +70,22 @@ struct Sequence {
   /// std::bad_alloc.
   void reserve_one();
   void append_generated(int32_t token);
+  /// `few`: they are computed as generated tokens are. May throw std::bad_alloc; cut() then
+  /// restores the sequence.
+  void append_given(std::span<const int32_t> given, bool few);
   /// Removes the tokens from index `length` on. Cannot fail.
   void cut(size_t length);
   bool is_generated(int64_t token) const {
     return token < static_cast<int64_t>(generated.size()) && generated[static_cast<size_t>(token)];
   }
+  /// Of those that are computed for the first time: whether the model did not make it.
+  bool is_given(int64_t token) const {
+    return !is_generated(token) || (token >= few_begin_ && token < few_end_);
+  }
 
  private:
   friend class Scheduler;
+  int64_t few_begin_ = 0, few_end_ = 0;  ///< the last prompt of few tokens
   uint64_t arrival_ = 0;
   bool waiting_ = false;  ///< preempted: not computed until retry()
   bool ready_ = true;     ///< its consumer can take results in the step being built
@@ -148,8 +157,8 @@ class Scheduler {
     bool goes_on = true;
     Status failure{};
   };
-  /// Whether the model made the tokens of this part.
-  static bool made_by_model(const Part& part) { return part.sequence->is_generated(part.first); }
+  /// Whether the tokens of this part are computed as generated ones.
+  static bool as_generated(const Part& part) { return part.sequence->is_generated(part.first); }
 
   int64_t context(const Sequence& sequence) const;
   int64_t pending(const Sequence& sequence) const;
@@ -162,6 +171,7 @@ class Scheduler {
   static bool wants_result(const Sequence& sequence, int64_t token);
   bool compute_step();
   void plan_step();
+  void plan_groups();
   void plan_group(std::span<Sequence* const> group);
   void propose();
   bool follows(const Part& part) const;
@@ -197,6 +207,9 @@ class Scheduler {
   std::vector<Part> parts_;
   int64_t rows_ = 0;
   int64_t outputs_ = 0;
+  /// If roles are separate (Executor::separate_roles): whether the step has tokens that are
+  /// computed as generated ones, or the others.
+  bool for_generated_ = false;
   StepBatch batch_;
   std::vector<KvCache::SequenceId> ids_;
   Speculator* speculator_ = nullptr;

@@ -16,6 +16,16 @@ void Sequence::append_generated(int32_t token) {
   generated.push_back(true);
 }
 
+void Sequence::append_given(std::span<const int32_t> given, bool few) {
+  const size_t begin = tokens.size();
+  tokens.insert(tokens.end(), given.begin(), given.end());
+  if (!few) return;
+  generated.resize(begin, false);
+  generated.resize(tokens.size(), true);
+  few_begin_ = static_cast<int64_t>(begin);
+  few_end_ = static_cast<int64_t>(tokens.size());
+}
+
 void Sequence::cut(size_t length) {
   tokens.resize(std::min(length, tokens.size()));
   generated.resize(std::min(length, generated.size()));

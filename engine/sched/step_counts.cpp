@@ -33,7 +33,7 @@ void Scheduler::count_rows() {
     const int64_t again = std::clamp<int64_t>(sequence.computed - part.first, 0, part.count);
     counts_.recomputed_tokens += again;
     for (int64_t t = part.first + again; t < part.first + part.count; ++t) {
-      if (!sequence.is_generated(t)) ++counts_.prompt_tokens;
+      if (sequence.is_given(t)) ++counts_.prompt_tokens;
     }
     counts_.drafted += part.drafted;
   }

@@ -74,7 +74,7 @@ void Scheduler::commit(Part& part) {
   // Where another text goes on differently, and the last full page of what was given: another one
   // may go on from there.
   const bool lasting = end == sequence.branch_ ||
-                       (!sequence.is_generated(end - 1) &&
+                       (sequence.is_given(end - 1) &&
                         static_cast<int64_t>(sequence.tokens.size()) - end <= kPageTokens);
   cache_->commit(sequence.kv, keys(sequence), count, lasting);
   if (!items_.empty() && sequence.drafting != nullptr) {

@@ -43,6 +43,7 @@ DeviceMemoryReport report_of(const OpenedModel& opened, size_t d) {
   }
   r.computes =
       parts_of(opened.plan.placement, static_cast<int32_t>(d), opened.model->info().layers);
+  r.streams = streamed_parts_of(opened.plan.placement, static_cast<int32_t>(d));
   return r;
 }
 
@@ -89,6 +90,7 @@ MemoryReport report(const OpenedModel& opened, const OpenedModel* draft) {
   r.layers = opened.model->info().layers;
   r.gpu_layers = plan.placement.offloaded();
   r.cpu_experts = plan.placement.host_experts();
+  r.streamed_from = plan.least_streamed;
   r.refused = plan.placement.refused;
   return r;
 }
@@ -122,6 +124,10 @@ void tell_placement(const OpenedModel& opened) {
     const std::string parts = parts_of(placement, static_cast<int32_t>(d), layers);
     log(LogLevel::info, "{}: {}", opened.devices[d]->info().name,
         parts.empty() ? "nothing" : parts);
+    const std::string streamed = streamed_parts_of(placement, static_cast<int32_t>(d));
+    if (streamed.empty()) continue;
+    log(LogLevel::info, "{}: of prompts of {} tokens or more also {}, with weights from the host",
+        opened.devices[d]->info().name, opened.plan.least_streamed, streamed);
   }
 }
 
@@ -255,6 +261,7 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path
     impl->scheduler->tell_pages();
     impl->scheduler->set_speculator(impl->speculator.get());
     impl->drafts = impl->speculator != nullptr;
+    impl->least_streamed = opened.plan.least_streamed;
     impl->grows = options.context == 0;
     if (options.max_waiting >= 0) {
       impl->most_calls = int64_t{options.parallel} + options.max_waiting;

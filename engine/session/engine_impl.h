@@ -83,7 +83,10 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   /// for these.
   std::vector<std::pair<std::string, std::string>> gpus;
   mutable std::mutex gpus_mutex;
-  bool drafts = false;  ///< whether drafters were loaded
+  bool drafts = false;         ///< whether drafters were loaded
+  int64_t least_streamed = 0;  ///< MemoryPlan::least_streamed
+  /// Whether a prompt of so many tokens is computed as generated tokens are.
+  bool is_few(size_t tokens) const { return static_cast<int64_t>(tokens) < least_streamed; }
   Counters counters;
   std::unique_ptr<Scheduler> scheduler;
 

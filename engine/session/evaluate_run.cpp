@@ -22,7 +22,7 @@ Status EvaluateRun::run(std::span<const int32_t> tokens) {
     positions_.resize(rows);
   }
   try {
-    sequence_.tokens.insert(sequence_.tokens.end(), tokens.begin(), tokens.end());
+    sequence_.append_given(tokens, engine_.is_few(tokens.size()));
     sequence_.every_logit = true;
     sequence_.results_from = static_cast<int64_t>(held_);
     sequence_.reused = 0;

@@ -70,7 +70,7 @@ void GenerateRun::prepare() {
 /// If there is no memory, restores the sequence and throws.
 void GenerateRun::submit() {
   try {
-    sequence_.tokens.insert(sequence_.tokens.end(), prompt_.begin(), prompt_.end());
+    sequence_.append_given(prompt_, engine_.is_few(prompt_.size()));
     sequence_.reused = 0;
     sequence_.every_logit = options_.prompt_logprobs >= 0 && !prompt_.empty();
     sequence_.results_from = static_cast<int64_t>(held_);

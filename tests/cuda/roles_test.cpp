@@ -8,13 +8,16 @@
 
 #include "infer/jobs.hpp"
 #include "tests/api/model.h"
+#include "tests/api/told_text.h"
 #include "tests/cuda_driver.h"
 
 namespace infer::cuda {
 namespace {
 
+using infer::test::generate;
 using infer::test::open;
 using infer::test::sampled;
+using infer::test::Text;
 using infer::test::text;
 
 /// Weights of float16 and heads of 64: prompts differ in products and in attention.
@@ -46,21 +49,6 @@ class Model {
   test::TempDir dir_;
   std::string path_;
 };
-
-/// Tokens with their log-probabilities: not only what was chosen but the bits behind it.
-using Text = std::vector<std::pair<int32_t, float>>;
-
-Text generate(Session& session, const std::vector<int32_t>& prompt, GenerateOptions options) {
-  Text made;
-  options.logprobs = 1;
-  options.on_logprobs = [&](std::span<const std::pair<int32_t, float>> all) {
-    made.emplace_back(all.front());
-    return true;
-  };
-  const auto result = session.generate(prompt, options, {});
-  if (!result) made.clear();
-  return made;
-}
 
 /// Prompts that begin alike, of different lengths.
 std::vector<int32_t> prompt_of(size_t i) {

@@ -8,15 +8,18 @@
 #include <utility>
 
 #include "tests/api/model.h"
+#include "tests/api/told_text.h"
 #include "tests/golden/golden.h"
 #include "tests/vulkan/one_node.h"
 
 namespace infer::vulkan {
 namespace {
 
+using infer::test::generate;
 using infer::test::kModel;
 using infer::test::open;
 using infer::test::sampled;
+using infer::test::Text;
 using infer::test::text;
 
 LoadOptions options_of(int64_t context, int32_t rows) {
@@ -32,21 +35,6 @@ std::unique_ptr<Engine> load_with(const LoadOptions& options) {
   auto engine = load_tuned(kModel, options, with_matrices({}));
   REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
   return *std::move(engine);
-}
-
-/// Tokens with their log-probabilities: not only what was chosen but the bits behind it.
-using Text = std::vector<std::pair<int32_t, float>>;
-
-Text generate(Session& session, const std::vector<int32_t>& prompt, GenerateOptions options) {
-  Text made;
-  options.logprobs = 1;
-  options.on_logprobs = [&](std::span<const std::pair<int32_t, float>> all) {
-    made.emplace_back(all.front());
-    return true;
-  };
-  const auto result = session.generate(prompt, options, {});
-  if (!result) made.clear();
-  return made;
 }
 
 /// Three prompts that begin alike, of different lengths.

@@ -179,6 +179,19 @@ def measure(infer, device, file, rows, name):
     rows.append((name, device, "measured limits", ", ".join(rates), "", ""))
 
 
+def measure_host_layers(infer, device, file, rows, name):
+    """A prompt through layers that stay on the CPU, computed by the GPU and by the CPU."""
+    for flag, who in (("--stream-weights", "by the GPU"), ("--no-stream-weights", "by the CPU")):
+        code, out, err = run(infer, "bench", "-m", file, "--device", device, "-ngl", 1, flag, "-p", 512,
+                             "-n", 0, "-r", 1, "--json", most=100)
+        if code != 0:
+            judge(f"{device}: bench of {name} with layers on the CPU", False, err.strip())
+            return
+        part = json.loads(out)["prefill"]
+        rows.append((name, device, f"prefill {part['tokens']}, all layers on the CPU, {who}",
+                     f"{part['tokens_per_s']:.1f}", "–", "–"))
+
+
 def main():
     infer, wanted, models = sys.argv[1:]
     infer = str(pathlib.Path(infer).resolve())
@@ -208,6 +221,8 @@ def main():
                     left_out.append(f"{model} on {device}")
                     continue
                 measure(infer, device, file, rows, model)
+                if device.startswith("cuda") and left() > 60:
+                    measure_host_layers(infer, device, file, rows, model)
             pathlib.Path(file).unlink()
     print("\n| model | device | test | tokens/s | predicted | of the limit |")
     print("|---|---|---|---|---|---|")

@@ -117,6 +117,9 @@ struct DeviceMemoryReport {
   int64_t draft = 0;      ///< everything that the draft model needs here
   int64_t available = 0;  ///< in the device's memory; a device without its own shares the CPU's
   std::string computes;   ///< "layers 12 to 23, output"; empty: nothing
+  /// "layers 0 to 11": what it computes besides in prompts of MemoryReport::streamed_from tokens or
+  /// more, with weights that it gets from the host's memory for each step (stream_weights)
+  std::string streams;
 };
 
 /// Memory that a model will use (plan_model) or uses (Engine::memory). The planned sizes are the
@@ -148,8 +151,9 @@ struct MemoryReport {
   bool spilled = false;  ///< weights are read from the file layer by layer in every step
   std::vector<DeviceMemoryReport> devices;  ///< the CPU first
   int64_t layers = 0;                       ///< layers of the model
-  int64_t gpu_layers = 0;   ///< layers that are not on the CPU; the output counts as one more
-  int64_t cpu_experts = 0;  ///< of these layers, those whose experts are on the CPU
+  int64_t gpu_layers = 0;     ///< layers that are not on the CPU; the output counts as one more
+  int64_t cpu_experts = 0;    ///< of these layers, those whose experts are on the CPU
+  int64_t streamed_from = 0;  ///< see DeviceMemoryReport::streams; 0: no prompt
   /// Layers that another device cannot compute, with the reason. The CPU computes them.
   std::vector<std::string> refused;
 };

@@ -3,8 +3,9 @@
 // (tests/cuda/emulator) and checks how it is used.
 //
 // Work on a stream waits until something waits for it: then it runs in order, the nodes of a graph
-// in an order drawn from the seed among those that their dependencies allow. So what is read too
-// early, overwritten too early or not named as a dependency shows.
+// in an order drawn from the seed among those that their dependencies allow. Work of other streams
+// comes in between, as the seed has it. So what is read too early, overwritten too early or not
+// named as a dependency shows.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,7 @@ struct TestGpu {
   bool refuses_peers = false;        ///< it says that they do, but maps no memory for another one
   bool refuses_mapping = false;      ///< it has virtual memory, and maps none
   bool refuses_early = false;        ///< no kernel of a graph begins before another has ended
+  bool registers_nothing = false;    ///< the host's own memory is not pinned
   bool fixed_copies = false;         ///< copies of a graph that is made do not change
   /// Memory that is mapped is not written: so there may be more than the machine has, if nobody
   /// uses it.

@@ -219,6 +219,32 @@ INFER_CU cuMemFreeHost(void* data) {
   return CUDA_SUCCESS;
 }
 
+INFER_CU cuMemHostRegister(void* data, size_t bytes, unsigned flags) {
+  INFER_BEGIN_IN("cuMemHostRegister", CUDA_ERROR_OUT_OF_MEMORY)
+  INFER_EXPECT("cuMemHostRegister", data != nullptr && bytes > 0 && flags == 0);
+  if (state.gpus[static_cast<size_t>(context->device)].registers_nothing) {
+    return state.refuse(CUDA_ERROR_NOT_PERMITTED);
+  }
+  const bool known = std::ranges::any_of(state.registered, [&](const auto& other) {
+    return other.first<static_cast<std::byte*>(data) +
+                       bytes&& static_cast<const std::byte*>(other.first) + other.second.bytes>
+        data;
+  });
+  INFER_EXPECT("cuMemHostRegister", !known);
+  state.registered[data] = {context, static_cast<int64_t>(bytes), true};
+  return CUDA_SUCCESS;
+}
+
+INFER_CU cuMemHostUnregister(void* data) {
+  INFER_END("cuMemHostUnregister")
+  const auto it = state.registered.find(data);
+  INFER_EXPECT(function_name, it != state.registered.end());
+  INFER_EXPECT(function_name, it->second.context == current_of_thread());
+  (void)state.run_all(it->second.context);
+  state.registered.erase(it);
+  return CUDA_SUCCESS;
+}
+
 INFER_CU cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t size, CUstream stream) {
   constexpr const char* kName = "cuMemcpyHtoDAsync";
   INFER_BEGIN_IN(kName, CUDA_ERROR_LAUNCH_FAILED)
@@ -231,7 +257,7 @@ INFER_CU cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t size, CUstre
   };
   const CUresult added = add_work(state, kName, stream, work);
   // What is not pinned has been taken when the call returns.
-  if (added != CUDA_SUCCESS || state.find(from, bytes) != nullptr) return added;
+  if (added != CUDA_SUCCESS || state.is_pinned(from, bytes)) return added;
   return state.run(stream);
 }
 
@@ -340,10 +366,26 @@ INFER_CU cuEventRecord(CUevent event, CUstream stream) {
   INFER_EXPECT("cuEventRecord", state.is_live(event) && event->context == context);
   event->pending = true;
   event->stream = stream;
-  return add_work(state, "cuEventRecord", stream, [event] {
-    event->pending = false;
+  event->reached = std::make_shared<bool>(false);
+  return add_work(state, "cuEventRecord", stream, [event, reached = event->reached] {
+    *reached = true;
+    if (event->reached == reached) event->pending = false;  // it was not recorded again
     event->time_ns = now_ns();
     return CUDA_SUCCESS;
+  });
+}
+
+INFER_CU cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+  constexpr const char* kName = "cuStreamWaitEvent";
+  INFER_BEGIN_IN(kName, CUDA_ERROR_LAUNCH_FAILED)
+  INFER_EXPECT(kName, flags == CU_EVENT_WAIT_DEFAULT);
+  INFER_EXPECT(kName, state.is_live(event) && event->context == context);
+  if (!event->pending) return CUDA_SUCCESS;
+  // The other stream goes on as far as the event, and no further.
+  return add_work(state, kName, stream, [&state, other = event->stream, reached = event->reached] {
+    CUresult result = CUDA_SUCCESS;
+    while (!*reached && result == CUDA_SUCCESS) result = state.run_one(other);
+    return result;
   });
 }
 

@@ -29,7 +29,8 @@ void State::fail_after(int64_t before) {
 }
 
 int64_t State::live() const {
-  return static_cast<int64_t>(objects_.size() + allocations.size() + reserved.size());
+  return static_cast<int64_t>(objects_.size() + allocations.size() + reserved.size() +
+                              registered.size());
 }
 
 int64_t State::free_bytes(int gpu) const {
@@ -89,14 +90,40 @@ CUresult State::copy(const char* function, void* to, const void* from, int64_t b
   return CUDA_SUCCESS;
 }
 
-CUresult State::run(CUstream stream) {
+bool State::is_pinned(const void* address, int64_t bytes) const {
+  if (find(address, bytes) != nullptr) return true;
+  auto it = registered.upper_bound(address);
+  if (it == registered.begin()) return false;
+  --it;
+  return static_cast<const std::byte*>(address) + bytes <=
+         static_cast<const std::byte*>(it->first) + it->second.bytes;
+}
+
+CUresult State::run_one(CUstream stream) {
   CUresult& fault = stream->context->fault;
-  while (!stream->work.empty()) {
-    const std::function<CUresult()> work = std::move(stream->work.front());
-    stream->work.pop_front();
-    if (fault == CUDA_SUCCESS) fault = work();
+  if (stream->work.empty()) return mistake("a stream waits for what no stream has to do");
+  const std::function<CUresult()> work = std::move(stream->work.front());
+  stream->work.pop_front();
+  if (fault == CUDA_SUCCESS) {
+    const CUresult result = work();
+    if (fault == CUDA_SUCCESS) fault = result;
   }
   return fault;
+}
+
+CUresult State::run(CUstream stream) {
+  std::minstd_rand random(static_cast<uint32_t>(seed_ * 7907 + drawn_++));
+  while (!stream->work.empty()) {
+    // Nothing, some or all of what other streams have to do comes before.
+    for (const CUstream other : streams) {
+      if (other == stream || other->context != stream->context) continue;
+      for (size_t n = random() % (2 * other->work.size() + 1); n > 0 && !other->work.empty(); --n) {
+        (void)run_one(other);
+      }
+    }
+    if (!stream->work.empty()) (void)run_one(stream);
+  }
+  return stream->context->fault;
 }
 
 CUresult State::run_all(CUcontext context) {

@@ -35,6 +35,7 @@ struct CUevent_st {
   bool timed = false;
   CUstream stream = nullptr;  ///< on which it was recorded last
   bool pending = false;
+  std::shared_ptr<bool> reached;  ///< whether the stream has come to where it was recorded last
   int64_t time_ns = 0;
 };
 
@@ -156,10 +157,15 @@ class State final : public DriverControl {
   /// The allocation that holds [address, address + bytes); null: there is none.
   const Allocation* find(const void* address, int64_t bytes) const;
 
+  /// Whether the device copies from there by itself.
+  bool is_pinned(const void* address, int64_t bytes) const;
+
   /// Runs what a stream, or all streams of a context, have to do. The context's fault if it has
   /// one.
   CUresult run(CUstream stream);
   CUresult run_all(CUcontext context);
+  /// The next thing that a stream has to do.
+  CUresult run_one(CUstream stream);
   CUresult run_kernel(CUcontext context, const KernelLaunch& launch);
   CUresult run_graph(CUcontext context, const std::vector<CUgraphNode_st>& nodes);
   /// Whether no stream of a context has anything to do.
@@ -172,6 +178,7 @@ class State final : public DriverControl {
   std::vector<TestGpu> gpus{TestGpu()};
   std::map<int, CUcontext> contexts;              ///< by device
   std::map<const void*, Allocation> allocations;  ///< by address
+  std::map<const void*, Allocation> registered;   ///< the host's own memory, by address
   std::set<CUstream> streams;
   int version() const { return version_; }
   void count_launch() { ++launches_; }

@@ -145,7 +145,7 @@ INFER_CU cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc
   if (mprotect(at, bytes, PROT_READ | PROT_WRITE) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
   const bool untouched = state.gpus[static_cast<size_t>(owner->device)].untouched;
   if (!untouched) std::memset(at, 0xff, bytes);  // NaN in every type of floating point
-  owner->memory.add(at, bytes);
+  owner->memory.add_mapped(reinterpret_cast<uintptr_t>(at), bytes);
   return CUDA_SUCCESS;
 }
 

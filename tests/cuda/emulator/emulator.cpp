@@ -623,7 +623,12 @@ Range Memory::find(uint64_t address) const {
   if (next == ranges_.begin()) return {};
   --next;
   if (address >= next->second) return {};
-  return {next->first, next->second};
+  Range found{next->first, next->second};
+  while (mapped_.contains(next->first) && ++next != ranges_.end() && next->first == found.end &&
+         mapped_.contains(next->first)) {
+    found.end = next->second;
+  }
+  return found;
 }
 
 Registration::Registration(const char* name, size_t param_bytes, uint32_t most_threads,

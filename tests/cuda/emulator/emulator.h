@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,12 +29,21 @@ class Memory {
  public:
   void add(uint64_t begin, uint64_t bytes) { ranges_[begin] = begin + bytes; }
   void add(const void* begin, size_t bytes) { add(reinterpret_cast<uintptr_t>(begin), bytes); }
-  void remove(uint64_t begin) { ranges_.erase(begin); }
+  /// Memory that is mapped: what is mapped behind it goes on where it ends.
+  void add_mapped(uint64_t begin, uint64_t bytes) {
+    add(begin, bytes);
+    mapped_.insert(begin);
+  }
+  void remove(uint64_t begin) {
+    ranges_.erase(begin);
+    mapped_.erase(begin);
+  }
   /// The allocation that holds the address; empty if there is none.
   Range find(uint64_t address) const;
 
  private:
   std::map<uint64_t, uint64_t> ranges_;  ///< ends by begins
+  std::set<uint64_t> mapped_;            ///< begins
 };
 
 struct Dim {

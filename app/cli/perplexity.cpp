@@ -48,6 +48,7 @@ Json report(const PerplexityReport& r) {
   if (!r.divergence) return json;
   const PerplexityReport::Divergence& d = *r.divergence;
   json["divergence"] = {{"base_perplexity", d.base_perplexity},
+                        {"base_exact", d.base_exact},
                         {"mean", d.mean},
                         {"mean_error", d.mean_error},
                         {"median", d.median},
@@ -88,10 +89,10 @@ int run_perplexity(PerplexityArgs& args) {
       done.tokens);
   if (done.divergence) {
     const PerplexityReport::Divergence& d = *done.divergence;
-    say("divergence from the base (perplexity {:.4f}): mean {:.6f} ± {:.6f}, median {:.6f}, 99 % "
+    say("divergence from the base (perplexity {}{:.4f}): mean {:.6f} ± {:.6f}, median {:.6f}, 99 % "
         "below {:.6f}, largest {:.6f}; the same most likely token in {:.2f} %",
-        d.base_perplexity, d.mean, d.mean_error, d.median, d.percentile_99, d.largest,
-        100 * d.same_top);
+        d.base_exact ? "" : "about ", d.base_perplexity, d.mean, d.mean_error, d.median,
+        d.percentile_99, d.largest, 100 * d.same_top);
   }
   return kExitOk;
 }

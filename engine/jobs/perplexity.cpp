@@ -47,9 +47,11 @@ struct Average {
   }
 };
 
-// A saved run: this header, the tokens of all chunks, then for every measured row the smallest
+// A saved run: this header, the tokens of all chunks, then the measured rows. A row has the
+// log-probability of the token that follows as float64 (from version 2 on), the smallest
 // log-probability kept and the step between levels, both float32, and a level of 16 bits for each
-// token. Little-endian.
+// token. Little-endian. The base's perplexity needs the float64: the levels are rounded, and cut
+// off below. llama.cpp's file has levels alone, and it prints the perplexity that they give.
 struct BaseHeader {
   char magic[8];
   uint32_t version;
@@ -58,14 +60,17 @@ struct BaseHeader {
   uint32_t chunks;
 };
 constexpr char kMagic[8] = {'i', 'n', 'f', 'e', 'r', 'k', 'l', '\0'};
+constexpr uint32_t kVersion = 2;
 /// Log-probabilities below the largest by more than this count as that.
 constexpr float kDepth = 24;
 
 struct PackedRow {
+  double next = 0;  ///< log-probability of the token that follows
   float lowest = 0, step = 0;
   std::vector<uint16_t> levels;
 
-  void pack(const Row& row) {
+  void pack(const Row& row, size_t token) {
+    next = row.log_probability(token);
     const auto highest = static_cast<float>(row.best - row.log_sum);
     lowest = highest - kDepth;
     step = kDepth / 65535;
@@ -90,7 +95,7 @@ class BaseReader {
     if (!file_) return error(StatusCode::not_found, "{}: cannot be read", path);
     BaseHeader header{};
     if (!read(&header, sizeof(header)) || std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 ||
-        header.version != 1) {
+        header.version < 1 || header.version > kVersion) {
       return error(StatusCode::bad_file, "{}: expected a run saved by infer perplexity", path);
     }
     if (header.vocabulary != vocabulary || header.chunk_tokens != chunk || header.chunks < chunks) {
@@ -108,13 +113,18 @@ class BaseReader {
     file_.seekg(static_cast<std::streamoff>(sizeof(header)) +
                 static_cast<std::streamoff>(header.chunks) * header.chunk_tokens * 4);
     row_.levels.resize(static_cast<size_t>(vocabulary));
+    exact_ = header.version >= 2;
     return {};
   }
-  Result<const PackedRow*> next() {
-    if (!read(&row_.lowest, 4) || !read(&row_.step, 4) ||
+  /// Whether PackedRow::next is exact; of older files it is what the levels give.
+  bool exact() const { return exact_; }
+  /// `token`: the one that follows.
+  Result<const PackedRow*> next(size_t token) {
+    if ((exact_ && !read(&row_.next, 8)) || !read(&row_.lowest, 4) || !read(&row_.step, 4) ||
         !read(row_.levels.data(), row_.levels.size() * 2)) {
       return tl::unexpected(cut_short());
     }
+    if (!exact_) row_.next = row_.log_probability(token);
     return &row_;
   }
 
@@ -129,6 +139,7 @@ class BaseReader {
 
   std::string path_;
   std::ifstream file_;
+  bool exact_ = false;
   PackedRow row_;
 };
 
@@ -153,7 +164,7 @@ class Measurement {
     INFER_TRY_S(save_, AtomicFile::create(options_.save, AtomicFile::Access::user_only));
     BaseHeader header{};
     std::memcpy(header.magic, kMagic, sizeof(kMagic));
-    header.version = 1;
+    header.version = kVersion;
     header.chunk_tokens = static_cast<uint32_t>(options_.chunk);
     header.vocabulary = static_cast<uint32_t>(vocabulary_);
     header.chunks = static_cast<uint32_t>(chunks);
@@ -171,14 +182,15 @@ class Measurement {
     const double surprise = -row.log_probability(token);
     surprise_.add(surprise);
     if (save_ != nullptr) {
-      packed_.pack(row);
+      packed_.pack(row, token);
+      INFER_CHECK(save_->write(bytes_of(&packed_.next, 1)));
       INFER_CHECK(save_->write(bytes_of(&packed_.lowest, 1)));
       INFER_CHECK(save_->write(bytes_of(&packed_.step, 1)));
       INFER_CHECK(save_->write(bytes_of(packed_.levels.data(), packed_.levels.size())));
     }
     if (options_.base.empty()) return {};
-    INFER_TRY_S(const PackedRow* const base, base_.next());
-    base_surprise_.add(-base->log_probability(token));
+    INFER_TRY_S(const PackedRow* const base, base_.next(token));
+    base_surprise_.add(-base->next);
     double divergence = 0;
     for (size_t i = 0; i < vocabulary_; ++i) {
       const double p = base->log_probability(i);
@@ -203,6 +215,7 @@ class Measurement {
     if (options_.base.empty()) return r;
     PerplexityReport::Divergence d;
     d.base_perplexity = std::exp(base_surprise_.mean());
+    d.base_exact = base_.exact();
     d.mean = divergence_.mean();
     d.mean_error = divergence_.error();
     d.same_top = same_top_.mean();

@@ -2,6 +2,7 @@
 
 import json
 import math
+import struct
 
 import numpy
 import pytest
@@ -57,7 +58,8 @@ def test_divergence_from_a_saved_run(text, tmp_path):
     plain = measure(text, "--save-base", base)
     same = measure(text, "--kl-base", base)
     assert same["perplexity"] == plain["perplexity"]
-    assert same["divergence"]["base_perplexity"] == pytest.approx(plain["perplexity"], rel=1e-3)
+    assert same["divergence"]["base_perplexity"] == plain["perplexity"]
+    assert same["divergence"]["base_exact"] is True
     assert same["divergence"]["mean"] < 2e-5  # 16 bits a token
     assert same["divergence"]["same_top"] == 1
     other = measure(text, "--kl-base", base, "-ctk", "q4_0", "-ctv", "q4_0")
@@ -65,6 +67,11 @@ def test_divergence_from_a_saved_run(text, tmp_path):
     assert other["divergence"]["largest"] >= other["divergence"]["percentile_99"]
 
     broken = tmp_path / "broken"
+    newer = bytearray(base.read_bytes())
+    newer[8] = 3
+    broken.write_bytes(newer)
+    fails(3, "perplexity", "-m", MODEL, "-f", text, "--chunk", CHUNK, "--kl-base", broken,
+          says="saved by")
     broken.write_bytes(base.read_bytes()[:-5])
     fails(3, "perplexity", "-m", MODEL, "-f", text, "--chunk", CHUNK, "--kl-base", broken,
           says="ends before")
@@ -75,6 +82,24 @@ def test_divergence_from_a_saved_run(text, tmp_path):
     other_text.write_text("Another text altogether, long enough. " * 40)
     fails(2, "perplexity", "-m", MODEL, "-f", other_text, "--chunk", CHUNK, "--chunks", 2,
           "--kl-base", base, says="another text")
+
+
+def test_a_base_of_the_first_version_is_read(text, tmp_path):
+    """Its rows lack the float64 of the token that follows."""
+    base, old = tmp_path / "base", tmp_path / "old"
+    plain = measure(text, "--save-base", base)
+    data = base.read_bytes()
+    vocabulary, chunks = struct.unpack("<II", data[16:24])
+    begin, row = 24 + chunks * CHUNK * 4, 8 + 8 + 2 * vocabulary
+    rows = [data[at + 8:at + row] for at in range(begin, len(data), row)]
+    assert len(rows) == plain["tokens"] and len(data) == begin + len(rows) * row
+    old.write_bytes(data[:8] + struct.pack("<I", 1) + data[12:begin] + b"".join(rows))
+    new, found = (measure(text, "--kl-base", path) for path in (base, old))
+    rounded = found["divergence"].pop("base_perplexity")
+    assert rounded == pytest.approx(new["divergence"].pop("base_perplexity"), rel=1e-3)
+    assert found["divergence"] == new["divergence"] | {"base_exact": False}
+    done = infer("perplexity", "-m", MODEL, "-f", text, "--chunk", CHUNK, "--kl-base", old)
+    assert b"divergence from the base (perplexity about " in done.stdout
 
 
 def test_what_cannot_be_measured(text, tmp_path):

@@ -204,6 +204,9 @@ struct PerplexityReport {
   /// Σ p_base·(log p_base − log p) at each token (Kullback & Leibler 1951).
   struct Divergence {
     double base_perplexity = 0;
+    /// False for a file of an older version, which holds log-probabilities rounded to 16 bits:
+    /// base_perplexity is then about that of the base's own run.
+    bool base_exact = true;
     double mean = 0, mean_error = 0, median = 0, percentile_99 = 0, largest = 0;
     double same_top = 0;  ///< share of tokens at which both runs have the same most likely token
   };

@@ -87,10 +87,7 @@ GenerationStep Generation::step(const LogitRow& row) {
     return made;
   }
   if (token < 0 || !allowed) {
-    made.failure =
-        error(StatusCode::bad_file,
-              "the model's logits are not numbers: its weights are damaged, or hold values "
-              "beyond what float32 can compute with");
+    made.failure = error(StatusCode::bad_file, "{}", kBadLogits);
     return made;
   }
   if ((!options_.ignore_end || constraint_ != nullptr) && tokenizer_.is_eog(token)) {

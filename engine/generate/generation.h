@@ -21,6 +21,12 @@
 
 namespace infer {
 
+/// What is wrong with a row of logits that holds no number; a message puts the model before it.
+inline constexpr const char* kBadLogits =
+    "the model's logits are not numbers: its weights are damaged, or hold values beyond what "
+    "float32 "
+    "can compute with; --check-tensors says whether the weights are numbers";
+
 /// A generated token, and the state of the generation after it.
 struct GeneratedToken {
   int32_t token = -1;

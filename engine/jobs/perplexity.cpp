@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "engine/core/atomic_file.h"
+#include "engine/generate/generation.h"
 #include "engine/session/engine_impl.h"
 #include "infer/jobs.hpp"
 
@@ -151,8 +152,10 @@ std::span<const std::byte> bytes_of(const T* data, size_t count) {
 /// One run over the text.
 class Measurement {
  public:
-  Measurement(const PerplexityOptions& options, int64_t vocabulary)
-      : options_(options), vocabulary_(static_cast<size_t>(vocabulary)) {}
+  Measurement(const PerplexityOptions& options, const Engine& engine)
+      : options_(options),
+        model_(engine.model().path),
+        vocabulary_(static_cast<size_t>(engine.vocabulary_size())) {}
 
   Status open_files(const std::vector<int32_t>& tokens, int64_t chunks) {
     if (!options_.base.empty()) {
@@ -176,7 +179,7 @@ class Measurement {
   Status add(std::span<const float> logits, int32_t next) {
     const Row row(logits);
     if (!std::isfinite(row.log_sum)) {
-      return error(StatusCode::bad_file, "the model's logits are not numbers");
+      return error(StatusCode::bad_file, "{}: {}", model_, kBadLogits);
     }
     const auto token = static_cast<size_t>(next);
     const double surprise = -row.log_probability(token);
@@ -230,6 +233,7 @@ class Measurement {
 
  private:
   const PerplexityOptions& options_;
+  std::string model_;
   size_t vocabulary_;
   BaseReader base_;
   std::unique_ptr<AtomicFile> save_;
@@ -258,7 +262,7 @@ Result<PerplexityReport> perplexity(Engine& engine, std::string_view text,
                   "the text has {} tokens, which do not fill a chunk of {}", size, options.chunk);
     }
     INFER_TRY(const std::unique_ptr<Session> session, engine.open_session());
-    Measurement measurement(options, engine.vocabulary_size());
+    Measurement measurement(options, engine);
     INFER_CHECK_R(measurement.open_files(tokens, chunks));
     const SpecialTokenIds special = engine.vocabulary().special();
     const int64_t first = options.chunk / 2;  // what comes before has too little context

@@ -205,7 +205,12 @@ Outcome GenerateRun::step(const LogitRow& row) {
   sequence_.keep = overflow();
   GenerationStep made = generation_.step(row);
   const int32_t token = made.made.token;
-  if (!made.failure.ok()) failure_ = std::move(made.failure);
+  if (made.failure.code() == StatusCode::bad_file) {
+    failure_ =
+        error(StatusCode::bad_file, "{}: {}", engine_.description.path, made.failure.message());
+  } else if (!made.failure.ok()) {
+    failure_ = std::move(made.failure);
+  }
   if (made.has_token) {
     const bool first = made.made.generated_tokens == 1;
     engine_.counters.token(

@@ -1,6 +1,12 @@
 """POST /v1/completions, and tokens."""
 
+import json
+import struct
+import subprocess
+
 import pytest
+
+from service import BIN
 
 TEXT = {"prompt": "Once upon a time", "max_tokens": 10, "seed": 2}
 
@@ -73,3 +79,20 @@ def test_tokens(service):
     assert service.error("/detokenize", {"tokens": [-1]})[0] == 400
     prompt = service.post("/apply-template", {"messages": [{"role": "user", "content": "Hi"}]})["prompt"]
     assert "Hi" in prompt
+
+
+def test_a_damaged_model_is_named_as_clients_know_it(start, tmp_path):
+    path = tmp_path / "damaged.gguf"
+    subprocess.run([BIN, "synth", "custom", path, "--type", "f32", "--layers", "1", "--embedding", "32",
+                    "--feed-forward", "32", "--heads", "1", "--kv-heads", "1", "--tokens", "300", "-q"],
+                   check=True)
+    data = bytearray(path.read_bytes())
+    half = len(data) // 8 * 4
+    data[half:] = struct.pack("<f", float("nan")) * ((len(data) - half) // 4)
+    path.write_bytes(data)
+    service = start("-m", path, "-c", "64", "-t", "1")
+    status, _, text = service.ask("POST", "/v1/completions", {"prompt": "x", "max_tokens": 2})
+    message = json.loads(text)["error"]["message"]
+    name = service.get("/v1/models")["data"][0]["id"]
+    assert status == 500 and message.startswith(f"{name}: the model's logits are not numbers")
+    assert str(tmp_path) not in message

@@ -92,6 +92,7 @@ std::shared_ptr<void> take_place(const Call& call) {
 Status generate(const Call& call, CompletionRequest request, std::unique_ptr<CompletionSink> sink) {
   require_generating(*call.model);
   request.place = take_place(call);
+  request.model = call.model->name();
   TraceExporter* const traces = call.api.traces();
   if (traces != nullptr && call.exchange->request().trace) {
     sink = std::make_unique<TracedSink>(std::move(sink), *traces, call.exchange, call.model->name(),

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "server/json.h"
+#include "server/models/model.h"
 
 namespace infer::server {
 namespace {
@@ -225,7 +226,7 @@ void Completion::fail(const Status& status) {
     if (choice.started && !choice.ended) choice.session->cancel();
   }
   request_.place.reset();
-  if (!cancelled_) sink_->failed(status);
+  if (!cancelled_) sink_->failed(for_clients(status, engine_->model().path, request_.model));
 }
 
 }  // namespace infer::server

@@ -20,6 +20,7 @@ using TokenChoices = std::vector<std::pair<int32_t, float>>;
 
 /// What a request asks for.
 struct CompletionRequest {
+  std::string model;                          ///< what clients call it
   std::shared_ptr<void> place;                ///< let go of before the end of the answer is sent
   std::vector<std::vector<int32_t>> prompts;  ///< at least one
   int copies = 1;                             ///< answers to each

@@ -6,6 +6,7 @@
 // out earlier reasoning), a turn computes everything from the first token that differs.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -73,8 +74,10 @@ class Conversation {
   /// or the last turn alone is. `nothing` in all other cases.
   enum class TooLong { nothing, messages, last_turn };
   TooLong too_long() const { return too_long_; }
-  /// Tokens of the last answer and all before it.
-  int64_t length() const { return session_->length(); }
+  /// Tokens of the context that are taken: of the last answer and all before it. The last token of
+  /// an answer is computed with the next message, so in a full context it is one more and takes no
+  /// place.
+  int64_t context_used() const { return std::min(session_->length(), engine_.memory().context); }
   /// Session::number() of its session.
   int64_t session() const { return session_->number(); }
 

@@ -157,7 +157,7 @@ Json statistics(const chat::Answer& answer, const Chat& chat) {
           {"generate_seconds", r.generate_seconds},
           {"first_token_seconds", r.first_token_seconds},
           {"dropped_messages", answer.dropped_messages},
-          {"context_used", chat.conversation->length()},
+          {"context_used", chat.conversation->context_used()},
           {"context", chat.engine->memory().context},
           {"memory_bytes", chat.engine->memory().total},
           {"speculation", speculation_json(r.speculation)}};
@@ -170,7 +170,7 @@ std::string summary(const chat::Answer& answer, const Chat& chat) {
       "[{} tokens at {:.1f} tokens/s; prompt {} tokens at {:.1f} tokens/s; first token after "
       "{:.2f} s; context {} of {}; memory {}{}{}]",
       r.generated_tokens, generate_rate(r), r.prompt_tokens, prompt_rate(r), r.first_token_seconds,
-      chat.conversation->length(), memory.context, human_bytes(memory.total),
+      chat.conversation->context_used(), memory.context, human_bytes(memory.total),
       speculation_summary(r.speculation),
       r.reason == FinishReason::context
           ? "; stopped: the context is full (/clear, a larger -c or --context-shift)"

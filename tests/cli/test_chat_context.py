@@ -53,6 +53,19 @@ def test_a_message_that_is_too_long_says_so(chat):
     assert "shorter" in said and "--context-shift" not in said
 
 
+def test_no_more_of_the_context_is_used_than_there_is(chat, model, template):
+    endless = ("--logit-bias", "2-inf")
+    events, _ = chat(["Hello"], *endless, context=40, tokens=-1)
+    end = ends(events)[0]
+    assert end["finish_reason"] == "context"
+    assert (end["context_used"], end["context"]) == (40, 40)
+    # The answer has one token more than the context: the last one is not computed.
+    assert end["prompt_tokens"] + end["generated_tokens"] == 41
+    done = infer_typed("chat", "-m", model, "--template", template, "-c", 40, "-n", -1, "--temp", 0,
+                       *endless, lines=["Hello"])
+    assert b"context 40 of 40;" in done.stderr
+
+
 def test_a_shifted_context_drops_whole_turns(chat, strict, tmp_path):
     saved = tmp_path / "saved.json"
     lines = [f"Hello there, how are you? {i}" for i in range(40)]

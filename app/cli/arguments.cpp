@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdio>
 #include <limits>
+#include <new>
 #include <system_error>
 
 #include "bundle/bundle.h"
@@ -138,10 +139,16 @@ void require_readable(const std::string& path) {
   }
 }
 
-std::string read_input(const std::string& path) {
+std::string read_input(const std::string& path, int64_t most) {
+  const std::string name = path == "-" ? "stdin" : path;
   const auto failed = [&](const char* what, int code) {
-    return Failure(kExitBadFile, fmt::format("{}: cannot {}: {}", path == "-" ? "stdin" : path,
-                                             what, std::generic_category().message(code)));
+    return Failure(kExitBadFile, fmt::format("{}: cannot {}: {}", name, what,
+                                             std::generic_category().message(code)));
+  };
+  const auto too_long = [&](const std::string& found) {
+    return Failure(kExitBadFile,
+                   fmt::format("{}: expected at most {} bytes, found {}; use a part of it", name,
+                               most, found));
   };
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> opened(nullptr, std::fclose);
   if (path != "-") {
@@ -149,9 +156,19 @@ std::string read_input(const std::string& path) {
     if (opened == nullptr) throw failed("open", errno);
   }
   std::FILE* file = path == "-" ? stdin : opened.get();
+  const int64_t size = platform::bytes_of(file);
+  if (size > most) throw too_long(std::to_string(size));
   std::string text;
-  char part[65536];
-  while (const size_t count = std::fread(part, 1, sizeof(part), file)) text.append(part, count);
+  try {
+    text.reserve(static_cast<size_t>(size));
+    char part[65536];
+    while (const size_t count = std::fread(part, 1, sizeof(part), file)) {
+      if (static_cast<int64_t>(text.size() + count) > most) throw too_long("more");
+      text.append(part, count);
+    }
+  } catch (const std::bad_alloc&) {
+    throw Failure(kExitDoesNotFit, name + ": there is no memory to read it");
+  }
   if (std::ferror(file) != 0) throw failed("read", errno);
   return text;
 }
@@ -164,9 +181,10 @@ std::string read_filled_input(const std::string& path) {
   return text;
 }
 
-std::string read_input_or_pipe(const std::string& path, const char* what, const char* hint) {
-  if (!path.empty()) return read_input(path);
-  std::string text = platform::stdin_is_terminal() ? std::string() : read_input("-");
+std::string read_input_or_pipe(const std::string& path, const char* what, const char* hint,
+                               int64_t most) {
+  if (!path.empty()) return read_input(path, most);
+  std::string text = platform::stdin_is_terminal() ? std::string() : read_input("-", most);
   if (text.empty()) usage(fmt::format("no {} given: {}", what, hint));
   return text;
 }

@@ -34,13 +34,20 @@ std::optional<nlohmann::ordered_json> parse_json(std::string_view text);
 
 /// Throws Failure with the code of a bad input file if the file exists but cannot be opened.
 void require_readable(const std::string& path);
-/// A whole file, "-" for stdin. Throws Failure with the code of a bad input file.
-std::string read_input(const std::string& path);
+/// The most that is read of a file of text. A tokenizer takes no longer text.
+inline constexpr int64_t kMostInputBytes = int64_t{64} << 20;
+/// The same of a file with many texts.
+inline constexpr int64_t kMostTextsBytes = int64_t{1} << 30;
+/// A whole file, "-" for stdin. Throws Failure: with the code of a bad input file, also if it has
+/// more than `most` bytes, which is found before it is read if it is a file; does not fit if there
+/// is no memory for it.
+std::string read_input(const std::string& path, int64_t most = kMostInputBytes);
 /// The same, for a file that must not be empty.
 std::string read_filled_input(const std::string& path);
 /// The same; without a path reads from the pipe on stdin. If there is no pipe, throws Failure
 /// (usage), which says what is missing and how to give it.
-std::string read_input_or_pipe(const std::string& path, const char* what, const char* hint);
+std::string read_input_or_pipe(const std::string& path, const char* what, const char* hint,
+                               int64_t most = kMostInputBytes);
 /// Replaces \n, \t, \r, \\, \", \' and \xNN by the characters they stand for. Others stay.
 std::string unescaped(std::string_view text);
 

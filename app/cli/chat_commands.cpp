@@ -118,8 +118,8 @@ bool is_saved_conversation(const std::string& path) {
   text.resize(static_cast<size_t>(file.gcount()));
   if (text.empty() && file.eof()) return true;
   if (text != kBegin) return false;
-  text.append(std::istreambuf_iterator<char>(file), {});
-  const std::optional<Json> saved = parse_json(text);
+  file.close();
+  const std::optional<Json> saved = parse_json(read_input(path));
   return saved && saved->size() == 1 && are_messages(saved->at("messages"));
 }
 

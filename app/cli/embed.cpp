@@ -78,7 +78,8 @@ void declare_rerank(Options options, RerankArgs& args) {
 
 /// The lines of the input, or the texts that they are the JSON of.
 std::vector<std::string> read_texts(const TextsArgs& args) {
-  const std::string input = read_input_or_pipe(args.file, "file of texts", "use -f FILE or a pipe");
+  const std::string input =
+      read_input_or_pipe(args.file, "file of texts", "use -f FILE or a pipe", kMostTextsBytes);
   const std::string name = args.file.empty() || args.file == "-" ? "stdin" : args.file;
   if (input.empty()) throw Failure(kExitBadFile, name + ": is empty");
   std::vector<std::string> texts;

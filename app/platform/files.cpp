@@ -90,6 +90,12 @@ int create_private(const std::filesystem::path& path) {
   return 0;
 }
 
+int64_t bytes_of(std::FILE* file) {
+  struct stat info {};
+  if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode)) return 0;
+  return static_cast<int64_t>(info.st_size);
+}
+
 int make_private(std::FILE* file) { return checked(fchmod(fileno(file), S_IRUSR | S_IWUSR)); }
 
 int make_executable(std::FILE* file) {

@@ -57,6 +57,8 @@ int check_readable(const std::string& path);
 int check_writable(const std::string& folder);
 /// Makes an empty file that only the user may read and write. EEXIST if there is one.
 int create_private(const std::filesystem::path& path);
+/// Bytes of an open regular file; 0 of anything else.
+int64_t bytes_of(std::FILE* file);
 /// Only the user may read and write the open file.
 int make_private(std::FILE* file);
 /// Who may read the open file may run it as well.

@@ -117,6 +117,42 @@ def test_the_prompt_may_stand_without_a_flag():
     fails(2, *RUN, "-p", "x", "Once upon", says="excludes")
 
 
+@pytest.mark.parametrize("arguments", [
+    ["run", "-f"], ["run", "-p", "x", "--grammar-file"], ["run", "-p", "x", "-jf"], ["chat", "-sysf"],
+    ["chat", "--template"], ["tokenize", DEMO, "-f"], ["detokenize", DEMO, "-f"], ["perplexity", "-f"],
+    ["imatrix", DEMO, "-o", "out", "-f"], ["eval", DEMO, "--logits", "out", "--tokens-file"],
+    ["template", DEMO, "--input"], ["serve", DEMO, "--api-key-file"]])
+def test_a_file_that_is_too_large_is_not_read(arguments, tmp_path):
+    path = tmp_path / "large.txt"
+    path.touch()
+    os.truncate(path, (64 << 20) + 1)
+    fails(3, *arguments, path, cwd=tmp_path,
+          says=f"{path}: expected at most {64 << 20} bytes, found {(64 << 20) + 1};")
+    os.truncate(path, 1 << 40)  # nothing could read it
+    fails(3, *arguments, path, cwd=tmp_path,
+          says=f"{path}: expected at most {64 << 20} bytes, found {1 << 40};")
+
+
+def test_files_of_texts_may_be_larger_and_pipes_end_somewhere(tmp_path):
+    path = tmp_path / "large.txt"
+    path.touch()
+    os.truncate(path, (1 << 30) + 1)
+    fails(3, "embed", DEMO, "-f", path,
+          says=f"{path}: expected at most {1 << 30} bytes, found {(1 << 30) + 1};")
+    fails(3, "tokenize", DEMO, stdin=b"x" * ((64 << 20) + 1),
+          says=f"stdin: expected at most {64 << 20} bytes, found more;")
+
+
+def test_a_file_without_memory_for_it_is_named(tmp_path):
+    path = tmp_path / "large.txt"
+    path.touch()
+    os.truncate(path, 60 << 20)
+    limits = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_DATA, (40 << 20, 40 << 20))}
+    if b"Sanitizer" in infer("tokenize", DEMO, "-p", "x", **limits).stderr:
+        pytest.skip("a sanitizer takes more memory than that")
+    fails(4, "tokenize", DEMO, "-f", path, says=f"{path}: there is no memory to read it", **limits)
+
+
 def test_the_prompt_may_come_through_a_pipe(tmp_path):
     assert said(*RUN, stdin=b"Once upon")[0] == said(*RUN, "-p", "Once upon")[0]
     text = b"Once upon a time there was a cat. " * 40

@@ -1,4 +1,5 @@
 // infer chat: a conversation in the terminal, or driven by a script through a pipe.
+#include <functional>
 #include <new>
 
 #include "chat/conversation.h"
@@ -35,9 +36,12 @@ struct ChatArgs {
   bool single_turn = false;
   bool no_history = false;
   bool json = false;
+  /// What is said of an option, with the name that was given.
+  std::function<std::string(const std::string&)> as_typed;
 };
 
 void declare_chat(Options options, ChatArgs& args) {
+  args.as_typed = [options](const std::string& message) { return options.as_typed(message); };
   declare_load(options, args.model);
   options.add("-p,--prompt", "TEXT", args.prompt, "The first message").may_be_empty();
   const Option system =
@@ -317,8 +321,10 @@ int run_chat(ChatArgs& args) {
   try {
     return load_and_converse(args);
   } catch (const Failure& failure) {
-    if (!is_interrupt(failure.exit_code())) {
-      tell_failure(args, failure.exit_code(), failure.what());
+    const int code = failure.exit_code();
+    const std::string message = failure.what();
+    if (!is_interrupt(code)) {
+      tell_failure(args, code, code == kExitUsage ? args.as_typed(message) : message);
     }
     throw;
   } catch (const std::bad_alloc&) {

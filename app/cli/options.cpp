@@ -238,6 +238,10 @@ void Options::before_running(std::function<void()> prepare) const {
   declared_->before_running[app_].push_back(std::move(prepare));
 }
 
+std::string Options::as_typed(const std::string& message) const {
+  return cli::as_typed(declared_->typed, message);
+}
+
 void Options::example(const char* line, const char* what) const {
   declared_->examples[app_].emplace_back(line, what);
 }
@@ -280,6 +284,7 @@ Action Parser::parse(const std::vector<std::string>& words) {
   const size_t first = has_commands ? 1 : 0;
   const CanonicalWords given =
       canonical_words(command, std::span(words).subspan(std::min(first, words.size())));
+  declared_.typed = given.options;
   if (given.help) {
     return [command] {
       say_line(help_text(command));
@@ -291,9 +296,17 @@ Action Parser::parse(const std::vector<std::string>& words) {
   try {
     app_->parse(reversed);
   } catch (const CLI::ParseError& e) {
-    usage(with_typed_names(e.what(), declared_.single_dash));
+    usage(as_typed(declared_.typed, with_typed_names(e.what(), declared_.single_dash)));
   }
-  return chosen_;
+  // What is found later is told by the same names.
+  return [this, action = chosen_] {
+    try {
+      return action();
+    } catch (const Failure& failure) {
+      if (failure.exit_code() != kExitUsage) throw;
+      usage(as_typed(declared_.typed, failure.what()));
+    }
+  };
 }
 
 std::string Parser::help() const { return help_text(command_hint(*this, "")); }

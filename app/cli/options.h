@@ -28,7 +28,14 @@ using Example = std::pair<std::string, std::string>;
 /// "--temp" of "--temp,--temperature": the name in messages.
 std::string_view first_name(std::string_view names);
 
-/// Declarations that CLI11 does not keep.
+/// An option of a command line.
+struct TypedOption {
+  std::vector<std::string> names;  ///< all that the option has
+  std::string typed;               ///< the one that was given
+  std::string value;
+};
+
+/// What CLI11 does not keep: of declarations, and of the line that was read.
 struct Declared {
   std::set<std::string> single_dash;  ///< names of several letters after one dash: "ngl"
   std::set<const CLI::Option*> may_be_empty;
@@ -37,6 +44,7 @@ struct Declared {
   std::map<const CLI::App*, std::vector<Example>> examples;
   std::map<const CLI::Option*, const CLI::Option*> in_place_of;
   std::map<const CLI::App*, std::vector<std::function<void()>>> before_running;
+  std::vector<TypedOption> typed;
 };
 
 /// A declared option, with functions that add to its declaration. Copies refer to the same option.
@@ -96,6 +104,9 @@ class Options {
   /// Calls `prepare` after the command line was read and before the command runs. It may throw
   /// Failure.
   void before_running(std::function<void()> prepare) const;
+  /// A message about an option of the line that was read, with the name that was given. Messages of
+  /// a Failure (usage) that leaves the command are changed so in any case.
+  std::string as_typed(const std::string& message) const;
   /// Adds an example to the end of the help and of the manual page.
   void example(const char* line, const char* what) const;
 

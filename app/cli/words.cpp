@@ -113,6 +113,7 @@ class Reader {
     }
     if (option->value_name.empty()) {
       if (flag.value) usage(fmt::format("{} takes no value", flag.name));
+      given_.options.push_back({option->names, flag.name, ""});
       // The name that was given: another one of a flag may deny it.
       const bool as_typed = std::ranges::count(option->names, flag.name) > 0;
       given_.words.push_back(parser_name(as_typed ? flag.name : flag.name.substr(1)));
@@ -133,6 +134,7 @@ class Reader {
                         shown.starts_with('-') ? "the flag" : "it"));
     }
     if (option.separated_by_commas) (void)list_of(shown, value, ',');  // it refuses empty parts
+    given_.options.push_back({option.names, shown, value});
     const std::string& other = option.in_place_of;
     if (!other.empty() && std::ranges::count(by_flag_, other) == 0) {
       // With a value, if an empty one, the parser expects no word there either.
@@ -187,6 +189,29 @@ class Reader {
 
 CanonicalWords canonical_words(const CommandHint& command, std::span<const std::string> words) {
   return Reader(command, words).read();
+}
+
+std::string as_typed(std::span<const TypedOption> options, std::string message) {
+  const auto rename = [&](size_t at) {
+    const size_t end = std::min(message.find_first_of(": ", at), message.size());
+    const std::string name = message.substr(at, end - at);
+    const TypedOption* found = nullptr;
+    bool tells_value = false;  // of an option that was given twice
+    for (const TypedOption& option : options) {
+      if (std::ranges::count(option.names, name) == 0) continue;
+      const bool tells =
+          message.ends_with(" " + option.value) || message.ends_with(" '" + option.value + "'");
+      if (tells || !tells_value) found = &option;
+      tells_value = tells_value || tells;
+    }
+    if (found != nullptr) message.replace(at, name.size(), found->typed);
+  };
+  constexpr std::string_view kExcludes = " excludes ";
+  if (const size_t at = message.find(kExcludes); at != std::string::npos) {
+    rename(at + kExcludes.size());
+  }
+  rename(0);
+  return message;
 }
 
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {

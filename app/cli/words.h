@@ -14,12 +14,17 @@ namespace infer::cli {
 
 struct CanonicalWords {
   std::vector<std::string> words;  ///< for the parser: every flag by a name that it knows
-  bool help = false;               ///< --help was given; nothing else counts
+  std::vector<TypedOption> options;
+  bool help = false;  ///< --help was given; nothing else counts
 };
 
 /// Takes the words after the command's name. Throws Failure (usage) for an unknown flag, a missing
 /// value, an empty value where none is allowed, and for more words than expected.
 CanonicalWords canonical_words(const CommandHint& command, std::span<const std::string> words);
+
+/// A message that begins with any name of an option, "--threads: expected …", with the name that
+/// was given. Also the second name in "-f excludes -p".
+std::string as_typed(std::span<const TypedOption> options, std::string message);
 
 /// The candidate that was probably meant, or nothing. It differs from `word` in at most two
 /// letters, or starts with it.

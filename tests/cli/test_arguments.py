@@ -42,9 +42,9 @@ def test_an_empty_value_is_refused(arguments, tmp_path):
 
 
 @pytest.mark.parametrize("arguments, says", [
-    ([*RUN, "-p", "x", "-s", "1,,2"], "--seed: expected values separated by ','"),
+    ([*RUN, "-p", "x", "-s", "1,,2"], "-s: expected values separated by ','"),
     ([*RUN, "-p", "x", "-s", "1,"], "found an empty one in '1,'"),
-    ([*RUN, "-p", "x", "-s", ","], "--seed"),
+    ([*RUN, "-p", "x", "-s", ","], "-s"),
     ([*RUN, "-p", "x", "--samplers", "top_k;;temperature"], "--samplers"),
     ([*RUN, "-p", "x", "--samplers", "top_k;"], "--samplers"),
     ([*RUN, "-p", "x", "--device", "cpu,"], "--device"),
@@ -107,6 +107,26 @@ def test_the_model_may_stand_without_a_flag(tmp_path):
         said(*arguments, MODEL, stdin=b"3 4")
         if arguments[0] != "bench":  # which takes several
             fails(2, arguments[0], MODEL, MODEL, MODEL, *arguments[1:], says="unexpected")
+
+
+@pytest.mark.parametrize("arguments, says", [
+    *(([*RUN, "-p", "x", *given], f"{name}: expected 1 to 65536, found 0") for given, name in (
+        (["-b", 0], "-b"), (["-ub", 0], "-ub"), (["--batch-size=0"], "--batch-size"), (["-b0"], "-b"),
+        (["--ubatch-size", 0], "--ubatch-size"), (["-b", 0, "-ub", 1], "-b"), (["-ub", 1, "-b", 0], "-b"))),
+    ([*RUN, "-p", "x", "-t", -2], "-t: expected -1 or more, found -2"),
+    ([*RUN, "-p", "x", "--threads", -2], "--threads: expected -1 or more, found -2"),
+    ([*RUN, "-p", "x", "-c", "y"], "-c: expected a whole number, found 'y'"),
+    ([*RUN, "-p", "x", "--predict", -5], "--predict: expected -2 or more, found -5"),
+    ([*RUN, "-p", "x", "--cache-type-k", "y"], "--cache-type-k: expected auto,"),
+    ([*RUN, "-p", "x", "-s", "y"], "-s: expected a number or -1, found 'y'"),
+    ([*RUN, "-p", "x", "--gpu-layers", "y"], "--gpu-layers: expected a number of layers"),
+    ([*RUN, "-p", "x", "--override-tensor", "y"], "--override-tensor: expected PATTERN=DEVICE"),
+    ([*RUN, "-p", "x", "-f", "y"], "-p excludes -f;"),
+    ([*RUN, "x", "--file", "y"], "prompt excludes --file;"),
+    (["serve", DEMO, "--parallel", 0], "--parallel: expected 1 to 4096, found 0"),
+    (["serve", DEMO, "-np", 0], "-np: expected 1 to 4096, found 0")])
+def test_a_message_names_the_flag_as_it_was_given(arguments, says):
+    fails(2, *arguments, says=f"error: {says}")
 
 
 def test_the_prompt_may_stand_without_a_flag():

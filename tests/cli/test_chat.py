@@ -130,7 +130,7 @@ def test_a_saved_conversation_is_saved_again(chat, tmp_path):
 
 def test_a_conversation_takes_one_seed(chat, model, template):
     fails(2, "chat", "-m", model, "--template", template, "-s", "1,2,3", "-p", "x", "-st",
-          says="--seed: expected one seed, found 3")
+          says="-s: expected one seed, found 3")
     done = chat(["/set -s 1,2"], code=1, json_events=False)
     assert b"/set: --seed: expected one seed, found 2" in done.stderr
 

@@ -68,7 +68,7 @@ def test_help_lists_every_command():
     *((["run", "-m", "x", "-p", "a", "--logit-bias", bias], f"'{bias}'") for bias in
       ("5", "5+", "-5+1", "+1", "5*1", "5+-1", "5+inf", "5-nan", "5+1x", "99999999999+1")),
     (["plan", "-m", "x", "--memory", "8Q"], "8Q"),
-    (["plan", "-m", "x", "-t", "-3"], "threads"),
+    (["plan", "-m", "x", "-t", "-3"], "-t: expected"),
     (["synth", "no-such-shape", "x"], "no-such-shape"),
     (["synth", "custom", "x"], "custom"),
     (["synth", "llama-24m", "x", "--type", "q99"], "q99"),

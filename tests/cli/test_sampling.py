@@ -27,7 +27,7 @@ def test_several_seeds_give_the_texts_of_each():
         assert text["tokens"] == run_json("-s", text["seed"])["tokens"]
     lines = run("-s", "7,8,9").decode()
     assert lines == "".join(text["text"] + "\n" for text in together)
-    fails(2, "run", "-m", MODEL, "-p", "x", "-s", "1,x", says="--seed")
+    fails(2, "run", "-m", MODEL, "-p", "x", "-s", "1,x", says="-s: expected a number")
 
 
 def test_a_stop_string_ends_the_text_before_it():

@@ -129,7 +129,7 @@ Manifest read_manifest(const fs::path& file, const fs::path& blobs) {
     if (layer["mediaType"] != "application/vnd.ollama.image.model") continue;
     std::string digest = layer["digest"].is_string() ? layer["digest"].get<std::string>() : "";
     // The name of a file alone, in the folder of blobs.
-    if (!digest.starts_with("sha256:") || digest.find('/') != std::string::npos) {
+    if (!digest.starts_with("sha256:") || !is_hash(std::string_view(digest).substr(7))) {
       return {"the digest of the model is not 'sha256:…'", {}};
     }
     digest[sizeof("sha256") - 1] = '-';

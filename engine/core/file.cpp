@@ -52,6 +52,12 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+bool is_file_name(std::string_view text) {
+  constexpr size_t kMostBytes = 255;  // of Linux and of most file systems
+  return !text.empty() && text.size() <= kMostBytes && text != "." && text != ".." &&
+         text.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
+}
+
 std::string memory_file(std::string_view name, std::span<const std::byte> bytes) {
   std::string path = std::string(kMemory) + std::string(name);
   MemoryFiles& files = memory_files();

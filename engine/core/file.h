@@ -18,6 +18,10 @@ namespace infer {
 /// 80 characters.
 std::string printable(std::string_view text);
 
+/// Whether a text from a file may name a file or folder beside it: a name, not a path, so that it
+/// reaches nothing elsewhere. 1 to 255 bytes without '/', '\\' and zero; not "." or "..".
+bool is_file_name(std::string_view text);
+
 /// Gives bytes in memory a path, "memory:" and the name, that File::open() takes. The bytes stay as
 /// they are until the process ends. The same name again means the new bytes. Any thread.
 std::string memory_file(std::string_view name, std::span<const std::byte> bytes);

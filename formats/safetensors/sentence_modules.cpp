@@ -77,11 +77,10 @@ Status read_sentence_modules(const std::string& directory, Metadata& out, const 
     const std::string folder = modules.at(i).at("path").text("");
     INFER_CHECK(problem.status);
     if (type.ends_with(".Transformer") || type.ends_with(".Normalize")) continue;
-    // A name, not a path: it is not to reach files elsewhere.
-    if (folder.empty() || folder.starts_with(".") ||
-        folder.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
-      return error(StatusCode::bad_file, "{}: expected names of folders beside it, found '{}'",
-                   path, printable(folder));
+    if (!is_file_name(folder)) {
+      return error(StatusCode::bad_file,
+                   "{}: '[{}].path': expected the name of a folder beside it, found '{}'", path, i,
+                   printable(folder));
     }
     if (type.ends_with(".Pooling")) {
       INFER_CHECK(read_pooling(directory + "/" + folder + "/config.json", out));

@@ -225,12 +225,10 @@ class Opener {
 
   Status add_shard(const std::string& directory, const std::string& index,
                    const std::string& shard) {
-    // A name, not a path: an index is not to reach files elsewhere.
-    const bool plain = !shard.empty() && shard != "." && shard != ".." &&
-                       shard.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
-    if (!plain) {
-      return error(StatusCode::bad_file, "{}: expected names of files in its folder, found '{}'",
-                   index, printable(shard));
+    if (!is_file_name(shard)) {
+      return error(StatusCode::bad_file,
+                   "{}: 'weight_map': expected names of files in its folder, found '{}'", index,
+                   printable(shard));
     }
     const Status status = add_file(directory + "/" + shard);
     if (status.code() != StatusCode::not_found) return status;

@@ -44,6 +44,15 @@ def logits(model, out):
     return out.read_bytes()
 
 
+def test_a_name_in_a_file_of_the_model_is_no_path(checkpoint, tmp_path):
+    for name in ("a" * 5000, "../other", "/etc", "a\0b"):
+        (checkpoint / "modules.json").write_text(
+            json.dumps([{"type": "sentence_transformers.models.Pooling", "path": name}]))
+        for command in (["convert", checkpoint, tmp_path / "out.gguf"], ["info", checkpoint]):
+            fails(3, *command, says=f"{checkpoint}/modules.json: '[0].path': expected the name")
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
+
+
 def test_the_file_computes_what_the_directory_does(checkpoint, tmp_path):
     out = tmp_path / "out.gguf"
     done = infer("convert", checkpoint, out, "--json")

@@ -204,8 +204,8 @@ def test_damaged_modules(tmp_path):
     (folder / dense["path"] / "model.safetensors").write_bytes(b"")
     refused("model.safetensors")
     for text, says in (("{}", "expected an array"), ("[", "not valid JSON"),
-                       ('[{"type": "x.Pooling", "path": "../other"}]', "names of folders"),
-                       ('[{"type": "x.Pooling", "path": ""}]', "names of folders"),
+                       ('[{"type": "x.Pooling", "path": "../other"}]', "the name of a folder"),
+                       ('[{"type": "x.Pooling", "path": ""}]', "the name of a folder"),
                        ('[{"type": "x.WordWeights", "path": "1"}]', "WordWeights"),
                        ('[{"type": 3}]', "a string")):
         (folder / "modules.json").write_text(text)

@@ -144,13 +144,15 @@ def test_what_is_not_there_is_said(home):
     '{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":7}]}',
     '{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:/etc/passwd"}]}',
     '{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:../x"}]}',
+    '{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:ab\\u0000cd"}]}',
+    '{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:%s"}]}' % ("a" * 5000),
     "[" * 100_000])
 def test_a_manifest_that_is_none_is_left_out(home, manifest):
     models = home / ".ollama" / "models"
     path = models / "manifests" / "registry.ollama.ai" / "library" / "m" / "1b"
     path.parent.mkdir(parents=True)
     path.write_text(manifest)
-    (models / "blobs").mkdir()
+    put(models / "blobs" / "sha256-ab")
     assert listed() == {}
 
 

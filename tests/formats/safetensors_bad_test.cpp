@@ -229,7 +229,9 @@ TEST_CASE("every bit flip of a header gives a typed error or a source that reads
 
 TEST_CASE("what an index may name") {
   const std::string shard = safetensors_bytes(tensor("U8", "[1]", "[0,1]"), 1);
-  const std::pair<const char*, const char*> cases[] = {
+  const std::string long_name = R"("t":")" + std::string(5000, 'a') + "\"";
+  const std::pair<std::string, const char*> cases[] = {
+      {long_name, "'weight_map': expected names of files in its folder"},
       {R"("t":"../s.safetensors")", "names of files in its folder"},
       {R"("t":"/etc/passwd")", "names of files in its folder"},
       {R"("t":"a/b")", "names of files in its folder"},
@@ -266,6 +268,27 @@ TEST_CASE("what an index may name") {
   moved.file("model.safetensors.index.json",
              index_of(R"("t":"r.safetensors","x":"s.safetensors")"));
   says(moved.opened(), "expected in r.safetensors, found in s.safetensors");
+}
+
+TEST_CASE("what modules.json may name") {
+  const auto refusal_of = [](const std::string& folder) {
+    Checkpoint checkpoint;
+    checkpoint.file("config.json", "{}");
+    checkpoint.file("model.safetensors", safetensors_bytes("{}", 0));
+    checkpoint.file(
+        "modules.json",
+        R"([{"type":"a.Transformer","path":""},{"type":"a.Pooling","path":")" + folder + "\"}]");
+    return checkpoint.opened();
+  };
+  for (const std::string& folder :
+       {std::string(5000, 'a'), std::string(256, 'a'), std::string("../x"), std::string("/etc"),
+        std::string("."), std::string(".."), std::string(), std::string("a\\u0000b"),
+        std::string("a\\\\b")}) {
+    CAPTURE(folder);
+    says(refusal_of(folder), "modules.json: '[1].path': expected the name of a folder beside it");
+  }
+  says(refusal_of(std::string(255, 'a')), "cannot open", StatusCode::not_found);
+  says(refusal_of("1_Pooling"), "1_Pooling/config.json: cannot open", StatusCode::not_found);
 }
 
 TEST_CASE("what lies beside the weights is read within bounds") {

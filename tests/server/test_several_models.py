@@ -150,8 +150,9 @@ def test_one_model_makes_room_for_another(tight):
 
 def test_no_model_goes_for_one_that_never_fits(tight):
     assert tight.post("/v1/chat/completions", STORY | {"model": "two"})["choices"]
-    status, _, text = tight.ask("POST", "/v1/chat/completions", STORY | {"model": "large"})
+    status, headers, text = tight.ask("POST", "/v1/chat/completions", STORY | {"model": "large"})
     assert status == 503 and "do not fit" in json.loads(text)["error"]["message"]
+    assert "retry-after" not in headers  # waiting does not help
     assert states(tight) == {"one": "unloaded", "two": "loaded", "large": "unloaded"}
 
 

@@ -46,6 +46,12 @@ bool is_this_machine(std::string_view host) {
          (host.starts_with("127.") && host.find_first_not_of("0123456789.") == host.npos);
 }
 
+/// Whether a model that cannot be had for this reason cannot be had later either.
+bool lasts(StatusCode code) {
+  return code == StatusCode::does_not_fit || code == StatusCode::bad_file ||
+         code == StatusCode::unsupported || code == StatusCode::invalid_argument;
+}
+
 }  // namespace
 
 void send_json(Exchange& exchange, const Json& json, int status) {
@@ -58,7 +64,7 @@ Json error_code(const std::string& path, int status) {
 }
 
 void send_problem(Exchange& exchange, int status, const std::string& message,
-                  const std::string& field) {
+                  const std::string& field, bool lasts) {
   const std::string& path = exchange.request().path;
   Json error = {{"message", message},
                 {"type", error_type(status)},
@@ -70,7 +76,7 @@ void send_problem(Exchange& exchange, int status, const std::string& message,
     json = {{"type", "error"}, {"error", {{"type", error_type(status)}, {"message", message}}}};
   }
   Headers more;
-  if (status == 429 || status == 503) more.emplace_back("Retry-After", "1");
+  if (!lasts && (status == 429 || status == 503)) more.emplace_back("Retry-After", "1");
   if (status == 401) more.emplace_back("WWW-Authenticate", "Bearer");
   exchange.send(status, "application/json", write_json(json), std::move(more));
 }
@@ -108,7 +114,7 @@ void must_have(const Result<ModelLease>& model) {
   const Status& status = model.error();
   // That models take turns, or cannot be loaded, is no fault of the client.
   const bool absent = status.code() == StatusCode::not_found;
-  throw Problem(absent ? 404 : 503, status.message(), absent ? "model" : "");
+  throw Problem(absent ? 404 : 503, status.message(), absent ? "model" : "", lasts(status.code()));
 }
 
 Api::Api(ModelPool& pool, Workers& workers, ApiOptions options)
@@ -164,7 +170,7 @@ void Api::guard(Exchange& exchange, const std::function<void()>& answer) {
   try {
     answer();
   } catch (const Problem& problem) {
-    send_problem(exchange, problem.status(), problem.what(), problem.field());
+    send_problem(exchange, problem.status(), problem.what(), problem.field(), problem.lasts());
   } catch (const std::bad_alloc&) {
     send_problem(exchange, 503, "there is not enough memory for the request");
   } catch (const std::exception& failure) {

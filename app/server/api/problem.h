@@ -12,16 +12,19 @@ namespace infer::server {
 /// Thrown while a request is read; caught in Api::handle() alone.
 class Problem : public std::runtime_error {
  public:
-  /// `field`: the one that is wrong, "messages[0].role"; empty: none in particular.
-  Problem(int status, const std::string& message, std::string field = "")
-      : std::runtime_error(message), status_(status), field_(std::move(field)) {}
+  /// `field`: the one that is wrong, "messages[0].role"; empty: none in particular. `lasts`: trying
+  /// again later does not help, although the status says so.
+  Problem(int status, const std::string& message, std::string field = "", bool lasts = false)
+      : std::runtime_error(message), status_(status), field_(std::move(field)), lasts_(lasts) {}
 
   int status() const { return status_; }
   const std::string& field() const { return field_; }
+  bool lasts() const { return lasts_; }
 
  private:
   int status_;
   std::string field_;
+  bool lasts_;
 };
 
 /// The status of HTTP for a failure of the library.

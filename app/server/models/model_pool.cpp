@@ -19,6 +19,12 @@ int64_t now_seconds_since_1970() {
 
 bool runs_on_cpu(const LoadOptions& load) { return load.device == "cpu"; }
 
+/// The failure of a model that may fit another time: other programs may give memory back.
+Status for_now(const Status& status) {
+  if (status.code() != StatusCode::does_not_fit) return status;
+  return {StatusCode::out_of_memory, status.message()};
+}
+
 }  // namespace
 
 struct ModelPool::Slot {
@@ -318,7 +324,7 @@ bool ModelPool::load(Lock& lock, const std::shared_ptr<Slot>& slot) {
     }
   }
   if (!plan) {
-    answer(lock, slot, plan.error());
+    answer(lock, slot, alone && budget_ != 0 ? plan.error() : for_now(plan.error()));
     return true;
   }
   // The cache keeps this size: what is free belongs to other models too.
@@ -339,7 +345,7 @@ bool ModelPool::load(Lock& lock, const std::shared_ptr<Slot>& slot) {
     model = ServedModel::create(*std::move(engine), slot->source.name, options_.template_source,
                                 load.parallel, options_.most_waiting);
   } else {
-    model = tl::unexpected(engine.error());
+    model = tl::unexpected(for_now(engine.error()));
   }
   if (!model) tell(fmt::format("{}: {}", slot->source.name, model.error().message()));
   lock.lock();

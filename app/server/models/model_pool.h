@@ -62,8 +62,9 @@ class ModelPool {
   std::optional<std::string> resolve(const std::string& name) const;
 
   // `name`: from resolve(). `ready` is called once, on any thread, and returns at once; `wanted` is
-  // asked meanwhile. Errors: those of loading; busy: the model did not come in time; not_found: it
-  // is not offered any more; cancelled: nobody wants it.
+  // asked meanwhile. Errors: those of loading; does_not_fit: it is more than all models may have;
+  // out_of_memory: there is no room now; busy: the model did not come in time; not_found: it is not
+  // offered any more; cancelled: nobody wants it.
 
   void acquire(const std::string& name, Wanted wanted, Ready ready);
   /// Of a pool of several models. `ready` gets null when the model is not loaded any more: requests

@@ -1,5 +1,7 @@
 #include "engine/core/atomic_file.h"
 
+#include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "engine/core/platform/files.h"
@@ -8,6 +10,51 @@ namespace infer {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
+constexpr std::string_view kPart = ".part";
+
+/// Whether a name is one that AtomicFile::open() gives: "NAME.PROCESS-ATTEMPT.part".
+bool is_temporary(std::string_view name, std::string_view target) {
+  if (!name.starts_with(target) || !name.ends_with(kPart)) return false;
+  if (name.size() < target.size() + kPart.size()) return false;
+  const std::string_view middle =
+      name.substr(target.size(), name.size() - target.size() - kPart.size());
+  const size_t dash = middle.find('-');
+  return middle.size() > 3 && middle[0] == '.' && dash > 1 && dash + 1 < middle.size() &&
+         middle.find_first_not_of("0123456789", 1) == dash &&
+         middle.find_first_not_of("0123456789", dash + 1) == std::string_view::npos;
+}
+
+/// Removes a temporary file unless somebody writes it. A writer has the file's lock, which ends
+/// with its process. What has been opened may have lost its name meanwhile, and another file have
+/// it now.
+void remove_if_abandoned(const std::string& path) {
+  const os::Answer<int> file = os::open_to_read(path);
+  if (!file) return;
+  if (!os::try_lock(*file) && os::is_named(*file, path)) os::remove_file(path.c_str());
+  os::close_file(*file);
+}
+
+void remove_abandoned_beside(const std::string& target) {
+  namespace fs = std::filesystem;
+  const size_t slash = target.rfind('/');
+  const std::string folder = slash == std::string::npos ? "./" : target.substr(0, slash + 1);
+  const std::string name = target.substr(slash == std::string::npos ? 0 : slash + 1);
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    const std::string found = at->path().filename().string();
+    std::error_code unknown;
+    if (is_temporary(found, name) && at->symlink_status(unknown).type() == fs::file_type::regular) {
+      remove_if_abandoned(folder + found);
+    }
+  }
+}
+
+/// Takes the lock of a new temporary file. False if another writer has taken it for an abandoned
+/// one before: then it is removed or will be. Without locks nobody removes it.
+bool lock_new(int file, const std::string& path) {
+  const std::error_code failed = os::try_lock(file);
+  return failed != std::errc::operation_would_block && os::is_named(file, path);
+}
 
 }  // namespace
 
@@ -19,8 +66,9 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path, 
 }
 
 AtomicFile::~AtomicFile() {
-  os::close_file(fd_);
+  // First the name: closing gives up the lock, and then another writer may have it.
   if (!temporary_.empty()) os::remove_file(temporary_.c_str());
+  os::close_file(fd_);
 }
 
 Status AtomicFile::open() {
@@ -47,11 +95,16 @@ Status AtomicFile::open() {
   const bool is_private = access_ == Access::user_only;
   const uint32_t usual = replaces ? old->rights : 0666;
   const uint32_t rights = is_private ? kUserOnly : usual;
+  remove_abandoned_beside(path_);
   constexpr int kAttempts = 100;
   std::error_code failed;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    std::string name = fmt::format("{}.{}-{}.part", path_, os::process_id(), attempt);
+    std::string name = fmt::format("{}.{}-{}{}", path_, os::process_id(), attempt, kPart);
     const os::Answer<int> created = os::create_file(name, rights);
+    if (created && !lock_new(*created, name)) {
+      os::close_file(*created);
+      continue;
+    }
     if (created) {
       fd_ = *created;
       temporary_ = std::move(name);
@@ -78,11 +131,10 @@ Status AtomicFile::commit() {
   INFER_CHECK(failure_);
   INFER_CHECK(flush());
   if (const std::error_code failed = os::sync(fd_)) return system_failure("write", failed);
-  const std::error_code closed = os::close_file(std::exchange(fd_, -1));
-  if (closed) return system_failure("write", closed);
   const std::error_code renamed = os::rename_over(temporary_.c_str(), path_.c_str());
   if (renamed) return system_failure("replace", renamed);
   temporary_.clear();
+  os::close_file(std::exchange(fd_, -1));  // all has been written
   // The file itself is safe already: a failure to make its new name last is none.
   const size_t slash = path_.rfind('/');
   os::sync_folder(slash == std::string::npos ? "." : path_.substr(0, slash + 1));

@@ -14,10 +14,11 @@
 namespace infer {
 
 /// Writes a temporary file in the same folder and renames it at the end. Whenever the process ends,
-/// either the old file or the new one exists. Only a regular file is ever replaced. A symbolic link
-/// to a file stays and then leads to the new file; a link to a missing file is refused. Other hard
-/// links keep the old file. Errors: io, with the name of the file. After a failure every further
-/// call fails.
+/// either the old file or the new one exists. A temporary file that a killed process left behind is
+/// removed when the same file is written again; those of other writers at work stay. Only a regular
+/// file is ever replaced. A symbolic link to a file stays and then leads to the new file; a link to
+/// a missing file is refused. Other hard links keep the old file. Errors: io, with the name of the
+/// file. After a failure every further call fails.
 class AtomicFile {
  public:
   enum class Access : uint8_t {

@@ -3,7 +3,12 @@
 
 #include <doctest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <set>
 
 #include "engine/core/file.h"
 #include "tests/support.h"
@@ -19,6 +24,15 @@ Status write(const std::string& path, const std::string& text,
   if (!file) return file.error();
   if (Status status = (*file)->write(bytes_of(text)); !status.ok()) return status;
   return (*file)->commit();
+}
+
+/// The names in a folder.
+std::set<std::string> names_in(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names.insert(entry.path().filename().string());
+  }
+  return names;
 }
 
 mode_t mode_of(const std::string& path) {
@@ -106,4 +120,52 @@ TEST_CASE("a link stays and leads to the new file; one that leads nowhere is ref
   CHECK(refused.code() == StatusCode::io);
   CHECK(refused.message().find(link) != std::string::npos);
   CHECK(::lstat(path.c_str(), &info) != 0);
+}
+
+TEST_CASE("what a killed writer left is removed by the next writer of the same file") {
+  const TempDir folder;
+  const std::string path = folder.path("file");
+  for (const mode_t mode : {0600, 0444}) {
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      const auto file = AtomicFile::create(path);
+      if (file) (void)(*file)->write(bytes_of(std::string(3 << 20, 'x')));
+      ::kill(::getpid(), SIGKILL);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status));
+    CHECK(names_in(folder.path("")).size() == (mode == 0600 ? 1 : 2));
+    CHECK(write(path, "new").ok());
+    CHECK(names_in(folder.path("")) == std::set<std::string>{"file"});
+    CHECK(read_text(path) == "new");
+    REQUIRE(::chmod(path.c_str(), mode) == 0);
+  }
+}
+
+TEST_CASE("writers at work leave each other's files alone, and so what has another name") {
+  const TempDir folder;
+  const std::string path = folder.path("file");
+  std::set<std::string> others{"file.1-0.partial", "file.1.part",     "file.-0.part",
+                               "file.1-.part",     "file.1-0-0.part", "file.1x-0.part",
+                               "other.1-0.part",   "file2.1-0.part",  "file.2-0.part"};
+  for (const std::string& name : others) write_bytes(folder.path(name), bytes_of("x"));
+  REQUIRE(::unlink(folder.path("file.2-0.part").c_str()) == 0);
+  REQUIRE(::symlink("file.1.part", folder.path("file.2-0.part").c_str()) == 0);
+
+  std::vector<std::unique_ptr<AtomicFile>> writers;
+  for (int i = 0; i < 3; ++i) {
+    writers.push_back(std::move(AtomicFile::create(path).value()));
+    CHECK(writers.back()->write(bytes_of(std::to_string(i))).ok());
+  }
+  CHECK(names_in(folder.path("")).size() == others.size() + 3);
+  CHECK(writers[1]->commit().ok());
+  CHECK(read_text(path) == "1");
+  CHECK(writers[0]->commit().ok());
+  CHECK(read_text(path) == "0");
+  writers.clear();
+  CHECK(read_text(path) == "0");
+  others.insert("file");
+  CHECK(names_in(folder.path("")) == others);
 }

@@ -1,6 +1,7 @@
 #include "engine/core/platform/files.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -109,6 +110,15 @@ Answer<int> create_file(const std::string& path, uint32_t rights) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_t{rights});
   if (file < 0) return failure();
   return file;
+}
+
+std::error_code try_lock(int file) { return checked(::flock(file, LOCK_EX | LOCK_NB)); }
+
+bool is_named(int file, const std::string& path) {
+  struct stat open_file {};
+  struct stat named {};
+  return ::fstat(file, &open_file) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
 }
 
 std::error_code set_rights(int file, uint32_t rights) {

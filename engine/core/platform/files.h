@@ -42,6 +42,12 @@ Status check_writers(const std::string& path, int file);
 Answer<int> open_to_read(const std::string& path);
 /// Creates a file for writing; the umask is taken from the rights. file_exists if there is one.
 Answer<int> create_file(const std::string& path, uint32_t rights);
+/// Takes the lock of an open file, which one opening of it can have at a time, until it is closed
+/// or the process ends. operation_would_block: another one has it; another code: the file system
+/// has no locks.
+std::error_code try_lock(int file);
+/// Whether the path names this open file, and not another one or none.
+bool is_named(int file, const std::string& path);
 /// These rights whatever the umask.
 std::error_code set_rights(int file, uint32_t rights);
 /// Creates a file in a folder that has no name and is gone once it is closed.

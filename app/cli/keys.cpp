@@ -102,6 +102,11 @@ std::string Keys::push(char byte) {
   return std::string(1, byte);
 }
 
+std::string Keys::paste(std::string text) {
+  pasted_ = std::move(text);
+  return kEscape + std::string(kPaste);
+}
+
 std::string Keys::take_paste() {
   std::string text;
   for (size_t i = 0; i < pasted_.size(); ++i) {

@@ -27,6 +27,10 @@ class Keys {
 
   /// The bytes that the editor reads now: often the byte itself, none inside a sequence or a paste.
   std::string push(char byte);
+  /// Text that is put into the line at once, as a paste is: the bytes that the editor reads for it.
+  std::string paste(std::string text);
+  /// Whether the next byte begins a key.
+  bool at_key() const { return state_ == State::plain; }
   /// Returns the last pasted text once, in UTF-8, with '\n' for line ends. The terminal marks
   /// pasted text (bracketed paste), so that its line ends are not taken for the Enter key.
   std::string take_paste();

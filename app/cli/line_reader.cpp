@@ -46,7 +46,13 @@ struct LineReader::Editor {
   bool idle = false;   ///< Ctrl-C came where nothing was typed
   Keys keys;
   std::string bytes;  ///< that were received and not read
-  std::string start;  ///< stands in the line before anything is typed
+  std::string burst;  ///< characters that came at once, for within the line
+  std::mbstate_t burst_state{};
+  /// Whether a character is put into the line. Other keys may make the editor read it itself, as
+  /// Ctrl-R does.
+  bool takes_text = true;
+  bool own_keys = false;  ///< ~/.editrc may have given keys another meaning
+  std::string start;      ///< stands in the line before anything is typed
 
   explicit Editor(std::string file)
       : line(el_init("infer", stdin, stderr, stderr)),
@@ -62,7 +68,7 @@ struct LineReader::Editor {
     el_set(line, EL_HIST, ::history, history);
     el_set(line, EL_GETCFN, &Editor::next_character);
     bind_keys();
-    el_source(line, nullptr);  // the person's own ~/.editrc
+    own_keys = el_source(line, nullptr) == 0;  // the person's own ~/.editrc
     const char* editor = nullptr;
     el_get(line, EL_EDITOR, &editor);
     emacs = editor != nullptr && std::string_view(editor) == "emacs";
@@ -136,9 +142,7 @@ struct LineReader::Editor {
       }
       char byte = 0;
       switch (self.terminal.next(byte)) {
-        case platform::Terminal::Event::byte:
-          self.bytes = self.emacs ? self.keys.push(byte) : std::string(1, byte);
-          break;
+        case platform::Terminal::Event::byte: self.receive(byte, std::mbsinit(&state) != 0); break;
         case platform::Terminal::Event::interrupt: self.give_up(); break;
         case platform::Terminal::Event::closed: self.outcome = Outcome::end; break;
         case platform::Terminal::Event::resized: self.resize(); break;
@@ -151,6 +155,53 @@ struct LineReader::Editor {
     }
     errno = EINTR;
     return self.outcome == Outcome::end ? 0 : -1;
+  }
+
+  /// Within a line libedit draws the rest of it again for each character. So those that came at
+  /// once are put in at once.
+  void receive(char byte, bool between_characters) {
+    if (!emacs) {
+      bytes = byte;
+      return;
+    }
+    const bool joins = takes_text && keys.at_key() && is_text(byte) &&
+                       (!burst.empty() || (between_characters && is_within_line()));
+    if (joins) {
+      burst += byte;
+      wchar_t character = 0;
+      const bool ends = decode(byte, burst_state, &character) || std::mbsinit(&burst_state) != 0;
+      if (!ends || platform::Terminal::has_more()) return;
+    }
+    if (!burst.empty()) bytes = burst.size() == 1 ? burst : keys.paste(burst);
+    burst.clear();
+    burst_state = {};
+    if (!joins) bytes += push_key(byte);
+  }
+  static bool is_control(char byte) {
+    return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7f;
+  }
+  /// A burst is read as UTF-8, whose longest character has 4 bytes or more for the C library.
+  static bool is_text(char byte) {
+    return !is_control(byte) && (static_cast<unsigned char>(byte) < 0x80 || MB_CUR_MAX >= 4);
+  }
+  bool is_within_line() const {
+    const LineInfoW* typed = el_wline(line);
+    return typed->cursor != typed->lastchar;
+  }
+  std::string push_key(char byte) {
+    // Ctrl-A, B, D, E, F, H, K, L, N, P, T, U, W, Y and Delete move or erase.
+    constexpr std::string_view kMoves =
+        "\x01\x02\x04\x05\x06\x08\x0b\x0c\x0e\x10\x14\x15\x17\x19\x7f";
+    constexpr char kEscape = '\033';
+    const bool begins = keys.at_key();
+    std::string key = keys.push(byte);
+    if (begins) {
+      takes_text = takes_text && (!is_control(byte) || byte == kEscape ||
+                                  kMoves.find(byte) != std::string_view::npos);
+    } else if (!key.empty() && key[0] != '[' && key != Keys::kNothing) {
+      takes_text = false;
+    }
+    return key;
   }
 
   /// libedit forgets where the cursor is, and would write the next character beyond what it has
@@ -244,6 +295,9 @@ LineReader::Outcome LineReader::read_one(std::string_view prompt, std::string_vi
   editor.start = start;
   editor.keys.reset();
   editor.bytes.clear();
+  editor.burst.clear();
+  editor.burst_state = {};
+  editor.takes_text = !editor.own_keys;
   // Before the prompt: once it is visible, keys must reach the editor.
   el_set(editor.line, EL_PREP_TERM, 1);
   int count = 0;

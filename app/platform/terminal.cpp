@@ -166,6 +166,11 @@ void Terminal::mark_pastes(bool on) {
 
 void Terminal::forget_resumed() { was_resumed = false; }
 
+bool Terminal::has_more() {
+  pollfd ready{STDIN_FILENO, POLLIN, 0};
+  return poll(&ready, 1, 0) > 0 && (ready.revents & POLLIN) != 0;
+}
+
 Terminal::Event Terminal::next(char& byte) {
   for (;;) {
     if (was_interrupted.exchange(false)) return Event::interrupt;

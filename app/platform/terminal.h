@@ -34,6 +34,8 @@ class Terminal {
   };
   /// Waits for the next event. Nothing between two calls is lost.
   Event next(char& byte);
+  /// Whether bytes are there that next() has not delivered.
+  static bool has_more();
   /// Drops a pending `resumed` event, for callers that redraw anyway.
   static void forget_resumed();
 

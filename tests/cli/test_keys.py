@@ -91,6 +91,33 @@ def test_a_large_paste_and_broken_bytes(terminal, tmp_path):
     assert said(t, tmp_path) == ["\n".join(lines), "a\ufffdb\ufffd"]
 
 
+def test_characters_that_come_at_once_are_put_in_at_once(terminal, tmp_path):
+    t = terminal("-n", 2, "--temp", 0, "-c", 32768)
+    t.expect("> ")
+    text = "wörd 中 " * 2500  # typed, not marked as a paste
+    t.send("ab\x1b[D")
+    t.expect("ab\x08")
+    begin = len(t.log)
+    t.send(text)
+    t.send("\x01>\x05<\n")
+    t.expect(STATISTICS)
+    # For each character the line's rest would be drawn: several times as much.
+    assert len(t.log) - begin < 3 * len(text)
+    assert said(t, tmp_path) == [f">a{text}b<"]
+
+
+def test_keys_that_read_characters_get_them(terminal, tmp_path):
+    t = terminal("-n", 2, "--temp", 0)
+    t.expect("> ")
+    t.send("first one\n")
+    t.expect(STATISTICS)
+    t.send("x\x1b[D\x16\x01\x1b3yz\n")  # Ctrl-V: as it is; Alt-3: thrice
+    t.expect(STATISTICS)
+    t.send("\x12first\x05 more\n")  # Ctrl-R: searches
+    t.expect(STATISTICS)
+    assert said(t, tmp_path) == ["first one", "\x01yyyzx", "first one more"]
+
+
 def test_messages_between_quotes(terminal, tmp_path):
     t = terminal("-n", 2, "--temp", 0)
     t.expect("> ")

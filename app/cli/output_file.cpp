@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "platform/files.h"
 #include "platform/interrupt.h"
+#include "platform/part_file.h"
 
 namespace infer::cli {
 namespace {
@@ -96,16 +97,15 @@ void require_output(std::string_view flag, const std::string& path,
 OutputFile::OutputFile(const std::string& path, bool user_only) : path_(path) {
   if (path == "-") return;
   target_ = target_of(path).string();
-  part_ = fmt::format("{}.{}.part", target_, platform::process_id());
-  file_ = std::fopen(part_.c_str(), "wbxe");
+  file_ = platform::create_part(target_, part_);
   if (file_ == nullptr) throw cannot("create a file in its folder", path, errno);
   platform::set_unfinished_file(part_.c_str());
   if (user_only) code_ = platform::make_private(file_);
 }
 
 OutputFile::~OutputFile() {
-  if (file_ != nullptr) (void)std::fclose(file_);
   if (!part_.empty()) (void)std::remove(part_.c_str());
+  if (file_ != nullptr) (void)std::fclose(file_);
   platform::set_unfinished_file(nullptr);
 }
 
@@ -124,13 +124,14 @@ void OutputFile::make_executable() {
 
 void OutputFile::commit() {
   if (file_ == nullptr) return check_out();
-  if (std::fclose(std::exchange(file_, nullptr)) != 0 && code_ == 0) code_ = errno;
+  if (code_ == 0) code_ = platform::sync(file_);
   std::error_code failed;
   if (code_ == 0) fs::rename(part_, target_, failed);
   if (failed) code_ = failed.value();
   if (code_ != 0) throw cannot("write", path_, code_);
   platform::set_unfinished_file(nullptr);
   part_.clear();
+  (void)std::fclose(std::exchange(file_, nullptr));  // all has been written
 }
 
 void replace_file(const std::string& path, std::string_view content, bool user_only) {

@@ -16,7 +16,8 @@ namespace infer::cli {
 void require_output(std::string_view flag, const std::string& path,
                     const std::vector<std::string>& inputs);
 
-/// Writes a temporary file in the same folder; commit() renames it. For "-" writes directly to
+/// Writes a temporary file in the same folder; commit() renames it. What a killed process left of
+/// such a file is removed when the same file is written again. For "-" writes directly to
 /// stdout. Only a regular file is ever replaced. `user_only`: only the user can read the file. All
 /// functions throw Failure; the old file is then unchanged.
 class OutputFile {

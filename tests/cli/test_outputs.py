@@ -1,5 +1,6 @@
 """Files that commands write: never in place of what they read, in full or not at all."""
 
+import fcntl
 import os
 import shutil
 
@@ -76,3 +77,23 @@ def test_logits_are_there_in_full_or_not_at_all(model, tmp_path):
     assert infer("eval", "-m", model, "--tokens", "1,2", "--logits", out).returncode == 0
     assert out.stat().st_size > 3
     assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.parametrize("command", [
+    lambda model, out: ["eval", "-m", model, "--tokens", "1,2", "--logits", out],
+    lambda model, out: ["quantize", model, out, "q8_0"],
+    lambda model, out: ["bundle", model, out]], ids=["eval", "quantize", "bundle"])
+def test_what_a_killed_command_left_is_removed_by_the_next(command, model, tmp_path):
+    out = tmp_path / "out"
+    left = tmp_path / "out.123-0.part"
+    others = [tmp_path / name for name in ("out.part", "out.1.part", "out2.1-0.part", "out.1-0.part.part")]
+    for path in (left, *others):
+        path.write_bytes(b"x")
+    at_work = tmp_path / "out.124-0.part"  # its writer has a lock
+    with at_work.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        done = infer(*command(model, out))
+        assert done.returncode == 0, done.stderr.decode()
+        assert sorted(tmp_path.iterdir()) == sorted([model, out, at_work, *others])
+    assert infer(*command(model, out)).returncode == 0
+    assert sorted(tmp_path.iterdir()) == sorted([model, out, *others])

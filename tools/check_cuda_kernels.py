@@ -59,7 +59,6 @@ BLOCKS = [
     (r"stream_\w+", 256, 2),
     (r"tile_\w+_few(_glu)?", 128, 4),
     (r"tile_\w+", 512, 1),
-    (r"attention_merge", 64, 8),
     (r"attention_\d+_\d+", 128, 3),
     (r"scan_64", 256, 2),
     (r"scan_\d+", 256, 1),

@@ -49,7 +49,7 @@ class AbsentCudaDevice final : public NotPresent {
     return plan_phases(segment, target());
   }
   int64_t program_bytes(const Segment& segment) const override {
-    return StepMemory::planned_bytes(segment);
+    return StepMemory::planned_bytes(segment, target().counters(segment));
   }
   int64_t taken_by(std::span<const int64_t> buffers) const override {
     int64_t sum = 0;

@@ -146,7 +146,7 @@ Result<std::unique_ptr<Buffer>> CudaDevice::alloc(int64_t bytes, Purpose purpose
 }
 
 int64_t CudaDevice::program_bytes(const Segment& segment) const {
-  return StepMemory::planned_bytes(segment);
+  return StepMemory::planned_bytes(segment, target().counters(segment));
 }
 
 int64_t CudaDevice::allocated(Purpose purpose) const {

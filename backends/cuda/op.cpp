@@ -1,5 +1,7 @@
 #include "backends/cuda/op.h"
 
+#include <algorithm>
+
 namespace infer::cuda {
 
 const OpTable<CudaOp>& cuda_ops() {
@@ -11,6 +13,16 @@ int64_t Target::scratch_bytes(const Graph& graph, const Node& node, Roles roles)
   const CudaOp* op = ops.find(node.op());
   if (op == nullptr || op->scratch == nullptr) return 0;
   return op->scratch({graph, node, gpu}, tuning, roles);
+}
+
+int64_t Target::counters(const Segment& segment) const {
+  int64_t most = 0;
+  for (const Node& node : segment.nodes()) {
+    const CudaOp* op = ops.find(node.op());
+    if (op == nullptr || op->counters == nullptr) continue;
+    most = std::max(most, op->counters({*segment.graph, node, gpu}, tuning));
+  }
+  return most;
 }
 
 CacheUse Target::cache_use(const Node& node) const {

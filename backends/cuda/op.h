@@ -84,6 +84,9 @@ struct NodeCall {
   const Tuning& tuning;
   uint64_t step;     ///< address of what the host writes before each step: backends/gpu/step.h
   uint64_t scratch;  ///< work space of the program; a multiple of 256
+  /// Words that are 0 before each launch, and afterwards. Launches that use them also use scratch:
+  /// so one at a time does.
+  uint64_t counters;
   Roles roles;       ///< of the step's tokens
   const RoundedValues& rounded;
   Recorder& recorder;
@@ -102,6 +105,8 @@ struct CudaOp {
   /// Bytes of work space. A node that needs none returns 0. Null: none of them needs any.
   int64_t (*scratch)(const NodeView& node, const Tuning& tuning, Roles roles) = nullptr;
   CacheUse cache = CacheUse::none;
+  /// Words of NodeCall::counters. Null: none.
+  int64_t (*counters)(const NodeView& node, const Tuning& tuning) = nullptr;
 
   // What products are fused with. Null: nothing. All nodes of a call fit together in the graph
   // (engine/backend/fusion.h).
@@ -133,6 +138,8 @@ struct Target {
   /// Bytes of work space of one node.
   int64_t scratch_bytes(const Graph& graph, const Node& node, Roles roles) const;
   CacheUse cache_use(const Node& node) const;
+  /// Words of NodeCall::counters for a segment.
+  int64_t counters(const Segment& segment) const;
 };
 
 inline Status always_supported(const NodeView&) { return {}; }

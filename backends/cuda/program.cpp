@@ -161,7 +161,7 @@ class CudaProgram final : public Program {
   ~CudaProgram() override { (void)done_.wait(); }
 
   Status record(uint64_t tables) {
-    INFER_TRY_S(step_, StepMemory::create(context_, segment_, tables));
+    INFER_TRY_S(step_, StepMemory::create(context_, segment_, target_.counters(segment_), tables));
     INFER_CHECK(done_.create(false));
     for (const FusedCall& call : calls_) record(call);
     INFER_CHECK(launches_.status());
@@ -231,7 +231,7 @@ class CudaProgram final : public Program {
     const std::vector<Operand> outputs = gpu::operands_of(node.outputs, place);
     use(*target_.ops.find(node.op()),
         NodeCall{graph_, node, inputs, outputs, kv_layout_, target_.gpu, target_.tuning,
-                 step_->address(), scratch_, segment_.roles, rounded_, launches_});
+                 step_->address(), scratch_, step_->counters(), segment_.roles, rounded_, launches_});
   }
 
   Status prepare_profile() {

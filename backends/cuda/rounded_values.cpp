@@ -78,11 +78,11 @@ class Search {
            !uses_halves(view, target_.tuning, segment_.roles);
   }
 
-  /// Whether attention_merge computes the results of a node, a tile of the value in each block.
+  /// Whether chunks of attention are merged to the results of a node, by whole tiles.
   bool merges_chunks(const Node& attention) const {
     if (attention.op() != OpId::Attention || !target_.tuning.fuse) return false;
     if (segment_.roles != Roles::generated || target_.tuning.split_rows < 1) return false;
-    return graph_.value(attention.outputs[0]).desc.shape[0] % kMergeThreads == 0;
+    return graph_.value(attention.outputs[0]).desc.shape[0] % kResultElements == 0;
   }
 
   /// Whether a node is a product of bytes of the segment, of all elements of a value.

@@ -14,20 +14,29 @@ namespace {
 constexpr int64_t kLeastPages = 64;
 /// Bytes allocated for them: 4 sequences of 128 Ki tokens, of two kinds. More is not planned for.
 constexpr int64_t kPlannedPages = 64 << 10;
+constexpr int64_t kCounterBytes = sizeof(uint32_t);
 
 }  // namespace
 
-int64_t StepMemory::planned_bytes(const Segment& segment) {
+int64_t StepMemory::planned_bytes(const Segment& segment, int64_t counters) {
   const gpu::StepContents contents(segment, 0);
-  return round_up(contents.bytes(), kAlignment) + (contents.paged() ? kPlannedPages : 0);
+  return round_up(contents.bytes() + counters * kCounterBytes, kAlignment) +
+         (contents.paged() ? kPlannedPages : 0);
 }
 
 Result<std::unique_ptr<StepMemory>> StepMemory::create(Context& context, const Segment& segment,
-                                                       uint64_t tables) {
+                                                       int64_t counters, uint64_t tables) {
   std::unique_ptr<StepMemory> made(new StepMemory(context, segment, tables));
   const int64_t bytes = made->contents_.bytes();
   INFER_TRY(made->host_, PinnedBuffer::create(context, bytes));
-  INFER_TRY(made->on_device_, RawBuffer::create(context, bytes));
+  INFER_TRY(made->on_device_, RawBuffer::create(context, bytes + counters * kCounterBytes));
+  if (counters > 0) {
+    INFER_CHECK_R(context.enter());
+    INFER_CHECK_R(context.check(
+        context.cu().cuMemsetD32Async(made->counters(), 0, static_cast<size_t>(counters),
+                                      context.stream()),
+        "cannot clear memory"));
+  }
   if (made->contents_.paged()) INFER_CHECK_R(made->grow(kLeastPages));
   return made;
 }

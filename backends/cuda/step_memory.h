@@ -19,13 +19,17 @@ class StepMemory {
     int64_t bytes = 0;
   };
 
-  /// Bytes of the device's memory that create() takes.
-  static int64_t planned_bytes(const Segment& segment);
+  /// Bytes of the device's memory that create() takes. `counters`: Target::counters().
+  static int64_t planned_bytes(const Segment& segment, int64_t counters);
   static Result<std::unique_ptr<StepMemory>> create(Context& context, const Segment& segment,
-                                                    uint64_t tables);
+                                                    int64_t counters, uint64_t tables);
 
   /// gpu/step.h
   uint64_t address() const { return on_device_->address(); }
+  /// NodeCall::counters
+  uint64_t counters() const {
+    return on_device_->address() + static_cast<uint64_t>(contents_.bytes());
+  }
   /// The address of an input of the graph. A node of the segment reads the input.
   uint64_t input(ValueId id) const {
     return on_device_->address() + static_cast<uint64_t>(contents_.offset(id));

@@ -246,5 +246,26 @@ TEST_CASE("attention of prompts: no barrier can be left out") {
   test::restart_cuda_driver();
 }
 
+TEST_CASE("attention: no barrier before chunks are merged can be left out") {
+  const AttentionSetup setup{
+      "", 4, {1, 32, 64}, DType::f16, 60};  // a chunk: a block merges its own
+  const Steps steps = in_turn(setup.from, setup.tokens, 1);
+  const std::vector<float> expected = run_on(setup, 16, steps);
+  const std::vector<int> lines = barriers_of("backends/cuda/device/merge.h");
+  REQUIRE(lines.size() == 2);
+  test::cuda_driver().leave_out("attention_4_1", lines[0]);
+  CHECK(run_on(setup, 16, steps) != expected);
+  // Several: who comes last is known behind the second barrier alone.
+  const AttentionSetup longer{"", 4, {1, 32, 64}, DType::f16, 70};
+  std::string found;
+  test::cuda_driver().set_listener([&](const std::string& mistake) { found = mistake; });
+  test::cuda_driver().leave_out("attention_4_1", lines[1]);
+  test::AttentionRun run(longer, kSequences, {16, 200}, CudaDevice::open(0, false, {}).value());
+  CHECK(run.run(in_turn(longer.from, longer.tokens, 1)).code() == StatusCode::device);
+  CHECK(found.find("attention_4_1") != std::string::npos);
+  test::cuda_driver().leave_out("", 0);
+  test::restart_cuda_driver();
+}
+
 }  // namespace
 }  // namespace infer::cuda

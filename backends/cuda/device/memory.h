@@ -79,6 +79,10 @@ INFER_DEVICE void ask_for(const Global<T>& from, int64_t i, uint32_t) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(from.pointer(i)));
 }
 
+/// What the thread has written, and what it knows to be written, is seen by whoever sees what it
+/// writes from here on; it reads nothing older itself.
+INFER_DEVICE void fence() { __threadfence(); }
+
 /// Returns the value before.
 INFER_DEVICE uint32_t atomic_add(const Global<uint32_t>& to, int64_t i, uint32_t value) {
   return atomicAdd(to.pointer(i), value);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cuda/device/cache.h"
+#include "backends/cuda/device/column_bytes.h"
 #include "backends/cuda/ops/attention.h"
 
 namespace infer::cuda {
@@ -38,6 +39,82 @@ INFER_DEVICE Merging merge(float& most, float& sum, float chunk_most, float chun
 }
 INFER_DEVICE float merged_mix(float mix, float chunk_mix, const Merging& m) {
   return fused(chunk_mix, m.add, mix * m.keep);
+}
+
+/// Whether the block is the last of `count` blocks that come here with the same counter: it then
+/// sees what all of them have written before. The counter is 0 before, and afterwards.
+INFER_DEVICE bool comes_last(uint64_t counter, uint32_t count) {
+  INFER_SHARED(uint32_t, last, 1);
+  sync_block();
+  if (count == 1) return true;
+  if (thread() == 0) {
+    const Global<uint32_t> arrived(counter);
+    fence();
+    last[0] = atomic_add(arrived, 0, 1) + 1 == count ? 1 : 0;
+    if (last[0] != 0) arrived[0] = 0;
+    fence();
+  }
+  sync_block();
+  return last[0] != 0;
+}
+
+// A lane of a warp has a chunk. What merge() makes of the chunks one after another is made of all
+// of them at once, but for the sums: largest scores so far are the same in any order.
+static_assert(kChunks == 32);
+
+/// Merges the chunks of `heads` heads of a row. A warp has up to four pieces of 32 elements of a
+/// head.
+INFER_DEVICE void merge_chunks(const AttentionParams& p, uint32_t row, uint32_t first_head,
+                               uint32_t heads, uint32_t count) {
+  constexpr uint32_t kPieces = 4;
+  const uint32_t chunk_floats = p.v_dim + 2;
+  const uint32_t parts = (p.v_dim + 32 * kPieces - 1) / (32 * kPieces);  // of a head
+  for (uint32_t i = warp(); i < heads * parts; i += kAttentionWarps) {
+    const uint32_t head = first_head + i / parts;
+    const uint32_t begin = i % parts * 32 * kPieces;
+    const Global<const float> chunks(p.chunks +
+                                     (uint64_t{row} * p.heads + head) * kChunks * chunk_floats * 4);
+    const float first = p.sinks != 0 ? Global<const float>(p.sinks)[head] : -infinity();
+    const bool given = lane() < count;
+    const float own_most = given ? chunks[lane() * chunk_floats + 1] : -infinity();
+    const float own_sum = given ? chunks[lane() * chunk_floats] : 0.0f;
+    float most = most_of(first, own_most);  // of the chunks up to the lane's
+    for (uint32_t back = 1; back < kChunks; back *= 2) {
+      const float other = shuffle(most, lane() - back);
+      if (lane() >= back) most = most_of(other, most);
+    }
+    const float before = shuffle(most, lane() - 1);
+    const Merging own = merging(lane() == 0 ? first : before, own_most, most);
+    float sum = p.sinks != 0 ? 1.0f : 0.0f;
+    float mix[kPieces] = {};
+#pragma unroll 8
+    for (uint32_t c = 0; c < count; ++c) {
+      const Merging m{shuffle(own.keep, c), shuffle(own.add, c)};
+      sum = merged_sum(sum, shuffle(own_sum, c), m);
+#pragma unroll
+      for (uint32_t piece = 0; piece < kPieces; ++piece) {
+        const uint32_t d = begin + piece * 32 + lane();
+        mix[piece] =
+            merged_mix(mix[piece], chunks[c * chunk_floats + 2 + (d < p.v_dim ? d : 0)], m);
+      }
+    }
+#pragma unroll
+    for (uint32_t piece = 0; piece < kPieces; ++piece) {
+      const uint32_t d = begin + piece * 32 + lane();
+      const float value = mix[piece] / sum;
+      if (p.results.words != 0) {
+        const uint32_t from = lane() % 8 * 4;
+        const float4 four{shuffle(value, from), shuffle(value, from + 1), shuffle(value, from + 2),
+                          shuffle(value, from + 3)};
+        const uint32_t tiles = p.heads * p.v_dim / 64;
+        const bool stored = lane() < 8 && begin + piece * 32 < p.v_dim;
+        store_piece(p.results, tiles, p.result_runs, 0,
+                    stored ? (head * p.v_dim + d) / 32 : 2 * tiles, four);
+      } else if (d < p.v_dim) {
+        Global<float>(p.y)[place(p.y_strides, head, row) + d] = value;
+      }
+    }
+  }
 }
 
 }  // namespace infer::cuda

@@ -144,6 +144,11 @@ void record_rows(const NodeCall& call, AttentionParams params, gpu::StepRows whi
   const int64_t heads = heads_together(shape, params.group);
   params.group_blocks = static_cast<uint32_t>(div_ceil<int64_t>(params.group, heads));
   params.split = split ? 1 : 0;
+  if (split) {
+    params.counters = call.counters;
+    params.result_runs = call.rounded.runs(y);
+    params.results = call.rounded.bytes(y);
+  }
   params.rows = which;
   params.first_row = static_cast<uint32_t>(first);
   const std::string kernel =
@@ -152,23 +157,6 @@ void record_rows(const NodeCall& call, AttentionParams params, gpu::StepRows whi
       kernel, params,
       {shape.heads * int64_t{params.group_blocks}, rows, split ? int64_t{kChunks} : 1},
       kAttentionThreads, shared_bytes(shape, heads));
-  if (!split) return;
-  call.recorder.barrier();
-  call.recorder.launch("attention_merge",
-                       AttentionMergeParams{.step = call.step,
-                                            .chunks = call.scratch,
-                                            .slots = params.slots,
-                                            .sinks = params.sinks,
-                                            .y = y.address,
-                                            .y_strides = params.y_strides,
-                                            .heads = params.heads,
-                                            .v_dim = params.v_dim,
-                                            .window = params.window,
-                                            .chunked = params.chunked,
-                                            .rows = params.rows,
-                                            .result_runs = call.rounded.runs(y),
-                                            .results = call.rounded.bytes(y)},
-                       {div_ceil<int64_t>(y.dim(0), kMergeThreads), y.dim(1), rows}, kMergeThreads);
 }
 
 void record(const NodeCall& call) {
@@ -215,6 +203,12 @@ void record_attention(const NodeCall& call, const RopeStoreCall& in) {
   record_rows(call, params, gpu::kTokenRows, 0, 1, true);
 }
 
+/// One for each block of heads of a row that is split along the keys.
+int64_t counters(const NodeView& node, const Tuning& tuning) {
+  const auto& shape = node.graph.value(node.node.outputs[0]).desc.shape;
+  return shape[1] * std::min(shape[2], tuning.split_rows);
+}
+
 /// For the chunks of rows that are split along the keys.
 int64_t scratch(const NodeView& node, const Tuning& tuning, Roles) {
   const auto& shape = node.graph.value(node.node.outputs[0]).desc.shape;
@@ -230,6 +224,7 @@ const CudaOp& attention_cuda() {
                          .record = record,
                          .scratch = scratch,
                          .cache = CacheUse::reads,
+                         .counters = counters,
                          .takes = takes,
                          .record_attention = record_attention};
   return op;

@@ -365,7 +365,13 @@ INFER_DEVICE void attend(const AttentionParams& p) {
         }
       }
     }
-    if (p.split != 0) return;
+    if (p.split != 0) {
+      const uint32_t chunks = (pages + of_chunk - 1) / of_chunk;
+      if (comes_last(p.counters + (uint64_t{row} * grid_x() + block_x()) * 4, chunks)) {
+        merge_chunks(p, row, first_head, heads, chunks);
+      }
+      return;
+    }
     ++chunk;
   }
 #pragma unroll

@@ -3,7 +3,8 @@
 // The pages that a row sees are shared out among at most kChunks chunks of equally many
 // neighbouring pages, which depends on the row's own place alone. Each chunk has its largest score,
 // the sum of its weights and the mix of its values, both relative to that score. Chunks are merged
-// in their order, either by the block that computed them all, or by attention_merge.
+// in their order, by the block that computed them all, or by the last block to end of those that
+// computed one each.
 //
 // Prompts: a block computes a tile of queries, of neighbouring rows and the heads that share their
 // keys, on tensor cores (attention_tile.cu).
@@ -18,14 +19,16 @@ namespace infer::cuda {
 
 inline constexpr int kAttentionWarps = 4;
 inline constexpr int kAttentionThreads = 32 * kAttentionWarps;
-inline constexpr int kMergeThreads = 64;
+/// Elements of a head whose results can be stored as bytes: whole tiles.
+inline constexpr int kResultElements = 64;
 inline constexpr uint32_t kChunks = 32;
 
 /// Grid: blocks of heads, rows, chunks (kChunks, or 1: the block computes all of them).
 struct AttentionParams {
   uint64_t step, q, slots, sequences, y;
-  uint64_t sinks;   ///< 0: none
-  uint64_t chunks;  ///< f32 [2 + v_dim, kChunks, heads, rows]: sum, largest score and mix
+  uint64_t sinks;     ///< 0: none
+  uint64_t chunks;    ///< f32 [2 + v_dim, kChunks, heads, rows]: sum, largest score and mix
+  uint64_t counters;  ///< u32 [blocks of heads, rows]: chunks that are done; 0 before and after
   gpu::StridePush q_strides, y_strides;
   uint32_t heads;                             ///< of queries
   uint32_t group;                             ///< heads of queries for one of keys
@@ -40,6 +43,8 @@ struct AttentionParams {
   float scale, softcap;
   uint32_t window, chunked;  ///< first_seen()
   uint32_t split;            ///< 1: a block computes one chunk
+  uint32_t result_runs;      ///< of a tile whose sums the results have as bytes
+  ColumnBytes results;       ///< of a split row in place of y; without words: y is wanted
   /// The count of the step's rows (gpu::StepRows) up to which they are computed; tiles compute
   /// those from the generated ones on.
   uint32_t rows;
@@ -51,18 +56,7 @@ struct AttentionParams {
   uint32_t style;  ///< op::Rope::Style
   uint32_t pairs;
 };
-static_assert(sizeof(AttentionParams) == 216);
-
-/// A thread merges an element of a head.
-struct AttentionMergeParams {
-  uint64_t step, chunks, slots, sinks, y;
-  gpu::StridePush y_strides;
-  uint32_t heads, v_dim;
-  uint32_t window, chunked, rows;  ///< as of AttentionParams
-  uint32_t result_runs;            ///< of a tile whose sums the results have as bytes
-  ColumnBytes results;             ///< in place of y; without words: y is wanted
-};
-static_assert(sizeof(AttentionMergeParams) == 104);
+static_assert(sizeof(AttentionParams) == 264);
 
 inline constexpr uint32_t kTileThreads = 128;
 /// Queries of a tile; a warp has 16.

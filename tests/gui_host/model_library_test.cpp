@@ -201,7 +201,8 @@ TEST_CASE("manifests that name no model are left out with the reason") {
       {manifest_of("sha256:/etc/passwd"), "digest"},
       {manifest_of("sha256:../../secret"), "digest"},
       {manifest_of("md5:0"), "digest"},
-      {manifest_of("sha256:0"), "is missing"},
+      {manifest_of("sha256:0"), "digest"},
+      {manifest_of("sha256:" + std::string(64, '0')), "is missing"},
   };
   int number = 0;
   for (const auto& [text, reason] : cases) {

@@ -253,10 +253,15 @@ Result<Answer> Conversation::generate(const GenerateOptions& options, const Even
   too_long_ = TooLong::nothing;
   const auto prompt = this->prompt(options);
   if (!prompt) return tl::unexpected(prompt.error());
-  auto parser = OutputParser::create(source_, prompt->text,
-                                     {.constrained = OutputParser::is_constrained(source_, options),
-                                      .continues = continues_,
-                                      .tools = variables_.contains("tools")});
+  constexpr auto kReplace = Json::error_handler_t::replace;
+  const auto tools = variables_.find("tools");
+  const bool offered = tools != variables_.end();
+  auto parser = OutputParser::create(
+      source_, prompt->text,
+      {.constrained = OutputParser::is_constrained(source_, options),
+       .continues = continues_,
+       .tools = offered,
+       .declared_tools = offered && tools->is_array() ? tools->dump(-1, ' ', false, kReplace) : ""});
   if (!parser) return tl::unexpected(parser.error());
 
   Answer answer;

@@ -77,13 +77,25 @@ infer_status infer_chat_template_render(const infer_chat_template* chat_template
 infer_status infer_output_parser_create(const char* template_source, size_t template_length,
                                         const char* prompt, size_t prompt_length,
                                         infer_output_parser** parser) {
+  return infer_output_parser_create_with_tools(template_source, template_length, prompt,
+                                               prompt_length, nullptr, 0, parser);
+}
+
+infer_status infer_output_parser_create_with_tools(const char* template_source,
+                                                   size_t template_length, const char* prompt,
+                                                   size_t prompt_length, const char* tools_json,
+                                                   size_t tools_length,
+                                                   infer_output_parser** parser) {
   return checked([&]() -> Status {
     if (template_source == nullptr && template_length > 0) return null_argument("template_source");
     if (prompt == nullptr && prompt_length > 0) return null_argument("prompt");
+    if (tools_json == nullptr && tools_length > 0) return null_argument("tools_json");
     if (parser == nullptr) return null_argument("parser");
+    infer::OutputOptions options;
+    if (tools_length > 0) options.declared_tools.assign(tools_json, tools_length);
     auto made = std::make_unique<infer_output_parser>();
     INFER_TRY_S(made->owned, infer::OutputParser::create({template_source, template_length},
-                                                         {prompt, prompt_length}));
+                                                         {prompt, prompt_length}, options));
     made->format = made->owned->format();
     *parser = made.release();
     return {};

@@ -36,8 +36,9 @@ Result<std::unique_ptr<OutputParser>> OutputParser::create(std::string_view temp
                                                            std::string_view prompt,
                                                            const OutputOptions& options) {
   return guarded([&]() -> Result<std::unique_ptr<OutputParser>> {
-    return std::unique_ptr<OutputParser>(new OutputParser(
-        std::unique_ptr<Impl>(new Impl{OutputReader(template_source, prompt, options)})));
+    INFER_TRY(DeclaredTools tools, DeclaredTools::read(options.declared_tools));
+    return std::unique_ptr<OutputParser>(new OutputParser(std::unique_ptr<Impl>(
+        new Impl{OutputReader(template_source, prompt, options, std::move(tools))})));
   });
 }
 

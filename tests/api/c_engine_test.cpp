@@ -195,6 +195,10 @@ TEST_CASE("C: generated text is split into reasoning, content and calls of tools
   CHECK(infer_output_parser_create(nullptr, 5, "", 0, &parser) == INFER_INVALID_ARGUMENT);
   CHECK(infer_output_parser_create("", 0, nullptr, 5, &parser) == INFER_INVALID_ARGUMENT);
   CHECK(infer_output_parser_create("", 0, "", 0, nullptr) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_output_parser_create_with_tools("", 0, "", 0, nullptr, 5, &parser) ==
+        INFER_INVALID_ARGUMENT);
+  CHECK(infer_output_parser_create_with_tools("", 0, "", 0, "{}", 2, &parser) ==
+        INFER_INVALID_ARGUMENT);
   CHECK(parser == nullptr);
   REQUIRE(infer_output_parser_create(nullptr, 0, nullptr, 0, &parser) == INFER_OK);
   CHECK(std::string(infer_output_parser_format(parser)) == "plain");

@@ -22,7 +22,7 @@ struct Output {
 
 Output read(std::string_view source, std::string_view prompt,
             const std::vector<std::string_view>& pieces, const OutputOptions& options = {}) {
-  OutputReader reader(source, prompt, options);
+  OutputReader reader(source, prompt, options, DeclaredTools::read(options.declared_tools).value());
   std::vector<OutputEvent> events;
   for (const std::string_view piece : pieces) reader.push(piece, events);
   reader.finish(events);

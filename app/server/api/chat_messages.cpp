@@ -147,7 +147,10 @@ void read_chat(const ServedModel& model, Fields& fields, CompletionRequest& requ
   request.prompt_text = must(model.render(std::move(variables)));
   request.template_source = model.template_source();
   const bool constrained = OutputParser::is_constrained(request.template_source, request.options);
-  request.output = {.constrained = constrained, .continues = continues, .tools = !tools.empty()};
+  request.output = {.constrained = constrained,
+                    .continues = continues,
+                    .tools = !tools.empty(),
+                    .declared_tools = tools.empty() ? "" : write_json(tools)};
   if (constrained && begins) {
     request.prompt_text =
         must(OutputParser::lead_to_answer(request.template_source, request.prompt_text));

@@ -35,12 +35,6 @@ Status Completion::start(std::shared_ptr<Engine> engine, CompletionWorkers worke
     auto session = job->engine_->open_session();
     if (!session) return session.error();
     choice.session = *std::move(session);
-    if (!job->request_.template_source.empty()) {
-      auto parser = OutputParser::create(job->request_.template_source, job->request_.prompt_text,
-                                         job->request_.output);
-      if (!parser) return parser.error();
-      choice.parser = *std::move(parser);
-    }
     job->choices_.push_back(std::move(choice));
   }
   // The first answer to a prompt begins alone: the others then find the prompt in the cache.
@@ -69,6 +63,12 @@ Status Completion::start(std::shared_ptr<Engine> engine, CompletionWorkers worke
 
 Status Completion::begin(size_t at) {
   Choice& choice = choices_[at];
+  if (!request_.template_source.empty()) {
+    auto parser =
+        OutputParser::create(request_.template_source, request_.prompt_text, request_.output);
+    if (!parser) return parser.error();
+    choice.parser = *std::move(parser);
+  }
   GenerateOptions options = request_.options;
   const auto copies = static_cast<size_t>(request_.copies);
   if (options.sampling.seed) *options.sampling.seed += at % copies;  // else all would be the same

@@ -361,6 +361,12 @@ INFER_API infer_status infer_output_parser_create(const char* template_source,
                                                   size_t template_length, const char* prompt,
                                                   size_t prompt_length,
                                                   infer_output_parser** parser);
+/* The same with the tools that were offered: a JSON array, as the template's variable "tools" has
+ * them. The values of arguments get the types that the functions' JSON schemas say, in forms that
+ * have no types of their own. */
+INFER_API infer_status infer_output_parser_create_with_tools(
+    const char* template_source, size_t template_length, const char* prompt, size_t prompt_length,
+    const char* tools_json, size_t tools_length, infer_output_parser** parser);
 INFER_API void infer_output_parser_free(infer_output_parser* parser);
 /* Name of the format: "hermes", "harmony", ..., "plain". */
 INFER_API const char* infer_output_parser_format(const infer_output_parser* parser);

@@ -317,6 +317,10 @@ struct OutputOptions {
   bool continues = false;
   /// Tools were offered: an answer that is nothing but a call is one, also without marks.
   bool tools = true;
+  /// These tools: a JSON array, as the template's variable "tools" has them. The values of arguments
+  /// get the types that the functions' JSON schemas say, in forms that have no types of their own.
+  /// Empty: not known.
+  std::string declared_tools;
 };
 
 /// Splits generated text into reasoning, the answer and tool calls while the text arrives. Special

@@ -1,6 +1,7 @@
 #include "engine/text/output/call_text.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace infer::calls {
 namespace {
@@ -28,6 +29,21 @@ std::optional<size_t> end_of_brackets(std::string_view text) {
 bool is_shallow(std::string_view text) {
   text = trimmed(text);
   return text.empty() || (text[0] != '{' && text[0] != '[') || end_of_brackets(text);
+}
+
+bool fits(const Json& value, unsigned types) {
+  switch (value.type()) {
+    case Json::value_t::number_integer:
+    case Json::value_t::number_unsigned: return (types & kIntegerType) != 0;
+    case Json::value_t::number_float:
+      return (types & kNumberType) != 0 ||
+             ((types & kIntegerType) != 0 && std::trunc(value.get<double>()) == value);
+    case Json::value_t::boolean: return (types & kBooleanType) != 0;
+    case Json::value_t::null: return (types & kNullType) != 0;
+    case Json::value_t::object: return (types & kObjectType) != 0;
+    case Json::value_t::array: return (types & kArrayType) != 0;
+    default: return false;
+  }
 }
 
 }  // namespace
@@ -75,9 +91,18 @@ std::string write_json(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Json loose_value(std::string_view text) {
-  const std::optional<Json> json = read_json(text);
-  return json && !json->is_string() ? *json : Json(text);
+Json typed_value(std::string_view text, unsigned types) {
+  if (types == kStringType) return Json(text);
+  std::optional<Json> value = read_json(text);
+  if (types != kAnyType) {
+    const bool may_be_text = (types & kStringType) != 0;
+    // A number is also a good text, and the model cannot say which one it means.
+    if (may_be_text) types &= kNullType | kArrayType | kObjectType;
+    std::optional<Json> typed = value ? value : read_literal(text);
+    if (typed && fits(*typed, types)) return *std::move(typed);
+    if (may_be_text) return Json(text);
+  }
+  return value && !value->is_string() ? *std::move(value) : Json(text);
 }
 
 Calls all_read(std::vector<ToolCall> calls, std::string_view rest) {

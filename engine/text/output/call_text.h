@@ -29,8 +29,13 @@ std::optional<std::string_view> take_json(std::string_view& text);
 std::optional<Json> read_json(std::string_view text);
 /// On one line; invalid UTF-8 is replaced.
 std::string write_json(const Json& json);
-/// A value of a form without JSON: JSON of another type than text has that type, all else is text.
-Json loose_value(std::string_view text);
+/// A literal of Python, and nothing else.
+std::optional<Json> read_literal(std::string_view text);
+/// A value of a form that writes texts without quotation marks. `types`: what it may be
+/// (ValueTypes). A value that may only be a text is one. Other types are read as JSON or as a literal
+/// of Python. If it may be a text or something else, null, arrays and objects are read, and all else
+/// is text. What fits none of the types, or has none, is JSON of another type than text, or text.
+Json typed_value(std::string_view text, unsigned types);
 
 /// The calls, if there are any and nothing but white space is left.
 Calls all_read(std::vector<ToolCall> calls, std::string_view rest);

@@ -48,7 +48,7 @@ bool add_named(std::string_view name, std::string_view arguments, std::vector<To
 
 }  // namespace
 
-Calls json(std::string_view text) {
+Calls json(std::string_view text, const DeclaredTools& /*tools*/) {
   std::vector<ToolCall> calls;
   while (!trimmed(text).empty()) {
     const auto next = take_json(text);
@@ -61,7 +61,7 @@ Calls json(std::string_view text) {
   return calls;
 }
 
-Calls named_json(std::string_view text) {
+Calls named_json(std::string_view text, const DeclaredTools& /*tools*/) {
   const std::optional<Json> read = read_json(text);
   if (!read || !read->is_array()) return std::nullopt;
   std::vector<ToolCall> calls;
@@ -72,8 +72,8 @@ Calls named_json(std::string_view text) {
   return all_read(std::move(calls), "");
 }
 
-Calls mistral(std::string_view text) {
-  if (trimmed(text).starts_with('[')) return json(text);
+Calls mistral(std::string_view text, const DeclaredTools& tools) {
+  if (trimmed(text).starts_with('[')) return json(text, tools);
   std::vector<ToolCall> calls;
   while (true) {
     auto name = take_until(text, "[ARGS]");
@@ -91,7 +91,7 @@ Calls mistral(std::string_view text) {
   }
 }
 
-Calls deepseek(std::string_view text) {
+Calls deepseek(std::string_view text, const DeclaredTools& /*tools*/) {
   std::vector<ToolCall> calls;
   while (take(text, "<｜tool▁call▁begin｜>")) {
     const auto first = take_until(text, "<｜tool▁sep｜>");
@@ -111,7 +111,7 @@ Calls deepseek(std::string_view text) {
   return all_read(std::move(calls), text);
 }
 
-Calls kimi(std::string_view text) {
+Calls kimi(std::string_view text, const DeclaredTools& /*tools*/) {
   std::vector<ToolCall> calls;
   while (take(text, "<|tool_call_begin|>")) {
     const auto id = take_until(text, "<|tool_call_argument_begin|>");
@@ -125,15 +125,15 @@ Calls kimi(std::string_view text) {
   return all_read(std::move(calls), text);
 }
 
-Calls function_json(std::string_view text) {
+Calls function_json(std::string_view text, const DeclaredTools& /*tools*/) {
   const auto name = take_until(text, ">");
   std::vector<ToolCall> calls;
   if (!name || !add_named(*name, text, calls)) return std::nullopt;
   return calls;
 }
 
-Calls python_code(std::string_view text) {
-  if (Calls calls = json(text)) return calls;
+Calls python_code(std::string_view text, const DeclaredTools& tools) {
+  if (Calls calls = json(text, tools)) return calls;
   const std::optional<Json> read = read_json(text);
   if (read && read->is_object()) {
     return std::vector<ToolCall>{{"", "python", std::string(trimmed(text))}};

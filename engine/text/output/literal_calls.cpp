@@ -153,9 +153,12 @@ class LiteralReader {
     if (word == "None" || word == "null") return Json(nullptr);
     std::erase(word, '_');
     if (std::optional<Json> number = read_json(word); number && number->is_number()) return number;
-    double number = 0;  // such as 1. or +2, which JSON does not have
+    // What JSON does not have, such as +2, 007 and 1.
     const char* begin = word.data() + (word.starts_with('+') ? 1 : 0);
     const char* end = word.data() + word.size();
+    int64_t whole = 0;
+    if (std::from_chars(begin, end, whole).ptr == end && begin != end) return Json(whole);
+    double number = 0;
     const auto [stop, error] = std::from_chars(begin, end, number);
     if (error != std::errc{} || stop != end || !std::isfinite(number)) return std::nullopt;
     return Json(number);
@@ -176,8 +179,15 @@ bool take_python_call(LiteralReader& reader, std::vector<ToolCall>& calls) {
 
 }  // namespace
 
-Calls python(std::string_view text) {
-  if (Calls calls = json(text)) return calls;
+std::optional<Json> read_literal(std::string_view text) {
+  LiteralReader reader(text);
+  std::optional<Json> value = reader.value();
+  if (!reader.at_end()) return std::nullopt;
+  return value;
+}
+
+Calls python(std::string_view text, const DeclaredTools& tools) {
+  if (Calls calls = json(text, tools)) return calls;
   std::vector<ToolCall> calls;
   LiteralReader reader(text);
   const bool list = reader.take("[");
@@ -188,7 +198,7 @@ Calls python(std::string_view text) {
   return all_read(std::move(calls), reader.rest());
 }
 
-Calls gemma(std::string_view text) {
+Calls gemma(std::string_view text, const DeclaredTools& /*tools*/) {
   std::vector<ToolCall> calls;
   LiteralReader reader(text);
   while (reader.take("call:")) {

@@ -9,7 +9,7 @@
 
 namespace infer {
 
-using ParseCalls = calls::Calls (*)(std::string_view text);
+using ParseCalls = calls::Calls (*)(std::string_view text, const DeclaredTools& tools);
 
 struct ToolSection {
   std::string_view open;

@@ -33,8 +33,10 @@ void add_marks(std::span<const std::string_view> marks, std::vector<std::string_
 }  // namespace
 
 OutputReader::OutputReader(std::string_view template_source, std::string_view prompt,
-                           const OutputOptions& options)
-    : format_(find_output_format(template_source)), reasoning_(find_reasoning(template_source)) {
+                           const OutputOptions& options, DeclaredTools tools)
+    : format_(find_output_format(template_source)),
+      reasoning_(find_reasoning(template_source)),
+      tools_(std::move(tools)) {
   const bool in_reasoning = reasoning_ != nullptr && ends_in_reasoning(*reasoning_, prompt);
   if (options.constrained) {
     if (in_reasoning && format_.messages == nullptr) {
@@ -184,7 +186,7 @@ bool OutputReader::step_probe(bool last) {
     if (!last) return false;
     const std::string text = std::exchange(pending_, {});
     mode_ = Mode::content;
-    if (!emit_calls(format_.bare(text))) give_back(text);
+    if (!emit_calls(format_.bare(text, tools_))) give_back(text);
     return false;
   }
   if (begins == std::string::npos && !last) return false;
@@ -266,7 +268,7 @@ bool OutputReader::step_tools(bool last) {
   pending_.erase(0, closed ? end + close.size() : pending_.size());
   mode_ = before_section_;
   searched_ = 0;
-  if (emit_calls(section_->parse(body))) {
+  if (emit_calls(section_->parse(body, tools_))) {
     skip_space_ = true;
   } else {
     give_back(whole);

@@ -16,9 +16,10 @@ namespace infer {
 /// The answer is the content and the calls; reasoning may be before it, and not in the middle.
 class OutputReader {
  public:
-  /// `prompt`: if it ends within reasoning, the output continues this reasoning.
+  /// `prompt`: if it ends within reasoning, the output continues this reasoning. `tools`: those of
+  /// OutputOptions::declared_tools.
   OutputReader(std::string_view template_source, std::string_view prompt,
-               const OutputOptions& options = {});
+               const OutputOptions& options = {}, DeclaredTools tools = {});
 
   void push(std::string_view text, std::vector<OutputEvent>& events);
   /// Called at the end of the text.
@@ -55,6 +56,7 @@ class OutputReader {
 
   const OutputFormat& format_;
   const ReasoningMarks* reasoning_;
+  DeclaredTools tools_;
   Mode mode_ = Mode::content;
   Mode answer_ = Mode::content;  // what an answer begins in
   std::string pending_;          // not yet decided

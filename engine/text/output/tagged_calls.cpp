@@ -6,21 +6,23 @@ namespace infer::calls {
 namespace {
 
 /// A value as it stands between its tags; one line break at each end belongs to the tags.
-Json tagged_value(std::string_view text) {
+Json tagged_value(std::string_view text, unsigned types) {
   if (text.starts_with('\n')) text.remove_prefix(1);
   if (text.ends_with('\n')) text.remove_suffix(1);
-  return loose_value(text);
+  return typed_value(text, types);
 }
 
 /// Pairs of <arg_key> and <arg_value>, to the end of the text.
-std::optional<Json> take_arguments(std::string_view text) {
+std::optional<Json> take_arguments(std::string_view text, const DeclaredTools& tools,
+                                   std::string_view function) {
   Json arguments = Json::object();
   while (take(text, "<arg_key>")) {
     const auto key = take_until(text, "</arg_key>");
     if (!key || !take(text, "<arg_value>")) return std::nullopt;
     const auto value = take_until(text, "</arg_value>");
     if (!value) return std::nullopt;
-    arguments[std::string(trimmed(*key))] = loose_value(*value);
+    const std::string_view name = trimmed(*key);
+    arguments[std::string(name)] = typed_value(*value, tools.types(function, name));
   }
   if (!trimmed(text).empty()) return std::nullopt;
   return arguments;
@@ -37,7 +39,7 @@ std::string_view without_fence(std::string_view text) {
 
 }  // namespace
 
-Calls function_tags(std::string_view text) {
+Calls function_tags(std::string_view text, const DeclaredTools& tools) {
   std::vector<ToolCall> calls;
   while (take(text, "<function=")) {
     const auto name = take_until(text, ">");
@@ -48,7 +50,7 @@ Calls function_tags(std::string_view text) {
       if (!key) return std::nullopt;
       const auto value = take_until(text, "</parameter>");
       if (!value) return std::nullopt;
-      arguments[std::string(*key)] = tagged_value(*value);
+      arguments[std::string(*key)] = tagged_value(*value, tools.types(trimmed(*name), *key));
     }
     if (!take(text, "</function>")) return std::nullopt;
     calls.push_back({"", std::string(trimmed(*name)), write_json(arguments)});
@@ -56,16 +58,16 @@ Calls function_tags(std::string_view text) {
   return all_read(std::move(calls), text);
 }
 
-Calls argument_tags(std::string_view text) {
+Calls argument_tags(std::string_view text, const DeclaredTools& tools) {
   const size_t end = std::min(text.find("<arg_key>"), text.size());
   const std::string_view name = trimmed(text.substr(0, end));
   if (name.empty() || name.find_first_of("<{\n") != std::string_view::npos) return std::nullopt;
-  const std::optional<Json> arguments = take_arguments(text.substr(end));
+  const std::optional<Json> arguments = take_arguments(text.substr(end), tools, name);
   if (!arguments) return std::nullopt;
   return std::vector<ToolCall>{{"", std::string(name), write_json(*arguments)}};
 }
 
-Calls dsml(std::string_view text) {
+Calls dsml(std::string_view text, const DeclaredTools& /*tools*/) {
   std::vector<ToolCall> calls;
   while (take(text, "<｜DSML｜invoke name=\"")) {
     const auto name = take_until(text, "\">");
@@ -90,7 +92,7 @@ Calls dsml(std::string_view text) {
   return all_read(std::move(calls), text);
 }
 
-Calls invoke_tags(std::string_view text) {
+Calls invoke_tags(std::string_view text, const DeclaredTools& tools) {
   std::vector<ToolCall> calls;
   while (take(text, "<invoke name=\"")) {
     const auto name = take_until(text, "\">");
@@ -100,7 +102,7 @@ Calls invoke_tags(std::string_view text) {
       const auto key = take_until(text, "\">");
       const auto value = take_until(text, "</parameter>");
       if (!key || !value) return std::nullopt;
-      arguments[std::string(*key)] = tagged_value(*value);
+      arguments[std::string(*key)] = tagged_value(*value, tools.types(*name, *key));
     }
     if (!take(text, "</invoke>")) return std::nullopt;
     calls.push_back({"", std::string(*name), write_json(arguments)});
@@ -108,7 +110,7 @@ Calls invoke_tags(std::string_view text) {
   return all_read(std::move(calls), text);
 }
 
-Calls hunyuan(std::string_view text) {
+Calls hunyuan(std::string_view text, const DeclaredTools& tools) {
   std::vector<ToolCall> calls;
   while (take(text, "<tool_call>")) {
     auto call = take_until(text, "</tool_call>");
@@ -118,14 +120,14 @@ Calls hunyuan(std::string_view text) {
     call->remove_prefix(end);
     take(*call, "<tool_sep>");
     std::string arguments(without_fence(*call));
-    if (const std::optional<Json> tagged = take_arguments(*call)) arguments = write_json(*tagged);
+    if (const auto tagged = take_arguments(*call, tools, name)) arguments = write_json(*tagged);
     if (name.empty() || !is_json(arguments)) return std::nullopt;
     calls.push_back({"", std::string(name), std::move(arguments)});
   }
   return all_read(std::move(calls), text);
 }
 
-Calls mcp(std::string_view text) {
+Calls mcp(std::string_view text, const DeclaredTools& /*tools*/) {
   std::vector<ToolCall> calls;
   while (take(text, "<server_name>")) {
     if (!take_until(text, "</server_name>") || !take(text, "<tool_name>")) return std::nullopt;

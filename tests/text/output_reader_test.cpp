@@ -404,6 +404,40 @@ TEST_CASE("forms with tags around sections") {
         "|f|{};");
 }
 
+TEST_CASE("marks in strings of JSON do not end a call") {
+  check(read(kHermes,
+             "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"x</tool_call>y "
+             "<tool_call> \\\"</tool_call>\"}}\n</tool_call>So."),
+        "", "So.", "|f|{\"a\":\"x</tool_call>y <tool_call> \\\"</tool_call>\"};");
+  check(read("<function= <|start_header_id|>", "<function=f>{\"a\": \"</function> x\"}</function>"),
+        "", "", "|f|{\"a\": \"</function> x\"};");
+  check(read(">>>all", "f\n{\"a\": \"run\\n>>> 1\"}>>>g\n{}>>>all\nDone."), "", "Done.",
+        "|f|{\"a\": \"run\\n>>> 1\"};|g|{};");
+  check(read("<|channel|> <|message|>",
+             "<|channel|>commentary to=functions.f<|message|>{\"a\": \"<|end|>\"}<|call|>"),
+        "", "", "|f|{\"a\": \"<|end|>\"};");
+  const std::string code = "{\"a\": \"```py <｜tool▁call▁end｜><｜tool▁calls▁end｜>\"}";
+  check(read("<｜tool▁calls▁begin｜>",
+             "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n" + code +
+                 "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"),
+        "", "", "|f|" + code + ";");
+  check(read("<|tool_calls_section_begin|>",
+             "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_"
+             "begin|>{\"a\": \"<|tool_call_end|>\"}<|tool_call_end|><|tool_calls_section_end|>"),
+        "", "", "functions.f:0|f|{\"a\": \"<|tool_call_end|>\"};");
+}
+
+TEST_CASE("a string that does not end has marks count in it") {
+  const std::string broken = "<tool_call>{\"name\": \"f</tool_call>";
+  const std::string good = "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
+  check(read(kHermes, broken + "So." + good), "", broken + "So.", "|f|{};");
+  check(read(kHermes, broken + "A " + good + broken), "", broken + "A " + broken, "|f|{};");
+  check(read(kHermes, broken + "\nSo.\n" + good), "", broken + "\nSo.", "|f|{};");
+  check(read(">>>all", "f\n{\"a\": \">>>g\n{}"), "", "f\n{\"a\": \"", "|g|{};");
+  check(read(kHermes, "say \"<tool_call>\" and \"</tool_call>\""), "",
+        "say \"<tool_call>\" and \"</tool_call>\"", "");
+}
+
 TEST_CASE("JSON that is nested deep is no call") {
   const std::string deep =
       "<tool_call>{\"name\": \"f\", \"arguments\": " + std::string(200'000, '[') +
@@ -424,6 +458,7 @@ TEST_CASE("the time to read grows as the text does") {
       {"<|start_header_id|> \"parameters\"", ""},
       {"<|start_header_id|> \"parameters\"", "{\"name\":"},
       {kHermes, "<tool_call>"},
+      {kHermes, "<tool_call>{\"a\": \""},
       {kHermes, ""},
       {"List of tools: <|im_start|>", "<|tool_call_start|>[f(x=["},
       {"<|tool_call>", "<|tool_call>call:f{x:["},
@@ -445,27 +480,27 @@ TEST_CASE("the time to read grows as the text does") {
       CHECK(ratio < 25);
     }
   }
-  // Many sections in one piece.
-  const auto sections = [](size_t count) {
-    std::string text;
-    for (size_t i = 0; i < count; ++i) text += "<think>a</think>b";
-    return text;
-  };
-  const auto whole = [&](size_t count) {
-    const std::string text = sections(count);
-    const double begin = test::thread_seconds();
-    OutputReader reader(kHermes, "");
-    std::vector<OutputEvent> events;
-    reader.push(text, events);
-    reader.finish(events);
-    return test::thread_seconds() - begin;
-  };
-  double ratio = 0;
-  for (int attempt = 0; attempt < 4; ++attempt) {
-    ratio = whole(80'000) / whole(10'000);
-    if (ratio < 25) break;
+  // Many sections in one piece; also those with a string that does not end.
+  for (const char* section :
+       {"<think>a</think>b", "<tool_call>\\\"</tool_call>", "<tool_call>{}</tool_call>\""}) {
+    CAPTURE(section);
+    const auto whole = [&](size_t count) {
+      std::string text;
+      for (size_t i = 0; i < count; ++i) text += section;
+      const double begin = test::thread_seconds();
+      OutputReader reader(kHermes, "");
+      std::vector<OutputEvent> events;
+      reader.push(text, events);
+      reader.finish(events);
+      return test::thread_seconds() - begin;
+    };
+    double ratio = 0;
+    for (int attempt = 0; attempt < 4; ++attempt) {
+      ratio = whole(80'000) / whole(10'000);
+      if (ratio < 25) break;
+    }
+    CHECK(ratio < 25);
   }
-  CHECK(ratio < 25);
 }
 
 TEST_CASE("formats of published templates") {

@@ -94,19 +94,14 @@ Calls mistral(std::string_view text, const DeclaredTools& tools) {
 Calls deepseek(std::string_view text, const DeclaredTools& /*tools*/) {
   std::vector<ToolCall> calls;
   while (take(text, "<｜tool▁call▁begin｜>")) {
-    const auto first = take_until(text, "<｜tool▁sep｜>");
-    auto rest = take_until(text, "<｜tool▁call▁end｜>");
-    if (!first || !rest) return std::nullopt;
-    std::string_view name = *first;
-    std::string_view arguments = *rest;
-    if (trimmed(name) == "function" && arguments.find("```") != std::string_view::npos) {
-      const auto named = take_until(*rest, "```json");
-      if (!named) return std::nullopt;
-      name = *named;
-      const auto code = take_until(*rest, "```");
-      arguments = code ? *code : *rest;
-    }
-    if (!add_named(name, arguments, calls)) return std::nullopt;
+    auto name = take_until(text, "<｜tool▁sep｜>");
+    if (!name) return std::nullopt;
+    const bool fenced = trimmed(*name) == "function" && !trimmed(text).starts_with('{');
+    if (fenced) name = take_until(text, "```json");
+    const auto arguments = take_json(text);
+    if (fenced) take(text, "```");
+    if (!name || !arguments || !take(text, "<｜tool▁call▁end｜>")) return std::nullopt;
+    if (!add_named(*name, *arguments, calls)) return std::nullopt;
   }
   return all_read(std::move(calls), text);
 }
@@ -115,8 +110,9 @@ Calls kimi(std::string_view text, const DeclaredTools& /*tools*/) {
   std::vector<ToolCall> calls;
   while (take(text, "<|tool_call_begin|>")) {
     const auto id = take_until(text, "<|tool_call_argument_begin|>");
-    const auto arguments = take_until(text, "<|tool_call_end|>");
-    if (!id || !arguments || !add_named(*id, *arguments, calls)) return std::nullopt;
+    const auto arguments = take_json(text);
+    if (!id || !arguments || !take(text, "<|tool_call_end|>")) return std::nullopt;
+    if (!add_named(*id, *arguments, calls)) return std::nullopt;
     ToolCall& call = calls.back();
     call.id = call.name;
     if (call.name.starts_with("functions.")) call.name.erase(0, 10);

@@ -15,6 +15,7 @@ struct ToolSection {
   std::string_view open;
   std::string_view close;  ///< empty: to the end of the text
   ParseCalls parse;
+  bool json = false;  ///< quotation marks enclose strings of JSON, in which no mark counts
 };
 
 /// What is said before a message.
@@ -23,7 +24,7 @@ struct MessageHeader {
   std::string function;  ///< that the message calls, its text being the arguments; empty: none
 };
 
-/// A form in which all text is in messages, each after a header.
+/// A form in which all text is in messages, each after a header. The text of a call is JSON.
 struct MessageForm {
   std::string_view header_end;
   std::string_view ends[5];      ///< of a message; unused ones are empty

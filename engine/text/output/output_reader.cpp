@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <span>
 
+#include "engine/text/output/call_text.h"
 #include "engine/text/unicode.h"
 
 namespace infer {
 namespace {
-
-constexpr size_t kMaxHeader = 512;  // bytes of what stands before <|message|>
 
 /// Whether a text may go on to be {"name": … or one of its like, or [NAME(….
 bool may_be_call(std::string_view text) {
@@ -68,18 +67,28 @@ OutputReader::OutputReader(std::string_view template_source, std::string_view pr
 
 void OutputReader::push(std::string_view text, std::vector<OutputEvent>& events) {
   events_ = &events;
+  take(text);
+}
+
+void OutputReader::take(std::string_view text) {
   // In pieces: taking a section out of pending_ moves what follows it.
   constexpr size_t kPiece = size_t{1} << 14;
   for (size_t at = 0; at < text.size(); at += kPiece) {
     pending_ += text.substr(at, kPiece);
     while (step(false)) {
     }
+    if (!again_.empty()) take(std::exchange(again_, {}));  // once in a text
   }
 }
 
 void OutputReader::finish(std::vector<OutputEvent>& events) {
   events_ = &events;
   while (step(true)) {
+  }
+  if (!again_.empty()) {
+    take(std::exchange(again_, {}));
+    while (step(true)) {
+    }
   }
   if (mode_ != Mode::reasoning) give_back("");
 }
@@ -102,6 +111,7 @@ void OutputReader::begin(Mode mode) {
   mode_ = mode;
   skip_space_ = true;
   searched_ = 0;
+  in_string_ = false;
   if (mode != Mode::tools && mode != Mode::message_call) space_.clear();
 }
 
@@ -128,7 +138,7 @@ void OutputReader::give_back(std::string_view text) {
   if (!whole.empty()) events_->push_back({OutputEvent::Kind::content, std::move(whole), {}});
 }
 
-bool OutputReader::emit_calls(const std::optional<std::vector<ToolCall>>& calls) {
+bool OutputReader::emit_calls(const calls::Calls& calls) {
   if (!calls) return false;
   space_.clear();
   for (const ToolCall& call : *calls) {
@@ -159,6 +169,48 @@ const std::string_view* OutputReader::first(const std::vector<std::string_view>&
     }
   }
   return found;
+}
+
+size_t OutputReader::first_outside_strings(std::span<const std::string_view> marks,
+                                           const std::string_view*& found) {
+  found = nullptr;
+  while (searched_ < pending_.size()) {
+    if (in_string_) {
+      const size_t end = pending_.find_first_of("\"\\\n", searched_);
+      searched_ = std::min(end, pending_.size());
+      if (end == std::string::npos) break;
+      if (pending_[end] == '\n') {  // JSON has none in its strings
+        give_up_strings();
+        break;
+      }
+      const bool escape = pending_[end] == '\\';
+      if (escape && end + 1 == pending_.size()) break;
+      searched_ += escape ? 2 : 1;
+      in_string_ = escape;
+      continue;
+    }
+    const std::string_view rest = std::string_view(pending_).substr(searched_);
+    bool begins = false;
+    for (const std::string_view& mark : marks) {
+      if (mark.empty()) continue;
+      if (rest.starts_with(mark)) {
+        found = &mark;
+        return searched_;
+      }
+      begins = begins || mark.starts_with(rest);
+    }
+    if (begins) break;
+    in_string_ = rest[0] == '"';
+    ++searched_;
+  }
+  return std::string::npos;
+}
+
+void OutputReader::give_up_strings() {
+  marks_in_strings_ = true;
+  searched_ = 0;
+  in_string_ = false;
+  again_ = std::exchange(pending_, {});
 }
 
 /// The beginning, where reasoning may be.
@@ -209,17 +261,6 @@ bool OutputReader::take_mark(const std::vector<std::string_view>& marks, OutputE
   return true;
 }
 
-bool OutputReader::begins_header(std::string_view mark) const {
-  return format_.messages != nullptr &&
-         format_.messages->next_header.find(mark) != std::string_view::npos;
-}
-
-/// White space before a header belongs to it, if it proves to be none.
-void OutputReader::begin_header() {
-  opening_ = std::exchange(space_, {});
-  begin(Mode::header);
-}
-
 void OutputReader::begin_section(std::string_view mark) {
   section_ = std::ranges::find(format_.sections, mark, &ToolSection::open);
   opening_ = mark;
@@ -256,75 +297,34 @@ bool OutputReader::step_reasoning(bool last) {
 bool OutputReader::step_tools(bool last) {
   const std::string_view close = section_->close;
   size_t end = std::string::npos;
-  if (!close.empty()) {
+  const bool skips_strings = section_->json && !marks_in_strings_;
+  if (skips_strings) {
+    const std::string_view* mark = nullptr;
+    end = first_outside_strings({&close, 1}, mark);
+    if (!again_.empty()) return false;
+  } else if (!close.empty()) {
     end = pending_.find(close, searched_ - std::min(searched_, close.size()));
     searched_ = pending_.size();
   }
   if (end == std::string::npos && !last) return false;
   const bool closed = end != std::string::npos;
   const std::string body = pending_.substr(0, end);
+  const calls::Calls calls = section_->parse(body, tools_);
+  if (!calls && skips_strings && body.find(close) != std::string::npos) {
+    give_up_strings();
+    return false;
+  }
   const std::string whole =
       opening_ + pending_.substr(0, closed ? end + close.size() : pending_.size());
   pending_.erase(0, closed ? end + close.size() : pending_.size());
   mode_ = before_section_;
   searched_ = 0;
-  if (emit_calls(section_->parse(body, tools_))) {
+  if (emit_calls(calls)) {
     skip_space_ = true;
   } else {
     give_back(whole);
   }
   return closed;
-}
-
-/// What stands before a message.
-bool OutputReader::step_header(bool last) {
-  const std::string_view mark = format_.messages->header_end;
-  const size_t end = std::string_view(pending_).substr(0, kMaxHeader).find(mark);
-  const bool ended = end != std::string_view::npos;
-  if (!ended && !last && pending_.size() < kMaxHeader) return false;
-  MessageHeader header;
-  if (ended && format_.messages->read(std::string_view(pending_).substr(0, end), header)) {
-    opening_ += pending_.substr(0, end + mark.size());
-    pending_.erase(0, end + mark.size());
-    recipient_ = header.function;
-    begin(!recipient_.empty() ? Mode::message_call
-          : header.reasoning  ? Mode::reasoning
-                              : Mode::content);
-    return true;
-  }
-  // No message: text that does not keep to the format.
-  size_t size = ended ? end + mark.size() : std::min(pending_.size(), kMaxHeader);
-  if (!last) size -= incomplete_utf8_tail(std::string_view(pending_).substr(0, size));
-  const std::string text = opening_ + pending_.substr(0, size);
-  pending_.erase(0, size);
-  mode_ = Mode::content;
-  if (text.find_first_not_of(kWhiteSpace) != std::string::npos) give_back(text);
-  return true;
-}
-
-bool OutputReader::step_message_call(bool last) {
-  constexpr size_t kLongestMark = 16;
-  size_t end = 0;
-  const std::string_view* mark =
-      first(content_marks_, end, searched_ - std::min(searched_, kLongestMark));
-  searched_ = pending_.size();
-  if (mark == nullptr && !last) return false;
-  const std::string body = pending_.substr(0, end);
-  const bool header = mark != nullptr && begins_header(*mark);
-  const size_t size = mark == nullptr ? pending_.size() : header ? end : end + mark->size();
-  const std::string whole = opening_ + pending_.substr(0, size);
-  pending_.erase(0, size);
-  const size_t from = body.find_first_not_of(kWhiteSpace);
-  const std::string arguments =
-      from == std::string::npos ? ""
-                                : body.substr(from, body.find_last_not_of(kWhiteSpace) - from + 1);
-  if (calls::is_json(arguments)) {
-    emit_calls(std::vector<ToolCall>{{"", recipient_, arguments}});
-  } else {
-    give_back(whole);
-  }
-  begin_header();
-  return mark != nullptr;
 }
 
 }  // namespace infer

@@ -1,6 +1,7 @@
 // Takes generated text apart into reasoning, content and calls of tools while it comes.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,12 +45,20 @@ class OutputReader {
   bool begins_header(std::string_view mark) const;
   void emit(OutputEvent::Kind kind, std::string_view text);
   void give_back(std::string_view text);
-  bool emit_calls(const std::optional<std::vector<ToolCall>>& calls);
+  bool emit_calls(const calls::Calls& calls);
   /// How much of the end of pending_ may be the beginning of a mark.
   size_t partial(const std::vector<std::string_view>& marks) const;
   /// The first of the marks in pending_ from `from` on, and where; null if there is none.
   const std::string_view* first(const std::vector<std::string_view>& marks, size_t& at,
                                 size_t from = 0) const;
+  /// Where the first mark is in the JSON at the front of pending_, outside of its strings; npos if
+  /// none is there yet. Goes on where the last call of it ended.
+  size_t first_outside_strings(std::span<const std::string_view> marks,
+                               const std::string_view*& found);
+  /// Has marks count in strings as well, from the beginning of pending_ on: a string of what was
+  /// taken for JSON does not end.
+  void give_up_strings();
+  void take(std::string_view text);
   /// Passes on what stands before the first mark and takes the mark; false: none is there yet.
   bool take_mark(const std::vector<std::string_view>& marks, OutputEvent::Kind kind, bool last,
                  std::string_view& mark);
@@ -67,6 +76,9 @@ class OutputReader {
   std::string opening_;    // of the section of calls or the message, as it came
   std::string recipient_;  // of a message that is a call
   size_t searched_ = 0;    // of pending_, without what is looked for
+  bool in_string_ = false;      // of JSON, at searched_
+  bool marks_in_strings_ = false;
+  std::string again_;  // text to be taken once more
   std::vector<std::string_view> content_marks_;
   std::vector<std::string_view> reasoning_marks_;
   std::vector<OutputEvent>* events_ = nullptr;

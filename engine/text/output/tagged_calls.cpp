@@ -133,9 +133,9 @@ Calls mcp(std::string_view text, const DeclaredTools& /*tools*/) {
     if (!take_until(text, "</server_name>") || !take(text, "<tool_name>")) return std::nullopt;
     const auto name = take_until(text, "</tool_name>");
     if (!name || !take(text, "<arguments>")) return std::nullopt;
-    const auto arguments = take_until(text, "</arguments>");
-    if (!arguments || !is_json(*arguments)) return std::nullopt;
-    calls.push_back({"", std::string(trimmed(*name)), std::string(trimmed(*arguments))});
+    const auto arguments = take_json(text);
+    if (!arguments || !take(text, "</arguments>") || !is_json(*arguments)) return std::nullopt;
+    calls.push_back({"", std::string(trimmed(*name)), std::string(*arguments)});
   }
   return all_read(std::move(calls), text);
 }

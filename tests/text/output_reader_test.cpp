@@ -122,6 +122,19 @@ TEST_CASE("what is held to a schema is content") {
   check(read(kHarmony, json, "<|start|>assistant<|channel|>final<|message|>", held), "", json, "");
 }
 
+TEST_CASE("no calls are taken if none are wanted") {
+  const OutputOptions none{.calls = false};
+  const std::string call = "Hm.\n<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
+  check(read(kHermes, "<think>a</think>" + call, "", none), "a", call, "");
+  const std::string bare = R"({"name": "f", "parameters": {"a": 1}})";
+  check(read("<|start_header_id|> \"parameters\"", bare, "", none), "", bare, "");
+  check(read(">>>all", "f\n{}", "", none), "", "f\n{}", "");
+  check(read("<|channel|> <|message|>",
+             "<|channel|>analysis<|message|>a<|end|><|channel|>commentary to=f<|message|>{}", "",
+             none),
+        "a", "<|channel|>commentary to=f<|message|>{}", "");
+}
+
 TEST_CASE("an answer that goes on") {
   const OutputOptions goes_on{.continues = true};
   check(read(kHermes, "<think> is a mark", "", goes_on), "", "<think> is a mark", "");

@@ -65,6 +65,12 @@ Json read_calls(Fields& message) {
   return all;
 }
 
+/// Whether the answer is to have no calls.
+bool chooses_none(Fields& fields) {
+  const Json* choice = fields.find("tool_choice");
+  return choice != nullptr && *choice == "none";
+}
+
 }  // namespace
 
 Json read_messages(Fields& fields) {
@@ -120,10 +126,8 @@ Json template_variables(Fields& fields) {
     }
     variables["continue_final_message"] = true;
   }
-  const Json* choice = fields.find("tool_choice");
-  const bool none = choice != nullptr && *choice == "none";
   const Json* tools = fields.array("tools", kMostTools);
-  if (tools == nullptr || tools->empty() || none) return variables;
+  if (tools == nullptr || tools->empty() || chooses_none(fields)) return variables;
   for (size_t i = 0; i < tools->size(); ++i) {
     Fields tool((*tools)[i], fields.path_of(fmt::format("tools[{}]", i)));
     const Json* function = tool.object("function");
@@ -150,7 +154,8 @@ void read_chat(const ServedModel& model, Fields& fields, CompletionRequest& requ
   request.output = {.constrained = constrained,
                     .continues = continues,
                     .tools = !tools.empty(),
-                    .declared_tools = tools.empty() ? "" : write_json(tools)};
+                    .declared_tools = tools.empty() ? "" : write_json(tools),
+                    .calls = !chooses_none(fields)};
   if (constrained && begins) {
     request.prompt_text =
         must(OutputParser::lead_to_answer(request.template_source, request.prompt_text));

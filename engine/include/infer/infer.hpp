@@ -321,6 +321,8 @@ struct OutputOptions {
   /// get the types that the functions' JSON schemas say, in forms that have no types of their own.
   /// Empty: not known.
   std::string declared_tools;
+  /// False: no call is taken out of the text, which is content as it stands.
+  bool calls = true;
 };
 
 /// Splits generated text into reasoning, the answer and tool calls while the text arrives. Special

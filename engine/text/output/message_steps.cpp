@@ -61,7 +61,7 @@ bool OutputReader::step_message_call(bool last) {
   if (mark == nullptr && !last) return false;
   const std::string body = pending_.substr(0, end);
   const std::string_view arguments = calls::trimmed(body);
-  const bool called = calls::is_json(arguments);
+  const bool called = takes_calls_ && calls::is_json(arguments);
   size_t within = 0;
   if (!called && skips_strings && first(content_marks_, within) != nullptr && within < end) {
     give_up_strings();

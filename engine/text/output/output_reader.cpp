@@ -35,7 +35,8 @@ OutputReader::OutputReader(std::string_view template_source, std::string_view pr
                            const OutputOptions& options, DeclaredTools tools)
     : format_(find_output_format(template_source)),
       reasoning_(find_reasoning(template_source)),
-      tools_(std::move(tools)) {
+      tools_(std::move(tools)),
+      takes_calls_(options.calls) {
   const bool in_reasoning = reasoning_ != nullptr && ends_in_reasoning(*reasoning_, prompt);
   if (options.constrained) {
     if (in_reasoning && format_.messages == nullptr) {
@@ -51,12 +52,12 @@ OutputReader::OutputReader(std::string_view template_source, std::string_view pr
     return;
   }
   for (const ToolSection& section : format_.sections) {
-    if (section.open.empty()) continue;
+    if (section.open.empty() || !takes_calls_) continue;
     content_marks_.push_back(section.open);
     if (format_.calls_in_reasoning) reasoning_marks_.push_back(section.open);
   }
   add_marks(format_.dropped, content_marks_);
-  if (format_.bare != nullptr && options.tools) answer_ = Mode::probe;
+  if (format_.bare != nullptr && options.tools && takes_calls_) answer_ = Mode::probe;
   if (reasoning_ != nullptr) reasoning_marks_.push_back(reasoning_->close);
   if (in_reasoning) {
     begin(Mode::reasoning);

@@ -66,6 +66,7 @@ class OutputReader {
   const OutputFormat& format_;
   const ReasoningMarks* reasoning_;
   DeclaredTools tools_;
+  bool takes_calls_;
   Mode mode_ = Mode::content;
   Mode answer_ = Mode::content;  // what an answer begins in
   std::string pending_;          // not yet decided

@@ -1,0 +1,71 @@
+"""Calls of tools that a model writes by itself, in all interfaces.
+
+A grammar that has the template's mark of reasoning does not take the calls out of the answer: it only makes
+the model write the text.
+"""
+
+import json
+import pathlib
+
+import pytest
+
+TEMPLATES = pathlib.Path(__file__).resolve().parents[1] / "data/templates"
+SCHEMA = {"type": "object", "properties": {"zip": {"type": "string"}, "on": {"type": "boolean"}}}
+TOOL = {"type": "function", "function": {"name": "f", "description": "d", "parameters": SCHEMA}}
+CALL = ("<tool_call>\n<function=f>\n<parameter=zip>\n94107\n</parameter>\n<parameter=on>\nTrue\n</parameter>\n"
+        "</function>\n</tool_call>")
+HI = [{"role": "user", "content": "hi"}]
+
+
+@pytest.fixture(scope="module")
+def served(begin_module):
+    return begin_module("--chat-template-file", TEMPLATES / "Qwen3.5-4B.jinja")
+
+
+def forced(text, **more):
+    """Fields that make the model write the text after its reasoning."""
+    return {"grammar": "root ::= " + json.dumps("Hm.\n</think>\n\n" + text)} | more
+
+
+def chat(served, text, **more):
+    body = forced(text, messages=HI, tools=[TOOL], max_tokens=300) | more
+    return served.post("/v1/chat/completions", body)["choices"][0]
+
+
+def messages(served, text, **more):
+    body = forced(text, messages=HI, tools=[{"name": "f", "input_schema": SCHEMA}], max_tokens=300)
+    return served.post("/v1/messages", body | more)
+
+
+def responses(served, text, **more):
+    tool = {"type": "function", "name": "f", "parameters": SCHEMA}
+    body = forced(text, input="hi", tools=[tool], max_output_tokens=300)
+    return served.post("/v1/responses", body | more)
+
+
+def test_arguments_have_the_types_of_the_schema(served):
+    meant = {"zip": "94107", "on": True}
+    [call] = chat(served, CALL)["message"]["tool_calls"]
+    assert json.loads(call["function"]["arguments"]) == meant
+    events = served.events("/v1/chat/completions",
+                           forced(CALL, messages=HI, tools=[TOOL], max_tokens=300))
+    [streamed] = [each for event in events for part in event["choices"]
+                  for each in part["delta"].get("tool_calls", [])]
+    assert json.loads(streamed["function"]["arguments"]) == meant
+    [used] = [block for block in messages(served, CALL)["content"] if block["type"] == "tool_use"]
+    assert used["input"] == meant
+    [item] = [item for item in responses(served, CALL)["output"] if item["type"] == "function_call"]
+    assert json.loads(item["arguments"]) == meant
+    body = {"messages": HI, "tools": [TOOL], "stream": False, "options": forced(CALL, num_predict=300)}
+    [call] = served.post("/api/chat", body)["message"]["tool_calls"]
+    assert call["function"]["arguments"] == meant
+
+
+def test_no_calls_if_none_are_wanted(served):
+    message = chat(served, CALL, tool_choice="none")["message"]
+    assert message["content"] == CALL and "tool_calls" not in message
+    assert message["reasoning_content"] == "Hm."
+    [_, text] = messages(served, CALL, tool_choice={"type": "none"})["content"]
+    assert text == {"type": "text", "text": CALL}
+    [_, item] = responses(served, CALL, tool_choice="none")["output"]
+    assert item["content"][0]["text"] == CALL

@@ -261,7 +261,8 @@ Result<Answer> Conversation::generate(const GenerateOptions& options, const Even
       {.constrained = OutputParser::is_constrained(source_, options),
        .continues = continues_,
        .tools = offered,
-       .declared_tools = offered && tools->is_array() ? tools->dump(-1, ' ', false, kReplace) : ""});
+       .declared_tools =
+           offered && tools->is_array() ? tools->dump(-1, ' ', false, kReplace) : ""});
   if (!parser) return tl::unexpected(parser.error());
 
   Answer answer;

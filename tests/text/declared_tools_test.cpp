@@ -12,8 +12,8 @@ namespace {
 
 /// The tools f and g, whose parameter "a" has the schema.
 std::string tools_with(const std::string& schema, const std::string& definitions = "{}") {
-  const std::string parameters = R"({"type": "object", "properties": {"a": )" + schema +
-                                 R"(}, "$defs": )" + definitions + "}";
+  const std::string parameters =
+      R"({"type": "object", "properties": {"a": )" + schema + R"(}, "$defs": )" + definitions + "}";
   return R"([{"type": "function", "function": {"name": "f", "parameters": )" + parameters +
          R"(}}, {"name": "g", "parameters": )" + parameters + "}]";
 }
@@ -34,8 +34,7 @@ const Form kForms[] = {
      "</parameter>\n</function>\n</seed:tool_call>"},
     {"<tool_call> <arg_key>", "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>",
      "</arg_value>\n</tool_call>"},
-    {"<minimax:tool_call>",
-     "<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"a\">",
+    {"<minimax:tool_call>", "<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"a\">",
      "</parameter>\n</invoke>\n</minimax:tool_call>"},
     {"<tool_calls> <tool_call>",
      "<tool_calls><tool_call>f<tool_sep>\n<arg_key>a</arg_key>\n<arg_value>",

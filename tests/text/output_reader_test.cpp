@@ -182,6 +182,11 @@ TEST_CASE("llama3") {
   check(read(kSource, "<|python_tag|>" + call), "", "", std::string(kWeather));
   check(read(kSource, "{\"type\": \"function\", \"name\": \"f\", \"parameters\": {}}"), "", "",
         "|f|{};");
+  const OutputOptions declared{.declared_tools = R"([{"name": "get_weather"}])"};
+  const std::string person = "{\"name\": \"Bob\", \"parameters\": {}}";
+  check(read(kSource, call, "", declared), "", "", std::string(kWeather));
+  check(read(kSource, person, "", declared), "", person, "");
+  check(read(kSource, "<|python_tag|>" + person, "", declared), "", "", "|Bob|{};");
   check(read(kSource, "{\"a\": 1}"), "", "{\"a\": 1}", "");
   check(read(kSource, "{\"name\": \"x\"}"), "", "{\"name\": \"x\"}", "");
   check(read(kSource, "So: " + call), "", "So: " + call, "");
@@ -431,8 +436,8 @@ TEST_CASE("marks in strings of JSON do not end a call") {
         "", "", "|f|{\"a\": \"<|end|>\"};");
   const std::string code = "{\"a\": \"```py <｜tool▁call▁end｜><｜tool▁calls▁end｜>\"}";
   check(read("<｜tool▁calls▁begin｜>",
-             "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n" + code +
-                 "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"),
+             "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n" +
+                 code + "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"),
         "", "", "|f|" + code + ";");
   check(read("<|tool_calls_section_begin|>",
              "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_"

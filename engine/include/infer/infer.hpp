@@ -317,9 +317,9 @@ struct OutputOptions {
   bool continues = false;
   /// Tools were offered: an answer that is nothing but a call is one, also without marks.
   bool tools = true;
-  /// These tools: a JSON array, as the template's variable "tools" has them. The values of arguments
-  /// get the types that the functions' JSON schemas say, in forms that have no types of their own.
-  /// Empty: not known.
+  /// These tools: a JSON array, as the template's variable "tools" has them. The values of
+  /// arguments get the types that the functions' JSON schemas say, in forms that have no types of
+  /// their own. A call without marks is one of these. Empty: not known.
   std::string declared_tools;
   /// False: no call is taken out of the text, which is content as it stands.
   bool calls = true;

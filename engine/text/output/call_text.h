@@ -32,9 +32,10 @@ std::string write_json(const Json& json);
 /// A literal of Python, and nothing else.
 std::optional<Json> read_literal(std::string_view text);
 /// A value of a form that writes texts without quotation marks. `types`: what it may be
-/// (ValueTypes). A value that may only be a text is one. Other types are read as JSON or as a literal
-/// of Python. If it may be a text or something else, null, arrays and objects are read, and all else
-/// is text. What fits none of the types, or has none, is JSON of another type than text, or text.
+/// (ValueTypes). A value that may only be a text is one. Other types are read as JSON or as a
+/// literal of Python. If it may be a text or something else, null, arrays and objects are read, and
+/// all else is text. What fits none of the types, or has none, is JSON of another type than text,
+/// or text.
 Json typed_value(std::string_view text, unsigned types);
 
 /// The calls, if there are any and nothing but white space is left.

@@ -21,12 +21,9 @@ const Json* member(const Json& json, const char* name) {
 
 unsigned type_named(const Json& name) {
   constexpr std::pair<std::string_view, unsigned> kNames[] = {
-      {"string", kStringType},
-      {"number", kNumberType | kIntegerType},
-      {"integer", kIntegerType},
-      {"boolean", kBooleanType},
-      {"null", kNullType},
-      {"object", kObjectType},
+      {"string", kStringType},   {"number", kNumberType | kIntegerType},
+      {"integer", kIntegerType}, {"boolean", kBooleanType},
+      {"null", kNullType},       {"object", kObjectType},
       {"array", kArrayType}};
   for (const auto& [known, type] : kNames) {
     if (name == known) return type;

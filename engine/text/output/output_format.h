@@ -39,7 +39,7 @@ struct OutputFormat {
   ToolSection sections[2];      ///< unused ones have no `open`
   std::string_view dropped[4];  ///< marks that stand around content
   const MessageForm* messages = nullptr;
-  ParseCalls bare = nullptr;        ///< a call may be the whole answer, without marks
+  ParseCalls bare = nullptr;  ///< a call of a declared tool may be the whole answer, without marks
   bool calls_in_reasoning = false;  ///< a section may stand within reasoning
 };
 

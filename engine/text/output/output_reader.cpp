@@ -239,7 +239,12 @@ bool OutputReader::step_probe(bool last) {
     if (!last) return false;
     const std::string text = std::exchange(pending_, {});
     mode_ = Mode::content;
-    if (!emit_calls(format_.bare(text, tools_))) give_back(text);
+    const calls::Calls calls = format_.bare(text, tools_);
+    const bool known =
+        calls && (!tools_.known() || std::ranges::all_of(*calls, [&](const auto& call) {
+          return tools_.has(call.name);
+        }));
+    if (!known || !emit_calls(calls)) give_back(text);
     return false;
   }
   if (begins == std::string::npos && !last) return false;

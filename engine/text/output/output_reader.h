@@ -74,10 +74,10 @@ class OutputReader {
   bool skip_space_ = false;      // at the beginning of a section
   const ToolSection* section_ = nullptr;
   Mode before_section_ = Mode::content;
-  std::string opening_;    // of the section of calls or the message, as it came
-  std::string recipient_;  // of a message that is a call
-  size_t searched_ = 0;    // of pending_, without what is looked for
-  bool in_string_ = false;      // of JSON, at searched_
+  std::string opening_;     // of the section of calls or the message, as it came
+  std::string recipient_;   // of a message that is a call
+  size_t searched_ = 0;     // of pending_, without what is looked for
+  bool in_string_ = false;  // of JSON, at searched_
   bool marks_in_strings_ = false;
   std::string again_;  // text to be taken once more
   std::vector<std::string_view> content_marks_;

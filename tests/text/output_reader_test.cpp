@@ -103,7 +103,7 @@ TEST_CASE("reasoning is at the beginning of an answer alone") {
   check(read(kHermes, "hm</think>\n\nA <think> b", "<think>\n"), "hm", "A <think> b", "");
   check(read("<tool_call> <think>",
              "A <tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call><think>b"),
-        "", "A<think>b", "|f|{};");
+        "", "A <think>b", "|f|{};");
 }
 
 TEST_CASE("what is held to a schema is content") {
@@ -356,7 +356,7 @@ TEST_CASE("cohere and apertus") {
   const std::string call =
       "<|tools_prefix|>[{\"get_weather\": {\"city\": \"Zürich\", \"days\": 3}}]<|tools_suffix|>";
   check(read(kApertus, "I look." + call), "", "I look.", std::string(kWeather));
-  check(read(kApertus, "<|inner_prefix|>hm" + call + " so<|inner_suffix|>Done."), "hmso", "Done.",
+  check(read(kApertus, "<|inner_prefix|>hm" + call + " so<|inner_suffix|>Done."), "hm so", "Done.",
         std::string(kWeather));
   const std::string broken = "<|tools_prefix|>[{\"a\": {}, \"b\": {}}]<|tools_suffix|>";
   check(read(kApertus, broken), "", broken, "");
@@ -420,6 +420,17 @@ TEST_CASE("forms with tags around sections") {
         "", "", "|f|{};");
   check(read("<TOOLCALL>", "<TOOLCALL>[{\"name\": \"f\", \"arguments\": {}}]</TOOLCALL>"), "", "",
         "|f|{};");
+}
+
+TEST_CASE("text around calls") {
+  const std::string call = "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
+  check(read(kHermes, "You write " + call + " so."), "", "You write  so.", "|f|{};");
+  check(read(kHermes, "A.\n\n" + call + "\n" + call + "\n\nB.\n"), "", "A.\n\n\n\n\nB.\n",
+        "|f|{};|f|{};");
+  check(read(kHermes, "A.\n" + call + "\n"), "", "A.", "|f|{};");
+  check(read(kHermes, " " + call + "\n\nB."), "", "B.", "|f|{};");
+  check(read(kHermes, "<think>\nhm\n</think>\n\n" + call + "\nB."), "hm", "B.", "|f|{};");
+  check(read(kHermes, "A " + call + " <tool_call>{"), "", "A  <tool_call>{", "|f|{};");
 }
 
 TEST_CASE("marks in strings of JSON do not end a call") {

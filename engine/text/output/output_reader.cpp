@@ -91,7 +91,7 @@ void OutputReader::finish(std::vector<OutputEvent>& events) {
     while (step(true)) {
     }
   }
-  if (mode_ != Mode::reasoning) give_back("");
+  if (mode_ != Mode::reasoning && !after_calls_) give_back("");
 }
 
 /// Does what can be done with pending_; true if that may go on in another mode.
@@ -113,7 +113,9 @@ void OutputReader::begin(Mode mode) {
   skip_space_ = true;
   searched_ = 0;
   in_string_ = false;
-  if (mode != Mode::tools && mode != Mode::message_call) space_.clear();
+  if (mode == Mode::tools || mode == Mode::message_call) return;
+  space_.clear();
+  text_begun_ = false;
 }
 
 void OutputReader::emit(OutputEvent::Kind kind, std::string_view text) {
@@ -126,6 +128,8 @@ void OutputReader::emit(OutputEvent::Kind kind, std::string_view text) {
   if (end > 0) {
     std::string whole = std::exchange(space_, {});
     whole += text.substr(0, end);
+    text_begun_ = true;
+    after_calls_ = false;
     events_->push_back({kind, std::move(whole), {}});
   }
   space_ += text.substr(end);
@@ -134,6 +138,8 @@ void OutputReader::emit(OutputEvent::Kind kind, std::string_view text) {
 /// Content as it came, white space and all.
 void OutputReader::give_back(std::string_view text) {
   skip_space_ = false;
+  text_begun_ = true;
+  after_calls_ = false;
   std::string whole = std::exchange(space_, {});
   whole += text;
   if (!whole.empty()) events_->push_back({OutputEvent::Kind::content, std::move(whole), {}});
@@ -141,7 +147,8 @@ void OutputReader::give_back(std::string_view text) {
 
 bool OutputReader::emit_calls(const calls::Calls& calls) {
   if (!calls) return false;
-  space_.clear();
+  if (!text_begun_) space_.clear();  // else text may go on after the calls
+  after_calls_ = true;
   for (const ToolCall& call : *calls) {
     events_->push_back({OutputEvent::Kind::tool_call, "", call});
   }
@@ -326,7 +333,7 @@ bool OutputReader::step_tools(bool last) {
   mode_ = before_section_;
   searched_ = 0;
   if (emit_calls(calls)) {
-    skip_space_ = true;
+    skip_space_ = !text_begun_;
   } else {
     give_back(whole);
   }

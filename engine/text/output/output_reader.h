@@ -11,8 +11,8 @@
 namespace infer {
 
 /// The events do not depend on how the text is divided into pieces, except for the places where
-/// their texts are divided. White space around sections is left out. A text without sections is
-/// passed on unchanged. Not thread-safe.
+/// their texts are divided. White space around a section is kept only between texts of the same
+/// kind. A text without sections is passed on unchanged. Not thread-safe.
 ///
 /// The answer is the content and the calls; reasoning may be before it, and not in the middle.
 class OutputReader {
@@ -72,6 +72,8 @@ class OutputReader {
   std::string pending_;          // not yet decided
   std::string space_;            // white space that belongs to a section if one follows
   bool skip_space_ = false;      // at the beginning of a section
+  bool text_begun_ = false;      // of the present mode
+  bool after_calls_ = false;     // and before further text
   const ToolSection* section_ = nullptr;
   Mode before_section_ = Mode::content;
   std::string opening_;     // of the section of calls or the message, as it came

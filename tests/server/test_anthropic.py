@@ -84,6 +84,7 @@ def test_a_last_message_of_the_assistant_is_continued(service):
     ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role"),
     ({"messages": [{"role": "user", "content": [{"type": "image"}]}]}, "messages[0].content[0].type"),
     ({"tools": [{"name": "x"}]}, "tools[0].input_schema"), ({"tool_choice": {"type": "x"}}, "tool_choice.type"),
+    ({"tools": [TOOL], "tool_choice": {"type": "tool"}}, "tool_choice.name"),
     ({"system": 1}, "system"),
 ])
 def test_what_is_wrong_is_named(service, change, why):

@@ -182,6 +182,13 @@ def test_a_call_that_is_required(service, choice, tools):
     ({"tools": [{"type": "function"}]}, "tools[0].function", "object"),
     ({"tools": [TOOL], "tool_choice": "always"}, "tool_choice", "required"),
     ({"tools": [TOOL], "tool_choice": {"function": {"name": "x"}}}, "tool_choice", "function"),
+    ({"tools": [TOOL], "tool_choice": {"function": {}}}, "tool_choice.function.name", "name"),
+    ({"tools": [TOOL], "tool_choice": {"type": "custom"}}, "tool_choice.type", "allowed_tools"),
+    ({"tools": [TOOL], "tool_choice": {"type": "allowed_tools"}}, "tool_choice.allowed_tools", "mode"),
+    ({"tools": [TOOL], "tool_choice": {"type": "allowed_tools", "allowed_tools": {"tools": []}}},
+     "tool_choice.allowed_tools.tools", "at least one"),
+    ({"tools": [TOOL], "tool_choice": {"type": "allowed_tools", "allowed_tools": {
+        "tools": [{"type": "function", "function": {"name": "x"}}]}}}, "tool_choice", "no x"),
 ])
 def test_a_wrong_field_is_named(service, change, field, why):
     status, error = service.error("/v1/chat/completions", STORY | change)

@@ -69,3 +69,43 @@ def test_no_calls_if_none_are_wanted(served):
     assert text == {"type": "text", "text": CALL}
     [_, item] = responses(served, CALL, tool_choice="none")["output"]
     assert item["content"][0]["text"] == CALL
+
+
+def test_allowed_tools(served):
+    """The others are not in the prompt, and no call that is required is one of theirs."""
+    def tools(*names):
+        return [{"type": "function", "function": {"name": n, "parameters": {"type": "object", "properties": {},
+                 "additionalProperties": False}}} for n in names]
+
+    def allowed(mode, *names):
+        return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [
+            {"type": "function", "function": {"name": n}} for n in names]}}
+
+    body = {"messages": HI, "tools": tools("f", "g", "h"), "tool_choice": allowed("auto", "h", "f")}
+    rendered = served.post("/apply-template", body)["prompt"]
+    assert rendered == served.post("/apply-template", {"messages": HI, "tools": tools("f", "h")})["prompt"]
+    for seed in range(6):
+        body |= {"tool_choice": allowed("required", "g", "h"), "seed": seed, "max_tokens": 100}
+        [call] = served.post("/v1/chat/completions", body)["choices"][0]["message"]["tool_calls"]
+        assert call["function"]["name"] in "gh"
+    choice = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "g"}]}
+    body = {"input": "hi", "tools": [each["function"] | {"type": "function"} for each in tools("f", "g")],
+            "tool_choice": choice, "max_output_tokens": 100}
+    answer = served.post("/v1/responses", body)
+    assert [item["name"] for item in answer["output"]] == ["g"] and answer["tool_choice"] == choice
+
+
+@pytest.mark.parametrize("choice, field", [
+    ({"type": "file_search"}, "tool_choice.type"), ({"type": "custom", "name": "f"}, "tool_choice.type"),
+    ({}, "tool_choice.type"), ({"type": "function"}, "tool_choice.name"), ("always", "tool_choice"),
+    ({"type": "function", "name": "x"}, "tool_choice"),
+    ({"type": "allowed_tools", "mode": "auto"}, "tool_choice.tools"),
+    ({"type": "allowed_tools", "mode": "x", "tools": [{"type": "function", "name": "f"}]}, "tool_choice.mode"),
+    ({"type": "allowed_tools", "tools": [{"type": "mcp"}]}, "tool_choice.tools[0].type"),
+    ({"type": "allowed_tools", "tools": [{"type": "function", "name": "x"}]}, "tool_choice"),
+])
+def test_other_choices_are_refused(served, choice, field):
+    tool = {"type": "function", "name": "f", "parameters": SCHEMA}
+    body = {"input": "hi", "tools": [tool], "tool_choice": choice}
+    status, error = served.error("/v1/responses", body)
+    assert (status, error["param"]) == (400, field)

@@ -113,8 +113,9 @@ Json conversation_of(Fields& fields) {
     Fields inner(*choice, "tool_choice");
     const std::string type = inner.text("type").value_or("");
     if (type == "tool") {
-      made["tool_choice"] = {{"type", "function"},
-                             {"function", {{"name", inner.text("name").value_or("")}}}};
+      const std::string name = inner.text("name").value_or("");
+      if (name.empty()) inner.wrong("name", "the name of a tool in tools");
+      made["tool_choice"] = {{"type", "function"}, {"function", {{"name", name}}}};
     } else if (type == "any") {
       made["tool_choice"] = "required";
     } else if (type == "auto" || type == "none") {

@@ -7,7 +7,7 @@
 
 #include "chat/prompt.h"
 #include "server/api/api.h"
-#include "server/api/forced_tool.h"
+#include "server/api/tool_choice.h"
 
 namespace infer::server {
 namespace {
@@ -63,12 +63,6 @@ Json read_calls(Fields& message) {
     all.push_back(std::move(entry));
   }
   return all;
-}
-
-/// Whether the answer is to have no calls.
-bool chooses_none(Fields& fields) {
-  const Json* choice = fields.find("tool_choice");
-  return choice != nullptr && *choice == "none";
 }
 
 }  // namespace
@@ -127,8 +121,9 @@ Json template_variables(Fields& fields) {
     variables["continue_final_message"] = true;
   }
   const Json* tools = fields.array("tools", kMostTools);
-  if (tools == nullptr || tools->empty() || chooses_none(fields)) return variables;
-  for (size_t i = 0; i < tools->size(); ++i) {
+  const ToolChoice choice = read_tool_choice(fields);
+  if (choice.mode == ToolChoice::Mode::none) return variables;
+  for (size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
     Fields tool((*tools)[i], fields.path_of(fmt::format("tools[{}]", i)));
     const Json* function = tool.object("function");
     if (function == nullptr) tool.wrong("function", "an object");
@@ -136,7 +131,8 @@ Json template_variables(Fields& fields) {
       Fields(*function, tool.path_of("function")).wrong("name", "a string");
     }
   }
-  variables["tools"] = *tools;
+  Json allowed = allowed_tools(fields, choice, tools == nullptr ? Json::array() : *tools);
+  if (!allowed.empty()) variables["tools"] = std::move(allowed);
   return variables;
 }
 
@@ -145,7 +141,8 @@ void read_chat(const ServedModel& model, Fields& fields, CompletionRequest& requ
   Json variables = template_variables(fields);
   if (const auto effort = fields.text("reasoning_effort")) variables["reasoning_effort"] = *effort;
   const Json tools = variables.value("tools", Json::array());
-  force_tool(fields, tools, request);
+  const ToolChoice choice = read_tool_choice(fields);
+  force_tool(fields, choice, tools, request);
   const bool continues = variables.value("continue_final_message", Json(false)) == true;
   const bool begins = !continues && variables.value("add_generation_prompt", Json(true)) != false;
   request.prompt_text = must(model.render(std::move(variables)));
@@ -155,7 +152,7 @@ void read_chat(const ServedModel& model, Fields& fields, CompletionRequest& requ
                     .continues = continues,
                     .tools = !tools.empty(),
                     .declared_tools = tools.empty() ? "" : write_json(tools),
-                    .calls = !chooses_none(fields)};
+                    .calls = choice.mode != ToolChoice::Mode::none};
   if (constrained && begins) {
     request.prompt_text =
         must(OutputParser::lead_to_answer(request.template_source, request.prompt_text));

@@ -84,6 +84,38 @@ void add_item(Fields& item, Json& messages) {
   }
 }
 
+/// {"type": "function", "name"} as the chat interface has it.
+Json chosen_function(Fields& choice) {
+  if (choice.text("type").value_or("function") != "function") {
+    choice.wrong("type", "function: the server runs no tools itself");
+  }
+  const std::string name = choice.text("name").value_or("");
+  if (name.empty()) choice.wrong("name", "the name of a function in tools");
+  return {{"type", "function"}, {"function", {{"name", name}}}};
+}
+
+/// `tool_choice` as the chat interface has it.
+Json tool_choice_of(const Json& given) {
+  if (!given.is_object()) return given;
+  Fields choice(given, "tool_choice");
+  const std::string type = choice.text("type").value_or("");
+  if (type == "function") return chosen_function(choice);
+  if (type != "allowed_tools") choice.wrong("type", "function or allowed_tools");
+  Json made = {{"mode", choice.text("mode").value_or("auto")}, {"tools", Json::array()}};
+  if (made["mode"] != "auto" && made["mode"] != "required") {
+    choice.wrong("mode", "auto or required");
+  }
+  const Json* tools = choice.array("tools", kMostTools);
+  if (tools == nullptr || tools->empty()) {
+    choice.wrong("tools", "an array of at least one function");
+  }
+  for (size_t i = 0; i < tools->size(); ++i) {
+    Fields tool((*tools)[i], fmt::format("tool_choice.tools[{}]", i));
+    made["tools"].push_back(chosen_function(tool));
+  }
+  return {{"type", "allowed_tools"}, {"allowed_tools", std::move(made)}};
+}
+
 /// "messages", "tools", "tool_choice" and "response_format" of the chat interface.
 Json conversation_of(Fields& fields) {
   Json made = {{"messages", Json::array()}};
@@ -115,12 +147,7 @@ Json conversation_of(Fields& fields) {
     made["tools"].push_back({{"type", "function"}, {"function", std::move(function)}});
   }
   if (const Json* choice = fields.find("tool_choice"); choice != nullptr) {
-    made["tool_choice"] = *choice;
-    if (choice->is_object()) {
-      made["tool_choice"] = {
-          {"type", "function"},
-          {"function", {{"name", Fields(*choice, "tool_choice").text("name").value_or("")}}}};
-    }
+    made["tool_choice"] = tool_choice_of(*choice);
   }
   if (const Json* reasoning = fields.object("reasoning")) {
     if (const auto effort = Fields(*reasoning, "reasoning").text("effort")) {

@@ -109,3 +109,29 @@ def test_other_choices_are_refused(served, choice, field):
     body = {"input": "hi", "tools": [tool], "tool_choice": choice}
     status, error = served.error("/v1/responses", body)
     assert (status, error["param"]) == (400, field)
+
+
+def test_one_call_at_most(served):
+    twice = "A. " + CALL + "\n" + CALL + "\nB."
+    both = chat(served, twice)["message"]
+    assert len(both["tool_calls"]) == 2
+    answer = chat(served, twice, parallel_tool_calls=False)
+    assert answer["finish_reason"] == "tool_calls" and answer["message"]["content"] == "A."
+    assert [call["function"] for call in answer["message"]["tool_calls"]] == [both["tool_calls"][0]["function"]]
+    body = forced(twice, messages=HI, tools=[TOOL], max_tokens=300, parallel_tool_calls=False)
+    events = served.events("/v1/chat/completions", body)
+    deltas = [part["delta"] for event in events for part in event["choices"]]
+    assert sum(len(delta.get("tool_calls", [])) for delta in deltas) == 1
+    assert "".join(delta.get("content") or "" for delta in deltas) == "A."
+    assert events[-1]["choices"][0]["finish_reason"] == "tool_calls"
+    for logprobs in ({}, {"logprobs": True}):
+        answers = served.post("/v1/chat/completions", body | {"n": 2} | logprobs)["choices"]
+        assert [len(each["message"]["tool_calls"]) for each in answers] == [1, 1]
+    answer = messages(served, twice, tool_choice={"type": "auto", "disable_parallel_tool_use": True})
+    assert [block["type"] for block in answer["content"]] == ["thinking", "text", "tool_use"]
+    assert answer["stop_reason"] == "tool_use"
+    for parallel, kinds in [(False, ["reasoning", "message", "function_call"]),
+                            (True, ["reasoning", "message", "function_call", "function_call", "message"])]:
+        answer = responses(served, twice, parallel_tool_calls=parallel)
+        assert [item["type"] for item in answer["output"]] == kinds
+        assert answer["parallel_tool_calls"] is parallel and answer["status"] == "completed"

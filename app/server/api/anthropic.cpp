@@ -78,8 +78,9 @@ void add_message(Fields& message, Json& all) {
   if (!text.empty() || role == "assistant") all.push_back(std::move(made));
 }
 
-/// "messages", "tools", "tool_choice" and so on as in OpenAI's form.
-Json conversation_of(Fields& fields) {
+/// "messages", "tools", "tool_choice" and so on as in OpenAI's form. `one_call`: whether the answer
+/// may have one call at most.
+Json conversation_of(Fields& fields, bool& one_call) {
   Json made = {{"messages", Json::array()}};
   if (const std::string system = text_of(fields, "system"); !system.empty()) {
     made["messages"].push_back({{"role", "system"}, {"content", system}});
@@ -123,6 +124,7 @@ Json conversation_of(Fields& fields) {
     } else {
       inner.wrong("type", "auto, any, tool or none");
     }
+    one_call = inner.boolean("disable_parallel_tool_use").value_or(false);
   }
   if (const Json* thinking = fields.object("thinking"); thinking != nullptr) {
     const std::string type = Fields(*thinking, "thinking").text("type").value_or("");
@@ -269,7 +271,7 @@ void messages(const Call& call) {
   read_generation(fields, model.engine(), request.options);
   request.options.stop = fields.texts("stop_sequences", kMostStops);
   std::erase(request.options.stop, "");
-  const Json conversation = conversation_of(fields);
+  const Json conversation = conversation_of(fields, request.one_call);
   Fields translated(conversation);
   read_chat(model, translated, request);
   for (const char* unused : {"metadata", "service_tier"}) fields.ignore(unused);
@@ -281,9 +283,9 @@ void messages(const Call& call) {
 
 void count_tokens(const Call& call) {
   Fields fields(call.body);
-  const Json conversation = conversation_of(fields);
-  Fields translated(conversation);
   CompletionRequest request;
+  const Json conversation = conversation_of(fields, request.one_call);
+  Fields translated(conversation);
   read_chat(*call.model, translated, request);
   send_json(*call.exchange, {{"input_tokens", request.prompts[0].size()}});
 }

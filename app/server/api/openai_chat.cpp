@@ -32,7 +32,7 @@ ChatRequest read_chat_request(const Call& call) {
   read_chat(model, fields, request.completion);
   options.prompt_logprobs = request.form.prompt_logprobs;
   check_prompt_logprobs(fields, "prompt_logprobs", request.completion);
-  fields.boolean("parallel_tool_calls");
+  request.completion.one_call = !fields.boolean("parallel_tool_calls").value_or(true);
   for (const char* name : {"user", "store", "metadata", "service_tier"}) fields.ignore(name);
   call.api.metrics().count_unknown_fields(fields.unknown());
   return request;

@@ -336,8 +336,9 @@ void responses(const Call& call) {
   const Json conversation = conversation_of(fields);
   Fields translated(conversation);
   read_chat(model, translated, request);
-  for (const char* unused : {"store", "metadata", "user", "truncation", "include", "service_tier",
-                             "parallel_tool_calls"}) {
+  request.one_call = !fields.boolean("parallel_tool_calls").value_or(true);
+  for (const char* unused :
+       {"store", "metadata", "user", "truncation", "include", "service_tier"}) {
     fields.ignore(unused);
   }
   const auto same = [&](const char* name, Json absent) {
@@ -348,7 +349,7 @@ void responses(const Call& call) {
                 {"instructions", same("instructions", nullptr)},
                 {"max_output_tokens", same("max_output_tokens", nullptr)},
                 {"metadata", same("metadata", Json::object())},
-                {"parallel_tool_calls", true},
+                {"parallel_tool_calls", !request.one_call},
                 {"temperature", same("temperature", nullptr)},
                 {"top_p", same("top_p", nullptr)},
                 {"text", same("text", {{"format", {{"type", "text"}}}})},

@@ -187,6 +187,10 @@ bool Completion::take_event(size_t at) {
     if (auto call = forced_call(choice.forced)) made = {OutputEvent::Kind::tool_call, "", *call};
     sink_->part(static_cast<int>(at), made, std::exchange(choice.tokens, {}));
   }
+  if (choice.called) {
+    event.result.reason = FinishReason::stop;
+    event.result.stop_string.clear();
+  }
   totals_.prompt_seconds = std::max(totals_.prompt_seconds, event.result.prompt_seconds);
   totals_.generate_seconds = std::max(totals_.generate_seconds, event.result.generate_seconds);
   totals_.generated_tokens += event.result.generated_tokens;
@@ -200,12 +204,18 @@ bool Completion::take_event(size_t at) {
 
 void Completion::deliver(size_t at, std::vector<OutputEvent> events) {
   if (failed_ || cancelled_) return;
+  Choice& choice = choices_[at];
   for (const OutputEvent& event : events) {
+    if (choice.called) return;
     if (!request_.forced.empty() && event.kind == OutputEvent::Kind::content) {
-      choices_[at].forced += event.text;
+      choice.forced += event.text;
       continue;
     }
-    sink_->part(static_cast<int>(at), event, std::exchange(choices_[at].tokens, {}));
+    sink_->part(static_cast<int>(at), event, std::exchange(choice.tokens, {}));
+    if (request_.one_call && event.kind == OutputEvent::Kind::tool_call) {
+      choice.called = true;
+      choice.session->cancel();
+    }
   }
 }
 

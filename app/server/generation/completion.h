@@ -32,6 +32,7 @@ struct CompletionRequest {
   /// The text of an answer is a call: of this function, its arguments; "*": {"name", "arguments"}.
   /// Empty: it is no call.
   std::string forced;
+  bool one_call = false;  ///< an answer ends with its first call
 };
 
 struct CompletionTotals {
@@ -88,6 +89,7 @@ class Completion : public std::enable_shared_from_this<Completion> {
     std::unique_ptr<OutputParser> parser;
     std::vector<TokenChoices> tokens;  ///< not yet given to the sink
     std::string forced;                ///< text of a forced call
+    bool called = false;               ///< with CompletionRequest::one_call: nothing follows
     bool started = false;
     bool ended = false;
   };

@@ -135,3 +135,18 @@ def test_one_call_at_most(served):
         answer = responses(served, twice, parallel_tool_calls=parallel)
         assert [item["type"] for item in answer["output"]] == kinds
         assert answer["parallel_tool_calls"] is parallel and answer["status"] == "completed"
+
+
+def test_tokens_of_reasoning_are_counted(served):
+    """As many as the reasoning has by itself, more or less a mark."""
+    thought = "A long thought about many things, and one more."
+    alone = len(served.post("/tokenize", {"content": thought})["tokens"])
+    grammar = {"grammar": "root ::= " + json.dumps(thought + "\n</think>\n\nDone and done.")}
+    usage = served.post("/v1/responses", grammar | {"input": "hi"})["usage"]
+    counted = usage["output_tokens_details"]["reasoning_tokens"]
+    # A grammar does not have to spell the text by the same tokens.
+    assert 0 < counted < usage["output_tokens"] and counted >= alone
+    chatted = served.post("/v1/chat/completions", grammar | {"messages": HI, "n": 2, "seed": 1})["usage"]
+    assert chatted["completion_tokens_details"]["reasoning_tokens"] >= 2 * alone
+    none = served.post("/v1/responses", {"input": "hi", "grammar": 'root ::= "</think>Done."'})["usage"]
+    assert none["output_tokens_details"]["reasoning_tokens"] == 0

@@ -23,7 +23,8 @@ Json usage_json(const CompletionTotals& totals) {
   return {{"prompt_tokens", totals.prompt_tokens},
           {"completion_tokens", totals.generated_tokens},
           {"total_tokens", totals.prompt_tokens + totals.generated_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", totals.cached_tokens}}}};
+          {"prompt_tokens_details", {{"cached_tokens", totals.cached_tokens}}},
+          {"completion_tokens_details", {{"reasoning_tokens", totals.reasoning_tokens}}}};
 }
 
 std::string sse(const Json& json) { return "data: " + write_json(json) + "\n\n"; }

@@ -235,7 +235,7 @@ class ResponseSink final : public CompletionSink {
     response["usage"] = {{"input_tokens", totals.prompt_tokens},
                          {"input_tokens_details", {{"cached_tokens", totals.cached_tokens}}},
                          {"output_tokens", totals.generated_tokens},
-                         {"output_tokens_details", {{"reasoning_tokens", 0}}},
+                         {"output_tokens_details", {{"reasoning_tokens", totals.reasoning_tokens}}},
                          {"total_tokens", totals.prompt_tokens + totals.generated_tokens}};
     if (!stream_) return send_json(*exchange_, response);
     send(complete_ ? "response.completed" : "response.incomplete",

@@ -156,6 +156,7 @@ bool Completion::take_event(size_t at) {
     if (const Status begun = begin(i); !begun.ok()) fail(begun);
   }
   if (!event.log_probabilities.empty()) choice.tokens.push_back(std::move(event.log_probabilities));
+  if (event.token >= 0) ++choice.held_tokens;
   if (!event.finished) {
     if (choice.parser == nullptr) {
       std::vector<OutputEvent> events;
@@ -207,6 +208,8 @@ void Completion::deliver(size_t at, std::vector<OutputEvent> events) {
   Choice& choice = choices_[at];
   for (const OutputEvent& event : events) {
     if (choice.called) return;
+    const int64_t tokens = std::exchange(choice.held_tokens, 0);
+    if (event.kind == OutputEvent::Kind::reasoning) totals_.reasoning_tokens += tokens;
     if (!request_.forced.empty() && event.kind == OutputEvent::Kind::content) {
       choice.forced += event.text;
       continue;

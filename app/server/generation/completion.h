@@ -39,7 +39,8 @@ struct CompletionTotals {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
   int64_t generated_tokens = 0;
-  double prompt_seconds = 0;  ///< of the answer that took longest
+  int64_t reasoning_tokens = 0;  ///< of these; with the marks before the reasoning
+  double prompt_seconds = 0;     ///< of the answer that took longest
   double generate_seconds = 0;
 };
 
@@ -89,6 +90,7 @@ class Completion : public std::enable_shared_from_this<Completion> {
     std::unique_ptr<OutputParser> parser;
     std::vector<TokenChoices> tokens;  ///< not yet given to the sink
     std::string forced;                ///< text of a forced call
+    int64_t held_tokens = 0;           ///< without a part of the answer so far
     bool called = false;               ///< with CompletionRequest::one_call: nothing follows
     bool started = false;
     bool ended = false;

@@ -214,6 +214,13 @@ TEST_CASE("a byte order mark before a schema or a grammar is no part of it") {
   CHECK(twice.error().message().find("line 1, column 1") != std::string::npos);
 }
 
+TEST_CASE("whole numbers of 64 bits keep their digits") {
+  for (const std::string number :
+       {"9007199254740993", "18446744073709551615", "-9223372036854775808", "1e+20"}) {
+    CHECK(accepts(schema(R"({"const": )" + number + "}"), number));
+  }
+}
+
 TEST_CASE("what cannot be promised is refused by place and keyword") {
   constexpr auto kBad = StatusCode::invalid_argument;
   constexpr auto kNot = StatusCode::unsupported;
@@ -246,5 +253,11 @@ TEST_CASE("what cannot be promised is refused by place and keyword") {
   refused(R"({"type": "integer", "minimum": 5, "maximum": 4})", kBad, "no value satisfies it");
   refused(R"({"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#"}}})", kBad,
           "no value satisfies it");
+  refused(R"({"const": 12345678901234567890123})", kNot, "schema #: const: a whole number");
+  refused(R"({"const": 100000000000000000001})", kNot, "schema #: const: a whole number");
+  // As a server writes the first one that it has read.
+  refused(R"({"const": 1.2345678901234568e+22})", kNot, "schema #: const: a whole number");
+  refused(R"({"properties": {"a": {"enum": [1, {"b": [-9223372036854775809]}]}}})", kNot,
+          "schema #/properties/a: enum: a whole number");
   refused(R"({"exclusiveMinimum": true})", kBad, "exclusiveMinimum");
 }

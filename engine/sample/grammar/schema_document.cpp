@@ -1,5 +1,7 @@
 #include "engine/sample/grammar/schema_document.h"
 
+#include <charconv>
+
 #include "engine/sample/grammar/json_schema.h"
 
 namespace infer {
@@ -38,6 +40,32 @@ Status check_shape(std::string_view text) {
     }
   }
   return {};
+}
+
+/// Whether a number outside of strings has no fraction and no exponent, and exceeds 64 bits.
+bool find_large_integer(std::string_view text) {
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      quoted = c != '"';
+      continue;
+    }
+    quoted = c == '"';
+    if (c != '-' && (c < '0' || c > '9')) continue;
+    const size_t end = std::min(text.find_first_not_of("-+.0123456789eE", i), text.size());
+    const std::string_view number = text.substr(i, end - i);
+    i = end - 1;
+    if (number.find_first_of(".eE") != std::string_view::npos) continue;
+    int64_t negative = 0;
+    uint64_t positive = 0;
+    const char* last = number.data() + number.size();
+    const auto error = c == '-' ? std::from_chars(number.data(), last, negative).ec
+                                : std::from_chars(number.data(), last, positive).ec;
+    if (error == std::errc::result_out_of_range) return true;
+  }
+  return false;
 }
 
 std::string escaped(std::string_view step) {
@@ -97,6 +125,7 @@ Status SchemaDocument::parse(std::string_view text) {
   if (root_.is_discarded()) {
     return error(StatusCode::invalid_argument, "the schema is not valid JSON");
   }
+  large_integers_ = find_large_integer(text);
   if (root_.is_structured()) find_anchors();
   return {};
 }

@@ -46,6 +46,8 @@ class SchemaDocument {
   Result<NodeId> resolve(NodeId at, const std::string& ref);
   bool too_large() const { return nodes_.size() > kMaxSchemaNodes; }
 
+  /// Whether the text has whole numbers that 64 bits do not hold. They were read as floats.
+  bool has_large_integers() const { return large_integers_; }
   /// A failure that names the place and the keyword.
   tl::unexpected<Status> failure(StatusCode code, NodeId at, std::string_view keyword,
                                  std::string_view what) const;
@@ -55,6 +57,7 @@ class SchemaDocument {
   void find_anchors();
 
   Json root_;
+  bool large_integers_ = false;
   std::vector<Node> nodes_;
   std::unordered_map<const Json*, NodeId> ids_, negated_ids_;
   std::unordered_map<std::string, const Json*> anchors_;

@@ -1,6 +1,7 @@
 #include "engine/sample/grammar/schema_keywords.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/sample/grammar/json_format.h"
 #include "engine/sample/grammar/regex.h"
@@ -18,8 +19,23 @@ constexpr std::string_view kRefused[] = {"$dynamicRef",  "$recursiveRef", "maxCo
 constexpr std::string_view kApplicators[] = {
     "$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "contains"};
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 uint64_t limit_of(const Decimal& d) {
   return d.whole.size() > 18 ? kUnlimited - 1 : std::stoull(d.whole);
+}
+
+/// Whether the value has a number that may stand for a whole one with other digits, which 64 bits
+/// did not hold: one that large with more digits than a double keeps. `large`: the text has such
+/// whole numbers.
+bool lost_digits(const Json& value, bool large) {
+  if (value.is_structured()) {
+    return std::ranges::any_of(value, [&](const Json& v) { return lost_digits(v, large); });
+  }
+  if (!value.is_number_float() || std::abs(value.get<double>()) < 0x1p63) return false;
+  const std::string text = value.dump();
+  const auto digits = std::ranges::count_if(text.substr(0, text.find('e')), is_digit);
+  return large || digits > 15;
 }
 
 }  // namespace
@@ -99,6 +115,12 @@ Status KeywordReader::read_types() {
 }
 
 Status KeywordReader::read_values() {
+  for (const char* keyword : {"enum", "const"}) {
+    if (const Json* value = find(keyword);
+        value != nullptr && lost_digits(*value, maker_.document_.has_large_integers())) {
+      return refused(keyword, "a whole number that does not fit 64 bits").value();
+    }
+  }
   if (const Json* list = find("enum"); list != nullptr) {
     if (!list->is_array()) return invalid("enum", "not an array").value();
     base_.values.emplace();

@@ -214,6 +214,30 @@ TEST_CASE("a byte order mark before a schema or a grammar is no part of it") {
   CHECK(twice.error().message().find("line 1, column 1") != std::string::npos);
 }
 
+TEST_CASE("a schema of which only unwritten values are left is not called unsatisfiable") {
+  constexpr StatusCode kNot = StatusCode::unsupported;
+  refused(R"({"type": "string", "not": {"format": "date"}})", kNot,
+          "schema #/not: format: texts that only a format excludes are not written");
+  refused(R"({"enum": ["b"], "oneOf": [{"type": "string", "format": "ipv4"}, {"enum": ["b"]}]})",
+          kNot, "schema #: format: texts that only a format excludes");
+  refused(R"({"type": "object", "properties": {"a": false}, "minProperties": 1})", kNot,
+          "schema #: minProperties: without additionalProperties only the properties");
+  // Others can be written.
+  const auto dates =
+      schema(R"({"oneOf": [{"type": "string", "format": "date"}, {"enum": ["b", 3]}]})");
+  CHECK(accepts(dates, "\"2024-02-29\""));
+  CHECK(accepts(dates, "3"));
+  CHECK_FALSE(accepts(dates, "\"b\""));
+  CHECK(accepts(
+      schema(R"({"type": ["string", "null"], "not": {"type": "string", "format": "date"}})"),
+      "null"));
+  // These have none at all.
+  constexpr StatusCode kBad = StatusCode::invalid_argument;
+  refused(R"({"type": "object", "additionalProperties": false, "minProperties": 1})", kBad,
+          "no value satisfies it");
+  refused(R"({"type": "string", "format": "date", "maxLength": 2})", kBad, "no value satisfies it");
+}
+
 TEST_CASE("whole numbers of 64 bits keep their digits") {
   for (const std::string number :
        {"9007199254740993", "18446744073709551615", "-9223372036854775808", "1e+20"}) {

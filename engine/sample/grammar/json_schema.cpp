@@ -34,6 +34,11 @@ Result<std::shared_ptr<const CompiledGrammar>> SchemaCompiler::compile() {
   }
   auto compiled = builder_.compile(start, kMaxSchemaDepth);
   if (!compiled && compiled.error().code() == StatusCode::invalid_argument) {
+    if (const auto& left_out = maker_.left_out(); left_out.at != kNoNode) {
+      return document_.failure(
+          StatusCode::unsupported, left_out.at, left_out.keyword,
+          std::string(left_out.what) + "; no other value satisfies the whole schema");
+    }
     return document_.failure(StatusCode::invalid_argument, document_.root(), "schema",
                              "no value satisfies it within the size limits");
   }

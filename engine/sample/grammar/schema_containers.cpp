@@ -201,6 +201,11 @@ Result<SchemaCompiler::Members> SchemaCompiler::members_of(const Shape& s) {
 Status SchemaCompiler::emit_object(const Shape& s, RuleId rule) {
   if (s.min_members > s.max_members) return {};
   INFER_TRY_S(const Members members, members_of(s));
+  if (s.min_members > 0 && !ShapeMaker::allows_other_members(s)) {
+    maker_.leave_out(at_, "minProperties",
+                     "without additionalProperties only the properties that the schema lists are "
+                     "written");
+  }
   if (!members.possible) return {};
   const bool others = !members.all.others.empty();
   if (s.min_members > members.all.listed.size() + (others ? 1 : 0)) {

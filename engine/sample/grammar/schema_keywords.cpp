@@ -356,7 +356,10 @@ Status KeywordReader::apply_schemas() {
 /// Drops from lists of values those that another branch allows, whatever formats say. Shapes whose
 /// list ends are dropped too.
 Status KeywordReader::drop_values(Shapes other, Shapes& shapes) {
-  for (Shape& s : other) s.formats.clear();
+  for (Shape& s : other) {
+    maker_.leave_out_formats(s);
+    s.formats.clear();
+  }
   for (Shape& s : shapes) {
     if (!s.values) continue;
     std::vector<const Json*> kept;

@@ -259,6 +259,13 @@ bool ShapeMaker::allows_other_members(const Shape& shape) {
   return said || !listed;
 }
 
+void ShapeMaker::leave_out_formats(const Shape& shape) {
+  if (shape.formats.empty()) return;
+  leave_out(shape.origin == kNoNode ? document_.root() : shape.origin, "format",
+            "texts that only a format excludes are not written, since a validator need not check "
+            "formats");
+}
+
 Result<bool> ShapeMaker::allows(const Conjunction& schemas, const Json& value) {
   INFER_TRY(const Shapes all, shapes(schemas));
   for (const Shape& s : all) {
@@ -473,7 +480,7 @@ Result<Shapes> ShapeMaker::negate(const Shape& s, NodeId at, std::string_view ke
     if (s.upper) add(kAnyNumber).lower = {s.upper->value, !s.upper->exclusive};
   }
   if ((s.types & kString) != 0) {
-    // What is no string of a format need not be written: a validator may not look at formats.
+    leave_out_formats(s);
     for (const auto& language : s.languages) {
       add(kString).languages.push_back(std::make_shared<const CharDfa>(language->complement()));
     }

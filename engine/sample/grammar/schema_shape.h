@@ -109,6 +109,18 @@ class ShapeMaker {
   static Conjunction other_member(const Shape& shape, const std::vector<bool>& matching);
   static bool allows_other_members(const Shape& shape);
 
+  /// What a schema allows and no shape or text has; the first one that was noted.
+  struct LeftOut {
+    NodeId at = kNoNode;  ///< kNoNode: nothing was
+    std::string_view keyword, what;
+  };
+  const LeftOut& left_out() const { return left_out_; }
+  void leave_out(NodeId at, std::string_view keyword, std::string_view what) {
+    if (left_out_.at == kNoNode) left_out_ = {at, keyword, what};
+  }
+  /// The same for what only a format of the shape tells from its other texts.
+  void leave_out_formats(const Shape& shape);
+
   Result<bool> allows(const Shape& shape, const Json& value);
   /// Whether it is certain that no value is of the shape. Formats do not count.
   Result<bool> surely_empty(const Shape& shape, uint32_t depth = 0);
@@ -131,6 +143,7 @@ class ShapeMaker {
   SchemaDocument& document_;
   std::map<NodeId, Shapes> known_;
   std::set<NodeId> open_;
+  LeftOut left_out_;
   uint64_t work_ = 0;
   CharWork char_work_{16'000'000};
 };

@@ -124,6 +124,19 @@ def test_structured_output(service):
     assert 0 <= person["age"] <= 99
 
 
+def test_a_schema_may_be_a_boolean(service):
+    for field in ({"json_schema": True},
+                  {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": True}}}):
+        body = STORY | field | {"max_tokens": 3}
+        assert service.post("/v1/chat/completions", body)["choices"][0]["message"]["content"]
+    text = {"format": {"type": "json_schema", "name": "n", "schema": True}}
+    assert service.post("/v1/responses", {"input": "hi", "text": text, "max_output_tokens": 3})["output"]
+    status, error = service.error("/v1/chat/completions", STORY | {"json_schema": False})
+    assert status == 400 and "no value satisfies it" in error["message"]
+    status, error = service.error("/v1/chat/completions", STORY | {"json_schema": 3})
+    assert (status, error["param"]) == (400, "json_schema")
+
+
 TOOL = {"type": "function", "function": {"name": "add_person", "description": "Adds a person",
                                          "parameters": SCHEMA}}
 

@@ -106,6 +106,14 @@ const Json* Fields::object(const char* name) {
   return value;
 }
 
+const Json* Fields::schema(const char* name) {
+  const Json* value = find(name);
+  if (value != nullptr && !value->is_object() && !value->is_boolean()) {
+    wrong(name, "a JSON schema: an object, true or false");
+  }
+  return value;
+}
+
 const Json* Fields::array(const char* name, size_t most) {
   const Json* value = find(name);
   if (value != nullptr && (!value->is_array() || value->size() > most)) {

@@ -31,6 +31,8 @@ class Fields {
   /// A text, or several in an array.
   std::vector<std::string> texts(const char* name, size_t most);
   const Json* object(const char* name);
+  /// A JSON schema: an object or a boolean.
+  const Json* schema(const char* name);
   const Json* array(const char* name, size_t most);
   /// A field that has no effect here.
   void ignore(const char* name) { known_.insert(name); }

@@ -26,7 +26,7 @@ void read_options(const Call& call, Fields& fields, CompletionRequest& request) 
     inner.ignore(unused);
   }
   const Json* format = fields.find("format");
-  if (format != nullptr && format->is_object()) {
+  if (format != nullptr && (format->is_object() || format->is_boolean())) {
     to.json_schema = write_json(*format);
   } else if (format != nullptr && *format == "json") {
     to.json_schema = R"({"type":"object"})";

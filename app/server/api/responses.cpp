@@ -169,8 +169,8 @@ void read_text_format(Fields& fields, GenerateOptions& options) {
   if (type == "json_object") {
     options.json_schema = R"({"type":"object"})";
   } else if (type == "json_schema") {
-    const Json* schema = described.object("schema");
-    if (schema == nullptr) described.wrong("schema", "an object");
+    const Json* schema = described.schema("schema");
+    if (schema == nullptr) described.wrong("schema", "a JSON schema");
     options.json_schema = write_json(*schema);
   } else if (type != "text") {
     described.wrong("type", "text, json_object or json_schema");

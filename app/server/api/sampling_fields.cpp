@@ -72,10 +72,10 @@ void read_format(Fields& fields, GenerateOptions& options) {
   if (type != "json_object" && type != "json_schema") {
     inner.wrong("type", "text, json_object or json_schema");
   }
-  const Json* schema = inner.object("schema");
+  const Json* schema = inner.schema("schema");
   if (const Json* named = inner.object("json_schema"); named != nullptr) {
     Fields description(*named, inner.path_of("json_schema"));
-    schema = description.object("schema");
+    schema = description.schema("schema");
   }
   if (schema == nullptr) inner.wrong("json_schema", "an object with a schema");
   options.json_schema = write_json(*schema);
@@ -95,7 +95,7 @@ void read_generation(Fields& fields, const Engine& engine, GenerateOptions& opti
   options.stop = fields.texts("stop", kMostStops);
   std::erase(options.stop, "");
   read_format(fields, options);
-  if (const Json* schema = fields.object("json_schema")) options.json_schema = write_json(*schema);
+  if (const Json* schema = fields.schema("json_schema")) options.json_schema = write_json(*schema);
   if (const auto grammar = fields.text("grammar")) options.grammar = *grammar;
   if (const auto ignore = fields.boolean("ignore_eos")) options.ignore_end = *ignore;
   if (const auto draft = fields.integer("draft_tokens", -1, 32)) {

@@ -81,6 +81,14 @@ TEST_CASE("messages of failures") {
   CHECK_EQ(rendered("", "{").error().code(), StatusCode::invalid_argument);
 }
 
+TEST_CASE("JSON in ASCII has an escape for the delete character") {
+  const std::string text = R"({"s": "a\u007fb\u0080~"})";
+  CHECK(text_of("{{ s|tojson(ensure_ascii=true) }}", text) == R"("a\u007fb\u0080~")");
+  CHECK(text_of("{{ s|tojson }}", text) ==
+        "\"a\x7f"
+        "b\xc2\x80~\"");
+}
+
 TEST_CASE("the time") {
   const auto program = TemplateProgram::parse("{{ strftime_now('%d %B %Y %H:%M:%S %j %f|%Z') }}");
   REQUIRE(program);

@@ -60,7 +60,7 @@ void json_character(char32_t code, bool ensure_ascii, std::string& out) {
     case '\b': out += "\\b"; return;
     default: break;
   }
-  if (code >= 0x20 && (code < 0x80 || !ensure_ascii)) {
+  if (code >= 0x20 && (code < 0x7f || !ensure_ascii)) {
     append_utf8(out, code);
   } else if (code < 0x10000) {
     out += "\\u";
@@ -82,7 +82,7 @@ void json_text(Budget& budget, std::string_view text, bool ensure_ascii, std::st
     // Runs that stay as they are, as most of a text does.
     size_t end = at;
     while (end < text.size() && static_cast<unsigned char>(text[end]) >= 0x20 && text[end] != '"' &&
-           text[end] != '\\' && (static_cast<unsigned char>(text[end]) < 0x80 || !ensure_ascii)) {
+           text[end] != '\\' && (static_cast<unsigned char>(text[end]) < 0x7f || !ensure_ascii)) {
       ++end;
     }
     out += text.substr(at, end - at);

@@ -89,6 +89,18 @@ TEST_CASE("JSON in ASCII has an escape for the delete character") {
         "b\xc2\x80~\"");
 }
 
+TEST_CASE("casefold is Unicode's full case folding") {
+  CHECK_EQ(text_of("{{ 'Straße ſ ŉ ﬁ ΑΣ É'.casefold() }}"), "strasse s ʼn fi ασ é");
+  CHECK_EQ(text_of("{{ ('\u00c0' ~ '\u0130').casefold() }}"), "\xc3\xa0i\xcc\x87");
+}
+
+TEST_CASE("pprint sorts dicts") {
+  CHECK_EQ(text_of("{{ d|pprint }} {{ d }}", R"({"d": {"b": [{"z": 1, "c": 2}], "a": null}})"),
+           "{'a': None, 'b': [{'c': 2, 'z': 1}]} {'b': [{'z': 1, 'c': 2}], 'a': None}");
+  CHECK_EQ(text_of("{{ {'b': 1, 'a': {2: 1, 1: {}}, 3: 1, none: 1}|pprint }}"),
+           "{None: 1, 3: 1, 'a': {1: {}, 2: 1}, 'b': 1}");
+}
+
 TEST_CASE("the time") {
   const auto program = TemplateProgram::parse("{{ strftime_now('%d %B %Y %H:%M:%S %j %f|%Z') }}");
   REQUIRE(program);

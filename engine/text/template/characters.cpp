@@ -196,6 +196,23 @@ std::string lower(std::string_view text) {
   return encode(out);
 }
 
+std::string casefold(std::string_view text) {
+  constexpr utf8proc_ssize_t kMost = 8;
+  std::u32string out;
+  for (const char32_t code : decode(text)) {
+    utf8proc_int32_t folded[kMost];
+    int boundary = 0;
+    const utf8proc_ssize_t count = utf8proc_decompose_char(
+        static_cast<utf8proc_int32_t>(code), folded, kMost, UTF8PROC_CASEFOLD, &boundary);
+    if (count < 0 || count > kMost) {
+      out += code;
+      continue;
+    }
+    for (utf8proc_ssize_t i = 0; i < count; ++i) out += static_cast<char32_t>(folded[i]);
+  }
+  return encode(out);
+}
+
 std::string title(std::string_view text) {
   const std::u32string in = decode(text);
   std::u32string out;

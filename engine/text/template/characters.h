@@ -37,6 +37,8 @@ void add_lower(std::u32string& out, std::u32string_view text, size_t at);
 /// known for upper case in Latin script, and the final sigma.
 std::string upper(std::string_view text);
 std::string lower(std::string_view text);
+/// For comparisons without regard to case: Unicode's full case folding.
+std::string casefold(std::string_view text);
 std::string title(std::string_view text);
 std::string capitalize(std::string_view text);
 std::string swapcase(std::string_view text);

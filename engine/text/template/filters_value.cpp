@@ -116,7 +116,7 @@ Result<Value> length(Call& call) {
 }
 
 Result<Value> pretty(Call& call) {
-  INFER_TRY(std::string text, call.in.repr(call.self));
+  INFER_TRY(std::string text, call.in.repr(call.self, /*sorted=*/true));
   if (text.size() > 80) {
     return fail(StatusCode::unsupported, "pprint of values that need several lines");
   }

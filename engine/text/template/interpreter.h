@@ -103,7 +103,7 @@ class Interpreter {
   Result<int64_t> length(const Value& value);
   Result<bool> contains(const Value& container, const Value& value);
   Result<std::string> str(const Value& value);
-  Result<std::string> repr(const Value& value);
+  Result<std::string> repr(const Value& value, bool sorted = false);
   Result<Value> call(const Value& callee, Arguments arguments);
   /// A filter or test by its name at run time.
   Result<Value> filter(std::string_view name, const Value& value, Arguments arguments);

@@ -250,9 +250,9 @@ Result<std::string> Interpreter::str(const Value& value) {
   return repr(value);
 }
 
-Result<std::string> Interpreter::repr(const Value& value) {
+Result<std::string> Interpreter::repr(const Value& value, bool sorted) {
   std::string text;
-  write_repr(budget_, value, text);
+  write_repr(budget_, value, text, sorted);
   if (budget_.spent()) return tl::unexpected(budget_.failure());
   INFER_CHECK_R(check_size(static_cast<int64_t>(text.size())));
   return text;

@@ -26,26 +26,42 @@ void put(Budget& budget, std::string_view part, std::string& out) {
   if (budget.work(part.size(), 1)) out += part;
 }
 
-void write(Budget& budget, const Value& value, std::string& out, int level);
+/// `sorted`: dicts by their keys, as pprint has them.
+void write(Budget& budget, const Value& value, bool sorted, std::string& out, int level);
 
-void write_items(Budget& budget, const std::vector<Value>& items, std::string& out, int level) {
+/// pprint's order: keys that cannot be compared are by the names of their types.
+bool pretty_less(Budget& budget, const Value& a, const Value& b) {
+  const Result<bool> below = less(budget, a, b);
+  return below ? *below : a.type_name() < b.type_name();
+}
+
+void write_items(Budget& budget, const std::vector<Value>& items, bool sorted, std::string& out,
+                 int level) {
   bool first = true;
   for (const Value& item : items) {
     if (!first) out += ", ";
     first = false;
-    write(budget, item, out, level);
+    write(budget, item, sorted, out, level);
   }
 }
 
-void write_entries(Budget& budget, const std::vector<std::pair<Value, Value>>& entries,
+void write_entries(Budget& budget, const std::vector<std::pair<Value, Value>>& entries, bool sorted,
                    std::string& out, int level) {
+  std::vector<const std::pair<Value, Value>*> order;
+  if (!budget.work(entries.size(), Budget::kValue)) return;
+  for (const auto& entry : entries) order.push_back(&entry);
+  if (sorted) {
+    std::ranges::stable_sort(order, [&](const auto* a, const auto* b) {
+      return pretty_less(budget, a->first, b->first);
+    });
+  }
   bool first = true;
-  for (const auto& [key, value] : entries) {
+  for (const auto* entry : order) {
     if (!first) out += ", ";
     first = false;
-    write(budget, key, out, level);
+    write(budget, entry->first, sorted, out, level);
     out += ": ";
-    write(budget, value, out, level);
+    write(budget, entry->second, sorted, out, level);
   }
 }
 
@@ -202,7 +218,7 @@ class JsonWriter {
 };
 
 /// `level`: how deep the value lies; a namespace may hold itself.
-void write(Budget& budget, const Value& value, std::string& out, int level) {
+void write(Budget& budget, const Value& value, bool sorted, std::string& out, int level) {
   budget.nest(level);
   if (level > Budget::kNesting || too_long(budget, out)) return;
   switch (value.kind()) {
@@ -220,17 +236,17 @@ void write(Budget& budget, const Value& value, std::string& out, int level) {
       return;
     case Kind::list:
       out += '[';
-      write_items(budget, value.items(), out, level + 1);
+      write_items(budget, value.items(), sorted, out, level + 1);
       out += ']';
       return;
     case Kind::tuple:
       out += '(';
-      write_items(budget, value.items(), out, level + 1);
+      write_items(budget, value.items(), sorted, out, level + 1);
       out += value.items().size() == 1 ? ",)" : ")";
       return;
     case Kind::dict:
       out += '{';
-      write_entries(budget, value.dict().entries, out, level + 1);
+      write_entries(budget, value.dict().entries, sorted, out, level + 1);
       out += '}';
       return;
     case Kind::name_space: {
@@ -241,7 +257,7 @@ void write(Budget& budget, const Value& value, std::string& out, int level) {
         first = false;
         repr_text(budget, name, out);
         out += ": ";
-        write(budget, attribute, out, level + 1);
+        write(budget, attribute, sorted, out, level + 1);
       }
       out += "}>";
       return;
@@ -320,8 +336,8 @@ void repr_text(Budget& budget, std::string_view text, std::string& out) {
   out += quote;
 }
 
-void write_repr(Budget& budget, const Value& value, std::string& out) {
-  write(budget, value, out, 0);
+void write_repr(Budget& budget, const Value& value, std::string& out, bool sorted) {
+  write(budget, value, sorted, out, 0);
 }
 
 Status write_json(Budget& budget, const Value& value, const JsonStyle& style, std::string& out) {

@@ -13,8 +13,9 @@ std::string repr_real(double value);
 /// Python's repr of a string, in quotes.
 void repr_text(Budget& budget, std::string_view text, std::string& out);
 
-/// Appends repr(value); stops when the budget is spent or the text far too long.
-void write_repr(Budget& budget, const Value& value, std::string& out);
+/// Appends repr(value); stops when the budget is spent or the text far too long. `sorted`: with
+/// dicts sorted by their keys.
+void write_repr(Budget& budget, const Value& value, std::string& out, bool sorted = false);
 
 struct JsonStyle {
   bool ensure_ascii = false;

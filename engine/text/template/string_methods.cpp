@@ -218,7 +218,7 @@ constexpr Builtin kStringMethods[] = {
     {"title", "", changed<title>},
     {"capitalize", "", changed<capitalize>},
     {"swapcase", "", changed<swapcase>},
-    {"casefold", "", changed<lower>},
+    {"casefold", "", changed<casefold>},
     {"isalpha", "", judged<is_alpha>},
     {"isalnum", "", judged<is_alnum>},
     {"isdigit", "", judged<is_digit>},

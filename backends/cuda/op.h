@@ -87,7 +87,7 @@ struct NodeCall {
   /// Words that are 0 before each launch, and afterwards. Launches that use them also use scratch:
   /// so one at a time does.
   uint64_t counters;
-  Roles roles;       ///< of the step's tokens
+  Roles roles;  ///< of the step's tokens
   const RoundedValues& rounded;
   Recorder& recorder;
 

@@ -231,7 +231,8 @@ class CudaProgram final : public Program {
     const std::vector<Operand> outputs = gpu::operands_of(node.outputs, place);
     use(*target_.ops.find(node.op()),
         NodeCall{graph_, node, inputs, outputs, kv_layout_, target_.gpu, target_.tuning,
-                 step_->address(), scratch_, step_->counters(), segment_.roles, rounded_, launches_});
+                 step_->address(), scratch_, step_->counters(), segment_.roles, rounded_,
+                 launches_});
   }
 
   Status prepare_profile() {

@@ -32,10 +32,10 @@ Result<std::unique_ptr<StepMemory>> StepMemory::create(Context& context, const S
   INFER_TRY(made->on_device_, RawBuffer::create(context, bytes + counters * kCounterBytes));
   if (counters > 0) {
     INFER_CHECK_R(context.enter());
-    INFER_CHECK_R(context.check(
-        context.cu().cuMemsetD32Async(made->counters(), 0, static_cast<size_t>(counters),
-                                      context.stream()),
-        "cannot clear memory"));
+    INFER_CHECK_R(
+        context.check(context.cu().cuMemsetD32Async(
+                          made->counters(), 0, static_cast<size_t>(counters), context.stream()),
+                      "cannot clear memory"));
   }
   if (made->contents_.paged()) INFER_CHECK_R(made->grow(kLeastPages));
   return made;

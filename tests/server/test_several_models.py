@@ -73,7 +73,7 @@ def test_each_is_loaded_when_it_is_wanted(several):
 
 def test_a_draft_model_is_found_by_its_name(several):
     before = several.metric("infer_spec_decode_num_draft_tokens_total", 'model_name="alpha"')
-    several.post("/v1/chat/completions", STORY | {"model": "alpha", "max_tokens": 60, "temperature": 0})
+    several.post("/v1/chat/completions", STORY | {"model": "alpha", "max_tokens": 60, "temperature": 0, "draft_tokens": 4})
     assert several.metric("infer_spec_decode_num_draft_tokens_total", 'model_name="alpha"') > before
     assert several.metric("infer_spec_decode_num_draft_tokens_total", 'model_name="sub/beta"') == 0
 

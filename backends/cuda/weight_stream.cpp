@@ -94,9 +94,11 @@ RegisteredMemory::RegisteredMemory(Context& context, std::span<const std::byte> 
   const auto at = reinterpret_cast<uintptr_t>(memory.data());
   const uintptr_t begin = at / kPage * kPage;
   const uintptr_t end = round_up<uintptr_t>(at + memory.size(), kPage);
-  const Status status =
-      context.check(context.cu().cuMemHostRegister(reinterpret_cast<void*>(begin), end - begin, 0),
-                    "cannot pin weights in the host's memory");
+  const CUresult result = context.cu().cuMemHostRegister(reinterpret_cast<void*>(begin),
+                                                         end - begin, CU_MEMHOSTREGISTER_PORTABLE);
+  // Another GPU gets weights from there too: pinned for it, it is pinned for all.
+  if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED) return;
+  const Status status = context.check(result, "cannot pin weights in the host's memory");
   if (status.ok()) {
     begin_ = reinterpret_cast<void*>(begin);
   } else {

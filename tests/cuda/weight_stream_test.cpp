@@ -317,6 +317,22 @@ TEST_CASE("streamed weights: a plan is what the driver counts; too little memory
   CHECK(planned(int64_t{110} << 20) == 0);
 }
 
+TEST_CASE("streamed weights: two GPUs get theirs from the same memory") {
+  const Model model("q4_k_m");
+  const Gpus gpus({TestGpu(), TestGpu()});
+  LoadOptions options = model.options("ffn_(up|gate|down)");
+  options.device = "cuda:0,cuda:1";
+  std::vector<float> found;
+  {
+    const auto streamed = model.load(options);
+    CHECK_FALSE(streamed->memory().devices[1].streams.empty());
+    CHECK_FALSE(streamed->memory().devices[2].streams.empty());
+    found = logits(*streamed, text(70, 3));
+  }
+  options.placements.clear();
+  CHECK((found == logits(*model.load(options), text(70, 3))));
+}
+
 TEST_CASE("streamed weights: memory that cannot be pinned is copied all the same") {
   const Model model("q4_k_m");
   const auto made = [&](bool registers_nothing) {

@@ -221,7 +221,8 @@ INFER_CU cuMemFreeHost(void* data) {
 
 INFER_CU cuMemHostRegister(void* data, size_t bytes, unsigned flags) {
   INFER_BEGIN_IN("cuMemHostRegister", CUDA_ERROR_OUT_OF_MEMORY)
-  INFER_EXPECT("cuMemHostRegister", data != nullptr && bytes > 0 && flags == 0);
+  INFER_EXPECT("cuMemHostRegister", data != nullptr && bytes > 0);
+  INFER_EXPECT("cuMemHostRegister", flags == CU_MEMHOSTREGISTER_PORTABLE);
   if (state.gpus[static_cast<size_t>(context->device)].registers_nothing) {
     return state.refuse(CUDA_ERROR_NOT_PERMITTED);
   }
@@ -230,7 +231,7 @@ INFER_CU cuMemHostRegister(void* data, size_t bytes, unsigned flags) {
                        bytes&& static_cast<const std::byte*>(other.first) + other.second.bytes>
         data;
   });
-  INFER_EXPECT("cuMemHostRegister", !known);
+  if (known) return state.refuse(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
   state.registered[data] = {context, static_cast<int64_t>(bytes), true};
   return CUDA_SUCCESS;
 }

@@ -1,6 +1,5 @@
 #include "engine/core/atomic_file.h"
 
-#include <filesystem>
 #include <string_view>
 #include <utility>
 
@@ -28,6 +27,8 @@ bool is_temporary(std::string_view name, std::string_view target) {
 /// with its process. What has been opened may have lost its name meanwhile, and another file have
 /// it now.
 void remove_if_abandoned(const std::string& path) {
+  const os::Answer<os::FileInfo> info = os::examine_link(path);
+  if (!info || info->kind != os::FileKind::regular) return;
   const os::Answer<int> file = os::open_to_read(path);
   if (!file) return;
   if (!os::try_lock(*file) && os::is_named(*file, path)) os::remove_file(path.c_str());
@@ -35,17 +36,13 @@ void remove_if_abandoned(const std::string& path) {
 }
 
 void remove_abandoned_beside(const std::string& target) {
-  namespace fs = std::filesystem;
   const size_t slash = target.rfind('/');
   const std::string folder = slash == std::string::npos ? "./" : target.substr(0, slash + 1);
   const std::string name = target.substr(slash == std::string::npos ? 0 : slash + 1);
-  std::error_code failed;
-  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
-    const std::string found = at->path().filename().string();
-    std::error_code unknown;
-    if (is_temporary(found, name) && at->symlink_status(unknown).type() == fs::file_type::regular) {
-      remove_if_abandoned(folder + found);
-    }
+  const os::Answer<std::vector<std::string>> beside = os::names_in(folder);
+  if (!beside) return;
+  for (const std::string& found : *beside) {
+    if (is_temporary(found, name)) remove_if_abandoned(folder + found);
   }
 }
 

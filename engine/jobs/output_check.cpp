@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
+#include <vector>
+
+#include "engine/core/platform/files.h"
 
 namespace infer {
 namespace {
@@ -37,9 +40,11 @@ Status check_output(const std::string& input, const std::string& output) {
   const bool folder = fs::is_directory(input, ignored);
   if (folder || is_of_checkpoint(input)) {
     const fs::path parent = folder ? fs::path(input) : fs::path(input).parent_path();
-    for (fs::directory_iterator it(parent.empty() ? "." : parent, ignored), end; !same && it != end;
-         it.increment(ignored)) {
-      same = is_of_checkpoint(it->path()) && fs::equivalent(it->path(), output, ignored);
+    const os::Answer<std::vector<std::string>> names =
+        os::names_in(parent.empty() ? "." : parent.string());
+    for (size_t i = 0; names && !same && i < names->size(); ++i) {
+      const fs::path part = parent / (*names)[i];
+      same = is_of_checkpoint(part) && fs::equivalent(part, output, ignored);
     }
   }
   if (!same) return {};

@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <charconv>
 #include <fstream>
-#include <system_error>
+#include <string>
+
+#include "engine/core/platform/files.h"
 
 namespace infer {
 
@@ -37,10 +39,9 @@ std::optional<double> small_scaled(const fs::path& path, double unit) {
 
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::vector<fs::path> entries;
-  std::error_code failed;
-  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
-    entries.push_back(at->path());
-  }
+  const os::Answer<std::vector<std::string>> names = os::names_in(folder);
+  if (!names) return entries;
+  for (const std::string& name : *names) entries.push_back(folder / name);
   std::ranges::sort(entries);
   return entries;
 }

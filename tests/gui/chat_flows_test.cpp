@@ -61,8 +61,7 @@ TEST_CASE("chat: stop keeps what there is, continue goes on") {
   f.begin("Tell me a long story about a lighthouse.");
   REQUIRE(f.driver->wait([&] { return f.shown().size() == 2 && f.shown()[1].text().size() > 8; }));
   f.driver->click("chat/middle/composer/stop");
-  REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }));
-  f.driver->frames(5);
+  f.wait_for_answer();
   const std::string kept = f.shown().at(1).text();
   CHECK(kept.size() > 8);
   if (f.shown()[1].message->state == conversations::State::stopped) {
@@ -85,8 +84,7 @@ TEST_CASE("chat: another answer is a branch, and both can be looked at") {
   const std::string first = f.shown().at(1).text();
   f.driver->click(f.message(1, "regenerate"));
   REQUIRE(f.driver->wait([&] { return f.shown().size() == 2 && f.shown()[1].alternatives == 2; }));
-  REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }));
-  f.driver->frames(3);
+  f.wait_for_answer();
   CHECK(f.driver->text(f.message(1, "branch")) == "2/2");
   f.driver->click(f.message(1, "previous"));
   REQUIRE(f.driver->wait([&] { return f.shown().at(1).place == 0; }));
@@ -309,8 +307,7 @@ TEST_CASE("chat: settings belong to the conversation and decide the answer") {
   const std::string first = f.shown().at(1).text();
   f.driver->click(f.message(1, "regenerate"));
   REQUIRE(f.driver->wait([&] { return f.shown().size() == 2 && f.shown()[1].alternatives == 2; }));
-  REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }));
-  f.driver->frames(3);
+  f.wait_for_answer();
   CHECK(f.shown().at(1).text() == first);
   f.restart();
   REQUIRE(f.driver->wait([&] { return f.app->chat().list().size() == 1; }));

@@ -44,7 +44,16 @@ class Fixture {
   /// Sends a message and waits for the end of the answer.
   void ask(const std::string& text) {
     begin(text);
-    REQUIRE(driver->wait([&] { return !app->chat().is_answering(); }));
+    wait_for_answer();
+  }
+  /// Waits until the answer has ended and is kept.
+  void wait_for_answer() {
+    REQUIRE(driver->wait(
+        [&] {
+          return !app->chat().is_answering() &&
+                 shown().back().message->state != conversations::State::writing;
+        },
+        60));
     driver->frames(3);
   }
   /// Sends a message and waits until the answer begins. A short one may have ended by then.

@@ -105,8 +105,7 @@ TEST_CASE("keys: Escape keeps what was typed and stops the answer") {
   f.driver->fill(kMessage, "The next one");
   const bool answering = f.app->chat().is_answering();
   f.driver->key(GLFW_KEY_ESCAPE);
-  REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }));
-  f.driver->frames(3);
+  f.wait_for_answer();
   CHECK(f.driver->text(kMessage) == "The next one");
   if (answering) CHECK(f.shown().back().message->state == conversations::State::stopped);
 }
@@ -118,8 +117,7 @@ TEST_CASE("keys: Escape in another field does not stop the answer") {
   f.begin("Tell me a long story about a lighthouse.");
   f.driver->click("chat/left/conversations/search");
   f.driver->key(GLFW_KEY_ESCAPE);
-  REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }, 60));
-  f.driver->frames(3);
+  f.wait_for_answer();
   CHECK(f.shown().back().message->state == conversations::State::complete);
 }
 
@@ -137,8 +135,7 @@ TEST_CASE("keys: what is open has the keys") {
   CHECK(f.app->chat().current() == id);
   f.driver->key(GLFW_KEY_ESCAPE);
   CHECK_FALSE(f.driver->shows("help/close"));
-  REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }, 60));
-  f.driver->frames(3);
+  f.wait_for_answer();
   CHECK(f.shown().back().message->state == conversations::State::complete);
   // A list that Escape closes before a frame begins.
   f.driver->click("chat/left/conversations/new");
@@ -147,8 +144,7 @@ TEST_CASE("keys: what is open has the keys") {
       "chat/left/conversations/list/conversation:" + std::to_string(f.app->chat().current());
   f.driver->click(row + "/open", 1);
   f.driver->key(GLFW_KEY_ESCAPE);
-  REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }, 60));
-  f.driver->frames(3);
+  f.wait_for_answer();
   CHECK(f.shown().back().message->state == conversations::State::complete);
 }
 

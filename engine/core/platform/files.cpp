@@ -1,5 +1,6 @@
 #include "engine/core/platform/files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string_view>
 
 namespace infer::os {
 namespace {
@@ -98,6 +100,22 @@ Status check_writers(const std::string& path) {
 Status check_writers(const std::string& path, int file) {
   struct stat info {};
   return ::fstat(file, &info) == 0 ? check_writers(path, info) : not_examined(path);
+}
+
+Answer<std::vector<std::string>> names_in(const std::string& folder) {
+  const auto close = [](DIR* opened) { ::closedir(opened); };
+  const std::unique_ptr<DIR, decltype(close)> opened(::opendir(folder.c_str()), close);
+  if (opened == nullptr) return failure();
+  std::vector<std::string> names;
+  for (;;) {
+    errno = 0;
+    const dirent* const entry = ::readdir(opened.get());
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  if (errno != 0) return failure();
+  return names;
 }
 
 Answer<int> open_to_read(const std::string& path) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "engine/core/status.h"
 
@@ -37,6 +38,10 @@ std::error_code check_readable(const std::string& path);
 Status check_writers(const std::string& path);
 /// The same of an open file; `path` is for messages.
 Status check_writers(const std::string& path, int file);
+
+/// The names of what is in a folder, without "." and "..", in no order. Unlike the standard
+/// library's iterator it can run out of memory without ending the process.
+Answer<std::vector<std::string>> names_in(const std::string& folder);
 
 /// Opens it for reading. Does not wait for the writer of a pipe.
 Answer<int> open_to_read(const std::string& path);

@@ -70,7 +70,7 @@ class AbsentCudaDevice final : public NotPresent {
 
   Gpu gpu_;
   Tuning tuning_;
-  mutable Repacking repacking_;
+  mutable gpu::Repacking repacking_{weight_layout};
 };
 
 }  // namespace

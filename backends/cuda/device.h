@@ -9,6 +9,7 @@
 #include "backends/cuda/modules.h"
 #include "backends/cuda/near_largest.h"
 #include "backends/cuda/op.h"
+#include "backends/cuda/packing.h"
 #include "backends/cuda/transfer.h"
 #include "backends/cuda/weight_stream.h"
 #include "engine/backend/device.h"
@@ -83,7 +84,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Modules> modules_;
   std::unique_ptr<RawBuffer> tables_;  ///< gpu/tables.h
   std::unique_ptr<NearLargest> near_largest_;
-  mutable Repacking repacking_;
+  mutable gpu::Repacking repacking_{weight_layout};
   /// What the device's own buffers leave of the last granule: so what is planned begins at a
   /// granule, and takes exactly what the plan says.
   std::unique_ptr<RawBuffer> rest_;

@@ -9,7 +9,7 @@
 
 #include "backends/cuda/memory.h"
 #include "backends/cuda/modules.h"
-#include "backends/cuda/repacking.h"
+#include "backends/gpu/repacking.h"
 #include "engine/backend/device.h"
 
 namespace infer::cuda {
@@ -30,13 +30,13 @@ class RegisteredMemory {
 class CudaWeightStream final : public WeightStream {
  public:
   /// Whether a weight that lies so can be brought.
-  static bool takes(const TensorDesc& desc, const HostLayout& layout, Repacking& repacking);
+  static bool takes(const TensorDesc& desc, const HostLayout& layout, gpu::Repacking& repacking);
   /// Device::stream_bytes(), of weights that it takes.
-  static int64_t work_bytes(std::span<const StreamedWeight> weights, Repacking& repacking);
+  static int64_t work_bytes(std::span<const StreamedWeight> weights, gpu::Repacking& repacking);
 
   /// Device::open_stream(). `repacking` outlives it.
   static Result<std::unique_ptr<CudaWeightStream>> create(
-      Context& context, Modules& modules, Repacking& repacking,
+      Context& context, Modules& modules, gpu::Repacking& repacking,
       std::span<const StreamedWeight> weights, std::span<const std::span<const std::byte>> host,
       uint64_t work);
   ~CudaWeightStream() override;
@@ -45,7 +45,7 @@ class CudaWeightStream final : public WeightStream {
   Status await(int place) override;
 
  private:
-  CudaWeightStream(Context& context, Repacking& repacking)
+  CudaWeightStream(Context& context, gpu::Repacking& repacking)
       : context_(context), repacking_(repacking), computed_(context) {}
 
   /// A stream that copies a piece, then repacks it.
@@ -55,19 +55,19 @@ class CudaWeightStream final : public WeightStream {
     uint64_t piece = 0;  ///< kPieceBytes of the device's memory
     Event arrived[kPlaces];
   };
-  /// Addresses of RepackTables on the device.
+  /// Addresses of gpu::RepackTables on the device.
   struct OnDevice {
     uint64_t cells, words, terms;
   };
 
   Status upload_tables(std::span<const StreamedWeight> weights, uint64_t to);
   Status bring(const StreamedWeight& weight);
-  Status repack(const Lane& lane, const RepackParams& params, int64_t groups);
+  Status repack(const Lane& lane, const gpu::RepackParams& params, int64_t groups);
 
   Context& context_;
-  Repacking& repacking_;
+  gpu::Repacking& repacking_;
   CUfunction kernel_ = nullptr;
-  std::map<const RepackTables*, OnDevice> tables_;
+  std::map<const gpu::RepackTables*, OnDevice> tables_;
   std::vector<std::unique_ptr<RegisteredMemory>> registered_;
   Event computed_;  ///< what was submitted before the copies
   std::vector<std::unique_ptr<Lane>> lanes_;

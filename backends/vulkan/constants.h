@@ -60,6 +60,9 @@ struct KvStoreConstants {
 struct NearLargestConstants {
   uint32_t listed;  ///< 1: the second pass
 };
+struct RepackConstants {
+  uint32_t cell_words;
+};
 struct WorkgroupConstants {
   uint32_t workgroup;
 };

@@ -1,6 +1,8 @@
 #include "backends/vulkan/context.h"
 
+#include <algorithm>
 #include <bit>
+#include <iterator>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -14,11 +16,11 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<Instance> insta
                                                  const PhysicalDevice& physical) {
   INFER_CHECK_R(physical.usable);
   std::unique_ptr<Context> context(new Context(std::move(instance), physical));
-  const float priority = 1;
+  const float priorities[] = {1, 1};
   VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
   queue.queueFamilyIndex = physical.queue_family;
-  queue.queueCount = 1;
-  queue.pQueuePriorities = &priority;
+  queue.queueCount = std::min<uint32_t>(physical.queues, std::size(priorities));
+  queue.pQueuePriorities = priorities;
   VkPhysicalDeviceSubgroupSizeControlFeatures sizes{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES};
   sizes.subgroupSizeControl = VK_TRUE;
@@ -39,6 +41,7 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<Instance> insta
   }
   v12.storageBuffer8BitAccess = VK_TRUE;
   v12.bufferDeviceAddress = VK_TRUE;
+  v12.timelineSemaphore = VK_TRUE;  // every device of Vulkan 1.2 has them
   v12.scalarBlockLayout = VK_TRUE;
   v12.shaderSubgroupExtendedTypes = VK_TRUE;
   VkPhysicalDeviceVulkan11Features v11{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, &v12};
@@ -51,6 +54,9 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<Instance> insta
     extensions.push_back(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
   }
   if (physical.matrices.given()) extensions.push_back(kMatrixExtension);
+  if (physical.import_alignment > 0) {
+    extensions.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
+  }
   VkDeviceCreateInfo create{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features};
   create.queueCreateInfoCount = 1;
   create.pQueueCreateInfos = &queue;
@@ -62,7 +68,10 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<Instance> insta
   volkLoadDeviceTable(&context->vk_, context->device_);
   const InstanceOptions& options = context->instance_->options();
   if (options.replace_of_device) options.replace_of_device(context->vk_);
-  context->vk_.vkGetDeviceQueue(context->device_, physical.queue_family, 0, &context->queue_);
+  for (uint32_t i = 0; i < std::size(context->queues_); ++i) {
+    context->vk_.vkGetDeviceQueue(context->device_, physical.queue_family,
+                                  std::min(i, queue.queueCount - 1), &context->queues_[i]);
+  }
   return context;
 }
 
@@ -72,12 +81,44 @@ Context::~Context() {
   vk_.vkDestroyDevice(device_, nullptr);
 }
 
-Status Context::submit(VkCommandBuffer commands, VkFence fence) {
-  VkSubmitInfo submit{VK_STRUCTURE_TYPE_SUBMIT_INFO};
-  submit.commandBufferCount = 1;
-  submit.pCommandBuffers = &commands;
+Status Context::submit(const VkSubmitInfo& info, VkFence fence, Queue queue) {
   const std::lock_guard lock(queue_mutex_);
-  return check(vk_.vkQueueSubmit(queue_, 1, &submit, fence), "cannot submit work");
+  const VkQueue to = queues_[static_cast<size_t>(queue)];
+  return check(vk_.vkQueueSubmit(to, 1, &info, fence), "cannot submit work");
+}
+
+Status Context::submit(VkCommandBuffer commands, VkFence fence, Queue queue) {
+  VkSubmitInfo submitted{VK_STRUCTURE_TYPE_SUBMIT_INFO};
+  submitted.commandBufferCount = 1;
+  submitted.pCommandBuffers = &commands;
+  return submit(submitted, fence, queue);
+}
+
+Status Context::signal(VkSemaphore timeline, uint64_t value, Queue queue) {
+  VkTimelineSemaphoreSubmitInfo values{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
+  values.signalSemaphoreValueCount = 1;
+  values.pSignalSemaphoreValues = &value;
+  VkSubmitInfo submitted{VK_STRUCTURE_TYPE_SUBMIT_INFO, &values};
+  submitted.signalSemaphoreCount = 1;
+  submitted.pSignalSemaphores = &timeline;
+  return submit(submitted, VK_NULL_HANDLE, queue);
+}
+
+Status Context::hold(VkSemaphore timeline, uint64_t value, Queue queue) {
+  constexpr VkPipelineStageFlags kAll = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+  VkTimelineSemaphoreSubmitInfo values{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
+  values.waitSemaphoreValueCount = 1;
+  values.pWaitSemaphoreValues = &value;
+  VkSubmitInfo submitted{VK_STRUCTURE_TYPE_SUBMIT_INFO, &values};
+  submitted.waitSemaphoreCount = 1;
+  submitted.pWaitSemaphores = &timeline;
+  submitted.pWaitDstStageMask = &kAll;
+  return submit(submitted, VK_NULL_HANDLE, queue);
+}
+
+void Context::wait_idle() {
+  const std::lock_guard lock(queue_mutex_);
+  vk_.vkDeviceWaitIdle(device_);
 }
 
 Status Context::wait(VkFence fence) {
@@ -148,7 +189,7 @@ Status Commands::submit() {
   INFER_CHECK(wait());
   INFER_CHECK(context_.check(context_.vk().vkResetFences(context_.device(), 1, &fence_),
                              "cannot reset a fence"));
-  INFER_CHECK(context_.submit(handle_, fence_));
+  INFER_CHECK(context_.submit(handle_, fence_, queue_));
   submitted_ = true;
   return {};
 }
@@ -158,6 +199,31 @@ Status Commands::wait() {
   INFER_CHECK(context_.wait(fence_));
   submitted_ = false;
   return {};
+}
+
+Marks::~Marks() {
+  if (timeline_ != VK_NULL_HANDLE) {
+    context_.vk().vkDestroySemaphore(context_.device(), timeline_, nullptr);
+  }
+}
+
+Status Marks::create() {
+  VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO};
+  type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+  VkSemaphoreCreateInfo create{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type};
+  return context_.check(
+      context_.vk().vkCreateSemaphore(context_.device(), &create, nullptr, &timeline_),
+      "cannot make a semaphore");
+}
+
+Status Marks::set(Queue queue) {
+  INFER_CHECK(context_.signal(timeline_, last_ + 1, queue));
+  ++last_;
+  return {};
+}
+
+Status Marks::hold(Queue queue) {
+  return last_ == 0 ? Status() : context_.hold(timeline_, last_, queue);
 }
 
 void full_barrier(const Context& context, VkCommandBuffer commands, VkPipelineStageFlags before,

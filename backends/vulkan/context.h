@@ -1,4 +1,4 @@
-// An open logical device: its functions, its only queue, and command buffers.
+// An open logical device: its functions, its queues, command buffers, and what makes a queue wait.
 #pragma once
 
 #include <volk.h>
@@ -9,6 +9,10 @@
 #include "backends/vulkan/instance.h"
 
 namespace infer::vulkan {
+
+/// One for programs and copies that somebody waits for, one for weights that come meanwhile. A
+/// device with a single queue has it for both.
+enum class Queue : uint8_t { programs, streams };
 
 /// Thread-safe.
 class Context {
@@ -28,8 +32,15 @@ class Context {
     return result == VK_SUCCESS ? Status() : failure(result, physical_.name, what);
   }
   /// Submits a recorded command buffer; `fence` is signalled once it is done.
-  Status submit(VkCommandBuffer commands, VkFence fence);
+  Status submit(VkCommandBuffer commands, VkFence fence, Queue queue);
+  /// The queue reaches this value of a timeline semaphore once all that was submitted before is
+  /// done.
+  Status signal(VkSemaphore timeline, uint64_t value, Queue queue);
+  /// What is submitted from now on begins once this value is reached.
+  Status hold(VkSemaphore timeline, uint64_t value, Queue queue);
   Status wait(VkFence fence);
+  /// Until all queues are empty. A device that was lost has nothing to wait for.
+  void wait_idle();
 
   /// The index of a memory type out of `allowed` that has all `required` properties and as many of
   /// `preferred` as possible; -1 if there is none.
@@ -44,14 +55,17 @@ class Context {
   PhysicalDevice physical_;
   VkDevice device_ = VK_NULL_HANDLE;
   VolkDeviceTable vk_{};
-  VkQueue queue_ = VK_NULL_HANDLE;
+  Status submit(const VkSubmitInfo& info, VkFence fence, Queue queue);
+
+  VkQueue queues_[2] = {};
   std::mutex queue_mutex_;
 };
 
 /// A command buffer with its pool and a fence.
 class Commands {
  public:
-  explicit Commands(Context& context) : context_(context) {}
+  explicit Commands(Context& context, Queue queue = Queue::programs)
+      : context_(context), queue_(queue) {}
   ~Commands();
   Commands(const Commands&) = delete;
   Commands& operator=(const Commands&) = delete;
@@ -67,10 +81,32 @@ class Commands {
 
  private:
   Context& context_;
+  Queue queue_;
   VkCommandPool pool_ = VK_NULL_HANDLE;
   VkCommandBuffer handle_ = VK_NULL_HANDLE;
   VkFence fence_ = VK_NULL_HANDLE;
   bool submitted_ = false;
+};
+
+/// Marks in what is submitted, for which a queue can wait.
+class Marks {
+ public:
+  explicit Marks(Context& context) : context_(context) {}
+  ~Marks();
+  Marks(const Marks&) = delete;
+  Marks& operator=(const Marks&) = delete;
+
+  Status create();
+  /// A mark behind what the queue has been given.
+  Status set(Queue queue);
+  /// What this queue is given from now on begins when all is done before the last mark. At once if
+  /// there is none.
+  Status hold(Queue queue);
+
+ private:
+  Context& context_;
+  VkSemaphore timeline_ = VK_NULL_HANDLE;
+  uint64_t last_ = 0;
 };
 
 /// A barrier: commands after it see all writes of the commands before it, in these stages.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/gpu/calls.h"
 #include "backends/gpu/packer.h"
 #include "backends/gpu/tables.h"
 #include "backends/vulkan/ceilings.h"
@@ -162,6 +163,13 @@ Status VulkanDevice::load_weight(const TensorDesc& desc, const ReadFn& read, con
 
 std::unique_ptr<Buffer> VulkanDevice::adopt(const TensorDesc&, std::span<const std::byte>) {
   return nullptr;
+}
+
+Result<std::unique_ptr<WeightStream>> VulkanDevice::open_stream(
+    std::span<const StreamedWeight> weights, std::span<const std::span<const std::byte>> host,
+    const MemoryRef& work) {
+  return VulkanWeightStream::create(*context_, *pipelines_, *transfer_, repacking_, weights, host,
+                                    place_of(work), gpu::address_of(work));
 }
 
 Result<std::unique_ptr<Program>> VulkanDevice::compile(const CompileSpec& spec) {

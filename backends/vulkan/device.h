@@ -7,10 +7,12 @@
 
 #include "backends/vulkan/memory.h"
 #include "backends/vulkan/near_largest.h"
+#include "backends/vulkan/neighbours.h"
 #include "backends/vulkan/op.h"
 #include "backends/vulkan/pipelines.h"
 #include "backends/vulkan/transfer.h"
 #include "backends/vulkan/tuning.h"
+#include "backends/vulkan/weight_stream.h"
 #include "engine/backend/device.h"
 
 namespace infer::vulkan {
@@ -51,6 +53,15 @@ class VulkanDevice final : public Device {
   int64_t allocated(Purpose purpose) const override;
   Status load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) override;
   std::unique_ptr<Buffer> adopt(const TensorDesc& desc, std::span<const std::byte> bytes) override;
+  bool streams(const TensorDesc& desc, const HostLayout& layout) const override {
+    return VulkanWeightStream::takes(desc, layout, repacking_, context_->physical());
+  }
+  int64_t stream_bytes(std::span<const StreamedWeight> weights) const override {
+    return VulkanWeightStream::work_bytes(weights, repacking_);
+  }
+  Result<std::unique_ptr<WeightStream>> open_stream(
+      std::span<const StreamedWeight> weights, std::span<const std::span<const std::byte>> host,
+      const MemoryRef& work) override;
   Result<std::unique_ptr<Program>> compile(const CompileSpec& spec) override;
   Status read(const MemoryRef& from, std::span<std::byte> to) override;
   bool finds_largest() const override { return tuning_.near_largest; }
@@ -77,6 +88,7 @@ class VulkanDevice final : public Device {
   std::unique_ptr<Pipelines> pipelines_;
   std::unique_ptr<RawBuffer> tables_;  ///< gpu/tables.h
   std::unique_ptr<NearLargest> near_largest_;
+  mutable gpu::Repacking repacking_{weight_layout};
   std::atomic<int64_t> allocated_[kPurposeCount]{};
 };
 

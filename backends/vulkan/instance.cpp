@@ -65,6 +65,7 @@ bool find_queue(PhysicalDevice& device) {
     const bool only_computes = (families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT) == 0;
     if (found && !only_computes) continue;
     device.queue_family = i;
+    device.queues = families[i].queueCount;
     device.timestamp_bits = families[i].timestampValidBits;
     found = true;
     if (only_computes) break;
@@ -189,6 +190,18 @@ std::string pci_of(const PhysicalDevice& device) {
                      pci.pciFunction);
 }
 
+/// 0: it imports none, or not by pages.
+int64_t import_alignment_of(const PhysicalDevice& device) {
+  if (!has_extension(device, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) return 0;
+  VkPhysicalDeviceExternalMemoryHostPropertiesEXT host{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
+  VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &host};
+  device.vk->vkGetPhysicalDeviceProperties2(device.handle, &properties);
+  constexpr VkDeviceSize kPage = 4096;
+  const VkDeviceSize alignment = host.minImportedHostPointerAlignment;
+  return alignment > 0 && kPage % alignment == 0 ? static_cast<int64_t>(kPage) : 0;
+}
+
 PhysicalDevice describe(const InstanceFunctions& vk, VkPhysicalDevice handle) {
   PhysicalDevice device;
   device.vk = &vk;
@@ -207,6 +220,7 @@ PhysicalDevice describe(const InstanceFunctions& vk, VkPhysicalDevice handle) {
   device.limits = properties.properties.limits;
   vk.vkGetPhysicalDeviceMemoryProperties(handle, &device.memory);
   device.memory_budget = has_extension(device, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  device.import_alignment = import_alignment_of(device);
   device.pci = pci_of(device);
   return device;
 }

@@ -66,6 +66,7 @@ struct PhysicalDevice {
   VkPhysicalDeviceLimits limits{};
   VkPhysicalDeviceMemoryProperties memory{};
   uint32_t queue_family = 0;
+  uint32_t queues = 1;  ///< of this family
   uint32_t timestamp_bits = 0;
   uint32_t subgroup = 0;         ///< lanes of a subgroup in all shaders
   bool choose_subgroup = false;  ///< pipelines have to request this size
@@ -78,6 +79,9 @@ struct PhysicalDevice {
   bool integer_dots_extend = false;  ///< they are an extension: before Vulkan 1.3
   MatrixShape matrices;              ///< none if it has no shape that the shaders support
   int64_t largest_allocation = 0;
+  /// Memory of the host that begins and ends at a multiple of this can be imported
+  /// (VK_EXT_external_memory_host); 0: none can.
+  int64_t import_alignment = 0;
   Status usable;  ///< unsupported, with the feature that is missing
 
   /// Bytes of device-local memory: the total, and what can be allocated now.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "backends/gpu/heap.h"
 #include "backends/vulkan/context.h"
@@ -21,6 +22,9 @@ class RawBuffer {
   /// Memory that the host writes and reads at data().
   static Result<std::unique_ptr<RawBuffer>> create_mapped(Context& context, int64_t bytes,
                                                           VkMemoryPropertyFlags preferred);
+  /// Memory of the host as it is, which outlives the buffer. It begins and ends at multiples of
+  /// PhysicalDevice::import_alignment.
+  static Result<std::unique_ptr<RawBuffer>> import(Context& context, std::span<std::byte> memory);
   ~RawBuffer();
   RawBuffer(const RawBuffer&) = delete;
   RawBuffer& operator=(const RawBuffer&) = delete;
@@ -32,6 +36,11 @@ class RawBuffer {
 
  private:
   RawBuffer(Context& context, int64_t bytes) : context_(context), size_(bytes) {}
+  /// Makes the buffer. `more`: of VkBufferCreateInfo.
+  Status make(const void* more);
+  /// Its memory, of a type out of `allowed`. `more`: of VkMemoryAllocateInfo.
+  Status allocate(uint32_t allowed, VkMemoryPropertyFlags required, VkMemoryPropertyFlags preferred,
+                  const void* more);
 
   Context& context_;
   int64_t size_;

@@ -4,6 +4,7 @@
 #include "backends/gpu/weight_layout.h"
 #include "backends/vulkan/device.h"
 #include "backends/vulkan/fusion.h"
+#include "backends/vulkan/neighbours.h"
 #include "backends/vulkan/program.h"
 #include "engine/core/checked.h"
 
@@ -59,12 +60,19 @@ class AbsentVulkanDevice final : public NotPresent {
   }
   int64_t alignment() const override { return kAlignment; }
   int64_t largest_buffer() const override { return kLargestAllocation; }
+  bool streams(const TensorDesc& desc, const HostLayout& layout) const override {
+    return VulkanWeightStream::takes(desc, layout, repacking_, physical_);
+  }
+  int64_t stream_bytes(std::span<const StreamedWeight> weights) const override {
+    return VulkanWeightStream::work_bytes(weights, repacking_);
+  }
 
  private:
   Target target() const { return {physical_, tuning_, vulkan_ops()}; }
 
   PhysicalDevice physical_;
   Tuning tuning_;
+  mutable gpu::Repacking repacking_{weight_layout};
 };
 
 }  // namespace

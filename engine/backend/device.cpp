@@ -61,9 +61,10 @@ Result<std::unique_ptr<WeightStream>> Device::open_stream(
   return fail(StatusCode::unsupported, "{} brings no weights from the host's memory", info().name);
 }
 
-std::span<const Roles> roles_of_programs(std::span<Device* const> devices) {
+std::span<const Roles> roles_of_programs(std::span<Device* const> devices, bool apart) {
   static constexpr Roles kAll[] = {Roles::generated, Roles::prompt, Roles::both};
-  const bool two = std::ranges::any_of(devices, [](const Device* d) { return d->two_classes(); });
+  const bool two =
+      apart || std::ranges::any_of(devices, [](const Device* d) { return d->two_classes(); });
   return std::span(kAll).first(two ? std::size(kAll) : 1);
 }
 

@@ -300,9 +300,9 @@ class Device {
                            int64_t bytes);
 };
 
-/// The roles that need programs of their own on these devices. Without a device of two numeric
-/// classes there is one: `generated`.
-std::span<const Roles> roles_of_programs(std::span<Device* const> devices);
+/// The roles that need programs of their own on these devices. There is one, `generated`, without a
+/// device of two numeric classes, unless prompts are computed on other devices (`apart`).
+std::span<const Roles> roles_of_programs(std::span<Device* const> devices, bool apart = false);
 
 struct DeviceOptions {
   int32_t threads = 0;  ///< CPU: how many; 0: as many as the process may use

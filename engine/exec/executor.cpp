@@ -76,7 +76,7 @@ Executor::Executor(const Model& model, const WeightTable& weights, std::span<Dev
       streams_(streams_of(plan)),
       on_(devices.size()),
       running_(devices.size()),
-      two_classes_(roles_of_programs(devices).size() > 1),
+      two_classes_(roles_of_programs(devices, !plan.placement.prompts.empty()).size() > 1),
       spilled_(plan.spilled),
       programs_([this](int64_t rows, Roles roles) { return compile(rows, roles); }) {}
 

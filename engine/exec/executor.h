@@ -146,7 +146,8 @@ class Executor {
   /// StatusCode::device.
   void release();
 
-  /// True if on some device the results of a row depend on its role (Device::two_classes).
+  /// True if the results of a row depend on its role: on some device (Device::two_classes), or
+  /// because of separate_roles().
   bool two_classes() const { return two_classes_; }
   /// Tokens of prompts and generated ones are computed in steps of their own: their layers are not
   /// on the same devices (Placement::prompts).

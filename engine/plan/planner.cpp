@@ -29,7 +29,7 @@ struct Bucket {
 Bucket measure(const Graph& graph, const Placement& placement, bool observed,
                std::span<Device* const> devices) {
   Bucket bucket{graph.max_rows(), 0, std::vector<Bucket::OfDevice>(devices.size())};
-  for (const Roles roles : roles_of_programs(devices)) {
+  for (const Roles roles : roles_of_programs(devices, !placement.prompts.empty())) {
     bucket.program += step_program_bytes(graph);
     const std::vector<PlacedSegment> segments = placed_segments(graph, placement, observed, roles);
     const StepMemory memory = plan_step(graph, segments, devices);
@@ -180,7 +180,7 @@ class Planner {
   }
 
   /// Not where a step would be too short for it to pay, or weights on their way would take more
-  /// than a quarter of a device's memory.
+  /// than a quarter of a device's memory, or than it has in one piece.
   void plan_streams(const PlanRequest& request, std::span<const int64_t> room,
                     Placed& placed) const {
     const bool may = request.streamed && !request.spill && !request.observed && !request.beside &&
@@ -190,7 +190,8 @@ class Planner {
         infer::plan_streams(units_->graph(), devices_, units_->refused(), placed.placement);
     bool pays = least_streamed_tokens(units_->graph(), placed.placement) <= request.max_rows;
     for (size_t d = 1; d < devices_.size(); ++d) {
-      pays = pays && placed.streams[d].bytes() <= room[d] / 4;
+      const int64_t bytes = placed.streams[d].bytes();
+      pays = pays && bytes <= room[d] / 4 && bytes <= devices_[d]->largest_buffer();
     }
     if (pays) return;
     placed.streams.clear();

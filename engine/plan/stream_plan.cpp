@@ -132,7 +132,6 @@ std::vector<StreamPlan> plan_streams(const Graph& graph, std::span<Device* const
   for (int32_t l = 0; l < layers; ++l) {
     LayerPlace& layer = prompts[static_cast<size_t>(l)];
     const int32_t device = device_for(placement.layers[static_cast<size_t>(l)]);
-    if (!devices[static_cast<size_t>(device)]->two_classes()) continue;
     for (const UnitKind kind : kKinds) {
       if (at(layer, kind) == 0 && candidates.way({kind, l}, device) == Way::streamed) {
         at(layer, kind) = device;

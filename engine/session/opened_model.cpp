@@ -196,7 +196,7 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
   request.pretend = pretend;
   request.offload = options.gpu_layers;
   request.host_experts = options.cpu_experts;
-  request.streamed = options.stream_weights;
+  request.streamed = options.stream_weights && !options.exact;
   request.beside = beside != nullptr;
   request.weights_mapped = options.mmap || options.spill;
   request.spill = options.spill;

@@ -3,24 +3,20 @@
 #include <doctest.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstring>
 #include <future>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "backends/cuda/device.h"
 #include "backends/cuda/packing.h"
-#include "engine/core/checked.h"
 #include "engine/session/engine_impl.h"
-#include "infer/jobs.hpp"
 #include "tests/api/model.h"
 #include "tests/api/told_text.h"
 #include "tests/cuda/failing.h"
 #include "tests/cuda/gpus.h"
+#include "tests/streamed_weights.h"
 
 namespace infer::cuda {
 namespace {
@@ -29,100 +25,17 @@ using infer::test::cuda_driver;
 using infer::test::Failing;
 using infer::test::generate;
 using infer::test::Gpus;
+using infer::test::logits;
+using infer::test::logits_one_by_one;
 using infer::test::open;
 using infer::test::sampled;
 using infer::test::TestGpu;
 using infer::test::Text;
 using infer::test::text;
 
-using Bytes = std::vector<std::byte>;
-
-Bytes random_bytes(size_t count) {
-  std::minstd_rand random(5);
-  Bytes bytes(count);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() >> 8);
-  return bytes;
-}
-
-ReadFn reads(const Bytes& stored) {
-  return [&stored](uint64_t offset, std::span<std::byte> out) -> Status {
-    std::memcpy(out.data(), stored.data() + offset, out.size());
-    return {};
-  };
-}
-
-/// A device's memory with a weight that was loaded from these bytes.
-Bytes loaded(Device& device, const TensorDesc& desc, const Bytes& stored) {
-  const auto buffer = device.alloc(device.packed_bytes(desc), Purpose::weights).value();
-  Bytes packed(static_cast<size_t>(device.packed_bytes(desc)));
-  REQUIRE(device.write(packed, {buffer.get(), 0}).ok());
-  REQUIRE(device.load_weight(desc, reads(stored), {buffer.get(), 0}).ok());
-  REQUIRE(device.read({buffer.get(), 0}, packed).ok());
-  return packed;
-}
-
-/// The same weight with rows of zeros behind each matrix, up to whole groups of the GPU's layout:
-/// what the host's padding becomes there.
-Bytes padded(const TensorDesc& desc, const Bytes& stored, TensorDesc& whole) {
-  const int64_t rows = round_up(desc.shape[1], weight_layout(desc).together);
-  whole = tensor(desc.type, desc.shape[0], rows, desc.shape[2]);
-  Bytes bytes(static_cast<size_t>(whole.extent_bytes()));
-  const auto own = static_cast<size_t>(desc.shape[1] * desc.row_bytes());
-  for (int64_t m = 0; m < desc.shape[2]; ++m) {
-    std::memcpy(bytes.data() + m * rows * whole.row_bytes(),
-                stored.data() + m * static_cast<int64_t>(own), own);
-  }
-  return bytes;
-}
-
 TEST_CASE("streamed weights: what arrives is what loading packs") {
   const auto gpu = CudaDevice::open(0, false).value();
-  int taken = 0;
-  for (const std::string isa : {"", "avx2", "scalar", "file"}) {
-    DeviceOptions options{.threads = 1, .repack = isa != "file", .isa = isa == "file" ? "" : isa};
-    const auto opened = open_device("cpu", options);
-    if (!opened) continue;  // not of this processor
-    Device& host = **opened;
-    for (const DTypeInfo& info : all_dtypes()) {
-      // Matrices that are smaller than a piece, one that is larger; rows and blocks that fill no
-      // group.
-      for (const auto& [k, n, matrices] :
-           {std::array<int64_t, 3>{512, 64, 1}, {768, 40, 3}, {32, 24, 2}, {4096, 9000, 1}}) {
-        if (k % info.block_elements != 0) continue;
-        if (n > 64 && (isa != "" || (info.type != DType::q4_k && info.type != DType::q8_0)))
-          continue;
-        const TensorDesc desc = tensor(info.type, k, n, matrices);
-        const std::optional<HostLayout> layout = host.host_layout(desc);
-        if (!layout || !gpu->streams(desc, *layout)) continue;
-        ++taken;
-        CAPTURE(isa);
-        CAPTURE(to_string(desc));
-        CAPTURE(layout->rows);
-        const Bytes stored = random_bytes(static_cast<size_t>(desc.extent_bytes()));
-        const auto memory = host.alloc(host.packed_bytes(desc), Purpose::weights).value();
-        REQUIRE(host.load_weight(desc, reads(stored), {memory.get(), 0}).ok());
-
-        const auto place = gpu->alloc(gpu->packed_bytes(desc), Purpose::weights).value();
-        const StreamedWeight weight{desc, *layout, memory->address(), {place.get(), 0}};
-        const std::span<const StreamedWeight> all(&weight, 1);
-        const auto work = gpu->alloc(gpu->stream_bytes(all), Purpose::scratch).value();
-        const std::span<const std::byte> data(memory->address(),
-                                              static_cast<size_t>(memory->size()));
-        const auto stream = gpu->open_stream(all, {&data, 1}, {work.get(), 0}).value();
-        Bytes arrived(static_cast<size_t>(gpu->packed_bytes(desc)));
-        REQUIRE(gpu->write(arrived, {place.get(), 0}).ok());
-        REQUIRE(stream->bring(all, 0).ok());
-        REQUIRE(stream->await(0).ok());
-        REQUIRE(gpu->read({place.get(), 0}, arrived).ok());
-
-        TensorDesc whole;
-        const Bytes rows = padded(desc, stored, whole);
-        REQUIRE(gpu->packed_bytes(whole) == gpu->packed_bytes(desc));
-        CHECK((arrived == loaded(*gpu, whole, rows)));
-      }
-    }
-  }
-  CHECK(taken > 60);
+  CHECK(test::check_arrivals(*gpu, weight_layout) > 60);
   CHECK(cuda_driver().live() > 0);
 }
 
@@ -141,69 +54,12 @@ TEST_CASE(
   CHECK_FALSE(streams(tensor(DType::q4_k, 0, 64)));
 }
 
-/// Dense, or with eight experts of which each token has two.
-class Model {
- public:
+/// On the tests' GPUs.
+struct Model : test::StreamedModel {
   explicit Model(const std::string& type, const std::string& shape = "tinyllama-1.1b",
                  int32_t layers = 3)
-      : path_(dir_.path("streams") + ".gguf") {
-    SynthOptions small;
-    small.shape = shape;
-    small.type = type;
-    small.layers = layers;
-    small.embedding = small.feed_forward = 256;
-    small.heads = 4;
-    small.kv_heads = 2;
-    small.tokens = 300;
-    REQUIRE(synth(path_, small).ok());
-  }
-
-  const std::string& path() const { return path_; }
-  LoadOptions options(const std::string& on_host, bool stream = true) const {
-    LoadOptions options;
-    options.device = "cuda";
-    options.threads = 1;
-    options.context = 512;
-    options.batch_rows = 256;
-    options.stream_weights = stream;
-    if (!on_host.empty()) options.placements.push_back({on_host, "cpu"});
-    return options;
-  }
-  std::unique_ptr<Engine> load(const LoadOptions& options) const {
-    auto engine = Engine::load(path_, options);
-    REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
-    return *std::move(engine);
-  }
-
- private:
-  test::TempDir dir_;
-  std::string path_;
+      : StreamedModel("cuda", open_device, type, shape, layers) {}
 };
-
-std::vector<float> logits(Engine& engine, const std::vector<int32_t>& prompt) {
-  const auto session = open(engine);
-  std::vector<float> all;
-  const Status status = session->evaluate(prompt, [&](int64_t, std::span<const float> row) {
-    all.insert(all.end(), row.begin(), row.end());
-    return true;
-  });
-  REQUIRE_MESSAGE(status.ok(), status.message());
-  return all;
-}
-
-std::vector<float> one_by_one(Engine& engine, const std::vector<int32_t>& prompt) {
-  const auto session = open(engine);
-  std::vector<float> all;
-  for (const int32_t token : prompt) {
-    const Status status =
-        session->evaluate(std::span(&token, 1), [&](int64_t, std::span<const float> row) {
-          all.insert(all.end(), row.begin(), row.end());
-          return true;
-        });
-    REQUIRE_MESSAGE(status.ok(), status.message());
-  }
-  return all;
-}
 
 TEST_CASE("streamed weights: a long prompt has the bits of a model that is on the GPU") {
   for (const char* type : {"q4_k_m", "f16"}) {
@@ -222,7 +78,7 @@ TEST_CASE("streamed weights: a long prompt has the bits of a model that is on th
     CHECK((logits(*streamed, prompt) == expected));
     CHECK((logits(*on_host, prompt) != expected));
     // Prompts of fewer tokens are computed where the layers are, as tokens one by one are.
-    const std::vector<float> alone = one_by_one(*streamed, few);
+    const std::vector<float> alone = logits_one_by_one(*streamed, few);
     CHECK((logits(*streamed, few) == alone));
     CHECK_FALSE(std::equal(alone.begin(), alone.end(), expected.begin()));
   }
@@ -346,37 +202,8 @@ TEST_CASE("streamed weights: memory that cannot be pinned is copied all the same
 TEST_CASE(
     "streamed weights: each call that fails comes to a typed failure, and nothing is leaked") {
   const Model model("q8_0", "tinyllama-1.1b", 2);
-  LoadOptions load = model.options("ffn_(up|gate|down)");
-  load.batch_rows = 33;
   Failing driver;
-  const std::vector<int32_t> prompt = text(34, 3);
-  const auto run = [&]() -> Result<std::vector<int32_t>> {
-    INFER_TRY(const std::unique_ptr<Engine> engine, Engine::load(model.path(), load));
-    INFER_TRY(const std::unique_ptr<Session> session, engine->open_session());
-    std::vector<int32_t> tokens;
-    const auto take = [&](int32_t token, std::string_view) {
-      tokens.push_back(token);
-      return true;
-    };
-    INFER_TRY(const GenerateResult made, session->generate(prompt, sampled(3), take));
-    CHECK(made.generated_tokens == 3);
-    return tokens;
-  };
-  const std::vector<int32_t> expected = run().value();
-  std::set<std::string> failed;
-  for (const int64_t n : driver.places(true)) {
-    driver.fail_after(n);
-    const auto made = run();
-    INFO("call " << n << ": " << driver.failed());
-    failed.insert(driver.failed());
-    CHECK(driver.live() == 0);
-    if (made) {
-      CHECK(*made == expected);
-      continue;
-    }
-    const StatusCode code = made.error().code();
-    CHECK((code == StatusCode::device || code == StatusCode::out_of_memory));
-  }
+  const std::set<std::string> failed = test::check_failing_streams(driver, model, true);
   CHECK(failed.contains("cuStreamWaitEvent"));
   CHECK(failed.contains("cuMemHostRegister"));
 }

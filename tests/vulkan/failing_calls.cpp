@@ -71,6 +71,8 @@ INFER_FAILING(vkBindBufferMemory, VK_ERROR_OUT_OF_DEVICE_MEMORY, false);
 INFER_FAILING(vkMapMemory, VK_ERROR_OUT_OF_HOST_MEMORY, false);
 INFER_FAILING(vkCreateCommandPool, VK_ERROR_OUT_OF_HOST_MEMORY, false);
 INFER_FAILING(vkAllocateCommandBuffers, VK_ERROR_OUT_OF_DEVICE_MEMORY, false);
+INFER_FAILING(vkCreateSemaphore, VK_ERROR_OUT_OF_HOST_MEMORY, false);
+INFER_FAILING(vkGetMemoryHostPointerPropertiesEXT, VK_ERROR_INVALID_EXTERNAL_HANDLE, false);
 INFER_FAILING(vkCreateFence, VK_ERROR_OUT_OF_HOST_MEMORY, false);
 INFER_FAILING(vkBeginCommandBuffer, VK_ERROR_OUT_OF_HOST_MEMORY, false);
 INFER_FAILING(vkEndCommandBuffer, VK_ERROR_OUT_OF_DEVICE_MEMORY, true);
@@ -124,6 +126,8 @@ void stand_in_device(VolkDeviceTable& vk) {
   stand<FailvkMapMemory>(vk.vkMapMemory);
   stand<FailvkCreateCommandPool>(vk.vkCreateCommandPool);
   stand<FailvkAllocateCommandBuffers>(vk.vkAllocateCommandBuffers);
+  stand<FailvkCreateSemaphore>(vk.vkCreateSemaphore);
+  stand<FailvkGetMemoryHostPointerPropertiesEXT>(vk.vkGetMemoryHostPointerPropertiesEXT);
   stand<FailvkCreateFence>(vk.vkCreateFence);
   stand<FailvkBeginCommandBuffer>(vk.vkBeginCommandBuffer);
   stand<FailvkEndCommandBuffer>(vk.vkEndCommandBuffer);

@@ -1,17 +1,16 @@
 // Weights as the host has them (HostLayout), repacked for the kernels of products. Both layouts are
 // the same bits in another order, so one kernel serves all types: tables say where each word of a
 // cell comes from. A cell is what a block of the kernels' layout has: some rows, and a block of
-// each.
+// each. Host and device code both include this.
 #pragma once
 
 #include <cstdint>
 
-namespace infer::cuda {
+namespace infer::gpu {
 
+/// Threads that repack a cell.
 inline constexpr int kRepackThreads = 128;
-inline constexpr int kRepackPlanes = 5;  ///< gpu::kMaxPlanes
-/// Words of a cell, at most: 16 rows of 256 bytes.
-inline constexpr uint32_t kCellWords = 1024;
+inline constexpr int kRepackPlanes = 5;  ///< kMaxPlanes
 
 /// Where a word of the cell is read: byte `at` of the host's block, and so much further for each
 /// row of its group before the cell's first.
@@ -38,10 +37,8 @@ struct PackedTerm {
   uint32_t mask;
 };
 
-/// Blocks: blocks of a row (x), groups of rows (y).
-struct RepackParams {
-  uint64_t from;          ///< where the host's first matrix begins, or would begin
-  uint64_t to;            ///< the packed weight
+/// What weights of one shape, type and layout of the host have in common.
+struct RepackShape {
   uint64_t cells;         ///< CellWord [cell_words]
   uint64_t words;         ///< PackedWord [packed_words]
   uint64_t terms;         ///< PackedTerm
@@ -50,14 +47,23 @@ struct RepackParams {
   uint64_t offsets[kRepackPlanes];
   uint32_t plane_bytes[kRepackPlanes];
   uint32_t cell_words, packed_words;
-  uint32_t first_group;    ///< of the grid, counted over all matrices
   uint32_t matrix_groups;  ///< of the kernels' layout
   uint32_t cell_rows, row_blocks;
   uint32_t host_rows, host_groups;         ///< of a group, of a matrix
   uint32_t host_block_bytes, host_blocks;  ///< of a group's block; blocks of a row
   uint32_t stored_blocks;                  ///< of a cell's row
+  uint32_t unused;
+};
+
+/// A piece of a weight: blocks of a row (x), groups of rows (y).
+struct RepackParams {
+  uint64_t from;         ///< where the host's first matrix begins, or would begin
+  uint64_t to;           ///< the packed weight
+  uint32_t first_group;  ///< of the piece, counted over all matrices
+  uint32_t unused;
+  RepackShape shape;
 };
 static_assert(sizeof(CellWord) == 8 && sizeof(PackedWord) == 16 && sizeof(PackedTerm) == 8);
-static_assert(sizeof(RepackParams) == 160);
+static_assert(sizeof(RepackShape) == 144 && sizeof(RepackParams) == 168);
 
-}  // namespace infer::cuda
+}  // namespace infer::gpu

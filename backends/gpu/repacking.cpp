@@ -1,4 +1,4 @@
-#include "backends/cuda/repacking.h"
+#include "backends/gpu/repacking.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,13 +6,19 @@
 #include <random>
 #include <utility>
 
-#include "backends/cuda/packing.h"
 #include "engine/core/checked.h"
 
-namespace infer::cuda {
+namespace infer::gpu {
 namespace {
 
 using Bytes = std::vector<std::byte>;
+
+static_assert(kRepackPlanes == kMaxPlanes);
+
+/// What 16 bits can number the words of.
+constexpr size_t kMostCellBytes = size_t{4} << 16;
+/// Groups of threads of a dispatch along y.
+constexpr int64_t kMostGroups = 65535;
 
 bool bit_of(const Bytes& bytes, size_t bit) {
   return std::to_integer<int>(bytes[bit / 8] >> static_cast<int>(bit % 8) & std::byte{1}) != 0;
@@ -21,12 +27,12 @@ bool bit_of(const Bytes& bytes, size_t bit) {
 /// One cell of a type as the file has it, [row][block], and as the kernels have it, plane by plane.
 class Cell {
  public:
-  explicit Cell(DType type) : layout_(weight_layout(tensor(type, kElements, 1))) {
+  Cell(DType type, Repacking::LayoutOf layout) : layout_(layout(tensor(type, kElements, 1))) {
     for (size_t p = 0; p < layout_.planes; ++p)
       starts_[p + 1] = starts_[p] + layout_.plane_bytes[p];
   }
 
-  const gpu::WeightLayout& layout() const { return layout_; }
+  const WeightLayout& layout() const { return layout_; }
   size_t stored_bytes() const {
     return static_cast<size_t>(layout_.together * layout_.block_bytes);
   }
@@ -34,7 +40,7 @@ class Cell {
   int64_t start(size_t plane) const { return starts_[plane]; }
 
   Bytes pack(const Bytes& stored) const {
-    std::array<int64_t, gpu::kMaxPlanes> starts{};
+    std::array<int64_t, kMaxPlanes> starts{};
     std::copy_n(starts_.begin(), layout_.planes, starts.begin());
     Bytes packed(packed_bytes());
     layout_.pack(layout_, stored.data(), layout_.block_bytes, layout_.together, 1, packed.data(),
@@ -44,8 +50,8 @@ class Cell {
 
  private:
   static constexpr int64_t kElements = 256;  // a whole number of blocks of every type
-  gpu::WeightLayout layout_;
-  std::array<int64_t, gpu::kMaxPlanes + 1> starts_{};
+  WeightLayout layout_;
+  std::array<int64_t, kMaxPlanes + 1> starts_{};
 };
 
 /// Where the bits of a packed cell come from.
@@ -183,12 +189,11 @@ void place_words(const Cell& cell, const BitMap& map, const std::vector<size_t>&
   }
 }
 
-}  // namespace
-
-std::unique_ptr<RepackTables> RepackTables::make(DType type, const HostLayout& from) {
-  const Cell cell(type);
-  const gpu::WeightLayout& layout = cell.layout();
-  if (layout.together == 1 || cell.stored_bytes() > kCellWords * 4) return nullptr;
+std::unique_ptr<RepackTables> make_tables(DType type, Repacking::LayoutOf layout_of,
+                                          const HostLayout& from) {
+  const Cell cell(type, layout_of);
+  const WeightLayout& layout = cell.layout();
+  if (layout.together == 1 || cell.stored_bytes() > kMostCellBytes) return nullptr;
   for (size_t p = 0; p < layout.planes; ++p) {
     if (layout.plane_bytes[p] % 4 != 0) return nullptr;
   }
@@ -205,6 +210,13 @@ std::unique_ptr<RepackTables> RepackTables::make(DType type, const HostLayout& f
   return tables;
 }
 
+/// Rows that both layouts have in whole groups.
+int64_t common_rows(const WeightLayout& layout, const HostLayout& host) {
+  return std::max(layout.together, host.rows);  // powers of two
+}
+
+}  // namespace
+
 int64_t RepackTables::bytes() const {
   const auto of = [](const auto& all) {
     return round_up<int64_t>(std::ssize(all) * int64_t{sizeof(all[0])}, 16);
@@ -215,8 +227,79 @@ int64_t RepackTables::bytes() const {
 const RepackTables* Repacking::find(DType type, const HostLayout& from) {
   const std::lock_guard lock(mutex_);
   const auto [it, made] = found_.try_emplace({type, from.rows});
-  if (made) it->second = RepackTables::make(type, from);
+  if (made) it->second = make_tables(type, layout_, from);
   return it->second.get();
 }
 
-}  // namespace infer::cuda
+const RepackTables* Repacking::find(const TensorDesc& desc, const HostLayout& from) {
+  if (!desc.contiguous() || desc.elements() == 0) return nullptr;
+  const RepackTables* tables = find(desc.type, from);
+  if (tables == nullptr) return nullptr;
+  if (from.rows == 1 && desc.row_bytes() % tables->host_block_bytes != 0) return nullptr;
+  const bool fits = desc.row_bytes() * common_rows(layout_(desc), from) <= kPieceBytes;
+  return fits ? tables : nullptr;
+}
+
+std::vector<const RepackTables*> Repacking::find_all(std::span<const StreamedWeight> weights) {
+  std::vector<const RepackTables*> all;
+  for (const StreamedWeight& weight : weights) {
+    const RepackTables* tables = find(weight.desc.type, weight.layout);
+    if (std::ranges::find(all, tables) == all.end()) all.push_back(tables);
+  }
+  return all;
+}
+
+RepackSteps::RepackSteps(const WeightLayout& layout, const HostLayout& host)
+    : common_(common_rows(layout, host)),
+      packed_groups_(layout.matrix_groups),
+      packed_step_(common_ / layout.together),
+      host_groups_(div_ceil(layout.desc.shape[1], host.rows)),
+      host_step_(common_ / host.rows),
+      group_bytes_(layout.row_bytes * host.rows),
+      of_matrix_(div_ceil(layout.desc.shape[1], common_)),
+      all_(of_matrix_ * layout.desc.shape[2] * layout.desc.shape[3]) {}
+
+int64_t RepackSteps::byte(int64_t step) const {
+  const int64_t group = std::min(step % of_matrix_ * host_step_, host_groups_);
+  return step / of_matrix_ * matrix_bytes() + group * group_bytes_;
+}
+
+int64_t RepackSteps::group(int64_t step) const {
+  return step / of_matrix_ * packed_groups_ +
+         std::min(step % of_matrix_ * packed_step_, packed_groups_);
+}
+
+int64_t RepackSteps::end_of_piece(int64_t begin) const {
+  const auto most = [](int64_t bytes, int64_t groups) {
+    return std::max<int64_t>(std::min(kPieceBytes / bytes, kMostGroups / groups), 1);
+  };
+  if (matrix_bytes() <= kPieceBytes && packed_groups_ <= kMostGroups) {
+    return std::min(begin + most(matrix_bytes(), packed_groups_) * of_matrix_, all_);
+  }
+  const int64_t end = (begin / of_matrix_ + 1) * of_matrix_;
+  return std::min(begin + most(host_step_ * group_bytes_, packed_step_), end);
+}
+
+RepackShape RepackSteps::shape(const WeightLayout& layout, const HostLayout& host,
+                               const RepackTables& tables) const {
+  RepackShape shape{};
+  shape.matrix_bytes = static_cast<uint64_t>(matrix_bytes());
+  shape.group_bytes = static_cast<uint64_t>(group_bytes_);
+  for (size_t p = 0; p < layout.planes; ++p) {
+    shape.offsets[p] = static_cast<uint64_t>(layout.offsets[p]);
+    shape.plane_bytes[p] = static_cast<uint32_t>(layout.plane_bytes[p]);
+  }
+  shape.cell_words = static_cast<uint32_t>(tables.cells.size());
+  shape.packed_words = static_cast<uint32_t>(tables.words.size());
+  shape.matrix_groups = static_cast<uint32_t>(layout.matrix_groups);
+  shape.cell_rows = static_cast<uint32_t>(layout.together);
+  shape.row_blocks = static_cast<uint32_t>(layout.row_blocks);
+  shape.host_rows = static_cast<uint32_t>(host.rows);
+  shape.host_groups = static_cast<uint32_t>(host_groups_);
+  shape.host_block_bytes = static_cast<uint32_t>(tables.host_block_bytes);
+  shape.host_blocks = static_cast<uint32_t>(group_bytes_ / tables.host_block_bytes);
+  shape.stored_blocks = static_cast<uint32_t>(tables.host_blocks);
+  return shape;
+}
+
+}  // namespace infer::gpu

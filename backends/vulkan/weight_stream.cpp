@@ -1,0 +1,210 @@
+#include "backends/vulkan/weight_stream.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "backends/gpu/calls.h"
+#include "backends/vulkan/constants.h"
+#include "engine/core/checked.h"
+#include "engine/core/log.h"
+
+namespace infer::vulkan {
+namespace {
+
+/// Of the host's memory, what is imported at a time.
+constexpr size_t kChunkBytes = size_t{1} << 30;
+/// What every device takes along a dimension of a dispatch.
+constexpr int64_t kMostBlocks = 65535;
+
+}  // namespace
+
+HostMemory::HostMemory(Context& context, std::span<const std::span<const std::byte>> memory) {
+  const auto page = static_cast<uintptr_t>(context.physical().import_alignment);
+  if (page == 0) return;
+  for (const std::span<const std::byte> part : memory) {
+    const auto at = reinterpret_cast<uintptr_t>(part.data());
+    const uintptr_t end = round_up<uintptr_t>(at + part.size(), page);
+    for (uintptr_t begin = at / page * page; begin < end; begin += kChunkBytes) {
+      const size_t bytes = std::min(end - begin, kChunkBytes + gpu::kPieceBytes);
+      // Nothing is written there.
+      Result<std::unique_ptr<RawBuffer>> made =
+          RawBuffer::import(context, {reinterpret_cast<std::byte*>(begin), bytes});
+      if (!made) {
+        log(LogLevel::info, "{}; weights there are copied more slowly", made.error().message());
+        break;
+      }
+      chunks_.push_back({reinterpret_cast<const std::byte*>(begin), *std::move(made)});
+      if (begin + bytes == end) break;
+    }
+  }
+  std::ranges::sort(chunks_, {}, &Chunk::begin);
+}
+
+VkDeviceAddress HostMemory::address_of(const std::byte* data, int64_t bytes) const {
+  if (reinterpret_cast<uintptr_t>(data) % sizeof(uint32_t) != 0) return 0;
+  const auto behind = std::ranges::upper_bound(chunks_, data, {}, &Chunk::begin);
+  // The last one that begins before, or the one before that, which reaches beyond it.
+  for (auto it = behind; it != chunks_.begin() && behind - it < 2;) {
+    --it;
+    const int64_t offset = data - it->begin;
+    if (offset + bytes > it->buffer->size()) continue;
+    return it->buffer->address() + static_cast<VkDeviceAddress>(offset);
+  }
+  return 0;
+}
+
+bool VulkanWeightStream::takes(const TensorDesc& desc, const HostLayout& layout,
+                               gpu::Repacking& repacking, const PhysicalDevice& device) {
+  const gpu::RepackTables* tables = repacking.find(desc, layout);
+  return tables != nullptr && repacking.layout(desc).row_blocks <= kMostBlocks &&
+         tables->cells.size() * sizeof(uint32_t) <= device.limits.maxComputeSharedMemorySize;
+}
+
+VulkanWeightStream::Kind VulkanWeightStream::kind_of(const StreamedWeight& weight) {
+  return {weight.desc.type, weight.desc.shape, weight.layout.rows};
+}
+
+int64_t VulkanWeightStream::work_bytes(std::span<const StreamedWeight> weights,
+                                       gpu::Repacking& repacking) {
+  int64_t bytes = 0;
+  for (const gpu::RepackTables* tables : repacking.find_all(weights)) bytes += tables->bytes();
+  std::set<Kind> kinds;
+  for (const StreamedWeight& weight : weights) kinds.insert(kind_of(weight));
+  return bytes + std::ssize(kinds) * int64_t{sizeof(gpu::RepackShape)};
+}
+
+Result<std::unique_ptr<VulkanWeightStream>> VulkanWeightStream::create(
+    Context& context, Pipelines& pipelines, Transfer& transfer, gpu::Repacking& repacking,
+    std::span<const StreamedWeight> weights, std::span<const std::span<const std::byte>> host,
+    const Place& work, VkDeviceAddress address) {
+  std::unique_ptr<VulkanWeightStream> made(
+      new VulkanWeightStream(context, pipelines, repacking, host));
+  made->computed_ = std::make_unique<Marks>(context);
+  INFER_CHECK_R(made->computed_->create());
+  for (std::unique_ptr<Marks>& marks : made->arrived_) {
+    marks = std::make_unique<Marks>(context);
+    INFER_CHECK_R(marks->create());
+  }
+  for (std::unique_ptr<Commands>& commands : made->direct_) {
+    commands = std::make_unique<Commands>(context, Queue::streams);
+    INFER_CHECK_R(commands->create());
+  }
+  INFER_CHECK_R(made->upload_tables(weights, transfer, work, address));
+  return made;
+}
+
+VulkanWeightStream::~VulkanWeightStream() { context_.wait_idle(); }
+
+Status VulkanWeightStream::upload_tables(std::span<const StreamedWeight> weights,
+                                         Transfer& transfer, const Place& work,
+                                         VkDeviceAddress address) {
+  std::vector<std::byte> all;
+  const auto add = [&](std::span<const std::byte> bytes) {
+    const auto at = address + all.size();
+    all.insert(all.end(), bytes.begin(), bytes.end());
+    all.resize(round_up<size_t>(all.size(), 16));
+    return at;
+  };
+  std::map<const gpu::RepackTables*, gpu::RepackShape> tables;
+  for (const gpu::RepackTables* of : repacking_.find_all(weights)) {
+    gpu::RepackShape& at = tables[of];
+    at.cells = add(std::as_bytes(std::span(of->cells)));
+    at.words = add(std::as_bytes(std::span(of->words)));
+    at.terms = add(std::as_bytes(std::span(of->terms)));
+  }
+  for (const StreamedWeight& weight : weights) {
+    const auto [kind, made] = kinds_.try_emplace(kind_of(weight));
+    if (!made) continue;
+    const gpu::WeightLayout layout = repacking_.layout(weight.desc);
+    const gpu::RepackTables* of = repacking_.find(weight.desc.type, weight.layout);
+    gpu::RepackShape shape =
+        gpu::RepackSteps(layout, weight.layout).shape(layout, weight.layout, *of);
+    shape.cells = tables[of].cells;
+    shape.words = tables[of].words;
+    shape.terms = tables[of].terms;
+    kind->second.shape = add(std::as_bytes(std::span(&shape, 1)));
+    INFER_TRY_S(kind->second.pipeline,
+                pipelines_.get("repack", by_id(RepackConstants{shape.cell_words})));
+  }
+  return transfer.write(all, work);
+}
+
+Status VulkanWeightStream::bring(std::span<const StreamedWeight> weights, int place) {
+  std::vector<Piece> pieces;
+  for (const StreamedWeight& weight : weights) add_pieces(weight, pieces);
+  INFER_CHECK(computed_->set(Queue::programs));
+  INFER_CHECK(computed_->hold(Queue::streams));
+  const auto staged = std::ranges::stable_partition(
+      pieces, [&](const Piece& piece) { return host_.address_of(piece.data, piece.bytes) != 0; });
+  INFER_CHECK(bring_direct({pieces.begin(), staged.begin()}, *direct_[place]));
+  for (const Piece& piece : staged) INFER_CHECK(bring_staged(piece));
+  return arrived_[place]->set(Queue::streams);
+}
+
+Status VulkanWeightStream::await(int place) { return arrived_[place]->hold(Queue::programs); }
+
+void VulkanWeightStream::add_pieces(const StreamedWeight& weight,
+                                    std::vector<Piece>& pieces) const {
+  const gpu::WeightLayout layout = repacking_.layout(weight.desc);
+  const gpu::RepackSteps steps(layout, weight.layout);
+  const KindOnDevice& kind = kinds_.at(kind_of(weight));
+  for (int64_t step = 0, end = 0; step < steps.all(); step = end) {
+    end = steps.end_of_piece(step);
+    const int64_t before = steps.byte(step);
+    const int64_t group = steps.group(step);
+    pieces.push_back({.pipeline = kind.pipeline,
+                      .data = weight.data + before,
+                      .bytes = steps.byte(end) - before,
+                      .before = before,
+                      .push = {.shape = kind.shape,
+                               .from = 0,
+                               .to = gpu::address_of(weight.to),
+                               .first_group = static_cast<uint32_t>(group),
+                               .unused = 0},
+                      .row_blocks = static_cast<uint32_t>(layout.row_blocks),
+                      .groups = static_cast<uint32_t>(steps.group(end) - group)});
+  }
+}
+
+void VulkanWeightStream::record(const Commands& commands, const Piece& piece,
+                                VkDeviceAddress from) const {
+  const VolkDeviceTable& vk = context_.vk();
+  Push push = piece.push;
+  push.from = from - static_cast<VkDeviceAddress>(piece.before);
+  vk.vkCmdBindPipeline(commands.handle(), VK_PIPELINE_BIND_POINT_COMPUTE, piece.pipeline);
+  vk.vkCmdPushConstants(commands.handle(), pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                        sizeof(push), &push);
+  vk.vkCmdDispatch(commands.handle(), piece.row_blocks, piece.groups, 1);
+}
+
+Status VulkanWeightStream::bring_direct(std::span<const Piece> pieces, Commands& commands) const {
+  if (pieces.empty()) return {};
+  INFER_CHECK(commands.begin(true));
+  for (const Piece& piece : pieces) {
+    record(commands, piece, host_.address_of(piece.data, piece.bytes));
+  }
+  INFER_CHECK(commands.end());
+  return commands.submit();
+}
+
+/// The processor copies a piece while the device repacks the one before.
+Status VulkanWeightStream::bring_staged(const Piece& piece) {
+  Lane& lane = lanes_[next_];
+  next_ = (next_ + 1) % std::size(lanes_);
+  if (lane.commands == nullptr) {
+    INFER_TRY_S(lane.staging, RawBuffer::create_mapped(context_, gpu::kPieceBytes, 0));
+    auto made = std::make_unique<Commands>(context_, Queue::streams);
+    INFER_CHECK(made->create());
+    lane.commands = std::move(made);
+  }
+  INFER_CHECK(lane.commands->wait());
+  std::memcpy(lane.staging->data(), piece.data, static_cast<size_t>(piece.bytes));
+  INFER_CHECK(lane.commands->begin(true));
+  record(*lane.commands, piece, lane.staging->address());
+  INFER_CHECK(lane.commands->end());
+  return lane.commands->submit();
+}
+
+}  // namespace infer::vulkan

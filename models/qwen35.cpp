@@ -52,7 +52,7 @@ class Qwen35 final : public DecoderModel {
     for (int64_t layer = params.first_layer; layer < params.layers; ++layer) {
       AttentionBlock& block = attention[static_cast<size_t>(layer)];
       block.qk_norm = AttentionBlock::QkNorm::per_head;
-      block.gated = true;
+      block.gate = AttentionBlock::Gate::with_queries;
       if (!attends(layer)) add_state(layer, net_.state());
     }
   }

@@ -5,8 +5,9 @@
 namespace infer {
 
 std::array<ValueId, 3> project_qkv(ModelBuilder& m, ValueId x, const AttentionBlock& b) {
-  const std::array<int64_t, 3> widths{(b.gated ? 2 : 1) * b.heads * b.head_dim,
-                                      b.kv_heads * b.head_dim, b.kv_heads * b.value_dim};
+  const int64_t parts = b.gate == AttentionBlock::Gate::with_queries ? 2 : 1;
+  const std::array<int64_t, 3> widths{parts * b.heads * b.head_dim, b.kv_heads * b.head_dim,
+                                      b.kv_heads * b.value_dim};
   const std::string fused = block_name(b.layer, "attn_qkv");
   if (m.has(fused + ".weight")) {
     const ValueId all = m.linear(x, fused, widths[0] + widths[1] + widths[2]);
@@ -29,9 +30,12 @@ ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& b) {
   }
   q = m.g.split_heads(q, b.heads);  // [head_dim, heads, rows]
   ValueId gate = kNoValue;
-  if (b.gated) {
+  if (b.gate == AttentionBlock::Gate::with_queries) {
     gate = m.g.slice(q, b.head_dim, b.head_dim);
     q = m.g.slice(q, 0, b.head_dim);
+  } else if (b.gate == AttentionBlock::Gate::apart) {
+    gate = m.linear(x, block_name(b.layer, "attn_gate"), b.heads * b.value_dim);
+    gate = m.g.split_heads(gate, b.heads);
   }
   k = m.g.split_heads(k, b.kv_heads);  // [head_dim, kv_heads, rows]
   v = m.g.split_heads(v, b.kv_heads);  // [value_dim, kv_heads, rows]
@@ -56,7 +60,7 @@ ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& b) {
   const ValueId sinks = m.optional_weight(block_name(b.layer, "attn_sinks.weight"), {b.heads});
   const op::Attention params{b.cache, b.scale, b.softcap, b.window, b.chunked};
   ValueId mixed = m.attention(q, k, v, params, sinks);
-  if (b.gated) {
+  if (gate != kNoValue) {
     const op::Glu sigmoid{op::Glu::Kind::sigmoid};
     mixed = m.g.merge_heads(m.g.add(sigmoid, {gate, m.g.split_heads(mixed, b.heads)}));
   }

@@ -33,9 +33,13 @@ struct AttentionBlock {
   int32_t q_rope = -1;            ///< that of the queries, if it is another or keys have none
   QkNorm qk_norm = QkNorm::none;  ///< "attn_q_norm", "attn_k_norm"
   bool norm_last = false;         ///< the norms of heads come after RoPE
-  /// "attn_q" has for each head the rows of its queries and then those of a gate, whose sigmoid
-  /// multiplies what the head makes.
-  bool gated = false;
+  /// Where the rows are of a gate, whose sigmoid multiplies what the heads make.
+  enum class Gate : uint8_t {
+    none,
+    with_queries,  ///< in "attn_q": for each head those of its queries, then those of the gate
+    apart,         ///< "attn_gate"
+  };
+  Gate gate = Gate::none;
   float eps = 1e-5f;
   float output_scale = 1.0f;  ///< multiplies what the heads make
   int64_t width = 0;          ///< elements of what the block makes; 0: as many as of x

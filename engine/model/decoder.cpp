@@ -85,30 +85,36 @@ ValueId DecoderModel::feed_forward(ModelBuilder& m, ValueId x, int64_t layer) co
   return feed_forward_block(m, x, layer, params.feed_forward[static_cast<size_t>(layer)], glu);
 }
 
-ValueId DecoderModel::weighted(ModelBuilder& m, ValueId x, const std::string& name) const {
+ValueId DecoderModel::weighted(ModelBuilder& m, ValueId x, const std::string& name,
+                               float eps) const {
   // Falcon-H1 leaves the ending out.
-  if (!m.has(name + ".weight") && m.has(name)) return m.rms_norm(x, name, params.eps);
-  return layer_norms ? m.layer_norm(x, name, params.eps)
-                     : m.rms_norm(x, name + ".weight", params.eps);
+  if (!m.has(name + ".weight") && m.has(name)) return m.rms_norm(x, name, eps);
+  return layer_norms ? m.layer_norm(x, name, eps) : m.rms_norm(x, name + ".weight", eps);
 }
 
-ValueId DecoderModel::norm(ModelBuilder& m, ValueId x, int64_t layer, const std::string& name,
-                           bool wanted) const {
-  return wanted ? weighted(m, x, block_name(layer, name.c_str())) : x;
+ValueId DecoderModel::pre_norm(ModelBuilder& m, ValueId x, int64_t layer,
+                               const std::string& name) const {
+  return pre_norms ? weighted(m, x, block_name(layer, name.c_str()), params.eps) : x;
+}
+
+ValueId DecoderModel::post_norm(ModelBuilder& m, ValueId x, int64_t layer,
+                                const std::string& name) const {
+  if (!post_norms) return x;
+  return weighted(m, x, block_name(layer, name.c_str()), post_eps > 0 ? post_eps : params.eps);
 }
 
 ValueId DecoderModel::add_layer(ModelBuilder& m, ValueId x, int64_t layer, bool last,
                                 ValueId* rest) const {
   m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
-  const ValueId normed = norm(m, x, layer, "attn_norm", pre_norms);
+  const ValueId normed = pre_norm(m, x, layer, "attn_norm");
   const ValueId mixed = attend(m, normed, layer);
   const auto after_attention = [&](ValueId sum, ValueId before, ValueId h) {
     m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
-    sum = m.add(sum, norm(m, h, layer, "post_attention_norm", post_norms), residual_scale);
+    sum = m.add(sum, post_norm(m, h, layer, "post_attention_norm"), residual_scale);
     m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
-    h = parallel ? before : norm(m, sum, layer, ffn_norm_name, pre_norms);
+    h = parallel ? before : pre_norm(m, sum, layer, ffn_norm_name);
     h = feed_forward(m, h, layer);
-    return m.add(sum, norm(m, h, layer, "post_ffw_norm", post_norms), residual_scale);
+    return m.add(sum, post_norm(m, h, layer, "post_ffw_norm"), residual_scale);
   };
   if (!last) return after_attention(x, normed, mixed);
   if (rest != nullptr) *rest = after_attention(x, normed, mixed);
@@ -127,6 +133,7 @@ void DecoderModel::output_logits(ModelBuilder& m, ValueId x) const {
 void DecoderModel::build(ModelBuilder& m) const {
   if (is_head()) return build_head(m);
   ValueId x = m.embed_tokens(embedding_scale);  // [embedding, 1, rows]
+  if (embedding_norm) x = m.g.add(op::RmsNorm{params.eps}, {x, kNoValue});
   ValueId all = kNoValue;
   for (int64_t layer = 0; layer < params.layers; ++layer) {
     const bool last = layer + 1 == params.layers;
@@ -135,9 +142,9 @@ void DecoderModel::build(ModelBuilder& m) const {
   }
   m.enter_layer(params.layers, m.hidden_apart() ? all : x);
   if (m.hidden_apart() && info_.hidden_layers.empty()) {
-    m.return_hidden(weighted(m, all, output_norm_name));
+    m.return_hidden(weighted(m, all, output_norm_name, params.eps));
   }
-  x = weighted(m, x, output_norm_name);
+  x = weighted(m, x, output_norm_name, params.eps);
   if (m.embeds()) return m.output_embedding(x);
   if (!m.hidden_apart()) m.return_hidden(x);
   output_logits(m, m.output_logits(x));

@@ -38,11 +38,13 @@ class DecoderModel : public Model {
   ExpertsBlock experts;
   op::Glu glu;
   float embedding_scale = 1.0f;
+  bool embedding_norm = false;  ///< an RMSNorm without weights on the embedding
   float residual_scale = 1.0f;
   float logit_scale = 1.0f;    ///< multiplies the logits
   float logit_softcap = 0.0f;  ///< 0: none
   bool pre_norms = true;       ///< "attn_norm", and ffn_norm_name
   bool post_norms = false;     ///< "post_attention_norm", "post_ffw_norm"
+  float post_eps = 0;          ///< of these; 0: that of the others
   bool layer_norms = false;    ///< LayerNorm in place of RMSNorm
   bool parallel = false;       ///< both parts take "attn_norm" of x, and x gets the sum of both
   std::string ffn_norm_name = "ffn_norm";
@@ -73,9 +75,9 @@ class DecoderModel : public Model {
                                                const HparamReader& reader);
 
  private:
-  ValueId weighted(ModelBuilder& m, ValueId x, const std::string& name) const;
-  ValueId norm(ModelBuilder& m, ValueId x, int64_t layer, const std::string& name,
-               bool wanted) const;
+  ValueId weighted(ModelBuilder& m, ValueId x, const std::string& name, float eps) const;
+  ValueId pre_norm(ModelBuilder& m, ValueId x, int64_t layer, const std::string& name) const;
+  ValueId post_norm(ModelBuilder& m, ValueId x, int64_t layer, const std::string& name) const;
   /// x after a layer; `last`: only the rows whose logits are wanted. Where the hidden states of all
   /// rows are computed apart, `rest` gets these.
   ValueId add_layer(ModelBuilder& m, ValueId x, int64_t layer, bool last,

@@ -50,7 +50,7 @@ ValueId DecoderModel::head_norm(ModelBuilder& m, ValueId x) const {
   for (const std::string& name : {own, other}) {
     if (m.has(name + ".weight")) return m.rms_norm(x, name + ".weight", params.eps);
   }
-  return weighted(m, x, output_norm_name);
+  return weighted(m, x, output_norm_name, params.eps);
 }
 
 }  // namespace infer

@@ -118,6 +118,7 @@ TEST_CASE("every specialisation constant of a shader has a field") {
       {"glu", by_id(GluConstants()).size()},
       {"kv_store", by_id(KvStoreConstants()).size()},
       {"near_largest", by_id(NearLargestConstants()).size()},
+      {"repack", by_id(RepackConstants()).size()},
       {"scan", by_id(ScanConstants()).size()},
       {"causal_conv", by_id(CausalConvConstants()).size()},
       {"text_attention", by_id(TextAttentionConstants()).size()},

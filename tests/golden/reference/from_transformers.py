@@ -110,6 +110,18 @@ CHECKPOINTS = {
         "head_dim": 10, "moe_intermediate_size": 14, "n_routed_experts": 6, "n_shared_experts": 2,
         "num_experts_per_tok": 2, "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1,
         "norm_topk_prob": True, "routed_scaling_factor": 1.5}),
+    "afmoe": ("AfmoeConfig", "afmoe", DENSE | {
+        "head_dim": 10, "moe_intermediate_size": 14, "num_experts": 6, "num_shared_experts": 2,
+        "num_experts_per_tok": 2, "num_dense_layers": 1, "route_scale": 1.5, "sliding_window": 7,
+        "mup_enabled": True}),
+    "exaone-moe": ("ExaoneMoeConfig", "exaone-moe", DENSE | {
+        "head_dim": 10, "moe_intermediate_size": 14, "num_experts": 6, "num_shared_experts": 1,
+        "num_experts_per_tok": 2, "first_k_dense_replace": 1, "routed_scaling_factor": 2.5,
+        "sliding_window": 7, "n_group": 1, "topk_group": 1}),
+    "muse-glimmer": ("MuseGlimmerTextConfig", "muse-glimmer", DENSE | {
+        "hidden_size": 40, "head_dim": 10, "sliding_window": 7, "qk_scale_factor": 1.7,
+        "output_multiplier": 0.6, "final_logit_softcapping": 9.0,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 5e4}}),
     "mimo2": ("MiMoV2FlashConfig", "mimo2", DENSE | {
         "head_dim": 12, "v_head_dim": 10, "sliding_window": 7, "attention_value_scale": 0.6,
         "layer_types": ["full_attention", "sliding_attention", "sliding_attention",

@@ -443,6 +443,69 @@ def dots1(name):
     return m
 
 
+def afmoe(name):
+    m = Builder(name, "afmoe", 30, 5, 4, 2, 12, feed_forward_length=38, attention__sliding_window=7,
+                leading_dense_block_count=1, expert_count=6, expert_used_count=2,
+                expert_feed_forward_length=14, expert_shared_count=2, expert_weights_scale=1.5,
+                expert_weights_norm=True, expert_gating_func=2)
+    m.embedding(spread=0.2)
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        m.attention(layer)
+        m.norm(b + "attn_q_norm", m.head_dim)
+        m.norm(b + "attn_k_norm", m.head_dim)
+        m.matrix(b + "attn_gate", m.heads * m.head_dim, m.width)
+        m.norm(b + "post_attention_norm", m.width)
+        m.norm(b + "post_ffw_norm", m.width)
+        if layer == 0:
+            m.feed_forward(layer, 38)
+            continue
+        m.norm(b + "ffn_norm", m.width)
+        m.experts(layer, 6, 14)
+        m.bias(b + "exp_probs_b", 6, spread=0.1)
+        m.feed_forward(layer, 28, norms=False, suffix="_shexp")
+    return m
+
+
+def exaone_moe(name):
+    """The last layer always sees everything."""
+    m = Builder(name, "exaone-moe", 30, 6, 4, 2, 10, feed_forward_length=38,
+                attention__sliding_window=7, leading_dense_block_count=1, expert_count=6,
+                expert_used_count=2, expert_feed_forward_length=14, expert_shared_count=1,
+                expert_weights_scale=2.5, expert_weights_norm=True, expert_gating_func=2,
+                attention__sliding_window_pattern=[True, True, True, False, True, False])
+    m.embedding()
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        m.attention(layer)
+        m.norm(b + "attn_q_norm", m.head_dim)
+        m.norm(b + "attn_k_norm", m.head_dim)
+        if layer == 0:
+            m.feed_forward(layer, 38)
+            continue
+        m.norm(b + "ffn_norm", m.width)
+        m.experts(layer, 6, 14)
+        m.bias(b + "exp_probs_b", 6, spread=0.1)
+        m.feed_forward(layer, 14, norms=False, suffix="_shexp")
+    return m
+
+
+def muse_glimmer(name):
+    m = Builder(name, "muse-glimmer", 30, 5, 4, 2, 12, feed_forward_length=38,
+                attention__sliding_window=7, logit_scale=0.6, final_logit_softcapping=9.0)
+    m.embedding()
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        m.attention(layer)
+        m.norm(b + "attn_q_norm", m.head_dim)
+        m.norm(b + "attn_k_norm", m.head_dim)
+        m.matrix(b + "attn_gate", m.heads * m.head_dim, m.width)
+        m.norm(b + "post_attention_norm", m.width)
+        m.feed_forward(layer, 38)
+        m.norm(b + "post_ffw_norm", m.width)
+    return m
+
+
 def mimo(name):
     m = Builder(name, "mimo", 34, 3, 4, 2, 8, feed_forward_length=46, rope__freq_base=64e4)
     m.embedding()
@@ -646,7 +709,8 @@ MODELS = {
     "deepseek2-flash-f32": deepseek2, "deepseek32-f32": deepseek2, "mistral4-f32": deepseek2,
     "seed-oss-f32": seed_oss,
     "arcee-f32": arcee,
-    "dots1-f32": dots1,
+    "dots1-f32": dots1, "afmoe-f32": afmoe, "exaone-moe-f32": exaone_moe,
+    "muse-glimmer-f32": muse_glimmer,
     "gemma3n-f32": gemma3n,
     "gemma4-f32": gemma4, "gemma4-moe-f32": gemma4,
     "llama4-f32": llama4,

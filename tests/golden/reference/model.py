@@ -16,9 +16,10 @@ LATENT = {"deepseek2", "deepseek32", "mistral4"}
 INNER_EPS = 1e-6  # of their norms q_a and kv_a
 INTERLEAVED = LATENT | {"llama", "smollm3", "granite", "granitemoe", "glm4", "command-r",
                "cohere2", "ernie4_5", "ernie4_5-moe", "mistral3",
-               "llama4", "arcee"}
+               "llama4", "arcee", "muse-glimmer"}
 # Architectures with an RMSNorm on every head of queries and keys.
-HEAD_NORMS = {"qwen3", "qwen3moe", "gemma3", "apertus", "glm4moe", "exaone4", "dots1"}
+HEAD_NORMS = {"qwen3", "qwen3moe", "gemma3", "apertus", "glm4moe", "exaone4", "dots1",
+              "afmoe", "exaone-moe", "muse-glimmer"}
 # Architectures with a LayerNorm that attention and feed-forward share: they lie side by side.
 PARALLEL = {"command-r", "cohere2"}
 
@@ -106,7 +107,7 @@ class Model:
     def rope(self, heads, layer):
         if self.arch == "llama4" and (layer + 1) % 4 == 0:
             return heads
-        windows = self.arch in ("cohere2", "exaone4") and self.key("attention.sliding_window", 0)
+        windows = self.arch in ("cohere2", "exaone4", "afmoe", "exaone-moe", "muse-glimmer") and self.key("attention.sliding_window", 0)
         if windows and not self.window(layer):
             return heads
         frequencies, magnitude = self.rotation(layer)
@@ -122,9 +123,9 @@ class Model:
             return window if layer % 2 == 0 else 0
         if self.arch == "gemma3":
             return window if layer % 6 < 5 else 0
-        if self.arch in ("olmo2", "cohere2", "exaone4"):
+        if self.arch in ("olmo2", "cohere2", "exaone4", "afmoe", "muse-glimmer"):
             return window if layer % 4 < 3 else 0
-        if self.arch == "mimo2":
+        if self.arch in ("mimo2", "exaone-moe"):
             return window if self.key("attention.sliding_window_pattern")[layer] else 0
         return window
 
@@ -160,6 +161,8 @@ class Model:
         softcap = self.key("attn_logit_softcapping", 50.0) if self.arch == "gemma2" else 0.0
         mixed = attention(q, k, v, scale, self.window(layer), softcap,
                           self.tensors.get(b + "attn_sinks.weight"), chunk)
+        if self.has(b + "attn_gate"):
+            mixed = mixed * sigmoid(self.linear(x, b + "attn_gate"))
         return self.linear(mixed * self.key("attention.value_scale", 1.0), b + "attn_output")
 
     def temperature(self, tokens, scale, length, first):
@@ -228,7 +231,8 @@ class Model:
             return settings | {"gating": "sigmoid"}
         if self.arch in ("gpt-oss", "granitemoe"):
             return settings | {"gating": "softmax_of_chosen"}
-        if self.arch not in LATENT | {"glm4moe", "minimax-m2", "mimo2", "dots1"}:
+        if self.arch not in LATENT | {"glm4moe", "minimax-m2", "mimo2", "dots1", "afmoe",
+                                         "exaone-moe"}:
             return settings | {"gating": "softmax",
                                "normalise": self.arch not in ("qwen2moe", "olmoe"),
                                "bias": self.tensors.get(f"blk.{layer}.exp_probs_b.bias")}
@@ -273,13 +277,17 @@ class Model:
         if self.arch in recurrent.FAMILIES:
             return recurrent.hidden(self, tokens)
         x = self.tensors["token_embd.weight"][tokens]
-        if self.arch in ("gemma", "gemma2", "gemma3"):
+        if self.arch in ("gemma", "gemma2", "gemma3", "afmoe"):
             # The file holds no factor: the width's root, in the float32 that the engine multiplies.
             x = x * np.float64(np.float32(np.sqrt(self.width)))
+        if self.arch == "muse-glimmer":
+            x = rms_norm(x, 1.0, self.eps)
         x = x * self.key("embedding_scale", 1.0)
         scale = self.key("residual_scale", 1.0)
         pre = self.arch not in ("olmo2", "exaone4")
-        post = self.arch in ("gemma2", "gemma3", "glm4", "olmo2", "exaone4")
+        post = self.arch in ("gemma2", "gemma3", "glm4", "olmo2", "exaone4", "afmoe",
+                             "muse-glimmer")
+        post_eps = 1e-8 if self.arch == "muse-glimmer" else None
         ffn_norm = ("post_attention_norm" if self.arch in ("gpt-oss", "seed_oss", "glm4moe")
                     else "ffn_norm")
         attend = self.attend_latent if self.arch in LATENT else self.attend
@@ -291,11 +299,11 @@ class Model:
             if self.arch in PARALLEL:
                 x = x + h + self.feed_forward(self.norm(x, b + "attn_norm"), layer)
                 continue
-            x = x + scale * (self.norm(h, b + "post_attention_norm") if post else h)
+            x = x + scale * (self.norm(h, b + "post_attention_norm", post_eps) if post else h)
             h = self.norm(x, b + ffn_norm) if pre else x
             routed = self.has(b + "ffn_gate_inp")
             h = self.experts(h, layer) if routed else self.feed_forward(h, layer)
-            x = x + scale * (self.norm(h, b + "post_ffw_norm") if post else h)
+            x = x + scale * (self.norm(h, b + "post_ffw_norm", post_eps) if post else h)
         self.entered.append(x)
         return self.norm(x, "output_norm")
 
@@ -307,7 +315,7 @@ class Model:
             return recurrent.logits(self, tokens)
         x = self.linear(self.hidden(tokens), "output" if self.has("output") else "token_embd")
         factor = self.key("logit_scale", 1.0)
-        x = x * factor if self.arch in PARALLEL else x / factor
+        x = x * factor if self.arch in PARALLEL | {"muse-glimmer"} else x / factor
         cap = self.key("final_logit_softcapping", 30.0 if self.arch == "gemma2" else 0.0)
         return cap * np.tanh(x / cap) if cap else x
 

@@ -1,0 +1,75 @@
+// K-EXAONE: an RMSNorm on every q and k head, a sliding window with half-split RoPE in most layers
+// and neither in the others; leading layers without experts, then experts chosen as in DeepSeek V3,
+// beside those that every token takes. LG AI Research 2026.
+#include "engine/model/checkpoint.h"
+#include "engine/model/checkpoint_experts.h"
+#include "engine/model/checkpoint_window.h"
+#include "engine/model/decoder.h"
+
+namespace infer {
+namespace {
+
+constexpr int64_t kPeriod = 4;  // of the layers that see everything
+
+Result<std::unique_ptr<Model>> create(const WeightSource& source) {
+  HparamReader r(source);
+  auto model = std::make_unique<DecoderModel>(r, op::Rope::Style::half_split);
+  const int64_t window = r.need_int("attention.sliding_window", 1, INT32_MAX);
+  const std::vector<bool> sliding = r.sliding_layers(model->params.layers, kPeriod);
+  for (AttentionBlock& block : model->attention) {
+    block.qk_norm = AttentionBlock::QkNorm::per_head;
+    block.rotate = sliding[static_cast<size_t>(block.layer)];
+    if (block.rotate) model->set_window(block.layer, static_cast<int32_t>(window));
+  }
+  model->experts.route = read_route(r, model->params, 2, true);
+  model->experts.shared_width =
+      r.get_int("expert_shared_feed_forward_length",
+                r.get_int("expert_shared_count", 0, 0, 1024) * model->experts.width, 0, 1 << 20);
+  return DecoderModel::finish(std::move(model), r);
+}
+
+/// Layers without experts come first: mlp_layer_types, or is_moe_layer in place of their number.
+void require_leading_dense(CheckpointMap& m) {
+  const std::vector<std::string>* kinds = m.config.get_strings("mlp_layer_types");
+  if (kinds == nullptr) return;
+  const auto dense = m.config.get_int("first_k_dense_replace", 1, 0, m.layer_count());
+  bool same = kinds->size() == static_cast<size_t>(m.layer_count());
+  for (size_t i = 0; same && i < kinds->size(); ++i) {
+    same = (*kinds)[i] == (static_cast<int64_t>(i) < dense ? "dense" : "sparse");
+  }
+  m.config.require(same, "these mlp_layer_types");
+}
+
+void map(CheckpointMap& m) {
+  m.begin({.architecture = "exaone-moe"});
+  m.keys.set_int("attention.sliding_window",
+                 m.config.get_int("sliding_window", 4096, 1, INT32_MAX));
+  m.config.require(m.config.has("layer_types"), "a configuration without layer_types");
+  map_sliding_layers(m, kPeriod);
+  m.ends();
+  m.layers({{"input_layernorm", "attn_norm"},
+            {"post_attention_layernorm", "ffn_norm"},
+            {"self_attn.q_norm", "attn_q_norm"},
+            {"self_attn.k_norm", "attn_k_norm"}});
+  m.attention();
+  m.feed_forward();
+  require_leading_dense(m);
+  m.config.assume("first_k_dense_replace", int64_t{1});
+  m.config.assume("n_routed_experts", m.config.need_int("num_experts", 1, 65536));
+  m.config.assume("n_shared_experts", m.config.get_int("num_shared_experts", 1, 0, 1024));
+  m.config.assume("routed_scaling_factor", 2.5);
+  m.config.assume("topk_group", int64_t{1});
+  map_deepseek_experts(m, DeepseekRouting::v3);
+  m.tensors.ignore_prefix("mtp.");  // what predicts further tokens is not used
+}
+
+}  // namespace
+
+const ArchDef& exaone_moe_arch() {
+  static constexpr const char* kNames[] = {"exaone-moe"};
+  static constexpr const char* kCheckpoints[] = {"ExaoneMoeForCausalLM"};
+  static const ArchDef def{kNames, create, kCheckpoints, map};
+  return def;
+}
+
+}  // namespace infer

@@ -60,6 +60,10 @@ void map(CheckpointMap& m) {
   m.config.assume("routed_scaling_factor", 2.5);
   m.config.assume("topk_group", int64_t{1});
   map_deepseek_experts(m, DeepseekRouting::v3);
+  for (int64_t i = 0; i < m.layer_count(); ++i) {
+    m.tensors.copy(layer_name(i, "mlp.e_score_correction_bias"),
+                   block_name(i, "exp_probs_b.bias"));
+  }
   m.tensors.ignore_prefix("mtp.");  // what predicts further tokens is not used
 }
 

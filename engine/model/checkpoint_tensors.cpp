@@ -20,9 +20,9 @@ constexpr const char* kRoots[] = {
 constexpr const char* kOutside[] = {"lm_head.", "classifier.", "score.",
                                     "head.",    "sentence.",   "mtp."};
 /// What reads images and sound, of which texts need nothing.
-constexpr const char* kTowers[] = {"vision_tower.", "vision_model.", "multi_modal_projector.",
-                                   "visual.",       "audio_tower.",  "embed_vision.",
-                                   "embed_audio."};
+constexpr const char* kTowers[] = {"vision_tower.", "vision_model.",   "multi_modal_projector.",
+                                   "visual.",       "audio_tower.",    "embed_vision.",
+                                   "embed_audio.",  "vision_adapter.", "vision_projection."};
 
 }  // namespace
 

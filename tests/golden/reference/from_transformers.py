@@ -23,6 +23,9 @@ GRANITE = DENSE | {"embedding_multiplier": 7.0, "residual_multiplier": 0.3,
 LONG = {"rope_type": "longrope", "rope_theta": 10000.0, "partial_rotary_factor": 0.5,
         "short_factor": [1.0, 1.1, 1.3, 1.4], "long_factor": [1.2, 3.0, 9.0, 21.0]}
 
+VISION = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1,
+          "num_attention_heads": 2}
+
 # name → (configuration class, architecture's name in GGUF, arguments)
 MODELS = {
     "llama-yarn": ("LlamaConfig", "llama", DENSE | {"rope_parameters": {
@@ -166,7 +169,11 @@ def random_model(name, **changes):
     class_name, _, arguments = (MODELS | CHECKPOINTS)[name]
     config = getattr(transformers, class_name)(**COMMON, **(arguments | changes))
     family = class_name.removesuffix("Config").removesuffix("Text")
-    model = getattr(transformers, family + "ForCausalLM")._from_config(
+    model_class = getattr(transformers, family + "ForCausalLM", None)
+    if model_class is None:  # it also sees
+        config = getattr(transformers, family + "Config")(text_config=config, vision_config=VISION)
+        model_class = getattr(transformers, family + "ForConditionalGeneration")
+    model = model_class._from_config(
         config, attn_implementation="eager", experts_implementation="eager",
         dtype=torch.float64).eval()
     generator = torch.Generator().manual_seed(len(name))

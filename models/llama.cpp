@@ -3,6 +3,7 @@
 // Touvron et al. 2023; Dubey et al. 2024; Jiang et al. 2023 and 2024.
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
+#include "engine/model/checkpoint_rope.h"
 #include "engine/model/checkpoint_window.h"
 #include "engine/model/decoder.h"
 
@@ -22,6 +23,10 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 /// Mistral and Mixtral have windows; Mixtral's experts are called w1 (gate), w3 (up) and w2 (down).
 void map(CheckpointMap& m) {
   m.begin({.architecture = "llama"});
+  // transformers leaves the key aside, for whatever reason it is there.
+  m.config.require(m.config.get_float(rope_section(m.config) + "partial_rotary_factor",
+                                      m.config.get_float("partial_rotary_factor", 1.0)) == 1,
+                   "partial_rotary_factor");
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
   m.attention(true);

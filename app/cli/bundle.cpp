@@ -113,12 +113,16 @@ void require_whole_model(const std::string& path) {
   }
   const ModelDescription model = must_read(describe_model(path));
   if (!model.unsupported.empty()) throw Failure(kExitBadFile, model.unsupported);
-  for (const auto& [key, value] : model.metadata) {
-    if (key != "split.count" || value == "0" || value == "1") continue;
+  const auto split =
+      std::ranges::find(model.metadata, "split.count", &std::pair<std::string, std::string>::first);
+  // Of the first file the description is that of the whole model.
+  const bool first = model.weight_bytes > file.size() ||
+                     !split_name(std::filesystem::path(path).filename().string()).empty();
+  if (first || (split != model.metadata.end() && split->second != "0" && split->second != "1")) {
     throw Failure(kExitBadFile,
-                  fmt::format("{0}: is one of {1} files of a model; a bundle takes one: "
-                              "'infer quantize {0} model.gguf COPY' makes it",
-                              path, value));
+                  fmt::format("{0}: is one of several files of a model; a bundle takes one: "
+                              "'infer quantize {0} model.gguf COPY' makes it of the first",
+                              path));
   }
 }
 

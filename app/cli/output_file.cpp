@@ -37,19 +37,6 @@ fs::path target_of(const std::string& path) {
   return failed ? fs::path(path) : target;
 }
 
-/// The name without "-00001-of-00003.gguf", which all parts of a split model share; empty if it is
-/// none.
-std::string split_name(const std::string& name) {
-  constexpr std::string_view kPattern = "-ddddd-of-ddddd.gguf";
-  if (name.size() < kPattern.size()) return {};
-  const std::string_view end = std::string_view(name).substr(name.size() - kPattern.size());
-  for (size_t i = 0; i < kPattern.size(); ++i) {
-    const bool digit = end[i] >= '0' && end[i] <= '9';
-    if (kPattern[i] == 'd' ? !digit : kPattern[i] != end[i]) return {};
-  }
-  return name.substr(0, name.size() - kPattern.size());
-}
-
 /// Whether `file` is the input, lies in it, or is another part of the split model it belongs to.
 bool is_part_of(const fs::path& file, const std::string& given) {
   const std::string input = bundle::file_of(given);
@@ -70,6 +57,17 @@ bool is_part_of(const fs::path& file, const std::string& given) {
 }
 
 }  // namespace
+
+std::string split_name(const std::string& name) {
+  constexpr std::string_view kPattern = "-ddddd-of-ddddd.gguf";
+  if (name.size() < kPattern.size()) return {};
+  const std::string_view end = std::string_view(name).substr(name.size() - kPattern.size());
+  for (size_t i = 0; i < kPattern.size(); ++i) {
+    const bool digit = end[i] >= '0' && end[i] <= '9';
+    if (kPattern[i] == 'd' ? !digit : kPattern[i] != end[i]) return {};
+  }
+  return name.substr(0, name.size() - kPattern.size());
+}
 
 void require_output(std::string_view flag, const std::string& path,
                     const std::vector<std::string>& inputs) {

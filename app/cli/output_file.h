@@ -16,6 +16,10 @@ namespace infer::cli {
 void require_output(std::string_view flag, const std::string& path,
                     const std::vector<std::string>& inputs);
 
+/// The name of a split model's part without "-00001-of-00003.gguf", which all parts share; empty if
+/// it is none.
+std::string split_name(const std::string& name);
+
 /// Writes a temporary file in the same folder; commit() renames it. What a killed process left of
 /// such a file is removed when the same file is written again. For "-" writes directly to
 /// stdout. Only a regular file is ever replaced. `user_only`: only the user can read the file. All

@@ -27,7 +27,7 @@ struct QuantizeArgs {
 
 void declare_quantize(Options options, QuantizeArgs& args) {
   QuantizeOptions& quantize = args.options;
-  options.add("input", "FILE", args.input, "Model to read").required();
+  options.add("input", "FILE", args.input, "Model to read").required().replaced_by(model_path_of);
   options.add("output", "FILE", args.output,
               "GGUF file to write; default: in the folder of the input, with the type in its name");
   options.add("type", "TYPE", quantize.type, "Type of the weights, or a mix of types")

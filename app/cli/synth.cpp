@@ -25,7 +25,8 @@ void declare_synth(Options options, SynthArgs& args) {
   options.add("output", "FILE", args.path, "GGUF file to write").required();
   options.add("--type", "TYPE", synth.type, "Type of the weights, or a mix such as q4_k_m")
       .show_default();
-  options.add("--vocab", "FILE", synth.vocabulary, "GGUF file to take the vocabulary from");
+  options.add("--vocab", "FILE", synth.vocabulary, "GGUF file to take the vocabulary from")
+      .replaced_by(model_path_of);
   options.add("-s,--seed", "N", synth.seed, "Seed").show_default();
   const auto size = [&](const char* name, int64_t& to, const char* what) {
     options.add(name, "N", to, what).range(1, 1 << 30);

@@ -11,9 +11,9 @@
 namespace infer {
 namespace {
 
-/// Rows of a chunk whose logits are computed: the output matrix is as large as several layers, and
-/// its importance needs no more.
-constexpr int64_t kOutputRows = 16;
+/// Rows of a step. All of them return logits, which take memory for each word of the vocabulary:
+/// the last layer and the output would see no others.
+constexpr int32_t kStepRows = 64;
 
 class Collector {
  public:
@@ -118,8 +118,6 @@ class Evaluation {
   Status run_in(KvCache::SequenceId id, std::span<const int32_t> tokens) {
     const auto size = static_cast<int64_t>(tokens.size());
     const int64_t rows = opened_.request.max_rows;
-    // By their place in the chunk, so that it does not matter how many rows a step has.
-    const int64_t stride = div_ceil(size, kOutputRows);
     StepBatch batch;
     for (int64_t first = 0; first < size; first += rows) {
       const int64_t count = std::min(rows, size - first);
@@ -130,9 +128,7 @@ class Evaluation {
         batch.positions.push_back(static_cast<int32_t>(first + i));
         batch.slots.push_back(static_cast<int32_t>(first + i));
         batch.sequences.push_back(0);
-        if ((first + i) % stride == stride - 1) {
-          batch.output_rows.push_back(static_cast<int32_t>(i));
-        }
+        batch.output_rows.push_back(static_cast<int32_t>(i));
       }
       const KvCache::SequenceId ids[] = {id};
       batch.pages = cache_->pages(ids);
@@ -151,8 +147,8 @@ class Evaluation {
 LoadOptions load_options(const ImportanceOptions& options) {
   LoadOptions load = options.load;
   load.context = options.chunk;
-  load.batch_rows = std::min(load.batch_rows, options.chunk);
-  load.output_rows = static_cast<int32_t>(kOutputRows);
+  load.batch_rows = std::min({load.batch_rows, options.chunk, kStepRows});
+  load.output_rows = load.batch_rows;
   load.parallel = 1;
   load.draft_model.clear();
   load.drafters.clear();

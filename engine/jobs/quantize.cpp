@@ -289,7 +289,7 @@ class Quantizer {
     if (embedding && tied && request_.output) return *request_.output;
     if (!request_.mix) return weight.desc.type;
     const TypeMix& mix = *request_.mix;
-    if (request_.pure) return mix.base();
+    if (request_.pure) return mix.pure();
     if (output || (embedding && tied)) return mix.of_output();
     if (embedding) return mix.of_embedding();
     const std::optional<BlockPart> block = block_part(weight.name);
@@ -324,7 +324,7 @@ class Quantizer {
     INFER_TRY(Metadata metadata, model_metadata(source_));
     if (request_.mix) {
       const int32_t file_type =
-          request_.pure ? TypeMix(request_.mix->base()).file_type() : request_.mix->file_type();
+          request_.pure ? TypeMix(request_.mix->pure()).file_type() : request_.mix->file_type();
       metadata.erase("general.file_type");
       if (file_type >= 0) metadata.set("general.file_type", static_cast<uint32_t>(file_type));
       metadata.set("general.quantization_version", uint32_t{2});

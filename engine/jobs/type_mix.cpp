@@ -167,6 +167,11 @@ DType TypeMix::of_attention_output(const MixModel& model) const {
   }
 }
 
+DType TypeMix::pure() const {
+  if (kind_ == Kind::iq2_s) return DType::iq2_s;
+  return kind_ == Kind::mxfp4 ? DType::mxfp4 : base_;
+}
+
 DType TypeMix::of_block(const MixModel& model, std::string_view part, int64_t layer) const {
   if (kind_ == Kind::uniform) return base_;
   if (kind_ == Kind::mxfp4) return part.ends_with("_exps") ? DType::mxfp4 : base_;

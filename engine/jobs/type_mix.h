@@ -55,6 +55,8 @@ class TypeMix {
 
   /// The type of most matrices.
   DType base() const { return base_; }
+  /// The one that the mix has its name of; else that of most matrices.
+  DType pure() const;
 
   /// The type of a block's matrix, e.g. "attn_v", "ffn_down_exps", regardless of its row length
   /// (see fitting_type()).

@@ -26,7 +26,9 @@ class Unigram : public TextEncoder {
         bytes_(byte_tokens(spec)),
         unknown_(unknown_token(spec)),
         space_prefix_(spec.add_space_prefix == 1),
-        merge_spaces_(spec.remove_extra_whitespaces == 1) {
+        unless_space_(spec.prefix_unless_space),
+        merge_spaces_(spec.remove_extra_whitespaces == 1),
+        join_spaces_(merge_spaces_ || spec.join_spaces) {
     byte_fallback_ = std::find(bytes_.begin(), bytes_.end(), kNoToken) == bytes_.end();
     double worst = std::numeric_limits<double>::max();
     std::vector<std::pair<std::string_view, int32_t>> entries;
@@ -42,8 +44,8 @@ class Unigram : public TextEncoder {
     unknown_score_ = worst - kUnknownPenalty;
   }
 
-  Status encode(std::string_view text, bool, std::vector<int32_t>& out) const override {
-    const std::string normalised = normalise(text);
+  Status encode(std::string_view text, bool fresh, std::vector<int32_t>& out) const override {
+    const std::string normalised = normalise(text, fresh);
     if (!normalised.empty()) best_path(normalised, out);
     return {};
   }
@@ -59,7 +61,7 @@ class Unigram : public TextEncoder {
     int32_t id = kNoToken;  ///< kNoToken: a character that has no token
   };
 
-  std::string normalise(std::string_view text) const;
+  std::string normalise(std::string_view text, bool fresh) const;
   void best_path(std::string_view text, std::vector<int32_t>& out) const;
   void emit(std::string_view text, const std::vector<Step>& steps, uint32_t end,
             std::vector<int32_t>& out) const;
@@ -70,12 +72,14 @@ class Unigram : public TextEncoder {
   std::vector<int32_t> bytes_;
   int32_t unknown_;
   bool space_prefix_;
+  bool unless_space_;
   bool merge_spaces_;
+  bool join_spaces_;
   bool byte_fallback_ = false;
   double unknown_score_ = 0;
 };
 
-std::string Unigram::normalise(std::string_view text) const {
+std::string Unigram::normalise(std::string_view text, bool fresh) const {
   std::string mapped;
   mapped.reserve(text.size() + 1);
   for (size_t pos = 0; pos < text.size();) {
@@ -97,12 +101,12 @@ std::string Unigram::normalise(std::string_view text) const {
   if (kept.empty()) return {};
   std::string out;
   out.reserve(kept.size() + kept.size() / 2);
-  if (space_prefix_) out += kSpaceMark;
+  if (space_prefix_ && fresh && !(unless_space_ && begins_with_space(kept))) out += kSpaceMark;
   bool after_space = false;
   for (const char c : kept) {
     if (c != ' ') {
       out += c;
-    } else if (!(merge_spaces_ && after_space)) {
+    } else if (!(join_spaces_ && after_space)) {
       out += kSpaceMark;
     }
     after_space = c == ' ';

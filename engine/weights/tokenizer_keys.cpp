@@ -33,6 +33,7 @@ constexpr TokenizerFlagKey kFlagKeys[] = {
 };
 
 constexpr OwnFlagKey kOwnFlagKeys[] = {
+    {"infer.tokenizer.join_spaces", &TokenizerSpec::join_spaces},
     {"infer.tokenizer.nfc", &TokenizerSpec::compose},
     {"infer.tokenizer.prefix_at_start_only", &TokenizerSpec::prefix_at_start_only},
     {"infer.tokenizer.prefix_unless_space", &TokenizerSpec::prefix_unless_space},

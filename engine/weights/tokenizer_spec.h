@@ -77,6 +77,7 @@ struct TokenizerSpec {
   int8_t ignore_merges = -1;          ///< "gpt2" with `pre`: −1: as `pre` says
   bool prefix_at_start_only = false;  ///< no space of its own for what follows a special token
   bool prefix_unless_space = false;   ///< nor for what begins with a space
+  bool join_spaces = false;           ///< "t5": runs of spaces count as one, also at the ends
   std::vector<int32_t> strips_left, strips_right;  ///< tokens that take the white space around them
   bool compose = false;                            ///< "gpt2": texts are put into Unicode's form C
   /// "bert": longer words, in characters, become the unknown token.

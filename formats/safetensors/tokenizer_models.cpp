@@ -217,7 +217,7 @@ void read_vocabulary(const JsonPlace& model, TokenizerSpec& spec) {
 void read_bpe(const JsonPlace& model, TextSteps steps, const TokenIds& ids, TokenizerSpec& spec) {
   require_absent(model, "continuing_subword_prefix");
   require_absent(model, "end_of_word_suffix");
-  if (steps.bert || steps.merge_spaces || !steps.charsmap.empty()) {
+  if (steps.bert || steps.merge_spaces || steps.join_spaces || !steps.charsmap.empty()) {
     model.unsupported("after these steps");
     return;
   }
@@ -299,6 +299,9 @@ void read_unigram(const JsonPlace& model, TextSteps steps, TokenizerSpec& spec) 
   spec.precompiled_charsmap = std::move(steps.charsmap);
   spec.add_space_prefix = steps.prefix ? 1 : 0;
   spec.remove_extra_whitespaces = steps.merge_spaces ? 1 : 0;
+  spec.join_spaces = steps.join_spaces;
+  spec.prefix_at_start_only = steps.prefix_at_start_only;
+  spec.prefix_unless_space = steps.prefix_unless_space;
   if (const JsonPlace id = model.at("unk_id"); id.present()) {
     const auto count = static_cast<int64_t>(spec.scores.size());
     const int64_t unknown = id.integer(0, count - 1);

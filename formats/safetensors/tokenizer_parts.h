@@ -28,6 +28,7 @@ struct TextSteps {
   bool prefix_at_start_only = false;
   bool prefix_unless_space = false;
   bool merge_spaces = false;  ///< runs of white space count as one space, none stands at the ends
+  bool join_spaces = false;   ///< runs of spaces count as one, also at the ends
   bool bert = false;          ///< BertNormalizer and BertPreTokenizer
   int8_t lowercase = -1, strip_accents = -1;  ///< of BertNormalizer
   std::vector<uint8_t> charsmap;              ///< Precompiled

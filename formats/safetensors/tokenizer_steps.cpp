@@ -133,6 +133,7 @@ class StepReader {
   void finish(const JsonPlace& root) {
     if (steps.bert && !bert_words_) root.at("pre_tokenizer").expected("BertPreTokenizer");
     steps.merge_spaces = splits_spaces_ || (joins_spaces_ && (strips_ || strips_right_));
+    steps.join_spaces = joins_spaces_ && !steps.merge_spaces;
     if (splits_spaces_ && !steps.space_marks) {
       root.at("pre_tokenizer").unsupported("WhitespaceSplit without Metaspace");
     }

@@ -8,6 +8,7 @@ import resource
 import shutil
 import stat
 import subprocess
+import sys
 
 import pytest
 
@@ -73,6 +74,9 @@ def test_commands_take_the_model_in_it(made):
     plan = json.loads(call(path, "plan", "-c", 64, "--no-measure", "--json").stdout)
     assert plan["weights"] == json.loads(
         infer("plan", "-m", MODEL, "-c", 64, "--no-measure", "--json").stdout)["weights"]
+    copied = path.with_name("copied.gguf")
+    assert infer("quantize", path, copied, "COPY").returncode == 0
+    copied.unlink()
     report = json.loads(call(path, "bench", "-p", 4, "-n", 2, "-r", 1, "-t", 1, "--json").stdout)
     assert report["model"].endswith(MODEL.name)
 
@@ -133,6 +137,27 @@ def test_what_is_no_model_is_refused(tmp_path):
         fails(3, "bundle", broken, out, says="cannot open")
     fails(2, "bundle", MODEL, says="the file to write")
     assert not out.exists()
+
+
+def test_a_split_model_is_joined_first(tmp_path):
+    pytest.importorskip("numpy")
+    sys.path.insert(0, str(ROOT))
+    from tests.golden.reference import gguf
+    metadata, tensors = gguf.read(GOLDEN / "llama-f32.gguf")
+    names = list(tensors)
+    parts = [tmp_path / f"m-0000{i}-of-00002.gguf" for i in (1, 2)]
+    for i, part in enumerate(parts):
+        keys = {"split.no": i, "split.count": 2, "split.tensors.count": len(names)}
+        # Nearly all are in the first, which is then larger than what the second has.
+        own = names[:-1] if i == 0 else names[-1:]
+        gguf.write(part, metadata | keys, {name: tensors[name] for name in own})
+    out = tmp_path / "out"
+    fails(3, "bundle", parts[0], out, says="one of several files")
+    fails(3, "bundle", parts[1], out, says="part 2 of 2")
+    assert not out.exists()
+    whole = tmp_path / "whole.gguf"
+    assert infer("quantize", parts[0], whole, "COPY").returncode == 0
+    bundled(whole, out)
 
 
 def test_the_output_is_never_an_input(made, tmp_path):

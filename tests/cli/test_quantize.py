@@ -148,6 +148,8 @@ def test_mixes_differ_by_layer_and_part(tmp_path):
     assert [t[f"blk.{i}.ffn_down.weight"] for i in (1, 2)] == ["Q5_K", "Q4_K"]
     t = of("Q3_K_L", "--pure")
     assert {v for k, v in t.items() if "norm" not in k} == {"Q3_K"}
+    t = of("IQ2_S", "--pure")
+    assert {v for k, v in t.items() if "norm" not in k} == {"IQ2_S"}
     t = of("Q4_K_M", "--output-tensor-type", "q8_0", "--token-embedding-type", "F16",
            "--tensor-type", "blk.?.ffn_*=Q5_1", "--tensor-type", "ffn_up=bf16")
     assert t["output.weight"] == "Q8_0" and t["token_embd.weight"] == "F16"
@@ -406,7 +408,9 @@ def test_the_sums_are_those_of_the_activations(tmp_path):
     for name in ("attn_q", "attn_k", "attn_v"):
         sums = measured[f"blk.0.{name}.weight.in_sum2"].reshape(-1)
         assert np.allclose(sums, (x * x).sum(0), rtol=1e-5)
-        assert measured[f"blk.0.{name}.weight.counts"].reshape(-1) == [len(ids)]
+    # The last layer and the output see every token too.
+    counts = [tensor.reshape(-1) for name, tensor in measured.items() if name.endswith(".counts")]
+    assert len(counts) == 7 + 1 and all(count == [len(ids)] for count in counts)
 
 
 def test_the_older_format_of_importance_is_read(source, tmp_path):

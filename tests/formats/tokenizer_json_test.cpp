@@ -272,6 +272,28 @@ TEST_CASE("Unigram and WordPiece") {
   CHECK(bert.strip_accents == 1);
 }
 
+TEST_CASE("Unigram: runs of spaces that become one, also at the ends") {
+  // By the library tokenizers: "a  a" and " a" have one ▁ each before what follows.
+  const std::string model =
+      R"("model":{"type":"Unigram","unk_id":1,"vocab":[["▁",-1.5],["<unk>",0],["a",-2]]}})";
+  const std::string joins =
+      R"({"normalizer":{"type":"Replace","pattern":{"Regex":" {2,}"},"content":" "},)";
+  const auto encoded = [&](const std::string& scheme, const std::string& text) {
+    const TokenizerSpec spec =
+        Directory(joins +
+                  R"("pre_tokenizer":{"type":"Metaspace","replacement":"▁","prepend_scheme":")" +
+                  scheme + "\"}," + model)
+            .spec();
+    CHECK(spec.join_spaces);
+    CHECK(spec.remove_extra_whitespaces == 0);
+    return Tokenizer::create(spec).value()->encode(text, {}).value();
+  };
+  using Ids = std::vector<int32_t>;
+  CHECK(encoded("always", "a  a") == Ids{0, 2, 0, 2});
+  CHECK(encoded("always", "   a ") == Ids{0, 2, 0});
+  CHECK(encoded("never", "a   a") == Ids{2, 0, 2});
+}
+
 TEST_CASE("texts that end with another token than answers") {
   // As in Qwen3-Embedding.
   const Directory directory(

@@ -89,6 +89,7 @@ void add_attention(const SynthShape& s, int64_t layer, TensorList& list) {
     }
   }
   list.block("attn_output", q, s.embedding);
+  if (arch.gate_apart) list.block("attn_gate", s.embedding, q);
   if (arch.qkv_bias) {
     list.block_bias("attn_q", q);
     list.block_bias("attn_k", kv);

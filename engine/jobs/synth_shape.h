@@ -29,6 +29,7 @@ struct SynthArch {
   const char* ffn_norm = "ffn_norm";  ///< name of the norm before the feed-forward part; null: none
   const char* output_norm = "output_norm";
   bool gated_attention = false;      ///< "attn_q" has a gate of every head too
+  bool gate_apart = false;           ///< "attn_gate"
   bool gated_shared_expert = false;  ///< "ffn_gate_inp_shexp"
   bool one_part = false;             ///< a layer is attention, Mamba-2 or experts alone
   bool plain_experts = false;        ///< without gates, with a bias for the choice

@@ -73,6 +73,10 @@ const std::map<std::string, Published>& published() {
       {"command-r-35b", {34980}},
       {"lfm2-8b-a1b", {8340}},
       {"granite-4.0-h-tiny", {6939}},
+      // Published as 26B, 236B and, with what sees, 30B; these follow from the configurations.
+      {"trinity-mini", {26124}},
+      {"k-exaone-236b", {236571}},
+      {"muse-glimmer-30b", {27853}},
   };
   return table;
 }

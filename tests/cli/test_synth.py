@@ -14,6 +14,7 @@ SMALL = {"layers": 2, "embedding": 128, "feed-forward": 96, "heads": 4, "head-di
 EXPERTS = {"experts": 8, "experts-used": 2, "expert-feed-forward": 64}
 LAYERS = {"deepseek-v3.2": 4,  # its first three have no experts
           "lfm2-8b-a1b": 3,  # its first two have none
+          "trinity-mini": 3,  # the same
           "gemma-4-e4b": 14}  # six of them share keys
 KV_HEADS = {"gemma-3-1b": 1, "deepseek-v2-lite": 1, "deepseek-v3.2": 1,
             "mistral-small-4": 1, "phi-3-mini": 4, "olmo2-1b": 4, "olmo2-7b": 4}

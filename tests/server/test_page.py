@@ -80,3 +80,40 @@ def test_a_key_is_asked_for(start, browser):
     wait(browser, lambda: "infer-demo" in find("#model").text)
     find("#text").send_keys("Hello\n")
     wait(browser, lambda: browser.find_elements("css selector", ".figures"))
+
+
+def test_a_message_without_an_answer_is_taken_back(start, browser):
+    service = start("-t", "2", "-c", "256")
+    browser.get(f"http://127.0.0.1:{service.port}/")
+    find = lambda selector: browser.find_element("css selector", selector)  # noqa: E731
+    value = lambda: find("#text").get_property("value")  # noqa: E731
+    sent = lambda: browser.execute_script("return messages.map((message) => message.role)")  # noqa: E731
+    wait(browser, lambda: "infer-demo" in find("#model").text)
+    long = "word " * 300
+    browser.execute_script("arguments[0].value = arguments[1]", find("#text"), long)
+    find("#send").click()
+    wait(browser, lambda: "It failed: " in find(".assistant").text)
+    wait(browser, lambda: value() == long.strip())
+    assert sent() == []
+    find("#text").clear()
+    # A request that is stopped before anything came.
+    browser.execute_script("""
+      window.usual = window.fetch;
+      window.fetch = (path, options) => options.signal ? new Promise((_, fail) =>
+        options.signal.addEventListener("abort", () => fail(new DOMException("", "AbortError")))) : usual(path, options);""")
+    find("#text").send_keys("Hello\n")
+    wait(browser, lambda: find("#stop").is_displayed())
+    find("#stop").click()
+    wait(browser, lambda: value() == "Hello")
+    assert sent() == []
+    find("#send").click()
+    wait(browser, lambda: find("#stop").is_displayed())
+    find("#text").send_keys("Another")  # what is being written stays
+    find("#stop").click()
+    wait(browser, lambda: find("#send").is_displayed())
+    assert (value(), sent()) == ("Another", [])
+    browser.execute_script("window.fetch = usual")
+    find("#text").send_keys(" one\n")
+    wait(browser, lambda: browser.find_elements("css selector", ".figures"))
+    assert sent() == ["user", "assistant"]
+    assert len(browser.find_elements("css selector", ".unanswered")) == 3

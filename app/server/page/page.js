@@ -131,7 +131,9 @@ const requestBody = () => {
   return body;
 };
 
-const answer = async () => {
+// Asks for the answer to the last message. `own`: what shows that message.
+const answer = async (own) => {
+  const asked = messages.at(-1);
   const element = make("div", "", "message assistant");
   const thoughts = make("details");
   thoughts.append(make("summary", "Thoughts"), make("div"));
@@ -142,6 +144,7 @@ const answer = async () => {
   let reasoning = "";
   let usage = null;
   let first = 0;
+  let complete = false;
   const begun = performance.now();
   running = new AbortController();
   byId("send").hidden = true;
@@ -168,16 +171,28 @@ const answer = async () => {
       }
       show();
     }
+    complete = true;
   } catch (failure) {
     if (failure.name !== "AbortError") {
       element.append(make("p", `It failed: ${failure.message}`, "failed"));
       show();
+    } else if (!message.content && !reasoning) {
+      element.remove();
     }
   }
   running = null;
   byId("send").hidden = false;
   byId("stop").hidden = true;
-  if (message.content) messages.push(message);
+  if (messages.at(-1) === asked) {  // else a new conversation has begun
+    if (message.content || complete) {
+      messages.push(message);
+    } else {
+      // The message would be sent again with the next one.
+      messages.pop();
+      own.classList.add("unanswered");
+      if (!byId("text").value) byId("text").value = asked.content;
+    }
+  }
   if (usage) {
     const seconds = (performance.now() - first) / 1000;
     const rate = usage.completion_tokens > 1 ? (usage.completion_tokens - 1) / seconds : 0;
@@ -194,8 +209,9 @@ byId("form").addEventListener("submit", (event) => {
   if (!text || running) return;
   byId("text").value = "";
   messages.push({role: "user", content: text});
-  show(make("div", text, "message user"));
-  answer();
+  const own = make("div", text, "message user");
+  show(own);
+  answer(own);
 });
 byId("text").addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;

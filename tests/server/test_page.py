@@ -117,3 +117,23 @@ def test_a_message_without_an_answer_is_taken_back(start, browser):
     wait(browser, lambda: browser.find_elements("css selector", ".figures"))
     assert sent() == ["user", "assistant"]
     assert len(browser.find_elements("css selector", ".unanswered")) == 3
+
+
+def test_figures(start, browser):
+    service = start("-t", "2")
+    browser.get(f"http://127.0.0.1:{service.port}/")
+    find = lambda selector: browser.find_element("css selector", selector)  # noqa: E731
+    wait(browser, lambda: "parameters" in find("#model").text)
+    counts = browser.execute_script("return [2.05e6, 134.5e6, 999.7e6, 7.2416e9, 1.04e12].map(count)")
+    assert counts == ["2.05 million", "135 million", "1 billion", "7.24 billion", "1040 billion"]
+    # An answer without a token.
+    browser.execute_script("""
+      const usual = window.fetch;
+      window.fetch = async (path, options) => {
+        if (!options.signal) return usual(path, options);
+        const usage = {prompt_tokens: 7, completion_tokens: 0, prompt_tokens_details: {cached_tokens: 3}};
+        return new Response(`data: ${JSON.stringify({choices: [], usage})}\\n\\ndata: [DONE]\\n\\n`);
+      };""")
+    find("#text").send_keys("Hello\n")
+    wait(browser, lambda: browser.find_elements("css selector", ".figures"))
+    assert find(".figures").text == "0 tokens; prompt 7 tokens, 3 of them in the cache"

@@ -196,8 +196,9 @@ const answer = async (own) => {
   if (usage) {
     const seconds = (performance.now() - first) / 1000;
     const rate = usage.completion_tokens > 1 ? (usage.completion_tokens - 1) / seconds : 0;
-    element.append(make("div", `${usage.completion_tokens} tokens, ${rate.toFixed(1)} tokens/s, first after ` +
-      `${((first - begun) / 1000).toFixed(2)} s; prompt ${usage.prompt_tokens} tokens, ` +
+    // Without a text there is no time of it.
+    const speed = first ? `, ${rate.toFixed(1)} tokens/s, first after ${((first - begun) / 1000).toFixed(2)} s` : "";
+    element.append(make("div", `${usage.completion_tokens} tokens${speed}; prompt ${usage.prompt_tokens} tokens, ` +
       `${usage.prompt_tokens_details.cached_tokens} of them in the cache`, "figures"));
     show();
   }
@@ -241,6 +242,12 @@ const bytes = (count) => {
     ++unit;
   }
   return `${count.toFixed(unit > 0 && count < 100 ? 1 : 0)} ${units[unit]}`;
+};
+
+// How many, with three digits.
+const count = (number) => {
+  const [unit, name] = number < 999.5e6 ? [1e6, "million"] : [1e9, "billion"];
+  return `${Number((number / unit).toPrecision(3))} ${name}`;
 };
 
 const fill = (id, rows) => {
@@ -292,9 +299,7 @@ const describe = async () => {
   document.title = `${model.id} – infer`;
   byId("model").textContent = model.id;
   if (!model.meta) return; // not loaded yet
-  const millions = model.meta.n_params / 1e6;
-  const size = millions < 1000 ? `${millions.toPrecision(2)} million` : `${(millions / 1000).toPrecision(2)} billion`;
-  byId("model").textContent = `${model.id}, ${size} parameters, ` +
+  byId("model").textContent = `${model.id}, ${count(model.meta.n_params)} parameters, ` +
     `context of ${model.max_model_len} tokens`;
 };
 

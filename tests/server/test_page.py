@@ -137,3 +137,26 @@ def test_figures(start, browser):
     find("#text").send_keys("Hello\n")
     wait(browser, lambda: browser.find_elements("css selector", ".figures"))
     assert find(".figures").text == "0 tokens; prompt 7 tokens, 3 of them in the cache"
+
+
+def test_a_narrow_screen(start, browser):
+    service = start("-t", "2")
+    browser.set_window_size(500, 700)
+    browser.get(f"http://127.0.0.1:{service.port}/")
+    find = lambda selector: browser.find_element("css selector", selector)  # noqa: E731
+    wait(browser, lambda: "infer-demo" in find("#model").text)
+    browser.execute_script("byId('most').value = '60'")
+    for i in range(4):
+        find("#text").send_keys("Tell me a story. " * 10 + "\n")
+        wait(browser, lambda: len(browser.find_elements("css selector", ".figures")) == i + 1)
+    height = browser.execute_script("return window.innerHeight")
+    for selector in ("#text", "#send"):
+        place = find(selector).rect
+        assert place["y"] >= 0 and place["y"] + place["height"] <= height
+    # The messages scroll, to their end, and the rest is below.
+    content, visible, at = browser.execute_script(
+        "const log = byId('messages'); return [log.scrollHeight, log.clientHeight, log.scrollTop]")
+    assert content > visible > 0 and abs(content - visible - at) < 2
+    assert find("aside").rect["y"] >= find("#chat").rect["y"] + find("#chat").rect["height"]
+    browser.execute_script("document.querySelector('main').scrollTop = 1e6")
+    assert find("#key").rect["y"] + find("#key").rect["height"] <= height

@@ -47,6 +47,8 @@ def test_no_text_has_the_model_loaded(service):
     for path, body in (("/api/generate", {}), ("/api/chat", {"messages": []})):
         answer = service.post(path, body | {"model": "infer-demo"})
         assert (answer["done"], answer["done_reason"]) == (True, "load")
+        # The server's only model stays.
+        assert service.post(path, body | {"model": "infer-demo", "keep_alive": 0})["done_reason"] == "load"
 
 
 def test_what_is_there(service):
@@ -54,7 +56,8 @@ def test_what_is_there(service):
     assert model["name"] == "infer-demo" and len(model["digest"]) == 64
     assert service.get("/api/tags")["models"][0]["modified_at"] == model["modified_at"]  # the file's
     assert re.fullmatch(r"[1-9]\d*\.\d\dM", model["details"]["parameter_size"])
-    assert service.get("/api/ps")["models"][0]["context_length"] > 0
+    [loaded] = service.get("/api/ps")["models"]
+    assert loaded["context_length"] > 0 and loaded["expires_at"].startswith("2318")  # it stays
     assert service.get("/api/version")["version"]
     shown = service.post("/api/show", {"model": "infer-demo"})
     assert shown["details"]["format"] == "gguf" and "completion" in shown["capabilities"]

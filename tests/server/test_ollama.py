@@ -28,6 +28,24 @@ def test_chat(service):
     assert [line["done"] for line in lines] == [False] * (len(lines) - 1) + [True]
 
 
+def test_a_last_message_of_the_assistant_is_continued(service):
+    begun = STORY["messages"] + [{"role": "assistant", "content": "Once upon a"}]
+    whole = service.post("/api/chat", STORY | {"messages": begun, "stream": False})
+    assert whole["message"]["content"].startswith(" time")
+    prompt = service.post("/apply-template", {"messages": begun, "continue_final_message": True})["prompt"]
+    assert whole["prompt_eval_count"] == len(service.post("/tokenize", {"content": prompt, "add_special": True})["tokens"])
+    lines = lines_of(service, "/api/chat", STORY | {"messages": begun})
+    assert "".join(line["message"]["content"] for line in lines) == whole["message"]["content"]
+    # No text is no beginning of one, and calls are whole.
+    call = {"function": {"name": "f", "arguments": {}}}
+    for last in ({"content": ""}, {"content": "Once", "tool_calls": [call]}):
+        other = STORY["messages"] + [{"role": "assistant"} | last]
+        answer = service.post("/api/chat", STORY | {"messages": other, "stream": False})
+        assert not answer["message"]["content"].startswith((" time", " upon"))
+    for wrong in ({}, {"role": None, "content": "x"}, {"role": 1}):
+        assert service.ask("POST", "/api/chat", STORY | {"messages": [wrong]})[0] == 400
+
+
 def test_generate(service):
     body = {"model": "infer-demo", "prompt": "Once upon a time", "raw": True,
             "options": {"num_predict": 5, "temperature": 0}}

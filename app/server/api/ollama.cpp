@@ -192,6 +192,7 @@ void ollama_chat(const Call& call) {
   read_options(call, fields, request);
   Json conversation = {{"messages", openai_messages(fields)}};
   if (conversation["messages"].empty()) return answer_loaded(call, fields);
+  conversation["continue_final_message"] = can_continue(conversation["messages"].back());
   if (const Json* tools = fields.array("tools", kMostMessages)) conversation["tools"] = *tools;
   add_thinking(fields, conversation);
   Fields translated(conversation);

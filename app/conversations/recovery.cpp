@@ -126,6 +126,11 @@ Status make_new_file(const std::string& path, OpenReport& report) {
   std::error_code ignored;
   for (const char* end : {"", "-journal", "-wal", "-shm"})
     fs::remove(new_file(path) + end, ignored);
+  // SQLite itself would make a file that others can read.
+  if (const int refused = platform::create_private(new_file(path)); refused != 0) {
+    return {StatusCode::io, fmt::format("{}: cannot make the file: {}", new_file(path),
+                                        std::generic_category().message(refused))};
+  }
   Result<std::unique_ptr<Database>> to = Database::open(new_file(path), 0);
   if (!to) return to.error();
   if (Status made = migrate(**to, migration_steps()); !made.ok()) return made;

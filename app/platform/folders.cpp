@@ -42,7 +42,11 @@ std::string text_of(std::chrono::system_clock::time_point time) {
 
 }  // namespace
 
-std::string utc_text() { return text_of(std::chrono::system_clock::now()); }
+std::string utc_text(double later) {
+  using Clock = std::chrono::system_clock;
+  const std::chrono::duration<double> seconds(later);
+  return text_of(Clock::now() + std::chrono::duration_cast<Clock::duration>(seconds));
+}
 
 std::string changed_text(const std::filesystem::path& path) {
   std::error_code failed;

@@ -17,8 +17,8 @@ std::filesystem::path home_folder();
 /// $XDG_CACHE_HOME, else ~/.cache. Empty if neither is known.
 std::filesystem::path cache_folder();
 
-/// The time in UTC as RFC 3339 has it, "2026-11-23T18:15:00.123Z".
-std::string utc_text();
+/// The time in UTC, `later` seconds from now, as RFC 3339 has it: "2026-11-23T18:15:00.123Z".
+std::string utc_text(double later = 0);
 /// The same of the time when the file or folder was last changed; if there is none, when the
 /// program was.
 std::string changed_text(const std::filesystem::path& path);

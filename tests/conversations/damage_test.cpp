@@ -1,5 +1,6 @@
 // Files with wrong bytes: opening never crashes, says what happened, and keeps the damaged file.
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -194,6 +195,23 @@ TEST_CASE("an index that does not fit its table is noticed in use and repaired a
   CHECK(report.recovered_messages == kConversations * kMessages - 1);
   CHECK(must(store->load(2)).messages().size() == kMessages - 1);
   CHECK_FALSE(fs::exists(path + ".doubt"));
+}
+
+TEST_CASE("only the user can read the files after a recovery") {
+  infer::test::TempDir folder;
+  const std::string path = folder.path("c.db");
+  fs::resize_file(path, make_file(path).size() / 2);
+  OpenReport report;
+  const mode_t before = umask(022);
+  const std::unique_ptr<Store> store = open_store(path, &report);
+  umask(before);
+  REQUIRE_FALSE(report.set_aside.empty());
+  use(*store);
+  for (const std::string& name :
+       {path, path + "-wal", path + "-shm", path + ".lock", report.set_aside}) {
+    const fs::perms rights = fs::status(name).permissions();
+    CHECK_MESSAGE(rights == (fs::perms::owner_read | fs::perms::owner_write), name);
+  }
 }
 
 TEST_CASE("recovery finds a place for messages whose conversation is lost") {

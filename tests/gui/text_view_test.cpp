@@ -7,6 +7,7 @@
 #include <cmath>
 #include <memory>
 
+#include "gui/fonts.h"
 #include "tests/gui/imgui_frame.h"
 #include "tests/gui/text_support.h"
 
@@ -170,6 +171,38 @@ TEST_CASE("a missing glyph is a box of stable width and is asked for") {
   CHECK_EQ(std::count(needed.begin(), needed.end(), U'\u2003'), 0);
   CHECK(ImGuiFrames::extent(kFaint).vertices >= 8);
   CHECK(box_width(w.context.look.fonts[0], U'👍') > 13);
+}
+
+TEST_CASE("marks without a glyph are asked for") {
+  Window w;
+  std::vector<char32_t> needed;
+  w.context.actions.needs = [&](char32_t code) { needed.push_back(code); };
+  w.show("Cafe\u0301 in Zu\u0308rich, \u2764\uFE0F, `e\u0323`");
+  for (const char32_t mark : {U'\u0301', U'\u0308', U'\u0323'}) {
+    CHECK_EQ(std::count(needed.begin(), needed.end(), mark) > 0, true);
+  }
+  CHECK_EQ(std::count(needed.begin(), needed.end(), U'\uFE0F'), 0);
+}
+
+TEST_CASE("marks are drawn over their letters, also in code") {
+  ImGuiFrames frames;
+  Fonts fonts([](uint32_t) { return FontFile{}; });
+  fonts.need(0x0301);
+  fonts.build(16);
+  TextContext context;
+  for (const FontKind kind : {FontKind::text, FontKind::code}) {
+    for (TextFont& font : context.look.fonts) font = {fonts.font(kind), 16};
+    context.look.colours.text = kText;
+    const auto right_edge = [&](std::string_view text) {
+      TextView view;
+      view.set(text);
+      for (int i = 0; i < 3 || !view.is_settled(); ++i) {
+        frames.frame([&] { view.draw("message", 800, context); });
+      }
+      return ImGuiFrames::extent(kText).max.x;
+    };
+    CHECK(right_edge("He\u0301") == right_edge("He"));
+  }
 }
 
 TEST_CASE("only what is visible is drawn and laid out again") {

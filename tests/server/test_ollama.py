@@ -28,6 +28,24 @@ def test_chat(service):
     assert [line["done"] for line in lines] == [False] * (len(lines) - 1) + [True]
 
 
+def test_a_last_message_of_the_assistant_is_continued(service):
+    begun = STORY["messages"] + [{"role": "assistant", "content": "Once upon a"}]
+    whole = service.post("/api/chat", STORY | {"messages": begun, "stream": False})
+    assert whole["message"]["content"].startswith(" time")
+    prompt = service.post("/apply-template", {"messages": begun, "continue_final_message": True})["prompt"]
+    assert whole["prompt_eval_count"] == len(service.post("/tokenize", {"content": prompt, "add_special": True})["tokens"])
+    lines = lines_of(service, "/api/chat", STORY | {"messages": begun})
+    assert "".join(line["message"]["content"] for line in lines) == whole["message"]["content"]
+    # No text is no beginning of one, and calls are whole.
+    call = {"function": {"name": "f", "arguments": {}}}
+    for last in ({"content": ""}, {"content": "Once", "tool_calls": [call]}):
+        other = STORY["messages"] + [{"role": "assistant"} | last]
+        answer = service.post("/api/chat", STORY | {"messages": other, "stream": False})
+        assert not answer["message"]["content"].startswith((" time", " upon"))
+    for wrong in ({}, {"role": None, "content": "x"}, {"role": 1}):
+        assert service.ask("POST", "/api/chat", STORY | {"messages": [wrong]})[0] == 400
+
+
 def test_generate(service):
     body = {"model": "infer-demo", "prompt": "Once upon a time", "raw": True,
             "options": {"num_predict": 5, "temperature": 0}}
@@ -47,6 +65,8 @@ def test_no_text_has_the_model_loaded(service):
     for path, body in (("/api/generate", {}), ("/api/chat", {"messages": []})):
         answer = service.post(path, body | {"model": "infer-demo"})
         assert (answer["done"], answer["done_reason"]) == (True, "load")
+        # The server's only model stays.
+        assert service.post(path, body | {"model": "infer-demo", "keep_alive": 0})["done_reason"] == "load"
 
 
 def test_what_is_there(service):
@@ -54,7 +74,8 @@ def test_what_is_there(service):
     assert model["name"] == "infer-demo" and len(model["digest"]) == 64
     assert service.get("/api/tags")["models"][0]["modified_at"] == model["modified_at"]  # the file's
     assert re.fullmatch(r"[1-9]\d*\.\d\dM", model["details"]["parameter_size"])
-    assert service.get("/api/ps")["models"][0]["context_length"] > 0
+    [loaded] = service.get("/api/ps")["models"]
+    assert loaded["context_length"] > 0 and loaded["expires_at"].startswith("2318")  # it stays
     assert service.get("/api/version")["version"]
     shown = service.post("/api/show", {"model": "infer-demo"})
     assert shown["details"]["format"] == "gguf" and "completion" in shown["capabilities"]

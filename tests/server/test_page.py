@@ -80,3 +80,83 @@ def test_a_key_is_asked_for(start, browser):
     wait(browser, lambda: "infer-demo" in find("#model").text)
     find("#text").send_keys("Hello\n")
     wait(browser, lambda: browser.find_elements("css selector", ".figures"))
+
+
+def test_a_message_without_an_answer_is_taken_back(start, browser):
+    service = start("-t", "2", "-c", "256")
+    browser.get(f"http://127.0.0.1:{service.port}/")
+    find = lambda selector: browser.find_element("css selector", selector)  # noqa: E731
+    value = lambda: find("#text").get_property("value")  # noqa: E731
+    sent = lambda: browser.execute_script("return messages.map((message) => message.role)")  # noqa: E731
+    wait(browser, lambda: "infer-demo" in find("#model").text)
+    long = "word " * 300
+    browser.execute_script("arguments[0].value = arguments[1]", find("#text"), long)
+    find("#send").click()
+    wait(browser, lambda: "It failed: " in find(".assistant").text)
+    wait(browser, lambda: value() == long.strip())
+    assert sent() == []
+    find("#text").clear()
+    # A request that is stopped before anything came.
+    browser.execute_script("""
+      window.usual = window.fetch;
+      window.fetch = (path, options) => options.signal ? new Promise((_, fail) =>
+        options.signal.addEventListener("abort", () => fail(new DOMException("", "AbortError")))) : usual(path, options);""")
+    find("#text").send_keys("Hello\n")
+    wait(browser, lambda: find("#stop").is_displayed())
+    find("#stop").click()
+    wait(browser, lambda: value() == "Hello")
+    assert sent() == []
+    find("#send").click()
+    wait(browser, lambda: find("#stop").is_displayed())
+    find("#text").send_keys("Another")  # what is being written stays
+    find("#stop").click()
+    wait(browser, lambda: find("#send").is_displayed())
+    assert (value(), sent()) == ("Another", [])
+    browser.execute_script("window.fetch = usual")
+    find("#text").send_keys(" one\n")
+    wait(browser, lambda: browser.find_elements("css selector", ".figures"))
+    assert sent() == ["user", "assistant"]
+    assert len(browser.find_elements("css selector", ".unanswered")) == 3
+
+
+def test_figures(start, browser):
+    service = start("-t", "2")
+    browser.get(f"http://127.0.0.1:{service.port}/")
+    find = lambda selector: browser.find_element("css selector", selector)  # noqa: E731
+    wait(browser, lambda: "parameters" in find("#model").text)
+    counts = browser.execute_script("return [2.05e6, 134.5e6, 999.7e6, 7.2416e9, 1.04e12].map(count)")
+    assert counts == ["2.05 million", "135 million", "1 billion", "7.24 billion", "1040 billion"]
+    # An answer without a token.
+    browser.execute_script("""
+      const usual = window.fetch;
+      window.fetch = async (path, options) => {
+        if (!options.signal) return usual(path, options);
+        const usage = {prompt_tokens: 7, completion_tokens: 0, prompt_tokens_details: {cached_tokens: 3}};
+        return new Response(`data: ${JSON.stringify({choices: [], usage})}\\n\\ndata: [DONE]\\n\\n`);
+      };""")
+    find("#text").send_keys("Hello\n")
+    wait(browser, lambda: browser.find_elements("css selector", ".figures"))
+    assert find(".figures").text == "0 tokens; prompt 7 tokens, 3 of them in the cache"
+
+
+def test_a_narrow_screen(start, browser):
+    service = start("-t", "2")
+    browser.set_window_size(500, 700)
+    browser.get(f"http://127.0.0.1:{service.port}/")
+    find = lambda selector: browser.find_element("css selector", selector)  # noqa: E731
+    wait(browser, lambda: "infer-demo" in find("#model").text)
+    browser.execute_script("byId('most').value = '60'")
+    for i in range(4):
+        find("#text").send_keys("Tell me a story. " * 10 + "\n")
+        wait(browser, lambda: len(browser.find_elements("css selector", ".figures")) == i + 1)
+    height = browser.execute_script("return window.innerHeight")
+    for selector in ("#text", "#send"):
+        place = find(selector).rect
+        assert place["y"] >= 0 and place["y"] + place["height"] <= height
+    # The messages scroll, to their end, and the rest is below.
+    content, visible, at = browser.execute_script(
+        "const log = byId('messages'); return [log.scrollHeight, log.clientHeight, log.scrollTop]")
+    assert content > visible > 0 and abs(content - visible - at) < 2
+    assert find("aside").rect["y"] >= find("#chat").rect["y"] + find("#chat").rect["height"]
+    browser.execute_script("document.querySelector('main').scrollTop = 1e6")
+    assert find("#key").rect["y"] + find("#key").rect["height"] <= height

@@ -1,5 +1,6 @@
 """Several models: by name, loaded when wanted, unloaded when others need the memory or by time."""
 
+import datetime
 import json
 import pathlib
 import shutil
@@ -90,6 +91,34 @@ def test_load_and_unload(several):
     assert states(several)["sub/beta"] == "unloaded"
     assert several.post("/v1/models/unload", {"model": "sub/beta"})["status"] == "unloaded"
     assert several.metric("infer_generation_tokens_total", "sub/beta") == 0
+
+
+def test_ollama_unloads_a_model(several):
+    for path, body in (("/api/generate", {"keep_alive": 0}), ("/api/generate", {"keep_alive": "0s", "prompt": ""}),
+                       ("/api/chat", {"keep_alive": 0, "messages": []}), ("/api/chat", {"keep_alive": 0.0})):
+        several.post("/v1/models/load", {"model": "sub/beta"})
+        answer = several.post(path, body | {"model": "sub/beta:latest"})
+        assert (answer["model"], answer["done"], answer["done_reason"]) == ("sub/beta:latest", True, "unload")
+        assert answer["response" if path == "/api/generate" else "message"] in ("", {"role": "assistant", "content": ""})
+        assert states(several)["sub/beta"] == "unloaded"
+    # Nothing is loaded to be unloaded.
+    assert several.post("/api/generate", {"model": "sub/beta", "keep_alive": 0})["done_reason"] == "unload"
+    # Other times have no effect, nor has this one in a request with a text.
+    for keep in ("5m", -1, "-1s", 300, None, "0.5s"):
+        answer = several.post("/api/generate", {"model": "sub/beta", "keep_alive": keep})
+        assert answer["done_reason"] == "load"
+    several.post("/api/generate", {"model": "sub/beta", "keep_alive": 0, "prompt": "Once", "stream": False,
+                                   "options": {"num_predict": 1}})
+    assert states(several)["sub/beta"] == "loaded"
+    assert several.error("/api/generate", {"model": "none", "keep_alive": 0})[0] == 404
+
+
+def test_ollama_says_when_a_model_goes(several):
+    several.post("/v1/models/load", {"model": "sub/beta"})
+    now = datetime.datetime.now(datetime.timezone.utc)
+    [expires] = [model["expires_at"] for model in several.get("/api/ps")["models"] if model["name"] == "sub/beta"]
+    # --keep is 300 seconds.
+    assert 200 < (datetime.datetime.fromisoformat(expires.replace("Z", "+00:00")) - now).total_seconds() < 310
 
 
 @pytest.mark.parametrize("name", [

@@ -88,6 +88,12 @@ uint32_t offset_in_line(const Block& block, const BlockLayout& layout, const Lin
   return run.end;
 }
 
+/// Marks take no room. They are measured nevertheless, which tells the fonts that they are needed.
+float mark_width(Face face, char32_t code, const Measure& measure) {
+  if (!is_invisible(code)) measure.advance(face, code);
+  return 0;
+}
+
 template <typename T>
 size_t first_below(const std::vector<T>& parts, float y) {
   const auto found = std::upper_bound(parts.begin(), parts.end(), y,
@@ -145,12 +151,16 @@ float cluster_width(std::string_view text, size_t begin, size_t end, Face face, 
   if (lead == '\n') return 0;
   const Char first = char_at(text, begin);
   if (begin + first.length >= end && lead < 0x80) return measure.advance(face, first.code);
-  float width = columns_of(first.code) > 0 ? measure.advance(face, joined_form(text, begin)) : 0;
+  float width = columns_of(first.code) > 0 ? measure.advance(face, joined_form(text, begin))
+                                           : mark_width(face, first.code, measure);
   // Emoji of several characters take the room of the first one.
   if (first.code >= 0x1F000) return width;
   for (size_t at = begin + first.length; at < end;) {
     const Char c = char_at(text, at);
-    if (c.code < 0x1F000 && columns_of(c.code) > 0) width += measure.advance(face, c.code);
+    if (c.code < 0x1F000) {
+      width += columns_of(c.code) > 0 ? measure.advance(face, c.code)
+                                      : mark_width(face, c.code, measure);
+    }
     at += c.length;
   }
   return width;

@@ -247,7 +247,12 @@ void Painter::cluster(const Block& block, size_t begin, size_t end, const Run& r
     const ImFontGlyph* glyph = is_wide_blank(code) || code < 0x20 ? nullptr : glyph_of(font, code);
     // Of an emoji made of several characters only the first one has a glyph that fits.
     const bool is_part = !is_first && code >= 0x1F000;
-    if (glyph != nullptr && !is_part) {
+    const bool is_mark = !is_first && columns_of(code) == 0;
+    if (glyph != nullptr && is_mark) {
+      // A font of one width draws a mark in a cell: that of its letter.
+      font.font->RenderChar(&list_, font.size, {at.x - glyph->AdvanceX * scale, at.y}, colour,
+                            static_cast<ImWchar>(code));
+    } else if (glyph != nullptr && !is_part) {
       font.font->RenderChar(&list_, font.size, at, colour, static_cast<ImWchar>(code));
       at.x += glyph->AdvanceX * scale;
     } else if (is_first && width > 0 && code > 0x20 && !is_wide_blank(code)) {

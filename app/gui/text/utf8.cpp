@@ -80,6 +80,10 @@ int columns_of(char32_t code) {
   return utf8proc_charwidth(static_cast<utf8proc_int32_t>(code));
 }
 
+bool is_invisible(char32_t code) {
+  return utf8proc_get_property(static_cast<utf8proc_int32_t>(code))->ignorable != 0;
+}
+
 TextRange word_at(std::string_view text, size_t at) {
   if (text.empty()) return {};
   at = std::min(at, text.size() - 1);

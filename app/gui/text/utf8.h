@@ -47,6 +47,9 @@ size_t cluster_begin(std::string_view text, size_t at);
 /// Columns that a terminal gives the character: 0 (marks, joiners), 1 or 2 (CJK, emoji).
 int columns_of(char32_t code);
 
+/// Whether the character has no picture of its own, such as a joiner or a variation selector.
+bool is_invisible(char32_t code);
+
 /// The word around byte `at`: letters and digits, or blanks, or else one cluster.
 struct TextRange {
   size_t begin = 0, end = 0;

@@ -204,6 +204,7 @@ void Api::handle(const ExchangePtr& exchange) {
     call.body = read_object(request.body);
   }
   if (found->second.needs < Needs::model) return found->second.function(call);
+  if (ollama_unloads(call)) return ollama_unload(call);
   const std::string name = model_name(call.body);
   pool_.acquire(
       name, [exchange] { return !exchange->closed(); },

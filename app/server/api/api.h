@@ -150,6 +150,10 @@ void count_tokens(const Call& call);
 // ollama.cpp, ollama_models.cpp
 void ollama_chat(const Call& call);
 void ollama_generate(const Call& call);
+/// Whether the request asks for nothing but that a model is unloaded: without a text, and with
+/// `keep_alive` 0.
+bool ollama_unloads(const Call& call);
+void ollama_unload(const Call& call);
 void ollama_embed(const Call& call);
 void ollama_embeddings(const Call& call);
 void ollama_tags(const Call& call);

@@ -98,9 +98,10 @@ Json read_messages(Fields& fields) {
 }
 
 bool can_continue(const Json& message) {
-  return message["role"] == "assistant" && message["content"].is_string() &&
-         !message["content"].get_ref<const std::string&>().empty() &&
-         !message.contains("tool_calls");
+  const auto content = message.find("content");
+  const auto calls = message.find("tool_calls");
+  return message.value("role", Json()) == "assistant" && content != message.end() &&
+         content->is_string() && *content != "" && (calls == message.end() || calls->empty());
 }
 
 Json template_variables(Fields& fields) {

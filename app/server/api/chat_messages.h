@@ -15,7 +15,8 @@ inline constexpr size_t kMostTools = 1000;
 /// Throws Problem.
 Json read_messages(Fields& fields);
 
-/// Whether an answer can begin in this message: it is a text of the assistant, without calls.
+/// Whether an answer can begin in this message, an object: it is a text of the assistant, without
+/// calls.
 bool can_continue(const Json& message);
 
 /// Variables of the template: "messages", "tools", those of chat_template_kwargs, and whether the

@@ -44,15 +44,32 @@ void refuse_images(Fields& fields) {
   }
 }
 
-/// Clients send no text to have a model loaded, which it is by now.
-void answer_loaded(const Call& call, Fields& fields, bool chat) {
-  Json answer = {{"model", fields.text("model").value_or(call.model->name())},
-                 {"created_at", platform::utc_text()}};
-  if (chat) answer["message"] = {{"role", "assistant"}, {"content", ""}};
-  if (!chat) answer["response"] = "";
+bool is_chat(const Request& request) { return request.path == "/api/chat"; }
+
+/// The answer to no text, by which clients have a model loaded or unloaded.
+void send_done(Exchange& exchange, const std::string& model, const char* reason) {
+  Json answer = {{"model", model}, {"created_at", platform::utc_text()}};
+  if (is_chat(exchange.request())) {
+    answer["message"] = {{"role", "assistant"}, {"content", ""}};
+  } else {
+    answer["response"] = "";
+  }
   answer["done"] = true;
-  answer["done_reason"] = "load";
-  send_json(*call.exchange, answer);
+  answer["done_reason"] = reason;
+  send_json(exchange, answer);
+}
+
+/// The model is loaded by now.
+void answer_loaded(const Call& call, Fields& fields) {
+  send_done(*call.exchange, fields.text("model").value_or(call.model->name()), "load");
+}
+
+/// A number of seconds, or a text such as "0", "0s" or "0m".
+bool is_no_time(const Json& value) {
+  if (value.is_number()) return value.get<double>() == 0;
+  if (!value.is_string()) return false;
+  const auto& text = value.get_ref<const std::string&>();
+  return text.starts_with('0') && text.find_first_of("123456789") == std::string::npos;
 }
 
 /// The messages in OpenAI's form: arguments of calls are objects in both.
@@ -174,7 +191,8 @@ void ollama_chat(const Call& call) {
   CompletionRequest request;
   read_options(call, fields, request);
   Json conversation = {{"messages", openai_messages(fields)}};
-  if (conversation["messages"].empty()) return answer_loaded(call, fields, true);
+  if (conversation["messages"].empty()) return answer_loaded(call, fields);
+  conversation["continue_final_message"] = can_continue(conversation["messages"].back());
   if (const Json* tools = fields.array("tools", kMostMessages)) conversation["tools"] = *tools;
   add_thinking(fields, conversation);
   Fields translated(conversation);
@@ -190,7 +208,7 @@ void ollama_generate(const Call& call) {
   fields.refuse("suffix", "the model completes at the end only");
   refuse_images(fields);
   const std::string prompt = fields.text("prompt").value_or("");
-  if (prompt.empty()) return answer_loaded(call, fields, false);
+  if (prompt.empty()) return answer_loaded(call, fields);
   if (fields.boolean("raw").value_or(false) || model.template_source().empty()) {
     request.prompts.push_back(must(model.engine().tokenize(prompt, {})));
   } else {
@@ -204,6 +222,30 @@ void ollama_generate(const Call& call) {
     read_chat(model, translated, request);
   }
   start(call, fields, std::move(request), false);
+}
+
+bool ollama_unloads(const Call& call) {
+  const Request& request = call.exchange->request();
+  if (!is_chat(request) && request.path != "/api/generate") return false;
+  if (call.api.pool().single()) return false;
+  Fields fields(call.body);
+  const Json* keep = fields.find("keep_alive");
+  if (keep == nullptr || !is_no_time(*keep)) return false;
+  const Json* asked = fields.find(is_chat(request) ? "messages" : "prompt");
+  return asked == nullptr || *asked == "" || *asked == Json::array();
+}
+
+void ollama_unload(const Call& call) {
+  const std::string name = call.api.model_name(call.body);
+  const std::string given = Fields(call.body).text("model").value_or(name);
+  call.api.pool().unload(
+      name, [exchange = call.exchange] { return !exchange->closed(); },
+      [exchange = call.exchange, given](const Result<ModelLease>& unloaded) {
+        Api::guard(*exchange, [&] {
+          must_have(unloaded);
+          send_done(*exchange, given, "unload");
+        });
+      });
 }
 
 void ollama_embed(const Call& call) {

@@ -57,7 +57,8 @@ void ollama_ps(const Call& call) {
     if (model.model == nullptr) continue;
     Json entry = entry_of(model);
     entry["size_vram"] = 0;
-    entry["expires_at"] = "2318-01-01T00:00:00Z";  // far away: it goes when memory is needed
+    // Far away, if it goes only when memory is needed.
+    entry["expires_at"] = model.left ? platform::utc_text(*model.left) : "2318-01-01T00:00:00Z";
     entry["context_length"] = model.model->engine().memory().context;
     models.push_back(std::move(entry));
   }

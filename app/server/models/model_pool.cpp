@@ -129,8 +129,13 @@ std::vector<ModelPool::Entry> ModelPool::list() const {
   std::vector<Entry> all;
   for (const auto& slot : slots_) {
     const int users = slot->users;
+    std::optional<double> left;
+    if (slot->model != nullptr && options_.keep_seconds >= 0) {
+      const std::chrono::duration<double> unused = Clock::now() - slot->used;
+      left = std::max(0.0, options_.keep_seconds - (users > 0 ? 0 : unused.count()));
+    }
     all.push_back({slot->source, slot->model == nullptr ? nullptr : lease(slot, false),
-                   slot->loading, users});
+                   slot->loading, users, left});
   }
   return all;
 }

@@ -79,6 +79,8 @@ class ModelPool {
     ModelLease model;  ///< null: not loaded
     bool loading = false;
     int users = 0;
+    /// Seconds until the model is unloaded if no request wants it meanwhile. Nothing: it stays.
+    std::optional<double> left;
   };
   /// All models, in their order.
   std::vector<Entry> list() const;

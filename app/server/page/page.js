@@ -131,7 +131,9 @@ const requestBody = () => {
   return body;
 };
 
-const answer = async () => {
+// Asks for the answer to the last message. `own`: what shows that message.
+const answer = async (own) => {
+  const asked = messages.at(-1);
   const element = make("div", "", "message assistant");
   const thoughts = make("details");
   thoughts.append(make("summary", "Thoughts"), make("div"));
@@ -142,6 +144,7 @@ const answer = async () => {
   let reasoning = "";
   let usage = null;
   let first = 0;
+  let complete = false;
   const begun = performance.now();
   running = new AbortController();
   byId("send").hidden = true;
@@ -168,21 +171,34 @@ const answer = async () => {
       }
       show();
     }
+    complete = true;
   } catch (failure) {
     if (failure.name !== "AbortError") {
       element.append(make("p", `It failed: ${failure.message}`, "failed"));
       show();
+    } else if (!message.content && !reasoning) {
+      element.remove();
     }
   }
   running = null;
   byId("send").hidden = false;
   byId("stop").hidden = true;
-  if (message.content) messages.push(message);
+  if (messages.at(-1) === asked) {  // else a new conversation has begun
+    if (message.content || complete) {
+      messages.push(message);
+    } else {
+      // The message would be sent again with the next one.
+      messages.pop();
+      own.classList.add("unanswered");
+      if (!byId("text").value) byId("text").value = asked.content;
+    }
+  }
   if (usage) {
     const seconds = (performance.now() - first) / 1000;
     const rate = usage.completion_tokens > 1 ? (usage.completion_tokens - 1) / seconds : 0;
-    element.append(make("div", `${usage.completion_tokens} tokens, ${rate.toFixed(1)} tokens/s, first after ` +
-      `${((first - begun) / 1000).toFixed(2)} s; prompt ${usage.prompt_tokens} tokens, ` +
+    // Without a text there is no time of it.
+    const speed = first ? `, ${rate.toFixed(1)} tokens/s, first after ${((first - begun) / 1000).toFixed(2)} s` : "";
+    element.append(make("div", `${usage.completion_tokens} tokens${speed}; prompt ${usage.prompt_tokens} tokens, ` +
       `${usage.prompt_tokens_details.cached_tokens} of them in the cache`, "figures"));
     show();
   }
@@ -194,8 +210,9 @@ byId("form").addEventListener("submit", (event) => {
   if (!text || running) return;
   byId("text").value = "";
   messages.push({role: "user", content: text});
-  show(make("div", text, "message user"));
-  answer();
+  const own = make("div", text, "message user");
+  show(own);
+  answer(own);
 });
 byId("text").addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -225,6 +242,12 @@ const bytes = (count) => {
     ++unit;
   }
   return `${count.toFixed(unit > 0 && count < 100 ? 1 : 0)} ${units[unit]}`;
+};
+
+// How many, with three digits.
+const count = (number) => {
+  const [unit, name] = number < 999.5e6 ? [1e6, "million"] : [1e9, "billion"];
+  return `${Number((number / unit).toPrecision(3))} ${name}`;
 };
 
 const fill = (id, rows) => {
@@ -276,9 +299,7 @@ const describe = async () => {
   document.title = `${model.id} – infer`;
   byId("model").textContent = model.id;
   if (!model.meta) return; // not loaded yet
-  const millions = model.meta.n_params / 1e6;
-  const size = millions < 1000 ? `${millions.toPrecision(2)} million` : `${(millions / 1000).toPrecision(2)} billion`;
-  byId("model").textContent = `${model.id}, ${size} parameters, ` +
+  byId("model").textContent = `${model.id}, ${count(model.meta.n_params)} parameters, ` +
     `context of ${model.max_model_len} tokens`;
 };
 

@@ -65,8 +65,9 @@ std::string fitting_options(const std::string& path, const LoadOptions& options)
         break;
       case Alternative::Kind::spill: text += "; with --spill it runs from the file, slowly"; break;
       case Alternative::Kind::memory:
-        text += fmt::format("; it fits with --memory {}M if that much memory is free",
-                            (alternative.options.memory_limit + (1 << 20) - 1) >> 20);
+        text += fmt::format(
+            "; it fits with --memory {}M if so much is free beside what --reserve keeps",
+            (alternative.options.memory_limit + (1 << 20) - 1) >> 20);
         break;
     }
   }

@@ -126,9 +126,8 @@ Status fit(TextTokens& text, int64_t most, int64_t kept, bool truncate, size_t i
   if (size <= most) return {};
   if (!truncate || text.head + kept >= most) {
     return error(StatusCode::does_not_fit,
-                 "text {} has {} tokens, and the model takes at most {}; shorten it, or have it "
-                 "truncated",
-                 index, size, most);
+                 "text {} has {} tokens, and the model takes at most {}; shorten it{}", index, size,
+                 most, truncate ? "" : ", or have it truncated");
   }
   text.ids.erase(text.ids.end() - kept - (size - most), text.ids.end() - kept);
   return {};

@@ -19,13 +19,10 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   auto model = std::make_unique<DecoderModel>(r, op::Rope::Style::half_split);
   model->embedding_scale = std::sqrt(static_cast<float>(model->params.embedding));
   model->post_norms = true;
-  const int64_t window = r.need_int("attention.sliding_window", 1, INT32_MAX);
-  const std::vector<bool> sliding = r.sliding_layers(model->params.layers, kPeriod);
+  model->set_windows_with_rope(r, kPeriod);
   for (AttentionBlock& block : model->attention) {
     block.qk_norm = AttentionBlock::QkNorm::per_head;
     block.gate = AttentionBlock::Gate::apart;
-    block.rotate = sliding[static_cast<size_t>(block.layer)];
-    if (block.rotate) model->set_window(block.layer, static_cast<int32_t>(window));
   }
   model->experts.route = read_route(r, model->params, 2, true);
   model->experts.shared_width = r.get_int("expert_shared_count", 0, 0, 1024) * model->experts.width;

@@ -23,14 +23,7 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
     block.eps = model->params.eps;
     if (head_norms) block.qk_norm = AttentionBlock::QkNorm::layer;
   }
-  if (r.architecture() == "cohere2") {
-    const int64_t window = r.need_int("attention.sliding_window", 1, INT32_MAX);
-    const std::vector<bool> sliding = r.sliding_layers(model->params.layers, kPeriod);
-    for (AttentionBlock& block : model->attention) {
-      block.rotate = sliding[static_cast<size_t>(block.layer)];
-      if (block.rotate) model->set_window(block.layer, static_cast<int32_t>(window));
-    }
-  }
+  if (r.architecture() == "cohere2") model->set_windows_with_rope(r, kPeriod);
   return DecoderModel::finish(std::move(model), r);
 }
 

@@ -15,13 +15,9 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   auto model = std::make_unique<DecoderModel>(r, op::Rope::Style::half_split);
   model->pre_norms = false;
   model->post_norms = true;
-  const int64_t window = r.get_int("attention.sliding_window", 0, 0, INT32_MAX);
-  const std::vector<bool> sliding = r.sliding_layers(model->params.layers, kPeriod);
-  for (AttentionBlock& block : model->attention) {
-    block.qk_norm = AttentionBlock::QkNorm::per_head;
-    if (window == 0) continue;
-    block.rotate = sliding[static_cast<size_t>(block.layer)];
-    if (block.rotate) model->set_window(block.layer, static_cast<int32_t>(window));
+  for (AttentionBlock& block : model->attention) block.qk_norm = AttentionBlock::QkNorm::per_head;
+  if (r.get_int("attention.sliding_window", 0, 0, INT32_MAX) > 0) {
+    model->set_windows_with_rope(r, kPeriod);
   }
   return DecoderModel::finish(std::move(model), r);
 }

@@ -14,13 +14,8 @@ constexpr int64_t kPeriod = 4;  // of the layers that see everything
 Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   HparamReader r(source);
   auto model = std::make_unique<DecoderModel>(r, op::Rope::Style::half_split);
-  const int64_t window = r.need_int("attention.sliding_window", 1, INT32_MAX);
-  const std::vector<bool> sliding = r.sliding_layers(model->params.layers, kPeriod);
-  for (AttentionBlock& block : model->attention) {
-    block.qk_norm = AttentionBlock::QkNorm::per_head;
-    block.rotate = sliding[static_cast<size_t>(block.layer)];
-    if (block.rotate) model->set_window(block.layer, static_cast<int32_t>(window));
-  }
+  model->set_windows_with_rope(r, kPeriod);
+  for (AttentionBlock& block : model->attention) block.qk_norm = AttentionBlock::QkNorm::per_head;
   model->experts.route = read_route(r, model->params, 2, true);
   model->experts.shared_width =
       r.get_int("expert_shared_feed_forward_length",
@@ -61,8 +56,7 @@ void map(CheckpointMap& m) {
   m.config.assume("topk_group", int64_t{1});
   map_deepseek_experts(m, DeepseekRouting::v3);
   for (int64_t i = 0; i < m.layer_count(); ++i) {
-    m.tensors.copy(layer_name(i, "mlp.e_score_correction_bias"),
-                   block_name(i, "exp_probs_b.bias"));
+    m.tensors.copy(layer_name(i, "mlp.e_score_correction_bias"), block_name(i, "exp_probs_b.bias"));
   }
   m.tensors.ignore_prefix("mtp.");  // what predicts further tokens is not used
 }

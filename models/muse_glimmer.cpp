@@ -24,13 +24,10 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   model->logit_softcap = static_cast<float>(r.get_float("final_logit_softcapping", 0.0));
   RopeSpec& rope = model->mutable_info().ropes[0];  // only layers with a window have it
   rope.base = r.get_float("rope.freq_base_swa", rope.base);
-  const int64_t window = r.need_int("attention.sliding_window", 1, INT32_MAX);
-  const std::vector<bool> sliding = r.sliding_layers(model->params.layers, kPeriod);
+  model->set_windows_with_rope(r, kPeriod);
   for (AttentionBlock& block : model->attention) {
     block.qk_norm = AttentionBlock::QkNorm::per_head;
     block.gate = AttentionBlock::Gate::apart;
-    block.rotate = sliding[static_cast<size_t>(block.layer)];
-    if (block.rotate) model->set_window(block.layer, static_cast<int32_t>(window));
   }
   return DecoderModel::finish(std::move(model), r);
 }

@@ -49,6 +49,15 @@ void DecoderModel::set_window(int64_t layer, int32_t window) {
   info_.kv_layers[static_cast<size_t>(block.cache)].window = window;
 }
 
+void DecoderModel::set_windows_with_rope(HparamReader& r, int64_t period) {
+  const auto window = static_cast<int32_t>(r.need_int("attention.sliding_window", 1, INT32_MAX));
+  const std::vector<bool> sliding = r.sliding_layers(params.layers, period);
+  for (AttentionBlock& block : attention) {
+    block.rotate = sliding[static_cast<size_t>(block.layer)];
+    if (block.rotate) set_window(block.layer, window);
+  }
+}
+
 void DecoderModel::drop_attention(const std::vector<bool>& layers) {
   std::erase_if(info_.kv_layers, [&](const KvLayerShape& shape) {
     return layers[static_cast<size_t>(shape.layer)];

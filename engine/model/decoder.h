@@ -64,6 +64,8 @@ class DecoderModel : public Model {
   ModelInfo& mutable_info() { return info_; }
   /// Sets a layer's window in its attention and in the cache's shape.
   void set_window(int64_t layer, int32_t window);
+  /// Layers have a window and RoPE, or neither: every `period`-th one, unless the file says which.
+  void set_windows_with_rope(HparamReader& reader, int64_t period);
   /// Takes the attention from these layers.
   void drop_attention(const std::vector<bool>& layers);
   bool attends(int64_t layer) const { return params.kv_heads[static_cast<size_t>(layer)] > 0; }

@@ -78,6 +78,16 @@ def test_names_in_host(service, host, status):
     assert got.startswith(b"HTTP/1.1 %d " % status)
 
 
+@pytest.mark.parametrize("path, status", [
+    ("/health", 200), ("/health/live", 200), ("/health/ready", 200), ("/v1/models", 403), ("/metrics", 403),
+    ("/nothing", 403),
+])
+def test_a_probe_without_host(service, path, status):
+    assert service.raw(f"GET {path} HTTP/1.0\r\n\r\n".encode()).startswith(b"HTTP/1.1 %d " % status)
+    named = service.raw(f"GET {path} HTTP/1.0\r\nHost: evil.example\r\n\r\n".encode())
+    assert named.startswith(b"HTTP/1.1 403 ")
+
+
 def test_pages_of_other_sites(service, start):
     evil = {"Origin": "https://evil.example"}
     assert service.ask("POST", "/tokenize", {"content": "a"}, headers=evil)[0] == 403

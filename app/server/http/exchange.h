@@ -28,6 +28,7 @@ struct Request {
 
   /// Empty if there is none; the first of several.
   std::string_view header(std::string_view lower_case_name) const;
+  bool has_header(std::string_view lower_case_name) const;
 };
 
 /// Any thread may call these functions, one at a time. Either send() once, or begin(), then write()

@@ -326,3 +326,17 @@ def test_the_access_log(start):
     lines = [json.loads(line) for line in log.splitlines()]
     assert [(line["path"], line["status"]) for line in lines] == [("/v1/completions", 200), ("/nothing", 404)]
     assert lines[0]["id"] == "this-one" and lines[0]["seconds"] > 0 and lines[0]["complete"]
+
+
+def test_every_answer_has_a_date(service):
+    body = {"prompt": "Once", "max_tokens": 1, "stream": True}
+    for method, path, sent, status in (("GET", "/health", None, 200), ("GET", "/nothing", None, 404),
+                                       ("POST", "/v1/completions", body, 200)):
+        got, headers, _ = service.ask(method, path, sent)
+        assert got == status
+        assert re.fullmatch(r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) "
+                            r"\d{4} \d\d:\d\d:\d\d GMT", headers["date"])
+        date = email.utils.parsedate_to_datetime(headers["date"])
+        assert date.strftime("%a") == headers["date"][:3]
+        assert abs(date.timestamp() - time.time()) < 30
+    assert b"\r\nDate: " in service.raw(b"nonsense\r\n\r\n")

@@ -144,6 +144,7 @@ class Answer final : public Exchange, public std::enable_shared_from_this<Answer
     const auto add = [&](std::string_view name, std::string_view value) {
       out += fmt::format("{}: {}\r\n", name, value);
     };
+    add("Date", http_date());
     if (!type.empty()) add("Content-Type", type);
     add("X-Request-Id", request_.id);
     for (const auto& [name, value] : headers_) add(name, value);

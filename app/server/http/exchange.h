@@ -16,6 +16,9 @@ namespace infer::server {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
+/// The time now as RFC 9110, 5.6.7 has it: "Sun, 06 Nov 1994 08:49:37 GMT".
+std::string http_date();
+
 struct Request {
   std::string method;  ///< "GET"
   std::string path;    ///< "/v1/models", without the query, as it was sent

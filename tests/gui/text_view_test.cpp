@@ -182,6 +182,13 @@ TEST_CASE("marks without a glyph are asked for") {
     CHECK_EQ(std::count(needed.begin(), needed.end(), mark) > 0, true);
   }
   CHECK_EQ(std::count(needed.begin(), needed.end(), U'\uFE0F'), 0);
+  // Until they come there is nothing in their place, in prose and in code.
+  for (const std::string before : {"", "    "}) {
+    w.show(before + "He");
+    const size_t vertices = ImGuiFrames::extent().vertices;
+    w.show(before + "He\u0301");
+    CHECK(ImGuiFrames::extent().vertices == vertices);
+  }
 }
 
 TEST_CASE("marks are drawn over their letters, also in code") {

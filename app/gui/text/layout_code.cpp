@@ -85,7 +85,7 @@ class CodeLayout {
         continue;
       }
       Run* run = open_run(at, token);
-      const bool is_simple = text_[at] >= 0x20 && text_[at] < 0x7F;
+      const bool is_simple = next == at + 1 && text_[at] >= 0x20 && text_[at] < 0x7F;
       if (run == nullptr) {
         Run fresh;
         fresh.begin = static_cast<uint32_t>(at);

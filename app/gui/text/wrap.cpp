@@ -192,7 +192,7 @@ float Wrapper::add_runs(size_t begin, size_t end, bool right_to_left, float x, f
     while (at < run.end) {
       const size_t next = cluster_end(block_.text, at, run.end);
       const char c = block_.text[at];
-      if (c < 0x20 || c == 0x7F) run.is_simple = false;
+      if (next != at + 1 || c < 0x20 || c == 0x7F) run.is_simple = false;
       width += cluster_width(block_.text, at, next, run.face, x + width - line_x, measure_);
       at = next;
     }

@@ -235,3 +235,16 @@ def test_unknown_fields_are_counted_and_have_no_effect(service):
     answer = service.post("/v1/chat/completions", STORY | {"colour": "red", "shape": 1})
     assert answer["choices"] == service.post("/v1/chat/completions", STORY)["choices"]
     assert service.metric("infer_unknown_fields_total") == before + 2
+
+
+def test_a_prompt_that_does_not_fit(service):
+    long = "word " * 20_000
+    messages = [{"role": "user", "content": long}]
+    for path, body in (("/v1/chat/completions", {"messages": messages}), ("/v1/responses", {"input": long}),
+                       ("/v1/completions", {"prompt": ["Once", long]}),
+                       ("/v1/chat/completions", {"messages": messages, "stream": True})):
+        status, error = service.error(path, body)
+        assert (status, error["code"]) == (400, "context_length_exceeded")
+        assert "tokens do not fit: the context holds" in error["message"]
+    assert service.error("/completion", {"prompt": long})[1]["code"] == 400  # as llama.cpp's server
+    assert service.error("/v1/chat/completions", {"messages": []})[1]["code"] is None

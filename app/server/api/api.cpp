@@ -63,22 +63,29 @@ Json error_code(const std::string& path, int status) {
   return status == 401 ? Json("invalid_api_key") : Json(nullptr);
 }
 
-void send_problem(Exchange& exchange, int status, const std::string& message,
-                  const std::string& field, bool lasts) {
+void send_problem(Exchange& exchange, const Problem& problem) {
   const std::string& path = exchange.request().path;
+  const std::string message = problem.what();
+  const int status = problem.status();
+  Json code = error_code(path, status);
+  if (code.is_null() && problem.code() != nullptr) code = problem.code();
   Json error = {{"message", message},
                 {"type", error_type(status)},
-                {"param", field.empty() ? Json(nullptr) : Json(field)},
-                {"code", error_code(path, status)}};
+                {"param", problem.field().empty() ? Json(nullptr) : Json(problem.field())},
+                {"code", std::move(code)}};
   Json json = {{"error", std::move(error)}};
   if (path.starts_with("/api/")) json = {{"error", message}};
   if (path.starts_with("/v1/messages")) {
     json = {{"type", "error"}, {"error", {{"type", error_type(status)}, {"message", message}}}};
   }
   Headers more;
-  if (!lasts && (status == 429 || status == 503)) more.emplace_back("Retry-After", "1");
+  if (!problem.lasts() && (status == 429 || status == 503)) more.emplace_back("Retry-After", "1");
   if (status == 401) more.emplace_back("WWW-Authenticate", "Bearer");
   exchange.send(status, "application/json", write_json(json), std::move(more));
+}
+
+void send_problem(Exchange& exchange, int status, const std::string& message) {
+  send_problem(exchange, Problem(status, message));
 }
 
 void require_generating(const ServedModel& model) {
@@ -97,6 +104,13 @@ std::shared_ptr<void> take_place(const Call& call) {
 
 Status generate(const Call& call, CompletionRequest request, std::unique_ptr<CompletionSink> sink) {
   require_generating(*call.model);
+  const auto context = static_cast<size_t>(call.model->engine().memory().context);
+  for (const std::vector<int32_t>& prompt : request.prompts) {
+    if (prompt.size() <= context) continue;
+    throw Problem(400,
+                  fmt::format("{} tokens do not fit: the context holds {}", prompt.size(), context),
+                  "", true, "context_length_exceeded");
+  }
   request.place = take_place(call);
   request.model = call.model->name();
   TraceExporter* const traces = call.api.traces();
@@ -170,7 +184,7 @@ void Api::guard(Exchange& exchange, const std::function<void()>& answer) {
   try {
     answer();
   } catch (const Problem& problem) {
-    send_problem(exchange, problem.status(), problem.what(), problem.field(), problem.lasts());
+    send_problem(exchange, problem);
   } catch (const std::bad_alloc&) {
     send_problem(exchange, 503, "there is not enough memory for the request");
   } catch (const std::exception& failure) {

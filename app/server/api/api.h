@@ -120,10 +120,9 @@ void send_json(Exchange& exchange, const Json& json, int status = 200);
 inline constexpr const char* kEventStream = "text/event-stream; charset=utf-8";
 /// What "code" is in an answer at a path: OpenAI has a name or null there, llama.cpp the status.
 Json error_code(const std::string& path, int status);
-/// An error in the form of the interface that the request's path belongs to. `lasts`: as in
-/// Problem.
-void send_problem(Exchange& exchange, int status, const std::string& message,
-                  const std::string& field = "", bool lasts = false);
+/// An error in the form of the interface that the request's path belongs to.
+void send_problem(Exchange& exchange, const Problem& problem);
+void send_problem(Exchange& exchange, int status, const std::string& message);
 /// Generates with the call's model; `sink` answers. Errors as Completion::start().
 Status generate(const Call& call, CompletionRequest request, std::unique_ptr<CompletionSink> sink);
 /// Throws Problem if the model makes vectors or scores of texts.

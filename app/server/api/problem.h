@@ -13,18 +13,26 @@ namespace infer::server {
 class Problem : public std::runtime_error {
  public:
   /// `field`: the one that is wrong, "messages[0].role"; empty: none in particular. `lasts`: trying
-  /// again later does not help, although the status says so.
-  Problem(int status, const std::string& message, std::string field = "", bool lasts = false)
-      : std::runtime_error(message), status_(status), field_(std::move(field)), lasts_(lasts) {}
+  /// again later does not help, although the status says so. `code`: the name that OpenAI's API has
+  /// for it; null: none.
+  Problem(int status, const std::string& message, std::string field = "", bool lasts = false,
+          const char* code = nullptr)
+      : std::runtime_error(message),
+        status_(status),
+        field_(std::move(field)),
+        lasts_(lasts),
+        code_(code) {}
 
   int status() const { return status_; }
   const std::string& field() const { return field_; }
   bool lasts() const { return lasts_; }
+  const char* code() const { return code_; }
 
  private:
   int status_;
   std::string field_;
   bool lasts_;
+  const char* code_;
 };
 
 /// The status of HTTP for a failure of the library.

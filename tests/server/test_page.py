@@ -1,9 +1,12 @@
 """The page at /, in a browser."""
 
+import pathlib
 import re
 import shutil
 
 import pytest
+
+DEMO = pathlib.Path(__file__).resolve().parent.parent.parent / "app" / "demo" / "infer-demo.gguf"
 
 
 def test_its_files(service):
@@ -137,6 +140,40 @@ def test_figures(start, browser):
     find("#text").send_keys("Hello\n")
     wait(browser, lambda: browser.find_elements("css selector", ".figures"))
     assert find(".figures").text == "0 tokens; prompt 7 tokens, 3 of them in the cache"
+
+
+def test_the_model_is_chosen(start, browser, tmp_path):
+    for name in ("alpha", "beta"):
+        shutil.copy(DEMO, tmp_path / f"{name}.gguf")
+    service = start("-t", "2", "-c", "512", "--models", tmp_path)
+    browser.get(f"http://127.0.0.1:{service.port}/")
+    find = lambda selector: browser.find_element("css selector", selector)  # noqa: E731
+    states = lambda: {model["id"]: model["status"] for model in service.get("/v1/models")["data"]}  # noqa: E731
+    wait(browser, lambda: find("#models").is_displayed())
+    options = find("#models").find_elements("css selector", "option")
+    assert [option.text for option in options] == ["alpha", "beta"]
+    options[1].click()
+    wait(browser, lambda: browser.title.startswith("beta "))
+    assert find("#model").text == "unloaded"
+    find("#text").send_keys("Hello\n")
+    wait(browser, lambda: browser.find_elements("css selector", ".figures"))
+    assert states() == {"alpha": "unloaded", "beta": "loaded"}
+    wait(browser, lambda: "parameters" in find("#model").text)
+    assert find("#models").get_property("value") == "beta"
+    # The numbers are those of this model.
+    kept = int(service.metric("infer_kv_cache_pages", 'model_name="beta",state="kept"'))
+    wait(browser, lambda: f"kept pages\n{kept}\n" in find("#cache").text)
+    service.post("/v1/models/load", {"model": "alpha"})
+    options[0].click()
+    wait(browser, lambda: kept > 0 and "kept pages\n0\n" in find("#cache").text)
+
+
+def test_one_model_is_no_choice(start, browser):
+    service = start("-t", "2")
+    browser.get(f"http://127.0.0.1:{service.port}/")
+    find = lambda selector: browser.find_element("css selector", selector)  # noqa: E731
+    wait(browser, lambda: "infer-demo" in find("#model").text)
+    assert not find("#models").is_displayed()
 
 
 def test_a_narrow_screen(start, browser):

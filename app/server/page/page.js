@@ -120,12 +120,16 @@ const events = async function* (body) {
   }
 };
 
+// The name of the model that answers; empty if there is no choice.
+const chosenModel = () => byId("models").hidden ? "" : byId("models").value;
+
 const requestBody = () => {
   const system = byId("system").value.trim();
   const body = {
     messages: system ? [{role: "system", content: system}, ...messages] : messages,
     stream: true, stream_options: {include_usage: true},
   };
+  if (chosenModel()) body.model = chosenModel();
   if (byId("temperature").value !== "") body.temperature = Number(byId("temperature").value);
   if (byId("most").value !== "") body.max_tokens = Number(byId("most").value);
   return body;
@@ -193,6 +197,7 @@ const answer = async (own) => {
       if (!byId("text").value) byId("text").value = asked.content;
     }
   }
+  if (chosenModel()) describe();  // it is loaded now
   if (usage) {
     const seconds = (performance.now() - first) / 1000;
     const rate = usage.completion_tokens > 1 ? (usage.completion_tokens - 1) / seconds : 0;
@@ -263,8 +268,9 @@ const watch = async () => {
     if (!response.ok) throw new Error(`The server says ${response.status}.`);
     const found = new Map();
     for (const line of (await response.text()).split("\n")) {
-      const parts = line.match(/^infer_(\w+)\{model_name="(?:[^"\\]|\\.)*",?(?:\w+="([^"]*)")?\} (\S+)$/);
-      if (parts) found.set(parts[1] + (parts[2] ? `/${parts[2]}` : ""), Number(parts[3]));
+      const parts = line.match(/^infer_(\w+)\{model_name="((?:[^"\\]|\\.)*)",?(?:\w+="([^"]*)")?\} (\S+)$/);
+      if (!parts || (chosenModel() && JSON.parse(`"${parts[2]}"`) !== chosenModel())) continue;
+      found.set(parts[1] + (parts[3] ? `/${parts[3]}` : ""), Number(parts[4]));
     }
     const value = (name) => found.get(name) || 0;
     fill("speed", [
@@ -294,14 +300,26 @@ const watch = async () => {
 const describe = async () => {
   const response = await fetch("v1/models", {headers: headers()}).catch(() => null);
   if (!response || !response.ok) return;
-  const [model] = (await response.json()).data;
+  const models = (await response.json()).data;
+  const choice = byId("models");
+  const names = models.map(({id}) => id);
+  if (names.join("\n") !== [...choice.options].map((option) => option.value).join("\n")) {
+    const before = choice.value;
+    choice.replaceChildren(...names.map((name) => new Option(name, name)));
+    if (names.includes(before)) choice.value = before;
+    choice.hidden = names.length < 2;
+  }
+  const model = models.find(({id}) => id === choice.value);
   if (!model) return;
   document.title = `${model.id} – infer`;
-  byId("model").textContent = model.id;
-  if (!model.meta) return; // not loaded yet
-  byId("model").textContent = `${model.id}, ${count(model.meta.n_params)} parameters, ` +
+  const name = choice.hidden ? model.id : "";
+  byId("model").textContent = name || (model.meta ? "" : model.status);
+  if (!model.meta) return;
+  byId("model").textContent = `${name && `${name}, `}${count(model.meta.n_params)} parameters, ` +
     `context of ${model.max_model_len} tokens`;
 };
+
+byId("models").addEventListener("change", describe);
 
 describe();
 watch();

@@ -258,6 +258,19 @@ TEST_CASE("chat: answers that found no room are not in the trash") {
   CHECK_FALSE(f.driver->shows("chat/left/conversations/trash"));
 }
 
+TEST_CASE("chat: an answer that fills the context says so") {
+  NEEDS_WINDOW();
+  Fixture f(AppOptions{});
+  f.app->models().options().context = 64;
+  f.app->models().load(demo::model_path(), f.app->models().options());
+  f.wait_for_model();
+  f.ask("Tell me a story.");
+  REQUIRE(f.shown().size() == 2);
+  CHECK(f.shown()[1].message->state == conversations::State::stopped);
+  const std::string footer = f.driver->text(f.message(1, "statistics"));
+  CHECK_MESSAGE(footer.ends_with(", stopped: the context was full"), footer);
+}
+
 TEST_CASE("chat: the search finds words of all conversations and opens the place") {
   NEEDS_WINDOW();
   Fixture f;

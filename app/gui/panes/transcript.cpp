@@ -342,7 +342,10 @@ void Transcript::draw_editor() {
 void Transcript::draw_footer(const conversations::Message& message) {
   if (message.role != Role::assistant) return;
   std::string text = statistics_text(message);
-  if (message.state == State::stopped) text += text.empty() ? "stopped" : ", stopped";
+  if (message.state == State::stopped) {
+    text += text.empty() ? "stopped" : ", stopped";
+    if (chat_.filled_context(message.id)) text += ": the context was full";
+  }
   if (!text.empty()) ui::faint(text, "statistics");
 }
 

@@ -254,6 +254,11 @@ void ChatState::see_end(const AnswerEnded& ended) {
   LiveAnswer& live = found->second;
   live.ended = true;  // it is shown until the store has it
   const bool whole = ended.status.ok() && ended.result.reason == FinishReason::stop;
+  if (ended.result.reason == FinishReason::context) {
+    filled_.insert(live.message);
+  } else {
+    filled_.erase(live.message);
+  }
   const bool empty = live.text.empty() && live.reasoning.empty() && live.calls.empty();
   const bool shown = ended.conversation == current_;
   if (ended.context > 0) {

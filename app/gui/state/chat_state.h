@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -119,6 +120,8 @@ class ChatState {
   bool can_send() const;
   bool is_answering() const { return is_answering(current_); }
   bool is_answering(Id conversation) const;
+  /// Whether an answer was ended by a full context, since the program began.
+  bool filled_context(Id message) const { return filled_.contains(message); }
 
   void send(std::string text);
   /// A text that could not be stored and is given back; empty: there is none.
@@ -193,6 +196,7 @@ class ChatState {
 
   std::map<Id, LiveAnswer> live_;  ///< by conversation
   std::optional<FullContext> full_;
+  std::set<Id> filled_;  ///< answers that a full context ended
   std::string model_;
   int64_t count_request_ = 0;
   int64_t draft_tokens_ = 0, context_used_ = 0, context_ = 0;

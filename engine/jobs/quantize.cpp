@@ -210,12 +210,14 @@ class Quantizer {
       const DType fits =
           wanted == weight.desc.type ? wanted : fitting_type(wanted, weight.desc.shape[0]);
       INFER_TRY_S(const TensorDesc desc, make_tensor(fits, weight.desc.shape));
-      if (fits != weight.desc.type && is_quantised(weight.desc.type) &&
+      // Types that are not quantised add no errors of that kind.
+      if (fits != weight.desc.type && is_quantised(weight.desc.type) && is_quantised(fits) &&
           !options_.allow_requantize) {
-        return error(StatusCode::unsupported,
-                     "{}: tensor '{}' is already quantised ({}): quantising it again adds the "
-                     "errors of {}; --allow-requantize does it anyway",
-                     path_, weight.name, dtype_info(weight.desc.type).name, dtype_info(fits).name);
+        return error(
+            StatusCode::unsupported,
+            "{}: tensor '{}' is already quantised ({}): quantising it again adds the "
+            "errors of {}; --allow-requantize, in the window its check box, does it anyway",
+            path_, weight.name, dtype_info(weight.desc.type).name, dtype_info(fits).name);
       }
       if (fits != wanted) {
         replaced[fmt::format("rows of {} elements are not whole blocks of {}: using {} instead",

@@ -240,6 +240,10 @@ def test_what_is_quantised_is_not_quantised_again_by_accident(source, tmp_path):
     assert not q4.exists()
     quantize(q8, q4, "Q4_0", "--allow-requantize")
     assert types_of(q4)["blk.0.attn_q.weight"] == "Q4_0"
+    # Types that are not quantised add no errors of that kind.
+    for type in ("F32", "F16", "BF16"):
+        quantize(q8, tmp_path / "plain.gguf", type, "--force")
+        assert types_of(tmp_path / "plain.gguf")["blk.0.attn_q.weight"] == type
     # The same type is copied, bit for bit.
     quantize(q4, tmp_path / "same.gguf", "Q4_0")
     quantize(q4, tmp_path / "copy.gguf", "copy")

@@ -84,6 +84,7 @@ def test_names_in_host(service, host, status):
 ])
 def test_a_probe_without_host(service, path, status):
     assert service.raw(f"GET {path} HTTP/1.0\r\n\r\n".encode()).startswith(b"HTTP/1.1 %d " % status)
+    assert service.raw(f"GET {path} HTTP/1.1\r\nConnection: close\r\n\r\n".encode()).startswith(b"HTTP/1.1 403 ")
     named = service.raw(f"GET {path} HTTP/1.0\r\nHost: evil.example\r\n\r\n".encode())
     assert named.startswith(b"HTTP/1.1 403 ")
 

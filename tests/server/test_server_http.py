@@ -1,5 +1,6 @@
 """The protocol: limits, odd requests, readers that go away, the end of the server."""
 
+import email.utils
 import http.client
 import json
 import re

@@ -321,7 +321,7 @@ void Api::finished(const Exchange& exchange) {
 void Api::authorise(const Request& request, bool open) const {
   // A page of another site can make a browser ask, also by a name that it makes mean this machine.
   // Browsers always send Host. Probes that speak HTTP/1.0 do not.
-  const bool is_probe = open && !request.has_header("host");
+  const bool is_probe = open && request.is_http_1_0 && !request.has_header("host");
   const std::string_view host = host_of(request.header("host"));
   if (local_names_ && !is_probe && !is_this_machine(host) &&
       !contains(options_.allowed_hosts, host)) {

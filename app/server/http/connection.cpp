@@ -351,6 +351,7 @@ Request Connection::request_of_header() const {
   const auto& message = parser_->get();
   Request request;
   request.method = std::string(message.method_string());
+  request.is_http_1_0 = message.version() < 11;
   std::string target(message.target());
   // The host in the target counts, not the header.
   if (auto host = take_host(target)) request.headers.emplace_back("host", *std::move(host));

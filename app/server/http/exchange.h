@@ -25,6 +25,7 @@ struct Request {
   std::string query;   ///< after the question mark
   Headers headers;     ///< names in lower case
   std::string body;
+  bool is_http_1_0 = false;           ///< or older, which needs no Host
   std::string peer;                   ///< address that it comes from
   std::string id;                     ///< X-Request-Id if that is sane, otherwise a new one
   std::optional<TraceContext> trace;  ///< what traceparent and tracestate say

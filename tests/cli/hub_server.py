@@ -101,11 +101,11 @@ class Handler(BaseHTTPRequestHandler):
         if self.command == "HEAD":
             return
         end = start + hub.cuts.pop(0) if hub.cuts else len(content)
+        hub.sent += min(end, len(content)) - start  # first: the client may go on at the last byte
         for at in range(start, end, hub.piece):
             self.wfile.write(content[at:min(at + hub.piece, end)])
             self.wfile.flush()
             time.sleep(hub.pause)
-        hub.sent += min(end, len(content)) - start
         if end < len(content):
             hub.halted.set()
             hub.proceed.wait(60)

@@ -23,7 +23,7 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 /// Mistral and Mixtral have windows; Mixtral's experts are called w1 (gate), w3 (up) and w2 (down).
 void map(CheckpointMap& m) {
   m.begin({.architecture = "llama"});
-  // transformers leaves the key aside, for whatever reason it is there.
+  // transformers ignores this key for Llama. Others may not.
   m.config.require(m.config.get_float(rope_section(m.config) + "partial_rotary_factor",
                                       m.config.get_float("partial_rotary_factor", 1.0)) == 1,
                    "partial_rotary_factor");

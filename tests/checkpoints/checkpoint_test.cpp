@@ -147,6 +147,10 @@ TEST_CASE("configurations that cannot be had are refused by name") {
           StatusCode::bad_file);
   refused(opened(small_config(R"("partial_rotary_factor": 1.5)")), "partial_rotary_factor",
           StatusCode::bad_file);
+  refused(opened(small_config(R"("partial_rotary_factor": 0.5)")), "partial_rotary_factor");
+  refused(opened(small_config(
+              R"("rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5})")),
+          "partial_rotary_factor");
   refused(opened(small_config(R"("eos_token_id": "end")")), "eos_token_id", StatusCode::bad_file);
   refused(opened(small_config(R"("bos_token_id": -2)")), "bos_token_id", StatusCode::bad_file);
 }

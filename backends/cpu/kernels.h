@@ -28,8 +28,11 @@ namespace infer::cpu {
 /// Float32 vector functions of one instruction set. Their arguments need no alignment.
 struct VecOps {
   /// y[c·pitch + r] = Σ w[r·stride + i]·x[c][i] over 0 ≤ i < n for 0 ≤ r < rows, 0 ≤ c < columns.
-  void (*dot_rows)(const float* w, int64_t stride, int64_t rows, int64_t n, const float* const* x,
-                   int64_t columns, float* y, int64_t pitch);
+  /// `type` of the weights: F32, F16 or BF16. Sums are float32.
+  void (*dot_rows)(DType type, const void* w, int64_t stride, int64_t rows, int64_t n,
+                   const float* const* x, int64_t columns, float* y, int64_t pitch);
+  /// Of F16 and BF16 for dot_rows; for more columns weights are better decoded before.
+  int64_t most_converted_columns;
   float (*sum_squares)(const float* x, int64_t n);
   /// y = (x·scale)·w; w may be null.
   void (*scale_mul)(float* y, const float* x, const float* w, float scale, int64_t n);

@@ -13,6 +13,12 @@ namespace {
 /// Rows of a group where rows are decoded.
 constexpr int64_t kDecodedRows = 4;
 
+/// Whether `columns` columns are multiplied with such weights as they lie in the file.
+bool read_in_place(const VecOps& vec, DType type, int64_t columns) {
+  return type == DType::f32 ||
+         ((type == DType::f16 || type == DType::bf16) && columns <= vec.most_converted_columns);
+}
+
 /// Half of a core's second-level cache, for the columns of a tile.
 int64_t columns_cache() {
   static const int64_t bytes = [] {
@@ -104,18 +110,20 @@ void Product::run(const CpuContext& context, const TensorRef& w, int64_t matrix,
       kernel->run(scratch, 1, k(), x.panel, 1, sums);
       continue;
     }
-    const auto* rows = w.row<float>(first, matrix);
-    int64_t stride = w.desc.stride[1] / int64_t{sizeof(float)};
-    if (w.desc.type != DType::f32) {
+    const VecOps& vec = *context.isa->vec;
+    const std::byte* rows = w.row<std::byte>(first, matrix);
+    DType type = w.desc.type;
+    int64_t stride = w.desc.stride[1] / dtype_info(type).block_bytes;
+    if (!read_in_place(vec, type, x.count)) {
       auto* decoded = reinterpret_cast<float*>(scratch);
       for (int64_t r = 0; r < count; ++r) {
-        decode_row(*context.isa->vec, w.desc.type, w.row<std::byte>(first + r, matrix),
-                   decoded + r * k(), k());
+        decode_row(vec, type, w.row<std::byte>(first + r, matrix), decoded + r * k(), k());
       }
-      rows = decoded;
+      rows = scratch;
+      type = DType::f32;
       stride = k();
     }
-    context.isa->vec->dot_rows(rows, stride, count, k(), x.rows, x.count, sums, layout.rows);
+    vec.dot_rows(type, rows, stride, count, k(), x.rows, x.count, sums, layout.rows);
   }
 }
 

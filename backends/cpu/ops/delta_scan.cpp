@@ -23,7 +23,7 @@ void run(const CpuCall& call) {
     const float write = of_head(call.inputs[4], h, r);
     const float* query = q.row<float>(from(h), r);
     float met = 0;
-    call.vec().dot_rows(k.row<float>(from(h), r), 0, 1, n, &query, 1, &met, 1);
+    call.vec().dot_rows(DType::f32, k.row<float>(from(h), r), 0, 1, n, &query, 1, &met, 1);
     return ScanGate{static_cast<float>(portable::exp(a[h] * step)),
                     static_cast<float>(portable::sigmoid(write)), met * p.k_scale * p.q_scale};
   };

@@ -22,7 +22,7 @@ void run(const CpuCall& call) {
     const float step = softplus(call.inputs[3].row<float>(0, r)[h] + bias[h]);
     const float* read = c.row<float>(h / shared, r);
     float met = 0;
-    call.vec().dot_rows(b.row<float>(h / shared, r), 0, 1, n, &read, 1, &met, 1);
+    call.vec().dot_rows(DType::f32, b.row<float>(h / shared, r), 0, 1, n, &read, 1, &met, 1);
     return ScanGate{static_cast<float>(portable::exp(a[h] * step)), step, met};
   };
   const auto token = [&](int64_t h, int64_t r) {

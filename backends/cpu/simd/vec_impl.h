@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "backends/cpu/kernels.h"
+#include "backends/cpu/simd/plain.h"
 
 namespace infer::cpu {
 namespace {
@@ -61,11 +62,34 @@ F load_until(const float* x, int64_t i, int64_t n) {
   return n - i < kW ? load_part(x + i, n - i) : F::load(x + i);
 }
 
+/// Weights as they lie in a file, read as floats.
+struct FromF32 {
+  using Stored = float;
+  static F load(const float* p) { return F::load(p); }
+};
+struct FromF16 {
+  using Stored = uint16_t;
+  static F load(const uint16_t* p) { return F::load_half(p); }
+};
+struct FromBf16 {
+  using Stored = uint16_t;
+  static F load(const uint16_t* p) { return as_float(I::load_words(p) << 16); }
+};
+
+/// The vector of the first `count` elements, zeros behind.
+template <typename From>
+F load_weights(const typename From::Stored* w, int64_t count) {
+  if (count >= kW) return From::load(w);
+  typename From::Stored part[kW] = {};
+  std::memcpy(part, w, static_cast<size_t>(count) * sizeof(part[0]));
+  return From::load(part);
+}
+
 /// y[c·pitch + r] = Σ w[r]·x[c] for R rows and C columns at once. Each sum runs along its own lanes
 /// in one order, whatever R and C are.
-template <int R, int C>
-void dot_tile(const float* w, int64_t stride, int64_t n, const float* const* x, float* y,
-              int64_t pitch) {
+template <typename From, int R, int C>
+void dot_tile(const typename From::Stored* w, int64_t stride, int64_t n, const float* const* x,
+              float* y, int64_t pitch) {
   // With narrow vectors the registers sum some of the lanes at a time: over stretches of elements
   // that stay in the first-level cache until all lanes are summed.
   constexpr int kAtOnce = R * C * kParts <= 12 ? kParts : 1;
@@ -85,22 +109,26 @@ void dot_tile(const float* w, int64_t stride, int64_t n, const float* const* x, 
           }
         }
       };
-      const auto add = [&](int p, int64_t i, auto load) __attribute__((always_inline)) {
+      const auto add = [&](int p, int64_t i, auto row_at, auto column_at)
+          __attribute__((always_inline)) {
         F rows[R];
-        for (int r = 0; r < R; ++r) rows[r] = load(w + r * stride + i);
+        for (int r = 0; r < R; ++r) rows[r] = row_at(w + r * stride + i);
         for (int c = 0; c < C; ++c) {
-          const F column = load(x[c] + i);
+          const F column = column_at(x[c] + i);
           for (int r = 0; r < R; ++r) part[r][c][p] = fma(rows[r], column, part[r][c][p]);
         }
       };
       each([](F& own, const F& sum) { own = sum; });
       int64_t i = begin + first * kW;
       for (; i + kAtOnce * kW <= end; i += kLanes) {
-        for (int p = 0; p < kAtOnce; ++p) add(p, i + p * kW, F::load);
+        for (int p = 0; p < kAtOnce; ++p) add(p, i + p * kW, From::load, F::load);
       }
       for (int p = 0; p < kAtOnce && i + p * kW < end; ++p) {
-        add(p, i + p * kW,
-            [&](const float* from) { return load_until(from, 0, end - i - p * kW); });
+        const int64_t left = end - i - p * kW;
+        add(
+            p, i + p * kW,
+            [left](const typename From::Stored* from) { return load_weights<From>(from, left); },
+            [left](const float* from) { return load_until(from, 0, left); });
       }
       each([](const F& own, F& sum) { sum = own; });
     }
@@ -111,23 +139,55 @@ void dot_tile(const float* w, int64_t stride, int64_t n, const float* const* x, 
   }
 }
 
-/// All columns, as many at once as the registers can sum.
-template <int R>
-void dot_strip(const float* w, int64_t stride, int64_t n, const float* const* x, int64_t columns,
-               float* y, int64_t pitch) {
-  constexpr int kMost = kW == 16 ? 6 : 3;
-  int64_t c = 0;
-  for (; c + kMost <= columns; c += kMost) {
-    dot_tile<R, kMost>(w, stride, n, x + c, y + c * pitch, pitch);
+/// Columns of a tile: as many as the registers can sum for four rows.
+constexpr int kDotColumns = kW == 16 ? 6 : 3;
+
+/// `columns` ≤ C columns.
+template <typename From, int R, int C = kDotColumns>
+void dot_columns(const typename From::Stored* w, int64_t stride, int64_t n, const float* const* x,
+                 int64_t columns, float* y, int64_t pitch) {
+  if constexpr (C > 1) {
+    if (columns < C) return dot_columns<From, R, C - 1>(w, stride, n, x, columns, y, pitch);
   }
-  for (; c < columns; ++c) dot_tile<R, 1>(w, stride, n, x + c, y + c * pitch, pitch);
+  dot_tile<From, R, C>(w, stride, n, x, y, pitch);
 }
 
-void dot_rows(const float* w, int64_t stride, int64_t rows, int64_t n, const float* const* x,
-              int64_t columns, float* y, int64_t pitch) {
+template <typename From, int R>
+void dot_strip(const typename From::Stored* w, int64_t stride, int64_t n, const float* const* x,
+               int64_t columns, float* y, int64_t pitch) {
+  for (int64_t c = 0; c < columns; c += kDotColumns) {
+    dot_columns<From, R>(w, stride, n, x + c, lesser(kDotColumns, columns - c), y + c * pitch,
+                         pitch);
+  }
+}
+
+template <typename From>
+void dot_rows_of(const void* weights, int64_t stride, int64_t rows, int64_t n,
+                 const float* const* x, int64_t columns, float* y, int64_t pitch) {
+  const auto* w = static_cast<const typename From::Stored*>(weights);
   int64_t r = 0;
-  for (; r + 4 <= rows; r += 4) dot_strip<4>(w + r * stride, stride, n, x, columns, y + r, pitch);
-  for (; r < rows; ++r) dot_strip<1>(w + r * stride, stride, n, x, columns, y + r, pitch);
+  // One or two columns wait for the weights, which come faster from memory in one stream than in
+  // four.
+  if (columns > 2) {
+    for (; r + 4 <= rows; r += 4) {
+      dot_strip<From, 4>(w + r * stride, stride, n, x, columns, y + r, pitch);
+    }
+  }
+  for (; r < rows; ++r) {
+    dot_strip<From, 1>(w + r * stride, stride, n, x, columns, y + r, pitch);
+  }
+}
+
+/// For more columns, weights of F16 and BF16 are better decoded once than with each of their tiles.
+constexpr int64_t kMostConverted = kW == 16 ? std::numeric_limits<int64_t>::max() : 16;
+
+void dot_rows(DType type, const void* w, int64_t stride, int64_t rows, int64_t n,
+              const float* const* x, int64_t columns, float* y, int64_t pitch) {
+  switch (type) {
+    case DType::f16: dot_rows_of<FromF16>(w, stride, rows, n, x, columns, y, pitch); break;
+    case DType::bf16: dot_rows_of<FromBf16>(w, stride, rows, n, x, columns, y, pitch); break;
+    default: dot_rows_of<FromF32>(w, stride, rows, n, x, columns, y, pitch); break;
+  }
 }
 
 float sum_squares(const float* x, int64_t n) {
@@ -352,8 +412,7 @@ void f32_to_f16(uint16_t* y, const float* x, int64_t n) {
 }
 
 void bf16_to_f32(float* y, const uint16_t* x, int64_t n) {
-  convert(y, x, n,
-          [](const uint16_t* from, float* to) { as_float(I::load_words(from) << 16).store(to); });
+  convert(y, x, n, [](const uint16_t* from, float* to) { FromBf16::load(from).store(to); });
 }
 
 void quantise(const float* x, int64_t k, const Panel& panel, int64_t column) {

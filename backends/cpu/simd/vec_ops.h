@@ -36,6 +36,7 @@ int64_t int8_products(int64_t rounds) {
 
 constexpr VecOps vec_ops() {
   return {dot_rows,
+          kMostConverted,
           sum_squares,
           scale_mul,
           add_scaled,

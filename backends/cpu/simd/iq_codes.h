@@ -7,18 +7,34 @@
 namespace infer::cpu {
 namespace {
 
-/// A codebook as dwords, which can be gathered. Byte i of an entry holds the number of level i in
-/// its low nibble and, of eight levels, that of level i + 4 in the high one.
-template <size_t kSize>
+/// A codebook of levels of kBits bits. Byte i of an entry holds the number of level i in its low
+/// nibble and, of eight levels, that of level i + 4 in the high one.
+template <size_t kSize, int kBits>
 struct Grid {
   uint32_t entries[kSize] = {};
-  /// `bits`: of a level in `words`.
-  constexpr Grid(const uint16_t (&words)[kSize], int bits) {
+  /// For instruction sets that look up words: bits of the upper half of an entry, moved to bits of
+  /// the lower half that are not used.
+  alignas(64) uint16_t words[kSize] = {};
+
+  constexpr explicit Grid(const uint16_t (&packed)[kSize]) {
     for (size_t i = 0; i < kSize; ++i) {
-      for (int l = 0; l < 16 / bits; ++l) {
-        const uint32_t level = (words[i] >> (l * bits)) & ((1u << bits) - 1);
+      for (int l = 0; l < 16 / kBits; ++l) {
+        const uint32_t level = (packed[i] >> (l * kBits)) & ((1u << kBits) - 1);
         entries[i] |= level << (l % 4 * 8 + l / 4 * 4);
       }
+      words[i] = static_cast<uint16_t>(entries[i] | (entries[i] >> 16 << kBits));
+    }
+  }
+
+  /// The entry for each lane. Of more than 512 entries a gather is faster than all the words'
+  /// tables.
+  template <typename Lanes>
+  [[gnu::always_inline]] inline Lanes find(Lanes index) const {
+    if constexpr (kSize <= 512 && requires { Lanes::template look_up<kSize>(words, index); }) {
+      const Lanes word = Lanes::template look_up<kSize>(words, index);
+      return (word | (word << (16 - kBits))) & Lanes::set(kBits == 2 ? 0x33333333 : 0x0f0f0f0f);
+    } else {
+      return Lanes::gather(entries, index);
     }
   }
 };
@@ -38,13 +54,31 @@ struct SignedLevels {
 constexpr int kIq2Zero = 64;
 constexpr SignedLevels<2, 4> kIq2Codes(kIq2Levels, kIq2Zero);
 
-/// Seven stored sign bits make eight: the last makes the number of minus signs even.
+/// Each byte has seven stored sign bits. The eighth makes the number of minus signs even.
 [[gnu::always_inline]] inline Ints eight_signs(Ints seven) {
-  const Ints low = seven & Ints::set(127);
-  Ints parity = low ^ (low >> 4);
-  parity = parity ^ (parity >> 2);
-  parity = (parity ^ (parity >> 1)) & Ints::set(1);
-  return low | (parity << 7);
+  static constexpr int8_t kParity[16] = {0,    -128, -128, 0,    -128, 0,    0,    -128,
+                                         -128, 0,    0,    -128, 0,    -128, -128, 0};
+  const Lookup parity(kParity);
+  return seven | parity(low_nibbles(seven ^ (seven >> 4)));
+}
+
+/// The same from the lowest 28 bits of a dword.
+[[gnu::always_inline]] inline Ints four_times_eight_signs(Ints dword) {
+  return eight_signs((dword & Ints::set(0x7f)) | ((dword << 1) & Ints::set(0x7f00)) |
+                     ((dword << 2) & Ints::set(0x7f0000)) | ((dword << 3) & Ints::set(0x7f000000)));
+}
+
+/// Numbers of levels, one in each byte, with the signs of nibble `nibble` on top of their kBits
+/// bits.
+template <int kBits, typename Lanes>
+[[gnu::always_inline]] inline Lanes with_signs(Lanes levels, Lanes signs, int nibble) {
+  if constexpr (requires { or_where(levels, repeat_byte(signs, 0), 0, 0); }) {
+    const Lanes bits = repeat_byte(signs, nibble / 2);
+    const uint32_t mask = 0x08040201u << (nibble % 2 * 4);
+    return or_where(levels, bits, static_cast<int32_t>(mask), 1 << kBits);
+  } else {
+    return levels | (spread_bits(signs, nibble) << kBits);
+  }
 }
 
 /// Sixteen 4-bit scales s at `kOffset`: d·(½ + s)·¼ = (d/8)·(2s + 1) for each 16 weights.
@@ -67,19 +101,20 @@ struct Iq2Scales {
   }
 };
 
-/// Two dwords of codes from an entry of eight levels.
+/// Codes 8·eighth… from an entry of eight levels, with the signs of that byte.
 template <int kMax>
-[[gnu::always_inline]] inline void set_iq2(int j, Ints entry, Ints signs, const Lookup& levels,
+[[gnu::always_inline]] inline void set_iq2(int eighth, Ints entry, Ints signs, const Lookup& levels,
                                            Codes<kMax>& codes) {
-  codes.set(j, levels(low_nibbles(entry) | (spread_bits(signs, 0) << 2)));
-  codes.set(j + 1, levels(high_nibbles(entry) | (spread_bits(signs, 1) << 2)));
+  const int j = 2 * eighth;
+  codes.set(j, levels(with_signs<2>(low_nibbles(entry), signs, j)));
+  codes.set(j + 1, levels(with_signs<2>(high_nibbles(entry), signs, j + 1)));
 }
 
-/// One dword of codes from an entry of four levels; sign bits 4·nibble….
+/// Codes 4·j… from an entry of four levels, with the signs of that nibble.
 template <int kMax>
-[[gnu::always_inline]] inline void set_iq3(int j, Ints entry, Ints signs, int nibble,
-                                           const Lookup& levels, Codes<kMax>& codes) {
-  codes.set(j, levels(entry | (spread_bits(signs, nibble) << 3)));
+[[gnu::always_inline]] inline void set_iq3(int j, Ints entry, Ints signs, const Lookup& levels,
+                                           Codes<kMax>& codes) {
+  codes.set(j, levels(with_signs<3>(entry, signs, j)));
 }
 
 }  // namespace

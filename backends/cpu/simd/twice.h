@@ -47,6 +47,14 @@ struct Ints {
   static Ints gather(const uint32_t* table, Ints index) {
     return {I::gather(table, index.a), I::gather(table, index.b)};
   }
+  /// table[lane], where the instruction set looks up words.
+  template <size_t kSize>
+  static Ints look_up(const uint16_t* table, Ints index) requires(requires(I words) {
+    I::look_up_words<kSize>(table, words);
+  }) {
+    const I both = I::look_up_words<kSize>(table, index.a | (index.b << 16));
+    return {both & I::set(0xffff), both >> 16};
+  }
 };
 
 Ints operator&(Ints x, Ints y) { return {x.a & y.a, x.b & y.b}; }
@@ -63,6 +71,13 @@ Floats to_float(Ints x) { return {to_float(x.a), to_float(x.b)}; }
 Floats as_float(Ints x) { return {as_float(x.a), as_float(x.b)}; }
 /// The low 16 bits of each lane as binary16.
 Floats half_low(Ints x) { return {half_low(x.a), half_low(x.b)}; }
+
+/// Byte `index` of each lane, four times.
+Ints repeat_byte(Ints x, int index) { return {repeat_byte(x.a, index), repeat_byte(x.b, index)}; }
+/// x | y in those bytes in which `bits` has a bit of `mask`; y has no bit of x.
+Ints or_where(Ints x, Ints bits, int32_t mask, int y) {
+  return {or_where(x.a, bits.a, mask, y), or_where(x.b, bits.b, mask, y)};
+}
 
 /// For each lane a pair of signed 16-bit numbers.
 Ints pairs(Ints low, Ints high) { return {pairs(low.a, high.a), pairs(low.b, high.b)}; }

@@ -147,6 +147,19 @@ I byte_products(I chain) {
   return chain;
 }
 
+/// Byte `index` of each lane, four times.
+I repeat_byte(I a, int index) {
+  const __m256i first = _mm256_set_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0, 0x0c0c0c0c,
+                                         0x08080808, 0x04040404, 0);
+  return {_mm256_shuffle_epi8(a.v, _mm256_add_epi32(first, _mm256_set1_epi32(0x01010101 * index)))};
+}
+/// a | x in those bytes in which `bits` has the one bit that `mask` has there.
+I or_where(I a, I bits, int32_t mask, int x) {
+  const __m256i wanted = _mm256_set1_epi32(mask);
+  const __m256i where = _mm256_cmpeq_epi8(_mm256_and_si256(bits.v, wanted), wanted);
+  return {_mm256_or_si256(a.v, _mm256_and_si256(where, _mm256_set1_epi8(static_cast<char>(x))))};
+}
+
 /// For each lane a pair of signed 16-bit numbers.
 I pairs(I low, I high) { return {_mm256_blend_epi16(low.v, (high << 16).v, 0xaa)}; }
 

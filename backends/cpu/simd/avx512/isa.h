@@ -114,6 +114,20 @@ struct I {
   static I gather(const uint32_t* table, I index) {
     return {_mm512_i32gather_epi32(index.v, table, 4)};
   }
+  /// table[index] for each half of a lane. `table` is aligned to 64 bytes. A gather of as many
+  /// entries takes several times as long, most of all on AMD.
+  template <size_t kSize>
+  [[gnu::always_inline]] static I look_up_words(const uint16_t* table, I index) {
+    if constexpr (kSize == 64) {
+      return {_mm512_permutex2var_epi16(_mm512_load_si512(table), index.v,
+                                        _mm512_load_si512(table + 32))};
+    } else {
+      const I low = look_up_words<kSize / 2>(table, index);
+      const I high = look_up_words<kSize / 2>(table + kSize / 2, index);
+      const __mmask32 upper = _mm512_test_epi16_mask(index.v, _mm512_set1_epi16(kSize / 2));
+      return {_mm512_mask_blend_epi16(upper, low.v, high.v)};
+    }
+  }
 };
 
 I operator&(I a, I b) { return {_mm512_and_si512(a.v, b.v)}; }
@@ -149,6 +163,17 @@ I byte_products(I chain) {
   chain.v = _mm512_maddubs_epi16(_mm512_set1_epi8(1), chain.v);
   asm volatile("" : "+v"(chain.v));
   return chain;
+}
+
+/// Byte `index` of each lane, four times.
+I repeat_byte(I a, int index) {
+  const __m512i first = _mm512_set4_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0);
+  return {_mm512_shuffle_epi8(a.v, _mm512_add_epi32(first, _mm512_set1_epi32(0x01010101 * index)))};
+}
+/// a | x in those bytes in which `bits` has a bit of `mask`; x has no bit of a.
+I or_where(I a, I bits, int32_t mask, int x) {
+  const __mmask64 where = _mm512_test_epi8_mask(bits.v, _mm512_set1_epi32(mask));
+  return {_mm512_mask_add_epi8(a.v, where, a.v, _mm512_set1_epi8(static_cast<char>(x)))};
 }
 
 /// For each lane a pair of signed 16-bit numbers.

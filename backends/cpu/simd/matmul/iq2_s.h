@@ -7,7 +7,7 @@
 namespace infer::cpu {
 namespace {
 
-constexpr Grid kGrid(kIq2SGrid, 2);
+constexpr Grid<1024, 2> kGrid(kIq2SGrid);
 
 struct Weights {
   static constexpr DType kType = DType::iq2_s;
@@ -24,7 +24,7 @@ struct Weights {
     const Lookup levels(kIq2Codes.codes);
     for (int l = 0; l < 4; ++l) {
       const Ints index = byte_of(low, l) | (((high >> (2 * l)) & Ints::set(3)) << 8);
-      set_iq2(2 * l, Ints::gather(kGrid.entries, index), byte_of(signs, l), levels, out.codes);
+      set_iq2(l, kGrid.find(index), signs, levels, out.codes);
     }
     head.apply(part, out);
   }

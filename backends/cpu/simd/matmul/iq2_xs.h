@@ -6,7 +6,7 @@
 namespace infer::cpu {
 namespace {
 
-constexpr Grid kGrid(kIq2XsGrid, 2);
+constexpr Grid<512, 2> kGrid(kIq2XsGrid);
 
 struct Weights {
   static constexpr DType kType = DType::iq2_xs;
@@ -18,10 +18,15 @@ struct Weights {
   [[gnu::always_inline]] static void sub(const std::byte* block, const Head& head, int part,
                                          Sub& out) {
     const Lookup levels(kIq2Codes.codes);
+    const Ints words[] = {dword(block, 2, 2 * part), dword(block, 2, 2 * part + 1)};
+    // Seven bits of each word, as bytes of one dword.
+    const auto sevens = [](Ints two) __attribute__((always_inline)) {
+      return ((two >> 9) & Ints::set(0x7f)) | ((two >> 25) << 8);
+    };
+    const Ints signs = eight_signs(sevens(words[0]) | (sevens(words[1]) << 16));
     for (int l = 0; l < 4; ++l) {
-      const Ints word = dword(block, 2, 2 * part + l / 2) >> (16 * (l % 2));
-      set_iq2(2 * l, Ints::gather(kGrid.entries, word & Ints::set(511)), eight_signs(word >> 9),
-              levels, out.codes);
+      const Ints index = (words[l / 2] >> (16 * (l % 2))) & Ints::set(511);
+      set_iq2(l, kGrid.find(index), signs, levels, out.codes);
     }
     head.apply(part, out);
   }

@@ -7,7 +7,7 @@
 namespace infer::cpu {
 namespace {
 
-constexpr Grid kGrid(kIq2XxsGrid, 2);
+constexpr Grid<256, 2> kGrid(kIq2XxsGrid);
 
 struct Weights {
   static constexpr DType kType = DType::iq2_xxs;
@@ -19,13 +19,13 @@ struct Weights {
   [[gnu::always_inline]] static void sub(const std::byte* block, const Head& head, int part,
                                          Sub& out) {
     const Ints indices = dword(block, 2, 2 * part);
-    const Ints signs = dword(block, 2, 2 * part + 1);
+    const Ints stored = dword(block, 2, 2 * part + 1);
+    const Ints signs = four_times_eight_signs(stored);
     const Lookup levels(kIq2Codes.codes);
     for (int l = 0; l < 4; ++l) {
-      set_iq2(2 * l, Ints::gather(kGrid.entries, byte_of(indices, l)),
-              eight_signs(signs >> (7 * l)), levels, out.codes);
+      set_iq2(l, kGrid.find(byte_of(indices, l)), signs, levels, out.codes);
     }
-    out.scale = head.d * (to_float(signs >> 28) + Floats::set(0.5f)) * Floats::set(0.25f);
+    out.scale = head.d * (to_float(stored >> 28) + Floats::set(0.5f)) * Floats::set(0.25f);
   }
 };
 

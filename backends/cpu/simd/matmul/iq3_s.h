@@ -7,7 +7,7 @@
 namespace infer::cpu {
 namespace {
 
-constexpr Grid kGrid(kIq3SGrid, 4);
+constexpr Grid<512, 4> kGrid(kIq3SGrid);
 constexpr int kZero = 16;
 constexpr SignedLevels<3, 8> kCodes(kIq3SLevels, kZero);
 
@@ -28,10 +28,11 @@ struct Weights {
     const Ints ninth = byte_of(dword(block, 66, part / 4), part % 4);
     const Ints signs = dword(block, 74, part);
     const Lookup levels(kCodes.codes);
+#pragma GCC unroll 8
     for (int j = 0; j < 8; ++j) {
       const Ints low = byte_of(dword(block, 2, 2 * part + j / 4), j % 4);
       const Ints index = low | (((ninth >> j) & Ints::set(1)) << 8);
-      set_iq3(j, Ints::gather(kGrid.entries, index), signs, j, levels, out.codes);
+      set_iq3(j, kGrid.find(index), signs, levels, out.codes);
     }
     const Ints s = (head.scales >> (4 * part)) & Ints::set(15);
     out.scale = head.d * to_float(s + s + Ints::set(1));

@@ -7,7 +7,7 @@
 namespace infer::cpu {
 namespace {
 
-constexpr Grid kGrid(kIq3XxsGrid, 4);
+constexpr Grid<256, 4> kGrid(kIq3XxsGrid);
 constexpr int kZero = 64;
 constexpr SignedLevels<3, 8> kCodes(kIq3XxsLevels, kZero);
 
@@ -20,14 +20,15 @@ struct Weights {
 
   [[gnu::always_inline]] static void sub(const std::byte* block, const Head& head, int part,
                                          Sub& out) {
-    const Ints signs = dword(block, 66, part);
+    const Ints stored = dword(block, 66, part);
+    const Ints signs = four_times_eight_signs(stored);
     const Lookup levels(kCodes.codes);
+#pragma GCC unroll 8
     for (int j = 0; j < 8; ++j) {
       const Ints index = byte_of(dword(block, 2, 2 * part + j / 4), j % 4);
-      set_iq3(j, Ints::gather(kGrid.entries, index), eight_signs(signs >> (j / 2 * 7)), j % 2,
-              levels, out.codes);
+      set_iq3(j, kGrid.find(index), signs, levels, out.codes);
     }
-    out.scale = head.d * (to_float(signs >> 28) + Floats::set(0.5f)) * Floats::set(0.5f);
+    out.scale = head.d * (to_float(stored >> 28) + Floats::set(0.5f)) * Floats::set(0.5f);
   }
 };
 

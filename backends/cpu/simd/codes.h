@@ -50,6 +50,14 @@ struct HalfSums {
   Ints first, second;
 };
 
+/// Says that `dot` leaves the halves apart.
+struct Apart {};
+
+template <int kMax>
+[[gnu::always_inline]] inline HalfSums dot(const Codes<kMax>& codes, const int8_t* q, Apart) {
+  return {dot_part(codes, q, 0, 4), dot_part(codes, q, 4, 8)};
+}
+
 /// Scales of the two halves of 32 weights whose codes are 2^kBits too large; below zero: codes as
 /// they are. Floats hold them and their products exactly, and multiply faster.
 template <int kBits>
@@ -71,7 +79,7 @@ struct HalfScales {
 template <int kMax, int kBits>
 [[gnu::always_inline]] inline HalfSums dot(const Codes<kMax>& codes, const int8_t* q,
                                            const HalfScales<kBits>&) {
-  return {dot_part(codes, q, 0, 4), dot_part(codes, q, 4, 8)};
+  return dot(codes, q, Apart{});
 }
 
 }  // namespace

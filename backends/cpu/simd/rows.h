@@ -122,7 +122,28 @@ struct Sub16 {
   }
 };
 
-/// The same with minima that have a scale of their own: d·scale·code + dmin·min.
+/// The same with scales that are no integers: scale·(code − 2^kBits).
+template <int kMax, int kBits>
+struct Sub16Apart {
+  Codes<kMax> codes;
+  Floats first, second;  ///< scales of the halves
+
+  template <typename... Q>
+  [[gnu::always_inline]] auto product(Q... q) const {
+    return dot(codes, q..., Apart{});
+  }
+  [[gnu::always_inline]] Floats add(Floats sum, auto dots, const PanelChunk& x, int64_t c) const {
+    const HalfSums both = dots();
+    const Floats d = Floats::set(*x.d(c));
+    const auto without_offset = [&](Ints half, int i) __attribute__((always_inline)) {
+      return to_float(half - Ints::set(x.sums(c)[i] * (1 << kBits)));
+    };
+    sum = fma(without_offset(both.first, 0), first * d, sum);
+    return fma(without_offset(both.second, 1), second * d, sum);
+  }
+};
+
+/// The halves of Sub16 with minima that have a scale of their own: d·scale·code + dmin·min.
 template <int kMax>
 struct Sub16Min {
   Codes<kMax> codes;

@@ -104,9 +104,9 @@ template <int kMax>
   return {x.sums};
 }
 
-template <int kMax, int kBits>
+template <int kMax>
 [[gnu::always_inline]] inline TileHalves dot(const Codes<kMax>& codes, const TileColumns& x,
-                                             const HalfScales<kBits>&) {
+                                             Apart) {
   for (int half = 0; half < 2; ++half) {
     Tiles::load<kHalfColumnsTile>(x.q + half * 16, 32);
     for (int vector = 0; vector < kTileVectors; ++vector) {
@@ -115,6 +115,12 @@ template <int kMax, int kBits>
     }
   }
   return {x.sums};
+}
+
+template <int kMax, int kBits>
+[[gnu::always_inline]] inline TileHalves dot(const Codes<kMax>& codes, const TileColumns& x,
+                                             const HalfScales<kBits>&) {
+  return dot(codes, x, Apart{});
 }
 
 /// As many_columns. The sums of the next sixteen columns are on their way while those before are

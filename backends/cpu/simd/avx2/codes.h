@@ -137,6 +137,20 @@ template <int kColumns>
   return {sums[0], sums[1]};
 }
 
+/// Σ codes·q over either half of 32 weights.
+struct HalfSums {
+  I first, second;
+};
+
+/// Says that `dot` leaves the halves apart.
+struct Apart {};
+
+template <int kMax>
+[[gnu::always_inline]] inline HalfSums dot(const Codes<kMax>& codes, const int8_t* q, Apart) {
+  return {{dot_part<kMax>(codes.v, q, 0, 4, _mm256_set1_epi16(1))},
+          {dot_part<kMax>(codes.v, q, 4, 8, _mm256_set1_epi16(1))}};
+}
+
 /// Scales (16 bits, signed) of the two halves of 32 weights whose codes are 2^kBits too large;
 /// below zero: codes as they are.
 template <int kBits>

@@ -1,20 +1,10 @@
 // MXFP4: a power of two as a byte, then levels by nibbles as in Q4_0.
 #pragma once
 
-#include "backends/cpu/simd/rows.h"
-#include "engine/quant/fp4_levels.h"
+#include "backends/cpu/simd/fp4_codes.h"
 
 namespace infer::cpu {
 namespace {
-
-constexpr int kMxZero = 16;  // the levels are doubled: −12..12
-
-constexpr struct Fp4Codes {
-  int8_t codes[16] = {};
-  constexpr Fp4Codes() {
-    for (int i = 0; i < 16; ++i) codes[i] = static_cast<int8_t>(kFp4Levels[i] + kMxZero);
-  }
-} kFp4Codes;
 
 struct Weights {
   static constexpr DType kType = DType::mxfp4;

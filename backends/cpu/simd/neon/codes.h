@@ -92,6 +92,19 @@ template <int kMax>
   return dot_part<kMax, 0, 32>(codes, q);
 }
 
+/// Σ codes·q over either half of 32 weights.
+struct HalfSums {
+  I first, second;
+};
+
+/// Says that `dot` leaves the halves apart.
+struct Apart {};
+
+template <int kMax>
+[[gnu::always_inline]] inline HalfSums dot(const Codes<kMax>& codes, const int8_t* q, Apart) {
+  return {dot_part<kMax, 0, 16>(codes, q), dot_part<kMax, 16, 16>(codes, q)};
+}
+
 /// Scales (16 bits, signed) of the two halves of 32 weights whose codes are 2^kBits too large;
 /// below zero: codes as they are.
 template <int kBits>
@@ -183,6 +196,18 @@ template <int kMax, int kBits>
   const Squares b = dot_part<kMax, 16, 16>(codes, q0, q1);
   return {a.columns(0) * scales.first + b.columns(0) * scales.second,
           a.columns(1) * scales.first + b.columns(1) * scales.second};
+}
+
+struct TwoHalves {
+  HalfSums first, second;
+};
+
+template <int kMax>
+[[gnu::always_inline]] inline TwoHalves dot(const Codes<kMax>& codes, const int8_t* q0,
+                                            const int8_t* q1, Apart) {
+  const Squares a = dot_part<kMax, 0, 16>(codes, q0, q1);
+  const Squares b = dot_part<kMax, 16, 16>(codes, q0, q1);
+  return {{a.columns(0), b.columns(0)}, {a.columns(1), b.columns(1)}};
 }
 
 #endif

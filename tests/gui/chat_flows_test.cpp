@@ -342,6 +342,34 @@ TEST_CASE("chat: an answer matches its grammar") {
   CHECK((answer == "yes" || answer == "no"));
 }
 
+TEST_CASE("chat: a template is chosen by name or written, and stays") {
+  NEEDS_WINDOW();
+  const std::string options = "chat/right/options/";
+  Fixture f;
+  f.wait_for_model();
+  f.driver->key(GLFW_KEY_B, true);
+  f.driver->click(options + "template");
+  f.driver->click(options + "chat template");
+  f.driver->click(options + "chat template/chatml");
+  f.driver->frames(2);
+  CHECK(f.app->chat().settings().chat_template == "chatml");
+  CHECK(f.app->chat().settings().options().stop == std::vector<std::string>{"<|im_end|>"});
+  f.ask("Hello!");
+  CHECK(f.shown().at(1).message->state == conversations::State::complete);
+  f.restart();
+  REQUIRE(f.driver->wait([&] { return f.app->chat().list().size() == 1; }));
+  f.app->chat().open(f.app->chat().list().front().id);
+  REQUIRE(f.driver->wait([&] { return f.shown().size() == 2; }));
+  CHECK(f.app->chat().settings().chat_template == "chatml");
+  f.driver->key(GLFW_KEY_B, true);
+  f.driver->click(options + "chat template");
+  f.driver->click(options + "chat template/Jinja");
+  f.driver->fill(options + "jinja", "{% for m in messages %}{{ m.content }}{% endfor %}");
+  f.driver->click("chat/middle/title");
+  CHECK(f.app->chat().settings().chat_template.starts_with("{% for"));
+  CHECK(f.app->chat().settings().options().stop.empty());
+}
+
 TEST_CASE("chat: presets are saved, used and deleted") {
   NEEDS_WINDOW();
   Fixture f;

@@ -191,6 +191,11 @@ TEST_CASE("a request that is wrong ends with what to do") {
   request.form.chat_template = "{% for %}";
   pump.host.answer(request);
   CHECK(pump.wait_for<AnswerEnded>().status.code() == StatusCode::bad_file);
+  request.form.chat_template = "chatmlx";
+  pump.host.answer(request);
+  const AnswerEnded unknown = pump.wait_for<AnswerEnded>();
+  CHECK(unknown.status.code() == StatusCode::invalid_argument);
+  CHECK(unknown.status.message().find("chat template: 'chatmlx'") != std::string::npos);
   request.form = {};
   request.options.grammar = "root ::= (";
   pump.host.answer(request);
@@ -203,6 +208,10 @@ TEST_CASE("a request that is wrong ends with what to do") {
     const AnswerEnded none = other.wait_for<AnswerEnded>();
     CHECK(none.status.code() == StatusCode::bad_file);
     CHECK(none.status.message().find("no chat template") != std::string::npos);
+    AnswerRequest named = asked(1, kQuestion, greedy(1));
+    named.form.chat_template = "chatml";
+    other.host.answer(named);
+    CHECK(other.wait_for<AnswerEnded>().status.ok());
   }
   // One answer of a conversation at a time.
   pump.host.answer(asked(1, kQuestion, endless()));

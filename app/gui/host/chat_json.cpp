@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "chat/named_templates.h"
 #include "hub/bounded_json.h"
 
 namespace infer::gui {
@@ -57,13 +58,18 @@ Result<std::unique_ptr<chat::Conversation>> open_conversation(Engine& engine,
                                                               const ChatForm& form) {
   Result<Json> variables = variables_json(form);
   if (!variables) return tl::unexpected(variables.error());
-  if (form.chat_template.empty() && engine.model().chat_template.empty()) {
+  Result<chat::ChosenTemplate> chosen = chat::choose_template(form.chat_template);
+  if (!chosen) {
+    return tl::unexpected(
+        Status(chosen.error().code(), "chat template: " + chosen.error().message()));
+  }
+  if (chosen->source.empty() && engine.model().chat_template.empty()) {
     return tl::unexpected(
         Status(StatusCode::bad_file, engine.model().path +
-                                         ": the model has no chat template; choose one for the "
-                                         "conversation"));
+                                         ": the model has no chat template; choose one in the "
+                                         "conversation's Settings (Ctrl+B)"));
   }
-  return chat::Conversation::open(engine, form.chat_template, *std::move(variables));
+  return chat::Conversation::open(engine, chosen->source, *std::move(variables));
 }
 
 }  // namespace infer::gui

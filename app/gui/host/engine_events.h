@@ -30,7 +30,7 @@ struct Message {
 
 /// How the messages of a conversation become text.
 struct ChatForm {
-  std::string chat_template;  ///< Jinja source; empty: that of the model
+  std::string chat_template;  ///< a name or Jinja (chat::choose_template); empty: the model's own
   std::string tools;          ///< a JSON array as in OpenAI's requests; empty: no tools
   std::string variables;      ///< a JSON object with more variables of the template; may be empty
 

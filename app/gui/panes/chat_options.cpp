@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "chat/named_templates.h"
 #include "gui/format.h"
 #include "gui/ui/ui.h"
 
@@ -14,6 +15,14 @@ namespace infer::gui {
 namespace {
 
 enum Constraint : size_t { kNone, kSchema, kGrammar };
+
+/// The choices of chat templates: the model's own, Jinja, and those with names.
+enum TemplateKind : size_t { kOwn, kJinja, kFirstNamed };
+std::vector<std::string> template_choices() {
+  std::vector<std::string> choices{"The model's own", "Jinja"};
+  for (const chat::NamedTemplate& named : chat::named_templates()) choices.emplace_back(named.name);
+  return choices;
+}
 
 /// A number of SamplingOptions: its name, what holds if it is empty, its range, what it does.
 template <typename T>
@@ -57,6 +66,13 @@ void ChatOptions::read() {
                                                    : kNone;
   constraint_ = settings.json_schema + settings.grammar;
   tools_ = settings.tools;
+  const std::vector<std::string> choices = template_choices();
+  const auto named =
+      std::find(choices.begin() + kFirstNamed, choices.end(), settings.chat_template);
+  template_kind_ = settings.chat_template.empty() ? kOwn
+                   : named == choices.end()       ? kJinja
+                                                  : static_cast<size_t>(named - choices.begin());
+  template_ = template_kind_ == kJinja ? settings.chat_template : "";
   settings_ = settings;
   edited_ = false;
   problem_.clear();
@@ -65,6 +81,9 @@ void ChatOptions::read() {
 void ChatOptions::keep() {
   if (!std::exchange(edited_, false)) return;
   settings_.tools = tools_;
+  settings_.chat_template = template_kind_ == kOwn     ? ""
+                            : template_kind_ == kJinja ? template_
+                                                       : template_choices()[template_kind_];
   settings_.json_schema = constraint_kind_ == kSchema ? constraint_ : "";
   settings_.grammar = constraint_kind_ == kGrammar ? constraint_ : "";
   chat_.configure(of_, system_prompt_, settings_);
@@ -109,6 +128,14 @@ void ChatOptions::draw_all() {
         "A JSON array of functions, as in OpenAI's requests. The model may ask for them; you "
         "give the results.");
     lines("tools", tools_, line * 8, "[{\"type\": \"function\", …}]");
+  }
+  if (ui::fold("template", "Chat template", template_kind_ != kOwn)) {
+    ui::faint(
+        "How messages become the text that the model reads. For models that come without it.");
+    changed = ui::choice("chat template", template_kind_, template_choices()) || changed;
+    if (template_kind_ == kJinja) {
+      lines("jinja", template_, line * 8, "{%- for m in messages -%} …");
+    }
   }
   changed = ui::checkbox("thinking", "Let the model think first", settings_.thinking) || changed;
   changed = ui::checkbox("drop oldest", "Leave out the oldest when full", settings_.drop_oldest) ||

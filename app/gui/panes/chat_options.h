@@ -1,5 +1,5 @@
 // The settings of the conversation that is shown: system prompt, presets, sampling, constraint,
-// tools.
+// tools, chat template.
 #pragma once
 
 #include <string>
@@ -27,6 +27,8 @@ class ChatOptions {
   std::string constraint_;
   size_t constraint_kind_ = 0;
   std::string tools_;
+  std::string template_;      ///< Jinja
+  size_t template_kind_ = 0;  ///< the model's own, Jinja, or by name
   ChatSettings settings_;
   bool edited_ = false;  ///< something above is not stored yet
   std::string problem_;  ///< of the number that was typed last

@@ -51,7 +51,7 @@ std::vector<Message> messages_of(const Tree& tree, const std::vector<Id>& path,
 }
 
 ChatForm form_of(const ChatSettings& settings) {
-  return {{}, settings.tools, settings.template_variables()};
+  return {settings.chat_template, settings.tools, settings.template_variables()};
 }
 
 }  // namespace infer::gui

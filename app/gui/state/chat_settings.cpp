@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "chat/named_templates.h"
+
 namespace infer::gui {
 namespace {
 
@@ -64,6 +66,8 @@ GenerateOptions ChatSettings::options() const {
   options.max_tokens = max_tokens;
   options.grammar = grammar;
   options.json_schema = json_schema;
+  const Result<chat::ChosenTemplate> chosen = chat::choose_template(chat_template);
+  if (chosen && !chosen->stop.empty()) options.stop.push_back(chosen->stop);
   options.overflow = drop_oldest ? ContextOverflow::shift : ContextOverflow::stop;
   return options;
 }
@@ -91,6 +95,7 @@ Result<ChatSettings> settings_of(const std::string& json) {
   reader.text("grammar", settings.grammar);
   reader.text("json_schema", settings.json_schema);
   reader.text("tools", settings.tools);
+  reader.text("chat_template", settings.chat_template);
   reader.flag("thinking", settings.thinking);
   reader.flag("drop_oldest", settings.drop_oldest);
   if (!reader.status.ok()) return tl::unexpected(std::move(reader.status));
@@ -107,6 +112,7 @@ std::string text_of(const ChatSettings& settings) {
   if (!settings.grammar.empty()) object["grammar"] = settings.grammar;
   if (!settings.json_schema.empty()) object["json_schema"] = settings.json_schema;
   if (!settings.tools.empty()) object["tools"] = settings.tools;
+  if (!settings.chat_template.empty()) object["chat_template"] = settings.chat_template;
   if (!settings.thinking) object["thinking"] = false;
   if (settings.drop_oldest) object["drop_oldest"] = true;
   return object.dump(-1, ' ', false, Json::error_handler_t::replace);

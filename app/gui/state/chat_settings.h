@@ -13,7 +13,8 @@ struct ChatSettings {
   int32_t max_tokens = -1;
   std::string grammar;  ///< at most one of these two
   std::string json_schema;
-  std::string tools;         ///< a JSON array; empty: none
+  std::string tools;          ///< a JSON array; empty: none
+  std::string chat_template;  ///< a name or Jinja (chat::choose_template); empty: the model's own
   bool thinking = true;      ///< `enable_thinking` of templates that know it
   bool drop_oldest = false;  ///< when the context is full the oldest turns are left out
 

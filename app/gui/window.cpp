@@ -82,6 +82,7 @@ Status Window::create(const WindowOptions& options) {
   fixed_scale_ = options.scale;
   glfwSetWindowUserPointer(window_, this);
   glfwSetWindowSizeLimits(window_, kLeastWidth, kLeastHeight, GLFW_DONT_CARE, GLFW_DONT_CARE);
+  fit_to_screen();
   glfwMakeContextCurrent(window_);
   glfwSwapInterval(1);
   ImGui::CreateContext();
@@ -103,6 +104,20 @@ Status Window::create(const WindowOptions& options) {
   last_frame_ = -kNever;
   glfwShowWindow(window_);
   return {};
+}
+
+/// What does not fit would lie beyond the edges: not all desktops make a window smaller.
+void Window::fit_to_screen() {
+  GLFWmonitor* const monitor = glfwGetPrimaryMonitor();
+  if (monitor == nullptr) return;
+  int x = 0, y = 0, most_width = 0, most_height = 0, width = 0, height = 0;
+  glfwGetMonitorWorkarea(monitor, &x, &y, &most_width, &most_height);
+  glfwGetWindowSize(window_, &width, &height);
+  const bool known = most_width > 0 && most_height > 0;
+  if (!known || (width <= most_width && height <= most_height)) return;
+  // The frame that the desktop draws needs room as well.
+  glfwSetWindowSize(window_, std::min(width, most_width * 19 / 20),
+                    std::min(height, most_height * 19 / 20));
 }
 
 /// For desktops that do not take it from the program's entry in their menu.

@@ -77,6 +77,7 @@ class Window {
  private:
   Window() = default;
   Status create(const WindowOptions& options);
+  void fit_to_screen();
   void set_icon();
   void listen();
   void queue_keys();

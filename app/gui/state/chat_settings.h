@@ -15,8 +15,8 @@ struct ChatSettings {
   std::string json_schema;
   std::string tools;          ///< a JSON array; empty: none
   std::string chat_template;  ///< a name or Jinja (chat::choose_template); empty: the model's own
-  bool thinking = true;      ///< `enable_thinking` of templates that know it
-  bool drop_oldest = false;  ///< when the context is full the oldest turns are left out
+  bool thinking = true;       ///< `enable_thinking` of templates that know it
+  bool drop_oldest = false;   ///< when the context is full the oldest turns are left out
 
   GenerateOptions options() const;
   std::string template_variables() const;  ///< JSON

@@ -31,7 +31,8 @@ struct VecOps {
   /// `type` of the weights: F32, F16 or BF16. Sums are float32.
   void (*dot_rows)(DType type, const void* w, int64_t stride, int64_t rows, int64_t n,
                    const float* const* x, int64_t columns, float* y, int64_t pitch);
-  /// Of F16 and BF16 for dot_rows; for more columns weights are better decoded before.
+  /// Up to so many columns dot_rows is faster with F16 and BF16 weights as they are; for more, with
+  /// weights that were decoded to F32.
   int64_t most_converted_columns;
   float (*sum_squares)(const float* x, int64_t n);
   /// y = (x·scale)·w; w may be null.

@@ -131,7 +131,7 @@ void ChatOptions::draw_all() {
   }
   if (ui::fold("template", "Chat template", template_kind_ != kOwn)) {
     ui::faint(
-        "How messages become the text that the model reads. For models that come without it.");
+        "It turns messages into the text that the model reads. Choose one if the model has none.");
     changed = ui::choice("chat template", template_kind_, template_choices()) || changed;
     if (template_kind_ == kJinja) {
       lines("jinja", template_, line * 8, "{%- for m in messages -%} …");

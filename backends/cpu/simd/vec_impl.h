@@ -76,7 +76,7 @@ struct FromBf16 {
   static F load(const uint16_t* p) { return as_float(I::load_words(p) << 16); }
 };
 
-/// The vector of the first `count` elements, zeros behind.
+/// The first kW elements. If there are only `count` of them, zeros stand behind.
 template <typename From>
 F load_weights(const typename From::Stored* w, int64_t count) {
   if (count >= kW) return From::load(w);
@@ -128,7 +128,7 @@ void dot_tile(const typename From::Stored* w, int64_t stride, int64_t n, const f
         add(
             p, i + p * kW,
             [left](const typename From::Stored* from) { return load_weights<From>(from, left); },
-            [left](const float* from) { return load_until(from, 0, left); });
+            [left](const float* from) { return load_weights<FromF32>(from, left); });
       }
       each([](const F& own, F& sum) { sum = own; });
     }

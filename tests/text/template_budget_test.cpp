@@ -47,6 +47,13 @@ TEST_CASE("the least integer") {
   constexpr std::string_view kLarge = "error: template, line 1: an integer has more than 64 bits";
   CHECK_EQ(text_of("{{ " + least + "|round(-1) }}"), kLarge);
   CHECK_EQ(text_of("{{ 9223372036854775807|round(-1) }}"), kLarge);
+  CHECK_EQ(text_of("{% set m = " + least +
+                   " %}{{ 5 % m }} {{ -5 % m }} {{ m % 3 }} {{ m % -3 }} {{ m % -1 }} {{ m % m }} "
+                   "{{ 9223372036854775807 % m }} {{ 1 // m }} {{ m // 3 }}"),
+           "-9223372036854775803 -5 1 -2 0 0 -1 -1 -3074457345618258603");
+  CHECK_EQ(text_of("{{ " + least + " // -1 }}"), kLarge);
+  CHECK_EQ(text_of("{{ -" + least + " }}"), kLarge);
+  CHECK_EQ(text_of("{{ " + least + "|abs }}"), kLarge);
   CHECK_EQ(text_of("{{ 25|round(-1) }} {{ 35|round(-1) }} {{ -25|round(-1) }}"), "20 40 -20");
   CHECK_EQ(text_of("{{ -1e300|filesizeformat }}"),
            "error: template, line 1: filesizeformat: the number is out of range");

@@ -28,6 +28,11 @@ int64_t floor_div(int64_t a, int64_t b) {
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
+int64_t floor_mod(int64_t a, int64_t b) {
+  const int64_t rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
 double floor_mod(double a, double b) {
   double rest = std::fmod(a, b);
   if (rest != 0 && (rest < 0) != (b < 0)) rest += b;
@@ -83,7 +88,7 @@ Result<Value> integers(char op, int64_t a, int64_t b) {
         if (op == '%') return Value::of(int64_t{0});
         if (a == INT64_MIN) return too_large();
       }
-      result = op == 'f' ? floor_div(a, b) : a - floor_div(a, b) * b;
+      result = op == 'f' ? floor_div(a, b) : floor_mod(a, b);
   }
   if (!result) return too_large();
   return Value::of(*result);

@@ -14,6 +14,7 @@ namespace {
 Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   HparamReader r(source);
   auto model = std::make_unique<DecoderModel>(r, op::Rope::Style::half_split);
+  read_axes(r, model->mutable_info().ropes[0], false);
   if (const DecoderParams& p = model->params; p.experts > 0) {
     // The first files name neither width.
     const int64_t whole = p.feed_forward.front();

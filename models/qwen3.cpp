@@ -14,6 +14,7 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   HparamReader r(source);
   auto model = std::make_unique<DecoderModel>(r, op::Rope::Style::half_split);
   for (AttentionBlock& block : model->attention) block.qk_norm = AttentionBlock::QkNorm::per_head;
+  read_axes(r, model->mutable_info().ropes[0], true);
   return DecoderModel::finish(std::move(model), r);
 }
 

@@ -47,6 +47,7 @@ class Qwen35 final : public DecoderModel {
                         "{}: ssm.inner_size: expected {} heads of {}, in {} groups, found {}",
                         r.metadata().source(), net_.heads, net_.dim, net_.key_heads, inner));
     }
+    read_axes(r, info_.ropes[0], true);
     recurrent_ = recurrent_layers(r);
     drop_attention(recurrent_);
     for (int64_t layer = params.first_layer; layer < params.layers; ++layer) {

@@ -48,7 +48,7 @@ struct VecOps {
   void (*softcap)(float* y, const float* x, float cap, int64_t n);
   void (*glu)(float* y, const float* gate, const float* up, const op::Glu& params, int64_t n);
   /// y = x·Φ(x): op::Gelu.
-  void (*gelu)(float* y, const float* x, int64_t n);
+  void (*gelu)(float* y, const float* x, op::Gelu::Kind kind, int64_t n);
   void (*f16_to_f32)(float* y, const uint16_t* x, int64_t n);
   void (*f32_to_f16)(uint16_t* y, const float* x, int64_t n);
   void (*bf16_to_f32)(float* y, const uint16_t* x, int64_t n);

@@ -44,24 +44,25 @@ void StepBatch::clear() {
   text_begins.clear();
   text_ends.clear();
   token_types.clear();
+  images.clear();
+  more_output_rows.clear();
   hidden.clear();
   own_hidden.clear();
   generated = 0;
   needed = {};
 }
 
-Result<CompiledStep*> ProgramCache::get(int64_t rows, Roles roles) {
-  const std::pair key(rows, roles);
-  const auto it = programs_.find(key);
+Result<CompiledStep*> ProgramCache::get(const StepForm& form) {
+  const auto it = programs_.find(form);
   if (it != programs_.end()) return &it->second;
-  INFER_TRY(CompiledStep made, make_(rows, roles));
-  return &programs_.emplace(key, std::move(made)).first->second;
+  INFER_TRY(CompiledStep made, make_(form));
+  return &programs_.emplace(form, std::move(made)).first->second;
 }
 
 void ProgramCache::close() {
   closed_ = std::exchange(programs_, {});
-  for (auto& [key, step] : closed_) step.segments.clear();
-  make_ = [](int64_t, Roles) -> Result<CompiledStep> {
+  for (auto& [form, step] : closed_) step.segments.clear();
+  make_ = [](const StepForm&) -> Result<CompiledStep> {
     return fail(StatusCode::device, "the device has failed before");
   };
 }
@@ -78,7 +79,7 @@ Executor::Executor(const Model& model, const WeightTable& weights, std::span<Dev
       running_(devices.size()),
       two_classes_(roles_of_programs(devices, !plan.placement.prompts.empty()).size() > 1),
       spilled_(plan.spilled),
-      programs_([this](int64_t rows, Roles roles) { return compile(rows, roles); }) {}
+      programs_([this](const StepForm& form) { return compile(form); }) {}
 
 Result<std::unique_ptr<Executor>> Executor::create(const Model& model, const WeightTable& weights,
                                                    std::span<Device* const> devices,
@@ -108,7 +109,7 @@ Result<std::unique_ptr<Executor>> Executor::create(const Model& model, const Wei
   INFER_CHECK_R(executor->load_ropes(plan.context));
   // The program of single tokens serves every decode step: made now, so that a model that cannot be
   // compiled fails while loading.
-  INFER_TRY(const CompiledStep* decode, executor->programs_.get(1, Roles::generated));
+  INFER_TRY(const CompiledStep* decode, executor->programs_.get({}));
   executor->decode_graph_ = decode->graph.get();
   return executor;
 }
@@ -214,9 +215,10 @@ Status Executor::load_ropes(int64_t context) {
   return {};
 }
 
-Result<CompiledStep> Executor::compile(int64_t rows, Roles roles) {
+Result<CompiledStep> Executor::compile(const StepForm& form) {
+  const auto [rows, roles, images] = form;
   INFER_TRY(Graph graph, build_graph(model_, weights_, rows, std::min(rows, request_.max_outputs),
-                                     request_.k_type, request_.v_type, placement_));
+                                     request_.k_type, request_.v_type, placement_, images));
   CompiledStep step;
   step.graph = std::make_unique<Graph>(std::move(graph));
   const std::vector<Value>& values = step.graph->values();
@@ -467,7 +469,7 @@ void Executor::fill_rope_tables(const StepBatch& batch) {
     std::vector<float>& table = rope_tables_[kind];
     table.resize(width * batch.positions.size());
     float* row = table.data();
-    for (const int32_t position : batch.positions) {
+    for (const Position& position : batch.positions) {
       ropes_[kind].fill(position, row);
       row += width;
     }
@@ -485,13 +487,20 @@ void Executor::point_to_inputs(CompiledStep& step, const StepBatch& batch) const
       case StepInput::tokens: pointer = bytes_of(batch.tokens); break;
       case StepInput::slots: pointer = bytes_of(batch.slots); break;
       case StepInput::sequences: pointer = bytes_of(batch.sequences); break;
-      case StepInput::output_rows: pointer = bytes_of(batch.output_rows); break;
+      case StepInput::output_rows:
+        pointer = bytes_of(value.index == 0
+                               ? batch.output_rows
+                               : batch.more_output_rows[static_cast<size_t>(value.index) - 1]);
+        break;
       case StepInput::output_ends: pointer = bytes_of(batch.output_ends); break;
       case StepInput::text_begins: pointer = bytes_of(batch.text_begins); break;
       case StepInput::text_ends: pointer = bytes_of(batch.text_ends); break;
       case StepInput::token_types: pointer = bytes_of(batch.token_types); break;
       case StepInput::rope_table:
         pointer = bytes_of(rope_tables_[static_cast<size_t>(value.index)]);
+        break;
+      case StepInput::image:
+        pointer = bytes_of(batch.images[static_cast<size_t>(value.index)]);
         break;
       case StepInput::hidden:
         pointer = bytes_of(value.index == 0 ? batch.hidden : batch.own_hidden);
@@ -504,6 +513,22 @@ void Executor::point_to_inputs(CompiledStep& step, const StepBatch& batch) const
 Roles Executor::roles_of(const StepBatch& batch) const {
   if (!two_classes_ || batch.generated == batch.rows()) return Roles::generated;
   return batch.generated == 0 ? Roles::prompt : Roles::both;
+}
+
+/// Whether what images give to rows, and the lists of rows, are as long as the model reads them.
+Status Executor::check_images(const StepBatch& batch) const {
+  const std::vector<int64_t>& widths = info().takes_images;
+  bool fits = batch.images.empty() || batch.images.size() == widths.size();
+  for (size_t i = 0; fits && i < batch.images.size(); ++i) {
+    fits = std::ssize(batch.images[i]) == batch.rows() * widths[i];
+  }
+  fits = fits && std::ssize(batch.more_output_rows) == info().more_output_rows;
+  for (const std::vector<int32_t>& rows : batch.more_output_rows) {
+    fits = fits && rows.size() == batch.output_rows.size();
+  }
+  if (fits) return {};
+  return error(StatusCode::internal, "a step of {} rows whose images are not as the model reads them",
+               batch.rows());
 }
 
 Result<std::span<const float>> Executor::run(const StepBatch& batch, StepRecorder* recorder) {
@@ -521,9 +546,10 @@ Result<std::span<const float>> Executor::run(const StepBatch& batch, StepRecorde
     return fail(StatusCode::internal, "a step of {} rows with {} and {} elements of hidden states",
                 batch.rows(), batch.hidden.size(), batch.own_hidden.size());
   }
+  INFER_CHECK_R(check_images(batch));
   last_ = nullptr;
-  INFER_TRY(CompiledStep * step,
-            programs_.get(row_bucket(batch.rows(), request_.max_rows), roles_of(batch)));
+  INFER_TRY(CompiledStep * step, programs_.get({row_bucket(batch.rows(), request_.max_rows),
+                                                roles_of(batch), !batch.images.empty()}));
   fill_rope_tables(batch);
   point_to_inputs(*step, batch);
   if (recorder != nullptr) {

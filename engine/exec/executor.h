@@ -23,7 +23,7 @@ namespace infer {
 /// The rows of one step. Each vector has one entry for each row, except those of outputs.
 struct StepBatch {
   std::vector<int32_t> tokens;       ///< token ids
-  std::vector<int32_t> positions;    ///< for RoPE
+  std::vector<Position> positions;   ///< for RoPE
   std::vector<int32_t> slots;        ///< place in the sequence, from 0: selects page and slot
   std::vector<int32_t> sequences;    ///< row of the block tables
   std::vector<int32_t> output_rows;  ///< indices of the rows that return logits
@@ -32,6 +32,11 @@ struct StepBatch {
   std::vector<int32_t> text_begins;  ///< first row of the row's text
   std::vector<int32_t> text_ends;    ///< one past the last row of the row's text
   std::vector<int32_t> token_types;  ///< 0, or 1 in the second of two texts
+  /// By index of StepInput::image: [rows][width], 0 for rows of no image. Only of models that take
+  /// images (ModelInfo::takes_images), and empty if no row is of one.
+  std::vector<std::vector<float>> images;
+  /// Of towers: the lists of StepInput::output_rows beyond the first, as long as that.
+  std::vector<std::vector<int32_t>> more_output_rows;
   // Only of draft heads:
   std::vector<float> hidden;      ///< [rows][ModelInfo::takes_hidden]
   std::vector<float> own_hidden;  ///< [rows][ModelInfo::takes_own]
@@ -86,21 +91,29 @@ struct ObservedProduct {
 /// Receives products. If it fails, the step fails with its status.
 using ProductObserver = std::function<Status(const ObservedProduct&)>;
 
-/// Compiled steps by number of rows (row_bucket()) and roles. Not thread-safe.
+/// What a compiled step is for.
+struct StepForm {
+  int64_t rows = 1;  ///< at most: a row_bucket()
+  Roles roles = Roles::generated;
+  bool images = false;  ///< some rows are of images
+  auto operator<=>(const StepForm&) const = default;
+};
+
+/// Compiled steps by form. Not thread-safe.
 class ProgramCache {
  public:
-  using Make = std::function<Result<CompiledStep>(int64_t rows, Roles roles)>;
+  using Make = std::function<Result<CompiledStep>(const StepForm& form)>;
   explicit ProgramCache(Make make) : make_(std::move(make)) {}
   /// Returns the step, calling Make on the first use. The pointer is valid until close(). Errors:
   /// those of Make.
-  Result<CompiledStep*> get(int64_t rows, Roles roles);
+  Result<CompiledStep*> get(const StepForm& form);
   size_t size() const { return programs_.size(); }
   /// Frees all programs; their graphs stay valid. Later calls of get() fail with
   /// StatusCode::device.
   void close();
 
  private:
-  using Programs = std::map<std::pair<int64_t, Roles>, CompiledStep>;
+  using Programs = std::map<StepForm, CompiledStep>;
   Make make_;
   Programs programs_;
   Programs closed_;  ///< without their segments
@@ -170,9 +183,10 @@ class Executor {
   Status load_ropes(int64_t context);
   Result<std::span<const float>> read_logits(const CompiledStep& step, int64_t outputs,
                                              const LogitsNeeded& needed);
-  Result<CompiledStep> compile(int64_t rows, Roles roles);
+  Result<CompiledStep> compile(const StepForm& form);
   void take_streamed(const PlacedSegment& placed, CompiledStep& step) const;
   Roles roles_of(const StepBatch& batch) const;
+  Status check_images(const StepBatch& batch) const;
   Status run_segments(CompiledStep& step, const Bindings& bindings);
   Status bring_weights(const CompiledStep& step, int32_t segment);
   Status submit(const CompiledStep& step, CompiledSegment& segment, const Bindings& bindings);

@@ -13,7 +13,8 @@
 
 namespace infer::op {
 
-/// Looks up a row of the table for each token and multiplies it by `scale`.
+/// Looks up a row of the table for each token and multiplies it by `scale`. A token below 0, which
+/// stands for a piece of an image, gives zeros.
 /// in: tokens i32 [1, 1, rows], table [n, vocab] of any type. out: [n, 1, rows].
 struct Embed {
   float scale = 1.0f;
@@ -170,9 +171,16 @@ struct TextAttention {
 /// in: x [d0, d1, rows], begins and ends i32 [1, 1, outputs]. out: [d0, d1, outputs].
 struct MeanRows {};
 
-/// x·Φ(x) with the distribution function Φ of the normal distribution (Hendrycks & Gimpel 2016).
-/// in: x [d0, d1, rows]. out: as x.
-struct Gelu {};
+/// x·Φ(x) with the distribution function Φ of the normal distribution, or what is used in its place
+/// (Hendrycks & Gimpel 2016). in: x [d0, d1, rows]. out: as x.
+struct Gelu {
+  enum class Kind : uint8_t {
+    exact,
+    tanh,     ///< x·(1 + tanh(√(2/π)·(x + 0.044715·x³)))/2
+    sigmoid,  ///< x·σ(1.702·x): "quick" GELU
+  };
+  Kind kind = Kind::exact;
+};
 
 /// activation(gate) · up. in: gate, up of the same shape. out: the same shape.
 struct Glu {

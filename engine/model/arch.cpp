@@ -34,6 +34,10 @@ void Model::keep_hidden() {
   info_.hidden_layers.clear();
 }
 
+void Model::take_images(int64_t layers) {
+  info_.takes_images.assign(static_cast<size_t>(layers) + 1, info_.embedding);
+}
+
 Result<const ArchDef*> architecture_of(const WeightSource& source) {
   const Metadata& metadata = source.metadata();
   INFER_TRY(const std::optional<std::string> name, metadata.get_string("general.architecture"));

@@ -53,6 +53,10 @@ struct ModelInfo {
   /// What they are: empty: what the last norm makes. Else what enters these layers, joined in this
   /// order; the number of layers stands for what leaves the last one.
   std::vector<int64_t> hidden_layers;
+  /// Elements of what a row of an image gives: first in place of its token's embedding, then what is
+  /// added behind the first layers, one after the other. Empty: the model takes no images.
+  std::vector<int64_t> takes_images;
+  int64_t more_output_rows = 0;  ///< lists of StepInput::output_rows beyond the first
   // Of a draft head:
   int64_t takes_hidden = 0;  ///< elements of a hidden state of the main model that a row takes
   /// The main model's hidden states are to be what leaves its last layer, before the last norm.
@@ -88,6 +92,9 @@ class Model {
   void return_hidden(bool apart, std::vector<int64_t> layers = {});
   /// Undoes return_hidden().
   void keep_hidden();
+  /// From now on some rows of a step may be of images, which give the rows' embeddings and what is
+  /// added behind each of the first `layers` layers.
+  void take_images(int64_t layers);
   /// Of a draft head with ModelInfo::shares_cache: where the main model's layers are kept.
   void share_cache(std::vector<KvLayerShape> layers) { info_.kv_layers = std::move(layers); }
   /// Adds the nodes of one step and marks the logits [vocabulary, 1, outputs] as output, or the

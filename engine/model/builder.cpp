@@ -83,7 +83,13 @@ ValueId ModelBuilder::weight(const std::string& name, std::initializer_list<int6
 ValueId ModelBuilder::embed_tokens(float scale) {
   g.set_unit({UnitKind::embedding, -1});
   const ValueId table = weight("token_embd.weight", {info_.embedding, info_.vocabulary});
-  return g.add(op::Embed{scale}, {g.input(StepInput::tokens), table});
+  return add_images(g.add(op::Embed{scale}, {g.input(StepInput::tokens), table}), 0);
+}
+
+ValueId ModelBuilder::add_images(ValueId x, int64_t index) {
+  if (!images_ || index >= std::ssize(info_.takes_images)) return x;
+  const int64_t width = info_.takes_images[static_cast<size_t>(index)];
+  return add(x, g.input(StepInput::image, static_cast<int32_t>(index), width));
 }
 
 ValueId ModelBuilder::rms_norm(ValueId x, const std::string& name, float eps) {

@@ -34,8 +34,10 @@ class WeightTable {
 /// The first failure is kept in the GraphBuilder; later calls do nothing.
 class ModelBuilder {
  public:
-  ModelBuilder(GraphBuilder& graph, const WeightTable& weights, const ModelInfo& info)
-      : g(graph), weights_(weights), info_(info) {}
+  /// `images`: some rows of the step are of images.
+  ModelBuilder(GraphBuilder& graph, const WeightTable& weights, const ModelInfo& info,
+               bool images = false)
+      : g(graph), weights_(weights), info_(info), images_(images) {}
 
   GraphBuilder& g;
 
@@ -45,8 +47,10 @@ class ModelBuilder {
   ValueId optional_weight(const std::string& name, std::initializer_list<int64_t> shape);
   bool has(const std::string& name) const { return weights_.index(name) >= 0; }
 
-  /// The step's tokens through "token_embd.weight".
+  /// The step's tokens through "token_embd.weight", and the embeddings that images give.
   ValueId embed_tokens(float scale = 1.0f);
+  /// x with what images give to its rows: StepInput::image number `index`, if there is one.
+  ValueId add_images(ValueId x, int64_t index);
   ValueId rms_norm(ValueId x, const std::string& weight, float eps);
   /// "<name>.weight" and, where present, "<name>.bias". `each`: every head of x has a weight of its
   /// own.
@@ -105,6 +109,7 @@ class ModelBuilder {
 
   const WeightTable& weights_;
   const ModelInfo& info_;
+  bool images_;
   std::map<int32_t, std::pair<ValueId, ValueId>> text_keys_;  ///< keys and values by layer
   std::map<int64_t, ValueId> entered_;  ///< by layer: what enter_layer() noted
 };

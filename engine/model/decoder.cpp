@@ -148,6 +148,7 @@ void DecoderModel::build(ModelBuilder& m) const {
     const bool last = layer + 1 == params.layers;
     m.enter_layer(layer, x);
     x = add_layer(m, x, layer, last, m.hidden_apart() ? &all : nullptr);
+    if (!last) x = m.add_images(x, layer + 1);
   }
   m.enter_layer(params.layers, m.hidden_apart() ? all : x);
   if (m.hidden_apart() && info_.hidden_layers.empty()) {

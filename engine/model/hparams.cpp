@@ -205,6 +205,29 @@ RopeSpec read_rope(HparamReader& r, int64_t head_dim, double default_base) {
   return spec;
 }
 
+void read_axes(HparamReader& r, RopeSpec& spec, bool interleaved) {
+  const std::string key = r.architecture() + ".rope.dimension_sections";
+  const auto sections = r.metadata().get_ints(key, 0, 1 << 20);
+  if (!sections) return r.set_error(sections.error());
+  if (!*sections) return;
+  const std::vector<int64_t>& pairs = **sections;
+  if (pairs.size() < 3) {
+    return r.set_error(error(StatusCode::bad_file, "{}: {}: expected at least 3 numbers, found {}",
+                             r.metadata().source(), key, pairs.size()));
+  }
+  for (int32_t i = 0; i < spec.pairs; ++i) {
+    uint8_t axis = 0;
+    if (interleaved) {
+      const auto turn = static_cast<uint8_t>(i % 3);
+      if (turn > 0 && i < 3 * pairs[turn]) axis = turn;
+    } else {
+      if (i >= pairs[0]) axis = 1;
+      if (i >= pairs[0] + pairs[1]) axis = 2;
+    }
+    spec.of_pairs.push_back({axis, static_cast<double>(i) / spec.pairs});
+  }
+}
+
 op::MoeRoute read_route(HparamReader& r, const DecoderParams& p, int64_t absent, bool normalise) {
   op::MoeRoute route;
   route.used = static_cast<int32_t>(p.experts_used);

@@ -39,10 +39,15 @@ RopeAngles::RopeAngles(const RopeSpec& spec, std::span<const float> factors)
   for (int32_t i = 0; i < spec.pairs; ++i) {
     Pair pair{};
     if (!spec.turns) {
-      pairs_.push_back({0.0, 0.0});
+      pairs_.push_back(pair);
       continue;
     }
-    pair.frequency = portable::pow(spec.base, -static_cast<double>(i) / spec.pairs) /
+    double exponent = static_cast<double>(i) / spec.pairs;
+    if (!spec.of_pairs.empty()) {
+      exponent = spec.of_pairs[static_cast<size_t>(i)].exponent;
+      pair.axis = spec.of_pairs[static_cast<size_t>(i)].axis;
+    }
+    pair.frequency = portable::pow(spec.base, -exponent) /
                      (factors.empty() ? 1.0 : static_cast<double>(factors[i]));
     if (spec.yarn) {
       const double ramp = std::clamp((i - low) / std::max(0.001, high - low), 0.0, 1.0);
@@ -52,14 +57,14 @@ RopeAngles::RopeAngles(const RopeSpec& spec, std::span<const float> factors)
   }
 }
 
-void RopeAngles::fill(int64_t position, float* cos_sin) const {
+void RopeAngles::fill(const Position& position, float* cos_sin) const {
   double magnitude = magnitude_;
   if (temperature_ != 0) {
-    const auto far = static_cast<double>(position + temperature_offset_) / temperature_length_;
+    const auto far = static_cast<double>(position.axes[0] + temperature_offset_) / temperature_length_;
     magnitude *= 1 + temperature_ * portable::log(1 + std::floor(far));
   }
   for (const Pair& pair : pairs_) {
-    const double unscaled = static_cast<double>(position) * pair.frequency;
+    const double unscaled = static_cast<double>(position.axes[pair.axis]) * pair.frequency;
     double angle = unscaled * position_scale_;
     if (yarn_) angle = angle * (1 - pair.kept) + unscaled * pair.kept;
     const portable::CosSin turn = portable::cos_sin(angle);

@@ -1,12 +1,21 @@
 // The host's side of rotary position embedding: angles for every position, in double.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace infer {
+
+/// Where a row is: a place in the text, or for pieces of images one for each of several axes.
+struct Position {
+  std::array<int32_t, 3> axes;
+
+  Position(int32_t place) : axes{place, place, place} {}  // NOLINT: most rows have one place
+  Position(int32_t first, int32_t second, int32_t third) : axes{first, second, third} {}
+};
 
 /// One kind of RoPE of a model. Angle of pair i at position p: p · base^(−i/pairs) / factor_i,
 /// then scaled by `scaling`. Queries may have a kind of their own, which makes them larger with the
@@ -25,6 +34,13 @@ struct RopeSpec {
   int32_t factors = -1;         ///< index of a weight f32 [pairs] that divides the frequencies
   int32_t long_factors = -1;    ///< the one used instead for a context beyond the original one
   bool turns = true;            ///< false: every angle is 0
+  /// By pair: the axis of Position that turns it, and the exponent of 1/base in place of i/pairs.
+  /// Empty: the first axis turns all.
+  struct OfPair {
+    uint8_t axis = 0;
+    double exponent = 0;
+  };
+  std::vector<OfPair> of_pairs;
   /// cos and sin are multiplied by 1 + temperature·ln(1 + ⌊(position + offset) / length⌋) as well.
   double temperature = 0.0;
   double temperature_length = 1;  ///< tokens
@@ -44,13 +60,14 @@ class RopeAngles {
 
   /// Writes (cos, sin) of every pair at `position`. YaRN as in Peng et al. 2023, section 3.2 and
   /// 3.4 (the magnitude is part of the spec).
-  void fill(int64_t position, float* cos_sin) const;
+  void fill(const Position& position, float* cos_sin) const;
   size_t pairs() const { return pairs_.size(); }
 
  private:
   struct Pair {
     double frequency;  ///< radians a position
     double kept;       ///< share of the unscaled angle; 0 without YaRN
+    uint8_t axis;
   };
   std::vector<Pair> pairs_;
   double position_scale_;

@@ -120,11 +120,12 @@ ValueId CaseBuilder::activations(int64_t d0, int64_t d1, float scale) {
   return graph_.data_input(static_cast<int32_t>(inputs_.size() - 1), desc, Rows::tokens);
 }
 
-ValueId CaseBuilder::indices(int64_t d0, int64_t below) {
+ValueId CaseBuilder::indices(int64_t d0, int64_t below, int64_t least) {
   const TensorDesc desc = tensor(DType::i32, d0, 1, rows_);
   std::vector<std::byte> bytes(static_cast<size_t>(desc.extent_bytes()));
   for (size_t at = 0; at < bytes.size(); at += sizeof(int32_t)) {
-    const auto i = static_cast<int32_t>(mix(state_) % static_cast<uint64_t>(below));
+    const uint64_t drawn = mix(state_) % static_cast<uint64_t>(below - least);
+    const auto i = static_cast<int32_t>(least + static_cast<int64_t>(drawn));
     std::memcpy(&bytes[at], &i, sizeof(i));
   }
   inputs_.push_back(std::move(bytes));

@@ -49,8 +49,8 @@ class CaseBuilder {
   ValueId decays(int64_t d0);
   /// Normally distributed float32 activations [d0, d1, rows].
   ValueId activations(int64_t d0, int64_t d1 = 1, float scale = 1.0f);
-  /// Integers in 0..below−1, [d0, 1, rows].
-  ValueId indices(int64_t d0, int64_t below);
+  /// Integers in least..below−1, [d0, 1, rows].
+  ValueId indices(int64_t d0, int64_t below, int64_t least = 0);
 
   const std::vector<std::vector<std::byte>>& weights() const { return weights_; }
   const std::vector<std::vector<std::byte>>& inputs() const { return inputs_; }

@@ -76,13 +76,16 @@ int64_t rope_table_bytes(const ModelInfo& info, int64_t rows) {
 int64_t host_bytes(const ModelInfo& info, int64_t rows, int64_t outputs, int64_t context) {
   constexpr int64_t kId = sizeof(int32_t);
   // Vectors that grow take up to twice what they hold.
-  const int64_t inputs = 2 * kId * (info.embeds ? 7 * rows + 2 * outputs : 4 * rows + outputs);
+  const int64_t inputs = 2 * kId * (info.embeds ? 9 * rows + 2 * outputs : 6 * rows + outputs);
   // A draft head's hidden states grow likewise; what the model returns is copied once.
   const int64_t states =
       rows * int64_t{sizeof(float)} *
       (2 * (info.takes_hidden + info.takes_own) + (info.returns_hidden ? info.hidden_width() : 0));
+  int64_t images = 0;
+  for (const int64_t width : info.takes_images) images += 2 * int64_t{sizeof(float)} * width * rows;
+  images += 2 * kId * info.more_output_rows * outputs;
   const int64_t tokens = 2 * kId * context + kCachedPage * (context / kPageTokens);
-  return rope_table_bytes(info, rows) + inputs + states + tokens + kCandidate * info.vocabulary;
+  return rope_table_bytes(info, rows) + inputs + images + states + tokens + kCandidate * info.vocabulary;
 }
 
 int64_t step_program_bytes(const Graph& graph) {

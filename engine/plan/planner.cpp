@@ -26,9 +26,8 @@ struct Bucket {
   std::vector<OfDevice> devices;
 };
 
-Bucket measure(const Graph& graph, const Placement& placement, bool observed,
-               std::span<Device* const> devices) {
-  Bucket bucket{graph.max_rows(), 0, std::vector<Bucket::OfDevice>(devices.size())};
+void measure(const Graph& graph, const Placement& placement, bool observed,
+             std::span<Device* const> devices, Bucket& bucket) {
   for (const Roles roles : roles_of_programs(devices, !placement.prompts.empty())) {
     bucket.program += step_program_bytes(graph);
     const std::vector<PlacedSegment> segments = placed_segments(graph, placement, observed, roles);
@@ -43,7 +42,6 @@ Bucket measure(const Graph& graph, const Placement& placement, bool observed,
       need.scratch = std::max(need.scratch, memory.devices[d].scratch);
     }
   }
-  return bucket;
 }
 
 /// How much the devices after the first get.
@@ -284,10 +282,15 @@ class Planner {
       }
     }
     const auto add = [&](int64_t rows) -> Status {
-      INFER_TRY_S(const Graph graph,
-                  build_graph(model_, weights_, rows, std::min(request.max_outputs, rows),
-                              types_.first, types_.second, placed_.placement));
-      buckets_.push_back(measure(graph, placed_.placement, request.observed, devices_));
+      Bucket bucket{rows, 0, std::vector<Bucket::OfDevice>(devices_.size())};
+      for (const bool images : {false, true}) {
+        if (images && model_.info().takes_images.empty()) break;
+        INFER_TRY_S(const Graph graph,
+                    build_graph(model_, weights_, rows, std::min(request.max_outputs, rows),
+                                types_.first, types_.second, placed_.placement, images));
+        measure(graph, placed_.placement, request.observed, devices_, bucket);
+      }
+      buckets_.push_back(std::move(bucket));
       return {};
     };
     for (int64_t rows = 1; rows < request.max_rows; rows *= 2) INFER_CHECK(add(rows));

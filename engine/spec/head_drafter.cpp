@@ -239,7 +239,7 @@ Result<bool> HeadDrafter::catch_up(Held& held, int64_t id) {
     static_cast<void>(logits);
     if (next_ != nullptr) {
       INFER_TRY(const std::span<const float> hidden, executor_->hidden(0, count));
-      const auto end = static_cast<size_t>(batch_.positions.back()) + 1;
+      const auto end = static_cast<size_t>(batch_.positions.back().axes[0]) + 1;
       next_->observe(id, std::span(held.tokens).first(end), hidden);
     }
     cache_->commit(held.kv, PageKeys(held.tokens), count);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/product.h"
 
@@ -19,7 +21,12 @@ void run(const CpuCall& call) {
   std::byte* own_scratch = call.scratch + call.thread * row_scratch(table.desc);
   for_each_row(call, out.desc, [&](int64_t, int64_t r) {
     float* y = out.row<float>(0, r);
-    read_row(call.context, table, *tokens.row<int32_t>(0, r), 0, own_scratch, y);
+    const int32_t token = *tokens.row<int32_t>(0, r);
+    if (token < 0) {
+      std::fill_n(y, out.desc.shape[0], 0.0f);
+      return;
+    }
+    read_row(call.context, table, token, 0, own_scratch, y);
     if (scale != 1.0f) call.vec().scale_mul(y, y, nullptr, scale, out.desc.shape[0]);
   });
 }

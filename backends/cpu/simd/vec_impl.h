@@ -332,9 +332,24 @@ F gelu_of(F x) {
   return F::max(F::zero(), x) - a * tail;
 }
 
-void gelu(float* y, const float* x, int64_t n) {
-  map(
-      y, n, [](F v) { return gelu_of(v); }, x);
+/// ½(1 + tanh z) = σ(2z)
+F gelu_tanh(F x) {
+  const F cube = x * x * x;
+  return x * sigmoid(fma(cube, F::set(0.044715f), x) * F::set(1.5957691216057308f));
+}
+
+void gelu(float* y, const float* x, op::Gelu::Kind kind, int64_t n) {
+  switch (kind) {
+    case op::Gelu::Kind::exact:
+      return map(
+          y, n, [](F v) { return gelu_of(v); }, x);
+    case op::Gelu::Kind::tanh:
+      return map(
+          y, n, [](F v) { return gelu_tanh(v); }, x);
+    case op::Gelu::Kind::sigmoid:
+      return map(
+          y, n, [](F v) { return v * sigmoid(v * F::set(1.702f)); }, x);
+  }
 }
 
 void glu(float* y, const float* gate, const float* up, const op::Glu& params, int64_t n) {
@@ -343,15 +358,9 @@ void glu(float* y, const float* gate, const float* up, const op::Glu& params, in
       map(
           y, n, [](F g, F u) { return g * sigmoid(g) * u; }, gate, up);
       break;
-    case op::Glu::Kind::gelu_tanh:  // ½(1 + tanh z) = σ(2z)
+    case op::Glu::Kind::gelu_tanh:
       map(
-          y, n,
-          [](F g, F u) {
-            const F cube = g * g * g;
-            const F z = fma(cube, F::set(0.044715f), g) * F::set(1.5957691216057308f);
-            return g * sigmoid(z) * u;
-          },
-          gate, up);
+          y, n, [](F g, F u) { return gelu_tanh(g) * u; }, gate, up);
       break;
     case op::Glu::Kind::gelu:
       map(

@@ -5,6 +5,10 @@
 namespace infer::cuda {
 namespace {
 
+static_assert(static_cast<uint32_t>(op::Gelu::Kind::exact) == kGeluExact &&
+              static_cast<uint32_t>(op::Gelu::Kind::tanh) == kGeluTanh &&
+              static_cast<uint32_t>(op::Glu::Kind::gelu_tanh) == kGeluTanh);
+
 void record(const NodeCall& call) {
   const Operand& x = call.inputs[0];
   const Operand& y = call.outputs[0];
@@ -14,7 +18,7 @@ void record(const NodeCall& call) {
                                   .y = y.address,
                                   .shape = shape_of(y),
                                   .x_strides = strides_of(x),
-                                  .unused = 0},
+                                  .kind = static_cast<uint32_t>(call.params<op::Gelu>().kind)},
                        elements_of(y, kElementThreads), kElementThreads);
 }
 

@@ -1,4 +1,4 @@
-// x·Φ(x), element by element.
+// op::Gelu, element by element.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,14 @@
 
 namespace infer::cuda {
 
+/// Of op::Gelu::Kind, by their values. The second is also op::Glu's.
+enum GeluKind : uint32_t { kGeluExact = 0, kGeluTanh = 1 };
+
 struct GeluParams {
   uint64_t step, x, y;
   gpu::ShapePush shape;
   gpu::StridePush x_strides;
-  uint32_t unused;
+  uint32_t kind;  ///< op::Gelu::Kind
 };
 static_assert(sizeof(GeluParams) == 56);
 

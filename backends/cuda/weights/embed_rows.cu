@@ -9,8 +9,9 @@ INFER_KERNEL(INFER_JOIN(embed_rows_, INFER_TYPE), EmbedParams, kEmbedThreads, 1)
   const uint32_t i = block_x() * threads() + thread();
   const uint32_t r = block_y();
   if (i * kPiece >= p.width || r >= step_rows(p.step, p.rows)) return;
-  const auto id = static_cast<uint32_t>(Global<const int32_t>(p.tokens)[r]);
-  const uint32_t token = id < p.vocabulary ? id : p.vocabulary - 1;
+  const int32_t id = Global<const int32_t>(p.tokens)[r];  // below 0: a piece of an image
+  const uint32_t known = id < 0 ? 0 : static_cast<uint32_t>(id);
+  const uint32_t token = known < p.vocabulary ? known : p.vocabulary - 1;
   const Row row = row_of(p.w, p.planes, step_tables(p.step), p.width, p.vocabulary, 0, token);
   float values[32];
   decode(row, i, values);
@@ -19,7 +20,7 @@ INFER_KERNEL(INFER_JOIN(embed_rows_, INFER_TYPE), EmbedParams, kEmbedThreads, 1)
 #pragma unroll
   for (uint32_t t = 0; t < 32; ++t) {
     const uint32_t to = (t < 16 ? of_piece.first : of_piece.second - 16) + t;
-    if (to < p.width) y[to] = values[t] * p.factor;
+    if (to < p.width) y[to] = id < 0 ? 0.0f : values[t] * p.factor;
   }
 }
 

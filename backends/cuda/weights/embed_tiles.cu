@@ -8,8 +8,9 @@ namespace infer::cuda::INFER_TYPE {
 INFER_KERNEL(INFER_JOIN(embed_tiles_, INFER_TYPE), EmbedParams, kEmbedThreads, 1) {
   const uint32_t r = block_y();
   if (r >= step_rows(p.step, p.rows)) return;
-  const auto id = static_cast<uint32_t>(Global<const int32_t>(p.tokens)[r]);
-  const uint32_t token = id < p.vocabulary ? id : p.vocabulary - 1;
+  const int32_t id = Global<const int32_t>(p.tokens)[r];  // below 0: a piece of an image
+  const uint32_t known = id < 0 ? 0 : static_cast<uint32_t>(id);
+  const uint32_t token = known < p.vocabulary ? known : p.vocabulary - 1;
   const uint32_t row = token % 16;
   const uint32_t units = (p.width + 64 * Weights::kTiles - 1) / (64 * Weights::kTiles);
   const Place place = place_of<Weights>(p.w, p.planes, token / 16, units);
@@ -28,7 +29,7 @@ INFER_KERNEL(INFER_JOIN(embed_tiles_, INFER_TYPE), EmbedParams, kEmbedThreads, 1
 #pragma unroll
         for (uint32_t byte = 0; byte < 4; ++byte) {
           const float value = row < 8 ? v[2 * four][byte] : v[2 * four + 1][byte];
-          if (to + byte < p.width) y[to + byte] = value * p.factor;
+          if (to + byte < p.width) y[to + byte] = id < 0 ? 0.0f : value * p.factor;
         }
       }
     }

@@ -8,9 +8,7 @@ float activated(uint kind, float alpha, float limit, float g, float u) {
     return y;
   }
   if (kind == 1) {
-    // (1 + tanh(x)) / 2 is the sigmoid of 2x.
-    const precise float inner = 0.79788456080286536 * fma(0.044715 * g * g, g, g);
-    const precise float y = g * sigmoid_of(2.0 * inner) * u;
+    const precise float y = gelu_tanh(g) * u;
     return y;
   }
   if (kind == 3) {

@@ -56,6 +56,13 @@ float softplus_of(float x) {
   return isnan(x) ? x : y;
 }
 
+// (1 + tanh(z)) / 2 is the sigmoid of 2z.
+float gelu_tanh(float x) {
+  const precise float inner = 0.79788456080286536 * fma(0.044715 * x * x, x, x);
+  const precise float y = x * sigmoid_of(2.0 * inner);
+  return y;
+}
+
 // x·Φ(x) = max(x, 0) − |x|·Φ(−|x|). The tail is Φ(−a) = e^(−a²/2)·t·p(t) with t = 1 / (1 + 0.35·a); p
 // is the Chebyshev fit of degree 8 for 0 ≤ a ≤ 13.5, within 4·10⁻⁸ of it (relative).
 float gelu_of(float x) {

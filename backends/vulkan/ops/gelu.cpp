@@ -7,6 +7,7 @@ struct Push {
   VkDeviceAddress step, x, y;
   ShapePush shape;
   StridePush x_strides;
+  uint32_t kind;  ///< op::Gelu::Kind
 };
 
 void record(const NodeCall& call) {
@@ -17,7 +18,8 @@ void record(const NodeCall& call) {
                               .x = x.address,
                               .y = y.address,
                               .shape = shape_of(y),
-                              .x_strides = strides_of(x)},
+                              .x_strides = strides_of(x),
+                              .kind = static_cast<uint32_t>(call.params<op::Gelu>().kind)},
                          elements_of(y));
 }
 

@@ -22,12 +22,13 @@ void main() {
   const uint i = gl_GlobalInvocationID.x;
   const uint r = gl_GlobalInvocationID.y;
   if (i * kPiece >= width || r >= step.rows[rows]) return;
-  const uint token = min(uint(tokens.v[r]), vocabulary - 1);
+  const int id = tokens.v[r];  // below 0: a piece of an image
+  const uint token = min(uint(max(id, 0)), vocabulary - 1);
   const Row row = row_at(Planes(w, planes), width, vocabulary, 0, token);
   float values[32];
   decode(row, i, values);
   [[unroll]] for (uint t = 0; t < 32; ++t) {
     const uint to = i * kPiece + t;
-    if (to < width) y.v[r * y_stride + to] = values[t] * factor;
+    if (to < width) y.v[r * y_stride + to] = id < 0 ? 0.0 : values[t] * factor;
   }
 }

@@ -2,6 +2,7 @@
 #   engine/quant/<type>.h     → infer_all_codecs.h
 #   engine/ops/<op>.cpp       → op_def(OpId)            each defines  const OpDef& <op>_op()
 #   models/<name>.cpp         → all_architectures()     each defines  const ArchDef& <name>_arch()
+#   models/towers/<name>.cpp  → all_towers()            each defines  const TowerDef& <name>_tower()
 #   formats/<name>/           → all_formats()           each defines  const FormatDef& <name>_format()
 #   backends/<name>/          → all_backends()          each defines  const BackendDef& <name>_backend()
 #   backends/<name>/<name>_absent.cpp → all_absent()    each defines  const AbsentDef& <name>_absent()
@@ -56,12 +57,15 @@ function(infer_generate_registry sources_variable)
   file(GLOB op_files CONFIGURE_DEPENDS engine/ops/*.cpp)
   list(FILTER op_files EXCLUDE REGEX "/(op)\\.cpp$")
   file(GLOB model_files CONFIGURE_DEPENDS models/*.cpp)
+  file(GLOB tower_files CONFIGURE_DEPENDS models/towers/*.cpp)
   file(GLOB format_dirs CONFIGURE_DEPENDS LIST_DIRECTORIES true formats/*)
   _infer_names(ops ${op_files})
   _infer_names(models ${model_files})
+  _infer_names(towers ${tower_files})
   _infer_names(formats ${format_dirs})
   _infer_table(op_table OpDef op all_ops ${ops})
   _infer_table(model_table ArchDef arch all_architectures ${models})
+  _infer_table(tower_table TowerDef tower all_towers ${towers})
   _infer_table(format_table FormatDef format all_formats ${formats})
   _infer_table(backend_table BackendDef backend all_backends ${INFER_BACKENDS})
   set(absent ${INFER_BACKENDS})
@@ -76,12 +80,13 @@ function(infer_generate_registry sources_variable)
 #include \"engine/backend/absent_device.h\"
 #include \"engine/backend/device.h\"
 #include \"engine/model/arch.h\"
+#include \"engine/model/tower.h\"
 #include \"engine/ops/op.h\"
 #include \"engine/weights/weight_source.h\"
 
 namespace infer {
 
-${op_table}${model_table}${format_table}${backend_table}${absent_table}}  // namespace infer
+${op_table}${model_table}${tower_table}${format_table}${backend_table}${absent_table}}  // namespace infer
 ")
   set(${sources_variable} ${${sources_variable}} ${INFER_GENERATED}/registry.cpp PARENT_SCOPE)
 endfunction()

@@ -309,7 +309,7 @@ void Scheduler::fill_batch() {
         batch_.output_rows.push_back(static_cast<int32_t>(batch_.tokens.size()));
       }
       batch_.tokens.push_back(part.sequence->tokens[static_cast<size_t>(t)]);
-      batch_.positions.push_back(static_cast<int32_t>(t));
+      batch_.positions.push_back(part.sequence->position(t));
       batch_.slots.push_back(static_cast<int32_t>(t));
       batch_.sequences.push_back(table);
     }
@@ -317,13 +317,37 @@ void Scheduler::fill_batch() {
       const int64_t t = part.first + part.count + i;
       batch_.output_rows.push_back(static_cast<int32_t>(batch_.tokens.size()));
       batch_.tokens.push_back(part.sequence->drafting->proposal[static_cast<size_t>(i)].token);
-      batch_.positions.push_back(static_cast<int32_t>(t));
+      batch_.positions.push_back(part.sequence->position(t));
       batch_.slots.push_back(static_cast<int32_t>(t));
       batch_.sequences.push_back(table);
     }
     if (as_generated(part)) batch_.generated = batch_.rows();
   }
+  fill_images();
   batch_.pages = cache_->pages(ids_);
+}
+
+/// What images give to the rows of the step, if any of them are of images.
+void Scheduler::fill_images() {
+  const std::vector<int64_t>& widths = executor_->info().takes_images;
+  for (const Part& part : parts_) {
+    for (const auto& [first, count, rows] : part.sequence->images) {
+      const int64_t begin = std::max(first, part.first);
+      const int64_t end = std::min(first + count, part.first + part.count);
+      if (begin >= end) continue;
+      if (batch_.images.empty()) {
+        for (const int64_t width : widths) {
+          batch_.images.emplace_back(static_cast<size_t>(width * batch_.rows()), 0.0f);
+        }
+      }
+      for (int64_t t = begin; t < end; ++t) {
+        for (size_t i = 0; i < widths.size(); ++i) {
+          std::ranges::copy(rows->part(t - first, static_cast<int64_t>(i)),
+                            batch_.images[i].begin() + (part.row + t - part.first) * widths[i]);
+        }
+      }
+    }
+  }
 }
 
 void Scheduler::move_to(Executor& executor, KvCache& cache, int64_t max_rows, int64_t max_outputs) {

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -31,6 +32,7 @@
 #include "engine/kv/kv_cache.h"
 #include "engine/sched/counters.h"
 #include "engine/spec/speculator.h"
+#include "engine/vision/image_rows.h"
 
 namespace infer {
 
@@ -63,6 +65,13 @@ struct Sequence {
   /// Not null: the scheduler may verify drafted tokens for this sequence. The consumer then gets
   /// several rows in one step. Null: at most one generated token per step.
   Drafting* drafting = nullptr;
+  /// An image, of which the sequence has the first `count` tokens from `first` on.
+  struct PlacedImage {
+    int64_t first;
+    int64_t count;
+    std::shared_ptr<const ImageRows> rows;
+  };
+  std::vector<PlacedImage> images;  ///< in order. A sequence with images is not shifted.
   Consumer* consumer = nullptr;  ///< gets the results; not owned
   std::atomic<bool> cancelled{false};
 
@@ -78,6 +87,8 @@ struct Sequence {
   bool is_generated(int64_t token) const {
     return token < static_cast<int64_t>(generated.size()) && generated[static_cast<size_t>(token)];
   }
+  /// Where a token is for RoPE: its index, unless images before it say otherwise.
+  Position position(int64_t token) const;
   /// Of those that are computed for the first time: whether the model did not make it.
   bool is_given(int64_t token) const {
     return !is_generated(token) || (token >= few_begin_ && token < few_end_);
@@ -184,6 +195,7 @@ class Scheduler {
   void preempt(Sequence* sequence);
   void shift(Sequence& sequence);
   void fill_batch();
+  void fill_images();
   void deliver(std::span<const float> logits);
   static void consume(Part& part);
   static void consume_rows(Part& part);

@@ -29,6 +29,25 @@ void Sequence::append_given(std::span<const int32_t> given, bool few) {
 void Sequence::cut(size_t length) {
   tokens.resize(std::min(length, tokens.size()));
   generated.resize(std::min(length, generated.size()));
+  const auto size = static_cast<int64_t>(tokens.size());
+  while (!images.empty() && images.back().first >= size) images.pop_back();
+  if (!images.empty()) images.back().count = std::min(images.back().count, size - images.back().first);
+}
+
+Position Sequence::position(int64_t token) const {
+  int64_t ahead = 0;  // places by which positions are before the indices
+  for (const auto& [first, count, rows] : images) {
+    if (token < first) break;
+    if (!rows->axes) continue;
+    const int64_t lines = rows->count() / rows->columns;
+    const auto at = static_cast<int32_t>(first - ahead);
+    if (const int64_t row = token - first; row < count) {
+      return {at, at + static_cast<int32_t>(row / rows->columns),
+              at + static_cast<int32_t>(row % rows->columns)};
+    }
+    ahead += count - std::max<int64_t>(lines, rows->columns);
+  }
+  return static_cast<int32_t>(token - ahead);
 }
 
 }  // namespace infer

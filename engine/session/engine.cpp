@@ -51,7 +51,7 @@ DeviceMemoryReport report_of(const OpenedModel& opened, size_t d) {
 MemoryReport report(const OpenedModel& opened, const OpenedModel* draft) {
   const MemoryPlan& plan = opened.plan;
   const auto bytes = [&](Purpose purpose) {
-    return plan.bytes(purpose) + opened.head_bytes(purpose);
+    return plan.bytes(purpose) + opened.bytes_beside(purpose);
   };
   MemoryReport r;
   r.device = names_of(opened);
@@ -68,7 +68,7 @@ MemoryReport report(const OpenedModel& opened, const OpenedModel* draft) {
   if (draft != nullptr) r.draft = draft->plan.total();
   r.drafters = plan.drafters();
   r.grammars = plan.grammars();
-  r.total = plan.total() + opened.head_bytes() + r.draft;
+  r.total = plan.total() + opened.bytes_beside() + r.draft;
   r.available = plan.available();
   r.context = plan.context;
   for (size_t k = 0; k < plan.kv_pages.size(); ++k) {
@@ -249,6 +249,7 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path
         *opened.model, *opened.weights, devices, opened.request, opened.plan, progress);
     INFER_CHECK_R(failure);
     INFER_TRY(impl->executor, std::move(executor));
+    INFER_CHECK_R(impl->load_images());
     impl->cache_options = {opened.plan.context, options.prefix_reuse, options.cache_folder,
                            options.cache_folder_limit};
     INFER_TRY(impl->cache, KvCache::create(devices, opened.plan.kv_layout, opened.plan.kv_pages,

@@ -75,6 +75,9 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   std::unique_ptr<Vocabulary> vocabulary;
   std::unique_ptr<Grammars> grammars;
   std::unique_ptr<Executor> executor;
+  std::unique_ptr<ImageReader> images;  ///< null: no images are read. On the engine's thread.
+  int32_t image_token = kNoToken;       ///< TowerInfo::token in the vocabulary
+  std::string image_text;               ///< Engine::image_text()
   std::unique_ptr<KvCache> cache;
   KvOptions cache_options;
   /// Null: no drafters, or a device failed. On the engine's thread.
@@ -141,6 +144,8 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   /// Of devices that failed: steps that were recorded refer to their graphs.
   std::vector<std::unique_ptr<Executor>> former;
 
+  /// Loads what reads images.
+  Status load_images();
   /// The vectors of a text of these tokens, which the model takes (Engine::longest_text()): as it
   /// makes them, not normalised. Any thread.
   Result<Embeddings> embed_tokens(std::vector<int32_t> tokens);

@@ -17,6 +17,8 @@ Status move_to_cpu(Engine::Impl& engine) {
   engine.speculator.reset();
   engine.draft.reset();
   opened.heads.clear();
+  engine.images.reset();
+  opened.tower.reset();
   engine.former.reserve(engine.former.size() + 1);
   // Frees what the failed devices hold before planning, since they may share the CPU's memory.
   Device* const cpu[] = {opened.devices[0].get()};

@@ -43,7 +43,33 @@ bool matters(const std::string& key) {
          !key.starts_with("split.");
 }
 
+Status add_weights(const WeightSource& source, Hash& hash) {
+  for (const auto& [key, value] : source.metadata().values()) {
+    if (!matters(key)) continue;
+    hash.add(key);
+    hash.add(value.index());
+    std::visit([&](const auto& v) { hash.add(v); }, value);
+  }
+  std::byte first[256];
+  for (const Weight& weight : source.weights()) {
+    hash.add(weight.name);
+    hash.add(weight.desc.type);
+    for (const int64_t n : weight.desc.shape) hash.add(n);
+    const auto bytes =
+        static_cast<size_t>(std::min<int64_t>(weight.desc.extent_bytes(), sizeof(first)));
+    INFER_CHECK(source.read(weight.place, 0, std::span(first).first(bytes)));
+    hash.add(first, bytes);
+  }
+  return {};
+}
+
 }  // namespace
+
+Result<uint64_t> weights_fingerprint(const WeightSource& source) {
+  Hash hash;
+  INFER_CHECK_R(add_weights(source, hash));
+  return hash.value();
+}
 
 Result<uint64_t> model_fingerprint(const OpenedModel& opened) {
   Hash hash;
@@ -60,23 +86,7 @@ Result<uint64_t> model_fingerprint(const OpenedModel& opened) {
   for (const RopeSpec& rope : opened.model->info().ropes) {
     hash.add(uses_long_factors(rope, opened.plan.context));
   }
-  const WeightSource& source = *opened.source;
-  for (const auto& [key, value] : source.metadata().values()) {
-    if (!matters(key)) continue;
-    hash.add(key);
-    hash.add(value.index());
-    std::visit([&](const auto& v) { hash.add(v); }, value);
-  }
-  std::byte first[256];
-  for (const Weight& weight : source.weights()) {
-    hash.add(weight.name);
-    hash.add(weight.desc.type);
-    for (const int64_t n : weight.desc.shape) hash.add(n);
-    const auto bytes =
-        static_cast<size_t>(std::min<int64_t>(weight.desc.extent_bytes(), sizeof(first)));
-    INFER_CHECK_R(source.read(weight.place, 0, std::span(first).first(bytes)));
-    hash.add(first, bytes);
-  }
+  INFER_CHECK_R(add_weights(*opened.source, hash));
   return hash.value();
 }
 

@@ -12,4 +12,7 @@ namespace infer {
 /// and by the names, shapes and first bytes of all weights. io if the model cannot be read.
 Result<uint64_t> model_fingerprint(const OpenedModel& opened);
 
+/// Of what a file's weights compute. io if it cannot be read.
+Result<uint64_t> weights_fingerprint(const WeightSource& source);
+
 }  // namespace infer

@@ -71,6 +71,7 @@ void GenerateRun::prepare() {
 void GenerateRun::submit() {
   try {
     sequence_.append_given(prompt_, engine_.is_few(prompt_.size()));
+    place_images();
     sequence_.reused = 0;
     sequence_.every_logit = options_.prompt_logprobs >= 0 && !prompt_.empty();
     sequence_.results_from = static_cast<int64_t>(held_);
@@ -83,7 +84,7 @@ void GenerateRun::submit() {
       prompt_left_ = static_cast<int64_t>(prompt_.size()) - (held_ == 0 ? 1 : 0);
       sequence_.keep = -1;
     }
-    if (engine_.drafts && options_.draft_tokens != 0) {
+    if (engine_.drafts && options_.draft_tokens != 0 && sequence_.images.empty()) {
       sequence_.drafting = generation_.allow_drafts(sequence_.kv);
     }
     sequence_.consumer = this;
@@ -95,6 +96,18 @@ void GenerateRun::submit() {
   }
 }
 
+/// Tells the sequence which rows its new tokens below 0 stand for: check_images() has seen that all
+/// are there.
+void GenerateRun::place_images() {
+  size_t at = 0;
+  for (const ModelImage& image : options_.images) {
+    while (at < prompt_.size() && prompt_[at] >= 0) ++at;
+    sequence_.images.push_back(
+        {static_cast<int64_t>(held_ + at), image.rows->count(), image.rows});
+    at += image.tokens.size();
+  }
+}
+
 void GenerateRun::finish_empty(FinishReason reason) {
   result_.reason = reason;
   call_.end();
@@ -103,7 +116,8 @@ void GenerateRun::finish_empty(FinishReason reason) {
 
 /// Sequence::keep while tokens are generated.
 int64_t GenerateRun::overflow() const {
-  return options_.overflow == ContextOverflow::shift ? options_.keep : -1;
+  return options_.overflow == ContextOverflow::shift && sequence_.images.empty() ? options_.keep
+                                                                                  : -1;
 }
 
 Status GenerateRun::begin() {

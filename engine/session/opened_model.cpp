@@ -299,7 +299,52 @@ std::vector<int64_t> draft_bytes(const OpenedModels& models) {
   };
   if (models.draft) add(models.draft->plan);
   for (const OpenedModel::Head& head : models.main.heads) add(head.plan);
+  if (models.main.tower) add(models.main.tower->plan);
   return bytes;
+}
+
+/// Opens what reads images for a model, and plans it on the model's devices.
+Status open_images(OpenedModel& opened, const LoadOptions& options) {
+  const ModelInfo& info = opened.model->info();
+  auto made = std::make_shared<OpenedTower>();
+  INFER_TRY_S(made->source, open_tower(options.vision));
+  INFER_TRY_S(made->tower, read_tower(*made->source));
+  const TowerInfo& tower = made->tower->tower();
+  if (info.embeds) {
+    return error(StatusCode::unsupported,
+                 "{}: the model makes vectors of texts, which have no images", options.vision);
+  }
+  if (tower.width != info.embedding) {
+    return error(StatusCode::bad_file,
+                 "{}: clip.vision.projection_dim: expected {}, the width of the model, found {}",
+                 options.vision, info.embedding, tower.width);
+  }
+  if (tower.parts > info.layers) {
+    return error(StatusCode::bad_file, "{}: it gives {} layers of the model something, which has {}",
+                 options.vision, tower.parts - 1, info.layers);
+  }
+  opened.model->take_images(tower.parts - 1);
+  made->weights = std::make_unique<WeightTable>(*made->source);
+  made->most_rows = options.image_tokens;
+  PlanRequest& request = made->request;
+  request = opened.request;
+  request.max_outputs = made->most_rows;
+  request.max_rows = made->most_rows * tower.merged * tower.merged;
+  request.context = request.max_rows;
+  request.sequences = 1;
+  request.fewer_rows = request.k_auto = request.v_auto = request.spill = request.streamed = false;
+  request.beside = true;
+  request.weight_devices.clear();
+  request.drafter_bytes = request.drafter_token_bytes = request.grammar_bytes = 0;
+  request.draft_states = 0;
+  if (request.offload > 0) request.offload = -1;
+  request.host_experts = -1;
+  for (Device* device : opened.device_list()) {
+    INFER_CHECK(device->prepare(types_of(*made->source)));
+  }
+  INFER_TRY_S(made->plan, plan_memory(*made->tower, *made->weights, opened.device_list(), request));
+  opened.tower = std::move(made);
+  return {};
 }
 
 /// OpenedModels::open() without LoadOptions::check_tensors.
@@ -314,6 +359,10 @@ Result<OpenedModels> open_all(const std::string& path, const LoadOptions& option
     INFER_TRY(std::unique_ptr<WeightSource> file, open_weights(options.draft_model, matrices));
     INFER_CHECK_R(open_head_file(main, options, file));
     draft_model = file != nullptr;
+  }
+  if (!options.vision.empty()) {
+    INFER_CHECK_R(open_images(main, options));
+    main.request.others = draft_bytes(models);
   }
   PlanRequest asked = main.request;
   INFER_CHECK_R(plan(main));
@@ -373,17 +422,18 @@ std::vector<int64_t> OpenedModel::planned_bytes() const {
 int64_t OpenedModel::planned(size_t device, Purpose purpose) const {
   int64_t sum = plan.devices[device].of(purpose);
   for (const Head& head : heads) sum += head.plan.devices[device].of(purpose);
+  if (tower) sum += tower->plan.devices[device].of(purpose);
   return sum;
 }
 
-int64_t OpenedModel::head_bytes(Purpose purpose) const {
-  int64_t sum = 0;
+int64_t OpenedModel::bytes_beside(Purpose purpose) const {
+  int64_t sum = tower ? tower->plan.bytes(purpose) : 0;
   for (const Head& head : heads) sum += head.plan.bytes(purpose);
   return sum;
 }
 
-int64_t OpenedModel::head_bytes() const {
-  int64_t sum = 0;
+int64_t OpenedModel::bytes_beside() const {
+  int64_t sum = tower ? tower->plan.total() : 0;
   for (const Head& head : heads) sum += head.plan.total();
   return sum;
 }

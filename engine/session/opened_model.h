@@ -9,6 +9,7 @@
 #include "engine/model/arch.h"
 #include "engine/model/draft_source.h"
 #include "engine/plan/planner.h"
+#include "engine/vision/image_reader.h"
 #include "infer/infer.hpp"
 
 namespace infer {
@@ -37,21 +38,22 @@ struct OpenedModel {
   };
   /// In the order in which they draft; empty: nothing of this kind is to.
   std::vector<Head> heads;
+  std::shared_ptr<OpenedTower> tower;  ///< that of LoadOptions::vision, on the same devices
 
   const WeightTable& weights_of(const Head& head) const {
     return head.weights ? *head.weights : *weights;
   }
   /// Whether the head is of a file of its own.
   bool has_head_file() const { return !heads.empty() && heads.front().source != nullptr; }
-  /// Bytes of the heads by purpose, and of all.
-  int64_t head_bytes(Purpose purpose) const;
-  int64_t head_bytes() const;
+  /// Bytes of the heads and of the tower by purpose, and of all.
+  int64_t bytes_beside(Purpose purpose) const;
+  int64_t bytes_beside() const;
   std::vector<Device*> device_list() const;
   /// The first that was named.
   Device& main_device() const { return *devices[devices.size() > 1 ? 1 : 0]; }
   /// Bytes of the plan by device.
   std::vector<int64_t> planned_bytes() const;
-  /// Bytes planned for a purpose on a device, with those of the heads.
+  /// Bytes planned for a purpose on a device, with those of the heads and of the tower.
   int64_t planned(size_t device, Purpose purpose) const;
 
   /// LoadOptions::draft_model is not looked at. `pretend`: the memory limit may exceed what is

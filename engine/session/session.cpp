@@ -52,6 +52,12 @@ Status check(const GenerateOptions& options, int64_t vocabulary) {
   return {};
 }
 
+/// Whether an image's tokens come next.
+bool begins_with(std::span<const int32_t> tokens, const ModelImage& image) {
+  return !image.tokens.empty() && image.rows != nullptr && tokens.size() >= image.tokens.size() &&
+         std::ranges::equal(tokens.first(image.tokens.size()), image.rows->tokens);
+}
+
 }  // namespace
 
 struct Session::Impl {
@@ -75,6 +81,7 @@ struct Session::Impl {
     sequence.generated = other.sequence.generated;
     sequence.computed = other.sequence.computed;
     sequence.shifted = other.sequence.shifted;
+    sequence.images = other.sequence.images;
     sequence.context = other.sequence.context;
     statistics.seed = other.statistics.seed;
     sequence.kv = engine.fork_sequence(other.sequence.kv);
@@ -98,25 +105,35 @@ struct Session::Impl {
   }
 
   /// The first thing in every call that computes. A cancel() after this ends the call.
-  Status enter(std::span<const int32_t> tokens) {
+  Status enter(std::span<const int32_t> tokens, std::span<const ModelImage> images = {}) {
     INFER_CHECK(idle());
     sequence.cancelled.store(false);
     INFER_CHECK(engine.usable());
     const int64_t vocabulary = engine.opened.model->info().vocabulary;
-    for (const int32_t token : tokens) {
-      if (token < 0 || token >= vocabulary) {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (!images.empty() && begins_with(tokens.subspan(i), images.front())) {
+        i += images.front().tokens.size() - 1;
+        images = images.subspan(1);
+        continue;
+      }
+      if (tokens[i] < 0 || tokens[i] >= vocabulary) {
         return error(StatusCode::invalid_argument, "token {} is not in the vocabulary of 0 to {}",
-                     token, vocabulary - 1);
+                     tokens[i], vocabulary - 1);
       }
     }
-    return {};
+    if (images.empty()) return {};
+    return {StatusCode::invalid_argument, "the prompt has not the tokens of all its images"};
   }
 
   Status start(std::span<const int32_t> prompt, const GenerateOptions& options, bool reader_decides,
                std::function<void()> on_event) {
     INFER_CHECK(idle());
     statistics = {};
-    INFER_CHECK(enter(prompt));
+    INFER_CHECK(enter(prompt, options.images));
+    if (!options.images.empty() && options.prompt_logprobs >= 0) {
+      return error(StatusCode::unsupported,
+                   "prompt_logprobs: a prompt with images has tokens without a probability");
+    }
     INFER_TRY_S(
         const SamplingParams params,
         resolve_sampling(options.sampling, engine.opened.source->metadata(), *engine.tokenizer));
@@ -335,6 +352,9 @@ Status Session::save(const std::string& path) {
   return guarded([&]() -> Status {
     INFER_CHECK(impl_->idle());
     const Sequence& sequence = impl_->sequence;
+    if (!sequence.images.empty()) {
+      return error(StatusCode::unsupported, "{}: a session with images cannot be saved", path);
+    }
     const SessionState state{sequence.tokens, sequence.generated, 0, sequence.shifted,
                              impl_->statistics.seed};
     return save_state(impl_->engine, path, state, sequence.kv);
@@ -357,6 +377,7 @@ Status Session::restore(const std::string& path) {
     sequence.generated = std::move(state.generated);
     sequence.computed = state.cached;
     sequence.shifted = state.shifted;
+    sequence.images.clear();
     impl_->statistics = {};
     impl_->statistics.seed = state.seed;
     impl_->statistics.reused_tokens = state.cached;

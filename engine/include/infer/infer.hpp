@@ -21,6 +21,7 @@
 // exception's message; std::bad_alloc ends it with out_of_memory. Every callback may be empty.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -397,6 +398,15 @@ enum class ContextOverflow {
   shift,
 };
 
+struct ImageRows;
+/// An image that a model has read (Engine::read_image()). Copies share what was computed.
+struct ModelImage {
+  /// What stands for it in a prompt, one after the other; each is below 0. Equal images have equal
+  /// tokens.
+  std::vector<int32_t> tokens;
+  std::shared_ptr<const ImageRows> rows;  ///< not part of the API
+};
+
 struct GenerateOptions {
   int32_t max_tokens = -1;  ///< −1: until the end of the text or the context; 0: only the prompt
   bool ignore_end = false;  ///< continue after end-of-text tokens
@@ -431,6 +441,8 @@ struct GenerateOptions {
   /// continues. The priority changes no token. evaluate() has priority 0.
   int32_t priority = 0;
   SamplingOptions sampling;
+  /// The images whose tokens are in the prompt, in their order.
+  std::vector<ModelImage> images;
 };
 
 enum class FinishReason {
@@ -706,6 +718,19 @@ class INFER_API Engine {
   /// scores (pooling "rank").
   Result<Ranking> rerank(const std::string& query, std::span<const std::string> texts,
                          const RerankOptions& options = {});
+
+  /// True if the engine was loaded with a file that reads images (LoadOptions::vision).
+  bool reads_images() const;
+  /// Reads a PNG, JPEG or WebP file of so many bytes. `name` begins messages. Blocks until computed,
+  /// between steps of the sessions. Any thread. unsupported: the engine reads no images. bad_file: it
+  /// is no such file, or damaged. invalid_argument: the image's form is beyond what the model takes.
+  Result<ModelImage> read_image(std::span<const std::byte> file, std::string_view name);
+  /// How the model's chat templates write an image; each such text in a prompt is a place for one.
+  const std::string& image_text() const;
+  /// A prompt with the tokens of the images in its places, in their order. invalid_argument: it has
+  /// more places than images, or fewer.
+  Result<std::vector<int32_t>> place_images(std::span<const int32_t> prompt,
+                                            std::span<const ModelImage> images) const;
 
   struct Impl;  ///< not part of the API
 

@@ -1,0 +1,113 @@
+#include "engine/model/tower.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "engine/core/checked.h"
+#include "engine/model/mapped_source.h"
+#include "engine/quant/quant.h"
+
+namespace infer {
+
+void Tower::read_pixels(HparamReader& r) {
+  const auto read = [&](const char* part, std::array<float, 3>& to, bool divides) {
+    const std::string key = r.architecture() + "." + part;
+    const auto found = r.metadata().get_floats(key);
+    if (!found) return r.set_error(found.error());
+    if (!*found) return;
+    const std::vector<float>& values = **found;
+    bool good = values.size() == to.size();
+    for (const float value : values) good = good && std::isfinite(value) && (!divides || value > 0);
+    if (!good) {
+      return r.set_error(error(StatusCode::bad_file, "{}: {}: expected 3 numbers{}",
+                               r.metadata().source(), key, divides ? " above 0" : ""));
+    }
+    std::ranges::copy(values, to.begin());
+  };
+  read("vision.image_mean", tower_.mean, false);
+  read("vision.image_std", tower_.deviation, true);
+  tower_.patch = r.need_int("vision.patch_size", 1, 256);
+}
+
+Result<std::unique_ptr<WeightSource>> open_tower(const std::string& path) {
+  INFER_TRY(std::unique_ptr<WeightSource> raw, open_model(path));
+  Metadata metadata = raw->metadata();
+  INFER_TRY(const std::optional<std::string> name, metadata.get_string("general.architecture"));
+  if (name.value_or("") != "clip") {
+    return fail(StatusCode::bad_file,
+                "{}: general.architecture: expected clip, a file with a vision tower (mmproj), "
+                "found {}",
+                path, name ? printable(*name) : "nothing");
+  }
+  std::vector<MappedTensor> tensors;
+  const std::span<const Weight> all = raw->weights();
+  for (size_t i = 0; i < all.size(); ++i) {
+    MappedTensor tensor{all[i].name, all[i].desc, {}};
+    // The kernel of a second image of a video follows the first one.
+    if (tensor.name == "v.patch_embd.weight.1") tensor.name = "v.patch_embd_1.weight";
+    if (tensor.name.starts_with("v.patch_embd") && tensor.name.ends_with(".weight")) {
+      const auto& shape = tensor.desc.shape;
+      const auto area = checked_mul(shape[0], shape[1]);
+      const auto inputs = area ? checked_mul(*area, shape[2]) : std::nullopt;
+      const auto made = inputs ? make_tensor(tensor.desc.type, {*inputs, shape[3]}) : std::nullopt;
+      if (!made) {
+        return fail(StatusCode::bad_file, "{}: tensor '{}': expected rows of whole blocks, found {}",
+                    path, all[i].name, to_string(all[i].desc));
+      }
+      if (shape[3] > 1) tensor.desc = *made;
+    }
+    TensorView view = TensorView::whole(static_cast<int32_t>(i), tensor.desc.shape);
+    if (const auto blocks = view.in_blocks(dtype_info(tensor.desc.type).block_elements)) {
+      view = *blocks;
+    }
+    tensor.parts.push_back(view);
+    tensors.push_back(std::move(tensor));
+  }
+  TokenizerSpec tokenizer = raw->tokenizer();
+  return std::make_unique<MappedSource>(std::move(raw), std::move(metadata), std::move(tokenizer),
+                                        std::move(tensors));
+}
+
+Result<std::unique_ptr<Tower>> read_tower(const WeightSource& source) {
+  const Metadata& metadata = source.metadata();
+  INFER_TRY(std::optional<std::string> name, metadata.get_string("clip.projector_type"));
+  // Files with a second tower, for sound, name each one's.
+  if (!name) INFER_TRY(name, metadata.get_string("clip.vision.projector_type"));
+  if (!name) {
+    return fail(StatusCode::bad_file, "{}: clip.projector_type is missing", metadata.source());
+  }
+  std::string known;
+  for (const TowerDef* tower : all_towers()) {
+    for (const char* projector : tower->projectors) {
+      if (*name == projector) return tower->create(source);
+      known += (known.empty() ? "" : ", ") + std::string(projector);
+    }
+  }
+  return fail(StatusCode::unsupported,
+              "{}: clip.projector_type: '{}' is not supported; supported: {}", metadata.source(),
+              printable(*name), known);
+}
+
+Result<std::vector<float>> read_table(const WeightSource& source, const std::string& name,
+                                      int64_t width, int64_t places) {
+  const std::string& file = source.metadata().source();
+  const Weight* weight = source.find(name);
+  if (weight == nullptr) {
+    return fail(StatusCode::bad_file, "{}: tensor '{}' [{}, {}] is missing", file, name, width,
+                places);
+  }
+  const TensorDesc& desc = weight->desc;
+  const std::array<int64_t, kMaxDims> expected{width, places, 1, 1};
+  if (desc.shape != expected) {
+    return fail(StatusCode::bad_file, "{}: tensor '{}': expected [{}, {}], found {}", file, name,
+                width, places, shape_string(desc));
+  }
+  std::vector<std::byte> stored(static_cast<size_t>(desc.extent_bytes()));
+  INFER_CHECK_R(source.read(weight->place, 0, stored));
+  std::vector<float> values(static_cast<size_t>(width * places));
+  quant_traits(desc.type).decode(stored.data(), values.data(), width * places);
+  return values;
+}
+
+}  // namespace infer

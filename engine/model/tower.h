@@ -1,0 +1,92 @@
+// What reads images for a model: a vision tower, and the projector from it to the model's width. One
+// file each in models/towers; the build lists them (all_towers).
+//
+// A step of a tower is an image. Its rows are patches, in whatever order is best for the tower: what
+// is computed does not depend on the order, since every patch sees all others and has its place as
+// coordinates. The results are the rows that stand for the image in the model's prompt, "embeddings"
+// [width · parts, 1, results].
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/core/status.h"
+#include "engine/image/image.h"
+#include "engine/image/resize.h"
+#include "engine/model/arch.h"
+#include "engine/model/hparams.h"
+
+namespace infer {
+
+struct ImageSize {
+  int32_t width = 0, height = 0;
+};
+
+/// An image as a tower takes it.
+struct TowerStep {
+  std::vector<Position> positions;         ///< by patch
+  std::vector<std::vector<float>> inputs;  ///< StepInput::image by index: [patches][width]
+  /// The lists of StepInput::output_rows. All have as many rows as there are results.
+  std::vector<std::vector<int32_t>> output_rows;
+  ImageSize grid;  ///< of the results: columns and rows
+};
+
+struct TowerInfo {
+  Filter filter = Filter::bicubic;
+  std::array<float, 3> mean{0.5f, 0.5f, 0.5f};       ///< of red, green and blue from 0 to 1: taken off
+  std::array<float, 3> deviation{0.5f, 0.5f, 0.5f};  ///< divides what is left
+  int64_t patch = 1;       ///< pixels of a side
+  int64_t merged = 1;      ///< patches of a side that make one result
+  int64_t most_patches = 0;  ///< of an image
+  int64_t width = 0;       ///< elements of a result for each of its parts
+  int64_t parts = 1;       ///< the first replaces the embedding; the others: Model::take_images()
+  /// The token of the model's vocabulary that stands for a result in a chat template's text, and the
+  /// tokens around those of an image where the text has none of its own.
+  std::string token, before, after;
+  /// Tokens after an image go on from its larger side, and its results have a row and a column as
+  /// second and third axis of their position. Else every result has a place of its own in the text.
+  bool axes = false;
+};
+
+class Tower : public Model {
+ public:
+  const TowerInfo& tower() const { return tower_; }
+  /// The size that an image is given before it is cut into patches: within the tower's limits, a
+  /// multiple of its units. `most`: results at most. invalid_argument if there is none.
+  virtual Result<ImageSize> fit(ImageSize size, int64_t most) const = 0;
+  /// Cuts an image of such a size into patches.
+  virtual TowerStep lay_out(const Image& image) const = 0;
+
+ protected:
+  /// Reads what all files say: `clip.vision.` image_mean, image_std, patch_size.
+  void read_pixels(HparamReader& r);
+  TowerInfo tower_;
+};
+
+/// A vision tower with a projector of its own.
+struct TowerDef {
+  std::span<const char* const> projectors;  ///< values of clip.projector_type
+  Result<std::unique_ptr<Tower>> (*create)(const WeightSource& source);
+};
+
+/// Generated from the files in models/towers.
+std::span<const TowerDef* const> all_towers();
+
+/// Opens a GGUF file with a vision tower ("mmproj"), for read_tower() and the tower's graph: kernels
+/// of convolutions over whole patches are matrices. Errors: those of open_model(); bad_file if the
+/// file holds no tower.
+Result<std::unique_ptr<WeightSource>> open_tower(const std::string& path);
+
+/// The tower of a source of open_tower(). Errors: unsupported, with the known projectors; bad_file.
+Result<std::unique_ptr<Tower>> read_tower(const WeightSource& source);
+
+/// The source's tensor `name`, [width, places] of any type, as float32. bad_file if it has another
+/// shape.
+Result<std::vector<float>> read_table(const WeightSource& source, const std::string& name,
+                                      int64_t width, int64_t places);
+
+}  // namespace infer

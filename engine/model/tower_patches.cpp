@@ -1,0 +1,124 @@
+#include "engine/model/tower_patches.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace infer {
+namespace {
+
+/// An image's sides differ less than this many times.
+constexpr double kMostAspect = 200;
+
+}  // namespace
+
+PixelLimits read_pixel_limits(HparamReader& r, const TowerInfo& tower, PixelLimits usual) {
+  const int64_t unit = tower.patch * tower.merged;
+  constexpr int64_t kMost = int64_t{1} << 40;
+  PixelLimits limits;
+  limits.most = r.get_int("vision.image_max_pixels", usual.most, unit * unit, kMost);
+  limits.least = r.get_int("vision.image_min_pixels", usual.least, 1, kMost);
+  limits.least = std::min(limits.least, limits.most);
+  return limits;
+}
+
+Result<ImageSize> fit_area(ImageSize size, const TowerInfo& tower, const PixelLimits& limits,
+                           int64_t most) {
+  const auto unit = static_cast<double>(tower.patch * tower.merged);
+  const double most_area = std::min(static_cast<double>(limits.most),
+                                    static_cast<double>(std::max<int64_t>(most, 1)) * unit * unit);
+  const double least_area = std::min(static_cast<double>(limits.least), most_area);
+  const double width = size.width;
+  const double height = size.height;
+  if (size.width < 1 || size.height < 1 ||
+      std::max(width, height) > kMostAspect * std::min(width, height)) {
+    return fail(StatusCode::invalid_argument,
+                "an image of {} x {} pixels: expected sides of which one is at most {} times the "
+                "other",
+                size.width, size.height, kMostAspect);
+  }
+  double units_x = std::nearbyint(width / unit);
+  double units_y = std::nearbyint(height / unit);
+  const double area = units_x * units_y * unit * unit;
+  if (area > most_area) {
+    const double factor = std::sqrt(width * height / most_area);
+    units_x = std::max(1.0, std::floor(width / factor / unit));
+    units_y = std::max(1.0, std::floor(height / factor / unit));
+  } else if (area < least_area) {
+    const double factor = std::sqrt(least_area / (width * height));
+    units_x = std::ceil(width * factor / unit);
+    units_y = std::ceil(height * factor / unit);
+  }
+  // A side of one unit may have been rounded up, and small images twice.
+  const double units = std::max(1.0, std::floor(most_area / (unit * unit)));
+  units_x = std::max(1.0, std::min(units_x, std::floor(units / std::min(units_y, units))));
+  units_y = std::max(1.0, std::min(units_y, std::floor(units / units_x)));
+  return ImageSize{static_cast<int32_t>(units_x * unit), static_cast<int32_t>(units_y * unit)};
+}
+
+ImageSize patch_grid(const Image& image, const TowerInfo& tower) {
+  return {static_cast<int32_t>(image.width / tower.patch),
+          static_cast<int32_t>(image.height / tower.patch)};
+}
+
+TowerStep cut_into_patches(const Image& image, const TowerInfo& tower) {
+  const ImageSize patches = patch_grid(image, tower);
+  const auto merged = static_cast<int32_t>(tower.merged);
+  const auto side = static_cast<int32_t>(tower.patch);
+  TowerStep step;
+  step.grid = {patches.width / merged, patches.height / merged};
+  const size_t count = static_cast<size_t>(patches.width) * static_cast<size_t>(patches.height);
+  step.positions.reserve(count);
+  std::vector<float>& pixels = step.inputs.emplace_back();
+  pixels.reserve(count * 3 * static_cast<size_t>(side) * static_cast<size_t>(side));
+  step.output_rows.resize(static_cast<size_t>(merged) * static_cast<size_t>(merged));
+  const auto add_patch = [&](int32_t row, int32_t column) {
+    step.positions.emplace_back(row, column, 0);
+    for (size_t colour = 0; colour < 3; ++colour) {
+      const float mean = tower.mean[colour];
+      const float deviation = tower.deviation[colour];
+      for (int32_t y = row * side; y < (row + 1) * side; ++y) {
+        const size_t first = (static_cast<size_t>(y) * static_cast<size_t>(image.width) +
+                              static_cast<size_t>(column * side)) *
+                                 3 +
+                             colour;
+        for (size_t x = 0; x < static_cast<size_t>(side); ++x) {
+          const float value = static_cast<float>(image.rgb[first + 3 * x]) / 255.0f;
+          pixels.push_back((value - mean) / deviation);
+        }
+      }
+    }
+  };
+  for (int32_t row = 0; row < patches.height; row += merged) {
+    for (int32_t column = 0; column < patches.width; column += merged) {
+      for (int32_t i = 0; i < merged * merged; ++i) {
+        step.output_rows[static_cast<size_t>(i)].push_back(
+            static_cast<int32_t>(step.positions.size()));
+        add_patch(row + i / merged, column + i % merged);
+      }
+    }
+  }
+  return step;
+}
+
+ValueId merge_patches(ModelBuilder& m, ValueId x, const TowerInfo& tower) {
+  ValueId all = kNoValue;
+  for (int32_t i = 0; i < tower.merged * tower.merged; ++i) {
+    const ValueId part = m.g.add(op::SelectRows{}, {x, m.g.input(StepInput::output_rows, i)});
+    all = all == kNoValue ? part : m.g.add(op::Concat{}, {all, part});
+  }
+  return all;
+}
+
+RopeSpec image_rope(int64_t head, double base) {
+  RopeSpec spec;
+  spec.pairs = static_cast<int32_t>(head / 2);
+  spec.base = base;
+  const int32_t half = spec.pairs / 2;
+  for (int32_t i = 0; i < 2 * half; ++i) {
+    spec.of_pairs.push_back(
+        {static_cast<uint8_t>(i / half), static_cast<double>(i % half) / half});
+  }
+  return spec;
+}
+
+}  // namespace infer

@@ -1,0 +1,41 @@
+// What towers share that keep an image's form: its size by area, patches in the order of the results
+// that they make, and the positions of patches.
+#pragma once
+
+#include "engine/model/builder.h"
+#include "engine/model/tower.h"
+
+namespace infer {
+
+/// Pixels of an image after it was scaled.
+struct PixelLimits {
+  int64_t least = 1;
+  int64_t most = 1;
+};
+
+/// `clip.vision.` image_min_pixels and image_max_pixels; `usual` for files that do not say.
+PixelLimits read_pixel_limits(HparamReader& r, const TowerInfo& tower, PixelLimits usual);
+
+/// The size whose sides are the nearest multiples of patch · merged pixels, scaled so that the area
+/// is within the limits and makes at most `most` results (Wang et al. 2024). invalid_argument for an
+/// image whose sides differ 200-fold and more.
+Result<ImageSize> fit_area(ImageSize size, const TowerInfo& tower, const PixelLimits& limits,
+                           int64_t most);
+
+/// Columns and rows of patches.
+ImageSize patch_grid(const Image& image, const TowerInfo& tower);
+
+/// Patches in squares of merged · merged, the squares row by row and the patches of each row by row:
+/// positions (row, column), one input of values less the mean and divided by the deviation, [3]
+/// colours of [patch][patch] pixels, and lists of output rows: list i has the i-th patch of each
+/// square.
+TowerStep cut_into_patches(const Image& image, const TowerInfo& tower);
+
+/// The patches of a square one after the other: x [n, 1, patches] → [n · merged², 1, results].
+ValueId merge_patches(ModelBuilder& m, ValueId x, const TowerInfo& tower);
+
+/// RoPE of heads of so many elements whose first half of the pairs turns with the row and whose
+/// second half with the column; both have the same frequencies.
+RopeSpec image_rope(int64_t head, double base);
+
+}  // namespace infer

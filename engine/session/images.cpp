@@ -1,0 +1,94 @@
+// Images in prompts.
+#include <algorithm>
+#include <utility>
+
+#include "engine/session/engine_impl.h"
+#include "engine/session/fingerprint.h"
+
+namespace infer {
+
+Status Engine::Impl::load_images() {
+  if (!opened.tower) return {};
+  const TowerInfo& tower = opened.tower->tower->tower();
+  const std::string& path = opened.tower->source->metadata().source();
+  EncodeOptions form;
+  form.parse_special = true;
+  form.add_special = false;
+  INFER_TRY_S(const std::vector<int32_t> ids, tokenizer->encode(tower.token, form));
+  if (ids.size() != 1) {
+    return error(StatusCode::bad_file,
+                 "{}: its images stand as the token {}, which the model's vocabulary does not have",
+                 path, tower.token);
+  }
+  image_token = ids.front();
+  image_text = tower.before + tower.token + tower.after;
+  INFER_TRY_S(const uint64_t seed, weights_fingerprint(*opened.tower->source));
+  INFER_TRY_S(images, ImageReader::create(*opened.tower, opened.device_list(), seed));
+  return {};
+}
+
+bool Engine::reads_images() const {
+  const std::lock_guard lock(impl_->placed_mutex);
+  return impl_->opened.tower != nullptr;
+}
+
+const std::string& Engine::image_text() const { return impl_->image_text; }
+
+Result<ModelImage> Engine::read_image(std::span<const std::byte> file, std::string_view name) {
+  return guarded([&]() -> Result<ModelImage> {
+    if (impl_->image_text.empty()) {
+      return fail(StatusCode::unsupported,
+                  "{}: {} was loaded without a file that reads images (mmproj)", name,
+                  impl_->description.path);
+    }
+    INFER_TRY(const CallCount call, impl_->begin_call());
+    INFER_CHECK_R(impl_->usable());
+    std::shared_ptr<const OpenedTower> tower;
+    {
+      const std::lock_guard lock(impl_->placed_mutex);
+      tower = impl_->opened.tower;
+    }
+    Result<std::shared_ptr<const ImageRows>> rows =
+        fail(StatusCode::device, "{}: a device has failed, and images are not read any more", name);
+    if (tower) {
+      INFER_TRY(const ReadyImage ready, prepare_image(*tower, file, name));
+      impl_->thread->call([&] {
+        const Status computed = guarded([&]() -> Status {
+          if (impl_->images) rows = impl_->images->read(ready);
+          return {};
+        });
+        if (!computed.ok()) rows = tl::unexpected(computed);
+      });
+    }
+    INFER_CHECK_R(rows ? Status() : rows.error());
+    ModelImage image;
+    image.tokens = (*rows)->tokens;
+    image.rows = *std::move(rows);
+    return image;
+  });
+}
+
+Result<std::vector<int32_t>> Engine::place_images(std::span<const int32_t> prompt,
+                                                  std::span<const ModelImage> images) const {
+  return guarded([&]() -> Result<std::vector<int32_t>> {
+    const auto places = std::ranges::count(prompt, impl_->image_token);
+    if (impl_->image_text.empty() ? !images.empty() : places != std::ssize(images)) {
+      return fail(StatusCode::invalid_argument,
+                  "the prompt has {} places for images ({}), and {} images are given",
+                  impl_->image_text.empty() ? 0 : places, impl_->image_text, images.size());
+    }
+    std::vector<int32_t> placed;
+    size_t next = 0;
+    for (const int32_t token : prompt) {
+      if (images.empty() || token != impl_->image_token) {
+        placed.push_back(token);
+        continue;
+      }
+      const std::vector<int32_t>& rows = images[next++].tokens;
+      placed.insert(placed.end(), rows.begin(), rows.end());
+    }
+    return placed;
+  });
+}
+
+}  // namespace infer

@@ -1,0 +1,70 @@
+#include "engine/vision/image_reader.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <utility>
+
+namespace infer {
+namespace {
+
+/// A token below 0 for a row of an image.
+int32_t token_of(uint64_t image, int64_t row) {
+  const uint64_t mixed = XXH3_64bits_withSeed(&row, sizeof(row), image);
+  return -1 - static_cast<int32_t>(mixed >> 33);
+}
+
+}  // namespace
+
+Result<ReadyImage> prepare_image(const OpenedTower& opened, std::span<const std::byte> file,
+                                 std::string_view name) {
+  ReadyImage ready;
+  INFER_TRY(Image image, decode_image(file, name));
+  const Result<ImageSize> size =
+      opened.tower->fit({image.width, image.height}, opened.most_rows);
+  if (!size) return fail(size.error().code(), "{}: {}", name, size.error().message());
+  INFER_TRY(ready.image,
+            resize(image, size->width, size->height, opened.tower->tower().filter));
+  const int32_t sides[] = {ready.image.width, ready.image.height};
+  const uint64_t seed = XXH3_64bits(sides, sizeof(sides));
+  ready.hash = XXH3_64bits_withSeed(ready.image.rgb.data(), ready.image.rgb.size(), seed);
+  return ready;
+}
+
+Result<std::unique_ptr<ImageReader>> ImageReader::create(const OpenedTower& opened,
+                                                         std::span<Device* const> devices,
+                                                         uint64_t seed) {
+  INFER_TRY(auto executor, Executor::create(*opened.tower, *opened.weights, devices,
+                                            opened.request, opened.plan, {}));
+  return std::unique_ptr<ImageReader>(new ImageReader(opened, std::move(executor), seed));
+}
+
+Result<std::shared_ptr<const ImageRows>> ImageReader::read(const ReadyImage& image) {
+  const TowerInfo& tower = opened_.tower->tower();
+  TowerStep step = opened_.tower->lay_out(image.image);
+  const auto patches = static_cast<int32_t>(step.positions.size());
+  StepBatch batch;
+  batch.tokens.assign(step.positions.size(), 0);
+  batch.slots.assign(step.positions.size(), 0);
+  batch.sequences.assign(step.positions.size(), 0);
+  batch.text_begins.assign(step.positions.size(), 0);
+  batch.text_ends.assign(step.positions.size(), patches);
+  batch.positions = std::move(step.positions);
+  batch.images = std::move(step.inputs);
+  batch.output_rows = std::move(step.output_rows.front());
+  batch.more_output_rows.assign(std::make_move_iterator(step.output_rows.begin() + 1),
+                                std::make_move_iterator(step.output_rows.end()));
+  INFER_TRY(const std::span<const float> values, executor_->run(batch));
+  auto rows = std::make_shared<ImageRows>();
+  rows->columns = step.grid.width;
+  rows->axes = tower.axes;
+  rows->width = tower.width;
+  rows->parts = tower.parts;
+  rows->values.assign(values.begin(), values.end());
+  for (size_t row = 0; row < batch.output_rows.size(); ++row) {
+    rows->tokens.push_back(token_of(image.hash ^ seed_, static_cast<int64_t>(row)));
+  }
+  return std::shared_ptr<const ImageRows>(std::move(rows));
+}
+
+}  // namespace infer

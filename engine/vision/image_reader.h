@@ -1,0 +1,60 @@
+// Reads images for a model: decodes files, and computes what the model's vision tower makes of them.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "engine/exec/executor.h"
+#include "engine/image/image.h"
+#include "engine/model/tower.h"
+#include "engine/vision/image_rows.h"
+
+namespace infer {
+
+/// A tower whose file has been opened, and its plan on the devices of the model that it reads for.
+struct OpenedTower {
+  std::unique_ptr<WeightSource> source;
+  std::unique_ptr<WeightTable> weights;
+  std::unique_ptr<Tower> tower;
+  int64_t most_rows = 0;  ///< of an image, for the model
+  PlanRequest request;
+  MemoryPlan plan;
+};
+
+/// An image that is ready for a tower.
+struct ReadyImage {
+  Image image;  ///< of a size that Tower::fit() gave
+  uint64_t hash = 0;
+};
+
+/// Decodes a PNG, JPEG or WebP file and scales the image for the tower. Any thread. `name` begins
+/// messages. Errors: those of decode_image() and Tower::fit().
+Result<ReadyImage> prepare_image(const OpenedTower& opened, std::span<const std::byte> file,
+                                 std::string_view name);
+
+/// Not thread-safe.
+class ImageReader {
+ public:
+  /// Loads the tower's weights. All outlive the reader. `seed`: what images' rows depend on beside
+  /// the pixels. Errors: those of Executor::create().
+  static Result<std::unique_ptr<ImageReader>> create(const OpenedTower& opened,
+                                                     std::span<Device* const> devices,
+                                                     uint64_t seed);
+
+  /// Computes an image's rows. Errors: those of Executor::run(), out_of_memory.
+  Result<std::shared_ptr<const ImageRows>> read(const ReadyImage& image);
+
+  Executor& executor() { return *executor_; }
+
+ private:
+  ImageReader(const OpenedTower& opened, std::unique_ptr<Executor> executor, uint64_t seed)
+      : opened_(opened), executor_(std::move(executor)), seed_(seed) {}
+
+  const OpenedTower& opened_;
+  std::unique_ptr<Executor> executor_;
+  uint64_t seed_;
+};
+
+}  // namespace infer

@@ -1,0 +1,193 @@
+// The tower of Qwen3-VL, Qwen 3.5 and 3.6 (Bai et al. 2025): a pre-norm encoder with learned
+// positions, which are stretched over the image's grid, and 2-D RoPE. Four patches, two by two, make
+// one result. In Qwen3-VL what some of the layers make is projected as well, and added behind the
+// first layers of the text model.
+#include <algorithm>
+#include <cmath>
+
+#include "engine/model/tower.h"
+#include "engine/model/builder.h"
+#include "engine/model/tower_patches.h"
+
+namespace infer {
+namespace {
+
+class Qwen3Vl final : public Tower {
+ public:
+  Qwen3Vl(HparamReader& r, const WeightSource& source) {
+    read_pixels(r);
+    tower_.filter = Filter::bicubic;
+    tower_.merged = r.get_int("vision.spatial_merge_size", 2, 1, 8);
+    tower_.width = r.need_int("vision.projection_dim", 1, 1 << 20);
+    tower_.axes = true;
+    tower_.token = "<|image_pad|>";
+    tower_.before = "<|vision_start|>";
+    tower_.after = "<|vision_end|>";
+    limits_ = read_pixel_limits(r, tower_, {65536, 16777216});
+    embedding_ = r.need_int("vision.embedding_length", 1, 1 << 20);
+    feed_forward_ = r.need_int("vision.feed_forward_length", 1, 1 << 20);
+    heads_ = r.need_int("vision.attention.head_count", 1, 1 << 12);
+    eps_ = r.epsilon("vision.attention.layer_norm_epsilon");
+    info_.layers = r.need_int("vision.block_count", 1, 1 << 10);
+    if (embedding_ % heads_ != 0 || embedding_ / heads_ % 4 != 0) {
+      r.set_error(error(StatusCode::bad_file,
+                        "{}: clip.vision.attention.head_count: expected heads of a multiple of 4 "
+                        "elements in {}, found {} heads",
+                        r.metadata().source(), embedding_, heads_));
+      heads_ = embedding_ = 4;
+    }
+    read_deepstack(r);
+    tower_.parts = 1 + std::ranges::count(deepstack_, true);
+    info_.architecture = "clip";
+    info_.embeds = Pooling::none;
+    info_.causal = false;
+    info_.embedding = embedding_;
+    info_.takes_images = {3 * tower_.patch * tower_.patch, embedding_};
+    info_.more_output_rows = tower_.merged * tower_.merged - 1;
+    info_.ropes = {image_rope(embedding_ / heads_, 10000.0)};
+    const Weight* table = source.find(kTable);
+    const int64_t places = table == nullptr ? 1 : table->desc.shape[1];
+    side_ = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(places))));
+    auto values = read_table(source, kTable, embedding_, side_ * side_);
+    if (!values) return r.set_error(values.error());
+    table_ = *std::move(values);
+  }
+
+  Result<ImageSize> fit(ImageSize size, int64_t most) const override {
+    return fit_area(size, tower_, limits_, most);
+  }
+
+  TowerStep lay_out(const Image& image) const override {
+    TowerStep step = cut_into_patches(image, tower_);
+    const ImageSize grid = patch_grid(image, tower_);
+    std::vector<float>& places = step.inputs.emplace_back();
+    places.reserve(step.positions.size() * static_cast<size_t>(embedding_));
+    for (const Position& at : step.positions) {
+      add_place(grid, at.axes[1], at.axes[0], places);
+    }
+    return step;
+  }
+
+  void build(ModelBuilder& m) const override {
+    m.g.set_unit({UnitKind::embedding, -1});
+    const ValueId pixels = m.g.input(StepInput::image, 0, info_.takes_images[0]);
+    ValueId x = m.linear(pixels, "v.patch_embd", embedding_);
+    // An image is a video of two equal ones.
+    if (m.has("v.patch_embd_1.weight")) {
+      x = m.add(x, m.linear(pixels, "v.patch_embd_1", embedding_));
+    }
+    x = m.add(x, m.g.input(StepInput::image, 1, embedding_));
+    ValueId further = kNoValue;
+    for (int64_t layer = 0; layer < info_.layers; ++layer) {
+      x = add_layer(m, x, layer);
+      if (!deepstack_[static_cast<size_t>(layer)]) continue;
+      const auto name = [&](const char* part) {
+        return "v.deepstack." + std::to_string(layer) + "." + part;
+      };
+      const ValueId h = m.layer_norm(merge_patches(m, x, tower_), name("norm"), kMergerEps);
+      const ValueId made = project(m, h, name("fc1"), name("fc2"));
+      further = further == kNoValue ? made : m.g.add(op::Concat{}, {further, made});
+    }
+    m.g.set_unit({UnitKind::output, -1});
+    const ValueId h = merge_patches(m, m.layer_norm(x, "v.post_ln", kMergerEps), tower_);
+    ValueId made = project(m, h, "mm.0", "mm.2");
+    if (further != kNoValue) made = m.g.add(op::Concat{}, {made, further});
+    m.g.output(made, "embeddings");
+  }
+
+ private:
+  static constexpr const char* kTable = "v.position_embd.weight";
+  static constexpr float kMergerEps = 1e-6f;
+
+  void read_deepstack(HparamReader& r) {
+    deepstack_.assign(static_cast<size_t>(info_.layers), false);
+    const MetaValue* value = r.metadata().find("clip.vision.is_deepstack_layers");
+    if (value == nullptr) return;
+    const auto* flags = std::get_if<std::vector<bool>>(value);
+    if (flags == nullptr || flags->size() != deepstack_.size()) {
+      return r.set_error(error(StatusCode::bad_file,
+                               "{}: clip.vision.is_deepstack_layers: expected {} flags",
+                               r.metadata().source(), info_.layers));
+    }
+    deepstack_ = *flags;
+  }
+
+  /// The learned embedding of a place in the grid: the table's square is stretched over the grid so
+  /// that their corners coincide, and values are between those of the four places around.
+  void add_place(ImageSize grid, int32_t column, int32_t row, std::vector<float>& to) const {
+    const auto along = [&](int32_t i, int32_t n) {
+      return n > 1 ? static_cast<double>(i) * static_cast<double>(side_ - 1) / (n - 1) : 0.0;
+    };
+    const double x = along(column, grid.width);
+    const double y = along(row, grid.height);
+    const auto left = static_cast<int64_t>(x);
+    const auto top = static_cast<int64_t>(y);
+    const double right_share = x - static_cast<double>(left);
+    const double lower_share = y - static_cast<double>(top);
+    const auto at = [&](int64_t c, int64_t r) {
+      const int64_t place = std::min(r, side_ - 1) * side_ + std::min(c, side_ - 1);
+      return table_.data() + place * embedding_;
+    };
+    const float* corners[] = {at(left, top), at(left + 1, top), at(left, top + 1),
+                              at(left + 1, top + 1)};
+    const double shares[] = {
+        (1 - right_share) * (1 - lower_share), right_share * (1 - lower_share),
+        (1 - right_share) * lower_share, right_share * lower_share};
+    for (int64_t i = 0; i < embedding_; ++i) {
+      double sum = 0;
+      for (int c = 0; c < 4; ++c) sum += shares[c] * corners[c][i];
+      to.push_back(static_cast<float>(sum));
+    }
+  }
+
+  ValueId add_layer(ModelBuilder& m, ValueId x, int64_t layer) const {
+    const auto name = [&](const char* part) {
+      return "v." + block_name(layer, part);
+    };
+    m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
+    const ValueId qkv = m.linear(m.layer_norm(x, name("ln1"), eps_), name("attn_qkv"), 3 * embedding_);
+    const auto part = [&](int64_t i) {
+      return m.g.split_heads(m.g.slice(qkv, i * embedding_, embedding_), heads_);
+    };
+    const ValueId q = m.rope(part(0), op::Rope::Style::half_split);
+    const ValueId k = m.rope(part(1), op::Rope::Style::half_split);
+    const float scale = 1.0f / std::sqrt(static_cast<float>(embedding_ / heads_));
+    const ValueId mixed = m.text_attention(q, k, part(2), {.scale = scale});
+    x = m.add(x, m.linear(mixed, name("attn_out"), embedding_));
+    m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
+    ValueId h = m.linear(m.layer_norm(x, name("ln2"), eps_), name("ffn_up"), feed_forward_);
+    h = m.g.add(op::Gelu{op::Gelu::Kind::tanh}, {h});
+    return m.add(x, m.linear(h, name("ffn_down"), embedding_));
+  }
+
+  /// What merged patches make: two products with GELU between them.
+  ValueId project(ModelBuilder& m, ValueId x, const std::string& first,
+                  const std::string& second) const {
+    const ValueId h = m.linear(x, first, m.g.value(x).desc.shape[0]);
+    return m.linear(m.g.add(op::Gelu{}, {h}), second, tower_.width);
+  }
+
+  PixelLimits limits_;
+  int64_t embedding_ = 0, feed_forward_ = 0, heads_ = 1;
+  float eps_ = 1e-6f;
+  std::vector<bool> deepstack_;  ///< by layer
+  int64_t side_ = 1;             ///< of the square of learned places
+  std::vector<float> table_;     ///< [side · side][embedding]
+};
+
+Result<std::unique_ptr<Tower>> create(const WeightSource& source) {
+  HparamReader r(source);
+  auto tower = std::make_unique<Qwen3Vl>(r, source);
+  if (!r.status().ok()) return tl::unexpected(r.status());
+  return tower;
+}
+
+}  // namespace
+
+const TowerDef& qwen3_vl_tower() {
+  static constexpr const char* kProjectors[] = {"qwen3vl_merger"};
+  static const TowerDef def{kProjectors, create};
+  return def;
+}
+
+}  // namespace infer

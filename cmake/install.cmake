@@ -13,6 +13,10 @@ foreach(target IN ITEMS infer_lib infer_shared)
 endforeach()
 target_link_libraries(infer_lib INTERFACE $<INSTALL_INTERFACE:infer::utf8proc>
                                           $<INSTALL_INTERFACE:infer::pcre2>
+                                          $<INSTALL_INTERFACE:infer::png>
+                                          $<INSTALL_INTERFACE:infer::zlib>
+                                          $<INSTALL_INTERFACE:infer::jpeg>
+                                          $<INSTALL_INTERFACE:infer::webp>
                                           $<INSTALL_INTERFACE:Threads::Threads>
                                           $<INSTALL_INTERFACE:${CMAKE_DL_LIBS}>)
 

@@ -38,6 +38,7 @@ packages=(
   libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libexpected-dev
   libvulkan-dev libvulkan-volk-dev glslc
   libutf8proc-dev libpcre2-dev libxxhash-dev libedit-dev
+  libpng-dev zlib1g-dev libjpeg62-turbo-dev libwebp-dev
   libcurl4-openssl-dev libssl-dev libsqlite3-dev libtomlplusplus-dev libboost1.74-dev
   libimgui-dev libstb-dev libglfw3-dev libcmark-gfm-dev libcmark-gfm-extensions-dev fonts-dejavu-core
 )
@@ -58,6 +59,7 @@ if [ "${1:-}" = --arm ]; then
   packages+=(
     g++-aarch64-linux-gnu qemu-user
     libstdc++6:arm64 libutf8proc-dev:arm64 libpcre2-dev:arm64 libxxhash-dev:arm64 libedit-dev:arm64
+    libpng-dev:arm64 zlib1g-dev:arm64 libjpeg62-turbo-dev:arm64 libwebp-dev:arm64
     libcurl4-openssl-dev:arm64 libssl-dev:arm64 libsqlite3-dev:arm64 libtomlplusplus-dev:arm64
   )
 fi

@@ -131,4 +131,9 @@ T must_fit(Result<T> result, const std::string& path, const LoadOptions& options
 /// and with -v all choices.
 std::unique_ptr<Engine> load_engine(const ModelArgs& args);
 
+/// "--image FILE", which may be given several times.
+void declare_images(Options options, std::vector<std::string>& files);
+/// Reads these files for the model. Throws Failure.
+std::vector<ModelImage> read_images(Engine& engine, const std::vector<std::string>& files);
+
 }  // namespace infer::cli

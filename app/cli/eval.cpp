@@ -23,6 +23,7 @@ struct EvalArgs {
   std::optional<std::string> tokens;
   std::string tokens_file;
   std::string logits;
+  std::vector<std::string> images;
   int32_t chunk = 0;
   bool json = false;
 };
@@ -36,6 +37,7 @@ void declare_eval(Options options, EvalArgs& args) {
       .excludes(tokens);
   options.add("--logits", "FILE", args.logits,
               "Where to write float32 logits, row-major [tokens, vocabulary]; '-': stdout");
+  declare_images(options, args.images);
   options.add("--chunk", "N", args.chunk, "Most tokens computed in one step").range(1, 65536);
   options.group(kOutputGroup).flag("--json", args.json, "Print what was written as a JSON object");
   options.example("infer eval -m model.gguf --tokens 1,2,3 --logits out.f32",
@@ -57,13 +59,14 @@ std::vector<int32_t> read_tokens(const EvalArgs& args) {
 int run_eval(EvalArgs& args) {
   require_model(args.model);
   if (args.logits.empty()) usage("no output given: use --logits FILE");
-  const std::vector<int32_t> tokens = read_tokens(args);
+  std::vector<int32_t> tokens = read_tokens(args);
   if (tokens.empty()) usage("there are no tokens to evaluate");
   LoadOptions& load = args.model.load;
   if (args.chunk > 0) load.batch_rows = args.chunk;
-  load.batch_rows = std::min(load.batch_rows, static_cast<int32_t>(tokens.size()));
+  const int64_t most = std::ssize(tokens) + std::ssize(args.images) * load.image_tokens;
+  load.batch_rows = static_cast<int32_t>(std::min<int64_t>(load.batch_rows, most));
   load.output_rows = std::min(load.batch_rows, 64);
-  if (load.context == 0) load.context = static_cast<int64_t>(tokens.size());
+  if (load.context == 0) load.context = most;
 
   const bool to_stdout = args.logits == "-";
   if (to_stdout && args.json)
@@ -77,6 +80,8 @@ int run_eval(EvalArgs& args) {
       usage(fmt::format("token {} is not one of the model's {}", token, engine->vocabulary_size()));
     }
   }
+  const std::vector<ModelImage> images = read_images(*engine, args.images);
+  tokens = must(engine->place_images(tokens, images));
   const std::unique_ptr<Session> session = must(engine->open_session());
   OutputFile file(args.logits);
   int64_t rows = 0;
@@ -87,7 +92,7 @@ int run_eval(EvalArgs& args) {
       const std::span<const std::byte> bytes = std::as_bytes(logits);
       return file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()}) &&
              !platform::interrupted();
-    });
+    }, images);
   }();
   if (platform::interrupted()) return platform::interrupt_code();
   if (!file.failed()) must(status);

@@ -50,8 +50,9 @@ Result<std::unique_ptr<WeightSource>> open_tower(const std::string& path) {
       const auto& shape = tensor.desc.shape;
       const auto area = checked_mul(shape[0], shape[1]);
       const auto inputs = area ? checked_mul(*area, shape[2]) : std::nullopt;
-      const auto made = inputs ? make_tensor(tensor.desc.type, {*inputs, shape[3]}) : std::nullopt;
-      if (!made) {
+      const std::array<int64_t, 2> matrix{inputs.value_or(0), shape[3]};
+      const auto made = make_tensor(tensor.desc.type, matrix);
+      if (!inputs || !made) {
         return fail(StatusCode::bad_file, "{}: tensor '{}': expected rows of whole blocks, found {}",
                     path, all[i].name, to_string(all[i].desc));
       }
@@ -73,7 +74,9 @@ Result<std::unique_ptr<Tower>> read_tower(const WeightSource& source) {
   const Metadata& metadata = source.metadata();
   INFER_TRY(std::optional<std::string> name, metadata.get_string("clip.projector_type"));
   // Files with a second tower, for sound, name each one's.
-  if (!name) INFER_TRY(name, metadata.get_string("clip.vision.projector_type"));
+  if (!name) {
+    INFER_TRY(name, metadata.get_string("clip.vision.projector_type"));
+  }
   if (!name) {
     return fail(StatusCode::bad_file, "{}: clip.projector_type is missing", metadata.source());
   }

@@ -79,9 +79,10 @@ struct Sequence {
   /// std::bad_alloc.
   void reserve_one();
   void append_generated(int32_t token);
-  /// `few`: they are computed as generated tokens are. May throw std::bad_alloc; cut() then
-  /// restores the sequence.
-  void append_given(std::span<const int32_t> given, bool few);
+  /// `few`: they are computed as generated tokens are. `images`: those whose tokens are among
+  /// `given`, in their order. May throw std::bad_alloc; cut() then restores the sequence.
+  void append_given(std::span<const int32_t> given, bool few,
+                    std::span<const ModelImage> images = {});
   /// Removes the tokens from index `length` on. Cannot fail.
   void cut(size_t length);
   bool is_generated(int64_t token) const {

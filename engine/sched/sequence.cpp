@@ -16,9 +16,16 @@ void Sequence::append_generated(int32_t token) {
   generated.push_back(true);
 }
 
-void Sequence::append_given(std::span<const int32_t> given, bool few) {
+void Sequence::append_given(std::span<const int32_t> given, bool few,
+                            std::span<const ModelImage> given_images) {
   const size_t begin = tokens.size();
   tokens.insert(tokens.end(), given.begin(), given.end());
+  size_t at = begin;
+  for (const ModelImage& image : given_images) {
+    while (at < tokens.size() && tokens[at] >= 0) ++at;
+    images.push_back({static_cast<int64_t>(at), image.rows->count(), image.rows});
+    at += image.tokens.size();
+  }
   if (!few) return;
   generated.resize(begin, false);
   generated.resize(tokens.size(), true);

@@ -14,7 +14,7 @@ EvaluateRun::EvaluateRun(Engine::Impl& engine, Sequence& sequence, const LogitsF
       held_(sequence.tokens.size()),
       vocabulary_(engine.opened.model->info().vocabulary) {}
 
-Status EvaluateRun::run(std::span<const int32_t> tokens) {
+Status EvaluateRun::run(std::span<const int32_t> tokens, std::span<const ModelImage> images) {
   if (on_logits_ && !in_place_) {
     const size_t rows =
         std::min(tokens.size(), static_cast<size_t>(engine_.opened.request.max_outputs));
@@ -22,7 +22,7 @@ Status EvaluateRun::run(std::span<const int32_t> tokens) {
     positions_.resize(rows);
   }
   try {
-    sequence_.append_given(tokens, engine_.is_few(tokens.size()));
+    sequence_.append_given(tokens, engine_.is_few(tokens.size()), images);
     sequence_.every_logit = true;
     sequence_.results_from = static_cast<int64_t>(held_);
     sequence_.reused = 0;

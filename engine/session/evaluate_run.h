@@ -21,7 +21,7 @@ class EvaluateRun final : public Consumer, public std::enable_shared_from_this<E
 
   /// Appends the tokens, computes them and gives the logits after each. Ok also where the callback
   /// ended it. Throws std::bad_alloc.
-  Status run(std::span<const int32_t> tokens);
+  Status run(std::span<const int32_t> tokens, std::span<const ModelImage> images);
 
   Status begin() override;
   bool ready(bool alone) override;

@@ -70,8 +70,7 @@ void GenerateRun::prepare() {
 /// If there is no memory, restores the sequence and throws.
 void GenerateRun::submit() {
   try {
-    sequence_.append_given(prompt_, engine_.is_few(prompt_.size()));
-    place_images();
+    sequence_.append_given(prompt_, engine_.is_few(prompt_.size()), options_.images);
     sequence_.reused = 0;
     sequence_.every_logit = options_.prompt_logprobs >= 0 && !prompt_.empty();
     sequence_.results_from = static_cast<int64_t>(held_);
@@ -93,18 +92,6 @@ void GenerateRun::submit() {
     settle({});
     sequence_.cut(held_);
     throw;
-  }
-}
-
-/// Tells the sequence which rows its new tokens below 0 stand for: check_images() has seen that all
-/// are there.
-void GenerateRun::place_images() {
-  size_t at = 0;
-  for (const ModelImage& image : options_.images) {
-    while (at < prompt_.size() && prompt_[at] >= 0) ++at;
-    sequence_.images.push_back(
-        {static_cast<int64_t>(held_ + at), image.rows->count(), image.rows});
-    at += image.tokens.size();
   }
 }
 

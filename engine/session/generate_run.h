@@ -71,7 +71,6 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
  private:
   void prepare();
   void submit();
-  void place_images();
   void settle(Status status);
   void finish();
   void put(GeneratedToken made, int64_t length);

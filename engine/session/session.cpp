@@ -226,13 +226,14 @@ struct Session::Impl {
     }
   }
 
-  Status evaluate(std::span<const int32_t> tokens, const LogitsFn& on_logits, bool in_place) {
-    INFER_CHECK(enter(tokens));
+  Status evaluate(std::span<const int32_t> tokens, const LogitsFn& on_logits, bool in_place,
+                  std::span<const ModelImage> images = {}) {
+    INFER_CHECK(enter(tokens, images));
     if (tokens.empty()) return {};
     INFER_TRY_S(const CallCount call, engine.begin_call());
     const int64_t held = length();
     const auto evaluation = std::make_shared<EvaluateRun>(engine, sequence, on_logits, in_place);
-    Status status = evaluation->run(tokens);
+    Status status = evaluation->run(tokens, images);
     if (!status.ok() && status.code() != StatusCode::cancelled) shorten(held);
     return status;
   }
@@ -339,8 +340,9 @@ Result<GenerateResult> Session::generate(std::span<const int32_t> prompt,
   });
 }
 
-Status Session::evaluate(std::span<const int32_t> tokens, const LogitsFn& on_logits) {
-  return guarded([&] { return impl_->evaluate(tokens, on_logits, false); });
+Status Session::evaluate(std::span<const int32_t> tokens, const LogitsFn& on_logits,
+                         std::span<const ModelImage> images) {
+  return guarded([&] { return impl_->evaluate(tokens, on_logits, false, images); });
 }
 
 Status SessionAccess::evaluate_in_place(Session& session, std::span<const int32_t> tokens,

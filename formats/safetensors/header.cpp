@@ -225,19 +225,20 @@ class Reader {
     }
     TensorEntry entry;
     entry.widen = type->widen;
-    if (said.shape->size() > kMaxDims) {
-      return fail(StatusCode::unsupported,
-                  "{}: tensor '{}': expected at most {} dimensions, found {}", file_.path(), name,
-                  kMaxDims, said.shape->size());
-    }
+    // Kernels over the images of a video have five dimensions: those that vary fastest become one.
+    const size_t rank = said.shape->size();
+    const size_t joined = rank > kMaxDims ? rank - kMaxDims : 0;
     std::array<int64_t, kMaxDims> shape{1, 1, 1, 1};
-    for (size_t d = 0; d < said.shape->size(); ++d) {
-      const uint64_t size = (*said.shape)[said.shape->size() - 1 - d];
+    for (size_t d = 0; d < rank; ++d) {
+      const uint64_t size = (*said.shape)[rank - 1 - d];
       const std::optional<int64_t> checked = checked_cast<int64_t>(size);
       if (!checked || *checked == 0) {
         return bad("tensor '{}': expected dimensions of 1 to 2^63 - 1, found {}", name, size);
       }
-      shape[d] = *checked;
+      int64_t& to = shape[d <= joined ? 0 : d - joined];
+      const std::optional<int64_t> product = checked_mul(to, *checked);
+      if (!product) return bad("tensor '{}': expected fewer than 2^63 elements", name);
+      to = *product;
     }
     const Result<TensorDesc> desc = make_tensor(type->given, shape);
     if (!desc) return bad("tensor '{}': {}", name, desc.error().message());

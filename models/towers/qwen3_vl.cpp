@@ -49,8 +49,8 @@ class Qwen3Vl final : public Tower {
     const int64_t places = table == nullptr ? 1 : table->desc.shape[1];
     side_ = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(places))));
     auto values = read_table(source, kTable, embedding_, side_ * side_);
-    if (!values) return r.set_error(values.error());
-    table_ = *std::move(values);
+    if (!values) r.set_error(values.error());
+    if (values) table_ = *std::move(values);
   }
 
   Result<ImageSize> fit(ImageSize size, int64_t most) const override {

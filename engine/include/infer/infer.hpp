@@ -557,8 +557,9 @@ class INFER_API Session {
   /// Appends the tokens and delivers the logits after each of them, in order. Blocks until done. A
   /// callback that returns false ends the call with success; cancel() ends it with
   /// StatusCode::cancelled. The session then holds at least the tokens whose logits were delivered;
-  /// length() says how many. busy: as in generate().
-  Status evaluate(std::span<const int32_t> tokens, const LogitsFn& on_logits);
+  /// length() says how many. busy: as in generate(). `images`: as GenerateOptions::images.
+  Status evaluate(std::span<const int32_t> tokens, const LogitsFn& on_logits,
+                  std::span<const ModelImage> images = {});
   /// Writes the tokens, their part of the cache and the seed of the last generate() to a file. At
   /// any moment the file is either the old one or the complete new one. Other sessions go on
   /// meanwhile. io if the file cannot be written.

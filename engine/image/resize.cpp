@@ -11,6 +11,8 @@
 namespace infer {
 namespace {
 
+// Sums fit into 32 bits: the positive weights of a pixel add up to less than 1.5, also once they
+// are rounded, and a byte takes 8 bits more.
 constexpr int kFractionBits = 22;
 constexpr int32_t kHalf = 1 << (kFractionBits - 1);
 

@@ -124,13 +124,13 @@ TEST_CASE("a picture that claims to be huge takes no memory") {
   const size_t frame = jpeg.find("\xff\xc0");
   REQUIRE(frame != std::string::npos);
   CHECK(message_of(with(jpeg, frame + 5, "\xff\xdc\xff\xdc")) ==
-        "photo: expected 1 to 64000000 pixels, found 65500 × 65500");
+        "photo: expected 1 to 64000000 pixels, found 65500 x 65500");
   // A canvas of an animation, whose sides are 24 bits less one each.
   const std::string webp = sample("animation.webp");
   const size_t canvas = webp.find("VP8X") + 12;
   const std::string_view sides("\xff\x7f\0\xff\x7f\0", 6);
   CHECK(message_of(with(webp, canvas, sides)) ==
-        "photo: expected 1 to 64000000 pixels, found 32768 × 32768");
+        "photo: expected 1 to 64000000 pixels, found 32768 x 32768");
   CHECK(peak_bytes() - before < 1'000'000'000);
 }
 

@@ -89,7 +89,7 @@ TEST_CASE("sizes that cannot be are refused") {
   CHECK(code_of(resize(source, 40'000'000, 1, Filter::bicubic)) == StatusCode::invalid_argument);
   const Result<Image> refused = resize(source, 0, 5, Filter::bicubic);
   REQUIRE_FALSE(refused);
-  CHECK(refused.error().message() == "resized image: expected 1 to 64000000 pixels, found 0 × 5");
+  CHECK(refused.error().message() == "resized image: expected 1 to 64000000 pixels, found 0 x 5");
   Image wrong = source;
   wrong.rgb.pop_back();
   CHECK(code_of(resize(wrong, 5, 5, Filter::bicubic)) == StatusCode::invalid_argument);

@@ -172,7 +172,7 @@ Result<Image> crop(const Image& image, int32_t x, int32_t y, int32_t width, int3
   if (x < 0 || y < 0 || width < 1 || height < 1 || width > image.width - x ||
       height > image.height - y) {
     return fail(StatusCode::invalid_argument,
-                "part of an image: expected pixels of {} x {}, found {} × {} from ({}, {})",
+                "part of an image: expected pixels of {} x {}, found {} x {} from ({}, {})",
                 image.width, image.height, width, height, x, y);
   }
   const size_t row_bytes = static_cast<size_t>(width) * 3;

@@ -99,12 +99,12 @@ Image upright(const Image& image, int orientation) {
 Result<Image> blank_image(const ImageSource& source, uint32_t width, uint32_t height) {
   const uint64_t pixels = uint64_t{width} * height;
   if (pixels == 0 || pixels > static_cast<uint64_t>(source.most_pixels)) {
-    return fail(StatusCode::bad_file, "{}: expected 1 to {} pixels, found {} × {}", source.name,
+    return fail(StatusCode::bad_file, "{}: expected 1 to {} pixels, found {} x {}", source.name,
                 source.most_pixels, width, height);
   }
   constexpr uint32_t kMostSide = INT32_MAX;
   if (width > kMostSide || height > kMostSide) {
-    return fail(StatusCode::bad_file, "{}: expected sides of at most {} pixels, found {} × {}",
+    return fail(StatusCode::bad_file, "{}: expected sides of at most {} pixels, found {} x {}",
                 source.name, kMostSide, width, height);
   }
   return Image{static_cast<int32_t>(width), static_cast<int32_t>(height),

@@ -1,6 +1,7 @@
 // PNG by libpng. It reports errors by longjmp: the functions that call setjmp have no objects with
 // destructors, and neither has anything between them and libpng.
 #include <png.h>
+#include <zlib.h>
 
 #include <csetjmp>
 #include <cstdlib>
@@ -65,11 +66,9 @@ bool png_begin(PngReading& reading) {
   png_set_read_fn(png, &reading, png_fill);
   // The caller checks the size before anything is allocated for it.
   png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
-  // No chunk is larger than the file. What does not change pixels is not even decompressed.
-  png_set_chunk_malloc_max(png, reading.left);
+  // What does not change pixels is passed over: libpng would take the memory that it claims to
+  // need.
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
-  constexpr png_byte kExif[] = {'e', 'X', 'I', 'f', 0};
-  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_AS_DEFAULT, kExif, 1);
   png_read_info(png, reading.info);
   return true;
 }
@@ -95,6 +94,28 @@ bool png_finish(PngReading& reading, uint8_t* rgb, size_t row_bytes, uint32_t he
   return true;
 }
 
+uint32_t big_endian(std::span<const uint8_t> bytes) {
+  return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3];
+}
+
+/// The orientation in the first chunk eXIf that is sound.
+int png_orientation(std::span<const uint8_t> file) {
+  constexpr size_t kSignatureBytes = 8, kNameBytes = 4, kOtherBytes = 12;
+  file = file.subspan(kSignatureBytes);
+  while (file.size() >= kOtherBytes && big_endian(file) <= file.size() - kOtherBytes) {
+    const size_t size = big_endian(file);
+    const std::span<const uint8_t> named = file.subspan(4, kNameBytes + size);
+    const std::string_view name(reinterpret_cast<const char*>(named.data()), kNameBytes);
+    const uint32_t sum = big_endian(file.subspan(8 + size));
+    if (name == "IEND") break;
+    if (name == "eXIf" && crc32_z(0, named.data(), named.size()) == sum) {
+      return exif_orientation(named.subspan(kNameBytes));
+    }
+    file = file.subspan(kOtherBytes + size);
+  }
+  return 1;
+}
+
 }  // namespace
 
 Result<DecodedImage> decode_png(const ImageSource& source) {
@@ -113,11 +134,7 @@ Result<DecodedImage> decode_png(const ImageSource& source) {
             blank_image(source, png_get_image_width(reading.png, reading.info), height));
   const size_t row_bytes = static_cast<size_t>(decoded.image.width) * 3;
   if (!png_finish(reading, decoded.image.rgb.data(), row_bytes, height)) return failed();
-  png_uint_32 exif_bytes = 0;
-  png_bytep exif = nullptr;
-  if (png_get_eXIf_1(reading.png, reading.info, &exif_bytes, &exif) != 0) {
-    decoded.orientation = exif_orientation({exif, exif_bytes});
-  }
+  decoded.orientation = png_orientation({source.data(), source.bytes.size()});
   return decoded;
 }
 

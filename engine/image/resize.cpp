@@ -11,6 +11,8 @@
 namespace infer {
 namespace {
 
+// Sums fit into 32 bits: the positive weights of a pixel add up to less than 1.5, also once they
+// are rounded, and a byte takes 8 bits more.
 constexpr int kFractionBits = 22;
 constexpr int32_t kHalf = 1 << (kFractionBits - 1);
 
@@ -139,7 +141,7 @@ Status check_image(const Image& image) {
     return {};
   }
   return error(StatusCode::invalid_argument,
-               "image: expected 3 bytes for each of at least one pixel, found {} bytes for {} × {}",
+               "image: expected 3 bytes for each of at least one pixel, found {} bytes for {} x {}",
                image.rgb.size(), image.width, image.height);
 }
 
@@ -150,13 +152,13 @@ Result<Image> resize(const Image& image, int32_t width, int32_t height, Filter f
   const auto fits = [](int64_t columns, int64_t rows) { return columns * rows <= kMostPixels; };
   if (width < 1 || height < 1 || !fits(width, height)) {
     return fail(StatusCode::invalid_argument,
-                "resized image: expected 1 to {} pixels, found {} × {}", kMostPixels, width,
+                "resized image: expected 1 to {} pixels, found {} x {}", kMostPixels, width,
                 height);
   }
   const bool rows = width != image.width, columns = height != image.height;
   if (rows && columns && !fits(width, image.height)) {
     return fail(StatusCode::invalid_argument,
-                "resized image: expected at most {} pixels once its rows are scaled, found {} × {}",
+                "resized image: expected at most {} pixels once its rows are scaled, found {} x {}",
                 kMostPixels, width, image.height);
   }
   if (rows && columns) return scale_columns(scale_rows(image, width, filter), height, filter);
@@ -170,7 +172,7 @@ Result<Image> crop(const Image& image, int32_t x, int32_t y, int32_t width, int3
   if (x < 0 || y < 0 || width < 1 || height < 1 || width > image.width - x ||
       height > image.height - y) {
     return fail(StatusCode::invalid_argument,
-                "part of an image: expected pixels of {} × {}, found {} × {} from ({}, {})",
+                "part of an image: expected pixels of {} x {}, found {} x {} from ({}, {})",
                 image.width, image.height, width, height, x, y);
   }
   const size_t row_bytes = static_cast<size_t>(width) * 3;

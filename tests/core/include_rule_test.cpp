@@ -135,7 +135,7 @@ TEST_CASE("sources include only what stands above them") {
 std::string_view asks_system(std::string_view line) {
   constexpr std::string_view kLibraries[] = {
       "CLI/CLI.hpp", "cuda.h", "fmt/", "jerror.h", "jpeglib.h", "nlohmann/", "pcre2.h", "png.h",
-      "spdlog/", "tl/expected.hpp", "utf8proc.h", "volk.h", "webp/", "xxhash.h",
+      "spdlog/", "tl/expected.hpp", "utf8proc.h", "volk.h", "webp/", "xxhash.h", "zlib.h",
       // Of the program: terminals, downloads and hashes, as
       // libraries for several systems have them.
       "curl/curl.h", "histedit.h", "openssl/sha.h", "sqlite3.h", "toml++/", "imgui", "GLFW/",

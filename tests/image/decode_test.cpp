@@ -1,7 +1,9 @@
 // Pictures decoded: the pixels are Pillow's, and no damaged file does harm.
 #include <doctest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,16 @@ std::string message_of(const std::string& file, int64_t most_pixels = kMostPixel
   REQUIRE_FALSE(image);
   CHECK(image.error().code() == StatusCode::bad_file);
   return image.error().message();
+}
+
+/// The most addresses that this process has had, in bytes: also memory that is taken and not used.
+int64_t peak_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmPeak:")) return std::stoll(line.substr(7)) * 1024;
+  }
+  FAIL("no VmPeak");
+  return 0;
 }
 
 /// The file with some of its bytes replaced.
@@ -107,17 +119,39 @@ TEST_CASE("pictures have a limit") {
 }
 
 TEST_CASE("a picture that claims to be huge takes no memory") {
+  const int64_t before = peak_bytes();
   const std::string jpeg = sample("grey.jpg");
   const size_t frame = jpeg.find("\xff\xc0");
   REQUIRE(frame != std::string::npos);
   CHECK(message_of(with(jpeg, frame + 5, "\xff\xdc\xff\xdc")) ==
-        "photo: expected 1 to 64000000 pixels, found 65500 × 65500");
+        "photo: expected 1 to 64000000 pixels, found 65500 x 65500");
   // A canvas of an animation, whose sides are 24 bits less one each.
   const std::string webp = sample("animation.webp");
   const size_t canvas = webp.find("VP8X") + 12;
   const std::string_view sides("\xff\x7f\0\xff\x7f\0", 6);
   CHECK(message_of(with(webp, canvas, sides)) ==
-        "photo: expected 1 to 64000000 pixels, found 32768 × 32768");
+        "photo: expected 1 to 64000000 pixels, found 32768 x 32768");
+  CHECK(peak_bytes() - before < 1'000'000'000);
+}
+
+TEST_CASE("a chunk that claims to be huge takes no memory") {
+  const int64_t before = peak_bytes();
+  // Below 2^31, the most that the format allows.
+  for (const char* name : {"exif6.png", "gamma.png", "text.png", "palette8.png"}) {
+    CAPTURE(std::string(name));
+    const std::string png = sample(name);
+    const size_t at = 8 + 25;  // behind the first chunk
+    CHECK(message_of(with(png, at, "\x7e")).starts_with("photo: expected a "));
+  }
+  CHECK(peak_bytes() - before < 1'000'000'000);
+}
+
+TEST_CASE("an orientation with a wrong checksum is not used") {
+  std::string png = sample("exif6.png");
+  png[png.find("IDAT") - 5] ^= 1;
+  const Result<Image> image = decode(png);
+  REQUIRE(image);
+  CHECK(image->width == 13);
 }
 
 TEST_CASE("other files are named") {

@@ -14,7 +14,11 @@ using namespace infer::test;
 
 namespace {
 
-constexpr std::pair<Filter, const char*> kFilters[] = {
+struct NamedFilter {
+  Filter filter;
+  std::string name;
+};
+const NamedFilter kFilters[] = {
     {Filter::bilinear, "bilinear"}, {Filter::bicubic, "bicubic"}, {Filter::lanczos, "lanczos"}};
 
 Image plain(int32_t width, int32_t height, uint8_t value) {
@@ -31,14 +35,14 @@ StatusCode code_of(const Result<Image>& image) {
 
 TEST_CASE("pictures are resized as Pillow does") {
   const Image source = ppm("resized/source.ppm").at(0);
-  for (const auto& [filter, name] : kFilters) {
-    const std::vector<Image> results = ppm(std::string("resized/") + name + ".ppm");
+  for (const NamedFilter& named : kFilters) {
+    const std::vector<Image> results = ppm("resized/" + named.name + ".ppm");
     CHECK(results.size() >= 10);
     for (const Image& expected : results) {
-      CAPTURE(std::string(name));
+      CAPTURE(named.name);
       CAPTURE(expected.width);
       CAPTURE(expected.height);
-      const Result<Image> image = resize(source, expected.width, expected.height, filter);
+      const Result<Image> image = resize(source, expected.width, expected.height, named.filter);
       REQUIRE(image);
       CHECK(same(*image, expected));
     }
@@ -47,21 +51,21 @@ TEST_CASE("pictures are resized as Pillow does") {
 
 TEST_CASE("a picture in its own size stays as it is") {
   const Image source = ppm("resized/source.ppm").at(0);
-  for (const auto& [filter, name] : kFilters) {
-    CAPTURE(name);
-    const Result<Image> image = resize(source, source.width, source.height, filter);
+  for (const NamedFilter& named : kFilters) {
+    CAPTURE(named.name);
+    const Result<Image> image = resize(source, source.width, source.height, named.filter);
     REQUIRE(image);
     CHECK(same(*image, source));
   }
 }
 
 TEST_CASE("one colour stays one colour") {
-  for (const auto& [filter, name] : kFilters) {
-    CAPTURE(name);
+  for (const NamedFilter& named : kFilters) {
+    CAPTURE(named.name);
     for (const int value : {0, 1, 128, 254, 255}) {
       const Image source = plain(301, 2, static_cast<uint8_t>(value));
       for (const auto& [width, height] : {std::pair{7, 1}, {300, 5}, {302, 2}, {1000, 3}}) {
-        const Result<Image> image = resize(source, width, height, filter);
+        const Result<Image> image = resize(source, width, height, named.filter);
         REQUIRE(image);
         CHECK(std::ranges::all_of(image->rgb, [&](uint8_t byte) { return byte == value; }));
       }
@@ -85,7 +89,7 @@ TEST_CASE("sizes that cannot be are refused") {
   CHECK(code_of(resize(source, 40'000'000, 1, Filter::bicubic)) == StatusCode::invalid_argument);
   const Result<Image> refused = resize(source, 0, 5, Filter::bicubic);
   REQUIRE_FALSE(refused);
-  CHECK(refused.error().message() == "resized image: expected 1 to 64000000 pixels, found 0 × 5");
+  CHECK(refused.error().message() == "resized image: expected 1 to 64000000 pixels, found 0 x 5");
   Image wrong = source;
   wrong.rgb.pop_back();
   CHECK(code_of(resize(wrong, 5, 5, Filter::bicubic)) == StatusCode::invalid_argument);

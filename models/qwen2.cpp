@@ -3,6 +3,7 @@
 // expert with a gate. Yang et al. 2024; Wang et al. 2024; Bai et al. 2025.
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
+#include "engine/model/checkpoint_rope.h"
 #include "engine/model/checkpoint_window.h"
 #include "engine/model/decoder.h"
 
@@ -47,7 +48,9 @@ void map_experts(CheckpointMap& m) {
 
 void map(CheckpointMap& m) {
   const bool routed = m.config.checkpoint() == "Qwen2MoeForCausalLM";
-  m.begin({.architecture = routed ? "qwen2moe" : "qwen2"});
+  const bool sees = m.config.checkpoint().find("VL") != std::string::npos;
+  m.begin({.architecture = routed ? "qwen2moe" : sees ? "qwen2vl" : "qwen2"});
+  if (sees) map_axes(m);
   require_no_window(m);
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});

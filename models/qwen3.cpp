@@ -4,6 +4,7 @@
 #include "engine/core/ascii.h"
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
+#include "engine/model/checkpoint_rope.h"
 #include "engine/model/checkpoint_window.h"
 #include "engine/model/decoder.h"
 
@@ -43,7 +44,9 @@ void map_reranker(CheckpointMap& m) {
 
 void map(CheckpointMap& m) {
   const bool routed = m.config.checkpoint() == "Qwen3MoeForCausalLM";
-  m.begin({.architecture = routed ? "qwen3moe" : "qwen3"});
+  const bool sees = m.config.checkpoint() == "Qwen3VLForConditionalGeneration";
+  m.begin({.architecture = routed ? "qwen3moe" : sees ? "qwen3vl" : "qwen3"});
+  if (sees) map_axes(m);
   require_no_window(m);
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"},

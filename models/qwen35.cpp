@@ -9,6 +9,7 @@
 #include "engine/core/portable_math.h"
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
+#include "engine/model/checkpoint_rope.h"
 #include "engine/model/decoder.h"
 
 namespace infer {
@@ -346,10 +347,7 @@ void map(CheckpointMap& m) {
   m.keys.set_flags("attention.recurrent_layers", recurrent);
   m.keys.set_int("full_attention_interval", period);
   if (!next) {
-    // Pairs of each coordinate, which files of this family have to have.
-    std::vector<int64_t> sections = m.config.get_ints("rope_parameters.mrope_section");
-    sections.resize(4, 0);
-    m.keys.set_ints("rope.dimension_sections", sections);
+    map_axes(m);
   }
   routed ? map_experts(m) : m.feed_forward();
   m.tensors.ignore_prefix("mtp.");

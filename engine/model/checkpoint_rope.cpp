@@ -130,4 +130,10 @@ int64_t map_rope(CheckpointMap& m, const Family& family, int64_t head_dim) {
   return dims / 2;
 }
 
+void map_axes(CheckpointMap& m) {
+  std::vector<int64_t> sections = m.config.get_ints(rope_section(m.config) + "mrope_section");
+  sections.resize(4, 0);
+  m.keys.set_ints("rope.dimension_sections", sections);
+}
+
 }  // namespace infer

@@ -14,4 +14,7 @@ std::string rope_section(const CheckpointConfig& config);
 /// head that are rotated, halved; 0 after a failure.
 int64_t map_rope(CheckpointMap& m, const Family& family, int64_t head_dim);
 
+/// Writes how many pairs each axis of an image turns (read_axes()), for models that have images.
+void map_axes(CheckpointMap& m);
+
 }  // namespace infer

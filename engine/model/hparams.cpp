@@ -211,6 +211,7 @@ void read_axes(HparamReader& r, RopeSpec& spec, bool interleaved) {
   if (!sections) return r.set_error(sections.error());
   if (!*sections) return;
   const std::vector<int64_t>& pairs = **sections;
+  if (std::ranges::count(pairs, 0) == std::ssize(pairs)) return;
   if (pairs.size() < 3) {
     return r.set_error(error(StatusCode::bad_file, "{}: {}: expected at least 3 numbers, found {}",
                              r.metadata().source(), key, pairs.size()));
